@@ -1,0 +1,2 @@
+//! braid.
+fn main() {}

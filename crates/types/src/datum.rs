@@ -1,0 +1,89 @@
+//! One SQL value.
+
+use std::sync::Arc;
+
+use bigdecimal::BigDecimal;
+
+use crate::SqlType;
+
+/// One SQL value. The type is implied by the variant only up to its modifiers: `varchar(3)`,
+/// `char(3)`, `text` and `name` are all [`Datum::Text`] (a `char(n)` keeps its blank padding).
+///
+/// Cloning is cheap: long values are shared.
+#[derive(Clone, Debug)]
+pub enum Datum {
+    /// NULL of any type.
+    Null,
+    /// `boolean`.
+    Bool(bool),
+    /// `smallint`.
+    Int2(i16),
+    /// `integer`.
+    Int4(i32),
+    /// `bigint`.
+    Int8(i64),
+    /// `oid`, `regclass`, `regtype`.
+    Oid(u32),
+    /// `real`.
+    Float4(f32),
+    /// `double precision`.
+    Float8(f64),
+    /// Finite `numeric`; its scale is its display scale.
+    Numeric(Arc<BigDecimal>),
+    /// `numeric` NaN.
+    NumericNan,
+    /// `text`, `varchar`, `char`, `name`.
+    Text(Arc<str>),
+    /// `bytea`.
+    Bytea(Arc<[u8]>),
+    /// Days since 2000-01-01; `i32::MIN` and `i32::MAX` are -infinity and infinity.
+    Date(i32),
+    /// Microseconds since midnight, 0 ..= 86,400,000,000.
+    Time(i64),
+    /// Microseconds since 2000-01-01 00:00; `i64::MIN` and `i64::MAX` are the infinities.
+    Timestamp(i64),
+    /// Microseconds since 2000-01-01 00:00 UTC; infinities as for `Timestamp`.
+    TimestampTz(i64),
+    /// `interval`.
+    Interval(Interval),
+    /// `uuid`, big-endian bytes.
+    Uuid([u8; 16]),
+    /// `jsonb`, normalised: object keys sorted as PostgreSQL does, no duplicates.
+    Jsonb(Arc<serde_json::Value>),
+    /// One-dimensional array.
+    Array(Arc<ArrayValue>),
+    /// Row value.
+    Record(Arc<[Datum]>),
+}
+
+/// `interval`: three parts that are kept apart, as in PostgreSQL.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Interval {
+    /// Months.
+    pub months: i32,
+    /// Days.
+    pub days: i32,
+    /// Microseconds.
+    pub micros: i64,
+}
+
+/// The elements of a one-dimensional array; the lower bound is 1.
+#[derive(Clone, Debug)]
+pub struct ArrayValue {
+    /// Type of the elements.
+    pub element: SqlType,
+    /// Elements, NULLs included.
+    pub items: Vec<Datum>,
+}
+
+impl Datum {
+    /// Whether this is NULL.
+    pub fn is_null(&self) -> bool {
+        matches!(self, Datum::Null)
+    }
+
+    /// A text value.
+    pub fn text(s: impl Into<Arc<str>>) -> Datum {
+        Datum::Text(s.into())
+    }
+}
