@@ -1,1 +1,47 @@
-//! braid-catalog.
+//! What exists: databases, schemas, tables, indexes, views, sequences, interleave declarations.
+//!
+//! A [`Catalog`] is an immutable picture of all descriptors at one moment. Schema changes build a
+//! new picture and write the changed descriptors through the same transaction that asked for
+//! them, so a schema change commits, rolls back and is read at old timestamps like any row.
+//!
+//! ```text
+//!   database 1 defaultdb
+//!     schema 2 public
+//!       table 100 customers            pk (id)                       generation 1
+//!         table 101 orders             pk (id, order_id)  in parent 100, cascade
+//!           table 103 lines            pk (id, order_id, line)  in parent 101, cascade
+//!         index 104 orders_by_day on 101, interleaved in 100
+//! ```
+//!
+//! Invariants (see [`Catalog::check`], run after every schema change):
+//! 1. Every id named by a descriptor exists: schema of table, parent of interleave, foreign keys.
+//! 2. Names are unique inside their schema over tables, indexes, views and sequences.
+//! 3. An interleaved table's primary key starts with its parent's: same count, types, directions.
+//! 4. Interleave chains end, are acyclic and at most [`MAX_DEPTH`] levels deep.
+//! 5. Ids are never used again, not even after a rollback.
+//!
+//! Not here: how a statement is parsed or run, how rows are encoded, who may do what.
+
+mod check;
+mod descriptor;
+mod hierarchy;
+mod names;
+mod snapshot;
+
+pub use descriptor::{
+    Check, Column, Database, ForeignKey, Identity, Index, IndexColumn, IndexConstraint, Interleave,
+    InterleaveForm, MissingValue, RefAction, Schema, Sequence, Table, View,
+};
+pub use hierarchy::MAX_DEPTH;
+pub use names::{choose_name, constraint_name};
+pub use snapshot::{Catalog, Relation};
+
+/// The OID under which `pg_catalog` shows an object of this id. User objects start at 16384.
+pub fn oid_of(id: u32) -> u32 {
+    16_384 + id
+}
+
+/// The object id behind an OID of [`oid_of`], if it is one.
+pub fn id_of_oid(oid: u32) -> Option<u32> {
+    oid.checked_sub(16_384)
+}

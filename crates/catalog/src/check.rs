@@ -1,0 +1,157 @@
+//! The invariants of a catalog, checked after every schema change and by `braid debug check`.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use crate::MAX_DEPTH;
+use crate::descriptor::Table;
+use crate::snapshot::Catalog;
+
+impl Catalog {
+    /// Every broken invariant in words; empty if all hold.
+    pub fn check(&self) -> Vec<String> {
+        let mut bad = Vec::new();
+        self.check_names(&mut bad);
+        for t in self.tables() {
+            self.check_table(t, &mut bad);
+            self.check_interleave(t, &mut bad);
+        }
+        for s in self.sequences() {
+            if let Some((table, column)) = s.owned_by
+                && self.table(table).and_then(|t| t.column(column)).is_none()
+            {
+                bad.push(format!("sequence {} is owned by a missing column", s.name));
+            }
+        }
+        for v in self.views() {
+            for id in &v.depends_on {
+                if self.relation_by_id(*id).is_none() {
+                    bad.push(format!("view {} depends on missing relation {id}", v.name));
+                }
+            }
+        }
+        bad
+    }
+
+    fn check_names(&self, bad: &mut Vec<String>) {
+        let mut seen = HashSet::new();
+        let mut add = |schema: u32, name: &str| {
+            if self.schema_by_id(schema).is_none() {
+                bad.push(format!("relation {name} is in missing schema {schema}"));
+            }
+            if !seen.insert((schema, name.to_string())) {
+                bad.push(format!(
+                    "relation name {name} is used twice in schema {schema}"
+                ));
+            }
+        };
+        for t in self.tables() {
+            add(t.schema, &t.name);
+            for i in t.all_indexes() {
+                if !(i.id == t.primary.id && t.has_row_id()) {
+                    add(t.schema, &i.name);
+                }
+            }
+        }
+        for v in self.views() {
+            add(v.schema, &v.name);
+        }
+        for s in self.sequences() {
+            add(s.schema, &s.name);
+        }
+        for s in self.schemas.values() {
+            if !self.databases.contains_key(&s.database) {
+                bad.push(format!("schema {} is in a missing database", s.name));
+            }
+        }
+    }
+
+    fn check_table(&self, t: &Arc<Table>, bad: &mut Vec<String>) {
+        let name = &t.name;
+        let mut ids = HashSet::new();
+        for c in &t.columns {
+            if !ids.insert(c.id) || c.id >= t.next_column {
+                bad.push(format!("table {name}: column id {} is not fresh", c.id));
+            }
+            if let Some(s) = c.sequence
+                && self.sequence(s).is_none()
+            {
+                bad.push(format!(
+                    "table {name}: column {} has a missing sequence",
+                    c.name
+                ));
+            }
+        }
+        for i in t.all_indexes() {
+            let columns = i
+                .columns
+                .iter()
+                .map(|c| c.column)
+                .chain(i.include.iter().copied());
+            if columns.into_iter().any(|c| !ids.contains(&c)) {
+                bad.push(format!(
+                    "table {name}: index {} names a missing column",
+                    i.name
+                ));
+            }
+            if let Some(anc) = i.interleave_in
+                && !self.is_self_or_ancestor(anc, t)
+            {
+                bad.push(format!(
+                    "table {name}: index {} lives in a stranger",
+                    i.name
+                ));
+            }
+        }
+        for c in &t.primary.columns {
+            if t.column(c.column).is_some_and(|c| c.nullable) {
+                bad.push(format!("table {name}: primary key column is nullable"));
+            }
+        }
+        for fk in &t.foreign_keys {
+            let ok = self.table(fk.parent).is_some_and(|p| {
+                fk.columns.len() == fk.parent_columns.len()
+                    && fk.columns.iter().all(|c| ids.contains(c))
+                    && fk.parent_columns.iter().all(|c| p.column(*c).is_some())
+            });
+            if !ok {
+                bad.push(format!("table {name}: foreign key {} is broken", fk.name));
+            }
+        }
+    }
+
+    fn check_interleave(&self, t: &Arc<Table>, bad: &mut Vec<String>) {
+        let Some(i) = &t.interleave else { return };
+        let Some(parent) = self.table(i.parent) else {
+            bad.push(format!(
+                "table {}: interleave parent {} is missing",
+                t.name, i.parent
+            ));
+            return;
+        };
+        if self.chain(t).len() > MAX_DEPTH {
+            bad.push(format!(
+                "table {}: interleave chain is a circle or too deep",
+                t.name
+            ));
+        }
+        let ok = i.columns.len() == parent.primary.columns.len()
+            && i.columns.len() <= t.primary.columns.len()
+            && i.columns
+                .iter()
+                .zip(&t.primary.columns)
+                .zip(&parent.primary.columns)
+                .all(|((own, key), theirs)| {
+                    *own == key.column
+                        && key.desc == theirs.desc
+                        && t.column(key.column).map(|c| &c.ty)
+                            == parent.column(theirs.column).map(|c| &c.ty)
+                });
+        if !ok {
+            bad.push(format!(
+                "table {}: key does not start with the key of {}",
+                t.name, parent.name
+            ));
+        }
+    }
+}

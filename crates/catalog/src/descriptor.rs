@@ -1,0 +1,355 @@
+//! Descriptors: the durable facts about each object, as they are stored (JSON under system keys).
+//!
+//! Columns are named by ids that are never used again, in keys, values, indexes and constraints,
+//! so that renaming and dropping a column changes only its table's descriptor.
+
+use braid_types::SqlType;
+use serde::{Deserialize, Serialize};
+
+/// A database: a namespace of schemas.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Database {
+    /// Object id.
+    pub id: u32,
+    /// Name, unique in the cluster.
+    pub name: String,
+}
+
+/// A schema: a namespace of relations inside a database.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Schema {
+    /// Object id.
+    pub id: u32,
+    /// Database that holds it.
+    pub database: u32,
+    /// Name, unique in its database.
+    pub name: String,
+}
+
+/// What a row written before the column existed holds in it, in PostgreSQL's text form.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MissingValue(pub String);
+
+/// `GENERATED .. AS IDENTITY`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Identity {
+    /// Values given by INSERT are refused.
+    Always,
+    /// Values given by INSERT win.
+    ByDefault,
+}
+
+/// One column of a table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Column {
+    /// Id inside the table, from 1, never used again; also `attnum` for clients.
+    pub id: u32,
+    /// Name.
+    pub name: String,
+    /// Type with modifiers.
+    pub ty: SqlType,
+    /// Whether NULL is allowed.
+    pub nullable: bool,
+    /// DEFAULT expression as SQL text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default: Option<String>,
+    /// Value of rows written before the column was added; `None` is NULL.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing: Option<MissingValue>,
+    /// Identity column: values come from `sequence`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<Identity>,
+    /// Sequence owned by the column (serial or identity).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sequence: Option<u32>,
+    /// `GENERATED ALWAYS AS (expr) STORED` as SQL text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generated: Option<String>,
+    /// The row id of a table without a primary key: not seen by `SELECT *` or clients.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hidden: bool,
+    /// `COMMENT ON COLUMN`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comment: Option<String>,
+}
+
+/// One key column of an index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IndexColumn {
+    /// Column id.
+    pub column: u32,
+    /// DESC.
+    pub desc: bool,
+    /// NULLS FIRST (the default of DESC).
+    pub nulls_first: bool,
+}
+
+impl IndexColumn {
+    /// Ascending, NULLS LAST.
+    pub fn asc(column: u32) -> IndexColumn {
+        IndexColumn {
+            column,
+            desc: false,
+            nulls_first: false,
+        }
+    }
+}
+
+/// The constraint behind a unique index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum IndexConstraint {
+    /// PRIMARY KEY.
+    Primary,
+    /// UNIQUE.
+    Unique,
+}
+
+/// An index; the primary one is the table itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Index {
+    /// Object id, from the same sequence as table ids.
+    pub id: u32,
+    /// Changes when all entries are thrown away at once.
+    pub generation: u32,
+    /// Name, unique in the table's schema.
+    pub name: String,
+    /// No two rows with equal keys.
+    pub unique: bool,
+    /// NULLs count as equal for `unique`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub nulls_not_distinct: bool,
+    /// Key columns in order.
+    pub columns: Vec<IndexColumn>,
+    /// INCLUDE / STORING column ids.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub include: Vec<u32>,
+    /// Table (ancestor or the table itself) inside whose rows the entries live; `None` = global.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interleave_in: Option<u32>,
+    /// Set if a constraint owns the index.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub constraint: Option<IndexConstraint>,
+}
+
+/// A CHECK constraint.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Check {
+    /// Constraint name.
+    pub name: String,
+    /// Expression as SQL text.
+    pub expr: String,
+}
+
+/// What happens to a referencing row when the referenced one goes or changes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum RefAction {
+    /// Error if references remain at the end of the statement.
+    #[default]
+    NoAction,
+    /// Error at once.
+    Restrict,
+    /// The referencing row goes or changes too.
+    Cascade,
+    /// The referencing columns become NULL.
+    SetNull,
+    /// The referencing columns become their defaults.
+    SetDefault,
+}
+
+impl RefAction {
+    /// SQL text.
+    pub fn sql(self) -> &'static str {
+        match self {
+            RefAction::NoAction => "NO ACTION",
+            RefAction::Restrict => "RESTRICT",
+            RefAction::Cascade => "CASCADE",
+            RefAction::SetNull => "SET NULL",
+            RefAction::SetDefault => "SET DEFAULT",
+        }
+    }
+}
+
+/// A FOREIGN KEY constraint, kept with the referencing table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ForeignKey {
+    /// Constraint name.
+    pub name: String,
+    /// Object id (for `pg_constraint`).
+    pub id: u32,
+    /// Referencing column ids.
+    pub columns: Vec<u32>,
+    /// Referenced table.
+    pub parent: u32,
+    /// Referenced column ids, in the order of `columns`.
+    pub parent_columns: Vec<u32>,
+    /// ON DELETE.
+    pub on_delete: RefAction,
+    /// ON UPDATE.
+    pub on_update: RefAction,
+    /// MATCH FULL.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub match_full: bool,
+}
+
+/// How an interleaving was declared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum InterleaveForm {
+    /// `INTERLEAVE IN PARENT p [(cols)] ON DELETE ..`, or without a column list: the parent row
+    /// must exist.
+    Enforced,
+    /// `INTERLEAVE IN PARENT p (cols)` without ON DELETE: layout only, constraints come from
+    /// foreign keys (CockroachDB's meaning).
+    Columns,
+    /// `INTERLEAVE IN p`: layout only.
+    Locality,
+}
+
+/// A table's place inside its parent's rows.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Interleave {
+    /// Parent table.
+    pub parent: u32,
+    /// How it was declared.
+    pub form: InterleaveForm,
+    /// ON DELETE; meaningful for [`InterleaveForm::Enforced`] only: NO ACTION, RESTRICT, CASCADE.
+    pub on_delete: RefAction,
+    /// Own key columns that hold the parent's key, in the parent's order.
+    pub columns: Vec<u32>,
+}
+
+impl Interleave {
+    /// Whether the parent row must exist.
+    pub fn enforced(&self) -> bool {
+        self.form == InterleaveForm::Enforced
+    }
+}
+
+/// A table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Table {
+    /// Object id; also in the keys of its rows.
+    pub id: u32,
+    /// Schema that holds it.
+    pub schema: u32,
+    /// Name.
+    pub name: String,
+    /// Changes when all rows are thrown away at once (TRUNCATE): part of the rows' keys.
+    pub generation: u32,
+    /// Columns in order of creation.
+    pub columns: Vec<Column>,
+    /// Next column id.
+    pub next_column: u32,
+    /// Primary index. Its id is its own object id (for clients); rows' keys carry the table's id.
+    pub primary: Index,
+    /// Secondary indexes, by creation.
+    pub indexes: Vec<Index>,
+    /// CHECK constraints.
+    pub checks: Vec<Check>,
+    /// Foreign keys of this table to others.
+    pub foreign_keys: Vec<ForeignKey>,
+    /// Place inside a parent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interleave: Option<Interleave>,
+    /// `COMMENT ON TABLE`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comment: Option<String>,
+}
+
+impl Table {
+    /// Column by id.
+    pub fn column(&self, id: u32) -> Option<&Column> {
+        self.columns.iter().find(|c| c.id == id)
+    }
+
+    /// Position in `columns` by id.
+    pub fn ordinal(&self, id: u32) -> Option<usize> {
+        self.columns.iter().position(|c| c.id == id)
+    }
+
+    /// Column by name; hidden ones are not found.
+    pub fn column_named(&self, name: &str) -> Option<&Column> {
+        self.columns.iter().find(|c| c.name == name && !c.hidden)
+    }
+
+    /// Columns that users see.
+    pub fn visible_columns(&self) -> impl Iterator<Item = &Column> {
+        self.columns.iter().filter(|c| !c.hidden)
+    }
+
+    /// Whether the user declared no primary key, so that a hidden row id is the key.
+    pub fn has_row_id(&self) -> bool {
+        self.columns.iter().any(|c| c.hidden)
+    }
+
+    /// Ids of the primary key's columns in order.
+    pub fn key_columns(&self) -> Vec<u32> {
+        self.primary.columns.iter().map(|c| c.column).collect()
+    }
+
+    /// Number of leading key columns that belong to the parent.
+    pub fn inherited_key_len(&self) -> usize {
+        self.interleave.as_ref().map_or(0, |i| i.columns.len())
+    }
+
+    /// Index by id, the primary one included.
+    pub fn index(&self, id: u32) -> Option<&Index> {
+        self.all_indexes().find(|i| i.id == id)
+    }
+
+    /// The primary index and then the secondary ones.
+    pub fn all_indexes(&self) -> impl Iterator<Item = &Index> {
+        std::iter::once(&self.primary).chain(self.indexes.iter())
+    }
+}
+
+/// A view: its query, kept as text and bound when used.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct View {
+    /// Object id.
+    pub id: u32,
+    /// Schema that holds it.
+    pub schema: u32,
+    /// Name.
+    pub name: String,
+    /// Query as SQL text.
+    pub query: String,
+    /// Names and types of the columns at creation.
+    pub columns: Vec<(String, SqlType)>,
+    /// Ids of relations that the query names.
+    pub depends_on: Vec<u32>,
+    /// Search path at creation, by which the query's names are resolved.
+    pub search_path: Vec<String>,
+    /// `COMMENT ON VIEW`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comment: Option<String>,
+}
+
+/// A sequence; its current value lives in a key of its own, outside transactions.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sequence {
+    /// Object id.
+    pub id: u32,
+    /// Schema that holds it.
+    pub schema: u32,
+    /// Name.
+    pub name: String,
+    /// Type of its values: int2, int4 or int8.
+    pub ty: SqlType,
+    /// First value.
+    pub start: i64,
+    /// Step, not zero.
+    pub increment: i64,
+    /// Smallest value.
+    pub min: i64,
+    /// Largest value.
+    pub max: i64,
+    /// Starts over at the bound.
+    pub cycle: bool,
+    /// CACHE.
+    pub cache: i64,
+    /// Changes at RESTART and TRUNCATE .. RESTART IDENTITY: the value key carries it.
+    pub generation: u32,
+    /// Table and column that own it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owned_by: Option<(u32, u32)>,
+}

@@ -1,0 +1,259 @@
+//! [`Catalog`]: all descriptors at one moment, with lookups by id and by name.
+//!
+//! Cloning copies maps of shared descriptors; a schema change clones, edits and writes the
+//! difference ([`crate::write_changes`]).
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use crate::descriptor::{Database, Index, Schema, Sequence, Table, View};
+
+/// A relation found by name.
+#[derive(Clone, Debug)]
+pub enum Relation {
+    /// A table.
+    Table(Arc<Table>),
+    /// A view.
+    View(Arc<View>),
+    /// A sequence.
+    Sequence(Arc<Sequence>),
+    /// An index, with its table.
+    Index(Arc<Table>, u32),
+}
+
+impl Relation {
+    /// Object id.
+    pub fn id(&self) -> u32 {
+        match self {
+            Relation::Table(t) => t.id,
+            Relation::View(v) => v.id,
+            Relation::Sequence(s) => s.id,
+            Relation::Index(_, id) => *id,
+        }
+    }
+
+    /// `table`, `view`, `sequence` or `index`, as messages say it.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Relation::Table(_) => "table",
+            Relation::View(_) => "view",
+            Relation::Sequence(_) => "sequence",
+            Relation::Index(..) => "index",
+        }
+    }
+}
+
+/// All descriptors at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct Catalog {
+    /// Counts schema changes; equal versions of one store are equal catalogs.
+    pub version: u64,
+    pub(crate) databases: BTreeMap<u32, Arc<Database>>,
+    pub(crate) schemas: BTreeMap<u32, Arc<Schema>>,
+    pub(crate) tables: BTreeMap<u32, Arc<Table>>,
+    pub(crate) views: BTreeMap<u32, Arc<View>>,
+    pub(crate) sequences: BTreeMap<u32, Arc<Sequence>>,
+    /// (schema, name) -> relation id, indexes included.
+    names: HashMap<(u32, String), u32>,
+    /// index id -> table id.
+    index_tables: HashMap<u32, u32>,
+    /// table id -> tables and indexes directly interleaved in it.
+    children: HashMap<u32, Vec<u32>>,
+    /// table id -> tables with foreign keys to it.
+    referencing: HashMap<u32, Vec<u32>>,
+}
+
+impl Catalog {
+    /// Database by name.
+    pub fn database(&self, name: &str) -> Option<&Arc<Database>> {
+        self.databases.values().find(|d| d.name == name)
+    }
+
+    /// Databases by id.
+    pub fn databases(&self) -> impl Iterator<Item = &Arc<Database>> {
+        self.databases.values()
+    }
+
+    /// Schema by database and name.
+    pub fn schema(&self, database: u32, name: &str) -> Option<&Arc<Schema>> {
+        self.schemas
+            .values()
+            .find(|s| s.database == database && s.name == name)
+    }
+
+    /// Schema by id.
+    pub fn schema_by_id(&self, id: u32) -> Option<&Arc<Schema>> {
+        self.schemas.get(&id)
+    }
+
+    /// Schemas of a database.
+    pub fn schemas(&self, database: u32) -> impl Iterator<Item = &Arc<Schema>> {
+        self.schemas
+            .values()
+            .filter(move |s| s.database == database)
+    }
+
+    /// Table by id.
+    pub fn table(&self, id: u32) -> Option<&Arc<Table>> {
+        self.tables.get(&id)
+    }
+
+    /// All tables, of all databases.
+    pub fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
+        self.tables.values()
+    }
+
+    /// View by id.
+    pub fn view(&self, id: u32) -> Option<&Arc<View>> {
+        self.views.get(&id)
+    }
+
+    /// All views.
+    pub fn views(&self) -> impl Iterator<Item = &Arc<View>> {
+        self.views.values()
+    }
+
+    /// Sequence by id.
+    pub fn sequence(&self, id: u32) -> Option<&Arc<Sequence>> {
+        self.sequences.get(&id)
+    }
+
+    /// All sequences.
+    pub fn sequences(&self) -> impl Iterator<Item = &Arc<Sequence>> {
+        self.sequences.values()
+    }
+
+    /// Table and index by index id (primary indexes included).
+    pub fn index(&self, id: u32) -> Option<(&Arc<Table>, &Index)> {
+        let table = self.tables.get(self.index_tables.get(&id)?)?;
+        table.index(id).map(|i| (table, i))
+    }
+
+    /// Relation by schema id and name.
+    pub fn relation(&self, schema: u32, name: &str) -> Option<Relation> {
+        self.relation_by_id(*self.names.get(&(schema, name.to_string()))?)
+    }
+
+    /// Relation by id.
+    pub fn relation_by_id(&self, id: u32) -> Option<Relation> {
+        if let Some(t) = self.tables.get(&id) {
+            return Some(Relation::Table(t.clone()));
+        }
+        if let Some(v) = self.views.get(&id) {
+            return Some(Relation::View(v.clone()));
+        }
+        if let Some(s) = self.sequences.get(&id) {
+            return Some(Relation::Sequence(s.clone()));
+        }
+        self.index(id)
+            .map(|(t, i)| Relation::Index(t.clone(), i.id))
+    }
+
+    /// Relation by the schemas of a search path, in order.
+    pub fn resolve(&self, database: u32, search_path: &[String], name: &str) -> Option<Relation> {
+        search_path
+            .iter()
+            .filter_map(|s| self.schema(database, s))
+            .find_map(|s| self.relation(s.id, name))
+    }
+
+    /// `(schema name, name)` of a relation.
+    pub fn qualified_name(&self, id: u32) -> Option<(String, String)> {
+        let (schema, name) = match self.relation_by_id(id)? {
+            Relation::Table(t) => (t.schema, t.name.clone()),
+            Relation::View(v) => (v.schema, v.name.clone()),
+            Relation::Sequence(s) => (s.schema, s.name.clone()),
+            Relation::Index(t, id) => (t.schema, t.index(id)?.name.clone()),
+        };
+        Some((self.schemas.get(&schema)?.name.clone(), name))
+    }
+
+    /// Tables directly interleaved in this one, by id.
+    pub fn interleaved_children(&self, table: u32) -> impl Iterator<Item = &Arc<Table>> {
+        self.children
+            .get(&table)
+            .into_iter()
+            .flatten()
+            .filter_map(|id| self.tables.get(id))
+    }
+
+    /// Tables with at least one foreign key to this one (itself included), by id.
+    pub fn referencing_tables(&self, table: u32) -> impl Iterator<Item = &Arc<Table>> {
+        self.referencing
+            .get(&table)
+            .into_iter()
+            .flatten()
+            .filter_map(|id| self.tables.get(id))
+    }
+
+    /// Adds or replaces a database.
+    pub fn put_database(&mut self, d: Database) {
+        self.databases.insert(d.id, Arc::new(d));
+    }
+
+    /// Adds or replaces a schema.
+    pub fn put_schema(&mut self, s: Schema) {
+        self.schemas.insert(s.id, Arc::new(s));
+    }
+
+    /// Adds or replaces a table.
+    pub fn put_table(&mut self, t: Table) {
+        self.tables.insert(t.id, Arc::new(t));
+        self.reindex();
+    }
+
+    /// Adds or replaces a view.
+    pub fn put_view(&mut self, v: View) {
+        self.views.insert(v.id, Arc::new(v));
+        self.reindex();
+    }
+
+    /// Adds or replaces a sequence.
+    pub fn put_sequence(&mut self, s: Sequence) {
+        self.sequences.insert(s.id, Arc::new(s));
+        self.reindex();
+    }
+
+    /// Removes an object of any kind (not an index: put its table back without it).
+    pub fn remove(&mut self, id: u32) {
+        self.databases.remove(&id);
+        self.schemas.remove(&id);
+        self.tables.remove(&id);
+        self.views.remove(&id);
+        self.sequences.remove(&id);
+        self.reindex();
+    }
+
+    /// Rebuilds the lookups. Schema changes are rare, so simple beats fast here.
+    pub(crate) fn reindex(&mut self) {
+        self.names.clear();
+        self.index_tables.clear();
+        self.children.clear();
+        self.referencing.clear();
+        for t in self.tables.values() {
+            self.names.insert((t.schema, t.name.clone()), t.id);
+            for i in t.all_indexes() {
+                self.index_tables.insert(i.id, t.id);
+                // The index of a hidden row id has no name of its own in SQL.
+                if !(i.id == t.primary.id && t.has_row_id()) {
+                    self.names.insert((t.schema, i.name.clone()), i.id);
+                }
+            }
+            if let Some(i) = &t.interleave {
+                self.children.entry(i.parent).or_default().push(t.id);
+            }
+            for fk in &t.foreign_keys {
+                let list = self.referencing.entry(fk.parent).or_default();
+                if !list.contains(&t.id) {
+                    list.push(t.id);
+                }
+            }
+        }
+        for v in self.views.values() {
+            self.names.insert((v.schema, v.name.clone()), v.id);
+        }
+        for s in self.sequences.values() {
+            self.names.insert((s.schema, s.name.clone()), s.id);
+        }
+    }
+}

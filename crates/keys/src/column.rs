@@ -1,0 +1,396 @@
+//! One column value as bytes that sort as SQL sorts.
+//!
+//! Ascending bytes start with a tag that tells the kind and thereby the length; descending bytes
+//! are the complement of the ascending ones, tag included, so they are self-delimiting as well.
+//!
+//! ```text
+//!   tag ASC   value                     following bytes
+//!   0F        end of an array
+//!   10        NULL, NULLS FIRST
+//!   28 / 29   false / true
+//!   30..37    negative integer          8..1 bytes, big-endian, of the two's complement
+//!   38        0
+//!   39..40    positive integer          1..8 bytes, big-endian
+//!   41        float                     8 bytes: sign-flipped IEEE bits, NaN greatest
+//!   48        text, bytea               bytes with 00 -> 00 FF, end 00 01
+//!   4A        uuid                      16 bytes
+//!   4C        interval                  16 bytes: total microseconds, sign-flipped
+//!   50..53    numeric -, 0, +, NaN      see `decimal`
+//!   58        array                     elements (NULL = 7F), end 0F
+//!   7F        NULL, NULLS LAST
+//! ```
+//! Descending tags are 80..F0, so no column starts with the child marker FE or with FF.
+
+use std::sync::Arc;
+
+use braid_types::{ArrayValue, Datum, Interval, SqlError, SqlResult, SqlState, SqlType};
+
+use crate::decimal;
+
+const ARRAY_END: u8 = 0x0F;
+const NULL_FIRST: u8 = 0x10;
+const FALSE: u8 = 0x28;
+const TRUE: u8 = 0x29;
+const INT_ZERO: u8 = 0x38;
+const INT_MIN_TAG: u8 = 0x30;
+const INT_MAX_TAG: u8 = 0x40;
+const FLOAT: u8 = 0x41;
+const BYTES: u8 = 0x48;
+const UUID: u8 = 0x4A;
+const INTERVAL: u8 = 0x4C;
+pub(crate) const NUMERIC_NEG: u8 = 0x50;
+pub(crate) const NUMERIC_ZERO: u8 = 0x51;
+pub(crate) const NUMERIC_POS: u8 = 0x52;
+pub(crate) const NUMERIC_NAN: u8 = 0x53;
+const ARRAY: u8 = 0x58;
+const NULL_LAST: u8 = 0x7F;
+
+const MICROS_PER_DAY: i128 = 86_400_000_000;
+
+/// How a key column sorts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Direction {
+    /// DESC.
+    pub desc: bool,
+    /// NULLS FIRST. PostgreSQL's default is the value of `desc`.
+    pub nulls_first: bool,
+}
+
+impl Direction {
+    /// ASC NULLS LAST.
+    pub const ASC: Direction = Direction {
+        desc: false,
+        nulls_first: false,
+    };
+    /// DESC NULLS FIRST.
+    pub const DESC: Direction = Direction {
+        desc: true,
+        nulls_first: true,
+    };
+}
+
+/// Whether two values of this type can be equal but not identical (1.0 and 1.00), so that a key
+/// cannot give the value back and the row's value must hold it too.
+pub fn is_composite(ty: &SqlType) -> bool {
+    match ty {
+        SqlType::Numeric(_) | SqlType::Float4 | SqlType::Float8 | SqlType::Interval => true,
+        SqlType::Array(e) => is_composite(e),
+        _ => false,
+    }
+}
+
+/// Whether values of this type can be key columns. `jsonb` cannot.
+pub fn is_key_type(ty: &SqlType) -> bool {
+    match ty {
+        SqlType::Jsonb | SqlType::Record | SqlType::Void | SqlType::Unknown => false,
+        SqlType::Array(e) => is_key_type(e),
+        _ => true,
+    }
+}
+
+/// Appends the value's bytes.
+///
+/// # Errors
+/// 0A000 for values of types that cannot be keys.
+pub fn encode_column(out: &mut Vec<u8>, value: &Datum, dir: Direction) -> SqlResult<()> {
+    let from = out.len();
+    match value {
+        // The tag is chosen so that after the complement NULL stands where it should.
+        Datum::Null => out.push(if dir.nulls_first != dir.desc {
+            NULL_FIRST
+        } else {
+            NULL_LAST
+        }),
+        v => encode_ascending(out, v)?,
+    }
+    if dir.desc {
+        out[from..].iter_mut().for_each(|b| *b = !*b);
+    }
+    Ok(())
+}
+
+fn encode_ascending(out: &mut Vec<u8>, value: &Datum) -> SqlResult<()> {
+    match value {
+        Datum::Null => out.push(NULL_LAST),
+        Datum::Bool(b) => out.push(if *b { TRUE } else { FALSE }),
+        Datum::Int2(v) => encode_int(out, i64::from(*v)),
+        Datum::Int4(v) | Datum::Date(v) => encode_int(out, i64::from(*v)),
+        Datum::Int8(v) | Datum::Time(v) | Datum::Timestamp(v) | Datum::TimestampTz(v) => {
+            encode_int(out, *v);
+        }
+        Datum::Oid(v) => encode_int(out, i64::from(*v)),
+        Datum::Float4(v) => encode_float(out, f64::from(*v)),
+        Datum::Float8(v) => encode_float(out, *v),
+        Datum::Numeric(v) => decimal::encode(out, v),
+        Datum::NumericNan => out.push(NUMERIC_NAN),
+        Datum::Text(s) => encode_bytes(out, s.as_bytes()),
+        Datum::Bytea(b) => encode_bytes(out, b),
+        Datum::Uuid(u) => {
+            out.push(UUID);
+            out.extend_from_slice(u);
+        }
+        Datum::Interval(i) => {
+            let days = i128::from(i.months) * 30 + i128::from(i.days);
+            let total = days * MICROS_PER_DAY + i128::from(i.micros);
+            out.push(INTERVAL);
+            out.extend_from_slice(&((total as u128) ^ (1 << 127)).to_be_bytes());
+        }
+        Datum::Array(a) => {
+            out.push(ARRAY);
+            for item in &a.items {
+                encode_ascending(out, item)?;
+            }
+            out.push(ARRAY_END);
+        }
+        Datum::Jsonb(_) | Datum::Record(_) => {
+            return Err(SqlError::unsupported(
+                "a key column of type jsonb or record",
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn encode_int(out: &mut Vec<u8>, v: i64) {
+    let bytes = v.to_be_bytes();
+    if v >= 0 {
+        let skip = (v.leading_zeros() / 8) as usize;
+        out.push(INT_ZERO + (8 - skip) as u8);
+        out.extend_from_slice(&bytes[skip..]);
+    } else {
+        // At least one byte, so that -1 is not taken for zero.
+        let skip = (((!v).leading_zeros() / 8) as usize).min(7);
+        out.push(INT_ZERO - (8 - skip) as u8);
+        out.extend_from_slice(&bytes[skip..]);
+    }
+}
+
+fn encode_float(out: &mut Vec<u8>, v: f64) {
+    let v = if v == 0.0 { 0.0 } else { v };
+    let bits = if v.is_nan() {
+        u64::MAX
+    } else {
+        let b = v.to_bits();
+        if b >> 63 == 1 { !b } else { b | (1 << 63) }
+    };
+    out.push(FLOAT);
+    out.extend_from_slice(&bits.to_be_bytes());
+}
+
+fn encode_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.push(BYTES);
+    for &b in bytes {
+        out.push(b);
+        if b == 0 {
+            out.push(0xFF);
+        }
+    }
+    out.extend_from_slice(&[0x00, 0x01]);
+}
+
+/// Bytes of a key, read through the complement of a descending column.
+pub(crate) struct Reader<'a> {
+    bytes: &'a [u8],
+    pos: usize,
+    mask: u8,
+}
+
+impl Reader<'_> {
+    pub(crate) fn byte(&mut self) -> SqlResult<u8> {
+        let b = *self.bytes.get(self.pos).ok_or_else(truncated)?;
+        self.pos += 1;
+        Ok(b ^ self.mask)
+    }
+
+    pub(crate) fn array<const N: usize>(&mut self) -> SqlResult<[u8; N]> {
+        let mut out = [0; N];
+        for b in &mut out {
+            *b = self.byte()?;
+        }
+        Ok(out)
+    }
+
+    fn escaped(&mut self) -> SqlResult<Vec<u8>> {
+        let mut out = Vec::new();
+        loop {
+            match self.byte()? {
+                0 => match self.byte()? {
+                    0x01 => return Ok(out),
+                    0xFF => out.push(0),
+                    _ => return Err(damaged()),
+                },
+                b => out.push(b),
+            }
+        }
+    }
+
+    fn int(&mut self, tag: u8) -> SqlResult<i64> {
+        let n = usize::from(tag.abs_diff(INT_ZERO));
+        let mut bytes = if tag < INT_ZERO { [0xFF; 8] } else { [0; 8] };
+        for b in &mut bytes[8 - n..] {
+            *b = self.byte()?;
+        }
+        Ok(i64::from_be_bytes(bytes))
+    }
+}
+
+fn truncated() -> SqlError {
+    SqlError::new(
+        SqlState::DATA_CORRUPTED,
+        "a key ends in the middle of a column",
+    )
+}
+
+fn damaged() -> SqlError {
+    SqlError::new(SqlState::DATA_CORRUPTED, "a key holds a malformed column")
+}
+
+/// Decodes the value at the start of `bytes`; returns it and the length of its encoding.
+///
+/// # Errors
+/// XX001 if the bytes are not an encoding of this type. Never panics on any input.
+pub fn decode_column(bytes: &[u8], ty: &SqlType, dir: Direction) -> SqlResult<(Datum, usize)> {
+    let mut r = Reader {
+        bytes,
+        pos: 0,
+        mask: if dir.desc { 0xFF } else { 0 },
+    };
+    let tag = r.byte()?;
+    let datum = if tag == NULL_FIRST {
+        Datum::Null
+    } else {
+        decode_tagged(&mut r, tag, ty)?
+    };
+    Ok((datum, r.pos))
+}
+
+fn decode_tagged(r: &mut Reader<'_>, tag: u8, ty: &SqlType) -> SqlResult<Datum> {
+    let bad = |_| damaged();
+    Ok(match (tag, ty) {
+        (NULL_LAST, _) => Datum::Null,
+        (FALSE, SqlType::Bool) => Datum::Bool(false),
+        (TRUE, SqlType::Bool) => Datum::Bool(true),
+        (INT_MIN_TAG..=INT_MAX_TAG, _) => {
+            let v = r.int(tag)?;
+            match ty {
+                SqlType::Int2 => Datum::Int2(v.try_into().map_err(bad)?),
+                SqlType::Int4 => Datum::Int4(v.try_into().map_err(bad)?),
+                SqlType::Int8 => Datum::Int8(v),
+                SqlType::Oid | SqlType::Regclass | SqlType::Regtype => {
+                    Datum::Oid(v.try_into().map_err(bad)?)
+                }
+                SqlType::Date => Datum::Date(v.try_into().map_err(bad)?),
+                SqlType::Time => Datum::Time(v),
+                SqlType::Timestamp => Datum::Timestamp(v),
+                SqlType::TimestampTz => Datum::TimestampTz(v),
+                _ => return Err(damaged()),
+            }
+        }
+        (FLOAT, SqlType::Float4 | SqlType::Float8) => {
+            let bits = u64::from_be_bytes(r.array()?);
+            let v = if bits == u64::MAX {
+                f64::NAN
+            } else {
+                f64::from_bits(if bits >> 63 == 1 {
+                    bits & !(1 << 63)
+                } else {
+                    !bits
+                })
+            };
+            if *ty == SqlType::Float4 {
+                Datum::Float4(v as f32)
+            } else {
+                Datum::Float8(v)
+            }
+        }
+        (BYTES, SqlType::Bytea) => Datum::Bytea(r.escaped()?.into()),
+        (
+            BYTES,
+            SqlType::Text
+            | SqlType::Varchar(_)
+            | SqlType::Char(_)
+            | SqlType::Name
+            | SqlType::CharByte,
+        ) => Datum::text(String::from_utf8(r.escaped()?).map_err(|_| damaged())?),
+        (UUID, SqlType::Uuid) => Datum::Uuid(r.array()?),
+        (INTERVAL, SqlType::Interval) => decode_interval(u128::from_be_bytes(r.array()?)),
+        (NUMERIC_NEG | NUMERIC_ZERO | NUMERIC_POS, SqlType::Numeric(_)) => {
+            Datum::Numeric(Arc::new(decimal::decode(r, tag)?))
+        }
+        (NUMERIC_NAN, SqlType::Numeric(_)) => Datum::NumericNan,
+        (ARRAY, SqlType::Array(element)) => {
+            let mut items = Vec::new();
+            loop {
+                match r.byte()? {
+                    ARRAY_END => break,
+                    t => items.push(decode_tagged(r, t, element)?),
+                }
+            }
+            Datum::Array(Arc::new(ArrayValue {
+                element: (**element).clone(),
+                items,
+            }))
+        }
+        _ => return Err(damaged()),
+    })
+}
+
+/// A value that equals the encoded one, in months, days and microseconds of PostgreSQL's
+/// justified form.
+fn decode_interval(bits: u128) -> Datum {
+    let total = (bits ^ (1 << 127)) as i128;
+    let days = total / MICROS_PER_DAY;
+    let clamp = |v: i128| i32::try_from(v).unwrap_or(if v < 0 { i32::MIN } else { i32::MAX });
+    Datum::Interval(Interval {
+        months: clamp(days / 30),
+        days: clamp(days % 30),
+        micros: (total % MICROS_PER_DAY) as i64,
+    })
+}
+
+/// Length of the column at the start of `bytes`, without knowing its type or direction.
+///
+/// # Errors
+/// XX001 if no column starts here.
+pub fn skip_column(bytes: &[u8]) -> SqlResult<usize> {
+    let first = *bytes.first().ok_or_else(truncated)?;
+    let mut r = Reader {
+        bytes,
+        pos: 0,
+        mask: if first >= 0x80 { 0xFF } else { 0 },
+    };
+    let tag = r.byte()?;
+    skip_tagged(&mut r, tag)?;
+    Ok(r.pos)
+}
+
+fn skip_tagged(r: &mut Reader<'_>, tag: u8) -> SqlResult<()> {
+    let fixed = match tag {
+        NULL_FIRST | NULL_LAST | FALSE | TRUE | NUMERIC_ZERO | NUMERIC_NAN => 0,
+        INT_MIN_TAG..=INT_MAX_TAG => usize::from(tag.abs_diff(INT_ZERO)),
+        FLOAT => 8,
+        UUID | INTERVAL => 16,
+        BYTES => {
+            r.escaped()?;
+            0
+        }
+        NUMERIC_NEG | NUMERIC_POS => {
+            decimal::skip(r, tag)?;
+            0
+        }
+        ARRAY => {
+            loop {
+                match r.byte()? {
+                    ARRAY_END => break,
+                    t => skip_tagged(r, t)?,
+                }
+            }
+            0
+        }
+        _ => return Err(damaged()),
+    };
+    for _ in 0..fixed {
+        r.byte()?;
+    }
+    Ok(())
+}

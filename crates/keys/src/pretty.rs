@@ -1,0 +1,119 @@
+//! Any key as text, without the catalog: `/Table/100:1/7/#/101:1/'abc'`.
+//!
+//! Types are guessed from the encoding: a date prints as its day number. DESC columns have a `-`
+//! in front of the slash's value, e.g. `/-7`.
+
+use braid_types::{Datum, SqlType};
+
+use crate::column::{Direction, decode_column, skip_column};
+use crate::path::{CHILD_MARKER, DATA_PREFIX, END_MARKER, read_number};
+use crate::system::SYSTEM_PREFIX;
+
+/// The key as text; bytes that make no sense are printed in hex after `!`.
+pub fn key(bytes: &[u8]) -> String {
+    match bytes.first() {
+        Some(&DATA_PREFIX) => data_key(bytes),
+        Some(&SYSTEM_PREFIX) => system_key(bytes),
+        _ => format!("!{}", hex(bytes)),
+    }
+}
+
+/// A span as text, `[start, end)`.
+pub fn span(start: &[u8], end: &[u8]) -> String {
+    format!("[{}, {})", key(start), key(end))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+fn system_key(bytes: &[u8]) -> String {
+    let kind = match bytes.get(1) {
+        Some(b'c') => "CatalogVersion",
+        Some(b'd') => "Descriptor",
+        Some(b'i') => "NextId",
+        Some(b'l') => "TableLock",
+        Some(b's') => "Sequence",
+        Some(b't') => return format!("/System/Setting/{}", String::from_utf8_lossy(&bytes[2..])),
+        _ => return format!("/System/!{}", hex(&bytes[1..])),
+    };
+    let mut out = format!("/System/{kind}");
+    let mut rest = &bytes[2..];
+    while let Some((n, len)) = read_number(rest) {
+        out.push_str(&format!("/{n}"));
+        rest = &rest[len..];
+    }
+    if !rest.is_empty() {
+        out.push_str(&format!("/!{}", hex(rest)));
+    }
+    out
+}
+
+fn data_key(bytes: &[u8]) -> String {
+    let mut out = String::from("/Table");
+    let mut at = 1;
+    loop {
+        let Some((id, n)) = read_number(&bytes[at..]) else {
+            break;
+        };
+        at += n;
+        out.push_str(&format!("/{id}"));
+        let Some((generation, n)) = read_number(&bytes[at..]) else {
+            break;
+        };
+        at += n;
+        out.push_str(&format!(":{generation}"));
+        while at < bytes.len() && bytes[at] < CHILD_MARKER {
+            let Ok(len) = skip_column(&bytes[at..]) else {
+                break;
+            };
+            out.push_str(&format!("/{}", column(&bytes[at..at + len])));
+            at += len;
+        }
+        if bytes.get(at) == Some(&CHILD_MARKER) {
+            out.push_str("/#");
+            at += 1;
+        } else {
+            break;
+        }
+    }
+    match bytes.get(at..) {
+        None | Some([]) => {}
+        Some([END_MARKER]) => out.push_str("/Max"),
+        Some(rest) => out.push_str(&format!("/!{}", hex(rest))),
+    }
+    out
+}
+
+fn column(bytes: &[u8]) -> String {
+    let desc = bytes[0] >= 0x80;
+    let dir = Direction {
+        desc,
+        nulls_first: false,
+    };
+    let minus = if desc { "-" } else { "" };
+    let tag = if desc { !bytes[0] } else { bytes[0] };
+    let ty = match tag {
+        0x28 | 0x29 => SqlType::Bool,
+        0x30..=0x40 => SqlType::Int8,
+        0x41 => SqlType::Float8,
+        0x48 => SqlType::Bytea,
+        0x4A => SqlType::Uuid,
+        0x50..=0x53 => SqlType::Numeric(None),
+        0x10 | 0x7F => return format!("{minus}NULL"),
+        _ => return format!("{minus}0x{}", hex(bytes)),
+    };
+    match decode_column(bytes, &ty, dir) {
+        Ok((Datum::Bool(v), _)) => format!("{minus}{v}"),
+        Ok((Datum::Int8(v), _)) => format!("{minus}{v}"),
+        Ok((Datum::Float8(v), _)) => format!("{minus}{v}"),
+        Ok((Datum::Numeric(v), _)) => format!("{minus}{}", v.to_plain_string()),
+        Ok((Datum::NumericNan, _)) => format!("{minus}NaN"),
+        Ok((Datum::Bytea(b), _)) => match std::str::from_utf8(&b) {
+            Ok(s) => format!("{minus}{s:?}"),
+            Err(_) => format!("{minus}\\x{}", hex(&b)),
+        },
+        Ok((Datum::Uuid(u), _)) => format!("{minus}{}", hex(&u)),
+        _ => format!("{minus}0x{}", hex(bytes)),
+    }
+}

@@ -1,0 +1,72 @@
+//! Keys of system records: everything below the first byte 01.
+//!
+//! ```text
+//!   01 'c'              catalog version
+//!   01 'd' id           descriptor of an object
+//!   01 'i'              next object id
+//!   01 'l' id           lock name of a table (never stored)
+//!   01 's' id gen       current value of a sequence
+//!   01 't' name         setting of the cluster
+//! ```
+
+use crate::path::push_number;
+
+/// First byte of system records.
+pub const SYSTEM_PREFIX: u8 = 0x01;
+
+fn key(kind: u8, numbers: &[u32]) -> Vec<u8> {
+    let mut out = vec![SYSTEM_PREFIX, kind];
+    for n in numbers {
+        push_number(&mut out, u64::from(*n));
+    }
+    out
+}
+
+/// Counts schema changes.
+pub fn catalog_version() -> Vec<u8> {
+    key(b'c', &[])
+}
+
+/// The next free object id.
+pub fn next_id() -> Vec<u8> {
+    key(b'i', &[])
+}
+
+/// An object's descriptor.
+pub fn descriptor(id: u32) -> Vec<u8> {
+    key(b'd', &[id])
+}
+
+/// Span of all descriptors.
+pub fn descriptors() -> (Vec<u8>, Vec<u8>) {
+    (key(b'd', &[]), key(b'e', &[]))
+}
+
+/// Object id of a descriptor's key.
+pub fn descriptor_id(key: &[u8]) -> Option<u32> {
+    let rest = key.strip_prefix(&[SYSTEM_PREFIX, b'd'])?;
+    crate::path::read_number(rest).and_then(|(id, n)| {
+        if n == rest.len() {
+            u32::try_from(id).ok()
+        } else {
+            None
+        }
+    })
+}
+
+/// Name under which statements lock a table's shape; nothing is stored there.
+pub fn table_lock(id: u32) -> Vec<u8> {
+    key(b'l', &[id])
+}
+
+/// Current value of a sequence.
+pub fn sequence_value(id: u32, generation: u32) -> Vec<u8> {
+    key(b's', &[id, generation])
+}
+
+/// A cluster setting.
+pub fn setting(name: &str) -> Vec<u8> {
+    let mut out = key(b't', &[]);
+    out.extend_from_slice(name.as_bytes());
+    out
+}
