@@ -1,0 +1,136 @@
+//! A small pool of threads that run background jobs in the order they were queued.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use parking_lot::{Condvar, Mutex};
+
+use super::{Job, Tasks};
+
+struct Queue {
+    jobs: VecDeque<Job>,
+    closing: bool,
+}
+
+struct Shared {
+    queue: Mutex<Queue>,
+    wake: Condvar,
+}
+
+/// A pool of named threads. Dropping it runs what is queued, then joins the threads.
+pub struct ThreadTasks {
+    shared: Arc<Shared>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    count: usize,
+}
+
+impl ThreadTasks {
+    /// Starts `count` threads (at least one) called `name-0`, `name-1`, ...
+    pub fn start(name: &str, count: usize) -> ThreadTasks {
+        let count = count.max(1);
+        let shared = Arc::new(Shared {
+            queue: Mutex::new(Queue {
+                jobs: VecDeque::new(),
+                closing: false,
+            }),
+            wake: Condvar::new(),
+        });
+        let threads = (0..count)
+            .map(|i| {
+                let shared = shared.clone();
+                spawn_thread(&format!("{name}-{i}"), move || work(&shared))
+            })
+            .collect();
+        ThreadTasks {
+            shared,
+            threads: Mutex::new(threads),
+            count,
+        }
+    }
+
+    /// One thread fewer than the machine has cores, at least one, at most three.
+    pub fn default_parallelism() -> usize {
+        std::thread::available_parallelism()
+            .map_or(1, |n| n.get().saturating_sub(1))
+            .clamp(1, 3)
+    }
+}
+
+fn work(shared: &Shared) {
+    loop {
+        let job = {
+            let mut queue = shared.queue.lock();
+            loop {
+                if let Some(job) = queue.jobs.pop_front() {
+                    break job;
+                }
+                if queue.closing {
+                    return;
+                }
+                shared.wake.wait(&mut queue);
+            }
+        };
+        job();
+    }
+}
+
+impl Tasks for ThreadTasks {
+    fn spawn(&self, job: Job) {
+        self.shared.queue.lock().jobs.push_back(job);
+        self.shared.wake.notify_one();
+    }
+
+    fn help_one(&self) -> bool {
+        false
+    }
+
+    fn parallelism(&self) -> usize {
+        self.count
+    }
+}
+
+impl Drop for ThreadTasks {
+    fn drop(&mut self) {
+        self.shared.queue.lock().closing = true;
+        self.shared.wake.notify_all();
+        let me = std::thread::current().id();
+        for thread in self.threads.get_mut().drain(..) {
+            // The last owner may be a job on one of these threads; a thread cannot join itself.
+            if thread.thread().id() != me && thread.join().is_err() {
+                // The panic was already printed by the thread; there is nothing left to clean up.
+            }
+        }
+    }
+}
+
+/// Starts a named thread. Panics only if the operating system has no more threads to give.
+pub fn spawn_thread<F>(name: &str, body: F) -> JoinHandle<()>
+where
+    F: FnOnce() + Send + 'static,
+{
+    std::thread::Builder::new()
+        .name(name.to_string())
+        .spawn(body)
+        .expect("the operating system refuses new threads")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    #[test]
+    fn dropping_the_pool_finishes_queued_jobs() {
+        let done = Arc::new(AtomicUsize::new(0));
+        let tasks = ThreadTasks::start("test", 2);
+        for _ in 0..100 {
+            let done = done.clone();
+            tasks.spawn(Box::new(move || {
+                done.fetch_add(1, Ordering::SeqCst);
+            }));
+        }
+        drop(tasks);
+        assert_eq!(done.load(Ordering::SeqCst), 100);
+    }
+}
