@@ -1,0 +1,88 @@
+//! Arrows between crates point down only.
+
+use std::path::Path;
+use std::process::Command;
+
+/// From the bottom up. A crate may use crates of lower layers only; those of one layer do not know
+/// each other.
+const LAYERS: &[&[&str]] = &[
+    &["braid-env"],
+    &["braid-lsm", "braid-types"],
+    &["braid-keys", "braid-kv"],
+    &["braid-catalog"],
+    &["braid-sql"],
+    &["braid-query"],
+    &["braid-server", "braid-workload"],
+    &["braid"],
+];
+/// Crates that stand beside the layers: nothing depends on them.
+const ASIDE: &[&str] = &["xtask"];
+/// What a crate must never know, besides the layers above it.
+const NEVER: &[(&str, &str)] = &[
+    ("braid-lsm", "tokio"),
+    ("braid-kv", "tokio"),
+    ("braid-sql", "datafusion"),
+    ("braid-sql", "tokio"),
+    ("braid-sql", "pgwire"),
+    ("braid-keys", "braid-lsm"),
+    ("braid-workload", "braid-sql"),
+];
+
+pub(super) fn check(root: &Path, findings: &mut Vec<String>) -> Result<(), String> {
+    let output = Command::new("cargo")
+        .args(["metadata", "--no-deps", "--format-version", "1"])
+        .current_dir(root)
+        .output()
+        .map_err(|e| format!("cannot run cargo metadata: {e}"))?;
+    let metadata: serde_json::Value =
+        serde_json::from_slice(&output.stdout).map_err(|e| format!("cargo metadata: {e}"))?;
+    for package in metadata["packages"].as_array().into_iter().flatten() {
+        let name = package["name"].as_str().unwrap_or_default();
+        let uses: Vec<&str> = package["dependencies"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter(|d| d["kind"].is_null())
+            .filter_map(|d| d["name"].as_str())
+            .collect();
+        check_package(name, &uses, findings);
+    }
+    Ok(())
+}
+
+fn layer(name: &str) -> Option<usize> {
+    LAYERS.iter().position(|l| l.contains(&name))
+}
+
+fn check_package(name: &str, uses: &[&str], findings: &mut Vec<String>) {
+    let Some(own) = layer(name) else {
+        if !ASIDE.contains(&name) {
+            findings.push(format!("{name}: give this crate a layer in xtask/src/tidy/layers.rs"));
+        }
+        return;
+    };
+    for used in uses {
+        if layer(used).is_some_and(|l| l >= own) || ASIDE.contains(used) {
+            findings.push(format!("{name} uses {used}: arrows point down only"));
+        }
+        if NEVER.contains(&(name, used)) {
+            findings.push(format!("{name} uses {used}, which it must not know"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn upward_and_forbidden_arrows_are_found() {
+        let mut findings = Vec::new();
+        check_package("braid-kv", &["braid-lsm", "braid-env"], &mut findings);
+        assert!(findings.is_empty());
+        check_package("braid-lsm", &["braid-kv"], &mut findings);
+        check_package("braid-sql", &["datafusion"], &mut findings);
+        check_package("braid-new", &[], &mut findings);
+        assert_eq!(findings.len(), 3, "{findings:?}");
+    }
+}
