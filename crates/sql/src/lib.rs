@@ -1,1 +1,3 @@
-//! braid-sql.
+//! Statements: parse, bind, plan, execute.
+
+pub mod expr;

@@ -7,10 +7,30 @@
 //! This crate knows PostgreSQL's meaning of values (text forms, casts, comparison, arithmetic) and
 //! nothing of tables, keys, statements or connections.
 
+mod array_text;
+mod binary;
+mod cast;
+mod datetime;
 mod datum;
 mod error;
+mod float_text;
+mod interval;
+pub mod jsonb;
+pub mod numeric;
+pub mod oid;
+mod order;
 mod sql_type;
+mod text_in;
+mod text_out;
+mod time_zone;
 
+pub use cast::{CastContext, cast, cast_exists};
+pub use datetime::{
+    DATE_INFINITY, DATE_MINUS_INFINITY, MICROS_PER_DAY, MICROS_PER_SECOND, UNIX_EPOCH_MICROS,
+    check_date, check_timestamp, civil_from_days, days_from_civil,
+};
 pub use datum::{ArrayValue, Datum, Interval};
 pub use error::{SqlError, SqlResult, SqlState};
-pub use sql_type::SqlType;
+pub use order::GroupKey;
+pub use sql_type::{SqlType, TypeCategory};
+pub use time_zone::TimeZone;

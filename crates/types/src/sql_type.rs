@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::oid;
+
 /// The type of a column, parameter or expression.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum SqlType {
@@ -59,4 +61,394 @@ pub enum SqlType {
     Void,
     /// A literal or NULL whose type the context decides.
     Unknown,
+}
+
+/// The groups of types that overload resolution prefers among.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TypeCategory {
+    /// Arrays.
+    Array,
+    /// Boolean.
+    Boolean,
+    /// Date, time, timestamps.
+    DateTime,
+    /// Numbers and oids.
+    Numeric,
+    /// Row values.
+    Composite,
+    /// Text-like.
+    String,
+    /// Interval.
+    Timespan,
+    /// Everything else with a meaning of its own: bytea, uuid, jsonb.
+    User,
+    /// Not decided.
+    Unknown,
+}
+
+/// (base type, oid, array oid, name as format_type prints, internal name).
+const NAMES: &[(SqlType, u32, u32, &str, &str)] = &[
+    (SqlType::Bool, oid::BOOL, oid::BOOL_ARRAY, "boolean", "bool"),
+    (
+        SqlType::Int2,
+        oid::INT2,
+        oid::INT2_ARRAY,
+        "smallint",
+        "int2",
+    ),
+    (SqlType::Int4, oid::INT4, oid::INT4_ARRAY, "integer", "int4"),
+    (SqlType::Int8, oid::INT8, oid::INT8_ARRAY, "bigint", "int8"),
+    (SqlType::Oid, oid::OID, oid::OID_ARRAY, "oid", "oid"),
+    (
+        SqlType::Float4,
+        oid::FLOAT4,
+        oid::FLOAT4_ARRAY,
+        "real",
+        "float4",
+    ),
+    (
+        SqlType::Float8,
+        oid::FLOAT8,
+        oid::FLOAT8_ARRAY,
+        "double precision",
+        "float8",
+    ),
+    (
+        SqlType::Numeric(None),
+        oid::NUMERIC,
+        oid::NUMERIC_ARRAY,
+        "numeric",
+        "numeric",
+    ),
+    (SqlType::Text, oid::TEXT, oid::TEXT_ARRAY, "text", "text"),
+    (
+        SqlType::Varchar(None),
+        oid::VARCHAR,
+        oid::VARCHAR_ARRAY,
+        "character varying",
+        "varchar",
+    ),
+    (
+        SqlType::Char(1),
+        oid::BPCHAR,
+        oid::BPCHAR_ARRAY,
+        "character",
+        "bpchar",
+    ),
+    (SqlType::Name, oid::NAME, oid::NAME_ARRAY, "name", "name"),
+    (
+        SqlType::CharByte,
+        oid::CHAR_BYTE,
+        oid::CHAR_BYTE_ARRAY,
+        "\"char\"",
+        "char",
+    ),
+    (
+        SqlType::Bytea,
+        oid::BYTEA,
+        oid::BYTEA_ARRAY,
+        "bytea",
+        "bytea",
+    ),
+    (SqlType::Date, oid::DATE, oid::DATE_ARRAY, "date", "date"),
+    (
+        SqlType::Time,
+        oid::TIME,
+        oid::TIME_ARRAY,
+        "time without time zone",
+        "time",
+    ),
+    (
+        SqlType::Timestamp,
+        oid::TIMESTAMP,
+        oid::TIMESTAMP_ARRAY,
+        "timestamp without time zone",
+        "timestamp",
+    ),
+    (
+        SqlType::TimestampTz,
+        oid::TIMESTAMPTZ,
+        oid::TIMESTAMPTZ_ARRAY,
+        "timestamp with time zone",
+        "timestamptz",
+    ),
+    (
+        SqlType::Interval,
+        oid::INTERVAL,
+        oid::INTERVAL_ARRAY,
+        "interval",
+        "interval",
+    ),
+    (SqlType::Uuid, oid::UUID, oid::UUID_ARRAY, "uuid", "uuid"),
+    (
+        SqlType::Jsonb,
+        oid::JSONB,
+        oid::JSONB_ARRAY,
+        "jsonb",
+        "jsonb",
+    ),
+    (
+        SqlType::Regclass,
+        oid::REGCLASS,
+        oid::REGCLASS_ARRAY,
+        "regclass",
+        "regclass",
+    ),
+    (
+        SqlType::Regtype,
+        oid::REGTYPE,
+        oid::REGTYPE_ARRAY,
+        "regtype",
+        "regtype",
+    ),
+    (
+        SqlType::Record,
+        oid::RECORD,
+        oid::RECORD_ARRAY,
+        "record",
+        "record",
+    ),
+    (SqlType::Void, oid::VOID, 0, "void", "void"),
+    (SqlType::Unknown, oid::UNKNOWN, 0, "unknown", "unknown"),
+];
+
+impl SqlType {
+    /// Every base type once, in the order of the built-in catalog.
+    pub fn all_base() -> impl Iterator<Item = &'static SqlType> {
+        NAMES.iter().map(|row| &row.0)
+    }
+
+    /// The type without modifiers: `varchar(3)` becomes `varchar`, `char(n)` becomes `char(1)`.
+    pub fn base(&self) -> SqlType {
+        match self {
+            SqlType::Numeric(_) => SqlType::Numeric(None),
+            SqlType::Varchar(_) => SqlType::Varchar(None),
+            SqlType::Char(_) => SqlType::Char(1),
+            SqlType::Array(element) => SqlType::Array(Box::new(element.base())),
+            other => other.clone(),
+        }
+    }
+
+    /// Whether two types differ at most in their modifiers.
+    pub fn same_base(&self, other: &SqlType) -> bool {
+        match (self, other) {
+            (SqlType::Numeric(_), SqlType::Numeric(_))
+            | (SqlType::Varchar(_), SqlType::Varchar(_))
+            | (SqlType::Char(_), SqlType::Char(_)) => true,
+            (SqlType::Array(a), SqlType::Array(b)) => a.same_base(b),
+            (a, b) => a == b,
+        }
+    }
+
+    fn row(&self) -> &'static (SqlType, u32, u32, &'static str, &'static str) {
+        NAMES
+            .iter()
+            .find(|row| row.0.same_base(self))
+            .expect("every type that is not an array has a row in NAMES")
+    }
+
+    /// The type's oid.
+    pub fn oid(&self) -> u32 {
+        match self {
+            SqlType::Array(element) => element.row().2,
+            other => other.row().1,
+        }
+    }
+
+    /// The oid of the array type of this element type, 0 if there is none.
+    pub fn array_oid(&self) -> u32 {
+        match self {
+            SqlType::Array(_) => 0,
+            other => other.row().2,
+        }
+    }
+
+    /// The type that an oid and a type modifier (-1 for none) mean; `None` for an oid that is not
+    /// known here. `json` is `jsonb`.
+    pub fn from_oid(oid: u32, typmod: i32) -> Option<SqlType> {
+        if oid == oid::JSON {
+            return Some(SqlType::Jsonb);
+        }
+        if oid == 0 {
+            return None;
+        }
+        for row in NAMES {
+            if row.1 == oid {
+                return Some(row.0.clone().with_typmod(typmod));
+            }
+            if row.2 == oid {
+                return Some(SqlType::Array(Box::new(row.0.clone().with_typmod(typmod))));
+            }
+        }
+        None
+    }
+
+    fn with_typmod(self, typmod: i32) -> SqlType {
+        if typmod < 4 {
+            return self;
+        }
+        let n = typmod - 4;
+        match self {
+            SqlType::Varchar(_) => SqlType::Varchar(Some(n as u32)),
+            SqlType::Char(_) => SqlType::Char(n as u32),
+            SqlType::Numeric(_) => {
+                let scale = ((n & 0x7ff) ^ 1024) - 1024;
+                SqlType::Numeric(Some(((n >> 16) as u16, scale as i16)))
+            }
+            other => other,
+        }
+    }
+
+    /// The type modifier as the system catalog and the wire show it: -1 for none.
+    pub fn typmod(&self) -> i32 {
+        match self {
+            SqlType::Varchar(Some(n)) => *n as i32 + 4,
+            SqlType::Char(n) => *n as i32 + 4,
+            SqlType::Numeric(Some((p, s))) => ((i32::from(*p) << 16) | (i32::from(*s) & 0x7ff)) + 4,
+            SqlType::Array(element) => element.typmod(),
+            _ => -1,
+        }
+    }
+
+    /// Size in bytes as `pg_type.typlen` has it: -1 for variable.
+    pub fn type_len(&self) -> i16 {
+        match self {
+            SqlType::Bool | SqlType::CharByte => 1,
+            SqlType::Int2 => 2,
+            SqlType::Int4
+            | SqlType::Oid
+            | SqlType::Float4
+            | SqlType::Date
+            | SqlType::Regclass
+            | SqlType::Regtype
+            | SqlType::Void => 4,
+            SqlType::Int8
+            | SqlType::Float8
+            | SqlType::Time
+            | SqlType::Timestamp
+            | SqlType::TimestampTz => 8,
+            SqlType::Interval | SqlType::Uuid => 16,
+            SqlType::Name => 64,
+            SqlType::Unknown => -2,
+            _ => -1,
+        }
+    }
+
+    /// The name without modifiers as `format_type` prints it: `character varying`, `integer[]`.
+    pub fn base_name(&self) -> String {
+        match self {
+            SqlType::Array(element) => format!("{}[]", element.base_name()),
+            other => other.row().3.to_string(),
+        }
+    }
+
+    /// The name as `pg_type.typname` has it: `int4`, `_text`.
+    pub fn internal_name(&self) -> String {
+        match self {
+            SqlType::Array(element) => format!("_{}", element.internal_name()),
+            other => other.row().4.to_string(),
+        }
+    }
+
+    /// The name with modifiers as `format_type` prints it: `character varying(3)`.
+    pub fn name(&self) -> String {
+        match self {
+            SqlType::Array(element) => format!("{}[]", element.name()),
+            SqlType::Varchar(Some(n)) => format!("character varying({n})"),
+            SqlType::Char(n) => format!("character({n})"),
+            SqlType::Numeric(Some((p, s))) => format!("numeric({p},{s})"),
+            other => other.row().3.to_string(),
+        }
+    }
+
+    /// Looks a plain type name up: both `integer` and `int4`, folded, without modifiers.
+    pub fn from_name(name: &str) -> Option<SqlType> {
+        let name = name.trim();
+        if let Some(element) = name.strip_suffix("[]").or_else(|| name.strip_prefix('_')) {
+            return Some(SqlType::Array(Box::new(SqlType::from_name(element)?)));
+        }
+        let name = name.strip_prefix("pg_catalog.").unwrap_or(name);
+        if let Some(row) = NAMES.iter().find(|row| row.3 == name || row.4 == name) {
+            return Some(row.0.clone());
+        }
+        Some(match name {
+            "int" => SqlType::Int4,
+            "decimal" | "dec" => SqlType::Numeric(None),
+            "float" => SqlType::Float8,
+            "json" => SqlType::Jsonb,
+            "string" => SqlType::Text,
+            "regproc" | "regnamespace" | "regrole" | "xid" | "cid" => SqlType::Oid,
+            _ => return None,
+        })
+    }
+
+    /// The category for overload resolution.
+    pub fn category(&self) -> TypeCategory {
+        match self {
+            SqlType::Array(_) => TypeCategory::Array,
+            SqlType::Bool => TypeCategory::Boolean,
+            SqlType::Date | SqlType::Time | SqlType::Timestamp | SqlType::TimestampTz => {
+                TypeCategory::DateTime
+            }
+            SqlType::Int2
+            | SqlType::Int4
+            | SqlType::Int8
+            | SqlType::Oid
+            | SqlType::Float4
+            | SqlType::Float8
+            | SqlType::Numeric(_)
+            | SqlType::Regclass
+            | SqlType::Regtype => TypeCategory::Numeric,
+            SqlType::Record => TypeCategory::Composite,
+            SqlType::Text | SqlType::Varchar(_) | SqlType::Char(_) | SqlType::Name => {
+                TypeCategory::String
+            }
+            SqlType::CharByte => TypeCategory::String,
+            SqlType::Interval => TypeCategory::Timespan,
+            SqlType::Bytea | SqlType::Uuid | SqlType::Jsonb | SqlType::Void => TypeCategory::User,
+            SqlType::Unknown => TypeCategory::Unknown,
+        }
+    }
+
+    /// Whether this is the preferred type of its category.
+    pub fn is_preferred(&self) -> bool {
+        matches!(
+            self,
+            SqlType::Text
+                | SqlType::Float8
+                | SqlType::Oid
+                | SqlType::Bool
+                | SqlType::TimestampTz
+                | SqlType::Interval
+        )
+    }
+
+    /// `smallint`, `integer`, `bigint`.
+    pub fn is_integer(&self) -> bool {
+        matches!(self, SqlType::Int2 | SqlType::Int4 | SqlType::Int8)
+    }
+
+    /// `oid`, `regclass`, `regtype`.
+    pub fn is_oid_like(&self) -> bool {
+        matches!(self, SqlType::Oid | SqlType::Regclass | SqlType::Regtype)
+    }
+
+    /// Types whose values are [`crate::Datum::Text`].
+    pub fn is_text_like(&self) -> bool {
+        self.category() == TypeCategory::String
+    }
+
+    /// Element type of an array type.
+    pub fn element(&self) -> Option<&SqlType> {
+        match self {
+            SqlType::Array(element) => Some(element),
+            _ => None,
+        }
+    }
+}
+
+impl std::fmt::Display for SqlType {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.name())
+    }
 }

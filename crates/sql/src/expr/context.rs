@@ -1,0 +1,207 @@
+//! What binding and evaluation need to know of the outside: parameters, clock, session.
+
+use std::sync::Arc;
+
+use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType, TimeZone};
+use sqlparser::ast;
+
+use super::{Bound, Scope};
+
+/// Types of `$1`, `$2`, ... as far as they are known. The first use that tells a type decides it.
+#[derive(Clone, Debug, Default)]
+pub struct ParamTypes {
+    types: Vec<Option<SqlType>>,
+}
+
+impl ParamTypes {
+    /// Starts from the types that the client declared.
+    pub fn new(declared: &[Option<SqlType>]) -> ParamTypes {
+        ParamTypes {
+            types: declared.to_vec(),
+        }
+    }
+
+    /// Type of the parameter with this zero-based index, if decided.
+    pub fn get(&self, index: usize) -> Option<&SqlType> {
+        self.types.get(index).and_then(Option::as_ref)
+    }
+
+    /// Notes that the parameter is used.
+    pub fn mention(&mut self, index: usize) {
+        if self.types.len() <= index {
+            self.types.resize(index + 1, None);
+        }
+    }
+
+    /// Decides the type of a parameter that has none yet.
+    pub fn decide(&mut self, index: usize, ty: &SqlType) {
+        self.mention(index);
+        let slot = &mut self.types[index];
+        if slot.is_none() {
+            *slot = Some(ty.clone());
+        }
+    }
+
+    /// Number of parameters mentioned so far.
+    pub fn len(&self) -> usize {
+        self.types.len()
+    }
+
+    /// Whether no parameter was mentioned.
+    pub fn is_empty(&self) -> bool {
+        self.types.is_empty()
+    }
+
+    /// All types; a parameter that nothing decided is text.
+    pub fn finish(&self) -> Vec<SqlType> {
+        self.types
+            .iter()
+            .map(|t| t.clone().unwrap_or(SqlType::Text))
+            .collect()
+    }
+}
+
+/// The surroundings of a binding.
+pub trait BindContext {
+    /// Parameter types, read and decided during binding.
+    fn params(&mut self) -> &mut ParamTypes;
+
+    /// Called for every node before the normal binding; `Some` replaces it. The general planner
+    /// takes aggregates, windows and subqueries here.
+    fn intercept(&mut self, expr: &ast::Expr, scope: &Scope) -> SqlResult<Option<Bound>> {
+        let _ = (expr, scope);
+        Ok(None)
+    }
+}
+
+impl BindContext for ParamTypes {
+    fn params(&mut self) -> &mut ParamTypes {
+        self
+    }
+}
+
+/// What functions ask of the session that runs the statement. Every method has a default that
+/// says what an expression without session (a test, a constant) gets.
+pub trait SessionFunctions: Send + Sync {
+    /// `current_user`, `session_user`.
+    fn current_user(&self) -> String {
+        "root".to_string()
+    }
+    /// `current_database()`, `current_catalog`.
+    fn current_database(&self) -> String {
+        "defaultdb".to_string()
+    }
+    /// The effective search path, without `pg_catalog` unless asked for.
+    fn current_schemas(&self, implicit: bool) -> Vec<String> {
+        if implicit {
+            vec!["pg_catalog".to_string(), "public".to_string()]
+        } else {
+            vec!["public".to_string()]
+        }
+    }
+    /// Now, in microseconds since 2000-01-01 UTC (`clock_timestamp()`).
+    fn clock_micros(&self) -> i64 {
+        0
+    }
+    /// 64 random bits (`random()`, `gen_random_uuid()`).
+    fn random_u64(&self) -> u64 {
+        0
+    }
+    /// Process id shown to the client.
+    fn backend_pid(&self) -> i32 {
+        0
+    }
+    /// `nextval` of the sequence with this oid.
+    fn nextval(&self, sequence: u32) -> SqlResult<i64> {
+        let _ = sequence;
+        Err(SqlError::unsupported("nextval here"))
+    }
+    /// `currval` of the sequence with this oid.
+    fn currval(&self, sequence: u32) -> SqlResult<i64> {
+        let _ = sequence;
+        Err(SqlError::unsupported("currval here"))
+    }
+    /// `lastval()`.
+    fn lastval(&self) -> SqlResult<i64> {
+        Err(SqlError::unsupported("lastval here"))
+    }
+    /// `setval` of the sequence with this oid.
+    fn setval(&self, sequence: u32, value: i64, is_called: bool) -> SqlResult<i64> {
+        let _ = (sequence, value, is_called);
+        Err(SqlError::unsupported("setval here"))
+    }
+    /// Oid of the table, index, view or sequence that a (possibly quoted, qualified) name means.
+    fn relation_oid(&self, name: &str) -> SqlResult<Option<u32>> {
+        let _ = name;
+        Ok(None)
+    }
+    /// Name of a relation as `regclass` prints it: qualified only when not in the search path.
+    fn relation_name(&self, oid: u32) -> Option<String> {
+        let _ = oid;
+        None
+    }
+    /// `current_setting`; `None` when there is no such setting.
+    fn setting(&self, name: &str) -> Option<String> {
+        let _ = name;
+        None
+    }
+    /// `set_config`.
+    fn set_setting(&self, name: &str, value: &str, local: bool) -> SqlResult<String> {
+        let _ = (name, value, local);
+        Err(SqlError::unsupported("set_config here"))
+    }
+    /// Catalog functions (`pg_get_indexdef`, `pg_get_constraintdef`, `pg_get_viewdef`,
+    /// `pg_get_expr`, `pg_table_is_visible`, `pg_get_userbyid`, `obj_description`,
+    /// `col_description`, `pg_relation_size`, ...): `None` means the function is not known here.
+    fn catalog_function(&self, name: &str, args: &[Datum]) -> SqlResult<Option<Datum>> {
+        let _ = (name, args);
+        Ok(None)
+    }
+}
+
+/// A session that has nothing: for constants and tests.
+#[derive(Debug)]
+pub struct NoSession;
+
+impl SessionFunctions for NoSession {}
+
+/// Everything that evaluation may look at beside the row.
+#[derive(Clone)]
+pub struct EvalContext {
+    /// Values of `$1`, `$2`, ... in their decided types.
+    pub params: Arc<[Datum]>,
+    /// Start of the statement, microseconds since 2000-01-01 UTC.
+    pub statement_micros: i64,
+    /// Start of the transaction: `now()`.
+    pub transaction_micros: i64,
+    /// The session's `TimeZone`.
+    pub time_zone: TimeZone,
+    /// The session.
+    pub session: Arc<dyn SessionFunctions>,
+}
+
+impl EvalContext {
+    /// For constants and tests: no parameters, time zero, UTC, no session.
+    pub fn constant() -> EvalContext {
+        EvalContext {
+            params: Arc::from(Vec::new()),
+            statement_micros: 0,
+            transaction_micros: 0,
+            time_zone: TimeZone::utc(),
+            session: Arc::new(NoSession),
+        }
+    }
+
+    /// The value of a parameter.
+    ///
+    /// # Errors
+    /// 42P02 when the client gave no such parameter.
+    pub fn param(&self, index: usize) -> SqlResult<Datum> {
+        self.params.get(index).cloned().ok_or_else(|| {
+            SqlError::new(
+                SqlState::UNDEFINED_PARAMETER,
+                format!("there is no parameter ${}", index + 1),
+            )
+        })
+    }
+}

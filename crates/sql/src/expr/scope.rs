@@ -1,0 +1,225 @@
+//! The columns an expression may name.
+//!
+//! A scope is the ordered list of columns of one row, each with the table alias it came from. The
+//! ordinal of a column in the scope is its ordinal in the row given to `Bound::eval`.
+//!
+//! ```text
+//!   FROM orders o JOIN lines        0 o.id  1 o.note  2 lines.id  3 lines.qty
+//!   "note" -> 1    "o.id" -> 0    "id" -> ambiguous (42702)    "x.id" -> missing FROM (42P01)
+//! ```
+
+use braid_types::{SqlError, SqlResult, SqlState, SqlType};
+use sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
+
+/// One column of a [`Scope`].
+#[derive(Clone, Debug)]
+pub struct ScopeColumn {
+    /// Alias (or name) of the table it comes from.
+    pub table: Option<String>,
+    /// Schema of that table, when it can be named with it.
+    pub schema: Option<String>,
+    /// Column name, folded.
+    pub name: String,
+    /// Type.
+    pub ty: SqlType,
+    /// Whether it may be NULL.
+    pub nullable: bool,
+    /// Hidden columns are found only with their table's name, and never by `*`.
+    pub hidden: bool,
+}
+
+/// An ordered list of columns that expressions are bound over.
+#[derive(Clone, Debug, Default)]
+pub struct Scope {
+    columns: Vec<ScopeColumn>,
+}
+
+impl Scope {
+    /// No columns: for constants.
+    pub fn empty() -> Scope {
+        Scope::default()
+    }
+
+    /// One table under `alias`, optionally also named `schema.alias`.
+    pub fn table(
+        alias: &str,
+        schema: Option<&str>,
+        columns: impl IntoIterator<Item = (String, SqlType, bool)>,
+    ) -> Scope {
+        let mut scope = Scope::default();
+        scope.push_table(alias, schema, columns);
+        scope
+    }
+
+    /// Appends a table's columns; returns the ordinal of the first.
+    pub fn push_table(
+        &mut self,
+        alias: &str,
+        schema: Option<&str>,
+        columns: impl IntoIterator<Item = (String, SqlType, bool)>,
+    ) -> usize {
+        let first = self.columns.len();
+        self.columns
+            .extend(columns.into_iter().map(|(name, ty, nullable)| ScopeColumn {
+                table: Some(alias.to_string()),
+                schema: schema.map(str::to_string),
+                name,
+                ty,
+                nullable,
+                hidden: false,
+            }));
+        first
+    }
+
+    /// Appends one column; returns its ordinal.
+    pub fn push(&mut self, column: ScopeColumn) -> usize {
+        self.columns.push(column);
+        self.columns.len() - 1
+    }
+
+    /// The columns in order.
+    pub fn columns(&self) -> &[ScopeColumn] {
+        &self.columns
+    }
+
+    /// The columns in order, for changing flags.
+    pub fn columns_mut(&mut self) -> &mut [ScopeColumn] {
+        &mut self.columns
+    }
+
+    /// How many columns there are.
+    pub fn len(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// Whether there are no columns.
+    pub fn is_empty(&self) -> bool {
+        self.columns.is_empty()
+    }
+
+    /// Whether a table is visible under this alias.
+    pub fn has_table(&self, alias: &str) -> bool {
+        self.columns
+            .iter()
+            .any(|c| c.table.as_deref() == Some(alias))
+    }
+
+    /// Looks up `column`, `table.column` or `schema.table.column` (folded names); `None` if there
+    /// is no such column.
+    ///
+    /// # Errors
+    /// 42702 when several columns match.
+    pub fn find(&self, parts: &[String]) -> SqlResult<Option<usize>> {
+        let (qualifier, name) = match parts {
+            [name] => (None, name),
+            [table, name] => (Some((None, table)), name),
+            [schema, table, name] => (Some((Some(schema), table)), name),
+            [_, schema, table, name] => (Some((Some(schema), table)), name),
+            _ => return Ok(None),
+        };
+        let mut found = None;
+        for (at, column) in self.columns.iter().enumerate() {
+            if column.name != *name {
+                continue;
+            }
+            match qualifier {
+                None if column.hidden => continue,
+                None => {}
+                Some((schema, table)) => {
+                    if column.table.as_deref() != Some(table.as_str())
+                        || schema.is_some_and(|s| column.schema.as_ref() != Some(s))
+                    {
+                        continue;
+                    }
+                }
+            }
+            if found.is_some() {
+                return Err(SqlError::new(
+                    SqlState::AMBIGUOUS_COLUMN,
+                    format!("column reference \"{name}\" is ambiguous"),
+                ));
+            }
+            found = Some(at);
+        }
+        Ok(found)
+    }
+
+    /// Like [`Scope::find`], with PostgreSQL's errors when nothing is found.
+    ///
+    /// # Errors
+    /// 42703 unknown column, 42P01 unknown table, 42702 ambiguous.
+    pub fn resolve(&self, parts: &[String]) -> SqlResult<usize> {
+        match self.find(parts)? {
+            Some(at) => Ok(at),
+            None => Err(self.not_found(parts)),
+        }
+    }
+
+    /// The error for a name that is not here.
+    pub fn not_found(&self, parts: &[String]) -> SqlError {
+        match parts {
+            [.., table, name] => {
+                if self.has_table(table) {
+                    SqlError::new(
+                        SqlState::UNDEFINED_COLUMN,
+                        format!("column {table}.{name} does not exist"),
+                    )
+                } else {
+                    SqlError::new(
+                        SqlState::UNDEFINED_TABLE,
+                        format!("missing FROM-clause entry for table \"{table}\""),
+                    )
+                }
+            }
+            _ => SqlError::new(
+                SqlState::UNDEFINED_COLUMN,
+                format!("column \"{}\" does not exist", parts.join(".")),
+            ),
+        }
+    }
+
+    /// Ordinals that `*` or `table.*` stand for.
+    ///
+    /// # Errors
+    /// 42P01 when no such table is in the scope.
+    pub fn expand_star(&self, table: Option<&str>) -> SqlResult<Vec<usize>> {
+        if let Some(table) = table
+            && !self.has_table(table)
+        {
+            return Err(SqlError::new(
+                SqlState::UNDEFINED_TABLE,
+                format!("missing FROM-clause entry for table \"{table}\""),
+            ));
+        }
+        Ok(self
+            .columns
+            .iter()
+            .enumerate()
+            .filter(|(_, c)| match table {
+                Some(table) => c.table.as_deref() == Some(table),
+                None => !c.hidden,
+            })
+            .map(|(at, _)| at)
+            .collect())
+    }
+}
+
+/// An identifier as the catalog knows it: unquoted names fold to lower case.
+pub fn ident_name(ident: &Ident) -> String {
+    if ident.quote_style.is_some() {
+        ident.value.clone()
+    } else {
+        ident.value.to_lowercase()
+    }
+}
+
+/// The folded parts of a possibly qualified name.
+pub fn object_name_parts(name: &ObjectName) -> Vec<String> {
+    name.0
+        .iter()
+        .map(|part| match part {
+            ObjectNamePart::Identifier(ident) => ident_name(ident),
+            ObjectNamePart::Function(f) => ident_name(&f.name),
+        })
+        .collect()
+}

@@ -1,0 +1,323 @@
+//! The binary forms of the wire protocol.
+
+use std::sync::Arc;
+
+use bigdecimal::BigDecimal;
+use bigdecimal::num_bigint::BigInt;
+use bigdecimal::num_traits::{Signed, ToPrimitive, Zero};
+
+use crate::{
+    ArrayValue, CastContext, Datum, Interval, SqlError, SqlResult, SqlState, SqlType, cast, jsonb,
+    numeric,
+};
+
+fn malformed(ty: &SqlType) -> SqlError {
+    SqlError::new(
+        SqlState::INVALID_BINARY_REPRESENTATION,
+        format!("incorrect binary data format for type {}", ty.name()),
+    )
+}
+
+fn exact<const N: usize>(bytes: &[u8], ty: &SqlType) -> SqlResult<[u8; N]> {
+    bytes.try_into().map_err(|_| malformed(ty))
+}
+
+/// UTF-8 without NUL bytes.
+///
+/// # Errors
+/// 22021.
+pub(crate) fn checked_text(bytes: &[u8]) -> SqlResult<&str> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) if !text.contains('\0') => Ok(text),
+        Ok(_) => Err(SqlError::new(
+            SqlState::CHARACTER_NOT_IN_REPERTOIRE,
+            "invalid byte sequence for encoding \"UTF8\": 0x00",
+        )),
+        Err(e) => {
+            let at = e.valid_up_to();
+            let end = (at + e.error_len().unwrap_or(1)).min(bytes.len());
+            let hex: Vec<String> = bytes[at..end]
+                .iter()
+                .map(|b| format!("0x{b:02x}"))
+                .collect();
+            Err(SqlError::new(
+                SqlState::CHARACTER_NOT_IN_REPERTOIRE,
+                format!(
+                    "invalid byte sequence for encoding \"UTF8\": {}",
+                    hex.join(" ")
+                ),
+            ))
+        }
+    }
+}
+
+impl Datum {
+    /// Reads the binary form of a value that is not NULL.
+    ///
+    /// # Errors
+    /// 22P03 for a wrong length or layout, 22021 for bytes that are not UTF-8, 22001/22003 when the
+    /// value does not fit the type's modifiers.
+    pub fn from_binary(bytes: &[u8], ty: &SqlType) -> SqlResult<Datum> {
+        let value = match ty {
+            SqlType::Bool => Datum::Bool(exact::<1>(bytes, ty)?[0] != 0),
+            SqlType::Int2 => Datum::Int2(i16::from_be_bytes(exact(bytes, ty)?)),
+            SqlType::Int4 => Datum::Int4(i32::from_be_bytes(exact(bytes, ty)?)),
+            SqlType::Int8 => Datum::Int8(i64::from_be_bytes(exact(bytes, ty)?)),
+            SqlType::Oid | SqlType::Regclass | SqlType::Regtype => {
+                Datum::Oid(u32::from_be_bytes(exact(bytes, ty)?))
+            }
+            SqlType::Float4 => Datum::Float4(f32::from_be_bytes(exact(bytes, ty)?)),
+            SqlType::Float8 => Datum::Float8(f64::from_be_bytes(exact(bytes, ty)?)),
+            SqlType::Numeric(_) => numeric_in(bytes).ok_or_else(|| malformed(ty))?,
+            SqlType::Bytea => Datum::Bytea(bytes.into()),
+            SqlType::Date => Datum::Date(i32::from_be_bytes(exact(bytes, ty)?)),
+            SqlType::Time => {
+                let micros = i64::from_be_bytes(exact(bytes, ty)?);
+                if !(0..=crate::MICROS_PER_DAY).contains(&micros) {
+                    return Err(SqlError::new(
+                        SqlState::DATETIME_FIELD_OVERFLOW,
+                        "time out of range",
+                    ));
+                }
+                Datum::Time(micros)
+            }
+            SqlType::Timestamp => Datum::Timestamp(i64::from_be_bytes(exact(bytes, ty)?)),
+            SqlType::TimestampTz => Datum::TimestampTz(i64::from_be_bytes(exact(bytes, ty)?)),
+            SqlType::Interval => {
+                let all: [u8; 16] = exact(bytes, ty)?;
+                Datum::Interval(Interval {
+                    micros: i64::from_be_bytes(exact(&all[..8], ty)?),
+                    days: i32::from_be_bytes(exact(&all[8..12], ty)?),
+                    months: i32::from_be_bytes(exact(&all[12..], ty)?),
+                })
+            }
+            SqlType::Uuid => Datum::Uuid(exact(bytes, ty)?),
+            SqlType::Jsonb => {
+                let text = match bytes.split_first() {
+                    Some((1, rest)) => rest,
+                    // `json` has no version byte.
+                    _ => bytes,
+                };
+                Datum::Jsonb(Arc::new(jsonb::parse(checked_text(text)?)?))
+            }
+            SqlType::Array(element) => array_in(bytes, element).ok_or_else(|| malformed(ty))??,
+            SqlType::Record => {
+                return Err(SqlError::unsupported("input of anonymous composite types"));
+            }
+            SqlType::Text
+            | SqlType::Varchar(_)
+            | SqlType::Char(_)
+            | SqlType::Name
+            | SqlType::CharByte
+            | SqlType::Unknown
+            | SqlType::Void => Datum::text(checked_text(bytes)?),
+        };
+        cast::fit_modifiers(value, ty, CastContext::Assignment)
+    }
+
+    /// Appends the binary form of a value that is not NULL (NULL appends nothing: its length on the
+    /// wire is -1).
+    pub fn to_binary(&self, ty: &SqlType, out: &mut Vec<u8>) {
+        match self {
+            Datum::Null => {}
+            Datum::Bool(b) => out.push(u8::from(*b)),
+            Datum::Int2(v) => out.extend(v.to_be_bytes()),
+            Datum::Int4(v) => out.extend(v.to_be_bytes()),
+            Datum::Int8(v) => out.extend(v.to_be_bytes()),
+            Datum::Oid(v) => out.extend(v.to_be_bytes()),
+            Datum::Float4(v) => out.extend(v.to_be_bytes()),
+            Datum::Float8(v) => out.extend(v.to_be_bytes()),
+            Datum::Numeric(v) => numeric_out(v, out),
+            Datum::NumericNan => out.extend([0, 0, 0, 0, 0xC0, 0, 0, 0]),
+            Datum::Text(s) => out.extend(s.as_bytes()),
+            Datum::Bytea(b) => out.extend(b.iter()),
+            Datum::Date(d) => out.extend(d.to_be_bytes()),
+            Datum::Time(t) | Datum::Timestamp(t) | Datum::TimestampTz(t) => {
+                out.extend(t.to_be_bytes());
+            }
+            Datum::Interval(i) => {
+                out.extend(i.micros.to_be_bytes());
+                out.extend(i.days.to_be_bytes());
+                out.extend(i.months.to_be_bytes());
+            }
+            Datum::Uuid(u) => out.extend(u),
+            Datum::Jsonb(v) => {
+                out.push(1);
+                out.extend(jsonb::text(v).as_bytes());
+            }
+            Datum::Array(array) => array_out(array, ty, out),
+            Datum::Record(fields) => {
+                out.extend((fields.len() as i32).to_be_bytes());
+                for field in fields.iter() {
+                    let ty = field.implied_type();
+                    out.extend(ty.oid().to_be_bytes());
+                    sized(field, &ty, out);
+                }
+            }
+        }
+    }
+
+    /// The type that the variant alone tells: text for all text-like types, no modifiers.
+    pub fn implied_type(&self) -> SqlType {
+        match self {
+            Datum::Null => SqlType::Unknown,
+            Datum::Bool(_) => SqlType::Bool,
+            Datum::Int2(_) => SqlType::Int2,
+            Datum::Int4(_) => SqlType::Int4,
+            Datum::Int8(_) => SqlType::Int8,
+            Datum::Oid(_) => SqlType::Oid,
+            Datum::Float4(_) => SqlType::Float4,
+            Datum::Float8(_) => SqlType::Float8,
+            Datum::Numeric(_) | Datum::NumericNan => SqlType::Numeric(None),
+            Datum::Text(_) => SqlType::Text,
+            Datum::Bytea(_) => SqlType::Bytea,
+            Datum::Date(_) => SqlType::Date,
+            Datum::Time(_) => SqlType::Time,
+            Datum::Timestamp(_) => SqlType::Timestamp,
+            Datum::TimestampTz(_) => SqlType::TimestampTz,
+            Datum::Interval(_) => SqlType::Interval,
+            Datum::Uuid(_) => SqlType::Uuid,
+            Datum::Jsonb(_) => SqlType::Jsonb,
+            Datum::Array(a) => SqlType::Array(Box::new(a.element.clone())),
+            Datum::Record(_) => SqlType::Record,
+        }
+    }
+}
+
+fn sized(value: &Datum, ty: &SqlType, out: &mut Vec<u8>) {
+    if value.is_null() {
+        out.extend((-1i32).to_be_bytes());
+        return;
+    }
+    let at = out.len();
+    out.extend([0; 4]);
+    value.to_binary(ty, out);
+    let length = (out.len() - at - 4) as i32;
+    out[at..at + 4].copy_from_slice(&length.to_be_bytes());
+}
+
+fn array_out(array: &ArrayValue, ty: &SqlType, out: &mut Vec<u8>) {
+    let element = ty.element().unwrap_or(&array.element);
+    let has_nulls = array.items.iter().any(Datum::is_null);
+    out.extend(i32::from(!array.items.is_empty()).to_be_bytes());
+    out.extend(i32::from(has_nulls).to_be_bytes());
+    out.extend(element.oid().to_be_bytes());
+    if array.items.is_empty() {
+        return;
+    }
+    out.extend((array.items.len() as i32).to_be_bytes());
+    out.extend(1i32.to_be_bytes());
+    for item in &array.items {
+        sized(item, element, out);
+    }
+}
+
+fn array_in(bytes: &[u8], element: &SqlType) -> Option<SqlResult<Datum>> {
+    let mut rest = bytes;
+    let mut int = || -> Option<i32> {
+        let (head, tail) = rest.split_at_checked(4)?;
+        rest = tail;
+        Some(i32::from_be_bytes(head.try_into().expect("four bytes")))
+    };
+    let dimensions = int()?;
+    let _flags = int()?;
+    let oid = int()? as u32;
+    let sender = SqlType::from_oid(oid, -1)?;
+    if !sender.same_base(element) && !(sender.is_text_like() && element.is_text_like()) {
+        return None;
+    }
+    let mut items = Vec::new();
+    if dimensions > 1 {
+        return Some(Err(SqlError::unsupported("an array of several dimensions")));
+    }
+    if dimensions == 1 {
+        let count = int()?;
+        let _lower_bound = int()?;
+        for _ in 0..count {
+            let (head, tail) = rest.split_at_checked(4)?;
+            let length = i32::from_be_bytes(head.try_into().expect("four bytes"));
+            rest = tail;
+            if length < 0 {
+                items.push(Datum::Null);
+                continue;
+            }
+            let (value, tail) = rest.split_at_checked(length as usize)?;
+            rest = tail;
+            match Datum::from_binary(value, element) {
+                Ok(item) => items.push(item),
+                Err(e) => return Some(Err(e)),
+            }
+        }
+    }
+    if !rest.is_empty() {
+        return None;
+    }
+    Some(Ok(Datum::Array(Arc::new(ArrayValue {
+        element: element.clone(),
+        items,
+    }))))
+}
+
+/// Base-10000 digits, weight of the first, sign, display scale.
+fn numeric_out(value: &BigDecimal, out: &mut Vec<u8>) {
+    let (digits, scale) = numeric::parts(value);
+    let negative = digits.is_negative();
+    // Pad so that the point falls between groups of four.
+    let pad = (4 - scale.rem_euclid(4)) % 4;
+    let mut magnitude = digits.abs() * BigInt::from(10u8).pow(pad as u32);
+    let base = BigInt::from(10_000u16);
+    let mut groups: Vec<u16> = Vec::new();
+    while !magnitude.is_zero() {
+        groups.push((&magnitude % &base).to_u16().expect("below 10000"));
+        magnitude /= &base;
+    }
+    let fraction_groups = (scale + pad) / 4;
+    let weight = groups.len() as i64 - fraction_groups - 1;
+    groups.reverse();
+    while groups.last() == Some(&0) {
+        groups.pop();
+    }
+    out.extend((groups.len() as i16).to_be_bytes());
+    out.extend((if groups.is_empty() { 0 } else { weight as i16 }).to_be_bytes());
+    out.extend((if negative { 0x4000u16 } else { 0 }).to_be_bytes());
+    out.extend((scale as i16).to_be_bytes());
+    for group in groups {
+        out.extend(group.to_be_bytes());
+    }
+}
+
+fn numeric_in(bytes: &[u8]) -> Option<Datum> {
+    let word = |at: usize| -> Option<u16> {
+        Some(u16::from_be_bytes(
+            bytes.get(at * 2..at * 2 + 2)?.try_into().ok()?,
+        ))
+    };
+    let count = usize::from(word(0)?);
+    let weight = i64::from(word(1)? as i16);
+    let sign = word(2)?;
+    let scale = i64::from(word(3)?);
+    if bytes.len() != 8 + count * 2 {
+        return None;
+    }
+    if sign == 0xC000 {
+        return Some(Datum::NumericNan);
+    }
+    if sign != 0 && sign != 0x4000 {
+        return None;
+    }
+    let mut digits = BigInt::zero();
+    for at in 0..count {
+        let group = word(4 + at)?;
+        if group > 9_999 {
+            return None;
+        }
+        digits = digits * 10_000u16 + group;
+    }
+    if sign == 0x4000 {
+        digits = -digits;
+    }
+    // The last group stands for 10000^(weight - count + 1).
+    let exponent = (weight - count as i64 + 1) * 4;
+    let value = BigDecimal::new(digits, -exponent);
+    Some(Datum::Numeric(Arc::new(numeric::trunc(&value, scale))))
+}

@@ -1,0 +1,451 @@
+//! Conversions between types: which exist, in which context, and what they compute.
+
+use std::sync::Arc;
+
+use crate::datetime::{
+    DATE_INFINITY, DATE_MINUS_INFINITY, MICROS_PER_DAY, check_date, check_timestamp,
+};
+use crate::text_in::{bad_input, clip_name, parse_base};
+use crate::{
+    ArrayValue, Datum, Interval, SqlError, SqlResult, SqlState, SqlType, TimeZone, TypeCategory,
+    numeric,
+};
+
+/// Where a conversion happens. Later contexts allow more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum CastContext {
+    /// Inside an expression, unasked.
+    Implicit,
+    /// Storing into a column.
+    Assignment,
+    /// CAST or `::`.
+    Explicit,
+}
+
+/// The least context in which a value of `from` converts to `to`; `None` if never. Modifiers do
+/// not matter.
+pub fn cast_exists(from: &SqlType, to: &SqlType) -> Option<CastContext> {
+    use CastContext::{Assignment, Explicit, Implicit};
+    use SqlType as T;
+    if from.same_base(to) || *from == T::Unknown {
+        return Some(Implicit);
+    }
+    if let (T::Array(a), T::Array(b)) = (from, to) {
+        return cast_exists(a, b);
+    }
+    Some(match (from, to) {
+        (T::Int2, T::Int4 | T::Int8 | T::Float4 | T::Float8 | T::Numeric(_)) => Implicit,
+        (T::Int4, T::Int8 | T::Float4 | T::Float8 | T::Numeric(_)) => Implicit,
+        (T::Int8, T::Float4 | T::Float8 | T::Numeric(_)) => Implicit,
+        (T::Numeric(_), T::Float4 | T::Float8) | (T::Float4, T::Float8) => Implicit,
+        (T::Int4, T::Int2) | (T::Int8, T::Int2 | T::Int4) => Assignment,
+        (T::Numeric(_) | T::Float4 | T::Float8, T::Int2 | T::Int4 | T::Int8) => Assignment,
+        (T::Float4 | T::Float8, T::Numeric(_)) | (T::Float8, T::Float4) => Assignment,
+        (T::Int2 | T::Int4 | T::Int8, t) if t.is_oid_like() => Implicit,
+        (f, T::Int4 | T::Int8) if f.is_oid_like() => Assignment,
+        (f, t) if f.is_oid_like() && t.is_oid_like() => Implicit,
+        (T::Bool, T::Int4) | (T::Int4, T::Bool) => Explicit,
+        (T::Text | T::Varchar(_) | T::Char(_), T::Regclass) => Implicit,
+        (T::Text | T::Varchar(_), T::Text | T::Varchar(_) | T::Char(_) | T::Name) => Implicit,
+        (T::Char(_), T::Text | T::Varchar(_) | T::Name) => Implicit,
+        (T::Name, T::Text) => Implicit,
+        (T::Name, T::Varchar(_) | T::Char(_)) => Assignment,
+        (T::CharByte, T::Text) => Implicit,
+        (T::Text, T::CharByte) => Assignment,
+        (T::CharByte, T::Int4) | (T::Int4, T::CharByte) => Explicit,
+        (T::Date, T::Timestamp | T::TimestampTz) | (T::Timestamp, T::TimestampTz) => Implicit,
+        (T::Timestamp, T::Date | T::Time) => Assignment,
+        (T::TimestampTz, T::Date | T::Time | T::Timestamp) => Assignment,
+        (T::Time, T::Interval) => Implicit,
+        (T::Interval, T::Time) => Assignment,
+        (
+            T::Jsonb,
+            T::Bool | T::Int2 | T::Int4 | T::Int8 | T::Float4 | T::Float8 | T::Numeric(_),
+        ) => Explicit,
+        (T::Record | T::Void, _) | (_, T::Record | T::Void | T::Unknown) => return None,
+        (_, t) if t.category() == TypeCategory::String => Assignment,
+        (f, _) if f.category() == TypeCategory::String => Explicit,
+        _ => return None,
+    })
+}
+
+fn out_of_range(ty: &SqlType) -> SqlError {
+    SqlError::new(
+        SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+        format!("{} out of range", ty.base_name()),
+    )
+}
+
+/// Converts a value. The pair must exist by [`cast_exists`] in the given context, and names for
+/// `regclass` must have been looked up by the caller.
+///
+/// # Errors
+/// Input errors of text, 22003 out of range, 22001 too long, 42846 no such cast.
+pub fn cast(
+    value: &Datum,
+    from: &SqlType,
+    to: &SqlType,
+    context: CastContext,
+    zone: &TimeZone,
+) -> SqlResult<Datum> {
+    if value.is_null() {
+        return Ok(Datum::Null);
+    }
+    let converted = if from.same_base(to) {
+        value.clone()
+    } else if let (Datum::Array(array), SqlType::Array(target)) = (value, to) {
+        let mut items = Vec::with_capacity(array.items.len());
+        for item in &array.items {
+            items.push(cast(item, &array.element, target, context, zone)?);
+        }
+        return Ok(Datum::Array(Arc::new(ArrayValue {
+            element: (**target).clone(),
+            items,
+        })));
+    } else {
+        convert(value, from, to, zone)?
+    };
+    fit_modifiers(converted, to, context)
+}
+
+fn convert(value: &Datum, from: &SqlType, to: &SqlType, zone: &TimeZone) -> SqlResult<Datum> {
+    use SqlType as T;
+    if *from == T::Unknown
+        && let Datum::Text(text) = value
+    {
+        return parse_base(text, to, zone);
+    }
+    match to {
+        T::Int2 | T::Int4 | T::Int8 => to_integer(value, from, to),
+        T::Oid | T::Regclass | T::Regtype => match value {
+            Datum::Text(text) => parse_base(text, to, zone),
+            other => {
+                let v = integer(other).ok_or_else(|| no_cast(from, to))?;
+                if v < i64::from(i32::MIN) || v > i64::from(u32::MAX) {
+                    return Err(SqlError::new(
+                        SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+                        "OID out of range",
+                    ));
+                }
+                Ok(Datum::Oid(v as u32))
+            }
+        },
+        T::Float4 | T::Float8 => to_float(value, from, to),
+        T::Numeric(_) => to_numeric(value, from, to),
+        T::Bool => match value {
+            Datum::Int4(v) => Ok(Datum::Bool(*v != 0)),
+            Datum::Text(text) => parse_base(text, to, zone),
+            Datum::Jsonb(json) => match &**json {
+                serde_json::Value::Bool(b) => Ok(Datum::Bool(*b)),
+                other => Err(json_mismatch(other, to)),
+            },
+            _ => Err(no_cast(from, to)),
+        },
+        T::Text | T::Varchar(_) | T::Char(_) | T::Name | T::CharByte => {
+            to_text(value, from, to, zone)
+        }
+        T::Date => match value {
+            Datum::Timestamp(t) => timestamp_date(*t),
+            Datum::TimestampTz(t) if is_infinite(*t) => timestamp_date(*t),
+            Datum::TimestampTz(t) => timestamp_date(zone.to_local(*t)),
+            other => from_text(other, from, to, zone),
+        },
+        T::Time => match value {
+            Datum::Timestamp(t) | Datum::TimestampTz(t) if is_infinite(*t) => Ok(Datum::Null),
+            Datum::Timestamp(t) => Ok(Datum::Time(t.rem_euclid(MICROS_PER_DAY))),
+            Datum::TimestampTz(t) => Ok(Datum::Time(zone.to_local(*t).rem_euclid(MICROS_PER_DAY))),
+            Datum::Interval(i) => Ok(Datum::Time(i.micros.rem_euclid(MICROS_PER_DAY))),
+            other => from_text(other, from, to, zone),
+        },
+        T::Timestamp => match value {
+            Datum::Date(d) => Ok(Datum::Timestamp(date_timestamp(*d)?)),
+            Datum::TimestampTz(t) if is_infinite(*t) => Ok(Datum::Timestamp(*t)),
+            Datum::TimestampTz(t) => Ok(Datum::Timestamp(zone.to_local(*t))),
+            other => from_text(other, from, to, zone),
+        },
+        T::TimestampTz => match value {
+            Datum::Date(d) => {
+                let local = date_timestamp(*d)?;
+                Ok(Datum::TimestampTz(if is_infinite(local) {
+                    local
+                } else {
+                    zone.to_utc(local)
+                }))
+            }
+            Datum::Timestamp(t) if is_infinite(*t) => Ok(Datum::TimestampTz(*t)),
+            Datum::Timestamp(t) => Ok(Datum::TimestampTz(zone.to_utc(*t))),
+            other => from_text(other, from, to, zone),
+        },
+        T::Interval => match value {
+            Datum::Time(t) => Ok(Datum::Interval(Interval {
+                micros: *t,
+                ..Interval::default()
+            })),
+            other => from_text(other, from, to, zone),
+        },
+        _ => from_text(value, from, to, zone),
+    }
+}
+
+fn no_cast(from: &SqlType, to: &SqlType) -> SqlError {
+    SqlError::new(
+        SqlState::CANNOT_COERCE,
+        format!("cannot cast type {} to {}", from.name(), to.name()),
+    )
+}
+
+fn json_mismatch(value: &serde_json::Value, to: &SqlType) -> SqlError {
+    let kind = match value {
+        serde_json::Value::Null => "null",
+        serde_json::Value::Bool(_) => "boolean",
+        serde_json::Value::Number(_) => "numeric",
+        serde_json::Value::String(_) => "string",
+        serde_json::Value::Array(_) => "array",
+        serde_json::Value::Object(_) => "object",
+    };
+    SqlError::new(
+        SqlState::INVALID_PARAMETER_VALUE,
+        format!("cannot cast jsonb {kind} to type {}", to.base_name()),
+    )
+}
+
+fn from_text(value: &Datum, from: &SqlType, to: &SqlType, zone: &TimeZone) -> SqlResult<Datum> {
+    match value {
+        Datum::Text(text) => parse_base(text, to, zone),
+        _ => Err(no_cast(from, to)),
+    }
+}
+
+fn is_infinite(micros: i64) -> bool {
+    micros == i64::MAX || micros == i64::MIN
+}
+
+fn timestamp_date(micros: i64) -> SqlResult<Datum> {
+    Ok(Datum::Date(match micros {
+        i64::MAX => DATE_INFINITY,
+        i64::MIN => DATE_MINUS_INFINITY,
+        _ => check_date(micros.div_euclid(MICROS_PER_DAY))?,
+    }))
+}
+
+fn date_timestamp(days: i32) -> SqlResult<i64> {
+    match days {
+        DATE_INFINITY => Ok(i64::MAX),
+        DATE_MINUS_INFINITY => Ok(i64::MIN),
+        _ => check_timestamp(i128::from(days) * i128::from(MICROS_PER_DAY)).map_err(|_| {
+            SqlError::new(
+                SqlState::DATETIME_FIELD_OVERFLOW,
+                "date out of range for timestamp",
+            )
+        }),
+    }
+}
+
+fn integer(value: &Datum) -> Option<i64> {
+    Some(match value {
+        Datum::Int2(v) => i64::from(*v),
+        Datum::Int4(v) => i64::from(*v),
+        Datum::Int8(v) => *v,
+        Datum::Oid(v) => i64::from(*v),
+        _ => return None,
+    })
+}
+
+fn to_integer(value: &Datum, from: &SqlType, to: &SqlType) -> SqlResult<Datum> {
+    let wide: i128 = match value {
+        Datum::Float4(_) | Datum::Float8(_) => {
+            let f = match value {
+                Datum::Float4(v) => f64::from(*v),
+                Datum::Float8(v) => *v,
+                _ => 0.0,
+            };
+            let rounded = f.round_ties_even();
+            if !rounded.is_finite() || rounded.abs() > 1e19 {
+                return Err(out_of_range(to));
+            }
+            rounded as i128
+        }
+        Datum::Numeric(v) => numeric::to_i128(v).ok_or_else(|| out_of_range(to))?,
+        Datum::NumericNan => {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                format!("cannot convert NaN to {}", to.base_name()),
+            ));
+        }
+        Datum::Bool(b) => i128::from(*b),
+        Datum::Text(text) if *from == SqlType::CharByte => {
+            i128::from(text.bytes().next().unwrap_or(0))
+        }
+        Datum::Text(text) => return parse_base(text, to, &TimeZone::utc()),
+        Datum::Jsonb(json) => match &**json {
+            serde_json::Value::Number(n) => numeric::parse(&n.to_string())
+                .and_then(|n| numeric::to_i128(&n))
+                .ok_or_else(|| out_of_range(to))?,
+            other => return Err(json_mismatch(other, to)),
+        },
+        other => i128::from(integer(other).ok_or_else(|| no_cast(from, to))?),
+    };
+    let range = |_| out_of_range(to);
+    Ok(match to {
+        SqlType::Int2 => Datum::Int2(i16::try_from(wide).map_err(range)?),
+        SqlType::Int4 => Datum::Int4(i32::try_from(wide).map_err(range)?),
+        _ => Datum::Int8(i64::try_from(wide).map_err(range)?),
+    })
+}
+
+fn to_float(value: &Datum, from: &SqlType, to: &SqlType) -> SqlResult<Datum> {
+    let wide = match value {
+        Datum::Float4(v) => f64::from(*v),
+        Datum::Float8(v) => *v,
+        Datum::Numeric(v) => numeric::to_f64(v),
+        Datum::NumericNan => f64::NAN,
+        Datum::Text(text) => return parse_base(text, to, &TimeZone::utc()),
+        Datum::Jsonb(json) => match &**json {
+            serde_json::Value::Number(n) => n.to_string().parse().unwrap_or(f64::NAN),
+            other => return Err(json_mismatch(other, to)),
+        },
+        other => integer(other).ok_or_else(|| no_cast(from, to))? as f64,
+    };
+    if *to == SqlType::Float8 {
+        if wide.is_infinite() && matches!(value, Datum::Numeric(_)) {
+            return Err(out_of_range(to));
+        }
+        return Ok(Datum::Float8(wide));
+    }
+    let narrow = match value {
+        Datum::Int2(v) => f32::from(*v),
+        Datum::Int4(v) => *v as f32,
+        Datum::Int8(v) => *v as f32,
+        _ => wide as f32,
+    };
+    if (narrow.is_infinite() && wide.is_finite()) || (narrow == 0.0 && wide != 0.0) {
+        return Err(SqlError::new(
+            SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+            if narrow == 0.0 {
+                "value out of range: underflow"
+            } else {
+                "value out of range: overflow"
+            },
+        ));
+    }
+    Ok(Datum::Float4(narrow))
+}
+
+fn to_numeric(value: &Datum, from: &SqlType, to: &SqlType) -> SqlResult<Datum> {
+    let from_float = |v: f64, digits: usize| {
+        if v.is_nan() {
+            return Ok(Datum::NumericNan);
+        }
+        match numeric::from_f64(v, digits) {
+            Some(n) => Ok(Datum::Numeric(n.into())),
+            None => Err(SqlError::unsupported("infinity in numeric")),
+        }
+    };
+    match value {
+        Datum::Float4(v) => from_float(f64::from(*v), 6),
+        Datum::Float8(v) => from_float(*v, 15),
+        Datum::Text(text) => parse_base(text, to, &TimeZone::utc()),
+        Datum::Jsonb(json) => match &**json {
+            serde_json::Value::Number(n) => numeric::parse(&n.to_string())
+                .map(|n| Datum::Numeric(n.into()))
+                .ok_or_else(|| bad_input("numeric", &n.to_string())),
+            other => Err(json_mismatch(other, to)),
+        },
+        other => {
+            let v = integer(other).ok_or_else(|| no_cast(from, to))?;
+            Ok(Datum::Numeric(numeric::from_i128(v.into()).into()))
+        }
+    }
+}
+
+fn to_text(value: &Datum, from: &SqlType, to: &SqlType, zone: &TimeZone) -> SqlResult<Datum> {
+    let text = match value {
+        Datum::Text(text) => match from {
+            // Leaving char(n) drops the padding.
+            SqlType::Char(_) => Arc::from(text.trim_end_matches(' ')),
+            _ => text.clone(),
+        },
+        // Booleans print in full when they are cast, not as the wire prints them.
+        Datum::Bool(b) => Arc::from(if *b { "true" } else { "false" }),
+        Datum::Int4(v) if *to == SqlType::CharByte => {
+            let byte = u8::try_from(*v).ok().filter(u8::is_ascii).ok_or_else(|| {
+                SqlError::new(
+                    SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+                    "\"char\" out of range",
+                )
+            })?;
+            Arc::from(if byte == 0 {
+                String::new()
+            } else {
+                char::from(byte).to_string()
+            })
+        }
+        Datum::Oid(oid) if *from == SqlType::Regtype => {
+            Arc::from(SqlType::from_oid(*oid, -1).map_or(oid.to_string(), |t| t.base_name()))
+        }
+        other => Arc::from(other.to_text(zone).unwrap_or_default()),
+    };
+    Ok(match to {
+        SqlType::Name => Datum::text(clip_name(&text)),
+        SqlType::CharByte => Datum::text(&text[..text.chars().next().map_or(0, char::len_utf8)]),
+        _ => Datum::Text(text),
+    })
+}
+
+/// Applies length and precision modifiers of the target type.
+pub(crate) fn fit_modifiers(value: Datum, to: &SqlType, context: CastContext) -> SqlResult<Datum> {
+    match (to, &value) {
+        (SqlType::Varchar(Some(n)), Datum::Text(text)) => {
+            match clip(text, *n as usize, context, "character varying")? {
+                Some(cut) => Ok(Datum::text(cut)),
+                None => Ok(value),
+            }
+        }
+        (SqlType::Char(n), Datum::Text(text)) => {
+            let n = *n as usize;
+            let length = text.chars().count();
+            if length < n {
+                let mut padded = text.to_string();
+                padded.extend(std::iter::repeat_n(' ', n - length));
+                return Ok(Datum::text(padded));
+            }
+            match clip(text, n, context, "character")? {
+                Some(cut) => Ok(Datum::text(cut)),
+                None => Ok(value),
+            }
+        }
+        (SqlType::Numeric(Some((p, s))), Datum::Numeric(v)) => {
+            Ok(Datum::Numeric(numeric::fit(v, *p, *s)?.into()))
+        }
+        (SqlType::Array(element), Datum::Array(array)) if element.typmod() >= 0 => {
+            let mut items = Vec::with_capacity(array.items.len());
+            for item in &array.items {
+                items.push(fit_modifiers(item.clone(), element, context)?);
+            }
+            Ok(Datum::Array(Arc::new(ArrayValue {
+                element: (**element).clone(),
+                items,
+            })))
+        }
+        _ => Ok(value),
+    }
+}
+
+/// The text cut to `n` characters, `None` when it fits as it is.
+fn clip<'a>(
+    text: &'a str,
+    n: usize,
+    context: CastContext,
+    type_name: &str,
+) -> SqlResult<Option<&'a str>> {
+    let Some((end, _)) = text.char_indices().nth(n) else {
+        return Ok(None);
+    };
+    if context != CastContext::Explicit && text[end..].bytes().any(|b| b != b' ') {
+        return Err(SqlError::new(
+            SqlState::STRING_DATA_RIGHT_TRUNCATION,
+            format!("value too long for type {type_name}({n})"),
+        ));
+    }
+    Ok(Some(&text[..end]))
+}

@@ -1,0 +1,119 @@
+//! Floating-point text: the shortest digits that read back to the same value, laid out as
+//! PostgreSQL lays them out.
+
+use crate::{SqlError, SqlResult, SqlState};
+
+/// Writes a double.
+pub(crate) fn float8_text(value: f64) -> String {
+    special(value).unwrap_or_else(|| layout(&format!("{value:e}"), 15))
+}
+
+/// Writes a single.
+pub(crate) fn float4_text(value: f32) -> String {
+    special(f64::from(value)).unwrap_or_else(|| layout(&format!("{value:e}"), 6))
+}
+
+fn special(value: f64) -> Option<String> {
+    if value.is_nan() {
+        Some("NaN".to_string())
+    } else if value.is_infinite() {
+        Some(if value > 0.0 { "Infinity" } else { "-Infinity" }.to_string())
+    } else {
+        None
+    }
+}
+
+/// `1.25e3` to `1250`; exponents below -4 or from `limit` on stay scientific.
+fn layout(scientific: &str, limit: i32) -> String {
+    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((scientific, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let (sign, mantissa) = match mantissa.strip_prefix('-') {
+        Some(rest) => ("-", rest),
+        None => ("", mantissa),
+    };
+    let digits: String = mantissa.chars().filter(|c| *c != '.').collect();
+    if exponent < -4 || exponent >= limit {
+        let mut text = format!("{sign}{}", &digits[..1]);
+        if digits.len() > 1 {
+            text.push('.');
+            text.push_str(&digits[1..]);
+        }
+        let exponent_sign = if exponent < 0 { '-' } else { '+' };
+        text.push_str(&format!("e{exponent_sign}{:02}", exponent.abs()));
+        return text;
+    }
+    if exponent < 0 {
+        let zeros = "0".repeat((-exponent - 1) as usize);
+        return format!("{sign}0.{zeros}{digits}");
+    }
+    let whole = exponent as usize + 1;
+    if digits.len() <= whole {
+        format!("{sign}{digits}{}", "0".repeat(whole - digits.len()))
+    } else {
+        format!("{sign}{}.{}", &digits[..whole], &digits[whole..])
+    }
+}
+
+/// Reads a double.
+pub(crate) fn parse_float8(text: &str) -> SqlResult<f64> {
+    let trimmed = text.trim();
+    let value = parse_special(trimmed).or_else(|| plain(trimmed)?.parse().ok());
+    match value {
+        None => Err(bad("double precision", text)),
+        Some(v) if range_lost(v, trimmed) => Err(out_of_range("double precision", text)),
+        Some(v) => Ok(v),
+    }
+}
+
+/// Reads a single.
+pub(crate) fn parse_float4(text: &str) -> SqlResult<f32> {
+    let trimmed = text.trim();
+    let value: Option<f32> = parse_special(trimmed)
+        .map(|v| v as f32)
+        .or_else(|| plain(trimmed)?.parse().ok());
+    match value {
+        None => Err(bad("real", text)),
+        Some(v) if range_lost(f64::from(v), trimmed) => Err(out_of_range("real", text)),
+        Some(v) => Ok(v),
+    }
+}
+
+fn plain(text: &str) -> Option<&str> {
+    let ok = text
+        .bytes()
+        .all(|b| b.is_ascii_digit() || matches!(b, b'+' | b'-' | b'.' | b'e' | b'E'));
+    if ok && !text.is_empty() {
+        Some(text)
+    } else {
+        None
+    }
+}
+
+fn parse_special(text: &str) -> Option<f64> {
+    match text.to_ascii_lowercase().as_str() {
+        "nan" => Some(f64::NAN),
+        "inf" | "infinity" | "+inf" | "+infinity" => Some(f64::INFINITY),
+        "-inf" | "-infinity" => Some(f64::NEG_INFINITY),
+        _ => None,
+    }
+}
+
+fn range_lost(value: f64, text: &str) -> bool {
+    let digits = text.split(['e', 'E']).next().unwrap_or("");
+    let written_zero = !digits.bytes().any(|b| (b'1'..=b'9').contains(&b));
+    (value.is_infinite() && parse_special(text).is_none()) || (value == 0.0 && !written_zero)
+}
+
+fn bad(type_name: &str, text: &str) -> SqlError {
+    SqlError::new(
+        SqlState::INVALID_TEXT_REPRESENTATION,
+        format!("invalid input syntax for type {type_name}: \"{text}\""),
+    )
+}
+
+fn out_of_range(type_name: &str, text: &str) -> SqlError {
+    SqlError::new(
+        SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+        format!("\"{}\" is out of range for type {type_name}", text.trim()),
+    )
+}

@@ -1,0 +1,467 @@
+//! Exact decimal arithmetic with PostgreSQL's result scales.
+//!
+//! A value is an integer and a display scale: 1.50 is (150, 2). Addition keeps the larger scale,
+//! multiplication adds scales, division picks enough digits for 16 significant ones.
+
+use std::cmp::Ordering;
+
+use bigdecimal::BigDecimal;
+use bigdecimal::num_bigint::{BigInt, Sign};
+use bigdecimal::num_traits::{Signed, ToPrimitive, Zero};
+
+use crate::{Datum, SqlError, SqlResult, SqlState};
+
+const MAX_DISPLAY_SCALE: i64 = 1_000;
+const MAX_STORED_SCALE: i64 = 16_383;
+const MAX_WHOLE_DIGITS: i64 = 131_072;
+
+/// 10 to the power `n`.
+fn pow10(n: i64) -> BigInt {
+    BigInt::from(10u8).pow(u32::try_from(n.max(0)).unwrap_or(u32::MAX))
+}
+
+/// The integer and scale of a value.
+pub fn parts(value: &BigDecimal) -> (BigInt, i64) {
+    let (digits, scale) = value.as_bigint_and_exponent();
+    if scale < 0 {
+        (digits * pow10(-scale), 0)
+    } else {
+        (digits, scale)
+    }
+}
+
+/// A datum of a finite value.
+///
+/// # Errors
+/// 22003 when it has more digits than `numeric` may have.
+pub fn datum(value: BigDecimal) -> SqlResult<Datum> {
+    let (digits, scale) = value.as_bigint_and_exponent();
+    if digits.bits() > 40_000 || scale > MAX_STORED_SCALE || scale < 0 {
+        let (digits, scale) = parts(&value);
+        if digits.to_string().len() as i64 - scale > MAX_WHOLE_DIGITS {
+            return Err(overflow());
+        }
+        let rounded = round(&BigDecimal::new(digits, scale), scale.min(MAX_STORED_SCALE));
+        return Ok(Datum::Numeric(rounded.into()));
+    }
+    Ok(Datum::Numeric(value.into()))
+}
+
+fn overflow() -> SqlError {
+    SqlError::new(
+        SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+        "value overflows numeric format",
+    )
+}
+
+/// An integer as numeric.
+pub fn from_i128(value: i128) -> BigDecimal {
+    BigDecimal::new(BigInt::from(value), 0)
+}
+
+/// Rounds half away from zero to `scale` digits after the point; negative scales round to tens.
+pub fn round(value: &BigDecimal, scale: i64) -> BigDecimal {
+    let (digits, old) = parts(value);
+    if scale >= old {
+        return BigDecimal::new(digits * pow10(scale - old), scale);
+    }
+    let divisor = pow10(old - scale);
+    let half = &divisor / 2u8;
+    let magnitude = (digits.abs() + half) / &divisor;
+    let rounded = if digits.is_negative() {
+        -magnitude
+    } else {
+        magnitude
+    };
+    if scale < 0 {
+        BigDecimal::new(rounded * pow10(-scale), 0)
+    } else {
+        BigDecimal::new(rounded, scale)
+    }
+}
+
+/// Cuts digits off towards zero.
+pub fn trunc(value: &BigDecimal, scale: i64) -> BigDecimal {
+    let (digits, old) = parts(value);
+    if scale >= old {
+        return BigDecimal::new(digits * pow10(scale - old), scale);
+    }
+    let cut = digits / pow10(old - scale);
+    if scale < 0 {
+        BigDecimal::new(cut * pow10(-scale), 0)
+    } else {
+        BigDecimal::new(cut, scale)
+    }
+}
+
+/// Largest integer not above (or with `up`, smallest not below) the value.
+pub fn floor(value: &BigDecimal, up: bool) -> BigDecimal {
+    let (digits, scale) = parts(value);
+    let divisor = pow10(scale);
+    let quotient = &digits / &divisor;
+    let rest = &digits - &quotient * &divisor;
+    let adjusted = match (rest.sign(), up) {
+        (Sign::Minus, false) => quotient - 1,
+        (Sign::Plus, true) => quotient + 1,
+        _ => quotient,
+    };
+    BigDecimal::new(adjusted, 0)
+}
+
+/// Sum.
+pub fn add(a: &BigDecimal, b: &BigDecimal) -> BigDecimal {
+    let (x, sx) = parts(a);
+    let (y, sy) = parts(b);
+    let scale = sx.max(sy);
+    BigDecimal::new(x * pow10(scale - sx) + y * pow10(scale - sy), scale)
+}
+
+/// Difference.
+pub fn sub(a: &BigDecimal, b: &BigDecimal) -> BigDecimal {
+    add(a, &neg(b))
+}
+
+/// Opposite.
+pub fn neg(a: &BigDecimal) -> BigDecimal {
+    let (x, s) = parts(a);
+    BigDecimal::new(-x, s)
+}
+
+/// Product.
+pub fn mul(a: &BigDecimal, b: &BigDecimal) -> BigDecimal {
+    let (x, sx) = parts(a);
+    let (y, sy) = parts(b);
+    let product = BigDecimal::new(x * y, sx + sy);
+    if sx + sy > MAX_STORED_SCALE {
+        round(&product, MAX_STORED_SCALE)
+    } else {
+        product
+    }
+}
+
+/// Weight of the first base-10000 digit, and that digit.
+fn leading(digits: &BigInt, scale: i64) -> (i64, u32) {
+    if digits.is_zero() {
+        return (0, 0);
+    }
+    let text = digits.abs().to_string();
+    let whole = text.len() as i64 - scale;
+    let weight = (whole - 1).div_euclid(4);
+    let first_len = whole - weight * 4;
+    let mut first = 0;
+    for at in 0..first_len as usize {
+        first = first * 10 + text.as_bytes().get(at).map_or(0, |b| u32::from(b - b'0'));
+    }
+    (weight, first)
+}
+
+/// The scale PostgreSQL gives to a quotient.
+fn div_scale(x: &BigInt, sx: i64, y: &BigInt, sy: i64) -> i64 {
+    let (w1, f1) = leading(x, sx);
+    let (w2, f2) = leading(y, sy);
+    let mut weight = w1 - w2;
+    if f1 <= f2 {
+        weight -= 1;
+    }
+    (16 - weight * 4)
+        .max(sx)
+        .max(sy)
+        .clamp(0, MAX_DISPLAY_SCALE)
+}
+
+/// Division by zero, 22012.
+pub fn division_by_zero() -> SqlError {
+    SqlError::new(SqlState::DIVISION_BY_ZERO, "division by zero")
+}
+
+/// Quotient.
+///
+/// # Errors
+/// 22012.
+pub fn div(a: &BigDecimal, b: &BigDecimal) -> SqlResult<BigDecimal> {
+    let (x, sx) = parts(a);
+    let (y, sy) = parts(b);
+    if y.is_zero() {
+        return Err(division_by_zero());
+    }
+    let scale = div_scale(&x, sx, &y, sy);
+    Ok(div_to(&x, sx, &y, sy, scale))
+}
+
+fn div_to(x: &BigInt, sx: i64, y: &BigInt, sy: i64, scale: i64) -> BigDecimal {
+    // One digit more than asked, then round: x / y = (x * 10^(scale + 1 + sy - sx)) / y.
+    let shift = scale + 1 + sy - sx;
+    let (numerator, denominator) = if shift >= 0 {
+        (x * pow10(shift), y.clone())
+    } else {
+        (x.clone(), y * pow10(-shift))
+    };
+    let half_away = {
+        // The extra digit alone decides half away from zero, as truncation only lowers it.
+        let quotient = numerator / denominator;
+        BigDecimal::new(quotient, scale + 1)
+    };
+    round(&half_away, scale)
+}
+
+/// Integer part of the quotient, towards zero.
+///
+/// # Errors
+/// 22012.
+pub fn div_trunc(a: &BigDecimal, b: &BigDecimal) -> SqlResult<BigDecimal> {
+    let (x, sx) = parts(a);
+    let (y, sy) = parts(b);
+    if y.is_zero() {
+        return Err(division_by_zero());
+    }
+    Ok(BigDecimal::new((x * pow10(sy)) / (y * pow10(sx)), 0))
+}
+
+/// Remainder with the sign of the dividend.
+///
+/// # Errors
+/// 22012.
+pub fn rem(a: &BigDecimal, b: &BigDecimal) -> SqlResult<BigDecimal> {
+    let (x, sx) = parts(a);
+    let (y, sy) = parts(b);
+    if y.is_zero() {
+        return Err(division_by_zero());
+    }
+    let scale = sx.max(sy);
+    Ok(BigDecimal::new(
+        (x * pow10(scale - sx)) % (y * pow10(scale - sy)),
+        scale,
+    ))
+}
+
+/// Order of two finite values.
+pub fn compare(a: &BigDecimal, b: &BigDecimal) -> Ordering {
+    let (x, sx) = parts(a);
+    let (y, sy) = parts(b);
+    if sx == sy {
+        return x.cmp(&y);
+    }
+    let scale = sx.max(sy);
+    (x * pow10(scale - sx)).cmp(&(y * pow10(scale - sy)))
+}
+
+/// Square root with at least 16 significant digits.
+///
+/// # Errors
+/// 2201F for negative values.
+pub fn sqrt(a: &BigDecimal) -> SqlResult<BigDecimal> {
+    let (x, sx) = parts(a);
+    if x.is_negative() {
+        return Err(SqlError::new(
+            SqlState("2201F"),
+            "cannot take square root of a negative number",
+        ));
+    }
+    let (weight, _) = leading(&x, sx);
+    let result_weight = (weight + 1) * 4 / 2 - 1;
+    let scale = (16 - result_weight).max(sx).clamp(0, MAX_DISPLAY_SCALE);
+    let shift = 2 * (scale + 1) - sx;
+    let shifted = if shift >= 0 {
+        x * pow10(shift)
+    } else {
+        x / pow10(-shift)
+    };
+    Ok(round(&BigDecimal::new(shifted.sqrt(), scale + 1), scale))
+}
+
+/// Power; whole exponents are exact, others go through double precision.
+///
+/// # Errors
+/// 22003 on overflow, 2201F for what has no real result.
+pub fn power(a: &BigDecimal, b: &BigDecimal) -> SqlResult<BigDecimal> {
+    let (x, sx) = parts(a);
+    let whole = trunc(b, 0);
+    if compare(&whole, b) == Ordering::Equal
+        && let Some(exponent) = to_i128(&whole)
+    {
+        if x.is_zero() && exponent < 0 {
+            return Err(SqlError::new(
+                SqlState("2201F"),
+                "zero raised to a negative power is undefined",
+            ));
+        }
+        if exponent.unsigned_abs() > 100_000
+            || x.bits().saturating_mul(exponent.unsigned_abs() as u64) > 430_000
+        {
+            return Err(overflow());
+        }
+        let n = exponent.unsigned_abs() as u32;
+        let exact = BigDecimal::new(x.pow(n), sx * i64::from(n));
+        let digits = parts(&exact).0.abs().to_string().len() as i64;
+        let whole_digits = digits - sx * i64::from(n);
+        let scale = (16 - whole_digits)
+            .max(sx)
+            .max(parts(b).1)
+            .clamp(16.min(16), MAX_DISPLAY_SCALE);
+        if exponent >= 0 {
+            return Ok(round(&exact, scale.max(16)));
+        }
+        let (y, sy) = parts(&exact);
+        return Ok(div_to(&BigInt::from(1), 0, &y, sy, scale.max(16)));
+    }
+    if x.is_negative() {
+        return Err(SqlError::new(
+            SqlState("2201F"),
+            "a negative number raised to a non-integer power yields a complex result",
+        ));
+    }
+    let result = to_f64(a).powf(to_f64(b));
+    from_f64(result, 15)
+        .map(|r| round(&r, 16))
+        .ok_or_else(overflow)
+}
+
+/// Nearest double.
+pub fn to_f64(value: &BigDecimal) -> f64 {
+    text(value).parse().unwrap_or(f64::NAN)
+}
+
+/// From a finite double with this many significant digits.
+pub fn from_f64(value: f64, digits: usize) -> Option<BigDecimal> {
+    if !value.is_finite() {
+        return None;
+    }
+    let scientific = format!("{value:.*e}", digits - 1);
+    let (mantissa, exponent) = scientific.split_once('e')?;
+    let exponent: i64 = exponent.parse().ok()?;
+    let mut value = parse(mantissa)?;
+    let (mut digits, mut scale) = parts(&value);
+    scale -= exponent;
+    let ten = BigInt::from(10u8);
+    while scale > 0 && (&digits % &ten).is_zero() {
+        digits /= &ten;
+        scale -= 1;
+    }
+    if digits.is_zero() {
+        scale = 0;
+    }
+    value = BigDecimal::new(digits, scale);
+    let (digits, scale) = parts(&value);
+    Some(BigDecimal::new(digits, scale))
+}
+
+/// Rounded half away from zero to an integer, if it fits.
+pub fn to_i128(value: &BigDecimal) -> Option<i128> {
+    parts(&round(value, 0)).0.to_i128()
+}
+
+/// Parses plain and scientific notation; no surrounding blanks, no specials.
+pub fn parse(text: &str) -> Option<BigDecimal> {
+    let (negative, rest) = match text.as_bytes().first()? {
+        b'-' => (true, &text[1..]),
+        b'+' => (false, &text[1..]),
+        _ => (false, text),
+    };
+    let (mantissa, exponent) = match rest.find(['e', 'E']) {
+        Some(at) => {
+            let exponent = &rest[at + 1..];
+            let digits = exponent.trim_start_matches(['+', '-']);
+            if digits.is_empty() || exponent.len() - digits.len() > 1 {
+                return None;
+            }
+            (&rest[..at], exponent.parse::<i64>().ok()?)
+        }
+        None => (rest, 0),
+    };
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    if whole.is_empty() && fraction.is_empty() {
+        return None;
+    }
+    if !whole
+        .bytes()
+        .chain(fraction.bytes())
+        .all(|b| b.is_ascii_digit())
+    {
+        return None;
+    }
+    if exponent.abs() > 200_000 || whole.len() + fraction.len() > 200_000 {
+        return None;
+    }
+    let mut all = String::with_capacity(whole.len() + fraction.len());
+    all.push_str(whole);
+    all.push_str(fraction);
+    let mut digits = BigInt::parse_bytes(all.as_bytes(), 10)?;
+    if negative {
+        digits = -digits;
+    }
+    let scale = fraction.len() as i64 - exponent;
+    Some(if scale < 0 {
+        BigDecimal::new(digits * pow10(-scale), 0)
+    } else {
+        BigDecimal::new(digits, scale)
+    })
+}
+
+/// Writes all digits, never scientific.
+pub fn text(value: &BigDecimal) -> String {
+    let (digits, scale) = parts(value);
+    let magnitude = digits.abs().to_string();
+    let scale = scale as usize;
+    let mut out = String::new();
+    if digits.is_negative() {
+        out.push('-');
+    }
+    if scale == 0 {
+        out.push_str(&magnitude);
+    } else if magnitude.len() <= scale {
+        out.push_str("0.");
+        out.push_str(&"0".repeat(scale - magnitude.len()));
+        out.push_str(&magnitude);
+    } else {
+        out.push_str(&magnitude[..magnitude.len() - scale]);
+        out.push('.');
+        out.push_str(&magnitude[magnitude.len() - scale..]);
+    }
+    out
+}
+
+/// Fits a value to `numeric(precision, scale)`.
+///
+/// # Errors
+/// 22003 with PostgreSQL's detail.
+pub fn fit(value: &BigDecimal, precision: u16, scale: i16) -> SqlResult<BigDecimal> {
+    let rounded = round(value, i64::from(scale));
+    let (digits, have) = parts(&rounded);
+    let whole = i64::from(precision) - i64::from(scale);
+    let limit = pow10(whole + have);
+    if digits.abs() >= limit {
+        return Err(SqlError::new(
+            SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+            "numeric field overflow",
+        )
+        .with_detail(format!(
+            "A field with precision {precision}, scale {scale} must round to an absolute value \
+             less than {}{}.",
+            if whole == 0 {
+                String::new()
+            } else {
+                "10^".to_string()
+            },
+            if whole == 0 {
+                "1".to_string()
+            } else {
+                whole.to_string()
+            },
+        )));
+    }
+    Ok(rounded)
+}
+
+/// The value without trailing zeros: equal values give equal results.
+pub fn normalized(value: &BigDecimal) -> (BigInt, i64) {
+    let (mut digits, mut scale) = parts(value);
+    let ten = BigInt::from(10u8);
+    if digits.is_zero() {
+        return (digits, 0);
+    }
+    while scale > 0 && (&digits % &ten).is_zero() {
+        digits /= &ten;
+        scale -= 1;
+    }
+    (digits, scale)
+}

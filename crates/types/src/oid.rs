@@ -1,0 +1,46 @@
+//! Object identifiers of built-in types, as every PostgreSQL client knows them.
+
+macro_rules! oids {
+    ($($name:ident = $value:literal, $array:ident = $array_value:literal, $doc:literal;)*) => {
+        $(
+            #[doc = concat!("`", $doc, "`")]
+            pub const $name: u32 = $value;
+            #[doc = concat!("`", $doc, "[]`")]
+            pub const $array: u32 = $array_value;
+        )*
+    };
+}
+
+oids! {
+    BOOL = 16, BOOL_ARRAY = 1000, "boolean";
+    BYTEA = 17, BYTEA_ARRAY = 1001, "bytea";
+    CHAR_BYTE = 18, CHAR_BYTE_ARRAY = 1002, "\"char\"";
+    NAME = 19, NAME_ARRAY = 1003, "name";
+    INT8 = 20, INT8_ARRAY = 1016, "bigint";
+    INT2 = 21, INT2_ARRAY = 1005, "smallint";
+    INT4 = 23, INT4_ARRAY = 1007, "integer";
+    TEXT = 25, TEXT_ARRAY = 1009, "text";
+    OID = 26, OID_ARRAY = 1028, "oid";
+    FLOAT4 = 700, FLOAT4_ARRAY = 1021, "real";
+    FLOAT8 = 701, FLOAT8_ARRAY = 1022, "double precision";
+    BPCHAR = 1042, BPCHAR_ARRAY = 1014, "character";
+    VARCHAR = 1043, VARCHAR_ARRAY = 1015, "character varying";
+    DATE = 1082, DATE_ARRAY = 1182, "date";
+    TIME = 1083, TIME_ARRAY = 1183, "time without time zone";
+    TIMESTAMP = 1114, TIMESTAMP_ARRAY = 1115, "timestamp without time zone";
+    TIMESTAMPTZ = 1184, TIMESTAMPTZ_ARRAY = 1185, "timestamp with time zone";
+    INTERVAL = 1186, INTERVAL_ARRAY = 1187, "interval";
+    NUMERIC = 1700, NUMERIC_ARRAY = 1231, "numeric";
+    UUID = 2950, UUID_ARRAY = 2951, "uuid";
+    JSONB = 3802, JSONB_ARRAY = 3807, "jsonb";
+    REGCLASS = 2205, REGCLASS_ARRAY = 2210, "regclass";
+    REGTYPE = 2206, REGTYPE_ARRAY = 2211, "regtype";
+    RECORD = 2249, RECORD_ARRAY = 2287, "record";
+}
+
+/// `json`: accepted from clients, stored as `jsonb`.
+pub const JSON: u32 = 114;
+/// `unknown`: a literal whose type nothing decides.
+pub const UNKNOWN: u32 = 705;
+/// `void`.
+pub const VOID: u32 = 2278;

@@ -1,0 +1,240 @@
+//! Text to values, with PostgreSQL's input errors.
+
+use std::sync::Arc;
+
+use crate::datetime::{parse_date, parse_time, parse_timestamp};
+use crate::float_text::{parse_float4, parse_float8};
+use crate::interval::parse_interval;
+use crate::{
+    ArrayValue, CastContext, Datum, SqlError, SqlResult, SqlState, SqlType, TimeZone, array_text,
+    cast, jsonb, numeric,
+};
+
+pub(crate) fn bad_input(ty: &str, text: &str) -> SqlError {
+    SqlError::new(
+        SqlState::INVALID_TEXT_REPRESENTATION,
+        format!("invalid input syntax for type {ty}: \"{text}\""),
+    )
+}
+
+impl Datum {
+    /// Parses a text form and fits it to the type's modifiers as an assignment does (a too long
+    /// `varchar` is an error). `regclass` and `regtype` take numbers only: names need a catalog.
+    ///
+    /// # Errors
+    /// 22P02, 22003, 22007, 22008, 22001 with PostgreSQL's messages.
+    pub fn parse(text: &str, ty: &SqlType, zone: &TimeZone) -> SqlResult<Datum> {
+        let value = parse_base(text, ty, zone)?;
+        cast::fit_modifiers(value, ty, CastContext::Assignment)
+    }
+}
+
+/// Parses without looking at modifiers.
+pub(crate) fn parse_base(text: &str, ty: &SqlType, zone: &TimeZone) -> SqlResult<Datum> {
+    Ok(match ty {
+        SqlType::Bool => Datum::Bool(parse_bool(text)?),
+        SqlType::Int2 => {
+            Datum::Int2(
+                parse_int(text, "smallint", i64::from(i16::MIN), i64::from(i16::MAX))? as i16,
+            )
+        }
+        SqlType::Int4 => {
+            Datum::Int4(
+                parse_int(text, "integer", i64::from(i32::MIN), i64::from(i32::MAX))? as i32,
+            )
+        }
+        SqlType::Int8 => Datum::Int8(parse_int(text, "bigint", i64::MIN, i64::MAX)?),
+        SqlType::Oid | SqlType::Regclass => {
+            Datum::Oid(parse_int(text, "oid", i64::from(i32::MIN), i64::from(u32::MAX))? as u32)
+        }
+        SqlType::Regtype => match SqlType::from_name(&text.to_lowercase()) {
+            Some(found) => Datum::Oid(found.oid()),
+            None => match text.trim().parse() {
+                Ok(oid) => Datum::Oid(oid),
+                Err(_) => {
+                    return Err(SqlError::new(
+                        SqlState::UNDEFINED_OBJECT,
+                        format!("type \"{text}\" does not exist"),
+                    ));
+                }
+            },
+        },
+        SqlType::Float4 => Datum::Float4(parse_float4(text)?),
+        SqlType::Float8 => Datum::Float8(parse_float8(text)?),
+        SqlType::Numeric(_) => parse_numeric(text)?,
+        SqlType::Text | SqlType::Varchar(_) | SqlType::Char(_) | SqlType::Unknown => {
+            Datum::text(text)
+        }
+        SqlType::Name => Datum::text(clip_name(text)),
+        SqlType::CharByte => Datum::text(&text[..text.chars().next().map_or(0, char::len_utf8)]),
+        SqlType::Bytea => Datum::Bytea(parse_bytea(text)?.into()),
+        SqlType::Date => Datum::Date(parse_date(text)?),
+        SqlType::Time => Datum::Time(parse_time(text)?),
+        SqlType::Timestamp => Datum::Timestamp(parse_timestamp(text, None)?),
+        SqlType::TimestampTz => Datum::TimestampTz(parse_timestamp(text, Some(zone))?),
+        SqlType::Interval => Datum::Interval(parse_interval(text)?),
+        SqlType::Uuid => Datum::Uuid(parse_uuid(text)?),
+        SqlType::Jsonb => Datum::Jsonb(Arc::new(jsonb::parse(text)?)),
+        SqlType::Array(element) => {
+            let mut items = Vec::new();
+            for item in array_text::split(text)? {
+                items.push(match item {
+                    None => Datum::Null,
+                    Some(text) => parse_base(&text, element, zone)?,
+                });
+            }
+            Datum::Array(Arc::new(ArrayValue {
+                element: (**element).clone(),
+                items,
+            }))
+        }
+        SqlType::Record => {
+            return Err(SqlError::unsupported("input of anonymous composite types"));
+        }
+        SqlType::Void => Datum::text(""),
+    })
+}
+
+/// Names keep at most 63 bytes.
+pub(crate) fn clip_name(text: &str) -> &str {
+    let mut end = text.len().min(63);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+fn parse_bool(text: &str) -> SqlResult<bool> {
+    let word = text.trim().to_ascii_lowercase();
+    let prefix_of = |full: &str| !word.is_empty() && full.starts_with(word.as_str());
+    if prefix_of("true") || prefix_of("yes") || word == "on" || word == "1" {
+        Ok(true)
+    } else if prefix_of("false") || prefix_of("no") || word == "of" || word == "off" || word == "0"
+    {
+        Ok(false)
+    } else {
+        Err(bad_input("boolean", text))
+    }
+}
+
+fn parse_int(text: &str, ty: &str, min: i64, max: i64) -> SqlResult<i64> {
+    let trimmed = text.trim();
+    let digits = trimmed.strip_prefix(['-', '+']).unwrap_or(trimmed);
+    if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
+        return Err(bad_input(ty, text));
+    }
+    match trimmed.parse::<i64>() {
+        Ok(value) if value >= min && value <= max => Ok(value),
+        _ => Err(SqlError::new(
+            SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+            format!("value \"{text}\" is out of range for type {ty}"),
+        )),
+    }
+}
+
+fn parse_numeric(text: &str) -> SqlResult<Datum> {
+    let trimmed = text.trim();
+    match trimmed.to_ascii_lowercase().as_str() {
+        "nan" => return Ok(Datum::NumericNan),
+        "inf" | "infinity" | "+inf" | "+infinity" | "-inf" | "-infinity" => {
+            return Err(SqlError::unsupported("infinity in numeric"));
+        }
+        _ => {}
+    }
+    match numeric::parse(trimmed) {
+        Some(value) => numeric::datum(value),
+        None => {
+            let looks_numeric = !trimmed.is_empty()
+                && trimmed
+                    .starts_with(|c: char| c.is_ascii_digit() || matches!(c, '-' | '+' | '.'))
+                && trimmed.len() > 1_000;
+            if looks_numeric {
+                return Err(SqlError::new(
+                    SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+                    "value overflows numeric format",
+                ));
+            }
+            Err(bad_input("numeric", text))
+        }
+    }
+}
+
+fn parse_uuid(text: &str) -> SqlResult<[u8; 16]> {
+    let trimmed = text.trim();
+    let inner = trimmed
+        .strip_prefix('{')
+        .and_then(|t| t.strip_suffix('}'))
+        .unwrap_or(trimmed);
+    let mut bytes = [0u8; 16];
+    let mut count = 0;
+    let mut last_hyphen = true;
+    for c in inner.chars() {
+        if c == '-' {
+            if last_hyphen || count % 4 != 0 {
+                return Err(bad_input("uuid", text));
+            }
+            last_hyphen = true;
+            continue;
+        }
+        let digit = c.to_digit(16).ok_or_else(|| bad_input("uuid", text))? as u8;
+        if count == 32 {
+            return Err(bad_input("uuid", text));
+        }
+        bytes[count / 2] = bytes[count / 2] << 4 | digit;
+        count += 1;
+        last_hyphen = false;
+    }
+    if count != 32 || last_hyphen {
+        return Err(bad_input("uuid", text));
+    }
+    Ok(bytes)
+}
+
+/// Reads the hex form (`\xdead`) and the old escape form.
+pub(crate) fn parse_bytea(text: &str) -> SqlResult<Vec<u8>> {
+    if let Some(hex) = text.strip_prefix("\\x") {
+        let mut out = Vec::with_capacity(hex.len() / 2);
+        let mut high = None;
+        for c in hex.chars().filter(|c| !c.is_ascii_whitespace()) {
+            let digit = c.to_digit(16).ok_or_else(|| {
+                SqlError::new(
+                    SqlState::INVALID_PARAMETER_VALUE,
+                    format!("invalid hexadecimal digit: \"{c}\""),
+                )
+            })? as u8;
+            match high.take() {
+                None => high = Some(digit),
+                Some(h) => out.push(h << 4 | digit),
+            }
+        }
+        if high.is_some() {
+            return Err(SqlError::new(
+                SqlState::INVALID_PARAMETER_VALUE,
+                "invalid hexadecimal data: odd number of digits",
+            ));
+        }
+        return Ok(out);
+    }
+    let bytes = text.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while at < bytes.len() {
+        if bytes[at] != b'\\' {
+            out.push(bytes[at]);
+            at += 1;
+        } else if bytes.get(at + 1) == Some(&b'\\') {
+            out.push(b'\\');
+            at += 2;
+        } else {
+            let octal = bytes.get(at + 1..at + 4).filter(|d| {
+                (b'0'..=b'3').contains(&d[0]) && d[1..].iter().all(|b| (b'0'..=b'7').contains(b))
+            });
+            let Some(d) = octal else {
+                return Err(bad_input("bytea", text));
+            };
+            out.push((d[0] - b'0') * 64 + (d[1] - b'0') * 8 + (d[2] - b'0'));
+            at += 4;
+        }
+    }
+    Ok(out)
+}

@@ -1,0 +1,167 @@
+//! Time zones: a fixed offset or a name of the IANA database.
+
+use chrono::{LocalResult, NaiveDateTime, Offset, TimeZone as _};
+use chrono_tz::Tz;
+
+use crate::datetime::{MICROS_PER_DAY, MICROS_PER_SECOND, UNIX_EPOCH_MICROS};
+
+/// A session's or an expression's time zone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeZone {
+    /// Seconds east of UTC.
+    Fixed(i32),
+    /// A named zone.
+    Named(Tz),
+}
+
+impl TimeZone {
+    /// UTC under its name.
+    pub fn utc() -> TimeZone {
+        TimeZone::Named(Tz::UTC)
+    }
+
+    /// Parses `UTC`, `Europe/Berlin` (any case), `+02`, `-03:30`, `UTC+3` (POSIX: sign reversed).
+    pub fn parse(name: &str) -> Option<TimeZone> {
+        let name = name.trim();
+        if let Some(seconds) = parse_offset(name) {
+            return Some(TimeZone::Fixed(seconds));
+        }
+        if name.eq_ignore_ascii_case("z") || name.eq_ignore_ascii_case("zulu") {
+            return Some(TimeZone::utc());
+        }
+        let named = name.parse().ok().or_else(|| {
+            chrono_tz::TZ_VARIANTS
+                .iter()
+                .find(|z| z.name().eq_ignore_ascii_case(name))
+                .copied()
+        });
+        if let Some(zone) = named {
+            return Some(TimeZone::Named(zone));
+        }
+        for prefix in ["UTC", "GMT"] {
+            if let Some(rest) = name.get(..3).filter(|p| p.eq_ignore_ascii_case(prefix)) {
+                return parse_offset(&name[rest.len()..]).map(|s| TimeZone::Fixed(-s));
+            }
+        }
+        abbreviation(name).map(TimeZone::Fixed)
+    }
+
+    /// The name as `SHOW timezone` prints it.
+    pub fn name(&self) -> String {
+        match self {
+            TimeZone::Named(zone) => zone.name().to_string(),
+            TimeZone::Fixed(seconds) => {
+                format!("<{0}>{1}", offset_text(*seconds), offset_text(-*seconds))
+            }
+        }
+    }
+
+    /// Seconds east of UTC at a UTC time (microseconds since 2000-01-01).
+    pub fn offset_at_utc(&self, utc_micros: i64) -> i32 {
+        match self {
+            TimeZone::Fixed(seconds) => *seconds,
+            TimeZone::Named(zone) => match naive(utc_micros) {
+                Some(time) => zone.offset_from_utc_datetime(&time).fix().local_minus_utc(),
+                None => 0,
+            },
+        }
+    }
+
+    /// Seconds east of UTC for a wall-clock time. A time that a jump skips is read with the offset
+    /// before the jump, one that happens twice with the offset after, as PostgreSQL does.
+    pub fn offset_at_local(&self, local_micros: i64) -> i32 {
+        match self {
+            TimeZone::Fixed(seconds) => *seconds,
+            TimeZone::Named(zone) => match naive(local_micros) {
+                Some(time) => match zone.offset_from_local_datetime(&time) {
+                    LocalResult::Single(offset) => offset.fix().local_minus_utc(),
+                    LocalResult::Ambiguous(_, latest) => latest.fix().local_minus_utc(),
+                    LocalResult::None => self.offset_at_utc(local_micros - MICROS_PER_DAY),
+                },
+                None => 0,
+            },
+        }
+    }
+
+    /// Wall-clock microseconds of a UTC time.
+    pub fn to_local(&self, utc_micros: i64) -> i64 {
+        utc_micros.saturating_add(i64::from(self.offset_at_utc(utc_micros)) * MICROS_PER_SECOND)
+    }
+
+    /// UTC microseconds of a wall-clock time.
+    pub fn to_utc(&self, local_micros: i64) -> i64 {
+        local_micros
+            .saturating_sub(i64::from(self.offset_at_local(local_micros)) * MICROS_PER_SECOND)
+    }
+}
+
+fn naive(micros: i64) -> Option<NaiveDateTime> {
+    let unix = micros.checked_add(UNIX_EPOCH_MICROS)?;
+    chrono::DateTime::from_timestamp_micros(unix).map(|t| t.naive_utc())
+}
+
+fn abbreviation(name: &str) -> Option<i32> {
+    let hours = match name.to_ascii_uppercase().as_str() {
+        "EST" => -5,
+        "EDT" | "AST" => -4,
+        "CST" => -6,
+        "CDT" => -5,
+        "MST" => -7,
+        "MDT" => -6,
+        "PST" => -8,
+        "PDT" => -7,
+        "CET" | "MEZ" | "BST" => 1,
+        "CEST" | "MESZ" | "EET" => 2,
+        "EEST" | "MSK" => 3,
+        "JST" => 9,
+        _ => return None,
+    };
+    Some(hours * 3600)
+}
+
+/// Parses `+02`, `-0330`, `+05:45`, `+05:45:10`; the sign is required.
+pub(crate) fn parse_offset(text: &str) -> Option<i32> {
+    let (sign, rest) = match text.as_bytes().first()? {
+        b'+' => (1, &text[1..]),
+        b'-' => (-1, &text[1..]),
+        _ => return None,
+    };
+    let mut parts = rest.split(':');
+    let first = parts.next()?;
+    if first.is_empty() || !first.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    let (hours, mut minutes): (i32, i32) = match first.len() {
+        1 | 2 => (first.parse().ok()?, 0),
+        3 | 4 => {
+            let split = first.len() - 2;
+            (first[..split].parse().ok()?, first[split..].parse().ok()?)
+        }
+        _ => return None,
+    };
+    let mut seconds = 0;
+    if let Some(part) = parts.next() {
+        minutes = part.parse().ok().filter(|_| part.len() == 2)?;
+    }
+    if let Some(part) = parts.next() {
+        seconds = part.parse().ok().filter(|_| part.len() == 2)?;
+    }
+    if parts.next().is_some() || hours > 15 || minutes > 59 || seconds > 59 {
+        return None;
+    }
+    Some(sign * (hours * 3600 + minutes * 60 + seconds))
+}
+
+/// `+02`, `-03:30`.
+pub(crate) fn offset_text(seconds: i32) -> String {
+    let sign = if seconds < 0 { '-' } else { '+' };
+    let s = seconds.abs();
+    let (h, m, sec) = (s / 3600, s / 60 % 60, s % 60);
+    if sec != 0 {
+        format!("{sign}{h:02}:{m:02}:{sec:02}")
+    } else if m != 0 {
+        format!("{sign}{h:02}:{m:02}")
+    } else {
+        format!("{sign}{h:02}")
+    }
+}
