@@ -1,0 +1,381 @@
+//! A batch: everything one commit writes, at one timestamp, atomically.
+//!
+//! The order of calls matters inside a batch: a later call wins over an earlier one. Before it is
+//! applied a batch is *normalised* to its net effect, because entries of one batch share a
+//! timestamp, and at equal timestamps the rule is "points win over range tombstones":
+//!
+//! ```text
+//!   put a1; put a2; delete_span [a, b); put a3     becomes     delete_span [a, b); put a3
+//! ```
+//!
+//! Encoded form (the payload of a wal record, `docs/formats/wal.md`): a header, then entries.
+
+use crate::error::{Error, Result};
+use crate::key::{CommitTs, Kind};
+use crate::options::{MAX_BATCH_LEN, MAX_KEY_LEN, MAX_VALUE_LEN};
+use crate::range_tombstone::Skyline;
+
+const HEADER_LEN: usize = 16;
+const TAG_RANGE: u8 = 8;
+const FLAG_HAS_RANGE: u16 = 4;
+
+/// Writes at one commit timestamp.
+#[derive(Debug, Clone)]
+pub struct Batch {
+    ts: CommitTs,
+    /// Keys and values, back to back.
+    bytes: Vec<u8>,
+    entries: Vec<BatchEntry>,
+    spans: usize,
+    sorted: bool,
+    oversized: Option<(&'static str, u64, u64)>,
+}
+
+/// Position of one entry in the bytes of a batch. For a span, the value is its end.
+#[derive(Debug, Clone, Copy)]
+struct BatchEntry {
+    offset: usize,
+    key_len: u32,
+    value_len: u32,
+    tag: u8,
+}
+
+/// One entry as the engine sees it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum BatchOp<'a> {
+    Point {
+        key: &'a [u8],
+        kind: Kind,
+        value: &'a [u8],
+    },
+    Span {
+        start: &'a [u8],
+        end: &'a [u8],
+    },
+}
+
+impl Batch {
+    /// An empty batch that will be committed at `ts`.
+    pub fn at(ts: CommitTs) -> Batch {
+        Batch {
+            ts,
+            bytes: Vec::new(),
+            entries: Vec::new(),
+            spans: 0,
+            sorted: true,
+            oversized: None,
+        }
+    }
+
+    /// The commit timestamp.
+    pub fn ts(&self) -> CommitTs {
+        self.ts
+    }
+
+    /// Changes the commit timestamp of the whole batch (it is chosen last, at commit).
+    pub fn set_ts(&mut self, ts: CommitTs) {
+        self.ts = ts;
+    }
+
+    /// Sets the value of a key.
+    pub fn put(&mut self, key: &[u8], value: &[u8]) {
+        self.push(Kind::Put as u8, key, value);
+    }
+
+    /// Deletes a key; it need not exist.
+    pub fn delete(&mut self, key: &[u8]) {
+        self.push(Kind::Delete as u8, key, &[]);
+    }
+
+    /// Deletes every key in `[start, end)` by one range tombstone. An empty span does nothing.
+    pub fn delete_span(&mut self, start: &[u8], end: &[u8]) {
+        if start < end {
+            self.push(TAG_RANGE, start, end);
+            self.spans += 1;
+        }
+    }
+
+    /// Number of entries as they were added.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether nothing was added.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Bytes of keys and values.
+    pub fn byte_len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    fn push(&mut self, tag: u8, key: &[u8], value: &[u8]) {
+        let key_limit = if tag == TAG_RANGE {
+            MAX_KEY_LEN + 1
+        } else {
+            MAX_KEY_LEN
+        };
+        self.limit("key", key.len(), key_limit);
+        let value_limit = if tag == TAG_RANGE {
+            MAX_KEY_LEN + 1
+        } else {
+            MAX_VALUE_LEN
+        };
+        self.limit("value", value.len(), value_limit);
+        if self.oversized.is_some() {
+            return;
+        }
+        if let (true, Some(last)) = (self.sorted, self.entries.last()) {
+            self.sorted = self.key_of(last) < key;
+        }
+        let offset = self.bytes.len();
+        self.bytes.extend_from_slice(key);
+        self.bytes.extend_from_slice(value);
+        self.entries.push(BatchEntry {
+            offset,
+            key_len: key.len() as u32,
+            value_len: value.len() as u32,
+            tag,
+        });
+        let framed = self.bytes.len() + self.entries.len() * 12;
+        self.limit("batch", framed, MAX_BATCH_LEN);
+    }
+
+    fn limit(&mut self, what: &'static str, size: usize, limit: usize) {
+        if size > limit && self.oversized.is_none() {
+            self.oversized = Some((what, size as u64, limit as u64));
+        }
+    }
+
+    fn key_of(&self, entry: &BatchEntry) -> &[u8] {
+        &self.bytes[entry.offset..entry.offset + entry.key_len as usize]
+    }
+
+    /// Whether anything in the batch adds data rather than deleting it.
+    pub(crate) fn adds_data(&self) -> bool {
+        self.entries
+            .iter()
+            .any(|entry| entry.tag == Kind::Put as u8)
+    }
+
+    /// Number of range tombstones.
+    pub(crate) fn span_count(&self) -> usize {
+        self.spans
+    }
+
+    /// Reduces the batch to its net effect: each key at most once, in key order, no point that a
+    /// later `delete_span` of this batch covers. Reports keys, values or batches over the limit.
+    pub(crate) fn normalise(&mut self) -> Result<()> {
+        if let Some((what, size, limit)) = self.oversized {
+            return Err(Error::TooLarge { what, size, limit });
+        }
+        if self.spans == 0 && self.sorted {
+            return Ok(());
+        }
+        let mut killers = Skyline::new();
+        for (order, entry) in self.entries.iter().enumerate() {
+            if entry.tag == TAG_RANGE {
+                let (start, end) = self.span_of(entry);
+                killers.insert(start, end, order as u64 + 1, 0);
+            }
+        }
+        let mut points: Vec<(usize, BatchEntry)> = Vec::with_capacity(self.entries.len());
+        let mut spans: Vec<BatchEntry> = Vec::with_capacity(self.spans);
+        for (order, entry) in self.entries.iter().enumerate() {
+            if entry.tag == TAG_RANGE {
+                spans.push(*entry);
+            } else if killers.stab(self.key_of(entry), u64::MAX, u64::MAX) <= order as u64 {
+                points.push((order, *entry));
+            }
+        }
+        // Newest first inside a key, so that dedup keeps the last call.
+        points.sort_by(|a, b| self.key_of(&a.1).cmp(self.key_of(&b.1)).then(b.0.cmp(&a.0)));
+        let mut kept: Vec<BatchEntry> = Vec::with_capacity(points.len());
+        for (_, entry) in points {
+            if kept
+                .last()
+                .is_none_or(|last| self.key_of(last) != self.key_of(&entry))
+            {
+                kept.push(entry);
+            }
+        }
+        spans.extend(kept);
+        self.entries = spans;
+        self.sorted = true;
+        Ok(())
+    }
+
+    fn span_of(&self, entry: &BatchEntry) -> (&[u8], &[u8]) {
+        let key_end = entry.offset + entry.key_len as usize;
+        (
+            &self.bytes[entry.offset..key_end],
+            &self.bytes[key_end..key_end + entry.value_len as usize],
+        )
+    }
+
+    /// The entries: range tombstones first after [`Batch::normalise`], then points in key order.
+    pub(crate) fn ops(&self) -> impl Iterator<Item = BatchOp<'_>> {
+        self.entries.iter().map(|entry| {
+            let (key, value) = self.span_of(entry);
+            match Kind::from_u8(entry.tag) {
+                Some(kind) => BatchOp::Point { key, kind, value },
+                None => BatchOp::Span {
+                    start: key,
+                    end: value,
+                },
+            }
+        })
+    }
+
+    /// Appends the wal form of the batch.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        out.reserve(HEADER_LEN + self.bytes.len() + self.entries.len() * 8);
+        out.extend_from_slice(&(self.entries.len() as u32).to_le_bytes());
+        let flags = if self.spans > 0 { FLAG_HAS_RANGE } else { 0 };
+        out.extend_from_slice(&flags.to_le_bytes());
+        // Number of stream positions: none in this format version.
+        out.extend_from_slice(&0u16.to_le_bytes());
+        out.extend_from_slice(&self.ts.0.to_le_bytes());
+        for entry in &self.entries {
+            let (key, value) = self.span_of(entry);
+            out.push(entry.tag);
+            put_varint(out, key.len() as u64);
+            out.extend_from_slice(key);
+            put_varint(out, value.len() as u64);
+            out.extend_from_slice(value);
+        }
+    }
+
+    /// Reads the wal form; the error says what is wrong with it.
+    pub(crate) fn decode(input: &[u8]) -> std::result::Result<Batch, &'static str> {
+        if input.len() < HEADER_LEN {
+            return Err("batch header is cut off");
+        }
+        let count = u32::from_le_bytes(array(&input[0..4]));
+        let streams = u16::from_le_bytes(array(&input[6..8]));
+        if streams != 0 {
+            return Err("batch has stream positions, which this version does not know");
+        }
+        let mut batch = Batch::at(CommitTs(u64::from_le_bytes(array(&input[8..16]))));
+        let mut rest = &input[HEADER_LEN..];
+        for _ in 0..count {
+            let (&tag, after) = rest.split_first().ok_or("batch is cut off")?;
+            rest = after;
+            let key = take_bytes(&mut rest).ok_or("batch entry is cut off")?;
+            let value = take_bytes(&mut rest).ok_or("batch entry is cut off")?;
+            match tag {
+                TAG_RANGE => batch.delete_span(key, value),
+                tag if Kind::from_u8(tag).is_some() => batch.push(tag, key, value),
+                _ => return Err("batch entry of unknown kind"),
+            }
+        }
+        if !rest.is_empty() {
+            return Err("bytes after the last batch entry");
+        }
+        if batch.oversized.is_some() {
+            return Err("batch entry over its size limit");
+        }
+        batch.sorted = true;
+        Ok(batch)
+    }
+}
+
+fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
+    bytes.try_into().expect("the caller sliced exactly N bytes")
+}
+
+/// Appends a number, seven bits per byte, low bits first.
+pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// Reads a number written by [`put_varint`]; `None` if it is cut off or too long.
+pub(crate) fn take_varint(input: &mut &[u8]) -> Option<u64> {
+    let mut value = 0u64;
+    for shift in (0..64).step_by(7) {
+        let (&byte, rest) = input.split_first()?;
+        *input = rest;
+        value |= u64::from(byte & 0x7F) << shift;
+        if byte < 0x80 {
+            return Some(value);
+        }
+    }
+    None
+}
+
+/// Reads a length and that many bytes.
+pub(crate) fn take_bytes<'a>(input: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let len = take_varint(input)?;
+    if len > input.len() as u64 {
+        return None;
+    }
+    let (bytes, rest) = input.split_at(len as usize);
+    *input = rest;
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn show(batch: &Batch) -> Vec<String> {
+        let text = |bytes: &[u8]| bytes.escape_ascii().to_string();
+        batch
+            .ops()
+            .map(|op| match op {
+                BatchOp::Point {
+                    key,
+                    kind: Kind::Put,
+                    value,
+                } => {
+                    format!("{}={}", text(key), text(value))
+                }
+                BatchOp::Point { key, .. } => format!("-{}", text(key)),
+                BatchOp::Span { start, end } => format!("-[{},{})", text(start), text(end)),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn normalising_keeps_the_net_effect() {
+        let mut batch = Batch::at(CommitTs(5));
+        batch.put(b"b", b"1");
+        batch.put(b"a", b"1");
+        batch.delete_span(b"a", b"c");
+        batch.put(b"a", b"2");
+        batch.put(b"a", b"3");
+        batch.delete(b"z");
+        batch.normalise().unwrap();
+        assert_eq!(show(&batch), ["-[a,c)", "a=3", "-z"]);
+    }
+
+    #[test]
+    fn encoding_round_trips_and_rejects_cuts() {
+        let mut batch = Batch::at(CommitTs(77));
+        batch.put(b"key", b"value");
+        batch.delete_span(b"k", b"l");
+        batch.delete(b"other");
+        batch.normalise().unwrap();
+        let mut bytes = Vec::new();
+        batch.encode(&mut bytes);
+        assert_eq!(show(&Batch::decode(&bytes).unwrap()), show(&batch));
+        for len in 0..bytes.len() {
+            assert!(Batch::decode(&bytes[..len]).is_err());
+        }
+    }
+
+    #[test]
+    fn a_key_over_the_limit_is_reported_and_nothing_else_is_lost() {
+        let mut batch = Batch::at(CommitTs(1));
+        batch.put(&vec![1; MAX_KEY_LEN + 1], b"");
+        assert!(matches!(
+            batch.normalise(),
+            Err(Error::TooLarge { what: "key", .. })
+        ));
+    }
+}

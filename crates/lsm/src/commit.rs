@@ -1,0 +1,182 @@
+//! The commit pipeline: one batch after the other gets its place in the arrival order.
+//!
+//! ```text
+//!   normalise, encode                       outside of any lock
+//!   -- commit mutex ---------------------------------------------------
+//!   contracts C1, C2                        nothing is written if one is broken
+//!   wal queue (a copy in memory)            this order is the arrival order
+//!   memtable: tombstones, then points       invisible: above the visible index
+//!   visible index + 1                       atomic for readers
+//!   -------------------------------------------------------------------
+//!   wait for the wal (group commit)         if the caller wants durability
+//! ```
+//!
+//! The device is never touched under the mutex. A batch is visible to new views as soon as
+//! [`Db::apply`](crate::Db::apply) returns; whoever must not act on it before it is durable waits
+//! on the [`Pending`].
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::batch::{Batch, BatchOp};
+use crate::error::{Error, Result};
+use crate::key::{CommitTs, KeySpan, Kind};
+use crate::memtable::Memtable;
+use crate::store::Store;
+use crate::wal::Lsn;
+
+/// When a write returns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// After the batch is durable on the device.
+    Sync,
+    /// After the batch was handed to the operating system: it survives the process, not a power
+    /// failure. Batches become durable in order, so nothing later survives without it.
+    Buffered,
+}
+
+/// A batch that is visible and queued for the wal. Dropping it does not undo anything.
+#[must_use = "the batch is not durable before wait_durable() returns"]
+pub struct Pending {
+    store: Arc<Store>,
+    lsn: Lsn,
+}
+
+impl Pending {
+    /// Blocks until the batch, and every batch before it, is durable. Many waiters share one sync.
+    pub fn wait_durable(&self) -> Result<()> {
+        self.store.wal.wait(self.lsn, true)
+    }
+
+    /// Blocks until the batch was handed to the operating system.
+    pub fn wait_written(&self) -> Result<()> {
+        self.store.wal.wait(self.lsn, false)
+    }
+}
+
+/// What the holder of the commit mutex may change.
+pub(crate) struct CommitState {
+    /// Commit index of the last batch.
+    pub(crate) last_idx: u64,
+    /// Arrival number of the mutable memtable.
+    pub(crate) arrival: u64,
+}
+
+impl Store {
+    /// Applies a batch; see the module.
+    pub(crate) fn apply(self: &Arc<Store>, mut batch: Batch) -> Result<Pending> {
+        batch.normalise()?;
+        let mut payload = Vec::new();
+        batch.encode(&mut payload);
+        let lsn = {
+            let mut commit = self.commit.lock();
+            if self.closed.load(Ordering::Acquire) {
+                return Err(Error::Closed);
+            }
+            if batch.is_empty() {
+                self.wal.appended()
+            } else {
+                self.check_contracts(&batch)?;
+                let lsn = self.wal.append(&payload)?;
+                self.insert(&mut commit, &batch);
+                lsn
+            }
+        };
+        const QUEUE_LIMIT: u64 = 1 << 20;
+        if self.wal.queued_bytes() > QUEUE_LIMIT {
+            // Memory of the queue is bounded by whoever goes on appending.
+            self.wal.wait(lsn, false)?;
+        }
+        Ok(Pending {
+            store: self.clone(),
+            lsn,
+        })
+    }
+
+    /// Puts a batch into the mutable memtable and makes it visible.
+    pub(crate) fn insert(&self, commit: &mut CommitState, batch: &Batch) {
+        let idx = commit.last_idx + 1;
+        let state = self.state.load();
+        insert_into(&state.mutable, batch, idx);
+        commit.last_idx = idx;
+        self.newest.fetch_max(batch.ts().0, Ordering::AcqRel);
+        self.visible.store(idx, Ordering::Release);
+        let spans = batch.span_count() as u64;
+        self.writes.tombstones.fetch_add(spans, Ordering::Relaxed);
+        self.writes
+            .points
+            .fetch_add(batch.len() as u64 - spans, Ordering::Relaxed);
+        self.writes.batches.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Contracts C1 and C2. If the batch is newer than everything that ever arrived, as commits
+    /// of one clock are, this is two comparisons.
+    fn check_contracts(&self, batch: &Batch) -> Result<()> {
+        let ts = batch.ts().0;
+        let first_key = || match batch.ops().next() {
+            Some(BatchOp::Point { key, .. }) => key.to_vec(),
+            Some(BatchOp::Span { start, .. }) => start.to_vec(),
+            None => Vec::new(),
+        };
+        let broken = |key: Vec<u8>, have: u64| {
+            Err(Error::TimestampContract {
+                key,
+                write: batch.ts(),
+                have: CommitTs(have),
+            })
+        };
+        if ts == 0 || ts == u64::MAX {
+            return broken(first_key(), ts);
+        }
+        let threshold = self.gc_threshold.load(Ordering::Acquire);
+        if ts <= threshold {
+            return broken(first_key(), threshold);
+        }
+        if ts > self.newest.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        for op in batch.ops() {
+            match op {
+                BatchOp::Point { key, .. } => {
+                    let have = self.max_ts_of(key)?;
+                    if have > ts {
+                        return broken(key.to_vec(), have);
+                    }
+                }
+                BatchOp::Span { start, end } => {
+                    let span = KeySpan::new(start.to_vec(), end.to_vec());
+                    // Above every point, and not below any tombstone.
+                    let point = self.newest_above(&span, ts - 1, false)?;
+                    let any = self.newest_above(&span, ts, true)?;
+                    if point >= ts || any > ts {
+                        return broken(start.to_vec(), point.max(any));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Puts the net effect of a batch into a memtable: tombstones first, so that points of the same
+/// batch count as newer.
+pub(crate) fn insert_into(memtable: &Memtable, batch: &Batch, idx: u64) {
+    let ts = batch.ts().0;
+    let mut spans: Vec<(&[u8], &[u8])> = Vec::with_capacity(batch.span_count());
+    if batch.span_count() > 0 {
+        spans.extend(batch.ops().filter_map(|op| match op {
+            BatchOp::Span { start, end } => Some((start, end)),
+            BatchOp::Point { .. } => None,
+        }));
+    }
+    memtable.insert_spans(&spans, ts, idx);
+    let points = batch.ops().filter_map(|op| match op {
+        BatchOp::Point { key, kind, value } => Some((key, kind, value)),
+        BatchOp::Span { .. } => None,
+    });
+    memtable.insert_points(
+        points.map(|(key, kind, value): (_, Kind, _)| (key, kind, value)),
+        ts,
+        idx,
+    );
+}

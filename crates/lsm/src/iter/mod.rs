@@ -1,0 +1,12 @@
+//! Cursors, bottom up: a [`Source`] walks one layer, [`MergeCursor`] merges layers slab by slab
+//! and parks what lies below a range tombstone, [`Scan`] is what callers hold.
+
+mod merging;
+mod row_batch;
+mod scan;
+mod source;
+
+pub(crate) use merging::MergeCursor;
+pub use row_batch::RowBatch;
+pub use scan::{Row, Scan, ScanOptions, ScanStats};
+pub(crate) use source::{ReadPoint, Source};

@@ -1,0 +1,143 @@
+//! The scan that callers hold: rows of a span in key order, either direction.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::merging::MergeCursor;
+use super::row_batch::RowBatch;
+use crate::error::Result;
+use crate::key::CommitTs;
+use crate::view::ReadCounters;
+
+/// One row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// The key.
+    pub key: Bytes,
+    /// The value.
+    pub value: Bytes,
+    /// When it was committed.
+    pub ts: CommitTs,
+}
+
+/// How to scan.
+#[derive(Debug, Clone)]
+pub struct ScanOptions {
+    /// From the end of the span to its start.
+    pub reverse: bool,
+    /// Bit c set: rows of class c are wanted. Blocks without a wanted class are not read.
+    pub classes: u32,
+    /// Stops after this many rows.
+    pub limit: Option<usize>,
+    /// Whether blocks read are kept in the cache; large one-time scans say no.
+    pub fill_cache: bool,
+}
+
+impl Default for ScanOptions {
+    fn default() -> ScanOptions {
+        ScanOptions {
+            reverse: false,
+            classes: u32::MAX,
+            limit: None,
+            fill_cache: true,
+        }
+    }
+}
+
+/// What a scan did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ScanStats {
+    /// Entries looked at, visible or not.
+    pub rows_visited: u64,
+    /// Rows handed out.
+    pub rows_returned: u64,
+    /// Seeks in layers.
+    pub seeks: u64,
+    /// Times that layers were parked below a range tombstone.
+    pub slabs_parked: u64,
+    /// Row and index blocks looked at, cached or not.
+    pub blocks_read: u64,
+    /// Blocks that came from the device.
+    pub blocks_from_disk: u64,
+}
+
+/// Rows of a span. Dropping it frees what it pins.
+pub struct Scan {
+    cursor: MergeCursor,
+    left: usize,
+    counters: Arc<ReadCounters>,
+}
+
+impl Scan {
+    pub(crate) fn new(
+        cursor: MergeCursor,
+        limit: Option<usize>,
+        counters: Arc<ReadCounters>,
+    ) -> Scan {
+        Scan {
+            cursor,
+            left: limit.unwrap_or(usize::MAX),
+            counters,
+        }
+    }
+
+    fn step(&mut self) -> Result<bool> {
+        if self.left == 0 || !self.cursor.next()? {
+            return Ok(false);
+        }
+        self.left -= 1;
+        self.cursor.stats.rows_returned += 1;
+        Ok(true)
+    }
+
+    /// The next row; `None` at the end. May read blocks from the device.
+    pub fn next_row(&mut self) -> Result<Option<Row>> {
+        if !self.step()? {
+            return Ok(None);
+        }
+        Ok(Some(Row {
+            key: Bytes::copy_from_slice(self.cursor.key()),
+            value: Bytes::copy_from_slice(self.cursor.value()),
+            ts: CommitTs(self.cursor.ts()),
+        }))
+    }
+
+    /// The next rows: at most `max_rows`, and no more once `max_bytes` are reached (at least one
+    /// row if there is one). An empty batch means the end.
+    pub fn next_batch(&mut self, max_rows: usize, max_bytes: usize) -> Result<RowBatch> {
+        let mut batch = RowBatch::new();
+        self.next_batch_into(&mut batch, max_rows, max_bytes)?;
+        Ok(batch)
+    }
+
+    /// As [`Scan::next_batch`], into a batch whose memory is used again. Returns its length.
+    pub fn next_batch_into(
+        &mut self,
+        batch: &mut RowBatch,
+        max_rows: usize,
+        max_bytes: usize,
+    ) -> Result<usize> {
+        batch.clear();
+        while batch.len() < max_rows && (batch.is_empty() || batch.byte_len() < max_bytes) {
+            if !self.step()? {
+                break;
+            }
+            batch.push(self.cursor.key(), self.cursor.value(), self.cursor.ts());
+        }
+        Ok(batch.len())
+    }
+
+    /// Jumps ahead, so that the next row is the first at or after `key` (going backward: the
+    /// last below `key`). Never goes back; a key that was passed is ignored.
+    pub fn seek(&mut self, key: &[u8]) -> Result<()> {
+        self.cursor.seek(key)
+    }
+
+    /// What this scan has done so far.
+    pub fn stats(&self) -> ScanStats {
+        let mut stats = self.cursor.stats;
+        (stats.blocks_read, stats.blocks_from_disk) = self.counters.blocks();
+        stats
+    }
+}

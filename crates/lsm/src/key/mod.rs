@@ -1,0 +1,9 @@
+//! What the engine stores: keys, commit timestamps, kinds, and spans of keys.
+
+mod commit_ts;
+mod entry;
+mod key_span;
+
+pub use commit_ts::CommitTs;
+pub(crate) use entry::Kind;
+pub use key_span::KeySpan;

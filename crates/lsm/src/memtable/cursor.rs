@@ -1,0 +1,170 @@
+//! Walks the rows of a memtable that a view can see, one entry per key, in both directions.
+
+use std::sync::Arc;
+
+use super::skiplist::NodeRef;
+use super::table::Memtable;
+use crate::error::Result;
+use crate::iter::{ReadPoint, Source};
+use crate::key::Kind;
+use crate::options::RowClassFn;
+use crate::range_tombstone::{Cover, Skyline};
+
+/// A cursor over the newest visible entry of each key.
+pub(crate) struct MemtableCursor {
+    // `at` borrows from `table`, which this struct keeps alive; it is dropped first.
+    at: Option<NodeRef<'static>>,
+    skyline: Arc<Skyline>,
+    read: ReadPoint,
+    backward: bool,
+    classes: u32,
+    row_class: RowClassFn,
+    table: Arc<Memtable>,
+}
+
+impl MemtableCursor {
+    pub(crate) fn new(
+        table: Arc<Memtable>,
+        read: ReadPoint,
+        backward: bool,
+        classes: u32,
+        row_class: RowClassFn,
+    ) -> MemtableCursor {
+        let skyline = table.skyline().clone();
+        MemtableCursor {
+            at: None,
+            skyline,
+            read,
+            backward,
+            classes,
+            row_class,
+            table,
+        }
+    }
+
+    /// Forward: the first visible entry at or after `node`.
+    fn settle_forward(&mut self, mut node: Option<NodeRef<'static>>) {
+        while let Some(found) = node {
+            if found.ts() <= self.read.ts && found.idx() <= self.read.visible && self.wanted(&found)
+            {
+                break;
+            }
+            node = found.next();
+        }
+        self.at = node;
+    }
+
+    /// Backward: the newest visible entry of the last key that has one, from `node` down.
+    fn settle_backward(&mut self, mut node: Option<NodeRef<'static>>) {
+        while let Some(found) = node {
+            let key = found.key();
+            if self.wanted(&found) {
+                // SAFETY: see `extend`.
+                let newest =
+                    unsafe { extend(self.table.get(key, self.read.ts, self.read.visible)) };
+                if newest.is_some() {
+                    self.at = newest;
+                    return;
+                }
+            }
+            // SAFETY: see `extend`.
+            node = unsafe { extend(self.table.points().last_below(key)) };
+        }
+        self.at = None;
+    }
+
+    fn wanted(&self, node: &NodeRef<'_>) -> bool {
+        self.classes == u32::MAX
+            || self.classes & (1 << u32::from((self.row_class)(node.key()) & 31)) != 0
+    }
+
+    fn node(&self) -> &NodeRef<'static> {
+        self.at
+            .as_ref()
+            .expect("callers look at the entry only while there is one")
+    }
+}
+
+/// Lets a node outlive the borrow of its memtable.
+///
+/// # Safety
+/// The caller must keep the `Arc<Memtable>` alive as long as the node, as `MemtableCursor` does.
+unsafe fn extend(node: Option<NodeRef<'_>>) -> Option<NodeRef<'static>> {
+    // SAFETY: only the lifetime parameter changes; the caller keeps the memory alive.
+    unsafe { std::mem::transmute(node) }
+}
+
+impl Source for MemtableCursor {
+    fn seek(&mut self, to: &[u8]) -> Result<()> {
+        if self.backward {
+            // SAFETY: `self.table` outlives `self.at`.
+            let node = unsafe { extend(self.table.points().last_below(to)) };
+            self.settle_backward(node);
+        } else {
+            // SAFETY: `self.table` outlives `self.at`.
+            let node = unsafe { extend(self.table.points().seek(to, self.read.ts)) };
+            self.settle_forward(node);
+        }
+        Ok(())
+    }
+
+    fn advance(&mut self) -> Result<()> {
+        let Some(node) = self.at else { return Ok(()) };
+        let key = node.key();
+        if self.backward {
+            // SAFETY: `self.table` outlives `self.at`.
+            let below = unsafe { extend(self.table.points().last_below(key)) };
+            self.settle_backward(below);
+        } else {
+            let mut next = node.next();
+            while let Some(found) = next {
+                if found.key() != key {
+                    break;
+                }
+                next = found.next();
+            }
+            self.settle_forward(next);
+        }
+        Ok(())
+    }
+
+    fn key(&self) -> Option<&[u8]> {
+        self.at.as_ref().map(|node| node.key())
+    }
+
+    fn ts(&self) -> u64 {
+        self.node().ts()
+    }
+
+    fn kind(&self) -> Kind {
+        self.node().kind()
+    }
+
+    fn value(&self) -> &[u8] {
+        self.node().value()
+    }
+
+    fn cover(&mut self, at: &[u8]) -> Result<Cover> {
+        if self.skyline.is_empty() {
+            return Ok(Cover {
+                ts: 0,
+                until: None,
+                clean: false,
+            });
+        }
+        Ok(self
+            .skyline
+            .cover(at, self.read.ts, self.read.visible, self.backward))
+    }
+
+    fn skip_hidden(&mut self, cover: &Cover) -> Result<()> {
+        if !cover.clean {
+            return Ok(());
+        }
+        match &cover.until {
+            Some(until) => self.seek(until)?,
+            None => self.at = None,
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,13 @@
+//! The sorted buffer of recent writes, in memory.
+//!
+//! Points live in an arena skiplist that readers walk without locks; range tombstones live in a
+//! stacked skyline that is replaced as a whole. One writer at a time (the commit pipeline).
+
+mod arena;
+mod cursor;
+mod skiplist;
+mod table;
+
+pub(crate) use cursor::MemtableCursor;
+pub(crate) use skiplist::NodeRef;
+pub(crate) use table::Memtable;

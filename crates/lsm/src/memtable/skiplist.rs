@@ -1,0 +1,461 @@
+//! A skiplist of entries: one writer, any number of readers without locks.
+//!
+//! ```text
+//!   order:   key ascending, then ts descending, then commit index descending
+//!   node:    head u64 | ts u64 | idx u64 | key_len u32 | value_len u32 | kind u8 | height u8 |
+//!            next[height] | key bytes | value bytes
+//! ```
+//!
+//! `head` holds eight key bytes after a prefix that most keys of this list share, so that most
+//! comparisons touch no key bytes. Keys without that prefix get 0 or MAX: heads never contradict
+//! the order of keys, they only fail to decide.
+//!
+//! Publication: a node is complete before its pointer is stored with `Release`; readers load with
+//! `Acquire`. Nodes are never changed or freed before the list is dropped. The last insert's path
+//! is remembered, so that a sorted batch costs O(1) per entry.
+
+use std::cmp::Ordering as Cmp;
+use std::marker::PhantomData;
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+
+use braid_env::random::Random;
+use parking_lot::Mutex;
+
+use super::arena::Arena;
+use crate::key::Kind;
+
+const MAX_HEIGHT: usize = 16;
+
+#[repr(C)]
+struct Node {
+    head: u64,
+    ts: u64,
+    idx: u64,
+    key_len: u32,
+    value_len: u32,
+    kind: Kind,
+    height: u8,
+    // next: [AtomicPtr<Node>; height], key, value follow.
+}
+
+const TOWER_OFFSET: usize = size_of::<Node>();
+
+/// The writer's side: memory, heights and the path of the last insert.
+struct Writer {
+    arena: Arena,
+    random: Random,
+    /// Last node before the insert position, per level; null stands for the list's own tower.
+    path: [*mut Node; MAX_HEIGHT],
+    last: *mut Node,
+}
+
+// SAFETY: the pointers lead into the arena of the same struct and are used only under its mutex.
+unsafe impl Send for Writer {}
+
+/// An ordered list of entries.
+pub(crate) struct SkipList {
+    tower: [AtomicPtr<Node>; MAX_HEIGHT],
+    height: AtomicUsize,
+    prefix: Box<[u8]>,
+    writer: Mutex<Writer>,
+}
+
+// SAFETY: nodes are immutable after publication and live as long as the list; the writer's state
+// is behind a mutex. Raw pointers inside are only an implementation of that sharing.
+unsafe impl Send for SkipList {}
+// SAFETY: as above.
+unsafe impl Sync for SkipList {}
+
+/// One entry of a list; valid as long as the list is borrowed.
+#[derive(Clone, Copy)]
+pub(crate) struct NodeRef<'a> {
+    node: NonNull<Node>,
+    list: PhantomData<&'a SkipList>,
+}
+
+// SAFETY: a node is immutable once it is reachable, except for its atomic pointers.
+unsafe impl Send for NodeRef<'_> {}
+
+impl<'a> NodeRef<'a> {
+    fn new(node: *mut Node) -> Option<NodeRef<'a>> {
+        NonNull::new(node).map(|node| NodeRef {
+            node,
+            list: PhantomData,
+        })
+    }
+
+    fn header(&self) -> &'a Node {
+        // SAFETY: published nodes are initialised and live as long as the list ('a).
+        unsafe { self.node.as_ref() }
+    }
+
+    fn bytes(&self, skip: usize, len: usize) -> &'a [u8] {
+        let header = self.header();
+        let start = TOWER_OFFSET + usize::from(header.height) * size_of::<AtomicPtr<Node>>() + skip;
+        // SAFETY: `insert` allocated and filled tower, key and value behind the header; the
+        // callers pass positions within key and value. The bytes are immutable.
+        unsafe { std::slice::from_raw_parts(self.node.as_ptr().cast::<u8>().add(start), len) }
+    }
+
+    pub(crate) fn key(&self) -> &'a [u8] {
+        self.bytes(0, self.header().key_len as usize)
+    }
+
+    pub(crate) fn value(&self) -> &'a [u8] {
+        let header = self.header();
+        self.bytes(header.key_len as usize, header.value_len as usize)
+    }
+
+    pub(crate) fn ts(&self) -> u64 {
+        self.header().ts
+    }
+
+    pub(crate) fn idx(&self) -> u64 {
+        self.header().idx
+    }
+
+    pub(crate) fn kind(&self) -> Kind {
+        self.header().kind
+    }
+
+    /// The following entry.
+    pub(crate) fn next(&self) -> Option<NodeRef<'a>> {
+        // SAFETY: every node has at least one level.
+        NodeRef::new(unsafe { next_of(self.node.as_ptr(), 0) }.load(Ordering::Acquire))
+    }
+}
+
+/// The pointer of `node` at `level`.
+///
+/// # Safety
+/// `node` must be a node of a living list with more than `level` levels.
+unsafe fn next_of<'a>(node: *mut Node, level: usize) -> &'a AtomicPtr<Node> {
+    // SAFETY: the tower follows the header, which is a multiple of 8 bytes long.
+    unsafe {
+        &*node
+            .cast::<u8>()
+            .add(TOWER_OFFSET)
+            .cast::<AtomicPtr<Node>>()
+            .add(level)
+    }
+}
+
+/// The place of an entry in the order of the list.
+#[derive(Clone, Copy)]
+struct Position<'a> {
+    head: u64,
+    key: &'a [u8],
+    ts: u64,
+    idx: u64,
+}
+
+impl SkipList {
+    /// An empty list; `prefix` is a guess of what most keys begin with.
+    pub(crate) fn new(prefix: &[u8], seed: u64) -> SkipList {
+        SkipList {
+            tower: std::array::from_fn(|_| AtomicPtr::new(ptr::null_mut())),
+            height: AtomicUsize::new(1),
+            prefix: prefix.into(),
+            writer: Mutex::new(Writer {
+                arena: Arena::new(),
+                random: Random::seeded(seed),
+                path: [ptr::null_mut(); MAX_HEIGHT],
+                last: ptr::null_mut(),
+            }),
+        }
+    }
+
+    /// Bytes of memory in use.
+    pub(crate) fn memory(&self) -> usize {
+        self.writer.lock().arena.total()
+    }
+
+    fn head(&self, key: &[u8]) -> u64 {
+        let Some(rest) = key.strip_prefix(&*self.prefix) else {
+            return if key < &*self.prefix { 0 } else { u64::MAX };
+        };
+        let mut head = [0; 8];
+        let n = rest.len().min(8);
+        head[..n].copy_from_slice(&rest[..n]);
+        u64::from_be_bytes(head)
+    }
+
+    fn link(&self, node: *mut Node, level: usize) -> &AtomicPtr<Node> {
+        if node.is_null() {
+            &self.tower[level]
+        } else {
+            // SAFETY: callers come to `node` over a link of this or a higher level.
+            unsafe { next_of(node, level) }
+        }
+    }
+
+    fn follow(&self, node: *mut Node, level: usize) -> *mut Node {
+        self.link(node, level).load(Ordering::Acquire)
+    }
+
+    /// Moves forward on one level while the next node is before `position`.
+    fn walk(&self, mut at: *mut Node, level: usize, position: &Position<'_>) -> *mut Node {
+        loop {
+            let next = self.follow(at, level);
+            match NodeRef::new(next) {
+                Some(node) if node_before(node, position) => at = next,
+                _ => return at,
+            }
+        }
+    }
+
+    /// Last node before `position`, null if there is none.
+    fn before(&self, position: &Position<'_>) -> *mut Node {
+        let mut at = ptr::null_mut();
+        for level in (0..self.height.load(Ordering::Relaxed)).rev() {
+            at = self.walk(at, level, position);
+        }
+        at
+    }
+
+    /// First entry at or after `(key, ts)`: the newest of `key` with a timestamp up to `ts`, or
+    /// the first entry of a later key.
+    pub(crate) fn seek(&self, key: &[u8], ts: u64) -> Option<NodeRef<'_>> {
+        let position = Position {
+            head: self.head(key),
+            key,
+            ts,
+            idx: u64::MAX,
+        };
+        NodeRef::new(self.follow(self.before(&position), 0))
+    }
+
+    /// Last entry with a key below `key` (the oldest version of that key).
+    pub(crate) fn last_below(&self, key: &[u8]) -> Option<NodeRef<'_>> {
+        let position = Position {
+            head: self.head(key),
+            key,
+            ts: u64::MAX,
+            idx: u64::MAX,
+        };
+        NodeRef::new(self.before(&position))
+    }
+
+    /// First entry.
+    pub(crate) fn first(&self) -> Option<NodeRef<'_>> {
+        NodeRef::new(self.follow(ptr::null_mut(), 0))
+    }
+
+    /// Last entry.
+    pub(crate) fn last(&self) -> Option<NodeRef<'_>> {
+        let mut at: *mut Node = ptr::null_mut();
+        for level in (0..self.height.load(Ordering::Relaxed)).rev() {
+            loop {
+                let next = self.follow(at, level);
+                if next.is_null() {
+                    break;
+                }
+                at = next;
+            }
+        }
+        NodeRef::new(at)
+    }
+
+    /// Adds an entry and returns it. Amortised O(1) for ascending keys, O(log n) otherwise.
+    pub(crate) fn insert(
+        &self,
+        key: &[u8],
+        ts: u64,
+        idx: u64,
+        kind: Kind,
+        value: &[u8],
+    ) -> NodeRef<'_> {
+        let mut writer = self.writer.lock();
+        let writer = &mut *writer;
+        let position = Position {
+            head: self.head(key),
+            key,
+            ts,
+            idx,
+        };
+        let old_height = self.height.load(Ordering::Relaxed);
+        self.find_path(writer, &position, old_height);
+        let mut height = 1;
+        while height < MAX_HEIGHT && writer.random.next_u64().is_multiple_of(4) {
+            height += 1;
+        }
+        let node = allocate_node(&mut writer.arena, &position, kind, value, height);
+        if height > old_height {
+            writer.path[old_height..height].fill(ptr::null_mut());
+            self.height.store(height, Ordering::Relaxed);
+        }
+        for level in 0..height {
+            let before = self.link(writer.path[level], level);
+            // SAFETY: `node` has `height` levels and is not yet reachable on this one.
+            unsafe { next_of(node, level) }
+                .store(before.load(Ordering::Relaxed), Ordering::Relaxed);
+            before.store(node, Ordering::Release);
+            writer.path[level] = node;
+        }
+        writer.last = node;
+        NodeRef {
+            node: NonNull::new(node).expect("just allocated"),
+            list: PhantomData,
+        }
+    }
+
+    /// Fills the path with the last node before `position` on each level.
+    fn find_path(&self, writer: &mut Writer, position: &Position<'_>, height: usize) {
+        let mut top = height;
+        let mut at = ptr::null_mut();
+        if NodeRef::new(writer.last).is_some_and(|last| node_before(last, position)) {
+            // The path of the last insert lies before this position on every level. Go up to the
+            // first level on which it is still right; all levels above are right too.
+            for level in 0..height {
+                let next = NodeRef::new(self.follow(writer.path[level], level));
+                if !next.is_some_and(|next| node_before(next, position)) {
+                    top = level;
+                    break;
+                }
+            }
+            if top < height {
+                at = writer.path[top];
+            } else {
+                at = writer.path[height - 1];
+            }
+        }
+        for level in (0..top).rev() {
+            // A remembered node of a lower level is never further back than `at`.
+            at = self.walk(at, level, position);
+            writer.path[level] = at;
+        }
+    }
+}
+
+fn node_before(node: NodeRef<'_>, position: &Position<'_>) -> bool {
+    let header = node.header();
+    let order = header
+        .head
+        .cmp(&position.head)
+        .then_with(|| node.key().cmp(position.key));
+    match order {
+        Cmp::Less => true,
+        Cmp::Greater => false,
+        // Newer first.
+        Cmp::Equal => (header.ts, header.idx) > (position.ts, position.idx),
+    }
+}
+
+fn allocate_node(
+    arena: &mut Arena,
+    position: &Position<'_>,
+    kind: Kind,
+    value: &[u8],
+    height: usize,
+) -> *mut Node {
+    let tower = height * size_of::<AtomicPtr<Node>>();
+    let raw = arena
+        .allocate(TOWER_OFFSET + tower + position.key.len() + value.len())
+        .as_ptr();
+    let header = Node {
+        head: position.head,
+        ts: position.ts,
+        idx: position.idx,
+        key_len: position.key.len() as u32,
+        value_len: value.len() as u32,
+        kind,
+        height: height as u8,
+    };
+    // SAFETY: the allocation is large enough for header, tower, key and value, is aligned to 8,
+    // and nobody else has a pointer to it yet.
+    unsafe {
+        raw.cast::<Node>().write(header);
+        for level in 0..height {
+            raw.add(TOWER_OFFSET)
+                .cast::<AtomicPtr<Node>>()
+                .add(level)
+                .write(AtomicPtr::new(ptr::null_mut()));
+        }
+        let key_at = raw.add(TOWER_OFFSET + tower);
+        ptr::copy_nonoverlapping(position.key.as_ptr(), key_at, position.key.len());
+        ptr::copy_nonoverlapping(value.as_ptr(), key_at.add(position.key.len()), value.len());
+    }
+    raw.cast::<Node>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
+
+    #[test]
+    fn random_and_sorted_inserts_come_back_in_order() {
+        for seed in 0..20 {
+            let mut random = Random::seeded(seed);
+            let list = SkipList::new(if seed % 2 == 0 { b"k0" } else { b"" }, seed);
+            let mut expected = BTreeMap::new();
+            for idx in 1..1_500u64 {
+                let n = if idx % 3 == 0 {
+                    random.below(2_000)
+                } else {
+                    idx
+                };
+                let key = format!("k{n:04}").into_bytes();
+                let ts = random.below(50);
+                list.insert(&key, ts, idx, Kind::Put, &idx.to_le_bytes());
+                expected.insert((key, u64::MAX - ts, u64::MAX - idx), idx);
+            }
+            let mut at = list.first();
+            for ((key, ts, _), idx) in &expected {
+                let node = at.expect("as many nodes as entries");
+                assert_eq!((node.key(), node.ts()), (key.as_slice(), u64::MAX - ts));
+                assert_eq!(node.value(), idx.to_le_bytes());
+                at = node.next();
+            }
+            assert!(at.is_none());
+            let last = expected.keys().next_back().unwrap();
+            assert_eq!(list.last().unwrap().key(), last.0);
+            for n in 0..2_000u64 {
+                let key = format!("k{n:04}").into_bytes();
+                let found = list
+                    .seek(&key, 25)
+                    .map(|node| (node.key().to_vec(), node.ts()));
+                let wanted = expected.range((key.clone(), u64::MAX - 25, 0)..).next();
+                assert_eq!(found, wanted.map(|(k, _)| (k.0.clone(), u64::MAX - k.1)));
+                let below = list.last_below(&key).map(|node| node.key().to_vec());
+                let wanted = expected
+                    .range(..(key, 0, 0))
+                    .next_back()
+                    .map(|(k, _)| k.0.clone());
+                assert_eq!(below, wanted);
+            }
+        }
+    }
+
+    #[test]
+    fn readers_see_a_sorted_list_while_it_grows() {
+        let list = Arc::new(SkipList::new(b"", 1));
+        let done = Arc::new(AtomicBool::new(false));
+        let reader = {
+            let (list, done) = (list.clone(), done.clone());
+            braid_env::tasks::spawn_thread("reader", move || {
+                while !done.load(Ordering::Relaxed) {
+                    let mut last: Vec<u8> = Vec::new();
+                    let mut at = list.first();
+                    while let Some(node) = at {
+                        assert!(node.key() > last.as_slice());
+                        assert_eq!(node.key(), node.value());
+                        last = node.key().to_vec();
+                        at = node.next();
+                    }
+                }
+            })
+        };
+        let mut random = Random::seeded(3);
+        for idx in 0..20_000u64 {
+            let mut key = random.next_u64().to_be_bytes().to_vec();
+            key.extend_from_slice(&idx.to_be_bytes());
+            list.insert(&key, 1, idx, Kind::Put, &key);
+        }
+        done.store(true, Ordering::Relaxed);
+        reader.join().unwrap();
+    }
+}

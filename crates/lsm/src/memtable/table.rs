@@ -1,0 +1,236 @@
+//! One memtable: points, range tombstones, and the facts that let reads skip it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use arc_swap::ArcSwap;
+use bytes::Bytes;
+use parking_lot::Mutex;
+
+use super::skiplist::{NodeRef, SkipList};
+use crate::key::{KeySpan, Kind};
+use crate::range_tombstone::Skyline;
+
+/// A range tombstone as it was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Tombstone {
+    pub(crate) start: Bytes,
+    pub(crate) end: Bytes,
+    pub(crate) ts: u64,
+}
+
+/// What arrived lately, oldest first: lets a conflict check look at what is new instead of at
+/// what is there.
+#[derive(Default)]
+struct ArrivalLog {
+    /// Keys of points in arrival order.
+    keys: Vec<(u64, *const u8, u32)>,
+    /// Per entry of `keys`: largest timestamp up to and including it, to stop the walk backwards.
+    newest_so_far: Vec<u64>,
+}
+
+// SAFETY: the pointers lead to key bytes in the memtable's own arena, which never move and are
+// only read while the memtable is borrowed.
+unsafe impl Send for ArrivalLog {}
+
+/// A sorted buffer of writes.
+pub(crate) struct Memtable {
+    /// Position in the arrival order: larger is newer.
+    pub(crate) arrival: u64,
+    /// First wal segment that holds batches of this memtable.
+    pub(crate) first_segment: u64,
+    points: SkipList,
+    skyline: ArcSwap<Skyline>,
+    tombstones: Mutex<Vec<Tombstone>>,
+    log: Mutex<ArrivalLog>,
+    min_ts: AtomicU64,
+    max_ts: AtomicU64,
+    rows: AtomicUsize,
+    bytes: AtomicUsize,
+}
+
+impl Memtable {
+    /// An empty memtable. `prefix` is what most keys are expected to begin with.
+    pub(crate) fn new(arrival: u64, first_segment: u64, prefix: &[u8]) -> Memtable {
+        Memtable {
+            arrival,
+            first_segment,
+            points: SkipList::new(prefix, arrival),
+            skyline: ArcSwap::from_pointee(Skyline::new()),
+            tombstones: Mutex::new(Vec::new()),
+            log: Mutex::default(),
+            min_ts: AtomicU64::new(u64::MAX),
+            max_ts: AtomicU64::new(0),
+            rows: AtomicUsize::new(0),
+            bytes: AtomicUsize::new(0),
+        }
+    }
+
+    /// Adds range tombstones of one batch. They stay invisible until the commit pipeline raises
+    /// the visible index to `idx`.
+    pub(crate) fn insert_spans(&self, spans: &[(&[u8], &[u8])], ts: u64, idx: u64) {
+        if spans.is_empty() {
+            return;
+        }
+        let mut skyline = Skyline::clone(&self.skyline.load());
+        let mut list = self.tombstones.lock();
+        for (start, end) in spans {
+            let start = Bytes::copy_from_slice(start);
+            let end = Bytes::copy_from_slice(end);
+            self.bytes
+                .fetch_add(start.len() + end.len() + 160, Ordering::Relaxed);
+            skyline.insert_bytes(start.clone(), end.clone(), ts, idx);
+            list.push(Tombstone { start, end, ts });
+        }
+        self.note_ts(ts);
+        self.skyline.store(Arc::new(skyline));
+    }
+
+    /// Adds points of one batch, after its range tombstones. Invisible as those are.
+    pub(crate) fn insert_points<'a>(
+        &self,
+        points: impl Iterator<Item = (&'a [u8], Kind, &'a [u8])>,
+        ts: u64,
+        idx: u64,
+    ) {
+        let skyline = self.skyline.load();
+        let mut log = self.log.lock();
+        let mut count = 0;
+        let mut bytes = 0;
+        for (key, kind, value) in points {
+            if !skyline.is_empty() {
+                skyline.point_arrives(key);
+            }
+            let node = self.points.insert(key, ts, idx, kind, value);
+            let newest = log.newest_so_far.last().map_or(ts, |last| ts.max(*last));
+            log.keys.push((ts, node.key().as_ptr(), key.len() as u32));
+            log.newest_so_far.push(newest);
+            count += 1;
+            bytes += key.len() + value.len() + 90;
+        }
+        if count > 0 {
+            self.note_ts(ts);
+            self.rows.fetch_add(count, Ordering::Relaxed);
+            self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        }
+    }
+
+    fn note_ts(&self, ts: u64) {
+        self.min_ts.fetch_min(ts, Ordering::AcqRel);
+        self.max_ts.fetch_max(ts, Ordering::AcqRel);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.max_ts() == 0
+    }
+
+    /// Smallest timestamp of an entry or tombstone; MAX if empty.
+    pub(crate) fn min_ts(&self) -> u64 {
+        self.min_ts.load(Ordering::Acquire)
+    }
+
+    /// Largest timestamp of an entry or tombstone; 0 if empty.
+    pub(crate) fn max_ts(&self) -> u64 {
+        self.max_ts.load(Ordering::Acquire)
+    }
+
+    /// Estimated bytes of memory.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Number of point entries.
+    pub(crate) fn rows(&self) -> usize {
+        self.rows.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn points(&self) -> &SkipList {
+        &self.points
+    }
+
+    pub(crate) fn skyline(&self) -> arc_swap::Guard<Arc<Skyline>> {
+        self.skyline.load()
+    }
+
+    /// All range tombstones, in arrival order.
+    pub(crate) fn tombstones(&self) -> Vec<Tombstone> {
+        self.tombstones.lock().clone()
+    }
+
+    /// What the keys of this memtable have in common at their beginning.
+    pub(crate) fn common_prefix(&self) -> Vec<u8> {
+        let (Some(first), Some(last)) = (self.points.first(), self.points.last()) else {
+            return Vec::new();
+        };
+        let both = first.key().iter().zip(last.key());
+        let len = both.take_while(|(a, b)| a == b).count();
+        first.key()[..len].to_vec()
+    }
+
+    /// The newest entry of `key` with `ts <= read_ts` in a batch up to `visible`.
+    pub(crate) fn get(&self, key: &[u8], read_ts: u64, visible: u64) -> Option<NodeRef<'_>> {
+        let mut at = self.points.seek(key, read_ts);
+        while let Some(node) = at {
+            if node.key() != key {
+                return None;
+            }
+            if node.idx() <= visible {
+                return Some(node);
+            }
+            at = node.next();
+        }
+        None
+    }
+
+    /// Newest timestamp of an entry of `key` or a tombstone over it; 0 if none.
+    pub(crate) fn max_ts_of(&self, key: &[u8]) -> u64 {
+        let point = self
+            .get(key, u64::MAX, u64::MAX)
+            .map_or(0, |node| node.ts());
+        point.max(self.skyline.load().stab(key, u64::MAX, u64::MAX))
+    }
+
+    /// Newest timestamp above `floor` in the span, 0 if there is none above.
+    /// `tombstones`: whether range tombstones count.
+    pub(crate) fn newest_above(&self, span: &KeySpan, floor: u64, tombstones: bool) -> u64 {
+        if self.max_ts() <= floor || span.is_empty() {
+            return 0;
+        }
+        let mut newest = floor;
+        if tombstones {
+            newest = newest.max(self.skyline.load().max_ts_in(&span.start, &span.end));
+        }
+        newest = newest.max(self.newest_point_above(span, newest));
+        if newest > floor { newest } else { 0 }
+    }
+
+    /// Either the span is short, or little arrived since `floor`: whichever ends first answers.
+    fn newest_point_above(&self, span: &KeySpan, floor: u64) -> u64 {
+        const SHORT: usize = 128;
+        let mut newest = floor;
+        let mut at = self.points.seek(&span.start, u64::MAX);
+        for _ in 0..SHORT {
+            match at {
+                Some(node) if node.key() < span.end.as_ref() => {
+                    newest = newest.max(node.ts());
+                    at = node.next();
+                }
+                _ => return newest,
+            }
+        }
+        let log = self.log.lock();
+        for (entry, so_far) in log.keys.iter().zip(&log.newest_so_far).rev() {
+            if *so_far <= newest {
+                break;
+            }
+            let (ts, key, len) = *entry;
+            // SAFETY: `key` leads to `len` immutable bytes in the arena of `self.points`, which
+            // lives as long as `self`.
+            let key = unsafe { std::slice::from_raw_parts(key, len as usize) };
+            if ts > newest && span.contains(key) {
+                newest = ts;
+            }
+        }
+        newest
+    }
+}

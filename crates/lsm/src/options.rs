@@ -1,0 +1,117 @@
+//! Tunables of a store, with defaults that suit a small server.
+
+use std::sync::Arc;
+
+use braid_env::clock::{Clock, WallClock};
+use braid_env::tasks::{Tasks, ThreadTasks};
+
+/// Longest key, in bytes.
+pub const MAX_KEY_LEN: usize = 64 << 10;
+/// Longest value, in bytes.
+pub const MAX_VALUE_LEN: usize = 256 << 20;
+/// Largest batch, in bytes.
+pub const MAX_BATCH_LEN: usize = (1 << 30) - 1;
+
+/// Gives each key a class from 0 to 31 ("which table of a family is this row of"), so that scans
+/// can skip blocks without the classes they want. Must depend on the key alone and never change
+/// for a store.
+pub type RowClassFn = fn(&[u8]) -> u8;
+
+/// How blocks are compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Codec {
+    /// Not at all.
+    None,
+    /// LZ4: fast in both directions.
+    Lz4,
+    /// Zstandard, level 1: smaller, slower.
+    Zstd,
+}
+
+/// Tunables. All sizes in bytes.
+#[derive(Clone)]
+pub struct Options {
+    /// Classifies rows; by default every row is of class 0.
+    pub row_class: RowClassFn,
+    /// A memtable is sealed and flushed when it has this many bytes.
+    pub memtable_size: usize,
+    /// Writers wait while this many sealed memtables are not flushed yet.
+    pub max_immutable_memtables: usize,
+    /// Target size of a row block before compression.
+    pub block_size: usize,
+    /// Target size of a partition of the block index.
+    pub index_partition_size: usize,
+    /// Target size of an sst at the base level; doubles per level up to 64 MiB.
+    pub target_sst_size: u64,
+    /// Target size of the base level.
+    pub base_level_size: u64,
+    /// Each level is this many times larger than the one above it.
+    pub level_multiplier: u64,
+    /// Files in L0 that start a compaction.
+    pub l0_compaction_files: usize,
+    /// Files in L0 at which writers are slowed down.
+    pub l0_slow_files: usize,
+    /// Files in L0 at which writers wait.
+    pub l0_stop_files: usize,
+    /// Bits per key of the filters; 0 turns them off.
+    pub filter_bits_per_key: u32,
+    /// Compression of L0 to L5.
+    pub codec: Codec,
+    /// Compression of the bottom level.
+    pub bottom_codec: Codec,
+    /// Size of a wal segment; a batch that is larger makes its segment larger.
+    pub wal_segment_size: u64,
+    /// Used wal segments that are kept to be written again.
+    pub wal_recycled_segments: usize,
+    /// Bytes of blocks kept in memory.
+    pub block_cache_size: usize,
+    /// Bytes held back on the device, so that deletes work when it is full. 0 turns it off.
+    pub ballast_size: u64,
+    /// Whether flushes and compactions start by themselves.
+    pub automatic_compaction: bool,
+    /// Runs flushes and compactions. By default the store starts its own threads.
+    pub tasks: Option<Arc<dyn Tasks>>,
+    /// Clock for durations in events and metrics.
+    pub clock: Arc<dyn Clock>,
+    /// Checks every new version against the engine's invariants. Default: in debug builds.
+    pub paranoid_checks: bool,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            row_class: |_| 0,
+            memtable_size: 32 << 20,
+            max_immutable_memtables: 4,
+            block_size: 16 << 10,
+            index_partition_size: 8 << 10,
+            target_sst_size: 8 << 20,
+            base_level_size: 64 << 20,
+            level_multiplier: 10,
+            l0_compaction_files: 4,
+            l0_slow_files: 12,
+            l0_stop_files: 24,
+            filter_bits_per_key: 10,
+            codec: Codec::Lz4,
+            bottom_codec: Codec::Lz4,
+            wal_segment_size: 32 << 20,
+            wal_recycled_segments: 4,
+            block_cache_size: 256 << 20,
+            ballast_size: 16 << 20,
+            automatic_compaction: true,
+            tasks: None,
+            clock: Arc::new(WallClock),
+            paranoid_checks: cfg!(debug_assertions),
+        }
+    }
+}
+
+impl Options {
+    /// The executor to use: the given one, or threads of our own.
+    pub(crate) fn executor(&self) -> Arc<dyn Tasks> {
+        self.tasks.clone().unwrap_or_else(|| {
+            let threads = ThreadTasks::default_parallelism() + 1;
+            Arc::new(ThreadTasks::start("braid-lsm", threads))
+        })
+    }
+}

@@ -1,0 +1,345 @@
+//! The wal's queue: appending is a copy in memory, durability is somebody's turn at the device.
+//!
+//! ```text
+//!   commit pipeline     append(record) -> Lsn        never blocks on the device
+//!        |              queue: [piece][piece][piece]
+//!   waiters             wait(lsn): one of them becomes leader, takes the whole queue, writes it,
+//!                       syncs once, and wakes the others: group commit
+//! ```
+//!
+//! Segments are preallocated and recycled: a write into blocks that exist already needs no
+//! metadata in the same sync, which halves the time of a small commit.
+//!
+//! After a failed write or sync nothing is believed any more: every later append and wait fails
+//! with the same error until the store is opened again. The exception is a full device: then the
+//! reserve is released and the write repeated once, as nothing was lost yet.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use braid_env::fs::{File, FileSystem};
+use parking_lot::{Condvar, Mutex};
+
+use super::record::{BLOCK, Framer};
+use crate::error::{Error, Result};
+
+/// Position in the stream of all records since open; orders durability.
+pub(crate) type Lsn = u64;
+
+/// Where to find room when the device is full.
+pub(crate) trait SpaceReserve: Send + Sync {
+    /// Gives back what is held in reserve; true if that freed anything.
+    fn release(&self) -> bool;
+}
+
+/// Name of a segment's file.
+pub(crate) fn segment_path(dir: &Path, segment: u64) -> PathBuf {
+    dir.join(format!("{segment:06}.wal"))
+}
+
+struct Piece {
+    segment: u64,
+    offset: u64,
+    bytes: Vec<u8>,
+    sealed: bool,
+}
+
+struct Queue {
+    framer: Framer,
+    segment: u64,
+    pieces: Vec<Piece>,
+    queued_bytes: u64,
+    /// End of what was appended.
+    appended: Lsn,
+    written: Lsn,
+    synced: Lsn,
+    /// Position of the current segment that is durable.
+    segment_synced: u64,
+    leading: bool,
+    failed: Option<Error>,
+    recycled: Vec<PathBuf>,
+}
+
+struct OpenSegment {
+    segment: u64,
+    file: Arc<dyn File>,
+    /// Bytes below this were written before, in this life of the file or an earlier one.
+    warm_to: u64,
+}
+
+/// The write-ahead log of an open store.
+pub(crate) struct Wal {
+    fs: Arc<dyn FileSystem>,
+    dir: PathBuf,
+    segment_size: u64,
+    max_recycled: usize,
+    queue: Mutex<Queue>,
+    turn: Condvar,
+    file: Mutex<Option<OpenSegment>>,
+    reserve: Arc<dyn SpaceReserve>,
+}
+
+impl Wal {
+    /// A wal that will begin with segment `first`, which must not hold anything yet.
+    pub(crate) fn new(
+        fs: Arc<dyn FileSystem>,
+        dir: &Path,
+        first: u64,
+        segment_size: u64,
+        max_recycled: usize,
+        reserve: Arc<dyn SpaceReserve>,
+    ) -> Wal {
+        Wal {
+            fs,
+            dir: dir.to_path_buf(),
+            segment_size,
+            max_recycled,
+            queue: Mutex::new(Queue {
+                framer: Framer::new(first),
+                segment: first,
+                pieces: Vec::new(),
+                queued_bytes: 0,
+                appended: 0,
+                written: 0,
+                synced: 0,
+                segment_synced: 0,
+                leading: false,
+                failed: None,
+                recycled: Vec::new(),
+            }),
+            turn: Condvar::new(),
+            file: Mutex::new(None),
+            reserve,
+        }
+    }
+
+    /// Queues a record. Readers of the device see nothing of it before [`Wal::wait`].
+    pub(crate) fn append(&self, record: &[u8]) -> Result<Lsn> {
+        let mut queue = self.queue.lock();
+        if let Some(error) = &queue.failed {
+            return Err(error.clone());
+        }
+        if queue.framer.position() >= self.segment_size {
+            self.rotate_locked(&mut queue);
+        }
+        let synced_to = queue.segment_synced;
+        let queue = &mut *queue;
+        let at = queue.framer.position();
+        let piece = piece_for(&mut queue.pieces, queue.segment, at);
+        let before = piece.bytes.len();
+        queue.framer.frame(record, synced_to, &mut piece.bytes);
+        let added = (piece.bytes.len() - before) as u64;
+        queue.queued_bytes += added;
+        queue.appended += added;
+        Ok(queue.appended)
+    }
+
+    /// Ends the current segment; returns the number of the next one.
+    pub(crate) fn rotate(&self) -> u64 {
+        let mut queue = self.queue.lock();
+        if queue.framer.position() > 0 {
+            self.rotate_locked(&mut queue);
+        }
+        queue.segment
+    }
+
+    fn rotate_locked(&self, queue: &mut Queue) {
+        let synced_to = queue.segment_synced;
+        let at = queue.framer.position();
+        let piece = piece_for(&mut queue.pieces, queue.segment, at);
+        let before = piece.bytes.len();
+        queue.framer.seal(synced_to, &mut piece.bytes);
+        piece.sealed = true;
+        let added = (piece.bytes.len() - before) as u64;
+        queue.queued_bytes += added;
+        queue.appended += added;
+        queue.segment += 1;
+        queue.framer = Framer::new(queue.segment);
+        queue.segment_synced = 0;
+    }
+
+    /// Bytes that wait in memory.
+    pub(crate) fn queued_bytes(&self) -> u64 {
+        self.queue.lock().queued_bytes
+    }
+
+    /// End of everything appended so far.
+    pub(crate) fn appended(&self) -> Lsn {
+        self.queue.lock().appended
+    }
+
+    /// Bytes known to be durable since open.
+    pub(crate) fn synced(&self) -> Lsn {
+        self.queue.lock().synced
+    }
+
+    /// Blocks until everything up to `lsn` is on the device: with `sync` durable, otherwise handed
+    /// to the operating system (survives the process, not the power).
+    pub(crate) fn wait(&self, lsn: Lsn, sync: bool) -> Result<()> {
+        let mut queue = self.queue.lock();
+        loop {
+            let done = if sync { queue.synced } else { queue.written };
+            if done >= lsn {
+                return Ok(());
+            }
+            if let Some(error) = &queue.failed {
+                return Err(error.clone());
+            }
+            if queue.leading {
+                self.turn.wait(&mut queue);
+                continue;
+            }
+            queue.leading = true;
+            let pieces = std::mem::take(&mut queue.pieces);
+            queue.queued_bytes = 0;
+            let upto = queue.appended;
+            let end = (queue.segment, queue.framer.position());
+            drop(queue);
+            let result = self.write_out(&pieces, sync);
+            queue = self.queue.lock();
+            queue.leading = false;
+            match result {
+                Ok(()) => {
+                    queue.written = queue.written.max(upto);
+                    if sync {
+                        queue.synced = queue.synced.max(upto);
+                        if end.0 == queue.segment {
+                            queue.segment_synced = queue.segment_synced.max(end.1);
+                        }
+                    }
+                }
+                Err(error) => queue.failed = Some(error),
+            }
+            self.turn.notify_all();
+        }
+    }
+
+    /// Writes pieces in order and syncs if asked. Only the leader runs this.
+    fn write_out(&self, pieces: &[Piece], sync: bool) -> Result<()> {
+        let mut slot = self.file.lock();
+        for piece in pieces {
+            if slot
+                .as_ref()
+                .is_none_or(|open| open.segment != piece.segment)
+            {
+                *slot = Some(self.start_segment(piece.segment)?);
+            }
+            let open = slot.as_mut().expect("just opened");
+            self.write_piece(open, piece)?;
+            if piece.sealed {
+                // The next segment may only exist for recovery if this one is whole.
+                self.sync_file(open)?;
+            }
+        }
+        if sync {
+            if let Some(open) = slot.as_ref() {
+                self.sync_file(open)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn sync_file(&self, open: &OpenSegment) -> Result<()> {
+        open.file
+            .sync_data()
+            .map_err(|error| self.io("syncing", open.segment, &error))
+    }
+
+    fn write_piece(&self, open: &mut OpenSegment, piece: &Piece) -> Result<()> {
+        let mut result = open.file.write_at(&piece.bytes, piece.offset);
+        if let Err(error) = &result {
+            if error.kind() == std::io::ErrorKind::StorageFull && self.reserve.release() {
+                result = open.file.write_at(&piece.bytes, piece.offset);
+            }
+        }
+        result.map_err(|error| self.io("writing", piece.segment, &error))?;
+        let end = piece.offset + piece.bytes.len() as u64;
+        self.warm_up(open, end);
+        Ok(())
+    }
+
+    /// Small commits into fresh blocks pay for metadata at each sync. Writing zeros well ahead
+    /// pays once for many commits. Large writes do not need it.
+    fn warm_up(&self, open: &mut OpenSegment, end: u64) {
+        const AHEAD: u64 = 8 * BLOCK;
+        if end <= open.warm_to {
+            return;
+        }
+        let small = end - open.warm_to < AHEAD;
+        open.warm_to = end;
+        let to = (end + AHEAD).min(self.segment_size);
+        if small && to > end {
+            // Failing to warm up costs speed only.
+            if open
+                .file
+                .write_at(&vec![0; (to - end) as usize], end)
+                .is_ok()
+            {
+                open.warm_to = to;
+            }
+        }
+    }
+
+    fn start_segment(&self, segment: u64) -> Result<OpenSegment> {
+        let path = segment_path(&self.dir, segment);
+        let old = self.queue.lock().recycled.pop();
+        let io = |error| self.io("creating", segment, &error);
+        let (file, warm_to) = if let Some(old) = old {
+            self.fs.rename(&old, &path).map_err(io)?;
+            let file = self.fs.open_write(&path).map_err(io)?;
+            let len = file.len().map_err(io)?;
+            (file, len)
+        } else {
+            (self.fs.create(&path).map_err(io)?, 0)
+        };
+        // Without room for a whole segment the records may still fit.
+        match file.allocate(self.segment_size) {
+            Err(error) if error.kind() != std::io::ErrorKind::StorageFull => return Err(io(error)),
+            _ => {}
+        }
+        self.fs.sync_dir(&self.dir).map_err(io)?;
+        Ok(OpenSegment {
+            segment,
+            file,
+            warm_to,
+        })
+    }
+
+    /// Takes back a segment that recovery will not need: its blocks are used again.
+    pub(crate) fn retire(&self, path: &Path) -> Result<()> {
+        let mut queue = self.queue.lock();
+        if queue.recycled.len() < self.max_recycled {
+            let name = path.with_extension("recycled");
+            self.fs
+                .rename(path, &name)
+                .map_err(|error| Error::io(format!("renaming {}", path.display()), &error))?;
+            queue.recycled.push(name);
+            return Ok(());
+        }
+        drop(queue);
+        self.fs
+            .remove(path)
+            .map_err(|error| Error::io(format!("removing {}", path.display()), &error))
+    }
+
+    fn io(&self, doing: &str, segment: u64, error: &std::io::Error) -> Error {
+        let path = segment_path(&self.dir, segment);
+        Error::io(format!("{doing} {}", path.display()), error)
+    }
+}
+
+/// The piece that ends at `at`, or a new one.
+fn piece_for(pieces: &mut Vec<Piece>, segment: u64, at: u64) -> &mut Piece {
+    let fits = pieces
+        .last()
+        .is_some_and(|last| last.segment == segment && !last.sealed);
+    if !fits {
+        pieces.push(Piece {
+            segment,
+            offset: at,
+            bytes: Vec::new(),
+            sealed: false,
+        });
+    }
+    pieces.last_mut().expect("there is one now")
+}

@@ -1,0 +1,179 @@
+//! The public interface, one story per test.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use braid_env::fs::MemFs;
+use braid_lsm::{Batch, CommitTs, Db, Durability, Error, KeySpan, Options, ScanOptions};
+
+fn open(fs: &MemFs) -> Db {
+    Db::open(
+        Arc::new(fs.clone()),
+        Path::new("/store"),
+        Options::default(),
+    )
+    .unwrap()
+}
+
+fn put(db: &Db, ts: u64, key: &str, value: &str) {
+    let mut batch = Batch::at(CommitTs(ts));
+    batch.put(key.as_bytes(), value.as_bytes());
+    db.write(batch, Durability::Sync).unwrap();
+}
+
+fn delete_span(db: &Db, ts: u64, start: &str, end: &str) {
+    let mut batch = Batch::at(CommitTs(ts));
+    batch.delete_span(start.as_bytes(), end.as_bytes());
+    db.write(batch, Durability::Sync).unwrap();
+}
+
+fn get(db: &Db, ts: u64, key: &str) -> Option<String> {
+    let value = db.view(CommitTs(ts)).unwrap().get(key.as_bytes()).unwrap();
+    value.map(|value| String::from_utf8(value.to_vec()).unwrap())
+}
+
+fn keys(db: &Db, ts: u64, span: KeySpan, reverse: bool) -> Vec<String> {
+    let view = db.view(CommitTs(ts)).unwrap();
+    let mut scan = view
+        .scan(
+            span,
+            ScanOptions {
+                reverse,
+                ..Default::default()
+            },
+        )
+        .unwrap();
+    let mut found = Vec::new();
+    while let Some(row) = scan.next_row().unwrap() {
+        found.push(String::from_utf8(row.key.to_vec()).unwrap());
+    }
+    found
+}
+
+#[test]
+fn a_span_delete_hides_older_rows_at_its_time_and_later() {
+    let db = open(&MemFs::new());
+    for (ts, key) in [(1, "a"), (2, "b"), (3, "c"), (4, "d")] {
+        put(&db, ts, key, key);
+    }
+    delete_span(&db, 5, "b", "d");
+    put(&db, 6, "c", "again");
+    assert_eq!(keys(&db, 4, KeySpan::all(), false), ["a", "b", "c", "d"]);
+    assert_eq!(keys(&db, 5, KeySpan::all(), false), ["a", "d"]);
+    assert_eq!(keys(&db, 6, KeySpan::all(), false), ["a", "c", "d"]);
+    assert_eq!(keys(&db, 6, KeySpan::all(), true), ["d", "c", "a"]);
+    assert_eq!(keys(&db, 6, KeySpan::new("b", "d"), true), ["c"]);
+    assert_eq!(get(&db, 5, "c"), None);
+    assert_eq!(get(&db, 9, "c").as_deref(), Some("again"));
+    let view = db.view(CommitTs(9)).unwrap();
+    assert_eq!(view.covering_tombstone_ts(b"b").unwrap(), Some(CommitTs(5)));
+    assert_eq!(db.max_ts(b"c").unwrap(), CommitTs(6));
+    assert_eq!(
+        db.max_ts_in_span(&KeySpan::new("b", "c")).unwrap(),
+        CommitTs(5)
+    );
+    assert_eq!(db.newest_above(&KeySpan::all(), CommitTs(6)).unwrap(), None);
+}
+
+#[test]
+fn a_view_does_not_change_and_a_batch_is_atomic() {
+    let db = open(&MemFs::new());
+    put(&db, 1, "a", "old");
+    let view = db.view(CommitTs(100)).unwrap();
+    let mut batch = Batch::at(CommitTs(2));
+    batch.put(b"a", b"new");
+    batch.put(b"b", b"new");
+    db.write(batch, Durability::Buffered).unwrap();
+    assert_eq!(view.get(b"a").unwrap().as_deref(), Some(&b"old"[..]));
+    assert_eq!(view.get(b"b").unwrap(), None);
+    assert_eq!(get(&db, 2, "b").as_deref(), Some("new"));
+}
+
+#[test]
+fn writes_in_the_past_are_refused_and_change_nothing() {
+    let db = open(&MemFs::new());
+    put(&db, 10, "a", "x");
+    let mut batch = Batch::at(CommitTs(5));
+    batch.put(b"b", b"fine");
+    batch.put(b"a", b"too old");
+    let error = db.write(batch, Durability::Sync).unwrap_err();
+    assert!(
+        matches!(
+            error,
+            Error::TimestampContract {
+                have: CommitTs(10),
+                ..
+            }
+        ),
+        "{error}"
+    );
+    assert_eq!(get(&db, 99, "b"), None);
+    put(&db, 5, "b", "other keys have their own order");
+    let mut batch = Batch::at(CommitTs(10));
+    batch.delete_span(b"a", b"b");
+    assert!(
+        db.write(batch, Durability::Sync).is_err(),
+        "a tombstone must be newer than points"
+    );
+    delete_span(&db, 11, "a", "b");
+    db.set_gc_threshold(CommitTs(50)).unwrap();
+    assert!(matches!(
+        db.view(CommitTs(49)),
+        Err(Error::BelowGcThreshold { .. })
+    ));
+    let mut batch = Batch::at(CommitTs(50));
+    batch.put(b"z", b"");
+    assert!(db.write(batch, Durability::Sync).is_err());
+}
+
+#[test]
+fn everything_is_there_after_open_and_the_directory_is_locked() {
+    let fs = MemFs::new();
+    {
+        let db = open(&fs);
+        put(&db, 1, "a", "1");
+        put(&db, 2, "b", "2");
+        delete_span(&db, 3, "a", "b");
+        let second = Db::open(
+            Arc::new(fs.clone()),
+            Path::new("/store"),
+            Options::default(),
+        );
+        assert!(matches!(second, Err(Error::DirectoryInUse(_))));
+    }
+    for _ in 0..3 {
+        let db = open(&fs);
+        assert_eq!(get(&db, 9, "a"), None);
+        assert_eq!(get(&db, 9, "b").as_deref(), Some("2"));
+        assert_eq!(db.last_commit_ts(), CommitTs(3));
+        db.close().unwrap();
+        assert!(matches!(db.view(CommitTs(9)), Err(Error::Closed)));
+    }
+}
+
+#[test]
+fn a_scan_jumps_forward_and_backward() {
+    let db = open(&MemFs::new());
+    for i in 0..100 {
+        put(&db, i + 1, &format!("k{i:02}"), "");
+    }
+    let view = db.view(CommitTs(1000)).unwrap();
+    let mut scan = view.scan(KeySpan::all(), ScanOptions::default()).unwrap();
+    assert_eq!(scan.next_row().unwrap().unwrap().key.as_ref(), b"k00");
+    scan.seek(b"k50").unwrap();
+    assert_eq!(scan.next_row().unwrap().unwrap().key.as_ref(), b"k50");
+    scan.seek(b"k10").unwrap();
+    assert_eq!(scan.next_row().unwrap().unwrap().key.as_ref(), b"k51");
+    scan.seek(b"k51").unwrap();
+    assert_eq!(scan.next_batch(10, 1 << 20).unwrap().key(0), b"k52");
+    let options = ScanOptions {
+        reverse: true,
+        limit: Some(2),
+        ..Default::default()
+    };
+    let mut scan = view.scan(KeySpan::all(), options).unwrap();
+    assert_eq!(scan.next_row().unwrap().unwrap().key.as_ref(), b"k99");
+    scan.seek(b"k50").unwrap();
+    assert_eq!(scan.next_row().unwrap().unwrap().key.as_ref(), b"k49");
+    assert_eq!(scan.next_row().unwrap(), None);
+}
