@@ -1,1 +1,16 @@
-//! braid-workload.
+//! Workloads that speak PostgreSQL's protocol, so that they run against BraidDB and PostgreSQL.
+//!
+//! - [`tpcc`]: the TPC-C schema as a hierarchy or flat, with its generator.
+//! - [`interleave`]: the cost of a cascading delete, fast path against row by row.
+//! - [`differential`]: the same answers as PostgreSQL.
+//! - [`bank`]: transfers between accounts whose sum must never change, for crash tests.
+//!
+//! Everything is a function of a seed; what is printed is measured in the same run.
+
+pub mod bank;
+pub mod differential;
+pub mod interleave;
+pub mod tpcc;
+
+/// What a workload failed with.
+pub type WorkloadResult<T> = Result<T, postgres::Error>;

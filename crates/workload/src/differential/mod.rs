@@ -1,0 +1,20 @@
+//! The same random statements here and on PostgreSQL, with the same answers.
+//!
+//! ```text
+//!   seed ─► schema ─► interleaved twin on BraidDB ─┐
+//!                  ├► flat twin on BraidDB        ─┼─ every statement, three answers, compared
+//!                  └► flat on PostgreSQL          ─┘
+//! ```
+//!
+//! Compared are rows (as a multiset, or in order where ORDER BY is total), row counts, and for
+//! errors the SQLSTATE. What may differ is listed in [`known`], each with its reason; everything
+//! else is a failure, printed with the seed and all statements of its round.
+
+mod expressions;
+mod known;
+mod queries;
+mod runner;
+mod schema;
+mod writes;
+
+pub use runner::{Report, Settings, run};

@@ -1,0 +1,193 @@
+//! Runs rounds of statements on three databases and compares.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use braid_env::random::Random;
+use postgres::{Client, NoTls, SimpleQueryMessage};
+
+use super::known::{self, Answers};
+use super::schema::Schema;
+use super::{queries, writes};
+use crate::WorkloadResult;
+
+/// What to run against whom.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// BraidDB.
+    pub braid_url: String,
+    /// PostgreSQL, with a database in the C collation.
+    pub postgres_url: String,
+    /// First seed; each round takes the next.
+    pub seed: u64,
+    /// Stop after so many statements.
+    pub statements: u64,
+    /// Statements of one schema.
+    pub round: u64,
+}
+
+/// What came out.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// Statements compared (each on three databases).
+    pub statements: u64,
+    /// Of these, statements that both sides refused alike.
+    pub errors_alike: u64,
+    /// Allowed differences by reason.
+    pub known: BTreeMap<&'static str, u64>,
+    /// Differences that nothing allows.
+    pub differences: Vec<String>,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{} statements, {} refused alike", self.statements, self.errors_alike)?;
+        for (reason, count) in &self.known {
+            writeln!(f, "{count} allowed differences: {reason}")?;
+        }
+        for difference in &self.differences {
+            writeln!(f, "{difference}")?;
+        }
+        write!(f, "{} differences", self.differences.len())
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Answer {
+    Rows(Vec<Vec<Option<String>>>),
+    Count(u64),
+    Error(String),
+}
+
+/// Runs until the number of statements is reached, or 20 differences are found.
+pub fn run(settings: &Settings) -> WorkloadResult<Report> {
+    let mut braid = Client::connect(&settings.braid_url, NoTls)?;
+    let mut postgres = Client::connect(&settings.postgres_url, NoTls)?;
+    let mut report = Report::default();
+    let mut seed = settings.seed;
+    while report.statements < settings.statements && report.differences.len() < 20 {
+        round(&mut braid, &mut postgres, seed, settings, &mut report)?;
+        seed += 1;
+    }
+    Ok(report)
+}
+
+fn prepare(client: &mut Client, schema: &str, ddl: &[String]) -> WorkloadResult<()> {
+    client.batch_execute(&format!("DROP SCHEMA IF EXISTS {schema} CASCADE"))?;
+    client.batch_execute(&format!("CREATE SCHEMA {schema}"))?;
+    client.batch_execute(&format!("SET search_path = {schema}"))?;
+    ddl.iter().try_for_each(|statement| client.batch_execute(statement))
+}
+
+fn round(
+    braid: &mut Client,
+    postgres: &mut Client,
+    seed: u64,
+    settings: &Settings,
+    report: &mut Report,
+) -> WorkloadResult<()> {
+    let mut random = Random::seeded(seed);
+    let schema = Schema::random(&mut random);
+    let flat = schema.ddl(false);
+    prepare(postgres, "flat", &flat)?;
+    prepare(braid, "flat", &flat)?;
+    prepare(braid, "nested", &schema.ddl(true))?;
+    let mut history = Vec::new();
+    for n in 0..settings.round {
+        let (sql, ordered) = if n < settings.round / 4 || random.chance(2, 5) {
+            (writes::random(&mut random, &schema), false)
+        } else {
+            let query = queries::random(&mut random, &schema);
+            (query.sql, query.ordered)
+        };
+        let theirs = answer(postgres, "flat", &sql, ordered)?;
+        for twin in ["flat", "nested"] {
+            let ours = answer(braid, twin, &sql, ordered)?;
+            if ours != theirs && !allowed(&sql, &ours, &theirs, report) {
+                let story = format!(
+                    "seed {seed}, statement {n}, {twin}: {sql}\n  here:       {}\n  PostgreSQL: {}\n  \
+                     schema:\n    {}\n  writes before:\n    {}",
+                    shorten(&ours),
+                    shorten(&theirs),
+                    schema.ddl(twin == "nested").join(";\n    "),
+                    history.join(";\n    ")
+                );
+                report.differences.push(story);
+                // The twins may have parted: what follows in this round proves nothing.
+                return Ok(());
+            }
+            if ours != theirs && changes_data(&sql) {
+                return Ok(());
+            }
+        }
+        report.statements += 1;
+        report.errors_alike += u64::from(matches!(theirs, Answer::Error(_)));
+        if changes_data(&sql) && !matches!(theirs, Answer::Error(_)) {
+            history.push(sql);
+        }
+    }
+    Ok(())
+}
+
+fn changes_data(sql: &str) -> bool {
+    !sql.starts_with("SELECT") && !sql.starts_with("WITH")
+}
+
+fn allowed(sql: &str, ours: &Answer, theirs: &Answer, report: &mut Report) -> bool {
+    fn state(answer: &Answer) -> Result<(), &str> {
+        match answer {
+            Answer::Error(state) => Err(state),
+            _ => Ok(()),
+        }
+    }
+    let answers = Answers { statement: sql, ours: state(ours), theirs: state(theirs) };
+    match known::find(&answers) {
+        Some(known) => {
+            *report.known.entry(known.reason).or_default() += 1;
+            true
+        }
+        None => false,
+    }
+}
+
+fn answer(client: &mut Client, schema: &str, sql: &str, ordered: bool) -> WorkloadResult<Answer> {
+    client.batch_execute(&format!("SET search_path = {schema}"))?;
+    match client.simple_query(sql) {
+        Ok(messages) => Ok(rows(&messages, ordered)),
+        Err(e) => match e.code() {
+            Some(code) => Ok(Answer::Error(code.code().to_string())),
+            None => Err(e),
+        },
+    }
+}
+
+fn rows(messages: &[SimpleQueryMessage], ordered: bool) -> Answer {
+    let mut rows = Vec::new();
+    let mut is_query = false;
+    let mut count = 0;
+    for message in messages {
+        match message {
+            SimpleQueryMessage::RowDescription(_) => is_query = true,
+            SimpleQueryMessage::Row(row) => {
+                rows.push((0..row.len()).map(|i| row.get(i).map(str::to_string)).collect());
+            }
+            SimpleQueryMessage::CommandComplete(n) => count = *n,
+            _ => {}
+        }
+    }
+    if !is_query {
+        return Answer::Count(count);
+    }
+    if !ordered {
+        rows.sort();
+    }
+    Answer::Rows(rows)
+}
+
+fn shorten(answer: &Answer) -> String {
+    let text = format!("{answer:?}");
+    match text.char_indices().nth(1500) {
+        Some((end, _)) => format!("{} ...", &text[..end]),
+        None => text,
+    }
+}
