@@ -1,0 +1,232 @@
+//! A transaction's own writes before commit: points, and spans that it deletes.
+//!
+//! ```text
+//!   put b=1, put d=2, delete_span [c, f), put e=3
+//!
+//!   points   b=1                e=3        (d=2 was removed by the span)
+//!   spans              [c ────────── f)
+//!   reads    b → 1    c, d → absent    e → 3    g → ask the engine
+//! ```
+//!
+//! Invariant: a point inside a deleted span was written after the span was deleted. So at commit
+//! spans and points can share one timestamp: at equal timestamps points win.
+//!
+//! Every change is logged with what it replaced, so that a savepoint is a position in that log.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use braid_lsm::{Batch, CommitTs, KeySpan};
+use bytes::Bytes;
+
+/// A buffered point: `Some` = put, `None` = delete.
+pub(crate) type Slot = Option<Bytes>;
+
+#[derive(Default)]
+pub(crate) struct Buffer {
+    points: BTreeMap<Bytes, Slot>,
+    /// Disjoint, sorted. Shared with scans that were opened before the next change.
+    spans: Arc<Vec<KeySpan>>,
+    undo: Vec<Undo>,
+    /// Bytes of keys and values in `points`.
+    size_bytes: usize,
+}
+
+enum Undo {
+    Point { key: Bytes, before: Option<Slot> },
+    Span { spans_before: Arc<Vec<KeySpan>>, removed: Vec<(Bytes, Slot)> },
+}
+
+/// What the buffer says about a key.
+pub(crate) enum Lookup {
+    Put(Bytes),
+    Deleted,
+    Unknown,
+}
+
+impl Buffer {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.points.is_empty() && self.spans.is_empty()
+    }
+
+    pub(crate) fn size_bytes(&self) -> usize {
+        self.size_bytes
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.points.len() + self.spans.len()
+    }
+
+    pub(crate) fn get(&self, key: &[u8]) -> Lookup {
+        match self.points.get(key) {
+            Some(Some(value)) => Lookup::Put(value.clone()),
+            Some(None) => Lookup::Deleted,
+            None if covering(&self.spans, key).is_some() => Lookup::Deleted,
+            None => Lookup::Unknown,
+        }
+    }
+
+    pub(crate) fn set(&mut self, key: Bytes, slot: Slot) {
+        self.size_bytes += key.len() + slot.as_ref().map_or(0, Bytes::len);
+        let before = self.points.insert(key.clone(), slot);
+        self.undo.push(Undo::Point { key, before });
+    }
+
+    /// Deletes a span; returns the puts of this buffer that it removed.
+    pub(crate) fn delete_span(&mut self, span: &KeySpan) -> Vec<(Bytes, Bytes)> {
+        let removed: Vec<(Bytes, Slot)> =
+            self.points_in(span).map(|(k, v)| (k.clone(), v.clone())).collect();
+        for (key, _) in &removed {
+            self.points.remove(key);
+        }
+        let spans_before = Arc::clone(&self.spans);
+        self.spans = Arc::new(merge(&self.spans, span));
+        let puts =
+            removed.iter().filter_map(|(k, v)| Some((k.clone(), v.clone()?))).collect::<Vec<_>>();
+        self.undo.push(Undo::Span { spans_before, removed });
+        puts
+    }
+
+    fn points_in(&self, span: &KeySpan) -> impl Iterator<Item = (&Bytes, &Slot)> {
+        self.points.range::<[u8], _>((
+            Bound::Included(span.start.as_ref()),
+            Bound::Excluded(span.end.as_ref()),
+        ))
+    }
+
+    /// Copies what a scan over `span` must lay over the engine's rows.
+    pub(crate) fn overlay(&self, span: &KeySpan) -> Overlay {
+        let points = self.points_in(span).map(|(k, v)| (k.clone(), v.clone())).collect();
+        Overlay { points, spans: Arc::clone(&self.spans) }
+    }
+
+    pub(crate) fn position(&self) -> usize {
+        self.undo.len()
+    }
+
+    /// Takes back everything after `position`.
+    pub(crate) fn rollback_to(&mut self, position: usize) {
+        while self.undo.len() > position {
+            match self.undo.pop().expect("length was just checked") {
+                Undo::Point { key, before: Some(slot) } => drop(self.points.insert(key, slot)),
+                Undo::Point { key, before: None } => drop(self.points.remove(&key)),
+                Undo::Span { spans_before, removed } => {
+                    self.spans = spans_before;
+                    self.points.extend(removed);
+                }
+            }
+        }
+    }
+
+    /// The one batch that makes this transaction happen.
+    pub(crate) fn to_batch(&self, ts: CommitTs) -> Batch {
+        let mut batch = Batch::at(ts);
+        for span in self.spans.iter() {
+            batch.delete_span(&span.start, &span.end);
+        }
+        for (key, slot) in &self.points {
+            match slot {
+                Some(value) => batch.put(key, value),
+                None => batch.delete(key),
+            }
+        }
+        batch
+    }
+}
+
+/// A frozen copy of the buffer's content in one span.
+pub(crate) struct Overlay {
+    pub(crate) points: Vec<(Bytes, Slot)>,
+    pub(crate) spans: Arc<Vec<KeySpan>>,
+}
+
+/// The deleted span that contains `key`, if any. `spans` is sorted and disjoint.
+pub(crate) fn covering<'a>(spans: &'a [KeySpan], key: &[u8]) -> Option<&'a KeySpan> {
+    let after = spans.partition_point(|s| s.start.as_ref() as &[u8] <= key);
+    spans[..after].last().filter(|s| key < s.end.as_ref() as &[u8])
+}
+
+fn merge(spans: &[KeySpan], new: &KeySpan) -> Vec<KeySpan> {
+    let mut merged = new.clone();
+    let mut out = Vec::with_capacity(spans.len() + 1);
+    let mut placed = false;
+    for s in spans {
+        if s.end < merged.start {
+            out.push(s.clone());
+        } else if s.start > merged.end {
+            if !placed {
+                out.push(merged.clone());
+                placed = true;
+            }
+            out.push(s.clone());
+        } else {
+            if s.start < merged.start {
+                merged.start = s.start.clone();
+            }
+            if s.end > merged.end {
+                merged.end = s.end.clone();
+            }
+        }
+    }
+    if !placed {
+        out.push(merged);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn b(s: &str) -> Bytes {
+        Bytes::copy_from_slice(s.as_bytes())
+    }
+    fn span(s: &str, e: &str) -> KeySpan {
+        KeySpan::new(b(s), b(e))
+    }
+    fn show(buf: &Buffer) -> String {
+        let spans: Vec<String> = buf
+            .spans
+            .iter()
+            .map(|s| format!("[{},{})", s.start.escape_ascii(), s.end.escape_ascii()))
+            .collect();
+        let points: Vec<String> = buf
+            .points
+            .iter()
+            .map(|(k, v)| {
+                let v = v.as_ref().map_or("-".to_string(), |v| v.escape_ascii().to_string());
+                format!("{}={v}", k.escape_ascii())
+            })
+            .collect();
+        format!("{} {}", spans.join(""), points.join(" "))
+    }
+
+    #[test]
+    fn span_removes_earlier_points_and_rollback_restores_them() {
+        let mut buf = Buffer::default();
+        buf.set(b("b"), Some(b("1")));
+        buf.set(b("d"), Some(b("2")));
+        buf.set(b("e"), None);
+        let position = buf.position();
+        let removed = buf.delete_span(&span("c", "f"));
+        assert_eq!(removed, vec![(b("d"), b("2"))], "only puts are reported");
+        buf.set(b("e"), Some(b("3")));
+        assert_eq!(show(&buf), "[c,f) b=1 e=3");
+        assert!(matches!(buf.get(b"d"), Lookup::Deleted));
+        assert!(matches!(buf.get(b"g"), Lookup::Unknown));
+        buf.rollback_to(position);
+        assert_eq!(show(&buf), " b=1 d=2 e=-");
+    }
+
+    #[test]
+    fn spans_merge_when_they_touch() {
+        let mut buf = Buffer::default();
+        for (s, e) in [("m", "p"), ("a", "c"), ("c", "d"), ("x", "z"), ("o", "y")] {
+            buf.delete_span(&span(s, e));
+        }
+        assert_eq!(show(&buf), "[a,d)[m,z) ");
+        assert!(covering(&buf.spans, b"z").is_none());
+        assert!(covering(&buf.spans, b"m").is_some());
+    }
+}

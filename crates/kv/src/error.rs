@@ -1,0 +1,77 @@
+//! Errors of transactions, sorted by what the caller does next.
+
+use std::fmt;
+
+use braid_lsm::CommitTs;
+
+/// Shorthand for results of this crate.
+pub type KvResult<T> = Result<T, KvError>;
+
+/// Why a transactional operation failed.
+#[derive(Debug)]
+pub enum KvError {
+    /// Another transaction got there first: roll back and run again (SQLSTATE 40001). Under
+    /// READ COMMITTED running the statement again is enough.
+    Retry {
+        /// What conflicted, for the error's detail.
+        reason: String,
+    },
+    /// Waiting would have closed a circle of waiting transactions (40P01): roll back, run again.
+    Deadlock {
+        /// The circle, for the error's detail.
+        cycle: String,
+    },
+    /// A lock was not free and the caller did not want to wait for it (55P03).
+    LockNotAvailable,
+    /// The caller's cancel flag was raised (57014).
+    Canceled,
+    /// The timestamp asked for is older than what is kept (or lies in the future).
+    TimestampOutOfWindow {
+        /// What was asked for.
+        asked: CommitTs,
+        /// The oldest readable timestamp.
+        oldest: CommitTs,
+        /// The newest readable timestamp.
+        newest: CommitTs,
+    },
+    /// A write in a read-only transaction (25006).
+    ReadOnly,
+    /// The transaction has already ended.
+    Ended,
+    /// The engine refused or failed.
+    Engine(braid_lsm::Error),
+}
+
+impl From<braid_lsm::Error> for KvError {
+    fn from(e: braid_lsm::Error) -> KvError {
+        KvError::Engine(e)
+    }
+}
+
+impl fmt::Display for KvError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            KvError::Retry { reason } => write!(f, "conflict with a concurrent commit: {reason}"),
+            KvError::Deadlock { cycle } => write!(f, "deadlock: {cycle}"),
+            KvError::LockNotAvailable => f.write_str("lock is not available"),
+            KvError::Canceled => f.write_str("canceled"),
+            KvError::TimestampOutOfWindow { asked, oldest, newest } => write!(
+                f,
+                "timestamp {} is outside of what can be read: {} to {}",
+                asked.0, oldest.0, newest.0
+            ),
+            KvError::ReadOnly => f.write_str("write in a read-only transaction"),
+            KvError::Ended => f.write_str("transaction has ended"),
+            KvError::Engine(e) => write!(f, "{e}"),
+        }
+    }
+}
+
+impl std::error::Error for KvError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            KvError::Engine(e) => Some(e),
+            _ => None,
+        }
+    }
+}

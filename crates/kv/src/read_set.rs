@@ -1,0 +1,104 @@
+//! What a serializable transaction has read, so that commit can check that nobody changed it.
+
+use braid_lsm::KeySpan;
+use bytes::Bytes;
+
+/// Above this many entries neighbouring reads are merged, which can only add false conflicts.
+const ENTRIES_MAX: usize = 16_384;
+
+#[derive(Default)]
+pub(crate) struct ReadSet {
+    points: Vec<Bytes>,
+    spans: Vec<KeySpan>,
+}
+
+impl ReadSet {
+    pub(crate) fn add_point(&mut self, key: &[u8]) {
+        self.points.push(Bytes::copy_from_slice(key));
+        if self.points.len() > ENTRIES_MAX {
+            self.compact();
+        }
+    }
+
+    pub(crate) fn add_span(&mut self, span: KeySpan) {
+        self.spans.push(span);
+        if self.spans.len() > ENTRIES_MAX {
+            self.compact();
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.points.clear();
+        self.spans.clear();
+    }
+
+    pub(crate) fn points(&self) -> &[Bytes] {
+        &self.points
+    }
+
+    pub(crate) fn spans(&self) -> &[KeySpan] {
+        &self.spans
+    }
+
+    /// Sorts, removes duplicates, and if that is not enough joins neighbours pairwise.
+    fn compact(&mut self) {
+        self.points.sort_unstable();
+        self.points.dedup();
+        if self.points.len() > ENTRIES_MAX / 2 {
+            let points = std::mem::take(&mut self.points);
+            for chunk in points.chunks(16) {
+                let (first, last) = (&chunk[0], &chunk[chunk.len() - 1]);
+                self.spans.push(KeySpan::new(first.clone(), successor(last)));
+            }
+        }
+        self.spans.sort_unstable_by(|a, b| a.start.cmp(&b.start));
+        let mut merged: Vec<KeySpan> = Vec::with_capacity(self.spans.len());
+        for span in self.spans.drain(..) {
+            match merged.last_mut() {
+                Some(last) if span.start <= last.end => {
+                    if span.end > last.end {
+                        last.end = span.end;
+                    }
+                }
+                _ => merged.push(span),
+            }
+        }
+        while merged.len() > ENTRIES_MAX / 2 {
+            merged = merged
+                .chunks(2)
+                .map(|pair| KeySpan::new(pair[0].start.clone(), pair[pair.len() - 1].end.clone()))
+                .collect();
+        }
+        self.spans = merged;
+    }
+}
+
+/// The smallest key above `key`.
+pub(crate) fn successor(key: &[u8]) -> Vec<u8> {
+    let mut next = Vec::with_capacity(key.len() + 1);
+    next.extend_from_slice(key);
+    next.push(0);
+    next
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn compaction_never_forgets_a_read() {
+        let mut set = ReadSet::default();
+        let keys: Vec<Vec<u8>> = (0..3 * ENTRIES_MAX as u64)
+            .map(|i| (i * 7919 % 1_000_003).to_be_bytes().to_vec())
+            .collect();
+        for key in &keys {
+            set.add_point(key);
+        }
+        assert!(set.points().len() + set.spans().len() <= 2 * ENTRIES_MAX);
+        for key in keys.iter().step_by(61) {
+            let covered = set.points().iter().any(|p| p == key)
+                || set.spans().iter().any(|s| s.contains(key));
+            assert!(covered, "{key:?}");
+        }
+    }
+}

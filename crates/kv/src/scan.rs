@@ -1,0 +1,183 @@
+//! Scans of a transaction: the engine's rows at the read timestamp with the own writes laid over.
+//!
+//! The overlay is copied when the scan is opened. So a statement that writes while it scans never
+//! meets its own rows again (the "Halloween problem").
+
+use std::sync::Arc;
+
+use braid_lsm::KeySpan;
+use bytes::Bytes;
+
+use crate::buffer::{Overlay, Slot, covering};
+use crate::error::KvResult;
+use crate::read_set::successor;
+use crate::txn::Txn;
+
+/// What a scan returns and in which order.
+#[derive(Clone, Copy, Debug)]
+pub struct ScanOptions {
+    /// Keys descending instead of ascending.
+    pub reverse: bool,
+    /// Stop after so many rows.
+    pub limit: Option<usize>,
+    /// Only rows of these classes: bit n stands for class n. See `braid_lsm::RowClassFn`.
+    pub classes: u32,
+}
+
+impl Default for ScanOptions {
+    fn default() -> ScanOptions {
+        ScanOptions { reverse: false, limit: None, classes: u32::MAX }
+    }
+}
+
+/// An open scan. Dropping it records what was read for validation at commit.
+pub struct TxnScan {
+    txn: Arc<Txn>,
+    engine: braid_lsm::Scan,
+    engine_head: Option<(Bytes, Bytes)>,
+    engine_done: bool,
+    overlay: std::iter::Peekable<std::vec::IntoIter<(Bytes, Slot)>>,
+    deleted: Arc<Vec<KeySpan>>,
+    options: ScanOptions,
+    returned: usize,
+    exhausted: bool,
+    /// The part of the span that is being read now; earlier parts are already recorded.
+    segment: KeySpan,
+    last_key: Option<Bytes>,
+}
+
+impl TxnScan {
+    pub(crate) fn new(
+        txn: Arc<Txn>,
+        engine: braid_lsm::Scan,
+        mut overlay: Overlay,
+        span: KeySpan,
+        options: ScanOptions,
+    ) -> TxnScan {
+        if options.classes != u32::MAX {
+            let class_of = txn.store().row_class();
+            overlay.points.retain(|(key, _)| options.classes & (1 << class_of(key)) != 0);
+        }
+        if options.reverse {
+            overlay.points.reverse();
+        }
+        TxnScan {
+            txn,
+            engine,
+            engine_head: None,
+            engine_done: false,
+            overlay: overlay.points.into_iter().peekable(),
+            deleted: overlay.spans,
+            options,
+            returned: 0,
+            exhausted: false,
+            segment: span,
+            last_key: None,
+        }
+    }
+
+    /// The next row, or `None` at the end.
+    ///
+    /// May read blocks from disk.
+    #[expect(clippy::should_implement_trait, reason = "fallible, and the scan can also seek")]
+    pub fn next(&mut self) -> KvResult<Option<(Bytes, Bytes)>> {
+        if self.exhausted || self.options.limit.is_some_and(|l| self.returned >= l) {
+            return Ok(None);
+        }
+        let row = self.merged()?;
+        match &row {
+            Some((key, _)) => {
+                self.returned += 1;
+                self.last_key = Some(key.clone());
+            }
+            None => self.exhausted = true,
+        }
+        Ok(row)
+    }
+
+    /// Skips forward to the first key at or after `key`. What is skipped does not count as read.
+    ///
+    /// Only for ascending scans.
+    pub fn seek(&mut self, key: &[u8]) -> KvResult<()> {
+        debug_assert!(!self.options.reverse, "seek is for ascending scans");
+        if key <= self.segment.start.as_ref() as &[u8] {
+            return Ok(());
+        }
+        self.record();
+        let end = self.segment.end.clone();
+        self.segment = KeySpan::new(Bytes::copy_from_slice(key), end);
+        self.last_key = None;
+        if self.segment.is_empty() {
+            self.exhausted = true;
+            return Ok(());
+        }
+        while self.overlay.next_if(|(k, _)| k.as_ref() < key).is_some() {}
+        if self.engine_head.as_ref().is_some_and(|(k, _)| k.as_ref() < key) {
+            self.engine_head = None;
+        }
+        if self.engine_head.is_none() && !self.engine_done {
+            self.engine.seek(key)?;
+        }
+        Ok(())
+    }
+
+    fn merged(&mut self) -> KvResult<Option<(Bytes, Bytes)>> {
+        loop {
+            self.fill()?;
+            let order = match (&self.engine_head, self.overlay.peek()) {
+                (None, None) => return Ok(None),
+                (Some(_), None) => std::cmp::Ordering::Less,
+                (None, Some(_)) => std::cmp::Ordering::Greater,
+                (Some((e, _)), Some((o, _))) if self.options.reverse => o.cmp(e),
+                (Some((e, _)), Some((o, _))) => e.cmp(o),
+            };
+            if order == std::cmp::Ordering::Less {
+                return Ok(self.engine_head.take());
+            }
+            if order == std::cmp::Ordering::Equal {
+                self.engine_head = None;
+            }
+            let (key, slot) = self.overlay.next().expect("was peeked");
+            if let Some(value) = slot {
+                return Ok(Some((key, value)));
+            }
+        }
+    }
+
+    /// Makes `engine_head` the next engine row that this transaction has not deleted by span.
+    fn fill(&mut self) -> KvResult<()> {
+        while self.engine_head.is_none() && !self.engine_done {
+            match self.engine.next_row()? {
+                None => self.engine_done = true,
+                Some(row) => match covering(&self.deleted, &row.key) {
+                    Some(_) if self.options.reverse => {}
+                    Some(span) => {
+                        let end = span.end.clone();
+                        self.engine.seek(&end)?;
+                    }
+                    None => self.engine_head = Some((row.key, row.value)),
+                },
+            }
+        }
+        Ok(())
+    }
+
+    fn record(&mut self) {
+        let read = match (&self.last_key, self.exhausted) {
+            (_, true) => self.segment.clone(),
+            (None, false) => return,
+            (Some(last), false) if self.options.reverse => {
+                KeySpan::new(last.clone(), self.segment.end.clone())
+            }
+            (Some(last), false) => KeySpan::new(self.segment.start.clone(), successor(last)),
+        };
+        self.txn.record_span_read(read);
+    }
+}
+
+impl Drop for TxnScan {
+    fn drop(&mut self) {
+        self.record();
+        self.txn.count_scanned(self.returned as u64);
+    }
+}

@@ -1,0 +1,434 @@
+//! One transaction: reads, writes, locks, savepoints, end.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use braid_lsm::{CommitTs, KeySpan, View};
+use bytes::Bytes;
+use parking_lot::Mutex;
+
+use crate::buffer::{Buffer, Lookup};
+use crate::error::{KvError, KvResult};
+use crate::lock_table::{LockMode, Target, TxnId, Wait};
+use crate::read_set::ReadSet;
+use crate::scan::{ScanOptions, TxnScan};
+use crate::store::Store;
+
+/// Isolation levels of SQL, as PostgreSQL names them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Isolation {
+    /// As if transactions ran one after the other.
+    #[default]
+    Serializable,
+    /// One view for the whole transaction (snapshot isolation).
+    RepeatableRead,
+    /// One view for each statement.
+    ReadCommitted,
+}
+
+/// How a transaction runs.
+#[derive(Clone, Default)]
+pub struct TxnOptions {
+    /// Default SERIALIZABLE.
+    pub isolation: Isolation,
+    /// Refuse writes.
+    pub read_only: bool,
+    /// Read at this timestamp in the past; implies `read_only`.
+    pub as_of: Option<CommitTs>,
+    /// Raised by others to stop waiting for locks.
+    pub cancel: Option<Arc<AtomicBool>>,
+    /// Give up waiting for one lock after this long.
+    pub lock_timeout: Option<Duration>,
+    /// Commit returns before the commit is durable (`synchronous_commit = off`).
+    pub async_commit: bool,
+}
+
+/// A position to roll back to. Later savepoints die with the rollback.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SavepointId(usize);
+
+/// Answer of [`Txn::lock`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Locked {
+    /// The lock is held.
+    Yes,
+    /// Somebody else holds it and the caller said [`Wait::SkipLocked`].
+    Skipped,
+}
+
+/// Work done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TxnStats {
+    /// Point reads.
+    pub gets: u64,
+    /// Rows returned by closed scans.
+    pub rows_scanned: u64,
+    /// Point writes.
+    pub writes: u64,
+    /// Range tombstones.
+    pub span_deletes: u64,
+}
+
+/// See the [crate documentation](crate). All methods take `&self`; one transaction may be used from
+/// several threads, for instance by the operators of one query. Dropping it rolls it back.
+pub struct Txn {
+    store: Arc<Store>,
+    id: TxnId,
+    options: TxnOptions,
+    cancel: Arc<AtomicBool>,
+    state: Mutex<State>,
+    counts: Counts,
+}
+
+#[derive(Default)]
+struct Counts {
+    gets: AtomicU64,
+    rows_scanned: AtomicU64,
+    writes: AtomicU64,
+    span_deletes: AtomicU64,
+}
+
+struct State {
+    read_ts: CommitTs,
+    view: Option<View>,
+    buffer: Buffer,
+    reads: ReadSet,
+    held: HashMap<Bytes, Held>,
+    held_spans: Vec<(KeySpan, Held)>,
+    ended: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Held {
+    mode: LockMode,
+    /// Whether "nothing newer than the read timestamp" has been seen true under this lock.
+    checked: bool,
+}
+
+impl Txn {
+    pub(crate) fn new(store: Arc<Store>, id: TxnId, read_ts: CommitTs, options: TxnOptions) -> Txn {
+        let cancel = options.cancel.clone().unwrap_or_default();
+        let state = State {
+            read_ts,
+            view: None,
+            buffer: Buffer::default(),
+            reads: ReadSet::default(),
+            held: HashMap::new(),
+            held_spans: Vec::new(),
+            ended: false,
+        };
+        Txn { store, id, options, cancel, state: Mutex::new(state), counts: Counts::default() }
+    }
+
+    /// Identity within this process.
+    pub fn id(&self) -> TxnId {
+        self.id
+    }
+
+    /// What reads see: every commit at or before this timestamp.
+    pub fn read_ts(&self) -> CommitTs {
+        self.state.lock().read_ts
+    }
+
+    /// The isolation level.
+    pub fn isolation(&self) -> Isolation {
+        self.options.isolation
+    }
+
+    /// Whether writes are refused.
+    pub fn read_only(&self) -> bool {
+        self.options.read_only || self.options.as_of.is_some()
+    }
+
+    /// The store it runs on.
+    pub fn store(&self) -> &Arc<Store> {
+        &self.store
+    }
+
+    /// Work done so far.
+    pub fn stats(&self) -> TxnStats {
+        TxnStats {
+            gets: self.counts.gets.load(Ordering::Relaxed),
+            rows_scanned: self.counts.rows_scanned.load(Ordering::Relaxed),
+            writes: self.counts.writes.load(Ordering::Relaxed),
+            span_deletes: self.counts.span_deletes.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Whether nothing was written so far.
+    pub fn is_clean(&self) -> bool {
+        self.state.lock().buffer.is_empty()
+    }
+
+    /// Number of buffered writes, a deleted span counting one.
+    pub fn write_count(&self) -> usize {
+        self.state.lock().buffer.len()
+    }
+
+    /// Bytes of keys and values written so far.
+    pub fn write_bytes(&self) -> usize {
+        self.state.lock().buffer.size_bytes()
+    }
+
+    /// Tells the transaction that a statement starts. Under READ COMMITTED it moves the read
+    /// timestamp to now; otherwise it does nothing.
+    pub fn begin_statement(&self) -> KvResult<()> {
+        if self.options.isolation == Isolation::ReadCommitted && self.options.as_of.is_none() {
+            self.refresh(&mut *self.open_state()?);
+        }
+        Ok(())
+    }
+
+    /// Forgets all writes and reads, keeps the locks, and moves the read timestamp to now: for
+    /// running a whole transaction again after [`KvError::Retry`]. Keeping the locks is what makes
+    /// the second try succeed.
+    pub fn restart(&self) -> KvResult<()> {
+        let mut state = self.open_state()?;
+        state.buffer = Buffer::default();
+        state.reads.clear();
+        self.refresh(&mut state);
+        Ok(())
+    }
+
+    fn refresh(&self, state: &mut State) {
+        let old = state.read_ts;
+        state.read_ts = self.store.enter(self.id);
+        state.view = None;
+        if state.read_ts != old {
+            self.store.leave(self.id, old);
+        }
+    }
+
+    /// The newest value at or below the read timestamp, own writes included.
+    pub fn get(&self, key: &[u8]) -> KvResult<Option<Bytes>> {
+        self.counts.gets.fetch_add(1, Ordering::Relaxed);
+        let view = {
+            let mut state = self.open_state()?;
+            match state.buffer.get(key) {
+                Lookup::Put(value) => return Ok(Some(value)),
+                Lookup::Deleted => return Ok(None),
+                Lookup::Unknown => {}
+            }
+            // A key that we hold exclusively cannot be changed by others: no need to validate it.
+            let own =
+                state.held.get(key).is_some_and(|h| h.checked && h.mode == LockMode::Exclusive);
+            if self.records_reads() && !own {
+                state.reads.add_point(key);
+            }
+            self.view(&mut state)?
+        };
+        Ok(view.get(key)?)
+    }
+
+    /// Opens a scan. See [`TxnScan`].
+    pub fn scan(self: &Arc<Self>, span: KeySpan, options: ScanOptions) -> KvResult<TxnScan> {
+        let (view, overlay) = {
+            let mut state = self.open_state()?;
+            let view = self.view(&mut state)?;
+            (view, state.buffer.overlay(&span))
+        };
+        // The limit goes to the engine only if the overlay cannot hide any of its rows.
+        let hides = !overlay.points.is_empty() || !overlay.spans.is_empty();
+        let engine_options = braid_lsm::ScanOptions {
+            reverse: options.reverse,
+            classes: options.classes,
+            limit: if hides { None } else { options.limit },
+            ..Default::default()
+        };
+        let engine = view.scan(span.clone(), engine_options)?;
+        Ok(TxnScan::new(Arc::clone(self), engine, overlay, span, options))
+    }
+
+    /// Whether the span holds no row.
+    pub fn span_is_empty(self: &Arc<Self>, span: &KeySpan) -> KvResult<bool> {
+        let options = ScanOptions { limit: Some(1), ..ScanOptions::default() };
+        Ok(self.scan(span.clone(), options)?.next()?.is_none())
+    }
+
+    /// Locks a key until the end of the transaction, and checks that nothing newer than the read
+    /// timestamp is stored there. Blocks according to `wait`.
+    pub fn lock(&self, key: &[u8], mode: LockMode, wait: Wait) -> KvResult<Locked> {
+        {
+            let state = self.open_state()?;
+            if state.held.get(key).is_some_and(|h| h.checked && h.mode >= mode)
+                || state
+                    .held_spans
+                    .iter()
+                    .any(|(s, h)| h.checked && h.mode >= mode && s.contains(key))
+            {
+                return Ok(Locked::Yes);
+            }
+        }
+        let key = Bytes::copy_from_slice(key);
+        if !self.acquire(Target::Key(key.clone()), mode, wait)? {
+            return Ok(Locked::Skipped);
+        }
+        let mut state = self.state.lock();
+        let held = state.held.entry(key.clone()).or_insert(Held { mode, checked: false });
+        held.mode = held.mode.max(mode);
+        let newest = self.store.engine().max_ts(&key)?;
+        if newest > state.read_ts {
+            return Err(KvError::Retry { reason: format!("{} has changed", key.escape_ascii()) });
+        }
+        state.held.get_mut(&key).expect("inserted above").checked = true;
+        Ok(Locked::Yes)
+    }
+
+    /// Locks every key of a span, present or not, with the same check as [`Txn::lock`].
+    pub fn lock_span(&self, span: &KeySpan, mode: LockMode, wait: Wait) -> KvResult<Locked> {
+        drop(self.open_state()?);
+        if !self.acquire(Target::Span(span.clone()), mode, wait)? {
+            return Ok(Locked::Skipped);
+        }
+        let mut state = self.state.lock();
+        state.held_spans.push((span.clone(), Held { mode, checked: false }));
+        if self.store.engine().newest_above(span, state.read_ts)?.is_some() {
+            return Err(KvError::Retry {
+                reason: "rows of a deleted or locked span have changed".into(),
+            });
+        }
+        state.held_spans.last_mut().expect("pushed above").1.checked = true;
+        Ok(Locked::Yes)
+    }
+
+    /// Writes a row. Locks the key exclusively first.
+    pub fn put(&self, key: impl Into<Bytes>, value: impl Into<Bytes>) -> KvResult<()> {
+        self.write(key.into(), Some(value.into()))
+    }
+
+    /// Deletes a row. Locks the key exclusively first.
+    pub fn delete(&self, key: impl Into<Bytes>) -> KvResult<()> {
+        self.write(key.into(), None)
+    }
+
+    fn write(&self, key: Bytes, slot: Option<Bytes>) -> KvResult<()> {
+        self.check_writable()?;
+        self.lock(&key, LockMode::Exclusive, Wait::Block)?;
+        self.counts.writes.fetch_add(1, Ordering::Relaxed);
+        self.open_state()?.buffer.set(key, slot);
+        Ok(())
+    }
+
+    /// Deletes every row of a span by one range tombstone. Locks the span exclusively first.
+    ///
+    /// Returns the rows that this transaction had written into the span and that are gone now, so
+    /// that the caller can take back what he stored elsewhere for them.
+    pub fn delete_span(&self, span: &KeySpan) -> KvResult<Vec<(Bytes, Bytes)>> {
+        self.check_writable()?;
+        if span.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.lock_span(span, LockMode::Exclusive, Wait::Block)?;
+        self.counts.span_deletes.fetch_add(1, Ordering::Relaxed);
+        Ok(self.open_state()?.buffer.delete_span(span))
+    }
+
+    /// Marks a position.
+    pub fn savepoint(&self) -> SavepointId {
+        SavepointId(self.state.lock().buffer.position())
+    }
+
+    /// Takes back all writes since the savepoint. Locks and remembered reads stay.
+    pub fn rollback_to(&self, savepoint: SavepointId) {
+        self.state.lock().buffer.rollback_to(savepoint.0);
+    }
+
+    /// Commits. Returns when the commit is durable (unless `async_commit`).
+    ///
+    /// # Errors
+    /// [`KvError::Retry`]: nothing was written. [`KvError::Engine`] from the disk: the outcome of
+    /// this transaction is known only after the store was opened again.
+    pub fn commit(&self) -> KvResult<CommitTs> {
+        let (committed, pending) = {
+            let mut state = self.open_state()?;
+            if state.buffer.is_empty() {
+                let read_ts = state.read_ts;
+                drop(state);
+                self.end();
+                return Ok(read_ts);
+            }
+            let reads = self.records_reads().then_some(&state.reads);
+            let buffer = &state.buffer;
+            let result = self.store.commit_batch(state.read_ts, reads, |ts| buffer.to_batch(ts));
+            state.view = None;
+            drop(state);
+            self.end();
+            result?
+        };
+        if !self.options.async_commit {
+            pending.wait_durable()?;
+        }
+        Ok(committed)
+    }
+
+    /// Ends the transaction without effect. Does nothing if it has ended already.
+    pub fn rollback(&self) {
+        self.end();
+    }
+
+    fn end(&self) {
+        let mut state = self.state.lock();
+        if state.ended {
+            return;
+        }
+        state.ended = true;
+        state.view = None;
+        state.buffer = Buffer::default();
+        state.reads.clear();
+        let held = std::mem::take(&mut state.held);
+        let spans = std::mem::take(&mut state.held_spans);
+        let read_ts = state.read_ts;
+        drop(state);
+        if !held.is_empty() || !spans.is_empty() {
+            self.store.locks().release(self.id, held.keys(), !spans.is_empty());
+        }
+        self.store.leave(self.id, read_ts);
+    }
+
+    pub(crate) fn record_span_read(&self, span: KeySpan) {
+        if self.records_reads() {
+            self.state.lock().reads.add_span(span);
+        }
+    }
+
+    pub(crate) fn count_scanned(&self, rows: u64) {
+        self.counts.rows_scanned.fetch_add(rows, Ordering::Relaxed);
+    }
+
+    /// Reads matter only where they are validated; a read-only transaction sees the state at its
+    /// read timestamp, which is serializable as it is.
+    fn records_reads(&self) -> bool {
+        self.options.isolation == Isolation::Serializable && !self.read_only()
+    }
+
+    fn check_writable(&self) -> KvResult<()> {
+        if self.read_only() { Err(KvError::ReadOnly) } else { Ok(()) }
+    }
+
+    fn open_state(&self) -> KvResult<parking_lot::MutexGuard<'_, State>> {
+        let state = self.state.lock();
+        if state.ended { Err(KvError::Ended) } else { Ok(state) }
+    }
+
+    fn view(&self, state: &mut State) -> KvResult<View> {
+        if let Some(view) = &state.view {
+            return Ok(view.clone());
+        }
+        let view = self.store.engine().view(state.read_ts)?;
+        state.view = Some(view.clone());
+        Ok(view)
+    }
+
+    fn acquire(&self, target: Target, mode: LockMode, wait: Wait) -> KvResult<bool> {
+        let timeout = self.options.lock_timeout;
+        self.store.locks().acquire(self.id, target, mode, wait, timeout, &self.cancel)
+    }
+}
+
+impl Drop for Txn {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
