@@ -40,9 +40,7 @@ impl Catalog {
                 bad.push(format!("relation {name} is in missing schema {schema}"));
             }
             if !seen.insert((schema, name.to_string())) {
-                bad.push(format!(
-                    "relation name {name} is used twice in schema {schema}"
-                ));
+                bad.push(format!("relation name {name} is used twice in schema {schema}"));
             }
         };
         for t in self.tables() {
@@ -76,31 +74,18 @@ impl Catalog {
             if let Some(s) = c.sequence
                 && self.sequence(s).is_none()
             {
-                bad.push(format!(
-                    "table {name}: column {} has a missing sequence",
-                    c.name
-                ));
+                bad.push(format!("table {name}: column {} has a missing sequence", c.name));
             }
         }
         for i in t.all_indexes() {
-            let columns = i
-                .columns
-                .iter()
-                .map(|c| c.column)
-                .chain(i.include.iter().copied());
+            let columns = i.columns.iter().map(|c| c.column).chain(i.include.iter().copied());
             if columns.into_iter().any(|c| !ids.contains(&c)) {
-                bad.push(format!(
-                    "table {name}: index {} names a missing column",
-                    i.name
-                ));
+                bad.push(format!("table {name}: index {} names a missing column", i.name));
             }
             if let Some(anc) = i.interleave_in
                 && !self.is_self_or_ancestor(anc, t)
             {
-                bad.push(format!(
-                    "table {name}: index {} lives in a stranger",
-                    i.name
-                ));
+                bad.push(format!("table {name}: index {} lives in a stranger", i.name));
             }
         }
         for c in &t.primary.columns {
@@ -123,30 +108,22 @@ impl Catalog {
     fn check_interleave(&self, t: &Arc<Table>, bad: &mut Vec<String>) {
         let Some(i) = &t.interleave else { return };
         let Some(parent) = self.table(i.parent) else {
-            bad.push(format!(
-                "table {}: interleave parent {} is missing",
-                t.name, i.parent
-            ));
+            bad.push(format!("table {}: interleave parent {} is missing", t.name, i.parent));
             return;
         };
         if self.chain(t).len() > MAX_DEPTH {
-            bad.push(format!(
-                "table {}: interleave chain is a circle or too deep",
-                t.name
-            ));
+            bad.push(format!("table {}: interleave chain is a circle or too deep", t.name));
         }
         let ok = i.columns.len() == parent.primary.columns.len()
             && i.columns.len() <= t.primary.columns.len()
-            && i.columns
-                .iter()
-                .zip(&t.primary.columns)
-                .zip(&parent.primary.columns)
-                .all(|((own, key), theirs)| {
+            && i.columns.iter().zip(&t.primary.columns).zip(&parent.primary.columns).all(
+                |((own, key), theirs)| {
                     *own == key.column
                         && key.desc == theirs.desc
                         && t.column(key.column).map(|c| &c.ty)
                             == parent.column(theirs.column).map(|c| &c.ty)
-                });
+                },
+            );
         if !ok {
             bad.push(format!(
                 "table {}: key does not start with the key of {}",

@@ -87,11 +87,7 @@ pub struct IndexColumn {
 impl IndexColumn {
     /// Ascending, NULLS LAST.
     pub fn asc(column: u32) -> IndexColumn {
-        IndexColumn {
-            column,
-            desc: false,
-            nulls_first: false,
-        }
+        IndexColumn { column, desc: false, nulls_first: false }
     }
 }
 

@@ -10,11 +10,7 @@ pub fn constraint_name(table: &str, columns: &[&str], suffix: &str) -> String {
     let mut second = columns.join("_");
     let overhead = suffix.len() + 1 + usize::from(!second.is_empty());
     while first.len() + second.len() + overhead > MAX_IDENTIFIER {
-        let longer = if first.len() > second.len() {
-            &mut first
-        } else {
-            &mut second
-        };
+        let longer = if first.len() > second.len() { &mut first } else { &mut second };
         if longer.pop().is_none() {
             break;
         }

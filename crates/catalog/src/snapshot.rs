@@ -76,9 +76,7 @@ impl Catalog {
 
     /// Schema by database and name.
     pub fn schema(&self, database: u32, name: &str) -> Option<&Arc<Schema>> {
-        self.schemas
-            .values()
-            .find(|s| s.database == database && s.name == name)
+        self.schemas.values().find(|s| s.database == database && s.name == name)
     }
 
     /// Schema by id.
@@ -88,9 +86,7 @@ impl Catalog {
 
     /// Schemas of a database.
     pub fn schemas(&self, database: u32) -> impl Iterator<Item = &Arc<Schema>> {
-        self.schemas
-            .values()
-            .filter(move |s| s.database == database)
+        self.schemas.values().filter(move |s| s.database == database)
     }
 
     /// Table by id.
@@ -145,8 +141,7 @@ impl Catalog {
         if let Some(s) = self.sequences.get(&id) {
             return Some(Relation::Sequence(s.clone()));
         }
-        self.index(id)
-            .map(|(t, i)| Relation::Index(t.clone(), i.id))
+        self.index(id).map(|(t, i)| Relation::Index(t.clone(), i.id))
     }
 
     /// Relation by the schemas of a search path, in order.
@@ -170,20 +165,12 @@ impl Catalog {
 
     /// Tables directly interleaved in this one, by id.
     pub fn interleaved_children(&self, table: u32) -> impl Iterator<Item = &Arc<Table>> {
-        self.children
-            .get(&table)
-            .into_iter()
-            .flatten()
-            .filter_map(|id| self.tables.get(id))
+        self.children.get(&table).into_iter().flatten().filter_map(|id| self.tables.get(id))
     }
 
     /// Tables with at least one foreign key to this one (itself included), by id.
     pub fn referencing_tables(&self, table: u32) -> impl Iterator<Item = &Arc<Table>> {
-        self.referencing
-            .get(&table)
-            .into_iter()
-            .flatten()
-            .filter_map(|id| self.tables.get(id))
+        self.referencing.get(&table).into_iter().flatten().filter_map(|id| self.tables.get(id))
     }
 
     /// Adds or replaces a database.

@@ -58,15 +58,9 @@ pub struct Direction {
 
 impl Direction {
     /// ASC NULLS LAST.
-    pub const ASC: Direction = Direction {
-        desc: false,
-        nulls_first: false,
-    };
+    pub const ASC: Direction = Direction { desc: false, nulls_first: false };
     /// DESC NULLS FIRST.
-    pub const DESC: Direction = Direction {
-        desc: true,
-        nulls_first: true,
-    };
+    pub const DESC: Direction = Direction { desc: true, nulls_first: true };
 }
 
 /// Whether two values of this type can be equal but not identical (1.0 and 1.00), so that a key
@@ -96,11 +90,7 @@ pub fn encode_column(out: &mut Vec<u8>, value: &Datum, dir: Direction) -> SqlRes
     let from = out.len();
     match value {
         // The tag is chosen so that after the complement NULL stands where it should.
-        Datum::Null => out.push(if dir.nulls_first != dir.desc {
-            NULL_FIRST
-        } else {
-            NULL_LAST
-        }),
+        Datum::Null => out.push(if dir.nulls_first != dir.desc { NULL_FIRST } else { NULL_LAST }),
         v => encode_ascending(out, v)?,
     }
     if dir.desc {
@@ -143,9 +133,7 @@ fn encode_ascending(out: &mut Vec<u8>, value: &Datum) -> SqlResult<()> {
             out.push(ARRAY_END);
         }
         Datum::Jsonb(_) | Datum::Record(_) => {
-            return Err(SqlError::unsupported(
-                "a key column of type jsonb or record",
-            ));
+            return Err(SqlError::unsupported("a key column of type jsonb or record"));
         }
     }
     Ok(())
@@ -235,10 +223,7 @@ impl Reader<'_> {
 }
 
 fn truncated() -> SqlError {
-    SqlError::new(
-        SqlState::DATA_CORRUPTED,
-        "a key ends in the middle of a column",
-    )
+    SqlError::new(SqlState::DATA_CORRUPTED, "a key ends in the middle of a column")
 }
 
 fn damaged() -> SqlError {
@@ -250,17 +235,9 @@ fn damaged() -> SqlError {
 /// # Errors
 /// XX001 if the bytes are not an encoding of this type. Never panics on any input.
 pub fn decode_column(bytes: &[u8], ty: &SqlType, dir: Direction) -> SqlResult<(Datum, usize)> {
-    let mut r = Reader {
-        bytes,
-        pos: 0,
-        mask: if dir.desc { 0xFF } else { 0 },
-    };
+    let mut r = Reader { bytes, pos: 0, mask: if dir.desc { 0xFF } else { 0 } };
     let tag = r.byte()?;
-    let datum = if tag == NULL_FIRST {
-        Datum::Null
-    } else {
-        decode_tagged(&mut r, tag, ty)?
-    };
+    let datum = if tag == NULL_FIRST { Datum::Null } else { decode_tagged(&mut r, tag, ty)? };
     Ok((datum, r.pos))
 }
 
@@ -291,17 +268,9 @@ fn decode_tagged(r: &mut Reader<'_>, tag: u8, ty: &SqlType) -> SqlResult<Datum> 
             let v = if bits == u64::MAX {
                 f64::NAN
             } else {
-                f64::from_bits(if bits >> 63 == 1 {
-                    bits & !(1 << 63)
-                } else {
-                    !bits
-                })
+                f64::from_bits(if bits >> 63 == 1 { bits & !(1 << 63) } else { !bits })
             };
-            if *ty == SqlType::Float4 {
-                Datum::Float4(v as f32)
-            } else {
-                Datum::Float8(v)
-            }
+            if *ty == SqlType::Float4 { Datum::Float4(v as f32) } else { Datum::Float8(v) }
         }
         (BYTES, SqlType::Bytea) => Datum::Bytea(r.escaped()?.into()),
         (
@@ -326,10 +295,7 @@ fn decode_tagged(r: &mut Reader<'_>, tag: u8, ty: &SqlType) -> SqlResult<Datum> 
                     t => items.push(decode_tagged(r, t, element)?),
                 }
             }
-            Datum::Array(Arc::new(ArrayValue {
-                element: (**element).clone(),
-                items,
-            }))
+            Datum::Array(Arc::new(ArrayValue { element: (**element).clone(), items }))
         }
         _ => return Err(damaged()),
     })
@@ -354,11 +320,7 @@ fn decode_interval(bits: u128) -> Datum {
 /// XX001 if no column starts here.
 pub fn skip_column(bytes: &[u8]) -> SqlResult<usize> {
     let first = *bytes.first().ok_or_else(truncated)?;
-    let mut r = Reader {
-        bytes,
-        pos: 0,
-        mask: if first >= 0x80 { 0xFF } else { 0 },
-    };
+    let mut r = Reader { bytes, pos: 0, mask: if first >= 0x80 { 0xFF } else { 0 } };
     let tag = r.byte()?;
     skip_tagged(&mut r, tag)?;
     Ok(r.pos)

@@ -57,21 +57,14 @@ pub(crate) fn decode(r: &mut Reader<'_>, tag: u8) -> SqlResult<BigDecimal> {
             0 => break,
             p @ 1..=100 => text.push_str(&format!("{:02}", p - 1)),
             _ => {
-                return Err(SqlError::new(
-                    SqlState::DATA_CORRUPTED,
-                    "a key holds a bad numeric",
-                ));
+                return Err(SqlError::new(SqlState::DATA_CORRUPTED, "a key holds a bad numeric"));
             }
         }
     }
     let magnitude: BigInt = text
         .parse()
         .map_err(|_| SqlError::new(SqlState::DATA_CORRUPTED, "a key holds an empty numeric"))?;
-    let digits = if tag == NUMERIC_NEG {
-        -magnitude
-    } else {
-        magnitude
-    };
+    let digits = if tag == NUMERIC_NEG { -magnitude } else { magnitude };
     Ok(BigDecimal::new(digits, text.len() as i64 - i64::from(exp100) * 2).normalized())
 }
 

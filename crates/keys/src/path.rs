@@ -76,9 +76,7 @@ impl KeyBuilder {
 
     /// Continues an existing key.
     pub fn from_key(key: &[u8]) -> KeyBuilder {
-        KeyBuilder {
-            bytes: key.to_vec(),
-        }
+        KeyBuilder { bytes: key.to_vec() }
     }
 
     /// Steps into a child table or interleaved index of the row built so far.

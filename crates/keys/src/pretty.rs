@@ -87,10 +87,7 @@ fn data_key(bytes: &[u8]) -> String {
 
 fn column(bytes: &[u8]) -> String {
     let desc = bytes[0] >= 0x80;
-    let dir = Direction {
-        desc,
-        nulls_first: false,
-    };
+    let dir = Direction { desc, nulls_first: false };
     let minus = if desc { "-" } else { "" };
     let tag = if desc { !bytes[0] } else { bytes[0] };
     let ty = match tag {

@@ -45,13 +45,8 @@ pub fn descriptors() -> (Vec<u8>, Vec<u8>) {
 /// Object id of a descriptor's key.
 pub fn descriptor_id(key: &[u8]) -> Option<u32> {
     let rest = key.strip_prefix(&[SYSTEM_PREFIX, b'd'])?;
-    crate::path::read_number(rest).and_then(|(id, n)| {
-        if n == rest.len() {
-            u32::try_from(id).ok()
-        } else {
-            None
-        }
-    })
+    crate::path::read_number(rest)
+        .and_then(|(id, n)| if n == rest.len() { u32::try_from(id).ok() } else { None })
 }
 
 /// Name under which statements lock a table's shape; nothing is stored there.

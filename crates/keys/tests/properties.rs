@@ -13,22 +13,10 @@ use braid_types::{ArrayValue, Datum, Interval, SqlType};
 use proptest::prelude::*;
 
 const DIRECTIONS: [Direction; 4] = [
-    Direction {
-        desc: false,
-        nulls_first: false,
-    },
-    Direction {
-        desc: false,
-        nulls_first: true,
-    },
-    Direction {
-        desc: true,
-        nulls_first: false,
-    },
-    Direction {
-        desc: true,
-        nulls_first: true,
-    },
+    Direction { desc: false, nulls_first: false },
+    Direction { desc: false, nulls_first: true },
+    Direction { desc: true, nulls_first: false },
+    Direction { desc: true, nulls_first: true },
 ];
 
 fn encode(v: &Datum, dir: Direction) -> Vec<u8> {
@@ -93,28 +81,16 @@ fn full_order(a: &Datum, b: &Datum, dir: Direction) -> Ordering {
 }
 
 fn ints() -> impl Strategy<Value = i64> {
-    prop_oneof![
-        any::<i64>(),
-        -300i64..300,
-        Just(i64::MIN),
-        Just(i64::MAX),
-        -70_000i64..70_000
-    ]
+    prop_oneof![any::<i64>(), -300i64..300, Just(i64::MIN), Just(i64::MAX), -70_000i64..70_000]
 }
 
 fn value(kind: usize) -> BoxedStrategy<Datum> {
     match kind {
         0 => any::<bool>().prop_map(Datum::Bool).boxed(),
         1 => ints().prop_map(Datum::Int8).boxed(),
-        2 => prop_oneof![
-            any::<f64>(),
-            Just(f64::NAN),
-            Just(-0.0),
-            Just(0.0),
-            Just(f64::INFINITY)
-        ]
-        .prop_map(Datum::Float8)
-        .boxed(),
+        2 => prop_oneof![any::<f64>(), Just(f64::NAN), Just(-0.0), Just(0.0), Just(f64::INFINITY)]
+            .prop_map(Datum::Float8)
+            .boxed(),
         3 => prop_oneof![
             5 => (ints(), -30i64..30).prop_map(|(d, s)| {
                 Datum::Numeric(Arc::new(BigDecimal::new(BigInt::from(d), s)))
@@ -122,40 +98,20 @@ fn value(kind: usize) -> BoxedStrategy<Datum> {
             1 => Just(Datum::NumericNan)
         ]
         .boxed(),
-        4 => "[\\x00\\x01a-c\u{e9}\u{ff}]{0,6}"
-            .prop_map(Datum::text)
+        4 => "[\\x00\\x01a-c\u{e9}\u{ff}]{0,6}".prop_map(Datum::text).boxed(),
+        5 => prop::collection::vec(prop_oneof![Just(0u8), Just(1), Just(255), any::<u8>()], 0..6)
+            .prop_map(|b| Datum::Bytea(b.into()))
             .boxed(),
-        5 => prop::collection::vec(
-            prop_oneof![Just(0u8), Just(1), Just(255), any::<u8>()],
-            0..6,
-        )
-        .prop_map(|b| Datum::Bytea(b.into()))
-        .boxed(),
         6 => any::<[u8; 16]>().prop_map(Datum::Uuid).boxed(),
         7 => (-50i32..50, -100i32..100, -90_000_000_000i64..90_000_000_000)
-            .prop_map(|(months, days, micros)| {
-                Datum::Interval(Interval {
-                    months,
-                    days,
-                    micros,
-                })
+            .prop_map(|(months, days, micros)| Datum::Interval(Interval { months, days, micros }))
+            .boxed(),
+        _ => prop::collection::vec(prop_oneof![1 => Just(None), 4 => ints().prop_map(Some)], 0..4)
+            .prop_map(|v| {
+                let items = v.into_iter().map(|i| i.map_or(Datum::Null, Datum::Int8)).collect();
+                Datum::Array(Arc::new(ArrayValue { element: SqlType::Int8, items }))
             })
             .boxed(),
-        _ => prop::collection::vec(
-            prop_oneof![1 => Just(None), 4 => ints().prop_map(Some)],
-            0..4,
-        )
-        .prop_map(|v| {
-            let items = v
-                .into_iter()
-                .map(|i| i.map_or(Datum::Null, Datum::Int8))
-                .collect();
-            Datum::Array(Arc::new(ArrayValue {
-                element: SqlType::Int8,
-                items,
-            }))
-        })
-        .boxed(),
     }
 }
 
@@ -247,8 +203,7 @@ proptest! {
 #[test]
 fn long_keys_are_refused() {
     let mut k = KeyBuilder::root(1, 1);
-    k.column(&Datum::text("x".repeat(MAX_KEY_BYTES)), Direction::ASC)
-        .unwrap();
+    k.column(&Datum::text("x".repeat(MAX_KEY_BYTES)), Direction::ASC).unwrap();
     assert_eq!(k.finish().unwrap_err().state().0, "54000");
 }
 
@@ -259,9 +214,6 @@ fn keys_print() {
     k.column(&Datum::Int4(-5), Direction::DESC).unwrap();
     k.child(300, 2);
     assert_eq!(pretty::key(k.as_bytes()), "/Table/100:1/\"a\"/--5/#/300:2");
-    assert_eq!(
-        pretty::key(&braid_keys::system::descriptor(7)),
-        "/System/Descriptor/7"
-    );
+    assert_eq!(pretty::key(&braid_keys::system::descriptor(7)), "/System/Descriptor/7");
     assert_eq!(pretty::key(&family_end(&[2, 100, 1])), "/Table/100:1/Max");
 }

@@ -84,10 +84,7 @@ pub struct Bound {
 impl Bound {
     /// Wraps a node; the caller vouches for the type.
     pub fn new(node: Node, ty: SqlType) -> Bound {
-        Bound {
-            ty,
-            node: Arc::new(node),
-        }
+        Bound { ty, node: Arc::new(node) }
     }
 
     /// A constant.

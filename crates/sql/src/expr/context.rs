@@ -16,9 +16,7 @@ pub struct ParamTypes {
 impl ParamTypes {
     /// Starts from the types that the client declared.
     pub fn new(declared: &[Option<SqlType>]) -> ParamTypes {
-        ParamTypes {
-            types: declared.to_vec(),
-        }
+        ParamTypes { types: declared.to_vec() }
     }
 
     /// Type of the parameter with this zero-based index, if decided.
@@ -54,10 +52,7 @@ impl ParamTypes {
 
     /// All types; a parameter that nothing decided is text.
     pub fn finish(&self) -> Vec<SqlType> {
-        self.types
-            .iter()
-            .map(|t| t.clone().unwrap_or(SqlType::Text))
-            .collect()
+        self.types.iter().map(|t| t.clone().unwrap_or(SqlType::Text)).collect()
     }
 }
 

@@ -33,10 +33,7 @@ const GENERAL_MARK: &str = "needs general query: ";
 
 /// The error that [`needs_general_query`] recognises.
 pub fn general_query_needed(what: &str) -> SqlError {
-    SqlError::new(
-        SqlState::FEATURE_NOT_SUPPORTED,
-        format!("{GENERAL_MARK}{what}"),
-    )
+    SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, format!("{GENERAL_MARK}{what}"))
 }
 
 /// Whether binding failed only because the expression holds a subquery, aggregate, window or

@@ -59,15 +59,14 @@ impl Scope {
         columns: impl IntoIterator<Item = (String, SqlType, bool)>,
     ) -> usize {
         let first = self.columns.len();
-        self.columns
-            .extend(columns.into_iter().map(|(name, ty, nullable)| ScopeColumn {
-                table: Some(alias.to_string()),
-                schema: schema.map(str::to_string),
-                name,
-                ty,
-                nullable,
-                hidden: false,
-            }));
+        self.columns.extend(columns.into_iter().map(|(name, ty, nullable)| ScopeColumn {
+            table: Some(alias.to_string()),
+            schema: schema.map(str::to_string),
+            name,
+            ty,
+            nullable,
+            hidden: false,
+        }));
         first
     }
 
@@ -99,9 +98,7 @@ impl Scope {
 
     /// Whether a table is visible under this alias.
     pub fn has_table(&self, alias: &str) -> bool {
-        self.columns
-            .iter()
-            .any(|c| c.table.as_deref() == Some(alias))
+        self.columns.iter().any(|c| c.table.as_deref() == Some(alias))
     }
 
     /// Looks up `column`, `table.column` or `schema.table.column` (folded names); `None` if there
@@ -206,11 +203,7 @@ impl Scope {
 
 /// An identifier as the catalog knows it: unquoted names fold to lower case.
 pub fn ident_name(ident: &Ident) -> String {
-    if ident.quote_style.is_some() {
-        ident.value.clone()
-    } else {
-        ident.value.to_lowercase()
-    }
+    if ident.quote_style.is_some() { ident.value.clone() } else { ident.value.to_lowercase() }
 }
 
 /// The folded parts of a possibly qualified name.

@@ -1,0 +1,49 @@
+//! How errors of the transaction layer look to SQL.
+
+use braid_kv::KvError;
+use braid_types::{SqlError, SqlState};
+
+/// The SQL error for a failed transactional operation.
+pub fn kv_error(e: KvError) -> SqlError {
+    match e {
+        KvError::Retry { reason } => SqlError::new(
+            SqlState::SERIALIZATION_FAILURE,
+            "could not serialize access due to concurrent update",
+        )
+        .with_detail(reason)
+        .with_hint("The transaction might succeed if retried."),
+        KvError::Deadlock { cycle } => {
+            SqlError::new(SqlState::DEADLOCK_DETECTED, "deadlock detected")
+                .with_detail(cycle)
+                .with_hint("The transaction might succeed if retried.")
+        }
+        KvError::LockNotAvailable => {
+            SqlError::new(SqlState::LOCK_NOT_AVAILABLE, "could not obtain lock on row")
+        }
+        KvError::Canceled => {
+            SqlError::new(SqlState::QUERY_CANCELED, "canceling statement due to user request")
+        }
+        KvError::TimestampOutOfWindow { .. } => SqlError::new(
+            SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+            "AS OF SYSTEM TIME is outside of what can still be read",
+        )
+        .with_detail(e.to_string())
+        .with_hint("Rows are kept for the time of the setting gc_window."),
+        KvError::ReadOnly => SqlError::new(
+            SqlState::READ_ONLY_SQL_TRANSACTION,
+            "cannot execute a writing statement in a read-only transaction",
+        ),
+        KvError::Ended => SqlError::internal("the transaction has already ended"),
+        KvError::Engine(e) => engine_error(&e),
+    }
+}
+
+fn engine_error(e: &braid_lsm::Error) -> SqlError {
+    let state = match e {
+        braid_lsm::Error::Corruption { .. } => SqlState::DATA_CORRUPTED,
+        braid_lsm::Error::DiskFull { .. } => SqlState::DISK_FULL,
+        braid_lsm::Error::TooLarge { .. } => SqlState::PROGRAM_LIMIT_EXCEEDED,
+        _ => SqlState::IO_ERROR,
+    };
+    SqlError::new(state, e.to_string())
+}

@@ -1,0 +1,147 @@
+//! Descriptors in the store: reading all of them, writing a difference, handing out ids.
+//!
+//! Each descriptor is one JSON value under its system key. The version key is written by every
+//! schema change: two concurrent ones therefore conflict, and a cached catalog is current for a
+//! transaction exactly if it has the version that the transaction reads.
+
+use std::sync::Arc;
+
+use braid_keys::system;
+use braid_kv::{Isolation, KeySpan, KvError, ScanOptions, Store, Txn, TxnOptions};
+use braid_types::{SqlError, SqlResult, SqlState};
+use serde::{Deserialize, Serialize};
+
+use crate::descriptor::{Database, Schema, Sequence, Table, View};
+use crate::error::kv_error;
+use crate::snapshot::Catalog;
+
+/// The first id for user objects. Smaller ones belong to the initial database.
+pub const FIRST_USER_ID: u32 = 16;
+
+#[derive(Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+enum Stored {
+    Database(Database),
+    Schema(Schema),
+    Table(Box<Table>),
+    View(View),
+    Sequence(Sequence),
+}
+
+/// The version of the catalog as the transaction reads it; `None` in an empty store.
+pub fn read_version(txn: &Txn) -> SqlResult<Option<u64>> {
+    let Some(bytes) = txn.get(&system::catalog_version()).map_err(kv_error)? else {
+        return Ok(None);
+    };
+    let bytes: [u8; 8] = bytes[..].try_into().map_err(|_| damaged("catalog version"))?;
+    Ok(Some(u64::from_be_bytes(bytes)))
+}
+
+fn damaged(what: impl std::fmt::Display) -> SqlError {
+    SqlError::new(SqlState::DATA_CORRUPTED, format!("damaged system record: {what}"))
+}
+
+/// Reads all descriptors.
+pub fn load_catalog(txn: &Arc<Txn>) -> SqlResult<Catalog> {
+    let mut catalog = Catalog::default();
+    catalog.version = read_version(txn)?.unwrap_or(0);
+    let (start, end) = system::descriptors();
+    let mut scan = txn.scan(KeySpan::new(start, end), ScanOptions::default()).map_err(kv_error)?;
+    while let Some((key, value)) = scan.next().map_err(kv_error)? {
+        let stored: Stored = serde_json::from_slice(&value)
+            .map_err(|e| damaged(format!("{}: {e}", braid_keys::pretty::key(&key))))?;
+        match stored {
+            Stored::Database(d) => drop(catalog.databases.insert(d.id, Arc::new(d))),
+            Stored::Schema(s) => drop(catalog.schemas.insert(s.id, Arc::new(s))),
+            Stored::Table(t) => drop(catalog.tables.insert(t.id, Arc::new(*t))),
+            Stored::View(v) => drop(catalog.views.insert(v.id, Arc::new(v))),
+            Stored::Sequence(s) => drop(catalog.sequences.insert(s.id, Arc::new(s))),
+        }
+    }
+    catalog.reindex();
+    Ok(catalog)
+}
+
+/// Writes what differs between two catalogs and raises the version of `new`.
+///
+/// # Errors
+/// XX000 naming the broken invariants if `new` does not pass [`Catalog::check`].
+pub fn write_changes(txn: &Txn, old: &Catalog, new: &mut Catalog) -> SqlResult<()> {
+    let broken = new.check();
+    if !broken.is_empty() {
+        return Err(SqlError::internal(format!("catalog invariant: {}", broken.join("; "))));
+    }
+    new.version = old.version + 1;
+    txn.put(system::catalog_version(), new.version.to_be_bytes().to_vec()).map_err(kv_error)?;
+    diff(txn, &old.databases, &new.databases, |d| Stored::Database(d.clone()))?;
+    diff(txn, &old.schemas, &new.schemas, |s| Stored::Schema(s.clone()))?;
+    diff(txn, &old.tables, &new.tables, |t| Stored::Table(Box::new(t.clone())))?;
+    diff(txn, &old.views, &new.views, |v| Stored::View(v.clone()))?;
+    diff(txn, &old.sequences, &new.sequences, |s| Stored::Sequence(s.clone()))?;
+    Ok(())
+}
+
+fn diff<T: PartialEq>(
+    txn: &Txn,
+    old: &std::collections::BTreeMap<u32, Arc<T>>,
+    new: &std::collections::BTreeMap<u32, Arc<T>>,
+    stored: impl Fn(&T) -> Stored,
+) -> SqlResult<()> {
+    for id in old.keys().filter(|id| !new.contains_key(id)) {
+        txn.delete(system::descriptor(*id)).map_err(kv_error)?;
+    }
+    for (id, value) in new {
+        if old.get(id).is_some_and(|o| Arc::ptr_eq(o, value) || **o == **value) {
+            continue;
+        }
+        let json = serde_json::to_vec(&stored(value))
+            .map_err(|e| SqlError::internal(format!("descriptor {id} as JSON: {e}")))?;
+        txn.put(system::descriptor(*id), json).map_err(kv_error)?;
+    }
+    Ok(())
+}
+
+/// Creates the first database and schema if the store is empty.
+pub fn bootstrap(store: &Arc<Store>) -> SqlResult<()> {
+    let txn = store.begin(TxnOptions::default()).map_err(kv_error)?;
+    if read_version(&txn)?.is_some() {
+        return Ok(());
+    }
+    let old = Catalog::default();
+    let mut new = old.clone();
+    new.put_database(Database { id: 1, name: "defaultdb".into() });
+    new.put_schema(Schema { id: 2, database: 1, name: "public".into() });
+    write_changes(&txn, &old, &mut new)?;
+    txn.commit().map_err(kv_error)?;
+    Ok(())
+}
+
+/// Hands out `count` ids that were never used and never will be again; returns the first. Runs in
+/// a transaction of its own, so that a rollback of the caller does not give them back.
+pub fn reserve_ids(store: &Arc<Store>, count: u32) -> SqlResult<u32> {
+    loop {
+        let options = TxnOptions { isolation: Isolation::RepeatableRead, ..TxnOptions::default() };
+        let txn = store.begin(options).map_err(kv_error)?;
+        match try_reserve(&txn, count) {
+            Ok(first) => return Ok(first),
+            Err(KvError::Retry { .. }) => continue,
+            Err(e) => return Err(kv_error(e)),
+        }
+    }
+}
+
+fn try_reserve(txn: &Txn, count: u32) -> Result<u32, KvError> {
+    let key = system::next_id();
+    let next = match txn.get(&key)? {
+        Some(b) => <[u8; 4]>::try_from(&b[..]).map_or(FIRST_USER_ID, u32::from_be_bytes),
+        None => FIRST_USER_ID,
+    };
+    txn.put(key, (next + count).to_be_bytes().to_vec())?;
+    txn.commit()?;
+    Ok(next)
+}
+
+/// The key by whose lock statements and schema changes of one table exclude each other.
+pub fn table_lock_key(table: u32) -> Vec<u8> {
+    system::table_lock(table)
+}

@@ -1,0 +1,291 @@
+//! What all sessions of one store share: the store, the current catalog, sequences, row ids.
+//!
+//! **Catalog cache.** A transaction must use the catalog as of its read timestamp. Reading and
+//! comparing the version key for each transaction would cost a read, so schema changes announce
+//! themselves: `started` is raised before such a transaction commits, `finished` after. While both
+//! are equal and did not change since the cached catalog was loaded, the cached one is the
+//! catalog of every transaction that begins.
+//!
+//! ```text
+//!   started   1 ─────────────► 2
+//!   finished  1 ──────────────────────────► 2
+//!   begin here: cached         |  here: read the version key   |  here: load, then cached again
+//! ```
+//!
+//! **Sequences** hand out values outside of transactions, from blocks that are reserved durably; a
+//! crash loses the rest of a block, never repeats a value.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+use braid_catalog::{Catalog, Sequence, kv_error, load_catalog, read_version, reserve_ids};
+use braid_keys::system;
+use braid_kv::{Isolation, KvError, Store, Txn, TxnOptions};
+use braid_types::{SqlError, SqlResult, SqlState};
+use parking_lot::Mutex;
+
+use crate::general_query::GeneralQueries;
+
+/// Microseconds from 1970 to 2000, PostgreSQL's epoch.
+pub const EPOCH_MICROS: i64 = 946_684_800_000_000;
+
+/// Values of a sequence reserved at once when its CACHE is 1.
+const SEQUENCE_BLOCK: i128 = 64;
+
+/// See the [module documentation](self).
+pub struct Database {
+    store: Arc<Store>,
+    general: Arc<dyn GeneralQueries>,
+    cache: Mutex<Cached>,
+    started: AtomicU64,
+    finished: AtomicU64,
+    sequences: Mutex<HashMap<(u32, u32), Arc<Mutex<Block>>>>,
+    last_row_id: AtomicI64,
+    random: Mutex<braid_env::random::Random>,
+    next_pid: AtomicU64,
+}
+
+struct Cached {
+    catalog: Arc<Catalog>,
+    /// Value of `started` when it was loaded with no schema change in flight.
+    stable_at: Option<u64>,
+}
+
+/// Reserved values: `next` is the next to hand out, `left` how many may be.
+struct Block {
+    next: i128,
+    left: u64,
+}
+
+impl Database {
+    /// Opens the database in a store; creates the first database and schema in an empty one.
+    pub fn open(store: Arc<Store>, general: Arc<dyn GeneralQueries>) -> SqlResult<Arc<Database>> {
+        braid_catalog::bootstrap(&store)?;
+        let txn = store.begin(read_only()).map_err(kv_error)?;
+        let catalog = Arc::new(load_catalog(&txn)?);
+        Ok(Arc::new(Database {
+            store,
+            general,
+            cache: Mutex::new(Cached { catalog, stable_at: Some(0) }),
+            started: AtomicU64::new(0),
+            finished: AtomicU64::new(0),
+            sequences: Mutex::new(HashMap::new()),
+            last_row_id: AtomicI64::new(0),
+            random: Mutex::new(braid_env::random::Random::from_entropy()),
+            next_pid: AtomicU64::new(1),
+        }))
+    }
+
+    /// The store.
+    pub fn store(&self) -> &Arc<Store> {
+        &self.store
+    }
+
+    /// The planner of general queries.
+    pub fn general(&self) -> &Arc<dyn GeneralQueries> {
+        &self.general
+    }
+
+    /// The newest committed catalog.
+    pub fn current_catalog(&self) -> SqlResult<Arc<Catalog>> {
+        let (_txn, catalog) = self.begin(read_only())?;
+        Ok(catalog)
+    }
+
+    /// Begins a transaction together with the catalog as of its read timestamp.
+    pub fn begin(&self, options: TxnOptions) -> SqlResult<(Arc<Txn>, Arc<Catalog>)> {
+        let before = self.started.load(Ordering::SeqCst);
+        let calm = self.finished.load(Ordering::SeqCst) == before && options.as_of.is_none();
+        let txn = self.store.begin(options).map_err(kv_error)?;
+        let calm = calm && self.started.load(Ordering::SeqCst) == before;
+        let catalog = self.catalog_for(&txn, calm.then_some(before))?;
+        Ok((txn, catalog))
+    }
+
+    /// The catalog for a transaction that has a new read timestamp.
+    pub(crate) fn catalog_at(&self, txn: &Arc<Txn>) -> SqlResult<Arc<Catalog>> {
+        self.catalog_for(txn, None)
+    }
+
+    fn catalog_for(&self, txn: &Arc<Txn>, stable: Option<u64>) -> SqlResult<Arc<Catalog>> {
+        {
+            let cache = self.cache.lock();
+            if stable.is_some() && cache.stable_at == stable {
+                return Ok(cache.catalog.clone());
+            }
+        }
+        let version = read_version(txn)?.unwrap_or(0);
+        {
+            let mut cache = self.cache.lock();
+            if cache.catalog.version == version {
+                if stable.is_some() {
+                    cache.stable_at = stable;
+                }
+                return Ok(cache.catalog.clone());
+            }
+        }
+        let loaded = Arc::new(load_catalog(txn)?);
+        let mut cache = self.cache.lock();
+        if loaded.version > cache.catalog.version {
+            *cache = Cached { catalog: loaded.clone(), stable_at: stable };
+        }
+        Ok(loaded)
+    }
+
+    /// Counts announced schema changes: compare before and after taking a table's lock.
+    pub(crate) fn schema_epoch(&self) -> u64 {
+        self.started.load(Ordering::SeqCst)
+    }
+
+    /// Commits a transaction that changed the catalog, announcing it to all sessions.
+    pub(crate) fn commit_schema_change(&self, txn: &Txn) -> Result<(), KvError> {
+        self.started.fetch_add(1, Ordering::SeqCst);
+        let result = txn.commit();
+        self.finished.fetch_add(1, Ordering::SeqCst);
+        result.map(|_| ())
+    }
+
+    /// Ids that were never used.
+    pub(crate) fn new_ids(&self, count: u32) -> SqlResult<u32> {
+        reserve_ids(&self.store, count)
+    }
+
+    /// A new id for a row without a primary key: grows with time, also over restarts.
+    pub(crate) fn new_row_id(&self) -> i64 {
+        let floor = (self.store.wall_clock_us() as i64).saturating_mul(16);
+        let mut last = self.last_row_id.load(Ordering::Relaxed);
+        loop {
+            let next = floor.max(last + 1);
+            match self.last_row_id.compare_exchange(
+                last,
+                next,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => return next,
+                Err(now) => last = now,
+            }
+        }
+    }
+
+    /// Now, in microseconds since 2000-01-01 UTC.
+    pub fn clock_micros(&self) -> i64 {
+        self.store.wall_clock_us() as i64 - EPOCH_MICROS
+    }
+
+    /// Random bits.
+    pub(crate) fn random_u64(&self) -> u64 {
+        self.random.lock().next_u64()
+    }
+
+    /// A process id to show to clients.
+    pub(crate) fn new_pid(&self) -> i32 {
+        (self.next_pid.fetch_add(1, Ordering::Relaxed) & 0x7FFF_FFFF) as i32
+    }
+
+    fn block(&self, s: &Sequence) -> Arc<Mutex<Block>> {
+        self.sequences
+            .lock()
+            .entry((s.id, s.generation))
+            .or_insert_with(|| Arc::new(Mutex::new(Block { next: 0, left: 0 })))
+            .clone()
+    }
+
+    /// The next value of a sequence.
+    ///
+    /// # Errors
+    /// 2200H when a sequence without CYCLE is at its bound.
+    pub fn nextval(&self, s: &Sequence) -> SqlResult<i64> {
+        let block = self.block(s);
+        let mut block = block.lock();
+        if block.left == 0 {
+            *block = self.reserve_block(s)?;
+        }
+        let value = block.next;
+        block.next += i128::from(s.increment);
+        block.left -= 1;
+        Ok(value as i64)
+    }
+
+    fn reserve_block(&self, s: &Sequence) -> SqlResult<Block> {
+        let key = system::sequence_value(s.id, s.generation);
+        loop {
+            let txn = self.store.begin(snapshot()).map_err(kv_error)?;
+            let stored = stored_next(&txn, &key)?;
+            let mut next = stored.unwrap_or_else(|| i128::from(s.start));
+            let (min, max) = (i128::from(s.min), i128::from(s.max));
+            if next > max || next < min {
+                if !s.cycle {
+                    let (which, bound) =
+                        if s.increment > 0 { ("maximum", s.max) } else { ("minimum", s.min) };
+                    return Err(SqlError::new(
+                        SqlState("2200H"),
+                        format!(
+                            "nextval: reached {which} value of sequence \"{}\" ({bound})",
+                            s.name
+                        ),
+                    ));
+                }
+                next = if s.increment > 0 { min } else { max };
+            }
+            let step = i128::from(s.increment);
+            let room = if step > 0 { (max - next) / step } else { (next - min) / -step } + 1;
+            let count = room.min(i128::from(s.cache).max(SEQUENCE_BLOCK));
+            let after = next + step * count;
+            if self.store_sequence(&txn, key.clone(), after)? {
+                return Ok(Block { next, left: count as u64 });
+            }
+        }
+    }
+
+    fn store_sequence(&self, txn: &Txn, key: Vec<u8>, next: i128) -> SqlResult<bool> {
+        let result =
+            txn.put(key, next.to_be_bytes().to_vec()).and_then(|()| txn.commit().map(|_| ()));
+        match result {
+            Ok(()) => Ok(true),
+            Err(KvError::Retry { .. }) => Ok(false),
+            Err(e) => Err(kv_error(e)),
+        }
+    }
+
+    /// Sets a sequence; the next value is `value`, or the one after it when `is_called`.
+    pub fn setval(&self, s: &Sequence, value: i64, is_called: bool) -> SqlResult<()> {
+        if value < s.min || value > s.max {
+            return Err(SqlError::new(
+                SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+                format!(
+                    "setval: value {value} is out of bounds for sequence \"{}\" ({}..{})",
+                    s.name, s.min, s.max
+                ),
+            ));
+        }
+        let block = self.block(s);
+        let mut block = block.lock();
+        let next = i128::from(value) + if is_called { i128::from(s.increment) } else { 0 };
+        let key = system::sequence_value(s.id, s.generation);
+        loop {
+            let txn = self.store.begin(snapshot()).map_err(kv_error)?;
+            if self.store_sequence(&txn, key.clone(), next)? {
+                *block = Block { next: 0, left: 0 };
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn stored_next(txn: &Txn, key: &[u8]) -> SqlResult<Option<i128>> {
+    let Some(bytes) = txn.get(key).map_err(kv_error)? else { return Ok(None) };
+    let bytes: [u8; 16] = bytes[..].try_into().map_err(|_| {
+        SqlError::new(SqlState::DATA_CORRUPTED, "damaged system record: sequence value")
+    })?;
+    Ok(Some(i128::from_be_bytes(bytes)))
+}
+
+fn read_only() -> TxnOptions {
+    TxnOptions { read_only: true, ..TxnOptions::default() }
+}
+
+fn snapshot() -> TxnOptions {
+    TxnOptions { isolation: Isolation::RepeatableRead, ..TxnOptions::default() }
+}

@@ -1,0 +1,136 @@
+//! The seam to general queries: SELECTs that our own point, span and family plans do not take.
+//!
+//! `braid-query` implements [`GeneralQueries`] on DataFusion; the server injects it into
+//! [`crate::Database::open`]. This crate never names DataFusion. DML uses the same seam: for
+//! `INSERT .. SELECT`, `UPDATE .. FROM` and friends it builds the SELECT that yields the rows to
+//! write and runs that.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use braid_catalog::Catalog;
+use braid_kv::Txn;
+use braid_types::{Datum, SqlResult, SqlType};
+use sqlparser::ast;
+
+use crate::database::Database;
+use crate::expr::EvalContext;
+use crate::session::SessionState;
+
+/// One row of a result.
+pub type Row = Vec<Datum>;
+
+/// A result column as clients see it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ColumnInfo {
+    /// Name.
+    pub name: String,
+    /// Type.
+    pub ty: SqlType,
+    /// OID of the table it comes from; 0 if computed.
+    pub table_oid: u32,
+    /// Column number in that table; 0 if computed.
+    pub attnum: i16,
+}
+
+impl ColumnInfo {
+    /// A computed column.
+    pub fn computed(name: impl Into<String>, ty: SqlType) -> ColumnInfo {
+        ColumnInfo { name: name.into(), ty, table_oid: 0, attnum: 0 }
+    }
+}
+
+/// Rows, pulled in batches. Dropping it early ends the work behind it.
+pub trait RowStream: Send {
+    /// The next rows, never an empty batch; `None` at the end, and again when asked again.
+    ///
+    /// Blocks. Checks the cancel flag.
+    fn next_batch(&mut self) -> SqlResult<Option<Vec<Row>>>;
+}
+
+/// What planning may look at.
+#[derive(Clone)]
+pub struct PlanContext {
+    /// Descriptors as the transaction sees them.
+    pub catalog: Arc<Catalog>,
+    /// Name of the session's database.
+    pub database: String,
+    /// Effective search path, `pg_catalog` not included unless the user put it there.
+    pub search_path: Vec<String>,
+    /// The user.
+    pub user: String,
+    /// The database object, for live facts (settings, sessions).
+    pub db: Arc<Database>,
+    /// Evaluation context of the session, for constants known at planning; its `params` are empty.
+    pub eval: EvalContext,
+}
+
+impl PlanContext {
+    /// Id of the session's database; 0 if it was dropped meanwhile.
+    pub fn database_id(&self) -> u32 {
+        self.catalog.database(&self.database).map_or(0, |d| d.id)
+    }
+}
+
+/// What running a plan may use.
+#[derive(Clone)]
+pub struct RunContext {
+    /// The transaction; all reads go through it.
+    pub txn: Arc<Txn>,
+    /// As at planning, but of the running transaction.
+    pub plan: PlanContext,
+    /// Parameters, clock, session. `eval.params` holds the values of `$1`, `$2`, ...
+    pub eval: EvalContext,
+    /// Raised when the client cancels: stop with 57014.
+    pub cancel: Arc<AtomicBool>,
+}
+
+/// A planned query; may be run many times while the catalog's version stays.
+pub trait GeneralPlan: Send + Sync {
+    /// Result columns.
+    fn columns(&self) -> &[ColumnInfo];
+    /// Types of `$1`, `$2`, ...
+    fn param_types(&self) -> &[SqlType];
+    /// Runs it.
+    fn execute(&self, run: &RunContext) -> SqlResult<Box<dyn RowStream>>;
+    /// The plan as lines of text; with `analyze` it is run (rows thrown away) and shows counts.
+    fn explain(&self, run: &RunContext, analyze: bool) -> SqlResult<Vec<String>>;
+}
+
+/// Plans general queries.
+pub trait GeneralQueries: Send + Sync {
+    /// Functions over the catalog that expressions call (`pg_get_indexdef`, `format_type`, ..);
+    /// `None` if the name is not known.
+    fn catalog_function(
+        &self,
+        session: &SessionState,
+        name: &str,
+        args: &[Datum],
+    ) -> SqlResult<Option<Datum>> {
+        let _ = (session, name, args);
+        Ok(None)
+    }
+
+    /// Plans a query. `declared` are parameter types that the client gave; others are inferred.
+    fn plan(
+        &self,
+        query: &ast::Query,
+        context: &PlanContext,
+        declared: &[Option<SqlType>],
+    ) -> SqlResult<Arc<dyn GeneralPlan>>;
+}
+
+/// Refuses every general query: for tools and tests that need none.
+#[derive(Debug)]
+pub struct NoGeneralQueries;
+
+impl GeneralQueries for NoGeneralQueries {
+    fn plan(
+        &self,
+        _query: &ast::Query,
+        _context: &PlanContext,
+        _declared: &[Option<SqlType>],
+    ) -> SqlResult<Arc<dyn GeneralPlan>> {
+        Err(braid_types::SqlError::unsupported("a general query without the query engine"))
+    }
+}

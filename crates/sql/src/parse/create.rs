@@ -1,0 +1,285 @@
+//! CREATE TABLE and CREATE INDEX with our additions.
+//!
+//! ```text
+//!   CREATE TABLE c ( .., INDEX i (x) INTERLEAVE IN p ) PRIMARY KEY (id), INTERLEAVE IN PARENT p
+//!                       \___ lifted, read as CREATE INDEX ___/  |         \____ lifted ____/
+//!                                     moved into the parentheses
+//! ```
+
+use braid_catalog::RefAction;
+use braid_types::{SqlError, SqlResult, SqlState};
+use sqlparser::ast;
+use sqlparser::tokenizer::{Token, TokenWithSpan};
+
+use super::cursor::{Cursor, closing, token_is};
+use super::script::{parse_all, word, wrap};
+use super::{CreateIndex, CreateTable, InterleaveClause, Kind};
+
+/// Reads CREATE TABLE and CREATE INDEX; `None` if it is another statement.
+pub(super) fn statement(c: &mut Cursor) -> SqlResult<Option<Kind>> {
+    if !c.is_word(0, "create") {
+        return Ok(None);
+    }
+    if c.looking_at(&["create", "null_filtered"])
+        || c.looking_at(&["create", "unique", "null_filtered"])
+    {
+        return Err(SqlError::unsupported("NULL_FILTERED INDEX"));
+    }
+    let index = c.is_word(1, "index") || (c.is_word(1, "unique") && c.is_word(2, "index"));
+    if index {
+        return Ok(Some(Kind::CreateIndex(Box::new(create_index(c.rest())?))));
+    }
+    let n = (1..4).find(|n| c.is_word(*n, "table"));
+    match n {
+        Some(n)
+            if (1..n).all(|i| {
+                ["temp", "temporary", "unlogged", "local", "global"].iter().any(|w| c.is_word(i, w))
+            }) =>
+        {
+            let mut tokens = c.rest();
+            tokens.retain(|t| !token_is(&t.token, "unlogged"));
+            Ok(Some(Kind::CreateTable(Box::new(create_table(tokens)?))))
+        }
+        _ => Ok(None),
+    }
+}
+
+fn create_index(mut tokens: Vec<TokenWithSpan>) -> SqlResult<CreateIndex> {
+    let mut interleave_clause = None;
+    if let Some(at) = depth_zero(&tokens, "interleave") {
+        let mut c = Cursor::new(tokens[at..].to_vec());
+        interleave_clause = Some(interleave(&mut c)?);
+        let used = c.at();
+        tokens.drain(at..at + used);
+        drop_comma_before(&mut tokens, at);
+    }
+    for t in &mut tokens {
+        if token_is(&t.token, "storing") {
+            *t = word("include");
+        }
+    }
+    match parse_all(tokens, |p| p.parse_statement())? {
+        ast::Statement::CreateIndex(base) => {
+            Ok(CreateIndex { base, interleave: interleave_clause })
+        }
+        _ => Err(SqlError::syntax("syntax error in CREATE INDEX")),
+    }
+}
+
+fn drop_comma_before(tokens: &mut Vec<TokenWithSpan>, at: usize) {
+    if at > 0 && tokens[at - 1].token == Token::Comma {
+        tokens.remove(at - 1);
+    }
+}
+
+/// First place of a word outside of parentheses.
+fn depth_zero(tokens: &[TokenWithSpan], w: &str) -> Option<usize> {
+    let mut depth = 0i32;
+    for (i, t) in tokens.iter().enumerate() {
+        match t.token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth -= 1,
+            _ if depth == 0 && token_is(&t.token, w) => return Some(i),
+            _ => {}
+        }
+    }
+    None
+}
+
+fn create_table(mut tokens: Vec<TokenWithSpan>) -> SqlResult<CreateTable> {
+    let mut clause = None;
+    let mut indexes = Vec::new();
+    let open = tokens.iter().position(|t| t.token == Token::LParen);
+    let as_select = depth_zero(&tokens, "as");
+    if let Some(open) = open.filter(|o| as_select.is_none_or(|a| *o < a))
+        && let Some(close) = closing(&tokens, open)
+    {
+        let mut tail: Vec<_> = tokens.drain(close + 1..).collect();
+        clause = lift_interleave(&mut tail)?;
+        let key = lift_primary_key(&mut tail)?;
+        let body: Vec<_> = tokens.drain(open + 1..close).collect();
+        let table = tokens[..open].to_vec();
+        let mut items = Vec::new();
+        for item in split_items(body) {
+            if is_inline_index(&item) {
+                indexes.push(inline_index(&table, item)?);
+            } else {
+                items.push(item);
+            }
+        }
+        items.extend(key);
+        let mut inside = Vec::new();
+        for (i, item) in items.into_iter().enumerate() {
+            if i > 0 {
+                inside.push(wrap(Token::Comma));
+            }
+            inside.extend(item);
+        }
+        tokens.splice(open + 1..open + 1, inside);
+        tokens.extend(tail);
+    } else {
+        clause = lift_interleave(&mut tokens)?.or(clause);
+    }
+    match parse_all(tokens, |p| p.parse_statement())? {
+        ast::Statement::CreateTable(base) => Ok(CreateTable { base, interleave: clause, indexes }),
+        _ => Err(SqlError::syntax("syntax error in CREATE TABLE")),
+    }
+}
+
+fn split_items(body: Vec<TokenWithSpan>) -> Vec<Vec<TokenWithSpan>> {
+    let mut items = vec![Vec::new()];
+    let mut depth = 0i32;
+    for t in body {
+        match t.token {
+            Token::LParen | Token::LBracket => depth += 1,
+            Token::RParen | Token::RBracket => depth -= 1,
+            Token::Comma if depth == 0 => {
+                items.push(Vec::new());
+                continue;
+            }
+            _ => {}
+        }
+        items.last_mut().expect("never empty").push(t);
+    }
+    // A trailing comma, as Spanner's grammar allows before `) PRIMARY KEY`.
+    if items.len() > 1 && items.last().is_some_and(Vec::is_empty) {
+        items.pop();
+    }
+    if items.len() == 1 && items[0].is_empty() {
+        items.clear();
+    }
+    items
+}
+
+fn is_inline_index(item: &[TokenWithSpan]) -> bool {
+    let is = |n: usize, w: &str| item.get(n).is_some_and(|t| token_is(&t.token, w));
+    let paren = |n: usize| item.get(n).is_some_and(|t| t.token == Token::LParen);
+    (is(0, "index") && (paren(1) || paren(2))) || (is(0, "unique") && is(1, "index"))
+}
+
+/// `[UNIQUE] INDEX [name] (..) rest` as `CREATE [UNIQUE] INDEX [name] ON table (..) rest`.
+fn inline_index(create: &[TokenWithSpan], item: Vec<TokenWithSpan>) -> SqlResult<CreateIndex> {
+    let at = create.iter().position(|t| token_is(&t.token, "table")).map_or(0, |i| i + 1);
+    let mut table = &create[at..];
+    if table.len() > 3 && token_is(&table[0].token, "if") {
+        table = &table[3..];
+    }
+    let open = item
+        .iter()
+        .position(|t| t.token == Token::LParen)
+        .ok_or_else(|| SqlError::syntax("syntax error in INDEX"))?;
+    let mut tokens = vec![word("create")];
+    tokens.extend_from_slice(&item[..open]);
+    tokens.push(word("on"));
+    tokens.extend_from_slice(table);
+    tokens.extend_from_slice(&item[open..]);
+    create_index(tokens)
+}
+
+fn lift_interleave(tail: &mut Vec<TokenWithSpan>) -> SqlResult<Option<InterleaveClause>> {
+    let Some(at) = depth_zero(tail, "interleave") else { return Ok(None) };
+    let mut c = Cursor::new(tail[at..].to_vec());
+    let clause = interleave(&mut c)?;
+    let used = c.at();
+    tail.drain(at..at + used);
+    drop_comma_before(tail, at);
+    if depth_zero(tail, "interleave").is_some() {
+        return Err(SqlError::new(
+            SqlState::INVALID_TABLE_DEFINITION,
+            "a table can be interleaved in one parent only",
+        ));
+    }
+    Ok(Some(clause))
+}
+
+/// GoogleSQL's `) PRIMARY KEY (a, b)` as a table constraint.
+fn lift_primary_key(tail: &mut Vec<TokenWithSpan>) -> SqlResult<Option<Vec<TokenWithSpan>>> {
+    let is = |n: usize, w: &str| tail.get(n).is_some_and(|t| token_is(&t.token, w));
+    if !(is(0, "primary") && is(1, "key")) {
+        return Ok(None);
+    }
+    let end = closing(tail, 2).ok_or_else(|| SqlError::syntax("syntax error in PRIMARY KEY"))?;
+    Ok(Some(tail.drain(..=end).collect()))
+}
+
+/// `INTERLEAVE IN [PARENT] p [(cols)] [ON DELETE action]`.
+pub(super) fn interleave(c: &mut Cursor) -> SqlResult<InterleaveClause> {
+    c.expect(&["interleave", "in"])?;
+    let in_parent = c.take(&["parent"]);
+    let parent = c.name()?;
+    let columns = if c.peek() == Some(&Token::LParen) { Some(c.ident_list()?) } else { None };
+    let on_delete = if c.take(&["on", "delete"]) { Some(delete_action(c)?) } else { None };
+    if c.looking_at(&["cascade"]) || c.looking_at(&["restrict"]) {
+        return Err(SqlError::unsupported("the shorthand CASCADE or RESTRICT after INTERLEAVE")
+            .with_hint("Write ON DELETE CASCADE or ON DELETE RESTRICT."));
+    }
+    Ok(InterleaveClause { parent, in_parent, columns, on_delete })
+}
+
+pub(super) fn delete_action(c: &mut Cursor) -> SqlResult<RefAction> {
+    if c.take(&["cascade"]) {
+        Ok(RefAction::Cascade)
+    } else if c.take(&["no", "action"]) {
+        Ok(RefAction::NoAction)
+    } else if c.take(&["restrict"]) {
+        Ok(RefAction::Restrict)
+    } else if c.take(&["set", "null"]) || c.take(&["set", "default"]) {
+        Err(SqlError::new(
+            SqlState::INVALID_TABLE_DEFINITION,
+            "ON DELETE of INTERLEAVE IN PARENT must be CASCADE, NO ACTION or RESTRICT",
+        )
+        .with_hint(
+            "A child row cannot live without its parent row; use a foreign key for SET NULL.",
+        ))
+    } else {
+        Err(c.unexpected())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parse::parse_script;
+
+    fn table(sql: &str) -> CreateTable {
+        match &*parse_script(sql).unwrap()[0].kind {
+            Kind::CreateTable(t) => (**t).clone(),
+            k => panic!("{k:?}"),
+        }
+    }
+
+    #[test]
+    fn both_grammars() {
+        let t = table(
+            "create table c (id int, n int, primary key (id, n)) interleave in parent p (id)",
+        );
+        let i = t.interleave.unwrap();
+        assert_eq!((i.in_parent, i.columns, i.on_delete), (true, Some(vec!["id".into()]), None));
+        let t = table(
+            "CREATE TABLE c (id STRING(MAX) NOT NULL, n INT64, b BYTES(10),) PRIMARY KEY (id, n), \
+             INTERLEAVE IN PARENT s.p ON DELETE CASCADE",
+        );
+        assert_eq!(t.base.columns.len(), 3);
+        assert_eq!(t.base.constraints.len(), 1);
+        let i = t.interleave.unwrap();
+        assert_eq!(
+            (i.parent, i.on_delete),
+            (vec!["s".into(), "p".into()], Some(RefAction::Cascade))
+        );
+        let t = table(
+            "create table if not exists c (id int primary key, x int, index by_x (x) storing (id) \
+             interleave in parent c (id), unique index (x)) interleave in p",
+        );
+        assert_eq!(t.indexes.len(), 2);
+        assert_eq!(t.indexes[0].base.include.len(), 1);
+        assert!(!t.interleave.unwrap().in_parent);
+    }
+
+    #[test]
+    fn index_suffix() {
+        let s = parse_script("create unique index i on t (a, b desc) include (c), interleave in p")
+            .unwrap();
+        let Kind::CreateIndex(i) = &*s[0].kind else { panic!() };
+        assert!(i.base.unique && i.interleave.is_some());
+    }
+}

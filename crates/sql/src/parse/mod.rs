@@ -1,0 +1,297 @@
+//! From text to statements: sqlparser's PostgreSQL dialect inside a shell of our own.
+//!
+//! ```text
+//!   text ─ tokens ─ split at ';' ─┬─ our own statements: SHOW, SET, BEGIN, COPY, IMPORT, ..
+//!                                 ├─ lifted clauses: INTERLEAVE, AS OF SYSTEM TIME, inline INDEX
+//!                                 └─ the rest: sqlparser
+//! ```
+//!
+//! The shell works on tokens: it recognises what sqlparser has no grammar for, cuts those tokens
+//! out, and hands over the rest. Identifiers inside [`Kind`] are folded as PostgreSQL folds them.
+//!
+//! Limits: [`MAX_SCRIPT_BYTES`] of text and [`MAX_DEPTH`] levels of nesting, else SQLSTATE 54001.
+
+mod create;
+mod cursor;
+mod own;
+mod script;
+
+use std::sync::Arc;
+
+use braid_catalog::RefAction;
+use sqlparser::ast;
+
+pub use script::{parse_expr, parse_query, parse_script};
+
+/// Longest accepted text, in bytes.
+pub const MAX_SCRIPT_BYTES: usize = 16 << 20;
+/// Deepest accepted nesting.
+pub const MAX_DEPTH: usize = 200;
+
+/// One parsed statement.
+#[derive(Clone, Debug)]
+pub struct Statement {
+    /// Its text, without the semicolon.
+    pub text: Arc<str>,
+    /// What it says.
+    pub kind: Arc<Kind>,
+    /// `AS OF SYSTEM TIME` expression.
+    pub as_of: Option<Arc<ast::Expr>>,
+}
+
+/// A dotted name, folded.
+pub type Name = Vec<String>;
+
+/// What a statement says.
+#[derive(Clone, Debug)]
+pub enum Kind {
+    /// Nothing but white space and comments.
+    Empty,
+    /// Everything that sqlparser knows and that needs no addition of ours.
+    Sql(Box<ast::Statement>),
+    /// INSERT, with OVERRIDING.
+    Insert(Box<ast::Insert>, Option<Overriding>),
+    /// CREATE TABLE.
+    CreateTable(Box<CreateTable>),
+    /// CREATE INDEX.
+    CreateIndex(Box<CreateIndex>),
+    /// ALTER TABLE .. SET ON DELETE / SET INTERLEAVE IN / SET SCHEMA.
+    AlterTableOwn(Name, bool, AlterOwn),
+    /// CREATE SEQUENCE.
+    CreateSequence(Name, bool, SequenceChange),
+    /// ALTER SEQUENCE.
+    AlterSequence(Name, bool, SequenceChange),
+    /// CREATE DATABASE; the flag is IF NOT EXISTS.
+    CreateDatabase(String, bool),
+    /// SET.
+    Set(SetVar),
+    /// RESET name, or all.
+    Reset(Option<String>),
+    /// SHOW.
+    Show(Show),
+    /// BEGIN.
+    Begin(TxnModes),
+    /// COMMIT; the flag is AND CHAIN.
+    Commit(bool),
+    /// ROLLBACK; the flag is AND CHAIN.
+    Rollback(bool),
+    /// SAVEPOINT.
+    Savepoint(String),
+    /// ROLLBACK TO.
+    RollbackTo(String),
+    /// RELEASE.
+    Release(String),
+    /// SET TRANSACTION.
+    SetTransaction(TxnModes),
+    /// SET SESSION CHARACTERISTICS AS TRANSACTION.
+    SetSessionTransaction(TxnModes),
+    /// EXPLAIN.
+    Explain {
+        /// Runs it.
+        analyze: bool,
+        /// The explained statement.
+        statement: Statement,
+    },
+    /// COPY.
+    Copy(Box<Copy>),
+    /// IMPORT INTO .. CSV DATA.
+    Import(Box<Import>),
+    /// PREPARE name (types) AS statement.
+    Prepare(String, Vec<ast::DataType>, Statement),
+    /// EXECUTE name (values).
+    Execute(String, Vec<ast::Expr>),
+    /// DEALLOCATE name, or all.
+    Deallocate(Option<String>),
+    /// DISCARD ALL and friends.
+    Discard(String),
+    /// VACUUM, ANALYZE, CHECKPOINT and others that need nothing done; holds the command tag.
+    NoOp(&'static str),
+    /// Known and refused, with what it is called.
+    Refused(String),
+}
+
+/// OVERRIDING of INSERT.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Overriding {
+    /// SYSTEM VALUE: given values win over GENERATED ALWAYS.
+    System,
+    /// USER VALUE: given values of identity columns are ignored.
+    User,
+}
+
+/// An INTERLEAVE clause of a table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InterleaveClause {
+    /// Parent table.
+    pub parent: Name,
+    /// With the word PARENT.
+    pub in_parent: bool,
+    /// Column list.
+    pub columns: Option<Vec<String>>,
+    /// ON DELETE.
+    pub on_delete: Option<RefAction>,
+}
+
+/// CREATE TABLE with our additions.
+#[derive(Clone, Debug)]
+pub struct CreateTable {
+    /// sqlparser's part.
+    pub base: ast::CreateTable,
+    /// INTERLEAVE.
+    pub interleave: Option<InterleaveClause>,
+    /// Indexes declared inside the parentheses.
+    pub indexes: Vec<CreateIndex>,
+}
+
+/// CREATE INDEX with our additions.
+#[derive(Clone, Debug)]
+pub struct CreateIndex {
+    /// sqlparser's part.
+    pub base: ast::CreateIndex,
+    /// `INTERLEAVE IN [PARENT] t [(cols)]`.
+    pub interleave: Option<InterleaveClause>,
+}
+
+/// Own ALTER TABLE forms.
+#[derive(Clone, Debug)]
+pub enum AlterOwn {
+    /// SET ON DELETE.
+    SetOnDelete(RefAction),
+    /// SET INTERLEAVE IN.
+    SetInterleave(InterleaveClause),
+    /// SET SCHEMA.
+    SetSchema(String),
+}
+
+/// Options of CREATE SEQUENCE and ALTER SEQUENCE; outer `None` = not named.
+#[derive(Clone, Debug, Default)]
+pub struct SequenceChange {
+    /// AS type.
+    pub ty: Option<ast::DataType>,
+    /// INCREMENT BY.
+    pub increment: Option<i64>,
+    /// MINVALUE; inner `None` is NO MINVALUE.
+    pub min: Option<Option<i64>>,
+    /// MAXVALUE.
+    pub max: Option<Option<i64>>,
+    /// START.
+    pub start: Option<i64>,
+    /// RESTART; inner `None` is without a value.
+    pub restart: Option<Option<i64>>,
+    /// CACHE.
+    pub cache: Option<i64>,
+    /// CYCLE.
+    pub cycle: Option<bool>,
+    /// OWNED BY table.column; inner `None` is NONE.
+    pub owned_by: Option<Option<Name>>,
+    /// RENAME TO.
+    pub rename: Option<String>,
+}
+
+/// SET name = values.
+#[derive(Clone, Debug)]
+pub struct SetVar {
+    /// LOCAL.
+    pub local: bool,
+    /// Lower-case name.
+    pub name: String,
+    /// Values; `None` is DEFAULT.
+    pub values: Option<Vec<String>>,
+}
+
+/// What SHOW shows.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Show {
+    /// A setting.
+    Variable(String),
+    /// All settings.
+    All,
+    /// Tables of the search path (or of a schema).
+    Tables(Option<String>),
+    /// Databases.
+    Databases,
+    /// Schemas.
+    Schemas,
+    /// Columns of a table.
+    Columns(Name),
+    /// Indexes of a table.
+    Indexes(Name),
+    /// Constraints of a table.
+    Constraints(Name),
+    /// Sequences.
+    Sequences,
+    /// Views.
+    Views,
+    /// CREATE TABLE, VIEW or SEQUENCE statement.
+    Create(Name),
+}
+
+/// Transaction modes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TxnModes {
+    /// ISOLATION LEVEL.
+    pub isolation: Option<braid_kv::Isolation>,
+    /// READ ONLY / READ WRITE.
+    pub read_only: Option<bool>,
+}
+
+/// Format of COPY data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CopyFormat {
+    /// PostgreSQL's text format.
+    #[default]
+    Text,
+    /// CSV.
+    Csv,
+    /// PostgreSQL's binary format.
+    Binary,
+}
+
+/// Options of COPY.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CopyOptions {
+    /// FORMAT.
+    pub format: CopyFormat,
+    /// DELIMITER.
+    pub delimiter: Option<char>,
+    /// NULL.
+    pub null: Option<String>,
+    /// HEADER.
+    pub header: bool,
+    /// QUOTE.
+    pub quote: Option<char>,
+    /// ESCAPE.
+    pub escape: Option<char>,
+    /// FORCE_QUOTE columns; empty list is `*`.
+    pub force_quote: Option<Vec<String>>,
+}
+
+/// COPY.
+#[derive(Clone, Debug)]
+pub struct Copy {
+    /// Table, or `None` with a query.
+    pub table: Option<Name>,
+    /// Columns; empty = all.
+    pub columns: Vec<String>,
+    /// Query of `COPY (query) TO`.
+    pub query: Option<Box<ast::Query>>,
+    /// TO instead of FROM.
+    pub to: bool,
+    /// File name; `None` is STDIN or STDOUT.
+    pub file: Option<String>,
+    /// Options.
+    pub options: CopyOptions,
+}
+
+/// IMPORT INTO.
+#[derive(Clone, Debug)]
+pub struct Import {
+    /// Table.
+    pub table: Name,
+    /// Columns; empty = all.
+    pub columns: Vec<String>,
+    /// Files.
+    pub files: Vec<String>,
+    /// WITH options: lower-case name and value.
+    pub options: Vec<(String, Option<String>)>,
+}

@@ -1,0 +1,343 @@
+//! Splitting a script into statements and routing each to its reader.
+
+use std::sync::Arc;
+
+use braid_types::{SqlError, SqlResult, SqlState};
+use sqlparser::ast;
+use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::keywords::Keyword;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Tokenizer, Word};
+
+use super::cursor::{Cursor, token_is};
+use super::{Kind, MAX_DEPTH, MAX_SCRIPT_BYTES, Overriding, Statement, create, own};
+
+/// Lines in a packed position, see [`parser_error`].
+const LINE_FACTOR: usize = 1 << 32;
+
+/// Parses all statements of a text.
+///
+/// # Errors
+/// 42601 with the position in characters; 54001 over the limits.
+pub fn parse_script(sql: &str) -> SqlResult<Vec<Statement>> {
+    if sql.len() > MAX_SCRIPT_BYTES {
+        return Err(SqlError::new(
+            SqlState::STATEMENT_TOO_COMPLEX,
+            format!("statement of {} bytes exceeds the limit of {MAX_SCRIPT_BYTES}", sql.len()),
+        ));
+    }
+    let place = Places::new(sql);
+    let tokens = tokenize(sql).map_err(|e| place.fix(e))?;
+    let mut out = Vec::new();
+    let mut chunk = Vec::new();
+    let mut start = 0;
+    for t in tokens {
+        if t.token == Token::SemiColon {
+            let end = place.byte(t.span.start);
+            let text = sql[start..end].trim();
+            out.push(parse_tokens(std::mem::take(&mut chunk), text).map_err(|e| place.fix(e))?);
+            start = end + 1;
+        } else {
+            chunk.push(t);
+        }
+    }
+    if !chunk.is_empty() {
+        let text = sql[start..].trim();
+        out.push(parse_tokens(chunk, text).map_err(|e| place.fix(e))?);
+    } else if out.is_empty() {
+        out.push(parse_tokens(chunk, "")?);
+    }
+    Ok(out)
+}
+
+fn tokenize(sql: &str) -> SqlResult<Vec<TokenWithSpan>> {
+    let dialect = PostgreSqlDialect {};
+    let tokens = Tokenizer::new(&dialect, sql).tokenize_with_location().map_err(|e| {
+        SqlError::syntax(unfinished(&e.message))
+            .with_position(e.location.line as usize * LINE_FACTOR + e.location.column as usize)
+    })?;
+    let mut out: Vec<TokenWithSpan> =
+        tokens.into_iter().filter(|t| !matches!(t.token, Token::Whitespace(_))).collect();
+    check_nesting(&out)?;
+    rewrite_words(&mut out);
+    Ok(out)
+}
+
+fn unfinished(message: &str) -> String {
+    if message.contains("Unterminated") || message.contains("Expected close") {
+        format!("unterminated quoted text: {message}")
+    } else {
+        format!("syntax error: {message}")
+    }
+}
+
+fn check_nesting(tokens: &[TokenWithSpan]) -> SqlResult<()> {
+    let mut depth = 0usize;
+    for t in tokens {
+        match t.token {
+            Token::LParen | Token::LBracket => depth += 1,
+            Token::RParen | Token::RBracket => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > MAX_DEPTH {
+            return Err(too_deep());
+        }
+    }
+    Ok(())
+}
+
+fn too_deep() -> SqlError {
+    SqlError::new(
+        SqlState::STATEMENT_TOO_COMPLEX,
+        format!("statement is nested deeper than {MAX_DEPTH} levels"),
+    )
+}
+
+/// Small differences between sqlparser's grammar and PostgreSQL's that a token rewrite settles.
+fn rewrite_words(tokens: &mut Vec<TokenWithSpan>) {
+    let mut i = 0;
+    while i < tokens.len() {
+        let is = |n: usize, w: &str| tokens.get(i + n).is_some_and(|t| token_is(&t.token, w));
+        if is(0, "for") && is(1, "no") && is(2, "key") && is(3, "update") {
+            tokens.drain(i + 1..i + 3);
+        } else if is(0, "for") && is(1, "key") && is(2, "share") {
+            tokens.remove(i + 1);
+        } else if (is(0, "string") || is(0, "bytes"))
+            && tokens.get(i + 1).is_some_and(|t| t.token == Token::LParen)
+            && is(2, "max")
+            && tokens.get(i + 3).is_some_and(|t| t.token == Token::RParen)
+        {
+            tokens.drain(i + 1..i + 4);
+        }
+        i += 1;
+    }
+}
+
+/// An unquoted word token.
+pub(super) fn word(text: &str) -> TokenWithSpan {
+    wrap(Token::make_word(text, None))
+}
+
+pub(super) fn wrap(token: Token) -> TokenWithSpan {
+    TokenWithSpan::new(token, Span::empty())
+}
+
+fn parse_tokens(mut tokens: Vec<TokenWithSpan>, text: &str) -> SqlResult<Statement> {
+    let as_of = lift_as_of(&mut tokens)?;
+    let kind = parse_kind(tokens, text)?;
+    Ok(Statement { text: Arc::from(text), kind: Arc::new(kind), as_of: as_of.map(Arc::new) })
+}
+
+/// Parses the statement that starts here (after EXPLAIN, PREPARE .. AS).
+pub(super) fn parse_nested(tokens: Vec<TokenWithSpan>) -> SqlResult<Statement> {
+    let text: Vec<String> = tokens.iter().map(|t| t.token.to_string()).collect();
+    parse_tokens(tokens, &text.join(" "))
+}
+
+fn parse_kind(tokens: Vec<TokenWithSpan>, text: &str) -> SqlResult<Kind> {
+    if tokens.is_empty() {
+        return Ok(Kind::Empty);
+    }
+    let mut c = Cursor::new(tokens);
+    if let Some(kind) = own::statement(&mut c)? {
+        return Ok(kind);
+    }
+    if let Some(kind) = create::statement(&mut c)? {
+        return Ok(kind);
+    }
+    let mut tokens = c.rest();
+    if token_is(&tokens[0].token, "table") && tokens.len() > 1 {
+        // TABLE t = SELECT * FROM t
+        tokens.splice(0..1, [word("select"), wrap(Token::Mul), word("from")]);
+    }
+    if token_is(&tokens[0].token, "drop") && tokens.len() > 3 {
+        tokens.retain(|t| !token_is(&t.token, "concurrently"));
+    }
+    let overriding = lift_overriding(&mut tokens);
+    let statement = parse_all(tokens, |p| p.parse_statement())?;
+    let _ = text;
+    Ok(match statement {
+        ast::Statement::Insert(i) => Kind::Insert(Box::new(i), overriding),
+        s => Kind::Sql(Box::new(s)),
+    })
+}
+
+fn lift_overriding(tokens: &mut Vec<TokenWithSpan>) -> Option<Overriding> {
+    let at = tokens.windows(3).position(|w| {
+        token_is(&w[0].token, "overriding")
+            && (token_is(&w[1].token, "system") || token_is(&w[1].token, "user"))
+            && token_is(&w[2].token, "value")
+    })?;
+    let system = token_is(&tokens[at + 1].token, "system");
+    tokens.drain(at..at + 3);
+    Some(if system { Overriding::System } else { Overriding::User })
+}
+
+/// Cuts `AS OF SYSTEM TIME expr` out, wherever it stands outside of quotes.
+fn lift_as_of(tokens: &mut Vec<TokenWithSpan>) -> SqlResult<Option<ast::Expr>> {
+    let Some(at) = tokens.windows(4).position(|w| {
+        ["as", "of", "system", "time"].iter().zip(w).all(|(word, t)| token_is(&t.token, word))
+    }) else {
+        return Ok(None);
+    };
+    let mut depth = 0usize;
+    let mut end = at + 4;
+    while let Some(t) = tokens.get(end) {
+        match &t.token {
+            Token::LParen => depth += 1,
+            Token::RParen if depth == 0 => break,
+            Token::RParen => depth -= 1,
+            Token::Comma if depth == 0 => break,
+            Token::Word(w) if depth == 0 && ends_as_of(w) => break,
+            _ => {}
+        }
+        end += 1;
+    }
+    let mut lifted: Vec<_> = tokens.drain(at..end).collect();
+    lifted.drain(..4);
+    if lifted.is_empty() {
+        return Err(SqlError::syntax("AS OF SYSTEM TIME needs a time"));
+    }
+    parse_all(lifted, |p| p.parse_expr()).map(Some)
+}
+
+fn ends_as_of(w: &Word) -> bool {
+    w.quote_style.is_none()
+        && matches!(
+            w.keyword,
+            Keyword::WHERE
+                | Keyword::ORDER
+                | Keyword::GROUP
+                | Keyword::HAVING
+                | Keyword::LIMIT
+                | Keyword::OFFSET
+                | Keyword::FETCH
+                | Keyword::FOR
+                | Keyword::UNION
+                | Keyword::EXCEPT
+                | Keyword::INTERSECT
+                | Keyword::READ
+                | Keyword::ISOLATION
+        )
+}
+
+/// Parses all tokens with one of sqlparser's entries.
+pub(super) fn parse_all<T>(
+    tokens: Vec<TokenWithSpan>,
+    f: impl FnOnce(&mut Parser<'_>) -> Result<T, ParserError>,
+) -> SqlResult<T> {
+    let mut c = Cursor::new(tokens);
+    let out = c.with_parser(f)?;
+    c.expect_end()?;
+    Ok(out)
+}
+
+/// Parses one expression, for instance a stored DEFAULT.
+pub fn parse_expr(sql: &str) -> SqlResult<ast::Expr> {
+    parse_all(tokenize(sql)?, |p| p.parse_expr())
+}
+
+/// Parses one query, for instance a stored view.
+pub fn parse_query(sql: &str) -> SqlResult<Box<ast::Query>> {
+    parse_all(tokenize(sql)?, |p| p.parse_query())
+}
+
+/// The SQL error for sqlparser's; its position is packed as line and column until [`Places::fix`].
+pub(super) fn from_parser(e: &ParserError) -> SqlError {
+    match e {
+        ParserError::RecursionLimitExceeded => too_deep(),
+        ParserError::TokenizerError(m) | ParserError::ParserError(m) => parser_error(m),
+    }
+}
+
+pub(super) fn parser_error(m: &str) -> SqlError {
+    let (body, place) = match m.rfind(" at Line: ") {
+        Some(i) => (&m[..i], Some(&m[i + 10..])),
+        None => (m, None),
+    };
+    let mut error = match body.rsplit_once("found: ") {
+        Some((_, "EOF")) => SqlError::syntax("syntax error at end of input"),
+        Some((_, found)) => SqlError::syntax(format!("syntax error at or near \"{found}\"")),
+        None => SqlError::syntax(format!("syntax error: {body}")),
+    };
+    if let Some(expected) = body.strip_prefix("Expected: ").and_then(|b| b.rsplit_once(", found: "))
+    {
+        error = error.with_detail(format!("Expected: {}.", expected.0));
+    }
+    if let Some((line, column)) = place.and_then(|p| p.split_once(", Column: "))
+        && let (Ok(line), Ok(column)) = (line.parse::<usize>(), column.parse::<usize>())
+        && line > 0
+    {
+        error = error.with_position(line * LINE_FACTOR + column);
+    }
+    error
+}
+
+/// Finds bytes and characters by line and column.
+struct Places<'a> {
+    sql: &'a str,
+    /// (byte, character) of each line's start.
+    lines: Vec<(usize, usize)>,
+}
+
+impl Places<'_> {
+    fn new(sql: &str) -> Places<'_> {
+        let mut lines = vec![(0, 0)];
+        for (chars, (byte, c)) in sql.char_indices().enumerate() {
+            if c == '\n' {
+                lines.push((byte + 1, chars + 1));
+            }
+        }
+        Places { sql, lines }
+    }
+
+    fn byte(&self, at: Location) -> usize {
+        let (start, _) = *self.lines.get((at.line as usize).saturating_sub(1)).unwrap_or(&(0, 0));
+        let column = (at.column as usize).saturating_sub(1);
+        self.sql[start..].char_indices().nth(column).map_or(self.sql.len(), |(i, _)| start + i)
+    }
+
+    /// Turns a packed position into a character position.
+    fn fix(&self, e: SqlError) -> SqlError {
+        match e.position() {
+            Some(p) if p >= LINE_FACTOR => {
+                let (line, column) = (p / LINE_FACTOR, p % LINE_FACTOR);
+                let (_, chars) = *self.lines.get(line - 1).unwrap_or(&(0, 0));
+                e.with_position(chars + column)
+            }
+            _ => e,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn splits_and_positions() {
+        let s = parse_script("select 1; ; select ';' -- x;\n;").unwrap();
+        assert_eq!(s.len(), 3);
+        assert_eq!(&*s[0].text, "select 1");
+        assert!(matches!(*s[1].kind, Kind::Empty));
+        let e = parse_script("select 1;\nselect from where").unwrap_err();
+        assert_eq!(e.state().0, "42601");
+        assert!(e.position().unwrap() > 10, "{e:?}");
+        assert_eq!(parse_script("selec 1").unwrap_err().position(), Some(1));
+        assert!(matches!(*parse_script("").unwrap()[0].kind, Kind::Empty));
+    }
+
+    #[test]
+    fn as_of_is_lifted() {
+        let s = parse_script("select * from t as of system time '-10s' where a = 1").unwrap();
+        assert!(s[0].as_of.is_some());
+        let s = parse_script("begin as of system time '-10s'").unwrap();
+        assert!(s[0].as_of.is_some());
+    }
+
+    #[test]
+    fn depth_is_limited() {
+        let deep = format!("select {}1{}", "(".repeat(5000), ")".repeat(5000));
+        assert_eq!(parse_script(&deep).unwrap_err().state().0, "54001");
+    }
+}

@@ -1,0 +1,220 @@
+//! The surroundings of one running statement.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use braid_catalog::{Catalog, Relation, Table, kv_error, table_lock_key};
+use braid_kv::{LockMode, Txn, Wait};
+use braid_types::{SqlError, SqlResult, SqlState};
+use parking_lot::Mutex;
+
+use super::SessionState;
+use crate::database::Database;
+use crate::expr::EvalContext;
+use crate::general_query::{PlanContext, RunContext};
+use crate::parse::Name;
+
+/// A message to the client that is not an error.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Notice {
+    /// `NOTICE` or `WARNING`.
+    pub severity: &'static str,
+    /// SQLSTATE.
+    pub state: SqlState,
+    /// Text.
+    pub message: String,
+}
+
+/// What a statement runs in.
+#[derive(Clone)]
+pub struct Context {
+    /// The database.
+    pub db: Arc<Database>,
+    /// The transaction.
+    pub txn: Arc<Txn>,
+    /// Descriptors as the transaction sees them.
+    pub catalog: Arc<Catalog>,
+    /// The session's shared part.
+    pub session: Arc<SessionState>,
+    /// For expressions: parameters, clock.
+    pub eval: EvalContext,
+    /// Id of the session's database.
+    pub database: u32,
+    /// Effective search path.
+    pub search_path: Vec<String>,
+    /// Cancel flag.
+    pub cancel: Arc<AtomicBool>,
+    /// Announced schema changes when the catalog was chosen.
+    pub(crate) epoch: u64,
+    /// In a transaction block: the flag that a late error raises. Outside of one: nothing.
+    pub(crate) failed: Option<Arc<AtomicBool>>,
+    /// Messages for the client.
+    pub(crate) notices: Arc<Mutex<Vec<Notice>>>,
+}
+
+impl Context {
+    /// Adds a NOTICE.
+    pub fn notice(&self, message: impl Into<String>) {
+        self.notices.lock().push(Notice {
+            severity: "NOTICE",
+            state: SqlState::SUCCESSFUL_COMPLETION,
+            message: message.into(),
+        });
+    }
+
+    /// For planning general queries.
+    pub fn plan_context(&self) -> PlanContext {
+        PlanContext {
+            catalog: self.catalog.clone(),
+            database: self.session.database.clone(),
+            search_path: self.search_path.clone(),
+            user: self.session.user.clone(),
+            db: self.db.clone(),
+            eval: self.eval.clone(),
+        }
+    }
+
+    /// For running general queries.
+    pub fn run_context(&self) -> RunContext {
+        RunContext {
+            txn: self.txn.clone(),
+            plan: self.plan_context(),
+            eval: self.eval.clone(),
+            cancel: self.cancel.clone(),
+        }
+    }
+
+    /// 57014 if the client asked to stop.
+    pub fn check_cancel(&self) -> SqlResult<()> {
+        if self.cancel.load(std::sync::atomic::Ordering::Relaxed) {
+            return Err(SqlError::new(
+                SqlState::QUERY_CANCELED,
+                "canceling statement due to user request",
+            ));
+        }
+        Ok(())
+    }
+
+    /// The schema id and bare name that a name means for a new relation.
+    pub fn target_schema(&self, name: &Name) -> SqlResult<(u32, String)> {
+        let (schema, bare) = self.split(name)?;
+        match schema {
+            Some(s) => match self.catalog.schema(self.database, &s) {
+                Some(s) => Ok((s.id, bare)),
+                None => Err(no_schema(&s)),
+            },
+            None => self
+                .search_path
+                .iter()
+                .find_map(|s| self.catalog.schema(self.database, s))
+                .map(|s| (s.id, bare))
+                .ok_or_else(|| {
+                    SqlError::new(
+                        SqlState::INVALID_SCHEMA_NAME,
+                        "no schema has been selected to create in",
+                    )
+                }),
+        }
+    }
+
+    /// Optional schema and bare name. A database part must be the session's.
+    pub fn split(&self, name: &Name) -> SqlResult<(Option<String>, String)> {
+        match name.as_slice() {
+            [n] => Ok((None, n.clone())),
+            [s, n] => Ok((Some(s.clone()), n.clone())),
+            [d, s, n] if *d == self.session.database => Ok((Some(s.clone()), n.clone())),
+            [_, _, _] => Err(SqlError::unsupported(format!(
+                "a reference to another database: \"{}\"",
+                name.join(".")
+            ))),
+            _ => Err(SqlError::syntax(format!(
+                "improper qualified name (too many dotted names): {}",
+                name.join(".")
+            ))),
+        }
+    }
+
+    /// A relation by name, if it exists.
+    pub fn find_relation(&self, name: &Name) -> SqlResult<Option<Relation>> {
+        let (schema, bare) = self.split(name)?;
+        Ok(match schema {
+            Some(s) => self
+                .catalog
+                .schema(self.database, &s)
+                .and_then(|s| self.catalog.relation(s.id, &bare)),
+            None => self.catalog.resolve(self.database, &self.search_path, &bare),
+        })
+    }
+
+    /// A relation by name.
+    ///
+    /// # Errors
+    /// 42P01.
+    pub fn relation(&self, name: &Name) -> SqlResult<Relation> {
+        self.find_relation(name)?.ok_or_else(|| no_relation(name))
+    }
+
+    /// A table by name.
+    ///
+    /// # Errors
+    /// 42P01; 42809 if it is not a table.
+    pub fn table(&self, name: &Name) -> SqlResult<Arc<Table>> {
+        match self.relation(name)? {
+            Relation::Table(t) => Ok(t),
+            _ => Err(SqlError::new(
+                SqlState::WRONG_OBJECT_TYPE,
+                format!("\"{}\" is not a table", name.last().map_or("", |s| s)),
+            )),
+        }
+    }
+
+    /// Name of a table's schema.
+    pub fn schema_name(&self, schema: u32) -> String {
+        self.catalog.schema_by_id(schema).map(|s| s.name.clone()).unwrap_or_default()
+    }
+
+    /// Keeps a table's shape as it is until the end of the transaction, and makes sure that it
+    /// still is what the statement was planned with.
+    ///
+    /// # Errors
+    /// 40001 if a schema change came in between: running again sees the new shape.
+    pub fn lock_shape(&self, table: &Table) -> SqlResult<()> {
+        self.txn
+            .lock(&table_lock_key(table.id), LockMode::Shared, Wait::Block)
+            .map_err(kv_error)?;
+        if self.db.schema_epoch() != self.epoch {
+            let now = self.db.current_catalog()?;
+            let same = now.table(table.id).is_some_and(|t| **t == *table);
+            let own = now.version < self.catalog.version;
+            if !same && !own {
+                return Err(SqlError::new(
+                    SqlState::SERIALIZATION_FAILURE,
+                    format!("table \"{}\" was changed by a concurrent schema change", table.name),
+                )
+                .with_hint("The transaction might succeed if retried."));
+            }
+        }
+        Ok(())
+    }
+
+    /// Excludes all statements that use a table's shape.
+    pub fn lock_for_change(&self, table: u32) -> SqlResult<()> {
+        self.txn
+            .lock(&table_lock_key(table), LockMode::Exclusive, Wait::Block)
+            .map_err(kv_error)?;
+        Ok(())
+    }
+}
+
+/// 42P01.
+pub fn no_relation(name: &Name) -> SqlError {
+    SqlError::new(
+        SqlState::UNDEFINED_TABLE,
+        format!("relation \"{}\" does not exist", name.join(".")),
+    )
+}
+
+/// 3F000.
+pub fn no_schema(name: &str) -> SqlError {
+    SqlError::new(SqlState::INVALID_SCHEMA_NAME, format!("schema \"{name}\" does not exist"))
+}

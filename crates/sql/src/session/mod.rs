@@ -1,0 +1,30 @@
+//! Sessions: settings, transactions, prepared statements, and the one way to run a statement.
+//!
+//! ```text
+//!   server                      Session
+//!     parse_script(text)   ─►   [Statement]
+//!     prepare(statement)   ─►   Prepared { columns, parameter types }
+//!     execute(prepared)    ─►   Outcome { rows | tag | copy }
+//!     tx_status, notices, parameter changes
+//! ```
+//! - [`run`]: preparing and executing, retries, the statement's surroundings ([`Context`]).
+//! - [`transaction`]: transaction blocks, savepoints, isolation levels, AS OF SYSTEM TIME.
+//! - [`settings`], [`state`]: SET and SHOW; what functions see of the session.
+//! - [`show`]: SHOW statements. [`outcome`]: what execution gives back.
+
+mod context;
+mod outcome;
+mod prepared;
+pub mod run;
+pub mod settings;
+mod show;
+mod show_create;
+pub mod state;
+pub mod transaction;
+
+pub use context::{Context, Notice};
+pub use outcome::{NoRows, Outcome, Rows, RowsTag, VecRows};
+pub(crate) use prepared::Plan;
+pub use prepared::Prepared;
+pub use run::{Session, SessionOptions};
+pub use state::{SessionState, quote_ident};

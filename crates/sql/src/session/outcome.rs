@@ -1,0 +1,121 @@
+//! What running a statement gives back to the connection.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use braid_types::SqlResult;
+
+use crate::copy::{CopyIn, CopyOut};
+use crate::general_query::{Row, RowStream};
+
+/// What a statement did.
+pub enum Outcome {
+    /// Rows follow; columns are those of the prepared statement.
+    Rows(Rows),
+    /// Done, with the command tag, e.g. `INSERT 0 3`.
+    Done(String),
+    /// The client shall send COPY data.
+    CopyIn(Box<CopyIn>),
+    /// COPY data follows.
+    CopyOut(Box<CopyOut>),
+    /// The statement was empty.
+    Empty,
+}
+
+/// Rows of a statement and, after the last, its command tag.
+pub struct Rows {
+    stream: Box<dyn RowStream>,
+    tag: RowsTag,
+    returned: u64,
+    done: bool,
+    /// Raised when the stream fails inside of a transaction block.
+    failed: Option<Arc<AtomicBool>>,
+}
+
+/// How the command tag of a row-returning statement reads.
+#[derive(Clone, Debug)]
+pub enum RowsTag {
+    /// `SELECT n` with the number of returned rows.
+    Counted(&'static str),
+    /// A fixed tag, e.g. `INSERT 0 2`, `EXPLAIN`.
+    Fixed(String),
+}
+
+impl Rows {
+    /// Wraps a stream.
+    pub fn new(stream: Box<dyn RowStream>, tag: RowsTag) -> Rows {
+        Rows { stream, tag, returned: 0, done: false, failed: None }
+    }
+
+    /// Raises the flag when the stream fails.
+    pub(crate) fn failing(mut self, flag: Arc<AtomicBool>) -> Rows {
+        self.failed = Some(flag);
+        self
+    }
+
+    /// The next rows; `None` at the end.
+    ///
+    /// # Errors
+    /// Whatever the statement fails with.
+    pub fn next_batch(&mut self) -> SqlResult<Option<Vec<Row>>> {
+        if self.done {
+            return Ok(None);
+        }
+        match self.stream.next_batch() {
+            Ok(Some(rows)) => {
+                self.returned += rows.len() as u64;
+                Ok(Some(rows))
+            }
+            Ok(None) => {
+                self.finish();
+                Ok(None)
+            }
+            Err(e) => {
+                self.finish();
+                if let Some(flag) = &self.failed {
+                    flag.store(true, Ordering::Relaxed);
+                }
+                Err(e)
+            }
+        }
+    }
+
+    /// Lets go of the transaction that the stream holds.
+    fn finish(&mut self) {
+        self.done = true;
+        self.stream = Box::new(NoRows);
+    }
+
+    /// The command tag for the rows returned so far.
+    pub fn tag(&self) -> String {
+        match &self.tag {
+            RowsTag::Counted(word) => format!("{word} {}", self.returned),
+            RowsTag::Fixed(tag) => tag.clone(),
+        }
+    }
+}
+
+/// An empty stream.
+pub struct NoRows;
+
+impl RowStream for NoRows {
+    fn next_batch(&mut self) -> SqlResult<Option<Vec<Row>>> {
+        Ok(None)
+    }
+}
+
+/// Rows that are already here.
+pub struct VecRows(Option<Vec<Row>>);
+
+impl VecRows {
+    /// A stream of these rows.
+    pub fn new(rows: Vec<Row>) -> VecRows {
+        VecRows(if rows.is_empty() { None } else { Some(rows) })
+    }
+}
+
+impl RowStream for VecRows {
+    fn next_batch(&mut self) -> SqlResult<Option<Vec<Row>>> {
+        Ok(self.0.take())
+    }
+}

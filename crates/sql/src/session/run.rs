@@ -1,0 +1,1002 @@
+//! [`Session`]: preparing and executing statements.
+//!
+//! Outside of a transaction block a statement has its own transaction, and runs again by itself
+//! when it loses against a concurrent one (up to [`MAX_ATTEMPTS`] times). A SELECT's transaction
+//! lives as long as its stream of rows; everything else is complete, durable and committed when
+//! [`Session::execute`] returns. Inside a block under READ COMMITTED a statement runs again from a
+//! savepoint of its own.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use braid_catalog::{Catalog, kv_error, write_changes};
+use braid_kv::{Isolation, Txn, TxnOptions};
+use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
+use parking_lot::Mutex;
+
+use super::context::{Context, Notice};
+use super::outcome::{Outcome, Rows, RowsTag, VecRows};
+use super::prepared::{Plan, Prepared};
+use super::settings::{Settings, duration_ms};
+use super::state::SessionState;
+use super::transaction::{
+    OpenTxn, Savepoint, aborted, as_of_timestamp, isolation_of, no_transaction,
+};
+use crate::copy::{CopyIn, CopyOut};
+use crate::database::Database;
+use crate::dml::{DeletePlan, InsertPlan, UpdatePlan};
+use crate::expr::{self, EvalContext, ParamTypes, Scope, SessionFunctions};
+use crate::general_query::{ColumnInfo, RowStream};
+use crate::parse::{self, Kind, Statement, TxnModes};
+use crate::plan;
+
+/// Tries of a statement outside of a transaction block before the conflict is the client's.
+const MAX_ATTEMPTS: usize = 50;
+/// Plans kept per session.
+const CACHED_PLANS: usize = 256;
+
+/// How a session starts.
+#[derive(Clone, Debug, Default)]
+pub struct SessionOptions {
+    /// User name.
+    pub user: String,
+    /// Database name.
+    pub database: String,
+    /// Settings given by the client: `application_name`, `client_encoding`, `TimeZone`, ..
+    pub settings: Vec<(String, String)>,
+    /// Raised by a cancel request; the server lowers it before each message.
+    pub cancel: Arc<AtomicBool>,
+}
+
+/// One client's session. Not shared between threads at a time.
+pub struct Session {
+    db: Arc<Database>,
+    state: Arc<SessionState>,
+    cancel: Arc<AtomicBool>,
+    open: Option<OpenTxn>,
+    notices: Arc<Mutex<Vec<Notice>>>,
+    named: HashMap<String, Arc<Prepared>>,
+    cache: HashMap<Arc<str>, Arc<Prepared>>,
+}
+
+/// What one try of a statement did.
+struct Ran {
+    outcome: Outcome,
+    /// The catalog it left behind.
+    catalog: Option<Arc<Catalog>>,
+}
+
+impl From<Outcome> for Ran {
+    fn from(outcome: Outcome) -> Ran {
+        Ran { outcome, catalog: None }
+    }
+}
+
+impl Session {
+    /// Starts a session.
+    ///
+    /// # Errors
+    /// 3D000 if there is no such database; 22023 for a bad setting.
+    pub fn new(db: Arc<Database>, options: SessionOptions) -> SqlResult<Session> {
+        let catalog = db.current_catalog()?;
+        if catalog.database(&options.database).is_none() {
+            return Err(SqlError::new(
+                SqlState::INVALID_CATALOG_NAME,
+                format!("database \"{}\" does not exist", options.database),
+            ));
+        }
+        let mut settings = Settings::default();
+        for (name, value) in &options.settings {
+            settings.set_startup(name, value)?;
+        }
+        let state =
+            SessionState::new(db.clone(), options.user, options.database, settings, catalog);
+        Ok(Session {
+            db,
+            state: Arc::new(state),
+            cancel: options.cancel,
+            open: None,
+            notices: Arc::default(),
+            named: HashMap::new(),
+            cache: HashMap::new(),
+        })
+    }
+
+    /// The part that running statements share.
+    pub fn state(&self) -> &Arc<SessionState> {
+        &self.state
+    }
+
+    /// Parses a text into statements; see [`parse::parse_script`].
+    pub fn parse_script(&self, sql: &str) -> SqlResult<Vec<Statement>> {
+        parse::parse_script(sql)
+    }
+
+    /// `I` idle, `T` in a transaction block, `E` in a failed one.
+    pub fn tx_status(&self) -> u8 {
+        match &self.open {
+            Some(o) if o.is_failed() => b'E',
+            Some(o) if o.explicit => b'T',
+            _ => b'I',
+        }
+    }
+
+    /// Messages since the last call.
+    pub fn take_notices(&mut self) -> Vec<Notice> {
+        std::mem::take(&mut self.notices.lock())
+    }
+
+    /// Settings to tell the client about, changed since the last call.
+    pub fn take_parameter_changes(&mut self) -> Vec<(String, String)> {
+        self.state.take_reports()
+    }
+
+    /// All settings that clients are told about at the start.
+    pub fn parameters(&self) -> Vec<(String, String)> {
+        self.state.settings(|s| s.reported())
+    }
+
+    /// Several statements of one message run in one transaction: call this before the first.
+    pub fn begin_implicit(&mut self) -> SqlResult<()> {
+        if self.open.is_none() {
+            self.open_txn(&TxnModes::default(), None, false)?;
+        }
+        Ok(())
+    }
+
+    /// After the last statement of the message: commits what [`Session::begin_implicit`] opened,
+    /// or rolls it back if a statement failed. An explicit block stays open.
+    pub fn end_implicit(&mut self) -> SqlResult<()> {
+        match &self.open {
+            Some(o) if !o.explicit && o.is_failed() => {
+                self.rollback();
+                Ok(())
+            }
+            Some(o) if !o.explicit => self.commit(),
+            _ => Ok(()),
+        }
+    }
+
+    /// Plans a statement. `declared` are parameter types known to the client.
+    pub fn prepare(
+        &mut self,
+        statement: Statement,
+        declared: &[Option<SqlType>],
+    ) -> SqlResult<Arc<Prepared>> {
+        let result = self.prepare_inner(statement, declared);
+        if result.is_err() {
+            self.fail();
+        }
+        result
+    }
+
+    fn prepare_inner(
+        &mut self,
+        statement: Statement,
+        declared: &[Option<SqlType>],
+    ) -> SqlResult<Arc<Prepared>> {
+        if self.open.as_ref().is_some_and(OpenTxn::is_failed) && !ends_block(&statement.kind) {
+            return Err(aborted());
+        }
+        let ctx = self.planning_context()?;
+        let cacheable = declared.iter().all(Option::is_none);
+        if cacheable
+            && let Some(p) = self.cache.get(&statement.text)
+            && p.fits(&ctx)
+        {
+            return Ok(p.clone());
+        }
+        let prepared = Arc::new(self.plan(&ctx, statement, declared)?);
+        if cacheable && !matches!(prepared.plan, Plan::Utility) {
+            if self.cache.len() >= CACHED_PLANS {
+                self.cache.clear();
+            }
+            self.cache.insert(prepared.statement.text.clone(), prepared.clone());
+        }
+        Ok(prepared)
+    }
+
+    /// A context good for planning only: its transaction is the open one or a read-only one.
+    fn planning_context(&self) -> SqlResult<Context> {
+        match &self.open {
+            Some(o) => Ok(self.context(o.txn.clone(), o.catalog.clone(), Vec::new())),
+            None => {
+                let options = TxnOptions { read_only: true, ..TxnOptions::default() };
+                let (txn, catalog) = self.db.begin(options)?;
+                Ok(self.context(txn, catalog, Vec::new()))
+            }
+        }
+    }
+
+    fn context(&self, txn: Arc<Txn>, catalog: Arc<Catalog>, params: Vec<Datum>) -> Context {
+        self.state.set_catalog(catalog.clone());
+        let now = self.db.clock_micros();
+        let started = self.open.as_ref().map_or(now, |o| o.started_micros);
+        let eval: EvalContext = self.state.eval_context(params, started, now);
+        Context {
+            db: self.db.clone(),
+            txn,
+            database: catalog.database(&self.state.database).map_or(0, |d| d.id),
+            search_path: self.state.search_path(),
+            catalog,
+            session: self.state.clone(),
+            eval,
+            cancel: self.cancel.clone(),
+            epoch: self.open.as_ref().map_or_else(|| self.db.schema_epoch(), |o| o.epoch),
+            failed: self.open.as_ref().map(|o| o.failed.clone()),
+            notices: self.notices.clone(),
+        }
+    }
+
+    fn plan(
+        &mut self,
+        ctx: &Context,
+        statement: Statement,
+        declared: &[Option<SqlType>],
+    ) -> SqlResult<Prepared> {
+        let mut params = ParamTypes::new(declared);
+        let (plan, columns) = match &*statement.kind {
+            Kind::Sql(s) => match &**s {
+                sqlparser::ast::Statement::Query(q) => {
+                    let (plan, columns) = plan_query(ctx, q, &mut params, declared)?;
+                    (plan, Some(columns))
+                }
+                sqlparser::ast::Statement::Update(u) => {
+                    let p = UpdatePlan::new(ctx, u, &mut params)?;
+                    let columns = p.columns();
+                    (Plan::Update(Arc::new(p)), columns)
+                }
+                sqlparser::ast::Statement::Delete(d) => {
+                    let p = DeletePlan::new(ctx, d, &mut params)?;
+                    let columns = p.columns();
+                    (Plan::Delete(Arc::new(p)), columns)
+                }
+                _ => (Plan::Utility, None),
+            },
+            Kind::Insert(i, overriding) => {
+                let p = InsertPlan::new(ctx, i, *overriding, &mut params)?;
+                let columns = p.columns();
+                (Plan::Insert(Arc::new(p)), columns)
+            }
+            Kind::Explain { .. } => {
+                (Plan::Utility, Some(vec![ColumnInfo::computed("QUERY PLAN", SqlType::Text)]))
+            }
+            Kind::Show(s) => (Plan::Utility, Some(super::show::columns(s))),
+            Kind::Execute(name, _) => {
+                let columns = self.named(name)?.columns.clone();
+                (Plan::Utility, columns)
+            }
+            Kind::Refused(what) => {
+                return Err(SqlError::unsupported(what));
+            }
+            _ => (Plan::Utility, None),
+        };
+        let params = match &plan {
+            Plan::General(g) => g.param_types().to_vec(),
+            _ => params.finish(),
+        };
+        Ok(Prepared {
+            statement,
+            plan,
+            columns,
+            params,
+            catalog: ctx.catalog.clone(),
+            search_path: ctx.search_path.clone(),
+        })
+    }
+
+    fn named(&self, name: &str) -> SqlResult<Arc<Prepared>> {
+        self.named.get(name).cloned().ok_or_else(|| {
+            SqlError::new(
+                SqlState::INVALID_SQL_STATEMENT_NAME,
+                format!("prepared statement \"{name}\" does not exist"),
+            )
+        })
+    }
+
+    /// Runs a statement with parameter values in the types of [`Prepared::param_types`].
+    pub fn execute(&mut self, p: &Arc<Prepared>, params: Vec<Datum>) -> SqlResult<Outcome> {
+        let result = self.execute_inner(p, params);
+        if result.is_err() {
+            self.fail();
+        }
+        result
+    }
+
+    fn fail(&mut self) {
+        if let Some(o) = &self.open {
+            o.fail();
+        }
+    }
+
+    fn execute_inner(&mut self, p: &Arc<Prepared>, params: Vec<Datum>) -> SqlResult<Outcome> {
+        if self.open.as_ref().is_some_and(OpenTxn::is_failed) && !ends_block(&p.statement.kind) {
+            return Err(aborted());
+        }
+        if params.len() != p.params.len() {
+            return Err(SqlError::new(
+                SqlState::PROTOCOL_VIOLATION,
+                format!(
+                    "bind message supplies {} parameters, but prepared statement requires {}",
+                    params.len(),
+                    p.params.len()
+                ),
+            ));
+        }
+        if let Some(done) = self.control(&p.statement)? {
+            return Ok(done);
+        }
+        if let Kind::Execute(name, args) = &*p.statement.kind {
+            let target = self.named(name)?;
+            let params = self.execute_args(&target, name, args)?;
+            return self.execute_inner(&target, params);
+        }
+        if self.open.is_some() { self.run_in_block(p, params) } else { self.run_alone(p, params) }
+    }
+
+    fn execute_args(
+        &mut self,
+        target: &Prepared,
+        name: &str,
+        args: &[sqlparser::ast::Expr],
+    ) -> SqlResult<Vec<Datum>> {
+        if args.len() != target.params.len() {
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                format!("wrong number of parameters for prepared statement \"{name}\""),
+            )
+            .with_detail(format!(
+                "Expected {} parameters but got {}.",
+                target.params.len(),
+                args.len()
+            )));
+        }
+        let ctx = self.planning_context()?;
+        let mut none = ParamTypes::default();
+        args.iter()
+            .zip(&target.params)
+            .map(|(a, ty)| expr::bind_to(a, ty, &Scope::empty(), &mut none)?.eval(&[], &ctx.eval))
+            .collect()
+    }
+
+    /// The plan for the context's catalog: the given one, or a new one.
+    fn replan(&mut self, p: &Arc<Prepared>, ctx: &Context) -> SqlResult<Arc<Prepared>> {
+        if p.fits(ctx) {
+            return Ok(p.clone());
+        }
+        let declared: Vec<_> = p.params.iter().cloned().map(Some).collect();
+        let new = self.plan(ctx, p.statement.clone(), &declared)?;
+        let types = |p: &Prepared| {
+            p.columns.as_ref().map(|c| c.iter().map(|c| c.ty.clone()).collect::<Vec<_>>())
+        };
+        if types(p) != types(&new) {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "cached plan must not change result type",
+            ));
+        }
+        Ok(Arc::new(new))
+    }
+
+    fn run_in_block(&mut self, p: &Arc<Prepared>, params: Vec<Datum>) -> SqlResult<Outcome> {
+        if p.statement.as_of.is_some() {
+            return Err(SqlError::unsupported("AS OF SYSTEM TIME inside of a transaction block")
+                .with_hint("Say it at the start: BEGIN AS OF SYSTEM TIME .."));
+        }
+        let mut attempt = 0;
+        loop {
+            attempt += 1;
+            let open = self.open.as_mut().expect("the caller checked");
+            let committed_each = open.txn.isolation() == Isolation::ReadCommitted;
+            open.txn.begin_statement().map_err(kv_error)?;
+            if committed_each && !open.schema_changed {
+                open.epoch = self.db.schema_epoch();
+                open.catalog = self.db.catalog_at(&open.txn)?;
+            }
+            open.statements += 1;
+            let (txn, catalog) = (open.txn.clone(), open.catalog.clone());
+            let savepoint = txn.savepoint();
+            let ctx = self.context(txn.clone(), catalog, params.clone());
+            let p = self.replan(p, &ctx)?;
+            match run(self, &ctx, &p) {
+                Ok(ran) => {
+                    let open = self.open.as_mut().expect("a statement does not end its block");
+                    if let Some(catalog) = ran.catalog {
+                        open.catalog = catalog.clone();
+                        open.schema_changed = true;
+                        self.state.set_catalog(catalog);
+                    }
+                    return Ok(fail_late(ran.outcome, &open.failed));
+                }
+                Err(e)
+                    if committed_each
+                        && e.state() == SqlState::SERIALIZATION_FAILURE
+                        && attempt < MAX_ATTEMPTS =>
+                {
+                    txn.rollback_to(savepoint);
+                }
+                Err(e) => return Err(e),
+            }
+        }
+    }
+
+    fn run_alone(&mut self, p: &Arc<Prepared>, params: Vec<Datum>) -> SqlResult<Outcome> {
+        let options = self.txn_options(&TxnModes::default(), p.statement.as_of.as_deref())?;
+        let options = TxnOptions { read_only: options.read_only || p.only_reads(), ..options };
+        let mut attempt = 0;
+        let mut begun: Option<Arc<Txn>> = None;
+        loop {
+            attempt += 1;
+            let epoch = self.db.schema_epoch();
+            let (txn, catalog) = match begun.take() {
+                Some(txn) => {
+                    let catalog = self.db.catalog_at(&txn)?;
+                    (txn, catalog)
+                }
+                None => self.db.begin(options.clone())?,
+            };
+            let mut ctx = self.context(txn.clone(), catalog, params.clone());
+            ctx.epoch = epoch;
+            let p = self.replan(p, &ctx)?;
+            let error = match run(self, &ctx, &p) {
+                Ok(Ran { outcome: Outcome::Rows(rows), catalog: None }) if p.only_reads() => {
+                    // The stream owns the transaction; reading needs no commit.
+                    return Ok(Outcome::Rows(rows));
+                }
+                Ok(Ran { outcome: o @ Outcome::CopyIn(_), .. }) => return Ok(o),
+                Ok(Ran { outcome: o @ Outcome::CopyOut(_), .. }) => return Ok(o),
+                Ok(ran) => {
+                    let committed = match &ran.catalog {
+                        Some(_) => self.db.commit_schema_change(&txn),
+                        None => txn.commit().map(|_| ()),
+                    };
+                    match committed {
+                        Ok(()) => return Ok(ran.outcome),
+                        Err(e) => kv_error(e),
+                    }
+                }
+                Err(e) => {
+                    // Keeping the locks lets the second try win; a deadlock needs them gone.
+                    if e.state() == SqlState::SERIALIZATION_FAILURE && txn.restart().is_ok() {
+                        begun = Some(txn);
+                    } else {
+                        txn.rollback();
+                    }
+                    e
+                }
+            };
+            let again = matches!(
+                error.state(),
+                SqlState::SERIALIZATION_FAILURE | SqlState::DEADLOCK_DETECTED
+            );
+            if !again || attempt >= MAX_ATTEMPTS {
+                return Err(error);
+            }
+            ctx.check_cancel()?;
+        }
+    }
+
+    fn txn_options(
+        &self,
+        modes: &TxnModes,
+        as_of: Option<&sqlparser::ast::Expr>,
+    ) -> SqlResult<TxnOptions> {
+        let setting = |n: &str| self.state.setting(n).unwrap_or_default();
+        let as_of = match as_of {
+            None => None,
+            Some(e) => {
+                let bound = expr::bind(e, &Scope::empty(), &mut ParamTypes::default())?;
+                let now = self.db.clock_micros();
+                let eval = self.state.eval_context(Vec::new(), now, now);
+                let value = bound.eval(&[], &eval)?;
+                let wall = self.db.store().wall_clock_us();
+                Some(as_of_timestamp(&value, wall, &eval.time_zone)?)
+            }
+        };
+        let lock_timeout = duration_ms(&setting("lock_timeout"))
+            .filter(|ms| *ms > 0)
+            .map(std::time::Duration::from_millis);
+        Ok(TxnOptions {
+            isolation: modes
+                .isolation
+                .unwrap_or_else(|| isolation_of(&setting("default_transaction_isolation"))),
+            read_only: modes
+                .read_only
+                .unwrap_or_else(|| setting("default_transaction_read_only") == "on"),
+            as_of,
+            cancel: Some(self.cancel.clone()),
+            lock_timeout,
+            async_commit: setting("synchronous_commit") == "off",
+        })
+    }
+
+    fn open_txn(
+        &mut self,
+        modes: &TxnModes,
+        as_of: Option<&sqlparser::ast::Expr>,
+        explicit: bool,
+    ) -> SqlResult<()> {
+        let options = self.txn_options(modes, as_of)?;
+        let epoch = self.db.schema_epoch();
+        let (txn, catalog) = self.db.begin(options)?;
+        self.state.set_catalog(catalog.clone());
+        self.open = Some(OpenTxn {
+            txn,
+            catalog,
+            explicit,
+            failed: Arc::default(),
+            savepoints: Vec::new(),
+            schema_changed: false,
+            started_micros: self.db.clock_micros(),
+            statements: 0,
+            settings: self.state.settings(|s| s.clone()),
+            epoch,
+        });
+        Ok(())
+    }
+
+    fn warn(&self, state: SqlState, message: &str) {
+        self.notices.lock().push(Notice { severity: "WARNING", state, message: message.into() });
+    }
+
+    /// Statements about transactions, settings and prepared statements.
+    fn control(&mut self, statement: &Statement) -> SqlResult<Option<Outcome>> {
+        let done = |tag: &str| Ok(Some(Outcome::Done(tag.to_string())));
+        match &*statement.kind {
+            Kind::Empty => Ok(Some(Outcome::Empty)),
+            Kind::Begin(modes) => {
+                self.begin(modes, statement.as_of.as_deref())?;
+                done("BEGIN")
+            }
+            Kind::Commit(chain) => {
+                let tag = self.commit_or_roll_back()?;
+                if *chain {
+                    self.open_txn(&TxnModes::default(), None, true)?;
+                }
+                done(tag)
+            }
+            Kind::Rollback(chain) => {
+                if !self.open.as_ref().is_some_and(|o| o.explicit) {
+                    self.warn(
+                        SqlState::NO_ACTIVE_SQL_TRANSACTION,
+                        "there is no transaction in progress",
+                    );
+                }
+                self.rollback();
+                if *chain {
+                    self.open_txn(&TxnModes::default(), None, true)?;
+                }
+                done("ROLLBACK")
+            }
+            Kind::Savepoint(name) => {
+                self.savepoint(name)?;
+                done("SAVEPOINT")
+            }
+            Kind::RollbackTo(name) => {
+                self.rollback_to(name)?;
+                done("ROLLBACK")
+            }
+            Kind::Release(name) => {
+                let open = self.block("RELEASE SAVEPOINT")?;
+                let at = open.savepoint(name)?;
+                open.savepoints.truncate(at);
+                done("RELEASE")
+            }
+            Kind::SetTransaction(modes) => {
+                self.set_transaction(modes, statement.as_of.as_deref())?;
+                done("SET")
+            }
+            Kind::SetSessionTransaction(modes) => {
+                if let Some(i) = modes.isolation {
+                    let name = super::transaction::isolation_name(i);
+                    self.state.set("default_transaction_isolation", name, false)?;
+                }
+                if let Some(r) = modes.read_only {
+                    let value = if r { "on" } else { "off" };
+                    self.state.set("default_transaction_read_only", value, false)?;
+                }
+                done("SET")
+            }
+            Kind::Set(v) => {
+                self.set_variable(v)?;
+                done("SET")
+            }
+            Kind::Reset(name) => {
+                self.state.settings(|s| s.reset(name.as_deref()))?;
+                self.state.report_all();
+                done("RESET")
+            }
+            Kind::Prepare(name, types, inner) => {
+                let types = types
+                    .iter()
+                    .map(|t| expr::sql_type_of(t).map(Some))
+                    .collect::<SqlResult<Vec<_>>>()?;
+                if self.named.contains_key(name) {
+                    return Err(SqlError::new(
+                        SqlState::DUPLICATE_PREPARED_STATEMENT,
+                        format!("prepared statement \"{name}\" already exists"),
+                    ));
+                }
+                let p = self.prepare_inner(inner.clone(), &types)?;
+                self.named.insert(name.clone(), p);
+                done("PREPARE")
+            }
+            Kind::Deallocate(name) => {
+                match name {
+                    None => self.named.clear(),
+                    Some(n) => {
+                        self.named(n)?;
+                        self.named.remove(n);
+                    }
+                }
+                done(if name.is_none() { "DEALLOCATE ALL" } else { "DEALLOCATE" })
+            }
+            Kind::Discard(what) => {
+                if what == "all" {
+                    if self.open.as_ref().is_some_and(|o| o.explicit) {
+                        return Err(SqlError::new(
+                            SqlState::ACTIVE_SQL_TRANSACTION,
+                            "DISCARD ALL cannot run inside a transaction block",
+                        ));
+                    }
+                    self.state.settings(|s| s.reset(None))?;
+                    self.state.report_all();
+                    self.named.clear();
+                }
+                if what == "all" || what == "plans" {
+                    self.cache.clear();
+                }
+                if what == "all" || what == "sequences" {
+                    self.state.forget_sequences();
+                }
+                done(&format!("DISCARD {}", what.to_uppercase()))
+            }
+            Kind::NoOp(tag) => done(tag),
+            Kind::Refused(what) => Err(SqlError::unsupported(what)),
+            _ => Ok(None),
+        }
+    }
+
+    fn block(&mut self, what: &str) -> SqlResult<&mut OpenTxn> {
+        match &mut self.open {
+            Some(o) if o.explicit => Ok(o),
+            _ => Err(no_transaction(what)),
+        }
+    }
+
+    fn begin(&mut self, modes: &TxnModes, as_of: Option<&sqlparser::ast::Expr>) -> SqlResult<()> {
+        match &mut self.open {
+            Some(o) if o.explicit => {
+                self.warn(
+                    SqlState::ACTIVE_SQL_TRANSACTION,
+                    "there is already a transaction in progress",
+                );
+                Ok(())
+            }
+            Some(o) if o.statements > 0 => {
+                // Statements before BEGIN in the same message belong to the block, as in
+                // PostgreSQL.
+                o.explicit = true;
+                Ok(())
+            }
+            _ => self.open_txn(modes, as_of, true),
+        }
+    }
+
+    fn set_transaction(
+        &mut self,
+        modes: &TxnModes,
+        as_of: Option<&sqlparser::ast::Expr>,
+    ) -> SqlResult<()> {
+        let Some(o) = &self.open else {
+            self.warn(
+                SqlState::NO_ACTIVE_SQL_TRANSACTION,
+                "SET TRANSACTION can only be used in transaction blocks",
+            );
+            return Ok(());
+        };
+        let (explicit, used) = (o.explicit, o.statements > 0);
+        let same = modes.isolation.is_none_or(|i| i == o.txn.isolation())
+            && modes.read_only.is_none_or(|r| r == o.txn.read_only())
+            && as_of.is_none();
+        if same {
+            return Ok(());
+        }
+        if used {
+            return Err(SqlError::new(
+                SqlState::ACTIVE_SQL_TRANSACTION,
+                "SET TRANSACTION must be called before any query",
+            ));
+        }
+        let merged = TxnModes {
+            isolation: modes.isolation.or(Some(o.txn.isolation())),
+            read_only: modes.read_only.or(Some(o.txn.read_only())),
+        };
+        self.open_txn(&merged, as_of, explicit)
+    }
+
+    fn set_variable(&mut self, v: &parse::SetVar) -> SqlResult<()> {
+        if v.name == "transaction_isolation" || v.name == "transaction_read_only" {
+            let value = v.values.as_ref().and_then(|v| v.first()).cloned().unwrap_or_default();
+            let modes = if v.name == "transaction_isolation" {
+                TxnModes { isolation: Some(isolation_of(&value)), read_only: None }
+            } else {
+                TxnModes { isolation: None, read_only: Some(value == "on" || value == "true") }
+            };
+            return self.set_transaction(&modes, None);
+        }
+        if v.local && self.open.is_none() {
+            self.warn(
+                SqlState::NO_ACTIVE_SQL_TRANSACTION,
+                "SET LOCAL can only be used in transaction blocks",
+            );
+            return Ok(());
+        }
+        match &v.values {
+            None => {
+                self.state.settings(|s| s.reset(Some(&v.name)))?;
+                self.state.report_all();
+            }
+            Some(values) => {
+                let text = if v.name == "search_path" {
+                    let quoted: Vec<_> = values.iter().map(|v| super::quote_ident(v)).collect();
+                    quoted.join(", ")
+                } else {
+                    values.join(", ")
+                };
+                self.state.set(&v.name, &text, v.local)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn savepoint(&mut self, name: &str) -> SqlResult<()> {
+        let settings = self.state.settings(|s| s.clone());
+        let open = self.block("SAVEPOINT")?;
+        open.savepoints.push(Savepoint {
+            name: name.to_string(),
+            id: open.txn.savepoint(),
+            catalog: open.catalog.clone(),
+            schema_changed: open.schema_changed,
+            settings,
+        });
+        Ok(())
+    }
+
+    fn rollback_to(&mut self, name: &str) -> SqlResult<()> {
+        let open = self.block("ROLLBACK TO SAVEPOINT")?;
+        let at = open.savepoint(name)?;
+        open.savepoints.truncate(at + 1);
+        let s = &open.savepoints[at];
+        open.txn.rollback_to(s.id);
+        open.catalog = s.catalog.clone();
+        open.schema_changed = s.schema_changed;
+        open.failed.store(false, std::sync::atomic::Ordering::Relaxed);
+        let (catalog, settings) = (s.catalog.clone(), s.settings.clone());
+        self.state.set_catalog(catalog);
+        self.state.settings(|x| *x = settings);
+        Ok(())
+    }
+
+    fn commit_or_roll_back(&mut self) -> SqlResult<&'static str> {
+        match &self.open {
+            Some(o) if o.is_failed() => {
+                self.rollback();
+                Ok("ROLLBACK")
+            }
+            Some(o) => {
+                if !o.explicit {
+                    self.warn(
+                        SqlState::NO_ACTIVE_SQL_TRANSACTION,
+                        "there is no transaction in progress",
+                    );
+                }
+                self.commit()?;
+                Ok("COMMIT")
+            }
+            None => {
+                self.warn(
+                    SqlState::NO_ACTIVE_SQL_TRANSACTION,
+                    "there is no transaction in progress",
+                );
+                Ok("COMMIT")
+            }
+        }
+    }
+
+    fn commit(&mut self) -> SqlResult<()> {
+        let Some(open) = self.open.take() else { return Ok(()) };
+        let result = if open.schema_changed {
+            self.db.commit_schema_change(&open.txn)
+        } else {
+            open.txn.commit().map(|_| ())
+        };
+        if result.is_err() {
+            self.state.settings(|s| *s = open.settings);
+        }
+        self.state.settings(Settings::end_transaction);
+        result.map_err(kv_error)
+    }
+
+    fn rollback(&mut self) {
+        let Some(open) = self.open.take() else { return };
+        open.txn.rollback();
+        self.state.settings(|s| {
+            *s = open.settings;
+            s.end_transaction();
+        });
+        self.state.report_all();
+    }
+
+    /// The transaction of the open block, if any.
+    pub fn open_transaction(&self) -> Option<&Arc<Txn>> {
+        self.open.as_ref().map(|o| &o.txn)
+    }
+
+    /// Plans and explains a statement.
+    fn explain(
+        &mut self,
+        ctx: &Context,
+        inner: &Statement,
+        analyze: bool,
+    ) -> SqlResult<Vec<String>> {
+        let p = self.plan(ctx, inner.clone(), &[])?;
+        match &p.plan {
+            Plan::Select(s) => s.explain(ctx, analyze),
+            Plan::General(g) => {
+                let mut lines = vec!["general plan (DataFusion)".to_string()];
+                lines.extend(g.explain(&ctx.run_context(), analyze)?);
+                Ok(lines)
+            }
+            Plan::Insert(i) => i.explain(ctx, analyze),
+            Plan::Update(u) => u.explain(ctx, analyze),
+            Plan::Delete(d) => d.explain(ctx, analyze),
+            Plan::Utility => Ok(vec!["Utility statement".to_string()]),
+        }
+    }
+}
+
+impl Prepared {
+    fn fits(&self, ctx: &Context) -> bool {
+        Arc::ptr_eq(&self.catalog, &ctx.catalog) && self.search_path == ctx.search_path
+    }
+
+    /// Whether it can run in a read-only transaction whose end nobody waits for.
+    fn only_reads(&self) -> bool {
+        match &self.plan {
+            Plan::Select(s) => !s.locks_rows(),
+            Plan::General(_) => true,
+            Plan::Utility => match &*self.statement.kind {
+                Kind::Show(_) => true,
+                Kind::Explain { analyze, .. } => !analyze,
+                Kind::Copy(c) => c.to,
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+}
+
+/// Statements that are allowed in a failed block.
+fn ends_block(kind: &Kind) -> bool {
+    matches!(kind, Kind::Rollback(_) | Kind::RollbackTo(_) | Kind::Commit(_) | Kind::Empty)
+}
+
+/// Own plan or general plan of a query.
+pub(crate) fn plan_query(
+    ctx: &Context,
+    q: &sqlparser::ast::Query,
+    params: &mut ParamTypes,
+    declared: &[Option<SqlType>],
+) -> SqlResult<(Plan, Vec<ColumnInfo>)> {
+    if let Some(p) = plan::plan_query(ctx, q, params)? {
+        let columns = p.columns().to_vec();
+        return Ok((Plan::Select(Arc::new(p)), columns));
+    }
+    if !q.locks.is_empty() {
+        return Err(SqlError::unsupported("FOR UPDATE or FOR SHARE in this query").with_hint(
+            "It works on one table by primary key or index, without grouping or DISTINCT.",
+        ));
+    }
+    let g = ctx.db.general().plan(q, &ctx.plan_context(), declared)?;
+    let columns = g.columns().to_vec();
+    Ok((Plan::General(g), columns))
+}
+
+/// One try of a statement.
+fn run(session: &mut Session, ctx: &Context, p: &Arc<Prepared>) -> SqlResult<Ran> {
+    ctx.check_cancel()?;
+    if ctx.txn.read_only() && !p.only_reads() {
+        let word = p.statement.text.split_whitespace().next().unwrap_or_default().to_uppercase();
+        if !matches!(&*p.statement.kind, Kind::Explain { .. }) {
+            return Err(SqlError::new(
+                SqlState::READ_ONLY_SQL_TRANSACTION,
+                format!("cannot execute {word} in a read-only transaction"),
+            ));
+        }
+    }
+    match &p.plan {
+        Plan::Select(s) => {
+            Ok(Outcome::Rows(Rows::new(s.run(ctx)?, RowsTag::Counted("SELECT"))).into())
+        }
+        Plan::General(g) => {
+            let stream = g.execute(&ctx.run_context())?;
+            Ok(Outcome::Rows(Rows::new(stream, RowsTag::Counted("SELECT"))).into())
+        }
+        Plan::Insert(i) => written(i.run(ctx)?, "INSERT 0"),
+        Plan::Update(u) => written(u.run(ctx)?, "UPDATE"),
+        Plan::Delete(d) => written(d.run(ctx)?, "DELETE"),
+        Plan::Utility => utility(session, ctx, p),
+    }
+}
+
+fn written(w: crate::dml::Written, word: &str) -> SqlResult<Ran> {
+    let tag = format!("{word} {}", w.count);
+    Ok(match w.returning {
+        Some(rows) => {
+            Outcome::Rows(Rows::new(Box::new(VecRows::new(rows)), RowsTag::Fixed(tag))).into()
+        }
+        None => Outcome::Done(tag).into(),
+    })
+}
+
+fn text_rows(rows: Vec<Vec<Datum>>, tag: &str) -> Ran {
+    Outcome::Rows(Rows::new(Box::new(VecRows::new(rows)), RowsTag::Fixed(tag.into()))).into()
+}
+
+fn utility(session: &mut Session, ctx: &Context, p: &Arc<Prepared>) -> SqlResult<Ran> {
+    match &*p.statement.kind {
+        Kind::Explain { analyze, statement } => {
+            let lines = session.explain(ctx, statement, *analyze)?;
+            let rows = lines.into_iter().map(|l| vec![Datum::text(l)]).collect();
+            Ok(text_rows(rows, "EXPLAIN"))
+        }
+        Kind::Show(s) => Ok(text_rows(super::show::rows(ctx, s)?, "SHOW")),
+        Kind::Copy(c) => Ok(if c.to {
+            let out = CopyOut::start(ctx, c)?;
+            match c.file {
+                Some(_) => Outcome::Done(out.write_file(ctx, c)?).into(),
+                None => Outcome::CopyOut(Box::new(out)).into(),
+            }
+        } else {
+            match c.file {
+                Some(_) => Outcome::Done(crate::copy::copy_from_file(ctx, c)?).into(),
+                None => Outcome::CopyIn(Box::new(CopyIn::start(ctx, c)?)).into(),
+            }
+        }),
+        Kind::Import(i) => Ok(Outcome::Done(crate::copy::import(ctx, i)?).into()),
+        _ => {
+            let (tag, changed) = crate::ddl::run(ctx, &p.statement)?;
+            let catalog = match changed {
+                None => None,
+                Some(mut new) => {
+                    write_changes(&ctx.txn, &ctx.catalog, &mut new)?;
+                    Some(Arc::new(new))
+                }
+            };
+            Ok(Ran { outcome: Outcome::Done(tag), catalog })
+        }
+    }
+}
+
+/// Makes errors in the middle of a stream fail the block.
+fn fail_late(outcome: Outcome, failed: &Arc<AtomicBool>) -> Outcome {
+    match outcome {
+        Outcome::Rows(rows) => Outcome::Rows(rows.failing(failed.clone())),
+        other => other,
+    }
+}
+
+/// Assignment of a computed value to a type, for callers outside of binding.
+pub(crate) fn assign(
+    value: &Datum,
+    from: &SqlType,
+    to: &SqlType,
+    eval: &EvalContext,
+) -> SqlResult<Datum> {
+    braid_types::cast(value, from, to, CastContext::Assignment, &eval.time_zone)
+}
+
+/// A stream type that can be sent to the server's thread.
+pub type BoxedRows = Box<dyn RowStream>;

@@ -1,0 +1,291 @@
+//! Session settings: SET, SHOW, RESET, and which of them clients are told about.
+//!
+//! Values are text. Known settings are checked; a name with a dot is a custom setting and takes
+//! anything. Settings that we accept but that change nothing here are in the table with a `-`.
+
+use std::collections::BTreeMap;
+
+use braid_types::{SqlError, SqlResult, SqlState, TimeZone};
+
+/// Reported version: what clients switch their behaviour by, then our own name.
+pub const SERVER_VERSION: &str = concat!("15.0 (BraidDB ", env!("CARGO_PKG_VERSION"), ")");
+
+/// (name, default, shown to clients by ParameterStatus under this name or "", can be set)
+const KNOWN: &[(&str, &str, &str, bool)] = &[
+    ("application_name", "", "application_name", true),
+    ("backslash_quote", "safe_encoding", "", true),
+    ("bytea_output", "hex", "", true),
+    ("check_function_bodies", "on", "", true),
+    ("client_encoding", "UTF8", "client_encoding", true),
+    ("client_min_messages", "notice", "", true),
+    ("datestyle", "ISO, MDY", "DateStyle", true),
+    ("default_table_access_method", "braid", "", true),
+    ("default_tablespace", "", "", true),
+    ("default_transaction_deferrable", "off", "", true),
+    ("default_transaction_isolation", "serializable", "", true),
+    ("default_transaction_read_only", "off", "default_transaction_read_only", true),
+    ("escape_string_warning", "on", "", true),
+    ("extra_float_digits", "1", "", true),
+    ("idle_in_transaction_session_timeout", "0", "", true),
+    ("in_hot_standby", "off", "in_hot_standby", false),
+    ("integer_datetimes", "on", "integer_datetimes", false),
+    ("intervalstyle", "postgres", "IntervalStyle", true),
+    ("is_superuser", "on", "is_superuser", false),
+    ("lc_collate", "C", "", false),
+    ("lc_ctype", "C", "", false),
+    ("lc_messages", "C", "", true),
+    ("lc_monetary", "C", "", true),
+    ("lc_numeric", "C", "", true),
+    ("lc_time", "C", "", true),
+    ("lock_timeout", "0", "", true),
+    ("max_identifier_length", "63", "", false),
+    ("max_index_keys", "32", "", false),
+    ("quote_all_identifiers", "off", "", true),
+    ("row_security", "on", "", true),
+    ("search_path", "\"$user\", public", "", true),
+    ("server_encoding", "UTF8", "server_encoding", false),
+    ("server_version", SERVER_VERSION, "server_version", false),
+    ("server_version_num", "150000", "", false),
+    ("session_authorization", "root", "session_authorization", false),
+    ("session_replication_role", "origin", "", true),
+    ("standard_conforming_strings", "on", "standard_conforming_strings", true),
+    ("statement_timeout", "0", "", true),
+    ("synchronize_seqscans", "on", "", true),
+    ("synchronous_commit", "on", "", true),
+    ("timezone", "UTC", "TimeZone", true),
+    ("transaction_isolation", "", "", true),
+    ("transaction_read_only", "", "", true),
+    ("work_mem", "64MB", "", true),
+    ("xmloption", "content", "", true),
+];
+
+/// Values of a session.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    session: BTreeMap<String, String>,
+    local: BTreeMap<String, String>,
+    /// What RESET returns to: given at connection start.
+    startup: BTreeMap<String, String>,
+}
+
+fn known(name: &str) -> Option<&'static (&'static str, &'static str, &'static str, bool)> {
+    KNOWN.iter().find(|k| k.0 == name)
+}
+
+fn unknown(name: &str) -> SqlError {
+    SqlError::new(
+        SqlState::UNDEFINED_OBJECT,
+        format!("unrecognized configuration parameter \"{name}\""),
+    )
+}
+
+impl Settings {
+    /// The value of a setting; `None` if there is no such setting.
+    pub fn get(&self, name: &str) -> Option<String> {
+        let name = name.to_lowercase();
+        for map in [&self.local, &self.session, &self.startup] {
+            if let Some(v) = map.get(&name) {
+                return Some(v.clone());
+            }
+        }
+        known(&name).map(|k| k.1.to_string())
+    }
+
+    /// All known settings with their values.
+    pub fn all(&self) -> Vec<(String, String)> {
+        KNOWN.iter().map(|k| (k.0.to_string(), self.get(k.0).unwrap_or_default())).collect()
+    }
+
+    /// Sets a value; returns the checked form and the name for ParameterStatus, if reported.
+    pub fn set(
+        &mut self,
+        name: &str,
+        value: &str,
+        local: bool,
+    ) -> SqlResult<(String, Option<&'static str>)> {
+        let name = name.to_lowercase();
+        let entry = known(&name);
+        if entry.is_none() && !name.contains('.') {
+            return Err(unknown(&name));
+        }
+        if entry.is_some_and(|e| !e.3) {
+            return Err(SqlError::new(
+                SqlState("55P02"),
+                format!("parameter \"{name}\" cannot be changed"),
+            ));
+        }
+        let value = check(&name, value)?;
+        let map = if local { &mut self.local } else { &mut self.session };
+        map.insert(name.clone(), value.clone());
+        if !local {
+            self.local.remove(&name);
+        }
+        Ok((value, entry.map(|e| e.2).filter(|n| !n.is_empty())))
+    }
+
+    /// A value given by the client at the start of the connection.
+    pub fn set_startup(&mut self, name: &str, value: &str) -> SqlResult<()> {
+        let name = name.to_lowercase();
+        if known(&name).is_none() && !name.contains('.') {
+            return Err(unknown(&name));
+        }
+        let value = check(&name, value)?;
+        self.startup.insert(name, value);
+        Ok(())
+    }
+
+    /// RESET; `None` resets all.
+    pub fn reset(&mut self, name: Option<&str>) -> SqlResult<()> {
+        match name {
+            None => {
+                self.session.clear();
+                self.local.clear();
+            }
+            Some(n) => {
+                if known(n).is_none() && !n.contains('.') {
+                    return Err(unknown(n));
+                }
+                self.session.remove(n);
+                self.local.remove(n);
+            }
+        }
+        Ok(())
+    }
+
+    /// Forgets SET LOCAL values: the transaction ended.
+    pub fn end_transaction(&mut self) {
+        self.local.clear();
+    }
+
+    /// Settings that clients are told about, with their values.
+    pub fn reported(&self) -> Vec<(String, String)> {
+        KNOWN
+            .iter()
+            .filter(|k| !k.2.is_empty())
+            .map(|k| (k.2.to_string(), self.get(k.0).unwrap_or_default()))
+            .collect()
+    }
+
+    /// The effective search path for a user: `"$user"` replaced, quotes taken off.
+    pub fn search_path(&self, user: &str) -> Vec<String> {
+        let text = self.get("search_path").unwrap_or_default();
+        text.split(',')
+            .map(str::trim)
+            .filter(|s| !s.is_empty())
+            .map(|s| match s.strip_prefix('"').and_then(|s| s.strip_suffix('"')) {
+                Some(q) => q.replace("\"\"", "\""),
+                None => s.to_lowercase(),
+            })
+            .map(|s| if s == "$user" { user.to_string() } else { s })
+            .collect()
+    }
+}
+
+fn invalid(name: &str, value: &str) -> SqlError {
+    SqlError::new(
+        SqlState::INVALID_PARAMETER_VALUE,
+        format!("invalid value for parameter \"{name}\": \"{value}\""),
+    )
+}
+
+fn boolean(value: &str) -> Option<&'static str> {
+    match value.to_lowercase().as_str() {
+        "on" | "true" | "yes" | "1" | "t" | "y" => Some("on"),
+        "off" | "false" | "no" | "0" | "f" | "n" => Some("off"),
+        _ => None,
+    }
+}
+
+/// Milliseconds of `100`, `100ms`, `5s`, `2min`, `1h`.
+pub(crate) fn duration_ms(value: &str) -> Option<u64> {
+    let v = value.trim();
+    let digits = v.find(|c: char| !c.is_ascii_digit()).unwrap_or(v.len());
+    let n: u64 = v[..digits].parse().ok()?;
+    let factor = match v[digits..].trim() {
+        "" | "ms" => 1,
+        "s" => 1000,
+        "min" => 60_000,
+        "h" => 3_600_000,
+        "d" => 86_400_000,
+        _ => return None,
+    };
+    n.checked_mul(factor)
+}
+
+fn check(name: &str, value: &str) -> SqlResult<String> {
+    let ok = |v: &str| Ok(v.to_string());
+    match name {
+        "timezone" => match TimeZone::parse(value) {
+            Some(z) => Ok(z.name()),
+            None => Err(invalid("TimeZone", value)),
+        },
+        "client_encoding" => {
+            match value.to_lowercase().replace(['-', '_'], "").as_str() {
+                "utf8" | "unicode" | "" => ok("UTF8"),
+                // Bytes are passed through; text must be UTF-8 all the same.
+                "sqlascii" => ok("SQL_ASCII"),
+                _ => {
+                    Err(invalid(name, value)
+                        .with_hint("Only UTF8 is supported as client encoding."))
+                }
+            }
+        }
+        "standard_conforming_strings" => match boolean(value) {
+            Some("on") => ok("on"),
+            _ => Err(invalid(name, value).with_hint("Only \"on\" is supported.")),
+        },
+        "default_transaction_isolation" | "transaction_isolation" => {
+            match value.to_lowercase().as_str() {
+                v @ ("serializable" | "repeatable read" | "read committed") => ok(v),
+                "read uncommitted" => ok("read committed"),
+                _ => Err(invalid(name, value)),
+            }
+        }
+        "default_transaction_read_only" | "transaction_read_only" | "synchronous_commit"
+            if boolean(value).is_some() =>
+        {
+            ok(boolean(value).unwrap_or("on"))
+        }
+        "statement_timeout" | "lock_timeout" | "idle_in_transaction_session_timeout" => {
+            duration_ms(value).map(|v| v.to_string()).ok_or_else(|| invalid(name, value))
+        }
+        "datestyle" => {
+            let v = value.to_lowercase();
+            if v.split(',')
+                .map(str::trim)
+                .all(|p| matches!(p, "iso" | "mdy" | "dmy" | "ymd" | "us" | "european" | "default"))
+            {
+                ok("ISO, MDY")
+            } else {
+                Err(invalid("DateStyle", value).with_hint("Only ISO is supported."))
+            }
+        }
+        "intervalstyle" if value.to_lowercase() != "postgres" => {
+            Err(invalid("IntervalStyle", value).with_hint("Only postgres is supported."))
+        }
+        "bytea_output" if value.to_lowercase() != "hex" => {
+            Err(invalid(name, value).with_hint("Only hex is supported."))
+        }
+        _ => ok(value),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_checked_and_scoped() {
+        let mut s = Settings::default();
+        assert!(s.set("nonsense", "1", false).is_err());
+        s.set("my.thing", "1", false).unwrap();
+        assert_eq!(s.get("MY.thing").as_deref(), Some("1"));
+        s.set("statement_timeout", "5s", true).unwrap();
+        assert_eq!(s.get("statement_timeout").as_deref(), Some("5000"));
+        s.end_transaction();
+        assert_eq!(s.get("statement_timeout").as_deref(), Some("0"));
+        assert!(s.set("timezone", "Nowhere/City", false).is_err());
+        s.set("search_path", "a, \"B c\", $user", false).unwrap();
+        assert_eq!(s.search_path("root"), ["a", "B c", "root"]);
+    }
+}

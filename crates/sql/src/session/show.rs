@@ -1,0 +1,154 @@
+//! SHOW statements.
+
+use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType};
+
+use super::Context;
+use super::transaction::isolation_name;
+use crate::expr::SessionFunctions;
+use crate::general_query::{ColumnInfo, Row};
+use crate::parse::Show;
+
+/// Result columns of a SHOW.
+pub(super) fn columns(s: &Show) -> Vec<ColumnInfo> {
+    let names: &[&str] = match s {
+        Show::Variable(n) => return vec![ColumnInfo::computed(n, SqlType::Text)],
+        Show::All => &["name", "setting"],
+        Show::Tables(_) => &["schema_name", "table_name", "type", "parent_table"],
+        Show::Databases => &["database_name"],
+        Show::Schemas => &["schema_name"],
+        Show::Columns(_) => &["column_name", "data_type", "is_nullable", "column_default"],
+        Show::Indexes(_) => {
+            &["table_name", "index_name", "unique", "columns", "storing", "interleaved_in"]
+        }
+        Show::Constraints(_) => &["table_name", "constraint_name", "constraint_type", "details"],
+        Show::Sequences => &["schema_name", "sequence_name"],
+        Show::Views => &["schema_name", "view_name"],
+        Show::Create(_) => &["table_name", "create_statement"],
+    };
+    names.iter().map(|n| ColumnInfo::computed(*n, SqlType::Text)).collect()
+}
+
+fn t(s: impl AsRef<str>) -> Datum {
+    Datum::text(s.as_ref())
+}
+
+/// Result rows of a SHOW.
+pub(super) fn rows(ctx: &Context, s: &Show) -> SqlResult<Vec<Row>> {
+    let c = &ctx.catalog;
+    let schema_name = |id: u32| ctx.schema_name(id);
+    let own = |schema: u32| c.schema_by_id(schema).is_some_and(|s| s.database == ctx.database);
+    Ok(match s {
+        Show::Variable(n) => vec![vec![t(variable(ctx, n)?)]],
+        Show::All => ctx
+            .session
+            .settings(|s| s.all())
+            .into_iter()
+            .map(|(n, v)| {
+                let v = variable(ctx, &n).unwrap_or(v);
+                vec![t(n), t(v)]
+            })
+            .collect(),
+        Show::Tables(schema) => {
+            let wanted = |id: u32| match schema {
+                Some(s) => schema_name(id) == *s,
+                None => ctx.search_path.contains(&schema_name(id)),
+            };
+            let parent =
+                |p: Option<u32>| p.and_then(|p| c.table(p)).map_or(Datum::Null, |p| t(&p.name));
+            let mut out: Vec<Row> = c
+                .tables()
+                .filter(|x| own(x.schema) && wanted(x.schema))
+                .map(|x| {
+                    let p = parent(x.interleave.as_ref().map(|i| i.parent));
+                    vec![t(schema_name(x.schema)), t(&x.name), t("table"), p]
+                })
+                .collect();
+            out.extend(
+                c.views()
+                    .filter(|v| own(v.schema) && wanted(v.schema))
+                    .map(|v| vec![t(schema_name(v.schema)), t(&v.name), t("view"), Datum::Null]),
+            );
+            out
+        }
+        Show::Databases => c.databases().map(|d| vec![t(&d.name)]).collect(),
+        Show::Schemas => c.schemas(ctx.database).map(|s| vec![t(&s.name)]).collect(),
+        Show::Columns(n) => ctx
+            .table(n)?
+            .visible_columns()
+            .map(|col| {
+                let null = if col.nullable { "YES" } else { "NO" };
+                let default = col.default.as_ref().map_or(Datum::Null, t);
+                vec![t(&col.name), t(col.ty.name()), t(null), default]
+            })
+            .collect(),
+        Show::Indexes(n) => {
+            let table = ctx.table(n)?;
+            table
+                .all_indexes()
+                .filter(|i| !(i.id == table.primary.id && table.has_row_id()))
+                .map(|i| {
+                    let name = |id: u32| table.column(id).map_or("", |c| c.name.as_str());
+                    let cols: Vec<_> = i
+                        .columns
+                        .iter()
+                        .map(|c| format!("{}{}", name(c.column), if c.desc { " DESC" } else { "" }))
+                        .collect();
+                    let storing: Vec<_> = i.include.iter().map(|c| name(*c)).collect();
+                    let inside = i
+                        .interleave_in
+                        .and_then(|p| c.table(p))
+                        .map_or(Datum::Null, |p| t(&p.name));
+                    let unique = if i.unique { "t" } else { "f" };
+                    vec![
+                        t(&table.name),
+                        t(&i.name),
+                        t(unique),
+                        t(cols.join(", ")),
+                        t(storing.join(", ")),
+                        inside,
+                    ]
+                })
+                .collect()
+        }
+        Show::Constraints(n) => {
+            let table = ctx.table(n)?;
+            super::show_create::constraints(c, &table)
+                .into_iter()
+                .map(|(name, kind, def)| vec![t(&table.name), t(name), t(kind), t(def)])
+                .collect()
+        }
+        Show::Sequences => c
+            .sequences()
+            .filter(|s| own(s.schema))
+            .map(|s| vec![t(schema_name(s.schema)), t(&s.name)])
+            .collect(),
+        Show::Views => c
+            .views()
+            .filter(|v| own(v.schema))
+            .map(|v| vec![t(schema_name(v.schema)), t(&v.name)])
+            .collect(),
+        Show::Create(n) => {
+            let r = ctx.relation(n)?;
+            vec![vec![t(n.join(".")), t(super::show_create::create_statement(ctx, &r)?)]]
+        }
+    })
+}
+
+fn variable(ctx: &Context, name: &str) -> SqlResult<String> {
+    match name {
+        "transaction_isolation" => Ok(isolation_name(ctx.txn.isolation()).into()),
+        "transaction_read_only" if ctx.failed.is_some() => {
+            Ok(if ctx.txn.read_only() { "on" } else { "off" }.into())
+        }
+        "transaction_read_only" => {
+            Ok(ctx.session.setting("default_transaction_read_only").unwrap_or_default())
+        }
+        "session_authorization" => Ok(ctx.session.user.clone()),
+        _ => ctx.session.setting(name).ok_or_else(|| {
+            SqlError::new(
+                SqlState::UNDEFINED_OBJECT,
+                format!("unrecognized configuration parameter \"{name}\""),
+            )
+        }),
+    }
+}

@@ -1,0 +1,194 @@
+//! Descriptors back to SQL: what SHOW CREATE prints can be executed and gives the same table.
+
+use std::sync::Arc;
+
+use braid_catalog::{
+    Catalog, ForeignKey, Identity, Index, IndexConstraint, InterleaveForm, RefAction, Relation,
+    Sequence, Table,
+};
+use braid_types::{SqlError, SqlResult, SqlType};
+
+use super::{Context, quote_ident};
+
+/// The statement that creates a relation.
+pub fn create_statement(ctx: &Context, r: &Relation) -> SqlResult<String> {
+    Ok(match r {
+        Relation::Table(t) => create_table(&ctx.catalog, t),
+        Relation::View(v) => format!(
+            "CREATE VIEW {} ({}) AS {}",
+            qualified(&ctx.catalog, v.id),
+            v.columns.iter().map(|c| quote_ident(&c.0)).collect::<Vec<_>>().join(", "),
+            v.query
+        ),
+        Relation::Sequence(s) => create_sequence(&ctx.catalog, s),
+        Relation::Index(t, id) => {
+            let i = t.index(*id).ok_or_else(|| SqlError::internal("index without table"))?;
+            create_index(&ctx.catalog, t, i)
+        }
+    })
+}
+
+fn qualified(c: &Catalog, id: u32) -> String {
+    let (schema, name) = c.qualified_name(id).unwrap_or_default();
+    format!("{}.{}", quote_ident(&schema), quote_ident(&name))
+}
+
+fn create_sequence(c: &Catalog, s: &Sequence) -> String {
+    let ty = match s.ty {
+        SqlType::Int8 => String::new(),
+        _ => format!(" AS {}", s.ty.name()),
+    };
+    format!(
+        "CREATE SEQUENCE {}{ty} START WITH {} INCREMENT BY {} MINVALUE {} MAXVALUE {} CACHE {}{}",
+        qualified(c, s.id),
+        s.start,
+        s.increment,
+        s.min,
+        s.max,
+        s.cache,
+        if s.cycle { " CYCLE" } else { "" }
+    )
+}
+
+fn names(t: &Table, ids: impl IntoIterator<Item = u32>) -> String {
+    ids.into_iter()
+        .map(|id| quote_ident(t.column(id).map_or("", |c| &c.name)))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+fn key_list(t: &Table, i: &Index) -> String {
+    i.columns
+        .iter()
+        .map(|c| {
+            let mut out = names(t, [c.column]);
+            if c.desc {
+                out.push_str(" DESC");
+            }
+            if c.nulls_first != c.desc {
+                out.push_str(if c.nulls_first { " NULLS FIRST" } else { " NULLS LAST" });
+            }
+            out
+        })
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+/// `CREATE INDEX` of an index.
+pub fn create_index(c: &Catalog, t: &Table, i: &Index) -> String {
+    let mut out = format!(
+        "CREATE {}INDEX {} ON {} ({})",
+        if i.unique { "UNIQUE " } else { "" },
+        quote_ident(&i.name),
+        qualified(c, t.id),
+        key_list(t, i)
+    );
+    if !i.include.is_empty() {
+        out.push_str(&format!(" INCLUDE ({})", names(t, i.include.iter().copied())));
+    }
+    if i.nulls_not_distinct {
+        out.push_str(" NULLS NOT DISTINCT");
+    }
+    if let Some(p) = i.interleave_in {
+        out.push_str(&format!(" INTERLEAVE IN {}", qualified(c, p)));
+    }
+    out
+}
+
+/// Text of a foreign key, as `pg_get_constraintdef` prints it.
+pub fn foreign_key(c: &Catalog, t: &Table, fk: &ForeignKey) -> String {
+    let parent = c.table(fk.parent);
+    let mut out = format!(
+        "FOREIGN KEY ({}) REFERENCES {}({})",
+        names(t, fk.columns.iter().copied()),
+        parent.map_or(String::new(), |p| qualified(c, p.id)),
+        parent.map_or(String::new(), |p| names(p, fk.parent_columns.iter().copied()))
+    );
+    if fk.match_full {
+        out.push_str(" MATCH FULL");
+    }
+    if fk.on_update != RefAction::NoAction {
+        out.push_str(&format!(" ON UPDATE {}", fk.on_update.sql()));
+    }
+    if fk.on_delete != RefAction::NoAction {
+        out.push_str(&format!(" ON DELETE {}", fk.on_delete.sql()));
+    }
+    out
+}
+
+/// Constraints of a table: name, kind, definition.
+pub fn constraints(c: &Catalog, t: &Arc<Table>) -> Vec<(String, &'static str, String)> {
+    let mut out = Vec::new();
+    if !t.has_row_id() {
+        let def = format!("PRIMARY KEY ({})", key_list(t, &t.primary));
+        out.push((t.primary.name.clone(), "PRIMARY KEY", def));
+    }
+    for i in t.indexes.iter().filter(|i| i.constraint == Some(IndexConstraint::Unique)) {
+        let nulls = if i.nulls_not_distinct { " NULLS NOT DISTINCT" } else { "" };
+        let columns = names(t, i.columns.iter().map(|c| c.column));
+        out.push((i.name.clone(), "UNIQUE", format!("UNIQUE{nulls} ({columns})")));
+    }
+    for k in &t.checks {
+        out.push((k.name.clone(), "CHECK", format!("CHECK ({})", k.expr)));
+    }
+    for fk in &t.foreign_keys {
+        out.push((fk.name.clone(), "FOREIGN KEY", foreign_key(c, t, fk)));
+    }
+    out
+}
+
+/// `CREATE TABLE` of a table, with all that belongs to it. Columns with a sequence of their own
+/// print as IDENTITY or serial, so that the statement stands alone.
+pub fn create_table(c: &Catalog, t: &Arc<Table>) -> String {
+    let mut items = Vec::new();
+    for col in t.visible_columns() {
+        let serial = col.sequence.is_some() && col.identity.is_none();
+        let ty = match (&col.ty, serial) {
+            (SqlType::Int2, true) => "smallserial".to_string(),
+            (SqlType::Int4, true) => "serial".to_string(),
+            (SqlType::Int8, true) => "bigserial".to_string(),
+            (ty, _) => ty.name(),
+        };
+        let mut line = format!("{} {ty}", quote_ident(&col.name));
+        if !col.nullable {
+            line.push_str(" NOT NULL");
+        }
+        match col.identity {
+            Some(Identity::Always) => line.push_str(" GENERATED ALWAYS AS IDENTITY"),
+            Some(Identity::ByDefault) => line.push_str(" GENERATED BY DEFAULT AS IDENTITY"),
+            None => {}
+        }
+        if let Some(g) = &col.generated {
+            line.push_str(&format!(" GENERATED ALWAYS AS ({g}) STORED"));
+        } else if let Some(d) = col.default.as_ref().filter(|_| !serial) {
+            line.push_str(&format!(" DEFAULT {d}"));
+        }
+        items.push(line);
+    }
+    for (name, _, def) in constraints(c, t) {
+        items.push(format!("CONSTRAINT {} {def}", quote_ident(&name)));
+    }
+    for i in t.indexes.iter().filter(|i| i.constraint.is_none()) {
+        let full = create_index(c, t, i);
+        let on = format!(" ON {}", qualified(c, t.id));
+        let inline = full.replacen("CREATE ", "", 1).replacen(&on, "", 1);
+        items.push(inline);
+    }
+    let mut out =
+        format!("CREATE TABLE {} (\n    {}\n)", qualified(c, t.id), items.join(",\n    "));
+    if let Some(i) = &t.interleave {
+        let parent = qualified(c, i.parent);
+        let columns = names(t, i.columns.iter().copied());
+        match i.form {
+            InterleaveForm::Enforced => out.push_str(&format!(
+                " INTERLEAVE IN PARENT {parent} ({columns}) ON DELETE {}",
+                i.on_delete.sql()
+            )),
+            InterleaveForm::Columns => {
+                out.push_str(&format!(" INTERLEAVE IN PARENT {parent} ({columns})"));
+            }
+            InterleaveForm::Locality => out.push_str(&format!(" INTERLEAVE IN {parent}")),
+        }
+    }
+    out
+}

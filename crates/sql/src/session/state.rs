@@ -1,0 +1,367 @@
+//! What functions inside expressions see of their session.
+//!
+//! Shared by reference with running plans, so everything changeable is behind one lock. The lock
+//! is never held while other locks of the database are taken.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use braid_catalog::{Catalog, Relation, Sequence, id_of_oid, oid_of};
+use braid_types::{Datum, SqlError, SqlResult, SqlState, TimeZone};
+use parking_lot::Mutex;
+
+use super::settings::Settings;
+use crate::database::Database;
+use crate::expr::{EvalContext, SessionFunctions};
+
+/// See the [module documentation](self).
+pub struct SessionState {
+    db: Arc<Database>,
+    /// The user.
+    pub user: String,
+    /// The session's database.
+    pub database: String,
+    pid: i32,
+    shared: Mutex<Shared>,
+}
+
+struct Shared {
+    settings: Settings,
+    catalog: Arc<Catalog>,
+    current_values: HashMap<u32, i64>,
+    last_sequence: Option<u32>,
+    reports: Vec<(String, String)>,
+}
+
+impl SessionState {
+    pub(super) fn new(
+        db: Arc<Database>,
+        user: String,
+        database: String,
+        settings: Settings,
+        catalog: Arc<Catalog>,
+    ) -> SessionState {
+        let pid = db.new_pid();
+        let shared = Shared {
+            settings,
+            catalog,
+            current_values: HashMap::new(),
+            last_sequence: None,
+            reports: Vec::new(),
+        };
+        SessionState { db, user, database, pid, shared: Mutex::new(shared) }
+    }
+
+    /// The database object.
+    pub fn db(&self) -> &Arc<Database> {
+        &self.db
+    }
+
+    /// The catalog of the running statement.
+    pub fn catalog(&self) -> Arc<Catalog> {
+        self.shared.lock().catalog.clone()
+    }
+
+    pub(super) fn set_catalog(&self, catalog: Arc<Catalog>) {
+        self.shared.lock().catalog = catalog;
+    }
+
+    /// Works on the settings.
+    pub(super) fn settings<T>(&self, f: impl FnOnce(&mut Settings) -> T) -> T {
+        f(&mut self.shared.lock().settings)
+    }
+
+    /// Sets a setting and notes the change for the client.
+    pub(super) fn set(&self, name: &str, value: &str, local: bool) -> SqlResult<String> {
+        let mut s = self.shared.lock();
+        let (value, report) = s.settings.set(name, value, local)?;
+        if let Some(report) = report {
+            s.reports.push((report.to_string(), value.clone()));
+        }
+        Ok(value)
+    }
+
+    /// Notes all reported settings for the client: some may have changed.
+    pub(super) fn report_all(&self) {
+        let mut s = self.shared.lock();
+        let all = s.settings.reported();
+        s.reports.extend(all);
+    }
+
+    pub(super) fn take_reports(&self) -> Vec<(String, String)> {
+        std::mem::take(&mut self.shared.lock().reports)
+    }
+
+    /// The effective search path.
+    pub fn search_path(&self) -> Vec<String> {
+        self.shared.lock().settings.search_path(&self.user)
+    }
+
+    /// The session's time zone.
+    pub fn time_zone(&self) -> TimeZone {
+        let name = self.setting("timezone").unwrap_or_default();
+        TimeZone::parse(&name).unwrap_or_else(TimeZone::utc)
+    }
+
+    pub(super) fn forget_sequences(&self) {
+        let mut s = self.shared.lock();
+        s.current_values.clear();
+        s.last_sequence = None;
+    }
+
+    fn sequence(&self, oid: u32) -> SqlResult<Arc<Sequence>> {
+        let catalog = self.catalog();
+        match id_of_oid(oid).and_then(|id| catalog.relation_by_id(id)) {
+            Some(Relation::Sequence(s)) => Ok(s),
+            Some(other) => Err(SqlError::new(
+                SqlState::WRONG_OBJECT_TYPE,
+                format!(
+                    "\"{}\" is not a sequence",
+                    catalog.qualified_name(other.id()).map(|n| n.1).unwrap_or_default()
+                ),
+            )),
+            None => Err(SqlError::new(
+                SqlState::UNDEFINED_TABLE,
+                format!("could not open relation with OID {oid}"),
+            )),
+        }
+    }
+
+    /// Splits `a.b`, `"A".b` into folded parts.
+    fn split_name(name: &str) -> Vec<String> {
+        let mut parts = vec![String::new()];
+        let mut chars = name.trim().chars().peekable();
+        let mut quoted = false;
+        while let Some(c) = chars.next() {
+            let last = parts.last_mut().expect("starts with one part");
+            match c {
+                '"' if quoted && chars.peek() == Some(&'"') => {
+                    chars.next();
+                    last.push('"');
+                }
+                '"' => quoted = !quoted,
+                '.' if !quoted => parts.push(String::new()),
+                c if quoted => last.push(c),
+                c => last.extend(c.to_lowercase()),
+            }
+        }
+        parts
+    }
+
+    /// An evaluation context of this session.
+    pub fn eval_context(
+        self: &Arc<Self>,
+        params: Vec<Datum>,
+        transaction_micros: i64,
+        statement_micros: i64,
+    ) -> EvalContext {
+        EvalContext {
+            params: Arc::from(params),
+            statement_micros,
+            transaction_micros,
+            time_zone: self.time_zone(),
+            session: self.clone(),
+        }
+    }
+}
+
+impl SessionFunctions for SessionState {
+    fn current_user(&self) -> String {
+        self.user.clone()
+    }
+
+    fn current_database(&self) -> String {
+        self.database.clone()
+    }
+
+    fn current_schemas(&self, implicit: bool) -> Vec<String> {
+        let catalog = self.catalog();
+        let db = catalog.database(&self.database).map_or(0, |d| d.id);
+        let mut path: Vec<String> = self
+            .search_path()
+            .into_iter()
+            .filter(|s| {
+                catalog.schema(db, s).is_some() || s == "pg_catalog" || s == "information_schema"
+            })
+            .collect();
+        if implicit && !path.iter().any(|s| s == "pg_catalog") {
+            path.insert(0, "pg_catalog".into());
+        }
+        path
+    }
+
+    fn clock_micros(&self) -> i64 {
+        self.db.clock_micros()
+    }
+
+    fn random_u64(&self) -> u64 {
+        self.db.random_u64()
+    }
+
+    fn backend_pid(&self) -> i32 {
+        self.pid
+    }
+
+    fn nextval(&self, sequence: u32) -> SqlResult<i64> {
+        let s = self.sequence(sequence)?;
+        let value = self.db.nextval(&s)?;
+        let mut shared = self.shared.lock();
+        shared.current_values.insert(sequence, value);
+        shared.last_sequence = Some(sequence);
+        Ok(value)
+    }
+
+    fn currval(&self, sequence: u32) -> SqlResult<i64> {
+        let s = self.sequence(sequence)?;
+        self.shared.lock().current_values.get(&sequence).copied().ok_or_else(|| {
+            SqlError::new(
+                SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!("currval of sequence \"{}\" is not yet defined in this session", s.name),
+            )
+        })
+    }
+
+    fn lastval(&self) -> SqlResult<i64> {
+        let shared = self.shared.lock();
+        shared.last_sequence.and_then(|s| shared.current_values.get(&s).copied()).ok_or_else(|| {
+            SqlError::new(
+                SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "lastval is not yet defined in this session",
+            )
+        })
+    }
+
+    fn setval(&self, sequence: u32, value: i64, is_called: bool) -> SqlResult<i64> {
+        let s = self.sequence(sequence)?;
+        self.db.setval(&s, value, is_called)?;
+        if is_called {
+            self.shared.lock().current_values.insert(sequence, value);
+        }
+        Ok(value)
+    }
+
+    fn relation_oid(&self, name: &str) -> SqlResult<Option<u32>> {
+        let catalog = self.catalog();
+        let db = catalog.database(&self.database).map_or(0, |d| d.id);
+        let found = match SessionState::split_name(name).as_slice() {
+            [name] => catalog.resolve(db, &self.search_path(), name),
+            [schema, name] | [_, schema, name] => {
+                catalog.schema(db, schema).and_then(|s| catalog.relation(s.id, name))
+            }
+            _ => None,
+        };
+        Ok(found.map(|r| oid_of(r.id())))
+    }
+
+    fn relation_name(&self, oid: u32) -> Option<String> {
+        let catalog = self.catalog();
+        let id = id_of_oid(oid)?;
+        let (schema, name) = catalog.qualified_name(id)?;
+        let db = catalog.database(&self.database).map_or(0, |d| d.id);
+        let visible = catalog.resolve(db, &self.search_path(), &name).map(|r| r.id());
+        let name = quote_ident(&name);
+        Some(if visible == Some(id) { name } else { format!("{}.{name}", quote_ident(&schema)) })
+    }
+
+    fn setting(&self, name: &str) -> Option<String> {
+        self.shared.lock().settings.get(name)
+    }
+
+    fn set_setting(&self, name: &str, value: &str, local: bool) -> SqlResult<String> {
+        self.set(name, value, local)
+    }
+
+    fn catalog_function(&self, name: &str, args: &[Datum]) -> SqlResult<Option<Datum>> {
+        self.db.general().clone().catalog_function(self, name, args)
+    }
+}
+
+/// An identifier as SQL text: quoted where it must be.
+pub fn quote_ident(name: &str) -> String {
+    let plain = name.chars().next().is_some_and(|c| c.is_ascii_lowercase() || c == '_')
+        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+        && !RESERVED.contains(&name);
+    if plain { name.to_string() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
+}
+
+/// Words that cannot be identifiers without quotes.
+const RESERVED: &[&str] = &[
+    "all",
+    "analyse",
+    "analyze",
+    "and",
+    "any",
+    "array",
+    "as",
+    "asc",
+    "asymmetric",
+    "both",
+    "case",
+    "cast",
+    "check",
+    "collate",
+    "column",
+    "constraint",
+    "create",
+    "current_catalog",
+    "current_date",
+    "current_role",
+    "current_time",
+    "current_timestamp",
+    "current_user",
+    "default",
+    "deferrable",
+    "desc",
+    "distinct",
+    "do",
+    "else",
+    "end",
+    "except",
+    "false",
+    "fetch",
+    "for",
+    "foreign",
+    "from",
+    "grant",
+    "group",
+    "having",
+    "in",
+    "index",
+    "initially",
+    "intersect",
+    "into",
+    "lateral",
+    "leading",
+    "limit",
+    "localtime",
+    "localtimestamp",
+    "not",
+    "null",
+    "offset",
+    "on",
+    "only",
+    "or",
+    "order",
+    "placing",
+    "primary",
+    "references",
+    "returning",
+    "select",
+    "session_user",
+    "some",
+    "symmetric",
+    "table",
+    "then",
+    "to",
+    "trailing",
+    "true",
+    "union",
+    "unique",
+    "user",
+    "using",
+    "variadic",
+    "when",
+    "where",
+    "window",
+    "with",
+];

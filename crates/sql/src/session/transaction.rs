@@ -1,0 +1,144 @@
+//! Transaction blocks of a session.
+//!
+//! ```text
+//!   Idle ─ BEGIN ──► Open(explicit) ─ error ──► failed: everything but ROLLBACK is 25P02
+//!   Idle ─ several statements in one message ──► Open(implicit), committed at the end
+//! ```
+//! A statement outside of a block has a transaction of its own and never comes here.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use braid_catalog::Catalog;
+use braid_kv::{CommitTs, Isolation, SavepointId, Txn};
+use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType, TimeZone};
+
+use super::settings::Settings;
+use crate::database::EPOCH_MICROS;
+
+/// An open transaction of a session.
+pub(crate) struct OpenTxn {
+    pub(crate) txn: Arc<Txn>,
+    pub(crate) catalog: Arc<Catalog>,
+    /// BEGIN was said; else several statements of one message.
+    pub(crate) explicit: bool,
+    /// Set by a failed statement or stream.
+    pub(crate) failed: Arc<AtomicBool>,
+    pub(crate) savepoints: Vec<Savepoint>,
+    /// The catalog was changed by this transaction.
+    pub(crate) schema_changed: bool,
+    pub(crate) started_micros: i64,
+    pub(crate) statements: u64,
+    /// Settings to return to when it rolls back.
+    pub(crate) settings: Settings,
+    pub(crate) epoch: u64,
+}
+
+/// A savepoint: what to return to.
+pub(crate) struct Savepoint {
+    pub(crate) name: String,
+    pub(crate) id: SavepointId,
+    pub(crate) catalog: Arc<Catalog>,
+    pub(crate) schema_changed: bool,
+    pub(crate) settings: Settings,
+}
+
+impl OpenTxn {
+    pub(crate) fn is_failed(&self) -> bool {
+        self.failed.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn fail(&self) {
+        self.failed.store(true, Ordering::Relaxed);
+    }
+
+    /// The position of the newest savepoint of this name.
+    pub(crate) fn savepoint(&self, name: &str) -> SqlResult<usize> {
+        self.savepoints.iter().rposition(|s| s.name == name).ok_or_else(|| {
+            SqlError::new(
+                SqlState::INVALID_SAVEPOINT,
+                format!("savepoint \"{name}\" does not exist"),
+            )
+        })
+    }
+}
+
+/// 25P02.
+pub(crate) fn aborted() -> SqlError {
+    SqlError::new(
+        SqlState::IN_FAILED_SQL_TRANSACTION,
+        "current transaction is aborted, commands ignored until end of transaction block",
+    )
+}
+
+/// 25P01.
+pub(crate) fn no_transaction(what: &str) -> SqlError {
+    SqlError::new(
+        SqlState::NO_ACTIVE_SQL_TRANSACTION,
+        format!("{what} can only be used in transaction blocks"),
+    )
+}
+
+/// As SQL says it.
+pub(crate) fn isolation_name(i: Isolation) -> &'static str {
+    match i {
+        Isolation::Serializable => "serializable",
+        Isolation::RepeatableRead => "repeatable read",
+        Isolation::ReadCommitted => "read committed",
+    }
+}
+
+/// From SQL; anything unknown is the default.
+pub(crate) fn isolation_of(name: &str) -> Isolation {
+    match name {
+        "repeatable read" => Isolation::RepeatableRead,
+        "read committed" | "read uncommitted" => Isolation::ReadCommitted,
+        _ => Isolation::Serializable,
+    }
+}
+
+/// The timestamp that an AS OF SYSTEM TIME value means: an interval (`-10s`), a timestamp, or an
+/// engine timestamp as a decimal number.
+pub(crate) fn as_of_timestamp(value: &Datum, now_us: u64, zone: &TimeZone) -> SqlResult<CommitTs> {
+    let bad = |text: &str| {
+        SqlError::new(
+            SqlState::INVALID_PARAMETER_VALUE,
+            format!("AS OF SYSTEM TIME: \"{text}\" is neither a timestamp nor a negative interval"),
+        )
+        .with_hint("For example: AS OF SYSTEM TIME '-10s', or '2026-01-31 12:00:00+00'.")
+    };
+    let at = |micros_2000: i64| {
+        u64::try_from(i128::from(micros_2000) + i128::from(EPOCH_MICROS))
+            .map(braid_kv::Store::timestamp_at)
+            .map_err(|_| bad("timestamp before 1970"))
+    };
+    match value {
+        Datum::TimestampTz(t) | Datum::Timestamp(t) => at(*t),
+        Datum::Interval(i) => {
+            let back = i.length();
+            if back > 0 {
+                return Err(bad("a positive interval"));
+            }
+            let us = i128::from(now_us) + back;
+            u64::try_from(us).map(braid_kv::Store::timestamp_at).map_err(|_| bad("too far back"))
+        }
+        Datum::Int8(v) => u64::try_from(*v).map(CommitTs).map_err(|_| bad(&v.to_string())),
+        Datum::Numeric(n) => n.to_string().parse().map(CommitTs).map_err(|_| bad(&n.to_string())),
+        Datum::Text(s) => {
+            let text = s.trim();
+            if let Ok(v) = text.parse::<u64>() {
+                return Ok(CommitTs(v));
+            }
+            if text.starts_with('-')
+                && let Ok(i) = Datum::parse(text, &SqlType::Interval, zone)
+            {
+                return as_of_timestamp(&i, now_us, zone);
+            }
+            match Datum::parse(text, &SqlType::TimestampTz, zone) {
+                Ok(t) => as_of_timestamp(&t, now_us, zone),
+                Err(_) => Err(bad(text)),
+            }
+        }
+        other => Err(bad(&format!("{other:?}"))),
+    }
+}

@@ -1,0 +1,442 @@
+//! Where rows and index entries lie.
+//!
+//! ```text
+//!   table lines in orders in customers, key (id, order_id, line):
+//!     elements  customers(1 column) # orders(1) # lines(1)
+//!     columns   id                    order_id     line
+//!   span of prefix (7)     [ /customers/7          , .. FF )   also holds the customer, its notes
+//!   span of prefix (7, 3)  [ /customers/7/#/orders/3/#/lines , .. FF )   lines only: "pure"
+//! ```
+//! A prefix that fills all elements but the last steps into the last: its span is *pure*, it holds
+//! nothing but the table's rows and what is interleaved in them.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use braid_catalog::{Catalog, Index, Table};
+use braid_keys::column::{Direction, decode_column, encode_column, is_composite, skip_column};
+use braid_keys::{CHILD_MARKER, KeyBuilder, family_end, path, row_end};
+use braid_kv::KeySpan;
+use braid_types::{Datum, SqlError, SqlResult, SqlType, TimeZone};
+
+use super::row_codec::{RowReader, RowWriter, decode_payload};
+use crate::general_query::Row;
+
+/// A key column.
+#[derive(Clone, Debug)]
+pub struct KeyColumn {
+    /// Position in the table's row.
+    pub ordinal: usize,
+    /// Column id.
+    pub column: u32,
+    /// Type.
+    pub ty: SqlType,
+    /// Direction.
+    pub dir: Direction,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Element {
+    id: u32,
+    generation: u32,
+    columns: usize,
+}
+
+/// Key layout of a table's rows or of an index's entries.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    elements: Vec<Element>,
+    columns: Vec<KeyColumn>,
+}
+
+impl Layout {
+    /// Key columns, ancestors' first.
+    pub fn columns(&self) -> &[KeyColumn] {
+        &self.columns
+    }
+
+    /// Engine class mask of exactly these keys (classes are shared by every 31st table).
+    pub fn class_mask(&self) -> u32 {
+        1 << path::class_of(self.elements.last().expect("a layout has a root").id)
+    }
+
+    /// Number of leading columns after which a span is pure.
+    pub fn pure_len(&self) -> usize {
+        self.columns.len() - self.elements.last().expect("a layout has a root").columns
+    }
+
+    /// The key's start for the leading values; steps into as many elements as are filled.
+    pub fn prefix(&self, values: &[Datum]) -> SqlResult<Vec<u8>> {
+        self.prefix_of(values.iter())
+    }
+
+    fn prefix_of<'a>(&self, mut values: impl Iterator<Item = &'a Datum>) -> SqlResult<Vec<u8>> {
+        let root = self.elements[0];
+        let mut key = KeyBuilder::root(root.id, root.generation);
+        let mut at = 0;
+        for (i, e) in self.elements.iter().enumerate() {
+            if i > 0 {
+                key.child(e.id, e.generation);
+            }
+            for column in &self.columns[at..at + e.columns] {
+                match values.next() {
+                    Some(v) => key.column(v, column.dir)?,
+                    None => return key.finish(),
+                }
+            }
+            at += e.columns;
+        }
+        key.finish()
+    }
+
+    /// The key of a row of the table.
+    pub fn key_of_row(&self, row: &[Datum]) -> SqlResult<Vec<u8>> {
+        self.prefix_of(self.columns.iter().map(|c| &row[c.ordinal]))
+    }
+
+    /// The key of the first `n` columns of a row.
+    pub fn partial_key_of_row(&self, row: &[Datum], n: usize) -> SqlResult<Vec<u8>> {
+        self.prefix_of(self.columns[..n].iter().map(|c| &row[c.ordinal]))
+    }
+
+    /// Span of all keys that start with these values, families included.
+    pub fn prefix_span(&self, values: &[Datum]) -> SqlResult<KeySpan> {
+        let start = self.prefix(values)?;
+        let end = family_end(&start);
+        Ok(KeySpan::new(start, end))
+    }
+
+    /// Span of `prefix` and bounds on the next column. NULLs of that column are not inside when a
+    /// bound is given, as in SQL.
+    pub fn range_span(
+        &self,
+        prefix: &[Datum],
+        lower: Bound<&Datum>,
+        upper: Bound<&Datum>,
+    ) -> SqlResult<KeySpan> {
+        let column = &self.columns[prefix.len()];
+        let base = self.prefix(prefix)?;
+        let with = |v: &Datum| -> SqlResult<Vec<u8>> {
+            let mut key = base.clone();
+            encode_column(&mut key, v, column.dir)?;
+            Ok(key)
+        };
+        if matches!((&lower, &upper), (Bound::Unbounded, Bound::Unbounded)) {
+            let end = family_end(&base);
+            return Ok(KeySpan::new(base, end));
+        }
+        let (first, last) = if column.dir.desc { (upper, lower) } else { (lower, upper) };
+        let start = match first {
+            Bound::Included(v) => with(v)?,
+            Bound::Excluded(v) => family_end(&with(v)?),
+            Bound::Unbounded if column.dir.nulls_first => family_end(&with(&Datum::Null)?),
+            Bound::Unbounded => base.clone(),
+        };
+        let end = match last {
+            Bound::Included(v) => family_end(&with(v)?),
+            Bound::Excluded(v) => with(v)?,
+            Bound::Unbounded if column.dir.nulls_first => family_end(&base),
+            Bound::Unbounded => with(&Datum::Null)?,
+        };
+        Ok(KeySpan::new(start, end))
+    }
+
+    /// Span of all keys of this layout; not pure for a child.
+    pub fn whole_span(&self) -> KeySpan {
+        let root = self.elements[0];
+        let start = KeyBuilder::root(root.id, root.generation).as_bytes().to_vec();
+        let end = family_end(&start);
+        KeySpan::new(start, end)
+    }
+
+    /// Decodes a key into the columns of `row` that are wanted. `false` if the key is of another
+    /// table or index. A key with fewer columns (a unique entry) decodes what is there.
+    pub fn decode(
+        &self,
+        key: &[u8],
+        row: &mut [Datum],
+        wanted: Option<&[bool]>,
+    ) -> SqlResult<bool> {
+        let mut at = 1;
+        let mut column = 0;
+        for (i, e) in self.elements.iter().enumerate() {
+            if i > 0 {
+                if key.get(at) != Some(&CHILD_MARKER) {
+                    return Ok(false);
+                }
+                at += 1;
+            }
+            for want in [e.id, e.generation] {
+                match path::read_number(key.get(at..).unwrap_or(&[])) {
+                    Some((n, len)) if n == u64::from(want) => at += len,
+                    _ => return Ok(false),
+                }
+            }
+            for c in &self.columns[column..column + e.columns] {
+                let rest = &key[at..];
+                if rest.is_empty() && i + 1 == self.elements.len() {
+                    return Ok(true);
+                }
+                if wanted.is_none_or(|w| w[c.ordinal]) {
+                    let (v, n) = decode_column(rest, &c.ty, c.dir)?;
+                    row[c.ordinal] = v;
+                    at += n;
+                } else {
+                    at += skip_column(rest)?;
+                }
+            }
+            column += e.columns;
+        }
+        Ok(at == key.len())
+    }
+}
+
+/// A secondary index of a table.
+#[derive(Clone, Debug)]
+pub struct IndexLayout {
+    /// The descriptor.
+    pub index: Index,
+    /// Keys: index columns, then the primary key's columns that are not among them.
+    pub layout: Layout,
+    /// Number of leading key columns that the index declares (ancestor columns included).
+    pub declared: usize,
+}
+
+impl IndexLayout {
+    /// Whether entries of this row have the short key that makes duplicates collide.
+    fn short(&self, row: &[Datum]) -> bool {
+        self.index.unique
+            && (self.index.nulls_not_distinct
+                || self.index.columns.iter().all(|c| {
+                    let k = self.layout.columns.iter().find(|k| k.column == c.column);
+                    k.is_some_and(|k| !row[k.ordinal].is_null())
+                }))
+    }
+
+    /// The entry's key for a row.
+    pub fn entry_key(&self, row: &[Datum]) -> SqlResult<Vec<u8>> {
+        let n = if self.short(row) { self.declared } else { self.layout.columns.len() };
+        self.layout.partial_key_of_row(row, n)
+    }
+
+    /// Whether two rows with these values would collide (a unique index without NULLs).
+    pub fn enforces_for(&self, row: &[Datum]) -> bool {
+        self.short(row)
+    }
+}
+
+/// Everything needed to read and write a table's rows.
+#[derive(Clone, Debug)]
+pub struct TableLayout {
+    /// The table.
+    pub table: Arc<Table>,
+    /// Keys of its rows.
+    pub rows: Layout,
+    /// Secondary indexes.
+    pub indexes: Vec<IndexLayout>,
+    /// Whether other tables are interleaved in it.
+    pub has_children: bool,
+    /// Columns kept in the value: id, ordinal, type; by id.
+    stored: Vec<(u32, usize, SqlType)>,
+    /// Values of columns in rows older than the column, by ordinal.
+    missing: Vec<Datum>,
+    highest: u32,
+}
+
+fn direction(c: &braid_catalog::IndexColumn) -> Direction {
+    Direction { desc: c.desc, nulls_first: c.nulls_first }
+}
+
+fn key_column(table: &Table, c: &braid_catalog::IndexColumn) -> SqlResult<KeyColumn> {
+    let ordinal = table.ordinal(c.column).ok_or_else(|| {
+        SqlError::internal(format!("key of {} names a missing column", table.name))
+    })?;
+    Ok(KeyColumn {
+        ordinal,
+        column: c.column,
+        ty: table.columns[ordinal].ty.clone(),
+        dir: direction(c),
+    })
+}
+
+/// Elements of a table's row keys.
+fn table_elements(catalog: &Catalog, table: &Arc<Table>) -> Vec<Element> {
+    let mut inherited = 0;
+    catalog
+        .chain(table)
+        .iter()
+        .map(|t| {
+            let columns = t.primary.columns.len() - inherited;
+            inherited = t.primary.columns.len();
+            Element { id: t.id, generation: t.generation, columns }
+        })
+        .collect()
+}
+
+fn index_layout(catalog: &Catalog, table: &Arc<Table>, index: &Index) -> SqlResult<IndexLayout> {
+    let mut columns = Vec::new();
+    let mut elements = Vec::new();
+    if let Some(ancestor) = index.interleave_in.and_then(|id| catalog.table(id)) {
+        elements = table_elements(catalog, ancestor);
+        for c in &table.primary.columns[..ancestor.primary.columns.len()] {
+            columns.push(key_column(table, c)?);
+        }
+    }
+    let inherited = columns.len();
+    for c in &index.columns {
+        if !columns.iter().any(|k| k.column == c.column) {
+            columns.push(key_column(table, c)?);
+        }
+    }
+    let declared = columns.len();
+    for c in &table.primary.columns {
+        if !columns.iter().any(|k| k.column == c.column) {
+            columns.push(key_column(table, c)?);
+        }
+    }
+    elements.push(Element {
+        id: index.id,
+        generation: index.generation,
+        columns: columns.len() - inherited,
+    });
+    Ok(IndexLayout { index: index.clone(), layout: Layout { elements, columns }, declared })
+}
+
+impl TableLayout {
+    /// Works out the layout of a table.
+    pub fn new(catalog: &Catalog, table: &Arc<Table>) -> SqlResult<TableLayout> {
+        let columns = table
+            .primary
+            .columns
+            .iter()
+            .map(|c| key_column(table, c))
+            .collect::<SqlResult<Vec<_>>>()?;
+        let rows = Layout { elements: table_elements(catalog, table), columns };
+        let indexes = table
+            .indexes
+            .iter()
+            .map(|i| index_layout(catalog, table, i))
+            .collect::<SqlResult<_>>()?;
+        let mut stored: Vec<_> = table
+            .columns
+            .iter()
+            .enumerate()
+            .filter(|(_, c)| is_composite(&c.ty) || !rows.columns.iter().any(|k| k.column == c.id))
+            .map(|(i, c)| (c.id, i, c.ty.clone()))
+            .collect();
+        stored.sort_by_key(|s| s.0);
+        let missing = table
+            .columns
+            .iter()
+            .map(|c| match &c.missing {
+                Some(m) => Datum::parse(&m.0, &c.ty, &TimeZone::utc()),
+                None => Ok(Datum::Null),
+            })
+            .collect::<SqlResult<_>>()?;
+        Ok(TableLayout {
+            has_children: catalog.interleaved_children(table.id).next().is_some(),
+            table: table.clone(),
+            rows,
+            indexes,
+            stored,
+            missing,
+            highest: table.next_column - 1,
+        })
+    }
+
+    /// The key of a row.
+    pub fn row_key(&self, row: &[Datum]) -> SqlResult<Vec<u8>> {
+        self.rows.key_of_row(row)
+    }
+
+    /// The value of a row.
+    pub fn row_value(&self, row: &[Datum]) -> Vec<u8> {
+        let mut w = RowWriter::new(self.highest);
+        for (id, ordinal, _) in &self.stored {
+            w.column(*id, &row[*ordinal]);
+        }
+        w.finish()
+    }
+
+    /// A row from key and value; columns that are not wanted are NULL. `None` if the key is of
+    /// another table.
+    pub fn decode(
+        &self,
+        key: &[u8],
+        value: &[u8],
+        wanted: Option<&[bool]>,
+    ) -> SqlResult<Option<Row>> {
+        let mut row = vec![Datum::Null; self.table.columns.len()];
+        if !self.rows.decode(key, &mut row, wanted)? {
+            return Ok(None);
+        }
+        self.decode_value(value, &mut row, wanted)?;
+        Ok(Some(row))
+    }
+
+    fn decode_value(&self, value: &[u8], row: &mut Row, wanted: Option<&[bool]>) -> SqlResult<()> {
+        let mut r = RowReader::new(value)?;
+        for (id, ordinal, _) in &self.stored {
+            if *id > r.highest() {
+                row[*ordinal] = self.missing[*ordinal].clone();
+            }
+        }
+        let mut at = 0;
+        while let Some((id, payload)) = r.next_column()? {
+            while at < self.stored.len() && self.stored[at].0 < id {
+                at += 1;
+            }
+            if at < self.stored.len() && self.stored[at].0 == id {
+                let (_, ordinal, ty) = &self.stored[at];
+                if wanted.is_none_or(|w| w[*ordinal]) {
+                    row[*ordinal] = decode_payload(payload, ty)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The value of an index entry: what the key lacks of the primary key, and INCLUDE columns.
+    pub fn entry_value(&self, _index: &IndexLayout, row: &[Datum]) -> Vec<u8> {
+        let mut w = RowWriter::new(self.highest);
+        for c in &self.table.columns {
+            let ordinal = self.table.ordinal(c.id).unwrap_or_default();
+            if self.rows.columns.iter().any(|k| k.column == c.id)
+                || _index.index.include.contains(&c.id)
+            {
+                w.column(c.id, &row[ordinal]);
+            }
+        }
+        w.finish()
+    }
+
+    /// The key of the row that an index entry stands for.
+    pub fn row_key_of_entry(
+        &self,
+        index: &IndexLayout,
+        key: &[u8],
+        value: &[u8],
+    ) -> SqlResult<Option<Vec<u8>>> {
+        let mut row = vec![Datum::Null; self.table.columns.len()];
+        if !index.layout.decode(key, &mut row, None)? {
+            return Ok(None);
+        }
+        let mut r = RowReader::new(value)?;
+        while let Some((id, payload)) = r.next_column()? {
+            if let Some(k) = self.rows.columns.iter().find(|k| k.column == id) {
+                row[k.ordinal] = decode_payload(payload, &k.ty)?;
+            }
+        }
+        self.row_key(&row).map(Some)
+    }
+
+    /// The row alone, without what is interleaved in it.
+    pub fn row_span(key: &[u8]) -> KeySpan {
+        KeySpan::new(key.to_vec(), row_end(key))
+    }
+
+    /// The row with everything interleaved in it.
+    pub fn family_span(key: &[u8]) -> KeySpan {
+        KeySpan::new(key.to_vec(), family_end(key))
+    }
+}

@@ -1,0 +1,12 @@
+//! Rows and index entries as keys and values, and scans that give rows back.
+//!
+//! - [`row_codec`]: the value of a row: columns by id, skippable.
+//! - [`layout`]: where a table's rows and an index's entries lie: keys, spans, decoding.
+//! - [`scan`]: rows of a table or through an index, over spans.
+
+pub mod layout;
+pub mod row_codec;
+pub mod scan;
+
+pub use layout::{KeyColumn, Layout, TableLayout};
+pub use scan::{IndexScan, TableScan};

@@ -1,0 +1,282 @@
+//! The value of a row or index entry: a compact tuple of the columns that the key does not hold.
+//!
+//! ```text
+//!   01 | highest column id at the time of writing | (id delta, length, payload)*
+//! ```
+//! All numbers are LEB128. NULL columns are left out. A column whose id is above the highest id of
+//! the time of writing was added later: it has its table's "missing" value. A reader skips the
+//! columns it does not want by their lengths. Columns dropped meanwhile are skipped as well.
+//! Byte table: `docs/formats/keys.md`.
+
+use std::sync::Arc;
+
+use bigdecimal::BigDecimal;
+use bigdecimal::num_bigint::BigInt;
+use braid_types::{ArrayValue, Datum, Interval, SqlError, SqlResult, SqlState, SqlType};
+
+/// First byte of every row value.
+pub const ROW_FORMAT: u8 = 1;
+
+/// Builds a row value. Columns must be added by ascending id.
+pub struct RowWriter {
+    bytes: Vec<u8>,
+    last: u32,
+}
+
+impl RowWriter {
+    /// Starts a value; `highest` is the table's highest column id so far.
+    pub fn new(highest: u32) -> RowWriter {
+        let mut bytes = vec![ROW_FORMAT];
+        push_varint(&mut bytes, u64::from(highest));
+        RowWriter { bytes, last: 0 }
+    }
+
+    /// Adds a column; NULL takes no space.
+    pub fn column(&mut self, id: u32, value: &Datum) {
+        if value.is_null() {
+            return;
+        }
+        debug_assert!(id > self.last, "columns come by ascending id");
+        push_varint(&mut self.bytes, u64::from(id - self.last));
+        self.last = id;
+        let mut payload = Vec::with_capacity(16);
+        encode_payload(&mut payload, value);
+        push_varint(&mut self.bytes, payload.len() as u64);
+        self.bytes.extend_from_slice(&payload);
+    }
+
+    /// The value.
+    pub fn finish(self) -> Vec<u8> {
+        self.bytes
+    }
+}
+
+/// Reads a row value column by column.
+pub struct RowReader<'a> {
+    rest: &'a [u8],
+    highest: u32,
+    last: u32,
+}
+
+impl<'a> RowReader<'a> {
+    /// Starts reading.
+    pub fn new(bytes: &'a [u8]) -> SqlResult<RowReader<'a>> {
+        let mut rest = bytes;
+        match rest.split_first() {
+            Some((&ROW_FORMAT, r)) => rest = r,
+            _ => return Err(damaged("unknown row format")),
+        }
+        let highest = read_varint(&mut rest)? as u32;
+        Ok(RowReader { rest, highest, last: 0 })
+    }
+
+    /// Highest column id of the table when the row was written.
+    pub fn highest(&self) -> u32 {
+        self.highest
+    }
+
+    /// The next column: its id and payload.
+    pub fn next_column(&mut self) -> SqlResult<Option<(u32, &'a [u8])>> {
+        if self.rest.is_empty() {
+            return Ok(None);
+        }
+        let delta = read_varint(&mut self.rest)? as u32;
+        self.last = self.last.checked_add(delta).ok_or_else(|| damaged("column id"))?;
+        let len = read_varint(&mut self.rest)? as usize;
+        if len > self.rest.len() {
+            return Err(damaged("column length"));
+        }
+        let (payload, rest) = self.rest.split_at(len);
+        self.rest = rest;
+        Ok(Some((self.last, payload)))
+    }
+}
+
+fn damaged(what: &str) -> SqlError {
+    SqlError::new(SqlState::DATA_CORRUPTED, format!("damaged row value: {what}"))
+}
+
+/// LEB128.
+pub(crate) fn push_varint(out: &mut Vec<u8>, mut v: u64) {
+    while v >= 0x80 {
+        out.push(v as u8 | 0x80);
+        v >>= 7;
+    }
+    out.push(v as u8);
+}
+
+pub(crate) fn read_varint(bytes: &mut &[u8]) -> SqlResult<u64> {
+    let mut v = 0u64;
+    for shift in (0..64).step_by(7) {
+        let (&b, rest) = bytes.split_first().ok_or_else(|| damaged("number"))?;
+        *bytes = rest;
+        v |= u64::from(b & 0x7F) << shift;
+        if b < 0x80 {
+            return Ok(v);
+        }
+    }
+    Err(damaged("number"))
+}
+
+fn zigzag(v: i64) -> u64 {
+    ((v << 1) ^ (v >> 63)) as u64
+}
+
+fn unzigzag(v: u64) -> i64 {
+    ((v >> 1) as i64) ^ -((v & 1) as i64)
+}
+
+/// Appends a value's payload; its type is known to the reader.
+pub fn encode_payload(out: &mut Vec<u8>, value: &Datum) {
+    match value {
+        Datum::Null => {}
+        Datum::Bool(b) => out.push(u8::from(*b)),
+        Datum::Int2(v) => push_varint(out, zigzag(i64::from(*v))),
+        Datum::Int4(v) | Datum::Date(v) => push_varint(out, zigzag(i64::from(*v))),
+        Datum::Int8(v) | Datum::Time(v) | Datum::Timestamp(v) | Datum::TimestampTz(v) => {
+            push_varint(out, zigzag(*v));
+        }
+        Datum::Oid(v) => push_varint(out, zigzag(i64::from(*v))),
+        Datum::Float4(v) => out.extend_from_slice(&v.to_le_bytes()),
+        Datum::Float8(v) => out.extend_from_slice(&v.to_le_bytes()),
+        Datum::Numeric(v) => {
+            let (digits, scale) = v.as_bigint_and_exponent();
+            push_varint(out, zigzag(scale));
+            out.extend_from_slice(&digits.to_signed_bytes_le());
+        }
+        Datum::NumericNan => {}
+        Datum::Text(s) => out.extend_from_slice(s.as_bytes()),
+        Datum::Bytea(b) => out.extend_from_slice(b),
+        Datum::Uuid(u) => out.extend_from_slice(u),
+        Datum::Interval(i) => {
+            push_varint(out, zigzag(i64::from(i.months)));
+            push_varint(out, zigzag(i64::from(i.days)));
+            push_varint(out, zigzag(i.micros));
+        }
+        Datum::Jsonb(j) => out.extend_from_slice(braid_types::jsonb::text(j).as_bytes()),
+        Datum::Array(a) => {
+            for item in &a.items {
+                if item.is_null() {
+                    push_varint(out, 0);
+                } else {
+                    let mut payload = Vec::new();
+                    encode_payload(&mut payload, item);
+                    push_varint(out, payload.len() as u64 + 1);
+                    out.extend_from_slice(&payload);
+                }
+            }
+        }
+        Datum::Record(_) => debug_assert!(false, "no column has type record"),
+    }
+}
+
+/// The value of a payload.
+///
+/// # Errors
+/// XX001 if the payload is not of this type.
+pub fn decode_payload(mut b: &[u8], ty: &SqlType) -> SqlResult<Datum> {
+    let int = |b: &mut &[u8]| read_varint(b).map(unzigzag);
+    let narrow = |_| damaged("integer out of range");
+    Ok(match ty {
+        SqlType::Bool => Datum::Bool(b.first() == Some(&1)),
+        SqlType::Int2 => Datum::Int2(int(&mut b)?.try_into().map_err(narrow)?),
+        SqlType::Int4 => Datum::Int4(int(&mut b)?.try_into().map_err(narrow)?),
+        SqlType::Int8 => Datum::Int8(int(&mut b)?),
+        SqlType::Date => Datum::Date(int(&mut b)?.try_into().map_err(narrow)?),
+        SqlType::Time => Datum::Time(int(&mut b)?),
+        SqlType::Timestamp => Datum::Timestamp(int(&mut b)?),
+        SqlType::TimestampTz => Datum::TimestampTz(int(&mut b)?),
+        SqlType::Oid | SqlType::Regclass | SqlType::Regtype => {
+            Datum::Oid(int(&mut b)?.try_into().map_err(narrow)?)
+        }
+        SqlType::Float4 => {
+            Datum::Float4(f32::from_le_bytes(b.try_into().map_err(|_| damaged("real"))?))
+        }
+        SqlType::Float8 => {
+            Datum::Float8(f64::from_le_bytes(b.try_into().map_err(|_| damaged("double"))?))
+        }
+        SqlType::Numeric(_) if b.is_empty() => Datum::NumericNan,
+        SqlType::Numeric(_) => {
+            let scale = int(&mut b)?;
+            Datum::Numeric(Arc::new(BigDecimal::new(BigInt::from_signed_bytes_le(b), scale)))
+        }
+        SqlType::Text
+        | SqlType::Varchar(_)
+        | SqlType::Char(_)
+        | SqlType::Name
+        | SqlType::CharByte => {
+            Datum::text(std::str::from_utf8(b).map_err(|_| damaged("text is not UTF-8"))?)
+        }
+        SqlType::Bytea => Datum::Bytea(b.into()),
+        SqlType::Uuid => Datum::Uuid(b.try_into().map_err(|_| damaged("uuid"))?),
+        SqlType::Interval => Datum::Interval(Interval {
+            months: int(&mut b)?.try_into().map_err(narrow)?,
+            days: int(&mut b)?.try_into().map_err(narrow)?,
+            micros: int(&mut b)?,
+        }),
+        SqlType::Jsonb => {
+            let text = std::str::from_utf8(b).map_err(|_| damaged("jsonb is not UTF-8"))?;
+            Datum::Jsonb(Arc::new(serde_json::from_str(text).map_err(|_| damaged("jsonb"))?))
+        }
+        SqlType::Array(element) => {
+            let mut items = Vec::new();
+            while !b.is_empty() {
+                let n = read_varint(&mut b)? as usize;
+                if n == 0 {
+                    items.push(Datum::Null);
+                    continue;
+                }
+                if n - 1 > b.len() {
+                    return Err(damaged("array"));
+                }
+                let (payload, rest) = b.split_at(n - 1);
+                b = rest;
+                items.push(decode_payload(payload, element)?);
+            }
+            Datum::Array(Arc::new(ArrayValue { element: (**element).clone(), items }))
+        }
+        SqlType::Record | SqlType::Void | SqlType::Unknown => return Err(damaged("type")),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn round_trip_and_skipping() {
+        let mut w = RowWriter::new(9);
+        w.column(2, &Datum::Int4(-7));
+        w.column(3, &Datum::Null);
+        w.column(5, &Datum::text("héllo"));
+        w.column(9, &Datum::Numeric(Arc::new("-12.500".parse().unwrap())));
+        let bytes = w.finish();
+        let mut r = RowReader::new(&bytes).unwrap();
+        assert_eq!(r.highest(), 9);
+        let (id, p) = r.next_column().unwrap().unwrap();
+        assert_eq!(
+            (id, decode_payload(p, &SqlType::Int4).unwrap().to_string_for_test()),
+            (2, "-7".into())
+        );
+        let (id, _) = r.next_column().unwrap().unwrap();
+        assert_eq!(id, 5);
+        let (id, p) = r.next_column().unwrap().unwrap();
+        let d = decode_payload(p, &SqlType::Numeric(None)).unwrap();
+        assert_eq!((id, d.to_string_for_test()), (9, "-12.500".into()));
+        assert!(r.next_column().unwrap().is_none());
+        for cut in 0..bytes.len() {
+            if let Ok(mut r) = RowReader::new(&bytes[..cut]) {
+                while let Ok(Some(_)) = r.next_column() {}
+            }
+        }
+    }
+
+    trait ForTest {
+        fn to_string_for_test(&self) -> String;
+    }
+    impl ForTest for Datum {
+        fn to_string_for_test(&self) -> String {
+            self.to_text(&braid_types::TimeZone::utc()).unwrap()
+        }
+    }
+}
