@@ -36,16 +36,10 @@ pub(crate) fn checked_text(bytes: &[u8]) -> SqlResult<&str> {
         Err(e) => {
             let at = e.valid_up_to();
             let end = (at + e.error_len().unwrap_or(1)).min(bytes.len());
-            let hex: Vec<String> = bytes[at..end]
-                .iter()
-                .map(|b| format!("0x{b:02x}"))
-                .collect();
+            let hex: Vec<String> = bytes[at..end].iter().map(|b| format!("0x{b:02x}")).collect();
             Err(SqlError::new(
                 SqlState::CHARACTER_NOT_IN_REPERTOIRE,
-                format!(
-                    "invalid byte sequence for encoding \"UTF8\": {}",
-                    hex.join(" ")
-                ),
+                format!("invalid byte sequence for encoding \"UTF8\": {}", hex.join(" ")),
             ))
         }
     }
@@ -252,10 +246,7 @@ fn array_in(bytes: &[u8], element: &SqlType) -> Option<SqlResult<Datum>> {
     if !rest.is_empty() {
         return None;
     }
-    Some(Ok(Datum::Array(Arc::new(ArrayValue {
-        element: element.clone(),
-        items,
-    }))))
+    Some(Ok(Datum::Array(Arc::new(ArrayValue { element: element.clone(), items }))))
 }
 
 /// Base-10000 digits, weight of the first, sign, display scale.
@@ -288,9 +279,7 @@ fn numeric_out(value: &BigDecimal, out: &mut Vec<u8>) {
 
 fn numeric_in(bytes: &[u8]) -> Option<Datum> {
     let word = |at: usize| -> Option<u16> {
-        Some(u16::from_be_bytes(
-            bytes.get(at * 2..at * 2 + 2)?.try_into().ok()?,
-        ))
+        Some(u16::from_be_bytes(bytes.get(at * 2..at * 2 + 2)?.try_into().ok()?))
     };
     let count = usize::from(word(0)?);
     let weight = i64::from(word(1)? as i16);

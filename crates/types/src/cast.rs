@@ -70,10 +70,7 @@ pub fn cast_exists(from: &SqlType, to: &SqlType) -> Option<CastContext> {
 }
 
 fn out_of_range(ty: &SqlType) -> SqlError {
-    SqlError::new(
-        SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
-        format!("{} out of range", ty.base_name()),
-    )
+    SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, format!("{} out of range", ty.base_name()))
 }
 
 /// Converts a value. The pair must exist by [`cast_exists`] in the given context, and names for
@@ -98,10 +95,7 @@ pub fn cast(
         for item in &array.items {
             items.push(cast(item, &array.element, target, context, zone)?);
         }
-        return Ok(Datum::Array(Arc::new(ArrayValue {
-            element: (**target).clone(),
-            items,
-        })));
+        return Ok(Datum::Array(Arc::new(ArrayValue { element: (**target).clone(), items })));
     } else {
         convert(value, from, to, zone)?
     };
@@ -166,21 +160,14 @@ fn convert(value: &Datum, from: &SqlType, to: &SqlType, zone: &TimeZone) -> SqlR
         T::TimestampTz => match value {
             Datum::Date(d) => {
                 let local = date_timestamp(*d)?;
-                Ok(Datum::TimestampTz(if is_infinite(local) {
-                    local
-                } else {
-                    zone.to_utc(local)
-                }))
+                Ok(Datum::TimestampTz(if is_infinite(local) { local } else { zone.to_utc(local) }))
             }
             Datum::Timestamp(t) if is_infinite(*t) => Ok(Datum::TimestampTz(*t)),
             Datum::Timestamp(t) => Ok(Datum::TimestampTz(zone.to_utc(*t))),
             other => from_text(other, from, to, zone),
         },
         T::Interval => match value {
-            Datum::Time(t) => Ok(Datum::Interval(Interval {
-                micros: *t,
-                ..Interval::default()
-            })),
+            Datum::Time(t) => Ok(Datum::Interval(Interval { micros: *t, ..Interval::default() })),
             other => from_text(other, from, to, zone),
         },
         _ => from_text(value, from, to, zone),
@@ -233,10 +220,7 @@ fn date_timestamp(days: i32) -> SqlResult<i64> {
         DATE_INFINITY => Ok(i64::MAX),
         DATE_MINUS_INFINITY => Ok(i64::MIN),
         _ => check_timestamp(i128::from(days) * i128::from(MICROS_PER_DAY)).map_err(|_| {
-            SqlError::new(
-                SqlState::DATETIME_FIELD_OVERFLOW,
-                "date out of range for timestamp",
-            )
+            SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, "date out of range for timestamp")
         }),
     }
 }
@@ -369,16 +353,9 @@ fn to_text(value: &Datum, from: &SqlType, to: &SqlType, zone: &TimeZone) -> SqlR
         Datum::Bool(b) => Arc::from(if *b { "true" } else { "false" }),
         Datum::Int4(v) if *to == SqlType::CharByte => {
             let byte = u8::try_from(*v).ok().filter(u8::is_ascii).ok_or_else(|| {
-                SqlError::new(
-                    SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
-                    "\"char\" out of range",
-                )
+                SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "\"char\" out of range")
             })?;
-            Arc::from(if byte == 0 {
-                String::new()
-            } else {
-                char::from(byte).to_string()
-            })
+            Arc::from(if byte == 0 { String::new() } else { char::from(byte).to_string() })
         }
         Datum::Oid(oid) if *from == SqlType::Regtype => {
             Arc::from(SqlType::from_oid(*oid, -1).map_or(oid.to_string(), |t| t.base_name()))
@@ -422,10 +399,7 @@ pub(crate) fn fit_modifiers(value: Datum, to: &SqlType, context: CastContext) ->
             for item in &array.items {
                 items.push(fit_modifiers(item.clone(), element, context)?);
             }
-            Ok(Datum::Array(Arc::new(ArrayValue {
-                element: (**element).clone(),
-                items,
-            })))
+            Ok(Datum::Array(Arc::new(ArrayValue { element: (**element).clone(), items })))
         }
         _ => Ok(value),
     }

@@ -45,11 +45,7 @@ pub fn civil_from_days(days: i64) -> (i64, i64, i64) {
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let shifted = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 {
-        shifted + 3
-    } else {
-        shifted - 9
-    };
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
     (year_of_era + era * 400 + i64::from(month <= 2), month, day)
 }
 
@@ -71,10 +67,7 @@ pub fn check_date(days: i64) -> SqlResult<i32> {
     if (MIN_DAYS..END_DAYS).contains(&days) {
         Ok(days as i32)
     } else {
-        Err(SqlError::new(
-            SqlState::DATETIME_FIELD_OVERFLOW,
-            "date out of range",
-        ))
+        Err(SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, "date out of range"))
     }
 }
 
@@ -88,10 +81,7 @@ pub fn check_timestamp(micros: i128) -> SqlResult<i64> {
     {
         Ok(micros as i64)
     } else {
-        Err(SqlError::new(
-            SqlState::DATETIME_FIELD_OVERFLOW,
-            "timestamp out of range",
-        ))
+        Err(SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, "timestamp out of range"))
     }
 }
 
@@ -115,12 +105,7 @@ pub(crate) fn date_text(days: i32) -> String {
 pub(crate) fn time_text(micros: i64) -> String {
     let seconds = micros / MICROS_PER_SECOND;
     let fraction = micros % MICROS_PER_SECOND;
-    let mut text = format!(
-        "{:02}:{:02}:{:02}",
-        seconds / 3600,
-        seconds / 60 % 60,
-        seconds % 60
-    );
+    let mut text = format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
     if fraction != 0 {
         let digits = format!("{fraction:06}");
         text.push('.');
@@ -190,24 +175,14 @@ const MONTHS: [&str; 12] = [
     "november",
     "december",
 ];
-const WEEKDAYS: [&str; 7] = [
-    "sunday",
-    "monday",
-    "tuesday",
-    "wednesday",
-    "thursday",
-    "friday",
-    "saturday",
-];
+const WEEKDAYS: [&str; 7] =
+    ["sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"];
 
 fn month_number(word: &str) -> Option<i64> {
     if word.len() < 3 {
         return None;
     }
-    MONTHS
-        .iter()
-        .position(|m| m.starts_with(word))
-        .map(|at| at as i64 + 1)
+    MONTHS.iter().position(|m| m.starts_with(word)).map(|at| at as i64 + 1)
 }
 
 /// Splits and reads a date/time text: ISO, `Jan 5 2020`, `5 January 2020`, `1/5/2020` (month
@@ -220,10 +195,8 @@ pub(crate) fn parse_fields(text: &str, type_name: &str) -> SqlResult<Fields> {
         "-infinity" => fields.infinity = Some(false),
         "epoch" => fields.epoch = true,
         "now" | "today" | "tomorrow" | "yesterday" | "allballs" => {
-            return Err(
-                SqlError::unsupported(format!("the date/time input \"{lowered}\""))
-                    .with_hint("Use now() or current_date."),
-            );
+            return Err(SqlError::unsupported(format!("the date/time input \"{lowered}\""))
+                .with_hint("Use now() or current_date."));
         }
         _ => {}
     }
@@ -432,10 +405,7 @@ pub(crate) fn parse_date(text: &str) -> SqlResult<i32> {
     }
     let (year, month, day) = fields.date.ok_or_else(|| bad("date", text))?;
     check_date(days_from_civil(year, month, day)).map_err(|_| {
-        SqlError::new(
-            SqlState::DATETIME_FIELD_OVERFLOW,
-            format!("date out of range: \"{text}\""),
-        )
+        SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, format!("date out of range: \"{text}\""))
     })
 }
 
@@ -447,11 +417,7 @@ pub(crate) fn parse_time(text: &str) -> SqlResult<i64> {
 
 /// Reads a `timestamp`, or with a zone a `timestamptz`.
 pub(crate) fn parse_timestamp(text: &str, zone: Option<&TimeZone>) -> SqlResult<i64> {
-    let type_name = if zone.is_some() {
-        "timestamp with time zone"
-    } else {
-        "timestamp"
-    };
+    let type_name = if zone.is_some() { "timestamp with time zone" } else { "timestamp" };
     let fields = parse_fields(text, type_name)?;
     match fields.infinity {
         Some(true) => return Ok(i64::MAX),

@@ -204,10 +204,7 @@ impl SqlError {
 
     /// 0A000: the feature is not here; say what is instead in a hint.
     pub fn unsupported(what: impl fmt::Display) -> SqlError {
-        SqlError::new(
-            SqlState::FEATURE_NOT_SUPPORTED,
-            format!("{what} is not supported"),
-        )
+        SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, format!("{what} is not supported"))
     }
 
     /// 42601.

@@ -68,9 +68,8 @@ pub(crate) fn parse_float8(text: &str) -> SqlResult<f64> {
 /// Reads a single.
 pub(crate) fn parse_float4(text: &str) -> SqlResult<f32> {
     let trimmed = text.trim();
-    let value: Option<f32> = parse_special(trimmed)
-        .map(|v| v as f32)
-        .or_else(|| plain(trimmed)?.parse().ok());
+    let value: Option<f32> =
+        parse_special(trimmed).map(|v| v as f32).or_else(|| plain(trimmed)?.parse().ok());
     match value {
         None => Err(bad("real", text)),
         Some(v) if range_lost(f64::from(v), trimmed) => Err(out_of_range("real", text)),
@@ -79,14 +78,9 @@ pub(crate) fn parse_float4(text: &str) -> SqlResult<f32> {
 }
 
 fn plain(text: &str) -> Option<&str> {
-    let ok = text
-        .bytes()
-        .all(|b| b.is_ascii_digit() || matches!(b, b'+' | b'-' | b'.' | b'e' | b'E'));
-    if ok && !text.is_empty() {
-        Some(text)
-    } else {
-        None
-    }
+    let ok =
+        text.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'+' | b'-' | b'.' | b'e' | b'E'));
+    if ok && !text.is_empty() { Some(text) } else { None }
 }
 
 fn parse_special(text: &str) -> Option<f64> {

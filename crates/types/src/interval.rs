@@ -185,11 +185,7 @@ pub(crate) fn parse_interval(text: &str) -> SqlResult<Interval> {
         }
     }
     if let Some(seconds) = pending {
-        total = total.add(&Interval::from_parts(
-            0.0,
-            0.0,
-            seconds * MICROS_PER_SECOND as f64,
-        )?)?;
+        total = total.add(&Interval::from_parts(0.0, 0.0, seconds * MICROS_PER_SECOND as f64)?)?;
         any = true;
     }
     if !any {
@@ -232,22 +228,14 @@ fn parse_hms(word: &str) -> Option<Interval> {
     let (sign, rest) = signed(word);
     let mut parts = rest.split(':');
     let digits = |s: &str| -> Option<i64> {
-        if s.is_empty() || !s.bytes().all(|b| b.is_ascii_digit()) {
-            None
-        } else {
-            s.parse().ok()
-        }
+        if s.is_empty() || !s.bytes().all(|b| b.is_ascii_digit()) { None } else { s.parse().ok() }
     };
     let hours = digits(parts.next()?)?;
     let minute_text = parts.next()?;
     let (minutes, seconds, micros) = match parts.next() {
         Some(s) => {
             let (whole, fraction) = s.split_once('.').unwrap_or((s, ""));
-            (
-                digits(minute_text)?,
-                digits(whole)?,
-                fraction_micros(fraction)?,
-            )
+            (digits(minute_text)?, digits(whole)?, fraction_micros(fraction)?)
         }
         None => match minute_text.split_once('.') {
             Some((s, fraction)) => {
@@ -269,10 +257,7 @@ fn parse_hms(word: &str) -> Option<Interval> {
         .checked_add(minutes * 60 + seconds)?
         .checked_mul(MICROS_PER_SECOND)?
         .checked_add(micros)?;
-    Some(Interval {
-        micros: sign * total,
-        ..Interval::default()
-    })
+    Some(Interval { micros: sign * total, ..Interval::default() })
 }
 
 /// `1-2`: years and months.
@@ -282,10 +267,7 @@ fn parse_year_month(word: &str) -> Option<Interval> {
     let years: i64 = years.parse().ok()?;
     let months: i64 = months.parse().ok()?;
     let total = sign * (years.checked_mul(12)? + months);
-    Some(Interval {
-        months: i32::try_from(total).ok()?,
-        ..Interval::default()
-    })
+    Some(Interval { months: i32::try_from(total).ok()?, ..Interval::default() })
 }
 
 /// ISO 8601 after the P: `1y2m3dt4h5m6s`.

@@ -5,6 +5,7 @@
 
 use std::cmp::Ordering;
 
+pub use serde_json;
 use serde_json::{Map, Number, Value};
 
 use crate::{Datum, SqlError, SqlResult, SqlState, numeric};
@@ -18,11 +19,8 @@ pub fn parse(text: &str) -> SqlResult<Value> {
         if e.to_string().contains("recursion limit") {
             return SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, "JSON is nested too deeply");
         }
-        SqlError::new(
-            SqlState::INVALID_TEXT_REPRESENTATION,
-            "invalid input syntax for type json",
-        )
-        .with_detail(e.to_string())
+        SqlError::new(SqlState::INVALID_TEXT_REPRESENTATION, "invalid input syntax for type json")
+            .with_detail(e.to_string())
     })?;
     normalize(value)
 }
@@ -70,19 +68,15 @@ pub fn normalize(value: Value) -> SqlResult<Value> {
 
 fn check_text(text: &str) -> SqlResult<()> {
     if text.contains('\0') {
-        return Err(
-            SqlError::new(SqlState("22P05"), "unsupported Unicode escape sequence")
-                .with_detail("\\u0000 cannot be converted to text."),
-        );
+        return Err(SqlError::new(SqlState("22P05"), "unsupported Unicode escape sequence")
+            .with_detail("\\u0000 cannot be converted to text."));
     }
     Ok(())
 }
 
 /// Order of object keys: shorter first, then bytes.
 pub fn key_order(a: &str, b: &str) -> Ordering {
-    a.len()
-        .cmp(&b.len())
-        .then_with(|| a.as_bytes().cmp(b.as_bytes()))
+    a.len().cmp(&b.len()).then_with(|| a.as_bytes().cmp(b.as_bytes()))
 }
 
 /// The text form, with a blank after each comma and colon.
@@ -199,10 +193,7 @@ pub fn compare(a: &Value, b: &Value) -> Ordering {
         (Value::Bool(x), Value::Bool(y)) => x.cmp(y),
         (Value::String(x), Value::String(y)) => x.as_bytes().cmp(y.as_bytes()),
         (Value::Number(x), Value::Number(y)) => {
-            match (
-                numeric::parse(&x.to_string()),
-                numeric::parse(&y.to_string()),
-            ) {
+            match (numeric::parse(&x.to_string()), numeric::parse(&y.to_string())) {
                 (Some(x), Some(y)) => numeric::compare(&x, &y),
                 _ => Ordering::Equal,
             }
@@ -228,12 +219,12 @@ pub fn compare(a: &Value, b: &Value) -> Ordering {
 /// `left @> right`.
 pub fn contains(left: &Value, right: &Value) -> bool {
     match (left, right) {
-        (Value::Object(l), Value::Object(r)) => r
-            .iter()
-            .all(|(key, item)| l.get(key).is_some_and(|have| contains(have, item))),
-        (Value::Array(l), Value::Array(r)) => r
-            .iter()
-            .all(|item| l.iter().any(|have| contains_element(have, item))),
+        (Value::Object(l), Value::Object(r)) => {
+            r.iter().all(|(key, item)| l.get(key).is_some_and(|have| contains(have, item)))
+        }
+        (Value::Array(l), Value::Array(r)) => {
+            r.iter().all(|item| l.iter().any(|have| contains_element(have, item)))
+        }
         // A scalar is contained in an array that has it, at the top level only.
         (Value::Array(l), scalar) if !scalar.is_object() => {
             l.iter().any(|have| compare(have, scalar).is_eq())

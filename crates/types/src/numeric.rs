@@ -5,7 +5,7 @@
 
 use std::cmp::Ordering;
 
-use bigdecimal::BigDecimal;
+pub use bigdecimal::BigDecimal;
 use bigdecimal::num_bigint::{BigInt, Sign};
 use bigdecimal::num_traits::{Signed, ToPrimitive, Zero};
 
@@ -23,11 +23,7 @@ fn pow10(n: i64) -> BigInt {
 /// The integer and scale of a value.
 pub fn parts(value: &BigDecimal) -> (BigInt, i64) {
     let (digits, scale) = value.as_bigint_and_exponent();
-    if scale < 0 {
-        (digits * pow10(-scale), 0)
-    } else {
-        (digits, scale)
-    }
+    if scale < 0 { (digits * pow10(-scale), 0) } else { (digits, scale) }
 }
 
 /// A datum of a finite value.
@@ -48,10 +44,7 @@ pub fn datum(value: BigDecimal) -> SqlResult<Datum> {
 }
 
 fn overflow() -> SqlError {
-    SqlError::new(
-        SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
-        "value overflows numeric format",
-    )
+    SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "value overflows numeric format")
 }
 
 /// An integer as numeric.
@@ -68,11 +61,7 @@ pub fn round(value: &BigDecimal, scale: i64) -> BigDecimal {
     let divisor = pow10(old - scale);
     let half = &divisor / 2u8;
     let magnitude = (digits.abs() + half) / &divisor;
-    let rounded = if digits.is_negative() {
-        -magnitude
-    } else {
-        magnitude
-    };
+    let rounded = if digits.is_negative() { -magnitude } else { magnitude };
     if scale < 0 {
         BigDecimal::new(rounded * pow10(-scale), 0)
     } else {
@@ -87,11 +76,7 @@ pub fn trunc(value: &BigDecimal, scale: i64) -> BigDecimal {
         return BigDecimal::new(digits * pow10(scale - old), scale);
     }
     let cut = digits / pow10(old - scale);
-    if scale < 0 {
-        BigDecimal::new(cut * pow10(-scale), 0)
-    } else {
-        BigDecimal::new(cut, scale)
-    }
+    if scale < 0 { BigDecimal::new(cut * pow10(-scale), 0) } else { BigDecimal::new(cut, scale) }
 }
 
 /// Largest integer not above (or with `up`, smallest not below) the value.
@@ -132,11 +117,7 @@ pub fn mul(a: &BigDecimal, b: &BigDecimal) -> BigDecimal {
     let (x, sx) = parts(a);
     let (y, sy) = parts(b);
     let product = BigDecimal::new(x * y, sx + sy);
-    if sx + sy > MAX_STORED_SCALE {
-        round(&product, MAX_STORED_SCALE)
-    } else {
-        product
-    }
+    if sx + sy > MAX_STORED_SCALE { round(&product, MAX_STORED_SCALE) } else { product }
 }
 
 /// Weight of the first base-10000 digit, and that digit.
@@ -163,10 +144,7 @@ fn div_scale(x: &BigInt, sx: i64, y: &BigInt, sy: i64) -> i64 {
     if f1 <= f2 {
         weight -= 1;
     }
-    (16 - weight * 4)
-        .max(sx)
-        .max(sy)
-        .clamp(0, MAX_DISPLAY_SCALE)
+    (16 - weight * 4).max(sx).max(sy).clamp(0, MAX_DISPLAY_SCALE)
 }
 
 /// Division by zero, 22012.
@@ -191,11 +169,8 @@ pub fn div(a: &BigDecimal, b: &BigDecimal) -> SqlResult<BigDecimal> {
 fn div_to(x: &BigInt, sx: i64, y: &BigInt, sy: i64, scale: i64) -> BigDecimal {
     // One digit more than asked, then round: x / y = (x * 10^(scale + 1 + sy - sx)) / y.
     let shift = scale + 1 + sy - sx;
-    let (numerator, denominator) = if shift >= 0 {
-        (x * pow10(shift), y.clone())
-    } else {
-        (x.clone(), y * pow10(-shift))
-    };
+    let (numerator, denominator) =
+        if shift >= 0 { (x * pow10(shift), y.clone()) } else { (x.clone(), y * pow10(-shift)) };
     let half_away = {
         // The extra digit alone decides half away from zero, as truncation only lowers it.
         let quotient = numerator / denominator;
@@ -228,10 +203,7 @@ pub fn rem(a: &BigDecimal, b: &BigDecimal) -> SqlResult<BigDecimal> {
         return Err(division_by_zero());
     }
     let scale = sx.max(sy);
-    Ok(BigDecimal::new(
-        (x * pow10(scale - sx)) % (y * pow10(scale - sy)),
-        scale,
-    ))
+    Ok(BigDecimal::new((x * pow10(scale - sx)) % (y * pow10(scale - sy)), scale))
 }
 
 /// Order of two finite values.
@@ -261,11 +233,7 @@ pub fn sqrt(a: &BigDecimal) -> SqlResult<BigDecimal> {
     let result_weight = (weight + 1) * 4 / 2 - 1;
     let scale = (16 - result_weight).max(sx).clamp(0, MAX_DISPLAY_SCALE);
     let shift = 2 * (scale + 1) - sx;
-    let shifted = if shift >= 0 {
-        x * pow10(shift)
-    } else {
-        x / pow10(-shift)
-    };
+    let shifted = if shift >= 0 { x * pow10(shift) } else { x / pow10(-shift) };
     Ok(round(&BigDecimal::new(shifted.sqrt(), scale + 1), scale))
 }
 
@@ -294,10 +262,8 @@ pub fn power(a: &BigDecimal, b: &BigDecimal) -> SqlResult<BigDecimal> {
         let exact = BigDecimal::new(x.pow(n), sx * i64::from(n));
         let digits = parts(&exact).0.abs().to_string().len() as i64;
         let whole_digits = digits - sx * i64::from(n);
-        let scale = (16 - whole_digits)
-            .max(sx)
-            .max(parts(b).1)
-            .clamp(16.min(16), MAX_DISPLAY_SCALE);
+        let scale =
+            (16 - whole_digits).max(sx).max(parts(b).1).clamp(16.min(16), MAX_DISPLAY_SCALE);
         if exponent >= 0 {
             return Ok(round(&exact, scale.max(16)));
         }
@@ -311,9 +277,7 @@ pub fn power(a: &BigDecimal, b: &BigDecimal) -> SqlResult<BigDecimal> {
         ));
     }
     let result = to_f64(a).powf(to_f64(b));
-    from_f64(result, 15)
-        .map(|r| round(&r, 16))
-        .ok_or_else(overflow)
+    from_f64(result, 15).map(|r| round(&r, 16)).ok_or_else(overflow)
 }
 
 /// Nearest double.
@@ -372,11 +336,7 @@ pub fn parse(text: &str) -> Option<BigDecimal> {
     if whole.is_empty() && fraction.is_empty() {
         return None;
     }
-    if !whole
-        .bytes()
-        .chain(fraction.bytes())
-        .all(|b| b.is_ascii_digit())
-    {
+    if !whole.bytes().chain(fraction.bytes()).all(|b| b.is_ascii_digit()) {
         return None;
     }
     if exponent.abs() > 200_000 || whole.len() + fraction.len() > 200_000 {
@@ -430,24 +390,13 @@ pub fn fit(value: &BigDecimal, precision: u16, scale: i16) -> SqlResult<BigDecim
     let whole = i64::from(precision) - i64::from(scale);
     let limit = pow10(whole + have);
     if digits.abs() >= limit {
-        return Err(SqlError::new(
-            SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
-            "numeric field overflow",
-        )
-        .with_detail(format!(
-            "A field with precision {precision}, scale {scale} must round to an absolute value \
+        return Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "numeric field overflow")
+            .with_detail(format!(
+                "A field with precision {precision}, scale {scale} must round to an absolute value \
              less than {}{}.",
-            if whole == 0 {
-                String::new()
-            } else {
-                "10^".to_string()
-            },
-            if whole == 0 {
-                "1".to_string()
-            } else {
-                whole.to_string()
-            },
-        )));
+                if whole == 0 { String::new() } else { "10^".to_string() },
+                if whole == 0 { "1".to_string() } else { whole.to_string() },
+            )));
     }
     Ok(rounded)
 }

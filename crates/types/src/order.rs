@@ -40,9 +40,7 @@ fn float(value: &Datum) -> Option<f64> {
 fn decimal(value: &Datum) -> Option<std::borrow::Cow<'_, BigDecimal>> {
     match value {
         Datum::Numeric(v) => Some(std::borrow::Cow::Borrowed(v)),
-        other => Some(std::borrow::Cow::Owned(numeric::from_i128(
-            integer(other)?.into(),
-        ))),
+        other => Some(std::borrow::Cow::Owned(numeric::from_i128(integer(other)?.into()))),
     }
 }
 

@@ -35,13 +35,11 @@ pub(crate) fn parse_base(text: &str, ty: &SqlType, zone: &TimeZone) -> SqlResult
         SqlType::Bool => Datum::Bool(parse_bool(text)?),
         SqlType::Int2 => {
             Datum::Int2(
-                parse_int(text, "smallint", i64::from(i16::MIN), i64::from(i16::MAX))? as i16,
+                parse_int(text, "smallint", i64::from(i16::MIN), i64::from(i16::MAX))? as i16
             )
         }
         SqlType::Int4 => {
-            Datum::Int4(
-                parse_int(text, "integer", i64::from(i32::MIN), i64::from(i32::MAX))? as i32,
-            )
+            Datum::Int4(parse_int(text, "integer", i64::from(i32::MIN), i64::from(i32::MAX))? as i32)
         }
         SqlType::Int8 => Datum::Int8(parse_int(text, "bigint", i64::MIN, i64::MAX)?),
         SqlType::Oid | SqlType::Regclass => {
@@ -83,10 +81,7 @@ pub(crate) fn parse_base(text: &str, ty: &SqlType, zone: &TimeZone) -> SqlResult
                     Some(text) => parse_base(&text, element, zone)?,
                 });
             }
-            Datum::Array(Arc::new(ArrayValue {
-                element: (**element).clone(),
-                items,
-            }))
+            Datum::Array(Arc::new(ArrayValue { element: (**element).clone(), items }))
         }
         SqlType::Record => {
             return Err(SqlError::unsupported("input of anonymous composite types"));
@@ -161,10 +156,7 @@ fn parse_numeric(text: &str) -> SqlResult<Datum> {
 
 fn parse_uuid(text: &str) -> SqlResult<[u8; 16]> {
     let trimmed = text.trim();
-    let inner = trimmed
-        .strip_prefix('{')
-        .and_then(|t| t.strip_suffix('}'))
-        .unwrap_or(trimmed);
+    let inner = trimmed.strip_prefix('{').and_then(|t| t.strip_suffix('}')).unwrap_or(trimmed);
     let mut bytes = [0u8; 16];
     let mut count = 0;
     let mut last_hyphen = true;

@@ -51,11 +51,7 @@ impl std::fmt::Display for Interval {
 /// For logs and messages: NULL prints as `null`, `timestamptz` in UTC.
 impl std::fmt::Display for Datum {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(
-            &self
-                .to_text(&TimeZone::utc())
-                .unwrap_or_else(|| "null".to_string()),
-        )
+        f.write_str(&self.to_text(&TimeZone::utc()).unwrap_or_else(|| "null".to_string()))
     }
 }
 

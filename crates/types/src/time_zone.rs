@@ -30,10 +30,7 @@ impl TimeZone {
             return Some(TimeZone::utc());
         }
         let named = name.parse().ok().or_else(|| {
-            chrono_tz::TZ_VARIANTS
-                .iter()
-                .find(|z| z.name().eq_ignore_ascii_case(name))
-                .copied()
+            chrono_tz::TZ_VARIANTS.iter().find(|z| z.name().eq_ignore_ascii_case(name)).copied()
         });
         if let Some(zone) = named {
             return Some(TimeZone::Named(zone));

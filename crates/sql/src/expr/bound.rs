@@ -1,12 +1,13 @@
-//! The typed expression tree.
+//! The typed expression tree and its evaluation.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::sync::Arc;
 
-use braid_types::{CastContext, Datum, SqlResult, SqlType};
+use braid_types::{ArrayValue, CastContext, Datum, SqlResult, SqlType};
 
 use super::EvalContext;
+use super::builtin::Builtin;
+use super::conversion::convert;
 
 /// How often an expression's value may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,7 +21,7 @@ pub enum Volatility {
 }
 
 /// A comparison operator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CmpOp {
     /// `=`
     Eq,
@@ -36,6 +37,43 @@ pub enum CmpOp {
     Ge,
 }
 
+impl CmpOp {
+    /// Whether the operator holds for values in this order.
+    pub fn holds(self, order: std::cmp::Ordering) -> bool {
+        match self {
+            CmpOp::Eq => order.is_eq(),
+            CmpOp::Ne => order.is_ne(),
+            CmpOp::Lt => order.is_lt(),
+            CmpOp::Le => order.is_le(),
+            CmpOp::Gt => order.is_gt(),
+            CmpOp::Ge => order.is_ge(),
+        }
+    }
+
+    /// The operator with its sides exchanged.
+    pub fn flipped(self) -> CmpOp {
+        match self {
+            CmpOp::Lt => CmpOp::Gt,
+            CmpOp::Le => CmpOp::Ge,
+            CmpOp::Gt => CmpOp::Lt,
+            CmpOp::Ge => CmpOp::Le,
+            same => same,
+        }
+    }
+
+    /// As written in SQL.
+    pub fn symbol(self) -> &'static str {
+        match self {
+            CmpOp::Eq => "=",
+            CmpOp::Ne => "<>",
+            CmpOp::Lt => "<",
+            CmpOp::Le => "<=",
+            CmpOp::Gt => ">",
+            CmpOp::Ge => ">=",
+        }
+    }
+}
+
 /// One WHEN of a CASE.
 #[derive(Clone, Debug)]
 pub struct CaseBranch {
@@ -43,6 +81,15 @@ pub struct CaseBranch {
     pub when: Bound,
     /// The value.
     pub then: Bound,
+}
+
+/// The operator of `x op ANY (array)`.
+#[derive(Clone, Debug)]
+pub enum QuantifiedOp {
+    /// A comparison.
+    Compare(CmpOp),
+    /// A boolean function of two arguments, such as LIKE.
+    Function(&'static Builtin),
 }
 
 /// What an expression does; see [`Bound`].
@@ -60,18 +107,39 @@ pub enum Node {
     Or(Vec<Bound>),
     /// Negation.
     Not(Bound),
-    /// Comparison of two values whose types are comparable as they are (equal, or both integers).
+    /// Comparison of two values whose types are comparable as they are (same representation, or
+    /// both integers).
     Compare(CmpOp, Bound, Bound),
+    /// `IS DISTINCT FROM`, or `IS NOT DISTINCT FROM` when the flag is set.
+    IsDistinct(Bound, Bound, bool),
     /// `IS NULL`, or `IS NOT NULL` when the flag is set.
     IsNull(Bound, bool),
+    /// `IS TRUE`, `IS FALSE`, `IS UNKNOWN` (None); the flag is NOT.
+    IsTruth(Bound, Option<bool>, bool),
     /// `needle [NOT] IN (list)`; the flag is NOT.
     InList(Bound, Vec<Bound>, bool),
+    /// `left op ANY (array)`, or ALL when the flag is set.
+    Quantified(QuantifiedOp, Bound, Bound, bool),
     /// Conversion to this expression's type.
     Cast(Bound, CastContext),
     /// CASE; no ELSE is NULL.
     Case(Vec<CaseBranch>, Option<Bound>),
     /// First value that is not NULL.
     Coalesce(Vec<Bound>),
+    /// NULL if both are equal, else the first.
+    NullIf(Bound, Bound),
+    /// Largest (or with the flag, smallest) value that is not NULL.
+    Extreme(Vec<Bound>, bool),
+    /// `ARRAY[...]`.
+    Array(Vec<Bound>),
+    /// `ROW(...)`.
+    Row(Vec<Bound>),
+    /// `array[index]`.
+    Subscript(Bound, Bound),
+    /// `array[low:high]`.
+    Slice(Bound, Option<Bound>, Option<Bound>),
+    /// A function or operator.
+    Call(&'static Builtin, Vec<Bound>),
 }
 
 /// A bound expression: a node and its type. Cloning shares the tree.
@@ -97,6 +165,34 @@ impl Bound {
         Bound::new(Node::Column(ordinal), ty)
     }
 
+    /// A boolean constant.
+    pub fn boolean(value: bool) -> Bound {
+        Bound::constant(Datum::Bool(value), SqlType::Bool)
+    }
+
+    /// The conjunction of the parts; true if there are none.
+    pub fn and(mut parts: Vec<Bound>) -> Bound {
+        match parts.len() {
+            0 => Bound::boolean(true),
+            1 => parts.pop().expect("one part"),
+            _ => Bound::new(Node::And(parts), SqlType::Bool),
+        }
+    }
+
+    /// The disjunction of the parts; false if there are none.
+    pub fn or(mut parts: Vec<Bound>) -> Bound {
+        match parts.len() {
+            0 => Bound::boolean(false),
+            1 => parts.pop().expect("one part"),
+            _ => Bound::new(Node::Or(parts), SqlType::Bool),
+        }
+    }
+
+    /// Negation.
+    pub fn negated(self) -> Bound {
+        Bound::new(Node::Not(self), SqlType::Bool)
+    }
+
     /// Its type.
     pub fn ty(&self) -> &SqlType {
         &self.ty
@@ -107,15 +203,213 @@ impl Bound {
         &self.node
     }
 
+    /// The same value under another name of its type (`varchar` as `text`).
+    pub fn relabeled(mut self, ty: SqlType) -> Bound {
+        self.ty = ty;
+        self
+    }
+
+    /// The constant, if this is one.
+    pub fn as_const(&self) -> Option<&Datum> {
+        match self.node() {
+            Node::Const(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// The ordinal, if this is a bare column.
+    pub fn as_column(&self) -> Option<usize> {
+        match self.node() {
+            Node::Column(at) => Some(*at),
+            _ => None,
+        }
+    }
+
     /// The value for one row.
+    ///
+    /// # Errors
+    /// Whatever SQL functions and casts raise.
     pub fn eval(&self, row: &[Datum], ctx: &EvalContext) -> SqlResult<Datum> {
-        let _ = (row, ctx);
-        Err(braid_types::SqlError::unsupported("evaluation"))
+        match self.node() {
+            Node::Const(value) => Ok(value.clone()),
+            Node::Column(at) => Ok(row.get(*at).cloned().unwrap_or(Datum::Null)),
+            Node::Param(index) => ctx.param(*index),
+            Node::And(parts) => eval_connective(parts, false, row, ctx),
+            Node::Or(parts) => eval_connective(parts, true, row, ctx),
+            Node::Not(inner) => Ok(match inner.eval(row, ctx)? {
+                Datum::Bool(b) => Datum::Bool(!b),
+                _ => Datum::Null,
+            }),
+            Node::Compare(op, left, right) => {
+                let (l, r) = (left.eval(row, ctx)?, right.eval(row, ctx)?);
+                Ok(compare(*op, &l, &r))
+            }
+            Node::IsDistinct(left, right, not) => {
+                let (l, r) = (left.eval(row, ctx)?, right.eval(row, ctx)?);
+                Ok(Datum::Bool(l.cmp_sql(&r).is_ne() != *not))
+            }
+            Node::IsNull(inner, not) => {
+                let value = inner.eval(row, ctx)?;
+                Ok(Datum::Bool(match &value {
+                    // A row IS NULL when all fields are, IS NOT NULL when none is.
+                    Datum::Record(fields) if *not => !fields.iter().any(Datum::is_null),
+                    Datum::Record(fields) => fields.iter().all(Datum::is_null),
+                    other => other.is_null() != *not,
+                }))
+            }
+            Node::IsTruth(inner, truth, not) => {
+                let found = match inner.eval(row, ctx)? {
+                    Datum::Bool(b) => Some(b),
+                    _ => None,
+                };
+                Ok(Datum::Bool((found == *truth) != *not))
+            }
+            Node::InList(needle, list, not) => {
+                let needle = needle.eval(row, ctx)?;
+                eval_any(CmpOp::Eq, &needle, list.iter().map(|e| e.eval(row, ctx)), *not)
+            }
+            Node::Quantified(op, left, array, all) => {
+                let left = left.eval(row, ctx)?;
+                let Datum::Array(array) = array.eval(row, ctx)? else { return Ok(Datum::Null) };
+                eval_quantified(op, &left, &array.items, *all, ctx)
+            }
+            Node::Cast(inner, context) => {
+                convert(&inner.eval(row, ctx)?, inner.ty(), &self.ty, *context, ctx)
+            }
+            Node::Case(branches, otherwise) => {
+                for branch in branches {
+                    if branch.when.eval_bool(row, ctx)? {
+                        return branch.then.eval(row, ctx);
+                    }
+                }
+                otherwise.as_ref().map_or(Ok(Datum::Null), |e| e.eval(row, ctx))
+            }
+            Node::Coalesce(parts) => {
+                for part in parts {
+                    let value = part.eval(row, ctx)?;
+                    if !value.is_null() {
+                        return Ok(value);
+                    }
+                }
+                Ok(Datum::Null)
+            }
+            Node::NullIf(value, equality) => {
+                if equality.eval_bool(row, ctx)? {
+                    Ok(Datum::Null)
+                } else {
+                    value.eval(row, ctx)
+                }
+            }
+            Node::Extreme(parts, smallest) => eval_extreme(parts, *smallest, row, ctx),
+            Node::Array(parts) => {
+                let items = parts.iter().map(|p| p.eval(row, ctx)).collect::<SqlResult<_>>()?;
+                let element = self.ty.element().cloned().unwrap_or(SqlType::Text);
+                Ok(Datum::Array(Arc::new(ArrayValue { element, items })))
+            }
+            Node::Row(parts) => {
+                let fields: Vec<Datum> =
+                    parts.iter().map(|p| p.eval(row, ctx)).collect::<SqlResult<_>>()?;
+                Ok(Datum::Record(fields.into()))
+            }
+            Node::Subscript(array, index) => {
+                let array = array.eval(row, ctx)?;
+                let index = index.eval(row, ctx)?;
+                Ok(match (array, index) {
+                    (Datum::Array(a), Datum::Int4(at)) if at >= 1 => {
+                        a.items.get(at as usize - 1).cloned().unwrap_or(Datum::Null)
+                    }
+                    _ => Datum::Null,
+                })
+            }
+            Node::Slice(array, low, high) => eval_slice(array, low, high, row, ctx),
+            Node::Call(function, args) => {
+                let mut values = Vec::with_capacity(args.len());
+                for arg in args {
+                    let value = arg.eval(row, ctx)?;
+                    if function.strict && value.is_null() {
+                        return Ok(Datum::Null);
+                    }
+                    values.push(value);
+                }
+                (function.eval)(&values, ctx)
+            }
+        }
     }
 
     /// The value as a condition: NULL is false.
+    ///
+    /// # Errors
+    /// As [`Bound::eval`].
     pub fn eval_bool(&self, row: &[Datum], ctx: &EvalContext) -> SqlResult<bool> {
         Ok(matches!(self.eval(row, ctx)?, Datum::Bool(true)))
+    }
+
+    /// The direct parts of this expression.
+    pub fn children(&self) -> Vec<&Bound> {
+        match self.node() {
+            Node::Const(_) | Node::Column(_) | Node::Param(_) => Vec::new(),
+            Node::And(p)
+            | Node::Or(p)
+            | Node::Coalesce(p)
+            | Node::Extreme(p, _)
+            | Node::Array(p)
+            | Node::Row(p)
+            | Node::Call(_, p) => p.iter().collect(),
+            Node::Not(a) | Node::IsNull(a, _) | Node::IsTruth(a, _, _) | Node::Cast(a, _) => {
+                vec![a]
+            }
+            Node::Compare(_, a, b)
+            | Node::IsDistinct(a, b, _)
+            | Node::Quantified(_, a, b, _)
+            | Node::NullIf(a, b)
+            | Node::Subscript(a, b) => vec![a, b],
+            Node::InList(a, list, _) => std::iter::once(a).chain(list).collect(),
+            Node::Case(branches, otherwise) => {
+                branches.iter().flat_map(|b| [&b.when, &b.then]).chain(otherwise.as_ref()).collect()
+            }
+            Node::Slice(a, low, high) => {
+                std::iter::once(a).chain(low.as_ref()).chain(high.as_ref()).collect()
+            }
+        }
+    }
+
+    /// The expression with each direct part replaced.
+    pub fn map_children(&self, f: &mut dyn FnMut(&Bound) -> Bound) -> Bound {
+        let mut all = |parts: &[Bound]| -> Vec<Bound> { parts.iter().map(&mut *f).collect() };
+        let node = match self.node() {
+            Node::Const(_) | Node::Column(_) | Node::Param(_) => return self.clone(),
+            Node::And(p) => Node::And(all(p)),
+            Node::Or(p) => Node::Or(all(p)),
+            Node::Coalesce(p) => Node::Coalesce(all(p)),
+            Node::Extreme(p, s) => Node::Extreme(all(p), *s),
+            Node::Array(p) => Node::Array(all(p)),
+            Node::Row(p) => Node::Row(all(p)),
+            Node::Call(function, p) => Node::Call(function, all(p)),
+            Node::Not(a) => Node::Not(f(a)),
+            Node::IsNull(a, n) => Node::IsNull(f(a), *n),
+            Node::IsTruth(a, t, n) => Node::IsTruth(f(a), *t, *n),
+            Node::Cast(a, c) => Node::Cast(f(a), *c),
+            Node::Compare(op, a, b) => Node::Compare(*op, f(a), f(b)),
+            Node::IsDistinct(a, b, n) => Node::IsDistinct(f(a), f(b), *n),
+            Node::Quantified(op, a, b, n) => Node::Quantified(op.clone(), f(a), f(b), *n),
+            Node::NullIf(a, b) => Node::NullIf(f(a), f(b)),
+            Node::Subscript(a, b) => Node::Subscript(f(a), f(b)),
+            Node::InList(a, list, n) => {
+                let a = f(a);
+                Node::InList(a, list.iter().map(&mut *f).collect(), *n)
+            }
+            Node::Case(branches, otherwise) => Node::Case(
+                branches
+                    .iter()
+                    .map(|b| CaseBranch { when: f(&b.when), then: f(&b.then) })
+                    .collect(),
+                otherwise.as_ref().map(&mut *f),
+            ),
+            Node::Slice(a, low, high) => {
+                Node::Slice(f(a), low.as_ref().map(&mut *f), high.as_ref().map(&mut *f))
+            }
+        };
+        Bound::new(node, self.ty.clone())
     }
 
     /// Whether the value is the same for all rows of one execution: no columns, nothing volatile.
@@ -126,7 +420,23 @@ impl Bound {
 
     /// Ordinals of the columns used.
     pub fn columns(&self) -> BTreeSet<usize> {
-        BTreeSet::new()
+        let mut found = BTreeSet::new();
+        self.collect_columns(&mut found);
+        found
+    }
+
+    fn collect_columns(&self, found: &mut BTreeSet<usize>) {
+        if let Node::Column(at) = self.node() {
+            found.insert(*at);
+        }
+        for child in self.children() {
+            child.collect_columns(found);
+        }
+    }
+
+    /// Whether a parameter occurs.
+    pub fn has_params(&self) -> bool {
+        matches!(self.node(), Node::Param(_)) || self.children().iter().any(|c| c.has_params())
     }
 
     /// The parts of a conjunction, or the expression itself.
@@ -139,18 +449,141 @@ impl Bound {
 
     /// The same expression over a row whose columns are elsewhere.
     pub fn remap_columns(&self, map: &dyn Fn(usize) -> usize) -> Bound {
-        let _ = map;
-        self.clone()
+        match self.node() {
+            Node::Column(at) => Bound::new(Node::Column(map(*at)), self.ty.clone()),
+            _ => self.map_children(&mut |child| child.remap_columns(map)),
+        }
     }
 
     /// How often the value may change.
     pub fn volatility(&self) -> Volatility {
-        Volatility::Immutable
+        let own = match self.node() {
+            Node::Call(function, _) => function.volatility,
+            Node::Param(_) => Volatility::Stable,
+            Node::Cast(inner, _) if zone_matters(inner.ty(), &self.ty) => Volatility::Stable,
+            _ => Volatility::Immutable,
+        };
+        self.children().iter().map(|c| c.volatility()).fold(own, Volatility::max)
     }
 }
 
-impl fmt::Display for Bound {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}", self.node)
+/// Whether a cast looks at the session: its time zone or its catalog.
+fn zone_matters(from: &SqlType, to: &SqlType) -> bool {
+    let zoned = |t: &SqlType| {
+        matches!(t, SqlType::TimestampTz | SqlType::Regclass)
+            || matches!(t.element(), Some(SqlType::TimestampTz))
+    };
+    !from.same_base(to) && (zoned(from) || zoned(to))
+}
+
+/// Compares with SQL's NULL logic.
+pub fn compare(op: CmpOp, left: &Datum, right: &Datum) -> Datum {
+    if left.is_null() || right.is_null() {
+        return Datum::Null;
     }
+    Datum::Bool(op.holds(left.cmp_sql(right)))
+}
+
+fn eval_connective(
+    parts: &[Bound],
+    decisive: bool,
+    row: &[Datum],
+    ctx: &EvalContext,
+) -> SqlResult<Datum> {
+    let mut unknown = false;
+    for part in parts {
+        match part.eval(row, ctx)? {
+            Datum::Bool(b) if b == decisive => return Ok(Datum::Bool(decisive)),
+            Datum::Bool(_) => {}
+            _ => unknown = true,
+        }
+    }
+    Ok(if unknown { Datum::Null } else { Datum::Bool(!decisive) })
+}
+
+fn eval_any(
+    op: CmpOp,
+    needle: &Datum,
+    items: impl Iterator<Item = SqlResult<Datum>>,
+    not: bool,
+) -> SqlResult<Datum> {
+    let mut unknown = false;
+    for item in items {
+        match compare(op, needle, &item?) {
+            Datum::Bool(true) => return Ok(Datum::Bool(!not)),
+            Datum::Bool(_) => {}
+            _ => unknown = true,
+        }
+    }
+    Ok(if unknown { Datum::Null } else { Datum::Bool(not) })
+}
+
+fn eval_quantified(
+    op: &QuantifiedOp,
+    left: &Datum,
+    items: &[Datum],
+    all: bool,
+    ctx: &EvalContext,
+) -> SqlResult<Datum> {
+    let mut unknown = false;
+    for item in items {
+        let result = match op {
+            QuantifiedOp::Compare(op) => compare(*op, left, item),
+            QuantifiedOp::Function(_) if left.is_null() || item.is_null() => Datum::Null,
+            QuantifiedOp::Function(f) => (f.eval)(&[left.clone(), item.clone()], ctx)?,
+        };
+        match result {
+            Datum::Bool(b) if b != all => return Ok(Datum::Bool(!all)),
+            Datum::Bool(_) => {}
+            _ => unknown = true,
+        }
+    }
+    Ok(if unknown { Datum::Null } else { Datum::Bool(all) })
+}
+
+fn eval_extreme(
+    parts: &[Bound],
+    smallest: bool,
+    row: &[Datum],
+    ctx: &EvalContext,
+) -> SqlResult<Datum> {
+    let mut best = Datum::Null;
+    for part in parts {
+        let value = part.eval(row, ctx)?;
+        if value.is_null() {
+            continue;
+        }
+        let order = value.cmp_sql(&best);
+        if best.is_null() || (smallest && order.is_lt()) || (!smallest && order.is_gt()) {
+            best = value;
+        }
+    }
+    Ok(best)
+}
+
+fn eval_slice(
+    array: &Bound,
+    low: &Option<Bound>,
+    high: &Option<Bound>,
+    row: &[Datum],
+    ctx: &EvalContext,
+) -> SqlResult<Datum> {
+    let Datum::Array(array) = array.eval(row, ctx)? else { return Ok(Datum::Null) };
+    let limit = |bound: &Option<Bound>, default: i32| -> SqlResult<Option<i32>> {
+        match bound {
+            None => Ok(Some(default)),
+            Some(b) => Ok(match b.eval(row, ctx)? {
+                Datum::Int4(v) => Some(v),
+                _ => None,
+            }),
+        }
+    };
+    let length = array.items.len() as i32;
+    let (Some(low), Some(high)) = (limit(low, 1)?, limit(high, length)?) else {
+        return Ok(Datum::Null);
+    };
+    let from = low.max(1) as usize - 1;
+    let to = high.clamp(0, length) as usize;
+    let items = if from < to { array.items[from..to].to_vec() } else { Vec::new() };
+    Ok(Datum::Array(Arc::new(ArrayValue { element: array.element.clone(), items })))
 }

@@ -16,73 +16,43 @@
 //! - Subqueries, aggregates and window functions are not scalar: binding them here fails with an
 //!   error for which [`needs_general_query`] is true, unless [`BindContext::intercept`] takes them.
 
+mod bind;
+mod bind_call;
+mod bind_compare;
 mod bound;
+mod builtin;
 mod context;
+mod conversion;
+mod display;
+mod functions;
+mod operators;
+mod pattern;
 mod scope;
+mod type_name;
 
-pub use bound::{Bound, CaseBranch, CmpOp, Node, Volatility};
+pub use bind::{
+    bind, bind_bool, bind_to, bind_unsettled, general_query_needed, needs_general_query,
+};
+pub use bind_call::{is_aggregate, is_set_returning, output_name};
+pub use bind_compare::compare_bound;
+pub use bound::{Bound, CaseBranch, CmpOp, Node, QuantifiedOp, Volatility, compare};
+pub use builtin::{ArgType, Builtin, function_names};
 pub use context::{BindContext, EvalContext, NoSession, ParamTypes, SessionFunctions};
+pub use conversion::{common_type, convert as convert_datum};
 pub use scope::{Scope, ScopeColumn, ident_name, object_name_parts};
+pub use type_name::sql_type_of;
 
-use braid_types::{SqlError, SqlResult, SqlState, SqlType};
-use sqlparser::ast;
+use braid_types::{CastContext, SqlResult, SqlType};
 
-/// Marks errors of [`bind`] that mean "this expression holds a subquery, aggregate or window
-/// function": the caller sends the whole statement to the general planner.
-const GENERAL_MARK: &str = "needs general query: ";
-
-/// The error that [`needs_general_query`] recognises.
-pub fn general_query_needed(what: &str) -> SqlError {
-    SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, format!("{GENERAL_MARK}{what}"))
-}
-
-/// Whether binding failed only because the expression holds a subquery, aggregate, window or
-/// set-returning function, which the general planner can run.
-pub fn needs_general_query(error: &SqlError) -> bool {
-    error.message().starts_with(GENERAL_MARK)
-}
-
-/// Binds an expression over the columns of `scope`. Unknown-typed literals become text.
-pub fn bind(expr: &ast::Expr, scope: &Scope, ctx: &mut dyn BindContext) -> SqlResult<Bound> {
-    let _ = (expr, scope, ctx);
-    Err(SqlError::unsupported("this expression"))
-}
-
-/// Binds and converts to a column's type by assignment rules; an unknown literal is parsed as that
-/// type and a parameter of unknown type takes it.
+/// Converts a bound expression to a type in a context.
 ///
 /// # Errors
-/// 42804 when no assignment cast exists; the message is PostgreSQL's without the column name:
-/// see [`assignment_error`].
-pub fn bind_to(
-    expr: &ast::Expr,
-    target: &SqlType,
-    scope: &Scope,
+/// 42846 when there is no such cast, 42804 for assignment.
+pub fn coerce(
+    expr: Bound,
+    to: &SqlType,
+    context: CastContext,
     ctx: &mut dyn BindContext,
 ) -> SqlResult<Bound> {
-    let _ = (expr, target, scope, ctx);
-    Err(SqlError::unsupported("this expression"))
-}
-
-/// Binds a condition. `clause` names it in the error, for example `WHERE`.
-pub fn bind_bool(
-    expr: &ast::Expr,
-    clause: &str,
-    scope: &Scope,
-    ctx: &mut dyn BindContext,
-) -> SqlResult<Bound> {
-    let _ = (expr, clause, scope, ctx);
-    Err(SqlError::unsupported("this expression"))
-}
-
-/// The type that a parsed type name means: `integer`, `varchar(3)`, `text[]`, also Spanner's names.
-pub fn sql_type_of(data_type: &ast::DataType) -> SqlResult<SqlType> {
-    let _ = data_type;
-    Err(SqlError::unsupported("this type"))
-}
-
-/// The column name PostgreSQL gives to a select-list expression without alias.
-pub fn output_name(expr: &ast::Expr) -> String {
-    let _ = expr;
-    "?column?".to_string()
+    conversion::coerce(expr, to, context, ctx)
 }

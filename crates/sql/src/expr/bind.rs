@@ -1,0 +1,669 @@
+//! Binding of expressions: the walk over the parsed tree.
+
+use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType, numeric};
+use sqlparser::ast::{
+    AccessExpr, BinaryOperator, CaseWhen, DataType, Expr, Subscript, UnaryOperator, Value,
+};
+
+use super::bind_call::{bind_function, bind_named};
+use super::bind_compare::{bind_any_all, bind_in_list, compare_bound, match_sides};
+use super::conversion::{coerce, fold, settle, unify};
+use super::{BindContext, Bound, CaseBranch, CmpOp, Node, Scope, ident_name, sql_type_of};
+
+/// Marks errors of [`bind`] that mean "this expression holds a subquery, aggregate or window
+/// function": the caller sends the whole statement to the general planner.
+const GENERAL_MARK: &str = "needs general query: ";
+
+/// The error that [`needs_general_query`] recognises.
+pub fn general_query_needed(what: &str) -> SqlError {
+    SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, format!("{GENERAL_MARK}{what}"))
+}
+
+/// Whether binding failed only because the expression holds a subquery, aggregate, window or
+/// set-returning function, which the general planner can run.
+pub fn needs_general_query(error: &SqlError) -> bool {
+    error.message().starts_with(GENERAL_MARK)
+}
+
+/// Binds an expression over the columns of `scope`. Literals and parameters that nothing gave a
+/// type become text.
+///
+/// # Errors
+/// Unknown columns and functions, types that do not fit; see [`needs_general_query`].
+pub fn bind(expr: &Expr, scope: &Scope, ctx: &mut dyn BindContext) -> SqlResult<Bound> {
+    let bound = bind_unsettled(expr, scope, ctx)?;
+    settle(bound, &SqlType::Text, CastContext::Implicit, ctx)
+}
+
+/// Binds and converts to a column's type by assignment rules; an unknown literal is parsed as that
+/// type and a parameter of unknown type takes it.
+///
+/// # Errors
+/// As [`bind`]; 42804 when no assignment cast exists (the caller adds the column's name).
+pub fn bind_to(
+    expr: &Expr,
+    target: &SqlType,
+    scope: &Scope,
+    ctx: &mut dyn BindContext,
+) -> SqlResult<Bound> {
+    let bound = bind_unsettled(expr, scope, ctx)?;
+    coerce(bound, target, CastContext::Assignment, ctx)
+}
+
+/// Binds a condition. `clause` names it in the error, for example `WHERE`.
+///
+/// # Errors
+/// As [`bind`]; 42804 when it is not boolean.
+pub fn bind_bool(
+    expr: &Expr,
+    clause: &str,
+    scope: &Scope,
+    ctx: &mut dyn BindContext,
+) -> SqlResult<Bound> {
+    let bound = bind_unsettled(expr, scope, ctx)?;
+    let bound = settle(bound, &SqlType::Bool, CastContext::Implicit, ctx)?;
+    if *bound.ty() != SqlType::Bool {
+        return Err(SqlError::new(
+            SqlState::DATATYPE_MISMATCH,
+            format!("argument of {clause} must be type boolean, not type {}", bound.ty()),
+        ));
+    }
+    Ok(bound)
+}
+
+/// Binds and leaves literals, NULLs and parameters of unknown type unknown.
+///
+/// # Errors
+/// As [`bind`].
+pub fn bind_unsettled(expr: &Expr, scope: &Scope, ctx: &mut dyn BindContext) -> SqlResult<Bound> {
+    if let Some(bound) = ctx.intercept(expr, scope)? {
+        return Ok(bound);
+    }
+    match expr {
+        Expr::Nested(inner) => bind_unsettled(inner, scope, ctx),
+        Expr::Identifier(ident) => bind_column(&[ident_name(ident)], scope),
+        Expr::CompoundIdentifier(parts) => {
+            bind_column(&parts.iter().map(ident_name).collect::<Vec<_>>(), scope)
+        }
+        Expr::CompoundFieldAccess { root, access_chain } => {
+            bind_access(root, access_chain, scope, ctx)
+        }
+        Expr::Value(value) => bind_value(&value.value, ctx),
+        Expr::TypedString(typed) => {
+            let text = typed.value.clone().into_string().unwrap_or_default();
+            let ty = sql_type_of(&typed.data_type)?;
+            let literal = Bound::constant(Datum::text(text), SqlType::Unknown);
+            settle(literal, &ty, CastContext::Explicit, ctx)
+        }
+        Expr::Interval(interval) => bind_interval(interval, scope, ctx),
+        Expr::UnaryOp { op, expr } => bind_unary(*op, expr, scope, ctx),
+        Expr::BinaryOp { left, op, right } => bind_binary(left, op, right, scope, ctx),
+        Expr::IsNull(e) => bind_is_null(e, false, scope, ctx),
+        Expr::IsNotNull(e) => bind_is_null(e, true, scope, ctx),
+        Expr::IsTrue(e) => bind_truth(e, Some(true), false, "IS TRUE", scope, ctx),
+        Expr::IsNotTrue(e) => bind_truth(e, Some(true), true, "IS NOT TRUE", scope, ctx),
+        Expr::IsFalse(e) => bind_truth(e, Some(false), false, "IS FALSE", scope, ctx),
+        Expr::IsNotFalse(e) => bind_truth(e, Some(false), true, "IS NOT FALSE", scope, ctx),
+        Expr::IsUnknown(e) => bind_truth(e, None, false, "IS UNKNOWN", scope, ctx),
+        Expr::IsNotUnknown(e) => bind_truth(e, None, true, "IS NOT UNKNOWN", scope, ctx),
+        Expr::IsDistinctFrom(a, b) => bind_distinct(a, b, false, scope, ctx),
+        Expr::IsNotDistinctFrom(a, b) => bind_distinct(a, b, true, scope, ctx),
+        Expr::InList { expr, list, negated } => bind_in_list(expr, list, *negated, scope, ctx),
+        Expr::Between { expr, negated, low, high } => {
+            let value = bind_unsettled(expr, scope, ctx)?;
+            let low = bind_unsettled(low, scope, ctx)?;
+            let high = bind_unsettled(high, scope, ctx)?;
+            let above = compare_bound(CmpOp::Ge, value.clone(), low, ctx)?;
+            let below = compare_bound(CmpOp::Le, value, high, ctx)?;
+            let both = Bound::and(vec![above, below]);
+            Ok(if *negated { both.negated() } else { both })
+        }
+        Expr::Like { negated, any: false, expr, pattern, escape_char } => {
+            let name = if *negated { "!~~" } else { "~~" };
+            bind_like(name, expr, pattern, escape_char.as_ref(), scope, ctx)
+        }
+        Expr::ILike { negated, any: false, expr, pattern, escape_char } => {
+            let name = if *negated { "!~~*" } else { "~~*" };
+            bind_like(name, expr, pattern, escape_char.as_ref(), scope, ctx)
+        }
+        Expr::SimilarTo { negated, expr, pattern, escape_char } => {
+            let found = bind_like("similar_to", expr, pattern, escape_char.as_ref(), scope, ctx)?;
+            Ok(if *negated { found.negated() } else { found })
+        }
+        Expr::AnyOp { left, compare_op, right, .. } => {
+            bind_any_all(left, compare_op, right, false, scope, ctx)
+        }
+        Expr::AllOp { left, compare_op, right } => {
+            bind_any_all(left, compare_op, right, true, scope, ctx)
+        }
+        Expr::Cast { expr, data_type, .. } => bind_cast(expr, data_type, scope, ctx),
+        Expr::AtTimeZone { timestamp, time_zone } => {
+            let value = bind_unsettled(timestamp, scope, ctx)?;
+            let value = settle(value, &SqlType::TimestampTz, CastContext::Implicit, ctx)?;
+            let zone = bind_unsettled(time_zone, scope, ctx)?;
+            bind_named("timezone", vec![zone, value], false, ctx)
+        }
+        Expr::Extract { field, expr, .. } => {
+            let field =
+                Bound::constant(Datum::text(field.to_string().to_lowercase()), SqlType::Text);
+            let value = bind_unsettled(expr, scope, ctx)?;
+            bind_named("extract", vec![field, value], false, ctx)
+        }
+        Expr::Ceil { expr, .. } => {
+            let value = bind_unsettled(expr, scope, ctx)?;
+            bind_named("ceil", vec![value], false, ctx)
+        }
+        Expr::Floor { expr, .. } => {
+            let value = bind_unsettled(expr, scope, ctx)?;
+            bind_named("floor", vec![value], false, ctx)
+        }
+        Expr::Position { expr, r#in } => {
+            let needle = bind_unsettled(expr, scope, ctx)?;
+            let text = bind_unsettled(r#in, scope, ctx)?;
+            bind_named("strpos", vec![text, needle], false, ctx)
+        }
+        Expr::Substring { expr, substring_from, substring_for, .. } => {
+            let mut args = vec![bind_unsettled(expr, scope, ctx)?];
+            match substring_from {
+                Some(from) => args.push(bind_unsettled(from, scope, ctx)?),
+                None => args.push(Bound::constant(Datum::Int4(1), SqlType::Int4)),
+            }
+            if let Some(length) = substring_for {
+                args.push(bind_unsettled(length, scope, ctx)?);
+            }
+            bind_named("substring", args, false, ctx)
+        }
+        Expr::Trim { .. } => bind_trim(expr, scope, ctx),
+        Expr::Overlay { expr, overlay_what, overlay_from, overlay_for } => {
+            let mut args = vec![
+                bind_unsettled(expr, scope, ctx)?,
+                bind_unsettled(overlay_what, scope, ctx)?,
+                bind_unsettled(overlay_from, scope, ctx)?,
+            ];
+            if let Some(length) = overlay_for {
+                args.push(bind_unsettled(length, scope, ctx)?);
+            }
+            bind_named("overlay", args, false, ctx)
+        }
+        Expr::Collate { expr, collation } => {
+            let parts = super::object_name_parts(collation);
+            let last = parts.last().map(String::as_str).unwrap_or_default();
+            if !matches!(last, "C" | "c" | "POSIX" | "default" | "ucs_basic" | "C.UTF-8") {
+                return Err(SqlError::new(
+                    SqlState::UNDEFINED_OBJECT,
+                    format!("collation \"{last}\" for encoding \"UTF8\" does not exist"),
+                )
+                .with_hint("Text is ordered by its bytes: collations C and default are here."));
+            }
+            bind_unsettled(expr, scope, ctx)
+        }
+        Expr::Function(function) => bind_function(function, scope, ctx),
+        Expr::Case { operand, conditions, else_result, .. } => {
+            bind_case(operand.as_deref(), conditions, else_result.as_deref(), scope, ctx)
+        }
+        Expr::Array(array) => {
+            let parts = array
+                .elem
+                .iter()
+                .map(|e| bind_unsettled(e, scope, ctx))
+                .collect::<SqlResult<Vec<_>>>()?;
+            let (parts, element) = unify(parts, "ARRAY", ctx)?;
+            if matches!(element, SqlType::Array(_)) {
+                return Err(SqlError::unsupported("an array of several dimensions"));
+            }
+            fold(Bound::new(Node::Array(parts), SqlType::Array(Box::new(element))))
+        }
+        Expr::Tuple(parts) => {
+            let parts = parts.iter().map(|e| bind(e, scope, ctx)).collect::<SqlResult<Vec<_>>>()?;
+            Ok(Bound::new(Node::Row(parts), SqlType::Record))
+        }
+        Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. } => {
+            Err(general_query_needed("a subquery"))
+        }
+        other => Err(SqlError::unsupported(format!("the expression {other}"))),
+    }
+}
+
+fn bind_column(parts: &[String], scope: &Scope) -> SqlResult<Bound> {
+    let at = scope.resolve(parts)?;
+    Ok(Bound::column(at, scope.columns()[at].ty.clone()))
+}
+
+fn bind_access(
+    root: &Expr,
+    chain: &[AccessExpr],
+    scope: &Scope,
+    ctx: &mut dyn BindContext,
+) -> SqlResult<Bound> {
+    // `t.arr[1]` arrives as root t, then .arr, then [1].
+    let mut names = match root {
+        Expr::Identifier(ident) => vec![ident_name(ident)],
+        Expr::CompoundIdentifier(parts) => parts.iter().map(ident_name).collect(),
+        _ => Vec::new(),
+    };
+    let mut rest = chain;
+    while let (false, Some(AccessExpr::Dot(Expr::Identifier(ident)))) =
+        (names.is_empty(), rest.first())
+    {
+        names.push(ident_name(ident));
+        rest = &rest[1..];
+    }
+    let mut value = if names.len() > 1 {
+        bind_column(&names, scope)?
+    } else {
+        bind_unsettled(root, scope, ctx)?
+    };
+    for access in rest {
+        let AccessExpr::Subscript(subscript) = access else {
+            return Err(SqlError::unsupported("field selection from a row value"));
+        };
+        value = bind_subscript(value, subscript, scope, ctx)?;
+    }
+    Ok(value)
+}
+
+fn bind_subscript(
+    value: Bound,
+    subscript: &Subscript,
+    scope: &Scope,
+    ctx: &mut dyn BindContext,
+) -> SqlResult<Bound> {
+    if *value.ty() == SqlType::Jsonb
+        && let Subscript::Index { index } = subscript
+    {
+        let index = bind_unsettled(index, scope, ctx)?;
+        return bind_named("->", vec![value, index], true, ctx);
+    }
+    let Some(element) = value.ty().element().cloned() else {
+        return Err(SqlError::new(
+            SqlState::DATATYPE_MISMATCH,
+            format!(
+                "cannot subscript type {} because it does not support subscripting",
+                value.ty()
+            ),
+        ));
+    };
+    let index = |e: &Expr, ctx: &mut dyn BindContext| {
+        let bound = bind_unsettled(e, scope, ctx)?;
+        coerce(bound, &SqlType::Int4, CastContext::Assignment, ctx)
+    };
+    match subscript {
+        Subscript::Index { index: at } => {
+            let at = index(at, ctx)?;
+            Ok(Bound::new(Node::Subscript(value, at), element))
+        }
+        Subscript::Slice { lower_bound, upper_bound, .. } => {
+            let low = lower_bound.as_ref().map(|e| index(e, ctx)).transpose()?;
+            let high = upper_bound.as_ref().map(|e| index(e, ctx)).transpose()?;
+            let ty = value.ty().clone();
+            Ok(Bound::new(Node::Slice(value, low, high), ty))
+        }
+    }
+}
+
+fn number(text: &str) -> SqlResult<Bound> {
+    let whole = !text.contains(['.', 'e', 'E']);
+    if whole && let Ok(v) = text.parse::<i32>() {
+        return Ok(Bound::constant(Datum::Int4(v), SqlType::Int4));
+    }
+    if whole && let Ok(v) = text.parse::<i64>() {
+        return Ok(Bound::constant(Datum::Int8(v), SqlType::Int8));
+    }
+    let value = numeric::parse(text)
+        .ok_or_else(|| SqlError::syntax(format!("invalid number \"{text}\"")))?;
+    Ok(Bound::constant(numeric::datum(value)?, SqlType::Numeric(None)))
+}
+
+fn bind_value(value: &Value, ctx: &mut dyn BindContext) -> SqlResult<Bound> {
+    let text = |s: &str| Ok(Bound::constant(Datum::text(s), SqlType::Unknown));
+    match value {
+        Value::Number(digits, _) => number(&digits.to_string()),
+        Value::SingleQuotedString(s)
+        | Value::EscapedStringLiteral(s)
+        | Value::UnicodeStringLiteral(s)
+        | Value::NationalStringLiteral(s) => text(s),
+        Value::DollarQuotedString(s) => text(&s.value),
+        Value::Boolean(b) => Ok(Bound::boolean(*b)),
+        Value::Null => Ok(Bound::constant(Datum::Null, SqlType::Unknown)),
+        Value::Placeholder(name) => {
+            let index = name
+                .strip_prefix('$')
+                .and_then(|n| n.parse::<usize>().ok())
+                .filter(|n| (1..=65_535).contains(n))
+                .ok_or_else(|| SqlError::syntax(format!("syntax error at or near \"{name}\"")))?
+                - 1;
+            ctx.params().mention(index);
+            let ty = ctx.params().get(index).cloned().unwrap_or(SqlType::Unknown);
+            Ok(Bound::new(Node::Param(index), ty))
+        }
+        other => Err(SqlError::unsupported(format!("the literal {other}"))),
+    }
+}
+
+fn bind_interval(
+    interval: &sqlparser::ast::Interval,
+    scope: &Scope,
+    ctx: &mut dyn BindContext,
+) -> SqlResult<Bound> {
+    if interval.last_field.is_some() {
+        return Err(SqlError::unsupported("an interval with a range of fields"));
+    }
+    let Expr::Value(value) = &*interval.value else {
+        let value = bind_unsettled(&interval.value, scope, ctx)?;
+        return coerce(value, &SqlType::Interval, CastContext::Explicit, ctx);
+    };
+    let mut text = match &value.value {
+        Value::Number(n, _) => n.to_string(),
+        other => other.clone().into_string().unwrap_or_default(),
+    };
+    if let Some(field) = &interval.leading_field {
+        text = format!("{text} {}", field.to_string().to_lowercase());
+    }
+    settle(
+        Bound::constant(Datum::text(text), SqlType::Unknown),
+        &SqlType::Interval,
+        CastContext::Explicit,
+        ctx,
+    )
+}
+
+fn bind_unary(
+    op: UnaryOperator,
+    expr: &Expr,
+    scope: &Scope,
+    ctx: &mut dyn BindContext,
+) -> SqlResult<Bound> {
+    if op == UnaryOperator::Minus
+        && let Expr::Value(value) = expr
+        && let Value::Number(digits, _) = &value.value
+    {
+        return number(&format!("-{digits}"));
+    }
+    if op == UnaryOperator::Not {
+        return Ok(bind_bool(expr, "NOT", scope, ctx)?.negated());
+    }
+    let value = bind_unsettled(expr, scope, ctx)?;
+    let name = match op {
+        UnaryOperator::Plus => "+",
+        UnaryOperator::Minus => "-",
+        UnaryOperator::BitwiseNot => "~",
+        UnaryOperator::PGAbs => "@",
+        UnaryOperator::PGSquareRoot => "|/",
+        UnaryOperator::PGCubeRoot => "||/",
+        other => return Err(SqlError::unsupported(format!("operator {other}"))),
+    };
+    bind_named(name, vec![value], true, ctx)
+}
+
+/// The name an operator has in the function table, for those that are functions there.
+pub(crate) fn operator_name(op: &BinaryOperator) -> Option<&'static str> {
+    Some(match op {
+        BinaryOperator::Plus => "+",
+        BinaryOperator::Minus => "-",
+        BinaryOperator::Multiply => "*",
+        BinaryOperator::Divide => "/",
+        BinaryOperator::Modulo => "%",
+        BinaryOperator::StringConcat => "||",
+        BinaryOperator::BitwiseOr => "|",
+        BinaryOperator::BitwiseAnd => "&",
+        BinaryOperator::PGBitwiseXor => "#",
+        BinaryOperator::PGBitwiseShiftLeft => "<<",
+        BinaryOperator::PGBitwiseShiftRight => ">>",
+        BinaryOperator::PGExp | BinaryOperator::BitwiseXor => "^",
+        BinaryOperator::PGOverlap => "&&",
+        BinaryOperator::PGRegexMatch => "~",
+        BinaryOperator::PGRegexIMatch => "~*",
+        BinaryOperator::PGRegexNotMatch => "!~",
+        BinaryOperator::PGRegexNotIMatch => "!~*",
+        BinaryOperator::PGLikeMatch => "~~",
+        BinaryOperator::PGILikeMatch => "~~*",
+        BinaryOperator::PGNotLikeMatch => "!~~",
+        BinaryOperator::PGNotILikeMatch => "!~~*",
+        BinaryOperator::PGStartsWith => "^@",
+        BinaryOperator::Arrow => "->",
+        BinaryOperator::LongArrow => "->>",
+        BinaryOperator::HashArrow => "#>",
+        BinaryOperator::HashLongArrow => "#>>",
+        BinaryOperator::HashMinus => "#-",
+        BinaryOperator::AtArrow => "@>",
+        BinaryOperator::ArrowAt => "<@",
+        BinaryOperator::Question => "?",
+        BinaryOperator::QuestionAnd => "?&",
+        BinaryOperator::QuestionPipe => "?|",
+        _ => return None,
+    })
+}
+
+/// The comparison an operator is, if it is one.
+pub(crate) fn comparison(op: &BinaryOperator) -> Option<CmpOp> {
+    Some(match op {
+        BinaryOperator::Eq => CmpOp::Eq,
+        BinaryOperator::NotEq => CmpOp::Ne,
+        BinaryOperator::Lt => CmpOp::Lt,
+        BinaryOperator::LtEq => CmpOp::Le,
+        BinaryOperator::Gt => CmpOp::Gt,
+        BinaryOperator::GtEq => CmpOp::Ge,
+        _ => return None,
+    })
+}
+
+/// `OPERATOR(pg_catalog.~)` as the plain operator.
+pub(crate) fn plain_operator(op: &BinaryOperator) -> SqlResult<BinaryOperator> {
+    let BinaryOperator::PGCustomBinaryOperator(parts) = op else { return Ok(op.clone()) };
+    let sign = parts.last().map(String::as_str).unwrap_or_default();
+    Ok(match sign {
+        "=" => BinaryOperator::Eq,
+        "<>" | "!=" => BinaryOperator::NotEq,
+        "<" => BinaryOperator::Lt,
+        "<=" => BinaryOperator::LtEq,
+        ">" => BinaryOperator::Gt,
+        ">=" => BinaryOperator::GtEq,
+        "+" => BinaryOperator::Plus,
+        "-" => BinaryOperator::Minus,
+        "*" => BinaryOperator::Multiply,
+        "/" => BinaryOperator::Divide,
+        "%" => BinaryOperator::Modulo,
+        "||" => BinaryOperator::StringConcat,
+        "~" => BinaryOperator::PGRegexMatch,
+        "~*" => BinaryOperator::PGRegexIMatch,
+        "!~" => BinaryOperator::PGRegexNotMatch,
+        "!~*" => BinaryOperator::PGRegexNotIMatch,
+        "~~" => BinaryOperator::PGLikeMatch,
+        "!~~" => BinaryOperator::PGNotLikeMatch,
+        "~~*" => BinaryOperator::PGILikeMatch,
+        "!~~*" => BinaryOperator::PGNotILikeMatch,
+        other => return Err(SqlError::unsupported(format!("operator {other}"))),
+    })
+}
+
+fn bind_binary(
+    left: &Expr,
+    op: &BinaryOperator,
+    right: &Expr,
+    scope: &Scope,
+    ctx: &mut dyn BindContext,
+) -> SqlResult<Bound> {
+    let op = &plain_operator(op)?;
+    match op {
+        BinaryOperator::And | BinaryOperator::Or => {
+            // Long chains lean to the left: walk them without recursion.
+            let clause = if *op == BinaryOperator::And { "AND" } else { "OR" };
+            let mut parts = vec![bind_bool(right, clause, scope, ctx)?];
+            let mut rest = left;
+            while let Expr::BinaryOp { left, op: inner, right } = rest
+                && inner == op
+            {
+                parts.push(bind_bool(right, clause, scope, ctx)?);
+                rest = left;
+            }
+            parts.push(bind_bool(rest, clause, scope, ctx)?);
+            parts.reverse();
+            return Ok(if *op == BinaryOperator::And {
+                Bound::and(parts)
+            } else {
+                Bound::or(parts)
+            });
+        }
+        _ => {}
+    }
+    let l = bind_unsettled(left, scope, ctx)?;
+    let r = bind_unsettled(right, scope, ctx)?;
+    if let Some(op) = comparison(op) {
+        return compare_bound(op, l, r, ctx);
+    }
+    match operator_name(op) {
+        Some(name) => bind_named(name, vec![l, r], true, ctx),
+        None => Err(SqlError::unsupported(format!("operator {op}"))),
+    }
+}
+
+fn bind_is_null(
+    expr: &Expr,
+    not: bool,
+    scope: &Scope,
+    ctx: &mut dyn BindContext,
+) -> SqlResult<Bound> {
+    let value = bind(expr, scope, ctx)?;
+    fold(Bound::new(Node::IsNull(value, not), SqlType::Bool))
+}
+
+fn bind_truth(
+    expr: &Expr,
+    truth: Option<bool>,
+    not: bool,
+    clause: &str,
+    scope: &Scope,
+    ctx: &mut dyn BindContext,
+) -> SqlResult<Bound> {
+    let value = bind_bool(expr, clause, scope, ctx)?;
+    Ok(Bound::new(Node::IsTruth(value, truth, not), SqlType::Bool))
+}
+
+fn bind_distinct(
+    a: &Expr,
+    b: &Expr,
+    not: bool,
+    scope: &Scope,
+    ctx: &mut dyn BindContext,
+) -> SqlResult<Bound> {
+    let a = bind_unsettled(a, scope, ctx)?;
+    let b = bind_unsettled(b, scope, ctx)?;
+    if matches!((a.node(), b.node()), (Node::Row(_), Node::Row(_))) {
+        return Ok(Bound::new(Node::IsDistinct(a, b, not), SqlType::Bool));
+    }
+    let (a, b) = match_sides("=", a, b, ctx)?;
+    Ok(Bound::new(Node::IsDistinct(a, b, not), SqlType::Bool))
+}
+
+fn bind_like(
+    name: &'static str,
+    expr: &Expr,
+    pattern: &Expr,
+    escape: Option<&sqlparser::ast::ValueWithSpan>,
+    scope: &Scope,
+    ctx: &mut dyn BindContext,
+) -> SqlResult<Bound> {
+    let mut args = vec![bind_unsettled(expr, scope, ctx)?, bind_unsettled(pattern, scope, ctx)?];
+    if let Some(escape) = escape {
+        let escape = bind_value(&escape.value, ctx)?;
+        args.push(settle(escape, &SqlType::Text, CastContext::Implicit, ctx)?);
+    }
+    for arg in &mut args {
+        if *arg.ty() == SqlType::Unknown {
+            *arg = settle(arg.clone(), &SqlType::Text, CastContext::Implicit, ctx)?;
+        }
+    }
+    bind_named(name, args, true, ctx)
+}
+
+fn bind_trim(expr: &Expr, scope: &Scope, ctx: &mut dyn BindContext) -> SqlResult<Bound> {
+    use sqlparser::ast::TrimWhereField;
+    let Expr::Trim { expr, trim_where, trim_what, trim_characters } = expr else {
+        return Err(SqlError::internal("bind_trim of another expression"));
+    };
+    let name = match trim_where {
+        Some(TrimWhereField::Leading) => "ltrim",
+        Some(TrimWhereField::Trailing) => "rtrim",
+        _ => "btrim",
+    };
+    let mut args = vec![bind_unsettled(expr, scope, ctx)?];
+    if let Some(what) = trim_what {
+        args.push(bind_unsettled(what, scope, ctx)?);
+    }
+    for what in trim_characters.iter().flatten() {
+        args.push(bind_unsettled(what, scope, ctx)?);
+    }
+    bind_named(name, args, false, ctx)
+}
+
+fn bind_cast(
+    expr: &Expr,
+    data_type: &DataType,
+    scope: &Scope,
+    ctx: &mut dyn BindContext,
+) -> SqlResult<Bound> {
+    let ty = sql_type_of(data_type)?;
+    // ARRAY[] alone has no element type: the cast gives it.
+    if let (Expr::Array(array), SqlType::Array(element)) = (expr, &ty) {
+        let parts = array
+            .elem
+            .iter()
+            .map(|e| {
+                let part = bind_unsettled(e, scope, ctx)?;
+                coerce(part, element, CastContext::Explicit, ctx)
+            })
+            .collect::<SqlResult<Vec<_>>>()?;
+        return fold(Bound::new(Node::Array(parts), ty.clone()));
+    }
+    let value = bind_unsettled(expr, scope, ctx)?;
+    if *value.ty() == SqlType::Unknown && matches!(value.node(), Node::Const(Datum::Text(_))) {
+        // Explicit: '...'::varchar(3) cuts. Parsing happens in the base type, then the cut.
+        let base = settle(value, &ty.base(), CastContext::Explicit, ctx);
+        return match (&ty, base) {
+            (SqlType::Char(_), _) => {
+                let text = bind(expr, scope, ctx)?;
+                coerce(text, &ty, CastContext::Explicit, ctx)
+            }
+            (_, Ok(base)) => {
+                if base.ty() == &ty {
+                    Ok(base)
+                } else {
+                    fold(Bound::new(Node::Cast(base, CastContext::Explicit), ty.clone()))
+                }
+            }
+            (_, Err(e)) => Err(e),
+        };
+    }
+    coerce(value, &ty, CastContext::Explicit, ctx)
+}
+
+fn bind_case(
+    operand: Option<&Expr>,
+    conditions: &[CaseWhen],
+    else_result: Option<&Expr>,
+    scope: &Scope,
+    ctx: &mut dyn BindContext,
+) -> SqlResult<Bound> {
+    let operand = operand.map(|e| bind_unsettled(e, scope, ctx)).transpose()?;
+    let mut whens = Vec::with_capacity(conditions.len());
+    let mut values = Vec::with_capacity(conditions.len() + 1);
+    for condition in conditions {
+        whens.push(match &operand {
+            None => bind_bool(&condition.condition, "CASE/WHEN", scope, ctx)?,
+            Some(operand) => {
+                let value = bind_unsettled(&condition.condition, scope, ctx)?;
+                compare_bound(CmpOp::Eq, operand.clone(), value, ctx)?
+            }
+        });
+        values.push(bind_unsettled(&condition.result, scope, ctx)?);
+    }
+    let has_else = else_result.is_some();
+    if let Some(e) = else_result {
+        values.push(bind_unsettled(e, scope, ctx)?);
+    }
+    let (mut values, ty) = unify(values, "CASE", ctx)?;
+    let otherwise = if has_else { values.pop() } else { None };
+    let branches =
+        whens.into_iter().zip(values).map(|(when, then)| CaseBranch { when, then }).collect();
+    Ok(Bound::new(Node::Case(branches, otherwise), ty))
+}

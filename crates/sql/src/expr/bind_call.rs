@@ -1,0 +1,275 @@
+//! Function calls: constructs that look like functions, aggregates (refused here), overloads.
+
+use braid_types::{CastContext, SqlError, SqlResult, SqlState, SqlType};
+use sqlparser::ast::{Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectName};
+
+use super::bind::{bind_unsettled, general_query_needed};
+use super::conversion::{coerce, fold, unify};
+use super::{
+    BindContext, Bound, CmpOp, Node, Scope, builtin, compare_bound, ident_name, object_name_parts,
+};
+
+const AGGREGATES: &[&str] = &[
+    "count",
+    "sum",
+    "avg",
+    "min",
+    "max",
+    "bool_and",
+    "bool_or",
+    "every",
+    "array_agg",
+    "string_agg",
+    "jsonb_agg",
+    "json_agg",
+    "jsonb_object_agg",
+    "json_object_agg",
+    "stddev",
+    "stddev_samp",
+    "stddev_pop",
+    "variance",
+    "var_samp",
+    "var_pop",
+    "bit_and",
+    "bit_or",
+    "corr",
+    "covar_pop",
+    "covar_samp",
+    "regr_slope",
+    "mode",
+    "percentile_cont",
+    "percentile_disc",
+    "any_value",
+];
+
+const SET_RETURNING: &[&str] = &[
+    "generate_series",
+    "unnest",
+    "regexp_matches",
+    "regexp_split_to_table",
+    "string_to_table",
+    "jsonb_array_elements",
+    "jsonb_array_elements_text",
+    "jsonb_each",
+    "jsonb_each_text",
+    "jsonb_object_keys",
+    "json_array_elements",
+    "json_array_elements_text",
+    "json_object_keys",
+    "generate_subscripts",
+    "pg_options_to_table",
+    "_pg_expandarray",
+    "pg_listening_channels",
+];
+
+/// Whether a function name (folded, without schema) is an aggregate.
+pub fn is_aggregate(name: &str) -> bool {
+    AGGREGATES.contains(&name)
+}
+
+/// Whether a function name (folded, without schema) returns a set of rows.
+pub fn is_set_returning(name: &str) -> bool {
+    SET_RETURNING.contains(&name)
+}
+
+/// Name of a called function without `pg_catalog`.
+fn function_name(name: &ObjectName) -> SqlResult<String> {
+    let parts = object_name_parts(name);
+    match parts.as_slice() {
+        [name] => Ok(name.clone()),
+        [schema, name] if schema == "pg_catalog" || schema == "information_schema" => {
+            Ok(name.clone())
+        }
+        _ => Err(SqlError::new(
+            SqlState::UNDEFINED_FUNCTION,
+            format!("function {} does not exist", parts.join(".")),
+        )),
+    }
+}
+
+fn argument_exprs(function: &Function) -> SqlResult<Vec<&Expr>> {
+    let list = match &function.args {
+        FunctionArguments::None => return Ok(Vec::new()),
+        FunctionArguments::Subquery(_) => return Err(general_query_needed("a subquery")),
+        FunctionArguments::List(list) => list,
+    };
+    list.args
+        .iter()
+        .map(|arg| match arg {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(e)) => Ok(e),
+            FunctionArg::Unnamed(_) => Err(SqlError::syntax("* is only for count(*)")),
+            FunctionArg::Named { .. } | FunctionArg::ExprNamed { .. } => {
+                Err(SqlError::unsupported("a named argument"))
+            }
+        })
+        .collect()
+}
+
+/// Binds a function call.
+pub(crate) fn bind_function(
+    function: &Function,
+    scope: &Scope,
+    ctx: &mut dyn BindContext,
+) -> SqlResult<Bound> {
+    let name = function_name(&function.name)?;
+    if function.over.is_some() || !function.within_group.is_empty() {
+        return Err(general_query_needed("a window function"));
+    }
+    if is_aggregate(&name) {
+        return Err(general_query_needed("an aggregate"));
+    }
+    if is_set_returning(&name) {
+        return Err(general_query_needed("a set-returning function"));
+    }
+    if function.filter.is_some() {
+        return Err(SqlError::new(
+            SqlState::WRONG_OBJECT_TYPE,
+            format!("FILTER specified, but {name} is not an aggregate function"),
+        ));
+    }
+    if name == "array" {
+        return Err(general_query_needed("a subquery"));
+    }
+    let exprs = argument_exprs(function)?;
+    let args =
+        exprs.iter().map(|e| bind_unsettled(e, scope, ctx)).collect::<SqlResult<Vec<_>>>()?;
+    bind_special(&name, args, ctx)
+}
+
+/// Constructs with rules of their own, then the table.
+fn bind_special(name: &str, mut args: Vec<Bound>, ctx: &mut dyn BindContext) -> SqlResult<Bound> {
+    match (name, args.len()) {
+        ("coalesce", 1..) => {
+            let (parts, ty) = unify(args, "COALESCE", ctx)?;
+            Ok(Bound::new(Node::Coalesce(parts), ty))
+        }
+        ("greatest" | "least", 1..) => {
+            let what = if name == "least" { "LEAST" } else { "GREATEST" };
+            let (parts, ty) = unify(args, what, ctx)?;
+            fold(Bound::new(Node::Extreme(parts, name == "least"), ty))
+        }
+        ("nullif", 2) => {
+            let right = args.pop().expect("two arguments");
+            let left = args.pop().expect("two arguments");
+            let left = if *left.ty() == SqlType::Unknown {
+                let ty = match right.ty() {
+                    SqlType::Unknown => SqlType::Text,
+                    other => other.clone(),
+                };
+                coerce(left, &ty, CastContext::Implicit, ctx)?
+            } else {
+                left
+            };
+            let ty = left.ty().clone();
+            let equality = compare_bound(CmpOp::Eq, left.clone(), right, ctx)?;
+            Ok(Bound::new(Node::NullIf(left, equality), ty))
+        }
+        ("row", _) => {
+            let parts = args
+                .into_iter()
+                .map(|a| match a.ty() {
+                    SqlType::Unknown => coerce(a, &SqlType::Text, CastContext::Implicit, ctx),
+                    _ => Ok(a),
+                })
+                .collect::<SqlResult<Vec<_>>>()?;
+            Ok(Bound::new(Node::Row(parts), SqlType::Record))
+        }
+        ("pg_typeof", 1) => {
+            let ty = args[0].ty().clone();
+            Ok(Bound::constant(braid_types::Datum::Oid(ty.oid()), SqlType::Regtype))
+        }
+        // A type's name called as function is a cast: text(x), int4(x), date(x).
+        (_, 1) if !builtin::exists(name) && SqlType::from_name(name).is_some() => {
+            let ty = SqlType::from_name(name).expect("just checked");
+            let arg = args.pop().expect("one argument");
+            coerce(arg, &ty, CastContext::Explicit, ctx)
+        }
+        _ => bind_named(name, args, false, ctx),
+    }
+}
+
+/// Binds a call of a function or operator of the table.
+///
+/// # Errors
+/// 42883, 42725.
+pub(crate) fn bind_named(
+    name: &str,
+    args: Vec<Bound>,
+    operator: bool,
+    ctx: &mut dyn BindContext,
+) -> SqlResult<Bound> {
+    let given: Vec<SqlType> = args.iter().map(|a| a.ty().clone()).collect();
+    let choice = builtin::resolve(name, &given, operator)?;
+    let mut converted = Vec::with_capacity(args.len());
+    for (arg, want) in args.into_iter().zip(&choice.args) {
+        converted.push(coerce(arg, want, CastContext::Implicit, ctx)?);
+    }
+    fold(Bound::new(Node::Call(choice.function, converted), choice.ret))
+}
+
+/// The column name PostgreSQL gives to a select-list expression without alias.
+pub fn output_name(expr: &Expr) -> String {
+    named(expr).unwrap_or_else(|| "?column?".to_string())
+}
+
+fn named(expr: &Expr) -> Option<String> {
+    let fixed = |s: &str| Some(s.to_string());
+    match expr {
+        Expr::Identifier(ident) => Some(ident_name(ident)),
+        Expr::CompoundIdentifier(parts) => parts.last().map(ident_name),
+        Expr::CompoundFieldAccess { root, access_chain } => {
+            let dotted = access_chain.iter().rev().find_map(|a| match a {
+                sqlparser::ast::AccessExpr::Dot(Expr::Identifier(ident)) => Some(ident_name(ident)),
+                _ => None,
+            });
+            dotted.or_else(|| named(root))
+        }
+        Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => named(inner),
+        Expr::Function(f) => object_name_parts(&f.name).pop(),
+        // A cast keeps the name of what it casts, else takes the type's.
+        Expr::Cast { expr, data_type, .. } => named(expr).or_else(|| {
+            super::sql_type_of(data_type).ok().map(|t| match t {
+                SqlType::Array(element) => element.internal_name(),
+                other => other.internal_name(),
+            })
+        }),
+        Expr::TypedString(typed) => {
+            super::sql_type_of(&typed.data_type).ok().map(|t| t.internal_name())
+        }
+        Expr::Interval(_) => fixed("interval"),
+        Expr::Case { else_result, .. } => else_result
+            .as_deref()
+            .and_then(|e| match e {
+                Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Function(_) => named(e),
+                _ => None,
+            })
+            .or_else(|| fixed("case")),
+        Expr::Exists { .. } => fixed("exists"),
+        Expr::Array(_) => fixed("array"),
+        Expr::Tuple(_) => fixed("row"),
+        Expr::Extract { .. } => fixed("extract"),
+        Expr::Ceil { .. } => fixed("ceil"),
+        Expr::Floor { .. } => fixed("floor"),
+        Expr::Position { .. } => fixed("position"),
+        Expr::Substring { .. } => fixed("substring"),
+        Expr::Overlay { .. } => fixed("overlay"),
+        Expr::AtTimeZone { .. } => fixed("timezone"),
+        Expr::Trim { trim_where, .. } => fixed(match trim_where {
+            Some(sqlparser::ast::TrimWhereField::Leading) => "ltrim",
+            Some(sqlparser::ast::TrimWhereField::Trailing) => "rtrim",
+            _ => "btrim",
+        }),
+        Expr::Value(v) if matches!(v.value, sqlparser::ast::Value::Boolean(_)) => fixed("bool"),
+        Expr::Subquery(query) => match &*query.body {
+            sqlparser::ast::SetExpr::Select(select) => match select.projection.first() {
+                Some(sqlparser::ast::SelectItem::UnnamedExpr(e)) => Some(output_name(e)),
+                Some(sqlparser::ast::SelectItem::ExprWithAlias { alias, .. }) => {
+                    Some(ident_name(alias))
+                }
+                _ => None,
+            },
+            _ => None,
+        },
+        _ => None,
+    }
+}

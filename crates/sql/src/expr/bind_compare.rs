@@ -1,0 +1,326 @@
+//! Comparisons: which types meet, rows, IN, ANY and ALL.
+
+use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
+use sqlparser::ast::{BinaryOperator, Expr};
+
+use super::bind::{
+    bind_unsettled, comparison, general_query_needed, operator_name, plain_operator,
+};
+use super::conversion::{coerce, comparison_type, fold, settle};
+use super::{BindContext, Bound, CmpOp, EvalContext, Node, QuantifiedOp, Scope, builtin};
+
+/// Compares two bound expressions, converting them as PostgreSQL does. A bare column stays bare
+/// whenever possible, so that planners recognise `column = constant`.
+///
+/// # Errors
+/// 42883 when the types do not compare.
+pub fn compare_bound(
+    op: CmpOp,
+    left: Bound,
+    right: Bound,
+    ctx: &mut dyn BindContext,
+) -> SqlResult<Bound> {
+    if let (Node::Row(l), Node::Row(r)) = (left.node(), right.node()) {
+        return compare_rows(op, l, r, ctx);
+    }
+    let (left, right) = match_sides(op.symbol(), left, right, ctx)?;
+    fold(Bound::new(Node::Compare(op, left, right), SqlType::Bool))
+}
+
+/// Converts both sides so that their values compare directly.
+pub(crate) fn match_sides(
+    symbol: &str,
+    left: Bound,
+    right: Bound,
+    ctx: &mut dyn BindContext,
+) -> SqlResult<(Bound, Bound)> {
+    let unknown = SqlType::Unknown;
+    let (left, right) = match (*left.ty() == unknown, *right.ty() == unknown) {
+        (true, true) => (
+            settle(left, &SqlType::Text, CastContext::Implicit, ctx)?,
+            settle(right, &SqlType::Text, CastContext::Implicit, ctx)?,
+        ),
+        (true, false) => {
+            let ty = literal_type(right.ty());
+            (settle(left, &ty, CastContext::Implicit, ctx)?, right)
+        }
+        (false, true) => {
+            let ty = literal_type(left.ty());
+            (left, settle(right, &ty, CastContext::Implicit, ctx)?)
+        }
+        (false, false) => (left, right),
+    };
+    if left.ty().is_integer() && right.ty().is_integer() {
+        let right = narrow_constant(right, left.ty())?;
+        let left = narrow_constant(left, right.ty())?;
+        return Ok((left, right));
+    }
+    let no_operator =
+        |l: &SqlType, r: &SqlType| builtin::no_match(symbol, &[l.clone(), r.clone()], true);
+    if let (SqlType::Char(a), SqlType::Char(b)) = (left.ty(), right.ty())
+        && a == b
+    {
+        return Ok((left, right));
+    }
+    if matches!(left.ty(), SqlType::Char(_)) || matches!(right.ty(), SqlType::Char(_)) {
+        return match_blank_padded(left, right, ctx, &no_operator);
+    }
+    let Some(target) = comparison_type(left.ty(), right.ty()) else {
+        return Err(no_operator(left.ty(), right.ty()));
+    };
+    if matches!(target, SqlType::Record) {
+        return Ok((left, right));
+    }
+    let direct = |e: Bound, ctx: &mut dyn BindContext| {
+        if e.ty().same_base(&target) || (e.ty().is_text_like() && target.is_text_like()) {
+            return Ok(e);
+        }
+        coerce(e, &target, CastContext::Assignment, ctx)
+    };
+    Ok((direct(left, ctx)?, direct(right, ctx)?))
+}
+
+/// The type an unknown literal takes beside a value of this type.
+fn literal_type(other: &SqlType) -> SqlType {
+    match other {
+        SqlType::Varchar(_) | SqlType::Name | SqlType::CharByte | SqlType::Char(_) => SqlType::Text,
+        other => other.base(),
+    }
+}
+
+/// An integer constant in the other side's type if it fits there.
+fn narrow_constant(constant: Bound, to: &SqlType) -> SqlResult<Bound> {
+    let Some(value) = constant.as_const() else { return Ok(constant) };
+    let wide = match value {
+        Datum::Int2(v) => i64::from(*v),
+        Datum::Int4(v) => i64::from(*v),
+        Datum::Int8(v) => *v,
+        Datum::Null => return Ok(Bound::constant(Datum::Null, to.clone())),
+        _ => return Ok(constant),
+    };
+    let fitted = match to {
+        SqlType::Int2 => i16::try_from(wide).ok().map(Datum::Int2),
+        SqlType::Int4 => i32::try_from(wide).ok().map(Datum::Int4),
+        SqlType::Int8 => Some(Datum::Int8(wide)),
+        _ => None,
+    };
+    Ok(match fitted {
+        Some(value) => Bound::constant(value, to.clone()),
+        None => constant,
+    })
+}
+
+/// `char(n)` compares without its padding: a constant is padded to the column's length if it fits,
+/// otherwise both sides lose their padding.
+fn match_blank_padded(
+    left: Bound,
+    right: Bound,
+    ctx: &mut dyn BindContext,
+    no_operator: &dyn Fn(&SqlType, &SqlType) -> SqlError,
+) -> SqlResult<(Bound, Bound)> {
+    if !left.ty().is_text_like() || !right.ty().is_text_like() {
+        return Err(no_operator(left.ty(), right.ty()));
+    }
+    if let Some(padded) = pad(&right, left.ty()) {
+        return Ok((left, padded));
+    }
+    if let Some(padded) = pad(&left, right.ty()) {
+        return Ok((padded, right));
+    }
+    let strip = |e: Bound, ctx: &mut dyn BindContext| -> SqlResult<Bound> {
+        let e = coerce(e, &SqlType::Text, CastContext::Implicit, ctx)?;
+        let blank = Bound::constant(Datum::text(" "), SqlType::Text);
+        super::bind_call::bind_named("rtrim", vec![e, blank], false, ctx)
+    };
+    Ok((strip(left, ctx)?, strip(right, ctx)?))
+}
+
+fn pad(constant: &Bound, to: &SqlType) -> Option<Bound> {
+    let SqlType::Char(n) = to else { return None };
+    let Datum::Text(text) = constant.as_const()? else { return None };
+    let trimmed = text.trim_end_matches(' ');
+    let length = trimmed.chars().count();
+    if length > *n as usize {
+        return None;
+    }
+    let padded = format!("{trimmed}{}", " ".repeat(*n as usize - length));
+    Some(Bound::constant(Datum::text(padded), to.clone()))
+}
+
+fn compare_rows(
+    op: CmpOp,
+    left: &[Bound],
+    right: &[Bound],
+    ctx: &mut dyn BindContext,
+) -> SqlResult<Bound> {
+    if left.len() != right.len() {
+        return Err(SqlError::syntax("unequal number of entries in row expressions"));
+    }
+    if left.is_empty() {
+        return Err(SqlError::unsupported("cannot compare rows of zero length"));
+    }
+    let mut pairs = |op: CmpOp| -> SqlResult<Vec<Bound>> {
+        left.iter().zip(right).map(|(l, r)| compare_bound(op, l.clone(), r.clone(), ctx)).collect()
+    };
+    match op {
+        CmpOp::Eq => Ok(Bound::and(pairs(CmpOp::Eq)?)),
+        CmpOp::Ne => Ok(Bound::or(pairs(CmpOp::Ne)?)),
+        _ => {
+            // (a, b) < (c, d)  is  a < c OR (a = c AND b < d).
+            let strict = match op {
+                CmpOp::Le => CmpOp::Lt,
+                CmpOp::Ge => CmpOp::Gt,
+                other => other,
+            };
+            let equal = pairs(CmpOp::Eq)?;
+            let less = pairs(strict)?;
+            let last = pairs(op)?.pop().expect("rows are not empty");
+            let mut result = last;
+            for at in (0..left.len() - 1).rev() {
+                let tail = Bound::and(vec![equal[at].clone(), result]);
+                result = Bound::or(vec![less[at].clone(), tail]);
+            }
+            Ok(result)
+        }
+    }
+}
+
+/// `expr [NOT] IN (list)`.
+pub(crate) fn bind_in_list(
+    expr: &Expr,
+    list: &[Expr],
+    negated: bool,
+    scope: &Scope,
+    ctx: &mut dyn BindContext,
+) -> SqlResult<Bound> {
+    let needle = bind_unsettled(expr, scope, ctx)?;
+    let items =
+        list.iter().map(|e| bind_unsettled(e, scope, ctx)).collect::<SqlResult<Vec<_>>>()?;
+    let needle = if *needle.ty() == SqlType::Unknown {
+        // x IN (1, 2): the list tells the type of x.
+        let types: Vec<&SqlType> = items.iter().map(Bound::ty).collect();
+        let ty = super::common_type(&types).unwrap_or(SqlType::Text);
+        settle(needle, &ty, CastContext::Implicit, ctx)?
+    } else {
+        needle
+    };
+    let mut comparisons = Vec::with_capacity(items.len());
+    for item in items {
+        let (l, r) = match (needle.node(), item.node()) {
+            (Node::Row(_), Node::Row(_)) => {
+                let equal = compare_bound(CmpOp::Eq, needle.clone(), item, ctx)?;
+                comparisons.push((None, equal));
+                continue;
+            }
+            _ => match_sides("=", needle.clone(), item, ctx)?,
+        };
+        let same_needle = matches!(
+            (l.node(), needle.node()),
+            (Node::Column(a), Node::Column(b)) if a == b
+        ) || l.as_const().is_some() && l.ty() == needle.ty();
+        let item = if same_needle { Some(r.clone()) } else { None };
+        comparisons.push((item, Bound::new(Node::Compare(CmpOp::Eq, l, r), SqlType::Bool)));
+    }
+    if comparisons.iter().all(|(item, _)| item.is_some()) && comparisons.len() > 1 {
+        let items = comparisons.into_iter().filter_map(|(item, _)| item).collect();
+        return fold(Bound::new(Node::InList(needle, items, negated), SqlType::Bool));
+    }
+    let any = Bound::or(comparisons.into_iter().map(|(_, e)| e).collect());
+    Ok(if negated { any.negated() } else { any })
+}
+
+/// `left op ANY (array)` and ALL.
+pub(crate) fn bind_any_all(
+    left: &Expr,
+    op: &BinaryOperator,
+    right: &Expr,
+    all: bool,
+    scope: &Scope,
+    ctx: &mut dyn BindContext,
+) -> SqlResult<Bound> {
+    let op = &plain_operator(op)?;
+    let mut inner = right;
+    while let Expr::Nested(deeper) = inner {
+        inner = deeper;
+    }
+    if matches!(inner, Expr::Subquery(_)) {
+        return Err(general_query_needed("a subquery"));
+    }
+    let left = bind_unsettled(left, scope, ctx)?;
+    let array = bind_unsettled(right, scope, ctx)?;
+    let array = if *array.ty() == SqlType::Unknown {
+        let element = match left.ty() {
+            SqlType::Unknown => SqlType::Text,
+            other => literal_type(other),
+        };
+        settle(array, &SqlType::Array(Box::new(element)), CastContext::Implicit, ctx)?
+    } else {
+        array
+    };
+    let Some(element) = array.ty().element().cloned() else {
+        return Err(SqlError::new(
+            SqlState::WRONG_OBJECT_TYPE,
+            "op ANY/ALL (array) requires array on right side",
+        ));
+    };
+    let (quantified, left, array) = match comparison(op) {
+        Some(cmp) => {
+            let left = settle(left, &literal_type(&element), CastContext::Implicit, ctx)?;
+            let both_integers = left.ty().is_integer() && element.is_integer();
+            let target = comparison_type(left.ty(), &element).ok_or_else(|| {
+                builtin::no_match(cmp.symbol(), &[left.ty().clone(), element.clone()], true)
+            })?;
+            let keep = |ty: &SqlType| {
+                both_integers
+                    || ty.same_base(&target)
+                    || (ty.is_text_like() && target.is_text_like())
+            };
+            let left = if keep(left.ty()) {
+                left
+            } else {
+                coerce(left, &target, CastContext::Assignment, ctx)?
+            };
+            let array = if keep(&element) {
+                array
+            } else {
+                let wanted = SqlType::Array(Box::new(target.clone()));
+                coerce(array, &wanted, CastContext::Assignment, ctx)?
+            };
+            (QuantifiedOp::Compare(cmp), left, array)
+        }
+        None => {
+            let name = operator_name(op)
+                .ok_or_else(|| SqlError::unsupported(format!("operator {op} with ANY or ALL")))?;
+            let left = settle(left, &SqlType::Text, CastContext::Implicit, ctx)?;
+            let choice = builtin::resolve(name, &[left.ty().clone(), element.clone()], true)?;
+            if choice.ret != SqlType::Bool {
+                return Err(SqlError::new(
+                    SqlState::WRONG_OBJECT_TYPE,
+                    "op ANY/ALL (array) requires operator to yield boolean",
+                ));
+            }
+            let left = coerce(left, &choice.args[0], CastContext::Implicit, ctx)?;
+            let wanted = SqlType::Array(Box::new(choice.args[1].clone()));
+            let array = coerce(array, &wanted, CastContext::Implicit, ctx)?;
+            (QuantifiedOp::Function(choice.function), left, array)
+        }
+    };
+    // A constant array of constants is an IN list: planners know that form.
+    if let (QuantifiedOp::Compare(CmpOp::Eq), false, Some(Datum::Array(values))) =
+        (&quantified, all, array.as_const())
+        && !values.items.is_empty()
+    {
+        let items = values
+            .items
+            .iter()
+            .map(|v| narrow_constant(Bound::constant(v.clone(), element.clone()), left.ty()))
+            .collect::<SqlResult<Vec<_>>>()?;
+        return Ok(Bound::new(Node::InList(left, items, false), SqlType::Bool));
+    }
+    let bound = Bound::new(Node::Quantified(quantified, left, array, all), SqlType::Bool);
+    if bound.children().iter().all(|c| c.as_const().is_some()) {
+        let value = bound.eval(&[], &EvalContext::constant())?;
+        return Ok(Bound::constant(value, SqlType::Bool));
+    }
+    Ok(bound)
+}

@@ -1,0 +1,223 @@
+//! Conversions inside expressions: casts that need the session, common types, unknown literals.
+
+use braid_types::{
+    CastContext, Datum, SqlError, SqlResult, SqlState, SqlType, TypeCategory, cast, cast_exists,
+};
+
+use super::{BindContext, Bound, EvalContext, Node};
+
+/// Converts one value; looks names of relations up in the session.
+pub fn convert(
+    value: &Datum,
+    from: &SqlType,
+    to: &SqlType,
+    context: CastContext,
+    ctx: &EvalContext,
+) -> SqlResult<Datum> {
+    match (value, to) {
+        (Datum::Text(name), SqlType::Regclass) => {
+            let name = name.trim();
+            if name == "-" {
+                return Ok(Datum::Oid(0));
+            }
+            if let Ok(oid) = name.parse() {
+                return Ok(Datum::Oid(oid));
+            }
+            match ctx.session.relation_oid(name)? {
+                Some(oid) => Ok(Datum::Oid(oid)),
+                None => Err(SqlError::new(
+                    SqlState::UNDEFINED_TABLE,
+                    format!("relation \"{name}\" does not exist"),
+                )),
+            }
+        }
+        (Datum::Oid(oid), to) if *from == SqlType::Regclass && to.is_text_like() => {
+            Ok(Datum::text(match (oid, ctx.session.relation_name(*oid)) {
+                (_, Some(name)) => name,
+                (0, None) => "-".to_string(),
+                (_, None) => oid.to_string(),
+            }))
+        }
+        _ => cast(value, from, to, context, &ctx.time_zone),
+    }
+}
+
+/// Gives an expression of unknown type (literal, NULL, parameter) a type. Others stay.
+pub(crate) fn settle(
+    expr: Bound,
+    to: &SqlType,
+    context: CastContext,
+    ctx: &mut dyn BindContext,
+) -> SqlResult<Bound> {
+    if *expr.ty() != SqlType::Unknown {
+        return Ok(expr);
+    }
+    match expr.node() {
+        Node::Param(index) => {
+            let index = *index;
+            let wanted = to.base();
+            ctx.params().decide(index, &wanted);
+            let decided = ctx.params().get(index).cloned().unwrap_or(wanted);
+            let param = Bound::new(Node::Param(index), decided.clone());
+            if decided == *to {
+                return Ok(param);
+            }
+            if decided.same_base(to) {
+                return Ok(Bound::new(Node::Cast(param, context), to.clone()));
+            }
+            coerce(param, to, CastContext::Explicit, ctx)
+        }
+        Node::Const(Datum::Null) => Ok(Bound::constant(Datum::Null, to.clone())),
+        Node::Const(_) => fold(Bound::new(Node::Cast(expr.clone(), context), to.clone())),
+        _ => Ok(Bound::new(Node::Cast(expr, context), to.clone())),
+    }
+}
+
+/// Converts an expression to a type in a context.
+///
+/// # Errors
+/// 42846 when there is no such cast, 42804 for assignment.
+pub(crate) fn coerce(
+    expr: Bound,
+    to: &SqlType,
+    context: CastContext,
+    ctx: &mut dyn BindContext,
+) -> SqlResult<Bound> {
+    if *expr.ty() == SqlType::Unknown {
+        return settle(expr, to, context, ctx);
+    }
+    if expr.ty() == to {
+        return Ok(expr);
+    }
+    // Text without limit takes any text as it is, but for the padding of char(n).
+    let plain = |t: &SqlType| matches!(t, SqlType::Text | SqlType::Varchar(_) | SqlType::Name);
+    if plain(expr.ty()) && matches!(to, SqlType::Text | SqlType::Varchar(None)) {
+        return Ok(expr.relabeled(to.clone()));
+    }
+    if expr.ty().is_oid_like() && to.is_oid_like() {
+        return Ok(expr.relabeled(to.clone()));
+    }
+    if expr.ty().same_base(to) && to.typmod() < 0 {
+        return Ok(expr.relabeled(to.clone()));
+    }
+    match cast_exists(expr.ty(), to) {
+        Some(least) if least <= context => fold(Bound::new(Node::Cast(expr, context), to.clone())),
+        _ if context == CastContext::Assignment => Err(SqlError::new(
+            SqlState::DATATYPE_MISMATCH,
+            format!("expression is of type {} but should be {}", expr.ty(), to),
+        )
+        .with_hint("You will need to rewrite or cast the expression.")),
+        _ => Err(SqlError::new(
+            SqlState::CANNOT_COERCE,
+            format!("cannot cast type {} to {}", expr.ty(), to),
+        )),
+    }
+}
+
+/// Evaluates at once what is immutable and has only constant parts.
+pub(crate) fn fold(expr: Bound) -> SqlResult<Bound> {
+    let constant_parts = expr.children().iter().all(|c| c.as_const().is_some());
+    if !constant_parts
+        || expr.as_const().is_some()
+        || expr.volatility() != super::Volatility::Immutable
+        || matches!(expr.node(), Node::Column(_) | Node::Param(_))
+    {
+        return Ok(expr);
+    }
+    let value = expr.eval(&[], &EvalContext::constant())?;
+    Ok(Bound::constant(value, expr.ty().clone()))
+}
+
+/// The type that UNION, CASE, COALESCE, ARRAY and VALUES give to their parts together; `None` when
+/// the types do not go together.
+pub fn common_type(types: &[&SqlType]) -> Option<SqlType> {
+    let known: Vec<&SqlType> = types.iter().copied().filter(|t| **t != SqlType::Unknown).collect();
+    let Some(first) = known.first() else { return Some(SqlType::Text) };
+    if known.iter().all(|t| t == first) {
+        return Some((*first).clone());
+    }
+    let mut best = first.base();
+    for ty in &known[1..] {
+        if ty.same_base(&best) {
+            continue;
+        }
+        if ty.category() != best.category() {
+            return None;
+        }
+        if !best.is_preferred()
+            && cast_exists(&best, ty) == Some(CastContext::Implicit)
+            && cast_exists(ty, &best) != Some(CastContext::Implicit)
+        {
+            best = ty.base();
+        } else if cast_exists(ty, &best) != Some(CastContext::Implicit) {
+            if cast_exists(&best, ty) != Some(CastContext::Implicit) {
+                return None;
+            }
+            best = ty.base();
+        } else if ty.is_preferred() && !best.is_preferred() {
+            best = ty.base();
+        }
+    }
+    if let SqlType::Char(_) = best {
+        // Without a common length, char(n) values meet as text.
+        return Some(SqlType::Text);
+    }
+    Some(best)
+}
+
+/// Brings expressions to their common type. `what` names the construct in the error.
+pub(crate) fn unify(
+    parts: Vec<Bound>,
+    what: &str,
+    ctx: &mut dyn BindContext,
+) -> SqlResult<(Vec<Bound>, SqlType)> {
+    let types: Vec<&SqlType> = parts.iter().map(Bound::ty).collect();
+    let Some(target) = common_type(&types) else {
+        let first = types.iter().find(|t| ***t != SqlType::Unknown).expect("a known type");
+        let other = types
+            .iter()
+            .find(|t| ***t != SqlType::Unknown && t.category() != first.category())
+            .unwrap_or(&types[types.len() - 1]);
+        return Err(SqlError::new(
+            SqlState::DATATYPE_MISMATCH,
+            format!("{what} types {first} and {other} cannot be matched"),
+        ));
+    };
+    let mut out = Vec::with_capacity(parts.len());
+    for part in parts {
+        out.push(coerce(part, &target, CastContext::Implicit, ctx)?);
+    }
+    Ok((out, target))
+}
+
+/// The type both sides of a comparison are brought to; `None` if they do not compare.
+pub(crate) fn comparison_type(left: &SqlType, right: &SqlType) -> Option<SqlType> {
+    use SqlType as T;
+    if left.same_base(right) {
+        return Some(left.base());
+    }
+    let number = |t: &T| t.category() == TypeCategory::Numeric && !t.is_oid_like();
+    let float = |t: &T| matches!(t, T::Float4 | T::Float8);
+    match (left, right) {
+        (l, r) if l.is_oid_like() && r.is_oid_like() => Some(T::Oid),
+        (l, r) if (l.is_oid_like() && r.is_integer()) || (l.is_integer() && r.is_oid_like()) => {
+            Some(T::Int8)
+        }
+        (T::Regclass, r) if r.is_text_like() => Some(T::Regclass),
+        (l, T::Regclass) if l.is_text_like() => Some(T::Regclass),
+        (l, r) if number(l) && number(r) => Some(if float(l) || float(r) {
+            T::Float8
+        } else if matches!(l, T::Numeric(_)) || matches!(r, T::Numeric(_)) {
+            T::Numeric(None)
+        } else {
+            T::Int8
+        }),
+        (l, r) if l.is_text_like() && r.is_text_like() => Some(T::Text),
+        (T::Date, T::Timestamp) | (T::Timestamp, T::Date) => Some(T::Timestamp),
+        (T::Date | T::Timestamp | T::TimestampTz, T::TimestampTz)
+        | (T::TimestampTz, T::Date | T::Timestamp) => Some(T::TimestampTz),
+        (T::Time, T::Interval) | (T::Interval, T::Time) => Some(T::Interval),
+        (T::Array(a), T::Array(b)) => Some(T::Array(Box::new(comparison_type(a, b)?))),
+        _ => None,
+    }
+}

@@ -1,0 +1,761 @@
+//! Functions over dates, times, timestamps and intervals.
+
+use braid_types::{
+    Datum, Interval, MICROS_PER_DAY, MICROS_PER_SECOND, SqlError, SqlResult, SqlState, SqlType,
+    TimeZone, UNIX_EPOCH_MICROS, check_date, check_timestamp, civil_from_days, days_from_civil,
+    numeric,
+};
+
+use super::super::EvalContext;
+use super::super::builtin::{Eval, Table};
+use super::{f64_of, i64_of, interval_of, text_of};
+
+fn unknown_unit(unit: &str, ty: &str) -> SqlError {
+    SqlError::new(
+        SqlState::INVALID_PARAMETER_VALUE,
+        format!("unit \"{unit}\" not recognized for type {ty}"),
+    )
+}
+
+/// A unit's name without plural and short forms.
+fn unit_name(text: &str) -> &str {
+    match text {
+        "years" | "y" | "yr" | "yrs" => "year",
+        "months" | "mon" | "mons" => "month",
+        "days" | "d" => "day",
+        "hours" | "h" | "hr" | "hrs" => "hour",
+        "minutes" | "m" | "min" | "mins" => "minute",
+        "seconds" | "s" | "sec" | "secs" => "second",
+        "millisecond" | "ms" | "msec" | "msecs" => "milliseconds",
+        "microsecond" | "us" | "usec" | "usecs" => "microseconds",
+        "weeks" | "w" => "week",
+        "decades" => "decade",
+        "centuries" => "century",
+        "millenium" | "millennia" => "millennium",
+        other => other,
+    }
+}
+
+/// Monday of ISO week 1 of a year, as day number.
+fn iso_year_start(year: i64) -> i64 {
+    let fourth = days_from_civil(year, 1, 4);
+    fourth - weekday_monday(fourth)
+}
+
+/// 0 for Monday.
+fn weekday_monday(days: i64) -> i64 {
+    // 2000-01-01 was a Saturday.
+    (days + 5).rem_euclid(7)
+}
+
+/// ISO year and week.
+fn iso_week(days: i64) -> (i64, i64) {
+    let (year, _, _) = civil_from_days(days);
+    let iso_year = if days >= iso_year_start(year + 1) {
+        year + 1
+    } else if days < iso_year_start(year) {
+        year - 1
+    } else {
+        year
+    };
+    (iso_year, (days - iso_year_start(iso_year)) / 7 + 1)
+}
+
+/// A field's value as micro-units and the number of fraction digits EXTRACT shows.
+fn field(
+    unit: &str,
+    local: i64,
+    utc: i64,
+    zone_seconds: Option<i32>,
+    ty: &str,
+) -> SqlResult<(i128, i64)> {
+    let days = local.div_euclid(MICROS_PER_DAY);
+    let time = local.rem_euclid(MICROS_PER_DAY);
+    let (year, month, day) = civil_from_days(days);
+    let shown_year = if year > 0 { year } else { year - 1 };
+    let whole = |v: i64| Ok((i128::from(v) * 1_000_000, 0));
+    match unit_name(unit) {
+        "year" => whole(shown_year),
+        "month" => whole(month),
+        "day" => whole(day),
+        "hour" => whole(time / (3600 * MICROS_PER_SECOND)),
+        "minute" => whole(time / (60 * MICROS_PER_SECOND) % 60),
+        "second" => Ok((i128::from(time % (60 * MICROS_PER_SECOND)), 6)),
+        "milliseconds" => Ok((i128::from(time % (60 * MICROS_PER_SECOND)) * 1_000, 3)),
+        "microseconds" => whole(time % (60 * MICROS_PER_SECOND)),
+        "quarter" => whole((month - 1) / 3 + 1),
+        "week" => whole(iso_week(days).1),
+        "isoyear" => whole(iso_week(days).0),
+        "dow" => whole((weekday_monday(days) + 1) % 7),
+        "isodow" => whole(weekday_monday(days) + 1),
+        "doy" => whole(days - days_from_civil(year, 1, 1) + 1),
+        "decade" => whole(year.div_euclid(10)),
+        "century" => whole(if year > 0 { (year + 99) / 100 } else { -((99 - (year - 1)) / 100) }),
+        "millennium" => {
+            whole(if year > 0 { (year + 999) / 1000 } else { -((999 - (year - 1)) / 1000) })
+        }
+        "julian" => {
+            let micros = i128::from(days + 2_451_545) * 1_000_000
+                + i128::from(time) * 1_000_000 / i128::from(MICROS_PER_DAY);
+            Ok((micros, if time == 0 { 0 } else { 6 }))
+        }
+        "epoch" => Ok((i128::from(utc) + i128::from(UNIX_EPOCH_MICROS), 6)),
+        "timezone" | "timezone_hour" | "timezone_minute" => {
+            let seconds = i64::from(zone_seconds.ok_or_else(|| unknown_unit(unit, ty))?);
+            whole(match unit {
+                "timezone" => seconds,
+                "timezone_hour" => seconds / 3600,
+                _ => seconds / 60 % 60,
+            })
+        }
+        _ => Err(unknown_unit(unit, ty)),
+    }
+}
+
+fn interval_field(unit: &str, i: &Interval) -> SqlResult<(i128, i64)> {
+    let whole = |v: i64| Ok((i128::from(v) * 1_000_000, 0));
+    let seconds = i.micros % (60 * MICROS_PER_SECOND);
+    match unit_name(unit) {
+        "year" => whole(i64::from(i.months / 12)),
+        "month" => whole(i64::from(i.months % 12)),
+        "quarter" => whole(i64::from(i.months % 12 / 3 + 1)),
+        "decade" => whole(i64::from(i.months / 120)),
+        "century" => whole(i64::from(i.months / 1200)),
+        "millennium" => whole(i64::from(i.months / 12_000)),
+        "day" => whole(i64::from(i.days)),
+        "hour" => whole(i.micros / (3600 * MICROS_PER_SECOND)),
+        "minute" => whole(i.micros / (60 * MICROS_PER_SECOND) % 60),
+        "second" => Ok((i128::from(seconds), 6)),
+        "milliseconds" => Ok((i128::from(seconds) * 1_000, 3)),
+        "microseconds" => whole(seconds),
+        "epoch" => {
+            // A year counts 365.25 days here, a month 30 days.
+            let years = i128::from(i.months / 12) * 31_557_600;
+            let months = i128::from(i.months % 12) * 30 * 86_400;
+            let days = i128::from(i.days) * 86_400;
+            Ok(((years + months + days) * 1_000_000 + i128::from(i.micros), 6))
+        }
+        _ => Err(unknown_unit(unit, "interval")),
+    }
+}
+
+/// The field of any date/time value, `None` for infinities.
+fn any_field(unit: &str, value: &Datum, ctx: &EvalContext) -> SqlResult<Option<(i128, i64)>> {
+    Ok(Some(match value {
+        Datum::Timestamp(t) | Datum::TimestampTz(t) if *t == i64::MAX || *t == i64::MIN => {
+            return Ok(None);
+        }
+        Datum::Date(d) if *d == i32::MAX || *d == i32::MIN => return Ok(None),
+        Datum::Timestamp(t) => field(unit, *t, *t, None, "timestamp without time zone")?,
+        Datum::Date(d) => {
+            let (value, digits) = {
+                let t = i64::from(*d) * MICROS_PER_DAY;
+                field(unit, t, t, None, "date")?
+            };
+            if matches!(
+                unit_name(unit),
+                "hour" | "minute" | "second" | "milliseconds" | "microseconds"
+            ) {
+                return Err(SqlError::unsupported(format!("unit \"{unit}\" for type date")));
+            }
+            (value, if unit == "epoch" { 0 } else { digits })
+        }
+        Datum::TimestampTz(t) => field(
+            unit,
+            ctx.time_zone.to_local(*t),
+            *t,
+            Some(ctx.time_zone.offset_at_utc(*t)),
+            "timestamp with time zone",
+        )?,
+        Datum::Time(t) => match unit_name(unit) {
+            "hour" | "minute" | "second" | "milliseconds" | "microseconds" => {
+                field(unit, *t, *t, None, "time")?
+            }
+            "epoch" => (i128::from(*t), 6),
+            _ => return Err(unknown_unit(unit, "time without time zone")),
+        },
+        Datum::Interval(i) => interval_field(unit, i)?,
+        _ => return Ok(None),
+    }))
+}
+
+fn extract(a: &[Datum], ctx: &EvalContext) -> SqlResult<Datum> {
+    let unit = text_of(&a[0]).to_lowercase();
+    match any_field(&unit, &a[1], ctx)? {
+        None => Ok(Datum::Null),
+        Some((value, digits)) => {
+            let exact = numeric::BigDecimal::new(value.into(), 6);
+            numeric::datum(numeric::round(&exact, digits))
+        }
+    }
+}
+
+fn date_part(a: &[Datum], ctx: &EvalContext) -> SqlResult<Datum> {
+    let unit = text_of(&a[0]).to_lowercase();
+    Ok(match any_field(&unit, &a[1], ctx)? {
+        None => Datum::Null,
+        Some((value, _)) => Datum::Float8(value as f64 / 1e6),
+    })
+}
+
+/// Cuts a local timestamp to a unit.
+fn truncate(unit: &str, local: i64) -> SqlResult<i64> {
+    let days = local.div_euclid(MICROS_PER_DAY);
+    let time = local.rem_euclid(MICROS_PER_DAY);
+    let (year, month, _) = civil_from_days(days);
+    let at_day = |d: i64| d * MICROS_PER_DAY;
+    let within = |step: i64| at_day(days) + time / step * step;
+    Ok(match unit_name(unit) {
+        "microseconds" => local,
+        "milliseconds" => within(1_000),
+        "second" => within(MICROS_PER_SECOND),
+        "minute" => within(60 * MICROS_PER_SECOND),
+        "hour" => within(3600 * MICROS_PER_SECOND),
+        "day" => at_day(days),
+        "week" => at_day(days - weekday_monday(days)),
+        "month" => at_day(days_from_civil(year, month, 1)),
+        "quarter" => at_day(days_from_civil(year, (month - 1) / 3 * 3 + 1, 1)),
+        "year" => at_day(days_from_civil(year, 1, 1)),
+        "decade" => at_day(days_from_civil(year.div_euclid(10) * 10, 1, 1)),
+        "century" => at_day(days_from_civil((year - 1).div_euclid(100) * 100 + 1, 1, 1)),
+        "millennium" => at_day(days_from_civil((year - 1).div_euclid(1000) * 1000 + 1, 1, 1)),
+        _ => return Err(unknown_unit(unit, "timestamp without time zone")),
+    })
+}
+
+fn infinite(micros: i64) -> bool {
+    micros == i64::MAX || micros == i64::MIN
+}
+
+fn truncate_interval(unit: &str, i: &Interval) -> SqlResult<Interval> {
+    let months = |n: i32| Interval { months: i.months / n * n, ..Interval::default() };
+    let micros = |n: i64| Interval { micros: i.micros / n * n, ..*i };
+    Ok(match unit_name(unit) {
+        "microseconds" => *i,
+        "milliseconds" => micros(1_000),
+        "second" => micros(MICROS_PER_SECOND),
+        "minute" => micros(60 * MICROS_PER_SECOND),
+        "hour" => micros(3600 * MICROS_PER_SECOND),
+        "day" => Interval { micros: 0, ..*i },
+        "month" => months(1),
+        "quarter" => months(3),
+        "year" => months(12),
+        "decade" => months(120),
+        "century" => months(1200),
+        "millennium" => months(12_000),
+        _ => return Err(unknown_unit(unit, "interval")),
+    })
+}
+
+fn truncating(t: &mut Table) {
+    t.add("date_trunc(text, timestamp) timestamp", |a, _| match &a[1] {
+        Datum::Timestamp(t) if infinite(*t) => Ok(a[1].clone()),
+        Datum::Timestamp(t) => Ok(Datum::Timestamp(truncate(&text_of(&a[0]).to_lowercase(), *t)?)),
+        _ => Ok(Datum::Null),
+    });
+    fn cut(unit: &Datum, value: &Datum, zone: &TimeZone) -> SqlResult<Datum> {
+        match value {
+            Datum::TimestampTz(t) if infinite(*t) => Ok(value.clone()),
+            Datum::TimestampTz(t) => {
+                let local = truncate(&text_of(unit).to_lowercase(), zone.to_local(*t))?;
+                Ok(Datum::TimestampTz(zone.to_utc(local)))
+            }
+            _ => Ok(Datum::Null),
+        }
+    }
+    t.add("date_trunc(text, timestamptz) timestamptz", |a, c| cut(&a[0], &a[1], &c.time_zone))
+        .stable();
+    t.add("date_trunc(text, timestamptz, text) timestamptz", |a, _| {
+        cut(&a[0], &a[1], &zone_of(text_of(&a[2]))?)
+    });
+    t.add("date_trunc(text, interval) interval", |a, _| {
+        let unit = text_of(&a[0]).to_lowercase();
+        Ok(Datum::Interval(truncate_interval(&unit, &interval_of(&a[1]))?))
+    });
+    t.add("date_bin(interval, timestamp, timestamp) timestamp", |a, _| {
+        Ok(Datum::Timestamp(bin_of(a)?))
+    });
+    t.add("date_bin(interval, timestamptz, timestamptz) timestamptz", |a, _| {
+        Ok(Datum::TimestampTz(bin_of(a)?))
+    });
+}
+
+fn bin_of(a: &[Datum]) -> SqlResult<i64> {
+    let (value, origin) = match (&a[1], &a[2]) {
+        (
+            Datum::Timestamp(v) | Datum::TimestampTz(v),
+            Datum::Timestamp(o) | Datum::TimestampTz(o),
+        ) => (*v, *o),
+        _ => (0, 0),
+    };
+    let stride = interval_of(&a[0]);
+    if stride.months != 0 {
+        return Err(SqlError::unsupported("timestamps binned by months or years"));
+    }
+    let width = stride.length() as i64;
+    if width <= 0 {
+        return Err(SqlError::new(
+            SqlState::DATETIME_FIELD_OVERFLOW,
+            "stride must be greater than zero",
+        ));
+    }
+    Ok(origin + (value - origin).div_euclid(width) * width)
+}
+
+fn zone_of(name: &str) -> SqlResult<TimeZone> {
+    TimeZone::parse(name).ok_or_else(|| {
+        SqlError::new(
+            SqlState::INVALID_PARAMETER_VALUE,
+            format!("time zone \"{name}\" not recognized"),
+        )
+    })
+}
+
+fn zones(t: &mut Table) {
+    fn to_utc(zone: &TimeZone, value: &Datum) -> Datum {
+        match value {
+            Datum::Timestamp(t) if infinite(*t) => Datum::TimestampTz(*t),
+            Datum::Timestamp(t) => Datum::TimestampTz(zone.to_utc(*t)),
+            _ => Datum::Null,
+        }
+    }
+    fn to_local(zone: &TimeZone, value: &Datum) -> Datum {
+        match value {
+            Datum::TimestampTz(t) if infinite(*t) => Datum::Timestamp(*t),
+            Datum::TimestampTz(t) => Datum::Timestamp(zone.to_local(*t)),
+            _ => Datum::Null,
+        }
+    }
+    fn by_interval(value: &Datum) -> TimeZone {
+        TimeZone::Fixed((interval_of(value).micros / MICROS_PER_SECOND) as i32)
+    }
+    t.add("timezone(text, timestamp) timestamptz", |a, _| {
+        Ok(to_utc(&zone_of(text_of(&a[0]))?, &a[1]))
+    });
+    t.add("timezone(text, timestamptz) timestamp", |a, _| {
+        Ok(to_local(&zone_of(text_of(&a[0]))?, &a[1]))
+    });
+    t.add("timezone(interval, timestamp) timestamptz", |a, _| {
+        Ok(to_utc(&by_interval(&a[0]), &a[1]))
+    });
+    t.add("timezone(interval, timestamptz) timestamp", |a, _| {
+        Ok(to_local(&by_interval(&a[0]), &a[1]))
+    });
+}
+
+fn clocks(t: &mut Table) {
+    let transaction: Eval = |_, c| Ok(Datum::TimestampTz(c.transaction_micros));
+    t.add("now() timestamptz", transaction).stable();
+    t.add("current_timestamp() timestamptz", transaction).stable();
+    t.add("transaction_timestamp() timestamptz", transaction).stable();
+    t.add("statement_timestamp() timestamptz", |_, c| Ok(Datum::TimestampTz(c.statement_micros)))
+        .stable();
+    t.add("clock_timestamp() timestamptz", |_, c| Ok(Datum::TimestampTz(c.session.clock_micros())))
+        .volatile();
+    t.add("timeofday() text", |_, c| {
+        Ok(Datum::text(
+            Datum::TimestampTz(c.session.clock_micros()).to_text(&c.time_zone).unwrap_or_default(),
+        ))
+    })
+    .volatile();
+    let local: Eval = |_, c| Ok(Datum::Timestamp(c.time_zone.to_local(c.transaction_micros)));
+    t.add("localtimestamp() timestamp", local).stable();
+    t.add("current_date() date", |_, c| {
+        let local = c.time_zone.to_local(c.transaction_micros);
+        Ok(Datum::Date(check_date(local.div_euclid(MICROS_PER_DAY))?))
+    })
+    .stable();
+    let time: Eval = |_, c| {
+        Ok(Datum::Time(c.time_zone.to_local(c.transaction_micros).rem_euclid(MICROS_PER_DAY)))
+    };
+    t.add("localtime() time", time).stable();
+    t.add("current_time() time", time).stable();
+}
+
+fn overflow(message: String) -> SqlError {
+    SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, message)
+}
+
+fn make_date(year: i64, month: i64, day: i64) -> SqlResult<i32> {
+    let bad = || overflow(format!("date field value out of range: {year}-{month:02}-{day:02}"));
+    if year == 0 || !(1..=12).contains(&month) || day < 1 {
+        return Err(bad());
+    }
+    let year_number = if year < 0 { year + 1 } else { year };
+    let first = days_from_civil(year_number, month, 1);
+    let next = if month == 12 {
+        days_from_civil(year_number + 1, 1, 1)
+    } else {
+        days_from_civil(year_number, month + 1, 1)
+    };
+    if day > next - first {
+        return Err(bad());
+    }
+    check_date(first + day - 1)
+}
+
+fn make_time(hour: i64, minute: i64, second: f64) -> SqlResult<i64> {
+    if !(0..=24).contains(&hour) || !(0..60).contains(&minute) || !(0.0..=60.0).contains(&second) {
+        return Err(overflow(format!(
+            "time field value out of range: {hour}:{minute:02}:{second:02}"
+        )));
+    }
+    Ok((hour * 3600 + minute * 60) * MICROS_PER_SECOND + (second * 1e6).round() as i64)
+}
+
+fn constructors(t: &mut Table) {
+    t.add("make_date(int4, int4, int4) date", |a, _| {
+        Ok(Datum::Date(make_date(i64_of(&a[0]), i64_of(&a[1]), i64_of(&a[2]))?))
+    });
+    t.add("make_time(int4, int4, float8) time", |a, _| {
+        Ok(Datum::Time(make_time(i64_of(&a[0]), i64_of(&a[1]), f64_of(&a[2]))?))
+    });
+    fn timestamp(a: &[Datum]) -> SqlResult<i64> {
+        let day = make_date(i64_of(&a[0]), i64_of(&a[1]), i64_of(&a[2]))?;
+        let time = make_time(i64_of(&a[3]), i64_of(&a[4]), f64_of(&a[5]))?;
+        check_timestamp(i128::from(day) * i128::from(MICROS_PER_DAY) + i128::from(time))
+    }
+    t.add("make_timestamp(int4, int4, int4, int4, int4, float8) timestamp", |a, _| {
+        Ok(Datum::Timestamp(timestamp(a)?))
+    });
+    t.add("make_timestamptz(int4, int4, int4, int4, int4, float8) timestamptz", |a, c| {
+        Ok(Datum::TimestampTz(c.time_zone.to_utc(timestamp(a)?)))
+    })
+    .stable();
+    t.add("make_interval(int4, int4, int4, int4, int4, int4, float8) interval", |a, _| {
+        Ok(Datum::Interval(Interval {
+            months: (i64_of(&a[0]) * 12 + i64_of(&a[1])) as i32,
+            days: (i64_of(&a[2]) * 7 + i64_of(&a[3])) as i32,
+            micros: (i64_of(&a[4]) * 3600 + i64_of(&a[5]) * 60) * MICROS_PER_SECOND
+                + (f64_of(&a[6]) * 1e6).round() as i64,
+        }))
+    });
+    t.add("to_timestamp(float8) timestamptz", |a, _| {
+        let seconds = f64_of(&a[0]);
+        if seconds.is_nan() {
+            return Err(overflow("timestamp cannot be NaN".to_string()));
+        }
+        if seconds.is_infinite() {
+            return Ok(Datum::TimestampTz(if seconds > 0.0 { i64::MAX } else { i64::MIN }));
+        }
+        let micros = (seconds * 1e6).round_ties_even() as i128 - i128::from(UNIX_EPOCH_MICROS);
+        Ok(Datum::TimestampTz(check_timestamp(micros)?))
+    });
+    t.add("to_date(text, text) date", |a, c| {
+        Datum::parse(text_of(&a[0]), &SqlType::Date, &c.time_zone)
+    })
+    .stable();
+    t.add("isfinite(timestamp) bool", |a, _| {
+        Ok(Datum::Bool(!matches!(a[0], Datum::Timestamp(t) if infinite(t))))
+    });
+    t.add("isfinite(date) bool", |a, _| {
+        Ok(Datum::Bool(!matches!(a[0], Datum::Date(i32::MAX | i32::MIN))))
+    });
+    t.add("justify_hours(interval) interval", |a, _| {
+        let i = interval_of(&a[0]);
+        let days = i.micros / MICROS_PER_DAY;
+        Ok(Datum::Interval(Interval {
+            days: i.days.saturating_add(days as i32),
+            micros: i.micros % MICROS_PER_DAY,
+            ..i
+        }))
+    });
+    t.add("justify_days(interval) interval", |a, _| {
+        let i = interval_of(&a[0]);
+        Ok(Datum::Interval(Interval {
+            months: i.months.saturating_add(i.days / 30),
+            days: i.days % 30,
+            ..i
+        }))
+    });
+    t.add("age(timestamp, timestamp) interval", |a, _| match (&a[0], &a[1]) {
+        (Datum::Timestamp(x), Datum::Timestamp(y)) => Ok(Datum::Interval(age(*x, *y))),
+        _ => Ok(Datum::Null),
+    });
+    t.add("age(timestamptz, timestamptz) interval", |a, c| match (&a[0], &a[1]) {
+        (Datum::TimestampTz(x), Datum::TimestampTz(y)) => {
+            Ok(Datum::Interval(age(c.time_zone.to_local(*x), c.time_zone.to_local(*y))))
+        }
+        _ => Ok(Datum::Null),
+    })
+    .stable();
+    t.add("age(timestamp) interval", |a, c| match &a[0] {
+        Datum::Timestamp(x) => Ok(Datum::Interval(age(today(c), *x))),
+        _ => Ok(Datum::Null),
+    })
+    .stable();
+    t.add("age(timestamptz) interval", |a, c| match &a[0] {
+        Datum::TimestampTz(x) => Ok(Datum::Interval(age(today(c), c.time_zone.to_local(*x)))),
+        _ => Ok(Datum::Null),
+    })
+    .stable();
+}
+
+fn today(ctx: &EvalContext) -> i64 {
+    let local = ctx.time_zone.to_local(ctx.transaction_micros);
+    local.div_euclid(MICROS_PER_DAY) * MICROS_PER_DAY
+}
+
+/// Difference in years, months, days as a calendar counts them.
+fn age(a: i64, b: i64) -> Interval {
+    if a < b {
+        let back = age(b, a);
+        return Interval { months: -back.months, days: -back.days, micros: -back.micros };
+    }
+    let split = |t: i64| {
+        let (y, m, d) = civil_from_days(t.div_euclid(MICROS_PER_DAY));
+        (y * 12 + m - 1, d, t.rem_euclid(MICROS_PER_DAY))
+    };
+    let ((m1, d1, t1), (m2, d2, t2)) = (split(a), split(b));
+    let (mut months, mut days, mut micros) = (m1 - m2, d1 - d2, t1 - t2);
+    if micros < 0 {
+        micros += MICROS_PER_DAY;
+        days -= 1;
+    }
+    if days < 0 {
+        // Borrow the length of the earlier value's month.
+        let (y, m) = (m2.div_euclid(12), m2.rem_euclid(12) + 1);
+        let next =
+            if m == 12 { days_from_civil(y + 1, 1, 1) } else { days_from_civil(y, m + 1, 1) };
+        days += next - days_from_civil(y, m, 1);
+        months -= 1;
+    }
+    Interval { months: months as i32, days: days as i32, micros }
+}
+
+const MONTHS: [&str; 12] = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+];
+const DAYS: [&str; 7] =
+    ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
+
+/// `to_char` of a local timestamp.
+fn format_timestamp(local: i64, zone: Option<(&TimeZone, i64)>, format: &str) -> String {
+    let days = local.div_euclid(MICROS_PER_DAY);
+    let time = local.rem_euclid(MICROS_PER_DAY);
+    let (year, month, day) = civil_from_days(days);
+    let hour = time / (3600 * MICROS_PER_SECOND);
+    let minute = time / (60 * MICROS_PER_SECOND) % 60;
+    let second = time / MICROS_PER_SECOND % 60;
+    let micros = time % MICROS_PER_SECOND;
+    let hour12 = if hour % 12 == 0 { 12 } else { hour % 12 };
+    let month_name = MONTHS[(month - 1) as usize];
+    let day_name = DAYS[weekday_monday(days) as usize];
+    let mut out = String::new();
+    let mut rest = format;
+    let mut fill = true;
+    while !rest.is_empty() {
+        if let Some(tail) = rest.strip_prefix('"') {
+            let end = tail.find('"').unwrap_or(tail.len());
+            out.push_str(&tail[..end]);
+            rest = tail.get(end + 1..).unwrap_or("");
+            continue;
+        }
+        if let Some(tail) = rest.strip_prefix("FM") {
+            fill = false;
+            rest = tail;
+            continue;
+        }
+        let number = |v: i64, width: usize| {
+            if fill { format!("{v:0width$}") } else { v.to_string() }
+        };
+        let word = |s: String| if fill { format!("{s:<9}") } else { s };
+        let (used, text) = match rest {
+            r if r.starts_with("HH24") => (4, number(hour, 2)),
+            r if r.starts_with("HH12") => (4, number(hour12, 2)),
+            r if r.starts_with("HH") => (2, number(hour12, 2)),
+            r if r.starts_with("MI") => (2, number(minute, 2)),
+            r if r.starts_with("SSSS") => (4, (time / MICROS_PER_SECOND).to_string()),
+            r if r.starts_with("SS") => (2, number(second, 2)),
+            r if r.starts_with("MS") => (2, format!("{:03}", micros / 1000)),
+            r if r.starts_with("US") => (2, format!("{micros:06}")),
+            r if r.starts_with("YYYY") => (4, number(year, 4)),
+            r if r.starts_with("YYY") => (3, format!("{:03}", year % 1000)),
+            r if r.starts_with("YY") => (2, format!("{:02}", year % 100)),
+            r if r.starts_with("IYYY") => (4, number(iso_week(days).0, 4)),
+            r if r.starts_with("IW") => (2, number(iso_week(days).1, 2)),
+            r if r.starts_with("MONTH") => (5, word(month_name.to_uppercase())),
+            r if r.starts_with("Month") => (5, word(month_name.to_string())),
+            r if r.starts_with("month") => (5, word(month_name.to_lowercase())),
+            r if r.starts_with("MON") => (3, month_name[..3].to_uppercase()),
+            r if r.starts_with("Mon") => (3, month_name[..3].to_string()),
+            r if r.starts_with("mon") => (3, month_name[..3].to_lowercase()),
+            r if r.starts_with("MM") => (2, number(month, 2)),
+            r if r.starts_with("DAY") => (3, word(day_name.to_uppercase())),
+            r if r.starts_with("Day") => (3, word(day_name.to_string())),
+            r if r.starts_with("day") => (3, word(day_name.to_lowercase())),
+            r if r.starts_with("DDD") => (3, number(days - days_from_civil(year, 1, 1) + 1, 3)),
+            r if r.starts_with("DD") => (2, number(day, 2)),
+            r if r.starts_with("DY") => (2, day_name[..3].to_uppercase()),
+            r if r.starts_with("Dy") => (2, day_name[..3].to_string()),
+            r if r.starts_with("dy") => (2, day_name[..3].to_lowercase()),
+            r if r.starts_with("ID") => (2, (weekday_monday(days) + 1).to_string()),
+            r if r.starts_with('D') => (1, ((weekday_monday(days) + 1) % 7 + 1).to_string()),
+            r if r.starts_with('Q') => (1, ((month - 1) / 3 + 1).to_string()),
+            r if r.starts_with("WW") => {
+                (2, number((days - days_from_civil(year, 1, 1)) / 7 + 1, 2))
+            }
+            r if r.starts_with("CC") => (2, number((year + 99) / 100, 2)),
+            r if r.starts_with("AM") || r.starts_with("PM") => {
+                (2, if hour < 12 { "AM" } else { "PM" }.to_string())
+            }
+            r if r.starts_with("am") || r.starts_with("pm") => {
+                (2, if hour < 12 { "am" } else { "pm" }.to_string())
+            }
+            r if r.starts_with("TZ") => (2, zone.map_or(String::new(), |(z, _)| z.name())),
+            r if r.starts_with("OF") => {
+                let seconds = zone.map_or(0, |(z, utc)| z.offset_at_utc(utc));
+                let sign = if seconds < 0 { '-' } else { '+' };
+                (2, format!("{sign}{:02}", seconds.abs() / 3600))
+            }
+            r => {
+                let c = r.chars().next().expect("not empty");
+                (c.len_utf8(), c.to_string())
+            }
+        };
+        out.push_str(&text);
+        rest = &rest[used..];
+    }
+    out
+}
+
+/// `to_char` of a number: 9, 0, `.`, `,`, FM, MI, S, D, G.
+fn format_number(value: &numeric::BigDecimal, format: &str) -> String {
+    let fill = !format.contains("FM");
+    let format = format.replace("FM", "").replace('D', ".").replace('G', ",");
+    let decimals = format
+        .split_once('.')
+        .map_or(0, |(_, f)| f.chars().filter(|c| matches!(c, '0' | '9')).count());
+    let rounded = numeric::round(value, decimals as i64);
+    let text = numeric::text(&rounded);
+    let negative = text.starts_with('-');
+    let text = text.trim_start_matches('-');
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let (pattern, fraction_pattern) = format.split_once('.').unwrap_or((&format, ""));
+    let slots: Vec<char> = pattern.chars().filter(|c| matches!(c, '0' | '9' | ',')).collect();
+    let digit_slots = slots.iter().filter(|c| **c != ',').count();
+    let whole = if whole == "0" && !pattern.contains('0') { "" } else { whole };
+    if whole.len() > digit_slots {
+        return format!(
+            " {}",
+            slots.iter().map(|c| if *c == ',' { ',' } else { '#' }).collect::<String>()
+        );
+    }
+    let first_zero = slots.iter().position(|c| *c == '0').unwrap_or(slots.len());
+    let mut digits = whole.chars().rev();
+    let mut out: Vec<char> = Vec::new();
+    let mut used = 0;
+    for (at, slot) in slots.iter().enumerate().rev() {
+        if *slot == ',' {
+            let more = used < whole.len() || first_zero < at;
+            out.push(if more { ',' } else { ' ' });
+            continue;
+        }
+        match digits.next() {
+            Some(d) => {
+                used += 1;
+                out.push(d);
+            }
+            None if at >= first_zero => out.push('0'),
+            None => out.push(' '),
+        }
+    }
+    let mut body: String = out.into_iter().rev().collect();
+    let sign = if negative {
+        "-"
+    } else if fill {
+        " "
+    } else {
+        ""
+    };
+    let lead = body.len() - body.trim_start().len();
+    body = format!("{}{sign}{}", &body[..lead], body.trim_start());
+    if decimals > 0 {
+        body.push('.');
+        let mut tail = fraction.to_string();
+        if !fill {
+            let keep = fraction_pattern.rfind('0').map_or(0, |at| at + 1);
+            while tail.len() > keep && tail.ends_with('0') {
+                tail.pop();
+            }
+        }
+        body.push_str(&tail);
+    }
+    if fill { body } else { body.trim_start().to_string() }
+}
+
+fn formatting(t: &mut Table) {
+    t.add("to_char(timestamp, text) text", |a, _| match &a[0] {
+        Datum::Timestamp(t) if !infinite(*t) => {
+            Ok(Datum::text(format_timestamp(*t, None, text_of(&a[1]))))
+        }
+        _ => Ok(Datum::Null),
+    });
+    t.add("to_char(timestamptz, text) text", |a, c| match &a[0] {
+        Datum::TimestampTz(t) if !infinite(*t) => Ok(Datum::text(format_timestamp(
+            c.time_zone.to_local(*t),
+            Some((&c.time_zone, *t)),
+            text_of(&a[1]),
+        ))),
+        _ => Ok(Datum::Null),
+    })
+    .stable();
+    t.add("to_char(interval, text) text", |a, _| {
+        let i = interval_of(&a[0]);
+        Ok(Datum::text(format_timestamp(i.micros, None, text_of(&a[1]))))
+    });
+    let number: Eval = |a, _| {
+        let value = match &a[0] {
+            Datum::Numeric(n) => (**n).clone(),
+            Datum::Float8(f) => numeric::from_f64(*f, 15).unwrap_or_else(|| numeric::from_i128(0)),
+            other => numeric::from_i128(i64_of(other).into()),
+        };
+        Ok(Datum::text(format_number(&value, text_of(&a[1]))))
+    };
+    t.add("to_char(int4, text) text", number);
+    t.add("to_char(int8, text) text", number);
+    t.add("to_char(numeric, text) text", number);
+    t.add("to_char(float8, text) text", number);
+}
+
+fn extracting(t: &mut Table) {
+    for signature in [
+        "extract(text, timestamp) numeric",
+        "extract(text, date) numeric",
+        "extract(text, time) numeric",
+        "extract(text, interval) numeric",
+    ] {
+        t.add(signature, extract);
+    }
+    t.add("extract(text, timestamptz) numeric", extract).stable();
+    for signature in [
+        "date_part(text, timestamp) float8",
+        "date_part(text, date) float8",
+        "date_part(text, time) float8",
+        "date_part(text, interval) float8",
+    ] {
+        t.add(signature, date_part);
+    }
+    t.add("date_part(text, timestamptz) float8", date_part).stable();
+}
+
+/// Adds the functions of this file.
+pub(super) fn fill(t: &mut Table) {
+    extracting(t);
+    truncating(t);
+    zones(t);
+    clocks(t);
+    constructors(t);
+    formatting(t);
+}

@@ -1,0 +1,213 @@
+//! Mathematical functions.
+
+use braid_types::{Datum, SqlError, SqlResult, SqlState, numeric};
+
+use super::super::EvalContext;
+use super::super::builtin::{Eval, Table};
+use super::super::operators::{float_result, out_of_range};
+use super::{f64_of, i64_of};
+
+fn float(a: &[Datum], f: fn(f64) -> f64) -> SqlResult<Datum> {
+    let x = f64_of(&a[0]);
+    Ok(Datum::Float8(float_result(f(x), &[x])?))
+}
+
+fn domain(message: &str) -> SqlError {
+    SqlError::new(SqlState("2201E"), message)
+}
+
+fn logarithm(a: &[Datum], f: fn(f64) -> f64) -> SqlResult<Datum> {
+    let x = f64_of(&a[0]);
+    if x == 0.0 {
+        return Err(domain("cannot take logarithm of zero"));
+    }
+    if x < 0.0 {
+        return Err(domain("cannot take logarithm of a negative number"));
+    }
+    Ok(Datum::Float8(f(x)))
+}
+
+/// A numeric result through double precision, at 16 digits.
+fn through_double(value: f64) -> SqlResult<Datum> {
+    match numeric::from_f64(value, 17) {
+        Some(n) => numeric::datum(numeric::round(&n, 16)),
+        None => Err(SqlError::new(
+            SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+            "value overflows numeric format",
+        )),
+    }
+}
+
+fn exact(a: &[Datum], f: fn(&numeric::BigDecimal) -> numeric::BigDecimal) -> SqlResult<Datum> {
+    match &a[0] {
+        Datum::Numeric(x) => numeric::datum(f(x)),
+        other => Ok(other.clone()),
+    }
+}
+
+fn rounding(t: &mut Table) {
+    t.add("ceil(float8) float8", |a, _| float(a, f64::ceil));
+    t.add("ceiling(float8) float8", |a, _| float(a, f64::ceil));
+    t.add("floor(float8) float8", |a, _| float(a, f64::floor));
+    t.add("round(float8) float8", |a, _| float(a, f64::round_ties_even));
+    t.add("trunc(float8) float8", |a, _| float(a, f64::trunc));
+    t.add("ceil(numeric) numeric", |a, _| exact(a, |x| numeric::floor(x, true)));
+    t.add("ceiling(numeric) numeric", |a, _| exact(a, |x| numeric::floor(x, true)));
+    t.add("floor(numeric) numeric", |a, _| exact(a, |x| numeric::floor(x, false)));
+    t.add("round(numeric) numeric", |a, _| exact(a, |x| numeric::round(x, 0)));
+    t.add("trunc(numeric) numeric", |a, _| exact(a, |x| numeric::trunc(x, 0)));
+    t.add("round(numeric, int4) numeric", |a, _| match &a[0] {
+        Datum::Numeric(x) => numeric::datum(numeric::round(x, i64_of(&a[1]).clamp(-2000, 2000))),
+        other => Ok(other.clone()),
+    });
+    t.add("trunc(numeric, int4) numeric", |a, _| match &a[0] {
+        Datum::Numeric(x) => numeric::datum(numeric::trunc(x, i64_of(&a[1]).clamp(-2000, 2000))),
+        other => Ok(other.clone()),
+    });
+    t.add("sign(float8) float8", |a, _| float(a, |x| if x == 0.0 { 0.0 } else { x.signum() }));
+    t.add("sign(numeric) numeric", |a, _| {
+        exact(a, |x| {
+            let zero = numeric::from_i128(0);
+            let sign = numeric::compare(x, &zero) as i8;
+            numeric::from_i128(i128::from(sign))
+        })
+    });
+    t.add("scale(numeric) int4", |a, _| match &a[0] {
+        Datum::Numeric(x) => Ok(Datum::Int4(numeric::parts(x).1 as i32)),
+        _ => Ok(Datum::Null),
+    });
+    t.add("trim_scale(numeric) numeric", |a, _| {
+        exact(a, |x| {
+            let (digits, scale) = numeric::normalized(x);
+            numeric::BigDecimal::new(digits, scale)
+        })
+    });
+}
+
+fn transcendental(t: &mut Table) {
+    t.add("sqrt(float8) float8", |a, _| {
+        if f64_of(&a[0]) < 0.0 {
+            return Err(SqlError::new(
+                SqlState("2201F"),
+                "cannot take square root of a negative number",
+            ));
+        }
+        float(a, f64::sqrt)
+    });
+    t.add("sqrt(numeric) numeric", |a, _| match &a[0] {
+        Datum::Numeric(x) => numeric::datum(numeric::sqrt(x)?),
+        other => Ok(other.clone()),
+    });
+    t.add("cbrt(float8) float8", |a, _| float(a, f64::cbrt));
+    t.add("exp(float8) float8", |a, _| float(a, f64::exp));
+    t.add("exp(numeric) numeric", |a, _| through_double(f64_of(&a[0]).exp()));
+    t.add("ln(float8) float8", |a, _| logarithm(a, f64::ln));
+    t.add("log(float8) float8", |a, _| logarithm(a, f64::log10));
+    t.add("log10(float8) float8", |a, _| logarithm(a, f64::log10));
+    t.add("ln(numeric) numeric", |a, _| through_double(f64_of(&logarithm(a, f64::ln)?)));
+    t.add("log(numeric) numeric", |a, _| through_double(f64_of(&logarithm(a, f64::log10)?)));
+    t.add("log(numeric, numeric) numeric", |a, _| {
+        let base = f64_of(&logarithm(&a[..1], f64::ln)?);
+        let value = f64_of(&logarithm(&a[1..], f64::ln)?);
+        if base == 0.0 {
+            return Err(numeric::division_by_zero());
+        }
+        through_double(value / base)
+    });
+    t.add("sin(float8) float8", |a, _| float(a, f64::sin));
+    t.add("cos(float8) float8", |a, _| float(a, f64::cos));
+    t.add("tan(float8) float8", |a, _| float(a, f64::tan));
+    t.add("cot(float8) float8", |a, _| float(a, |x| 1.0 / x.tan()));
+    t.add("asin(float8) float8", |a, _| float(a, f64::asin));
+    t.add("acos(float8) float8", |a, _| float(a, f64::acos));
+    t.add("atan(float8) float8", |a, _| float(a, f64::atan));
+    t.add("sinh(float8) float8", |a, _| float(a, f64::sinh));
+    t.add("cosh(float8) float8", |a, _| float(a, f64::cosh));
+    t.add("tanh(float8) float8", |a, _| float(a, f64::tanh));
+    t.add("degrees(float8) float8", |a, _| float(a, f64::to_degrees));
+    t.add("radians(float8) float8", |a, _| float(a, f64::to_radians));
+    t.add("atan2(float8, float8) float8", |a, _| {
+        Ok(Datum::Float8(f64_of(&a[0]).atan2(f64_of(&a[1]))))
+    });
+    t.add("pi() float8", |_, _| Ok(Datum::Float8(std::f64::consts::PI)));
+}
+
+fn gcd(mut a: i128, mut b: i128) -> i128 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a.abs()
+}
+
+fn integers(t: &mut Table) {
+    fn fit(v: i128, wide: bool) -> SqlResult<Datum> {
+        if wide {
+            i64::try_from(v).map(Datum::Int8).map_err(|_| out_of_range("bigint"))
+        } else {
+            i32::try_from(v).map(Datum::Int4).map_err(|_| out_of_range("integer"))
+        }
+    }
+    fn wide(a: &[Datum], at: usize) -> i128 {
+        i128::from(i64_of(&a[at]))
+    }
+    t.add("gcd(int4, int4) int4", |a, _| fit(gcd(wide(a, 0), wide(a, 1)), false));
+    t.add("gcd(int8, int8) int8", |a, _| fit(gcd(wide(a, 0), wide(a, 1)), true));
+    fn lcm(a: &[Datum], is_wide: bool) -> SqlResult<Datum> {
+        let (x, y) = (wide(a, 0), wide(a, 1));
+        if x == 0 || y == 0 {
+            return fit(0, is_wide);
+        }
+        fit((x / gcd(x, y) * y).abs(), is_wide)
+    }
+    t.add("lcm(int4, int4) int4", |a, _| lcm(a, false));
+    t.add("lcm(int8, int8) int8", |a, _| lcm(a, true));
+    t.add("factorial(int8) numeric", |a, _| {
+        let n = i64_of(&a[0]);
+        if n < 0 {
+            return Err(SqlError::new(
+                SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+                "factorial of a negative number is undefined",
+            ));
+        }
+        if n > 5_000 {
+            return Err(SqlError::new(
+                SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+                "value overflows numeric format",
+            ));
+        }
+        let mut product = numeric::from_i128(1);
+        for k in 2..=n {
+            product = numeric::mul(&product, &numeric::from_i128(k.into()));
+        }
+        numeric::datum(product)
+    });
+    t.add("width_bucket(float8, float8, float8, int4) int4", |a, _| {
+        let (x, low, high, n) = (f64_of(&a[0]), f64_of(&a[1]), f64_of(&a[2]), i64_of(&a[3]));
+        if n <= 0 {
+            return Err(SqlError::new(SqlState("2201G"), "count must be greater than zero"));
+        }
+        if low == high {
+            return Err(SqlError::new(SqlState("2201G"), "lower bound cannot equal upper bound"));
+        }
+        let position = (x - low) / (high - low);
+        let bucket = if position < 0.0 {
+            0
+        } else if position >= 1.0 {
+            n + 1
+        } else {
+            (position * n as f64) as i64 + 1
+        };
+        Ok(Datum::Int4(bucket as i32))
+    });
+    let random: Eval = |_, c: &EvalContext| {
+        Ok(Datum::Float8((c.session.random_u64() >> 11) as f64 / (1u64 << 53) as f64))
+    };
+    t.add("random() float8", random).volatile();
+}
+
+/// Adds the functions of this file.
+pub(super) fn fill(t: &mut Table) {
+    rounding(t);
+    transcendental(t);
+    integers(t);
+}

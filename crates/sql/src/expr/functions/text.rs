@@ -1,0 +1,667 @@
+//! Functions over text and bytes.
+
+use braid_types::{ArrayValue, Datum, SqlError, SqlResult, SqlState, SqlType};
+use std::sync::Arc;
+
+use super::super::builtin::{Eval, Table};
+use super::super::operators::array;
+use super::super::{EvalContext, pattern};
+use super::{bytes_of, i64_of, text_of};
+
+fn text(s: impl Into<String>) -> SqlResult<Datum> {
+    Ok(Datum::text(s.into()))
+}
+
+/// Bytes a result may have at most, so that one call cannot take the memory.
+const MAX_RESULT: usize = 64 << 20;
+
+fn too_long() -> SqlError {
+    SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "requested length too large")
+}
+
+/// Characters from 1-based `from` on, `length` of them.
+fn substring(s: &str, from: i64, length: Option<i64>) -> SqlResult<String> {
+    let end = match length {
+        Some(n) if n < 0 => {
+            return Err(SqlError::new(SqlState("22011"), "negative substring length not allowed"));
+        }
+        Some(n) => from.saturating_add(n),
+        None => i64::MAX,
+    };
+    let start = from.max(1);
+    if end <= start {
+        return Ok(String::new());
+    }
+    Ok(s.chars().skip((start - 1) as usize).take((end - start) as usize).collect())
+}
+
+fn overlay(s: &str, with: &str, from: i64, length: i64) -> SqlResult<String> {
+    if from <= 0 {
+        return Err(SqlError::new(SqlState("22011"), "negative substring length not allowed"));
+    }
+    let head = substring(s, 1, Some(from - 1))?;
+    let tail = substring(s, from + length, None)?;
+    Ok(format!("{head}{with}{tail}"))
+}
+
+fn pad(s: &str, length: i64, fill: &str, left: bool) -> SqlResult<String> {
+    let length = length.max(0) as usize;
+    if length > MAX_RESULT {
+        return Err(too_long());
+    }
+    let have = s.chars().count();
+    if have >= length {
+        return Ok(s.chars().take(length).collect());
+    }
+    if fill.is_empty() {
+        return Ok(s.to_string());
+    }
+    let padding: String = fill.chars().cycle().take(length - have).collect();
+    Ok(if left { format!("{padding}{s}") } else { format!("{s}{padding}") })
+}
+
+fn initcap(s: &str) -> String {
+    let mut out = String::with_capacity(s.len());
+    let mut inside = false;
+    for c in s.chars() {
+        if inside {
+            out.extend(c.to_lowercase());
+        } else {
+            out.extend(c.to_uppercase());
+        }
+        inside = c.is_alphanumeric();
+    }
+    out
+}
+
+/// The n-th field, counted from the end when negative.
+fn split_part(s: &str, delimiter: &str, n: i64) -> SqlResult<String> {
+    if n == 0 {
+        return Err(SqlError::new(
+            SqlState::INVALID_PARAMETER_VALUE,
+            "field position must not be zero",
+        ));
+    }
+    let fields: Vec<&str> =
+        if delimiter.is_empty() { vec![s] } else { s.split(delimiter).collect() };
+    let at = if n > 0 { n - 1 } else { fields.len() as i64 + n };
+    Ok(usize::try_from(at).ok().and_then(|at| fields.get(at)).unwrap_or(&"").to_string())
+}
+
+/// The text of a value of any type, as a cast to text gives it.
+fn any_text(value: &Datum, ctx: &EvalContext) -> String {
+    match value {
+        Datum::Bool(b) => if *b { "t" } else { "f" }.to_string(),
+        other => other.to_text(&ctx.time_zone).unwrap_or_default(),
+    }
+}
+
+/// An identifier, quoted when it has to be.
+pub(crate) fn quote_ident(name: &str) -> String {
+    let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
+        && name
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '$')
+        && !RESERVED.contains(&name);
+    if plain { name.to_string() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
+}
+
+const RESERVED: &[&str] = &[
+    "all",
+    "and",
+    "any",
+    "array",
+    "as",
+    "asc",
+    "both",
+    "case",
+    "cast",
+    "check",
+    "collate",
+    "column",
+    "constraint",
+    "create",
+    "current_date",
+    "current_time",
+    "current_timestamp",
+    "current_user",
+    "default",
+    "deferrable",
+    "desc",
+    "distinct",
+    "do",
+    "else",
+    "end",
+    "except",
+    "false",
+    "fetch",
+    "for",
+    "foreign",
+    "from",
+    "grant",
+    "group",
+    "having",
+    "in",
+    "initially",
+    "intersect",
+    "into",
+    "lateral",
+    "leading",
+    "limit",
+    "localtime",
+    "localtimestamp",
+    "not",
+    "null",
+    "offset",
+    "on",
+    "only",
+    "or",
+    "order",
+    "placing",
+    "primary",
+    "references",
+    "returning",
+    "select",
+    "session_user",
+    "some",
+    "symmetric",
+    "table",
+    "then",
+    "to",
+    "trailing",
+    "true",
+    "union",
+    "unique",
+    "user",
+    "using",
+    "variadic",
+    "when",
+    "where",
+    "window",
+    "with",
+];
+
+fn quote_literal(s: &str) -> String {
+    let quoted = format!("'{}'", s.replace('\\', "\\\\").replace('\'', "''"));
+    if s.contains('\\') { format!(" E{quoted}").trim_start().to_string() } else { quoted }
+}
+
+/// `format('%s %I %L', ...)`.
+fn format_text(a: &[Datum], ctx: &EvalContext) -> SqlResult<Datum> {
+    if a[0].is_null() {
+        return Ok(Datum::Null);
+    }
+    let bad = |m: &str| SqlError::new(SqlState::INVALID_PARAMETER_VALUE, m.to_string());
+    let mut out = String::new();
+    let mut next = 1;
+    let mut chars = text_of(&a[0]).chars().peekable();
+    while let Some(c) = chars.next() {
+        if c != '%' {
+            out.push(c);
+            continue;
+        }
+        let mut digits = String::new();
+        let mut left = false;
+        if chars.peek() == Some(&'-') {
+            left = true;
+            chars.next();
+        }
+        while let Some(d) = chars.peek().filter(|c| c.is_ascii_digit()) {
+            digits.push(*d);
+            chars.next();
+        }
+        let mut position = None;
+        if chars.peek() == Some(&'$') {
+            chars.next();
+            position = digits.parse::<usize>().ok();
+            digits.clear();
+            while let Some(d) = chars.peek().filter(|c| c.is_ascii_digit() || **c == '-') {
+                if *d == '-' {
+                    left = true;
+                } else {
+                    digits.push(*d);
+                }
+                chars.next();
+            }
+        }
+        let kind = chars.next().ok_or_else(|| bad("unterminated format() type specifier"))?;
+        if kind == '%' {
+            out.push('%');
+            continue;
+        }
+        let at = position.unwrap_or(next);
+        next = at + 1;
+        let value = a.get(at).ok_or_else(|| bad("too few arguments for format()"))?;
+        let piece = match kind {
+            's' => any_text(value, ctx),
+            'I' if value.is_null() => {
+                return Err(SqlError::new(
+                    SqlState("22004"),
+                    "null values cannot be formatted as an SQL identifier",
+                ));
+            }
+            'I' => quote_ident(&any_text(value, ctx)),
+            'L' if value.is_null() => "NULL".to_string(),
+            'L' => quote_literal(&any_text(value, ctx)),
+            other => {
+                return Err(bad(&format!("unrecognized format() type specifier \"{other}\"")));
+            }
+        };
+        let width = digits.parse::<usize>().unwrap_or(0).min(10_000);
+        let missing = width.saturating_sub(piece.chars().count());
+        if left {
+            out.push_str(&piece);
+        }
+        out.extend(std::iter::repeat_n(' ', missing));
+        if !left {
+            out.push_str(&piece);
+        }
+    }
+    text(out)
+}
+
+fn trim_set(a: &[Datum]) -> Vec<char> {
+    a.get(1).map_or(vec![' '], |set| text_of(set).chars().collect())
+}
+
+fn basic(t: &mut Table) {
+    let length: Eval = |a, _| Ok(Datum::Int4(text_of(&a[0]).chars().count() as i32));
+    t.add("length(text) int4", length);
+    t.add("char_length(text) int4", length);
+    t.add("character_length(text) int4", length);
+    t.add("octet_length(text) int4", |a, _| Ok(Datum::Int4(text_of(&a[0]).len() as i32)));
+    t.add("bit_length(text) int4", |a, _| Ok(Datum::Int4(text_of(&a[0]).len() as i32 * 8)));
+    t.add("length(bytea) int4", |a, _| Ok(Datum::Int4(bytes_of(&a[0]).len() as i32)));
+    t.add("octet_length(bytea) int4", |a, _| Ok(Datum::Int4(bytes_of(&a[0]).len() as i32)));
+    t.add("lower(text) text", |a, _| text(text_of(&a[0]).to_lowercase()));
+    t.add("upper(text) text", |a, _| text(text_of(&a[0]).to_uppercase()));
+    t.add("initcap(text) text", |a, _| text(initcap(text_of(&a[0]))));
+    let sub: Eval = |a, _| text(substring(text_of(&a[0]), i64_of(&a[1]), a.get(2).map(i64_of))?);
+    t.add("substring(text, int4) text", sub);
+    t.add("substring(text, int4, int4) text", sub);
+    t.add("substr(text, int4) text", sub);
+    t.add("substr(text, int4, int4) text", sub);
+    t.add("substring(text, text) text", |a, _| {
+        let regex = pattern::regex(text_of(&a[1]), "")?;
+        Ok(match regex.captures(text_of(&a[0])) {
+            None => Datum::Null,
+            Some(found) => match found.get(if regex.captures_len() > 1 { 1 } else { 0 }) {
+                Some(m) => Datum::text(m.as_str()),
+                None => Datum::Null,
+            },
+        })
+    });
+    let sub_bytes: Eval = |a, _| {
+        let bytes = bytes_of(&a[0]);
+        let from = i64_of(&a[1]);
+        let end = a.get(2).map_or(i64::MAX, |n| from.saturating_add(i64_of(n)));
+        let start = (from.max(1) - 1).min(bytes.len() as i64) as usize;
+        let end = (end.max(1) - 1).clamp(start as i64, bytes.len() as i64) as usize;
+        Ok(Datum::Bytea(bytes[start..end].into()))
+    };
+    t.add("substring(bytea, int4) bytea", sub_bytes);
+    t.add("substring(bytea, int4, int4) bytea", sub_bytes);
+    t.add("left(text, int4) text", |a, _| {
+        let (s, n) = (text_of(&a[0]), i64_of(&a[1]));
+        let keep = if n >= 0 { n } else { (s.chars().count() as i64 + n).max(0) };
+        text(s.chars().take(keep as usize).collect::<String>())
+    });
+    t.add("right(text, int4) text", |a, _| {
+        let (s, n) = (text_of(&a[0]), i64_of(&a[1]));
+        let have = s.chars().count() as i64;
+        let skip = if n >= 0 { (have - n).max(0) } else { (-n).min(have) };
+        text(s.chars().skip(skip as usize).collect::<String>())
+    });
+    let find: Eval = |a, _| {
+        let s = text_of(&a[0]);
+        Ok(Datum::Int4(s.find(text_of(&a[1])).map_or(0, |at| s[..at].chars().count() as i32 + 1)))
+    };
+    t.add("strpos(text, text) int4", find);
+    let trim: Eval = |a, _| text(text_of(&a[0]).trim_matches(trim_set(a).as_slice()));
+    let ltrim: Eval = |a, _| text(text_of(&a[0]).trim_start_matches(trim_set(a).as_slice()));
+    let rtrim: Eval = |a, _| text(text_of(&a[0]).trim_end_matches(trim_set(a).as_slice()));
+    t.add("btrim(text) text", trim);
+    t.add("btrim(text, text) text", trim);
+    t.add("ltrim(text) text", ltrim);
+    t.add("ltrim(text, text) text", ltrim);
+    t.add("rtrim(text) text", rtrim);
+    t.add("rtrim(text, text) text", rtrim);
+    t.add("lpad(text, int4) text", |a, _| text(pad(text_of(&a[0]), i64_of(&a[1]), " ", true)?));
+    t.add("lpad(text, int4, text) text", |a, _| {
+        text(pad(text_of(&a[0]), i64_of(&a[1]), text_of(&a[2]), true)?)
+    });
+    t.add("rpad(text, int4) text", |a, _| text(pad(text_of(&a[0]), i64_of(&a[1]), " ", false)?));
+    t.add("rpad(text, int4, text) text", |a, _| {
+        text(pad(text_of(&a[0]), i64_of(&a[1]), text_of(&a[2]), false)?)
+    });
+    t.add("repeat(text, int4) text", |a, _| {
+        let n = i64_of(&a[1]).max(0) as usize;
+        if n.saturating_mul(text_of(&a[0]).len()) > MAX_RESULT {
+            return Err(too_long());
+        }
+        text(text_of(&a[0]).repeat(n))
+    });
+    t.add("reverse(text) text", |a, _| text(text_of(&a[0]).chars().rev().collect::<String>()));
+    t.add("replace(text, text, text) text", |a, _| {
+        let (s, from, to) = (text_of(&a[0]), text_of(&a[1]), text_of(&a[2]));
+        text(if from.is_empty() { s.to_string() } else { s.replace(from, to) })
+    });
+    t.add("translate(text, text, text) text", |a, _| {
+        let from: Vec<char> = text_of(&a[1]).chars().collect();
+        let to: Vec<char> = text_of(&a[2]).chars().collect();
+        let out: String = text_of(&a[0])
+            .chars()
+            .filter_map(|c| match from.iter().position(|f| *f == c) {
+                Some(at) => to.get(at).copied(),
+                None => Some(c),
+            })
+            .collect();
+        text(out)
+    });
+    t.add("split_part(text, text, int4) text", |a, _| {
+        text(split_part(text_of(&a[0]), text_of(&a[1]), i64_of(&a[2]))?)
+    });
+    t.add("starts_with(text, text) bool", |a, _| {
+        Ok(Datum::Bool(text_of(&a[0]).starts_with(text_of(&a[1]))))
+    });
+    t.add("overlay(text, text, int4) text", |a, _| {
+        let length = text_of(&a[1]).chars().count() as i64;
+        text(overlay(text_of(&a[0]), text_of(&a[1]), i64_of(&a[2]), length)?)
+    });
+    t.add("overlay(text, text, int4, int4) text", |a, _| {
+        text(overlay(text_of(&a[0]), text_of(&a[1]), i64_of(&a[2]), i64_of(&a[3]))?)
+    });
+    t.add("ascii(text) int4", |a, _| {
+        Ok(Datum::Int4(text_of(&a[0]).chars().next().map_or(0, |c| c as i32)))
+    });
+    t.add("chr(int4) text", |a, _| {
+        let code = i64_of(&a[0]);
+        match u32::try_from(code).ok().filter(|c| *c != 0).and_then(char::from_u32) {
+            Some(c) => text(c),
+            None => Err(SqlError::new(
+                SqlState::PROGRAM_LIMIT_EXCEEDED,
+                "requested character not valid for encoding",
+            )),
+        }
+    });
+    t.add("to_hex(int4) text", |a, _| text(format!("{:x}", i64_of(&a[0]) as i32)));
+    t.add("to_hex(int8) text", |a, _| text(format!("{:x}", i64_of(&a[0]))));
+    t.add("quote_ident(text) text", |a, _| text(quote_ident(text_of(&a[0]))));
+    t.add("quote_literal(text) text", |a, _| text(quote_literal(text_of(&a[0]))));
+    t.add("quote_nullable(text) text", |a, _| {
+        text(if a[0].is_null() { "NULL".to_string() } else { quote_literal(text_of(&a[0])) })
+    })
+    .lax();
+}
+
+fn assembling(t: &mut Table) {
+    t.add("concat(...any) text", |a, c| text(a.iter().map(|v| any_text(v, c)).collect::<String>()))
+        .lax()
+        .stable();
+    t.add("concat_ws(text, ...any) text", |a, c| {
+        if a[0].is_null() {
+            return Ok(Datum::Null);
+        }
+        let parts: Vec<String> =
+            a[1..].iter().filter(|v| !v.is_null()).map(|v| any_text(v, c)).collect();
+        text(parts.join(text_of(&a[0])))
+    })
+    .lax()
+    .stable();
+    t.add("format(text) text", format_text).lax().stable();
+    t.add("format(text, ...any) text", format_text).lax().stable();
+    t.add("string_to_array(text, text) text[]", |a, _| {
+        let Datum::Text(s) = &a[0] else { return Ok(Datum::Null) };
+        let items: Vec<Datum> = match &a[1] {
+            _ if s.is_empty() => Vec::new(),
+            Datum::Text(d) if d.is_empty() => vec![a[0].clone()],
+            Datum::Text(d) => s.split(&**d).map(Datum::text).collect(),
+            _ => s.chars().map(|c| Datum::text(c.to_string())).collect(),
+        };
+        Ok(array(SqlType::Text, items))
+    })
+    .lax();
+    t.add("string_to_array(text, text, text) text[]", |a, _| {
+        let (Datum::Text(s), Datum::Text(d)) = (&a[0], &a[1]) else { return Ok(Datum::Null) };
+        let null = text_of(&a[2]);
+        let items =
+            s.split(&**d).map(|p| if p == null { Datum::Null } else { Datum::text(p) }).collect();
+        Ok(array(SqlType::Text, items))
+    })
+    .lax();
+    t.add("array_to_string(anyarray, text) text", |a, c| join_array(a, None, c)).stable();
+    t.add("array_to_string(anyarray, text, text) text", |a, c| {
+        join_array(a, Some(text_of(&a[2])), c)
+    })
+    .stable();
+}
+
+fn join_array(a: &[Datum], null: Option<&str>, ctx: &EvalContext) -> SqlResult<Datum> {
+    let Datum::Array(items) = &a[0] else { return Ok(Datum::Null) };
+    let parts: Vec<String> = items
+        .items
+        .iter()
+        .filter_map(|v| match (v, null) {
+            (Datum::Null, None) => None,
+            (Datum::Null, Some(n)) => Some(n.to_string()),
+            (v, _) => Some(any_text(v, ctx)),
+        })
+        .collect();
+    text(parts.join(text_of(&a[1])))
+}
+
+/// PostgreSQL's `\1` in a replacement as the regex crate's `${1}`.
+fn replacement(s: &str) -> String {
+    let mut out = String::new();
+    let mut chars = s.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '$' => out.push_str("$$"),
+            '\\' => match chars.next() {
+                Some(d @ '1'..='9') => out.push_str(&format!("${{{d}}}")),
+                Some('&') => out.push_str("${0}"),
+                Some(other) => out.push(other),
+                None => out.push('\\'),
+            },
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+fn regexes(t: &mut Table) {
+    let replace: Eval = |a, _| {
+        let flags = a.get(3).map_or("", text_of);
+        let regex = pattern::regex(text_of(&a[1]), flags)?;
+        let to = replacement(text_of(&a[2]));
+        let limit = if flags.contains('g') { 0 } else { 1 };
+        text(regex.replacen(text_of(&a[0]), limit, to.as_str()))
+    };
+    t.add("regexp_replace(text, text, text) text", replace);
+    t.add("regexp_replace(text, text, text, text) text", replace);
+    let found: Eval = |a, _| {
+        let regex = pattern::regex(text_of(&a[1]), a.get(2).map_or("", text_of))?;
+        let Some(captures) = regex.captures(text_of(&a[0])) else { return Ok(Datum::Null) };
+        let first = if regex.captures_len() > 1 { 1 } else { 0 };
+        let items = (first..regex.captures_len())
+            .map(|i| captures.get(i).map_or(Datum::Null, |m| Datum::text(m.as_str())))
+            .collect();
+        Ok(Datum::Array(Arc::new(ArrayValue { element: SqlType::Text, items })))
+    };
+    t.add("regexp_match(text, text) text[]", found);
+    t.add("regexp_match(text, text, text) text[]", found);
+    let like: Eval = |a, _| {
+        let regex = pattern::regex(text_of(&a[1]), a.get(2).map_or("", text_of))?;
+        Ok(Datum::Bool(regex.is_match(text_of(&a[0]))))
+    };
+    t.add("regexp_like(text, text) bool", like);
+    t.add("regexp_like(text, text, text) bool", like);
+    t.add("regexp_count(text, text) int4", |a, _| {
+        let regex = pattern::regex(text_of(&a[1]), "")?;
+        Ok(Datum::Int4(regex.find_iter(text_of(&a[0])).count() as i32))
+    });
+    let split: Eval = |a, _| {
+        let regex = pattern::regex(text_of(&a[1]), a.get(2).map_or("", text_of))?;
+        Ok(array(SqlType::Text, regex.split(text_of(&a[0])).map(Datum::text).collect()))
+    };
+    t.add("regexp_split_to_array(text, text) text[]", split);
+    t.add("regexp_split_to_array(text, text, text) text[]", split);
+}
+
+fn encode(bytes: &[u8], format: &str) -> SqlResult<String> {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    match format {
+        "hex" => Ok(bytes.iter().map(|b| format!("{b:02x}")).collect()),
+        "base64" => {
+            let mut out = String::new();
+            for chunk in bytes.chunks(3) {
+                let word = chunk.iter().fold(0u32, |w, b| w << 8 | u32::from(*b))
+                    << (8 * (3 - chunk.len()));
+                for at in 0..4 {
+                    if at <= chunk.len() {
+                        let index = (word >> (18 - 6 * at)) & 63;
+                        out.push(char::from(ALPHABET[index as usize]));
+                    } else {
+                        out.push('=');
+                    }
+                }
+            }
+            let lines: Vec<&str> =
+                (0..out.len()).step_by(76).map(|at| &out[at..(at + 76).min(out.len())]).collect();
+            Ok(lines.join("\n"))
+        }
+        "escape" => Ok(bytes
+            .iter()
+            .map(|b| match b {
+                b'\\' => "\\\\".to_string(),
+                0 | 128.. => format!("\\{b:03o}"),
+                b => char::from(*b).to_string(),
+            })
+            .collect()),
+        other => Err(SqlError::new(
+            SqlState::INVALID_PARAMETER_VALUE,
+            format!("unrecognized encoding: \"{other}\""),
+        )),
+    }
+}
+
+fn decode(s: &str, format: &str) -> SqlResult<Vec<u8>> {
+    let bad = |m: &str| SqlError::new(SqlState::INVALID_PARAMETER_VALUE, m.to_string());
+    match format {
+        "hex" => {
+            match Datum::parse(&format!("\\x{s}"), &SqlType::Bytea, &braid_types::TimeZone::utc())?
+            {
+                Datum::Bytea(b) => Ok(b.to_vec()),
+                _ => Ok(Vec::new()),
+            }
+        }
+        "escape" => match Datum::parse(s, &SqlType::Bytea, &braid_types::TimeZone::utc())? {
+            Datum::Bytea(b) => Ok(b.to_vec()),
+            _ => Ok(Vec::new()),
+        },
+        "base64" => {
+            let mut out = Vec::new();
+            let (mut word, mut bits) = (0u32, 0);
+            for c in s.bytes().filter(|b| !b.is_ascii_whitespace() && *b != b'=') {
+                let value = match c {
+                    b'A'..=b'Z' => c - b'A',
+                    b'a'..=b'z' => c - b'a' + 26,
+                    b'0'..=b'9' => c - b'0' + 52,
+                    b'+' => 62,
+                    b'/' => 63,
+                    _ => return Err(bad("invalid symbol found while decoding base64 sequence")),
+                };
+                word = word << 6 | u32::from(value);
+                bits += 6;
+                if bits >= 8 {
+                    bits -= 8;
+                    out.push((word >> bits) as u8);
+                }
+            }
+            Ok(out)
+        }
+        other => Err(bad(&format!("unrecognized encoding: \"{other}\""))),
+    }
+}
+
+/// MD5 by its definition (RFC 1321): for fingerprints that clients compare, not for secrets.
+fn md5(input: &[u8]) -> [u8; 16] {
+    let shifts: [u32; 16] = [7, 12, 17, 22, 5, 9, 14, 20, 4, 11, 16, 23, 6, 10, 15, 21];
+    let constant = |i: usize| ((i as f64 + 1.0).sin().abs() * 4_294_967_296.0) as u32;
+    let mut state: [u32; 4] = [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476];
+    let mut message = input.to_vec();
+    message.push(0x80);
+    while message.len() % 64 != 56 {
+        message.push(0);
+    }
+    message.extend((input.len() as u64 * 8).to_le_bytes());
+    for block in message.chunks(64) {
+        let word =
+            |i: usize| u32::from_le_bytes(block[i * 4..i * 4 + 4].try_into().expect("four bytes"));
+        let [mut a, mut b, mut c, mut d] = state;
+        for i in 0..64 {
+            let (mix, at) = match i / 16 {
+                0 => ((b & c) | (!b & d), i),
+                1 => ((d & b) | (!d & c), (5 * i + 1) % 16),
+                2 => (b ^ c ^ d, (3 * i + 5) % 16),
+                _ => (c ^ (b | !d), (7 * i) % 16),
+            };
+            let sum = a.wrapping_add(mix).wrapping_add(constant(i)).wrapping_add(word(at));
+            (a, d, c) = (d, c, b);
+            b = b.wrapping_add(sum.rotate_left(shifts[i / 16 * 4 + i % 4]));
+        }
+        for (slot, value) in state.iter_mut().zip([a, b, c, d]) {
+            *slot = slot.wrapping_add(value);
+        }
+    }
+    let mut out = [0; 16];
+    for (at, word) in state.iter().enumerate() {
+        out[at * 4..at * 4 + 4].copy_from_slice(&word.to_le_bytes());
+    }
+    out
+}
+
+fn bytes(t: &mut Table) {
+    t.add("encode(bytea, text) text", |a, _| text(encode(bytes_of(&a[0]), text_of(&a[1]))?));
+    t.add("decode(text, text) bytea", |a, _| {
+        Ok(Datum::Bytea(decode(text_of(&a[0]), text_of(&a[1]))?.into()))
+    });
+    t.add("md5(text) text", |a, _| text(encode(&md5(text_of(&a[0]).as_bytes()), "hex")?));
+    t.add("md5(bytea) text", |a, _| text(encode(&md5(bytes_of(&a[0])), "hex")?));
+    t.add("convert_from(bytea, name) text", |a, _| match std::str::from_utf8(bytes_of(&a[0])) {
+        Ok(s) if text_of(&a[1]).to_lowercase().replace('-', "") == "utf8" => text(s),
+        Ok(_) => Err(SqlError::unsupported(format!("encoding {}", text_of(&a[1])))),
+        Err(_) => Err(SqlError::new(
+            SqlState::CHARACTER_NOT_IN_REPERTOIRE,
+            "invalid byte sequence for encoding \"UTF8\"",
+        )),
+    });
+    t.add("convert_to(text, name) bytea", |a, _| {
+        Ok(Datum::Bytea(text_of(&a[0]).as_bytes().into()))
+    });
+    t.add("get_byte(bytea, int4) int4", |a, _| {
+        let at = i64_of(&a[1]);
+        match usize::try_from(at).ok().and_then(|at| bytes_of(&a[0]).get(at)) {
+            Some(b) => Ok(Datum::Int4(i32::from(*b))),
+            None => Err(SqlError::new(
+                SqlState("2202E"),
+                format!("index {at} out of valid range, 0..{}", bytes_of(&a[0]).len() as i64 - 1),
+            )),
+        }
+    });
+    t.add("to_number(text, text) numeric", |a, _| {
+        let digits: String = text_of(&a[0])
+            .chars()
+            .filter(|c| c.is_ascii_digit() || matches!(c, '.' | '-'))
+            .collect();
+        Datum::parse(&digits, &SqlType::Numeric(None), &braid_types::TimeZone::utc())
+    });
+}
+
+/// Adds the functions of this file.
+pub(super) fn fill(t: &mut Table) {
+    basic(t);
+    assembling(t);
+    regexes(t);
+    bytes(t);
+}

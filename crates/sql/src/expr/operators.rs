@@ -1,0 +1,738 @@
+//! Operators that are not comparisons: arithmetic, concatenation, patterns, jsonb, arrays.
+
+use std::sync::Arc;
+
+use braid_types::{
+    ArrayValue, Datum, Interval, MICROS_PER_DAY, SqlError, SqlResult, SqlState, SqlType,
+    check_date, check_timestamp, civil_from_days, days_from_civil, jsonb, numeric,
+};
+
+use super::builtin::{Eval, Table};
+use super::functions::{f64_of, i64_of, interval_of, json_of, text_of, words};
+use super::{EvalContext, pattern};
+use braid_types::jsonb::serde_json;
+
+/// `x out of range`, 22003.
+pub(crate) fn out_of_range(ty: &str) -> SqlError {
+    SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, format!("{ty} out of range"))
+}
+
+macro_rules! int_ops {
+    ($table:ident, $ty:literal, $full:literal, $variant:ident, $int:ty) => {{
+        fn pair(a: &[Datum]) -> ($int, $int) {
+            match (&a[0], &a[1]) {
+                (Datum::$variant(x), Datum::$variant(y)) => (*x, *y),
+                _ => (0, 0),
+            }
+        }
+        fn done(v: Option<$int>) -> SqlResult<Datum> {
+            v.map(Datum::$variant).ok_or_else(|| out_of_range($full))
+        }
+        $table.add(concat!("+(", $ty, ", ", $ty, ") ", $ty), |a, _| {
+            let (x, y) = pair(a);
+            done(x.checked_add(y))
+        });
+        $table.add(concat!("-(", $ty, ", ", $ty, ") ", $ty), |a, _| {
+            let (x, y) = pair(a);
+            done(x.checked_sub(y))
+        });
+        $table.add(concat!("*(", $ty, ", ", $ty, ") ", $ty), |a, _| {
+            let (x, y) = pair(a);
+            done(x.checked_mul(y))
+        });
+        $table.add(concat!("/(", $ty, ", ", $ty, ") ", $ty), |a, _| {
+            let (x, y) = pair(a);
+            if y == 0 { Err(numeric::division_by_zero()) } else { done(x.checked_div(y)) }
+        });
+        fn modulo(a: &[Datum], _: &EvalContext) -> SqlResult<Datum> {
+            let (x, y) = pair(a);
+            if y == 0 {
+                Err(numeric::division_by_zero())
+            } else {
+                Ok(Datum::$variant(x.checked_rem(y).unwrap_or(0)))
+            }
+        }
+        $table.add(concat!("%(", $ty, ", ", $ty, ") ", $ty), modulo);
+        $table.add(concat!("mod(", $ty, ", ", $ty, ") ", $ty), modulo);
+        $table.add(concat!("&(", $ty, ", ", $ty, ") ", $ty), |a, _| {
+            let (x, y) = pair(a);
+            done(Some(x & y))
+        });
+        $table.add(concat!("|(", $ty, ", ", $ty, ") ", $ty), |a, _| {
+            let (x, y) = pair(a);
+            done(Some(x | y))
+        });
+        $table.add(concat!("#(", $ty, ", ", $ty, ") ", $ty), |a, _| {
+            let (x, y) = pair(a);
+            done(Some(x ^ y))
+        });
+        $table.add(concat!("<<(", $ty, ", int4) ", $ty), |a, _| match (&a[0], &a[1]) {
+            (Datum::$variant(x), Datum::Int4(n)) => done(Some(x.wrapping_shl(*n as u32))),
+            _ => Ok(Datum::Null),
+        });
+        $table.add(concat!(">>(", $ty, ", int4) ", $ty), |a, _| match (&a[0], &a[1]) {
+            (Datum::$variant(x), Datum::Int4(n)) => done(Some(x.wrapping_shr(*n as u32))),
+            _ => Ok(Datum::Null),
+        });
+        $table.add(concat!("-(", $ty, ") ", $ty), |a, _| match &a[0] {
+            Datum::$variant(x) => done(x.checked_neg()),
+            _ => Ok(Datum::Null),
+        });
+        $table.add(concat!("+(", $ty, ") ", $ty), |a, _| Ok(a[0].clone()));
+        $table.add(concat!("~(", $ty, ") ", $ty), |a, _| match &a[0] {
+            Datum::$variant(x) => done(Some(!x)),
+            _ => Ok(Datum::Null),
+        });
+        fn absolute(a: &[Datum], _: &EvalContext) -> SqlResult<Datum> {
+            match &a[0] {
+                Datum::$variant(x) => done(x.checked_abs()),
+                _ => Ok(Datum::Null),
+            }
+        }
+        $table.add(concat!("@(", $ty, ") ", $ty), absolute);
+        $table.add(concat!("abs(", $ty, ") ", $ty), absolute);
+    }};
+}
+
+/// A float result: infinity out of finite input is an overflow.
+pub(crate) fn float_result(value: f64, inputs: &[f64]) -> SqlResult<f64> {
+    if value.is_infinite() && inputs.iter().all(|v| v.is_finite()) {
+        return Err(SqlError::new(
+            SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+            "value out of range: overflow",
+        ));
+    }
+    Ok(value)
+}
+
+fn float8_op(a: &[Datum], op: fn(f64, f64) -> f64) -> SqlResult<Datum> {
+    let (x, y) = (f64_of(&a[0]), f64_of(&a[1]));
+    Ok(Datum::Float8(float_result(op(x, y), &[x, y])?))
+}
+
+fn float4_op(a: &[Datum], op: fn(f32, f32) -> f32) -> SqlResult<Datum> {
+    let (x, y) = (f64_of(&a[0]) as f32, f64_of(&a[1]) as f32);
+    let result = op(x, y);
+    float_result(f64::from(result), &[f64::from(x), f64::from(y)])?;
+    Ok(Datum::Float4(result))
+}
+
+fn float_ops(t: &mut Table) {
+    t.add("+(float8, float8) float8", |a, _| float8_op(a, |x, y| x + y));
+    t.add("-(float8, float8) float8", |a, _| float8_op(a, |x, y| x - y));
+    t.add("*(float8, float8) float8", |a, _| float8_op(a, |x, y| x * y));
+    t.add("/(float8, float8) float8", |a, _| {
+        if f64_of(&a[1]) == 0.0 && !f64_of(&a[0]).is_nan() {
+            return Err(numeric::division_by_zero());
+        }
+        float8_op(a, |x, y| x / y)
+    });
+    t.add("+(float4, float4) float4", |a, _| float4_op(a, |x, y| x + y));
+    t.add("-(float4, float4) float4", |a, _| float4_op(a, |x, y| x - y));
+    t.add("*(float4, float4) float4", |a, _| float4_op(a, |x, y| x * y));
+    t.add("/(float4, float4) float4", |a, _| {
+        if f64_of(&a[1]) == 0.0 && !f64_of(&a[0]).is_nan() {
+            return Err(numeric::division_by_zero());
+        }
+        float4_op(a, |x, y| x / y)
+    });
+    t.add("-(float8) float8", |a, _| Ok(Datum::Float8(-f64_of(&a[0]))));
+    t.add("-(float4) float4", |a, _| Ok(Datum::Float4(-(f64_of(&a[0]) as f32))));
+    t.add("+(float8) float8", |a, _| Ok(a[0].clone()));
+    t.add("@(float8) float8", |a, _| Ok(Datum::Float8(f64_of(&a[0]).abs())));
+    t.add("abs(float8) float8", |a, _| Ok(Datum::Float8(f64_of(&a[0]).abs())));
+    t.add("abs(float4) float4", |a, _| Ok(Datum::Float4((f64_of(&a[0]) as f32).abs())));
+    t.add("|/(float8) float8", |a, _| {
+        let x = f64_of(&a[0]);
+        if x < 0.0 {
+            return Err(SqlError::new(
+                SqlState("2201F"),
+                "cannot take square root of a negative number",
+            ));
+        }
+        Ok(Datum::Float8(x.sqrt()))
+    });
+    t.add("||/(float8) float8", |a, _| Ok(Datum::Float8(f64_of(&a[0]).cbrt())));
+    t.add("^(float8, float8) float8", power_float);
+    t.add("power(float8, float8) float8", power_float);
+    t.add("pow(float8, float8) float8", power_float);
+}
+
+fn power_float(a: &[Datum], _: &EvalContext) -> SqlResult<Datum> {
+    let (x, y) = (f64_of(&a[0]), f64_of(&a[1]));
+    if x == 0.0 && y < 0.0 {
+        return Err(SqlError::new(
+            SqlState("2201F"),
+            "zero raised to a negative power is undefined",
+        ));
+    }
+    if x < 0.0 && y.fract() != 0.0 && y.is_finite() {
+        return Err(SqlError::new(
+            SqlState("2201F"),
+            "a negative number raised to a non-integer power yields a complex result",
+        ));
+    }
+    Ok(Datum::Float8(float_result(x.powf(y), &[x, y])?))
+}
+
+/// Runs an exact operation unless a side is NaN.
+fn numeric_op(
+    a: &[Datum],
+    op: impl Fn(&numeric::BigDecimal, &numeric::BigDecimal) -> SqlResult<numeric::BigDecimal>,
+) -> SqlResult<Datum> {
+    match (&a[0], &a[1]) {
+        (Datum::Numeric(x), Datum::Numeric(y)) => numeric::datum(op(x, y)?),
+        _ => Ok(Datum::NumericNan),
+    }
+}
+
+fn numeric_ops(t: &mut Table) {
+    t.add("+(numeric, numeric) numeric", |a, _| numeric_op(a, |x, y| Ok(numeric::add(x, y))));
+    t.add("-(numeric, numeric) numeric", |a, _| numeric_op(a, |x, y| Ok(numeric::sub(x, y))));
+    t.add("*(numeric, numeric) numeric", |a, _| numeric_op(a, |x, y| Ok(numeric::mul(x, y))));
+    t.add("/(numeric, numeric) numeric", |a, _| numeric_op(a, numeric::div));
+    t.add("div(numeric, numeric) numeric", |a, _| numeric_op(a, numeric::div_trunc));
+    t.add("%(numeric, numeric) numeric", |a, _| numeric_op(a, numeric::rem));
+    t.add("mod(numeric, numeric) numeric", |a, _| numeric_op(a, numeric::rem));
+    t.add("^(numeric, numeric) numeric", |a, _| numeric_op(a, numeric::power));
+    t.add("power(numeric, numeric) numeric", |a, _| numeric_op(a, numeric::power));
+    t.add("pow(numeric, numeric) numeric", |a, _| numeric_op(a, numeric::power));
+    t.add("-(numeric) numeric", |a, _| match &a[0] {
+        Datum::Numeric(x) => numeric::datum(numeric::neg(x)),
+        other => Ok(other.clone()),
+    });
+    t.add("+(numeric) numeric", |a, _| Ok(a[0].clone()));
+    let absolute: Eval = |a, _| match &a[0] {
+        Datum::Numeric(x) => numeric::datum(x.abs()),
+        other => Ok(other.clone()),
+    };
+    t.add("@(numeric) numeric", absolute);
+    t.add("abs(numeric) numeric", absolute);
+}
+
+/// Adds months to a local timestamp, keeping the day within the month.
+pub(crate) fn add_months(micros: i64, months: i32) -> SqlResult<i64> {
+    if months == 0 {
+        return Ok(micros);
+    }
+    let days = micros.div_euclid(MICROS_PER_DAY);
+    let (year, month, day) = civil_from_days(days);
+    let total = year * 12 + (month - 1) + i64::from(months);
+    let (year, month) = (total.div_euclid(12), total.rem_euclid(12) + 1);
+    let next = days_from_civil(year + i64::from(month == 12), month % 12 + 1, 1);
+    let first = days_from_civil(year, month, 1);
+    let day = first + day.min(next - first) - 1;
+    check_timestamp(
+        i128::from(day) * i128::from(MICROS_PER_DAY)
+            + i128::from(micros.rem_euclid(MICROS_PER_DAY)),
+    )
+}
+
+fn infinite(micros: i64) -> bool {
+    micros == i64::MAX || micros == i64::MIN
+}
+
+/// timestamp + interval.
+pub(crate) fn add_interval(micros: i64, interval: &Interval) -> SqlResult<i64> {
+    if infinite(micros) {
+        return Ok(micros);
+    }
+    let moved = add_months(micros, interval.months)?;
+    check_timestamp(
+        i128::from(moved)
+            + i128::from(interval.days) * i128::from(MICROS_PER_DAY)
+            + i128::from(interval.micros),
+    )
+}
+
+/// timestamptz + interval: months and days by the wall clock of the zone.
+pub(crate) fn add_interval_tz(
+    micros: i64,
+    interval: &Interval,
+    ctx: &EvalContext,
+) -> SqlResult<i64> {
+    if infinite(micros) {
+        return Ok(micros);
+    }
+    let mut moved = micros;
+    if interval.months != 0 || interval.days != 0 {
+        let local = add_months(ctx.time_zone.to_local(micros), interval.months)?;
+        let local = check_timestamp(
+            i128::from(local) + i128::from(interval.days) * i128::from(MICROS_PER_DAY),
+        )?;
+        moved = ctx.time_zone.to_utc(local);
+    }
+    check_timestamp(i128::from(moved) + i128::from(interval.micros))
+}
+
+fn difference(a: i64, b: i64) -> SqlResult<Datum> {
+    if infinite(a) || infinite(b) {
+        return Err(SqlError::new(
+            SqlState::DATETIME_FIELD_OVERFLOW,
+            "cannot subtract infinite timestamps",
+        ));
+    }
+    let micros = a
+        .checked_sub(b)
+        .ok_or_else(|| SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, "interval out of range"))?;
+    Ok(Datum::Interval(Interval {
+        months: 0,
+        days: (micros / MICROS_PER_DAY) as i32,
+        micros: micros % MICROS_PER_DAY,
+    }))
+}
+
+fn date_plus(days: i32, delta: i64) -> SqlResult<Datum> {
+    if days == i32::MAX || days == i32::MIN {
+        return Ok(Datum::Date(days));
+    }
+    Ok(Datum::Date(check_date(i64::from(days) + delta)?))
+}
+
+fn micros_of(value: &Datum) -> i64 {
+    match value {
+        Datum::Timestamp(t) | Datum::TimestampTz(t) | Datum::Time(t) => *t,
+        Datum::Date(i32::MAX) => i64::MAX,
+        Datum::Date(i32::MIN) => i64::MIN,
+        Datum::Date(d) => i64::from(*d).saturating_mul(MICROS_PER_DAY),
+        _ => 0,
+    }
+}
+
+fn datetime_ops(t: &mut Table) {
+    t.add("+(date, int4) date", |a, _| match &a[0] {
+        Datum::Date(d) => date_plus(*d, i64_of(&a[1])),
+        _ => Ok(Datum::Null),
+    });
+    t.add("+(int4, date) date", |a, _| match &a[1] {
+        Datum::Date(d) => date_plus(*d, i64_of(&a[0])),
+        _ => Ok(Datum::Null),
+    });
+    t.add("-(date, int4) date", |a, _| match &a[0] {
+        Datum::Date(d) => date_plus(*d, -i64_of(&a[1])),
+        _ => Ok(Datum::Null),
+    });
+    t.add("-(date, date) int4", |a, _| match (&a[0], &a[1]) {
+        (Datum::Date(x), Datum::Date(y)) => {
+            if [x, y].iter().any(|d| **d == i32::MAX || **d == i32::MIN) {
+                return Err(SqlError::new(
+                    SqlState::DATETIME_FIELD_OVERFLOW,
+                    "cannot subtract infinite dates",
+                ));
+            }
+            Ok(Datum::Int4(x - y))
+        }
+        _ => Ok(Datum::Null),
+    });
+    let plus: Eval =
+        |a, _| Ok(Datum::Timestamp(add_interval(micros_of(&a[0]), &interval_of(&a[1]))?));
+    let plus_flipped: Eval =
+        |a, _| Ok(Datum::Timestamp(add_interval(micros_of(&a[1]), &interval_of(&a[0]))?));
+    let minus: Eval =
+        |a, _| Ok(Datum::Timestamp(add_interval(micros_of(&a[0]), &interval_of(&a[1]).neg()?)?));
+    t.add("+(date, interval) timestamp", plus);
+    t.add("+(interval, date) timestamp", plus_flipped);
+    t.add("-(date, interval) timestamp", minus);
+    t.add("+(timestamp, interval) timestamp", plus);
+    t.add("+(interval, timestamp) timestamp", plus_flipped);
+    t.add("-(timestamp, interval) timestamp", minus);
+    t.add("+(timestamptz, interval) timestamptz", |a, c| {
+        Ok(Datum::TimestampTz(add_interval_tz(micros_of(&a[0]), &interval_of(&a[1]), c)?))
+    })
+    .stable();
+    t.add("+(interval, timestamptz) timestamptz", |a, c| {
+        Ok(Datum::TimestampTz(add_interval_tz(micros_of(&a[1]), &interval_of(&a[0]), c)?))
+    })
+    .stable();
+    t.add("-(timestamptz, interval) timestamptz", |a, c| {
+        let back = interval_of(&a[1]).neg()?;
+        Ok(Datum::TimestampTz(add_interval_tz(micros_of(&a[0]), &back, c)?))
+    })
+    .stable();
+    t.add("-(timestamp, timestamp) interval", |a, _| {
+        difference(micros_of(&a[0]), micros_of(&a[1]))
+    });
+    t.add("-(timestamptz, timestamptz) interval", |a, _| {
+        difference(micros_of(&a[0]), micros_of(&a[1]))
+    });
+    t.add("-(time, time) interval", |a, _| {
+        let micros = micros_of(&a[0]) - micros_of(&a[1]);
+        Ok(Datum::Interval(Interval { micros, ..Interval::default() }))
+    });
+    t.add("+(date, time) timestamp", |a, _| {
+        let day = micros_of(&a[0]);
+        if infinite(day) {
+            return Ok(Datum::Timestamp(day));
+        }
+        Ok(Datum::Timestamp(check_timestamp(i128::from(day) + i128::from(micros_of(&a[1])))?))
+    });
+    t.add("+(time, interval) time", |a, _| {
+        let total = micros_of(&a[0]).wrapping_add(interval_of(&a[1]).micros);
+        Ok(Datum::Time(total.rem_euclid(MICROS_PER_DAY)))
+    });
+    t.add("-(time, interval) time", |a, _| {
+        let total = micros_of(&a[0]).wrapping_sub(interval_of(&a[1]).micros);
+        Ok(Datum::Time(total.rem_euclid(MICROS_PER_DAY)))
+    });
+    t.add("+(interval, interval) interval", |a, _| {
+        Ok(Datum::Interval(interval_of(&a[0]).add(&interval_of(&a[1]))?))
+    });
+    t.add("-(interval, interval) interval", |a, _| {
+        Ok(Datum::Interval(interval_of(&a[0]).add(&interval_of(&a[1]).neg()?)?))
+    });
+    t.add("-(interval) interval", |a, _| Ok(Datum::Interval(interval_of(&a[0]).neg()?)));
+    t.add("*(interval, float8) interval", |a, _| {
+        Ok(Datum::Interval(interval_of(&a[0]).mul(f64_of(&a[1]))?))
+    });
+    t.add("*(float8, interval) interval", |a, _| {
+        Ok(Datum::Interval(interval_of(&a[1]).mul(f64_of(&a[0]))?))
+    });
+    t.add("/(interval, float8) interval", |a, _| {
+        let divisor = f64_of(&a[1]);
+        if divisor == 0.0 {
+            return Err(numeric::division_by_zero());
+        }
+        Ok(Datum::Interval(interval_of(&a[0]).mul(1.0 / divisor)?))
+    });
+}
+
+/// Text of a value inside `||`: like a cast to text.
+fn piece(value: &Datum, ctx: &EvalContext) -> String {
+    match value {
+        Datum::Bool(b) => b.to_string(),
+        other => other.to_text(&ctx.time_zone).unwrap_or_default(),
+    }
+}
+
+fn items_of(value: &Datum) -> &[Datum] {
+    match value {
+        Datum::Array(a) => &a.items,
+        _ => &[],
+    }
+}
+
+fn element_of(values: &[Datum]) -> SqlType {
+    values
+        .iter()
+        .find_map(|v| match v {
+            Datum::Array(a) => Some(a.element.clone()),
+            _ => None,
+        })
+        .unwrap_or(SqlType::Text)
+}
+
+/// An array of items.
+pub(crate) fn array(element: SqlType, items: Vec<Datum>) -> Datum {
+    Datum::Array(Arc::new(ArrayValue { element, items }))
+}
+
+fn concat_ops(t: &mut Table) {
+    t.add("||(text, text) text", |a, _| {
+        Ok(Datum::text(format!("{}{}", text_of(&a[0]), text_of(&a[1]))))
+    });
+    let mixed: Eval = |a, c| Ok(Datum::text(format!("{}{}", piece(&a[0], c), piece(&a[1], c))));
+    for signature in [
+        "||(text, bool) text",
+        "||(text, int8) text",
+        "||(text, numeric) text",
+        "||(text, float4) text",
+        "||(text, float8) text",
+        "||(text, date) text",
+        "||(text, time) text",
+        "||(text, timestamp) text",
+        "||(text, interval) text",
+        "||(text, uuid) text",
+        "||(text, oid) text",
+        "||(bool, text) text",
+        "||(int8, text) text",
+        "||(numeric, text) text",
+        "||(float4, text) text",
+        "||(float8, text) text",
+        "||(date, text) text",
+        "||(time, text) text",
+        "||(timestamp, text) text",
+        "||(interval, text) text",
+        "||(uuid, text) text",
+        "||(oid, text) text",
+    ] {
+        t.add(signature, mixed);
+    }
+    t.add("||(text, int2) text", mixed);
+    t.add("||(text, int4) text", mixed);
+    t.add("||(int2, text) text", mixed);
+    t.add("||(int4, text) text", mixed);
+    t.add("||(text, timestamptz) text", mixed).stable();
+    t.add("||(timestamptz, text) text", mixed).stable();
+    t.add("||(bytea, bytea) bytea", |a, _| match (&a[0], &a[1]) {
+        (Datum::Bytea(x), Datum::Bytea(y)) => Ok(Datum::Bytea([&x[..], &y[..]].concat().into())),
+        _ => Ok(Datum::Null),
+    });
+    let concat: Eval = |a, _| {
+        if a.iter().all(Datum::is_null) {
+            return Ok(Datum::Null);
+        }
+        Ok(array(element_of(a), [items_of(&a[0]), items_of(&a[1])].concat()))
+    };
+    t.add("||(anyarray, anyarray) anyarray", concat).lax();
+    t.add("array_cat(anyarray, anyarray) anyarray", concat).lax();
+    let append: Eval = |a, _| {
+        let element = match &a[0] {
+            Datum::Array(array) => array.element.clone(),
+            _ => a[1].implied_type(),
+        };
+        let mut items = items_of(&a[0]).to_vec();
+        items.push(a[1].clone());
+        Ok(array(element, items))
+    };
+    t.add("||(anyarray, anyelement) anyarray", append).lax();
+    t.add("array_append(anyarray, anyelement) anyarray", append).lax();
+    let prepend: Eval = |a, _| {
+        let element = match &a[1] {
+            Datum::Array(array) => array.element.clone(),
+            _ => a[0].implied_type(),
+        };
+        let mut items = vec![a[0].clone()];
+        items.extend_from_slice(items_of(&a[1]));
+        Ok(array(element, items))
+    };
+    t.add("||(anyelement, anyarray) anyarray", prepend).lax();
+    t.add("array_prepend(anyelement, anyarray) anyarray", prepend).lax();
+    t.add("@>(anyarray, anyarray) bool", |a, _| Ok(Datum::Bool(contains(&a[0], &a[1]))));
+    t.add("<@(anyarray, anyarray) bool", |a, _| Ok(Datum::Bool(contains(&a[1], &a[0]))));
+    t.add("&&(anyarray, anyarray) bool", |a, _| {
+        let (left, right) = (items_of(&a[0]), items_of(&a[1]));
+        Ok(Datum::Bool(
+            left.iter().any(|x| !x.is_null() && right.iter().any(|y| x.cmp_sql(y).is_eq())),
+        ))
+    });
+}
+
+fn contains(left: &Datum, right: &Datum) -> bool {
+    let left = items_of(left);
+    items_of(right).iter().all(|x| !x.is_null() && left.iter().any(|y| x.cmp_sql(y).is_eq()))
+}
+
+fn like(a: &[Datum], ignore_case: bool) -> SqlResult<bool> {
+    let escape = match a.get(2) {
+        None => Some('\\'),
+        Some(e) => {
+            let text = text_of(e);
+            let mut chars = text.chars();
+            let first = chars.next();
+            if chars.next().is_some() {
+                return Err(SqlError::new(SqlState("22025"), "invalid escape string")
+                    .with_hint("Escape string must be empty or one character."));
+            }
+            first
+        }
+    };
+    pattern::like(text_of(&a[0]), text_of(&a[1]), escape, ignore_case)
+}
+
+fn pattern_ops(t: &mut Table) {
+    t.add("~~(text, text) bool", |a, _| Ok(Datum::Bool(like(a, false)?)));
+    t.add("~~(text, text, text) bool", |a, _| Ok(Datum::Bool(like(a, false)?)));
+    t.add("!~~(text, text) bool", |a, _| Ok(Datum::Bool(!like(a, false)?)));
+    t.add("!~~(text, text, text) bool", |a, _| Ok(Datum::Bool(!like(a, false)?)));
+    t.add("~~*(text, text) bool", |a, _| Ok(Datum::Bool(like(a, true)?)));
+    t.add("~~*(text, text, text) bool", |a, _| Ok(Datum::Bool(like(a, true)?)));
+    t.add("!~~*(text, text) bool", |a, _| Ok(Datum::Bool(!like(a, true)?)));
+    t.add("!~~*(text, text, text) bool", |a, _| Ok(Datum::Bool(!like(a, true)?)));
+    let similar: Eval = |a, _| {
+        let escape = a.get(2).map_or(Some('\\'), |e| text_of(e).chars().next());
+        let regex = pattern::regex(&pattern::similar_regex(text_of(&a[1]), escape), "")?;
+        Ok(Datum::Bool(regex.is_match(text_of(&a[0]))))
+    };
+    t.add("similar_to(text, text) bool", similar);
+    t.add("similar_to(text, text, text) bool", similar);
+    fn found(a: &[Datum], flags: &str) -> SqlResult<bool> {
+        Ok(pattern::regex(text_of(&a[1]), flags)?.is_match(text_of(&a[0])))
+    }
+    t.add("~(text, text) bool", |a, _| Ok(Datum::Bool(found(a, "")?)));
+    t.add("~*(text, text) bool", |a, _| Ok(Datum::Bool(found(a, "i")?)));
+    t.add("!~(text, text) bool", |a, _| Ok(Datum::Bool(!found(a, "")?)));
+    t.add("!~*(text, text) bool", |a, _| Ok(Datum::Bool(!found(a, "i")?)));
+    t.add("^@(text, text) bool", |a, _| {
+        Ok(Datum::Bool(text_of(&a[0]).starts_with(text_of(&a[1]))))
+    });
+}
+
+/// The element of an array by a possibly negative position.
+fn json_index(items: &[serde_json::Value], at: i64) -> Option<&serde_json::Value> {
+    let at = if at < 0 { at + items.len() as i64 } else { at };
+    usize::try_from(at).ok().and_then(|at| items.get(at))
+}
+
+/// Follows one step of a path: a key, or a position in an array.
+pub(crate) fn json_step<'a>(
+    value: &'a serde_json::Value,
+    step: &str,
+) -> Option<&'a serde_json::Value> {
+    match value {
+        serde_json::Value::Object(map) => map.get(step),
+        serde_json::Value::Array(items) => json_index(items, step.parse().ok()?),
+        _ => None,
+    }
+}
+
+/// JSON as SQL text: strings without quotes, JSON null as NULL.
+pub(crate) fn json_text(value: Option<&serde_json::Value>) -> Datum {
+    match value {
+        None | Some(serde_json::Value::Null) => Datum::Null,
+        Some(serde_json::Value::String(s)) => Datum::text(s.as_str()),
+        Some(other) => Datum::text(jsonb::text(other)),
+    }
+}
+
+fn json_value(value: Option<&serde_json::Value>) -> Datum {
+    value.map_or(Datum::Null, |v| jsonb::datum(v.clone()))
+}
+
+fn json_get<'a>(a: &'a [Datum]) -> Option<&'a serde_json::Value> {
+    match (json_of(&a[0]), &a[1]) {
+        (serde_json::Value::Object(map), Datum::Text(key)) => map.get(&**key),
+        (serde_json::Value::Array(items), Datum::Int4(at)) => json_index(items, i64::from(*at)),
+        _ => None,
+    }
+}
+
+fn json_path<'a>(a: &'a [Datum]) -> Option<&'a serde_json::Value> {
+    let mut value = json_of(&a[0]);
+    for step in items_of(&a[1]) {
+        match step {
+            Datum::Text(step) => value = json_step(value, step)?,
+            _ => return None,
+        }
+    }
+    Some(value)
+}
+
+fn json_has(value: &serde_json::Value, key: &str) -> bool {
+    match value {
+        serde_json::Value::Object(map) => map.contains_key(key),
+        serde_json::Value::Array(items) => items.iter().any(|i| i.as_str() == Some(key)),
+        serde_json::Value::String(s) => s == key,
+        _ => false,
+    }
+}
+
+fn json_remove_path(value: &serde_json::Value, path: &[&str]) -> serde_json::Value {
+    let mut value = value.clone();
+    let Some((last, parents)) = path.split_last() else { return value };
+    let mut at = Some(&mut value);
+    for step in parents {
+        at = at.and_then(|v| match v {
+            serde_json::Value::Object(map) => map.get_mut(*step),
+            serde_json::Value::Array(items) => {
+                let i: i64 = step.parse().ok()?;
+                let i = if i < 0 { i + items.len() as i64 } else { i };
+                items.get_mut(usize::try_from(i).ok()?)
+            }
+            _ => None,
+        });
+    }
+    match at {
+        Some(serde_json::Value::Object(map)) => {
+            map.shift_remove(*last);
+        }
+        Some(serde_json::Value::Array(items)) => {
+            if let Ok(i) = last.parse::<i64>() {
+                let i = if i < 0 { i + items.len() as i64 } else { i };
+                if i >= 0 && (i as usize) < items.len() {
+                    items.remove(i as usize);
+                }
+            }
+        }
+        _ => {}
+    }
+    value
+}
+
+fn json_concat(a: &serde_json::Value, b: &serde_json::Value) -> SqlResult<serde_json::Value> {
+    use serde_json::Value;
+    Ok(match (a, b) {
+        (Value::Object(x), Value::Object(y)) => {
+            let mut merged = x.clone();
+            for (key, value) in y {
+                merged.insert(key.clone(), value.clone());
+            }
+            jsonb::normalize(Value::Object(merged))?
+        }
+        (x, y) => {
+            let list = |v: &Value| match v {
+                Value::Array(items) => items.clone(),
+                other => vec![other.clone()],
+            };
+            Value::Array([list(x), list(y)].concat())
+        }
+    })
+}
+
+fn json_ops(t: &mut Table) {
+    t.add("->(jsonb, text) jsonb", |a, _| Ok(json_value(json_get(a))));
+    t.add("->(jsonb, int4) jsonb", |a, _| Ok(json_value(json_get(a))));
+    t.add("->>(jsonb, text) text", |a, _| Ok(json_text(json_get(a))));
+    t.add("->>(jsonb, int4) text", |a, _| Ok(json_text(json_get(a))));
+    t.add("#>(jsonb, text[]) jsonb", |a, _| Ok(json_value(json_path(a))));
+    t.add("#>>(jsonb, text[]) text", |a, _| Ok(json_text(json_path(a))));
+    t.add("@>(jsonb, jsonb) bool", |a, _| {
+        Ok(Datum::Bool(jsonb::contains(json_of(&a[0]), json_of(&a[1]))))
+    });
+    t.add("<@(jsonb, jsonb) bool", |a, _| {
+        Ok(Datum::Bool(jsonb::contains(json_of(&a[1]), json_of(&a[0]))))
+    });
+    t.add("?(jsonb, text) bool", |a, _| Ok(Datum::Bool(json_has(json_of(&a[0]), text_of(&a[1])))));
+    t.add("?|(jsonb, text[]) bool", |a, _| {
+        Ok(Datum::Bool(words(&a[1]).iter().any(|k| json_has(json_of(&a[0]), k))))
+    });
+    t.add("?&(jsonb, text[]) bool", |a, _| {
+        Ok(Datum::Bool(words(&a[1]).iter().all(|k| json_has(json_of(&a[0]), k))))
+    });
+    t.add("||(jsonb, jsonb) jsonb", |a, _| {
+        Ok(jsonb::datum(json_concat(json_of(&a[0]), json_of(&a[1]))?))
+    });
+    t.add("-(jsonb, text) jsonb", |a, _| {
+        let key = text_of(&a[1]);
+        let mut value = json_of(&a[0]).clone();
+        match &mut value {
+            serde_json::Value::Object(map) => {
+                map.shift_remove(key);
+            }
+            serde_json::Value::Array(items) => items.retain(|i| i.as_str() != Some(key)),
+            _ => {
+                return Err(SqlError::new(
+                    SqlState::INVALID_PARAMETER_VALUE,
+                    "cannot delete from scalar",
+                ));
+            }
+        }
+        Ok(jsonb::datum(value))
+    });
+    t.add("-(jsonb, int4) jsonb", |a, _| {
+        let at = i64_of(&a[1]).to_string();
+        Ok(jsonb::datum(json_remove_path(json_of(&a[0]), &[&at])))
+    });
+    t.add("-(jsonb, text[]) jsonb", |a, _| {
+        let mut value = json_of(&a[0]).clone();
+        for key in words(&a[1]) {
+            value = json_remove_path(&value, &[key]);
+        }
+        Ok(jsonb::datum(value))
+    });
+    t.add("#-(jsonb, text[]) jsonb", |a, _| {
+        Ok(jsonb::datum(json_remove_path(json_of(&a[0]), &words(&a[1]))))
+    });
+}
+
+/// Adds every operator to the table.
+pub(crate) fn fill(t: &mut Table) {
+    int_ops!(t, "int2", "smallint", Int2, i16);
+    int_ops!(t, "int4", "integer", Int4, i32);
+    int_ops!(t, "int8", "bigint", Int8, i64);
+    float_ops(t);
+    numeric_ops(t);
+    datetime_ops(t);
+    concat_ops(t);
+    pattern_ops(t);
+    json_ops(t);
+}

@@ -1,0 +1,167 @@
+//! LIKE and regular expressions.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use braid_types::{SqlError, SqlResult, SqlState};
+use regex::Regex;
+
+/// Whether text matches a LIKE pattern: `%` any run, `_` one character, the escape character
+/// (usually backslash) takes the next one literally.
+///
+/// # Errors
+/// 22025 when the pattern ends with the escape character.
+pub(crate) fn like(
+    text: &str,
+    pattern: &str,
+    escape: Option<char>,
+    ignore_case: bool,
+) -> SqlResult<bool> {
+    let lower = |s: &str| if ignore_case { s.to_lowercase() } else { s.to_string() };
+    let text: Vec<char> = lower(text).chars().collect();
+    let mut parts = Vec::new();
+    let mut chars = pattern.chars();
+    while let Some(c) = chars.next() {
+        if Some(c) == escape {
+            let next = chars.next().ok_or_else(|| {
+                SqlError::new(SqlState("22025"), "LIKE pattern must not end with escape character")
+            })?;
+            push_literal(&mut parts, next, ignore_case);
+        } else {
+            match c {
+                '%' => parts.push(Part::Run),
+                '_' => parts.push(Part::One),
+                c => push_literal(&mut parts, c, ignore_case),
+            }
+        }
+    }
+    Ok(matches(&text, &parts))
+}
+
+enum Part {
+    Run,
+    One,
+    Literal(char),
+}
+
+fn push_literal(parts: &mut Vec<Part>, c: char, ignore_case: bool) {
+    if ignore_case {
+        parts.extend(c.to_lowercase().map(Part::Literal));
+    } else {
+        parts.push(Part::Literal(c));
+    }
+}
+
+/// Greedy matching that comes back only to the last run: linear in practice.
+fn matches(text: &[char], parts: &[Part]) -> bool {
+    let (mut t, mut p) = (0, 0);
+    let mut last_run: Option<(usize, usize)> = None;
+    while t < text.len() {
+        match parts.get(p) {
+            Some(Part::Run) => {
+                last_run = Some((p, t));
+                p += 1;
+                continue;
+            }
+            Some(Part::One) => {
+                t += 1;
+                p += 1;
+                continue;
+            }
+            Some(Part::Literal(c)) if *c == text[t] => {
+                t += 1;
+                p += 1;
+                continue;
+            }
+            _ => {}
+        }
+        match last_run {
+            Some((run, start)) => {
+                last_run = Some((run, start + 1));
+                t = start + 1;
+                p = run + 1;
+            }
+            None => return false,
+        }
+    }
+    parts[p..].iter().all(|part| matches!(part, Part::Run))
+}
+
+/// SIMILAR TO as a regular expression over the whole text.
+pub(crate) fn similar_regex(pattern: &str, escape: Option<char>) -> String {
+    let mut out = String::from("^(?:");
+    let mut chars = pattern.chars();
+    while let Some(c) = chars.next() {
+        if Some(c) == escape {
+            if let Some(next) = chars.next() {
+                out.push_str(&regex::escape(&next.to_string()));
+            }
+            continue;
+        }
+        match c {
+            '%' => out.push_str(".*"),
+            '_' => out.push('.'),
+            '.' | '^' | '$' | '\\' => {
+                out.push('\\');
+                out.push(c);
+            }
+            c => out.push(c),
+        }
+    }
+    out.push_str(")$");
+    out
+}
+
+thread_local! {
+    static COMPILED: RefCell<HashMap<(String, String), Arc<Regex>>> = RefCell::new(HashMap::new());
+}
+
+/// A compiled regular expression; recent ones are kept. Flags as PostgreSQL's functions take them:
+/// `i` ignores case, `n` and `m` make lines matter, `s` and `g` mean nothing here.
+///
+/// # Errors
+/// 2201B for a malformed pattern, 0A000 for back references and look-around.
+pub(crate) fn regex(pattern: &str, flags: &str) -> SqlResult<Arc<Regex>> {
+    let key = (pattern.to_string(), flags.to_string());
+    if let Some(found) = COMPILED.with_borrow(|c| c.get(&key).cloned()) {
+        return Ok(found);
+    }
+    let mut builder = regex::RegexBuilder::new(pattern);
+    builder.size_limit(4 << 20).dot_matches_new_line(true);
+    for flag in flags.chars() {
+        match flag {
+            'i' => {
+                builder.case_insensitive(true);
+            }
+            'n' | 'm' => {
+                builder.multi_line(true).dot_matches_new_line(false);
+            }
+            'x' => {
+                builder.ignore_whitespace(true);
+            }
+            'c' | 's' | 'g' => {}
+            other => {
+                return Err(SqlError::new(
+                    SqlState::INVALID_PARAMETER_VALUE,
+                    format!("invalid regular expression option: \"{other}\""),
+                ));
+            }
+        }
+    }
+    let compiled = Arc::new(builder.build().map_err(|e| {
+        if pattern.contains("(?=") || pattern.contains("(?!") || pattern.contains("(?<") {
+            return SqlError::unsupported("look-around in a regular expression");
+        }
+        let reason = e.to_string();
+        let last = reason.lines().last().unwrap_or_default();
+        SqlError::new(SqlState("2201B"), format!("invalid regular expression: {last}"))
+    })?);
+    COMPILED.with_borrow_mut(|c| {
+        if c.len() >= 64 {
+            c.clear();
+        }
+        c.insert(key, compiled.clone());
+    });
+    Ok(compiled)
+}

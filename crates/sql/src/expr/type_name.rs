@@ -1,0 +1,182 @@
+//! Parsed type names to types.
+
+use braid_types::{SqlError, SqlResult, SqlState, SqlType};
+use sqlparser::ast::{
+    ArrayElemTypeDef, BinaryLength, CharacterLength, DataType, ExactNumberInfo, TimezoneInfo,
+};
+
+use super::object_name_parts;
+
+fn length(given: &Option<CharacterLength>, ty: &str) -> SqlResult<Option<u32>> {
+    match given {
+        Some(CharacterLength::IntegerLength { length, .. }) => {
+            if *length == 0 {
+                return Err(SqlError::new(
+                    SqlState::INVALID_PARAMETER_VALUE,
+                    format!("length for type {ty} must be at least 1"),
+                ));
+            }
+            if *length > 10_485_760 {
+                return Err(SqlError::new(
+                    SqlState::INVALID_PARAMETER_VALUE,
+                    format!("length for type {ty} cannot exceed 10485760"),
+                ));
+            }
+            Ok(Some(*length as u32))
+        }
+        Some(CharacterLength::Max) | None => Ok(None),
+    }
+}
+
+fn numeric(info: &ExactNumberInfo) -> SqlResult<SqlType> {
+    let (precision, scale) = match info {
+        ExactNumberInfo::None => return Ok(SqlType::Numeric(None)),
+        ExactNumberInfo::Precision(p) => (*p, 0),
+        ExactNumberInfo::PrecisionAndScale(p, s) => (*p, *s),
+    };
+    if !(1..=1000).contains(&precision) {
+        return Err(SqlError::new(
+            SqlState::INVALID_PARAMETER_VALUE,
+            format!("NUMERIC precision {precision} must be between 1 and 1000"),
+        ));
+    }
+    if !(-1000..=1000).contains(&scale) {
+        return Err(SqlError::new(
+            SqlState::INVALID_PARAMETER_VALUE,
+            format!("NUMERIC scale {scale} must be between -1000 and 1000"),
+        ));
+    }
+    Ok(SqlType::Numeric(Some((precision as u16, scale as i16))))
+}
+
+fn seconds_precision(given: &Option<u64>, ty: SqlType) -> SqlResult<SqlType> {
+    match given {
+        None | Some(6) => Ok(ty),
+        Some(p) => Err(SqlError::unsupported(format!("{}({p})", ty.base_name()))
+            .with_hint("Values keep microseconds; leave the precision out.")),
+    }
+}
+
+/// The type that a parsed type name means: `integer`, `varchar(3)`, `text[]`, also Spanner's names
+/// (`STRING(MAX)`, `INT64`, `BYTES(n)`, `ARRAY<...>`).
+///
+/// # Errors
+/// 42704 for unknown names, 22023 for bad modifiers, 0A000 for types that are not here.
+pub fn sql_type_of(data_type: &DataType) -> SqlResult<SqlType> {
+    Ok(match data_type {
+        DataType::Bool | DataType::Boolean => SqlType::Bool,
+        DataType::SmallInt(None) | DataType::Int2(None) | DataType::Int16 => SqlType::Int2,
+        DataType::Int(None) | DataType::Integer(None) | DataType::Int4(None) | DataType::Int32 => {
+            SqlType::Int4
+        }
+        DataType::BigInt(None) | DataType::Int8(None) | DataType::Int64 => SqlType::Int8,
+        DataType::Real | DataType::Float4 | DataType::Float32 => SqlType::Float4,
+        DataType::Double(_)
+        | DataType::DoublePrecision
+        | DataType::Float8
+        | DataType::Float64
+        | DataType::Float(ExactNumberInfo::None) => SqlType::Float8,
+        DataType::Float(ExactNumberInfo::Precision(p)) if *p <= 24 => SqlType::Float4,
+        DataType::Float(_) => SqlType::Float8,
+        DataType::Numeric(info)
+        | DataType::Decimal(info)
+        | DataType::Dec(info)
+        | DataType::BigNumeric(info) => numeric(info)?,
+        DataType::Text => SqlType::Text,
+        DataType::String(None) => SqlType::Text,
+        DataType::String(Some(n)) => {
+            SqlType::Varchar(Some(u32::try_from(*n).ok().filter(|n| *n > 0).unwrap_or(10_485_760)))
+        }
+        DataType::Varchar(l) | DataType::CharacterVarying(l) | DataType::CharVarying(l) => {
+            SqlType::Varchar(length(l, "varchar")?)
+        }
+        DataType::Char(l) | DataType::Character(l) => {
+            SqlType::Char(length(l, "char")?.unwrap_or(1))
+        }
+        DataType::Bytea => SqlType::Bytea,
+        DataType::Bytes(_) => SqlType::Bytea,
+        DataType::Varbinary(None | Some(BinaryLength::Max)) => SqlType::Bytea,
+        DataType::Date => SqlType::Date,
+        DataType::Time(p, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => {
+            seconds_precision(p, SqlType::Time)?
+        }
+        DataType::Time(..) => {
+            return Err(SqlError::unsupported("type time with time zone")
+                .with_hint("Use time, or timestamptz."));
+        }
+        DataType::Timestamp(p, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => {
+            seconds_precision(p, SqlType::Timestamp)?
+        }
+        DataType::Timestamp(p, _) => seconds_precision(p, SqlType::TimestampTz)?,
+        DataType::Interval { fields: None, precision } => {
+            seconds_precision(precision, SqlType::Interval)?
+        }
+        DataType::Uuid => SqlType::Uuid,
+        DataType::JSON | DataType::JSONB => SqlType::Jsonb,
+        DataType::Regclass => SqlType::Regclass,
+        DataType::Array(
+            ArrayElemTypeDef::SquareBracket(inner, _)
+            | ArrayElemTypeDef::AngleBracket(inner)
+            | ArrayElemTypeDef::Parenthesis(inner),
+        ) => match sql_type_of(inner)? {
+            SqlType::Array(_) => {
+                return Err(SqlError::unsupported("an array of several dimensions"));
+            }
+            element => SqlType::Array(Box::new(element)),
+        },
+        DataType::Custom(name, args) => custom(&object_name_parts(name), name, args)?,
+        other => {
+            return Err(SqlError::new(
+                SqlState::UNDEFINED_OBJECT,
+                format!("type \"{}\" does not exist", other.to_string().to_lowercase()),
+            ));
+        }
+    })
+}
+
+fn custom(
+    parts: &[String],
+    name: &sqlparser::ast::ObjectName,
+    args: &[String],
+) -> SqlResult<SqlType> {
+    let quoted = name.0.last().and_then(|p| p.as_ident()).is_some_and(|i| i.quote_style.is_some());
+    let bare = match parts {
+        [name] => name.as_str(),
+        [schema, name] if schema == "pg_catalog" => name.as_str(),
+        _ => "",
+    };
+    let number = || args.first().and_then(|a| a.trim().parse::<u32>().ok());
+    Ok(match bare {
+        // "char" in quotes is the one-byte type; without them the parser has its own variant.
+        "char" if quoted => SqlType::CharByte,
+        "bpchar" => number().map_or(SqlType::Text, SqlType::Char),
+        "varchar" => SqlType::Varchar(number()),
+        "numeric" => match args {
+            [] => SqlType::Numeric(None),
+            _ => {
+                let p = number().unwrap_or(0) as u64;
+                let s = args.get(1).and_then(|a| a.trim().parse::<i64>().ok()).unwrap_or(0);
+                numeric(&ExactNumberInfo::PrecisionAndScale(p, s))?
+            }
+        },
+        "json" => SqlType::Jsonb,
+        "string" => SqlType::Text,
+        "bytes" => SqlType::Bytea,
+        "int64" => SqlType::Int8,
+        "float64" => SqlType::Float8,
+        "float32" => SqlType::Float4,
+        "timetz" => return Err(SqlError::unsupported("type time with time zone")),
+        "serial" | "serial4" => SqlType::Int4,
+        "bigserial" | "serial8" => SqlType::Int8,
+        "smallserial" | "serial2" => SqlType::Int2,
+        _ => match SqlType::from_name(bare) {
+            Some(ty) if !matches!(ty, SqlType::Unknown | SqlType::Void | SqlType::Record) => ty,
+            _ => {
+                return Err(SqlError::new(
+                    SqlState::UNDEFINED_OBJECT,
+                    format!("type \"{}\" does not exist", parts.join(".")),
+                ));
+            }
+        },
+    })
+}

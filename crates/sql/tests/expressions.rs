@@ -1,0 +1,335 @@
+//! Scalar expressions against the answers PostgreSQL 15 gives.
+
+use braid_sql::expr::{EvalContext, ParamTypes, Scope, bind};
+use braid_types::{Datum, SqlResult, SqlType, TimeZone};
+use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::parser::Parser;
+
+fn eval(sql: &str) -> SqlResult<(Option<String>, SqlType)> {
+    let expr = Parser::new(&PostgreSqlDialect {})
+        .try_with_sql(sql)
+        .expect("tokens")
+        .parse_expr()
+        .unwrap_or_else(|e| panic!("{sql}: {e}"));
+    let scope = Scope::table(
+        "t",
+        Some("public"),
+        [
+            ("i".to_string(), SqlType::Int4, true),
+            ("s".to_string(), SqlType::Varchar(Some(10)), true),
+            ("n".to_string(), SqlType::Numeric(Some((10, 2))), true),
+            ("c".to_string(), SqlType::Char(5), true),
+            ("d".to_string(), SqlType::Date, true),
+            ("a".to_string(), SqlType::Array(Box::new(SqlType::Int4)), true),
+            ("nothing".to_string(), SqlType::Int4, true),
+        ],
+    );
+    let zone = TimeZone::utc();
+    let row = [
+        Datum::Int4(7),
+        Datum::text("abc"),
+        Datum::parse("12.50", &SqlType::Numeric(None), &zone)?,
+        Datum::text("xy   "),
+        Datum::parse("2024-02-29", &SqlType::Date, &zone)?,
+        Datum::parse("{1,2,NULL,4}", &SqlType::Array(Box::new(SqlType::Int4)), &zone)?,
+        Datum::Null,
+    ];
+    let bound = bind(&expr, &scope, &mut ParamTypes::default())?;
+    let value = bound.eval(&row, &EvalContext::constant())?;
+    Ok((value.to_text(&zone), bound.ty().clone()))
+}
+
+/// Each case: expression, text of the result (`-` for NULL).
+fn check(cases: &[(&str, &str)]) {
+    let mut wrong = Vec::new();
+    for (sql, want) in cases {
+        match eval(sql) {
+            Ok((got, _)) => {
+                let got = got.unwrap_or_else(|| "-".to_string());
+                if got != *want {
+                    wrong.push(format!("{sql}: got {got}, want {want}"));
+                }
+            }
+            Err(e) => wrong.push(format!("{sql}: {e}, want {want}")),
+        }
+    }
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+/// Each case: expression, SQLSTATE, part of the message.
+fn check_errors(cases: &[(&str, &str, &str)]) {
+    for (sql, state, message) in cases {
+        match eval(sql) {
+            Ok(value) => panic!("{sql}: got {value:?}, want error {state}"),
+            Err(e) => {
+                assert_eq!(e.state().0, *state, "{sql}: {e}");
+                assert!(e.message().contains(message), "{sql}: {e}, want {message}");
+            }
+        }
+    }
+}
+
+#[test]
+fn arithmetic() {
+    check(&[
+        ("1 + 2 * 3", "7"),
+        ("7 / 2", "3"),
+        ("-7 / 2", "-3"),
+        ("-7 % 3", "-1"),
+        ("7 / 2.0", "3.5000000000000000"),
+        ("1 / 3.0", "0.33333333333333333333"),
+        ("10.0 / 3", "3.3333333333333333"),
+        ("1.5 * 2.25", "3.375"),
+        ("0.1 + 0.2", "0.3"),
+        ("2 ^ 10", "1024"),
+        ("1e3", "1000"),
+        ("5 & 3 | 8", "9"),
+        ("1 << 4", "16"),
+        ("- (-5)", "5"),
+        ("@ -5", "5"),
+        ("i + 1", "8"),
+        ("n * 2", "25.00"),
+        ("nothing + 1", "-"),
+        ("round(2.5)", "3"),
+        ("round(2.5::float8)", "2"),
+        ("round(-2.567, 2)", "-2.57"),
+        ("ceil(1.2)", "2"),
+        ("floor(-1.2)", "-2"),
+        ("trunc(1.29, 1)", "1.2"),
+        ("sqrt(2::float8)", "1.4142135623730951"),
+        ("sqrt(2)", "1.4142135623730951"),
+        ("mod(10, 3)", "1"),
+        ("2147483647::int8 + 1", "2147483648"),
+        ("-2147483648", "-2147483648"),
+        ("1::float8 / 3", "0.3333333333333333"),
+        ("1e20::float8", "1e+20"),
+        ("0.1::float4", "0.1"),
+        ("100000::float4 * 10", "1e+06"),
+    ]);
+    check_errors(&[
+        ("2147483647 + 1", "22003", "integer out of range"),
+        ("1 / 0", "22012", "division by zero"),
+        ("1.0 / 0", "22012", "division by zero"),
+        ("'x'::int", "22P02", "invalid input syntax for type integer: \"x\""),
+        ("'99999999999'::int", "22003", "out of range for type integer"),
+        ("1 + true", "42883", "operator does not exist: integer + boolean"),
+        ("lower(1, 2)", "42883", "function lower(integer, integer) does not exist"),
+        ("nope", "42703", "column \"nope\" does not exist"),
+        ("x.i", "42P01", "missing FROM-clause entry for table \"x\""),
+    ]);
+}
+
+#[test]
+fn logic_and_comparison() {
+    check(&[
+        ("true AND NULL", "-"),
+        ("false AND NULL", "f"),
+        ("true OR NULL", "t"),
+        ("NOT NULL::bool", "-"),
+        ("NULL = NULL", "-"),
+        ("NULL IS NULL", "t"),
+        ("NULL IS NOT DISTINCT FROM NULL", "t"),
+        ("1 IS DISTINCT FROM NULL", "t"),
+        ("i = '7'", "t"),
+        ("i IN (1, 7)", "t"),
+        ("i NOT IN (1, NULL)", "-"),
+        ("i BETWEEN 5 AND 7", "t"),
+        ("i = ANY('{1,7}')", "t"),
+        ("i = ANY(ARRAY[1,2])", "f"),
+        ("i <> ALL('{1,2}'::int[])", "t"),
+        ("(1, 2) < (1, 3)", "t"),
+        ("(1, NULL) = (2, NULL)", "f"),
+        ("1 < 1.5", "t"),
+        ("1::float8 = 1", "t"),
+        ("'NaN'::float8 > 1e300", "t"),
+        ("c = 'xy'", "t"),
+        ("'xy' = c", "t"),
+        ("c = 'xyzzyx'", "f"),
+        ("length(c)", "2"),
+        ("c || '!'", "xy!"),
+        ("s = 'abc'", "t"),
+        ("d = '2024-02-29'", "t"),
+        ("d < '2024-03-01'::timestamp", "t"),
+        ("'b' > 'a'", "t"),
+        ("'B' < 'a'", "t"),
+        ("(NULL::bool) IS UNKNOWN", "t"),
+        ("true IS NOT FALSE", "t"),
+        ("CASE i WHEN 7 THEN 'seven' ELSE 'other' END", "seven"),
+        ("CASE WHEN false THEN 1 END", "-"),
+        ("coalesce(nothing, 3.5)", "3.5"),
+        ("nullif(i, 7)", "-"),
+        ("greatest(1, NULL, 3)", "3"),
+        ("least('b', 'a')", "a"),
+    ]);
+    check_errors(&[
+        ("i = 'x'", "22P02", "invalid input syntax for type integer"),
+        ("i = s", "42883", "operator does not exist: integer = character varying"),
+        ("CASE WHEN true THEN 1 ELSE 'x' END", "22P02", "integer"),
+        ("NOT 1", "42804", "argument of NOT must be type boolean"),
+    ]);
+}
+
+#[test]
+fn text_functions() {
+    check(&[
+        ("'a' || 1", "a1"),
+        ("1 || 'a'", "1a"),
+        ("'a' || NULL", "-"),
+        ("concat('a', NULL, 1, true)", "a1t"),
+        ("concat_ws(',', 'a', NULL, 'b')", "a,b"),
+        ("upper(s)", "ABC"),
+        ("initcap('hello world')", "Hello World"),
+        ("substring('hello' from 2 for 3)", "ell"),
+        ("substr('hello', 0, 3)", "he"),
+        ("position('l' in 'hello')", "3"),
+        ("trim('  x ')", "x"),
+        ("trim(both 'xy' from 'xyaxy')", "a"),
+        ("lpad('7', 3, '0')", "007"),
+        ("split_part('a,b,c', ',', -1)", "c"),
+        ("replace('aaa', 'a', 'b')", "bbb"),
+        ("left('hello', -2)", "hel"),
+        ("right('hello', 2)", "lo"),
+        ("reverse('abc')", "cba"),
+        ("md5('abc')", "900150983cd24fb0d6963f7d28e17f72"),
+        ("'abc' LIKE 'a%'", "t"),
+        ("'abc' LIKE '_b_'", "t"),
+        ("'a%c' LIKE 'a\\%c'", "t"),
+        ("'abc' NOT LIKE 'b%'", "t"),
+        ("'ABC' ILIKE 'a%'", "t"),
+        ("'abc' ~ '^a.c$'", "t"),
+        ("'abc' !~* 'B'", "f"),
+        ("'abc' OPERATOR(pg_catalog.~) '^(abc)$' COLLATE pg_catalog.default", "t"),
+        ("regexp_replace('foobar', 'o', 'x', 'g')", "fxxbar"),
+        ("format('%s-%I-%L', 'a', 'B c', 'it''s')", "a-\"B c\"-'it''s'"),
+        ("string_to_array('a,b', ',')", "{a,b}"),
+        ("array_to_string(ARRAY[1,NULL,3], ',', '*')", "1,*,3"),
+        ("encode('abc'::bytea, 'base64')", "YWJj"),
+        ("encode(decode('YWJj', 'base64'), 'escape')", "abc"),
+        ("'\\xdeadbeef'::bytea", "\\xdeadbeef"),
+        ("'abcdef'::varchar(3)", "abc"),
+        ("'ab'::char(4)", "ab  "),
+        ("true::text", "true"),
+        ("quote_ident('Select')", "\"Select\""),
+        ("chr(65)", "A"),
+        ("to_hex(255)", "ff"),
+        ("starts_with('abc', 'ab')", "t"),
+        ("text(5)", "5"),
+    ]);
+}
+
+#[test]
+fn dates() {
+    check(&[
+        ("date '2024-01-31' + 1", "2024-02-01"),
+        ("date '2024-03-01' - date '2024-02-01'", "29"),
+        ("date '2024-01-31' + interval '1 month'", "2024-02-29 00:00:00"),
+        ("timestamp '2024-01-01 10:00' - timestamp '2023-12-31 09:00'", "1 day 01:00:00"),
+        ("interval '1 year 2 months 3 days 04:05:06.7'", "1 year 2 mons 3 days 04:05:06.7"),
+        ("interval '-10s'", "-00:00:10"),
+        ("interval '1 day' * 1.5", "1 day 12:00:00"),
+        ("interval '1 mon -1 day'", "1 mon -1 days"),
+        ("interval 'P1Y2M3DT4H5M6S'", "1 year 2 mons 3 days 04:05:06"),
+        ("extract(year from d)", "2024"),
+        ("extract(epoch from timestamp '1970-01-02')", "86400.000000"),
+        ("extract(second from time '10:11:12.5')", "12.500000"),
+        ("extract(dow from d)", "4"),
+        ("extract(week from date '2021-01-01')", "53"),
+        ("date_part('month', d)", "2"),
+        ("date_trunc('month', timestamp '2024-02-29 12:00')", "2024-02-01 00:00:00"),
+        ("timestamptz '2024-01-01 12:00+02'", "2024-01-01 10:00:00+00"),
+        ("timestamptz '2024-07-01 12:00 Europe/Berlin'", "2024-07-01 10:00:00+00"),
+        ("timestamp '2024-07-01 12:00' AT TIME ZONE 'Europe/Berlin'", "2024-07-01 10:00:00+00"),
+        (
+            "timestamptz '2024-01-01 12:00+00' AT TIME ZONE 'America/New_York'",
+            "2024-01-01 07:00:00",
+        ),
+        (
+            "to_char(timestamp '2024-02-03 14:05:06', 'YYYY-MM-DD HH24:MI:SS')",
+            "2024-02-03 14:05:06",
+        ),
+        ("to_char(1234.5, 'FM9,999.00')", "1,234.50"),
+        ("to_char(12, '0000')", " 0012"),
+        ("age(timestamp '2024-03-01', timestamp '2024-01-31')", "1 mon 1 day"),
+        ("make_date(2024, 2, 29)", "2024-02-29"),
+        ("'infinity'::timestamp", "infinity"),
+        ("date '0044-03-15 BC'", "0044-03-15 BC"),
+        ("'Jan 5, 2020'::date", "2020-01-05"),
+        ("'20200105'::date", "2020-01-05"),
+        ("'04:05 PM'::time", "16:05:00"),
+        ("time '10:00' + interval '15 hours'", "01:00:00"),
+    ]);
+    check_errors(&[
+        ("'2024-13-01'::date", "22008", "date/time field value out of range: \"2024-13-01\""),
+        ("'2023-02-29'::date", "22008", "out of range"),
+        ("'nonsense'::date", "22007", "invalid input syntax for type date: \"nonsense\""),
+        ("interval 'x'", "22007", "invalid input syntax for type interval"),
+        ("date_trunc('eon', timestamp '2024-01-01')", "22023", "not recognized"),
+    ]);
+}
+
+#[test]
+fn json_and_arrays() {
+    check(&[
+        ("'{\"b\":1,\"a\":[1,2,{\"c\":null}]}'::jsonb", "{\"a\": [1, 2, {\"c\": null}], \"b\": 1}"),
+        ("'{\"a\":{\"b\":\"x\"}}'::jsonb -> 'a' ->> 'b'", "x"),
+        ("'[1,2,3]'::jsonb -> -1", "3"),
+        ("'{\"a\":[{\"b\":5}]}'::jsonb #>> '{a,0,b}'", "5"),
+        ("'{\"a\":1,\"b\":2}'::jsonb @> '{\"a\":1}'", "t"),
+        ("'{\"a\":1}'::jsonb ? 'a'", "t"),
+        ("'{\"a\":1}'::jsonb || '{\"b\":2}'", "{\"a\": 1, \"b\": 2}"),
+        ("'{\"a\":1,\"b\":2}'::jsonb - 'a'", "{\"b\": 2}"),
+        ("jsonb_build_object('k', 1, 'l', NULL)", "{\"k\": 1, \"l\": null}"),
+        ("to_jsonb(1.50)", "1.50"),
+        ("jsonb_set('{\"a\":1}', '{b}', '2')", "{\"a\": 1, \"b\": 2}"),
+        ("jsonb_typeof('[]')", "array"),
+        ("('{\"a\":5}'::jsonb ->> 'a')::int + 1", "6"),
+        ("a[2]", "2"),
+        ("a[9]", "-"),
+        ("a[2:3]", "{2,NULL}"),
+        ("array_length(a, 1)", "4"),
+        ("ARRAY[1,2] || 3", "{1,2,3}"),
+        ("ARRAY[1,2] || ARRAY[3]", "{1,2,3}"),
+        ("array_append(a, 5)", "{1,2,NULL,4,5}"),
+        ("array_position(ARRAY['x','y'], 'y')", "2"),
+        ("ARRAY[1,2,3] @> ARRAY[2]", "t"),
+        ("'{\"a b\",NULL,\"\"}'::text[]", "{\"a b\",NULL,\"\"}"),
+        ("ARRAY[]::int[]", "{}"),
+        ("'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::uuid", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"),
+        ("12345.678::numeric(7,2)", "12345.68"),
+        ("1.5::int", "2"),
+        ("2.5::float8::int", "2"),
+        ("format_type(1043, 7)", "character varying(3)"),
+        ("pg_typeof(1.5)::text", "numeric"),
+    ]);
+    check_errors(&[
+        ("123456::numeric(5,2)", "22003", "numeric field overflow"),
+        ("'{1,x}'::int[]", "22P02", "invalid input syntax for type integer"),
+        ("'{'::jsonb", "22P02", "invalid input syntax for type json"),
+        ("1::date", "42846", "cannot cast type integer to date"),
+    ]);
+}
+
+#[test]
+fn parameters_take_the_type_of_their_first_use() {
+    let parse = |sql: &str| {
+        Parser::new(&PostgreSqlDialect {})
+            .try_with_sql(sql)
+            .expect("tokens")
+            .parse_expr()
+            .expect("expr")
+    };
+    let scope = Scope::table("t", None, [("i".to_string(), SqlType::Int8, false)]);
+    for (sql, want) in [
+        ("i = $1", vec![SqlType::Int8]),
+        ("$1::date > now()", vec![SqlType::Date]),
+        ("i + $1 > $2", vec![SqlType::Int8, SqlType::Int8]),
+        ("i IN ($1, $2)", vec![SqlType::Int8, SqlType::Int8]),
+        ("i = ANY($1)", vec![SqlType::Array(Box::new(SqlType::Int8))]),
+        ("lower($1) = 'x'", vec![SqlType::Text]),
+        ("$1", vec![SqlType::Text]),
+    ] {
+        let mut params = ParamTypes::default();
+        bind(&parse(sql), &scope, &mut params).unwrap_or_else(|e| panic!("{sql}: {e}"));
+        assert_eq!(params.finish(), want, "{sql}");
+    }
+}
