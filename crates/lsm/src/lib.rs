@@ -47,11 +47,8 @@
 //!
 //! What this crate does not know: SQL, transactions, ranges, async runtimes.
 
-mod ballast;
 mod batch;
-mod cache;
 mod commit;
-mod compaction;
 mod db;
 mod error;
 mod iter;
@@ -61,10 +58,8 @@ mod metrics;
 mod open;
 mod options;
 mod range_tombstone;
-mod sstable;
 mod state;
 mod store;
-mod versions;
 mod view;
 mod wal;
 

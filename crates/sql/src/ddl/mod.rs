@@ -1,11 +1,164 @@
 //! Schema changes.
-use braid_catalog::Catalog;
-use braid_types::{SqlError, SqlResult};
+//!
+//! A change clones the catalog, edits the clone ([`Change`]) and, where rows are concerned, checks
+//! or writes them through the statement's transaction. The session then writes the difference
+//! between the two catalogs into the same transaction, so a schema change commits or rolls back
+//! with its block and is read at old timestamps like any row.
+//!
+//! Every table whose use a change affects is locked exclusively by name first: statements that
+//! read its shape wait, and run again if they were planned before. Which tables those are:
+//!
+//! ```text
+//!   CREATE TABLE c .. INTERLEAVE IN p      p and its ancestors  (range deletes look downwards)
+//!   FOREIGN KEY .. REFERENCES p            p                    (deletes look for references)
+//!   ALTER, DROP, TRUNCATE t                t, and what it drags along
+//! ```
+//! - [`create_table`], [`column`], [`constraint`], [`interleave`]: declarations and their checks.
+//! - [`alter`]: ALTER TABLE. [`drop`]: DROP and TRUNCATE. [`index`]: CREATE INDEX.
+//! - [`backfill`]: index entries, key changes and validation over existing rows.
+//! - [`other`]: schemas, databases, views, sequences, comments.
 
-use crate::parse::Statement;
+mod alter;
+mod alter_column;
+pub mod backfill;
+mod column;
+mod constraint;
+mod create_table;
+mod drop;
+mod index;
+mod interleave;
+mod other;
+mod sequence;
+mod truncate;
+
+pub(crate) use column::table_scope;
+
+use std::sync::Arc;
+
+use braid_catalog::{Catalog, Table};
+use braid_types::{SqlError, SqlResult, SqlState};
+use sqlparser::ast;
+
+use crate::expr::object_name_parts;
+use crate::parse::{AlterOwn, Kind, Name, Statement};
 use crate::session::Context;
 
+/// A schema change in the making. `ctx.catalog` follows `catalog` by [`Change::sync`].
+pub(crate) struct Change {
+    pub(crate) ctx: Context,
+    pub(crate) catalog: Catalog,
+}
+
+impl Change {
+    fn new(ctx: &Context) -> Change {
+        Change { ctx: ctx.clone(), catalog: (*ctx.catalog).clone() }
+    }
+
+    /// Lets name resolution and layouts see what was changed so far.
+    pub(crate) fn sync(&mut self) {
+        self.ctx.catalog = Arc::new(self.catalog.clone());
+    }
+
+    /// Adds or replaces a table and syncs.
+    pub(crate) fn put(&mut self, table: Table) -> Arc<Table> {
+        let id = table.id;
+        self.catalog.put_table(table);
+        self.sync();
+        self.catalog.table(id).expect("just put there").clone()
+    }
+
+    pub(crate) fn new_id(&self) -> SqlResult<u32> {
+        self.ctx.db.new_ids(1)
+    }
+
+    /// Whether a relation of this name is in the schema.
+    pub(crate) fn taken(&self, schema: u32, name: &str) -> bool {
+        self.catalog.relation(schema, name).is_some()
+    }
+
+    /// Locks a table and everything above it in its hierarchy.
+    pub(crate) fn lock_chain(&self, table: &Arc<Table>) -> SqlResult<()> {
+        for t in self.catalog.chain(table) {
+            self.ctx.lock_for_change(t.id)?;
+        }
+        Ok(())
+    }
+}
+
+/// 42P07.
+pub(crate) fn exists(name: &str) -> SqlError {
+    SqlError::new(SqlState::DUPLICATE_TABLE, format!("relation \"{name}\" already exists"))
+}
+
+/// 42P16.
+pub(crate) fn bad_table(message: impl Into<String>) -> SqlError {
+    SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message)
+}
+
+pub(crate) fn parts(name: &ast::ObjectName) -> Name {
+    object_name_parts(name)
+}
+
 /// Runs a schema change: the command tag and the new catalog.
-pub fn run(_ctx: &Context, s: &Statement) -> SqlResult<(String, Option<Catalog>)> {
-    Err(SqlError::unsupported(&*s.text))
+pub fn run(ctx: &Context, statement: &Statement) -> SqlResult<(String, Option<Catalog>)> {
+    let mut c = Change::new(ctx);
+    let tag = match &*statement.kind {
+        Kind::CreateTable(t) => create_table::run(&mut c, t)?,
+        Kind::CreateIndex(i) => index::run(&mut c, i)?,
+        Kind::AlterTableOwn(name, if_exists, op) => own_alter(&mut c, name, *if_exists, op)?,
+        Kind::CreateSequence(name, if_not_exists, s) => {
+            sequence::create(&mut c, name, *if_not_exists, s)?
+        }
+        Kind::AlterSequence(name, if_exists, s) => sequence::alter(&mut c, name, *if_exists, s)?,
+        Kind::CreateDatabase(name, if_not_exists) => {
+            other::create_database(&mut c, name, *if_not_exists)?
+        }
+        Kind::Sql(s) => sql(&mut c, s)?,
+        _ => return Err(SqlError::unsupported(&*statement.text)),
+    };
+    Ok((tag, Some(c.catalog)))
+}
+
+fn own_alter(c: &mut Change, name: &Name, if_exists: bool, op: &AlterOwn) -> SqlResult<String> {
+    if if_exists && c.ctx.find_relation(name)?.is_none() {
+        c.ctx.notice(format!("relation \"{}\" does not exist, skipping", name.join(".")));
+        return Ok("ALTER TABLE".into());
+    }
+    let table = c.ctx.table(name)?;
+    c.lock_chain(&table)?;
+    match op {
+        AlterOwn::SetOnDelete(action) => interleave::set_on_delete(c, &table, *action)?,
+        AlterOwn::SetInterleave(clause) => interleave::set_interleave(c, &table, clause)?,
+        AlterOwn::SetSchema(schema) => other::set_schema(c, &table, schema)?,
+    }
+    Ok("ALTER TABLE".into())
+}
+
+fn sql(c: &mut Change, s: &ast::Statement) -> SqlResult<String> {
+    match s {
+        ast::Statement::AlterTable(a) => alter::run(c, a),
+        ast::Statement::AlterIndex { name, operation } => index::alter(c, name, operation),
+        ast::Statement::Drop { object_type, if_exists, names, cascade, .. } => {
+            drop::run(c, *object_type, *if_exists, names, *cascade)
+        }
+        ast::Statement::Truncate(t) => truncate::run(c, t),
+        ast::Statement::CreateView(v) => other::create_view(c, v),
+        ast::Statement::CreateSchema { schema_name, if_not_exists, .. } => {
+            other::create_schema(c, schema_name, *if_not_exists)
+        }
+        ast::Statement::Comment { object_type, object_name, comment, .. } => {
+            other::comment(c, *object_type, object_name, comment.clone())
+        }
+        ast::Statement::AlterSchema(a) => other::alter_schema(c, a),
+        ast::Statement::Grant(_) => Ok("GRANT".into()),
+        ast::Statement::Revoke(_) => Ok("REVOKE".into()),
+        ast::Statement::CreateExtension(e) if e.name.value.eq_ignore_ascii_case("plpgsql") => {
+            Ok("CREATE EXTENSION".into())
+        }
+        other => {
+            let text = other.to_string();
+            let words: Vec<_> = text.split_whitespace().take(2).collect();
+            Err(SqlError::unsupported(words.join(" ").to_uppercase()))
+        }
+    }
 }

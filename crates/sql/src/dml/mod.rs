@@ -1,10 +1,33 @@
 //! INSERT, UPDATE, DELETE.
-use braid_types::{SqlError, SqlResult};
-use sqlparser::ast;
+//!
+//! - [`insert`], [`update`], [`delete`]: the statements: what to write.
+//! - [`writer`]: writing a row with its index entries, constraints and referential actions.
+//! - [`range_delete`]: one tombstone for a whole span of families, and when that is right.
+//! - [`references`]: foreign keys and interleave parents. [`defaults`]: values and checks of a row.
+//! - [`source`]: rows from a query. [`target`]: names, scopes and RETURNING of the written table.
 
-use crate::expr::ParamTypes;
-use crate::general_query::{ColumnInfo, Row};
-use crate::parse::Overriding;
+pub mod defaults;
+mod delete;
+mod insert;
+pub(crate) mod keys;
+pub mod range_delete;
+pub(crate) mod references;
+pub mod source;
+mod target;
+mod update;
+pub mod writer;
+
+use std::sync::Arc;
+
+use braid_catalog::Table;
+use braid_types::SqlResult;
+
+pub use delete::DeletePlan;
+pub use insert::InsertPlan;
+pub use target::{Returning, returning, scope_of};
+pub use update::UpdatePlan;
+
+use crate::general_query::Row;
 use crate::session::Context;
 
 /// What a writing statement did.
@@ -16,49 +39,24 @@ pub struct Written {
     pub returning: Option<Vec<Row>>,
 }
 
-macro_rules! stub {
-    ($n:ident) => {
-        /// Stub.
-        pub struct $n;
-        impl $n {
-            /// RETURNING columns.
-            pub fn columns(&self) -> Option<Vec<ColumnInfo>> {
-                None
-            }
-            /// Runs it.
-            pub fn run(&self, _ctx: &Context) -> SqlResult<Written> {
-                Err(SqlError::unsupported("this statement"))
-            }
-            /// EXPLAIN.
-            pub fn explain(&self, _ctx: &Context, _analyze: bool) -> SqlResult<Vec<String>> {
-                Err(SqlError::unsupported("this statement"))
-            }
+/// Inserts rows whose values are the visible columns in order.
+pub(crate) fn insert_plain(ctx: &Context, table: &Arc<Table>, rows: Vec<Row>) -> SqlResult<u64> {
+    let info = Arc::new(writer::TableInfo::new(ctx, table)?);
+    let mut w = writer::Writer::new(ctx);
+    let mut count = 0;
+    for values in rows {
+        let mut values = values.into_iter();
+        let mut row = Vec::with_capacity(table.columns.len());
+        for (at, c) in table.columns.iter().enumerate() {
+            row.push(if c.hidden {
+                info.filler.default(ctx, at)?
+            } else {
+                values.next().unwrap_or(braid_types::Datum::Null)
+            });
         }
-    };
-}
-stub!(InsertPlan);
-stub!(UpdatePlan);
-stub!(DeletePlan);
-impl InsertPlan {
-    /// Plans.
-    pub fn new(
-        _: &Context,
-        _: &ast::Insert,
-        _: Option<Overriding>,
-        _: &mut ParamTypes,
-    ) -> SqlResult<Self> {
-        Err(SqlError::unsupported("INSERT"))
+        w.insert(&info, row)?;
+        count += 1;
     }
-}
-impl UpdatePlan {
-    /// Plans.
-    pub fn new(_: &Context, _: &ast::Update, _: &mut ParamTypes) -> SqlResult<Self> {
-        Err(SqlError::unsupported("UPDATE"))
-    }
-}
-impl DeletePlan {
-    /// Plans.
-    pub fn new(_: &Context, _: &ast::Delete, _: &mut ParamTypes) -> SqlResult<Self> {
-        Err(SqlError::unsupported("DELETE"))
-    }
+    w.finish()?;
+    Ok(count)
 }

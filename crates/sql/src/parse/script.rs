@@ -320,7 +320,7 @@ mod tests {
         assert_eq!(s.len(), 3);
         assert_eq!(&*s[0].text, "select 1");
         assert!(matches!(*s[1].kind, Kind::Empty));
-        let e = parse_script("select 1;\nselect from where").unwrap_err();
+        let e = parse_script("select 1;\nselect 1 2").unwrap_err();
         assert_eq!(e.state().0, "42601");
         assert!(e.position().unwrap() > 10, "{e:?}");
         assert_eq!(parse_script("selec 1").unwrap_err().position(), Some(1));

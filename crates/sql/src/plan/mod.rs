@@ -1,4 +1,7 @@
 //! Own plans.
+pub mod access;
+pub mod rows;
+
 use braid_types::{SqlError, SqlResult};
 use sqlparser::ast;
 

@@ -22,7 +22,7 @@ mod show_create;
 pub mod state;
 pub mod transaction;
 
-pub use context::{Context, Notice};
+pub use context::{Context, Notice, no_relation, no_schema};
 pub use outcome::{NoRows, Outcome, Rows, RowsTag, VecRows};
 pub(crate) use prepared::Plan;
 pub use prepared::Prepared;

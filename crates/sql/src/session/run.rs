@@ -304,8 +304,7 @@ impl Session {
         result
     }
 
-    /// Marks an open transaction as failed: something outside of `execute` went wrong.
-    pub fn fail(&mut self) {
+    fn fail(&mut self) {
         if let Some(o) = &self.open {
             o.fail();
         }

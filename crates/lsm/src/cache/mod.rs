@@ -1,5 +1,0 @@
-//! Blocks kept in memory.
-
-mod block_cache;
-
-pub(crate) use block_cache::{BlockCache, CachedBlock};

@@ -1,0 +1,486 @@
+//! COPY data to raw rows: text, CSV and binary, fed in pieces that end anywhere.
+//!
+//! ```text
+//!   feed("1\tAda\n2\tGr")  ─► row(line 1: "1", "Ada")
+//!   feed("ace\n\\.\n")     ─► row(line 2: "2", "Grace"), then the end marker: the rest is ignored
+//! ```
+//!
+//! A raw field is NULL or bytes: UTF-8 text for the text formats, the value's binary form for the
+//! binary one. Errors are 22P04 (or 22021 for bytes that are not UTF-8) and name the line.
+
+use braid_types::{SqlError, SqlResult, SqlState};
+
+use crate::parse::{CopyFormat, CopyOptions};
+
+/// One row as it stood in the input.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct RawRow {
+    /// 1-based line on which it begins; for binary data its 1-based number.
+    pub(crate) line: u64,
+    /// `None` is NULL.
+    pub(crate) fields: Vec<Option<Vec<u8>>>,
+}
+
+/// Splits a stream of bytes into rows.
+pub(crate) struct Decoder {
+    format: CopyFormat,
+    delimiter: u8,
+    null: Vec<u8>,
+    quote: u8,
+    escape: u8,
+    skip_header: bool,
+    columns: usize,
+    /// Input that does not make a whole row yet.
+    rest: Vec<u8>,
+    /// Where the search for the end of the first row in `rest` goes on.
+    scanned: usize,
+    in_quotes: bool,
+    line: u64,
+    begun: bool,
+    ended: bool,
+}
+
+/// Longest row, in bytes: a missing closing quote must not eat the memory.
+const ROW_BYTES_MAX: usize = 256 << 20;
+const SIGNATURE: &[u8] = b"PGCOPY\n\xff\r\n\0";
+
+fn bad(message: impl Into<String>, line: u64) -> SqlError {
+    SqlError::new(SqlState::BAD_COPY_FILE_FORMAT, message).with_detail(format!("line {line}"))
+}
+
+/// A one-byte option; PostgreSQL has the same restriction.
+pub(super) fn one_byte(name: &str, value: Option<char>, default: u8) -> SqlResult<u8> {
+    match value {
+        None => Ok(default),
+        Some(c) if c.is_ascii() && c != '\n' && c != '\r' => Ok(c as u8),
+        Some(_) => Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            format!("COPY {name} must be a single one-byte character"),
+        )),
+    }
+}
+
+/// What stands for NULL if the statement does not say.
+pub(super) fn default_null(format: CopyFormat) -> &'static str {
+    if format == CopyFormat::Csv { "" } else { "\\N" }
+}
+
+impl Decoder {
+    /// A decoder for rows of `columns` fields.
+    ///
+    /// # Errors
+    /// 0A000 or 42601 for options that make no sense.
+    pub(crate) fn new(options: &CopyOptions, columns: usize) -> SqlResult<Decoder> {
+        let csv = options.format == CopyFormat::Csv;
+        let delimiter = one_byte("delimiter", options.delimiter, if csv { b',' } else { b'\t' })?;
+        let quote = one_byte("quote", options.quote, b'"')?;
+        if csv && delimiter == quote {
+            return Err(SqlError::syntax("COPY delimiter and quote must be different"));
+        }
+        let null = options.null.as_deref().unwrap_or(default_null(options.format));
+        Ok(Decoder {
+            format: options.format,
+            delimiter,
+            null: null.as_bytes().to_vec(),
+            quote,
+            escape: one_byte("escape", options.escape, quote)?,
+            skip_header: options.header,
+            columns,
+            rest: Vec::new(),
+            scanned: 0,
+            in_quotes: false,
+            line: 1,
+            begun: false,
+            ended: false,
+        })
+    }
+
+    /// Takes a piece of input, appends the rows that it completes.
+    pub(crate) fn feed(&mut self, data: &[u8], rows: &mut Vec<RawRow>) -> SqlResult<()> {
+        if self.ended {
+            return Ok(());
+        }
+        self.rest.extend_from_slice(data);
+        let mut start = 0;
+        let done = loop {
+            let taken = match self.format {
+                CopyFormat::Binary => self.binary_row(start, rows),
+                _ => self.text_row(start, false, rows),
+            };
+            match taken {
+                Ok(0) => break Ok(()),
+                Ok(n) => start += n,
+                Err(e) => break Err(e),
+            }
+        };
+        self.rest.drain(..start.min(self.rest.len()));
+        if done.is_ok() && self.rest.len() > ROW_BYTES_MAX {
+            return Err(bad("row is too long", self.line));
+        }
+        done
+    }
+
+    /// The end of the input: the last line may lack its line break.
+    pub(crate) fn finish(&mut self, rows: &mut Vec<RawRow>) -> SqlResult<()> {
+        if self.ended {
+            return Ok(());
+        }
+        if self.format == CopyFormat::Binary {
+            return Err(bad("unexpected EOF in COPY data", self.line));
+        }
+        if !self.rest.is_empty() {
+            let taken = self.text_row(0, true, rows)?;
+            debug_assert!(taken > 0 || self.ended);
+        }
+        self.rest.clear();
+        Ok(())
+    }
+
+    /// Takes one line of text or CSV from `rest[start..]`. Returns the bytes taken, 0 = more input
+    /// is needed.
+    fn text_row(&mut self, start: usize, at_end: bool, rows: &mut Vec<RawRow>) -> SqlResult<usize> {
+        let Some((length, with_break)) = self.line_length(start, at_end)? else {
+            return Ok(0);
+        };
+        let line = self.rest[start..start + length].to_vec();
+        let first_line = self.line;
+        self.line += 1 + self.breaks_inside(&line);
+        self.scanned = 0;
+        if line == b"\\." {
+            self.ended = true;
+        } else if std::mem::take(&mut self.skip_header) {
+            // The names in it are not checked, as in PostgreSQL without MATCH.
+        } else {
+            let fields = match self.format {
+                CopyFormat::Csv => self.csv_fields(&line, first_line)?,
+                _ => self.text_fields(&line, first_line)?,
+            };
+            rows.push(RawRow { line: first_line, fields });
+        }
+        if self.ended {
+            return Ok(0);
+        }
+        Ok(with_break)
+    }
+
+    fn breaks_inside(&self, line: &[u8]) -> u64 {
+        if self.format == CopyFormat::Csv {
+            line.iter().filter(|b| **b == b'\n').count() as u64
+        } else {
+            0
+        }
+    }
+
+    /// Length of the first line in `rest[start..]`, without and with its line break.
+    fn line_length(&mut self, start: usize, at_end: bool) -> SqlResult<Option<(usize, usize)>> {
+        let input = &self.rest[start..];
+        let csv = self.format == CopyFormat::Csv;
+        if self.scanned == 0 {
+            self.in_quotes = false;
+        }
+        let mut i = self.scanned;
+        while i < input.len() {
+            let byte = input[i];
+            if csv && self.in_quotes && byte == self.escape && self.escape != self.quote {
+                // The escaped byte, whatever it is, may still have to come.
+                if i + 1 >= input.len() && !at_end {
+                    break;
+                }
+                i += 2;
+                continue;
+            }
+            if csv && byte == self.quote {
+                // A doubled quote toggles twice: the same as staying inside.
+                self.in_quotes = !self.in_quotes;
+            } else if byte == b'\\' && !csv {
+                if i + 1 >= input.len() && !at_end {
+                    break;
+                }
+                // A backslash before a line break makes it data.
+                i += if input.get(i + 1) == Some(&b'.') { 1 } else { 2 };
+                continue;
+            } else if byte == b'\n' && !self.in_quotes {
+                let length = if i > 0 && input[i - 1] == b'\r' { i - 1 } else { i };
+                return Ok(Some((length, i + 1)));
+            }
+            i += 1;
+        }
+        if !at_end {
+            self.scanned = i.min(input.len());
+            return Ok(None);
+        }
+        if self.in_quotes {
+            return Err(bad("unterminated CSV quoted field", self.line));
+        }
+        let length = if input.ends_with(b"\r") { input.len() - 1 } else { input.len() };
+        Ok(Some((length, input.len())))
+    }
+
+    fn field_count(&self, fields: &[Option<Vec<u8>>], line: u64) -> SqlResult<()> {
+        match fields.len().cmp(&self.columns) {
+            std::cmp::Ordering::Equal => Ok(()),
+            std::cmp::Ordering::Greater => Err(bad("extra data after last expected column", line)),
+            std::cmp::Ordering::Less => Err(bad(
+                format!("missing data for column {} of {}", fields.len() + 1, self.columns),
+                line,
+            )),
+        }
+    }
+
+    fn text_fields(&self, line: &[u8], number: u64) -> SqlResult<Vec<Option<Vec<u8>>>> {
+        if self.columns == 0 && line.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut fields = Vec::with_capacity(self.columns);
+        let mut start = 0;
+        let mut i = 0;
+        loop {
+            if i >= line.len() || line[i] == self.delimiter {
+                let raw = &line[start..i.min(line.len())];
+                fields.push(if raw == self.null {
+                    None
+                } else {
+                    Some(utf8(unescape(raw), number, fields.len())?)
+                });
+                if i >= line.len() {
+                    break;
+                }
+                start = i + 1;
+                i += 1;
+            } else {
+                i += if line[i] == b'\\' { 2 } else { 1 };
+            }
+        }
+        self.field_count(&fields, number)?;
+        Ok(fields)
+    }
+
+    fn csv_fields(&self, line: &[u8], number: u64) -> SqlResult<Vec<Option<Vec<u8>>>> {
+        if self.columns == 0 && line.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut fields = Vec::with_capacity(self.columns);
+        let mut field = Vec::new();
+        let (mut quoted, mut inside) = (false, false);
+        let mut i = 0;
+        loop {
+            let byte = line.get(i).copied();
+            match byte {
+                Some(b) if inside && b == self.escape && self.is_escape(line, i) => {
+                    i += 1;
+                    field.push(line[i]);
+                }
+                Some(b) if b == self.quote => {
+                    inside = !inside;
+                    quoted = true;
+                }
+                Some(b) if inside || b != self.delimiter => field.push(b),
+                end => {
+                    let value = std::mem::take(&mut field);
+                    fields.push(if !quoted && value == self.null {
+                        None
+                    } else {
+                        Some(utf8(value, number, fields.len())?)
+                    });
+                    quoted = false;
+                    if end.is_none() {
+                        break;
+                    }
+                }
+            }
+            i += 1;
+        }
+        self.field_count(&fields, number)?;
+        Ok(fields)
+    }
+
+    /// Whether the escape byte at `i` escapes what follows it.
+    fn is_escape(&self, line: &[u8], i: usize) -> bool {
+        line.get(i + 1).is_some_and(|next| *next == self.quote || *next == self.escape)
+    }
+
+    /// Takes one row of binary data. Returns the bytes taken, 0 = more input is needed.
+    fn binary_row(&mut self, start: usize, rows: &mut Vec<RawRow>) -> SqlResult<usize> {
+        let input = &self.rest[start..];
+        if self.ended {
+            return Ok(0);
+        }
+        if !self.begun {
+            let Some(header) = input.get(..SIGNATURE.len() + 8) else { return Ok(0) };
+            if !header.starts_with(SIGNATURE) {
+                return Err(bad("COPY file signature not recognized", self.line));
+            }
+            let number = |at: usize| i32::from_be_bytes(header[at..at + 4].try_into().expect("4"));
+            let (flags, extension) = (number(SIGNATURE.len()), number(SIGNATURE.len() + 4));
+            if flags != 0 || extension < 0 {
+                return Err(bad("invalid COPY file header", self.line));
+            }
+            let length = header.len() + extension as usize;
+            if input.len() < length {
+                return Ok(0);
+            }
+            self.begun = true;
+            return Ok(length);
+        }
+        let Some(count) = input.get(..2) else { return Ok(0) };
+        let count = i16::from_be_bytes(count.try_into().expect("two bytes"));
+        if count == -1 {
+            self.ended = true;
+            return Ok(2);
+        }
+        if count < 0 || count as usize != self.columns {
+            let message = format!("row field count is {count}, expected {}", self.columns);
+            return Err(bad(message, self.line));
+        }
+        let mut fields = Vec::with_capacity(self.columns);
+        let mut at = 2;
+        for _ in 0..count {
+            let Some(length) = input.get(at..at + 4) else { return Ok(0) };
+            let length = i32::from_be_bytes(length.try_into().expect("four bytes"));
+            at += 4;
+            if length == -1 {
+                fields.push(None);
+                continue;
+            }
+            if length < 0 || length as usize > ROW_BYTES_MAX {
+                return Err(bad("invalid field size", self.line));
+            }
+            let Some(value) = input.get(at..at + length as usize) else { return Ok(0) };
+            fields.push(Some(value.to_vec()));
+            at += length as usize;
+        }
+        rows.push(RawRow { line: self.line, fields });
+        self.line += 1;
+        Ok(at)
+    }
+}
+
+fn utf8(bytes: Vec<u8>, line: u64, column: usize) -> SqlResult<Vec<u8>> {
+    match std::str::from_utf8(&bytes) {
+        Ok(text) if !text.contains('\0') => Ok(bytes),
+        _ => Err(SqlError::new(
+            SqlState::CHARACTER_NOT_IN_REPERTOIRE,
+            "invalid byte sequence for encoding \"UTF8\"",
+        )
+        .with_detail(format!("line {line}, column {}", column + 1))),
+    }
+}
+
+/// Backslash sequences of the text format.
+fn unescape(raw: &[u8]) -> Vec<u8> {
+    if !raw.contains(&b'\\') {
+        return raw.to_vec();
+    }
+    let mut out = Vec::with_capacity(raw.len());
+    let mut i = 0;
+    while i < raw.len() {
+        if raw[i] != b'\\' || i + 1 == raw.len() {
+            out.push(raw[i]);
+            i += 1;
+            continue;
+        }
+        i += 2;
+        match raw[i - 1] {
+            b'b' => out.push(8),
+            b'f' => out.push(12),
+            b'n' => out.push(b'\n'),
+            b'r' => out.push(b'\r'),
+            b't' => out.push(b'\t'),
+            b'v' => out.push(11),
+            b'x' if raw.get(i).is_some_and(u8::is_ascii_hexdigit) => {
+                let digits = raw[i..].iter().take(2).take_while(|b| b.is_ascii_hexdigit()).count();
+                out.push(number(&raw[i..i + digits], 16));
+                i += digits;
+            }
+            b'0'..=b'7' => {
+                i -= 1;
+                let octal = |b: &&u8| (b'0'..=b'7').contains(*b);
+                let digits = raw[i..].iter().take(3).take_while(octal).count();
+                out.push(number(&raw[i..i + digits], 8));
+                i += digits;
+            }
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+fn number(digits: &[u8], radix: u32) -> u8 {
+    let value = digits.iter().fold(0, |v, d| v * radix + (*d as char).to_digit(radix).unwrap_or(0));
+    (value & 0xff) as u8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(format: CopyFormat) -> CopyOptions {
+        CopyOptions { format, ..CopyOptions::default() }
+    }
+
+    /// Feeds the input whole, and byte by byte: both must give the same.
+    fn decode(options: &CopyOptions, columns: usize, input: &[u8]) -> Result<String, String> {
+        let show = |pieces: &mut dyn Iterator<Item = &[u8]>| -> SqlResult<String> {
+            let mut decoder = Decoder::new(options, columns)?;
+            let mut rows = Vec::new();
+            for piece in pieces {
+                decoder.feed(piece, &mut rows)?;
+            }
+            decoder.finish(&mut rows)?;
+            let row = |r: &RawRow| {
+                let field = |f: &Option<Vec<u8>>| {
+                    f.as_ref()
+                        .map_or("NULL".into(), |f| format!("{:?}", String::from_utf8_lossy(f)))
+                };
+                let fields: Vec<String> = r.fields.iter().map(field).collect();
+                format!("{}:{}", r.line, fields.join(","))
+            };
+            Ok(rows.iter().map(row).collect::<Vec<_>>().join(" "))
+        };
+        let text = |r: SqlResult<String>| {
+            r.map_err(|e| format!("{} ({})", e.message(), e.detail().unwrap_or_default()))
+        };
+        let whole = text(show(&mut std::iter::once(input)));
+        let pieces = text(show(&mut input.chunks(1)));
+        assert_eq!(whole, pieces, "the cut of the input must not matter");
+        whole
+    }
+
+    #[test]
+    fn text_rows() {
+        let o = options(CopyFormat::Text);
+        let input = b"1\tAda\n2\t\\N\r\n\\x41\\101\ta\\tb\\\nc\n3\tlast";
+        let want = r#"1:"1","Ada" 2:"2",NULL 3:"AA","a\tb\nc" 4:"3","last""#;
+        assert_eq!(decode(&o, 2, input).unwrap(), want);
+        assert_eq!(decode(&o, 1, b"x\n\\.\nignored\n").unwrap(), r#"1:"x""#);
+        let missing = decode(&o, 2, b"1\tx\n2\n").unwrap_err();
+        assert_eq!(missing, "missing data for column 2 of 2 (line 2)");
+        assert!(decode(&o, 1, b"1\t2\n").unwrap_err().contains("extra data"));
+        assert!(decode(&o, 1, b"a\nb\n\xff\n").unwrap_err().contains("line 3, column 1"));
+    }
+
+    #[test]
+    fn csv_rows() {
+        let o = CopyOptions { header: true, ..options(CopyFormat::Csv) };
+        let input = b"a,b\n1,\"x, \"\"y\"\"\nz\"\r\n,\"\"\n\"q\"r,s";
+        let want = r#"2:"1","x, \"y\"\nz" 4:NULL,"" 5:"qr","s""#;
+        assert_eq!(decode(&o, 2, input).unwrap(), want);
+        let open = decode(&o, 1, b"h\n\"never closed\n1\n").unwrap_err();
+        assert!(open.contains("unterminated CSV quoted field (line 2)"), "{open}");
+        let escaped = CopyOptions { escape: Some('\\'), ..options(CopyFormat::Csv) };
+        assert_eq!(decode(&escaped, 1, b"\"a\\\"b\"\n").unwrap(), r#"1:"a\"b""#);
+    }
+
+    #[test]
+    fn binary_rows() {
+        let o = options(CopyFormat::Binary);
+        let mut input = SIGNATURE.to_vec();
+        input.extend([0; 8]);
+        input.extend([0, 2, 0, 0, 0, 1, b'x', 0xff, 0xff, 0xff, 0xff]);
+        assert!(decode(&o, 2, &input).unwrap_err().contains("unexpected EOF"));
+        input.extend([0xff, 0xff]);
+        assert_eq!(decode(&o, 2, &input).unwrap(), r#"1:"x",NULL"#);
+        assert!(decode(&o, 3, &input).unwrap_err().contains("expected 3"));
+        assert!(decode(&o, 1, b"no signature at all here").unwrap_err().contains("signature"));
+    }
+}

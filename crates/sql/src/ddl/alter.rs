@@ -1,0 +1,209 @@
+//! ALTER TABLE: constraints, renames, and the way to the column operations.
+
+use std::sync::Arc;
+
+use braid_catalog::{IndexConstraint, Table, choose_name, constraint_name};
+use braid_types::{SqlError, SqlResult, SqlState};
+use sqlparser::ast::{self, AlterTableOperation as Op};
+
+use super::{Change, alter_column, backfill, bad_table, constraint, drop, exists, index, parts};
+use crate::expr::ident_name;
+
+pub(super) fn run(c: &mut Change, a: &ast::AlterTable) -> SqlResult<String> {
+    let name = parts(&a.name);
+    let tag = "ALTER TABLE".to_string();
+    match c.ctx.find_relation(&name)? {
+        None if a.if_exists => {
+            c.ctx.notice(format!("relation \"{}\" does not exist, skipping", name.join(".")));
+            return Ok(tag);
+        }
+        Some(braid_catalog::Relation::Sequence(_) | braid_catalog::Relation::View(_))
+            if a.operations.iter().all(|o| matches!(o, Op::OwnerTo { .. })) =>
+        {
+            return Ok(tag);
+        }
+        _ => {}
+    }
+    let id = c.ctx.table(&name)?.id;
+    for op in &a.operations {
+        let t = c.catalog.table(id).expect("a table does not go while it is altered").clone();
+        c.lock_chain(&t)?;
+        operation(c, &t, op)?;
+        c.sync();
+    }
+    Ok(tag)
+}
+
+fn operation(c: &mut Change, t: &Arc<Table>, op: &Op) -> SqlResult<()> {
+    match op {
+        Op::AddColumn { if_not_exists, column_def, .. } => {
+            alter_column::add(c, t, column_def, *if_not_exists)
+        }
+        Op::DropColumn { column_names, if_exists, drop_behavior, .. } => {
+            let cascade = matches!(drop_behavior, Some(ast::DropBehavior::Cascade));
+            for n in column_names {
+                let t = c.catalog.table(t.id).expect("still there").clone();
+                alter_column::drop(c, &t, &ident_name(n), *if_exists, cascade)?;
+            }
+            Ok(())
+        }
+        Op::AlterColumn { column_name, op } => {
+            alter_column::alter(c, t, &ident_name(column_name), op)
+        }
+        Op::RenameColumn { old_column_name, new_column_name } => {
+            alter_column::rename(c, t, &ident_name(old_column_name), ident_name(new_column_name))
+        }
+        Op::AddConstraint { constraint: k, .. } => match k {
+            ast::TableConstraint::PrimaryKey(p) => add_primary_key(c, t, p),
+            k => constraint::add(c, &mut (**t).clone(), k, None),
+        },
+        Op::DropConstraint { if_exists, name, drop_behavior } => {
+            let cascade = matches!(drop_behavior, Some(ast::DropBehavior::Cascade));
+            drop_constraint(c, t, &ident_name(name), *if_exists, cascade)
+        }
+        Op::RenameConstraint { old_name, new_name } => {
+            rename_constraint(c, t, &ident_name(old_name), ident_name(new_name))
+        }
+        Op::RenameTable { table_name } => {
+            let (ast::RenameTableNameKind::To(n) | ast::RenameTableNameKind::As(n)) = table_name;
+            rename_table(c, t, parts(n).pop().unwrap_or_default())
+        }
+        // One owner, no replication, no triggers: nothing to change.
+        Op::OwnerTo { .. } | Op::ReplicaIdentity { .. } | Op::ClusterBy { .. } => Ok(()),
+        Op::ValidateConstraint { name } => {
+            let name = ident_name(name);
+            let known = t.checks.iter().any(|k| k.name == name)
+                || t.foreign_keys.iter().any(|k| k.name == name);
+            if known { Ok(()) } else { Err(no_constraint(t, &name)) }
+        }
+        other => {
+            let text = other.to_string();
+            let words: Vec<_> = text.split_whitespace().take(3).collect();
+            Err(SqlError::unsupported(format!("ALTER TABLE .. {}", words.join(" "))))
+        }
+    }
+}
+
+fn no_constraint(t: &Table, name: &str) -> SqlError {
+    SqlError::new(
+        SqlState::UNDEFINED_OBJECT,
+        format!("constraint \"{name}\" of relation \"{}\" does not exist", t.name),
+    )
+}
+
+/// Gives a table without a primary key one: its rows move to new keys under a new generation.
+fn add_primary_key(c: &mut Change, t: &Arc<Table>, p: &ast::PrimaryKeyConstraint) -> SqlResult<()> {
+    constraint::refuse_deferrable(p.characteristics.as_ref())?;
+    if !t.has_row_id() {
+        return Err(bad_table(format!(
+            "multiple primary keys for table \"{}\" are not allowed",
+            t.name
+        )));
+    }
+    let columns = index::key_columns(t, &p.columns)?;
+    let base = constraint_name(&t.name, &[], "pkey");
+    let name = match &p.name {
+        Some(n) => ident_name(n),
+        None => choose_name(&base, |n| c.taken(t.schema, n)),
+    };
+    if c.taken(t.schema, &name) {
+        return Err(exists(&name));
+    }
+    let old = backfill::layout(c, t.id)?;
+    for k in &columns {
+        let ordinal = t.ordinal(k.column).expect("resolved just now");
+        if t.columns[ordinal].nullable {
+            backfill::validate_not_null(c, t.id, ordinal)?;
+        }
+    }
+    let hidden = t.columns.iter().position(|x| x.hidden).expect("it has a row id");
+    let mut new = (**t).clone();
+    super::create_table::set_primary(&mut new, columns, name)?;
+    new.columns.remove(hidden);
+    new.generation += 1;
+    // Entries name rows by their keys, so every index starts anew.
+    for i in &mut new.indexes {
+        i.generation += 1;
+    }
+    c.put(new);
+    backfill::rewrite(c, &old, t.id, |mut row| {
+        row.remove(hidden);
+        Ok(row)
+    })
+}
+
+fn drop_constraint(
+    c: &mut Change,
+    t: &Arc<Table>,
+    name: &str,
+    if_exists: bool,
+    cascade: bool,
+) -> SqlResult<()> {
+    let mut new = (**t).clone();
+    if let Some(at) = new.checks.iter().position(|k| k.name == name) {
+        new.checks.remove(at);
+        c.put(new);
+        return Ok(());
+    }
+    if let Some(at) = new.foreign_keys.iter().position(|k| k.name == name) {
+        let fk = new.foreign_keys.remove(at);
+        c.ctx.lock_for_change(fk.parent)?;
+        c.put(new);
+        return Ok(());
+    }
+    if let Some(i) = new.indexes.iter().find(|i| i.name == name && i.constraint.is_some()) {
+        return drop::remove_index(c, t, i.id, cascade);
+    }
+    if new.primary.name == name && new.primary.constraint == Some(IndexConstraint::Primary) {
+        return Err(SqlError::unsupported("dropping a primary key").with_hint(
+            "Create a table with the wanted key and copy the rows: INSERT INTO .. SELECT.",
+        ));
+    }
+    if if_exists {
+        c.ctx.notice(format!(
+            "constraint \"{name}\" of relation \"{}\" does not exist, skipping",
+            t.name
+        ));
+        return Ok(());
+    }
+    Err(no_constraint(t, name))
+}
+
+fn rename_constraint(c: &mut Change, t: &Arc<Table>, old: &str, new: String) -> SqlResult<()> {
+    let mut table = (**t).clone();
+    if let Some(i) = t.all_indexes().find(|i| i.name == old && i.constraint.is_some()) {
+        return index::rename(c, t, i.id, new);
+    }
+    if let Some(k) = table.checks.iter_mut().find(|k| k.name == old) {
+        k.name = new;
+    } else if let Some(k) = table.foreign_keys.iter_mut().find(|k| k.name == old) {
+        k.name = new;
+    } else {
+        return Err(no_constraint(t, old));
+    }
+    c.put(table);
+    Ok(())
+}
+
+fn rename_table(c: &mut Change, t: &Arc<Table>, new: String) -> SqlResult<()> {
+    if c.taken(t.schema, &new) {
+        return Err(exists(&new));
+    }
+    refuse_if_viewed(c, t, "rename table")?;
+    let mut table = (**t).clone();
+    table.name = new;
+    c.put(table);
+    Ok(())
+}
+
+/// Views keep their query as text, so names that they use must stay.
+pub(super) fn refuse_if_viewed(c: &Change, t: &Table, what: &str) -> SqlResult<()> {
+    match c.catalog.views().find(|v| v.depends_on.contains(&t.id)) {
+        None => Ok(()),
+        Some(v) => Err(SqlError::new(
+            SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
+            format!("cannot {what} \"{}\" because view {} depends on it", t.name, v.name),
+        )
+        .with_hint("Drop the view and create it again afterwards.")),
+    }
+}

@@ -1,0 +1,412 @@
+//! ALTER TABLE on columns.
+//!
+//! Adding a column with a constant default, dropping one, renaming, widening a type: only the
+//! descriptor changes. Rows are rewritten where a stored value must change: a volatile default, a
+//! generated column, a type with another stored form.
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use braid_catalog::{MissingValue, Table};
+use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType, TimeZone};
+use sqlparser::ast;
+
+use super::column::{self, check_default, table_scope};
+use super::{Change, alter, backfill, bad_table, constraint, drop as drops};
+use crate::expr::{self, ParamTypes, Scope, Volatility, ident_name};
+use crate::parse::parse_expr;
+
+fn no_column(t: &Table, name: &str) -> SqlError {
+    SqlError::new(
+        SqlState::UNDEFINED_COLUMN,
+        format!("column \"{name}\" of relation \"{}\" does not exist", t.name),
+    )
+}
+
+pub(super) fn add(
+    c: &mut Change,
+    t: &Arc<Table>,
+    def: &ast::ColumnDef,
+    if_not_exists: bool,
+) -> SqlResult<()> {
+    let name = ident_name(&def.name);
+    if t.column_named(&name).is_some() {
+        if if_not_exists {
+            c.ctx.notice(format!(
+                "column \"{name}\" of relation \"{}\" already exists, skipping",
+                t.name
+            ));
+            return Ok(());
+        }
+        return Err(SqlError::new(
+            SqlState::DUPLICATE_COLUMN,
+            format!("column \"{name}\" of relation \"{}\" already exists", t.name),
+        ));
+    }
+    let old = backfill::layout(c, t.id)?;
+    let mut new = (**t).clone();
+    let declared = column::declare(c, &mut new, def)?;
+    if declared.constraints.iter().any(|k| matches!(k, ast::TableConstraint::PrimaryKey(_))) {
+        return Err(SqlError::unsupported("ADD COLUMN .. PRIMARY KEY")
+            .with_hint("Add the column first, then ADD PRIMARY KEY."));
+    }
+    c.put(new.clone());
+    column::finish(c, &mut new, std::slice::from_ref(&declared))?;
+    let at = new.columns.len() - 1;
+    let per_row = fill_default(c, &mut new, at)?;
+    let (nullable, ty) = (new.columns[at].nullable, new.columns[at].ty.clone());
+    let empty_value = new.columns[at].missing.is_none() && !per_row;
+    let table = c.put(new);
+    if !nullable && empty_value && backfill::has_rows(c, &old)? {
+        return Err(SqlError::new(
+            SqlState::NOT_NULL_VIOLATION,
+            format!("column \"{name}\" of relation \"{}\" contains null values", t.name),
+        )
+        .with_table(c.ctx.schema_name(t.schema), &t.name)
+        .with_column(&name));
+    }
+    if per_row {
+        let filler = crate::dml::defaults::Filler::new(&c.ctx, &table)?;
+        let ctx = c.ctx.clone();
+        backfill::rewrite(c, &old, t.id, |mut row| {
+            row.push(Datum::Null);
+            filler.fill_one(&ctx, &mut row, at)?;
+            Ok(row)
+        })?;
+    }
+    let _ = ty;
+    let mut table = (*table).clone();
+    for k in &declared.constraints {
+        constraint::add(c, &mut table, k, Some(&name))?;
+    }
+    Ok(())
+}
+
+/// Notes a constant default as the value of old rows; `true` if each row needs its own value.
+fn fill_default(c: &Change, t: &mut Table, at: usize) -> SqlResult<bool> {
+    let col = &mut t.columns[at];
+    if col.generated.is_some() || col.sequence.is_some() {
+        return Ok(true);
+    }
+    let Some(text) = &col.default else { return Ok(false) };
+    let bound =
+        expr::bind_to(&parse_expr(text)?, &col.ty, &Scope::empty(), &mut ParamTypes::default())?;
+    if bound.volatility() == Volatility::Volatile {
+        return Ok(true);
+    }
+    let value = bound.eval(&[], &c.ctx.eval)?;
+    col.missing = value.to_text(&TimeZone::utc()).map(MissingValue);
+    Ok(false)
+}
+
+pub(super) fn drop(
+    c: &mut Change,
+    t: &Arc<Table>,
+    name: &str,
+    if_exists: bool,
+    cascade: bool,
+) -> SqlResult<()> {
+    let Some(col) = t.column_named(name) else {
+        if if_exists {
+            c.ctx.notice(format!(
+                "column \"{name}\" of relation \"{}\" does not exist, skipping",
+                t.name
+            ));
+            return Ok(());
+        }
+        return Err(no_column(t, name));
+    };
+    let id = col.id;
+    if t.primary.columns.iter().any(|k| k.column == id) {
+        return Err(SqlError::unsupported(format!(
+            "dropping primary key column \"{name}\" of table \"{}\"",
+            t.name
+        )));
+    }
+    let mut lines = Vec::new();
+    let mut unlink = Vec::new();
+    for r in c.catalog.referencing_tables(t.id) {
+        for fk in
+            r.foreign_keys.iter().filter(|k| k.parent == t.id && k.parent_columns.contains(&id))
+        {
+            lines.push(format!(
+                "constraint {} on table {} depends on column {name} of table {}",
+                fk.name, r.name, t.name
+            ));
+            unlink.push((r.id, fk.name.clone()));
+        }
+    }
+    let views = drops::dependent_views(c, &BTreeSet::from([t.id]));
+    for v in &views {
+        if let Some(v) = c.catalog.view(*v) {
+            lines.push(format!("view {} depends on table {}", v.name, t.name));
+        }
+    }
+    if !lines.is_empty() && !cascade {
+        return Err(SqlError::new(
+            SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
+            format!(
+                "cannot drop column {name} of table {} because other objects depend on it",
+                t.name
+            ),
+        )
+        .with_detail(lines.join("\n"))
+        .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
+    }
+    for v in views {
+        c.catalog.remove(v);
+    }
+    for (r, fk) in unlink {
+        c.ctx.lock_for_change(r)?;
+        let mut r = (**c.catalog.table(r).expect("listed above")).clone();
+        r.foreign_keys.retain(|k| k.name != fk);
+        c.put(r);
+    }
+    let current = c.catalog.table(t.id).expect("still there").clone();
+    for i in &current.indexes {
+        if i.columns.iter().any(|k| k.column == id) || i.include.contains(&id) {
+            let now = c.catalog.table(t.id).expect("still there").clone();
+            drops::remove_index(c, &now, i.id, cascade)?;
+        }
+    }
+    let mut new = (**c.catalog.table(t.id).expect("still there")).clone();
+    let scope = table_scope(&new);
+    let ordinal = new.ordinal(id).expect("found by name");
+    let uses = |text: &str| -> SqlResult<bool> {
+        let b = expr::bind(&parse_expr(text)?, &scope, &mut ParamTypes::default())?;
+        Ok(b.columns().contains(&ordinal))
+    };
+    let mut checks = Vec::new();
+    for k in &new.checks {
+        if !uses(&k.expr)? {
+            checks.push(k.clone());
+        }
+    }
+    for x in &new.columns {
+        if let Some(g) = &x.generated
+            && uses(g)?
+        {
+            return Err(SqlError::new(
+                SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
+                format!(
+                    "cannot drop column {name} of table {} because generated column {} depends on it",
+                    t.name, x.name
+                ),
+            ));
+        }
+    }
+    new.checks = checks;
+    new.foreign_keys.retain(|k| !k.columns.contains(&id));
+    if let Some(s) = new.columns[ordinal].sequence {
+        c.catalog.remove(s);
+    }
+    new.columns.remove(ordinal);
+    c.put(new);
+    Ok(())
+}
+
+pub(super) fn rename(c: &mut Change, t: &Arc<Table>, old: &str, new: String) -> SqlResult<()> {
+    let Some(col) = t.column_named(old) else { return Err(no_column(t, old)) };
+    if t.column_named(&new).is_some() {
+        return Err(SqlError::new(
+            SqlState::DUPLICATE_COLUMN,
+            format!("column \"{new}\" of relation \"{}\" already exists", t.name),
+        ));
+    }
+    alter::refuse_if_viewed(c, t, "rename a column of table")?;
+    let id = col.id;
+    let mut table = (**t).clone();
+    for k in &mut table.checks {
+        k.expr = rename_in(&k.expr, old, &new)?;
+    }
+    for x in &mut table.columns {
+        if let Some(g) = &x.generated {
+            x.generated = Some(rename_in(g, old, &new)?);
+        }
+        if x.id == id {
+            x.name = new.clone();
+        }
+    }
+    c.put(table);
+    Ok(())
+}
+
+/// Renames a column inside a stored expression.
+fn rename_in(text: &str, old: &str, new: &str) -> SqlResult<String> {
+    let mut e = parse_expr(text)?;
+    let change = |i: &mut ast::Ident| {
+        if ident_name(i) == old {
+            *i = ast::Ident::with_quote('"', new);
+        }
+    };
+    let _ = ast::visit_expressions_mut(&mut e, |e| {
+        match e {
+            ast::Expr::Identifier(i) => change(i),
+            ast::Expr::CompoundIdentifier(parts) => {
+                if let Some(last) = parts.last_mut() {
+                    change(last);
+                }
+            }
+            _ => {}
+        }
+        ControlFlow::<()>::Continue(())
+    });
+    Ok(e.to_string())
+}
+
+pub(super) fn alter(
+    c: &mut Change,
+    t: &Arc<Table>,
+    name: &str,
+    op: &ast::AlterColumnOperation,
+) -> SqlResult<()> {
+    let Some(col) = t.column_named(name) else { return Err(no_column(t, name)) };
+    let at = t.ordinal(col.id).expect("found by name");
+    let mut new = (**t).clone();
+    match op {
+        ast::AlterColumnOperation::SetNotNull => {
+            backfill::validate_not_null(c, t.id, at)?;
+            new.columns[at].nullable = false;
+        }
+        ast::AlterColumnOperation::DropNotNull => {
+            if t.primary.columns.iter().any(|k| k.column == new.columns[at].id) {
+                return Err(bad_table(format!("column \"{name}\" is in a primary key")));
+            }
+            if new.columns[at].identity.is_some() {
+                return Err(SqlError::new(
+                    SqlState::SYNTAX_ERROR,
+                    format!("column \"{name}\" of relation \"{}\" is an identity column", t.name),
+                ));
+            }
+            new.columns[at].nullable = true;
+        }
+        ast::AlterColumnOperation::SetDefault { value } => {
+            if new.columns[at].identity.is_some() || new.columns[at].generated.is_some() {
+                return Err(SqlError::syntax(format!(
+                    "column \"{name}\" of relation \"{}\" is an identity or generated column",
+                    t.name
+                )));
+            }
+            check_default(value, &new.columns[at].ty)?;
+            new.columns[at].default = Some(value.to_string());
+            set_sequence_of_default(c, &mut new, at);
+        }
+        ast::AlterColumnOperation::DropDefault => {
+            new.columns[at].default = None;
+            new.columns[at].sequence =
+                new.columns[at].sequence.filter(|_| new.columns[at].identity.is_some());
+        }
+        ast::AlterColumnOperation::SetDataType { data_type, using, .. } => {
+            return set_type(c, t, at, &expr::sql_type_of(data_type)?, using.as_ref());
+        }
+        ast::AlterColumnOperation::AddGenerated { generated_as, sequence_options } => {
+            let mut option = ast::ColumnOptionDef {
+                name: None,
+                option: ast::ColumnOption::Generated {
+                    generated_as: generated_as.unwrap_or(ast::GeneratedAs::ByDefault),
+                    sequence_options: sequence_options.clone(),
+                    generation_expr: None,
+                    generation_expr_mode: None,
+                    generated_keyword: true,
+                },
+            };
+            option.name = None;
+            if new.columns[at].nullable {
+                backfill::validate_not_null(c, t.id, at)?;
+            }
+            column::make_identity(c, &mut new, at, &option)?;
+        }
+    }
+    c.put(new);
+    Ok(())
+}
+
+/// `SET DEFAULT nextval('own sequence')` of a dump makes the column serial again.
+fn set_sequence_of_default(c: &Change, t: &mut Table, at: usize) {
+    let owned = c
+        .catalog
+        .sequences()
+        .find(|s| s.owned_by == Some((t.id, t.columns[at].id)))
+        .map(|s| (s.id, s.name.clone()));
+    let default = t.columns[at].default.clone().unwrap_or_default();
+    t.columns[at].sequence = owned
+        .filter(|(_, name)| default.starts_with("nextval(") && default.contains(name.as_str()))
+        .map(|(id, _)| id);
+}
+
+/// Whether a stored value of one type is a stored value of the other with the same meaning.
+fn same_stored_form(from: &SqlType, to: &SqlType) -> bool {
+    match (from, to) {
+        (SqlType::Int2, SqlType::Int4 | SqlType::Int8) | (SqlType::Int4, SqlType::Int8) => true,
+        (SqlType::Varchar(_), SqlType::Text | SqlType::Varchar(None)) => true,
+        (SqlType::Text | SqlType::Varchar(None), SqlType::Text | SqlType::Varchar(None)) => true,
+        (SqlType::Varchar(Some(a)), SqlType::Varchar(Some(b))) => a <= b,
+        (SqlType::Numeric(_), SqlType::Numeric(None)) => true,
+        (a, b) => a == b,
+    }
+}
+
+fn set_type(
+    c: &mut Change,
+    t: &Arc<Table>,
+    at: usize,
+    ty: &SqlType,
+    using: Option<&ast::Expr>,
+) -> SqlResult<()> {
+    let old_type = t.columns[at].ty.clone();
+    let id = t.columns[at].id;
+    let name = &t.columns[at].name;
+    alter::refuse_if_viewed(c, t, "alter the type of a column of table")?;
+    let in_key = t.all_indexes().any(|i| i.columns.iter().any(|k| k.column == id));
+    let shared = t.interleave.as_ref().is_some_and(|i| i.columns.contains(&id))
+        || c.catalog.interleaved_children(t.id).next().is_some()
+            && t.primary.columns.iter().any(|k| k.column == id);
+    if shared && old_type != *ty {
+        return Err(bad_table(format!(
+            "cannot alter column \"{name}\" of table \"{}\": it is shared along the interleaving",
+            t.name
+        ))
+        .with_hint("Parent and child key columns must have the same type."));
+    }
+    let mut new = (**t).clone();
+    new.columns[at].ty = ty.clone();
+    if using.is_none() && same_stored_form(&old_type, ty) {
+        c.put(new);
+        return Ok(());
+    }
+    if in_key {
+        return Err(SqlError::unsupported(format!(
+            "changing the type of key column \"{name}\" from {} to {}",
+            old_type.name(),
+            ty.name()
+        ))
+        .with_hint("Drop the index first, or create a new table and copy the rows."));
+    }
+    let convert = match using {
+        Some(e) => Some(expr::bind_to(e, ty, &table_scope(t), &mut ParamTypes::default())?),
+        None => {
+            if !braid_types::cast_exists(&old_type, ty)
+                .is_some_and(|k| matches!(k, CastContext::Implicit | CastContext::Assignment))
+            {
+                return Err(SqlError::new(
+                    SqlState::DATATYPE_MISMATCH,
+                    format!("column \"{name}\" cannot be cast automatically to type {}", ty.name()),
+                )
+                .with_hint(format!("You might need to specify \"USING {name}::{}\".", ty.name())));
+            }
+            None
+        }
+    };
+    let old = backfill::layout(c, t.id)?;
+    new.columns[at].missing = None;
+    c.put(new);
+    let eval = c.ctx.eval.clone();
+    backfill::rewrite(c, &old, t.id, |mut row| {
+        row[at] = match &convert {
+            Some(e) => e.eval(&row, &eval)?,
+            None => crate::session::run::assign(&row[at], &old_type, ty, &eval)?,
+        };
+        Ok(row)
+    })
+}

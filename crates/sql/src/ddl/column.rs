@@ -1,0 +1,239 @@
+//! Column declarations: types, defaults, serial and identity, generated columns.
+
+use braid_catalog::{Column, Identity, Table, choose_name, constraint_name};
+use braid_types::{SqlError, SqlResult, SqlState, SqlType};
+use sqlparser::ast;
+
+use super::{Change, bad_table, sequence};
+use crate::expr::{self, ParamTypes, Scope, ident_name};
+use crate::parse::SequenceChange;
+use crate::session::quote_ident;
+
+/// What a column declaration says beyond the column itself.
+pub(super) struct Declared {
+    pub(super) name: String,
+    /// Inline constraints, in the form of table constraints without columns.
+    pub(super) constraints: Vec<ast::TableConstraint>,
+    /// A sequence to create: serial or identity.
+    sequence: Option<SequenceChange>,
+}
+
+/// The plain type behind serial types.
+fn serial(ty: &ast::DataType) -> Option<SqlType> {
+    match ty.to_string().to_lowercase().as_str() {
+        "serial" | "serial4" => Some(SqlType::Int4),
+        "bigserial" | "serial8" => Some(SqlType::Int8),
+        "smallserial" | "serial2" => Some(SqlType::Int2),
+        _ => None,
+    }
+}
+
+/// Scope of a table's own columns, hidden ones included as hidden.
+pub(crate) fn table_scope(t: &Table) -> Scope {
+    let mut scope = Scope::table(
+        &t.name,
+        None,
+        t.columns.iter().map(|c| (c.name.clone(), c.ty.clone(), c.nullable)),
+    );
+    for (s, c) in scope.columns_mut().iter_mut().zip(&t.columns) {
+        s.hidden = c.hidden;
+    }
+    scope
+}
+
+/// Adds the declared column to the table.
+pub(super) fn declare(c: &Change, t: &mut Table, def: &ast::ColumnDef) -> SqlResult<Declared> {
+    let name = ident_name(&def.name);
+    if t.column_named(&name).is_some() {
+        return Err(SqlError::new(
+            SqlState::DUPLICATE_COLUMN,
+            format!("column \"{name}\" specified more than once"),
+        ));
+    }
+    let serial = serial(&def.data_type);
+    let ty = match &serial {
+        Some(ty) => ty.clone(),
+        None => expr::sql_type_of(&def.data_type)?,
+    };
+    if matches!(ty, SqlType::Record | SqlType::Void | SqlType::Unknown | SqlType::CharByte) {
+        return Err(bad_table(format!("column \"{name}\" has pseudo-type {}", ty.name())));
+    }
+    let mut out = Declared {
+        name: name.clone(),
+        constraints: Vec::new(),
+        sequence: serial.is_some().then(SequenceChange::default),
+    };
+    let mut col = Column {
+        id: t.next_column,
+        name,
+        ty,
+        nullable: serial.is_none(),
+        default: None,
+        missing: None,
+        identity: None,
+        sequence: None,
+        generated: None,
+        hidden: false,
+        comment: None,
+    };
+    for o in &def.options {
+        option(c, &mut col, &mut out, o)?;
+    }
+    t.next_column += 1;
+    t.columns.push(col);
+    Ok(out)
+}
+
+fn option(
+    c: &Change,
+    col: &mut Column,
+    out: &mut Declared,
+    o: &ast::ColumnOptionDef,
+) -> SqlResult<()> {
+    match &o.option {
+        ast::ColumnOption::Null => {}
+        ast::ColumnOption::NotNull => col.nullable = false,
+        ast::ColumnOption::Default(e) => {
+            check_default(e, &col.ty)?;
+            col.default = Some(e.to_string());
+        }
+        ast::ColumnOption::PrimaryKey(p) => {
+            let mut p = p.clone();
+            p.name = p.name.or_else(|| o.name.clone());
+            out.constraints.push(ast::TableConstraint::PrimaryKey(p));
+        }
+        ast::ColumnOption::Unique(u) => {
+            let mut u = u.clone();
+            u.name = u.name.or_else(|| o.name.clone());
+            out.constraints.push(ast::TableConstraint::Unique(u));
+        }
+        ast::ColumnOption::ForeignKey(f) => {
+            let mut f = f.clone();
+            f.name = f.name.or_else(|| o.name.clone());
+            out.constraints.push(ast::TableConstraint::ForeignKey(f));
+        }
+        ast::ColumnOption::Check(k) => {
+            let mut k = k.clone();
+            k.name = k.name.or_else(|| o.name.clone());
+            out.constraints.push(ast::TableConstraint::Check(k));
+        }
+        ast::ColumnOption::Generated {
+            generated_as, sequence_options, generation_expr, ..
+        } => match generation_expr {
+            Some(e) => col.generated = Some(e.to_string()),
+            None => {
+                if !col.ty.is_integer() {
+                    return Err(SqlError::new(
+                        SqlState::INVALID_PARAMETER_VALUE,
+                        "identity column type must be smallint, integer, or bigint",
+                    ));
+                }
+                col.nullable = false;
+                col.identity = Some(match generated_as {
+                    ast::GeneratedAs::Always => Identity::Always,
+                    _ => Identity::ByDefault,
+                });
+                out.sequence = Some(sequence::options(sequence_options.as_deref())?);
+            }
+        },
+        ast::ColumnOption::Collation(n) => {
+            let name = super::parts(n).join(".").to_lowercase();
+            if !matches!(
+                name.as_str(),
+                "c" | "posix" | "default" | "pg_catalog.default" | "pg_catalog.c" | "ucs_basic"
+            ) {
+                return Err(SqlError::unsupported(format!("collation \"{name}\""))
+                    .with_hint("Text sorts by bytes, as COLLATE \"C\" does."));
+            }
+        }
+        ast::ColumnOption::Comment(text) => col.comment = Some(text.clone()),
+        other => {
+            let _ = c;
+            return Err(SqlError::unsupported(format!("column option {other}")));
+        }
+    }
+    Ok(())
+}
+
+/// Checks that a DEFAULT fits its column.
+pub(super) fn check_default(e: &ast::Expr, ty: &SqlType) -> SqlResult<()> {
+    match expr::bind_to(e, ty, &Scope::empty(), &mut ParamTypes::default()) {
+        Ok(_) => Ok(()),
+        Err(e) if expr::needs_general_query(&e) => Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "cannot use subquery in DEFAULT expression",
+        )),
+        Err(e) if e.state() == SqlState::UNDEFINED_COLUMN => Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "cannot use column reference in DEFAULT expression",
+        )),
+        Err(e) => Err(e),
+    }
+}
+
+/// Creates the sequences of serial and identity columns, and checks generated columns.
+pub(super) fn finish(c: &mut Change, t: &mut Table, declared: &[Declared]) -> SqlResult<()> {
+    for d in declared {
+        if let Some(options) = &d.sequence {
+            let at = t.columns.iter().position(|x| x.name == d.name).expect("declared");
+            let base = constraint_name(&t.name, &[&d.name], "seq");
+            let name = choose_name(&base, |n| c.taken(t.schema, n));
+            let owner = (t.id, t.columns[at].id);
+            let ty = t.columns[at].ty.clone();
+            let id = sequence::new(c, t.schema, &name, ty, options, Some(owner))?;
+            t.columns[at].sequence = Some(id);
+            if t.columns[at].identity.is_none() {
+                let schema = c.ctx.schema_name(t.schema);
+                let full = format!("{}.{}", quote_ident(&schema), quote_ident(&name));
+                t.columns[at].default = Some(format!("nextval('{full}'::regclass)"));
+            }
+        }
+    }
+    let scope = table_scope(t);
+    for col in t.columns.iter().filter(|x| x.generated.is_some()) {
+        let text = col.generated.as_deref().unwrap_or_default();
+        let e = crate::parse::parse_expr(text)?;
+        let bound = expr::bind_to(&e, &col.ty, &scope, &mut ParamTypes::default())?;
+        if bound.volatility() != crate::expr::Volatility::Immutable {
+            return Err(SqlError::new(
+                SqlState::INVALID_OBJECT_DEFINITION,
+                "generation expression is not immutable",
+            ));
+        }
+        let bad = bound.columns().into_iter().any(|o| t.columns[o].generated.is_some());
+        if bad || col.default.is_some() {
+            return Err(SqlError::new(
+                SqlState::INVALID_OBJECT_DEFINITION,
+                format!(
+                    "column \"{}\": a generated column cannot have a default or use another generated column",
+                    col.name
+                ),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Makes an existing column an identity column.
+pub(super) fn make_identity(
+    c: &mut Change,
+    t: &mut Table,
+    at: usize,
+    o: &ast::ColumnOptionDef,
+) -> SqlResult<()> {
+    let mut declared =
+        Declared { name: t.columns[at].name.clone(), constraints: Vec::new(), sequence: None };
+    let mut col = t.columns[at].clone();
+    if col.identity.is_some() || col.default.is_some() {
+        return Err(SqlError::new(
+            SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+            format!(
+                "column \"{}\" of relation \"{}\" already has a default or identity",
+                col.name, t.name
+            ),
+        ));
+    }
+    option(c, &mut col, &mut declared, o)?;
+    t.columns[at] = col;
+    finish(c, t, &[declared])
+}

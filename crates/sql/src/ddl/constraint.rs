@@ -1,0 +1,274 @@
+//! Constraints: UNIQUE, CHECK, FOREIGN KEY. Adding one checks the rows that are there.
+
+use std::sync::Arc;
+
+use braid_catalog::{
+    Check, ForeignKey, Index, IndexColumn, IndexConstraint, RefAction, Table, choose_name,
+    constraint_name,
+};
+use braid_types::{SqlError, SqlResult, SqlState, SqlType};
+use sqlparser::ast;
+
+use super::column::table_scope;
+use super::{Change, backfill, bad_table, exists, index, parts};
+use crate::expr::{self, ParamTypes, ident_name};
+
+/// 0A000 for constraints whose check is to be put off.
+pub(super) fn refuse_deferrable(c: Option<&ast::ConstraintCharacteristics>) -> SqlResult<()> {
+    if let Some(c) = c {
+        if c.deferrable == Some(true)
+            || matches!(c.initially, Some(ast::DeferrableInitial::Deferred))
+        {
+            return Err(SqlError::unsupported("a DEFERRABLE constraint").with_hint(
+                "Constraints are checked at the end of each statement; write parents before \
+                 children.",
+            ));
+        }
+        if c.enforced == Some(false) {
+            return Err(SqlError::unsupported("a constraint that is NOT ENFORCED"));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a constraint name is in use on the table.
+fn name_taken(t: &Table, name: &str) -> bool {
+    t.checks.iter().any(|k| k.name == name)
+        || t.foreign_keys.iter().any(|k| k.name == name)
+        || t.all_indexes().any(|i| i.constraint.is_some() && i.name == name)
+}
+
+fn constraint_exists(t: &Table, name: &str) -> SqlError {
+    SqlError::new(
+        SqlState::DUPLICATE_OBJECT,
+        format!("constraint \"{name}\" for relation \"{}\" already exists", t.name),
+    )
+}
+
+/// Adds a constraint to a table that is already in the catalog. `column` is set for inline ones.
+pub(super) fn add(
+    c: &mut Change,
+    t: &mut Table,
+    k: &ast::TableConstraint,
+    column: Option<&str>,
+) -> SqlResult<()> {
+    match k {
+        ast::TableConstraint::Unique(u) => unique(c, t, u, column),
+        ast::TableConstraint::Check(k) => check(c, t, k, column),
+        ast::TableConstraint::ForeignKey(f) => foreign_key(c, t, f, column),
+        other => Err(SqlError::unsupported(format!("the constraint {other}"))),
+    }
+}
+
+fn unique(
+    c: &mut Change,
+    t: &mut Table,
+    u: &ast::UniqueConstraint,
+    column: Option<&str>,
+) -> SqlResult<()> {
+    refuse_deferrable(u.characteristics.as_ref())?;
+    let columns = match column {
+        Some(n) => vec![IndexColumn::asc(column_id(t, n)?)],
+        None => index::key_columns(t, &u.columns)?,
+    };
+    index::check_key_types(t, &columns)?;
+    let names: Vec<_> =
+        columns.iter().map(|k| t.column(k.column).map_or("", |c| &c.name)).collect();
+    let base = constraint_name(&t.name, &names, "key");
+    let name = match &u.name {
+        Some(n) => ident_name(n),
+        None => choose_name(&base, |n| c.taken(t.schema, n)),
+    };
+    if c.taken(t.schema, &name) {
+        return Err(exists(&name));
+    }
+    let index = Index {
+        id: c.new_id()?,
+        generation: 1,
+        name,
+        unique: true,
+        nulls_not_distinct: matches!(u.nulls_distinct, ast::NullsDistinctOption::NotDistinct),
+        columns,
+        include: Vec::new(),
+        interleave_in: None,
+        constraint: Some(IndexConstraint::Unique),
+    };
+    let id = index.id;
+    t.indexes.push(index);
+    c.put(t.clone());
+    backfill::build_index(c, t.id, id)
+}
+
+fn check(
+    c: &mut Change,
+    t: &mut Table,
+    k: &ast::CheckConstraint,
+    column: Option<&str>,
+) -> SqlResult<()> {
+    let scope = table_scope(t);
+    let bound = match expr::bind_bool(&k.expr, "CHECK", &scope, &mut ParamTypes::default()) {
+        Err(e) if expr::needs_general_query(&e) => {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "cannot use subquery in check constraint",
+            ));
+        }
+        other => other?,
+    };
+    let used: Vec<_> = bound.columns().into_iter().map(|o| t.columns[o].name.clone()).collect();
+    let part: Vec<&str> = match (column, used.as_slice()) {
+        (Some(n), _) => vec![n],
+        (None, [one]) => vec![one],
+        _ => vec![],
+    };
+    let base = constraint_name(&t.name, &part, "check");
+    let name = match &k.name {
+        Some(n) => ident_name(n),
+        None => choose_name(&base, |n| name_taken(t, n)),
+    };
+    if name_taken(t, &name) {
+        return Err(constraint_exists(t, &name));
+    }
+    t.checks.push(Check { name: name.clone(), expr: k.expr.to_string() });
+    let table = c.put(t.clone());
+    backfill::validate_check(c, &table, &name, &bound)
+}
+
+fn column_id(t: &Table, name: &str) -> SqlResult<u32> {
+    t.column_named(name).map(|c| c.id).ok_or_else(|| {
+        SqlError::new(
+            SqlState::UNDEFINED_COLUMN,
+            format!("column \"{name}\" referenced in foreign key constraint does not exist"),
+        )
+    })
+}
+
+pub(super) fn action(a: Option<ast::ReferentialAction>) -> RefAction {
+    match a {
+        None | Some(ast::ReferentialAction::NoAction) => RefAction::NoAction,
+        Some(ast::ReferentialAction::Restrict) => RefAction::Restrict,
+        Some(ast::ReferentialAction::Cascade) => RefAction::Cascade,
+        Some(ast::ReferentialAction::SetNull) => RefAction::SetNull,
+        Some(ast::ReferentialAction::SetDefault) => RefAction::SetDefault,
+    }
+}
+
+fn foreign_key(
+    c: &mut Change,
+    t: &mut Table,
+    f: &ast::ForeignKeyConstraint,
+    column: Option<&str>,
+) -> SqlResult<()> {
+    refuse_deferrable(f.characteristics.as_ref())?;
+    let parent_name = parts(&f.foreign_table);
+    c.put(t.clone());
+    let parent = c.ctx.table(&parent_name)?;
+    let names: Vec<String> = match column {
+        Some(n) => vec![n.to_string()],
+        None => f.columns.iter().map(ident_name).collect(),
+    };
+    let columns = names.iter().map(|n| column_id(t, n)).collect::<SqlResult<Vec<_>>>()?;
+    let parent_columns = referenced_columns(&parent, f)?;
+    if columns.len() != parent_columns.len() {
+        return Err(SqlError::new(
+            SqlState::INVALID_FOREIGN_KEY,
+            "number of referencing and referenced columns for foreign key disagree",
+        ));
+    }
+    let refs: Vec<_> = names.iter().map(String::as_str).collect();
+    let base = constraint_name(&t.name, &refs, "fkey");
+    let name = match &f.name {
+        Some(n) => ident_name(n),
+        None => choose_name(&base, |n| name_taken(t, n)),
+    };
+    if name_taken(t, &name) {
+        return Err(constraint_exists(t, &name));
+    }
+    check_types(t, &parent, &name, &columns, &parent_columns)?;
+    if !is_key(&parent, &parent_columns) {
+        return Err(SqlError::new(
+            SqlState::INVALID_FOREIGN_KEY,
+            format!(
+                "there is no unique constraint matching given keys for referenced table \"{}\"",
+                parent.name
+            ),
+        ));
+    }
+    let fk = ForeignKey {
+        name,
+        id: c.new_id()?,
+        columns,
+        parent: parent.id,
+        parent_columns,
+        on_delete: action(f.on_delete),
+        on_update: action(f.on_update),
+        match_full: matches!(f.match_kind, Some(ast::ConstraintReferenceMatchKind::Full)),
+    };
+    if matches!(f.match_kind, Some(ast::ConstraintReferenceMatchKind::Partial)) {
+        return Err(SqlError::unsupported("MATCH PARTIAL"));
+    }
+    c.lock_chain(&parent)?;
+    t.foreign_keys.push(fk.clone());
+    let table = c.put(t.clone());
+    backfill::validate_foreign_key(c, &table, &fk)
+}
+
+fn referenced_columns(parent: &Table, f: &ast::ForeignKeyConstraint) -> SqlResult<Vec<u32>> {
+    if f.referred_columns.is_empty() {
+        if parent.has_row_id() {
+            return Err(SqlError::new(
+                SqlState::UNDEFINED_OBJECT,
+                format!("there is no primary key for referenced table \"{}\"", parent.name),
+            ));
+        }
+        return Ok(parent.key_columns());
+    }
+    f.referred_columns.iter().map(|n| column_id(parent, &ident_name(n))).collect()
+}
+
+fn is_key(parent: &Table, columns: &[u32]) -> bool {
+    let mut wanted = columns.to_vec();
+    wanted.sort_unstable();
+    parent
+        .all_indexes()
+        .filter(|i| i.unique && !(i.id == parent.primary.id && parent.has_row_id()))
+        .any(|i| {
+            let mut have: Vec<_> = i.columns.iter().map(|c| c.column).collect();
+            have.sort_unstable();
+            have == wanted
+        })
+}
+
+/// Whether values of both types have equal key bytes exactly if they are equal.
+pub(super) fn comparable(a: &SqlType, b: &SqlType) -> bool {
+    let plain_text = |t: &SqlType| matches!(t, SqlType::Text | SqlType::Varchar(_) | SqlType::Name);
+    a.same_base(b) || (a.is_integer() && b.is_integer()) || (plain_text(a) && plain_text(b))
+}
+
+fn check_types(
+    t: &Table,
+    parent: &Arc<Table>,
+    name: &str,
+    own: &[u32],
+    theirs: &[u32],
+) -> SqlResult<()> {
+    for (a, b) in own.iter().zip(theirs) {
+        let (Some(a), Some(b)) = (t.column(*a), parent.column(*b)) else {
+            return Err(bad_table("foreign key names a missing column"));
+        };
+        if !comparable(&a.ty, &b.ty) {
+            return Err(SqlError::new(
+                SqlState::DATATYPE_MISMATCH,
+                format!("foreign key constraint \"{name}\" cannot be implemented"),
+            )
+            .with_detail(format!(
+                "Key columns \"{}\" and \"{}\" are of incompatible types: {} and {}.",
+                a.name,
+                b.name,
+                a.ty.name(),
+                b.ty.name()
+            )));
+        }
+    }
+    Ok(())
+}

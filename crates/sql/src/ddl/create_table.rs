@@ -1,0 +1,242 @@
+//! CREATE TABLE.
+
+use braid_catalog::{
+    Column, Index, IndexColumn, IndexConstraint, Table, choose_name, constraint_name,
+};
+use braid_types::{SqlError, SqlResult, SqlState, SqlType};
+use sqlparser::ast;
+
+use super::column::{self, Declared};
+use super::constraint;
+use super::{Change, bad_table, exists, index, interleave, parts};
+use crate::expr::ident_name;
+use crate::parse::CreateTable;
+
+/// Most columns of a table.
+const MAX_COLUMNS: usize = 1600;
+
+pub(super) fn run(c: &mut Change, create: &CreateTable) -> SqlResult<String> {
+    let base = &create.base;
+    refuse(base)?;
+    let (schema, name) = c.ctx.target_schema(&parts(&base.name))?;
+    if c.taken(schema, &name) {
+        if base.if_not_exists {
+            c.ctx.notice(format!("relation \"{name}\" already exists, skipping"));
+            return Ok("CREATE TABLE".into());
+        }
+        return Err(exists(&name));
+    }
+    if let Some(query) = &base.query {
+        return create_as(c, schema, name, base, query);
+    }
+    let mut t = empty(c, schema, name)?;
+    let mut declared = Vec::new();
+    for def in &base.columns {
+        let d = column::declare(c, &mut t, def)?;
+        declared.push(d);
+    }
+    if t.columns.len() > MAX_COLUMNS {
+        return Err(SqlError::new(
+            SqlState::TOO_MANY_COLUMNS,
+            format!("tables can have at most {MAX_COLUMNS} columns"),
+        ));
+    }
+    primary_key(c, &mut t, base, &declared)?;
+    if let Some(clause) = &create.interleave {
+        t.interleave = Some(interleave::declare(c, &t, clause)?);
+    }
+    let mut t = (*c.put(t)).clone();
+    column::finish(c, &mut t, &declared)?;
+    let t = c.put(t);
+    let mut t = (*t).clone();
+    for d in &declared {
+        for k in &d.constraints {
+            if !matches!(k, ast::TableConstraint::PrimaryKey(_)) {
+                constraint::add(c, &mut t, k, Some(&d.name))?;
+            }
+        }
+    }
+    for k in &base.constraints {
+        if !matches!(k, ast::TableConstraint::PrimaryKey(_)) {
+            constraint::add(c, &mut t, k, None)?;
+        }
+    }
+    c.put(t.clone());
+    for i in &create.indexes {
+        index::add(c, &mut t, i)?;
+        c.put(t.clone());
+    }
+    Ok("CREATE TABLE".into())
+}
+
+fn refuse(base: &ast::CreateTable) -> SqlResult<()> {
+    let refused = [
+        (base.temporary, "a temporary table"),
+        (base.like.is_some(), "CREATE TABLE .. LIKE"),
+        (base.inherits.is_some(), "INHERITS"),
+        (base.partition_by.is_some() || base.partition_of.is_some(), "PARTITION BY"),
+        (base.or_replace, "CREATE OR REPLACE TABLE"),
+    ];
+    match refused.iter().find(|r| r.0) {
+        Some((_, what)) => Err(SqlError::unsupported(what)),
+        None => Ok(()),
+    }
+}
+
+/// A table without columns and with a hidden row id as its key.
+pub(super) fn empty(c: &Change, schema: u32, name: String) -> SqlResult<Table> {
+    let id = c.ctx.db.new_ids(2)?;
+    let primary = Index {
+        id: id + 1,
+        generation: 1,
+        name: constraint_name(&name, &[], "rowid"),
+        unique: true,
+        nulls_not_distinct: false,
+        columns: Vec::new(),
+        include: Vec::new(),
+        interleave_in: None,
+        constraint: None,
+    };
+    Ok(Table {
+        id,
+        schema,
+        name,
+        generation: 1,
+        columns: Vec::new(),
+        next_column: 1,
+        primary,
+        indexes: Vec::new(),
+        checks: Vec::new(),
+        foreign_keys: Vec::new(),
+        interleave: None,
+        comment: None,
+    })
+}
+
+/// Gives the table the primary key that was declared, or a hidden row id.
+fn primary_key(
+    c: &Change,
+    t: &mut Table,
+    base: &ast::CreateTable,
+    declared: &[Declared],
+) -> SqlResult<()> {
+    let mut keys = Vec::new();
+    for d in declared {
+        for k in &d.constraints {
+            if let ast::TableConstraint::PrimaryKey(p) = k {
+                keys.push((p, Some(&d.name)));
+            }
+        }
+    }
+    for k in &base.constraints {
+        if let ast::TableConstraint::PrimaryKey(p) = k {
+            keys.push((p, None));
+        }
+    }
+    match keys.as_slice() {
+        [] => {
+            add_row_id(t);
+            Ok(())
+        }
+        [(p, column)] => {
+            let columns = match column {
+                Some(n) => {
+                    vec![IndexColumn::asc(t.column_named(n).expect("declared just now").id)]
+                }
+                None => index::key_columns(t, &p.columns)?,
+            };
+            constraint::refuse_deferrable(p.characteristics.as_ref())?;
+            let base = constraint_name(&t.name, &[], "pkey");
+            let name = match &p.name {
+                Some(n) => ident_name(n),
+                None => choose_name(&base, |n| c.taken(t.schema, n) || n == t.name),
+            };
+            if c.taken(t.schema, &name) {
+                return Err(exists(&name));
+            }
+            set_primary(t, columns, name)
+        }
+        _ => Err(bad_table(format!(
+            "multiple primary keys for table \"{}\" are not allowed",
+            t.name
+        ))),
+    }
+}
+
+/// Makes columns the primary key: they become NOT NULL.
+pub(super) fn set_primary(t: &mut Table, columns: Vec<IndexColumn>, name: String) -> SqlResult<()> {
+    index::check_key_types(t, &columns)?;
+    for k in &columns {
+        if let Some(col) = t.columns.iter_mut().find(|c| c.id == k.column) {
+            col.nullable = false;
+        }
+    }
+    // The key holds no NULLs, so one placement is as good as the other.
+    t.primary.columns =
+        columns.into_iter().map(|k| IndexColumn { nulls_first: k.desc, ..k }).collect();
+    t.primary.name = name;
+    t.primary.constraint = Some(IndexConstraint::Primary);
+    Ok(())
+}
+
+fn add_row_id(t: &mut Table) {
+    let id = t.next_column;
+    t.next_column += 1;
+    t.columns.push(Column {
+        id,
+        name: "rowid".into(),
+        ty: SqlType::Int8,
+        nullable: false,
+        default: None,
+        missing: None,
+        identity: None,
+        sequence: None,
+        generated: None,
+        hidden: true,
+        comment: None,
+    });
+    t.primary.columns = vec![IndexColumn::asc(id)];
+}
+
+/// CREATE TABLE .. AS query.
+fn create_as(
+    c: &mut Change,
+    schema: u32,
+    name: String,
+    base: &ast::CreateTable,
+    query: &ast::Query,
+) -> SqlResult<String> {
+    let source = crate::dml::source::Source::plan_query(&c.ctx, query)?;
+    let columns = source.columns().to_vec();
+    let mut t = empty(c, schema, name)?;
+    for (n, info) in columns.iter().enumerate() {
+        let name = base.columns.get(n).map_or_else(|| info.name.clone(), |d| ident_name(&d.name));
+        if t.column_named(&name).is_some() {
+            return Err(SqlError::new(
+                SqlState::DUPLICATE_COLUMN,
+                format!("column \"{name}\" specified more than once"),
+            ));
+        }
+        let ty = if info.ty == SqlType::Unknown { SqlType::Text } else { info.ty.clone() };
+        let id = t.next_column;
+        t.next_column += 1;
+        t.columns.push(Column {
+            id,
+            name,
+            ty,
+            nullable: true,
+            default: None,
+            missing: None,
+            identity: None,
+            sequence: None,
+            generated: None,
+            hidden: false,
+            comment: None,
+        });
+    }
+    add_row_id(&mut t);
+    let t = c.put(t);
+    let rows = crate::dml::source::Source::into_rows(source, &c.ctx)?;
+    let count = crate::dml::insert_plain(&c.ctx, &t, rows)?;
+    Ok(format!("SELECT {count}"))
+}

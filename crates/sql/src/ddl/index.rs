@@ -1,0 +1,254 @@
+//! CREATE INDEX and its checks.
+
+use braid_catalog::{Index, IndexColumn, Relation, Table, choose_name, constraint_name};
+use braid_keys::column::is_key_type;
+use braid_types::{SqlError, SqlResult, SqlState};
+use sqlparser::ast;
+
+use super::{Change, backfill, bad_table, exists, parts};
+use crate::expr::ident_name;
+use crate::parse::CreateIndex;
+use crate::session::quote_ident;
+
+/// Most columns of a key.
+const MAX_KEY_COLUMNS: usize = 32;
+
+fn no_column(t: &Table, name: &str) -> SqlError {
+    let _ = t;
+    SqlError::new(
+        SqlState::UNDEFINED_COLUMN,
+        format!("column \"{name}\" named in key does not exist"),
+    )
+}
+
+/// Columns of a key as declared.
+pub(super) fn key_columns(t: &Table, columns: &[ast::IndexColumn]) -> SqlResult<Vec<IndexColumn>> {
+    let mut out: Vec<IndexColumn> = Vec::new();
+    for c in columns {
+        let ast::Expr::Identifier(ident) = &c.column.expr else {
+            return Err(SqlError::unsupported("an expression as index column")
+                .with_hint("Index a GENERATED ALWAYS AS (..) STORED column instead."));
+        };
+        let name = ident_name(ident);
+        let col = t.column_named(&name).ok_or_else(|| no_column(t, &name))?;
+        if out.iter().any(|k| k.column == col.id) {
+            return Err(SqlError::new(
+                SqlState::DUPLICATE_COLUMN,
+                format!("column \"{name}\" appears twice in the key"),
+            ));
+        }
+        let desc = c.column.options.asc == Some(false);
+        let nulls_first = c.column.options.nulls_first.unwrap_or(desc);
+        out.push(IndexColumn { column: col.id, desc, nulls_first });
+    }
+    if out.len() > MAX_KEY_COLUMNS {
+        return Err(SqlError::new(
+            SqlState::TOO_MANY_COLUMNS,
+            format!("cannot use more than {MAX_KEY_COLUMNS} columns in an index"),
+        ));
+    }
+    Ok(out)
+}
+
+/// Refuses types without an order.
+pub(super) fn check_key_types(t: &Table, columns: &[IndexColumn]) -> SqlResult<()> {
+    for k in columns {
+        let Some(c) = t.column(k.column) else { continue };
+        if !is_key_type(&c.ty) {
+            return Err(SqlError::new(
+                SqlState::UNDEFINED_OBJECT,
+                format!(
+                    "data type {} has no default operator class for access method \"btree\"",
+                    c.ty.name()
+                ),
+            )
+            .with_hint("Columns of this type cannot be part of a key."));
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn run(c: &mut Change, create: &CreateIndex) -> SqlResult<String> {
+    let t = c.ctx.table(&parts(&create.base.table_name))?;
+    if let Some(n) = &create.base.name
+        && create.base.if_not_exists
+    {
+        let name = parts(n).pop().unwrap_or_default();
+        if c.taken(t.schema, &name) {
+            c.ctx.notice(format!("relation \"{name}\" already exists, skipping"));
+            return Ok("CREATE INDEX".into());
+        }
+    }
+    // Deletes on ancestors look at the indexes of the whole subtree.
+    c.lock_chain(&t)?;
+    let mut t = (*t).clone();
+    add(c, &mut t, create)?;
+    Ok("CREATE INDEX".into())
+}
+
+/// Adds a declared index to a table of the catalog and fills it.
+pub(super) fn add(c: &mut Change, t: &mut Table, create: &CreateIndex) -> SqlResult<()> {
+    let base = &create.base;
+    if base.predicate.is_some() {
+        return Err(SqlError::unsupported("a partial index (CREATE INDEX .. WHERE)"));
+    }
+    if let Some(using) = &base.using
+        && !using.to_string().eq_ignore_ascii_case("btree")
+    {
+        return Err(SqlError::unsupported(format!("the index method {using}")));
+    }
+    let columns = key_columns(t, &base.columns)?;
+    check_key_types(t, &columns)?;
+    let mut include = Vec::new();
+    for n in &base.include {
+        let name = ident_name(n);
+        include.push(t.column_named(&name).ok_or_else(|| no_column(t, &name))?.id);
+    }
+    let names: Vec<_> =
+        columns.iter().map(|k| t.column(k.column).map_or("", |c| &c.name)).collect();
+    let default = constraint_name(&t.name, &names, "idx");
+    let name = match &base.name {
+        Some(n) => parts(n).pop().unwrap_or_default(),
+        None => choose_name(&default, |n| c.taken(t.schema, n)),
+    };
+    if c.taken(t.schema, &name) {
+        return Err(exists(&name));
+    }
+    let mut index = Index {
+        id: c.new_id()?,
+        generation: 1,
+        name,
+        unique: base.unique,
+        nulls_not_distinct: base.nulls_distinct == Some(false),
+        columns,
+        include,
+        interleave_in: None,
+        constraint: None,
+    };
+    if let Some(clause) = &create.interleave {
+        index.interleave_in = Some(interleave(c, t, &index, clause)?);
+    }
+    let id = index.id;
+    t.indexes.push(index);
+    c.put(t.clone());
+    backfill::build_index(c, t.id, id)
+}
+
+/// The table in whose rows the index's entries shall live.
+fn interleave(
+    c: &Change,
+    t: &Table,
+    index: &Index,
+    clause: &crate::parse::InterleaveClause,
+) -> SqlResult<u32> {
+    if clause.on_delete.is_some() {
+        return Err(bad_table(format!("ON DELETE cannot be given for index \"{}\"", index.name))
+            .with_hint("Entries always go with the rows they stand for."));
+    }
+    let ancestor = match c.ctx.find_relation(&clause.parent)? {
+        Some(Relation::Table(a)) => a,
+        _ => {
+            return Err(SqlError::new(
+                SqlState::UNDEFINED_TABLE,
+                format!("relation \"{}\" does not exist", clause.parent.join(".")),
+            ));
+        }
+    };
+    let own = c.catalog.table(t.id).cloned().ok_or_else(|| SqlError::internal("no table"))?;
+    if !c.catalog.is_self_or_ancestor(ancestor.id, &own) {
+        return Err(bad_table(format!(
+            "cannot interleave index \"{}\" of table \"{}\" in table \"{}\": \"{}\" is not an \
+             ancestor of \"{}\"",
+            index.name, t.name, ancestor.name, ancestor.name, t.name
+        ))
+        .with_hint("An index can be interleaved in its own table or in one above it."));
+    }
+    if t.has_row_id() {
+        return Err(bad_table(format!("table \"{}\" has no primary key", t.name)));
+    }
+    for (n, theirs) in ancestor.primary.columns.iter().enumerate() {
+        let own = t.primary.columns[n];
+        let name = t.column(own.column).map_or("", |c| c.name.as_str());
+        let parent_name = ancestor.column(theirs.column).map_or("", |c| c.name.as_str());
+        let fits = index.columns.get(n).is_some_and(|k| k.column == own.column);
+        if !fits {
+            return Err(bad_table(format!(
+                "index \"{}\" does not reference index parent key column \"{parent_name}\"",
+                index.name
+            ))
+            .with_hint(format!(
+                "The index must start with the columns that hold the key of \"{}\": column {} \
+                 must be {}.",
+                ancestor.name,
+                n + 1,
+                quote_ident(name)
+            )));
+        }
+        if index.columns[n].desc != own.desc {
+            return Err(bad_table(format!(
+                "index \"{}\" references index parent key column \"{parent_name}\" with incorrect \
+                 order",
+                index.name
+            ))
+            .with_hint("Use the direction of the parent's primary key."));
+        }
+    }
+    if let Some(list) = &clause.columns {
+        let want: Vec<_> = t.primary.columns[..ancestor.primary.columns.len()]
+            .iter()
+            .map(|k| t.column(k.column).map_or("", |c| c.name.as_str()))
+            .collect();
+        if list.iter().map(String::as_str).ne(want.iter().copied()) {
+            return Err(bad_table(format!(
+                "declared interleaved columns ({}) must match the parent's primary key ({})",
+                list.join(", "),
+                want.join(", ")
+            )));
+        }
+    }
+    for id in &index.include {
+        if t.primary.columns.iter().any(|k| k.column == *id) {
+            let name = t.column(*id).map_or("", |c| c.name.as_str());
+            return Err(bad_table(format!(
+                "index \"{}\" specifies stored column \"{name}\" which is a key of table \"{}\"",
+                index.name, t.name
+            ))
+            .with_hint("Key columns are in every entry; leave them out."));
+        }
+    }
+    Ok(ancestor.id)
+}
+
+/// ALTER INDEX .. RENAME TO.
+pub(super) fn alter(
+    c: &mut Change,
+    name: &ast::ObjectName,
+    op: &ast::AlterIndexOperation,
+) -> SqlResult<String> {
+    let ast::AlterIndexOperation::RenameIndex { index_name } = op;
+    let new = parts(index_name).pop().unwrap_or_default();
+    let Relation::Index(t, id) = c.ctx.relation(&parts(name))? else {
+        return Err(SqlError::new(
+            SqlState::WRONG_OBJECT_TYPE,
+            format!("\"{}\" is not an index", parts(name).join(".")),
+        ));
+    };
+    rename(c, &t, id, new)?;
+    Ok("ALTER INDEX".into())
+}
+
+/// Renames an index, and with it its constraint.
+pub(super) fn rename(c: &mut Change, t: &Table, id: u32, new: String) -> SqlResult<()> {
+    c.ctx.lock_for_change(t.id)?;
+    if c.taken(t.schema, &new) {
+        return Err(exists(&new));
+    }
+    let mut t = t.clone();
+    if t.primary.id == id {
+        t.primary.name = new;
+    } else if let Some(i) = t.indexes.iter_mut().find(|i| i.id == id) {
+        i.name = new;
+    }
+    c.put(t);
+    Ok(())
+}

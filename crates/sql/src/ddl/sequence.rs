@@ -1,0 +1,205 @@
+//! CREATE SEQUENCE, ALTER SEQUENCE, and sequences of serial and identity columns.
+
+use braid_catalog::{Relation, Sequence};
+use braid_types::{SqlError, SqlResult, SqlState, SqlType};
+use sqlparser::ast;
+
+use super::{Change, exists};
+use crate::expr;
+use crate::parse::{Name, SequenceChange};
+
+fn bad(message: impl Into<String>) -> SqlError {
+    SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
+}
+
+pub(super) fn create(
+    c: &mut Change,
+    name: &Name,
+    if_not_exists: bool,
+    s: &SequenceChange,
+) -> SqlResult<String> {
+    let (schema, bare) = c.ctx.target_schema(name)?;
+    if c.taken(schema, &bare) {
+        if if_not_exists {
+            c.ctx.notice(format!("relation \"{bare}\" already exists, skipping"));
+            return Ok("CREATE SEQUENCE".into());
+        }
+        return Err(exists(&bare));
+    }
+    let ty = match &s.ty {
+        Some(t) => expr::sql_type_of(t)?,
+        None => SqlType::Int8,
+    };
+    let owner = match &s.owned_by {
+        Some(Some(n)) => Some(owner(c, n)?),
+        _ => None,
+    };
+    new(c, schema, &bare, ty, s, owner)?;
+    Ok("CREATE SEQUENCE".into())
+}
+
+fn owner(c: &Change, name: &Name) -> SqlResult<(u32, u32)> {
+    let (column, table) = name.split_last().ok_or_else(|| bad("OWNED BY needs table.column"))?;
+    let t = c.ctx.table(&table.to_vec())?;
+    let col = t.column_named(column).ok_or_else(|| {
+        SqlError::new(
+            SqlState::UNDEFINED_COLUMN,
+            format!("column \"{column}\" of relation \"{}\" does not exist", t.name),
+        )
+    })?;
+    Ok((t.id, col.id))
+}
+
+fn bounds(ty: &SqlType) -> SqlResult<(i64, i64)> {
+    match ty {
+        SqlType::Int2 => Ok((i16::MIN.into(), i16::MAX.into())),
+        SqlType::Int4 => Ok((i32::MIN.into(), i32::MAX.into())),
+        SqlType::Int8 => Ok((i64::MIN, i64::MAX)),
+        _ => Err(bad("sequence type must be smallint, integer, or bigint")),
+    }
+}
+
+/// Adds a sequence to the catalog; returns its id.
+pub(super) fn new(
+    c: &mut Change,
+    schema: u32,
+    name: &str,
+    ty: SqlType,
+    s: &SequenceChange,
+    owned_by: Option<(u32, u32)>,
+) -> SqlResult<u32> {
+    let (low, high) = bounds(&ty)?;
+    let increment = s.increment.unwrap_or(1);
+    let up = increment > 0;
+    let min = s.min.flatten().unwrap_or(if up { 1 } else { low });
+    let max = s.max.flatten().unwrap_or(if up { high } else { -1 });
+    let seq = Sequence {
+        id: c.new_id()?,
+        schema,
+        name: name.to_string(),
+        ty,
+        start: s.start.unwrap_or(if up { min } else { max }),
+        increment,
+        min,
+        max,
+        cycle: s.cycle.unwrap_or(false),
+        cache: s.cache.unwrap_or(1),
+        generation: 1,
+        owned_by,
+    };
+    check(&seq)?;
+    let id = seq.id;
+    c.catalog.put_sequence(seq);
+    c.sync();
+    Ok(id)
+}
+
+fn check(s: &Sequence) -> SqlResult<()> {
+    let (low, high) = bounds(&s.ty)?;
+    if s.increment == 0 {
+        return Err(bad("INCREMENT must not be zero"));
+    }
+    if s.min >= s.max {
+        return Err(bad(format!("MINVALUE ({}) must be less than MAXVALUE ({})", s.min, s.max)));
+    }
+    if s.min < low || s.max > high {
+        return Err(bad(format!("bounds are out of range for sequence data type {}", s.ty.name())));
+    }
+    if s.start < s.min {
+        return Err(bad(format!(
+            "START value ({}) cannot be less than MINVALUE ({})",
+            s.start, s.min
+        )));
+    }
+    if s.start > s.max {
+        return Err(bad(format!(
+            "START value ({}) cannot be greater than MAXVALUE ({})",
+            s.start, s.max
+        )));
+    }
+    if s.cache < 1 {
+        return Err(bad(format!("CACHE ({}) must be greater than zero", s.cache)));
+    }
+    Ok(())
+}
+
+/// Options in sqlparser's form (identity columns).
+pub(super) fn options(list: Option<&[ast::SequenceOptions]>) -> SqlResult<SequenceChange> {
+    let number = |e: &ast::Expr| {
+        e.to_string()
+            .replace(' ', "")
+            .parse::<i64>()
+            .map_err(|_| bad(format!("{e} is not a number")))
+    };
+    let mut s = SequenceChange::default();
+    for o in list.unwrap_or_default() {
+        match o {
+            ast::SequenceOptions::IncrementBy(e, _) => s.increment = Some(number(e)?),
+            ast::SequenceOptions::MinValue(e) => s.min = Some(e.as_ref().map(number).transpose()?),
+            ast::SequenceOptions::MaxValue(e) => s.max = Some(e.as_ref().map(number).transpose()?),
+            ast::SequenceOptions::StartWith(e, _) => s.start = Some(number(e)?),
+            ast::SequenceOptions::Cache(e) => s.cache = Some(number(e)?),
+            ast::SequenceOptions::Cycle(no) => s.cycle = Some(!no),
+        }
+    }
+    Ok(s)
+}
+
+pub(super) fn alter(
+    c: &mut Change,
+    name: &Name,
+    if_exists: bool,
+    s: &SequenceChange,
+) -> SqlResult<String> {
+    let tag = "ALTER SEQUENCE".to_string();
+    let Some(found) = c.ctx.find_relation(name)? else {
+        if if_exists {
+            c.ctx.notice(format!("relation \"{}\" does not exist, skipping", name.join(".")));
+            return Ok(tag);
+        }
+        return Err(crate::session::no_relation(name));
+    };
+    let Relation::Sequence(old) = found else {
+        return Err(SqlError::new(
+            SqlState::WRONG_OBJECT_TYPE,
+            format!("\"{}\" is not a sequence", name.join(".")),
+        ));
+    };
+    let mut new = (*old).clone();
+    if let Some(t) = &s.ty {
+        new.ty = expr::sql_type_of(t)?;
+    }
+    let up = s.increment.unwrap_or(new.increment) > 0;
+    let (low, high) = bounds(&new.ty)?;
+    new.increment = s.increment.unwrap_or(new.increment);
+    if let Some(min) = s.min {
+        new.min = min.unwrap_or(if up { 1 } else { low });
+    }
+    if let Some(max) = s.max {
+        new.max = max.unwrap_or(if up { high } else { -1 });
+    }
+    new.start = s.start.unwrap_or(new.start);
+    new.cache = s.cache.unwrap_or(new.cache);
+    new.cycle = s.cycle.unwrap_or(new.cycle);
+    match &s.owned_by {
+        Some(None) => new.owned_by = None,
+        Some(Some(n)) => new.owned_by = Some(owner(c, n)?),
+        None => {}
+    }
+    if let Some(n) = &s.rename {
+        if c.taken(new.schema, n) {
+            return Err(exists(n));
+        }
+        new.name = n.clone();
+    }
+    check(&new)?;
+    if let Some(restart) = s.restart {
+        let value = restart.unwrap_or(new.start);
+        // A new generation is a new value key: the old value stays for a rollback.
+        new.generation += 1;
+        c.ctx.db.setval(&new, value, false)?;
+    }
+    c.catalog.put_sequence(new);
+    c.sync();
+    Ok(tag)
+}

@@ -1,0 +1,128 @@
+//! TRUNCATE: a new generation in the catalog, O(1) in rows.
+//!
+//! The keys of a table's rows, and of everything interleaved in them, carry the generation, so all
+//! old rows are unreachable at once. Those in spans of their own are also covered by a range
+//! tombstone, so that their space comes back; rows inside of a parent's family go with the family.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use braid_catalog::{Catalog, Table, kv_error};
+use braid_keys::path::all_generations;
+use braid_kv::KeySpan;
+use braid_types::{SqlError, SqlResult, SqlState};
+use sqlparser::ast;
+
+use super::{Change, parts};
+
+pub(super) fn run(c: &mut Change, t: &ast::Truncate) -> SqlResult<String> {
+    let cascade = matches!(t.cascade, Some(ast::CascadeOption::Cascade));
+    let restart = matches!(t.identity, Some(ast::TruncateIdentityOption::Restart));
+    let mut wanted = BTreeSet::new();
+    for target in &t.table_names {
+        let name = parts(&target.name);
+        if t.if_exists && c.ctx.find_relation(&name)?.is_none() {
+            continue;
+        }
+        wanted.insert(c.ctx.table(&name)?.id);
+    }
+    if cascade {
+        let all = closure(&c.catalog, &wanted);
+        for id in all.difference(&wanted) {
+            if let Some(t) = c.catalog.table(*id) {
+                c.ctx.notice(format!("truncate cascades to table \"{}\"", t.name));
+            }
+        }
+        wanted = all;
+    } else {
+        check_alone(&c.catalog, &wanted)?;
+    }
+    for id in &wanted {
+        let t = c.catalog.table(*id).cloned().expect("collected from the catalog");
+        c.lock_chain(&t)?;
+    }
+    for id in &wanted {
+        truncate_one(c, *id, restart)?;
+    }
+    c.sync();
+    Ok("TRUNCATE TABLE".into())
+}
+
+/// The tables and everything interleaved in them or referencing them.
+fn closure(catalog: &Catalog, start: &BTreeSet<u32>) -> BTreeSet<u32> {
+    let mut out = BTreeSet::new();
+    let mut todo: Vec<u32> = start.iter().copied().collect();
+    while let Some(id) = todo.pop() {
+        if out.insert(id) {
+            todo.extend(catalog.interleaved_children(id).map(|t| t.id));
+            todo.extend(catalog.referencing_tables(id).map(|t| t.id));
+        }
+    }
+    out
+}
+
+fn check_alone(catalog: &Catalog, wanted: &BTreeSet<u32>) -> SqlResult<()> {
+    for id in wanted {
+        let Some(t) = catalog.table(*id) else { continue };
+        let outside: Vec<_> =
+            catalog.interleaved_children(*id).filter(|c| !wanted.contains(&c.id)).collect();
+        if let Some(child) = outside.first() {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                format!(
+                    "cannot truncate table \"{}\": it is interleaved by table \"{}\"",
+                    t.name, child.name
+                ),
+            )
+            .with_hint(format!(
+                "Truncate table \"{}\" at the same time, or use TRUNCATE ... CASCADE.",
+                child.name
+            )));
+        }
+        if let Some(r) = catalog.referencing_tables(*id).find(|r| !wanted.contains(&r.id)) {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "cannot truncate a table referenced in a foreign key constraint",
+            )
+            .with_detail(format!("Table \"{}\" references \"{}\".", r.name, t.name))
+            .with_hint(format!(
+                "Truncate table \"{}\" at the same time, or use TRUNCATE ... CASCADE.",
+                r.name
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn truncate_one(c: &mut Change, id: u32, restart: bool) -> SqlResult<()> {
+    let t: Arc<Table> = c.catalog.table(id).expect("collected from the catalog").clone();
+    if t.interleave.is_none() {
+        erase(c, t.id)?;
+    }
+    let mut new = (*t).clone();
+    new.generation += 1;
+    for i in &mut new.indexes {
+        if i.interleave_in.is_none() {
+            erase(c, i.id)?;
+        }
+        i.generation += 1;
+    }
+    c.catalog.put_table(new);
+    if restart {
+        for s in t.columns.iter().filter_map(|col| col.sequence) {
+            if let Some(seq) = c.catalog.sequence(s) {
+                let mut seq = (**seq).clone();
+                seq.generation += 1;
+                c.catalog.put_sequence(seq);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Puts a range tombstone over a root table or global index.
+pub(super) fn erase(c: &Change, id: u32) -> SqlResult<()> {
+    let (start, end) = all_generations(id);
+    c.ctx.txn.delete_span(&KeySpan::new(start, end)).map_err(kv_error)?;
+    Ok(())
+}

@@ -1,0 +1,132 @@
+//! Values that a row gets by itself (defaults, sequences, generated columns), and the checks that
+//! every new row must pass (NOT NULL, CHECK).
+
+use std::sync::Arc;
+
+use braid_catalog::{Table, oid_of};
+use braid_types::{Datum, SqlError, SqlResult, SqlState};
+
+use super::keys::failing_row;
+use crate::ddl::table_scope;
+use crate::expr::{self, Bound, ParamTypes, Scope};
+use crate::parse::parse_expr;
+use crate::session::Context;
+
+/// Where a column's value comes from when none is given.
+#[derive(Clone, Debug)]
+enum Default {
+    Null,
+    Expr(Bound),
+    Sequence(u32),
+    RowId,
+}
+
+/// Defaults, generated columns and checks of a table, bound once.
+#[derive(Clone, Debug)]
+pub struct Filler {
+    table: Arc<Table>,
+    defaults: Vec<Default>,
+    generated: Vec<(usize, Bound)>,
+    checks: Vec<(String, Bound)>,
+}
+
+impl Filler {
+    /// Binds everything.
+    pub fn new(_ctx: &Context, table: &Arc<Table>) -> SqlResult<Filler> {
+        let scope = table_scope(table);
+        let mut defaults = Vec::new();
+        let mut generated = Vec::new();
+        let mut none = ParamTypes::default();
+        for (at, c) in table.columns.iter().enumerate() {
+            if let Some(g) = &c.generated {
+                generated.push((at, expr::bind_to(&parse_expr(g)?, &c.ty, &scope, &mut none)?));
+            }
+            defaults.push(match (&c.default, c.sequence) {
+                _ if c.hidden => Default::RowId,
+                (_, Some(s)) => Default::Sequence(oid_of(s)),
+                (Some(d), None) => Default::Expr(expr::bind_to(
+                    &parse_expr(d)?,
+                    &c.ty,
+                    &Scope::empty(),
+                    &mut none,
+                )?),
+                (None, None) => Default::Null,
+            });
+        }
+        let checks = table
+            .checks
+            .iter()
+            .map(|k| {
+                let bound = expr::bind_bool(&parse_expr(&k.expr)?, "CHECK", &scope, &mut none)?;
+                Ok((k.name.clone(), bound))
+            })
+            .collect::<SqlResult<_>>()?;
+        Ok(Filler { table: table.clone(), defaults, generated, checks })
+    }
+
+    /// The value of a column that was not given.
+    pub fn default(&self, ctx: &Context, at: usize) -> SqlResult<Datum> {
+        match &self.defaults[at] {
+            Default::Null => Ok(Datum::Null),
+            Default::Expr(e) => e.eval(&[], &ctx.eval),
+            Default::RowId => Ok(Datum::Int8(ctx.db.new_row_id())),
+            Default::Sequence(oid) => {
+                let v = ctx.eval.session.nextval(*oid)?;
+                let ty = &self.table.columns[at].ty;
+                crate::session::run::assign(
+                    &Datum::Int8(v),
+                    &braid_types::SqlType::Int8,
+                    ty,
+                    &ctx.eval,
+                )
+            }
+        }
+    }
+
+    /// Fills one column of an otherwise complete row.
+    pub fn fill_one(&self, ctx: &Context, row: &mut [Datum], at: usize) -> SqlResult<()> {
+        match self.generated.iter().find(|g| g.0 == at) {
+            Some((_, e)) => row[at] = e.eval(row, &ctx.eval)?,
+            None => row[at] = self.default(ctx, at)?,
+        }
+        Ok(())
+    }
+
+    /// Computes generated columns, then checks NOT NULL and CHECK.
+    pub fn complete(&self, ctx: &Context, row: &mut [Datum]) -> SqlResult<()> {
+        for (at, e) in &self.generated {
+            row[*at] = e.eval(row, &ctx.eval)?;
+        }
+        let t = &self.table;
+        for (c, v) in t.columns.iter().zip(row.iter()) {
+            if v.is_null() && !c.nullable {
+                return Err(SqlError::new(
+                    SqlState::NOT_NULL_VIOLATION,
+                    format!(
+                        "null value in column \"{}\" of relation \"{}\" violates not-null \
+                         constraint",
+                        c.name, t.name
+                    ),
+                )
+                .with_detail(failing_row(t, row))
+                .with_table(ctx.schema_name(t.schema), &t.name)
+                .with_column(&c.name));
+            }
+        }
+        for (name, check) in &self.checks {
+            if matches!(check.eval(row, &ctx.eval)?, Datum::Bool(false)) {
+                return Err(SqlError::new(
+                    SqlState::CHECK_VIOLATION,
+                    format!(
+                        "new row for relation \"{}\" violates check constraint \"{name}\"",
+                        t.name
+                    ),
+                )
+                .with_detail(failing_row(t, row))
+                .with_table(ctx.schema_name(t.schema), &t.name)
+                .with_constraint(name));
+            }
+        }
+        Ok(())
+    }
+}

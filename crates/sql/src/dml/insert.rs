@@ -1,0 +1,541 @@
+//! INSERT.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use braid_catalog::Identity;
+use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType};
+use sqlparser::ast::{self, AssignmentTarget};
+
+use super::Written;
+use super::source::Source;
+use super::target::{
+    Returning, Target, bind_returning, check_assignable, column_ordinal, is_default, refuse_given,
+    returned,
+};
+use super::writer::{TableInfo, Writer};
+use crate::expr::{self, Bound, ParamTypes, Scope, ident_name, object_name_parts};
+use crate::general_query::{ColumnInfo, Row};
+use crate::parse::Overriding;
+use crate::session::Context;
+
+/// A planned INSERT.
+pub struct InsertPlan {
+    info: Arc<TableInfo>,
+    /// Ordinals that the source's columns go to.
+    targets: Vec<usize>,
+    /// Identity columns whose given values are ignored (OVERRIDING USER VALUE).
+    ignored: Vec<bool>,
+    source: Rows,
+    conflict: Option<Conflict>,
+    returning: Option<Returning>,
+}
+
+enum Rows {
+    /// VALUES; `None` is DEFAULT.
+    Values(Vec<Vec<Option<Bound>>>),
+    /// A query and the types of its columns. With the flag, text is parsed as the target's type.
+    Query(Source, bool),
+    /// DEFAULT VALUES.
+    Defaults,
+}
+
+struct Conflict {
+    /// Unique keys whose conflicts are caught: `None` is the primary key.
+    arbiters: Vec<Option<usize>>,
+    update: Option<ConflictUpdate>,
+}
+
+struct ConflictUpdate {
+    /// Over the existing row followed by the excluded one. `None` is DEFAULT.
+    sets: Vec<(usize, Option<Bound>)>,
+    filter: Option<Bound>,
+}
+
+impl InsertPlan {
+    /// Plans an INSERT.
+    pub fn new(
+        ctx: &Context,
+        insert: &ast::Insert,
+        overriding: Option<Overriding>,
+        params: &mut ParamTypes,
+    ) -> SqlResult<InsertPlan> {
+        let ast::TableObject::TableName(name) = &insert.table else {
+            return Err(SqlError::syntax("INSERT needs a table name"));
+        };
+        if insert.or.is_some() || insert.replace_into || insert.overwrite {
+            return Err(SqlError::unsupported("INSERT OR REPLACE")
+                .with_hint("Use INSERT .. ON CONFLICT .. DO UPDATE."));
+        }
+        let target = Target::named(ctx, name, insert.table_alias.as_ref().map(|a| &a.alias))?;
+        let table = &target.table;
+        let mut targets: Vec<usize> = Vec::new();
+        for c in &insert.columns {
+            let name = object_name_parts(c).pop().unwrap_or_default();
+            let at = column_ordinal(table, &name)?;
+            if targets.contains(&at) {
+                return Err(SqlError::new(
+                    SqlState::DUPLICATE_COLUMN,
+                    format!("column \"{name}\" specified more than once"),
+                ));
+            }
+            targets.push(at);
+        }
+        let named = !targets.is_empty();
+        if !named {
+            targets = (0..table.columns.len()).filter(|i| !table.columns[*i].hidden).collect();
+        }
+        let source = rows(ctx, insert, &target, &mut targets, named, params)?;
+        let mut ignored = vec![false; targets.len()];
+        for (n, at) in targets.iter().enumerate() {
+            let c = &table.columns[*at];
+            let given = match &source {
+                Rows::Values(rows) => rows.iter().any(|r| r[n].is_some()),
+                Rows::Query(..) => true,
+                Rows::Defaults => false,
+            };
+            if given && c.generated.is_some() {
+                return Err(refuse_given(table, *at, "insert into"));
+            }
+            if c.identity.is_some() && overriding == Some(Overriding::User) {
+                ignored[n] = true;
+            } else if given && c.identity == Some(Identity::Always) && overriding.is_none() {
+                return Err(refuse_given(table, *at, "insert into")
+                    .with_hint("Use OVERRIDING SYSTEM VALUE to override."));
+            }
+        }
+        let info = Arc::new(TableInfo::new(ctx, table)?);
+        let conflict = match &insert.on {
+            None => None,
+            Some(ast::OnInsert::OnConflict(c)) => Some(conflict(&info, &target, c, params)?),
+            Some(_) => return Err(SqlError::unsupported("ON DUPLICATE KEY UPDATE")),
+        };
+        let returning = bind_returning(insert.returning.as_deref(), &target, params)?;
+        Ok(InsertPlan { info, targets, ignored, source, conflict, returning })
+    }
+
+    /// RETURNING columns.
+    pub fn columns(&self) -> Option<Vec<ColumnInfo>> {
+        self.returning.as_ref().map(|r| r.columns.clone())
+    }
+
+    /// Runs it.
+    pub fn run(&self, ctx: &Context) -> SqlResult<Written> {
+        let mut w = Writer::new(ctx);
+        w.use_info(&self.info)?;
+        let mut out = Vec::new();
+        let mut count = 0;
+        let mut touched = HashSet::new();
+        let mut one = |w: &mut Writer<'_>, row: Row| -> SqlResult<()> {
+            if let Some(row) = self.write(ctx, w, row, &mut touched)? {
+                count += 1;
+                if self.returning.is_some() {
+                    out.push(row);
+                }
+            }
+            Ok(())
+        };
+        match &self.source {
+            Rows::Values(rows) => {
+                for exprs in rows {
+                    let mut given = Vec::with_capacity(exprs.len());
+                    for e in exprs {
+                        given.push(match e {
+                            Some(e) => Some(e.eval(&[], &ctx.eval)?),
+                            None => None,
+                        });
+                    }
+                    let row = self.fill(ctx, given)?;
+                    one(&mut w, row)?;
+                }
+            }
+            Rows::Defaults => {
+                let row = self.fill(ctx, vec![None; self.targets.len()])?;
+                one(&mut w, row)?;
+            }
+            Rows::Query(source, _) => {
+                let types: Vec<SqlType> = source.columns().iter().map(|c| c.ty.clone()).collect();
+                let mut stream = source.stream(ctx)?;
+                while let Some(batch) = stream.next_batch()? {
+                    ctx.check_cancel()?;
+                    for values in batch {
+                        let given = self.convert(ctx, &types, values)?;
+                        let row = self.fill(ctx, given)?;
+                        one(&mut w, row)?;
+                    }
+                }
+            }
+        }
+        w.finish()?;
+        let returning = returned(ctx, self.returning.as_ref(), &out)?;
+        Ok(Written { count, returning })
+    }
+
+    fn convert(
+        &self,
+        ctx: &Context,
+        types: &[SqlType],
+        values: Row,
+    ) -> SqlResult<Vec<Option<Datum>>> {
+        let table = self.info.table();
+        values
+            .into_iter()
+            .zip(types)
+            .zip(&self.targets)
+            .map(|((v, from), at)| {
+                let to = &table.columns[*at].ty;
+                let from = if *from == SqlType::Unknown { &SqlType::Text } else { from };
+                crate::session::run::assign(&v, from, to, &ctx.eval).map(Some)
+            })
+            .collect()
+    }
+
+    /// A whole row from the given values.
+    fn fill(&self, ctx: &Context, given: Vec<Option<Datum>>) -> SqlResult<Row> {
+        let n = self.info.table().columns.len();
+        let mut row: Vec<Option<Datum>> = vec![None; n];
+        for ((v, at), ignored) in given.into_iter().zip(&self.targets).zip(&self.ignored) {
+            if !ignored {
+                row[*at] = v;
+            }
+        }
+        row.into_iter()
+            .enumerate()
+            .map(|(at, v)| match v {
+                Some(v) => Ok(v),
+                None => self.info.filler.default(ctx, at),
+            })
+            .collect()
+    }
+
+    /// Inserts a row, or does what ON CONFLICT says. `None` if nothing was written.
+    fn write(
+        &self,
+        ctx: &Context,
+        w: &mut Writer<'_>,
+        mut row: Row,
+        touched: &mut HashSet<Vec<u8>>,
+    ) -> SqlResult<Option<Row>> {
+        let Some(conflict) = &self.conflict else {
+            return w.insert(&self.info, row).map(Some);
+        };
+        self.info.filler.complete(ctx, &mut row)?;
+        for arbiter in &conflict.arbiters {
+            let Some((key, old)) = w.find_conflict(&self.info, *arbiter, &row)? else { continue };
+            let Some(update) = &conflict.update else { return Ok(None) };
+            if !touched.insert(key.to_vec()) {
+                return Err(SqlError::new(
+                    SqlState::CARDINALITY_VIOLATION,
+                    "ON CONFLICT DO UPDATE command cannot affect row a second time",
+                )
+                .with_hint(
+                    "Ensure that no rows proposed for insertion within the same command have \
+                     duplicate constrained values.",
+                ));
+            }
+            let mut both = old.clone();
+            both.extend(row);
+            if let Some(f) = &update.filter
+                && !f.eval_bool(&both, &ctx.eval)?
+            {
+                return Ok(None);
+            }
+            let mut new = old.clone();
+            for (at, e) in &update.sets {
+                new[*at] = match e {
+                    Some(e) => e.eval(&both, &ctx.eval)?,
+                    None => self.info.filler.default(ctx, *at)?,
+                };
+            }
+            return Ok(w.update(&self.info, vec![(key, old, new)])?.pop());
+        }
+        let key = self.info.layout.row_key(&row)?;
+        let row = w.insert(&self.info, row)?;
+        touched.insert(key);
+        Ok(Some(row))
+    }
+
+    /// EXPLAIN.
+    pub fn explain(&self, ctx: &Context, analyze: bool) -> SqlResult<Vec<String>> {
+        let mut lines = vec![format!("Insert on {}", self.info.table().name)];
+        match &self.source {
+            Rows::Values(rows) => lines.push(format!("  values: {} rows", rows.len())),
+            Rows::Defaults => lines.push("  default values".into()),
+            Rows::Query(s, _) => {
+                lines.extend(s.explain(ctx)?.into_iter().map(|l| format!("  {l}")));
+            }
+        }
+        if analyze {
+            let w = self.run(ctx)?;
+            lines.push(format!("  rows: {}", w.count));
+        }
+        Ok(lines)
+    }
+}
+
+fn rows(
+    ctx: &Context,
+    insert: &ast::Insert,
+    target: &Target,
+    targets: &mut Vec<usize>,
+    named: bool,
+    params: &mut ParamTypes,
+) -> SqlResult<Rows> {
+    let table = &target.table;
+    let Some(query) = &insert.source else { return Ok(Rows::Defaults) };
+    let plain = query.with.is_none() && query.order_by.is_none() && query.limit_clause.is_none();
+    if let ast::SetExpr::Values(v) = &*query.body
+        && plain
+    {
+        match values(v, table, targets, named, params) {
+            Err(e) if expr::needs_general_query(&e) => {}
+            other => return other,
+        }
+    }
+    let source = Source::plan(ctx, query, params)?;
+    let from_values = matches!(&*query.body, ast::SetExpr::Values(_));
+    check_count(source.columns().len(), targets, named)?;
+    if !from_values {
+        for (c, at) in source.columns().iter().zip(targets.iter()) {
+            check_assignable(table, *at, &c.ty)?;
+        }
+    }
+    Ok(Rows::Query(source, from_values))
+}
+
+fn check_count(given: usize, targets: &mut Vec<usize>, named: bool) -> SqlResult<()> {
+    if given > targets.len() {
+        return Err(SqlError::syntax("INSERT has more expressions than target columns"));
+    }
+    if given < targets.len() {
+        if named {
+            return Err(SqlError::syntax("INSERT has more target columns than expressions"));
+        }
+        targets.truncate(given);
+    }
+    Ok(())
+}
+
+fn values(
+    v: &ast::Values,
+    table: &braid_catalog::Table,
+    targets: &mut Vec<usize>,
+    named: bool,
+    params: &mut ParamTypes,
+) -> SqlResult<Rows> {
+    let width = v.rows.first().map_or(0, |r| r.content.len());
+    check_count(width, targets, named)?;
+    let mut out = Vec::with_capacity(v.rows.len());
+    for row in &v.rows {
+        if row.content.len() != width {
+            return Err(SqlError::syntax("VALUES lists must all be the same length"));
+        }
+        let mut exprs = Vec::with_capacity(width);
+        for (e, at) in row.content.iter().zip(targets.iter()) {
+            exprs.push(if is_default(e) {
+                None
+            } else {
+                Some(bind_column(table, *at, e, &Scope::empty(), params)?)
+            });
+        }
+        out.push(exprs);
+    }
+    Ok(Rows::Values(out))
+}
+
+/// Binds a value for a column; a type error names the column.
+pub(super) fn bind_column(
+    table: &braid_catalog::Table,
+    at: usize,
+    e: &ast::Expr,
+    scope: &Scope,
+    params: &mut ParamTypes,
+) -> SqlResult<Bound> {
+    let c = &table.columns[at];
+    expr::bind_to(e, &c.ty, scope, params).map_err(|err| {
+        if err.state() == SqlState::DATATYPE_MISMATCH && !err.message().contains('"') {
+            SqlError::new(err.state(), format!("column \"{}\" {}", c.name, err.message()))
+                .with_hint("You will need to rewrite or cast the expression.")
+        } else {
+            err
+        }
+    })
+}
+
+fn conflict(
+    info: &TableInfo,
+    target: &Target,
+    c: &ast::OnConflict,
+    params: &mut ParamTypes,
+) -> SqlResult<Conflict> {
+    let table = &target.table;
+    let arbiters = match &c.conflict_target {
+        None => {
+            if matches!(c.action, ast::OnConflictAction::DoUpdate(_)) {
+                return Err(SqlError::syntax(
+                    "ON CONFLICT DO UPDATE requires inference specification or constraint name",
+                ));
+            }
+            let mut all = vec![None];
+            all.extend(
+                info.layout
+                    .indexes
+                    .iter()
+                    .enumerate()
+                    .filter(|(_, i)| i.index.unique)
+                    .map(|(n, _)| Some(n)),
+            );
+            all
+        }
+        Some(ast::ConflictTarget::Columns(names)) => {
+            let mut wanted = Vec::new();
+            for n in names {
+                wanted.push(table.columns[column_ordinal(table, &ident_name(n))?].id);
+            }
+            wanted.sort_unstable();
+            wanted.dedup();
+            let same = |mut key: Vec<u32>| {
+                key.sort_unstable();
+                key == wanted
+            };
+            let mut found = Vec::new();
+            if !table.has_row_id() && same(table.key_columns()) {
+                found.push(None);
+            }
+            for (n, i) in info.layout.indexes.iter().enumerate() {
+                if i.index.unique && same(i.index.columns.iter().map(|c| c.column).collect()) {
+                    found.push(Some(n));
+                }
+            }
+            if found.is_empty() {
+                return Err(SqlError::new(
+                    SqlState::INVALID_COLUMN_REFERENCE,
+                    "there is no unique or exclusion constraint matching the ON CONFLICT \
+                     specification",
+                ));
+            }
+            found
+        }
+        Some(ast::ConflictTarget::OnConstraint(name)) => {
+            let name = object_name_parts(name).pop().unwrap_or_default();
+            if table.primary.name == name && !table.has_row_id() {
+                vec![None]
+            } else {
+                let at = info
+                    .layout
+                    .indexes
+                    .iter()
+                    .position(|i| i.index.name == name && i.index.constraint.is_some());
+                vec![Some(at.ok_or_else(|| {
+                    SqlError::new(
+                        SqlState::UNDEFINED_OBJECT,
+                        format!(
+                            "constraint \"{name}\" for table \"{}\" does not exist",
+                            table.name
+                        ),
+                    )
+                })?)]
+            }
+        }
+    };
+    let update = match &c.action {
+        ast::OnConflictAction::DoNothing => None,
+        ast::OnConflictAction::DoUpdate(u) => {
+            let mut scope = target.scope();
+            let first = scope.push_table(
+                "excluded",
+                None,
+                table.columns.iter().map(|c| (c.name.clone(), c.ty.clone(), c.nullable)),
+            );
+            // `excluded` is only ever meant when named.
+            for c in &mut scope.columns_mut()[first..] {
+                c.hidden = true;
+            }
+            let sets = bind_sets(table, &u.assignments, &scope, params)?;
+            let filter = match &u.selection {
+                Some(e) => Some(expr::bind_bool(e, "WHERE", &scope, params)?),
+                None => None,
+            };
+            Some(ConflictUpdate { sets, filter })
+        }
+    };
+    Ok(Conflict { arbiters, update })
+}
+
+/// Binds SET clauses; `None` is DEFAULT.
+pub(super) fn bind_sets(
+    table: &braid_catalog::Table,
+    assignments: &[ast::Assignment],
+    scope: &Scope,
+    params: &mut ParamTypes,
+) -> SqlResult<Vec<(usize, Option<Bound>)>> {
+    let mut out = Vec::new();
+    for (at, e) in set_list(table, assignments)? {
+        let bound = if is_default(e) {
+            None
+        } else {
+            if table.columns[at].generated.is_some()
+                || table.columns[at].identity == Some(Identity::Always)
+            {
+                return Err(only_default(table, at));
+            }
+            Some(bind_column(table, at, e, scope, params)?)
+        };
+        out.push((at, bound));
+    }
+    Ok(out)
+}
+
+fn only_default(table: &braid_catalog::Table, at: usize) -> SqlError {
+    let c = &table.columns[at];
+    let e = SqlError::new(
+        SqlState("428C9"),
+        format!("column \"{}\" can only be updated to DEFAULT", c.name),
+    );
+    let what = if c.generated.is_some() {
+        "a generated column"
+    } else {
+        "an identity column defined as GENERATED ALWAYS"
+    };
+    e.with_detail(format!("Column \"{}\" is {what}.", c.name))
+}
+
+/// The assigned columns with their expressions; `(a, b) = (x, y)` taken apart.
+pub(super) fn set_list<'a>(
+    table: &braid_catalog::Table,
+    assignments: &'a [ast::Assignment],
+) -> SqlResult<Vec<(usize, &'a ast::Expr)>> {
+    let mut out: Vec<(usize, &ast::Expr)> = Vec::new();
+    let mut add = |name: &ast::ObjectName, e: &'a ast::Expr| -> SqlResult<()> {
+        let at = column_ordinal(table, &object_name_parts(name).pop().unwrap_or_default())?;
+        if out.iter().any(|(o, _)| *o == at) {
+            return Err(SqlError::syntax(format!(
+                "multiple assignments to same column \"{}\"",
+                table.columns[at].name
+            )));
+        }
+        out.push((at, e));
+        Ok(())
+    };
+    for a in assignments {
+        match (&a.target, &a.value) {
+            (AssignmentTarget::ColumnName(n), e) => add(n, e)?,
+            (AssignmentTarget::Tuple(names), ast::Expr::Tuple(exprs))
+                if names.len() == exprs.len() =>
+            {
+                for (n, e) in names.iter().zip(exprs) {
+                    add(n, e)?;
+                }
+            }
+            (AssignmentTarget::Tuple(names), e) if names.len() == 1 => add(&names[0], e)?,
+            (AssignmentTarget::Tuple(_), ast::Expr::Tuple(_)) => {
+                return Err(SqlError::syntax("number of columns does not match number of values"));
+            }
+            _ => {
+                return Err(SqlError::unsupported("assigning a subquery to several columns")
+                    .with_hint("Assign each column on its own."));
+            }
+        }
+    }
+    Ok(out)
+}

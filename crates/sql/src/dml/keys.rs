@@ -1,0 +1,44 @@
+//! Texts about keys in errors: `Key (id)=(1) already exists.`
+
+use braid_catalog::{Index, Table};
+use braid_types::{Datum, SqlError, SqlState, TimeZone};
+
+use crate::session::Context;
+
+/// A value as error details show it.
+pub(crate) fn show(d: &Datum) -> String {
+    d.to_text(&TimeZone::utc()).unwrap_or_else(|| "null".into())
+}
+
+/// `Key (a, b)=(1, x)`.
+pub(crate) fn columns_detail(t: &Table, columns: &[u32], row: &[Datum]) -> String {
+    let names: Vec<_> =
+        columns.iter().map(|c| t.column(*c).map_or("", |c| c.name.as_str())).collect();
+    let values: Vec<_> =
+        columns.iter().map(|c| t.ordinal(*c).map_or_else(String::new, |o| show(&row[o]))).collect();
+    format!("Key ({})=({})", names.join(", "), values.join(", "))
+}
+
+/// `Key (..)=(..)` of an index.
+pub(crate) fn key_detail(t: &Table, index: &Index, row: &[Datum]) -> String {
+    let columns: Vec<_> = index.columns.iter().map(|c| c.column).collect();
+    columns_detail(t, &columns, row)
+}
+
+/// 23505.
+pub(crate) fn duplicate_key(ctx: &Context, t: &Table, index: &Index, row: &[Datum]) -> SqlError {
+    SqlError::new(
+        SqlState::UNIQUE_VIOLATION,
+        format!("duplicate key value violates unique constraint \"{}\"", index.name),
+    )
+    .with_detail(format!("{} already exists.", key_detail(t, index, row)))
+    .with_table(ctx.schema_name(t.schema), &t.name)
+    .with_constraint(&index.name)
+}
+
+/// `(1, null, x)`: the whole row, hidden columns left out.
+pub(crate) fn failing_row(t: &Table, row: &[Datum]) -> String {
+    let values: Vec<_> =
+        t.columns.iter().zip(row).filter(|(c, _)| !c.hidden).map(|(_, d)| show(d)).collect();
+    format!("Failing row contains ({}).", values.join(", "))
+}

@@ -1,0 +1,93 @@
+//! Rows from a query, by our own plan or a general one.
+
+use std::sync::Arc;
+
+use braid_types::{SqlResult, SqlType};
+use sqlparser::ast;
+
+use crate::expr::ParamTypes;
+use crate::general_query::{ColumnInfo, GeneralPlan, Row, RowStream};
+use crate::plan::SelectPlan;
+use crate::session::Context;
+
+/// A planned query.
+pub enum Source {
+    /// Ours.
+    Own(Arc<SelectPlan>),
+    /// DataFusion's.
+    General(Arc<dyn GeneralPlan>),
+}
+
+impl Source {
+    /// Plans a query without parameters.
+    pub fn plan_query(ctx: &Context, q: &ast::Query) -> SqlResult<Source> {
+        Source::plan(ctx, q, &mut ParamTypes::default())
+    }
+
+    /// Plans a query; parameters are shared with the statement around it.
+    pub fn plan(ctx: &Context, q: &ast::Query, params: &mut ParamTypes) -> SqlResult<Source> {
+        let mut own = params.clone();
+        if let Some(p) = crate::plan::plan_query(ctx, q, &mut own)? {
+            *params = own;
+            return Ok(Source::Own(Arc::new(p)));
+        }
+        let declared: Vec<Option<SqlType>> =
+            (0..params.len()).map(|i| params.get(i).cloned()).collect();
+        let g = ctx.db.general().plan(q, &ctx.plan_context(), &declared)?;
+        for (i, ty) in g.param_types().iter().enumerate() {
+            params.decide(i, ty);
+        }
+        Ok(Source::General(g))
+    }
+
+    /// Result columns.
+    pub fn columns(&self) -> &[ColumnInfo] {
+        match self {
+            Source::Own(p) => p.columns(),
+            Source::General(g) => g.columns(),
+        }
+    }
+
+    /// Runs it.
+    pub fn stream(&self, ctx: &Context) -> SqlResult<Box<dyn RowStream>> {
+        match self {
+            Source::Own(p) => p.run(ctx),
+            Source::General(g) => {
+                let mut run = ctx.run_context();
+                // A general plan gets as many parameters as it asked for.
+                let n = g.param_types().len();
+                if run.eval.params.len() > n {
+                    run.eval.params = run.eval.params[..n].to_vec().into();
+                }
+                g.execute(&run)
+            }
+        }
+    }
+
+    /// All rows. The statement's own writes come after, so it never meets them.
+    pub fn into_rows(self, ctx: &Context) -> SqlResult<Vec<Row>> {
+        self.rows(ctx)
+    }
+
+    /// All rows.
+    pub fn rows(&self, ctx: &Context) -> SqlResult<Vec<Row>> {
+        let mut stream = self.stream(ctx)?;
+        let mut out = Vec::new();
+        while let Some(batch) = stream.next_batch()? {
+            out.extend(batch);
+        }
+        Ok(out)
+    }
+
+    /// EXPLAIN lines.
+    pub fn explain(&self, ctx: &Context) -> SqlResult<Vec<String>> {
+        match self {
+            Source::Own(p) => p.explain(ctx, false),
+            Source::General(g) => {
+                let mut lines = vec!["general plan (DataFusion)".to_string()];
+                lines.extend(g.explain(&ctx.run_context(), false)?);
+                Ok(lines)
+            }
+        }
+    }
+}

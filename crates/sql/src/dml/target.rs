@@ -1,0 +1,237 @@
+//! The written table: its name, the scope of its columns, RETURNING.
+
+use std::sync::Arc;
+
+use braid_catalog::{Relation, Table, oid_of};
+use braid_types::{SqlError, SqlResult, SqlState};
+use sqlparser::ast::{self, SelectItem, SelectItemQualifiedWildcardKind, TableFactor};
+
+use crate::expr::{self, Bound, ParamTypes, Scope, ident_name, object_name_parts};
+use crate::general_query::{ColumnInfo, Row};
+use crate::session::Context;
+
+/// A table with the name it goes by in the statement.
+#[derive(Clone)]
+pub(super) struct Target {
+    pub(super) table: Arc<Table>,
+    pub(super) alias: String,
+    pub(super) schema: Option<String>,
+}
+
+impl Target {
+    pub(super) fn named(
+        ctx: &Context,
+        name: &ast::ObjectName,
+        alias: Option<&ast::Ident>,
+    ) -> SqlResult<Target> {
+        let name = object_name_parts(name);
+        let table = match ctx.relation(&name)? {
+            Relation::Table(t) => t,
+            Relation::View(v) => {
+                return Err(SqlError::new(
+                    SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+                    format!("cannot write to view \"{}\"", v.name),
+                )
+                .with_hint("Write to the tables behind the view."));
+            }
+            other => {
+                return Err(SqlError::new(
+                    SqlState::WRONG_OBJECT_TYPE,
+                    format!("cannot write to {} \"{}\"", other.kind(), name.join(".")),
+                ));
+            }
+        };
+        Ok(match alias {
+            Some(a) => Target { table, alias: ident_name(a), schema: None },
+            None => {
+                let schema = Some(ctx.schema_name(table.schema));
+                Target { alias: table.name.clone(), schema, table }
+            }
+        })
+    }
+
+    pub(super) fn factor(ctx: &Context, factor: &TableFactor) -> SqlResult<Target> {
+        match factor {
+            TableFactor::Table { name, alias, .. } => {
+                Target::named(ctx, name, alias.as_ref().map(|a| &a.name))
+            }
+            _ => Err(SqlError::syntax("a table name is expected here")),
+        }
+    }
+
+    pub(super) fn scope(&self) -> Scope {
+        scope_of(&self.table, &self.alias, self.schema.as_deref())
+    }
+}
+
+/// The scope of a table's columns under an alias; hidden columns are hidden.
+pub fn scope_of(table: &Table, alias: &str, schema: Option<&str>) -> Scope {
+    let mut scope = Scope::table(
+        alias,
+        schema,
+        table.columns.iter().map(|c| (c.name.clone(), c.ty.clone(), c.nullable)),
+    );
+    for (s, c) in scope.columns_mut().iter_mut().zip(&table.columns) {
+        s.hidden = c.hidden;
+    }
+    scope
+}
+
+/// A bound RETURNING list (or select list over one table).
+pub struct Returning {
+    /// Values, over the table's row.
+    pub exprs: Vec<Bound>,
+    /// Names and types.
+    pub columns: Vec<ColumnInfo>,
+}
+
+impl Returning {
+    /// The values for a row.
+    pub fn row(&self, ctx: &Context, row: &[braid_types::Datum]) -> SqlResult<Row> {
+        self.exprs.iter().map(|e| e.eval(row, &ctx.eval)).collect()
+    }
+}
+
+/// Binds a list of select items over a scope whose columns `origin` tells the table column of.
+pub fn returning(
+    items: &[SelectItem],
+    scope: &Scope,
+    origin: &dyn Fn(usize) -> Option<(u32, u32)>,
+    params: &mut ParamTypes,
+) -> SqlResult<Returning> {
+    let mut out = Returning { exprs: Vec::new(), columns: Vec::new() };
+    let push_column = |out: &mut Returning, at: usize| {
+        let c = &scope.columns()[at];
+        out.exprs.push(Bound::column(at, c.ty.clone()));
+        out.columns.push(column_info(&c.name, &out.exprs[out.exprs.len() - 1], origin));
+    };
+    for item in items {
+        match item {
+            SelectItem::Wildcard(_) => {
+                for at in scope.expand_star(None)? {
+                    push_column(&mut out, at);
+                }
+            }
+            SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(n), _) => {
+                let name = object_name_parts(n).pop().unwrap_or_default();
+                for at in scope.expand_star(Some(&name))? {
+                    if !scope.columns()[at].hidden {
+                        push_column(&mut out, at);
+                    }
+                }
+            }
+            SelectItem::UnnamedExpr(e) => {
+                let bound = expr::bind(e, scope, params)?;
+                let name = expr::output_name(e);
+                out.columns.push(column_info(&name, &bound, origin));
+                out.exprs.push(bound);
+            }
+            SelectItem::ExprWithAlias { expr: e, alias } => {
+                let bound = expr::bind(e, scope, params)?;
+                out.columns.push(column_info(&ident_name(alias), &bound, origin));
+                out.exprs.push(bound);
+            }
+            other => return Err(SqlError::unsupported(format!("the select item {other}"))),
+        }
+    }
+    Ok(out)
+}
+
+fn column_info(
+    name: &str,
+    bound: &Bound,
+    origin: &dyn Fn(usize) -> Option<(u32, u32)>,
+) -> ColumnInfo {
+    let mut info = ColumnInfo::computed(name, bound.ty().clone());
+    if let Some((table, column)) = bound.as_column().and_then(origin) {
+        info.table_oid = oid_of(table);
+        info.attnum = i16::try_from(column).unwrap_or(0);
+    }
+    info
+}
+
+/// RETURNING of a statement that writes one table.
+pub(super) fn bind_returning(
+    items: Option<&[SelectItem]>,
+    target: &Target,
+    params: &mut ParamTypes,
+) -> SqlResult<Option<Returning>> {
+    let Some(items) = items else { return Ok(None) };
+    let table = target.table.clone();
+    let origin = move |at: usize| table.columns.get(at).map(|c| (table.id, c.id));
+    match returning(items, &target.scope(), &origin, params) {
+        Err(e) if expr::needs_general_query(&e) => {
+            Err(SqlError::unsupported("a subquery or aggregate in RETURNING"))
+        }
+        other => other.map(Some),
+    }
+}
+
+/// The values of RETURNING for all rows, if asked for.
+pub(super) fn returned(
+    ctx: &Context,
+    r: Option<&Returning>,
+    rows: &[Row],
+) -> SqlResult<Option<Vec<Row>>> {
+    r.map(|r| rows.iter().map(|row| r.row(ctx, row)).collect()).transpose()
+}
+
+/// 42703 for a column that a written table does not have.
+pub(super) fn column_ordinal(table: &Table, name: &str) -> SqlResult<usize> {
+    table.column_named(name).and_then(|c| table.ordinal(c.id)).ok_or_else(|| {
+        SqlError::new(
+            SqlState::UNDEFINED_COLUMN,
+            format!("column \"{name}\" of relation \"{}\" does not exist", table.name),
+        )
+    })
+}
+
+/// Whether an expression is the word DEFAULT.
+pub(super) fn is_default(e: &ast::Expr) -> bool {
+    matches!(e, ast::Expr::Identifier(i)
+        if i.quote_style.is_none() && i.value.eq_ignore_ascii_case("default"))
+}
+
+/// 428C9: a column whose value is not the user's to give.
+pub(super) fn refuse_given(table: &Table, at: usize, verb: &str) -> SqlError {
+    let c = &table.columns[at];
+    let e = SqlError::new(
+        SqlState("428C9"),
+        format!("cannot {verb} column \"{}\" a non-DEFAULT value", c.name)
+            .replace("cannot insert into column", "cannot insert a non-DEFAULT value into column"),
+    );
+    if c.generated.is_some() {
+        e.with_detail(format!("Column \"{}\" is a generated column.", c.name))
+    } else {
+        e.with_detail(format!(
+            "Column \"{}\" is an identity column defined as GENERATED ALWAYS.",
+            c.name
+        ))
+    }
+}
+
+/// Cast of a query's column to the column it is written to.
+pub(super) fn check_assignable(
+    table: &Table,
+    at: usize,
+    from: &braid_types::SqlType,
+) -> SqlResult<()> {
+    use braid_types::CastContext::{Assignment, Implicit};
+    let to = &table.columns[at].ty;
+    let ok = *from == braid_types::SqlType::Unknown
+        || from.same_base(to)
+        || matches!(braid_types::cast_exists(from, to), Some(Implicit | Assignment));
+    if ok {
+        return Ok(());
+    }
+    Err(SqlError::new(
+        SqlState::DATATYPE_MISMATCH,
+        format!(
+            "column \"{}\" is of type {} but expression is of type {}",
+            table.columns[at].name,
+            to.base_name(),
+            from.base_name()
+        ),
+    )
+    .with_hint("You will need to rewrite or cast the expression."))
+}

@@ -1,0 +1,244 @@
+//! UPDATE.
+//!
+//! Without FROM and subqueries: rows by our own access path. With them: a SELECT of the row's key
+//! and the new values runs as a general query, and its rows say what to write.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use braid_types::{Datum, SqlError, SqlResult, SqlType};
+use bytes::Bytes;
+use sqlparser::ast::{self, UpdateTableFromKind};
+
+use super::Written;
+use super::insert::{bind_sets, set_list};
+use super::source::Source;
+use super::target::{Returning, Target, bind_returning, check_assignable, is_default, returned};
+use super::writer::{TableInfo, Writer};
+use crate::expr::{self, Bound, ParamTypes};
+use crate::general_query::{ColumnInfo, Row};
+use crate::plan::access::Access;
+use crate::plan::rows::collect_rows;
+use crate::session::{Context, quote_ident};
+use crate::storage::scan::get_row;
+
+/// A planned UPDATE.
+pub struct UpdatePlan {
+    info: Arc<TableInfo>,
+    how: How,
+    returning: Option<Returning>,
+}
+
+enum How {
+    Own {
+        access: Access,
+        sets: Vec<(usize, Option<Bound>)>,
+    },
+    /// The source yields the key and then a value for each `Some` of the sets.
+    General {
+        source: Source,
+        sets: Vec<(usize, Option<SqlType>)>,
+    },
+}
+
+impl UpdatePlan {
+    /// Plans an UPDATE.
+    pub fn new(
+        ctx: &Context,
+        update: &ast::Update,
+        params: &mut ParamTypes,
+    ) -> SqlResult<UpdatePlan> {
+        if !update.table.joins.is_empty() || !update.order_by.is_empty() || update.limit.is_some() {
+            return Err(SqlError::unsupported("UPDATE with JOIN, ORDER BY or LIMIT")
+                .with_hint("Use UPDATE .. FROM."));
+        }
+        let target = Target::factor(ctx, &update.table.relation)?;
+        let info = Arc::new(TableInfo::new(ctx, &target.table)?);
+        let own = if update.from.is_none() {
+            let mut tried = params.clone();
+            match bind_own(&target, &info, update, &mut tried) {
+                Ok(how) => {
+                    *params = tried;
+                    Some(how)
+                }
+                Err(e) if expr::needs_general_query(&e) => None,
+                Err(e) => return Err(e),
+            }
+        } else {
+            None
+        };
+        let how = match own {
+            Some(how) => how,
+            None => bind_general(ctx, &target, update, params)?,
+        };
+        let returning = bind_returning(update.returning.as_deref(), &target, params)?;
+        Ok(UpdatePlan { info, how, returning })
+    }
+
+    /// RETURNING columns.
+    pub fn columns(&self) -> Option<Vec<ColumnInfo>> {
+        self.returning.as_ref().map(|r| r.columns.clone())
+    }
+
+    /// Runs it.
+    pub fn run(&self, ctx: &Context) -> SqlResult<Written> {
+        let mut w = Writer::new(ctx);
+        w.use_info(&self.info)?;
+        let changes = self.changes(ctx)?;
+        let count = changes.len() as u64;
+        let rows = w.update(&self.info, changes)?;
+        w.finish()?;
+        let returning = returned(ctx, self.returning.as_ref(), &rows)?;
+        Ok(Written { count, returning })
+    }
+
+    fn changes(&self, ctx: &Context) -> SqlResult<Vec<(Bytes, Row, Row)>> {
+        let table = self.info.table();
+        match &self.how {
+            How::Own { access, sets } => collect_rows(ctx, &self.info.layout, access)?
+                .into_iter()
+                .map(|(key, old)| {
+                    let mut new = old.clone();
+                    for (at, e) in sets {
+                        new[*at] = match e {
+                            Some(e) => e.eval(&old, &ctx.eval)?,
+                            None => self.info.filler.default(ctx, *at)?,
+                        };
+                    }
+                    Ok((key, old, new))
+                })
+                .collect(),
+            How::General { source, sets } => {
+                let mut seen = HashSet::new();
+                let mut out = Vec::new();
+                let keys = table.primary.columns.len();
+                for values in source.rows(ctx)? {
+                    let key = self.info.layout.rows.prefix(&values[..keys])?;
+                    if !seen.insert(key.clone()) {
+                        continue;
+                    }
+                    let Some((key, old)) = get_row(&ctx.txn, &self.info.layout, key)? else {
+                        continue;
+                    };
+                    let mut new = old.clone();
+                    let mut given = values[keys..].iter();
+                    for (at, from) in sets {
+                        new[*at] = match from {
+                            Some(from) => {
+                                let v = given.next().cloned().unwrap_or(Datum::Null);
+                                let to = &table.columns[*at].ty;
+                                crate::session::run::assign(&v, from, to, &ctx.eval)?
+                            }
+                            None => self.info.filler.default(ctx, *at)?,
+                        };
+                    }
+                    out.push((key, old, new));
+                }
+                Ok(out)
+            }
+        }
+    }
+
+    /// EXPLAIN.
+    pub fn explain(&self, ctx: &Context, analyze: bool) -> SqlResult<Vec<String>> {
+        let mut lines = vec![format!("Update on {}", self.info.table().name)];
+        match &self.how {
+            How::Own { access, .. } => {
+                lines.extend(crate::plan::rows::describe(&self.info.layout, access, "  "));
+            }
+            How::General { source, .. } => {
+                lines.extend(source.explain(ctx)?.into_iter().map(|l| format!("  {l}")));
+            }
+        }
+        if analyze {
+            lines.push(format!("  rows: {}", self.run(ctx)?.count));
+        }
+        Ok(lines)
+    }
+}
+
+fn bind_own(
+    target: &Target,
+    info: &TableInfo,
+    update: &ast::Update,
+    params: &mut ParamTypes,
+) -> SqlResult<How> {
+    let scope = target.scope();
+    let sets = bind_sets(&target.table, &update.assignments, &scope, params)?;
+    let filter = match &update.selection {
+        Some(e) => Some(expr::bind_bool(e, "WHERE", &scope, params)?),
+        None => None,
+    };
+    Ok(How::Own { access: Access::choose(&info.layout, filter.as_ref()), sets })
+}
+
+/// `SELECT key, value.. FROM target, others WHERE ..`.
+fn bind_general(
+    ctx: &Context,
+    target: &Target,
+    update: &ast::Update,
+    params: &mut ParamTypes,
+) -> SqlResult<How> {
+    let table = &target.table;
+    let mut items = key_items(target);
+    let mut sets = Vec::new();
+    for (at, e) in set_list(table, &update.assignments)? {
+        if is_default(e) {
+            sets.push((at, None));
+            continue;
+        }
+        let ty = &table.columns[at].ty;
+        let parameter = matches!(e, ast::Expr::Value(v)
+            if matches!(v.value, ast::Value::Placeholder(_) | ast::Value::SingleQuotedString(_)));
+        // An untyped literal takes the column's type; modifiers are applied by assignment later.
+        items.push(if parameter {
+            format!("CAST({e} AS {})", ty.base_name())
+        } else {
+            e.to_string()
+        });
+        sets.push((at, Some(ty.clone())));
+    }
+    let mut from = vec![update.table.to_string()];
+    if let Some(UpdateTableFromKind::AfterSet(list) | UpdateTableFromKind::BeforeSet(list)) =
+        &update.from
+    {
+        from.extend(list.iter().map(ToString::to_string));
+    }
+    let source = key_query(ctx, &items, &from, update.selection.as_ref(), params)?;
+    let mut given = source.columns()[table.primary.columns.len()..].iter();
+    for (at, from) in sets.iter_mut() {
+        if let Some(from) = from {
+            let c = given.next().ok_or_else(|| SqlError::internal("a SET value is missing"))?;
+            check_assignable(table, *at, &c.ty)?;
+            *from = if c.ty == SqlType::Unknown { SqlType::Text } else { c.ty.clone() };
+        }
+    }
+    Ok(How::General { source, sets })
+}
+
+/// The key columns of the written table as select items.
+pub(super) fn key_items(target: &Target) -> Vec<String> {
+    target
+        .table
+        .primary
+        .columns
+        .iter()
+        .filter_map(|k| target.table.column(k.column))
+        .map(|c| format!("{}.{}", quote_ident(&target.alias), quote_ident(&c.name)))
+        .collect()
+}
+
+/// Plans `SELECT items FROM from WHERE selection`.
+pub(super) fn key_query(
+    ctx: &Context,
+    items: &[String],
+    from: &[String],
+    selection: Option<&ast::Expr>,
+    params: &mut ParamTypes,
+) -> SqlResult<Source> {
+    let mut text = format!("SELECT {} FROM {}", items.join(", "), from.join(", "));
+    if let Some(e) = selection {
+        text.push_str(&format!(" WHERE {e}"));
+    }
+    Source::plan(ctx, &*crate::parse::parse_query(&text)?, params)
+}

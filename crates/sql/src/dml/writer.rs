@@ -1,0 +1,535 @@
+//! Writing rows: keys, index entries, constraints, referential actions.
+//!
+//! One [`Writer`] per statement. Constraints of a row itself are checked as it is written;
+//! what other rows say is checked at the end of the statement ([`Writer::finish`]), as SQL wants
+//! it for NO ACTION: a parent may go before its children go in the same statement.
+//!
+//! ```text
+//!   insert   parent row? ─ key free? ─ unique entries free? ─ put row, put entries ─ references?
+//!   delete   remove row, entries ─ for each who refers to it: cascade | set null | note for the end
+//!   update   remove what changes ─ put anew ─ the same questions for changed keys only
+//! ```
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use braid_catalog::{ForeignKey, RefAction, Table, kv_error};
+use braid_keys::row_end;
+use braid_kv::KeySpan;
+use braid_types::{Datum, SqlError, SqlResult, SqlState};
+use bytes::Bytes;
+
+use super::defaults::Filler;
+use super::keys::duplicate_key;
+use super::references::{
+    find_by_key, missing_reference, parent_exists, reference_exists, rows_with, still_has_children,
+    still_referenced,
+};
+use crate::general_query::Row;
+use crate::session::Context;
+use crate::storage::scan::{get_row, live_row};
+use crate::storage::{TableLayout, TableScan};
+
+/// What writing a table needs to know, worked out once per plan.
+pub struct TableInfo {
+    /// Keys, values, indexes.
+    pub layout: Arc<TableLayout>,
+    /// Defaults and checks.
+    pub filler: Filler,
+    /// Foreign keys with the layout of the referenced table.
+    references: Vec<(ForeignKey, Arc<TableLayout>)>,
+    /// Enforcing interleave parent.
+    parent: Option<Arc<TableLayout>>,
+    /// Foreign keys of others (and of itself) to this table.
+    referenced_by: Vec<(Arc<Table>, ForeignKey)>,
+    /// Tables interleaved in this one that enforce it.
+    children: Vec<Arc<Table>>,
+}
+
+impl TableInfo {
+    /// Works it out.
+    pub fn new(ctx: &Context, table: &Arc<Table>) -> SqlResult<TableInfo> {
+        let c = &ctx.catalog;
+        let layout_of = |id: u32| -> SqlResult<Arc<TableLayout>> {
+            let t = c.table(id).ok_or_else(|| SqlError::internal("referenced table is gone"))?;
+            Ok(Arc::new(TableLayout::new(c, t)?))
+        };
+        let references = table
+            .foreign_keys
+            .iter()
+            .map(|fk| Ok((fk.clone(), layout_of(fk.parent)?)))
+            .collect::<SqlResult<_>>()?;
+        let parent = match &table.interleave {
+            Some(i) if i.enforced() => Some(layout_of(i.parent)?),
+            _ => None,
+        };
+        let referenced_by = c
+            .referencing_tables(table.id)
+            .flat_map(|r| {
+                r.foreign_keys
+                    .iter()
+                    .filter(|fk| fk.parent == table.id)
+                    .map(|fk| (r.clone(), fk.clone()))
+            })
+            .collect();
+        let children = c
+            .interleaved_children(table.id)
+            .filter(|t| t.interleave.as_ref().is_some_and(|i| i.enforced()))
+            .cloned()
+            .collect();
+        Ok(TableInfo {
+            layout: Arc::new(TableLayout::new(c, table)?),
+            filler: Filler::new(ctx, table)?,
+            references,
+            parent,
+            referenced_by,
+            children,
+        })
+    }
+
+    /// The table.
+    pub fn table(&self) -> &Arc<Table> {
+        &self.layout.table
+    }
+}
+
+/// A question for the end of the statement.
+enum Later {
+    /// Does the referenced row exist now? (table, foreign key, row)
+    Reference(Arc<TableInfo>, usize, Row),
+    /// Is the old key still referenced? (referenced table, its old row, referencing table, key)
+    Referenced(Arc<TableInfo>, Row, u32, ForeignKey),
+    /// Are there still children below this row? (parent, its row, child)
+    Children(Arc<TableInfo>, Row, Arc<Table>),
+}
+
+/// Writes rows of one statement.
+pub struct Writer<'a> {
+    ctx: &'a Context,
+    infos: HashMap<u32, Arc<TableInfo>>,
+    later: Vec<Later>,
+    /// Parent key that was found last, per table: children come in groups.
+    last_parent: HashMap<u32, Vec<Datum>>,
+    /// Rows already deleted in this statement: cascades may meet in a row.
+    deleted: HashSet<Bytes>,
+    depth: usize,
+}
+
+/// Deepest chain of referential actions.
+const MAX_CASCADE: usize = 256;
+
+impl<'a> Writer<'a> {
+    /// A writer for a statement.
+    pub fn new(ctx: &'a Context) -> Writer<'a> {
+        Writer {
+            ctx,
+            infos: HashMap::new(),
+            later: Vec::new(),
+            last_parent: HashMap::new(),
+            deleted: HashSet::new(),
+            depth: 0,
+        }
+    }
+
+    /// Makes a table's prepared facts known, and keeps the table's shape.
+    pub fn use_info(&mut self, info: &Arc<TableInfo>) -> SqlResult<()> {
+        if !self.infos.contains_key(&info.table().id) {
+            self.ctx.lock_shape(info.table())?;
+            self.infos.insert(info.table().id, info.clone());
+        }
+        Ok(())
+    }
+
+    fn info(&mut self, table: u32) -> SqlResult<Arc<TableInfo>> {
+        if let Some(i) = self.infos.get(&table) {
+            return Ok(i.clone());
+        }
+        let t = self.ctx.catalog.table(table).cloned();
+        let t = t.ok_or_else(|| SqlError::internal("referencing table is gone"))?;
+        let info = Arc::new(TableInfo::new(self.ctx, &t)?);
+        self.use_info(&info)?;
+        Ok(info)
+    }
+
+    /// Checks the interleave parent, remembering the last one found.
+    fn check_parent(&mut self, info: &TableInfo, row: &[Datum]) -> SqlResult<()> {
+        let Some(parent) = &info.parent else { return Ok(()) };
+        let n = parent.rows.columns().len();
+        let key: Vec<Datum> =
+            info.layout.rows.columns()[..n].iter().map(|c| row[c.ordinal].clone()).collect();
+        let id = info.table().id;
+        let same = self
+            .last_parent
+            .get(&id)
+            .is_some_and(|last| last.iter().zip(&key).all(|(a, b)| a.cmp_sql(b).is_eq()));
+        if !same {
+            parent_exists(self.ctx, &info.layout, parent, row)?;
+            self.last_parent.insert(id, key);
+        }
+        Ok(())
+    }
+
+    /// The row that a new row would collide with in a unique key: of the primary key (`None`) or
+    /// of the secondary index at a position.
+    pub fn find_conflict(
+        &self,
+        info: &TableInfo,
+        index: Option<usize>,
+        row: &[Datum],
+    ) -> SqlResult<Option<(Bytes, Row)>> {
+        let layout = &info.layout;
+        match index {
+            None => get_row(&self.ctx.txn, layout, layout.row_key(row)?),
+            Some(n) => {
+                let i = &layout.indexes[n];
+                if !i.index.unique || !i.enforces_for(row) {
+                    return Ok(None);
+                }
+                let key = i.entry_key(row)?;
+                let Some(value) = self.ctx.txn.get(&key).map_err(kv_error)? else {
+                    return Ok(None);
+                };
+                live_row(&self.ctx.txn, layout, i, &key, &value)
+            }
+        }
+    }
+
+    /// Inserts a complete row (defaults filled in), after `Filler::complete`.
+    pub fn insert(&mut self, info: &Arc<TableInfo>, mut row: Row) -> SqlResult<Row> {
+        info.filler.complete(self.ctx, &mut row)?;
+        self.check_parent(info, &row)?;
+        self.put_new(info, &row, None)?;
+        self.check_references(info, &row, None)?;
+        Ok(row)
+    }
+
+    /// Puts a row and its entries, checking unique keys. `old` is the row it replaces, whose key
+    /// and differing entries were removed before.
+    fn put_new(&mut self, info: &TableInfo, row: &Row, old: Option<&Row>) -> SqlResult<()> {
+        let layout = &info.layout;
+        let txn = &self.ctx.txn;
+        let key = layout.row_key(row)?;
+        let same_key = match old {
+            Some(old) => layout.row_key(old)? == key,
+            None => false,
+        };
+        if !same_key && txn.get(&key).map_err(kv_error)?.is_some() {
+            return Err(duplicate_key(self.ctx, &layout.table, &layout.table.primary, row));
+        }
+        for (n, i) in layout.indexes.iter().enumerate() {
+            let entry = i.entry_key(row)?;
+            let unchanged = match old {
+                Some(old) => i.entry_key(old)? == entry,
+                None => false,
+            };
+            if !unchanged && self.find_conflict(info, Some(n), row)?.is_some() {
+                return Err(duplicate_key(self.ctx, &layout.table, &i.index, row));
+            }
+            let value = layout.entry_value(i, row);
+            if !unchanged || old.is_some_and(|o| layout.entry_value(i, o) != value) {
+                txn.put(entry, value).map_err(kv_error)?;
+            }
+        }
+        self.deleted.remove(key.as_slice());
+        txn.put(key, layout.row_value(row)).map_err(kv_error)
+    }
+
+    /// Foreign keys of a new row; with `old`, only those whose columns changed. A reference that
+    /// is missing now may come later in the statement.
+    fn check_references(
+        &mut self,
+        info: &Arc<TableInfo>,
+        row: &Row,
+        old: Option<&Row>,
+    ) -> SqlResult<()> {
+        for (n, (fk, parent)) in info.references.iter().enumerate() {
+            if let Some(old) = old
+                && !changed(info.table(), &fk.columns, old, row)
+            {
+                continue;
+            }
+            if !reference_exists(self.ctx, info.table(), fk, parent, row)? {
+                self.later.push(Later::Reference(info.clone(), n, row.clone()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Deletes a row, and does what others declared for that.
+    pub fn delete(&mut self, info: &Arc<TableInfo>, key: &Bytes, row: &Row) -> SqlResult<()> {
+        if !self.deleted.insert(key.clone()) {
+            return Ok(());
+        }
+        self.ctx.check_cancel()?;
+        let txn = &self.ctx.txn;
+        txn.delete(key.clone()).map_err(kv_error)?;
+        for i in &info.layout.indexes {
+            txn.delete(i.entry_key(row)?).map_err(kv_error)?;
+        }
+        self.depth += 1;
+        if self.depth > MAX_CASCADE {
+            return Err(SqlError::new(
+                SqlState::STATEMENT_TOO_COMPLEX,
+                format!("referential actions are nested deeper than {MAX_CASCADE} levels"),
+            ));
+        }
+        for (child, fk) in &info.referenced_by {
+            self.referenced_gone(info, row, None, child, fk, fk.on_delete)?;
+        }
+        for child in &info.children {
+            self.children_of_gone(info, key, row, child)?;
+        }
+        self.depth -= 1;
+        Ok(())
+    }
+
+    fn children_of_gone(
+        &mut self,
+        info: &Arc<TableInfo>,
+        key: &Bytes,
+        row: &Row,
+        child: &Arc<Table>,
+    ) -> SqlResult<()> {
+        let on_delete = child.interleave.as_ref().map(|i| i.on_delete).unwrap_or_default();
+        match on_delete {
+            RefAction::Cascade => {
+                let child = self.info(child.id)?;
+                let rows = self.child_rows(&child, info, row, usize::MAX)?;
+                for (k, r) in rows {
+                    self.delete(&child, &k, &r)?;
+                }
+            }
+            RefAction::Restrict => {
+                let c = self.info(child.id)?;
+                if !self.child_rows(&c, info, row, 1)?.is_empty() {
+                    return Err(still_has_children(self.ctx, info.table(), Some(row), child));
+                }
+            }
+            _ => self.later.push(Later::Children(info.clone(), row.clone(), child.clone())),
+        }
+        let _ = key;
+        Ok(())
+    }
+
+    /// Rows of `child` inside the row of its parent.
+    fn child_rows(
+        &self,
+        child: &TableInfo,
+        parent: &TableInfo,
+        parent_row: &Row,
+        limit: usize,
+    ) -> SqlResult<Vec<(Bytes, Row)>> {
+        let values: Vec<Datum> =
+            parent.layout.rows.columns().iter().map(|c| parent_row[c.ordinal].clone()).collect();
+        let span = child.layout.rows.prefix_span(&values)?;
+        let mut scan =
+            TableScan::new(self.ctx.txn.clone(), child.layout.clone(), vec![span], None, false);
+        let mut out = Vec::new();
+        while out.len() < limit
+            && let Some(found) = scan.next_row()?
+        {
+            out.push(found);
+        }
+        Ok(out)
+    }
+
+    /// A referenced key is gone (`new` is `None`) or has changed.
+    fn referenced_gone(
+        &mut self,
+        info: &Arc<TableInfo>,
+        old: &Row,
+        new: Option<&Row>,
+        child: &Arc<Table>,
+        fk: &ForeignKey,
+        action: RefAction,
+    ) -> SqlResult<()> {
+        let parent = info.table();
+        let values: Vec<Datum> = fk
+            .parent_columns
+            .iter()
+            .map(|c| parent.ordinal(*c).map_or(Datum::Null, |o| old[o].clone()))
+            .collect();
+        if values.iter().any(Datum::is_null) {
+            return Ok(());
+        }
+        if action == RefAction::NoAction {
+            let later = Later::Referenced(info.clone(), old.clone(), child.id, fk.clone());
+            self.later.push(later);
+            return Ok(());
+        }
+        let child = self.info(child.id)?;
+        let limit = if action == RefAction::Restrict { 1 } else { usize::MAX };
+        let found = rows_with(self.ctx, &child.layout, &fk.columns, &values, limit)?;
+        for (key, row) in found {
+            if self.deleted.contains(&key) {
+                continue;
+            }
+            match action {
+                RefAction::Restrict => {
+                    return Err(still_referenced(self.ctx, parent, old, child.table(), fk));
+                }
+                RefAction::Cascade if new.is_none() => self.delete(&child, &key, &row)?,
+                _ => {
+                    let mut changed = row.clone();
+                    for (n, c) in fk.columns.iter().enumerate() {
+                        let at = child.table().ordinal(*c).unwrap_or_default();
+                        changed[at] = match (action, new) {
+                            (RefAction::Cascade, Some(new)) => {
+                                let o = parent.ordinal(fk.parent_columns[n]).unwrap_or_default();
+                                let (from, to) =
+                                    (&parent.columns[o].ty, &child.table().columns[at].ty);
+                                crate::session::run::assign(&new[o], from, to, &self.ctx.eval)?
+                            }
+                            (RefAction::SetDefault, _) => child.filler.default(self.ctx, at)?,
+                            _ => Datum::Null,
+                        };
+                    }
+                    self.depth += 1;
+                    if self.depth > MAX_CASCADE {
+                        return Err(SqlError::new(
+                            SqlState::STATEMENT_TOO_COMPLEX,
+                            format!(
+                                "referential actions are nested deeper than {MAX_CASCADE} levels"
+                            ),
+                        ));
+                    }
+                    self.update(&child, vec![(key, row, changed)])?;
+                    self.depth -= 1;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Replaces rows: (key, old row, new row). First everything that changes its place goes, then
+    /// it comes back, so that rows may swap keys.
+    pub fn update(
+        &mut self,
+        info: &Arc<TableInfo>,
+        changes: Vec<(Bytes, Row, Row)>,
+    ) -> SqlResult<Vec<Row>> {
+        let layout = &info.layout;
+        let mut ready = Vec::with_capacity(changes.len());
+        for (key, old, mut new) in changes {
+            info.filler.complete(self.ctx, &mut new)?;
+            let new_key = layout.row_key(&new)?;
+            for i in &layout.indexes {
+                let entry = i.entry_key(&old)?;
+                if entry != i.entry_key(&new)? {
+                    self.ctx.txn.delete(entry).map_err(kv_error)?;
+                }
+            }
+            if new_key[..] != key[..] {
+                self.ctx.txn.delete(key.clone()).map_err(kv_error)?;
+                if layout.has_children {
+                    let below = KeySpan::new(row_end(&key), braid_keys::family_end(&key));
+                    self.refuse_move(info, below)?;
+                }
+            }
+            ready.push((key, old, new));
+        }
+        let mut out = Vec::with_capacity(ready.len());
+        for (key, old, new) in ready {
+            if layout.row_key(&new)?[..] != key[..] {
+                self.check_parent(info, &new)?;
+            }
+            self.put_new(info, &new, Some(&old))?;
+            self.check_references(info, &new, Some(&old))?;
+            for (child, fk) in &info.referenced_by {
+                if changed(info.table(), &fk.parent_columns, &old, &new) {
+                    self.referenced_gone(info, &old, Some(&new), child, fk, fk.on_update)?;
+                }
+            }
+            out.push(new);
+        }
+        Ok(out)
+    }
+
+    /// A row with rows interleaved in it keeps its key.
+    fn refuse_move(&self, info: &TableInfo, below: KeySpan) -> SqlResult<()> {
+        let subtree = self.ctx.catalog.subtree(info.table());
+        for t in &subtree[1..] {
+            let layout = Arc::new(TableLayout::new(&self.ctx.catalog, t)?);
+            let mut scan =
+                TableScan::new(self.ctx.txn.clone(), layout, vec![below.clone()], None, false);
+            if scan.next_row()?.is_some() {
+                return Err(SqlError::unsupported(format!(
+                    "changing the primary key of a row of table \"{}\" that has rows of \"{}\" \
+                     interleaved in it",
+                    info.table().name,
+                    t.name
+                ))
+                .with_hint(
+                    "Insert the row with its new key, copy the children, delete the old row.",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Answers what was left for the end of the statement.
+    pub fn finish(&mut self) -> SqlResult<()> {
+        for later in std::mem::take(&mut self.later) {
+            match later {
+                Later::Reference(info, n, row) => {
+                    let (fk, parent) = &info.references[n];
+                    // The row itself may be gone or changed again meanwhile.
+                    let key = info.layout.row_key(&row)?;
+                    let Some((_, now)) = get_row(&self.ctx.txn, &info.layout, key)? else {
+                        continue;
+                    };
+                    if !reference_exists(self.ctx, info.table(), fk, parent, &now)? {
+                        return Err(missing_reference(
+                            self.ctx,
+                            info.table(),
+                            fk,
+                            &parent.table,
+                            &now,
+                        ));
+                    }
+                }
+                Later::Referenced(info, old, child, fk) => {
+                    let values: Vec<Datum> = fk
+                        .parent_columns
+                        .iter()
+                        .map(|c| info.table().ordinal(*c).map_or(Datum::Null, |o| old[o].clone()))
+                        .collect();
+                    if find_by_key(self.ctx, &info.layout, &fk.parent_columns, &values)?.is_some() {
+                        continue;
+                    }
+                    let child = self.info(child)?;
+                    if !rows_with(self.ctx, &child.layout, &fk.columns, &values, 1)?.is_empty() {
+                        return Err(still_referenced(
+                            self.ctx,
+                            info.table(),
+                            &old,
+                            child.table(),
+                            &fk,
+                        ));
+                    }
+                }
+                Later::Children(info, row, child) => {
+                    let key = info.layout.row_key(&row)?;
+                    if self.ctx.txn.get(&key).map_err(kv_error)?.is_some() {
+                        continue;
+                    }
+                    let c = self.info(child.id)?;
+                    if !self.child_rows(&c, &info, &row, 1)?.is_empty() {
+                        return Err(still_has_children(self.ctx, info.table(), Some(&row), &child));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn changed(t: &Table, columns: &[u32], old: &Row, new: &Row) -> bool {
+    columns.iter().any(|c| {
+        t.ordinal(*c).is_some_and(|o| match (old[o].is_null(), new[o].is_null()) {
+            (true, true) => false,
+            (false, false) => !old[o].cmp_sql(&new[o]).is_eq(),
+            _ => true,
+        })
+    })
+}

@@ -1,0 +1,369 @@
+//! From conditions to key spans: which part of a table or index a WHERE clause needs.
+//!
+//! ```text
+//!   key (a, b, c)   WHERE a = 1 AND b IN (2, 3) AND c > 7 AND d = 5
+//!                   eq [1] [2, 3]   range c in (7, ..)   rest: d = 5
+//!                   spans [/1/2/7.., /1/2/max) [/1/3/7.., /1/3/max)
+//! ```
+//! A condition that a span expresses exactly is not evaluated again; what is left is the *rest*.
+//! Values are expressions without columns; they become bytes when the statement runs.
+
+use std::ops::Bound as Limit;
+
+use braid_kv::KeySpan;
+use braid_types::{Datum, SqlResult, SqlType};
+
+use crate::expr::{Bound, CmpOp, EvalContext, Node, QuantifiedOp};
+use crate::storage::{Layout, TableLayout};
+
+/// Most spans of one access; more IN combinations than that make the last lists a filter.
+const MAX_SPANS: usize = 16_384;
+
+/// Values that one key column may have.
+#[derive(Clone, Debug)]
+enum Values {
+    /// `= e` or `IN (e, ..)`.
+    List(Vec<Bound>),
+    /// `= ANY (array)`.
+    Array(Bound),
+}
+
+/// Bounds of the key column after those with values.
+#[derive(Clone, Debug, Default)]
+struct RangeOn {
+    lower: Option<(Bound, bool)>,
+    upper: Option<(Bound, bool)>,
+}
+
+/// Which keys to read: of the primary key, or of a secondary index.
+#[derive(Clone, Debug)]
+pub struct Access {
+    /// Position among the table's secondary indexes; `None` is the primary key.
+    pub index: Option<usize>,
+    eq: Vec<Values>,
+    range: RangeOn,
+    /// What the spans do not express; every part must hold.
+    pub rest: Vec<Bound>,
+}
+
+/// A condition on one column.
+struct Condition {
+    ordinal: usize,
+    kind: ConditionKind,
+    /// Position in the list of conjuncts.
+    at: usize,
+}
+
+enum ConditionKind {
+    Values(Values),
+    Lower(Bound, bool),
+    Upper(Bound, bool),
+}
+
+/// Whether values of the expression's type encode like the column's.
+fn fits(column: &SqlType, value: &SqlType) -> bool {
+    let text = |t: &SqlType| matches!(t, SqlType::Text | SqlType::Varchar(_) | SqlType::Name);
+    match column {
+        SqlType::Char(_) => false,
+        c if c.is_integer() => value.is_integer(),
+        c if text(c) => text(value),
+        c => c.same_base(value),
+    }
+}
+
+fn conditions(conjuncts: &[Bound], types: &dyn Fn(usize) -> Option<SqlType>) -> Vec<Condition> {
+    let mut out = Vec::new();
+    for (at, c) in conjuncts.iter().enumerate() {
+        match c.node() {
+            Node::Compare(op, a, b) => {
+                let (column, op, value) = match (a.as_column(), b.as_column()) {
+                    (Some(col), None) if b.is_const() => (col, *op, b),
+                    (None, Some(col)) if a.is_const() => (col, op.flipped(), a),
+                    _ => continue,
+                };
+                if !types(column).is_some_and(|t| fits(&t, value.ty())) {
+                    continue;
+                }
+                let v = value.clone();
+                let kind = match op {
+                    CmpOp::Eq => ConditionKind::Values(Values::List(vec![v])),
+                    CmpOp::Gt => ConditionKind::Lower(v, false),
+                    CmpOp::Ge => ConditionKind::Lower(v, true),
+                    CmpOp::Lt => ConditionKind::Upper(v, false),
+                    CmpOp::Le => ConditionKind::Upper(v, true),
+                    CmpOp::Ne => continue,
+                };
+                out.push(Condition { ordinal: column, kind, at });
+            }
+            Node::InList(needle, list, false) => {
+                let Some(column) = needle.as_column() else { continue };
+                let ok =
+                    |v: &Bound| v.is_const() && types(column).is_some_and(|t| fits(&t, v.ty()));
+                if list.iter().all(ok) {
+                    let kind = ConditionKind::Values(Values::List(list.clone()));
+                    out.push(Condition { ordinal: column, kind, at });
+                }
+            }
+            Node::Quantified(QuantifiedOp::Compare(CmpOp::Eq), needle, array, false) => {
+                let Some(column) = needle.as_column() else { continue };
+                let fits_element = array
+                    .ty()
+                    .element()
+                    .is_some_and(|e| types(column).is_some_and(|t| fits(&t, e)));
+                if array.is_const() && fits_element {
+                    let kind = ConditionKind::Values(Values::Array(array.clone()));
+                    out.push(Condition { ordinal: column, kind, at });
+                }
+            }
+            _ => {}
+        }
+    }
+    out
+}
+
+/// The access along one key layout.
+fn along(
+    layout: &Layout,
+    index: Option<usize>,
+    columns: usize,
+    conditions: &[Condition],
+    conjuncts: &[Bound],
+) -> Access {
+    let mut used = Vec::new();
+    let mut eq = Vec::new();
+    let mut range = RangeOn::default();
+    for key in &layout.columns()[..columns] {
+        let found = conditions.iter().find_map(|c| match &c.kind {
+            ConditionKind::Values(v) if c.ordinal == key.ordinal => Some((c.at, v)),
+            _ => None,
+        });
+        match found {
+            Some((at, v)) => {
+                used.push(at);
+                eq.push(v.clone());
+            }
+            None => {
+                for c in conditions.iter().filter(|c| c.ordinal == key.ordinal) {
+                    match &c.kind {
+                        ConditionKind::Lower(v, inclusive) if range.lower.is_none() => {
+                            range.lower = Some((v.clone(), *inclusive));
+                            used.push(c.at);
+                        }
+                        ConditionKind::Upper(v, inclusive) if range.upper.is_none() => {
+                            range.upper = Some((v.clone(), *inclusive));
+                            used.push(c.at);
+                        }
+                        _ => {}
+                    }
+                }
+                break;
+            }
+        }
+    }
+    let rest = conjuncts
+        .iter()
+        .enumerate()
+        .filter(|(i, _)| !used.contains(i))
+        .map(|(_, c)| c.clone())
+        .collect();
+    Access { index, eq, range, rest }
+}
+
+impl Access {
+    /// The best access for a condition over a table's row. `first` is the ordinal of the table's
+    /// first column in the condition's scope.
+    pub fn choose(layout: &TableLayout, filter: Option<&Bound>) -> Access {
+        let conjuncts = filter.map(Bound::conjuncts).unwrap_or_default();
+        Access::choose_among(layout, &conjuncts)
+    }
+
+    /// The best access for a list of conditions.
+    pub fn choose_among(layout: &TableLayout, conjuncts: &[Bound]) -> Access {
+        let all = Access::candidates(layout, conjuncts);
+        all.into_iter().max_by_key(|a| a.score(layout)).expect("the primary key is always there")
+    }
+
+    /// The access along the primary key only.
+    pub fn primary(layout: &TableLayout, filter: Option<&Bound>) -> Access {
+        let conjuncts = filter.map(Bound::conjuncts).unwrap_or_default();
+        Access::candidates(layout, &conjuncts).swap_remove(0)
+    }
+
+    /// One access per key, the primary one first.
+    pub fn candidates(layout: &TableLayout, conjuncts: &[Bound]) -> Vec<Access> {
+        let types = |o: usize| layout.table.columns.get(o).map(|c| c.ty.clone());
+        let conditions = conditions(conjuncts, &types);
+        let rows = &layout.rows;
+        let mut out = vec![along(rows, None, rows.columns().len(), &conditions, conjuncts)];
+        for (i, index) in layout.indexes.iter().enumerate() {
+            out.push(along(&index.layout, Some(i), index.declared, &conditions, conjuncts));
+        }
+        out
+    }
+
+    fn score(&self, layout: &TableLayout) -> (u32, usize, bool, bool) {
+        let bounds = u32::from(self.range.lower.is_some()) + u32::from(self.range.upper.is_some());
+        let whole = match self.index {
+            None => self.eq.len() == layout.rows.columns().len(),
+            Some(i) => {
+                let index = &layout.indexes[i];
+                index.index.unique && self.eq.len() == index.declared
+            }
+        };
+        let weight = if whole { 1000 } else { self.eq.len() as u32 * 4 + bounds };
+        (weight, self.eq.len(), self.index.is_none(), whole)
+    }
+
+    /// Whether nothing narrows the read.
+    pub fn is_full(&self) -> bool {
+        self.eq.is_empty() && self.range.lower.is_none() && self.range.upper.is_none()
+    }
+
+    /// Number of leading key columns that have given values.
+    pub fn eq_len(&self) -> usize {
+        self.eq.len()
+    }
+
+    /// Whether each span is ordered by key and spans do not interleave: always, spans are sorted.
+    /// With at most one value per leading column the rows come in the order of the later columns.
+    pub fn single_valued(&self, columns: usize) -> bool {
+        self.eq.iter().take(columns).all(|v| matches!(v, Values::List(l) if l.len() == 1))
+    }
+
+    /// Whether the spans are single keys of the primary key.
+    pub fn is_point(&self, layout: &TableLayout) -> bool {
+        self.index.is_none() && self.eq.len() == layout.rows.columns().len()
+    }
+
+    /// The values of each leading column: no value twice, NULLs left out.
+    fn values(&self, eval: &EvalContext) -> SqlResult<Vec<Vec<Datum>>> {
+        let mut out = Vec::new();
+        for v in &self.eq {
+            let mut list = Vec::new();
+            match v {
+                Values::List(exprs) => {
+                    for e in exprs {
+                        list.push(e.eval(&[], eval)?);
+                    }
+                }
+                Values::Array(e) => {
+                    if let Datum::Array(a) = e.eval(&[], eval)? {
+                        list.extend(a.items.iter().cloned());
+                    }
+                }
+            }
+            list.retain(|d| !d.is_null());
+            list.sort_by(Datum::cmp_sql);
+            list.dedup_by(|a, b| a.cmp_sql(b).is_eq());
+            out.push(list);
+        }
+        Ok(out)
+    }
+
+    /// The combinations of values of the leading columns, in key order of ascending columns.
+    pub fn prefixes(&self, eval: &EvalContext) -> SqlResult<Vec<Vec<Datum>>> {
+        let mut out: Vec<Vec<Datum>> = vec![Vec::new()];
+        for list in self.values(eval)? {
+            if out.len().saturating_mul(list.len()) > MAX_SPANS {
+                return Err(braid_types::SqlError::new(
+                    braid_types::SqlState::STATEMENT_TOO_COMPLEX,
+                    format!("IN lists name more than {MAX_SPANS} combinations of key values"),
+                ));
+            }
+            out = out
+                .into_iter()
+                .flat_map(|p| {
+                    list.iter().map(move |v| {
+                        let mut p = p.clone();
+                        p.push(v.clone());
+                        p
+                    })
+                })
+                .collect();
+        }
+        Ok(out)
+    }
+
+    /// The key layout it reads along.
+    pub fn layout<'a>(&self, table: &'a TableLayout) -> &'a Layout {
+        match self.index {
+            None => &table.rows,
+            Some(i) => &table.indexes[i].layout,
+        }
+    }
+
+    /// The spans to read, sorted, not overlapping. Spans of the primary key hold whole families.
+    pub fn spans(&self, table: &TableLayout, eval: &EvalContext) -> SqlResult<Vec<KeySpan>> {
+        let layout = self.layout(table);
+        let bound = |b: &Option<(Bound, bool)>| -> SqlResult<Option<(Datum, bool)>> {
+            b.as_ref().map(|(e, inc)| Ok((e.eval(&[], eval)?, *inc))).transpose()
+        };
+        let (lower, upper) = (bound(&self.range.lower)?, bound(&self.range.upper)?);
+        // A comparison with NULL is never true.
+        if [&lower, &upper].iter().any(|b| b.as_ref().is_some_and(|(v, _)| v.is_null())) {
+            return Ok(Vec::new());
+        }
+        let limit = |b: &'_ Option<(Datum, bool)>| -> Option<(Datum, bool)> { b.clone() };
+        let (lower, upper) = (limit(&lower), limit(&upper));
+        let as_bound = |b: &'_ Option<(Datum, bool)>| match b {
+            None => None,
+            Some((v, inc)) => Some((v.clone(), *inc)),
+        };
+        let mut out = Vec::new();
+        for prefix in self.prefixes(eval)? {
+            let (lo, hi) = (as_bound(&lower), as_bound(&upper));
+            let span = if lo.is_none() && hi.is_none() {
+                layout.prefix_span(&prefix)?
+            } else {
+                fn to_limit(b: &Option<(Datum, bool)>) -> Limit<&Datum> {
+                    match b {
+                        None => Limit::Unbounded,
+                        Some((v, true)) => Limit::Included(v),
+                        Some((v, false)) => Limit::Excluded(v),
+                    }
+                }
+                layout.range_span(&prefix, to_limit(&lo), to_limit(&hi))?
+            };
+            if !span.is_empty() {
+                out.push(span);
+            }
+        }
+        out.sort_by(|a, b| a.start.cmp(&b.start));
+        Ok(out)
+    }
+
+    /// Exact keys, when [`Access::is_point`].
+    pub fn points(&self, table: &TableLayout, eval: &EvalContext) -> SqlResult<Vec<Vec<u8>>> {
+        let mut keys = self
+            .prefixes(eval)?
+            .iter()
+            .map(|p| table.rows.prefix(p))
+            .collect::<SqlResult<Vec<_>>>()?;
+        keys.sort();
+        Ok(keys)
+    }
+
+    /// In words, for EXPLAIN.
+    pub fn describe(&self, table: &TableLayout) -> String {
+        let layout = self.layout(table);
+        let name = |n: usize| &table.table.columns[layout.columns()[n].ordinal].name;
+        let mut parts: Vec<String> = (0..self.eq.len())
+            .map(|n| match &self.eq[n] {
+                Values::List(l) if l.len() == 1 => format!("{} = {}", name(n), l[0]),
+                Values::List(l) => {
+                    let items: Vec<_> = l.iter().map(ToString::to_string).collect();
+                    format!("{} IN ({})", name(n), items.join(", "))
+                }
+                Values::Array(a) => format!("{} = ANY ({a})", name(n)),
+            })
+            .collect();
+        let n = self.eq.len();
+        if let Some((v, inc)) = &self.range.lower {
+            parts.push(format!("{} {} {v}", name(n), if *inc { ">=" } else { ">" }));
+        }
+        if let Some((v, inc)) = &self.range.upper {
+            parts.push(format!("{} {} {v}", name(n), if *inc { "<=" } else { "<" }));
+        }
+        if parts.is_empty() { "all rows".into() } else { parts.join(" AND ") }
+    }
+}

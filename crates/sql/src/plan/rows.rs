@@ -1,0 +1,120 @@
+//! The rows of one table that an access path finds.
+
+use std::sync::Arc;
+
+use braid_types::SqlResult;
+use bytes::Bytes;
+
+use super::access::Access;
+use crate::expr::EvalContext;
+use crate::general_query::Row;
+use crate::session::Context;
+use crate::storage::scan::get_row;
+use crate::storage::{IndexScan, TableLayout, TableScan};
+
+/// Rows with their keys, in key order of the access.
+pub enum RowSource {
+    /// Single rows.
+    Points(std::vec::IntoIter<Vec<u8>>, Arc<TableLayout>),
+    /// Spans of the table.
+    Table(TableScan),
+    /// Spans of an index.
+    Index(IndexScan),
+}
+
+impl RowSource {
+    /// Opens an access path. `wanted` says by ordinal which columns to decode.
+    pub fn open(
+        ctx: &Context,
+        layout: &Arc<TableLayout>,
+        access: &Access,
+        wanted: Option<Vec<bool>>,
+        reverse: bool,
+    ) -> SqlResult<RowSource> {
+        RowSource::open_with(ctx, layout, access, wanted, reverse, &ctx.eval)
+    }
+
+    /// As [`RowSource::open`], with another evaluation context.
+    pub fn open_with(
+        ctx: &Context,
+        layout: &Arc<TableLayout>,
+        access: &Access,
+        wanted: Option<Vec<bool>>,
+        reverse: bool,
+        eval: &EvalContext,
+    ) -> SqlResult<RowSource> {
+        if access.is_point(layout) {
+            let mut keys = access.points(layout, eval)?;
+            if reverse {
+                keys.reverse();
+            }
+            return Ok(RowSource::Points(keys.into_iter(), layout.clone()));
+        }
+        let spans = access.spans(layout, eval)?;
+        let txn = ctx.txn.clone();
+        Ok(match access.index {
+            None => RowSource::Table(TableScan::new(txn, layout.clone(), spans, wanted, reverse)),
+            Some(i) => RowSource::Index(IndexScan::new(txn, layout.clone(), i, spans, reverse)),
+        })
+    }
+
+    /// The next row.
+    pub fn next_row(&mut self, ctx: &Context) -> SqlResult<Option<(Bytes, Row)>> {
+        match self {
+            RowSource::Table(s) => s.next_row(),
+            RowSource::Index(s) => s.next_row(),
+            RowSource::Points(keys, layout) => {
+                for key in keys {
+                    if let Some(found) = get_row(&ctx.txn, layout, key)? {
+                        return Ok(Some(found));
+                    }
+                }
+                Ok(None)
+            }
+        }
+    }
+}
+
+/// All rows of an access path that pass what the spans do not express.
+pub fn collect_rows(
+    ctx: &Context,
+    layout: &Arc<TableLayout>,
+    access: &Access,
+) -> SqlResult<Vec<(Bytes, Row)>> {
+    let mut source = RowSource::open(ctx, layout, access, None, false)?;
+    let mut out = Vec::new();
+    let mut seen = 0u64;
+    'rows: while let Some((key, row)) = source.next_row(ctx)? {
+        seen += 1;
+        if seen % 1024 == 0 {
+            ctx.check_cancel()?;
+        }
+        for part in &access.rest {
+            if !part.eval_bool(&row, &ctx.eval)? {
+                continue 'rows;
+            }
+        }
+        out.push((key, row));
+    }
+    Ok(out)
+}
+
+/// How an access reads, for EXPLAIN.
+pub fn describe(layout: &TableLayout, access: &Access, indent: &str) -> Vec<String> {
+    let table = &layout.table.name;
+    let head = match access.index {
+        None if access.is_point(layout) => format!("point read on {table}"),
+        None if access.is_full() => format!("full scan of {table}"),
+        None => format!("span read on {table}"),
+        Some(i) => format!("index lookup on {table} using {}", layout.indexes[i].index.name),
+    };
+    let mut lines = vec![format!("{indent}{head}")];
+    if !access.is_full() {
+        lines.push(format!("{indent}  key: {}", access.describe(layout)));
+    }
+    if !access.rest.is_empty() {
+        let parts: Vec<_> = access.rest.iter().map(ToString::to_string).collect();
+        lines.push(format!("{indent}  filter: {}", parts.join(" AND ")));
+    }
+    lines
+}
