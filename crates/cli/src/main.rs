@@ -1,2 +1,64 @@
-//! braid.
-fn main() {}
+//! `braid`: the database, its shell and its tools in one binary.
+//!
+//! Every subcommand is a module of its own; this file only reads the command line.
+
+mod debug;
+mod demo;
+mod import;
+mod logs;
+mod shell;
+mod start;
+mod workload;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// PostgreSQL-compatible SQL database that stores child rows inside their parents.
+#[derive(Parser)]
+#[command(name = "braid", version, propagate_version = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Start a node on a directory of this machine.
+    Start(start::StartArguments),
+    /// Open a SQL shell, or run statements from -c or standard input.
+    Sql(shell::SqlArguments),
+    /// Start on a temporary store with a small hierarchy in it, and open a shell.
+    Demo(demo::DemoArguments),
+    /// Load CSV files into a table of a running node.
+    Import(import::ImportArguments),
+    /// Generate data and measure: tpcc, interleave, bank.
+    Workload(workload::WorkloadArguments),
+    /// Look into the files of a store.
+    Debug(debug::DebugArguments),
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let done = match arguments.command {
+        Command::Start(a) => start::run(a),
+        Command::Sql(a) => shell::run(a),
+        Command::Demo(a) => demo::run(a),
+        Command::Import(a) => import::run(a),
+        Command::Workload(a) => workload::run(a),
+        Command::Debug(a) => debug::run(a),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("braid: {e}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// What a subcommand fails with: text for a person.
+pub(crate) type CliResult<T = ()> = Result<T, Box<dyn std::error::Error>>;

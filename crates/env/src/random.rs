@@ -20,9 +20,7 @@ impl Random {
             z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
             z ^ (z >> 31)
         };
-        Random {
-            state: [next(), next(), next(), next()],
-        }
+        Random { state: [next(), next(), next(), next()] }
     }
 
     /// A generator seeded by the operating system.

@@ -171,10 +171,6 @@ impl Store {
         CommitTs(self.hlc.now())
     }
 
-    pub(crate) fn newest_visible(&self) -> CommitTs {
-        CommitTs(self.newest_visible.load(Ordering::Acquire))
-    }
-
     pub(crate) fn publish(&self, ts: CommitTs) {
         self.newest_visible.fetch_max(ts.0, Ordering::AcqRel);
     }

@@ -43,15 +43,8 @@ struct BatchEntry {
 /// One entry as the engine sees it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum BatchOp<'a> {
-    Point {
-        key: &'a [u8],
-        kind: Kind,
-        value: &'a [u8],
-    },
-    Span {
-        start: &'a [u8],
-        end: &'a [u8],
-    },
+    Point { key: &'a [u8], kind: Kind, value: &'a [u8] },
+    Span { start: &'a [u8], end: &'a [u8] },
 }
 
 impl Batch {
@@ -111,17 +104,9 @@ impl Batch {
     }
 
     fn push(&mut self, tag: u8, key: &[u8], value: &[u8]) {
-        let key_limit = if tag == TAG_RANGE {
-            MAX_KEY_LEN + 1
-        } else {
-            MAX_KEY_LEN
-        };
+        let key_limit = if tag == TAG_RANGE { MAX_KEY_LEN + 1 } else { MAX_KEY_LEN };
         self.limit("key", key.len(), key_limit);
-        let value_limit = if tag == TAG_RANGE {
-            MAX_KEY_LEN + 1
-        } else {
-            MAX_VALUE_LEN
-        };
+        let value_limit = if tag == TAG_RANGE { MAX_KEY_LEN + 1 } else { MAX_VALUE_LEN };
         self.limit("value", value.len(), value_limit);
         if self.oversized.is_some() {
             return;
@@ -154,9 +139,7 @@ impl Batch {
 
     /// Whether anything in the batch adds data rather than deleting it.
     pub(crate) fn adds_data(&self) -> bool {
-        self.entries
-            .iter()
-            .any(|entry| entry.tag == Kind::Put as u8)
+        self.entries.iter().any(|entry| entry.tag == Kind::Put as u8)
     }
 
     /// Number of range tombstones.
@@ -193,10 +176,7 @@ impl Batch {
         points.sort_by(|a, b| self.key_of(&a.1).cmp(self.key_of(&b.1)).then(b.0.cmp(&a.0)));
         let mut kept: Vec<BatchEntry> = Vec::with_capacity(points.len());
         for (_, entry) in points {
-            if kept
-                .last()
-                .is_none_or(|last| self.key_of(last) != self.key_of(&entry))
-            {
+            if kept.last().is_none_or(|last| self.key_of(last) != self.key_of(&entry)) {
                 kept.push(entry);
             }
         }
@@ -220,10 +200,7 @@ impl Batch {
             let (key, value) = self.span_of(entry);
             match Kind::from_u8(entry.tag) {
                 Some(kind) => BatchOp::Point { key, kind, value },
-                None => BatchOp::Span {
-                    start: key,
-                    end: value,
-                },
+                None => BatchOp::Span { start: key, end: value },
             }
         })
     }
@@ -328,11 +305,7 @@ mod tests {
         batch
             .ops()
             .map(|op| match op {
-                BatchOp::Point {
-                    key,
-                    kind: Kind::Put,
-                    value,
-                } => {
+                BatchOp::Point { key, kind: Kind::Put, value } => {
                     format!("{}={}", text(key), text(value))
                 }
                 BatchOp::Point { key, .. } => format!("-{}", text(key)),
@@ -373,9 +346,6 @@ mod tests {
     fn a_key_over_the_limit_is_reported_and_nothing_else_is_lost() {
         let mut batch = Batch::at(CommitTs(1));
         batch.put(&vec![1; MAX_KEY_LEN + 1], b"");
-        assert!(matches!(
-            batch.normalise(),
-            Err(Error::TooLarge { what: "key", .. })
-        ));
+        assert!(matches!(batch.normalise(), Err(Error::TooLarge { what: "key", .. })));
     }
 }

@@ -17,6 +17,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use crate::batch::{Batch, BatchOp};
 use crate::error::{Error, Result};
@@ -24,6 +25,9 @@ use crate::key::{CommitTs, KeySpan, Kind};
 use crate::memtable::Memtable;
 use crate::store::Store;
 use crate::wal::Lsn;
+
+/// How long each write waits while L0 has more files than it should.
+const SLOW_DOWN: Duration = Duration::from_millis(1);
 
 /// When a write returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,6 +70,10 @@ impl Store {
     /// Applies a batch; see the module.
     pub(crate) fn apply(self: &Arc<Store>, mut batch: Batch) -> Result<Pending> {
         batch.normalise()?;
+        if batch.adds_data() && self.ballast.is_full() {
+            return Err(Error::DiskFull);
+        }
+        self.make_room()?;
         let mut payload = Vec::new();
         batch.encode(&mut payload);
         let lsn = {
@@ -79,6 +87,7 @@ impl Store {
                 self.check_contracts(&batch)?;
                 let lsn = self.wal.append(&payload)?;
                 self.insert(&mut commit, &batch);
+                self.rotate_if_full(&mut commit);
                 lsn
             }
         };
@@ -87,10 +96,35 @@ impl Store {
             // Memory of the queue is bounded by whoever goes on appending.
             self.wal.wait(lsn, false)?;
         }
-        Ok(Pending {
-            store: self.clone(),
-            lsn,
-        })
+        Ok(Pending { store: self.clone(), lsn })
+    }
+
+    /// Waits while background work is too far behind. Takes no lock while it waits.
+    fn make_room(self: &Arc<Store>) -> Result<()> {
+        self.background.forgive_disk_full();
+        loop {
+            let state = self.state.load_full();
+            let options = &self.options;
+            let memtables_full = state.mutable.bytes() >= options.memtable_size
+                && state.immutable.len() >= options.max_immutable_memtables;
+            let l0 = if options.automatic_compaction { state.version.l0_runs().count() } else { 0 };
+            if !memtables_full && l0 < options.l0_stop_files {
+                if l0 >= options.l0_slow_files {
+                    options.clock.sleep(SLOW_DOWN);
+                }
+                return Ok(());
+            }
+            self.await_progress()?;
+        }
+    }
+
+    fn rotate_if_full(self: &Arc<Store>, commit: &mut CommitState) {
+        let state = self.state.load();
+        let full = state.mutable.bytes() >= self.options.memtable_size;
+        if full && state.immutable.len() < self.options.max_immutable_memtables {
+            self.rotate(commit);
+            self.schedule();
+        }
     }
 
     /// Puts a batch into the mutable memtable and makes it visible.
@@ -102,11 +136,9 @@ impl Store {
         self.newest.fetch_max(batch.ts().0, Ordering::AcqRel);
         self.visible.store(idx, Ordering::Release);
         let spans = batch.span_count() as u64;
-        self.writes.tombstones.fetch_add(spans, Ordering::Relaxed);
-        self.writes
-            .points
-            .fetch_add(batch.len() as u64 - spans, Ordering::Relaxed);
-        self.writes.batches.fetch_add(1, Ordering::Relaxed);
+        self.counters.tombstones.fetch_add(spans, Ordering::Relaxed);
+        self.counters.points.fetch_add(batch.len() as u64 - spans, Ordering::Relaxed);
+        self.counters.batches.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Contracts C1 and C2. If the batch is newer than everything that ever arrived, as commits
@@ -119,11 +151,7 @@ impl Store {
             None => Vec::new(),
         };
         let broken = |key: Vec<u8>, have: u64| {
-            Err(Error::TimestampContract {
-                key,
-                write: batch.ts(),
-                have: CommitTs(have),
-            })
+            Err(Error::TimestampContract { key, write: batch.ts(), have: CommitTs(have) })
         };
         if ts == 0 || ts == u64::MAX {
             return broken(first_key(), ts);
@@ -138,7 +166,7 @@ impl Store {
         for op in batch.ops() {
             match op {
                 BatchOp::Point { key, .. } => {
-                    let have = self.max_ts_of(key)?;
+                    let have = self.state.load().max_ts_of(&self.env, key)?;
                     if have > ts {
                         return broken(key.to_vec(), have);
                     }
@@ -146,8 +174,8 @@ impl Store {
                 BatchOp::Span { start, end } => {
                     let span = KeySpan::new(start.to_vec(), end.to_vec());
                     // Above every point, and not below any tombstone.
-                    let point = self.newest_above(&span, ts - 1, false)?;
-                    let any = self.newest_above(&span, ts, true)?;
+                    let point = self.state.load().newest_above(&self.env, &span, ts - 1, false)?;
+                    let any = self.state.load().newest_above(&self.env, &span, ts, true)?;
                     if point >= ts || any > ts {
                         return broken(start.to_vec(), point.max(any));
                     }

@@ -2,18 +2,20 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use braid_env::fs::FileSystem;
 
 use crate::batch::Batch;
 use crate::commit::{Durability, Pending};
+use crate::compaction::levels_targets;
 use crate::error::{Error, Result};
 use crate::key::{CommitTs, KeySpan};
 use crate::metrics::{LevelMetrics, Metrics};
 use crate::open;
 use crate::options::Options;
 use crate::store::Store;
+use crate::versions::LEVELS;
 use crate::view::View;
 
 /// An open store. Cloning gives another handle of the same store.
@@ -27,9 +29,7 @@ impl Db {
     /// written last. Fails with `DirectoryInUse` if anybody else has it open, with `Corruption`
     /// if damage is found, with `FormatTooNew` if a newer version wrote it. Blocks on the device.
     pub fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Result<Db> {
-        Ok(Db {
-            store: open::open(fs, dir, options)?,
-        })
+        Ok(Db { store: open::open(fs, dir, options)? })
     }
 
     /// Writes a batch; returns when it is as durable as asked. Atomic. Blocks on the device.
@@ -64,7 +64,8 @@ impl Db {
     /// Newest timestamp of an entry of `key` or a range tombstone over it, over everything that
     /// has arrived; `ZERO` if there is none. For conflict checks.
     pub fn max_ts(&self, key: &[u8]) -> Result<CommitTs> {
-        Ok(CommitTs(self.store.max_ts_of(key)?))
+        let store = &self.store;
+        Ok(CommitTs(store.state.load_full().max_ts_of(&store.env, key)?))
     }
 
     /// Newest timestamp of anything in a span; `ZERO` if there is nothing.
@@ -72,14 +73,16 @@ impl Db {
     /// History that garbage collection removed does not count. Where only "is there anything
     /// newer than T" matters, [`Db::newest_above`] is cheaper.
     pub fn max_ts_in_span(&self, span: &KeySpan) -> Result<CommitTs> {
-        Ok(CommitTs(self.store.newest_above(span, 0, true)?))
+        let store = &self.store;
+        Ok(CommitTs(store.state.load_full().newest_above(&store.env, span, 0, true)?))
     }
 
     /// Newest timestamp above `floor` of an entry or tombstone in a span, `None` if there is
     /// nothing above it. Layers and blocks that are older are not looked at, so the cost follows
     /// what arrived since `floor`, not the size of the span.
     pub fn newest_above(&self, span: &KeySpan, floor: CommitTs) -> Result<Option<CommitTs>> {
-        let newest = self.store.newest_above(span, floor.0, true)?;
+        let store = &self.store;
+        let newest = store.state.load_full().newest_above(&store.env, span, floor.0, true)?;
         Ok((newest > floor.0).then_some(CommitTs(newest)))
     }
 
@@ -99,29 +102,44 @@ impl Db {
 
     /// Writes all memtables out as ssts. Blocks until that is done.
     pub fn flush(&self) -> Result<()> {
-        Ok(())
+        self.store.flush_all()
     }
 
     /// Compacts a span down to the bottom level, dropping what may be dropped. Blocks.
-    pub fn compact_span(&self, _span: &KeySpan) -> Result<()> {
-        Ok(())
+    pub fn compact_span(&self, span: &KeySpan) -> Result<()> {
+        self.store.compact_to_bottom(span)
     }
 
     /// Sizes and counters.
     pub fn metrics(&self) -> Metrics {
         let state = self.store.state.load();
+        let counters = &self.store.counters;
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let (cache_hits, cache_misses) = self.store.env.cache.counts();
+        let levels = (0..LEVELS)
+            .map(|level| LevelMetrics {
+                files: state.version.level(level).len(),
+                bytes: state.version.level_bytes(level),
+            })
+            .collect();
         Metrics {
-            levels: vec![LevelMetrics::default(); 7],
-            memtable_bytes: state
-                .memtables()
-                .map(|memtable| memtable.bytes() as u64)
-                .sum(),
+            levels,
+            base_level: levels_targets(&state.version, &self.store.options).0,
+            memtable_bytes: state.memtables().map(|memtable| memtable.bytes() as u64).sum(),
             immutable_memtables: state.immutable.len(),
             wal_bytes_synced: self.store.wal.synced(),
-            tombstones_written: self.store.writes.tombstones.load(Ordering::Relaxed),
-            points_written: self.store.writes.points.load(Ordering::Relaxed),
-            batches_written: self.store.writes.batches.load(Ordering::Relaxed),
-            ..Metrics::default()
+            cache_hits,
+            cache_misses,
+            blocks_read: cache_misses,
+            tombstones_written: count(&counters.tombstones),
+            points_written: count(&counters.points),
+            batches_written: count(&counters.batches),
+            flush_bytes: count(&counters.flush_bytes),
+            compaction_bytes_in: count(&counters.compaction_in),
+            compaction_bytes_out: count(&counters.compaction_out),
+            flushes: count(&counters.flushes),
+            compactions: count(&counters.compactions),
+            disk_full: self.store.ballast.was_full(),
         }
     }
 
@@ -136,28 +154,5 @@ impl Db {
     /// same but cannot report errors.
     pub fn close(&self) -> Result<()> {
         self.store.close()
-    }
-}
-
-impl Store {
-    pub(crate) fn close(&self) -> Result<()> {
-        {
-            let _commit = self.commit.lock();
-            if self.closed.swap(true, Ordering::AcqRel) {
-                return Ok(());
-            }
-        }
-        self.wal.rotate();
-        let result = self.wal.wait(self.wal.appended(), true);
-        self.lock.lock().take();
-        result
-    }
-}
-
-impl Drop for Store {
-    fn drop(&mut self) {
-        if let Err(error) = self.close() {
-            tracing::error!(%error, "closing the store failed");
-        }
     }
 }

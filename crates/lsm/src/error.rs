@@ -79,11 +79,7 @@ impl Error {
         if error.kind() == io::ErrorKind::StorageFull {
             return Error::DiskFull;
         }
-        Error::Io {
-            context: context.into(),
-            kind: error.kind(),
-            message: error.to_string(),
-        }
+        Error::Io { context: context.into(), kind: error.kind(), message: error.to_string() }
     }
 
     pub(crate) fn corruption(
@@ -91,11 +87,7 @@ impl Error {
         offset: u64,
         reason: impl Into<String>,
     ) -> Error {
-        Error::Corruption {
-            file: file.into(),
-            offset,
-            reason: reason.into(),
-        }
+        Error::Corruption { file: file.into(), offset, reason: reason.into() }
     }
 
     /// Whether the device is full.
@@ -107,41 +99,22 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::Io {
-                context, message, ..
-            } => write!(f, "{context}: {message}"),
-            Error::Corruption {
-                file,
-                offset,
-                reason,
-            } => {
-                write!(
-                    f,
-                    "corruption in {} at offset {offset}: {reason}",
-                    file.display()
-                )
+            Error::Io { context, message, .. } => write!(f, "{context}: {message}"),
+            Error::Corruption { file, offset, reason } => {
+                write!(f, "corruption in {} at offset {offset}: {reason}", file.display())
             }
             Error::TimestampContract { key, write, have } => write!(
                 f,
                 "write at {write} to \"{}\" breaks the timestamp order: {have} is there already",
                 key.escape_ascii()
             ),
-            Error::BelowGcThreshold { read, threshold } => write!(
-                f,
-                "read at {read} is below the garbage collection threshold {threshold}"
-            ),
-            Error::DirectoryInUse(path) => {
-                write!(
-                    f,
-                    "directory {} is in use by another process",
-                    path.display()
-                )
+            Error::BelowGcThreshold { read, threshold } => {
+                write!(f, "read at {read} is below the garbage collection threshold {threshold}")
             }
-            Error::FormatTooNew {
-                file,
-                found,
-                supported,
-            } => write!(
+            Error::DirectoryInUse(path) => {
+                write!(f, "directory {} is in use by another process", path.display())
+            }
+            Error::FormatTooNew { file, found, supported } => write!(
                 f,
                 "{} has format version {found}; this build reads up to version {supported}",
                 file.display()
@@ -149,10 +122,7 @@ impl fmt::Display for Error {
             Error::DiskFull => write!(f, "the disk is full: writes that add data are refused"),
             Error::Closed => write!(f, "the store is closed"),
             Error::TooLarge { what, size, limit } => {
-                write!(
-                    f,
-                    "{what} of {size} bytes is over the limit of {limit} bytes"
-                )
+                write!(f, "{what} of {size} bytes is over the limit of {limit} bytes")
             }
         }
     }

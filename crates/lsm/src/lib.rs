@@ -47,8 +47,11 @@
 //!
 //! What this crate does not know: SQL, transactions, ranges, async runtimes.
 
+mod ballast;
 mod batch;
+mod cache;
 mod commit;
+mod compaction;
 mod db;
 mod error;
 mod iter;
@@ -58,8 +61,10 @@ mod metrics;
 mod open;
 mod options;
 mod range_tombstone;
+mod sstable;
 mod state;
 mod store;
+mod versions;
 mod view;
 mod wal;
 

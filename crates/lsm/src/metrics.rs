@@ -14,6 +14,8 @@ pub struct LevelMetrics {
 pub struct Metrics {
     /// L0 to L6.
     pub levels: Vec<LevelMetrics>,
+    /// The level that L0 compacts into.
+    pub base_level: usize,
     /// Memory of all memtables.
     pub memtable_bytes: u64,
     /// Sealed memtables that wait for their flush.

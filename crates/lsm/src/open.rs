@@ -1,4 +1,15 @@
-//! Opening a store: take the lock, replay the wal, start a fresh segment.
+//! Opening a store.
+//!
+//! ```text
+//!   lock the directory
+//!   CURRENT -> manifest -> version, gc threshold, wal floor
+//!   check that every live sst is there with its size
+//!   wal segments from the floor on -> memtable; seal a torn tail
+//!   new manifest with a snapshot, made current     (the first write that matters)
+//!   remove files that nothing refers to
+//! ```
+//!
+//! A crash at any point leaves a store that opens the same way again.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,22 +19,19 @@ use arc_swap::ArcSwap;
 use braid_env::fs::FileSystem;
 use parking_lot::Mutex;
 
+use crate::ballast::Ballast;
 use crate::batch::Batch;
+use crate::cache::BlockCache;
 use crate::commit::{CommitState, insert_into};
+use crate::compaction::Background;
 use crate::error::{Error, Result};
 use crate::memtable::Memtable;
 use crate::options::Options;
+use crate::sstable::sst_path;
 use crate::state::State;
 use crate::store::Store;
-use crate::wal::{Framer, SegmentEnd, SpaceReserve, Wal, read_segment, segment_path};
-
-struct NoReserve;
-
-impl SpaceReserve for NoReserve {
-    fn release(&self) -> bool {
-        false
-    }
-}
+use crate::versions::{Manifest, Recovered, SstEnv, load_manifest, manifest_path};
+use crate::wal::{Framer, SegmentEnd, Wal, read_segment, segment_path};
 
 /// Opens the store in `dir`, creating it if there is none.
 pub(crate) fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Result<Arc<Store>> {
@@ -36,74 +44,160 @@ pub(crate) fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Res
             io(error)
         }
     })?;
-    let segments = wal_segments(&*fs, dir)?;
-    let memtable = Memtable::new(1, segments.first().copied().unwrap_or(1), b"");
+    let cache = Arc::new(BlockCache::new(options.block_cache_size));
+    let env = Arc::new(SstEnv { fs: fs.clone(), dir: dir.to_path_buf(), cache });
+    let names = fs.list(dir).map_err(io)?;
+    let mut recovered = recover_version(&env, &names)?;
+    let segments = wal_segments(&names, recovered.wal_floor);
+    let arrival = recovered.next_arrival;
+    let memtable = Memtable::new(arrival, recovered.wal_floor, b"");
     let mut idx = 0;
-    let next_segment = replay(&*fs, dir, &segments, &mut |batch| {
+    let next_segment = replay(&*fs, dir, recovered.wal_floor, &segments, &mut |batch| {
         idx += 1;
         insert_into(&memtable, batch, idx);
         Ok(())
     })?;
-    let newest = memtable.max_ts();
+    recovered.newest_ts = recovered.newest_ts.max(memtable.max_ts());
+    let ballast = Arc::new(Ballast::new(fs.clone(), dir, options.ballast_size));
+    let number = recovered.number + 1;
+    let snapshot = recovered.snapshot();
+    let manifest = match Manifest::create(&*fs, dir, number, &snapshot, &*ballast) {
+        Err(Error::DiskFull) if ballast.release_now() => {
+            Manifest::create(&*fs, dir, number, &snapshot, &*ballast)?
+        }
+        other => other?,
+    };
+    remove_strangers(&*fs, dir, &names, &recovered, number);
+    ballast.take();
     let wal = Wal::new(
-        fs.clone(),
+        fs,
         dir,
         next_segment,
         options.wal_segment_size,
         options.wal_recycled_segments,
-        Arc::new(NoReserve),
+        ballast.clone(),
     );
-    Ok(Arc::new(Store {
+    let store = Arc::new(Store {
+        tasks: options.executor(),
         options,
-        dir: dir.to_path_buf(),
+        env,
         lock: Mutex::new(Some(lock)),
         state: ArcSwap::from_pointee(State {
             mutable: Arc::new(memtable),
             immutable: Vec::new(),
+            version: Arc::new(recovered.version),
         }),
-        commit: Mutex::new(CommitState {
-            last_idx: idx,
-            arrival: 1,
-        }),
+        state_lock: Mutex::new(()),
+        commit: Mutex::new(CommitState { last_idx: idx, arrival }),
+        manifest: Mutex::new(manifest),
         visible: AtomicU64::new(idx),
-        newest: AtomicU64::new(newest),
-        gc_threshold: AtomicU64::new(0),
+        newest: AtomicU64::new(recovered.newest_ts),
+        gc_threshold: AtomicU64::new(recovered.gc_threshold),
+        gc_durable: AtomicU64::new(recovered.gc_threshold),
+        next_file: AtomicU64::new(recovered.next_file),
+        oldest_segment: Mutex::new(recovered.wal_floor),
         wal,
+        ballast,
+        background: Background::default(),
         closed: AtomicBool::new(false),
-        writes: Default::default(),
-        fs,
-    }))
+        counters: Default::default(),
+    });
+    store.schedule();
+    Ok(store)
 }
 
-/// Numbers of the wal segments in a directory, ascending.
-pub(crate) fn wal_segments(fs: &dyn FileSystem, dir: &Path) -> Result<Vec<u64>> {
-    let names = fs
-        .list(dir)
-        .map_err(|error| Error::io(format!("listing {}", dir.display()), &error))?;
+fn number_of(name: &str, extension: &str) -> Option<u64> {
+    name.strip_suffix(extension)?.parse().ok()
+}
+
+/// What the manifest says, with all live ssts found in place.
+fn recover_version(env: &SstEnv, names: &[String]) -> Result<Recovered> {
+    let Some(mut recovered) = load_manifest(env)? else {
+        let data = names.iter().find(|name| name.ends_with(".sst") || name.ends_with(".wal"));
+        if let Some(name) = data {
+            let reason = format!("it is missing, but there is {name}");
+            return Err(Error::corruption(env.dir.join("CURRENT"), 0, reason));
+        }
+        return Ok(Recovered::fresh());
+    };
+    recovered.version.check().map_err(|reason| {
+        Error::corruption(manifest_path(&env.dir, recovered.number), 0, reason)
+    })?;
+    for sst in recovered.version.ssts() {
+        let path = sst_path(&env.dir, sst.file_no);
+        let len = match env.fs.open(&path).and_then(|file| file.len()) {
+            Ok(len) => len,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Err(Error::corruption(path, 0, "a live sst is missing"));
+            }
+            Err(error) => return Err(Error::io(format!("opening {}", path.display()), &error)),
+        };
+        if len != sst.size {
+            let reason = format!("the sst has {len} bytes instead of {}", sst.size);
+            return Err(Error::corruption(path, len.min(sst.size), reason));
+        }
+    }
+    // Numbers of files that a crash left behind are not used again before those are gone.
+    let used = names.iter().filter_map(|name| number_of(name, ".sst")).max().unwrap_or(0);
+    recovered.next_file = recovered.next_file.max(used + 1);
+    Ok(recovered)
+}
+
+/// Numbers of the wal segments that recovery needs, ascending.
+pub(crate) fn wal_segments(names: &[String], floor: u64) -> Vec<u64> {
     let mut segments: Vec<u64> = names
         .iter()
-        .filter_map(|name| name.strip_suffix(".wal")?.parse().ok())
+        .filter_map(|name| number_of(name, ".wal"))
+        .filter(|segment| *segment >= floor)
         .collect();
     segments.sort_unstable();
-    Ok(segments)
+    segments
+}
+
+/// Removes what neither the version nor the wal needs. Errors only leave the files behind.
+fn remove_strangers(
+    fs: &dyn FileSystem,
+    dir: &Path,
+    names: &[String],
+    recovered: &Recovered,
+    manifest: u64,
+) {
+    for name in names {
+        let live = |file_no| recovered.version.ssts().any(|sst| sst.file_no == file_no);
+        let stranger = if let Some(file_no) = number_of(name, ".sst") {
+            !live(file_no)
+        } else if let Some(segment) = number_of(name, ".wal") {
+            segment < recovered.wal_floor
+        } else if let Some(number) = name.strip_prefix("MANIFEST-") {
+            number.parse().is_ok_and(|number: u64| number != manifest)
+        } else {
+            name.ends_with(".recycled") || name == "CURRENT.tmp"
+        };
+        if stranger {
+            if let Err(error) = fs.remove(&dir.join(name)) {
+                tracing::warn!(name, %error, "cannot remove a file that is not needed");
+            }
+        }
+    }
 }
 
 /// Replays segments in order. Returns the number of the first segment that is free to write.
 ///
 /// Only the last segment that holds anything may end without a seal: there the power failed. It
 /// gets its seal now, so that a later open does not mistake its end for damage.
-pub(crate) fn replay(
+fn replay(
     fs: &dyn FileSystem,
     dir: &Path,
+    floor: u64,
     segments: &[u64],
     apply: &mut dyn FnMut(&Batch) -> Result<()>,
 ) -> Result<u64> {
     let mut torn: Option<(u64, u64)> = None;
-    let mut last = segments.first().map_or(0, |first| first - 1);
+    let mut next = floor;
     for &segment in segments {
         let path = segment_path(dir, segment);
-        if segment != last + 1 {
-            let reason = format!("wal segment {} is missing", last + 1);
+        if segment != next {
+            let reason = format!("wal segment {next} is missing");
             return Err(Error::corruption(&path, 0, reason));
         }
         let end = read_segment(fs, &path, segment, &mut |offset, record| {
@@ -115,16 +209,12 @@ pub(crate) fn replay(
             }
             apply(&batch)
         })?;
-        match end {
-            SegmentEnd::Torn { empty: true, .. } if torn.is_some() => {}
-            SegmentEnd::Torn { at, .. } => torn = torn.or(Some((segment, at))),
-            SegmentEnd::Sealed => {}
+        if let SegmentEnd::Torn { at, .. } = end {
+            torn = torn.or(Some((segment, at)));
         }
-        last = segment;
+        next = segment + 1;
     }
-    let Some((segment, at)) = torn else {
-        return Ok(last + 1);
-    };
+    let Some((segment, at)) = torn else { return Ok(next) };
     // Segments behind the torn one were created, but nothing in them can be durable.
     for &empty in segments.iter().filter(|other| **other > segment) {
         let path = segment_path(dir, empty);
@@ -139,8 +229,9 @@ fn seal_torn_segment(fs: &dyn FileSystem, dir: &Path, segment: u64, at: u64) -> 
     let path = segment_path(dir, segment);
     let io = |error| Error::io(format!("sealing {}", path.display()), &error);
     let file = fs.open_write(&path).map_err(io)?;
+    let mut framer = Framer::at(segment, at);
     let mut seal = Vec::new();
-    Framer::at(segment, at).seal(at, &mut seal);
+    framer.seal(at, &mut seal);
     file.write_at(&seal, at).map_err(io)?;
     file.sync_data().map_err(io)?;
     fs.sync_dir(dir).map_err(io)

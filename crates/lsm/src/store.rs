@@ -1,49 +1,84 @@
 //! The shared heart of an open store: what handles, views and background jobs all point to.
+//!
+//! Locks, in the order in which they may be taken: commit, manifest, state. None is held while
+//! waiting for the wal.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
-use braid_env::fs::{DirLock, FileSystem};
-use bytes::Bytes;
+use braid_env::fs::DirLock;
+use braid_env::tasks::Tasks;
 use parking_lot::Mutex;
 
+use crate::ballast::Ballast;
 use crate::commit::CommitState;
-use crate::error::Result;
-use crate::iter::{ReadPoint, ScanOptions, Source};
-use crate::key::{CommitTs, KeySpan};
+use crate::compaction::{Background, JobOutput};
+use crate::error::{Error, Result};
+use crate::iter::ReadPoint;
+use crate::key::CommitTs;
+use crate::memtable::Memtable;
 use crate::options::Options;
 use crate::state::State;
-use crate::view::{ReadCounters, check_floor};
-use crate::wal::Wal;
+use crate::versions::{Edit, Manifest, SstEnv};
+use crate::view::check_floor;
+use crate::wal::{Wal, segment_path};
 
-/// Counters of the write path.
+/// Counters since open.
 #[derive(Default)]
-pub(crate) struct WriteCounters {
+pub(crate) struct Counters {
     pub(crate) tombstones: AtomicU64,
     pub(crate) points: AtomicU64,
     pub(crate) batches: AtomicU64,
+    pub(crate) flushes: AtomicU64,
+    pub(crate) flush_bytes: AtomicU64,
+    pub(crate) compactions: AtomicU64,
+    pub(crate) compaction_in: AtomicU64,
+    pub(crate) compaction_out: AtomicU64,
+}
+
+impl Counters {
+    pub(crate) fn flushed(&self, output: &JobOutput) {
+        self.flushes.fetch_add(1, Ordering::Relaxed);
+        self.flush_bytes.fetch_add(output.bytes_out, Ordering::Relaxed);
+    }
+
+    pub(crate) fn compacted(&self, output: &JobOutput) {
+        self.compactions.fetch_add(1, Ordering::Relaxed);
+        self.compaction_in.fetch_add(output.bytes_in, Ordering::Relaxed);
+        self.compaction_out.fetch_add(output.bytes_out, Ordering::Relaxed);
+    }
 }
 
 /// An open store.
 pub(crate) struct Store {
     pub(crate) options: Options,
-    pub(crate) fs: Arc<dyn FileSystem>,
-    pub(crate) dir: PathBuf,
+    pub(crate) env: Arc<SstEnv>,
+    pub(crate) tasks: Arc<dyn Tasks>,
     pub(crate) lock: Mutex<Option<Box<dyn DirLock>>>,
     pub(crate) state: ArcSwap<State>,
+    /// Held while a new state is put together from the old one.
+    pub(crate) state_lock: Mutex<()>,
     /// The commit pipeline: whoever holds it decides the order of batches.
     pub(crate) commit: Mutex<CommitState>,
+    /// Whoever holds it decides the order of version edits.
+    pub(crate) manifest: Mutex<Manifest>,
     /// Commit index of the last batch that new views see.
     pub(crate) visible: AtomicU64,
     /// Largest timestamp of anything that ever arrived.
     pub(crate) newest: AtomicU64,
-    /// Reads below this are rejected; compactions may drop what only they would see.
+    /// Reads below this are rejected.
     pub(crate) gc_threshold: AtomicU64,
+    /// The threshold that is durable: what compactions may use (contract C6).
+    pub(crate) gc_durable: AtomicU64,
+    pub(crate) next_file: AtomicU64,
+    /// Oldest wal segment that may still exist.
+    pub(crate) oldest_segment: Mutex<u64>,
     pub(crate) wal: Wal,
+    pub(crate) ballast: Arc<Ballast>,
+    pub(crate) background: Background,
     pub(crate) closed: AtomicBool,
-    pub(crate) writes: WriteCounters,
+    pub(crate) counters: Counters,
 }
 
 impl Store {
@@ -53,61 +88,114 @@ impl Store {
         let state = self.state.load_full();
         let visible = self.visible.load(Ordering::Acquire);
         check_floor(ts, self.gc_threshold.load(Ordering::Acquire))?;
-        Ok((
-            state,
-            ReadPoint {
-                ts: ts.0.min(u64::MAX - 1),
-                visible,
-            },
-        ))
+        Ok((state, ReadPoint { ts: ts.0.min(u64::MAX - 1), visible }))
     }
 
-    /// Newest timestamp above `floor` of anything in the span, 0 if there is none above it.
-    /// `tombstones`: whether range tombstones count as well as points.
-    pub(crate) fn newest_above(&self, span: &KeySpan, floor: u64, tombstones: bool) -> Result<u64> {
-        let state = self.state.load_full();
-        let mut newest = 0;
-        for memtable in state.memtables() {
-            newest = memtable
-                .newest_above(span, floor.max(newest), tombstones)
-                .max(newest);
-        }
-        Ok(newest)
+    /// Seals the mutable memtable and puts an empty one in its place. The caller holds the commit
+    /// mutex, so no batch is in between.
+    pub(crate) fn rotate(&self, commit: &mut CommitState) {
+        let segment = self.wal.rotate();
+        commit.arrival += 1;
+        let _state = self.state_lock.lock();
+        let old = self.state.load_full();
+        let prefix = old.mutable.common_prefix();
+        let mutable = Arc::new(Memtable::new(commit.arrival, segment, &prefix));
+        let mut immutable = vec![old.mutable.clone()];
+        immutable.extend(old.immutable.iter().cloned());
+        let version = old.version.clone();
+        self.state.store(Arc::new(State { mutable, immutable, version }));
     }
 
-    /// Newest timestamp of an entry of `key` or a tombstone over it.
-    pub(crate) fn max_ts_of(&self, key: &[u8]) -> Result<u64> {
-        let state = self.state.load_full();
-        let mut newest = 0;
-        for memtable in state.memtables() {
-            newest = memtable.max_ts_of(key).max(newest);
-        }
-        Ok(newest)
-    }
-
-    pub(crate) fn get_from_ssts(
+    /// Makes an edit durable, then visible. `memtables`: what it replaces.
+    pub(crate) fn install(
         &self,
-        _state: &State,
-        _key: &[u8],
-        _read_ts: u64,
-        _counters: &ReadCounters,
-    ) -> Result<Option<(Bytes, CommitTs)>> {
-        Ok(None)
-    }
-
-    pub(crate) fn stab_ssts(&self, _state: &State, _key: &[u8], _read_ts: u64) -> Result<u64> {
-        Ok(0)
-    }
-
-    pub(crate) fn push_sst_sources(
-        &self,
-        _state: &State,
-        _span: &KeySpan,
-        _read_ts: u64,
-        _options: &ScanOptions,
-        _counters: &Arc<ReadCounters>,
-        _sources: &mut Vec<Box<dyn Source>>,
+        edit: &Edit,
+        memtables: impl FnOnce(&mut Vec<Arc<Memtable>>),
     ) -> Result<()> {
+        let mut manifest = self.manifest.lock();
+        let gc = self.gc_threshold.load(Ordering::Acquire);
+        let mut edit = edit.clone();
+        edit.next_file = Some(self.next_file.load(Ordering::Acquire));
+        edit.gc_threshold = Some(gc);
+        edit.newest_ts = Some(self.newest.load(Ordering::Acquire));
+        let (version, dropped) = self.state.load().version.apply(&edit, &self.env);
+        if self.options.paranoid_checks {
+            version.check().map_err(|reason| Error::corruption(&self.env.dir, 0, reason))?;
+        }
+        manifest.append(&edit, &*self.ballast)?;
+        self.gc_durable.fetch_max(gc, Ordering::AcqRel);
+        {
+            let _state = self.state_lock.lock();
+            let old = self.state.load_full();
+            let mut immutable = old.immutable.clone();
+            memtables(&mut immutable);
+            let mutable = old.mutable.clone();
+            let version = Arc::new(version);
+            self.state.store(Arc::new(State { mutable, immutable, version }));
+        }
+        for sst in dropped {
+            sst.make_obsolete();
+        }
         Ok(())
+    }
+
+    /// The gc threshold, made durable first if it is not (contract C6).
+    pub(crate) fn durable_gc(&self) -> Result<u64> {
+        if self.gc_threshold.load(Ordering::Acquire) > self.gc_durable.load(Ordering::Acquire) {
+            self.install(&Edit::default(), |_| {})?;
+        }
+        Ok(self.gc_durable.load(Ordering::Acquire))
+    }
+
+    /// First wal segment of the oldest memtable that arrived after `arrival`.
+    pub(crate) fn first_segment_above(&self, arrival: u64) -> u64 {
+        let state = self.state.load();
+        let above = state.memtables().filter(|memtable| memtable.arrival > arrival);
+        above.map(|memtable| memtable.first_segment).min().unwrap_or(0)
+    }
+
+    /// Recycles or removes wal segments that recovery will not need. What cannot be removed now
+    /// is removed by the next open.
+    pub(crate) fn remove_wal_below(&self, floor: u64) {
+        let mut oldest = self.oldest_segment.lock();
+        while *oldest < floor {
+            let path = segment_path(&self.env.dir, *oldest);
+            if self.env.fs.exists(&path).unwrap_or(false) {
+                if let Err(error) = self.wal.retire(&path) {
+                    tracing::warn!(path = %path.display(), %error, "cannot remove wal segment");
+                }
+            }
+            *oldest += 1;
+        }
+    }
+
+    /// Makes everything durable, marks clean ends, releases the directory.
+    pub(crate) fn close(&self) -> Result<()> {
+        {
+            let _commit = self.commit.lock();
+            if self.closed.swap(true, Ordering::AcqRel) {
+                return Ok(());
+            }
+        }
+        self.background.drain();
+        let result = self.close_files();
+        self.lock.lock().take();
+        result
+    }
+
+    fn close_files(&self) -> Result<()> {
+        self.wal.wait(self.wal.appended(), true)?;
+        // The seal says that all of the segment was durable: damage is then not a torn tail.
+        self.wal.rotate();
+        self.wal.wait(self.wal.appended(), true)?;
+        self.manifest.lock().seal(&*self.ballast)
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        if let Err(error) = self.close() {
+            tracing::error!(%error, "closing the store failed");
+        }
     }
 }

@@ -25,16 +25,12 @@ pub(crate) struct ReadCounters {
 
 impl ReadCounters {
     pub(crate) fn blocks(&self) -> (u64, u64) {
-        (
-            self.blocks_read.load(Ordering::Relaxed),
-            self.blocks_from_disk.load(Ordering::Relaxed),
-        )
+        (self.blocks_read.load(Ordering::Relaxed), self.blocks_from_disk.load(Ordering::Relaxed))
     }
 
     pub(crate) fn block_read(&self, from_disk: bool) {
         self.blocks_read.fetch_add(1, Ordering::Relaxed);
-        self.blocks_from_disk
-            .fetch_add(u64::from(from_disk), Ordering::Relaxed);
+        self.blocks_from_disk.fetch_add(u64::from(from_disk), Ordering::Relaxed);
     }
 }
 
@@ -53,14 +49,7 @@ struct Pinned {
 
 impl View {
     pub(crate) fn new(store: Arc<Store>, state: Arc<State>, read: ReadPoint) -> View {
-        View {
-            pinned: Arc::new(Pinned {
-                state,
-                read,
-                store,
-                counters: Arc::default(),
-            }),
-        }
+        View { pinned: Arc::new(Pinned { state, read, store, counters: Arc::default() }) }
     }
 
     /// The timestamp this view reads at.
@@ -75,21 +64,13 @@ impl View {
 
     /// The value of a key and when it was committed.
     pub fn get_with_ts(&self, key: &[u8]) -> Result<Option<(Bytes, CommitTs)>> {
-        let Pinned {
-            state,
-            read,
-            store,
-            counters,
-        } = &*self.pinned;
+        let Pinned { state, read, store, counters } = &*self.pinned;
         let mut hidden_below = 0;
         for memtable in state.memtables() {
             if read.ts < memtable.min_ts() {
                 continue;
             }
-            hidden_below = memtable
-                .skyline()
-                .stab(key, read.ts, read.visible)
-                .max(hidden_below);
+            hidden_below = memtable.skyline().stab(key, read.ts, read.visible).max(hidden_below);
             if let Some(node) = memtable.get(key, read.ts, read.visible) {
                 let lives = node.kind() == Kind::Put && node.ts() >= hidden_below;
                 return Ok(
@@ -101,29 +82,25 @@ impl View {
                 return Ok(None);
             }
         }
-        store.get_from_ssts(state, key, read.ts, counters)
+        state.get_from_ssts(&store.env, key, read.ts, counters)
     }
 
     /// Timestamp of the newest range tombstone over a key that this view sees.
     pub fn covering_tombstone_ts(&self, key: &[u8]) -> Result<Option<CommitTs>> {
-        let Pinned {
-            state, read, store, ..
-        } = &*self.pinned;
+        let Pinned { state, read, store, .. } = &*self.pinned;
         for memtable in state.memtables() {
             let ts = memtable.skyline().stab(key, read.ts, read.visible);
             if ts > 0 {
                 return Ok(Some(CommitTs(ts)));
             }
         }
-        let ts = store.stab_ssts(state, key, read.ts)?;
+        let ts = state.stab_ssts(&store.env, key, read.ts)?;
         Ok((ts > 0).then_some(CommitTs(ts)))
     }
 
     /// Rows of a span, in key order or backwards.
     pub fn scan(&self, span: KeySpan, options: ScanOptions) -> Result<Scan> {
-        let Pinned {
-            state, read, store, ..
-        } = &*self.pinned;
+        let Pinned { state, read, store, .. } = &*self.pinned;
         let counters = Arc::new(ReadCounters::default());
         let mut sources: Vec<Box<dyn Source>> = Vec::new();
         for memtable in state.memtables() {
@@ -138,7 +115,7 @@ impl View {
                 store.options.row_class,
             )));
         }
-        store.push_sst_sources(state, &span, read.ts, &options, &counters, &mut sources)?;
+        sources.extend(state.run_cursors(&store.env, &span, read.ts, &options, &counters));
         let cursor = MergeCursor::new(sources, span, options.reverse);
         Ok(Scan::new(cursor, options.limit, counters))
     }
@@ -152,10 +129,7 @@ impl View {
 /// Rejects reads of times whose history may be gone (contract C5).
 pub(crate) fn check_floor(read: CommitTs, threshold: u64) -> Result<()> {
     if read.0 < threshold {
-        return Err(Error::BelowGcThreshold {
-            read,
-            threshold: CommitTs(threshold),
-        });
+        return Err(Error::BelowGcThreshold { read, threshold: CommitTs(threshold) });
     }
     Ok(())
 }

@@ -7,12 +7,7 @@ use braid_env::fs::MemFs;
 use braid_lsm::{Batch, CommitTs, Db, Durability, Error, KeySpan, Options, ScanOptions};
 
 fn open(fs: &MemFs) -> Db {
-    Db::open(
-        Arc::new(fs.clone()),
-        Path::new("/store"),
-        Options::default(),
-    )
-    .unwrap()
+    Db::open(Arc::new(fs.clone()), Path::new("/store"), Options::default()).unwrap()
 }
 
 fn put(db: &Db, ts: u64, key: &str, value: &str) {
@@ -34,15 +29,7 @@ fn get(db: &Db, ts: u64, key: &str) -> Option<String> {
 
 fn keys(db: &Db, ts: u64, span: KeySpan, reverse: bool) -> Vec<String> {
     let view = db.view(CommitTs(ts)).unwrap();
-    let mut scan = view
-        .scan(
-            span,
-            ScanOptions {
-                reverse,
-                ..Default::default()
-            },
-        )
-        .unwrap();
+    let mut scan = view.scan(span, ScanOptions { reverse, ..Default::default() }).unwrap();
     let mut found = Vec::new();
     while let Some(row) = scan.next_row().unwrap() {
         found.push(String::from_utf8(row.key.to_vec()).unwrap());
@@ -68,10 +55,7 @@ fn a_span_delete_hides_older_rows_at_its_time_and_later() {
     let view = db.view(CommitTs(9)).unwrap();
     assert_eq!(view.covering_tombstone_ts(b"b").unwrap(), Some(CommitTs(5)));
     assert_eq!(db.max_ts(b"c").unwrap(), CommitTs(6));
-    assert_eq!(
-        db.max_ts_in_span(&KeySpan::new("b", "c")).unwrap(),
-        CommitTs(5)
-    );
+    assert_eq!(db.max_ts_in_span(&KeySpan::new("b", "c")).unwrap(), CommitTs(5));
     assert_eq!(db.newest_above(&KeySpan::all(), CommitTs(6)).unwrap(), None);
 }
 
@@ -97,30 +81,15 @@ fn writes_in_the_past_are_refused_and_change_nothing() {
     batch.put(b"b", b"fine");
     batch.put(b"a", b"too old");
     let error = db.write(batch, Durability::Sync).unwrap_err();
-    assert!(
-        matches!(
-            error,
-            Error::TimestampContract {
-                have: CommitTs(10),
-                ..
-            }
-        ),
-        "{error}"
-    );
+    assert!(matches!(error, Error::TimestampContract { have: CommitTs(10), .. }), "{error}");
     assert_eq!(get(&db, 99, "b"), None);
     put(&db, 5, "b", "other keys have their own order");
     let mut batch = Batch::at(CommitTs(10));
     batch.delete_span(b"a", b"b");
-    assert!(
-        db.write(batch, Durability::Sync).is_err(),
-        "a tombstone must be newer than points"
-    );
+    assert!(db.write(batch, Durability::Sync).is_err(), "a tombstone must be newer than points");
     delete_span(&db, 11, "a", "b");
     db.set_gc_threshold(CommitTs(50)).unwrap();
-    assert!(matches!(
-        db.view(CommitTs(49)),
-        Err(Error::BelowGcThreshold { .. })
-    ));
+    assert!(matches!(db.view(CommitTs(49)), Err(Error::BelowGcThreshold { .. })));
     let mut batch = Batch::at(CommitTs(50));
     batch.put(b"z", b"");
     assert!(db.write(batch, Durability::Sync).is_err());
@@ -134,11 +103,7 @@ fn everything_is_there_after_open_and_the_directory_is_locked() {
         put(&db, 1, "a", "1");
         put(&db, 2, "b", "2");
         delete_span(&db, 3, "a", "b");
-        let second = Db::open(
-            Arc::new(fs.clone()),
-            Path::new("/store"),
-            Options::default(),
-        );
+        let second = Db::open(Arc::new(fs.clone()), Path::new("/store"), Options::default());
         assert!(matches!(second, Err(Error::DirectoryInUse(_))));
     }
     for _ in 0..3 {
@@ -166,11 +131,7 @@ fn a_scan_jumps_forward_and_backward() {
     assert_eq!(scan.next_row().unwrap().unwrap().key.as_ref(), b"k51");
     scan.seek(b"k51").unwrap();
     assert_eq!(scan.next_batch(10, 1 << 20).unwrap().key(0), b"k52");
-    let options = ScanOptions {
-        reverse: true,
-        limit: Some(2),
-        ..Default::default()
-    };
+    let options = ScanOptions { reverse: true, limit: Some(2), ..Default::default() };
     let mut scan = view.scan(KeySpan::all(), options).unwrap();
     assert_eq!(scan.next_row().unwrap().unwrap().key.as_ref(), b"k99");
     scan.seek(b"k50").unwrap();

@@ -117,12 +117,10 @@ pub fn grow(client: &mut Client, children: u64) -> WorkloadResult<Case> {
 pub const PARENT_ID: &str = "002498b4-16bc-4ae8-9e24-879f04297753";
 
 fn grow_one(client: &mut Client, children: u64, nested: bool) -> WorkloadResult<f64> {
-    let (parent, child) = if nested {
-        ("table_parent_i", "table_child_i")
-    } else {
-        ("table_parent", "table_child")
-    };
-    client.batch_execute(&format!("DROP TABLE IF EXISTS {child}; DROP TABLE IF EXISTS {parent}"))?;
+    let (parent, child) =
+        if nested { ("table_parent_i", "table_child_i") } else { ("table_parent", "table_child") };
+    client
+        .batch_execute(&format!("DROP TABLE IF EXISTS {child}; DROP TABLE IF EXISTS {parent}"))?;
     client.batch_execute(&format!(
         "CREATE TABLE {parent} (id text PRIMARY KEY, field1 text, field2 text)"
     ))?;
@@ -138,10 +136,9 @@ fn grow_one(client: &mut Client, children: u64, nested: bool) -> WorkloadResult<
     ))?;
     client.batch_execute(&format!("INSERT INTO {parent} VALUES ('{PARENT_ID}', 'a', 'b')"))?;
     let field = "0123456789abcdef";
-    let tail = vec![field; 8].join("\t");
+    let tail = [field; 8].join("\t");
     copy(client, child, (0..children).map(|i| format!("{PARENT_ID}\t{i}\t{tail}\n")))?;
-    let (seconds, rows) =
-        timed(client, &format!("DELETE FROM {parent} WHERE id = '{PARENT_ID}'"))?;
+    let (seconds, rows) = timed(client, &format!("DELETE FROM {parent} WHERE id = '{PARENT_ID}'"))?;
     assert_eq!(rows, 1, "the count is that of the named table");
     let left = client.query_one(&format!("SELECT count(*) FROM {child}"), &[])?;
     assert_eq!(left.get::<_, i64>(0), 0, "children go with their parent");

@@ -5,7 +5,7 @@ use std::process::Command;
 const STEPS: &[(&str, &[&str])] = &[
     ("format", &["fmt", "--all", "--check"]),
     ("tidy", &["run", "-q", "-p", "xtask", "--", "tidy"]),
-    ("tests", &["test", "--workspace", "--no-fail-fast"]),
+    ("tests", &["test", "--workspace"]),
     ("lints", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]),
     ("docs", &["doc", "--workspace", "--no-deps", "--document-private-items"]),
 ];

@@ -27,10 +27,7 @@ pub struct Hlc {
 impl Hlc {
     /// A hybrid logical clock over `clock` that has not seen any timestamp yet.
     pub fn new(clock: Arc<dyn Clock>) -> Hlc {
-        Hlc {
-            clock,
-            last: AtomicU64::new(0),
-        }
+        Hlc { clock, last: AtomicU64::new(0) }
     }
 
     /// Takes the next timestamp: above every one taken or observed before. Lock-free.
@@ -39,10 +36,7 @@ impl Hlc {
         let mut last = self.last.load(Ordering::Relaxed);
         loop {
             let next = physical.max(last + 1);
-            match self
-                .last
-                .compare_exchange_weak(last, next, Ordering::AcqRel, Ordering::Relaxed)
-            {
+            match self.last.compare_exchange_weak(last, next, Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) => return next,
                 Err(seen) => last = seen,
             }

@@ -28,9 +28,7 @@ fn process_start() -> Instant {
 impl Clock for WallClock {
     fn now_micros(&self) -> u64 {
         // A machine set to before 1970 reads as 1970: timestamps stay positive and ordered.
-        SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .map_or(0, |since| since.as_micros() as u64)
+        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as u64)
     }
 
     fn monotonic_nanos(&self) -> u64 {
@@ -51,15 +49,12 @@ pub struct ManualClock {
 impl ManualClock {
     /// A clock that shows `micros` microseconds since 1970.
     pub fn at_micros(micros: u64) -> ManualClock {
-        ManualClock {
-            micros: AtomicU64::new(micros),
-        }
+        ManualClock { micros: AtomicU64::new(micros) }
     }
 
     /// Moves the clock forward by `duration`.
     pub fn advance(&self, duration: Duration) {
-        self.micros
-            .fetch_add(duration.as_micros() as u64, Ordering::SeqCst);
+        self.micros.fetch_add(duration.as_micros() as u64, Ordering::SeqCst);
     }
 
     /// Sets the clock, also backwards: a test of what happens when an operator does that.

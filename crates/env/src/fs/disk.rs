@@ -27,12 +27,8 @@ impl DirLock for DiskLock {}
 
 impl FileSystem for DiskFs {
     fn create(&self, path: &Path) -> io::Result<Arc<dyn File>> {
-        let file = fs::OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .open(path)?;
+        let file =
+            fs::OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path)?;
         Ok(Arc::new(DiskFile(file)))
     }
 
@@ -41,9 +37,7 @@ impl FileSystem for DiskFs {
     }
 
     fn open_write(&self, path: &Path) -> io::Result<Arc<dyn File>> {
-        Ok(Arc::new(DiskFile(
-            fs::OpenOptions::new().read(true).write(true).open(path)?,
-        )))
+        Ok(Arc::new(DiskFile(fs::OpenOptions::new().read(true).write(true).open(path)?)))
     }
 
     fn create_dir_all(&self, path: &Path) -> io::Result<()> {
@@ -84,10 +78,7 @@ impl FileSystem for DiskFs {
 
     fn space(&self, path: &Path) -> io::Result<Space> {
         let stat = rustix::fs::statvfs(path)?;
-        Ok(Space {
-            total: stat.f_blocks * stat.f_frsize,
-            free: stat.f_bavail * stat.f_frsize,
-        })
+        Ok(Space { total: stat.f_blocks * stat.f_frsize, free: stat.f_bavail * stat.f_frsize })
     }
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn DirLock>> {

@@ -61,9 +61,8 @@ pub struct FaultRule {
 impl FaultRule {
     /// Reads one line of the rule language; the error says what is wrong with it.
     pub fn parse(line: &str) -> Result<FaultRule, String> {
-        let (left, outcome) = line
-            .split_once("->")
-            .ok_or_else(|| format!("no '->' in rule '{line}'"))?;
+        let (left, outcome) =
+            line.split_once("->").ok_or_else(|| format!("no '->' in rule '{line}'"))?;
         let outcome = match outcome.trim() {
             "EIO" => Outcome::Eio,
             "ENOSPC" => Outcome::Enospc,
@@ -72,19 +71,13 @@ impl FaultRule {
             "flip" => Outcome::Flip,
             other => return Err(format!("unknown outcome '{other}'")),
         };
-        let (operation, rest) = left
-            .split_once('(')
-            .ok_or_else(|| format!("no '(' in rule '{line}'"))?;
-        let (name, options) = rest
-            .split_once(')')
-            .ok_or_else(|| format!("no ')' in rule '{line}'"))?;
+        let (operation, rest) =
+            left.split_once('(').ok_or_else(|| format!("no '(' in rule '{line}'"))?;
+        let (name, options) =
+            rest.split_once(')').ok_or_else(|| format!("no ')' in rule '{line}'"))?;
         let mut rule = FaultRule {
             operation: operation.trim().to_string(),
-            name: if name.trim() == "*" {
-                String::new()
-            } else {
-                name.trim().to_string()
-            },
+            name: if name.trim() == "*" { String::new() } else { name.trim().to_string() },
             nth: 1,
             times: 1,
             probability: 1.0,
@@ -93,17 +86,15 @@ impl FaultRule {
             fired: 0,
         };
         for option in options.split_whitespace() {
-            let (key, value) = option
-                .split_once('=')
-                .ok_or_else(|| format!("no '=' in '{option}'"))?;
+            let (key, value) =
+                option.split_once('=').ok_or_else(|| format!("no '=' in '{option}'"))?;
             let bad = |_| format!("'{value}' is not a number");
             match key {
                 "nth" => rule.nth = value.parse().map_err(bad)?,
                 "times" => rule.times = value.parse().map_err(bad)?,
                 "p" => {
-                    rule.probability = value
-                        .parse()
-                        .map_err(|_| format!("'{value}' is not a number"))?;
+                    rule.probability =
+                        value.parse().map_err(|_| format!("'{value}' is not a number"))?;
                     rule.times = u64::MAX;
                 }
                 other => return Err(format!("unknown option '{other}'")),
@@ -113,10 +104,7 @@ impl FaultRule {
     }
 
     fn hits(&mut self, operation: &str, path: &Path, random: &mut Random) -> bool {
-        let name = path
-            .file_name()
-            .and_then(|name| name.to_str())
-            .unwrap_or("");
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("");
         if (self.operation != "any" && self.operation != operation) || !name.contains(&self.name) {
             return false;
         }
@@ -184,10 +172,7 @@ impl FaultFs {
         FaultFs {
             base,
             shared: Arc::new(Shared {
-                rules: Mutex::new(Rules {
-                    rules: Vec::new(),
-                    random: Random::seeded(seed),
-                }),
+                rules: Mutex::new(Rules { rules: Vec::new(), random: Random::seeded(seed) }),
                 operations: AtomicU64::new(0),
             }),
         }
@@ -267,9 +252,7 @@ impl File for FaultFile {
 
     fn sync_data(&self) -> io::Result<()> {
         if self.poisoned.load(Ordering::SeqCst) {
-            return Err(io::Error::other(
-                "injected: an earlier sync of this file failed",
-            ));
+            return Err(io::Error::other("injected: an earlier sync of this file failed"));
         }
         match self.shared.judge("sync", &self.path) {
             None | Some(Outcome::Flip) => self.base.sync_data(),
@@ -365,25 +348,14 @@ mod tests {
         let fs = FaultFs::new(Arc::new(MemFs::new()), 1);
         fs.add_rule("sync(*) -> ENOSPC").unwrap();
         let file = fs.create(Path::new("/d/a")).unwrap();
-        assert_eq!(
-            file.sync_data().unwrap_err().kind(),
-            io::ErrorKind::StorageFull
-        );
+        assert_eq!(file.sync_data().unwrap_err().kind(), io::ErrorKind::StorageFull);
         assert!(file.sync_data().is_err());
     }
 
     #[test]
     fn a_rule_with_a_mistake_says_which() {
-        assert!(
-            FaultRule::parse("write(*) -> EOHNO")
-                .unwrap_err()
-                .contains("EOHNO")
-        );
-        assert!(
-            FaultRule::parse("write(*) nth=x -> EIO")
-                .unwrap_err()
-                .contains('x')
-        );
+        assert!(FaultRule::parse("write(*) -> EOHNO").unwrap_err().contains("EOHNO"));
+        assert!(FaultRule::parse("write(*) nth=x -> EIO").unwrap_err().contains('x'));
         assert!(FaultRule::parse("write(*").is_err());
     }
 }

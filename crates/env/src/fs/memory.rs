@@ -101,6 +101,15 @@ struct Shared {
     locks: Arc<Mutex<HashSet<PathBuf>>>,
     capacity: AtomicU64,
     used: AtomicU64,
+    armed: Mutex<Option<Armed>>,
+    crashed: Mutex<Option<MemFs>>,
+}
+
+/// A crash that will be taken after some more changes.
+struct Armed {
+    changes_left: u64,
+    random: Random,
+    policy: CrashPolicy,
 }
 
 /// A file system in memory. Clones share the same files.
@@ -172,9 +181,34 @@ impl MemFs {
             locks: Arc::default(),
             capacity: AtomicU64::new(self.shared.capacity.load(Ordering::SeqCst)),
             used: AtomicU64::new(used),
+            ..Shared::default()
         };
-        MemFs {
-            shared: Arc::new(shared),
+        MemFs { shared: Arc::new(shared) }
+    }
+
+    /// Takes a [`MemFs::crash_clone`] in front of the change that follows after `changes` more
+    /// (writes, syncs, allocations, changes of names). Fetch it with [`MemFs::take_crash`].
+    pub fn arm_crash(&self, changes: u64, random: Random, policy: CrashPolicy) {
+        *self.shared.armed.lock() = Some(Armed { changes_left: changes, random, policy });
+    }
+
+    /// The file system as an armed crash left it, if that moment has come.
+    pub fn take_crash(&self) -> Option<MemFs> {
+        self.shared.crashed.lock().take()
+    }
+
+    /// Called in front of every change.
+    fn tick(&self) {
+        let mut armed = self.shared.armed.lock();
+        match &mut *armed {
+            None => {}
+            Some(crash) if crash.changes_left > 0 => crash.changes_left -= 1,
+            Some(crash) => {
+                let policy = crash.policy;
+                let clone = self.crash_clone(&mut crash.random, policy);
+                *self.shared.crashed.lock() = Some(clone);
+                *armed = None;
+            }
         }
     }
 
@@ -192,18 +226,9 @@ impl MemFs {
     }
 
     fn find(&self, path: &Path) -> io::Result<Arc<Inode>> {
-        self.shared
-            .names
-            .lock()
-            .current
-            .get(path)
-            .cloned()
-            .ok_or_else(|| {
-                io::Error::new(
-                    io::ErrorKind::NotFound,
-                    format!("no file {}", path.display()),
-                )
-            })
+        self.shared.names.lock().current.get(path).cloned().ok_or_else(|| {
+            io::Error::new(io::ErrorKind::NotFound, format!("no file {}", path.display()))
+        })
     }
 
     fn change(&self, names: &mut Names, change: NameChange) {
@@ -212,10 +237,7 @@ impl MemFs {
     }
 
     fn file(&self, inode: Arc<Inode>) -> Arc<dyn File> {
-        Arc::new(MemFile {
-            inode,
-            shared: self.shared.clone(),
-        })
+        Arc::new(MemFile { inode, fs: self.clone() })
     }
 
     fn release(&self, inode: Option<Arc<Inode>>) {
@@ -279,13 +301,7 @@ fn apply_some(image: &mut Vec<u8>, change: &Change, random: &mut Random, percent
                 if random.chance(percent, 100) {
                     let from = at - *offset as usize;
                     let part = data[from..from + (stop - at)].to_vec();
-                    apply(
-                        image,
-                        &Change::Write {
-                            offset: at as u64,
-                            data: part,
-                        },
-                    );
+                    apply(image, &Change::Write { offset: at as u64, data: part });
                 }
                 at = stop;
             }
@@ -303,23 +319,21 @@ fn apply_some(image: &mut Vec<u8>, change: &Change, random: &mut Random, percent
 
 struct MemFile {
     inode: Arc<Inode>,
-    shared: Arc<Shared>,
+    fs: MemFs,
 }
 
 impl MemFile {
     fn grow(&self, from: usize, to: usize) -> io::Result<()> {
         if to <= from {
-            self.shared
-                .used
-                .fetch_sub((from - to) as u64, Ordering::SeqCst);
+            self.fs.shared.used.fetch_sub((from - to) as u64, Ordering::SeqCst);
             return Ok(());
         }
         let more = (to - from) as u64;
-        let capacity = self.shared.capacity.load(Ordering::SeqCst);
-        if capacity > 0 && self.shared.used.load(Ordering::SeqCst) + more > capacity {
+        let capacity = self.fs.shared.capacity.load(Ordering::SeqCst);
+        if capacity > 0 && self.fs.shared.used.load(Ordering::SeqCst) + more > capacity {
             return Err(io::ErrorKind::StorageFull.into());
         }
-        self.shared.used.fetch_add(more, Ordering::SeqCst);
+        self.fs.shared.used.fetch_add(more, Ordering::SeqCst);
         Ok(())
     }
 }
@@ -334,15 +348,13 @@ impl File for MemFile {
     }
 
     fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()> {
+        self.fs.tick();
         let mut contents = self.inode.contents.lock();
         let end = offset as usize + data.len();
         if end > contents.current.len() {
             self.grow(contents.current.len(), end)?;
         }
-        let change = Change::Write {
-            offset,
-            data: data.to_vec(),
-        };
+        let change = Change::Write { offset, data: data.to_vec() };
         apply(&mut contents.current, &change);
         contents.unsynced.push(change);
         Ok(())
@@ -353,6 +365,7 @@ impl File for MemFile {
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
+        self.fs.tick();
         let mut contents = self.inode.contents.lock();
         self.grow(contents.current.len(), len as usize)?;
         contents.current.resize(len as usize, 0);
@@ -368,6 +381,7 @@ impl File for MemFile {
     }
 
     fn sync_data(&self) -> io::Result<()> {
+        self.fs.tick();
         let mut contents = self.inode.contents.lock();
         let contents = &mut *contents;
         for change in contents.unsynced.drain(..) {
@@ -392,13 +406,11 @@ impl Drop for MemLock {
 
 impl FileSystem for MemFs {
     fn create(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        self.tick();
         let inode = Arc::new(Inode::default());
         let mut names = self.shared.names.lock();
         let old = names.current.get(path).cloned();
-        self.change(
-            &mut names,
-            NameChange::Insert(path.to_path_buf(), inode.clone()),
-        );
+        self.change(&mut names, NameChange::Insert(path.to_path_buf(), inode.clone()));
         drop(names);
         self.release(old);
         Ok(self.file(inode))
@@ -421,6 +433,7 @@ impl FileSystem for MemFs {
     }
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        self.tick();
         let mut names = self.shared.names.lock();
         let names = &mut *names;
         let mut kept = Vec::new();
@@ -436,6 +449,7 @@ impl FileSystem for MemFs {
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.tick();
         let inode = self.find(from)?;
         let mut names = self.shared.names.lock();
         let old = names.current.get(to).cloned();
@@ -447,6 +461,7 @@ impl FileSystem for MemFs {
     }
 
     fn link(&self, existing: &Path, new: &Path) -> io::Result<()> {
+        self.tick();
         let inode = self.find(existing)?;
         let mut names = self.shared.names.lock();
         if names.current.contains_key(new) {
@@ -457,13 +472,11 @@ impl FileSystem for MemFs {
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
+        self.tick();
         let inode = self.find(path)?;
         let mut names = self.shared.names.lock();
         self.change(&mut names, NameChange::Remove(path.to_path_buf()));
-        let linked = names
-            .current
-            .values()
-            .any(|other| Arc::ptr_eq(other, &inode));
+        let linked = names.current.values().any(|other| Arc::ptr_eq(other, &inode));
         drop(names);
         if !linked {
             self.release(Some(inode));
@@ -473,14 +486,8 @@ impl FileSystem for MemFs {
 
     fn list(&self, path: &Path) -> io::Result<Vec<String>> {
         let names = self.shared.names.lock();
-        let files = names
-            .current
-            .keys()
-            .filter(|name| name.parent() == Some(path));
-        let directories = names
-            .directories
-            .iter()
-            .filter(|name| name.parent() == Some(path));
+        let files = names.current.keys().filter(|name| name.parent() == Some(path));
+        let directories = names.directories.iter().filter(|name| name.parent() == Some(path));
         let mut found: Vec<String> = files
             .map(PathBuf::as_path)
             .chain(directories.map(PathBuf::as_path))
@@ -499,20 +506,14 @@ impl FileSystem for MemFs {
     fn space(&self, _path: &Path) -> io::Result<Space> {
         let capacity = self.shared.capacity.load(Ordering::SeqCst);
         let total = if capacity == 0 { 1 << 40 } else { capacity };
-        Ok(Space {
-            total,
-            free: total.saturating_sub(self.used()),
-        })
+        Ok(Space { total, free: total.saturating_sub(self.used()) })
     }
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn DirLock>> {
         if !self.shared.locks.lock().insert(path.to_path_buf()) {
             return Err(io::ErrorKind::WouldBlock.into());
         }
-        Ok(Box::new(MemLock {
-            locks: self.shared.locks.clone(),
-            path: path.to_path_buf(),
-        }))
+        Ok(Box::new(MemLock { locks: self.shared.locks.clone(), path: path.to_path_buf() }))
     }
 }
 
@@ -532,16 +533,10 @@ mod tests {
         fs.create(&dir.join("b")).unwrap();
         let mut random = Random::seeded(1);
         let lost = fs.crash_clone(&mut random, CrashPolicy::LoseAll);
-        assert_eq!(
-            super::super::read_all(&lost, &dir.join("a")).unwrap(),
-            b"durable"
-        );
+        assert_eq!(super::super::read_all(&lost, &dir.join("a")).unwrap(), b"durable");
         assert!(!lost.exists(&dir.join("b")).unwrap());
         let kept = fs.crash_clone(&mut random, CrashPolicy::KeepAll);
-        assert_eq!(
-            super::super::read_all(&kept, &dir.join("a")).unwrap(),
-            b"changed"
-        );
+        assert_eq!(super::super::read_all(&kept, &dir.join("a")).unwrap(), b"changed");
         assert!(kept.exists(&dir.join("b")).unwrap());
     }
 

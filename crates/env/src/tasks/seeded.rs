@@ -18,12 +18,7 @@ pub struct SeededTasks {
 impl SeededTasks {
     /// An executor whose choices follow `seed`.
     pub fn new(seed: u64) -> SeededTasks {
-        SeededTasks {
-            state: Mutex::new(State {
-                jobs: Vec::new(),
-                random: Random::seeded(seed),
-            }),
-        }
+        SeededTasks { state: Mutex::new(State { jobs: Vec::new(), random: Random::seeded(seed) }) }
     }
 
     /// Runs one queued job on this thread; false if there is none.

@@ -30,10 +30,7 @@ impl ThreadTasks {
     pub fn start(name: &str, count: usize) -> ThreadTasks {
         let count = count.max(1);
         let shared = Arc::new(Shared {
-            queue: Mutex::new(Queue {
-                jobs: VecDeque::new(),
-                closing: false,
-            }),
+            queue: Mutex::new(Queue { jobs: VecDeque::new(), closing: false }),
             wake: Condvar::new(),
         });
         let threads = (0..count)
@@ -42,18 +39,12 @@ impl ThreadTasks {
                 spawn_thread(&format!("{name}-{i}"), move || work(&shared))
             })
             .collect();
-        ThreadTasks {
-            shared,
-            threads: Mutex::new(threads),
-            count,
-        }
+        ThreadTasks { shared, threads: Mutex::new(threads), count }
     }
 
     /// One thread fewer than the machine has cores, at least one, at most three.
     pub fn default_parallelism() -> usize {
-        std::thread::available_parallelism()
-            .map_or(1, |n| n.get().saturating_sub(1))
-            .clamp(1, 3)
+        std::thread::available_parallelism().map_or(1, |n| n.get().saturating_sub(1)).clamp(1, 3)
     }
 }
 

@@ -52,11 +52,7 @@ impl MergeCursor {
     pub(crate) fn new(sources: Vec<Box<dyn Source>>, span: KeySpan, backward: bool) -> MergeCursor {
         let layers = sources
             .into_iter()
-            .map(|source| Layer {
-                source,
-                cover: None,
-                in_place: false,
-            })
+            .map(|source| Layer { source, cover: None, in_place: false })
             .collect();
         let done = span.is_empty();
         MergeCursor {
@@ -81,19 +77,11 @@ impl MergeCursor {
     /// Whether a key lies behind a boundary. Boundaries are exclusive ends going forward, and
     /// inclusive starts going backward.
     fn beyond(&self, key: &[u8], boundary: &[u8]) -> bool {
-        if self.backward {
-            key < boundary
-        } else {
-            key >= boundary
-        }
+        if self.backward { key < boundary } else { key >= boundary }
     }
 
     fn limit(&self) -> &[u8] {
-        if self.backward {
-            &self.span.start
-        } else {
-            &self.span.end
-        }
+        if self.backward { &self.span.start } else { &self.span.end }
     }
 
     /// Begins the slab at `at`: decides which layers are parked and brings the others there.
@@ -141,9 +129,7 @@ impl MergeCursor {
         match &self.layers[layer].cover {
             None => true,
             Some(Cover { until: None, .. }) => false,
-            Some(Cover {
-                until: Some(until), ..
-            }) => {
+            Some(Cover { until: Some(until), .. }) => {
                 if self.backward {
                     at <= until.as_ref()
                 } else {
@@ -180,11 +166,7 @@ impl MergeCursor {
             self.layers[i].source.advance()?;
         } else if !self.started {
             self.started = true;
-            let at = if self.backward {
-                self.span.end.clone()
-            } else {
-                self.span.start.clone()
-            };
+            let at = if self.backward { self.span.end.clone() } else { self.span.start.clone() };
             self.enter_slab(&at)?;
         }
         self.settle()
@@ -203,10 +185,7 @@ impl MergeCursor {
             self.stats.rows_visited += 1;
             self.pass_older_versions(winner)?;
             let layer = &self.layers[winner];
-            let hidden = layer
-                .cover
-                .as_ref()
-                .is_some_and(|cover| layer.source.ts() < cover.ts);
+            let hidden = layer.cover.as_ref().is_some_and(|cover| layer.source.ts() < cover.ts);
             if layer.source.kind() == Kind::Put && !hidden {
                 self.current = Some(winner);
                 return Ok(true);
@@ -226,15 +205,8 @@ impl MergeCursor {
             }
         }
         let (i, key) = best?;
-        let beyond_slab = self
-            .slab_end
-            .as_ref()
-            .is_some_and(|end| self.beyond(key, end));
-        if beyond_slab || self.beyond(key, self.limit()) {
-            None
-        } else {
-            Some(i)
-        }
+        let beyond_slab = self.slab_end.as_ref().is_some_and(|end| self.beyond(key, end));
+        if beyond_slab || self.beyond(key, self.limit()) { None } else { Some(i) }
     }
 
     /// Moves layers below the winner off the winner's key.
@@ -275,22 +247,13 @@ impl MergeCursor {
         if self.done {
             return Ok(());
         }
-        let bound = if self.beyond(to, self.limit()) {
-            self.limit().to_vec()
-        } else {
-            to.to_vec()
-        };
+        // Never outside of the span, on either side.
+        let bound = to.clamp(&self.span.start, &self.span.end).to_vec();
         if let Some(i) = self.current.take() {
-            let key = self.layers[i]
-                .source
-                .key()
-                .expect("the current row has a key");
+            let key = self.layers[i].source.key().expect("the current row has a key");
             // Going backward, `to` at or above the current key means "from here on".
-            let passed = if self.backward {
-                key < bound.as_slice()
-            } else {
-                key >= bound.as_slice()
-            };
+            let passed =
+                if self.backward { key < bound.as_slice() } else { key >= bound.as_slice() };
             self.layers[i].source.advance()?;
             if passed {
                 return Ok(());
@@ -309,10 +272,7 @@ impl MergeCursor {
     /// Key of the current row.
     pub(crate) fn key(&self) -> &[u8] {
         let i = self.current.expect("called after next() returned true");
-        self.layers[i]
-            .source
-            .key()
-            .expect("the current row has a key")
+        self.layers[i].source.key().expect("the current row has a key")
     }
 
     /// Value of the current row.

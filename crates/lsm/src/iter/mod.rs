@@ -3,10 +3,12 @@
 
 mod merging;
 mod row_batch;
+mod run_cursor;
 mod scan;
 mod source;
 
 pub(crate) use merging::MergeCursor;
 pub use row_batch::RowBatch;
+pub(crate) use run_cursor::RunCursor;
 pub use scan::{Row, Scan, ScanOptions, ScanStats};
 pub(crate) use source::{ReadPoint, Source};

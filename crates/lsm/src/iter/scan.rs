@@ -36,12 +36,7 @@ pub struct ScanOptions {
 
 impl Default for ScanOptions {
     fn default() -> ScanOptions {
-        ScanOptions {
-            reverse: false,
-            classes: u32::MAX,
-            limit: None,
-            fill_cache: true,
-        }
+        ScanOptions { reverse: false, classes: u32::MAX, limit: None, fill_cache: true }
     }
 }
 
@@ -75,11 +70,7 @@ impl Scan {
         limit: Option<usize>,
         counters: Arc<ReadCounters>,
     ) -> Scan {
-        Scan {
-            cursor,
-            left: limit.unwrap_or(usize::MAX),
-            counters,
-        }
+        Scan { cursor, left: limit.unwrap_or(usize::MAX), counters }
     }
 
     fn step(&mut self) -> Result<bool> {

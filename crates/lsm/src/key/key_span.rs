@@ -21,18 +21,12 @@ pub struct KeySpan {
 impl KeySpan {
     /// The span `[start, end)`; empty if `start >= end`.
     pub fn new(start: impl Into<Bytes>, end: impl Into<Bytes>) -> KeySpan {
-        KeySpan {
-            start: start.into(),
-            end: end.into(),
-        }
+        KeySpan { start: start.into(), end: end.into() }
     }
 
     /// The span that holds every possible key.
     pub fn all() -> KeySpan {
-        KeySpan {
-            start: Bytes::new(),
-            end: Bytes::from_static(&ABOVE_ALL_KEYS),
-        }
+        KeySpan { start: Bytes::new(), end: Bytes::from_static(&ABOVE_ALL_KEYS) }
     }
 
     /// The span that holds exactly one key.
@@ -40,10 +34,7 @@ impl KeySpan {
         let mut end = Vec::with_capacity(key.len() + 1);
         end.extend_from_slice(key);
         end.push(0);
-        KeySpan {
-            start: Bytes::copy_from_slice(key),
-            end: end.into(),
-        }
+        KeySpan { start: Bytes::copy_from_slice(key), end: end.into() }
     }
 
     /// All keys that begin with `prefix`.
@@ -55,10 +46,7 @@ impl KeySpan {
                 return KeySpan::new(Bytes::copy_from_slice(prefix), end);
             }
         }
-        KeySpan {
-            start: Bytes::copy_from_slice(prefix),
-            end: KeySpan::all().end,
-        }
+        KeySpan { start: Bytes::copy_from_slice(prefix), end: KeySpan::all().end }
     }
 
     /// Whether no key is in the span.
@@ -95,12 +83,7 @@ impl fmt::Debug for KeySpan {
         if self.end.as_ref() == ABOVE_ALL_KEYS {
             write!(f, "[\"{}\", end)", self.start.escape_ascii())
         } else {
-            write!(
-                f,
-                "[\"{}\", \"{}\")",
-                self.start.escape_ascii(),
-                self.end.escape_ascii()
-            )
+            write!(f, "[\"{}\", \"{}\")", self.start.escape_ascii(), self.end.escape_ascii())
         }
     }
 }

@@ -22,12 +22,7 @@ unsafe impl Send for Arena {}
 
 impl Arena {
     pub(crate) fn new() -> Arena {
-        Arena {
-            chunks: Vec::new(),
-            free: std::ptr::null_mut(),
-            left: 0,
-            total: 0,
-        }
+        Arena { chunks: Vec::new(), free: std::ptr::null_mut(), left: 0, total: 0 }
     }
 
     /// Bytes taken from the allocator.
@@ -43,11 +38,7 @@ impl Arena {
         }
         if size > self.left {
             // The first chunks are small, so that an idle store costs little.
-            let chunk_size = if self.chunks.len() < 4 {
-                CHUNK / 16
-            } else {
-                CHUNK
-            };
+            let chunk_size = if self.chunks.len() < 4 { CHUNK / 16 } else { CHUNK };
             self.free = self.new_chunk(chunk_size.max(size)).as_ptr();
             self.left = chunk_size.max(size);
         }
@@ -62,9 +53,7 @@ impl Arena {
         let layout = Layout::from_size_align(size, ALIGN).expect("entry sizes are limited");
         // SAFETY: the layout has a size above zero: callers allocate at least a node header.
         let raw = unsafe { alloc(layout) };
-        let Some(chunk) = NonNull::new(raw) else {
-            handle_alloc_error(layout)
-        };
+        let Some(chunk) = NonNull::new(raw) else { handle_alloc_error(layout) };
         self.chunks.push((chunk, layout));
         self.total += size;
         chunk

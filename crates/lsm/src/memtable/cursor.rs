@@ -31,15 +31,7 @@ impl MemtableCursor {
         row_class: RowClassFn,
     ) -> MemtableCursor {
         let skyline = table.skyline().clone();
-        MemtableCursor {
-            at: None,
-            skyline,
-            read,
-            backward,
-            classes,
-            row_class,
-            table,
-        }
+        MemtableCursor { at: None, skyline, read, backward, classes, row_class, table }
     }
 
     /// Forward: the first visible entry at or after `node`.
@@ -79,9 +71,7 @@ impl MemtableCursor {
     }
 
     fn node(&self) -> &NodeRef<'static> {
-        self.at
-            .as_ref()
-            .expect("callers look at the entry only while there is one")
+        self.at.as_ref().expect("callers look at the entry only while there is one")
     }
 }
 
@@ -146,15 +136,9 @@ impl Source for MemtableCursor {
 
     fn cover(&mut self, at: &[u8]) -> Result<Cover> {
         if self.skyline.is_empty() {
-            return Ok(Cover {
-                ts: 0,
-                until: None,
-                clean: false,
-            });
+            return Ok(Cover { ts: 0, until: None, clean: false });
         }
-        Ok(self
-            .skyline
-            .cover(at, self.read.ts, self.read.visible, self.backward))
+        Ok(self.skyline.cover(at, self.read.ts, self.read.visible, self.backward))
     }
 
     fn skip_hidden(&mut self, cover: &Cover) -> Result<()> {

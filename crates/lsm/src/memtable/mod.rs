@@ -10,4 +10,4 @@ mod table;
 
 pub(crate) use cursor::MemtableCursor;
 pub(crate) use skiplist::NodeRef;
-pub(crate) use table::Memtable;
+pub(crate) use table::{Memtable, Tombstone};

@@ -79,10 +79,7 @@ unsafe impl Send for NodeRef<'_> {}
 
 impl<'a> NodeRef<'a> {
     fn new(node: *mut Node) -> Option<NodeRef<'a>> {
-        NonNull::new(node).map(|node| NodeRef {
-            node,
-            list: PhantomData,
-        })
+        NonNull::new(node).map(|node| NodeRef { node, list: PhantomData })
     }
 
     fn header(&self) -> &'a Node {
@@ -132,13 +129,7 @@ impl<'a> NodeRef<'a> {
 /// `node` must be a node of a living list with more than `level` levels.
 unsafe fn next_of<'a>(node: *mut Node, level: usize) -> &'a AtomicPtr<Node> {
     // SAFETY: the tower follows the header, which is a multiple of 8 bytes long.
-    unsafe {
-        &*node
-            .cast::<u8>()
-            .add(TOWER_OFFSET)
-            .cast::<AtomicPtr<Node>>()
-            .add(level)
-    }
+    unsafe { &*node.cast::<u8>().add(TOWER_OFFSET).cast::<AtomicPtr<Node>>().add(level) }
 }
 
 /// The place of an entry in the order of the list.
@@ -217,23 +208,13 @@ impl SkipList {
     /// First entry at or after `(key, ts)`: the newest of `key` with a timestamp up to `ts`, or
     /// the first entry of a later key.
     pub(crate) fn seek(&self, key: &[u8], ts: u64) -> Option<NodeRef<'_>> {
-        let position = Position {
-            head: self.head(key),
-            key,
-            ts,
-            idx: u64::MAX,
-        };
+        let position = Position { head: self.head(key), key, ts, idx: u64::MAX };
         NodeRef::new(self.follow(self.before(&position), 0))
     }
 
     /// Last entry with a key below `key` (the oldest version of that key).
     pub(crate) fn last_below(&self, key: &[u8]) -> Option<NodeRef<'_>> {
-        let position = Position {
-            head: self.head(key),
-            key,
-            ts: u64::MAX,
-            idx: u64::MAX,
-        };
+        let position = Position { head: self.head(key), key, ts: u64::MAX, idx: u64::MAX };
         NodeRef::new(self.before(&position))
     }
 
@@ -268,12 +249,7 @@ impl SkipList {
     ) -> NodeRef<'_> {
         let mut writer = self.writer.lock();
         let writer = &mut *writer;
-        let position = Position {
-            head: self.head(key),
-            key,
-            ts,
-            idx,
-        };
+        let position = Position { head: self.head(key), key, ts, idx };
         let old_height = self.height.load(Ordering::Relaxed);
         self.find_path(writer, &position, old_height);
         let mut height = 1;
@@ -294,10 +270,7 @@ impl SkipList {
             writer.path[level] = node;
         }
         writer.last = node;
-        NodeRef {
-            node: NonNull::new(node).expect("just allocated"),
-            list: PhantomData,
-        }
+        NodeRef { node: NonNull::new(node).expect("just allocated"), list: PhantomData }
     }
 
     /// Fills the path with the last node before `position` on each level.
@@ -330,10 +303,7 @@ impl SkipList {
 
 fn node_before(node: NodeRef<'_>, position: &Position<'_>) -> bool {
     let header = node.header();
-    let order = header
-        .head
-        .cmp(&position.head)
-        .then_with(|| node.key().cmp(position.key));
+    let order = header.head.cmp(&position.head).then_with(|| node.key().cmp(position.key));
     match order {
         Cmp::Less => true,
         Cmp::Greater => false,
@@ -350,9 +320,7 @@ fn allocate_node(
     height: usize,
 ) -> *mut Node {
     let tower = height * size_of::<AtomicPtr<Node>>();
-    let raw = arena
-        .allocate(TOWER_OFFSET + tower + position.key.len() + value.len())
-        .as_ptr();
+    let raw = arena.allocate(TOWER_OFFSET + tower + position.key.len() + value.len()).as_ptr();
     let header = Node {
         head: position.head,
         ts: position.ts,
@@ -393,11 +361,7 @@ mod tests {
             let list = SkipList::new(if seed % 2 == 0 { b"k0" } else { b"" }, seed);
             let mut expected = BTreeMap::new();
             for idx in 1..1_500u64 {
-                let n = if idx % 3 == 0 {
-                    random.below(2_000)
-                } else {
-                    idx
-                };
+                let n = if idx % 3 == 0 { random.below(2_000) } else { idx };
                 let key = format!("k{n:04}").into_bytes();
                 let ts = random.below(50);
                 list.insert(&key, ts, idx, Kind::Put, &idx.to_le_bytes());
@@ -415,16 +379,11 @@ mod tests {
             assert_eq!(list.last().unwrap().key(), last.0);
             for n in 0..2_000u64 {
                 let key = format!("k{n:04}").into_bytes();
-                let found = list
-                    .seek(&key, 25)
-                    .map(|node| (node.key().to_vec(), node.ts()));
+                let found = list.seek(&key, 25).map(|node| (node.key().to_vec(), node.ts()));
                 let wanted = expected.range((key.clone(), u64::MAX - 25, 0)..).next();
                 assert_eq!(found, wanted.map(|(k, _)| (k.0.clone(), u64::MAX - k.1)));
                 let below = list.last_below(&key).map(|node| node.key().to_vec());
-                let wanted = expected
-                    .range(..(key, 0, 0))
-                    .next_back()
-                    .map(|(k, _)| k.0.clone());
+                let wanted = expected.range(..(key, 0, 0)).next_back().map(|(k, _)| k.0.clone());
                 assert_eq!(below, wanted);
             }
         }

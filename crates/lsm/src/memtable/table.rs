@@ -77,8 +77,7 @@ impl Memtable {
         for (start, end) in spans {
             let start = Bytes::copy_from_slice(start);
             let end = Bytes::copy_from_slice(end);
-            self.bytes
-                .fetch_add(start.len() + end.len() + 160, Ordering::Relaxed);
+            self.bytes.fetch_add(start.len() + end.len() + 160, Ordering::Relaxed);
             skyline.insert_bytes(start.clone(), end.clone(), ts, idx);
             list.push(Tombstone { start, end, ts });
         }
@@ -184,9 +183,7 @@ impl Memtable {
 
     /// Newest timestamp of an entry of `key` or a tombstone over it; 0 if none.
     pub(crate) fn max_ts_of(&self, key: &[u8]) -> u64 {
-        let point = self
-            .get(key, u64::MAX, u64::MAX)
-            .map_or(0, |node| node.ts());
+        let point = self.get(key, u64::MAX, u64::MAX).map_or(0, |node| node.ts());
         point.max(self.skyline.load().stab(key, u64::MAX, u64::MAX))
     }
 

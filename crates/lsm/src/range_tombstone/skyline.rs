@@ -66,11 +66,7 @@ impl std::fmt::Debug for Skyline {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut list = f.debug_list();
         self.for_each_top(&mut |start, end, ts| {
-            list.entry(&format!(
-                "[{},{})@{ts}",
-                start.escape_ascii(),
-                end.escape_ascii()
-            ));
+            list.entry(&format!("[{},{})@{ts}", start.escape_ascii(), end.escape_ascii()));
         });
         list.finish()
     }
@@ -144,10 +140,7 @@ fn split(tree: &Tree, key: &Bytes, seed: &mut u64) -> (Tree, Tree) {
     } else {
         let low = node.with_bounds(node.start.clone(), key.clone(), next_priority(seed));
         let high = node.with_bounds(key.clone(), node.end.clone(), next_priority(seed));
-        (
-            merge(node.left.clone(), Some(low)),
-            merge(Some(high), node.right.clone()),
-        )
+        (merge(node.left.clone(), Some(low)), merge(Some(high), node.right.clone()))
     }
 }
 
@@ -298,11 +291,7 @@ impl Skyline {
                 }
             }
         };
-        Cover {
-            ts,
-            until: until.cloned(),
-            clean,
-        }
+        Cover { ts, until: until.cloned(), clean }
     }
 
     /// Notes that a point arrives at `key`: a tombstone over it no longer hides all rows of its
@@ -387,30 +376,20 @@ mod tests {
                     let cover = skyline.cover(&key(k), t, visible, false);
                     assert_eq!(cover.ts, newest(k));
                     let end = cover.until.map_or(100, |u| {
-                        String::from_utf8(u.to_vec())
-                            .unwrap()
-                            .parse::<u64>()
-                            .unwrap()
+                        String::from_utf8(u.to_vec()).unwrap().parse::<u64>().unwrap()
                     });
                     assert!(end > k);
                     assert!((k..end).all(|x| newest(x) == cover.ts), "seed {seed}");
                     if k > 0 {
                         let cover = skyline.cover(&key(k), t, visible, true);
                         let from = cover.until.map_or(0, |u| {
-                            String::from_utf8(u.to_vec())
-                                .unwrap()
-                                .parse::<u64>()
-                                .unwrap()
+                            String::from_utf8(u.to_vec()).unwrap().parse::<u64>().unwrap()
                         });
                         assert!(from < k);
                         assert!((from..k).all(|x| newest(x) == cover.ts), "seed {seed}");
                     }
                 }
-                let max = list
-                    .iter()
-                    .filter(|x| x.0 < b && a < x.1)
-                    .map(|x| x.2)
-                    .max();
+                let max = list.iter().filter(|x| x.0 < b && a < x.1).map(|x| x.2).max();
                 assert_eq!(skyline.max_ts_in(&key(a), &key(b)), max.unwrap_or(0));
             }
         }

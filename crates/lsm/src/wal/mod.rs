@@ -8,5 +8,5 @@ mod record;
 mod writer;
 
 pub(crate) use reader::{SegmentEnd, read_segment};
-pub(crate) use record::{ChunkKind, Framer, scan_chunks};
+pub(crate) use record::Framer;
 pub(crate) use writer::{Lsn, SpaceReserve, Wal, segment_path};

@@ -73,8 +73,5 @@ pub(crate) fn read_segment(
         let reason = "a record that was durable cannot be read";
         return Err(Error::corruption(path, valid_to, reason));
     }
-    Ok(SegmentEnd::Torn {
-        at: whole_to,
-        empty: whole_to == 0,
-    })
+    Ok(SegmentEnd::Torn { at: whole_to, empty: whole_to == 0 })
 }

@@ -51,18 +51,12 @@ pub(crate) struct Framer {
 impl Framer {
     /// A framer at the start of a segment. Only the low 32 bits of the number are stored.
     pub(crate) fn new(segment: u64) -> Framer {
-        Framer {
-            segment: segment as u32,
-            position: 0,
-        }
+        Framer { segment: segment as u32, position: 0 }
     }
 
     /// A framer that goes on behind what is already there.
     pub(crate) fn at(segment: u64, position: u64) -> Framer {
-        Framer {
-            segment: segment as u32,
-            position,
-        }
+        Framer { segment: segment as u32, position }
     }
 
     /// Bytes framed so far.
@@ -156,9 +150,7 @@ pub(crate) fn chunk_at(image: &[u8], offset: u64, segment: u64) -> Option<Chunk<
     if mask(crc32c::crc32c(covered)) != crc {
         return None;
     }
-    let synced = header[11..19]
-        .try_into()
-        .expect("eight bytes of a header of 19");
+    let synced = header[11..19].try_into().expect("eight bytes of a header of 19");
     let synced_to = u64::from_le_bytes(synced);
     (synced_to <= offset).then_some(Chunk {
         offset,

@@ -218,10 +218,7 @@ impl Wal {
     fn write_out(&self, pieces: &[Piece], sync: bool) -> Result<()> {
         let mut slot = self.file.lock();
         for piece in pieces {
-            if slot
-                .as_ref()
-                .is_none_or(|open| open.segment != piece.segment)
-            {
+            if slot.as_ref().is_none_or(|open| open.segment != piece.segment) {
                 *slot = Some(self.start_segment(piece.segment)?);
             }
             let open = slot.as_mut().expect("just opened");
@@ -240,9 +237,7 @@ impl Wal {
     }
 
     fn sync_file(&self, open: &OpenSegment) -> Result<()> {
-        open.file
-            .sync_data()
-            .map_err(|error| self.io("syncing", open.segment, &error))
+        open.file.sync_data().map_err(|error| self.io("syncing", open.segment, &error))
     }
 
     fn write_piece(&self, open: &mut OpenSegment, piece: &Piece) -> Result<()> {
@@ -270,11 +265,7 @@ impl Wal {
         let to = (end + AHEAD).min(self.segment_size);
         if small && to > end {
             // Failing to warm up costs speed only.
-            if open
-                .file
-                .write_at(&vec![0; (to - end) as usize], end)
-                .is_ok()
-            {
+            if open.file.write_at(&vec![0; (to - end) as usize], end).is_ok() {
                 open.warm_to = to;
             }
         }
@@ -298,11 +289,7 @@ impl Wal {
             _ => {}
         }
         self.fs.sync_dir(&self.dir).map_err(io)?;
-        Ok(OpenSegment {
-            segment,
-            file,
-            warm_to,
-        })
+        Ok(OpenSegment { segment, file, warm_to })
     }
 
     /// Takes back a segment that recovery will not need: its blocks are used again.
@@ -330,16 +317,9 @@ impl Wal {
 
 /// The piece that ends at `at`, or a new one.
 fn piece_for(pieces: &mut Vec<Piece>, segment: u64, at: u64) -> &mut Piece {
-    let fits = pieces
-        .last()
-        .is_some_and(|last| last.segment == segment && !last.sealed);
+    let fits = pieces.last().is_some_and(|last| last.segment == segment && !last.sealed);
     if !fits {
-        pieces.push(Piece {
-            segment,
-            offset: at,
-            bytes: Vec::new(),
-            sealed: false,
-        });
+        pieces.push(Piece { segment, offset: at, bytes: Vec::new(), sealed: false });
     }
     pieces.last_mut().expect("there is one now")
 }

@@ -42,12 +42,16 @@ pub(super) fn condition(random: &mut Random, from: &[Source], depth: u32) -> Str
     let other = ty.literal(random);
     let choice = random.below(10);
     match (choice, ty) {
-        (_, Type::Bool) if choice < 4 => format!("{name} IS {}", random.pick(&["TRUE", "NOT TRUE"])),
+        (_, Type::Bool) if choice < 4 => {
+            format!("{name} IS {}", random.pick(&["TRUE", "NOT TRUE"]))
+        }
         (0, _) => format!("{name} IS NULL"),
         (1, _) => format!("{name} IS NOT NULL"),
         (2, _) => format!("{name} IN ({literal}, {other})"),
         (3, _) => format!("{name} BETWEEN {literal} AND {other}"),
-        (4, Type::Text) => format!("{name} LIKE '{}'", random.pick(&["a%", "%b", "_", "%''%", "a\\_b"])),
+        (4, Type::Text) => {
+            format!("{name} LIKE '{}'", random.pick(&["a%", "%b", "_", "%''%", "a\\_b"]))
+        }
         (4, _) => format!("{name} IS DISTINCT FROM {literal}"),
         (5, _) => format!("{name} <> {literal}"),
         (6, _) => format!("{name} < {literal}"),

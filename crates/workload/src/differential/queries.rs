@@ -22,7 +22,8 @@ pub(super) fn random(random: &mut Random, schema: &Schema) -> Query {
         0 | 1 => point_or_span(random, &table, &from),
         2 => ordered_page(random, &table, &from),
         3 => {
-            let list: Vec<String> = (0..random.between(1, 3)).map(|_| scalar(random, &from, 1)).collect();
+            let list: Vec<String> =
+                (0..random.between(1, 3)).map(|_| scalar(random, &from, 1)).collect();
             let condition = condition(random, &from, 2);
             unordered(format!("SELECT {} FROM {} WHERE {condition}", list.join(", "), table.name))
         }
@@ -53,7 +54,9 @@ pub(super) fn key_condition(random: &mut Random, table: &Table) -> String {
         match random.below(4) {
             0 => parts.push(format!("{} >= {literal}", c.name)),
             1 => parts.push(format!("{} IN ({literal}, {})", c.name, c.ty.literal(random))),
-            2 => parts.push(format!("{0} > {literal} AND {0} <= {1}", c.name, c.ty.literal(random))),
+            2 => {
+                parts.push(format!("{0} > {literal} AND {0} <= {1}", c.name, c.ty.literal(random)))
+            }
             _ => {}
         }
     }
@@ -66,7 +69,11 @@ fn point_or_span(random: &mut Random, table: &Table, _from: &[Source]) -> Query 
     let order: Vec<String> =
         key_names(table, "").into_iter().map(|k| format!("{k}{direction}")).collect();
     Query {
-        sql: format!("SELECT * FROM {} WHERE {condition} ORDER BY {}", table.name, order.join(", ")),
+        sql: format!(
+            "SELECT * FROM {} WHERE {condition} ORDER BY {}",
+            table.name,
+            order.join(", ")
+        ),
         ordered: true,
     }
 }
@@ -103,7 +110,8 @@ fn aggregate_call(random: &mut Random, from: &[Source]) -> String {
 }
 
 fn aggregate(random: &mut Random, table: &Table, from: &[Source]) -> Query {
-    let calls: Vec<String> = (0..random.between(1, 3)).map(|_| aggregate_call(random, from)).collect();
+    let calls: Vec<String> =
+        (0..random.between(1, 3)).map(|_| aggregate_call(random, from)).collect();
     let condition =
         if random.chance(1, 2) { key_condition(random, table) } else { condition(random, from, 1) };
     unordered(format!("SELECT {} FROM {} WHERE {condition}", calls.join(", "), table.name))

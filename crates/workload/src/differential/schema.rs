@@ -39,11 +39,9 @@ impl Type {
             Type::Bool => random.pick(&["true", "false"]).to_string(),
             Type::Numeric => format!("{}.{:02}", random.below(20) as i64 - 5, random.below(100)),
             Type::Date => format!("date '2026-0{}-1{}'", random.between(1, 9), random.below(10)),
-            Type::Timestamp => format!(
-                "timestamp '2026-0{}-11 0{}:30:00'",
-                random.between(1, 4),
-                random.below(10)
-            ),
+            Type::Timestamp => {
+                format!("timestamp '2026-0{}-11 0{}:30:00'", random.between(1, 4), random.below(10))
+            }
         }
     }
 
@@ -111,9 +109,8 @@ impl Schema {
         let mut out = Vec::new();
         for table in &self.tables {
             let mut parts: Vec<String> = table.columns.iter().map(column_sql).collect();
-            let names = |key: &[Column]| {
-                key.iter().map(|c| c.name.clone()).collect::<Vec<_>>().join(", ")
-            };
+            let names =
+                |key: &[Column]| key.iter().map(|c| c.name.clone()).collect::<Vec<_>>().join(", ");
             let mut clause = String::new();
             parts.push(format!("PRIMARY KEY ({})", names(table.key())));
             parts.extend(table.extras.iter().cloned());

@@ -1,0 +1,50 @@
+//! `braid sql`: a SQL shell for people and scripts.
+//!
+//! - [`runner`]: statements to the server, results to the screen.
+//! - [`statements`]: where a statement ends in a stream of lines.
+//! - [`table`]: results as tables that fit the terminal.
+//! - [`meta`]: `\d` and friends.
+//! - [`prompt`]: line editing, history, completion.
+
+mod meta;
+mod prompt;
+mod runner;
+mod statements;
+mod table;
+
+pub(crate) use runner::{Interaction, Shell, describe_error};
+
+use std::io::IsTerminal;
+
+use clap::Args;
+
+use crate::CliResult;
+
+/// Where `braid start` listens by default.
+pub(crate) const DEFAULT_URL: &str = "postgresql://root@127.0.0.1:26500/defaultdb";
+
+/// Arguments of `braid sql`.
+#[derive(Args)]
+pub(crate) struct SqlArguments {
+    /// Where the node listens.
+    #[arg(long, default_value = DEFAULT_URL, env = "BRAID_URL")]
+    url: String,
+    /// Run these statements and leave. Can be given several times.
+    #[arg(short = 'c', long = "command")]
+    commands: Vec<String>,
+}
+
+pub(crate) fn run(arguments: SqlArguments) -> CliResult {
+    let mut shell = Shell::connect(&arguments.url)?;
+    if !arguments.commands.is_empty() {
+        for command in &arguments.commands {
+            shell.run_text(command, Interaction::Batch)?;
+        }
+        return Ok(());
+    }
+    if std::io::stdin().is_terminal() {
+        shell.interact()
+    } else {
+        shell.run_stream(&mut std::io::stdin().lock())
+    }
+}

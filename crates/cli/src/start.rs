@@ -1,0 +1,79 @@
+//! `braid start`: a node in the foreground, until it gets SIGINT or SIGTERM.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use braid_server::{Server, ServerConfig};
+use clap::Args;
+
+use crate::{CliResult, logs};
+
+/// Arguments of `braid start`.
+#[derive(Args)]
+pub(crate) struct StartArguments {
+    /// Directory of the store. Created if it does not exist.
+    #[arg(long, default_value = "braid-data", env = "BRAID_DATA")]
+    data: PathBuf,
+    /// Address for PostgreSQL clients. Loopback only: there are no passwords and no TLS yet.
+    #[arg(long, default_value = "127.0.0.1:26500")]
+    listen: SocketAddr,
+    /// Address for /healthz and /metrics; "off" for none.
+    #[arg(long, default_value = "127.0.0.1:26580")]
+    http: String,
+    /// Clients beyond this number are turned away.
+    #[arg(long, default_value_t = 1000)]
+    connections_max: usize,
+    /// How many seconds back AS OF SYSTEM TIME can read.
+    #[arg(long, default_value_t = 4 * 3600)]
+    gc_window_seconds: u64,
+    /// Block cache in MiB.
+    #[arg(long)]
+    cache_mib: Option<usize>,
+}
+
+pub(crate) fn run(arguments: StartArguments) -> CliResult {
+    logs::init("info");
+    let mut config = ServerConfig::new(arguments.data);
+    config.listen = arguments.listen;
+    config.http = match arguments.http.as_str() {
+        "off" => None,
+        address => Some(address.parse().map_err(|e| format!("--http {address}: {e}"))?),
+    };
+    config.connections_max = arguments.connections_max;
+    config.gc_window = Duration::from_secs(arguments.gc_window_seconds);
+    config.cache_bytes = arguments.cache_mib.map(|mib| mib << 20);
+
+    let data_dir = config.data_dir.display().to_string();
+    let server = Server::start(config)?;
+    println!("BraidDB {} on {data_dir}", env!("CARGO_PKG_VERSION"));
+    println!("  SQL      {}", url(server.address()));
+    if let Some(http) = server.http_address() {
+        println!("  health   http://{http}/healthz");
+        println!("  metrics  http://{http}/metrics");
+    }
+    println!("Listening on loopback only: passwords and TLS come later. Ctrl-C stops.");
+    wait_for_signal()?;
+    tracing::info!("stopping");
+    server.stop()?;
+    Ok(())
+}
+
+/// The connection URL for clients of this machine.
+pub(crate) fn url(address: SocketAddr) -> String {
+    format!("postgresql://root@{address}/defaultdb")
+}
+
+fn wait_for_signal() -> std::io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,103 @@
+//! `braid workload`: generators and measurements against a running node (or PostgreSQL).
+
+use clap::{Args, Subcommand};
+use postgres::{Client, NoTls};
+
+use braid_workload::{differential, interleave, tpcc};
+
+use crate::CliResult;
+use crate::shell::DEFAULT_URL;
+
+/// Arguments of `braid workload`.
+#[derive(Args)]
+pub(crate) struct WorkloadArguments {
+    #[command(subcommand)]
+    workload: Workload,
+    /// Where the database listens.
+    #[arg(long, default_value = DEFAULT_URL, env = "BRAID_URL", global = true)]
+    url: String,
+}
+
+#[derive(Subcommand)]
+enum Workload {
+    /// TPC-C tables and rows.
+    #[command(subcommand)]
+    Tpcc(Tpcc),
+    /// Cascading deletes: range delete against row by row.
+    Interleave {
+        /// Rounds of each case; medians are reported.
+        #[arg(long, default_value_t = 5)]
+        rounds: usize,
+        /// Children below one parent, for the question whether their number matters.
+        #[arg(long, value_delimiter = ',', default_value = "1000,10000,100000")]
+        children: Vec<u64>,
+    },
+    /// Random statements here and on PostgreSQL must give the same answers.
+    Differential {
+        /// A PostgreSQL database in the C collation that may be overwritten.
+        #[arg(long)]
+        postgres_url: String,
+        /// First seed.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// How many statements to compare.
+        #[arg(long, default_value_t = 20_000)]
+        statements: u64,
+        /// Statements of one random schema.
+        #[arg(long, default_value_t = 250)]
+        round: u64,
+    },
+}
+
+#[derive(Subcommand)]
+enum Tpcc {
+    /// Create the tables and load them.
+    Init {
+        /// Number of warehouses.
+        #[arg(long, default_value_t = 1)]
+        warehouses: u32,
+        /// Plain foreign keys instead of interleaving.
+        #[arg(long)]
+        flat: bool,
+        /// Seed of the generator.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
+}
+
+pub(crate) fn run(arguments: WorkloadArguments) -> CliResult {
+    if let Workload::Differential { postgres_url, seed, statements, round } = arguments.workload {
+        let settings = differential::Settings {
+            braid_url: arguments.url,
+            postgres_url,
+            seed,
+            statements,
+            round,
+        };
+        let report = differential::run(&settings)?;
+        println!("{report}");
+        return match report.differences.len() {
+            0 => Ok(()),
+            n => Err(format!("{n} differences").into()),
+        };
+    }
+    let mut client = Client::connect(&arguments.url, NoTls)?;
+    match arguments.workload {
+        Workload::Tpcc(Tpcc::Init { warehouses, flat, seed }) => {
+            let layout = if flat { tpcc::Layout::Flat } else { tpcc::Layout::Interleaved };
+            tpcc::create(&mut client, layout)?;
+            println!("{}", tpcc::load(&mut client, warehouses, seed)?);
+        }
+        Workload::Interleave { rounds, children } => {
+            println!("{}", interleave::heading());
+            for case in interleave::cases(&mut client, rounds)? {
+                println!("{case}");
+            }
+            for count in children {
+                println!("{}", interleave::grow(&mut client, count)?);
+            }
+        }
+        Workload::Differential { .. } => unreachable!("handled above, it needs two databases"),
+    }
+    Ok(())
+}

@@ -1,0 +1,122 @@
+//! kill -9 during a write load: every acknowledged transaction is there, no half of any.
+//!
+//! Each round starts the real binary on a real directory, lets several clients move money between
+//! accounts, kills the process without warning, starts it again and looks. The store is kept from
+//! round to round, so that damage would pile up.
+//!
+//! `BRAID_KILLS=200 cargo test --release -p braid --test kill -- --nocapture` runs the long form;
+//! the default is a few rounds. `BRAID_SEED` chooses the moments.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::time::Duration;
+
+use braid_env::random::Random;
+use braid_workload::bank;
+use postgres::{Client, NoTls};
+
+const ACCOUNTS: i64 = 50;
+const CLIENTS: u64 = 3;
+
+fn env(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default)
+}
+
+/// A node in its own process; killed without warning when dropped.
+struct Node {
+    process: Child,
+    url: String,
+}
+
+impl Node {
+    fn start(data: &Path) -> Node {
+        let mut process = Command::new(env!("CARGO_BIN_EXE_braid"))
+            .args(["start", "--listen", "127.0.0.1:0", "--http", "off", "--data"])
+            .arg(data)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .expect("the binary starts");
+        let output = process.stdout.take().expect("stdout is piped");
+        let mut lines = BufReader::new(output).lines();
+        let url = loop {
+            let line = lines.next().expect("the node says where it listens").expect("text");
+            if let Some(url) = line.trim().strip_prefix("SQL") {
+                break url.trim().to_string();
+            }
+        };
+        // Somebody has to read what else the node prints.
+        std::thread::Builder::new()
+            .spawn(move || lines.for_each(drop))
+            .expect("a thread can be started");
+        Node { process, url }
+    }
+
+    fn client(&self) -> Client {
+        Client::connect(&self.url, NoTls).expect("the node accepts clients")
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.process.kill().expect("SIGKILL can be sent");
+        self.process.wait().expect("the process ends");
+    }
+}
+
+#[test]
+fn acknowledged_transactions_survive_kill_9() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let data = directory.path().join("store");
+    let kills = env("BRAID_KILLS", 4);
+    let seed = env("BRAID_SEED", 1);
+    println!("{kills} kills, seed {seed}");
+    let mut random = Random::seeded(seed);
+    bank::create(&mut Node::start(&data).client(), ACCOUNTS).expect("the tables are created");
+
+    let next_entry = Arc::new(AtomicI64::new(1));
+    let mut acknowledged: Vec<i64> = Vec::new();
+    for round in 0..kills {
+        let node = Node::start(&data);
+        let verdict = bank::check(&mut node.client(), ACCOUNTS, &acknowledged);
+        verdict.expect("the check runs").unwrap_or_else(|e| panic!("round {round}: {e}"));
+        let before = acknowledged.len();
+        let stop = Arc::new(AtomicBool::new(false));
+        let writers: Vec<_> = (0..CLIENTS)
+            .map(|_| {
+                let (mut client, mut random) = (node.client(), Random::seeded(random.next_u64()));
+                let (next_entry, stop) = (Arc::clone(&next_entry), Arc::clone(&stop));
+                std::thread::Builder::new()
+                    .spawn(move || {
+                        let mut done = Vec::new();
+                        while !stop.load(Ordering::Relaxed) {
+                            let entry = next_entry.fetch_add(1, Ordering::Relaxed);
+                            match bank::transfer(&mut client, &mut random, ACCOUNTS, entry) {
+                                Ok(acknowledged) => done.extend(acknowledged),
+                                // The node is dead; whether this one is there is open.
+                                Err(_) => break,
+                            }
+                        }
+                        done
+                    })
+                    .expect("a thread can be started")
+            })
+            .collect();
+        std::thread::sleep(Duration::from_millis(random.between(30, 400)));
+        drop(node);
+        stop.store(true, Ordering::Relaxed);
+        for writer in writers {
+            acknowledged.extend(writer.join().expect("a writer does not panic"));
+        }
+        println!("round {round}: {} acknowledged", acknowledged.len() - before);
+    }
+    let node = Node::start(&data);
+    bank::check(&mut node.client(), ACCOUNTS, &acknowledged)
+        .expect("the check runs")
+        .unwrap_or_else(|e| panic!("at the end: {e}"));
+    println!("{} transactions acknowledged over {kills} kills, none lost", acknowledged.len());
+    assert!(!acknowledged.is_empty(), "the load must have committed something");
+}

@@ -1,0 +1,5 @@
+//! Blocks kept in memory.
+
+mod block_cache;
+
+pub(crate) use block_cache::{BlockCache, CachedBlock};

@@ -1,0 +1,158 @@
+//! Merges every version of every key from several layers: key ascending, timestamp descending;
+//! where two layers hold the same key and timestamp, the upper one first.
+
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::key::Kind;
+use crate::memtable::{Memtable, NodeRef};
+use crate::sstable::SstEntries;
+use crate::versions::{SstEnv, SstMeta};
+
+/// All entries of one layer.
+enum Layer {
+    Memtable(MemtableEntries),
+    Run(RunEntries),
+}
+
+struct MemtableEntries {
+    // Borrows from `table`, which is kept alive below.
+    at: Option<NodeRef<'static>>,
+    #[expect(dead_code, reason = "keeps the nodes alive")]
+    table: Arc<Memtable>,
+}
+
+struct RunEntries {
+    env: Arc<SstEnv>,
+    files: std::vec::IntoIter<Arc<SstMeta>>,
+    entries: Option<SstEntries>,
+}
+
+impl RunEntries {
+    fn settle(&mut self) -> Result<()> {
+        while self.entries.as_ref().is_none_or(|entries| entries.key().is_none()) {
+            let Some(file) = self.files.next() else {
+                self.entries = None;
+                return Ok(());
+            };
+            self.entries = Some(SstEntries::open(file.reader(&self.env)?)?);
+        }
+        Ok(())
+    }
+}
+
+impl Layer {
+    fn key(&self) -> Option<&[u8]> {
+        match self {
+            Layer::Memtable(layer) => layer.at.as_ref().map(|node| node.key()),
+            Layer::Run(layer) => layer.entries.as_ref().and_then(|entries| entries.key()),
+        }
+    }
+
+    fn ts(&self) -> u64 {
+        match self {
+            Layer::Memtable(layer) => layer.at.as_ref().map_or(0, |node| node.ts()),
+            Layer::Run(layer) => layer.entries.as_ref().map_or(0, |entries| entries.ts()),
+        }
+    }
+
+    fn advance(&mut self) -> Result<()> {
+        match self {
+            Layer::Memtable(layer) => {
+                layer.at = layer.at.and_then(|node| node.next());
+                Ok(())
+            }
+            Layer::Run(layer) => {
+                if let Some(entries) = &mut layer.entries {
+                    entries.advance()?;
+                }
+                layer.settle()
+            }
+        }
+    }
+}
+
+/// The merged entries of several layers, newest layer first.
+pub(crate) struct EntryMerge {
+    layers: Vec<Layer>,
+    current: Option<usize>,
+}
+
+impl EntryMerge {
+    /// `memtables` newest first, then `runs` newest first, each with its ssts in key order.
+    pub(crate) fn open(
+        env: &Arc<SstEnv>,
+        memtables: &[Arc<Memtable>],
+        runs: Vec<Vec<Arc<SstMeta>>>,
+    ) -> Result<EntryMerge> {
+        let mut layers = Vec::new();
+        for table in memtables {
+            // SAFETY: the node lives as long as its memtable, which this layer holds; only the
+            // lifetime parameter changes.
+            let at = unsafe {
+                std::mem::transmute::<Option<NodeRef<'_>>, Option<NodeRef<'static>>>(
+                    table.points().first(),
+                )
+            };
+            layers.push(Layer::Memtable(MemtableEntries { at, table: table.clone() }));
+        }
+        for files in runs {
+            let mut run = RunEntries { env: env.clone(), files: files.into_iter(), entries: None };
+            run.settle()?;
+            layers.push(Layer::Run(run));
+        }
+        let mut merge = EntryMerge { layers, current: None };
+        merge.choose();
+        Ok(merge)
+    }
+
+    fn choose(&mut self) {
+        let mut best: Option<(usize, &[u8], u64)> = None;
+        for (i, layer) in self.layers.iter().enumerate() {
+            if let Some(key) = layer.key() {
+                let ts = layer.ts();
+                let first = best
+                    .is_none_or(|(_, least, newest)| key.cmp(least).then(newest.cmp(&ts)).is_lt());
+                if first {
+                    best = Some((i, key, ts));
+                }
+            }
+        }
+        self.current = best.map(|(i, _, _)| i);
+    }
+
+    pub(crate) fn advance(&mut self) -> Result<()> {
+        if let Some(i) = self.current {
+            self.layers[i].advance()?;
+            self.choose();
+        }
+        Ok(())
+    }
+
+    /// Key of the current entry; `None` at the end.
+    pub(crate) fn key(&self) -> Option<&[u8]> {
+        self.current.and_then(|i| self.layers[i].key())
+    }
+
+    fn layer(&self) -> &Layer {
+        &self.layers[self.current.expect("callers look at the entry only while there is one")]
+    }
+
+    pub(crate) fn ts(&self) -> u64 {
+        self.layer().ts()
+    }
+
+    pub(crate) fn kind(&self) -> Kind {
+        match self.layer() {
+            Layer::Memtable(layer) => layer.at.as_ref().map_or(Kind::Delete, |node| node.kind()),
+            Layer::Run(layer) => layer.entries.as_ref().map_or(Kind::Delete, |at| at.kind()),
+        }
+    }
+
+    pub(crate) fn value(&self) -> &[u8] {
+        match self.layer() {
+            Layer::Memtable(layer) => layer.at.as_ref().map_or(&[], |node| node.value()),
+            Layer::Run(layer) => layer.entries.as_ref().map_or(&[], |at| at.value()),
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! One flush or compaction: inputs, merge, drop rules, new ssts.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::drop_rules::{DropRules, clip};
+use super::entry_merge::EntryMerge;
+use crate::error::{Error, Result};
+use crate::key::KeySpan;
+use crate::memtable::{Memtable, Tombstone};
+use crate::sstable::{SstWriter, WriterOptions, sst_path};
+use crate::store::Store;
+use crate::versions::{LEVELS, SstFacts, SstMeta};
+
+/// What to merge, and where the result goes.
+pub(crate) struct Job {
+    /// Newest first.
+    pub(crate) memtables: Vec<Arc<Memtable>>,
+    /// Newest first; each with its ssts in key order.
+    pub(crate) runs: Vec<Vec<Arc<SstMeta>>>,
+    pub(crate) output_level: usize,
+    pub(crate) target_size: u64,
+    /// Durable gc threshold.
+    pub(crate) gc: u64,
+    /// Bounds of all ssts below the output; `None`: unknown, nothing may be elided.
+    pub(crate) below: Option<Vec<KeySpan>>,
+}
+
+/// What a job produced. Not live before an edit installs it.
+#[derive(Default)]
+pub(crate) struct JobOutput {
+    pub(crate) ssts: Vec<SstFacts>,
+    pub(crate) bytes_in: u64,
+    pub(crate) bytes_out: u64,
+    pub(crate) entries_dropped: u64,
+}
+
+struct Outputs<'a> {
+    store: &'a Store,
+    job: &'a Job,
+    tombstones: Vec<Tombstone>,
+    arrival: (u64, u64),
+    writer: Option<(u64, SstWriter)>,
+    /// Where the current output begins; `None`: at the start of the key space.
+    low: Option<Vec<u8>>,
+    done: JobOutput,
+    created: Vec<PathBuf>,
+}
+
+impl Job {
+    /// Runs the job. If it fails, its files are removed again.
+    pub(crate) fn run(&self, store: &Store) -> Result<JobOutput> {
+        let tombstones = self.tombstones(store)?;
+        let below = self.below.clone().unwrap_or_else(|| vec![KeySpan::all()]);
+        let mut rules = DropRules::new(self.gc, &tombstones, below);
+        let mut outputs = Outputs {
+            store,
+            job: self,
+            tombstones: rules.surviving(&tombstones),
+            arrival: self.arrival(),
+            writer: None,
+            low: None,
+            done: JobOutput::default(),
+            created: Vec::new(),
+        };
+        let result = self.merge(store, &mut rules, &mut outputs);
+        if let Err(error) = result {
+            drop(outputs.writer.take());
+            for path in &outputs.created {
+                if let Err(error) = store.env.fs.remove(path) {
+                    tracing::warn!(path = %path.display(), %error, "cannot remove unfinished sst");
+                }
+            }
+            return Err(error);
+        }
+        outputs.done.bytes_in = self.runs.iter().flatten().map(|sst| sst.size).sum();
+        if !outputs.done.ssts.is_empty() {
+            // The names must be durable before the manifest refers to them.
+            store.env.fs.sync_dir(&store.env.dir).map_err(|error| {
+                Error::io(format!("syncing {}", store.env.dir.display()), &error)
+            })?;
+        }
+        Ok(outputs.done)
+    }
+
+    fn merge(&self, store: &Store, rules: &mut DropRules, outputs: &mut Outputs<'_>) -> Result<()> {
+        let mut merge = EntryMerge::open(&store.env, &self.memtables, self.runs.clone())?;
+        let mut visited = 0u64;
+        while let Some(key) = merge.key() {
+            visited += 1;
+            if visited % 1024 == 0 && store.closed.load(Ordering::Acquire) {
+                return Err(Error::Closed);
+            }
+            if rules.keeps(key, merge.ts(), merge.kind()) {
+                outputs.add(key, &merge)?;
+            } else {
+                outputs.done.entries_dropped += 1;
+            }
+            merge.advance()?;
+        }
+        outputs.finish(None)
+    }
+
+    fn tombstones(&self, store: &Store) -> Result<Vec<Tombstone>> {
+        let mut all = Vec::new();
+        for memtable in &self.memtables {
+            all.extend(memtable.tombstones());
+        }
+        for sst in self.runs.iter().flatten().filter(|sst| sst.tombstones > 0) {
+            all.extend_from_slice(sst.reader(&store.env)?.tombstones());
+        }
+        Ok(all)
+    }
+
+    fn arrival(&self) -> (u64, u64) {
+        let mut arrival = (u64::MAX, 0);
+        for memtable in &self.memtables {
+            arrival = (arrival.0.min(memtable.arrival), arrival.1.max(memtable.arrival));
+        }
+        for sst in self.runs.iter().flatten() {
+            arrival = (arrival.0.min(sst.arrival_low), arrival.1.max(sst.arrival_high));
+        }
+        arrival
+    }
+}
+
+impl Outputs<'_> {
+    fn add(&mut self, key: &[u8], merge: &EntryMerge) -> Result<()> {
+        // A key never straddles two ssts.
+        let full = self.writer.as_ref().is_some_and(|(_, writer)| {
+            writer.size() >= self.job.target_size && writer.last_key() != key
+        });
+        if full {
+            self.finish(Some(key))?;
+        }
+        let writer = self.writer()?;
+        writer.add(key, merge.ts(), merge.kind(), merge.value())
+    }
+
+    fn writer(&mut self) -> Result<&mut SstWriter> {
+        if self.writer.is_none() {
+            let store = self.store;
+            let file_no = store.next_file.fetch_add(1, Ordering::AcqRel);
+            let path = sst_path(&store.env.dir, file_no);
+            let bottom = self.job.output_level == LEVELS - 1;
+            let options = WriterOptions {
+                block_size: store.options.block_size,
+                index_partition_size: store.options.index_partition_size,
+                filter_bits_per_key: store.options.filter_bits_per_key,
+                codec: if bottom { store.options.bottom_codec } else { store.options.codec },
+                row_class: store.options.row_class,
+            };
+            self.created.push(path.clone());
+            let writer = SstWriter::create(&*store.env.fs, path, file_no, options)?;
+            self.writer = Some((file_no, writer));
+        }
+        Ok(&mut self.writer.as_mut().expect("just set").1)
+    }
+
+    /// Ends the current output in front of `next` (`None`: at the end of the key space).
+    fn finish(&mut self, next: Option<&[u8]>) -> Result<()> {
+        let tombstones = clip(&self.tombstones, self.low.as_deref(), next);
+        self.low = next.map(<[u8]>::to_vec);
+        if self.writer.is_none() && tombstones.is_empty() {
+            return Ok(());
+        }
+        self.writer()?;
+        let (file_no, writer) = self.writer.take().expect("just made sure");
+        let (properties, size) = writer.finish(&tombstones, self.arrival)?;
+        self.done.bytes_out += size;
+        let facts = SstFacts::of(file_no, self.job.output_level, size, &properties);
+        self.done.ssts.push(facts);
+        Ok(())
+    }
+}

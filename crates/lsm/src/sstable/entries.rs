@@ -1,0 +1,80 @@
+//! All entries of an sst in order, every version: what compactions and checks read.
+
+use std::sync::Arc;
+
+use super::cursor::BlockWalker;
+use super::reader::SstReader;
+use super::row_block::RowBlock;
+use crate::error::Result;
+use crate::key::Kind;
+
+/// A forward cursor over every entry. Blocks go past the cache.
+pub(crate) struct SstEntries {
+    walker: BlockWalker,
+    block: Option<Arc<RowBlock>>,
+    row: usize,
+    key: Vec<u8>,
+}
+
+impl SstEntries {
+    /// Stands on the first entry.
+    pub(crate) fn open(reader: Arc<SstReader>) -> Result<SstEntries> {
+        let mut walker = BlockWalker::new(reader, None, false);
+        walker.first()?;
+        let mut entries = SstEntries { walker, block: None, row: 0, key: Vec::new() };
+        entries.enter_block()?;
+        Ok(entries)
+    }
+
+    fn enter_block(&mut self) -> Result<()> {
+        self.row = 0;
+        self.block = if self.walker.entry().is_some() { Some(self.walker.load()?) } else { None };
+        if let Some(block) = &self.block {
+            block.read_key(0, &mut self.key);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn advance(&mut self) -> Result<()> {
+        let Some(block) = &self.block else { return Ok(()) };
+        self.row += 1;
+        if self.row < block.len() {
+            if !block.same_key(self.row) {
+                block.read_key(self.row, &mut self.key);
+            }
+            return Ok(());
+        }
+        self.walker.next_where(|_, _| true)?;
+        self.enter_block()
+    }
+
+    pub(crate) fn key(&self) -> Option<&[u8]> {
+        self.block.as_ref().map(|_| self.key.as_slice())
+    }
+
+    fn current(&self) -> &RowBlock {
+        self.block.as_ref().expect("callers look at the entry only while there is one")
+    }
+
+    pub(crate) fn ts(&self) -> u64 {
+        self.current().ts(self.row)
+    }
+
+    pub(crate) fn kind(&self) -> Kind {
+        self.current().kind(self.row)
+    }
+
+    pub(crate) fn value(&self) -> &[u8] {
+        self.current().value(self.row)
+    }
+
+    /// The block the cursor is in.
+    pub(crate) fn block(&self) -> Option<&RowBlock> {
+        self.block.as_deref()
+    }
+
+    /// What the index says about the block the cursor is in.
+    pub(crate) fn walker(&self) -> &BlockWalker {
+        &self.walker
+    }
+}

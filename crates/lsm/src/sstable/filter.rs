@@ -1,0 +1,67 @@
+//! Filters: "is this key certainly not in the sst?"
+//!
+//! A blocked bloom filter: the hash picks one 64-byte line, and all probes stay in it, so a look
+//! costs one cache line. There are no false negatives; at 10 bits per key about one absent key
+//! in eighty looks present.
+
+use bytes::Bytes;
+use xxhash_rust::xxh3::xxh3_64;
+
+const LINE: usize = 64;
+const PROBES: u32 = 6;
+
+/// The hash of a user key; computed once per get.
+pub(crate) fn key_hash(key: &[u8]) -> u64 {
+    xxh3_64(key)
+}
+
+/// Writes a filter over the hashes of all keys of an sst.
+pub(crate) fn build(hashes: &[u64], bits_per_key: u32) -> Vec<u8> {
+    let bits = hashes.len() as u64 * u64::from(bits_per_key);
+    let lines = bits.div_ceil(LINE as u64 * 8).max(1) as usize;
+    let mut image = vec![0; lines * LINE];
+    for hash in hashes {
+        let start = line_of(*hash, lines) * LINE;
+        for bit in probes(*hash) {
+            image[start + bit / 8] |= 1 << (bit % 8);
+        }
+    }
+    image
+}
+
+/// Whether the key with this hash may be in the sst.
+pub(crate) fn may_contain(image: &Bytes, hash: u64) -> bool {
+    let lines = image.len() / LINE;
+    if lines == 0 {
+        return true;
+    }
+    let start = line_of(hash, lines) * LINE;
+    let line = &image[start..start + LINE];
+    probes(hash).all(|bit| line[bit / 8] & (1 << (bit % 8)) != 0)
+}
+
+fn line_of(hash: u64, lines: usize) -> usize {
+    ((u128::from(hash) * lines as u128) >> 64) as usize
+}
+
+fn probes(hash: u64) -> impl Iterator<Item = usize> {
+    // The line came from the high bits; nine bits per probe come from a remix of all of them.
+    let mixed = hash.wrapping_mul(0x9FB2_1C65_1E98_DF25);
+    (0..PROBES).map(move |i| (mixed >> (i * 9)) as usize & (LINE * 8 - 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_false_negatives_and_few_false_positives() {
+        let hashes: Vec<u64> = (0..20_000u64).map(|i| key_hash(&i.to_le_bytes())).collect();
+        let filter = Bytes::from(build(&hashes, 10));
+        assert!(hashes.iter().all(|hash| may_contain(&filter, *hash)));
+        let wrong = (20_000..120_000u64)
+            .filter(|i| may_contain(&filter, key_hash(&i.to_le_bytes())))
+            .count();
+        assert!(wrong < 2_500, "{wrong} of 100,000 absent keys look present");
+    }
+}

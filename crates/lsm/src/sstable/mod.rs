@@ -1,0 +1,36 @@
+//! Ssts: immutable sorted files.
+//!
+//! ```text
+//!   [row blocks][tombstones][filter][index partitions][top index][properties][footer 64 B]
+//! ```
+//!
+//! Every block ends in a trailer with a checksum that is seeded with the file's number and the
+//! block's offset, so that a block read from the wrong place fails too. The byte tables are in
+//! `docs/formats/sst.md`.
+
+mod cursor;
+mod entries;
+mod filter;
+mod format;
+mod index_block;
+mod properties;
+mod reader;
+mod row_block;
+mod tombstone_block;
+mod writer;
+
+pub(crate) use cursor::SstCursor;
+pub(crate) use entries::SstEntries;
+pub(crate) use filter::key_hash;
+pub(crate) use index_block::IndexBlock;
+pub(crate) use properties::Properties;
+pub(crate) use reader::SstReader;
+pub(crate) use row_block::RowBlock;
+pub(crate) use writer::{SstWriter, WriterOptions};
+
+use std::path::{Path, PathBuf};
+
+/// Name of an sst's file.
+pub(crate) fn sst_path(dir: &Path, file_no: u64) -> PathBuf {
+    dir.join(format!("{file_no:06}.sst"))
+}

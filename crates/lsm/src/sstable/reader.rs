@@ -1,0 +1,272 @@
+//! An open sst: pinned top index, filter and skyline; blocks through the cache.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use braid_env::fs::{File, FileSystem};
+use bytes::Bytes;
+
+use super::cursor::BlockWalker;
+use super::filter;
+use super::format::{BlockHandle, BlockKind, FOOTER, Footer, FooterError, TRAILER, open_block};
+use super::index_block::IndexBlock;
+use super::properties::Properties;
+use super::row_block::RowBlock;
+use super::tombstone_block;
+use crate::cache::{BlockCache, CachedBlock};
+use crate::error::{Error, Result};
+use crate::key::{KeySpan, Kind};
+use crate::memtable::Tombstone;
+use crate::range_tombstone::Skyline;
+use crate::view::ReadCounters;
+
+/// An sst that can be read. Shared by all readers.
+pub(crate) struct SstReader {
+    file: Arc<dyn File>,
+    path: PathBuf,
+    file_no: u64,
+    top: IndexBlock,
+    filter: Option<Bytes>,
+    tombstones: Vec<Tombstone>,
+    skyline: Skyline,
+    properties: Properties,
+    cache: Arc<BlockCache>,
+}
+
+/// One point entry found in an sst.
+pub(crate) struct Found {
+    pub(crate) ts: u64,
+    pub(crate) kind: Kind,
+    pub(crate) value: Bytes,
+}
+
+impl SstReader {
+    /// Opens an sst and checks everything but its row blocks and index partitions.
+    pub(crate) fn open(
+        fs: &dyn FileSystem,
+        path: &Path,
+        file_no: u64,
+        cache: Arc<BlockCache>,
+    ) -> Result<SstReader> {
+        let io = |error| Error::io(format!("opening {}", path.display()), &error);
+        let file = fs.open(path).map_err(io)?;
+        let len = file.len().map_err(io)?;
+        let footer_at = len
+            .checked_sub(FOOTER as u64)
+            .ok_or_else(|| Error::corruption(path, 0, "file is shorter than a footer"))?;
+        let mut bytes = [0; FOOTER];
+        file.read_exact_at(&mut bytes, footer_at).map_err(io)?;
+        let footer = Footer::decode(&bytes).map_err(|error| match error {
+            FooterError::Damaged(reason) => Error::corruption(path, footer_at, reason),
+            FooterError::TooNew(found) => Error::FormatTooNew {
+                file: path.to_path_buf(),
+                found,
+                supported: super::format::FORMAT_VERSION,
+            },
+        })?;
+        if footer.file_no != file_no {
+            let reason = format!("this is file number {}", footer.file_no);
+            return Err(Error::corruption(path, footer_at, reason));
+        }
+        let load = |handle, kind| load(&*file, path, file_no, handle, kind);
+        let image = load(footer.properties, BlockKind::Properties)?;
+        let properties = Properties::decode(&image)
+            .map_err(|reason| Error::corruption(path, footer.properties.offset, reason))?;
+        let top = IndexBlock::parse(load(footer.top_index, BlockKind::TopIndex)?)
+            .map_err(|reason| Error::corruption(path, footer.top_index.offset, reason))?;
+        let filter = match properties.filter_block {
+            BlockHandle { len: 0, .. } => None,
+            handle => Some(load(handle, BlockKind::Filter)?),
+        };
+        let tombstones = match properties.tombstone_block {
+            BlockHandle { len: 0, .. } => Vec::new(),
+            handle => tombstone_block::decode(&load(handle, BlockKind::Tombstones)?)
+                .map_err(|reason| Error::corruption(path, handle.offset, reason))?,
+        };
+        let skyline = tombstone_block::skyline(&tombstones);
+        let path = path.to_path_buf();
+        Ok(SstReader { file, path, file_no, top, filter, tombstones, skyline, properties, cache })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn top(&self) -> &IndexBlock {
+        &self.top
+    }
+
+    pub(crate) fn properties(&self) -> &Properties {
+        &self.properties
+    }
+
+    pub(crate) fn tombstones(&self) -> &[Tombstone] {
+        &self.tombstones
+    }
+
+    pub(crate) fn skyline(&self) -> &Skyline {
+        &self.skyline
+    }
+
+    /// Whether the key with this hash may be here.
+    pub(crate) fn may_contain(&self, hash: u64) -> bool {
+        self.filter.as_ref().is_none_or(|filter| filter::may_contain(filter, hash))
+    }
+
+    /// Loads a row block.
+    pub(crate) fn rows(
+        &self,
+        handle: BlockHandle,
+        fill: bool,
+        counters: Option<&ReadCounters>,
+    ) -> Result<Arc<RowBlock>> {
+        if let Some(CachedBlock::Rows(block)) = self.cache.get(self.file_no, handle.offset) {
+            counters.inspect(|counters| counters.block_read(false));
+            return Ok(block);
+        }
+        counters.inspect(|counters| counters.block_read(true));
+        let image = load(&*self.file, &self.path, self.file_no, handle, BlockKind::Rows)?;
+        let block = RowBlock::parse(image)
+            .map_err(|reason| Error::corruption(&self.path, handle.offset, reason))?;
+        let block = Arc::new(block);
+        if fill {
+            self.cache.insert(self.file_no, handle.offset, CachedBlock::Rows(block.clone()));
+        }
+        Ok(block)
+    }
+
+    /// Loads a partition of the index.
+    pub(crate) fn partition(
+        &self,
+        number: usize,
+        counters: Option<&ReadCounters>,
+    ) -> Result<Arc<IndexBlock>> {
+        let handle = self.top.handle(number);
+        if let Some(CachedBlock::Index(block)) = self.cache.get(self.file_no, handle.offset) {
+            counters.inspect(|counters| counters.block_read(false));
+            return Ok(block);
+        }
+        counters.inspect(|counters| counters.block_read(true));
+        let image = load(&*self.file, &self.path, self.file_no, handle, BlockKind::Index)?;
+        let block = IndexBlock::parse(image)
+            .map_err(|reason| Error::corruption(&self.path, handle.offset, reason))?;
+        let block = Arc::new(block);
+        self.cache.insert(self.file_no, handle.offset, CachedBlock::Index(block.clone()));
+        Ok(block)
+    }
+
+    /// Where the newest entry of `key` with `ts <= read_ts` is.
+    pub(crate) fn find(
+        self: &Arc<SstReader>,
+        key: &[u8],
+        read_ts: u64,
+        fill: bool,
+        counters: Option<&ReadCounters>,
+    ) -> Result<Option<(Arc<RowBlock>, usize)>> {
+        let mut part_no = self.top.lower_bound(key);
+        let mut first = true;
+        while part_no < self.top.len() {
+            let partition = self.partition(part_no, counters)?;
+            let mut at = if first { partition.lower_bound(key) } else { 0 };
+            first = false;
+            while at < partition.len() {
+                if partition.min_ts(at) <= read_ts {
+                    let block = self.rows(partition.handle(at), fill, counters)?;
+                    let mut row = block.lower_bound(key);
+                    while row < block.len() {
+                        if !block.key_is(row, key) {
+                            return Ok(None);
+                        }
+                        if block.ts(row) <= read_ts {
+                            return Ok(Some((block, row)));
+                        }
+                        row += 1;
+                    }
+                }
+                // The key's versions may go on in the next block only if this one ends with it.
+                if partition.separator(at) != key {
+                    return Ok(None);
+                }
+                at += 1;
+            }
+            part_no += 1;
+        }
+        Ok(None)
+    }
+
+    /// The newest entry of `key` with `ts <= read_ts`.
+    pub(crate) fn get(
+        self: &Arc<SstReader>,
+        key: &[u8],
+        read_ts: u64,
+        counters: Option<&ReadCounters>,
+    ) -> Result<Option<Found>> {
+        Ok(self.find(key, read_ts, true, counters)?.map(|(block, row)| Found {
+            ts: block.ts(row),
+            kind: block.kind(row),
+            value: block.value_bytes(row),
+        }))
+    }
+
+    /// Newest timestamp of a point above `floor` in the span; `floor` if there is none.
+    ///
+    /// The index answers for blocks that are wholly inside; only blocks at the edges are read.
+    pub(crate) fn newest_point_above(
+        self: &Arc<SstReader>,
+        span: &KeySpan,
+        floor: u64,
+    ) -> Result<u64> {
+        let mut newest = floor;
+        if self.properties.max_point_ts <= floor {
+            return Ok(newest);
+        }
+        let mut walker = BlockWalker::new(self.clone(), None, true);
+        walker.seek(&span.start)?;
+        // The first block may begin before the span.
+        let mut inside = false;
+        let mut key = Vec::new();
+        while let Some(entry) = walker.entry() {
+            let separator = entry.separator();
+            let ends_inside = separator < span.end.as_ref();
+            if entry.max_ts() > newest {
+                if inside && ends_inside {
+                    newest = entry.max_ts();
+                } else {
+                    let block = walker.load()?;
+                    for row in block.lower_bound(&span.start)..block.len() {
+                        block.read_key(row, &mut key);
+                        if key.as_slice() >= span.end.as_ref() {
+                            break;
+                        }
+                        newest = newest.max(block.ts(row));
+                    }
+                }
+            }
+            if !ends_inside {
+                break;
+            }
+            inside = true;
+            walker.next_where(|index, i| index.max_ts(i) > newest)?;
+        }
+        Ok(newest)
+    }
+}
+
+fn load(
+    file: &dyn File,
+    path: &Path,
+    file_no: u64,
+    handle: BlockHandle,
+    kind: BlockKind,
+) -> Result<Bytes> {
+    let mut bytes = vec![0; handle.len as usize + TRAILER];
+    file.read_exact_at(&mut bytes, handle.offset).map_err(|error| {
+        if error.kind() == std::io::ErrorKind::UnexpectedEof {
+            Error::corruption(path, handle.offset, "the file ends inside a block")
+        } else {
+            Error::io(format!("reading {}", path.display()), &error)
+        }
+    })?;
+    open_block(bytes, kind, file_no, handle.offset)
+        .map_err(|reason| Error::corruption(path, handle.offset, reason))
+}

@@ -1,0 +1,212 @@
+//! A version edit: one atomic change of what is live, as a record of tagged fields.
+//!
+//! `tag varint | length varint | bytes`, repeated. Tags below 64 must be understood by a reader;
+//! tags from 64 on may be skipped. Reserved for later: ceilings, history files, stream positions.
+
+use bytes::Bytes;
+
+use super::sst_meta::SstFacts;
+use crate::batch::{put_varint, take_bytes, take_varint};
+
+const ADD_SST: u64 = 1;
+const DROP_SST: u64 = 2;
+const WAL_FLOOR: u64 = 3;
+const NEXT_FILE: u64 = 4;
+const GC_THRESHOLD: u64 = 5;
+const FORMAT_VERSION: u64 = 6;
+const NEWEST_TS: u64 = 7;
+const SNAPSHOT: u64 = 8;
+const NEXT_ARRIVAL: u64 = 9;
+
+/// An sst that an edit adds (or moves: the same edit drops its number).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct NewSst {
+    pub(crate) facts: SstFacts,
+}
+
+/// One atomic change.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Edit {
+    pub(crate) added: Vec<NewSst>,
+    pub(crate) dropped: Vec<u64>,
+    /// Wal segments below are not needed any more.
+    pub(crate) wal_floor: Option<u64>,
+    /// Numbers below may be in use.
+    pub(crate) next_file: Option<u64>,
+    pub(crate) gc_threshold: Option<u64>,
+    pub(crate) format_version: Option<u32>,
+    /// Nothing in the ssts of the store is newer.
+    pub(crate) newest_ts: Option<u64>,
+    /// Arrival numbers below may be in use.
+    pub(crate) next_arrival: Option<u64>,
+    /// The edit says everything: what came before it in the manifest does not count.
+    pub(crate) snapshot: bool,
+}
+
+impl Edit {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        let mut field = |tag: u64, bytes: &[u8]| {
+            put_varint(&mut out, tag);
+            put_varint(&mut out, bytes.len() as u64);
+            out.extend_from_slice(bytes);
+        };
+        if let Some(version) = self.format_version {
+            field(FORMAT_VERSION, &number(u64::from(version)));
+        }
+        if self.snapshot {
+            field(SNAPSHOT, &[]);
+        }
+        for new in &self.added {
+            field(ADD_SST, &encode_sst(&new.facts));
+        }
+        for file_no in &self.dropped {
+            field(DROP_SST, &number(*file_no));
+        }
+        let numbers = [
+            (WAL_FLOOR, self.wal_floor),
+            (NEXT_FILE, self.next_file),
+            (GC_THRESHOLD, self.gc_threshold),
+            (NEWEST_TS, self.newest_ts),
+            (NEXT_ARRIVAL, self.next_arrival),
+        ];
+        for (tag, value) in numbers {
+            if let Some(value) = value {
+                field(tag, &number(value));
+            }
+        }
+        out
+    }
+
+    pub(crate) fn decode(input: &[u8]) -> Result<Edit, String> {
+        let cut = || "version edit is cut off".to_string();
+        let mut edit = Edit::default();
+        let mut rest = input;
+        while !rest.is_empty() {
+            let tag = take_varint(&mut rest).ok_or_else(cut)?;
+            let mut bytes = take_bytes(&mut rest).ok_or_else(cut)?;
+            let mut value = || take_varint(&mut bytes).ok_or_else(cut);
+            match tag {
+                ADD_SST => edit.added.push(NewSst { facts: decode_sst(bytes).ok_or_else(cut)? }),
+                DROP_SST => edit.dropped.push(value()?),
+                WAL_FLOOR => edit.wal_floor = Some(value()?),
+                NEXT_FILE => edit.next_file = Some(value()?),
+                GC_THRESHOLD => edit.gc_threshold = Some(value()?),
+                FORMAT_VERSION => edit.format_version = Some(value()? as u32),
+                NEWEST_TS => edit.newest_ts = Some(value()?),
+                NEXT_ARRIVAL => edit.next_arrival = Some(value()?),
+                SNAPSHOT => edit.snapshot = true,
+                64.. => {}
+                unknown => return Err(format!("version edit has unknown field {unknown}")),
+            }
+        }
+        Ok(edit)
+    }
+}
+
+fn number(value: u64) -> Vec<u8> {
+    let mut out = Vec::new();
+    put_varint(&mut out, value);
+    out
+}
+
+fn encode_sst(facts: &SstFacts) -> Vec<u8> {
+    let mut out = Vec::new();
+    let numbers = [
+        facts.file_no,
+        facts.level as u64,
+        facts.size,
+        facts.arrival_low,
+        facts.arrival_high,
+        facts.min_ts,
+        facts.max_ts,
+        facts.max_point_ts,
+        facts.rows,
+        facts.deletes,
+        facts.tombstones,
+    ];
+    for value in numbers {
+        put_varint(&mut out, value);
+    }
+    for key in [&facts.start, &facts.end] {
+        put_varint(&mut out, key.len() as u64);
+        out.extend_from_slice(key);
+    }
+    // Extensions (late flag, ceiling, backing file, history) will follow as tagged fields.
+    out
+}
+
+fn decode_sst(mut input: &[u8]) -> Option<SstFacts> {
+    let input = &mut input;
+    let mut facts = SstFacts {
+        file_no: take_varint(input)?,
+        level: take_varint(input)? as usize,
+        size: take_varint(input)?,
+        arrival_low: take_varint(input)?,
+        arrival_high: take_varint(input)?,
+        min_ts: take_varint(input)?,
+        max_ts: take_varint(input)?,
+        max_point_ts: take_varint(input)?,
+        rows: take_varint(input)?,
+        deletes: take_varint(input)?,
+        tombstones: take_varint(input)?,
+        start: Bytes::new(),
+        end: Bytes::new(),
+    };
+    facts.start = Bytes::copy_from_slice(take_bytes(input)?);
+    facts.end = Bytes::copy_from_slice(take_bytes(input)?);
+    (facts.level < super::LEVELS && input.is_empty()).then_some(facts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Edit {
+        let facts = SstFacts {
+            file_no: 7,
+            level: 3,
+            size: 1 << 40,
+            start: Bytes::from_static(b"a"),
+            end: Bytes::from_static(b"b\0"),
+            arrival_low: 1,
+            arrival_high: 9,
+            min_ts: 5,
+            max_ts: u64::MAX - 1,
+            max_point_ts: 0,
+            rows: 10,
+            deletes: 1,
+            tombstones: 2,
+        };
+        Edit {
+            added: vec![NewSst { facts }],
+            dropped: vec![1, 2],
+            wal_floor: Some(3),
+            next_file: Some(8),
+            gc_threshold: Some(4),
+            format_version: Some(1),
+            newest_ts: Some(99),
+            next_arrival: Some(10),
+            snapshot: true,
+        }
+    }
+
+    #[test]
+    fn edits_round_trip_and_cuts_are_noticed_or_shorter() {
+        let edit = sample();
+        let bytes = edit.encode();
+        assert_eq!(Edit::decode(&bytes).unwrap(), edit);
+        for len in 0..bytes.len() {
+            assert_ne!(Edit::decode(&bytes[..len]).ok(), Some(edit.clone()));
+        }
+    }
+
+    #[test]
+    fn unknown_fields_are_refused_below_64_and_skipped_above() {
+        let mut bytes = sample().encode();
+        bytes.extend_from_slice(&[70, 2, 1, 1]);
+        assert_eq!(Edit::decode(&bytes).unwrap(), sample());
+        bytes.extend_from_slice(&[50, 0]);
+        assert!(Edit::decode(&bytes).is_err());
+    }
+}

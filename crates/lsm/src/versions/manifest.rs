@@ -1,0 +1,216 @@
+//! The manifest: the file of version edits, and `CURRENT`, which names it.
+//!
+//! Records are framed as in the wal. Every open writes a new manifest that begins with a snapshot
+//! edit, so that an old one is only ever read. `CURRENT` holds the name and a checksum; it is
+//! replaced by write, sync, rename, directory sync.
+//!
+//! An edit is durable when [`Manifest::append`] returns. If that fails, what is on disk is not
+//! known, and the manifest refuses all later edits.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use braid_env::fs::{File, FileSystem, read_all};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::edit::{Edit, NewSst};
+use super::version::Version;
+use crate::error::{Error, Result};
+use crate::versions::SstEnv;
+use crate::wal::{Framer, SegmentEnd, SpaceReserve, read_segment};
+
+/// The store format that this build writes and reads.
+const FORMAT_VERSION: u32 = 1;
+
+/// Name of a manifest's file.
+pub(crate) fn manifest_path(dir: &Path, number: u64) -> PathBuf {
+    dir.join(format!("MANIFEST-{number:06}"))
+}
+
+/// What a manifest says.
+pub(crate) struct Recovered {
+    pub(crate) number: u64,
+    pub(crate) version: Version,
+    pub(crate) wal_floor: u64,
+    pub(crate) next_file: u64,
+    pub(crate) next_arrival: u64,
+    pub(crate) gc_threshold: u64,
+    pub(crate) newest_ts: u64,
+}
+
+impl Recovered {
+    /// The state of a new store.
+    pub(crate) fn fresh() -> Recovered {
+        Recovered {
+            number: 0,
+            version: Version::empty(),
+            wal_floor: 1,
+            next_file: 1,
+            next_arrival: 1,
+            gc_threshold: 0,
+            newest_ts: 0,
+        }
+    }
+
+    /// An edit that says all of it.
+    pub(crate) fn snapshot(&self) -> Edit {
+        Edit {
+            added: self.version.ssts().map(|sst| NewSst { facts: sst.facts() }).collect(),
+            dropped: Vec::new(),
+            wal_floor: Some(self.wal_floor),
+            next_file: Some(self.next_file),
+            gc_threshold: Some(self.gc_threshold),
+            format_version: Some(FORMAT_VERSION),
+            newest_ts: Some(self.newest_ts),
+            next_arrival: Some(self.next_arrival),
+            snapshot: true,
+        }
+    }
+
+    fn apply(&mut self, edit: &Edit, env: &SstEnv) {
+        if edit.snapshot {
+            self.version = Version::empty();
+        }
+        self.version = self.version.apply(edit, env).0;
+        let take = |slot: &mut u64, value: Option<u64>| *slot = value.unwrap_or(*slot);
+        take(&mut self.wal_floor, edit.wal_floor);
+        take(&mut self.next_file, edit.next_file);
+        take(&mut self.gc_threshold, edit.gc_threshold);
+        take(&mut self.newest_ts, edit.newest_ts);
+        take(&mut self.next_arrival, edit.next_arrival);
+    }
+}
+
+/// Reads `CURRENT` and the manifest it names; `None` if there is no store yet.
+pub(crate) fn load_manifest(env: &SstEnv) -> Result<Option<Recovered>> {
+    let current = env.dir.join("CURRENT");
+    let io = |error| Error::io(format!("reading {}", current.display()), &error);
+    if !env.fs.exists(&current).map_err(io)? {
+        return Ok(None);
+    }
+    let text = read_all(&*env.fs, &current).map_err(io)?;
+    let number = parse_current(&text)
+        .ok_or_else(|| Error::corruption(&current, 0, "CURRENT does not name a manifest"))?;
+    let path = manifest_path(&env.dir, number);
+    let mut recovered = Recovered { number, ..Recovered::fresh() };
+    let mut edits = 0u64;
+    let end = read_segment(&*env.fs, &path, number, &mut |offset, record| {
+        let edit =
+            Edit::decode(record).map_err(|reason| Error::corruption(&path, offset, reason))?;
+        if let Some(found) = edit.format_version.filter(|version| *version > FORMAT_VERSION) {
+            let supported = FORMAT_VERSION;
+            return Err(Error::FormatTooNew { file: path.clone(), found, supported });
+        }
+        if edits == 0 && !edit.snapshot {
+            return Err(Error::corruption(&path, offset, "the first edit is not a snapshot"));
+        }
+        edits += 1;
+        recovered.apply(&edit, env);
+        Ok(())
+    })?;
+    if edits == 0 {
+        // CURRENT was written after the snapshot was durable.
+        return Err(Error::corruption(&path, 0, "the manifest has no readable snapshot"));
+    }
+    if let SegmentEnd::Torn { at, .. } = end {
+        tracing::debug!(at, "the manifest ends without a seal");
+    }
+    Ok(Some(recovered))
+}
+
+fn current_text(number: u64) -> String {
+    let name = format!("MANIFEST-{number:06}");
+    format!("{name} {:016x}\n", xxh3_64(name.as_bytes()))
+}
+
+fn parse_current(text: &[u8]) -> Option<u64> {
+    let text = std::str::from_utf8(text).ok()?;
+    let number = text.strip_prefix("MANIFEST-")?.split(' ').next()?.parse().ok()?;
+    (current_text(number) == text).then_some(number)
+}
+
+/// The manifest that is being written.
+pub(crate) struct Manifest {
+    file: Arc<dyn File>,
+    path: PathBuf,
+    framer: Framer,
+    synced: u64,
+    failed: Option<Error>,
+}
+
+impl Manifest {
+    /// Starts manifest `number` with a snapshot and makes it the current one.
+    pub(crate) fn create(
+        fs: &dyn FileSystem,
+        dir: &Path,
+        number: u64,
+        snapshot: &Edit,
+        reserve: &dyn SpaceReserve,
+    ) -> Result<Manifest> {
+        let path = manifest_path(dir, number);
+        let io = |error| Error::io(format!("creating {}", path.display()), &error);
+        let file = fs.create(&path).map_err(io)?;
+        let mut manifest = Manifest {
+            file,
+            path: path.clone(),
+            framer: Framer::new(number),
+            synced: 0,
+            failed: None,
+        };
+        manifest.append(snapshot, reserve)?;
+        fs.sync_dir(dir).map_err(io)?;
+        let temporary = dir.join("CURRENT.tmp");
+        let current = fs.create(&temporary).map_err(io)?;
+        current.write_at(current_text(number).as_bytes(), 0).map_err(io)?;
+        current.sync_data().map_err(io)?;
+        fs.rename(&temporary, &dir.join("CURRENT")).map_err(io)?;
+        fs.sync_dir(dir).map_err(io)?;
+        Ok(manifest)
+    }
+
+    /// Appends an edit; durable when it returns. `DiskFull` if there is no room even with the
+    /// reserve: nothing was appended then, and a later try may succeed.
+    pub(crate) fn append(&mut self, edit: &Edit, reserve: &dyn SpaceReserve) -> Result<()> {
+        let mut out = Vec::new();
+        let before = self.framer.clone();
+        self.framer.frame(&edit.encode(), self.synced, &mut out);
+        self.write(before, &out, reserve)
+    }
+
+    /// Marks the end, at a clean close: damage in front of it can then be told from a torn tail.
+    pub(crate) fn seal(&mut self, reserve: &dyn SpaceReserve) -> Result<()> {
+        let mut out = Vec::new();
+        let before = self.framer.clone();
+        self.framer.seal(self.synced, &mut out);
+        self.write(before, &out, reserve)?;
+        self.failed = Some(Error::Closed);
+        Ok(())
+    }
+
+    fn write(&mut self, before: Framer, bytes: &[u8], reserve: &dyn SpaceReserve) -> Result<()> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        let full = |error: &std::io::Error| error.kind() == std::io::ErrorKind::StorageFull;
+        let at = before.position();
+        let mut written = self.file.write_at(bytes, at);
+        if written.as_ref().is_err_and(full) && reserve.release() {
+            written = self.file.write_at(bytes, at);
+        }
+        if written.as_ref().is_err_and(full) {
+            self.framer = before;
+            return Err(Error::DiskFull);
+        }
+        match written.and_then(|()| self.file.sync_data()) {
+            Ok(()) => {
+                self.synced = self.framer.position();
+                Ok(())
+            }
+            Err(error) => {
+                let error = Error::io(format!("writing {}", self.path.display()), &error);
+                self.failed = Some(error.clone());
+                Err(error)
+            }
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! Which ssts are live: versions, the edits between them, and the manifest that keeps them.
+
+mod edit;
+mod manifest;
+mod sst_meta;
+mod version;
+
+pub(crate) use edit::{Edit, NewSst};
+pub(crate) use manifest::{Manifest, Recovered, load_manifest, manifest_path};
+pub(crate) use sst_meta::{SstEnv, SstFacts, SstMeta};
+pub(crate) use version::{LEVELS, Version};

@@ -1,0 +1,121 @@
+//! A version: the live ssts at a moment, immutable.
+
+use std::sync::Arc;
+
+use super::edit::Edit;
+use super::sst_meta::{SstEnv, SstMeta};
+use crate::key::KeySpan;
+
+/// L0 to L6.
+pub(crate) const LEVELS: usize = 7;
+
+/// The live ssts. L0 is ordered newest arrival first, then by key; other levels by key.
+#[derive(Clone)]
+pub(crate) struct Version {
+    levels: Vec<Vec<Arc<SstMeta>>>,
+}
+
+impl Version {
+    /// No ssts.
+    pub(crate) fn empty() -> Version {
+        Version { levels: vec![Vec::new(); LEVELS] }
+    }
+
+    pub(crate) fn level(&self, level: usize) -> &[Arc<SstMeta>] {
+        &self.levels[level]
+    }
+
+    /// All ssts with their levels' order.
+    pub(crate) fn ssts(&self) -> impl Iterator<Item = &Arc<SstMeta>> {
+        self.levels.iter().flatten()
+    }
+
+    pub(crate) fn level_bytes(&self, level: usize) -> u64 {
+        self.levels[level].iter().map(|sst| sst.size).sum()
+    }
+
+    /// The runs of L0, newest first: ssts of one flush are disjoint and form one run.
+    pub(crate) fn l0_runs(&self) -> impl Iterator<Item = &[Arc<SstMeta>]> {
+        self.levels[0].chunk_by(|a, b| a.arrival_high == b.arrival_high)
+    }
+
+    /// All runs, newest first.
+    pub(crate) fn runs(&self) -> impl Iterator<Item = &[Arc<SstMeta>]> {
+        let lower = self.levels[1..].iter().filter(|level| !level.is_empty());
+        self.l0_runs().chain(lower.map(Vec::as_slice))
+    }
+
+    /// Ssts of a level that overlap a span.
+    pub(crate) fn overlapping(&self, level: usize, span: &KeySpan) -> Vec<Arc<SstMeta>> {
+        self.levels[level].iter().filter(|sst| sst.bounds().overlaps(span)).cloned().collect()
+    }
+
+    /// The version after an edit. The second list has the ssts that are no longer live.
+    pub(crate) fn apply(&self, edit: &Edit, env: &SstEnv) -> (Version, Vec<Arc<SstMeta>>) {
+        let mut levels = self.levels.clone();
+        let mut dropped = Vec::new();
+        for file_no in &edit.dropped {
+            for level in &mut levels {
+                if let Some(at) = level.iter().position(|sst| sst.file_no == *file_no) {
+                    dropped.push(level.remove(at));
+                }
+            }
+        }
+        for new in &edit.added {
+            let facts = &new.facts;
+            let meta = match dropped.iter().position(|sst| sst.file_no == facts.file_no) {
+                Some(at) => dropped.swap_remove(at).moved(facts.level),
+                None => SstMeta::new(facts, env),
+            };
+            levels[facts.level].push(Arc::new(meta));
+        }
+        levels[0].sort_by(|a, b| {
+            b.arrival_high
+                .cmp(&a.arrival_high)
+                .then_with(|| a.bounds().start.cmp(&b.bounds().start))
+        });
+        for level in &mut levels[1..] {
+            level.sort_by(|a, b| a.bounds().start.cmp(&b.bounds().start));
+        }
+        (Version { levels }, dropped)
+    }
+
+    /// Invariants I1, I3, I6 and I13 as far as facts tell; the text says what is wrong.
+    pub(crate) fn check(&self) -> std::result::Result<(), String> {
+        for run in self.runs() {
+            for pair in run.windows(2) {
+                if pair[0].bounds().end > pair[1].bounds().start {
+                    return Err(format!(
+                        "I1: ssts {} and {} of one run overlap",
+                        pair[0].file_no, pair[1].file_no
+                    ));
+                }
+            }
+        }
+        for sst in self.ssts() {
+            if sst.bounds().is_empty() || sst.min_ts > sst.max_ts || sst.max_point_ts > sst.max_ts {
+                return Err(format!("I6: facts of sst {} cannot be right", sst.file_no));
+            }
+            if sst.arrival_low > sst.arrival_high {
+                return Err(format!("I3: arrival of sst {} is reversed", sst.file_no));
+            }
+        }
+        // Below L0, arrival bounds of whole ssts are too coarse to compare: a compaction takes
+        // parts of several runs along.
+        for pair in self.l0_runs().collect::<Vec<_>>().windows(2) {
+            let (upper, lower) = (&pair[0][0], &pair[1][0]);
+            if upper.arrival_low <= lower.arrival_high {
+                return Err(format!(
+                    "I3: sst {} lies above {} but did not arrive later",
+                    upper.file_no, lower.file_no
+                ));
+            }
+        }
+        let mut numbers: Vec<u64> = self.ssts().map(|sst| sst.file_no).collect();
+        numbers.sort_unstable();
+        if numbers.windows(2).any(|pair| pair[0] == pair[1]) {
+            return Err("I13: an sst is live twice".into());
+        }
+        Ok(())
+    }
+}

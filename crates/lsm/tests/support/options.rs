@@ -1,0 +1,92 @@
+//! Option sets that push every limit: whatever they are, answers must be the same.
+
+use std::sync::Arc;
+
+use braid_env::clock::ManualClock;
+use braid_env::tasks::SeededTasks;
+use braid_lsm::{Codec, Options};
+
+/// Class of a test key: by its first byte.
+pub fn class_of(key: &[u8]) -> u8 {
+    key.first().map_or(0, |byte| byte % 4)
+}
+
+fn base(tasks: Arc<SeededTasks>) -> Options {
+    Options {
+        row_class: class_of,
+        memtable_size: 64 << 10,
+        wal_segment_size: 64 << 10,
+        block_cache_size: 1 << 20,
+        ballast_size: 0,
+        clock: Arc::new(ManualClock::at_micros(1)),
+        tasks: Some(tasks),
+        paranoid_checks: true,
+        ..Options::default()
+    }
+}
+
+/// The names of all option sets.
+pub const SETS: [&str; 10] = [
+    "plain",
+    "one row per block",
+    "tiny memtables",
+    "one l0 file, tiny levels",
+    "no filter, no compression",
+    "zstd",
+    "cache of a few blocks",
+    "large memtables, no ssts",
+    "many l0 files",
+    "no automatic compaction",
+];
+
+/// An option set by its number.
+pub fn set(number: usize, tasks: Arc<SeededTasks>) -> Options {
+    let options = base(tasks);
+    match number {
+        0 => options,
+        1 => Options { block_size: 1, index_partition_size: 1, memtable_size: 8 << 10, ..options },
+        2 => Options {
+            memtable_size: 2 << 10,
+            wal_segment_size: 1 << 10,
+            block_size: 200,
+            max_immutable_memtables: 2,
+            ..options
+        },
+        3 => Options {
+            memtable_size: 6 << 10,
+            l0_compaction_files: 1,
+            base_level_size: 2 << 10,
+            level_multiplier: 2,
+            target_sst_size: 512,
+            block_size: 300,
+            index_partition_size: 100,
+            ..options
+        },
+        4 => Options {
+            filter_bits_per_key: 0,
+            codec: Codec::None,
+            bottom_codec: Codec::None,
+            memtable_size: 10 << 10,
+            target_sst_size: 4 << 10,
+            ..options
+        },
+        5 => Options {
+            codec: Codec::Zstd,
+            bottom_codec: Codec::Zstd,
+            memtable_size: 5 << 10,
+            l0_compaction_files: 2,
+            ..options
+        },
+        6 => Options { block_cache_size: 100, block_size: 500, memtable_size: 8 << 10, ..options },
+        7 => Options { memtable_size: 64 << 20, wal_segment_size: 4 << 20, ..options },
+        8 => Options {
+            memtable_size: 3 << 10,
+            l0_compaction_files: 20,
+            l0_slow_files: 30,
+            l0_stop_files: 40,
+            max_immutable_memtables: 6,
+            ..options
+        },
+        _ => Options { automatic_compaction: false, memtable_size: 4 << 10, ..options },
+    }
+}

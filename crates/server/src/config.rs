@@ -1,0 +1,36 @@
+//! What a server needs to start.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Configuration of one node.
+#[derive(Clone, Debug)]
+pub struct ServerConfig {
+    /// Directory of the store; created if missing.
+    pub data_dir: PathBuf,
+    /// Address for PostgreSQL clients. Loopback only, until there are passwords and TLS.
+    pub listen: SocketAddr,
+    /// Address for `/healthz` and `/metrics`; `None` = no HTTP. Loopback only.
+    pub http: Option<SocketAddr>,
+    /// Clients beyond this number are turned away with SQLSTATE 53300. Default 1,000.
+    pub connections_max: usize,
+    /// How far into the past `AS OF SYSTEM TIME` can read. Default 4 hours.
+    pub gc_window: Duration,
+    /// Block cache in bytes. Default 256 MiB; RocksDB calls it the block cache, too.
+    pub cache_bytes: Option<usize>,
+}
+
+impl ServerConfig {
+    /// The default ports on loopback, with the store in `data_dir`.
+    pub fn new(data_dir: impl Into<PathBuf>) -> ServerConfig {
+        ServerConfig {
+            data_dir: data_dir.into(),
+            listen: SocketAddr::from(([127, 0, 0, 1], 26500)),
+            http: Some(SocketAddr::from(([127, 0, 0, 1], 26580))),
+            connections_max: 1000,
+            gc_window: Duration::from_secs(4 * 3600),
+            cache_bytes: None,
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Figures in Prometheus' text form.
+
+use std::fmt::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::listener::Shared;
+
+/// A number that only grows.
+#[derive(Default)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    pub(crate) fn add(&self, n: u64) {
+        self.0.fetch_add(n, Ordering::Relaxed);
+    }
+
+    fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Counters of the server itself; those of the engine live in the engine.
+#[derive(Default)]
+pub(crate) struct Metrics {
+    pub(crate) connections_opened: Counter,
+    pub(crate) connection_panics: Counter,
+}
+
+/// One line group: name, kind, help, values by label set.
+fn family(out: &mut String, name: &str, kind: &str, help: &str, values: &[(String, u64)]) {
+    // Writing to a String cannot fail.
+    let _infallible = writeln!(out, "# HELP braid_{name} {help}\n# TYPE braid_{name} {kind}");
+    for (labels, value) in values {
+        let _infallible = writeln!(out, "braid_{name}{labels} {value}");
+    }
+}
+
+fn single(out: &mut String, name: &str, kind: &str, help: &str, value: u64) {
+    family(out, name, kind, help, &[(String::new(), value)]);
+}
+
+/// The whole page.
+pub(crate) fn render(shared: &Shared) -> String {
+    let mut out = String::new();
+    let m = &shared.metrics;
+    let (gauge, counter) = ("gauge", "counter");
+    single(&mut out, "connections", gauge, "Open connections.", shared.connections.len() as u64);
+    single(
+        &mut out,
+        "connections_opened_total",
+        counter,
+        "Connections opened since start.",
+        m.connections_opened.get(),
+    );
+    single(
+        &mut out,
+        "connection_panics_total",
+        counter,
+        "Connections closed because of a bug in the server.",
+        m.connection_panics.get(),
+    );
+    single(
+        &mut out,
+        "transactions_running",
+        gauge,
+        "Transactions that have begun and not ended.",
+        shared.store.active_transactions() as u64,
+    );
+    engine(&mut out, shared);
+    out
+}
+
+fn engine(out: &mut String, shared: &Shared) {
+    let m = shared.store.engine().metrics();
+    let (gauge, counter) = ("gauge", "counter");
+    let level = |f: fn(&braid_lsm::LevelMetrics) -> u64| -> Vec<(String, u64)> {
+        m.levels.iter().enumerate().map(|(i, l)| (format!("{{level=\"{i}\"}}"), f(l))).collect()
+    };
+    family(out, "lsm_files", gauge, "Live ssts.", &level(|l| l.files as u64));
+    family(out, "lsm_bytes", gauge, "Bytes of live ssts.", &level(|l| l.bytes));
+    let numbers: [(&str, &str, &str, u64); 14] = [
+        ("lsm_memtable_bytes", gauge, "Bytes in memtables.", m.memtable_bytes),
+        (
+            "lsm_immutable_memtables",
+            gauge,
+            "Memtables waiting for their flush.",
+            m.immutable_memtables as u64,
+        ),
+        ("lsm_wal_bytes_total", counter, "Bytes made durable in the wal.", m.wal_bytes_synced),
+        ("lsm_cache_hits_total", counter, "Blocks found in the cache.", m.cache_hits),
+        ("lsm_cache_misses_total", counter, "Blocks not found in the cache.", m.cache_misses),
+        ("lsm_blocks_read_total", counter, "Blocks that reads looked at.", m.blocks_read),
+        ("lsm_range_tombstones_total", counter, "Range deletes written.", m.tombstones_written),
+        ("lsm_points_total", counter, "Rows written or deleted one by one.", m.points_written),
+        ("lsm_batches_total", counter, "Batches committed.", m.batches_written),
+        ("lsm_flushes_total", counter, "Flushes.", m.flushes),
+        ("lsm_flush_bytes_total", counter, "Bytes written by flushes.", m.flush_bytes),
+        ("lsm_compactions_total", counter, "Compactions.", m.compactions),
+        ("lsm_compaction_in_bytes_total", counter, "Bytes read by them.", m.compaction_bytes_in),
+        (
+            "lsm_compaction_out_bytes_total",
+            counter,
+            "Bytes written by them.",
+            m.compaction_bytes_out,
+        ),
+    ];
+    for (name, kind, help, value) in numbers {
+        single(out, name, kind, help, value);
+    }
+    single(
+        out,
+        "lsm_disk_full",
+        gauge,
+        "1 while writes are refused: disk full.",
+        m.disk_full.into(),
+    );
+}

@@ -1,0 +1,18 @@
+//! PostgreSQL's protocol 3.0 as a conversation.
+//!
+//! - [`wire`]: framed messages on a socket; replies are gathered and sent at the points where the
+//!   client waits.
+//! - [`startup`]: from the first byte to the first ReadyForQuery.
+//! - [`connection`]: the loop, with simple queries.
+//! - [`extended`]: Parse, Bind, Describe, Execute, Close, Sync.
+//! - [`copy`]: COPY FROM STDIN and TO STDOUT.
+//! - [`rows`]: values to bytes and back.
+//! - [`errors`]: errors and notices as message fields.
+
+pub(crate) mod connection;
+pub(crate) mod copy;
+pub(crate) mod errors;
+pub(crate) mod extended;
+pub(crate) mod rows;
+pub(crate) mod startup;
+pub(crate) mod wire;

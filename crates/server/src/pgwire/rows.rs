@@ -1,0 +1,132 @@
+//! Values to bytes and back, and the description of result columns.
+
+use braid_sql::{ColumnInfo, Row};
+use braid_types::{Datum, SqlError, SqlState, SqlType, TimeZone};
+use bytes::{BufMut, BytesMut};
+use pgwire::messages::data::{FieldDescription, RowDescription};
+
+use super::errors::Fatal;
+use super::wire::Wire;
+
+/// How a value is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    Text,
+    Binary,
+}
+
+/// Format codes of a message: none = all text, one = that for all, else one per column.
+pub(crate) fn formats(codes: &[i16]) -> Result<Vec<Format>, SqlError> {
+    codes
+        .iter()
+        .map(|code| match code {
+            0 => Ok(Format::Text),
+            1 => Ok(Format::Binary),
+            other => Err(SqlError::new(
+                SqlState::INVALID_PARAMETER_VALUE,
+                format!("unsupported format code: {other}"),
+            )),
+        })
+        .collect()
+}
+
+/// The format of column or parameter `i`.
+pub(crate) fn format_of(formats: &[Format], i: usize) -> Format {
+    match formats {
+        [] => Format::Text,
+        [one] => *one,
+        many => many.get(i).copied().unwrap_or(Format::Text),
+    }
+}
+
+/// Sends RowDescription.
+pub(crate) fn describe(
+    wire: &mut Wire,
+    columns: &[ColumnInfo],
+    formats: &[Format],
+) -> Result<(), Fatal> {
+    let fields = columns
+        .iter()
+        .enumerate()
+        .map(|(i, c)| {
+            FieldDescription::new(
+                c.name.clone(),
+                c.table_oid as i32,
+                c.attnum,
+                c.ty.oid(),
+                c.ty.type_len(),
+                c.ty.typmod(),
+                format_of(formats, i) as i16,
+            )
+        })
+        .collect();
+    wire.send(&RowDescription::new(fields))
+}
+
+/// Writes rows of one result.
+pub(crate) struct RowWriter<'a> {
+    pub(crate) columns: &'a [ColumnInfo],
+    pub(crate) formats: &'a [Format],
+    /// Where `timestamptz` values are shown in text form.
+    pub(crate) zone: TimeZone,
+    /// Binary forms are made here, then copied.
+    pub(crate) scratch: Vec<u8>,
+}
+
+impl RowWriter<'_> {
+    /// Sends one DataRow.
+    pub(crate) fn send(&mut self, wire: &mut Wire, row: &Row) -> Result<(), Fatal> {
+        wire.send_raw(b'D', |out| {
+            out.put_i16(row.len() as i16);
+            for (i, datum) in row.iter().enumerate() {
+                self.put(i, datum, out);
+            }
+            Ok(())
+        })
+    }
+
+    fn put(&mut self, i: usize, datum: &Datum, out: &mut BytesMut) {
+        let binary = format_of(self.formats, i) == Format::Binary;
+        match (datum, binary, self.columns.get(i)) {
+            (Datum::Null, ..) => out.put_i32(-1),
+            (_, true, Some(column)) => {
+                self.scratch.clear();
+                datum.to_binary(&column.ty, &mut self.scratch);
+                out.put_i32(self.scratch.len() as i32);
+                out.put_slice(&self.scratch);
+            }
+            // Already text: no copy in between.
+            (Datum::Text(text), ..) => {
+                out.put_i32(text.len() as i32);
+                out.put_slice(text.as_bytes());
+            }
+            _ => {
+                let text = datum.to_text(&self.zone).unwrap_or_default();
+                out.put_i32(text.len() as i32);
+                out.put_slice(text.as_bytes());
+            }
+        }
+    }
+}
+
+/// Decodes one parameter value; `None` is NULL.
+pub(crate) fn decode(
+    value: Option<&[u8]>,
+    ty: &SqlType,
+    format: Format,
+    zone: &TimeZone,
+) -> Result<Datum, SqlError> {
+    let Some(bytes) = value else { return Ok(Datum::Null) };
+    match format {
+        Format::Binary => Datum::from_binary(bytes, ty),
+        Format::Text => {
+            let text = std::str::from_utf8(bytes).map_err(|_| {
+                SqlError::new(
+                    SqlState::CHARACTER_NOT_IN_REPERTOIRE,
+                    "invalid byte sequence for encoding \"UTF8\"",
+                )
+            })?;
+            Datum::parse(text, ty, zone)
+        }
+    }
+}
