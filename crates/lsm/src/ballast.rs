@@ -41,10 +41,10 @@ impl Ballast {
         self.dir.join("BALLAST")
     }
 
-    /// Allocates the file if there is room for it four times.
+    /// Allocates the file if there is room for it twice.
     pub(crate) fn take(&self) {
         let room = self.fs.space(&self.dir).map_or(0, |space| space.free);
-        if self.size == 0 || self.held.load(Ordering::Acquire) || room < 4 * self.size {
+        if self.size == 0 || self.held.load(Ordering::Acquire) || room < 2 * self.size {
             return;
         }
         let made = self.fs.create(&self.path()).and_then(|file| file.allocate(self.size));
@@ -69,7 +69,7 @@ impl Ballast {
             return false;
         }
         let room = self.fs.space(&self.dir).map_or(0, |space| space.free);
-        if room < 4 * self.size.max(1 << 20) {
+        if room < if self.size > 0 { 3 * self.size } else { 1 << 20 } {
             return true;
         }
         self.full.store(false, Ordering::Release);

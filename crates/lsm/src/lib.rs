@@ -50,9 +50,11 @@
 mod ballast;
 mod batch;
 mod cache;
+mod checker;
 mod commit;
 mod compaction;
 mod db;
+pub mod dump;
 mod error;
 mod iter;
 mod key;
@@ -69,6 +71,7 @@ mod view;
 mod wal;
 
 pub use batch::Batch;
+pub use checker::{CheckReport, Problem, check_store};
 pub use commit::{Durability, Pending};
 pub use db::Db;
 pub use error::{Error, Result};

@@ -14,7 +14,6 @@ pub(crate) struct Arena {
     chunks: Vec<(NonNull<u8>, Layout)>,
     free: *mut u8,
     left: usize,
-    total: usize,
 }
 
 // SAFETY: the arena owns its chunks exclusively; the raw pointers are never shared by it.
@@ -22,12 +21,7 @@ unsafe impl Send for Arena {}
 
 impl Arena {
     pub(crate) fn new() -> Arena {
-        Arena { chunks: Vec::new(), free: std::ptr::null_mut(), left: 0, total: 0 }
-    }
-
-    /// Bytes taken from the allocator.
-    pub(crate) fn total(&self) -> usize {
-        self.total
+        Arena { chunks: Vec::new(), free: std::ptr::null_mut(), left: 0 }
     }
 
     /// Returns `size` uninitialised bytes, aligned to 8, valid until the arena is dropped.
@@ -55,7 +49,6 @@ impl Arena {
         let raw = unsafe { alloc(layout) };
         let Some(chunk) = NonNull::new(raw) else { handle_alloc_error(layout) };
         self.chunks.push((chunk, layout));
-        self.total += size;
         chunk
     }
 }

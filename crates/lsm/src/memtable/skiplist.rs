@@ -157,11 +157,6 @@ impl SkipList {
         }
     }
 
-    /// Bytes of memory in use.
-    pub(crate) fn memory(&self) -> usize {
-        self.writer.lock().arena.total()
-    }
-
     fn head(&self, key: &[u8]) -> u64 {
         let Some(rest) = key.strip_prefix(&*self.prefix) else {
             return if key < &*self.prefix { 0 } else { u64::MAX };

@@ -45,7 +45,6 @@ pub(crate) struct Memtable {
     log: Mutex<ArrivalLog>,
     min_ts: AtomicU64,
     max_ts: AtomicU64,
-    rows: AtomicUsize,
     bytes: AtomicUsize,
 }
 
@@ -61,7 +60,6 @@ impl Memtable {
             log: Mutex::default(),
             min_ts: AtomicU64::new(u64::MAX),
             max_ts: AtomicU64::new(0),
-            rows: AtomicUsize::new(0),
             bytes: AtomicUsize::new(0),
         }
     }
@@ -109,7 +107,6 @@ impl Memtable {
         }
         if count > 0 {
             self.note_ts(ts);
-            self.rows.fetch_add(count, Ordering::Relaxed);
             self.bytes.fetch_add(bytes, Ordering::Relaxed);
         }
     }
@@ -136,11 +133,6 @@ impl Memtable {
     /// Estimated bytes of memory.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
-    }
-
-    /// Number of point entries.
-    pub(crate) fn rows(&self) -> usize {
-        self.rows.load(Ordering::Relaxed)
     }
 
     pub(crate) fn points(&self) -> &SkipList {

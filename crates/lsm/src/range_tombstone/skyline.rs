@@ -206,11 +206,6 @@ impl Skyline {
         self.root.is_none()
     }
 
-    /// Largest timestamp of all tombstones, 0 if none.
-    pub(crate) fn max_ts(&self) -> u64 {
-        max_ts(&self.root)
-    }
-
     /// Adds `[start, end)@ts`. O(log n). `ts` must not be below any tombstone in the span.
     pub(crate) fn insert(&mut self, start: &[u8], end: &[u8], ts: u64, idx: u64) {
         let start = Bytes::copy_from_slice(start);

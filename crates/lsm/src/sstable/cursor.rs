@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::format::BlockHandle;
 use super::index_block::IndexBlock;
 use super::reader::SstReader;
 use super::row_block::RowBlock;
@@ -60,6 +61,11 @@ impl BlockWalker {
     /// The current entry; `None` at the end (or before the first seek).
     pub(crate) fn entry(&self) -> Option<EntryRef<'_>> {
         self.part.as_deref().map(|index| EntryRef { index, at: self.at })
+    }
+
+    /// Where the current block lies.
+    pub(crate) fn handle(&self) -> Option<BlockHandle> {
+        self.part.as_ref().map(|part| part.handle(self.at))
     }
 
     fn enter(&mut self, part_no: usize) -> Result<()> {

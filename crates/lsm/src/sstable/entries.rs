@@ -68,13 +68,30 @@ impl SstEntries {
         self.current().value(self.row)
     }
 
-    /// The block the cursor is in.
-    pub(crate) fn block(&self) -> Option<&RowBlock> {
-        self.block.as_deref()
+    /// Where the current block lies in the file.
+    pub(crate) fn block_offset(&self) -> u64 {
+        self.walker.handle().map_or(0, |handle| handle.offset)
     }
 
-    /// What the index says about the block the cursor is in.
-    pub(crate) fn walker(&self) -> &BlockWalker {
-        &self.walker
+    /// Whether what the index says of the current block holds for the current row.
+    pub(crate) fn check_facts(&self) -> std::result::Result<(), &'static str> {
+        let (Some(entry), Some(block)) = (self.walker.entry(), &self.block) else {
+            return Ok(());
+        };
+        let ts = block.ts(self.row);
+        if (entry.min_ts(), entry.max_ts()) != (block.min_ts(), block.max_ts()) {
+            return Err("I6: index and block disagree on timestamps");
+        }
+        if ts < block.min_ts() || ts > block.max_ts() {
+            return Err("I6: a row's timestamp is outside of its block's");
+        }
+        let class = 1u32 << (block.class(self.row) & 31);
+        if entry.classes() != block.classes() || block.classes() & class == 0 {
+            return Err("I6: class bitmap does not hold a row's class");
+        }
+        if self.key.as_slice() > entry.separator() {
+            return Err("I6: a key lies above its block's separator");
+        }
+        Ok(())
     }
 }

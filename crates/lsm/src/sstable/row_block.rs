@@ -72,10 +72,6 @@ impl RowBlockBuilder {
         self.rows.last().map_or(&[], |row| &self.keys[row.key.0..row.key.1])
     }
 
-    pub(crate) fn first_key(&self) -> &[u8] {
-        self.rows.first().map_or(&[], |row| &self.keys[row.key.0..row.key.1])
-    }
-
     pub(crate) fn add(
         &mut self,
         key: &[u8],

@@ -1,0 +1,183 @@
+//! Reads everything in a closed store and says what is wrong with it.
+//!
+//! Checks checksums and, behind them, that what the files say about themselves is true: order of
+//! rows (I8), bounds of keys and tombstones (I1, I7), timestamps, counts and class bitmaps (I6),
+//! filters without false negatives (I12), files that are there with their size (I13), and that
+//! the manifest replays to a possible version (I14). It changes nothing and takes no lock.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use braid_env::fs::FileSystem;
+
+use crate::batch::Batch;
+use crate::cache::BlockCache;
+use crate::error::{Error, Result};
+use crate::sstable::{SstEntries, SstReader, key_hash, sst_path};
+use crate::versions::{SstEnv, SstMeta, load_manifest};
+use crate::wal::{SegmentEnd, read_segment, segment_path};
+
+/// One thing that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// The file.
+    pub file: PathBuf,
+    /// Where in it, in bytes.
+    pub offset: u64,
+    /// What is wrong there.
+    pub reason: String,
+}
+
+/// What a check found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CheckReport {
+    /// Live ssts.
+    pub ssts: usize,
+    /// Point entries in them.
+    pub rows: u64,
+    /// Range tombstones in them.
+    pub tombstones: u64,
+    /// Wal segments that the next open would replay.
+    pub wal_segments: usize,
+    /// Batches in them.
+    pub wal_batches: u64,
+    /// What is wrong; empty for a healthy store.
+    pub problems: Vec<Problem>,
+}
+
+impl CheckReport {
+    fn problem(&mut self, error: Error) {
+        let (file, offset, reason) = match error {
+            Error::Corruption { file, offset, reason } => (file, offset, reason),
+            Error::FormatTooNew { ref file, .. } => (file.clone(), 0, error.to_string()),
+            other => (PathBuf::new(), 0, other.to_string()),
+        };
+        self.problems.push(Problem { file, offset, reason });
+    }
+}
+
+/// Checks the store in a directory. Fails only if the directory cannot be read at all; damage is
+/// in the report. The store should not be open: files may come and go under a reader.
+pub fn check_store(fs: Arc<dyn FileSystem>, dir: &Path) -> Result<CheckReport> {
+    let mut report = CheckReport::default();
+    let names =
+        fs.list(dir).map_err(|error| Error::io(format!("listing {}", dir.display()), &error))?;
+    let cache = Arc::new(BlockCache::new(1 << 20));
+    let env = SstEnv { fs: fs.clone(), dir: dir.to_path_buf(), cache };
+    let recovered = match load_manifest(&env) {
+        Ok(Some(recovered)) => recovered,
+        Ok(None) => {
+            let reason = "there is no store in this directory";
+            report.problem(Error::corruption(dir.join("CURRENT"), 0, reason));
+            return Ok(report);
+        }
+        Err(error) => {
+            report.problem(error);
+            return Ok(report);
+        }
+    };
+    if let Err(reason) = recovered.version.check() {
+        report.problem(Error::corruption(dir.join("CURRENT"), 0, reason));
+    }
+    for sst in recovered.version.ssts() {
+        report.ssts += 1;
+        report.rows += sst.rows;
+        report.tombstones += sst.tombstones;
+        if let Err(error) = check_sst(&env, sst) {
+            report.problem(error);
+        }
+    }
+    check_wal(&*fs, dir, &names, recovered.wal_floor, &mut report);
+    Ok(report)
+}
+
+fn check_sst(env: &SstEnv, sst: &Arc<SstMeta>) -> Result<()> {
+    let path = sst_path(&env.dir, sst.file_no);
+    let wrong = |offset: u64, reason: &str| Err(Error::corruption(&path, offset, reason));
+    let len = env
+        .fs
+        .open(&path)
+        .and_then(|file| file.len())
+        .map_err(|error| Error::corruption(&path, 0, format!("cannot be opened: {error}")))?;
+    if len != sst.size {
+        return wrong(len.min(sst.size), "the file has another size than the manifest says");
+    }
+    let reader = sst.reader(env)?;
+    for tombstone in reader.tombstones() {
+        let inside = tombstone.start >= sst.bounds().start && tombstone.end <= sst.bounds().end;
+        if !inside || tombstone.ts > sst.max_ts || tombstone.ts < sst.min_ts {
+            return wrong(0, "I7: a range tombstone is outside of the sst's bounds");
+        }
+    }
+    check_rows(env, sst, &reader, &path)
+}
+
+fn check_rows(env: &SstEnv, sst: &SstMeta, reader: &Arc<SstReader>, path: &Path) -> Result<()> {
+    let mut entries = SstEntries::open(sst.reader(env)?)?;
+    let mut last: Option<(Vec<u8>, u64)> = None;
+    let (mut rows, mut deletes, mut max_ts) = (0u64, 0u64, 0u64);
+    while let Some(key) = entries.key() {
+        let ts = entries.ts();
+        let at = entries.block_offset();
+        let wrong = |reason: &str| Err(Error::corruption(path, at, reason));
+        let in_order = last.as_ref().is_none_or(|(before, newer)| {
+            before.as_slice() < key || (before == key && *newer > ts)
+        });
+        if !in_order {
+            return wrong("I8: rows are not in order");
+        }
+        if !sst.bounds().contains(key) {
+            return wrong("I1: a row is outside of the sst's bounds");
+        }
+        if !reader.may_contain(key_hash(key)) {
+            return wrong("I12: the filter denies a key that is there");
+        }
+        if let Err(reason) = entries.check_facts() {
+            return wrong(reason);
+        }
+        rows += 1;
+        deletes += u64::from(entries.kind() == crate::key::Kind::Delete);
+        max_ts = max_ts.max(ts);
+        last = Some((key.to_vec(), ts));
+        entries.advance()?;
+    }
+    if (rows, deletes, max_ts) != (sst.rows, sst.deletes, sst.max_point_ts) {
+        return Err(Error::corruption(path, 0, "I6: counts do not match the rows"));
+    }
+    Ok(())
+}
+
+fn check_wal(
+    fs: &dyn FileSystem,
+    dir: &Path,
+    names: &[String],
+    floor: u64,
+    report: &mut CheckReport,
+) {
+    let segments = crate::open::wal_segments(names, floor);
+    let mut open_end: Option<(u64, u64)> = None;
+    for (i, &segment) in segments.iter().enumerate() {
+        report.wal_segments += 1;
+        let path = segment_path(dir, segment);
+        if segment != floor + i as u64 {
+            let reason = "a wal segment before this one is missing";
+            report.problem(Error::corruption(&path, 0, reason));
+        }
+        let mut batches = 0;
+        let end = read_segment(fs, &path, segment, &mut |offset, record| {
+            Batch::decode(record).map_err(|reason| Error::corruption(&path, offset, reason))?;
+            batches += 1;
+            Ok(())
+        });
+        report.wal_batches += batches;
+        if let (Some((torn, at)), true) = (open_end, batches > 0) {
+            let reason = "the segment ends without a seal, but later ones have records";
+            report.problem(Error::corruption(segment_path(dir, torn), at, reason));
+        }
+        match end {
+            Ok(SegmentEnd::Torn { at, .. }) => open_end = open_end.or(Some((segment, at))),
+            Ok(SegmentEnd::Sealed) => {}
+            Err(error) => report.problem(error),
+        }
+    }
+}
