@@ -304,7 +304,8 @@ impl Session {
         result
     }
 
-    fn fail(&mut self) {
+    /// Marks an open transaction as failed: something outside of `execute` went wrong.
+    pub fn fail(&mut self) {
         if let Some(o) = &self.open {
             o.fail();
         }
