@@ -1,10 +1,13 @@
-//! `braid debug`: what is in the files of a store. The node that owns the store must be stopped,
-//! except for single files.
+//! `braid debug`: what is in the files of a store. The node that owns the store must be stopped for
+//! `keys` and `check`; single files can be looked at any time.
 
 mod keys;
 
+use std::io::Write;
 use std::path::PathBuf;
 
+use braid_env::fs::DiskFs;
+use braid_lsm::{check_store, dump};
 use clap::{Args, Subcommand};
 
 use crate::CliResult;
@@ -18,6 +21,24 @@ pub(crate) struct DebugArguments {
 
 #[derive(Subcommand)]
 enum What {
+    /// Print an sst: properties, blocks, range tombstones, and with --rows every entry.
+    Sst {
+        /// The file.
+        file: PathBuf,
+        /// Every entry, too.
+        #[arg(long)]
+        rows: bool,
+    },
+    /// Print the batches of a wal segment.
+    Wal {
+        /// The file.
+        file: PathBuf,
+    },
+    /// Print the edits of a manifest.
+    Manifest {
+        /// The file.
+        file: PathBuf,
+    },
     /// Print the rows of a store, keys in readable form, newest versions.
     Keys {
         /// Directory of the store.
@@ -26,10 +47,43 @@ enum What {
         #[arg(long, default_value_t = 1000)]
         limit: usize,
     },
+    /// Read every byte of a store; report everything that fails its checks.
+    Check {
+        /// Directory of the store.
+        dir: PathBuf,
+    },
 }
 
 pub(crate) fn run(arguments: DebugArguments) -> CliResult {
+    let fs = DiskFs::shared();
+    let mut out = std::io::stdout().lock();
     match arguments.what {
-        What::Keys { dir, limit } => keys::print(&dir, limit),
+        What::Sst { file, rows } => dump::dump_sst(&*fs, &file, rows, &mut out)?,
+        What::Wal { file } => dump::dump_wal(&*fs, &file, &mut out)?,
+        What::Manifest { file } => dump::dump_manifest(&*fs, &file, &mut out)?,
+        What::Keys { dir, limit } => {
+            drop(out);
+            keys::print(&dir, limit)?;
+        }
+        What::Check { dir } => {
+            let report = check_store(fs, &dir)?;
+            for problem in &report.problems {
+                let file = problem.file.display();
+                writeln!(out, "{file}, offset {}: {}", problem.offset, problem.reason)?;
+            }
+            writeln!(
+                out,
+                "{} ssts with {} rows and {} range tombstones, {} wal segments with {} batches",
+                report.ssts,
+                report.rows,
+                report.tombstones,
+                report.wal_segments,
+                report.wal_batches
+            )?;
+            if !report.problems.is_empty() {
+                return Err(format!("{} problems", report.problems.len()).into());
+            }
+        }
     }
+    Ok(())
 }
