@@ -89,9 +89,15 @@ impl Db {
     /// Declares that nobody will read below `ts` any more: reads and writes there are rejected
     /// from now on, and compactions drop what only they would see. Never decreases.
     pub fn set_gc_threshold(&self, ts: CommitTs) -> Result<()> {
-        // Under the commit mutex, so that its order to batches is defined.
-        let _commit = self.store.commit.lock();
-        self.store.gc_threshold.fetch_max(ts.0, Ordering::AcqRel);
+        {
+            // Under the commit mutex, so that its order to batches is defined.
+            let _commit = self.store.commit.lock();
+            if self.store.closed.load(Ordering::Acquire) {
+                return Err(Error::Closed);
+            }
+            self.store.gc_threshold.fetch_max(ts.0, Ordering::AcqRel);
+        }
+        self.store.schedule();
         Ok(())
     }
 

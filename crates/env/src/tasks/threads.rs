@@ -96,9 +96,10 @@ impl Drop for ThreadTasks {
 }
 
 /// Starts a named thread. Panics only if the operating system has no more threads to give.
-pub fn spawn_thread<F>(name: &str, body: F) -> JoinHandle<()>
+pub fn spawn_thread<F, T>(name: &str, body: F) -> JoinHandle<T>
 where
-    F: FnOnce() + Send + 'static,
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
 {
     std::thread::Builder::new()
         .name(name.to_string())

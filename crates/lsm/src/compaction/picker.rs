@@ -65,7 +65,7 @@ pub(crate) fn levels_targets(version: &Version, options: &Options) -> (usize, [u
 }
 
 /// The most urgent compaction, if any level needs one.
-pub(crate) fn pick(version: &Version, options: &Options) -> Option<Spec> {
+pub(crate) fn pick(version: &Version, options: &Options, gc: u64) -> Option<Spec> {
     let (base, targets) = levels_targets(version, options);
     let l0_score = version.l0_runs().count() as f64 / options.l0_compaction_files.max(1) as f64;
     let mut best = (l0_score, 0);
@@ -76,12 +76,42 @@ pub(crate) fn pick(version: &Version, options: &Options) -> Option<Spec> {
         }
     }
     match best {
-        (score, _) if score < 1.0 => None,
+        (score, _) if score < 1.0 => pick_garbage(version, base, gc),
         (_, 0) => pick_l0(version, base),
         // A level that is exactly at its target is not over it.
         (score, level) if score > 1.0 => pick_level(version, level),
-        _ => None,
+        _ => pick_garbage(version, base, gc),
     }
+}
+
+/// When no level is over its target: an sst whose range tombstones or many deletes are at or
+/// below the threshold goes down, so that they meet what they hide; at the bottom it is rewritten
+/// without them. Ends, because each step moves them down or removes them.
+fn pick_garbage(version: &Version, base: usize, gc: u64) -> Option<Spec> {
+    let garbage = |sst: &Arc<SstMeta>| {
+        let dense = sst.deletes * 10 >= sst.rows && sst.deletes > 0;
+        sst.max_ts <= gc && (sst.tombstones > 0 || dense)
+    };
+    if version.level(0).iter().any(garbage) {
+        return pick_l0(version, base);
+    }
+    for level in base..BOTTOM {
+        if let Some(sst) = version.level(level).iter().find(|sst| garbage(sst)) {
+            return Some(push_down(version, sst, "its tombstones can take effect"));
+        }
+    }
+    let sst = version.level(BOTTOM).iter().find(|sst| garbage(sst))?;
+    let runs = vec![vec![sst.clone()]];
+    Some(Spec { runs, output_level: BOTTOM, reason: "its tombstones have done their work" })
+}
+
+fn push_down(version: &Version, seed: &Arc<SstMeta>, reason: &'static str) -> Spec {
+    let mut runs = vec![vec![seed.clone()]];
+    let lower = version.overlapping(seed.level + 1, seed.bounds());
+    if !lower.is_empty() {
+        runs.push(lower);
+    }
+    Spec { runs, output_level: seed.level + 1, reason }
 }
 
 fn pick_l0(version: &Version, base: usize) -> Option<Spec> {
@@ -106,12 +136,7 @@ fn pick_level(version: &Version, level: usize) -> Option<Spec> {
         .level(level)
         .iter()
         .min_by(|a, b| cost(a).total_cmp(&cost(b)).then(a.file_no.cmp(&b.file_no)))?;
-    let mut runs = vec![vec![seed.clone()]];
-    let lower = version.overlapping(level + 1, seed.bounds());
-    if !lower.is_empty() {
-        runs.push(lower);
-    }
-    Some(Spec { runs, output_level: level + 1, reason: "level is over its target" })
+    Some(push_down(version, seed, "level is over its target"))
 }
 
 /// Everything that overlaps a span, with what must come along, down to the bottom.

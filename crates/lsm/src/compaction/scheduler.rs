@@ -108,8 +108,9 @@ impl Store {
         if !state.immutable.is_empty() && self.background.take(flush_slot) {
             self.spawn(|store| store.flush_task());
         }
-        let due =
-            self.options.automatic_compaction && pick(&state.version, &self.options).is_some();
+        let due = self.options.automatic_compaction
+            && pick(&state.version, &self.options, self.gc_threshold.load(Ordering::Acquire))
+                .is_some();
         if due && self.background.take(compaction_slot) {
             self.spawn(|store| store.compaction_task());
         }
@@ -192,7 +193,8 @@ impl Store {
 
     fn compaction_task(self: &Arc<Store>) {
         let version = self.state.load().version.clone();
-        let spec = pick(&version, &self.options);
+        let gc = self.gc_threshold.load(Ordering::Acquire);
+        let spec = pick(&version, &self.options, gc);
         let closed = self.closed.load(Ordering::Acquire);
         let Some(spec) = spec.filter(|_| !closed) else {
             self.background.give_back(compaction_slot);

@@ -1,0 +1,121 @@
+//! How much work reads do: what a range tombstone hides must not be looked at.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use braid_env::fs::MemFs;
+use braid_lsm::{Batch, CommitTs, Db, Durability, KeySpan, Options, ScanOptions, ScanStats};
+
+const ROWS: u64 = 40_000;
+
+fn open() -> Db {
+    let options = Options {
+        // Two classes: parents end in "/", children do not.
+        row_class: |key| u8::from(!key.ends_with(b"/")),
+        ballast_size: 0,
+        wal_segment_size: 1 << 20,
+        ..Options::default()
+    };
+    Db::open(Arc::new(MemFs::new()), Path::new("/store"), options).unwrap()
+}
+
+fn key(n: u64) -> Vec<u8> {
+    format!("family/{n:08}").into_bytes()
+}
+
+fn fill(db: &Db, ts: u64) {
+    let mut batch = Batch::at(CommitTs(ts));
+    for n in 0..ROWS {
+        batch.put(&key(n), &[n as u8; 100]);
+    }
+    db.write(batch, Durability::Buffered).unwrap();
+}
+
+fn delete(db: &Db, ts: u64, from: u64, to: u64) {
+    let mut batch = Batch::at(CommitTs(ts));
+    batch.delete_span(&key(from), &key(to));
+    db.write(batch, Durability::Buffered).unwrap();
+}
+
+fn scan(db: &Db, options: ScanOptions) -> (u64, ScanStats) {
+    let view = db.view(CommitTs(1_000)).unwrap();
+    let mut scan = view.scan(KeySpan::all(), options).unwrap();
+    let mut rows = 0;
+    while scan.next_row().unwrap().is_some() {
+        rows += 1;
+    }
+    (rows, scan.stats())
+}
+
+fn both(db: &Db, expected: u64, place: &str) {
+    for reverse in [false, true] {
+        let (rows, stats) = scan(db, ScanOptions { reverse, ..ScanOptions::default() });
+        assert_eq!(rows, expected);
+        assert!(stats.blocks_read <= 20, "{place}, reverse {reverse}: {stats:?}");
+        assert!(stats.rows_visited <= expected + 10, "{place}, reverse {reverse}: {stats:?}");
+    }
+}
+
+#[test]
+fn a_scan_does_not_look_at_what_a_tombstone_hides() {
+    // Rows and tombstone in the memtable.
+    let db = open();
+    fill(&db, 1);
+    delete(&db, 2, 10, ROWS - 10);
+    both(&db, 20, "memtable over memtable");
+    // Both in one flush: the sst's own tombstone.
+    db.flush().unwrap();
+    both(&db, 20, "one sst");
+    // Rows at the bottom, tombstone above them.
+    let db = open();
+    fill(&db, 1);
+    db.compact_span(&KeySpan::all()).unwrap();
+    delete(&db, 2, 10, ROWS - 10);
+    both(&db, 20, "memtable over sst");
+    db.flush().unwrap();
+    both(&db, 20, "sst over sst");
+    // Many tombstones side by side.
+    let db = open();
+    fill(&db, 1);
+    db.compact_span(&KeySpan::all()).unwrap();
+    for n in 0..100 {
+        delete(&db, 2 + n, n * 400, (n + 1) * 400);
+    }
+    both(&db, 0, "a hundred tombstones");
+}
+
+#[test]
+fn a_scan_of_one_class_does_not_read_blocks_without_it() {
+    let db = open();
+    let mut batch = Batch::at(CommitTs(1));
+    for family in 0..20 {
+        batch.put(format!("{family:03}/").as_bytes(), b"parent");
+        for child in 0..2_000 {
+            batch.put(format!("{family:03}/{child:06}").as_bytes(), &[7; 100]);
+        }
+    }
+    db.write(batch, Durability::Buffered).unwrap();
+    db.compact_span(&KeySpan::all()).unwrap();
+    let (rows, all) = scan(&db, ScanOptions::default());
+    assert_eq!(rows, 20 * 2_001);
+    for reverse in [false, true] {
+        let (rows, parents) =
+            scan(&db, ScanOptions { classes: 1, reverse, ..ScanOptions::default() });
+        assert_eq!(rows, 20);
+        assert!(parents.blocks_read * 5 < all.blocks_read, "{parents:?} of {all:?}");
+    }
+}
+
+#[test]
+fn a_range_delete_writes_one_tombstone_and_gc_frees_the_room() {
+    let db = open();
+    fill(&db, 1);
+    db.compact_span(&KeySpan::all()).unwrap();
+    let before: u64 = db.metrics().levels.iter().map(|level| level.bytes).sum();
+    delete(&db, 2, 0, ROWS);
+    assert_eq!(db.metrics().tombstones_written, 1);
+    db.set_gc_threshold(CommitTs(2)).unwrap();
+    db.compact_span(&KeySpan::all()).unwrap();
+    let after: u64 = db.metrics().levels.iter().map(|level| level.bytes).sum();
+    assert!(before > 50_000 && after == 0, "{before} {after}");
+}
