@@ -1,1 +1,25 @@
-//! braid-query.
+//! General SELECTs on DataFusion: everything that our own point, span and family plans leave.
+//!
+//! ```text
+//!   ast::Query --bind--> DataFusion plan --optimize--> operators --drive--> rows
+//!               |  names, types, conversions: ours      joins, sorts, groups, windows: theirs
+//!               |  scalar functions, aggregates: ours   spilling, memory budget: theirs
+//! ```
+//! Where to look:
+//! - [`engine`]: what `braid_sql` calls. [`bind`]: from the parsed query to a plan.
+//! - [`exec`]: our functions, aggregates, scans, subqueries inside their plans.
+//! - [`arrow_form`]: how SQL values travel in Arrow columns.
+//! - [`system`]: `pg_catalog` and `information_schema`.
+//! - [`run`]: sessions, budgets, driving a plan.
+//!
+//! DataFusion is named in this crate only.
+
+pub mod arrow_form;
+pub mod bind;
+pub mod engine;
+pub mod error;
+pub mod exec;
+pub mod run;
+pub mod system;
+
+pub use engine::{DEFAULT_MEMORY, Engine};

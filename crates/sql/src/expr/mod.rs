@@ -39,6 +39,8 @@ pub use bound::{Bound, CaseBranch, CmpOp, Node, QuantifiedOp, Volatility, compar
 pub use builtin::{ArgType, Builtin, function_names};
 pub use context::{BindContext, EvalContext, NoSession, ParamTypes, SessionFunctions};
 pub use conversion::{common_type, convert as convert_datum};
+pub use functions::to_json;
+pub use operators::add_interval;
 pub use scope::{Scope, ScopeColumn, ident_name, object_name_parts};
 pub use type_name::sql_type_of;
 
@@ -55,4 +57,17 @@ pub fn coerce(
     ctx: &mut dyn BindContext,
 ) -> SqlResult<Bound> {
     conversion::coerce(expr, to, context, ctx)
+}
+
+/// Calls a function of the table by its name with text arguments: for functions that are built on
+/// others.
+///
+/// # Errors
+/// 42883 if there is no such function, and the function's own.
+pub fn call_text_function(
+    name: &str,
+    args: &[braid_types::Datum],
+) -> SqlResult<braid_types::Datum> {
+    let choice = builtin::resolve(name, &vec![SqlType::Text; args.len()], false)?;
+    (choice.function.eval)(args, &EvalContext::constant())
 }

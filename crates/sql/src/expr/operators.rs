@@ -232,8 +232,11 @@ fn infinite(micros: i64) -> bool {
     micros == i64::MAX || micros == i64::MIN
 }
 
-/// timestamp + interval.
-pub(crate) fn add_interval(micros: i64, interval: &Interval) -> SqlResult<i64> {
+/// timestamp + interval, in microseconds; infinities stay.
+///
+/// # Errors
+/// 22008 out of range.
+pub fn add_interval(micros: i64, interval: &Interval) -> SqlResult<i64> {
     if infinite(micros) {
         return Ok(micros);
     }

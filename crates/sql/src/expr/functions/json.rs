@@ -9,7 +9,7 @@ use super::super::operators::{json_step, json_text};
 use super::{bool_of, json_of, text_of, words};
 
 /// Any SQL value as JSON.
-pub(crate) fn to_json(value: &Datum, ctx: &EvalContext) -> Value {
+pub fn to_json(value: &Datum, ctx: &EvalContext) -> Value {
     match value {
         Datum::Null => Value::Null,
         Datum::Bool(b) => Value::Bool(*b),

@@ -15,6 +15,8 @@ use braid_types::{Datum, Interval, numeric};
 
 use super::builtin::Table;
 
+pub use json::to_json;
+
 /// Text of a text argument.
 pub(crate) fn text_of(value: &Datum) -> &str {
     match value {

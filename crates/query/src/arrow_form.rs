@@ -1,0 +1,359 @@
+//! SQL values as Arrow arrays.
+//!
+//! DataFusion moves, joins, groups and sorts columns; it never computes with our types, so each
+//! SQL type needs only a carrier:
+//!
+//! ```text
+//!   native    bool, int2/4/8, oid            Boolean, Int16/32/64, UInt32
+//!             date, time, timestamp(tz)      Int32, Int64 (PostgreSQL's epoch)
+//!             text types; bytea, uuid        Utf8; Binary       bytes order as SQL orders
+//!   floats    Float32, Float64               ordered through a sort key (NaN, -0)
+//!   packed    numeric, interval, jsonb,      Binary: the wire form, which keeps display scales;
+//!             arrays, records                compared and grouped through a sort key
+//! ```
+//! A *sort key* is a Binary whose byte order and equality are those of SQL.
+
+use std::sync::Arc;
+
+use braid_keys::column::{Direction, encode_column};
+use braid_types::{Datum, SqlType, jsonb};
+use datafusion::arrow::array::{
+    Array, ArrayRef, BinaryArray, BinaryBuilder, BooleanArray, Float32Array, Float64Array,
+    Int16Array, Int32Array, Int64Array, StringArray, StringBuilder, UInt32Array, new_null_array,
+};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::common::ScalarValue;
+
+/// The Arrow type that carries a SQL type.
+pub fn data_type(ty: &SqlType) -> DataType {
+    match ty {
+        SqlType::Bool => DataType::Boolean,
+        SqlType::Int2 => DataType::Int16,
+        SqlType::Int4 | SqlType::Date => DataType::Int32,
+        SqlType::Int8 | SqlType::Time | SqlType::Timestamp | SqlType::TimestampTz => {
+            DataType::Int64
+        }
+        SqlType::Oid | SqlType::Regclass | SqlType::Regtype => DataType::UInt32,
+        SqlType::Float4 => DataType::Float32,
+        SqlType::Float8 => DataType::Float64,
+        SqlType::Text
+        | SqlType::Varchar(_)
+        | SqlType::Char(_)
+        | SqlType::Name
+        | SqlType::CharByte
+        | SqlType::Unknown
+        | SqlType::Void => DataType::Utf8,
+        SqlType::Bytea
+        | SqlType::Uuid
+        | SqlType::Numeric(_)
+        | SqlType::Interval
+        | SqlType::Jsonb
+        | SqlType::Array(_)
+        | SqlType::Record => DataType::Binary,
+    }
+}
+
+/// A nullable field.
+pub fn field(name: &str, ty: &SqlType) -> FieldRef {
+    Arc::new(Field::new(name, data_type(ty), true))
+}
+
+/// Whether Arrow's own equality and order of the carrier are SQL's.
+pub fn is_native(ty: &SqlType) -> bool {
+    !matches!(
+        ty,
+        SqlType::Float4
+            | SqlType::Float8
+            | SqlType::Numeric(_)
+            | SqlType::Interval
+            | SqlType::Jsonb
+            | SqlType::Array(_)
+            | SqlType::Record
+    )
+}
+
+/// The bytes of a packed value.
+pub fn pack(value: &Datum, out: &mut Vec<u8>) {
+    if let Datum::Record(fields) = value {
+        out.extend((fields.len() as u32).to_be_bytes());
+        for field in fields.iter() {
+            let ty = field.implied_type();
+            out.extend(ty.oid().to_be_bytes());
+            let at = out.len();
+            out.extend([0; 4]);
+            pack(field, out);
+            let length = if field.is_null() { u32::MAX } else { (out.len() - at - 4) as u32 };
+            out[at..at + 4].copy_from_slice(&length.to_be_bytes());
+        }
+        return;
+    }
+    value.to_binary(&value.implied_type(), out);
+}
+
+/// The value of packed bytes. They were made by [`pack`] in this process, so damage is a bug and
+/// gives NULL.
+pub fn unpack(bytes: &[u8], ty: &SqlType) -> Datum {
+    if *ty == SqlType::Record {
+        return unpack_record(bytes).unwrap_or(Datum::Null);
+    }
+    Datum::from_binary(bytes, &ty.base()).unwrap_or(Datum::Null)
+}
+
+fn unpack_record(bytes: &[u8]) -> Option<Datum> {
+    let (head, mut rest) = bytes.split_at_checked(4)?;
+    let count = u32::from_be_bytes(head.try_into().ok()?) as usize;
+    let mut fields = Vec::new();
+    while fields.len() < count {
+        let (head, tail) = rest.split_at_checked(8)?;
+        let oid = u32::from_be_bytes(head[..4].try_into().ok()?);
+        let length = u32::from_be_bytes(head[4..].try_into().ok()?);
+        rest = tail;
+        if length == u32::MAX {
+            fields.push(Datum::Null);
+            continue;
+        }
+        let (value, tail) = rest.split_at_checked(length as usize)?;
+        rest = tail;
+        fields.push(unpack(value, &SqlType::from_oid(oid, -1)?));
+    }
+    Some(Datum::Record(fields.into()))
+}
+
+/// Bytes that sort and compare as the value does. NULL has none.
+pub fn sort_key(value: &Datum) -> Option<Vec<u8>> {
+    let mut out = Vec::new();
+    push_sort_key(value, &mut out)?;
+    Some(out)
+}
+
+fn push_sort_key(value: &Datum, out: &mut Vec<u8>) -> Option<()> {
+    match value {
+        Datum::Null => return None,
+        Datum::Jsonb(json) => out.extend(jsonb::text(json).as_bytes()),
+        Datum::Record(fields) => {
+            for field in fields.iter() {
+                match field {
+                    // NULL fields sort last and equal each other.
+                    Datum::Null => out.push(0xFF),
+                    other => {
+                        push_sort_key(other, out);
+                    }
+                }
+            }
+        }
+        // The zeros are equal.
+        Datum::Float4(v) if *v == 0.0 => encode(&Datum::Float8(0.0), out),
+        Datum::Float8(v) if *v == 0.0 => encode(&Datum::Float8(0.0), out),
+        other => encode(other, out),
+    }
+    Some(())
+}
+
+fn encode(value: &Datum, out: &mut Vec<u8>) {
+    if encode_column(out, value, Direction::ASC).is_err() {
+        // Arrays of documents have no key form: their packed bytes tell equality.
+        pack(value, out);
+    }
+}
+
+/// Builds the array that carries these values.
+pub fn build<'a>(ty: &SqlType, values: impl Iterator<Item = &'a Datum>) -> ArrayRef {
+    match data_type(ty) {
+        DataType::Boolean => Arc::new(
+            values
+                .map(|v| match v {
+                    Datum::Bool(b) => Some(*b),
+                    _ => None,
+                })
+                .collect::<BooleanArray>(),
+        ),
+        DataType::Int16 => Arc::new(
+            values
+                .map(|v| match v {
+                    Datum::Int2(i) => Some(*i),
+                    _ => None,
+                })
+                .collect::<Int16Array>(),
+        ),
+        DataType::Int32 => Arc::new(
+            values
+                .map(|v| match v {
+                    Datum::Int4(i) | Datum::Date(i) => Some(*i),
+                    Datum::Int2(i) => Some(i32::from(*i)),
+                    _ => None,
+                })
+                .collect::<Int32Array>(),
+        ),
+        DataType::Int64 => Arc::new(
+            values
+                .map(|v| match v {
+                    Datum::Int8(i)
+                    | Datum::Time(i)
+                    | Datum::Timestamp(i)
+                    | Datum::TimestampTz(i) => Some(*i),
+                    Datum::Int4(i) => Some(i64::from(*i)),
+                    Datum::Int2(i) => Some(i64::from(*i)),
+                    _ => None,
+                })
+                .collect::<Int64Array>(),
+        ),
+        DataType::UInt32 => Arc::new(
+            values
+                .map(|v| match v {
+                    Datum::Oid(i) => Some(*i),
+                    _ => None,
+                })
+                .collect::<UInt32Array>(),
+        ),
+        DataType::Float32 => Arc::new(
+            values
+                .map(|v| match v {
+                    Datum::Float4(f) => Some(*f),
+                    _ => None,
+                })
+                .collect::<Float32Array>(),
+        ),
+        DataType::Float64 => Arc::new(
+            values
+                .map(|v| match v {
+                    Datum::Float8(f) => Some(*f),
+                    Datum::Float4(f) => Some(f64::from(*f)),
+                    _ => None,
+                })
+                .collect::<Float64Array>(),
+        ),
+        DataType::Utf8 => {
+            let mut builder = StringBuilder::new();
+            for value in values {
+                match value {
+                    Datum::Text(s) => builder.append_value(s),
+                    _ => builder.append_null(),
+                }
+            }
+            Arc::new(builder.finish())
+        }
+        _ => {
+            let mut builder = BinaryBuilder::new();
+            let mut bytes = Vec::new();
+            for value in values {
+                match value {
+                    Datum::Null => builder.append_null(),
+                    Datum::Bytea(b) => builder.append_value(b),
+                    Datum::Uuid(u) => builder.append_value(u),
+                    other => {
+                        bytes.clear();
+                        pack(other, &mut bytes);
+                        builder.append_value(&bytes);
+                    }
+                }
+            }
+            Arc::new(builder.finish())
+        }
+    }
+}
+
+/// A reader of one column: downcast once, then read by row.
+pub enum Reader<'a> {
+    /// `boolean`.
+    Bool(&'a BooleanArray),
+    /// 16-bit carrier.
+    I16(&'a Int16Array),
+    /// 32-bit carrier.
+    I32(&'a Int32Array),
+    /// 64-bit carrier.
+    I64(&'a Int64Array),
+    /// Oids.
+    U32(&'a UInt32Array),
+    /// `real`.
+    F32(&'a Float32Array),
+    /// `double precision`.
+    F64(&'a Float64Array),
+    /// Text types.
+    Text(&'a StringArray),
+    /// Binary carriers.
+    Binary(&'a BinaryArray),
+    /// A column of another carrier holds only NULLs.
+    Nulls,
+}
+
+impl<'a> Reader<'a> {
+    /// Opens a column.
+    pub fn new(array: &'a dyn Array) -> Reader<'a> {
+        let any = array.as_any();
+        match array.data_type() {
+            DataType::Boolean => any.downcast_ref().map(Reader::Bool),
+            DataType::Int16 => any.downcast_ref().map(Reader::I16),
+            DataType::Int32 => any.downcast_ref().map(Reader::I32),
+            DataType::Int64 => any.downcast_ref().map(Reader::I64),
+            DataType::UInt32 => any.downcast_ref().map(Reader::U32),
+            DataType::Float32 => any.downcast_ref().map(Reader::F32),
+            DataType::Float64 => any.downcast_ref().map(Reader::F64),
+            DataType::Utf8 => any.downcast_ref().map(Reader::Text),
+            DataType::Binary => any.downcast_ref().map(Reader::Binary),
+            _ => None,
+        }
+        .unwrap_or(Reader::Nulls)
+    }
+
+    /// The value of a row as a SQL type.
+    pub fn get(&self, row: usize, ty: &SqlType) -> Datum {
+        macro_rules! valid {
+            ($array:expr) => {
+                if $array.is_null(row) {
+                    return Datum::Null;
+                } else {
+                    $array.value(row)
+                }
+            };
+        }
+        match self {
+            Reader::Nulls => Datum::Null,
+            Reader::Bool(a) => Datum::Bool(valid!(a)),
+            Reader::I16(a) => Datum::Int2(valid!(a)),
+            Reader::I32(a) => {
+                let v = valid!(a);
+                if *ty == SqlType::Date { Datum::Date(v) } else { Datum::Int4(v) }
+            }
+            Reader::I64(a) => {
+                let v = valid!(a);
+                match ty {
+                    SqlType::Time => Datum::Time(v),
+                    SqlType::Timestamp => Datum::Timestamp(v),
+                    SqlType::TimestampTz => Datum::TimestampTz(v),
+                    _ => Datum::Int8(v),
+                }
+            }
+            Reader::U32(a) => Datum::Oid(valid!(a)),
+            Reader::F32(a) => Datum::Float4(valid!(a)),
+            Reader::F64(a) => Datum::Float8(valid!(a)),
+            Reader::Text(a) => Datum::text(valid!(a)),
+            Reader::Binary(a) => {
+                let bytes = valid!(a);
+                match ty {
+                    SqlType::Bytea => Datum::Bytea(bytes.into()),
+                    SqlType::Uuid => bytes.try_into().map_or(Datum::Null, Datum::Uuid),
+                    ty => unpack(bytes, ty),
+                }
+            }
+        }
+    }
+}
+
+/// One value as a DataFusion scalar.
+pub fn scalar(value: &Datum, ty: &SqlType) -> ScalarValue {
+    let array = build(ty, std::iter::once(value));
+    ScalarValue::try_from_array(&array, 0).unwrap_or(ScalarValue::Null)
+}
+
+/// The value of a DataFusion scalar.
+pub fn from_scalar(value: &ScalarValue, ty: &SqlType) -> Datum {
+    match value.to_array() {
+        Ok(array) => Reader::new(&array).get(0, ty),
+        Err(_) => Datum::Null,
+    }
+}
+
+/// An array of NULLs.
+pub fn nulls(ty: &SqlType, rows: usize) -> ArrayRef {
+    new_null_array(&data_type(ty), rows)
+}

@@ -1,0 +1,233 @@
+//! Calls that are not scalar: aggregates, windows, set-returning functions, subqueries.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use braid_sql::expr::{
+    Bound, CmpOp, Node, coerce, compare_bound, is_aggregate, is_set_returning, object_name_parts,
+};
+use braid_types::{CastContext, SqlError, SqlResult, SqlState, SqlType};
+use parking_lot::Mutex;
+use sqlparser::ast;
+
+use super::{Binder, Level, PendingCall, PendingCode, SlotKind};
+use crate::exec::subquery::{Shape, Subquery};
+
+/// A subquery bound over its own level: plan, column types, outer columns.
+struct Inner {
+    plan: datafusion::logical_expr::LogicalPlan,
+    types: Vec<SqlType>,
+    outer: Vec<(String, Bound)>,
+}
+
+impl Binder<'_> {
+    /// Name of a called function without schema.
+    pub(super) fn bare_name(name: &ast::ObjectName) -> String {
+        object_name_parts(name).pop().unwrap_or_default()
+    }
+
+    pub(super) fn special_call(&mut self, function: &ast::Function) -> SqlResult<Option<Bound>> {
+        let name = Self::bare_name(&function.name);
+        if let ast::FunctionArguments::Subquery(query) = &function.args
+            && name == "array"
+        {
+            let inner = self.inner_query(query)?;
+            let [ty] = inner.types.as_slice() else { return Err(one_column()) };
+            let ty = ty.clone();
+            let array = SqlType::Array(Box::new(ty.clone()));
+            return self.subquery_slot(inner, Shape::Array(ty), Vec::new(), array).map(Some);
+        }
+        if function.over.is_some() {
+            return self.window_call(&name, function).map(Some);
+        }
+        if is_aggregate(&name) {
+            return self.aggregate_call(&name, function).map(Some);
+        }
+        if is_set_returning(&name) {
+            return self.set_function_call(&name, function).map(Some);
+        }
+        Ok(None)
+    }
+
+    pub(super) fn subquery_expr(&mut self, expr: &ast::Expr) -> SqlResult<Option<Bound>> {
+        match expr {
+            ast::Expr::Subquery(query) => {
+                let inner = self.inner_query(query)?;
+                let [ty] = inner.types.as_slice() else { return Err(one_column()) };
+                let ty = ty.clone();
+                self.subquery_slot(inner, Shape::Scalar, Vec::new(), ty).map(Some)
+            }
+            ast::Expr::Exists { subquery, negated } => {
+                let inner = self.inner_query(subquery)?;
+                let found = self.subquery_slot(inner, Shape::Exists, Vec::new(), SqlType::Bool)?;
+                Ok(Some(if *negated { found.negated() } else { found }))
+            }
+            ast::Expr::InSubquery { expr, subquery, negated } => {
+                let found = self.in_subquery(expr, subquery)?;
+                Ok(Some(if *negated { found.negated() } else { found }))
+            }
+            ast::Expr::AnyOp { left, compare_op, right, .. } => {
+                self.quantified(left, compare_op, right, false)
+            }
+            ast::Expr::AllOp { left, compare_op, right } => {
+                self.quantified(left, compare_op, right, true)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn quantified(
+        &mut self,
+        left: &ast::Expr,
+        op: &ast::BinaryOperator,
+        right: &ast::Expr,
+        all: bool,
+    ) -> SqlResult<Option<Bound>> {
+        let mut inner = right;
+        while let ast::Expr::Nested(deeper) = inner {
+            inner = deeper;
+        }
+        let ast::Expr::Subquery(query) = inner else { return Ok(None) };
+        let op = match op {
+            ast::BinaryOperator::Eq if !all => return self.in_subquery(left, query).map(Some),
+            ast::BinaryOperator::NotEq if all => {
+                return Ok(Some(self.in_subquery(left, query)?.negated()));
+            }
+            ast::BinaryOperator::Eq => CmpOp::Eq,
+            ast::BinaryOperator::NotEq => CmpOp::Ne,
+            ast::BinaryOperator::Lt => CmpOp::Lt,
+            ast::BinaryOperator::LtEq => CmpOp::Le,
+            ast::BinaryOperator::Gt => CmpOp::Gt,
+            ast::BinaryOperator::GtEq => CmpOp::Ge,
+            other => {
+                return Err(SqlError::unsupported(format!("operator {other} with a subquery")));
+            }
+        };
+        let needle = self.expr(left)?;
+        let bound = self.inner_query(query)?;
+        let [ty] = bound.types.as_slice() else { return Err(one_column()) };
+        let (needle, converter) = self.converters(needle, ty, 0)?;
+        let shape = Shape::Quantified(op, converter, all);
+        self.subquery_slot(bound, shape, vec![needle], SqlType::Bool).map(Some)
+    }
+
+    fn in_subquery(&mut self, expr: &ast::Expr, query: &ast::Query) -> SqlResult<Bound> {
+        let needle = self.expr(expr)?;
+        let inner = self.inner_query(query)?;
+        let needles = match needle.node() {
+            Node::Row(parts) => parts.clone(),
+            _ => vec![needle],
+        };
+        if needles.len() != inner.types.len() {
+            let few = if needles.len() > inner.types.len() { "few" } else { "many" };
+            return Err(SqlError::syntax(format!("subquery has too {few} columns")));
+        }
+        let mut args = Vec::new();
+        let mut converters = Vec::new();
+        for (at, (needle, ty)) in needles.into_iter().zip(inner.types.clone()).enumerate() {
+            let (needle, converter) = self.converters(needle, &ty, at)?;
+            args.push(needle);
+            converters.push(converter);
+        }
+        self.subquery_slot(inner, Shape::In(converters), args, SqlType::Bool)
+    }
+
+    /// The needle and the conversion of the subquery's column that make them comparable.
+    fn converters(&mut self, needle: Bound, ty: &SqlType, at: usize) -> SqlResult<(Bound, Bound)> {
+        let needle = match needle.ty() {
+            SqlType::Unknown => coerce(needle, &ty.base(), CastContext::Implicit, self)?,
+            _ => needle,
+        };
+        let compared = compare_bound(CmpOp::Eq, needle, Bound::column(at, ty.clone()), self)?;
+        match compared.node() {
+            Node::Compare(_, l, r) => Ok((l.clone(), r.clone())),
+            _ => Err(SqlError::unsupported("this comparison with a subquery")),
+        }
+    }
+
+    /// Binds a query one level deeper.
+    fn inner_query(&mut self, query: &ast::Query) -> SqlResult<Inner> {
+        if self.levels.len() > 32 {
+            return Err(SqlError::new(
+                SqlState::STATEMENT_TOO_COMPLEX,
+                "subqueries are nested too deeply",
+            ));
+        }
+        self.levels.push(Level::default());
+        let bound = self.query(query);
+        let level = self.levels.pop().expect("just pushed");
+        let bound = bound?;
+        let outer = level.outer.into_iter().map(|(name, bound, _)| (name, bound)).collect();
+        let types = bound.columns.iter().map(|c| c.ty.clone()).collect();
+        Ok(Inner { plan: bound.plan, types, outer })
+    }
+
+    fn subquery_slot(
+        &mut self,
+        inner: Inner,
+        shape: Shape,
+        mut args: Vec<Bound>,
+        ty: SqlType,
+    ) -> SqlResult<Bound> {
+        let mut outer = Vec::new();
+        for (name, bound) in inner.outer {
+            outer.push((name, bound.ty().clone()));
+            args.push(bound);
+        }
+        let label = match &shape {
+            Shape::Scalar => "subquery",
+            Shape::Exists => "exists",
+            Shape::In(_) => "in_subquery",
+            Shape::Quantified(..) => "compare_subquery",
+            Shape::Array(_) => "array_subquery",
+        };
+        let subquery = Subquery {
+            plan: inner.plan,
+            types: inner.types,
+            outer,
+            shape,
+            state: self.state.clone(),
+            ctx: self.eval.clone(),
+            kept: Mutex::new(HashMap::new()),
+            optimized: Mutex::new(None),
+        };
+        let code = PendingCode::Subquery(std::sync::Mutex::new(Some(subquery)), label.to_string());
+        let pending = Arc::new(PendingCall { code, args });
+        let slot = self.add_slot(SlotKind::Call(pending), ty.clone());
+        Ok(Bound::column(slot, ty))
+    }
+
+    /// Argument expressions of a call.
+    pub(super) fn arguments(function: &ast::Function) -> SqlResult<Arguments<'_>> {
+        let mut out = Arguments::default();
+        let ast::FunctionArguments::List(list) = &function.args else { return Ok(out) };
+        out.distinct = list.duplicate_treatment == Some(ast::DuplicateTreatment::Distinct);
+        for arg in &list.args {
+            match arg {
+                ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e)) => out.exprs.push(e),
+                ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Wildcard) => out.star = true,
+                other => return Err(SqlError::unsupported(format!("the argument {other}"))),
+            }
+        }
+        for clause in &list.clauses {
+            match clause {
+                ast::FunctionArgumentClause::OrderBy(order) => out.order = order,
+                other => return Err(SqlError::unsupported(format!("{other} in a call"))),
+            }
+        }
+        Ok(out)
+    }
+}
+
+/// The parts of a call's argument list.
+#[derive(Default)]
+pub(super) struct Arguments<'a> {
+    pub(super) exprs: Vec<&'a ast::Expr>,
+    pub(super) star: bool,
+    pub(super) distinct: bool,
+    pub(super) order: &'a [ast::OrderByExpr],
+}
+
+fn one_column() -> SqlError {
+    SqlError::syntax("subquery must return only one column")
+}

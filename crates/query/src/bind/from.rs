@@ -1,0 +1,784 @@
+//! FROM: tables, views, subqueries, functions, joins.
+
+use std::sync::Arc;
+
+use braid_catalog::Relation as CatalogRelation;
+use braid_sql::expr::{
+    Bound, CmpOp, Node, ScopeColumn, coerce, common_type, compare_bound, ident_name,
+    object_name_parts,
+};
+use braid_sql::storage::TableLayout;
+use braid_types::{CastContext, SqlError, SqlResult, SqlState, SqlType};
+use datafusion::common::{Column, JoinType};
+use datafusion::datasource::provider_as_source;
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
+use sqlparser::ast;
+
+use super::{Binder, Cte, Level, Origin, Relation, Slot, SlotKind};
+use crate::error::from_df;
+use crate::exec::scan::{Source, SqlTable};
+use crate::system;
+
+/// Views may nest this deep.
+const MAX_VIEW_DEPTH: usize = 32;
+
+/// A relation with where its columns come from.
+pub(super) struct Item {
+    pub(super) relation: Relation,
+    pub(super) origins: Vec<Option<Origin>>,
+}
+
+fn bare(relation: Relation) -> Item {
+    let origins = vec![None; relation.columns.len()];
+    Item { relation, origins }
+}
+
+impl Binder<'_> {
+    /// Binds FROM into the level's input slots; returns the plan.
+    pub(super) fn from_clause(&mut self, from: &[ast::TableWithJoins]) -> SqlResult<LogicalPlan> {
+        let mut whole: Option<Item> = None;
+        for table in from {
+            let mut item = self.table_item(&table.relation, whole.as_ref())?;
+            // A lateral function already holds what stands before it.
+            let mut joined = match (whole.take(), item.1) {
+                (Some(_), true) | (None, _) => item.0,
+                (Some(left), false) => {
+                    self.check_aliases(&left, &item.0)?;
+                    self.cross(left, std::mem::replace(&mut item.0, empty_item()?))?
+                }
+            };
+            for join in &table.joins {
+                joined = self.join(joined, join)?;
+            }
+            whole = Some(joined);
+        }
+        let item = match whole {
+            Some(item) => item,
+            None => empty_item()?,
+        };
+        self.install(item)
+    }
+
+    /// Makes a relation's columns the inputs of the current level.
+    pub(super) fn install(&mut self, item: Item) -> SqlResult<LogicalPlan> {
+        let level = self.level();
+        level.slots = slots_of(&item.relation);
+        level.inputs = level.slots.len();
+        level.scope = item.relation.scope;
+        level.origins = item.origins;
+        Ok(item.relation.plan)
+    }
+
+    fn check_aliases(&self, left: &Item, right: &Item) -> SqlResult<()> {
+        for column in right.relation.scope.columns() {
+            let Some(table) = &column.table else { continue };
+            let clash = left.relation.scope.columns().iter().any(|c| {
+                c.table.as_ref() == Some(table)
+                    && (c.schema == column.schema || c.schema.is_none() || column.schema.is_none())
+            });
+            if clash {
+                return Err(SqlError::new(
+                    SqlState::DUPLICATE_ALIAS,
+                    format!("table name \"{table}\" specified more than once"),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn cross(&mut self, left: Item, right: Item) -> SqlResult<Item> {
+        let plan = LogicalPlanBuilder::from(left.relation.plan.clone())
+            .cross_join(right.relation.plan.clone())
+            .and_then(LogicalPlanBuilder::build)
+            .map_err(from_df)?;
+        Ok(combine(plan, left, right, false, false))
+    }
+
+    /// A table of FROM. The flag says that it already includes `left` (LATERAL functions).
+    fn table_item(
+        &mut self,
+        factor: &ast::TableFactor,
+        left: Option<&Item>,
+    ) -> SqlResult<(Item, bool)> {
+        match factor {
+            ast::TableFactor::Table {
+                name, alias, args, with_ordinality, version, sample, ..
+            } => {
+                if version.is_some() || sample.is_some() {
+                    return Err(SqlError::unsupported("TABLESAMPLE or a table version"));
+                }
+                match args {
+                    Some(args) => {
+                        let exprs = plain_args(&args.args)?;
+                        let name = Self::bare_name(name);
+                        self.function_item(&name, &exprs, *with_ordinality, alias.as_ref(), left)
+                    }
+                    None => {
+                        let item = self.named_item(&object_name_parts(name), alias.as_ref())?;
+                        Ok((item, false))
+                    }
+                }
+            }
+            ast::TableFactor::Derived { lateral, subquery, alias, .. } => {
+                let item = self.derived_item(subquery, alias.as_ref(), *lateral)?;
+                Ok((item, false))
+            }
+            ast::TableFactor::Function { name, args, with_ordinality, alias, .. } => {
+                let exprs = plain_args(args)?;
+                let name = Self::bare_name(name);
+                self.function_item(&name, &exprs, *with_ordinality, alias.as_ref(), left)
+            }
+            ast::TableFactor::UNNEST { alias, array_exprs, with_ordinality, .. } => {
+                let exprs: Vec<&ast::Expr> = array_exprs.iter().collect();
+                self.function_item("unnest", &exprs, *with_ordinality, alias.as_ref(), left)
+            }
+            ast::TableFactor::NestedJoin { table_with_joins, alias } => {
+                let (mut item, _) = self.table_item(&table_with_joins.relation, None)?;
+                for join in &table_with_joins.joins {
+                    item = self.join(item, join)?;
+                }
+                if let Some(alias) = alias {
+                    rename(&mut item.relation, alias)?;
+                }
+                Ok((item, false))
+            }
+            other => Err(SqlError::unsupported(format!("{other} in FROM"))),
+        }
+    }
+
+    fn function_item(
+        &mut self,
+        name: &str,
+        exprs: &[&ast::Expr],
+        ordinality: bool,
+        alias: Option<&ast::TableAlias>,
+        left: Option<&Item>,
+    ) -> SqlResult<(Item, bool)> {
+        // Arguments see what stands before the function in FROM.
+        let rows = self.isolated(|b| {
+            if let Some(left) = left {
+                b.level().slots = slots_of(&left.relation);
+                b.level().inputs = b.level().slots.len();
+                b.level().scope = left.relation.scope.clone();
+            }
+            let input = left.map(|l| l.relation.plan.clone());
+            b.function_rows(name, exprs, ordinality, input)
+        })?;
+        let table = alias.map_or_else(|| name.to_string(), |a| ident_name(&a.name));
+        let single = rows.columns.len() == 1 + usize::from(ordinality);
+        let mut relation = Relation { plan: rows.plan, scope: Default::default(), columns: vec![] };
+        for (at, (column, ty, expr)) in rows.columns.into_iter().enumerate() {
+            // One column takes the alias as its name: generate_series(1, 3) AS n.
+            let name = if single && at == 0 && alias.is_some() && column != "value" {
+                table.clone()
+            } else {
+                column
+            };
+            relation.scope.push(ScopeColumn {
+                table: Some(table.clone()),
+                schema: None,
+                name,
+                ty,
+                nullable: true,
+                hidden: false,
+            });
+            relation.columns.push(expr);
+        }
+        if let Some(alias) = alias {
+            rename_columns(&mut relation, alias)?;
+        }
+        let own = bare(relation);
+        match left {
+            None => Ok((own, false)),
+            Some(left) => {
+                let plan = own.relation.plan.clone();
+                let copy = Item {
+                    relation: Relation {
+                        plan: left.relation.plan.clone(),
+                        scope: left.relation.scope.clone(),
+                        columns: left.relation.columns.clone(),
+                    },
+                    origins: left.origins.clone(),
+                };
+                Ok((combine(plan, copy, own, false, false), true))
+            }
+        }
+    }
+
+    fn derived_item(
+        &mut self,
+        query: &ast::Query,
+        alias: Option<&ast::TableAlias>,
+        lateral: bool,
+    ) -> SqlResult<Item> {
+        if lateral {
+            return Err(SqlError::unsupported("a LATERAL subquery").with_hint(
+                "LATERAL is here for functions; move the subquery to the select list.",
+            ));
+        }
+        // The subquery sees the levels around this SELECT, not its other tables: outer columns
+        // found on the way belong to this SELECT.
+        let bound = self.isolated(|b| b.query(query))?;
+        let table = alias.map(|a| ident_name(&a.name));
+        let mut relation = relation_of(bound, table);
+        if let Some(alias) = alias {
+            rename_columns(&mut relation, alias)?;
+        }
+        Ok(bare(relation))
+    }
+
+    fn named_item(&mut self, parts: &[String], alias: Option<&ast::TableAlias>) -> SqlResult<Item> {
+        let shown = alias
+            .map(|a| ident_name(&a.name))
+            .unwrap_or_else(|| parts.last().cloned().unwrap_or_default());
+        if let [name] = parts
+            && let Some(at) = self.ctes.iter().rposition(|c| c.name() == name)
+        {
+            return self.cte_item(at, &shown, alias);
+        }
+        let (schema, name) = match parts {
+            [name] => (None, name),
+            [schema, name] => (Some(schema.as_str()), name),
+            [database, schema, name] if *database == self.context.database => {
+                (Some(schema.as_str()), name)
+            }
+            _ => {
+                return Err(SqlError::unsupported(format!(
+                    "a reference to another database: \"{}\"",
+                    parts.join(".")
+                )));
+            }
+        };
+        if let Some(item) = self.system_item(schema, name, &shown)? {
+            return finish(item, alias);
+        }
+        let database = self.context.database_id();
+        let catalog = self.context.catalog.clone();
+        let found = match schema {
+            Some(schema) => {
+                catalog.schema(database, schema).and_then(|s| catalog.relation(s.id, name))
+            }
+            None => catalog.resolve(database, &self.search_path, name),
+        };
+        let item = match found {
+            Some(CatalogRelation::Table(table)) => self.stored_item(&table, &shown, alias)?,
+            Some(CatalogRelation::View(view)) => self.view_item(&view, &shown)?,
+            Some(CatalogRelation::Sequence(sequence)) => self.sequence_item(&sequence, &shown)?,
+            Some(CatalogRelation::Index(..)) => {
+                return Err(SqlError::new(
+                    SqlState::WRONG_OBJECT_TYPE,
+                    format!("cannot open relation \"{name}\""),
+                )
+                .with_detail("This operation is not supported for indexes."));
+            }
+            None => {
+                return Err(SqlError::new(
+                    SqlState::UNDEFINED_TABLE,
+                    format!("relation \"{}\" does not exist", parts.join(".")),
+                ));
+            }
+        };
+        finish(item, alias)
+    }
+
+    fn stored_item(
+        &mut self,
+        table: &Arc<braid_catalog::Table>,
+        shown: &str,
+        alias: Option<&ast::TableAlias>,
+    ) -> SqlResult<Item> {
+        let layout = Arc::new(TableLayout::new(&self.context.catalog, table)?);
+        let schema = match alias {
+            None => self.context.catalog.schema_by_id(table.schema).map(|s| s.name.clone()),
+            Some(_) => None,
+        };
+        let columns: Vec<(String, SqlType)> =
+            table.columns.iter().map(|c| (c.name.clone(), c.ty.clone())).collect();
+        let source = Source::Stored(layout, self.txn.clone());
+        let mut item = self.scan_item(&table.name, shown, schema, columns, source)?;
+        self.next_relation += 1;
+        let keys = table.key_columns();
+        for (at, column) in table.columns.iter().enumerate() {
+            let scope = &mut item.relation.scope.columns_mut()[at];
+            scope.hidden = column.hidden;
+            scope.nullable = column.nullable;
+            item.origins[at] = Some(Origin {
+                relation: self.next_relation,
+                table_oid: braid_catalog::oid_of(table.id),
+                attnum: column.id as i16,
+                key: keys.contains(&column.id),
+                keys: if table.has_row_id() { 0 } else { keys.len() },
+            });
+        }
+        Ok(item)
+    }
+
+    fn scan_item(
+        &mut self,
+        name: &str,
+        shown: &str,
+        schema: Option<String>,
+        columns: Vec<(String, SqlType)>,
+        source: Source,
+    ) -> SqlResult<Item> {
+        let qualifier = self.fresh("t");
+        let provider =
+            SqlTable::new(name.to_string(), columns.clone(), source, self.cancel.clone());
+        let plan = LogicalPlanBuilder::scan(
+            datafusion::common::TableReference::bare(qualifier.clone()),
+            provider_as_source(Arc::new(provider)),
+            None,
+        )
+        .and_then(LogicalPlanBuilder::build)
+        .map_err(from_df)?;
+        let mut relation = Relation { plan, scope: Default::default(), columns: Vec::new() };
+        for (name, ty) in columns {
+            relation.columns.push(Expr::Column(Column::new(
+                Some(datafusion::common::TableReference::bare(qualifier.clone())),
+                name.clone(),
+            )));
+            relation.scope.push(ScopeColumn {
+                table: Some(shown.to_string()),
+                schema: schema.clone(),
+                name,
+                ty,
+                nullable: true,
+                hidden: false,
+            });
+        }
+        Ok(bare(relation))
+    }
+
+    fn system_item(
+        &mut self,
+        schema: Option<&str>,
+        name: &str,
+        shown: &str,
+    ) -> SqlResult<Option<Item>> {
+        let schema = match schema {
+            Some(s @ ("pg_catalog" | "information_schema")) => s,
+            Some(_) => return Ok(None),
+            None if system::is_pg_table(name) => "pg_catalog",
+            None if self.search_path.iter().any(|s| s == "information_schema") => {
+                "information_schema"
+            }
+            None => return Ok(None),
+        };
+        let Some(table) = system::table(schema, name) else {
+            if schema == "pg_catalog" || schema == "information_schema" {
+                return Err(SqlError::new(
+                    SqlState::UNDEFINED_TABLE,
+                    format!("relation \"{schema}.{name}\" does not exist"),
+                ));
+            }
+            return Ok(None);
+        };
+        let key = format!("{schema}.{name}");
+        let rows = match self.catalog_rows.get(&key) {
+            Some(rows) => rows.clone(),
+            None => {
+                let rows = if self.run {
+                    Arc::new(system::rows(&table, self.context, &self.eval)?)
+                } else {
+                    Arc::new(Vec::new())
+                };
+                self.catalog_rows.insert(key, rows.clone());
+                rows
+            }
+        };
+        let columns = table.columns();
+        self.scan_item(name, shown, Some(schema.to_string()), columns, Source::Rows(rows)).map(Some)
+    }
+
+    fn sequence_item(
+        &mut self,
+        sequence: &braid_catalog::Sequence,
+        shown: &str,
+    ) -> SqlResult<Item> {
+        let columns = vec![
+            ("last_value".to_string(), SqlType::Int8),
+            ("log_cnt".to_string(), SqlType::Int8),
+            ("is_called".to_string(), SqlType::Bool),
+        ];
+        let row = vec![
+            braid_types::Datum::Int8(sequence.start),
+            braid_types::Datum::Int8(0),
+            braid_types::Datum::Bool(false),
+        ];
+        let source = Source::Rows(Arc::new(vec![row]));
+        self.scan_item(&sequence.name, shown, None, columns, source)
+    }
+
+    fn view_item(&mut self, view: &braid_catalog::View, shown: &str) -> SqlResult<Item> {
+        if self.view_depth >= MAX_VIEW_DEPTH {
+            return Err(SqlError::new(
+                SqlState::STATEMENT_TOO_COMPLEX,
+                "views are nested too deeply",
+            ));
+        }
+        let query = system::parse_query(&view.query)?;
+        // A view sees neither the CTEs nor the outer levels of the query that names it.
+        let ctes = std::mem::take(&mut self.ctes);
+        let levels = std::mem::take(&mut self.levels);
+        let path = std::mem::replace(&mut self.search_path, view.search_path.clone());
+        self.view_depth += 1;
+        self.levels.push(Level::default());
+        let bound = self.query(&query);
+        self.levels = levels;
+        self.ctes = ctes;
+        self.search_path = path;
+        self.view_depth -= 1;
+        let bound = bound?;
+        let mut relation =
+            Relation { plan: bound.plan, scope: Default::default(), columns: Vec::new() };
+        for (column, (name, _)) in bound.columns.into_iter().zip(&view.columns) {
+            relation.scope.push(ScopeColumn {
+                table: Some(shown.to_string()),
+                schema: None,
+                name: name.clone(),
+                ty: column.ty,
+                nullable: true,
+                hidden: false,
+            });
+            relation.columns.push(column.expr);
+        }
+        Ok(bare(relation))
+    }
+
+    fn cte_item(
+        &mut self,
+        at: usize,
+        shown: &str,
+        alias: Option<&ast::TableAlias>,
+    ) -> SqlResult<Item> {
+        match self.ctes[at].clone() {
+            Cte::Query { name, columns, query, recursive } => {
+                // Its query sees the CTEs before it.
+                let later = self.ctes.split_off(at);
+                let bound = self.isolated(|b| {
+                    if recursive {
+                        b.recursive_query(&name, &columns, &query)
+                    } else {
+                        b.query(&query)
+                    }
+                });
+                self.ctes.extend(later);
+                let mut item = bare(relation_of(bound?, None));
+                for (column, name) in item.relation.scope.columns_mut().iter_mut().zip(&columns) {
+                    column.name = name.clone();
+                }
+                for column in item.relation.scope.columns_mut() {
+                    column.table = Some(shown.to_string());
+                }
+                finish(item, alias)
+            }
+            Cte::Work { columns, table, .. } => {
+                let item = self.work_item(&table, shown, columns)?;
+                finish(item, alias)
+            }
+        }
+    }
+
+    fn join(&mut self, left: Item, join: &ast::Join) -> SqlResult<Item> {
+        use ast::JoinOperator as Op;
+        let none = ast::JoinConstraint::None;
+        let (kind, constraint) = match &join.join_operator {
+            Op::Join(c) | Op::Inner(c) => (JoinType::Inner, c),
+            Op::Left(c) | Op::LeftOuter(c) => (JoinType::Left, c),
+            Op::Right(c) | Op::RightOuter(c) => (JoinType::Right, c),
+            Op::FullOuter(c) => (JoinType::Full, c),
+            Op::CrossJoin(_) => (JoinType::Inner, &none),
+            other => return Err(SqlError::unsupported(format!("{other:?} joins"))),
+        };
+        let (right, includes_left) = self.table_item(&join.relation, Some(&left))?;
+        if includes_left {
+            return self.lateral_join(right, kind, constraint);
+        }
+        self.check_aliases(&left, &right)?;
+        let width = left.relation.columns.len();
+        match constraint {
+            ast::JoinConstraint::None if kind == JoinType::Inner => self.cross(left, right),
+            ast::JoinConstraint::None => {
+                Err(SqlError::syntax("an outer join needs a join condition"))
+            }
+            ast::JoinConstraint::On(condition) => {
+                let nullable = (
+                    matches!(kind, JoinType::Right | JoinType::Full),
+                    matches!(kind, JoinType::Left | JoinType::Full),
+                );
+                let both = combine(
+                    left.relation.plan.clone(),
+                    copy_of(&left),
+                    copy_of(&right),
+                    nullable.0,
+                    nullable.1,
+                );
+                let on = self.over(&both, |b| {
+                    let bound = b.condition(condition, "JOIN/ON")?;
+                    bound.conjuncts().iter().map(|c| b.plan_expr(c)).collect::<SqlResult<Vec<_>>>()
+                })?;
+                let plan = LogicalPlanBuilder::from(left.relation.plan)
+                    .join_on(right.relation.plan, kind, on)
+                    .and_then(LogicalPlanBuilder::build)
+                    .map_err(from_df)?;
+                Ok(Item { relation: Relation { plan, ..both.relation }, origins: both.origins })
+            }
+            ast::JoinConstraint::Using(names) => {
+                let names: Vec<String> =
+                    names.iter().map(|n| object_name_parts(n).pop().unwrap_or_default()).collect();
+                self.using_join(left, right, kind, &names, width)
+            }
+            ast::JoinConstraint::Natural => {
+                let names: Vec<String> = left
+                    .relation
+                    .scope
+                    .columns()
+                    .iter()
+                    .filter(|c| !c.hidden)
+                    .filter(|c| {
+                        right.relation.scope.columns().iter().any(|r| !r.hidden && r.name == c.name)
+                    })
+                    .map(|c| c.name.clone())
+                    .collect();
+                if names.is_empty() && kind == JoinType::Inner {
+                    return self.cross(left, right);
+                }
+                self.using_join(left, right, kind, &names, width)
+            }
+        }
+    }
+
+    /// `FROM t JOIN f(t.x) ON ...`: the rows are there already, the condition filters them.
+    fn lateral_join(
+        &mut self,
+        item: Item,
+        kind: JoinType,
+        constraint: &ast::JoinConstraint,
+    ) -> SqlResult<Item> {
+        let always = |e: &ast::Expr| matches!(e, ast::Expr::Value(v) if v.value == ast::Value::Boolean(true));
+        match constraint {
+            ast::JoinConstraint::None => Ok(item),
+            ast::JoinConstraint::On(e) if kind == JoinType::Inner && always(e) => Ok(item),
+            ast::JoinConstraint::On(e) if kind == JoinType::Inner => {
+                let filter = self.over(&item, |b| {
+                    let bound = b.condition(e, "JOIN/ON")?;
+                    b.plan_expr(&bound)
+                })?;
+                let plan = LogicalPlanBuilder::from(item.relation.plan.clone())
+                    .filter(filter)
+                    .and_then(LogicalPlanBuilder::build)
+                    .map_err(from_df)?;
+                Ok(Item { relation: Relation { plan, ..item.relation }, origins: item.origins })
+            }
+            _ => Err(SqlError::unsupported("an outer join with a function of the other side")),
+        }
+    }
+
+    /// Runs `f` in a level whose inputs are the item's columns.
+    fn over<T>(&mut self, item: &Item, f: impl FnOnce(&mut Self) -> SqlResult<T>) -> SqlResult<T> {
+        self.isolated(|b| {
+            b.level().slots = slots_of(&item.relation);
+            b.level().inputs = b.level().slots.len();
+            b.level().scope = item.relation.scope.clone();
+            b.level().origins = item.origins.clone();
+            f(b)
+        })
+    }
+
+    fn using_join(
+        &mut self,
+        left: Item,
+        right: Item,
+        kind: JoinType,
+        names: &[String],
+        width: usize,
+    ) -> SqlResult<Item> {
+        let mut pairs = Vec::new();
+        for name in names {
+            let find = |item: &Item, side: &str| {
+                item.relation.scope.find(std::slice::from_ref(name))?.ok_or_else(|| {
+                    SqlError::new(
+                        SqlState::UNDEFINED_COLUMN,
+                        format!(
+                            "column \"{name}\" specified in USING clause does not exist in {side} \
+                             table"
+                        ),
+                    )
+                })
+            };
+            pairs.push((find(&left, "left")?, find(&right, "right")? + width));
+        }
+        let both = combine(
+            left.relation.plan.clone(),
+            copy_of(&left),
+            copy_of(&right),
+            matches!(kind, JoinType::Right | JoinType::Full),
+            matches!(kind, JoinType::Left | JoinType::Full),
+        );
+        let columns = both.relation.scope.columns().to_vec();
+        let typed = |at: usize| Bound::column(at, columns[at].ty.clone());
+        let (on, merged) = self.over(&both, |b| {
+            let mut on = Vec::new();
+            let mut merged = Vec::new();
+            for (l, r) in &pairs {
+                let equal = compare_bound(CmpOp::Eq, typed(*l), typed(*r), b)?;
+                on.push(b.plan_expr(&equal)?);
+                let (lt, rt) = (columns[*l].ty.clone(), columns[*r].ty.clone());
+                let ty = common_type(&[&lt, &rt]).unwrap_or(lt);
+                let side =
+                    |b: &mut Self, at: usize| coerce(typed(at), &ty, CastContext::Implicit, b);
+                merged.push(match kind {
+                    JoinType::Right => side(b, *r)?,
+                    JoinType::Full => {
+                        let parts = vec![side(b, *l)?, side(b, *r)?];
+                        Bound::new(Node::Coalesce(parts), ty)
+                    }
+                    _ => side(b, *l)?,
+                });
+            }
+            let merged = merged
+                .iter()
+                .map(|m| Ok((b.plan_expr(m)?, m.ty().clone(), m.as_column())))
+                .collect::<SqlResult<Vec<_>>>()?;
+            Ok((on, merged))
+        })?;
+        let plan = LogicalPlanBuilder::from(left.relation.plan)
+            .join_on(right.relation.plan, kind, on)
+            .and_then(LogicalPlanBuilder::build)
+            .map_err(from_df)?;
+        let mut out = Item {
+            relation: Relation { plan, scope: Default::default(), columns: Vec::new() },
+            origins: Vec::new(),
+        };
+        for (name, (expr, ty, source)) in names.iter().zip(merged) {
+            out.relation.scope.push(ScopeColumn {
+                table: None,
+                schema: None,
+                name: name.clone(),
+                ty,
+                nullable: true,
+                hidden: false,
+            });
+            out.relation.columns.push(expr);
+            out.origins.push(source.and_then(|at| both.origins[at]));
+        }
+        for (at, column) in both.relation.scope.columns().iter().enumerate() {
+            let mut column = column.clone();
+            column.hidden |= pairs.iter().any(|(l, r)| *l == at || *r == at);
+            out.relation.scope.push(column);
+            out.relation.columns.push(both.relation.columns[at].clone());
+            out.origins.push(both.origins[at]);
+        }
+        Ok(out)
+    }
+}
+
+fn relation_of(bound: super::Bounded, table: Option<String>) -> Relation {
+    let mut relation =
+        Relation { plan: bound.plan, scope: Default::default(), columns: Vec::new() };
+    for column in bound.columns {
+        relation.scope.push(ScopeColumn {
+            table: table.clone(),
+            schema: None,
+            name: column.name,
+            ty: column.ty,
+            nullable: true,
+            hidden: false,
+        });
+        relation.columns.push(column.expr);
+    }
+    relation
+}
+
+fn slots_of(relation: &Relation) -> Vec<Slot> {
+    relation
+        .scope
+        .columns()
+        .iter()
+        .zip(&relation.columns)
+        .map(|(column, expr)| Slot { kind: SlotKind::Plan(expr.clone()), ty: column.ty.clone() })
+        .collect()
+}
+
+fn empty_item() -> SqlResult<Item> {
+    let plan = LogicalPlanBuilder::empty(true).build().map_err(from_df)?;
+    Ok(bare(Relation { plan, scope: Default::default(), columns: Vec::new() }))
+}
+
+fn copy_of(item: &Item) -> Item {
+    Item {
+        relation: Relation {
+            plan: item.relation.plan.clone(),
+            scope: item.relation.scope.clone(),
+            columns: item.relation.columns.clone(),
+        },
+        origins: item.origins.clone(),
+    }
+}
+
+/// Columns of the left, then of the right.
+fn combine(
+    plan: LogicalPlan,
+    left: Item,
+    right: Item,
+    left_nullable: bool,
+    right_nullable: bool,
+) -> Item {
+    let mut scope = left.relation.scope;
+    let width = scope.len();
+    for column in right.relation.scope.columns() {
+        scope.push(column.clone());
+    }
+    for (at, column) in scope.columns_mut().iter_mut().enumerate() {
+        column.nullable |= if at < width { left_nullable } else { right_nullable };
+    }
+    let mut columns = left.relation.columns;
+    columns.extend(right.relation.columns);
+    let mut origins = left.origins;
+    origins.extend(right.origins);
+    Item { relation: Relation { plan, scope, columns }, origins }
+}
+
+fn finish(mut item: Item, alias: Option<&ast::TableAlias>) -> SqlResult<Item> {
+    if let Some(alias) = alias {
+        rename(&mut item.relation, alias)?;
+    }
+    Ok(item)
+}
+
+fn rename(relation: &mut Relation, alias: &ast::TableAlias) -> SqlResult<()> {
+    let name = ident_name(&alias.name);
+    for column in relation.scope.columns_mut() {
+        column.table = Some(name.clone());
+        column.schema = None;
+    }
+    rename_columns(relation, alias)
+}
+
+fn rename_columns(relation: &mut Relation, alias: &ast::TableAlias) -> SqlResult<()> {
+    let visible = relation.scope.columns().iter().filter(|c| !c.hidden).count();
+    if alias.columns.len() > visible {
+        return Err(SqlError::new(
+            SqlState::INVALID_COLUMN_REFERENCE,
+            format!(
+                "table \"{}\" has {visible} columns available but {} columns specified",
+                ident_name(&alias.name),
+                alias.columns.len()
+            ),
+        ));
+    }
+    let shown = relation.scope.columns_mut().iter_mut().filter(|c| !c.hidden);
+    for (column, new) in shown.zip(&alias.columns) {
+        column.name = ident_name(&new.name);
+    }
+    Ok(())
+}
+
+fn plain_args(args: &[ast::FunctionArg]) -> SqlResult<Vec<&ast::Expr>> {
+    args.iter()
+        .map(|a| match a {
+            ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e)) => Ok(e),
+            other => Err(SqlError::unsupported(format!("the argument {other}"))),
+        })
+        .collect()
+}

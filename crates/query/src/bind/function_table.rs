@@ -1,0 +1,199 @@
+//! Set-returning functions, in FROM and in the select list.
+
+use braid_sql::expr::{Bound, coerce, output_name};
+use braid_types::{CastContext, SqlError, SqlResult, SqlType};
+use datafusion::common::Column;
+use datafusion::common::UnnestOptions;
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
+use sqlparser::ast;
+
+use super::Binder;
+use crate::error::from_df;
+use crate::exec::scalar;
+use crate::exec::set_returning::{SetFunction, list_expr, resolve};
+
+/// A set-returning function of the select list.
+pub(super) struct Pending {
+    function: SetFunction,
+    args: Vec<Bound>,
+    slot: usize,
+}
+
+impl Pending {
+    /// Its arguments, to move them from inputs to groups.
+    pub(super) fn for_each(
+        &mut self,
+        f: &mut dyn FnMut(&Bound) -> SqlResult<Bound>,
+    ) -> SqlResult<()> {
+        for bound in &mut self.args {
+            *bound = f(bound)?;
+        }
+        Ok(())
+    }
+}
+
+/// What a function in FROM gives.
+pub(super) struct FunctionRows {
+    pub(super) plan: LogicalPlan,
+    pub(super) columns: Vec<(String, SqlType, Expr)>,
+}
+
+impl Binder<'_> {
+    fn choose_set_function(
+        &mut self,
+        name: &str,
+        exprs: &[&ast::Expr],
+    ) -> SqlResult<(SetFunction, Vec<Bound>)> {
+        let mut args = Vec::new();
+        for expr in exprs {
+            args.push(self.expr(expr)?);
+        }
+        let types: Vec<SqlType> = args.iter().map(|a| a.ty().clone()).collect();
+        let function = resolve(name, &types)?;
+        let mut converted = Vec::new();
+        for (arg, ty) in args.into_iter().zip(&function.args) {
+            converted.push(coerce(arg, ty, CastContext::Assignment, self)?);
+        }
+        Ok((function, converted))
+    }
+
+    /// A call in the select list: its rows multiply the row.
+    pub(super) fn set_function_call(
+        &mut self,
+        name: &str,
+        function: &ast::Function,
+    ) -> SqlResult<Bound> {
+        let given = Self::arguments(function)?;
+        let (chosen, args) = self.choose_set_function(name, &given.exprs)?;
+        let ret = match chosen.columns.as_slice() {
+            [(_, ty)] => ty.clone(),
+            _ => SqlType::Record,
+        };
+        let column = self.fresh("set");
+        let slot = self.add_column(&column, ret.clone());
+        self.level().set_functions.push(Pending { function: chosen, args, slot });
+        Ok(Bound::column(slot, ret))
+    }
+
+    /// Unnests the set-returning functions of the select list, in step with each other.
+    pub(super) fn set_function_plan(&mut self, plan: LogicalPlan) -> SqlResult<LogicalPlan> {
+        let pending = std::mem::take(&mut self.level().set_functions);
+        if pending.is_empty() {
+            return Ok(plan);
+        }
+        let before: Vec<Expr> = columns_of(&plan);
+        let mut lists = before.clone();
+        let mut list_names = Vec::new();
+        let mut results = before;
+        for one in pending {
+            let args = one.args.iter().map(|a| self.plan_expr(a)).collect::<SqlResult<Vec<_>>>()?;
+            let list = self.fresh("list");
+            lists.push(list_expr(one.function.clone(), false, args).alias(list.clone()));
+            let name = self.slot_name(one.slot);
+            let value = match one.function.columns.as_slice() {
+                [(_, ty)] => scalar::record_field(super::column(&list), 0, ty),
+                _ => super::column(&list),
+            };
+            results.push(value.alias(name));
+            list_names.push(Column::new_unqualified(list));
+        }
+        let options = UnnestOptions::new().with_preserve_nulls(false);
+        LogicalPlanBuilder::from(plan)
+            .project(lists)
+            .and_then(|b| b.unnest_columns_with_options(list_names, options))
+            .and_then(|b| b.project(results))
+            .and_then(LogicalPlanBuilder::build)
+            .map_err(from_df)
+    }
+
+    /// A call in FROM. With `input`, its arguments may name the input's columns and its rows
+    /// multiply the input's (LATERAL); the input's columns stay.
+    pub(super) fn function_rows(
+        &mut self,
+        name: &str,
+        exprs: &[&ast::Expr],
+        ordinality: bool,
+        input: Option<LogicalPlan>,
+    ) -> SqlResult<FunctionRows> {
+        let plan = match input {
+            Some(plan) => plan,
+            None => LogicalPlanBuilder::empty(true).build().map_err(from_df)?,
+        };
+        if !braid_sql::expr::is_set_returning(name) {
+            return self.scalar_rows(name, exprs, ordinality, plan);
+        }
+        let (function, args) = self.choose_set_function(name, exprs)?;
+        let args = args.iter().map(|a| self.plan_expr(a)).collect::<SqlResult<Vec<_>>>()?;
+        let list = self.fresh("list");
+        let before = columns_of(&plan);
+        let mut lists = before.clone();
+        let mut columns = function.columns.clone();
+        if ordinality {
+            columns.push(("ordinality".to_string(), SqlType::Int8));
+        }
+        lists.push(list_expr(function, ordinality, args).alias(list.clone()));
+        let mut results = before;
+        let mut out = Vec::new();
+        for (at, (name, ty)) in columns.into_iter().enumerate() {
+            let fresh = self.fresh("fn");
+            results.push(scalar::record_field(super::column(&list), at, &ty).alias(fresh.clone()));
+            out.push((name, ty, super::column(&fresh)));
+        }
+        let options = UnnestOptions::new().with_preserve_nulls(false);
+        let plan = LogicalPlanBuilder::from(plan)
+            .project(lists)
+            .and_then(|b| {
+                b.unnest_columns_with_options(vec![Column::new_unqualified(list)], options)
+            })
+            .and_then(|b| b.project(results))
+            .and_then(LogicalPlanBuilder::build)
+            .map_err(from_df)?;
+        Ok(FunctionRows { plan, columns: out })
+    }
+
+    /// A scalar function in FROM: one row of one column.
+    fn scalar_rows(
+        &mut self,
+        name: &str,
+        exprs: &[&ast::Expr],
+        ordinality: bool,
+        plan: LogicalPlan,
+    ) -> SqlResult<FunctionRows> {
+        if ordinality {
+            return Err(SqlError::unsupported("WITH ORDINALITY of a scalar function"));
+        }
+        let args = exprs
+            .iter()
+            .map(|e| ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr((*e).clone())))
+            .collect();
+        let call = ast::Expr::Function(ast::Function {
+            name: ast::ObjectName::from(vec![ast::Ident::new(name)]),
+            uses_odbc_syntax: false,
+            parameters: ast::FunctionArguments::None,
+            args: ast::FunctionArguments::List(ast::FunctionArgumentList {
+                duplicate_treatment: None,
+                args,
+                clauses: Vec::new(),
+            }),
+            filter: None,
+            null_treatment: None,
+            over: None,
+            within_group: Vec::new(),
+        });
+        let bound = self.settled(&call)?;
+        let fresh = self.fresh("fn");
+        let mut results = columns_of(&plan);
+        results.push(self.plan_expr(&bound)?.alias(fresh.clone()));
+        let plan = LogicalPlanBuilder::from(plan)
+            .project(results)
+            .and_then(LogicalPlanBuilder::build)
+            .map_err(from_df)?;
+        let columns = vec![(output_name(&call), bound.ty().clone(), super::column(&fresh))];
+        Ok(FunctionRows { plan, columns })
+    }
+}
+
+/// All columns of a plan, as expressions.
+pub(super) fn columns_of(plan: &LogicalPlan) -> Vec<Expr> {
+    plan.schema().columns().into_iter().map(Expr::Column).collect()
+}

@@ -1,0 +1,399 @@
+//! GROUP BY and aggregates.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use braid_sql::expr::{Bound, coerce};
+use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
+use datafusion::logical_expr::expr::AggregateFunction;
+use datafusion::logical_expr::{AggregateUDF, Expr, LogicalPlan, LogicalPlanBuilder};
+use sqlparser::ast;
+
+use super::{Binder, PendingCall, PendingCode, SlotKind, aggregate_not_allowed};
+use crate::error::from_df;
+use crate::exec::aggregate::{OrderKey, Spec, aggregate};
+use crate::exec::running::{Kind, result_type};
+use crate::exec::scalar;
+
+/// One grouping expression.
+#[derive(Clone)]
+pub(super) struct Group {
+    pub(super) ast: Option<ast::Expr>,
+    /// Over the inputs.
+    pub(super) bound: Bound,
+    /// Its value after grouping.
+    pub(super) slot: usize,
+}
+
+/// An aggregate that was met.
+pub(super) struct Pending {
+    pub(super) udf: Arc<AggregateUDF>,
+    pub(super) args: Vec<Bound>,
+    pub(super) filter: Option<Bound>,
+    pub(super) slot: usize,
+}
+
+/// The aggregate behind a name.
+pub(super) fn kind_of(name: &str) -> Option<Kind> {
+    Some(match name {
+        "count" => Kind::Count,
+        "sum" => Kind::Sum,
+        "avg" => Kind::Avg,
+        "min" => Kind::Min,
+        "max" => Kind::Max,
+        "bool_and" | "every" => Kind::And,
+        "bool_or" => Kind::Or,
+        "bit_and" => Kind::BitAnd,
+        "bit_or" => Kind::BitOr,
+        "array_agg" => Kind::Array,
+        "string_agg" => Kind::String,
+        "jsonb_agg" | "json_agg" => Kind::Json,
+        "jsonb_object_agg" | "json_object_agg" => Kind::JsonObject,
+        "stddev" | "stddev_samp" => Kind::Spread { sample: true, root: true },
+        "stddev_pop" => Kind::Spread { sample: false, root: true },
+        "variance" | "var_samp" => Kind::Spread { sample: true, root: false },
+        "var_pop" => Kind::Spread { sample: false, root: false },
+        "percentile_cont" => Kind::Percentile { continuous: true },
+        "percentile_disc" => Kind::Percentile { continuous: false },
+        "mode" => Kind::Mode,
+        "any_value" => Kind::First,
+        _ => return None,
+    })
+}
+
+/// An aggregate's function with its converted arguments.
+pub(super) struct Chosen {
+    pub(super) udf: Arc<AggregateUDF>,
+    pub(super) args: Vec<Bound>,
+    pub(super) ret: SqlType,
+}
+
+impl Binder<'_> {
+    /// Binds an aggregate's arguments and picks its function.
+    pub(super) fn choose_aggregate(
+        &mut self,
+        name: &str,
+        function: &ast::Function,
+    ) -> SqlResult<Chosen> {
+        let kind = kind_of(name)
+            .ok_or_else(|| SqlError::unsupported(format!("the aggregate function {name}")))?;
+        let given = Self::arguments(function)?;
+        let mut args = Vec::new();
+        if given.star || given.exprs.is_empty() {
+            if kind == Kind::Count && !given.star {
+                return Err(SqlError::new(
+                    SqlState::WRONG_OBJECT_TYPE,
+                    "count(*) must be used to call a parameterless aggregate function",
+                ));
+            }
+            if kind == Kind::Count {
+                args.push(Bound::constant(Datum::Bool(true), SqlType::Bool));
+            }
+        }
+        for expr in &given.exprs {
+            args.push(self.settled(expr)?);
+        }
+        let within: Vec<ast::OrderByExpr> = function.within_group.clone();
+        for order in &within {
+            args.push(self.settled(&order.expr)?);
+        }
+        if let Kind::Percentile { continuous } = kind
+            && args.len() == 2
+        {
+            args[0] = coerce(args[0].clone(), &SqlType::Float8, CastContext::Implicit, self)?;
+            if continuous && *args[1].ty() != SqlType::Interval {
+                args[1] = coerce(args[1].clone(), &SqlType::Float8, CastContext::Implicit, self)?;
+            }
+        }
+        if kind == Kind::String
+            && args.len() == 2
+            && !args[0].ty().is_text_like()
+            && *args[0].ty() != SqlType::Bytea
+        {
+            let types: Vec<SqlType> = args.iter().map(|a| a.ty().clone()).collect();
+            return Err(result_type(kind, name, &types)
+                .err()
+                .unwrap_or_else(|| SqlError::internal("string_agg takes text")));
+        }
+        let expected = match kind {
+            Kind::String | Kind::JsonObject | Kind::Percentile { .. } => 2,
+            _ => 1,
+        };
+        let types: Vec<SqlType> = args.iter().map(|a| a.ty().clone()).collect();
+        if args.len() != expected {
+            let names: Vec<String> = types.iter().map(SqlType::base_name).collect();
+            return Err(SqlError::new(
+                SqlState::UNDEFINED_FUNCTION,
+                format!("function {name}({}) does not exist", names.join(", ")),
+            ));
+        }
+        let ret = result_type(kind, name, &types)?;
+        let mut order = Vec::new();
+        for key in given.order {
+            let bound = self.settled(&key.expr)?;
+            let desc = key.options.asc == Some(false);
+            let nulls_first = key.options.nulls_first.unwrap_or(desc);
+            order.push((OrderKey { desc, nulls_first }, bound.ty().clone()));
+            args.push(bound);
+        }
+        let spec = Spec {
+            kind,
+            name: name.to_string(),
+            args: types,
+            ret: ret.clone(),
+            distinct: given.distinct,
+            order,
+            ctx: self.eval.clone(),
+        };
+        Ok(Chosen { udf: aggregate(spec), args, ret })
+    }
+
+    pub(super) fn aggregate_call(
+        &mut self,
+        name: &str,
+        function: &ast::Function,
+    ) -> SqlResult<Bound> {
+        if self.level().inside_aggregate {
+            return Err(SqlError::new(
+                SqlState::GROUPING_ERROR,
+                "aggregate function calls cannot be nested",
+            ));
+        }
+        if let Some(clause) = self.level().no_aggregates {
+            return Err(aggregate_not_allowed(clause));
+        }
+        self.level().inside_aggregate = true;
+        let chosen = self.choose_aggregate(name, function);
+        let filter = match &function.filter {
+            Some(filter) => self.condition(filter, "FILTER").map(Some),
+            None => Ok(None),
+        };
+        self.level().inside_aggregate = false;
+        let (chosen, filter) = (chosen?, filter?);
+        let column = self.fresh("agg");
+        let slot = self.add_column(&column, chosen.ret.clone());
+        let pending = Pending { udf: chosen.udf, args: chosen.args, filter, slot };
+        self.level().aggregates.push(pending);
+        Ok(Bound::column(slot, chosen.ret))
+    }
+
+    /// The group that an expression is, if it is one.
+    pub(super) fn grouped_expr(&mut self, expr: &ast::Expr) -> SqlResult<Option<Bound>> {
+        let level = self.level();
+        if level.inside_aggregate || level.groups.is_empty() {
+            return Ok(None);
+        }
+        let found = level.groups.iter().find(|g| g.ast.as_ref() == Some(expr));
+        Ok(found.map(|g| Bound::column(g.slot, g.bound.ty().clone())))
+    }
+
+    /// Binds the GROUP BY list. `select` gives the expressions that ordinals and aliases mean.
+    pub(super) fn bind_groups(
+        &mut self,
+        exprs: &[ast::Expr],
+        select: &[(Option<String>, ast::Expr)],
+    ) -> SqlResult<()> {
+        let mut groups = Vec::new();
+        for expr in exprs {
+            let mut expr = expr.clone();
+            while let ast::Expr::Nested(inner) = expr {
+                expr = *inner;
+            }
+            if matches!(
+                expr,
+                ast::Expr::GroupingSets(_) | ast::Expr::Cube(_) | ast::Expr::Rollup(_)
+            ) {
+                return Err(SqlError::unsupported("GROUPING SETS, CUBE or ROLLUP")
+                    .with_hint("Use UNION ALL of several GROUP BY queries."));
+            }
+            let target = self.group_target(&expr, select)?;
+            let scope = self.level().scope.clone();
+            self.level().no_aggregates = Some("GROUP BY");
+            let bound = braid_sql::expr::bind(&target, &scope, self);
+            self.level().no_aggregates = None;
+            groups.push((target, bound?));
+        }
+        for (target, bound) in groups {
+            self.add_group(Some(target), bound);
+        }
+        Ok(())
+    }
+
+    fn group_target(
+        &mut self,
+        expr: &ast::Expr,
+        select: &[(Option<String>, ast::Expr)],
+    ) -> SqlResult<ast::Expr> {
+        if let ast::Expr::Value(value) = expr
+            && let ast::Value::Number(n, _) = &value.value
+        {
+            let at: usize = n.parse().unwrap_or(0);
+            return match at.checked_sub(1).and_then(|at| select.get(at)) {
+                Some((_, expr)) => Ok(expr.clone()),
+                None => Err(SqlError::new(
+                    SqlState::INVALID_COLUMN_REFERENCE,
+                    format!("GROUP BY position {n} is not in select list"),
+                )),
+            };
+        }
+        if let ast::Expr::Identifier(ident) = expr {
+            let name = braid_sql::expr::ident_name(ident);
+            // A column of FROM wins over an alias, as PostgreSQL has it.
+            if self.level().scope.find(std::slice::from_ref(&name))?.is_none()
+                && let Some((_, target)) =
+                    select.iter().find(|(alias, _)| alias.as_ref() == Some(&name))
+            {
+                return Ok(target.clone());
+            }
+        }
+        Ok(expr.clone())
+    }
+
+    fn add_group(&mut self, ast: Option<ast::Expr>, bound: Bound) -> usize {
+        let name = self.fresh("group");
+        let slot = self.add_column(&name, bound.ty().clone());
+        self.level().groups.push(Group { ast, bound, slot });
+        slot
+    }
+
+    /// Moves an expression of the select list from inputs to groups.
+    ///
+    /// # Errors
+    /// 42803 for a column that is neither grouped nor aggregated.
+    pub(super) fn regroup(&mut self, bound: &Bound) -> SqlResult<Bound> {
+        let inputs = self.level().inputs;
+        let mut moves: HashMap<usize, usize> = HashMap::new();
+        for at in bound.columns() {
+            if at < inputs {
+                moves.insert(at, self.group_of_input(at)?);
+            } else if let SlotKind::Call(pending) = self.level().slots[at].kind.clone() {
+                let args =
+                    pending.args.iter().map(|a| self.regroup(a)).collect::<SqlResult<Vec<_>>>()?;
+                let PendingCode::Subquery(code, label) = &pending.code;
+                let taken = code.lock().unwrap_or_else(|e| e.into_inner()).take();
+                if taken.is_none() {
+                    continue;
+                }
+                let code = PendingCode::Subquery(std::sync::Mutex::new(taken), label.clone());
+                self.level().slots[at].kind = SlotKind::Call(Arc::new(PendingCall { code, args }));
+            }
+        }
+        Ok(bound.remap_columns(&|at| moves.get(&at).copied().unwrap_or(at)))
+    }
+
+    /// The group an input column is, by itself or because its table's key is grouped.
+    fn group_of_input(&mut self, at: usize) -> SqlResult<usize> {
+        let level = self.level();
+        if let Some(group) = level.groups.iter().find(|g| g.bound.as_column() == Some(at)) {
+            return Ok(group.slot);
+        }
+        if let Some(Some(origin)) = level.origins.get(at).copied() {
+            let grouped = level
+                .groups
+                .iter()
+                .filter_map(|g| g.bound.as_column())
+                .filter_map(|c| level.origins.get(c).copied().flatten())
+                .filter(|o| o.relation == origin.relation && o.key)
+                .count();
+            if origin.keys > 0 && grouped >= origin.keys {
+                let ty = level.slots[at].ty.clone();
+                return Ok(self.add_group(None, Bound::column(at, ty)));
+            }
+        }
+        let column = &level.scope.columns()[at];
+        let name = match &column.table {
+            Some(table) => format!("{table}.{}", column.name),
+            None => column.name.clone(),
+        };
+        Err(SqlError::new(
+            SqlState::GROUPING_ERROR,
+            format!(
+                "column \"{name}\" must appear in the GROUP BY clause or be used in an aggregate \
+                 function"
+            ),
+        ))
+    }
+
+    /// The aggregation node for the groups and aggregates of this level.
+    pub(super) fn aggregate_plan(&mut self, plan: LogicalPlan) -> SqlResult<LogicalPlan> {
+        let groups = self.level().groups.clone();
+        let pending = std::mem::take(&mut self.level().aggregates);
+        let mut keys = Vec::new();
+        let mut results: Vec<Expr> = Vec::new();
+        for group in &groups {
+            let expr = self.plan_expr(&group.bound)?;
+            let name = self.slot_name(group.slot);
+            if crate::arrow_form::is_native(group.bound.ty()) {
+                keys.push(expr.alias(name));
+            } else {
+                // Grouped by the key, shown as the first of the equal values.
+                let key = self.fresh("key");
+                keys.push(scalar::sortable(expr.clone(), group.bound.ty()).alias(key));
+                results.push(self.first_value(expr, group.bound.ty()).alias(name));
+            }
+        }
+        for one in pending {
+            let args = one.args.iter().map(|a| self.plan_expr(a)).collect::<SqlResult<Vec<_>>>()?;
+            let filter = match &one.filter {
+                Some(f) => Some(Box::new(self.plan_expr(f)?)),
+                None => None,
+            };
+            let call = AggregateFunction::new_udf(one.udf, args, false, filter, Vec::new(), None);
+            let name = self.slot_name(one.slot);
+            results.push(Expr::AggregateFunction(call).alias(name));
+        }
+        LogicalPlanBuilder::from(plan)
+            .aggregate(keys, results)
+            .and_then(LogicalPlanBuilder::build)
+            .map_err(from_df)
+    }
+
+    /// The plan name behind a slot made by `add_column`.
+    pub(super) fn slot_name(&mut self, slot: usize) -> String {
+        match &self.level().slots[slot].kind {
+            SlotKind::Plan(Expr::Column(c)) => c.name.clone(),
+            _ => self.fresh("col"),
+        }
+    }
+
+    pub(super) fn first_value(&self, expr: Expr, ty: &SqlType) -> Expr {
+        let spec = Spec {
+            kind: Kind::First,
+            name: "first".to_string(),
+            args: vec![ty.clone()],
+            ret: ty.clone(),
+            distinct: false,
+            order: Vec::new(),
+            ctx: self.eval.clone(),
+        };
+        let call =
+            AggregateFunction::new_udf(aggregate(spec), vec![expr], false, None, Vec::new(), None);
+        Expr::AggregateFunction(call)
+    }
+
+    /// Keeps one row of each set of rows equal in these columns; the others' values are those of
+    /// the first row.
+    pub(super) fn distinct_plan(
+        &mut self,
+        plan: LogicalPlan,
+        columns: &[(String, SqlType)],
+    ) -> SqlResult<LogicalPlan> {
+        let mut keys = Vec::new();
+        let mut results = Vec::new();
+        for (name, ty) in columns {
+            let expr = super::column(name);
+            if crate::arrow_form::is_native(ty) {
+                keys.push(expr);
+            } else {
+                let key = self.fresh("key");
+                keys.push(scalar::sortable(expr.clone(), ty).alias(key));
+                results.push(self.first_value(expr, ty).alias(name.clone()));
+            }
+        }
+        LogicalPlanBuilder::from(plan)
+            .aggregate(keys, results)
+            .and_then(|b| b.project(columns.iter().map(|(name, _)| super::column(name))))
+            .and_then(LogicalPlanBuilder::build)
+            .map_err(from_df)
+    }
+}

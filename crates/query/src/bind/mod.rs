@@ -1,0 +1,490 @@
+//! From a parsed query to a DataFusion plan, with names, types and conversions by our own binder.
+//!
+//! ```text
+//!   level 0   SELECT a, (SELECT max(x) FROM u WHERE u.k = t.k) FROM t
+//!   level 1            `----------------- its own level; t.k is found one level up
+//! ```
+//! Each SELECT is a *level*: an ordered list of *slots*. The first slots are the columns of FROM;
+//! groups, aggregates, windows, subqueries and outer columns get further slots as they are met. A
+//! bound expression names slots by ordinal; a slot knows the plan's expression for it.
+//!
+//! Every column that a plan node makes has a name used nowhere else, so DataFusion never has to
+//! resolve a name.
+
+mod call;
+mod from;
+mod function_table;
+mod grouping;
+mod select;
+mod set_op;
+mod window;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use braid_kv::Txn;
+use braid_sql::PlanContext;
+use braid_sql::expr::{
+    BindContext, Bound, EvalContext, Node, ParamTypes, Scope, bind_unsettled, ident_name,
+};
+use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType};
+use datafusion::common::Column;
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::expr::{InList, Placeholder};
+use datafusion::logical_expr::{Expr, LogicalPlan, Operator, binary_expr};
+use sqlparser::ast;
+
+use crate::arrow_form;
+use crate::exec::scalar;
+
+/// A bound relation: its plan, and for each column of the scope its plan expression.
+pub struct Relation {
+    /// The plan.
+    pub plan: LogicalPlan,
+    /// Names and types.
+    pub scope: Scope,
+    /// Plan expressions, one per column of the scope.
+    pub columns: Vec<Expr>,
+}
+
+/// One result column of a query.
+#[derive(Clone, Debug)]
+pub struct OutputColumn {
+    /// Name for the client.
+    pub name: String,
+    /// Type.
+    pub ty: SqlType,
+    /// Plan expression.
+    pub expr: Expr,
+    /// Table oid and column number, if it is a plain column of a table.
+    pub origin: Option<(u32, i16)>,
+}
+
+/// A bound query.
+pub struct Bounded {
+    /// The plan.
+    pub plan: LogicalPlan,
+    /// Result columns.
+    pub columns: Vec<OutputColumn>,
+}
+
+/// What a slot stands for.
+#[derive(Clone)]
+enum SlotKind {
+    /// An expression of the current plan.
+    Plan(Expr),
+    /// A subquery; its arguments are expressions over slots of this level.
+    Call(Arc<PendingCall>),
+}
+
+/// A call that becomes a plan expression once its arguments have their final slots.
+struct PendingCall {
+    code: PendingCode,
+    args: Vec<Bound>,
+}
+
+enum PendingCode {
+    Subquery(std::sync::Mutex<Option<crate::exec::subquery::Subquery>>, String),
+}
+
+#[derive(Clone)]
+struct Slot {
+    kind: SlotKind,
+    ty: SqlType,
+}
+
+/// One SELECT being bound.
+#[derive(Default)]
+struct Level {
+    scope: Scope,
+    slots: Vec<Slot>,
+    /// Outer columns: placeholder name, expression in the parent's slots.
+    outer: Vec<(String, Bound, usize)>,
+    groups: Vec<grouping::Group>,
+    aggregates: Vec<grouping::Pending>,
+    windows: Vec<window::Pending>,
+    set_functions: Vec<function_table::Pending>,
+    named_windows: Vec<(String, ast::WindowSpec)>,
+    /// Number of slots that are columns of FROM.
+    inputs: usize,
+    /// For each input: (relation number, table oid, attnum, part of the primary key).
+    origins: Vec<Option<Origin>>,
+    inside_aggregate: bool,
+    /// What may not hold aggregates, for the error.
+    no_aggregates: Option<&'static str>,
+}
+
+/// Where an input column comes from.
+#[derive(Clone, Copy, Debug)]
+struct Origin {
+    relation: usize,
+    table_oid: u32,
+    attnum: i16,
+    key: bool,
+    keys: usize,
+}
+
+/// A common table expression in reach.
+#[derive(Clone)]
+enum Cte {
+    /// Bound anew at each use.
+    Query { name: String, columns: Vec<String>, query: Arc<ast::Query>, recursive: bool },
+    /// The work table of a recursive one.
+    Work { name: String, columns: Vec<(String, SqlType)>, table: String },
+}
+
+impl Cte {
+    fn name(&self) -> &str {
+        match self {
+            Cte::Query { name, .. } | Cte::Work { name, .. } => name,
+        }
+    }
+}
+
+/// See the [module documentation](self).
+pub struct Binder<'a> {
+    context: &'a PlanContext,
+    eval: EvalContext,
+    txn: Option<Arc<Txn>>,
+    cancel: Arc<AtomicBool>,
+    state: Arc<SessionState>,
+    /// Whether parameter values are known.
+    run: bool,
+    params: ParamTypes,
+    levels: Vec<Level>,
+    ctes: Vec<Cte>,
+    next_name: usize,
+    next_relation: usize,
+    view_depth: usize,
+    search_path: Vec<String>,
+    catalog_rows: HashMap<String, Arc<Vec<Vec<Datum>>>>,
+}
+
+/// What binding needs beside the query.
+pub struct Surroundings<'a> {
+    /// Catalog, names.
+    pub context: &'a PlanContext,
+    /// Parameters, clock.
+    pub eval: EvalContext,
+    /// Transaction; without one the plan can only be described.
+    pub txn: Option<Arc<Txn>>,
+    /// Cancel flag.
+    pub cancel: Arc<AtomicBool>,
+    /// DataFusion's session.
+    pub state: Arc<SessionState>,
+    /// Parameter types so far.
+    pub params: ParamTypes,
+}
+
+impl<'a> Binder<'a> {
+    /// A binder.
+    pub fn new(s: Surroundings<'a>) -> Binder<'a> {
+        Binder {
+            search_path: s.context.search_path.clone(),
+            context: s.context,
+            run: s.txn.is_some(),
+            eval: s.eval,
+            txn: s.txn,
+            cancel: s.cancel,
+            state: s.state,
+            params: s.params,
+            levels: Vec::new(),
+            ctes: Vec::new(),
+            next_name: 0,
+            next_relation: 0,
+            view_depth: 0,
+            catalog_rows: HashMap::new(),
+        }
+    }
+
+    /// Parameter types after binding.
+    pub fn params(&self) -> &ParamTypes {
+        &self.params
+    }
+
+    fn fresh(&mut self, prefix: &str) -> String {
+        self.next_name += 1;
+        format!("{prefix}{}", self.next_name)
+    }
+
+    fn level(&mut self) -> &mut Level {
+        self.levels.last_mut().expect("binding happens inside a level")
+    }
+
+    fn add_slot(&mut self, kind: SlotKind, ty: SqlType) -> usize {
+        let level = self.level();
+        level.slots.push(Slot { kind, ty });
+        level.slots.len() - 1
+    }
+
+    /// A slot for a column of the plan, by its fresh name.
+    fn add_column(&mut self, name: &str, ty: SqlType) -> usize {
+        self.add_slot(SlotKind::Plan(column(name)), ty)
+    }
+
+    /// Binds an expression of the current level.
+    fn expr(&mut self, expr: &ast::Expr) -> SqlResult<Bound> {
+        let scope = self.level().scope.clone();
+        bind_unsettled(expr, &scope, self)
+    }
+
+    fn settled(&mut self, expr: &ast::Expr) -> SqlResult<Bound> {
+        let scope = self.level().scope.clone();
+        braid_sql::expr::bind(expr, &scope, self)
+    }
+
+    fn condition(&mut self, expr: &ast::Expr, clause: &'static str) -> SqlResult<Bound> {
+        let scope = self.level().scope.clone();
+        let before = self.level().no_aggregates.replace(clause);
+        let bound = braid_sql::expr::bind_bool(expr, clause, &scope, self);
+        self.level().no_aggregates = before;
+        bound
+    }
+
+    /// Runs `f` with a level of its own at the same depth; the outer columns that it finds belong
+    /// to the current level as well.
+    fn isolated<T>(&mut self, f: impl FnOnce(&mut Self) -> SqlResult<T>) -> SqlResult<T> {
+        let saved = std::mem::take(self.level());
+        let result = f(self);
+        let inner = std::mem::replace(self.level(), saved);
+        let outer = inner.outer.into_iter().map(|(name, bound, _)| (name, bound, ELSEWHERE));
+        self.level().outer.extend(outer);
+        result
+    }
+
+    /// The plan expression of a bound expression of the current level.
+    fn plan_expr(&mut self, bound: &Bound) -> SqlResult<Expr> {
+        if bound.columns().is_empty() && !bound.has_params() {
+            if let Some(value) = bound.as_const() {
+                return Ok(Expr::Literal(arrow_form::scalar(value, bound.ty()), None));
+            }
+        }
+        match bound.node() {
+            Node::Const(value) => Ok(Expr::Literal(arrow_form::scalar(value, bound.ty()), None)),
+            Node::Param(index) => {
+                let value = if self.run { self.eval.param(*index)? } else { Datum::Null };
+                Ok(Expr::Literal(arrow_form::scalar(&value, bound.ty()), None))
+            }
+            Node::Column(at) => self.slot_expr(*at),
+            Node::And(parts) => self.fold_parts(parts, Expr::and),
+            Node::Or(parts) => self.fold_parts(parts, Expr::or),
+            Node::Not(inner) => Ok(Expr::Not(Box::new(self.plan_expr(inner)?))),
+            Node::IsNull(inner, not) if *inner.ty() != SqlType::Record => {
+                let inner = self.plan_expr(inner)?;
+                Ok(if *not { inner.is_not_null() } else { inner.is_null() })
+            }
+            Node::Compare(op, left, right) => self.comparison(bound, *op, left, right),
+            Node::InList(needle, list, not) => {
+                let carrier = arrow_form::data_type(needle.ty());
+                let plain = arrow_form::is_native(needle.ty())
+                    && list.iter().all(|i| arrow_form::data_type(i.ty()) == carrier);
+                if !plain {
+                    return self.opaque(bound);
+                }
+                let expr = Box::new(self.plan_expr(needle)?);
+                let list = list.iter().map(|i| self.plan_expr(i)).collect::<SqlResult<Vec<_>>>()?;
+                Ok(Expr::InList(InList { expr, list, negated: *not }))
+            }
+            _ => self.opaque(bound),
+        }
+    }
+
+    fn fold_parts(&mut self, parts: &[Bound], join: fn(Expr, Expr) -> Expr) -> SqlResult<Expr> {
+        let mut exprs = Vec::with_capacity(parts.len());
+        for part in parts {
+            exprs.push(self.plan_expr(part)?);
+        }
+        exprs.into_iter().reduce(join).ok_or_else(|| SqlError::internal("an empty conjunction"))
+    }
+
+    fn comparison(
+        &mut self,
+        bound: &Bound,
+        op: braid_sql::expr::CmpOp,
+        left: &Bound,
+        right: &Bound,
+    ) -> SqlResult<Expr> {
+        use braid_sql::expr::CmpOp;
+        let same = arrow_form::data_type(left.ty()) == arrow_form::data_type(right.ty());
+        let native = arrow_form::is_native(left.ty()) && arrow_form::is_native(right.ty());
+        let integers = left.ty().is_integer() && right.ty().is_integer();
+        let df_op = match op {
+            CmpOp::Eq => Operator::Eq,
+            CmpOp::Ne => Operator::NotEq,
+            CmpOp::Lt => Operator::Lt,
+            CmpOp::Le => Operator::LtEq,
+            CmpOp::Gt => Operator::Gt,
+            CmpOp::Ge => Operator::GtEq,
+        };
+        if native && (same || integers) {
+            let (l, r) = (self.plan_expr(left)?, self.plan_expr(right)?);
+            return Ok(binary_expr(l, df_op, r));
+        }
+        let both_vary = !left.columns().is_empty() && !right.columns().is_empty();
+        if op == CmpOp::Eq && same && both_vary && *left.ty() != SqlType::Record {
+            // Joins need an equality they can hash.
+            let (l, r) = (self.plan_expr(left)?, self.plan_expr(right)?);
+            let (l, r) = (scalar::sortable(l, left.ty()), scalar::sortable(r, right.ty()));
+            return Ok(binary_expr(l, Operator::Eq, r));
+        }
+        self.opaque(bound)
+    }
+
+    /// The whole expression as one row function over the slots it uses.
+    fn opaque(&mut self, bound: &Bound) -> SqlResult<Expr> {
+        let used: Vec<usize> = bound.columns().into_iter().collect();
+        let mut args = Vec::with_capacity(used.len());
+        for at in &used {
+            let ty = self.level().slots[*at].ty.clone();
+            args.push((self.slot_expr(*at)?, ty));
+        }
+        let moved = bound.remap_columns(&|at| used.binary_search(&at).unwrap_or(0));
+        Ok(scalar::bound_expr(moved, &self.eval, args))
+    }
+
+    fn slot_expr(&mut self, at: usize) -> SqlResult<Expr> {
+        let slot = self.level().slots[at].clone();
+        match slot.kind {
+            SlotKind::Plan(expr) => Ok(expr),
+            SlotKind::Call(pending) => {
+                let expr = self.call_expr(&pending, &slot.ty)?;
+                self.level().slots[at].kind = SlotKind::Plan(expr.clone());
+                Ok(expr)
+            }
+        }
+    }
+
+    fn call_expr(&mut self, pending: &PendingCall, ty: &SqlType) -> SqlResult<Expr> {
+        let mut args = Vec::with_capacity(pending.args.len());
+        for arg in &pending.args {
+            args.push((self.plan_expr(arg)?, arg.ty().clone()));
+        }
+        let PendingCode::Subquery(subquery, label) = &pending.code;
+        let taken = subquery.lock().unwrap_or_else(|e| e.into_inner()).take();
+        let code = taken.ok_or_else(|| SqlError::internal("a subquery used twice"))?;
+        Ok(scalar::RowUdf::call_expr(
+            label.clone(),
+            Box::new(code),
+            args,
+            ty.clone(),
+            braid_sql::expr::Volatility::Stable,
+        ))
+    }
+
+    /// A name that this level does not have: looked up in the levels around it.
+    fn outer_column(&mut self, parts: &[String]) -> SqlResult<Option<Bound>> {
+        if self.levels.len() < 2 {
+            return Ok(None);
+        }
+        let inner = self.levels.pop().expect("at least two levels");
+        let found = self.local_or_outer(parts);
+        self.levels.push(inner);
+        let Some(outer) = found? else { return Ok(None) };
+        let known = self.level().outer.iter().find(|(_, b, slot)| {
+            *slot != ELSEWHERE && b.as_column().is_some() && b.as_column() == outer.as_column()
+        });
+        if let Some((_, _, slot)) = known {
+            return Ok(Some(Bound::column(*slot, outer.ty().clone())));
+        }
+        let name = format!("${}", self.fresh("outer"));
+        let ty = outer.ty().clone();
+        let field = arrow_form::field(&name, &ty);
+        let expr = Expr::Placeholder(Placeholder::new_with_field(name.clone(), Some(field)));
+        let slot = self.add_slot(SlotKind::Plan(expr), ty.clone());
+        self.level().outer.push((name, outer, slot));
+        Ok(Some(Bound::column(slot, ty)))
+    }
+
+    fn local_or_outer(&mut self, parts: &[String]) -> SqlResult<Option<Bound>> {
+        match self.level().scope.find(parts)? {
+            Some(at) => self.input_column(at).map(Some),
+            None => self.outer_column(parts),
+        }
+    }
+
+    /// An input column, or the group that it is.
+    fn input_column(&mut self, at: usize) -> SqlResult<Bound> {
+        let level = self.level();
+        let ty = level.slots[at].ty.clone();
+        if !level.inside_aggregate
+            && let Some(group) = level.groups.iter().find(|g| g.bound.as_column() == Some(at))
+        {
+            return Ok(Bound::column(group.slot, ty));
+        }
+        Ok(Bound::column(at, ty))
+    }
+
+    fn column_by_name(&mut self, parts: &[String]) -> SqlResult<Bound> {
+        if let Some(found) = self.local_or_outer(parts)? {
+            return Ok(found);
+        }
+        if let [name] = parts
+            && let Some(row) = self.whole_row(name)?
+        {
+            return Ok(row);
+        }
+        Err(self.level().scope.not_found(parts))
+    }
+
+    /// A table's alias used as a value: all its columns as a row.
+    fn whole_row(&mut self, alias: &str) -> SqlResult<Option<Bound>> {
+        if !self.level().scope.has_table(alias) {
+            return Ok(None);
+        }
+        let ordinals = self.level().scope.expand_star(Some(alias))?;
+        let mut fields = Vec::with_capacity(ordinals.len());
+        for at in ordinals {
+            if !self.level().scope.columns()[at].hidden {
+                fields.push(self.input_column(at)?);
+            }
+        }
+        if let [only] = fields.as_slice() {
+            // A function's alias means its value.
+            return Ok(Some(only.clone()));
+        }
+        Ok(Some(Bound::new(Node::Row(fields), SqlType::Record)))
+    }
+}
+
+/// The slot of an outer column that a part of this level with slots of its own uses.
+const ELSEWHERE: usize = usize::MAX;
+
+/// A column of a plan by its unique name.
+fn column(name: &str) -> Expr {
+    Expr::Column(Column::new_unqualified(name))
+}
+
+impl BindContext for Binder<'_> {
+    fn params(&mut self) -> &mut ParamTypes {
+        &mut self.params
+    }
+
+    fn intercept(&mut self, expr: &ast::Expr, _: &Scope) -> SqlResult<Option<Bound>> {
+        if let Some(found) = self.grouped_expr(expr)? {
+            return Ok(Some(found));
+        }
+        match expr {
+            ast::Expr::Identifier(ident) => self.column_by_name(&[ident_name(ident)]).map(Some),
+            ast::Expr::CompoundIdentifier(parts) => {
+                let parts: Vec<String> = parts.iter().map(ident_name).collect();
+                self.column_by_name(&parts).map(Some)
+            }
+            ast::Expr::Subquery(_)
+            | ast::Expr::Exists { .. }
+            | ast::Expr::InSubquery { .. }
+            | ast::Expr::AnyOp { .. }
+            | ast::Expr::AllOp { .. } => self.subquery_expr(expr),
+            ast::Expr::Function(function) => self.special_call(function),
+            _ => Ok(None),
+        }
+    }
+}
+
+/// 42803 for an aggregate where none may be.
+fn aggregate_not_allowed(clause: &str) -> SqlError {
+    SqlError::new(
+        SqlState::GROUPING_ERROR,
+        format!("aggregate functions are not allowed in {clause}"),
+    )
+}

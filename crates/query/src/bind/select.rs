@@ -1,0 +1,580 @@
+//! Queries and SELECTs: the order of the steps.
+//!
+//! ```text
+//!   FROM, WHERE -> groups, aggregates -> HAVING -> windows -> set functions -> projection
+//!     -> DISTINCT -> ORDER BY -> OFFSET, LIMIT
+//! ```
+//! All expressions are bound before the first node above WHERE is built, because only then it is
+//! known whether there are aggregates.
+
+use std::sync::Arc;
+
+use braid_sql::expr::{Bound, Node, coerce, ident_name, output_name};
+use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
+use datafusion::logical_expr::expr::Sort;
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
+use sqlparser::ast;
+
+use super::{Binder, Bounded, Cte, OutputColumn, column};
+use crate::error::from_df;
+use crate::exec::scalar;
+
+/// One item of the select list, stars expanded.
+struct Item {
+    name: String,
+    bound: Bound,
+}
+
+/// A key of ORDER BY.
+struct OrderKey {
+    target: Target,
+    desc: bool,
+    nulls_first: bool,
+}
+
+enum Target {
+    /// An output column.
+    Output(usize),
+    /// An expression over the inputs.
+    Expr(Bound),
+}
+
+impl Binder<'_> {
+    /// Binds a whole statement's query.
+    pub fn statement(&mut self, query: &ast::Query) -> SqlResult<Bounded> {
+        self.levels.push(super::Level::default());
+        let bound = self.query(query);
+        self.levels.pop();
+        bound
+    }
+
+    /// Binds a query in the current level.
+    pub(super) fn query(&mut self, query: &ast::Query) -> SqlResult<Bounded> {
+        if !query.locks.is_empty() {
+            return Err(SqlError::unsupported("FOR UPDATE or FOR SHARE in this query").with_hint(
+                "Row locks are taken on one table without joins, groups or set operations.",
+            ));
+        }
+        let known = self.ctes.len();
+        if let Some(with) = &query.with {
+            self.add_ctes(with)?;
+        }
+        let result = self.query_body(query);
+        self.ctes.truncate(known);
+        result
+    }
+
+    fn query_body(&mut self, query: &ast::Query) -> SqlResult<Bounded> {
+        let order: &[ast::OrderByExpr] = match &query.order_by {
+            None => &[],
+            Some(order) => match &order.kind {
+                ast::OrderByKind::Expressions(exprs) => exprs,
+                ast::OrderByKind::All(_) => return Err(SqlError::unsupported("ORDER BY ALL")),
+            },
+        };
+        let bound = match &*query.body {
+            ast::SetExpr::Select(select) => self.isolated(|b| b.select(select, order))?,
+            body => {
+                let bound = self.set_expr(body)?;
+                self.order_outputs(bound, order)?
+            }
+        };
+        self.limit(bound, query)
+    }
+
+    /// The body of a query without ORDER BY and LIMIT.
+    pub(super) fn set_expr(&mut self, body: &ast::SetExpr) -> SqlResult<Bounded> {
+        match body {
+            ast::SetExpr::Select(select) => self.isolated(|b| b.select(select, &[])),
+            ast::SetExpr::Query(query) => self.query(query),
+            ast::SetExpr::Values(values) => self.isolated(|b| b.values(values)),
+            ast::SetExpr::SetOperation { left, op, set_quantifier, right } => {
+                self.set_operation(left, *op, *set_quantifier, right)
+            }
+            other => Err(SqlError::unsupported(format!("{other} as a query"))),
+        }
+    }
+
+    fn add_ctes(&mut self, with: &ast::With) -> SqlResult<()> {
+        let first = self.ctes.len();
+        for cte in &with.cte_tables {
+            let name = ident_name(&cte.alias.name);
+            if self.ctes[first..].iter().any(|c| c.name() == name) {
+                return Err(SqlError::new(
+                    SqlState::DUPLICATE_ALIAS,
+                    format!("WITH query name \"{name}\" specified more than once"),
+                ));
+            }
+            let columns = cte.alias.columns.iter().map(|c| ident_name(&c.name)).collect();
+            let entry = Cte::Query {
+                name: name.clone(),
+                columns,
+                query: Arc::new((*cte.query).clone()),
+                recursive: with.recursive && super::set_op::names_itself(&cte.query, &name),
+            };
+            self.ctes.push(entry);
+        }
+        Ok(())
+    }
+
+    fn select(&mut self, select: &ast::Select, order: &[ast::OrderByExpr]) -> SqlResult<Bounded> {
+        refuse(select)?;
+        let mut plan = self.from_clause(&select.from)?;
+        if let Some(condition) = &select.selection {
+            let bound = self.condition(condition, "WHERE")?;
+            for part in bound.conjuncts() {
+                let filter = self.plan_expr(&part)?;
+                plan = LogicalPlanBuilder::from(plan)
+                    .filter(filter)
+                    .and_then(LogicalPlanBuilder::build)
+                    .map_err(from_df)?;
+            }
+        }
+        for ast::NamedWindowDefinition(name, definition) in &select.named_window {
+            if let ast::NamedWindowExpr::WindowSpec(spec) = definition {
+                self.level().named_windows.push((ident_name(name), spec.clone()));
+            }
+        }
+        let grouped = self.select_groups(select)?;
+        let mut items = self.select_items(&select.projection)?;
+        let mut having = match &select.having {
+            Some(expr) => {
+                let scope = self.level().scope.clone();
+                Some(braid_sql::expr::bind_bool(expr, "HAVING", &scope, self)?)
+            }
+            None => None,
+        };
+        let mut keys = self.order_keys(order, &items)?;
+        let distinct_on = self.distinct_on(select, &items)?;
+        let aggregated = grouped || having.is_some() || !self.level().aggregates.is_empty();
+        if aggregated {
+            self.regroup_all(&mut items, &mut having, &mut keys)?;
+            plan = self.aggregate_plan(plan)?;
+            if let Some(having) = &having {
+                let filter = self.plan_expr(having)?;
+                plan = LogicalPlanBuilder::from(plan)
+                    .filter(filter)
+                    .and_then(LogicalPlanBuilder::build)
+                    .map_err(from_df)?;
+            }
+        }
+        plan = self.window_plan(plan)?;
+        plan = self.set_function_plan(plan)?;
+        self.finish_select(plan, select, items, keys, distinct_on)
+    }
+
+    fn select_groups(&mut self, select: &ast::Select) -> SqlResult<bool> {
+        let exprs = match &select.group_by {
+            ast::GroupByExpr::All(_) => return Err(SqlError::unsupported("GROUP BY ALL")),
+            ast::GroupByExpr::Expressions(exprs, modifiers) if modifiers.is_empty() => exprs,
+            ast::GroupByExpr::Expressions(..) => {
+                return Err(SqlError::unsupported("GROUPING SETS, CUBE or ROLLUP"));
+            }
+        };
+        let targets: Vec<(Option<String>, ast::Expr)> = select
+            .projection
+            .iter()
+            .filter_map(|item| match item {
+                ast::SelectItem::UnnamedExpr(e) => Some((None, e.clone())),
+                ast::SelectItem::ExprWithAlias { expr, alias } => {
+                    Some((Some(ident_name(alias)), expr.clone()))
+                }
+                _ => None,
+            })
+            .collect();
+        self.bind_groups(exprs, &targets)?;
+        Ok(!exprs.is_empty())
+    }
+
+    fn regroup_all(
+        &mut self,
+        items: &mut [Item],
+        having: &mut Option<Bound>,
+        keys: &mut [OrderKey],
+    ) -> SqlResult<()> {
+        for item in items.iter_mut() {
+            item.bound = self.regroup(&item.bound)?;
+        }
+        if let Some(bound) = having {
+            *bound = self.regroup(bound)?;
+        }
+        for key in keys.iter_mut() {
+            if let Target::Expr(bound) = &mut key.target {
+                *bound = self.regroup(bound)?;
+            }
+        }
+        let mut windows = std::mem::take(&mut self.level().windows);
+        for window in &mut windows {
+            window.for_each(&mut |b| self.regroup(b))?;
+        }
+        self.level().windows = windows;
+        let mut sets = std::mem::take(&mut self.level().set_functions);
+        for set in &mut sets {
+            set.for_each(&mut |b| self.regroup(b))?;
+        }
+        self.level().set_functions = sets;
+        Ok(())
+    }
+
+    fn select_items(&mut self, projection: &[ast::SelectItem]) -> SqlResult<Vec<Item>> {
+        let mut items = Vec::new();
+        for item in projection {
+            match item {
+                ast::SelectItem::UnnamedExpr(expr) => {
+                    let bound = self.settled(expr)?;
+                    items.push(Item { name: output_name(expr), bound });
+                }
+                ast::SelectItem::ExprWithAlias { expr, alias } => {
+                    let bound = self.settled(expr)?;
+                    items.push(Item { name: ident_name(alias), bound });
+                }
+                ast::SelectItem::Wildcard(_) => {
+                    if self.level().scope.is_empty() {
+                        return Err(SqlError::syntax(
+                            "SELECT * with no tables specified is not valid",
+                        ));
+                    }
+                    self.star(None, &mut items)?;
+                }
+                ast::SelectItem::QualifiedWildcard(kind, _) => match kind {
+                    ast::SelectItemQualifiedWildcardKind::ObjectName(name) => {
+                        let parts = braid_sql::expr::object_name_parts(name);
+                        self.star(parts.last().map(String::as_str), &mut items)?;
+                    }
+                    ast::SelectItemQualifiedWildcardKind::Expr(e) => {
+                        return Err(SqlError::unsupported(format!("({e}).*")));
+                    }
+                },
+                other => return Err(SqlError::unsupported(format!("{other} in a select list"))),
+            }
+        }
+        Ok(items)
+    }
+
+    fn star(&mut self, table: Option<&str>, items: &mut Vec<Item>) -> SqlResult<()> {
+        for at in self.level().scope.expand_star(table)? {
+            let column = self.level().scope.columns()[at].clone();
+            // A merged USING column is hidden under its table's name only for plain `*`.
+            let row_id = column.hidden && table.is_some() && !self.is_using_column(&column.name);
+            if row_id {
+                continue;
+            }
+            items.push(Item { name: column.name, bound: self.input_column(at)? });
+        }
+        Ok(())
+    }
+
+    fn is_using_column(&mut self, name: &str) -> bool {
+        self.level()
+            .scope
+            .columns()
+            .iter()
+            .any(|c| c.table.is_none() && c.name == name && !c.hidden)
+    }
+
+    /// The keys of ORDER BY: ordinals, output names, expressions.
+    fn order_keys(
+        &mut self,
+        order: &[ast::OrderByExpr],
+        items: &[Item],
+    ) -> SqlResult<Vec<OrderKey>> {
+        let mut keys = Vec::new();
+        for key in order {
+            let desc = key.options.asc == Some(false);
+            let nulls_first = key.options.nulls_first.unwrap_or(desc);
+            let names: Vec<&str> = items.iter().map(|i| i.name.as_str()).collect();
+            let target = match output_target(&key.expr, &names)? {
+                Some(at) => Target::Output(at),
+                None => Target::Expr(self.settled(&key.expr)?),
+            };
+            keys.push(OrderKey { target, desc, nulls_first });
+        }
+        Ok(keys)
+    }
+
+    fn distinct_on(
+        &mut self,
+        select: &ast::Select,
+        items: &[Item],
+    ) -> SqlResult<Option<Vec<OrderKey>>> {
+        let Some(ast::Distinct::On(exprs)) = &select.distinct else { return Ok(None) };
+        let order: Vec<ast::OrderByExpr> = exprs
+            .iter()
+            .map(|e| ast::OrderByExpr {
+                expr: e.clone(),
+                options: ast::OrderByOptions::default(),
+                with_fill: None,
+            })
+            .collect();
+        self.order_keys(&order, items).map(Some)
+    }
+
+    fn finish_select(
+        &mut self,
+        plan: LogicalPlan,
+        select: &ast::Select,
+        items: Vec<Item>,
+        keys: Vec<OrderKey>,
+        distinct_on: Option<Vec<OrderKey>>,
+    ) -> SqlResult<Bounded> {
+        let mut exprs = Vec::new();
+        let mut columns = Vec::new();
+        for item in &items {
+            let name = self.fresh("x");
+            let origin = item.bound.as_column().and_then(|at| {
+                self.level().origins.get(at).copied().flatten().map(|o| (o.table_oid, o.attnum))
+            });
+            let value = shown(item.bound.clone());
+            exprs.push(self.plan_expr(&value)?.alias(name.clone()));
+            columns.push(OutputColumn {
+                name: item.name.clone(),
+                ty: item.bound.ty().clone(),
+                expr: column(&name),
+                origin,
+            });
+        }
+        let distinct = matches!(select.distinct, Some(ast::Distinct::Distinct));
+        let mut sorts = Vec::new();
+        for key in &keys {
+            let (expr, ty) = match &key.target {
+                Target::Output(at) => (columns[*at].expr.clone(), columns[*at].ty.clone()),
+                Target::Expr(bound) => match same_item(bound, &items) {
+                    Some(at) => (columns[at].expr.clone(), columns[at].ty.clone()),
+                    None if distinct => {
+                        return Err(SqlError::new(
+                            SqlState::INVALID_COLUMN_REFERENCE,
+                            "for SELECT DISTINCT, ORDER BY expressions must appear in select list",
+                        ));
+                    }
+                    None => {
+                        let name = self.fresh("s");
+                        exprs.push(self.plan_expr(bound)?.alias(name.clone()));
+                        (column(&name), bound.ty().clone())
+                    }
+                },
+            };
+            sorts.push(Sort::new(scalar::sortable(expr, &ty), !key.desc, key.nulls_first));
+        }
+        let mut on = Vec::new();
+        for key in distinct_on.iter().flatten() {
+            let (expr, ty) = match &key.target {
+                Target::Output(at) => (columns[*at].expr.clone(), columns[*at].ty.clone()),
+                Target::Expr(bound) => {
+                    let name = self.fresh("d");
+                    exprs.push(self.plan_expr(bound)?.alias(name.clone()));
+                    (column(&name), bound.ty().clone())
+                }
+            };
+            on.push(scalar::sortable(expr, &ty));
+        }
+        if exprs.is_empty() {
+            // DataFusion wants a column; the client gets none.
+            exprs.push(
+                Expr::Literal(datafusion::common::ScalarValue::Boolean(None), None)
+                    .alias("nothing"),
+            );
+        }
+        let mut plan = LogicalPlanBuilder::from(plan)
+            .project(exprs)
+            .and_then(LogicalPlanBuilder::build)
+            .map_err(from_df)?;
+        if distinct {
+            let names: Vec<(String, SqlType)> =
+                columns.iter().map(|c| (c.expr.schema_name().to_string(), c.ty.clone())).collect();
+            plan = self.distinct_plan(plan, &names)?;
+        }
+        let mut builder = LogicalPlanBuilder::from(plan);
+        if distinct_on.is_some() {
+            let outputs: Vec<Expr> = columns.iter().map(|c| c.expr.clone()).collect();
+            return self.first_of_each(builder, on, sorts, outputs, columns);
+        }
+        if !sorts.is_empty() {
+            builder = builder.sort(sorts).map_err(from_df)?;
+        }
+        let plan = builder.build().map_err(from_df)?;
+        Ok(Bounded { plan, columns })
+    }
+
+    /// DISTINCT ON: the first row of each group in the order of ORDER BY.
+    fn first_of_each(
+        &mut self,
+        builder: LogicalPlanBuilder,
+        on: Vec<Expr>,
+        sorts: Vec<Sort>,
+        outputs: Vec<Expr>,
+        columns: Vec<OutputColumn>,
+    ) -> SqlResult<Bounded> {
+        use datafusion::functions_window::row_number::row_number_udwf;
+        use datafusion::logical_expr::expr::WindowFunction;
+        use datafusion::logical_expr::{WindowFrame, WindowFunctionDefinition, lit};
+        let name = self.fresh("n");
+        let definition = WindowFunctionDefinition::WindowUDF(row_number_udwf());
+        let mut call = WindowFunction::new(definition, Vec::new());
+        call.params.partition_by = on;
+        call.params.order_by = sorts.clone();
+        call.params.window_frame = WindowFrame::new((!sorts.is_empty()).then_some(false));
+        let input = builder.build().map_err(from_df)?;
+        let numbered = LogicalPlanBuilder::window_plan(
+            input,
+            [Expr::WindowFunction(Box::new(call)).alias(name.clone())],
+        )
+        .map_err(from_df)?;
+        let mut builder = LogicalPlanBuilder::from(numbered)
+            .filter(column(&name).eq(lit(1u64)))
+            .map_err(from_df)?;
+        if !sorts.is_empty() {
+            builder = builder.sort(sorts).map_err(from_df)?;
+        }
+        let plan = builder.project(outputs).and_then(LogicalPlanBuilder::build).map_err(from_df)?;
+        Ok(Bounded { plan, columns })
+    }
+
+    /// ORDER BY of a set operation or VALUES: output columns only.
+    fn order_outputs(&mut self, bound: Bounded, order: &[ast::OrderByExpr]) -> SqlResult<Bounded> {
+        if order.is_empty() {
+            return Ok(bound);
+        }
+        let names: Vec<&str> = bound.columns.iter().map(|c| c.name.as_str()).collect();
+        let mut sorts = Vec::new();
+        for key in order {
+            let desc = key.options.asc == Some(false);
+            let nulls_first = key.options.nulls_first.unwrap_or(desc);
+            let Some(at) = output_target(&key.expr, &names)? else {
+                return Err(SqlError::unsupported(
+                    "ORDER BY of an expression over a UNION, INTERSECT or EXCEPT",
+                )
+                .with_hint("Only result column names can be used."));
+            };
+            let column = &bound.columns[at];
+            let expr = scalar::sortable(column.expr.clone(), &column.ty);
+            sorts.push(Sort::new(expr, !desc, nulls_first));
+        }
+        let plan = LogicalPlanBuilder::from(bound.plan)
+            .sort(sorts)
+            .and_then(LogicalPlanBuilder::build)
+            .map_err(from_df)?;
+        Ok(Bounded { plan, columns: bound.columns })
+    }
+
+    fn limit(&mut self, bound: Bounded, query: &ast::Query) -> SqlResult<Bounded> {
+        let (mut limit, mut offset) = (None, None);
+        match &query.limit_clause {
+            None => {}
+            Some(ast::LimitClause::LimitOffset { limit: l, offset: o, limit_by }) => {
+                if !limit_by.is_empty() {
+                    return Err(SqlError::unsupported("LIMIT BY"));
+                }
+                limit = l.as_ref();
+                offset = o.as_ref().map(|o| &o.value);
+            }
+            Some(ast::LimitClause::OffsetCommaLimit { .. }) => {
+                return Err(SqlError::syntax("LIMIT #,# syntax is not supported")
+                    .with_hint("Use separate LIMIT and OFFSET clauses."));
+            }
+        }
+        let one = ast::Expr::Value(ast::Value::Number("1".to_string(), false).into());
+        if let Some(fetch) = &query.fetch {
+            if fetch.with_ties || fetch.percent {
+                return Err(SqlError::unsupported("FETCH with TIES or PERCENT"));
+            }
+            limit = Some(fetch.quantity.as_ref().unwrap_or(&one));
+        }
+        let fetch = match limit {
+            Some(e) => self.row_count(e, "LIMIT")?,
+            None => None,
+        };
+        let skip = match offset {
+            Some(e) => self.row_count(e, "OFFSET")?.unwrap_or(0),
+            None => 0,
+        };
+        if fetch.is_none() && skip == 0 {
+            return Ok(bound);
+        }
+        let plan = LogicalPlanBuilder::from(bound.plan)
+            .limit(skip, fetch)
+            .and_then(LogicalPlanBuilder::build)
+            .map_err(from_df)?;
+        Ok(Bounded { plan, columns: bound.columns })
+    }
+
+    fn row_count(&mut self, expr: &ast::Expr, clause: &str) -> SqlResult<Option<usize>> {
+        let scope = braid_sql::expr::Scope::empty();
+        let bound = self.isolated(|b| braid_sql::expr::bind_unsettled(expr, &scope, b))?;
+        let bound = coerce(bound, &SqlType::Int8, CastContext::Assignment, self)?;
+        if !bound.columns().is_empty() {
+            return Err(SqlError::new(
+                SqlState::INVALID_COLUMN_REFERENCE,
+                format!("argument of {clause} must not contain variables"),
+            ));
+        }
+        if !self.run && bound.has_params() {
+            return Ok(None);
+        }
+        match bound.eval(&[], &self.eval.clone())? {
+            Datum::Null => Ok(None),
+            Datum::Int8(n) if n >= 0 => Ok(Some(n as usize)),
+            _ => Err(SqlError::new(
+                SqlState(if clause == "LIMIT" { "2201W" } else { "2201X" }),
+                format!("{clause} must not be negative"),
+            )),
+        }
+    }
+}
+
+/// What a client is shown: `regclass` and `regtype` as names.
+fn shown(bound: Bound) -> Bound {
+    bound
+}
+
+/// The select item that an expression repeats.
+fn same_item(bound: &Bound, items: &[Item]) -> Option<usize> {
+    let text = bound.to_string();
+    items.iter().position(|i| match (i.bound.node(), bound.node()) {
+        (Node::Column(a), Node::Column(b)) => a == b,
+        _ => i.bound.ty() == bound.ty() && i.bound.to_string() == text,
+    })
+}
+
+/// The output column that an ORDER BY key names by number or by name.
+fn output_target(expr: &ast::Expr, names: &[&str]) -> SqlResult<Option<usize>> {
+    match expr {
+        ast::Expr::Value(value) => match &value.value {
+            ast::Value::Number(n, _) => {
+                let at = n.parse::<usize>().ok().filter(|n| (1..=names.len()).contains(n));
+                at.map(|n| Some(n - 1)).ok_or_else(|| {
+                    SqlError::new(
+                        SqlState::INVALID_COLUMN_REFERENCE,
+                        format!("ORDER BY position {n} is not in select list"),
+                    )
+                })
+            }
+            _ => Ok(None),
+        },
+        ast::Expr::Identifier(ident) => {
+            let name = ident_name(ident);
+            Ok(names.iter().position(|n| *n == name))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Clauses of other systems that the parser takes.
+fn refuse(select: &ast::Select) -> SqlResult<()> {
+    let refused = [
+        (select.top.is_some(), "TOP"),
+        (select.into.is_some(), "SELECT INTO"),
+        (!select.lateral_views.is_empty(), "LATERAL VIEW"),
+        (select.prewhere.is_some(), "PREWHERE"),
+        (!select.connect_by.is_empty(), "CONNECT BY"),
+        (!select.cluster_by.is_empty(), "CLUSTER BY"),
+        (!select.distribute_by.is_empty(), "DISTRIBUTE BY"),
+        (!select.sort_by.is_empty(), "SORT BY"),
+        (select.qualify.is_some(), "QUALIFY"),
+        (select.value_table_mode.is_some(), "SELECT AS"),
+        (select.exclude.is_some(), "EXCLUDE"),
+    ];
+    match refused.iter().find(|(present, _)| *present) {
+        Some((_, what)) => Err(SqlError::unsupported(what)),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,349 @@
+//! UNION, INTERSECT, EXCEPT, VALUES, recursive queries.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use braid_sql::expr::{Bound, ScopeColumn, coerce, common_type};
+use braid_types::{CastContext, SqlError, SqlResult, SqlState, SqlType};
+use datafusion::arrow::datatypes::{Field, Schema};
+use datafusion::catalog::cte_worktable::CteWorkTable;
+use datafusion::datasource::provider_as_source;
+use datafusion::functions_aggregate::expr_fn::max;
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, lit};
+use sqlparser::ast::{self, Visit, Visitor};
+
+use super::from::Item;
+use super::{Binder, Bounded, Cte, OutputColumn, Relation, Slot, SlotKind, column};
+use crate::arrow_form;
+use crate::error::from_df;
+use crate::exec::scalar;
+
+impl Binder<'_> {
+    pub(super) fn set_operation(
+        &mut self,
+        left: &ast::SetExpr,
+        op: ast::SetOperator,
+        quantifier: ast::SetQuantifier,
+        right: &ast::SetExpr,
+    ) -> SqlResult<Bounded> {
+        let all = match quantifier {
+            ast::SetQuantifier::All => true,
+            ast::SetQuantifier::None | ast::SetQuantifier::Distinct => false,
+            other => return Err(SqlError::unsupported(format!("{op} {other}"))),
+        };
+        let left = self.set_expr(left)?;
+        let right = self.set_expr(right)?;
+        if left.columns.len() != right.columns.len() {
+            return Err(SqlError::syntax(format!(
+                "each {op} query must have the same number of columns"
+            )));
+        }
+        let mut types = Vec::new();
+        for (l, r) in left.columns.iter().zip(&right.columns) {
+            types.push(common_type(&[&l.ty, &r.ty]).ok_or_else(|| {
+                SqlError::new(
+                    SqlState::DATATYPE_MISMATCH,
+                    format!("{op} types {} and {} cannot be matched", l.ty, r.ty),
+                )
+            })?);
+        }
+        let names: Vec<String> = types.iter().map(|_| self.fresh("u")).collect();
+        let outputs: Vec<OutputColumn> = left
+            .columns
+            .iter()
+            .zip(&types)
+            .zip(&names)
+            .map(|((c, ty), name)| OutputColumn {
+                name: c.name.clone(),
+                ty: ty.clone(),
+                expr: column(name),
+                origin: None,
+            })
+            .collect();
+        let left = self.converted(left, &types, &names, "UNION")?;
+        let right = self.converted(right, &types, &names, "UNION")?;
+        let typed: Vec<(String, SqlType)> = names.into_iter().zip(types).collect();
+        let plan = match op {
+            ast::SetOperator::Union => {
+                let both = LogicalPlanBuilder::from(left)
+                    .union(right)
+                    .and_then(LogicalPlanBuilder::build)
+                    .map_err(from_df)?;
+                if all { both } else { self.distinct_plan(both, &typed)? }
+            }
+            ast::SetOperator::Intersect | ast::SetOperator::Except => {
+                if all {
+                    return Err(SqlError::unsupported(format!("{op} ALL")));
+                }
+                self.compared(left, right, &typed, op == ast::SetOperator::Intersect)?
+            }
+            other => return Err(SqlError::unsupported(other)),
+        };
+        Ok(Bounded { plan, columns: outputs })
+    }
+
+    /// The query's columns in these types under these names.
+    fn converted(
+        &mut self,
+        bound: Bounded,
+        types: &[SqlType],
+        names: &[String],
+        _what: &str,
+    ) -> SqlResult<LogicalPlan> {
+        let exprs = self.isolated(|b| {
+            b.level().slots = bound
+                .columns
+                .iter()
+                .map(|c| Slot { kind: SlotKind::Plan(c.expr.clone()), ty: c.ty.clone() })
+                .collect();
+            let mut exprs = Vec::new();
+            for (at, (ty, name)) in types.iter().zip(names).enumerate() {
+                let value = Bound::column(at, bound.columns[at].ty.clone());
+                let value = coerce(value, ty, CastContext::Explicit, b)?;
+                exprs.push(b.plan_expr(&value)?.alias(name.clone()));
+            }
+            Ok(exprs)
+        })?;
+        LogicalPlanBuilder::from(bound.plan)
+            .project(exprs)
+            .and_then(LogicalPlanBuilder::build)
+            .map_err(from_df)
+    }
+
+    /// INTERSECT and EXCEPT: both sides are tagged, united and grouped.
+    fn compared(
+        &mut self,
+        left: LogicalPlan,
+        right: LogicalPlan,
+        columns: &[(String, SqlType)],
+        intersect: bool,
+    ) -> SqlResult<LogicalPlan> {
+        let (in_left, in_right) = (self.fresh("l"), self.fresh("r"));
+        let tagged = |plan: LogicalPlan, l: i32, r: i32| {
+            let mut exprs: Vec<Expr> = columns.iter().map(|(n, _)| column(n)).collect();
+            exprs.push(lit(l).alias(in_left.clone()));
+            exprs.push(lit(r).alias(in_right.clone()));
+            LogicalPlanBuilder::from(plan).project(exprs).and_then(LogicalPlanBuilder::build)
+        };
+        let (left, right) =
+            (tagged(left, 1, 0).map_err(from_df)?, tagged(right, 0, 1).map_err(from_df)?);
+        let mut keys = Vec::new();
+        for (name, ty) in columns {
+            keys.push(scalar::sortable(column(name), ty).alias(format!("{name}_key")));
+        }
+        let (any_left, any_right) = (self.fresh("l"), self.fresh("r"));
+        let mut results = vec![
+            max(column(&in_left)).alias(any_left.clone()),
+            max(column(&in_right)).alias(any_right.clone()),
+        ];
+        for (name, ty) in columns {
+            results.push(self.first_value(column(name), ty).alias(name.clone()));
+        }
+        let wanted =
+            column(&any_left).eq(lit(1)).and(column(&any_right).eq(lit(i32::from(intersect))));
+        LogicalPlanBuilder::from(left)
+            .union(right)
+            .and_then(|b| b.aggregate(keys, results))
+            .and_then(|b| b.filter(wanted))
+            .and_then(|b| b.project(columns.iter().map(|(n, _)| column(n))))
+            .and_then(LogicalPlanBuilder::build)
+            .map_err(from_df)
+    }
+
+    pub(super) fn values(&mut self, values: &ast::Values) -> SqlResult<Bounded> {
+        let width = values.rows.first().map_or(0, |r| r.content.len());
+        let mut rows: Vec<Vec<Bound>> = Vec::new();
+        for row in &values.rows {
+            if row.content.len() != width {
+                return Err(SqlError::syntax("VALUES lists must all be the same length"));
+            }
+            rows.push(row.content.iter().map(|e| self.expr(e)).collect::<SqlResult<_>>()?);
+        }
+        let mut types = Vec::new();
+        for at in 0..width {
+            let column: Vec<&SqlType> = rows.iter().map(|r| r[at].ty()).collect();
+            types.push(common_type(&column).ok_or_else(|| {
+                SqlError::new(SqlState::DATATYPE_MISMATCH, "VALUES types cannot be matched")
+            })?);
+        }
+        let mut exprs = Vec::new();
+        for row in rows {
+            let mut out = Vec::new();
+            for (value, ty) in row.into_iter().zip(&types) {
+                let value = coerce(value, ty, CastContext::Implicit, self)?;
+                out.push(self.plan_expr(&value)?);
+            }
+            exprs.push(out);
+        }
+        let names: Vec<String> = types.iter().map(|_| self.fresh("v")).collect();
+        let plan = LogicalPlanBuilder::values(exprs)
+            .and_then(|b| {
+                let from: Vec<Expr> = b.schema().columns().into_iter().map(Expr::Column).collect();
+                let renamed: Vec<Expr> =
+                    from.into_iter().zip(&names).map(|(e, n)| e.alias(n.clone())).collect();
+                b.project(renamed)
+            })
+            .and_then(LogicalPlanBuilder::build)
+            .map_err(from_df)?;
+        let columns = names
+            .iter()
+            .zip(types)
+            .enumerate()
+            .map(|(at, (name, ty))| OutputColumn {
+                name: format!("column{}", at + 1),
+                ty,
+                expr: column(name),
+                origin: None,
+            })
+            .collect();
+        Ok(Bounded { plan, columns })
+    }
+
+    /// The rows of a recursive query's work table.
+    pub(super) fn work_item(
+        &mut self,
+        table: &str,
+        shown: &str,
+        columns: Vec<(String, SqlType)>,
+    ) -> SqlResult<Item> {
+        let fields: Vec<Field> = columns
+            .iter()
+            .enumerate()
+            .map(|(at, (_, ty))| {
+                Field::new(format!("{table}_{at}"), arrow_form::data_type(ty), true)
+            })
+            .collect();
+        let work = CteWorkTable::new(table, Arc::new(Schema::new(fields)));
+        let scan = LogicalPlanBuilder::scan(
+            datafusion::common::TableReference::bare(table.to_string()),
+            provider_as_source(Arc::new(work)),
+            None,
+        )
+        .and_then(LogicalPlanBuilder::build)
+        .map_err(from_df)?;
+        let mut exprs = Vec::new();
+        let mut relation =
+            Relation { plan: scan.clone(), scope: Default::default(), columns: Vec::new() };
+        for (source, (name, ty)) in scan.schema().columns().into_iter().zip(columns) {
+            let fresh = self.fresh("w");
+            exprs.push(Expr::Column(source).alias(fresh.clone()));
+            relation.columns.push(column(&fresh));
+            relation.scope.push(ScopeColumn {
+                table: Some(shown.to_string()),
+                schema: None,
+                name,
+                ty,
+                nullable: true,
+                hidden: false,
+            });
+        }
+        relation.plan = LogicalPlanBuilder::from(scan)
+            .project(exprs)
+            .and_then(LogicalPlanBuilder::build)
+            .map_err(from_df)?;
+        let origins = vec![None; relation.columns.len()];
+        Ok(Item { relation, origins })
+    }
+
+    /// `WITH RECURSIVE name AS (start UNION [ALL] step)`.
+    pub(super) fn recursive_query(
+        &mut self,
+        name: &str,
+        names: &[String],
+        query: &ast::Query,
+    ) -> SqlResult<Bounded> {
+        let ast::SetExpr::SetOperation { left, op: ast::SetOperator::Union, set_quantifier, right } =
+            &*query.body
+        else {
+            return Err(SqlError::new(
+                SqlState("42P19"),
+                format!(
+                    "recursive query \"{name}\" does not have the form non-recursive-term UNION \
+                     [ALL] recursive-term"
+                ),
+            ));
+        };
+        if query.order_by.is_some() || query.limit_clause.is_some() {
+            return Err(SqlError::unsupported("ORDER BY or LIMIT in a recursive query"));
+        }
+        let all = *set_quantifier == ast::SetQuantifier::All;
+        let start = self.set_expr(left)?;
+        let table = self.fresh("work");
+        let types: Vec<SqlType> = start.columns.iter().map(|c| c.ty.clone()).collect();
+        let carriers: Vec<String> = (0..types.len()).map(|at| format!("{table}_{at}")).collect();
+        let shown: Vec<String> = start
+            .columns
+            .iter()
+            .enumerate()
+            .map(|(at, c)| names.get(at).cloned().unwrap_or_else(|| c.name.clone()))
+            .collect();
+        let start = self.converted(start, &types, &carriers, "UNION")?;
+        self.ctes.push(Cte::Work {
+            name: name.to_string(),
+            columns: shown.iter().cloned().zip(types.iter().cloned()).collect(),
+            table: table.clone(),
+        });
+        let step = self.set_expr(right);
+        self.ctes.pop();
+        let step = step?;
+        if step.columns.len() != types.len() {
+            return Err(SqlError::syntax("each UNION query must have the same number of columns"));
+        }
+        for (at, (have, want)) in step.columns.iter().zip(&types).enumerate() {
+            if !have.ty.same_base(want)
+                && common_type(&[&have.ty, want]).is_none_or(|t| !t.same_base(want))
+            {
+                return Err(SqlError::new(
+                    SqlState::DATATYPE_MISMATCH,
+                    format!(
+                        "recursive query \"{name}\" column {} has type {want} in non-recursive \
+                         term but type {} overall",
+                        at + 1,
+                        have.ty
+                    ),
+                )
+                .with_hint("Cast the output of the non-recursive term to the correct type."));
+            }
+        }
+        let step = self.converted(step, &types, &carriers, "UNION")?;
+        let plan = LogicalPlanBuilder::from(start)
+            .to_recursive_query(table, step, !all)
+            .and_then(LogicalPlanBuilder::build)
+            .map_err(from_df)?;
+        let fresh: Vec<String> = types.iter().map(|_| self.fresh("rec")).collect();
+        let from = plan.schema().columns();
+        let exprs: Vec<Expr> =
+            from.into_iter().zip(&fresh).map(|(c, n)| Expr::Column(c).alias(n.clone())).collect();
+        let plan = LogicalPlanBuilder::from(plan)
+            .project(exprs)
+            .and_then(LogicalPlanBuilder::build)
+            .map_err(from_df)?;
+        let columns = shown
+            .into_iter()
+            .zip(types)
+            .zip(fresh)
+            .map(|((name, ty), fresh)| OutputColumn {
+                name,
+                ty,
+                expr: column(&fresh),
+                origin: None,
+            })
+            .collect();
+        Ok(Bounded { plan, columns })
+    }
+}
+
+/// Whether a query names a table, for telling recursive CTEs from plain ones.
+pub(super) fn names_itself(query: &ast::Query, name: &str) -> bool {
+    struct Finder<'a>(&'a str);
+    impl Visitor for Finder<'_> {
+        type Break = ();
+        fn pre_visit_relation(&mut self, relation: &ast::ObjectName) -> ControlFlow<()> {
+            match braid_sql::expr::object_name_parts(relation).as_slice() {
+                [only] if only == self.0 => ControlFlow::Break(()),
+                _ => ControlFlow::Continue(()),
+            }
+        }
+    }
+    query.visit(&mut Finder(name)).is_break()
+}

@@ -1,0 +1,296 @@
+//! Window functions.
+
+use braid_sql::expr::{Bound, coerce, ident_name};
+use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
+use datafusion::common::ScalarValue;
+use datafusion::functions_window::cume_dist::cume_dist_udwf;
+use datafusion::functions_window::lead_lag::{lag_udwf, lead_udwf};
+use datafusion::functions_window::nth_value::{first_value_udwf, last_value_udwf, nth_value_udwf};
+use datafusion::functions_window::ntile::ntile_udwf;
+use datafusion::functions_window::rank::{dense_rank_udwf, percent_rank_udwf, rank_udwf};
+use datafusion::functions_window::row_number::row_number_udwf;
+use datafusion::logical_expr::expr::{Sort, WindowFunction};
+use datafusion::logical_expr::{
+    Expr, LogicalPlan, LogicalPlanBuilder, WindowFrame, WindowFrameBound, WindowFrameUnits,
+    WindowFunctionDefinition, cast,
+};
+use sqlparser::ast;
+
+use super::{Binder, aggregate_not_allowed};
+use crate::arrow_form;
+use crate::error::from_df;
+use crate::exec::scalar;
+
+/// A window call that was met.
+pub(super) struct Pending {
+    function: WindowFunctionDefinition,
+    args: Vec<Bound>,
+    partition: Vec<Bound>,
+    order: Vec<(Bound, bool, bool)>,
+    frame: Option<ast::WindowFrame>,
+    filter: Option<Bound>,
+    slot: usize,
+    ret: SqlType,
+}
+
+impl Pending {
+    /// All expressions it holds, to move them from inputs to groups.
+    pub(super) fn for_each(
+        &mut self,
+        f: &mut dyn FnMut(&Bound) -> SqlResult<Bound>,
+    ) -> SqlResult<()> {
+        for bound in self
+            .args
+            .iter_mut()
+            .chain(self.partition.iter_mut())
+            .chain(self.order.iter_mut().map(|(b, _, _)| b))
+            .chain(self.filter.iter_mut())
+        {
+            *bound = f(bound)?;
+        }
+        Ok(())
+    }
+}
+
+impl Binder<'_> {
+    fn window_spec(&mut self, over: &ast::WindowType) -> SqlResult<ast::WindowSpec> {
+        let named = |binder: &mut Self, name: &ast::Ident| {
+            let name = ident_name(name);
+            binder
+                .level()
+                .named_windows
+                .iter()
+                .find(|(n, _)| *n == name)
+                .map(|(_, spec)| spec.clone())
+                .ok_or_else(|| {
+                    SqlError::new(
+                        SqlState::UNDEFINED_OBJECT,
+                        format!("window \"{name}\" does not exist"),
+                    )
+                })
+        };
+        match over {
+            ast::WindowType::NamedWindow(name) => named(self, name),
+            ast::WindowType::WindowSpec(spec) => {
+                let mut spec = spec.clone();
+                if let Some(name) = spec.window_name.take() {
+                    let base = named(self, &name)?;
+                    spec.partition_by = base.partition_by;
+                    if spec.order_by.is_empty() {
+                        spec.order_by = base.order_by;
+                    }
+                }
+                Ok(spec)
+            }
+        }
+    }
+
+    pub(super) fn window_call(&mut self, name: &str, function: &ast::Function) -> SqlResult<Bound> {
+        if let Some(clause) = self.level().no_aggregates {
+            return Err(SqlError::new(
+                SqlState("42P20"),
+                format!("window functions are not allowed in {clause}"),
+            ));
+        }
+        if self.level().inside_aggregate {
+            return Err(aggregate_not_allowed("window functions' arguments"));
+        }
+        let over = function.over.as_ref().ok_or_else(|| SqlError::internal("no OVER"))?;
+        let spec = self.window_spec(over)?;
+        let (definition, args, ret) = self.window_function(name, function)?;
+        let filter = match &function.filter {
+            Some(f) => Some(self.condition(f, "FILTER")?),
+            None => None,
+        };
+        let mut partition = Vec::new();
+        for expr in &spec.partition_by {
+            partition.push(self.settled(expr)?);
+        }
+        let mut order = Vec::new();
+        for key in &spec.order_by {
+            let desc = key.options.asc == Some(false);
+            let nulls_first = key.options.nulls_first.unwrap_or(desc);
+            order.push((self.settled(&key.expr)?, desc, nulls_first));
+        }
+        let column = self.fresh("win");
+        let slot = self.add_column(&column, ret.clone());
+        let pending = Pending {
+            function: definition,
+            args,
+            partition,
+            order,
+            frame: spec.window_frame.clone(),
+            filter,
+            slot,
+            ret: ret.clone(),
+        };
+        self.level().windows.push(pending);
+        Ok(Bound::column(slot, ret))
+    }
+
+    fn window_function(
+        &mut self,
+        name: &str,
+        function: &ast::Function,
+    ) -> SqlResult<(WindowFunctionDefinition, Vec<Bound>, SqlType)> {
+        if super::grouping::kind_of(name).is_some() {
+            let chosen = self.choose_aggregate(name, function)?;
+            return Ok((
+                WindowFunctionDefinition::AggregateUDF(chosen.udf),
+                chosen.args,
+                chosen.ret,
+            ));
+        }
+        let given = Self::arguments(function)?;
+        let mut args = Vec::new();
+        for expr in &given.exprs {
+            args.push(self.settled(expr)?);
+        }
+        let missing = || {
+            let types: Vec<String> = args.iter().map(|a| a.ty().base_name()).collect();
+            SqlError::new(
+                SqlState::UNDEFINED_FUNCTION,
+                format!("function {name}({}) does not exist", types.join(", ")),
+            )
+        };
+        let (udf, ret) = match (name, args.len()) {
+            ("row_number", 0) => (row_number_udwf(), SqlType::Int8),
+            ("rank", 0) => (rank_udwf(), SqlType::Int8),
+            ("dense_rank", 0) => (dense_rank_udwf(), SqlType::Int8),
+            ("percent_rank", 0) => (percent_rank_udwf(), SqlType::Float8),
+            ("cume_dist", 0) => (cume_dist_udwf(), SqlType::Float8),
+            ("ntile", 1) => (ntile_udwf(), SqlType::Int4),
+            ("lag", 1..=3) => (lag_udwf(), args[0].ty().clone()),
+            ("lead", 1..=3) => (lead_udwf(), args[0].ty().clone()),
+            ("first_value", 1) => (first_value_udwf(), args[0].ty().clone()),
+            ("last_value", 1) => (last_value_udwf(), args[0].ty().clone()),
+            ("nth_value", 2) => (nth_value_udwf(), args[0].ty().clone()),
+            _ => return Err(missing()),
+        };
+        for at in 1..args.len().min(2) {
+            args[at] = coerce(args[at].clone(), &SqlType::Int8, CastContext::Assignment, self)?;
+        }
+        if name == "ntile" {
+            args[0] = coerce(args[0].clone(), &SqlType::Int8, CastContext::Assignment, self)?;
+        }
+        if args.len() == 3 {
+            let ty = args[0].ty().clone();
+            args[2] = coerce(args[2].clone(), &ty, CastContext::Implicit, self)?;
+        }
+        Ok((WindowFunctionDefinition::WindowUDF(udf), args, ret))
+    }
+
+    /// The window nodes for the calls of this level.
+    pub(super) fn window_plan(&mut self, plan: LogicalPlan) -> SqlResult<LogicalPlan> {
+        let pending = std::mem::take(&mut self.level().windows);
+        let mut calls = Vec::new();
+        let mut renamed = Vec::new();
+        for one in pending {
+            let args = one.args.iter().map(|a| self.plan_expr(a)).collect::<SqlResult<Vec<_>>>()?;
+            let mut partition = Vec::new();
+            for bound in &one.partition {
+                let expr = self.plan_expr(bound)?;
+                partition.push(scalar::sortable(expr, bound.ty()));
+            }
+            let mut order = Vec::new();
+            for (bound, desc, nulls_first) in &one.order {
+                let expr = scalar::sortable(self.plan_expr(bound)?, bound.ty());
+                order.push(Sort::new(expr, !desc, *nulls_first));
+            }
+            let frame = self.frame(&one)?;
+            let mut call = WindowFunction::new(one.function.clone(), args);
+            call.params.partition_by = partition;
+            call.params.order_by = order;
+            call.params.window_frame = frame;
+            call.params.filter = match &one.filter {
+                Some(f) => Some(Box::new(self.plan_expr(f)?)),
+                None => None,
+            };
+            let raw = self.fresh("raw");
+            let name = self.slot_name(one.slot);
+            renamed.push((raw.clone(), name, one.ret.clone()));
+            calls.push(Expr::WindowFunction(Box::new(call)).alias(raw));
+        }
+        if calls.is_empty() {
+            return Ok(plan);
+        }
+        let plan = LogicalPlanBuilder::window_plan(plan, calls).map_err(from_df)?;
+        // Ranks are unsigned in DataFusion: bring them to our carriers under their final names.
+        let mut all: Vec<Expr> = Vec::new();
+        for (at, field) in plan.schema().fields().iter().enumerate() {
+            let (qualifier, _) = plan.schema().qualified_field(at);
+            let source =
+                Expr::Column(datafusion::common::Column::new(qualifier.cloned(), field.name()));
+            match renamed.iter().find(|(raw, _, _)| raw == field.name()) {
+                Some((_, name, ty)) => {
+                    all.push(cast(source, arrow_form::data_type(ty)).alias(name.clone()));
+                }
+                None => all.push(source),
+            }
+        }
+        LogicalPlanBuilder::from(plan)
+            .project(all)
+            .and_then(LogicalPlanBuilder::build)
+            .map_err(from_df)
+    }
+
+    fn frame(&mut self, one: &Pending) -> SqlResult<WindowFrame> {
+        let Some(frame) = &one.frame else {
+            return Ok(WindowFrame::new((!one.order.is_empty()).then_some(false)));
+        };
+        let units = match frame.units {
+            ast::WindowFrameUnits::Rows => WindowFrameUnits::Rows,
+            ast::WindowFrameUnits::Range => WindowFrameUnits::Range,
+            ast::WindowFrameUnits::Groups => WindowFrameUnits::Groups,
+        };
+        let start = self.frame_bound(&frame.start_bound, units)?;
+        let end = match &frame.end_bound {
+            Some(end) => self.frame_bound(end, units)?,
+            None => WindowFrameBound::CurrentRow,
+        };
+        Ok(WindowFrame::new_bounds(units, start, end))
+    }
+
+    fn frame_bound(
+        &mut self,
+        bound: &ast::WindowFrameBound,
+        units: WindowFrameUnits,
+    ) -> SqlResult<WindowFrameBound> {
+        let (offset, preceding) = match bound {
+            ast::WindowFrameBound::CurrentRow => return Ok(WindowFrameBound::CurrentRow),
+            ast::WindowFrameBound::Preceding(offset) => (offset, true),
+            ast::WindowFrameBound::Following(offset) => (offset, false),
+        };
+        let value = match offset {
+            None => ScalarValue::UInt64(None),
+            Some(_) if units == WindowFrameUnits::Range => {
+                return Err(
+                    SqlError::unsupported("RANGE with an offset").with_hint("Use ROWS or GROUPS.")
+                );
+            }
+            Some(expr) => {
+                let bound = self.expr(expr)?;
+                let bound = coerce(bound, &SqlType::Int8, CastContext::Assignment, self)?;
+                let value = if self.run || !bound.has_params() {
+                    bound.eval(&[], &self.eval.clone())?
+                } else {
+                    Datum::Int8(0)
+                };
+                match value {
+                    Datum::Int8(n) if n >= 0 => ScalarValue::UInt64(Some(n as u64)),
+                    _ => {
+                        return Err(SqlError::new(
+                            SqlState("22013"),
+                            "frame starting offset must not be negative",
+                        ));
+                    }
+                }
+            }
+        };
+        Ok(if preceding {
+            WindowFrameBound::Preceding(value)
+        } else {
+            WindowFrameBound::Following(value)
+        })
+    }
+}

@@ -1,0 +1,184 @@
+//! The implementation of `braid_sql::GeneralQueries`.
+//!
+//! Planning binds once to learn names and types. Running binds again with the parameters' values,
+//! so that a parameter in a condition becomes a span of a scan like any literal.
+
+use std::sync::Arc;
+
+use braid_sql::expr::{EvalContext, ParamTypes};
+use braid_sql::session::SessionState as SqlSession;
+use braid_sql::{ColumnInfo, GeneralPlan, GeneralQueries, PlanContext, RowStream, RunContext};
+use braid_types::{Datum, SqlError, SqlResult, SqlType};
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::LogicalPlanBuilder;
+use datafusion::physical_plan::{ExecutionPlan, displayable};
+use sqlparser::ast;
+
+use crate::bind::{Binder, Bounded, Surroundings};
+use crate::error::from_df;
+use crate::run::{self, PlanRows};
+use crate::system;
+
+/// Bytes one query may hold before it spills or fails, unless configured.
+pub const DEFAULT_MEMORY: usize = 256 << 20;
+
+/// See the [module documentation](self).
+pub struct Engine {
+    runtime: tokio::runtime::Runtime,
+    memory: usize,
+    /// For describing plans.
+    session: Arc<datafusion::execution::SessionState>,
+}
+
+impl Engine {
+    /// An engine whose queries may use `memory` bytes each.
+    ///
+    /// # Errors
+    /// When threads cannot be started.
+    pub fn new(memory: usize) -> SqlResult<Arc<Engine>> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("braid-query")
+            .enable_time()
+            .build()
+            .map_err(|e| SqlError::internal(format!("starting the query runtime: {e}")))?;
+        Ok(Arc::new(Engine { runtime, memory, session: run::session(memory)? }))
+    }
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Engine")
+    }
+}
+
+struct Plan {
+    query: ast::Query,
+    columns: Vec<ColumnInfo>,
+    params: Vec<SqlType>,
+    memory: usize,
+    handle: tokio::runtime::Handle,
+}
+
+fn output(bound: &Bounded) -> Vec<ColumnInfo> {
+    bound
+        .columns
+        .iter()
+        .map(|c| {
+            let (table_oid, attnum) = c.origin.unwrap_or((0, 0));
+            ColumnInfo { name: c.name.clone(), ty: c.ty.clone(), table_oid, attnum }
+        })
+        .collect()
+}
+
+impl GeneralQueries for Engine {
+    fn catalog_function(
+        &self,
+        session: &SqlSession,
+        name: &str,
+        args: &[Datum],
+    ) -> SqlResult<Option<Datum>> {
+        system::catalog_function(session, name, args)
+    }
+
+    fn plan(
+        &self,
+        query: &ast::Query,
+        context: &PlanContext,
+        declared: &[Option<SqlType>],
+    ) -> SqlResult<Arc<dyn GeneralPlan>> {
+        let mut binder = Binder::new(Surroundings {
+            context,
+            eval: context.eval.clone(),
+            txn: None,
+            cancel: Arc::default(),
+            state: self.session.clone(),
+            params: ParamTypes::new(declared),
+        });
+        let bound = binder.statement(query)?;
+        Ok(Arc::new(Plan {
+            query: query.clone(),
+            columns: output(&bound),
+            params: binder.params().finish(),
+            memory: self.memory,
+            handle: self.runtime.handle().clone(),
+        }))
+    }
+}
+
+impl Plan {
+    fn bind(
+        &self,
+        run: &RunContext,
+        eval: &EvalContext,
+    ) -> SqlResult<(Arc<datafusion::execution::SessionState>, LogicalPlan)> {
+        let state = run::session(self.memory)?;
+        let declared: Vec<Option<SqlType>> = self.params.iter().cloned().map(Some).collect();
+        let mut binder = Binder::new(Surroundings {
+            context: &run.plan,
+            eval: eval.clone(),
+            txn: Some(run.txn.clone()),
+            cancel: run.cancel.clone(),
+            state: state.clone(),
+            params: ParamTypes::new(&declared),
+        });
+        let bound = binder.statement(&self.query)?;
+        // Only the result columns, in their order.
+        let plan = LogicalPlanBuilder::from(bound.plan)
+            .project(bound.columns.iter().map(|c| c.expr.clone()))
+            .and_then(LogicalPlanBuilder::build)
+            .map_err(from_df)?;
+        Ok((state, plan))
+    }
+
+    fn physical(
+        &self,
+        run: &RunContext,
+    ) -> SqlResult<(Arc<datafusion::execution::SessionState>, Arc<dyn ExecutionPlan>)> {
+        let _entered = self.handle.enter();
+        let (state, plan) = self.bind(run, &run.eval)?;
+        let physical = run::physical(&state, &plan)?;
+        Ok((state, physical))
+    }
+}
+
+impl GeneralPlan for Plan {
+    fn columns(&self) -> &[ColumnInfo] {
+        &self.columns
+    }
+
+    fn param_types(&self) -> &[SqlType] {
+        &self.params
+    }
+
+    fn execute(&self, run: &RunContext) -> SqlResult<Box<dyn RowStream>> {
+        let (state, physical) = self.physical(run)?;
+        let types = self.columns.iter().map(|c| c.ty.clone()).collect();
+        let rows =
+            PlanRows::start(state, physical, types, run.cancel.clone(), self.handle.clone())?;
+        Ok(Box::new(rows))
+    }
+
+    fn explain(&self, run: &RunContext, analyze: bool) -> SqlResult<Vec<String>> {
+        let (state, physical) = self.physical(run)?;
+        let mut lines = vec!["general plan (DataFusion)".to_string()];
+        if analyze {
+            let types = self.columns.iter().map(|c| c.ty.clone()).collect();
+            let mut rows = PlanRows::start(
+                state,
+                physical.clone(),
+                types,
+                run.cancel.clone(),
+                self.handle.clone(),
+            )?;
+            let mut count = 0;
+            while let Some(batch) = rows.next_batch()? {
+                count += batch.len();
+            }
+            lines[0].push_str(&format!(" (actual rows={count})"));
+        }
+        let text = displayable(physical.as_ref()).indent(false).to_string();
+        lines.extend(text.lines().map(|l| format!("  {l}")));
+        Ok(lines)
+    }
+}

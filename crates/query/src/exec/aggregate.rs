@@ -1,0 +1,323 @@
+//! Aggregates as DataFusion functions, also over window frames.
+//!
+//! Arguments: the aggregate's own, then the keys of its ORDER BY. DISTINCT and ORDER BY are done
+//! here, so that their equality and order are SQL's.
+
+use std::collections::{HashSet, VecDeque};
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use braid_sql::expr::EvalContext;
+use braid_types::{Datum, GroupKey, SqlType};
+use datafusion::arrow::array::ArrayRef;
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
+use datafusion::logical_expr::utils::AggregateOrderSensitivity;
+use datafusion::logical_expr::{
+    Accumulator, AggregateUDF, AggregateUDFImpl, Signature, Volatility as DfVolatility,
+};
+
+use super::running::{Kind, Running};
+use super::scalar::next_id;
+use crate::arrow_form::{self, Reader};
+use crate::error::to_df;
+
+/// One key of an aggregate's ORDER BY.
+#[derive(Clone, Copy, Debug)]
+pub struct OrderKey {
+    /// DESC.
+    pub desc: bool,
+    /// NULLS FIRST.
+    pub nulls_first: bool,
+}
+
+/// What an aggregate computes.
+pub struct Spec {
+    /// Function.
+    pub kind: Kind,
+    /// Name, for EXPLAIN.
+    pub name: String,
+    /// Types of its own arguments.
+    pub args: Vec<SqlType>,
+    /// Result type.
+    pub ret: SqlType,
+    /// DISTINCT.
+    pub distinct: bool,
+    /// ORDER BY keys and their types; they follow the arguments.
+    pub order: Vec<(OrderKey, SqlType)>,
+    /// For text forms of values.
+    pub ctx: EvalContext,
+}
+
+impl fmt::Debug for Spec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+/// See the [module documentation](self).
+#[derive(Debug)]
+pub struct SqlAggregate {
+    id: u64,
+    spec: Arc<Spec>,
+    signature: Signature,
+}
+
+impl PartialEq for SqlAggregate {
+    fn eq(&self, other: &SqlAggregate) -> bool {
+        self.id == other.id
+    }
+}
+
+impl Eq for SqlAggregate {}
+
+impl Hash for SqlAggregate {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.id.hash(state);
+    }
+}
+
+/// The function of a spec.
+pub fn aggregate(spec: Spec) -> Arc<AggregateUDF> {
+    let n = spec.args.len() + spec.order.len();
+    let signature = if n == 0 {
+        Signature::nullary(DfVolatility::Immutable)
+    } else {
+        Signature::any(n, DfVolatility::Immutable)
+    };
+    let udaf = SqlAggregate { id: next_id(), spec: Arc::new(spec), signature };
+    Arc::new(AggregateUDF::new_from_impl(udaf))
+}
+
+impl AggregateUDFImpl for SqlAggregate {
+    fn name(&self) -> &str {
+        &self.spec.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(arrow_form::data_type(&self.spec.ret))
+    }
+
+    fn accumulator(&self, _: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+        Ok(Box::new(Grouped::new(self.spec.clone())))
+    }
+
+    fn create_sliding_accumulator(&self, _: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+        Ok(Box::new(Sliding { spec: self.spec.clone(), rows: VecDeque::new() }))
+    }
+
+    fn state_fields(&self, args: StateFieldsArgs) -> Result<Vec<FieldRef>> {
+        Ok(vec![Arc::new(Field::new(format!("{}[state]", args.name), DataType::Binary, true))])
+    }
+
+    fn order_sensitivity(&self) -> AggregateOrderSensitivity {
+        AggregateOrderSensitivity::Insensitive
+    }
+
+    fn default_value(&self, _: &DataType) -> Result<ScalarValue> {
+        let empty = if self.spec.kind == Kind::Count { Datum::Int8(0) } else { Datum::Null };
+        Ok(arrow_form::scalar(&empty, &self.spec.ret))
+    }
+}
+
+/// Rows of arguments out of arrays.
+fn rows(
+    spec: &Spec,
+    values: &[ArrayRef],
+    mut f: impl FnMut(Vec<Datum>) -> Result<()>,
+) -> Result<()> {
+    let readers: Vec<Reader<'_>> = values.iter().map(|a| Reader::new(a)).collect();
+    let types: Vec<&SqlType> =
+        spec.args.iter().chain(spec.order.iter().map(|(_, ty)| ty)).collect();
+    let count = values.first().map_or(0, |a| a.len());
+    for at in 0..count {
+        f(readers.iter().zip(&types).map(|(r, ty)| r.get(at, ty)).collect())?;
+    }
+    Ok(())
+}
+
+/// The aggregate of one group.
+#[derive(Debug)]
+struct Grouped {
+    spec: Arc<Spec>,
+    running: Running,
+    /// Rows kept for sorting.
+    kept: Vec<Vec<Datum>>,
+    seen: HashSet<GroupKey>,
+    bytes: usize,
+}
+
+impl Grouped {
+    fn new(spec: Arc<Spec>) -> Grouped {
+        let running = Running::new(spec.kind, &spec.args);
+        Grouped { spec, running, kept: Vec::new(), seen: HashSet::new(), bytes: 0 }
+    }
+
+    fn take(&mut self, row: Vec<Datum>) -> Result<()> {
+        let own = &row[..self.spec.args.len()];
+        if self.spec.distinct && !self.seen.insert(GroupKey(own.to_vec())) {
+            return Ok(());
+        }
+        let grows = self.spec.distinct
+            || !self.spec.order.is_empty()
+            || matches!(self.running, Running::List(_));
+        if grows {
+            self.bytes += row.iter().map(weight).sum::<usize>();
+        }
+        if self.spec.order.is_empty() {
+            self.running.update(self.spec.kind, own).map_err(to_df)
+        } else {
+            self.kept.push(row);
+            Ok(())
+        }
+    }
+}
+
+fn weight(value: &Datum) -> usize {
+    size_of::<Datum>()
+        + match value {
+            Datum::Text(s) => s.len(),
+            Datum::Bytea(b) => b.len(),
+            Datum::Numeric(_) => 32,
+            Datum::Array(a) => a.items.iter().map(weight).sum(),
+            Datum::Jsonb(_) => 128,
+            _ => 0,
+        }
+}
+
+fn sorted(spec: &Spec, kept: &[Vec<Datum>]) -> Vec<Vec<Datum>> {
+    let mut sorted = kept.to_vec();
+    let first = spec.args.len();
+    sorted.sort_by(|a, b| {
+        for (at, (key, _)) in spec.order.iter().enumerate() {
+            let (x, y) = (&a[first + at], &b[first + at]);
+            let order = match (x.is_null(), y.is_null()) {
+                (true, true) => std::cmp::Ordering::Equal,
+                (true, false) if key.nulls_first => std::cmp::Ordering::Less,
+                (true, false) => std::cmp::Ordering::Greater,
+                (false, true) if key.nulls_first => std::cmp::Ordering::Greater,
+                (false, true) => std::cmp::Ordering::Less,
+                (false, false) if key.desc => y.cmp_sql(x),
+                (false, false) => x.cmp_sql(y),
+            };
+            if order.is_ne() {
+                return order;
+            }
+        }
+        std::cmp::Ordering::Equal
+    });
+    sorted
+}
+
+fn whole(spec: &Spec, rows: impl Iterator<Item = Vec<Datum>>) -> Result<Datum> {
+    let mut running = Running::new(spec.kind, &spec.args);
+    for row in rows {
+        running.update(spec.kind, &row[..spec.args.len()]).map_err(to_df)?;
+    }
+    running.finish(spec.kind, &spec.args, &spec.ret, &spec.ctx).map_err(to_df)
+}
+
+impl Accumulator for Grouped {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        let spec = self.spec.clone();
+        rows(&spec, values, |row| self.take(row))
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        let spec = &self.spec;
+        let value = if spec.order.is_empty() {
+            self.running.finish(spec.kind, &spec.args, &spec.ret, &spec.ctx).map_err(to_df)?
+        } else {
+            whole(spec, sorted(spec, &self.kept).into_iter())?
+        };
+        Ok(arrow_form::scalar(&value, &spec.ret))
+    }
+
+    fn size(&self) -> usize {
+        size_of::<Self>() + self.bytes
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        // Kept and distinct rows travel as rows, the others as the running state.
+        let parts: Vec<Datum> = if self.spec.order.is_empty() && !self.spec.distinct {
+            self.running.to_parts()
+        } else if self.spec.order.is_empty() {
+            self.seen.iter().map(|k| Datum::Record(k.0.clone().into())).collect()
+        } else {
+            self.kept.iter().map(|row| Datum::Record(row.clone().into())).collect()
+        };
+        let record = Datum::Record(parts.into());
+        Ok(vec![arrow_form::scalar(&record, &SqlType::Record)])
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
+        let Some(states) = states.first() else { return Ok(()) };
+        let reader = Reader::new(states);
+        for at in 0..states.len() {
+            let Datum::Record(parts) = reader.get(at, &SqlType::Record) else { continue };
+            if self.spec.order.is_empty() && !self.spec.distinct {
+                self.running.merge(self.spec.kind, &parts).map_err(to_df)?;
+                continue;
+            }
+            for part in parts.iter() {
+                if let Datum::Record(row) = part {
+                    self.take(row.to_vec())?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The aggregate of a frame that moves: its rows are kept and aggregated anew at each step.
+#[derive(Debug)]
+struct Sliding {
+    spec: Arc<Spec>,
+    rows: VecDeque<Vec<Datum>>,
+}
+
+impl Accumulator for Sliding {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        let spec = self.spec.clone();
+        rows(&spec, values, |row| {
+            self.rows.push_back(row);
+            Ok(())
+        })
+    }
+
+    fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        // Frames only move forward, so what leaves is what came first.
+        let leaving = values.first().map_or(0, |a| a.len()).min(self.rows.len());
+        self.rows.drain(..leaving);
+        Ok(())
+    }
+
+    fn supports_retract_batch(&self) -> bool {
+        true
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        let value = whole(&self.spec, self.rows.iter().cloned())?;
+        Ok(arrow_form::scalar(&value, &self.spec.ret))
+    }
+
+    fn size(&self) -> usize {
+        size_of::<Self>() + self.rows.iter().flatten().map(weight).sum::<usize>()
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        let parts: Vec<Datum> =
+            self.rows.iter().map(|row| Datum::Record(row.clone().into())).collect();
+        Ok(vec![arrow_form::scalar(&Datum::Record(parts.into()), &SqlType::Record)])
+    }
+
+    fn merge_batch(&mut self, _: &[ArrayRef]) -> Result<()> {
+        Ok(())
+    }
+}

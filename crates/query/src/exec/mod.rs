@@ -1,0 +1,8 @@
+//! What runs inside DataFusion's plans: functions over rows, aggregates, scans, subqueries.
+
+pub mod aggregate;
+pub mod running;
+pub mod scalar;
+pub mod scan;
+pub mod set_returning;
+pub mod subquery;

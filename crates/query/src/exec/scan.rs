@@ -1,0 +1,529 @@
+//! Tables as DataFusion sees them: stored tables read through the transaction, and virtual tables
+//! whose rows are made from the catalog.
+//!
+//! A scan takes the projection (columns nobody asked for are not decoded), a limit, and filters of
+//! the forms `column op literal` and `column IN (literals)`. Filters on a prefix of the primary key
+//! or of an index become spans; they stay above the scan as well, so spans only have to be wide
+//! enough, never exact.
+
+use std::fmt;
+use std::ops::Bound;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+
+use async_trait::async_trait;
+use braid_kv::{KeySpan, Txn};
+use braid_sql::storage::{IndexScan, Layout, TableLayout, TableScan};
+use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType};
+use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{Result, ScalarValue};
+use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::expr::InList;
+use datafusion::logical_expr::{
+    BinaryExpr, Expr, Operator, TableProviderFilterPushDown, TableType,
+};
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties,
+};
+use futures::Stream;
+
+use crate::arrow_form;
+use crate::error::to_df;
+
+/// Rows in one batch.
+const BATCH_ROWS: usize = 1024;
+/// Points that an IN list may spread into.
+const MAX_POINTS: usize = 1000;
+
+/// Where a table's rows come from.
+#[derive(Clone)]
+pub enum Source {
+    /// A stored table; without transaction it can only be planned.
+    Stored(Arc<TableLayout>, Option<Arc<Txn>>),
+    /// Rows made beforehand.
+    Rows(Arc<Vec<Vec<Datum>>>),
+}
+
+/// A table for DataFusion.
+pub struct SqlTable {
+    name: String,
+    columns: Vec<(String, SqlType)>,
+    schema: SchemaRef,
+    source: Source,
+    cancel: Arc<AtomicBool>,
+}
+
+impl fmt::Debug for SqlTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+impl SqlTable {
+    /// A table with these columns.
+    pub fn new(
+        name: String,
+        columns: Vec<(String, SqlType)>,
+        source: Source,
+        cancel: Arc<AtomicBool>,
+    ) -> SqlTable {
+        let fields: Vec<Field> = columns
+            .iter()
+            .map(|(name, ty)| Field::new(name, arrow_form::data_type(ty), true))
+            .collect();
+        SqlTable { name, columns, schema: Arc::new(Schema::new(fields)), source, cancel }
+    }
+}
+
+#[async_trait]
+impl TableProvider for SqlTable {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    fn supports_filters_pushdown(
+        &self,
+        filters: &[&Expr],
+    ) -> Result<Vec<TableProviderFilterPushDown>> {
+        let stored = matches!(self.source, Source::Stored(..));
+        Ok(filters
+            .iter()
+            .map(|f| {
+                if stored && usable(f) {
+                    TableProviderFilterPushDown::Inexact
+                } else {
+                    TableProviderFilterPushDown::Unsupported
+                }
+            })
+            .collect())
+    }
+
+    async fn scan(
+        &self,
+        _: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let projection: Vec<usize> =
+            projection.cloned().unwrap_or_else(|| (0..self.columns.len()).collect());
+        let access = match &self.source {
+            Source::Stored(layout, _) => choose(layout, filters).map_err(to_df)?,
+            Source::Rows(_) => Access::All,
+        };
+        let schema = Arc::new(self.schema.project(&projection)?);
+        let properties = Arc::new(PlanProperties::new(
+            EquivalenceProperties::new(schema.clone()),
+            Partitioning::UnknownPartitioning(1),
+            EmissionType::Incremental,
+            Boundedness::Bounded,
+        ));
+        Ok(Arc::new(SqlScan {
+            name: self.name.clone(),
+            types: projection.iter().map(|at| self.columns[*at].1.clone()).collect(),
+            projection,
+            schema,
+            properties,
+            access,
+            limit,
+            source: self.source.clone(),
+            cancel: self.cancel.clone(),
+        }))
+    }
+}
+
+/// How a stored table is read.
+#[derive(Clone, Debug)]
+enum Access {
+    /// All rows.
+    All,
+    /// Spans of the primary key, and how many leading columns they use.
+    Keys(Vec<KeySpan>, usize),
+    /// Spans of the index at this position.
+    Index(usize, Vec<KeySpan>, usize),
+}
+
+/// Bounds on one column out of the filters.
+#[derive(Clone, Default, Debug)]
+struct Limits {
+    points: Option<Vec<Datum>>,
+    low: Option<(Datum, bool)>,
+    high: Option<(Datum, bool)>,
+}
+
+fn column_name(expr: &Expr) -> Option<&str> {
+    match expr {
+        Expr::Column(c) => Some(&c.name),
+        // The optimizer may widen an integer column to compare it with a wider one.
+        Expr::Cast(c) => column_name(&c.expr),
+        _ => None,
+    }
+}
+
+fn literal(expr: &Expr) -> bool {
+    matches!(expr, Expr::Literal(..) | Expr::Placeholder(_))
+}
+
+fn usable(expr: &Expr) -> bool {
+    match expr {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+            matches!(
+                op,
+                Operator::Eq | Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq
+            ) && ((column_name(left).is_some() && literal(right))
+                || (literal(left) && column_name(right).is_some()))
+        }
+        Expr::InList(InList { expr, list, negated: false }) => {
+            column_name(expr).is_some() && list.iter().all(literal)
+        }
+        _ => false,
+    }
+}
+
+/// The literal as a value of the column's type; `None` if it has none (too large, NULL).
+fn value_of(literal: &ScalarValue, ty: &SqlType) -> Option<Datum> {
+    let carrier = arrow_form::data_type(ty);
+    let fitted = if literal.data_type() == carrier {
+        literal.clone()
+    } else {
+        literal.cast_to(&carrier).ok()?
+    };
+    // A cast that lost digits would narrow the span.
+    if fitted.is_null() || fitted.cast_to(&literal.data_type()).ok()? != *literal {
+        return None;
+    }
+    Some(arrow_form::from_scalar(&fitted, ty))
+}
+
+impl Limits {
+    fn of(layout: &TableLayout, ordinal: usize, filters: &[Expr]) -> Limits {
+        let column = &layout.table.columns[ordinal];
+        let mut limits = Limits::default();
+        for filter in filters {
+            limits.add(&column.name, &column.ty, filter);
+        }
+        limits
+    }
+
+    fn add(&mut self, name: &str, ty: &SqlType, filter: &Expr) {
+        match filter {
+            Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+                let (value, op) = match (column_name(left), &**right, column_name(right), &**left) {
+                    (Some(c), Expr::Literal(v, _), _, _) if c == name => (v, *op),
+                    (_, _, Some(c), Expr::Literal(v, _)) if c == name => {
+                        (v, op.swap().unwrap_or(*op))
+                    }
+                    _ => return,
+                };
+                let Some(value) = value_of(value, ty) else { return };
+                match op {
+                    Operator::Eq => self.points = Some(vec![value]),
+                    Operator::Gt => self.low = Some((value, false)),
+                    Operator::GtEq => self.low = Some((value, true)),
+                    Operator::Lt => self.high = Some((value, false)),
+                    Operator::LtEq => self.high = Some((value, true)),
+                    _ => {}
+                }
+            }
+            Expr::InList(InList { expr, list, negated: false })
+                if column_name(expr) == Some(name)
+                    && self.points.is_none()
+                    && list.len() <= MAX_POINTS =>
+            {
+                let values: Option<Vec<Datum>> = list
+                    .iter()
+                    .map(|e| match e {
+                        Expr::Literal(v, _) => value_of(v, ty),
+                        _ => None,
+                    })
+                    .collect();
+                if let Some(mut values) = values {
+                    values.sort_by(Datum::cmp_sql);
+                    values.dedup_by(|a, b| a.cmp_sql(b).is_eq());
+                    self.points = Some(values);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Spans of a key layout for the filters, and the number of columns they use.
+fn spans_of(
+    table: &TableLayout,
+    layout: &Layout,
+    filters: &[Expr],
+) -> SqlResult<Option<(Vec<KeySpan>, usize)>> {
+    let mut prefixes: Vec<Vec<Datum>> = vec![Vec::new()];
+    let mut used = 0;
+    for column in layout.columns() {
+        let limits = Limits::of(table, column.ordinal, filters);
+        if let Some(points) = &limits.points {
+            if prefixes.len() * points.len() > MAX_POINTS {
+                break;
+            }
+            prefixes = prefixes
+                .iter()
+                .flat_map(|p| {
+                    points.iter().map(move |v| {
+                        let mut longer = p.clone();
+                        longer.push(v.clone());
+                        longer
+                    })
+                })
+                .collect();
+            used += 1;
+            continue;
+        }
+        if limits.low.is_none() && limits.high.is_none() {
+            break;
+        }
+        let bound = |b: &'_ Option<(Datum, bool)>| -> (Option<Datum>, bool) {
+            b.as_ref().map_or((None, false), |(v, inclusive)| (Some(v.clone()), *inclusive))
+        };
+        let ((low, low_in), (high, high_in)) = (bound(&limits.low), bound(&limits.high));
+        let edge = |v: &'_ Option<Datum>, inclusive: bool| -> Bound<Datum> {
+            match v {
+                None => Bound::Unbounded,
+                Some(v) if inclusive => Bound::Included(v.clone()),
+                Some(v) => Bound::Excluded(v.clone()),
+            }
+        };
+        let (low, high) = (edge(&low, low_in), edge(&high, high_in));
+        let spans = prefixes
+            .iter()
+            .map(|p| layout.range_span(p, low.as_ref(), high.as_ref()))
+            .collect::<SqlResult<Vec<_>>>()?;
+        return Ok(Some((spans, used + 1)));
+    }
+    if used == 0 {
+        return Ok(None);
+    }
+    let spans = prefixes.iter().map(|p| layout.prefix_span(p)).collect::<SqlResult<Vec<_>>>()?;
+    Ok(Some((spans, used)))
+}
+
+/// The access path that uses most key columns; the primary key when equal.
+fn choose(layout: &TableLayout, filters: &[Expr]) -> SqlResult<Access> {
+    let mut best = Access::All;
+    let mut most = 0;
+    if let Some((spans, used)) = spans_of(layout, &layout.rows, filters)? {
+        most = used;
+        best = Access::Keys(spans, used);
+    }
+    for (at, index) in layout.indexes.iter().enumerate() {
+        if let Some((spans, used)) = spans_of(layout, &index.layout, filters)?
+            && used > most
+        {
+            most = used;
+            best = Access::Index(at, spans, used);
+        }
+    }
+    Ok(best)
+}
+
+/// The scan of one table.
+#[derive(Debug)]
+struct SqlScan {
+    name: String,
+    projection: Vec<usize>,
+    types: Vec<SqlType>,
+    schema: SchemaRef,
+    properties: Arc<PlanProperties>,
+    access: Access,
+    limit: Option<usize>,
+    source: Source,
+    cancel: Arc<AtomicBool>,
+}
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Source::Stored(..) => "stored",
+            Source::Rows(_) => "rows",
+        })
+    }
+}
+
+impl DisplayAs for SqlScan {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let columns: Vec<&str> =
+            self.schema.fields().iter().map(|field| field.name().as_str()).collect();
+        match (&self.source, &self.access) {
+            (Source::Rows(rows), _) => {
+                write!(f, "CatalogScan: {} ({} rows)", self.name, rows.len())?;
+            }
+            (_, Access::All) => write!(f, "TableScan: {} all rows", self.name)?,
+            (_, Access::Keys(spans, used)) => {
+                write!(f, "TableScan: {} spans={} key columns={used}", self.name, spans.len())?;
+            }
+            (Source::Stored(layout, _), Access::Index(at, spans, used)) => write!(
+                f,
+                "IndexScan: {} using {} spans={} key columns={used}",
+                self.name,
+                layout.indexes[*at].index.name,
+                spans.len()
+            )?,
+        }
+        write!(f, ", columns=[{}]", columns.join(", "))?;
+        if let Some(limit) = self.limit {
+            write!(f, ", limit={limit}")?;
+        }
+        Ok(())
+    }
+}
+
+impl ExecutionPlan for SqlScan {
+    fn name(&self) -> &str {
+        "SqlScan"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        Vec::new()
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        _: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(self)
+    }
+
+    fn execute(&self, _: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let rows = match &self.source {
+            Source::Rows(rows) => Rows::Made(rows.clone(), 0),
+            Source::Stored(layout, txn) => {
+                let txn = txn
+                    .clone()
+                    .ok_or_else(|| to_df(SqlError::internal("a scan without transaction")))?;
+                let mut wanted = vec![false; layout.table.columns.len()];
+                for at in &self.projection {
+                    wanted[*at] = true;
+                }
+                match &self.access {
+                    Access::All => {
+                        let spans = vec![layout.rows.whole_span()];
+                        Rows::Table(TableScan::new(txn, layout.clone(), spans, Some(wanted), false))
+                    }
+                    Access::Keys(spans, _) => Rows::Table(TableScan::new(
+                        txn,
+                        layout.clone(),
+                        spans.clone(),
+                        Some(wanted),
+                        false,
+                    )),
+                    Access::Index(at, spans, _) => {
+                        Rows::Index(IndexScan::new(txn, layout.clone(), *at, spans.clone(), false))
+                    }
+                }
+            }
+        };
+        Ok(Box::pin(ScanStream {
+            rows,
+            projection: self.projection.clone(),
+            types: self.types.clone(),
+            schema: self.schema.clone(),
+            left: self.limit.unwrap_or(usize::MAX),
+            cancel: self.cancel.clone(),
+        }))
+    }
+}
+
+enum Rows {
+    Table(TableScan),
+    Index(IndexScan),
+    Made(Arc<Vec<Vec<Datum>>>, usize),
+}
+
+impl Rows {
+    fn next(&mut self) -> SqlResult<Option<Vec<Datum>>> {
+        Ok(match self {
+            Rows::Table(scan) => scan.next_row()?.map(|(_, row)| row),
+            Rows::Index(scan) => scan.next_row()?.map(|(_, row)| row),
+            Rows::Made(rows, at) => {
+                let row = rows.get(*at).cloned();
+                *at += 1;
+                row
+            }
+        })
+    }
+}
+
+/// Batches of rows. Reading blocks: the stream is driven by the connection's own thread.
+struct ScanStream {
+    rows: Rows,
+    projection: Vec<usize>,
+    types: Vec<SqlType>,
+    schema: SchemaRef,
+    left: usize,
+    cancel: Arc<AtomicBool>,
+}
+
+impl ScanStream {
+    fn batch(&mut self) -> SqlResult<Option<RecordBatch>> {
+        if self.cancel.load(Ordering::Relaxed) {
+            return Err(SqlError::new(
+                SqlState::QUERY_CANCELED,
+                "canceling statement due to user request",
+            ));
+        }
+        let mut columns: Vec<Vec<Datum>> = vec![Vec::new(); self.projection.len()];
+        let mut count = 0;
+        while count < BATCH_ROWS.min(self.left) {
+            let Some(mut row) = self.rows.next()? else { break };
+            for (column, at) in columns.iter_mut().zip(&self.projection) {
+                column.push(std::mem::replace(&mut row[*at], Datum::Null));
+            }
+            count += 1;
+        }
+        self.left -= count;
+        if count == 0 {
+            return Ok(None);
+        }
+        let arrays: Vec<ArrayRef> = columns
+            .iter()
+            .zip(&self.types)
+            .map(|(values, ty)| arrow_form::build(ty, values.iter()))
+            .collect();
+        let options = RecordBatchOptions::new().with_row_count(Some(count));
+        RecordBatch::try_new_with_options(self.schema.clone(), arrays, &options)
+            .map(Some)
+            .map_err(|e| SqlError::internal(e.to_string()))
+    }
+}
+
+impl Stream for ScanStream {
+    type Item = Result<RecordBatch>;
+
+    fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        Poll::Ready(self.batch().map_err(to_df).transpose())
+    }
+}
+
+impl RecordBatchStream for ScanStream {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+}

@@ -1,0 +1,170 @@
+//! Running plans: DataFusion's session, memory budget, batches to rows.
+//!
+//! A plan is driven by the thread that asks for rows: no channel, no task of its own. Operators
+//! that want an async runtime (spilling) find the engine's.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::Thread;
+
+use braid_sql::general_query::{Row, RowStream};
+use braid_types::{SqlError, SqlResult, SqlState, SqlType};
+use datafusion::arrow::array::RecordBatch;
+use datafusion::execution::memory_pool::GreedyMemoryPool;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::execution::{SendableRecordBatchStream, SessionState, SessionStateBuilder};
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use datafusion::prelude::SessionConfig;
+use futures::StreamExt;
+
+use crate::arrow_form::Reader;
+use crate::error::from_df;
+
+/// Wakes a parked thread.
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// Drives a future on this thread. May be nested: a plan's function may drive another plan.
+pub fn drive<F: Future>(future: F) -> F::Output {
+    let mut future = pin!(future);
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let mut context = Context::from_waker(&waker);
+    loop {
+        match future.as_mut().poll(&mut context) {
+            Poll::Ready(value) => return value,
+            Poll::Pending => std::thread::park(),
+        }
+    }
+}
+
+/// A DataFusion session with a memory budget of its own, in bytes.
+///
+/// # Errors
+/// When the runtime cannot be set up.
+pub fn session(memory: usize) -> SqlResult<Arc<SessionState>> {
+    let mut config = SessionConfig::new()
+        .with_target_partitions(1)
+        .with_batch_size(1024)
+        .with_information_schema(false);
+    let options = config.options_mut();
+    options.optimizer.repartition_joins = false;
+    options.optimizer.enable_round_robin_repartition = false;
+    options.execution.collect_statistics = false;
+    let runtime = RuntimeEnvBuilder::new()
+        .with_memory_pool(Arc::new(GreedyMemoryPool::new(memory)))
+        .build_arc()
+        .map_err(from_df)?;
+    let state = SessionStateBuilder::new()
+        .with_config(config)
+        .with_runtime_env(runtime)
+        .with_default_features()
+        .build();
+    Ok(Arc::new(state))
+}
+
+/// The physical plan of a logical one.
+///
+/// # Errors
+/// What the optimizer and planner report.
+pub fn physical(state: &SessionState, plan: &LogicalPlan) -> SqlResult<Arc<dyn ExecutionPlan>> {
+    drive(state.create_physical_plan(plan)).map_err(from_df)
+}
+
+/// Runs an optimized or plain logical plan and gives at most `limit` rows.
+///
+/// # Errors
+/// Of planning and running.
+pub fn collect_rows(
+    state: &SessionState,
+    plan: LogicalPlan,
+    types: &[SqlType],
+    limit: usize,
+) -> SqlResult<Vec<Row>> {
+    let physical = physical(state, &plan)?;
+    let mut stream = execute_stream(physical, state.task_ctx()).map_err(from_df)?;
+    let mut rows = Vec::new();
+    while rows.len() < limit {
+        let Some(batch) = drive(stream.next()) else { break };
+        let batch = batch.map_err(from_df)?;
+        push_rows(&batch, types, &mut rows);
+    }
+    rows.truncate(limit);
+    Ok(rows)
+}
+
+fn push_rows(batch: &RecordBatch, types: &[SqlType], rows: &mut Vec<Row>) {
+    let readers: Vec<Reader<'_>> = batch.columns().iter().map(|c| Reader::new(c)).collect();
+    for at in 0..batch.num_rows() {
+        rows.push(readers.iter().zip(types).map(|(r, ty)| r.get(at, ty)).collect());
+    }
+}
+
+/// The rows of a running plan.
+pub struct PlanRows {
+    stream: Option<SendableRecordBatchStream>,
+    types: Vec<SqlType>,
+    cancel: Arc<AtomicBool>,
+    /// Kept so that spilled files and the budget live as long as the stream.
+    _state: Arc<SessionState>,
+    handle: tokio::runtime::Handle,
+}
+
+impl PlanRows {
+    /// Starts a plan.
+    ///
+    /// # Errors
+    /// Of starting it.
+    pub fn start(
+        state: Arc<SessionState>,
+        plan: Arc<dyn ExecutionPlan>,
+        types: Vec<SqlType>,
+        cancel: Arc<AtomicBool>,
+        handle: tokio::runtime::Handle,
+    ) -> SqlResult<PlanRows> {
+        let _entered = handle.enter();
+        let stream = execute_stream(plan, state.task_ctx()).map_err(from_df)?;
+        drop(_entered);
+        Ok(PlanRows { stream: Some(stream), types, cancel, _state: state, handle })
+    }
+}
+
+impl RowStream for PlanRows {
+    fn next_batch(&mut self) -> SqlResult<Option<Vec<Row>>> {
+        let _entered = self.handle.enter();
+        loop {
+            if self.cancel.load(Ordering::Relaxed) {
+                self.stream = None;
+                return Err(SqlError::new(
+                    SqlState::QUERY_CANCELED,
+                    "canceling statement due to user request",
+                ));
+            }
+            let Some(stream) = &mut self.stream else { return Ok(None) };
+            match drive(stream.next()) {
+                None => {
+                    self.stream = None;
+                    return Ok(None);
+                }
+                Some(Err(e)) => {
+                    self.stream = None;
+                    return Err(from_df(e));
+                }
+                Some(Ok(batch)) if batch.num_rows() == 0 => {}
+                Some(Ok(batch)) => {
+                    let mut rows = Vec::with_capacity(batch.num_rows());
+                    push_rows(&batch, &self.types, &mut rows);
+                    return Ok(Some(rows));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! How a system table is described: its columns as text, and the code that makes its rows.
+
+use std::sync::Arc;
+
+use braid_catalog::{Catalog, Index, Schema, Table, oid_of};
+use braid_sql::PlanContext;
+use braid_sql::expr::EvalContext;
+use braid_types::{Datum, SqlResult, SqlType};
+
+use super::type_named;
+
+/// Oid of the schema `pg_catalog`.
+pub const PG_CATALOG: u32 = 11;
+/// Oid of the schema `information_schema`.
+pub const INFORMATION_SCHEMA: u32 = 13_183;
+/// Oid of the user `root`.
+pub const ROOT: u32 = 10;
+
+/// Code that makes the rows of a table.
+pub type Rows = fn(&View<'_>) -> SqlResult<Vec<Vec<Datum>>>;
+
+/// A system table.
+#[derive(Clone, Copy)]
+pub struct SystemTable {
+    /// `name type, name type, ...`
+    pub layout: &'static str,
+    /// Its rows.
+    pub rows: Rows,
+}
+
+impl SystemTable {
+    /// Columns by the layout.
+    pub fn columns(&self) -> Vec<(String, SqlType)> {
+        self.layout
+            .split(',')
+            .filter_map(|column| column.trim().split_once(' '))
+            .map(|(name, ty)| (name.to_string(), type_named(ty.trim())))
+            .collect()
+    }
+
+    /// Number of columns.
+    pub fn width(&self) -> usize {
+        self.layout.split(',').count()
+    }
+}
+
+/// What the rows are made from.
+pub struct View<'a> {
+    /// All descriptors.
+    pub catalog: &'a Arc<Catalog>,
+    /// Name of the session's database.
+    pub database: &'a str,
+    /// Its id.
+    pub database_id: u32,
+    /// The session's user.
+    pub user: &'a str,
+    /// The session, for settings.
+    pub eval: &'a EvalContext,
+}
+
+impl<'a> View<'a> {
+    /// The view of a plan's context.
+    pub fn new(context: &'a PlanContext, eval: &'a EvalContext) -> View<'a> {
+        View {
+            catalog: &context.catalog,
+            database: &context.database,
+            database_id: context.database_id(),
+            user: &context.user,
+            eval,
+        }
+    }
+
+    /// Schemas of the session's database.
+    pub fn schemas(&self) -> impl Iterator<Item = &'a Arc<Schema>> + use<'a> {
+        self.catalog.schemas(self.database_id)
+    }
+
+    /// The schema of an object, if it is in the session's database.
+    pub fn schema(&self, id: u32) -> Option<&'a Arc<Schema>> {
+        self.catalog.schema_by_id(id).filter(|s| s.database == self.database_id)
+    }
+
+    /// Tables of the session's database with their schemas.
+    pub fn tables(&self) -> Vec<(&'a Arc<Schema>, &'a Arc<Table>)> {
+        self.catalog.tables().filter_map(|t| Some((self.schema(t.schema)?, t))).collect()
+    }
+
+    /// Indexes of a table that clients see: not the one of a hidden row id.
+    pub fn indexes(&self, table: &'a Table) -> Vec<&'a Index> {
+        table.all_indexes().filter(|i| !(i.id == table.primary.id && table.has_row_id())).collect()
+    }
+}
+
+/// A text.
+pub fn text(value: impl Into<Arc<str>>) -> Datum {
+    Datum::text(value)
+}
+
+/// An oid of an object by its id.
+pub fn object(id: u32) -> Datum {
+    Datum::Oid(oid_of(id))
+}
+
+/// A boolean.
+pub fn flag(value: bool) -> Datum {
+    Datum::Bool(value)
+}
+
+/// No rows.
+pub fn empty(_: &View<'_>) -> SqlResult<Vec<Vec<Datum>>> {
+    Ok(Vec::new())
+}
+
+/// The oid of a constraint, made from its table and its place, apart from all others.
+pub fn constraint_oid(table: u32, place: usize) -> u32 {
+    2_000_000_000 + (table % 1_000_000) * 1_000 + place as u32 % 1_000
+}
+
+/// The attribute numbers of columns, as PostgreSQL counts them.
+pub fn attnums(columns: impl IntoIterator<Item = u32>) -> Datum {
+    let items = columns.into_iter().map(|c| Datum::Int2(c as i16)).collect();
+    Datum::Array(Arc::new(braid_types::ArrayValue { element: SqlType::Int2, items }))
+}
