@@ -130,7 +130,7 @@ impl RangeDelete {
         let layout = &info.layout;
         let (spans, count) = if self.access.is_point(layout) {
             let mut spans = Vec::new();
-            for key in self.access.points(layout, &ctx.eval)? {
+            for key in self.access.points(layout, &[], &ctx.eval)? {
                 let span = TableLayout::family_span(&key);
                 ctx.txn.lock_span(&span, LockMode::Exclusive, Wait::Block).map_err(kv_error)?;
                 if get_row(&ctx.txn, layout, key)?.is_some() {
@@ -140,7 +140,7 @@ impl RangeDelete {
             let n = spans.len() as u64;
             (spans, n)
         } else {
-            let spans = self.access.spans(layout, &ctx.eval)?;
+            let spans = self.access.spans(layout, &[], &ctx.eval)?;
             for s in &spans {
                 ctx.txn.lock_span(s, LockMode::Exclusive, Wait::Block).map_err(kv_error)?;
             }
@@ -234,7 +234,7 @@ impl RangeDelete {
                     }
                 }
             } else {
-                for prefix in self.access.prefixes(&ctx.eval)? {
+                for prefix in self.access.prefixes(&[], &ctx.eval)? {
                     let values = &prefix[..leading.len()];
                     for (key, row) in rows_with(ctx, from, &leading, values, usize::MAX)? {
                         if violates(&key, &row)? {
@@ -253,7 +253,7 @@ impl RangeDelete {
         let mut lines = vec![format!("  range delete: {}", names.join(", "))];
         lines.push(format!("    where: {}", self.access.describe(&info.layout)));
         // Without parameter values the spans are not known yet.
-        if let Ok(spans) = self.access.spans(&info.layout, &ctx.eval) {
+        if let Ok(spans) = self.access.spans(&info.layout, &[], &ctx.eval) {
             for s in spans.iter().take(10) {
                 lines.push(format!("    span: {}", braid_keys::pretty::span(&s.start, &s.end)));
             }

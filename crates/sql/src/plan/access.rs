@@ -6,14 +6,15 @@
 //!                   spans [/1/2/7.., /1/2/max) [/1/3/7.., /1/3/max)
 //! ```
 //! A condition that a span expresses exactly is not evaluated again; what is left is the *rest*.
-//! Values are expressions without columns; they become bytes when the statement runs.
+//! Values are expressions without columns of the table itself; they become bytes when the statement
+//! runs. In a join they may use the columns of the tables before it (a *lookup*).
 
 use std::ops::Bound as Limit;
 
 use braid_kv::KeySpan;
 use braid_types::{Datum, SqlResult, SqlType};
 
-use crate::expr::{Bound, CmpOp, EvalContext, Node, QuantifiedOp};
+use crate::expr::{Bound, CmpOp, EvalContext, Node, QuantifiedOp, Volatility};
 use crate::storage::{Layout, TableLayout};
 
 /// Most spans of one access; more IN combinations than that make the last lists a filter.
@@ -71,14 +72,23 @@ fn fits(column: &SqlType, value: &SqlType) -> bool {
     }
 }
 
-fn conditions(conjuncts: &[Bound], types: &dyn Fn(usize) -> Option<SqlType>) -> Vec<Condition> {
+/// Conditions on the columns of a table whose first column has ordinal `offset` in the scope.
+fn conditions(
+    conjuncts: &[Bound],
+    offset: usize,
+    types: &dyn Fn(usize) -> Option<SqlType>,
+) -> Vec<Condition> {
     let mut out = Vec::new();
+    let known = |b: &Bound| {
+        b.volatility() < Volatility::Volatile && b.columns().into_iter().all(|c| c < offset)
+    };
+    let own = |b: &Bound| b.as_column().and_then(|c| c.checked_sub(offset));
     for (at, c) in conjuncts.iter().enumerate() {
         match c.node() {
             Node::Compare(op, a, b) => {
-                let (column, op, value) = match (a.as_column(), b.as_column()) {
-                    (Some(col), None) if b.is_const() => (col, *op, b),
-                    (None, Some(col)) if a.is_const() => (col, op.flipped(), a),
+                let (column, op, value) = match (own(a), own(b)) {
+                    (Some(col), _) if known(b) => (col, *op, b),
+                    (_, Some(col)) if known(a) => (col, op.flipped(), a),
                     _ => continue,
                 };
                 if !types(column).is_some_and(|t| fits(&t, value.ty())) {
@@ -96,21 +106,20 @@ fn conditions(conjuncts: &[Bound], types: &dyn Fn(usize) -> Option<SqlType>) -> 
                 out.push(Condition { ordinal: column, kind, at });
             }
             Node::InList(needle, list, false) => {
-                let Some(column) = needle.as_column() else { continue };
-                let ok =
-                    |v: &Bound| v.is_const() && types(column).is_some_and(|t| fits(&t, v.ty()));
+                let Some(column) = own(needle) else { continue };
+                let ok = |v: &Bound| known(v) && types(column).is_some_and(|t| fits(&t, v.ty()));
                 if list.iter().all(ok) {
                     let kind = ConditionKind::Values(Values::List(list.clone()));
                     out.push(Condition { ordinal: column, kind, at });
                 }
             }
             Node::Quantified(QuantifiedOp::Compare(CmpOp::Eq), needle, array, false) => {
-                let Some(column) = needle.as_column() else { continue };
+                let Some(column) = own(needle) else { continue };
                 let fits_element = array
                     .ty()
                     .element()
                     .is_some_and(|e| types(column).is_some_and(|t| fits(&t, e)));
-                if array.is_const() && fits_element {
+                if known(array) && fits_element {
                     let kind = ConditionKind::Values(Values::Array(array.clone()));
                     out.push(Condition { ordinal: column, kind, at });
                 }
@@ -179,20 +188,21 @@ impl Access {
 
     /// The best access for a list of conditions.
     pub fn choose_among(layout: &TableLayout, conjuncts: &[Bound]) -> Access {
-        let all = Access::candidates(layout, conjuncts);
+        let all = Access::candidates(layout, conjuncts, 0);
         all.into_iter().max_by_key(|a| a.score(layout)).expect("the primary key is always there")
     }
 
     /// The access along the primary key only.
     pub fn primary(layout: &TableLayout, filter: Option<&Bound>) -> Access {
         let conjuncts = filter.map(Bound::conjuncts).unwrap_or_default();
-        Access::candidates(layout, &conjuncts).swap_remove(0)
+        Access::candidates(layout, &conjuncts, 0).swap_remove(0)
     }
 
-    /// One access per key, the primary one first.
-    pub fn candidates(layout: &TableLayout, conjuncts: &[Bound]) -> Vec<Access> {
+    /// One access per key, the primary one first. The table's first column has ordinal `offset`
+    /// in the conditions; values may use columns before it.
+    pub fn candidates(layout: &TableLayout, conjuncts: &[Bound], offset: usize) -> Vec<Access> {
         let types = |o: usize| layout.table.columns.get(o).map(|c| c.ty.clone());
-        let conditions = conditions(conjuncts, &types);
+        let conditions = conditions(conjuncts, offset, &types);
         let rows = &layout.rows;
         let mut out = vec![along(rows, None, rows.columns().len(), &conditions, conjuncts)];
         for (i, index) in layout.indexes.iter().enumerate() {
@@ -201,7 +211,7 @@ impl Access {
         out
     }
 
-    fn score(&self, layout: &TableLayout) -> (u32, usize, bool, bool) {
+    pub(crate) fn score(&self, layout: &TableLayout) -> (u32, usize, bool, bool) {
         let bounds = u32::from(self.range.lower.is_some()) + u32::from(self.range.upper.is_some());
         let whole = match self.index {
             None => self.eq.len() == layout.rows.columns().len(),
@@ -224,10 +234,24 @@ impl Access {
         self.eq.len()
     }
 
-    /// Whether each span is ordered by key and spans do not interleave: always, spans are sorted.
-    /// With at most one value per leading column the rows come in the order of the later columns.
-    pub fn single_valued(&self, columns: usize) -> bool {
-        self.eq.iter().take(columns).all(|v| matches!(v, Values::List(l) if l.len() == 1))
+    /// Whether the leading column at this position has exactly one value.
+    pub(crate) fn is_single(&self, n: usize) -> bool {
+        matches!(&self.eq[n], Values::List(l) if l.len() == 1)
+    }
+
+    /// Ordinals of columns of other tables that the values use.
+    pub(crate) fn columns(&self) -> std::collections::BTreeSet<usize> {
+        let mut out = std::collections::BTreeSet::new();
+        for v in &self.eq {
+            match v {
+                Values::List(l) => l.iter().for_each(|e| out.extend(e.columns())),
+                Values::Array(e) => out.extend(e.columns()),
+            }
+        }
+        for (e, _) in self.range.lower.iter().chain(&self.range.upper) {
+            out.extend(e.columns());
+        }
+        out
     }
 
     /// Whether the spans are single keys of the primary key.
@@ -236,18 +260,18 @@ impl Access {
     }
 
     /// The values of each leading column: no value twice, NULLs left out.
-    fn values(&self, eval: &EvalContext) -> SqlResult<Vec<Vec<Datum>>> {
+    fn values(&self, outer: &[Datum], eval: &EvalContext) -> SqlResult<Vec<Vec<Datum>>> {
         let mut out = Vec::new();
         for v in &self.eq {
             let mut list = Vec::new();
             match v {
                 Values::List(exprs) => {
                     for e in exprs {
-                        list.push(e.eval(&[], eval)?);
+                        list.push(e.eval(outer, eval)?);
                     }
                 }
                 Values::Array(e) => {
-                    if let Datum::Array(a) = e.eval(&[], eval)? {
+                    if let Datum::Array(a) = e.eval(outer, eval)? {
                         list.extend(a.items.iter().cloned());
                     }
                 }
@@ -261,9 +285,9 @@ impl Access {
     }
 
     /// The combinations of values of the leading columns, in key order of ascending columns.
-    pub fn prefixes(&self, eval: &EvalContext) -> SqlResult<Vec<Vec<Datum>>> {
+    pub fn prefixes(&self, outer: &[Datum], eval: &EvalContext) -> SqlResult<Vec<Vec<Datum>>> {
         let mut out: Vec<Vec<Datum>> = vec![Vec::new()];
-        for list in self.values(eval)? {
+        for list in self.values(outer, eval)? {
             if out.len().saturating_mul(list.len()) > MAX_SPANS {
                 return Err(braid_types::SqlError::new(
                     braid_types::SqlState::STATEMENT_TOO_COMPLEX,
@@ -293,10 +317,15 @@ impl Access {
     }
 
     /// The spans to read, sorted, not overlapping. Spans of the primary key hold whole families.
-    pub fn spans(&self, table: &TableLayout, eval: &EvalContext) -> SqlResult<Vec<KeySpan>> {
+    pub fn spans(
+        &self,
+        table: &TableLayout,
+        outer: &[Datum],
+        eval: &EvalContext,
+    ) -> SqlResult<Vec<KeySpan>> {
         let layout = self.layout(table);
         let bound = |b: &Option<(Bound, bool)>| -> SqlResult<Option<(Datum, bool)>> {
-            b.as_ref().map(|(e, inc)| Ok((e.eval(&[], eval)?, *inc))).transpose()
+            b.as_ref().map(|(e, inc)| Ok((e.eval(outer, eval)?, *inc))).transpose()
         };
         let (lower, upper) = (bound(&self.range.lower)?, bound(&self.range.upper)?);
         // A comparison with NULL is never true.
@@ -310,7 +339,7 @@ impl Access {
             Some((v, inc)) => Some((v.clone(), *inc)),
         };
         let mut out = Vec::new();
-        for prefix in self.prefixes(eval)? {
+        for prefix in self.prefixes(outer, eval)? {
             let (lo, hi) = (as_bound(&lower), as_bound(&upper));
             let span = if lo.is_none() && hi.is_none() {
                 layout.prefix_span(&prefix)?
@@ -333,9 +362,14 @@ impl Access {
     }
 
     /// Exact keys, when [`Access::is_point`].
-    pub fn points(&self, table: &TableLayout, eval: &EvalContext) -> SqlResult<Vec<Vec<u8>>> {
+    pub fn points(
+        &self,
+        table: &TableLayout,
+        outer: &[Datum],
+        eval: &EvalContext,
+    ) -> SqlResult<Vec<Vec<u8>>> {
         let mut keys = self
-            .prefixes(eval)?
+            .prefixes(outer, eval)?
             .iter()
             .map(|p| table.rows.prefix(p))
             .collect::<SqlResult<Vec<_>>>()?;

@@ -1,41 +1,23 @@
-//! Own plans.
+//! Our own SELECT plans: point reads, span reads, index lookups, joins along keys.
+//!
+//! ```text
+//!   FROM customers c JOIN orders o ON o.customer = c.id WHERE c.id = 7 ORDER BY o.id LIMIT 10
+//!     step 1   point read on customers      key id = 7
+//!     step 2   family read of orders        key customer = c.id      (for each row of step 1)
+//! ```
+//! A plan is a chain of steps, one per table. Each step finds its rows by a key, whose values are
+//! constants, parameters or columns of the steps before. Rows stream; nothing is kept but what an
+//! ORDER BY that the keys do not give needs.
+//!
+//! What does not fit ([`plan_query`] gives `None`) goes to [`crate::general_query`].
+
 pub mod access;
+mod aggregate;
+mod build;
+mod order;
 pub mod rows;
+mod select;
+mod stream;
 
-use braid_types::{SqlError, SqlResult};
-use sqlparser::ast;
-
-use crate::expr::ParamTypes;
-use crate::general_query::{ColumnInfo, RowStream};
-use crate::session::Context;
-
-/// Stub.
-pub struct SelectPlan;
-
-impl SelectPlan {
-    /// Columns.
-    pub fn columns(&self) -> &[ColumnInfo] {
-        &[]
-    }
-    /// FOR UPDATE or FOR SHARE.
-    pub fn locks_rows(&self) -> bool {
-        false
-    }
-    /// Runs.
-    pub fn run(&self, _ctx: &Context) -> SqlResult<Box<dyn RowStream>> {
-        Err(SqlError::unsupported("SELECT"))
-    }
-    /// EXPLAIN.
-    pub fn explain(&self, _ctx: &Context, _analyze: bool) -> SqlResult<Vec<String>> {
-        Err(SqlError::unsupported("SELECT"))
-    }
-}
-
-/// Plans a query if it is one of ours.
-pub fn plan_query(
-    _: &Context,
-    _: &ast::Query,
-    _: &mut ParamTypes,
-) -> SqlResult<Option<SelectPlan>> {
-    Ok(None)
-}
+pub use build::plan_query;
+pub use select::SelectPlan;

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use braid_types::SqlResult;
+use braid_types::{Datum, SqlResult};
 use bytes::Bytes;
 
 use super::access::Access;
-use crate::expr::EvalContext;
 use crate::general_query::Row;
 use crate::session::Context;
 use crate::storage::scan::get_row;
@@ -31,31 +30,37 @@ impl RowSource {
         wanted: Option<Vec<bool>>,
         reverse: bool,
     ) -> SqlResult<RowSource> {
-        RowSource::open_with(ctx, layout, access, wanted, reverse, &ctx.eval)
+        RowSource::lookup(ctx, layout, access, wanted, reverse, &[])
     }
 
-    /// As [`RowSource::open`], with another evaluation context.
-    pub fn open_with(
+    /// As [`RowSource::open`], for one row of the tables before it in a join.
+    pub fn lookup(
         ctx: &Context,
         layout: &Arc<TableLayout>,
         access: &Access,
         wanted: Option<Vec<bool>>,
         reverse: bool,
-        eval: &EvalContext,
+        outer: &[Datum],
     ) -> SqlResult<RowSource> {
+        let eval = &ctx.eval;
         if access.is_point(layout) {
-            let mut keys = access.points(layout, eval)?;
+            let mut keys = access.points(layout, outer, eval)?;
             if reverse {
                 keys.reverse();
             }
             return Ok(RowSource::Points(keys.into_iter(), layout.clone()));
         }
-        let spans = access.spans(layout, eval)?;
+        let spans = access.spans(layout, outer, eval)?;
         let txn = ctx.txn.clone();
         Ok(match access.index {
             None => RowSource::Table(TableScan::new(txn, layout.clone(), spans, wanted, reverse)),
             Some(i) => RowSource::Index(IndexScan::new(txn, layout.clone(), i, spans, reverse)),
         })
+    }
+
+    /// No rows.
+    pub fn empty(layout: &Arc<TableLayout>) -> RowSource {
+        RowSource::Points(Vec::new().into_iter(), layout.clone())
     }
 
     /// The next row.

@@ -24,7 +24,6 @@ pub mod transaction;
 
 pub use context::{Context, Notice, no_relation, no_schema};
 pub use outcome::{NoRows, Outcome, Rows, RowsTag, VecRows};
-pub(crate) use prepared::Plan;
 pub use prepared::Prepared;
 pub use run::{Session, SessionOptions};
 pub use state::{SessionState, quote_ident};

@@ -1,0 +1,471 @@
+//! From a parsed query to a [`SelectPlan`], or to the answer that it is none of ours.
+
+use std::sync::Arc;
+
+use braid_catalog::Relation;
+use braid_kv::{LockMode, Wait};
+use braid_types::{CastContext, SqlError, SqlResult, SqlState, SqlType};
+use sqlparser::ast::{
+    self, GroupByExpr, JoinConstraint, JoinOperator, LimitClause, OrderByKind, SelectItem, SetExpr,
+    TableFactor,
+};
+
+use super::access::Access;
+use super::aggregate::Aggregate;
+use super::order::{Met, met};
+use super::select::{Locking, Output, Parts, SelectPlan, SortKey, Step};
+use crate::dml::{returning, scope_of};
+use crate::expr::{self, Bound, ParamTypes, Scope, ident_name, object_name_parts};
+use crate::general_query::ColumnInfo;
+use crate::session::Context;
+use crate::storage::TableLayout;
+
+/// A table named in FROM.
+struct From {
+    layout: Arc<TableLayout>,
+    alias: String,
+    schema: Option<String>,
+    offset: usize,
+    left: bool,
+    on: Vec<Bound>,
+}
+
+/// Plans a query if it is one of ours. `params` changes only then.
+///
+/// # Errors
+/// What is wrong with the query, when it would be ours if it were right.
+pub fn plan_query(
+    ctx: &Context,
+    q: &ast::Query,
+    params: &mut ParamTypes,
+) -> SqlResult<Option<SelectPlan>> {
+    let mut tried = params.clone();
+    match plan(ctx, q, &mut tried) {
+        Ok(Some(p)) => {
+            *params = tried;
+            Ok(Some(p))
+        }
+        Ok(None) => Ok(None),
+        Err(e) if expr::needs_general_query(&e) => Ok(None),
+        // The general planner may know more.
+        Err(e) if e.state() == SqlState::FEATURE_NOT_SUPPORTED => Ok(None),
+        Err(e) => Err(e),
+    }
+}
+
+fn simple_select(q: &ast::Query) -> Option<&ast::Select> {
+    if q.with.is_some()
+        || q.fetch.is_some()
+        || q.for_clause.is_some()
+        || q.settings.is_some()
+        || !q.pipe_operators.is_empty()
+    {
+        return None;
+    }
+    let SetExpr::Select(s) = &*q.body else { return None };
+    let ungrouped =
+        matches!(&s.group_by, GroupByExpr::Expressions(e, m) if e.is_empty() && m.is_empty());
+    let plain = s.distinct.is_none()
+        && s.top.is_none()
+        && s.into.is_none()
+        && s.lateral_views.is_empty()
+        && s.prewhere.is_none()
+        && s.connect_by.is_empty()
+        && ungrouped
+        && s.cluster_by.is_empty()
+        && s.distribute_by.is_empty()
+        && s.sort_by.is_empty()
+        && s.having.is_none()
+        && s.named_window.is_empty()
+        && s.qualify.is_none();
+    plain.then_some(s)
+}
+
+fn plan(ctx: &Context, q: &ast::Query, params: &mut ParamTypes) -> SqlResult<Option<SelectPlan>> {
+    let Some(select) = simple_select(q) else { return Ok(None) };
+    let Some((mut tables, scope)) = from(ctx, select, params)? else { return Ok(None) };
+    let filter = match &select.selection {
+        Some(e) => expr::bind_bool(e, "WHERE", &scope, params)?.conjuncts(),
+        None => Vec::new(),
+    };
+    let origin = |at: usize| {
+        let t = tables.iter().rev().find(|t| t.offset <= at)?;
+        let c = t.layout.table.columns.get(at - t.offset)?;
+        Some((t.layout.table.id, c.id))
+    };
+    let Some((mut output, columns)) = output(select, &scope, &origin, params)? else {
+        return Ok(None);
+    };
+    let mut sort = sort_keys(q, select, &output, &columns, &scope, params)?;
+    if matches!(output, Output::Aggregates(_)) {
+        if !sort.is_empty() || !q.locks.is_empty() {
+            return Ok(None);
+        }
+        sort.clear();
+    }
+    let (limit, offset) = limits(q, params)?;
+    let Some(locking) = locking(q, tables.len())? else { return Ok(None) };
+    let mut steps = chain(&tables, &filter, &sort, limit.is_some());
+    if steps.is_none() && tables.len() == 2 && !tables.iter().any(|t| t.left) && locking.is_none() {
+        // The other way round.
+        let widths = [tables[0].layout.table.columns.len(), tables[1].layout.table.columns.len()];
+        let map = move |c: usize| if c < widths[0] { c + widths[1] } else { c - widths[0] };
+        let remap = |b: &Bound| b.remap_columns(&map);
+        let filter: Vec<_> = filter.iter().map(remap).collect();
+        let on: Vec<_> = tables[1].on.iter().map(remap).collect();
+        tables.swap(0, 1);
+        tables[0].offset = 0;
+        tables[0].on = Vec::new();
+        tables[1].offset = widths[1];
+        tables[1].on = on;
+        match &mut output {
+            Output::Rows(exprs) => exprs.iter_mut().for_each(|e| *e = remap(e)),
+            Output::Aggregates(list) => {
+                list.iter_mut().for_each(|a| a.arg = a.arg.as_ref().map(remap));
+            }
+        }
+        sort.iter_mut().for_each(|k| k.expr = remap(&k.expr));
+        steps = chain(&tables, &filter, &sort, limit.is_some());
+    }
+    let Some((mut steps, constant, order)) = steps else { return Ok(None) };
+    let reverse = order == Met::Backward;
+    if order != Met::No {
+        sort.clear();
+    }
+    note_wanted(&mut steps, &output, &sort);
+    let parts = Parts { steps, constant, output, sort, reverse, limit, offset, locking, columns };
+    Ok(Some(SelectPlan { parts: Arc::new(parts) }))
+}
+
+/// The tables of FROM with their ON conditions, and the scope of all their columns.
+fn from(
+    ctx: &Context,
+    select: &ast::Select,
+    params: &mut ParamTypes,
+) -> SqlResult<Option<(Vec<From>, Scope)>> {
+    let mut tables: Vec<From> = Vec::new();
+    let mut scope = Scope::empty();
+    for item in &select.from {
+        if !add_table(ctx, &item.relation, false, &mut tables, &mut scope)? {
+            return Ok(None);
+        }
+        for join in &item.joins {
+            let (left, constraint) = match &join.join_operator {
+                JoinOperator::Join(c) | JoinOperator::Inner(c) => (false, c),
+                JoinOperator::CrossJoin(c) => (false, c),
+                JoinOperator::Left(c) | JoinOperator::LeftOuter(c) => (true, c),
+                _ => return Ok(None),
+            };
+            if !add_table(ctx, &join.relation, left, &mut tables, &mut scope)? {
+                return Ok(None);
+            }
+            let on = match constraint {
+                JoinConstraint::On(e) => expr::bind_bool(e, "JOIN/ON", &scope, params)?.conjuncts(),
+                JoinConstraint::None if !left => Vec::new(),
+                _ => return Ok(None),
+            };
+            tables.last_mut().expect("added just now").on = on;
+        }
+    }
+    // A LEFT JOIN inside of a comma list binds differently from what a chain does.
+    if select.from.len() > 1 && tables.iter().any(|t| t.left) {
+        return Ok(None);
+    }
+    Ok(Some((tables, scope)))
+}
+
+fn add_table(
+    ctx: &Context,
+    factor: &TableFactor,
+    left: bool,
+    tables: &mut Vec<From>,
+    scope: &mut Scope,
+) -> SqlResult<bool> {
+    let TableFactor::Table {
+        name,
+        alias,
+        args: None,
+        with_hints,
+        version: None,
+        with_ordinality: false,
+        partitions,
+        sample: None,
+        ..
+    } = factor
+    else {
+        return Ok(false);
+    };
+    if !with_hints.is_empty() || !partitions.is_empty() {
+        return Ok(false);
+    }
+    let parts = object_name_parts(name);
+    // Unqualified system names mean pg_catalog first, as in PostgreSQL.
+    if parts.len() == 1 && parts[0].starts_with("pg_") {
+        return Ok(false);
+    }
+    let table = match ctx.find_relation(&parts) {
+        Ok(Some(Relation::Table(t))) => t,
+        _ => return Ok(false),
+    };
+    if alias.as_ref().is_some_and(|a| !a.columns.is_empty()) {
+        return Ok(false);
+    }
+    let (alias, schema) = match alias {
+        Some(a) => (ident_name(&a.name), None),
+        None => (table.name.clone(), Some(ctx.schema_name(table.schema))),
+    };
+    if tables.iter().any(|t| t.alias == alias) {
+        return Err(SqlError::new(
+            SqlState::DUPLICATE_ALIAS,
+            format!("table name \"{alias}\" specified more than once"),
+        ));
+    }
+    let offset = scope.len();
+    for c in scope_of(&table, &alias, schema.as_deref()).columns() {
+        let mut c = c.clone();
+        c.nullable |= left;
+        scope.push(c);
+    }
+    let layout = Arc::new(TableLayout::new(&ctx.catalog, &table)?);
+    tables.push(From { layout, alias, schema, offset, left, on: Vec::new() });
+    Ok(true)
+}
+
+/// What is selected: plain expressions, or aggregates only.
+fn output(
+    select: &ast::Select,
+    scope: &Scope,
+    origin: &dyn Fn(usize) -> Option<(u32, u32)>,
+    params: &mut ParamTypes,
+) -> SqlResult<Option<(Output, Vec<ColumnInfo>)>> {
+    let mut plain = params.clone();
+    match returning(&select.projection, scope, origin, &mut plain) {
+        Ok(r) => {
+            *params = plain;
+            return Ok(Some((Output::Rows(r.exprs), r.columns)));
+        }
+        Err(e) if expr::needs_general_query(&e) => {}
+        Err(e) => return Err(e),
+    }
+    let mut list = Vec::new();
+    let mut columns = Vec::new();
+    for item in &select.projection {
+        let (e, name) = match item {
+            SelectItem::UnnamedExpr(e) => (e, expr::output_name(e)),
+            SelectItem::ExprWithAlias { expr: e, alias } => (e, ident_name(alias)),
+            _ => return Ok(None),
+        };
+        let Some(a) = Aggregate::bind(e, scope, params)? else { return Ok(None) };
+        columns.push(ColumnInfo::computed(name, a.ty.clone()));
+        list.push(a);
+    }
+    Ok(Some((Output::Aggregates(list), columns)))
+}
+
+/// ORDER BY: ordinals, output names, expressions over the tables.
+fn sort_keys(
+    q: &ast::Query,
+    select: &ast::Select,
+    output: &Output,
+    columns: &[ColumnInfo],
+    scope: &Scope,
+    params: &mut ParamTypes,
+) -> SqlResult<Vec<SortKey>> {
+    let Some(order) = &q.order_by else { return Ok(Vec::new()) };
+    let OrderByKind::Expressions(list) = &order.kind else {
+        return Err(SqlError::unsupported("ORDER BY ALL"));
+    };
+    let Output::Rows(exprs) = output else {
+        return Err(SqlError::unsupported("ORDER BY of an aggregate"));
+    };
+    let _ = select;
+    let mut out = Vec::new();
+    for o in list {
+        let bound = match &o.expr {
+            ast::Expr::Value(v) if matches!(v.value, ast::Value::Number(..)) => {
+                let n: usize = v.value.to_string().parse().unwrap_or(0);
+                exprs.get(n.wrapping_sub(1)).cloned().ok_or_else(|| {
+                    SqlError::new(
+                        SqlState::INVALID_COLUMN_REFERENCE,
+                        format!("ORDER BY position {n} is not in select list"),
+                    )
+                })?
+            }
+            ast::Expr::Identifier(i) => {
+                let name = ident_name(i);
+                // An output name wins over a column, as in PostgreSQL.
+                match columns.iter().position(|c| c.name == name) {
+                    Some(n) => exprs[n].clone(),
+                    None => expr::bind(&o.expr, scope, params)?,
+                }
+            }
+            e => expr::bind(e, scope, params)?,
+        };
+        let desc = o.options.asc == Some(false);
+        let nulls_first = o.options.nulls_first.unwrap_or(desc);
+        out.push(SortKey { expr: bound, desc, nulls_first });
+    }
+    Ok(out)
+}
+
+fn limits(q: &ast::Query, params: &mut ParamTypes) -> SqlResult<(Option<Bound>, Option<Bound>)> {
+    let mut number = |e: &ast::Expr| {
+        let bound = expr::bind_unsettled(e, &Scope::empty(), params)?;
+        expr::coerce(bound, &SqlType::Int8, CastContext::Assignment, params)
+    };
+    match &q.limit_clause {
+        None => Ok((None, None)),
+        Some(LimitClause::LimitOffset { limit, offset, limit_by }) if limit_by.is_empty() => Ok((
+            limit.as_ref().map(&mut number).transpose()?,
+            offset.as_ref().map(|o| number(&o.value)).transpose()?,
+        )),
+        Some(_) => Err(SqlError::unsupported("this LIMIT clause")),
+    }
+}
+
+/// FOR UPDATE and FOR SHARE; outer `None` if not ours.
+fn locking(q: &ast::Query, tables: usize) -> SqlResult<Option<Option<Locking>>> {
+    let Some(first) = q.locks.first() else { return Ok(Some(None)) };
+    if tables != 1 {
+        return Ok(None);
+    }
+    let wait = match first.nonblock {
+        None => Wait::Block,
+        Some(ast::NonBlock::Nowait) => Wait::NoWait,
+        Some(ast::NonBlock::SkipLocked) => Wait::SkipLocked,
+    };
+    let mode = match first.lock_type {
+        ast::LockType::Update => LockMode::Exclusive,
+        ast::LockType::Share => LockMode::Shared,
+    };
+    Ok(Some(Some(Locking { mode, wait })))
+}
+
+/// Puts conditions on tables and chooses their keys. `None` if a key-wise plan would be poor.
+#[expect(clippy::type_complexity, reason = "used twice, right above")]
+fn chain(
+    tables: &[From],
+    filter: &[Bound],
+    sort: &[SortKey],
+    limited: bool,
+) -> Option<(Vec<Step>, Vec<Bound>, Met)> {
+    let mut left_over: Vec<Bound> = filter.to_vec();
+    let constant = take(&mut left_over, |b| b.columns().is_empty());
+    let mut steps = Vec::new();
+    for (n, t) in tables.iter().enumerate() {
+        let end = t.offset + t.layout.table.columns.len();
+        let ready = |b: &Bound| b.columns().into_iter().all(|c| c < end);
+        let mut after = Vec::new();
+        let mut on = t.on.clone();
+        if t.left {
+            // An ON condition that is not about this table at all still decides about NULLs, so it
+            // stays with the lookup; WHERE comes after.
+            after = take(&mut left_over, ready);
+        } else {
+            on.extend(take(&mut left_over, ready));
+        }
+        let mut all = Access::candidates(&t.layout, &on, t.offset);
+        // Rests are evaluated over the joined row; nothing to remap.
+        let best = if n == 0 && tables.len() == 1 {
+            choose_ordered(t, all, sort, limited)
+        } else {
+            let at = (0..all.len()).max_by_key(|i| all[*i].score(&t.layout))?;
+            all.swap_remove(at)
+        };
+        let family = n > 0 && is_family(&tables[n - 1], t, &best);
+        if n > 0 && best.eq_len() == 0 {
+            return None;
+        }
+        if n > 0 && !family && steps.iter().all(|s: &Step| s.access.is_full()) && !limited {
+            // Looking up a row for each row of a whole table: a hash join does better.
+            return None;
+        }
+        steps.push(Step {
+            layout: t.layout.clone(),
+            alias: t.alias.clone(),
+            offset: t.offset,
+            access: best,
+            left: t.left,
+            after,
+            wanted: None,
+            family,
+        });
+        let _ = &t.schema;
+    }
+    if !left_over.is_empty() {
+        return None;
+    }
+    let order = met(&steps, sort);
+    // Sorting in memory is for what a key has narrowed down.
+    if order == Met::No && steps.iter().all(|s| s.access.is_full()) {
+        return None;
+    }
+    Some((steps, constant, order))
+}
+
+fn take(list: &mut Vec<Bound>, wanted: impl Fn(&Bound) -> bool) -> Vec<Bound> {
+    let (yes, no) = std::mem::take(list).into_iter().partition(|b| wanted(b));
+    *list = no;
+    yes
+}
+
+/// For one table: the best key, preferring one that gives the order when that saves a sort of
+/// everything.
+fn choose_ordered(t: &From, all: Vec<Access>, sort: &[SortKey], limited: bool) -> Access {
+    let gives = |a: &Access| {
+        let step = Step {
+            layout: t.layout.clone(),
+            alias: String::new(),
+            offset: 0,
+            access: a.clone(),
+            left: false,
+            after: Vec::new(),
+            wanted: None,
+            family: false,
+        };
+        met(&[step], sort) != Met::No
+    };
+    let best = all
+        .iter()
+        .max_by_key(|a| a.score(&t.layout))
+        .expect("the primary key is always there")
+        .clone();
+    if sort.is_empty() || gives(&best) {
+        return best;
+    }
+    let ordered = all.iter().filter(|a| gives(a)).max_by_key(|a| a.score(&t.layout));
+    match ordered {
+        Some(o) if o.score(&t.layout) >= best.score(&t.layout) => o.clone(),
+        Some(o) if best.is_full() && limited => o.clone(),
+        Some(o) if best.is_full() && o.index.is_none() => o.clone(),
+        _ => best,
+    }
+}
+
+/// Whether the looked-up rows lie inside the row found before.
+fn is_family(outer: &From, inner: &From, access: &Access) -> bool {
+    access.index.is_none()
+        && inner.layout.table.interleave.as_ref().is_some_and(|i| {
+            i.parent == outer.layout.table.id && access.eq_len() >= i.columns.len()
+        })
+}
+
+/// Tells each step which columns anybody looks at.
+fn note_wanted(steps: &mut [Step], output: &Output, sort: &[SortKey]) {
+    let mut used = std::collections::BTreeSet::new();
+    match output {
+        Output::Rows(exprs) => exprs.iter().for_each(|e| used.extend(e.columns())),
+        Output::Aggregates(list) => {
+            list.iter().filter_map(|a| a.arg.as_ref()).for_each(|e| used.extend(e.columns()));
+        }
+    }
+    sort.iter().for_each(|k| used.extend(k.expr.columns()));
+    for s in steps.iter() {
+        s.after.iter().chain(&s.access.rest).for_each(|e| used.extend(e.columns()));
+        used.extend(s.access.columns());
+    }
+    for s in steps.iter_mut() {
+        let n = s.layout.table.columns.len();
+        s.wanted = Some((0..n).map(|i| used.contains(&(s.offset + i))).collect());
+    }
+}

@@ -1,0 +1,194 @@
+//! [`SelectPlan`]: the planned form of a query of ours.
+
+use std::sync::Arc;
+
+use braid_kv::{LockMode, Wait};
+use braid_types::{Datum, SqlError, SqlResult, SqlState};
+
+use super::access::Access;
+use super::aggregate::Aggregate;
+use super::stream::{Joined, SelectStream};
+use crate::expr::Bound;
+use crate::general_query::{ColumnInfo, Row, RowStream};
+use crate::session::{Context, VecRows};
+use crate::storage::TableLayout;
+
+/// One table of the chain.
+pub(super) struct Step {
+    pub(super) layout: Arc<TableLayout>,
+    /// How the table is called in the query.
+    pub(super) alias: String,
+    /// Ordinal of its first column in the joined row.
+    pub(super) offset: usize,
+    pub(super) access: Access,
+    /// LEFT JOIN: a row without a match stays, with NULLs.
+    pub(super) left: bool,
+    /// Conditions after the join (of a LEFT JOIN: those of WHERE).
+    pub(super) after: Vec<Bound>,
+    pub(super) wanted: Option<Vec<bool>>,
+    /// Its rows lie inside the row of the step before.
+    pub(super) family: bool,
+}
+
+/// FOR UPDATE / FOR SHARE.
+#[derive(Clone, Copy)]
+pub(super) struct Locking {
+    pub(super) mode: LockMode,
+    pub(super) wait: Wait,
+}
+
+/// A sort key over the joined row.
+pub(super) struct SortKey {
+    pub(super) expr: Bound,
+    pub(super) desc: bool,
+    pub(super) nulls_first: bool,
+}
+
+/// What becomes of the joined rows.
+pub(super) enum Output {
+    /// One row each.
+    Rows(Vec<Bound>),
+    /// One row in all.
+    Aggregates(Vec<Aggregate>),
+}
+
+pub(super) struct Parts {
+    pub(super) steps: Vec<Step>,
+    /// Conditions without tables (`WHERE false`, `WHERE $1`).
+    pub(super) constant: Vec<Bound>,
+    pub(super) output: Output,
+    /// Sort needed because keys do not give the order.
+    pub(super) sort: Vec<SortKey>,
+    pub(super) reverse: bool,
+    pub(super) limit: Option<Bound>,
+    pub(super) offset: Option<Bound>,
+    pub(super) locking: Option<Locking>,
+    pub(super) columns: Vec<ColumnInfo>,
+}
+
+/// A planned query; see the [module documentation](super).
+pub struct SelectPlan {
+    pub(super) parts: Arc<Parts>,
+}
+
+impl SelectPlan {
+    /// Result columns.
+    pub fn columns(&self) -> &[ColumnInfo] {
+        &self.parts.columns
+    }
+
+    /// FOR UPDATE or FOR SHARE.
+    pub fn locks_rows(&self) -> bool {
+        self.parts.locking.is_some()
+    }
+
+    /// Runs it. Locking reads are done when this returns, so that they can be tried again.
+    pub fn run(&self, ctx: &Context) -> SqlResult<Box<dyn RowStream>> {
+        let p = &self.parts;
+        let limit = count(&p.limit, "LIMIT", ctx)?;
+        let offset = count(&p.offset, "OFFSET", ctx)?.unwrap_or(0);
+        let mut run = true;
+        for c in &p.constant {
+            run &= c.eval_bool(&[], &ctx.eval)?;
+        }
+        if let Output::Aggregates(aggregates) = &p.output {
+            let row = self.aggregate(ctx, aggregates, run)?;
+            let keep = offset == 0 && limit != Some(0);
+            return Ok(Box::new(VecRows::new(if keep { vec![row] } else { vec![] })));
+        }
+        if !run || limit == Some(0) {
+            return Ok(Box::new(VecRows::new(Vec::new())));
+        }
+        let mut stream = SelectStream::open(ctx.clone(), p.clone(), limit, offset)?;
+        if p.locking.is_none() {
+            return Ok(Box::new(stream));
+        }
+        let mut all: Vec<Row> = Vec::new();
+        while let Some(batch) = stream.next_batch()? {
+            all.extend(batch);
+        }
+        Ok(Box::new(VecRows::new(all)))
+    }
+
+    fn aggregate(&self, ctx: &Context, aggregates: &[Aggregate], run: bool) -> SqlResult<Row> {
+        let mut states: Vec<_> = aggregates.iter().map(Aggregate::start).collect();
+        if run {
+            let mut joined = Joined::open(ctx.clone(), self.parts.clone())?;
+            while let Some((_, row)) = joined.next_row()? {
+                for (a, s) in aggregates.iter().zip(&mut states) {
+                    a.add(s, &row, &ctx.eval)?;
+                }
+            }
+        }
+        aggregates.iter().zip(states).map(|(a, s)| a.finish(s)).collect()
+    }
+
+    /// EXPLAIN.
+    pub fn explain(&self, ctx: &Context, analyze: bool) -> SqlResult<Vec<String>> {
+        let p = &self.parts;
+        let mut lines = Vec::new();
+        if let Output::Aggregates(a) = &p.output {
+            let names: Vec<_> = a.iter().map(ToString::to_string).collect();
+            lines.push(format!("aggregate: {}", names.join(", ")));
+        }
+        if p.limit.is_some() || p.offset.is_some() {
+            let show = |b: &Option<Bound>| b.as_ref().map_or("none".into(), ToString::to_string);
+            lines.push(format!("limit: {}, offset: {}", show(&p.limit), show(&p.offset)));
+        }
+        if !p.sort.is_empty() {
+            lines.push(format!("sort: {} keys", p.sort.len()));
+        }
+        if let Some(l) = p.locking {
+            lines.push(format!("lock rows: {:?}", l.mode));
+        }
+        if p.steps.is_empty() {
+            lines.push("result".into());
+        }
+        for (n, s) in p.steps.iter().enumerate() {
+            let indent = "  ".repeat(n);
+            let mut own = super::rows::describe(&s.layout, &s.access, &indent);
+            if s.family {
+                own[0] = format!("{indent}family read of {}", s.layout.table.name);
+            }
+            if n > 0 {
+                own[0].push_str(if s.left { " (left lookup)" } else { " (lookup)" });
+            } else if p.reverse {
+                own[0].push_str(" (backwards)");
+            }
+            lines.extend(own);
+            if !s.after.is_empty() {
+                let parts: Vec<_> = s.after.iter().map(ToString::to_string).collect();
+                lines.push(format!("{indent}  filter after join: {}", parts.join(" AND ")));
+            }
+        }
+        if analyze {
+            let before = ctx.txn.stats();
+            let mut stream = self.run(ctx)?;
+            let mut rows = 0;
+            while let Some(batch) = stream.next_batch()? {
+                rows += batch.len();
+            }
+            drop(stream);
+            let after = ctx.txn.stats();
+            lines.push(format!(
+                "rows: {rows}, point reads: {}, rows scanned: {}",
+                after.gets - before.gets,
+                after.rows_scanned - before.rows_scanned
+            ));
+        }
+        Ok(lines)
+    }
+}
+
+/// The value of LIMIT or OFFSET.
+fn count(e: &Option<Bound>, what: &str, ctx: &Context) -> SqlResult<Option<u64>> {
+    let Some(e) = e else { return Ok(None) };
+    match e.eval(&[], &ctx.eval)? {
+        Datum::Null => Ok(None),
+        Datum::Int8(v) if v >= 0 => Ok(Some(v as u64)),
+        _ => Err(SqlError::new(
+            SqlState(if what == "LIMIT" { "2201W" } else { "2201X" }),
+            format!("{what} must not be negative"),
+        )),
+    }
+}

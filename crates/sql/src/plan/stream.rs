@@ -1,0 +1,259 @@
+//! Running the chain of steps.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use braid_catalog::kv_error;
+use braid_kv::{KvError, Locked};
+use braid_types::{Datum, SqlError, SqlResult, SqlState};
+use bytes::Bytes;
+
+use super::rows::RowSource;
+use super::select::{Output, Parts, SortKey};
+use crate::general_query::{Row, RowStream};
+use crate::session::Context;
+
+/// Rows per batch.
+const BATCH: usize = 256;
+
+/// One open step.
+struct Open {
+    source: RowSource,
+    /// The row so far, before this step.
+    outer: Row,
+    matched: bool,
+}
+
+/// Joined rows, one at a time.
+pub(super) struct Joined {
+    ctx: Context,
+    parts: Arc<Parts>,
+    open: Vec<Open>,
+    single: bool,
+    seen: u64,
+}
+
+impl Joined {
+    pub(super) fn open(ctx: Context, parts: Arc<Parts>) -> SqlResult<Joined> {
+        let mut out =
+            Joined { ctx, single: parts.steps.is_empty(), parts, open: Vec::new(), seen: 0 };
+        if !out.single {
+            out.open_step(Vec::new())?;
+        }
+        Ok(out)
+    }
+
+    fn open_step(&mut self, outer: Row) -> SqlResult<()> {
+        let n = self.open.len();
+        let s = &self.parts.steps[n];
+        let reverse = n == 0 && self.parts.reverse;
+        let source =
+            RowSource::lookup(&self.ctx, &s.layout, &s.access, s.wanted.clone(), reverse, &outer)?;
+        self.open.push(Open { source, outer, matched: false });
+        Ok(())
+    }
+
+    fn passes(&self, parts: &[crate::expr::Bound], row: &Row) -> SqlResult<bool> {
+        for p in parts {
+            if !p.eval_bool(row, &self.ctx.eval)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The next row, with the key of the first table's row.
+    pub(super) fn next_row(&mut self) -> SqlResult<Option<(Bytes, Row)>> {
+        if self.single {
+            self.single = false;
+            // No table: one row without columns.
+            self.open.clear();
+            return Ok(Some((Bytes::new(), Vec::new())));
+        }
+        loop {
+            let n = self.open.len();
+            if n == 0 {
+                return Ok(None);
+            }
+            self.seen += 1;
+            if self.seen % 1024 == 0 {
+                self.ctx.check_cancel()?;
+            }
+            let parts = self.parts.clone();
+            let s = &parts.steps[n - 1];
+            let last = n == parts.steps.len();
+            let open = self.open.last_mut().expect("n is not zero");
+            let found = open.source.next_row(&self.ctx)?;
+            let (key, row) = match found {
+                Some((key, own)) => {
+                    let mut row = open.outer.clone();
+                    row.extend(own);
+                    if !self.passes(&s.access.rest, &row)? {
+                        continue;
+                    }
+                    self.open.last_mut().expect("still open").matched = true;
+                    (key, row)
+                }
+                None => {
+                    let done = self.open.pop().expect("n is not zero");
+                    if !s.left || done.matched {
+                        continue;
+                    }
+                    let mut row = done.outer;
+                    row.extend(vec![Datum::Null; s.layout.table.columns.len()]);
+                    // The step is closed: continue below it with the row of NULLs.
+                    if !self.passes(&s.after, &row)? {
+                        continue;
+                    }
+                    if last {
+                        return Ok(Some((Bytes::new(), row)));
+                    }
+                    self.open.push(Open {
+                        source: RowSource::empty(&s.layout),
+                        outer: row[..s.offset].to_vec(),
+                        matched: true,
+                    });
+                    self.open_step(row)?;
+                    continue;
+                }
+            };
+            if !self.passes(&s.after, &row)? {
+                continue;
+            }
+            if last {
+                return Ok(Some((key, row)));
+            }
+            self.open_step(row)?;
+        }
+    }
+}
+
+/// The rows of a query: joined, sorted if need be, cut, locked, projected.
+pub(super) struct SelectStream {
+    joined: Option<Joined>,
+    /// Sorted rows, when a sort was needed.
+    sorted: Option<VecDeque<(Bytes, Row)>>,
+    ctx: Context,
+    parts: Arc<Parts>,
+    left: Option<u64>,
+    skip: u64,
+}
+
+impl SelectStream {
+    pub(super) fn open(
+        ctx: Context,
+        parts: Arc<Parts>,
+        limit: Option<u64>,
+        offset: u64,
+    ) -> SqlResult<SelectStream> {
+        let mut joined = Joined::open(ctx.clone(), parts.clone())?;
+        let mut out = SelectStream {
+            joined: None,
+            sorted: None,
+            ctx,
+            parts: parts.clone(),
+            left: limit,
+            skip: offset,
+        };
+        if parts.sort.is_empty() {
+            out.joined = Some(joined);
+            return Ok(out);
+        }
+        let mut all = Vec::new();
+        while let Some((key, row)) = joined.next_row()? {
+            let sort_values = parts
+                .sort
+                .iter()
+                .map(|k| k.expr.eval(&row, &out.ctx.eval))
+                .collect::<SqlResult<Vec<_>>>()?;
+            all.push((sort_values, key, row));
+        }
+        all.sort_by(|a, b| compare(&parts.sort, &a.0, &b.0));
+        out.sorted = Some(all.into_iter().map(|(_, key, row)| (key, row)).collect());
+        Ok(out)
+    }
+
+    fn next_joined(&mut self) -> SqlResult<Option<(Bytes, Row)>> {
+        if let Some(sorted) = &mut self.sorted {
+            return Ok(sorted.pop_front());
+        }
+        match &mut self.joined {
+            Some(j) => j.next_row(),
+            None => Ok(None),
+        }
+    }
+
+    /// Locks a row; `false` if it is skipped.
+    fn lock(&self, key: &[u8]) -> SqlResult<bool> {
+        let Some(l) = self.parts.locking else { return Ok(true) };
+        match self.ctx.txn.lock(key, l.mode, l.wait) {
+            Ok(Locked::Yes) => Ok(true),
+            Ok(Locked::Skipped) => Ok(false),
+            Err(KvError::LockNotAvailable) => Err(SqlError::new(
+                SqlState::LOCK_NOT_AVAILABLE,
+                format!(
+                    "could not obtain lock on row in relation \"{}\"",
+                    self.parts.steps[0].layout.table.name
+                ),
+            )),
+            Err(e) => Err(kv_error(e)),
+        }
+    }
+}
+
+impl RowStream for SelectStream {
+    fn next_batch(&mut self) -> SqlResult<Option<Vec<Row>>> {
+        let mut out = Vec::new();
+        let parts = self.parts.clone();
+        let Output::Rows(exprs) = &parts.output else {
+            return Err(SqlError::internal("aggregates are not streamed"));
+        };
+        while out.len() < BATCH && self.left != Some(0) {
+            let Some((key, row)) = self.next_joined()? else {
+                self.left = Some(0);
+                break;
+            };
+            if !self.lock(&key)? {
+                continue;
+            }
+            if self.skip > 0 {
+                self.skip -= 1;
+                continue;
+            }
+            let values =
+                exprs.iter().map(|e| e.eval(&row, &self.ctx.eval)).collect::<SqlResult<Row>>()?;
+            out.push(values);
+            self.left = self.left.map(|l| l - 1);
+        }
+        Ok(if out.is_empty() { None } else { Some(out) })
+    }
+}
+
+fn compare(keys: &[SortKey], a: &[Datum], b: &[Datum]) -> std::cmp::Ordering {
+    use std::cmp::Ordering::{Equal, Greater, Less};
+    for ((k, x), y) in keys.iter().zip(a).zip(b) {
+        let o = match (x.is_null(), y.is_null()) {
+            (true, true) => Equal,
+            (true, false) => {
+                if k.nulls_first {
+                    Less
+                } else {
+                    Greater
+                }
+            }
+            (false, true) => {
+                if k.nulls_first {
+                    Greater
+                } else {
+                    Less
+                }
+            }
+            _ if k.desc => y.cmp_sql(x),
+            _ => x.cmp_sql(y),
+        };
+        if o != Equal {
+            return o;
+        }
+    }
+    Equal
+}

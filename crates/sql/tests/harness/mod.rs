@@ -1,0 +1,93 @@
+//! A database in memory and sessions that run scripts, for the tests of this crate.
+#![allow(dead_code, reason = "every test file uses another part")]
+
+use std::sync::Arc;
+
+use braid_env::clock::WallClock;
+use braid_env::fs::MemFs;
+use braid_kv::{Store, StoreOptions};
+use braid_sql::{Database, GeneralQueries, NoGeneralQueries, Outcome, Session, SessionOptions};
+use braid_types::{Datum, SqlError, SqlResult, TimeZone};
+
+/// A fresh database on an in-memory file system.
+pub fn database() -> Arc<Database> {
+    database_with(Arc::new(NoGeneralQueries))
+}
+
+/// A fresh database with a planner of general queries.
+pub fn database_with(general: Arc<dyn GeneralQueries>) -> Arc<Database> {
+    let mut options = StoreOptions::new(Arc::new(MemFs::new()), "db", Arc::new(WallClock));
+    options.engine.row_class = braid_keys::row_class;
+    Database::open(Store::open(options).unwrap(), general).unwrap()
+}
+
+/// A session of user root.
+pub fn session(db: &Arc<Database>) -> Session {
+    let options = SessionOptions {
+        user: "root".into(),
+        database: "defaultdb".into(),
+        ..SessionOptions::default()
+    };
+    Session::new(db.clone(), options).unwrap()
+}
+
+/// What a statement answered: rows as text, and the command tag.
+pub struct Answer {
+    pub rows: Vec<Vec<String>>,
+    pub tag: String,
+}
+
+/// Runs all statements of a text; the answer is that of the last.
+pub fn try_run(s: &mut Session, sql: &str, params: &[Datum]) -> SqlResult<Answer> {
+    let mut last = Answer { rows: Vec::new(), tag: String::new() };
+    for statement in s.parse_script(sql)? {
+        let p = s.prepare(statement, &[])?;
+        last = match s.execute(&p, params.to_vec())? {
+            Outcome::Rows(mut rows) => {
+                let mut out = Vec::new();
+                while let Some(batch) = rows.next_batch()? {
+                    for row in batch {
+                        out.push(row.iter().map(text).collect());
+                    }
+                }
+                Answer { rows: out, tag: rows.tag() }
+            }
+            Outcome::Done(tag) => Answer { rows: Vec::new(), tag },
+            Outcome::Empty => Answer { rows: Vec::new(), tag: String::new() },
+            Outcome::CopyIn(_) | Outcome::CopyOut(_) => panic!("COPY has its own tests"),
+        };
+    }
+    Ok(last)
+}
+
+fn text(d: &Datum) -> String {
+    d.to_text(&TimeZone::utc()).unwrap_or_else(|| "NULL".into())
+}
+
+/// Runs statements that must work.
+pub fn run(s: &mut Session, sql: &str) -> Answer {
+    try_run(s, sql, &[]).unwrap_or_else(|e| panic!("{sql}\n{e:?}"))
+}
+
+/// The rows of a query, one line each, columns separated by `|`.
+pub fn rows(s: &mut Session, sql: &str) -> Vec<String> {
+    run(s, sql).rows.into_iter().map(|r| r.join("|")).collect()
+}
+
+/// The command tag.
+pub fn tag(s: &mut Session, sql: &str) -> String {
+    run(s, sql).tag
+}
+
+/// The error of statements that must fail.
+pub fn error(s: &mut Session, sql: &str) -> SqlError {
+    match try_run(s, sql, &[]) {
+        Err(e) => e,
+        Ok(a) => panic!("{sql}\nshould have failed, answered {}", a.tag),
+    }
+}
+
+/// SQLSTATE of statements that must fail.
+pub fn state(s: &mut Session, sql: &str) -> &'static str {
+    error(s, sql).state().0
+}
