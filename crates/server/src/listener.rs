@@ -99,7 +99,8 @@ impl Server {
             options.engine.block_cache_size = bytes;
         }
         let store = Store::open(options).map_err(StartError::Store)?;
-        let general = Arc::new(braid_sql::NoGeneralQueries);
+        let general =
+            braid_query::Engine::new(braid_query::DEFAULT_MEMORY).map_err(StartError::Catalog)?;
         let database = Database::open(Arc::clone(&store), general).map_err(StartError::Catalog)?;
 
         let address = listener.local_addr().map_err(StartError::System)?;
