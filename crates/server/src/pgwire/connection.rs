@@ -4,6 +4,7 @@
 //! an error in an extended-protocol message everything up to the next Sync is skipped, as the
 //! protocol demands.
 
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -30,6 +31,8 @@ pub(crate) struct Connection {
     cancel: Arc<AtomicBool>,
     /// An extended-protocol message failed: skip to Sync.
     skip_to_sync: bool,
+    /// Settings as the client knows them.
+    reported: HashMap<String, String>,
 }
 
 /// Serves a session until the client leaves. Errors that end it have been told to the client.
@@ -37,15 +40,16 @@ pub(crate) fn serve(
     mut wire: Wire,
     database: Arc<Database>,
     registration: &Registration,
-    parameters: std::collections::BTreeMap<String, String>,
+    parameters: BTreeMap<String, String>,
 ) -> Result<(), Fatal> {
     let session = match open_session(database, registration, parameters) {
         Ok(session) => session,
         Err(e) => return tell_and_close(&mut wire, &e),
     };
     wire.send(&Authentication::Ok)?;
-    for (name, value) in session.parameters() {
-        wire.send(&ParameterStatus::new(name, value))?;
+    let reported: HashMap<String, String> = session.parameters().into_iter().collect();
+    for (name, value) in &reported {
+        wire.send(&ParameterStatus::new(name.clone(), value.clone()))?;
     }
     wire.send(&BackendKeyData::new(registration.pid, startup::secret_key(registration.secret)))?;
     let mut connection = Connection {
@@ -54,6 +58,7 @@ pub(crate) fn serve(
         extended: Extended::default(),
         cancel: Arc::clone(&registration.cancel),
         skip_to_sync: false,
+        reported,
     };
     connection.ready()?;
     match connection.run() {
@@ -71,7 +76,7 @@ pub(crate) fn tell_and_close(wire: &mut Wire, e: &SqlError) -> Result<(), Fatal>
 fn open_session(
     database: Arc<Database>,
     registration: &Registration,
-    mut parameters: std::collections::BTreeMap<String, String>,
+    mut parameters: BTreeMap<String, String>,
 ) -> Result<Session, SqlError> {
     let user = parameters.remove("user").ok_or_else(|| {
         SqlError::new(SqlState("28000"), "no PostgreSQL user name specified in startup packet")
@@ -158,7 +163,10 @@ impl Connection {
             self.wire.send(&notice_response(notice.severity, &e))?;
         }
         for (name, value) in self.session.take_parameter_changes() {
-            self.wire.send(&ParameterStatus::new(name, value))?;
+            if self.reported.get(&name) != Some(&value) {
+                self.reported.insert(name.clone(), value.clone());
+                self.wire.send(&ParameterStatus::new(name, value))?;
+            }
         }
         Ok(())
     }

@@ -18,6 +18,11 @@ impl Fatal {
     pub(crate) fn protocol(message: impl Into<String>) -> Fatal {
         Fatal::Told(SqlError::new(SqlState::PROTOCOL_VIOLATION, message))
     }
+
+    pub(crate) fn unsupported_protocol(major: u16, minor: u16) -> Fatal {
+        let message = format!("unsupported frontend protocol {major}.{minor}: server supports 3.0");
+        Fatal::Told(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message))
+    }
 }
 
 /// A statement failed, or the connection did.

@@ -277,6 +277,8 @@ impl Connection {
                 }
                 match rows.next_batch()? {
                     Some(batch) => rest.extend(batch),
+                    // The tag counts the rows of this Execute, not those of earlier pieces.
+                    None if rows.tag().starts_with("SELECT ") => break format!("SELECT {sent}"),
                     None => break rows.tag(),
                 }
             },

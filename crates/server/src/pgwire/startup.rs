@@ -12,7 +12,6 @@
 
 use std::collections::BTreeMap;
 
-use braid_types::{SqlError, SqlState};
 use pgwire::messages::response::{GssEncResponse, SslResponse};
 use pgwire::messages::startup::{NegotiateProtocolVersion, SecretKey};
 use pgwire::messages::{PgWireFrontendMessage, SslNegotiationMetaMessage};
@@ -60,16 +59,7 @@ pub(crate) fn open(wire: &mut Wire) -> Result<Opening, Fatal> {
             }
             Some(PgWireFrontendMessage::Startup(startup)) => {
                 wire.context().awaiting_frontend_startup = false;
-                let (major, minor) = (startup.protocol_number_major, startup.protocol_number_minor);
-                if major != 3 {
-                    let message = format!(
-                        "unsupported frontend protocol {major}.{minor}: server supports 3.0"
-                    );
-                    return Err(Fatal::Told(SqlError::new(
-                        SqlState::FEATURE_NOT_SUPPORTED,
-                        message,
-                    )));
-                }
+                let minor = startup.protocol_number_minor;
                 negotiate(wire, minor, &startup.parameters)?;
                 return Ok(Opening::Session(startup.parameters));
             }

@@ -105,6 +105,14 @@ impl Wire {
         if self.input.len() < whole {
             return Ok(None);
         }
+        if self.context.awaiting_frontend_startup {
+            let half = |at: usize| u16::from_be_bytes([self.input[at], self.input[at + 1]]);
+            // 1234 is the "version" of requests for encryption and of cancel requests.
+            let (major, minor) = (half(4), half(6));
+            if major != 3 && major != 1234 {
+                return Err(Fatal::unsupported_protocol(major, minor));
+            }
+        }
         Ok(Some(if self.context.awaiting_frontend_ssl { 0 } else { whole }))
     }
 
