@@ -34,8 +34,8 @@ pub struct InsertPlan {
 enum Rows {
     /// VALUES; `None` is DEFAULT.
     Values(Vec<Vec<Option<Bound>>>),
-    /// A query and the types of its columns. With the flag, text is parsed as the target's type.
-    Query(Source, bool),
+    /// A query.
+    Query(Source),
     /// DEFAULT VALUES.
     Defaults,
 }
@@ -91,7 +91,7 @@ impl InsertPlan {
             let c = &table.columns[*at];
             let given = match &source {
                 Rows::Values(rows) => rows.iter().any(|r| r[n].is_some()),
-                Rows::Query(..) => true,
+                Rows::Query(_) => true,
                 Rows::Defaults => false,
             };
             if given && c.generated.is_some() {
@@ -126,7 +126,7 @@ impl InsertPlan {
         let mut out = Vec::new();
         let mut count = 0;
         let mut touched = HashSet::new();
-        let mut one = |w: &mut Writer<'_>, row: Row| -> SqlResult<()> {
+        let mut one = |w: &mut Writer, row: Row| -> SqlResult<()> {
             if let Some(row) = self.write(ctx, w, row, &mut touched)? {
                 count += 1;
                 if self.returning.is_some() {
@@ -153,7 +153,7 @@ impl InsertPlan {
                 let row = self.fill(ctx, vec![None; self.targets.len()])?;
                 one(&mut w, row)?;
             }
-            Rows::Query(source, _) => {
+            Rows::Query(source) => {
                 let types: Vec<SqlType> = source.columns().iter().map(|c| c.ty.clone()).collect();
                 let mut stream = source.stream(ctx)?;
                 while let Some(batch) = stream.next_batch()? {
@@ -212,7 +212,7 @@ impl InsertPlan {
     fn write(
         &self,
         ctx: &Context,
-        w: &mut Writer<'_>,
+        w: &mut Writer,
         mut row: Row,
         touched: &mut HashSet<Vec<u8>>,
     ) -> SqlResult<Option<Row>> {
@@ -261,7 +261,7 @@ impl InsertPlan {
         match &self.source {
             Rows::Values(rows) => lines.push(format!("  values: {} rows", rows.len())),
             Rows::Defaults => lines.push("  default values".into()),
-            Rows::Query(s, _) => {
+            Rows::Query(s) => {
                 lines.extend(s.explain(ctx)?.into_iter().map(|l| format!("  {l}")));
             }
         }
@@ -300,7 +300,7 @@ fn rows(
             check_assignable(table, *at, &c.ty)?;
         }
     }
-    Ok(Rows::Query(source, from_values))
+    Ok(Rows::Query(source))
 }
 
 fn check_count(given: usize, targets: &mut Vec<usize>, named: bool) -> SqlResult<()> {

@@ -104,8 +104,8 @@ enum Later {
 }
 
 /// Writes rows of one statement.
-pub struct Writer<'a> {
-    ctx: &'a Context,
+pub struct Writer {
+    ctx: Context,
     infos: HashMap<u32, Arc<TableInfo>>,
     later: Vec<Later>,
     /// Parent key that was found last, per table: children come in groups.
@@ -118,11 +118,11 @@ pub struct Writer<'a> {
 /// Deepest chain of referential actions.
 const MAX_CASCADE: usize = 256;
 
-impl<'a> Writer<'a> {
+impl Writer {
     /// A writer for a statement.
-    pub fn new(ctx: &'a Context) -> Writer<'a> {
+    pub fn new(ctx: &Context) -> Writer {
         Writer {
-            ctx,
+            ctx: ctx.clone(),
             infos: HashMap::new(),
             later: Vec::new(),
             last_parent: HashMap::new(),
@@ -146,7 +146,7 @@ impl<'a> Writer<'a> {
         }
         let t = self.ctx.catalog.table(table).cloned();
         let t = t.ok_or_else(|| SqlError::internal("referencing table is gone"))?;
-        let info = Arc::new(TableInfo::new(self.ctx, &t)?);
+        let info = Arc::new(TableInfo::new(&self.ctx, &t)?);
         self.use_info(&info)?;
         Ok(info)
     }
@@ -163,7 +163,7 @@ impl<'a> Writer<'a> {
             .get(&id)
             .is_some_and(|last| last.iter().zip(&key).all(|(a, b)| a.cmp_sql(b).is_eq()));
         if !same {
-            parent_exists(self.ctx, &info.layout, parent, row)?;
+            parent_exists(&self.ctx, &info.layout, parent, row)?;
             self.last_parent.insert(id, key);
         }
         Ok(())
@@ -196,7 +196,7 @@ impl<'a> Writer<'a> {
 
     /// Inserts a complete row (defaults filled in), after `Filler::complete`.
     pub fn insert(&mut self, info: &Arc<TableInfo>, mut row: Row) -> SqlResult<Row> {
-        info.filler.complete(self.ctx, &mut row)?;
+        info.filler.complete(&self.ctx, &mut row)?;
         self.check_parent(info, &row)?;
         self.put_new(info, &row, None)?;
         self.check_references(info, &row, None)?;
@@ -214,7 +214,7 @@ impl<'a> Writer<'a> {
             None => false,
         };
         if !same_key && txn.get(&key).map_err(kv_error)?.is_some() {
-            return Err(duplicate_key(self.ctx, &layout.table, &layout.table.primary, row));
+            return Err(duplicate_key(&self.ctx, &layout.table, &layout.table.primary, row));
         }
         for (n, i) in layout.indexes.iter().enumerate() {
             let entry = i.entry_key(row)?;
@@ -223,7 +223,7 @@ impl<'a> Writer<'a> {
                 None => false,
             };
             if !unchanged && self.find_conflict(info, Some(n), row)?.is_some() {
-                return Err(duplicate_key(self.ctx, &layout.table, &i.index, row));
+                return Err(duplicate_key(&self.ctx, &layout.table, &i.index, row));
             }
             let value = layout.entry_value(i, row);
             if !unchanged || old.is_some_and(|o| layout.entry_value(i, o) != value) {
@@ -248,7 +248,7 @@ impl<'a> Writer<'a> {
             {
                 continue;
             }
-            if !reference_exists(self.ctx, info.table(), fk, parent, row)? {
+            if !reference_exists(&self.ctx, info.table(), fk, parent, row)? {
                 self.later.push(Later::Reference(info.clone(), n, row.clone()));
             }
         }
@@ -302,7 +302,7 @@ impl<'a> Writer<'a> {
             RefAction::Restrict => {
                 let c = self.info(child.id)?;
                 if !self.child_rows(&c, info, row, 1)?.is_empty() {
-                    return Err(still_has_children(self.ctx, info.table(), Some(row), child));
+                    return Err(still_has_children(&self.ctx, info.table(), Some(row), child));
                 }
             }
             _ => self.later.push(Later::Children(info.clone(), row.clone(), child.clone())),
@@ -359,14 +359,14 @@ impl<'a> Writer<'a> {
         }
         let child = self.info(child.id)?;
         let limit = if action == RefAction::Restrict { 1 } else { usize::MAX };
-        let found = rows_with(self.ctx, &child.layout, &fk.columns, &values, limit)?;
+        let found = rows_with(&self.ctx, &child.layout, &fk.columns, &values, limit)?;
         for (key, row) in found {
             if self.deleted.contains(&key) {
                 continue;
             }
             match action {
                 RefAction::Restrict => {
-                    return Err(still_referenced(self.ctx, parent, old, child.table(), fk));
+                    return Err(still_referenced(&self.ctx, parent, old, child.table(), fk));
                 }
                 RefAction::Cascade if new.is_none() => self.delete(&child, &key, &row)?,
                 _ => {
@@ -380,7 +380,7 @@ impl<'a> Writer<'a> {
                                     (&parent.columns[o].ty, &child.table().columns[at].ty);
                                 crate::session::run::assign(&new[o], from, to, &self.ctx.eval)?
                             }
-                            (RefAction::SetDefault, _) => child.filler.default(self.ctx, at)?,
+                            (RefAction::SetDefault, _) => child.filler.default(&self.ctx, at)?,
                             _ => Datum::Null,
                         };
                     }
@@ -411,7 +411,7 @@ impl<'a> Writer<'a> {
         let layout = &info.layout;
         let mut ready = Vec::with_capacity(changes.len());
         for (key, old, mut new) in changes {
-            info.filler.complete(self.ctx, &mut new)?;
+            info.filler.complete(&self.ctx, &mut new)?;
             let new_key = layout.row_key(&new)?;
             for i in &layout.indexes {
                 let entry = i.entry_key(&old)?;
@@ -478,9 +478,9 @@ impl<'a> Writer<'a> {
                     let Some((_, now)) = get_row(&self.ctx.txn, &info.layout, key)? else {
                         continue;
                     };
-                    if !reference_exists(self.ctx, info.table(), fk, parent, &now)? {
+                    if !reference_exists(&self.ctx, info.table(), fk, parent, &now)? {
                         return Err(missing_reference(
-                            self.ctx,
+                            &self.ctx,
                             info.table(),
                             fk,
                             &parent.table,
@@ -494,13 +494,14 @@ impl<'a> Writer<'a> {
                         .iter()
                         .map(|c| info.table().ordinal(*c).map_or(Datum::Null, |o| old[o].clone()))
                         .collect();
-                    if find_by_key(self.ctx, &info.layout, &fk.parent_columns, &values)?.is_some() {
+                    if find_by_key(&self.ctx, &info.layout, &fk.parent_columns, &values)?.is_some()
+                    {
                         continue;
                     }
                     let child = self.info(child)?;
-                    if !rows_with(self.ctx, &child.layout, &fk.columns, &values, 1)?.is_empty() {
+                    if !rows_with(&self.ctx, &child.layout, &fk.columns, &values, 1)?.is_empty() {
                         return Err(still_referenced(
-                            self.ctx,
+                            &self.ctx,
                             info.table(),
                             &old,
                             child.table(),
@@ -515,7 +516,12 @@ impl<'a> Writer<'a> {
                     }
                     let c = self.info(child.id)?;
                     if !self.child_rows(&c, &info, &row, 1)?.is_empty() {
-                        return Err(still_has_children(self.ctx, info.table(), Some(&row), &child));
+                        return Err(still_has_children(
+                            &self.ctx,
+                            info.table(),
+                            Some(&row),
+                            &child,
+                        ));
                     }
                 }
             }

@@ -1,0 +1,346 @@
+//! Rows in: COPY FROM STDIN, COPY FROM 'file', IMPORT INTO.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use braid_catalog::{Table, kv_error};
+use braid_env::fs::{DiskFs, FileSystem};
+use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType};
+
+use super::decode::{Decoder, RawRow};
+use crate::dml::writer::{TableInfo, Writer};
+use crate::general_query::ColumnInfo;
+use crate::parse::{Copy, CopyFormat, CopyOptions, Import};
+use crate::session::Context;
+
+/// Bytes read from a file at once.
+const CHUNK: usize = 1 << 20;
+
+/// Turns raw rows into rows of a table.
+struct Loader {
+    ctx: Context,
+    info: Arc<TableInfo>,
+    writer: Writer,
+    /// Where each field goes.
+    targets: Vec<usize>,
+    binary: bool,
+    /// What errors call the input.
+    input: String,
+    count: u64,
+}
+
+impl Loader {
+    fn new(
+        ctx: &Context,
+        table: &Arc<Table>,
+        names: &[String],
+        binary: bool,
+        input: String,
+    ) -> SqlResult<Loader> {
+        let mut targets: Vec<usize> = Vec::new();
+        for n in names {
+            let col = table.column_named(n).ok_or_else(|| {
+                SqlError::new(
+                    SqlState::UNDEFINED_COLUMN,
+                    format!("column \"{n}\" of relation \"{}\" does not exist", table.name),
+                )
+            })?;
+            let at = table.ordinal(col.id).expect("it is a column of the table");
+            if col.generated.is_some() {
+                return Err(SqlError::new(
+                    SqlState::INVALID_COLUMN_REFERENCE,
+                    format!("column \"{n}\" is a generated column"),
+                )
+                .with_detail("Generated columns cannot be used in COPY."));
+            }
+            if targets.contains(&at) {
+                return Err(SqlError::new(
+                    SqlState::DUPLICATE_COLUMN,
+                    format!("column \"{n}\" specified more than once"),
+                ));
+            }
+            targets.push(at);
+        }
+        if names.is_empty() {
+            targets = (0..table.columns.len())
+                .filter(|i| !table.columns[*i].hidden && table.columns[*i].generated.is_none())
+                .collect();
+        }
+        let info = Arc::new(TableInfo::new(ctx, table)?);
+        let mut writer = Writer::new(ctx);
+        writer.use_info(&info)?;
+        Ok(Loader { ctx: ctx.clone(), info, writer, targets, binary, input, count: 0 })
+    }
+
+    /// `COPY t, line 3, column a` as the last line of the detail.
+    fn place(&self, e: SqlError, line: u64, column: Option<usize>) -> SqlError {
+        let table = self.info.table();
+        let mut place = format!("{} {}, line {line}", self.input, table.name);
+        if let Some(at) = column {
+            place.push_str(&format!(", column {}", table.columns[at].name));
+        }
+        let detail = match e.detail() {
+            Some(d) => format!("{d}\n{place}"),
+            None => place,
+        };
+        e.with_detail(detail)
+    }
+
+    fn write(&mut self, raw: RawRow) -> SqlResult<()> {
+        let line = raw.line;
+        let table = self.info.table().clone();
+        if raw.fields.len() < self.targets.len() {
+            let at = self.targets[raw.fields.len()];
+            let e = SqlError::new(
+                SqlState::BAD_COPY_FILE_FORMAT,
+                format!("missing data for column \"{}\"", table.columns[at].name),
+            );
+            return Err(self.place(e, line, None));
+        }
+        if raw.fields.len() > self.targets.len() {
+            let e = SqlError::new(
+                SqlState::BAD_COPY_FILE_FORMAT,
+                "extra data after last expected column",
+            );
+            return Err(self.place(e, line, None));
+        }
+        let mut row: Vec<Option<Datum>> = vec![None; table.columns.len()];
+        for (field, at) in raw.fields.into_iter().zip(&self.targets) {
+            let value = self.value(field, &table.columns[*at].ty);
+            row[*at] = Some(value.map_err(|e| self.place(e, line, Some(*at)))?);
+        }
+        let mut full = Vec::with_capacity(row.len());
+        for (at, v) in row.into_iter().enumerate() {
+            full.push(match v {
+                Some(v) => v,
+                None => self.info.filler.default(&self.ctx, at)?,
+            });
+        }
+        let info = self.info.clone();
+        if let Err(e) = self.writer.insert(&info, full) {
+            return Err(self.place(e, line, None));
+        }
+        self.count += 1;
+        if self.count % 1024 == 0 {
+            self.ctx.check_cancel()?;
+        }
+        Ok(())
+    }
+
+    fn value(&self, field: Option<Vec<u8>>, ty: &SqlType) -> SqlResult<Datum> {
+        let Some(bytes) = field else { return Ok(Datum::Null) };
+        let eval = &self.ctx.eval;
+        let parsed = if self.binary {
+            Datum::from_binary(&bytes, ty)?
+        } else {
+            let text = std::str::from_utf8(&bytes).map_err(|_| {
+                SqlError::new(
+                    SqlState::CHARACTER_NOT_IN_REPERTOIRE,
+                    "invalid byte sequence for encoding \"UTF8\"",
+                )
+            })?;
+            return Datum::parse(text, ty, &eval.time_zone);
+        };
+        crate::session::run::assign(&parsed, ty, ty, eval)
+    }
+
+    fn finish(mut self) -> SqlResult<u64> {
+        self.writer.finish()?;
+        Ok(self.count)
+    }
+}
+
+/// COPY FROM STDIN: feed it the client's data.
+pub struct CopyIn {
+    loader: Loader,
+    decoder: Decoder,
+    columns: Vec<ColumnInfo>,
+    format: CopyFormat,
+}
+
+impl CopyIn {
+    pub(crate) fn start(ctx: &Context, c: &Copy) -> SqlResult<CopyIn> {
+        let table = copied_table(ctx, c)?;
+        let binary = c.options.format == CopyFormat::Binary;
+        let loader = Loader::new(ctx, &table, &c.columns, binary, "COPY".into())?;
+        let columns: Vec<ColumnInfo> = loader
+            .targets
+            .iter()
+            .map(|at| &table.columns[*at])
+            .map(|col| ColumnInfo::computed(&col.name, col.ty.clone()))
+            .collect();
+        let decoder = Decoder::new(&c.options, columns.len())?;
+        Ok(CopyIn { loader, decoder, columns, format: c.options.format })
+    }
+
+    /// Columns expected.
+    pub fn columns(&self) -> &[ColumnInfo] {
+        &self.columns
+    }
+
+    /// Format expected.
+    pub fn format(&self) -> CopyFormat {
+        self.format
+    }
+
+    /// Takes a piece of data; it may end anywhere.
+    pub fn feed(&mut self, data: &[u8]) -> SqlResult<()> {
+        let mut rows = Vec::new();
+        let fed = self.decoder.feed(data, &mut rows);
+        for row in rows {
+            self.loader.write(row)?;
+        }
+        fed
+    }
+
+    /// All data was fed: writes, and commits outside of a block. Returns the number of rows; the
+    /// command tag is `COPY n`.
+    pub fn finish(mut self: Box<Self>) -> SqlResult<u64> {
+        let mut rows = Vec::new();
+        self.decoder.finish(&mut rows)?;
+        for row in rows {
+            self.loader.write(row)?;
+        }
+        let ctx = self.loader.ctx.clone();
+        let count = self.loader.finish()?;
+        if ctx.failed.is_none() {
+            ctx.txn.commit().map_err(kv_error)?;
+        }
+        Ok(count)
+    }
+
+    /// The client gave up: nothing of it stays. Returns the error to report.
+    pub fn abort(self: Box<Self>, message: &str) -> SqlError {
+        if self.loader.ctx.failed.is_none() {
+            self.loader.ctx.txn.rollback();
+        }
+        SqlError::new(SqlState::QUERY_CANCELED, format!("COPY from stdin failed: {message}"))
+    }
+}
+
+fn copied_table(ctx: &Context, c: &Copy) -> SqlResult<Arc<Table>> {
+    match &c.table {
+        Some(name) => ctx.table(name),
+        None => Err(SqlError::syntax("COPY FROM needs a table")),
+    }
+}
+
+/// Feeds a whole file.
+fn read_file(path: &str, mut feed: impl FnMut(&[u8]) -> SqlResult<()>) -> SqlResult<()> {
+    let failed = |e: std::io::Error| {
+        let state = match e.kind() {
+            std::io::ErrorKind::NotFound => SqlState("58P01"),
+            std::io::ErrorKind::PermissionDenied => SqlState::INSUFFICIENT_PRIVILEGE,
+            _ => SqlState::IO_ERROR,
+        };
+        SqlError::new(state, format!("could not open file \"{path}\" for reading: {e}"))
+    };
+    let file = DiskFs.open(Path::new(path)).map_err(failed)?;
+    let mut buffer = vec![0; CHUNK];
+    let mut offset = 0;
+    loop {
+        let n = file.read_at(&mut buffer, offset).map_err(failed)?;
+        if n == 0 {
+            return Ok(());
+        }
+        feed(&buffer[..n])?;
+        offset += n as u64;
+    }
+}
+
+/// Loads one file; returns the number of rows.
+fn load_file(
+    ctx: &Context,
+    table: &Arc<Table>,
+    columns: &[String],
+    options: &CopyOptions,
+    skip: u64,
+    path: &str,
+    input: &str,
+) -> SqlResult<u64> {
+    let binary = options.format == CopyFormat::Binary;
+    let mut loader = Loader::new(ctx, table, columns, binary, input.to_string())?;
+    let mut decoder = Decoder::new(options, loader.targets.len())?;
+    let mut skipped = 0;
+    let mut rows = Vec::new();
+    let mut take = |rows: &mut Vec<RawRow>, loader: &mut Loader| -> SqlResult<()> {
+        for row in rows.drain(..) {
+            if skipped < skip {
+                skipped += 1;
+            } else {
+                loader.write(row)?;
+            }
+        }
+        Ok(())
+    };
+    let name_file = |e: SqlError| match e.detail() {
+        Some(d) if !d.contains(path) => {
+            let detail = format!("{d}\nfile \"{path}\"");
+            e.with_detail(detail)
+        }
+        _ => e,
+    };
+    read_file(path, |data| {
+        let fed = decoder.feed(data, &mut rows);
+        take(&mut rows, &mut loader)?;
+        fed
+    })
+    .map_err(name_file)?;
+    decoder
+        .finish(&mut rows)
+        .and_then(|()| take(&mut rows, &mut loader))
+        .and_then(|()| loader.finish())
+        .map_err(name_file)
+}
+
+/// COPY FROM a file of the server's machine; the command tag.
+pub(crate) fn copy_from_file(ctx: &Context, c: &Copy) -> SqlResult<String> {
+    let table = copied_table(ctx, c)?;
+    let path = c.file.as_deref().unwrap_or_default();
+    let n = load_file(ctx, &table, &c.columns, &c.options, 0, path, "COPY")?;
+    Ok(format!("COPY {n}"))
+}
+
+/// IMPORT INTO: all files or nothing; the command tag.
+pub(crate) fn import(ctx: &Context, i: &Import) -> SqlResult<String> {
+    let table = ctx.table(&i.table)?;
+    let mut options = CopyOptions { format: CopyFormat::Csv, ..CopyOptions::default() };
+    let mut skip = 0;
+    let one = |name: &str, v: &Option<String>| -> SqlResult<char> {
+        let mut chars = v.as_deref().unwrap_or_default().chars();
+        match (chars.next(), chars.next()) {
+            (Some(c), None) => Ok(c),
+            _ => Err(bad_option(name, "needs one character")),
+        }
+    };
+    for (name, value) in &i.options {
+        match name.as_str() {
+            "delimiter" => options.delimiter = Some(one(name, value)?),
+            "quote" => options.quote = Some(one(name, value)?),
+            "escape" => options.escape = Some(one(name, value)?),
+            "nullif" | "null" => options.null = Some(value.clone().unwrap_or_default()),
+            "header" => {
+                options.header = !matches!(value.as_deref(), Some("false" | "off" | "0"));
+            }
+            "skip" => {
+                skip = value
+                    .as_deref()
+                    .and_then(|v| v.parse().ok())
+                    .ok_or_else(|| bad_option(name, "needs a number of rows"))?;
+            }
+            other => {
+                return Err(bad_option(other, "is not known")
+                    .with_hint("Known are delimiter, quote, escape, nullif, header, skip."));
+            }
+        }
+    }
+    let mut total = 0;
+    for path in &i.files {
+        total += load_file(ctx, &table, &i.columns, &options, skip, path, "IMPORT INTO")?;
+    }
+    Ok(format!("IMPORT {total}"))
+}
+
+fn bad_option(name: &str, what: &str) -> SqlError {
+    SqlError::new(SqlState::INVALID_PARAMETER_VALUE, format!("IMPORT option \"{name}\" {what}"))
+}
