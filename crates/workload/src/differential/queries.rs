@@ -46,17 +46,19 @@ pub(super) fn key_condition(random: &mut Random, table: &Table) -> String {
     let equal = random.between(0, table.key_len as u64) as usize;
     let mut parts: Vec<String> = table.key()[..equal]
         .iter()
-        .map(|c| format!("{} = {}", c.name, c.ty.literal(random)))
+        .map(|c| format!("{} = {}", c.name, c.ty.key_literal(random)))
         .collect();
     if equal < table.key_len {
         let c = &table.key()[equal];
-        let literal = c.ty.literal(random);
+        let literal = c.ty.key_literal(random);
         match random.below(4) {
             0 => parts.push(format!("{} >= {literal}", c.name)),
-            1 => parts.push(format!("{} IN ({literal}, {})", c.name, c.ty.literal(random))),
-            2 => {
-                parts.push(format!("{0} > {literal} AND {0} <= {1}", c.name, c.ty.literal(random)))
-            }
+            1 => parts.push(format!("{} IN ({literal}, {})", c.name, c.ty.key_literal(random))),
+            2 => parts.push(format!(
+                "{0} > {literal} AND {0} <= {1}",
+                c.name,
+                c.ty.key_literal(random)
+            )),
             _ => {}
         }
     }

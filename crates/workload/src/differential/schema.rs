@@ -45,6 +45,17 @@ impl Type {
         }
     }
 
+    /// As [`Type::literal`], from an even smaller domain: children should find their parents.
+    pub(super) fn key_literal(self, random: &mut Random) -> String {
+        match self {
+            Type::Int4 => (random.below(4) as i64 - 1).to_string(),
+            Type::Int8 => (random.below(3) as i64 * 1_000_000_007).to_string(),
+            Type::Text => format!("'{}'", random.pick(&["a", "ab", "", "é"])),
+            Type::Date => format!("date '2026-02-1{}'", random.below(3)),
+            other => other.literal(random),
+        }
+    }
+
     pub(super) fn is_number(self) -> bool {
         matches!(self, Type::Int4 | Type::Int8 | Type::Numeric)
     }

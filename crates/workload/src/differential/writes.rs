@@ -37,7 +37,7 @@ fn insert(random: &mut Random, table: &Table) -> String {
 }
 
 fn row(random: &mut Random, table: &Table) -> String {
-    let mut values: Vec<String> = table.key().iter().map(|c| c.ty.literal(random)).collect();
+    let mut values: Vec<String> = table.key().iter().map(|c| c.ty.key_literal(random)).collect();
     values.extend(table.columns[table.key_len..].iter().map(|c| value(random, c)));
     format!("({})", values.join(", "))
 }
