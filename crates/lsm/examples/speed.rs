@@ -5,7 +5,6 @@
 //! range deletes over few and over many rows. Prints one line per measurement.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use braid_env::clock::{Clock, WallClock};
 use braid_env::fs::DiskFs;

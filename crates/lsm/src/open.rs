@@ -173,10 +173,8 @@ fn remove_strangers(
         } else {
             name.ends_with(".recycled") || name == "CURRENT.tmp"
         };
-        if stranger {
-            if let Err(error) = fs.remove(&dir.join(name)) {
-                tracing::warn!(name, %error, "cannot remove a file that is not needed");
-            }
+        if stranger && let Err(error) = fs.remove(&dir.join(name)) {
+            tracing::warn!(name, %error, "cannot remove a file that is not needed");
         }
     }
 }

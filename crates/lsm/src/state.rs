@@ -50,11 +50,11 @@ impl State {
             let reader = sst.reader(env)?;
             let hidden_below =
                 if sst.tombstones > 0 { reader.skyline().stab(key, read_ts, u64::MAX) } else { 0 };
-            if reader.may_contain(*hash.get_or_insert_with(|| key_hash(key))) {
-                if let Some(found) = reader.get(key, read_ts, Some(counters))? {
-                    let lives = found.kind == Kind::Put && found.ts >= hidden_below;
-                    return Ok(lives.then_some((found.value, CommitTs(found.ts))));
-                }
+            if reader.may_contain(*hash.get_or_insert_with(|| key_hash(key)))
+                && let Some(found) = reader.get(key, read_ts, Some(counters))?
+            {
+                let lives = found.kind == Kind::Put && found.ts >= hidden_below;
+                return Ok(lives.then_some((found.value, CommitTs(found.ts))));
             }
             if hidden_below > 0 {
                 return Ok(None);
@@ -153,10 +153,10 @@ impl State {
             let Some(sst) = sst_of(run, key) else { continue };
             let reader = sst.reader(env)?;
             let mut ts = reader.skyline().stab(key, u64::MAX, u64::MAX);
-            if reader.may_contain(hash) {
-                if let Some(found) = reader.get(key, u64::MAX, None)? {
-                    ts = ts.max(found.ts);
-                }
+            if reader.may_contain(hash)
+                && let Some(found) = reader.get(key, u64::MAX, None)?
+            {
+                ts = ts.max(found.ts);
             }
             if ts > 0 {
                 return Ok(ts);

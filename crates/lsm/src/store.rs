@@ -160,10 +160,10 @@ impl Store {
         let mut oldest = self.oldest_segment.lock();
         while *oldest < floor {
             let path = segment_path(&self.env.dir, *oldest);
-            if self.env.fs.exists(&path).unwrap_or(false) {
-                if let Err(error) = self.wal.retire(&path) {
-                    tracing::warn!(path = %path.display(), %error, "cannot remove wal segment");
-                }
+            if self.env.fs.exists(&path).unwrap_or(false)
+                && let Err(error) = self.wal.retire(&path)
+            {
+                tracing::warn!(path = %path.display(), %error, "cannot remove wal segment");
             }
             *oldest += 1;
         }
@@ -188,6 +188,7 @@ impl Store {
         // The seal says that all of the segment was durable: damage is then not a torn tail.
         self.wal.rotate();
         self.wal.wait(self.wal.appended(), true)?;
+        self.durable_gc()?;
         self.manifest.lock().seal(&*self.ballast)
     }
 }

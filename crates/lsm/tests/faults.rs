@@ -90,13 +90,12 @@ fn script(seed: u64, fs: Arc<dyn FileSystem>) -> (Oracle, usize) {
             continue;
         }
         // Whatever failed in the background, reads are right or say that they fail.
-        if let Ok(view) = db.view(CommitTs(number)) {
-            if let Ok(mut scan) = view.scan(KeySpan::all(), ScanOptions::default()) {
-                if let Ok(rows) = collect(&mut scan) {
-                    let expected = oracle.scan(b"", b"\xFF", number, usize::MAX);
-                    assert_eq!(rows, expected, "seed {seed} after batch {number}");
-                }
-            }
+        if let Ok(view) = db.view(CommitTs(number))
+            && let Ok(mut scan) = view.scan(KeySpan::all(), ScanOptions::default())
+            && let Ok(rows) = collect(&mut scan)
+        {
+            let expected = oracle.scan(b"", b"\xFF", number, usize::MAX);
+            assert_eq!(rows, expected, "seed {seed} after batch {number}");
         }
     }
     (oracle, durable)

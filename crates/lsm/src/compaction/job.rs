@@ -89,7 +89,7 @@ impl Job {
         let mut visited = 0u64;
         while let Some(key) = merge.key() {
             visited += 1;
-            if visited % 1024 == 0 && store.closed.load(Ordering::Acquire) {
+            if visited.is_multiple_of(1024) && store.closed.load(Ordering::Acquire) {
                 return Err(Error::Closed);
             }
             if rules.keeps(key, merge.ts(), merge.kind()) {

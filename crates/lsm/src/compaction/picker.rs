@@ -69,8 +69,8 @@ pub(crate) fn pick(version: &Version, options: &Options, gc: u64) -> Option<Spec
     let (base, targets) = levels_targets(version, options);
     let l0_score = version.l0_runs().count() as f64 / options.l0_compaction_files.max(1) as f64;
     let mut best = (l0_score, 0);
-    for level in base..BOTTOM {
-        let score = version.level_bytes(level) as f64 / targets[level] as f64;
+    for (level, target) in targets.iter().enumerate().take(BOTTOM).skip(base) {
+        let score = version.level_bytes(level) as f64 / *target as f64;
         if score > best.0 {
             best = (score, level);
         }

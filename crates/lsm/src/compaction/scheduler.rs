@@ -144,7 +144,6 @@ impl Store {
         }
     }
 
-    #[expect(clippy::type_complexity, reason = "the inputs and the output of one job")]
     fn run_flush(&self) -> Result<Option<(Vec<Arc<Memtable>>, JobOutput)>> {
         if self.closed.load(Ordering::Acquire) {
             return Ok(None);

@@ -94,10 +94,10 @@ impl MergeCursor {
                 self.layers[i].cover = Some(self.layers[i].source.cover(at)?);
             }
             let cover = self.layers[i].cover.as_ref().expect("just made sure");
-            if let Some(until) = &cover.until {
-                if end.as_ref().is_none_or(|end| self.ahead(until, end)) {
-                    end = Some(until.to_vec());
-                }
+            if let Some(until) = &cover.until
+                && end.as_ref().is_none_or(|end| self.ahead(until, end))
+            {
+                end = Some(until.to_vec());
             }
             if cover.ts > 0 {
                 break;
@@ -117,10 +117,10 @@ impl MergeCursor {
         self.slab_end = end;
         // Only the last active layer can be under a tombstone, and only its own rows can be
         // hidden row by row.
-        if let Some(layer) = self.layers[..active].last_mut() {
-            if let Some(cover) = layer.cover.as_ref().filter(|cover| cover.ts > 0) {
-                layer.source.skip_hidden(cover)?;
-            }
+        if let Some(layer) = self.layers[..active].last_mut()
+            && let Some(cover) = layer.cover.as_ref().filter(|cover| cover.ts > 0)
+        {
+            layer.source.skip_hidden(cover)?;
         }
         Ok(())
     }
@@ -198,10 +198,10 @@ impl MergeCursor {
     fn winner(&self) -> Option<usize> {
         let mut best: Option<(usize, &[u8])> = None;
         for (i, layer) in self.layers[..self.active].iter().enumerate() {
-            if let Some(key) = layer.source.key() {
-                if best.is_none_or(|(_, least)| self.ahead(key, least)) {
-                    best = Some((i, key));
-                }
+            if let Some(key) = layer.source.key()
+                && best.is_none_or(|(_, least)| self.ahead(key, least))
+            {
+                best = Some((i, key));
             }
         }
         let (i, key) = best?;

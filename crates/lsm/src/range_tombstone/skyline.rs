@@ -292,10 +292,10 @@ impl Skyline {
     /// Notes that a point arrives at `key`: a tombstone over it no longer hides all rows of its
     /// layer. Must be called before the point becomes visible.
     pub(crate) fn point_arrives(&self, key: &[u8]) {
-        if let Place::Inside(node) = locate(&self.root, key, false) {
-            if !node.overwritten.load(Memory::Relaxed) {
-                node.overwritten.store(true, Memory::Release);
-            }
+        if let Place::Inside(node) = locate(&self.root, key, false)
+            && !node.overwritten.load(Memory::Relaxed)
+        {
+            node.overwritten.store(true, Memory::Release);
         }
     }
 

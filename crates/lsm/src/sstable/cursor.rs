@@ -340,14 +340,14 @@ impl SstCursor {
     fn resolve_long_group(&mut self) -> Result<()> {
         let key = std::mem::take(&mut self.key);
         let found = self.walker.reader().find(&key, self.read_ts, true, None)?;
-        if let Some((block, row)) = found {
-            if self.classes & (1 << (block.class(row) & 31)) != 0 {
-                self.block = Some(block);
-                self.row = row;
-                self.group_start = None;
-                self.key = key;
-                return Ok(());
-            }
+        if let Some((block, row)) = found
+            && self.classes & (1 << (block.class(row) & 31)) != 0
+        {
+            self.block = Some(block);
+            self.row = row;
+            self.group_start = None;
+            self.key = key;
+            return Ok(());
         }
         self.seek_below(&key)
     }

@@ -92,7 +92,7 @@ impl IndexBuilder {
         entries.iter().for_each(|e| out.extend_from_slice(&e.facts.min_ts.to_le_bytes()));
         entries.iter().for_each(|e| out.extend_from_slice(&e.facts.max_ts.to_le_bytes()));
         out.extend(entries.iter().map(|e| {
-            u8::from(e.facts.has_delete) * HAS_DELETE | u8::from(e.facts.has_multi) * HAS_MULTI
+            (u8::from(e.facts.has_delete) * HAS_DELETE) | (u8::from(e.facts.has_multi) * HAS_MULTI)
         }));
         entries.iter().for_each(|e| out.extend_from_slice(&e.separator));
         out
@@ -104,12 +104,13 @@ pub(crate) fn separator(last: &[u8], next: Option<&[u8]>) -> Vec<u8> {
     let Some(next) = next else { return last.to_vec() };
     let shared = last.iter().zip(next).take_while(|(a, b)| a == b).count();
     // last = shared + x..., next = shared + y... with x < y: shared + (x + 1) fits if below y.
-    if let (Some(&x), Some(&y)) = (last.get(shared), next.get(shared)) {
-        if x + 1 < y && last.len() > shared + 1 {
-            let mut short = last[..=shared].to_vec();
-            short[shared] = x + 1;
-            return short;
-        }
+    if let (Some(&x), Some(&y)) = (last.get(shared), next.get(shared))
+        && x + 1 < y
+        && last.len() > shared + 1
+    {
+        let mut short = last[..=shared].to_vec();
+        short[shared] = x + 1;
+        return short;
     }
     last.to_vec()
 }

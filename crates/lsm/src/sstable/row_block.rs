@@ -461,7 +461,7 @@ impl RowBlock {
     fn suffix(&self, row: usize) -> &[u8] {
         let start = self.keys + self.offset(self.key_offsets, row);
         let next = row + 1;
-        let end = if next < self.n_rows && next % BUNDLE == 0 {
+        let end = if next < self.n_rows && next.is_multiple_of(BUNDLE) {
             self.meta(next / BUNDLE).0
         } else {
             self.offset(self.key_offsets, next)

@@ -190,10 +190,10 @@ pub(crate) fn synced_by_later_chunks(image: &[u8], from: u64, segment: u64) -> u
     let from = from as usize;
     for start in from..image.len().saturating_sub(HEADER as usize - 1) {
         // The segment number sits 7 bytes into a chunk: a cheap test before the crc.
-        if image[start + 7..start + 11] == mark {
-            if let Some(chunk) = chunk_at(image, start as u64, segment) {
-                synced = synced.max(chunk.synced_to);
-            }
+        if image[start + 7..start + 11] == mark
+            && let Some(chunk) = chunk_at(image, start as u64, segment)
+        {
+            synced = synced.max(chunk.synced_to);
         }
     }
     synced

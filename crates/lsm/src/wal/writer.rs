@@ -228,10 +228,8 @@ impl Wal {
                 self.sync_file(open)?;
             }
         }
-        if sync {
-            if let Some(open) = slot.as_ref() {
-                self.sync_file(open)?;
-            }
+        if sync && let Some(open) = slot.as_ref() {
+            self.sync_file(open)?;
         }
         Ok(())
     }
@@ -242,10 +240,11 @@ impl Wal {
 
     fn write_piece(&self, open: &mut OpenSegment, piece: &Piece) -> Result<()> {
         let mut result = open.file.write_at(&piece.bytes, piece.offset);
-        if let Err(error) = &result {
-            if error.kind() == std::io::ErrorKind::StorageFull && self.reserve.release() {
-                result = open.file.write_at(&piece.bytes, piece.offset);
-            }
+        if let Err(error) = &result
+            && error.kind() == std::io::ErrorKind::StorageFull
+            && self.reserve.release()
+        {
+            result = open.file.write_at(&piece.bytes, piece.offset);
         }
         result.map_err(|error| self.io("writing", piece.segment, &error))?;
         let end = piece.offset + piece.bytes.len() as u64;

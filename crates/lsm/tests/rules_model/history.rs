@@ -176,7 +176,7 @@ impl World<'_> {
         let borrowed = self.borrowed();
         let seed = self.random.below(self.store.l0.len() as u64) as usize;
         let mut inputs = self.store.take_l0(seed, self.rules);
-        self.into_level(1, &mut inputs, &borrowed);
+        self.install_level(1, &mut inputs, &borrowed);
         "compaction of L0 into L1"
     }
 
@@ -187,11 +187,11 @@ impl World<'_> {
         let borrowed = self.borrowed();
         let seed = self.random.below(self.store.levels[0].len() as u64) as usize;
         let mut inputs = vec![self.store.levels[0].remove(seed)];
-        self.into_level(2, &mut inputs, &borrowed);
+        self.install_level(2, &mut inputs, &borrowed);
         "compaction of L1 into L2"
     }
 
-    fn into_level(&mut self, level: usize, inputs: &mut Vec<Layer>, borrowed: &[Tombstone]) {
+    fn install_level(&mut self, level: usize, inputs: &mut Vec<Layer>, borrowed: &[Tombstone]) {
         let overlapping = self.store.take_overlapping(level, inputs, self.rules);
         inputs.extend(overlapping);
         let merged = self.store.merge(inputs, borrowed, level, self.rules);

@@ -37,6 +37,9 @@ struct Tombstone {
     batch: usize,
 }
 
+/// The net effect of one batch: points and spans.
+type Net = (BTreeMap<Key, Option<Vec<u8>>>, Vec<(Key, Key)>);
+
 /// The whole history.
 #[derive(Debug, Default, Clone)]
 pub struct Oracle {
@@ -60,7 +63,7 @@ impl Oracle {
     }
 
     /// The net effect of the calls: later ones win.
-    fn net(calls: &[Call]) -> (BTreeMap<Key, Option<Vec<u8>>>, Vec<(Key, Key)>) {
+    fn net(calls: &[Call]) -> Net {
         let mut points = BTreeMap::new();
         let mut spans = Vec::new();
         for call in calls {
