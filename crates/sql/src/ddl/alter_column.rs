@@ -55,7 +55,7 @@ pub(super) fn add(
     column::finish(c, &mut new, std::slice::from_ref(&declared))?;
     let at = new.columns.len() - 1;
     let per_row = fill_default(c, &mut new, at)?;
-    let (nullable, ty) = (new.columns[at].nullable, new.columns[at].ty.clone());
+    let nullable = new.columns[at].nullable;
     let empty_value = new.columns[at].missing.is_none() && !per_row;
     let table = c.put(new);
     if !nullable && empty_value && backfill::has_rows(c, &old)? {
@@ -75,7 +75,6 @@ pub(super) fn add(
             Ok(row)
         })?;
     }
-    let _ = ty;
     let mut table = (*table).clone();
     for k in &declared.constraints {
         constraint::add(c, &mut table, k, Some(&name))?;
@@ -340,7 +339,7 @@ fn same_stored_form(from: &SqlType, to: &SqlType) -> bool {
     match (from, to) {
         (SqlType::Int2, SqlType::Int4 | SqlType::Int8) | (SqlType::Int4, SqlType::Int8) => true,
         (SqlType::Varchar(_), SqlType::Text | SqlType::Varchar(None)) => true,
-        (SqlType::Text | SqlType::Varchar(None), SqlType::Text | SqlType::Varchar(None)) => true,
+        (SqlType::Text, SqlType::Text | SqlType::Varchar(None)) => true,
         (SqlType::Varchar(Some(a)), SqlType::Varchar(Some(b))) => a <= b,
         (SqlType::Numeric(_), SqlType::Numeric(None)) => true,
         (a, b) => a == b,

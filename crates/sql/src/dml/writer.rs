@@ -197,8 +197,9 @@ impl Writer {
     /// Inserts a complete row (defaults filled in), after `Filler::complete`.
     pub fn insert(&mut self, info: &Arc<TableInfo>, mut row: Row) -> SqlResult<Row> {
         info.filler.complete(&self.ctx, &mut row)?;
-        self.check_parent(info, &row)?;
+        // Duplicate keys are reported before missing parents, as in PostgreSQL.
         self.put_new(info, &row, None)?;
+        self.check_parent(info, &row)?;
         self.check_references(info, &row, None)?;
         Ok(row)
     }
@@ -430,10 +431,10 @@ impl Writer {
         }
         let mut out = Vec::with_capacity(ready.len());
         for (key, old, new) in ready {
+            self.put_new(info, &new, Some(&old))?;
             if layout.row_key(&new)?[..] != key[..] {
                 self.check_parent(info, &new)?;
             }
-            self.put_new(info, &new, Some(&old))?;
             self.check_references(info, &new, Some(&old))?;
             for (child, fk) in &info.referenced_by {
                 if changed(info.table(), &fk.parent_columns, &old, &new) {

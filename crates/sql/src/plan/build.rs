@@ -24,7 +24,6 @@ use crate::storage::TableLayout;
 struct From {
     layout: Arc<TableLayout>,
     alias: String,
-    schema: Option<String>,
     offset: usize,
     left: bool,
     on: Vec<Bound>,
@@ -227,7 +226,7 @@ fn add_table(
         scope.push(c);
     }
     let layout = Arc::new(TableLayout::new(&ctx.catalog, &table)?);
-    tables.push(From { layout, alias, schema, offset, left, on: Vec::new() });
+    tables.push(From { layout, alias, offset, left, on: Vec::new() });
     Ok(true)
 }
 
@@ -382,7 +381,6 @@ fn chain(
         }
         steps.push(Step {
             layout: t.layout.clone(),
-            alias: t.alias.clone(),
             offset: t.offset,
             access: best,
             left: t.left,
@@ -390,7 +388,6 @@ fn chain(
             wanted: None,
             family,
         });
-        let _ = &t.schema;
     }
     if !left_over.is_empty() {
         return None;
@@ -415,7 +412,6 @@ fn choose_ordered(t: &From, all: Vec<Access>, sort: &[SortKey], limited: bool) -
     let gives = |a: &Access| {
         let step = Step {
             layout: t.layout.clone(),
-            alias: String::new(),
             offset: 0,
             access: a.clone(),
             left: false,

@@ -16,8 +16,6 @@ use crate::storage::TableLayout;
 /// One table of the chain.
 pub(super) struct Step {
     pub(super) layout: Arc<TableLayout>,
-    /// How the table is called in the query.
-    pub(super) alias: String,
     /// Ordinal of its first column in the joined row.
     pub(super) offset: usize,
     pub(super) access: Access,

@@ -184,9 +184,10 @@ impl Context {
             .map_err(kv_error)?;
         if self.db.schema_epoch() != self.epoch {
             let now = self.db.current_catalog()?;
-            let same = now.table(table.id).is_some_and(|t| **t == *table);
+            // A block that changed the schema itself is ahead of what is committed; others that
+            // commit in between conflict with it at the version key.
             let own = now.version < self.catalog.version;
-            if !same && !own {
+            if !own && !same_surroundings(&self.catalog, &now, table) {
                 return Err(SqlError::new(
                     SqlState::SERIALIZATION_FAILURE,
                     format!("table \"{}\" was changed by a concurrent schema change", table.name),
@@ -204,6 +205,20 @@ impl Context {
             .map_err(kv_error)?;
         Ok(())
     }
+}
+
+/// Whether all that writing a table depends on is equal in both catalogs: its hierarchy and the
+/// tables that refer to it.
+fn same_surroundings(a: &Catalog, b: &Catalog, table: &Table) -> bool {
+    let around = |c: &Catalog| -> Vec<Arc<Table>> {
+        let Some(t) = c.table(table.id) else { return Vec::new() };
+        let mut out = c.chain(t);
+        out.extend(c.subtree(t));
+        out.extend(c.referencing_tables(t.id).cloned());
+        out
+    };
+    let (x, y) = (around(a), around(b));
+    x.len() == y.len() && x.iter().zip(&y).all(|(p, q)| Arc::ptr_eq(p, q) || p == q)
 }
 
 /// 42P01.

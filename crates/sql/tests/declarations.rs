@@ -1,0 +1,256 @@
+//! Every way to declare an interleaving wrongly, and what is said about it.
+
+mod harness;
+
+use harness::{database, error, rows, run, session, state};
+
+/// (statement, SQLSTATE, part of the message)
+const WRONG: &[(&str, &str, &str)] = &[
+    (
+        "create table c (a int, b int, z int, primary key (a, z)) interleave in parent p",
+        "42P16",
+        "table \"c\" does not reference parent key column \"b\"",
+    ),
+    (
+        "create table c (x int, b int, primary key (x, b)) interleave in parent p on delete cascade",
+        "42P16",
+        "table \"c\" does not reference parent key column \"a\"",
+    ),
+    (
+        "create table c (z int, a int, b int, primary key (z, a, b desc)) interleave in parent p",
+        "42P16",
+        "table \"c\" references parent key column \"a\" at incorrect position 2",
+    ),
+    (
+        "create table c (a text, b int, primary key (a, b desc)) interleave in parent p",
+        "42P16",
+        "references parent key column \"a\" with incorrect type text (should be integer)",
+    ),
+    (
+        "create table c (a int, b int, primary key (a, b)) interleave in parent p",
+        "42P16",
+        "references parent key column \"b\" with incorrect order ASC (should be DESC)",
+    ),
+    (
+        "create table c (a int, b int, z int, primary key (a, b desc)) interleave in parent p (a)",
+        "42P16",
+        "declared interleaved columns (a) must match the parent's primary key (a, b DESC)",
+    ),
+    (
+        "create table c (a int, b int, z int, primary key (a, b desc, z)) interleave in parent p (a, z)",
+        "42P16",
+        "declared interleaved columns (a, z) must be a prefix of the primary key (a, b DESC, z)",
+    ),
+    (
+        "create table c (a int, b int, primary key (a, b desc)) interleave in parent p (a, nope)",
+        "42703",
+        "column \"nope\" named in INTERLEAVE does not exist",
+    ),
+    (
+        "create table c (a int, b int, primary key (a, b desc)) interleave in parent missing",
+        "42P01",
+        "relation \"missing\" does not exist",
+    ),
+    (
+        "create table c (a int, b int, primary key (a, b desc)) interleave in parent c",
+        "42P01",
+        "relation \"c\" does not exist",
+    ),
+    (
+        "create table c (a int, b int, primary key (a, b desc)) interleave in parent v",
+        "42809",
+        "cannot interleave table \"c\" in sequence \"v\"",
+    ),
+    (
+        "create table c (a int, b int) interleave in parent p",
+        "42P16",
+        "interleaved table \"c\" has no primary key",
+    ),
+    (
+        "create table c (a int primary key) interleave in parent nokey",
+        "42P16",
+        "parent table \"nokey\" has no primary key",
+    ),
+    (
+        "create table c (a int, b int, primary key (a, b desc)) interleave in p on delete cascade",
+        "42P16",
+        "ON DELETE cannot be given for table \"c\": INTERLEAVE IN is for locality only",
+    ),
+    (
+        "create table c (a int, b int, primary key (a, b desc)) interleave in parent p on delete set null",
+        "42P16",
+        "ON DELETE of INTERLEAVE IN PARENT must be CASCADE, NO ACTION or RESTRICT",
+    ),
+    (
+        "create table c (a int, b int, primary key (a, b desc)) interleave in parent p (a, b) cascade",
+        "0A000",
+        "the shorthand CASCADE or RESTRICT after INTERLEAVE",
+    ),
+    (
+        "create table c (a int, b int, primary key (a, b desc)) interleave in parent p interleave in parent p",
+        "42P16",
+        "a table can be interleaved in one parent only",
+    ),
+    (
+        "create index i on k (b) interleave in p",
+        "42P16",
+        "index \"i\" does not reference index parent key column \"a\"",
+    ),
+    (
+        "create index i on k (a, b, n) interleave in p",
+        "42P16",
+        "index \"i\" references index parent key column \"b\" with incorrect order",
+    ),
+    (
+        "create index i on k (a, b desc, n) interleave in other",
+        "42P16",
+        "\"other\" is not an ancestor of \"k\"",
+    ),
+    (
+        "create index i on k (a, b desc, n) include (n) interleave in p on delete cascade",
+        "42P16",
+        "ON DELETE cannot be given for index \"i\"",
+    ),
+    (
+        "create index i on k (a, b desc, x) storing (n) interleave in p",
+        "42P16",
+        "index \"i\" specifies stored column \"n\" which is a key of table \"k\"",
+    ),
+    (
+        "create index i on k (a, b desc, x) interleave in p (a)",
+        "42P16",
+        "declared interleaved columns (a) must match",
+    ),
+    (
+        "create index i on k (a, b desc, x) interleave in missing",
+        "42P01",
+        "relation \"missing\" does not exist",
+    ),
+    ("drop table p", "2BP01", "cannot drop table p because other objects depend on it"),
+    ("truncate p", "0A000", "cannot truncate table \"p\": it is interleaved by table \"k\""),
+    ("alter table p set on delete cascade", "42P16", "table \"p\" is not interleaved"),
+    ("alter table loc set on delete cascade", "42P16", "cannot SET ON DELETE on table \"loc\""),
+    ("alter table k alter a type bigint", "42P16", "it is shared along the interleaving"),
+    ("alter table p alter a type bigint", "42P16", "it is shared along the interleaving"),
+    ("alter table p drop column a", "0A000", "dropping primary key column \"a\""),
+    ("alter table other set interleave in parent p", "0A000", "interleaving an existing table"),
+    ("update p set a = 7 where a = 1", "0A000", "changing the primary key of a row of table \"p\""),
+    ("insert into k values (8, 8, 8, 8)", "23503", "violates its interleave constraint"),
+    (
+        "create table c (id int primary key references p deferrable initially deferred)",
+        "0A000",
+        "DEFERRABLE",
+    ),
+];
+
+#[test]
+fn wrong_declarations_are_refused_with_reason_and_hint() {
+    let s = &mut session(&database());
+    run(s, "create table p (a int, b int, x int, primary key (a, b desc))");
+    run(
+        s,
+        "create table k (a int, b int, n int, x int, primary key (a, b desc, n)) interleave in parent p",
+    );
+    run(s, "create table loc (a int, b int, n int, primary key (a, b desc, n)) interleave in p");
+    run(
+        s,
+        "create table other (id int primary key); create table nokey (a int); create sequence v",
+    );
+    run(s, "insert into p values (1, 1, 1); insert into k values (1, 1, 1, 1)");
+    let before = rows(s, "show tables");
+    for (sql, want, part) in WRONG {
+        let e = error(s, sql);
+        assert_eq!(e.state().0, *want, "{sql}\n{e:?}");
+        assert!(e.message().contains(part), "{sql}\n{e:?}");
+        if *want == "42P16" {
+            assert!(
+                e.hint().is_some()
+                    || sql.contains("interleave in parent p interleave")
+                    || sql.contains("p (a)"),
+                "no hint: {sql}\n{e:?}"
+            );
+        }
+    }
+    assert_eq!(rows(s, "show tables"), before);
+}
+
+#[test]
+fn every_form_works() {
+    let s = &mut session(&database());
+    run(s, "create table p (a int primary key)");
+    run(
+        s,
+        "create table enforced (x int, n int, primary key (x, n)) interleave in parent p (x) on delete cascade",
+    );
+    run(s, "create table spanner (a int, n int, primary key (a, n)) interleave in parent p");
+    run(
+        s,
+        "create table crdb (a int references p on delete cascade, n int, primary key (a, n)) interleave in parent p (a)",
+    );
+    run(s, "create table loc (a int, n int, primary key (a, n)) interleave in p");
+    run(s, "create table one (a int primary key, x text) interleave in parent p on delete cascade");
+    run(s, "insert into p values (1), (2)");
+    assert_eq!(state(s, "insert into enforced values (3, 3)"), "23503");
+    assert_eq!(state(s, "insert into spanner values (3, 3)"), "23503");
+    assert_eq!(state(s, "insert into crdb values (3, 3)"), "23503");
+    run(s, "insert into loc values (3, 3)");
+    run(s, "insert into one values (1, 'x')");
+    assert_eq!(state(s, "insert into one values (1, 'y')"), "23505");
+    assert_eq!(
+        rows(s, "select p.a, one.x from p left join one on one.a = p.a where p.a > 0 order by p.a"),
+        ["1|x", "2|NULL"]
+    );
+    // Locality only, switched to enforcing: every row is checked.
+    assert_eq!(state(s, "alter table loc set interleave in parent p on delete cascade"), "23503");
+    run(s, "delete from loc; alter table loc set interleave in parent p on delete cascade");
+    assert_eq!(state(s, "insert into loc values (3, 3)"), "23503");
+    run(s, "alter table loc set interleave in p");
+    run(s, "insert into loc values (3, 3)");
+    run(s, "truncate p cascade");
+    assert_eq!(rows(s, "select count(*) from loc"), ["0"]);
+    run(s, "drop table p cascade");
+    assert_eq!(rows(s, "show tables").len(), 0);
+}
+
+#[test]
+fn chains_are_limited() {
+    let s = &mut session(&database());
+    run(s, "create table t1 (k1 int primary key)");
+    for n in 2..=16 {
+        let columns: Vec<_> = (1..=n).map(|i| format!("k{i} int")).collect();
+        let key: Vec<_> = (1..=n).map(|i| format!("k{i}")).collect();
+        run(
+            s,
+            &format!(
+                "create table t{n} ({}, primary key ({})) interleave in parent t{} on delete cascade",
+                columns.join(", "),
+                key.join(", "),
+                n - 1
+            ),
+        );
+    }
+    let deep: Vec<_> = (1..=17).map(|i| format!("k{i}")).collect();
+    let e = error(
+        s,
+        &format!(
+            "create table t17 ({} int, primary key ({})) interleave in parent t16",
+            deep.join(" int, "),
+            deep.join(", ")
+        ),
+    );
+    assert!(e.message().contains("too deeply nested; the limit is 16"), "{e:?}");
+    for n in 1..=16 {
+        let values = vec!["1"; n].join(", ");
+        run(s, &format!("insert into t{n} values ({values})"));
+    }
+    assert_eq!(rows(s, "select count(*) from t16"), ["1"]);
+    assert_eq!(
+        harness::tag(
+            s,
+            "delete from t7 where k1 = 1 and k2 = 1 and k3 = 1 and k4 = 1 and k5 = 1 and k6 = 1"
+        ),
+        "DELETE 1"
+    );
+    assert_eq!(rows(s, "select count(*) from t16"), ["0"]);
+    assert_eq!(rows(s, "select count(*) from t6"), ["1"]);
+}
