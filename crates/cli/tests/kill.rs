@@ -7,64 +7,21 @@
 //! `BRAID_KILLS=200 cargo test --release -p braid --test kill -- --nocapture` runs the long form;
 //! the default is a few rounds. `BRAID_SEED` chooses the moments.
 
-use std::io::{BufRead, BufReader};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+mod support;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
 use braid_env::random::Random;
 use braid_workload::bank;
-use postgres::{Client, NoTls};
+use support::Node;
 
 const ACCOUNTS: i64 = 50;
 const CLIENTS: u64 = 3;
 
 fn env(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default)
-}
-
-/// A node in its own process; killed without warning when dropped.
-struct Node {
-    process: Child,
-    url: String,
-}
-
-impl Node {
-    fn start(data: &Path) -> Node {
-        let mut process = Command::new(env!("CARGO_BIN_EXE_braid"))
-            .args(["start", "--listen", "127.0.0.1:0", "--http", "off", "--data"])
-            .arg(data)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::inherit())
-            .spawn()
-            .expect("the binary starts");
-        let output = process.stdout.take().expect("stdout is piped");
-        let mut lines = BufReader::new(output).lines();
-        let url = loop {
-            let line = lines.next().expect("the node says where it listens").expect("text");
-            if let Some(url) = line.trim().strip_prefix("SQL") {
-                break url.trim().to_string();
-            }
-        };
-        // Somebody has to read what else the node prints.
-        std::thread::Builder::new()
-            .spawn(move || lines.for_each(drop))
-            .expect("a thread can be started");
-        Node { process, url }
-    }
-
-    fn client(&self) -> Client {
-        Client::connect(&self.url, NoTls).expect("the node accepts clients")
-    }
-}
-
-impl Drop for Node {
-    fn drop(&mut self) {
-        self.process.kill().expect("SIGKILL can be sent");
-        self.process.wait().expect("the process ends");
-    }
 }
 
 #[test]

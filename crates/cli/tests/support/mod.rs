@@ -1,0 +1,52 @@
+//! A node in its own process, for tests that need the real binary.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use postgres::{Client, NoTls};
+
+/// A node in its own process; killed without warning when dropped.
+pub struct Node {
+    process: Child,
+    /// Where PostgreSQL clients connect.
+    pub url: String,
+}
+
+impl Node {
+    /// Starts a node on a directory and waits until clients can connect.
+    pub fn start(data: &Path) -> Node {
+        let mut process = Command::new(env!("CARGO_BIN_EXE_braid"))
+            .args(["start", "--listen", "127.0.0.1:0", "--http", "off", "--data"])
+            .arg(data)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the binary starts");
+        let output = process.stdout.take().expect("stdout is piped");
+        let mut lines = BufReader::new(output).lines();
+        let url = loop {
+            let line = lines.next().expect("the node says where it listens").expect("text");
+            if let Some(url) = line.trim().strip_prefix("SQL") {
+                break url.trim().to_string();
+            }
+        };
+        // Somebody has to read what else the node prints.
+        std::thread::Builder::new()
+            .spawn(move || lines.for_each(drop))
+            .expect("a thread can be started");
+        Node { process, url }
+    }
+
+    /// A new connection.
+    pub fn client(&self) -> Client {
+        Client::connect(&self.url, NoTls).expect("the node accepts clients")
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.process.kill().expect("SIGKILL can be sent");
+        self.process.wait().expect("the process ends");
+    }
+}
