@@ -2,7 +2,7 @@
 //!
 //! Checks checksums and, behind them, that what the files say about themselves is true: order of
 //! rows (I8), bounds of keys and tombstones (I1, I7), timestamps, counts and class bitmaps (I6),
-//! filters without false negatives (I12), files that are there with their size (I13), and that
+//! order of layers (I5), filters without false negatives (I12), files that are there with their size (I13), and that
 //! the manifest replays to a possible version (I14). It changes nothing and takes no lock.
 
 use std::path::{Path, PathBuf};
@@ -12,9 +12,10 @@ use braid_env::fs::FileSystem;
 
 use crate::batch::Batch;
 use crate::cache::BlockCache;
+use crate::compaction::EntryMerge;
 use crate::error::{Error, Result};
 use crate::sstable::{SstEntries, SstReader, key_hash, sst_path};
-use crate::versions::{SstEnv, SstMeta, load_manifest};
+use crate::versions::{SstEnv, SstMeta, Version, load_manifest};
 use crate::wal::{SegmentEnd, read_segment, segment_path};
 
 /// One thing that is wrong.
@@ -63,7 +64,7 @@ pub fn check_store(fs: Arc<dyn FileSystem>, dir: &Path) -> Result<CheckReport> {
     let names =
         fs.list(dir).map_err(|error| Error::io(format!("listing {}", dir.display()), &error))?;
     let cache = Arc::new(BlockCache::new(1 << 20));
-    let env = SstEnv { fs: fs.clone(), dir: dir.to_path_buf(), cache };
+    let env = Arc::new(SstEnv { fs: fs.clone(), dir: dir.to_path_buf(), cache });
     let recovered = match load_manifest(&env) {
         Ok(Some(recovered)) => recovered,
         Ok(None) => {
@@ -86,6 +87,11 @@ pub fn check_store(fs: Arc<dyn FileSystem>, dir: &Path) -> Result<CheckReport> {
         if let Err(error) = check_sst(&env, sst) {
             report.problem(error);
         }
+    }
+    if report.problems.is_empty()
+        && let Err(error) = check_order_of_layers(&env, &recovered.version)
+    {
+        report.problem(error);
     }
     check_wal(&*fs, dir, &names, recovered.wal_floor, &mut report);
     Ok(report)
@@ -143,6 +149,42 @@ fn check_rows(env: &SstEnv, sst: &SstMeta, reader: &Arc<SstReader>, path: &Path)
     }
     if (rows, deletes, max_ts) != (sst.rows, sst.deletes, sst.max_point_ts) {
         return Err(Error::corruption(path, 0, "I6: counts do not match the rows"));
+    }
+    Ok(())
+}
+
+/// I5: where layers hold the same key, the upper one has the newer entries, and no tombstone of a
+/// lower layer is newer than an entry above it.
+fn check_order_of_layers(env: &Arc<SstEnv>, version: &Version) -> Result<()> {
+    let runs: Vec<Vec<Arc<SstMeta>>> = version.runs().map(<[_]>::to_vec).collect();
+    let mut skylines = Vec::new();
+    for run in &runs {
+        let mut of_run = Vec::new();
+        for sst in run.iter().filter(|sst| sst.tombstones > 0) {
+            of_run.push(sst.reader(env)?);
+        }
+        skylines.push(of_run);
+    }
+    let mut merge = EntryMerge::open(env, &[], runs)?;
+    let mut key: Vec<u8> = Vec::new();
+    let mut deepest = 0;
+    while let Some(at) = merge.key() {
+        if key != at {
+            key = at.to_vec();
+            deepest = 0;
+        }
+        let layer = merge.layer_number();
+        let newest_below = skylines[layer + 1..]
+            .iter()
+            .flatten()
+            .map(|reader| reader.skyline().stab(&key, u64::MAX, u64::MAX))
+            .max();
+        if layer < deepest || newest_below.is_some_and(|ts| ts > merge.ts()) {
+            let reason = format!("I5: \"{}\" is newer in a lower layer", key.escape_ascii());
+            return Err(Error::corruption(&env.dir, 0, reason));
+        }
+        deepest = layer;
+        merge.advance()?;
     }
     Ok(())
 }

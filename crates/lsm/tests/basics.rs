@@ -138,3 +138,66 @@ fn a_scan_jumps_forward_and_backward() {
     assert_eq!(scan.next_row().unwrap().unwrap().key.as_ref(), b"k49");
     assert_eq!(scan.next_row().unwrap(), None);
 }
+
+#[test]
+fn the_longest_keys_and_long_values_survive_every_layer() {
+    let fs = MemFs::new();
+    let db = open(&fs);
+    let long_key = |byte: u8| {
+        let mut key = vec![b'k'; braid_lsm::MAX_KEY_LEN];
+        key[braid_lsm::MAX_KEY_LEN - 1] = byte;
+        key
+    };
+    let mut batch = Batch::at(CommitTs(1));
+    for byte in 0..40 {
+        batch.put(&long_key(byte), &[byte]);
+    }
+    batch.put(b"value", &vec![7; 9 << 20]);
+    batch.put(b"", b"the empty key");
+    db.write(batch, Durability::Sync).unwrap();
+    let mut batch = Batch::at(CommitTs(2));
+    batch.put(&vec![b'k'; braid_lsm::MAX_KEY_LEN + 1], b"");
+    assert!(matches!(db.write(batch, Durability::Sync), Err(Error::TooLarge { .. })));
+    let check = |db: &Db| {
+        let view = db.view(CommitTs(5)).unwrap();
+        for byte in 0..40 {
+            assert_eq!(view.get(&long_key(byte)).unwrap().unwrap(), &[byte][..]);
+        }
+        assert_eq!(view.get(b"value").unwrap().unwrap().len(), 9 << 20);
+        assert_eq!(view.get(b"").unwrap().unwrap(), &b"the empty key"[..]);
+        let all =
+            view.scan(KeySpan::all(), ScanOptions::default()).unwrap().next_batch(99, 1 << 30);
+        assert_eq!(all.unwrap().len(), 42);
+    };
+    check(&db);
+    db.close().unwrap();
+    let db = open(&fs);
+    check(&db);
+    db.flush().unwrap();
+    check(&db);
+    db.compact_span(&KeySpan::all()).unwrap();
+    check(&db);
+}
+
+#[test]
+fn a_long_chain_of_versions_is_read_in_both_directions() {
+    let db = open(&MemFs::new());
+    for ts in 1..=30_000u64 {
+        let mut batch = Batch::at(CommitTs(ts));
+        batch.put(b"m", &ts.to_le_bytes());
+        drop(db.apply(batch).unwrap());
+    }
+    put(&db, 30_001, "a", "first");
+    put(&db, 30_002, "z", "last");
+    for round in 0..2 {
+        for ts in [1, 2, 4_096, 4_097, 15_000, 29_999, 30_000] {
+            assert_eq!(keys(&db, ts, KeySpan::all(), false), ["m"], "round {round}");
+            assert_eq!(keys(&db, ts, KeySpan::all(), true), ["m"], "round {round}");
+            let view = db.view(CommitTs(ts)).unwrap();
+            assert_eq!(view.get(b"m").unwrap().unwrap(), &ts.to_le_bytes()[..]);
+        }
+        assert_eq!(keys(&db, 40_000, KeySpan::all(), true), ["z", "m", "a"]);
+        assert_eq!(keys(&db, 40_000, KeySpan::all(), false), ["a", "m", "z"]);
+        db.flush().unwrap();
+    }
+}

@@ -134,6 +134,11 @@ impl EntryMerge {
         self.current.and_then(|i| self.layers[i].key())
     }
 
+    /// Number of the layer that holds the current entry; 0 is the newest.
+    pub(crate) fn layer_number(&self) -> usize {
+        self.current.unwrap_or(0)
+    }
+
     fn layer(&self) -> &Layer {
         &self.layers[self.current.expect("callers look at the entry only while there is one")]
     }

@@ -10,6 +10,7 @@ mod job;
 mod picker;
 mod scheduler;
 
+pub(crate) use entry_merge::EntryMerge;
 pub(crate) use job::JobOutput;
 pub(crate) use picker::levels_targets;
 pub(crate) use scheduler::Background;

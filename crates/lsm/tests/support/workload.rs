@@ -7,7 +7,7 @@ use braid_env::fs::{FileSystem, MemFs};
 use braid_env::random::Random;
 use braid_env::tasks::SeededTasks;
 use braid_lsm::{
-    Batch, CommitTs, Db, Durability, Error, KeySpan, Options, Scan, ScanOptions, View,
+    Batch, CommitTs, Db, Durability, Error, KeySpan, Options, Scan, ScanOptions, View, check_store,
 };
 
 use super::options;
@@ -358,6 +358,8 @@ impl Subject {
         self.held.clear();
         self.db.close()?;
         self.synced = self.oracle.batches();
+        let report = check_store(self.seen.clone(), dir())?;
+        assert!(report.problems.is_empty(), "{}: {:?}", self.context, report.problems);
         self.tasks.clear();
         self.set = set;
         self.db = open_on(self.seen.clone(), options::set(set, self.tasks.clone()))?;
