@@ -414,13 +414,10 @@ impl Binder<'_> {
         call.params.order_by = sorts.clone();
         call.params.window_frame = WindowFrame::new((!sorts.is_empty()).then_some(false));
         let input = builder.build().map_err(from_df)?;
-        let numbered = LogicalPlanBuilder::window_plan(
-            input,
-            [Expr::WindowFunction(Box::new(call)).alias(name.clone())],
-        )
-        .map_err(from_df)?;
+        let carrier = datafusion::arrow::datatypes::DataType::Int64;
+        let numbered = super::window::window_column(input, call, name.clone(), &carrier)?;
         let mut builder = LogicalPlanBuilder::from(numbered)
-            .filter(column(&name).eq(lit(1u64)))
+            .filter(column(&name).eq(lit(1i64)))
             .map_err(from_df)?;
         if !sorts.is_empty() {
             builder = builder.sort(sorts).map_err(from_df)?;

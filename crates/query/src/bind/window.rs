@@ -2,6 +2,7 @@
 
 use braid_sql::expr::{Bound, coerce, ident_name};
 use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
+use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::functions_window::cume_dist::cume_dist_udwf;
 use datafusion::functions_window::lead_lag::{lag_udwf, lead_udwf};
@@ -183,8 +184,7 @@ impl Binder<'_> {
     /// The window nodes for the calls of this level.
     pub(super) fn window_plan(&mut self, plan: LogicalPlan) -> SqlResult<LogicalPlan> {
         let pending = std::mem::take(&mut self.level().windows);
-        let mut calls = Vec::new();
-        let mut renamed = Vec::new();
+        let mut plan = plan;
         for one in pending {
             let args = one.args.iter().map(|a| self.plan_expr(a)).collect::<SqlResult<Vec<_>>>()?;
             let mut partition = Vec::new();
@@ -206,32 +206,10 @@ impl Binder<'_> {
                 Some(f) => Some(Box::new(self.plan_expr(f)?)),
                 None => None,
             };
-            let raw = self.fresh("raw");
             let name = self.slot_name(one.slot);
-            renamed.push((raw.clone(), name, one.ret.clone()));
-            calls.push(Expr::WindowFunction(Box::new(call)).alias(raw));
+            plan = window_column(plan, call, name, &arrow_form::data_type(&one.ret))?;
         }
-        if calls.is_empty() {
-            return Ok(plan);
-        }
-        let plan = LogicalPlanBuilder::window_plan(plan, calls).map_err(from_df)?;
-        // Ranks are unsigned in DataFusion: bring them to our carriers under their final names.
-        let mut all: Vec<Expr> = Vec::new();
-        for (at, field) in plan.schema().fields().iter().enumerate() {
-            let (qualifier, _) = plan.schema().qualified_field(at);
-            let source =
-                Expr::Column(datafusion::common::Column::new(qualifier.cloned(), field.name()));
-            match renamed.iter().find(|(raw, _, _)| raw == field.name()) {
-                Some((_, name, ty)) => {
-                    all.push(cast(source, arrow_form::data_type(ty)).alias(name.clone()));
-                }
-                None => all.push(source),
-            }
-        }
-        LogicalPlanBuilder::from(plan)
-            .project(all)
-            .and_then(LogicalPlanBuilder::build)
-            .map_err(from_df)
+        Ok(plan)
     }
 
     fn frame(&mut self, one: &Pending) -> SqlResult<WindowFrame> {
@@ -293,4 +271,21 @@ impl Binder<'_> {
             WindowFrameBound::Following(value)
         })
     }
+}
+
+/// Adds a window call's value as the last column, under a name and in a carrier of ours: ranks are
+/// unsigned in DataFusion.
+pub(super) fn window_column(
+    plan: LogicalPlan,
+    call: WindowFunction,
+    name: String,
+    carrier: &DataType,
+) -> SqlResult<LogicalPlan> {
+    let call = Expr::WindowFunction(Box::new(call));
+    let plan = LogicalPlanBuilder::window_plan(plan, [call]).map_err(from_df)?;
+    let mut all: Vec<Expr> = super::function_table::columns_of(&plan);
+    if let Some(last) = all.pop() {
+        all.push(cast(last, carrier.clone()).alias(name));
+    }
+    LogicalPlanBuilder::from(plan).project(all).and_then(LogicalPlanBuilder::build).map_err(from_df)
 }

@@ -1,13 +1,182 @@
-//! Functions over the catalog.
-use braid_sql::session::SessionState;
+//! Descriptors back to SQL, and the functions over the catalog that clients call.
+
+use braid_catalog::{Catalog, ForeignKey, Index, RefAction, Relation, Table, id_of_oid};
+use braid_sql::expr::SessionFunctions;
+use braid_sql::session::{SessionState, quote_ident};
 use braid_types::{Datum, SqlResult};
 
-/// See `GeneralQueries::catalog_function`.
+fn names(t: &Table, ids: impl IntoIterator<Item = u32>) -> String {
+    ids.into_iter()
+        .map(|id| quote_ident(t.column(id).map_or("", |c| &c.name)))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+/// The key columns of an index, without directions.
+pub fn key_text(t: &Table, i: &Index) -> String {
+    let mut out = names(t, i.columns.iter().map(|c| c.column));
+    if !i.include.is_empty() {
+        out.push_str(&format!(") INCLUDE ({}", names(t, i.include.iter().copied())));
+    }
+    out
+}
+
+/// `CREATE INDEX` as `pg_get_indexdef` prints it.
+pub fn index_text(c: &Catalog, t: &Table, i: &Index) -> String {
+    let keys: Vec<String> = i
+        .columns
+        .iter()
+        .map(|k| {
+            let mut out = names(t, [k.column]);
+            if k.desc {
+                out.push_str(" DESC");
+            }
+            if k.nulls_first != k.desc {
+                out.push_str(if k.nulls_first { " NULLS FIRST" } else { " NULLS LAST" });
+            }
+            out
+        })
+        .collect();
+    let schema = c.schema_by_id(t.schema).map(|s| s.name.clone()).unwrap_or_default();
+    let unique = if i.unique || i.id == t.primary.id { "UNIQUE " } else { "" };
+    let mut out = format!(
+        "CREATE {unique}INDEX {} ON {}.{} USING btree ({})",
+        quote_ident(&i.name),
+        quote_ident(&schema),
+        quote_ident(&t.name),
+        keys.join(", ")
+    );
+    if !i.include.is_empty() {
+        out.push_str(&format!(" INCLUDE ({})", names(t, i.include.iter().copied())));
+    }
+    if i.nulls_not_distinct {
+        out.push_str(" NULLS NOT DISTINCT");
+    }
+    if let Some((schema, name)) = i.interleave_in.and_then(|p| c.qualified_name(p)) {
+        out.push_str(&format!(" INTERLEAVE IN {}.{}", quote_ident(&schema), quote_ident(&name)));
+    }
+    out
+}
+
+/// A CHECK constraint.
+pub fn check_text(expr: &str) -> String {
+    format!("CHECK (({expr}))")
+}
+
+/// A foreign key as `pg_get_constraintdef` prints it.
+pub fn foreign_key_text(c: &Catalog, t: &Table, fk: &ForeignKey) -> String {
+    let Some(parent) = c.table(fk.parent) else { return String::new() };
+    let mut out = format!(
+        "FOREIGN KEY ({}) REFERENCES {}({})",
+        names(t, fk.columns.iter().copied()),
+        quote_ident(&parent.name),
+        names(parent, fk.parent_columns.iter().copied())
+    );
+    if fk.match_full {
+        out.push_str(" MATCH FULL");
+    }
+    if fk.on_update != RefAction::NoAction {
+        out.push_str(&format!(" ON UPDATE {}", fk.on_update.sql()));
+    }
+    if fk.on_delete != RefAction::NoAction {
+        out.push_str(&format!(" ON DELETE {}", fk.on_delete.sql()));
+    }
+    out
+}
+
+fn oid_arg(args: &[Datum], at: usize) -> Option<u32> {
+    match args.get(at) {
+        Some(Datum::Oid(oid)) => Some(*oid),
+        _ => None,
+    }
+}
+
+fn index_definition(catalog: &Catalog, args: &[Datum]) -> Option<String> {
+    let (table, index) = catalog.index(id_of_oid(oid_arg(args, 0)?)?)?;
+    match args.get(1) {
+        Some(Datum::Int4(n)) if *n > 0 => {
+            let at = *n as usize - 1;
+            let keys: Vec<u32> = index
+                .columns
+                .iter()
+                .map(|c| c.column)
+                .chain(index.include.iter().copied())
+                .collect();
+            Some(names(table, [*keys.get(at)?]))
+        }
+        _ => Some(index_text(catalog, table, index)),
+    }
+}
+
+/// Whether the name of a relation finds it without its schema.
+fn visible(session: &SessionState, catalog: &Catalog, oid: u32) -> Option<bool> {
+    let id = id_of_oid(oid)?;
+    let (_, name) = catalog.qualified_name(id)?;
+    let database = catalog.database(&session.database)?.id;
+    let found = catalog.resolve(database, &session.search_path(), &name)?;
+    Some(found.id() == id)
+}
+
+fn comment(catalog: &Catalog, oid: u32, column: i32) -> Option<String> {
+    match catalog.relation_by_id(id_of_oid(oid)?)? {
+        Relation::Table(t) if column > 0 => t.column(column as u32)?.comment.clone(),
+        Relation::Table(t) => t.comment.clone(),
+        Relation::View(v) => v.comment.clone(),
+        _ => None,
+    }
+}
+
+fn serial_sequence(session: &SessionState, catalog: &Catalog, args: &[Datum]) -> Option<String> {
+    let (Datum::Text(table), Datum::Text(column)) = (args.first()?, args.get(1)?) else {
+        return None;
+    };
+    let oid = session.relation_oid(table).ok()??;
+    let table = catalog.table(id_of_oid(oid)?)?;
+    let sequence = table.column_named(column)?.sequence?;
+    let (schema, name) = catalog.qualified_name(sequence)?;
+    Some(format!("{}.{}", quote_ident(&schema), quote_ident(&name)))
+}
+
+/// Functions over the catalog; `None` leaves the answer to the function's default.
+///
+/// # Errors
+/// None so far; the signature leaves room.
 pub fn catalog_function(
     session: &SessionState,
     name: &str,
     args: &[Datum],
 ) -> SqlResult<Option<Datum>> {
-    let _ = (session, name, args);
-    Ok(None)
+    let catalog = session.catalog();
+    let as_text = |t: Option<String>| t.map(Datum::text);
+    Ok(match name {
+        // Expressions are kept as text, so the stored form is the shown one.
+        "pg_get_expr" => args.first().cloned(),
+        "pg_get_indexdef" => as_text(index_definition(&catalog, args)),
+        "pg_get_constraintdef" => {
+            let database = catalog.database(&session.database).map_or(0, |d| d.id);
+            as_text(
+                oid_arg(args, 0)
+                    .and_then(|oid| super::pg_tables::constraint_text(&catalog, database, oid)),
+            )
+        }
+        "pg_get_viewdef" => as_text(
+            oid_arg(args, 0)
+                .and_then(id_of_oid)
+                .and_then(|id| catalog.view(id).map(|v| format!(" {};", v.query))),
+        ),
+        "pg_get_serial_sequence" => as_text(serial_sequence(session, &catalog, args)),
+        "pg_get_userbyid" => Some(Datum::text(session.user.clone())),
+        "pg_table_is_visible" => Some(Datum::Bool(
+            oid_arg(args, 0).is_some_and(|oid| visible(session, &catalog, oid).unwrap_or(false)),
+        )),
+        "obj_description" => as_text(oid_arg(args, 0).and_then(|oid| comment(&catalog, oid, 0))),
+        "col_description" => {
+            let column = match args.get(1) {
+                Some(Datum::Int4(n)) => *n,
+                _ => 0,
+            };
+            as_text(oid_arg(args, 0).and_then(|oid| comment(&catalog, oid, column)))
+        }
+        _ => None,
+    })
 }

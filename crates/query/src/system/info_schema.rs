@@ -1,8 +1,532 @@
-//! `information_schema`.
-use super::table::SystemTable;
+//! `information_schema`, with Spanner's columns about interleaving in `tables` and its table
+//! `indexes`.
+
+use braid_catalog::{IndexConstraint, InterleaveForm, RefAction};
+use braid_types::{Datum, SqlResult, SqlType};
+
+use super::table::{Rows, SystemTable, View, text};
+
+type Made = SqlResult<Vec<Vec<Datum>>>;
 
 /// A table of `information_schema`.
 pub fn table(name: &str) -> Option<SystemTable> {
-    let _ = name;
-    None
+    let t = |layout: &'static str, rows: Rows| Some(SystemTable { layout, rows });
+    match name {
+        "tables" => t(
+            "table_catalog name, table_schema name, table_name name, table_type text, \
+             self_referencing_column_name name, reference_generation text, \
+             user_defined_type_catalog name, user_defined_type_schema name, \
+             user_defined_type_name name, is_insertable_into text, is_typed text, \
+             commit_action text, parent_table_name name, on_delete_action text, \
+             interleave_type text, spanner_state text",
+            tables,
+        ),
+        "columns" => t(
+            "table_catalog name, table_schema name, table_name name, column_name name, \
+             ordinal_position int4, column_default text, is_nullable text, data_type text, \
+             character_maximum_length int4, character_octet_length int4, numeric_precision int4, \
+             numeric_precision_radix int4, numeric_scale int4, datetime_precision int4, \
+             interval_type text, interval_precision int4, character_set_catalog name, \
+             character_set_schema name, character_set_name name, collation_catalog name, \
+             collation_schema name, collation_name name, domain_catalog name, domain_schema name, \
+             domain_name name, udt_catalog name, udt_schema name, udt_name name, \
+             scope_catalog name, scope_schema name, scope_name name, maximum_cardinality int4, \
+             dtd_identifier name, is_self_referencing text, is_identity text, \
+             identity_generation text, identity_start text, identity_increment text, \
+             identity_maximum text, identity_minimum text, identity_cycle text, \
+             is_generated text, generation_expression text, is_updatable text",
+            columns,
+        ),
+        "key_column_usage" => t(
+            "constraint_catalog name, constraint_schema name, constraint_name name, \
+             table_catalog name, table_schema name, table_name name, column_name name, \
+             ordinal_position int4, position_in_unique_constraint int4",
+            key_column_usage,
+        ),
+        "constraint_column_usage" => t(
+            "table_catalog name, table_schema name, table_name name, column_name name, \
+             constraint_catalog name, constraint_schema name, constraint_name name",
+            constraint_column_usage,
+        ),
+        "table_constraints" => t(
+            "constraint_catalog name, constraint_schema name, constraint_name name, \
+             table_catalog name, table_schema name, table_name name, constraint_type text, \
+             is_deferrable text, initially_deferred text, enforced text, nulls_distinct text",
+            table_constraints,
+        ),
+        "check_constraints" => t(
+            "constraint_catalog name, constraint_schema name, constraint_name name, \
+             check_clause text",
+            check_constraints,
+        ),
+        "referential_constraints" => t(
+            "constraint_catalog name, constraint_schema name, constraint_name name, \
+             unique_constraint_catalog name, unique_constraint_schema name, \
+             unique_constraint_name name, match_option text, update_rule text, delete_rule text",
+            referential_constraints,
+        ),
+        "schemata" => t(
+            "catalog_name name, schema_name name, schema_owner name, \
+             default_character_set_catalog name, default_character_set_schema name, \
+             default_character_set_name name, sql_path text",
+            schemata,
+        ),
+        "views" => t(
+            "table_catalog name, table_schema name, table_name name, view_definition text, \
+             check_option text, is_updatable text, is_insertable_into text, \
+             is_trigger_updatable text, is_trigger_deletable text, \
+             is_trigger_insertable_into text",
+            views,
+        ),
+        "sequences" => t(
+            "sequence_catalog name, sequence_schema name, sequence_name name, data_type text, \
+             numeric_precision int4, numeric_precision_radix int4, numeric_scale int4, \
+             start_value text, minimum_value text, maximum_value text, increment text, \
+             cycle_option text",
+            sequences,
+        ),
+        "indexes" => t(
+            "table_catalog name, table_schema name, table_name name, index_name name, \
+             index_type text, parent_table_name name, is_unique text, is_null_filtered text, \
+             index_state text, spanner_is_managed text",
+            indexes,
+        ),
+        "index_columns" => t(
+            "table_catalog name, table_schema name, table_name name, index_name name, \
+             index_type text, column_name name, ordinal_position int4, column_ordering text, \
+             is_nullable text",
+            index_columns,
+        ),
+        "information_schema_catalog_name" => {
+            t("catalog_name name", |v| Ok(vec![vec![text(v.database)]]))
+        }
+        "routines" => t(
+            "specific_catalog name, specific_schema name, specific_name name, routine_catalog name, routine_schema name, routine_name name, routine_type text",
+            super::table::empty,
+        ),
+        "triggers" => t(
+            "trigger_catalog name, trigger_schema name, trigger_name name, event_manipulation text, event_object_schema name, event_object_table name",
+            super::table::empty,
+        ),
+        _ => None,
+    }
+}
+
+fn yes_no(value: bool) -> Datum {
+    text(if value { "YES" } else { "NO" })
+}
+
+fn table_name(v: &View<'_>, id: u32) -> Datum {
+    v.catalog.table(id).map_or(Datum::Null, |t| text(t.name.as_str()))
+}
+
+fn tables(v: &View<'_>) -> Made {
+    let row = |schema: &str, name: &str, kind: &str, writable: bool| {
+        let mut row = vec![Datum::Null; 16];
+        row[0] = text(v.database);
+        row[1] = text(schema);
+        row[2] = text(name);
+        row[3] = text(kind);
+        row[9] = yes_no(writable);
+        row[10] = text("NO");
+        row
+    };
+    let mut rows = Vec::new();
+    for (s, t) in v.tables() {
+        let mut r = row(&s.name, &t.name, "BASE TABLE", true);
+        if let Some(i) = &t.interleave {
+            r[12] = table_name(v, i.parent);
+            let enforced = i.form == InterleaveForm::Enforced;
+            r[13] = if enforced { text(i.on_delete.sql()) } else { Datum::Null };
+            r[14] = text(if i.form == InterleaveForm::Locality { "IN" } else { "IN PARENT" });
+        }
+        r[15] = text("COMMITTED");
+        rows.push(r);
+    }
+    for view in v.catalog.views() {
+        if let Some(s) = v.schema(view.schema) {
+            rows.push(row(&s.name, &view.name, "VIEW", false));
+        }
+    }
+    Ok(rows)
+}
+
+fn number(value: i32) -> Datum {
+    Datum::Int4(value)
+}
+
+fn column_row(
+    v: &View<'_>,
+    schema: &str,
+    table: &str,
+    name: &str,
+    at: i32,
+    ty: &SqlType,
+) -> Vec<Datum> {
+    let mut row = vec![Datum::Null; 44];
+    row[0] = text(v.database);
+    row[1] = text(schema);
+    row[2] = text(table);
+    row[3] = text(name);
+    row[4] = number(at);
+    row[6] = yes_no(true);
+    row[7] = text(if ty.element().is_some() { "ARRAY".to_string() } else { ty.base_name() });
+    match ty {
+        SqlType::Varchar(Some(n)) => {
+            row[8] = number(*n as i32);
+            row[9] = number((*n as i32).saturating_mul(4));
+        }
+        SqlType::Char(n) => {
+            row[8] = number(*n as i32);
+            row[9] = number((*n as i32).saturating_mul(4));
+        }
+        SqlType::Text | SqlType::Varchar(None) => row[9] = number(1_073_741_824),
+        SqlType::Int2 | SqlType::Int4 | SqlType::Int8 => {
+            row[10] = number(i32::from(ty.type_len()) * 8);
+            row[11] = number(2);
+            row[12] = number(0);
+        }
+        SqlType::Float4 | SqlType::Float8 => {
+            row[10] = number(if *ty == SqlType::Float4 { 24 } else { 53 });
+            row[11] = number(2);
+        }
+        SqlType::Numeric(Some((p, s))) => {
+            row[10] = number(i32::from(*p));
+            row[11] = number(10);
+            row[12] = number(i32::from(*s));
+        }
+        SqlType::Numeric(None) => row[11] = number(10),
+        SqlType::Date => row[13] = number(0),
+        SqlType::Time | SqlType::Timestamp | SqlType::TimestampTz | SqlType::Interval => {
+            row[13] = number(6);
+        }
+        _ => {}
+    }
+    row[25] = text(v.database);
+    row[26] = text("pg_catalog");
+    row[27] = text(ty.internal_name());
+    row[32] = text(at.to_string());
+    row[33] = text("NO");
+    row[34] = text("NO");
+    row[40] = text("NO");
+    row[41] = text("NEVER");
+    row[43] = yes_no(true);
+    row
+}
+
+fn columns(v: &View<'_>) -> Made {
+    let mut rows = Vec::new();
+    for (s, t) in v.tables() {
+        for c in t.visible_columns() {
+            let mut row = column_row(v, &s.name, &t.name, &c.name, c.id as i32, &c.ty);
+            row[5] = c.default.as_ref().map_or(Datum::Null, |d| text(d.as_str()));
+            row[6] = yes_no(c.nullable);
+            if let Some(identity) = c.identity {
+                row[34] = text("YES");
+                row[35] = text(match identity {
+                    braid_catalog::Identity::Always => "ALWAYS",
+                    braid_catalog::Identity::ByDefault => "BY DEFAULT",
+                });
+            }
+            if let Some(expr) = &c.generated {
+                row[41] = text("ALWAYS");
+                row[42] = text(expr.as_str());
+            }
+            rows.push(row);
+        }
+    }
+    for view in v.catalog.views() {
+        let Some(s) = v.schema(view.schema) else { continue };
+        for (at, (name, ty)) in view.columns.iter().enumerate() {
+            let mut row = column_row(v, &s.name, &view.name, name, at as i32 + 1, ty);
+            row[43] = text("NO");
+            rows.push(row);
+        }
+    }
+    Ok(rows)
+}
+
+/// (schema, table, constraint name, kind, own columns, unique constraint's columns' places).
+struct Constraint<'a> {
+    schema: &'a str,
+    table: &'a braid_catalog::Table,
+    name: &'a str,
+    kind: &'static str,
+    columns: Vec<u32>,
+    foreign: Option<&'a braid_catalog::ForeignKey>,
+}
+
+fn constraints<'a>(v: &View<'a>) -> Vec<Constraint<'a>> {
+    let mut out = Vec::new();
+    for (s, t) in v.tables() {
+        for i in v.indexes(t) {
+            let kind = if i.id == t.primary.id {
+                "PRIMARY KEY"
+            } else if i.constraint == Some(IndexConstraint::Unique) {
+                "UNIQUE"
+            } else {
+                continue;
+            };
+            let columns = i.columns.iter().map(|c| c.column).collect();
+            out.push(Constraint {
+                schema: &s.name,
+                table: t,
+                name: &i.name,
+                kind,
+                columns,
+                foreign: None,
+            });
+        }
+        for fk in &t.foreign_keys {
+            out.push(Constraint {
+                schema: &s.name,
+                table: t,
+                name: &fk.name,
+                kind: "FOREIGN KEY",
+                columns: fk.columns.clone(),
+                foreign: Some(fk),
+            });
+        }
+        for c in &t.checks {
+            out.push(Constraint {
+                schema: &s.name,
+                table: t,
+                name: &c.name,
+                kind: "CHECK",
+                columns: Vec::new(),
+                foreign: None,
+            });
+        }
+    }
+    out
+}
+
+/// The unique index of the referenced table that a foreign key leans on.
+fn referenced<'a>(
+    v: &View<'a>,
+    fk: &braid_catalog::ForeignKey,
+) -> Option<(&'a braid_catalog::Table, &'a braid_catalog::Index)> {
+    let parent = v.catalog.table(fk.parent)?;
+    let index = parent.all_indexes().find(|i| {
+        (i.unique || i.id == parent.primary.id)
+            && i.columns.len() == fk.parent_columns.len()
+            && i.columns.iter().all(|c| fk.parent_columns.contains(&c.column))
+    })?;
+    Some((parent, index))
+}
+
+fn key_column_usage(v: &View<'_>) -> Made {
+    let mut rows = Vec::new();
+    for c in constraints(v) {
+        for (at, id) in c.columns.iter().enumerate() {
+            let Some(column) = c.table.column(*id) else { continue };
+            let place = c.foreign.and_then(|fk| {
+                let (_, index) = referenced(v, fk)?;
+                index.columns.iter().position(|k| k.column == fk.parent_columns[at])
+            });
+            rows.push(vec![
+                text(v.database),
+                text(c.schema),
+                text(c.name),
+                text(v.database),
+                text(c.schema),
+                text(c.table.name.as_str()),
+                text(column.name.as_str()),
+                number(at as i32 + 1),
+                place.map_or(Datum::Null, |p| number(p as i32 + 1)),
+            ]);
+        }
+    }
+    Ok(rows)
+}
+
+fn constraint_column_usage(v: &View<'_>) -> Made {
+    let mut rows = Vec::new();
+    for c in constraints(v) {
+        let (table, columns) = match c.foreign {
+            Some(fk) => match v.catalog.table(fk.parent) {
+                Some(parent) => (&**parent, fk.parent_columns.clone()),
+                None => continue,
+            },
+            None => (c.table, c.columns.clone()),
+        };
+        let schema = v.schema(table.schema).map_or(c.schema, |s| s.name.as_str());
+        for id in columns {
+            let Some(column) = table.column(id) else { continue };
+            rows.push(vec![
+                text(v.database),
+                text(schema),
+                text(table.name.as_str()),
+                text(column.name.as_str()),
+                text(v.database),
+                text(c.schema),
+                text(c.name),
+            ]);
+        }
+    }
+    Ok(rows)
+}
+
+fn table_constraints(v: &View<'_>) -> Made {
+    Ok(constraints(v)
+        .into_iter()
+        .map(|c| {
+            vec![
+                text(v.database),
+                text(c.schema),
+                text(c.name),
+                text(v.database),
+                text(c.schema),
+                text(c.table.name.as_str()),
+                text(c.kind),
+                text("NO"),
+                text("NO"),
+                text("YES"),
+                if c.kind == "UNIQUE" { text("YES") } else { Datum::Null },
+            ]
+        })
+        .collect())
+}
+
+fn check_constraints(v: &View<'_>) -> Made {
+    let mut rows = Vec::new();
+    for (s, t) in v.tables() {
+        for c in &t.checks {
+            rows.push(vec![
+                text(v.database),
+                text(s.name.as_str()),
+                text(c.name.as_str()),
+                text(format!("({})", c.expr)),
+            ]);
+        }
+    }
+    Ok(rows)
+}
+
+fn rule(action: RefAction) -> Datum {
+    text(action.sql())
+}
+
+fn referential_constraints(v: &View<'_>) -> Made {
+    let mut rows = Vec::new();
+    for (s, t) in v.tables() {
+        for fk in &t.foreign_keys {
+            let target = referenced(v, fk);
+            let schema = target.and_then(|(p, _)| v.schema(p.schema)).map(|s| s.name.clone());
+            rows.push(vec![
+                text(v.database),
+                text(s.name.as_str()),
+                text(fk.name.as_str()),
+                text(v.database),
+                schema.map_or(Datum::Null, text),
+                target.map_or(Datum::Null, |(_, i)| text(i.name.as_str())),
+                text(if fk.match_full { "FULL" } else { "NONE" }),
+                rule(fk.on_update),
+                rule(fk.on_delete),
+            ]);
+        }
+    }
+    Ok(rows)
+}
+
+fn schemata(v: &View<'_>) -> Made {
+    let row = |name: &str| vec![text(v.database), text(name), text(v.user)];
+    let mut rows = vec![row("pg_catalog"), row("information_schema")];
+    rows.extend(v.schemas().map(|s| row(&s.name)));
+    Ok(rows)
+}
+
+fn views(v: &View<'_>) -> Made {
+    Ok(v.catalog
+        .views()
+        .filter_map(|view| Some((v.schema(view.schema)?, view)))
+        .map(|(s, view)| {
+            vec![
+                text(v.database),
+                text(s.name.as_str()),
+                text(view.name.as_str()),
+                text(view.query.as_str()),
+                text("NONE"),
+                text("NO"),
+                text("NO"),
+                text("NO"),
+                text("NO"),
+                text("NO"),
+            ]
+        })
+        .collect())
+}
+
+fn sequences(v: &View<'_>) -> Made {
+    Ok(v.catalog
+        .sequences()
+        .filter_map(|s| Some((v.schema(s.schema)?, s)))
+        .map(|(schema, s)| {
+            vec![
+                text(v.database),
+                text(schema.name.as_str()),
+                text(s.name.as_str()),
+                text(s.ty.base_name()),
+                number(i32::from(s.ty.type_len()) * 8),
+                number(2),
+                number(0),
+                text(s.start.to_string()),
+                text(s.min.to_string()),
+                text(s.max.to_string()),
+                text(s.increment.to_string()),
+                yes_no(s.cycle),
+            ]
+        })
+        .collect())
+}
+
+fn indexes(v: &View<'_>) -> Made {
+    let mut rows = Vec::new();
+    for (s, t) in v.tables() {
+        for i in v.indexes(t) {
+            let primary = i.id == t.primary.id;
+            rows.push(vec![
+                text(v.database),
+                text(s.name.as_str()),
+                text(t.name.as_str()),
+                text(if primary { "PRIMARY_KEY" } else { i.name.as_str() }),
+                text(if primary { "PRIMARY_KEY" } else { "INDEX" }),
+                i.interleave_in.map_or(Datum::Null, |p| table_name(v, p)),
+                yes_no(i.unique || primary),
+                text("NO"),
+                text("READ_WRITE"),
+                text("NO"),
+            ]);
+        }
+    }
+    Ok(rows)
+}
+
+fn index_columns(v: &View<'_>) -> Made {
+    let mut rows = Vec::new();
+    for (s, t) in v.tables() {
+        for i in v.indexes(t) {
+            let primary = i.id == t.primary.id;
+            let keys = i.columns.iter().enumerate().map(|(at, c)| {
+                let order = if c.desc { "DESC" } else { "ASC" };
+                (c.column, number(at as i32 + 1), text(order))
+            });
+            let included = i.include.iter().map(|c| (*c, Datum::Null, Datum::Null));
+            for (id, place, order) in keys.chain(included) {
+                let Some(column) = t.column(id) else { continue };
+                rows.push(vec![
+                    text(v.database),
+                    text(s.name.as_str()),
+                    text(t.name.as_str()),
+                    text(if primary { "PRIMARY_KEY" } else { i.name.as_str() }),
+                    text(if primary { "PRIMARY_KEY" } else { "INDEX" }),
+                    text(column.name.as_str()),
+                    place,
+                    order,
+                    yes_no(column.nullable),
+                ]);
+            }
+        }
+    }
+    Ok(rows)
 }

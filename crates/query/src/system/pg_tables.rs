@@ -1,9 +1,991 @@
-//! `pg_catalog`.
-use super::table::{SystemTable, empty};
+//! `pg_catalog`: the tables that clients and drivers read.
+//!
+//! Oids of user objects are their ids plus 16384; types have PostgreSQL's oids. Tables about things
+//! that are not here (triggers, rules, policies, publications) exist and are empty.
+
+use braid_catalog::{Catalog, IndexConstraint, RefAction, oid_of};
+use braid_types::{Datum, SqlResult, SqlType, TypeCategory};
+
+use super::definition::{check_text, foreign_key_text, index_text, key_text};
+use super::table::{
+    INFORMATION_SCHEMA, PG_CATALOG, ROOT, SystemTable, View, attnums, constraint_oid, empty, flag,
+    object, shown_indexes, text,
+};
+
+type Made = SqlResult<Vec<Vec<Datum>>>;
 
 /// A table of `pg_catalog`.
 pub fn table(name: &str) -> Option<SystemTable> {
-    let _ = name;
-    let _ = empty;
+    let t = |layout: &'static str, rows: super::table::Rows| Some(SystemTable { layout, rows });
+    match name {
+        "pg_class" => t(
+            "oid oid, relname name, relnamespace oid, reltype oid, reloftype oid, relowner oid, \
+             relam oid, relfilenode oid, reltablespace oid, relpages int4, reltuples float4, \
+             relallvisible int4, reltoastrelid oid, relhasindex bool, relisshared bool, \
+             relpersistence char, relkind char, relnatts int2, relchecks int2, relhasrules bool, \
+             relhastriggers bool, relhassubclass bool, relrowsecurity bool, \
+             relforcerowsecurity bool, relispopulated bool, relreplident char, relispartition bool, \
+             relrewrite oid, relfrozenxid oid, relminmxid oid, relacl text[], reloptions text[], \
+             relpartbound text",
+            pg_class,
+        ),
+        "pg_namespace" => t("oid oid, nspname name, nspowner oid, nspacl text[]", pg_namespace),
+        "pg_attribute" => t(
+            "attrelid oid, attname name, atttypid oid, attstattarget int4, attlen int2, \
+             attnum int2, attndims int4, attcacheoff int4, atttypmod int4, attbyval bool, \
+             attalign char, attstorage char, attcompression char, attnotnull bool, atthasdef bool, \
+             atthasmissing bool, attidentity char, attgenerated char, attisdropped bool, \
+             attislocal bool, attinhcount int4, attcollation oid, attacl text[], attoptions text[], \
+             attfdwoptions text[], attmissingval text",
+            pg_attribute,
+        ),
+        "pg_attrdef" => t("oid oid, adrelid oid, adnum int2, adbin text", pg_attrdef),
+        "pg_type" => t(
+            "oid oid, typname name, typnamespace oid, typowner oid, typlen int2, typbyval bool, \
+             typtype char, typcategory char, typispreferred bool, typisdefined bool, typdelim char, \
+             typrelid oid, typsubscript oid, typelem oid, typarray oid, typinput oid, typoutput oid, \
+             typreceive oid, typsend oid, typmodin oid, typmodout oid, typanalyze oid, \
+             typalign char, typstorage char, typnotnull bool, typbasetype oid, typtypmod int4, \
+             typndims int4, typcollation oid, typdefaultbin text, typdefault text, typacl text[]",
+            pg_type,
+        ),
+        "pg_index" => t(
+            "indexrelid oid, indrelid oid, indnatts int2, indnkeyatts int2, indisunique bool, \
+             indnullsnotdistinct bool, indisprimary bool, indisexclusion bool, indimmediate bool, \
+             indisclustered bool, indisvalid bool, indcheckxmin bool, indisready bool, \
+             indislive bool, indisreplident bool, indkey int2[], indcollation oid[], \
+             indclass oid[], indoption int2[], indexprs text, indpred text",
+            pg_index,
+        ),
+        "pg_constraint" => t(
+            "oid oid, conname name, connamespace oid, contype char, condeferrable bool, \
+             condeferred bool, convalidated bool, conrelid oid, contypid oid, conindid oid, \
+             conparentid oid, confrelid oid, confupdtype char, confdeltype char, confmatchtype char, \
+             conislocal bool, coninhcount int4, connoinherit bool, conkey int2[], confkey int2[], \
+             conpfeqop oid[], conppeqop oid[], conffeqop oid[], confdelsetcols int2[], \
+             conexclop oid[], conbin text",
+            pg_constraint,
+        ),
+        "pg_database" => t(
+            "oid oid, datname name, datdba oid, encoding int4, datlocprovider char, \
+             datistemplate bool, datallowconn bool, datconnlimit int4, datfrozenxid oid, \
+             datminmxid oid, dattablespace oid, datcollate text, datctype text, daticulocale text, \
+             datcollversion text, datacl text[]",
+            pg_database,
+        ),
+        "pg_roles" | "pg_authid" => t(
+            "rolname name, rolsuper bool, rolinherit bool, rolcreaterole bool, rolcreatedb bool, \
+             rolcanlogin bool, rolreplication bool, rolconnlimit int4, rolpassword text, \
+             rolvaliduntil timestamptz, rolbypassrls bool, rolconfig text[], oid oid",
+            pg_roles,
+        ),
+        "pg_user" | "pg_shadow" => t(
+            "usename name, usesysid oid, usecreatedb bool, usesuper bool, userepl bool, \
+             usebypassrls bool, passwd text, valuntil timestamptz, useconfig text[]",
+            |v| {
+                Ok(vec![vec![
+                    text(v.user),
+                    Datum::Oid(ROOT),
+                    flag(true),
+                    flag(true),
+                    flag(false),
+                    flag(false),
+                ]])
+            },
+        ),
+        "pg_auth_members" => t("roleid oid, member oid, grantor oid, admin_option bool", empty),
+        "pg_group" => t("groname name, grosysid oid, grolist oid[]", empty),
+        "pg_am" => t("oid oid, amname name, amhandler oid, amtype char", |_| {
+            Ok(vec![
+                vec![Datum::Oid(2), text("heap"), Datum::Oid(3), text("t")],
+                vec![Datum::Oid(403), text("btree"), Datum::Oid(330), text("i")],
+            ])
+        }),
+        "pg_proc" => t(
+            "oid oid, proname name, pronamespace oid, proowner oid, prolang oid, procost float4, \
+             prorows float4, provariadic oid, prosupport oid, prokind char, prosecdef bool, \
+             proleakproof bool, proisstrict bool, proretset bool, provolatile char, \
+             proparallel char, pronargs int2, pronargdefaults int2, prorettype oid, \
+             proargtypes oid[], proallargtypes oid[], proargmodes text[], proargnames text[], \
+             proargdefaults text, protrftypes oid[], prosrc text, probin text, prosqlbody text, \
+             proconfig text[], proacl text[]",
+            pg_proc,
+        ),
+        "pg_language" => t("oid oid, lanname name, lanowner oid, lanispl bool", |_| {
+            Ok(vec![vec![Datum::Oid(12), text("internal"), Datum::Oid(ROOT), flag(false)]])
+        }),
+        "pg_description" => {
+            t("objoid oid, classoid oid, objsubid int4, description text", pg_description)
+        }
+        "pg_shdescription" => t("objoid oid, classoid oid, description text", empty),
+        "pg_sequence" => t(
+            "seqrelid oid, seqtypid oid, seqstart int8, seqincrement int8, seqmax int8, \
+             seqmin int8, seqcache int8, seqcycle bool",
+            pg_sequence,
+        ),
+        "pg_sequences" => t(
+            "schemaname name, sequencename name, sequenceowner name, data_type regtype, \
+             start_value int8, min_value int8, max_value int8, increment_by int8, cycle bool, \
+             cache_size int8, last_value int8",
+            pg_sequences,
+        ),
+        "pg_views" => t("schemaname name, viewname name, viewowner name, definition text", |v| {
+            Ok(v.catalog
+                .views()
+                .filter_map(|view| Some((v.schema(view.schema)?, view)))
+                .map(|(s, view)| {
+                    vec![
+                        text(s.name.as_str()),
+                        text(view.name.as_str()),
+                        text(v.user),
+                        text(view.query.as_str()),
+                    ]
+                })
+                .collect())
+        }),
+        "pg_matviews" => t(
+            "schemaname name, matviewname name, matviewowner name, tablespace name, hasindexes bool, ispopulated bool, definition text",
+            empty,
+        ),
+        "pg_tables" => t(
+            "schemaname name, tablename name, tableowner name, tablespace name, hasindexes bool, \
+             hasrules bool, hastriggers bool, rowsecurity bool",
+            |v| {
+                Ok(v.tables()
+                    .into_iter()
+                    .map(|(s, t)| {
+                        vec![
+                            text(s.name.as_str()),
+                            text(t.name.as_str()),
+                            text(v.user),
+                            Datum::Null,
+                            flag(!v.indexes(t).is_empty()),
+                            flag(false),
+                            flag(false),
+                            flag(false),
+                        ]
+                    })
+                    .collect())
+            },
+        ),
+        "pg_indexes" => t(
+            "schemaname name, tablename name, indexname name, tablespace name, indexdef text",
+            |v| {
+                Ok(v.tables()
+                    .into_iter()
+                    .flat_map(|(s, t)| {
+                        v.indexes(t).into_iter().map(move |i| {
+                            vec![
+                                text(s.name.as_str()),
+                                text(t.name.as_str()),
+                                text(i.name.as_str()),
+                                Datum::Null,
+                                text(index_text(v.catalog, t, i)),
+                            ]
+                        })
+                    })
+                    .collect())
+            },
+        ),
+        "pg_settings" => t(
+            "name text, setting text, unit text, category text, short_desc text, extra_desc text, \
+             context text, vartype text, source text, min_val text, max_val text, enumvals text[], \
+             boot_val text, reset_val text, sourcefile text, sourceline int4, pending_restart bool",
+            pg_settings,
+        ),
+        "pg_collation" => t(
+            "oid oid, collname name, collnamespace oid, collowner oid, collprovider char, \
+             collisdeterministic bool, collencoding int4, collcollate text, collctype text, \
+             colliculocale text, collversion text",
+            |_| {
+                let row = |oid: u32, name: &str| {
+                    vec![
+                        Datum::Oid(oid),
+                        text(name),
+                        Datum::Oid(PG_CATALOG),
+                        Datum::Oid(ROOT),
+                        text("c"),
+                        flag(true),
+                        Datum::Int4(-1),
+                        text(name),
+                        text(name),
+                    ]
+                };
+                Ok(vec![row(100, "default"), row(950, "C"), row(951, "POSIX")])
+            },
+        ),
+        "pg_opclass" => t(
+            "oid oid, opcmethod oid, opcname name, opcnamespace oid, opcowner oid, opcfamily oid, \
+             opcintype oid, opcdefault bool, opckeytype oid",
+            empty,
+        ),
+        "pg_tablespace" => {
+            t("oid oid, spcname name, spcowner oid, spcacl text[], spcoptions text[]", |_| {
+                Ok(vec![vec![Datum::Oid(1663), text("pg_default"), Datum::Oid(ROOT)]])
+            })
+        }
+        "pg_inherits" => {
+            t("inhrelid oid, inhparent oid, inhseqno int4, inhdetachpending bool", empty)
+        }
+        "pg_policy" => t(
+            "oid oid, polname name, polrelid oid, polcmd char, polpermissive bool, polroles oid[], polqual text, polwithcheck text",
+            empty,
+        ),
+        "pg_publication" => t(
+            "oid oid, pubname name, pubowner oid, puballtables bool, pubinsert bool, pubupdate bool, pubdelete bool, pubtruncate bool, pubviaroot bool",
+            empty,
+        ),
+        "pg_publication_rel" => {
+            t("oid oid, prpubid oid, prrelid oid, prqual text, prattrs int2[]", empty)
+        }
+        "pg_publication_namespace" => t("oid oid, pnpubid oid, pnnspid oid", empty),
+        "pg_publication_tables" => t("pubname name, schemaname name, tablename name", empty),
+        "pg_subscription" => {
+            t("oid oid, subdbid oid, subname name, subowner oid, subenabled bool", empty)
+        }
+        "pg_statistic_ext" => t(
+            "oid oid, stxrelid oid, stxname name, stxnamespace oid, stxowner oid, stxstattarget int4, stxkeys int2[], stxkind text[], stxexprs text",
+            empty,
+        ),
+        "pg_trigger" => t(
+            "oid oid, tgrelid oid, tgparentid oid, tgname name, tgfoid oid, tgtype int2, tgenabled char, tgisinternal bool, tgconstrrelid oid, tgconstrindid oid, tgconstraint oid, tgdeferrable bool, tginitdeferred bool, tgnargs int2, tgattr int2[], tgargs bytea, tgqual text, tgoldtable name, tgnewtable name",
+            empty,
+        ),
+        "pg_rewrite" => t(
+            "oid oid, rulename name, ev_class oid, ev_type char, ev_enabled char, is_instead bool, ev_qual text, ev_action text",
+            empty,
+        ),
+        "pg_depend" => t(
+            "classid oid, objid oid, objsubid int4, refclassid oid, refobjid oid, refobjsubid int4, deptype char",
+            pg_depend,
+        ),
+        "pg_shdepend" => t(
+            "dbid oid, classid oid, objid oid, objsubid int4, refclassid oid, refobjid oid, deptype char",
+            empty,
+        ),
+        "pg_foreign_table" => t("ftrelid oid, ftserver oid, ftoptions text[]", empty),
+        "pg_foreign_server" => t(
+            "oid oid, srvname name, srvowner oid, srvfdw oid, srvtype text, srvversion text, srvacl text[], srvoptions text[]",
+            empty,
+        ),
+        "pg_foreign_data_wrapper" => t(
+            "oid oid, fdwname name, fdwowner oid, fdwhandler oid, fdwvalidator oid, fdwacl text[], fdwoptions text[]",
+            empty,
+        ),
+        "pg_user_mapping" => t("oid oid, umuser oid, umserver oid, umoptions text[]", empty),
+        "pg_extension" => t(
+            "oid oid, extname name, extowner oid, extnamespace oid, extrelocatable bool, extversion text, extconfig oid[], extcondition text[]",
+            empty,
+        ),
+        "pg_enum" => t("oid oid, enumtypid oid, enumsortorder float4, enumlabel name", empty),
+        "pg_range" => t(
+            "rngtypid oid, rngsubtype oid, rngmultitypid oid, rngcollation oid, rngsubopc oid, rngcanonical oid, rngsubdiff oid",
+            empty,
+        ),
+        "pg_cast" => t(
+            "oid oid, castsource oid, casttarget oid, castfunc oid, castcontext char, castmethod char",
+            empty,
+        ),
+        "pg_operator" => t(
+            "oid oid, oprname name, oprnamespace oid, oprowner oid, oprkind char, oprcanmerge bool, oprcanhash bool, oprleft oid, oprright oid, oprresult oid, oprcom oid, oprnegate oid, oprcode oid, oprrest oid, oprjoin oid",
+            empty,
+        ),
+        "pg_aggregate" => t("aggfnoid oid, aggkind char, aggnumdirectargs int2", empty),
+        "pg_conversion" => t(
+            "oid oid, conname name, connamespace oid, conowner oid, conforencoding int4, contoencoding int4, conproc oid, condefault bool",
+            empty,
+        ),
+        "pg_ts_config" => {
+            t("oid oid, cfgname name, cfgnamespace oid, cfgowner oid, cfgparser oid", empty)
+        }
+        "pg_event_trigger" => t(
+            "oid oid, evtname name, evtevent name, evtowner oid, evtfoid oid, evtenabled char, evttags text[]",
+            empty,
+        ),
+        "pg_default_acl" => t(
+            "oid oid, defaclrole oid, defaclnamespace oid, defaclobjtype char, defaclacl text[]",
+            empty,
+        ),
+        "pg_db_role_setting" => t("setdatabase oid, setrole oid, setconfig text[]", empty),
+        "pg_largeobject_metadata" => t("oid oid, lomowner oid, lomacl text[]", empty),
+        "pg_seclabel" | "pg_shseclabel" => {
+            t("objoid oid, classoid oid, objsubid int4, provider text, label text", empty)
+        }
+        "pg_partitioned_table" => t(
+            "partrelid oid, partstrat char, partnatts int2, partdefid oid, partattrs int2[], partclass oid[], partcollation oid[], partexprs text",
+            empty,
+        ),
+        "pg_init_privs" => {
+            t("objoid oid, classoid oid, objsubid int4, privtype char, initprivs text[]", empty)
+        }
+        "pg_stats" => t(
+            "schemaname name, tablename name, attname name, inherited bool, null_frac float4, avg_width int4, n_distinct float4",
+            empty,
+        ),
+        "pg_stat_activity" => t(
+            "datid oid, datname name, pid int4, leader_pid int4, usesysid oid, usename name, application_name text, client_addr text, client_hostname text, client_port int4, backend_start timestamptz, xact_start timestamptz, query_start timestamptz, state_change timestamptz, wait_event_type text, wait_event text, state text, backend_xid oid, backend_xmin oid, query_id int8, query text, backend_type text",
+            empty,
+        ),
+        "pg_stat_user_tables" | "pg_stat_all_tables" => t(
+            "relid oid, schemaname name, relname name, seq_scan int8, seq_tup_read int8, idx_scan int8, idx_tup_fetch int8, n_tup_ins int8, n_tup_upd int8, n_tup_del int8, n_live_tup int8, n_dead_tup int8",
+            empty,
+        ),
+        "pg_stat_user_indexes" | "pg_stat_all_indexes" => t(
+            "relid oid, indexrelid oid, schemaname name, relname name, indexrelname name, idx_scan int8, idx_tup_read int8, idx_tup_fetch int8",
+            empty,
+        ),
+        "pg_stat_database" => t(
+            "datid oid, datname name, numbackends int4, xact_commit int8, xact_rollback int8",
+            empty,
+        ),
+        "pg_locks" => {
+            t("locktype text, database oid, relation oid, pid int4, mode text, granted bool", empty)
+        }
+        "pg_prepared_xacts" => {
+            t("transaction oid, gid text, prepared timestamptz, owner name, database name", empty)
+        }
+        "pg_prepared_statements" => t("name text, statement text, prepare_time timestamptz", empty),
+        "pg_cursors" => t("name text, statement text, is_holdable bool", empty),
+        "pg_available_extensions" => {
+            t("name name, default_version text, installed_version text, comment text", empty)
+        }
+        "pg_timezone_names" => t("name text, abbrev text, utc_offset interval, is_dst bool", empty),
+        _ => None,
+    }
+}
+
+fn class_row(
+    v: &View<'_>,
+    oid: u32,
+    name: &str,
+    schema: u32,
+    kind: &str,
+    natts: usize,
+    checks: usize,
+    has_index: bool,
+) -> Vec<Datum> {
+    let am = match kind {
+        "r" => 2,
+        "i" => 403,
+        _ => 0,
+    };
+    let _ = v;
+    vec![
+        Datum::Oid(oid),
+        text(name),
+        object(schema),
+        Datum::Oid(0),
+        Datum::Oid(0),
+        Datum::Oid(ROOT),
+        Datum::Oid(am),
+        Datum::Oid(oid),
+        Datum::Oid(0),
+        Datum::Int4(0),
+        Datum::Float4(-1.0),
+        Datum::Int4(0),
+        Datum::Oid(0),
+        flag(has_index),
+        flag(false),
+        text("p"),
+        text(kind),
+        Datum::Int2(natts as i16),
+        Datum::Int2(checks as i16),
+        flag(kind == "v"),
+        flag(false),
+        flag(false),
+        flag(false),
+        flag(false),
+        flag(true),
+        text(if kind == "r" { "d" } else { "n" }),
+        flag(false),
+        Datum::Oid(0),
+        Datum::Oid(0),
+        Datum::Oid(0),
+    ]
+}
+
+fn pg_class(v: &View<'_>) -> Made {
+    let mut rows = Vec::new();
+    for (_, t) in v.tables() {
+        let indexes = v.indexes(t);
+        let (oid, visible) = (oid_of(t.id), t.visible_columns().count());
+        rows.push(class_row(
+            v,
+            oid,
+            &t.name,
+            t.schema,
+            "r",
+            visible,
+            t.checks.len(),
+            !indexes.is_empty(),
+        ));
+        for i in indexes {
+            let natts = i.columns.len() + i.include.len();
+            rows.push(class_row(v, oid_of(i.id), &i.name, t.schema, "i", natts, 0, false));
+        }
+    }
+    for view in v.catalog.views().filter(|x| v.schema(x.schema).is_some()) {
+        rows.push(class_row(
+            v,
+            oid_of(view.id),
+            &view.name,
+            view.schema,
+            "v",
+            view.columns.len(),
+            0,
+            false,
+        ));
+    }
+    for s in v.catalog.sequences().filter(|x| v.schema(x.schema).is_some()) {
+        rows.push(class_row(v, oid_of(s.id), &s.name, s.schema, "S", 3, 0, false));
+    }
+    Ok(rows)
+}
+
+fn pg_namespace(v: &View<'_>) -> Made {
+    let mut rows = vec![
+        vec![Datum::Oid(PG_CATALOG), text("pg_catalog"), Datum::Oid(ROOT), Datum::Null],
+        vec![
+            Datum::Oid(INFORMATION_SCHEMA),
+            text("information_schema"),
+            Datum::Oid(ROOT),
+            Datum::Null,
+        ],
+    ];
+    for s in v.schemas() {
+        rows.push(vec![object(s.id), text(s.name.as_str()), Datum::Oid(ROOT), Datum::Null]);
+    }
+    Ok(rows)
+}
+
+struct Attribute<'a> {
+    relation: u32,
+    name: &'a str,
+    ty: &'a SqlType,
+    number: i16,
+    not_null: bool,
+    has_default: bool,
+    identity: &'a str,
+    generated: &'a str,
+}
+
+fn attribute_row(a: &Attribute<'_>) -> Vec<Datum> {
+    let length = a.ty.type_len();
+    let collation = if a.ty.is_text_like() { 100 } else { 0 };
+    vec![
+        Datum::Oid(a.relation),
+        text(a.name),
+        Datum::Oid(a.ty.oid()),
+        Datum::Int4(-1),
+        Datum::Int2(length),
+        Datum::Int2(a.number),
+        Datum::Int4(i32::from(a.ty.element().is_some())),
+        Datum::Int4(-1),
+        Datum::Int4(a.ty.typmod()),
+        flag((1..=8).contains(&length)),
+        text(if length == 8 { "d" } else { "i" }),
+        text(if length > 0 { "p" } else { "x" }),
+        text(""),
+        flag(a.not_null),
+        flag(a.has_default),
+        flag(false),
+        text(a.identity),
+        text(a.generated),
+        flag(false),
+        flag(true),
+        Datum::Int4(0),
+        Datum::Oid(collation),
+    ]
+}
+
+fn pg_attribute(v: &View<'_>) -> Made {
+    let mut rows = Vec::new();
+    for (_, t) in v.tables() {
+        for c in t.visible_columns() {
+            rows.push(attribute_row(&Attribute {
+                relation: oid_of(t.id),
+                name: &c.name,
+                ty: &c.ty,
+                number: c.id as i16,
+                not_null: !c.nullable,
+                has_default: c.default.is_some() || c.generated.is_some(),
+                identity: match c.identity {
+                    Some(braid_catalog::Identity::Always) => "a",
+                    Some(braid_catalog::Identity::ByDefault) => "d",
+                    None => "",
+                },
+                generated: if c.generated.is_some() { "s" } else { "" },
+            }));
+        }
+        for i in v.indexes(t) {
+            let keys = i.columns.iter().map(|c| c.column).chain(i.include.iter().copied());
+            for (at, id) in keys.enumerate() {
+                let Some(c) = t.column(id) else { continue };
+                rows.push(attribute_row(&Attribute {
+                    relation: oid_of(i.id),
+                    name: &c.name,
+                    ty: &c.ty,
+                    number: at as i16 + 1,
+                    not_null: false,
+                    has_default: false,
+                    identity: "",
+                    generated: "",
+                }));
+            }
+        }
+    }
+    for view in v.catalog.views().filter(|x| v.schema(x.schema).is_some()) {
+        for (at, (name, ty)) in view.columns.iter().enumerate() {
+            rows.push(attribute_row(&Attribute {
+                relation: oid_of(view.id),
+                name,
+                ty,
+                number: at as i16 + 1,
+                not_null: false,
+                has_default: false,
+                identity: "",
+                generated: "",
+            }));
+        }
+    }
+    Ok(rows)
+}
+
+fn pg_attrdef(v: &View<'_>) -> Made {
+    let mut rows = Vec::new();
+    for (_, t) in v.tables() {
+        for c in t.visible_columns() {
+            if let Some(expr) = c.generated.as_ref().or(c.default.as_ref()) {
+                rows.push(vec![
+                    Datum::Oid(constraint_oid(t.id, 500 + c.id as usize)),
+                    object(t.id),
+                    Datum::Int2(c.id as i16),
+                    text(expr.as_str()),
+                ]);
+            }
+        }
+    }
+    Ok(rows)
+}
+
+fn category(ty: &SqlType) -> &'static str {
+    match ty.category() {
+        TypeCategory::Array => "A",
+        TypeCategory::Boolean => "B",
+        TypeCategory::DateTime => "D",
+        TypeCategory::Numeric => "N",
+        TypeCategory::Composite => "P",
+        TypeCategory::String => "S",
+        TypeCategory::Timespan => "T",
+        TypeCategory::User => "U",
+        TypeCategory::Unknown => "X",
+    }
+}
+
+fn pg_type(_: &View<'_>) -> Made {
+    let mut rows = Vec::new();
+    let mut row = |ty: &SqlType| {
+        let length = ty.type_len();
+        let pseudo = matches!(ty, SqlType::Record | SqlType::Void | SqlType::Unknown);
+        let element = ty.element().map_or(0, SqlType::oid);
+        rows.push(vec![
+            Datum::Oid(ty.oid()),
+            text(ty.internal_name()),
+            Datum::Oid(PG_CATALOG),
+            Datum::Oid(ROOT),
+            Datum::Int2(length),
+            flag((1..=8).contains(&length)),
+            text(if pseudo { "p" } else { "b" }),
+            text(category(ty)),
+            flag(ty.is_preferred()),
+            flag(true),
+            text(","),
+            Datum::Oid(0),
+            Datum::Oid(if element == 0 { 0 } else { 6179 }),
+            Datum::Oid(element),
+            Datum::Oid(ty.array_oid()),
+            Datum::Oid(0),
+            Datum::Oid(0),
+            Datum::Oid(0),
+            Datum::Oid(0),
+            Datum::Oid(0),
+            Datum::Oid(0),
+            Datum::Oid(0),
+            text(if length == 8 { "d" } else { "i" }),
+            text(if length > 0 { "p" } else { "x" }),
+            flag(false),
+            Datum::Oid(0),
+            Datum::Int4(-1),
+            Datum::Int4(0),
+            Datum::Oid(if ty.is_text_like() { 100 } else { 0 }),
+        ]);
+    };
+    for ty in SqlType::all_base() {
+        row(ty);
+        if ty.array_oid() != 0 {
+            row(&SqlType::Array(Box::new(ty.clone())));
+        }
+    }
+    Ok(rows)
+}
+
+fn pg_index(v: &View<'_>) -> Made {
+    let mut rows = Vec::new();
+    for (_, t) in v.tables() {
+        for i in v.indexes(t) {
+            let keys = i.columns.len();
+            let options =
+                i.columns.iter().map(|c| u32::from(c.desc) + if c.nulls_first { 2 } else { 0 });
+            rows.push(vec![
+                object(i.id),
+                object(t.id),
+                Datum::Int2((keys + i.include.len()) as i16),
+                Datum::Int2(keys as i16),
+                flag(i.unique || i.id == t.primary.id),
+                flag(i.nulls_not_distinct),
+                flag(i.id == t.primary.id),
+                flag(false),
+                flag(true),
+                flag(false),
+                flag(true),
+                flag(false),
+                flag(true),
+                flag(true),
+                flag(false),
+                attnums(i.columns.iter().map(|c| c.column).chain(i.include.iter().copied())),
+                Datum::Null,
+                Datum::Null,
+                attnums(options),
+            ]);
+        }
+    }
+    Ok(rows)
+}
+
+fn action(a: RefAction) -> &'static str {
+    match a {
+        RefAction::NoAction => "a",
+        RefAction::Restrict => "r",
+        RefAction::Cascade => "c",
+        RefAction::SetNull => "n",
+        RefAction::SetDefault => "d",
+    }
+}
+
+fn pg_constraint(v: &View<'_>) -> Made {
+    let mut rows = Vec::new();
+    for (schema, t) in v.tables() {
+        let made = |oid: u32, name: &str, kind: &str, index: u32, conkey: Datum, bin: Datum| {
+            let mut row = vec![Datum::Null; 26];
+            row[0] = Datum::Oid(oid);
+            row[1] = text(name);
+            row[2] = object(schema.id);
+            row[3] = text(kind);
+            row[4] = flag(false);
+            row[5] = flag(false);
+            row[6] = flag(true);
+            row[7] = object(t.id);
+            row[8] = Datum::Oid(0);
+            row[9] = Datum::Oid(index);
+            row[10] = Datum::Oid(0);
+            row[11] = Datum::Oid(0);
+            row[12] = text(" ");
+            row[13] = text(" ");
+            row[14] = text(" ");
+            row[15] = flag(true);
+            row[16] = Datum::Int4(0);
+            row[17] = flag(kind != "c");
+            row[18] = conkey;
+            row[25] = bin;
+            row
+        };
+        for (at, i) in v.indexes(t).into_iter().enumerate() {
+            let kind = match i.constraint {
+                _ if i.id == t.primary.id => "p",
+                Some(IndexConstraint::Primary) => "p",
+                Some(IndexConstraint::Unique) => "u",
+                None => continue,
+            };
+            let keys = attnums(i.columns.iter().map(|c| c.column));
+            rows.push(made(
+                constraint_oid(t.id, at),
+                &i.name,
+                kind,
+                oid_of(i.id),
+                keys,
+                Datum::Null,
+            ));
+        }
+        for (at, c) in t.checks.iter().enumerate() {
+            let oid = constraint_oid(t.id, 200 + at);
+            rows.push(made(oid, &c.name, "c", 0, Datum::Null, text(c.expr.as_str())));
+        }
+        for fk in &t.foreign_keys {
+            let keys = attnums(fk.columns.iter().copied());
+            let mut row = made(oid_of(fk.id), &fk.name, "f", 0, keys, Datum::Null);
+            row[11] = object(fk.parent);
+            row[12] = text(action(fk.on_update));
+            row[13] = text(action(fk.on_delete));
+            row[14] = text(if fk.match_full { "f" } else { "s" });
+            row[19] = attnums(fk.parent_columns.iter().copied());
+            rows.push(row);
+        }
+    }
+    Ok(rows)
+}
+
+fn pg_database(v: &View<'_>) -> Made {
+    Ok(v.catalog
+        .databases()
+        .map(|d| {
+            vec![
+                object(d.id),
+                text(d.name.as_str()),
+                Datum::Oid(ROOT),
+                Datum::Int4(6),
+                text("c"),
+                flag(false),
+                flag(true),
+                Datum::Int4(-1),
+                Datum::Oid(0),
+                Datum::Oid(0),
+                Datum::Oid(1663),
+                text("C.UTF-8"),
+                text("C.UTF-8"),
+            ]
+        })
+        .collect())
+}
+
+fn pg_roles(v: &View<'_>) -> Made {
+    Ok(vec![vec![
+        text(v.user),
+        flag(true),
+        flag(true),
+        flag(true),
+        flag(true),
+        flag(true),
+        flag(false),
+        Datum::Int4(-1),
+        text("********"),
+        Datum::Null,
+        flag(true),
+        Datum::Null,
+        Datum::Oid(ROOT),
+    ]])
+}
+
+fn pg_proc(_: &View<'_>) -> Made {
+    let oid = |a: &braid_sql::expr::ArgType| match a {
+        braid_sql::expr::ArgType::Exact(ty) => ty.oid(),
+        braid_sql::expr::ArgType::AnyElement => 2283,
+        braid_sql::expr::ArgType::AnyArray => 2277,
+        braid_sql::expr::ArgType::Any => 2276,
+    };
+    let mut rows = Vec::new();
+    for (at, f) in braid_sql::expr::function_names().into_iter().enumerate() {
+        let args: Vec<Datum> = f.args.iter().map(|a| Datum::Oid(oid(a))).collect();
+        let count = args.len() as i16;
+        let types = Datum::Array(std::sync::Arc::new(braid_types::ArrayValue {
+            element: SqlType::Oid,
+            items: args,
+        }));
+        let volatility = match f.volatility {
+            braid_sql::expr::Volatility::Immutable => "i",
+            braid_sql::expr::Volatility::Stable => "s",
+            braid_sql::expr::Volatility::Volatile => "v",
+        };
+        rows.push(vec![
+            Datum::Oid(10_000 + at as u32),
+            text(f.name),
+            Datum::Oid(PG_CATALOG),
+            Datum::Oid(ROOT),
+            Datum::Oid(12),
+            Datum::Float4(1.0),
+            Datum::Float4(0.0),
+            Datum::Oid(if f.variadic { 2276 } else { 0 }),
+            Datum::Oid(0),
+            text("f"),
+            flag(false),
+            flag(false),
+            flag(f.strict),
+            flag(false),
+            text(volatility),
+            text("s"),
+            Datum::Int2(count),
+            Datum::Int2(0),
+            Datum::Oid(oid(&f.ret)),
+            types,
+            Datum::Null,
+            Datum::Null,
+            Datum::Null,
+            Datum::Null,
+            Datum::Null,
+            text(f.name),
+        ]);
+    }
+    Ok(rows)
+}
+
+fn pg_description(v: &View<'_>) -> Made {
+    let mut rows = Vec::new();
+    let class = Datum::Oid(1259);
+    for (_, t) in v.tables() {
+        if let Some(comment) = &t.comment {
+            rows.push(vec![object(t.id), class.clone(), Datum::Int4(0), text(comment.as_str())]);
+        }
+        for c in t.visible_columns() {
+            if let Some(comment) = &c.comment {
+                let number = Datum::Int4(c.id as i32);
+                rows.push(vec![object(t.id), class.clone(), number, text(comment.as_str())]);
+            }
+        }
+    }
+    for view in v.catalog.views() {
+        if let Some(comment) = &view.comment {
+            rows.push(vec![object(view.id), class.clone(), Datum::Int4(0), text(comment.as_str())]);
+        }
+    }
+    Ok(rows)
+}
+
+fn pg_sequence(v: &View<'_>) -> Made {
+    Ok(v.catalog
+        .sequences()
+        .filter(|s| v.schema(s.schema).is_some())
+        .map(|s| {
+            vec![
+                object(s.id),
+                Datum::Oid(s.ty.oid()),
+                Datum::Int8(s.start),
+                Datum::Int8(s.increment),
+                Datum::Int8(s.max),
+                Datum::Int8(s.min),
+                Datum::Int8(s.cache),
+                flag(s.cycle),
+            ]
+        })
+        .collect())
+}
+
+fn pg_sequences(v: &View<'_>) -> Made {
+    Ok(v.catalog
+        .sequences()
+        .filter_map(|s| Some((v.schema(s.schema)?, s)))
+        .map(|(schema, s)| {
+            vec![
+                text(schema.name.as_str()),
+                text(s.name.as_str()),
+                text(v.user),
+                Datum::Oid(s.ty.oid()),
+                Datum::Int8(s.start),
+                Datum::Int8(s.min),
+                Datum::Int8(s.max),
+                Datum::Int8(s.increment),
+                flag(s.cycle),
+                Datum::Int8(s.cache),
+                Datum::Null,
+            ]
+        })
+        .collect())
+}
+
+/// Dependencies that tools read: sequences owned by columns.
+fn pg_depend(v: &View<'_>) -> Made {
+    let class = || Datum::Oid(1259);
+    let mut rows = Vec::new();
+    for s in v.catalog.sequences() {
+        let Some((table, column)) = s.owned_by else { continue };
+        let identity = v
+            .catalog
+            .table(table)
+            .and_then(|t| t.column(column))
+            .is_some_and(|c| c.identity.is_some());
+        rows.push(vec![
+            class(),
+            object(s.id),
+            Datum::Int4(0),
+            class(),
+            object(table),
+            Datum::Int4(column as i32),
+            text(if identity { "i" } else { "a" }),
+        ]);
+    }
+    Ok(rows)
+}
+
+fn pg_settings(v: &View<'_>) -> Made {
+    let names = [
+        "application_name",
+        "bytea_output",
+        "client_encoding",
+        "client_min_messages",
+        "DateStyle",
+        "default_transaction_isolation",
+        "default_transaction_read_only",
+        "extra_float_digits",
+        "integer_datetimes",
+        "IntervalStyle",
+        "lock_timeout",
+        "max_identifier_length",
+        "max_index_keys",
+        "search_path",
+        "server_encoding",
+        "server_version",
+        "server_version_num",
+        "standard_conforming_strings",
+        "statement_timeout",
+        "TimeZone",
+        "transaction_isolation",
+        "transaction_read_only",
+    ];
+    Ok(names
+        .into_iter()
+        .filter_map(|name| Some((name, v.eval.session.setting(name)?)))
+        .map(|(name, setting)| {
+            vec![
+                text(name),
+                text(setting.as_str()),
+                Datum::Null,
+                text("Settings"),
+                text(""),
+                Datum::Null,
+                text("user"),
+                text("string"),
+                text("default"),
+                Datum::Null,
+                Datum::Null,
+                Datum::Null,
+                text(setting.as_str()),
+                text(setting.as_str()),
+                Datum::Null,
+                Datum::Null,
+                flag(false),
+            ]
+        })
+        .collect())
+}
+
+/// Text of the constraint with this oid, as `pg_get_constraintdef` prints it.
+pub fn constraint_text(catalog: &Catalog, database: u32, oid: u32) -> Option<String> {
+    let here = |schema: u32| catalog.schema_by_id(schema).is_some_and(|s| s.database == database);
+    for t in catalog.tables().filter(|t| here(t.schema)) {
+        for (at, i) in shown_indexes(t).into_iter().enumerate() {
+            if constraint_oid(t.id, at) == oid {
+                let kind = if i.id == t.primary.id { "PRIMARY KEY" } else { "UNIQUE" };
+                return Some(format!("{kind} ({})", key_text(t, i)));
+            }
+        }
+        for (at, c) in t.checks.iter().enumerate() {
+            if constraint_oid(t.id, 200 + at) == oid {
+                return Some(check_text(&c.expr));
+            }
+        }
+        for fk in &t.foreign_keys {
+            if oid_of(fk.id) == oid {
+                return Some(foreign_key_text(catalog, t, fk));
+            }
+        }
+    }
     None
 }

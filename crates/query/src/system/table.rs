@@ -85,10 +85,15 @@ impl<'a> View<'a> {
         self.catalog.tables().filter_map(|t| Some((self.schema(t.schema)?, t))).collect()
     }
 
-    /// Indexes of a table that clients see: not the one of a hidden row id.
+    /// Indexes of a table that clients see.
     pub fn indexes(&self, table: &'a Table) -> Vec<&'a Index> {
-        table.all_indexes().filter(|i| !(i.id == table.primary.id && table.has_row_id())).collect()
+        shown_indexes(table)
     }
+}
+
+/// Indexes of a table that clients see: not the one of a hidden row id.
+pub fn shown_indexes(table: &Table) -> Vec<&Index> {
+    table.all_indexes().filter(|i| !(i.id == table.primary.id && table.has_row_id())).collect()
 }
 
 /// A text.

@@ -1,0 +1,187 @@
+//! What psql 15 asks for `\d`, `\dt` and friends, and `information_schema`.
+
+mod harness;
+
+use harness::Db;
+
+fn schema() -> Db {
+    let mut db = Db::new();
+    db.run(
+        "CREATE TABLE singers (id varchar(36) PRIMARY KEY, name text NOT NULL DEFAULT 'x');
+         CREATE TABLE albums (id varchar(36), album int, title text, price numeric(8,2) CHECK (price > 0),
+            PRIMARY KEY (id, album)) INTERLEAVE IN PARENT singers ON DELETE CASCADE;
+         CREATE INDEX albums_by_title ON albums (title DESC);
+         CREATE SEQUENCE numbers;
+         CREATE VIEW names AS SELECT name FROM singers;",
+    );
+    db
+}
+
+/// The queries of `\d albums`, as `psql -E` shows them, with the oid filled in.
+#[test]
+fn describe_table() {
+    let mut db = schema();
+    let oid = db.run(
+        "SELECT c.oid, n.nspname, c.relname FROM pg_catalog.pg_class c
+         LEFT JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+         WHERE c.relname OPERATOR(pg_catalog.~) '^(albums)$' COLLATE pg_catalog.default
+           AND pg_catalog.pg_table_is_visible(c.oid)
+         ORDER BY 2, 3;",
+    );
+    assert_eq!(oid.len(), 1, "{oid:?}");
+    let oid = oid[0].split('|').next().expect("oid").to_string();
+    let about = format!(
+        "SELECT c.relchecks, c.relkind, c.relhasindex, c.relhasrules, c.relhastriggers,
+         c.relrowsecurity, c.relforcerowsecurity, false AS relhasoids, c.relispartition, '',
+         c.reltablespace, CASE WHEN c.reloftype = 0 THEN '' ELSE
+         c.reloftype::pg_catalog.regtype::pg_catalog.text END, c.relpersistence, c.relreplident,
+         am.amname FROM pg_catalog.pg_class c LEFT JOIN pg_catalog.pg_class tc ON
+         (c.reltoastrelid = tc.oid) LEFT JOIN pg_catalog.pg_am am ON (c.relam = am.oid)
+         WHERE c.oid = '{oid}';"
+    );
+    let columns = format!(
+        "SELECT a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod),
+         (SELECT pg_catalog.pg_get_expr(d.adbin, d.adrelid, true) FROM pg_catalog.pg_attrdef d
+          WHERE d.adrelid = a.attrelid AND d.adnum = a.attnum AND a.atthasdef), a.attnotnull,
+         (SELECT c.collname FROM pg_catalog.pg_collation c, pg_catalog.pg_type t WHERE c.oid =
+          a.attcollation AND t.oid = a.atttypid AND a.attcollation <> t.typcollation) AS attcollation,
+         a.attidentity, a.attgenerated FROM pg_catalog.pg_attribute a
+         WHERE a.attrelid = '{oid}' AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum;"
+    );
+    let indexes = format!(
+        "SELECT c2.relname, i.indisprimary, i.indisunique, i.indisclustered, i.indisvalid,
+         pg_catalog.pg_get_indexdef(i.indexrelid, 0, true),
+         pg_catalog.pg_get_constraintdef(con.oid, true), contype, condeferrable, condeferred,
+         i.indisreplident, c2.reltablespace FROM pg_catalog.pg_class c, pg_catalog.pg_class c2,
+         pg_catalog.pg_index i LEFT JOIN pg_catalog.pg_constraint con ON (conrelid = i.indrelid AND
+         conindid = i.indexrelid AND contype IN ('p','u','x'))
+         WHERE c.oid = '{oid}' AND c.oid = i.indrelid AND i.indexrelid = c2.oid
+         ORDER BY i.indisprimary DESC, c2.relname;"
+    );
+    let checks = format!(
+        "SELECT r.conname, pg_catalog.pg_get_constraintdef(r.oid, true)
+         FROM pg_catalog.pg_constraint r WHERE r.conrelid = '{oid}' AND r.contype = 'c' ORDER BY 1;"
+    );
+    let foreign = format!(
+        "SELECT true as sametable, conname, pg_catalog.pg_get_constraintdef(r.oid, true) as condef,
+         conrelid::pg_catalog.regclass AS ontable FROM pg_catalog.pg_constraint r
+         WHERE r.conrelid = '{oid}' AND r.contype = 'f' AND conparentid = 0 ORDER BY conname"
+    );
+    let publications = format!(
+        "SELECT pubname, NULL, NULL FROM pg_catalog.pg_publication p
+         JOIN pg_catalog.pg_publication_namespace pn ON p.oid = pn.pnpubid
+         JOIN pg_catalog.pg_class pc ON pc.relnamespace = pn.pnnspid
+         WHERE pc.oid ='{oid}' and pg_catalog.pg_relation_is_publishable('{oid}')
+         UNION SELECT pubname, pg_get_expr(pr.prqual, c.oid), (CASE WHEN pr.prattrs IS NOT NULL THEN
+         (SELECT string_agg(attname, ', ') FROM pg_catalog.generate_series(0,
+         pg_catalog.array_upper(pr.prattrs::pg_catalog.int2[], 1)) s, pg_catalog.pg_attribute
+         WHERE attrelid = pr.prrelid AND attnum = prattrs[s]) ELSE NULL END)
+         FROM pg_catalog.pg_publication p JOIN pg_catalog.pg_publication_rel pr ON p.oid = pr.prpubid
+         JOIN pg_catalog.pg_class c ON c.oid = pr.prrelid WHERE pr.prrelid = '{oid}'
+         UNION SELECT pubname, NULL, NULL FROM pg_catalog.pg_publication p
+         WHERE p.puballtables AND pg_catalog.pg_relation_is_publishable('{oid}') ORDER BY 1;"
+    );
+    let inherits = format!(
+        "SELECT c.oid::pg_catalog.regclass FROM pg_catalog.pg_class c, pg_catalog.pg_inherits i
+         WHERE c.oid = i.inhparent AND i.inhrelid = '{oid}'
+         AND c.relkind != 'p' AND c.relkind != 'I' ORDER BY inhseqno;"
+    );
+    let statistics = format!(
+        "SELECT oid, stxrelid::pg_catalog.regclass, stxnamespace::pg_catalog.regnamespace::pg_catalog.text
+         AS nsp, stxname, pg_catalog.pg_get_statisticsobjdef_columns(oid) AS columns,
+         'd' = any(stxkind) AS ndist_enabled, stxstattarget FROM pg_catalog.pg_statistic_ext
+         WHERE stxrelid = '{oid}' ORDER BY nsp, stxname;"
+    );
+    let policies = format!(
+        "SELECT pol.polname, pol.polpermissive, CASE WHEN pol.polroles = '{{0}}' THEN NULL ELSE
+         pg_catalog.array_to_string(array(select rolname from pg_catalog.pg_roles where oid = any
+         (pol.polroles) order by 1),',') END, pg_catalog.pg_get_expr(pol.polqual, pol.polrelid),
+         CASE pol.polcmd WHEN 'r' THEN 'SELECT' WHEN 'a' THEN 'INSERT' END AS cmd
+         FROM pg_catalog.pg_policy pol WHERE pol.polrelid = '{oid}' ORDER BY 1;"
+    );
+    db.check(&[
+        (&about, "1|r|t|f|f|f|f|f|f||0||p|d|heap"),
+        (
+            &columns,
+            "id|character varying(36)||t|||; album|integer||t|||; title|text||f|||; price|numeric(8,2)||f|||",
+        ),
+        (
+            &indexes,
+            "albums_pkey|t|t|f|t|CREATE UNIQUE INDEX albums_pkey ON public.albums USING btree (id, album)|PRIMARY KEY (id, album)|p|f|f|f|0; albums_by_title|f|f|f|t|CREATE INDEX albums_by_title ON public.albums USING btree (title DESC)|||||f|0",
+        ),
+        (&checks, "albums_price_check|CHECK ((price > 0))"),
+        (&foreign, ""),
+        (&publications, ""),
+        (&inherits, ""),
+        (&statistics, ""),
+        (&policies, ""),
+    ]);
+}
+
+#[test]
+fn lists() {
+    schema().check(&[
+        (
+            "SELECT n.nspname as \"Schema\", c.relname as \"Name\", CASE c.relkind WHEN 'r' THEN 'table'
+             WHEN 'v' THEN 'view' WHEN 'i' THEN 'index' WHEN 'S' THEN 'sequence' END as \"Type\",
+             pg_catalog.pg_get_userbyid(c.relowner) as \"Owner\" FROM pg_catalog.pg_class c
+             LEFT JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+             LEFT JOIN pg_catalog.pg_am am ON am.oid = c.relam
+             WHERE c.relkind IN ('r','p','v','m','S','f','') AND n.nspname <> 'pg_catalog'
+             AND n.nspname !~ '^pg_toast' AND n.nspname <> 'information_schema'
+             AND pg_catalog.pg_table_is_visible(c.oid) ORDER BY 1,2;",
+            "public|albums|table|root; public|names|view|root; public|numbers|sequence|root; public|singers|table|root",
+        ),
+        (
+            "SELECT d.datname as \"Name\", pg_catalog.pg_get_userbyid(d.datdba) as \"Owner\",
+             pg_catalog.pg_encoding_to_char(d.encoding) as \"Encoding\", d.datcollate, d.datctype,
+             d.daticulocale, CASE d.datlocprovider WHEN 'c' THEN 'libc' WHEN 'i' THEN 'icu' END,
+             pg_catalog.array_to_string(d.datacl, E'\\n') AS \"Access privileges\"
+             FROM pg_catalog.pg_database d ORDER BY 1;",
+            "defaultdb|root|UTF8|C.UTF-8|C.UTF-8||libc|",
+        ),
+        (
+            "SELECT r.rolname, r.rolsuper, r.rolinherit, r.rolcreaterole, r.rolcreatedb, r.rolcanlogin,
+             r.rolconnlimit, r.rolvaliduntil, ARRAY(SELECT b.rolname FROM pg_catalog.pg_auth_members m
+             JOIN pg_catalog.pg_roles b ON (m.roleid = b.oid) WHERE m.member = r.oid) as memberof,
+             r.rolreplication, r.rolbypassrls FROM pg_catalog.pg_roles r WHERE r.rolname !~ '^pg_'
+             ORDER BY 1;",
+            "root|t|t|t|t|t|-1||{}|f|t",
+        ),
+        (
+            "SELECT n.nspname AS \"Name\", pg_catalog.pg_get_userbyid(n.nspowner) AS \"Owner\"
+             FROM pg_catalog.pg_namespace n WHERE n.nspname !~ '^pg_' AND n.nspname <>
+             'information_schema' ORDER BY 1;",
+            "public|root",
+        ),
+        (
+            "SELECT n.nspname, p.proname, pg_catalog.pg_get_function_result(p.oid),
+             pg_catalog.pg_get_function_arguments(p.oid), CASE p.prokind WHEN 'a' THEN 'agg' ELSE
+             'func' END FROM pg_catalog.pg_proc p LEFT JOIN pg_catalog.pg_namespace n ON n.oid =
+             p.pronamespace WHERE pg_catalog.pg_function_is_visible(p.oid) AND n.nspname <>
+             'pg_catalog' AND n.nspname <> 'information_schema' ORDER BY 1, 2, 4;",
+            "",
+        ),
+        (
+            "SELECT table_name, parent_table_name, on_delete_action, interleave_type FROM
+             information_schema.tables WHERE table_schema = 'public' ORDER BY 1",
+            "albums|singers|CASCADE|IN PARENT; names|||; singers|||",
+        ),
+        (
+            "SELECT column_name, data_type, is_nullable, column_default, character_maximum_length
+             FROM information_schema.columns WHERE table_name = 'singers' ORDER BY ordinal_position",
+            "id|character varying|NO||36; name|text|NO|'x'|",
+        ),
+        (
+            "SELECT constraint_name, column_name, ordinal_position FROM
+             information_schema.key_column_usage ORDER BY 1, 3",
+            "albums_pkey|id|1; albums_pkey|album|2; singers_pkey|id|1",
+        ),
+        ("SELECT indexname FROM pg_indexes WHERE tablename = 'albums' ORDER BY 1",
+            "albums_by_title; albums_pkey"),
+        ("SELECT 'albums'::regclass::text, to_regclass('nope') IS NULL", "albums|t"),
+        ("SELECT count(*) FROM information_schema.schemata", "3"),
+        ("SELECT typname FROM pg_type WHERE oid = 'integer'::regtype", "int4"),
+        ("SELECT * FROM names", ""),
+    ]);
+}

@@ -1,0 +1,75 @@
+//! A database in memory with general queries, and answers as text.
+
+use std::sync::Arc;
+
+use braid_env::fs::MemFs;
+use braid_kv::{Store, StoreOptions};
+use braid_query::{DEFAULT_MEMORY, Engine};
+use braid_sql::{Database, Outcome, Session, SessionOptions};
+use braid_types::{SqlResult, TimeZone};
+
+/// One session of a fresh database.
+pub struct Db {
+    /// The session.
+    pub session: Session,
+}
+
+impl Db {
+    /// An empty database.
+    pub fn new() -> Db {
+        let fs = Arc::new(MemFs::new());
+        let clock = Arc::new(braid_env::clock::WallClock);
+        let mut options = StoreOptions::new(fs, "/data", clock);
+        options.engine.row_class = braid_keys::row_class;
+        let store = Store::open(options).expect("store");
+        let engine = Engine::new(DEFAULT_MEMORY).expect("engine");
+        let db = Database::open(store, engine).expect("database");
+        let options = SessionOptions {
+            user: "root".into(),
+            database: "defaultdb".into(),
+            ..SessionOptions::default()
+        };
+        Db { session: Session::new(db, options).expect("session") }
+    }
+
+    /// Runs statements; gives the rows of the last as `a|b` lines, NULL as nothing.
+    pub fn try_run(&mut self, sql: &str) -> SqlResult<Vec<String>> {
+        let mut lines = Vec::new();
+        for statement in self.session.parse_script(sql)? {
+            let prepared = self.session.prepare(statement, &[])?;
+            lines.clear();
+            if let Outcome::Rows(mut rows) = self.session.execute(&prepared, Vec::new())? {
+                while let Some(batch) = rows.next_batch()? {
+                    for row in batch {
+                        let cells: Vec<String> = row
+                            .iter()
+                            .map(|v| v.to_text(&TimeZone::utc()).unwrap_or_default())
+                            .collect();
+                        lines.push(cells.join("|"));
+                    }
+                }
+            }
+        }
+        Ok(lines)
+    }
+
+    /// Runs statements that must succeed.
+    pub fn run(&mut self, sql: &str) -> Vec<String> {
+        self.try_run(sql).unwrap_or_else(|e| panic!("{sql}\n{e}"))
+    }
+
+    /// Checks many queries and reports all differences at once. Rows are joined by `; `.
+    pub fn check(&mut self, cases: &[(&str, &str)]) {
+        let mut wrong = Vec::new();
+        for (sql, want) in cases {
+            match self.try_run(sql) {
+                Ok(rows) if rows.join("; ") == *want => {}
+                Ok(rows) => {
+                    wrong.push(format!("{sql}\n   got  {}\n   want {want}", rows.join("; ")))
+                }
+                Err(e) => wrong.push(format!("{sql}\n   got  {e}\n   want {want}")),
+            }
+        }
+        assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+    }
+}
