@@ -110,6 +110,8 @@ fn set_operations_and_ctes() {
         ("SELECT id FROM customers INTERSECT SELECT customer FROM orders ORDER BY 1", "1; 2"),
         ("SELECT id FROM customers EXCEPT SELECT customer FROM orders ORDER BY 1", "3; 4"),
         ("SELECT 1.0 INTERSECT SELECT 1.00", "1.0"),
+        ("(VALUES (1), (1), (1), (2)) EXCEPT ALL VALUES (1), (2), (3)", "1; 1"),
+        ("SELECT * FROM ((VALUES (1), (1), (2)) INTERSECT ALL VALUES (1), (1), (1)) v", "1; 1"),
         ("VALUES (1, 'a'), (2, NULL) ORDER BY 1 DESC", "2|; 1|a"),
         ("WITH a AS (SELECT 1 AS x), b AS (SELECT x + 1 AS y FROM a) SELECT * FROM a, b", "1|2"),
         (

@@ -130,6 +130,8 @@ fn logic_and_comparison() {
         ("NULL IS NULL", "t"),
         ("NULL IS NOT DISTINCT FROM NULL", "t"),
         ("1 IS DISTINCT FROM NULL", "t"),
+        ("i IS DISTINCT FROM 6 OR nothing IS NULL", "t"),
+        ("i IS NOT DISTINCT FROM 7 AND nothing IS NULL AND false", "f"),
         ("i = '7'", "t"),
         ("i IN (1, 7)", "t"),
         ("i NOT IN (1, NULL)", "-"),

@@ -9,7 +9,11 @@ use datafusion::arrow::datatypes::{Field, Schema};
 use datafusion::catalog::cte_worktable::CteWorkTable;
 use datafusion::datasource::provider_as_source;
 use datafusion::functions_aggregate::expr_fn::max;
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, lit};
+use datafusion::functions_window::row_number::row_number_udwf;
+use datafusion::logical_expr::expr::WindowFunction;
+use datafusion::logical_expr::{
+    Expr, LogicalPlan, LogicalPlanBuilder, WindowFunctionDefinition, lit,
+};
 use sqlparser::ast::{self, Visit, Visitor};
 
 use super::from::Item;
@@ -72,10 +76,12 @@ impl Binder<'_> {
                 if all { both } else { self.distinct_plan(both, &typed)? }
             }
             ast::SetOperator::Intersect | ast::SetOperator::Except => {
+                let intersect = op == ast::SetOperator::Intersect;
                 if all {
-                    return Err(SqlError::unsupported(format!("{op} ALL")));
+                    self.compared_bags(left, right, typed, intersect)?
+                } else {
+                    self.compared(left, right, &typed, intersect)?
                 }
-                self.compared(left, right, &typed, op == ast::SetOperator::Intersect)?
             }
             other => return Err(SqlError::unsupported(other)),
         };
@@ -146,6 +152,34 @@ impl Binder<'_> {
             .and_then(|b| b.aggregate(keys, results))
             .and_then(|b| b.filter(wanted))
             .and_then(|b| b.project(columns.iter().map(|(n, _)| column(n))))
+            .and_then(LogicalPlanBuilder::build)
+            .map_err(from_df)
+    }
+
+    /// INTERSECT ALL and EXCEPT ALL: equal rows are numbered on each side, and the number is
+    /// compared like a column, so that n copies meet m copies in the smaller count.
+    fn compared_bags(
+        &mut self,
+        left: LogicalPlan,
+        right: LogicalPlan,
+        columns: Vec<(String, SqlType)>,
+        intersect: bool,
+    ) -> SqlResult<LogicalPlan> {
+        let number = self.fresh("copy");
+        let numbered = |plan: LogicalPlan| {
+            let definition = WindowFunctionDefinition::WindowUDF(row_number_udwf());
+            let mut call = WindowFunction::new(definition, Vec::new());
+            call.params.partition_by =
+                columns.iter().map(|(n, ty)| scalar::sortable(column(n), ty)).collect();
+            let carrier = arrow_form::data_type(&SqlType::Int8);
+            super::window::window_column(plan, call, number.clone(), &carrier)
+        };
+        let (left, right) = (numbered(left)?, numbered(right)?);
+        let mut all = columns.clone();
+        all.push((number.clone(), SqlType::Int8));
+        let plan = self.compared(left, right, &all, intersect)?;
+        LogicalPlanBuilder::from(plan)
+            .project(columns.iter().map(|(n, _)| column(n)))
             .and_then(LogicalPlanBuilder::build)
             .map_err(from_df)
     }

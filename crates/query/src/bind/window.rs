@@ -213,27 +213,51 @@ impl Binder<'_> {
     }
 
     fn frame(&mut self, one: &Pending) -> SqlResult<WindowFrame> {
+        // Without offsets, RANGE and GROUPS mean the same; DataFusion's RANGE does not know keys of
+        // bytes.
+        let range = if one.order.iter().any(|(b, _, _)| bytes(b.ty())) {
+            WindowFrameUnits::Groups
+        } else {
+            WindowFrameUnits::Range
+        };
         let Some(frame) = &one.frame else {
-            return Ok(WindowFrame::new((!one.order.is_empty()).then_some(false)));
+            if one.order.is_empty() {
+                return Ok(WindowFrame::new(None));
+            }
+            return Ok(WindowFrame::new_bounds(
+                range,
+                WindowFrameBound::Preceding(ScalarValue::UInt64(None)),
+                WindowFrameBound::CurrentRow,
+            ));
         };
         let units = match frame.units {
             ast::WindowFrameUnits::Rows => WindowFrameUnits::Rows,
-            ast::WindowFrameUnits::Range => WindowFrameUnits::Range,
+            ast::WindowFrameUnits::Range => range,
             ast::WindowFrameUnits::Groups => WindowFrameUnits::Groups,
         };
-        let start = self.frame_bound(&frame.start_bound, units)?;
+        let offset = |b: &ast::WindowFrameBound| {
+            matches!(
+                b,
+                ast::WindowFrameBound::Preceding(Some(_))
+                    | ast::WindowFrameBound::Following(Some(_))
+            )
+        };
+        if frame.units == ast::WindowFrameUnits::Range
+            && (offset(&frame.start_bound) || frame.end_bound.as_ref().is_some_and(offset))
+        {
+            return Err(
+                SqlError::unsupported("RANGE with an offset").with_hint("Use ROWS or GROUPS.")
+            );
+        }
+        let start = self.frame_bound(&frame.start_bound)?;
         let end = match &frame.end_bound {
-            Some(end) => self.frame_bound(end, units)?,
+            Some(end) => self.frame_bound(end)?,
             None => WindowFrameBound::CurrentRow,
         };
         Ok(WindowFrame::new_bounds(units, start, end))
     }
 
-    fn frame_bound(
-        &mut self,
-        bound: &ast::WindowFrameBound,
-        units: WindowFrameUnits,
-    ) -> SqlResult<WindowFrameBound> {
+    fn frame_bound(&mut self, bound: &ast::WindowFrameBound) -> SqlResult<WindowFrameBound> {
         let (offset, preceding) = match bound {
             ast::WindowFrameBound::CurrentRow => return Ok(WindowFrameBound::CurrentRow),
             ast::WindowFrameBound::Preceding(offset) => (offset, true),
@@ -241,11 +265,6 @@ impl Binder<'_> {
         };
         let value = match offset {
             None => ScalarValue::UInt64(None),
-            Some(_) if units == WindowFrameUnits::Range => {
-                return Err(
-                    SqlError::unsupported("RANGE with an offset").with_hint("Use ROWS or GROUPS.")
-                );
-            }
             Some(expr) => {
                 let bound = self.expr(expr)?;
                 let bound = coerce(bound, &SqlType::Int8, CastContext::Assignment, self)?;
@@ -271,6 +290,11 @@ impl Binder<'_> {
             WindowFrameBound::Following(value)
         })
     }
+}
+
+/// Whether values of this type are ordered by a key of bytes.
+fn bytes(ty: &SqlType) -> bool {
+    !arrow_form::is_native(ty) || arrow_form::data_type(ty) == DataType::Binary
 }
 
 /// Adds a window call's value as the last column, under a name and in a carrier of ours: ranks are

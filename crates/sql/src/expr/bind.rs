@@ -106,8 +106,14 @@ pub fn bind_unsettled(expr: &Expr, scope: &Scope, ctx: &mut dyn BindContext) -> 
         Expr::IsNotFalse(e) => bind_truth(e, Some(false), true, "IS NOT FALSE", scope, ctx),
         Expr::IsUnknown(e) => bind_truth(e, None, false, "IS UNKNOWN", scope, ctx),
         Expr::IsNotUnknown(e) => bind_truth(e, None, true, "IS NOT UNKNOWN", scope, ctx),
-        Expr::IsDistinctFrom(a, b) => bind_distinct(a, b, false, scope, ctx),
-        Expr::IsNotDistinctFrom(a, b) => bind_distinct(a, b, true, scope, ctx),
+        Expr::IsDistinctFrom(a, b) => match rotated(a, b, false) {
+            Some(whole) => bind_unsettled(&whole, scope, ctx),
+            None => bind_distinct(a, b, false, scope, ctx),
+        },
+        Expr::IsNotDistinctFrom(a, b) => match rotated(a, b, true) {
+            Some(whole) => bind_unsettled(&whole, scope, ctx),
+            None => bind_distinct(a, b, true, scope, ctx),
+        },
         Expr::InList { expr, list, negated } => bind_in_list(expr, list, *negated, scope, ctx),
         Expr::Between { expr, negated, low, high } => {
             let value = bind_unsettled(expr, scope, ctx)?;
@@ -537,6 +543,28 @@ fn bind_truth(
 ) -> SqlResult<Bound> {
     let value = bind_bool(expr, clause, scope, ctx)?;
     Ok(Bound::new(Node::IsTruth(value, truth, not), SqlType::Bool))
+}
+
+/// The parser reads the right side of IS DISTINCT FROM too far, over AND and OR. This gives the tree
+/// that was meant: `a IS DISTINCT FROM (x AND y)` becomes `(a IS DISTINCT FROM x) AND y` when the
+/// right side was written without parentheses.
+fn rotated(a: &Expr, b: &Expr, not: bool) -> Option<Expr> {
+    let connective =
+        |e: &Expr| matches!(e, Expr::BinaryOp { op: BinaryOperator::And | BinaryOperator::Or, .. });
+    if !connective(b) {
+        return None;
+    }
+    let mut whole = b.clone();
+    let mut leaf = &mut whole;
+    while connective(leaf) {
+        let Expr::BinaryOp { left, .. } = leaf else { return None };
+        leaf = left;
+    }
+    let right = Box::new(leaf.clone());
+    let left = Box::new(a.clone());
+    *leaf =
+        if not { Expr::IsNotDistinctFrom(left, right) } else { Expr::IsDistinctFrom(left, right) };
+    Some(whole)
 }
 
 fn bind_distinct(
