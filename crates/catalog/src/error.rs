@@ -41,7 +41,7 @@ pub fn kv_error(e: KvError) -> SqlError {
 fn engine_error(e: &braid_lsm::Error) -> SqlError {
     let state = match e {
         braid_lsm::Error::Corruption { .. } => SqlState::DATA_CORRUPTED,
-        braid_lsm::Error::DiskFull { .. } => SqlState::DISK_FULL,
+        braid_lsm::Error::DiskFull => SqlState::DISK_FULL,
         braid_lsm::Error::TooLarge { .. } => SqlState::PROGRAM_LIMIT_EXCEEDED,
         _ => SqlState::IO_ERROR,
     };

@@ -52,10 +52,7 @@ fn system_key(bytes: &[u8]) -> String {
 fn data_key(bytes: &[u8]) -> String {
     let mut out = String::from("/Table");
     let mut at = 1;
-    loop {
-        let Some((id, n)) = read_number(&bytes[at..]) else {
-            break;
-        };
+    while let Some((id, n)) = read_number(&bytes[at..]) {
         at += n;
         out.push_str(&format!("/{id}"));
         let Some((generation, n)) = read_number(&bytes[at..]) else {

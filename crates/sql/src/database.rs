@@ -40,7 +40,8 @@ pub struct Database {
     cache: Mutex<Cached>,
     started: AtomicU64,
     finished: AtomicU64,
-    sequences: Mutex<HashMap<(u32, u32), Arc<Mutex<Block>>>>,
+    /// By sequence id and generation.
+    sequences: Mutex<HashMap<(u32, u32), SharedBlock>>,
     last_row_id: AtomicI64,
     random: Mutex<braid_env::random::Random>,
     next_pid: AtomicU64,
@@ -51,6 +52,8 @@ struct Cached {
     /// Value of `started` when it was loaded with no schema change in flight.
     stable_at: Option<u64>,
 }
+
+type SharedBlock = Arc<Mutex<Block>>;
 
 /// Reserved values: `next` is the next to hand out, `left` how many may be.
 struct Block {

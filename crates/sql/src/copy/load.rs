@@ -121,7 +121,7 @@ impl Loader {
             return Err(self.place(e, line, None));
         }
         self.count += 1;
-        if self.count % 1024 == 0 {
+        if self.count.is_multiple_of(1024) {
             self.ctx.check_cancel()?;
         }
         Ok(())

@@ -41,7 +41,7 @@ impl CopyOut {
         };
         let columns = source.columns().to_vec();
         let named = columns.iter().map(|c| (c.name.clone(), c.ty.clone())).collect();
-        let encoder = Encoder::new(&c.options, named, ctx.eval.time_zone.clone())?;
+        let encoder = Encoder::new(&c.options, named, ctx.eval.time_zone)?;
         let stream = source.stream(ctx)?;
         Ok(CopyOut {
             columns,

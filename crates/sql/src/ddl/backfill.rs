@@ -36,7 +36,7 @@ pub(super) fn each_row(
         if rows.rows == 1 {
             rows_must_be_stable(c)?;
         }
-        if rows.rows % CANCEL_EVERY == 0 {
+        if rows.rows.is_multiple_of(CANCEL_EVERY) {
             c.ctx.check_cancel()?;
         }
         f(&key, row)?;

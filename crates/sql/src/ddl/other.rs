@@ -152,7 +152,7 @@ pub(super) fn create_view(c: &mut Change, v: &ast::CreateView) -> SqlResult<Stri
         query: v.query.to_string(),
         columns,
         depends_on: relations_of(c, &v.query),
-        search_path: c.ctx.search_path.clone(),
+        search_path: c.ctx.search_path.to_vec(),
         comment: None,
     };
     if view.depends_on.contains(&view.id) {

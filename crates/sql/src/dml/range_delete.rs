@@ -149,7 +149,7 @@ impl RangeDelete {
             let mut scan =
                 TableScan::new(ctx.txn.clone(), layout.clone(), spans.clone(), none, false);
             while scan.next_row()?.is_some() {
-                if scan.rows % 1024 == 0 {
+                if scan.rows.is_multiple_of(1024) {
                     ctx.check_cancel()?;
                 }
             }

@@ -9,6 +9,7 @@ use bytes::Bytes;
 
 use super::keys::columns_detail;
 use crate::general_query::Row;
+use crate::plan::rows::RowSource;
 use crate::session::Context;
 use crate::storage::scan::live_row;
 use crate::storage::{IndexScan, TableLayout, TableScan};
@@ -221,20 +222,20 @@ pub(crate) fn rows_with(
             best = Some((n, p));
         }
     }
-    let mut next: Box<dyn FnMut() -> SqlResult<Option<(Bytes, Row)>>> = match best {
+    let mut source = match best {
         Some((n, p)) => {
             let span = layout.indexes[n].layout.prefix_span(&p)?;
-            let mut s = IndexScan::new(ctx.txn.clone(), layout.clone(), n, vec![span], false);
-            Box::new(move || s.next_row())
+            let scan = IndexScan::new(ctx.txn.clone(), layout.clone(), n, vec![span], false);
+            RowSource::Index(scan)
         }
         None => {
             let span = layout.rows.prefix_span(&primary)?;
-            let mut s = TableScan::new(ctx.txn.clone(), layout.clone(), vec![span], None, false);
-            Box::new(move || s.next_row())
+            let scan = TableScan::new(ctx.txn.clone(), layout.clone(), vec![span], None, false);
+            RowSource::Table(scan)
         }
     };
     let mut out = Vec::new();
-    while let Some((key, row)) = next()? {
+    while let Some((key, row)) = source.next_row(ctx)? {
         let same = columns.iter().zip(values).all(|(c, v)| {
             layout.table.ordinal(*c).is_some_and(|o| !row[o].is_null() && row[o].cmp_sql(v).is_eq())
         });

@@ -72,6 +72,14 @@ fn fits(column: &SqlType, value: &SqlType) -> bool {
     }
 }
 
+fn to_limit(b: &Option<(Datum, bool)>) -> Limit<&Datum> {
+    match b {
+        None => Limit::Unbounded,
+        Some((v, true)) => Limit::Included(v),
+        Some((v, false)) => Limit::Excluded(v),
+    }
+}
+
 /// Conditions on the columns of a table whose first column has ordinal `offset` in the scope.
 fn conditions(
     conjuncts: &[Bound],
@@ -332,26 +340,12 @@ impl Access {
         if [&lower, &upper].iter().any(|b| b.as_ref().is_some_and(|(v, _)| v.is_null())) {
             return Ok(Vec::new());
         }
-        let limit = |b: &'_ Option<(Datum, bool)>| -> Option<(Datum, bool)> { b.clone() };
-        let (lower, upper) = (limit(&lower), limit(&upper));
-        let as_bound = |b: &'_ Option<(Datum, bool)>| match b {
-            None => None,
-            Some((v, inc)) => Some((v.clone(), *inc)),
-        };
         let mut out = Vec::new();
         for prefix in self.prefixes(outer, eval)? {
-            let (lo, hi) = (as_bound(&lower), as_bound(&upper));
-            let span = if lo.is_none() && hi.is_none() {
+            let span = if lower.is_none() && upper.is_none() {
                 layout.prefix_span(&prefix)?
             } else {
-                fn to_limit(b: &Option<(Datum, bool)>) -> Limit<&Datum> {
-                    match b {
-                        None => Limit::Unbounded,
-                        Some((v, true)) => Limit::Included(v),
-                        Some((v, false)) => Limit::Excluded(v),
-                    }
-                }
-                layout.range_span(&prefix, to_limit(&lo), to_limit(&hi))?
+                layout.range_span(&prefix, to_limit(&lower), to_limit(&upper))?
             };
             if !span.is_empty() {
                 out.push(span);

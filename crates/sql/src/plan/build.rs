@@ -341,7 +341,6 @@ fn locking(q: &ast::Query, tables: usize) -> SqlResult<Option<Option<Locking>>> 
 }
 
 /// Puts conditions on tables and chooses their keys. `None` if a key-wise plan would be poor.
-#[expect(clippy::type_complexity, reason = "used twice, right above")]
 fn chain(
     tables: &[From],
     filter: &[Bound],

@@ -91,7 +91,7 @@ pub fn collect_rows(
     let mut seen = 0u64;
     'rows: while let Some((key, row)) = source.next_row(ctx)? {
         seen += 1;
-        if seen % 1024 == 0 {
+        if seen.is_multiple_of(1024) {
             ctx.check_cancel()?;
         }
         for part in &access.rest {

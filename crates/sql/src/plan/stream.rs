@@ -76,7 +76,7 @@ impl Joined {
                 return Ok(None);
             }
             self.seen += 1;
-            if self.seen % 1024 == 0 {
+            if self.seen.is_multiple_of(1024) {
                 self.ctx.check_cancel()?;
             }
             let parts = self.parts.clone();

@@ -41,7 +41,7 @@ pub struct Context {
     /// Id of the session's database.
     pub database: u32,
     /// Effective search path.
-    pub search_path: Vec<String>,
+    pub search_path: Arc<Vec<String>>,
     /// Cancel flag.
     pub cancel: Arc<AtomicBool>,
     /// Announced schema changes when the catalog was chosen.
@@ -67,7 +67,7 @@ impl Context {
         PlanContext {
             catalog: self.catalog.clone(),
             database: self.session.database.clone(),
-            search_path: self.search_path.clone(),
+            search_path: self.search_path.to_vec(),
             user: self.session.user.clone(),
             db: self.db.clone(),
             eval: self.eval.clone(),

@@ -18,7 +18,7 @@ pub struct Prepared {
     pub(crate) params: Vec<SqlType>,
     /// The catalog it was planned with: another one means planning again.
     pub(crate) catalog: Arc<Catalog>,
-    pub(crate) search_path: Vec<String>,
+    pub(crate) search_path: Arc<Vec<String>>,
 }
 
 /// How a statement is run.

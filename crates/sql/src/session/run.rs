@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use super::context::{Context, Notice};
 use super::outcome::{Outcome, Rows, RowsTag, VecRows};
 use super::prepared::{Plan, Prepared};
-use super::settings::{Settings, duration_ms};
+use super::settings::Settings;
 use super::state::SessionState;
 use super::transaction::{
     OpenTxn, Savepoint, aborted, as_of_timestamp, isolation_of, no_transaction,
@@ -26,7 +26,7 @@ use super::transaction::{
 use crate::copy::{CopyIn, CopyOut};
 use crate::database::Database;
 use crate::dml::{DeletePlan, InsertPlan, UpdatePlan};
-use crate::expr::{self, EvalContext, ParamTypes, Scope, SessionFunctions};
+use crate::expr::{self, EvalContext, ParamTypes, Scope};
 use crate::general_query::{ColumnInfo, RowStream};
 use crate::parse::{self, Kind, Statement, TxnModes};
 use crate::plan;
@@ -179,7 +179,7 @@ impl Session {
         if self.open.as_ref().is_some_and(OpenTxn::is_failed) && !ends_block(&statement.kind) {
             return Err(aborted());
         }
-        let ctx = self.planning_context()?;
+        let ctx = self.planning_context(statement.as_of.as_deref())?;
         let cacheable = declared.iter().all(Option::is_none);
         if cacheable
             && let Some(p) = self.cache.get(&statement.text)
@@ -198,11 +198,15 @@ impl Session {
     }
 
     /// A context good for planning only: its transaction is the open one or a read-only one.
-    fn planning_context(&self) -> SqlResult<Context> {
+    fn planning_context(&self, as_of: Option<&sqlparser::ast::Expr>) -> SqlResult<Context> {
         match &self.open {
             Some(o) => Ok(self.context(o.txn.clone(), o.catalog.clone(), Vec::new())),
             None => {
-                let options = TxnOptions { read_only: true, ..TxnOptions::default() };
+                // A read of the past is planned with the tables of the past.
+                let options = match as_of {
+                    Some(_) => self.txn_options(&TxnModes::default(), as_of)?,
+                    None => TxnOptions { read_only: true, ..TxnOptions::default() },
+                };
                 let (txn, catalog) = self.db.begin(options)?;
                 Ok(self.context(txn, catalog, Vec::new()))
             }
@@ -218,7 +222,7 @@ impl Session {
             db: self.db.clone(),
             txn,
             database: catalog.database(&self.state.database).map_or(0, |d| d.id),
-            search_path: self.state.search_path(),
+            search_path: self.state.derived().search_path.clone(),
             catalog,
             session: self.state.clone(),
             eval,
@@ -353,7 +357,7 @@ impl Session {
                 args.len()
             )));
         }
-        let ctx = self.planning_context()?;
+        let ctx = self.planning_context(None)?;
         let mut none = ParamTypes::default();
         args.iter()
             .zip(&target.params)
@@ -483,7 +487,6 @@ impl Session {
         modes: &TxnModes,
         as_of: Option<&sqlparser::ast::Expr>,
     ) -> SqlResult<TxnOptions> {
-        let setting = |n: &str| self.state.setting(n).unwrap_or_default();
         let as_of = match as_of {
             None => None,
             Some(e) => {
@@ -495,20 +498,14 @@ impl Session {
                 Some(as_of_timestamp(&value, wall, &eval.time_zone)?)
             }
         };
-        let lock_timeout = duration_ms(&setting("lock_timeout"))
-            .filter(|ms| *ms > 0)
-            .map(std::time::Duration::from_millis);
+        let d = self.state.derived();
         Ok(TxnOptions {
-            isolation: modes
-                .isolation
-                .unwrap_or_else(|| isolation_of(&setting("default_transaction_isolation"))),
-            read_only: modes
-                .read_only
-                .unwrap_or_else(|| setting("default_transaction_read_only") == "on"),
+            isolation: modes.isolation.unwrap_or(d.isolation),
+            read_only: modes.read_only.unwrap_or(d.read_only),
             as_of,
             cancel: Some(self.cancel.clone()),
-            lock_timeout,
-            async_commit: setting("synchronous_commit") == "off",
+            lock_timeout: d.lock_timeout,
+            async_commit: d.async_commit,
         })
     }
 

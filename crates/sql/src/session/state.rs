@@ -5,12 +5,15 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use braid_catalog::{Catalog, Relation, Sequence, id_of_oid, oid_of};
+use braid_kv::Isolation;
 use braid_types::{Datum, SqlError, SqlResult, SqlState, TimeZone};
 use parking_lot::Mutex;
 
-use super::settings::Settings;
+use super::settings::{Settings, duration_ms};
+use super::transaction::isolation_of;
 use crate::database::Database;
 use crate::expr::{EvalContext, SessionFunctions};
 
@@ -27,10 +30,38 @@ pub struct SessionState {
 
 struct Shared {
     settings: Settings,
+    /// What statements need of the settings in every run; gone when a setting changes.
+    derived: Option<Arc<Derived>>,
     catalog: Arc<Catalog>,
     current_values: HashMap<u32, i64>,
     last_sequence: Option<u32>,
     reports: Vec<(String, String)>,
+}
+
+/// Settings in the form in which statements use them.
+pub(crate) struct Derived {
+    pub(crate) time_zone: TimeZone,
+    pub(crate) search_path: Arc<Vec<String>>,
+    pub(crate) isolation: Isolation,
+    pub(crate) read_only: bool,
+    pub(crate) lock_timeout: Option<Duration>,
+    pub(crate) async_commit: bool,
+}
+
+impl Derived {
+    fn new(settings: &Settings, user: &str) -> Derived {
+        let get = |n: &str| settings.get(n).unwrap_or_default();
+        Derived {
+            time_zone: TimeZone::parse(&get("timezone")).unwrap_or_else(TimeZone::utc),
+            search_path: Arc::new(settings.search_path(user)),
+            isolation: isolation_of(&get("default_transaction_isolation")),
+            read_only: get("default_transaction_read_only") == "on",
+            lock_timeout: duration_ms(&get("lock_timeout"))
+                .filter(|ms| *ms > 0)
+                .map(Duration::from_millis),
+            async_commit: get("synchronous_commit") == "off",
+        }
+    }
 }
 
 impl SessionState {
@@ -44,6 +75,7 @@ impl SessionState {
         let pid = db.new_pid();
         let shared = Shared {
             settings,
+            derived: None,
             catalog,
             current_values: HashMap::new(),
             last_sequence: None,
@@ -68,12 +100,25 @@ impl SessionState {
 
     /// Works on the settings.
     pub(super) fn settings<T>(&self, f: impl FnOnce(&mut Settings) -> T) -> T {
-        f(&mut self.shared.lock().settings)
+        let mut s = self.shared.lock();
+        s.derived = None;
+        f(&mut s.settings)
+    }
+
+    pub(crate) fn derived(&self) -> Arc<Derived> {
+        let mut s = self.shared.lock();
+        if let Some(d) = &s.derived {
+            return d.clone();
+        }
+        let d = Arc::new(Derived::new(&s.settings, &self.user));
+        s.derived = Some(d.clone());
+        d
     }
 
     /// Sets a setting and notes the change for the client.
     pub(super) fn set(&self, name: &str, value: &str, local: bool) -> SqlResult<String> {
         let mut s = self.shared.lock();
+        s.derived = None;
         let (value, report) = s.settings.set(name, value, local)?;
         if let Some(report) = report {
             s.reports.push((report.to_string(), value.clone()));
@@ -94,13 +139,12 @@ impl SessionState {
 
     /// The effective search path.
     pub fn search_path(&self) -> Vec<String> {
-        self.shared.lock().settings.search_path(&self.user)
+        self.derived().search_path.to_vec()
     }
 
     /// The session's time zone.
     pub fn time_zone(&self) -> TimeZone {
-        let name = self.setting("timezone").unwrap_or_default();
-        TimeZone::parse(&name).unwrap_or_else(TimeZone::utc)
+        self.derived().time_zone
     }
 
     pub(super) fn forget_sequences(&self) {

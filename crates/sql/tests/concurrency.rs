@@ -1,0 +1,128 @@
+//! Several sessions at once: conflicts, locks, schema changes in between.
+
+mod harness;
+
+use std::sync::Arc;
+
+use harness::{database, error, rows, run, session, state, tag, try_run};
+
+#[test]
+fn single_statements_run_again_by_themselves() {
+    let db = database();
+    run(
+        &mut session(&db),
+        "create table t (id int primary key, n int); insert into t values (1, 0)",
+    );
+    let threads: Vec<_> = (0..4)
+        .map(|_| {
+            let db = Arc::clone(&db);
+            #[expect(clippy::disallowed_methods, reason = "a test of real threads")]
+            std::thread::spawn(move || {
+                let s = &mut session(&db);
+                for _ in 0..50 {
+                    assert_eq!(tag(s, "update t set n = n + 1 where id = 1"), "UPDATE 1");
+                }
+            })
+        })
+        .collect();
+    for t in threads {
+        t.join().unwrap();
+    }
+    assert_eq!(rows(&mut session(&db), "select n from t"), ["200"]);
+}
+
+#[test]
+fn read_committed_sees_what_was_committed() {
+    let db = database();
+    let (a, b) = (&mut session(&db), &mut session(&db));
+    run(a, "create table t (id int primary key, n int); insert into t values (1, 0)");
+    run(a, "begin isolation level read committed; select * from t");
+    run(b, "update t set n = 5 where id = 1");
+    assert_eq!(rows(a, "select n from t where id = 1"), ["5"]);
+    run(a, "update t set n = n + 1 where id = 1; commit");
+    assert_eq!(rows(b, "select n from t"), ["6"]);
+    run(a, "begin isolation level repeatable read; select * from t");
+    run(b, "update t set n = 7 where id = 1");
+    assert_eq!(rows(a, "select n from t where id = 1"), ["6"]);
+    assert_eq!(state(a, "update t set n = n + 1 where id = 1"), "40001");
+    run(a, "rollback");
+}
+
+#[test]
+fn row_locks() {
+    let db = database();
+    let (a, b) = (&mut session(&db), &mut session(&db));
+    run(a, "create table t (id int primary key, n int); insert into t values (1, 0), (2, 0)");
+    run(a, "begin; select * from t where id = 1 for update");
+    assert_eq!(state(b, "select * from t where id = 1 for update nowait"), "55P03");
+    assert_eq!(rows(b, "select id from t order by id for update skip locked"), ["2"]);
+    run(b, "set lock_timeout = '50ms'");
+    assert_eq!(state(b, "update t set n = 1 where id = 1"), "55P03");
+    run(a, "commit");
+    assert_eq!(tag(b, "update t set n = 1 where id = 1"), "UPDATE 1");
+}
+
+#[test]
+fn schema_changes_are_seen_by_other_sessions() {
+    let db = database();
+    let (a, b) = (&mut session(&db), &mut session(&db));
+    run(a, "create table t (id int primary key)");
+    assert_eq!(rows(b, "select * from t").len(), 0);
+    run(a, "alter table t add column n int default 3; insert into t values (1)");
+    assert_eq!(rows(b, "select * from t"), ["1|3"]);
+    // An index made in a block holds what others wrote before it.
+    run(a, "begin; create unique index i on t (n)");
+    run(a, "commit");
+    assert_eq!(state(b, "insert into t values (2, 3)"), "23505");
+    // Old pictures of the catalog for old timestamps, and for open transactions.
+    run(b, "begin; select * from t");
+    run(a, "drop table t");
+    assert_eq!(error(a, "select * from t where id = 1").state().0, "0A000");
+    assert_eq!(rows(b, "select n from t where id = 1"), ["3"]);
+    assert!(try_run(b, "insert into t values (9, 9)", &[]).is_err());
+    run(b, "rollback");
+}
+
+#[test]
+fn a_child_cannot_slip_under_a_range_delete() {
+    let db = database();
+    for isolation in ["serializable", "repeatable read", "read committed"] {
+        let (a, b) = (&mut session(&db), &mut session(&db));
+        run(a, "create table p (id int primary key)");
+        run(
+            a,
+            "create table c (id int, n int, primary key (id, n)) interleave in parent p on delete cascade",
+        );
+        run(a, "insert into p values (1), (2)");
+        run(a, &format!("begin isolation level {isolation}; delete from p where id = 1"));
+        run(b, "set lock_timeout = '100ms'");
+        assert!(try_run(b, "insert into c values (1, 1)", &[]).is_err(), "{isolation}");
+        assert_eq!(tag(b, "insert into c values (2, 1)"), "INSERT 0 1");
+        run(a, "commit");
+        assert_eq!(state(b, "insert into c values (1, 1)"), "23503");
+        assert_eq!(rows(b, "select count(*) from c"), ["1"]);
+        run(a, "drop table p cascade");
+    }
+}
+
+#[test]
+fn time_travel() {
+    let s = &mut session(&database());
+    run(s, "create table p (id int primary key)");
+    run(
+        s,
+        "create table c (id int, n int, primary key (id, n)) interleave in parent p on delete cascade",
+    );
+    run(s, "insert into p values (1); insert into c values (1, 1), (1, 2)");
+    let now = rows(s, "select clock_timestamp()")[0].clone();
+    run(s, "delete from p where id = 1");
+    run(s, "alter table c add column x int");
+    assert_eq!(rows(s, "select count(*) from c"), ["0"]);
+    let old = format!("select * from c as of system time '{now}' order by id, n");
+    assert_eq!(rows(s, &old), ["1|1", "1|2"]);
+    run(s, &format!("begin as of system time '{now}'"));
+    assert_eq!(rows(s, "select count(*) from c"), ["2"]);
+    assert_eq!(state(s, "insert into p values (9)"), "25006");
+    run(s, "rollback");
+    assert_eq!(state(s, "select * from c as of system time 'x'"), "22023");
+}
