@@ -21,11 +21,21 @@ use crate::store::Store;
 pub(crate) struct ReadCounters {
     blocks_read: AtomicU64,
     blocks_from_disk: AtomicU64,
+    rows_passed: AtomicU64,
 }
 
 impl ReadCounters {
     pub(crate) fn blocks(&self) -> (u64, u64) {
         (self.blocks_read.load(Ordering::Relaxed), self.blocks_from_disk.load(Ordering::Relaxed))
+    }
+
+    /// A cursor passed a row that the read does not want or cannot see.
+    pub(crate) fn row_passed(&self) {
+        self.rows_passed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn rows_passed(&self) -> u64 {
+        self.rows_passed.load(Ordering::Relaxed)
     }
 
     pub(crate) fn block_read(&self, from_disk: bool) {
@@ -113,6 +123,7 @@ impl View {
                 options.reverse,
                 options.classes,
                 store.options.row_class,
+                counters.clone(),
             )));
         }
         sources.extend(state.run_cursors(&store.env, &span, read.ts, &options, &counters));

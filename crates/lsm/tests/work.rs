@@ -119,3 +119,31 @@ fn a_range_delete_writes_one_tombstone_and_gc_frees_the_room() {
     let after: u64 = db.metrics().levels.iter().map(|level| level.bytes).sum();
     assert!(before > 50_000 && after == 0, "{before} {after}");
 }
+
+#[test]
+fn a_jump_over_children_does_not_visit_them() {
+    let db = open();
+    let mut batch = Batch::at(CommitTs(1));
+    for family in 0..4 {
+        batch.put(format!("{family}/").as_bytes(), b"parent");
+        for child in 0..20_000 {
+            batch.put(format!("{family}/{child:06}").as_bytes(), b"child");
+        }
+    }
+    db.write(batch, Durability::Buffered).unwrap();
+    for place in ["memtable", "ssts"] {
+        let view = db.view(CommitTs(9)).unwrap();
+        let options = ScanOptions { classes: 1, ..ScanOptions::default() };
+        let mut scan = view.scan(KeySpan::all(), options).unwrap();
+        let mut families = 0;
+        while let Some(row) = scan.next_row().unwrap() {
+            families += 1;
+            scan.seek(&KeySpan::prefix(&row.key).end).unwrap();
+        }
+        assert_eq!(families, 4, "{place}");
+        let stats = scan.stats();
+        assert!(stats.rows_visited <= 8 && stats.seeks <= 6, "{place}: {stats:?}");
+        drop(view);
+        db.flush().unwrap();
+    }
+}

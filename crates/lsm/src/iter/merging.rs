@@ -254,10 +254,10 @@ impl MergeCursor {
             // Going backward, `to` at or above the current key means "from here on".
             let passed =
                 if self.backward { key < bound.as_slice() } else { key >= bound.as_slice() };
-            self.layers[i].source.advance()?;
             if passed {
-                return Ok(());
+                return self.layers[i].source.advance();
             }
+            // Otherwise the seek moves it: advancing first could walk over what is jumped over.
         }
         if self.started && self.ahead(&bound, &self.slab_start) {
             return Ok(());

@@ -128,6 +128,7 @@ impl Scan {
     /// What this scan has done so far.
     pub fn stats(&self) -> ScanStats {
         let mut stats = self.cursor.stats;
+        stats.rows_visited += self.counters.rows_passed();
         (stats.blocks_read, stats.blocks_from_disk) = self.counters.blocks();
         stats
     }

@@ -9,6 +9,7 @@ use crate::iter::{ReadPoint, Source};
 use crate::key::Kind;
 use crate::options::RowClassFn;
 use crate::range_tombstone::{Cover, Skyline};
+use crate::view::ReadCounters;
 
 /// A cursor over the newest visible entry of each key.
 pub(crate) struct MemtableCursor {
@@ -19,6 +20,7 @@ pub(crate) struct MemtableCursor {
     backward: bool,
     classes: u32,
     row_class: RowClassFn,
+    counters: Arc<ReadCounters>,
     table: Arc<Memtable>,
 }
 
@@ -29,9 +31,10 @@ impl MemtableCursor {
         backward: bool,
         classes: u32,
         row_class: RowClassFn,
+        counters: Arc<ReadCounters>,
     ) -> MemtableCursor {
         let skyline = table.skyline().clone();
-        MemtableCursor { at: None, skyline, read, backward, classes, row_class, table }
+        MemtableCursor { at: None, skyline, read, backward, classes, row_class, counters, table }
     }
 
     /// Forward: the first visible entry at or after `node`.
@@ -41,6 +44,7 @@ impl MemtableCursor {
             {
                 break;
             }
+            self.counters.row_passed();
             node = found.next();
         }
         self.at = node;
@@ -59,6 +63,7 @@ impl MemtableCursor {
                     return;
                 }
             }
+            self.counters.row_passed();
             // SAFETY: see `extend`.
             node = unsafe { extend(self.table.points().last_below(key)) };
         }

@@ -58,6 +58,12 @@ impl BlockWalker {
         &self.reader
     }
 
+    fn row_passed(&self) {
+        if let Some(counters) = &self.counters {
+            counters.row_passed();
+        }
+    }
+
     /// The current entry; `None` at the end (or before the first seek).
     pub(crate) fn entry(&self) -> Option<EntryRef<'_>> {
         self.part.as_deref().map(|index| EntryRef { index, at: self.at })
@@ -263,6 +269,7 @@ impl SstCursor {
                     block.read_key(self.row, &mut self.key);
                     return Ok(());
                 }
+                self.walker.row_passed();
                 self.row += 1;
             }
             let left_at = self.walker.entry().map(|entry| entry.separator().to_vec());
@@ -323,6 +330,7 @@ impl SstCursor {
                     self.group_start = Some(start);
                     return Ok(());
                 }
+                self.walker.row_passed();
                 end = start;
             }
             self.prev_block()?;
