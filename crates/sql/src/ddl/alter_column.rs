@@ -162,6 +162,17 @@ pub(super) fn drop(
         r.foreign_keys.retain(|k| k.name != fk);
         c.put(r);
     }
+    forget_column(c, t, id, name, cascade)
+}
+
+/// Removes a column with the indexes and constraints of its own table that use it.
+fn forget_column(
+    c: &mut Change,
+    t: &Arc<Table>,
+    id: u32,
+    name: &str,
+    cascade: bool,
+) -> SqlResult<()> {
     let current = c.catalog.table(t.id).expect("still there").clone();
     for i in &current.indexes {
         if i.columns.iter().any(|k| k.column == id) || i.include.contains(&id) {
@@ -189,7 +200,7 @@ pub(super) fn drop(
             return Err(SqlError::new(
                 SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
                 format!(
-                    "cannot drop column {name} of table {} because generated column {} depends on it",
+                    "cannot drop column {name} of table {} because generated column {} uses it",
                     t.name, x.name
                 ),
             ));

@@ -205,7 +205,7 @@ pub(super) fn finish(c: &mut Change, t: &mut Table, declared: &[Declared]) -> Sq
             return Err(SqlError::new(
                 SqlState::INVALID_OBJECT_DEFINITION,
                 format!(
-                    "column \"{}\": a generated column cannot have a default or use another generated column",
+                    "generated column \"{}\" cannot have a default or use another one",
                     col.name
                 ),
             ));

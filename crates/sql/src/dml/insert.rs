@@ -155,14 +155,12 @@ impl InsertPlan {
             }
             Rows::Query(source) => {
                 let types: Vec<SqlType> = source.columns().iter().map(|c| c.ty.clone()).collect();
-                let mut stream = source.stream(ctx)?;
-                while let Some(batch) = stream.next_batch()? {
-                    ctx.check_cancel()?;
-                    for values in batch {
-                        let given = self.convert(ctx, &types, values)?;
-                        let row = self.fill(ctx, given)?;
-                        one(&mut w, row)?;
-                    }
+                // All rows first: parts of the query that start late must not see what the
+                // statement itself writes.
+                for values in source.rows(ctx)? {
+                    let given = self.convert(ctx, &types, values)?;
+                    let row = self.fill(ctx, given)?;
+                    one(&mut w, row)?;
                 }
             }
         }

@@ -83,11 +83,7 @@ impl Source {
     pub fn explain(&self, ctx: &Context) -> SqlResult<Vec<String>> {
         match self {
             Source::Own(p) => p.explain(ctx, false),
-            Source::General(g) => {
-                let mut lines = vec!["general plan (DataFusion)".to_string()];
-                lines.extend(g.explain(&ctx.run_context(), false)?);
-                Ok(lines)
-            }
+            Source::General(g) => g.explain(&ctx.run_context(), false),
         }
     }
 }

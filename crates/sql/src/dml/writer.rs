@@ -6,7 +6,7 @@
 //!
 //! ```text
 //!   insert   parent row? ─ key free? ─ unique entries free? ─ put row, put entries ─ references?
-//!   delete   remove row, entries ─ for each who refers to it: cascade | set null | note for the end
+//!   delete   remove row, entries ─ for each who refers to it: cascade | set null | later
 //!   update   remove what changes ─ put anew ─ the same questions for changed keys only
 //! ```
 

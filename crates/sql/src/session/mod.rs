@@ -8,11 +8,13 @@
 //!     tx_status, notices, parameter changes
 //! ```
 //! - [`run`]: preparing and executing, retries, the statement's surroundings ([`Context`]).
+//! - `control`: statements about the session itself.
 //! - [`transaction`]: transaction blocks, savepoints, isolation levels, AS OF SYSTEM TIME.
 //! - [`settings`], [`state`]: SET and SHOW; what functions see of the session.
 //! - [`show`]: SHOW statements. [`outcome`]: what execution gives back.
 
 mod context;
+mod control;
 mod outcome;
 mod prepared;
 pub mod run;

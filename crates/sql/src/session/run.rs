@@ -20,9 +20,7 @@ use super::outcome::{Outcome, Rows, RowsTag, VecRows};
 use super::prepared::{Plan, Prepared};
 use super::settings::Settings;
 use super::state::SessionState;
-use super::transaction::{
-    OpenTxn, Savepoint, aborted, as_of_timestamp, isolation_of, no_transaction,
-};
+use super::transaction::{OpenTxn, aborted, as_of_timestamp};
 use crate::copy::{CopyIn, CopyOut};
 use crate::database::Database;
 use crate::dml::{DeletePlan, InsertPlan, UpdatePlan};
@@ -51,13 +49,13 @@ pub struct SessionOptions {
 
 /// One client's session. Not shared between threads at a time.
 pub struct Session {
-    db: Arc<Database>,
-    state: Arc<SessionState>,
-    cancel: Arc<AtomicBool>,
-    open: Option<OpenTxn>,
-    notices: Arc<Mutex<Vec<Notice>>>,
-    named: HashMap<String, Arc<Prepared>>,
-    cache: HashMap<Arc<str>, Arc<Prepared>>,
+    pub(super) db: Arc<Database>,
+    pub(super) state: Arc<SessionState>,
+    pub(super) cancel: Arc<AtomicBool>,
+    pub(super) open: Option<OpenTxn>,
+    pub(super) notices: Arc<Mutex<Vec<Notice>>>,
+    pub(super) named: HashMap<String, Arc<Prepared>>,
+    pub(super) cache: HashMap<Arc<str>, Arc<Prepared>>,
 }
 
 /// What one try of a statement did.
@@ -171,7 +169,7 @@ impl Session {
         result
     }
 
-    fn prepare_inner(
+    pub(super) fn prepare_inner(
         &mut self,
         statement: Statement,
         declared: &[Option<SqlType>],
@@ -198,7 +196,10 @@ impl Session {
     }
 
     /// A context good for planning only: its transaction is the open one or a read-only one.
-    fn planning_context(&self, as_of: Option<&sqlparser::ast::Expr>) -> SqlResult<Context> {
+    pub(super) fn planning_context(
+        &self,
+        as_of: Option<&sqlparser::ast::Expr>,
+    ) -> SqlResult<Context> {
         match &self.open {
             Some(o) => Ok(self.context(o.txn.clone(), o.catalog.clone(), Vec::new())),
             None => {
@@ -290,7 +291,7 @@ impl Session {
         })
     }
 
-    fn named(&self, name: &str) -> SqlResult<Arc<Prepared>> {
+    pub(super) fn named(&self, name: &str) -> SqlResult<Arc<Prepared>> {
         self.named.get(name).cloned().ok_or_else(|| {
             SqlError::new(
                 SqlState::INVALID_SQL_STATEMENT_NAME,
@@ -482,7 +483,7 @@ impl Session {
         }
     }
 
-    fn txn_options(
+    pub(super) fn txn_options(
         &self,
         modes: &TxnModes,
         as_of: Option<&sqlparser::ast::Expr>,
@@ -509,7 +510,7 @@ impl Session {
         })
     }
 
-    fn open_txn(
+    pub(super) fn open_txn(
         &mut self,
         modes: &TxnModes,
         as_of: Option<&sqlparser::ast::Expr>,
@@ -534,299 +535,6 @@ impl Session {
         Ok(())
     }
 
-    fn warn(&self, state: SqlState, message: &str) {
-        self.notices.lock().push(Notice { severity: "WARNING", state, message: message.into() });
-    }
-
-    /// Statements about transactions, settings and prepared statements.
-    fn control(&mut self, statement: &Statement) -> SqlResult<Option<Outcome>> {
-        let done = |tag: &str| Ok(Some(Outcome::Done(tag.to_string())));
-        match &*statement.kind {
-            Kind::Empty => Ok(Some(Outcome::Empty)),
-            Kind::Begin(modes) => {
-                self.begin(modes, statement.as_of.as_deref())?;
-                done("BEGIN")
-            }
-            Kind::Commit(chain) => {
-                let tag = self.commit_or_roll_back()?;
-                if *chain {
-                    self.open_txn(&TxnModes::default(), None, true)?;
-                }
-                done(tag)
-            }
-            Kind::Rollback(chain) => {
-                if !self.open.as_ref().is_some_and(|o| o.explicit) {
-                    self.warn(
-                        SqlState::NO_ACTIVE_SQL_TRANSACTION,
-                        "there is no transaction in progress",
-                    );
-                }
-                self.rollback();
-                if *chain {
-                    self.open_txn(&TxnModes::default(), None, true)?;
-                }
-                done("ROLLBACK")
-            }
-            Kind::Savepoint(name) => {
-                self.savepoint(name)?;
-                done("SAVEPOINT")
-            }
-            Kind::RollbackTo(name) => {
-                self.rollback_to(name)?;
-                done("ROLLBACK")
-            }
-            Kind::Release(name) => {
-                let open = self.block("RELEASE SAVEPOINT")?;
-                let at = open.savepoint(name)?;
-                open.savepoints.truncate(at);
-                done("RELEASE")
-            }
-            Kind::SetTransaction(modes) => {
-                self.set_transaction(modes, statement.as_of.as_deref())?;
-                done("SET")
-            }
-            Kind::SetSessionTransaction(modes) => {
-                if let Some(i) = modes.isolation {
-                    let name = super::transaction::isolation_name(i);
-                    self.state.set("default_transaction_isolation", name, false)?;
-                }
-                if let Some(r) = modes.read_only {
-                    let value = if r { "on" } else { "off" };
-                    self.state.set("default_transaction_read_only", value, false)?;
-                }
-                done("SET")
-            }
-            Kind::Set(v) => {
-                self.set_variable(v)?;
-                done("SET")
-            }
-            Kind::Reset(name) => {
-                self.state.settings(|s| s.reset(name.as_deref()))?;
-                self.state.report_all();
-                done("RESET")
-            }
-            Kind::Prepare(name, types, inner) => {
-                let types = types
-                    .iter()
-                    .map(|t| expr::sql_type_of(t).map(Some))
-                    .collect::<SqlResult<Vec<_>>>()?;
-                if self.named.contains_key(name) {
-                    return Err(SqlError::new(
-                        SqlState::DUPLICATE_PREPARED_STATEMENT,
-                        format!("prepared statement \"{name}\" already exists"),
-                    ));
-                }
-                let p = self.prepare_inner(inner.clone(), &types)?;
-                self.named.insert(name.clone(), p);
-                done("PREPARE")
-            }
-            Kind::Deallocate(name) => {
-                match name {
-                    None => self.named.clear(),
-                    Some(n) => {
-                        self.named(n)?;
-                        self.named.remove(n);
-                    }
-                }
-                done(if name.is_none() { "DEALLOCATE ALL" } else { "DEALLOCATE" })
-            }
-            Kind::Discard(what) => {
-                if what == "all" {
-                    if self.open.as_ref().is_some_and(|o| o.explicit) {
-                        return Err(SqlError::new(
-                            SqlState::ACTIVE_SQL_TRANSACTION,
-                            "DISCARD ALL cannot run inside a transaction block",
-                        ));
-                    }
-                    self.state.settings(|s| s.reset(None))?;
-                    self.state.report_all();
-                    self.named.clear();
-                }
-                if what == "all" || what == "plans" {
-                    self.cache.clear();
-                }
-                if what == "all" || what == "sequences" {
-                    self.state.forget_sequences();
-                }
-                done(&format!("DISCARD {}", what.to_uppercase()))
-            }
-            Kind::NoOp(tag) => done(tag),
-            Kind::Refused(what) => Err(SqlError::unsupported(what)),
-            _ => Ok(None),
-        }
-    }
-
-    fn block(&mut self, what: &str) -> SqlResult<&mut OpenTxn> {
-        match &mut self.open {
-            Some(o) if o.explicit => Ok(o),
-            _ => Err(no_transaction(what)),
-        }
-    }
-
-    fn begin(&mut self, modes: &TxnModes, as_of: Option<&sqlparser::ast::Expr>) -> SqlResult<()> {
-        match &mut self.open {
-            Some(o) if o.explicit => {
-                self.warn(
-                    SqlState::ACTIVE_SQL_TRANSACTION,
-                    "there is already a transaction in progress",
-                );
-                Ok(())
-            }
-            Some(o) if o.statements > 0 => {
-                // Statements before BEGIN in the same message belong to the block, as in
-                // PostgreSQL.
-                o.explicit = true;
-                Ok(())
-            }
-            _ => self.open_txn(modes, as_of, true),
-        }
-    }
-
-    fn set_transaction(
-        &mut self,
-        modes: &TxnModes,
-        as_of: Option<&sqlparser::ast::Expr>,
-    ) -> SqlResult<()> {
-        let Some(o) = &self.open else {
-            self.warn(
-                SqlState::NO_ACTIVE_SQL_TRANSACTION,
-                "SET TRANSACTION can only be used in transaction blocks",
-            );
-            return Ok(());
-        };
-        let (explicit, used) = (o.explicit, o.statements > 0);
-        let same = modes.isolation.is_none_or(|i| i == o.txn.isolation())
-            && modes.read_only.is_none_or(|r| r == o.txn.read_only())
-            && as_of.is_none();
-        if same {
-            return Ok(());
-        }
-        if used {
-            return Err(SqlError::new(
-                SqlState::ACTIVE_SQL_TRANSACTION,
-                "SET TRANSACTION must be called before any query",
-            ));
-        }
-        let merged = TxnModes {
-            isolation: modes.isolation.or(Some(o.txn.isolation())),
-            read_only: modes.read_only.or(Some(o.txn.read_only())),
-        };
-        self.open_txn(&merged, as_of, explicit)
-    }
-
-    fn set_variable(&mut self, v: &parse::SetVar) -> SqlResult<()> {
-        if v.name == "transaction_isolation" || v.name == "transaction_read_only" {
-            let value = v.values.as_ref().and_then(|v| v.first()).cloned().unwrap_or_default();
-            let modes = if v.name == "transaction_isolation" {
-                TxnModes { isolation: Some(isolation_of(&value)), read_only: None }
-            } else {
-                TxnModes { isolation: None, read_only: Some(value == "on" || value == "true") }
-            };
-            return self.set_transaction(&modes, None);
-        }
-        if v.local && self.open.is_none() {
-            self.warn(
-                SqlState::NO_ACTIVE_SQL_TRANSACTION,
-                "SET LOCAL can only be used in transaction blocks",
-            );
-            return Ok(());
-        }
-        match &v.values {
-            None => {
-                self.state.settings(|s| s.reset(Some(&v.name)))?;
-                self.state.report_all();
-            }
-            Some(values) => {
-                let text = if v.name == "search_path" {
-                    let quoted: Vec<_> = values.iter().map(|v| super::quote_ident(v)).collect();
-                    quoted.join(", ")
-                } else {
-                    values.join(", ")
-                };
-                self.state.set(&v.name, &text, v.local)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn savepoint(&mut self, name: &str) -> SqlResult<()> {
-        let settings = self.state.settings(|s| s.clone());
-        let open = self.block("SAVEPOINT")?;
-        open.savepoints.push(Savepoint {
-            name: name.to_string(),
-            id: open.txn.savepoint(),
-            catalog: open.catalog.clone(),
-            schema_changed: open.schema_changed,
-            settings,
-        });
-        Ok(())
-    }
-
-    fn rollback_to(&mut self, name: &str) -> SqlResult<()> {
-        let open = self.block("ROLLBACK TO SAVEPOINT")?;
-        let at = open.savepoint(name)?;
-        open.savepoints.truncate(at + 1);
-        let s = &open.savepoints[at];
-        open.txn.rollback_to(s.id);
-        open.catalog = s.catalog.clone();
-        open.schema_changed = s.schema_changed;
-        open.failed.store(false, std::sync::atomic::Ordering::Relaxed);
-        let (catalog, settings) = (s.catalog.clone(), s.settings.clone());
-        self.state.set_catalog(catalog);
-        self.state.settings(|x| *x = settings);
-        Ok(())
-    }
-
-    fn commit_or_roll_back(&mut self) -> SqlResult<&'static str> {
-        match &self.open {
-            Some(o) if o.is_failed() => {
-                self.rollback();
-                Ok("ROLLBACK")
-            }
-            Some(o) => {
-                if !o.explicit {
-                    self.warn(
-                        SqlState::NO_ACTIVE_SQL_TRANSACTION,
-                        "there is no transaction in progress",
-                    );
-                }
-                self.commit()?;
-                Ok("COMMIT")
-            }
-            None => {
-                self.warn(
-                    SqlState::NO_ACTIVE_SQL_TRANSACTION,
-                    "there is no transaction in progress",
-                );
-                Ok("COMMIT")
-            }
-        }
-    }
-
-    fn commit(&mut self) -> SqlResult<()> {
-        let Some(open) = self.open.take() else { return Ok(()) };
-        let result = if open.schema_changed {
-            self.db.commit_schema_change(&open.txn)
-        } else {
-            open.txn.commit().map(|_| ())
-        };
-        if result.is_err() {
-            self.state.settings(|s| *s = open.settings);
-        }
-        self.state.settings(Settings::end_transaction);
-        result.map_err(kv_error)
-    }
-
-    fn rollback(&mut self) {
-        let Some(open) = self.open.take() else { return };
-        open.txn.rollback();
-        self.state.settings(|s| {
-            *s = open.settings;
-            s.end_transaction();
-        });
-        self.state.report_all();
-    }
-
     /// The transaction of the open block, if any.
     pub fn open_transaction(&self) -> Option<&Arc<Txn>> {
         self.open.as_ref().map(|o| &o.txn)
@@ -842,11 +550,7 @@ impl Session {
         let p = self.plan(ctx, inner.clone(), &[])?;
         match &p.plan {
             Plan::Select(s) => s.explain(ctx, analyze),
-            Plan::General(g) => {
-                let mut lines = vec!["general plan (DataFusion)".to_string()];
-                lines.extend(g.explain(&ctx.run_context(), analyze)?);
-                Ok(lines)
-            }
+            Plan::General(g) => g.explain(&ctx.run_context(), analyze),
             Plan::Insert(i) => i.explain(ctx, analyze),
             Plan::Update(u) => u.explain(ctx, analyze),
             Plan::Delete(d) => d.explain(ctx, analyze),
