@@ -117,6 +117,18 @@ fn main() -> Result<(), Error> {
     rate("  rows", rows, time);
     let (found, time) = seconds("200,000 point reads, ssts", || gets(&db, 200_000))?;
     println!("{:<44} {:>9.2} us", "  per read", time / found as f64 * 1e6);
+    seconds("3,000,000 rows of 200 B in batches of 1,000", || {
+        for start in (0..3 * ROWS).step_by(1_000) {
+            ts += 1;
+            let mut batch = Batch::at(CommitTs(ts));
+            for n in start..start + 1_000 {
+                let key = format!("loaded/{:08}", n.wrapping_mul(2_654_435_761) % 100_000_000);
+                batch.put(key.as_bytes(), &[n as u8; 176]);
+            }
+            db.write(batch, Durability::Buffered)?;
+        }
+        db.flush()
+    })?;
     for rows in [1_000u64, 10_000, 100_000, 500_000] {
         ts += 1;
         let span = (key(0), key(rows));

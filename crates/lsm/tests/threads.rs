@@ -94,6 +94,11 @@ fn reader(db: &Db, clock: &AtomicU64, stop: &AtomicBool, seed: u64) -> u64 {
         let span = KeySpan::prefix(format!("{id}/").as_bytes());
         let ts = now.saturating_sub(random.below(20)).max(db.gc_threshold().0);
         let Ok(view) = db.view(CommitTs(ts)) else { continue };
+        for _ in 0..100 {
+            let view = db.view(CommitTs(u64::MAX - 1)).unwrap();
+            let pair = |name: &str| view.get(format!("{id}/pair/{name}").as_bytes()).unwrap();
+            assert_eq!(pair("a"), pair("b"), "a batch was seen in part");
+        }
         let pair = |name: &str| view.get(format!("{id}/pair/{name}").as_bytes()).unwrap();
         assert_eq!(pair("a"), pair("b"), "a batch was seen in part");
         let mut scan = view.scan(span.clone(), ScanOptions::default()).unwrap();
