@@ -31,6 +31,27 @@ fn insert_select_update_delete() {
 }
 
 #[test]
+fn extremes_read_one_row() {
+    let s = &mut session(&database());
+    run(s, "create table t (a int, b int, c int, primary key (a, b desc)); create index on t (c)");
+    run(s, "insert into t values (1, 1, 7), (1, 5, null), (2, 3, 9), (3, 8, 2)");
+    for (sql, want) in [
+        ("select min(a) from t", "1"),
+        ("select max(a) from t where a < 3", "2"),
+        ("select min(b) from t where a = 1", "1"),
+        ("select max(b) from t where a = 1", "5"),
+        ("select max(b) from t where a = 9", "NULL"),
+        ("select max(c) from t", "9"),
+        ("select min(b) from t", "1"),
+        ("select min(b) from t where a = 1 and c is null", "5"),
+    ] {
+        assert_eq!(rows(s, sql), [want], "{sql}");
+    }
+    let plan = rows(s, "explain analyze select max(b) from t where a = 1").join("\n");
+    assert!(plan.contains("first row of the key") && plan.contains("rows scanned: 1"), "{plan}");
+}
+
+#[test]
 fn constraint_errors_are_postgres() {
     let s = &mut session(&database());
     run(s, "create table t (id int primary key, a int unique, b int not null check (b > 0))");

@@ -111,6 +111,16 @@ impl Aggregate {
         Ok(Some(Aggregate { kind, arg, ty }))
     }
 
+    /// For min and max of a bare column: the column, and whether the last value is wanted.
+    pub(super) fn extreme(&self) -> Option<(usize, bool)> {
+        let at = self.arg.as_ref()?.as_column()?;
+        match self.kind {
+            Kind::Min => Some((at, false)),
+            Kind::Max => Some((at, true)),
+            _ => None,
+        }
+    }
+
     pub(super) fn start(&self) -> State {
         State {
             count: 0,

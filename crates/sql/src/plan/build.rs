@@ -100,11 +100,18 @@ fn plan(ctx: &Context, q: &ast::Query, params: &mut ParamTypes) -> SqlResult<Opt
         if !sort.is_empty() || !q.locks.is_empty() {
             return Ok(None);
         }
-        sort.clear();
+        sort = extreme_order(&output, &tables);
     }
+    let first_only = matches!(output, Output::Aggregates(_)) && !sort.is_empty();
     let (limit, offset) = limits(q, params)?;
     let Some(locking) = locking(q, tables.len())? else { return Ok(None) };
-    let mut steps = chain(&tables, &filter, &sort, limit.is_some());
+    let mut steps = chain(&tables, &filter, &sort, limit.is_some() || first_only);
+    let mut first_only = first_only;
+    if first_only && !matches!(steps, Some((_, _, Met::Forward | Met::Backward))) {
+        first_only = false;
+        sort.clear();
+        steps = chain(&tables, &filter, &sort, false);
+    }
     if steps.is_none() && tables.len() == 2 && !tables.iter().any(|t| t.left) && locking.is_none() {
         // The other way round.
         let widths = [tables[0].layout.table.columns.len(), tables[1].layout.table.columns.len()];
@@ -132,7 +139,18 @@ fn plan(ctx: &Context, q: &ast::Query, params: &mut ParamTypes) -> SqlResult<Opt
         sort.clear();
     }
     note_wanted(&mut steps, &output, &sort);
-    let parts = Parts { steps, constant, output, sort, reverse, limit, offset, locking, columns };
+    let parts = Parts {
+        steps,
+        constant,
+        output,
+        sort,
+        reverse,
+        first_only,
+        limit,
+        offset,
+        locking,
+        columns,
+    };
     Ok(Some(SelectPlan { parts: Arc::new(parts) }))
 }
 
@@ -259,6 +277,21 @@ fn output(
         list.push(a);
     }
     Ok(Some((Output::Aggregates(list), columns)))
+}
+
+/// The order in which the first row holds the wanted minimum or maximum.
+fn extreme_order(output: &Output, tables: &[From]) -> Vec<SortKey> {
+    let (Output::Aggregates(list), [table]) = (output, tables) else { return Vec::new() };
+    let [one] = list.as_slice() else { return Vec::new() };
+    match one.extreme() {
+        // NULLs do not count, so they must not be there to come first.
+        Some((at, desc)) if !table.layout.table.columns[at].nullable => vec![SortKey {
+            expr: Bound::column(at, table.layout.table.columns[at].ty.clone()),
+            desc,
+            nulls_first: desc,
+        }],
+        _ => Vec::new(),
+    }
 }
 
 /// ORDER BY: ordinals, output names, expressions over the tables.

@@ -58,6 +58,8 @@ pub(super) struct Parts {
     /// Sort needed because keys do not give the order.
     pub(super) sort: Vec<SortKey>,
     pub(super) reverse: bool,
+    /// min or max along a key: the first row tells.
+    pub(super) first_only: bool,
     pub(super) limit: Option<Bound>,
     pub(super) offset: Option<Bound>,
     pub(super) locking: Option<Locking>,
@@ -116,6 +118,9 @@ impl SelectPlan {
                 for (a, s) in aggregates.iter().zip(&mut states) {
                     a.add(s, &row, &ctx.eval)?;
                 }
+                if self.parts.first_only {
+                    break;
+                }
             }
         }
         aggregates.iter().zip(states).map(|(a, s)| a.finish(s)).collect()
@@ -127,7 +132,8 @@ impl SelectPlan {
         let mut lines = Vec::new();
         if let Output::Aggregates(a) = &p.output {
             let names: Vec<_> = a.iter().map(ToString::to_string).collect();
-            lines.push(format!("aggregate: {}", names.join(", ")));
+            let first = if p.first_only { " (first row of the key)" } else { "" };
+            lines.push(format!("aggregate: {}{first}", names.join(", ")));
         }
         if p.limit.is_some() || p.offset.is_some() {
             let show = |b: &Option<Bound>| b.as_ref().map_or("none".into(), ToString::to_string);
