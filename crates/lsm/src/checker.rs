@@ -1,9 +1,10 @@
 //! Reads everything in a closed store and says what is wrong with it.
 //!
 //! Checks checksums and, behind them, that what the files say about themselves is true: order of
-//! rows (I8), bounds of keys and tombstones (I1, I7), timestamps, counts and class bitmaps (I6),
-//! order of layers (I5), filters without false negatives (I12), files that are there with their size (I13), and that
-//! the manifest replays to a possible version (I14). It changes nothing and takes no lock.
+//! rows (I8) and of layers (I5), bounds of keys and tombstones (I1, I7), timestamps, counts and
+//! class bitmaps (I6), filters without false negatives (I12), files that are there with their size
+//! (I13), and that the manifest replays to a possible version (I14). It changes nothing and takes
+//! no lock.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

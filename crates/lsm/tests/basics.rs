@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use braid_env::fs::MemFs;
+use braid_env::fs::{DiskFs, MemFs};
 use braid_lsm::{Batch, CommitTs, Db, Durability, Error, KeySpan, Options, ScanOptions};
 
 fn open(fs: &MemFs) -> Db {
@@ -200,4 +200,78 @@ fn a_long_chain_of_versions_is_read_in_both_directions() {
         assert_eq!(keys(&db, 40_000, KeySpan::all(), false), ["a", "m", "z"]);
         db.flush().unwrap();
     }
+}
+
+#[test]
+fn a_real_directory_works_as_the_one_in_memory() {
+    let dir = std::env::temp_dir().join(format!("braid-lsm-basics-{}", std::process::id()));
+    let options =
+        || Options { memtable_size: 64 << 10, ballast_size: 1 << 20, ..Options::default() };
+    let open = || Db::open(DiskFs::shared(), &dir, options());
+    let db = open().unwrap();
+    assert!(matches!(open(), Err(Error::DirectoryInUse(_))));
+    for ts in 1..=400u64 {
+        let mut batch = Batch::at(CommitTs(ts));
+        for n in 0..10 {
+            batch.put(format!("{:04}", (ts * 37 + n * 13) % 1_000).as_bytes(), &[ts as u8; 100]);
+        }
+        if ts % 50 == 0 {
+            batch.delete_span(b"01", b"02");
+        }
+        db.write(batch, Durability::Buffered).unwrap();
+    }
+    let before = keys(&db, 400, KeySpan::all(), false);
+    db.compact_span(&KeySpan::all()).unwrap();
+    assert!(db.metrics().flushes > 2, "{:?}", db.metrics());
+    db.close().unwrap();
+    drop(db);
+    let report = braid_lsm::check_store(DiskFs::shared(), &dir).unwrap();
+    assert!(report.problems.is_empty() && report.rows > 500, "{report:?}");
+    let db = open().unwrap();
+    assert_eq!(keys(&db, 400, KeySpan::all(), false), before);
+    let mut backwards = keys(&db, 400, KeySpan::all(), true);
+    backwards.reverse();
+    assert_eq!(backwards, before);
+    drop(db);
+    let fs = DiskFs::shared();
+    for name in fs.list(&dir).unwrap() {
+        fs.remove(&dir.join(name)).unwrap();
+    }
+}
+
+#[test]
+fn writers_wait_for_background_work_instead_of_filling_memory() {
+    let tasks = Arc::new(braid_env::tasks::SeededTasks::new(1));
+    let options = Options {
+        memtable_size: 4 << 10,
+        max_immutable_memtables: 2,
+        l0_stop_files: 3,
+        l0_compaction_files: 2,
+        l0_slow_files: 100,
+        ballast_size: 0,
+        wal_segment_size: 16 << 10,
+        tasks: Some(tasks.clone()),
+        ..Options::default()
+    };
+    let db = Db::open(Arc::new(MemFs::new()), Path::new("/store"), options).unwrap();
+    // Nobody but the writer itself runs background tasks here.
+    for ts in 1..=2_000u64 {
+        let mut batch = Batch::at(CommitTs(ts));
+        batch.put(&ts.to_be_bytes(), &[1; 100]);
+        drop(db.apply(batch).unwrap());
+        let metrics = db.metrics();
+        assert!(metrics.immutable_memtables <= 2 && metrics.memtable_bytes < 32 << 10);
+        assert!(metrics.levels[0].files <= 3, "{metrics:?}");
+    }
+    assert_eq!(keys_len(&db), 2_000);
+}
+
+fn keys_len(db: &Db) -> usize {
+    let view = db.view(CommitTs(u64::MAX - 1)).unwrap();
+    let mut scan = view.scan(KeySpan::all(), ScanOptions::default()).unwrap();
+    let mut rows = 0;
+    while scan.next_row().unwrap().is_some() {
+        rows += 1;
+    }
+    rows
 }

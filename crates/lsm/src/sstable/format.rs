@@ -212,4 +212,14 @@ mod tests {
             assert!(Footer::decode(&broken).is_err());
         }
     }
+
+    #[test]
+    fn a_footer_of_a_newer_format_is_told_from_damage() {
+        let handle = BlockHandle { offset: 100, len: 5 };
+        let mut bytes = Footer { file_no: 3, top_index: handle, properties: handle }.encode();
+        bytes[8] = 2;
+        let sum = xxh3_64_with_seed(&bytes[..56], 3);
+        bytes[56..].copy_from_slice(&sum.to_le_bytes());
+        assert!(matches!(Footer::decode(&bytes), Err(FooterError::TooNew(2))));
+    }
 }

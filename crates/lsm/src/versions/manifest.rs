@@ -214,3 +214,48 @@ impl Manifest {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::BlockCache;
+    use braid_env::fs::MemFs;
+
+    struct Nothing;
+
+    impl SpaceReserve for Nothing {
+        fn release(&self) -> bool {
+            false
+        }
+    }
+
+    fn env() -> SstEnv {
+        SstEnv {
+            fs: Arc::new(MemFs::new()),
+            dir: PathBuf::from("/store"),
+            cache: Arc::new(BlockCache::new(1 << 16)),
+        }
+    }
+
+    #[test]
+    fn a_store_of_a_newer_format_is_refused_with_its_version() {
+        let env = env();
+        let edit = Edit { format_version: Some(7), ..Recovered::fresh().snapshot() };
+        Manifest::create(&*env.fs, &env.dir, 1, &edit, &Nothing).unwrap();
+        let error = load_manifest(&env).err().unwrap();
+        assert!(matches!(error, Error::FormatTooNew { found: 7, supported: 1, .. }), "{error}");
+    }
+
+    #[test]
+    fn edits_come_back_and_a_sealed_manifest_takes_no_more() {
+        let env = env();
+        let snapshot = Recovered::fresh().snapshot();
+        let mut manifest = Manifest::create(&*env.fs, &env.dir, 4, &snapshot, &Nothing).unwrap();
+        let edit = Edit { gc_threshold: Some(9), wal_floor: Some(3), ..Edit::default() };
+        manifest.append(&edit, &Nothing).unwrap();
+        manifest.seal(&Nothing).unwrap();
+        assert!(manifest.append(&edit, &Nothing).is_err());
+        let recovered = load_manifest(&env).unwrap().unwrap();
+        assert_eq!((recovered.number, recovered.gc_threshold, recovered.wal_floor), (4, 9, 3));
+    }
+}
