@@ -50,7 +50,7 @@ pub(crate) fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Res
     let mut recovered = recover_version(&env, &names)?;
     let segments = wal_segments(&names, recovered.wal_floor);
     let arrival = recovered.next_arrival;
-    let memtable = Memtable::new(arrival, recovered.wal_floor, b"");
+    let memtable = Memtable::new(arrival, recovered.wal_floor, b"", options.memtable_size);
     let mut idx = 0;
     let next_segment = replay(&*fs, dir, recovered.wal_floor, &segments, &mut |batch| {
         idx += 1;

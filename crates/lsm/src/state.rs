@@ -41,16 +41,16 @@ impl State {
         &self,
         env: &SstEnv,
         key: &[u8],
+        hash: u64,
         read_ts: u64,
         counters: &ReadCounters,
     ) -> Result<Option<(Bytes, CommitTs)>> {
-        let mut hash = None;
         for run in self.version.runs() {
             let Some(sst) = sst_of(run, key).filter(|sst| sst.min_ts <= read_ts) else { continue };
             let reader = sst.reader(env)?;
             let hidden_below =
                 if sst.tombstones > 0 { reader.skyline().stab(key, read_ts, u64::MAX) } else { 0 };
-            if reader.may_contain(*hash.get_or_insert_with(|| key_hash(key)))
+            if reader.may_contain(hash)
                 && let Some(found) = reader.get(key, read_ts, Some(counters))?
             {
                 let lives = found.kind == Kind::Put && found.ts >= hidden_below;
@@ -142,13 +142,13 @@ impl State {
 
     /// Newest timestamp of an entry of `key` or a tombstone over it; 0 if none.
     pub(crate) fn max_ts_of(&self, env: &SstEnv, key: &[u8]) -> Result<u64> {
+        let hash = key_hash(key);
         for memtable in self.memtables() {
-            let ts = memtable.max_ts_of(key);
+            let ts = memtable.max_ts_of(key, hash);
             if ts > 0 {
                 return Ok(ts);
             }
         }
-        let hash = key_hash(key);
         for run in self.version.runs() {
             let Some(sst) = sst_of(run, key) else { continue };
             let reader = sst.reader(env)?;

@@ -99,7 +99,8 @@ impl Store {
         let _state = self.state_lock.lock();
         let old = self.state.load_full();
         let prefix = old.mutable.common_prefix();
-        let mutable = Arc::new(Memtable::new(commit.arrival, segment, &prefix));
+        let size = self.options.memtable_size;
+        let mutable = Arc::new(Memtable::new(commit.arrival, segment, &prefix, size));
         let mut immutable = vec![old.mutable.clone()];
         immutable.extend(old.immutable.iter().cloned());
         let version = old.version.clone();

@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::iter::{MergeCursor, ReadPoint, Scan, ScanOptions, Source};
 use crate::key::{CommitTs, KeySpan, Kind};
 use crate::memtable::MemtableCursor;
+use crate::sstable::key_hash;
 use crate::state::State;
 use crate::store::Store;
 
@@ -75,13 +76,16 @@ impl View {
     /// The value of a key and when it was committed.
     pub fn get_with_ts(&self, key: &[u8]) -> Result<Option<(Bytes, CommitTs)>> {
         let Pinned { state, read, store, counters } = &*self.pinned;
+        let hash = key_hash(key);
         let mut hidden_below = 0;
         for memtable in state.memtables() {
             if read.ts < memtable.min_ts() {
                 continue;
             }
             hidden_below = memtable.skyline().stab(key, read.ts, read.visible).max(hidden_below);
-            if let Some(node) = memtable.get(key, read.ts, read.visible) {
+            if memtable.may_contain(hash)
+                && let Some(node) = memtable.get(key, read.ts, read.visible)
+            {
                 let lives = node.kind() == Kind::Put && node.ts() >= hidden_below;
                 return Ok(
                     lives.then(|| (Bytes::copy_from_slice(node.value()), CommitTs(node.ts())))
@@ -92,7 +96,7 @@ impl View {
                 return Ok(None);
             }
         }
-        state.get_from_ssts(&store.env, key, read.ts, counters)
+        state.get_from_ssts(&store.env, key, hash, read.ts, counters)
     }
 
     /// Timestamp of the newest range tombstone over a key that this view sees.

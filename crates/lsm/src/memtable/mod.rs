@@ -5,6 +5,7 @@
 
 mod arena;
 mod cursor;
+mod key_filter;
 mod skiplist;
 mod table;
 

@@ -7,9 +7,11 @@ use arc_swap::ArcSwap;
 use bytes::Bytes;
 use parking_lot::Mutex;
 
+use super::key_filter::KeyFilter;
 use super::skiplist::{NodeRef, SkipList};
 use crate::key::{KeySpan, Kind};
 use crate::range_tombstone::Skyline;
+use crate::sstable::key_hash;
 
 /// A range tombstone as it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,6 +42,7 @@ pub(crate) struct Memtable {
     /// First wal segment that holds batches of this memtable.
     pub(crate) first_segment: u64,
     points: SkipList,
+    filter: KeyFilter,
     skyline: ArcSwap<Skyline>,
     tombstones: Mutex<Vec<Tombstone>>,
     log: Mutex<ArrivalLog>,
@@ -49,12 +52,14 @@ pub(crate) struct Memtable {
 }
 
 impl Memtable {
-    /// An empty memtable. `prefix` is what most keys are expected to begin with.
-    pub(crate) fn new(arrival: u64, first_segment: u64, prefix: &[u8]) -> Memtable {
+    /// An empty memtable. `prefix` is what most keys are expected to begin with, `size` the bytes
+    /// it is expected to grow to.
+    pub(crate) fn new(arrival: u64, first_segment: u64, prefix: &[u8], size: usize) -> Memtable {
         Memtable {
             arrival,
             first_segment,
             points: SkipList::new(prefix, arrival),
+            filter: KeyFilter::for_memtable_of(size),
             skyline: ArcSwap::from_pointee(Skyline::new()),
             tombstones: Mutex::new(Vec::new()),
             log: Mutex::default(),
@@ -98,6 +103,7 @@ impl Memtable {
             if !skyline.is_empty() {
                 skyline.point_arrives(key);
             }
+            self.filter.insert(key_hash(key));
             let node = self.points.insert(key, ts, idx, kind, value);
             let newest = log.newest_so_far.last().map_or(ts, |last| ts.max(*last));
             log.keys.push((ts, node.key().as_ptr(), key.len() as u32));
@@ -173,9 +179,18 @@ impl Memtable {
         None
     }
 
+    /// Whether the key with this hash may have entries here.
+    pub(crate) fn may_contain(&self, hash: u64) -> bool {
+        self.filter.may_contain(hash)
+    }
+
     /// Newest timestamp of an entry of `key` or a tombstone over it; 0 if none.
-    pub(crate) fn max_ts_of(&self, key: &[u8]) -> u64 {
-        let point = self.get(key, u64::MAX, u64::MAX).map_or(0, |node| node.ts());
+    pub(crate) fn max_ts_of(&self, key: &[u8], hash: u64) -> u64 {
+        let point = if self.may_contain(hash) {
+            self.get(key, u64::MAX, u64::MAX).map_or(0, |node| node.ts())
+        } else {
+            0
+        };
         point.max(self.skyline.load().stab(key, u64::MAX, u64::MAX))
     }
 

@@ -40,11 +40,13 @@ pub(crate) fn may_contain(image: &Bytes, hash: u64) -> bool {
     probes(hash).all(|bit| line[bit / 8] & (1 << (bit % 8)) != 0)
 }
 
-fn line_of(hash: u64, lines: usize) -> usize {
+/// The line of a hash.
+pub(crate) fn line_of(hash: u64, lines: usize) -> usize {
     ((u128::from(hash) * lines as u128) >> 64) as usize
 }
 
-fn probes(hash: u64) -> impl Iterator<Item = usize> {
+/// The bits of a hash inside its line of 512.
+pub(crate) fn probes(hash: u64) -> impl Iterator<Item = usize> {
     // The line came from the high bits; nine bits per probe come from a remix of all of them.
     let mixed = hash.wrapping_mul(0x9FB2_1C65_1E98_DF25);
     (0..PROBES).map(move |i| (mixed >> (i * 9)) as usize & (LINE * 8 - 1))

@@ -21,7 +21,7 @@ mod writer;
 
 pub(crate) use cursor::SstCursor;
 pub(crate) use entries::SstEntries;
-pub(crate) use filter::key_hash;
+pub(crate) use filter::{key_hash, line_of as filter_line, probes as filter_probes};
 pub(crate) use index_block::IndexBlock;
 pub(crate) use properties::Properties;
 pub(crate) use reader::SstReader;
