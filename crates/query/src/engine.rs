@@ -5,17 +5,17 @@
 
 use std::sync::Arc;
 
-use braid_sql::expr::{EvalContext, ParamTypes};
+use braid_sql::expr::{Bound, EvalContext, Node, ParamTypes};
 use braid_sql::session::SessionState as SqlSession;
 use braid_sql::{ColumnInfo, GeneralPlan, GeneralQueries, PlanContext, RowStream, RunContext};
-use braid_types::{Datum, SqlError, SqlResult, SqlType};
-use datafusion::logical_expr::LogicalPlan;
-use datafusion::logical_expr::LogicalPlanBuilder;
+use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlType};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_plan::{ExecutionPlan, displayable};
 use sqlparser::ast;
 
-use crate::bind::{Binder, Bounded, Surroundings};
+use crate::bind::{Binder, Bounded, OutputColumn, Surroundings};
 use crate::error::from_df;
+use crate::exec::scalar;
 use crate::run::{self, PlanRows};
 use crate::system;
 
@@ -60,13 +60,33 @@ struct Plan {
     handle: tokio::runtime::Handle,
 }
 
+/// Clients are shown names for `regclass` and `regtype`, as text.
+fn shown_type(ty: &SqlType) -> SqlType {
+    match ty {
+        SqlType::Regclass | SqlType::Regtype => SqlType::Text,
+        other => other.clone(),
+    }
+}
+
+/// A result column as the client is shown it.
+fn shown(column: &OutputColumn, eval: &EvalContext) -> Expr {
+    let shown = shown_type(&column.ty);
+    if shown == column.ty {
+        return column.expr.clone();
+    }
+    let value = Bound::column(0, column.ty.clone());
+    let cast = Bound::new(Node::Cast(value, CastContext::Explicit), shown);
+    let name = column.expr.schema_name().to_string();
+    scalar::bound_expr(cast, eval, vec![(column.expr.clone(), column.ty.clone())]).alias(name)
+}
+
 fn output(bound: &Bounded) -> Vec<ColumnInfo> {
     bound
         .columns
         .iter()
         .map(|c| {
             let (table_oid, attnum) = c.origin.unwrap_or((0, 0));
-            ColumnInfo { name: c.name.clone(), ty: c.ty.clone(), table_oid, attnum }
+            ColumnInfo { name: c.name.clone(), ty: shown_type(&c.ty), table_oid, attnum }
         })
         .collect()
 }
@@ -125,7 +145,7 @@ impl Plan {
         let bound = binder.statement(&self.query)?;
         // Only the result columns, in their order.
         let plan = LogicalPlanBuilder::from(bound.plan)
-            .project(bound.columns.iter().map(|c| c.expr.clone()))
+            .project(bound.columns.iter().map(|c| shown(c, eval)))
             .and_then(LogicalPlanBuilder::build)
             .map_err(from_df)?;
         Ok((state, plan))

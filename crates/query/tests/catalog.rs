@@ -185,3 +185,99 @@ fn lists() {
         ("SELECT * FROM names", ""),
     ]);
 }
+
+/// The parts of `\d` about foreign keys, sequences and indexes.
+#[test]
+fn foreign_keys_sequences_and_indexes() {
+    let mut db = Db::new();
+    db.run(
+        "CREATE TABLE customers (id int PRIMARY KEY);
+         CREATE TABLE orders (id serial PRIMARY KEY, ref int REFERENCES customers (id) ON DELETE SET NULL);",
+    );
+    let oid = |db: &mut Db, name: &str| {
+        db.run(&format!("SELECT oid FROM pg_class WHERE relname = '{name}'")).remove(0)
+    };
+    let (customers, orders) = (oid(&mut db, "customers"), oid(&mut db, "orders"));
+    let (sequence, key) = (oid(&mut db, "orders_id_seq"), oid(&mut db, "orders_pkey"));
+    db.check(&[
+        ("SELECT relname FROM pg_class WHERE relhastriggers ORDER BY 1", "customers; orders"),
+        (
+            &format!(
+                "SELECT true as sametable, conname, pg_catalog.pg_get_constraintdef(r.oid, true) as
+                 condef, conrelid::pg_catalog.regclass AS ontable FROM pg_catalog.pg_constraint r
+                 WHERE r.conrelid = '{orders}' AND r.contype = 'f' AND conparentid = 0
+                 ORDER BY conname"
+            ),
+            "t|orders_ref_fkey|FOREIGN KEY (ref) REFERENCES customers(id) ON DELETE SET NULL|orders",
+        ),
+        (
+            &format!(
+                "SELECT conname, conrelid::pg_catalog.regclass AS ontable,
+                 pg_catalog.pg_get_constraintdef(oid, true) AS condef FROM pg_catalog.pg_constraint c
+                 WHERE confrelid IN (SELECT pg_catalog.pg_partition_ancestors('{customers}')
+                 UNION ALL VALUES ('{customers}'::pg_catalog.regclass))
+                 AND contype = 'f' AND conparentid = 0 ORDER BY conname;"
+            ),
+            "orders_ref_fkey|orders|FOREIGN KEY (ref) REFERENCES customers(id) ON DELETE SET NULL",
+        ),
+        (
+            &format!(
+                "SELECT t.tgname, pg_catalog.pg_get_triggerdef(t.oid, true), t.tgenabled,
+                 t.tgisinternal, CASE WHEN t.tgparentid != 0 THEN (SELECT
+                 u.tgrelid::pg_catalog.regclass FROM pg_catalog.pg_trigger AS u,
+                 pg_catalog.pg_partition_ancestors(t.tgrelid) WITH ORDINALITY AS a(relid, depth)
+                 WHERE u.tgname = t.tgname AND u.tgrelid = a.relid AND u.tgparentid = 0
+                 ORDER BY a.depth LIMIT 1) END AS parent FROM pg_catalog.pg_trigger t
+                 WHERE t.tgrelid = '{orders}' AND (NOT t.tgisinternal OR (t.tgisinternal AND
+                 t.tgenabled = 'D') OR EXISTS (SELECT 1 FROM pg_catalog.pg_depend WHERE objid = t.oid
+                 AND refclassid = 'pg_catalog.pg_trigger'::pg_catalog.regclass)) ORDER BY 1;"
+            ),
+            "",
+        ),
+        (
+            &format!(
+                "SELECT pg_catalog.format_type(seqtypid, NULL) AS \"Type\", seqstart, seqmin, seqmax,
+                 seqincrement, CASE WHEN seqcycle THEN 'yes' ELSE 'no' END, seqcache
+                 FROM pg_catalog.pg_sequence WHERE seqrelid = '{sequence}';"
+            ),
+            "integer|1|1|2147483647|1|no|1",
+        ),
+        (
+            &format!(
+                "SELECT pg_catalog.quote_ident(nspname) || '.' || pg_catalog.quote_ident(relname) ||
+                 '.' || pg_catalog.quote_ident(attname), d.deptype FROM pg_catalog.pg_class c
+                 INNER JOIN pg_catalog.pg_depend d ON c.oid=d.refobjid
+                 INNER JOIN pg_catalog.pg_namespace n ON n.oid=c.relnamespace
+                 INNER JOIN pg_catalog.pg_attribute a ON (a.attrelid=c.oid AND a.attnum=d.refobjsubid)
+                 WHERE d.classid='pg_catalog.pg_class'::pg_catalog.regclass
+                 AND d.refclassid='pg_catalog.pg_class'::pg_catalog.regclass
+                 AND d.objid='{sequence}' AND d.objsubid=0 AND d.deptype IN ('a', 'i')"
+            ),
+            "public.orders.id|a",
+        ),
+        (
+            &format!(
+                "SELECT i.indisunique, i.indisprimary, i.indisclustered, i.indisvalid,
+                 (NOT i.indimmediate) AND EXISTS (SELECT 1 FROM pg_catalog.pg_constraint WHERE
+                 conrelid = i.indrelid AND conindid = i.indexrelid AND contype IN ('p','u','x') AND
+                 condeferrable) AS condeferrable, i.indisreplident, i.indnullsnotdistinct, a.amname,
+                 c2.relname, pg_catalog.pg_get_expr(i.indpred, i.indrelid, true)
+                 FROM pg_catalog.pg_index i, pg_catalog.pg_class c, pg_catalog.pg_class c2,
+                 pg_catalog.pg_am a WHERE i.indexrelid = c.oid AND c.oid = '{key}' AND
+                 c.relam = a.oid AND i.indrelid = c2.oid;"
+            ),
+            "t|t|f|t|f|f|f|btree|orders|",
+        ),
+        (
+            &format!(
+                "SELECT a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod), CASE WHEN a.attnum
+                 <= (SELECT i.indnkeyatts FROM pg_catalog.pg_index i WHERE i.indexrelid = '{key}')
+                 THEN 'yes' ELSE 'no' END AS is_key, pg_catalog.pg_get_indexdef(a.attrelid, a.attnum,
+                 TRUE) AS indexdef FROM pg_catalog.pg_attribute a WHERE a.attrelid = '{key}'
+                 AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum;"
+            ),
+            "id|integer|yes|id",
+        ),
+        ("SELECT pg_get_serial_sequence('orders', 'id')", "public.orders_id_seq"),
+    ]);
+}

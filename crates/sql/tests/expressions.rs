@@ -211,6 +211,7 @@ fn text_functions() {
         ("'abcdef'::varchar(3)", "abc"),
         ("'ab'::char(4)", "ab  "),
         ("true::text", "true"),
+        ("s::varchar(2) || '!'", "ab!"),
         ("quote_ident('Select')", "\"Select\""),
         ("chr(65)", "A"),
         ("to_hex(255)", "ff"),

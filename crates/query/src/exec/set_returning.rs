@@ -118,6 +118,13 @@ pub fn resolve(name: &str, given: &[SqlType]) -> SqlResult<SetFunction> {
                 }),
             }
         }
+        // There are no partitions.
+        ("pg_partition_ancestors", [_]) => SetFunction {
+            name: name.to_string(),
+            args: vec![T::Regclass],
+            columns: vec![("relid".into(), T::Regclass)],
+            code: code(|_| Ok(Vec::new())),
+        },
         ("_pg_expandarray", [T::Array(element)]) => SetFunction {
             name: name.to_string(),
             args: given.to_vec(),

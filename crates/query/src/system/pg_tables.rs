@@ -404,21 +404,21 @@ fn class_row(
     ]
 }
 
+/// Position of `relhastriggers`.
+const TRIGGERS: usize = 20;
+
 fn pg_class(v: &View<'_>) -> Made {
     let mut rows = Vec::new();
     for (_, t) in v.tables() {
         let indexes = v.indexes(t);
         let (oid, visible) = (oid_of(t.id), t.visible_columns().count());
-        rows.push(class_row(
-            v,
-            oid,
-            &t.name,
-            t.schema,
-            "r",
-            visible,
-            t.checks.len(),
-            !indexes.is_empty(),
-        ));
+        let indexed = !indexes.is_empty();
+        let mut row = class_row(v, oid, &t.name, t.schema, "r", visible, t.checks.len(), indexed);
+        // Foreign keys are triggers in PostgreSQL: clients look for them only where there are some.
+        let references =
+            !t.foreign_keys.is_empty() || v.catalog.referencing_tables(t.id).next().is_some();
+        row[TRIGGERS] = flag(references);
+        rows.push(row);
         for i in indexes {
             let natts = i.columns.len() + i.include.len();
             rows.push(class_row(v, oid_of(i.id), &i.name, t.schema, "i", natts, 0, false));

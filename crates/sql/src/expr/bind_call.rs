@@ -59,6 +59,7 @@ const SET_RETURNING: &[&str] = &[
     "generate_subscripts",
     "pg_options_to_table",
     "_pg_expandarray",
+    "pg_partition_ancestors",
     "pg_listening_channels",
 ];
 

@@ -203,8 +203,12 @@ impl Bound {
         &self.node
     }
 
-    /// The same value under another name of its type (`varchar` as `text`).
+    /// The same value under another name of its type (`varchar` as `text`). A cast stays what it
+    /// is, because its type is its target.
     pub fn relabeled(mut self, ty: SqlType) -> Bound {
+        if let Node::Cast(..) = self.node() {
+            return Bound::new(Node::Cast(self, CastContext::Explicit), ty);
+        }
         self.ty = ty;
         self
     }

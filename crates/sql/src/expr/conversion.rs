@@ -6,6 +6,40 @@ use braid_types::{
 
 use super::{BindContext, Bound, EvalContext, Node};
 
+/// Oids of the system tables that clients name by them (`'pg_class'::regclass`).
+const SYSTEM_OIDS: &[(&str, u32)] = &[
+    ("pg_type", 1247),
+    ("pg_attribute", 1249),
+    ("pg_proc", 1255),
+    ("pg_class", 1259),
+    ("pg_authid", 1260),
+    ("pg_database", 1262),
+    ("pg_tablespace", 1213),
+    ("pg_am", 2601),
+    ("pg_attrdef", 2604),
+    ("pg_constraint", 2606),
+    ("pg_description", 2609),
+    ("pg_index", 2610),
+    ("pg_language", 2612),
+    ("pg_namespace", 2615),
+    ("pg_opclass", 2616),
+    ("pg_operator", 2617),
+    ("pg_rewrite", 2618),
+    ("pg_trigger", 2620),
+    ("pg_sequence", 2224),
+    ("pg_extension", 3079),
+    ("pg_policy", 3256),
+    ("pg_statistic_ext", 3381),
+    ("pg_collation", 3456),
+    ("pg_event_trigger", 3466),
+    ("pg_publication", 6104),
+];
+
+fn system_oid(name: &str) -> Option<u32> {
+    let bare = name.strip_prefix("pg_catalog.").unwrap_or(name);
+    SYSTEM_OIDS.iter().find(|(n, _)| *n == bare).map(|(_, oid)| *oid)
+}
+
 /// Converts one value; looks names of relations up in the session.
 pub fn convert(
     value: &Datum,
@@ -23,7 +57,7 @@ pub fn convert(
             if let Ok(oid) = name.parse() {
                 return Ok(Datum::Oid(oid));
             }
-            match ctx.session.relation_oid(name)? {
+            match ctx.session.relation_oid(name)?.or_else(|| system_oid(name)) {
                 Some(oid) => Ok(Datum::Oid(oid)),
                 None => Err(SqlError::new(
                     SqlState::UNDEFINED_TABLE,
@@ -35,7 +69,10 @@ pub fn convert(
             Ok(Datum::text(match (oid, ctx.session.relation_name(*oid)) {
                 (_, Some(name)) => name,
                 (0, None) => "-".to_string(),
-                (_, None) => oid.to_string(),
+                (_, None) => match SYSTEM_OIDS.iter().find(|(_, o)| o == oid) {
+                    Some((name, _)) => name.to_string(),
+                    None => oid.to_string(),
+                },
             }))
         }
         _ => cast(value, from, to, context, &ctx.time_zone),
