@@ -97,7 +97,7 @@ impl Default for Options {
             wal_segment_size: 32 << 20,
             wal_recycled_segments: 4,
             block_cache_size: 256 << 20,
-            ballast_size: 16 << 20,
+            ballast_size: 64 << 20,
             automatic_compaction: true,
             tasks: None,
             clock: Arc::new(WallClock),

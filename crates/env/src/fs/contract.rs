@@ -76,7 +76,7 @@ pub trait File: Send + Sync {
     /// Cuts or extends (with zeros) the file.
     fn set_len(&self, len: u64) -> io::Result<()>;
 
-    /// Reserves room so that later writes below `len` need no new blocks; extends the file.
+    /// Reserves room so that later writes below `len` need no new blocks. May extend the file.
     fn allocate(&self, len: u64) -> io::Result<()>;
 
     /// Makes contents durable, and the length if it changed. Blocks on the device.
