@@ -293,19 +293,19 @@ impl Wal {
 
     /// Takes back a segment that recovery will not need: its blocks are used again.
     pub(crate) fn retire(&self, path: &Path) -> Result<()> {
-        let mut queue = self.queue.lock();
-        if queue.recycled.len() < self.max_recycled {
-            let name = path.with_extension("recycled");
-            self.fs
-                .rename(path, &name)
-                .map_err(|error| Error::io(format!("renaming {}", path.display()), &error))?;
-            queue.recycled.push(name);
-            return Ok(());
+        // The queue's lock is not held over the device: appends go on meanwhile.
+        if self.queue.lock().recycled.len() >= self.max_recycled {
+            return self
+                .fs
+                .remove(path)
+                .map_err(|error| Error::io(format!("removing {}", path.display()), &error));
         }
-        drop(queue);
+        let name = path.with_extension("recycled");
         self.fs
-            .remove(path)
-            .map_err(|error| Error::io(format!("removing {}", path.display()), &error))
+            .rename(path, &name)
+            .map_err(|error| Error::io(format!("renaming {}", path.display()), &error))?;
+        self.queue.lock().recycled.push(name);
+        Ok(())
     }
 
     fn io(&self, doing: &str, segment: u64, error: &std::io::Error) -> Error {
