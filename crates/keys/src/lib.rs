@@ -16,7 +16,7 @@
 //! it, and all old rows are unreachable at once.
 //!
 //! Parts:
-//! - [`column`]: one value to bytes whose order is SQL's order; self-delimiting, ASC and DESC.
+//! - [`mod@column`]: one value to bytes whose order is SQL's order; self-delimiting, ASC and DESC.
 //! - [`path`]: path elements, the marker, row class, spans of a row, of a family, of a prefix.
 //! - [`system`]: keys of system records.
 //! - [`pretty`]: any key as text, `/Table/100:1/7/#/101:1/3`.

@@ -213,6 +213,55 @@ fn every_form_works() {
 }
 
 #[test]
+fn explain_says_why_not() {
+    let s = &mut session(&database());
+    run(s, "create table p (id int primary key, x int)");
+    run(
+        s,
+        "create table c (id int references p on delete cascade, n int, u int, primary key (id, n)) interleave in parent p (id)",
+    );
+    run(
+        s,
+        "create table g (id int, n int, m int, primary key (id, n, m)) interleave in parent c on delete cascade",
+    );
+    let why = |s: &mut braid_sql::Session, sql: &str| rows(s, &format!("explain {sql}")).join("\n");
+    // CockroachDB's form: the foreign key makes the children go along.
+    assert!(why(s, "delete from p where id = 1").contains("range delete: p, c, g"));
+    assert!(why(s, "delete from p where id between 1 and 5").contains("range delete"));
+    assert!(why(s, "delete from c where id = 1").contains("range delete: c, g"));
+    for (sql, reason) in [
+        ("delete from p where x = 1", "is not a span of the primary key"),
+        ("delete from p where id = 1 returning *", "RETURNING needs the rows"),
+        ("delete from c where id > 1", "the spans would also hold rows of table p"),
+        ("delete from g where id = 1", "no table is interleaved in it"),
+    ] {
+        assert!(
+            why(s, sql).contains(&format!("row by row: {reason}")) || why(s, sql).contains(reason),
+            "{}",
+            why(s, sql)
+        );
+    }
+    run(s, "create table o (id int primary key, p int references p on delete set null)");
+    assert!(
+        why(s, "delete from p where id = 1")
+            .contains("foreign key o_p_fkey of table o is ON DELETE SET NULL")
+    );
+    run(s, "drop table o; create table o (id int primary key, p int references p)");
+    assert!(why(s, "delete from p where id = 1").contains("check: foreign key o_p_fkey of o"));
+    run(
+        s,
+        "insert into p values (1, 0), (2, 0), (3, 0); insert into c values (1, 1, 1); insert into o values (1, 2)",
+    );
+    assert_eq!(state(s, "delete from p where id <= 2"), "23503");
+    assert_eq!(harness::tag(s, "delete from p where id = 1"), "DELETE 1");
+    run(s, "create table l (id int, n int, primary key (id, n)) interleave in p");
+    assert!(
+        why(s, "delete from p where id = 1")
+            .contains("rows of table l are interleaved for locality only")
+    );
+}
+
+#[test]
 fn chains_are_limited() {
     let s = &mut session(&database());
     run(s, "create table t1 (k1 int primary key)");

@@ -150,8 +150,10 @@ fn sql(c: &mut Change, s: &ast::Statement) -> SqlResult<String> {
             other::comment(c, *object_type, object_name, comment.clone())
         }
         ast::Statement::AlterSchema(a) => other::alter_schema(c, a),
-        ast::Statement::Grant(_) => Ok("GRANT".into()),
-        ast::Statement::Revoke(_) => Ok("REVOKE".into()),
+        ast::Statement::Grant(_) | ast::Statement::Revoke(_) => {
+            c.ctx.notice("there are no privileges yet: every user may do everything");
+            Ok(if matches!(s, ast::Statement::Grant(_)) { "GRANT" } else { "REVOKE" }.into())
+        }
         ast::Statement::CreateExtension(e) if e.name.value.eq_ignore_ascii_case("plpgsql") => {
             Ok("CREATE EXTENSION".into())
         }

@@ -54,7 +54,8 @@ impl DeletePlan {
         }
         let target = Target::factor(ctx, &one.relation)?;
         let info = Arc::new(TableInfo::new(ctx, &target.table)?);
-        let returning = bind_returning(delete.returning.as_deref(), &target, params)?;
+        let returning =
+            bind_returning(delete.returning.as_deref(), &target, delete.using.is_some(), params)?;
         let own = if delete.using.is_none() {
             let mut tried = params.clone();
             let filter = match &delete.selection {

@@ -110,7 +110,7 @@ impl InsertPlan {
             Some(ast::OnInsert::OnConflict(c)) => Some(conflict(&info, &target, c, params)?),
             Some(_) => return Err(SqlError::unsupported("ON DUPLICATE KEY UPDATE")),
         };
-        let returning = bind_returning(insert.returning.as_deref(), &target, params)?;
+        let returning = bind_returning(insert.returning.as_deref(), &target, false, params)?;
         Ok(InsertPlan { info, targets, ignored, source, conflict, returning })
     }
 

@@ -150,16 +150,25 @@ fn column_info(
     info
 }
 
-/// RETURNING of a statement that writes one table.
+/// RETURNING of a statement that writes one table; `joined` if it names others too.
 pub(super) fn bind_returning(
     items: Option<&[SelectItem]>,
     target: &Target,
+    joined: bool,
     params: &mut ParamTypes,
 ) -> SqlResult<Option<Returning>> {
     let Some(items) = items else { return Ok(None) };
     let table = target.table.clone();
     let origin = move |at: usize| table.columns.get(at).map(|c| (table.id, c.id));
     match returning(items, &target.scope(), &origin, params) {
+        Err(e)
+            if joined
+                && matches!(e.state(), SqlState::UNDEFINED_TABLE | SqlState::UNDEFINED_COLUMN) =>
+        {
+            Err(SqlError::unsupported("RETURNING of a column of another table")
+                .with_detail(e.message())
+                .with_hint("Select it by a query of its own."))
+        }
         Err(e) if expr::needs_general_query(&e) => {
             Err(SqlError::unsupported("a subquery or aggregate in RETURNING"))
         }

@@ -71,7 +71,8 @@ impl UpdatePlan {
             Some(how) => how,
             None => bind_general(ctx, &target, update, params)?,
         };
-        let returning = bind_returning(update.returning.as_deref(), &target, params)?;
+        let returning =
+            bind_returning(update.returning.as_deref(), &target, update.from.is_some(), params)?;
         Ok(UpdatePlan { info, how, returning })
     }
 

@@ -404,8 +404,11 @@ fn copy_option(c: &mut Cursor, o: &mut CopyOptions) -> SqlResult<()> {
                 return Err(SqlError::unsupported(format!("COPY encoding {e}")));
             }
         }
+        // FREEZE is about PostgreSQL's own storage: nothing to do.
         "freeze" => {
-            c.next();
+            if !matches!(c.peek(), Some(Token::Comma | Token::RParen)) {
+                c.next();
+            }
         }
         "force_quote" => {
             o.force_quote =
