@@ -1,8 +1,8 @@
 //! Real threads: writers, readers, flushes and compactions at the same time.
 //!
 //! Each writer owns a family of keys and keeps a model of it. Every batch writes the same number
-//! under two keys, so that a reader sees a torn batch at once. Readers hold views and read them
-//! twice. At the end, and after reopening, each family is what its writer says.
+//! under its first and its last key, so that a reader sees a torn batch at once. Readers hold views
+//! and read them twice. At the end, and after reopening, each family is what its writer says.
 //!
 //! `cargo test -p braid-lsm --test threads`; `BRAID_ROUNDS` (default 2,000) batches per writer.
 
@@ -56,7 +56,7 @@ fn writer(db: &Db, clock: &AtomicU64, id: u64, rounds: u64) -> Family {
             batch.delete_span(&key(from), &key(from + len));
             family.retain(|k, _| *k < key(from) || *k >= key(from + len));
         }
-        for name in [format!("{id}/pair/a"), format!("{id}/pair/b")] {
+        for name in [format!("{id}/!first"), format!("{id}/~last")] {
             batch.put(name.as_bytes(), &value);
             family.insert(name.into_bytes(), value.clone());
         }
@@ -96,11 +96,11 @@ fn reader(db: &Db, clock: &AtomicU64, stop: &AtomicBool, seed: u64) -> u64 {
         let Ok(view) = db.view(CommitTs(ts)) else { continue };
         for _ in 0..100 {
             let view = db.view(CommitTs(u64::MAX - 1)).unwrap();
-            let pair = |name: &str| view.get(format!("{id}/pair/{name}").as_bytes()).unwrap();
-            assert_eq!(pair("a"), pair("b"), "a batch was seen in part");
+            let pair = |name: &str| view.get(format!("{id}/{name}").as_bytes()).unwrap();
+            assert_eq!(pair("!first"), pair("~last"), "a batch was seen in part");
         }
-        let pair = |name: &str| view.get(format!("{id}/pair/{name}").as_bytes()).unwrap();
-        assert_eq!(pair("a"), pair("b"), "a batch was seen in part");
+        let pair = |name: &str| view.get(format!("{id}/{name}").as_bytes()).unwrap();
+        assert_eq!(pair("!first"), pair("~last"), "a batch was seen in part");
         let mut scan = view.scan(span.clone(), ScanOptions::default()).unwrap();
         let mut forward = Vec::new();
         while let Some(row) = scan.next_row().unwrap() {
