@@ -213,3 +213,40 @@ fn errors_are_postgres() {
         assert!(error.message().contains(message), "{sql}: {error}");
     }
 }
+
+#[test]
+fn parameters_have_types_and_values() {
+    use braid_sql::Outcome;
+    use braid_types::{Datum, SqlType};
+    let mut db = shop();
+    let sql = "SELECT o.id FROM orders o JOIN customers c ON c.id = o.customer
+               WHERE c.id = $1 AND o.total > $2 ORDER BY 1 LIMIT $3";
+    let statement = db.session.parse_script(sql).expect("parse").remove(0);
+    let prepared = db.session.prepare(statement, &[]).expect("prepare");
+    let types = prepared.param_types().to_vec();
+    assert_eq!(types, [SqlType::Int4, SqlType::Numeric(None), SqlType::Int8]);
+    for (limit, want) in [(1, vec![10]), (5, vec![10, 11])] {
+        let total = Datum::parse("1.5", &types[1], &braid_types::TimeZone::utc()).expect("total");
+        let params = vec![Datum::Int4(1), total, Datum::Int8(limit)];
+        let Outcome::Rows(mut rows) = db.session.execute(&prepared, params).expect("run") else {
+            panic!("rows expected");
+        };
+        let mut got = Vec::new();
+        while let Some(batch) = rows.next_batch().expect("rows") {
+            got.extend(batch.into_iter().map(|r| r[0].to_string()));
+        }
+        assert_eq!(got, want.iter().map(i32::to_string).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn plans_use_keys() {
+    let mut db = shop();
+    let plan = db.run(
+        "EXPLAIN SELECT c.name, count(*) FROM customers c, orders o
+         WHERE c.id = 2 AND o.id IN (10, 12) GROUP BY c.name",
+    );
+    let text = plan.join("\n");
+    assert!(text.contains("customers spans=1 key columns=1"), "{text}");
+    assert!(text.contains("orders spans=2 key columns=1"), "{text}");
+}

@@ -217,7 +217,8 @@ fn array_in(bytes: &[u8], element: &SqlType) -> Option<SqlResult<Datum>> {
     let _flags = int()?;
     let oid = int()? as u32;
     let sender = SqlType::from_oid(oid, -1)?;
-    if !sender.same_base(element) && !(sender.is_text_like() && element.is_text_like()) {
+    let both_text = sender.is_text_like() && element.is_text_like();
+    if !both_text && !sender.same_base(element) {
         return None;
     }
     let mut items = Vec::new();

@@ -32,7 +32,7 @@ pub fn parts(value: &BigDecimal) -> (BigInt, i64) {
 /// 22003 when it has more digits than `numeric` may have.
 pub fn datum(value: BigDecimal) -> SqlResult<Datum> {
     let (digits, scale) = value.as_bigint_and_exponent();
-    if digits.bits() > 40_000 || scale > MAX_STORED_SCALE || scale < 0 {
+    if digits.bits() > 40_000 || !(0..=MAX_STORED_SCALE).contains(&scale) {
         let (digits, scale) = parts(&value);
         if digits.to_string().len() as i64 - scale > MAX_WHOLE_DIGITS {
             return Err(overflow());
@@ -262,8 +262,7 @@ pub fn power(a: &BigDecimal, b: &BigDecimal) -> SqlResult<BigDecimal> {
         let exact = BigDecimal::new(x.pow(n), sx * i64::from(n));
         let digits = parts(&exact).0.abs().to_string().len() as i64;
         let whole_digits = digits - sx * i64::from(n);
-        let scale =
-            (16 - whole_digits).max(sx).max(parts(b).1).clamp(16.min(16), MAX_DISPLAY_SCALE);
+        let scale = (16 - whole_digits).max(sx).max(parts(b).1).clamp(16, MAX_DISPLAY_SCALE);
         if exponent >= 0 {
             return Ok(round(&exact, scale.max(16)));
         }

@@ -39,7 +39,8 @@ pub(crate) fn parse_base(text: &str, ty: &SqlType, zone: &TimeZone) -> SqlResult
             )
         }
         SqlType::Int4 => {
-            Datum::Int4(parse_int(text, "integer", i64::from(i32::MIN), i64::from(i32::MAX))? as i32)
+            let (min, max) = (i64::from(i32::MIN), i64::from(i32::MAX));
+            Datum::Int4(parse_int(text, "integer", min, max)? as i32)
         }
         SqlType::Int8 => Datum::Int8(parse_int(text, "bigint", i64::MIN, i64::MAX)?),
         SqlType::Oid | SqlType::Regclass => {

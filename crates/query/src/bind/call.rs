@@ -191,7 +191,8 @@ impl Binder<'_> {
             kept: Mutex::new(HashMap::new()),
             optimized: Mutex::new(None),
         };
-        let code = PendingCode::Subquery(std::sync::Mutex::new(Some(subquery)), label.to_string());
+        let code =
+            PendingCode::Subquery(parking_lot::Mutex::new(Some(subquery)), label.to_string());
         let pending = Arc::new(PendingCall { code, args });
         let slot = self.add_slot(SlotKind::Call(pending), ty.clone());
         Ok(Bound::column(slot, ty))

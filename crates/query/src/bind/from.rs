@@ -35,7 +35,7 @@ fn bare(relation: Relation) -> Item {
 
 impl Binder<'_> {
     /// Binds FROM into the level's input slots; returns the plan.
-    pub(super) fn from_clause(&mut self, from: &[ast::TableWithJoins]) -> SqlResult<LogicalPlan> {
+    pub(super) fn bind_from(&mut self, from: &[ast::TableWithJoins]) -> SqlResult<LogicalPlan> {
         let mut whole: Option<Item> = None;
         for table in from {
             let mut item = self.table_item(&table.relation, whole.as_ref())?;
@@ -555,7 +555,8 @@ impl Binder<'_> {
         kind: JoinType,
         constraint: &ast::JoinConstraint,
     ) -> SqlResult<Item> {
-        let always = |e: &ast::Expr| matches!(e, ast::Expr::Value(v) if v.value == ast::Value::Boolean(true));
+        let yes = ast::Value::Boolean(true);
+        let always = |e: &ast::Expr| matches!(e, ast::Expr::Value(v) if v.value == yes);
         match constraint {
             ast::JoinConstraint::None => Ok(item),
             ast::JoinConstraint::On(e) if kind == JoinType::Inner && always(e) => Ok(item),

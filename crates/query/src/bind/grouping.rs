@@ -270,11 +270,11 @@ impl Binder<'_> {
                 let args =
                     pending.args.iter().map(|a| self.regroup(a)).collect::<SqlResult<Vec<_>>>()?;
                 let PendingCode::Subquery(code, label) = &pending.code;
-                let taken = code.lock().unwrap_or_else(|e| e.into_inner()).take();
+                let taken = code.lock().take();
                 if taken.is_none() {
                     continue;
                 }
-                let code = PendingCode::Subquery(std::sync::Mutex::new(taken), label.clone());
+                let code = PendingCode::Subquery(parking_lot::Mutex::new(taken), label.clone());
                 self.level().slots[at].kind = SlotKind::Call(Arc::new(PendingCall { code, args }));
             }
         }

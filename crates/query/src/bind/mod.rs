@@ -85,7 +85,7 @@ struct PendingCall {
 }
 
 enum PendingCode {
-    Subquery(std::sync::Mutex<Option<crate::exec::subquery::Subquery>>, String),
+    Subquery(parking_lot::Mutex<Option<crate::exec::subquery::Subquery>>, String),
 }
 
 #[derive(Clone)]
@@ -255,11 +255,6 @@ impl<'a> Binder<'a> {
 
     /// The plan expression of a bound expression of the current level.
     fn plan_expr(&mut self, bound: &Bound) -> SqlResult<Expr> {
-        if bound.columns().is_empty() && !bound.has_params() {
-            if let Some(value) = bound.as_const() {
-                return Ok(Expr::Literal(arrow_form::scalar(value, bound.ty()), None));
-            }
-        }
         match bound.node() {
             Node::Const(value) => Ok(Expr::Literal(arrow_form::scalar(value, bound.ty()), None)),
             Node::Param(index) => {
@@ -361,7 +356,7 @@ impl<'a> Binder<'a> {
             args.push((self.plan_expr(arg)?, arg.ty().clone()));
         }
         let PendingCode::Subquery(subquery, label) = &pending.code;
-        let taken = subquery.lock().unwrap_or_else(|e| e.into_inner()).take();
+        let taken = subquery.lock().take();
         let code = taken.ok_or_else(|| SqlError::internal("a subquery used twice"))?;
         Ok(scalar::RowUdf::call_expr(
             label.clone(),

@@ -119,7 +119,7 @@ impl Binder<'_> {
 
     fn select(&mut self, select: &ast::Select, order: &[ast::OrderByExpr]) -> SqlResult<Bounded> {
         refuse(select)?;
-        let mut plan = self.from_clause(&select.from)?;
+        let mut plan = self.bind_from(&select.from)?;
         if let Some(condition) = &select.selection {
             let bound = self.condition(condition, "WHERE")?;
             for part in bound.conjuncts() {

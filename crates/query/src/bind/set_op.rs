@@ -286,8 +286,8 @@ impl Binder<'_> {
         names: &[String],
         query: &ast::Query,
     ) -> SqlResult<Bounded> {
-        let ast::SetExpr::SetOperation { left, op: ast::SetOperator::Union, set_quantifier, right } =
-            &*query.body
+        use ast::SetOperator::Union;
+        let ast::SetExpr::SetOperation { left, op: Union, set_quantifier, right } = &*query.body
         else {
             return Err(SqlError::new(
                 SqlState("42P19"),

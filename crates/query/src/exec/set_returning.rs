@@ -54,9 +54,22 @@ fn too_many() -> SqlError {
 /// # Errors
 /// 42883 when there is none.
 pub fn resolve(name: &str, given: &[SqlType]) -> SqlResult<SetFunction> {
+    series(name, given)
+        .or_else(|| arrays(name, given))
+        .or_else(|| documents(name, given))
+        .ok_or_else(|| {
+            let types: Vec<String> = given.iter().map(SqlType::base_name).collect();
+            SqlError::new(
+                SqlState::UNDEFINED_FUNCTION,
+                format!("function {name}({}) does not exist", types.join(", ")),
+            )
+        })
+}
+
+fn series(name: &str, given: &[SqlType]) -> Option<SetFunction> {
     use SqlType as T;
     let wide = |t: &T| matches!(t, T::Int8);
-    Ok(match (name, given) {
+    Some(match (name, given) {
         ("generate_series", [a, b] | [a, b, _])
             if matches!(a, T::Numeric(_)) || matches!(b, T::Numeric(_)) =>
         {
@@ -76,6 +89,13 @@ pub fn resolve(name: &str, given: &[SqlType]) -> SqlResult<SetFunction> {
             let args = vec![ty.clone(); given.len()];
             one_column(name, args, ty, code(integer_series))
         }
+        _ => return None,
+    })
+}
+
+fn arrays(name: &str, given: &[SqlType]) -> Option<SetFunction> {
+    use SqlType as T;
+    Some(match (name, given) {
         ("generate_subscripts", [T::Array(_), _]) => {
             let args = vec![given[0].clone(), T::Int4];
             one_column(
@@ -137,6 +157,13 @@ pub fn resolve(name: &str, given: &[SqlType]) -> SqlResult<SetFunction> {
                     .collect())
             }),
         },
+        _ => return None,
+    })
+}
+
+fn documents(name: &str, given: &[SqlType]) -> Option<SetFunction> {
+    use SqlType as T;
+    Some(match (name, given) {
         ("regexp_split_to_table" | "string_to_table", [_, _]) => {
             let regex = name == "regexp_split_to_table";
             one_column(name, vec![T::Text, T::Text], T::Text, code(move |a| split(a, regex)))
@@ -177,13 +204,7 @@ pub fn resolve(name: &str, given: &[SqlType]) -> SqlResult<SetFunction> {
                 }),
             }
         }
-        _ => {
-            let types: Vec<String> = given.iter().map(T::base_name).collect();
-            return Err(SqlError::new(
-                SqlState::UNDEFINED_FUNCTION,
-                format!("function {name}({}) does not exist", types.join(", ")),
-            ));
-        }
+        _ => return None,
     })
 }
 

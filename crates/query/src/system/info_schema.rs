@@ -100,16 +100,24 @@ pub fn table(name: &str) -> Option<SystemTable> {
         "information_schema_catalog_name" => {
             t("catalog_name name", |v| Ok(vec![vec![text(v.database)]]))
         }
-        "routines" => t(
-            "specific_catalog name, specific_schema name, specific_name name, routine_catalog name, routine_schema name, routine_name name, routine_type text",
-            super::table::empty,
-        ),
-        "triggers" => t(
-            "trigger_catalog name, trigger_schema name, trigger_name name, event_manipulation text, event_object_schema name, event_object_table name",
-            super::table::empty,
-        ),
-        _ => None,
+        other => other_table(other),
     }
+}
+
+/// Tables about things that are not here.
+fn other_table(name: &str) -> Option<SystemTable> {
+    let layout = match name {
+        "routines" => {
+            "specific_catalog name, specific_schema name, specific_name name, \
+             routine_catalog name, routine_schema name, routine_name name, routine_type text"
+        }
+        "triggers" => {
+            "trigger_catalog name, trigger_schema name, trigger_name name, \
+             event_manipulation text, event_object_schema name, event_object_table name"
+        }
+        _ => return None,
+    };
+    Some(SystemTable { layout, rows: super::table::empty })
 }
 
 fn yes_no(value: bool) -> Datum {

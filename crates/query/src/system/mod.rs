@@ -1,6 +1,7 @@
 //! `pg_catalog` and `information_schema`: virtual tables made from the catalog, and the functions
 //! that describe its objects.
 
+mod absent;
 mod definition;
 mod info_schema;
 mod pg_tables;

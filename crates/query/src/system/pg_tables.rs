@@ -6,6 +6,7 @@
 use braid_catalog::{Catalog, IndexConstraint, RefAction, oid_of};
 use braid_types::{Datum, SqlResult, SqlType, TypeCategory};
 
+use super::absent::EMPTY;
 use super::definition::{check_text, foreign_key_text, index_text, key_text};
 use super::table::{
     INFORMATION_SCHEMA, PG_CATALOG, ROOT, SystemTable, View, attnums, constraint_oid, empty, flag,
@@ -16,70 +17,97 @@ type Made = SqlResult<Vec<Vec<Datum>>>;
 
 /// A table of `pg_catalog`.
 pub fn table(name: &str) -> Option<SystemTable> {
-    let t = |layout: &'static str, rows: super::table::Rows| Some(SystemTable { layout, rows });
+    let nothing = EMPTY.iter().find(|(n, _)| *n == name);
+    relations(name)
+        .or_else(|| lists(name))
+        .or_else(|| server(name))
+        .or_else(|| nothing.map(|(_, layout)| SystemTable { layout, rows: empty }))
+}
+
+fn made(layout: &'static str, rows: super::table::Rows) -> Option<SystemTable> {
+    Some(SystemTable { layout, rows })
+}
+
+/// Tables about relations and their parts.
+fn relations(name: &str) -> Option<SystemTable> {
     match name {
-        "pg_class" => t(
-            "oid oid, relname name, relnamespace oid, reltype oid, reloftype oid, relowner oid, \
-             relam oid, relfilenode oid, reltablespace oid, relpages int4, reltuples float4, \
-             relallvisible int4, reltoastrelid oid, relhasindex bool, relisshared bool, \
-             relpersistence char, relkind char, relnatts int2, relchecks int2, relhasrules bool, \
-             relhastriggers bool, relhassubclass bool, relrowsecurity bool, \
-             relforcerowsecurity bool, relispopulated bool, relreplident char, relispartition bool, \
-             relrewrite oid, relfrozenxid oid, relminmxid oid, relacl text[], reloptions text[], \
-             relpartbound text",
+        "pg_class" => made(
+            "oid oid, relname name, relnamespace oid, reltype oid, reloftype oid, \
+             relowner oid, relam oid, relfilenode oid, reltablespace oid, relpages int4, \
+             reltuples float4, relallvisible int4, reltoastrelid oid, relhasindex bool, \
+             relisshared bool, relpersistence char, relkind char, relnatts int2, \
+             relchecks int2, relhasrules bool, relhastriggers bool, relhassubclass bool, \
+             relrowsecurity bool, relforcerowsecurity bool, relispopulated bool, \
+             relreplident char, relispartition bool, relrewrite oid, relfrozenxid oid, \
+             relminmxid oid, relacl text[], reloptions text[], relpartbound text",
             pg_class,
         ),
-        "pg_namespace" => t("oid oid, nspname name, nspowner oid, nspacl text[]", pg_namespace),
-        "pg_attribute" => t(
+        "pg_namespace" => made("oid oid, nspname name, nspowner oid, nspacl text[]", pg_namespace),
+        "pg_attribute" => made(
             "attrelid oid, attname name, atttypid oid, attstattarget int4, attlen int2, \
              attnum int2, attndims int4, attcacheoff int4, atttypmod int4, attbyval bool, \
-             attalign char, attstorage char, attcompression char, attnotnull bool, atthasdef bool, \
-             atthasmissing bool, attidentity char, attgenerated char, attisdropped bool, \
-             attislocal bool, attinhcount int4, attcollation oid, attacl text[], attoptions text[], \
-             attfdwoptions text[], attmissingval text",
+             attalign char, attstorage char, attcompression char, attnotnull bool, \
+             atthasdef bool, atthasmissing bool, attidentity char, attgenerated char, \
+             attisdropped bool, attislocal bool, attinhcount int4, attcollation oid, \
+             attacl text[], attoptions text[], attfdwoptions text[], attmissingval text",
             pg_attribute,
         ),
-        "pg_attrdef" => t("oid oid, adrelid oid, adnum int2, adbin text", pg_attrdef),
-        "pg_type" => t(
-            "oid oid, typname name, typnamespace oid, typowner oid, typlen int2, typbyval bool, \
-             typtype char, typcategory char, typispreferred bool, typisdefined bool, typdelim char, \
-             typrelid oid, typsubscript oid, typelem oid, typarray oid, typinput oid, typoutput oid, \
-             typreceive oid, typsend oid, typmodin oid, typmodout oid, typanalyze oid, \
-             typalign char, typstorage char, typnotnull bool, typbasetype oid, typtypmod int4, \
-             typndims int4, typcollation oid, typdefaultbin text, typdefault text, typacl text[]",
+        "pg_attrdef" => made("oid oid, adrelid oid, adnum int2, adbin text", pg_attrdef),
+        "pg_type" => made(
+            "oid oid, typname name, typnamespace oid, typowner oid, typlen int2, \
+             typbyval bool, typtype char, typcategory char, typispreferred bool, \
+             typisdefined bool, typdelim char, typrelid oid, typsubscript oid, typelem oid, \
+             typarray oid, typinput oid, typoutput oid, typreceive oid, typsend oid, \
+             typmodin oid, typmodout oid, typanalyze oid, typalign char, typstorage char, \
+             typnotnull bool, typbasetype oid, typtypmod int4, typndims int4, \
+             typcollation oid, typdefaultbin text, typdefault text, typacl text[]",
             pg_type,
         ),
-        "pg_index" => t(
+        "pg_index" => made(
             "indexrelid oid, indrelid oid, indnatts int2, indnkeyatts int2, indisunique bool, \
-             indnullsnotdistinct bool, indisprimary bool, indisexclusion bool, indimmediate bool, \
-             indisclustered bool, indisvalid bool, indcheckxmin bool, indisready bool, \
-             indislive bool, indisreplident bool, indkey int2[], indcollation oid[], \
-             indclass oid[], indoption int2[], indexprs text, indpred text",
+             indnullsnotdistinct bool, indisprimary bool, indisexclusion bool, \
+             indimmediate bool, indisclustered bool, indisvalid bool, indcheckxmin bool, \
+             indisready bool, indislive bool, indisreplident bool, indkey int2[], \
+             indcollation oid[], indclass oid[], indoption int2[], indexprs text, indpred text",
             pg_index,
         ),
-        "pg_constraint" => t(
+        "pg_constraint" => made(
             "oid oid, conname name, connamespace oid, contype char, condeferrable bool, \
              condeferred bool, convalidated bool, conrelid oid, contypid oid, conindid oid, \
-             conparentid oid, confrelid oid, confupdtype char, confdeltype char, confmatchtype char, \
-             conislocal bool, coninhcount int4, connoinherit bool, conkey int2[], confkey int2[], \
-             conpfeqop oid[], conppeqop oid[], conffeqop oid[], confdelsetcols int2[], \
-             conexclop oid[], conbin text",
+             conparentid oid, confrelid oid, confupdtype char, confdeltype char, \
+             confmatchtype char, conislocal bool, coninhcount int4, connoinherit bool, \
+             conkey int2[], confkey int2[], conpfeqop oid[], conppeqop oid[], \
+             conffeqop oid[], confdelsetcols int2[], conexclop oid[], conbin text",
             pg_constraint,
         ),
-        "pg_database" => t(
-            "oid oid, datname name, datdba oid, encoding int4, datlocprovider char, \
-             datistemplate bool, datallowconn bool, datconnlimit int4, datfrozenxid oid, \
-             datminmxid oid, dattablespace oid, datcollate text, datctype text, daticulocale text, \
-             datcollversion text, datacl text[]",
-            pg_database,
+        "pg_description" => {
+            made("objoid oid, classoid oid, objsubid int4, description text", pg_description)
+        }
+        "pg_sequence" => made(
+            "seqrelid oid, seqtypid oid, seqstart int8, seqincrement int8, seqmax int8, \
+             seqmin int8, seqcache int8, seqcycle bool",
+            pg_sequence,
         ),
-        "pg_roles" | "pg_authid" => t(
-            "rolname name, rolsuper bool, rolinherit bool, rolcreaterole bool, rolcreatedb bool, \
-             rolcanlogin bool, rolreplication bool, rolconnlimit int4, rolpassword text, \
-             rolvaliduntil timestamptz, rolbypassrls bool, rolconfig text[], oid oid",
+        "pg_depend" => made(
+            "classid oid, objid oid, objsubid int4, refclassid oid, refobjid oid, \
+             refobjsubid int4, deptype char",
+            pg_depend,
+        ),
+        _ => None,
+    }
+}
+
+/// Readable lists.
+fn lists(name: &str) -> Option<SystemTable> {
+    match name {
+        "pg_roles" | "pg_authid" => made(
+            "rolname name, rolsuper bool, rolinherit bool, rolcreaterole bool, \
+             rolcreatedb bool, rolcanlogin bool, rolreplication bool, rolconnlimit int4, \
+             rolpassword text, rolvaliduntil timestamptz, rolbypassrls bool, \
+             rolconfig text[], oid oid",
             pg_roles,
         ),
-        "pg_user" | "pg_shadow" => t(
+        "pg_user" | "pg_shadow" => made(
             "usename name, usesysid oid, usecreatedb bool, usesuper bool, userepl bool, \
              usebypassrls bool, passwd text, valuntil timestamptz, useconfig text[]",
             |v| {
@@ -93,63 +121,31 @@ pub fn table(name: &str) -> Option<SystemTable> {
                 ]])
             },
         ),
-        "pg_auth_members" => t("roleid oid, member oid, grantor oid, admin_option bool", empty),
-        "pg_group" => t("groname name, grosysid oid, grolist oid[]", empty),
-        "pg_am" => t("oid oid, amname name, amhandler oid, amtype char", |_| {
-            Ok(vec![
-                vec![Datum::Oid(2), text("heap"), Datum::Oid(3), text("t")],
-                vec![Datum::Oid(403), text("btree"), Datum::Oid(330), text("i")],
-            ])
-        }),
-        "pg_proc" => t(
-            "oid oid, proname name, pronamespace oid, proowner oid, prolang oid, procost float4, \
-             prorows float4, provariadic oid, prosupport oid, prokind char, prosecdef bool, \
-             proleakproof bool, proisstrict bool, proretset bool, provolatile char, \
-             proparallel char, pronargs int2, pronargdefaults int2, prorettype oid, \
-             proargtypes oid[], proallargtypes oid[], proargmodes text[], proargnames text[], \
-             proargdefaults text, protrftypes oid[], prosrc text, probin text, prosqlbody text, \
-             proconfig text[], proacl text[]",
-            pg_proc,
-        ),
-        "pg_language" => t("oid oid, lanname name, lanowner oid, lanispl bool", |_| {
-            Ok(vec![vec![Datum::Oid(12), text("internal"), Datum::Oid(ROOT), flag(false)]])
-        }),
-        "pg_description" => {
-            t("objoid oid, classoid oid, objsubid int4, description text", pg_description)
-        }
-        "pg_shdescription" => t("objoid oid, classoid oid, description text", empty),
-        "pg_sequence" => t(
-            "seqrelid oid, seqtypid oid, seqstart int8, seqincrement int8, seqmax int8, \
-             seqmin int8, seqcache int8, seqcycle bool",
-            pg_sequence,
-        ),
-        "pg_sequences" => t(
+        "pg_sequences" => made(
             "schemaname name, sequencename name, sequenceowner name, data_type regtype, \
              start_value int8, min_value int8, max_value int8, increment_by int8, cycle bool, \
              cache_size int8, last_value int8",
             pg_sequences,
         ),
-        "pg_views" => t("schemaname name, viewname name, viewowner name, definition text", |v| {
-            Ok(v.catalog
-                .views()
-                .filter_map(|view| Some((v.schema(view.schema)?, view)))
-                .map(|(s, view)| {
-                    vec![
-                        text(s.name.as_str()),
-                        text(view.name.as_str()),
-                        text(v.user),
-                        text(view.query.as_str()),
-                    ]
-                })
-                .collect())
-        }),
-        "pg_matviews" => t(
-            "schemaname name, matviewname name, matviewowner name, tablespace name, hasindexes bool, ispopulated bool, definition text",
-            empty,
-        ),
-        "pg_tables" => t(
-            "schemaname name, tablename name, tableowner name, tablespace name, hasindexes bool, \
-             hasrules bool, hastriggers bool, rowsecurity bool",
+        "pg_views" => {
+            made("schemaname name, viewname name, viewowner name, definition text", |v| {
+                Ok(v.catalog
+                    .views()
+                    .filter_map(|view| Some((v.schema(view.schema)?, view)))
+                    .map(|(s, view)| {
+                        vec![
+                            text(s.name.as_str()),
+                            text(view.name.as_str()),
+                            text(v.user),
+                            text(view.query.as_str()),
+                        ]
+                    })
+                    .collect())
+            })
+        }
+        "pg_tables" => made(
+            "schemaname name, tablename name, tableowner name, tablespace name, \
+             hasindexes bool, hasrules bool, hastriggers bool, rowsecurity bool",
             |v| {
                 Ok(v.tables()
                     .into_iter()
@@ -168,7 +164,7 @@ pub fn table(name: &str) -> Option<SystemTable> {
                     .collect())
             },
         ),
-        "pg_indexes" => t(
+        "pg_indexes" => made(
             "schemaname name, tablename name, indexname name, tablespace name, indexdef text",
             |v| {
                 Ok(v.tables()
@@ -187,13 +183,47 @@ pub fn table(name: &str) -> Option<SystemTable> {
                     .collect())
             },
         ),
-        "pg_settings" => t(
-            "name text, setting text, unit text, category text, short_desc text, extra_desc text, \
-             context text, vartype text, source text, min_val text, max_val text, enumvals text[], \
-             boot_val text, reset_val text, sourcefile text, sourceline int4, pending_restart bool",
+        _ => None,
+    }
+}
+
+/// Tables about the server as a whole.
+fn server(name: &str) -> Option<SystemTable> {
+    match name {
+        "pg_database" => made(
+            "oid oid, datname name, datdba oid, encoding int4, datlocprovider char, \
+             datistemplate bool, datallowconn bool, datconnlimit int4, datfrozenxid oid, \
+             datminmxid oid, dattablespace oid, datcollate text, datctype text, \
+             daticulocale text, datcollversion text, datacl text[]",
+            pg_database,
+        ),
+        "pg_am" => made("oid oid, amname name, amhandler oid, amtype char", |_| {
+            Ok(vec![
+                vec![Datum::Oid(2), text("heap"), Datum::Oid(3), text("t")],
+                vec![Datum::Oid(403), text("btree"), Datum::Oid(330), text("i")],
+            ])
+        }),
+        "pg_proc" => made(
+            "oid oid, proname name, pronamespace oid, proowner oid, prolang oid, \
+             procost float4, prorows float4, provariadic oid, prosupport oid, prokind char, \
+             prosecdef bool, proleakproof bool, proisstrict bool, proretset bool, \
+             provolatile char, proparallel char, pronargs int2, pronargdefaults int2, \
+             prorettype oid, proargtypes oid[], proallargtypes oid[], proargmodes text[], \
+             proargnames text[], proargdefaults text, protrftypes oid[], prosrc text, \
+             probin text, prosqlbody text, proconfig text[], proacl text[]",
+            pg_proc,
+        ),
+        "pg_language" => made("oid oid, lanname name, lanowner oid, lanispl bool", |_| {
+            Ok(vec![vec![Datum::Oid(12), text("internal"), Datum::Oid(ROOT), flag(false)]])
+        }),
+        "pg_settings" => made(
+            "name text, setting text, unit text, category text, short_desc text, \
+             extra_desc text, context text, vartype text, source text, min_val text, \
+             max_val text, enumvals text[], boot_val text, reset_val text, sourcefile text, \
+             sourceline int4, pending_restart bool",
             pg_settings,
         ),
-        "pg_collation" => t(
+        "pg_collation" => made(
             "oid oid, collname name, collnamespace oid, collowner oid, collprovider char, \
              collisdeterministic bool, collencoding int4, collcollate text, collctype text, \
              colliculocale text, collversion text",
@@ -214,148 +244,16 @@ pub fn table(name: &str) -> Option<SystemTable> {
                 Ok(vec![row(100, "default"), row(950, "C"), row(951, "POSIX")])
             },
         ),
-        "pg_opclass" => t(
-            "oid oid, opcmethod oid, opcname name, opcnamespace oid, opcowner oid, opcfamily oid, \
-             opcintype oid, opcdefault bool, opckeytype oid",
-            empty,
-        ),
         "pg_tablespace" => {
-            t("oid oid, spcname name, spcowner oid, spcacl text[], spcoptions text[]", |_| {
+            made("oid oid, spcname name, spcowner oid, spcacl text[], spcoptions text[]", |_| {
                 Ok(vec![vec![Datum::Oid(1663), text("pg_default"), Datum::Oid(ROOT)]])
             })
         }
-        "pg_inherits" => {
-            t("inhrelid oid, inhparent oid, inhseqno int4, inhdetachpending bool", empty)
-        }
-        "pg_policy" => t(
-            "oid oid, polname name, polrelid oid, polcmd char, polpermissive bool, polroles oid[], polqual text, polwithcheck text",
-            empty,
-        ),
-        "pg_publication" => t(
-            "oid oid, pubname name, pubowner oid, puballtables bool, pubinsert bool, pubupdate bool, pubdelete bool, pubtruncate bool, pubviaroot bool",
-            empty,
-        ),
-        "pg_publication_rel" => {
-            t("oid oid, prpubid oid, prrelid oid, prqual text, prattrs int2[]", empty)
-        }
-        "pg_publication_namespace" => t("oid oid, pnpubid oid, pnnspid oid", empty),
-        "pg_publication_tables" => t("pubname name, schemaname name, tablename name", empty),
-        "pg_subscription" => {
-            t("oid oid, subdbid oid, subname name, subowner oid, subenabled bool", empty)
-        }
-        "pg_statistic_ext" => t(
-            "oid oid, stxrelid oid, stxname name, stxnamespace oid, stxowner oid, stxstattarget int4, stxkeys int2[], stxkind text[], stxexprs text",
-            empty,
-        ),
-        "pg_trigger" => t(
-            "oid oid, tgrelid oid, tgparentid oid, tgname name, tgfoid oid, tgtype int2, tgenabled char, tgisinternal bool, tgconstrrelid oid, tgconstrindid oid, tgconstraint oid, tgdeferrable bool, tginitdeferred bool, tgnargs int2, tgattr int2[], tgargs bytea, tgqual text, tgoldtable name, tgnewtable name",
-            empty,
-        ),
-        "pg_rewrite" => t(
-            "oid oid, rulename name, ev_class oid, ev_type char, ev_enabled char, is_instead bool, ev_qual text, ev_action text",
-            empty,
-        ),
-        "pg_depend" => t(
-            "classid oid, objid oid, objsubid int4, refclassid oid, refobjid oid, refobjsubid int4, deptype char",
-            pg_depend,
-        ),
-        "pg_shdepend" => t(
-            "dbid oid, classid oid, objid oid, objsubid int4, refclassid oid, refobjid oid, deptype char",
-            empty,
-        ),
-        "pg_foreign_table" => t("ftrelid oid, ftserver oid, ftoptions text[]", empty),
-        "pg_foreign_server" => t(
-            "oid oid, srvname name, srvowner oid, srvfdw oid, srvtype text, srvversion text, srvacl text[], srvoptions text[]",
-            empty,
-        ),
-        "pg_foreign_data_wrapper" => t(
-            "oid oid, fdwname name, fdwowner oid, fdwhandler oid, fdwvalidator oid, fdwacl text[], fdwoptions text[]",
-            empty,
-        ),
-        "pg_user_mapping" => t("oid oid, umuser oid, umserver oid, umoptions text[]", empty),
-        "pg_extension" => t(
-            "oid oid, extname name, extowner oid, extnamespace oid, extrelocatable bool, extversion text, extconfig oid[], extcondition text[]",
-            empty,
-        ),
-        "pg_enum" => t("oid oid, enumtypid oid, enumsortorder float4, enumlabel name", empty),
-        "pg_range" => t(
-            "rngtypid oid, rngsubtype oid, rngmultitypid oid, rngcollation oid, rngsubopc oid, rngcanonical oid, rngsubdiff oid",
-            empty,
-        ),
-        "pg_cast" => t(
-            "oid oid, castsource oid, casttarget oid, castfunc oid, castcontext char, castmethod char",
-            empty,
-        ),
-        "pg_operator" => t(
-            "oid oid, oprname name, oprnamespace oid, oprowner oid, oprkind char, oprcanmerge bool, oprcanhash bool, oprleft oid, oprright oid, oprresult oid, oprcom oid, oprnegate oid, oprcode oid, oprrest oid, oprjoin oid",
-            empty,
-        ),
-        "pg_aggregate" => t("aggfnoid oid, aggkind char, aggnumdirectargs int2", empty),
-        "pg_conversion" => t(
-            "oid oid, conname name, connamespace oid, conowner oid, conforencoding int4, contoencoding int4, conproc oid, condefault bool",
-            empty,
-        ),
-        "pg_ts_config" => {
-            t("oid oid, cfgname name, cfgnamespace oid, cfgowner oid, cfgparser oid", empty)
-        }
-        "pg_event_trigger" => t(
-            "oid oid, evtname name, evtevent name, evtowner oid, evtfoid oid, evtenabled char, evttags text[]",
-            empty,
-        ),
-        "pg_default_acl" => t(
-            "oid oid, defaclrole oid, defaclnamespace oid, defaclobjtype char, defaclacl text[]",
-            empty,
-        ),
-        "pg_db_role_setting" => t("setdatabase oid, setrole oid, setconfig text[]", empty),
-        "pg_largeobject_metadata" => t("oid oid, lomowner oid, lomacl text[]", empty),
-        "pg_seclabel" | "pg_shseclabel" => {
-            t("objoid oid, classoid oid, objsubid int4, provider text, label text", empty)
-        }
-        "pg_partitioned_table" => t(
-            "partrelid oid, partstrat char, partnatts int2, partdefid oid, partattrs int2[], partclass oid[], partcollation oid[], partexprs text",
-            empty,
-        ),
-        "pg_init_privs" => {
-            t("objoid oid, classoid oid, objsubid int4, privtype char, initprivs text[]", empty)
-        }
-        "pg_stats" => t(
-            "schemaname name, tablename name, attname name, inherited bool, null_frac float4, avg_width int4, n_distinct float4",
-            empty,
-        ),
-        "pg_stat_activity" => t(
-            "datid oid, datname name, pid int4, leader_pid int4, usesysid oid, usename name, application_name text, client_addr text, client_hostname text, client_port int4, backend_start timestamptz, xact_start timestamptz, query_start timestamptz, state_change timestamptz, wait_event_type text, wait_event text, state text, backend_xid oid, backend_xmin oid, query_id int8, query text, backend_type text",
-            empty,
-        ),
-        "pg_stat_user_tables" | "pg_stat_all_tables" => t(
-            "relid oid, schemaname name, relname name, seq_scan int8, seq_tup_read int8, idx_scan int8, idx_tup_fetch int8, n_tup_ins int8, n_tup_upd int8, n_tup_del int8, n_live_tup int8, n_dead_tup int8",
-            empty,
-        ),
-        "pg_stat_user_indexes" | "pg_stat_all_indexes" => t(
-            "relid oid, indexrelid oid, schemaname name, relname name, indexrelname name, idx_scan int8, idx_tup_read int8, idx_tup_fetch int8",
-            empty,
-        ),
-        "pg_stat_database" => t(
-            "datid oid, datname name, numbackends int4, xact_commit int8, xact_rollback int8",
-            empty,
-        ),
-        "pg_locks" => {
-            t("locktype text, database oid, relation oid, pid int4, mode text, granted bool", empty)
-        }
-        "pg_prepared_xacts" => {
-            t("transaction oid, gid text, prepared timestamptz, owner name, database name", empty)
-        }
-        "pg_prepared_statements" => t("name text, statement text, prepare_time timestamptz", empty),
-        "pg_cursors" => t("name text, statement text, is_holdable bool", empty),
-        "pg_available_extensions" => {
-            t("name name, default_version text, installed_version text, comment text", empty)
-        }
-        "pg_timezone_names" => t("name text, abbrev text, utc_offset interval, is_dst bool", empty),
         _ => None,
     }
 }
 
 fn class_row(
-    v: &View<'_>,
     oid: u32,
     name: &str,
     schema: u32,
@@ -369,7 +267,6 @@ fn class_row(
         "i" => 403,
         _ => 0,
     };
-    let _ = v;
     vec![
         Datum::Oid(oid),
         text(name),
@@ -413,7 +310,7 @@ fn pg_class(v: &View<'_>) -> Made {
         let indexes = v.indexes(t);
         let (oid, visible) = (oid_of(t.id), t.visible_columns().count());
         let indexed = !indexes.is_empty();
-        let mut row = class_row(v, oid, &t.name, t.schema, "r", visible, t.checks.len(), indexed);
+        let mut row = class_row(oid, &t.name, t.schema, "r", visible, t.checks.len(), indexed);
         // Foreign keys are triggers in PostgreSQL: clients look for them only where there are some.
         let references =
             !t.foreign_keys.is_empty() || v.catalog.referencing_tables(t.id).next().is_some();
@@ -421,12 +318,11 @@ fn pg_class(v: &View<'_>) -> Made {
         rows.push(row);
         for i in indexes {
             let natts = i.columns.len() + i.include.len();
-            rows.push(class_row(v, oid_of(i.id), &i.name, t.schema, "i", natts, 0, false));
+            rows.push(class_row(oid_of(i.id), &i.name, t.schema, "i", natts, 0, false));
         }
     }
     for view in v.catalog.views().filter(|x| v.schema(x.schema).is_some()) {
         rows.push(class_row(
-            v,
             oid_of(view.id),
             &view.name,
             view.schema,
@@ -437,7 +333,7 @@ fn pg_class(v: &View<'_>) -> Made {
         ));
     }
     for s in v.catalog.sequences().filter(|x| v.schema(x.schema).is_some()) {
-        rows.push(class_row(v, oid_of(s.id), &s.name, s.schema, "S", 3, 0, false));
+        rows.push(class_row(oid_of(s.id), &s.name, s.schema, "S", 3, 0, false));
     }
     Ok(rows)
 }

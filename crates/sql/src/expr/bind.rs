@@ -143,6 +143,36 @@ pub fn bind_unsettled(expr: &Expr, scope: &Scope, ctx: &mut dyn BindContext) -> 
             bind_any_all(left, compare_op, right, true, scope, ctx)
         }
         Expr::Cast { expr, data_type, .. } => bind_cast(expr, data_type, scope, ctx),
+        Expr::Function(function) => bind_function(function, scope, ctx),
+        Expr::Case { operand, conditions, else_result, .. } => {
+            bind_case(operand.as_deref(), conditions, else_result.as_deref(), scope, ctx)
+        }
+        Expr::Array(array) => {
+            let parts = array
+                .elem
+                .iter()
+                .map(|e| bind_unsettled(e, scope, ctx))
+                .collect::<SqlResult<Vec<_>>>()?;
+            let (parts, element) = unify(parts, "ARRAY", ctx)?;
+            if matches!(element, SqlType::Array(_)) {
+                return Err(SqlError::unsupported("an array of several dimensions"));
+            }
+            fold(Bound::new(Node::Array(parts), SqlType::Array(Box::new(element))))
+        }
+        Expr::Tuple(parts) => {
+            let parts = parts.iter().map(|e| bind(e, scope, ctx)).collect::<SqlResult<Vec<_>>>()?;
+            Ok(Bound::new(Node::Row(parts), SqlType::Record))
+        }
+        Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. } => {
+            Err(general_query_needed("a subquery"))
+        }
+        other => bind_syntax(other, scope, ctx),
+    }
+}
+
+/// Functions with a syntax of their own: EXTRACT, SUBSTRING .. FROM, TRIM, AT TIME ZONE, COLLATE.
+fn bind_syntax(expr: &Expr, scope: &Scope, ctx: &mut dyn BindContext) -> SqlResult<Bound> {
+    match expr {
         Expr::AtTimeZone { timestamp, time_zone } => {
             let value = bind_unsettled(timestamp, scope, ctx)?;
             let value = settle(value, &SqlType::TimestampTz, CastContext::Implicit, ctx)?;
@@ -202,29 +232,6 @@ pub fn bind_unsettled(expr: &Expr, scope: &Scope, ctx: &mut dyn BindContext) -> 
                 .with_hint("Text is ordered by its bytes: collations C and default are here."));
             }
             bind_unsettled(expr, scope, ctx)
-        }
-        Expr::Function(function) => bind_function(function, scope, ctx),
-        Expr::Case { operand, conditions, else_result, .. } => {
-            bind_case(operand.as_deref(), conditions, else_result.as_deref(), scope, ctx)
-        }
-        Expr::Array(array) => {
-            let parts = array
-                .elem
-                .iter()
-                .map(|e| bind_unsettled(e, scope, ctx))
-                .collect::<SqlResult<Vec<_>>>()?;
-            let (parts, element) = unify(parts, "ARRAY", ctx)?;
-            if matches!(element, SqlType::Array(_)) {
-                return Err(SqlError::unsupported("an array of several dimensions"));
-            }
-            fold(Bound::new(Node::Array(parts), SqlType::Array(Box::new(element))))
-        }
-        Expr::Tuple(parts) => {
-            let parts = parts.iter().map(|e| bind(e, scope, ctx)).collect::<SqlResult<Vec<_>>>()?;
-            Ok(Bound::new(Node::Row(parts), SqlType::Record))
-        }
-        Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. } => {
-            Err(general_query_needed("a subquery"))
         }
         other => Err(SqlError::unsupported(format!("the expression {other}"))),
     }
@@ -545,9 +552,9 @@ fn bind_truth(
     Ok(Bound::new(Node::IsTruth(value, truth, not), SqlType::Bool))
 }
 
-/// The parser reads the right side of IS DISTINCT FROM too far, over AND and OR. This gives the tree
-/// that was meant: `a IS DISTINCT FROM (x AND y)` becomes `(a IS DISTINCT FROM x) AND y` when the
-/// right side was written without parentheses.
+/// The parser reads the right side of IS DISTINCT FROM too far, over AND and OR. This gives the
+/// tree that was meant: `a IS DISTINCT FROM (x AND y)` becomes `(a IS DISTINCT FROM x) AND y` when
+/// the right side was written without parentheses.
 fn rotated(a: &Expr, b: &Expr, not: bool) -> Option<Expr> {
     let connective =
         |e: &Expr| matches!(e, Expr::BinaryOp { op: BinaryOperator::And | BinaryOperator::Or, .. });

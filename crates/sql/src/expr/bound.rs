@@ -316,14 +316,7 @@ impl Bound {
                 Ok(Datum::Record(fields.into()))
             }
             Node::Subscript(array, index) => {
-                let array = array.eval(row, ctx)?;
-                let index = index.eval(row, ctx)?;
-                Ok(match (array, index) {
-                    (Datum::Array(a), Datum::Int4(at)) if at >= 1 => {
-                        a.items.get(at as usize - 1).cloned().unwrap_or(Datum::Null)
-                    }
-                    _ => Datum::Null,
-                })
+                Ok(element(&array.eval(row, ctx)?, &index.eval(row, ctx)?))
             }
             Node::Slice(array, low, high) => eval_slice(array, low, high, row, ctx),
             Node::Call(function, args) => {
@@ -563,6 +556,15 @@ fn eval_extreme(
         }
     }
     Ok(best)
+}
+
+fn element(array: &Datum, index: &Datum) -> Datum {
+    match (array, index) {
+        (Datum::Array(a), Datum::Int4(at)) if *at >= 1 => {
+            a.items.get(*at as usize - 1).cloned().unwrap_or(Datum::Null)
+        }
+        _ => Datum::Null,
+    }
 }
 
 fn eval_slice(

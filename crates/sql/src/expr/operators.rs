@@ -591,7 +591,7 @@ fn json_value(value: Option<&serde_json::Value>) -> Datum {
     value.map_or(Datum::Null, |v| jsonb::datum(v.clone()))
 }
 
-fn json_get<'a>(a: &'a [Datum]) -> Option<&'a serde_json::Value> {
+fn json_get(a: &[Datum]) -> Option<&serde_json::Value> {
     match (json_of(&a[0]), &a[1]) {
         (serde_json::Value::Object(map), Datum::Text(key)) => map.get(&**key),
         (serde_json::Value::Array(items), Datum::Int4(at)) => json_index(items, i64::from(*at)),
@@ -599,7 +599,7 @@ fn json_get<'a>(a: &'a [Datum]) -> Option<&'a serde_json::Value> {
     }
 }
 
-fn json_path<'a>(a: &'a [Datum]) -> Option<&'a serde_json::Value> {
+fn json_path(a: &[Datum]) -> Option<&serde_json::Value> {
     let mut value = json_of(&a[0]);
     for step in items_of(&a[1]) {
         match step {

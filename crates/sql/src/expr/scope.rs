@@ -121,14 +121,13 @@ impl Scope {
             }
             match qualifier {
                 None if column.hidden => continue,
-                None => {}
-                Some((schema, table)) => {
+                Some((schema, table))
                     if column.table.as_deref() != Some(table.as_str())
-                        || schema.is_some_and(|s| column.schema.as_ref() != Some(s))
-                    {
-                        continue;
-                    }
+                        || schema.is_some_and(|s| column.schema.as_ref() != Some(s)) =>
+                {
+                    continue;
                 }
+                _ => {}
             }
             if found.is_some() {
                 return Err(SqlError::new(

@@ -326,6 +326,9 @@ fn basic(t: &mut Table) {
     t.add("ltrim(text, text) text", ltrim);
     t.add("rtrim(text) text", rtrim);
     t.add("rtrim(text, text) text", rtrim);
+}
+
+fn changing(t: &mut Table) {
     t.add("lpad(text, int4) text", |a, _| text(pad(text_of(&a[0]), i64_of(&a[1]), " ", true)?));
     t.add("lpad(text, int4, text) text", |a, _| {
         text(pad(text_of(&a[0]), i64_of(&a[1]), text_of(&a[2]), true)?)
@@ -661,6 +664,7 @@ fn bytes(t: &mut Table) {
 /// Adds the functions of this file.
 pub(super) fn fill(t: &mut Table) {
     basic(t);
+    changing(t);
     assembling(t);
     regexes(t);
     bytes(t);

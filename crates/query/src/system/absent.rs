@@ -1,0 +1,167 @@
+//! Tables of `pg_catalog` about things that are not here: triggers, policies, publications,
+//! extensions, partitions, statistics. They exist, so that clients' queries run, and are empty.
+
+/// Name and layout of each.
+pub const EMPTY: &[(&str, &str)] = &[
+    ("pg_auth_members", "roleid oid, member oid, grantor oid, admin_option bool"),
+    ("pg_group", "groname name, grosysid oid, grolist oid[]"),
+    ("pg_shdescription", "objoid oid, classoid oid, description text"),
+    (
+        "pg_matviews",
+        "schemaname name, matviewname name, matviewowner name, tablespace name, \
+         hasindexes bool, ispopulated bool, definition text",
+    ),
+    (
+        "pg_opclass",
+        "oid oid, opcmethod oid, opcname name, opcnamespace oid, opcowner oid, opcfamily oid, \
+         opcintype oid, opcdefault bool, opckeytype oid",
+    ),
+    ("pg_inherits", "inhrelid oid, inhparent oid, inhseqno int4, inhdetachpending bool"),
+    (
+        "pg_policy",
+        "oid oid, polname name, polrelid oid, polcmd char, polpermissive bool, \
+         polroles oid[], polqual text, polwithcheck text",
+    ),
+    (
+        "pg_publication",
+        "oid oid, pubname name, pubowner oid, puballtables bool, pubinsert bool, \
+         pubupdate bool, pubdelete bool, pubtruncate bool, pubviaroot bool",
+    ),
+    ("pg_publication_rel", "oid oid, prpubid oid, prrelid oid, prqual text, prattrs int2[]"),
+    ("pg_publication_namespace", "oid oid, pnpubid oid, pnnspid oid"),
+    ("pg_publication_tables", "pubname name, schemaname name, tablename name"),
+    ("pg_subscription", "oid oid, subdbid oid, subname name, subowner oid, subenabled bool"),
+    (
+        "pg_statistic_ext",
+        "oid oid, stxrelid oid, stxname name, stxnamespace oid, stxowner oid, \
+         stxstattarget int4, stxkeys int2[], stxkind text[], stxexprs text",
+    ),
+    (
+        "pg_trigger",
+        "oid oid, tgrelid oid, tgparentid oid, tgname name, tgfoid oid, tgtype int2, \
+         tgenabled char, tgisinternal bool, tgconstrrelid oid, tgconstrindid oid, \
+         tgconstraint oid, tgdeferrable bool, tginitdeferred bool, tgnargs int2, \
+         tgattr int2[], tgargs bytea, tgqual text, tgoldtable name, tgnewtable name",
+    ),
+    (
+        "pg_rewrite",
+        "oid oid, rulename name, ev_class oid, ev_type char, ev_enabled char, \
+         is_instead bool, ev_qual text, ev_action text",
+    ),
+    (
+        "pg_shdepend",
+        "dbid oid, classid oid, objid oid, objsubid int4, refclassid oid, refobjid oid, \
+         deptype char",
+    ),
+    ("pg_foreign_table", "ftrelid oid, ftserver oid, ftoptions text[]"),
+    (
+        "pg_foreign_server",
+        "oid oid, srvname name, srvowner oid, srvfdw oid, srvtype text, srvversion text, \
+         srvacl text[], srvoptions text[]",
+    ),
+    (
+        "pg_foreign_data_wrapper",
+        "oid oid, fdwname name, fdwowner oid, fdwhandler oid, fdwvalidator oid, \
+         fdwacl text[], fdwoptions text[]",
+    ),
+    ("pg_user_mapping", "oid oid, umuser oid, umserver oid, umoptions text[]"),
+    (
+        "pg_extension",
+        "oid oid, extname name, extowner oid, extnamespace oid, extrelocatable bool, \
+         extversion text, extconfig oid[], extcondition text[]",
+    ),
+    ("pg_enum", "oid oid, enumtypid oid, enumsortorder float4, enumlabel name"),
+    (
+        "pg_range",
+        "rngtypid oid, rngsubtype oid, rngmultitypid oid, rngcollation oid, rngsubopc oid, \
+         rngcanonical oid, rngsubdiff oid",
+    ),
+    (
+        "pg_cast",
+        "oid oid, castsource oid, casttarget oid, castfunc oid, castcontext char, \
+         castmethod char",
+    ),
+    (
+        "pg_operator",
+        "oid oid, oprname name, oprnamespace oid, oprowner oid, oprkind char, \
+         oprcanmerge bool, oprcanhash bool, oprleft oid, oprright oid, oprresult oid, \
+         oprcom oid, oprnegate oid, oprcode oid, oprrest oid, oprjoin oid",
+    ),
+    ("pg_aggregate", "aggfnoid oid, aggkind char, aggnumdirectargs int2"),
+    (
+        "pg_conversion",
+        "oid oid, conname name, connamespace oid, conowner oid, conforencoding int4, \
+         contoencoding int4, conproc oid, condefault bool",
+    ),
+    ("pg_ts_config", "oid oid, cfgname name, cfgnamespace oid, cfgowner oid, cfgparser oid"),
+    (
+        "pg_event_trigger",
+        "oid oid, evtname name, evtevent name, evtowner oid, evtfoid oid, evtenabled char, \
+         evttags text[]",
+    ),
+    (
+        "pg_default_acl",
+        "oid oid, defaclrole oid, defaclnamespace oid, defaclobjtype char, defaclacl text[]",
+    ),
+    ("pg_db_role_setting", "setdatabase oid, setrole oid, setconfig text[]"),
+    ("pg_largeobject_metadata", "oid oid, lomowner oid, lomacl text[]"),
+    ("pg_seclabel", "objoid oid, classoid oid, objsubid int4, provider text, label text"),
+    ("pg_shseclabel", "objoid oid, classoid oid, objsubid int4, provider text, label text"),
+    (
+        "pg_partitioned_table",
+        "partrelid oid, partstrat char, partnatts int2, partdefid oid, partattrs int2[], \
+         partclass oid[], partcollation oid[], partexprs text",
+    ),
+    ("pg_init_privs", "objoid oid, classoid oid, objsubid int4, privtype char, initprivs text[]"),
+    (
+        "pg_stats",
+        "schemaname name, tablename name, attname name, inherited bool, null_frac float4, \
+         avg_width int4, n_distinct float4",
+    ),
+    (
+        "pg_stat_activity",
+        "datid oid, datname name, pid int4, leader_pid int4, usesysid oid, usename name, \
+         application_name text, client_addr text, client_hostname text, client_port int4, \
+         backend_start timestamptz, xact_start timestamptz, query_start timestamptz, \
+         state_change timestamptz, wait_event_type text, wait_event text, state text, \
+         backend_xid oid, backend_xmin oid, query_id int8, query text, backend_type text",
+    ),
+    (
+        "pg_stat_user_tables",
+        "relid oid, schemaname name, relname name, seq_scan int8, seq_tup_read int8, \
+         idx_scan int8, idx_tup_fetch int8, n_tup_ins int8, n_tup_upd int8, n_tup_del int8, \
+         n_live_tup int8, n_dead_tup int8",
+    ),
+    (
+        "pg_stat_all_tables",
+        "relid oid, schemaname name, relname name, seq_scan int8, seq_tup_read int8, \
+         idx_scan int8, idx_tup_fetch int8, n_tup_ins int8, n_tup_upd int8, n_tup_del int8, \
+         n_live_tup int8, n_dead_tup int8",
+    ),
+    (
+        "pg_stat_user_indexes",
+        "relid oid, indexrelid oid, schemaname name, relname name, indexrelname name, \
+         idx_scan int8, idx_tup_read int8, idx_tup_fetch int8",
+    ),
+    (
+        "pg_stat_all_indexes",
+        "relid oid, indexrelid oid, schemaname name, relname name, indexrelname name, \
+         idx_scan int8, idx_tup_read int8, idx_tup_fetch int8",
+    ),
+    (
+        "pg_stat_database",
+        "datid oid, datname name, numbackends int4, xact_commit int8, xact_rollback int8",
+    ),
+    ("pg_locks", "locktype text, database oid, relation oid, pid int4, mode text, granted bool"),
+    (
+        "pg_prepared_xacts",
+        "transaction oid, gid text, prepared timestamptz, owner name, database name",
+    ),
+    ("pg_prepared_statements", "name text, statement text, prepare_time timestamptz"),
+    ("pg_cursors", "name text, statement text, is_holdable bool"),
+    (
+        "pg_available_extensions",
+        "name name, default_version text, installed_version text, comment text",
+    ),
+    ("pg_timezone_names", "name text, abbrev text, utc_offset interval, is_dst bool"),
+];
