@@ -94,7 +94,7 @@ pub(crate) fn run(arguments: WorkloadArguments) -> CliResult {
                 println!("{case}");
             }
             for count in children {
-                println!("{}", interleave::grow(&mut client, count)?);
+                println!("{}", interleave::grow(&mut client, count, rounds)?);
             }
         }
         Workload::Differential { .. } => unreachable!("handled above, it needs two databases"),

@@ -76,6 +76,7 @@ pub(crate) fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Res
         options.wal_segment_size,
         options.wal_recycled_segments,
         ballast.clone(),
+        options.clock.clone(),
     );
     let store = Arc::new(Store {
         tasks: options.executor(),

@@ -16,9 +16,11 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
+use braid_env::clock::Clock;
 use braid_env::fs::{File, FileSystem};
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::record::{BLOCK, Framer};
 use crate::error::{Error, Result};
@@ -58,6 +60,11 @@ struct Queue {
     leading: bool,
     failed: Option<Error>,
     recycled: Vec<PathBuf>,
+    /// Threads that wait for durability now.
+    waiters: usize,
+    /// How many threads the last sync served, and how long it took.
+    last_group: usize,
+    last_sync_nanos: u64,
 }
 
 struct OpenSegment {
@@ -75,6 +82,9 @@ pub(crate) struct Wal {
     max_recycled: usize,
     queue: Mutex<Queue>,
     turn: Condvar,
+    /// Wakes a leader that gathers company.
+    gather: Condvar,
+    clock: Arc<dyn Clock>,
     file: Mutex<Option<OpenSegment>>,
     reserve: Arc<dyn SpaceReserve>,
 }
@@ -88,6 +98,7 @@ impl Wal {
         segment_size: u64,
         max_recycled: usize,
         reserve: Arc<dyn SpaceReserve>,
+        clock: Arc<dyn Clock>,
     ) -> Wal {
         Wal {
             fs,
@@ -106,8 +117,13 @@ impl Wal {
                 leading: false,
                 failed: None,
                 recycled: Vec::new(),
+                waiters: 0,
+                last_group: 1,
+                last_sync_nanos: 0,
             }),
             turn: Condvar::new(),
+            gather: Condvar::new(),
+            clock,
             file: Mutex::new(None),
             reserve,
         }
@@ -177,6 +193,33 @@ impl Wal {
     /// to the operating system (survives the process, not the power).
     pub(crate) fn wait(&self, lsn: Lsn, sync: bool) -> Result<()> {
         let mut queue = self.queue.lock();
+        if sync {
+            queue.waiters += 1;
+            self.gather.notify_one();
+        }
+        let result = self.wait_in_turn(&mut queue, lsn, sync);
+        if sync {
+            queue.waiters -= 1;
+        }
+        result
+    }
+
+    /// Lets the threads that the last sync served come back before the next sync begins: they have
+    /// just been answered, so their next commits are on the way. Without it they split into two
+    /// halves that wait for each other's syncs. Costs at most an eighth of a sync, and nothing where
+    /// one thread commits alone.
+    fn gather_company(&self, queue: &mut MutexGuard<'_, Queue>) {
+        const SLICES: u32 = 4;
+        let slice = Duration::from_nanos(queue.last_sync_nanos / 8 / u64::from(SLICES));
+        let mut expired = 0;
+        while queue.waiters < queue.last_group && expired < SLICES {
+            if self.gather.wait_for(queue, slice).timed_out() {
+                expired += 1;
+            }
+        }
+    }
+
+    fn wait_in_turn(&self, queue: &mut MutexGuard<'_, Queue>, lsn: Lsn, sync: bool) -> Result<()> {
         loop {
             let done = if sync { queue.synced } else { queue.written };
             if done >= lsn {
@@ -186,18 +229,28 @@ impl Wal {
                 return Err(error.clone());
             }
             if queue.leading {
-                self.turn.wait(&mut queue);
+                self.turn.wait(queue);
                 continue;
             }
             queue.leading = true;
+            if sync {
+                self.gather_company(queue);
+            }
+            let group = queue.waiters;
             let pieces = std::mem::take(&mut queue.pieces);
             queue.queued_bytes = 0;
             let upto = queue.appended;
             let end = (queue.segment, queue.framer.position());
-            drop(queue);
-            let result = self.write_out(&pieces, sync);
-            queue = self.queue.lock();
+            let (result, nanos) = MutexGuard::unlocked(queue, || {
+                let start = self.clock.monotonic_nanos();
+                let result = self.write_out(&pieces, sync);
+                (result, self.clock.monotonic_nanos().saturating_sub(start))
+            });
             queue.leading = false;
+            if sync {
+                queue.last_group = group.max(1);
+                queue.last_sync_nanos = nanos;
+            }
             match result {
                 Ok(()) => {
                     queue.written = queue.written.max(upto);
