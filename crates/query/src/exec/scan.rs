@@ -177,6 +177,7 @@ fn literal(expr: &Expr) -> bool {
 
 fn usable(expr: &Expr) -> bool {
     match expr {
+        Expr::BinaryExpr(BinaryExpr { op: Operator::Or, .. }) => alternatives(expr).is_some(),
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
             matches!(
                 op,
@@ -188,6 +189,30 @@ fn usable(expr: &Expr) -> bool {
             column_name(expr).is_some() && list.iter().all(literal)
         }
         _ => false,
+    }
+}
+
+/// The column and its values if an expression is `c = x OR c = y OR c IN (..)`, which is how the
+/// optimizer writes short IN lists.
+fn alternatives(expr: &Expr) -> Option<(&str, Vec<&Expr>)> {
+    match expr {
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Or, right }) => {
+            let (name, mut values) = alternatives(left)?;
+            let (other, more) = alternatives(right)?;
+            values.extend(more);
+            (name == other).then_some((name, values))
+        }
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => {
+            match (column_name(left), column_name(right)) {
+                (Some(name), None) if literal(right) => Some((name, vec![right])),
+                (None, Some(name)) if literal(left) => Some((name, vec![left])),
+                _ => None,
+            }
+        }
+        Expr::InList(InList { expr, list, negated: false }) if list.iter().all(literal) => {
+            Some((column_name(expr)?, list.iter().collect()))
+        }
+        _ => None,
     }
 }
 
@@ -217,6 +242,12 @@ impl Limits {
     }
 
     fn add(&mut self, name: &str, ty: &SqlType, filter: &Expr) {
+        if let Some((column, values)) = alternatives(filter) {
+            if column == name {
+                self.add_points(ty, &values);
+            }
+            return;
+        }
         match filter {
             Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
                 let (value, op) = match (column_name(left), &**right, column_name(right), &**left) {
@@ -228,7 +259,6 @@ impl Limits {
                 };
                 let Some(value) = value_of(value, ty) else { return };
                 match op {
-                    Operator::Eq => self.points = Some(vec![value]),
                     Operator::Gt => self.low = Some((value, false)),
                     Operator::GtEq => self.low = Some((value, true)),
                     Operator::Lt => self.high = Some((value, false)),
@@ -236,25 +266,29 @@ impl Limits {
                     _ => {}
                 }
             }
-            Expr::InList(InList { expr, list, negated: false })
-                if column_name(expr) == Some(name)
-                    && self.points.is_none()
-                    && list.len() <= MAX_POINTS =>
-            {
-                let values: Option<Vec<Datum>> = list
-                    .iter()
-                    .map(|e| match e {
-                        Expr::Literal(v, _) => value_of(v, ty),
-                        _ => None,
-                    })
-                    .collect();
-                if let Some(mut values) = values {
-                    values.sort_by(Datum::cmp_sql);
-                    values.dedup_by(|a, b| a.cmp_sql(b).is_eq());
-                    self.points = Some(values);
-                }
-            }
             _ => {}
+        }
+    }
+}
+
+impl Limits {
+    fn add_points(&mut self, ty: &SqlType, values: &[&Expr]) {
+        // Of two sets the smaller is kept: the filter above sees to the rest.
+        let kept = self.points.as_ref().map_or(MAX_POINTS + 1, Vec::len);
+        if values.len() >= kept {
+            return;
+        }
+        let values: Option<Vec<Datum>> = values
+            .iter()
+            .map(|e| match e {
+                Expr::Literal(v, _) => value_of(v, ty),
+                _ => None,
+            })
+            .collect();
+        if let Some(mut values) = values {
+            values.sort_by(Datum::cmp_sql);
+            values.dedup_by(|a, b| a.cmp_sql(b).is_eq());
+            self.points = Some(values);
         }
     }
 }
