@@ -136,9 +136,12 @@ impl Database {
         Ok(loaded)
     }
 
-    /// Counts announced schema changes: compare before and after taking a table's lock.
-    pub(crate) fn schema_epoch(&self) -> u64 {
-        self.started.load(Ordering::SeqCst)
+    /// Counts schema changes; `None` while one is being committed. Taken before a read timestamp is
+    /// chosen and equal later: no schema change was committed after that timestamp.
+    pub(crate) fn schema_epoch(&self) -> Option<u64> {
+        let finished = self.finished.load(Ordering::SeqCst);
+        let started = self.started.load(Ordering::SeqCst);
+        (started == finished).then_some(started)
     }
 
     /// Commits a transaction that changed the catalog, announcing it to all sessions.

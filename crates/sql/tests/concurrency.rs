@@ -49,6 +49,24 @@ fn read_committed_sees_what_was_committed() {
 }
 
 #[test]
+fn a_block_starts_at_its_first_statement() {
+    let db = database();
+    let (a, b) = (&mut session(&db), &mut session(&db));
+    run(a, "create table t (id int primary key, n int); insert into t values (1, 0)");
+    for isolation in ["serializable", "repeatable read", "read committed"] {
+        run(a, &format!("begin isolation level {isolation}"));
+        run(b, "update t set n = 10 where id = 1");
+        assert_eq!(tag(a, "update t set n = n + 1 where id = 1"), "UPDATE 1");
+        run(a, "commit");
+        assert_eq!(rows(b, "select n from t"), ["11"]);
+    }
+    run(a, "begin; select n from t where id = 1");
+    run(b, "update t set n = 20 where id = 1");
+    assert_eq!(rows(a, "select n from t where id = 1"), ["11"]);
+    run(a, "rollback");
+}
+
+#[test]
 fn row_locks() {
     let db = database();
     let (a, b) = (&mut session(&db), &mut session(&db));
@@ -125,4 +143,37 @@ fn time_travel() {
     assert_eq!(state(s, "insert into p values (9)"), "25006");
     run(s, "rollback");
     assert_eq!(state(s, "select * from c as of system time 'x'"), "22023");
+}
+
+#[test]
+fn writers_keep_up_with_schema_changes() {
+    let db = database();
+    run(&mut session(&db), "create table t (id int primary key, n int)");
+    let writers: Vec<_> = (0..3)
+        .map(|w| {
+            let db = Arc::clone(&db);
+            #[expect(clippy::disallowed_methods, reason = "a test of real threads")]
+            std::thread::spawn(move || {
+                let s = &mut session(&db);
+                for i in 0..60 {
+                    run(s, &format!("insert into t (id, n) values ({}, {i})", w * 1000 + i));
+                }
+            })
+        })
+        .collect();
+    let s = &mut session(&db);
+    for i in 0..6 {
+        run(s, &format!("create index i{i} on t (n)"));
+        run(s, &format!("alter table t add column c{i} int default {i}"));
+    }
+    for w in writers {
+        w.join().unwrap();
+    }
+    // Every row is in every index, whichever came first.
+    assert_eq!(rows(s, "select count(*) from t"), ["180"]);
+    for i in 0..6 {
+        assert_eq!(rows(s, "select count(*) from t where n = 7"), ["3"]);
+        assert_eq!(rows(s, &format!("select count(c{i}) from t")), ["180"]);
+        run(s, &format!("drop index i{i}"));
+    }
 }

@@ -45,7 +45,7 @@ pub struct Context {
     /// Cancel flag.
     pub cancel: Arc<AtomicBool>,
     /// Announced schema changes when the catalog was chosen.
-    pub(crate) epoch: u64,
+    pub(crate) epoch: Option<u64>,
     /// In a transaction block: the flag that a late error raises. Outside of one: nothing.
     pub(crate) failed: Option<Arc<AtomicBool>>,
     /// Messages for the client.
@@ -182,7 +182,7 @@ impl Context {
         self.txn
             .lock(&table_lock_key(table.id), LockMode::Shared, Wait::Block)
             .map_err(kv_error)?;
-        if self.db.schema_epoch() != self.epoch {
+        if self.epoch.is_none() || self.db.schema_epoch() != self.epoch {
             let now = self.db.current_catalog()?;
             // A block that changed the schema itself is ahead of what is committed; others that
             // commit in between conflict with it at the version key.

@@ -395,12 +395,22 @@ impl Session {
             attempt += 1;
             let open = self.open.as_mut().expect("the caller checked");
             let committed_each = open.txn.isolation() == Isolation::ReadCommitted;
-            open.txn.begin_statement().map_err(kv_error)?;
-            if committed_each && !open.schema_changed {
-                open.epoch = self.db.schema_epoch();
-                open.catalog = self.db.catalog_at(&open.txn)?;
+            // The block's view is that of its first statement, as in PostgreSQL; nothing was told
+            // to the client before, so this statement may start over with a newer one.
+            let first = !open.as_of && open.statements == 0;
+            let epoch = self.db.schema_epoch();
+            if first {
+                open.txn.restart().map_err(kv_error)?;
+            } else {
+                open.txn.begin_statement().map_err(kv_error)?;
             }
-            open.statements += 1;
+            if (first || committed_each) && !open.schema_changed {
+                let calm = epoch.is_some() && epoch == open.epoch;
+                if !calm || self.db.schema_epoch() != epoch {
+                    open.catalog = self.db.catalog_at(&open.txn)?;
+                }
+                open.epoch = epoch;
+            }
             let (txn, catalog) = (open.txn.clone(), open.catalog.clone());
             let savepoint = txn.savepoint();
             let ctx = self.context(txn.clone(), catalog, params.clone());
@@ -408,6 +418,7 @@ impl Session {
             match run(self, &ctx, &p) {
                 Ok(ran) => {
                     let open = self.open.as_mut().expect("a statement does not end its block");
+                    open.statements += 1;
                     if let Some(catalog) = ran.catalog {
                         open.catalog = catalog.clone();
                         open.schema_changed = true;
@@ -416,7 +427,7 @@ impl Session {
                     return Ok(fail_late(ran.outcome, &open.failed));
                 }
                 Err(e)
-                    if committed_each
+                    if (committed_each || first)
                         && e.state() == SqlState::SERIALIZATION_FAILURE
                         && attempt < MAX_ATTEMPTS =>
                 {
@@ -432,15 +443,19 @@ impl Session {
         let options = TxnOptions { read_only: options.read_only || p.only_reads(), ..options };
         let mut attempt = 0;
         let mut begun: Option<Arc<Txn>> = None;
+        // Always taken before the read timestamp is chosen.
+        let mut epoch = self.db.schema_epoch();
         loop {
             attempt += 1;
-            let epoch = self.db.schema_epoch();
             let (txn, catalog) = match begun.take() {
                 Some(txn) => {
                     let catalog = self.db.catalog_at(&txn)?;
                     (txn, catalog)
                 }
-                None => self.db.begin(options.clone())?,
+                None => {
+                    epoch = self.db.schema_epoch();
+                    self.db.begin(options.clone())?
+                }
             };
             let mut ctx = self.context(txn.clone(), catalog, params.clone());
             ctx.epoch = epoch;
@@ -464,6 +479,7 @@ impl Session {
                 }
                 Err(e) => {
                     // Keeping the locks lets the second try win; a deadlock needs them gone.
+                    epoch = self.db.schema_epoch();
                     if e.state() == SqlState::SERIALIZATION_FAILURE && txn.restart().is_ok() {
                         begun = Some(txn);
                     } else {
@@ -517,6 +533,7 @@ impl Session {
         explicit: bool,
     ) -> SqlResult<()> {
         let options = self.txn_options(modes, as_of)?;
+        let as_of = options.as_of.is_some();
         let epoch = self.db.schema_epoch();
         let (txn, catalog) = self.db.begin(options)?;
         self.state.set_catalog(catalog.clone());
@@ -529,6 +546,7 @@ impl Session {
             schema_changed: false,
             started_micros: self.db.clock_micros(),
             statements: 0,
+            as_of,
             settings: self.state.settings(|s| s.clone()),
             epoch,
         });

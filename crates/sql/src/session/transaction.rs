@@ -29,9 +29,11 @@ pub(crate) struct OpenTxn {
     pub(crate) schema_changed: bool,
     pub(crate) started_micros: i64,
     pub(crate) statements: u64,
+    /// It reads at a given time in the past.
+    pub(crate) as_of: bool,
     /// Settings to return to when it rolls back.
     pub(crate) settings: Settings,
-    pub(crate) epoch: u64,
+    pub(crate) epoch: Option<u64>,
 }
 
 /// A savepoint: what to return to.
