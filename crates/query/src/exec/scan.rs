@@ -248,30 +248,22 @@ impl Limits {
             }
             return;
         }
-        match filter {
-            Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
-                let (value, op) = match (column_name(left), &**right, column_name(right), &**left) {
-                    (Some(c), Expr::Literal(v, _), _, _) if c == name => (v, *op),
-                    (_, _, Some(c), Expr::Literal(v, _)) if c == name => {
-                        (v, op.swap().unwrap_or(*op))
-                    }
-                    _ => return,
-                };
-                let Some(value) = value_of(value, ty) else { return };
-                match op {
-                    Operator::Gt => self.low = Some((value, false)),
-                    Operator::GtEq => self.low = Some((value, true)),
-                    Operator::Lt => self.high = Some((value, false)),
-                    Operator::LtEq => self.high = Some((value, true)),
-                    _ => {}
-                }
-            }
+        let Expr::BinaryExpr(BinaryExpr { left, op, right }) = filter else { return };
+        let (value, op) = match (column_name(left), &**right, column_name(right), &**left) {
+            (Some(c), Expr::Literal(v, _), _, _) if c == name => (v, *op),
+            (_, _, Some(c), Expr::Literal(v, _)) if c == name => (v, op.swap().unwrap_or(*op)),
+            _ => return,
+        };
+        let Some(value) = value_of(value, ty) else { return };
+        match op {
+            Operator::Gt => self.low = Some((value, false)),
+            Operator::GtEq => self.low = Some((value, true)),
+            Operator::Lt => self.high = Some((value, false)),
+            Operator::LtEq => self.high = Some((value, true)),
             _ => {}
         }
     }
-}
 
-impl Limits {
     fn add_points(&mut self, ty: &SqlType, values: &[&Expr]) {
         // Of two sets the smaller is kept: the filter above sees to the rest.
         let kept = self.points.as_ref().map_or(MAX_POINTS + 1, Vec::len);
