@@ -263,7 +263,10 @@ impl Binder<'_> {
         let item = match found {
             Some(CatalogRelation::Table(table)) => self.stored_item(&table, &shown, alias)?,
             Some(CatalogRelation::View(view)) => self.view_item(&view, &shown)?,
-            Some(CatalogRelation::Sequence(sequence)) => self.sequence_item(&sequence, &shown)?,
+            Some(CatalogRelation::Sequence(_)) => {
+                return Err(SqlError::unsupported("reading a sequence as a table")
+                    .with_hint("Use currval, lastval or the table pg_sequences."));
+            }
             Some(CatalogRelation::Index(..)) => {
                 return Err(SqlError::new(
                     SqlState::WRONG_OBJECT_TYPE,
@@ -388,25 +391,6 @@ impl Binder<'_> {
         };
         let columns = table.columns();
         self.scan_item(name, shown, Some(schema.to_string()), columns, Source::Rows(rows)).map(Some)
-    }
-
-    fn sequence_item(
-        &mut self,
-        sequence: &braid_catalog::Sequence,
-        shown: &str,
-    ) -> SqlResult<Item> {
-        let columns = vec![
-            ("last_value".to_string(), SqlType::Int8),
-            ("log_cnt".to_string(), SqlType::Int8),
-            ("is_called".to_string(), SqlType::Bool),
-        ];
-        let row = vec![
-            braid_types::Datum::Int8(sequence.start),
-            braid_types::Datum::Int8(0),
-            braid_types::Datum::Bool(false),
-        ];
-        let source = Source::Rows(Arc::new(vec![row]));
-        self.scan_item(&sequence.name, shown, None, columns, source)
     }
 
     fn view_item(&mut self, view: &braid_catalog::View, shown: &str) -> SqlResult<Item> {
