@@ -4,7 +4,7 @@
 //! accounts, kills the process without warning, starts it again and looks. The store is kept from
 //! round to round, so that damage would pile up.
 //!
-//! `BRAID_KILLS=200 cargo test --release -p braid --test kill -- --nocapture` runs the long form;
+//! `BRAID_KILLS=200 cargo test --workspace --test kill -- --nocapture` runs the long form;
 //! the default is a few rounds. `BRAID_SEED` chooses the moments.
 
 mod support;
@@ -24,6 +24,60 @@ fn env(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default)
 }
 
+/// Lets clients move money until `stop` is raised; returns the acknowledged entries.
+fn move_money(
+    node: &Node,
+    random: &mut Random,
+    next_entry: &Arc<AtomicI64>,
+    end: impl FnOnce(),
+) -> Vec<i64> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let writers: Vec<_> = (0..CLIENTS)
+        .map(|_| {
+            let (mut client, mut random) = (node.client(), Random::seeded(random.next_u64()));
+            let (next_entry, stop) = (Arc::clone(next_entry), Arc::clone(&stop));
+            std::thread::Builder::new()
+                .spawn(move || {
+                    let mut done = Vec::new();
+                    while !stop.load(Ordering::Relaxed) {
+                        let entry = next_entry.fetch_add(1, Ordering::Relaxed);
+                        match bank::transfer(&mut client, &mut random, ACCOUNTS, entry) {
+                            Ok(acknowledged) => done.extend(acknowledged),
+                            // The node is dead; whether this one is there is open.
+                            Err(_) => break,
+                        }
+                    }
+                    done
+                })
+                .expect("a thread can be started")
+        })
+        .collect();
+    end();
+    stop.store(true, Ordering::Relaxed);
+    writers.into_iter().flat_map(|w| w.join().expect("a writer does not panic")).collect()
+}
+
+/// The same without kills: what is wrong here has nothing to do with crashes.
+#[test]
+fn concurrent_transfers_keep_the_books() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let node = Node::start(&directory.path().join("store"));
+    bank::create(&mut node.client(), ACCOUNTS).expect("the tables are created");
+    let next_entry = Arc::new(AtomicI64::new(1));
+    let mut random = Random::seeded(env("BRAID_SEED", 1));
+    let mut acknowledged: Vec<i64> = Vec::new();
+    for round in 0..env("BRAID_ROUNDS", 5) {
+        acknowledged.extend(move_money(&node, &mut random, &next_entry, || {
+            std::thread::sleep(Duration::from_millis(300));
+        }));
+        bank::check(&mut node.client(), ACCOUNTS, &acknowledged)
+            .expect("the check runs")
+            .unwrap_or_else(|e| panic!("round {round}: {e}"));
+    }
+    println!("{} transactions, the books are right", acknowledged.len());
+    assert!(!acknowledged.is_empty(), "the load must have committed something");
+}
+
 #[test]
 fn acknowledged_transactions_survive_kill_9() {
     let directory = tempfile::tempdir().expect("a temporary directory");
@@ -41,33 +95,11 @@ fn acknowledged_transactions_survive_kill_9() {
         let verdict = bank::check(&mut node.client(), ACCOUNTS, &acknowledged);
         verdict.expect("the check runs").unwrap_or_else(|e| panic!("round {round}: {e}"));
         let before = acknowledged.len();
-        let stop = Arc::new(AtomicBool::new(false));
-        let writers: Vec<_> = (0..CLIENTS)
-            .map(|_| {
-                let (mut client, mut random) = (node.client(), Random::seeded(random.next_u64()));
-                let (next_entry, stop) = (Arc::clone(&next_entry), Arc::clone(&stop));
-                std::thread::Builder::new()
-                    .spawn(move || {
-                        let mut done = Vec::new();
-                        while !stop.load(Ordering::Relaxed) {
-                            let entry = next_entry.fetch_add(1, Ordering::Relaxed);
-                            match bank::transfer(&mut client, &mut random, ACCOUNTS, entry) {
-                                Ok(acknowledged) => done.extend(acknowledged),
-                                // The node is dead; whether this one is there is open.
-                                Err(_) => break,
-                            }
-                        }
-                        done
-                    })
-                    .expect("a thread can be started")
-            })
-            .collect();
-        std::thread::sleep(Duration::from_millis(random.between(30, 400)));
-        drop(node);
-        stop.store(true, Ordering::Relaxed);
-        for writer in writers {
-            acknowledged.extend(writer.join().expect("a writer does not panic"));
-        }
+        let pause = Duration::from_millis(random.between(30, 400));
+        acknowledged.extend(move_money(&node, &mut random, &next_entry, || {
+            std::thread::sleep(pause);
+            node.kill();
+        }));
         println!("round {round}: {} acknowledged", acknowledged.len() - before);
     }
     let node = Node::start(&data);

@@ -80,8 +80,9 @@ pub fn check(
     if let Some(lost) = acknowledged.iter().find(|e| !by_entry.contains_key(e)) {
         return Ok(Err(format!("acknowledged entry {lost} is lost")));
     }
-    if balances != expected {
-        return Ok(Err("balances do not match the ledger".to_string()));
+    if let Some((id, want)) = expected.iter().find(|(id, want)| balances.get(id) != Some(want)) {
+        let have = balances.get(id);
+        return Ok(Err(format!("account {id} has {have:?}, its ledger says {want}")));
     }
     Ok(Ok(()))
 }

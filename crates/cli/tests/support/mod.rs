@@ -4,11 +4,12 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use parking_lot::Mutex;
 use postgres::{Client, NoTls};
 
 /// A node in its own process; killed without warning when dropped.
 pub struct Node {
-    process: Child,
+    process: Mutex<Child>,
     /// Where PostgreSQL clients connect.
     pub url: String,
 }
@@ -35,18 +36,24 @@ impl Node {
         std::thread::Builder::new()
             .spawn(move || lines.for_each(drop))
             .expect("a thread can be started");
-        Node { process, url }
+        Node { process: Mutex::new(process), url }
     }
 
     /// A new connection.
     pub fn client(&self) -> Client {
         Client::connect(&self.url, NoTls).expect("the node accepts clients")
     }
+
+    /// kill -9, and wait until the process is gone.
+    pub fn kill(&self) {
+        let mut process = self.process.lock();
+        process.kill().expect("SIGKILL can be sent");
+        process.wait().expect("the process ends");
+    }
 }
 
 impl Drop for Node {
     fn drop(&mut self) {
-        self.process.kill().expect("SIGKILL can be sent");
-        self.process.wait().expect("the process ends");
+        self.kill();
     }
 }

@@ -206,8 +206,8 @@ impl Wal {
 
     /// Lets the threads that the last sync served come back before the next sync begins: they have
     /// just been answered, so their next commits are on the way. Without it they split into two
-    /// halves that wait for each other's syncs. Costs at most an eighth of a sync, and nothing where
-    /// one thread commits alone.
+    /// halves that wait for each other's syncs. Costs at most an eighth of a sync, and nothing
+    /// where one thread commits alone.
     fn gather_company(&self, queue: &mut MutexGuard<'_, Queue>) {
         const SLICES: u32 = 4;
         let slice = Duration::from_nanos(queue.last_sync_nanos / 8 / u64::from(SLICES));

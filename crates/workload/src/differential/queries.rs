@@ -86,7 +86,8 @@ fn ordered_page(random: &mut Random, table: &Table, from: &[Source]) -> Query {
     let condition = condition(random, from, 1);
     Query {
         sql: format!(
-            "SELECT * FROM {} WHERE {condition} ORDER BY {first} {direction}, {} LIMIT {} OFFSET {}",
+            "SELECT * FROM {} WHERE {condition} ORDER BY {first} {direction}, {} LIMIT {} \
+             OFFSET {}",
             table.name,
             key_names(table, "").join(", "),
             random.between(1, 6),

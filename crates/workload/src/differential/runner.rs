@@ -105,8 +105,8 @@ fn round(
             let ours = answer(braid, twin, &sql, ordered)?;
             if ours != theirs && !allowed(&sql, &ours, &theirs, report) {
                 let story = format!(
-                    "seed {seed}, statement {n}, {twin}: {sql}\n  here:       {}\n  PostgreSQL: {}\n  \
-                     schema:\n    {}\n  writes before:\n    {}",
+                    "seed {seed}, statement {n}, {twin}: {sql}\n  here:       {}\n  \
+                     PostgreSQL: {}\n  schema:\n    {}\n  writes before:\n    {}",
                     shorten(&ours),
                     shorten(&theirs),
                     schema.ddl(twin == "nested").join(";\n    "),
