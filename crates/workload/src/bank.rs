@@ -5,7 +5,7 @@
 //! a transaction was lost or halved.
 
 use braid_env::random::Random;
-use postgres::Client;
+use postgres::{Client, SimpleQueryMessage};
 
 use crate::WorkloadResult;
 
@@ -36,7 +36,7 @@ pub fn transfer(
     let from = random.below(accounts as u64) as i64;
     let to = (from + 1 + random.below(accounts as u64 - 1) as i64) % accounts;
     let amount = random.between(1, 50) as i64;
-    let done = client.batch_execute(&format!(
+    let done = client.simple_query(&format!(
         "BEGIN;
          UPDATE account SET balance = balance - {amount} WHERE id = {from};
          UPDATE account SET balance = balance + {amount} WHERE id = {to};
@@ -45,7 +45,17 @@ pub fn transfer(
         -amount
     ));
     match done {
-        Ok(()) => Ok(Some(entry)),
+        Ok(answers) => {
+            let counts: Vec<u64> = answers
+                .iter()
+                .filter_map(|m| match m {
+                    SimpleQueryMessage::CommandComplete(n) => Some(*n),
+                    _ => None,
+                })
+                .collect();
+            assert_eq!(counts, [0, 1, 1, 2, 0], "rows of BEGIN, UPDATE, UPDATE, INSERT, COMMIT");
+            Ok(Some(entry))
+        }
         Err(e) if e.code().is_some_and(|c| c.code().starts_with("40")) => {
             client.batch_execute("ROLLBACK")?;
             Ok(None)
