@@ -204,7 +204,15 @@ impl SkipList {
     /// the first entry of a later key.
     pub(crate) fn seek(&self, key: &[u8], ts: u64) -> Option<NodeRef<'_>> {
         let position = Position { head: self.head(key), key, ts, idx: u64::MAX };
-        NodeRef::new(self.follow(self.before(&position), 0))
+        let mut at = self.before(&position);
+        loop {
+            // What was linked in behind `at` meanwhile may still lie before the position.
+            let next = NodeRef::new(self.follow(at, 0));
+            match next {
+                Some(node) if node_before(node, &position) => at = node.node.as_ptr(),
+                _ => return next,
+            }
+        }
     }
 
     /// Last entry with a key below `key` (the oldest version of that key).
