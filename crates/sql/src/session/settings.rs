@@ -246,9 +246,16 @@ fn check(name: &str, value: &str) -> SqlResult<String> {
         {
             ok(boolean(value).unwrap_or("on"))
         }
-        "statement_timeout" | "lock_timeout" | "idle_in_transaction_session_timeout" => {
+        "lock_timeout" => {
             duration_ms(value).map(|v| v.to_string()).ok_or_else(|| invalid(name, value))
         }
+        // What is not enforced is not accepted; 0 means "no limit", which is the truth.
+        "statement_timeout" | "idle_in_transaction_session_timeout" => match duration_ms(value) {
+            Some(0) => ok("0"),
+            Some(_) => Err(SqlError::unsupported(format!("{name} other than 0"))
+                .with_hint("Cancel from the client; lock_timeout limits waiting for locks.")),
+            None => Err(invalid(name, value)),
+        },
         "datestyle" => {
             let v = value.to_lowercase();
             if v.split(',')
@@ -280,10 +287,12 @@ mod tests {
         assert!(s.set("nonsense", "1", false).is_err());
         s.set("my.thing", "1", false).unwrap();
         assert_eq!(s.get("MY.thing").as_deref(), Some("1"));
-        s.set("statement_timeout", "5s", true).unwrap();
-        assert_eq!(s.get("statement_timeout").as_deref(), Some("5000"));
+        s.set("lock_timeout", "5s", true).unwrap();
+        assert_eq!(s.get("lock_timeout").as_deref(), Some("5000"));
         s.end_transaction();
-        assert_eq!(s.get("statement_timeout").as_deref(), Some("0"));
+        assert_eq!(s.get("lock_timeout").as_deref(), Some("0"));
+        assert!(s.set("statement_timeout", "5s", false).is_err(), "not enforced, not accepted");
+        s.set("statement_timeout", "0", false).unwrap();
         assert!(s.set("timezone", "Nowhere/City", false).is_err());
         s.set("search_path", "a, \"B c\", $user", false).unwrap();
         assert_eq!(s.search_path("root"), ["a", "B c", "root"]);
