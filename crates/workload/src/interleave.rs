@@ -7,6 +7,7 @@
 
 use std::fmt;
 use std::io::Write;
+use std::time::Duration;
 
 use braid_env::clock::{Clock, WallClock};
 use postgres::Client;
@@ -149,6 +150,8 @@ fn grow_one(
         client.batch_execute(&format!("INSERT INTO {parent} VALUES ('{id}', 'a', 'b')"))?;
         copy(client, child, (0..children).map(|i| format!("{id}\t{i}\t{tail}\n")))?;
     }
+    // Flushes and compactions of the load are not what is measured.
+    WallClock.sleep(Duration::from_secs(3));
     let mut times = Vec::new();
     for round in 0..rounds {
         let statement = format!("DELETE FROM {parent} WHERE id = '{}'", parent_id(round));
