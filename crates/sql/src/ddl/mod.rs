@@ -13,7 +13,8 @@
 //!   FOREIGN KEY .. REFERENCES p            p                    (deletes look for references)
 //!   ALTER, DROP, TRUNCATE t                t, and what it drags along
 //! ```
-//! - [`create_table`], [`mod@column`], [`constraint`], [`interleave`]: declarations and their checks.
+//! - [`create_table`], [`mod@column`], [`constraint`], [`interleave`]: declarations and their
+//!   checks.
 //! - [`alter`]: ALTER TABLE. [`mod@drop`]: DROP and TRUNCATE. [`index`]: CREATE INDEX.
 //! - [`backfill`]: index entries, key changes and validation over existing rows.
 //! - [`other`]: schemas, databases, views, sequences, comments.
