@@ -116,6 +116,13 @@ impl Db {
         self.store.compact_to_bottom(span)
     }
 
+    /// Cuts every sst over `key` into two parts of its file. Changes no answer; for tests that want
+    /// such ssts everywhere. Returns how many were cut.
+    #[doc(hidden)]
+    pub fn split_at(&self, key: &[u8]) -> Result<usize> {
+        self.store.split_at(key)
+    }
+
     /// Sizes and counters.
     pub fn metrics(&self) -> Metrics {
         let state = self.store.state.load();
@@ -126,6 +133,7 @@ impl Db {
             .map(|level| LevelMetrics {
                 files: state.version.level(level).len(),
                 bytes: state.version.level_bytes(level),
+                virtual_files: state.version.level(level).iter().filter(|s| s.is_virtual()).count(),
             })
             .collect();
         Metrics {
@@ -145,6 +153,7 @@ impl Db {
             compaction_bytes_out: count(&counters.compaction_out),
             flushes: count(&counters.flushes),
             compactions: count(&counters.compactions),
+            garbage_bytes: state.version.garbage_bytes(),
             disk_full: self.store.ballast.was_full(),
         }
     }

@@ -12,7 +12,7 @@ use crate::batch::{Batch, BatchOp};
 use crate::cache::BlockCache;
 use crate::error::{Error, Result};
 use crate::key::Kind;
-use crate::sstable::{SstEntries, SstReader};
+use crate::sstable::{SstEntries, SstIdentity, SstReader};
 use crate::versions::Edit;
 use crate::wal::{SegmentEnd, read_segment};
 
@@ -41,9 +41,13 @@ fn number_in(path: &Path) -> Result<u64> {
 /// Prints facts, range tombstones, block index and (with `rows`) every entry of an sst.
 pub fn dump_sst(fs: &dyn FileSystem, path: &Path, rows: bool, out: &mut dyn Write) -> Result<()> {
     let cache = Arc::new(BlockCache::new(1 << 20));
-    let reader = Arc::new(SstReader::open(fs, path, number_in(path)?, cache)?);
+    let identity = SstIdentity { sealed_no: None, ..SstIdentity::own(number_in(path)?) };
+    let reader = Arc::new(SstReader::open(fs, path, identity, cache)?);
     let facts = reader.properties();
     line(out, &format!("sst {}", reader.path().display()))?;
+    if reader.sealed_no() != number_in(path)? {
+        line(out, &format!("  written elsewhere, sealed as {:#x}", reader.sealed_no()))?;
+    }
     line(
         out,
         &format!(
@@ -140,7 +144,8 @@ pub fn dump_manifest(fs: &dyn FileSystem, path: &Path, out: &mut dyn Write) -> R
         let edit =
             Edit::decode(record).map_err(|reason| Error::corruption(path, offset, reason))?;
         let what = if edit.snapshot { "snapshot" } else { "edit" };
-        line(out, &format!("  at {offset}: {what}"))?;
+        let reason = edit.reason.as_ref().map_or(String::new(), |reason| format!(": {reason}"));
+        line(out, &format!("  at {offset}: {what}{reason}"))?;
         let numbers = [
             ("format version", edit.format_version.map(u64::from)),
             ("wal floor", edit.wal_floor),
@@ -174,6 +179,14 @@ pub fn dump_manifest(fs: &dyn FileSystem, path: &Path, out: &mut dyn Write) -> R
                     shown(&facts.end),
                 ),
             )?;
+            if facts.is_virtual() {
+                let backing = facts.backing.file_no;
+                line(out, &format!("      virtual: a part of file {backing}"))?;
+            }
+            if facts.backing.ts_override > 0 {
+                let ts = facts.backing.ts_override;
+                line(out, &format!("      ingested: all of it counts as written @{ts}"))?;
+            }
         }
         Ok(())
     })?;

@@ -66,6 +66,7 @@ mod range_tombstone;
 mod sstable;
 mod state;
 mod store;
+mod structure;
 mod versions;
 mod view;
 mod wal;

@@ -5,8 +5,10 @@
 pub struct LevelMetrics {
     /// Number of ssts.
     pub files: usize,
-    /// Bytes of all ssts.
+    /// Bytes of all ssts. Of a part of a file, its share.
     pub bytes: u64,
+    /// Ssts that are only a part of their file.
+    pub virtual_files: usize,
 }
 
 /// Counters since open, and sizes now. Bytes unless said otherwise.
@@ -44,6 +46,8 @@ pub struct Metrics {
     pub flushes: u64,
     /// Number of compactions.
     pub compactions: u64,
+    /// Bytes of sst files that no live sst uses: they belong to files of which parts are live.
+    pub garbage_bytes: u64,
     /// Whether writes that add data are refused because the device is full.
     pub disk_full: bool,
 }

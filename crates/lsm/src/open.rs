@@ -125,7 +125,7 @@ fn recover_version(env: &SstEnv, names: &[String]) -> Result<Recovered> {
         Error::corruption(manifest_path(&env.dir, recovered.number), 0, reason)
     })?;
     for sst in recovered.version.ssts() {
-        let path = sst_path(&env.dir, sst.file_no);
+        let path = sst_path(&env.dir, sst.backing.file_no);
         let len = match env.fs.open(&path).and_then(|file| file.len()) {
             Ok(len) => len,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -133,9 +133,10 @@ fn recover_version(env: &SstEnv, names: &[String]) -> Result<Recovered> {
             }
             Err(error) => return Err(Error::io(format!("opening {}", path.display()), &error)),
         };
-        if len != sst.size {
-            let reason = format!("the sst has {len} bytes instead of {}", sst.size);
-            return Err(Error::corruption(path, len.min(sst.size), reason));
+        let size = sst.backing.size;
+        if len != size {
+            let reason = format!("the sst has {len} bytes instead of {size}");
+            return Err(Error::corruption(path, len.min(size), reason));
         }
     }
     // Numbers of files that a crash left behind are not used again before those are gone.
@@ -164,7 +165,7 @@ fn remove_strangers(
     manifest: u64,
 ) {
     for name in names {
-        let live = |file_no| recovered.version.ssts().any(|sst| sst.file_no == file_no);
+        let live = |file_no| recovered.version.ssts().any(|sst| sst.backing.file_no == file_no);
         let stranger = if let Some(file_no) = number_of(name, ".sst") {
             !live(file_no)
         } else if let Some(segment) = number_of(name, ".wal") {

@@ -131,10 +131,11 @@ impl State {
                     continue;
                 }
                 let reader = sst.reader(env)?;
+                let span = span.intersect(sst.bounds());
                 if tombstones {
                     newest = newest.max(reader.skyline().max_ts_in(&span.start, &span.end));
                 }
-                newest = newest.max(reader.newest_point_above(span, newest)?);
+                newest = newest.max(reader.newest_point_above(&span, newest)?);
             }
         }
         Ok(if newest > floor { newest } else { 0 })

@@ -107,18 +107,23 @@ impl Store {
         self.state.store(Arc::new(State { mutable, immutable, version }));
     }
 
-    /// Makes an edit durable, then visible. `memtables`: what it replaces.
+    /// Makes an edit durable, then visible. `memtables`: what it replaces. False, and nothing was
+    /// done, if the edit does not fit any more: a structural edit changed what it was made for.
     pub(crate) fn install(
         &self,
         edit: &Edit,
         memtables: impl FnOnce(&mut Vec<Arc<Memtable>>),
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let mut manifest = self.manifest.lock();
+        if !self.state.load().version.accepts(edit) {
+            return Ok(false);
+        }
         let gc = self.gc_threshold.load(Ordering::Acquire);
         let mut edit = edit.clone();
         edit.next_file = Some(self.next_file.load(Ordering::Acquire));
         edit.gc_threshold = Some(gc);
         edit.newest_ts = Some(self.newest.load(Ordering::Acquire));
+        edit.time = Some(self.options.clock.now_micros());
         let (version, dropped) = self.state.load().version.apply(&edit, &self.env);
         if self.options.paranoid_checks {
             version.check().map_err(|reason| Error::corruption(&self.env.dir, 0, reason))?;
@@ -137,7 +142,7 @@ impl Store {
         for sst in dropped {
             sst.make_obsolete();
         }
-        Ok(())
+        Ok(true)
     }
 
     /// The gc threshold, made durable first if it is not (contract C6).

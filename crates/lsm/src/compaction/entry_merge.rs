@@ -35,7 +35,7 @@ impl RunEntries {
                 self.entries = None;
                 return Ok(());
             };
-            self.entries = Some(SstEntries::open(file.reader(&self.env)?)?);
+            self.entries = Some(file.entries(&self.env)?);
         }
         Ok(())
     }

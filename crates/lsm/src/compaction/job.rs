@@ -108,7 +108,7 @@ impl Job {
             all.extend(memtable.tombstones());
         }
         for sst in self.runs.iter().flatten().filter(|sst| sst.tombstones > 0) {
-            all.extend_from_slice(sst.reader(&store.env)?.tombstones());
+            all.extend(sst.tombstones_inside(&store.env)?);
         }
         Ok(all)
     }

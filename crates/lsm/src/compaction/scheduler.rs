@@ -14,6 +14,7 @@ use super::picker::{Spec, pick, spec_for_span};
 use crate::error::{Error, Result};
 use crate::key::KeySpan;
 use crate::memtable::Memtable;
+use crate::sstable::sst_path;
 use crate::store::Store;
 use crate::versions::{Edit, LEVELS, NewSst, Version};
 
@@ -181,6 +182,7 @@ impl Store {
             added: output.ssts.iter().map(|facts| NewSst { facts: facts.clone() }).collect(),
             wal_floor: Some(floor),
             next_arrival: Some(newest + 1),
+            reason: Some("flush".into()),
             ..Edit::default()
         };
         self.install(&edit, |memtables| memtables.retain(|memtable| memtable.arrival > newest))?;
@@ -213,10 +215,21 @@ impl Store {
 
     fn finish_compaction(&self, edit: &Edit, output: &JobOutput) {
         match self.install(edit, |_| {}) {
-            Ok(()) => self.counters.compacted(output),
+            Ok(true) => self.counters.compacted(output),
+            Ok(false) => self.discard(output),
             Err(error) => self.background.fail(&error),
         }
         self.background.give_back(compaction_slot);
+    }
+
+    /// Removes what a job wrote in vain: a structural edit changed its inputs meanwhile.
+    fn discard(&self, output: &JobOutput) {
+        for facts in &output.ssts {
+            let path = sst_path(&self.env.dir, facts.file_no);
+            if let Err(error) = self.env.fs.remove(&path) {
+                tracing::warn!(path = %path.display(), %error, "cannot remove unwanted sst");
+            }
+        }
     }
 
     fn run_compaction(&self, version: &Version, spec: &Spec) -> Result<(Edit, JobOutput)> {
@@ -224,7 +237,12 @@ impl Store {
         let dropped = spec.runs.iter().flatten().map(|sst| sst.file_no).collect();
         if let Some(sst) = spec.trivial_move(gc) {
             let facts = sst.moved(spec.output_level).facts();
-            let edit = Edit { added: vec![NewSst { facts }], dropped, ..Edit::default() };
+            let edit = Edit {
+                added: vec![NewSst { facts }],
+                dropped,
+                reason: Some(format!("move: {}", spec.reason).into()),
+                ..Edit::default()
+            };
             return Ok((edit, JobOutput::default()));
         }
         let below = (spec.output_level + 1..LEVELS)
@@ -251,7 +269,8 @@ impl Store {
             "compacted"
         );
         let added = output.ssts.iter().map(|facts| NewSst { facts: facts.clone() }).collect();
-        Ok((Edit { added, dropped, ..Edit::default() }, output))
+        let reason = Some(spec.reason.into());
+        Ok((Edit { added, dropped, reason, ..Edit::default() }, output))
     }
 
     /// Waits for background work to change something, or does some of it on this thread.
@@ -300,8 +319,11 @@ impl Store {
             Some(spec) => {
                 self.background.enter();
                 let done = self.run_compaction(&version, &spec).and_then(|(edit, output)| {
-                    self.install(&edit, |_| {})?;
-                    self.counters.compacted(&output);
+                    if self.install(&edit, |_| {})? {
+                        self.counters.compacted(&output);
+                    } else {
+                        self.discard(&output);
+                    }
                     Ok(())
                 });
                 self.background.leave();

@@ -1,4 +1,7 @@
 //! One run: disjoint ssts in key order, opened when the read gets there.
+//!
+//! A virtual sst is a part of its file: its cursor walks the file, and this one stops it at the
+//! sst's bounds.
 
 use std::sync::Arc;
 
@@ -39,6 +42,12 @@ impl RunCursor {
     }
 
     fn enter(&mut self, at: usize, to: &[u8]) -> Result<()> {
+        let bounds = self.files[at].bounds();
+        let to = if self.options.reverse {
+            to.min(bounds.end.as_ref())
+        } else {
+            to.max(bounds.start.as_ref())
+        };
         if self.cursor.is_none() || self.at != at {
             let reader = self.files[at].reader(&self.env)?;
             self.at = at;
@@ -54,9 +63,15 @@ impl RunCursor {
         self.cursor.as_mut().expect("just set").seek(to)
     }
 
+    /// Whether the cursor of the current file stands behind the file's part of the run.
+    fn has_left_its_file(&self, cursor: &SstCursor) -> bool {
+        let file = &self.files[self.at];
+        cursor.key().is_none_or(|key| file.is_virtual() && !file.bounds().contains(key))
+    }
+
     /// While the current file has nothing, goes on to its neighbours in the span.
     fn settle(&mut self) -> Result<()> {
-        while self.cursor.as_ref().is_some_and(|cursor| cursor.key().is_none()) {
+        while self.cursor.as_ref().is_some_and(|cursor| self.has_left_its_file(cursor)) {
             let next =
                 if self.options.reverse { self.at.checked_sub(1) } else { Some(self.at + 1) };
             let Some(next) = next.filter(|next| *next < self.files.len()) else {

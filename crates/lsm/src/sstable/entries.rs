@@ -1,12 +1,15 @@
-//! All entries of an sst in order, every version: what compactions and checks read.
+//! All entries of an sst in order, every version: what compactions and checks read. For a virtual
+//! sst, those inside its bounds.
 
 use std::sync::Arc;
+
+use bytes::Bytes;
 
 use super::cursor::BlockWalker;
 use super::reader::SstReader;
 use super::row_block::RowBlock;
 use crate::error::Result;
-use crate::key::Kind;
+use crate::key::{KeySpan, Kind};
 
 /// A forward cursor over every entry. Blocks go past the cache.
 pub(crate) struct SstEntries {
@@ -14,6 +17,8 @@ pub(crate) struct SstEntries {
     block: Option<Arc<RowBlock>>,
     row: usize,
     key: Vec<u8>,
+    /// Entries from here on do not count; `None`: to the end of the file.
+    end: Option<Bytes>,
 }
 
 impl SstEntries {
@@ -21,8 +26,21 @@ impl SstEntries {
     pub(crate) fn open(reader: Arc<SstReader>) -> Result<SstEntries> {
         let mut walker = BlockWalker::new(reader, None, false);
         walker.first()?;
-        let mut entries = SstEntries { walker, block: None, row: 0, key: Vec::new() };
+        let mut entries = SstEntries { walker, block: None, row: 0, key: Vec::new(), end: None };
         entries.enter_block()?;
+        Ok(entries)
+    }
+
+    /// Stands on the first entry inside `span`, and ends with it.
+    pub(crate) fn open_span(reader: Arc<SstReader>, span: KeySpan) -> Result<SstEntries> {
+        let mut walker = BlockWalker::new(reader, None, false);
+        walker.seek(&span.start)?;
+        let end = Some(span.end);
+        let mut entries = SstEntries { walker, block: None, row: 0, key: Vec::new(), end };
+        entries.enter_block()?;
+        while entries.key().is_some_and(|key| key < span.start.as_ref()) {
+            entries.advance()?;
+        }
         Ok(entries)
     }
 
@@ -32,7 +50,14 @@ impl SstEntries {
         if let Some(block) = &self.block {
             block.read_key(0, &mut self.key);
         }
+        self.stop_at_end();
         Ok(())
+    }
+
+    fn stop_at_end(&mut self) {
+        if self.end.as_ref().is_some_and(|end| self.key.as_slice() >= end.as_ref()) {
+            self.block = None;
+        }
     }
 
     pub(crate) fn advance(&mut self) -> Result<()> {
@@ -41,6 +66,7 @@ impl SstEntries {
         if self.row < block.len() {
             if !block.same_key(self.row) {
                 block.read_key(self.row, &mut self.key);
+                self.stop_at_end();
             }
             return Ok(());
         }

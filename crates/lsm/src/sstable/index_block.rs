@@ -146,6 +146,16 @@ impl IndexBlock {
         Ok(block)
     }
 
+    /// As if all rows under this index had been written at `ts`.
+    pub(crate) fn override_ts(&mut self, ts: u64) {
+        let mut image = self.image.to_vec();
+        let columns = self.column(28)..self.column(44);
+        for slot in image[columns].chunks_exact_mut(8) {
+            slot.copy_from_slice(&ts.to_le_bytes());
+        }
+        self.image = image.into();
+    }
+
     /// Start of the column behind `width` bytes of columns per entry.
     fn column(&self, width: usize) -> usize {
         4 + self.n * width

@@ -10,6 +10,7 @@
 
 mod cursor;
 mod entries;
+mod extent;
 mod filter;
 mod format;
 mod index_block;
@@ -24,7 +25,7 @@ pub(crate) use entries::SstEntries;
 pub(crate) use filter::{key_hash, line_of as filter_line, probes as filter_probes};
 pub(crate) use index_block::IndexBlock;
 pub(crate) use properties::Properties;
-pub(crate) use reader::SstReader;
+pub(crate) use reader::{SstIdentity, SstReader};
 pub(crate) use row_block::RowBlock;
 pub(crate) use writer::{SstWriter, WriterOptions};
 

@@ -57,6 +57,12 @@ impl Properties {
         ]
     }
 
+    /// As if all entries had been written at `ts`.
+    pub(crate) fn override_ts(&mut self, ts: u64) {
+        (self.min_ts, self.max_ts) = (ts, ts);
+        self.max_point_ts = if self.rows > 0 { ts } else { 0 };
+    }
+
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         let mut field = |tag: u64, bytes: &[u8]| {

@@ -20,11 +20,34 @@ use crate::memtable::Tombstone;
 use crate::range_tombstone::Skyline;
 use crate::view::ReadCounters;
 
+/// Which file this is, and how to read it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SstIdentity {
+    /// Number in the file's name; names its blocks in the cache.
+    pub(crate) file_no: u64,
+    /// Number that its checksums were made with; `None`: whatever its footer says.
+    pub(crate) sealed_no: Option<u64>,
+    /// All entries count as written at this timestamp; 0: each has its own.
+    pub(crate) ts_override: u64,
+}
+
+impl SstIdentity {
+    /// A file that its store wrote under this number.
+    pub(crate) fn own(file_no: u64) -> SstIdentity {
+        SstIdentity { file_no, sealed_no: Some(file_no), ts_override: 0 }
+    }
+
+    /// Seed of the checksums.
+    fn seal(&self) -> u64 {
+        self.sealed_no.unwrap_or(self.file_no)
+    }
+}
+
 /// An sst that can be read. Shared by all readers.
 pub(crate) struct SstReader {
     file: Arc<dyn File>,
     path: PathBuf,
-    file_no: u64,
+    identity: SstIdentity,
     top: IndexBlock,
     filter: Option<Bytes>,
     tombstones: Vec<Tombstone>,
@@ -45,7 +68,7 @@ impl SstReader {
     pub(crate) fn open(
         fs: &dyn FileSystem,
         path: &Path,
-        file_no: u64,
+        mut identity: SstIdentity,
         cache: Arc<BlockCache>,
     ) -> Result<SstReader> {
         let io = |error| Error::io(format!("opening {}", path.display()), &error);
@@ -64,28 +87,39 @@ impl SstReader {
                 supported: super::format::FORMAT_VERSION,
             },
         })?;
-        if footer.file_no != file_no {
+        if identity.sealed_no.is_some_and(|sealed_no| sealed_no != footer.file_no) {
             let reason = format!("this is file number {}", footer.file_no);
             return Err(Error::corruption(path, footer_at, reason));
         }
-        let load = |handle, kind| load(&*file, path, file_no, handle, kind);
+        identity.sealed_no = Some(footer.file_no);
+        let load = |handle, kind| load(&*file, path, footer.file_no, handle, kind);
         let image = load(footer.properties, BlockKind::Properties)?;
-        let properties = Properties::decode(&image)
+        let mut properties = Properties::decode(&image)
             .map_err(|reason| Error::corruption(path, footer.properties.offset, reason))?;
-        let top = IndexBlock::parse(load(footer.top_index, BlockKind::TopIndex)?)
+        let mut top = IndexBlock::parse(load(footer.top_index, BlockKind::TopIndex)?)
             .map_err(|reason| Error::corruption(path, footer.top_index.offset, reason))?;
         let filter = match properties.filter_block {
             BlockHandle { len: 0, .. } => None,
             handle => Some(load(handle, BlockKind::Filter)?),
         };
-        let tombstones = match properties.tombstone_block {
+        let mut tombstones = match properties.tombstone_block {
             BlockHandle { len: 0, .. } => Vec::new(),
             handle => tombstone_block::decode(&load(handle, BlockKind::Tombstones)?)
                 .map_err(|reason| Error::corruption(path, handle.offset, reason))?,
         };
+        if identity.ts_override > 0 {
+            properties.override_ts(identity.ts_override);
+            top.override_ts(identity.ts_override);
+            tombstones.iter_mut().for_each(|tombstone| tombstone.ts = identity.ts_override);
+        }
         let skyline = tombstone_block::skyline(&tombstones);
         let path = path.to_path_buf();
-        Ok(SstReader { file, path, file_no, top, filter, tombstones, skyline, properties, cache })
+        Ok(SstReader { file, path, identity, top, filter, tombstones, skyline, properties, cache })
+    }
+
+    /// Number that the file's checksums were made with.
+    pub(crate) fn sealed_no(&self) -> u64 {
+        self.identity.seal()
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -120,17 +154,23 @@ impl SstReader {
         fill: bool,
         counters: Option<&ReadCounters>,
     ) -> Result<Arc<RowBlock>> {
-        if let Some(CachedBlock::Rows(block)) = self.cache.get(self.file_no, handle.offset) {
+        if let Some(CachedBlock::Rows(block)) = self.cache.get(self.identity.file_no, handle.offset)
+        {
             counters.inspect(|counters| counters.block_read(false));
             return Ok(block);
         }
         counters.inspect(|counters| counters.block_read(true));
-        let image = load(&*self.file, &self.path, self.file_no, handle, BlockKind::Rows)?;
-        let block = RowBlock::parse(image)
+        let sealed_no = self.identity.seal();
+        let image = load(&*self.file, &self.path, sealed_no, handle, BlockKind::Rows)?;
+        let mut block = RowBlock::parse(image)
             .map_err(|reason| Error::corruption(&self.path, handle.offset, reason))?;
+        if self.identity.ts_override > 0 {
+            block.override_ts(self.identity.ts_override);
+        }
         let block = Arc::new(block);
+        let file_no = self.identity.file_no;
         if fill {
-            self.cache.insert(self.file_no, handle.offset, CachedBlock::Rows(block.clone()));
+            self.cache.insert(file_no, handle.offset, CachedBlock::Rows(block.clone()));
         }
         Ok(block)
     }
@@ -142,16 +182,22 @@ impl SstReader {
         counters: Option<&ReadCounters>,
     ) -> Result<Arc<IndexBlock>> {
         let handle = self.top.handle(number);
-        if let Some(CachedBlock::Index(block)) = self.cache.get(self.file_no, handle.offset) {
+        if let Some(CachedBlock::Index(block)) =
+            self.cache.get(self.identity.file_no, handle.offset)
+        {
             counters.inspect(|counters| counters.block_read(false));
             return Ok(block);
         }
         counters.inspect(|counters| counters.block_read(true));
-        let image = load(&*self.file, &self.path, self.file_no, handle, BlockKind::Index)?;
-        let block = IndexBlock::parse(image)
+        let sealed_no = self.identity.seal();
+        let image = load(&*self.file, &self.path, sealed_no, handle, BlockKind::Index)?;
+        let mut block = IndexBlock::parse(image)
             .map_err(|reason| Error::corruption(&self.path, handle.offset, reason))?;
+        if self.identity.ts_override > 0 {
+            block.override_ts(self.identity.ts_override);
+        }
         let block = Arc::new(block);
-        self.cache.insert(self.file_no, handle.offset, CachedBlock::Index(block.clone()));
+        self.cache.insert(self.identity.file_no, handle.offset, CachedBlock::Index(block.clone()));
         Ok(block)
     }
 

@@ -328,6 +328,11 @@ impl RowBlock {
         Ok(block)
     }
 
+    /// As if all rows had been written at `ts`; for blocks with one row per key.
+    pub(crate) fn override_ts(&mut self, ts: u64) {
+        (self.ts_base, self.max_ts, self.ts_width) = (ts, ts, 0);
+    }
+
     fn check_offsets(&self) -> Result<(), &'static str> {
         let mut last = 0;
         for row in 0..=self.n_rows {

@@ -1,11 +1,14 @@
 //! A version edit: one atomic change of what is live, as a record of tagged fields.
 //!
 //! `tag varint | length varint | bytes`, repeated. Tags below 64 must be understood by a reader;
-//! tags from 64 on may be skipped. Reserved for later: ceilings, history files, stream positions.
+//! tags from 64 on may be skipped. The same holds inside the record of an sst. Reserved for later:
+//! ceilings, history files, stream positions.
+
+use std::borrow::Cow;
 
 use bytes::Bytes;
 
-use super::sst_meta::SstFacts;
+use super::sst_meta::{Backing, SstFacts};
 use crate::batch::{put_varint, take_bytes, take_varint};
 
 const ADD_SST: u64 = 1;
@@ -17,6 +20,15 @@ const FORMAT_VERSION: u64 = 6;
 const NEWEST_TS: u64 = 7;
 const SNAPSHOT: u64 = 8;
 const NEXT_ARRIVAL: u64 = 9;
+/// From here on tags may be skipped by readers that do not know them.
+const TIME: u64 = 64;
+const REASON: u64 = 65;
+
+/// Fields inside an sst's record.
+const BACKING: u64 = 1;
+const SEALED_NO: u64 = 2;
+const TS_OVERRIDE: u64 = 3;
+const CEILING: u64 = 4;
 
 /// An sst that an edit adds (or moves: the same edit drops its number).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,6 +53,10 @@ pub(crate) struct Edit {
     pub(crate) next_arrival: Option<u64>,
     /// The edit says everything: what came before it in the manifest does not count.
     pub(crate) snapshot: bool,
+    /// When it was made, in microseconds since 1970. For people and tools.
+    pub(crate) time: Option<u64>,
+    /// Why it was made. For people and tools.
+    pub(crate) reason: Option<Cow<'static, str>>,
 }
 
 impl Edit {
@@ -63,7 +79,11 @@ impl Edit {
         for file_no in &self.dropped {
             field(DROP_SST, &number(*file_no));
         }
+        if let Some(reason) = &self.reason {
+            field(REASON, reason.as_bytes());
+        }
         let numbers = [
+            (TIME, self.time),
             (WAL_FLOOR, self.wal_floor),
             (NEXT_FILE, self.next_file),
             (GC_THRESHOLD, self.gc_threshold),
@@ -87,7 +107,15 @@ impl Edit {
             let mut bytes = take_bytes(&mut rest).ok_or_else(cut)?;
             let mut value = || take_varint(&mut bytes).ok_or_else(cut);
             match tag {
-                ADD_SST => edit.added.push(NewSst { facts: decode_sst(bytes).ok_or_else(cut)? }),
+                TIME => edit.time = Some(value()?),
+                REASON => {
+                    edit.reason = Some(String::from_utf8_lossy(bytes).into_owned().into());
+                }
+                ADD_SST => {
+                    let mut facts = decode_sst(&mut bytes).ok_or_else(cut)?;
+                    decode_extensions(&mut facts, bytes)?;
+                    edit.added.push(NewSst { facts });
+                }
                 DROP_SST => edit.dropped.push(value()?),
                 WAL_FLOOR => edit.wal_floor = Some(value()?),
                 NEXT_FILE => edit.next_file = Some(value()?),
@@ -96,7 +124,7 @@ impl Edit {
                 NEWEST_TS => edit.newest_ts = Some(value()?),
                 NEXT_ARRIVAL => edit.next_arrival = Some(value()?),
                 SNAPSHOT => edit.snapshot = true,
-                64.. => {}
+                66.. => {}
                 unknown => return Err(format!("version edit has unknown field {unknown}")),
             }
         }
@@ -132,12 +160,27 @@ fn encode_sst(facts: &SstFacts) -> Vec<u8> {
         put_varint(&mut out, key.len() as u64);
         out.extend_from_slice(key);
     }
-    // Extensions (late flag, ceiling, backing file, history) will follow as tagged fields.
+    let Backing { file_no, size, sealed_no, ts_override } = facts.backing;
+    let mut field = |tag: u64, numbers: &[u64]| {
+        let mut bytes = Vec::new();
+        numbers.iter().for_each(|value| put_varint(&mut bytes, *value));
+        put_varint(&mut out, tag);
+        put_varint(&mut out, bytes.len() as u64);
+        out.extend_from_slice(&bytes);
+    };
+    if facts.is_virtual() {
+        field(BACKING, &[file_no, size]);
+    }
+    if sealed_no != file_no {
+        field(SEALED_NO, &[sealed_no]);
+    }
+    if ts_override > 0 {
+        field(TS_OVERRIDE, &[ts_override]);
+    }
     out
 }
 
-fn decode_sst(mut input: &[u8]) -> Option<SstFacts> {
-    let input = &mut input;
+fn decode_sst(input: &mut &[u8]) -> Option<SstFacts> {
     let mut facts = SstFacts {
         file_no: take_varint(input)?,
         level: take_varint(input)? as usize,
@@ -152,10 +195,34 @@ fn decode_sst(mut input: &[u8]) -> Option<SstFacts> {
         tombstones: take_varint(input)?,
         start: Bytes::new(),
         end: Bytes::new(),
+        backing: Backing { file_no: 0, size: 0, sealed_no: 0, ts_override: 0 },
     };
     facts.start = Bytes::copy_from_slice(take_bytes(input)?);
     facts.end = Bytes::copy_from_slice(take_bytes(input)?);
-    (facts.level < super::LEVELS && input.is_empty()).then_some(facts)
+    let own = facts.file_no;
+    facts.backing = Backing { file_no: own, size: facts.size, sealed_no: own, ts_override: 0 };
+    (facts.level < super::LEVELS).then_some(facts)
+}
+
+/// Reads the tagged fields behind an sst's numbers.
+fn decode_extensions(facts: &mut SstFacts, mut input: &[u8]) -> Result<(), String> {
+    let cut = || "the record of an sst is cut off".to_string();
+    let mut sealed_no = None;
+    while !input.is_empty() {
+        let tag = take_varint(&mut input).ok_or_else(cut)?;
+        let mut bytes = take_bytes(&mut input).ok_or_else(cut)?;
+        let mut value = || take_varint(&mut bytes).ok_or_else(cut);
+        match tag {
+            BACKING => (facts.backing.file_no, facts.backing.size) = (value()?, value()?),
+            SEALED_NO => sealed_no = Some(value()?),
+            TS_OVERRIDE => facts.backing.ts_override = value()?,
+            CEILING => return Err("an sst has a ceiling, which this version does not know".into()),
+            64.. => {}
+            unknown => return Err(format!("the record of an sst has unknown field {unknown}")),
+        }
+    }
+    facts.backing.sealed_no = sealed_no.unwrap_or(facts.backing.file_no);
+    Ok(())
 }
 
 #[cfg(test)]
@@ -177,9 +244,12 @@ mod tests {
             rows: 10,
             deletes: 1,
             tombstones: 2,
+            backing: Backing { file_no: 7, size: 1 << 40, sealed_no: 7, ts_override: 0 },
         };
+        let backing = Backing { file_no: 3, size: 1 << 41, sealed_no: 1 << 63, ts_override: 6 };
+        let part = SstFacts { file_no: 8, backing, ..facts.clone() };
         Edit {
-            added: vec![NewSst { facts }],
+            added: vec![NewSst { facts }, NewSst { facts: part }],
             dropped: vec![1, 2],
             wal_floor: Some(3),
             next_file: Some(8),
@@ -188,6 +258,8 @@ mod tests {
             newest_ts: Some(99),
             next_arrival: Some(10),
             snapshot: true,
+            time: Some(1),
+            reason: Some("because".into()),
         }
     }
 
@@ -204,7 +276,7 @@ mod tests {
     #[test]
     fn unknown_fields_are_refused_below_64_and_skipped_above() {
         let mut bytes = sample().encode();
-        bytes.extend_from_slice(&[70, 2, 1, 1]);
+        bytes.extend_from_slice(&[90, 2, 1, 1]);
         assert_eq!(Edit::decode(&bytes).unwrap(), sample());
         bytes.extend_from_slice(&[50, 0]);
         assert!(Edit::decode(&bytes).is_err());

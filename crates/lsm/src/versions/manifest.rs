@@ -64,6 +64,8 @@ impl Recovered {
             newest_ts: Some(self.newest_ts),
             next_arrival: Some(self.next_arrival),
             snapshot: true,
+            time: None,
+            reason: None,
         }
     }
 

@@ -1,8 +1,9 @@
 //! A version: the live ssts at a moment, immutable.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::edit::Edit;
+use super::edit::{Edit, NewSst};
 use super::sst_meta::{SstEnv, SstMeta};
 use crate::key::KeySpan;
 
@@ -50,7 +51,7 @@ impl Version {
         self.levels[level].iter().filter(|sst| sst.bounds().overlaps(span)).cloned().collect()
     }
 
-    /// The version after an edit. The second list has the ssts that are no longer live.
+    /// The version after an edit. The second list has the ssts whose files nobody uses any more.
     pub(crate) fn apply(&self, edit: &Edit, env: &SstEnv) -> (Version, Vec<Arc<SstMeta>>) {
         let mut levels = self.levels.clone();
         let mut dropped = Vec::new();
@@ -63,12 +64,23 @@ impl Version {
         }
         for new in &edit.added {
             let facts = &new.facts;
-            let meta = match dropped.iter().position(|sst| sst.file_no == facts.file_no) {
-                Some(at) => dropped.swap_remove(at).moved(facts.level),
-                None => SstMeta::new(facts, env),
-            };
+            let backing = facts.backing.file_no;
+            // Moved ssts and parts of one share its file; a new file has no owner yet.
+            let shares = |sst: &&Arc<SstMeta>| sst.backing.file_no == backing;
+            let mut owner = dropped.iter().find(shares);
+            if facts.is_virtual() {
+                owner = owner.or_else(|| levels.iter().flatten().find(shares));
+            }
+            let meta = owner.map_or_else(|| SstMeta::new(facts, env), |sst| sst.sharing(facts));
             levels[facts.level].push(Arc::new(meta));
         }
+        dropped.retain(|gone| {
+            let file_no = gone.backing.file_no;
+            let used_by_new = edit.added.iter().any(|new| new.facts.backing.file_no == file_no);
+            let mut others = levels.iter().flatten();
+            let used_by_old = gone.is_virtual() && others.any(|sst| sst.backing.file_no == file_no);
+            !used_by_new && !used_by_old
+        });
         levels[0].sort_by(|a, b| {
             b.arrival_high
                 .cmp(&a.arrival_high)
@@ -78,6 +90,30 @@ impl Version {
             level.sort_by(|a, b| a.bounds().start.cmp(&b.bounds().start));
         }
         (Version { levels }, dropped)
+    }
+
+    /// Bytes of live files that belong to no live sst.
+    pub(crate) fn garbage_bytes(&self) -> u64 {
+        let mut files: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
+        for sst in self.ssts().filter(|sst| sst.is_virtual()) {
+            let (_, used) = files.entry(sst.backing.file_no).or_insert((sst.backing.size, 0));
+            *used += sst.size;
+        }
+        files.values().map(|(size, used)| size.saturating_sub(*used)).sum()
+    }
+
+    /// Whether an edit still fits: what it drops is live, and what it adds below L0 overlaps nothing
+    /// that stays. If not, a structural edit came in between, and the edit must not be made.
+    pub(crate) fn accepts(&self, edit: &Edit) -> bool {
+        let live = |file_no: &u64| self.ssts().any(|sst| sst.file_no == *file_no);
+        let free = |new: &NewSst| {
+            let span = KeySpan { start: new.facts.start.clone(), end: new.facts.end.clone() };
+            new.facts.level == 0
+                || self.levels[new.facts.level]
+                    .iter()
+                    .all(|sst| !sst.bounds().overlaps(&span) || edit.dropped.contains(&sst.file_no))
+        };
+        edit.dropped.iter().all(live) && edit.added.iter().all(free)
     }
 
     /// Invariants I1, I3, I6 and I13 as far as facts tell; the text says what is wrong.
@@ -109,6 +145,19 @@ impl Version {
                     "I3: sst {} lies above {} but did not arrive later",
                     upper.file_no, lower.file_no
                 ));
+            }
+        }
+        let mut on_files: Vec<&Arc<SstMeta>> = self.ssts().collect();
+        on_files.sort_by(|a, b| {
+            let files = a.backing.file_no.cmp(&b.backing.file_no);
+            files.then_with(|| a.bounds().start.cmp(&b.bounds().start))
+        });
+        for pair in on_files.windows(2).filter(|p| p[0].backing.file_no == p[1].backing.file_no) {
+            let (a, b) = (pair[0], pair[1]);
+            let parts = a.is_virtual() && b.is_virtual() && a.backing == b.backing;
+            if !parts || a.bounds().end > b.bounds().start {
+                let (a, b) = (a.file_no, b.file_no);
+                return Err(format!("I13: ssts {a} and {b} share bytes of one file"));
             }
         }
         let mut numbers: Vec<u64> = self.ssts().map(|sst| sst.file_no).collect();

@@ -345,6 +345,10 @@ impl Subject {
                 let (start, end) = self.span();
                 self.db.compact_span(&KeySpan::new(start, end))?;
             }
+            91..=93 => {
+                let key = self.key();
+                self.db.split_at(&key)?;
+            }
             _ => {}
         }
         if self.side.chance(1, 3) {
