@@ -4,12 +4,16 @@
 //!   lock the directory
 //!   CURRENT -> manifest -> version, gc threshold, wal floor
 //!   check that every live sst is there with its size
-//!   wal segments from the floor on -> memtable; seal a torn tail
+//!   wal segments from the floor on -> memtables; seal a torn tail
 //!   new manifest with a snapshot, made current     (the first write that matters)
 //!   remove files that nothing refers to
 //! ```
 //!
 //! A crash at any point leaves a store that opens the same way again.
+//!
+//! What was replayed is flushed in the background if it is much or spread over many segments: a
+//! store that is killed again and again must not read all of its log again and again. A memtable
+//! is sealed only between two segments, so that flushing it frees whole segments.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -50,14 +54,17 @@ pub(crate) fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Res
     let mut recovered = recover_version(&env, &names)?;
     let segments = wal_segments(&names, recovered.wal_floor);
     let arrival = recovered.next_arrival;
-    let memtable = Memtable::new(arrival, recovered.wal_floor, b"", options.memtable_size);
-    let mut idx = 0;
-    let next_segment = replay(&*fs, dir, recovered.wal_floor, &segments, &mut |batch| {
-        idx += 1;
-        insert_into(&memtable, batch, idx);
+    let mut replayed = Replayed::new(arrival, recovered.wal_floor, options.memtable_size);
+    let next_segment = replay(&*fs, dir, recovered.wal_floor, &segments, &mut |segment, batch| {
+        replayed.insert(segment, batch);
         Ok(())
     })?;
-    recovered.newest_ts = recovered.newest_ts.max(memtable.max_ts());
+    recovered.newest_ts = recovered.newest_ts.max(replayed.newest_ts);
+    if segments.len() > MANY_SEGMENTS {
+        replayed.seal(next_segment);
+    }
+    let Replayed { mutable, sealed: immutable, idx, .. } = replayed;
+    let arrival = mutable.arrival;
     let ballast = Arc::new(Ballast::new(fs.clone(), dir, options.ballast_size));
     let number = recovered.number + 1;
     let snapshot = recovered.snapshot();
@@ -84,8 +91,8 @@ pub(crate) fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Res
         env,
         lock: Mutex::new(Some(lock)),
         state: ArcSwap::from_pointee(State {
-            mutable: Arc::new(memtable),
-            immutable: Vec::new(),
+            mutable,
+            immutable,
             version: Arc::new(recovered.version),
         }),
         state_lock: Mutex::new(()),
@@ -105,6 +112,52 @@ pub(crate) fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Res
     });
     store.schedule();
     Ok(store)
+}
+
+/// More segments than this are not left for the next open to replay again.
+const MANY_SEGMENTS: usize = 2;
+
+/// Memtables made of the wal.
+struct Replayed {
+    mutable: Arc<Memtable>,
+    /// Newest first.
+    sealed: Vec<Arc<Memtable>>,
+    /// Segment of the last batch.
+    segment: u64,
+    idx: u64,
+    newest_ts: u64,
+    memtable_size: usize,
+}
+
+impl Replayed {
+    fn new(arrival: u64, floor: u64, memtable_size: usize) -> Replayed {
+        let mutable = Arc::new(Memtable::new(arrival, floor, b"", memtable_size));
+        let sealed = Vec::new();
+        Replayed { mutable, sealed, segment: floor, idx: 0, newest_ts: 0, memtable_size }
+    }
+
+    fn insert(&mut self, segment: u64, batch: &Batch) {
+        // The memtable that wrote these segments was about as large as this, so the next one is
+        // less than twice the limit.
+        if segment != self.segment && self.mutable.bytes() >= self.memtable_size {
+            self.seal(segment);
+        }
+        self.segment = segment;
+        self.idx += 1;
+        self.newest_ts = self.newest_ts.max(batch.ts().0);
+        insert_into(&self.mutable, batch, self.idx);
+    }
+
+    /// Goes on with an empty memtable, whose first batch will be in `segment`.
+    fn seal(&mut self, segment: u64) {
+        if self.mutable.is_empty() {
+            return;
+        }
+        let prefix = self.mutable.common_prefix();
+        let arrival = self.mutable.arrival + 1;
+        let next = Arc::new(Memtable::new(arrival, segment, &prefix, self.memtable_size));
+        self.sealed.insert(0, std::mem::replace(&mut self.mutable, next));
+    }
 }
 
 fn number_of(name: &str, extension: &str) -> Option<u64> {
@@ -190,7 +243,7 @@ fn replay(
     dir: &Path,
     floor: u64,
     segments: &[u64],
-    apply: &mut dyn FnMut(&Batch) -> Result<()>,
+    apply: &mut dyn FnMut(u64, &Batch) -> Result<()>,
 ) -> Result<u64> {
     let mut torn: Option<(u64, u64)> = None;
     let mut next = floor;
@@ -207,7 +260,7 @@ fn replay(
                 let reason = "the segment ends without a seal, but later ones have records";
                 return Err(Error::corruption(segment_path(dir, torn), at, reason));
             }
-            apply(&batch)
+            apply(segment, &batch)
         })?;
         if let SegmentEnd::Torn { at, .. } = end {
             torn = torn.or(Some((segment, at)));
@@ -233,6 +286,8 @@ fn seal_torn_segment(fs: &dyn FileSystem, dir: &Path, segment: u64, at: u64) -> 
     let mut seal = Vec::new();
     framer.seal(at, &mut seal);
     file.write_at(&seal, at).map_err(io)?;
+    // What lies behind never became durable, and the next open need not read it.
+    file.set_len(at + seal.len() as u64).map_err(io)?;
     file.sync_data().map_err(io)?;
     fs.sync_dir(dir).map_err(io)
 }

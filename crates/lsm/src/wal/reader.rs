@@ -1,4 +1,5 @@
-//! Reads a segment at recovery: its records, and how it ends.
+//! Reads a segment at recovery: its records, and how it ends. Segments are preallocated; of one
+//! that ends in a seal no more is read than was written.
 //!
 //! ```text
 //!   records ... [seal]                    Sealed: the next segment goes on from here
@@ -6,12 +7,16 @@
 //!   records ... <damage> ... [chunk that says "synced beyond the damage"]   corruption
 //! ```
 
+use std::cell::Cell;
 use std::path::Path;
 
-use braid_env::fs::{FileSystem, read_all};
+use braid_env::fs::FileSystem;
 
-use super::record::{ChunkKind, scan_chunks, synced_by_later_chunks};
+use super::record::{BLOCK, Chunk, ChunkKind, scan_chunks, synced_by_later_chunks};
 use crate::error::{Error, Result};
+
+/// So many bytes are read at once.
+const STEP: u64 = 1 << 20;
 
 /// How a segment ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,14 +34,21 @@ pub(crate) fn read_segment(
     segment: u64,
     visit: &mut dyn FnMut(u64, &[u8]) -> Result<()>,
 ) -> Result<SegmentEnd> {
-    let image = read_all(fs, path)
-        .map_err(|error| Error::io(format!("reading {}", path.display()), &error))?;
+    let io = |error| Error::io(format!("reading {}", path.display()), &error);
+    let file = fs.open(path).map_err(io)?;
+    let len = file.len().map_err(io)?;
+    let mut image: Vec<u8> = Vec::new();
+    let extend = |image: &mut Vec<u8>, to: u64| {
+        let from = image.len();
+        image.resize(to.min(len) as usize, 0);
+        file.read_exact_at(&mut image[from..], from as u64).map_err(io)
+    };
     let mut record: Vec<u8> = Vec::new();
     let mut record_at = None;
-    let mut sealed = false;
+    let sealed = Cell::new(false);
     // End of the last whole record: a record that is cut off does not exist.
     let mut whole_to = 0;
-    let valid_to = scan_chunks(&image, segment, &mut |chunk| {
+    let mut visit_chunk = |chunk: Chunk<'_>| {
         let continues = matches!(chunk.kind, ChunkKind::Middle | ChunkKind::Last);
         if continues != record_at.is_some() {
             let reason = "the parts of a record do not follow each other";
@@ -45,7 +57,7 @@ pub(crate) fn read_segment(
         let end = chunk.offset + super::record::HEADER + chunk.payload.len() as u64;
         match chunk.kind {
             ChunkKind::Seal => {
-                sealed = true;
+                sealed.set(true);
                 return Ok(false);
             }
             ChunkKind::Full => {
@@ -65,10 +77,22 @@ pub(crate) fn read_segment(
             }
         }
         Ok(true)
-    })?;
-    if sealed {
+    };
+    let mut valid_to = 0;
+    loop {
+        extend(&mut image, valid_to + STEP)?;
+        valid_to = scan_chunks(&image, valid_to, segment, &mut visit_chunk)?;
+        // A chunk does not cross a block: what does not hold with all of its block read, is no
+        // chunk.
+        let all_read = image.len() as u64 == len;
+        if sealed.get() || all_read || valid_to + BLOCK <= image.len() as u64 {
+            break;
+        }
+    }
+    if sealed.get() {
         return Ok(SegmentEnd::Sealed);
     }
+    extend(&mut image, len)?;
     if synced_by_later_chunks(&image, valid_to, segment) > whole_to {
         let reason = "a record that was durable cannot be read";
         return Err(Error::corruption(path, valid_to, reason));

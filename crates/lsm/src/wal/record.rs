@@ -160,13 +160,13 @@ pub(crate) fn chunk_at(image: &[u8], offset: u64, segment: u64) -> Option<Chunk<
     })
 }
 
-/// Visits the valid chunks from the start; returns where the first invalid one would begin.
+/// Visits the valid chunks from `offset` on; returns where the first invalid one would begin.
 pub(crate) fn scan_chunks<'a>(
     image: &'a [u8],
+    mut offset: u64,
     segment: u64,
     visit: &mut dyn FnMut(Chunk<'a>) -> Result<bool>,
 ) -> Result<u64> {
-    let mut offset = 0u64;
     loop {
         let left = BLOCK - offset % BLOCK;
         if left <= HEADER {
@@ -206,7 +206,7 @@ mod tests {
 
     fn records(image: &[u8], segment: u64) -> Vec<Vec<u8>> {
         let mut found: Vec<Vec<u8>> = Vec::new();
-        scan_chunks(image, segment, &mut |chunk| {
+        scan_chunks(image, 0, segment, &mut |chunk| {
             match chunk.kind {
                 ChunkKind::Full | ChunkKind::First => found.push(chunk.payload.to_vec()),
                 ChunkKind::Middle | ChunkKind::Last => {

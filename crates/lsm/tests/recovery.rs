@@ -1,0 +1,96 @@
+//! Opening after many crashes stays quick: what was replayed is flushed, so old segments go.
+
+#[allow(dead_code)]
+mod support;
+
+use std::sync::Arc;
+
+use braid_env::fs::{CrashPolicy, FileSystem, MemFs};
+use braid_env::random::Random;
+use braid_env::tasks::SeededTasks;
+use braid_lsm::{Batch, CommitTs, Durability, KeySpan, ScanOptions};
+use support::options;
+use support::workload::{collect, dir, open_on};
+
+/// Writes `batches` of 100 bytes per round, never closes, and opens what a crash leaves.
+fn killed_again_and_again(rounds: u64, batches: u64, set: usize) -> (usize, u64) {
+    let mut fs = MemFs::new();
+    let mut most_segments = 0;
+    let mut ts = 0;
+    for round in 0..rounds {
+        let tasks = Arc::new(SeededTasks::new(round));
+        let db = open_on(Arc::new(fs.clone()), options::set(set, tasks.clone())).unwrap();
+        tasks.run_all();
+        let view = db.view(CommitTs(u64::MAX - 1)).unwrap();
+        let all = view.scan(KeySpan::all(), ScanOptions::default());
+        assert_eq!(collect(&mut all.unwrap()).unwrap().len() as u64, ts, "round {round}");
+        for _ in 0..batches {
+            ts += 1;
+            let mut batch = Batch::at(CommitTs(ts));
+            batch.put(format!("{ts:06}").as_bytes(), &[7; 100]);
+            db.write(batch, Durability::Sync).unwrap();
+        }
+        let names = fs.list(dir()).unwrap();
+        let segments = names.iter().filter(|name| name.ends_with(".wal")).count();
+        most_segments = most_segments.max(segments);
+        let mut random = Random::seeded(round);
+        fs = fs.crash_clone(&mut random, CrashPolicy::LoseAll);
+    }
+    (most_segments, ts)
+}
+
+#[test]
+fn segments_do_not_pile_up_over_crashes() {
+    // Little per round: only the number of segments asks for a flush.
+    let (segments, _) = killed_again_and_again(30, 3, 0);
+    assert!(segments <= 4, "{segments} segments");
+    // Several memtables per round.
+    let (segments, rows) = killed_again_and_again(8, 150, 2);
+    assert!(rows == 1_200 && segments < 60, "{segments} segments");
+}
+
+#[test]
+fn a_long_log_is_replayed_into_several_memtables() {
+    let fs = MemFs::new();
+    // A store that flushes nothing leaves all of its log behind.
+    let tasks = Arc::new(SeededTasks::new(1));
+    let writer = braid_lsm::Options {
+        memtable_size: 64 << 20,
+        wal_segment_size: 4 << 10,
+        ..options::set(0, tasks)
+    };
+    let db = open_on(Arc::new(fs.clone()), writer).unwrap();
+    for ts in 1..=1_000 {
+        let mut batch = Batch::at(CommitTs(ts));
+        batch.put(format!("{:03}", ts % 300).as_bytes(), &ts.to_le_bytes());
+        if ts % 100 == 0 {
+            batch.delete_span(b"100", b"150");
+        }
+        db.write(batch, Durability::Sync).unwrap();
+    }
+    db.close().unwrap();
+    drop(db);
+    let tasks = Arc::new(SeededTasks::new(1));
+    let reader = braid_lsm::Options { memtable_size: 10 << 10, ..options::set(0, tasks.clone()) };
+    let db = open_on(Arc::new(fs.clone()), reader.clone()).unwrap();
+    assert!(db.metrics().immutable_memtables > 3, "{:?}", db.metrics());
+    let read = |db: &braid_lsm::Db| {
+        let view = db.view(CommitTs(u64::MAX - 1)).unwrap();
+        collect(&mut view.scan(KeySpan::all(), ScanOptions::default()).unwrap()).unwrap()
+    };
+    let rows = read(&db);
+    assert_eq!(rows.len(), 250);
+    assert!(rows.iter().all(|(key, value, ts)| {
+        let n: u64 = String::from_utf8(key.clone()).unwrap().parse().unwrap();
+        ts % 300 == n && *value == ts.to_le_bytes()
+    }));
+    tasks.run_all();
+    assert_eq!(db.metrics().immutable_memtables, 0);
+    assert_eq!(read(&db), rows);
+    db.close().unwrap();
+    drop(db);
+    let names = fs.list(dir()).unwrap();
+    let segments = names.iter().filter(|name| name.ends_with(".wal")).count();
+    assert!(segments <= 3, "the old segments are gone: {names:?}");
+    assert_eq!(read(&open_on(Arc::new(fs), reader).unwrap()), rows);
+}
