@@ -1,4 +1,5 @@
-//! `braid demo`: a real hierarchy in a temporary store, and a shell on it.
+//! `braid demo`: a real hierarchy in a temporary store, and a shell on it. Without a terminal it
+//! runs the statements on standard input and ends with them.
 
 use std::net::SocketAddr;
 
@@ -6,7 +7,7 @@ use braid_server::{Server, ServerConfig};
 use clap::Args;
 use postgres::{Client, NoTls};
 
-use crate::shell::{Interaction, Shell};
+use crate::shell::Shell;
 use crate::{CliResult, logs, start};
 
 /// Arguments of `braid demo`.
@@ -85,13 +86,7 @@ pub(crate) fn run(arguments: DemoArguments) -> CliResult {
         println!("{HINTS}");
     }
     let mut shell = Shell::connect(&url)?;
-    if arguments.commands.is_empty() {
-        shell.interact()?;
-    } else {
-        for command in &arguments.commands {
-            shell.run_text(command, Interaction::Batch)?;
-        }
-    }
+    shell.serve(&arguments.commands)?;
     drop(shell);
     server.stop()?;
     Ok(())

@@ -29,7 +29,8 @@ impl Store {
         Ok((ts, pending))
     }
 
-    fn validate(&self, read_ts: CommitTs, reads: &ReadSet) -> KvResult<()> {
+    /// Whether everything that was read at `read_ts` would be read alike now.
+    pub(crate) fn validate(&self, read_ts: CommitTs, reads: &ReadSet) -> KvResult<()> {
         if self.engine().last_commit_ts() <= read_ts {
             return Ok(());
         }

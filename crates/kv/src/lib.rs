@@ -40,4 +40,4 @@ pub use error::{KvError, KvResult};
 pub use lock_table::{LockMode, TxnId, Wait};
 pub use scan::{ScanOptions, TxnScan};
 pub use store::{Store, StoreOptions};
-pub use txn::{Isolation, Locked, SavepointId, Txn, TxnOptions, TxnStats};
+pub use txn::{Isolation, Locked, SavepointId, StatementMark, Txn, TxnOptions, TxnStats};

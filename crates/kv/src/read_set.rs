@@ -10,6 +10,16 @@ const ENTRIES_MAX: usize = 16_384;
 pub(crate) struct ReadSet {
     points: Vec<Bytes>,
     spans: Vec<KeySpan>,
+    /// How often entries were merged, which makes earlier marks useless.
+    compactions: u64,
+}
+
+/// A position in the order of reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ReadMark {
+    points: usize,
+    spans: usize,
+    compactions: u64,
 }
 
 impl ReadSet {
@@ -24,6 +34,20 @@ impl ReadSet {
         self.spans.push(span);
         if self.spans.len() > ENTRIES_MAX {
             self.compact();
+        }
+    }
+
+    pub(crate) fn mark(&self) -> ReadMark {
+        let (points, spans) = (self.points.len(), self.spans.len());
+        ReadMark { points, spans, compactions: self.compactions }
+    }
+
+    /// Forgets what was read since the mark. After a compaction nothing is forgotten: entries from
+    /// before and after it are one then, and too many reads are only too careful.
+    pub(crate) fn forget_since(&mut self, mark: ReadMark) {
+        if mark.compactions == self.compactions {
+            self.points.truncate(mark.points);
+            self.spans.truncate(mark.spans);
         }
     }
 
@@ -42,6 +66,7 @@ impl ReadSet {
 
     /// Sorts, removes duplicates, and if that is not enough joins neighbours pairwise.
     fn compact(&mut self) {
+        self.compactions += 1;
         self.points.sort_unstable();
         self.points.dedup();
         if self.points.len() > ENTRIES_MAX / 2 {
@@ -84,6 +109,21 @@ pub(crate) fn successor(key: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn reads_since_a_mark_can_be_forgotten() {
+        let mut set = ReadSet::default();
+        set.add_point(b"a");
+        let mark = set.mark();
+        set.add_point(b"b");
+        set.add_span(KeySpan::new("c", "d"));
+        set.forget_since(mark);
+        assert_eq!((set.points(), set.spans()), ([Bytes::from("a")].as_slice(), [].as_slice()));
+        set.add_point(b"b");
+        set.compact();
+        set.forget_since(mark);
+        assert_eq!(set.points().len(), 2, "compacted reads stay");
+    }
 
     #[test]
     fn compaction_never_forgets_a_read() {

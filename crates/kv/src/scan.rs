@@ -178,6 +178,6 @@ impl TxnScan {
 impl Drop for TxnScan {
     fn drop(&mut self) {
         self.record();
-        self.txn.count_scanned(self.returned as u64);
+        self.txn.scan_closed(self.returned as u64);
     }
 }

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use crate::buffer::{Buffer, Lookup};
 use crate::error::{KvError, KvResult};
 use crate::lock_table::{LockMode, Target, TxnId, Wait};
-use crate::read_set::ReadSet;
+use crate::read_set::{ReadMark, ReadSet};
 use crate::scan::{ScanOptions, TxnScan};
 use crate::store::Store;
 
@@ -48,6 +48,13 @@ pub struct TxnOptions {
 /// A position to roll back to. Later savepoints die with the rollback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SavepointId(usize);
+
+/// Where a statement began; see [`Txn::retry_statement`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StatementMark {
+    writes: usize,
+    reads: ReadMark,
+}
 
 /// Answer of [`Txn::lock`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,6 +104,8 @@ struct State {
     reads: ReadSet,
     held: HashMap<Bytes, Held>,
     held_spans: Vec<(KeySpan, Held)>,
+    /// Scans that will still report what they read at the read timestamp of their start.
+    open_scans: usize,
     ended: bool,
 }
 
@@ -117,6 +126,7 @@ impl Txn {
             reads: ReadSet::default(),
             held: HashMap::new(),
             held_spans: Vec::new(),
+            open_scans: 0,
             ended: false,
         };
         Txn { store, id, options, cancel, state: Mutex::new(state), counts: Counts::default() }
@@ -192,6 +202,42 @@ impl Txn {
         Ok(())
     }
 
+    /// Remembers where a statement begins.
+    pub fn begin_retryable(&self) -> StatementMark {
+        let state = self.state.lock();
+        StatementMark { writes: state.buffer.position(), reads: state.reads.mark() }
+    }
+
+    /// Makes a statement that failed with [`KvError::Retry`] ready to run again: takes back what
+    /// it wrote and read, keeps its locks, and moves the read timestamp to now.
+    ///
+    /// The transaction stays serializable because what it read *before* the statement is first
+    /// found unchanged: it might as well have begun now. (CockroachDB calls this a read refresh.)
+    ///
+    /// # Errors
+    /// [`KvError::Retry`] when something read before has changed, a scan is still open, or the
+    /// isolation level promises one view: then only the whole transaction can be run again.
+    pub fn retry_statement(&self, mark: StatementMark) -> KvResult<()> {
+        let mut state = self.open_state()?;
+        state.buffer.rollback_to(mark.writes);
+        state.reads.forget_since(mark.reads);
+        let fixed =
+            self.options.isolation == Isolation::RepeatableRead || self.options.as_of.is_some();
+        if fixed || (self.records_reads() && state.open_scans > 0) {
+            let reason = "the view of this transaction cannot move".into();
+            return Err(KvError::Retry { reason });
+        }
+        let old = state.read_ts;
+        self.refresh(&mut state);
+        // After the new timestamp was chosen: every commit up to it is visible to this check.
+        if self.records_reads()
+            && let Err(changed) = self.store.validate(old, &state.reads)
+        {
+            return Err(changed);
+        }
+        Ok(())
+    }
+
     fn refresh(&self, state: &mut State) {
         let old = state.read_ts;
         state.read_ts = self.store.enter(self.id);
@@ -227,6 +273,7 @@ impl Txn {
         let (view, overlay) = {
             let mut state = self.open_state()?;
             let view = self.view(&mut state)?;
+            state.open_scans += 1;
             (view, state.buffer.overlay(&span))
         };
         // The limit goes to the engine only if the overlay cannot hide any of its rows.
@@ -237,8 +284,13 @@ impl Txn {
             limit: if hides { None } else { options.limit },
             ..Default::default()
         };
-        let engine = view.scan(span.clone(), engine_options)?;
-        Ok(TxnScan::new(Arc::clone(self), engine, overlay, span, options))
+        match view.scan(span.clone(), engine_options) {
+            Ok(engine) => Ok(TxnScan::new(Arc::clone(self), engine, overlay, span, options)),
+            Err(error) => {
+                self.state.lock().open_scans -= 1;
+                Err(error.into())
+            }
+        }
     }
 
     /// Whether the span holds no row.
@@ -393,7 +445,9 @@ impl Txn {
         }
     }
 
-    pub(crate) fn count_scanned(&self, rows: u64) {
+    /// A scan has reported all it read.
+    pub(crate) fn scan_closed(&self, rows: u64) {
+        self.state.lock().open_scans -= 1;
         self.counts.rows_scanned.fetch_add(rows, Ordering::Relaxed);
     }
 

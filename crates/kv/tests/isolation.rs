@@ -284,3 +284,59 @@ fn transfers(store: &Arc<Store>, seed: u64) -> u64 {
     }
     commits
 }
+
+#[test]
+fn a_statement_runs_again_if_earlier_reads_still_hold() {
+    let store = store();
+    set(&store, &[("a", "1"), ("b", "1"), ("c", "1")]);
+    let txn = begin(&store, Isolation::Serializable);
+    assert_eq!(get(&txn, "a").as_deref(), Some("1"));
+    txn.put("x", "mine").unwrap();
+    set(&store, &[("b", "2")]);
+    // The statement reads b, which is old by now, and wants to write it.
+    let mark = txn.begin_retryable();
+    assert_eq!(get(&txn, "b").as_deref(), Some("1"));
+    txn.put("y", "taken back").unwrap();
+    assert!(matches!(txn.put("b", "3"), Err(KvError::Retry { .. })));
+    txn.retry_statement(mark).unwrap();
+    assert_eq!(get(&txn, "b").as_deref(), Some("2"));
+    assert_eq!((get(&txn, "x").as_deref(), get(&txn, "y")), (Some("mine"), None));
+    txn.put("b", "3").unwrap();
+    txn.commit().unwrap();
+    let after = begin(&store, Isolation::Serializable);
+    assert_eq!(scan(&after, "a", "z", false), "a=1 b=3 c=1 x=mine");
+}
+
+#[test]
+fn a_statement_does_not_run_again_over_reads_that_changed() {
+    for (isolation, scanned) in [
+        (Isolation::Serializable, false),
+        (Isolation::Serializable, true),
+        (Isolation::RepeatableRead, false),
+    ] {
+        let store = store();
+        set(&store, &[("a", "1"), ("b", "1")]);
+        let txn = begin(&store, isolation);
+        if scanned {
+            assert_eq!(scan(&txn, "a", "b", false), "a=1");
+        } else {
+            assert_eq!(get(&txn, "a").as_deref(), Some("1"));
+        }
+        let mark = txn.begin_retryable();
+        set(&store, &[("a", "2"), ("b", "2")]);
+        assert!(matches!(txn.put("b", "3"), Err(KvError::Retry { .. })));
+        assert!(matches!(txn.retry_statement(mark), Err(KvError::Retry { .. })));
+    }
+    // An open scan would report later what it read at the old timestamp.
+    let store = store();
+    set(&store, &[("a", "1"), ("b", "1")]);
+    let txn = begin(&store, Isolation::Serializable);
+    let mut open = txn.scan(span("a", "b"), ScanOptions::default()).unwrap();
+    open.next().unwrap();
+    let mark = txn.begin_retryable();
+    set(&store, &[("b", "2")]);
+    assert!(matches!(txn.put("b", "3"), Err(KvError::Retry { .. })));
+    assert!(txn.retry_statement(mark).is_err());
+    drop(open);
+    txn.retry_statement(mark).unwrap();
+}

@@ -67,6 +67,60 @@ fn a_block_starts_at_its_first_statement() {
 }
 
 #[test]
+fn a_statement_in_a_block_runs_again_while_earlier_reads_hold() {
+    let db = database();
+    let (a, b) = (&mut session(&db), &mut session(&db));
+    run(a, "create table t (id int primary key, n int)");
+    run(a, "insert into t values (1, 0), (2, 0), (3, 0)");
+    run(a, "begin; update t set n = n + 1 where id = 1");
+    run(b, "update t set n = 10 where id = 2");
+    assert_eq!(tag(a, "update t set n = n + 1 where id = 2"), "UPDATE 1");
+    // A table that got a column meanwhile is met in its new form.
+    run(b, "create table u (id int primary key, n int); insert into u values (1, 0)");
+    run(a, "rollback; begin; update t set n = n + 1 where id = 1");
+    run(b, "alter table u add column c int default 7");
+    run(b, "update t set n = 10 where id = 2");
+    assert_eq!(tag(a, "update u set n = 5 where id = 1"), "UPDATE 1");
+    assert_eq!(tag(a, "update t set n = n + 1 where id = 2"), "UPDATE 1");
+    run(a, "commit");
+    assert_eq!(rows(b, "select id, n from t order by id"), ["1|1", "2|11", "3|0"]);
+    assert_eq!(rows(b, "select * from u"), ["1|5|7"]);
+    // What was read before has changed: only the whole block can run again.
+    run(a, "begin; select n from t where id = 1");
+    run(b, "update t set n = 5 where id in (1, 2)");
+    assert_eq!(state(a, "update t set n = n + 1 where id = 2"), "40001");
+    run(a, "rollback");
+}
+
+#[test]
+fn transfers_over_one_hot_row_seldom_fail() {
+    let db = database();
+    run(
+        &mut session(&db),
+        "create table t (id int primary key, n int); insert into t values (0, 0)",
+    );
+    let threads: Vec<_> = (1..5)
+        .map(|own| {
+            let db = Arc::clone(&db);
+            #[expect(clippy::disallowed_methods, reason = "a test of real threads")]
+            std::thread::spawn(move || {
+                let s = &mut session(&db);
+                run(s, &format!("insert into t values ({own}, 0)"));
+                for _ in 0..50 {
+                    run(s, &format!("begin; update t set n = n + 1 where id = {own}"));
+                    run(s, "update t set n = n + 1 where id = 0; commit");
+                }
+            })
+        })
+        .collect();
+    for t in threads {
+        t.join().unwrap();
+    }
+    let all = rows(&mut session(&db), "select n from t order by id");
+    assert_eq!(all, ["200", "50", "50", "50", "50"]);
+}
+
+#[test]
 fn row_locks() {
     let db = database();
     let (a, b) = (&mut session(&db), &mut session(&db));

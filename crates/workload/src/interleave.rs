@@ -23,6 +23,9 @@ pub struct Case {
     pub fast_seconds: f64,
     /// Seconds for the twin with plain foreign keys.
     pub slow_seconds: f64,
+    /// Seconds for committing one row into a table of its own at the same moments: what any
+    /// durable statement costs on this device.
+    pub insert_seconds: Option<f64>,
 }
 
 impl fmt::Display for Case {
@@ -34,13 +37,20 @@ impl fmt::Display for Case {
             self.fast_seconds * 1e3,
             self.slow_seconds * 1e3,
             self.slow_seconds / self.fast_seconds.max(1e-9)
-        )
+        )?;
+        match self.insert_seconds {
+            Some(seconds) => write!(f, " {:>12.3} ms", seconds * 1e3),
+            None => Ok(()),
+        }
     }
 }
 
 /// Heading for lines of [`Case`].
 pub fn heading() -> String {
-    format!("{:<34} {:>15} {:>17} {:>11}", "case", "range delete", "row by row", "ratio")
+    format!(
+        "{:<34} {:>15} {:>17} {:>11} {:>15}",
+        "case", "range delete", "row by row", "ratio", "one insert"
+    )
 }
 
 const PARENTS: u32 = 1_000;
@@ -64,6 +74,7 @@ pub fn cases(client: &mut Client, rounds: usize) -> WorkloadResult<Vec<Case>> {
             name: format!("{PARENTS} parents, {name}"),
             fast_seconds: median(fast),
             slow_seconds: median(slow),
+            insert_seconds: None,
         });
     }
     Ok(out)
@@ -110,9 +121,14 @@ fn one_case(client: &mut Client, shape: &[(&str, &str)], nested: bool) -> Worklo
 /// text keys), deleted one after the other with everything below; reports the median of `rounds`
 /// range deletes, and one delete row by row. Loads by COPY; not timed.
 pub fn grow(client: &mut Client, children: u64, rounds: usize) -> WorkloadResult<Case> {
-    let fast_seconds = grow_one(client, children, rounds.max(1), true)?;
-    let slow_seconds = grow_one(client, children, 1, false)?;
-    Ok(Case { name: format!("1 parent, {children} children"), fast_seconds, slow_seconds })
+    let (fast_seconds, insert_seconds) = grow_one(client, children, rounds.max(1), true)?;
+    let (slow_seconds, _) = grow_one(client, children, 1, false)?;
+    Ok(Case {
+        name: format!("1 parent, {children} children"),
+        fast_seconds,
+        slow_seconds,
+        insert_seconds: Some(insert_seconds),
+    })
 }
 
 /// The key of a parent in [`grow`].
@@ -125,7 +141,7 @@ fn grow_one(
     children: u64,
     rounds: usize,
     nested: bool,
-) -> WorkloadResult<f64> {
+) -> WorkloadResult<(f64, f64)> {
     let (parent, child) =
         if nested { ("table_parent_i", "table_child_i") } else { ("table_parent", "table_child") };
     client
@@ -150,10 +166,10 @@ fn grow_one(
         client.batch_execute(&format!("INSERT INTO {parent} VALUES ('{id}', 'a', 'b')"))?;
         copy(client, child, (0..children).map(|i| format!("{id}\t{i}\t{tail}\n")))?;
     }
-    // Flushes and compactions of the load are not what is measured.
-    WallClock.sleep(Duration::from_secs(3));
-    let mut times = Vec::new();
+    client.batch_execute("CREATE TABLE IF NOT EXISTS interleave_probe (i bigint PRIMARY KEY)")?;
+    let (mut times, mut inserts) = (Vec::new(), Vec::new());
     for round in 0..rounds {
+        inserts.push(calm(client)?);
         let statement = format!("DELETE FROM {parent} WHERE id = '{}'", parent_id(round));
         let (seconds, rows) = timed(client, &statement)?;
         assert_eq!(rows, 1, "the count is that of the named table");
@@ -161,8 +177,32 @@ fn grow_one(
     }
     let left = client.query_one(&format!("SELECT count(*) FROM {child}"), &[])?;
     assert_eq!(left.get::<_, i64>(0), 0, "children go with their parent");
-    client.batch_execute(&format!("DROP TABLE {child}; DROP TABLE {parent}"))?;
-    Ok(median(times))
+    client.batch_execute(&format!(
+        "DROP TABLE {child}; DROP TABLE {parent}; DROP TABLE interleave_probe"
+    ))?;
+    Ok((median(times), median(inserts)))
+}
+
+/// Waits until the load before is over: its flushes and compactions, and the pages that the
+/// operating system still writes, delay every commit and are not what is measured. It is over when
+/// of 15 one-row inserts the third slowest takes at most twice as long as the fourth fastest, or
+/// after half a minute. Returns the median insert of the last 15, in seconds.
+fn calm(client: &mut Client) -> WorkloadResult<f64> {
+    let statement = "INSERT INTO interleave_probe SELECT coalesce(max(i), 0) + 1 \
+                     FROM interleave_probe";
+    let start = WallClock.monotonic_nanos();
+    loop {
+        let mut times = Vec::new();
+        for _ in 0..15 {
+            times.push(timed(client, statement)?.0);
+        }
+        times.sort_by(f64::total_cmp);
+        let waited = Duration::from_nanos(WallClock.monotonic_nanos() - start);
+        if times[12] <= 2.0 * times[3] || waited > Duration::from_secs(30) {
+            return Ok(times[7]);
+        }
+        WallClock.sleep(Duration::from_millis(200));
+    }
 }
 
 fn timed(client: &mut Client, statement: &str) -> WorkloadResult<(f64, u64)> {

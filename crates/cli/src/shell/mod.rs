@@ -35,16 +35,22 @@ pub(crate) struct SqlArguments {
 }
 
 pub(crate) fn run(arguments: SqlArguments) -> CliResult {
-    let mut shell = Shell::connect(&arguments.url)?;
-    if !arguments.commands.is_empty() {
-        for command in &arguments.commands {
-            shell.run_text(command, Interaction::Batch)?;
+    Shell::connect(&arguments.url)?.serve(&arguments.commands)
+}
+
+impl Shell {
+    /// Runs the given statements; without any, those that a person types or that standard input
+    /// holds.
+    pub(crate) fn serve(&mut self, commands: &[String]) -> CliResult {
+        for command in commands {
+            self.run_text(command, Interaction::Batch)?;
         }
-        return Ok(());
-    }
-    if std::io::stdin().is_terminal() {
-        shell.interact()
-    } else {
-        shell.run_stream(&mut std::io::stdin().lock())
+        if !commands.is_empty() {
+            Ok(())
+        } else if std::io::stdin().is_terminal() {
+            self.interact()
+        } else {
+            self.run_stream(&mut std::io::stdin().lock())
+        }
     }
 }

@@ -3,8 +3,9 @@
 //! Outside of a transaction block a statement has its own transaction, and runs again by itself
 //! when it loses against a concurrent one (up to [`MAX_ATTEMPTS`] times). A SELECT's transaction
 //! lives as long as its stream of rows; everything else is complete, durable and committed when
-//! [`Session::execute`] returns. Inside a block under READ COMMITTED a statement runs again from a
-//! savepoint of its own.
+//! [`Session::execute`] returns. Inside a block a statement that meets a newer row runs again by
+//! itself too, with its own writes taken back and its locks kept: under READ COMMITTED always,
+//! under SERIALIZABLE if what the block read before it is still as it was.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -391,6 +392,8 @@ impl Session {
                 .with_hint("Say it at the start: BEGIN AS OF SYSTEM TIME .."));
         }
         let mut attempt = 0;
+        // Set when the read timestamp has moved for this statement: the schema epoch before that.
+        let mut moved: Option<Option<u64>> = None;
         loop {
             attempt += 1;
             let open = self.open.as_mut().expect("the caller checked");
@@ -398,13 +401,13 @@ impl Session {
             // The block's view is that of its first statement, as in PostgreSQL; nothing was told
             // to the client before, so this statement may start over with a newer one.
             let first = !open.as_of && open.statements == 0;
-            let epoch = self.db.schema_epoch();
+            let epoch = moved.unwrap_or_else(|| self.db.schema_epoch());
             if first {
                 open.txn.restart().map_err(kv_error)?;
             } else {
                 open.txn.begin_statement().map_err(kv_error)?;
             }
-            if (first || committed_each) && !open.schema_changed {
+            if (first || committed_each || moved.is_some()) && !open.schema_changed {
                 let calm = epoch.is_some() && epoch == open.epoch;
                 if !calm || self.db.schema_epoch() != epoch {
                     open.catalog = self.db.catalog_at(&open.txn)?;
@@ -412,7 +415,8 @@ impl Session {
                 open.epoch = epoch;
             }
             let (txn, catalog) = (open.txn.clone(), open.catalog.clone());
-            let savepoint = txn.savepoint();
+            let mark = txn.begin_retryable();
+            let may_retry = !open.schema_changed || committed_each || first;
             let ctx = self.context(txn.clone(), catalog, params.clone());
             let p = self.replan(p, &ctx)?;
             match run(self, &ctx, &p) {
@@ -426,12 +430,18 @@ impl Session {
                     }
                     return Ok(fail_late(ran.outcome, &open.failed));
                 }
+                // Before the first row went to the client nobody knows of this try.
                 Err(e)
-                    if (committed_each || first)
+                    if may_retry
                         && e.state() == SqlState::SERIALIZATION_FAILURE
                         && attempt < MAX_ATTEMPTS =>
                 {
-                    txn.rollback_to(savepoint);
+                    let epoch = self.db.schema_epoch();
+                    if !first && txn.retry_statement(mark).is_err() {
+                        return Err(e);
+                    }
+                    moved = Some(epoch);
+                    ctx.check_cancel()?;
                 }
                 Err(e) => return Err(e),
             }

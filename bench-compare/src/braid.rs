@@ -1,0 +1,130 @@
+//! Our engine behind [`Kv`].
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use braid_env::fs::DiskFs;
+use braid_lsm::{Batch, CommitTs, Db, Durability, KeySpan, Options, RowBatch, ScanOptions};
+
+use crate::run::{Kv, Op};
+use crate::step::{Report, Step};
+
+pub struct Braid {
+    db: Db,
+    ts: AtomicU64,
+    #[expect(dead_code, reason = "ingest will build its files there")]
+    dir: PathBuf,
+}
+
+impl Braid {
+    pub fn open(dir: &Path, step: &Step) -> Braid {
+        let options = Options {
+            memtable_size: step.number("memtable") as usize,
+            block_cache_size: step.number("cache") as usize,
+            ballast_size: 0,
+            ..Options::default()
+        };
+        let db = Db::open(Arc::new(DiskFs::new()), dir, options).expect("BraidDB opens");
+        let ts = AtomicU64::new(db.last_commit_ts().0);
+        Braid { db, ts, dir: dir.to_path_buf() }
+    }
+
+    fn now(&self) -> CommitTs {
+        CommitTs(self.ts.load(Ordering::Acquire))
+    }
+
+    fn next(&self) -> CommitTs {
+        CommitTs(self.ts.fetch_add(1, Ordering::AcqRel) + 1)
+    }
+}
+
+impl Kv for Braid {
+    fn write(&self, ops: &[Op<'_>]) {
+        let mut batch = Batch::at(self.next());
+        for op in ops {
+            match op {
+                Op::Put(key, value) => batch.put(key, value),
+                Op::Delete(key) => batch.delete(key),
+                Op::DeleteRange(from, to) => batch.delete_span(from, to),
+            }
+        }
+        self.db.write(batch, Durability::Buffered).expect("BraidDB writes");
+    }
+
+    fn get(&self, key: &[u8]) -> bool {
+        let view = self.db.view(self.now()).expect("BraidDB reads");
+        let found = view.get(key).expect("BraidDB reads");
+        found.is_some_and(|value| std::hint::black_box(value.len()) > 0)
+    }
+
+    fn scan(&self, from: &[u8], rows: usize) -> usize {
+        let view = self.db.view(self.now()).expect("BraidDB reads");
+        let limit = if rows == usize::MAX { None } else { Some(rows) };
+        let options = ScanOptions { limit, ..ScanOptions::default() };
+        let span = KeySpan::new(from.to_vec(), vec![0xff; 17]);
+        let mut scan = view.scan(span, options).expect("BraidDB scans");
+        let mut batch = RowBatch::new();
+        let (mut seen, mut sum) = (0, 0u64);
+        while scan.next_batch_into(&mut batch, 1_024, 1 << 20).expect("BraidDB scans") > 0 {
+            for i in 0..batch.len() {
+                let (key, value) = (batch.key(i), batch.value(i));
+                sum += u64::from(key[key.len() - 1]) + u64::from(value[0]);
+            }
+            seen += batch.len();
+        }
+        std::hint::black_box(sum);
+        seen
+    }
+
+    fn keys(&self, from: &[u8], to: &[u8]) -> Vec<Vec<u8>> {
+        let view = self.db.view(self.now()).expect("BraidDB reads");
+        let span = KeySpan::new(from.to_vec(), to.to_vec());
+        let mut scan = view.scan(span, ScanOptions::default()).expect("BraidDB scans");
+        let mut keys = Vec::new();
+        while let Some(row) = scan.next_row().expect("BraidDB scans") {
+            keys.push(row.key.to_vec());
+        }
+        keys
+    }
+
+    fn flush(&self) {
+        self.db.flush().expect("BraidDB flushes");
+    }
+
+    fn compact_all(&self) {
+        self.db.compact_span(&KeySpan::all()).expect("BraidDB compacts");
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.db.metrics().immutable_memtables == 0
+    }
+
+    fn ingest(&self, rows: &[(Vec<u8>, Vec<u8>)], _name: &str) {
+        let mut batch = Batch::at(self.next());
+        for (key, value) in rows {
+            batch.put(key, value);
+        }
+        self.db.write(batch, Durability::Buffered).expect("BraidDB writes");
+    }
+
+    fn stats(&self) -> Report {
+        let metrics = self.db.metrics();
+        let mut report = Report::new();
+        let mut amp = 0.0;
+        for (level, m) in metrics.levels.iter().enumerate() {
+            let files = m.files as f64;
+            report.insert(format!("l{level}_files"), files);
+            amp += if level == 0 { files } else { f64::from(files > 0.0) };
+        }
+        report.insert("read_amp".into(), amp);
+        report.insert(
+            "bytes_written".into(),
+            (metrics.flush_bytes + metrics.compaction_bytes_out) as f64,
+        );
+        report.insert("user_bytes".into(), metrics.wal_bytes_synced as f64);
+        let bytes: u64 = metrics.levels.iter().map(|level| level.bytes).sum();
+        report.insert("sst_bytes".into(), bytes as f64);
+        report
+    }
+}
