@@ -1,7 +1,7 @@
 //! Our engine behind [`Kv`].
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use braid_env::fs::DiskFs;
@@ -13,6 +13,8 @@ use crate::step::{Report, Step};
 pub struct Braid {
     db: Db,
     ts: AtomicU64,
+    /// Timestamps must arrive in order where keys overlap (the transaction layer's duty).
+    order: Mutex<()>,
     #[expect(dead_code, reason = "ingest will build its files there")]
     dir: PathBuf,
 }
@@ -25,9 +27,9 @@ impl Braid {
             ballast_size: 0,
             ..Options::default()
         };
-        let db = Db::open(Arc::new(DiskFs::new()), dir, options).expect("BraidDB opens");
+        let db = Db::open(Arc::new(DiskFs), dir, options).expect("BraidDB opens");
         let ts = AtomicU64::new(db.last_commit_ts().0);
-        Braid { db, ts, dir: dir.to_path_buf() }
+        Braid { db, ts, order: Mutex::new(()), dir: dir.to_path_buf() }
     }
 
     fn now(&self) -> CommitTs {
@@ -41,6 +43,7 @@ impl Braid {
 
 impl Kv for Braid {
     fn write(&self, ops: &[Op<'_>]) {
+        let order = self.order.lock().expect("nobody panics with it");
         let mut batch = Batch::at(self.next());
         for op in ops {
             match op {
@@ -49,7 +52,9 @@ impl Kv for Braid {
                 Op::DeleteRange(from, to) => batch.delete_span(from, to),
             }
         }
-        self.db.write(batch, Durability::Buffered).expect("BraidDB writes");
+        let pending = self.db.apply(batch).expect("BraidDB writes");
+        drop(order);
+        pending.wait_written().expect("BraidDB writes");
     }
 
     fn get(&self, key: &[u8]) -> bool {
