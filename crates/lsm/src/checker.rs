@@ -65,7 +65,8 @@ pub fn check_store(fs: Arc<dyn FileSystem>, dir: &Path) -> Result<CheckReport> {
     let names =
         fs.list(dir).map_err(|error| Error::io(format!("listing {}", dir.display()), &error))?;
     let cache = Arc::new(BlockCache::new(1 << 20));
-    let env = Arc::new(SstEnv { fs: fs.clone(), dir: dir.to_path_buf(), cache });
+    let env =
+        Arc::new(SstEnv { fs: fs.clone(), dir: dir.to_path_buf(), cache, l0_sublevels: true });
     let recovered = match load_manifest(&env) {
         Ok(Some(recovered)) => recovered,
         Ok(None) => {

@@ -17,17 +17,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use crate::batch::{Batch, BatchOp};
+use crate::compaction::MAX_STOP;
 use crate::error::{Error, Result};
 use crate::key::{CommitTs, KeySpan, Kind};
 use crate::memtable::Memtable;
 use crate::store::Store;
 use crate::wal::Lsn;
-
-/// How long each write waits while L0 has more files than it should.
-const SLOW_DOWN: Duration = Duration::from_millis(1);
 
 /// When a write returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,9 +70,9 @@ impl Store {
         if batch.adds_data() && self.ballast.is_full() {
             return Err(Error::DiskFull);
         }
-        self.make_room()?;
         let mut payload = Vec::new();
         batch.encode(&mut payload);
+        self.make_room(payload.len() as u64)?;
         let lsn = {
             let mut commit = self.commit.lock();
             if self.closed.load(Ordering::Acquire) {
@@ -99,23 +96,56 @@ impl Store {
         Ok(Pending { store: self.clone(), lsn })
     }
 
-    /// Waits while background work is too far behind. Takes no lock while it waits.
-    fn make_room(self: &Arc<Store>) -> Result<()> {
+    /// Waits if background work is behind: see the throttle. Takes no lock while it waits.
+    fn make_room(self: &Arc<Store>, bytes: u64) -> Result<()> {
         self.background.forgive_disk_full();
+        let options = &self.options;
+        let state = self.state.load();
+        let most = options.max_immutable_memtables.max(1);
+        let waiting = state.immutable.len();
+        let full = state.mutable.bytes() >= options.memtable_size && waiting >= most;
+        drop(state);
+        let pressed = waiting * 2 > most + 1 && most > 2;
+        let pressure = if pressed { (waiting * 1_000 / most) as u64 / 2 } else { 0 };
+        let now = options.clock.monotonic_nanos();
+        if !full && !self.throttle.is_full() {
+            let delay = if options.automatic_compaction || pressed {
+                self.throttle.delay(bytes, now, pressure)
+            } else {
+                None
+            };
+            if let Some(delay) = delay {
+                options.clock.sleep(delay);
+                self.throttle.waited(delay.as_nanos() as u64);
+            }
+            return Ok(());
+        }
+        self.wait_for_l0(now)?;
         loop {
             let state = self.state.load_full();
-            let options = &self.options;
-            let memtables_full = state.mutable.bytes() >= options.memtable_size
-                && state.immutable.len() >= options.max_immutable_memtables;
-            let l0 = if options.automatic_compaction { state.version.l0_runs().count() } else { 0 };
-            if !memtables_full && l0 < options.l0_stop_files {
-                if l0 >= options.l0_slow_files {
-                    options.clock.sleep(SLOW_DOWN);
-                }
-                return Ok(());
+            if state.mutable.bytes() < options.memtable_size || state.immutable.len() < most {
+                break;
             }
             self.await_progress()?;
         }
+        self.throttle.waited(options.clock.monotonic_nanos().saturating_sub(now));
+        Ok(())
+    }
+
+    /// While L0 is at its limit: waits for background work, but not for long.
+    fn wait_for_l0(self: &Arc<Store>, since: u64) -> Result<()> {
+        let clock = &self.options.clock;
+        // Under a clock that stands still, jobs are done on this thread until none is left.
+        let mut idle = 0;
+        while self.throttle.is_full()
+            && idle < 10
+            && clock.monotonic_nanos().saturating_sub(since) < MAX_STOP.as_nanos() as u64
+        {
+            if !self.await_progress()? {
+                idle += 1;
+            }
+        }
+        Ok(())
     }
 
     fn rotate_if_full(self: &Arc<Store>, commit: &mut CommitState) {

@@ -129,15 +129,28 @@ impl Db {
         let counters = &self.store.counters;
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let (cache_hits, cache_misses) = self.store.env.cache.counts();
+        let virtual_files =
+            |level| state.version.level(level).iter().filter(|sst| sst.is_virtual()).count();
         let levels = (0..LEVELS)
-            .map(|level| LevelMetrics {
-                files: state.version.level(level).len(),
-                bytes: state.version.level_bytes(level),
-                virtual_files: state.version.level(level).iter().filter(|s| s.is_virtual()).count(),
+            .map(|level| {
+                let mut metrics = LevelMetrics {
+                    files: state.version.level(level).len(),
+                    bytes: state.version.level_bytes(level),
+                    virtual_files: virtual_files(level),
+                    ..LevelMetrics::default()
+                };
+                counters.compaction.fill_level(level, &mut metrics);
+                metrics
             })
             .collect();
+        let (compaction_bytes_in, compaction_bytes_out) = counters.compaction.bytes();
+        let (write_wait_nanos, longest_write_wait_nanos) = self.store.throttle.waits();
         Metrics {
             levels,
+            l0_runs: state.version.l0().depth(),
+            reasons: counters.compaction.reasons(),
+            write_wait_nanos,
+            longest_write_wait_nanos,
             base_level: levels_targets(&state.version, &self.store.options).0,
             memtable_bytes: state.memtables().map(|memtable| memtable.bytes() as u64).sum(),
             immutable_memtables: state.immutable.len(),
@@ -149,10 +162,10 @@ impl Db {
             points_written: count(&counters.points),
             batches_written: count(&counters.batches),
             flush_bytes: count(&counters.flush_bytes),
-            compaction_bytes_in: count(&counters.compaction_in),
-            compaction_bytes_out: count(&counters.compaction_out),
+            compaction_bytes_in,
+            compaction_bytes_out,
             flushes: count(&counters.flushes),
-            compactions: count(&counters.compactions),
+            compactions: counters.compaction.compactions(),
             garbage_bytes: state.version.garbage_bytes(),
             disk_full: self.store.ballast.was_full(),
         }

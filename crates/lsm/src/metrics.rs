@@ -1,5 +1,7 @@
 //! Numbers about a running store.
 
+use crate::compaction::CompactionReason;
+
 /// One level.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LevelMetrics {
@@ -9,6 +11,29 @@ pub struct LevelMetrics {
     pub bytes: u64,
     /// Ssts that are only a part of their file.
     pub virtual_files: usize,
+    /// Bytes that flushes and compactions wrote to it.
+    pub bytes_written: u64,
+    /// Bytes that compactions read from it.
+    pub bytes_read: u64,
+    /// Bytes that came from above without being rewritten.
+    pub bytes_moved: u64,
+}
+
+/// Compactions for one reason. Bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReasonMetrics {
+    /// Why.
+    pub reason: CompactionReason,
+    /// Number of compactions that rewrote something, or dropped ssts unread.
+    pub compactions: u64,
+    /// Read.
+    pub bytes_in: u64,
+    /// Written.
+    pub bytes_out: u64,
+    /// Ssts that went down without being rewritten.
+    pub moves: u64,
+    /// Ssts dropped without being read.
+    pub dropped_ssts: u64,
 }
 
 /// Counters since open, and sizes now. Bytes unless said otherwise.
@@ -16,6 +41,14 @@ pub struct LevelMetrics {
 pub struct Metrics {
     /// L0 to L6.
     pub levels: Vec<LevelMetrics>,
+    /// Runs in L0: what it adds to the cost of a read.
+    pub l0_runs: usize,
+    /// Compactions by their reason.
+    pub reasons: Vec<ReasonMetrics>,
+    /// Nanoseconds that writes were delayed for the sake of background work, all together.
+    pub write_wait_nanos: u64,
+    /// The longest such delay of one write.
+    pub longest_write_wait_nanos: u64,
     /// The level that L0 compacts into.
     pub base_level: usize,
     /// Memory of all memtables.
@@ -50,4 +83,25 @@ pub struct Metrics {
     pub garbage_bytes: u64,
     /// Whether writes that add data are refused because the device is full.
     pub disk_full: bool,
+}
+
+impl Metrics {
+    /// Bytes written to ssts per byte that flushes wrote.
+    pub fn write_amplification(&self) -> f64 {
+        let flushed = self.flush_bytes.max(1) as f64;
+        (self.flush_bytes + self.compaction_bytes_out) as f64 / flushed
+    }
+
+    /// The numbers of one reason.
+    pub fn reason(&self, reason: CompactionReason) -> ReasonMetrics {
+        let found = self.reasons.iter().find(|numbers| numbers.reason == reason);
+        found.copied().unwrap_or(ReasonMetrics {
+            reason,
+            compactions: 0,
+            bytes_in: 0,
+            bytes_out: 0,
+            moves: 0,
+            dropped_ssts: 0,
+        })
+    }
 }

@@ -27,7 +27,7 @@ use crate::ballast::Ballast;
 use crate::batch::Batch;
 use crate::cache::BlockCache;
 use crate::commit::{CommitState, insert_into};
-use crate::compaction::Background;
+use crate::compaction::{Background, Throttle};
 use crate::error::{Error, Result};
 use crate::memtable::Memtable;
 use crate::options::Options;
@@ -49,7 +49,8 @@ pub(crate) fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Res
         }
     })?;
     let cache = Arc::new(BlockCache::new(options.block_cache_size));
-    let env = Arc::new(SstEnv { fs: fs.clone(), dir: dir.to_path_buf(), cache });
+    let l0_sublevels = options.l0_sublevels;
+    let env = Arc::new(SstEnv { fs: fs.clone(), dir: dir.to_path_buf(), cache, l0_sublevels });
     let names = fs.list(dir).map_err(io)?;
     let mut recovered = recover_version(&env, &names)?;
     let segments = wal_segments(&names, recovered.wal_floor);
@@ -107,9 +108,11 @@ pub(crate) fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Res
         wal,
         ballast,
         background: Background::default(),
+        throttle: Throttle::default(),
         closed: AtomicBool::new(false),
         counters: Default::default(),
     });
+    store.note_pressure();
     store.schedule();
     Ok(store)
 }

@@ -47,12 +47,28 @@ pub struct Options {
     pub base_level_size: u64,
     /// Each level is this many times larger than the one above it.
     pub level_multiplier: u64,
-    /// Files in L0 that start a compaction.
+    /// Whether overlapping ssts of L0 are laid out as sublevels, with flushes cut into columns and
+    /// several compactions out of L0 at once. Without, each L0 file is a run of its own and L0 is
+    /// compacted as a whole, as engines used to; only for comparison.
+    pub l0_sublevels: bool,
+    /// Sublevels that start a compaction.
+    pub l0_compaction_sublevels: usize,
+    /// Sublevels at which writers are slowed down.
+    pub l0_slow_sublevels: usize,
+    /// Sublevels at which each write waits for background work, for less than a second.
+    pub l0_stop_sublevels: usize,
+    /// Ssts over one key that are merged inside of L0 while the way down is busy.
+    pub l0_intra_depth: usize,
+    /// Without sublevels: files in L0 that start a compaction.
     pub l0_compaction_files: usize,
-    /// Files in L0 at which writers are slowed down.
+    /// Without sublevels: files in L0 at which writers are slowed down.
     pub l0_slow_files: usize,
-    /// Files in L0 at which writers wait.
+    /// Without sublevels: files in L0 at which each write waits.
     pub l0_stop_files: usize,
+    /// Bytes of L0, per sublevel, after which outputs of flushes are cut.
+    pub flush_split_bytes: u64,
+    /// Compactions that run at once; a flush may run beside them.
+    pub compaction_slots: usize,
     /// Bits per key of the filters; 0 turns them off.
     pub filter_bits_per_key: u32,
     /// Compression of L0 to L5.
@@ -88,9 +104,16 @@ impl Default for Options {
             target_sst_size: 8 << 20,
             base_level_size: 64 << 20,
             level_multiplier: 10,
+            l0_sublevels: true,
+            l0_compaction_sublevels: 2,
+            l0_slow_sublevels: 8,
+            l0_stop_sublevels: 20,
+            l0_intra_depth: 4,
             l0_compaction_files: 4,
             l0_slow_files: 12,
             l0_stop_files: 24,
+            flush_split_bytes: 8 << 20,
+            compaction_slots: ThreadTasks::default_parallelism().max(2),
             filter_bits_per_key: 10,
             codec: Codec::Lz4,
             bottom_codec: Codec::Lz4,
@@ -110,7 +133,8 @@ impl Options {
     /// The executor to use: the given one, or threads of our own.
     pub(crate) fn executor(&self) -> Arc<dyn Tasks> {
         self.tasks.clone().unwrap_or_else(|| {
-            let threads = ThreadTasks::default_parallelism() + 1;
+            // One for flushes.
+            let threads = self.compaction_slots.max(1) + 1;
             Arc::new(ThreadTasks::start("braid-lsm", threads))
         })
     }

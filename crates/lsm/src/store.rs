@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 
 use crate::ballast::Ballast;
 use crate::commit::CommitState;
-use crate::compaction::{Background, JobOutput};
+use crate::compaction::{Background, CompactionCounters, JobOutput, Throttle, debt};
 use crate::error::{Error, Result};
 use crate::iter::ReadPoint;
 use crate::key::CommitTs;
@@ -32,21 +32,14 @@ pub(crate) struct Counters {
     pub(crate) batches: AtomicU64,
     pub(crate) flushes: AtomicU64,
     pub(crate) flush_bytes: AtomicU64,
-    pub(crate) compactions: AtomicU64,
-    pub(crate) compaction_in: AtomicU64,
-    pub(crate) compaction_out: AtomicU64,
+    pub(crate) compaction: CompactionCounters,
 }
 
 impl Counters {
     pub(crate) fn flushed(&self, output: &JobOutput) {
         self.flushes.fetch_add(1, Ordering::Relaxed);
         self.flush_bytes.fetch_add(output.bytes_out, Ordering::Relaxed);
-    }
-
-    pub(crate) fn compacted(&self, output: &JobOutput) {
-        self.compactions.fetch_add(1, Ordering::Relaxed);
-        self.compaction_in.fetch_add(output.bytes_in, Ordering::Relaxed);
-        self.compaction_out.fetch_add(output.bytes_out, Ordering::Relaxed);
+        self.compaction.flushed(output);
     }
 }
 
@@ -77,6 +70,7 @@ pub(crate) struct Store {
     pub(crate) wal: Wal,
     pub(crate) ballast: Arc<Ballast>,
     pub(crate) background: Background,
+    pub(crate) throttle: Throttle,
     pub(crate) closed: AtomicBool,
     pub(crate) counters: Counters,
 }
@@ -142,7 +136,25 @@ impl Store {
         for sst in dropped {
             sst.make_obsolete();
         }
+        self.note_pressure();
         Ok(true)
+    }
+
+    /// Tells the throttle how much work waits.
+    pub(crate) fn note_pressure(&self) {
+        let options = &self.options;
+        if !options.automatic_compaction {
+            return;
+        }
+        let version = self.state.load().version.clone();
+        let (slow, stop) = if options.l0_sublevels {
+            (options.l0_slow_sublevels, options.l0_stop_sublevels)
+        } else {
+            (options.l0_slow_files, options.l0_stop_files)
+        };
+        let soft = options.base_level_size.saturating_mul(64);
+        let debt = (debt(&version, options), soft, soft.saturating_mul(8));
+        self.throttle.note(version.l0().depth(), slow, stop, debt);
     }
 
     /// The gc threshold, made durable first if it is not (contract C6).

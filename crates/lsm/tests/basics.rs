@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use braid_env::clock::ManualClock;
 use braid_env::fs::{DiskFs, MemFs};
 use braid_lsm::{Batch, CommitTs, Db, Durability, Error, KeySpan, Options, ScanOptions};
 
@@ -245,9 +246,10 @@ fn writers_wait_for_background_work_instead_of_filling_memory() {
     let options = Options {
         memtable_size: 4 << 10,
         max_immutable_memtables: 2,
-        l0_stop_files: 3,
-        l0_compaction_files: 2,
-        l0_slow_files: 100,
+        l0_stop_sublevels: 3,
+        l0_compaction_sublevels: 2,
+        l0_slow_sublevels: 2,
+        clock: Arc::new(ManualClock::at_micros(1)),
         ballast_size: 0,
         wal_segment_size: 16 << 10,
         tasks: Some(tasks.clone()),
@@ -261,7 +263,7 @@ fn writers_wait_for_background_work_instead_of_filling_memory() {
         drop(db.apply(batch).unwrap());
         let metrics = db.metrics();
         assert!(metrics.immutable_memtables <= 2 && metrics.memtable_bytes < 32 << 10);
-        assert!(metrics.levels[0].files <= 3, "{metrics:?}");
+        assert!(metrics.l0_runs <= 3, "{metrics:?}");
     }
     assert_eq!(keys_len(&db), 2_000);
 }

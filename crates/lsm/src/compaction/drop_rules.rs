@@ -1,7 +1,8 @@
 //! What a flush or compaction may leave out, given a durable gc threshold `gc`.
 //!
 //! 1. a version, if a newer one of its key is at or below `gc`;
-//! 2. a point, if a range tombstone of the inputs with a timestamp up to `gc` covers it;
+//! 2. a point, if a range tombstone with a timestamp up to `gc` covers it, of the inputs or of any
+//!    other durable sst;
 //! 3. the part of a range tombstone that a newer one up to `gc` covers;
 //! 4. a delete or range tombstone up to `gc`, where nothing below the output could be under it.
 //!
@@ -19,6 +20,8 @@ pub(crate) struct DropRules {
     gc: u64,
     /// Tombstones of the inputs up to `gc`.
     killers: Skyline,
+    /// Tombstones of other ssts up to `gc`: they drop points, and stay where they are.
+    borrowed: Skyline,
     /// Spans of ssts below the output, in key order, merged where they overlap.
     below: Vec<KeySpan>,
     key: Vec<u8>,
@@ -31,21 +34,21 @@ pub(crate) struct DropRules {
 impl DropRules {
     /// `tombstones`: all of the inputs. `below`: bounds of all ssts in levels under the output.
     pub(crate) fn new(gc: u64, tombstones: &[Tombstone], below: Vec<KeySpan>) -> DropRules {
-        let mut killers = Skyline::new();
-        let mut closed: Vec<&Tombstone> = tombstones.iter().filter(|t| t.ts <= gc).collect();
-        closed.sort_by_key(|tombstone| tombstone.ts);
-        for tombstone in closed {
-            killers.insert_bytes(tombstone.start.clone(), tombstone.end.clone(), tombstone.ts, 0);
-        }
         DropRules {
             gc,
-            killers,
+            killers: skyline_up_to(gc, tombstones),
+            borrowed: Skyline::new(),
             below: merge_spans(below),
             key: Vec::new(),
             last_ts: None,
             settled: false,
             killed_below: 0,
         }
+    }
+
+    /// Lets tombstones of ssts that are not inputs drop points, too. They must be durable.
+    pub(crate) fn borrow(&mut self, tombstones: &[Tombstone]) {
+        self.borrowed = skyline_up_to(self.gc, tombstones);
     }
 
     /// Whether the next entry stays.
@@ -55,8 +58,10 @@ impl DropRules {
             self.key.extend_from_slice(key);
             self.last_ts = None;
             self.settled = false;
-            self.killed_below =
-                if self.killers.is_empty() { 0 } else { self.killers.stab(key, self.gc, 0) };
+            let killed_by = |skyline: &Skyline| {
+                if skyline.is_empty() { 0 } else { skyline.stab(key, self.gc, 0) }
+            };
+            self.killed_below = killed_by(&self.killers).max(killed_by(&self.borrowed));
         }
         if self.last_ts == Some(ts) {
             // The same entry of an upper layer came before.
@@ -101,6 +106,17 @@ impl DropRules {
             keep(span.start.clone().max(start.clone()), span.end.clone().min(end.clone()));
         }
     }
+}
+
+/// A skyline of the tombstones up to `gc`.
+pub(crate) fn skyline_up_to(gc: u64, tombstones: &[Tombstone]) -> Skyline {
+    let mut skyline = Skyline::new();
+    let mut closed: Vec<&Tombstone> = tombstones.iter().filter(|t| t.ts <= gc).collect();
+    closed.sort_by_key(|tombstone| tombstone.ts);
+    for tombstone in closed {
+        skyline.insert_bytes(tombstone.start.clone(), tombstone.end.clone(), tombstone.ts, 0);
+    }
+    skyline
 }
 
 fn merge_spans(mut spans: Vec<KeySpan>) -> Vec<KeySpan> {

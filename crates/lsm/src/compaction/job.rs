@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 
 use super::drop_rules::{DropRules, clip};
 use super::entry_merge::EntryMerge;
+use super::output_cuts::OutputCuts;
 use crate::error::{Error, Result};
 use crate::key::KeySpan;
 use crate::memtable::{Memtable, Tombstone};
@@ -20,11 +21,14 @@ pub(crate) struct Job {
     /// Newest first; each with its ssts in key order.
     pub(crate) runs: Vec<Vec<Arc<SstMeta>>>,
     pub(crate) output_level: usize,
-    pub(crate) target_size: u64,
+    /// Where outputs end.
+    pub(crate) cuts: OutputCuts,
     /// Durable gc threshold.
     pub(crate) gc: u64,
     /// Bounds of all ssts below the output; `None`: unknown, nothing may be elided.
     pub(crate) below: Option<Vec<KeySpan>>,
+    /// Ssts that are no inputs, but whose range tombstones up to `gc` drop what they cover.
+    pub(crate) lenders: Vec<Arc<SstMeta>>,
 }
 
 /// What a job produced. Not live before an edit installs it.
@@ -34,11 +38,14 @@ pub(crate) struct JobOutput {
     pub(crate) bytes_in: u64,
     pub(crate) bytes_out: u64,
     pub(crate) entries_dropped: u64,
+    /// Ssts that changed their level without being rewritten.
+    pub(crate) moved: u64,
 }
 
 struct Outputs<'a> {
     store: &'a Store,
     job: &'a Job,
+    cuts: OutputCuts,
     tombstones: Vec<Tombstone>,
     arrival: (u64, u64),
     writer: Option<(u64, SstWriter)>,
@@ -54,9 +61,11 @@ impl Job {
         let tombstones = self.tombstones(store)?;
         let below = self.below.clone().unwrap_or_else(|| vec![KeySpan::all()]);
         let mut rules = DropRules::new(self.gc, &tombstones, below);
+        rules.borrow(&self.lent(store)?);
         let mut outputs = Outputs {
             store,
             job: self,
+            cuts: self.cuts.clone(),
             tombstones: rules.surviving(&tombstones),
             arrival: self.arrival(),
             writer: None,
@@ -99,7 +108,18 @@ impl Job {
             }
             merge.advance()?;
         }
+        outputs.pass_splits(None)?;
         outputs.finish(None)
+    }
+
+    /// Range tombstones of other ssts.
+    fn lent(&self, store: &Store) -> Result<Vec<Tombstone>> {
+        let mut lent = Vec::new();
+        for sst in &self.lenders {
+            let inside = sst.tombstones_inside(&store.env)?;
+            lent.extend(inside.into_iter().filter(|tombstone| tombstone.ts <= self.gc));
+        }
+        Ok(lent)
     }
 
     fn tombstones(&self, store: &Store) -> Result<Vec<Tombstone>> {
@@ -127,15 +147,23 @@ impl Job {
 
 impl Outputs<'_> {
     fn add(&mut self, key: &[u8], merge: &EntryMerge) -> Result<()> {
+        self.pass_splits(Some(key))?;
         // A key never straddles two ssts.
-        let full = self.writer.as_ref().is_some_and(|(_, writer)| {
-            writer.size() >= self.job.target_size && writer.last_key() != key
-        });
-        if full {
+        let output = self.writer.as_ref().map(|(_, writer)| (writer.last_key(), writer.size()));
+        if output.is_none_or(|(last, _)| last != key) && self.cuts.ends_before(output, key) {
             self.finish(Some(key))?;
         }
         let writer = self.writer()?;
         writer.add(key, merge.ts(), merge.kind(), merge.value())
+    }
+
+    /// Ends outputs at the split keys up to `key` (`None`: at all that are left).
+    fn pass_splits(&mut self, key: Option<&[u8]>) -> Result<()> {
+        while let Some(split) = self.cuts.split_before(key) {
+            self.finish(Some(&split))?;
+            self.cuts.begin();
+        }
+        Ok(())
     }
 
     fn writer(&mut self) -> Result<&mut SstWriter> {

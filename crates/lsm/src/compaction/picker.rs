@@ -2,42 +2,42 @@
 //!
 //! ```text
 //!   level    target
-//!   L0       a number of files
+//!   L0       a number of sublevels, and the size of the base level
 //!   Lbase    base_level_size (64 MiB)      levels between L0 and Lbase are empty
 //!   ...      x 10 each
 //!   L6       what is there
 //! ```
 //!
-//! The base level moves up as the store grows. Score = size / target; the level with the highest
-//! score of at least 1 is worked on. From it, the sst that drags the least data of the next level
-//! into the rewrite is taken, counting its own tombstones in its favour.
+//! The base level moves up as the store grows. *Fill* = size / target, where an sst counts for
+//! more if it frees data below it. Levels with a fill of at least 1 are worked on in the order of
+//! fill / fill of the next level: so pressure drains from the bottom, and a level is not emptied
+//! into one that is overfull itself. From a level, the sst that drags the least data of the next
+//! level into the rewrite is taken; neighbours that add nothing to that come along.
+//!
+//! Whatever a running job has claimed is left alone; see [`Claims`].
 
 use std::sync::Arc;
 
+use super::claims::Claims;
+use super::spec::{CompactionReason, Spec, hull_of, widen};
 use crate::key::KeySpan;
+use crate::l0::{self, Limits, Traffic};
 use crate::options::Options;
 use crate::versions::{LEVELS, SstMeta, Version};
 
 const BOTTOM: usize = LEVELS - 1;
+/// Ssts that one edit moves down at most.
+const MOST_MOVES: usize = 64;
+/// Inputs of the upper level in one compaction between levels, in targets of its ssts.
+const MOST_SEEDS: u64 = 8;
 
-/// A proposed compaction.
-pub(crate) struct Spec {
-    /// Inputs, newest run first, each in key order.
-    pub(crate) runs: Vec<Vec<Arc<SstMeta>>>,
-    pub(crate) output_level: usize,
-    /// Why, for people.
-    pub(crate) reason: &'static str,
-}
-
-impl Spec {
-    /// The only input, if moving it down needs no rewrite.
-    pub(crate) fn trivial_move(&self, gc: u64) -> Option<&Arc<SstMeta>> {
-        let [run] = self.runs.as_slice() else { return None };
-        let [sst] = run.as_slice() else { return None };
-        // Deletes at or below the threshold may have become droppable down there.
-        let droppable = sst.tombstones + sst.deletes > 0 && sst.min_ts <= gc;
-        (!droppable && sst.level != self.output_level).then_some(sst)
-    }
+/// What a picker looks at.
+pub(crate) struct Scene<'a> {
+    pub(crate) version: &'a Version,
+    pub(crate) options: &'a Options,
+    /// Gc threshold; the job makes it durable before it drops anything.
+    pub(crate) gc: u64,
+    pub(crate) claims: &'a Claims,
 }
 
 /// Base level and target bytes per level.
@@ -64,90 +64,259 @@ pub(crate) fn levels_targets(version: &Version, options: &Options) -> (usize, [u
     (base, targets)
 }
 
-/// The most urgent compaction, if any level needs one.
-pub(crate) fn pick(version: &Version, options: &Options, gc: u64) -> Option<Spec> {
+/// Bytes by which levels are over their targets: work that waits.
+pub(crate) fn debt(version: &Version, options: &Options) -> u64 {
     let (base, targets) = levels_targets(version, options);
-    let l0_score = version.l0_runs().count() as f64 / options.l0_compaction_files.max(1) as f64;
-    let mut best = (l0_score, 0);
-    for (level, target) in targets.iter().enumerate().take(BOTTOM).skip(base) {
-        let score = version.level_bytes(level) as f64 / *target as f64;
-        if score > best.0 {
-            best = (score, level);
+    let over = |level: usize| version.level_bytes(level).saturating_sub(targets[level]);
+    version.level_bytes(0) + (base..BOTTOM).map(over).sum::<u64>()
+}
+
+/// Target size of an sst at a level.
+pub(crate) fn target_sst_size(options: &Options, base: usize, level: usize) -> u64 {
+    options.target_sst_size.max(1) << level.saturating_sub(base).min(3)
+}
+
+/// The most urgent compaction that nothing running is in the way of.
+pub(crate) fn pick(scene: &Scene<'_>) -> Option<Spec> {
+    let (base, targets) = levels_targets(scene.version, scene.options);
+    let busy = |sst: &SstMeta| scene.claims.is_busy(sst.file_no);
+    let mut fills = [0.0; LEVELS];
+    fills[0] = scene.l0_fill(&busy);
+    for level in base..LEVELS {
+        let bytes: u64 = scene.version.level(level).iter().map(|sst| scene.weight(sst)).sum();
+        fills[level] = bytes as f64 / targets[level] as f64;
+    }
+    let next = |level: usize| if level == 0 { base } else { level + 1 };
+    let mut order: Vec<(f64, usize)> = (0..BOTTOM)
+        .filter(|level| if *level == 0 { fills[0] >= 1.0 } else { fills[*level] > 1.0 })
+        .map(|level| (fills[level] / fills[next(level)].max(0.1), level))
+        .collect();
+    order.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    for (_, level) in order {
+        let spec = if level == 0 {
+            scene.pick_l0(base, &busy)
+        } else {
+            scene.pick_level(level, targets[level], &busy)
+        };
+        if spec.is_some() {
+            return spec;
         }
     }
-    match best {
-        (score, _) if score < 1.0 => pick_garbage(version, base, gc),
-        (_, 0) => pick_l0(version, base),
-        // A level that is exactly at its target is not over it.
-        (score, level) if score > 1.0 => pick_level(version, level),
-        _ => pick_garbage(version, base, gc),
-    }
+    scene.pick_garbage(base, &busy)
 }
 
-/// When no level is over its target: an sst whose range tombstones or many deletes are at or
-/// below the threshold goes down, so that they meet what they hide; at the bottom it is rewritten
-/// without them. Ends, because each step moves them down or removes them.
-fn pick_garbage(version: &Version, base: usize, gc: u64) -> Option<Spec> {
-    let garbage = |sst: &Arc<SstMeta>| {
-        let dense = sst.deletes * 10 >= sst.rows && sst.deletes > 0;
-        sst.max_ts <= gc && (sst.tombstones > 0 || dense)
-    };
-    if version.level(0).iter().any(garbage) {
-        return pick_l0(version, base);
-    }
-    for level in base..BOTTOM {
-        if let Some(sst) = version.level(level).iter().find(|sst| garbage(sst)) {
-            return Some(push_down(version, sst, "its tombstones can take effect"));
+impl Scene<'_> {
+    /// How full L0 is: 1 starts compactions.
+    fn l0_fill(&self, busy: &dyn Fn(&SstMeta) -> bool) -> f64 {
+        let l0 = self.version.l0();
+        let depth = l0.free_depth(busy) as f64;
+        if l0.per_file() {
+            return depth / self.options.l0_compaction_files.max(1) as f64;
         }
+        let free = l0.files().iter().filter(|placed| !busy(&placed.sst));
+        let bytes: u64 = free.map(|placed| placed.sst.size).sum();
+        let by_size = bytes as f64 / self.options.base_level_size.max(1) as f64;
+        by_size.max(depth / self.options.l0_compaction_sublevels.max(1) as f64)
     }
-    let sst = version.level(BOTTOM).iter().find(|sst| garbage(sst))?;
-    let runs = vec![vec![sst.clone()]];
-    Some(Spec { runs, output_level: BOTTOM, reason: "its tombstones have done their work" })
-}
 
-fn push_down(version: &Version, seed: &Arc<SstMeta>, reason: &'static str) -> Spec {
-    let mut runs = vec![vec![seed.clone()]];
-    let lower = version.overlapping(seed.level + 1, seed.bounds());
-    if !lower.is_empty() {
-        runs.push(lower);
+    /// Bytes of an sst, plus those below it that its tombstones will free.
+    fn weight(&self, sst: &SstMeta) -> u64 {
+        let mut weight = sst.size;
+        if sst.deletes > 0 && sst.rows > 0 {
+            weight += (sst.size as f64 * sst.deletes as f64 / sst.rows as f64) as u64;
+        }
+        if sst.tombstones > 0 && sst.min_ts <= self.gc && sst.level < BOTTOM {
+            weight += self.bytes_under(sst.level + 1, sst.bounds());
+        }
+        weight
     }
-    Spec { runs, output_level: seed.level + 1, reason }
-}
 
-fn pick_l0(version: &Version, base: usize) -> Option<Spec> {
-    let mut runs: Vec<Vec<Arc<SstMeta>>> = version.l0_runs().map(<[_]>::to_vec).collect();
-    let span = bounds_of(runs.iter().flatten())?;
-    let lower = version.overlapping(base, &span);
-    if !lower.is_empty() {
-        runs.push(lower);
+    fn bytes_under(&self, level: usize, span: &KeySpan) -> u64 {
+        self.version.overlapping(level, span).iter().map(|sst| sst.size).sum()
     }
-    Some(Spec { runs, output_level: base, reason: "L0 has too many files" })
-}
 
-fn pick_level(version: &Version, level: usize) -> Option<Spec> {
-    let cost = |sst: &Arc<SstMeta>| {
-        let overlap: u64 =
-            version.overlapping(level + 1, sst.bounds()).iter().map(|sst| sst.size).sum();
-        // A range tombstone frees data below it: as if the sst were larger by what it overlaps.
-        let gain = sst.size + if sst.tombstones > 0 { overlap } else { 0 };
-        overlap as f64 / gain.max(1) as f64
-    };
-    let seed = version
-        .level(level)
-        .iter()
-        .min_by(|a, b| cost(a).total_cmp(&cost(b)).then(a.file_no.cmp(&b.file_no)))?;
-    Some(push_down(version, seed, "level is over its target"))
+    fn blocked(&self, level: usize, hull: &KeySpan) -> bool {
+        self.claims.blocks(level, hull)
+    }
+
+    fn pick_l0(&self, base: usize, busy: &dyn Fn(&SstMeta) -> bool) -> Option<Spec> {
+        let l0 = self.version.l0();
+        let blocked = |level: usize, hull: &KeySpan| self.blocked(level, hull);
+        let traffic = Traffic { busy, blocked: &blocked };
+        let below = self.version.level(base);
+        let limits = Limits::default();
+        let intra = self.options.l0_intra_depth;
+        if l0.per_file() {
+            let drains = self.claims.drains_l0(l0.files().iter().map(|placed| placed.sst.file_no));
+            let down =
+                if drains { None } else { l0::pick_base_per_file(l0, base, below, &traffic) };
+            let spec = |runs, output_level, reason| Spec { runs, output_level, reason };
+            return down
+                .map(|runs| spec(runs, base, CompactionReason::L0ToBase))
+                .or_else(|| {
+                    let runs = l0::pick_intra_per_file(l0, &traffic, intra, limits)?;
+                    Some(spec(runs, 0, CompactionReason::WithinL0))
+                })
+                .filter(|spec| !self.claims.is_reserved(&spec.hull()));
+        }
+        let fit = |sst: &SstMeta| sst.tombstones == 0 && sst.deletes * 10 < sst.rows.max(1);
+        let moves = l0::pick_moves(l0, base, below, &traffic, &fit, MOST_MOVES);
+        if !moves.is_empty() {
+            let reason = CompactionReason::L0ToBase;
+            return Some(Spec { runs: vec![moves], output_level: base, reason });
+        }
+        let wanted = self.options.l0_compaction_sublevels.max(1);
+        let depth = l0.free_depth(busy);
+        let min_depth = if depth >= wanted { wanted } else { 1 };
+        if let Some(runs) = l0::pick_base(l0, base, below, &traffic, min_depth, limits) {
+            let reason = CompactionReason::L0ToBase;
+            return Some(Spec { runs, output_level: base, reason });
+        }
+        let runs = l0::pick_intra(l0, &traffic, intra, limits)?;
+        let spec = Spec { runs, output_level: 0, reason: CompactionReason::WithinL0 };
+        (!self.claims.is_reserved(&spec.hull())).then_some(spec)
+    }
+
+    /// The cheapest sst of a level to bring down, relative to what that relieves.
+    fn pick_level(
+        &self,
+        level: usize,
+        target: u64,
+        busy: &dyn Fn(&SstMeta) -> bool,
+    ) -> Option<Spec> {
+        let files = self.version.level(level);
+        let mut order: Vec<(f64, usize)> = Vec::with_capacity(files.len());
+        for (i, sst) in files.iter().enumerate().filter(|(_, sst)| !busy(sst)) {
+            let overlap = self.bytes_under(level + 1, sst.bounds());
+            order.push((overlap as f64 / self.weight(sst).max(1) as f64, i));
+        }
+        order.sort_by(|a, b| a.0.total_cmp(&b.0).then(files[a.1].file_no.cmp(&files[b.1].file_no)));
+        let excess = self.version.level_bytes(level).saturating_sub(target);
+        order
+            .iter()
+            .take(16)
+            .find_map(|(_, i)| self.push_down(level, *i, excess, CompactionReason::LevelSize, busy))
+    }
+
+    /// Brings sst number `at` of a level down by one, with neighbours that cost nothing more.
+    fn push_down(
+        &self,
+        level: usize,
+        at: usize,
+        excess: u64,
+        reason: CompactionReason,
+        busy: &dyn Fn(&SstMeta) -> bool,
+    ) -> Option<Spec> {
+        let files = self.version.level(level);
+        let seed = &files[at];
+        if busy(seed) {
+            return None;
+        }
+        let lower = self.version.overlapping(level + 1, seed.bounds());
+        let mut hull = seed.bounds().clone();
+        for sst in lower {
+            widen(&mut hull, sst.bounds());
+        }
+        if lower.iter().any(|sst| busy(sst)) || self.blocked(level + 1, &hull) {
+            return None;
+        }
+        let mut bytes = seed.size;
+        let mut end = at + 1;
+        // Inside of the hull the lower ssts are rewritten anyway; with none of them, neighbours
+        // that overlap nothing move along.
+        while let Some(sst) = files.get(end).filter(|sst| !busy(sst)) {
+            let free = if lower.is_empty() {
+                let mut wider = hull.clone();
+                widen(&mut wider, sst.bounds());
+                let fits = self.version.overlapping(level + 1, &wider).is_empty()
+                    && !self.blocked(level + 1, &wider)
+                    && end - at < MOST_MOVES
+                    && bytes < excess;
+                if fits {
+                    hull = wider;
+                }
+                fits
+            } else {
+                hull.covers(sst.bounds()) && bytes < seed.size.saturating_mul(MOST_SEEDS)
+            };
+            if !free {
+                break;
+            }
+            bytes += sst.size;
+            end += 1;
+        }
+        let mut start = at;
+        while start > 0 && !lower.is_empty() {
+            let sst = &files[start - 1];
+            let fits = bytes < seed.size.saturating_mul(MOST_SEEDS);
+            if busy(sst) || !fits || !hull.covers(sst.bounds()) {
+                break;
+            }
+            bytes += sst.size;
+            start -= 1;
+        }
+        let mut runs = vec![files[start..end].to_vec()];
+        if !lower.is_empty() {
+            runs.push(lower.to_vec());
+        }
+        Some(Spec { runs, output_level: level + 1, reason })
+    }
+
+    /// When no level is over its target: an sst whose range tombstones or many deletes are at or
+    /// below the threshold goes down, so that they meet what they hide; at the bottom it is
+    /// rewritten without them. Ends, because each step moves them down or removes them.
+    fn pick_garbage(&self, base: usize, busy: &dyn Fn(&SstMeta) -> bool) -> Option<Spec> {
+        let gc = self.gc;
+        let garbage = |sst: &SstMeta| {
+            let dense = sst.deletes * 10 >= sst.rows && sst.deletes > 0;
+            sst.max_ts <= gc && (sst.tombstones > 0 || dense) && !busy(sst)
+        };
+        let reason = CompactionReason::Garbage;
+        let l0 = self.version.l0();
+        let blocked = |level: usize, hull: &KeySpan| self.blocked(level, hull);
+        let traffic = Traffic { busy, blocked: &blocked };
+        for (i, _) in l0.files().iter().enumerate().filter(|(_, placed)| garbage(&placed.sst)) {
+            let below = self.version.level(base);
+            let runs = if l0.per_file() {
+                l0::pick_base_per_file(l0, base, below, &traffic)
+            } else {
+                l0::pick_base_from(l0, i, base, below, &traffic)
+            };
+            if let Some(runs) = runs {
+                return Some(Spec { runs, output_level: base, reason });
+            }
+        }
+        for level in base..BOTTOM {
+            for (i, _) in self.version.level(level).iter().enumerate().filter(|(_, s)| garbage(s)) {
+                let spec = self.push_down(level, i, 0, reason, busy);
+                if spec.is_some() {
+                    return spec;
+                }
+            }
+        }
+        let bottom = self.version.level(BOTTOM).iter().filter(|sst| garbage(sst));
+        bottom
+            .filter(|sst| !self.blocked(BOTTOM, sst.bounds()))
+            .map(|sst| Spec { runs: vec![vec![sst.clone()]], output_level: BOTTOM, reason })
+            .next()
+    }
 }
 
 /// Everything that overlaps a span, with what must come along, down to the bottom.
 pub(crate) fn spec_for_span(version: &Version, span: &KeySpan) -> Option<Spec> {
     let mut span = span.clone();
+    let overlapping = |run: &[Arc<SstMeta>], span: &KeySpan| -> Vec<Arc<SstMeta>> {
+        run.iter().filter(|sst| sst.bounds().overlaps(span)).cloned().collect()
+    };
     let mut runs: Vec<Vec<Arc<SstMeta>>> = Vec::new();
     // L0 runs overlap each other: taking one means taking the older ones under it.
     loop {
         let taken: Vec<Vec<Arc<SstMeta>>> =
-            version.l0_runs().map(|run| overlapping(run, &span)).collect();
-        let wider = widen(&span, taken.iter().flatten());
+            version.l0().runs().map(|run| overlapping(run, &span)).collect();
+        let mut wider = span.clone();
+        if let Some(hull) = hull_of(taken.iter().flatten()) {
+            widen(&mut wider, &hull);
+        }
         if wider == span {
             runs.extend(taken.into_iter().filter(|run| !run.is_empty()));
             break;
@@ -155,32 +324,14 @@ pub(crate) fn spec_for_span(version: &Version, span: &KeySpan) -> Option<Spec> {
         span = wider;
     }
     for level in 1..LEVELS {
-        let taken = overlapping(version.level(level), &span);
-        span = widen(&span, taken.iter());
-        if !taken.is_empty() {
+        let taken = version.overlapping(level, &span).to_vec();
+        if let Some(hull) = hull_of(taken.iter()) {
+            widen(&mut span, &hull);
             runs.push(taken);
         }
     }
     if runs.is_empty() {
         return None;
     }
-    Some(Spec { runs, output_level: BOTTOM, reason: "asked for" })
-}
-
-fn overlapping(run: &[Arc<SstMeta>], span: &KeySpan) -> Vec<Arc<SstMeta>> {
-    run.iter().filter(|sst| sst.bounds().overlaps(span)).cloned().collect()
-}
-
-fn widen<'a>(span: &KeySpan, ssts: impl Iterator<Item = &'a Arc<SstMeta>>) -> KeySpan {
-    let mut wider = span.clone();
-    for sst in ssts {
-        wider.start = wider.start.min(sst.bounds().start.clone());
-        wider.end = wider.end.max(sst.bounds().end.clone());
-    }
-    wider
-}
-
-fn bounds_of<'a>(mut ssts: impl Iterator<Item = &'a Arc<SstMeta>>) -> Option<KeySpan> {
-    let first = ssts.next()?.bounds().clone();
-    Some(widen(&first, ssts))
+    Some(Spec { runs, output_level: BOTTOM, reason: CompactionReason::Manual })
 }

@@ -1,4 +1,9 @@
-//! When background work runs: at most one flush and one compaction at a time.
+//! When background work runs: one flush, and as many compactions as there are slots.
+//!
+//! A compaction is admitted under one lock: the picker looks at the newest version and at the
+//! claims of running jobs, and what it proposes is claimed before the lock is let go. A claim ends
+//! after the job's edit is installed, so whoever finds an sst unclaimed also finds it as that job
+//! left it.
 //!
 //! A job is two tasks: the first merges and writes ssts, the second installs them. In between,
 //! anything else may happen; with the deterministic executor tests decide what.
@@ -9,19 +14,24 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
+use super::claims::Claims;
 use super::job::{Job, JobOutput};
-use super::picker::{Spec, pick, spec_for_span};
+use super::output_cuts::OutputCuts;
+use super::picker::{Scene, levels_targets, pick, target_sst_size};
+use super::spec::Spec;
 use crate::error::{Error, Result};
 use crate::key::KeySpan;
 use crate::memtable::Memtable;
 use crate::sstable::sst_path;
 use crate::store::Store;
-use crate::versions::{Edit, LEVELS, NewSst, Version};
+use crate::versions::{Edit, LEVELS, NewSst, SstMeta, Version};
 
 #[derive(Default)]
 struct Slots {
     flush: bool,
-    compaction: bool,
+    /// Compactions that were admitted and have not ended.
+    compactions: usize,
+    claims: Claims,
     /// Tasks that are on a thread right now.
     running: usize,
     error: Option<Error>,
@@ -34,23 +44,29 @@ pub(crate) struct Background {
     changed: Condvar,
 }
 
+/// An admitted compaction.
+struct Admitted {
+    claim: u64,
+    spec: Spec,
+}
+
 impl Background {
     /// The error that stopped background work, if there is one.
     pub(crate) fn error(&self) -> Option<Error> {
         self.slots.lock().error.clone()
     }
 
-    /// Waits a moment for something to change. Returns early on any change.
-    fn wait(&self) {
+    /// Waits a moment for something to change. Returns early, with true, on any change.
+    fn wait(&self) -> bool {
         let mut slots = self.slots.lock();
-        self.changed.wait_for(&mut slots, Duration::from_millis(50));
+        !self.changed.wait_for(&mut slots, Duration::from_millis(50)).timed_out()
     }
 
-    fn enter(&self) {
+    pub(crate) fn enter(&self) {
         self.slots.lock().running += 1;
     }
 
-    fn leave(&self) {
+    pub(crate) fn leave(&self) {
         self.slots.lock().running -= 1;
         self.changed.notify_all();
     }
@@ -63,14 +79,36 @@ impl Background {
         }
     }
 
-    fn take(&self, slot: fn(&mut Slots) -> &mut bool) -> bool {
-        let mut slots = self.slots.lock();
-        !std::mem::replace(slot(&mut slots), true)
+    fn take_flush(&self) -> bool {
+        !std::mem::replace(&mut self.slots.lock().flush, true)
     }
 
-    fn give_back(&self, slot: fn(&mut Slots) -> &mut bool) {
-        *slot(&mut self.slots.lock()) = false;
+    fn end_flush(&self) {
+        self.slots.lock().flush = false;
         self.changed.notify_all();
+    }
+
+    fn end_compaction(&self, claim: u64) {
+        let mut slots = self.slots.lock();
+        slots.claims.release(claim);
+        slots.compactions -= 1;
+        self.changed.notify_all();
+    }
+
+    /// Reserves a span unless part of it is reserved already.
+    pub(crate) fn try_reserve(&self, span: &KeySpan) -> Option<u64> {
+        let mut slots = self.slots.lock();
+        (!slots.claims.is_reserved(span)).then(|| slots.claims.reserve(span.clone()))
+    }
+
+    pub(crate) fn unreserve(&self, id: u64) {
+        self.slots.lock().claims.unreserve(id);
+        self.changed.notify_all();
+    }
+
+    /// Whether a running compaction overlaps a span.
+    pub(crate) fn is_touched(&self, span: &KeySpan) -> bool {
+        self.slots.lock().claims.touches(span)
     }
 
     fn fail(&self, error: &Error) {
@@ -91,30 +129,36 @@ impl Background {
     }
 }
 
-fn flush_slot(slots: &mut Slots) -> &mut bool {
-    &mut slots.flush
-}
-
-fn compaction_slot(slots: &mut Slots) -> &mut bool {
-    &mut slots.compaction
-}
-
 impl Store {
     /// Starts background work that is due. Never blocks.
     pub(crate) fn schedule(self: &Arc<Store>) {
         if self.closed.load(Ordering::Acquire) || self.background.error().is_some() {
             return;
         }
-        let state = self.state.load();
-        if !state.immutable.is_empty() && self.background.take(flush_slot) {
+        if !self.state.load().immutable.is_empty() && self.background.take_flush() {
             self.spawn(|store| store.flush_task());
         }
-        let due = self.options.automatic_compaction
-            && pick(&state.version, &self.options, self.gc_threshold.load(Ordering::Acquire))
-                .is_some();
-        if due && self.background.take(compaction_slot) {
-            self.spawn(|store| store.compaction_task());
+        if self.options.automatic_compaction {
+            while let Some(admitted) = self.admit() {
+                self.spawn(move |store| store.compaction_task(admitted));
+            }
         }
+    }
+
+    /// Claims the most urgent compaction, if there is one and a slot for it.
+    fn admit(&self) -> Option<Admitted> {
+        let mut slots = self.background.slots.lock();
+        if slots.compactions >= self.options.compaction_slots.max(1) {
+            return None;
+        }
+        // The version is loaded under the lock: see the module.
+        let version = self.state.load().version.clone();
+        let gc = self.gc_threshold.load(Ordering::Acquire);
+        let scene = Scene { version: &version, options: &self.options, gc, claims: &slots.claims };
+        let spec = pick(&scene)?;
+        let claim = slots.claims.take(&spec);
+        slots.compactions += 1;
+        Some(Admitted { claim, spec })
     }
 
     /// Queues a task that holds the store only while it runs.
@@ -130,17 +174,17 @@ impl Store {
 
     fn flush_task(self: &Arc<Store>) {
         match self.run_flush() {
-            Ok(None) => self.background.give_back(flush_slot),
+            Ok(None) => self.background.end_flush(),
             Ok(Some((memtables, output))) => self.spawn(move |store| {
                 if let Err(error) = store.install_flush(&memtables, output) {
                     store.background.fail(&error);
                 }
-                store.background.give_back(flush_slot);
+                store.background.end_flush();
                 store.schedule();
             }),
             Err(error) => {
                 self.background.fail(&error);
-                self.background.give_back(flush_slot);
+                self.background.end_flush();
             }
         }
     }
@@ -155,13 +199,16 @@ impl Store {
         }
         // Nothing may be in ssts that a crash could still take out of the wal in front of it.
         self.wal.wait(self.wal.appended(), true)?;
+        let version = self.state.load().version.clone();
+        let base = levels_targets(&version, &self.options).0;
         let job = Job {
             memtables: memtables.clone(),
             runs: Vec::new(),
             output_level: 0,
-            target_size: 64 << 20,
+            cuts: OutputCuts::for_l0(&version, base, &self.options),
             gc: self.durable_gc()?,
             below: None,
+            lenders: Vec::new(),
         };
         let output = self.with_reserve(|| job.run(self))?;
         Ok(Some((memtables, output)))
@@ -192,38 +239,39 @@ impl Store {
         Ok(())
     }
 
-    fn compaction_task(self: &Arc<Store>) {
-        let version = self.state.load().version.clone();
-        let gc = self.gc_threshold.load(Ordering::Acquire);
-        let spec = pick(&version, &self.options, gc);
-        let closed = self.closed.load(Ordering::Acquire);
-        let Some(spec) = spec.filter(|_| !closed) else {
-            self.background.give_back(compaction_slot);
+    fn compaction_task(self: &Arc<Store>, admitted: Admitted) {
+        let Admitted { claim, spec } = admitted;
+        if self.closed.load(Ordering::Acquire) {
+            self.background.end_compaction(claim);
             return;
-        };
-        match self.run_compaction(&version, &spec) {
-            Ok((edit, output)) => self.spawn(move |store| {
-                store.finish_compaction(&edit, &output);
-                store.schedule();
-            }),
+        }
+        let start = self.options.clock.monotonic_nanos();
+        match self.run_compaction(&spec) {
+            Ok((edit, output)) => {
+                let nanos = self.options.clock.monotonic_nanos().saturating_sub(start);
+                if spec.output_level > 0 {
+                    let l0 = spec.inputs().filter(|sst| sst.level == 0);
+                    self.throttle.drained(l0.map(|sst| sst.size).sum(), nanos);
+                }
+                self.spawn(move |store| {
+                    match store.install(&edit, |_| {}) {
+                        Ok(true) => store.note_compaction(&spec, &output),
+                        Ok(false) => store.discard(&output),
+                        Err(error) => store.background.fail(&error),
+                    }
+                    store.background.end_compaction(claim);
+                    store.schedule();
+                });
+            }
             Err(error) => {
                 self.background.fail(&error);
-                self.background.give_back(compaction_slot);
+                self.background.end_compaction(claim);
             }
         }
     }
 
-    fn finish_compaction(&self, edit: &Edit, output: &JobOutput) {
-        match self.install(edit, |_| {}) {
-            Ok(true) => self.counters.compacted(output),
-            Ok(false) => self.discard(output),
-            Err(error) => self.background.fail(&error),
-        }
-        self.background.give_back(compaction_slot);
-    }
-
     /// Removes what a job wrote in vain: a structural edit changed its inputs meanwhile.
-    fn discard(&self, output: &JobOutput) {
+    pub(crate) fn discard(&self, output: &JobOutput) {
         for facts in &output.ssts {
             let path = sst_path(&self.env.dir, facts.file_no);
             if let Err(error) = self.env.fs.remove(&path) {
@@ -232,36 +280,22 @@ impl Store {
         }
     }
 
-    fn run_compaction(&self, version: &Version, spec: &Spec) -> Result<(Edit, JobOutput)> {
+    /// Merges the inputs of a spec, which nobody else may take meanwhile, or moves them.
+    pub(crate) fn run_compaction(&self, spec: &Spec) -> Result<(Edit, JobOutput)> {
         let gc = self.durable_gc()?;
-        let dropped = spec.runs.iter().flatten().map(|sst| sst.file_no).collect();
-        if let Some(sst) = spec.trivial_move(gc) {
-            let facts = sst.moved(spec.output_level).facts();
-            let edit = Edit {
-                added: vec![NewSst { facts }],
-                dropped,
-                reason: Some(format!("move: {}", spec.reason).into()),
-                ..Edit::default()
-            };
-            return Ok((edit, JobOutput::default()));
+        let dropped = spec.inputs().map(|sst| sst.file_no).collect();
+        if let Some(moves) = spec.moves(gc) {
+            let moved = moves.iter().map(|sst| sst.moved(spec.output_level).facts());
+            let added = moved.map(|facts| NewSst { facts }).collect();
+            let output = JobOutput { moved: moves.len() as u64, ..JobOutput::default() };
+            let reason = Some(format!("move: {}", spec.reason.as_str()).into());
+            return Ok((Edit { added, dropped, reason, ..Edit::default() }, output));
         }
-        let below = (spec.output_level + 1..LEVELS)
-            .flat_map(|level| version.level(level).iter().map(|sst| sst.bounds().clone()))
-            .collect();
-        let depth =
-            spec.output_level.saturating_sub(super::levels_targets(version, &self.options).0);
-        let target = self.options.target_sst_size << depth.min(3);
-        let job = Job {
-            memtables: Vec::new(),
-            runs: spec.runs.clone(),
-            output_level: spec.output_level,
-            target_size: target,
-            gc,
-            below: Some(below),
-        };
+        let version = self.state.load().version.clone();
+        let job = self.job_of(spec, &version, gc);
         let output = self.with_reserve(|| job.run(self))?;
         tracing::debug!(
-            reason = spec.reason,
+            reason = spec.reason.as_str(),
             level = spec.output_level,
             bytes_in = output.bytes_in,
             bytes_out = output.bytes_out,
@@ -269,12 +303,45 @@ impl Store {
             "compacted"
         );
         let added = output.ssts.iter().map(|facts| NewSst { facts: facts.clone() }).collect();
-        let reason = Some(spec.reason.into());
+        let reason = Some(spec.reason.as_str().into());
         Ok((Edit { added, dropped, reason, ..Edit::default() }, output))
     }
 
-    /// Waits for background work to change something, or does some of it on this thread.
-    pub(crate) fn await_progress(self: &Arc<Store>) -> Result<()> {
+    fn job_of(&self, spec: &Spec, version: &Version, gc: u64) -> Job {
+        let base = levels_targets(version, &self.options).0;
+        let level = spec.output_level;
+        let hull = spec.hull();
+        let bounds = |sst: &Arc<SstMeta>| sst.bounds().clone();
+        let (cuts, below) = if level == 0 {
+            // Older ssts of L0 may lie below the output.
+            (OutputCuts::for_l0(version, base, &self.options), None)
+        } else {
+            let target = target_sst_size(&self.options, base, level);
+            let grandparents: &[Arc<SstMeta>] =
+                if level + 1 < LEVELS { version.overlapping(level + 1, &hull) } else { &[] };
+            let below = (level + 1..LEVELS)
+                .flat_map(|level| version.overlapping(level, &hull).iter().map(bounds));
+            (OutputCuts::above(target, grandparents.iter()), Some(below.collect()))
+        };
+        let is_input = |sst: &SstMeta| spec.inputs().any(|input| input.file_no == sst.file_no);
+        let lenders = version
+            .ssts()
+            .filter(|sst| sst.tombstones > 0 && sst.min_ts <= gc)
+            .filter(|sst| sst.bounds().overlaps(&hull) && !is_input(sst));
+        Job {
+            memtables: Vec::new(),
+            runs: spec.runs.clone(),
+            output_level: level,
+            cuts,
+            gc,
+            below,
+            lenders: lenders.cloned().collect(),
+        }
+    }
+
+    /// Waits for background work to change something, or does some of it on this thread. False if
+    /// nothing happened.
+    pub(crate) fn await_progress(self: &Arc<Store>) -> Result<bool> {
         if let Some(error) = self.background.error() {
             return Err(error);
         }
@@ -282,10 +349,7 @@ impl Store {
             return Err(Error::Closed);
         }
         self.schedule();
-        if !self.tasks.help_one() {
-            self.background.wait();
-        }
-        Ok(())
+        Ok(self.tasks.help_one() || self.background.wait())
     }
 
     /// Seals the mutable memtable and waits until it is flushed.
@@ -305,33 +369,5 @@ impl Store {
             self.await_progress()?;
         }
         Ok(())
-    }
-
-    /// Compacts everything in a span to the bottom level.
-    pub(crate) fn compact_to_bottom(self: &Arc<Store>, span: &KeySpan) -> Result<()> {
-        self.flush_all()?;
-        while !self.background.take(compaction_slot) {
-            self.await_progress()?;
-        }
-        let version = self.state.load().version.clone();
-        let result = match spec_for_span(&version, span) {
-            None => Ok(()),
-            Some(spec) => {
-                self.background.enter();
-                let done = self.run_compaction(&version, &spec).and_then(|(edit, output)| {
-                    if self.install(&edit, |_| {})? {
-                        self.counters.compacted(&output);
-                    } else {
-                        self.discard(&output);
-                    }
-                    Ok(())
-                });
-                self.background.leave();
-                done
-            }
-        };
-        self.background.give_back(compaction_slot);
-        self.schedule();
-        result
     }
 }

@@ -236,6 +236,7 @@ mod tests {
             fs: Arc::new(MemFs::new()),
             dir: PathBuf::from("/store"),
             cache: Arc::new(BlockCache::new(1 << 16)),
+            l0_sublevels: true,
         }
     }
 

@@ -36,6 +36,8 @@ pub(crate) struct SstEnv {
     pub(crate) fs: Arc<dyn FileSystem>,
     pub(crate) dir: PathBuf,
     pub(crate) cache: Arc<BlockCache>,
+    /// Whether versions lay out L0 as sublevels.
+    pub(crate) l0_sublevels: bool,
 }
 
 /// The file that holds an sst's bytes.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::edit::{Edit, NewSst};
 use super::sst_meta::{SstEnv, SstMeta};
 use crate::key::KeySpan;
+use crate::l0::Sublevels;
 
 /// L0 to L6.
 pub(crate) const LEVELS: usize = 7;
@@ -14,12 +15,14 @@ pub(crate) const LEVELS: usize = 7;
 #[derive(Clone)]
 pub(crate) struct Version {
     levels: Vec<Vec<Arc<SstMeta>>>,
+    bytes: [u64; LEVELS],
+    l0: Sublevels,
 }
 
 impl Version {
     /// No ssts.
     pub(crate) fn empty() -> Version {
-        Version { levels: vec![Vec::new(); LEVELS] }
+        Version { levels: vec![Vec::new(); LEVELS], bytes: [0; LEVELS], l0: Sublevels::default() }
     }
 
     pub(crate) fn level(&self, level: usize) -> &[Arc<SstMeta>] {
@@ -32,23 +35,27 @@ impl Version {
     }
 
     pub(crate) fn level_bytes(&self, level: usize) -> u64 {
-        self.levels[level].iter().map(|sst| sst.size).sum()
+        self.bytes[level]
     }
 
-    /// The runs of L0, newest first: ssts of one flush are disjoint and form one run.
-    pub(crate) fn l0_runs(&self) -> impl Iterator<Item = &[Arc<SstMeta>]> {
-        self.levels[0].chunk_by(|a, b| a.arrival_high == b.arrival_high)
+    /// L0 as runs.
+    pub(crate) fn l0(&self) -> &Sublevels {
+        &self.l0
     }
 
-    /// All runs, newest first.
+    /// All runs, newest first: sublevels, then levels.
     pub(crate) fn runs(&self) -> impl Iterator<Item = &[Arc<SstMeta>]> {
         let lower = self.levels[1..].iter().filter(|level| !level.is_empty());
-        self.l0_runs().chain(lower.map(Vec::as_slice))
+        self.l0.runs().chain(lower.map(Vec::as_slice))
     }
 
-    /// Ssts of a level that overlap a span.
-    pub(crate) fn overlapping(&self, level: usize, span: &KeySpan) -> Vec<Arc<SstMeta>> {
-        self.levels[level].iter().filter(|sst| sst.bounds().overlaps(span)).cloned().collect()
+    /// The ssts of a level below L0 that overlap a span, in key order.
+    pub(crate) fn overlapping(&self, level: usize, span: &KeySpan) -> &[Arc<SstMeta>] {
+        debug_assert!(level > 0, "ssts of L0 overlap each other");
+        let run = &self.levels[level];
+        let first = run.partition_point(|sst| sst.bounds().end <= span.start);
+        let end = run.partition_point(|sst| sst.bounds().start < span.end);
+        &run[first..end.max(first)]
     }
 
     /// The version after an edit. The second list has the ssts whose files nobody uses any more.
@@ -62,6 +69,8 @@ impl Version {
                 }
             }
         }
+        let l0_untouched = dropped.iter().all(|sst| sst.level > 0);
+        let mut new_in_l0 = Vec::new();
         for new in &edit.added {
             let facts = &new.facts;
             let backing = facts.backing.file_no;
@@ -72,7 +81,11 @@ impl Version {
                 owner = owner.or_else(|| levels.iter().flatten().find(shares));
             }
             let meta = owner.map_or_else(|| SstMeta::new(facts, env), |sst| sst.sharing(facts));
-            levels[facts.level].push(Arc::new(meta));
+            let meta = Arc::new(meta);
+            if facts.level == 0 {
+                new_in_l0.push(meta.clone());
+            }
+            levels[facts.level].push(meta);
         }
         dropped.retain(|gone| {
             let file_no = gone.backing.file_no;
@@ -89,7 +102,11 @@ impl Version {
         for level in &mut levels[1..] {
             level.sort_by(|a, b| a.bounds().start.cmp(&b.bounds().start));
         }
-        (Version { levels }, dropped)
+        let bytes = std::array::from_fn(|level| levels[level].iter().map(|sst| sst.size).sum());
+        let same_layout = l0_untouched && env.l0_sublevels != self.l0.per_file();
+        let added = if same_layout { self.l0.with_newer(&new_in_l0) } else { None };
+        let l0 = added.unwrap_or_else(|| Sublevels::build(levels[0].clone(), !env.l0_sublevels));
+        (Version { levels, bytes, l0 }, dropped)
     }
 
     /// Bytes of live files that belong to no live sst.
@@ -138,15 +155,7 @@ impl Version {
         }
         // Below L0, arrival bounds of whole ssts are too coarse to compare: a compaction takes
         // parts of several runs along.
-        for pair in self.l0_runs().collect::<Vec<_>>().windows(2) {
-            let (upper, lower) = (&pair[0][0], &pair[1][0]);
-            if upper.arrival_low <= lower.arrival_high {
-                return Err(format!(
-                    "I3: sst {} lies above {} but did not arrive later",
-                    upper.file_no, lower.file_no
-                ));
-            }
-        }
+        self.l0.check()?;
         let mut on_files: Vec<&Arc<SstMeta>> = self.ssts().collect();
         on_files.sort_by(|a, b| {
             let files = a.backing.file_no.cmp(&b.backing.file_no);

@@ -145,11 +145,12 @@ impl World<'_> {
         "flush"
     }
 
+    /// Puts a flushed or merged layer into L0, cut into files that share its arrival.
     fn add_l0(&mut self, layer: Layer) {
-        if !layer.is_empty() {
-            self.store.l0.push(layer);
-            self.store.l0.sort_by_key(|f| f.arrival);
-        }
+        let cuts = self.cuts();
+        let files = Store::cut(layer, &cuts, self.rules);
+        self.store.l0.extend(files.into_iter().filter(|file| !file.is_empty()));
+        self.store.l0.sort_by_key(|f| f.arrival);
     }
 
     /// Tombstones that a compaction may borrow from files that are not its inputs.
@@ -205,13 +206,8 @@ impl World<'_> {
             return "nothing";
         }
         let from = self.random.below(count as u64 - 1) as usize;
-        let to = from + 1 + self.random.below((count - from - 1) as u64) as usize;
-        let taken: Vec<usize> = if self.rules.intra_l0_contiguous || to - from < 2 {
-            (from..=to).collect()
-        } else {
-            vec![from, to]
-        };
-        let inputs: Vec<Layer> = taken.into_iter().rev().map(|i| self.store.l0.remove(i)).collect();
+        let cap = from + 1 + self.random.below((count - from - 1) as u64) as usize;
+        let inputs = self.store.take_within_l0(from, cap, self.rules);
         let merged = self.store.merge(&inputs, &[], 0, self.rules);
         self.add_l0(merged);
         "compaction within L0"

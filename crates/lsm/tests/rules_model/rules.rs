@@ -37,8 +37,8 @@ pub struct Rules {
     pub overlap_counts_tombstones: bool,
     /// Tombstones are cut at the bounds of output files, and no piece gets lost.
     pub cut_keeps_all_pieces: bool,
-    /// An intra-L0 compaction takes files that follow each other in arrival order.
-    pub intra_l0_contiguous: bool,
+    /// A compaction within L0 takes all newer overlapping files up to its newest one.
+    pub intra_l0_closure: bool,
     /// C6: a GC threshold drops data only when it is durable.
     pub threshold_durable_first: bool,
     /// C6: a tombstone drops data of other files only when it is durable.
@@ -65,7 +65,7 @@ impl Default for Rules {
             l0_closure: true,
             overlap_counts_tombstones: true,
             cut_keeps_all_pieces: true,
-            intra_l0_contiguous: true,
+            intra_l0_closure: true,
             threshold_durable_first: true,
             tombstone_durable_first: true,
         }
@@ -105,7 +105,7 @@ pub const MUTANTS: &[Mutant] = mutants! {
     l0_closure: "a base compaction leaves older overlapping L0 files behind",
     overlap_counts_tombstones: "file bounds forget tombstones",
     cut_keeps_all_pieces: "the piece of a tombstone behind the last cut is lost",
-    intra_l0_contiguous: "an intra-L0 compaction jumps over a file",
+    intra_l0_closure: "a compaction within L0 jumps over a file",
     threshold_durable_first: "a threshold drops data, then a crash forgets the threshold (C6)",
     tombstone_durable_first: "a memtable's tombstone drops data, then a crash forgets it (C6)",
 };

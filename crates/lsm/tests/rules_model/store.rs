@@ -111,7 +111,8 @@ impl Store {
         best.value.filter(|_| !hides)
     }
 
-    /// What lies below an output at `level` (0 = L0) that took the place of files up to `arrival`.
+    /// What lies below an output at `level` (0 = L0) that took the place of files up to `arrival`:
+    /// in L0, every file that arrived earlier and was not merged may.
     fn holds_below(&self, level: usize, arrival: u64, start: u8, end: u8, rules: &Rules) -> bool {
         let older = self.l0.iter().filter(|f| level == 0 && f.arrival < arrival);
         let older = older.filter(|_| rules.below_includes_older_l0);
@@ -129,7 +130,6 @@ impl Store {
         rules: &Rules,
     ) -> Layer {
         let arrival = inputs.iter().map(|l| l.arrival).max().unwrap_or(0);
-        let oldest = inputs.iter().map(|l| l.arrival).min().unwrap_or(0);
         let mut points: Vec<Point> = inputs.iter().flat_map(|l| l.points.clone()).collect();
         points.sort_by_key(|p| (p.key, std::cmp::Reverse(p.ts)));
         points.dedup_by_key(|p| (p.key, p.ts));
@@ -150,7 +150,7 @@ impl Store {
         let points = kept
             .iter()
             .filter(|p| {
-                let below = self.holds_below(level, oldest, p.key, p.key + 1, rules)
+                let below = self.holds_below(level, arrival, p.key, p.key + 1, rules)
                     && rules.elide_delete_at_bottom_only;
                 p.value.is_some() || !may_go(p.ts) || below
             })
@@ -159,7 +159,7 @@ impl Store {
         let tombstones = kept_tombstones
             .into_iter()
             .filter(|t| {
-                let below = self.holds_below(level, oldest, t.start, t.end, rules)
+                let below = self.holds_below(level, arrival, t.start, t.end, rules)
                     && rules.elide_tombstone_at_bottom_only;
                 !may_go(t.ts) || below
             })
@@ -239,6 +239,30 @@ impl Store {
                         && taken.iter().any(|t| {
                             i < t && self.l0[*i].overlaps(self.l0[*t].bounds(rules), rules)
                         })
+                })
+                .collect();
+            if grown.is_empty() {
+                break;
+            }
+            taken.extend(grown);
+        }
+        taken.sort_unstable();
+        taken.into_iter().rev().map(|i| self.l0.remove(i)).collect()
+    }
+
+    /// Takes an L0 file with what must go along when the result stays in L0, where it lies by its
+    /// newest part: newer overlapping files up to `cap`, until nothing is added. Newest first.
+    pub fn take_within_l0(&mut self, seed: usize, cap: usize, rules: &Rules) -> Vec<Layer> {
+        let newest = self.l0[cap].arrival;
+        let mut taken = if rules.intra_l0_closure { vec![seed] } else { vec![seed, cap] };
+        loop {
+            let grown: Vec<usize> = (seed + 1..self.l0.len())
+                .filter(|i| {
+                    rules.intra_l0_closure && !taken.contains(i) && self.l0[*i].arrival <= newest
+                })
+                .filter(|i| {
+                    let bounds = self.l0[*i].bounds(rules);
+                    taken.iter().any(|t| t < i && self.l0[*t].overlaps(bounds, rules))
                 })
                 .collect();
             if grown.is_empty() {

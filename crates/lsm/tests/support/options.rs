@@ -26,17 +26,20 @@ fn base(tasks: Arc<SeededTasks>) -> Options {
 }
 
 /// The names of all option sets.
-pub const SETS: [&str; 10] = [
+pub const SETS: [&str; 13] = [
     "plain",
     "one row per block",
     "tiny memtables",
-    "one l0 file, tiny levels",
+    "one sublevel, tiny levels",
     "no filter, no compression",
     "zstd",
     "cache of a few blocks",
     "large memtables, no ssts",
-    "many l0 files",
+    "many sublevels",
     "no automatic compaction",
+    "l0 without sublevels",
+    "every flush cut everywhere, four compactions at once",
+    "deep l0, merged in place",
 ];
 
 /// An option set by its number.
@@ -54,7 +57,7 @@ pub fn set(number: usize, tasks: Arc<SeededTasks>) -> Options {
         },
         3 => Options {
             memtable_size: 6 << 10,
-            l0_compaction_files: 1,
+            l0_compaction_sublevels: 1,
             base_level_size: 2 << 10,
             level_multiplier: 2,
             target_sst_size: 512,
@@ -74,17 +77,52 @@ pub fn set(number: usize, tasks: Arc<SeededTasks>) -> Options {
             codec: Codec::Zstd,
             bottom_codec: Codec::Zstd,
             memtable_size: 5 << 10,
-            l0_compaction_files: 2,
+            flush_split_bytes: 1 << 10,
             ..options
         },
         6 => Options { block_cache_size: 100, block_size: 500, memtable_size: 8 << 10, ..options },
         7 => Options { memtable_size: 64 << 20, wal_segment_size: 4 << 20, ..options },
         8 => Options {
             memtable_size: 3 << 10,
-            l0_compaction_files: 20,
-            l0_slow_files: 30,
-            l0_stop_files: 40,
+            l0_compaction_sublevels: 20,
+            l0_slow_sublevels: 30,
+            l0_stop_sublevels: 40,
+            base_level_size: 1 << 30,
             max_immutable_memtables: 6,
+            ..options
+        },
+        10 => Options {
+            l0_sublevels: false,
+            memtable_size: 3 << 10,
+            l0_compaction_files: 3,
+            l0_slow_files: 6,
+            l0_stop_files: 10,
+            base_level_size: 4 << 10,
+            level_multiplier: 3,
+            target_sst_size: 1 << 10,
+            ..options
+        },
+        11 => Options {
+            memtable_size: 3 << 10,
+            flush_split_bytes: 1,
+            target_sst_size: 400,
+            base_level_size: 3 << 10,
+            level_multiplier: 3,
+            block_size: 300,
+            compaction_slots: 4,
+            ..options
+        },
+        12 => Options {
+            memtable_size: 1 << 10,
+            flush_split_bytes: 1 << 20,
+            target_sst_size: 1 << 20,
+            max_immutable_memtables: 1,
+            l0_intra_depth: 2,
+            l0_slow_sublevels: 4,
+            l0_stop_sublevels: 6,
+            base_level_size: 6 << 10,
+            level_multiplier: 2,
+            compaction_slots: 3,
             ..options
         },
         _ => Options { automatic_compaction: false, memtable_size: 4 << 10, ..options },
