@@ -119,7 +119,7 @@ impl Version {
         files.values().map(|(size, used)| size.saturating_sub(*used)).sum()
     }
 
-    /// Whether an edit still fits: what it drops is live, and what it adds below L0 overlaps nothing
+    /// Whether an edit still fits: what it drops is live, what it adds below L0 overlaps nothing
     /// that stays. If not, a structural edit came in between, and the edit must not be made.
     pub(crate) fn accepts(&self, edit: &Edit) -> bool {
         let live = |file_no: &u64| self.ssts().any(|sst| sst.file_no == *file_no);
