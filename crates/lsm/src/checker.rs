@@ -124,7 +124,7 @@ fn check_sst(env: &SstEnv, sst: &Arc<SstMeta>) -> Result<()> {
             return wrong(0, "I7: a range tombstone is outside of the sst's bounds");
         }
     }
-    check_rows(env, sst, &reader, &path)
+    check_rows(env, sst, reader, &path)
 }
 
 fn check_rows(env: &SstEnv, sst: &SstMeta, reader: &Arc<SstReader>, path: &Path) -> Result<()> {
@@ -176,7 +176,7 @@ fn check_order_of_layers(env: &Arc<SstEnv>, version: &Version) -> Result<()> {
     for run in &runs {
         let mut of_run = Vec::new();
         for sst in run.iter().filter(|sst| sst.tombstones > 0) {
-            of_run.push((sst.bounds().clone(), sst.reader(env)?));
+            of_run.push((sst.bounds().clone(), sst.reader(env)?.clone()));
         }
         skylines.push(of_run);
     }

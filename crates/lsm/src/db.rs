@@ -5,11 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use braid_env::fs::FileSystem;
+use bytes::Bytes;
 
 use crate::batch::Batch;
 use crate::commit::{Durability, Pending};
 use crate::compaction::levels_targets;
 use crate::error::{Error, Result};
+use crate::iter::ReadWork;
 use crate::key::{CommitTs, KeySpan};
 use crate::metrics::{LevelMetrics, Metrics};
 use crate::open;
@@ -59,6 +61,20 @@ impl Db {
         }
         let (state, read) = self.store.pin(ts)?;
         Ok(View::new(self.store.clone(), state, read))
+    }
+
+    /// The value of a key as of `ts`, `None` if it does not exist: what [`View::get`] of a fresh
+    /// view returns, without making one. Lock-free; may read from the device.
+    pub fn get(&self, key: &[u8], ts: CommitTs) -> Result<Option<Bytes>> {
+        let store = &self.store;
+        if store.closed.load(Ordering::Acquire) {
+            return Err(Error::Closed);
+        }
+        // First the layers, then the visible index; see `Store::pin`.
+        let state = store.state.load();
+        let read = store.read_point(ts)?;
+        let found = state.get(&store.env, key, read, &mut ReadWork::default())?;
+        Ok(found.map(|(value, _)| value))
     }
 
     /// Newest timestamp of an entry of `key` or a range tombstone over it, over everything that

@@ -11,6 +11,7 @@ use braid_env::fs::FileSystem;
 use crate::batch::{Batch, BatchOp};
 use crate::cache::BlockCache;
 use crate::error::{Error, Result};
+use crate::iter::ReadWork;
 use crate::key::Kind;
 use crate::sstable::{SstEntries, SstIdentity, SstReader};
 use crate::versions::Edit;
@@ -72,7 +73,7 @@ pub fn dump_sst(fs: &dyn FileSystem, path: &Path, rows: bool, out: &mut dyn Writ
         line(out, &format!("  tombstone [{start}, {end}) @{}", tombstone.ts))?;
     }
     for part in 0..reader.top().len() {
-        let index = reader.partition(part, None)?;
+        let index = &reader.partition(part, &mut ReadWork::default())?.index;
         for i in 0..index.len() {
             let handle = index.handle(i);
             line(

@@ -6,12 +6,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::error::Result;
-use crate::iter::{RunCursor, ScanOptions, Source};
+use crate::iter::{LayerCursor, ReadPoint, ReadWork, RunCursor, ScanPlan};
 use crate::key::{CommitTs, KeySpan, Kind};
-use crate::memtable::Memtable;
-use crate::sstable::key_hash;
+use crate::memtable::{Memtable, MemtableCursor};
+use crate::sstable::{SstReader, key_hash};
 use crate::versions::{SstEnv, SstMeta, Version};
-use crate::view::ReadCounters;
 
 /// The layers of the store at a moment. Replaced as a whole, never changed.
 pub(crate) struct State {
@@ -23,41 +22,76 @@ pub(crate) struct State {
     pub(crate) version: Arc<Version>,
 }
 
-/// The sst of a run that may hold `key`.
-fn sst_of<'a>(run: &'a [Arc<SstMeta>], key: &[u8]) -> Option<&'a Arc<SstMeta>> {
-    let at = run.partition_point(|sst| sst.bounds().end.as_ref() <= key);
-    run.get(at).filter(|sst| sst.bounds().start.as_ref() <= key)
-}
-
 impl State {
     /// All memtables, newest first.
     pub(crate) fn memtables(&self) -> impl Iterator<Item = &Arc<Memtable>> {
         std::iter::once(&self.mutable).chain(&self.immutable)
     }
 
-    /// The value of a key in ssts at a timestamp. Stops at the first run with a point or a
-    /// tombstone: everything below is older.
-    pub(crate) fn get_from_ssts(
+    /// The value of a key, as a read sees it. Goes from layer to layer, newest first, and stops at
+    /// the first one with a point or a tombstone for the key: everything below is older.
+    pub(crate) fn get(
+        &self,
+        env: &SstEnv,
+        key: &[u8],
+        read: ReadPoint,
+        work: &mut ReadWork,
+    ) -> Result<Option<(Bytes, CommitTs)>> {
+        let hash = key_hash(key);
+        for memtable in self.memtables() {
+            if read.ts < memtable.min_ts() {
+                continue;
+            }
+            let hidden_below = memtable.stab(key, read);
+            if memtable.may_contain(hash)
+                && let Some(node) = memtable.get(key, read.ts, read.visible)
+            {
+                let lives = node.kind() == Kind::Put && node.ts() >= hidden_below;
+                return Ok(
+                    lives.then(|| (Bytes::copy_from_slice(node.value()), CommitTs(node.ts())))
+                );
+            }
+            // Everything in lower layers is older than this tombstone.
+            if hidden_below > 0 {
+                return Ok(None);
+            }
+        }
+        self.get_from_ssts(env, key, hash, read.ts, work)
+    }
+
+    fn get_from_ssts(
         &self,
         env: &SstEnv,
         key: &[u8],
         hash: u64,
         read_ts: u64,
-        counters: &ReadCounters,
+        work: &mut ReadWork,
     ) -> Result<Option<(Bytes, CommitTs)>> {
-        for run in self.version.runs() {
-            let Some(sst) = sst_of(run, key).filter(|sst| sst.min_ts <= read_ts) else { continue };
-            let reader = sst.reader(env)?;
-            let hidden_below =
-                if sst.tombstones > 0 { reader.skyline().stab(key, read_ts, u64::MAX) } else { 0 };
-            if reader.may_contain(hash)
-                && let Some(found) = reader.get(key, read_ts, Some(counters))?
-            {
-                let lives = found.kind == Kind::Put && found.ts >= hidden_below;
-                return Ok(lives.then_some((found.value, CommitTs(found.ts))));
+        // A few runs at a time: their cache misses overlap.
+        const AHEAD: usize = 8;
+        for runs in self.version.runs_for_reads().chunks(AHEAD) {
+            let mut found: [Option<(&SstMeta, &SstReader)>; AHEAD] = [None; AHEAD];
+            for (slot, run) in found.iter_mut().zip(runs) {
+                if let Some(sst) = run.sst_of(key).filter(|sst| sst.min_ts <= read_ts) {
+                    let reader = sst.reader(env)?;
+                    reader.prefetch_filter(hash);
+                    *slot = Some((sst, reader));
+                }
             }
-            if hidden_below > 0 {
-                return Ok(None);
+            for (sst, reader) in found.into_iter().flatten() {
+                let hidden_below = match sst.tombstones {
+                    0 => 0,
+                    _ => reader.skyline().stab(key, read_ts, u64::MAX),
+                };
+                if reader.may_contain(hash)
+                    && let Some(found) = reader.get(key, read_ts, work)?
+                {
+                    let lives = found.kind == Kind::Put && found.ts >= hidden_below;
+                    return Ok(lives.then_some((found.value, CommitTs(found.ts))));
+                }
+                if hidden_below > 0 {
+                    return Ok(None);
+                }
             }
         }
         Ok(None)
@@ -65,8 +99,8 @@ impl State {
 
     /// Timestamp of the newest visible range tombstone over a key in ssts; 0 if none.
     pub(crate) fn stab_ssts(&self, env: &SstEnv, key: &[u8], read_ts: u64) -> Result<u64> {
-        for run in self.version.runs() {
-            if let Some(sst) = sst_of(run, key).filter(|sst| sst.tombstones > 0) {
+        for run in self.version.runs_for_reads() {
+            if let Some(sst) = run.sst_of(key).filter(|sst| sst.tombstones > 0) {
                 let ts = sst.reader(env)?.skyline().stab(key, read_ts, u64::MAX);
                 if ts > 0 {
                     return Ok(ts);
@@ -76,36 +110,24 @@ impl State {
         Ok(0)
     }
 
-    /// Cursors over the runs that overlap a span, newest first.
-    pub(crate) fn run_cursors(
-        &self,
-        env: &Arc<SstEnv>,
-        span: &KeySpan,
-        read_ts: u64,
-        options: &ScanOptions,
-        counters: &Arc<ReadCounters>,
-    ) -> Vec<Box<dyn Source>> {
-        let mut sources: Vec<Box<dyn Source>> = Vec::new();
-        for run in self.version.runs() {
-            let first = run.partition_point(|sst| sst.bounds().end <= span.start);
-            let end = run.partition_point(|sst| sst.bounds().start < span.end);
-            if first >= end {
-                continue;
+    /// Cursors over the layers that overlap a scan, newest first.
+    pub(crate) fn layers(&self, plan: &Arc<ScanPlan>) -> Vec<LayerCursor> {
+        let (read, runs) = (plan.read(), self.version.runs_for_reads());
+        let mut layers = Vec::with_capacity(1 + self.immutable.len() + runs.len());
+        for memtable in self.memtables() {
+            if !memtable.is_empty() && memtable.min_ts() <= read.ts {
+                let cursor = MemtableCursor::new(memtable.clone(), read, plan);
+                layers.push(LayerCursor::Memtable(cursor));
             }
-            let files = run[first..end].to_vec();
-            if files.iter().all(|sst| sst.min_ts > read_ts) {
-                continue;
-            }
-            sources.push(Box::new(RunCursor::new(
-                env.clone(),
-                files,
-                span.clone(),
-                read_ts,
-                options.clone(),
-                counters.clone(),
-            )));
         }
-        sources
+        for (run_no, run) in runs.iter().enumerate() {
+            let first = run.first_ending_above(&plan.span.start);
+            let end = run.first_starting_at(&plan.span.end);
+            if first < end && run.min_ts() <= read.ts {
+                layers.push(LayerCursor::Run(RunCursor::new(plan.clone(), run_no, first..end)));
+            }
+        }
+        layers
     }
 
     /// Newest timestamp above `floor` of anything in the span, 0 if there is none above it.
@@ -150,12 +172,12 @@ impl State {
                 return Ok(ts);
             }
         }
-        for run in self.version.runs() {
-            let Some(sst) = sst_of(run, key) else { continue };
+        for run in self.version.runs_for_reads() {
+            let Some(sst) = run.sst_of(key) else { continue };
             let reader = sst.reader(env)?;
             let mut ts = reader.skyline().stab(key, u64::MAX, u64::MAX);
             if reader.may_contain(hash)
-                && let Some(found) = reader.get(key, u64::MAX, None)?
+                && let Some(found) = reader.get(key, u64::MAX, &mut ReadWork::default())?
             {
                 ts = ts.max(found.ts);
             }

@@ -80,9 +80,14 @@ impl Store {
     /// that a view is a prefix of the arrival order.
     pub(crate) fn pin(&self, ts: CommitTs) -> Result<(Arc<State>, ReadPoint)> {
         let state = self.state.load_full();
+        Ok((state, self.read_point(ts)?))
+    }
+
+    /// The moment that a read at `ts` looks at. The caller has loaded the state before.
+    pub(crate) fn read_point(&self, ts: CommitTs) -> Result<ReadPoint> {
         let visible = self.visible.load(Ordering::Acquire);
         check_floor(ts, self.gc_threshold.load(Ordering::Acquire))?;
-        Ok((state, ReadPoint { ts: ts.0.min(u64::MAX - 1), visible }))
+        Ok(ReadPoint { ts: ts.0.min(u64::MAX - 1), visible })
     }
 
     /// Seals the mutable memtable and puts an empty one in its place. The caller holds the commit

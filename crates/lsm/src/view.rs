@@ -10,40 +10,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 
 use crate::error::{Error, Result};
-use crate::iter::{MergeCursor, ReadPoint, Scan, ScanOptions, Source};
-use crate::key::{CommitTs, KeySpan, Kind};
-use crate::memtable::MemtableCursor;
-use crate::sstable::key_hash;
+use crate::iter::{MergeCursor, ReadPoint, ReadWork, Scan, ScanOptions, ScanPlan};
+use crate::key::{CommitTs, KeySpan};
+use crate::options::RowClassFn;
 use crate::state::State;
 use crate::store::Store;
-
-/// Counts the work of reads; shared by the cursors of one scan.
-#[derive(Debug, Default)]
-pub(crate) struct ReadCounters {
-    blocks_read: AtomicU64,
-    blocks_from_disk: AtomicU64,
-    rows_passed: AtomicU64,
-}
-
-impl ReadCounters {
-    pub(crate) fn blocks(&self) -> (u64, u64) {
-        (self.blocks_read.load(Ordering::Relaxed), self.blocks_from_disk.load(Ordering::Relaxed))
-    }
-
-    /// A cursor passed a row that the read does not want or cannot see.
-    pub(crate) fn row_passed(&self) {
-        self.rows_passed.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn rows_passed(&self) -> u64 {
-        self.rows_passed.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn block_read(&self, from_disk: bool) {
-        self.blocks_read.fetch_add(1, Ordering::Relaxed);
-        self.blocks_from_disk.fetch_add(u64::from(from_disk), Ordering::Relaxed);
-    }
-}
+use crate::versions::SstEnv;
 
 /// The store at one timestamp. Cloning is cheap; clones read the same.
 #[derive(Clone)]
@@ -55,12 +27,31 @@ struct Pinned {
     state: Arc<State>,
     read: ReadPoint,
     store: Arc<Store>,
-    counters: Arc<ReadCounters>,
+    blocks_read: AtomicU64,
+    blocks_from_disk: AtomicU64,
 }
 
 impl View {
     pub(crate) fn new(store: Arc<Store>, state: Arc<State>, read: ReadPoint) -> View {
-        View { pinned: Arc::new(Pinned { state, read, store, counters: Arc::default() }) }
+        let (blocks_read, blocks_from_disk) = (AtomicU64::new(0), AtomicU64::new(0));
+        View { pinned: Arc::new(Pinned { state, read, store, blocks_read, blocks_from_disk }) }
+    }
+
+    pub(crate) fn read_point(&self) -> ReadPoint {
+        self.pinned.read
+    }
+
+    #[inline]
+    pub(crate) fn state(&self) -> &State {
+        &self.pinned.state
+    }
+
+    pub(crate) fn row_class(&self) -> RowClassFn {
+        self.pinned.store.options.row_class
+    }
+
+    pub(crate) fn env(&self) -> &Arc<SstEnv> {
+        &self.pinned.store.env
     }
 
     /// The timestamp this view reads at.
@@ -75,28 +66,14 @@ impl View {
 
     /// The value of a key and when it was committed.
     pub fn get_with_ts(&self, key: &[u8]) -> Result<Option<(Bytes, CommitTs)>> {
-        let Pinned { state, read, store, counters } = &*self.pinned;
-        let hash = key_hash(key);
-        let mut hidden_below = 0;
-        for memtable in state.memtables() {
-            if read.ts < memtable.min_ts() {
-                continue;
-            }
-            hidden_below = memtable.skyline().stab(key, read.ts, read.visible).max(hidden_below);
-            if memtable.may_contain(hash)
-                && let Some(node) = memtable.get(key, read.ts, read.visible)
-            {
-                let lives = node.kind() == Kind::Put && node.ts() >= hidden_below;
-                return Ok(
-                    lives.then(|| (Bytes::copy_from_slice(node.value()), CommitTs(node.ts())))
-                );
-            }
-            // Everything in lower layers is older than this tombstone.
-            if hidden_below > 0 {
-                return Ok(None);
-            }
+        let Pinned { state, read, store, .. } = &*self.pinned;
+        let mut work = ReadWork::default();
+        let found = state.get(&store.env, key, *read, &mut work);
+        self.pinned.blocks_read.fetch_add(work.blocks, Ordering::Relaxed);
+        if work.from_disk > 0 {
+            self.pinned.blocks_from_disk.fetch_add(work.from_disk, Ordering::Relaxed);
         }
-        state.get_from_ssts(&store.env, key, hash, read.ts, counters)
+        found
     }
 
     /// Timestamp of the newest range tombstone over a key that this view sees.
@@ -114,30 +91,17 @@ impl View {
 
     /// Rows of a span, in key order or backwards.
     pub fn scan(&self, span: KeySpan, options: ScanOptions) -> Result<Scan> {
-        let Pinned { state, read, store, .. } = &*self.pinned;
-        let counters = Arc::new(ReadCounters::default());
-        let mut sources: Vec<Box<dyn Source>> = Vec::new();
-        for memtable in state.memtables() {
-            if memtable.is_empty() || memtable.min_ts() > read.ts {
-                continue;
-            }
-            sources.push(Box::new(MemtableCursor::new(
-                memtable.clone(),
-                *read,
-                options.reverse,
-                options.classes,
-                store.options.row_class,
-                counters.clone(),
-            )));
-        }
-        sources.extend(state.run_cursors(&store.env, &span, read.ts, &options, &counters));
-        let cursor = MergeCursor::new(sources, span, options.reverse);
-        Ok(Scan::new(cursor, options.limit, counters))
+        let plan = ScanPlan { view: self.clone(), span: span.clone(), options };
+        let plan = Arc::new(plan);
+        let sources = self.pinned.state.layers(&plan);
+        let cursor = MergeCursor::new(sources.into_iter(), span, plan.options.reverse);
+        Ok(Scan::new(cursor, plan.options.limit))
     }
 
     /// Blocks that point reads of this view looked at, and how many of them came from the device.
     pub fn blocks_read(&self) -> (u64, u64) {
-        self.pinned.counters.blocks()
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        (count(&self.pinned.blocks_read), count(&self.pinned.blocks_from_disk))
     }
 }
 

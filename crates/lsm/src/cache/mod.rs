@@ -2,4 +2,4 @@
 
 mod block_cache;
 
-pub(crate) use block_cache::{BlockCache, CachedBlock};
+pub(crate) use block_cache::{BlockCache, COLD, Frames, WARM};

@@ -16,17 +16,24 @@
 //! So a scan past a deleted span costs one step per boundary and one seek per layer that has data
 //! behind it, however many rows are in there.
 
-use super::Source;
+use bytes::Bytes;
+
+use super::layer::LayerCursor;
+use super::row_batch::RowBatch;
 use super::scan::ScanStats;
+use super::source::{ReadWork, Source};
+use super::stretch::Stretch;
 use crate::error::Result;
 use crate::key::{KeySpan, Kind};
 use crate::range_tombstone::Cover;
 
 struct Layer {
-    source: Box<dyn Source>,
+    source: LayerCursor,
     cover: Option<Cover>,
     /// Positioned at or behind the current slab's start.
     in_place: bool,
+    /// Found its place in a seek, but does not stand on an entry yet.
+    aimed: bool,
 }
 
 /// The merged rows of a span, as one read sees them.
@@ -39,7 +46,7 @@ pub(crate) struct MergeCursor {
     /// Where the current slab starts; covers are valid from here on.
     slab_start: Vec<u8>,
     /// Where the current slab ends; `None`: at the end of the span.
-    slab_end: Option<Vec<u8>>,
+    slab_end: Option<Bytes>,
     /// Layer that holds the current row.
     current: Option<usize>,
     started: bool,
@@ -49,10 +56,13 @@ pub(crate) struct MergeCursor {
 
 impl MergeCursor {
     /// A cursor over `sources`, newest first, all of the given direction.
-    pub(crate) fn new(sources: Vec<Box<dyn Source>>, span: KeySpan, backward: bool) -> MergeCursor {
+    pub(crate) fn new(
+        sources: impl ExactSizeIterator<Item = LayerCursor>,
+        span: KeySpan,
+        backward: bool,
+    ) -> MergeCursor {
         let layers = sources
-            .into_iter()
-            .map(|source| Layer { source, cover: None, in_place: false })
+            .map(|source| Layer { source, cover: None, in_place: false, aimed: false })
             .collect();
         let done = span.is_empty();
         MergeCursor {
@@ -70,12 +80,14 @@ impl MergeCursor {
     }
 
     /// Whether `a` comes strictly before `b` in the direction of the scan.
+    #[inline]
     fn ahead(&self, a: &[u8], b: &[u8]) -> bool {
         if self.backward { a > b } else { a < b }
     }
 
     /// Whether a key lies behind a boundary. Boundaries are exclusive ends going forward, and
     /// inclusive starts going backward.
+    #[inline]
     fn beyond(&self, key: &[u8], boundary: &[u8]) -> bool {
         if self.backward { key < boundary } else { key >= boundary }
     }
@@ -86,7 +98,7 @@ impl MergeCursor {
 
     /// Begins the slab at `at`: decides which layers are parked and brings the others there.
     fn enter_slab(&mut self, at: &[u8]) -> Result<()> {
-        let mut end: Option<Vec<u8>> = None;
+        let mut end: Option<Bytes> = None;
         let mut active = 0;
         for i in 0..self.layers.len() {
             active += 1;
@@ -97,7 +109,7 @@ impl MergeCursor {
             if let Some(until) = &cover.until
                 && end.as_ref().is_none_or(|end| self.ahead(until, end))
             {
-                end = Some(until.to_vec());
+                end = Some(until.clone());
             }
             if cover.ts > 0 {
                 break;
@@ -106,14 +118,13 @@ impl MergeCursor {
         if active < self.layers.len() {
             self.stats.slabs_parked += 1;
         }
-        for i in 0..active {
-            self.bring(i, at)?;
-        }
+        self.bring(active, at)?;
         for layer in &mut self.layers[active..] {
             layer.in_place = false;
         }
         self.active = active;
-        self.slab_start = at.to_vec();
+        self.slab_start.clear();
+        self.slab_start.extend_from_slice(at);
         self.slab_end = end;
         // Only the last active layer can be under a tombstone, and only its own rows can be
         // hidden row by row.
@@ -139,21 +150,39 @@ impl MergeCursor {
         }
     }
 
-    /// Makes sure a layer stands at or behind `at`.
-    fn bring(&mut self, i: usize, at: &[u8]) -> Result<()> {
-        if self.layers[i].in_place {
-            return Ok(());
+    /// Makes sure that the active layers stand at or behind `at`.
+    fn bring(&mut self, active: usize, at: &[u8]) -> Result<()> {
+        for layer in &mut self.layers[..active] {
+            if layer.in_place {
+                continue;
+            }
+            // Backward, `at` itself is excluded: the keys of the slab are below it.
+            let backward = self.backward;
+            let behind =
+                layer.source.key().is_some_and(|key| if backward { key < at } else { key >= at });
+            layer.in_place = true;
+            if !behind {
+                layer.source.aim(at)?;
+                layer.aimed = true;
+                self.stats.seeks += 1;
+            }
         }
-        // Backward, `at` itself is excluded: the keys of the slab are below it.
-        let behind = self.layers[i]
-            .source
-            .key()
-            .is_some_and(|key| if self.backward { key < at } else { key >= at });
-        if !behind {
-            self.layers[i].source.seek(at)?;
-            self.stats.seeks += 1;
+        for layer in self.layers[..active].iter_mut().filter(|layer| layer.aimed) {
+            layer.aimed = false;
+            layer.source.settle_at(at)?;
         }
-        self.layers[i].in_place = true;
+        Ok(())
+    }
+
+    /// Moves off the row that was handed out last, or to the start.
+    fn leave_current(&mut self) -> Result<()> {
+        if let Some(i) = self.current.take() {
+            self.layers[i].source.advance()?;
+        } else if !self.started {
+            self.started = true;
+            let at = if self.backward { self.span.end.clone() } else { self.span.start.clone() };
+            self.enter_slab(&at)?;
+        }
         Ok(())
     }
 
@@ -162,14 +191,75 @@ impl MergeCursor {
         if self.done {
             return Ok(false);
         }
-        if let Some(i) = self.current.take() {
-            self.layers[i].source.advance()?;
-        } else if !self.started {
-            self.started = true;
-            let at = if self.backward { self.span.end.clone() } else { self.span.start.clone() };
-            self.enter_slab(&at)?;
-        }
+        self.leave_current()?;
         self.settle()
+    }
+
+    /// Puts the next rows into `batch`, until it has `max_rows` or `max_bytes`, or the end.
+    pub(crate) fn fill(
+        &mut self,
+        batch: &mut RowBatch,
+        max_rows: usize,
+        max_bytes: usize,
+    ) -> Result<()> {
+        if self.done || max_rows == 0 {
+            return Ok(());
+        }
+        self.leave_current()?;
+        while batch.len() < max_rows && (batch.is_empty() || batch.byte_len() < max_bytes) {
+            let Some(winner) = self.winner() else {
+                if !self.next_slab()? {
+                    self.done = true;
+                    return Ok(());
+                }
+                continue;
+            };
+            self.pass_older_versions(winner)?;
+            self.fill_stretch(winner, Stretch::new(batch, max_rows, max_bytes))?;
+        }
+        Ok(())
+    }
+
+    /// Lets the winner hand out rows up to where another layer or the next slab has its turn.
+    fn fill_stretch(&mut self, winner: usize, stretch: Stretch<'_>) -> Result<()> {
+        let runner_up = self.runner_up(winner);
+        // The boundary of the slab lies within the span, if there is one.
+        let boundary = match &self.slab_end {
+            Some(end) if !self.beyond(end, self.limit()) => end,
+            _ if self.backward => &self.span.start,
+            _ => &self.span.end,
+        };
+        let (before, rest) = self.layers.split_at_mut(winner);
+        let (layer, behind) = rest.split_first_mut().expect("the winner is a layer");
+        let other = runner_up.and_then(|i| {
+            let other = if i < winner { &before[i] } else { &behind[i - winner - 1] };
+            other.source.key()
+        });
+        let stretch = match other {
+            Some(key) if self.backward && key >= boundary.as_ref() => stretch.backward(key, false),
+            _ if self.backward => stretch.backward(boundary, true),
+            Some(key) if key < boundary.as_ref() => stretch.forward(key),
+            _ => stretch.forward(boundary),
+        };
+        let hidden_below = layer.cover.as_ref().map_or(0, |cover| cover.ts);
+        let mut stretch = stretch.hiding_below(hidden_below);
+        layer.source.fill(&mut stretch)?;
+        self.stats.rows_visited += stretch.visited();
+        Ok(())
+    }
+
+    /// The active layer with the next key apart from the winner.
+    fn runner_up(&self, winner: usize) -> Option<usize> {
+        let mut best: Option<(usize, &[u8])> = None;
+        for (i, layer) in self.layers[..self.active].iter().enumerate() {
+            if i != winner
+                && let Some(key) = layer.source.key()
+                && best.is_none_or(|(_, least)| self.ahead(key, least))
+            {
+                best = Some((i, key));
+            }
+        }
+        best.map(|(i, _)| i)
     }
 
     /// From where the layers stand, finds the next visible row.
@@ -230,7 +320,7 @@ impl MergeCursor {
             return Ok(false);
         };
         let over = if self.backward {
-            at.as_slice() <= self.limit()
+            at.as_ref() <= self.limit()
         } else {
             self.beyond(&at, self.limit())
         };
@@ -285,5 +375,12 @@ impl MergeCursor {
     pub(crate) fn ts(&self) -> u64 {
         let i = self.current.expect("called after next() returned true");
         self.layers[i].source.ts()
+    }
+
+    /// What the layers did so far.
+    pub(crate) fn work(&self) -> ReadWork {
+        let mut work = ReadWork::default();
+        self.layers.iter().for_each(|layer| work.add(layer.source.work()));
+        work
     }
 }

@@ -1,14 +1,19 @@
 //! Cursors, bottom up: a [`Source`] walks one layer, [`MergeCursor`] merges layers slab by slab
 //! and parks what lies below a range tombstone, [`Scan`] is what callers hold.
 
+mod layer;
 mod merging;
 mod row_batch;
 mod run_cursor;
 mod scan;
 mod source;
+mod stretch;
 
+pub(crate) use layer::LayerCursor;
 pub(crate) use merging::MergeCursor;
 pub use row_batch::RowBatch;
 pub(crate) use run_cursor::RunCursor;
+pub(crate) use scan::ScanPlan;
 pub use scan::{Row, Scan, ScanOptions, ScanStats};
-pub(crate) use source::{ReadPoint, Source};
+pub(crate) use source::{ReadPoint, ReadWork, Source};
+pub(crate) use stretch::Stretch;

@@ -3,88 +3,116 @@
 //! A virtual sst is a part of its file: its cursor walks the file, and this one stops it at the
 //! sst's bounds.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::{ScanOptions, Source};
+use super::scan::ScanPlan;
+use super::{ReadWork, Source, Stretch};
 use crate::error::Result;
-use crate::key::{KeySpan, Kind};
+use crate::key::Kind;
 use crate::range_tombstone::Cover;
-use crate::sstable::SstCursor;
-use crate::versions::{SstEnv, SstMeta};
-use crate::view::ReadCounters;
+use crate::sstable::{SstCursor, SstReader, Wanted};
+use crate::versions::{Run, SstMeta};
 
-/// A cursor over a run.
+/// A cursor over a run of a scan's view.
 pub(crate) struct RunCursor {
-    env: Arc<SstEnv>,
-    files: Vec<Arc<SstMeta>>,
-    span: KeySpan,
-    read_ts: u64,
-    options: ScanOptions,
-    counters: Arc<ReadCounters>,
+    plan: Arc<ScanPlan>,
+    /// Which run of the version.
+    run_no: usize,
+    /// The ssts of the run that overlap the scan's span.
+    files: std::ops::Range<usize>,
     /// The file the cursor is in.
     at: usize,
-    cursor: Option<SstCursor>,
+    is_open: bool,
+    cursor: SstCursor,
 }
 
 impl RunCursor {
-    /// `files`: the ssts of the run that overlap `span`, in key order.
+    /// `files`: positions of the ssts of the run that overlap the span.
     pub(crate) fn new(
-        env: Arc<SstEnv>,
-        files: Vec<Arc<SstMeta>>,
-        span: KeySpan,
-        read_ts: u64,
-        options: ScanOptions,
-        counters: Arc<ReadCounters>,
+        plan: Arc<ScanPlan>,
+        run_no: usize,
+        files: std::ops::Range<usize>,
     ) -> RunCursor {
-        RunCursor { env, files, span, read_ts, options, counters, at: 0, cursor: None }
+        let wanted = Wanted {
+            read_ts: plan.read().ts,
+            classes: plan.options.classes,
+            backward: plan.options.reverse,
+            fill_cache: plan.options.fill_cache,
+        };
+        let cursor = SstCursor::new(wanted);
+        RunCursor { plan, run_no, at: files.start, files, is_open: false, cursor }
+    }
+
+    fn run(&self) -> &Run {
+        self.plan.run(self.run_no)
+    }
+
+    fn backward(&self) -> bool {
+        self.plan.options.reverse
+    }
+
+    fn file(&self, at: usize) -> &SstMeta {
+        &self.run().ssts()[at]
+    }
+
+    /// A seek in file `at` does not leave its part of the file.
+    fn inside<'k>(&self, at: usize, to: &'k [u8]) -> Cow<'k, [u8]> {
+        let file = self.file(at);
+        let bounds = file.bounds();
+        let edge = if self.backward() { &bounds.end } else { &bounds.start };
+        let outside = if self.backward() { to > edge.as_ref() } else { to < edge.as_ref() };
+        if file.is_virtual() && outside { Cow::Owned(edge.to_vec()) } else { Cow::Borrowed(to) }
+    }
+
+    /// Whether the cursor stands behind its file's part of the run.
+    fn has_left_its_file(&self) -> bool {
+        let file = self.file(self.at);
+        self.cursor.key().is_none_or(|key| file.is_virtual() && !file.bounds().contains(key))
+    }
+
+    /// Makes the cursor one of file `at`, before a seek.
+    fn open(&mut self, at: usize) {
+        if !self.is_open || self.at != at {
+            self.at = at;
+            self.is_open = true;
+            self.cursor.leave();
+        }
+    }
+
+    /// The cursor, and the sst it is in.
+    fn parts(&mut self) -> Result<(&mut SstCursor, &SstReader)> {
+        let RunCursor { plan, run_no, at, cursor, .. } = self;
+        let reader = plan.run(*run_no).ssts()[*at].reader(plan.env())?;
+        Ok((cursor, reader))
     }
 
     fn enter(&mut self, at: usize, to: &[u8]) -> Result<()> {
-        let bounds = self.files[at].bounds();
-        let to = if self.options.reverse {
-            to.min(bounds.end.as_ref())
-        } else {
-            to.max(bounds.start.as_ref())
-        };
-        if self.cursor.is_none() || self.at != at {
-            let reader = self.files[at].reader(&self.env)?;
-            self.at = at;
-            self.cursor = Some(SstCursor::new(
-                reader,
-                self.read_ts,
-                self.options.reverse,
-                self.options.classes,
-                self.options.fill_cache,
-                self.counters.clone(),
-            ));
-        }
-        self.cursor.as_mut().expect("just set").seek(to)
-    }
-
-    /// Whether the cursor of the current file stands behind the file's part of the run.
-    fn has_left_its_file(&self, cursor: &SstCursor) -> bool {
-        let file = &self.files[self.at];
-        cursor.key().is_none_or(|key| file.is_virtual() && !file.bounds().contains(key))
+        self.open(at);
+        let to = self.inside(at, to);
+        let (cursor, reader) = self.parts()?;
+        cursor.seek(reader, &to)
     }
 
     /// While the current file has nothing, goes on to its neighbours in the span.
     fn settle(&mut self) -> Result<()> {
-        while self.cursor.as_ref().is_some_and(|cursor| self.has_left_its_file(cursor)) {
-            let next =
-                if self.options.reverse { self.at.checked_sub(1) } else { Some(self.at + 1) };
-            let Some(next) = next.filter(|next| *next < self.files.len()) else {
-                self.cursor = None;
+        while self.is_open && self.has_left_its_file() {
+            let next = if self.backward() { self.at.checked_sub(1) } else { Some(self.at + 1) };
+            let Some(next) = next.filter(|next| self.files.contains(next)) else {
+                self.is_open = false;
                 return Ok(());
             };
-            let bounds = self.files[next].bounds();
-            let to = if self.options.reverse {
-                bounds.end.clone().min(self.span.end.clone())
+            // From the file's edge or the span's, whichever comes later.
+            let plan = self.plan.clone();
+            let bounds = plan.run(self.run_no).ssts()[next].bounds();
+            let to = if self.backward() {
+                (&bounds.end).min(&plan.span.end)
             } else {
-                bounds.start.clone().max(self.span.start.clone())
+                (&bounds.start).max(&plan.span.start)
             };
-            self.enter(next, &to)?;
+            self.enter(next, to)?;
         }
         Ok(())
     }
@@ -92,32 +120,51 @@ impl RunCursor {
     /// Going forward: the file that holds `key` or the first one behind it. Going backward: the
     /// file that holds the keys just below `key`, or the last one before it.
     fn file_for(&self, key: &[u8]) -> Option<usize> {
-        if self.options.reverse {
-            self.files.partition_point(|file| file.bounds().start.as_ref() < key).checked_sub(1)
+        let at = if self.backward() {
+            self.run().first_starting_at(key).min(self.files.end).checked_sub(1)?
         } else {
-            let at = self.files.partition_point(|file| file.bounds().end.as_ref() <= key);
-            (at < self.files.len()).then_some(at)
-        }
-    }
-
-    fn current(&self) -> &SstCursor {
-        self.cursor.as_ref().expect("callers look at the entry only while there is one")
+            self.run().first_ending_above(key).max(self.files.start)
+        };
+        self.files.contains(&at).then_some(at)
     }
 
     /// From file `at` on in the direction of the scan, the next bound of a file with tombstones.
-    fn next_tombstones(&self, at: Option<usize>) -> Option<Bytes> {
-        let has = |file: &&Arc<SstMeta>| file.tombstones > 0;
-        if self.options.reverse {
-            let below = &self.files[..at.map_or(0, |at| at + 1)];
-            below.iter().rev().find(has).map(|file| file.bounds().end.clone())
-        } else {
-            let above = &self.files[at.unwrap_or(self.files.len())..];
-            above.iter().find(has).map(|file| file.bounds().start.clone())
-        }
+    fn next_tombstones(&self, at: usize) -> Option<Bytes> {
+        let run = self.run();
+        let next = if self.backward() { run.tombstones_up_to(at) } else { run.tombstones_from(at) };
+        let bounds = self.file(next.filter(|next| self.files.contains(next))?).bounds();
+        Some(if self.backward() { bounds.end.clone() } else { bounds.start.clone() })
     }
 }
 
 impl Source for RunCursor {
+    fn aim(&mut self, to: &[u8]) -> Result<()> {
+        if self.backward() {
+            return Ok(());
+        }
+        let Some(at) = self.file_for(to) else {
+            self.is_open = false;
+            return Ok(());
+        };
+        self.open(at);
+        let to = self.inside(at, to);
+        let (cursor, reader) = self.parts()?;
+        cursor.aim(reader, &to)
+    }
+
+    fn settle_at(&mut self, to: &[u8]) -> Result<()> {
+        if self.backward() {
+            return self.seek(to);
+        }
+        if !self.is_open {
+            return Ok(());
+        }
+        let to = self.inside(self.at, to);
+        let (cursor, reader) = self.parts()?;
+        cursor.settle_at(reader, &to)?;
+        self.settle()
+    }
+
     fn seek(&mut self, to: &[u8]) -> Result<()> {
         match self.file_for(to) {
             Some(at) => {
@@ -125,55 +172,71 @@ impl Source for RunCursor {
                 self.settle()
             }
             None => {
-                self.cursor = None;
+                self.is_open = false;
                 Ok(())
             }
         }
     }
 
     fn advance(&mut self) -> Result<()> {
-        if let Some(cursor) = &mut self.cursor {
-            cursor.advance()?;
+        if self.is_open {
+            let (cursor, reader) = self.parts()?;
+            cursor.advance(reader)?;
         }
         self.settle()
     }
 
+    fn fill(&mut self, stretch: &mut Stretch<'_>) -> Result<()> {
+        if self.backward() {
+            return self.fill_by_steps(stretch);
+        }
+        while self.key().is_some_and(|key| stretch.takes(key)) {
+            let plan = self.plan.clone();
+            let file = &plan.run(self.run_no).ssts()[self.at];
+            let end = file.is_virtual().then_some(file.bounds().end.as_ref());
+            let (cursor, reader) = self.parts()?;
+            stretch.within(end, |stretch| cursor.fill(reader, stretch))?;
+            self.settle()?;
+        }
+        Ok(())
+    }
+
     fn key(&self) -> Option<&[u8]> {
-        self.cursor.as_ref().and_then(|cursor| cursor.key())
+        if self.is_open { self.cursor.key() } else { None }
     }
 
     fn ts(&self) -> u64 {
-        self.current().ts()
+        self.cursor.ts()
     }
 
     fn kind(&self) -> Kind {
-        self.current().kind()
+        self.cursor.kind()
     }
 
     fn value(&self) -> &[u8] {
-        self.current().value()
+        self.cursor.value()
+    }
+
+    fn work(&self) -> ReadWork {
+        self.cursor.work()
     }
 
     fn cover(&mut self, at: &[u8]) -> Result<Cover> {
         let none = |until| Cover { ts: 0, until, clean: false };
         let Some(i) = self.file_for(at) else { return Ok(none(None)) };
-        let file = &self.files[i];
+        let file = self.file(i);
         let bounds = file.bounds();
-        let inside = if self.options.reverse {
-            at <= bounds.end.as_ref()
-        } else {
-            at >= bounds.start.as_ref()
-        };
+        let inside =
+            if self.backward() { at <= bounds.end.as_ref() } else { at >= bounds.start.as_ref() };
         if !inside || file.tombstones == 0 {
-            return Ok(none(self.next_tombstones(Some(i))));
+            return Ok(none(self.next_tombstones(i)));
         }
-        let skyline_of = file.reader(&self.env)?;
-        let mut cover =
-            skyline_of.skyline().cover(at, self.read_ts, u64::MAX, self.options.reverse);
-        let file_ends = if self.options.reverse { &bounds.start } else { &bounds.end };
+        let skyline = file.reader(self.plan.env())?.skyline();
+        let mut cover = skyline.cover(at, self.plan.read().ts, u64::MAX, self.backward());
+        let file_ends = if self.backward() { &bounds.start } else { &bounds.end };
         let reaches_further = match &cover.until {
             None => true,
-            Some(until) if self.options.reverse => until < file_ends,
+            Some(until) if self.backward() => until < file_ends,
             Some(until) => until > file_ends,
         };
         if reaches_further {
@@ -184,15 +247,14 @@ impl Source for RunCursor {
     }
 
     fn skip_hidden(&mut self, cover: &Cover) -> Result<()> {
-        let Some(cursor) = &mut self.cursor else { return Ok(()) };
         // The cover belongs to one file; the cursor may stand in another one behind it.
-        let key = cursor.key().map(<[u8]>::to_vec);
-        let (Some(key), Some(until)) = (key, &cover.until) else { return Ok(()) };
-        let behind = if self.options.reverse { key < *until } else { key >= *until };
+        let (Some(key), Some(until)) = (self.key(), &cover.until) else { return Ok(()) };
+        let behind = if self.backward() { key < until.as_ref() } else { key >= until.as_ref() };
         if behind {
             return Ok(());
         }
-        cursor.skip_hidden(cover)?;
+        let (cursor, reader) = self.parts()?;
+        cursor.skip_hidden(reader, cover)?;
         self.settle()
     }
 }

@@ -6,9 +6,11 @@ use bytes::Bytes;
 
 use super::merging::MergeCursor;
 use super::row_batch::RowBatch;
+use super::source::ReadPoint;
 use crate::error::Result;
-use crate::key::CommitTs;
-use crate::view::ReadCounters;
+use crate::key::{CommitTs, KeySpan};
+use crate::versions::{Run, SstEnv};
+use crate::view::View;
 
 /// One row.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,6 +42,31 @@ impl Default for ScanOptions {
     }
 }
 
+/// What all cursors of a scan share: one allocation and one reference count for all of them.
+pub(crate) struct ScanPlan {
+    pub(crate) view: View,
+    pub(crate) span: KeySpan,
+    pub(crate) options: ScanOptions,
+}
+
+impl ScanPlan {
+    /// The moment to read at.
+    pub(crate) fn read(&self) -> ReadPoint {
+        self.view.read_point()
+    }
+
+    /// A run of the view's version.
+    #[inline]
+    pub(crate) fn run(&self, number: usize) -> &Run {
+        &self.view.state().version.runs_for_reads()[number]
+    }
+
+    /// What is needed to open ssts.
+    pub(crate) fn env(&self) -> &Arc<SstEnv> {
+        self.view.env()
+    }
+}
+
 /// What a scan did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ScanStats {
@@ -61,16 +88,11 @@ pub struct ScanStats {
 pub struct Scan {
     cursor: MergeCursor,
     left: usize,
-    counters: Arc<ReadCounters>,
 }
 
 impl Scan {
-    pub(crate) fn new(
-        cursor: MergeCursor,
-        limit: Option<usize>,
-        counters: Arc<ReadCounters>,
-    ) -> Scan {
-        Scan { cursor, left: limit.unwrap_or(usize::MAX), counters }
+    pub(crate) fn new(cursor: MergeCursor, limit: Option<usize>) -> Scan {
+        Scan { cursor, left: limit.unwrap_or(usize::MAX) }
     }
 
     fn step(&mut self) -> Result<bool> {
@@ -110,12 +132,9 @@ impl Scan {
         max_bytes: usize,
     ) -> Result<usize> {
         batch.clear();
-        while batch.len() < max_rows && (batch.is_empty() || batch.byte_len() < max_bytes) {
-            if !self.step()? {
-                break;
-            }
-            batch.push(self.cursor.key(), self.cursor.value(), self.cursor.ts());
-        }
+        self.cursor.fill(batch, max_rows.min(self.left), max_bytes)?;
+        self.left -= batch.len();
+        self.cursor.stats.rows_returned += batch.len() as u64;
         Ok(batch.len())
     }
 
@@ -128,8 +147,9 @@ impl Scan {
     /// What this scan has done so far.
     pub fn stats(&self) -> ScanStats {
         let mut stats = self.cursor.stats;
-        stats.rows_visited += self.counters.rows_passed();
-        (stats.blocks_read, stats.blocks_from_disk) = self.counters.blocks();
+        let work = self.cursor.work();
+        stats.rows_visited += work.rows_passed;
+        (stats.blocks_read, stats.blocks_from_disk) = (work.blocks, work.from_disk);
         stats
     }
 }

@@ -1,5 +1,6 @@
 //! What a layer must offer to take part in a merged read.
 
+use super::stretch::Stretch;
 use crate::error::Result;
 use crate::key::Kind;
 use crate::range_tombstone::Cover;
@@ -13,6 +14,26 @@ pub(crate) struct ReadPoint {
     pub(crate) visible: u64,
 }
 
+/// What a read did. Plain numbers: every cursor counts for itself.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct ReadWork {
+    /// Row and index blocks looked at, cached or not.
+    pub(crate) blocks: u64,
+    /// Blocks that came from the device.
+    pub(crate) from_disk: u64,
+    /// Entries passed that the read does not want or cannot see.
+    pub(crate) rows_passed: u64,
+}
+
+impl ReadWork {
+    /// Adds what another cursor did.
+    pub(crate) fn add(&mut self, other: ReadWork) {
+        self.blocks += other.blocks;
+        self.from_disk += other.from_disk;
+        self.rows_passed += other.rows_passed;
+    }
+}
+
 /// A cursor over one layer: the newest entry per key that the read may see, puts and deletes.
 ///
 /// A cursor has a direction for life. Forward: `seek(k)` goes to the first key at or after `k`.
@@ -22,8 +43,42 @@ pub(crate) trait Source: Send {
     /// Goes to a key; see the trait for the meaning in each direction.
     fn seek(&mut self, to: &[u8]) -> Result<()>;
 
+    /// The first half of a seek: finds the place and brings it closer. Always followed by
+    /// `settle_at` with the same key; the merge does the first half for all layers, then the
+    /// second, so that their cache misses overlap.
+    fn aim(&mut self, _to: &[u8]) -> Result<()> {
+        Ok(())
+    }
+
+    /// The second half of a seek.
+    fn settle_at(&mut self, to: &[u8]) -> Result<()> {
+        self.seek(to)
+    }
+
     /// Goes to the next key in its direction; does nothing at the end.
     fn advance(&mut self) -> Result<()>;
+
+    /// Hands out rows from the current one on, while they lie within the stretch; then stands on
+    /// the first row that was not handed out.
+    fn fill(&mut self, stretch: &mut Stretch<'_>) -> Result<()> {
+        self.fill_by_steps(stretch)
+    }
+
+    /// [`Source::fill`] for sources without a faster way.
+    fn fill_by_steps(&mut self, stretch: &mut Stretch<'_>) -> Result<()> {
+        while let Some(key) = self.key() {
+            if !stretch.takes(key) {
+                break;
+            }
+            if self.kind() == Kind::Put && self.ts() >= stretch.hidden_below() {
+                stretch.push(key, self.value(), self.ts());
+            } else {
+                stretch.pass();
+            }
+            self.advance()?;
+        }
+        Ok(())
+    }
 
     /// The current key; `None` at the end or before the first seek.
     fn key(&self) -> Option<&[u8]>;
@@ -36,6 +91,9 @@ pub(crate) trait Source: Send {
 
     /// Value of the current entry.
     fn value(&self) -> &[u8];
+
+    /// What the cursor did so far.
+    fn work(&self) -> ReadWork;
 
     /// The range tombstone of this layer at a position, and how far the answer holds in this
     /// cursor's direction. Need not be the cursor's own position.

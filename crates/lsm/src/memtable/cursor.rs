@@ -5,11 +5,10 @@ use std::sync::Arc;
 use super::skiplist::NodeRef;
 use super::table::Memtable;
 use crate::error::Result;
-use crate::iter::{ReadPoint, Source};
+use crate::iter::{ReadPoint, ReadWork, ScanPlan, Source};
 use crate::key::Kind;
 use crate::options::RowClassFn;
 use crate::range_tombstone::{Cover, Skyline};
-use crate::view::ReadCounters;
 
 /// A cursor over the newest visible entry of each key.
 pub(crate) struct MemtableCursor {
@@ -20,21 +19,22 @@ pub(crate) struct MemtableCursor {
     backward: bool,
     classes: u32,
     row_class: RowClassFn,
-    counters: Arc<ReadCounters>,
+    work: ReadWork,
     table: Arc<Memtable>,
 }
 
 impl MemtableCursor {
-    pub(crate) fn new(
-        table: Arc<Memtable>,
-        read: ReadPoint,
-        backward: bool,
-        classes: u32,
-        row_class: RowClassFn,
-        counters: Arc<ReadCounters>,
-    ) -> MemtableCursor {
-        let skyline = table.skyline().clone();
-        MemtableCursor { at: None, skyline, read, backward, classes, row_class, counters, table }
+    pub(crate) fn new(table: Arc<Memtable>, read: ReadPoint, plan: &ScanPlan) -> MemtableCursor {
+        MemtableCursor {
+            at: None,
+            skyline: table.skyline().clone(),
+            read,
+            backward: plan.options.reverse,
+            classes: plan.options.classes,
+            row_class: plan.view.row_class(),
+            work: ReadWork::default(),
+            table,
+        }
     }
 
     /// Forward: the first visible entry at or after `node`.
@@ -44,7 +44,7 @@ impl MemtableCursor {
             {
                 break;
             }
-            self.counters.row_passed();
+            self.work.rows_passed += 1;
             node = found.next();
         }
         self.at = node;
@@ -63,7 +63,7 @@ impl MemtableCursor {
                     return;
                 }
             }
-            self.counters.row_passed();
+            self.work.rows_passed += 1;
             // SAFETY: see `extend`.
             node = unsafe { extend(self.table.points().last_below(key)) };
         }
@@ -137,6 +137,10 @@ impl Source for MemtableCursor {
 
     fn value(&self) -> &[u8] {
         self.node().value()
+    }
+
+    fn work(&self) -> ReadWork {
+        self.work
     }
 
     fn cover(&mut self, at: &[u8]) -> Result<Cover> {

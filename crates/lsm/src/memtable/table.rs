@@ -1,7 +1,7 @@
 //! One memtable: points, range tombstones, and the facts that let reads skip it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 
 use super::key_filter::KeyFilter;
 use super::skiplist::{NodeRef, SkipList};
+use crate::iter::ReadPoint;
 use crate::key::{KeySpan, Kind};
 use crate::range_tombstone::Skyline;
 use crate::sstable::key_hash;
@@ -44,6 +45,8 @@ pub(crate) struct Memtable {
     points: SkipList,
     filter: KeyFilter,
     skyline: ArcSwap<Skyline>,
+    /// Whether there is any range tombstone: most memtables have none.
+    has_spans: AtomicBool,
     tombstones: Mutex<Vec<Tombstone>>,
     log: Mutex<ArrivalLog>,
     min_ts: AtomicU64,
@@ -61,6 +64,7 @@ impl Memtable {
             points: SkipList::new(prefix, arrival),
             filter: KeyFilter::for_memtable_of(size),
             skyline: ArcSwap::from_pointee(Skyline::new()),
+            has_spans: AtomicBool::new(false),
             tombstones: Mutex::new(Vec::new()),
             log: Mutex::default(),
             min_ts: AtomicU64::new(u64::MAX),
@@ -86,6 +90,7 @@ impl Memtable {
         }
         self.note_ts(ts);
         self.skyline.store(Arc::new(skyline));
+        self.has_spans.store(true, Ordering::Release);
     }
 
     /// Adds points of one batch, after its range tombstones. Invisible as those are.
@@ -177,6 +182,14 @@ impl Memtable {
             at = node.next();
         }
         None
+    }
+
+    /// Timestamp of the newest range tombstone over a key that the read sees; 0 if none.
+    pub(crate) fn stab(&self, key: &[u8], read: ReadPoint) -> u64 {
+        if !self.has_spans.load(Ordering::Acquire) {
+            return 0;
+        }
+        self.skyline.load().stab(key, read.ts, read.visible)
     }
 
     /// Whether the key with this hash may have entries here.

@@ -1,316 +1,212 @@
-//! Walks an sst: block by block through the index, row by row at a timestamp.
+//! Walks the rows of an sst that a read sees, in either direction.
+//!
+//! Forward, visibility is decided for 64 rows at once ([`RowBlock::visible`]): the cursor holds
+//! the bits of the rows that are left of the current 64, and a step is "clear the lowest bit".
+//! [`SstCursor::fill`] hands out whole stretches of rows below a limit without coming back to the
+//! merge for each of them.
 
 use std::sync::Arc;
 
-use super::format::BlockHandle;
-use super::index_block::IndexBlock;
+use super::block_walker::{BlockWalker, EntryRef, is_above};
 use super::reader::SstReader;
-use super::row_block::RowBlock;
+use super::row_block::{BUNDLE, RowBlock};
 use crate::error::Result;
+use crate::iter::{ReadWork, Stretch};
 use crate::key::Kind;
 use crate::range_tombstone::Cover;
-use crate::view::ReadCounters;
 
-/// A position in the two-level index.
-pub(crate) struct BlockWalker {
-    reader: Arc<SstReader>,
-    part_no: usize,
-    part: Option<Arc<IndexBlock>>,
-    at: usize,
-    counters: Option<Arc<ReadCounters>>,
-    fill: bool,
+/// What a cursor looks for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted {
+    pub(crate) read_ts: u64,
+    /// Bit c set: rows of class c.
+    pub(crate) classes: u32,
+    pub(crate) backward: bool,
+    /// Whether blocks that are read stay in the cache.
+    pub(crate) fill_cache: bool,
 }
 
-/// The index entry a walker stands on.
-pub(crate) struct EntryRef<'a> {
-    index: &'a IndexBlock,
-    at: usize,
-}
-
-impl<'a> EntryRef<'a> {
-    pub(crate) fn separator(&self) -> &'a [u8] {
-        self.index.separator(self.at)
-    }
-
-    pub(crate) fn min_ts(&self) -> u64 {
-        self.index.min_ts(self.at)
-    }
-
-    pub(crate) fn max_ts(&self) -> u64 {
-        self.index.max_ts(self.at)
-    }
-
-    pub(crate) fn classes(&self) -> u32 {
-        self.index.classes(self.at)
-    }
-}
-
-impl BlockWalker {
-    pub(crate) fn new(
-        reader: Arc<SstReader>,
-        counters: Option<Arc<ReadCounters>>,
-        fill: bool,
-    ) -> BlockWalker {
-        BlockWalker { reader, part_no: 0, part: None, at: 0, counters, fill }
-    }
-
-    pub(crate) fn reader(&self) -> &Arc<SstReader> {
-        &self.reader
-    }
-
-    fn row_passed(&self) {
-        if let Some(counters) = &self.counters {
-            counters.row_passed();
-        }
-    }
-
-    /// The current entry; `None` at the end (or before the first seek).
-    pub(crate) fn entry(&self) -> Option<EntryRef<'_>> {
-        self.part.as_deref().map(|index| EntryRef { index, at: self.at })
-    }
-
-    /// Where the current block lies.
-    pub(crate) fn handle(&self) -> Option<BlockHandle> {
-        self.part.as_ref().map(|part| part.handle(self.at))
-    }
-
-    fn enter(&mut self, part_no: usize) -> Result<()> {
-        self.part_no = part_no;
-        self.part = if part_no < self.reader.top().len() {
-            Some(self.reader.partition(part_no, self.counters.as_deref())?)
-        } else {
-            None
-        };
-        Ok(())
-    }
-
-    /// To the first block that may hold a key at or after `key`.
-    pub(crate) fn seek(&mut self, key: &[u8]) -> Result<()> {
-        self.enter(self.reader.top().lower_bound(key))?;
-        self.at = self.part.as_ref().map_or(0, |part| part.lower_bound(key));
-        self.normalise()
-    }
-
-    /// To the first block.
-    pub(crate) fn first(&mut self) -> Result<()> {
-        self.enter(0)?;
-        self.at = 0;
-        self.normalise()
-    }
-
-    /// To the last block.
-    pub(crate) fn last(&mut self) -> Result<()> {
-        match self.reader.top().len().checked_sub(1) {
-            Some(last) => {
-                self.enter(last)?;
-                self.at = self.part.as_ref().map_or(0, |part| part.len().saturating_sub(1));
-            }
-            None => self.part = None,
-        }
-        Ok(())
-    }
-
-    fn normalise(&mut self) -> Result<()> {
-        while self.part.as_ref().is_some_and(|part| self.at >= part.len()) {
-            self.enter(self.part_no + 1)?;
-            self.at = 0;
-        }
-        Ok(())
-    }
-
-    /// To the next block for which `wanted(index, position)` holds, first asked of partitions.
-    pub(crate) fn next_where(&mut self, wanted: impl Fn(&IndexBlock, usize) -> bool) -> Result<()> {
-        loop {
-            let Some(part) = &self.part else { return Ok(()) };
-            self.at += 1;
-            if self.at < part.len() {
-                if wanted(part, self.at) {
-                    return Ok(());
-                }
-                continue;
-            }
-            let mut next = self.part_no + 1;
-            while next < self.reader.top().len() && !wanted(self.reader.top(), next) {
-                next += 1;
-            }
-            self.enter(next)?;
-            self.at = 0;
-            if self.part.as_ref().is_none_or(|part| part.len() > 0 && wanted(part, 0)) {
-                return Ok(());
-            }
-        }
-    }
-
-    /// To the previous block for which `wanted` holds.
-    pub(crate) fn prev_where(&mut self, wanted: impl Fn(&IndexBlock, usize) -> bool) -> Result<()> {
-        loop {
-            let Some(part) = &self.part else { return Ok(()) };
-            if self.at > 0 {
-                self.at -= 1;
-                if wanted(part, self.at) {
-                    return Ok(());
-                }
-                continue;
-            }
-            let mut next = self.part_no;
-            loop {
-                if next == 0 {
-                    self.part = None;
-                    return Ok(());
-                }
-                next -= 1;
-                if wanted(self.reader.top(), next) {
-                    break;
-                }
-            }
-            self.enter(next)?;
-            self.at = self.part.as_ref().map_or(0, |part| part.len());
-        }
-    }
-
-    /// Reads the current block.
-    pub(crate) fn load(&self) -> Result<Arc<RowBlock>> {
-        let part = self.part.as_ref().expect("callers stand on an entry");
-        self.reader.rows(part.handle(self.at), self.fill, self.counters.as_deref())
-    }
-}
-
-/// The newest visible entry per key of one sst, in either direction.
+/// The newest visible entry per key of one sst. Every call is given the sst; see [`BlockWalker`].
 pub(crate) struct SstCursor {
     walker: BlockWalker,
+    wanted: Wanted,
     block: Option<Arc<RowBlock>>,
     row: usize,
+    /// Forward: rows from the current one on that are left of word `word_no` of the block.
+    left: u64,
+    word_no: usize,
+    /// Forward: rows of this word that the read does not want or cannot see; counted as passed
+    /// when the cursor leaves the word.
+    unseen: u64,
+    /// Forward: whether the last row before the next word can be seen.
+    carry: bool,
     /// Backward: first row of the current key's group in `block`; `None` if the group began in an
     /// earlier block.
     group_start: Option<usize>,
     key: Vec<u8>,
-    read_ts: u64,
-    classes: u32,
-    backward: bool,
+    /// Bundle whose shared bytes the first `shared` bytes of `key` are; MAX: none.
+    bundle: usize,
+    shared: usize,
 }
 
 impl SstCursor {
-    pub(crate) fn new(
-        reader: Arc<SstReader>,
-        read_ts: u64,
-        backward: bool,
-        classes: u32,
-        fill: bool,
-        counters: Arc<ReadCounters>,
-    ) -> SstCursor {
+    pub(crate) fn new(wanted: Wanted) -> SstCursor {
         SstCursor {
-            walker: BlockWalker::new(reader, Some(counters), fill),
+            walker: BlockWalker::new(wanted.fill_cache),
+            wanted,
             block: None,
             row: 0,
+            left: 0,
+            word_no: 0,
+            unseen: 0,
+            carry: false,
             group_start: None,
             key: Vec::new(),
-            read_ts,
-            classes,
-            backward,
+            bundle: usize::MAX,
+            shared: 0,
         }
     }
 
-    pub(crate) fn reader(&self) -> &Arc<SstReader> {
-        self.walker.reader()
+    /// Makes it a cursor of another sst, before its first seek there.
+    pub(crate) fn leave(&mut self) {
+        self.block = None;
+        self.bundle = usize::MAX;
     }
 
-    fn entry_wanted(&self) -> bool {
-        self.walker.entry().is_none_or(|entry| {
-            entry.min_ts() <= self.read_ts && entry.classes() & self.classes != 0
+    /// What the cursor did so far.
+    pub(crate) fn work(&self) -> ReadWork {
+        self.walker.work
+    }
+
+    fn entry_wanted(&self, reader: &SstReader) -> bool {
+        self.walker.entry(reader).is_none_or(|entry| {
+            entry.min_ts() <= self.wanted.read_ts && entry.classes() & self.wanted.classes != 0
         })
     }
 
-    fn next_block(&mut self) -> Result<()> {
-        let (read_ts, classes) = (self.read_ts, self.classes);
-        self.walker
-            .next_where(|index, i| index.min_ts(i) <= read_ts && index.classes(i) & classes != 0)
+    fn next_block(&mut self, reader: &SstReader) -> Result<bool> {
+        let Wanted { read_ts, classes, .. } = self.wanted;
+        self.walker.next_where(reader, |index, i| {
+            index.min_ts(i) <= read_ts && index.classes(i) & classes != 0
+        })
     }
 
-    fn prev_block(&mut self) -> Result<()> {
-        let (read_ts, classes) = (self.read_ts, self.classes);
-        self.walker
-            .prev_where(|index, i| index.min_ts(i) <= read_ts && index.classes(i) & classes != 0)
+    fn prev_block(&mut self, reader: &SstReader) -> Result<()> {
+        let Wanted { read_ts, classes, .. } = self.wanted;
+        self.walker.prev_where(reader, |index, i| {
+            index.min_ts(i) <= read_ts && index.classes(i) & classes != 0
+        })
     }
 
-    pub(crate) fn seek(&mut self, to: &[u8]) -> Result<()> {
-        if self.backward { self.seek_below(to) } else { self.seek_at(to) }
-    }
-
-    fn seek_at(&mut self, key: &[u8]) -> Result<()> {
-        self.walker.seek(key)?;
-        if !self.entry_wanted() {
-            self.next_block()?;
+    /// Forward: to the first key at or after `to`; backward: to the last key below it.
+    pub(crate) fn seek(&mut self, reader: &SstReader, to: &[u8]) -> Result<()> {
+        if self.wanted.backward {
+            return self.seek_below(reader, to);
         }
-        if self.walker.entry().is_none() {
-            self.block = None;
+        self.aim(reader, to)?;
+        self.settle_at(reader, to)
+    }
+
+    /// The first half of a forward seek: finds the block and brings it closer. Doing this for all
+    /// layers before the second half lets their cache misses overlap.
+    pub(crate) fn aim(&mut self, reader: &SstReader, to: &[u8]) -> Result<()> {
+        self.walker.seek(reader, to)?;
+        if !self.entry_wanted(reader) {
+            self.next_block(reader)?;
+        }
+        self.walker.prefetch(reader);
+        Ok(())
+    }
+
+    /// The second half of a forward seek.
+    pub(crate) fn settle_at(&mut self, reader: &SstReader, to: &[u8]) -> Result<()> {
+        (self.carry, self.unseen) = (false, 0);
+        if !self.enter_block(reader)? {
             return Ok(());
         }
-        let block = self.walker.load()?;
-        self.row = block.lower_bound(key);
-        self.block = Some(block);
-        self.settle_forward(false)
+        let block = self.block.as_ref().expect("just entered");
+        let row = block.lower_bound(to);
+        if row < block.len() {
+            self.enter_word(row / 64, row);
+        } else {
+            self.word_no = block.len().div_ceil(64);
+            self.left = 0;
+        }
+        self.settle_forward(reader)
     }
 
-    /// From `row` on, to the first row that is the newest visible one of its key.
-    /// `passed`: the key of the rows before has been handed out already.
-    fn settle_forward(&mut self, mut passed: bool) -> Result<()> {
+    /// Loads the block that the walker stands on; false if there is none.
+    fn enter_block(&mut self, reader: &SstReader) -> Result<bool> {
+        self.bundle = usize::MAX;
+        self.block = if self.walker.is_on_entry() { Some(self.walker.load(reader)?) } else { None };
+        Ok(self.block.is_some())
+    }
+
+    /// Chooses the visible rows of a word from `first` on.
+    fn enter_word(&mut self, word_no: usize, first: usize) {
+        let block = self.block.as_ref().expect("callers are in a block");
+        let Wanted { read_ts, classes, .. } = self.wanted;
+        let from = u64::MAX << (first % 64);
+        let rows = (block.len() - word_no * 64).min(64) - first % 64;
+        self.word_no = word_no;
+        self.left = block.visible(word_no, read_ts, classes, &mut self.carry) & from;
+        self.unseen = rows as u64 - u64::from(self.left.count_ones());
+    }
+
+    /// To the first row that is left, in this word, block or a later one.
+    fn settle_forward(&mut self, reader: &SstReader) -> Result<()> {
         loop {
-            let Some(block) = &self.block else { return Ok(()) };
-            let n = block.len();
-            let simple = block.max_ts() <= self.read_ts;
-            while self.row < n {
-                if passed && block.same_key(self.row) {
-                    self.row += 1;
-                    continue;
-                }
-                passed = false;
-                let visible = simple || block.ts(self.row) <= self.read_ts;
-                if visible && self.classes & (1 << (block.class(self.row) & 31)) != 0 {
-                    block.read_key(self.row, &mut self.key);
-                    return Ok(());
-                }
-                self.walker.row_passed();
-                self.row += 1;
-            }
-            let left_at = self.walker.entry().map(|entry| entry.separator().to_vec());
-            self.next_block()?;
-            if self.walker.entry().is_none() {
-                self.block = None;
+            if self.left != 0 {
+                self.enter_row(self.word_no * 64 + self.left.trailing_zeros() as usize);
                 return Ok(());
             }
-            let next = self.walker.load()?;
-            // If blocks were skipped, the first row here cannot go on with a passed key: blocks
-            // with older versions of it are never skipped.
-            passed = passed && next.continues() && {
-                let mut first = Vec::new();
-                next.read_key(0, &mut first);
-                left_at.is_some_and(|last| last == first)
-            };
-            self.block = Some(next);
-            self.row = 0;
+            let Some(block) = &self.block else { return Ok(()) };
+            self.walker.work.rows_passed += std::mem::take(&mut self.unseen);
+            let next = self.word_no + 1;
+            if next * 64 < block.len() {
+                self.enter_word(next, 0);
+                continue;
+            }
+            // Of a key that goes on behind a left out block, no version could be seen yet.
+            self.carry &= !self.next_block(reader)?;
+            if !self.enter_block(reader)? {
+                return Ok(());
+            }
+            self.enter_word(0, 0);
         }
     }
 
-    fn seek_below(&mut self, key: &[u8]) -> Result<()> {
-        self.walker.seek(key)?;
-        if self.walker.entry().is_none() {
-            self.walker.last()?;
+    /// Stands on a row: puts its key together.
+    #[inline]
+    fn enter_row(&mut self, row: usize) {
+        let block = self.block.as_ref().expect("callers are in a block");
+        self.row = row;
+        if self.bundle != row / BUNDLE {
+            block.read_shared(row, &mut self.key);
+            self.bundle = row / BUNDLE;
+            self.shared = self.key.len();
         }
-        if !self.entry_wanted() {
-            self.prev_block()?;
+        self.key.truncate(self.shared);
+        self.key.extend_from_slice(block.own_key(row));
+    }
+
+    fn seek_below(&mut self, reader: &SstReader, key: &[u8]) -> Result<()> {
+        self.walker.seek(reader, key)?;
+        if !self.walker.is_on_entry() {
+            self.walker.last(reader)?;
         }
-        if self.walker.entry().is_none() {
-            self.block = None;
+        if !self.entry_wanted(reader) {
+            self.prev_block(reader)?;
+        }
+        if !self.enter_block(reader)? {
             return Ok(());
         }
-        let block = self.walker.load()?;
-        let below = block.lower_bound(key);
-        self.block = Some(block);
-        self.settle_backward(below)
+        let below = self.block.as_ref().expect("just entered").lower_bound(key);
+        self.settle_backward(reader, below)
     }
 
     /// From the rows before `end` in the current block, to the last key with a visible entry.
-    fn settle_backward(&mut self, mut end: usize) -> Result<()> {
+    fn settle_backward(&mut self, reader: &SstReader, mut end: usize) -> Result<()> {
         loop {
             let Some(block) = self.block.clone() else { return Ok(()) };
             while end > 0 {
@@ -319,37 +215,35 @@ impl SstCursor {
                 while start > 0 && block.same_key(start) {
                     start -= 1;
                 }
-                block.read_key(last, &mut self.key);
                 if block.same_key(start) {
-                    return self.resolve_long_group();
+                    self.enter_row(last);
+                    return self.resolve_long_group(reader);
                 }
-                let wanted = self.classes & (1 << (block.class(start) & 31)) != 0;
-                let newest = (start..end).find(|row| block.ts(*row) <= self.read_ts);
+                let wanted = self.wanted.classes & (1 << (block.class(start) & 31)) != 0;
+                let newest = (start..end).find(|row| block.ts(*row) <= self.wanted.read_ts);
                 if let (true, Some(row)) = (wanted, newest) {
-                    self.row = row;
+                    self.enter_row(row);
                     self.group_start = Some(start);
                     return Ok(());
                 }
-                self.walker.row_passed();
+                self.walker.work.rows_passed += 1;
                 end = start;
             }
-            self.prev_block()?;
-            if self.walker.entry().is_none() {
-                self.block = None;
+            self.prev_block(reader)?;
+            if !self.enter_block(reader)? {
                 return Ok(());
             }
-            let block = self.walker.load()?;
-            end = block.len();
-            self.block = Some(block);
+            end = self.block.as_ref().expect("just entered").len();
         }
     }
 
     /// The versions of `self.key` began in an earlier block: looks it up from its start.
-    fn resolve_long_group(&mut self) -> Result<()> {
+    fn resolve_long_group(&mut self, reader: &SstReader) -> Result<()> {
         let key = std::mem::take(&mut self.key);
-        let found = self.walker.reader().find(&key, self.read_ts, true, None)?;
+        self.bundle = usize::MAX;
+        let found = reader.find(&key, self.wanted.read_ts, &mut self.walker.work)?;
         if let Some((block, row)) = found
-            && self.classes & (1 << (block.class(row) & 31)) != 0
+            && self.wanted.classes & (1 << (block.class(row) & 31)) != 0
         {
             self.block = Some(block);
             self.row = row;
@@ -357,23 +251,52 @@ impl SstCursor {
             self.key = key;
             return Ok(());
         }
-        self.seek_below(&key)
+        self.seek_below(reader, &key)
     }
 
-    pub(crate) fn advance(&mut self) -> Result<()> {
+    /// Goes to the next key in the cursor's direction.
+    pub(crate) fn advance(&mut self, reader: &SstReader) -> Result<()> {
         if self.block.is_none() {
             return Ok(());
         }
-        if !self.backward {
-            self.row += 1;
-            return self.settle_forward(true);
+        if !self.wanted.backward {
+            self.left &= self.left.wrapping_sub(1);
+            return self.settle_forward(reader);
         }
         match self.group_start {
-            Some(start) => self.settle_backward(start),
+            Some(start) => self.settle_backward(reader, start),
             None => {
                 let key = std::mem::take(&mut self.key);
-                self.seek_below(&key)
+                self.bundle = usize::MAX;
+                self.seek_below(reader, &key)
             }
+        }
+    }
+
+    /// Forward: hands out rows from the current one on, while they lie within the stretch. Stands
+    /// on the first row that was not handed out.
+    pub(crate) fn fill(&mut self, reader: &SstReader, stretch: &mut Stretch<'_>) -> Result<()> {
+        loop {
+            let Some(block) = self.block.clone() else { return Ok(()) };
+            let checks_rows = !block.all_puts() || block.min_ts() < stretch.hidden_below();
+            // The current row's key is put together already.
+            while self.left != 0 {
+                let row = self.word_no * 64 + self.left.trailing_zeros() as usize;
+                if row != self.row {
+                    self.enter_row(row);
+                }
+                if !stretch.takes(&self.key) {
+                    return Ok(());
+                }
+                let ts = block.ts(row);
+                if !checks_rows || (block.kind(row) == Kind::Put && ts >= stretch.hidden_below()) {
+                    stretch.push(&self.key, block.value(row), ts);
+                } else {
+                    stretch.pass();
+                }
+                self.left &= self.left - 1;
+            }
+            self.settle_forward(reader)?;
         }
     }
 
@@ -397,41 +320,58 @@ impl SstCursor {
         self.current().value(self.row)
     }
 
-    /// Forward: jumps over blocks in which every row is older than the tombstone.
-    pub(crate) fn skip_hidden(&mut self, cover: &Cover) -> Result<()> {
+    /// Jumps over blocks in which every row is older than the tombstone.
+    pub(crate) fn skip_hidden(&mut self, reader: &SstReader, cover: &Cover) -> Result<()> {
         if self.block.is_none() {
             return Ok(());
         }
         let until = cover.until.as_deref();
-        if self.reader().properties().max_point_ts < cover.ts {
+        if reader.properties().max_point_ts < cover.ts {
             return match until {
-                Some(until) => self.seek(until),
+                Some(until) => self.seek(reader, until),
                 None => {
                     self.block = None;
                     Ok(())
                 }
             };
         }
-        if self.backward {
-            return Ok(());
+        if self.wanted.backward {
+            return self.skip_hidden_backward(reader, cover);
         }
         let hidden = |entry: &EntryRef<'_>| {
             entry.max_ts() < cover.ts && until.is_none_or(|until| entry.separator() < until)
         };
-        if !self.walker.entry().is_some_and(|entry| hidden(&entry)) {
+        if !self.walker.entry(reader).is_some_and(|entry| hidden(&entry)) {
             return Ok(());
         }
         let ts = cover.ts;
         // The next block with something newer, or the one in which the cover ends.
-        self.walker.next_where(|index, i| {
+        self.walker.next_where(reader, |index, i| {
             index.max_ts(i) >= ts || until.is_some_and(|until| index.separator(i) >= until)
         })?;
-        if self.walker.entry().is_some() {
-            self.block = Some(self.walker.load()?);
-            self.row = 0;
-            return self.settle_forward(false);
+        (self.carry, self.left, self.unseen) = (false, 0, 0);
+        if self.enter_block(reader)? {
+            self.enter_word(0, 0);
         }
-        self.block = None;
-        Ok(())
+        self.settle_forward(reader)
+    }
+
+    /// Backward: jumps over blocks that are older than the tombstone and lie wholly inside of it.
+    fn skip_hidden_backward(&mut self, reader: &SstReader, cover: &Cover) -> Result<()> {
+        let until = cover.until.as_deref();
+        let hidden = |entry: &EntryRef<'_>| {
+            entry.max_ts() < cover.ts && until.is_none_or(|until| entry.is_above(until))
+        };
+        if !self.walker.entry(reader).is_some_and(|entry| hidden(&entry)) {
+            return Ok(());
+        }
+        self.walker.prev_where(reader, |index, i| {
+            index.max_ts(i) >= cover.ts || until.is_some_and(|until| !is_above(index, i, until))
+        })?;
+        if !self.enter_block(reader)? {
+            return Ok(());
+        }
+        let end = self.block.as_ref().expect("just entered").len();
+        self.settle_backward(reader, end)
     }
 }

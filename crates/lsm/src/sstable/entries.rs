@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::cursor::BlockWalker;
+use super::block_walker::BlockWalker;
 use super::reader::SstReader;
 use super::row_block::RowBlock;
 use crate::error::Result;
@@ -13,6 +13,7 @@ use crate::key::{KeySpan, Kind};
 
 /// A forward cursor over every entry. Blocks go past the cache.
 pub(crate) struct SstEntries {
+    reader: Arc<SstReader>,
     walker: BlockWalker,
     block: Option<Arc<RowBlock>>,
     row: usize,
@@ -24,20 +25,22 @@ pub(crate) struct SstEntries {
 impl SstEntries {
     /// Stands on the first entry.
     pub(crate) fn open(reader: Arc<SstReader>) -> Result<SstEntries> {
-        let mut walker = BlockWalker::new(reader, None, false);
-        walker.first()?;
-        let mut entries = SstEntries { walker, block: None, row: 0, key: Vec::new(), end: None };
+        let mut walker = BlockWalker::new(false);
+        walker.first(&reader)?;
+        SstEntries::at(reader, walker, None)
+    }
+
+    fn at(reader: Arc<SstReader>, walker: BlockWalker, end: Option<Bytes>) -> Result<SstEntries> {
+        let mut entries = SstEntries { reader, walker, block: None, row: 0, key: Vec::new(), end };
         entries.enter_block()?;
         Ok(entries)
     }
 
     /// Stands on the first entry inside `span`, and ends with it.
     pub(crate) fn open_span(reader: Arc<SstReader>, span: KeySpan) -> Result<SstEntries> {
-        let mut walker = BlockWalker::new(reader, None, false);
-        walker.seek(&span.start)?;
-        let end = Some(span.end);
-        let mut entries = SstEntries { walker, block: None, row: 0, key: Vec::new(), end };
-        entries.enter_block()?;
+        let mut walker = BlockWalker::new(false);
+        walker.seek(&reader, &span.start)?;
+        let mut entries = SstEntries::at(reader, walker, Some(span.end))?;
         while entries.key().is_some_and(|key| key < span.start.as_ref()) {
             entries.advance()?;
         }
@@ -46,7 +49,8 @@ impl SstEntries {
 
     fn enter_block(&mut self) -> Result<()> {
         self.row = 0;
-        self.block = if self.walker.entry().is_some() { Some(self.walker.load()?) } else { None };
+        self.block =
+            if self.walker.is_on_entry() { Some(self.walker.load(&self.reader)?) } else { None };
         if let Some(block) = &self.block {
             block.read_key(0, &mut self.key);
         }
@@ -70,7 +74,7 @@ impl SstEntries {
             }
             return Ok(());
         }
-        self.walker.next_where(|_, _| true)?;
+        self.walker.next_where(&self.reader, |_, _| true)?;
         self.enter_block()
     }
 
@@ -96,12 +100,12 @@ impl SstEntries {
 
     /// Where the current block lies in the file.
     pub(crate) fn block_offset(&self) -> u64 {
-        self.walker.handle().map_or(0, |handle| handle.offset)
+        self.walker.entry(&self.reader).map_or(0, |entry| entry.handle().offset)
     }
 
     /// Whether what the index says of the current block holds for the current row.
     pub(crate) fn check_facts(&self) -> std::result::Result<(), &'static str> {
-        let (Some(entry), Some(block)) = (self.walker.entry(), &self.block) else {
+        let (Some(entry), Some(block)) = (self.walker.entry(&self.reader), &self.block) else {
             return Ok(());
         };
         let ts = block.ts(self.row);

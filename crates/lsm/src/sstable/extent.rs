@@ -1,10 +1,9 @@
 //! What of an sst lies in a span, without reading all of it.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 
-use super::cursor::{BlockWalker, SstCursor};
+use super::block_walker::BlockWalker;
+use super::cursor::{SstCursor, Wanted};
 use super::reader::SstReader;
 use crate::error::Result;
 use crate::key::KeySpan;
@@ -20,12 +19,12 @@ pub(crate) struct Extent {
 impl SstReader {
     /// First and last row in a span and the bytes between them; `None` if no row is in it. Range
     /// tombstones do not count. Reads at most one block at either end.
-    pub(crate) fn extent(self: &Arc<SstReader>, span: &KeySpan) -> Result<Option<Extent>> {
+    pub(crate) fn extent(&self, span: &KeySpan) -> Result<Option<Extent>> {
         let edge = |backward: bool, to: &[u8]| -> Result<Option<Vec<u8>>> {
-            let reader = self.clone();
-            let counters = Arc::default();
-            let mut cursor = SstCursor::new(reader, u64::MAX, backward, u32::MAX, false, counters);
-            cursor.seek(to)?;
+            let wanted =
+                Wanted { read_ts: u64::MAX, classes: u32::MAX, backward, fill_cache: false };
+            let mut cursor = SstCursor::new(wanted);
+            cursor.seek(self, to)?;
             Ok(cursor.key().filter(|key| span.contains(key)).map(<[u8]>::to_vec))
         };
         let (Some(first), Some(mut end)) = (edge(false, &span.start)?, edge(true, &span.end)?)
@@ -33,9 +32,10 @@ impl SstReader {
             return Ok(None);
         };
         let place = |key: &[u8]| -> Result<(u64, u64)> {
-            let mut walker = BlockWalker::new(self.clone(), None, true);
-            walker.seek(key)?;
-            Ok(walker.handle().map_or((0, 0), |h| (h.offset, h.offset + u64::from(h.len))))
+            let mut walker = BlockWalker::new(true);
+            walker.seek(self, key)?;
+            let handle = walker.entry(self).map(|entry| entry.handle());
+            Ok(handle.map_or((0, 0), |h| (h.offset, h.offset + u64::from(h.len))))
         };
         let (from, _) = place(&first)?;
         let (_, to) = place(&end)?;

@@ -4,10 +4,12 @@
 //! costs one cache line. There are no false negatives; at 10 bits per key about one absent key
 //! in eighty looks present.
 
-use bytes::Bytes;
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::columns::prefetch;
+
 const LINE: usize = 64;
+const WORDS: usize = LINE / 8;
 const PROBES: u32 = 6;
 
 /// The hash of a user key; computed once per get.
@@ -22,22 +24,54 @@ pub(crate) fn build(hashes: &[u64], bits_per_key: u32) -> Vec<u8> {
     let mut image = vec![0; lines * LINE];
     for hash in hashes {
         let start = line_of(*hash, lines) * LINE;
+        let line = &mut image[start..start + LINE];
         for bit in probes(*hash) {
-            image[start + bit / 8] |= 1 << (bit % 8);
+            line[bit / 8] |= 1 << (bit % 8);
         }
     }
     image
 }
 
-/// Whether the key with this hash may be in the sst.
-pub(crate) fn may_contain(image: &Bytes, hash: u64) -> bool {
-    let lines = image.len() / LINE;
-    if lines == 0 {
-        return true;
+/// One cache line of a filter.
+#[repr(align(64))]
+struct Line([u64; WORDS]);
+
+/// A filter in memory: its lines are cache lines.
+pub(crate) struct Filter {
+    lines: Box<[Line]>,
+}
+
+impl Filter {
+    /// Takes over an image; a rest that is shorter than a line is ignored, and so are lines that
+    /// the image does not have: without lines, everything may be there.
+    pub(crate) fn of(image: &[u8]) -> Filter {
+        let lines = image.as_chunks::<LINE>().0.iter().map(|bytes| {
+            let words = bytes.as_chunks::<8>().0;
+            Line(std::array::from_fn(|i| u64::from_le_bytes(words[i])))
+        });
+        Filter { lines: lines.collect() }
     }
-    let start = line_of(hash, lines) * LINE;
-    let line = &image[start..start + LINE];
-    probes(hash).all(|bit| line[bit / 8] & (1 << (bit % 8)) != 0)
+
+    /// Bytes of memory.
+    pub(crate) fn memory(&self) -> usize {
+        self.lines.len() * LINE
+    }
+
+    /// Brings the line of a hash closer.
+    pub(crate) fn prefetch(&self, hash: u64) {
+        if !self.lines.is_empty() {
+            prefetch(&raw const self.lines[line_of(hash, self.lines.len())]);
+        }
+    }
+
+    /// Whether the key with this hash may be in the sst.
+    pub(crate) fn may_contain(&self, hash: u64) -> bool {
+        if self.lines.is_empty() {
+            return true;
+        }
+        let Line(words) = &self.lines[line_of(hash, self.lines.len())];
+        probes(hash).fold(1, |all, bit| all & (words[bit / 64 % WORDS] >> (bit % 64))) & 1 != 0
+    }
 }
 
 /// The line of a hash.
@@ -59,11 +93,10 @@ mod tests {
     #[test]
     fn no_false_negatives_and_few_false_positives() {
         let hashes: Vec<u64> = (0..20_000u64).map(|i| key_hash(&i.to_le_bytes())).collect();
-        let filter = Bytes::from(build(&hashes, 10));
-        assert!(hashes.iter().all(|hash| may_contain(&filter, *hash)));
-        let wrong = (20_000..120_000u64)
-            .filter(|i| may_contain(&filter, key_hash(&i.to_le_bytes())))
-            .count();
+        let filter = Filter::of(&build(&hashes, 10));
+        assert!(hashes.iter().all(|hash| filter.may_contain(*hash)));
+        let wrong =
+            (20_000..120_000u64).filter(|i| filter.may_contain(key_hash(&i.to_le_bytes()))).count();
         assert!(wrong < 2_500, "{wrong} of 100,000 absent keys look present");
     }
 }

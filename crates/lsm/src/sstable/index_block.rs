@@ -5,18 +5,24 @@
 //! last key of its block and below the first key of the next one.
 //!
 //! ```text
-//!   n u32 | separators' ends u32 x n | offset u64 x n | len u32 x n | cum_live u64 x n |
-//!   classes u32 x n | min_ts u64 x n | max_ts u64 x n | flags u8 x n | separators
+//!   n u32 | shared u32 | heads u64 x n | separators' ends u32 x n | offset u64 x n | len u32 x n |
+//!   cum_live u64 x n | classes u32 x n | min_ts u64 x n | max_ts u64 x n | flags u8 x n |
+//!   separators
 //! ```
+//!
+//! `shared` is the length of what all separators begin with, a head the eight bytes behind that:
+//! a search runs over a dense column of numbers, and looks at a separator only if heads are equal.
 
 use bytes::Bytes;
 
-use super::format::{BlockHandle, le_u32, le_u64};
-use super::row_block::BlockFacts;
+use super::columns::{head_of, partition_point, slice_at, u32_at, u64_at};
+use super::format::{BlockHandle, le_u32};
+use super::row_block_builder::BlockFacts;
 
 const HAS_DELETE: u8 = 1;
 const HAS_MULTI: u8 = 2;
-const PER_ENTRY: usize = 4 + 8 + 4 + 8 + 4 + 8 + 8 + 1;
+const HEADER: usize = 8;
+const PER_ENTRY: usize = 8 + 4 + 8 + 4 + 8 + 4 + 8 + 8 + 1;
 
 struct PendingEntry {
     separator: Vec<u8>,
@@ -55,14 +61,7 @@ impl IndexBuilder {
 
     /// Facts over all entries, and the last separator: what the level above says of this block.
     pub(crate) fn summary(&self) -> (Vec<u8>, BlockFacts, u64) {
-        let mut facts = BlockFacts {
-            classes: 0,
-            min_ts: u64::MAX,
-            max_ts: 0,
-            live: 0,
-            has_delete: false,
-            has_multi: false,
-        };
+        let mut facts = BlockFacts::NONE;
         for entry in &self.entries {
             facts.classes |= entry.facts.classes;
             facts.min_ts = facts.min_ts.min(entry.facts.min_ts);
@@ -80,6 +79,14 @@ impl IndexBuilder {
         let entries = std::mem::take(&mut self.entries);
         self.bytes = 0;
         let mut out = (entries.len() as u32).to_le_bytes().to_vec();
+        let shared = match (entries.first(), entries.last()) {
+            (Some(a), Some(b)) => shared_len(&a.separator, &b.separator),
+            _ => 0,
+        };
+        out.extend_from_slice(&(shared as u32).to_le_bytes());
+        for entry in &entries {
+            out.extend_from_slice(&head_of(&entry.separator[shared..]).to_le_bytes());
+        }
         let mut end = 0u32;
         for entry in &entries {
             end += entry.separator.len() as u32;
@@ -102,7 +109,7 @@ impl IndexBuilder {
 /// A separator as short as possible: at or above `last`, below `next`.
 pub(crate) fn separator(last: &[u8], next: Option<&[u8]>) -> Vec<u8> {
     let Some(next) = next else { return last.to_vec() };
-    let shared = last.iter().zip(next).take_while(|(a, b)| a == b).count();
+    let shared = shared_len(last, next);
     // last = shared + x..., next = shared + y... with x < y: shared + (x + 1) fits if below y.
     if let (Some(&x), Some(&y)) = (last.get(shared), next.get(shared))
         && x + 1 < y
@@ -115,26 +122,33 @@ pub(crate) fn separator(last: &[u8], next: Option<&[u8]>) -> Vec<u8> {
     last.to_vec()
 }
 
-/// An index block in memory, checked when it was loaded.
+fn shared_len(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).take_while(|(x, y)| x == y).count()
+}
+
+/// An index block in memory. What leads from one place of the image to another is checked by
+/// [`IndexBlock::parse`]; the SAFETY notes refer to that.
 pub(crate) struct IndexBlock {
     image: Bytes,
     n: usize,
+    shared: usize,
 }
 
 impl IndexBlock {
     pub(crate) fn parse(image: Bytes) -> Result<IndexBlock, &'static str> {
-        if image.len() < 4 {
+        if image.len() < HEADER {
             return Err("index block header is cut off");
         }
         let n = le_u32(&image, 0) as usize;
-        let keys = n.checked_mul(PER_ENTRY).and_then(|x| x.checked_add(4));
+        let keys = n.checked_mul(PER_ENTRY).and_then(|x| x.checked_add(HEADER));
         if keys.is_none_or(|keys| keys > image.len()) {
             return Err("index block columns do not fit");
         }
-        let block = IndexBlock { image, n };
+        let shared = le_u32(&image, 4) as usize;
+        let block = IndexBlock { image, n, shared };
         let mut last = 0;
         for i in 0..n {
-            let end = le_u32(&block.image, 4 + i * 4);
+            let end = block.end(i);
             if end < last {
                 return Err("index separators overlap");
             }
@@ -143,22 +157,59 @@ impl IndexBlock {
         if block.column(PER_ENTRY) + last as usize != block.image.len() {
             return Err("index separators have another length than they say");
         }
+        block.check_heads()?;
         Ok(block)
     }
 
     /// As if all rows under this index had been written at `ts`.
     pub(crate) fn override_ts(&mut self, ts: u64) {
         let mut image = self.image.to_vec();
-        let columns = self.column(28)..self.column(44);
+        let columns = self.column(36)..self.column(52);
         for slot in image[columns].chunks_exact_mut(8) {
             slot.copy_from_slice(&ts.to_le_bytes());
         }
         self.image = image.into();
     }
 
+    fn check_heads(&self) -> Result<(), &'static str> {
+        if self.n == 0 {
+            return Ok(());
+        }
+        let prefix = self.separator(0).get(..self.shared).ok_or("index prefix is cut off")?;
+        for i in 0..self.n {
+            let own = self.separator(i).strip_prefix(prefix);
+            if own.map(head_of) != Some(self.head(i)) {
+                return Err("an index head is not that of its separator");
+            }
+        }
+        Ok(())
+    }
+
     /// Start of the column behind `width` bytes of columns per entry.
     fn column(&self, width: usize) -> usize {
-        4 + self.n * width
+        HEADER + self.n * width
+    }
+
+    fn head(&self, i: usize) -> u64 {
+        self.number(0, i)
+    }
+
+    fn end(&self, i: usize) -> u32 {
+        self.short(8, i)
+    }
+
+    /// Entry `i` of a column of `u64`.
+    fn number(&self, width: usize, i: usize) -> u64 {
+        assert!(i < self.n, "index entry out of range");
+        // SAFETY: `i < n`, and n entries of all columns lie in the image (parse).
+        unsafe { u64_at(&self.image, self.column(width) + i * 8) }
+    }
+
+    /// Entry `i` of a column of `u32`.
+    fn short(&self, width: usize, i: usize) -> u32 {
+        assert!(i < self.n, "index entry out of range");
+        // SAFETY: `i < n`, and n entries of all columns lie in the image (parse).
+        unsafe { u32_at(&self.image, self.column(width) + i * 4) }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -170,43 +221,54 @@ impl IndexBlock {
     }
 
     pub(crate) fn separator(&self, i: usize) -> &[u8] {
-        let start = if i == 0 { 0 } else { le_u32(&self.image, 4 + (i - 1) * 4) as usize };
-        let end = le_u32(&self.image, 4 + i * 4) as usize;
+        let start = if i == 0 { 0 } else { self.end(i - 1) as usize };
         let keys = self.column(PER_ENTRY);
-        &self.image[keys + start..keys + end]
+        // SAFETY: ends of separators ascend, and the last one is the image's end (parse).
+        unsafe { slice_at(&self.image, keys + start, keys + self.end(i) as usize) }
     }
 
     pub(crate) fn handle(&self, i: usize) -> BlockHandle {
-        BlockHandle {
-            offset: le_u64(&self.image, self.column(4) + i * 8),
-            len: le_u32(&self.image, self.column(12) + i * 4),
-        }
+        BlockHandle { offset: self.number(12, i), len: self.short(20, i) }
     }
 
     pub(crate) fn cum_live(&self, i: usize) -> u64 {
-        le_u64(&self.image, self.column(16) + i * 8)
+        self.number(24, i)
     }
 
     pub(crate) fn classes(&self, i: usize) -> u32 {
-        le_u32(&self.image, self.column(24) + i * 4)
+        self.short(32, i)
     }
 
     pub(crate) fn min_ts(&self, i: usize) -> u64 {
-        le_u64(&self.image, self.column(28) + i * 8)
+        self.number(36, i)
     }
 
     pub(crate) fn max_ts(&self, i: usize) -> u64 {
-        le_u64(&self.image, self.column(36) + i * 8)
+        self.number(44, i)
     }
 
     /// First entry whose separator is at or after `key`; `len()` if there is none.
     pub(crate) fn lower_bound(&self, key: &[u8]) -> usize {
-        let (mut low, mut high) = (0, self.n);
-        while low < high {
-            let middle = low.midpoint(high);
-            if self.separator(middle) < key { low = middle + 1 } else { high = middle }
+        if self.n == 0 {
+            return 0;
         }
-        low
+        // SAFETY: every separator begins with `shared` bytes (check_heads), so they are there.
+        let prefix = unsafe {
+            let keys = self.column(PER_ENTRY);
+            slice_at(&self.image, keys, keys + self.shared)
+        };
+        let Some(rest) = key.strip_prefix(prefix) else {
+            return if key < prefix { 0 } else { self.n };
+        };
+        let head = head_of(rest);
+        // SAFETY: positions are below n, and the column lies in the image (parse).
+        let head_of_entry = |i: usize| unsafe { u64_at(&self.image, HEADER + i * 8) };
+        let at = partition_point(self.n, |i| head_of_entry(i) < head);
+        if at == self.n || head_of_entry(at) != head {
+            return at;
+        }
+        let equal = partition_point(self.n - at, |i| head_of_entry(at + i) == head);
+        at + partition_point(equal, |i| self.separator(at + i) < key)
     }
 }
 

@@ -8,6 +8,8 @@
 //! block's offset, so that a block read from the wrong place fails too. The byte tables are in
 //! `docs/formats/sst.md`.
 
+mod block_walker;
+mod columns;
 mod cursor;
 mod entries;
 mod extent;
@@ -17,16 +19,19 @@ mod index_block;
 mod properties;
 mod reader;
 mod row_block;
+mod row_block_builder;
 mod tombstone_block;
 mod writer;
 
-pub(crate) use cursor::SstCursor;
+pub(crate) use columns::{head_of, partition_point};
+pub(crate) use cursor::{SstCursor, Wanted};
 pub(crate) use entries::SstEntries;
 pub(crate) use filter::{key_hash, line_of as filter_line, probes as filter_probes};
-pub(crate) use index_block::IndexBlock;
 pub(crate) use properties::Properties;
 pub(crate) use reader::{SstIdentity, SstReader};
 pub(crate) use row_block::RowBlock;
+#[cfg(test)]
+pub(crate) use row_block_builder::RowBlockBuilder;
 pub(crate) use writer::{SstWriter, WriterOptions};
 
 use std::path::{Path, PathBuf};

@@ -1,24 +1,29 @@
-//! An open sst: pinned top index, filter and skyline; blocks through the cache.
+//! An open sst: top index, filter and skyline in memory; partitions of the index are loaded when
+//! a read first needs them and stay; row blocks come and go through the slots of the cache.
+//!
+//! ```text
+//!   get:  filter line -> top index -> partition -> slot -> heads of the block -> the row
+//! ```
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use braid_env::fs::{File, FileSystem};
 use bytes::Bytes;
 
-use super::cursor::BlockWalker;
-use super::filter;
+use super::block_walker::BlockWalker;
+use super::filter::Filter;
 use super::format::{BlockHandle, BlockKind, FOOTER, Footer, FooterError, TRAILER, open_block};
 use super::index_block::IndexBlock;
 use super::properties::Properties;
 use super::row_block::RowBlock;
 use super::tombstone_block;
-use crate::cache::{BlockCache, CachedBlock};
+use crate::cache::{BlockCache, Frames, WARM};
 use crate::error::{Error, Result};
+use crate::iter::ReadWork;
 use crate::key::{KeySpan, Kind};
 use crate::memtable::Tombstone;
 use crate::range_tombstone::Skyline;
-use crate::view::ReadCounters;
 
 /// Which file this is, and how to read it.
 #[derive(Debug, Clone, Copy)]
@@ -49,11 +54,18 @@ pub(crate) struct SstReader {
     path: PathBuf,
     identity: SstIdentity,
     top: IndexBlock,
-    filter: Option<Bytes>,
+    parts: Box<[OnceLock<Partition>]>,
+    filter: Option<Filter>,
     tombstones: Vec<Tombstone>,
     skyline: Skyline,
     properties: Properties,
     cache: Arc<BlockCache>,
+}
+
+/// A part of the block index, with the slots of its blocks.
+pub(crate) struct Partition {
+    pub(crate) index: IndexBlock,
+    frames: Arc<Frames>,
 }
 
 /// One point entry found in an sst.
@@ -100,7 +112,7 @@ impl SstReader {
             .map_err(|reason| Error::corruption(path, footer.top_index.offset, reason))?;
         let filter = match properties.filter_block {
             BlockHandle { len: 0, .. } => None,
-            handle => Some(load(handle, BlockKind::Filter)?),
+            handle => Some(Filter::of(&load(handle, BlockKind::Filter)?)),
         };
         let mut tombstones = match properties.tombstone_block {
             BlockHandle { len: 0, .. } => Vec::new(),
@@ -114,7 +126,19 @@ impl SstReader {
         }
         let skyline = tombstone_block::skyline(&tombstones);
         let path = path.to_path_buf();
-        Ok(SstReader { file, path, identity, top, filter, tombstones, skyline, properties, cache })
+        let parts = (0..top.len()).map(|_| OnceLock::new()).collect();
+        Ok(SstReader {
+            file,
+            path,
+            identity,
+            top,
+            parts,
+            filter,
+            tombstones,
+            skyline,
+            properties,
+            cache,
+        })
     }
 
     /// Number that the file's checksums were made with.
@@ -144,93 +168,144 @@ impl SstReader {
 
     /// Whether the key with this hash may be here.
     pub(crate) fn may_contain(&self, hash: u64) -> bool {
-        self.filter.as_ref().is_none_or(|filter| filter::may_contain(filter, hash))
+        self.filter.as_ref().is_none_or(|filter| filter.may_contain(hash))
     }
 
-    /// Loads a row block.
-    pub(crate) fn rows(
-        &self,
-        handle: BlockHandle,
-        fill: bool,
-        counters: Option<&ReadCounters>,
-    ) -> Result<Arc<RowBlock>> {
-        if let Some(CachedBlock::Rows(block)) = self.cache.get(self.identity.file_no, handle.offset)
-        {
-            counters.inspect(|counters| counters.block_read(false));
-            return Ok(block);
+    /// Brings what [`SstReader::may_contain`] will look at closer.
+    pub(crate) fn prefetch_filter(&self, hash: u64) {
+        if let Some(filter) = &self.filter {
+            filter.prefetch(hash);
         }
-        counters.inspect(|counters| counters.block_read(true));
-        let sealed_no = self.identity.seal();
-        let image = load(&*self.file, &self.path, sealed_no, handle, BlockKind::Rows)?;
+    }
+
+    /// A partition of the index.
+    #[inline]
+    pub(crate) fn partition(&self, number: usize, work: &mut ReadWork) -> Result<&Partition> {
+        work.blocks += 1;
+        match self.parts[number].get() {
+            Some(partition) => Ok(partition),
+            None => self.load_partition(number, work),
+        }
+    }
+
+    /// A partition that somebody asked for before.
+    #[inline]
+    pub(crate) fn loaded_partition(&self, number: usize) -> &Partition {
+        self.parts[number].get().expect("cursors stand in partitions that they loaded")
+    }
+
+    #[cold]
+    fn load_partition(&self, number: usize, work: &mut ReadWork) -> Result<&Partition> {
+        work.from_disk += 1;
+        self.cache.count_miss();
+        let handle = self.top.handle(number);
+        let image = load(&*self.file, &self.path, self.identity.seal(), handle, BlockKind::Index)?;
+        let mut index = IndexBlock::parse(image)
+            .map_err(|reason| Error::corruption(&self.path, handle.offset, reason))?;
+        if self.identity.ts_override > 0 {
+            index.override_ts(self.identity.ts_override);
+        }
+        let filter = match &self.filter {
+            Some(filter) if number == 0 => filter.memory(),
+            _ => 0,
+        };
+        let frames = self.cache.frames(index.len(), index.memory() + filter);
+        Ok(self.parts[number].get_or_init(|| Partition { index, frames }))
+    }
+
+    /// The block of entry `at` of a partition, for as long as the caller wants it.
+    pub(crate) fn block(
+        &self,
+        partition: &Partition,
+        at: usize,
+        heat: Option<u8>,
+        work: &mut ReadWork,
+    ) -> Result<Arc<RowBlock>> {
+        work.blocks += 1;
+        if let Some(block) = &*partition.frames.get(at) {
+            self.cache.count_hit();
+            return Ok(block.clone());
+        }
+        self.load_block(partition, at, heat, work)
+    }
+
+    /// `heat`: how long the cache should keep it; `None`: not at all.
+    #[cold]
+    fn load_block(
+        &self,
+        partition: &Partition,
+        at: usize,
+        heat: Option<u8>,
+        work: &mut ReadWork,
+    ) -> Result<Arc<RowBlock>> {
+        work.from_disk += 1;
+        self.cache.count_miss();
+        let handle = partition.index.handle(at);
+        let image = load(&*self.file, &self.path, self.identity.seal(), handle, BlockKind::Rows)?;
         let mut block = RowBlock::parse(image)
             .map_err(|reason| Error::corruption(&self.path, handle.offset, reason))?;
         if self.identity.ts_override > 0 {
             block.override_ts(self.identity.ts_override);
         }
         let block = Arc::new(block);
-        let file_no = self.identity.file_no;
-        if fill {
-            self.cache.insert(file_no, handle.offset, CachedBlock::Rows(block.clone()));
+        if let Some(heat) = heat {
+            self.cache.insert(&partition.frames, at, &block, heat);
         }
         Ok(block)
     }
 
-    /// Loads a partition of the index.
-    pub(crate) fn partition(
-        &self,
-        number: usize,
-        counters: Option<&ReadCounters>,
-    ) -> Result<Arc<IndexBlock>> {
-        let handle = self.top.handle(number);
-        if let Some(CachedBlock::Index(block)) =
-            self.cache.get(self.identity.file_no, handle.offset)
+    /// Brings the block of an entry closer, if it is in memory.
+    pub(crate) fn prefetch_block(&self, partition: &Partition, at: usize) {
+        if at < partition.index.len()
+            && let Some(block) = &*partition.frames.get(at)
         {
-            counters.inspect(|counters| counters.block_read(false));
-            return Ok(block);
+            block.prefetch();
         }
-        counters.inspect(|counters| counters.block_read(true));
-        let sealed_no = self.identity.seal();
-        let image = load(&*self.file, &self.path, sealed_no, handle, BlockKind::Index)?;
-        let mut block = IndexBlock::parse(image)
-            .map_err(|reason| Error::corruption(&self.path, handle.offset, reason))?;
-        if self.identity.ts_override > 0 {
-            block.override_ts(self.identity.ts_override);
-        }
-        let block = Arc::new(block);
-        self.cache.insert(self.identity.file_no, handle.offset, CachedBlock::Index(block.clone()));
-        Ok(block)
     }
 
-    /// Where the newest entry of `key` with `ts <= read_ts` is.
-    pub(crate) fn find(
-        self: &Arc<SstReader>,
+    /// Finds the newest entry of `key` with `ts <= read_ts` and gives it to `take`.
+    fn find_with<R>(
+        &self,
         key: &[u8],
         read_ts: u64,
-        fill: bool,
-        counters: Option<&ReadCounters>,
-    ) -> Result<Option<(Arc<RowBlock>, usize)>> {
+        work: &mut ReadWork,
+        take: impl FnOnce(&Arc<RowBlock>, usize) -> R,
+    ) -> Result<Option<R>> {
         let mut part_no = self.top.lower_bound(key);
         let mut first = true;
         while part_no < self.top.len() {
-            let partition = self.partition(part_no, counters)?;
-            let mut at = if first { partition.lower_bound(key) } else { 0 };
+            let partition = self.partition(part_no, work)?;
+            let index = &partition.index;
+            let mut at = if first { index.lower_bound(key) } else { 0 };
             first = false;
-            while at < partition.len() {
-                if partition.min_ts(at) <= read_ts {
-                    let block = self.rows(partition.handle(at), fill, counters)?;
+            while at < index.len() {
+                if index.min_ts(at) <= read_ts {
+                    work.blocks += 1;
+                    let cached = partition.frames.get(at);
+                    let loaded;
+                    let block = if let Some(block) = &*cached {
+                        self.cache.count_hit();
+                        block
+                    } else {
+                        loaded = self.load_block(partition, at, Some(WARM), work)?;
+                        &loaded
+                    };
                     let mut row = block.lower_bound(key);
-                    while row < block.len() {
-                        if !block.key_is(row, key) {
-                            return Ok(None);
-                        }
+                    let mut is_key = row < block.len() && block.key_is(row, key);
+                    while is_key {
                         if block.ts(row) <= read_ts {
-                            return Ok(Some((block, row)));
+                            return Ok(Some(take(block, row)));
                         }
                         row += 1;
+                        // A group that goes on in the next block is looked for there.
+                        is_key = row < block.len() && block.same_key(row);
+                    }
+                    if row < block.len() {
+                        return Ok(None);
                     }
                 }
                 // The key's versions may go on in the next block only if this one ends with it.
-                if partition.separator(at) != key {
+                if index.separator(at) != key {
                     return Ok(None);
                 }
                 at += 1;
@@ -240,45 +315,51 @@ impl SstReader {
         Ok(None)
     }
 
-    /// The newest entry of `key` with `ts <= read_ts`.
-    pub(crate) fn get(
-        self: &Arc<SstReader>,
+    /// Where the newest entry of `key` with `ts <= read_ts` is.
+    pub(crate) fn find(
+        &self,
         key: &[u8],
         read_ts: u64,
-        counters: Option<&ReadCounters>,
+        work: &mut ReadWork,
+    ) -> Result<Option<(Arc<RowBlock>, usize)>> {
+        self.find_with(key, read_ts, work, |block, row| (block.clone(), row))
+    }
+
+    /// The newest entry of `key` with `ts <= read_ts`.
+    pub(crate) fn get(
+        &self,
+        key: &[u8],
+        read_ts: u64,
+        work: &mut ReadWork,
     ) -> Result<Option<Found>> {
-        Ok(self.find(key, read_ts, true, counters)?.map(|(block, row)| Found {
+        self.find_with(key, read_ts, work, |block, row| Found {
             ts: block.ts(row),
             kind: block.kind(row),
             value: block.value_bytes(row),
-        }))
+        })
     }
 
     /// Newest timestamp of a point above `floor` in the span; `floor` if there is none.
     ///
     /// The index answers for blocks that are wholly inside; only blocks at the edges are read.
-    pub(crate) fn newest_point_above(
-        self: &Arc<SstReader>,
-        span: &KeySpan,
-        floor: u64,
-    ) -> Result<u64> {
+    pub(crate) fn newest_point_above(&self, span: &KeySpan, floor: u64) -> Result<u64> {
         let mut newest = floor;
         if self.properties.max_point_ts <= floor {
             return Ok(newest);
         }
-        let mut walker = BlockWalker::new(self.clone(), None, true);
-        walker.seek(&span.start)?;
+        let mut walker = BlockWalker::new(true);
+        walker.seek(self, &span.start)?;
         // The first block may begin before the span.
         let mut inside = false;
         let mut key = Vec::new();
-        while let Some(entry) = walker.entry() {
+        while let Some(entry) = walker.entry(self) {
             let separator = entry.separator();
             let ends_inside = separator < span.end.as_ref();
             if entry.max_ts() > newest {
                 if inside && ends_inside {
                     newest = entry.max_ts();
                 } else {
-                    let block = walker.load()?;
+                    let block = walker.load(self)?;
                     for row in block.lower_bound(&span.start)..block.len() {
                         block.read_key(row, &mut key);
                         if key.as_slice() >= span.end.as_ref() {
@@ -292,7 +373,7 @@ impl SstReader {
                 break;
             }
             inside = true;
-            walker.next_where(|index, i| index.max_ts(i) > newest)?;
+            walker.next_where(self, |index, i| index.max_ts(i) > newest)?;
         }
         Ok(newest)
     }

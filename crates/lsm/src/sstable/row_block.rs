@@ -8,268 +8,71 @@
 //! Rows come in bundles of 16. A key is block prefix + bundle prefix + its own suffix, so any row
 //! is reached in O(1). `head` is the first eight bytes of a bundle's first key behind the block
 //! prefix: a binary search over a dense column of numbers touches few cache lines. Timestamps are
-//! stored as the distance from the block's smallest one, in 0, 1, 2, 4 or 8 bytes.
+//! stored as the distance from the block's smallest one, in 0, 1, 2, 4 or 8 bytes. If all values
+//! have one length, there are no value offsets.
+//!
+//! Which rows a read sees is found for 64 rows at once. Versions of a key are newest first, so
+//! the bits `le` (timestamp at or below the read) go from 0 to 1 once per key:
+//!
+//! ```text
+//!   key        a a a b c c          visible = le and not (same and le of the row before)
+//!   ts         9 5 3 7 8 2
+//!   le (T=7)   0 1 1 1 0 1
+//!   same       0 1 1 0 0 1
+//!   visible    0 1 0 1 0 1
+//! ```
 
 use bytes::Bytes;
 
+use super::columns::{
+    head_at, head_of, partition_point, prefetch, slice_at, u8_at, u16_at, u32_at, u64_at,
+};
 use super::format::{le_u16, le_u32, le_u64};
 use crate::key::Kind;
 
 pub(crate) const BUNDLE: usize = 16;
-const HEADER: usize = 40;
+pub(super) const HEADER: usize = 40;
 const META: usize = 6;
 /// Flag: the first row continues the key of the block before.
-const CONTINUES: u8 = 1;
+pub(super) const CONTINUES: u8 = 1;
 /// Flag: there is a class column (more than one class).
-const HAS_CLASSES: u8 = 2;
+pub(super) const HAS_CLASSES: u8 = 2;
 /// No fixed value length: there are offsets.
-const NO_FIXED_LEN: u16 = 0xFFFF;
+pub(super) const NO_FIXED_LEN: u16 = 0xFFFF;
 
-struct PendingRow {
-    key: (usize, usize),
-    value: (usize, usize),
-    ts: u64,
-    kind: Kind,
-    class: u8,
-    same_key: bool,
-}
-
-/// Collects rows of one block.
-#[derive(Default)]
-pub(crate) struct RowBlockBuilder {
-    rows: Vec<PendingRow>,
-    keys: Vec<u8>,
-    values: Vec<u8>,
-}
-
-/// What an index says about a block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct BlockFacts {
-    pub(crate) classes: u32,
-    pub(crate) min_ts: u64,
-    pub(crate) max_ts: u64,
-    /// Keys whose newest entry here is a put.
-    pub(crate) live: u32,
-    pub(crate) has_delete: bool,
-    pub(crate) has_multi: bool,
-}
-
-impl RowBlockBuilder {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.rows.is_empty()
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.rows.len()
-    }
-
-    /// Rough size of the finished block.
-    pub(crate) fn size(&self) -> usize {
-        self.keys.len() / 2 + self.values.len() + self.rows.len() * 8
-    }
-
-    pub(crate) fn last_key(&self) -> &[u8] {
-        self.rows.last().map_or(&[], |row| &self.keys[row.key.0..row.key.1])
-    }
-
-    pub(crate) fn add(
-        &mut self,
-        key: &[u8],
-        ts: u64,
-        kind: Kind,
-        value: &[u8],
-        class: u8,
-        same_key: bool,
-    ) {
-        let (k, v) = (self.keys.len(), self.values.len());
-        self.keys.extend_from_slice(key);
-        self.values.extend_from_slice(value);
-        self.rows.push(PendingRow {
-            key: (k, self.keys.len()),
-            value: (v, self.values.len()),
-            ts,
-            kind,
-            class,
-            same_key,
-        });
-    }
-
-    fn key(&self, row: usize) -> &[u8] {
-        let (start, end) = self.rows[row].key;
-        &self.keys[start..end]
-    }
-
-    fn facts(&self) -> BlockFacts {
-        let mut facts = BlockFacts {
-            classes: 0,
-            min_ts: u64::MAX,
-            max_ts: 0,
-            live: 0,
-            has_delete: false,
-            has_multi: false,
-        };
-        for row in &self.rows {
-            facts.classes |= 1 << (row.class & 31);
-            facts.min_ts = facts.min_ts.min(row.ts);
-            facts.max_ts = facts.max_ts.max(row.ts);
-            facts.live += u32::from(row.kind == Kind::Put && !row.same_key);
-            facts.has_delete |= row.kind == Kind::Delete;
-            facts.has_multi |= row.same_key;
-        }
-        facts
-    }
-
-    /// Writes the block's image and empties the builder. Must hold at least one row.
-    pub(crate) fn finish(&mut self) -> (Vec<u8>, BlockFacts) {
-        let facts = self.facts();
-        let n = self.rows.len();
-        let n_bundles = n.div_ceil(BUNDLE);
-        let prefix_len = common_prefix(self.key(0), self.key(n - 1)).min(u16::MAX as usize);
-        let (key_area, key_offsets, metas, heads) = self.lay_out_keys(prefix_len, n_bundles);
-        let ts_width = width_of(facts.max_ts - facts.min_ts);
-        let wide = key_area.len().max(self.values.len()) > usize::from(u16::MAX);
-        let off_width = if wide { 4 } else { 2 };
-        let has_classes = !facts.classes.is_power_of_two();
-        let mut flags = 0;
-        if self.rows[0].same_key {
-            flags |= CONTINUES;
-        }
-        if has_classes {
-            flags |= HAS_CLASSES;
-        }
-        let mut out = vec![0; HEADER];
-        out.extend_from_slice(&self.key(0)[..prefix_len]);
-        for head in &heads {
-            out.extend_from_slice(&head.to_le_bytes());
-        }
-        for (offset, len) in &metas {
-            out.extend_from_slice(&offset.to_le_bytes());
-            out.extend_from_slice(&len.to_le_bytes());
-        }
-        for row in &self.rows {
-            let distance = (row.ts - facts.min_ts).to_le_bytes();
-            out.extend_from_slice(&distance[..ts_width]);
-        }
-        push_bits(&mut out, self.rows.iter().map(|row| row.same_key));
-        push_bits(&mut out, self.rows.iter().map(|row| row.kind == Kind::Put));
-        if has_classes {
-            out.extend(self.rows.iter().map(|row| row.class));
-        }
-        for offset in key_offsets {
-            out.extend_from_slice(&(offset as u32).to_le_bytes()[..off_width]);
-        }
-        for end in std::iter::once(0).chain(self.rows.iter().map(|row| row.value.1)) {
-            out.extend_from_slice(&(end as u32).to_le_bytes()[..off_width]);
-        }
-        let keys_start = out.len() as u32;
-        out.extend_from_slice(&key_area);
-        let values_start = out.len() as u32;
-        out.extend_from_slice(&self.values);
-        out[0..2].copy_from_slice(&(n as u16).to_le_bytes());
-        out[2..4].copy_from_slice(&(n_bundles as u16).to_le_bytes());
-        out[4] = flags;
-        out[6] = ts_width as u8;
-        out[7] = off_width as u8;
-        out[8..10].copy_from_slice(&(prefix_len as u16).to_le_bytes());
-        out[10..12].copy_from_slice(&NO_FIXED_LEN.to_le_bytes());
-        out[12..16].copy_from_slice(&facts.classes.to_le_bytes());
-        out[16..24].copy_from_slice(&facts.min_ts.to_le_bytes());
-        out[24..32].copy_from_slice(&facts.max_ts.to_le_bytes());
-        out[32..36].copy_from_slice(&keys_start.to_le_bytes());
-        out[36..40].copy_from_slice(&values_start.to_le_bytes());
-        self.rows.clear();
-        self.keys.clear();
-        self.values.clear();
-        (out, facts)
-    }
-
-    /// Key bytes in storage order: per bundle its prefix, then the suffixes.
-    #[expect(clippy::type_complexity, reason = "the four key columns of one block")]
-    fn lay_out_keys(
-        &self,
-        prefix_len: usize,
-        n_bundles: usize,
-    ) -> (Vec<u8>, Vec<usize>, Vec<(u32, u16)>, Vec<u64>) {
-        let n = self.rows.len();
-        let mut area = Vec::new();
-        let mut offsets = Vec::with_capacity(n + 1);
-        let mut metas = Vec::with_capacity(n_bundles);
-        let mut heads = Vec::with_capacity(n_bundles);
-        for bundle in 0..n_bundles {
-            let (first, end) = (bundle * BUNDLE, ((bundle + 1) * BUNDLE).min(n));
-            let first_key = &self.key(first)[prefix_len..];
-            let last_key = &self.key(end - 1)[prefix_len..];
-            let shared = common_prefix(first_key, last_key).min(u16::MAX as usize);
-            heads.push(head_of(first_key));
-            metas.push((area.len() as u32, shared as u16));
-            area.extend_from_slice(&first_key[..shared]);
-            for row in first..end {
-                offsets.push(area.len());
-                area.extend_from_slice(&self.key(row)[prefix_len + shared..]);
-            }
-        }
-        offsets.push(area.len());
-        (area, offsets, metas, heads)
-    }
-}
-
-fn common_prefix(a: &[u8], b: &[u8]) -> usize {
-    a.iter().zip(b).take_while(|(x, y)| x == y).count()
-}
-
-fn head_of(key: &[u8]) -> u64 {
-    let mut head = [0; 8];
-    let n = key.len().min(8);
-    head[..n].copy_from_slice(&key[..n]);
-    u64::from_be_bytes(head)
-}
-
-fn width_of(distance: u64) -> usize {
-    match distance {
-        0 => 0,
-        1..=0xFF => 1,
-        0x100..=0xFFFF => 2,
-        0x1_0000..=0xFFFF_FFFF => 4,
-        _ => 8,
-    }
-}
-
-fn push_bits(out: &mut Vec<u8>, bits: impl ExactSizeIterator<Item = bool>) {
-    let start = out.len();
-    out.resize(start + bits.len().div_ceil(64) * 8, 0);
-    for (i, bit) in bits.enumerate() {
-        out[start + i / 8] |= u8::from(bit) << (i % 8);
-    }
-}
-
-/// A row block in memory, checked when it was loaded: no access can go out of bounds.
+/// A row block in memory. Everything that leads from one place of the image to another is checked
+/// by [`RowBlock::parse`]; the SAFETY notes below refer to that.
 pub(crate) struct RowBlock {
     image: Bytes,
     n_rows: usize,
     n_bundles: usize,
-    continues: bool,
-    ts_width: usize,
-    off_width: usize,
-    prefix_end: usize,
+    /// Whether any row is an older version of the key before it.
+    multi: bool,
+    all_puts: bool,
+    ts_width: u8,
+    wide_offsets: bool,
+    fixed_len: Option<u16>,
+    prefix_end: u32,
+    heads: u32,
+    metas: u32,
+    ts: u32,
+    same_key: u32,
+    is_put: u32,
+    /// Position of the class column; 0 if there is none.
+    class: u32,
+    key_offsets: u32,
+    value_offsets: u32,
+    keys: u32,
+    values: u32,
+    classes: u32,
     ts_base: u64,
     max_ts: u64,
-    classes: u32,
-    heads: usize,
-    metas: usize,
-    ts: usize,
-    same_key: usize,
-    is_put: usize,
-    class: Option<usize>,
-    key_offsets: usize,
-    value_offsets: usize,
-    keys: usize,
-    values: usize,
 }
 
 impl RowBlock {
     /// Reads and checks an image.
     pub(crate) fn parse(image: Bytes) -> Result<RowBlock, &'static str> {
-        if image.len() < HEADER {
+        if image.len() < HEADER || u32::try_from(image.len()).is_err() {
             return Err("row block header is cut off");
         }
         let n_rows = usize::from(le_u16(&image, 0));
@@ -285,6 +88,7 @@ impl RowBlock {
         if flags & !(CONTINUES | HAS_CLASSES) != 0 || image[5] != 0 {
             return Err("row block with unknown flags");
         }
+        let fixed_len = Some(le_u16(&image, 10)).filter(|len| *len != NO_FIXED_LEN);
         let words = n_rows.div_ceil(64) * 8;
         let prefix_end = HEADER + usize::from(le_u16(&image, 8));
         let heads = prefix_end;
@@ -296,35 +100,43 @@ impl RowBlock {
         let has_classes = flags & HAS_CLASSES != 0;
         let key_offsets = after_bits + if has_classes { n_rows } else { 0 };
         let value_offsets = key_offsets + (n_rows + 1) * off_width;
+        let columns_end =
+            value_offsets + if fixed_len.is_some() { 0 } else { (n_rows + 1) * off_width };
         let keys = le_u32(&image, 32) as usize;
         let values = le_u32(&image, 36) as usize;
-        if value_offsets + (n_rows + 1) * off_width != keys || keys > values || values > image.len()
-        {
+        if columns_end != keys || keys > values || values > image.len() {
             return Err("row block columns do not fit together");
         }
-        let block = RowBlock {
+        let mut block = RowBlock {
             n_rows,
             n_bundles,
-            continues: flags & CONTINUES != 0,
-            ts_width,
-            off_width,
-            prefix_end,
+            multi: false,
+            all_puts: true,
+            ts_width: ts_width as u8,
+            wide_offsets: off_width == 4,
+            fixed_len,
+            prefix_end: prefix_end as u32,
+            heads: heads as u32,
+            metas: metas as u32,
+            ts: ts as u32,
+            same_key: same_key as u32,
+            is_put: is_put as u32,
+            class: if has_classes { after_bits as u32 } else { 0 },
+            key_offsets: key_offsets as u32,
+            value_offsets: value_offsets as u32,
+            keys: keys as u32,
+            values: values as u32,
+            classes: le_u32(&image, 12),
             ts_base: le_u64(&image, 16),
             max_ts: le_u64(&image, 24),
-            classes: le_u32(&image, 12),
-            heads,
-            metas,
-            ts,
-            same_key,
-            is_put,
-            class: has_classes.then_some(after_bits),
-            key_offsets,
-            value_offsets,
-            keys,
-            values,
             image,
         };
         block.check_offsets()?;
+        for word in 0..n_rows.div_ceil(64) {
+            let rows = block.rows_of(word);
+            block.multi |= block.bits(block.same_key, word) & rows != 0;
+            block.all_puts &= block.bits(block.is_put, word) & rows == rows;
+        }
         Ok(block)
     }
 
@@ -333,6 +145,7 @@ impl RowBlock {
         (self.ts_base, self.max_ts, self.ts_width) = (ts, ts, 0);
     }
 
+    /// From here on, keys and values can be sliced without looking at bounds again.
     fn check_offsets(&self) -> Result<(), &'static str> {
         let mut last = 0;
         for row in 0..=self.n_rows {
@@ -349,39 +162,70 @@ impl RowBlock {
             }
             last = offset;
         }
-        if last != self.values - self.keys {
+        if last != (self.values - self.keys) as usize {
             return Err("row block keys have another length than they say");
+        }
+        let value_bytes = self.image.len() - self.values as usize;
+        if let Some(len) = self.fixed_len {
+            return if usize::from(len) * self.n_rows == value_bytes {
+                Ok(())
+            } else {
+                Err("row block values have another length than they say")
+            };
         }
         let mut last = 0;
         for row in 0..=self.n_rows {
             let offset = self.offset(self.value_offsets, row);
-            if offset < last {
+            if offset < last || (row == 0 && offset != 0) {
                 return Err("row block values overlap");
             }
             last = offset;
         }
-        if last != self.image.len() - self.values {
+        if last != value_bytes {
             return Err("row block values have another length than they say");
         }
         Ok(())
     }
 
     fn meta(&self, bundle: usize) -> (usize, usize) {
-        let at = self.metas + bundle * META;
-        (le_u32(&self.image, at) as usize, usize::from(le_u16(&self.image, at + 4)))
+        debug_assert!(bundle < self.n_bundles);
+        let at = self.metas as usize + bundle * META;
+        // SAFETY: `bundle < n_bundles`, and the columns lie in the image (parse).
+        unsafe { (u32_at(&self.image, at) as usize, usize::from(u16_at(&self.image, at + 4))) }
     }
 
-    fn offset(&self, column: usize, row: usize) -> usize {
-        let at = column + row * self.off_width;
-        if self.off_width == 2 {
-            usize::from(le_u16(&self.image, at))
-        } else {
-            le_u32(&self.image, at) as usize
+    #[inline(always)]
+    fn offset(&self, column: u32, row: usize) -> usize {
+        debug_assert!(row <= self.n_rows);
+        // SAFETY: `row <= n_rows`, and the columns lie in the image (parse).
+        unsafe {
+            if self.wide_offsets {
+                u32_at(&self.image, column as usize + row * 4) as usize
+            } else {
+                usize::from(u16_at(&self.image, column as usize + row * 2))
+            }
         }
     }
 
-    fn bit(&self, column: usize, row: usize) -> bool {
-        self.image[column + row / 8] & (1 << (row % 8)) != 0
+    /// 64 bits of a bit column.
+    fn bits(&self, column: u32, word: usize) -> u64 {
+        debug_assert!(word * 64 < self.n_rows);
+        // SAFETY: bit columns have a whole word for each begun 64 rows (parse).
+        unsafe { u64_at(&self.image, column as usize + word * 8) }
+    }
+
+    fn bit(&self, column: u32, row: usize) -> bool {
+        debug_assert!(row < self.n_rows);
+        // SAFETY: `row < n_rows`, and the columns lie in the image (parse).
+        unsafe { u8_at(&self.image, column as usize + row / 8) & (1 << (row % 8)) != 0 }
+    }
+
+    /// Bits of the rows that there are in a word.
+    fn rows_of(&self, word: usize) -> u64 {
+        match self.n_rows - word * 64 {
+            rows @ 0..64 => (1 << rows) - 1,
+            _ => u64::MAX,
+        }
     }
 
     /// Bytes of memory.
@@ -391,11 +235,6 @@ impl RowBlock {
 
     pub(crate) fn len(&self) -> usize {
         self.n_rows
-    }
-
-    /// Whether the first row has the same key as the last row of the block before.
-    pub(crate) fn continues(&self) -> bool {
-        self.continues
     }
 
     pub(crate) fn min_ts(&self) -> u64 {
@@ -410,42 +249,101 @@ impl RowBlock {
         self.classes
     }
 
+    #[inline(always)]
+    fn distance(&self, row: usize) -> u64 {
+        debug_assert!(row < self.n_rows);
+        let (image, at) = (&self.image, self.ts as usize);
+        // SAFETY: `row < n_rows`, and the columns lie in the image (parse).
+        unsafe {
+            match self.ts_width {
+                0 => 0,
+                1 => u64::from(u8_at(image, at + row)),
+                2 => u64::from(u16_at(image, at + row * 2)),
+                4 => u64::from(u32_at(image, at + row * 4)),
+                _ => u64_at(image, at + row * 8),
+            }
+        }
+    }
+
+    #[inline(always)]
     pub(crate) fn ts(&self, row: usize) -> u64 {
-        let at = self.ts + row * self.ts_width;
-        let distance = match self.ts_width {
-            0 => 0,
-            1 => u64::from(self.image[at]),
-            2 => u64::from(le_u16(&self.image, at)),
-            4 => u64::from(le_u32(&self.image, at)),
-            _ => le_u64(&self.image, at),
-        };
-        self.ts_base.wrapping_add(distance)
+        self.ts_base.wrapping_add(self.distance(row))
     }
 
     /// Whether the row has the same key as the one before it.
     pub(crate) fn same_key(&self, row: usize) -> bool {
-        self.bit(self.same_key, row)
+        self.multi && self.bit(self.same_key, row)
     }
 
     pub(crate) fn kind(&self, row: usize) -> Kind {
-        if self.bit(self.is_put, row) { Kind::Put } else { Kind::Delete }
+        if self.all_puts || self.bit(self.is_put, row) { Kind::Put } else { Kind::Delete }
     }
 
     pub(crate) fn class(&self, row: usize) -> u8 {
+        debug_assert!(row < self.n_rows);
         match self.class {
-            Some(column) => self.image[column + row],
-            None => self.classes.trailing_zeros() as u8,
+            0 => self.classes.trailing_zeros() as u8,
+            // SAFETY: `row < n_rows`, and the columns lie in the image (parse).
+            column => unsafe { u8_at(&self.image, column as usize + row) },
         }
     }
 
-    fn value_bounds(&self, row: usize) -> (usize, usize) {
-        let start = self.values + self.offset(self.value_offsets, row);
-        (start, self.values + self.offset(self.value_offsets, row + 1))
+    /// Of rows 64 `word` to 64 `word` + 63, the newest version of each key with a timestamp up to
+    /// `read_ts`, of the given classes. `carry`: the row before this word can be seen; it is set
+    /// for the next word.
+    pub(crate) fn visible(&self, word: usize, read_ts: u64, classes: u32, carry: &mut bool) -> u64 {
+        let rows = self.rows_of(word);
+        let le = if read_ts >= self.max_ts {
+            rows
+        } else if read_ts < self.ts_base {
+            0
+        } else {
+            let limit = read_ts - self.ts_base;
+            let first = word * 64;
+            let end = (first + 64).min(self.n_rows);
+            (first..end).fold(0, |bits, row| {
+                bits | (u64::from(self.distance(row) <= limit) << (row - first))
+            })
+        };
+        let mut seen = le;
+        if self.multi {
+            let same = self.bits(self.same_key, word);
+            seen = le & !(same & ((le << 1) | u64::from(*carry)));
+        }
+        *carry = le & (rows ^ (rows >> 1)) != 0;
+        if self.classes & !classes == 0 {
+            return seen;
+        }
+        let first = word * 64;
+        let end = (first + 64).min(self.n_rows);
+        (first..end).fold(0, |bits, row| {
+            let wanted = (classes >> (self.class(row) & 31)) & 1;
+            bits | (u64::from(wanted) << (row - first))
+        }) & seen
     }
 
+    /// Whether no row is a delete.
+    pub(crate) fn all_puts(&self) -> bool {
+        self.all_puts
+    }
+
+    #[inline(always)]
+    fn value_bounds(&self, row: usize) -> (usize, usize) {
+        debug_assert!(row < self.n_rows);
+        let values = self.values as usize;
+        if let Some(len) = self.fixed_len {
+            let start = values + row * usize::from(len);
+            return (start, start + usize::from(len));
+        }
+        let start = values + self.offset(self.value_offsets, row);
+        (start, values + self.offset(self.value_offsets, row + 1))
+    }
+
+    #[inline(always)]
     pub(crate) fn value(&self, row: usize) -> &[u8] {
         let (start, end) = self.value_bounds(row);
-        &self.image[start..end]
+        // SAFETY: value offsets ascend and end at the image's end (check_offsets).
+        unsafe { slice_at(&self.image, start, end) }
     }
 
     /// The value, sharing the block's memory.
@@ -455,31 +353,54 @@ impl RowBlock {
     }
 
     fn prefix(&self) -> &[u8] {
-        &self.image[HEADER..self.prefix_end]
+        // SAFETY: the prefix lies before the columns, which lie in the image (parse).
+        unsafe { slice_at(&self.image, HEADER, self.prefix_end as usize) }
     }
 
     fn bundle_prefix(&self, bundle: usize) -> &[u8] {
         let (offset, len) = self.meta(bundle);
-        &self.image[self.keys + offset..self.keys + offset + len]
+        let start = self.keys as usize + offset;
+        // SAFETY: bundle prefixes lie between suffixes in the key bytes (check_offsets).
+        unsafe { slice_at(&self.image, start, start + len) }
     }
 
-    fn suffix(&self, row: usize) -> &[u8] {
-        let start = self.keys + self.offset(self.key_offsets, row);
+    #[inline(always)]
+    fn suffix_bounds(&self, row: usize) -> (usize, usize) {
+        debug_assert!(row < self.n_rows);
+        let start = self.offset(self.key_offsets, row);
         let next = row + 1;
         let end = if next < self.n_rows && next.is_multiple_of(BUNDLE) {
             self.meta(next / BUNDLE).0
         } else {
             self.offset(self.key_offsets, next)
         };
-        &self.image[start..self.keys + end]
+        (self.keys as usize + start, self.keys as usize + end)
+    }
+
+    #[inline(always)]
+    fn suffix(&self, row: usize) -> &[u8] {
+        let (start, end) = self.suffix_bounds(row);
+        // SAFETY: suffixes ascend within the key bytes, which lie in the image (check_offsets).
+        unsafe { slice_at(&self.image, start, end) }
     }
 
     /// Puts the key of a row into `out`.
     pub(crate) fn read_key(&self, row: usize, out: &mut Vec<u8>) {
+        self.read_shared(row, out);
+        out.extend_from_slice(self.suffix(row));
+    }
+
+    /// Puts what the keys of a row's bundle share into `out`.
+    pub(crate) fn read_shared(&self, row: usize, out: &mut Vec<u8>) {
         out.clear();
         out.extend_from_slice(self.prefix());
         out.extend_from_slice(self.bundle_prefix(row / BUNDLE));
-        out.extend_from_slice(self.suffix(row));
+    }
+
+    /// What a row's key has behind what its bundle shares.
+    #[inline(always)]
+    pub(crate) fn own_key(&self, row: usize) -> &[u8] {
+        self.suffix(row)
     }
 
     /// Whether the row has this key.
@@ -500,6 +421,21 @@ impl RowBlock {
         })
     }
 
+    #[inline(always)]
+    fn head(&self, bundle: usize) -> u64 {
+        debug_assert!(bundle < self.n_bundles);
+        // SAFETY: `bundle < n_bundles`, and the columns lie in the image (parse).
+        unsafe { u64_at(&self.image, self.heads as usize + bundle * 8) }
+    }
+
+    /// Brings the part of the block closer where a search begins.
+    pub(crate) fn prefetch(&self) {
+        let start = self.image.as_ptr();
+        prefetch(start);
+        prefetch(start.wrapping_add(64));
+        prefetch(start.wrapping_add(128));
+    }
+
     /// First row with a key at or after `key`; `len()` if there is none.
     pub(crate) fn lower_bound(&self, key: &[u8]) -> usize {
         let prefix = self.prefix();
@@ -508,28 +444,44 @@ impl RowBlock {
         };
         let head = head_of(rest);
         // First bundle whose first key is at or after `key`.
-        let (mut low, mut high) = (0, self.n_bundles);
-        while low < high {
-            let middle = low.midpoint(high);
-            let order = le_u64(&self.image, self.heads + middle * 8)
-                .cmp(&head)
-                .then_with(|| self.compare(middle * BUNDLE, rest));
-            if order.is_lt() { low = middle + 1 } else { high = middle }
+        let mut bundle = partition_point(self.n_bundles, |i| self.head(i) < head);
+        if bundle < self.n_bundles && self.head(bundle) == head {
+            // Equal heads do not decide: compare the keys of those bundles.
+            let ties = self.n_bundles - bundle;
+            let equal = partition_point(ties, |i| self.head(bundle + i) == head);
+            let before = |i: usize| self.compare((bundle + i) * BUNDLE, rest).is_lt();
+            bundle += partition_point(equal, before);
         }
-        if low == 0 {
+        if bundle == 0 {
             return 0;
         }
-        let (mut first, mut end) = ((low - 1) * BUNDLE + 1, (low * BUNDLE).min(self.n_rows));
-        while first < end {
-            let middle = first.midpoint(end);
-            if self.compare(middle, rest).is_lt() { first = middle + 1 } else { end = middle }
-        }
+        self.lower_bound_within(bundle - 1, rest)
+    }
+
+    /// As [`RowBlock::lower_bound`], among the rows of a bundle behind its first; `rest` is above
+    /// the first.
+    fn lower_bound_within(&self, bundle: usize, rest: &[u8]) -> usize {
+        let first = bundle * BUNDLE + 1;
+        let end = (bundle * BUNDLE + BUNDLE).min(self.n_rows);
+        let shared = self.bundle_prefix(bundle);
+        let Some(rest) = rest.strip_prefix(shared) else {
+            // `rest` is above the first key and does not share its prefix: above all of them.
+            return end;
+        };
+        let head = head_of(rest);
         first
+            + partition_point(end - first, |i| {
+                let (start, end) = self.suffix_bounds(first + i);
+                // SAFETY: suffixes lie in the image (check_offsets).
+                let own = unsafe { head_at(&self.image, start, end) };
+                own < head || (own == head && self.suffix(first + i) < rest)
+            })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::row_block_builder::RowBlockBuilder;
     use super::*;
     use braid_env::random::Random;
 
@@ -552,12 +504,13 @@ mod tests {
                 let same = i > 0 && keys[i - 1] == *key;
                 let ts = 1_000_000 - i as u64 * random.below(1 << (seed % 12));
                 let kind = if random.chance(1, 5) { Kind::Delete } else { Kind::Put };
-                let value = vec![i as u8; random.below(300) as usize];
+                let len = if seed % 4 == 0 { 9 } else { random.below(300) as usize };
+                let value = vec![i as u8; len];
                 let class = random.below(1 + seed % 3) as u8;
                 builder.add(key, ts, kind, &value, class, same);
                 rows.push((ts, kind, value, class, same));
             }
-            let (image, _) = builder.finish();
+            let image = builder.finish().0;
             let block = RowBlock::parse(image.into()).unwrap();
             let mut key = Vec::new();
             for (i, row) in rows.iter().enumerate() {
@@ -592,7 +545,7 @@ mod tests {
         for i in 0..40u8 {
             builder.add(&[b'k', i], u64::from(i), Kind::Put, &[i; 5], i % 3, false);
         }
-        let (image, _) = builder.finish();
+        let image = builder.finish().0;
         for at in 0..image.len() {
             for mask in [1, 0x80, 0xFF] {
                 let mut broken = image.clone();

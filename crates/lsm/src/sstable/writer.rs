@@ -10,7 +10,7 @@ use super::filter::{self, key_hash};
 use super::format::{BlockHandle, BlockKind, Footer, TRAILER, append_block};
 use super::index_block::{IndexBuilder, separator};
 use super::properties::Properties;
-use super::row_block::{BlockFacts, RowBlockBuilder};
+use super::row_block_builder::{BlockFacts, RowBlockBuilder};
 use super::tombstone_block;
 use crate::error::{Error, Result};
 use crate::key::{KeySpan, Kind};
@@ -136,6 +136,7 @@ impl SstWriter {
         self.live += u64::from(facts.live);
         self.properties.blocks += 1;
         let handle = self.append(&image, BlockKind::Rows)?;
+        self.block.recycle(image);
         self.waiting = Some((last, handle, facts));
         Ok(())
     }

@@ -2,10 +2,12 @@
 
 mod edit;
 mod manifest;
+mod run;
 mod sst_meta;
 mod version;
 
 pub(crate) use edit::{Edit, NewSst};
 pub(crate) use manifest::{Manifest, Recovered, load_manifest, manifest_path};
+pub(crate) use run::Run;
 pub(crate) use sst_meta::{SstEnv, SstFacts, SstMeta};
 pub(crate) use version::{LEVELS, Version};

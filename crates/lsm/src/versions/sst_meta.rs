@@ -225,10 +225,16 @@ impl SstMeta {
 
     /// The open file; opens it at the first call. It may hold more than this sst: clip what comes
     /// from it, unless it was asked for by a key inside the bounds.
-    pub(crate) fn reader(&self, env: &SstEnv) -> Result<Arc<SstReader>> {
-        if let Some(reader) = self.file.reader.get() {
-            return Ok(reader.clone());
+    #[inline]
+    pub(crate) fn reader(&self, env: &SstEnv) -> Result<&Arc<SstReader>> {
+        match self.file.reader.get() {
+            Some(reader) => Ok(reader),
+            None => self.open(env),
         }
+    }
+
+    #[cold]
+    fn open(&self, env: &SstEnv) -> Result<&Arc<SstReader>> {
         let Backing { file_no, size, sealed_no, ts_override } = self.backing;
         let path = sst_path(&env.dir, file_no);
         let identity = SstIdentity { file_no, sealed_no: Some(sealed_no), ts_override };
@@ -237,7 +243,7 @@ impl SstMeta {
             let reason = "the sst is not the one that the manifest describes";
             return Err(Error::corruption(path, size, reason));
         }
-        Ok(self.file.reader.get_or_init(|| Arc::new(reader)).clone())
+        Ok(self.file.reader.get_or_init(|| Arc::new(reader)))
     }
 
     fn is_described_by(&self, properties: &Properties) -> bool {
@@ -265,7 +271,7 @@ impl SstMeta {
 
     /// All entries inside the bounds, every version.
     pub(crate) fn entries(&self, env: &SstEnv) -> Result<SstEntries> {
-        let reader = self.reader(env)?;
+        let reader = self.reader(env)?.clone();
         if self.is_virtual() {
             SstEntries::open_span(reader, self.bounds.clone())
         } else {

@@ -1,9 +1,10 @@
 //! A version: the live ssts at a moment, immutable.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::edit::{Edit, NewSst};
+use super::run::Run;
 use super::sst_meta::{SstEnv, SstMeta};
 use crate::key::KeySpan;
 use crate::l0::Sublevels;
@@ -12,17 +13,23 @@ use crate::l0::Sublevels;
 pub(crate) const LEVELS: usize = 7;
 
 /// The live ssts. L0 is ordered newest arrival first, then by key; other levels by key.
-#[derive(Clone)]
 pub(crate) struct Version {
     levels: Vec<Vec<Arc<SstMeta>>>,
     bytes: [u64; LEVELS],
     l0: Sublevels,
+    /// Made from the levels by the first read.
+    runs: OnceLock<Vec<Run>>,
 }
 
 impl Version {
     /// No ssts.
     pub(crate) fn empty() -> Version {
-        Version { levels: vec![Vec::new(); LEVELS], bytes: [0; LEVELS], l0: Sublevels::default() }
+        Version {
+            levels: vec![Vec::new(); LEVELS],
+            bytes: [0; LEVELS],
+            l0: Sublevels::default(),
+            runs: OnceLock::new(),
+        }
     }
 
     pub(crate) fn level(&self, level: usize) -> &[Arc<SstMeta>] {
@@ -47,6 +54,12 @@ impl Version {
     pub(crate) fn runs(&self) -> impl Iterator<Item = &[Arc<SstMeta>]> {
         let lower = self.levels[1..].iter().filter(|level| !level.is_empty());
         self.l0.runs().chain(lower.map(Vec::as_slice))
+    }
+
+    /// All runs, newest first, in the form that reads search.
+    #[inline]
+    pub(crate) fn runs_for_reads(&self) -> &[Run] {
+        self.runs.get_or_init(|| self.runs().map(|run| Run::new(run.to_vec())).collect())
     }
 
     /// The ssts of a level below L0 that overlap a span, in key order.
@@ -106,7 +119,7 @@ impl Version {
         let same_layout = l0_untouched && env.l0_sublevels != self.l0.per_file();
         let added = if same_layout { self.l0.with_newer(&new_in_l0) } else { None };
         let l0 = added.unwrap_or_else(|| Sublevels::build(levels[0].clone(), !env.l0_sublevels));
-        (Version { levels, bytes, l0 }, dropped)
+        (Version { levels, bytes, l0, runs: OnceLock::new() }, dropped)
     }
 
     /// Bytes of live files that belong to no live sst.

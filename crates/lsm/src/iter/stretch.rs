@@ -1,0 +1,107 @@
+//! A stretch: rows of one source that nobody else has a say in.
+//!
+//! While the next key of every other layer lies behind, the winning layer hands out row after row
+//! into the batch, without going back to the merge:
+//!
+//! ```text
+//!   L1   ................x              the runner-up stands here
+//!   L6   a b c d e f g h   y z          a to h are one stretch
+//! ```
+
+use super::row_batch::RowBatch;
+
+/// Where rows go, and up to where they may come from this source alone.
+pub(crate) struct Stretch<'a> {
+    batch: &'a mut RowBatch,
+    max_rows: usize,
+    max_bytes: usize,
+    until: &'a [u8],
+    /// Whether the key `until` itself still belongs to the stretch (going backward only).
+    through: bool,
+    backward: bool,
+    hidden_below: u64,
+    visited: u64,
+}
+
+impl<'a> Stretch<'a> {
+    /// A stretch into `batch`, at least one row if there is one. Forward it ends in front of
+    /// `until`; backward behind it, or with it if `through` is set.
+    pub(crate) fn new(batch: &'a mut RowBatch, max_rows: usize, max_bytes: usize) -> Stretch<'a> {
+        Stretch {
+            batch,
+            max_rows,
+            max_bytes,
+            until: &[],
+            through: false,
+            backward: false,
+            hidden_below: 0,
+            visited: 0,
+        }
+    }
+
+    /// Limits the stretch to keys in front of `until`.
+    pub(crate) fn forward(mut self, until: &'a [u8]) -> Stretch<'a> {
+        self.until = until;
+        self
+    }
+
+    /// Limits the stretch, going backward, to keys above `until`, or from it on.
+    pub(crate) fn backward(mut self, until: &'a [u8], through: bool) -> Stretch<'a> {
+        (self.until, self.through, self.backward) = (until, through, true);
+        self
+    }
+
+    /// Rows older than this are hidden by a range tombstone.
+    pub(crate) fn hiding_below(mut self, ts: u64) -> Stretch<'a> {
+        self.hidden_below = ts;
+        self
+    }
+
+    /// Does `work` with a stretch that ends at `end` if that comes earlier (going forward).
+    pub(crate) fn within<R>(
+        &mut self,
+        end: Option<&[u8]>,
+        work: impl FnOnce(&mut Stretch<'_>) -> R,
+    ) -> R {
+        let Some(end) = end.filter(|end| *end < self.until) else { return work(self) };
+        let mut shorter = Stretch { batch: &mut *self.batch, until: end, ..*self };
+        let result = work(&mut shorter);
+        self.visited = shorter.visited;
+        result
+    }
+
+    #[inline]
+    pub(crate) fn hidden_below(&self) -> u64 {
+        self.hidden_below
+    }
+
+    /// Whether the row with this key is the source's to hand out now.
+    #[inline]
+    pub(crate) fn takes(&self, key: &[u8]) -> bool {
+        let room = self.batch.len() < self.max_rows
+            && (self.batch.byte_len() < self.max_bytes || self.batch.is_empty());
+        room && if self.backward {
+            key > self.until || (self.through && key == self.until)
+        } else {
+            key < self.until
+        }
+    }
+
+    /// Hands out a row.
+    #[inline]
+    pub(crate) fn push(&mut self, key: &[u8], value: &[u8], ts: u64) {
+        self.visited += 1;
+        self.batch.push(key, value, ts);
+    }
+
+    /// Goes past a row that is deleted or hidden.
+    #[inline]
+    pub(crate) fn pass(&mut self) {
+        self.visited += 1;
+    }
+
+    /// Rows handed out or passed.
+    pub(crate) fn visited(&self) -> u64 {
+        self.visited
+    }
+}

@@ -1,0 +1,205 @@
+//! A position in the two-level index of an sst.
+//!
+//! A walker does not hold its sst; every call is given it. So a cursor over many ssts costs no
+//! reference count per sst, and cursors of several threads share no cache line that they write.
+
+use std::sync::Arc;
+
+use super::format::BlockHandle;
+use super::index_block::IndexBlock;
+use super::reader::SstReader;
+use super::row_block::RowBlock;
+use crate::cache::{COLD, WARM};
+use crate::error::Result;
+use crate::iter::ReadWork;
+
+/// A walk that has loaded more blocks than this is a long scan: what it brings in is the first to
+/// leave the cache again.
+const LONG_WALK: u64 = 64;
+
+/// Walks the blocks of one sst.
+pub(crate) struct BlockWalker {
+    part_no: usize,
+    at: usize,
+    /// Whether the walker stands on an entry.
+    on_entry: bool,
+    fill: bool,
+    pub(crate) work: ReadWork,
+}
+
+/// The index entry a walker stands on.
+pub(crate) struct EntryRef<'a> {
+    index: &'a IndexBlock,
+    at: usize,
+}
+
+impl<'a> EntryRef<'a> {
+    pub(crate) fn separator(&self) -> &'a [u8] {
+        self.index.separator(self.at)
+    }
+
+    pub(crate) fn min_ts(&self) -> u64 {
+        self.index.min_ts(self.at)
+    }
+
+    pub(crate) fn max_ts(&self) -> u64 {
+        self.index.max_ts(self.at)
+    }
+
+    pub(crate) fn classes(&self) -> u32 {
+        self.index.classes(self.at)
+    }
+
+    pub(crate) fn handle(&self) -> BlockHandle {
+        self.index.handle(self.at)
+    }
+
+    /// Whether every key of the block is certainly at or above `key`.
+    pub(crate) fn is_above(&self, key: &[u8]) -> bool {
+        is_above(self.index, self.at, key)
+    }
+}
+
+/// Whether every key of block `at` is certainly at or above `key`: its keys are above the
+/// separator of the block before. Of the first block of a partition nothing is known.
+pub(crate) fn is_above(index: &IndexBlock, at: usize, key: &[u8]) -> bool {
+    at > 0 && index.separator(at - 1) >= key
+}
+
+impl BlockWalker {
+    /// `fill`: whether blocks that are read stay in the cache.
+    pub(crate) fn new(fill: bool) -> BlockWalker {
+        BlockWalker { part_no: 0, at: 0, on_entry: false, fill, work: ReadWork::default() }
+    }
+
+    /// Whether there is a current entry.
+    pub(crate) fn is_on_entry(&self) -> bool {
+        self.on_entry
+    }
+
+    /// The current entry; `None` at the end (or before the first seek).
+    pub(crate) fn entry<'a>(&self, reader: &'a SstReader) -> Option<EntryRef<'a>> {
+        self.on_entry
+            .then(|| EntryRef { index: &reader.loaded_partition(self.part_no).index, at: self.at })
+    }
+
+    /// Enters a partition; its number of entries, or `None` behind the last one.
+    fn enter(&mut self, reader: &SstReader, part_no: usize) -> Result<Option<usize>> {
+        self.part_no = part_no;
+        self.on_entry = part_no < reader.top().len();
+        if !self.on_entry {
+            return Ok(None);
+        }
+        Ok(Some(reader.partition(part_no, &mut self.work)?.index.len()))
+    }
+
+    /// To the first block that may hold a key at or after `key`.
+    #[inline]
+    pub(crate) fn seek(&mut self, reader: &SstReader, key: &[u8]) -> Result<()> {
+        if self.enter(reader, reader.top().lower_bound(key))?.is_some() {
+            self.at = reader.loaded_partition(self.part_no).index.lower_bound(key);
+        }
+        self.normalise(reader)
+    }
+
+    /// To the first block.
+    pub(crate) fn first(&mut self, reader: &SstReader) -> Result<()> {
+        self.enter(reader, 0)?;
+        self.at = 0;
+        self.normalise(reader)
+    }
+
+    /// To the last block.
+    pub(crate) fn last(&mut self, reader: &SstReader) -> Result<()> {
+        self.on_entry = false;
+        if let Some(last) = reader.top().len().checked_sub(1)
+            && let Some(entries) = self.enter(reader, last)?
+        {
+            self.at = entries.saturating_sub(1);
+            self.on_entry = entries > 0;
+        }
+        Ok(())
+    }
+
+    fn normalise(&mut self, reader: &SstReader) -> Result<()> {
+        while self.on_entry && self.at >= reader.loaded_partition(self.part_no).index.len() {
+            self.enter(reader, self.part_no + 1)?;
+            self.at = 0;
+        }
+        Ok(())
+    }
+
+    /// To the next block for which `wanted(index, position)` holds, first asked of partitions.
+    /// Returns whether blocks were left out on the way.
+    pub(crate) fn next_where(
+        &mut self,
+        reader: &SstReader,
+        wanted: impl Fn(&IndexBlock, usize) -> bool,
+    ) -> Result<bool> {
+        let mut skipped = false;
+        while self.on_entry {
+            let index = &reader.loaded_partition(self.part_no).index;
+            self.at += 1;
+            if self.at < index.len() {
+                if wanted(index, self.at) {
+                    return Ok(skipped);
+                }
+                skipped = true;
+                continue;
+            }
+            let top = reader.top();
+            let mut next = self.part_no + 1;
+            while next < top.len() && !wanted(top, next) {
+                skipped = true;
+                next += 1;
+            }
+            let entries = self.enter(reader, next)?;
+            self.at = 0;
+            if entries.is_some_and(|n| n > 0) {
+                if wanted(&reader.loaded_partition(next).index, 0) {
+                    return Ok(skipped);
+                }
+                skipped = true;
+            }
+        }
+        Ok(skipped)
+    }
+
+    /// To the previous block for which `wanted` holds.
+    pub(crate) fn prev_where(
+        &mut self,
+        reader: &SstReader,
+        wanted: impl Fn(&IndexBlock, usize) -> bool,
+    ) -> Result<()> {
+        while self.on_entry {
+            if self.at > 0 {
+                self.at -= 1;
+                if wanted(&reader.loaded_partition(self.part_no).index, self.at) {
+                    return Ok(());
+                }
+                continue;
+            }
+            let Some(before) = (0..self.part_no).rev().find(|part| wanted(reader.top(), *part))
+            else {
+                self.on_entry = false;
+                return Ok(());
+            };
+            self.at = self.enter(reader, before)?.unwrap_or(0);
+        }
+        Ok(())
+    }
+
+    /// Reads the current block.
+    pub(crate) fn load(&mut self, reader: &SstReader) -> Result<Arc<RowBlock>> {
+        let heat = if self.work.blocks > LONG_WALK { COLD } else { WARM };
+        let partition = reader.loaded_partition(self.part_no);
+        reader.block(partition, self.at, self.fill.then_some(heat), &mut self.work)
+    }
+
+    /// Brings the current block closer, if it is in memory.
+    pub(crate) fn prefetch(&self, reader: &SstReader) {
+        if self.on_entry {
+            reader.prefetch_block(reader.loaded_partition(self.part_no), self.at);
+        }
+    }
+}
