@@ -168,6 +168,11 @@ impl Catalog {
         self.children.get(&table).into_iter().flatten().filter_map(|id| self.tables.get(id))
     }
 
+    /// Whether this table, and no other table or index, is directly interleaved in `parent`.
+    pub fn is_only_child(&self, parent: u32, table: u32) -> bool {
+        self.children.get(&parent).is_some_and(|children| **children == [table])
+    }
+
     /// Tables with at least one foreign key to this one (itself included), by id.
     pub fn referencing_tables(&self, table: u32) -> impl Iterator<Item = &Arc<Table>> {
         self.referencing.get(&table).into_iter().flatten().filter_map(|id| self.tables.get(id))

@@ -176,7 +176,8 @@ fn interleaved_families_and_range_deletes() {
                 left join lines l on l.id = o.id and l.o = o.o where c.id = 'a' order by o.o";
     assert_eq!(rows(s, join), ["a|1|ax", "a|2|ay", "a|3|NULL"]);
     let plan = rows(s, &format!("explain {join}")).join("\n");
-    assert!(plan.contains("family read of orders"), "{plan}");
+    assert!(plan.contains("family read of orders (same pass)"), "{plan}");
+    assert!(plan.contains("family read of lines (left, same pass)"), "{plan}");
     let plan = rows(s, "explain delete from customers where id = 'a'").join("\n");
     assert!(plan.contains("range delete: customers, orders, lines"), "{plan}");
     assert_eq!(tag(s, "delete from customers where id = 'a'"), "DELETE 1");

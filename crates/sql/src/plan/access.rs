@@ -247,6 +247,20 @@ impl Access {
         matches!(&self.eq[n], Values::List(l) if l.len() == 1)
     }
 
+    /// Whether it reads along the primary key, for rows whose leading key columns equal exactly
+    /// these columns of the tables before, and asks nothing more of the key.
+    pub(crate) fn is_exactly(&self, mut columns: impl Iterator<Item = usize>) -> bool {
+        let each = self.eq.iter().all(|values| match values {
+            Values::List(list) => match list.as_slice() {
+                [one] => one.as_column().is_some() && one.as_column() == columns.next(),
+                _ => false,
+            },
+            Values::Array(_) => false,
+        });
+        let open = self.range.lower.is_none() && self.range.upper.is_none();
+        each && open && self.index.is_none() && columns.next().is_none()
+    }
+
     /// Ordinals of columns of other tables that the values use.
     pub(crate) fn columns(&self) -> std::collections::BTreeSet<usize> {
         let mut out = std::collections::BTreeSet::new();

@@ -139,8 +139,15 @@ fn plan(ctx: &Context, q: &ast::Query, params: &mut ParamTypes) -> SqlResult<Opt
         sort.clear();
     }
     note_wanted(&mut steps, &output, &sort);
+    // A pass goes forward only.
+    let passes = if reverse {
+        (0..steps.len()).collect()
+    } else {
+        super::family::passes(&steps, &ctx.catalog)
+    };
     let parts = Parts {
         steps,
+        passes,
         constant,
         output,
         sort,

@@ -3,10 +3,11 @@
 //! ```text
 //!   FROM customers c JOIN orders o ON o.customer = c.id WHERE c.id = 7 ORDER BY o.id LIMIT 10
 //!     step 1   point read on customers      key id = 7
-//!     step 2   family read of orders        key customer = c.id      (for each row of step 1)
+//!     step 2   family read of orders        in the same pass
 //! ```
 //! A plan is a chain of steps, one per table. Each step finds its rows by a key, whose values are
-//! constants, parameters or columns of the steps before. Rows stream; nothing is kept but what an
+//! constants, parameters or columns of the steps before. Steps whose tables lie inside each other
+//! are read in one pass ([`family`]). Rows stream; nothing is kept but what an
 //! ORDER BY that the keys do not give needs.
 //!
 //! What does not fit ([`plan_query`] gives `None`) goes to [`crate::general_query`].
@@ -14,6 +15,7 @@
 pub mod access;
 mod aggregate;
 mod build;
+mod family;
 mod order;
 pub mod rows;
 mod select;

@@ -52,6 +52,8 @@ pub(super) enum Output {
 
 pub(super) struct Parts {
     pub(super) steps: Vec<Step>,
+    /// For each step, the last step that one pass beginning there covers.
+    pub(super) passes: Vec<usize>,
     /// Conditions without tables (`WHERE false`, `WHERE $1`).
     pub(super) constant: Vec<Bound>,
     pub(super) output: Output,
@@ -148,13 +150,20 @@ impl SelectPlan {
         if p.steps.is_empty() {
             lines.push("result".into());
         }
+        let mut pass_ends = None;
         for (n, s) in p.steps.iter().enumerate() {
             let indent = "  ".repeat(n);
             let mut own = super::rows::describe(&s.layout, &s.access, &indent);
             if s.family {
                 own[0] = format!("{indent}family read of {}", s.layout.table.name);
             }
-            if n > 0 {
+            let in_pass = pass_ends.is_some_and(|end| n <= end);
+            if !in_pass {
+                pass_ends = Some(p.passes[n]);
+            }
+            if in_pass {
+                own[0].push_str(if s.left { " (left, same pass)" } else { " (same pass)" });
+            } else if n > 0 {
                 own[0].push_str(if s.left { " (left lookup)" } else { " (lookup)" });
             } else if p.reverse {
                 own[0].push_str(" (backwards)");

@@ -8,6 +8,7 @@ use braid_kv::{KvError, Locked};
 use braid_types::{Datum, SqlError, SqlResult, SqlState};
 use bytes::Bytes;
 
+use super::family::FamilyScan;
 use super::rows::RowSource;
 use super::select::{Output, Parts, SortKey};
 use crate::general_query::{Row, RowStream};
@@ -16,9 +17,19 @@ use crate::session::Context;
 /// Rows per batch.
 const BATCH: usize = 256;
 
-/// One open step.
+/// Where the rows of an open step come from.
+enum Source {
+    /// Rows of the step's table.
+    Table(RowSource),
+    /// Rows of this and the following steps, joined already.
+    Family(FamilyScan),
+}
+
+/// An open step, or several in one pass.
 struct Open {
-    source: RowSource,
+    source: Source,
+    /// The step it ends with.
+    last: usize,
     /// The row so far, before this step.
     outer: Row,
     matched: bool,
@@ -44,12 +55,21 @@ impl Joined {
     }
 
     fn open_step(&mut self, outer: Row) -> SqlResult<()> {
-        let n = self.open.len();
-        let s = &self.parts.steps[n];
-        let reverse = n == 0 && self.parts.reverse;
-        let source =
-            RowSource::lookup(&self.ctx, &s.layout, &s.access, s.wanted.clone(), reverse, &outer)?;
-        self.open.push(Open { source, outer, matched: false });
+        let n = self.open.last().map_or(0, |open| open.last + 1);
+        let last = self.parts.passes[n];
+        let source = if last > n {
+            let parts = self.parts.clone();
+            let scan = FamilyScan::open(&self.ctx, parts, n, last, outer.clone())?;
+            Source::Family(scan)
+        } else {
+            let s = &self.parts.steps[n];
+            let reverse = n == 0 && self.parts.reverse;
+            let wanted = s.wanted.clone();
+            let rows =
+                RowSource::lookup(&self.ctx, &s.layout, &s.access, wanted, reverse, &outer)?;
+            Source::Table(rows)
+        };
+        self.open.push(Open { source, last, outer, matched: false });
         Ok(())
     }
 
@@ -71,19 +91,34 @@ impl Joined {
             return Ok(Some((Bytes::new(), Vec::new())));
         }
         loop {
-            let n = self.open.len();
-            if n == 0 {
-                return Ok(None);
-            }
+            let Some(open) = self.open.last_mut() else { return Ok(None) };
             self.seen += 1;
             if self.seen.is_multiple_of(1024) {
                 self.ctx.check_cancel()?;
             }
             let parts = self.parts.clone();
-            let s = &parts.steps[n - 1];
-            let last = n == parts.steps.len();
-            let open = self.open.last_mut().expect("n is not zero");
-            let found = open.source.next_row(&self.ctx)?;
+            let last = open.last + 1 == parts.steps.len();
+            let found = match &mut open.source {
+                Source::Table(rows) => rows.next_row(&self.ctx)?,
+                Source::Family(scan) => {
+                    if let Some(row) = scan.next_row(&self.ctx)? {
+                        if last {
+                            return Ok(Some((Bytes::new(), row)));
+                        }
+                        self.open_step(row)?;
+                        continue;
+                    }
+                    open.matched = scan.matched;
+                    None
+                }
+            };
+            // Of several steps in one pass, the first: what happens inside is the pass's affair.
+            let first = match &open.source {
+                Source::Table(_) => open.last,
+                Source::Family(scan) => scan.first(),
+            };
+            let s = &parts.steps[first];
+            let last = first + 1 == parts.steps.len();
             let (key, row) = match found {
                 Some((key, own)) => {
                     let mut row = open.outer.clone();
@@ -95,7 +130,7 @@ impl Joined {
                     (key, row)
                 }
                 None => {
-                    let done = self.open.pop().expect("n is not zero");
+                    let done = self.open.pop().expect("it is the last one");
                     if !s.left || done.matched {
                         continue;
                     }
@@ -109,7 +144,8 @@ impl Joined {
                         return Ok(Some((Bytes::new(), row)));
                     }
                     self.open.push(Open {
-                        source: RowSource::empty(&s.layout),
+                        source: Source::Table(RowSource::empty(&s.layout)),
+                        last: first,
                         outer: row[..s.offset].to_vec(),
                         matched: true,
                     });

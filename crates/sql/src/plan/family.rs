@@ -1,0 +1,233 @@
+//! A family in one pass: a row with the rows interleaved in it, in the order in which they lie.
+//!
+//! ```text
+//!   FROM customers c JOIN orders o ON o.id = c.id LEFT JOIN lines l ON (l.id, l.o) = (o.id, o.o)
+//!
+//!   keys, one scan        rows so far              handed out
+//!   /c/7                  c7
+//!   /c/7/#/o/1            c7 o1
+//!   /c/7/#/o/1/#/l/1      c7 o1 l1                 c7 o1 l1
+//!   /c/7/#/o/2            c7 o2
+//!   /c/8                  (o2 had no lines)        c7 o2 NULL
+//! ```
+//! Key order is the order of a nested loop over the same tables, so one scan of the outermost
+//! table's spans does what otherwise takes a lookup for every row. It is used where the scan meets
+//! nothing else: no other table or index is interleaved between the chain's tables.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use braid_catalog::{Catalog, kv_error};
+use braid_keys::{CHILD_MARKER, family_end};
+use braid_kv::{KeySpan, ScanOptions, TxnScan};
+use braid_types::{Datum, SqlResult};
+use bytes::Bytes;
+
+use super::select::{Parts, Step};
+use crate::expr::Bound;
+use crate::general_query::Row;
+use crate::session::Context;
+
+/// For each step, the last step that one pass beginning there covers; itself if there is none.
+pub(super) fn passes(steps: &[Step], catalog: &Catalog) -> Vec<usize> {
+    let mut last: Vec<usize> = (0..steps.len()).collect();
+    for n in (1..steps.len()).rev() {
+        let joins = follows(&steps[n - 1], &steps[n])
+            && catalog.is_only_child(steps[n - 1].layout.table.id, steps[n].layout.table.id);
+        if joins {
+            last[n - 1] = last[n];
+        }
+    }
+    last
+}
+
+/// Whether the inner step wants exactly the rows that lie inside of an outer row.
+fn follows(outer: &Step, inner: &Step) -> bool {
+    let key = outer.layout.rows.columns();
+    inner.family
+        && outer.access.index.is_none()
+        && inner.access.is_exactly(key.iter().map(|k| outer.offset + k.ordinal))
+}
+
+/// A row of the outer tables whose family is being read.
+struct OpenRow {
+    key: Bytes,
+    /// Joined with the rows around it.
+    row: Row,
+    /// Whether a row was found inside of it.
+    matched: bool,
+}
+
+/// One pass over the families that an access path finds, for one row of the steps before.
+pub(super) struct FamilyScan {
+    parts: Arc<Parts>,
+    first: usize,
+    last: usize,
+    /// The row of the steps before.
+    outer: Row,
+    spans: std::vec::IntoIter<KeySpan>,
+    scan: Option<TxnScan>,
+    open: Vec<OpenRow>,
+    ready: VecDeque<Row>,
+    /// Whether the first step has found a row.
+    pub(super) matched: bool,
+}
+
+impl FamilyScan {
+    /// Opens the pass over steps `first` to `last`.
+    pub(super) fn open(
+        ctx: &Context,
+        parts: Arc<Parts>,
+        first: usize,
+        last: usize,
+        outer: Row,
+    ) -> SqlResult<FamilyScan> {
+        let step = &parts.steps[first];
+        let spans = step.access.spans(&step.layout, &outer, &ctx.eval)?;
+        Ok(FamilyScan {
+            parts,
+            first,
+            last,
+            outer,
+            spans: spans.into_iter(),
+            scan: None,
+            open: Vec::new(),
+            ready: VecDeque::new(),
+            matched: false,
+        })
+    }
+
+    /// The step that finds the families.
+    pub(super) fn first(&self) -> usize {
+        self.first
+    }
+
+    /// The next row of all steps up to `last`.
+    pub(super) fn next_row(&mut self, ctx: &Context) -> SqlResult<Option<Row>> {
+        let parts = self.parts.clone();
+        let mut seen = 0u64;
+        loop {
+            if let Some(row) = self.ready.pop_front() {
+                return Ok(Some(row));
+            }
+            seen += 1;
+            if seen.is_multiple_of(1024) {
+                ctx.check_cancel()?;
+            }
+            let scan = match &mut self.scan {
+                Some(scan) => scan,
+                None => match self.spans.next() {
+                    None if self.open.is_empty() => return Ok(None),
+                    None => {
+                        self.close_to(ctx, 0)?;
+                        continue;
+                    }
+                    Some(span) => {
+                        let classes = parts.steps[self.first..=self.last]
+                            .iter()
+                            .fold(0, |mask, step| mask | step.layout.rows.class_mask());
+                        let options = ScanOptions { reverse: false, limit: None, classes };
+                        self.scan.insert(ctx.txn.scan(span, options).map_err(kv_error)?)
+                    }
+                },
+            };
+            let Some((key, value)) = scan.next().map_err(kv_error)? else {
+                self.scan = None;
+                continue;
+            };
+            // The row's table: usually the one below the row before, or the same again.
+            let found = (0..=self.last - self.first).rev().find_map(|depth| {
+                let step = &parts.steps[self.first + depth];
+                match step.layout.decode(&key, &value, step.wanted.as_deref()) {
+                    Ok(None) => None,
+                    Ok(Some(row)) => Some(Ok((depth, row))),
+                    Err(error) => Some(Err(error)),
+                }
+            });
+            let Some((depth, own)) = found.transpose()? else { continue };
+            let goes_on = self.take(ctx, &key, depth, own)?;
+            let step = &parts.steps[self.first + depth];
+            let leaf = self.first + depth == self.last;
+            // What nobody wants is jumped over: below a row that was refused, and below the last.
+            if step.layout.has_children && (leaf || !goes_on) {
+                let end = family_end(&key);
+                if let Some(scan) = &mut self.scan {
+                    scan.seek(&end).map_err(kv_error)?;
+                }
+            }
+        }
+    }
+
+    /// A row of the table at `depth` was met. Returns whether the rows inside of it matter.
+    fn take(&mut self, ctx: &Context, key: &Bytes, depth: usize, own: Row) -> SqlResult<bool> {
+        let around = |open: &&OpenRow| is_inside(key, &open.key);
+        let kept = self.open.iter().take(depth).take_while(around).count();
+        self.close_to(ctx, kept)?;
+        let n = self.first + depth;
+        let step = &self.parts.steps[n];
+        let mut row = match depth {
+            0 => self.outer.clone(),
+            // Its parent was refused, or is missing where only the layout was declared.
+            _ if self.open.len() < depth => return Ok(false),
+            _ => self.open[depth - 1].row.clone(),
+        };
+        row.extend(own);
+        if !pass(&step.access.rest, &row, ctx)? {
+            return Ok(false);
+        }
+        match depth {
+            0 => self.matched = true,
+            _ => self.open[depth - 1].matched = true,
+        }
+        if !pass(&step.after, &row, ctx)? {
+            return Ok(false);
+        }
+        if n == self.last {
+            self.ready.push_back(row);
+        } else {
+            self.open.push(OpenRow { key: key.clone(), row, matched: false });
+        }
+        Ok(true)
+    }
+
+    /// Leaves the open rows at `depth` and below: those that found nothing get their NULLs.
+    fn close_to(&mut self, ctx: &Context, depth: usize) -> SqlResult<()> {
+        while self.open.len() > depth {
+            let inner = self.first + self.open.len();
+            let open = self.open.pop().expect("it is longer than depth");
+            if !open.matched {
+                self.without_match(ctx, inner, open.row)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Step `n` found nothing for the row: LEFT JOINs go on with NULLs.
+    fn without_match(&mut self, ctx: &Context, n: usize, mut row: Row) -> SqlResult<()> {
+        for step in &self.parts.steps[n..=self.last] {
+            if !step.left {
+                return Ok(());
+            }
+            row.extend(vec![Datum::Null; step.layout.table.columns.len()]);
+            if !pass(&step.after, &row, ctx)? {
+                return Ok(());
+            }
+        }
+        self.ready.push_back(row);
+        Ok(())
+    }
+}
+
+/// Whether a key lies in the family of a row with another key.
+fn is_inside(key: &[u8], row: &[u8]) -> bool {
+    key.starts_with(row) && key.get(row.len()) == Some(&CHILD_MARKER)
+}
+
+fn pass(conditions: &[Bound], row: &Row, ctx: &Context) -> SqlResult<bool> {
+    for condition in conditions {
+        if !condition.eval_bool(row, &ctx.eval)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
