@@ -56,6 +56,8 @@ mod compaction;
 mod db;
 pub mod dump;
 mod error;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod iter;
 mod key;
 mod l0;

@@ -15,6 +15,8 @@ mod entries;
 mod extent;
 mod filter;
 mod format;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 mod index_block;
 mod properties;
 mod reader;
