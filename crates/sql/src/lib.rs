@@ -27,6 +27,7 @@ pub mod expr;
 pub mod general_query;
 pub mod parse;
 pub mod plan;
+mod quote;
 pub mod session;
 pub mod storage;
 
@@ -37,4 +38,5 @@ pub use general_query::{
     RunContext,
 };
 pub use parse::Statement;
+pub use quote::quote_ident;
 pub use session::{Notice, Outcome, Prepared, Rows, RowsTag, Session, SessionOptions};

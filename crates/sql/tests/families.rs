@@ -81,7 +81,8 @@ fn one_pass_joins_like_lookups() {
                         format!("select * from {from} where {}{extra}", filter.replace('@', first));
                     if !two.is_empty() {
                         for table in ["c", "o", "l", "k"] {
-                            text = text.replace(&format!(" {table} "), &format!(" {table}2 {table} "));
+                            text =
+                                text.replace(&format!(" {table} "), &format!(" {table}2 {table} "));
                         }
                     }
                     text

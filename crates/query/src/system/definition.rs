@@ -2,7 +2,8 @@
 
 use braid_catalog::{Catalog, ForeignKey, Index, RefAction, Relation, Table, id_of_oid};
 use braid_sql::expr::SessionFunctions;
-use braid_sql::session::{SessionState, quote_ident};
+use braid_sql::quote_ident;
+use braid_sql::session::SessionState;
 use braid_types::{Datum, SqlResult};
 
 fn names(t: &Table, ids: impl IntoIterator<Item = u32>) -> String {

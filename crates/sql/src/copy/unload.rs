@@ -9,7 +9,8 @@ use super::encode::Encoder;
 use crate::dml::source::Source;
 use crate::general_query::{ColumnInfo, RowStream};
 use crate::parse::{Copy, CopyFormat, parse_query};
-use crate::session::{Context, quote_ident};
+use crate::quote::quote_ident;
+use crate::session::Context;
 
 /// COPY TO STDOUT: pull the data.
 pub struct CopyOut {

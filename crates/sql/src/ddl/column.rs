@@ -7,7 +7,7 @@ use sqlparser::ast;
 use super::{Change, bad_table, sequence};
 use crate::expr::{self, ParamTypes, Scope, ident_name};
 use crate::parse::SequenceChange;
-use crate::session::quote_ident;
+use crate::quote::quote_ident;
 
 /// What a column declaration says beyond the column itself.
 pub(super) struct Declared {

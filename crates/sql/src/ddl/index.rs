@@ -8,7 +8,7 @@ use sqlparser::ast;
 use super::{Change, backfill, bad_table, exists, parts};
 use crate::expr::ident_name;
 use crate::parse::CreateIndex;
-use crate::session::quote_ident;
+use crate::quote::quote_ident;
 
 /// Most columns of a key.
 const MAX_KEY_COLUMNS: usize = 32;

@@ -16,7 +16,7 @@ use braid_types::{SqlError, SqlResult, SqlState};
 
 use super::{Change, backfill, bad_table};
 use crate::parse::InterleaveClause;
-use crate::session::quote_ident;
+use crate::quote::quote_ident;
 
 /// Checks a declaration for a table whose columns and primary key are known.
 pub(super) fn declare(

@@ -19,7 +19,8 @@ use crate::expr::{self, Bound, ParamTypes};
 use crate::general_query::{ColumnInfo, Row};
 use crate::plan::access::Access;
 use crate::plan::rows::collect_rows;
-use crate::session::{Context, quote_ident};
+use crate::quote::quote_ident;
+use crate::session::Context;
 use crate::storage::scan::get_row;
 
 /// A planned UPDATE.

@@ -65,8 +65,7 @@ impl Joined {
             let s = &self.parts.steps[n];
             let reverse = n == 0 && self.parts.reverse;
             let wanted = s.wanted.clone();
-            let rows =
-                RowSource::lookup(&self.ctx, &s.layout, &s.access, wanted, reverse, &outer)?;
+            let rows = RowSource::lookup(&self.ctx, &s.layout, &s.access, wanted, reverse, &outer)?;
             Source::Table(rows)
         };
         self.open.push(Open { source, last, outer, matched: false });

@@ -231,7 +231,8 @@ impl Session {
             }
             Some(values) => {
                 let text = if v.name == "search_path" {
-                    let quoted: Vec<_> = values.iter().map(|v| super::quote_ident(v)).collect();
+                    let quoted: Vec<_> =
+                        values.iter().map(|v| crate::quote::quote_ident(v)).collect();
                     quoted.join(", ")
                 } else {
                     values.join(", ")

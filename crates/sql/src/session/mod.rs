@@ -28,4 +28,4 @@ pub use context::{Context, Notice, no_relation, no_schema};
 pub use outcome::{NoRows, Outcome, Rows, RowsTag, VecRows};
 pub use prepared::Prepared;
 pub use run::{Session, SessionOptions};
-pub use state::{SessionState, quote_ident};
+pub use state::SessionState;

@@ -8,7 +8,8 @@ use braid_catalog::{
 };
 use braid_types::{SqlError, SqlResult, SqlType};
 
-use super::{Context, quote_ident};
+use super::Context;
+use crate::quote::quote_ident;
 
 /// The statement that creates a relation.
 pub fn create_statement(ctx: &Context, r: &Relation) -> SqlResult<String> {

@@ -7,6 +7,7 @@ use super::super::builtin::{Eval, Table};
 use super::super::operators::array;
 use super::super::{EvalContext, pattern};
 use super::{bytes_of, i64_of, text_of};
+use crate::quote::quote_ident;
 
 fn text(s: impl Into<String>) -> SqlResult<Datum> {
     Ok(Datum::text(s.into()))
@@ -95,91 +96,6 @@ fn any_text(value: &Datum, ctx: &EvalContext) -> String {
         other => other.to_text(&ctx.time_zone).unwrap_or_default(),
     }
 }
-
-/// An identifier, quoted when it has to be.
-pub(crate) fn quote_ident(name: &str) -> String {
-    let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
-        && name
-            .chars()
-            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '$')
-        && !RESERVED.contains(&name);
-    if plain { name.to_string() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
-}
-
-const RESERVED: &[&str] = &[
-    "all",
-    "and",
-    "any",
-    "array",
-    "as",
-    "asc",
-    "both",
-    "case",
-    "cast",
-    "check",
-    "collate",
-    "column",
-    "constraint",
-    "create",
-    "current_date",
-    "current_time",
-    "current_timestamp",
-    "current_user",
-    "default",
-    "deferrable",
-    "desc",
-    "distinct",
-    "do",
-    "else",
-    "end",
-    "except",
-    "false",
-    "fetch",
-    "for",
-    "foreign",
-    "from",
-    "grant",
-    "group",
-    "having",
-    "in",
-    "initially",
-    "intersect",
-    "into",
-    "lateral",
-    "leading",
-    "limit",
-    "localtime",
-    "localtimestamp",
-    "not",
-    "null",
-    "offset",
-    "on",
-    "only",
-    "or",
-    "order",
-    "placing",
-    "primary",
-    "references",
-    "returning",
-    "select",
-    "session_user",
-    "some",
-    "symmetric",
-    "table",
-    "then",
-    "to",
-    "trailing",
-    "true",
-    "union",
-    "unique",
-    "user",
-    "using",
-    "variadic",
-    "when",
-    "where",
-    "window",
-    "with",
-];
 
 fn quote_literal(s: &str) -> String {
     let quoted = format!("'{}'", s.replace('\\', "\\\\").replace('\'', "''"));
