@@ -230,6 +230,9 @@ impl Batch {
             return Err("batch header is cut off");
         }
         let count = u32::from_le_bytes(array(&input[0..4]));
+        if u16::from_le_bytes(array(&input[4..6])) & !FLAG_HAS_RANGE != 0 {
+            return Err("batch has flags that this version does not know");
+        }
         let streams = u16::from_le_bytes(array(&input[6..8]));
         if streams != 0 {
             return Err("batch has stream positions, which this version does not know");

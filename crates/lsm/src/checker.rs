@@ -11,12 +11,12 @@ use std::sync::Arc;
 
 use braid_env::fs::FileSystem;
 
-use crate::batch::Batch;
 use crate::cache::BlockCache;
 use crate::compaction::EntryMerge;
 use crate::error::{Error, Result};
 use crate::sstable::{SstReader, key_hash, sst_path};
-use crate::versions::{SstEnv, SstMeta, Version, load_manifest};
+use crate::structure::Record;
+use crate::versions::{Recovered, SstEnv, SstFacts, SstMeta, Version, load_manifest};
 use crate::wal::{SegmentEnd, read_segment, segment_path};
 
 /// One thing that is wrong.
@@ -95,7 +95,13 @@ pub fn check_store(fs: Arc<dyn FileSystem>, dir: &Path) -> Result<CheckReport> {
     {
         report.problem(error);
     }
-    check_wal(&*fs, dir, &names, recovered.wal_floor, &mut report);
+    // Ingests that the next open will carry out.
+    for facts in check_wal(&*fs, dir, &names, &recovered, &mut report) {
+        report.ssts += 1;
+        if let Err(error) = check_sst(&env, &Arc::new(SstMeta::new(&facts, &env))) {
+            report.problem(error);
+        }
+    }
     Ok(report)
 }
 
@@ -209,9 +215,11 @@ fn check_wal(
     fs: &dyn FileSystem,
     dir: &Path,
     names: &[String],
-    floor: u64,
+    recovered: &Recovered,
     report: &mut CheckReport,
-) {
+) -> Vec<SstFacts> {
+    let (floor, installed) = (recovered.wal_floor, &recovered.installed);
+    let mut waiting = Vec::new();
     let segments = crate::open::wal_segments(names, floor);
     let mut open_end: Option<(u64, u64)> = None;
     for (i, &segment) in segments.iter().enumerate() {
@@ -223,8 +231,13 @@ fn check_wal(
         }
         let mut batches = 0;
         let end = read_segment(fs, &path, segment, &mut |offset, record| {
-            Batch::decode(record).map_err(|reason| Error::corruption(&path, offset, reason))?;
-            batches += 1;
+            let record = Record::decode(record)
+                .map_err(|reason| Error::corruption(&path, offset, reason))?;
+            match record {
+                Record::Batch(_) => batches += 1,
+                Record::Structural(op) if installed.contains(&(segment, op.number)) => {}
+                Record::Structural(op) => waiting.extend(op.ssts),
+            }
             Ok(())
         });
         report.wal_batches += batches;
@@ -238,4 +251,5 @@ fn check_wal(
             Err(error) => report.problem(error),
         }
     }
+    waiting
 }

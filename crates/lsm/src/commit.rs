@@ -97,7 +97,7 @@ impl Store {
     }
 
     /// Waits if background work is behind: see the throttle. Takes no lock while it waits.
-    fn make_room(self: &Arc<Store>, bytes: u64) -> Result<()> {
+    pub(crate) fn make_room(self: &Arc<Store>, bytes: u64) -> Result<()> {
         self.background.forgive_disk_full();
         let options = &self.options;
         let state = self.state.load();

@@ -1,6 +1,6 @@
 //! The handle of an open store. Thin: it delegates.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -17,6 +17,7 @@ use crate::metrics::{LevelMetrics, Metrics};
 use crate::open;
 use crate::options::Options;
 use crate::store::Store;
+use crate::structure::IngestOptions;
 use crate::versions::LEVELS;
 use crate::view::View;
 
@@ -70,9 +71,17 @@ impl Db {
         if store.closed.load(Ordering::Acquire) {
             return Err(Error::Closed);
         }
-        // First the layers, then the visible index; see `Store::pin`.
-        let state = store.state.load();
-        let read = store.read_point(ts)?;
+        // First the layers, then the visible index, and again if an operation came in between; see
+        // `Store::pin`.
+        let (state, visible) = loop {
+            let before = store.structure_epoch.load(Ordering::Acquire);
+            let state = store.state.load();
+            let visible = store.visible.load(Ordering::Acquire);
+            if before == store.structure_epoch.load(Ordering::Acquire) {
+                break (state, visible);
+            }
+        };
+        let read = store.read_point(ts, visible)?;
         let found = state.get(&store.env, key, read, &mut ReadWork::default())?;
         Ok(found.map(|(value, _)| value))
     }
@@ -120,6 +129,33 @@ impl Db {
     /// The oldest time that can be read.
     pub fn gc_threshold(&self) -> CommitTs {
         CommitTs(self.store.gc_threshold.load(Ordering::Acquire))
+    }
+
+    /// Takes finished ssts in, all of them or none; durable when it returns.
+    ///
+    /// The files are linked into the directory (copied if it is on another device) and must not be
+    /// changed afterwards; their old names may be removed. Their spans must be disjoint. An ingest
+    /// is a write: it has its place among batches, is visible to views made after it, and obeys
+    /// the same contracts (`TimestampContract`; what [`IngestOptions::excise`] cuts out does not
+    /// count). `InvalidIngest` if the files do not fit; nothing was changed then. Waits for the
+    /// device, never for a flush. Few bytes ([`Options::small_ingest_bytes`]) become a batch.
+    pub fn ingest(&self, files: &[PathBuf], options: IngestOptions) -> Result<()> {
+        self.store.ingest(files, options)
+    }
+
+    /// Cuts a span out of the store: views made after it see nothing in there of what was written
+    /// before, at any time, and newer writes may have older timestamps. Views made before go on
+    /// reading it. Costs as much as the number of ssts at the span's edges; files wholly inside are
+    /// unlinked. Durable when it returns.
+    pub fn excise(&self, span: &KeySpan) -> Result<()> {
+        self.store.ingest(&[], IngestOptions { excise: Some(span.clone()), ..Default::default() })
+    }
+
+    /// Makes a copy of the store in an empty directory on the same device: hard links to its ssts
+    /// and a manifest. It holds every batch written before the call, and opens as a store of its
+    /// own. Flushes memtables; the last of them while writers wait. Durable when it returns.
+    pub fn checkpoint(&self, dir: &Path) -> Result<()> {
+        self.store.checkpoint(dir)
     }
 
     /// Writes all memtables out as ssts. Blocks until that is done.

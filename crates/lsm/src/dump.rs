@@ -8,12 +8,13 @@ use std::sync::Arc;
 
 use braid_env::fs::FileSystem;
 
-use crate::batch::{Batch, BatchOp};
+use crate::batch::BatchOp;
 use crate::cache::BlockCache;
 use crate::error::{Error, Result};
 use crate::iter::ReadWork;
 use crate::key::Kind;
 use crate::sstable::{SstEntries, SstIdentity, SstReader};
+use crate::structure::Record;
 use crate::versions::Edit;
 use crate::wal::{SegmentEnd, read_segment};
 
@@ -112,8 +113,24 @@ pub fn dump_wal(fs: &dyn FileSystem, path: &Path, out: &mut dyn Write) -> Result
     let segment = number_in(path)?;
     line(out, &format!("wal segment {segment}"))?;
     let end = read_segment(fs, path, segment, &mut |offset, record| {
-        let batch =
-            Batch::decode(record).map_err(|reason| Error::corruption(path, offset, reason))?;
+        let record =
+            Record::decode(record).map_err(|reason| Error::corruption(path, offset, reason))?;
+        let batch = match record {
+            Record::Batch(batch) => batch,
+            Record::Structural(op) => {
+                line(out, &format!("  at {offset}: structural operation {}", op.number))?;
+                if let Some(span) = &op.excised {
+                    let (start, end) = (shown(&span.start), shown(&span.end));
+                    line(out, &format!("    excise [{start}, {end})"))?;
+                }
+                for facts in &op.ssts {
+                    let (start, end) = (shown(&facts.start), shown(&facts.end));
+                    let file_no = facts.file_no;
+                    line(out, &format!("    ingest sst {file_no} [{start}, {end})"))?;
+                }
+                return Ok(());
+            }
+        };
         line(out, &format!("  at {offset}: batch @{} with {} entries", batch.ts(), batch.len()))?;
         for op in batch.ops() {
             let text = match op {
@@ -159,6 +176,9 @@ pub fn dump_manifest(fs: &dyn FileSystem, path: &Path, out: &mut dyn Write) -> R
             if let Some(value) = value {
                 line(out, &format!("    {name} {value}"))?;
             }
+        }
+        for (segment, number) in &edit.installed {
+            line(out, &format!("    structural operation {number} of wal segment {segment}"))?;
         }
         for file_no in &edit.dropped {
             line(out, &format!("    - sst {file_no}"))?;

@@ -59,6 +59,11 @@ pub enum Error {
     DiskFull,
     /// The store was closed.
     Closed,
+    /// Files cannot be ingested as they are. Nothing was changed.
+    InvalidIngest {
+        /// What is wrong, with the file's name.
+        reason: String,
+    },
     /// A key, value or batch is over its limit. Nothing was written.
     TooLarge {
         /// What is too large.
@@ -120,6 +125,7 @@ impl fmt::Display for Error {
                 file.display()
             ),
             Error::DiskFull => write!(f, "the disk is full: writes that add data are refused"),
+            Error::InvalidIngest { reason } => write!(f, "cannot ingest: {reason}"),
             Error::Closed => write!(f, "the store is closed"),
             Error::TooLarge { what, size, limit } => {
                 write!(f, "{what} of {size} bytes is over the limit of {limit} bytes")

@@ -29,12 +29,16 @@ use crate::cache::BlockCache;
 use crate::commit::{CommitState, insert_into};
 use crate::compaction::{Background, Throttle};
 use crate::error::{Error, Result};
+use crate::key::KeySpan;
 use crate::memtable::Memtable;
 use crate::options::Options;
 use crate::sstable::sst_path;
 use crate::state::State;
 use crate::store::Store;
-use crate::versions::{Manifest, Recovered, SstEnv, load_manifest, manifest_path};
+use crate::structure::{ARRIVAL_STEP, Place, Record, Structural, StructuralRecord};
+use crate::versions::{
+    Backing, Manifest, Recovered, SstEnv, SstFacts, load_manifest, manifest_path,
+};
 use crate::wal::{Framer, SegmentEnd, Wal, read_segment, segment_path};
 
 /// Opens the store in `dir`, creating it if there is none.
@@ -54,18 +58,25 @@ pub(crate) fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Res
     let names = fs.list(dir).map_err(io)?;
     let mut recovered = recover_version(&env, &names)?;
     let segments = wal_segments(&names, recovered.wal_floor);
-    let arrival = recovered.next_arrival;
-    let mut replayed = Replayed::new(arrival, recovered.wal_floor, options.memtable_size);
-    let next_segment = replay(&*fs, dir, recovered.wal_floor, &segments, &mut |segment, batch| {
-        replayed.insert(segment, batch);
-        Ok(())
-    })?;
+    // Above everything that is there, and at the beginning of a memtable's numbers.
+    let highest = recovered.version.ssts().map(|sst| sst.arrival_high).max().unwrap_or(0);
+    let arrival = recovered.next_arrival.max(highest + 1).next_multiple_of(ARRIVAL_STEP);
+    let mut replayed = Replayed::new(&recovered, arrival, options.memtable_size);
+    let next_segment =
+        replay(&*fs, dir, recovered.wal_floor, &segments, &mut |segment, record| {
+            match record {
+                Record::Batch(batch) => replayed.insert(segment, &batch),
+                Record::Structural(op) if recovered.installed.contains(&(segment, op.number)) => {}
+                Record::Structural(op) => replayed.take_up(segment, op, &env)?,
+            }
+            Ok(())
+        })?;
     recovered.newest_ts = recovered.newest_ts.max(replayed.newest_ts);
     if segments.len() > MANY_SEGMENTS {
         replayed.seal(next_segment);
     }
-    let Replayed { mutable, sealed: immutable, idx, .. } = replayed;
-    let arrival = mutable.arrival;
+    let Replayed { state, idx, .. } = replayed;
+    let arrival = state.mutable.arrival;
     let ballast = Arc::new(Ballast::new(fs.clone(), dir, options.ballast_size));
     let number = recovered.number + 1;
     let snapshot = recovered.snapshot();
@@ -75,7 +86,7 @@ pub(crate) fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Res
         }
         other => other?,
     };
-    remove_strangers(&*fs, dir, &names, &recovered, number);
+    remove_strangers(&*fs, dir, &names, &recovered, &state, number);
     ballast.take();
     let wal = Wal::new(
         fs,
@@ -91,16 +102,13 @@ pub(crate) fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Res
         options,
         env,
         lock: Mutex::new(Some(lock)),
-        state: ArcSwap::from_pointee(State {
-            mutable,
-            immutable,
-            version: Arc::new(recovered.version),
-        }),
+        state: ArcSwap::from_pointee(state),
         state_lock: Mutex::new(()),
         commit: Mutex::new(CommitState { last_idx: idx, arrival }),
         manifest: Mutex::new(manifest),
         visible: AtomicU64::new(idx),
         newest: AtomicU64::new(recovered.newest_ts),
+        structure_epoch: AtomicU64::new(0),
         gc_threshold: AtomicU64::new(recovered.gc_threshold),
         gc_durable: AtomicU64::new(recovered.gc_threshold),
         next_file: AtomicU64::new(recovered.next_file),
@@ -120,11 +128,9 @@ pub(crate) fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Res
 /// More segments than this are not left for the next open to replay again.
 const MANY_SEGMENTS: usize = 2;
 
-/// Memtables made of the wal.
+/// The layers of the store, with what the wal holds.
 struct Replayed {
-    mutable: Arc<Memtable>,
-    /// Newest first.
-    sealed: Vec<Arc<Memtable>>,
+    state: State,
     /// Segment of the last batch.
     segment: u64,
     idx: u64,
@@ -133,33 +139,63 @@ struct Replayed {
 }
 
 impl Replayed {
-    fn new(arrival: u64, floor: u64, memtable_size: usize) -> Replayed {
-        let mutable = Arc::new(Memtable::new(arrival, floor, b"", memtable_size));
-        let sealed = Vec::new();
-        Replayed { mutable, sealed, segment: floor, idx: 0, newest_ts: 0, memtable_size }
+    fn new(recovered: &Recovered, arrival: u64, memtable_size: usize) -> Replayed {
+        let floor = recovered.wal_floor;
+        let state = State {
+            mutable: Arc::new(Memtable::new(arrival, floor, b"", memtable_size)),
+            immutable: Vec::new(),
+            structural: Vec::new(),
+            version: recovered.version.clone(),
+        };
+        Replayed { state, segment: floor, idx: 0, newest_ts: 0, memtable_size }
     }
 
     fn insert(&mut self, segment: u64, batch: &Batch) {
         // The memtable that wrote these segments was about as large as this, so the next one is
         // less than twice the limit.
-        if segment != self.segment && self.mutable.bytes() >= self.memtable_size {
+        if segment != self.segment && self.state.mutable.bytes() >= self.memtable_size {
             self.seal(segment);
         }
         self.segment = segment;
         self.idx += 1;
         self.newest_ts = self.newest_ts.max(batch.ts().0);
-        insert_into(&self.mutable, batch, self.idx);
+        insert_into(&self.state.mutable, batch, self.idx);
+    }
+
+    /// An ingest or excise goes to the place that it had.
+    fn take_up(&mut self, segment: u64, record: StructuralRecord, env: &SstEnv) -> Result<()> {
+        for facts in &record.ssts {
+            check_file(env, &facts.backing)?;
+            self.newest_ts = self.newest_ts.max(facts.max_ts);
+        }
+        let key = |facts: &SstFacts| KeySpan::new(facts.start.clone(), facts.end.clone());
+        let mut spans: Vec<KeySpan> = record.ssts.iter().map(key).collect();
+        spans.extend(record.excised.clone());
+        let arrival = match self.state.place_of(&spans) {
+            Place::Bottom(arrival) => arrival,
+            // The wal was rotated then, so this record begins a segment.
+            Place::Top => {
+                self.seal(segment);
+                self.state.arrival_on_top()
+            }
+        };
+        let ticket = (segment, record.number);
+        let op = Structural::of(record, ticket, 0, arrival, env);
+        self.state = self.state.with_operation(Arc::new(op));
+        self.segment = segment;
+        Ok(())
     }
 
     /// Goes on with an empty memtable, whose first batch will be in `segment`.
     fn seal(&mut self, segment: u64) {
-        if self.mutable.is_empty() {
+        if self.state.mutable.is_empty() {
             return;
         }
-        let prefix = self.mutable.common_prefix();
-        let arrival = self.mutable.arrival + 1;
+        let prefix = self.state.mutable.common_prefix();
+        let arrival = self.state.mutable.arrival + ARRIVAL_STEP;
         let next = Arc::new(Memtable::new(arrival, segment, &prefix, self.memtable_size));
-        self.sealed.insert(0, std::mem::replace(&mut self.mutable, next));
+        let full = std::mem::replace(&mut self.state.mutable, next);
+        self.state.immutable.insert(0, full);
     }
 }
 
@@ -181,24 +217,30 @@ fn recover_version(env: &SstEnv, names: &[String]) -> Result<Recovered> {
         Error::corruption(manifest_path(&env.dir, recovered.number), 0, reason)
     })?;
     for sst in recovered.version.ssts() {
-        let path = sst_path(&env.dir, sst.backing.file_no);
-        let len = match env.fs.open(&path).and_then(|file| file.len()) {
-            Ok(len) => len,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Err(Error::corruption(path, 0, "a live sst is missing"));
-            }
-            Err(error) => return Err(Error::io(format!("opening {}", path.display()), &error)),
-        };
-        let size = sst.backing.size;
-        if len != size {
-            let reason = format!("the sst has {len} bytes instead of {size}");
-            return Err(Error::corruption(path, len.min(size), reason));
-        }
+        check_file(env, &sst.backing)?;
     }
     // Numbers of files that a crash left behind are not used again before those are gone.
     let used = names.iter().filter_map(|name| number_of(name, ".sst")).max().unwrap_or(0);
     recovered.next_file = recovered.next_file.max(used + 1);
     Ok(recovered)
+}
+
+/// Whether the file of a live sst is there, as long as it was.
+fn check_file(env: &SstEnv, backing: &Backing) -> Result<()> {
+    let path = sst_path(&env.dir, backing.file_no);
+    let len = match env.fs.open(&path).and_then(|file| file.len()) {
+        Ok(len) => len,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Err(Error::corruption(path, 0, "a live sst is missing"));
+        }
+        Err(error) => return Err(Error::io(format!("opening {}", path.display()), &error)),
+    };
+    let size = backing.size;
+    if len != size {
+        let reason = format!("the sst has {len} bytes instead of {size}");
+        return Err(Error::corruption(path, len.min(size), reason));
+    }
+    Ok(())
 }
 
 /// Numbers of the wal segments that recovery needs, ascending.
@@ -218,10 +260,13 @@ fn remove_strangers(
     dir: &Path,
     names: &[String],
     recovered: &Recovered,
+    state: &State,
     manifest: u64,
 ) {
     for name in names {
-        let live = |file_no| recovered.version.ssts().any(|sst| sst.backing.file_no == file_no);
+        let waiting = state.structural.iter().flat_map(|op| op.run.ssts());
+        let mut ssts = recovered.version.ssts().chain(waiting);
+        let mut live = |file_no| ssts.any(|sst| sst.backing.file_no == file_no);
         let stranger = if let Some(file_no) = number_of(name, ".sst") {
             !live(file_no)
         } else if let Some(segment) = number_of(name, ".wal") {
@@ -246,7 +291,7 @@ fn replay(
     dir: &Path,
     floor: u64,
     segments: &[u64],
-    apply: &mut dyn FnMut(u64, &Batch) -> Result<()>,
+    apply: &mut dyn FnMut(u64, Record) -> Result<()>,
 ) -> Result<u64> {
     let mut torn: Option<(u64, u64)> = None;
     let mut next = floor;
@@ -257,13 +302,13 @@ fn replay(
             return Err(Error::corruption(&path, 0, reason));
         }
         let end = read_segment(fs, &path, segment, &mut |offset, record| {
-            let batch =
-                Batch::decode(record).map_err(|reason| Error::corruption(&path, offset, reason))?;
+            let record = Record::decode(record)
+                .map_err(|reason| Error::corruption(&path, offset, reason))?;
             if let Some((torn, at)) = torn {
                 let reason = "the segment ends without a seal, but later ones have records";
                 return Err(Error::corruption(segment_path(dir, torn), at, reason));
             }
-            apply(segment, &batch)
+            apply(segment, record)
         })?;
         if let SegmentEnd::Torn { at, .. } = end {
             torn = torn.or(Some((segment, at)));

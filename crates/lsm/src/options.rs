@@ -81,6 +81,9 @@ pub struct Options {
     pub wal_recycled_segments: usize,
     /// Bytes of blocks kept in memory.
     pub block_cache_size: usize,
+    /// An ingest of at most so many bytes of files goes through the memtable as a batch, if all of
+    /// it is of one timestamp.
+    pub small_ingest_bytes: u64,
     /// Bytes held back on the device, so that deletes work when it is full. 0 turns it off.
     pub ballast_size: u64,
     /// Whether flushes and compactions start by themselves.
@@ -120,6 +123,7 @@ impl Default for Options {
             wal_segment_size: 32 << 20,
             wal_recycled_segments: 4,
             block_cache_size: 256 << 20,
+            small_ingest_bytes: 64 << 10,
             ballast_size: 64 << 20,
             automatic_compaction: true,
             tasks: None,

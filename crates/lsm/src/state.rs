@@ -10,16 +10,45 @@ use crate::iter::{LayerCursor, ReadPoint, ReadWork, RunCursor, ScanPlan};
 use crate::key::{CommitTs, KeySpan, Kind};
 use crate::memtable::{Memtable, MemtableCursor};
 use crate::sstable::{SstReader, key_hash};
-use crate::versions::{SstEnv, SstMeta, Version};
+use crate::structure::{BarrierCursor, Queued, Structural, without};
+use crate::versions::{Run, SstEnv, SstMeta, Version};
 
 /// The layers of the store at a moment. Replaced as a whole, never changed.
+#[derive(Clone)]
 pub(crate) struct State {
     /// Receives writes.
     pub(crate) mutable: Arc<Memtable>,
     /// Sealed, not flushed yet; newest first.
     pub(crate) immutable: Vec<Arc<Memtable>>,
+    /// Ingests and excises that are not part of the version yet; newest first. They lie between
+    /// memtables, by their arrival; usually there are none.
+    pub(crate) structural: Vec<Arc<Structural>>,
     /// The live ssts.
     pub(crate) version: Arc<Version>,
+}
+
+/// Newest timestamp above `floor` of anything in the span in a run; `floor` if there is none.
+fn newest_in_run(
+    env: &SstEnv,
+    run: &[Arc<SstMeta>],
+    span: &KeySpan,
+    floor: u64,
+    tombstones: bool,
+) -> Result<u64> {
+    let mut newest = floor;
+    let first = run.partition_point(|sst| sst.bounds().end <= span.start);
+    for sst in run[first..].iter().take_while(|sst| sst.bounds().start < span.end) {
+        if sst.max_ts <= newest {
+            continue;
+        }
+        let reader = sst.reader(env)?;
+        let span = span.intersect(sst.bounds());
+        if tombstones {
+            newest = newest.max(reader.skyline().max_ts_in(&span.start, &span.end));
+        }
+        newest = newest.max(reader.newest_point_above(&span, newest)?);
+    }
+    Ok(newest)
 }
 
 impl State {
@@ -38,6 +67,9 @@ impl State {
         work: &mut ReadWork,
     ) -> Result<Option<(Bytes, CommitTs)>> {
         let hash = key_hash(key);
+        if !self.structural.is_empty() {
+            return self.get_through_queue(env, key, hash, read, work);
+        }
         for memtable in self.memtables() {
             if read.ts < memtable.min_ts() {
                 continue;
@@ -52,6 +84,38 @@ impl State {
                 );
             }
             // Everything in lower layers is older than this tombstone.
+            if hidden_below > 0 {
+                return Ok(None);
+            }
+        }
+        self.get_from_ssts(env, key, hash, read.ts, work)
+    }
+
+    /// As [`State::get`] while ingests or excises wait between the memtables.
+    fn get_through_queue(
+        &self,
+        env: &SstEnv,
+        key: &[u8],
+        hash: u64,
+        read: ReadPoint,
+        work: &mut ReadWork,
+    ) -> Result<Option<(Bytes, CommitTs)>> {
+        for layer in self.queue() {
+            let memtable = match layer {
+                Queued::Memtable(memtable) => memtable,
+                Queued::Structural(op) => {
+                    if let Some(answer) = op.get(env, key, hash, read.ts, work)? {
+                        return Ok(answer.map(|(value, ts)| (value, CommitTs(ts))));
+                    }
+                    continue;
+                }
+            };
+            let hidden_below = memtable.stab(key, read);
+            if let Some(node) = memtable.get(key, read.ts, read.visible) {
+                let lives = node.kind() == Kind::Put && node.ts() >= hidden_below;
+                let value = || (Bytes::copy_from_slice(node.value()), CommitTs(node.ts()));
+                return Ok(lives.then(value));
+            }
             if hidden_below > 0 {
                 return Ok(None);
             }
@@ -114,20 +178,51 @@ impl State {
     pub(crate) fn layers(&self, plan: &Arc<ScanPlan>) -> Vec<LayerCursor> {
         let (read, runs) = (plan.read(), self.version.runs_for_reads());
         let mut layers = Vec::with_capacity(1 + self.immutable.len() + runs.len());
-        for memtable in self.memtables() {
+        let add_memtable = |layers: &mut Vec<LayerCursor>, memtable: &Arc<Memtable>| {
             if !memtable.is_empty() && memtable.min_ts() <= read.ts {
                 let cursor = MemtableCursor::new(memtable.clone(), read, plan);
                 layers.push(LayerCursor::Memtable(cursor));
             }
-        }
-        for (run_no, run) in runs.iter().enumerate() {
+        };
+        let add_run = |layers: &mut Vec<LayerCursor>, run_no: usize, run: &Run| {
             let first = run.first_ending_above(&plan.span.start);
             let end = run.first_starting_at(&plan.span.end);
             if first < end && run.min_ts() <= read.ts {
                 layers.push(LayerCursor::Run(RunCursor::new(plan.clone(), run_no, first..end)));
             }
+        };
+        if self.structural.is_empty() {
+            self.memtables().for_each(|memtable| add_memtable(&mut layers, memtable));
+        } else {
+            // Runs of waiting operations are numbered behind those of the version.
+            let mut run_no = runs.len();
+            for layer in self.queue() {
+                match layer {
+                    Queued::Memtable(memtable) => add_memtable(&mut layers, memtable),
+                    Queued::Structural(op) => {
+                        add_run(&mut layers, run_no, &op.run);
+                        run_no += 1;
+                        let barrier =
+                            |span: &KeySpan| BarrierCursor::new(span.clone(), plan.options.reverse);
+                        layers.extend(op.excised.as_ref().map(barrier).map(LayerCursor::Barrier));
+                    }
+                }
+            }
+        }
+        for (run_no, run) in runs.iter().enumerate() {
+            add_run(&mut layers, run_no, run);
         }
         layers
+    }
+
+    /// A run of the version, or behind those the run of a waiting operation.
+    #[inline]
+    pub(crate) fn run(&self, number: usize) -> &Run {
+        let runs = self.version.runs_for_reads();
+        match runs.get(number) {
+            Some(run) => run,
+            None => &self.structural[number - runs.len()].run,
+        }
     }
 
     /// Newest timestamp above `floor` of anything in the span, 0 if there is none above it.
@@ -143,21 +238,28 @@ impl State {
             return Ok(0);
         }
         let mut newest = floor;
-        for memtable in self.memtables() {
-            newest = newest.max(memtable.newest_above(span, newest, tombstones));
+        // What an excise cut out is not looked for below it.
+        let mut spans = vec![span.clone()];
+        for layer in self.queue() {
+            for span in &spans {
+                newest = match layer {
+                    Queued::Memtable(memtable) => {
+                        newest.max(memtable.newest_above(span, newest, tombstones))
+                    }
+                    Queued::Structural(op) => {
+                        newest_in_run(env, op.run.ssts(), span, newest, tombstones)?
+                    }
+                };
+            }
+            if let Queued::Structural(op) = layer
+                && let Some(cut) = &op.excised
+            {
+                spans = without(spans, cut);
+            }
         }
         for run in self.version.runs() {
-            let first = run.partition_point(|sst| sst.bounds().end <= span.start);
-            for sst in run[first..].iter().take_while(|sst| sst.bounds().start < span.end) {
-                if sst.max_ts <= newest {
-                    continue;
-                }
-                let reader = sst.reader(env)?;
-                let span = span.intersect(sst.bounds());
-                if tombstones {
-                    newest = newest.max(reader.skyline().max_ts_in(&span.start, &span.end));
-                }
-                newest = newest.max(reader.newest_point_above(&span, newest)?);
+            for span in &spans {
+                newest = newest_in_run(env, run, span, newest, tombstones)?;
             }
         }
         Ok(if newest > floor { newest } else { 0 })
@@ -166,9 +268,14 @@ impl State {
     /// Newest timestamp of an entry of `key` or a tombstone over it; 0 if none.
     pub(crate) fn max_ts_of(&self, env: &SstEnv, key: &[u8]) -> Result<u64> {
         let hash = key_hash(key);
-        for memtable in self.memtables() {
-            let ts = memtable.max_ts_of(key, hash);
-            if ts > 0 {
+        for layer in self.queue() {
+            let found = match layer {
+                Queued::Memtable(memtable) => {
+                    Some(memtable.max_ts_of(key, hash)).filter(|ts| *ts > 0)
+                }
+                Queued::Structural(op) => op.max_ts_of(env, key, hash)?,
+            };
+            if let Some(ts) = found {
                 return Ok(ts);
             }
         }

@@ -20,7 +20,8 @@ use crate::key::CommitTs;
 use crate::memtable::Memtable;
 use crate::options::Options;
 use crate::state::State;
-use crate::versions::{Edit, Manifest, SstEnv};
+use crate::structure::ARRIVAL_STEP;
+use crate::versions::{Edit, Manifest, SstEnv, SstMeta};
 use crate::view::check_floor;
 use crate::wal::{Wal, segment_path};
 
@@ -62,6 +63,8 @@ pub(crate) struct Store {
     pub(crate) newest: AtomicU64,
     /// Reads below this are rejected.
     pub(crate) gc_threshold: AtomicU64,
+    /// Raised after each ingest or excise became visible, before any later batch does.
+    pub(crate) structure_epoch: AtomicU64,
     /// The threshold that is durable: what compactions may use (contract C6).
     pub(crate) gc_durable: AtomicU64,
     pub(crate) next_file: AtomicU64,
@@ -77,24 +80,34 @@ pub(crate) struct Store {
 
 impl Store {
     /// Pins the current state. The order matters: first the layers, then the visible index, so
-    /// that a view is a prefix of the arrival order.
+    /// that a view is a prefix of the arrival order. An ingest or excise between the two would be
+    /// missing although batches after it are visible: then the layers are loaded again.
     pub(crate) fn pin(&self, ts: CommitTs) -> Result<(Arc<State>, ReadPoint)> {
-        let state = self.state.load_full();
-        Ok((state, self.read_point(ts)?))
+        let (state, visible) = loop {
+            let before = self.structure_epoch.load(Ordering::Acquire);
+            let state = self.state.load_full();
+            let visible = self.visible.load(Ordering::Acquire);
+            if before == self.structure_epoch.load(Ordering::Acquire) {
+                break (state, visible);
+            }
+        };
+        Ok((state, self.read_point(ts, visible)?))
     }
 
-    /// The moment that a read at `ts` looks at. The caller has loaded the state before.
-    pub(crate) fn read_point(&self, ts: CommitTs) -> Result<ReadPoint> {
-        let visible = self.visible.load(Ordering::Acquire);
+    /// The moment that a read at `ts` looks at, of the first `visible` batches.
+    pub(crate) fn read_point(&self, ts: CommitTs, visible: u64) -> Result<ReadPoint> {
         check_floor(ts, self.gc_threshold.load(Ordering::Acquire))?;
         Ok(ReadPoint { ts: ts.0.min(u64::MAX - 1), visible })
     }
 
-    /// Seals the mutable memtable and puts an empty one in its place. The caller holds the commit
-    /// mutex, so no batch is in between.
+    /// Seals the mutable memtable and puts an empty one in its place, unless it is empty. The
+    /// caller holds the commit mutex, so no batch is in between.
     pub(crate) fn rotate(&self, commit: &mut CommitState) {
+        if self.state.load().mutable.is_empty() {
+            return;
+        }
         let segment = self.wal.rotate();
-        commit.arrival += 1;
+        commit.arrival += ARRIVAL_STEP;
         let _state = self.state_lock.lock();
         let old = self.state.load_full();
         let prefix = old.mutable.common_prefix();
@@ -102,8 +115,7 @@ impl Store {
         let mutable = Arc::new(Memtable::new(commit.arrival, segment, &prefix, size));
         let mut immutable = vec![old.mutable.clone()];
         immutable.extend(old.immutable.iter().cloned());
-        let version = old.version.clone();
-        self.state.store(Arc::new(State { mutable, immutable, version }));
+        self.state.store(Arc::new(State { mutable, immutable, ..State::clone(&old) }));
     }
 
     /// Makes an edit durable, then visible. `memtables`: what it replaces. False, and nothing was
@@ -117,13 +129,26 @@ impl Store {
         if !self.state.load().version.accepts(edit) {
             return Ok(false);
         }
+        self.install_locked(&mut manifest, edit, &[], |state| memtables(&mut state.immutable))?;
+        Ok(true)
+    }
+
+    /// As [`Store::install`], for whoever holds the manifest and made the edit from the version of
+    /// now. `lent`: ssts whose files the edit takes over. `change`: what else changes with it.
+    pub(crate) fn install_locked(
+        &self,
+        manifest: &mut Manifest,
+        edit: &Edit,
+        lent: &[Arc<SstMeta>],
+        change: impl FnOnce(&mut State),
+    ) -> Result<()> {
         let gc = self.gc_threshold.load(Ordering::Acquire);
         let mut edit = edit.clone();
         edit.next_file = Some(self.next_file.load(Ordering::Acquire));
         edit.gc_threshold = Some(gc);
         edit.newest_ts = Some(self.newest.load(Ordering::Acquire));
         edit.time = Some(self.options.clock.now_micros());
-        let (version, dropped) = self.state.load().version.apply(&edit, &self.env);
+        let (version, dropped) = self.state.load().version.apply(&edit, &self.env, lent);
         if self.options.paranoid_checks {
             version.check().map_err(|reason| Error::corruption(&self.env.dir, 0, reason))?;
         }
@@ -131,18 +156,16 @@ impl Store {
         self.gc_durable.fetch_max(gc, Ordering::AcqRel);
         {
             let _state = self.state_lock.lock();
-            let old = self.state.load_full();
-            let mut immutable = old.immutable.clone();
-            memtables(&mut immutable);
-            let mutable = old.mutable.clone();
-            let version = Arc::new(version);
-            self.state.store(Arc::new(State { mutable, immutable, version }));
+            let mut state = State::clone(&self.state.load());
+            state.version = Arc::new(version);
+            change(&mut state);
+            self.state.store(Arc::new(state));
         }
         for sst in dropped {
             sst.make_obsolete();
         }
         self.note_pressure();
-        Ok(true)
+        Ok(())
     }
 
     /// Tells the throttle how much work waits.
@@ -170,11 +193,12 @@ impl Store {
         Ok(self.gc_durable.load(Ordering::Acquire))
     }
 
-    /// First wal segment of the oldest memtable that arrived after `arrival`.
+    /// The oldest wal segment that is needed when memtables up to `arrival` are flushed.
     pub(crate) fn first_segment_above(&self, arrival: u64) -> u64 {
         let state = self.state.load();
         let above = state.memtables().filter(|memtable| memtable.arrival > arrival);
-        above.map(|memtable| memtable.first_segment).min().unwrap_or(0)
+        let waiting = state.structural.iter().map(|op| op.ticket.0);
+        above.map(|memtable| memtable.first_segment).chain(waiting).min().unwrap_or(0)
     }
 
     /// Recycles or removes wal segments that recovery will not need. What cannot be removed now

@@ -15,6 +15,7 @@ use crate::key::{CommitTs, KeySpan};
 use crate::options::RowClassFn;
 use crate::state::State;
 use crate::store::Store;
+use crate::structure::Queued;
 use crate::versions::SstEnv;
 
 /// The store at one timestamp. Cloning is cheap; clones read the same.
@@ -79,10 +80,16 @@ impl View {
     /// Timestamp of the newest range tombstone over a key that this view sees.
     pub fn covering_tombstone_ts(&self, key: &[u8]) -> Result<Option<CommitTs>> {
         let Pinned { state, read, store, .. } = &*self.pinned;
-        for memtable in state.memtables() {
-            let ts = memtable.skyline().stab(key, read.ts, read.visible);
-            if ts > 0 {
-                return Ok(Some(CommitTs(ts)));
+        for layer in state.queue() {
+            let found = match layer {
+                Queued::Memtable(memtable) => {
+                    let ts = memtable.skyline().stab(key, read.ts, read.visible);
+                    Some(ts).filter(|ts| *ts > 0)
+                }
+                Queued::Structural(op) => op.stab(&store.env, key, read.ts)?,
+            };
+            if let Some(ts) = found {
+                return Ok((ts > 0).then_some(CommitTs(ts)));
             }
         }
         let ts = state.stab_ssts(&store.env, key, read.ts)?;

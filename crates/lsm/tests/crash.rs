@@ -1,5 +1,5 @@
 //! The crash campaign: power fails at a random moment, also inside a flush, a compaction or a
-//! recovery; what comes back must be a prefix of the history.
+//! recovery, an ingest or an excise; what comes back must be a prefix of the history.
 //!
 //! ```text
 //!   batches     1 2 3 4 5 6 7 8 9
@@ -41,7 +41,7 @@ fn policy(subject: &mut Subject) -> CrashPolicy {
 }
 
 /// A batch of the workload that also counts.
-fn write(subject: &mut Subject) -> Result<(), Error> {
+fn counted(subject: &mut Subject) -> Written {
     subject.clock += 1 + subject.random.below(3);
     let mut calls = Vec::new();
     for _ in 0..subject.random.between(1, 5) {
@@ -62,7 +62,12 @@ fn write(subject: &mut Subject) -> Result<(), Error> {
     }
     let number = subject.oracle.batches() as u64 + 1;
     calls.push(Call::Put(b"~n".to_vec(), number.to_le_bytes().to_vec()));
-    subject.write_this(Written { ts: subject.clock, calls })
+    Written { ts: subject.clock, calls }
+}
+
+fn write(subject: &mut Subject) -> Result<(), Error> {
+    let written = counted(subject);
+    subject.write_this(written)
 }
 
 fn step(subject: &mut Subject) -> Result<(), Error> {
@@ -74,6 +79,19 @@ fn step(subject: &mut Subject) -> Result<(), Error> {
         }
         2 => subject.db.compact_span(&braid_lsm::KeySpan::all())?,
         3..=5 => subject.check_scan()?,
+        6..=10 => {
+            let written = counted(subject);
+            subject.ingest(written, None)?;
+        }
+        11..=14 => {
+            let written = counted(subject);
+            let (start, end) = subject.span();
+            subject.ingest(written, Some((start, end.min(b"~".to_vec()))))?;
+        }
+        15 => {
+            let key = subject.key();
+            subject.db.split_at(&key)?;
+        }
         _ => write(subject)?,
     }
     if subject.random.chance(1, 3) {

@@ -1,4 +1,4 @@
-//! Real threads: writers, readers, flushes and compactions at the same time.
+//! Real threads: writers, readers, flushes, compactions, ingests and excises at the same time.
 //!
 //! Each writer owns a family of keys and keeps a model of it. Every batch writes the same number
 //! under its first and its last key, so that a reader sees a torn batch at once. Readers hold views
@@ -10,14 +10,16 @@
 mod support;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use braid_env::fs::MemFs;
+use braid_env::fs::{FileSystem, MemFs};
 use braid_env::random::Random;
 use braid_env::tasks::spawn_thread;
-use braid_lsm::{Batch, CommitTs, Db, Durability, KeySpan, Options, ScanOptions};
+use braid_lsm::{
+    Batch, CommitTs, Db, Durability, IngestOptions, KeySpan, Options, ScanOptions, SstBuilder,
+};
 
 const WRITERS: u64 = 4;
 
@@ -36,13 +38,14 @@ fn options() -> Options {
         level_multiplier: 3,
         target_sst_size: 4 << 10,
         block_cache_size: 64 << 10,
+        small_ingest_bytes: 0,
         ballast_size: 0,
         paranoid_checks: true,
         ..Options::default()
     }
 }
 
-fn writer(db: &Db, clock: &AtomicU64, id: u64, rounds: u64) -> Family {
+fn writer(fs: &Arc<dyn FileSystem>, db: &Db, clock: &AtomicU64, id: u64, rounds: u64) -> Family {
     let mut random = Random::seeded(id);
     let mut family = Family::new();
     let key = |n: u64| format!("{id}/{n:03}").into_bytes();
@@ -51,7 +54,30 @@ fn writer(db: &Db, clock: &AtomicU64, id: u64, rounds: u64) -> Family {
         random.fill(&mut value);
         value[..8].copy_from_slice(&round.to_le_bytes());
         // The timestamp is taken late: two writers may apply theirs in the other order.
-        let mut batch = Batch::at(CommitTs(clock.fetch_add(1, Ordering::SeqCst)));
+        let ts = CommitTs(clock.fetch_add(1, Ordering::SeqCst));
+        if random.chance(1, 30) {
+            // The same as a file, sometimes with a span cut out of what was there.
+            let path = PathBuf::from(format!("/in/{id}-{round}.sst"));
+            let mut file = SstBuilder::create(fs, &path, ts, &options()).unwrap();
+            let mut names = vec![format!("{id}/!first").into_bytes()];
+            let from = random.below(300);
+            names.extend((from..from + random.below(20)).map(key));
+            names.push(format!("{id}/~last").into_bytes());
+            let cut = KeySpan::new(key(random.below(300)), key(random.below(300)));
+            let excise = random.chance(1, 2).then_some(cut).filter(|cut| !cut.is_empty());
+            if let Some(cut) = &excise {
+                family.retain(|k, _| !cut.contains(k));
+            }
+            for name in names {
+                file.put(&name, &value).unwrap();
+                family.insert(name, value.clone());
+            }
+            let file = file.finish().unwrap();
+            db.ingest(&[file.path], IngestOptions { excise, ts_override: None }).unwrap();
+            fs.remove(&path).unwrap();
+            continue;
+        }
+        let mut batch = Batch::at(ts);
         if random.chance(1, 8) {
             let (from, len) = (random.below(300), random.below(100));
             batch.delete_span(&key(from), &key(from + len));
@@ -133,7 +159,8 @@ fn writers_readers_and_background_work_do_not_disturb_each_other() {
     let writers: Vec<_> = (0..WRITERS)
         .map(|id| {
             let (db, clock) = (db.clone(), clock.clone());
-            spawn_thread("writer", move || writer(&db, &clock, id, rounds))
+            let fs: Arc<dyn FileSystem> = Arc::new(fs.clone());
+            spawn_thread("writer", move || writer(&fs, &db, &clock, id, rounds))
         })
         .collect();
     let readers: Vec<_> = (0..2)

@@ -23,6 +23,7 @@ use crate::error::{Error, Result};
 use crate::key::KeySpan;
 use crate::memtable::Memtable;
 use crate::sstable::sst_path;
+use crate::state::State;
 use crate::store::Store;
 use crate::versions::{Edit, LEVELS, NewSst, SstMeta, Version};
 
@@ -106,6 +107,13 @@ impl Background {
         self.changed.notify_all();
     }
 
+    /// Whether an edit that puts something over `span` into `level`, and cuts these ssts there,
+    /// would make the work of a running compaction useless.
+    pub(crate) fn is_disturbed(&self, level: usize, span: &KeySpan, cut: &[Arc<SstMeta>]) -> bool {
+        let slots = self.slots.lock();
+        slots.claims.blocks(level, span) || cut.iter().any(|sst| slots.claims.is_busy(sst.file_no))
+    }
+
     /// Whether a running compaction overlaps a span.
     pub(crate) fn is_touched(&self, span: &KeySpan) -> bool {
         self.slots.lock().claims.touches(span)
@@ -135,7 +143,9 @@ impl Store {
         if self.closed.load(Ordering::Acquire) || self.background.error().is_some() {
             return;
         }
-        if !self.state.load().immutable.is_empty() && self.background.take_flush() {
+        let state = self.state.load();
+        let queued = !state.immutable.is_empty() || !state.structural.is_empty();
+        if queued && self.background.take_flush() {
             self.spawn(|store| store.flush_task());
         }
         if self.options.automatic_compaction {
@@ -193,7 +203,8 @@ impl Store {
         if self.closed.load(Ordering::Acquire) {
             return Ok(None);
         }
-        let memtables = self.state.load().immutable.clone();
+        self.install_due_operations()?;
+        let memtables = self.state.load().flushable();
         if memtables.is_empty() {
             return Ok(None);
         }
@@ -365,7 +376,11 @@ impl Store {
             }
             commit.arrival
         };
-        while self.state.load().immutable.iter().any(|memtable| memtable.arrival < upto) {
+        let waits = |state: &State| {
+            state.immutable.iter().any(|memtable| memtable.arrival < upto)
+                || state.structural.iter().any(|op| op.arrival < upto)
+        };
+        while waits(&self.state.load()) {
             self.await_progress()?;
         }
         Ok(())

@@ -7,11 +7,13 @@ use crate::error::Result;
 use crate::key::Kind;
 use crate::memtable::MemtableCursor;
 use crate::range_tombstone::Cover;
+use crate::structure::BarrierCursor;
 
 /// A cursor over one layer.
 pub(crate) enum LayerCursor {
     Memtable(MemtableCursor),
     Run(RunCursor),
+    Barrier(BarrierCursor),
 }
 
 /// Calls the same method of whichever cursor it is.
@@ -20,6 +22,7 @@ macro_rules! each {
         match $self {
             LayerCursor::Memtable($cursor) => $call,
             LayerCursor::Run($cursor) => $call,
+            LayerCursor::Barrier($cursor) => $call,
         }
     };
 }

@@ -55,10 +55,10 @@ impl ScanPlan {
         self.view.read_point()
     }
 
-    /// A run of the view's version.
+    /// A run of the view's layers, by its number.
     #[inline]
     pub(crate) fn run(&self, number: usize) -> &Run {
-        &self.view.state().version.runs_for_reads()[number]
+        self.view.state().run(number)
     }
 
     /// What is needed to open ssts.

@@ -239,6 +239,11 @@ impl IndexBlock {
         self.short(32, i)
     }
 
+    /// Whether a key of the block has several versions in it.
+    pub(crate) fn has_versions(&self, i: usize) -> bool {
+        self.image[self.column(PER_ENTRY - 1) + i] & HAS_MULTI != 0
+    }
+
     pub(crate) fn min_ts(&self, i: usize) -> u64 {
         self.number(36, i)
     }

@@ -20,6 +20,7 @@ const FORMAT_VERSION: u64 = 6;
 const NEWEST_TS: u64 = 7;
 const SNAPSHOT: u64 = 8;
 const NEXT_ARRIVAL: u64 = 9;
+const INSTALLED: u64 = 10;
 /// From here on tags may be skipped by readers that do not know them.
 const TIME: u64 = 64;
 const REASON: u64 = 65;
@@ -53,6 +54,9 @@ pub(crate) struct Edit {
     pub(crate) next_arrival: Option<u64>,
     /// The edit says everything: what came before it in the manifest does not count.
     pub(crate) snapshot: bool,
+    /// Ingests and excises that this edit makes part of the version: segment and number of their
+    /// wal records, which are not to be carried out again.
+    pub(crate) installed: Vec<(u64, u64)>,
     /// When it was made, in microseconds since 1970. For people and tools.
     pub(crate) time: Option<u64>,
     /// Why it was made. For people and tools.
@@ -75,6 +79,11 @@ impl Edit {
         }
         for new in &self.added {
             field(ADD_SST, &encode_sst(&new.facts));
+        }
+        for (segment, number_of) in &self.installed {
+            let mut bytes = number(*segment);
+            put_varint(&mut bytes, *number_of);
+            field(INSTALLED, &bytes);
         }
         for file_no in &self.dropped {
             field(DROP_SST, &number(*file_no));
@@ -112,10 +121,9 @@ impl Edit {
                     edit.reason = Some(String::from_utf8_lossy(bytes).into_owned().into());
                 }
                 ADD_SST => {
-                    let mut facts = decode_sst(&mut bytes).ok_or_else(cut)?;
-                    decode_extensions(&mut facts, bytes)?;
-                    edit.added.push(NewSst { facts });
+                    edit.added.push(NewSst { facts: decode_sst(bytes)? });
                 }
+                INSTALLED => edit.installed.push((value()?, value()?)),
                 DROP_SST => edit.dropped.push(value()?),
                 WAL_FLOOR => edit.wal_floor = Some(value()?),
                 NEXT_FILE => edit.next_file = Some(value()?),
@@ -138,7 +146,8 @@ fn number(value: u64) -> Vec<u8> {
     out
 }
 
-fn encode_sst(facts: &SstFacts) -> Vec<u8> {
+/// The record of an sst, as it stands in an edit.
+pub(crate) fn encode_sst(facts: &SstFacts) -> Vec<u8> {
     let mut out = Vec::new();
     let numbers = [
         facts.file_no,
@@ -180,7 +189,15 @@ fn encode_sst(facts: &SstFacts) -> Vec<u8> {
     out
 }
 
-fn decode_sst(input: &mut &[u8]) -> Option<SstFacts> {
+/// Reads the record of an sst.
+pub(crate) fn decode_sst(mut input: &[u8]) -> Result<SstFacts, String> {
+    let mut facts =
+        decode_numbers(&mut input).ok_or_else(|| "the record of an sst is cut off".to_string())?;
+    decode_extensions(&mut facts, input)?;
+    Ok(facts)
+}
+
+fn decode_numbers(input: &mut &[u8]) -> Option<SstFacts> {
     let mut facts = SstFacts {
         file_no: take_varint(input)?,
         level: take_varint(input)? as usize,
@@ -258,6 +275,7 @@ mod tests {
             newest_ts: Some(99),
             next_arrival: Some(10),
             snapshot: true,
+            installed: vec![(3, 12)],
             time: Some(1),
             reason: Some("because".into()),
         }

@@ -30,12 +30,15 @@ pub(crate) fn manifest_path(dir: &Path, number: u64) -> PathBuf {
 /// What a manifest says.
 pub(crate) struct Recovered {
     pub(crate) number: u64,
-    pub(crate) version: Version,
+    pub(crate) version: Arc<Version>,
     pub(crate) wal_floor: u64,
     pub(crate) next_file: u64,
     pub(crate) next_arrival: u64,
     pub(crate) gc_threshold: u64,
     pub(crate) newest_ts: u64,
+    /// Ingests and excises whose records may still be in the wal, though they are in the version:
+    /// wal segment and number.
+    pub(crate) installed: Vec<(u64, u64)>,
 }
 
 impl Recovered {
@@ -43,12 +46,13 @@ impl Recovered {
     pub(crate) fn fresh() -> Recovered {
         Recovered {
             number: 0,
-            version: Version::empty(),
+            version: Arc::new(Version::empty()),
             wal_floor: 1,
             next_file: 1,
             next_arrival: 1,
             gc_threshold: 0,
             newest_ts: 0,
+            installed: Vec::new(),
         }
     }
 
@@ -64,6 +68,7 @@ impl Recovered {
             newest_ts: Some(self.newest_ts),
             next_arrival: Some(self.next_arrival),
             snapshot: true,
+            installed: self.installed.clone(),
             time: None,
             reason: None,
         }
@@ -71,15 +76,19 @@ impl Recovered {
 
     fn apply(&mut self, edit: &Edit, env: &SstEnv) {
         if edit.snapshot {
-            self.version = Version::empty();
+            self.version = Arc::new(Version::empty());
+            self.installed.clear();
         }
-        self.version = self.version.apply(edit, env).0;
+        self.version = Arc::new(self.version.apply(edit, env, &[]).0);
         let take = |slot: &mut u64, value: Option<u64>| *slot = value.unwrap_or(*slot);
         take(&mut self.wal_floor, edit.wal_floor);
         take(&mut self.next_file, edit.next_file);
         take(&mut self.gc_threshold, edit.gc_threshold);
         take(&mut self.newest_ts, edit.newest_ts);
         take(&mut self.next_arrival, edit.next_arrival);
+        self.installed.extend(&edit.installed);
+        let floor = self.wal_floor;
+        self.installed.retain(|(segment, _)| *segment >= floor);
     }
 }
 

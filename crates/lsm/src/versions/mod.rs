@@ -6,8 +6,8 @@ mod run;
 mod sst_meta;
 mod version;
 
-pub(crate) use edit::{Edit, NewSst};
+pub(crate) use edit::{Edit, NewSst, decode_sst, encode_sst};
 pub(crate) use manifest::{Manifest, Recovered, load_manifest, manifest_path};
 pub(crate) use run::Run;
-pub(crate) use sst_meta::{SstEnv, SstFacts, SstMeta};
+pub(crate) use sst_meta::{Backing, SstEnv, SstFacts, SstMeta};
 pub(crate) use version::{LEVELS, Version};

@@ -72,7 +72,13 @@ impl Version {
     }
 
     /// The version after an edit. The second list has the ssts whose files nobody uses any more.
-    pub(crate) fn apply(&self, edit: &Edit, env: &SstEnv) -> (Version, Vec<Arc<SstMeta>>) {
+    /// `lent`: owners of files that the edit adds and that readers may have open already.
+    pub(crate) fn apply(
+        &self,
+        edit: &Edit,
+        env: &SstEnv,
+        lent: &[Arc<SstMeta>],
+    ) -> (Version, Vec<Arc<SstMeta>>) {
         let mut levels = self.levels.clone();
         let mut dropped = Vec::new();
         for file_no in &edit.dropped {
@@ -89,7 +95,7 @@ impl Version {
             let backing = facts.backing.file_no;
             // Moved ssts and parts of one share its file; a new file has no owner yet.
             let shares = |sst: &&Arc<SstMeta>| sst.backing.file_no == backing;
-            let mut owner = dropped.iter().find(shares);
+            let mut owner = dropped.iter().chain(lent).find(shares);
             if facts.is_virtual() {
                 owner = owner.or_else(|| levels.iter().flatten().find(shares));
             }

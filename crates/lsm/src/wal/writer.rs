@@ -131,6 +131,11 @@ impl Wal {
 
     /// Queues a record. Readers of the device see nothing of it before [`Wal::wait`].
     pub(crate) fn append(&self, record: &[u8]) -> Result<Lsn> {
+        self.append_somewhere(record).map(|(lsn, _)| lsn)
+    }
+
+    /// As [`Wal::append`]; also says in which segment the record is.
+    pub(crate) fn append_somewhere(&self, record: &[u8]) -> Result<(Lsn, u64)> {
         let mut queue = self.queue.lock();
         if let Some(error) = &queue.failed {
             return Err(error.clone());
@@ -147,7 +152,7 @@ impl Wal {
         let added = (piece.bytes.len() - before) as u64;
         queue.queued_bytes += added;
         queue.appended += added;
-        Ok(queue.appended)
+        Ok((queue.appended, queue.segment))
     }
 
     /// Ends the current segment; returns the number of the next one.

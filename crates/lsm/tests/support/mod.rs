@@ -2,6 +2,7 @@
 
 pub mod options;
 pub mod oracle;
+pub mod structure;
 pub mod workload;
 
 /// A number from the environment.

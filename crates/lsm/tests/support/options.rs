@@ -17,6 +17,7 @@ fn base(tasks: Arc<SeededTasks>) -> Options {
         memtable_size: 64 << 10,
         wal_segment_size: 64 << 10,
         block_cache_size: 1 << 20,
+        small_ingest_bytes: 0,
         ballast_size: 0,
         clock: Arc::new(ManualClock::at_micros(1)),
         tasks: Some(tasks),
@@ -26,7 +27,7 @@ fn base(tasks: Arc<SeededTasks>) -> Options {
 }
 
 /// The names of all option sets.
-pub const SETS: [&str; 13] = [
+pub const SETS: [&str; 14] = [
     "plain",
     "one row per block",
     "tiny memtables",
@@ -40,13 +41,14 @@ pub const SETS: [&str; 13] = [
     "l0 without sublevels",
     "every flush cut everywhere, four compactions at once",
     "deep l0, merged in place",
+    "structural",
 ];
 
 /// An option set by its number.
 pub fn set(number: usize, tasks: Arc<SeededTasks>) -> Options {
     let options = base(tasks);
     match number {
-        0 => options,
+        0 => Options { small_ingest_bytes: 2 << 10, ..options },
         1 => Options { block_size: 1, index_partition_size: 1, memtable_size: 8 << 10, ..options },
         2 => Options {
             memtable_size: 2 << 10,
@@ -123,6 +125,16 @@ pub fn set(number: usize, tasks: Arc<SeededTasks>) -> Options {
             base_level_size: 6 << 10,
             level_multiplier: 2,
             compaction_slots: 3,
+            ..options
+        },
+        13 => Options {
+            memtable_size: 4 << 10,
+            block_size: 100,
+            l0_compaction_files: 3,
+            base_level_size: 3 << 10,
+            level_multiplier: 3,
+            target_sst_size: 1 << 10,
+            compaction_slots: 2,
             ..options
         },
         _ => Options { automatic_compaction: false, memtable_size: 4 << 10, ..options },

@@ -14,6 +14,8 @@ pub enum Call {
     Put(Key, Vec<u8>),
     Delete(Key),
     DeleteSpan(Key, Key),
+    /// Cuts out everything that was written before, at any time. The first call, if there is one.
+    Excise(Key, Key),
 }
 
 #[derive(Debug, Clone)]
@@ -26,6 +28,8 @@ pub struct Written {
 struct Entry {
     ts: u64,
     batch: usize,
+    /// Seen by the first so many batches only: then it was excised.
+    until: usize,
     value: Option<Vec<u8>>,
 }
 
@@ -35,10 +39,11 @@ struct Tombstone {
     end: Key,
     ts: u64,
     batch: usize,
+    until: usize,
 }
 
 /// The net effect of one batch: points and spans.
-type Net = (BTreeMap<Key, Option<Vec<u8>>>, Vec<(Key, Key)>);
+pub type Net = (BTreeMap<Key, Option<Vec<u8>>>, Vec<(Key, Key)>);
 
 /// The whole history.
 #[derive(Debug, Default, Clone)]
@@ -63,7 +68,7 @@ impl Oracle {
     }
 
     /// The net effect of the calls: later ones win.
-    fn net(calls: &[Call]) -> Net {
+    pub fn net(calls: &[Call]) -> Net {
         let mut points = BTreeMap::new();
         let mut spans = Vec::new();
         for call in calls {
@@ -78,7 +83,7 @@ impl Oracle {
                     points.retain(|key: &Key, _| key < start || key >= end);
                     spans.push((start.clone(), end.clone()));
                 }
-                Call::DeleteSpan(..) => {}
+                Call::DeleteSpan(..) | Call::Excise(..) => {}
             }
         }
         (points, spans)
@@ -105,20 +110,66 @@ impl Oracle {
                     .iter()
                     .filter(|(key, _)| in_span(key))
                     .flat_map(|(_, entries)| entries)
+                    .filter(|entry| entry.until == all)
                     .all(|entry| entry.ts < written.ts);
-                let below = self.tombstones.iter().filter(|t| t.start < *end && *start < t.end);
+                let below = self
+                    .tombstones
+                    .iter()
+                    .filter(|t| t.until == all && t.start < *end && *start < t.end);
                 older && below.into_iter().all(|t| t.ts <= written.ts)
             })
     }
 
+    /// Cuts everything in `[start, end)` out, for reads of later batches.
+    pub fn cut(&mut self, start: &Key, end: &Key) {
+        if start >= end {
+            return;
+        }
+        let now = self.log.len();
+        for (_, entries) in self.points.range_mut(start.clone()..end.clone()) {
+            let live = entries.iter_mut().filter(|entry| entry.until == usize::MAX);
+            live.for_each(|entry| entry.until = now);
+        }
+        let mut outside = Vec::new();
+        for t in &mut self.tombstones {
+            if t.until < usize::MAX || t.end <= *start || *end <= t.start {
+                continue;
+            }
+            if t.start < *start {
+                outside.push(Tombstone { end: start.clone(), ..t.clone() });
+            }
+            if *end < t.end {
+                outside.push(Tombstone { start: end.clone(), ..t.clone() });
+            }
+            let (from, to) = (t.start.clone().max(start.clone()), t.end.clone().min(end.clone()));
+            *t = Tombstone { start: from, end: to, until: now, ..t.clone() };
+            // Views from before see the pieces beside the cut as well: they are live in both.
+        }
+        self.tombstones.extend(outside);
+    }
+
     pub fn write(&mut self, written: Written) {
+        if let Some(Call::Excise(start, end)) = written.calls.first() {
+            self.cut(start, end);
+        }
         let (points, spans) = Oracle::net(&written.calls);
         let batch = self.log.len();
         for (start, end) in spans {
-            self.tombstones.push(Tombstone { start, end, ts: written.ts, batch });
+            self.tombstones.push(Tombstone {
+                start,
+                end,
+                ts: written.ts,
+                batch,
+                until: usize::MAX,
+            });
         }
         for (key, value) in points {
-            self.points.entry(key).or_default().push(Entry { ts: written.ts, batch, value });
+            self.points.entry(key).or_default().push(Entry {
+                ts: written.ts,
+                batch,
+                until: usize::MAX,
+                value,
+            });
         }
         self.log.push(written);
     }
@@ -127,7 +178,7 @@ impl Oracle {
     pub fn tombstone(&self, key: &[u8], ts: u64, batches: usize) -> u64 {
         self.tombstones
             .iter()
-            .filter(|t| t.batch < batches && t.ts <= ts)
+            .filter(|t| t.batch < batches && batches <= t.until && t.ts <= ts)
             .filter(|t| t.start.as_slice() <= key && key < t.end.as_slice())
             .map(|t| t.ts)
             .max()
@@ -139,7 +190,7 @@ impl Oracle {
         let entries = self.points.get(key)?;
         let newest = entries
             .iter()
-            .filter(|entry| entry.batch < batches && entry.ts <= ts)
+            .filter(|e| e.batch < batches && batches <= e.until && e.ts <= ts)
             .max_by_key(|entry| (entry.ts, entry.batch))?;
         if newest.ts < self.tombstone(key, ts, batches) {
             return None;
@@ -169,7 +220,11 @@ impl Oracle {
     /// Newest timestamp of anything that touches `key`.
     pub fn max_ts(&self, key: &[u8], batches: usize) -> u64 {
         let entries = self.points.get(key).into_iter().flatten();
-        let point = entries.filter(|e| e.batch < batches).map(|e| e.ts).max().unwrap_or(0);
+        let point = entries
+            .filter(|e| e.batch < batches && batches <= e.until)
+            .map(|e| e.ts)
+            .max()
+            .unwrap_or(0);
         point.max(self.tombstone(key, u64::MAX, batches))
     }
 
@@ -179,10 +234,16 @@ impl Oracle {
             return 0;
         }
         let points = self.points.range(start.to_vec()..end.to_vec());
-        let point = points.flat_map(|(_, entries)| entries).map(|e| e.ts).max().unwrap_or(0);
+        let point = points
+            .flat_map(|(_, entries)| entries)
+            .filter(|e| e.until == usize::MAX)
+            .map(|e| e.ts)
+            .max()
+            .unwrap_or(0);
         let over = self
             .tombstones
             .iter()
+            .filter(|t| t.until == usize::MAX)
             .filter(|t| t.start.as_slice() < end && start < t.end.as_slice())
             .map(|t| t.ts)
             .max();

@@ -30,11 +30,17 @@ pub struct Subject {
     pub synced: usize,
     pub set: usize,
     held: Vec<(View, u64, usize)>,
-    context: String,
+    pub context: String,
+    /// Number of the last file made beside the store.
+    pub files: u64,
 }
 
 pub fn dir() -> &'static Path {
     Path::new("/store")
+}
+
+pub fn open_at(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Result<Db, Error> {
+    Db::open(fs, dir, options)
 }
 
 pub fn open_on(fs: Arc<dyn FileSystem>, options: Options) -> Result<Db, Error> {
@@ -61,6 +67,7 @@ impl Subject {
             set,
             held: Vec::new(),
             context: format!("seed {seed}, options '{}'", options::SETS[set]),
+            files: 0,
         }
     }
 
@@ -95,7 +102,7 @@ impl Subject {
         }
     }
 
-    fn random_batch(&mut self) -> Written {
+    pub fn random_batch(&mut self) -> Written {
         self.clock += self.random.below(4);
         let ts = match self.random.below(12) {
             0 => self.clock.saturating_sub(self.random.below(30)),
@@ -143,6 +150,7 @@ impl Subject {
                 Call::Put(key, value) => batch.put(key, value),
                 Call::Delete(key) => batch.delete(key),
                 Call::DeleteSpan(start, end) => batch.delete_span(start, end),
+                Call::Excise(..) => unreachable!("a batch excises nothing"),
             }
         }
         let allowed = self.oracle.allows(&written, self.gc);
@@ -329,6 +337,10 @@ impl Subject {
 
     /// One random step that is not a crash.
     pub fn step(&mut self) -> Result<(), Error> {
+        if options::SETS[self.set] == "structural" && self.side.chance(1, 3) {
+            let what = self.side.below(7);
+            self.restructure(what)?;
+        }
         match self.random.below(100) {
             0..=49 => self.write()?,
             50..=64 => self.check_get()?,
@@ -345,9 +357,9 @@ impl Subject {
                 let (start, end) = self.span();
                 self.db.compact_span(&KeySpan::new(start, end))?;
             }
-            91..=93 => {
-                let key = self.key();
-                self.db.split_at(&key)?;
+            91..=98 => {
+                let what = self.random.below(8);
+                self.restructure(what)?;
             }
             _ => {}
         }

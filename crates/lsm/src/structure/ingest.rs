@@ -1,0 +1,363 @@
+//! Taking finished ssts into the store, and cutting spans out of it.
+//!
+//! ```text
+//!   open each file: footer, properties, index, tombstones      outside of any lock
+//!   link it (or copy it) into the directory; sync
+//!   -- commit mutex -------------------------------------------
+//!   contracts C1, C2                   nothing is written if one is broken
+//!   overlaps a memtable: seal it       no flush is waited for
+//!   wal record                         this is its place in the arrival order
+//!   the queue of layers                visible from here on
+//!   ------------------------------------------------------------
+//!   wait for the wal; make it part of the version if nothing older is in the way
+//! ```
+//!
+//! Files too small to be worth an sst go through the memtable as one batch.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use braid_env::fs::FileSystem;
+
+use super::queued::{Place, Structural, without};
+use super::record::StructuralRecord;
+use crate::batch::Batch;
+use crate::commit::CommitState;
+use crate::error::{Error, Result};
+use crate::key::{CommitTs, KeySpan, Kind};
+use crate::sstable::{SstEntries, SstIdentity, SstReader, sst_path};
+use crate::store::Store;
+use crate::versions::{Backing, Run, SstFacts, SstMeta};
+
+/// How to ingest.
+#[derive(Debug, Clone, Default)]
+pub struct IngestOptions {
+    /// All entries count as committed at this timestamp; the files stay as they are. They must
+    /// hold one entry per key.
+    pub ts_override: Option<CommitTs>,
+    /// First cuts this span out of the store, in the same step: nothing that was there before is
+    /// seen any more, at any time. New entries may then be older than what was there.
+    pub excise: Option<KeySpan>,
+}
+
+/// A file that was opened and may be taken in.
+struct Candidate {
+    path: PathBuf,
+    reader: Arc<SstReader>,
+    ts_override: u64,
+    size: u64,
+}
+
+impl Candidate {
+    fn open(store: &Store, path: &Path, options: &IngestOptions) -> Result<Candidate> {
+        let fs = &*store.env.fs;
+        let io = |error| Error::io(format!("opening {}", path.display()), &error);
+        let size = fs.open(path).and_then(|file| file.len()).map_err(io)?;
+        let ts_override = options.ts_override.map_or(0, |ts| ts.0);
+        let identity = SstIdentity { file_no: 0, sealed_no: None, ts_override };
+        // Its blocks do not belong into the store's cache: it has no number there yet.
+        let cache = Arc::new(crate::cache::BlockCache::new(1 << 20));
+        let reader = Arc::new(SstReader::open(fs, path, identity, cache)?);
+        let candidate = Candidate { path: path.to_path_buf(), reader, ts_override, size };
+        if ts_override > 0 && candidate.has_versions() {
+            return refuse(path, "has several versions of a key: they cannot be of one timestamp");
+        }
+        Ok(candidate)
+    }
+
+    fn has_versions(&self) -> bool {
+        let top = self.reader.top();
+        (0..top.len()).any(|part| top.has_versions(part))
+    }
+
+    fn span(&self) -> KeySpan {
+        let properties = self.reader.properties();
+        KeySpan { start: properties.start.clone(), end: properties.end.clone() }
+    }
+
+    fn facts(&self, file_no: u64) -> SstFacts {
+        let sealed_no = self.reader.sealed_no();
+        let backing =
+            Backing { file_no, size: self.size, sealed_no, ts_override: self.ts_override };
+        SstFacts { file_no, ..SstFacts::over(0, self.reader.properties(), backing) }
+    }
+}
+
+fn refuse<T>(path: &Path, reason: &str) -> Result<T> {
+    Err(Error::InvalidIngest { reason: format!("{} {reason}", path.display()) })
+}
+
+impl Store {
+    /// See [`Db::ingest`](crate::Db::ingest).
+    pub(crate) fn ingest(
+        self: &Arc<Store>,
+        paths: &[PathBuf],
+        options: IngestOptions,
+    ) -> Result<()> {
+        if self.closed.load(Ordering::Acquire) {
+            return Err(Error::Closed);
+        }
+        let mut files = paths
+            .iter()
+            .map(|path| Candidate::open(self, path, &options))
+            .collect::<Result<Vec<_>>>()?;
+        files.sort_by_key(|file| file.span().start);
+        for pair in files.windows(2) {
+            if pair[0].span().end > pair[1].span().start {
+                let other = format!("overlaps {}", pair[1].path.display());
+                return refuse(&pair[0].path, &other);
+            }
+        }
+        let excised = options.excise.filter(|span| !span.is_empty());
+        if files.is_empty() && excised.is_none() {
+            return Ok(());
+        }
+        if !files.is_empty() && self.ballast.is_full() {
+            return Err(Error::DiskFull);
+        }
+        if excised.is_none()
+            && let Some(batch) = self.as_batch(&files)?
+        {
+            return self.apply(batch)?.wait_durable();
+        }
+        self.make_room(files.iter().map(|file| file.size).sum())?;
+        let mut linked = Vec::new();
+        let placed = self
+            .link_all(&files, &mut linked)
+            .and_then(|()| self.enqueue(&files, &linked, excised));
+        let op = match placed {
+            Ok(op) => op,
+            Err((error, written)) => {
+                // Once its record may be in the wal, a replay may ask for the files.
+                if !written {
+                    self.unlink(&linked);
+                }
+                return Err(error);
+            }
+        };
+        self.wal.wait(op.lsn, true)?;
+        // It is durable and visible. Whatever fails now is tried again, and reported, by the flush.
+        if let Err(error) = self.install_due_operations() {
+            tracing::warn!(%error, "an operation waits for its edit");
+        }
+        self.schedule();
+        Ok(())
+    }
+
+    /// The contents of files that are not worth an sst: all of one timestamp and few.
+    fn as_batch(&self, files: &[Candidate]) -> Result<Option<Batch>> {
+        let bytes: u64 = files.iter().map(|file| file.size).sum();
+        let mut times = files.iter().map(|file| {
+            let facts = file.reader.properties();
+            (facts.min_ts, facts.max_ts)
+        });
+        let Some((ts, _)) = times.next() else { return Ok(None) };
+        let first = files[0].reader.properties().max_ts;
+        if bytes > self.options.small_ingest_bytes
+            || first != ts
+            || times.any(|other| other != (ts, ts))
+        {
+            return Ok(None);
+        }
+        let mut batch = Batch::at(CommitTs(ts));
+        for file in files {
+            for tombstone in file.reader.tombstones() {
+                batch.delete_span(&tombstone.start, &tombstone.end);
+            }
+        }
+        for file in files {
+            let mut entries = SstEntries::open(file.reader.clone())?;
+            while let Some(key) = entries.key() {
+                match entries.kind() {
+                    Kind::Put => batch.put(key, entries.value()),
+                    Kind::Delete => batch.delete(key),
+                }
+                entries.advance()?;
+            }
+        }
+        Ok(Some(batch))
+    }
+
+    /// Gives every file a name in the directory; durable when it returns.
+    fn link_all(
+        &self,
+        files: &[Candidate],
+        linked: &mut Vec<u64>,
+    ) -> std::result::Result<(), (Error, bool)> {
+        let fs = &*self.env.fs;
+        for file in files {
+            let file_no = self.next_file.fetch_add(1, Ordering::AcqRel);
+            linked.push(file_no);
+            let to = sst_path(&self.env.dir, file_no);
+            link_or_copy(fs, &file.path, &to).map_err(|error| {
+                let doing = format!("linking {} to {}", file.path.display(), to.display());
+                (Error::io(doing, &error), false)
+            })?;
+        }
+        if !files.is_empty() {
+            let dir = &self.env.dir;
+            fs.sync_dir(dir)
+                .map_err(|e| (Error::io(format!("syncing {}", dir.display()), &e), false))?;
+        }
+        Ok(())
+    }
+
+    fn unlink(&self, linked: &[u64]) {
+        for file_no in linked {
+            let path = sst_path(&self.env.dir, *file_no);
+            if self.env.fs.exists(&path).unwrap_or(false)
+                && let Err(error) = self.env.fs.remove(&path)
+            {
+                tracing::warn!(path = %path.display(), %error, "cannot remove refused sst");
+            }
+        }
+    }
+
+    /// Takes a place in the arrival order. The flag of an error says whether the record may have
+    /// been written.
+    fn enqueue(
+        self: &Arc<Store>,
+        files: &[Candidate],
+        linked: &[u64],
+        excised: Option<KeySpan>,
+    ) -> std::result::Result<Arc<Structural>, (Error, bool)> {
+        let unwritten = |error| (error, false);
+        let mut commit = self.commit.lock();
+        if self.closed.load(Ordering::Acquire) {
+            return Err((Error::Closed, false));
+        }
+        for file in files {
+            self.check_file(file, excised.as_ref()).map_err(unwritten)?;
+        }
+        let facts: Vec<SstFacts> =
+            files.iter().zip(linked).map(|(file, file_no)| file.facts(*file_no)).collect();
+        let number = self.next_file.fetch_add(1, Ordering::AcqRel);
+        let record = StructuralRecord { number, excised, ssts: facts };
+        let mut spans: Vec<KeySpan> = files.iter().map(Candidate::span).collect();
+        spans.extend(record.excised.clone());
+        let arrival = self.make_place(&mut commit, &spans);
+        let (lsn, segment) =
+            self.wal.append_somewhere(&record.encode()).map_err(|error| (error, true))?;
+        let op = Arc::new(Structural::of(record, (segment, number), lsn, arrival, &self.env));
+        for sst in op.run.ssts() {
+            self.newest.fetch_max(sst.max_ts, Ordering::AcqRel);
+        }
+        let _state = self.state_lock.lock();
+        let state = self.state.load().with_operation(op.clone());
+        self.state.store(Arc::new(state));
+        self.structure_epoch.fetch_add(1, Ordering::AcqRel);
+        Ok(op)
+    }
+
+    /// Finds the place of an operation; seals the mutable memtable if it must go above that.
+    fn make_place(self: &Arc<Store>, commit: &mut CommitState, spans: &[KeySpan]) -> u64 {
+        match self.state.load().place_of(spans) {
+            Place::Bottom(arrival) => arrival,
+            Place::Top => {
+                self.rotate(commit);
+                self.state.load().arrival_on_top()
+            }
+        }
+    }
+
+    /// Contracts C1 and C2 for one file. What is excised does not count as there.
+    fn check_file(&self, file: &Candidate, excised: Option<&KeySpan>) -> Result<()> {
+        let properties = file.reader.properties();
+        let span = file.span();
+        let broken = |key: &[u8], write: u64, have: u64| {
+            let (write, have) = (CommitTs(write), CommitTs(have));
+            Err(Error::TimestampContract { key: key.to_vec(), write, have })
+        };
+        let (oldest, newest) = (properties.min_ts, properties.max_ts);
+        if oldest == 0 || newest == u64::MAX {
+            return broken(&span.start, if oldest == 0 { 0 } else { newest }, newest);
+        }
+        let threshold = self.gc_threshold.load(Ordering::Acquire);
+        if oldest <= threshold {
+            return broken(&span.start, oldest, threshold);
+        }
+        if oldest > self.newest.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let outside = |span: KeySpan| match excised {
+            Some(cut) => without(vec![span], cut),
+            None => vec![span],
+        };
+        let state = self.state.load();
+        let mut newest_there = 0;
+        for part in outside(span) {
+            newest_there =
+                newest_there.max(state.newest_above(&self.env, &part, oldest - 1, true)?);
+        }
+        if newest_there < oldest {
+            return Ok(());
+        }
+        // Something there is not older than the oldest entry: look at each.
+        for tombstone in file.reader.tombstones() {
+            let ts = tombstone.ts;
+            let own = KeySpan { start: tombstone.start.clone(), end: tombstone.end.clone() };
+            for part in outside(own) {
+                let point = state.newest_above(&self.env, &part, ts - 1, false)?;
+                let any = state.newest_above(&self.env, &part, ts, true)?;
+                if point >= ts || any > ts {
+                    return broken(&part.start, ts, point.max(any));
+                }
+            }
+        }
+        let mut entries = SstEntries::open(file.reader.clone())?;
+        while let Some(key) = entries.key() {
+            if !excised.is_some_and(|cut| cut.contains(key)) {
+                let have = state.max_ts_of(&self.env, key)?;
+                if have > entries.ts() {
+                    return broken(key, entries.ts(), have);
+                }
+            }
+            entries.advance()?;
+        }
+        Ok(())
+    }
+}
+
+impl Structural {
+    /// An operation as its record says.
+    pub(crate) fn of(
+        record: StructuralRecord,
+        ticket: (u64, u64),
+        lsn: u64,
+        arrival: u64,
+        env: &crate::versions::SstEnv,
+    ) -> Structural {
+        let ssts = record.ssts.into_iter().map(|facts| {
+            let facts = SstFacts { arrival_low: arrival, arrival_high: arrival, ..facts };
+            Arc::new(SstMeta::new(&facts, env))
+        });
+        let run = Run::new(ssts.collect());
+        Structural { ticket, lsn, arrival, excised: record.excised, run }
+    }
+}
+
+/// A second name for a file; a copy where names cannot reach. The bytes are durable.
+pub(super) fn link_or_copy(fs: &dyn FileSystem, from: &Path, to: &Path) -> std::io::Result<()> {
+    match fs.link(from, to) {
+        Ok(()) => fs.open_write(to)?.sync_data(),
+        Err(error) if error.kind() == std::io::ErrorKind::CrossesDevices => copy(fs, from, to),
+        Err(error) if error.kind() == std::io::ErrorKind::Unsupported => copy(fs, from, to),
+        Err(error) => Err(error),
+    }
+}
+
+fn copy(fs: &dyn FileSystem, from: &Path, to: &Path) -> std::io::Result<()> {
+    const PIECE: usize = 1 << 20;
+    let (source, target) = (fs.open(from)?, fs.create(to)?);
+    let len = source.len()?;
+    let mut buffer = vec![0; PIECE];
+    let mut at = 0;
+    while at < len {
+        let part = &mut buffer[..PIECE.min((len - at) as usize)];
+        source.read_exact_at(part, at)?;
+        target.write_at(part, at)?;
+        at += part.len() as u64;
+    }
+    target.sync_data()
+}

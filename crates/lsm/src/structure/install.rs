@@ -1,0 +1,117 @@
+//! Makes waiting operations part of the version, one edit each.
+//!
+//! ```text
+//!   excise [e, k)       every sst over the span loses it: dropped, or cut to virtual ssts
+//!   ingest              per file: the deepest level at which nothing at or above it holds a key
+//!                       of the file's span. An sst of that level whose bounds, but no key, are
+//!                       in the way, is cut in two. Levels where that would disturb a running
+//!                       compaction are passed over.
+//! ```
+//!
+//! Both happen in one edit, built under the manifest lock from the version of that moment. It is
+//! made only when the wal is durable up to the operation's record: a crash keeps or loses
+//! operations in their order among batches.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::queued::Structural;
+use crate::compaction::levels_targets;
+use crate::error::Result;
+use crate::key::KeySpan;
+use crate::store::Store;
+use crate::versions::{Edit, LEVELS, NewSst, SstFacts, SstMeta, Version};
+
+impl Store {
+    /// Installs waiting operations as long as nothing older in memory precedes them.
+    pub(crate) fn install_due_operations(&self) -> Result<()> {
+        loop {
+            let Some(op) = self.state.load().due_operation().cloned() else { return Ok(()) };
+            self.wal.wait(op.lsn, true)?;
+            let mut manifest = self.manifest.lock();
+            // Somebody else may have been quicker.
+            let state = self.state.load_full();
+            if !state.due_operation().is_some_and(|due| Arc::ptr_eq(due, &op)) {
+                continue;
+            }
+            let edit = self.edit_for(&op, &state.version)?;
+            self.install_locked(&mut manifest, &edit, op.run.ssts(), |state| {
+                state.structural.retain(|other| !Arc::ptr_eq(other, &op));
+            })?;
+        }
+    }
+
+    fn edit_for(&self, op: &Structural, version: &Version) -> Result<Edit> {
+        let mut edit = Edit { installed: vec![op.ticket], ..Edit::default() };
+        let what = match (&op.excised, op.run.ssts().is_empty()) {
+            (Some(_), true) => "excise",
+            (Some(_), false) => "excise and ingest",
+            (None, _) => "ingest",
+        };
+        edit.reason = Some(what.into());
+        // The version as the edit leaves it so far.
+        let mut changed: Option<Version> = None;
+        if let Some(span) = &op.excised {
+            let over: Vec<_> =
+                version.ssts().filter(|sst| sst.bounds().overlaps(span)).cloned().collect();
+            for sst in over {
+                self.cut(&mut edit, &sst, span)?;
+            }
+            changed = Some(version.apply(&edit, &self.env, &[]).0);
+        }
+        let base = levels_targets(changed.as_ref().unwrap_or(version), &self.options).0;
+        for sst in op.run.ssts() {
+            let tree = changed.as_ref().unwrap_or(version);
+            let level = self.target_level(tree, base, sst)?;
+            let in_the_way: &[Arc<SstMeta>] =
+                if level > 0 { tree.overlapping(level, sst.bounds()) } else { &[] };
+            for other in in_the_way {
+                self.cut(&mut edit, other, sst.bounds())?;
+            }
+            edit.added.push(NewSst { facts: SstFacts { level, ..sst.facts() } });
+            // Later files see what was done for this one.
+            changed = Some(version.apply(&edit, &self.env, op.run.ssts()).0);
+        }
+        Ok(edit)
+    }
+
+    /// Cuts a span out of an sst that is live, or was added by this very edit.
+    fn cut(&self, edit: &mut Edit, sst: &Arc<SstMeta>, span: &KeySpan) -> Result<()> {
+        let number = || self.next_file.fetch_add(1, Ordering::AcqRel);
+        let parts = sst.cut_out(span, &self.env, number)?;
+        let before = edit.added.len();
+        edit.added.retain(|new| new.facts.file_no != sst.file_no);
+        if edit.added.len() == before {
+            edit.dropped.push(sst.file_no);
+        }
+        edit.added.extend(parts.into_iter().map(|facts| NewSst { facts }));
+        Ok(())
+    }
+
+    /// The deepest level for a file: nothing at or above it may hold anything of the file's span.
+    fn target_level(&self, tree: &Version, base: usize, file: &SstMeta) -> Result<usize> {
+        let span = file.bounds();
+        let holds = |sst: &SstMeta| -> Result<bool> {
+            let overlaps = sst.bounds().overlaps(span);
+            Ok(overlaps && sst.clip(span, sst.file_no, &self.env)?.is_some())
+        };
+        for sst in tree.level(0) {
+            if holds(sst)? {
+                return Ok(0);
+            }
+        }
+        let mut target = 0;
+        for level in 1..LEVELS {
+            let there = tree.overlapping(level, span);
+            for sst in there {
+                if holds(sst)? {
+                    return Ok(target);
+                }
+            }
+            if level >= base && !self.background.is_disturbed(level, span, there) {
+                target = level;
+            }
+        }
+        Ok(target)
+    }
+}
