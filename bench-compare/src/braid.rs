@@ -25,6 +25,7 @@ impl Braid {
             memtable_size: step.number("memtable") as usize,
             block_cache_size: step.number("cache") as usize,
             ballast_size: 0,
+            l0_sublevels: step.text("l0_sublevels") != "0",
             ..Options::default()
         };
         let db = Db::open(Arc::new(DiskFs), dir, options).expect("BraidDB opens");
@@ -102,7 +103,7 @@ impl Kv for Braid {
     }
 
     fn is_quiet(&self) -> bool {
-        self.db.metrics().immutable_memtables == 0
+        self.db.is_quiet()
     }
 
     fn ingest(&self, rows: &[(Vec<u8>, Vec<u8>)], _name: &str) {
@@ -120,9 +121,12 @@ impl Kv for Braid {
         for (level, m) in metrics.levels.iter().enumerate() {
             let files = m.files as f64;
             report.insert(format!("l{level}_files"), files);
-            amp += if level == 0 { files } else { f64::from(files > 0.0) };
+            amp += if level == 0 { metrics.l0_runs as f64 } else { f64::from(files > 0.0) };
         }
         report.insert("read_amp".into(), amp);
+        report.insert("l0_sublevels".into(), metrics.l0_runs as f64);
+        report.insert("write_amp".into(), metrics.write_amplification());
+        report.insert("longest_wait_ms".into(), metrics.longest_write_wait_nanos as f64 / 1e6);
         report.insert(
             "bytes_written".into(),
             (metrics.flush_bytes + metrics.compaction_bytes_out) as f64,

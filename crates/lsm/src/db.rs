@@ -175,6 +175,20 @@ impl Db {
         self.store.split_at(key)
     }
 
+    /// Drops the ssts in a span that range tombstones up to the gc threshold hide completely,
+    /// without reading them, and cuts those that they hide in part. No answer changes. Returns how
+    /// many ssts went, and how many bytes. Happens by itself, too, when the threshold passes a
+    /// tombstone; this is for those who turned that off. Flushes first; blocks.
+    pub fn delete_files_in_range(&self, span: &KeySpan) -> Result<(u64, u64)> {
+        self.store.sweep_span(span)
+    }
+
+    /// Whether nothing is being flushed or compacted, and nothing is due. The mutable memtable
+    /// does not count. Starts what is due.
+    pub fn is_quiet(&self) -> bool {
+        self.store.is_quiet()
+    }
+
     /// Sizes and counters.
     pub fn metrics(&self) -> Metrics {
         let state = self.store.state.load();

@@ -60,7 +60,6 @@ mod error;
 pub mod fuzzing;
 mod iter;
 mod key;
-mod l0;
 mod memtable;
 mod metrics;
 mod open;

@@ -10,9 +10,11 @@
 //! arrival order stays above, since whoever takes an sst down takes everything older under it.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use super::spec::Spec;
 use crate::key::KeySpan;
+use crate::versions::SstMeta;
 
 struct Claim {
     id: u64,
@@ -60,6 +62,15 @@ impl Claims {
     /// Whether a running job overlaps a span.
     pub(crate) fn touches(&self, span: &KeySpan) -> bool {
         self.running.iter().any(|claim| claim.hull.overlaps(span))
+    }
+
+    /// Claims ssts that stay where they are until they are dropped or cut.
+    pub(crate) fn take_files(&mut self, ssts: &[Arc<SstMeta>], hull: KeySpan) -> u64 {
+        self.next += 1;
+        let files: Vec<u64> = ssts.iter().map(|sst| sst.file_no).collect();
+        self.busy.extend(&files);
+        self.running.push(Claim { id: self.next, output_level: 0, hull, files });
+        self.next
     }
 
     /// Claims the inputs and the output span of a spec.

@@ -59,6 +59,12 @@ impl CompactionCounters {
         }
     }
 
+    /// An edit dropped or cut ssts that nobody can see into any more.
+    pub(crate) fn dropped(&self, reason: CompactionReason, ssts: u64) {
+        add(&self.reasons[reason as usize].compactions, 1);
+        add(&self.reasons[reason as usize].dropped, ssts);
+    }
+
     /// Compactions that were more than moves.
     pub(crate) fn compactions(&self) -> u64 {
         self.reasons.iter().map(|reason| get(&reason.compactions)).sum()

@@ -7,6 +7,7 @@
 
 mod claims;
 mod counters;
+mod delete_only;
 mod drop_rules;
 mod entry_merge;
 mod job;

@@ -21,8 +21,8 @@ use std::sync::Arc;
 use super::claims::Claims;
 use super::spec::{CompactionReason, Spec, hull_of, widen};
 use crate::key::KeySpan;
-use crate::l0::{self, Limits, Traffic};
 use crate::options::Options;
+use crate::versions::l0::{self, Limits, Traffic};
 use crate::versions::{LEVELS, SstMeta, Version};
 
 const BOTTOM: usize = LEVELS - 1;
@@ -38,6 +38,9 @@ pub(crate) struct Scene<'a> {
     /// Gc threshold; the job makes it durable before it drops anything.
     pub(crate) gc: u64,
     pub(crate) claims: &'a Claims,
+    /// Whether ssts may be rewritten for the sake of their tombstones alone. Not while a sweep
+    /// is due: it may drop what they cover unread.
+    pub(crate) garbage: bool,
 }
 
 /// Base level and target bytes per level.
@@ -102,7 +105,7 @@ pub(crate) fn pick(scene: &Scene<'_>) -> Option<Spec> {
             return spec;
         }
     }
-    scene.pick_garbage(base, &busy)
+    if scene.garbage { scene.pick_garbage(base, &busy) } else { None }
 }
 
 impl Scene<'_> {

@@ -8,6 +8,7 @@
 //! A job is two tasks: the first merges and writes ssts, the second installs them. In between,
 //! anything else may happen; with the deterministic executor tests decide what.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -18,7 +19,7 @@ use super::claims::Claims;
 use super::job::{Job, JobOutput};
 use super::output_cuts::OutputCuts;
 use super::picker::{Scene, levels_targets, pick, target_sst_size};
-use super::spec::Spec;
+use super::spec::{Spec, hull_of};
 use crate::error::{Error, Result};
 use crate::key::KeySpan;
 use crate::memtable::Memtable;
@@ -33,6 +34,12 @@ struct Slots {
     /// Compactions that were admitted and have not ended.
     compactions: usize,
     claims: Claims,
+    /// A sweep was admitted and has not ended.
+    sweeping: bool,
+    /// Gc threshold at the last sweep.
+    swept: u64,
+    /// A sweep left out ssts that were busy.
+    sweep_again: bool,
     /// Tasks that are on a thread right now.
     running: usize,
     error: Option<Error>,
@@ -43,6 +50,17 @@ struct Slots {
 pub(crate) struct Background {
     slots: Mutex<Slots>,
     changed: Condvar,
+}
+
+/// What a sweep would do.
+#[derive(Default)]
+pub(crate) struct SweepPlan {
+    /// Nothing in them can be seen.
+    pub(crate) dead: Vec<Arc<SstMeta>>,
+    /// These parts of them cannot.
+    pub(crate) partly: Vec<(Arc<SstMeta>, Vec<KeySpan>)>,
+    /// Hold only tombstones that may have done their work.
+    pub(crate) tombstones: Vec<Arc<SstMeta>>,
 }
 
 /// An admitted compaction.
@@ -91,9 +109,53 @@ impl Background {
 
     fn end_compaction(&self, claim: u64) {
         let mut slots = self.slots.lock();
-        slots.claims.release(claim);
         slots.compactions -= 1;
+        if std::mem::take(&mut slots.sweep_again) {
+            slots.swept = 0;
+        }
+        drop(slots);
+        self.end_claim(claim);
+    }
+
+    /// Ends a claim that is not a compaction's.
+    pub(crate) fn end_claim(&self, claim: u64) {
+        self.slots.lock().claims.release(claim);
         self.changed.notify_all();
+    }
+
+    /// Claims the ssts of a plan that are live and free; takes the others out of it. `None` if
+    /// none is left.
+    pub(crate) fn claim_sweep(&self, store: &Store, plan: &mut SweepPlan) -> Option<u64> {
+        let mut slots = self.slots.lock();
+        // Loaded under the lock, as in `admit`.
+        let version = store.state.load().version.clone();
+        let live: HashSet<u64> = version.ssts().map(|sst| sst.file_no).collect();
+        let mut left_out = false;
+        let claims = &slots.claims;
+        let mut free = |sst: &Arc<SstMeta>| {
+            let free = !claims.is_busy(sst.file_no) && !claims.is_reserved(sst.bounds());
+            left_out |= !free;
+            free && live.contains(&sst.file_no)
+        };
+        plan.dead.retain(&mut free);
+        plan.partly.retain(|(sst, _)| free(sst));
+        plan.tombstones.retain(&mut free);
+        slots.sweep_again |= left_out;
+        let partly = plan.partly.iter().map(|(sst, _)| sst);
+        let all: Vec<Arc<SstMeta>> =
+            plan.dead.iter().chain(partly).chain(&plan.tombstones).cloned().collect();
+        let hull = hull_of(all.iter())?;
+        Some(slots.claims.take_files(&all, hull))
+    }
+
+    fn end_sweep(&self) {
+        self.slots.lock().sweeping = false;
+        self.changed.notify_all();
+    }
+
+    /// Ssts with tombstones arrived: the next sweep looks at all of them again.
+    fn sweep_anew(&self) {
+        self.slots.lock().swept = 0;
     }
 
     /// Reserves a span unless part of it is reserved already.
@@ -137,6 +199,12 @@ impl Background {
     }
 }
 
+/// Whether the threshold has passed tombstones of ssts since the last sweep.
+fn sweep_is_due(version: &Version, gc: u64, swept: u64) -> bool {
+    let passed = |sst: &Arc<SstMeta>| sst.tombstones > 0 && sst.min_ts <= gc && sst.max_ts > swept;
+    gc > swept && version.ssts().any(passed)
+}
+
 impl Store {
     /// Starts background work that is due. Never blocks.
     pub(crate) fn schedule(self: &Arc<Store>) {
@@ -149,6 +217,9 @@ impl Store {
             self.spawn(|store| store.flush_task());
         }
         if self.options.automatic_compaction {
+            if self.admit_sweep() {
+                self.spawn(|store| store.sweep_task());
+            }
             while let Some(admitted) = self.admit() {
                 self.spawn(move |store| store.compaction_task(admitted));
             }
@@ -164,11 +235,65 @@ impl Store {
         // The version is loaded under the lock: see the module.
         let version = self.state.load().version.clone();
         let gc = self.gc_threshold.load(Ordering::Acquire);
-        let scene = Scene { version: &version, options: &self.options, gc, claims: &slots.claims };
+        let garbage = !slots.sweeping && !sweep_is_due(&version, gc, slots.swept);
+        let (options, claims) = (&self.options, &slots.claims);
+        let scene = Scene { version: &version, options, gc, claims, garbage };
         let spec = pick(&scene)?;
         let claim = slots.claims.take(&spec);
         slots.compactions += 1;
         Some(Admitted { claim, spec })
+    }
+
+    /// Whether it is time to look for ssts that can be dropped unread.
+    fn admit_sweep(&self) -> bool {
+        let mut slots = self.background.slots.lock();
+        let gc = self.gc_threshold.load(Ordering::Acquire);
+        let state = self.state.load();
+        let in_memtable =
+            gc > slots.swept && state.mutable.min_ts() <= gc && !state.mutable.skyline().is_empty();
+        if slots.sweeping || !(in_memtable || sweep_is_due(&state.version, gc, slots.swept)) {
+            return false;
+        }
+        slots.sweeping = true;
+        slots.swept = gc;
+        true
+    }
+
+    fn sweep_task(self: &Arc<Store>) {
+        if self.closed.load(Ordering::Acquire) {
+            self.background.end_sweep();
+            return;
+        }
+        self.flush_tombstones(self.gc_threshold.load(Ordering::Acquire));
+        match self.plan_sweep(&KeySpan::all()) {
+            Ok(None) => {
+                self.background.end_sweep();
+                self.schedule();
+            }
+            Ok(Some((claim, swept))) => self.spawn(move |store| {
+                match store.install_sweep(claim, &swept) {
+                    Ok(true) => {}
+                    Ok(false) => store.background.sweep_anew(),
+                    Err(error) => store.background.fail(&error),
+                }
+                store.background.end_sweep();
+                store.schedule();
+            }),
+            Err(error) => {
+                self.background.fail(&error);
+                self.background.end_sweep();
+            }
+        }
+    }
+
+    /// Whether nothing is being flushed or compacted, and nothing is due.
+    pub(crate) fn is_quiet(self: &Arc<Store>) -> bool {
+        self.schedule();
+        let slots = self.background.slots.lock();
+        !slots.flush
+            && !slots.sweeping
+            && slots.compactions == 0
+            && self.state.load().immutable.is_empty()
     }
 
     /// Queues a task that holds the store only while it runs.
@@ -245,6 +370,9 @@ impl Store {
         };
         self.install(&edit, |memtables| memtables.retain(|memtable| memtable.arrival > newest))?;
         self.counters.flushed(&output);
+        if output.ssts.iter().any(|facts| facts.tombstones > 0) {
+            self.background.sweep_anew();
+        }
         tracing::debug!(ssts = output.ssts.len(), bytes = output.bytes_out, "flushed");
         self.remove_wal_below(floor);
         Ok(())

@@ -1,6 +1,7 @@
 //! Which ssts are live: versions, the edits between them, and the manifest that keeps them.
 
 mod edit;
+pub(crate) mod l0;
 mod manifest;
 mod run;
 mod sst_meta;

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use super::edit::{Edit, NewSst};
+use super::l0::Sublevels;
 use super::run::Run;
 use super::sst_meta::{SstEnv, SstMeta};
 use crate::key::KeySpan;
-use crate::l0::Sublevels;
 
 /// L0 to L6.
 pub(crate) const LEVELS: usize = 7;

@@ -87,8 +87,9 @@ impl World<'_> {
             55..=66 => self.flush(),
             67..=76 => self.compact_l0(),
             77..=83 => self.compact_l1(),
-            84..=89 => self.compact_within_l0(),
-            90..=97 => self.move_threshold(),
+            84..=88 => self.compact_within_l0(),
+            89..=91 => self.drop_unread(),
+            92..=97 => self.move_threshold(),
             _ => self.crash(),
         }
     }
@@ -211,6 +212,12 @@ impl World<'_> {
         let merged = self.store.merge(&inputs, &[], 0, self.rules);
         self.add_l0(merged);
         "compaction within L0"
+    }
+
+    fn drop_unread(&mut self) -> &'static str {
+        let killers = self.borrowed();
+        self.store.delete_only(&killers, self.rules);
+        "files dropped unread"
     }
 
     fn newest(&self) -> u64 {

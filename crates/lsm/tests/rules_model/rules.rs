@@ -39,6 +39,14 @@ pub struct Rules {
     pub cut_keeps_all_pieces: bool,
     /// A compaction within L0 takes all newer overlapping files up to its newest one.
     pub intra_l0_closure: bool,
+    /// A file is dropped unread only if tombstones cover all of it.
+    pub file_drop_covers_all: bool,
+    /// A file is dropped unread only if all of it is older than those tombstones.
+    pub file_drop_compares_timestamps: bool,
+    /// A file is dropped unread only by tombstones up to the threshold.
+    pub file_drop_needs_threshold: bool,
+    /// A file of nothing but tombstones goes only if nothing below overlaps it.
+    pub file_elision_at_bottom_only: bool,
     /// C6: a GC threshold drops data only when it is durable.
     pub threshold_durable_first: bool,
     /// C6: a tombstone drops data of other files only when it is durable.
@@ -66,6 +74,10 @@ impl Default for Rules {
             overlap_counts_tombstones: true,
             cut_keeps_all_pieces: true,
             intra_l0_closure: true,
+            file_drop_covers_all: true,
+            file_drop_compares_timestamps: true,
+            file_drop_needs_threshold: true,
+            file_elision_at_bottom_only: true,
             threshold_durable_first: true,
             tombstone_durable_first: true,
         }
@@ -106,6 +118,10 @@ pub const MUTANTS: &[Mutant] = mutants! {
     overlap_counts_tombstones: "file bounds forget tombstones",
     cut_keeps_all_pieces: "the piece of a tombstone behind the last cut is lost",
     intra_l0_closure: "a compaction within L0 jumps over a file",
+    file_drop_covers_all: "a file that is covered in part is dropped unread",
+    file_drop_compares_timestamps: "a file with newer rows is dropped unread",
+    file_drop_needs_threshold: "a tombstone above the threshold drops files unread",
+    file_elision_at_bottom_only: "a file of tombstones is dropped above older data",
     threshold_durable_first: "a threshold drops data, then a crash forgets the threshold (C6)",
     tombstone_durable_first: "a memtable's tombstone drops data, then a crash forgets it (C6)",
 };

@@ -198,6 +198,64 @@ impl Store {
         })
     }
 
+    /// One edit that drops files unread: those that `killers` cover, and files of tombstones with
+    /// nothing left below them. Of files that one killer covers in part, the covered part is cut
+    /// away.
+    pub fn delete_only(&mut self, killers: &[Tombstone], rules: &Rules) {
+        let gc = self.gc;
+        let kills = |file: &Layer, key: u8| {
+            killers.iter().any(|t| {
+                t.covers(key)
+                    && (file.max_ts() < t.ts || !rules.file_drop_compares_timestamps)
+                    && (t.ts <= gc || !rules.file_drop_needs_threshold)
+            })
+        };
+        let keep = |file: &Layer| {
+            let (start, end) = file.bounds(rules);
+            if rules.file_drop_covers_all {
+                (start..end).any(|key| !kills(file, key))
+            } else {
+                !(start..end).any(|key| kills(file, key))
+            }
+        };
+        let clip = |file: &mut Layer| {
+            let max_ts = file.max_ts();
+            let killer = killers.iter().find(|t| t.ts <= gc && max_ts < t.ts);
+            let Some(killer) = killer else { return };
+            file.points.retain(|p| !killer.covers(p.key));
+            let mut rest = Vec::new();
+            for t in &file.tombstones {
+                let below = Tombstone { end: t.end.min(killer.start), ..*t };
+                let above = Tombstone { start: t.start.max(killer.end), ..*t };
+                rest.extend([below, above].into_iter().filter(|t| t.start < t.end));
+            }
+            file.tombstones = rest;
+        };
+        for files in std::iter::once(&mut self.l0).chain(&mut self.levels) {
+            files.retain(keep);
+            files.iter_mut().for_each(clip);
+            files.retain(|file| !file.is_empty());
+        }
+        let dead = |file: &Layer, level: usize| {
+            let (start, end) = file.bounds(rules);
+            file.points.is_empty()
+                && file.max_ts() <= gc
+                && !(rules.file_elision_at_bottom_only
+                    && self.holds_below(level, file.arrival, start, end, rules))
+        };
+        let l0: Vec<bool> = self.l0.iter().map(|file| dead(file, 0)).collect();
+        let levels: Vec<Vec<bool>> =
+            (0..2).map(|i| self.levels[i].iter().map(|file| dead(file, i + 1)).collect()).collect();
+        let drop = |files: &mut Vec<Layer>, dead: &[bool]| {
+            let mut at = dead.iter();
+            files.retain(|_| !at.next().expect("one answer per file"));
+        };
+        drop(&mut self.l0, &l0);
+        for (files, dead) in self.levels.iter_mut().zip(&levels) {
+            drop(files, dead);
+        }
+    }
+
     /// Cuts a merged layer into files at the given keys; tombstones are cut alike.
     pub fn cut(layer: Layer, cuts: &[u8], rules: &Rules) -> Vec<Layer> {
         let mut bounds = vec![0];

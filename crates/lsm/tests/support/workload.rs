@@ -361,6 +361,10 @@ impl Subject {
                 let what = self.random.below(8);
                 self.restructure(what)?;
             }
+            94 => {
+                let (start, end) = self.span();
+                self.db.delete_files_in_range(&KeySpan::new(start, end))?;
+            }
             _ => {}
         }
         if self.side.chance(1, 3) {
