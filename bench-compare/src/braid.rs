@@ -59,8 +59,7 @@ impl Kv for Braid {
     }
 
     fn get(&self, key: &[u8]) -> bool {
-        let view = self.db.view(self.now()).expect("BraidDB reads");
-        let found = view.get(key).expect("BraidDB reads");
+        let found = self.db.get(key, self.now()).expect("BraidDB reads");
         found.is_some_and(|value| std::hint::black_box(value.len()) > 0)
     }
 

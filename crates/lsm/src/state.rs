@@ -11,7 +11,7 @@ use crate::key::{CommitTs, KeySpan, Kind};
 use crate::memtable::{Memtable, MemtableCursor};
 use crate::sstable::{SstReader, key_hash};
 use crate::structure::{BarrierCursor, Queued, Structural, without};
-use crate::versions::{Run, SstEnv, SstMeta, Version};
+use crate::versions::{Run, RunFile, SstEnv, SstMeta, Version};
 
 /// The layers of the store at a moment. Replaced as a whole, never changed.
 #[derive(Clone)]
@@ -134,18 +134,19 @@ impl State {
         // A few runs at a time: their cache misses overlap.
         const AHEAD: usize = 8;
         for runs in self.version.runs_for_reads().chunks(AHEAD) {
-            let mut found: [Option<(&SstMeta, &SstReader)>; AHEAD] = [None; AHEAD];
+            let mut found: [Option<(&RunFile, &SstReader)>; AHEAD] = [None; AHEAD];
             for (slot, run) in found.iter_mut().zip(runs) {
-                if let Some(sst) = run.sst_of(key).filter(|sst| sst.min_ts <= read_ts) {
-                    let reader = sst.reader(env)?;
+                if let Some(file) = run.file_of(key).filter(|file| file.min_ts <= read_ts) {
+                    let reader = file.reader(env)?;
                     reader.prefetch_filter(hash);
-                    *slot = Some((sst, reader));
+                    *slot = Some((file, reader));
                 }
             }
-            for (sst, reader) in found.into_iter().flatten() {
-                let hidden_below = match sst.tombstones {
-                    0 => 0,
-                    _ => reader.skyline().stab(key, read_ts, u64::MAX),
+            for (file, reader) in found.into_iter().flatten() {
+                let hidden_below = if file.has_tombstones {
+                    reader.skyline().stab(key, read_ts, u64::MAX)
+                } else {
+                    0
                 };
                 if reader.may_contain(hash)
                     && let Some(found) = reader.get(key, read_ts, work)?
@@ -164,8 +165,8 @@ impl State {
     /// Timestamp of the newest visible range tombstone over a key in ssts; 0 if none.
     pub(crate) fn stab_ssts(&self, env: &SstEnv, key: &[u8], read_ts: u64) -> Result<u64> {
         for run in self.version.runs_for_reads() {
-            if let Some(sst) = run.sst_of(key).filter(|sst| sst.tombstones > 0) {
-                let ts = sst.reader(env)?.skyline().stab(key, read_ts, u64::MAX);
+            if let Some(file) = run.file_of(key).filter(|file| file.has_tombstones) {
+                let ts = file.reader(env)?.skyline().stab(key, read_ts, u64::MAX);
                 if ts > 0 {
                     return Ok(ts);
                 }
@@ -280,8 +281,8 @@ impl State {
             }
         }
         for run in self.version.runs_for_reads() {
-            let Some(sst) = run.sst_of(key) else { continue };
-            let reader = sst.reader(env)?;
+            let Some(file) = run.file_of(key) else { continue };
+            let reader = file.reader(env)?;
             let mut ts = reader.skyline().stab(key, u64::MAX, u64::MAX);
             if reader.may_contain(hash)
                 && let Some(found) = reader.get(key, u64::MAX, &mut ReadWork::default())?

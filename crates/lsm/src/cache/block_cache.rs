@@ -21,7 +21,7 @@
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
-use arc_swap::{ArcSwapOption, Guard};
+use arc_swap::{ArcSwapAny, Guard};
 use parking_lot::Mutex;
 
 use crate::sstable::RowBlock;
@@ -32,24 +32,29 @@ pub(crate) const WARM: u8 = 1;
 /// Heat of a block that a long scan brought in: the first to go.
 pub(crate) const COLD: u8 = 0;
 
-#[derive(Default)]
 struct Slot {
-    block: ArcSwapOption<RowBlock>,
+    block: ArcSwapAny<Option<RowBlock>>,
     heat: AtomicU8,
+}
+
+impl Default for Slot {
+    fn default() -> Slot {
+        Slot { block: ArcSwapAny::new(None), heat: AtomicU8::new(0) }
+    }
 }
 
 /// The slots of the blocks of one index partition.
 pub(crate) struct Frames {
-    slots: Box<[Slot]>,
-    /// Bytes of filled slots and of what was pinned along with them.
-    bytes: AtomicU64,
-    account: Arc<Account>,
+    slots: Arc<[Slot]>,
+    /// Bytes that were pinned along with them.
+    pinned: u64,
+    cache: Arc<BlockCache>,
 }
 
 impl Frames {
     /// The block in a slot, if it is there. Lock-free.
     #[inline]
-    pub(crate) fn get(&self, at: usize) -> Guard<Option<Arc<RowBlock>>> {
+    pub(crate) fn get(&self, at: usize) -> Guard<Option<RowBlock>> {
         let slot = &self.slots[at];
         let block = slot.block.load();
         if block.is_some() {
@@ -62,31 +67,46 @@ impl Frames {
         block
     }
 
-    /// Whether the slot is filled; does not count as a use.
-    #[cfg(test)]
-    fn holds(&self, at: usize) -> bool {
-        self.slots[at].block.load().is_some()
+    /// Counts a block that was found in its slot.
+    #[inline]
+    pub(crate) fn count_hit(&self) {
+        STRIPE.with(|stripe| self.cache.hits[*stripe].0.fetch_add(1, Ordering::Relaxed));
+    }
+
+    /// Puts a block into its slot, and takes cold ones out of theirs until it fits.
+    pub(crate) fn insert(&self, at: usize, block: &RowBlock, heat: u8) {
+        let bytes = block.memory() as u32;
+        let mut ring = self.cache.ring.lock();
+        let slot = &self.slots[at];
+        // Under the lock: of two threads that loaded the same block, the second finds it here.
+        if slot.block.load().is_some() {
+            return;
+        }
+        slot.heat.store(heat, Ordering::Relaxed);
+        slot.block.store(Some(block.clone()));
+        ring.filled.push(Filled { slots: Arc::downgrade(&self.slots), slot: at as u32, bytes });
+        ring.used += u64::from(bytes);
+        ring.sweep_dead();
+        ring.evict(self.cache.capacity);
     }
 }
 
 impl Drop for Frames {
     fn drop(&mut self) {
-        self.account.used.fetch_sub(self.bytes.load(Ordering::Relaxed), Ordering::Relaxed);
-        let filled = self.slots.iter_mut().filter(|slot| slot.block.load().is_some()).count();
-        self.account.dead.fetch_add(filled, Ordering::Relaxed);
+        // Under the lock, so that eviction does not take out what is counted here.
+        let mut ring = self.cache.ring.lock();
+        for slot in self.slots.iter() {
+            if let Some(block) = slot.block.swap(None) {
+                ring.used -= block.memory() as u64;
+                ring.dead += 1;
+            }
+        }
+        ring.used -= self.pinned;
     }
 }
 
-/// What all frames of a cache use together.
-#[derive(Default)]
-struct Account {
-    used: AtomicU64,
-    /// Ring entries whose frames are gone.
-    dead: AtomicUsize,
-}
-
 struct Filled {
-    frames: Weak<Frames>,
+    slots: Weak<[Slot]>,
     slot: u32,
     bytes: u32,
 }
@@ -95,6 +115,43 @@ struct Filled {
 struct Ring {
     filled: Vec<Filled>,
     hand: usize,
+    /// Bytes of all blocks in slots, and of what is pinned.
+    used: u64,
+    /// Entries whose slots are gone.
+    dead: usize,
+}
+
+impl Ring {
+    /// Forgets slots of closed ssts once they are half of the ring.
+    fn sweep_dead(&mut self) {
+        if self.dead > 64 && self.dead * 2 > self.filled.len() {
+            self.filled.retain(|filled| filled.slots.strong_count() > 0);
+            (self.hand, self.dead) = (0, 0);
+        }
+    }
+
+    /// Moves the hand until the blocks fit.
+    fn evict(&mut self, capacity: u64) {
+        while self.used > capacity && !self.filled.is_empty() {
+            if self.hand >= self.filled.len() {
+                self.hand = 0;
+            }
+            let filled = &self.filled[self.hand];
+            if let Some(slots) = filled.slots.upgrade() {
+                let slot = &slots[filled.slot as usize];
+                let heat = slot.heat.load(Ordering::Relaxed);
+                if heat > 0 {
+                    slot.heat.store(heat - 1, Ordering::Relaxed);
+                    self.hand += 1;
+                    continue;
+                }
+                if slot.block.swap(None).is_some() {
+                    self.used -= u64::from(filled.bytes);
+                }
+            }
+            self.filled.swap_remove(self.hand);
+        }
+    }
 }
 
 /// A counter that threads raise without sharing a cache line.
@@ -114,7 +171,6 @@ thread_local! {
 /// Blocks of all ssts of a store.
 pub(crate) struct BlockCache {
     capacity: u64,
-    account: Arc<Account>,
     ring: Mutex<Ring>,
     hits: [Stripe; STRIPES],
     misses: AtomicU64,
@@ -125,7 +181,6 @@ impl BlockCache {
     pub(crate) fn new(bytes: usize) -> BlockCache {
         BlockCache {
             capacity: bytes as u64,
-            account: Arc::default(),
             ring: Mutex::default(),
             hits: std::array::from_fn(|_| Stripe::default()),
             misses: AtomicU64::new(0),
@@ -133,75 +188,15 @@ impl BlockCache {
     }
 
     /// Slots for `n` blocks; `pinned`: bytes that stay in memory as long as they do.
-    pub(crate) fn frames(&self, n: usize, pinned: usize) -> Arc<Frames> {
-        self.account.used.fetch_add(pinned as u64, Ordering::Relaxed);
-        Arc::new(Frames {
-            slots: (0..n).map(|_| Slot::default()).collect(),
-            bytes: AtomicU64::new(pinned as u64),
-            account: self.account.clone(),
-        })
-    }
-
-    /// Counts a block that was found in its slot.
-    #[inline]
-    pub(crate) fn count_hit(&self) {
-        STRIPE.with(|stripe| self.hits[*stripe].0.fetch_add(1, Ordering::Relaxed));
+    pub(crate) fn frames(self: &Arc<BlockCache>, n: usize, pinned: usize) -> Frames {
+        self.ring.lock().used += pinned as u64;
+        let slots = (0..n).map(|_| Slot::default()).collect();
+        Frames { slots, pinned: pinned as u64, cache: self.clone() }
     }
 
     /// Counts a block that had to be read.
     pub(crate) fn count_miss(&self) {
         self.misses.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Puts a block into its slot, and takes cold ones out of theirs until it fits.
-    pub(crate) fn insert(&self, frames: &Arc<Frames>, at: usize, block: &Arc<RowBlock>, heat: u8) {
-        let bytes = block.memory() as u32;
-        let mut ring = self.ring.lock();
-        let slot = &frames.slots[at];
-        // Under the lock: of two threads that loaded the same block, the second finds it here.
-        if slot.block.load().is_some() {
-            return;
-        }
-        slot.heat.store(heat, Ordering::Relaxed);
-        slot.block.store(Some(block.clone()));
-        ring.filled.push(Filled { frames: Arc::downgrade(frames), slot: at as u32, bytes });
-        frames.bytes.fetch_add(u64::from(bytes), Ordering::Relaxed);
-        self.account.used.fetch_add(u64::from(bytes), Ordering::Relaxed);
-        self.sweep_dead(&mut ring);
-        self.evict(&mut ring);
-    }
-
-    /// Forgets slots of closed ssts once they are half of the ring.
-    fn sweep_dead(&self, ring: &mut Ring) {
-        let dead = self.account.dead.load(Ordering::Relaxed);
-        if dead > 64 && dead * 2 > ring.filled.len() {
-            ring.filled.retain(|filled| filled.frames.strong_count() > 0);
-            ring.hand = 0;
-            self.account.dead.store(0, Ordering::Relaxed);
-        }
-    }
-
-    fn evict(&self, ring: &mut Ring) {
-        while self.account.used.load(Ordering::Relaxed) > self.capacity && !ring.filled.is_empty() {
-            if ring.hand >= ring.filled.len() {
-                ring.hand = 0;
-            }
-            let filled = &ring.filled[ring.hand];
-            if let Some(frames) = filled.frames.upgrade() {
-                let slot = &frames.slots[filled.slot as usize];
-                let heat = slot.heat.load(Ordering::Relaxed);
-                if heat > 0 {
-                    slot.heat.store(heat - 1, Ordering::Relaxed);
-                    ring.hand += 1;
-                    continue;
-                }
-                slot.block.store(None);
-                let bytes = u64::from(filled.bytes);
-                frames.bytes.fetch_sub(bytes, Ordering::Relaxed);
-                self.account.used.fetch_sub(bytes, Ordering::Relaxed);
-            }
-            ring.filled.swap_remove(ring.hand);
-        }
     }
 
     /// Hits and misses since open.
@@ -217,36 +212,36 @@ mod tests {
     use crate::key::Kind;
     use crate::sstable::RowBlockBuilder;
 
-    fn block(len: usize) -> Arc<RowBlock> {
+    fn block(len: usize) -> RowBlock {
         let mut builder = RowBlockBuilder::default();
         builder.add(b"key", 1, Kind::Put, &vec![0; len], 0, false);
-        Arc::new(RowBlock::parse(builder.finish().0.into()).unwrap())
+        RowBlock::parse(&builder.finish().0).unwrap()
     }
 
     #[test]
     fn cold_blocks_go_first_and_the_budget_holds() {
-        let cache = BlockCache::new(100_000);
+        let cache = Arc::new(BlockCache::new(100_000));
         let frames = cache.frames(100, 1_000);
         for at in 0..100 {
-            cache.insert(&frames, at, &block(5_000), WARM);
+            frames.insert(at, &block(5_000), WARM);
             for hot in 0..3.min(at + 1) {
                 assert!(frames.get(hot).is_some(), "block {hot} is used all the time");
             }
-            assert!(cache.account.used.load(Ordering::Relaxed) <= 100_000);
+            assert!(cache.ring.lock().used <= 100_000);
         }
-        let filled = (0..100).filter(|at| frames.holds(*at)).count();
+        let filled = (0..100).filter(|at| frames.slots[*at].block.load().is_some()).count();
         assert!((15..=20).contains(&filled), "{filled} blocks");
         drop(frames);
-        assert_eq!(cache.account.used.load(Ordering::Relaxed), 0);
+        assert_eq!(cache.ring.lock().used, 0);
     }
 
     #[test]
     fn slots_of_closed_ssts_leave_the_ring() {
-        let cache = BlockCache::new(1 << 20);
+        let cache = Arc::new(BlockCache::new(1 << 20));
         for _ in 0..50 {
             let frames = cache.frames(10, 0);
             for at in 0..10 {
-                cache.insert(&frames, at, &block(100), COLD);
+                frames.insert(at, &block(100), COLD);
             }
         }
         assert!(cache.ring.lock().filled.len() < 200);

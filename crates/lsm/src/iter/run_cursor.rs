@@ -85,7 +85,7 @@ impl RunCursor {
     /// The cursor, and the sst it is in.
     fn parts(&mut self) -> Result<(&mut SstCursor, &SstReader)> {
         let RunCursor { plan, run_no, at, cursor, .. } = self;
-        let reader = plan.run(*run_no).ssts()[*at].reader(plan.env())?;
+        let reader = plan.run(*run_no).files()[*at].reader(plan.env())?;
         Ok((cursor, reader))
     }
 

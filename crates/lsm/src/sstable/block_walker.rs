@@ -3,8 +3,6 @@
 //! A walker does not hold its sst; every call is given it. So a cursor over many ssts costs no
 //! reference count per sst, and cursors of several threads share no cache line that they write.
 
-use std::sync::Arc;
-
 use super::format::BlockHandle;
 use super::index_block::IndexBlock;
 use super::reader::SstReader;
@@ -190,7 +188,7 @@ impl BlockWalker {
     }
 
     /// Reads the current block.
-    pub(crate) fn load(&mut self, reader: &SstReader) -> Result<Arc<RowBlock>> {
+    pub(crate) fn load(&mut self, reader: &SstReader) -> Result<RowBlock> {
         let heat = if self.work.blocks > LONG_WALK { COLD } else { WARM };
         let partition = reader.loaded_partition(self.part_no);
         reader.block(partition, self.at, self.fill.then_some(heat), &mut self.work)

@@ -104,18 +104,6 @@ pub(crate) fn partition_point(n: usize, before: impl Fn(usize) -> bool) -> usize
     base + usize::from(before(base))
 }
 
-/// Asks the processor to bring the cache line at `at` closer; does nothing where it cannot.
-#[inline(always)]
-pub(crate) fn prefetch<T>(at: *const T) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch has no effect that a program can see, whatever the address.
-    unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at.cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = at;
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,8 +5,6 @@
 //! [`SstCursor::fill`] hands out whole stretches of rows below a limit without coming back to the
 //! merge for each of them.
 
-use std::sync::Arc;
-
 use super::block_walker::{BlockWalker, EntryRef, is_above};
 use super::reader::SstReader;
 use super::row_block::{BUNDLE, RowBlock};
@@ -30,7 +28,7 @@ pub(crate) struct Wanted {
 pub(crate) struct SstCursor {
     walker: BlockWalker,
     wanted: Wanted,
-    block: Option<Arc<RowBlock>>,
+    block: Option<RowBlock>,
     row: usize,
     /// Forward: rows from the current one on that are left of word `word_no` of the block.
     left: u64,

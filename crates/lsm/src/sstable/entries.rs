@@ -15,7 +15,7 @@ use crate::key::{KeySpan, Kind};
 pub(crate) struct SstEntries {
     reader: Arc<SstReader>,
     walker: BlockWalker,
-    block: Option<Arc<RowBlock>>,
+    block: Option<RowBlock>,
     row: usize,
     key: Vec<u8>,
     /// Entries from here on do not count; `None`: to the end of the file.

@@ -6,7 +6,7 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::columns::prefetch;
+use crate::cache::prefetch;
 
 const LINE: usize = 64;
 const WORDS: usize = LINE / 8;

@@ -65,7 +65,7 @@ pub(crate) struct SstReader {
 /// A part of the block index, with the slots of its blocks.
 pub(crate) struct Partition {
     pub(crate) index: IndexBlock,
-    frames: Arc<Frames>,
+    frames: Frames,
 }
 
 /// One point entry found in an sst.
@@ -220,10 +220,10 @@ impl SstReader {
         at: usize,
         heat: Option<u8>,
         work: &mut ReadWork,
-    ) -> Result<Arc<RowBlock>> {
+    ) -> Result<RowBlock> {
         work.blocks += 1;
         if let Some(block) = &*partition.frames.get(at) {
-            self.cache.count_hit();
+            partition.frames.count_hit();
             return Ok(block.clone());
         }
         self.load_block(partition, at, heat, work)
@@ -237,19 +237,18 @@ impl SstReader {
         at: usize,
         heat: Option<u8>,
         work: &mut ReadWork,
-    ) -> Result<Arc<RowBlock>> {
+    ) -> Result<RowBlock> {
         work.from_disk += 1;
         self.cache.count_miss();
         let handle = partition.index.handle(at);
         let image = load(&*self.file, &self.path, self.identity.seal(), handle, BlockKind::Rows)?;
-        let mut block = RowBlock::parse(image)
+        let mut block = RowBlock::parse(&image)
             .map_err(|reason| Error::corruption(&self.path, handle.offset, reason))?;
         if self.identity.ts_override > 0 {
             block.override_ts(self.identity.ts_override);
         }
-        let block = Arc::new(block);
         if let Some(heat) = heat {
-            self.cache.insert(&partition.frames, at, &block, heat);
+            partition.frames.insert(at, &block, heat);
         }
         Ok(block)
     }
@@ -269,7 +268,7 @@ impl SstReader {
         key: &[u8],
         read_ts: u64,
         work: &mut ReadWork,
-        take: impl FnOnce(&Arc<RowBlock>, usize) -> R,
+        take: impl FnOnce(&RowBlock, usize) -> R,
     ) -> Result<Option<R>> {
         let mut part_no = self.top.lower_bound(key);
         let mut first = true;
@@ -284,7 +283,7 @@ impl SstReader {
                     let cached = partition.frames.get(at);
                     let loaded;
                     let block = if let Some(block) = &*cached {
-                        self.cache.count_hit();
+                        partition.frames.count_hit();
                         block
                     } else {
                         loaded = self.load_block(partition, at, Some(WARM), work)?;
@@ -321,7 +320,7 @@ impl SstReader {
         key: &[u8],
         read_ts: u64,
         work: &mut ReadWork,
-    ) -> Result<Option<(Arc<RowBlock>, usize)>> {
+    ) -> Result<Option<(RowBlock, usize)>> {
         self.find_with(key, read_ts, work, |block, row| (block.clone(), row))
     }
 

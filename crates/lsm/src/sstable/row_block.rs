@@ -22,12 +22,12 @@
 //!   visible    0 1 0 1 0 1
 //! ```
 
+use arc_swap::RefCnt;
 use bytes::Bytes;
 
-use super::columns::{
-    head_at, head_of, partition_point, prefetch, slice_at, u8_at, u16_at, u32_at, u64_at,
-};
+use super::columns::{head_at, head_of, partition_point, slice_at, u8_at, u16_at, u32_at, u64_at};
 use super::format::{le_u16, le_u32, le_u64};
+use crate::cache::{Frame, prefetch};
 use crate::key::Kind;
 
 pub(crate) const BUNDLE: usize = 16;
@@ -40,18 +40,20 @@ pub(super) const HAS_CLASSES: u8 = 2;
 /// No fixed value length: there are offsets.
 pub(super) const NO_FIXED_LEN: u16 = 0xFFFF;
 
-/// A row block in memory. Everything that leads from one place of the image to another is checked
-/// by [`RowBlock::parse`]; the SAFETY notes below refer to that.
+/// A row block in memory. Cloning counts a reference. Everything that leads from one place of the
+/// image to another is checked by [`RowBlock::parse`]; the SAFETY notes below refer to that.
+#[derive(Clone)]
 pub(crate) struct RowBlock {
-    image: Bytes,
+    frame: Frame<Columns>,
+}
+
+/// Where the columns of a block begin, and what its header says.
+#[derive(Clone, Copy)]
+pub(crate) struct Columns {
     n_rows: usize,
     n_bundles: usize,
-    /// Whether any row is an older version of the key before it.
-    multi: bool,
-    all_puts: bool,
-    ts_width: u8,
-    wide_offsets: bool,
-    fixed_len: Option<u16>,
+    ts_base: u64,
+    max_ts: u64,
     prefix_end: u32,
     heads: u32,
     metas: u32,
@@ -65,18 +67,62 @@ pub(crate) struct RowBlock {
     keys: u32,
     values: u32,
     classes: u32,
-    ts_base: u64,
-    max_ts: u64,
+    fixed_len: Option<u16>,
+    ts_width: u8,
+    wide_offsets: bool,
+    /// Whether any row is an older version of the key before it.
+    multi: bool,
+    all_puts: bool,
+}
+
+impl std::ops::Deref for RowBlock {
+    type Target = Columns;
+
+    #[inline(always)]
+    fn deref(&self) -> &Columns {
+        self.frame.header()
+    }
+}
+
+/// A value that keeps its block in memory.
+struct PinnedValue {
+    block: RowBlock,
+    start: u32,
+    end: u32,
+}
+
+impl AsRef<[u8]> for PinnedValue {
+    fn as_ref(&self) -> &[u8] {
+        &self.block.image()[self.start as usize..self.end as usize]
+    }
+}
+
+// SAFETY: hands on what `Frame` promises; a block is nothing but its frame.
+unsafe impl RefCnt for RowBlock {
+    type Base = u8;
+
+    fn into_ptr(me: RowBlock) -> *mut u8 {
+        Frame::into_ptr(me.frame)
+    }
+
+    fn as_ptr(me: &RowBlock) -> *mut u8 {
+        Frame::as_ptr(&me.frame)
+    }
+
+    unsafe fn from_ptr(ptr: *const u8) -> RowBlock {
+        // SAFETY: the pointer came from `into_ptr` or `as_ptr`, that is, from a frame.
+        RowBlock { frame: unsafe { Frame::from_ptr(ptr) } }
+    }
 }
 
 impl RowBlock {
     /// Reads and checks an image.
-    pub(crate) fn parse(image: Bytes) -> Result<RowBlock, &'static str> {
+    pub(crate) fn parse(image: &[u8]) -> Result<RowBlock, &'static str> {
         if image.len() < HEADER || u32::try_from(image.len()).is_err() {
             return Err("row block header is cut off");
         }
-        let n_rows = usize::from(le_u16(&image, 0));
-        let n_bundles = usize::from(le_u16(&image, 2));
+        let n_rows = usize::from(le_u16(image, 0));
+        let n_bundles = usize::from(le_u16(image, 2));
         let flags = image[4];
         let (ts_width, off_width) = (usize::from(image[6]), usize::from(image[7]));
         if n_rows == 0 || n_bundles != n_rows.div_ceil(BUNDLE) {
@@ -88,9 +134,9 @@ impl RowBlock {
         if flags & !(CONTINUES | HAS_CLASSES) != 0 || image[5] != 0 {
             return Err("row block with unknown flags");
         }
-        let fixed_len = Some(le_u16(&image, 10)).filter(|len| *len != NO_FIXED_LEN);
+        let fixed_len = Some(le_u16(image, 10)).filter(|len| *len != NO_FIXED_LEN);
         let words = n_rows.div_ceil(64) * 8;
-        let prefix_end = HEADER + usize::from(le_u16(&image, 8));
+        let prefix_end = HEADER + usize::from(le_u16(image, 8));
         let heads = prefix_end;
         let metas = heads + n_bundles * 8;
         let ts = metas + n_bundles * META;
@@ -102,12 +148,12 @@ impl RowBlock {
         let value_offsets = key_offsets + (n_rows + 1) * off_width;
         let columns_end =
             value_offsets + if fixed_len.is_some() { 0 } else { (n_rows + 1) * off_width };
-        let keys = le_u32(&image, 32) as usize;
-        let values = le_u32(&image, 36) as usize;
+        let keys = le_u32(image, 32) as usize;
+        let values = le_u32(image, 36) as usize;
         if columns_end != keys || keys > values || values > image.len() {
             return Err("row block columns do not fit together");
         }
-        let mut block = RowBlock {
+        let columns = Columns {
             n_rows,
             n_bundles,
             multi: false,
@@ -126,23 +172,32 @@ impl RowBlock {
             value_offsets: value_offsets as u32,
             keys: keys as u32,
             values: values as u32,
-            classes: le_u32(&image, 12),
-            ts_base: le_u64(&image, 16),
-            max_ts: le_u64(&image, 24),
-            image,
+            classes: le_u32(image, 12),
+            ts_base: le_u64(image, 16),
+            max_ts: le_u64(image, 24),
         };
+        let mut block = RowBlock { frame: Frame::new(columns, image) };
         block.check_offsets()?;
+        let (mut multi, mut all_puts) = (false, true);
         for word in 0..n_rows.div_ceil(64) {
             let rows = block.rows_of(word);
-            block.multi |= block.bits(block.same_key, word) & rows != 0;
-            block.all_puts &= block.bits(block.is_put, word) & rows == rows;
+            multi |= block.bits(block.same_key, word) & rows != 0;
+            all_puts &= block.bits(block.is_put, word) & rows == rows;
         }
+        let columns = block.frame.header_mut().expect("nobody else has it yet");
+        (columns.multi, columns.all_puts) = (multi, all_puts);
         Ok(block)
+    }
+
+    #[inline(always)]
+    fn image(&self) -> &[u8] {
+        self.frame.image()
     }
 
     /// As if all rows had been written at `ts`; for blocks with one row per key.
     pub(crate) fn override_ts(&mut self, ts: u64) {
-        (self.ts_base, self.max_ts, self.ts_width) = (ts, ts, 0);
+        let columns = self.frame.header_mut().expect("a block is overridden before it is shared");
+        (columns.ts_base, columns.max_ts, columns.ts_width) = (ts, ts, 0);
     }
 
     /// From here on, keys and values can be sliced without looking at bounds again.
@@ -165,7 +220,7 @@ impl RowBlock {
         if last != (self.values - self.keys) as usize {
             return Err("row block keys have another length than they say");
         }
-        let value_bytes = self.image.len() - self.values as usize;
+        let value_bytes = self.image().len() - self.values as usize;
         if let Some(len) = self.fixed_len {
             return if usize::from(len) * self.n_rows == value_bytes {
                 Ok(())
@@ -191,7 +246,7 @@ impl RowBlock {
         debug_assert!(bundle < self.n_bundles);
         let at = self.metas as usize + bundle * META;
         // SAFETY: `bundle < n_bundles`, and the columns lie in the image (parse).
-        unsafe { (u32_at(&self.image, at) as usize, usize::from(u16_at(&self.image, at + 4))) }
+        unsafe { (u32_at(self.image(), at) as usize, usize::from(u16_at(self.image(), at + 4))) }
     }
 
     #[inline(always)]
@@ -200,9 +255,9 @@ impl RowBlock {
         // SAFETY: `row <= n_rows`, and the columns lie in the image (parse).
         unsafe {
             if self.wide_offsets {
-                u32_at(&self.image, column as usize + row * 4) as usize
+                u32_at(self.image(), column as usize + row * 4) as usize
             } else {
-                usize::from(u16_at(&self.image, column as usize + row * 2))
+                usize::from(u16_at(self.image(), column as usize + row * 2))
             }
         }
     }
@@ -211,13 +266,13 @@ impl RowBlock {
     fn bits(&self, column: u32, word: usize) -> u64 {
         debug_assert!(word * 64 < self.n_rows);
         // SAFETY: bit columns have a whole word for each begun 64 rows (parse).
-        unsafe { u64_at(&self.image, column as usize + word * 8) }
+        unsafe { u64_at(self.image(), column as usize + word * 8) }
     }
 
     fn bit(&self, column: u32, row: usize) -> bool {
         debug_assert!(row < self.n_rows);
         // SAFETY: `row < n_rows`, and the columns lie in the image (parse).
-        unsafe { u8_at(&self.image, column as usize + row / 8) & (1 << (row % 8)) != 0 }
+        unsafe { u8_at(self.image(), column as usize + row / 8) & (1 << (row % 8)) != 0 }
     }
 
     /// Bits of the rows that there are in a word.
@@ -230,7 +285,7 @@ impl RowBlock {
 
     /// Bytes of memory.
     pub(crate) fn memory(&self) -> usize {
-        self.image.len() + size_of::<RowBlock>()
+        self.frame.memory()
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -252,7 +307,7 @@ impl RowBlock {
     #[inline(always)]
     fn distance(&self, row: usize) -> u64 {
         debug_assert!(row < self.n_rows);
-        let (image, at) = (&self.image, self.ts as usize);
+        let (image, at) = (self.image(), self.ts as usize);
         // SAFETY: `row < n_rows`, and the columns lie in the image (parse).
         unsafe {
             match self.ts_width {
@@ -284,7 +339,7 @@ impl RowBlock {
         match self.class {
             0 => self.classes.trailing_zeros() as u8,
             // SAFETY: `row < n_rows`, and the columns lie in the image (parse).
-            column => unsafe { u8_at(&self.image, column as usize + row) },
+            column => unsafe { u8_at(self.image(), column as usize + row) },
         }
     }
 
@@ -343,25 +398,27 @@ impl RowBlock {
     pub(crate) fn value(&self, row: usize) -> &[u8] {
         let (start, end) = self.value_bounds(row);
         // SAFETY: value offsets ascend and end at the image's end (check_offsets).
-        unsafe { slice_at(&self.image, start, end) }
+        unsafe { slice_at(self.image(), start, end) }
     }
 
-    /// The value, sharing the block's memory.
+    /// The value, sharing the block's memory. Does not touch its bytes.
     pub(crate) fn value_bytes(&self, row: usize) -> Bytes {
         let (start, end) = self.value_bounds(row);
-        self.image.slice(start..end)
+        prefetch(self.image().as_ptr().wrapping_add(start));
+        let (start, end) = (start as u32, end as u32);
+        Bytes::from_owner(PinnedValue { block: self.clone(), start, end })
     }
 
     fn prefix(&self) -> &[u8] {
         // SAFETY: the prefix lies before the columns, which lie in the image (parse).
-        unsafe { slice_at(&self.image, HEADER, self.prefix_end as usize) }
+        unsafe { slice_at(self.image(), HEADER, self.prefix_end as usize) }
     }
 
     fn bundle_prefix(&self, bundle: usize) -> &[u8] {
         let (offset, len) = self.meta(bundle);
         let start = self.keys as usize + offset;
         // SAFETY: bundle prefixes lie between suffixes in the key bytes (check_offsets).
-        unsafe { slice_at(&self.image, start, start + len) }
+        unsafe { slice_at(self.image(), start, start + len) }
     }
 
     #[inline(always)]
@@ -381,7 +438,7 @@ impl RowBlock {
     fn suffix(&self, row: usize) -> &[u8] {
         let (start, end) = self.suffix_bounds(row);
         // SAFETY: suffixes ascend within the key bytes, which lie in the image (check_offsets).
-        unsafe { slice_at(&self.image, start, end) }
+        unsafe { slice_at(self.image(), start, end) }
     }
 
     /// Puts the key of a row into `out`.
@@ -425,15 +482,28 @@ impl RowBlock {
     fn head(&self, bundle: usize) -> u64 {
         debug_assert!(bundle < self.n_bundles);
         // SAFETY: `bundle < n_bundles`, and the columns lie in the image (parse).
-        unsafe { u64_at(&self.image, self.heads as usize + bundle * 8) }
+        unsafe { u64_at(self.image(), self.heads as usize + bundle * 8) }
     }
 
     /// Brings the part of the block closer where a search begins.
+    #[inline]
     pub(crate) fn prefetch(&self) {
-        let start = self.image.as_ptr();
-        prefetch(start);
-        prefetch(start.wrapping_add(64));
-        prefetch(start.wrapping_add(128));
+        // Counters and columns, header and prefix, heads.
+        self.frame.prefetch(6);
+    }
+
+    /// Brings closer what the rows of a bundle will be asked for: keys, offsets, timestamps, kinds.
+    #[inline]
+    fn prefetch_bundle(&self, bundle: usize) {
+        let start = self.image().as_ptr();
+        let at = |position: usize| prefetch(start.wrapping_add(position));
+        let row = bundle * BUNDLE;
+        at(self.key_offsets as usize + row * if self.wide_offsets { 4 } else { 2 });
+        at(self.ts as usize + row * usize::from(self.ts_width));
+        at(self.is_put as usize + row / 8);
+        let keys = self.keys as usize + self.meta(bundle).0;
+        at(keys);
+        at(keys + 64);
     }
 
     /// First row with a key at or after `key`; `len()` if there is none.
@@ -455,6 +525,7 @@ impl RowBlock {
         if bundle == 0 {
             return 0;
         }
+        self.prefetch_bundle(bundle - 1);
         self.lower_bound_within(bundle - 1, rest)
     }
 
@@ -473,7 +544,7 @@ impl RowBlock {
             + partition_point(end - first, |i| {
                 let (start, end) = self.suffix_bounds(first + i);
                 // SAFETY: suffixes lie in the image (check_offsets).
-                let own = unsafe { head_at(&self.image, start, end) };
+                let own = unsafe { head_at(self.image(), start, end) };
                 own < head || (own == head && self.suffix(first + i) < rest)
             })
     }
@@ -511,7 +582,7 @@ mod tests {
                 rows.push((ts, kind, value, class, same));
             }
             let image = builder.finish().0;
-            let block = RowBlock::parse(image.into()).unwrap();
+            let block = RowBlock::parse(&image).unwrap();
             let mut key = Vec::new();
             for (i, row) in rows.iter().enumerate() {
                 block.read_key(i, &mut key);
@@ -550,7 +621,7 @@ mod tests {
             for mask in [1, 0x80, 0xFF] {
                 let mut broken = image.clone();
                 broken[at] ^= mask;
-                if let Ok(block) = RowBlock::parse(broken.into()) {
+                if let Ok(block) = RowBlock::parse(&broken) {
                     let mut key = Vec::new();
                     for row in 0..block.len() {
                         block.read_key(row, &mut key);

@@ -81,7 +81,7 @@ impl Structural {
         read_ts: u64,
         work: &mut ReadWork,
     ) -> Result<Option<Answer>> {
-        if let Some(sst) = self.run.sst_of(key).filter(|sst| sst.min_ts <= read_ts) {
+        if let Some(sst) = self.run.file_of(key).filter(|sst| sst.min_ts <= read_ts) {
             let reader = sst.reader(env)?;
             let hidden_below = reader.skyline().stab(key, read_ts, u64::MAX);
             if reader.may_contain(hash)
@@ -101,7 +101,7 @@ impl Structural {
     /// `None`: look further down.
     pub(crate) fn stab(&self, env: &SstEnv, key: &[u8], read_ts: u64) -> Result<Option<u64>> {
         let mut ts = 0;
-        if let Some(sst) = self.run.sst_of(key) {
+        if let Some(sst) = self.run.file_of(key) {
             ts = sst.reader(env)?.skyline().stab(key, read_ts, u64::MAX);
         }
         Ok((ts > 0 || self.hides_below(key)).then_some(ts))
@@ -110,7 +110,7 @@ impl Structural {
     /// Newest timestamp of an entry of `key` or a tombstone over it; `None`: look further down.
     pub(crate) fn max_ts_of(&self, env: &SstEnv, key: &[u8], hash: u64) -> Result<Option<u64>> {
         let mut ts = 0;
-        if let Some(sst) = self.run.sst_of(key) {
+        if let Some(sst) = self.run.file_of(key) {
             let reader = sst.reader(env)?;
             ts = reader.skyline().stab(key, u64::MAX, u64::MAX);
             if reader.may_contain(hash)

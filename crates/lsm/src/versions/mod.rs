@@ -9,6 +9,6 @@ mod version;
 
 pub(crate) use edit::{Edit, NewSst, decode_sst, encode_sst};
 pub(crate) use manifest::{Manifest, Recovered, load_manifest, manifest_path};
-pub(crate) use run::Run;
+pub(crate) use run::{Run, RunFile};
 pub(crate) use sst_meta::{Backing, SstEnv, SstFacts, SstMeta};
 pub(crate) use version::{LEVELS, Version};

@@ -7,14 +7,51 @@
 //!   ends     f          m          q          z        common prefix cut off, first 8 bytes
 //! ```
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use super::sst_meta::SstMeta;
-use crate::sstable::{head_of, partition_point};
+use super::sst_meta::{SstEnv, SstMeta};
+use crate::error::Result;
+use crate::sstable::{SstReader, head_of, partition_point};
+
+/// What a get needs to know of one sst, in one cache line.
+#[repr(align(64))]
+pub(crate) struct RunFile {
+    pub(crate) sst: Arc<SstMeta>,
+    reader: OnceLock<Arc<SstReader>>,
+    pub(crate) min_ts: u64,
+    /// Eight bytes of the start, behind the run's prefix; 0 if it sorts before the prefix.
+    start_head: u64,
+    pub(crate) has_tombstones: bool,
+}
+
+impl RunFile {
+    fn new(sst: &Arc<SstMeta>, prefix: &[u8]) -> RunFile {
+        RunFile {
+            sst: sst.clone(),
+            reader: OnceLock::new(),
+            min_ts: sst.min_ts,
+            start_head: sst.bounds().start.strip_prefix(prefix).map_or(0, head_of),
+            has_tombstones: sst.tombstones > 0,
+        }
+    }
+
+    /// The open file; see [`SstMeta::reader`].
+    #[inline]
+    pub(crate) fn reader(&self, env: &SstEnv) -> Result<&Arc<SstReader>> {
+        match self.reader.get() {
+            Some(reader) => Ok(reader),
+            None => {
+                let reader = self.sst.reader(env)?.clone();
+                Ok(self.reader.get_or_init(|| reader))
+            }
+        }
+    }
+}
 
 /// One run of a version.
 pub(crate) struct Run {
     ssts: Vec<Arc<SstMeta>>,
+    files: Vec<RunFile>,
     /// What the ends of all ssts begin with.
     prefix: Vec<u8>,
     /// Eight bytes of each end, behind the prefix.
@@ -40,11 +77,18 @@ impl Run {
         let with_tombstones =
             (0..ssts.len() as u32).filter(|i| ssts[*i as usize].tombstones > 0).collect();
         let min_ts = ssts.iter().map(|sst| sst.min_ts).min().unwrap_or(u64::MAX);
-        Run { ssts, prefix, heads, with_tombstones, min_ts }
+        let files = ssts.iter().map(|sst| RunFile::new(sst, &prefix)).collect();
+        Run { ssts, files, prefix, heads, with_tombstones, min_ts }
     }
 
     pub(crate) fn ssts(&self) -> &[Arc<SstMeta>] {
         &self.ssts
+    }
+
+    /// The same ssts, as gets use them.
+    #[inline]
+    pub(crate) fn files(&self) -> &[RunFile] {
+        &self.files
     }
 
     /// Smallest timestamp in the run.
@@ -55,11 +99,16 @@ impl Run {
     /// Position of the first sst that ends behind `key`.
     #[inline]
     pub(crate) fn first_ending_above(&self, key: &[u8]) -> usize {
+        match key.strip_prefix(self.prefix.as_slice()) {
+            Some(rest) => self.search(key, head_of(rest)),
+            None if key < self.prefix.as_slice() => 0,
+            None => self.ssts.len(),
+        }
+    }
+
+    #[inline]
+    fn search(&self, key: &[u8], head: u64) -> usize {
         let n = self.ssts.len();
-        let Some(rest) = key.strip_prefix(self.prefix.as_slice()) else {
-            return if key < self.prefix.as_slice() { 0 } else { n };
-        };
-        let head = head_of(rest);
         let at = partition_point(n, |i| self.heads[i] < head);
         if at == n || self.heads[at] != head {
             return at;
@@ -68,19 +117,31 @@ impl Run {
         at + partition_point(equal, |i| self.ssts[at + i].bounds().end.as_ref() <= key)
     }
 
+    /// The sst that may hold `key`.
+    #[inline]
+    pub(crate) fn file_of(&self, key: &[u8]) -> Option<&RunFile> {
+        let Some(rest) = key.strip_prefix(self.prefix.as_slice()) else {
+            return self.sst_of(key).map(|at| &self.files[at]);
+        };
+        let head = head_of(rest);
+        let file = self.files.get(self.search(key, head))?;
+        let starts_below = file.start_head < head
+            || (file.start_head == head && file.sst.bounds().start.as_ref() <= key);
+        starts_below.then_some(file)
+    }
+
+    /// Position of the sst that may hold `key`.
+    fn sst_of(&self, key: &[u8]) -> Option<usize> {
+        let at = self.first_ending_above(key);
+        (self.ssts.get(at)?.bounds().start.as_ref() <= key).then_some(at)
+    }
+
     /// Position of the first sst that starts at or behind `key`.
     pub(crate) fn first_starting_at(&self, key: &[u8]) -> usize {
         // Ssts are disjoint: only the first one that ends above `key` can start below it.
         let at = self.first_ending_above(key);
         let starts_below = self.ssts.get(at).is_some_and(|sst| sst.bounds().start.as_ref() < key);
         at + usize::from(starts_below)
-    }
-
-    /// The sst that may hold `key`.
-    #[inline]
-    pub(crate) fn sst_of(&self, key: &[u8]) -> Option<&Arc<SstMeta>> {
-        let sst = self.ssts.get(self.first_ending_above(key))?;
-        (sst.bounds().start.as_ref() <= key).then_some(sst)
     }
 
     /// Position of the first sst with range tombstones from `at` on.
