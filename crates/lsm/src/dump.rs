@@ -69,7 +69,7 @@ pub fn dump_sst(fs: &dyn FileSystem, path: &Path, rows: bool, out: &mut dyn Writ
         out,
         &format!("  raw bytes: keys {}, values {}", facts.raw_key_bytes, facts.raw_value_bytes),
     )?;
-    for tombstone in reader.tombstones() {
+    for tombstone in reader.skyline().tombstones() {
         let (start, end) = (shown(&tombstone.start), shown(&tombstone.end));
         line(out, &format!("  tombstone [{start}, {end}) @{}", tombstone.ts))?;
     }

@@ -143,11 +143,8 @@ impl State {
                 }
             }
             for (file, reader) in found.into_iter().flatten() {
-                let hidden_below = if file.has_tombstones {
-                    reader.skyline().stab(key, read_ts, u64::MAX)
-                } else {
-                    0
-                };
+                let hidden_below =
+                    if file.has_tombstones { reader.skyline().stab(key, read_ts) } else { 0 };
                 if reader.may_contain(hash)
                     && let Some(found) = reader.get(key, read_ts, work)?
                 {
@@ -166,7 +163,7 @@ impl State {
     pub(crate) fn stab_ssts(&self, env: &SstEnv, key: &[u8], read_ts: u64) -> Result<u64> {
         for run in self.version.runs_for_reads() {
             if let Some(file) = run.file_of(key).filter(|file| file.has_tombstones) {
-                let ts = file.reader(env)?.skyline().stab(key, read_ts, u64::MAX);
+                let ts = file.reader(env)?.skyline().stab(key, read_ts);
                 if ts > 0 {
                     return Ok(ts);
                 }
@@ -283,7 +280,7 @@ impl State {
         for run in self.version.runs_for_reads() {
             let Some(file) = run.file_of(key) else { continue };
             let reader = file.reader(env)?;
-            let mut ts = reader.skyline().stab(key, u64::MAX, u64::MAX);
+            let mut ts = reader.skyline().stab(key, u64::MAX);
             if reader.may_contain(hash)
                 && let Some(found) = reader.get(key, u64::MAX, &mut ReadWork::default())?
             {

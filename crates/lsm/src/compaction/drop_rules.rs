@@ -13,7 +13,7 @@ use bytes::Bytes;
 
 use crate::key::{KeySpan, Kind};
 use crate::memtable::Tombstone;
-use crate::range_tombstone::Skyline;
+use crate::range_tombstone::{Skyline, coalesce};
 
 /// Decides, entry by entry in merge order.
 pub(crate) struct DropRules {
@@ -133,23 +133,6 @@ fn merge_spans(mut spans: Vec<KeySpan>) -> Vec<KeySpan> {
         }
     }
     merged
-}
-
-/// Joins pieces of the same timestamp that touch; sorts by timestamp, then start.
-fn coalesce(mut pieces: Vec<Tombstone>) -> Vec<Tombstone> {
-    pieces.sort_by(|a, b| a.ts.cmp(&b.ts).then_with(|| a.start.cmp(&b.start)));
-    let mut joined: Vec<Tombstone> = Vec::with_capacity(pieces.len());
-    for piece in pieces {
-        match joined.last_mut() {
-            Some(last) if last.ts == piece.ts && piece.start <= last.end => {
-                if piece.end > last.end {
-                    last.end = piece.end;
-                }
-            }
-            _ => joined.push(piece),
-        }
-    }
-    joined
 }
 
 /// The parts of tombstones inside `[low, high)`; an absent bound is open.

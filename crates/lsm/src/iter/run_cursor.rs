@@ -232,7 +232,7 @@ impl Source for RunCursor {
             return Ok(none(self.next_tombstones(i)));
         }
         let skyline = file.reader(self.plan.env())?.skyline();
-        let mut cover = skyline.cover(at, self.plan.read().ts, u64::MAX, self.backward());
+        let mut cover = skyline.cover(at, self.plan.read().ts, self.backward());
         let file_ends = if self.backward() { &bounds.start } else { &bounds.end };
         let reaches_further = match &cover.until {
             None => true,

@@ -2,4 +2,4 @@
 
 mod skyline;
 
-pub(crate) use skyline::{Cover, Skyline};
+pub(crate) use skyline::{Cover, Skyline, coalesce};

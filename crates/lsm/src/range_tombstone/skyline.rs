@@ -24,6 +24,8 @@ use std::sync::atomic::{AtomicBool, Ordering as Memory};
 
 use bytes::Bytes;
 
+use crate::memtable::Tombstone;
+
 type Tree = Option<Arc<Node>>;
 
 struct Node {
@@ -335,6 +337,23 @@ impl Skyline {
             at = &node.right;
         }
     }
+}
+
+/// Joins pieces of the same timestamp that touch; sorts by timestamp, then start.
+pub(crate) fn coalesce(mut pieces: Vec<Tombstone>) -> Vec<Tombstone> {
+    pieces.sort_by(|a, b| a.ts.cmp(&b.ts).then_with(|| a.start.cmp(&b.start)));
+    let mut joined: Vec<Tombstone> = Vec::with_capacity(pieces.len());
+    for piece in pieces {
+        match joined.last_mut() {
+            Some(last) if last.ts == piece.ts && piece.start <= last.end => {
+                if piece.end > last.end {
+                    last.end = piece.end;
+                }
+            }
+            _ => joined.push(piece),
+        }
+    }
+    joined
 }
 
 #[cfg(test)]

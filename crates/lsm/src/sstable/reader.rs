@@ -17,13 +17,11 @@ use super::format::{BlockHandle, BlockKind, FOOTER, Footer, FooterError, TRAILER
 use super::index_block::IndexBlock;
 use super::properties::Properties;
 use super::row_block::RowBlock;
-use super::tombstone_block;
+use super::tombstone_block::StoredSkyline;
 use crate::cache::{BlockCache, Frames, WARM};
 use crate::error::{Error, Result};
 use crate::iter::ReadWork;
 use crate::key::{KeySpan, Kind};
-use crate::memtable::Tombstone;
-use crate::range_tombstone::Skyline;
 
 /// Which file this is, and how to read it.
 #[derive(Debug, Clone, Copy)]
@@ -56,8 +54,7 @@ pub(crate) struct SstReader {
     top: IndexBlock,
     parts: Box<[OnceLock<Partition>]>,
     filter: Option<Filter>,
-    tombstones: Vec<Tombstone>,
-    skyline: Skyline,
+    skyline: StoredSkyline,
     properties: Properties,
     cache: Arc<BlockCache>,
 }
@@ -114,31 +111,19 @@ impl SstReader {
             BlockHandle { len: 0, .. } => None,
             handle => Some(Filter::of(&load(handle, BlockKind::Filter)?)),
         };
-        let mut tombstones = match properties.tombstone_block {
-            BlockHandle { len: 0, .. } => Vec::new(),
-            handle => tombstone_block::decode(&load(handle, BlockKind::Tombstones)?)
+        let mut skyline = match properties.tombstone_block {
+            BlockHandle { len: 0, .. } => StoredSkyline::default(),
+            handle => StoredSkyline::parse(load(handle, BlockKind::Tombstones)?)
                 .map_err(|reason| Error::corruption(path, handle.offset, reason))?,
         };
         if identity.ts_override > 0 {
             properties.override_ts(identity.ts_override);
             top.override_ts(identity.ts_override);
-            tombstones.iter_mut().for_each(|tombstone| tombstone.ts = identity.ts_override);
+            skyline.override_ts(identity.ts_override);
         }
-        let skyline = tombstone_block::skyline(&tombstones);
         let path = path.to_path_buf();
         let parts = (0..top.len()).map(|_| OnceLock::new()).collect();
-        Ok(SstReader {
-            file,
-            path,
-            identity,
-            top,
-            parts,
-            filter,
-            tombstones,
-            skyline,
-            properties,
-            cache,
-        })
+        Ok(SstReader { file, path, identity, top, parts, filter, skyline, properties, cache })
     }
 
     /// Number that the file's checksums were made with.
@@ -158,11 +143,7 @@ impl SstReader {
         &self.properties
     }
 
-    pub(crate) fn tombstones(&self) -> &[Tombstone] {
-        &self.tombstones
-    }
-
-    pub(crate) fn skyline(&self) -> &Skyline {
+    pub(crate) fn skyline(&self) -> &StoredSkyline {
         &self.skyline
     }
 

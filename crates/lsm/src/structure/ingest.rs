@@ -162,7 +162,7 @@ impl Store {
         }
         let mut batch = Batch::at(CommitTs(ts));
         for file in files {
-            for tombstone in file.reader.tombstones() {
+            for tombstone in file.reader.skyline().tombstones() {
                 batch.delete_span(&tombstone.start, &tombstone.end);
             }
         }
@@ -294,7 +294,7 @@ impl Store {
             return Ok(());
         }
         // Something there is not older than the oldest entry: look at each.
-        for tombstone in file.reader.tombstones() {
+        for tombstone in file.reader.skyline().tombstones() {
             let ts = tombstone.ts;
             let own = KeySpan { start: tombstone.start.clone(), end: tombstone.end.clone() };
             for part in outside(own) {

@@ -83,7 +83,7 @@ impl Structural {
     ) -> Result<Option<Answer>> {
         if let Some(sst) = self.run.file_of(key).filter(|sst| sst.min_ts <= read_ts) {
             let reader = sst.reader(env)?;
-            let hidden_below = reader.skyline().stab(key, read_ts, u64::MAX);
+            let hidden_below = reader.skyline().stab(key, read_ts);
             if reader.may_contain(hash)
                 && let Some(found) = reader.get(key, read_ts, work)?
             {
@@ -102,7 +102,7 @@ impl Structural {
     pub(crate) fn stab(&self, env: &SstEnv, key: &[u8], read_ts: u64) -> Result<Option<u64>> {
         let mut ts = 0;
         if let Some(sst) = self.run.file_of(key) {
-            ts = sst.reader(env)?.skyline().stab(key, read_ts, u64::MAX);
+            ts = sst.reader(env)?.skyline().stab(key, read_ts);
         }
         Ok((ts > 0 || self.hides_below(key)).then_some(ts))
     }
@@ -112,7 +112,7 @@ impl Structural {
         let mut ts = 0;
         if let Some(sst) = self.run.file_of(key) {
             let reader = sst.reader(env)?;
-            ts = reader.skyline().stab(key, u64::MAX, u64::MAX);
+            ts = reader.skyline().stab(key, u64::MAX);
             if reader.may_contain(hash)
                 && let Some(found) = reader.get(key, u64::MAX, &mut ReadWork::default())?
             {

@@ -266,7 +266,7 @@ impl SstMeta {
         if self.tombstones == 0 {
             return Ok(Vec::new());
         }
-        Ok(cut_tombstones(self.reader(env)?.tombstones(), &self.bounds))
+        Ok(cut_tombstones(&self.reader(env)?.skyline().tombstones(), &self.bounds))
     }
 
     /// All entries inside the bounds, every version.
@@ -293,7 +293,7 @@ impl SstMeta {
             return Ok(None);
         }
         let reader = self.reader(env)?;
-        let tombstones = cut_tombstones(reader.tombstones(), &span);
+        let tombstones = cut_tombstones(&reader.skyline().tombstones(), &span);
         let extent = reader.extent(&span)?;
         let mut bounds = extent.as_ref().map(|extent| extent.bounds.clone());
         for tombstone in &tombstones {

@@ -357,11 +357,11 @@ impl Subject {
                 let (start, end) = self.span();
                 self.db.compact_span(&KeySpan::new(start, end))?;
             }
-            91..=98 => {
+            91..=97 => {
                 let what = self.random.below(8);
                 self.restructure(what)?;
             }
-            94 => {
+            98 => {
                 let (start, end) = self.span();
                 self.db.delete_files_in_range(&KeySpan::new(start, end))?;
             }
