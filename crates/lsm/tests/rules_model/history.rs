@@ -4,8 +4,11 @@ use braid_env::random::Random;
 
 use crate::rules::Rules;
 use crate::store::{KEYS, Layer, Point, Store, Tombstone};
+use crate::structure::outside;
 
 const STEPS: u64 = 220;
+/// Between the arrival numbers of memtables there is room for operations.
+const STEP: u64 = 1_000;
 
 /// A wrong answer.
 pub struct Failure {
@@ -16,10 +19,10 @@ pub struct Failure {
 }
 
 /// Everything that was ever written, with the arrival of the memtable it went into.
-#[derive(Default)]
-struct Oracle {
-    points: Vec<(u64, Point)>,
-    tombstones: Vec<(u64, Tombstone)>,
+#[derive(Clone, Default)]
+pub struct Oracle {
+    pub points: Vec<(u64, Point)>,
+    pub tombstones: Vec<(u64, Tombstone)>,
 }
 
 impl Oracle {
@@ -35,8 +38,18 @@ impl Oracle {
         newest.value.filter(|_| !covered)
     }
 
+    /// Forgets a span.
+    pub fn excise(&mut self, start: u8, end: u8) {
+        self.points.retain(|(_, p)| p.key < start || p.key >= end);
+        let cut = |(arrival, t): &(u64, Tombstone)| {
+            let arrival = *arrival;
+            outside(&[*t], start, end).into_iter().map(move |t| (arrival, t))
+        };
+        self.tombstones = self.tombstones.iter().flat_map(cut).collect();
+    }
+
     /// The newest timestamp over a span: of points, of tombstones.
-    fn newest(&self, start: u8, end: u8) -> (u64, u64) {
+    pub fn newest(&self, start: u8, end: u8) -> (u64, u64) {
         let points = self.points.iter().filter(|(_, p)| start <= p.key && p.key < end);
         let tombstones = self.tombstones.iter().filter(|(_, t)| t.start < end && start < t.end);
         (
@@ -46,28 +59,31 @@ impl Oracle {
     }
 }
 
-struct World<'a> {
-    random: Random,
-    rules: &'a Rules,
-    store: Store,
-    oracle: Oracle,
-    arrival: u64,
-    next_value: u32,
+pub struct World<'a> {
+    pub random: Random,
+    pub rules: &'a Rules,
+    pub store: Store,
+    pub oracle: Oracle,
+    pub arrival: u64,
+    pub next_value: u32,
+    /// What was expected before each operation that still waits, by its arrival.
+    pub undo: Vec<(u64, Oracle)>,
     /// What was read at the GC threshold when it was set: nothing arrives at or below it any more,
     /// so these answers never change.
-    fenced: Option<(u64, Vec<Option<u32>>)>,
+    pub fenced: Option<(u64, Vec<Option<u32>>)>,
 }
 
 /// Runs one history. Returns the number of reads compared.
 pub fn run(seed: u64, rules: &Rules) -> Result<u64, Failure> {
     let mut store = Store::default();
-    store.memtables.push(Layer { arrival: 1, ..Layer::default() });
+    store.memtables.push(Layer { arrival: STEP, ..Layer::default() });
     let mut world = World {
         random: Random::seeded(seed),
         rules,
         store,
         oracle: Oracle::default(),
-        arrival: 1,
+        arrival: STEP,
+        undo: Vec::new(),
         next_value: 0,
         fenced: None,
     };
@@ -83,7 +99,8 @@ pub fn run(seed: u64, rules: &Rules) -> Result<u64, Failure> {
 impl World<'_> {
     fn step(&mut self) -> &'static str {
         match self.random.below(100) {
-            0..=54 => self.write(),
+            0..=49 => self.write(),
+            50..=54 => self.restructure(),
             55..=66 => self.flush(),
             67..=76 => self.compact_l0(),
             77..=83 => self.compact_l1(),
@@ -95,7 +112,7 @@ impl World<'_> {
     }
 
     /// A timestamp that need not be larger than those of other keys.
-    fn timestamp(&mut self, at_least: u64) -> u64 {
+    pub fn timestamp(&mut self, at_least: u64) -> u64 {
         let fence = if self.rules.contract_fence { self.store.gc + 1 } else { 1 };
         let base = if self.rules.contract_monotone { at_least } else { at_least / 2 };
         base.max(fence) + self.random.below(4)
@@ -136,10 +153,13 @@ impl World<'_> {
 
     /// Seals the mutable memtable; writes out the oldest one.
     fn flush(&mut self) -> &'static str {
-        self.arrival += 1;
-        self.store.memtables.push(Layer { arrival: self.arrival, ..Layer::default() });
+        self.seal();
         if self.store.memtables.len() > 2 || self.random.chance(1, 2) {
             let oldest = self.store.memtables.remove(0);
+            if oldest.structural {
+                self.carry_out(oldest);
+                return "an operation carried out";
+            }
             let merged = self.store.merge(&[oldest], &[], 0, self.rules);
             self.add_l0(merged);
         }
@@ -147,7 +167,12 @@ impl World<'_> {
     }
 
     /// Puts a flushed or merged layer into L0, cut into files that share its arrival.
-    fn add_l0(&mut self, layer: Layer) {
+    pub fn seal(&mut self) {
+        self.arrival += STEP;
+        self.store.memtables.push(Layer { arrival: self.arrival, ..Layer::default() });
+    }
+
+    pub fn add_l0(&mut self, layer: Layer) {
         let cuts = self.cuts();
         let files = Store::cut(layer, &cuts, self.rules);
         self.store.l0.extend(files.into_iter().filter(|file| !file.is_empty()));
@@ -238,9 +263,13 @@ impl World<'_> {
     /// Everything that is not flushed is lost: there is no wal here. What remains is a prefix.
     fn crash(&mut self) -> &'static str {
         let lost = self.store.memtables.first().map_or(u64::MAX, |m| m.arrival);
+        if let Some(at) = self.undo.iter().position(|(arrival, _)| *arrival >= lost) {
+            self.oracle = self.undo.swap_remove(at).1;
+        }
+        self.undo.clear();
         self.oracle.points.retain(|(arrival, _)| *arrival < lost);
         self.oracle.tombstones.retain(|(arrival, _)| *arrival < lost);
-        self.arrival += 1;
+        self.arrival += STEP;
         self.store.memtables = vec![Layer { arrival: self.arrival, ..Layer::default() }];
         self.store.gc = self.store.durable_gc;
         self.fenced = None;

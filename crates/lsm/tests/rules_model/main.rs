@@ -2,7 +2,7 @@
 //!
 //! A store of six keys lives through a random history: puts, deletes, range deletes at timestamps
 //! that are not monotone across keys, flushes, three kinds of compactions with random output cuts,
-//! GC thresholds, crashes. After every step each key is read at several timestamps and compared
+//! GC thresholds, ingests, excises, crashes. After every step each key is read at several timestamps and compared
 //! with an oracle that keeps everything (the read rule in its plain form).
 //!
 //! **Mutants.** Each rule of [`rules::Rules`] can be broken by itself. A run of the broken rules
@@ -18,6 +18,7 @@
 mod history;
 mod rules;
 mod store;
+mod structure;
 
 use history::{Failure, run};
 use rules::{MUTANTS, Rules};

@@ -51,6 +51,18 @@ pub struct Rules {
     pub threshold_durable_first: bool,
     /// C6: a tombstone drops data of other files only when it is durable.
     pub tombstone_durable_first: bool,
+    /// A waiting excise hides what lies below it.
+    pub barrier_hides: bool,
+    /// An excise changes files only after older memtables in its way were flushed.
+    pub excise_waits_for_memtables: bool,
+    /// An excise cuts range tombstones as it cuts points.
+    pub excise_cuts_tombstones: bool,
+    /// Outputs of compactions that began before an excise are thrown away.
+    pub excise_cancels_compactions: bool,
+    /// An operation that overlaps a memtable seals it and goes on top.
+    pub ingest_seals_memtables: bool,
+    /// A file goes below L0 only if L0 holds nothing in its span.
+    pub ingest_looks_at_l0: bool,
 }
 
 impl Default for Rules {
@@ -80,6 +92,12 @@ impl Default for Rules {
             file_elision_at_bottom_only: true,
             threshold_durable_first: true,
             tombstone_durable_first: true,
+            barrier_hides: true,
+            excise_waits_for_memtables: true,
+            excise_cuts_tombstones: true,
+            excise_cancels_compactions: true,
+            ingest_seals_memtables: true,
+            ingest_looks_at_l0: true,
         }
     }
 }
@@ -124,4 +142,10 @@ pub const MUTANTS: &[Mutant] = mutants! {
     file_elision_at_bottom_only: "a file of tombstones is dropped above older data",
     threshold_durable_first: "a threshold drops data, then a crash forgets the threshold (C6)",
     tombstone_durable_first: "a memtable's tombstone drops data, then a crash forgets it (C6)",
+    barrier_hides: "reads look below a waiting excise",
+    excise_waits_for_memtables: "an excise overtakes the flush of what it cuts",
+    excise_cuts_tombstones: "an excise leaves range tombstones behind",
+    excise_cancels_compactions: "a compaction puts back what was excised",
+    ingest_seals_memtables: "an ingest goes below a memtable that it overlaps",
+    ingest_looks_at_l0: "an ingested file goes below older data in L0",
 };

@@ -32,6 +32,10 @@ pub struct Layer {
     pub arrival: u64,
     pub points: Vec<Point>,
     pub tombstones: Vec<Tombstone>,
+    /// An ingest or excise that waits among the memtables.
+    pub structural: bool,
+    /// Nothing below is seen in this span.
+    pub barrier: Option<(u8, u8)>,
 }
 
 impl Layer {
@@ -57,13 +61,25 @@ impl Layer {
         start < other.1 && other.0 < end
     }
 
+    /// First key and the key after the last, if it holds anything.
+    pub fn extent(&self) -> Option<(u8, u8)> {
+        (!self.is_empty()).then(|| self.bounds(&Rules::default()))
+    }
+
+    /// Whether two operations touch the same keys.
+    pub fn meets(&self, other: &Layer) -> bool {
+        let spans = |layer: &Layer| [layer.extent(), layer.barrier];
+        let meet = |a: (u8, u8), b: (u8, u8)| a.0 < b.1 && b.0 < a.1;
+        spans(self).iter().flatten().any(|a| spans(other).iter().flatten().any(|b| meet(*a, *b)))
+    }
+
     fn max_ts(&self) -> u64 {
         let points = self.points.iter().map(|p| p.ts);
         points.chain(self.tombstones.iter().map(|t| t.ts)).max().unwrap_or(0)
     }
 
     /// Whether it holds anything that the key or tombstone hides.
-    fn holds(&self, start: u8, end: u8) -> bool {
+    pub fn holds(&self, start: u8, end: u8) -> bool {
         self.points.iter().any(|p| start <= p.key && p.key < end)
             || self.tombstones.iter().any(|t| t.start < end && start < t.end)
     }
@@ -102,7 +118,9 @@ impl Store {
             }
             let invisible = layer.points.iter().any(|p| p.key == key);
             let gave = point.is_some() || tombstone.is_some();
-            if gave || (invisible && !rules.stop_only_at_visible) {
+            let barred = layer.barrier.is_some_and(|(start, end)| start <= key && key < end);
+            if gave || (invisible && !rules.stop_only_at_visible) || (barred && rules.barrier_hides)
+            {
                 break;
             }
         }
@@ -164,7 +182,7 @@ impl Store {
                 !may_go(t.ts) || below
             })
             .collect();
-        Layer { arrival, points, tombstones }
+        Layer { arrival, points, tombstones, ..Layer::default() }
     }
 
     /// Rules 1 and 2.
@@ -278,6 +296,7 @@ impl Store {
                 arrival: layer.arrival,
                 points: points.copied().collect(),
                 tombstones: pieces.collect(),
+                ..Layer::default()
             };
             if !file.is_empty() {
                 out.push(file);
