@@ -71,6 +71,7 @@ mod store;
 mod structure;
 mod versions;
 mod view;
+mod visualizer;
 mod wal;
 
 pub use batch::Batch;
@@ -85,3 +86,4 @@ pub use metrics::{LevelMetrics, Metrics, ReasonMetrics};
 pub use options::{Codec, MAX_BATCH_LEN, MAX_KEY_LEN, MAX_VALUE_LEN, Options, RowClassFn};
 pub use structure::{IngestFile, IngestOptions, SstBuilder};
 pub use view::View;
+pub use visualizer::lsm_page;

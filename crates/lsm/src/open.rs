@@ -37,7 +37,7 @@ use crate::state::State;
 use crate::store::Store;
 use crate::structure::{ARRIVAL_STEP, Place, Record, Structural, StructuralRecord};
 use crate::versions::{
-    Backing, Manifest, Recovered, SstEnv, SstFacts, load_manifest, manifest_path,
+    Backing, Manifest, Recovered, SstEnv, SstFacts, load_manifest, manifest_numbers, manifest_path,
 };
 use crate::wal::{Framer, SegmentEnd, Wal, read_segment, segment_path};
 
@@ -254,6 +254,21 @@ pub(crate) fn wal_segments(names: &[String], floor: u64) -> Vec<u64> {
     segments
 }
 
+/// Manifests before the current one that are kept, to be looked at: the newest ones, up to
+/// [`OLD_MANIFESTS`] bytes in all.
+fn kept_manifests(fs: &dyn FileSystem, dir: &Path, names: &[String], current: u64) -> Vec<u64> {
+    const OLD_MANIFESTS: u64 = 8 << 20;
+    let mut left = OLD_MANIFESTS;
+    let mut kept = Vec::new();
+    for number in manifest_numbers(names).into_iter().rev().filter(|number| *number < current) {
+        let len = fs.open(&manifest_path(dir, number)).and_then(|file| file.len());
+        let Some(rest) = left.checked_sub(len.unwrap_or(u64::MAX)) else { break };
+        left = rest;
+        kept.push(number);
+    }
+    kept
+}
+
 /// Removes what neither the version nor the wal needs. Errors only leave the files behind.
 fn remove_strangers(
     fs: &dyn FileSystem,
@@ -263,6 +278,7 @@ fn remove_strangers(
     state: &State,
     manifest: u64,
 ) {
+    let old = kept_manifests(fs, dir, names, manifest);
     for name in names {
         let waiting = state.structural.iter().flat_map(|op| op.run.ssts());
         let mut ssts = recovered.version.ssts().chain(waiting);
@@ -272,7 +288,7 @@ fn remove_strangers(
         } else if let Some(segment) = number_of(name, ".wal") {
             segment < recovered.wal_floor
         } else if let Some(number) = name.strip_prefix("MANIFEST-") {
-            number.parse().is_ok_and(|number: u64| number != manifest)
+            number.parse().is_ok_and(|number| number != manifest && !old.contains(&number))
         } else {
             name.ends_with(".recycled") || name == "CURRENT.tmp"
         };

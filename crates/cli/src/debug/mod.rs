@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use braid_env::fs::DiskFs;
-use braid_lsm::{check_store, dump};
+use braid_lsm::{check_store, dump, lsm_page};
 use clap::{Args, Subcommand};
 
 use crate::CliResult;
@@ -47,6 +47,14 @@ enum What {
         #[arg(long, default_value_t = 1000)]
         limit: usize,
     },
+    /// Write a page that replays how the tree of a store grew. The node may be running.
+    Lsm {
+        /// Directory of the store.
+        dir: PathBuf,
+        /// The page.
+        #[arg(long, value_name = "FILE")]
+        html: PathBuf,
+    },
     /// Read every byte of a store; report everything that fails its checks.
     Check {
         /// Directory of the store.
@@ -64,6 +72,13 @@ pub(crate) fn run(arguments: DebugArguments) -> CliResult {
         What::Keys { dir, limit } => {
             drop(out);
             keys::print(&dir, limit)?;
+        }
+        What::Lsm { dir, html } => {
+            let page = lsm_page(fs.clone(), &dir, &dir.display().to_string())?;
+            let file = fs.create(&html)?;
+            file.write_at(page.as_bytes(), 0)?;
+            file.sync_data()?;
+            writeln!(out, "{}: {} bytes", html.display(), page.len())?;
         }
         What::Check { dir } => {
             let report = check_store(fs, &dir)?;

@@ -129,6 +129,40 @@ pub(crate) fn load_manifest(env: &SstEnv) -> Result<Option<Recovered>> {
     Ok(Some(recovered))
 }
 
+/// Numbers of the manifests among the names of a directory, ascending.
+pub(crate) fn manifest_numbers(names: &[String]) -> Vec<u64> {
+    let number = |name: &String| name.strip_prefix("MANIFEST-")?.parse().ok();
+    let mut numbers: Vec<u64> = names.iter().filter_map(number).collect();
+    numbers.sort_unstable();
+    numbers
+}
+
+/// Visits the edits of all manifests that are kept, up to the current one, oldest first. An old one
+/// with damage is shown as far as it goes.
+pub(crate) fn manifest_edits(env: &SstEnv, visit: &mut dyn FnMut(u64, Edit)) -> Result<()> {
+    let io = |error| Error::io(format!("reading {}", env.dir.display()), &error);
+    let names = env.fs.list(&env.dir).map_err(io)?;
+    let text = read_all(&*env.fs, &env.dir.join("CURRENT")).map_err(io)?;
+    let current = parse_current(&text).ok_or_else(|| {
+        Error::corruption(env.dir.join("CURRENT"), 0, "CURRENT does not name a manifest")
+    })?;
+    for number in manifest_numbers(&names).into_iter().filter(|number| *number <= current) {
+        let path = manifest_path(&env.dir, number);
+        let read = read_segment(&*env.fs, &path, number, &mut |offset, record| {
+            let edit =
+                Edit::decode(record).map_err(|reason| Error::corruption(&path, offset, reason))?;
+            visit(number, edit);
+            Ok(())
+        });
+        match read {
+            Err(error) if number == current => return Err(error),
+            Err(error) => tracing::warn!(%error, "an old manifest is shown in part"),
+            Ok(_) => {}
+        }
+    }
+    Ok(())
+}
+
 fn current_text(number: u64) -> String {
     let name = format!("MANIFEST-{number:06}");
     format!("{name} {:016x}\n", xxh3_64(name.as_bytes()))

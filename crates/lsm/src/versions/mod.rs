@@ -8,7 +8,9 @@ mod sst_meta;
 mod version;
 
 pub(crate) use edit::{Edit, NewSst, decode_sst, encode_sst};
-pub(crate) use manifest::{Manifest, Recovered, load_manifest, manifest_path};
+pub(crate) use manifest::{
+    Manifest, Recovered, load_manifest, manifest_edits, manifest_numbers, manifest_path,
+};
 pub(crate) use run::{Run, RunFile};
 pub(crate) use sst_meta::{Backing, SstEnv, SstFacts, SstMeta};
 pub(crate) use version::{LEVELS, Version};
