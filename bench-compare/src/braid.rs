@@ -26,6 +26,7 @@ impl Braid {
             block_cache_size: step.number("cache") as usize,
             ballast_size: 0,
             l0_sublevels: step.text("l0_sublevels") != "0",
+            read_triggered: step.text("read_triggered") != "0",
             ..Options::default()
         };
         let db = Db::open(Arc::new(DiskFs), dir, options).expect("BraidDB opens");
@@ -125,6 +126,8 @@ impl Kv for Braid {
         report.insert("read_amp".into(), amp);
         report.insert("l0_sublevels".into(), metrics.l0_runs as f64);
         report.insert("write_amp".into(), metrics.write_amplification());
+        let per_get = metrics.sampled_get_ssts as f64 / metrics.sampled_gets.max(1) as f64;
+        report.insert("ssts_per_get".into(), per_get);
         report.insert("longest_wait_ms".into(), metrics.longest_write_wait_nanos as f64 / 1e6);
         report.insert(
             "bytes_written".into(),

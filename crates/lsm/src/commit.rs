@@ -83,6 +83,7 @@ impl Store {
             } else {
                 self.check_contracts(&batch)?;
                 let lsn = self.wal.append(&payload)?;
+                self.counters.user_bytes.fetch_add(payload.len() as u64, Ordering::Relaxed);
                 self.insert(&mut commit, &batch);
                 self.rotate_if_full(&mut commit);
                 lsn

@@ -82,6 +82,9 @@ impl Db {
             }
         };
         let read = store.read_point(ts, visible)?;
+        if store.read_meter.is_due() {
+            store.sample_get(&state, key);
+        }
         let found = state.get(&store.env, key, read, &mut ReadWork::default())?;
         Ok(found.map(|(value, _)| value))
     }
@@ -209,12 +212,17 @@ impl Db {
                 metrics
             })
             .collect();
+        let reads = self.store.read_meter.counts();
         let (compaction_bytes_in, compaction_bytes_out) = counters.compaction.bytes();
         let (write_wait_nanos, longest_write_wait_nanos) = self.store.throttle.waits();
         Metrics {
             levels,
             l0_runs: state.version.l0().depth(),
             reasons: counters.compaction.reasons(),
+            sampled_gets: reads.gets,
+            sampled_get_ssts: reads.get_ssts,
+            sampled_seeks: reads.seeks,
+            sampled_seek_ssts: reads.seek_ssts,
             write_wait_nanos,
             longest_write_wait_nanos,
             base_level: levels_targets(&state.version, &self.store.options).0,

@@ -45,6 +45,14 @@ pub struct Metrics {
     pub l0_runs: usize,
     /// Compactions by their reason.
     pub reasons: Vec<ReasonMetrics>,
+    /// Gets that were sampled, and the ssts that those looked into: their read amplification.
+    pub sampled_gets: u64,
+    /// See `sampled_gets`.
+    pub sampled_get_ssts: u64,
+    /// The same of seeks.
+    pub sampled_seeks: u64,
+    /// See `sampled_seeks`.
+    pub sampled_seek_ssts: u64,
     /// Nanoseconds that writes were delayed for the sake of background work, all together.
     pub write_wait_nanos: u64,
     /// The longest such delay of one write.

@@ -27,7 +27,7 @@ use crate::ballast::Ballast;
 use crate::batch::Batch;
 use crate::cache::BlockCache;
 use crate::commit::{CommitState, insert_into};
-use crate::compaction::{Background, Throttle};
+use crate::compaction::{Background, ReadMeter, Throttle};
 use crate::error::{Error, Result};
 use crate::key::KeySpan;
 use crate::memtable::Memtable;
@@ -97,6 +97,8 @@ pub(crate) fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Res
         ballast.clone(),
         options.clock.clone(),
     );
+    let now = options.clock.monotonic_nanos();
+    let read_meter = ReadMeter::new(options.read_sample_every, options.read_compaction_share, now);
     let store = Arc::new(Store {
         tasks: options.executor(),
         options,
@@ -117,6 +119,7 @@ pub(crate) fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Res
         ballast,
         background: Background::default(),
         throttle: Throttle::default(),
+        read_meter,
         closed: AtomicBool::new(false),
         counters: Default::default(),
     });

@@ -67,6 +67,13 @@ pub struct Options {
     pub l0_stop_files: usize,
     /// Bytes of L0, per sublevel, after which outputs of flushes are cut.
     pub flush_split_bytes: u64,
+    /// Whether spans are compacted because reads pay for their overlapping ssts again and again.
+    pub read_triggered: bool,
+    /// Percent of the bytes that users write that such compactions may write. Beyond that they
+    /// only run while users write next to nothing.
+    pub read_compaction_share: u32,
+    /// One in about this many gets and seeks is looked at to find such spans.
+    pub read_sample_every: u32,
     /// Compactions that run at once; a flush may run beside them.
     pub compaction_slots: usize,
     /// Bits per key of the filters; 0 turns them off.
@@ -116,6 +123,9 @@ impl Default for Options {
             l0_slow_files: 12,
             l0_stop_files: 24,
             flush_split_bytes: 8 << 20,
+            read_triggered: true,
+            read_compaction_share: 25,
+            read_sample_every: 256,
             compaction_slots: ThreadTasks::default_parallelism().max(2),
             filter_bits_per_key: 10,
             codec: Codec::Lz4,

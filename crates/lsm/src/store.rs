@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 
 use crate::ballast::Ballast;
 use crate::commit::CommitState;
-use crate::compaction::{Background, CompactionCounters, JobOutput, Throttle, debt};
+use crate::compaction::{Background, CompactionCounters, JobOutput, ReadMeter, Throttle, debt};
 use crate::error::{Error, Result};
 use crate::iter::ReadPoint;
 use crate::key::CommitTs;
@@ -31,6 +31,8 @@ pub(crate) struct Counters {
     pub(crate) tombstones: AtomicU64,
     pub(crate) points: AtomicU64,
     pub(crate) batches: AtomicU64,
+    /// Bytes of batches as they go to the wal.
+    pub(crate) user_bytes: AtomicU64,
     pub(crate) flushes: AtomicU64,
     pub(crate) flush_bytes: AtomicU64,
     pub(crate) compaction: CompactionCounters,
@@ -74,6 +76,7 @@ pub(crate) struct Store {
     pub(crate) ballast: Arc<Ballast>,
     pub(crate) background: Background,
     pub(crate) throttle: Throttle,
+    pub(crate) read_meter: ReadMeter,
     pub(crate) closed: AtomicBool,
     pub(crate) counters: Counters,
 }

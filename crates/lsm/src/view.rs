@@ -69,6 +69,9 @@ impl View {
     pub fn get_with_ts(&self, key: &[u8]) -> Result<Option<(Bytes, CommitTs)>> {
         let Pinned { state, read, store, .. } = &*self.pinned;
         let mut work = ReadWork::default();
+        if store.read_meter.is_due() {
+            store.sample_get(state, key);
+        }
         let found = state.get(&store.env, key, *read, &mut work);
         self.pinned.blocks_read.fetch_add(work.blocks, Ordering::Relaxed);
         if work.from_disk > 0 {
@@ -98,6 +101,10 @@ impl View {
 
     /// Rows of a span, in key order or backwards.
     pub fn scan(&self, span: KeySpan, options: ScanOptions) -> Result<Scan> {
+        let Pinned { state, store, .. } = &*self.pinned;
+        if store.read_meter.is_due() {
+            store.sample_seek(state, if options.reverse { &span.end } else { &span.start });
+        }
         let plan = ScanPlan { view: self.clone(), span: span.clone(), options };
         let plan = Arc::new(plan);
         let sources = self.pinned.state.layers(&plan);

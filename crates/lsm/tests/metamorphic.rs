@@ -18,7 +18,7 @@ mod support;
 
 use std::collections::BTreeMap;
 
-use braid_lsm::{CompactionReason, Metrics};
+use braid_lsm::Metrics;
 use support::options::SETS;
 use support::workload::Subject;
 use support::{seeds, setting};
@@ -64,7 +64,6 @@ fn every_answer_is_the_predicted_one() {
         }
     }
     println!("since the last reopens: {flushes} flushes; compactions and moves: {done:?}");
-    let later = CompactionReason::ReadTriggered;
-    let all = done.iter().all(|(reason, (n, _))| *n > 0 || *reason == later);
+    let all = done.values().all(|(compactions, _)| *compactions > 0);
     assert!(flushes > 0 && all, "a campaign that lacks something proves little");
 }

@@ -43,6 +43,13 @@ pub(crate) struct Scene<'a> {
     pub(crate) garbage: bool,
 }
 
+impl Scene<'_> {
+    /// The level that L0 compacts into.
+    pub(crate) fn base(&self) -> usize {
+        levels_targets(self.version, self.options).0
+    }
+}
+
 /// Base level and target bytes per level.
 pub(crate) fn levels_targets(version: &Version, options: &Options) -> (usize, [u64; LEVELS]) {
     let mut targets = [u64::MAX; LEVELS];
@@ -202,7 +209,7 @@ impl Scene<'_> {
     }
 
     /// Brings sst number `at` of a level down by one, with neighbours that cost nothing more.
-    fn push_down(
+    pub(super) fn push_down(
         &self,
         level: usize,
         at: usize,

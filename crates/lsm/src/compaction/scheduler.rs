@@ -19,11 +19,12 @@ use super::claims::Claims;
 use super::job::{Job, JobOutput};
 use super::output_cuts::OutputCuts;
 use super::picker::{Scene, levels_targets, pick, target_sst_size};
-use super::spec::{Spec, hull_of};
+use super::read_triggered::pick_for_reads;
+use super::spec::{CompactionReason, Spec, hull_of};
 use crate::error::{Error, Result};
 use crate::key::KeySpan;
 use crate::memtable::Memtable;
-use crate::sstable::sst_path;
+use crate::sstable::{key_hash, sst_path};
 use crate::state::State;
 use crate::store::Store;
 use crate::versions::{Edit, LEVELS, NewSst, SstMeta, Version};
@@ -34,6 +35,8 @@ struct Slots {
     /// Compactions that were admitted and have not ended.
     compactions: usize,
     claims: Claims,
+    /// One of the compactions is for the sake of reads.
+    for_reads: bool,
     /// A sweep was admitted and has not ended.
     sweeping: bool,
     /// Gc threshold at the last sweep.
@@ -107,9 +110,10 @@ impl Background {
         self.changed.notify_all();
     }
 
-    fn end_compaction(&self, claim: u64) {
+    fn end_compaction(&self, claim: u64, reason: CompactionReason) {
         let mut slots = self.slots.lock();
         slots.compactions -= 1;
+        slots.for_reads &= reason != CompactionReason::ReadTriggered;
         if std::mem::take(&mut slots.sweep_again) {
             slots.swept = 0;
         }
@@ -238,10 +242,43 @@ impl Store {
         let garbage = !slots.sweeping && !sweep_is_due(&version, gc, slots.swept);
         let (options, claims) = (&self.options, &slots.claims);
         let scene = Scene { version: &version, options, gc, claims, garbage };
-        let spec = pick(&scene)?;
+        let spec = pick(&scene).or_else(|| self.pick_for_reads(&scene, slots.for_reads))?;
+        slots.for_reads |= spec.reason == CompactionReason::ReadTriggered;
         let claim = slots.claims.take(&spec);
         slots.compactions += 1;
         Some(Admitted { claim, spec })
+    }
+
+    /// What reads pay for, if nothing is more urgent and no other such compaction runs.
+    fn pick_for_reads(&self, scene: &Scene<'_>, running: bool) -> Option<Spec> {
+        let now = self.options.clock.monotonic_nanos();
+        if !self.options.read_triggered || running || !self.read_meter.wants_evaluation(now) {
+            return None;
+        }
+        let user_bytes = self.counters.user_bytes.load(Ordering::Relaxed);
+        pick_for_reads(scene, scene.base(), &self.read_meter, user_bytes, now)
+    }
+
+    /// Looks at a get, one in many.
+    #[cold]
+    pub(crate) fn sample_get(self: &Arc<Store>, state: &State, key: &[u8]) {
+        let now = self.options.clock.monotonic_nanos();
+        self.read_meter.sample_get(state, &self.env, key, key_hash(key), now);
+        self.after_sample(now);
+    }
+
+    /// Looks at a seek, one in many.
+    #[cold]
+    pub(crate) fn sample_seek(self: &Arc<Store>, state: &State, key: &[u8]) {
+        let now = self.options.clock.monotonic_nanos();
+        self.read_meter.sample_seek(state, key, now);
+        self.after_sample(now);
+    }
+
+    fn after_sample(self: &Arc<Store>, now: u64) {
+        if self.options.read_triggered && self.read_meter.wants_evaluation(now) {
+            self.schedule();
+        }
     }
 
     /// Whether it is time to look for ssts that can be dropped unread.
@@ -381,13 +418,14 @@ impl Store {
     fn compaction_task(self: &Arc<Store>, admitted: Admitted) {
         let Admitted { claim, spec } = admitted;
         if self.closed.load(Ordering::Acquire) {
-            self.background.end_compaction(claim);
+            self.background.end_compaction(claim, spec.reason);
             return;
         }
         let start = self.options.clock.monotonic_nanos();
         match self.run_compaction(&spec) {
             Ok((edit, output)) => {
                 let nanos = self.options.clock.monotonic_nanos().saturating_sub(start);
+                self.read_meter.compacted(output.bytes_in + output.bytes_out, nanos);
                 if spec.output_level > 0 {
                     let l0 = spec.inputs().filter(|sst| sst.level == 0);
                     self.throttle.drained(l0.map(|sst| sst.size).sum(), nanos);
@@ -398,13 +436,13 @@ impl Store {
                         Ok(false) => store.discard(&output),
                         Err(error) => store.background.fail(&error),
                     }
-                    store.background.end_compaction(claim);
+                    store.background.end_compaction(claim, spec.reason);
                     store.schedule();
                 });
             }
             Err(error) => {
                 self.background.fail(&error);
-                self.background.end_compaction(claim);
+                self.background.end_compaction(claim, spec.reason);
             }
         }
     }

@@ -26,6 +26,7 @@ use braid_env::fs::FileSystem;
 use bytes::Bytes;
 
 use crate::cache::BlockCache;
+use crate::compaction::ReadDebt;
 use crate::error::{Error, Result};
 use crate::key::KeySpan;
 use crate::memtable::Tombstone;
@@ -122,6 +123,8 @@ pub(crate) struct SstMeta {
     pub(crate) deletes: u64,
     pub(crate) tombstones: u64,
     pub(crate) backing: Backing,
+    /// What reads wasted on it.
+    pub(crate) reads: ReadDebt,
     file: Arc<LiveFile>,
 }
 
@@ -173,6 +176,7 @@ impl SstMeta {
             deletes: facts.deletes,
             tombstones: facts.tombstones,
             backing: facts.backing,
+            reads: ReadDebt::default(),
             file,
         }
     }

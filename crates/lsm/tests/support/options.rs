@@ -27,7 +27,7 @@ fn base(tasks: Arc<SeededTasks>) -> Options {
 }
 
 /// The names of all option sets.
-pub const SETS: [&str; 14] = [
+pub const SETS: [&str; 15] = [
     "plain",
     "one row per block",
     "tiny memtables",
@@ -42,6 +42,7 @@ pub const SETS: [&str; 14] = [
     "every flush cut everywhere, four compactions at once",
     "deep l0, merged in place",
     "structural",
+    "reads cause compactions",
 ];
 
 /// An option set by its number.
@@ -135,6 +136,17 @@ pub fn set(number: usize, tasks: Arc<SeededTasks>) -> Options {
             level_multiplier: 3,
             target_sst_size: 1 << 10,
             compaction_slots: 2,
+            ..options
+        },
+        14 => Options {
+            memtable_size: 4 << 10,
+            base_level_size: 8 << 10,
+            level_multiplier: 2,
+            target_sst_size: 1 << 10,
+            flush_split_bytes: 2 << 10,
+            l0_compaction_sublevels: 6,
+            read_sample_every: 1,
+            read_compaction_share: 1_000,
             ..options
         },
         _ => Options { automatic_compaction: false, memtable_size: 4 << 10, ..options },
