@@ -1,11 +1,13 @@
 //! Our engine behind [`Kv`].
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
-use braid_env::fs::DiskFs;
-use braid_lsm::{Batch, CommitTs, Db, Durability, KeySpan, Options, RowBatch, ScanOptions};
+use braid_env::fs::{DiskFs, FileSystem};
+use braid_lsm::{
+    Batch, CommitTs, Db, IngestOptions, KeySpan, Options, RowBatch, ScanOptions, SstBuilder,
+};
 
 use crate::run::{Kv, Op};
 use crate::step::{Report, Step};
@@ -15,8 +17,10 @@ pub struct Braid {
     ts: AtomicU64,
     /// Timestamps must arrive in order where keys overlap (the transaction layer's duty).
     order: Mutex<()>,
-    #[expect(dead_code, reason = "ingest will build its files there")]
     dir: PathBuf,
+    options: Options,
+    /// Peers keep no history; neither do we then, by a gc threshold that follows the clock.
+    keeps_nothing: bool,
 }
 
 impl Braid {
@@ -29,9 +33,16 @@ impl Braid {
             read_triggered: step.text("read_triggered") != "0",
             ..Options::default()
         };
-        let db = Db::open(Arc::new(DiskFs), dir, options).expect("BraidDB opens");
+        let db = Db::open(Arc::new(DiskFs), dir, options.clone()).expect("BraidDB opens");
         let ts = AtomicU64::new(db.last_commit_ts().0);
-        Braid { db, ts, order: Mutex::new(()), dir: dir.to_path_buf() }
+        let keeps_nothing = step.text("history") != "1";
+        Braid { db, ts, order: Mutex::new(()), dir: dir.to_path_buf(), options, keeps_nothing }
+    }
+
+    fn forget_history(&self) {
+        if self.keeps_nothing {
+            self.db.set_gc_threshold(self.now()).expect("BraidDB moves its gc threshold");
+        }
     }
 
     fn now(&self) -> CommitTs {
@@ -55,6 +66,9 @@ impl Kv for Braid {
             }
         }
         let pending = self.db.apply(batch).expect("BraidDB writes");
+        if self.keeps_nothing && self.now().0.is_multiple_of(16_384) {
+            self.forget_history();
+        }
         drop(order);
         pending.wait_written().expect("BraidDB writes");
     }
@@ -95,6 +109,7 @@ impl Kv for Braid {
     }
 
     fn flush(&self) {
+        self.forget_history();
         self.db.flush().expect("BraidDB flushes");
     }
 
@@ -103,15 +118,25 @@ impl Kv for Braid {
     }
 
     fn is_quiet(&self) -> bool {
+        self.forget_history();
         self.db.is_quiet()
     }
 
-    fn ingest(&self, rows: &[(Vec<u8>, Vec<u8>)], _name: &str) {
-        let mut batch = Batch::at(self.next());
+    fn ingest(&self, rows: &[(Vec<u8>, Vec<u8>)], name: &str) {
+        let path = self.dir.join(name);
+        let _order = self.order.lock().expect("nobody panics with it");
+        let ts = self.next();
+        let disk: Arc<dyn FileSystem> = Arc::new(DiskFs);
+        let mut builder =
+            SstBuilder::create(&disk, &path, ts, &self.options).expect("the sst opens");
         for (key, value) in rows {
-            batch.put(key, value);
+            builder.put(key, value).expect("rows are in order");
         }
-        self.db.write(batch, Durability::Buffered).expect("BraidDB writes");
+        builder.finish().expect("the sst is finished");
+        let options = IngestOptions::default();
+        self.db.ingest(std::slice::from_ref(&path), options).expect("BraidDB ingests");
+        std::fs::remove_file(&path).expect("the store has a link of its own");
+        self.forget_history();
     }
 
     fn stats(&self) -> Report {

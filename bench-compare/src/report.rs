@@ -86,9 +86,11 @@ impl fmt::Display for Results {
                 }
                 let show = |value: Option<f64>| value.map_or("".into(), number);
                 let more_is_better = name == "ops_per_s";
-                let best = peers.iter().flatten().copied().reduce(|a, b| {
-                    if more_is_better { a.max(b) } else { a.min(b) }
-                });
+                let best = peers
+                    .iter()
+                    .flatten()
+                    .copied()
+                    .reduce(|a, b| if more_is_better { a.max(b) } else { a.min(b) });
                 let ratio = match (ours, best) {
                     (Some(ours), Some(best)) if more_is_better => Some(ours / best),
                     (Some(ours), Some(best)) if ours > 0.0 => Some(best / ours),

@@ -65,7 +65,7 @@ impl Kv for Rocks {
         }
         let mut options = WriteOptions::default();
         options.set_sync(false);
-        self.db.write_opt(&batch, &options).expect("RocksDB writes");
+        self.db.write_opt(batch, &options).expect("RocksDB writes");
     }
 
     fn get(&self, key: &[u8]) -> bool {

@@ -145,11 +145,8 @@ fn fill(kv: &dyn Kv, step: &Step) -> Report {
                 .map(|i| if random { rng.below(space) } else { i })
                 .collect();
             let keys: Vec<[u8; 16]> = numbers.iter().map(|n| key(*n)).collect();
-            let ops: Vec<Op<'_>> = keys
-                .iter()
-                .zip(&numbers)
-                .map(|(key, n)| Op::Put(key, values.get(*n)))
-                .collect();
+            let ops: Vec<Op<'_>> =
+                keys.iter().zip(&numbers).map(|(key, n)| Op::Put(key, values.get(*n))).collect();
             let start = Instant::now();
             kv.write(&ops);
             slowest = slowest.max(start.elapsed().as_micros());

@@ -61,7 +61,7 @@ fn delrange(n: &dyn Fn(u64) -> u64) -> Workload {
             };
             variant(
                 mode,
-                "",
+                "history=1",
                 &[
                     ("load", load),
                     quiet(),
@@ -118,10 +118,7 @@ fn range_cost(n: &dyn Fn(u64) -> u64) -> Workload {
                 &format!("{rows} rows"),
                 "",
                 &[
-                    (
-                        "",
-                        format!("fill n={} order=seq value=100 seed=1 batch=100", n(1_000_000)),
-                    ),
+                    ("", format!("fill n={} order=seq value=100 seed=1 batch=100", n(1_000_000))),
                     quiet(),
                     ("one range delete + get", format!("rangecost rows={rows}")),
                 ],
@@ -243,10 +240,7 @@ fn reads(n: &dyn Fn(u64) -> u64) -> Workload {
                 quiet(),
                 ("", format!("gets n={gets} space={keys} seed=9 threads=2")),
                 ("readrandom", format!("gets n={gets} space={keys} seed=2 threads=2")),
-                (
-                    "seekrandom",
-                    format!("scans n={seeks} len=1 space={keys} seed=3 threads=2"),
-                ),
+                ("seekrandom", format!("scans n={seeks} len=1 space={keys} seed=3 threads=2")),
                 (
                     "readwhilewriting",
                     format!("gets n={gets} space={keys} seed=2 writer=20000 value=100"),
