@@ -11,6 +11,8 @@ use crate::batch::Batch;
 use crate::commit::{Durability, Pending};
 use crate::compaction::levels_targets;
 use crate::error::{Error, Result};
+use crate::event::Event;
+use crate::explain::{explain_get, explain_scan};
 use crate::iter::ReadWork;
 use crate::key::{CommitTs, KeySpan};
 use crate::metrics::{LevelMetrics, Metrics};
@@ -169,6 +171,23 @@ impl Db {
     /// Compacts a span down to the bottom level, dropping what may be dropped. Blocks.
     pub fn compact_span(&self, span: &KeySpan) -> Result<()> {
         self.store.compact_to_bottom(span)
+    }
+
+    /// The last 10,000 events, oldest first.
+    pub fn events(&self) -> Vec<Event> {
+        self.store.events.recent()
+    }
+
+    /// How a get of `key` at `ts` goes: which layers, blocks and tombstones are consulted, and why
+    /// it stops. For people.
+    pub fn explain_get(&self, key: &[u8], ts: CommitTs) -> Result<String> {
+        let view = self.view(ts)?;
+        explain_get(view.state(), view.env(), key, view.read_point())
+    }
+
+    /// What a scan of a span at `ts` may look at, and what it did. Reads all of it. For people.
+    pub fn explain_scan(&self, span: &KeySpan, ts: CommitTs) -> Result<String> {
+        explain_scan(&self.view(ts)?, span)
     }
 
     /// Cuts every sst over `key` into two parts of its file. Changes no answer; for tests that want

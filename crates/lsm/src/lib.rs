@@ -56,6 +56,8 @@ mod compaction;
 mod db;
 pub mod dump;
 mod error;
+mod event;
+mod explain;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 mod iter;
@@ -80,6 +82,7 @@ pub use commit::{Durability, Pending};
 pub use compaction::CompactionReason;
 pub use db::Db;
 pub use error::{Error, Result};
+pub use event::{DropCounts, Event, EventKind, EventListener, EventSst, JobKind, JobOutcome};
 pub use iter::{Row, RowBatch, Scan, ScanOptions, ScanStats};
 pub use key::{CommitTs, KeySpan};
 pub use metrics::{LevelMetrics, Metrics, ReasonMetrics};

@@ -29,6 +29,7 @@ use crate::cache::BlockCache;
 use crate::commit::{CommitState, insert_into};
 use crate::compaction::{Background, ReadMeter, Throttle};
 use crate::error::{Error, Result};
+use crate::event::Events;
 use crate::key::KeySpan;
 use crate::memtable::Memtable;
 use crate::options::Options;
@@ -101,6 +102,7 @@ pub(crate) fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Res
     let read_meter = ReadMeter::new(options.read_sample_every, options.read_compaction_share, now);
     let store = Arc::new(Store {
         tasks: options.executor(),
+        events: Events::new(options.clock.clone(), options.listener.clone()),
         options,
         env,
         lock: Mutex::new(Some(lock)),

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use braid_env::clock::{Clock, WallClock};
 use braid_env::tasks::{Tasks, ThreadTasks};
 
+use crate::event::EventListener;
+
 /// Longest key, in bytes.
 pub const MAX_KEY_LEN: usize = 64 << 10;
 /// Longest value, in bytes.
@@ -97,6 +99,8 @@ pub struct Options {
     pub automatic_compaction: bool,
     /// Runs flushes and compactions. By default the store starts its own threads.
     pub tasks: Option<Arc<dyn Tasks>>,
+    /// Gets every event of the store.
+    pub listener: Option<Arc<dyn EventListener>>,
     /// Clock for durations in events and metrics.
     pub clock: Arc<dyn Clock>,
     /// Checks every new version against the engine's invariants. Default: in debug builds.
@@ -137,6 +141,7 @@ impl Default for Options {
             ballast_size: 64 << 20,
             automatic_compaction: true,
             tasks: None,
+            listener: None,
             clock: Arc::new(WallClock),
             paranoid_checks: cfg!(debug_assertions),
         }

@@ -15,6 +15,7 @@ use crate::ballast::Ballast;
 use crate::commit::CommitState;
 use crate::compaction::{Background, CompactionCounters, JobOutput, ReadMeter, Throttle, debt};
 use crate::error::{Error, Result};
+use crate::event::Events;
 use crate::iter::ReadPoint;
 use crate::key::CommitTs;
 use crate::memtable::Memtable;
@@ -79,6 +80,7 @@ pub(crate) struct Store {
     pub(crate) read_meter: ReadMeter,
     pub(crate) closed: AtomicBool,
     pub(crate) counters: Counters,
+    pub(crate) events: Events,
 }
 
 impl Store {
@@ -151,12 +153,15 @@ impl Store {
         edit.gc_threshold = Some(gc);
         edit.newest_ts = Some(self.newest.load(Ordering::Acquire));
         edit.time = Some(self.options.clock.now_micros());
-        let (version, dropped) = self.state.load().version.apply(&edit, &self.env, lent);
+        let before = self.state.load().version.clone();
+        let (version, dropped) = before.apply(&edit, &self.env, lent);
         if self.options.paranoid_checks {
             version.check().map_err(|reason| Error::corruption(&self.env.dir, 0, reason))?;
         }
         manifest.append(&edit, &*self.ballast)?;
         self.gc_durable.fetch_max(gc, Ordering::AcqRel);
+        self.events.edited(&edit, &before);
+        drop(before);
         {
             let _state = self.state_lock.lock();
             let mut state = State::clone(&self.state.load());

@@ -11,6 +11,7 @@
 
 use bytes::Bytes;
 
+use crate::event::DropCounts;
 use crate::key::{KeySpan, Kind};
 use crate::memtable::Tombstone;
 use crate::range_tombstone::{Skyline, coalesce};
@@ -29,6 +30,8 @@ pub(crate) struct DropRules {
     /// A version at or below `gc` of this key was seen.
     settled: bool,
     killed_below: u64,
+    /// What was left out so far.
+    pub(crate) dropped: DropCounts,
 }
 
 impl DropRules {
@@ -43,6 +46,7 @@ impl DropRules {
             last_ts: None,
             settled: false,
             killed_below: 0,
+            dropped: DropCounts::default(),
         }
     }
 
@@ -65,17 +69,25 @@ impl DropRules {
         }
         if self.last_ts == Some(ts) {
             // The same entry of an upper layer came before.
+            self.dropped.repeated += 1;
             return false;
         }
         self.last_ts = Some(ts);
         if ts > self.gc {
             return true;
         }
-        if self.settled || ts < self.killed_below {
+        if self.settled {
+            self.dropped.shadowed += 1;
+            return false;
+        }
+        if ts < self.killed_below {
+            self.dropped.covered += 1;
             return false;
         }
         self.settled = true;
-        kind == Kind::Put || self.is_above_something(key)
+        let kept = kind == Kind::Put || self.is_above_something(key);
+        self.dropped.elided += u64::from(!kept);
+        kept
     }
 
     fn is_above_something(&self, key: &[u8]) -> bool {

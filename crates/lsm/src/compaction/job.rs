@@ -8,6 +8,7 @@ use super::drop_rules::{DropRules, clip};
 use super::entry_merge::EntryMerge;
 use super::output_cuts::OutputCuts;
 use crate::error::{Error, Result};
+use crate::event::{DropCounts, JobTicket};
 use crate::key::KeySpan;
 use crate::memtable::{Memtable, Tombstone};
 use crate::sstable::{SstWriter, WriterOptions, sst_path};
@@ -37,7 +38,9 @@ pub(crate) struct JobOutput {
     pub(crate) ssts: Vec<SstFacts>,
     pub(crate) bytes_in: u64,
     pub(crate) bytes_out: u64,
-    pub(crate) entries_dropped: u64,
+    pub(crate) dropped: DropCounts,
+    /// Names the job in events.
+    pub(crate) ticket: JobTicket,
     /// Ssts that changed their level without being rewritten.
     pub(crate) moved: u64,
 }
@@ -83,6 +86,8 @@ impl Job {
             }
             return Err(error);
         }
+        let gone = tombstones.len().saturating_sub(outputs.tombstones.len()) as u64;
+        outputs.done.dropped = DropCounts { tombstones: gone, ..rules.dropped };
         outputs.done.bytes_in = self.runs.iter().flatten().map(|sst| sst.size).sum();
         if !outputs.done.ssts.is_empty() {
             // The names must be durable before the manifest refers to them.
@@ -103,8 +108,6 @@ impl Job {
             }
             if rules.keeps(key, merge.ts(), merge.kind()) {
                 outputs.add(key, &merge)?;
-            } else {
-                outputs.done.entries_dropped += 1;
             }
             merge.advance()?;
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::job::JobOutput;
 use super::picker::spec_for_span;
 use crate::error::Result;
+use crate::event::JobOutcome;
 use crate::key::KeySpan;
 use crate::store::Store;
 
@@ -72,5 +73,6 @@ impl Store {
 
     pub(crate) fn note_compaction(&self, spec: &super::spec::Spec, output: &JobOutput) {
         self.counters.compaction.compacted(spec, output);
+        self.events.ended(output.ticket, JobOutcome::Installed, output);
     }
 }

@@ -22,6 +22,7 @@ use super::picker::{Scene, levels_targets, pick, target_sst_size};
 use super::read_triggered::pick_for_reads;
 use super::spec::{CompactionReason, Spec, hull_of};
 use crate::error::{Error, Result};
+use crate::event::{EventKind, EventSst, JobKind, JobOutcome, JobTicket};
 use crate::key::KeySpan;
 use crate::memtable::Memtable;
 use crate::sstable::{key_hash, sst_path};
@@ -311,16 +312,24 @@ impl Store {
                 match store.install_sweep(claim, &swept) {
                     Ok(true) => {}
                     Ok(false) => store.background.sweep_anew(),
-                    Err(error) => store.background.fail(&error),
+                    Err(error) => store.work_failed(&error),
                 }
                 store.background.end_sweep();
                 store.schedule();
             }),
             Err(error) => {
-                self.background.fail(&error);
+                self.work_failed(&error);
                 self.background.end_sweep();
             }
         }
+    }
+
+    /// Background work failed: it stops, and writers are told.
+    fn work_failed(&self, error: &Error) {
+        if !matches!(error, Error::Closed) {
+            self.events.emit(EventKind::Failed { error: error.to_string() });
+        }
+        self.background.fail(error);
     }
 
     /// Whether nothing is being flushed or compacted, and nothing is due.
@@ -349,13 +358,13 @@ impl Store {
             Ok(None) => self.background.end_flush(),
             Ok(Some((memtables, output))) => self.spawn(move |store| {
                 if let Err(error) = store.install_flush(&memtables, output) {
-                    store.background.fail(&error);
+                    store.work_failed(&error);
                 }
                 store.background.end_flush();
                 store.schedule();
             }),
             Err(error) => {
-                self.background.fail(&error);
+                self.work_failed(&error);
                 self.background.end_flush();
             }
         }
@@ -383,8 +392,22 @@ impl Store {
             below: None,
             lenders: Vec::new(),
         };
-        let output = self.with_reserve(|| job.run(self))?;
+        let bytes = memtables.iter().map(|memtable| memtable.bytes() as u64).sum();
+        let ticket = self.events.began(JobKind::Flush, 0, Vec::new(), bytes);
+        let output = self.run_job(&job, ticket)?;
         Ok(Some((memtables, output)))
+    }
+
+    /// Runs a job; its end is reported here if it fails, otherwise when it is installed.
+    fn run_job(&self, job: &Job, ticket: JobTicket) -> Result<JobOutput> {
+        match self.with_reserve(|| job.run(self)) {
+            Ok(output) => Ok(JobOutput { ticket, ..output }),
+            Err(error) => {
+                let outcome = JobOutcome::Failed(error.to_string());
+                self.events.ended(ticket, outcome, &JobOutput::default());
+                Err(error)
+            }
+        }
     }
 
     /// Runs something that may need the reserve to finish.
@@ -407,6 +430,7 @@ impl Store {
         };
         self.install(&edit, |memtables| memtables.retain(|memtable| memtable.arrival > newest))?;
         self.counters.flushed(&output);
+        self.events.ended(output.ticket, JobOutcome::Installed, &output);
         if output.ssts.iter().any(|facts| facts.tombstones > 0) {
             self.background.sweep_anew();
         }
@@ -434,14 +458,14 @@ impl Store {
                     match store.install(&edit, |_| {}) {
                         Ok(true) => store.note_compaction(&spec, &output),
                         Ok(false) => store.discard(&output),
-                        Err(error) => store.background.fail(&error),
+                        Err(error) => store.work_failed(&error),
                     }
                     store.background.end_compaction(claim, spec.reason);
                     store.schedule();
                 });
             }
             Err(error) => {
-                self.background.fail(&error);
+                self.work_failed(&error);
                 self.background.end_compaction(claim, spec.reason);
             }
         }
@@ -449,6 +473,7 @@ impl Store {
 
     /// Removes what a job wrote in vain: a structural edit changed its inputs meanwhile.
     pub(crate) fn discard(&self, output: &JobOutput) {
+        self.events.ended(output.ticket, JobOutcome::Outdated, output);
         for facts in &output.ssts {
             let path = sst_path(&self.env.dir, facts.file_no);
             if let Err(error) = self.env.fs.remove(&path) {
@@ -460,23 +485,28 @@ impl Store {
     /// Merges the inputs of a spec, which nobody else may take meanwhile, or moves them.
     pub(crate) fn run_compaction(&self, spec: &Spec) -> Result<(Edit, JobOutput)> {
         let gc = self.durable_gc()?;
+        let inputs: Vec<EventSst> = spec.inputs().map(|sst| EventSst::of(&sst.facts())).collect();
+        let bytes = inputs.iter().map(|sst| sst.bytes).sum();
+        let what = JobKind::Compaction(spec.reason);
+        let ticket = self.events.began(what, spec.output_level, inputs, bytes);
         let dropped = spec.inputs().map(|sst| sst.file_no).collect();
         if let Some(moves) = spec.moves(gc) {
             let moved = moves.iter().map(|sst| sst.moved(spec.output_level).facts());
             let added = moved.map(|facts| NewSst { facts }).collect();
-            let output = JobOutput { moved: moves.len() as u64, ..JobOutput::default() };
+            let moved_count = moves.len() as u64;
+            let output = JobOutput { moved: moved_count, ticket, ..JobOutput::default() };
             let reason = Some(format!("move: {}", spec.reason.as_str()).into());
             return Ok((Edit { added, dropped, reason, ..Edit::default() }, output));
         }
         let version = self.state.load().version.clone();
         let job = self.job_of(spec, &version, gc);
-        let output = self.with_reserve(|| job.run(self))?;
+        let output = self.run_job(&job, ticket)?;
         tracing::debug!(
             reason = spec.reason.as_str(),
             level = spec.output_level,
             bytes_in = output.bytes_in,
             bytes_out = output.bytes_out,
-            dropped = output.entries_dropped,
+            dropped = output.dropped.entries(),
             "compacted"
         );
         let added = output.ssts.iter().map(|facts| NewSst { facts: facts.clone() }).collect();

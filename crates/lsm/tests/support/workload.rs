@@ -216,6 +216,13 @@ impl Subject {
         let expected = self.oracle.get(&key, ts, batches);
         let context = &self.context;
         assert_eq!(found, expected, "{context}: get {} at {ts}", key.escape_ascii());
+        if self.side.chance(1, 8) {
+            let now = CommitTs(ts.max(self.gc));
+            let story = self.db.explain_get(&key, now)?;
+            let expected = self.oracle.get(&key, now.0, self.oracle.batches());
+            let said = story.trim_end().ends_with("present");
+            assert_eq!(said, expected.is_some(), "{context}: {story}");
+        }
         Ok(())
     }
 
