@@ -76,6 +76,9 @@ impl Layer {
 pub(crate) struct EntryMerge {
     layers: Vec<Layer>,
     current: Option<usize>,
+    /// The layer with the next entry apart from the current one's: while the current layer stays
+    /// in front of it, nobody else needs to be looked at.
+    runner_up: Option<usize>,
 }
 
 impl EntryMerge {
@@ -101,30 +104,47 @@ impl EntryMerge {
             run.settle()?;
             layers.push(Layer::Run(run));
         }
-        let mut merge = EntryMerge { layers, current: None };
+        let mut merge = EntryMerge { layers, current: None, runner_up: None };
         merge.choose();
         Ok(merge)
     }
 
-    fn choose(&mut self) {
-        let mut best: Option<(usize, &[u8], u64)> = None;
-        for (i, layer) in self.layers.iter().enumerate() {
-            if let Some(key) = layer.key() {
-                let ts = layer.ts();
-                let first = best
-                    .is_none_or(|(_, least, newest)| key.cmp(least).then(newest.cmp(&ts)).is_lt());
-                if first {
-                    best = Some((i, key, ts));
-                }
+    /// Whether the entry of layer `i` comes before that of layer `other`; none comes last.
+    fn is_before(&self, i: usize, other: usize) -> bool {
+        let (a, b) = (&self.layers[i], &self.layers[other]);
+        match (a.key(), b.key()) {
+            (None, _) => false,
+            (Some(_), None) => true,
+            (Some(x), Some(y)) => {
+                x.cmp(y).then_with(|| b.ts().cmp(&a.ts())).then(i.cmp(&other)).is_lt()
             }
         }
-        self.current = best.map(|(i, _, _)| i);
+    }
+
+    fn choose(&mut self) {
+        (self.current, self.runner_up) = (None, None);
+        for i in 0..self.layers.len() {
+            if self.layers[i].key().is_none() {
+                continue;
+            }
+            if self.current.is_none_or(|best| self.is_before(i, best)) {
+                self.runner_up = self.current.replace(i);
+            } else if self.runner_up.is_none_or(|second| self.is_before(i, second)) {
+                self.runner_up = Some(i);
+            }
+        }
     }
 
     pub(crate) fn advance(&mut self) -> Result<()> {
         if let Some(i) = self.current {
             self.layers[i].advance()?;
-            self.choose();
+            let stays = match self.runner_up {
+                Some(second) => self.is_before(i, second),
+                None => self.layers[i].key().is_some(),
+            };
+            if !stays {
+                self.choose();
+            }
         }
         Ok(())
     }

@@ -1,12 +1,17 @@
 //! Memory for skiplist nodes: handed out in order, freed all at once.
 //!
-//! Chunks of 256 KiB; a node larger than a quarter of that gets a chunk of its own, so one batch
-//! of any size fits. Nothing moves, so pointers stay valid as long as the arena lives.
+//! Small chunks first, then chunks of 2 MiB, for which the kernel is asked for large pages: a
+//! search in a skiplist goes all over the arena, and each page of 4 KiB costs it a miss in the
+//! processor's page tables as well. A node larger than a small chunk gets a chunk of its own, so
+//! one batch of any size fits. Nothing moves, so pointers stay valid as long as the arena lives.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 
-const CHUNK: usize = 256 << 10;
+const CHUNK: usize = 2 << 20;
+const SMALL_CHUNK: usize = 16 << 10;
+/// The first chunks are small, so that an idle store costs little.
+const SMALL_CHUNKS: usize = 16;
 const ALIGN: usize = 8;
 
 /// An append-only pool of bytes aligned to 8.
@@ -27,14 +32,17 @@ impl Arena {
     /// Returns `size` uninitialised bytes, aligned to 8, valid until the arena is dropped.
     pub(crate) fn allocate(&mut self, size: usize) -> NonNull<u8> {
         let size = size.next_multiple_of(ALIGN);
-        if size > CHUNK / 4 {
-            return self.new_chunk(size);
+        if size > SMALL_CHUNK {
+            return self.new_chunk(size, ALIGN);
         }
         if size > self.left {
-            // The first chunks are small, so that an idle store costs little.
-            let chunk_size = if self.chunks.len() < 4 { CHUNK / 16 } else { CHUNK };
-            self.free = self.new_chunk(chunk_size.max(size)).as_ptr();
-            self.left = chunk_size.max(size);
+            let small = self.chunks.len() < SMALL_CHUNKS;
+            self.left = if small { SMALL_CHUNK } else { CHUNK };
+            let chunk = self.new_chunk(self.left, if small { ALIGN } else { CHUNK });
+            if !small {
+                ask_for_large_pages(chunk, CHUNK);
+            }
+            self.free = chunk.as_ptr();
         }
         let start = self.free;
         // SAFETY: `left >= size`, so the result is within, or one past, the current chunk.
@@ -43,14 +51,29 @@ impl Arena {
         NonNull::new(start).expect("a chunk never starts at the null address")
     }
 
-    fn new_chunk(&mut self, size: usize) -> NonNull<u8> {
-        let layout = Layout::from_size_align(size, ALIGN).expect("entry sizes are limited");
+    fn new_chunk(&mut self, size: usize, align: usize) -> NonNull<u8> {
+        let layout = Layout::from_size_align(size, align).expect("entry sizes are limited");
         // SAFETY: the layout has a size above zero: callers allocate at least a node header.
         let raw = unsafe { alloc(layout) };
         let Some(chunk) = NonNull::new(raw) else { handle_alloc_error(layout) };
         self.chunks.push((chunk, layout));
         chunk
     }
+}
+
+/// A hint: without large pages everything works, slower.
+fn ask_for_large_pages(start: NonNull<u8>, len: usize) {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::mm::{Advice, madvise};
+        // SAFETY: the range is an allocation of our own, and this advice changes no contents.
+        let asked = unsafe { madvise(start.as_ptr().cast(), len, Advice::LinuxHugepage) };
+        if let Err(error) = asked {
+            tracing::debug!(%error, "no large pages for a memtable");
+        }
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = (start, len);
 }
 
 impl Drop for Arena {

@@ -5,6 +5,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::cache::prefetch;
 use crate::sstable::{filter_line, filter_probes};
 
 const WORDS_PER_LINE: usize = 8;
@@ -26,9 +27,18 @@ impl KeyFilter {
         &self.words[line * WORDS_PER_LINE + bit / 64]
     }
 
+    /// Brings the line of a hash closer.
+    pub(crate) fn prefetch(&self, hash: u64) {
+        prefetch(self.word(hash, 0));
+    }
+
+    /// Adds a hash. One writer at a time: bits of others are not lost, although reading and
+    /// writing a word are two steps.
     pub(crate) fn insert(&self, hash: u64) {
         for bit in filter_probes(hash) {
-            self.word(hash, bit).fetch_or(1 << (bit % 64), Ordering::Relaxed);
+            let word = self.word(hash, bit);
+            let old = word.load(Ordering::Relaxed);
+            word.store(old | (1 << (bit % 64)), Ordering::Relaxed);
         }
     }
 

@@ -6,8 +6,14 @@
 mod arena;
 mod cursor;
 mod key_filter;
+mod link;
 mod skiplist;
 mod table;
+
+/// The atomics of the parts that loom runs as well (`tests/interleavings.rs`).
+mod atomics {
+    pub(super) use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+}
 
 pub(crate) use cursor::MemtableCursor;
 pub(crate) use skiplist::NodeRef;

@@ -3,26 +3,30 @@
 //! ```text
 //!   order:   key ascending, then ts descending, then commit index descending
 //!   node:    head u64 | ts u64 | idx u64 | key_len u32 | value_len u32 | kind u8 | height u8 |
-//!            next[height] | key bytes | value bytes
+//!            link[height] | key bytes | value bytes
+//!   link:    pointer to the next node | head of that node
 //! ```
 //!
 //! `head` holds eight key bytes after a prefix that most keys of this list share, so that most
 //! comparisons touch no key bytes. Keys without that prefix get 0 or MAX: heads never contradict
 //! the order of keys, they only fail to decide.
 //!
-//! Publication: a node is complete before its pointer is stored with `Release`; readers load with
-//! `Acquire`. Nodes are never changed or freed before the list is dropped. The last insert's path
-//! is remembered, so that a sorted batch costs O(1) per entry.
+//! Publication: a node is complete before it is linked; readers walk without locks. A link repeats
+//! the head of the node it leads to; how that goes together is in [`link`](super::link).
+//!
+//! Nodes are never changed or freed before the list is dropped. The last insert's path is
+//! remembered, so that a sorted batch costs O(1) per entry.
 
 use std::cmp::Ordering as Cmp;
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use braid_env::random::Random;
 use parking_lot::Mutex;
 
 use super::arena::Arena;
+use super::link::Link;
 use crate::key::Kind;
 
 const MAX_HEIGHT: usize = 16;
@@ -36,7 +40,7 @@ struct Node {
     value_len: u32,
     kind: Kind,
     height: u8,
-    // next: [AtomicPtr<Node>; height], key, value follow.
+    // links: [Link; height], key, value follow.
 }
 
 const TOWER_OFFSET: usize = size_of::<Node>();
@@ -55,7 +59,7 @@ unsafe impl Send for Writer {}
 
 /// An ordered list of entries.
 pub(crate) struct SkipList {
-    tower: [AtomicPtr<Node>; MAX_HEIGHT],
+    tower: [Link<Node>; MAX_HEIGHT],
     height: AtomicUsize,
     prefix: Box<[u8]>,
     writer: Mutex<Writer>,
@@ -82,6 +86,14 @@ impl<'a> NodeRef<'a> {
         NonNull::new(node).map(|node| NodeRef { node, list: PhantomData })
     }
 
+    /// The same node, whatever the compiler knows about its list.
+    ///
+    /// # Safety
+    /// The caller must not use it after the list is dropped.
+    pub(crate) unsafe fn outliving_its_borrow(self) -> NodeRef<'static> {
+        NodeRef { node: self.node, list: PhantomData }
+    }
+
     fn header(&self) -> &'a Node {
         // SAFETY: published nodes are initialised and live as long as the list ('a).
         unsafe { self.node.as_ref() }
@@ -89,7 +101,7 @@ impl<'a> NodeRef<'a> {
 
     fn bytes(&self, skip: usize, len: usize) -> &'a [u8] {
         let header = self.header();
-        let start = TOWER_OFFSET + usize::from(header.height) * size_of::<AtomicPtr<Node>>() + skip;
+        let start = TOWER_OFFSET + usize::from(header.height) * size_of::<Link<Node>>() + skip;
         // SAFETY: `insert` allocated and filled tower, key and value behind the header; the
         // callers pass positions within key and value. The bytes are immutable.
         unsafe { std::slice::from_raw_parts(self.node.as_ptr().cast::<u8>().add(start), len) }
@@ -119,17 +131,17 @@ impl<'a> NodeRef<'a> {
     /// The following entry.
     pub(crate) fn next(&self) -> Option<NodeRef<'a>> {
         // SAFETY: every node has at least one level.
-        NodeRef::new(unsafe { next_of(self.node.as_ptr(), 0) }.load(Ordering::Acquire))
+        NodeRef::new(unsafe { link_of(self.node.as_ptr(), 0) }.next())
     }
 }
 
-/// The pointer of `node` at `level`.
+/// The link of `node` at `level`.
 ///
 /// # Safety
 /// `node` must be a node of a living list with more than `level` levels.
-unsafe fn next_of<'a>(node: *mut Node, level: usize) -> &'a AtomicPtr<Node> {
+unsafe fn link_of<'a>(node: *mut Node, level: usize) -> &'a Link<Node> {
     // SAFETY: the tower follows the header, which is a multiple of 8 bytes long.
-    unsafe { &*node.cast::<u8>().add(TOWER_OFFSET).cast::<AtomicPtr<Node>>().add(level) }
+    unsafe { &*node.cast::<u8>().add(TOWER_OFFSET).cast::<Link<Node>>().add(level) }
 }
 
 /// The place of an entry in the order of the list.
@@ -145,7 +157,7 @@ impl SkipList {
     /// An empty list; `prefix` is a guess of what most keys begin with.
     pub(crate) fn new(prefix: &[u8], seed: u64) -> SkipList {
         SkipList {
-            tower: std::array::from_fn(|_| AtomicPtr::new(ptr::null_mut())),
+            tower: std::array::from_fn(|_| Link::end()),
             height: AtomicUsize::new(1),
             prefix: prefix.into(),
             writer: Mutex::new(Writer {
@@ -167,27 +179,34 @@ impl SkipList {
         u64::from_be_bytes(head)
     }
 
-    fn link(&self, node: *mut Node, level: usize) -> &AtomicPtr<Node> {
+    fn link(&self, node: *mut Node, level: usize) -> &Link<Node> {
         if node.is_null() {
             &self.tower[level]
         } else {
             // SAFETY: callers come to `node` over a link of this or a higher level.
-            unsafe { next_of(node, level) }
+            unsafe { link_of(node, level) }
         }
     }
 
     fn follow(&self, node: *mut Node, level: usize) -> *mut Node {
-        self.link(node, level).load(Ordering::Acquire)
+        self.link(node, level).next()
     }
 
     /// Moves forward on one level while the next node is before `position`.
+    #[inline]
     fn walk(&self, mut at: *mut Node, level: usize, position: &Position<'_>) -> *mut Node {
         loop {
-            let next = self.follow(at, level);
-            match NodeRef::new(next) {
-                Some(node) if node_before(node, position) => at = next,
-                _ => return at,
+            let (head, next) = self.link(at, level).read();
+            if head > position.head {
+                return at;
             }
+            let Some(node) = NodeRef::new(next) else { return at };
+            // The node in front of the one with this head is before the position if that one is;
+            // only equal heads make it necessary to look at the node itself.
+            if head == position.head && !node_before(node, position) {
+                return at;
+            }
+            at = next;
         }
     }
 
@@ -267,9 +286,8 @@ impl SkipList {
         for level in 0..height {
             let before = self.link(writer.path[level], level);
             // SAFETY: `node` has `height` levels and is not yet reachable on this one.
-            unsafe { next_of(node, level) }
-                .store(before.load(Ordering::Relaxed), Ordering::Relaxed);
-            before.store(node, Ordering::Release);
+            unsafe { link_of(node, level) }.follow(before);
+            before.publish(node, position.head);
             writer.path[level] = node;
         }
         writer.last = node;
@@ -322,7 +340,7 @@ fn allocate_node(
     value: &[u8],
     height: usize,
 ) -> *mut Node {
-    let tower = height * size_of::<AtomicPtr<Node>>();
+    let tower = height * size_of::<Link<Node>>();
     let raw = arena.allocate(TOWER_OFFSET + tower + position.key.len() + value.len()).as_ptr();
     let header = Node {
         head: position.head,
@@ -338,10 +356,7 @@ fn allocate_node(
     unsafe {
         raw.cast::<Node>().write(header);
         for level in 0..height {
-            raw.add(TOWER_OFFSET)
-                .cast::<AtomicPtr<Node>>()
-                .add(level)
-                .write(AtomicPtr::new(ptr::null_mut()));
+            raw.add(TOWER_OFFSET).cast::<Link<Node>>().add(level).write(Link::end());
         }
         let key_at = raw.add(TOWER_OFFSET + tower);
         ptr::copy_nonoverlapping(position.key.as_ptr(), key_at, position.key.len());

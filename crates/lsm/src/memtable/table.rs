@@ -26,15 +26,28 @@ pub(crate) struct Tombstone {
 /// what is there.
 #[derive(Default)]
 struct ArrivalLog {
-    /// Keys of points in arrival order.
-    keys: Vec<(u64, *const u8, u32)>,
-    /// Per entry of `keys`: largest timestamp up to and including it, to stop the walk backwards.
-    newest_so_far: Vec<u64>,
+    /// Points in arrival order.
+    points: Vec<NodeRef<'static>>,
+    /// Batches in arrival order.
+    batches: Vec<Arrived>,
 }
 
-// SAFETY: the pointers lead to key bytes in the memtable's own arena, which never move and are
-// only read while the memtable is borrowed.
-unsafe impl Send for ArrivalLog {}
+/// A batch that arrived.
+struct Arrived {
+    ts: u64,
+    /// Largest timestamp up to and including this batch, to stop the walk backwards.
+    newest_so_far: u64,
+    /// Position of its first point in the log.
+    first: usize,
+}
+
+impl ArrivalLog {
+    /// Begins a batch.
+    fn batch(&mut self, ts: u64) {
+        let newest_so_far = self.batches.last().map_or(ts, |last| ts.max(last.newest_so_far));
+        self.batches.push(Arrived { ts, newest_so_far, first: self.points.len() });
+    }
+}
 
 /// A sorted buffer of writes.
 pub(crate) struct Memtable {
@@ -108,11 +121,15 @@ impl Memtable {
             if !skyline.is_empty() {
                 skyline.point_arrives(key);
             }
-            self.filter.insert(key_hash(key));
+            let hash = key_hash(key);
+            self.filter.prefetch(hash);
             let node = self.points.insert(key, ts, idx, kind, value);
-            let newest = log.newest_so_far.last().map_or(ts, |last| ts.max(*last));
-            log.keys.push((ts, node.key().as_ptr(), key.len() as u32));
-            log.newest_so_far.push(newest);
+            self.filter.insert(hash);
+            if count == 0 {
+                log.batch(ts);
+            }
+            // SAFETY: the log lives in the same memtable as the node, and nodes never move.
+            log.points.push(unsafe { node.outliving_its_borrow() });
             count += 1;
             bytes += key.len() + value.len() + 90;
         }
@@ -236,17 +253,16 @@ impl Memtable {
             }
         }
         let log = self.log.lock();
-        for (entry, so_far) in log.keys.iter().zip(&log.newest_so_far).rev() {
-            if *so_far <= newest {
+        let mut end = log.points.len();
+        for batch in log.batches.iter().rev() {
+            if batch.newest_so_far <= newest {
                 break;
             }
-            let (ts, key, len) = *entry;
-            // SAFETY: `key` leads to `len` immutable bytes in the arena of `self.points`, which
-            // lives as long as `self`.
-            let key = unsafe { std::slice::from_raw_parts(key, len as usize) };
-            if ts > newest && span.contains(key) {
-                newest = ts;
+            let points = &log.points[batch.first..end];
+            if batch.ts > newest && points.iter().any(|point| span.contains(point.key())) {
+                newest = batch.ts;
             }
+            end = batch.first;
         }
         newest
     }

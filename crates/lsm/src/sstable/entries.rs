@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use super::block_walker::BlockWalker;
 use super::reader::SstReader;
-use super::row_block::RowBlock;
+use super::row_block::{BUNDLE, RowBlock};
 use crate::error::Result;
 use crate::key::{KeySpan, Kind};
 
@@ -18,6 +18,8 @@ pub(crate) struct SstEntries {
     block: Option<RowBlock>,
     row: usize,
     key: Vec<u8>,
+    /// How much of `key` the rows of its bundle share.
+    shared: usize,
     /// Entries from here on do not count; `None`: to the end of the file.
     end: Option<Bytes>,
 }
@@ -31,7 +33,8 @@ impl SstEntries {
     }
 
     fn at(reader: Arc<SstReader>, walker: BlockWalker, end: Option<Bytes>) -> Result<SstEntries> {
-        let mut entries = SstEntries { reader, walker, block: None, row: 0, key: Vec::new(), end };
+        let mut entries =
+            SstEntries { reader, walker, block: None, row: 0, key: Vec::new(), shared: 0, end };
         entries.enter_block()?;
         Ok(entries)
     }
@@ -52,7 +55,9 @@ impl SstEntries {
         self.block =
             if self.walker.is_on_entry() { Some(self.walker.load(&self.reader)?) } else { None };
         if let Some(block) = &self.block {
-            block.read_key(0, &mut self.key);
+            block.read_shared(0, &mut self.key);
+            self.shared = self.key.len();
+            self.key.extend_from_slice(block.own_key(0));
         }
         self.stop_at_end();
         Ok(())
@@ -68,8 +73,14 @@ impl SstEntries {
         let Some(block) = &self.block else { return Ok(()) };
         self.row += 1;
         if self.row < block.len() {
-            if !block.same_key(self.row) {
-                block.read_key(self.row, &mut self.key);
+            let new_bundle = self.row.is_multiple_of(BUNDLE);
+            if new_bundle {
+                block.read_shared(self.row, &mut self.key);
+                self.shared = self.key.len();
+            }
+            if new_bundle || !block.same_key(self.row) {
+                self.key.truncate(self.shared);
+                self.key.extend_from_slice(block.own_key(self.row));
                 self.stop_at_end();
             }
             return Ok(());
