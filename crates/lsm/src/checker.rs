@@ -14,9 +14,12 @@ use braid_env::fs::FileSystem;
 use crate::cache::BlockCache;
 use crate::compaction::EntryMerge;
 use crate::error::{Error, Result};
-use crate::sstable::{SstReader, key_hash, sst_path};
+use crate::sstable::{SstEntries, SstReader, key_hash, sst_path};
 use crate::structure::Record;
-use crate::versions::{Recovered, SstEnv, SstFacts, SstMeta, Version, load_manifest};
+use crate::versions::{
+    Edit, Recovered, SstEnv, SstFacts, SstMeta, Version, load_manifest, manifest_numbers,
+    manifest_path,
+};
 use crate::wal::{SegmentEnd, read_segment, segment_path};
 
 /// One thing that is wrong.
@@ -82,6 +85,18 @@ pub fn check_store(fs: Arc<dyn FileSystem>, dir: &Path) -> Result<CheckReport> {
     if let Err(reason) = recovered.version.check() {
         report.problem(Error::corruption(dir.join("CURRENT"), 0, reason));
     }
+    // Manifests before the current one are kept to be looked at.
+    for number in manifest_numbers(&names).into_iter().filter(|n| *n < recovered.number) {
+        let path = manifest_path(dir, number);
+        let read = read_segment(&*fs, &path, number, &mut |offset, record| {
+            Edit::decode(record)
+                .map(|_| ())
+                .map_err(|reason| Error::corruption(&path, offset, reason))
+        });
+        if let Err(error) = read {
+            report.problem(error);
+        }
+    }
     for sst in recovered.version.ssts() {
         report.ssts += 1;
         report.rows += sst.rows;
@@ -131,7 +146,15 @@ fn check_sst(env: &SstEnv, sst: &Arc<SstMeta>) -> Result<()> {
             return wrong(0, "I7: a range tombstone is outside of the sst's bounds");
         }
     }
-    check_rows(env, sst, reader, &path)
+    check_rows(env, sst, reader, &path)?;
+    if sst.is_virtual() {
+        // What lies beside the part is garbage, but damage there is still damage of the device.
+        let mut all = SstEntries::open(reader.clone())?;
+        while all.key().is_some() {
+            all.advance()?;
+        }
+    }
+    Ok(())
 }
 
 fn check_rows(env: &SstEnv, sst: &SstMeta, reader: &Arc<SstReader>, path: &Path) -> Result<()> {
