@@ -3,9 +3,12 @@
 //! ```text
 //!   commit pipeline     append(record) -> Lsn        never blocks on the device
 //!        |              queue: [piece][piece][piece]
-//!   waiters             wait(lsn): one of them becomes leader, takes the whole queue, writes it,
-//!                       syncs once, and wakes the others: group commit
+//!   waiters             wait(lsn): one of them takes the whole queue and writes it;
+//!                       one of those who want durability syncs once for all: group commit
 //! ```
+//!
+//! Writing and syncing are two turns: while one thread waits for the device to sync, others go on
+//! handing records to the operating system.
 //!
 //! Segments are preallocated and recycled: a write into blocks that exist already needs no
 //! metadata in the same sync, which halves the time of a small commit.
@@ -57,7 +60,12 @@ struct Queue {
     synced: Lsn,
     /// Position of the current segment that is durable.
     segment_synced: u64,
-    leading: bool,
+    /// End of what was written: segment and position.
+    written_end: (u64, u64),
+    /// A thread is writing now.
+    writing: bool,
+    /// A thread is syncing now, or gathering company for it.
+    syncing: bool,
     failed: Option<Error>,
     recycled: Vec<PathBuf>,
     /// Threads that wait for durability now.
@@ -114,7 +122,9 @@ impl Wal {
                 written: 0,
                 synced: 0,
                 segment_synced: 0,
-                leading: false,
+                written_end: (first, 0),
+                writing: false,
+                syncing: false,
                 failed: None,
                 recycled: Vec::new(),
                 waiters: 0,
@@ -233,47 +243,69 @@ impl Wal {
             if let Some(error) = &queue.failed {
                 return Err(error.clone());
             }
-            if queue.leading {
-                self.turn.wait(queue);
-                continue;
+            match sync {
+                true if !queue.syncing => self.lead_sync(queue),
+                false if !queue.writing => self.lead_write(queue),
+                _ => self.turn.wait(queue),
             }
-            queue.leading = true;
-            if sync {
-                self.gather_company(queue);
+        }
+    }
+
+    /// Writes everything that is queued. Nobody else may be writing.
+    fn lead_write(&self, queue: &mut MutexGuard<'_, Queue>) {
+        queue.writing = true;
+        let pieces = std::mem::take(&mut queue.pieces);
+        queue.queued_bytes = 0;
+        let upto = queue.appended;
+        let end = (queue.segment, queue.framer.position());
+        let result = MutexGuard::unlocked(queue, || self.write_out(&pieces));
+        queue.writing = false;
+        match result {
+            Ok(()) => {
+                queue.written = upto;
+                queue.written_end = end;
             }
-            let group = queue.waiters;
-            let pieces = std::mem::take(&mut queue.pieces);
-            queue.queued_bytes = 0;
-            let upto = queue.appended;
-            let end = (queue.segment, queue.framer.position());
+            Err(error) => queue.failed = Some(error),
+        }
+        self.turn.notify_all();
+    }
+
+    /// Writes what is queued and makes it durable. Nobody else may be syncing.
+    fn lead_sync(&self, queue: &mut MutexGuard<'_, Queue>) {
+        queue.syncing = true;
+        self.gather_company(queue);
+        while queue.writing {
+            self.turn.wait(queue);
+        }
+        let group = queue.waiters;
+        if queue.failed.is_none() && !queue.pieces.is_empty() {
+            self.lead_write(queue);
+        }
+        if queue.failed.is_none() {
+            let (upto, end) = (queue.written, queue.written_end);
             let (result, nanos) = MutexGuard::unlocked(queue, || {
                 let start = self.clock.monotonic_nanos();
-                let result = self.write_out(&pieces, sync);
+                let result = self.sync_current();
                 (result, self.clock.monotonic_nanos().saturating_sub(start))
             });
-            queue.leading = false;
-            if sync {
-                queue.last_group = group.max(1);
-                queue.last_sync_nanos = nanos;
-            }
+            queue.last_group = group.max(1);
+            queue.last_sync_nanos = nanos;
             match result {
                 Ok(()) => {
-                    queue.written = queue.written.max(upto);
-                    if sync {
-                        queue.synced = queue.synced.max(upto);
-                        if end.0 == queue.segment {
-                            queue.segment_synced = queue.segment_synced.max(end.1);
-                        }
+                    queue.synced = queue.synced.max(upto);
+                    if end.0 == queue.segment {
+                        queue.segment_synced = queue.segment_synced.max(end.1);
                     }
                 }
                 Err(error) => queue.failed = Some(error),
             }
-            self.turn.notify_all();
         }
+        queue.syncing = false;
+        self.turn.notify_all();
     }
 
-    /// Writes pieces in order and syncs if asked. Only the leader runs this.
-    fn write_out(&self, pieces: &[Piece], sync: bool) -> Result<()> {
+    /// Writes pieces in order. Only one thread at a time runs this.
+    fn write_out(&self, pieces: &[Piece]) -> Result<()> {
         let mut slot = self.file.lock();
         for piece in pieces {
             if slot.as_ref().is_none_or(|open| open.segment != piece.segment) {
@@ -283,17 +315,24 @@ impl Wal {
             self.write_piece(open, piece)?;
             if piece.sealed {
                 // The next segment may only exist for recovery if this one is whole.
-                self.sync_file(open)?;
+                self.sync_file(&*open.file, open.segment)?;
             }
-        }
-        if sync && let Some(open) = slot.as_ref() {
-            self.sync_file(open)?;
         }
         Ok(())
     }
 
-    fn sync_file(&self, open: &OpenSegment) -> Result<()> {
-        open.file.sync_data().map_err(|error| self.io("syncing", open.segment, &error))
+    /// Syncs the segment that was written last; those before it were synced at their end.
+    fn sync_current(&self) -> Result<()> {
+        let current = self.file.lock().as_ref().map(|open| (open.file.clone(), open.segment));
+        match current {
+            // Others may write to it meanwhile; what they write is theirs to wait for.
+            Some((file, segment)) => self.sync_file(&*file, segment),
+            None => Ok(()),
+        }
+    }
+
+    fn sync_file(&self, file: &dyn File, segment: u64) -> Result<()> {
+        file.sync_data().map_err(|error| self.io("syncing", segment, &error))
     }
 
     fn write_piece(&self, open: &mut OpenSegment, piece: &Piece) -> Result<()> {
