@@ -122,10 +122,9 @@ impl Kv for Braid {
         self.db.is_quiet()
     }
 
-    fn ingest(&self, rows: &[(Vec<u8>, Vec<u8>)], name: &str) {
+    fn build(&self, rows: &[(Vec<u8>, Vec<u8>)], name: &str) {
         let path = self.dir.join(name);
-        let _order = self.order.lock().expect("nobody panics with it");
-        let ts = self.next();
+        let ts = self.now();
         let disk: Arc<dyn FileSystem> = Arc::new(DiskFs);
         let mut builder =
             SstBuilder::create(&disk, &path, ts, &self.options).expect("the sst opens");
@@ -133,7 +132,12 @@ impl Kv for Braid {
             builder.put(key, value).expect("rows are in order");
         }
         builder.finish().expect("the sst is finished");
-        let options = IngestOptions::default();
+    }
+
+    fn ingest(&self, name: &str) {
+        let path = self.dir.join(name);
+        let _order = self.order.lock().expect("nobody panics with it");
+        let options = IngestOptions { ts_override: Some(self.next()), ..IngestOptions::default() };
         self.db.ingest(std::slice::from_ref(&path), options).expect("BraidDB ingests");
         std::fs::remove_file(&path).expect("the store has a link of its own");
         self.forget_history();

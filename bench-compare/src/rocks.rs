@@ -115,7 +115,7 @@ impl Kv for Rocks {
             && self.property("rocksdb.mem-table-flush-pending") == 0.0
     }
 
-    fn ingest(&self, rows: &[(Vec<u8>, Vec<u8>)], name: &str) {
+    fn build(&self, rows: &[(Vec<u8>, Vec<u8>)], name: &str) {
         let path = self.dir.join(name);
         let mut writer = SstFileWriter::create(&self.options);
         writer.open(&path).expect("the sst opens");
@@ -123,6 +123,10 @@ impl Kv for Rocks {
             writer.put(key, value).expect("rows are in order");
         }
         writer.finish().expect("the sst is finished");
+    }
+
+    fn ingest(&self, name: &str) {
+        let path = self.dir.join(name);
         let mut options = IngestExternalFileOptions::default();
         options.set_move_files(true);
         self.db.ingest_external_file_opts(&options, vec![&path]).expect("RocksDB ingests");
