@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::error::Result;
-use crate::iter::{LayerCursor, ReadPoint, ReadWork, RunCursor, ScanPlan};
+use crate::iter::{Layer, LayerCursor, ReadPoint, ReadWork, RunCursor, ScanPlan};
 use crate::key::{CommitTs, KeySpan, Kind};
 use crate::memtable::{Memtable, MemtableCursor};
 use crate::sstable::{SstReader, key_hash};
@@ -173,20 +173,21 @@ impl State {
     }
 
     /// Cursors over the layers that overlap a scan, newest first.
-    pub(crate) fn layers(&self, plan: &Arc<ScanPlan>) -> Vec<LayerCursor> {
+    pub(crate) fn layers(&self, plan: &Arc<ScanPlan>) -> Vec<Layer> {
         let (read, runs) = (plan.read(), self.version.runs_for_reads());
         let mut layers = Vec::with_capacity(1 + self.immutable.len() + runs.len());
-        let add_memtable = |layers: &mut Vec<LayerCursor>, memtable: &Arc<Memtable>| {
+        let add_memtable = |layers: &mut Vec<Layer>, memtable: &Arc<Memtable>| {
             if !memtable.is_empty() && memtable.min_ts() <= read.ts {
                 let cursor = MemtableCursor::new(memtable.clone(), read, plan);
-                layers.push(LayerCursor::Memtable(cursor));
+                layers.push(LayerCursor::Memtable(cursor).into());
             }
         };
-        let add_run = |layers: &mut Vec<LayerCursor>, run_no: usize, run: &Run| {
+        let add_run = |layers: &mut Vec<Layer>, run_no: usize, run: &Run| {
             let first = run.first_ending_above(&plan.span.start);
             let end = run.first_starting_at(&plan.span.end);
             if first < end && run.min_ts() <= read.ts {
-                layers.push(LayerCursor::Run(RunCursor::new(plan.clone(), run_no, first..end)));
+                let cursor = RunCursor::new(plan.clone(), run_no, first..end);
+                layers.push(LayerCursor::Run(cursor).into());
             }
         };
         if self.structural.is_empty() {
@@ -202,7 +203,8 @@ impl State {
                         run_no += 1;
                         let barrier =
                             |span: &KeySpan| BarrierCursor::new(span.clone(), plan.options.reverse);
-                        layers.extend(op.excised.as_ref().map(barrier).map(LayerCursor::Barrier));
+                        let barrier = op.excised.as_ref().map(barrier);
+                        layers.extend(barrier.map(LayerCursor::Barrier).map(Layer::from));
                     }
                 }
             }

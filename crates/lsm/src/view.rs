@@ -105,11 +105,10 @@ impl View {
         if store.read_meter.is_due() {
             store.sample_seek(state, if options.reverse { &span.end } else { &span.start });
         }
-        let plan = ScanPlan { view: self.clone(), span: span.clone(), options };
-        let plan = Arc::new(plan);
-        let sources = self.pinned.state.layers(&plan);
-        let cursor = MergeCursor::new(sources.into_iter(), span, plan.options.reverse);
-        Ok(Scan::new(cursor, plan.options.limit))
+        let plan = ScanPlan { view: self.clone(), span, options };
+        let (limit, plan) = (plan.options.limit, Arc::new(plan));
+        let cursor = MergeCursor::new(self.pinned.state.layers(&plan), plan);
+        Ok(Scan::new(cursor, limit))
     }
 
     /// Blocks that point reads of this view looked at, and how many of them came from the device.

@@ -1,7 +1,7 @@
 //! A frame: a block's image behind what was read from its header, in one piece of memory, counted.
 //!
 //! ```text
-//!   | references | length | header H | image bytes ... |        aligned to a cache line
+//!   | owners | length | header H | image bytes ... |        aligned to a cache line
 //! ```
 //!
 //! A search in a block begins in its first lines. With `Arc<Block>` over an image of its own, the
@@ -10,15 +10,15 @@
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicUsize, Ordering, fence};
 
+use super::owners::Owners;
 use super::prefetch::prefetch;
 
 const LINE: usize = 64;
 
 #[repr(C, align(64))]
 struct Inner<H> {
-    references: AtomicUsize,
+    owners: Owners,
     len: usize,
     header: H,
 }
@@ -49,7 +49,7 @@ impl<H: Copy> Frame<H> {
         // SAFETY: the allocation is aligned for Inner and large enough for it and the image behind
         // it; nobody else has a pointer to it.
         unsafe {
-            inner.write(Inner { references: AtomicUsize::new(1), len: image.len(), header });
+            inner.write(Inner { owners: Owners::one(), len: image.len(), header });
             let bytes = inner.add(1).cast::<u8>().as_ptr();
             bytes.copy_from_nonoverlapping(image.as_ptr(), image.len());
         }
@@ -65,8 +65,7 @@ impl<H: Copy> Frame<H> {
     /// The header, to be changed; `None` if there are other owners.
     pub(crate) fn header_mut(&mut self) -> Option<&mut H> {
         // SAFETY: alive, as above.
-        let references = unsafe { &(*self.inner.as_ptr()).references };
-        if references.load(Ordering::Acquire) != 1 {
+        if !unsafe { &(*self.inner.as_ptr()).owners }.is_one() {
             return None;
         }
         // SAFETY: `self` is the only owner and is borrowed exclusively.
@@ -99,9 +98,8 @@ impl<H: Copy> Frame<H> {
 
 impl<H: Copy> Clone for Frame<H> {
     fn clone(&self) -> Frame<H> {
-        // Relaxed: whoever clones owns a count already, so the frame cannot go away meanwhile.
         // SAFETY: alive, as `self` is an owner.
-        unsafe { &(*self.inner.as_ptr()).references }.fetch_add(1, Ordering::Relaxed);
+        unsafe { &(*self.inner.as_ptr()).owners }.join();
         Frame { inner: self.inner }
     }
 }
@@ -110,11 +108,9 @@ impl<H: Copy> Drop for Frame<H> {
     fn drop(&mut self) {
         // SAFETY: alive, as `self` is still an owner.
         let inner = unsafe { &*self.inner.as_ptr() };
-        // Release: what this owner read happens before the memory is freed by another one.
-        if inner.references.fetch_sub(1, Ordering::Release) != 1 {
+        if !inner.owners.leave() {
             return;
         }
-        fence(Ordering::Acquire);
         let layout = Frame::<H>::layout(inner.len);
         // SAFETY: this was the last owner; the memory came from `alloc` with this layout. H is
         // Copy, so nothing in it wants to be dropped.

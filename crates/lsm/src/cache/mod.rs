@@ -2,7 +2,13 @@
 
 mod block_cache;
 mod frame;
+mod owners;
 mod prefetch;
+
+/// The atomics of the parts that loom runs as well (`tests/interleavings.rs`).
+mod atomics {
+    pub(super) use std::sync::atomic::{AtomicUsize, Ordering, fence};
+}
 
 pub(crate) use block_cache::{BlockCache, COLD, Frames, WARM};
 pub(crate) use frame::Frame;

@@ -16,18 +16,21 @@
 //! So a scan past a deleted span costs one step per boundary and one seek per layer that has data
 //! behind it, however many rows are in there.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
 use super::layer::LayerCursor;
 use super::row_batch::RowBatch;
-use super::scan::ScanStats;
+use super::scan::{ScanPlan, ScanStats};
 use super::source::{ReadWork, Source};
 use super::stretch::Stretch;
 use crate::error::Result;
-use crate::key::{KeySpan, Kind};
+use crate::key::Kind;
 use crate::range_tombstone::Cover;
 
-struct Layer {
+/// A layer of a scan, with what the merge knows about it.
+pub(crate) struct Layer {
     source: LayerCursor,
     cover: Option<Cover>,
     /// Positioned at or behind the current slab's start.
@@ -36,10 +39,16 @@ struct Layer {
     aimed: bool,
 }
 
+impl From<LayerCursor> for Layer {
+    fn from(source: LayerCursor) -> Layer {
+        Layer { source, cover: None, in_place: false, aimed: false }
+    }
+}
+
 /// The merged rows of a span, as one read sees them.
 pub(crate) struct MergeCursor {
     layers: Vec<Layer>,
-    span: KeySpan,
+    plan: Arc<ScanPlan>,
     backward: bool,
     /// Number of layers that are not parked.
     active: usize,
@@ -55,19 +64,12 @@ pub(crate) struct MergeCursor {
 }
 
 impl MergeCursor {
-    /// A cursor over `sources`, newest first, all of the given direction.
-    pub(crate) fn new(
-        sources: impl ExactSizeIterator<Item = LayerCursor>,
-        span: KeySpan,
-        backward: bool,
-    ) -> MergeCursor {
-        let layers = sources
-            .map(|source| Layer { source, cover: None, in_place: false, aimed: false })
-            .collect();
-        let done = span.is_empty();
+    /// A cursor over the layers of a scan, newest first.
+    pub(crate) fn new(layers: Vec<Layer>, plan: Arc<ScanPlan>) -> MergeCursor {
+        let (done, backward) = (plan.span.is_empty(), plan.options.reverse);
         MergeCursor {
             layers,
-            span,
+            plan,
             backward,
             active: 0,
             slab_start: Vec::new(),
@@ -93,7 +95,7 @@ impl MergeCursor {
     }
 
     fn limit(&self) -> &[u8] {
-        if self.backward { &self.span.start } else { &self.span.end }
+        if self.backward { &self.plan.span.start } else { &self.plan.span.end }
     }
 
     /// Begins the slab at `at`: decides which layers are parked and brings the others there.
@@ -180,8 +182,8 @@ impl MergeCursor {
             self.layers[i].source.advance()?;
         } else if !self.started {
             self.started = true;
-            let at = if self.backward { self.span.end.clone() } else { self.span.start.clone() };
-            self.enter_slab(&at)?;
+            let plan = self.plan.clone();
+            self.enter_slab(if self.backward { &plan.span.end } else { &plan.span.start })?;
         }
         Ok(())
     }
@@ -226,8 +228,8 @@ impl MergeCursor {
         // The boundary of the slab lies within the span, if there is one.
         let boundary = match &self.slab_end {
             Some(end) if !self.beyond(end, self.limit()) => end,
-            _ if self.backward => &self.span.start,
-            _ => &self.span.end,
+            _ if self.backward => &self.plan.span.start,
+            _ => &self.plan.span.end,
         };
         let (before, rest) = self.layers.split_at_mut(winner);
         let (layer, behind) = rest.split_first_mut().expect("the winner is a layer");
@@ -338,7 +340,7 @@ impl MergeCursor {
             return Ok(());
         }
         // Never outside of the span, on either side.
-        let bound = to.clamp(&self.span.start, &self.span.end).to_vec();
+        let bound = to.clamp(&self.plan.span.start, &self.plan.span.end).to_vec();
         if let Some(i) = self.current.take() {
             let key = self.layers[i].source.key().expect("the current row has a key");
             // Going backward, `to` at or above the current key means "from here on".

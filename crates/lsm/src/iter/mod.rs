@@ -10,7 +10,7 @@ mod source;
 mod stretch;
 
 pub(crate) use layer::LayerCursor;
-pub(crate) use merging::MergeCursor;
+pub(crate) use merging::{Layer, MergeCursor};
 pub use row_batch::RowBatch;
 pub(crate) use run_cursor::RunCursor;
 pub(crate) use scan::ScanPlan;

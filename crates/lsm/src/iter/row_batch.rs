@@ -67,7 +67,28 @@ impl RowBatch {
         self.timestamps.clear();
     }
 
-    pub(crate) fn push(&mut self, key: &[u8], value: &[u8], ts: u64) {
+    /// Makes room for rows like the first one, of which about so many will come.
+    fn reserve_like(&mut self, key: &[u8], value: &[u8], rows: usize) {
+        const MAX_ROWS: usize = 1_024;
+        const MAX_BYTES: usize = 256 << 10;
+        let rows = rows.clamp(1, MAX_ROWS);
+        self.keys.reserve((rows * key.len()).min(MAX_BYTES));
+        self.values.reserve((rows * value.len()).min(MAX_BYTES));
+        self.key_ends.reserve(rows);
+        self.value_ends.reserve(rows);
+        self.timestamps.reserve(rows);
+    }
+
+    /// Adds a row to a batch that will have about `rows`.
+    #[inline]
+    pub(crate) fn push_of(&mut self, rows: usize, key: &[u8], value: &[u8], ts: u64) {
+        if self.timestamps.capacity() == 0 {
+            self.reserve_like(key, value, rows);
+        }
+        self.push(key, value, ts);
+    }
+
+    fn push(&mut self, key: &[u8], value: &[u8], ts: u64) {
         self.keys.extend_from_slice(key);
         self.key_ends.push(self.keys.len());
         self.values.extend_from_slice(value);

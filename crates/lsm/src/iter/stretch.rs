@@ -91,7 +91,7 @@ impl<'a> Stretch<'a> {
     #[inline]
     pub(crate) fn push(&mut self, key: &[u8], value: &[u8], ts: u64) {
         self.visited += 1;
-        self.batch.push(key, value, ts);
+        self.batch.push_of(self.max_rows, key, value, ts);
     }
 
     /// Goes past a row that is deleted or hidden.

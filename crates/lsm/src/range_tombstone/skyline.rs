@@ -24,13 +24,14 @@ use std::sync::atomic::{AtomicBool, Ordering as Memory};
 
 use bytes::Bytes;
 
+use super::bound::Bound;
 use crate::memtable::Tombstone;
 
 type Tree = Option<Arc<Node>>;
 
 struct Node {
-    start: Bytes,
-    end: Bytes,
+    start: Bound,
+    end: Bound,
     ts: u64,
     /// Commit index of the batch in its memtable; 0 in ssts.
     idx: u64,
@@ -112,7 +113,7 @@ impl Node {
         })
     }
 
-    fn with_bounds(&self, start: Bytes, end: Bytes, priority: u64) -> Arc<Node> {
+    fn with_bounds(&self, start: Bound, end: Bound, priority: u64) -> Arc<Node> {
         Arc::new(Node {
             start,
             end,
@@ -129,14 +130,14 @@ impl Node {
 }
 
 /// Cuts a tree at a key: fragments below it, fragments from it on. One that crosses is split.
-fn split(tree: &Tree, key: &Bytes, seed: &mut u64) -> (Tree, Tree) {
+fn split(tree: &Tree, key: &Bound, seed: &mut u64) -> (Tree, Tree) {
     let Some(node) = tree else {
         return (None, None);
     };
-    if key <= &node.start {
+    if **key <= *node.start {
         let (left, right) = split(&node.left, key, seed);
         (left, Some(node.with_children(right, node.right.clone())))
-    } else if key >= &node.end {
+    } else if **key >= *node.end {
         let (left, right) = split(&node.right, key, seed);
         (Some(node.with_children(node.left.clone(), left)), right)
     } else {
@@ -170,7 +171,7 @@ fn next_priority(seed: &mut u64) -> u64 {
 enum Place<'a> {
     Inside(&'a Node),
     /// Between the end of one fragment and the start of the next.
-    Gap(Option<&'a Bytes>, Option<&'a Bytes>),
+    Gap(Option<&'a Bound>, Option<&'a Bound>),
 }
 
 /// Finds the fragment of `key`. With `before`, the place of the keys just below `key` instead.
@@ -180,9 +181,9 @@ fn locate<'a>(tree: &'a Tree, key: &[u8], before: bool) -> Place<'a> {
     let mut at = tree;
     while let Some(node) = at {
         let (is_below, is_above) = if before {
-            (key <= node.start.as_ref(), key > node.end.as_ref())
+            (key <= &*node.start, key > &*node.end)
         } else {
-            (key < node.start.as_ref(), key >= node.end.as_ref())
+            (key < &*node.start, key >= &*node.end)
         };
         if is_below {
             high = Some(&node.start);
@@ -220,6 +221,7 @@ impl Skyline {
         debug_assert!(start < end, "a tombstone covers at least one key");
         self.count += 1;
         let mut seed = self.count.wrapping_mul(0xD6E8_FEB8_6659_FD93);
+        let (start, end) = (Bound::from(start), Bound::from(end));
         let (left, rest) = split(&self.root, &start, &mut seed);
         let (under, right) = split(&rest, &end, &mut seed);
         let priority = next_priority(&mut seed);
@@ -254,12 +256,12 @@ impl Skyline {
     /// As [`Skyline::stab`], with the span over which the answer holds. Forward: for `key` and
     /// the keys after it; backward: for the keys just below `key`.
     pub(crate) fn cover(&self, key: &[u8], read_ts: u64, visible: u64, backward: bool) -> Cover {
-        let mut until: Option<&Bytes> = None;
-        let narrow = |until: &mut Option<&Bytes>, found: Option<&'_ Bytes>| -> bool {
+        let mut until: Option<&Bound> = None;
+        let narrow = |until: &mut Option<&Bound>, found: Option<&'_ Bound>| -> bool {
             match (&until, found) {
                 (_, None) => false,
                 (None, Some(_)) => true,
-                (Some(old), Some(new)) => match new.cmp(old) {
+                (Some(old), Some(new)) => match (**new).cmp(&***old) {
                     Ordering::Less => !backward,
                     Ordering::Greater => backward,
                     Ordering::Equal => false,
@@ -288,7 +290,7 @@ impl Skyline {
                 }
             }
         };
-        Cover { ts, until: until.cloned(), clean }
+        Cover { ts, until: until.map(Bound::to_bytes), clean }
     }
 
     /// Notes that a point arrives at `key`: a tombstone over it no longer hides all rows of its
@@ -310,10 +312,10 @@ impl Skyline {
             if !open_low && !open_high {
                 return node.max_ts;
             }
-            if open_low && node.end.as_ref() <= start {
+            if open_low && &*node.end <= start {
                 return walk(&node.right, start, end, open_low, open_high);
             }
-            if open_high && node.start.as_ref() >= end {
+            if open_high && &*node.start >= end {
                 return walk(&node.left, start, end, open_low, open_high);
             }
             let left = walk(&node.left, start, end, open_low, false);
@@ -333,7 +335,7 @@ impl Skyline {
                 at = &node.left;
             }
             let Some(node) = stack.pop() else { return };
-            visit(&node.start, &node.end, node.ts);
+            visit(&node.start.to_bytes(), &node.end.to_bytes(), node.ts);
             at = &node.right;
         }
     }

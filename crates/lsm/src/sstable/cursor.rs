@@ -180,6 +180,10 @@ impl SstCursor {
         let block = self.block.as_ref().expect("callers are in a block");
         self.row = row;
         if self.bundle != row / BUNDLE {
+            if self.key.capacity() == 0 {
+                // Growing step by step would cost more than the seek.
+                self.key.reserve(64);
+            }
             block.read_shared(row, &mut self.key);
             self.bundle = row / BUNDLE;
             self.shared = self.key.len();

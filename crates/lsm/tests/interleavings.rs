@@ -1,0 +1,256 @@
+//! Every interleaving of the lock-free parts, under loom.
+//!
+//! The files under test are the engine's own: they take their atomics from the module around them,
+//! which is loom's here. What they rely on (one writer, counts that bring order) is acted out in
+//! each model as the engine does it. `weakened` shows that the models would notice: the same
+//! protocol with one ordering relaxed is caught.
+//!
+//! `cargo test -p braid-lsm --test interleavings` (in the ordinary test run; seconds).
+
+use loom::sync::Arc;
+use loom::thread;
+
+mod atomics {
+    pub(super) use loom::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence};
+}
+
+#[path = "../src/memtable/link.rs"]
+mod link;
+
+#[path = "../src/cache/owners.rs"]
+#[expect(dead_code, reason = "not every model needs every method")]
+mod owners;
+
+use atomics::{AtomicU64, AtomicUsize, Ordering};
+use link::Link;
+use owners::Owners;
+
+/// A node of a list with one level; leaked, as nodes live as long as their arena.
+struct Node {
+    head: u64,
+    /// Written before the node is linked, read by whoever finds it: loom reports a race.
+    value: loom::cell::UnsafeCell<u64>,
+    idx: u64,
+    link: Link<Node>,
+}
+
+// SAFETY: `value` is written before the node is published and only read afterwards; loom checks.
+unsafe impl Send for Node {}
+// SAFETY: as above.
+unsafe impl Sync for Node {}
+
+struct List {
+    first: Link<Node>,
+    /// Commit index of the last batch that readers see.
+    visible: AtomicU64,
+}
+
+impl List {
+    fn new() -> List {
+        List { first: Link::end(), visible: AtomicU64::new(0) }
+    }
+
+    fn link(&self, node: *mut Node) -> &Link<Node> {
+        // SAFETY: nodes are never freed while the model runs.
+        if node.is_null() { &self.first } else { unsafe { &(*node).link } }
+    }
+
+    /// As the skiplist's walk on one level.
+    fn before(&self, head: u64) -> *mut Node {
+        let mut at = std::ptr::null_mut();
+        loop {
+            let (next_head, next) = self.link(at).read();
+            if next_head >= head || next.is_null() {
+                return at;
+            }
+            // SAFETY: as above. What the engine relies on: the node lies before the position.
+            assert!(unsafe { (*next).head } < head, "walked past the position");
+            at = next;
+        }
+    }
+
+    /// What the one writer does: link the node, then make its batch visible.
+    fn insert(&self, head: u64, idx: u64, nodes: &mut Vec<*mut Node>) {
+        let node = Box::into_raw(Box::new(Node {
+            head,
+            value: loom::cell::UnsafeCell::new(head * 10),
+            idx,
+            link: Link::end(),
+        }));
+        nodes.push(node);
+        let before = self.link(self.before(head));
+        // SAFETY: just made, not yet reachable by others.
+        unsafe { (*node).link.follow(before) };
+        before.publish(node, head);
+        self.visible.store(idx, Ordering::Release);
+    }
+
+    /// The value at `head`, if the batch that wrote it is visible.
+    fn get(&self, head: u64) -> (u64, Option<u64>) {
+        let visible = self.visible.load(Ordering::Acquire);
+        let mut at = self.link(self.before(head)).next();
+        while !at.is_null() {
+            // SAFETY: nodes are never freed while the model runs.
+            let node = unsafe { &*at };
+            if node.head >= head {
+                let found = node.head == head && node.idx <= visible;
+                // SAFETY: published with the link; loom checks the order.
+                return (visible, found.then(|| node.value.with(|value| unsafe { *value })));
+            }
+            at = node.link.next();
+        }
+        (visible, None)
+    }
+}
+
+#[test]
+fn a_reader_finds_every_visible_entry_and_never_a_half_written_one() {
+    loom::model(|| {
+        let list = Arc::new(List::new());
+        let writer = {
+            let list = list.clone();
+            thread::spawn(move || {
+                let mut nodes = Vec::new();
+                // The second goes in front of the first, the third behind it.
+                for (idx, head) in [(1, 5), (2, 3), (3, 7)] {
+                    list.insert(head, idx, &mut nodes);
+                }
+                nodes.into_iter().map(|node| node as usize).collect::<Vec<_>>()
+            })
+        };
+        let (visible, found) = list.get(5);
+        assert_eq!(found, (visible >= 1).then_some(50));
+        let (visible, found) = list.get(3);
+        assert_eq!(found, (visible >= 2).then_some(30));
+        for node in writer.join().unwrap() {
+            // SAFETY: both threads are done with the list.
+            drop(unsafe { Box::from_raw(node as *mut Node) });
+        }
+    });
+}
+
+#[test]
+fn a_reader_behind_the_last_entry_sees_all_of_a_sorted_batch() {
+    loom::model(|| {
+        let list = Arc::new(List::new());
+        let writer = {
+            let list = list.clone();
+            thread::spawn(move || {
+                let mut nodes = Vec::new();
+                list.insert(2, 1, &mut nodes);
+                list.insert(4, 2, &mut nodes);
+                nodes.into_iter().map(|node| node as usize).collect::<Vec<_>>()
+            })
+        };
+        let (visible, found) = list.get(4);
+        assert_eq!(found, (visible >= 2).then_some(40));
+        for node in writer.join().unwrap() {
+            // SAFETY: both threads are done with the list.
+            drop(unsafe { Box::from_raw(node as *mut Node) });
+        }
+    });
+}
+
+/// A frame: its memory may be taken back only when the last owner has read it.
+struct Frame {
+    owners: Owners,
+    image: loom::cell::UnsafeCell<u64>,
+    freed: AtomicUsize,
+}
+
+// SAFETY: the image is written only by the last owner; loom checks.
+unsafe impl Send for Frame {}
+// SAFETY: as above.
+unsafe impl Sync for Frame {}
+
+impl Frame {
+    fn release(&self) {
+        if self.owners.leave() {
+            // Stands for giving the memory back: a write that must not race with any read.
+            // SAFETY: the last owner is alone with it; loom checks that.
+            self.image.with_mut(|image| unsafe { *image = 0 });
+            self.freed.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+#[test]
+fn a_frame_is_freed_once_and_not_while_it_is_read() {
+    loom::model(|| {
+        let frame = Arc::new(Frame {
+            owners: Owners::one(),
+            image: loom::cell::UnsafeCell::new(7),
+            freed: AtomicUsize::new(0),
+        });
+        let readers: Vec<_> = (0..2)
+            .map(|_| {
+                // The slot's owner hands a reference to each reader (pins are counts).
+                frame.owners.join();
+                let frame = frame.clone();
+                thread::spawn(move || {
+                    // SAFETY: owners only read; loom checks that nobody writes meanwhile.
+                    assert_eq!(frame.image.with(|image| unsafe { *image }), 7);
+                    frame.release();
+                })
+            })
+            .collect();
+        // Eviction: the slot lets go while readers are still there.
+        frame.release();
+        readers.into_iter().for_each(|reader| reader.join().unwrap());
+        assert_eq!(frame.freed.load(Ordering::Relaxed), 1);
+    });
+}
+
+/// The pointer's release is what makes the node's contents visible: without it loom must object.
+#[test]
+#[should_panic(expected = "")]
+fn weakened_publication_is_caught() {
+    loom::model(|| {
+        let next = Arc::new(loom::sync::atomic::AtomicPtr::new(std::ptr::null_mut::<Node>()));
+        let writer = {
+            let next = next.clone();
+            thread::spawn(move || {
+                let node = Box::into_raw(Box::new(Node {
+                    head: 1,
+                    value: loom::cell::UnsafeCell::new(0),
+                    idx: 1,
+                    link: Link::end(),
+                }));
+                // SAFETY: not yet reachable by others.
+                unsafe { (*node).value.with_mut(|value| *value = 10) };
+                next.store(node, Ordering::Relaxed);
+            })
+        };
+        let node = next.load(Ordering::Acquire);
+        if !node.is_null() {
+            // SAFETY: never freed; the race is what loom reports.
+            assert_eq!(unsafe { (*node).value.with(|value| *value) }, 10);
+        }
+        writer.join().unwrap();
+    });
+}
+
+/// A count that goes down without release lets the memory go while a reader still reads it.
+#[test]
+#[should_panic(expected = "")]
+fn weakened_release_of_a_frame_is_caught() {
+    loom::model(|| {
+        let frame = Arc::new((AtomicUsize::new(2), loom::cell::UnsafeCell::new(7u64)));
+        let leave = |frame: &(AtomicUsize, loom::cell::UnsafeCell<u64>)| {
+            if frame.0.fetch_sub(1, Ordering::Relaxed) == 1 {
+                // SAFETY: the race is what loom reports.
+                frame.1.with_mut(|image| unsafe { *image = 0 });
+            }
+        };
+        let reader = {
+            let frame = frame.clone();
+            thread::spawn(move || {
+                // SAFETY: as above.
+                assert_eq!(frame.1.with(|image| unsafe { *image }), 7);
+                leave(&frame);
+            })
+        };
+        leave(&frame);
+        reader.join().unwrap();
+    });
+}
