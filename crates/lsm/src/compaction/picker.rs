@@ -16,6 +16,7 @@
 //!
 //! Whatever a running job has claimed is left alone; see [`Claims`].
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::claims::Claims;
@@ -30,6 +31,9 @@ const BOTTOM: usize = LEVELS - 1;
 const MOST_MOVES: usize = 64;
 /// Inputs of the upper level in one compaction between levels, in targets of its ssts.
 const MOST_SEEDS: u64 = 8;
+
+/// Dead parts of files that are not worth any work.
+const HOLLOW_BYTES: u64 = 16 << 20;
 
 /// What a picker looks at.
 pub(crate) struct Scene<'a> {
@@ -112,7 +116,10 @@ pub(crate) fn pick(scene: &Scene<'_>) -> Option<Spec> {
             return spec;
         }
     }
-    if scene.garbage { scene.pick_garbage(base, &busy) } else { None }
+    if !scene.garbage {
+        return None;
+    }
+    scene.pick_garbage(base, &busy).or_else(|| scene.pick_hollow(&busy))
 }
 
 impl Scene<'_> {
@@ -309,6 +316,32 @@ impl Scene<'_> {
             .filter(|sst| !self.blocked(BOTTOM, sst.bounds()))
             .map(|sst| Spec { runs: vec![vec![sst.clone()]], output_level: BOTTOM, reason })
             .next()
+    }
+}
+
+impl Scene<'_> {
+    /// Virtual ssts keep whole files alive. When the dead parts of files are more than a tenth of
+    /// the store, the sst with the least share of its file is written anew, by itself.
+    fn pick_hollow(&self, busy: &dyn Fn(&SstMeta) -> bool) -> Option<Spec> {
+        let live: u64 = (0..LEVELS).map(|level| self.version.level_bytes(level)).sum();
+        let garbage = self.version.garbage_bytes();
+        if garbage == 0 || garbage < HOLLOW_BYTES.min(self.options.base_level_size) + live / 10 {
+            return None;
+        }
+        let mut used: HashMap<u64, u64> = HashMap::new();
+        for sst in self.version.ssts().filter(|sst| sst.is_virtual()) {
+            *used.entry(sst.backing.file_no).or_default() += sst.size;
+        }
+        let share =
+            |sst: &SstMeta| used[&sst.backing.file_no] as f64 / sst.backing.size.max(1) as f64;
+        let seed = self
+            .version
+            .ssts()
+            .filter(|sst| sst.is_virtual() && share(sst) < 0.5 && !busy(sst))
+            .filter(|sst| !self.claims.blocks(sst.level, sst.bounds()))
+            .min_by(|a, b| share(a).total_cmp(&share(b)).then(a.file_no.cmp(&b.file_no)))?;
+        let reason = CompactionReason::Garbage;
+        Some(Spec { runs: vec![vec![seed.clone()]], output_level: seed.level, reason })
     }
 }
 
