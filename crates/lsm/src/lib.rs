@@ -50,16 +50,11 @@
 mod ballast;
 mod batch;
 mod cache;
-mod checker;
 mod commit;
 mod compaction;
 mod db;
-pub mod dump;
 mod error;
-mod event;
-mod explain;
-#[cfg(any(test, feature = "fuzzing"))]
-pub mod fuzzing;
+mod inspect;
 mod iter;
 mod key;
 mod memtable;
@@ -73,20 +68,22 @@ mod store;
 mod structure;
 mod versions;
 mod view;
-mod visualizer;
 mod wal;
 
 pub use batch::Batch;
-pub use checker::{CheckReport, Problem, check_store};
 pub use commit::{Durability, Pending};
 pub use compaction::CompactionReason;
 pub use db::Db;
 pub use error::{Error, Result};
-pub use event::{DropCounts, Event, EventKind, EventListener, EventSst, JobKind, JobOutcome};
+#[cfg(any(test, feature = "fuzzing"))]
+pub use inspect::fuzzing;
+pub use inspect::{
+    CheckReport, DropCounts, Event, EventKind, EventListener, EventSst, JobKind, JobOutcome,
+    Problem, check_store, dump, lsm_page,
+};
 pub use iter::{Row, RowBatch, Scan, ScanOptions, ScanStats};
 pub use key::{CommitTs, KeySpan};
 pub use metrics::{LevelMetrics, Metrics, ReasonMetrics};
 pub use options::{Codec, MAX_BATCH_LEN, MAX_KEY_LEN, MAX_VALUE_LEN, Options, RowClassFn};
 pub use structure::{IngestFile, IngestOptions, SstBuilder};
 pub use view::View;
-pub use visualizer::lsm_page;

@@ -29,7 +29,7 @@ use crate::cache::BlockCache;
 use crate::commit::{CommitState, insert_into};
 use crate::compaction::{Background, ReadMeter, Throttle};
 use crate::error::{Error, Result};
-use crate::event::Events;
+use crate::inspect::Events;
 use crate::key::KeySpan;
 use crate::memtable::Memtable;
 use crate::options::Options;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use braid_env::clock::{Clock, WallClock};
 use braid_env::tasks::{Tasks, ThreadTasks};
 
-use crate::event::EventListener;
+use crate::inspect::EventListener;
 
 /// Longest key, in bytes.
 pub const MAX_KEY_LEN: usize = 64 << 10;

@@ -15,7 +15,7 @@ use crate::ballast::Ballast;
 use crate::commit::CommitState;
 use crate::compaction::{Background, CompactionCounters, JobOutput, ReadMeter, Throttle, debt};
 use crate::error::{Error, Result};
-use crate::event::Events;
+use crate::inspect::Events;
 use crate::iter::ReadPoint;
 use crate::key::CommitTs;
 use crate::memtable::Memtable;

@@ -101,7 +101,7 @@ fn ingest(
         Some(Call::Excise(start, end)) => Some(KeySpan::new(start.clone(), end.clone())),
         _ => None,
     };
-    let ts_override = (written.ts % 2 == 0).then_some(CommitTs(written.ts));
+    let ts_override = written.ts.is_multiple_of(2).then_some(CommitTs(written.ts));
     db.ingest(&[path], IngestOptions { excise, ts_override })
 }
 
@@ -148,8 +148,11 @@ fn script(seed: u64, fs: &Arc<dyn FileSystem>) -> Outcome {
     done
 }
 
+/// Key, value and timestamp.
+type Found = (Vec<u8>, Vec<u8>, u64);
+
 /// All rows of the store in a directory, and which prefix of the history it claims to be.
-fn rows(fs: &MemFs, dir: &Path) -> Result<(Vec<(Vec<u8>, Vec<u8>, u64)>, usize), Error> {
+fn rows(fs: &MemFs, dir: &Path) -> Result<(Vec<Found>, usize), Error> {
     let tasks = Arc::new(SeededTasks::new(1));
     let db = open_at(Arc::new(fs.clone()), dir, small(&tasks))?;
     tasks.run_all();

@@ -11,7 +11,8 @@ pub fn quote_ident(name: &str) -> String {
 
 /// Keywords of PostgreSQL 15 that are reserved in some place (`pg_get_keywords()`, all but
 /// category U).
-const KEYWORDS: &str = "all analyse analyze and any array as asc asymmetric authorization between bigint binary \
+const KEYWORDS: &str = "\
+    all analyse analyze and any array as asc asymmetric authorization between bigint binary \
     bit boolean both case cast char character check coalesce collate collation column \
     concurrently constraint create cross current_catalog current_date current_role \
     current_schema current_time current_timestamp current_user dec decimal default \

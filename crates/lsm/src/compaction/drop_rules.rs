@@ -11,7 +11,7 @@
 
 use bytes::Bytes;
 
-use crate::event::DropCounts;
+use crate::inspect::DropCounts;
 use crate::key::{KeySpan, Kind};
 use crate::memtable::Tombstone;
 use crate::range_tombstone::{Skyline, coalesce};

@@ -8,7 +8,7 @@ use super::drop_rules::{DropRules, clip};
 use super::entry_merge::EntryMerge;
 use super::output_cuts::OutputCuts;
 use crate::error::{Error, Result};
-use crate::event::{DropCounts, JobTicket};
+use crate::inspect::{DropCounts, JobTicket};
 use crate::key::KeySpan;
 use crate::memtable::{Memtable, Tombstone};
 use crate::sstable::{SstWriter, WriterOptions, sst_path};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::job::JobOutput;
 use super::picker::spec_for_span;
 use crate::error::Result;
-use crate::event::JobOutcome;
+use crate::inspect::JobOutcome;
 use crate::key::KeySpan;
 use crate::store::Store;
 

@@ -22,7 +22,7 @@ use super::picker::{Scene, levels_targets, pick, target_sst_size};
 use super::read_triggered::pick_for_reads;
 use super::spec::{CompactionReason, Spec, hull_of};
 use crate::error::{Error, Result};
-use crate::event::{EventKind, EventSst, JobKind, JobOutcome, JobTicket};
+use crate::inspect::{EventKind, EventSst, JobKind, JobOutcome, JobTicket};
 use crate::key::KeySpan;
 use crate::memtable::Memtable;
 use crate::sstable::{key_hash, sst_path};

@@ -197,7 +197,7 @@ pub(crate) fn explain_scan(view: &View, span: &KeySpan) -> Result<String> {
     let stats = scan.stats();
     let _ = writeln!(
         out,
-        "{} rows of {} entries looked at, {} seeks, parked {} times, {} blocks ({} from the device)",
+        "{} rows of {} entries looked at, {} seeks, parked {} times, {} blocks ({} from disk)",
         stats.rows_returned,
         stats.rows_visited,
         stats.seeks,
