@@ -9,7 +9,7 @@
 //!   wal record                         this is its place in the arrival order
 //!   the queue of layers                visible from here on
 //!   ------------------------------------------------------------
-//!   wait for the wal; make it part of the version if nothing older is in the way
+//!   make it part of the version if nothing older is in the way; else wait for the wal
 //! ```
 //!
 //! Files too small to be worth an sst go through the memtable as one batch.
@@ -29,6 +29,7 @@ use crate::key::{CommitTs, KeySpan, Kind};
 use crate::sstable::{SstEntries, SstIdentity, SstReader, sst_path};
 use crate::store::Store;
 use crate::versions::{Backing, Run, SstFacts, SstMeta};
+use crate::wal::Lsn;
 
 /// How to ingest.
 #[derive(Debug, Clone, Default)]
@@ -136,10 +137,13 @@ impl Store {
                 return Err(error);
             }
         };
-        self.wal.wait(op.lsn, true)?;
-        // It is durable and visible. Whatever fails now is tried again, and reported, by the flush.
+        // Durable by its edit, if nothing older is in the way, or by its record. An edit that fails
+        // is tried again, and reported, by the flush.
         if let Err(error) = self.install_due_operations() {
             tracing::warn!(%error, "an operation waits for its edit");
+        }
+        if self.state.load().structural.iter().any(|other| Arc::ptr_eq(other, &op)) {
+            self.wal.wait(op.lsn, true)?;
         }
         self.schedule();
         Ok(())
@@ -237,9 +241,11 @@ impl Store {
         let mut spans: Vec<KeySpan> = files.iter().map(Candidate::span).collect();
         spans.extend(record.excised.clone());
         let arrival = self.make_place(&mut commit, &spans);
+        let before = self.wal.appended();
         let (lsn, segment) =
             self.wal.append_somewhere(&record.encode()).map_err(|error| (error, true))?;
-        let op = Arc::new(Structural::of(record, (segment, number), lsn, arrival, &self.env));
+        let op =
+            Arc::new(Structural::of(record, (segment, number), (before, lsn), arrival, &self.env));
         for sst in op.run.ssts() {
             self.newest.fetch_max(sst.max_ts, Ordering::AcqRel);
         }
@@ -324,7 +330,7 @@ impl Structural {
     pub(crate) fn of(
         record: StructuralRecord,
         ticket: (u64, u64),
-        lsn: u64,
+        (before, lsn): (Lsn, Lsn),
         arrival: u64,
         env: &crate::versions::SstEnv,
     ) -> Structural {
@@ -333,7 +339,7 @@ impl Structural {
             Arc::new(SstMeta::new(&facts, env))
         });
         let run = Run::new(ssts.collect());
-        Structural { ticket, lsn, arrival, excised: record.excised, run }
+        Structural { ticket, before, lsn, arrival, excised: record.excised, run }
     }
 }
 

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! Both happen in one edit, built under the manifest lock from the version of that moment. It is
-//! made only when the wal is durable up to the operation's record: a crash keeps or loses
-//! operations in their order among batches.
+//! made only when the wal is durable up to the operation's place: a crash keeps or loses operations
+//! in their order among batches. The edit makes the operation durable, whether its record is or not.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -27,7 +27,7 @@ impl Store {
     pub(crate) fn install_due_operations(&self) -> Result<()> {
         loop {
             let Some(op) = self.state.load().due_operation().cloned() else { return Ok(()) };
-            self.wal.wait(op.lsn, true)?;
+            self.wal.wait(op.before, true)?;
             let mut manifest = self.manifest.lock();
             // Somebody else may have been quicker.
             let state = self.state.load_full();
@@ -60,7 +60,7 @@ impl Store {
             changed = Some(version.apply(&edit, &self.env, &[]).0);
         }
         let base = levels_targets(changed.as_ref().unwrap_or(version), &self.options).0;
-        for sst in op.run.ssts() {
+        for (i, sst) in op.run.ssts().iter().enumerate() {
             let tree = changed.as_ref().unwrap_or(version);
             let level = self.target_level(tree, base, sst)?;
             let in_the_way: &[Arc<SstMeta>] =
@@ -68,9 +68,12 @@ impl Store {
             for other in in_the_way {
                 self.cut(&mut edit, other, sst.bounds())?;
             }
+            let cuts = !in_the_way.is_empty();
             edit.added.push(NewSst { facts: SstFacts { level, ..sst.facts() } });
-            // Later files see what was done for this one.
-            changed = Some(version.apply(&edit, &self.env, op.run.ssts()).0);
+            // Later files must see what was cut for this one; otherwise their spans are disjoint.
+            if cuts && i + 1 < op.run.ssts().len() {
+                changed = Some(version.apply(&edit, &self.env, op.run.ssts()).0);
+            }
         }
         Ok(edit)
     }

@@ -34,7 +34,9 @@ pub(crate) const ARRIVAL_STEP: u64 = 1 << 20;
 pub(crate) struct Structural {
     /// Wal segment of its record, and its number: names it in the manifest once it is installed.
     pub(crate) ticket: (u64, u64),
-    /// Its record is durable when the wal is up to here.
+    /// Everything that arrived before it is durable when the wal is up to here.
+    pub(crate) before: Lsn,
+    /// Its own record is durable when the wal is up to here.
     pub(crate) lsn: Lsn,
     pub(crate) arrival: u64,
     /// Nothing that arrived before is seen in this span.
