@@ -138,7 +138,8 @@ impl Db {
 
     /// Takes finished ssts in, all of them or none; durable when it returns.
     ///
-    /// The files are linked into the directory (copied if it is on another device) and must not be
+    /// The files are linked into the directory (copied if it is on another device). They must be
+    /// durable, as [`SstBuilder::finish`](crate::SstBuilder::finish) leaves them, and must not be
     /// changed afterwards; their old names may be removed. Their spans must be disjoint. An ingest
     /// is a write: it has its place among batches, is visible to views made after it, and obeys
     /// the same contracts (`TimestampContract`; what [`IngestOptions::excise`] cuts out does not

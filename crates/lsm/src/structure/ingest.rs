@@ -343,10 +343,10 @@ impl Structural {
     }
 }
 
-/// A second name for a file; a copy where names cannot reach. The bytes are durable.
+/// A second name for a file, whose bytes are durable; a durable copy where names cannot reach.
 pub(super) fn link_or_copy(fs: &dyn FileSystem, from: &Path, to: &Path) -> std::io::Result<()> {
     match fs.link(from, to) {
-        Ok(()) => fs.open_write(to)?.sync_data(),
+        Ok(()) => Ok(()),
         Err(error) if error.kind() == std::io::ErrorKind::CrossesDevices => copy(fs, from, to),
         Err(error) if error.kind() == std::io::ErrorKind::Unsupported => copy(fs, from, to),
         Err(error) => Err(error),

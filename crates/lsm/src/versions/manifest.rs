@@ -7,6 +7,7 @@
 //! An edit is durable when [`Manifest::append`] returns. If that fails, what is on disk is not
 //! known, and the manifest refuses all later edits.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -74,12 +75,26 @@ impl Recovered {
         }
     }
 
-    fn apply(&mut self, edit: &Edit, env: &SstEnv) {
+    /// Takes an edit in. Ssts gather in `live`; a version is made of them once, at the end.
+    fn apply(
+        &mut self,
+        edit: Edit,
+        live: &mut BTreeMap<u64, NewSst>,
+    ) -> std::result::Result<(), String> {
         if edit.snapshot {
-            self.version = Arc::new(Version::empty());
+            live.clear();
             self.installed.clear();
         }
-        self.version = Arc::new(self.version.apply(edit, env, &[]).0);
+        for file_no in &edit.dropped {
+            live.remove(file_no)
+                .ok_or_else(|| format!("drops sst {file_no}, which is not live"))?;
+        }
+        for new in edit.added {
+            let file_no = new.facts.file_no;
+            if live.insert(file_no, new).is_some() {
+                return Err(format!("adds sst {file_no}, which is live already"));
+            }
+        }
         let take = |slot: &mut u64, value: Option<u64>| *slot = value.unwrap_or(*slot);
         take(&mut self.wal_floor, edit.wal_floor);
         take(&mut self.next_file, edit.next_file);
@@ -89,6 +104,7 @@ impl Recovered {
         self.installed.extend(&edit.installed);
         let floor = self.wal_floor;
         self.installed.retain(|(segment, _)| *segment >= floor);
+        Ok(())
     }
 }
 
@@ -105,6 +121,7 @@ pub(crate) fn load_manifest(env: &SstEnv) -> Result<Option<Recovered>> {
     let path = manifest_path(&env.dir, number);
     let mut recovered = Recovered { number, ..Recovered::fresh() };
     let mut edits = 0u64;
+    let mut live = BTreeMap::new();
     let end = read_segment(&*env.fs, &path, number, &mut |offset, record| {
         let edit =
             Edit::decode(record).map_err(|reason| Error::corruption(&path, offset, reason))?;
@@ -116,8 +133,7 @@ pub(crate) fn load_manifest(env: &SstEnv) -> Result<Option<Recovered>> {
             return Err(Error::corruption(&path, offset, "the first edit is not a snapshot"));
         }
         edits += 1;
-        recovered.apply(&edit, env);
-        Ok(())
+        recovered.apply(edit, &mut live).map_err(|reason| Error::corruption(&path, offset, reason))
     })?;
     if edits == 0 {
         // CURRENT was written after the snapshot was durable.
@@ -126,6 +142,8 @@ pub(crate) fn load_manifest(env: &SstEnv) -> Result<Option<Recovered>> {
     if let SegmentEnd::Torn { at, .. } = end {
         tracing::debug!(at, "the manifest ends without a seal");
     }
+    let all = Edit { added: live.into_values().collect(), ..Edit::default() };
+    recovered.version = Arc::new(Version::empty().apply(&all, env, &[]).0);
     Ok(Some(recovered))
 }
 
