@@ -106,6 +106,16 @@ fn run(sublevels: bool, files: u64, rows: u64, dir: Option<&Path>) -> Result<f64
         metrics.reasons.iter().map(|reason| reason.moves).sum::<u64>(),
         metrics.reason(CompactionReason::WithinL0).compactions,
     );
+    for (number, level) in metrics.levels.iter().enumerate().filter(|(_, l)| l.bytes_written > 0) {
+        println!(
+            "                 L{number}: {} files, {} MB; written {} MB, read {} MB, moved {} MB",
+            level.files,
+            level.bytes >> 20,
+            level.bytes_written >> 20,
+            level.bytes_read >> 20,
+            level.bytes_moved >> 20
+        );
+    }
     db.close()?;
     Ok(quiet)
 }

@@ -187,11 +187,44 @@ impl Scene<'_> {
         let min_depth = if depth >= wanted { wanted } else { 1 };
         if let Some(runs) = l0::pick_base(l0, base, below, &traffic, min_depth, limits) {
             let reason = CompactionReason::L0ToBase;
-            return Some(Spec { runs, output_level: base, reason });
+            let spec = Spec { runs, output_level: base, reason };
+            return Some(self.through_full_base(spec, busy));
         }
         let runs = l0::pick_intra(l0, &traffic, intra, limits)?;
         let spec = Spec { runs, output_level: 0, reason: CompactionReason::WithinL0 };
         (!self.claims.is_reserved(&spec.hull())).then_some(spec)
+    }
+
+    /// If the base level is full, what goes into it soon goes on to the next level: then it is
+    /// cheaper to take that along at once, as long as there is not much more of it.
+    ///
+    /// ```text
+    ///   two steps: L0 10 + base 2 -> 12 written, then 12 + next 10 -> 22 written
+    ///   one step:  L0 10 + base 2 + next 10                        -> 22 written
+    /// ```
+    fn through_full_base(&self, spec: Spec, busy: &dyn Fn(&SstMeta) -> bool) -> Spec {
+        let next = spec.output_level + 1;
+        let full = self.version.level_bytes(spec.output_level) >= self.options.base_level_size;
+        if next > BOTTOM || !full || spec.moves(self.gc).is_some() {
+            return spec;
+        }
+        let mut hull = spec.hull();
+        let under = self.version.overlapping(next, &hull);
+        for sst in under {
+            widen(&mut hull, sst.bounds());
+        }
+        let upper: u64 = spec.inputs().map(|sst| sst.size).sum();
+        let lower: u64 = under.iter().map(|sst| sst.size).sum();
+        let cheap =
+            lower <= upper.saturating_mul(2) && upper + lower <= Limits::default().hard_bytes;
+        if !cheap || under.iter().any(|sst| busy(sst)) || self.blocked(next, &hull) {
+            return spec;
+        }
+        let mut runs = spec.runs;
+        if !under.is_empty() {
+            runs.push(under.to_vec());
+        }
+        Spec { runs, output_level: next, reason: spec.reason }
     }
 
     /// The cheapest sst of a level to bring down, relative to what that relieves.
