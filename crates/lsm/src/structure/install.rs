@@ -10,7 +10,8 @@
 //!
 //! Both happen in one edit, built under the manifest lock from the version of that moment. It is
 //! made only when the wal is durable up to the operation's place: a crash keeps or loses operations
-//! in their order among batches. The edit makes the operation durable, whether its record is or not.
+//! in their order among batches. The edit makes the operation durable, whether its record is or
+//! not.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
