@@ -14,6 +14,7 @@ use braid_env::fs::DiskFs;
 use braid_env::random::Random;
 use braid_env::tasks::spawn_thread;
 use braid_lsm::{Batch, CommitTs, Db, Durability, Error, KeySpan, Options, RowBatch, ScanOptions};
+use rustix::time::ClockId;
 
 const NOW: CommitTs = CommitTs(u64::MAX - 1);
 const TOMBSTONES: u64 = 10_000;
@@ -36,7 +37,7 @@ fn load(db: &Db, keys: u64) -> Result<(), Error> {
     }
     let mut random = Random::seeded(1);
     let noise: Vec<u8> = (0..1 << 20).map(|_| random.below(256) as u8).collect();
-    let start = WallClock.monotonic_nanos();
+    let (start, cpu_start) = (WallClock.monotonic_nanos(), nanos_of(ClockId::ThreadCPUTime));
     // A permutation: `keys` is even, the factor odd and no multiple of 5.
     let step = 2_654_435_761;
     for first in (0..keys).step_by(100) {
@@ -50,6 +51,7 @@ fn load(db: &Db, keys: u64) -> Result<(), Error> {
     }
     db.flush()?;
     report("load, random order", keys, WallClock.monotonic_nanos() - start);
+    report("  on the writer's processor", keys, nanos_of(ClockId::ThreadCPUTime) - cpu_start);
     Ok(())
 }
 
@@ -57,10 +59,14 @@ fn report(name: &str, count: u64, nanos: u64) {
     println!("{name:<40} {:>10.0} ns", nanos as f64 / count as f64);
 }
 
+fn nanos_of(clock: ClockId) -> u64 {
+    let time = rustix::time::clock_gettime(clock);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
 /// Time that the threads of this process were running, in nanoseconds.
 fn cpu_nanos() -> u64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+    nanos_of(ClockId::ProcessCPUTime)
 }
 
 /// Medians of three rounds: time on the clock, and time on a processor.

@@ -115,6 +115,7 @@ impl Batch {
             self.sorted = self.key_of(last) < key;
         }
         let offset = self.bytes.len();
+        self.bytes.reserve(key.len() + value.len());
         self.bytes.extend_from_slice(key);
         self.bytes.extend_from_slice(value);
         self.entries.push(BatchEntry {

@@ -133,7 +133,8 @@ impl State {
     ) -> Result<Option<(Bytes, CommitTs)>> {
         // A few runs at a time: their cache misses overlap.
         const AHEAD: usize = 8;
-        for runs in self.version.runs_for_reads().chunks(AHEAD) {
+        let mut groups = self.version.runs_for_reads().chunks(AHEAD).peekable();
+        while let Some(runs) = groups.next() {
             let mut found: [Option<(&RunFile, &SstReader)>; AHEAD] = [None; AHEAD];
             for (slot, run) in found.iter_mut().zip(runs) {
                 if let Some(file) = run.file_of(key).filter(|file| file.min_ts <= read_ts) {
@@ -141,6 +142,11 @@ impl State {
                     reader.prefetch_filter(hash);
                     *slot = Some((file, reader));
                 }
+            }
+            // What is nowhere need not be looked for under tombstones.
+            let candidates = || found.iter().flatten();
+            if groups.peek().is_none() && !candidates().any(|(_, r)| r.may_contain(hash)) {
+                return Ok(None);
             }
             for (file, reader) in found.into_iter().flatten() {
                 let hidden_below =

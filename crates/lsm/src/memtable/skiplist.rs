@@ -29,7 +29,7 @@ use super::arena::Arena;
 use super::link::Link;
 use crate::key::Kind;
 
-const MAX_HEIGHT: usize = 16;
+const MAX_HEIGHT: usize = 20;
 
 #[repr(C)]
 struct Node {
@@ -274,10 +274,10 @@ impl SkipList {
         let position = Position { head: self.head(key), key, ts, idx };
         let old_height = self.height.load(Ordering::Relaxed);
         self.find_path(writer, &position, old_height);
-        let mut height = 1;
-        while height < MAX_HEIGHT && writer.random.next_u64().is_multiple_of(4) {
-            height += 1;
-        }
+        // Every second node is one level higher. A search touches the nodes it walks over: (1 - p)/p
+        // per level, on log n / log(1/p) levels. As links know the next head, that is a third less
+        // than with every fourth node, for eleven bytes more per node.
+        let height = (1 + writer.random.next_u64().trailing_zeros() as usize).min(MAX_HEIGHT);
         let node = allocate_node(&mut writer.arena, &position, kind, value, height);
         if height > old_height {
             writer.path[old_height..height].fill(ptr::null_mut());
