@@ -274,9 +274,9 @@ impl SkipList {
         let position = Position { head: self.head(key), key, ts, idx };
         let old_height = self.height.load(Ordering::Relaxed);
         self.find_path(writer, &position, old_height);
-        // Every second node is one level higher. A search touches the nodes it walks over: (1 - p)/p
-        // per level, on log n / log(1/p) levels. As links know the next head, that is a third less
-        // than with every fourth node, for eleven bytes more per node.
+        // Every second node is one level higher. A search touches the nodes it walks over:
+        // (1 - p)/p per level, on log n / log(1/p) levels. As links know the next head, that is
+        // a third less than with every fourth node, for eleven bytes more per node.
         let height = (1 + writer.random.next_u64().trailing_zeros() as usize).min(MAX_HEIGHT);
         let node = allocate_node(&mut writer.arena, &position, kind, value, height);
         if height > old_height {
