@@ -93,8 +93,14 @@ pub fn check_store(fs: Arc<dyn FileSystem>, dir: &Path) -> Result<CheckReport> {
                 .map(|_| ())
                 .map_err(|reason| Error::corruption(&path, offset, reason))
         });
-        if let Err(error) = read {
-            report.problem(error);
+        match read {
+            // It was durable before it was made current: at least its snapshot must be there.
+            Ok(SegmentEnd::Torn { empty: true, .. }) => {
+                let reason = "an earlier manifest holds no record";
+                report.problem(Error::corruption(&path, 0, reason));
+            }
+            Ok(_) => {}
+            Err(error) => report.problem(error),
         }
     }
     for sst in recovered.version.ssts() {
