@@ -208,22 +208,42 @@ impl Scene<'_> {
         if next > BOTTOM || !full || spec.moves(self.gc).is_some() {
             return spec;
         }
+        // What overlaps on either level comes along; where bounds do not line up soon, nothing.
         let mut hull = spec.hull();
-        let under = self.version.overlapping(next, &hull);
-        for sst in under {
-            widen(&mut hull, sst.bounds());
+        let levels = [spec.output_level, next];
+        for round in 0.. {
+            let mut wider = hull.clone();
+            for level in levels {
+                for sst in self.version.overlapping(level, &wider) {
+                    widen(&mut wider, sst.bounds());
+                }
+            }
+            if wider == hull {
+                break;
+            }
+            if round == 3 {
+                return spec;
+            }
+            hull = wider;
         }
-        let upper: u64 = spec.inputs().map(|sst| sst.size).sum();
-        let lower: u64 = under.iter().map(|sst| sst.size).sum();
-        let cheap =
-            lower <= upper.saturating_mul(2) && upper + lower <= Limits::default().hard_bytes;
-        if !cheap || under.iter().any(|sst| busy(sst)) || self.blocked(next, &hull) {
+        let lower = levels.map(|level| self.version.overlapping(level, &hull));
+        let blocked = |level: usize, hull: &KeySpan| self.blocked(level, hull);
+        let traffic = Traffic { busy, blocked: &blocked };
+        let from_l0: Vec<u64> =
+            spec.inputs().filter(|sst| sst.level == 0).map(|sst| sst.file_no).collect();
+        let (l0, limits) = (self.version.l0(), Limits::default());
+        let Some(mut runs) = l0::pick_within(l0, &from_l0, &hull, &traffic, limits) else {
+            return spec;
+        };
+        let bytes = |ssts: &[Arc<SstMeta>]| ssts.iter().map(|sst| sst.size).sum::<u64>();
+        let upper = runs.iter().map(|run| bytes(run)).sum::<u64>() + bytes(lower[0]);
+        let cheap = bytes(lower[1]) <= upper.saturating_mul(3) / 2
+            && upper + bytes(lower[1]) <= limits.hard_bytes;
+        let taken = lower.iter().any(|level| level.iter().any(|sst| busy(sst)));
+        if !cheap || taken || self.blocked(next, &hull) {
             return spec;
         }
-        let mut runs = spec.runs;
-        if !under.is_empty() {
-            runs.push(under.to_vec());
-        }
+        runs.extend(lower.iter().filter(|level| !level.is_empty()).map(|level| level.to_vec()));
         Spec { runs, output_level: next, reason: spec.reason }
     }
 

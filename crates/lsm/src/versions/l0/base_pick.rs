@@ -127,6 +127,25 @@ pub(crate) fn pick_moves(
     moves
 }
 
+/// `taken` with everything else of L0 that lies inside of `hull` and needs nothing from outside.
+/// Whatever of the base level overlaps `hull` must be an input, too.
+pub(crate) fn pick_within(
+    l0: &Sublevels,
+    taken: &[u64],
+    hull: &KeySpan,
+    traffic: &Traffic<'_>,
+    limits: Limits,
+) -> Option<Runs> {
+    let is_taken = |file: &usize| taken.contains(&l0.files()[*file].sst.file_no);
+    let mut files = (0..l0.files().len()).filter(is_taken);
+    let mut set = Candidate::new(l0, files.next()?);
+    for file in files {
+        set.add(l0, file);
+    }
+    widen(l0, &mut set, hull, l0.depth(), traffic, limits);
+    Some(set.runs(l0))
+}
+
 /// Step 2: the seed, and what is stacked on it.
 fn grow(
     l0: &Sublevels,
@@ -180,7 +199,9 @@ fn join_base(
     if below.iter().any(|sst| (traffic.busy)(sst)) || (traffic.blocked)(level, &hull) {
         return None;
     }
-    widen(l0, &mut set, &hull, traffic, limits);
+    let top = (0..l0.files().len()).filter(|file| set.has(*file));
+    let top = top.map(|file| l0.files()[file].sublevel).max().unwrap_or(0);
+    widen(l0, &mut set, &hull, top, traffic, limits);
     let mut runs = set.runs(l0);
     if !below.is_empty() {
         runs.push(below.to_vec());
@@ -193,11 +214,10 @@ fn widen(
     l0: &Sublevels,
     set: &mut Candidate,
     hull: &KeySpan,
+    top: usize,
     traffic: &Traffic<'_>,
     limits: Limits,
 ) {
-    let top = (0..l0.files().len()).filter(|file| set.has(*file));
-    let top = top.map(|file| l0.files()[file].sublevel).max().unwrap_or(0);
     // Arrival order is bottom-up for ssts that overlap.
     for (file, placed) in l0.files().iter().enumerate() {
         if set.has(file) || placed.sublevel > top || !hull.covers(placed.sst.bounds()) {

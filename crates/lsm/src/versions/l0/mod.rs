@@ -18,7 +18,7 @@ mod per_file;
 mod scenarios;
 mod sublevels;
 
-pub(crate) use base_pick::{pick_base, pick_base_from, pick_moves};
+pub(crate) use base_pick::{pick_base, pick_base_from, pick_moves, pick_within};
 pub(crate) use candidate::{Limits, Traffic};
 pub(crate) use intra_pick::pick_intra;
 pub(crate) use per_file::{pick_base_per_file, pick_intra_per_file};
