@@ -40,6 +40,8 @@ impl MemtableCursor {
     /// Forward: the first visible entry at or after `node`.
     fn settle_forward(&mut self, mut node: Option<NodeRef<'static>>) {
         while let Some(found) = node {
+            // Neighbours in key order are strangers in memory.
+            found.prefetch_next();
             if found.ts() <= self.read.ts && found.idx() <= self.read.visible && self.wanted(&found)
             {
                 break;
