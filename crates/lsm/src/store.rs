@@ -22,7 +22,7 @@ use crate::memtable::Memtable;
 use crate::options::Options;
 use crate::state::State;
 use crate::structure::ARRIVAL_STEP;
-use crate::versions::{Edit, Manifest, SstEnv, SstMeta};
+use crate::versions::{Edit, Manifest, SstEnv, SstMeta, Version};
 use crate::view::check_floor;
 use crate::wal::{Wal, segment_path};
 
@@ -158,6 +158,7 @@ impl Store {
         if self.options.paranoid_checks {
             version.check().map_err(|reason| Error::corruption(&self.env.dir, 0, reason))?;
         }
+        self.open_added(&version, &edit);
         manifest.append(&edit, &*self.ballast)?;
         self.gc_durable.fetch_max(gc, Ordering::AcqRel);
         self.events.edited(&edit, &before);
@@ -174,6 +175,19 @@ impl Store {
         }
         self.note_pressure();
         Ok(())
+    }
+
+    /// Opens the ssts that an edit adds, so that no read pays for it: loading the filter of a large
+    /// one takes longer than a small commit.
+    fn open_added(&self, version: &Version, edit: &Edit) {
+        let added =
+            |sst: &&Arc<SstMeta>| edit.added.iter().any(|new| new.facts.file_no == sst.file_no);
+        for sst in version.ssts().filter(added) {
+            if let Err(error) = sst.reader(&self.env) {
+                // The first read that needs the sst tries again, and says so.
+                tracing::warn!(sst = sst.file_no, %error, "cannot open a new sst");
+            }
+        }
     }
 
     /// Tells the throttle how much work waits.
