@@ -260,7 +260,7 @@ pub(crate) fn wal_segments(names: &[String], floor: u64) -> Vec<u64> {
 }
 
 /// Manifests before the current one that are kept, to be looked at: the newest ones, up to
-/// [`OLD_MANIFESTS`] bytes in all.
+/// `OLD_MANIFESTS` bytes in all.
 fn kept_manifests(fs: &dyn FileSystem, dir: &Path, names: &[String], current: u64) -> Vec<u64> {
     const OLD_MANIFESTS: u64 = 8 << 20;
     let mut left = OLD_MANIFESTS;
