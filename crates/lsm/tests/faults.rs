@@ -23,6 +23,7 @@ use braid_env::tasks::SeededTasks;
 use braid_lsm::{
     Batch, CheckReport, CommitTs, Db, Durability, Error, KeySpan, Options, ScanOptions, check_store,
 };
+use support::faults::each_single_fault;
 use support::options;
 use support::oracle::{Call, Oracle, Written};
 use support::workload::{collect, dir, open_on};
@@ -116,36 +117,17 @@ fn verify(fs: &MemFs, oracle: &Oracle, durable: usize, what: &str) {
     assert_eq!(rows, oracle.prefix(n).scan(b"", b"\xFF", u64::MAX - 1, n), "{what}");
 }
 
-/// All kinds of failures for a call with `BRAID_ALL_FAULTS=1`, otherwise one of them in turn.
-fn outcomes(nth: u64) -> Vec<&'static str> {
-    let all = ["EIO", "ENOSPC", "short"];
-    match support::setting("BRAID_ALL_FAULTS", 0) {
-        1 => all.to_vec(),
-        _ => vec![all[nth as usize % all.len()]],
-    }
-}
-
 #[test]
 fn any_single_fault_is_survived() {
     for seed in support::seeds(1) {
         let counting = FaultFs::new(Arc::new(MemFs::new()), seed);
         script(seed, Arc::new(counting.clone()));
-        let operations = counting.operations();
-        assert!(operations > 300, "the script makes only {operations} calls");
-        for nth in 1..=operations {
-            for outcome in outcomes(nth) {
-                let base = MemFs::new();
-                let faulty = FaultFs::new(Arc::new(base.clone()), seed);
-                faulty.add_rule(&format!("any(*) nth={nth} -> {outcome}")).unwrap();
-                let (oracle, durable) = script(seed, Arc::new(faulty));
-                let what = format!("seed {seed}, call {nth} -> {outcome}");
-                let mut random = Random::seeded(nth);
-                let policy =
-                    if nth % 2 == 0 { CrashPolicy::LoseAll } else { CrashPolicy::Random(50) };
-                let after = base.crash_clone(&mut random, policy);
-                verify(&after, &oracle, durable, &what);
-            }
-        }
+        each_single_fault(
+            seed,
+            counting.operations(),
+            |fs| script(seed, fs),
+            |after, (oracle, durable), what| verify(after, oracle, *durable, what),
+        );
     }
 }
 

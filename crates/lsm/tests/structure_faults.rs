@@ -24,6 +24,7 @@ use braid_lsm::{
     Batch, CommitTs, Db, Durability, Error, IngestOptions, KeySpan, Options, SstBuilder,
     check_store,
 };
+use support::faults::each_single_fault;
 use support::options;
 use support::oracle::{Call, Oracle, Written};
 use support::workload::{collect, dir, open_at, open_on};
@@ -177,14 +178,6 @@ fn verify(fs: &MemFs, done: &Outcome, what: &str) {
     }
 }
 
-fn outcomes(nth: u64) -> Vec<&'static str> {
-    let all = ["EIO", "ENOSPC", "short"];
-    match support::setting("BRAID_ALL_FAULTS", 0) {
-        1 => all.to_vec(),
-        _ => vec![all[nth as usize % all.len()]],
-    }
-}
-
 #[test]
 fn any_single_fault_in_a_structural_script_is_survived() {
     for seed in support::seeds(1) {
@@ -194,22 +187,7 @@ fn any_single_fault_in_a_structural_script_is_survived() {
         let whole = script(seed, &shared);
         assert_eq!((whole.durable, whole.copies.len()), (32, 3));
         verify(&base.crash_clone(&mut Random::seeded(1), CrashPolicy::LoseAll), &whole, "no fault");
-        let operations = counting.operations();
-        assert!(operations > 300, "the script makes only {operations} calls");
-        for nth in 1..=operations {
-            for outcome in outcomes(nth) {
-                let base = MemFs::new();
-                let faulty = FaultFs::new(Arc::new(base.clone()), seed);
-                faulty.add_rule(&format!("any(*) nth={nth} -> {outcome}")).unwrap();
-                let faulty: Arc<dyn FileSystem> = Arc::new(faulty);
-                let done = script(seed, &faulty);
-                let mut random = Random::seeded(nth);
-                let policy =
-                    if nth % 2 == 0 { CrashPolicy::LoseAll } else { CrashPolicy::Random(50) };
-                let after = base.crash_clone(&mut random, policy);
-                verify(&after, &done, &format!("seed {seed}, call {nth} -> {outcome}"));
-            }
-        }
+        each_single_fault(seed, counting.operations(), |fs| script(seed, &fs), verify);
     }
 }
 

@@ -1,5 +1,6 @@
 //! What the campaigns share: the oracle, random operations, option sets, comparison.
 
+pub mod faults;
 pub mod options;
 pub mod oracle;
 pub mod structure;
