@@ -177,7 +177,7 @@ pub(crate) fn encode_sst(facts: &SstFacts) -> Vec<u8> {
         put_varint(&mut out, bytes.len() as u64);
         out.extend_from_slice(&bytes);
     };
-    if facts.is_virtual() {
+    if (file_no, size) != (facts.file_no, facts.size) {
         field(BACKING, &[file_no, size]);
     }
     if sealed_no != file_no {
@@ -289,6 +289,14 @@ mod tests {
         for len in 0..bytes.len() {
             assert_ne!(Edit::decode(&bytes[..len]).ok(), Some(edit.clone()));
         }
+    }
+
+    #[test]
+    fn a_file_of_another_size_than_its_sst_round_trips() {
+        // Found by the fuzz target: the size was written only for files of another number.
+        let mut edit = sample();
+        edit.added[0].facts.backing.size = 3;
+        assert_eq!(Edit::decode(&edit.encode()).unwrap(), edit);
     }
 
     #[test]
