@@ -459,21 +459,19 @@ func (e *engine) ingest(s step) report {
 	var slowest time.Duration
 	user, mostFiles, mostSub, mostAmp := uint64(0), 0.0, 0.0, 0.0
 	for turn, file := range order {
-		{
-			var numbers []uint64
-			if turn%8 == 7 {
-				for i := uint64(0); i < 8; i++ {
-					numbers = append(numbers, i*(space/8)+r.below(9))
-				}
-				numbers = append(numbers, space-1)
-			} else {
-				first := min(file*rows, space-2*rows)
-				for i := uint64(0); i < rows; i++ {
-					numbers = append(numbers, first+2*i+(file&1))
-				}
+		var numbers []uint64
+		if turn%8 == 7 {
+			for i := uint64(0); i < 8; i++ {
+				numbers = append(numbers, i*(space/8)+r.below(9))
 			}
-			user += e.build(numbers, v, fmt.Sprintf("ingest-%d.sst", turn))
+			numbers = append(numbers, space-1)
+		} else {
+			first := min(file*rows, space-2*rows)
+			for i := uint64(0); i < rows; i++ {
+				numbers = append(numbers, first+2*i+(file&1))
+			}
 		}
+		user += e.build(numbers, v, fmt.Sprintf("ingest-%d.sst", turn))
 	}
 	out := timed(files, func() {
 		for turn := range order {

@@ -292,21 +292,19 @@ fn ingest(kv: &dyn Kv, step: &Step) -> Report {
     let (mut slowest, mut user) = (0u128, 0u64);
     let (mut most_files, mut most_sublevels, mut most_amp) = (0f64, 0f64, 0f64);
     for (turn, file) in order.iter().enumerate() {
-        {
-            let numbers: Vec<u64> = if turn % 8 == 7 {
-                let mut wide: Vec<u64> = (0..8).map(|i| i * (space / 8) + rng.below(9)).collect();
-                wide.push(space - 1);
-                wide
-            } else {
-                // Twice as wide as its rows need: neighbours overlap.
-                let first = (file * rows).min(space - 2 * rows);
-                (0..rows).map(|i| first + 2 * i + (file & 1)).collect()
-            };
-            let rows: Vec<(Vec<u8>, Vec<u8>)> =
-                numbers.iter().map(|n| (key(*n).to_vec(), values.get(*n).to_vec())).collect();
-            user += rows.iter().map(|(k, v)| (k.len() + v.len()) as u64).sum::<u64>();
-            kv.build(&rows, &format!("ingest-{turn}.sst"));
-        }
+        let numbers: Vec<u64> = if turn % 8 == 7 {
+            let mut wide: Vec<u64> = (0..8).map(|i| i * (space / 8) + rng.below(9)).collect();
+            wide.push(space - 1);
+            wide
+        } else {
+            // Twice as wide as its rows need: neighbours overlap.
+            let first = (file * rows).min(space - 2 * rows);
+            (0..rows).map(|i| first + 2 * i + (file & 1)).collect()
+        };
+        let rows: Vec<(Vec<u8>, Vec<u8>)> =
+            numbers.iter().map(|n| (key(*n).to_vec(), values.get(*n).to_vec())).collect();
+        user += rows.iter().map(|(k, v)| (k.len() + v.len()) as u64).sum::<u64>();
+        kv.build(&rows, &format!("ingest-{turn}.sst"));
     }
     let mut report = timed(files, || {
         for turn in 0..order.len() {
