@@ -16,8 +16,8 @@ pub use crate::sstable::fuzzing::{
     filter, footer, index_block, properties, row_block, sst, tombstone_block,
 };
 use crate::sstable::{Properties, SstWriter, WriterOptions, sst_path};
-use crate::versions::{Edit, NewSst, SstFacts};
-use crate::wal::{Framer, read_segment, segment_path};
+use crate::versions::{Edit, SstFacts};
+use crate::wal::{Framer, read_segment, seal_chunks, segment_path};
 
 /// A decoder: must return whatever the bytes are.
 pub type Decoder = fn(&[u8]);
@@ -36,14 +36,23 @@ pub const DECODERS: [(&str, Decoder); 10] = [
     ("batch", batch),
 ];
 
-/// A wal segment, or a manifest, which is framed in the same way.
+/// A wal segment, or a manifest, which is framed in the same way; then the same with checksums
+/// that match, so that damage reaches what lies behind them.
 pub fn segment(data: &[u8]) {
+    read_records(data);
+    let mut sealed = data.to_vec();
+    seal_chunks(&mut sealed);
+    read_records(&sealed);
+}
+
+fn read_records(data: &[u8]) {
     let fs = MemFs::new();
     let path = segment_path(Path::new("/"), 3);
     let written = fs.create(&path).and_then(|file| file.write_at(data, 0));
     if written.is_ok() {
         let read = read_segment(&fs, &path, 3, &mut |_, record| {
             batch(record);
+            edit(record);
             Ok(())
         });
         std::hint::black_box(read.is_ok());
@@ -125,7 +134,7 @@ fn sample_edit() -> Vec<u8> {
     };
     let facts = SstFacts::of(7, 3, 1 << 20, &properties);
     let edit = Edit {
-        added: vec![NewSst { facts }],
+        added: vec![facts],
         dropped: vec![1, 2, 300],
         wal_floor: Some(3),
         gc_threshold: Some(9),

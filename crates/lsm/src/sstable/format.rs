@@ -16,6 +16,10 @@ pub(crate) const FOOTER: usize = 64;
 pub(crate) const MAGIC: u64 = 0x5453_5344_4941_5242; // "BRAIDSST"
 pub(crate) const FORMAT_VERSION: u32 = 1;
 
+/// No compressed block is larger: one that says so is not given memory to prove it. A block that
+/// would be larger is stored as it is.
+const MAX_COMPRESSED: usize = 256 << 20;
+
 /// What is in a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BlockKind {
@@ -49,6 +53,7 @@ pub(crate) fn append_block(
 ) -> u32 {
     let start = out.len();
     let compressed = match codec {
+        _ if raw.len() > MAX_COMPRESSED => None,
         Codec::None => None,
         Codec::Lz4 => Some(lz4_flex::block::compress(raw)),
         // Compression of bytes in memory fails only for lack of memory; raw is always right.
@@ -72,6 +77,22 @@ pub(crate) fn append_block(
     let sum = xxh3_64_with_seed(&out[start..], seed(file_no, offset));
     out.extend_from_slice(&sum.to_le_bytes());
     len as u32
+}
+
+/// Makes the checksum of a damaged block match again: fuzzers look behind it.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) fn seal_block(bytes: &mut [u8], file_no: u64, offset: u64) {
+    if let Some(at) = bytes.len().checked_sub(8) {
+        let sum = xxh3_64_with_seed(&bytes[..at], seed(file_no, offset));
+        bytes[at..].copy_from_slice(&sum.to_le_bytes());
+    }
+}
+
+/// As [`seal_block`], for a footer.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) fn seal_footer(bytes: &mut [u8; FOOTER]) {
+    let sum = xxh3_64_with_seed(&bytes[..56], le_u64(bytes, 16));
+    bytes[56..].copy_from_slice(&sum.to_le_bytes());
 }
 
 /// Checks a block read from disk (image and trailer) and returns its raw image.
@@ -102,6 +123,9 @@ pub(crate) fn open_block(
         return Err("compressed block without a length".into());
     }
     let raw_len = le_u32(&bytes, 0) as usize;
+    if raw_len > MAX_COMPRESSED {
+        return Err(format!("block says that it decompresses to {raw_len} bytes"));
+    }
     let raw = match codec {
         1 => lz4_flex::block::decompress(&bytes[4..], raw_len).map_err(|e| e.to_string())?,
         2 => zstd::bulk::decompress(&bytes[4..], raw_len).map_err(|e| e.to_string())?,
@@ -198,6 +222,16 @@ mod tests {
                 assert!(open_block(broken, BlockKind::Rows, 7, 4096).is_err());
             }
         }
+    }
+
+    #[test]
+    fn a_block_cannot_ask_for_any_amount_of_memory() {
+        let mut out = Vec::new();
+        append_block(&mut out, &[7; 5_000], BlockKind::Rows, Codec::Lz4, 7, 0);
+        out[..4].copy_from_slice(&u32::MAX.to_le_bytes());
+        seal_block(&mut out, 7, 0);
+        let refused = open_block(out, BlockKind::Rows, 7, 0).unwrap_err();
+        assert!(refused.contains("decompresses to 4294967295 bytes"), "{refused}");
     }
 
     #[test]

@@ -366,13 +366,17 @@ fn load(
     handle: BlockHandle,
     kind: BlockKind,
 ) -> Result<Bytes> {
-    let mut bytes = vec![0; handle.len as usize + TRAILER];
+    /// A block that says it is larger must show that the file is: no memory for hostile lengths.
+    const UNCHECKED: usize = 1 << 20;
+    let ends_early = || Error::corruption(path, handle.offset, "the file ends inside a block");
+    let io = |error| Error::io(format!("reading {}", path.display()), &error);
+    let len = handle.len as usize + TRAILER;
+    if len > UNCHECKED && handle.offset.saturating_add(len as u64) > file.len().map_err(io)? {
+        return Err(ends_early());
+    }
+    let mut bytes = vec![0; len];
     file.read_exact_at(&mut bytes, handle.offset).map_err(|error| {
-        if error.kind() == std::io::ErrorKind::UnexpectedEof {
-            Error::corruption(path, handle.offset, "the file ends inside a block")
-        } else {
-            Error::io(format!("reading {}", path.display()), &error)
-        }
+        if error.kind() == std::io::ErrorKind::UnexpectedEof { ends_early() } else { io(error) }
     })?;
     open_block(bytes, kind, file_no, handle.offset)
         .map_err(|reason| Error::corruption(path, handle.offset, reason))

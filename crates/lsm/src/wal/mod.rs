@@ -9,4 +9,6 @@ mod writer;
 
 pub(crate) use reader::{SegmentEnd, read_segment};
 pub(crate) use record::Framer;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use record::seal_chunks;
 pub(crate) use writer::{Lsn, SpaceReserve, Wal, segment_path};
