@@ -173,8 +173,8 @@ impl Replayed {
             check_file(env, &facts.backing)?;
             self.newest_ts = self.newest_ts.max(facts.max_ts);
         }
-        let key = |facts: &SstFacts| KeySpan::new(facts.start.clone(), facts.end.clone());
-        let mut spans: Vec<KeySpan> = record.ssts.iter().map(key).collect();
+        let bounds = |facts: &SstFacts| facts.bounds.clone();
+        let mut spans: Vec<KeySpan> = record.ssts.iter().map(bounds).collect();
         spans.extend(record.excised.clone());
         let arrival = match self.state.place_of(&spans) {
             Place::Bottom(arrival) => arrival,

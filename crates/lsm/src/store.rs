@@ -180,8 +180,7 @@ impl Store {
     /// Opens the ssts that an edit adds, so that no read pays for it: loading the filter of a large
     /// one takes longer than a small commit.
     fn open_added(&self, version: &Version, edit: &Edit) {
-        let added =
-            |sst: &&Arc<SstMeta>| edit.added.iter().any(|new| new.facts.file_no == sst.file_no);
+        let added = |sst: &&Arc<SstMeta>| edit.added.iter().any(|new| new.file_no == sst.file_no);
         for sst in version.ssts().filter(added) {
             if let Err(error) = sst.reader(&self.env) {
                 // The first read that needs the sst tries again, and says so.

@@ -31,7 +31,7 @@ use crate::error::Result;
 use crate::key::KeySpan;
 use crate::range_tombstone::Skyline;
 use crate::store::Store;
-use crate::versions::{Edit, LEVELS, NewSst, SstFacts, SstMeta, Version};
+use crate::versions::{Edit, LEVELS, SstFacts, SstMeta, Version};
 
 /// Pieces of one sst that are covered, beyond which nothing is cut out of it.
 const MOST_PIECES: usize = 8;
@@ -174,7 +174,7 @@ impl Store {
         let saved = sst.size.saturating_sub(left);
         if saved * 100 >= sst.size * LEAST_SAVED {
             swept.edit.dropped.push(sst.file_no);
-            swept.edit.added.extend(rest.into_iter().map(|facts| NewSst { facts }));
+            swept.edit.added.extend(rest);
             swept.bytes += saved;
         }
         Ok(())
@@ -233,11 +233,8 @@ fn holds_below(version: &Version, sst: &SstMeta, edit: &Edit) -> bool {
     let older_in_l0 = |other: &&Arc<SstMeta>| {
         sst.level == 0 && other.file_no != sst.file_no && other.arrival_high <= sst.arrival_high
     };
-    let cut_parts = edit.added.iter().any(|new| {
-        let facts = &new.facts;
-        let span = KeySpan { start: facts.start.clone(), end: facts.end.clone() };
-        span.overlaps(sst.bounds()) && facts.level >= sst.level
-    });
+    let cut_parts =
+        edit.added.iter().any(|new| new.bounds.overlaps(sst.bounds()) && new.level >= sst.level);
     cut_parts
         || version.level(0).iter().filter(older_in_l0).any(stays)
         || (sst.level + 1..LEVELS)

@@ -28,7 +28,7 @@ use crate::memtable::Memtable;
 use crate::sstable::{key_hash, sst_path};
 use crate::state::State;
 use crate::store::Store;
-use crate::versions::{Edit, LEVELS, NewSst, SstMeta, Version};
+use crate::versions::{Edit, LEVELS, SstFacts, SstMeta, Version};
 
 #[derive(Default)]
 struct Slots {
@@ -422,7 +422,7 @@ impl Store {
         let newest = flushed.iter().map(|memtable| memtable.arrival).max().unwrap_or(0);
         let floor = self.first_segment_above(newest);
         let edit = Edit {
-            added: output.ssts.iter().map(|facts| NewSst { facts: facts.clone() }).collect(),
+            added: output.ssts.to_vec(),
             wal_floor: Some(floor),
             next_arrival: Some(newest + 1),
             reason: Some("flush".into()),
@@ -485,14 +485,15 @@ impl Store {
     /// Merges the inputs of a spec, which nobody else may take meanwhile, or moves them.
     pub(crate) fn run_compaction(&self, spec: &Spec) -> Result<(Edit, JobOutput)> {
         let gc = self.durable_gc()?;
-        let inputs: Vec<EventSst> = spec.inputs().map(|sst| EventSst::of(&sst.facts())).collect();
+        let inputs: Vec<EventSst> = spec.inputs().map(|sst| EventSst::of(sst)).collect();
         let bytes = inputs.iter().map(|sst| sst.bytes).sum();
         let what = JobKind::Compaction(spec.reason);
         let ticket = self.events.began(what, spec.output_level, inputs, bytes);
         let dropped = spec.inputs().map(|sst| sst.file_no).collect();
         if let Some(moves) = spec.moves(gc) {
-            let moved = moves.iter().map(|sst| sst.moved(spec.output_level).facts());
-            let added = moved.map(|facts| NewSst { facts }).collect();
+            let level = spec.output_level;
+            let moved = moves.iter().map(|sst| SstFacts { level, ..sst.facts().clone() });
+            let added = moved.collect();
             let moved_count = moves.len() as u64;
             let output = JobOutput { moved: moved_count, ticket, ..JobOutput::default() };
             let reason = Some(format!("move: {}", spec.reason.as_str()).into());
@@ -509,7 +510,7 @@ impl Store {
             dropped = output.dropped.entries(),
             "compacted"
         );
-        let added = output.ssts.iter().map(|facts| NewSst { facts: facts.clone() }).collect();
+        let added = output.ssts.to_vec();
         let reason = Some(spec.reason.as_str().into());
         Ok((Edit { added, dropped, reason, ..Edit::default() }, output))
     }

@@ -124,7 +124,7 @@ pub fn dump_wal(fs: &dyn FileSystem, path: &Path, out: &mut dyn Write) -> Result
                     line(out, &format!("    excise [{start}, {end})"))?;
                 }
                 for facts in &op.ssts {
-                    let (start, end) = (shown(&facts.start), shown(&facts.end));
+                    let (start, end) = (shown(&facts.bounds.start), shown(&facts.bounds.end));
                     let file_no = facts.file_no;
                     line(out, &format!("    ingest sst {file_no} [{start}, {end})"))?;
                 }
@@ -183,8 +183,7 @@ pub fn dump_manifest(fs: &dyn FileSystem, path: &Path, out: &mut dyn Write) -> R
         for file_no in &edit.dropped {
             line(out, &format!("    - sst {file_no}"))?;
         }
-        for new in &edit.added {
-            let facts = &new.facts;
+        for facts in &edit.added {
             line(
                 out,
                 &format!(
@@ -196,8 +195,8 @@ pub fn dump_manifest(fs: &dyn FileSystem, path: &Path, out: &mut dyn Write) -> R
                     facts.tombstones,
                     facts.min_ts,
                     facts.max_ts,
-                    shown(&facts.start),
-                    shown(&facts.end),
+                    shown(&facts.bounds.start),
+                    shown(&facts.bounds.end),
                 ),
             )?;
             if facts.is_virtual() {

@@ -207,8 +207,8 @@ impl Events {
         let gone = before.ssts().filter(|sst| edit.dropped.contains(&sst.file_no));
         self.emit(EventKind::Edited {
             reason: reason.to_string(),
-            gone: gone.map(|sst| EventSst::of(&sst.facts())).collect(),
-            added: edit.added.iter().map(|new| EventSst::of(&new.facts)).collect(),
+            gone: gone.map(|sst| EventSst::of(sst)).collect(),
+            added: edit.added.iter().map(EventSst::of).collect(),
         });
     }
 }

@@ -21,7 +21,7 @@ use crate::compaction::levels_targets;
 use crate::error::Result;
 use crate::key::KeySpan;
 use crate::store::Store;
-use crate::versions::{Edit, LEVELS, NewSst, SstFacts, SstMeta, Version};
+use crate::versions::{Edit, LEVELS, SstFacts, SstMeta, Version};
 
 impl Store {
     /// Installs waiting operations as long as nothing older in memory precedes them.
@@ -70,7 +70,7 @@ impl Store {
                 self.cut(&mut edit, other, sst.bounds())?;
             }
             let cuts = !in_the_way.is_empty();
-            edit.added.push(NewSst { facts: SstFacts { level, ..sst.facts() } });
+            edit.added.push(SstFacts { level, ..sst.facts().clone() });
             // Later files must see what was cut for this one; otherwise their spans are disjoint.
             if cuts && i + 1 < op.run.ssts().len() {
                 changed = Some(version.apply(&edit, &self.env, op.run.ssts()).0);
@@ -84,11 +84,11 @@ impl Store {
         let number = || self.next_file.fetch_add(1, Ordering::AcqRel);
         let parts = sst.cut_out(span, &self.env, number)?;
         let before = edit.added.len();
-        edit.added.retain(|new| new.facts.file_no != sst.file_no);
+        edit.added.retain(|new| new.file_no != sst.file_no);
         if edit.added.len() == before {
             edit.dropped.push(sst.file_no);
         }
-        edit.added.extend(parts.into_iter().map(|facts| NewSst { facts }));
+        edit.added.extend(parts);
         Ok(())
     }
 

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use crate::error::Result;
 use crate::key::KeySpan;
 use crate::store::Store;
-use crate::versions::{Edit, NewSst};
+use crate::versions::Edit;
 
 impl Store {
     /// Cuts all ssts over `key` in two. Returns how many were cut.
@@ -26,7 +26,7 @@ impl Store {
                 let number = || self.next_file.fetch_add(1, Ordering::AcqRel);
                 let parts = sst.cut_out(&here, &self.env, number)?;
                 edit.dropped.push(sst.file_no);
-                edit.added.extend(parts.into_iter().map(|facts| NewSst { facts }));
+                edit.added.extend(parts);
             }
             let cut = edit.dropped.len();
             if cut == 0 || self.install(&edit, |_| {})? {

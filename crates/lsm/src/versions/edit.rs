@@ -10,6 +10,7 @@ use bytes::Bytes;
 
 use super::sst_meta::{Backing, SstFacts};
 use crate::batch::{put_varint, take_bytes, take_varint};
+use crate::key::KeySpan;
 
 const ADD_SST: u64 = 1;
 const DROP_SST: u64 = 2;
@@ -31,16 +32,11 @@ const SEALED_NO: u64 = 2;
 const TS_OVERRIDE: u64 = 3;
 const CEILING: u64 = 4;
 
-/// An sst that an edit adds (or moves: the same edit drops its number).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct NewSst {
-    pub(crate) facts: SstFacts,
-}
-
 /// One atomic change.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Edit {
-    pub(crate) added: Vec<NewSst>,
+    /// Ssts that are added, or moved: then the same edit drops their number.
+    pub(crate) added: Vec<SstFacts>,
     pub(crate) dropped: Vec<u64>,
     /// Wal segments below are not needed any more.
     pub(crate) wal_floor: Option<u64>,
@@ -78,7 +74,7 @@ impl Edit {
             field(SNAPSHOT, &[]);
         }
         for new in &self.added {
-            field(ADD_SST, &encode_sst(&new.facts));
+            field(ADD_SST, &encode_sst(new));
         }
         for (segment, number_of) in &self.installed {
             let mut bytes = number(*segment);
@@ -121,7 +117,7 @@ impl Edit {
                     edit.reason = Some(String::from_utf8_lossy(bytes).into_owned().into());
                 }
                 ADD_SST => {
-                    edit.added.push(NewSst { facts: decode_sst(bytes)? });
+                    edit.added.push(decode_sst(bytes)?);
                 }
                 INSTALLED => edit.installed.push((value()?, value()?)),
                 DROP_SST => edit.dropped.push(value()?),
@@ -165,7 +161,7 @@ pub(crate) fn encode_sst(facts: &SstFacts) -> Vec<u8> {
     for value in numbers {
         put_varint(&mut out, value);
     }
-    for key in [&facts.start, &facts.end] {
+    for key in [&facts.bounds.start, &facts.bounds.end] {
         put_varint(&mut out, key.len() as u64);
         out.extend_from_slice(key);
     }
@@ -210,12 +206,11 @@ fn decode_numbers(input: &mut &[u8]) -> Option<SstFacts> {
         rows: take_varint(input)?,
         deletes: take_varint(input)?,
         tombstones: take_varint(input)?,
-        start: Bytes::new(),
-        end: Bytes::new(),
+        bounds: KeySpan::new("", ""),
         backing: Backing { file_no: 0, size: 0, sealed_no: 0, ts_override: 0 },
     };
-    facts.start = Bytes::copy_from_slice(take_bytes(input)?);
-    facts.end = Bytes::copy_from_slice(take_bytes(input)?);
+    facts.bounds.start = Bytes::copy_from_slice(take_bytes(input)?);
+    facts.bounds.end = Bytes::copy_from_slice(take_bytes(input)?);
     let own = facts.file_no;
     facts.backing = Backing { file_no: own, size: facts.size, sealed_no: own, ts_override: 0 };
     (facts.level < super::LEVELS).then_some(facts)
@@ -251,8 +246,7 @@ mod tests {
             file_no: 7,
             level: 3,
             size: 1 << 40,
-            start: Bytes::from_static(b"a"),
-            end: Bytes::from_static(b"b\0"),
+            bounds: KeySpan::new("a", "b\0"),
             arrival_low: 1,
             arrival_high: 9,
             min_ts: 5,
@@ -266,7 +260,7 @@ mod tests {
         let backing = Backing { file_no: 3, size: 1 << 41, sealed_no: 1 << 63, ts_override: 6 };
         let part = SstFacts { file_no: 8, backing, ..facts.clone() };
         Edit {
-            added: vec![NewSst { facts }, NewSst { facts: part }],
+            added: vec![facts, part],
             dropped: vec![1, 2],
             wal_floor: Some(3),
             next_file: Some(8),
@@ -295,7 +289,7 @@ mod tests {
     fn a_file_of_another_size_than_its_sst_round_trips() {
         // Found by the fuzz target: the size was written only for files of another number.
         let mut edit = sample();
-        edit.added[0].facts.backing.size = 3;
+        edit.added[0].backing.size = 3;
         assert_eq!(Edit::decode(&edit.encode()).unwrap(), edit);
     }
 

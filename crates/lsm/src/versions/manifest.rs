@@ -14,7 +14,8 @@ use std::sync::Arc;
 use braid_env::fs::{File, FileSystem, read_all};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::edit::{Edit, NewSst};
+use super::edit::Edit;
+use super::sst_meta::SstFacts;
 use super::version::Version;
 use crate::error::{Error, Result};
 use crate::versions::SstEnv;
@@ -60,7 +61,7 @@ impl Recovered {
     /// An edit that says all of it.
     pub(crate) fn snapshot(&self) -> Edit {
         Edit {
-            added: self.version.ssts().map(|sst| NewSst { facts: sst.facts() }).collect(),
+            added: self.version.ssts().map(|sst| sst.facts().clone()).collect(),
             dropped: Vec::new(),
             wal_floor: Some(self.wal_floor),
             next_file: Some(self.next_file),
@@ -79,7 +80,7 @@ impl Recovered {
     fn apply(
         &mut self,
         edit: Edit,
-        live: &mut BTreeMap<u64, NewSst>,
+        live: &mut BTreeMap<u64, SstFacts>,
     ) -> std::result::Result<(), String> {
         if edit.snapshot {
             live.clear();
@@ -90,7 +91,7 @@ impl Recovered {
                 .ok_or_else(|| format!("drops sst {file_no}, which is not live"))?;
         }
         for new in edit.added {
-            let file_no = new.facts.file_no;
+            let file_no = new.file_no;
             if live.insert(file_no, new).is_some() {
                 return Err(format!("adds sst {file_no}, which is live already"));
             }

@@ -7,7 +7,7 @@ mod run;
 mod sst_meta;
 mod version;
 
-pub(crate) use edit::{Edit, NewSst, decode_sst, encode_sst};
+pub(crate) use edit::{Edit, decode_sst, encode_sst};
 pub(crate) use manifest::{
     Manifest, Recovered, load_manifest, manifest_edits, manifest_numbers, manifest_path,
 };

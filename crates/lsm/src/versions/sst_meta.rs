@@ -18,12 +18,10 @@
 //! An ingested file keeps the number that its checksums were made with (`sealed_no`), and its rows
 //! may all be read as of one timestamp (`ts_override`); neither rewrites a byte.
 
+use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
-
-use braid_env::fs::FileSystem;
-use bytes::Bytes;
 
 use crate::cache::BlockCache;
 use crate::compaction::ReadDebt;
@@ -31,6 +29,7 @@ use crate::error::{Error, Result};
 use crate::key::KeySpan;
 use crate::memtable::Tombstone;
 use crate::sstable::{Properties, SstEntries, SstIdentity, SstReader, sst_path};
+use braid_env::fs::FileSystem;
 
 /// What is needed to open ssts.
 pub(crate) struct SstEnv {
@@ -62,8 +61,8 @@ pub(crate) struct SstFacts {
     pub(crate) level: usize,
     /// Bytes, of a virtual sst its share of the file.
     pub(crate) size: u64,
-    pub(crate) start: Bytes,
-    pub(crate) end: Bytes,
+    /// Every key and tombstone of the sst is in this span.
+    pub(crate) bounds: KeySpan,
     pub(crate) arrival_low: u64,
     pub(crate) arrival_high: u64,
     pub(crate) min_ts: u64,
@@ -88,8 +87,7 @@ impl SstFacts {
             file_no: backing.file_no,
             level,
             size: backing.size,
-            start: properties.start.clone(),
-            end: properties.end.clone(),
+            bounds: KeySpan::new(properties.start.clone(), properties.end.clone()),
             arrival_low: properties.arrival_low,
             arrival_high: properties.arrival_high,
             min_ts: properties.min_ts,
@@ -108,24 +106,20 @@ impl SstFacts {
     }
 }
 
-/// One sst of a version. Immutable, except for its lazily opened reader.
+/// One sst of a version: its facts, which never change, and its lazily opened reader.
 pub(crate) struct SstMeta {
-    pub(crate) file_no: u64,
-    pub(crate) level: usize,
-    pub(crate) size: u64,
-    bounds: KeySpan,
-    pub(crate) arrival_low: u64,
-    pub(crate) arrival_high: u64,
-    pub(crate) min_ts: u64,
-    pub(crate) max_ts: u64,
-    pub(crate) max_point_ts: u64,
-    pub(crate) rows: u64,
-    pub(crate) deletes: u64,
-    pub(crate) tombstones: u64,
-    pub(crate) backing: Backing,
+    facts: SstFacts,
     /// What reads wasted on it.
     pub(crate) reads: ReadDebt,
     file: Arc<LiveFile>,
+}
+
+impl Deref for SstMeta {
+    type Target = SstFacts;
+
+    fn deref(&self) -> &SstFacts {
+        &self.facts
+    }
 }
 
 /// The file behind one or more `SstMeta`. The last owner removes it if it is obsolete by then.
@@ -162,23 +156,7 @@ impl SstMeta {
     }
 
     fn on(facts: &SstFacts, file: Arc<LiveFile>) -> SstMeta {
-        SstMeta {
-            file_no: facts.file_no,
-            level: facts.level,
-            size: facts.size,
-            bounds: KeySpan { start: facts.start.clone(), end: facts.end.clone() },
-            arrival_low: facts.arrival_low,
-            arrival_high: facts.arrival_high,
-            min_ts: facts.min_ts,
-            max_ts: facts.max_ts,
-            max_point_ts: facts.max_point_ts,
-            rows: facts.rows,
-            deletes: facts.deletes,
-            tombstones: facts.tombstones,
-            backing: facts.backing,
-            reads: ReadDebt::default(),
-            file,
-        }
+        SstMeta { facts: facts.clone(), reads: ReadDebt::default(), file }
     }
 
     /// Another sst on the same file: moved to another level, or a part of it.
@@ -187,38 +165,13 @@ impl SstMeta {
         SstMeta::on(facts, self.file.clone())
     }
 
-    /// The same sst at another level.
-    pub(crate) fn moved(&self, level: usize) -> SstMeta {
-        self.sharing(&SstFacts { level, ..self.facts() })
-    }
-
-    pub(crate) fn facts(&self) -> SstFacts {
-        SstFacts {
-            file_no: self.file_no,
-            level: self.level,
-            size: self.size,
-            start: self.bounds.start.clone(),
-            end: self.bounds.end.clone(),
-            arrival_low: self.arrival_low,
-            arrival_high: self.arrival_high,
-            min_ts: self.min_ts,
-            max_ts: self.max_ts,
-            max_point_ts: self.max_point_ts,
-            rows: self.rows,
-            deletes: self.deletes,
-            tombstones: self.tombstones,
-            backing: self.backing,
-        }
+    pub(crate) fn facts(&self) -> &SstFacts {
+        &self.facts
     }
 
     /// Every key and tombstone of the sst is in this span.
     pub(crate) fn bounds(&self) -> &KeySpan {
-        &self.bounds
-    }
-
-    /// Whether the sst is only a part of its file.
-    pub(crate) fn is_virtual(&self) -> bool {
-        self.backing.file_no != self.file_no
+        &self.facts.bounds
     }
 
     /// Its file goes when the last view and version lets go of it. Only for files that no sst of
@@ -253,7 +206,7 @@ impl SstMeta {
     fn is_described_by(&self, properties: &Properties) -> bool {
         let whole = SstFacts::over(self.level, properties, self.backing);
         if self.is_virtual() {
-            return KeySpan::new(whole.start, whole.end).covers(&self.bounds)
+            return whole.bounds.covers(&self.bounds)
                 && whole.rows >= self.rows
                 && whole.max_ts >= self.max_ts
                 && whole.min_ts <= self.min_ts;
@@ -262,7 +215,7 @@ impl SstMeta {
         let (arrival_low, arrival_high) = (self.arrival_low, self.arrival_high);
         let ingested = self.backing.sealed_no != self.backing.file_no;
         let whole = if ingested { SstFacts { arrival_low, arrival_high, ..whole } } else { whole };
-        whole == self.facts()
+        whole == self.facts
     }
 
     /// The range tombstones of the sst, oldest first, cut at its bounds.
@@ -310,13 +263,8 @@ impl SstMeta {
         let Some(bounds) = bounds else { return Ok(None) };
         let newest_tombstone = tombstones.last().map_or(0, |tombstone| tombstone.ts);
         let oldest_tombstone = tombstones.first().map_or(u64::MAX, |tombstone| tombstone.ts);
-        let mut facts = SstFacts {
-            file_no,
-            start: bounds.start,
-            end: bounds.end,
-            tombstones: tombstones.len() as u64,
-            ..self.facts()
-        };
+        let mut facts =
+            SstFacts { file_no, bounds, tombstones: tombstones.len() as u64, ..self.facts.clone() };
         match extent {
             Some(extent) => {
                 let size = extent.bytes.clamp(1, self.size.max(1));

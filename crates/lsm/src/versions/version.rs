@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-use super::edit::{Edit, NewSst};
+use super::edit::Edit;
 use super::l0::Sublevels;
 use super::run::Run;
-use super::sst_meta::{SstEnv, SstMeta};
+use super::sst_meta::{SstEnv, SstFacts, SstMeta};
 use crate::key::KeySpan;
 
 /// L0 to L6.
@@ -90,8 +90,7 @@ impl Version {
         }
         let l0_untouched = dropped.iter().all(|sst| sst.level > 0);
         let mut new_in_l0 = Vec::new();
-        for new in &edit.added {
-            let facts = &new.facts;
+        for facts in &edit.added {
             let backing = facts.backing.file_no;
             // Moved ssts and parts of one share its file; a new file has no owner yet.
             let shares = |sst: &&Arc<SstMeta>| sst.backing.file_no == backing;
@@ -108,7 +107,7 @@ impl Version {
         }
         dropped.retain(|gone| {
             let file_no = gone.backing.file_no;
-            let used_by_new = edit.added.iter().any(|new| new.facts.backing.file_no == file_no);
+            let used_by_new = edit.added.iter().any(|new| new.backing.file_no == file_no);
             let mut others = levels.iter().flatten();
             let used_by_old = gone.is_virtual() && others.any(|sst| sst.backing.file_no == file_no);
             !used_by_new && !used_by_old
@@ -142,12 +141,11 @@ impl Version {
     /// that stays. If not, a structural edit came in between, and the edit must not be made.
     pub(crate) fn accepts(&self, edit: &Edit) -> bool {
         let live = |file_no: &u64| self.ssts().any(|sst| sst.file_no == *file_no);
-        let free = |new: &NewSst| {
-            let span = KeySpan { start: new.facts.start.clone(), end: new.facts.end.clone() };
-            new.facts.level == 0
-                || self.levels[new.facts.level]
-                    .iter()
-                    .all(|sst| !sst.bounds().overlaps(&span) || edit.dropped.contains(&sst.file_no))
+        let free = |new: &SstFacts| {
+            new.level == 0
+                || self.levels[new.level].iter().all(|sst| {
+                    !sst.bounds().overlaps(&new.bounds) || edit.dropped.contains(&sst.file_no)
+                })
         };
         edit.dropped.iter().all(live) && edit.added.iter().all(free)
     }

@@ -42,11 +42,11 @@ impl History {
 
     /// `{"title", "t0", "ts0", "keys": [[shared, rest], ..], "edits": [..]}`; see `edit_json`.
     pub(crate) fn to_json(&self, title: &str) -> String {
-        let facts = || self.frames.iter().flat_map(|frame| &frame.edit.added).map(|new| &new.facts);
+        let facts = || self.frames.iter().flat_map(|frame| &frame.edit.added);
         let mut ranks: BTreeMap<Bytes, usize> = BTreeMap::new();
         for facts in facts() {
-            ranks.insert(facts.start.clone(), 0);
-            ranks.insert(facts.end.clone(), 0);
+            ranks.insert(facts.bounds.start.clone(), 0);
+            ranks.insert(facts.bounds.end.clone(), 0);
         }
         ranks.values_mut().enumerate().for_each(|(rank, slot)| *slot = rank);
         let t0 = self.frames.iter().filter_map(|frame| frame.edit.time).min().unwrap_or(0);
@@ -91,8 +91,7 @@ fn edit_json(out: &mut String, frame: &Frame, ranks: &BTreeMap<Bytes, usize>, t0
         quoted(reason),
         edit.dropped
     );
-    for (i, new) in edit.added.iter().enumerate() {
-        let facts = &new.facts;
+    for (i, facts) in edit.added.iter().enumerate() {
         let comma = if i > 0 { "," } else { "" };
         let _ = write!(out, "{comma}{:?}", sst_numbers(facts, ranks, ts0));
     }
@@ -106,8 +105,8 @@ fn sst_numbers(facts: &SstFacts, ranks: &BTreeMap<Bytes, usize>, ts0: u64) -> [u
         facts.file_no,
         facts.level as u64,
         facts.size,
-        rank(&facts.start),
-        rank(&facts.end),
+        rank(&facts.bounds.start),
+        rank(&facts.bounds.end),
         facts.rows,
         facts.deletes,
         facts.tombstones,
@@ -147,16 +146,16 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::versions::{Backing, NewSst};
+    use crate::key::KeySpan;
+    use crate::versions::Backing;
 
-    fn sst(file_no: u64, level: usize, start: &'static str, end: &'static str) -> NewSst {
+    fn sst(file_no: u64, level: usize, start: &'static str, end: &'static str) -> SstFacts {
         let backing = Backing { file_no, size: 1000, sealed_no: file_no, ts_override: 0 };
-        let facts = SstFacts {
+        SstFacts {
             file_no,
             level,
             size: 1000,
-            start: Bytes::from_static(start.as_bytes()),
-            end: Bytes::from_static(end.as_bytes()),
+            bounds: KeySpan::new(start, end),
             arrival_low: file_no,
             arrival_high: file_no,
             min_ts: 100 + file_no,
@@ -166,11 +165,10 @@ mod tests {
             deletes: 1,
             tombstones: 2,
             backing,
-        };
-        NewSst { facts }
+        }
     }
 
-    fn edit(time: u64, reason: &'static str, added: Vec<NewSst>, dropped: Vec<u64>) -> Edit {
+    fn edit(time: u64, reason: &'static str, added: Vec<SstFacts>, dropped: Vec<u64>) -> Edit {
         let reason = Some(reason.into());
         Edit { added, dropped, time: Some(time), reason, ..Edit::default() }
     }
@@ -184,7 +182,7 @@ mod tests {
         history.add(2, edit(1_000, "flush", vec![sst(1, 0, "apple", "apricot")], vec![]));
         let part = Backing { file_no: 1, size: 1000, sealed_no: 1, ts_override: 5 };
         let mut virtual_sst = sst(3, 6, "apple", "ap\"</script>");
-        virtual_sst.facts.backing = part;
+        virtual_sst.backing = part;
         history.add(2, edit(3_500, "level size", vec![virtual_sst], vec![1]));
         let expected = concat!(
             r#"{"title":"a \u003cstore","t0":1000,"ts0":"101","#,
