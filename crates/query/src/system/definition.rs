@@ -1,62 +1,23 @@
 //! Descriptors back to SQL, and the functions over the catalog that clients call.
 
-use braid_catalog::{Catalog, ForeignKey, Index, RefAction, Relation, Table, id_of_oid};
+use braid_catalog::{Catalog, ForeignKey, Index, Relation, Table, id_of_oid};
 use braid_sql::expr::SessionFunctions;
 use braid_sql::quote_ident;
-use braid_sql::session::SessionState;
+use braid_sql::session::{SessionState, column_names, foreign_key, index_definition};
 use braid_types::{Datum, SqlResult};
-
-fn names(t: &Table, ids: impl IntoIterator<Item = u32>) -> String {
-    ids.into_iter()
-        .map(|id| quote_ident(t.column(id).map_or("", |c| &c.name)))
-        .collect::<Vec<_>>()
-        .join(", ")
-}
 
 /// The key columns of an index, without directions.
 pub fn key_text(t: &Table, i: &Index) -> String {
-    let mut out = names(t, i.columns.iter().map(|c| c.column));
+    let mut out = column_names(t, i.columns.iter().map(|c| c.column));
     if !i.include.is_empty() {
-        out.push_str(&format!(") INCLUDE ({}", names(t, i.include.iter().copied())));
+        out.push_str(&format!(") INCLUDE ({}", column_names(t, i.include.iter().copied())));
     }
     out
 }
 
 /// `CREATE INDEX` as `pg_get_indexdef` prints it.
 pub fn index_text(c: &Catalog, t: &Table, i: &Index) -> String {
-    let keys: Vec<String> = i
-        .columns
-        .iter()
-        .map(|k| {
-            let mut out = names(t, [k.column]);
-            if k.desc {
-                out.push_str(" DESC");
-            }
-            if k.nulls_first != k.desc {
-                out.push_str(if k.nulls_first { " NULLS FIRST" } else { " NULLS LAST" });
-            }
-            out
-        })
-        .collect();
-    let schema = c.schema_by_id(t.schema).map(|s| s.name.clone()).unwrap_or_default();
-    let unique = if i.unique || i.id == t.primary.id { "UNIQUE " } else { "" };
-    let mut out = format!(
-        "CREATE {unique}INDEX {} ON {}.{} USING btree ({})",
-        quote_ident(&i.name),
-        quote_ident(&schema),
-        quote_ident(&t.name),
-        keys.join(", ")
-    );
-    if !i.include.is_empty() {
-        out.push_str(&format!(" INCLUDE ({})", names(t, i.include.iter().copied())));
-    }
-    if i.nulls_not_distinct {
-        out.push_str(" NULLS NOT DISTINCT");
-    }
-    if let Some((schema, name)) = i.interleave_in.and_then(|p| c.qualified_name(p)) {
-        out.push_str(&format!(" INTERLEAVE IN {}.{}", quote_ident(&schema), quote_ident(&name)));
-    }
-    out
+    index_definition(c, t, i, "USING btree ")
 }
 
 /// A CHECK constraint.
@@ -66,23 +27,7 @@ pub fn check_text(expr: &str) -> String {
 
 /// A foreign key as `pg_get_constraintdef` prints it.
 pub fn foreign_key_text(c: &Catalog, t: &Table, fk: &ForeignKey) -> String {
-    let Some(parent) = c.table(fk.parent) else { return String::new() };
-    let mut out = format!(
-        "FOREIGN KEY ({}) REFERENCES {}({})",
-        names(t, fk.columns.iter().copied()),
-        quote_ident(&parent.name),
-        names(parent, fk.parent_columns.iter().copied())
-    );
-    if fk.match_full {
-        out.push_str(" MATCH FULL");
-    }
-    if fk.on_update != RefAction::NoAction {
-        out.push_str(&format!(" ON UPDATE {}", fk.on_update.sql()));
-    }
-    if fk.on_delete != RefAction::NoAction {
-        out.push_str(&format!(" ON DELETE {}", fk.on_delete.sql()));
-    }
-    out
+    foreign_key(c, t, fk, |parent| quote_ident(&parent.name))
 }
 
 fn oid_arg(args: &[Datum], at: usize) -> Option<u32> {
@@ -92,7 +37,7 @@ fn oid_arg(args: &[Datum], at: usize) -> Option<u32> {
     }
 }
 
-fn index_definition(catalog: &Catalog, args: &[Datum]) -> Option<String> {
+fn definition_of(catalog: &Catalog, args: &[Datum]) -> Option<String> {
     let (table, index) = catalog.index(id_of_oid(oid_arg(args, 0)?)?)?;
     match args.get(1) {
         Some(Datum::Int4(n)) if *n > 0 => {
@@ -103,7 +48,7 @@ fn index_definition(catalog: &Catalog, args: &[Datum]) -> Option<String> {
                 .map(|c| c.column)
                 .chain(index.include.iter().copied())
                 .collect();
-            Some(names(table, [*keys.get(at)?]))
+            Some(column_names(table, [*keys.get(at)?]))
         }
         _ => Some(index_text(catalog, table, index)),
     }
@@ -152,7 +97,7 @@ pub fn catalog_function(
     Ok(match name {
         // Expressions are kept as text, so the stored form is the shown one.
         "pg_get_expr" => args.first().cloned(),
-        "pg_get_indexdef" => as_text(index_definition(&catalog, args)),
+        "pg_get_indexdef" => as_text(definition_of(&catalog, args)),
         "pg_get_constraintdef" => {
             let database = catalog.database(&session.database).map_or(0, |d| d.id);
             as_text(

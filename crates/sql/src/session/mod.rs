@@ -28,4 +28,5 @@ pub use context::{Context, Notice, no_relation, no_schema};
 pub use outcome::{NoRows, Outcome, Rows, RowsTag, VecRows};
 pub use prepared::Prepared;
 pub use run::{Session, SessionOptions};
+pub use show_create::{column_names, foreign_key, index_definition};
 pub use state::SessionState;

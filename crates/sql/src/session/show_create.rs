@@ -51,7 +51,8 @@ fn create_sequence(c: &Catalog, s: &Sequence) -> String {
     )
 }
 
-fn names(t: &Table, ids: impl IntoIterator<Item = u32>) -> String {
+/// Names of columns, quoted where they must be, with commas between them.
+pub fn column_names(t: &Table, ids: impl IntoIterator<Item = u32>) -> String {
     ids.into_iter()
         .map(|id| quote_ident(t.column(id).map_or("", |c| &c.name)))
         .collect::<Vec<_>>()
@@ -62,7 +63,7 @@ fn key_list(t: &Table, i: &Index) -> String {
     i.columns
         .iter()
         .map(|c| {
-            let mut out = names(t, [c.column]);
+            let mut out = column_names(t, [c.column]);
             if c.desc {
                 out.push_str(" DESC");
             }
@@ -77,15 +78,20 @@ fn key_list(t: &Table, i: &Index) -> String {
 
 /// `CREATE INDEX` of an index.
 pub fn create_index(c: &Catalog, t: &Table, i: &Index) -> String {
+    index_definition(c, t, i, "")
+}
+
+/// As [`create_index`]; `method` stands before the key columns.
+pub fn index_definition(c: &Catalog, t: &Table, i: &Index, method: &str) -> String {
     let mut out = format!(
-        "CREATE {}INDEX {} ON {} ({})",
-        if i.unique { "UNIQUE " } else { "" },
+        "CREATE {}INDEX {} ON {} {method}({})",
+        if i.unique || i.id == t.primary.id { "UNIQUE " } else { "" },
         quote_ident(&i.name),
         qualified(c, t.id),
         key_list(t, i)
     );
     if !i.include.is_empty() {
-        out.push_str(&format!(" INCLUDE ({})", names(t, i.include.iter().copied())));
+        out.push_str(&format!(" INCLUDE ({})", column_names(t, i.include.iter().copied())));
     }
     if i.nulls_not_distinct {
         out.push_str(" NULLS NOT DISTINCT");
@@ -96,14 +102,19 @@ pub fn create_index(c: &Catalog, t: &Table, i: &Index) -> String {
     out
 }
 
-/// Text of a foreign key, as `pg_get_constraintdef` prints it.
-pub fn foreign_key(c: &Catalog, t: &Table, fk: &ForeignKey) -> String {
+/// Text of a foreign key; `name_of` says how its parent is called.
+pub fn foreign_key(
+    c: &Catalog,
+    t: &Table,
+    fk: &ForeignKey,
+    name_of: impl Fn(&Table) -> String,
+) -> String {
     let parent = c.table(fk.parent);
     let mut out = format!(
         "FOREIGN KEY ({}) REFERENCES {}({})",
-        names(t, fk.columns.iter().copied()),
-        parent.map_or(String::new(), |p| qualified(c, p.id)),
-        parent.map_or(String::new(), |p| names(p, fk.parent_columns.iter().copied()))
+        column_names(t, fk.columns.iter().copied()),
+        parent.map_or(String::new(), |p| name_of(p)),
+        parent.map_or(String::new(), |p| column_names(p, fk.parent_columns.iter().copied()))
     );
     if fk.match_full {
         out.push_str(" MATCH FULL");
@@ -126,14 +137,14 @@ pub fn constraints(c: &Catalog, t: &Arc<Table>) -> Vec<(String, &'static str, St
     }
     for i in t.indexes.iter().filter(|i| i.constraint == Some(IndexConstraint::Unique)) {
         let nulls = if i.nulls_not_distinct { " NULLS NOT DISTINCT" } else { "" };
-        let columns = names(t, i.columns.iter().map(|c| c.column));
+        let columns = column_names(t, i.columns.iter().map(|c| c.column));
         out.push((i.name.clone(), "UNIQUE", format!("UNIQUE{nulls} ({columns})")));
     }
     for k in &t.checks {
         out.push((k.name.clone(), "CHECK", format!("CHECK ({})", k.expr)));
     }
     for fk in &t.foreign_keys {
-        out.push((fk.name.clone(), "FOREIGN KEY", foreign_key(c, t, fk)));
+        out.push((fk.name.clone(), "FOREIGN KEY", foreign_key(c, t, fk, |p| qualified(c, p.id))));
     }
     out
 }
@@ -179,7 +190,7 @@ pub fn create_table(c: &Catalog, t: &Arc<Table>) -> String {
         format!("CREATE TABLE {} (\n    {}\n)", qualified(c, t.id), items.join(",\n    "));
     if let Some(i) = &t.interleave {
         let parent = qualified(c, i.parent);
-        let columns = names(t, i.columns.iter().copied());
+        let columns = column_names(t, i.columns.iter().copied());
         match i.form {
             InterleaveForm::Enforced => out.push_str(&format!(
                 " INTERLEAVE IN PARENT {parent} ({columns}) ON DELETE {}",
