@@ -103,25 +103,21 @@ impl List {
     }
 }
 
-#[test]
-fn a_reader_finds_every_visible_entry_and_never_a_half_written_one() {
-    loom::model(|| {
+/// All interleavings of one writer's inserts, `(idx, head)` each, and what `read` does.
+fn beside_inserts(inserts: &'static [(u64, u64)], read: fn(&List)) {
+    loom::model(move || {
         let list = Arc::new(List::new());
         let writer = {
             let list = list.clone();
             thread::spawn(move || {
                 let mut nodes = Vec::new();
-                // The second goes in front of the first, the third behind it.
-                for (idx, head) in [(1, 5), (2, 3), (3, 7)] {
-                    list.insert(head, idx, &mut nodes);
+                for (idx, head) in inserts {
+                    list.insert(*head, *idx, &mut nodes);
                 }
                 nodes.into_iter().map(|node| node as usize).collect::<Vec<_>>()
             })
         };
-        let (visible, found) = list.get(5);
-        assert_eq!(found, (visible >= 1).then_some(50));
-        let (visible, found) = list.get(3);
-        assert_eq!(found, (visible >= 2).then_some(30));
+        read(&list);
         for node in writer.join().unwrap() {
             // SAFETY: both threads are done with the list.
             drop(unsafe { Box::from_raw(node as *mut Node) });
@@ -130,24 +126,21 @@ fn a_reader_finds_every_visible_entry_and_never_a_half_written_one() {
 }
 
 #[test]
+fn a_reader_finds_every_visible_entry_and_never_a_half_written_one() {
+    // The second goes in front of the first, the third behind it.
+    beside_inserts(&[(1, 5), (2, 3), (3, 7)], |list| {
+        let (visible, found) = list.get(5);
+        assert_eq!(found, (visible >= 1).then_some(50));
+        let (visible, found) = list.get(3);
+        assert_eq!(found, (visible >= 2).then_some(30));
+    });
+}
+
+#[test]
 fn a_reader_behind_the_last_entry_sees_all_of_a_sorted_batch() {
-    loom::model(|| {
-        let list = Arc::new(List::new());
-        let writer = {
-            let list = list.clone();
-            thread::spawn(move || {
-                let mut nodes = Vec::new();
-                list.insert(2, 1, &mut nodes);
-                list.insert(4, 2, &mut nodes);
-                nodes.into_iter().map(|node| node as usize).collect::<Vec<_>>()
-            })
-        };
+    beside_inserts(&[(1, 2), (2, 4)], |list| {
         let (visible, found) = list.get(4);
         assert_eq!(found, (visible >= 2).then_some(40));
-        for node in writer.join().unwrap() {
-            // SAFETY: both threads are done with the list.
-            drop(unsafe { Box::from_raw(node as *mut Node) });
-        }
     });
 }
 
