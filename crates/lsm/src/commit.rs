@@ -19,7 +19,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::batch::{Batch, BatchOp};
-use crate::compaction::MAX_STOP;
 use crate::error::{Error, Result};
 use crate::key::{CommitTs, KeySpan, Kind};
 use crate::memtable::Memtable;
@@ -136,11 +135,12 @@ impl Store {
     /// While L0 is at its limit: waits for background work, but not for long.
     fn wait_for_l0(self: &Arc<Store>, since: u64) -> Result<()> {
         let clock = &self.options.clock;
+        let longest = self.throttle.longest_stop().as_nanos() as u64;
         // Under a clock that stands still, jobs are done on this thread until none is left.
         let mut idle = 0;
         while self.throttle.is_full()
             && idle < 10
-            && clock.monotonic_nanos().saturating_sub(since) < MAX_STOP.as_nanos() as u64
+            && clock.monotonic_nanos().saturating_sub(since) < longest
         {
             if !self.await_progress()? {
                 idle += 1;

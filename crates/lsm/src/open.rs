@@ -30,15 +30,14 @@ use crate::commit::{CommitState, insert_into};
 use crate::compaction::{Background, ReadMeter, Throttle};
 use crate::error::{Error, Result};
 use crate::inspect::Events;
-use crate::key::KeySpan;
 use crate::memtable::Memtable;
 use crate::options::Options;
 use crate::sstable::sst_path;
 use crate::state::State;
 use crate::store::Store;
-use crate::structure::{ARRIVAL_STEP, Place, Record, Structural, StructuralRecord};
+use crate::structure::{ARRIVAL_STEP, Incoming, Place, Record, Structural, StructuralRecord};
 use crate::versions::{
-    Backing, Manifest, Recovered, SstEnv, SstFacts, load_manifest, manifest_numbers, manifest_path,
+    Backing, Manifest, Recovered, SstEnv, SstMeta, load_manifest, manifest_numbers, manifest_path,
 };
 use crate::wal::{Framer, SegmentEnd, Wal, read_segment, segment_path};
 
@@ -120,7 +119,7 @@ pub(crate) fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Res
         wal,
         ballast,
         background: Background::default(),
-        throttle: Throttle::default(),
+        throttle: Throttle::new(l0_sublevels),
         read_meter,
         closed: AtomicBool::new(false),
         counters: Default::default(),
@@ -173,10 +172,13 @@ impl Replayed {
             check_file(env, &facts.backing)?;
             self.newest_ts = self.newest_ts.max(facts.max_ts);
         }
-        let bounds = |facts: &SstFacts| facts.bounds.clone();
-        let mut spans: Vec<KeySpan> = record.ssts.iter().map(bounds).collect();
-        spans.extend(record.excised.clone());
-        let arrival = match self.state.place_of(&spans) {
+        let incoming = Incoming {
+            excised: record.excised.as_ref(),
+            spans: record.ssts.iter().map(|facts| facts.bounds.clone()).collect(),
+            open: &|i| SstMeta::new(&record.ssts[i], env).reader(env).cloned(),
+            patience: usize::MAX,
+        };
+        let arrival = match self.state.place_of(&incoming)? {
             Place::Bottom(arrival) => arrival,
             // The wal was rotated then, so this record begins a segment.
             Place::Top => {

@@ -343,3 +343,39 @@ fn a_file_on_another_device_is_copied_on_a_real_disk_it_is_linked() {
         }
     }
 }
+
+#[test]
+fn an_ingest_between_the_keys_of_a_memtable_does_not_seal_it() {
+    let mut bench = Bench::new();
+    bench.put(3, &["b", "m"]);
+    // Wider than both keys, but without them.
+    let between = bench.file(5, &["a", "k", "z"]);
+    bench.ingest(&[between]).unwrap();
+    assert_eq!(bench.files_per_level(), [0, 0, 0, 0, 0, 0, 1]);
+    assert_eq!(bench.db.metrics().immutable_memtables, 0);
+    // One of them: it has to go above the memtable.
+    let shared = bench.file(6, &["l", "m", "n"]);
+    bench.ingest(&[shared]).unwrap();
+    assert_eq!(bench.db.metrics().immutable_memtables, 1);
+    let rows = ["a=f5", "b=v3", "k=f5", "l=f6", "m=f6", "n=f6", "z=f5"];
+    assert_eq!(bench.rows(6), rows);
+    // After a restart all of it is where it was, whatever had been flushed.
+    let fs = bench.fs.clone();
+    drop(bench);
+    let db = open_on(fs, Bench::options(&Arc::new(SeededTasks::new(1)))).unwrap();
+    let view = db.view(CommitTs(6)).unwrap();
+    assert_eq!(view.get(b"m").unwrap().map(|value| value[..2].to_vec()), Some(b"f6".to_vec()));
+    assert_eq!(view.get(b"b").unwrap().as_deref(), Some(&b"v3"[..]));
+}
+
+#[test]
+fn a_range_tombstone_in_the_memtable_shares_keys_with_every_file_under_it() {
+    let mut bench = Bench::new();
+    let mut batch = Batch::at(CommitTs(3));
+    batch.delete_span(b"c", b"f");
+    bench.db.write(batch, Durability::Sync).unwrap();
+    let file = bench.file(5, &["a", "z"]);
+    bench.ingest(&[file]).unwrap();
+    assert_eq!(bench.db.metrics().immutable_memtables, 1);
+    assert_eq!(bench.rows(5), ["a=f5", "z=f5"]);
+}

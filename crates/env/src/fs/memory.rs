@@ -16,6 +16,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -40,15 +41,84 @@ pub enum CrashPolicy {
 
 #[derive(Clone)]
 enum Change {
-    Write { offset: u64, data: Vec<u8> },
+    /// These bytes of the current contents were added at the end, and are still what they were.
+    Append(Range<usize>),
+    Write {
+        offset: u64,
+        data: Vec<u8>,
+    },
     SetLen(u64),
 }
 
+/// A file that only ever grew, as most do, holds its bytes once: what is durable is the beginning
+/// of what is current. The first write elsewhere parts the two.
 #[derive(Default)]
 struct Contents {
-    durable: Vec<u8>,
     current: Vec<u8>,
+    /// What is durable; `None`: the first `synced` bytes of `current`.
+    durable: Option<Vec<u8>>,
+    synced: usize,
     unsynced: Vec<Change>,
+}
+
+impl Contents {
+    fn of(image: Vec<u8>) -> Contents {
+        Contents { synced: image.len(), current: image, ..Contents::default() }
+    }
+
+    fn durable(&self) -> &[u8] {
+        match &self.durable {
+            Some(durable) => durable,
+            None => &self.current[..self.synced],
+        }
+    }
+
+    /// A change with the bytes that it wrote.
+    fn spelled_out(&self, change: &Change) -> Change {
+        match change {
+            Change::Append(range) => {
+                let data = self.current[range.clone()].to_vec();
+                Change::Write { offset: range.start as u64, data }
+            }
+            other => other.clone(),
+        }
+    }
+
+    /// Before something else than an append.
+    fn part(&mut self) {
+        if self.durable.is_none() {
+            self.durable = Some(self.current[..self.synced].to_vec());
+            self.unsynced = self.unsynced.iter().map(|change| self.spelled_out(change)).collect();
+        }
+    }
+
+    fn write(&mut self, data: &[u8], offset: u64) {
+        if self.durable.is_none() && offset as usize == self.current.len() {
+            self.unsynced.push(Change::Append(self.current.len()..self.current.len() + data.len()));
+            self.current.extend_from_slice(data);
+            return;
+        }
+        self.part();
+        let change = Change::Write { offset, data: data.to_vec() };
+        apply(&mut self.current, &change);
+        self.unsynced.push(change);
+    }
+
+    fn set_len(&mut self, len: u64) {
+        self.part();
+        self.current.resize(len as usize, 0);
+        self.unsynced.push(Change::SetLen(len));
+    }
+
+    fn sync(&mut self) {
+        match &mut self.durable {
+            Some(durable) => self.unsynced.drain(..).for_each(|change| apply(durable, &change)),
+            None => {
+                self.synced = self.current.len();
+                self.unsynced.clear();
+            }
+        }
+    }
 }
 
 #[derive(Default)]
@@ -159,13 +229,7 @@ impl MemFs {
             } else {
                 let image = crash_image(&inode.contents.lock(), random, policy);
                 used += image.len() as u64;
-                let copy = Arc::new(Inode {
-                    contents: Mutex::new(Contents {
-                        durable: image.clone(),
-                        current: image,
-                        unsynced: Vec::new(),
-                    }),
-                });
+                let copy = Arc::new(Inode { contents: Mutex::new(Contents::of(image)) });
                 copies.push((inode, copy.clone()));
                 copy
             };
@@ -217,7 +281,8 @@ impl MemFs {
         let inode = self.find(path)?;
         let mut contents = inode.contents.lock();
         let contents = &mut *contents;
-        for image in [&mut contents.current, &mut contents.durable] {
+        for image in [Some(&mut contents.current), contents.durable.as_mut()].into_iter().flatten()
+        {
             if let Some(byte) = image.get_mut(offset as usize) {
                 *byte ^= mask;
             }
@@ -249,13 +314,14 @@ impl MemFs {
 }
 
 fn crash_image(contents: &Contents, random: &mut Random, policy: CrashPolicy) -> Vec<u8> {
-    let mut image = contents.durable.clone();
+    let mut image = contents.durable().to_vec();
     for change in &contents.unsynced {
+        let change = contents.spelled_out(change);
         match policy {
             CrashPolicy::LoseAll => {}
-            CrashPolicy::KeepAll | CrashPolicy::LoseNames => apply(&mut image, change),
+            CrashPolicy::KeepAll | CrashPolicy::LoseNames => apply(&mut image, &change),
             CrashPolicy::Random(percent) => {
-                apply_some(&mut image, change, random, u64::from(percent));
+                apply_some(&mut image, &change, random, u64::from(percent));
             }
         }
     }
@@ -272,6 +338,7 @@ fn apply(image: &mut Vec<u8>, change: &Change) {
             image[start..start + data.len()].copy_from_slice(data);
         }
         Change::SetLen(len) => image.resize(*len as usize, 0),
+        Change::Append(_) => unreachable!("appends are spelled out before they are applied"),
     }
 }
 
@@ -354,9 +421,7 @@ impl File for MemFile {
         if end > contents.current.len() {
             self.grow(contents.current.len(), end)?;
         }
-        let change = Change::Write { offset, data: data.to_vec() };
-        apply(&mut contents.current, &change);
-        contents.unsynced.push(change);
+        contents.write(data, offset);
         Ok(())
     }
 
@@ -368,8 +433,7 @@ impl File for MemFile {
         self.fs.tick();
         let mut contents = self.inode.contents.lock();
         self.grow(contents.current.len(), len as usize)?;
-        contents.current.resize(len as usize, 0);
-        contents.unsynced.push(Change::SetLen(len));
+        contents.set_len(len);
         Ok(())
     }
 
@@ -384,11 +448,7 @@ impl File for MemFile {
 
     fn sync_data(&self) -> io::Result<()> {
         self.fs.tick();
-        let mut contents = self.inode.contents.lock();
-        let contents = &mut *contents;
-        for change in contents.unsynced.drain(..) {
-            apply(&mut contents.durable, &change);
-        }
+        self.inode.contents.lock().sync();
         Ok(())
     }
 }
@@ -540,6 +600,43 @@ mod tests {
         let kept = fs.crash_clone(&mut random, CrashPolicy::KeepAll);
         assert_eq!(super::super::read_all(&kept, &dir.join("a")).unwrap(), b"changed");
         assert!(kept.exists(&dir.join("b")).unwrap());
+    }
+
+    #[test]
+    fn a_file_is_the_same_whether_it_grew_or_was_written_over() {
+        let mut random = Random::seeded(9);
+        for _ in 0..300 {
+            let fs = MemFs::new();
+            let (dir, path) = (Path::new("/d"), Path::new("/d/a"));
+            let file = fs.create(path).unwrap();
+            fs.sync_dir(dir).unwrap();
+            let (mut current, mut durable) = (Vec::new(), Vec::new());
+            for _ in 0..random.below(12) {
+                match random.below(6) {
+                    0 => {
+                        file.sync_data().unwrap();
+                        durable.clone_from(&current);
+                    }
+                    1 => {
+                        let len = random.below(40);
+                        file.set_len(len).unwrap();
+                        current.resize(len as usize, 0);
+                    }
+                    n => {
+                        let at = if n < 5 { current.len() } else { random.below(40) as usize };
+                        let data = [n as u8 + 1; 5];
+                        file.write_at(&data, at as u64).unwrap();
+                        current.resize(current.len().max(at + 5), 0);
+                        current[at..at + 5].copy_from_slice(&data);
+                    }
+                }
+            }
+            let image = |policy, random: &mut Random| {
+                super::super::read_all(&fs.crash_clone(random, policy), path).unwrap()
+            };
+            assert_eq!(image(CrashPolicy::LoseAll, &mut random), durable);
+            assert_eq!(image(CrashPolicy::KeepAll, &mut random), current);
+        }
     }
 
     #[test]

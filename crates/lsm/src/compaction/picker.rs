@@ -2,17 +2,18 @@
 //!
 //! ```text
 //!   level    target
-//!   L0       a number of sublevels, and the size of the base level
-//!   Lbase    base_level_size (64 MiB)      levels between L0 and Lbase are empty
-//!   ...      x 10 each
+//!   L0       a number of sublevels, and base_level_size (64 MiB)
+//!   Lbase    64 MiB to ten times that      levels between L0 and Lbase are empty
+//!   ...      a tenth of the level below
 //!   L6       what is there
 //! ```
 //!
-//! The base level moves up as the store grows. *Fill* = size / target, where an sst counts for
-//! more if it frees data below it. Levels with a fill of at least 1 are worked on in the order of
-//! fill / fill of the next level: so pressure drains from the bottom, and a level is not emptied
-//! into one that is overfull itself. From a level, the sst that drags the least data of the next
-//! level into the rewrite is taken; neighbours that add nothing to that come along.
+//! The base level moves up as the store grows, and not before it would be too large for one level:
+//! each level costs every row a rewrite or more, and reads a run. *Fill* = size / target, where an
+//! sst counts for more if it frees data below it. Levels with a fill of at least 1 are worked on in
+//! the order of fill / fill of the next level: so pressure drains from the bottom, and a level is
+//! not emptied into one that is overfull itself. From a level, the sst that drags the least data of
+//! the next level into the rewrite is taken; neighbours that add nothing to that come along.
 //!
 //! Whatever a running job has claimed is left alone; see [`Claims`].
 
@@ -64,13 +65,18 @@ pub(crate) fn levels_targets(version: &Version, options: &Options) -> (usize, [u
     // The bottom holds most of the data; each level above it a tenth of the one below.
     let mut base = BOTTOM;
     let mut size = largest.max(base_size);
-    while base > 1 && size > base_size {
+    // Without sublevels each job out of L0 rewrites the whole base level: then it is small.
+    let most = if options.l0_sublevels { multiplier } else { 1 };
+    while base > 1 && size > base_size.saturating_mul(most) {
         base -= 1;
         size /= multiplier;
     }
     // Data that is already above the computed base level keeps that level in use.
-    let base = first.map_or(base, |first| base.min(first));
-    let mut target = base_size;
+    while base > first.unwrap_or(base) {
+        base -= 1;
+        size /= multiplier;
+    }
+    let mut target = if options.l0_sublevels { size.max(base_size) } else { base_size };
     for slot in &mut targets[base..] {
         *slot = target;
         target = target.saturating_mul(multiplier);
@@ -108,7 +114,7 @@ pub(crate) fn pick(scene: &Scene<'_>) -> Option<Spec> {
     order.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
     for (_, level) in order {
         let spec = if level == 0 {
-            scene.pick_l0(base, &busy)
+            scene.pick_l0(base, targets[base], &busy)
         } else {
             scene.pick_level(level, targets[level], &busy)
         };
@@ -156,7 +162,7 @@ impl Scene<'_> {
         self.claims.blocks(level, hull)
     }
 
-    fn pick_l0(&self, base: usize, busy: &dyn Fn(&SstMeta) -> bool) -> Option<Spec> {
+    fn pick_l0(&self, base: usize, target: u64, busy: &dyn Fn(&SstMeta) -> bool) -> Option<Spec> {
         let l0 = self.version.l0();
         let blocked = |level: usize, hull: &KeySpan| self.blocked(level, hull);
         let traffic = Traffic { busy, blocked: &blocked };
@@ -176,7 +182,9 @@ impl Scene<'_> {
                 })
                 .filter(|spec| !self.claims.is_reserved(&spec.hull()));
         }
-        let fit = |sst: &SstMeta| sst.tombstones == 0 && sst.deletes * 10 < sst.rows.max(1);
+        // Into a full level they would be rewritten soon, one by one; in L0 they gather first.
+        let room = base == BOTTOM || self.version.level_bytes(base) < target;
+        let fit = |sst: &SstMeta| room && sst.tombstones == 0 && sst.deletes * 10 < sst.rows.max(1);
         let moves = l0::pick_moves(l0, base, below, &traffic, &fit, MOST_MOVES);
         if !moves.is_empty() {
             let reason = CompactionReason::L0ToBase;
@@ -188,7 +196,7 @@ impl Scene<'_> {
         if let Some(runs) = l0::pick_base(l0, base, below, &traffic, min_depth, limits) {
             let reason = CompactionReason::L0ToBase;
             let spec = Spec { runs, output_level: base, reason };
-            return Some(self.through_full_base(spec, busy));
+            return Some(self.through_full_base(spec, target, busy));
         }
         let runs = l0::pick_intra(l0, &traffic, intra, limits)?;
         let spec = Spec { runs, output_level: 0, reason: CompactionReason::WithinL0 };
@@ -202,9 +210,9 @@ impl Scene<'_> {
     ///   two steps: L0 10 + base 2 -> 12 written, then 12 + next 10 -> 22 written
     ///   one step:  L0 10 + base 2 + next 10                        -> 22 written
     /// ```
-    fn through_full_base(&self, spec: Spec, busy: &dyn Fn(&SstMeta) -> bool) -> Spec {
+    fn through_full_base(&self, spec: Spec, target: u64, busy: &dyn Fn(&SstMeta) -> bool) -> Spec {
         let next = spec.output_level + 1;
-        let full = self.version.level_bytes(spec.output_level) >= self.options.base_level_size;
+        let full = self.version.level_bytes(spec.output_level) >= target;
         if next > BOTTOM || !full || spec.moves(self.gc).is_some() {
             return spec;
         }

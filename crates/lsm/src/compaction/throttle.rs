@@ -14,16 +14,19 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Longest wait of one write for background work.
-pub(crate) const MAX_STOP: Duration = Duration::from_millis(500);
-/// Longest delay of one write.
-const MAX_DELAY_NANOS: u64 = 300_000_000;
+/// Longest wait of one write for background work. With sublevels a job is over soon, and so is the
+/// wait for it.
+const LONGEST_STOP: Duration = Duration::from_millis(150);
+/// Without sublevels, where one job may work on all of L0.
+const LONGEST_STOP_PER_FILE: Duration = Duration::from_millis(500);
 /// Before anything was measured, in bytes per second.
 const FIRST_GUESS: u64 = 64 << 20;
 const SLOWEST: u64 = 1 << 20;
 
 /// See the module.
 pub(crate) struct Throttle {
+    /// Longest wait for background work; a delay is at most three fifths of it.
+    longest_stop: Duration,
     /// Bytes per second that leave L0 while compactions work on it.
     drain: AtomicU64,
     /// When the bucket has room again, in nanoseconds of the clock.
@@ -36,9 +39,11 @@ pub(crate) struct Throttle {
     longest_nanos: AtomicU64,
 }
 
-impl Default for Throttle {
-    fn default() -> Throttle {
+impl Throttle {
+    /// Of a store with or without sublevels in its L0.
+    pub(crate) fn new(l0_sublevels: bool) -> Throttle {
         Throttle {
+            longest_stop: if l0_sublevels { LONGEST_STOP } else { LONGEST_STOP_PER_FILE },
             drain: AtomicU64::new(FIRST_GUESS),
             next: AtomicU64::new(0),
             pressure: AtomicU64::new(0),
@@ -47,9 +52,12 @@ impl Default for Throttle {
             longest_nanos: AtomicU64::new(0),
         }
     }
-}
 
-impl Throttle {
+    /// Longest wait of one write while L0 is at its upper limit.
+    pub(crate) fn longest_stop(&self) -> Duration {
+        self.longest_stop
+    }
+
     /// Notes how deep L0 is and how many bytes wait for compaction (`debt`, with its soft and
     /// hard limits).
     pub(crate) fn note(&self, depth: usize, slow: usize, stop: usize, debt: (u64, u64, u64)) {
@@ -88,10 +96,11 @@ impl Throttle {
         // From one and a half times what leaves L0 down to a tenth of it.
         let rate = self.drain.load(Ordering::Relaxed) / 1_000 * (1_500 - pressure * 14 / 10);
         let cost = (bytes as f64 / rate.max(SLOWEST) as f64 * 1e9) as u64;
+        let longest = self.longest_stop.as_nanos() as u64 * 3 / 5;
         let mut start = now;
         let update = self.next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |next| {
-            start = next.clamp(now, now + MAX_DELAY_NANOS);
-            Some(start + cost.min(MAX_DELAY_NANOS))
+            start = next.clamp(now, now + longest);
+            Some(start + cost.min(longest))
         });
         debug_assert!(update.is_ok(), "the closure always gives a value");
         let wait = start - now;
@@ -118,7 +127,7 @@ mod tests {
     fn the_deeper_l0_the_longer_a_write_waits_but_never_for_a_second() {
         let mut last = Duration::ZERO;
         for depth in [7, 8, 12, 16, 19, 40] {
-            let throttle = Throttle::default();
+            let throttle = Throttle::new(true);
             throttle.note(depth, 8, 20, (0, 1 << 30, 1 << 34));
             // The first write fills the bucket, the second one pays for it.
             assert_eq!(throttle.delay(1 << 20, 5, 0), None);

@@ -2,10 +2,12 @@
 //!
 //! ```text
 //!   open each file: footer, properties, index, tombstones      outside of any lock
+//!   contract C1                        may have to look up every key of the files
 //!   link it (or copy it) into the directory; sync
 //!   -- commit mutex -------------------------------------------
-//!   contracts C1, C2                   nothing is written if one is broken
-//!   overlaps a memtable: seal it       no flush is waited for
+//!   contracts C1, C2                   nothing is written if one is broken; C1 only against
+//!                                      what arrived since
+//!   shares keys with a memtable: seal  no flush is waited for
 //!   wal record                         this is its place in the arrival order
 //!   the queue of layers                visible from here on
 //!   ------------------------------------------------------------
@@ -20,16 +22,20 @@ use std::sync::atomic::Ordering;
 
 use braid_env::fs::FileSystem;
 
-use super::queued::{Place, Structural, without};
+use super::queued::{Incoming, Place, Structural, without};
 use super::record::StructuralRecord;
 use crate::batch::Batch;
 use crate::commit::CommitState;
 use crate::error::{Error, Result};
 use crate::key::{CommitTs, KeySpan, Kind};
 use crate::sstable::{SstEntries, SstIdentity, SstReader, sst_path};
+use crate::state::State;
 use crate::store::Store;
 use crate::versions::{Backing, Run, SstFacts, SstMeta};
 use crate::wal::Lsn;
+
+/// Keys of memtables that are looked up in an ingested file, under the commit mutex.
+const MOST_LOOKUPS: usize = 256;
 
 /// How to ingest.
 #[derive(Debug, Clone, Default)]
@@ -85,6 +91,16 @@ impl Candidate {
     }
 }
 
+/// A moment in the order of arrival: what came before it was looked at.
+struct Seen {
+    /// Ingests and excises so far.
+    epoch: u64,
+    /// Commit index of the last batch.
+    idx: u64,
+    /// The memtable that took batches then.
+    arrival: u64,
+}
+
 fn refuse<T>(path: &Path, reason: &str) -> Result<T> {
     Err(Error::InvalidIngest { reason: format!("{} {reason}", path.display()) })
 }
@@ -123,10 +139,16 @@ impl Store {
             return self.apply(batch)?.wait_durable();
         }
         self.make_room(files.iter().map(|file| file.size).sum())?;
+        let (seen, state) = self.look();
+        for file in &files {
+            self.check_times(file)?;
+            self.check_order(file, excised.as_ref(), &state)?;
+        }
+        drop(state);
         let mut linked = Vec::new();
         let placed = self
             .link_all(&files, &mut linked)
-            .and_then(|()| self.enqueue(&files, &linked, excised));
+            .and_then(|()| self.enqueue(&files, &linked, excised, &seen));
         let op = match placed {
             Ok(op) => op,
             Err((error, written)) => {
@@ -225,6 +247,7 @@ impl Store {
         files: &[Candidate],
         linked: &[u64],
         excised: Option<KeySpan>,
+        seen: &Seen,
     ) -> std::result::Result<Arc<Structural>, (Error, bool)> {
         let unwritten = |error| (error, false);
         let mut commit = self.commit.lock();
@@ -232,15 +255,23 @@ impl Store {
             return Err((Error::Closed, false));
         }
         for file in files {
-            self.check_file(file, excised.as_ref()).map_err(unwritten)?;
+            self.check_times(file).map_err(unwritten)?;
+            if self.may_have_changed(file, excised.as_ref(), seen, commit.last_idx) {
+                let state = self.state.load_full();
+                self.check_order(file, excised.as_ref(), &state).map_err(unwritten)?;
+            }
         }
         let facts: Vec<SstFacts> =
             files.iter().zip(linked).map(|(file, file_no)| file.facts(*file_no)).collect();
         let number = self.next_file.fetch_add(1, Ordering::AcqRel);
         let record = StructuralRecord { number, excised, ssts: facts };
-        let mut spans: Vec<KeySpan> = files.iter().map(Candidate::span).collect();
-        spans.extend(record.excised.clone());
-        let arrival = self.make_place(&mut commit, &spans);
+        let incoming = Incoming {
+            excised: record.excised.as_ref(),
+            spans: files.iter().map(Candidate::span).collect(),
+            open: &|i| Ok(files[i].reader.clone()),
+            patience: MOST_LOOKUPS,
+        };
+        let arrival = self.make_place(&mut commit, &incoming).map_err(unwritten)?;
         let before = self.wal.appended();
         let (lsn, segment) =
             self.wal.append_somewhere(&record.encode()).map_err(|error| (error, true))?;
@@ -257,42 +288,82 @@ impl Store {
     }
 
     /// Finds the place of an operation; seals the mutable memtable if it must go above that.
-    fn make_place(self: &Arc<Store>, commit: &mut CommitState, spans: &[KeySpan]) -> u64 {
-        match self.state.load().place_of(spans) {
+    fn make_place(
+        self: &Arc<Store>,
+        commit: &mut CommitState,
+        incoming: &Incoming<'_>,
+    ) -> Result<u64> {
+        Ok(match self.state.load().place_of(incoming)? {
             Place::Bottom(arrival) => arrival,
             Place::Top => {
                 self.rotate(commit);
                 self.state.load().arrival_on_top()
             }
-        }
+        })
     }
 
-    /// Contracts C1 and C2 for one file. What is excised does not count as there.
-    fn check_file(&self, file: &Candidate, excised: Option<&KeySpan>) -> Result<()> {
+    /// The layers of now, with what names this moment. What arrives meanwhile may be in the layers,
+    /// but counts as not seen.
+    fn look(&self) -> (Seen, Arc<State>) {
+        let epoch = self.structure_epoch.load(Ordering::Acquire);
+        let idx = self.visible.load(Ordering::Acquire);
+        let state = self.state.load_full();
+        (Seen { epoch, idx, arrival: state.mutable.arrival }, state)
+    }
+
+    /// Whether something may have arrived since `seen` that a file must not be older than. The
+    /// caller holds the commit mutex.
+    fn may_have_changed(
+        &self,
+        file: &Candidate,
+        excised: Option<&KeySpan>,
+        seen: &Seen,
+        last_idx: u64,
+    ) -> bool {
+        let oldest = file.reader.properties().min_ts;
+        let same_structure = self.structure_epoch.load(Ordering::Acquire) == seen.epoch;
+        if oldest > self.newest.load(Ordering::Acquire) || same_structure && last_idx == seen.idx {
+            return false;
+        }
+        // All batches since then are in the memtable of then and later ones, while that is there.
+        let state = self.state.load();
+        let since = || state.memtables().filter(|memtable| memtable.arrival >= seen.arrival);
+        if !same_structure || !since().any(|memtable| memtable.arrival == seen.arrival) {
+            return true;
+        }
+        outside(file.span(), excised)
+            .iter()
+            .any(|part| since().any(|table| table.newest_above(part, oldest - 1, true) > 0))
+    }
+
+    /// Contract C2 for one file.
+    fn check_times(&self, file: &Candidate) -> Result<()> {
         let properties = file.reader.properties();
-        let span = file.span();
-        let broken = |key: &[u8], write: u64, have: u64| {
-            let (write, have) = (CommitTs(write), CommitTs(have));
-            Err(Error::TimestampContract { key: key.to_vec(), write, have })
-        };
+        let key = &properties.start;
         let (oldest, newest) = (properties.min_ts, properties.max_ts);
         if oldest == 0 || newest == u64::MAX {
-            return broken(&span.start, if oldest == 0 { 0 } else { newest }, newest);
+            return broken(key, if oldest == 0 { 0 } else { newest }, newest);
         }
         let threshold = self.gc_threshold.load(Ordering::Acquire);
         if oldest <= threshold {
-            return broken(&span.start, oldest, threshold);
+            return broken(key, oldest, threshold);
         }
-        if oldest > self.newest.load(Ordering::Acquire) {
+        Ok(())
+    }
+
+    /// Contract C1 for one file. What is excised does not count as there.
+    fn check_order(
+        &self,
+        file: &Candidate,
+        excised: Option<&KeySpan>,
+        state: &State,
+    ) -> Result<()> {
+        let oldest = file.reader.properties().min_ts;
+        if oldest == 0 || oldest > self.newest.load(Ordering::Acquire) {
             return Ok(());
         }
-        let outside = |span: KeySpan| match excised {
-            Some(cut) => without(vec![span], cut),
-            None => vec![span],
-        };
-        let state = self.state.load();
         let mut newest_there = 0;
-        for part in outside(span) {
+        for part in outside(file.span(), excised) {
             newest_there =
                 newest_there.max(state.newest_above(&self.env, &part, oldest - 1, true)?);
         }
@@ -303,7 +374,7 @@ impl Store {
         for tombstone in file.reader.skyline().tombstones() {
             let ts = tombstone.ts;
             let own = KeySpan { start: tombstone.start.clone(), end: tombstone.end.clone() };
-            for part in outside(own) {
+            for part in outside(own, excised) {
                 let point = state.newest_above(&self.env, &part, ts - 1, false)?;
                 let any = state.newest_above(&self.env, &part, ts, true)?;
                 if point >= ts || any > ts {
@@ -322,6 +393,19 @@ impl Store {
             entries.advance()?;
         }
         Ok(())
+    }
+}
+
+fn broken(key: &[u8], write: u64, have: u64) -> Result<()> {
+    let (write, have) = (CommitTs(write), CommitTs(have));
+    Err(Error::TimestampContract { key: key.to_vec(), write, have })
+}
+
+/// The parts of a span that stay when `excised` is cut out.
+fn outside(span: KeySpan, excised: Option<&KeySpan>) -> Vec<KeySpan> {
+    match excised {
+        Some(cut) => without(vec![span], cut),
+        None => vec![span],
     }
 }
 

@@ -24,6 +24,8 @@ mod split;
 mod sst_builder;
 
 pub use ingest::IngestOptions;
-pub(crate) use queued::{ARRIVAL_STEP, BarrierCursor, Place, Queued, Structural, without};
+pub(crate) use queued::{
+    ARRIVAL_STEP, BarrierCursor, Incoming, Place, Queued, Structural, without,
+};
 pub(crate) use record::{Record, StructuralRecord};
 pub use sst_builder::{IngestFile, SstBuilder};

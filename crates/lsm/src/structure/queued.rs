@@ -9,8 +9,12 @@
 //!   oldest   the version
 //! ```
 //!
-//! One operation may do both: its ssts come first, then its barrier. An operation that overlaps
-//! nothing in memory is put below all memtables, where it can become part of the version at once.
+//! One operation may do both: its ssts come first, then its barrier. An operation that shares no
+//! key with anything in memory is put below all memtables, where it can become part of the version
+//! at once: which of two layers is the upper one matters only to keys that are in both. Files come
+//! wide, so the memtable often holds a few keys between theirs; those are looked up in the file
+//! ([`Incoming`]). Otherwise a trickle of small writes would have every ingest seal a memtable of a
+//! few rows, and each of these would become ssts of L0 that lie on the ingested ones.
 //!
 //! Arrival numbers of memtables are [`ARRIVAL_STEP`] apart; operations take numbers in between.
 
@@ -21,8 +25,9 @@ use bytes::Bytes;
 use crate::error::Result;
 use crate::iter::{ReadWork, Source};
 use crate::key::{KeySpan, Kind};
-use crate::memtable::Memtable;
+use crate::memtable::{Memtable, NodeRef};
 use crate::range_tombstone::Cover;
+use crate::sstable::{SstReader, key_hash};
 use crate::state::State;
 use crate::versions::{Run, SstEnv};
 use crate::wal::Lsn;
@@ -59,6 +64,57 @@ pub(crate) enum Place {
     Bottom(u64),
     /// On top of everything that arrived so far: the mutable memtable must be sealed first.
     Top,
+}
+
+/// A new operation, as far as its place depends on it.
+pub(crate) struct Incoming<'a> {
+    pub(crate) excised: Option<&'a KeySpan>,
+    /// Spans of the ingested files.
+    pub(crate) spans: Vec<KeySpan>,
+    /// Opens file number i of them.
+    pub(crate) open: &'a dyn Fn(usize) -> Result<Arc<SstReader>>,
+    /// So many keys of memtables are looked up in a file; if there are more, they count as shared.
+    /// A replay has no limit: what went below the memtables once goes there again.
+    pub(crate) patience: usize,
+}
+
+impl Incoming<'_> {
+    fn all_spans(&self) -> impl Iterator<Item = &KeySpan> {
+        self.excised.into_iter().chain(&self.spans)
+    }
+
+    /// Whether it shares keys with a memtable: points with points, or a range tombstone with
+    /// anything.
+    fn meets(&self, memtable: &Memtable) -> Result<bool> {
+        if self.excised.is_some_and(|span| memtable.newest_above(span, 0, true) > 0) {
+            return Ok(true);
+        }
+        for (i, span) in self.spans.iter().enumerate() {
+            if memtable.skyline().max_ts_in(&span.start, &span.end) > 0 {
+                return Ok(true);
+            }
+            let inside = |node: &NodeRef<'_>| node.key() < span.end.as_ref();
+            let mut at = memtable.points().seek(&span.start, u64::MAX).filter(inside);
+            if at.is_none() {
+                continue;
+            }
+            let reader = (self.open)(i)?;
+            if reader.properties().tombstones > 0 {
+                return Ok(true);
+            }
+            let mut left = self.patience;
+            while let Some(node) = at {
+                let found = reader.may_contain(key_hash(node.key()))
+                    && reader.get(node.key(), u64::MAX, &mut ReadWork::default())?.is_some();
+                if found || left == 0 {
+                    return Ok(true);
+                }
+                left -= 1;
+                at = node.next().filter(inside);
+            }
+        }
+        Ok(false)
+    }
 }
 
 /// What an entry of a layer says about a key.
@@ -152,24 +208,26 @@ impl State {
         self.structural.last().filter(|op| op.arrival < oldest)
     }
 
-    /// Where an operation over `spans` goes.
-    pub(crate) fn place_of(&self, spans: &[KeySpan]) -> Place {
-        let touches_memtable = |memtable: &Arc<Memtable>| {
-            spans.iter().any(|span| memtable.newest_above(span, 0, true) > 0)
-        };
+    /// Where an operation goes.
+    pub(crate) fn place_of(&self, incoming: &Incoming<'_>) -> Result<Place> {
         let waits_behind = self
             .structural
             .iter()
             .flat_map(|op| op.spans())
-            .any(|other| spans.iter().any(|span| span.overlaps(other)));
+            .any(|other| incoming.all_spans().any(|span| span.overlaps(other)));
         let flushed = self.version.level(0).iter().map(|sst| sst.arrival_high).max().unwrap_or(0);
         let oldest = self.immutable.last().map_or(self.mutable.arrival, |oldest| oldest.arrival);
         let waiting = self.structural.iter().map(|op| op.arrival).filter(|at| *at < oldest).max();
         let arrival = flushed.max(waiting.unwrap_or(0)) + 1;
-        if waits_behind || arrival >= oldest || self.memtables().any(touches_memtable) {
-            return Place::Top;
+        if waits_behind || arrival >= oldest {
+            return Ok(Place::Top);
         }
-        Place::Bottom(arrival)
+        for memtable in self.memtables() {
+            if incoming.meets(memtable)? {
+                return Ok(Place::Top);
+            }
+        }
+        Ok(Place::Bottom(arrival))
     }
 
     /// Arrival number of an operation that goes on top; the mutable memtable is empty.
