@@ -154,10 +154,10 @@ impl Batch {
         if let Some((what, size, limit)) = self.oversized {
             return Err(Error::TooLarge { what, size, limit });
         }
-        if self.spans == 0 && self.sorted {
+        if self.entries.len() <= 1 || (self.spans == 0 && self.sorted) {
             return Ok(());
         }
-        let mut killers = Skyline::new();
+        let killers = Skyline::default();
         for (order, entry) in self.entries.iter().enumerate() {
             if entry.tag == TAG_RANGE {
                 let (start, end) = self.span_of(entry);

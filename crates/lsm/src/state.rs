@@ -74,8 +74,9 @@ impl State {
             if read.ts < memtable.min_ts() {
                 continue;
             }
-            let hidden_below = memtable.stab(key, read);
-            if memtable.may_contain(hash)
+            let (hidden_below, hides_all) = memtable.stab(key, read);
+            if !hides_all
+                && memtable.may_contain(hash)
                 && let Some(node) = memtable.get(key, read.ts, read.visible)
             {
                 let lives = node.kind() == Kind::Put && node.ts() >= hidden_below;
@@ -110,7 +111,7 @@ impl State {
                     continue;
                 }
             };
-            let hidden_below = memtable.stab(key, read);
+            let (hidden_below, _) = memtable.stab(key, read);
             if let Some(node) = memtable.get(key, read.ts, read.visible) {
                 let lives = node.kind() == Kind::Put && node.ts() >= hidden_below;
                 let value = || (Bytes::copy_from_slice(node.value()), CommitTs(node.ts()));

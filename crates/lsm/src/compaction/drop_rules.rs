@@ -40,7 +40,7 @@ impl DropRules {
         DropRules {
             gc,
             killers: skyline_up_to(gc, tombstones),
-            borrowed: Skyline::new(),
+            borrowed: Skyline::default(),
             below: merge_spans(below),
             key: Vec::new(),
             last_ts: None,
@@ -107,26 +107,22 @@ impl DropRules {
         coalesce(kept)
     }
 
-    fn parts_above_something(
-        &self,
-        start: &Bytes,
-        end: &Bytes,
-        keep: &mut dyn FnMut(Bytes, Bytes),
-    ) {
-        let first = self.below.partition_point(|span| span.end <= *start);
-        for span in self.below[first..].iter().take_while(|span| span.start < *end) {
-            keep(span.start.clone().max(start.clone()), span.end.clone().min(end.clone()));
+    fn parts_above_something(&self, start: &[u8], end: &[u8], keep: &mut dyn FnMut(Bytes, Bytes)) {
+        let first = self.below.partition_point(|span| *span.end <= *start);
+        for span in self.below[first..].iter().take_while(|span| *span.start < *end) {
+            let (start, end) = (start.max(&span.start), end.min(&span.end));
+            keep(Bytes::copy_from_slice(start), Bytes::copy_from_slice(end));
         }
     }
 }
 
 /// A skyline of the tombstones up to `gc`.
 pub(crate) fn skyline_up_to(gc: u64, tombstones: &[Tombstone]) -> Skyline {
-    let mut skyline = Skyline::new();
+    let skyline = Skyline::default();
     let mut closed: Vec<&Tombstone> = tombstones.iter().filter(|t| t.ts <= gc).collect();
     closed.sort_by_key(|tombstone| tombstone.ts);
     for tombstone in closed {
-        skyline.insert_bytes(tombstone.start.clone(), tombstone.end.clone(), tombstone.ts, 0);
+        skyline.insert(&tombstone.start, &tombstone.end, tombstone.ts, 0);
     }
     skyline
 }

@@ -55,7 +55,7 @@ impl Found {
 }
 
 fn in_memtable(memtable: &Memtable, key: &[u8], read: ReadPoint, out: &mut String) -> Found {
-    let tombstone = memtable.stab(key, read);
+    let (tombstone, _) = memtable.stab(key, read);
     let may = memtable.may_contain(key_hash(key));
     let node = memtable.get(key, read.ts, read.visible);
     let _ = match &node {

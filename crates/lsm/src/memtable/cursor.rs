@@ -8,13 +8,12 @@ use crate::error::Result;
 use crate::iter::{ReadPoint, ReadWork, ScanPlan, Source};
 use crate::key::Kind;
 use crate::options::RowClassFn;
-use crate::range_tombstone::{Cover, Skyline};
+use crate::range_tombstone::Cover;
 
 /// A cursor over the newest visible entry of each key.
 pub(crate) struct MemtableCursor {
     // `at` borrows from `table`, which this struct keeps alive; it is dropped first.
     at: Option<NodeRef<'static>>,
-    skyline: Arc<Skyline>,
     read: ReadPoint,
     backward: bool,
     classes: u32,
@@ -27,7 +26,6 @@ impl MemtableCursor {
     pub(crate) fn new(table: Arc<Memtable>, read: ReadPoint, plan: &ScanPlan) -> MemtableCursor {
         MemtableCursor {
             at: None,
-            skyline: table.skyline().clone(),
             read,
             backward: plan.options.reverse,
             classes: plan.options.classes,
@@ -146,10 +144,11 @@ impl Source for MemtableCursor {
     }
 
     fn cover(&mut self, at: &[u8]) -> Result<Cover> {
-        if self.skyline.is_empty() {
+        let skyline = self.table.skyline();
+        if skyline.is_empty() {
             return Ok(Cover { ts: 0, until: None, clean: false });
         }
-        Ok(self.skyline.cover(at, self.read.ts, self.read.visible, self.backward))
+        Ok(skyline.cover(at, self.read.ts, self.read.visible, self.backward))
     }
 
     fn skip_hidden(&mut self, cover: &Cover) -> Result<()> {

@@ -1,10 +1,11 @@
 //! The sorted buffer of recent writes, in memory.
 //!
 //! Points live in an arena skiplist that readers walk without locks; range tombstones live in a
-//! stacked skyline that is replaced as a whole. One writer at a time (the commit pipeline).
+//! stacked skyline, over the same kind of list. One writer at a time (the commit pipeline).
 
 mod arena;
 mod cursor;
+mod head;
 mod key_filter;
 mod link;
 mod skiplist;
@@ -15,6 +16,9 @@ mod atomics {
     pub(super) use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 }
 
+pub(crate) use arena::Arena;
 pub(crate) use cursor::MemtableCursor;
+pub(crate) use head::key_head;
+pub(crate) use link::Link;
 pub(crate) use skiplist::NodeRef;
 pub(crate) use table::{Memtable, Tombstone};

@@ -7,9 +7,7 @@
 //!   link:    pointer to the next node | head of that node
 //! ```
 //!
-//! `head` holds eight key bytes after a prefix that most keys of this list share, so that most
-//! comparisons touch no key bytes. Keys without that prefix get 0 or MAX: heads never contradict
-//! the order of keys, they only fail to decide.
+//! `head` ([`head`](super::head)) decides most comparisons, so that they touch no key bytes.
 //!
 //! Publication: a node is complete before it is linked; readers walk without locks. A link repeats
 //! the head of the node it leads to; how that goes together is in [`link`](super::link).
@@ -26,6 +24,7 @@ use braid_env::random::Random;
 use parking_lot::Mutex;
 
 use super::arena::Arena;
+use super::head::key_head;
 use super::link::Link;
 use crate::cache::prefetch;
 use crate::key::Kind;
@@ -179,16 +178,6 @@ impl SkipList {
         }
     }
 
-    fn head(&self, key: &[u8]) -> u64 {
-        let Some(rest) = key.strip_prefix(&*self.prefix) else {
-            return if key < &*self.prefix { 0 } else { u64::MAX };
-        };
-        let mut head = [0; 8];
-        let n = rest.len().min(8);
-        head[..n].copy_from_slice(&rest[..n]);
-        u64::from_be_bytes(head)
-    }
-
     fn link(&self, node: *mut Node, level: usize) -> &Link<Node> {
         if node.is_null() {
             &self.tower[level]
@@ -232,7 +221,7 @@ impl SkipList {
     /// First entry at or after `(key, ts)`: the newest of `key` with a timestamp up to `ts`, or
     /// the first entry of a later key.
     pub(crate) fn seek(&self, key: &[u8], ts: u64) -> Option<NodeRef<'_>> {
-        let position = Position { head: self.head(key), key, ts, idx: u64::MAX };
+        let position = Position { head: key_head(&self.prefix, key), key, ts, idx: u64::MAX };
         let mut at = self.before(&position);
         loop {
             // What was linked in behind `at` meanwhile may still lie before the position.
@@ -246,7 +235,8 @@ impl SkipList {
 
     /// Last entry with a key below `key` (the oldest version of that key).
     pub(crate) fn last_below(&self, key: &[u8]) -> Option<NodeRef<'_>> {
-        let position = Position { head: self.head(key), key, ts: u64::MAX, idx: u64::MAX };
+        let position =
+            Position { head: key_head(&self.prefix, key), key, ts: u64::MAX, idx: u64::MAX };
         NodeRef::new(self.before(&position))
     }
 
@@ -281,7 +271,7 @@ impl SkipList {
     ) -> NodeRef<'_> {
         let mut writer = self.writer.lock();
         let writer = &mut *writer;
-        let position = Position { head: self.head(key), key, ts, idx };
+        let position = Position { head: key_head(&self.prefix, key), key, ts, idx };
         let old_height = self.height.load(Ordering::Relaxed);
         self.find_path(writer, &position, old_height);
         // Every second node is one level higher. A search touches the nodes it walks over:

@@ -1,9 +1,7 @@
 //! One memtable: points, range tombstones, and the facts that let reads skip it.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use arc_swap::ArcSwap;
 use bytes::Bytes;
 use parking_lot::Mutex;
 
@@ -57,10 +55,7 @@ pub(crate) struct Memtable {
     pub(crate) first_segment: u64,
     points: SkipList,
     filter: KeyFilter,
-    skyline: ArcSwap<Skyline>,
-    /// Whether there is any range tombstone: most memtables have none.
-    has_spans: AtomicBool,
-    tombstones: Mutex<Vec<Tombstone>>,
+    skyline: Skyline,
     log: Mutex<ArrivalLog>,
     min_ts: AtomicU64,
     max_ts: AtomicU64,
@@ -76,9 +71,7 @@ impl Memtable {
             first_segment,
             points: SkipList::new(prefix, arrival),
             filter: KeyFilter::for_memtable_of(size),
-            skyline: ArcSwap::from_pointee(Skyline::new()),
-            has_spans: AtomicBool::new(false),
-            tombstones: Mutex::new(Vec::new()),
+            skyline: Skyline::new(prefix),
             log: Mutex::default(),
             min_ts: AtomicU64::new(u64::MAX),
             max_ts: AtomicU64::new(0),
@@ -92,18 +85,12 @@ impl Memtable {
         if spans.is_empty() {
             return;
         }
-        let mut skyline = Skyline::clone(&self.skyline.load());
-        let mut list = self.tombstones.lock();
-        for (start, end) in spans {
-            let start = Bytes::copy_from_slice(start);
-            let end = Bytes::copy_from_slice(end);
-            self.bytes.fetch_add(start.len() + end.len() + 160, Ordering::Relaxed);
-            skyline.insert_bytes(start.clone(), end.clone(), ts, idx);
-            list.push(Tombstone { start, end, ts });
-        }
         self.note_ts(ts);
-        self.skyline.store(Arc::new(skyline));
-        self.has_spans.store(true, Ordering::Release);
+        for (start, end) in spans {
+            // With the pieces that it cuts others into.
+            self.bytes.fetch_add(2 * (start.len() + end.len()) + 350, Ordering::Relaxed);
+            self.skyline.insert(start, end, ts, idx);
+        }
     }
 
     /// Adds points of one batch, after its range tombstones. Invisible as those are.
@@ -113,13 +100,13 @@ impl Memtable {
         ts: u64,
         idx: u64,
     ) {
-        let skyline = self.skyline.load();
+        let covered = !self.skyline.is_empty();
         let mut log = self.log.lock();
         let mut count = 0;
         let mut bytes = 0;
         for (key, kind, value) in points {
-            if !skyline.is_empty() {
-                skyline.point_arrives(key);
+            if covered {
+                self.skyline.point_arrives(key);
             }
             let hash = key_hash(key);
             self.filter.prefetch(hash);
@@ -167,13 +154,13 @@ impl Memtable {
         &self.points
     }
 
-    pub(crate) fn skyline(&self) -> arc_swap::Guard<Arc<Skyline>> {
-        self.skyline.load()
+    pub(crate) fn skyline(&self) -> &Skyline {
+        &self.skyline
     }
 
     /// All range tombstones, in arrival order.
     pub(crate) fn tombstones(&self) -> Vec<Tombstone> {
-        self.tombstones.lock().clone()
+        self.skyline.tombstones()
     }
 
     /// What the keys of this memtable have in common at their beginning.
@@ -201,12 +188,13 @@ impl Memtable {
         None
     }
 
-    /// Timestamp of the newest range tombstone over a key that the read sees; 0 if none.
-    pub(crate) fn stab(&self, key: &[u8], read: ReadPoint) -> u64 {
-        if !self.has_spans.load(Ordering::Acquire) {
-            return 0;
+    /// Timestamp of the newest range tombstone over a key that the read sees, 0 if none; and
+    /// whether it hides all points of this memtable that it covers.
+    pub(crate) fn stab(&self, key: &[u8], read: ReadPoint) -> (u64, bool) {
+        if self.skyline.is_empty() {
+            return (0, false);
         }
-        self.skyline.load().stab(key, read.ts, read.visible)
+        self.skyline.stab_clean(key, read.ts, read.visible)
     }
 
     /// Whether the key with this hash may have entries here.
@@ -221,7 +209,7 @@ impl Memtable {
         } else {
             0
         };
-        point.max(self.skyline.load().stab(key, u64::MAX, u64::MAX))
+        point.max(self.skyline.stab(key, u64::MAX, u64::MAX))
     }
 
     /// Newest timestamp above `floor` in the span, 0 if there is none above.
@@ -232,7 +220,7 @@ impl Memtable {
         }
         let mut newest = floor;
         if tombstones {
-            newest = newest.max(self.skyline.load().max_ts_in(&span.start, &span.end));
+            newest = newest.max(self.skyline.max_ts_in(&span.start, &span.end));
         }
         newest = newest.max(self.newest_point_above(span, newest));
         if newest > floor { newest } else { 0 }

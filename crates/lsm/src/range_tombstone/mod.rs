@@ -1,6 +1,8 @@
 //! Range tombstones: one record that deletes every older row in a span.
+//!
+//! `fragment` is the memory of one piece of a tombstone, `skyline` the search over all of them.
 
-mod bound;
+mod fragment;
 mod skyline;
 
 pub(crate) use skyline::{Cover, Skyline, coalesce};

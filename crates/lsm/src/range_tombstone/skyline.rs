@@ -1,7 +1,7 @@
 //! The stacked skyline: which range tombstone covers a key, at which time.
 //!
-//! Tombstones are kept as non-overlapping *fragments* in an ordered tree. Each fragment carries
-//! the tree of what it covered when it came (`under`), so that a read in the past can go down:
+//! Tombstones are kept as non-overlapping *fragments* in an ordered list. Each fragment carries
+//! the list of what it covered when it came (`under`), so that a read in the past can go down:
 //!
 //! ```text
 //!   insert [a, e)@1, [c, g)@2, [b, d)@3
@@ -12,38 +12,42 @@
 //! ```
 //!
 //! Invariant: going down at any key, timestamps do not increase (contract C1: newer tombstones
-//! arrive later). The tree is persistent: an insert copies O(log n) nodes and shares the rest, so
-//! readers keep the root they pinned, and no read ever rebuilds anything. An insert makes at most
-//! three fragments, so memory is O(n), however deeply tombstones are nested.
+//! arrive later).
 //!
-//! The tree is a treap: priorities come from a counter hashed once per fragment.
+//! The lists are skiplists in one arena. One writer changes the topmost list in place; readers
+//! walk without locks and ignore tombstones that their view does not see: no read ever rebuilds or
+//! copies anything. An insert `[a, b)` takes three steps, each of which changes no answer:
+//!
+//! ```text
+//!   1  cut the fragment over a:   x-----------y    becomes   x----a + a----y    (then x ends at a)
+//!   2  cut the fragment over b    likewise
+//!   3  put [a, b) in place of all fragments from a up to b, which become what lies under it
+//! ```
+//!
+//! * 1, 2: the rest is linked before the fragment's end moves. A reader who sees the new end looks
+//!   at the next fragment once more and finds the rest.
+//! * 3: a reader may still come into the replaced fragments by a link that it read before. They
+//!   and their links are never changed again, so it sees the skyline as it was before the insert,
+//!   and the new tombstone is not visible to it: commit indexes are raised after inserts.
+//! * The new fragment is as high as the highest that it replaces, so every link only ever moves to
+//!   a fragment at or in front of the one it led to, as [`Link`] demands.
+//!
+//! An insert costs O(log n) steps and makes at most three fragments, so memory is O(n), however
+//! deeply tombstones are nested. Beside each link lies the largest timestamp of the fragments it
+//! passes, which answers for whole spans in O(log n). Only the writer's lock guards those sums.
 
 use std::cmp::Ordering;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering as Memory};
+use std::ptr;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering as Memory};
 
+use braid_env::random::Random;
 use bytes::Bytes;
+use parking_lot::Mutex;
 
-use super::bound::Bound;
-use crate::memtable::Tombstone;
+use super::fragment::{Facts, Fragment, FragmentRef, allocate, freeze};
+use crate::memtable::{Arena, Link, Tombstone, key_head};
 
-type Tree = Option<Arc<Node>>;
-
-struct Node {
-    start: Bound,
-    end: Bound,
-    ts: u64,
-    /// Commit index of the batch in its memtable; 0 in ssts.
-    idx: u64,
-    /// Whether a point arrived in the span after this tombstone. Shared by all its pieces.
-    overwritten: Arc<AtomicBool>,
-    under: Tree,
-    left: Tree,
-    right: Tree,
-    priority: u64,
-    /// Largest `ts` in this subtree's own fragments: the fragments below them are not newer.
-    max_ts: u64,
-}
+const MAX_HEIGHT: usize = 20;
 
 /// What covers a key: the visible tombstone and how far it goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,13 +61,32 @@ pub(crate) struct Cover {
     pub(crate) clean: bool,
 }
 
-/// Range tombstones of one layer. Cloning is O(1) and shares everything.
-#[derive(Clone, Default)]
-pub(crate) struct Skyline {
-    root: Tree,
-    /// Number of inserts so far; also the seed of priorities.
-    count: u64,
+/// The writer's side.
+struct Writer {
+    arena: Arena,
+    random: Random,
+    /// The tombstones as they came.
+    arrived: Vec<FragmentRef<'static>>,
 }
+
+/// Last fragment before a key on each level; null stands for the list's own tower.
+type Path = [*mut Fragment; MAX_HEIGHT];
+
+/// Range tombstones of one layer.
+pub(crate) struct Skyline {
+    tower: [Link<Fragment>; MAX_HEIGHT],
+    /// As `sum` of a fragment, for the links of the tower.
+    sums: [AtomicU64; MAX_HEIGHT],
+    height: AtomicUsize,
+    prefix: Box<[u8]>,
+    writer: Mutex<Writer>,
+}
+
+// SAFETY: what readers find is immutable or atomic and lives as long as the skyline; the writer's
+// state is behind a mutex. Raw pointers inside are only an implementation of that sharing.
+unsafe impl Send for Skyline {}
+// SAFETY: as above.
+unsafe impl Sync for Skyline {}
 
 impl std::fmt::Debug for Skyline {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -75,270 +98,349 @@ impl std::fmt::Debug for Skyline {
     }
 }
 
-impl Drop for Node {
-    /// Takes the tree apart in a loop: nested tombstones are chains as long as their number, and
-    /// the compiler's recursive drop would overflow the stack.
-    fn drop(&mut self) {
-        let mut work: Vec<Arc<Node>> = Vec::new();
-        work.extend(self.under.take());
-        work.extend(self.left.take());
-        work.extend(self.right.take());
-        while let Some(node) = work.pop() {
-            if let Some(mut node) = Arc::into_inner(node) {
-                work.extend(node.under.take());
-                work.extend(node.left.take());
-                work.extend(node.right.take());
-            }
+/// A key to look for. `at`: fragments that start there count as before it.
+#[derive(Clone, Copy)]
+struct Position<'k> {
+    head: u64,
+    key: &'k [u8],
+    at: bool,
+}
+
+impl Position<'_> {
+    #[inline]
+    fn is_behind_start_of(&self, fragment: FragmentRef<'_>) -> bool {
+        match fragment.head().cmp(&self.head) {
+            Ordering::Less => true,
+            Ordering::Greater => false,
+            Ordering::Equal if self.at => fragment.start() <= self.key,
+            Ordering::Equal => fragment.start() < self.key,
         }
     }
 }
 
-fn max_ts(tree: &Tree) -> u64 {
-    tree.as_ref().map_or(0, |node| node.max_ts)
-}
-
-impl Node {
-    fn with_children(&self, left: Tree, right: Tree) -> Arc<Node> {
-        Arc::new(Node {
-            start: self.start.clone(),
-            end: self.end.clone(),
-            ts: self.ts,
-            idx: self.idx,
-            overwritten: self.overwritten.clone(),
-            under: self.under.clone(),
-            priority: self.priority,
-            max_ts: self.ts.max(max_ts(&left)).max(max_ts(&right)),
-            left,
-            right,
-        })
-    }
-
-    fn with_bounds(&self, start: Bound, end: Bound, priority: u64) -> Arc<Node> {
-        Arc::new(Node {
-            start,
-            end,
-            ts: self.ts,
-            idx: self.idx,
-            overwritten: self.overwritten.clone(),
-            under: self.under.clone(),
-            left: None,
-            right: None,
-            priority,
-            max_ts: self.ts,
-        })
-    }
-}
-
-/// Cuts a tree at a key: fragments below it, fragments from it on. One that crosses is split.
-fn split(tree: &Tree, key: &Bound, seed: &mut u64) -> (Tree, Tree) {
-    let Some(node) = tree else {
-        return (None, None);
-    };
-    if **key <= *node.start {
-        let (left, right) = split(&node.left, key, seed);
-        (left, Some(node.with_children(right, node.right.clone())))
-    } else if **key >= *node.end {
-        let (left, right) = split(&node.right, key, seed);
-        (Some(node.with_children(node.left.clone(), left)), right)
-    } else {
-        let low = node.with_bounds(node.start.clone(), key.clone(), next_priority(seed));
-        let high = node.with_bounds(key.clone(), node.end.clone(), next_priority(seed));
-        (merge(node.left.clone(), Some(low)), merge(Some(high), node.right.clone()))
-    }
-}
-
-/// Joins two trees, all of whose fragments are in order.
-fn merge(left: Tree, right: Tree) -> Tree {
-    match (left, right) {
-        (None, tree) | (tree, None) => tree,
-        (Some(a), Some(b)) => Some(if a.priority >= b.priority {
-            a.with_children(a.left.clone(), merge(a.right.clone(), Some(b)))
-        } else {
-            b.with_children(merge(Some(a), b.left.clone()), b.right.clone())
-        }),
-    }
-}
-
-fn next_priority(seed: &mut u64) -> u64 {
-    *seed = seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let mut z = *seed;
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
-}
-
-/// Where a key lies among the fragments of one tree.
+/// Where a key lies among the fragments of one list.
 enum Place<'a> {
-    Inside(&'a Node),
+    Inside(FragmentRef<'a>),
     /// Between the end of one fragment and the start of the next.
-    Gap(Option<&'a Bound>, Option<&'a Bound>),
+    Gap(Option<&'a [u8]>, Option<&'a [u8]>),
 }
 
-/// Finds the fragment of `key`. With `before`, the place of the keys just below `key` instead.
-fn locate<'a>(tree: &'a Tree, key: &[u8], before: bool) -> Place<'a> {
-    let mut low = None;
-    let mut high = None;
-    let mut at = tree;
-    while let Some(node) = at {
-        let (is_below, is_above) = if before {
-            (key <= &*node.start, key > &*node.end)
-        } else {
-            (key < &*node.start, key >= &*node.end)
-        };
-        if is_below {
-            high = Some(&node.start);
-            at = &node.left;
-        } else if is_above {
-            low = Some(&node.end);
-            at = &node.right;
-        } else {
-            return Place::Inside(node);
-        }
+impl Default for Skyline {
+    fn default() -> Skyline {
+        Skyline::new(b"")
     }
-    Place::Gap(low, high)
 }
 
 impl Skyline {
-    /// A skyline without tombstones.
-    pub(crate) fn new() -> Skyline {
-        Skyline::default()
+    /// A skyline without tombstones; `prefix` is a guess of what most bounds begin with.
+    pub(crate) fn new(prefix: &[u8]) -> Skyline {
+        Skyline {
+            tower: std::array::from_fn(|_| Link::end()),
+            sums: std::array::from_fn(|_| AtomicU64::new(0)),
+            height: AtomicUsize::new(1),
+            prefix: prefix.into(),
+            writer: Mutex::new(Writer {
+                arena: Arena::new(),
+                random: Random::seeded(prefix.len() as u64),
+                arrived: Vec::new(),
+            }),
+        }
     }
 
     /// Whether there are no tombstones.
     pub(crate) fn is_empty(&self) -> bool {
-        self.root.is_none()
+        self.tower[0].next().is_null()
     }
 
-    /// Adds `[start, end)@ts`. O(log n). `ts` must not be below any tombstone in the span.
-    pub(crate) fn insert(&mut self, start: &[u8], end: &[u8], ts: u64, idx: u64) {
-        let start = Bytes::copy_from_slice(start);
-        let end = Bytes::copy_from_slice(end);
-        self.insert_bytes(start, end, ts, idx);
+    fn position<'k>(&self, key: &'k [u8], at: bool) -> Position<'k> {
+        Position { head: key_head(&self.prefix, key), key, at }
     }
 
-    /// As [`Skyline::insert`], sharing the bytes of the bounds.
-    pub(crate) fn insert_bytes(&mut self, start: Bytes, end: Bytes, ts: u64, idx: u64) {
-        debug_assert!(start < end, "a tombstone covers at least one key");
-        self.count += 1;
-        let mut seed = self.count.wrapping_mul(0xD6E8_FEB8_6659_FD93);
-        let (start, end) = (Bound::from(start), Bound::from(end));
-        let (left, rest) = split(&self.root, &start, &mut seed);
-        let (under, right) = split(&rest, &end, &mut seed);
-        let priority = next_priority(&mut seed);
-        let fragment = Arc::new(Node {
-            start,
-            end,
-            ts,
-            idx,
-            overwritten: Arc::default(),
-            under,
-            left: None,
-            right: None,
-            priority,
-            max_ts: ts,
-        });
-        self.root = merge(merge(left, Some(fragment)), right);
+    /// What a link or a path leads to.
+    fn fragment(&self, node: *mut Fragment) -> Option<FragmentRef<'_>> {
+        // SAFETY: all links and paths of this struct lead into its arena.
+        unsafe { FragmentRef::new(node) }
+    }
+
+    fn link(&self, node: *mut Fragment, level: usize) -> &Link<Fragment> {
+        self.fragment(node).map_or(&self.tower[level], |fragment| fragment.link(level))
+    }
+
+    fn sum(&self, node: *mut Fragment, level: usize) -> &AtomicU64 {
+        self.fragment(node).map_or(&self.sums[level], |fragment| fragment.sum(level))
+    }
+
+    fn top(&self) -> &[Link<Fragment>] {
+        &self.tower[..self.height.load(Memory::Relaxed)]
+    }
+
+    /// Moves forward on one level while the next fragment is before the position.
+    #[inline]
+    fn walk<'a>(
+        &'a self,
+        tower: &'a [Link<Fragment>],
+        mut at: Option<FragmentRef<'a>>,
+        level: usize,
+        position: &Position<'_>,
+    ) -> Option<FragmentRef<'a>> {
+        loop {
+            let (head, next) = at.map_or(&tower[level], |at| at.link(level)).read();
+            if head > position.head {
+                return at;
+            }
+            let Some(next) = self.fragment(next) else { return at };
+            // The next fragment is at or in front of the one with this head.
+            if head == position.head && !position.is_behind_start_of(next) {
+                return at;
+            }
+            at = Some(next);
+        }
+    }
+
+    /// Finds the fragment of `key`. With `before`, the place of the keys just below it instead.
+    fn locate<'a>(&'a self, tower: &'a [Link<Fragment>], key: &[u8], before: bool) -> Place<'a> {
+        let position = self.position(key, !before);
+        let mut at = None;
+        for level in (0..tower.len()).rev() {
+            at = self.walk(tower, at, level, &position);
+        }
+        loop {
+            let low = at.map(FragmentRef::end);
+            if let (Some(fragment), Some(end)) = (at, low)
+                && (key < end || (before && key == end))
+            {
+                return Place::Inside(fragment);
+            }
+            // It may have been cut just now: then the rest is linked behind it.
+            let link = at.map_or(tower.first(), |at| Some(at.link(0)));
+            let next = link.and_then(|link| self.fragment(link.next()));
+            match next {
+                Some(fragment) if position.is_behind_start_of(fragment) => at = next,
+                _ => return Place::Gap(low, next.map(FragmentRef::start)),
+            }
+        }
     }
 
     /// Timestamp of the newest tombstone over `key` with `ts <= read_ts` and `idx <= visible`;
     /// 0 if there is none.
     pub(crate) fn stab(&self, key: &[u8], read_ts: u64, visible: u64) -> u64 {
-        let mut tree = &self.root;
-        while let Place::Inside(node) = locate(tree, key, false) {
-            if node.ts <= read_ts && node.idx <= visible {
-                return node.ts;
+        self.newest_over(key, read_ts, visible).map_or(0, FragmentRef::ts)
+    }
+
+    /// As [`Skyline::stab`]; also whether the tombstone hides all points of its layer that it
+    /// covers, as [`Cover::clean`].
+    pub(crate) fn stab_clean(&self, key: &[u8], read_ts: u64, visible: u64) -> (u64, bool) {
+        let found = self.newest_over(key, read_ts, visible);
+        found.map_or((0, false), |fragment| {
+            (fragment.ts(), !fragment.overwritten().load(Memory::Acquire))
+        })
+    }
+
+    fn newest_over(&self, key: &[u8], read_ts: u64, visible: u64) -> Option<FragmentRef<'_>> {
+        let mut tower = self.top();
+        while let Place::Inside(fragment) = self.locate(tower, key, false) {
+            if fragment.ts() <= read_ts && fragment.idx() <= visible {
+                return Some(fragment);
             }
-            tree = &node.under;
+            tower = fragment.under();
         }
-        0
+        None
     }
 
     /// As [`Skyline::stab`], with the span over which the answer holds. Forward: for `key` and
     /// the keys after it; backward: for the keys just below `key`.
     pub(crate) fn cover(&self, key: &[u8], read_ts: u64, visible: u64, backward: bool) -> Cover {
-        let mut until: Option<&Bound> = None;
-        let narrow = |until: &mut Option<&Bound>, found: Option<&'_ Bound>| -> bool {
-            match (&until, found) {
-                (_, None) => false,
-                (None, Some(_)) => true,
-                (Some(old), Some(new)) => match (**new).cmp(&***old) {
-                    Ordering::Less => !backward,
-                    Ordering::Greater => backward,
-                    Ordering::Equal => false,
-                },
-            }
+        let mut until = None;
+        let mut narrow = |found| {
+            until = match (until, found) {
+                (Some(old), Some(new)) if backward => Some(std::cmp::max::<&[u8]>(old, new)),
+                (Some(old), Some(new)) => Some(std::cmp::min(old, new)),
+                (old, new) => old.or(new),
+            };
         };
-        let mut tree = &self.root;
+        let mut tower = self.top();
         let (ts, clean) = loop {
-            match locate(tree, key, backward) {
+            match self.locate(tower, key, backward) {
                 Place::Gap(low, high) => {
-                    let found = if backward { low } else { high };
-                    if narrow(&mut until, found) {
-                        until = found;
-                    }
+                    narrow(if backward { low } else { high });
                     break (0, false);
                 }
-                Place::Inside(node) => {
-                    let found = Some(if backward { &node.start } else { &node.end });
-                    if narrow(&mut until, found) {
-                        until = found;
+                Place::Inside(fragment) => {
+                    narrow(Some(if backward { fragment.start() } else { fragment.end() }));
+                    if fragment.ts() <= read_ts && fragment.idx() <= visible {
+                        break (fragment.ts(), !fragment.overwritten().load(Memory::Acquire));
                     }
-                    if node.ts <= read_ts && node.idx <= visible {
-                        break (node.ts, !node.overwritten.load(Memory::Acquire));
-                    }
-                    tree = &node.under;
+                    tower = fragment.under();
                 }
             }
         };
-        Cover { ts, until: until.map(Bound::to_bytes), clean }
+        Cover { ts, until: until.map(Bytes::copy_from_slice), clean }
     }
 
     /// Notes that a point arrives at `key`: a tombstone over it no longer hides all rows of its
     /// layer. Must be called before the point becomes visible.
     pub(crate) fn point_arrives(&self, key: &[u8]) {
-        if let Place::Inside(node) = locate(&self.root, key, false)
-            && !node.overwritten.load(Memory::Relaxed)
+        if let Place::Inside(fragment) = self.locate(self.top(), key, false)
+            && !fragment.overwritten().load(Memory::Relaxed)
         {
-            node.overwritten.store(true, Memory::Release);
+            fragment.overwritten().store(true, Memory::Release);
         }
+    }
+
+    /// Calls `visit(start, end, ts)` for the topmost fragments, in key order. Nobody may insert.
+    pub(crate) fn for_each_top(&self, visit: &mut dyn FnMut(&[u8], &[u8], u64)) {
+        let mut at = self.fragment(self.tower[0].next());
+        while let Some(fragment) = at {
+            visit(fragment.start(), fragment.end(), fragment.ts());
+            at = self.fragment(fragment.link(0).next());
+        }
+    }
+
+    /// All tombstones as they came, in that order.
+    pub(crate) fn tombstones(&self) -> Vec<Tombstone> {
+        let writer = self.writer.lock();
+        let tombstone = |fragment: &FragmentRef<'_>| Tombstone {
+            start: Bytes::copy_from_slice(fragment.start()),
+            end: Bytes::copy_from_slice(fragment.first_end()),
+            ts: fragment.ts(),
+        };
+        writer.arrived.iter().map(tombstone).collect()
     }
 
     /// Largest timestamp of a tombstone that shares a key with `[start, end)`; 0 if none.
-    /// O(log n): whole subtrees inside the span answer from their root.
+    /// O(log n): over whole stretches the sums answer.
     pub(crate) fn max_ts_in(&self, start: &[u8], end: &[u8]) -> u64 {
-        // `open_*`: whether the subtree may still reach beyond that side of the span.
-        fn walk(tree: &Tree, start: &[u8], end: &[u8], open_low: bool, open_high: bool) -> u64 {
-            let Some(node) = tree else { return 0 };
-            if !open_low && !open_high {
-                return node.max_ts;
+        // Links and sums go together only while nobody changes them.
+        let _writer = self.writer.lock();
+        let mut newest = 0;
+        let mut at = match self.locate(self.top(), start, false) {
+            Place::Inside(fragment) => Some(fragment),
+            Place::Gap(_, None) => None,
+            Place::Gap(_, Some(next)) => match self.locate(self.top(), next, false) {
+                Place::Inside(fragment) if fragment.start() < end => Some(fragment),
+                _ => None,
+            },
+        };
+        let end = self.position(end, false);
+        while let Some(fragment) = at {
+            newest = newest.max(fragment.ts());
+            at = None;
+            for level in (0..fragment.height()).rev() {
+                let next = self.fragment(fragment.link(level).next());
+                if next.is_some_and(|next| end.is_behind_start_of(next)) {
+                    newest = newest.max(fragment.sum(level).load(Memory::Relaxed));
+                    at = next;
+                    break;
+                }
             }
-            if open_low && &*node.end <= start {
-                return walk(&node.right, start, end, open_low, open_high);
-            }
-            if open_high && &*node.start >= end {
-                return walk(&node.left, start, end, open_low, open_high);
-            }
-            let left = walk(&node.left, start, end, open_low, false);
-            let right = walk(&node.right, start, end, false, open_high);
-            node.ts.max(left).max(right)
         }
-        walk(&self.root, start, end, true, true)
+        newest
     }
 
-    /// Calls `visit(start, end, ts)` for the topmost fragments, in key order.
-    pub(crate) fn for_each_top(&self, visit: &mut dyn FnMut(&Bytes, &Bytes, u64)) {
-        let mut stack: Vec<&Node> = Vec::new();
-        let mut at = &self.root;
-        loop {
-            while let Some(node) = at {
-                stack.push(node);
-                at = &node.left;
+    /// Adds `[start, end)@ts`. O(log n). `ts` must not be below any tombstone in the span.
+    pub(crate) fn insert(&self, start: &[u8], end: &[u8], ts: u64, idx: u64) {
+        debug_assert!(start < end, "a tombstone covers at least one key");
+        let mut writer = self.writer.lock();
+        let writer = &mut *writer;
+        let (low, high) = (self.position(start, false), self.position(end, false));
+        let to_start = self.path(&low, &[ptr::null_mut(); MAX_HEIGHT]);
+        if let Some(over) = self.fragment(to_start[0])
+            && over.end() > start
+        {
+            // The rest goes under the new fragment at once: one level is enough.
+            self.cut(writer, over, &low, &to_start, 1);
+        }
+        let to_end = self.path(&high, &to_start);
+        if to_end[0] != to_start[0]
+            && let Some(over) = self.fragment(to_end[0])
+            && over.end() > end
+        {
+            let height = random_height(writer);
+            self.cut(writer, over, &high, &to_end, height);
+        }
+        let replaced = (0..MAX_HEIGHT).take_while(|i| to_start[*i] != to_end[*i]).count();
+        let links = (0..replaced).map(|level| self.link(to_start[level], level));
+        let under = freeze(&mut writer.arena, links);
+        let height = random_height(writer).max(replaced);
+        let facts = Facts::new(ts, idx, under);
+        let arena = &mut writer.arena;
+        let fragment = allocate(arena, height, (low.head, start), Ok(end), facts);
+        self.publish(fragment, &to_start, &to_end);
+        // SAFETY: the list goes with the arena that the fragment lies in.
+        writer.arrived.push(unsafe { fragment.outliving_its_borrow() });
+    }
+
+    /// The last fragment that starts before the position on each level, from an earlier path on.
+    fn path(&self, position: &Position<'_>, from: &Path) -> Path {
+        let mut path = *from;
+        let height = self.height.load(Memory::Relaxed);
+        let mut at = ptr::null_mut();
+        for level in (0..height).rev() {
+            if level + 1 == height || at == from[level + 1] {
+                at = from[level];
             }
-            let Some(node) = stack.pop() else { return };
-            visit(&node.start.to_bytes(), &node.end.to_bytes(), node.ts);
-            at = &node.right;
+            let found = self.walk(&self.tower, self.fragment(at), level, position);
+            at = found.map_or(ptr::null_mut(), FragmentRef::as_ptr);
+            path[level] = at;
+        }
+        path
+    }
+
+    /// Cuts a fragment in two at a position inside of it, to which the path leads.
+    fn cut(
+        &self,
+        writer: &mut Writer,
+        over: FragmentRef<'_>,
+        at: &Position<'_>,
+        path: &Path,
+        height: usize,
+    ) {
+        let start = (at.head, at.key);
+        let rest = allocate(&mut writer.arena, height, start, Err(over), over.facts());
+        self.publish(rest, path, path);
+        over.cut(rest);
+    }
+
+    /// Puts a fragment behind `before`, in front of what `after` leads to.
+    fn publish(&self, fragment: FragmentRef<'_>, before: &Path, after: &Path) {
+        let height = fragment.height();
+        let old_height = self.height.load(Memory::Relaxed);
+        if height > old_height {
+            self.height.store(height, Memory::Relaxed);
+        }
+        for level in 0..height {
+            fragment.link(level).follow(self.link(after[level], level));
+        }
+        for level in 0..height {
+            self.link(before[level], level).publish(fragment.as_ptr(), fragment.head());
+        }
+        for level in 1..height {
+            self.sum_up(before[level], level);
+            self.sum_up(fragment.as_ptr(), level);
+        }
+        for level in height..old_height {
+            let sum = self.sum(before[level], level);
+            sum.store(sum.load(Memory::Relaxed).max(fragment.ts()), Memory::Relaxed);
         }
     }
+
+    /// Computes a sum from those of the level below.
+    fn sum_up(&self, from: *mut Fragment, level: usize) {
+        let to = self.link(from, level).next();
+        let (mut at, mut newest) = (from, 0);
+        loop {
+            newest = newest.max(self.sum(at, level - 1).load(Memory::Relaxed));
+            at = self.link(at, level - 1).next();
+            if at == to {
+                break;
+            }
+        }
+        self.sum(from, level).store(newest, Memory::Relaxed);
+    }
+}
+
+fn random_height(writer: &mut Writer) -> usize {
+    (1 + writer.random.next_u64().trailing_zeros() as usize).min(MAX_HEIGHT)
 }
 
 /// Joins pieces of the same timestamp that touch; sorts by timestamp, then start.
@@ -361,7 +463,7 @@ pub(crate) fn coalesce(mut pieces: Vec<Tombstone>) -> Vec<Tombstone> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use braid_env::random::Random;
+    use std::sync::Arc;
 
     fn key(n: u64) -> Vec<u8> {
         format!("{n:03}").into_bytes()
@@ -371,7 +473,7 @@ mod tests {
     fn answers_as_a_plain_list_does() {
         for seed in 0..60 {
             let mut random = Random::seeded(seed);
-            let mut skyline = Skyline::new();
+            let skyline = Skyline::default();
             let mut list = Vec::new();
             for idx in 1..=80u64 {
                 let a = random.below(99);
@@ -412,8 +514,62 @@ mod tests {
     }
 
     #[test]
+    fn readers_see_their_own_tombstones_while_others_come() {
+        const BATCHES: u64 = 2_000;
+        let mut random = Random::seeded(5);
+        let list: Vec<(u64, u64)> = (0..BATCHES)
+            .map(|_| {
+                let a = random.below(99);
+                let width = if random.below(3) == 0 { 99 - a } else { (99 - a).min(6) };
+                (a, a + 1 + random.below(width))
+            })
+            .collect();
+        let shared = Arc::new((Skyline::default(), AtomicU64::new(0), list));
+        let readers: Vec<_> = (0..2)
+            .map(|reader| {
+                let shared = shared.clone();
+                braid_env::tasks::spawn_thread("reader", move || {
+                    let (skyline, visible, list) = &*shared;
+                    let mut random = Random::seeded(reader);
+                    let mut seen = 0;
+                    while seen < BATCHES {
+                        seen = visible.load(Memory::Acquire);
+                        let newest = |k: u64| {
+                            let over = |idx: &u64| {
+                                let (a, b) = list[*idx as usize - 1];
+                                a <= k && k < b
+                            };
+                            (1..=seen).rev().find(over).unwrap_or(0)
+                        };
+                        let k = random.below(98) + 1;
+                        let number = |bound: Bytes| {
+                            String::from_utf8(bound.to_vec()).unwrap().parse::<u64>().unwrap()
+                        };
+                        assert_eq!(skyline.stab(&key(k), u64::MAX, seen), newest(k));
+                        let cover = skyline.cover(&key(k), u64::MAX, seen, false);
+                        let end = cover.until.map_or(100, number);
+                        assert!(end > k && (k..end).all(|k| newest(k) == cover.ts));
+                        let cover = skyline.cover(&key(k), u64::MAX, seen, true);
+                        let from = cover.until.map_or(0, number);
+                        assert!(from < k && (from..k).all(|k| newest(k) == cover.ts));
+                    }
+                })
+            })
+            .collect();
+        let (skyline, visible, list) = &*shared;
+        for (idx, (a, b)) in (1..).zip(list) {
+            skyline.insert(&key(*a), &key(*b), idx, idx);
+            visible.store(idx, Memory::Release);
+            if idx % 64 == 0 {
+                std::thread::yield_now();
+            }
+        }
+        readers.into_iter().for_each(|reader| reader.join().unwrap());
+    }
+
+    #[test]
     fn deeply_nested_tombstones_are_dropped_without_recursion() {
-        let mut skyline = Skyline::new();
+        let skyline = Skyline::default();
         for ts in 1..=200_000 {
             skyline.insert(b"a", b"z", ts, 0);
         }

@@ -444,13 +444,13 @@ mod tests {
     fn answers_as_the_skyline_of_a_memtable() {
         for seed in 0..80 {
             let mut random = Random::seeded(seed);
-            let mut skyline = Skyline::new();
+            let skyline = Skyline::default();
             let mut tombstones = Vec::new();
             for n in 0..random.between(1, 60) {
                 let a = random.below(99);
                 let b = a + 1 + random.below(if seed % 2 == 0 { 4 } else { 99 - a });
                 let ts = n / 2 + 1;
-                skyline.insert_bytes(key(a), key(b), ts, 0);
+                skyline.insert(&key(a), &key(b), ts, 0);
                 tombstones.push(Tombstone { start: key(a), end: key(b), ts });
             }
             let stored = StoredSkyline::parse(encode(&tombstones).into()).unwrap();
