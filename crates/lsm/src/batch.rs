@@ -20,24 +20,23 @@ const TAG_RANGE: u8 = 8;
 const FLAG_HAS_RANGE: u16 = 4;
 
 /// Writes at one commit timestamp.
+///
+/// It is encoded while it is built: what goes to the wal is what the calls wrote, unless
+/// normalising changes it.
 #[derive(Debug, Clone)]
 pub struct Batch {
     ts: CommitTs,
-    /// Keys and values, back to back.
+    /// The wal form, with a header that is filled in at the end; empty if nothing was added.
     bytes: Vec<u8>,
-    entries: Vec<BatchEntry>,
+    count: u32,
+    puts: usize,
     spans: usize,
+    /// Bytes of keys and values.
+    data_len: usize,
+    /// Where the key of the last entry is.
+    last_key: (usize, usize),
     sorted: bool,
     oversized: Option<(&'static str, u64, u64)>,
-}
-
-/// Position of one entry in the bytes of a batch. For a span, the value is its end.
-#[derive(Debug, Clone, Copy)]
-struct BatchEntry {
-    offset: usize,
-    key_len: u32,
-    value_len: u32,
-    tag: u8,
 }
 
 /// One entry as the engine sees it.
@@ -47,14 +46,27 @@ pub(crate) enum BatchOp<'a> {
     Span { start: &'a [u8], end: &'a [u8] },
 }
 
+impl<'a> BatchOp<'a> {
+    /// The tag and the two byte strings of an entry.
+    fn of(tag: u8, key: &'a [u8], value: &'a [u8]) -> BatchOp<'a> {
+        match Kind::from_u8(tag) {
+            Some(kind) => BatchOp::Point { key, kind, value },
+            None => BatchOp::Span { start: key, end: value },
+        }
+    }
+}
+
 impl Batch {
     /// An empty batch that will be committed at `ts`.
     pub fn at(ts: CommitTs) -> Batch {
         Batch {
             ts,
             bytes: Vec::new(),
-            entries: Vec::new(),
+            count: 0,
+            puts: 0,
             spans: 0,
+            data_len: 0,
+            last_key: (0, 0),
             sorted: true,
             oversized: None,
         }
@@ -84,23 +96,22 @@ impl Batch {
     pub fn delete_span(&mut self, start: &[u8], end: &[u8]) {
         if start < end {
             self.push(TAG_RANGE, start, end);
-            self.spans += 1;
         }
     }
 
     /// Number of entries as they were added.
     pub fn len(&self) -> usize {
-        self.entries.len()
+        self.count as usize
     }
 
     /// Whether nothing was added.
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.count == 0
     }
 
     /// Bytes of keys and values.
     pub fn byte_len(&self) -> usize {
-        self.bytes.len()
+        self.data_len
     }
 
     fn push(&mut self, tag: u8, key: &[u8], value: &[u8]) {
@@ -111,20 +122,29 @@ impl Batch {
         if self.oversized.is_some() {
             return;
         }
-        if let (true, Some(last)) = (self.sorted, self.entries.last()) {
-            self.sorted = self.key_of(last) < key;
+        if self.sorted && self.count > 0 {
+            let (start, end) = self.last_key;
+            self.sorted = &self.bytes[start..end] < key;
         }
-        let offset = self.bytes.len();
-        self.bytes.reserve(key.len() + value.len());
+        const MOST_FRAMING: usize = 1 + 3 + 5;
+        if self.bytes.is_empty() {
+            self.bytes.reserve_exact(HEADER_LEN + MOST_FRAMING + key.len() + value.len());
+            self.bytes.extend_from_slice(&[0; HEADER_LEN]);
+        } else {
+            self.bytes.reserve(MOST_FRAMING + key.len() + value.len());
+        }
+        self.bytes.push(tag);
+        put_varint(&mut self.bytes, key.len() as u64);
+        let key_at = self.bytes.len();
         self.bytes.extend_from_slice(key);
+        self.last_key = (key_at, self.bytes.len());
+        put_varint(&mut self.bytes, value.len() as u64);
         self.bytes.extend_from_slice(value);
-        self.entries.push(BatchEntry {
-            offset,
-            key_len: key.len() as u32,
-            value_len: value.len() as u32,
-            tag,
-        });
-        let framed = self.bytes.len() + self.entries.len() * 12;
+        self.count += 1;
+        self.puts += usize::from(tag == Kind::Put as u8);
+        self.spans += usize::from(tag == TAG_RANGE);
+        self.data_len += key.len() + value.len();
+        let framed = self.data_len + self.len() * 12;
         self.limit("batch", framed, MAX_BATCH_LEN);
     }
 
@@ -134,13 +154,9 @@ impl Batch {
         }
     }
 
-    fn key_of(&self, entry: &BatchEntry) -> &[u8] {
-        &self.bytes[entry.offset..entry.offset + entry.key_len as usize]
-    }
-
     /// Whether anything in the batch adds data rather than deleting it.
     pub(crate) fn adds_data(&self) -> bool {
-        self.entries.iter().any(|entry| entry.tag == Kind::Put as u8)
+        self.puts > 0
     }
 
     /// Number of range tombstones.
@@ -154,75 +170,64 @@ impl Batch {
         if let Some((what, size, limit)) = self.oversized {
             return Err(Error::TooLarge { what, size, limit });
         }
-        if self.entries.len() <= 1 || (self.spans == 0 && self.sorted) {
+        if self.count <= 1 || (self.spans == 0 && self.sorted) {
             return Ok(());
         }
         let killers = Skyline::default();
-        for (order, entry) in self.entries.iter().enumerate() {
-            if entry.tag == TAG_RANGE {
-                let (start, end) = self.span_of(entry);
+        for (order, (tag, start, end)) in self.entries().enumerate() {
+            if tag == TAG_RANGE {
                 killers.insert(start, end, order as u64 + 1, 0);
             }
         }
-        let mut points: Vec<(usize, BatchEntry)> = Vec::with_capacity(self.entries.len());
-        let mut spans: Vec<BatchEntry> = Vec::with_capacity(self.spans);
-        for (order, entry) in self.entries.iter().enumerate() {
-            if entry.tag == TAG_RANGE {
-                spans.push(*entry);
-            } else if killers.stab(self.key_of(entry), u64::MAX, u64::MAX) <= order as u64 {
-                points.push((order, *entry));
+        let mut points = Vec::with_capacity(self.len());
+        let mut net = Batch::at(self.ts);
+        net.bytes.reserve(self.bytes.len());
+        for (order, (tag, key, value)) in self.entries().enumerate() {
+            if tag == TAG_RANGE {
+                net.push(tag, key, value);
+            } else if killers.stab(key, u64::MAX, u64::MAX) <= order as u64 {
+                points.push((key, order, tag, value));
             }
         }
         // Newest first inside a key, so that dedup keeps the last call.
-        points.sort_by(|a, b| self.key_of(&a.1).cmp(self.key_of(&b.1)).then(b.0.cmp(&a.0)));
-        let mut kept: Vec<BatchEntry> = Vec::with_capacity(points.len());
-        for (_, entry) in points {
-            if kept.last().is_none_or(|last| self.key_of(last) != self.key_of(&entry)) {
-                kept.push(entry);
-            }
+        points.sort_by(|a, b| a.0.cmp(b.0).then(b.1.cmp(&a.1)));
+        points.dedup_by_key(|point| point.0);
+        for (key, _, tag, value) in points {
+            net.push(tag, key, value);
         }
-        spans.extend(kept);
-        self.entries = spans;
-        self.sorted = true;
+        net.sorted = true;
+        *self = net;
         Ok(())
     }
 
-    fn span_of(&self, entry: &BatchEntry) -> (&[u8], &[u8]) {
-        let key_end = entry.offset + entry.key_len as usize;
-        (
-            &self.bytes[entry.offset..key_end],
-            &self.bytes[key_end..key_end + entry.value_len as usize],
-        )
+    /// Tag, key and value of each entry.
+    fn entries(&self) -> impl Iterator<Item = (u8, &[u8], &[u8])> {
+        let mut rest = self.bytes.get(HEADER_LEN..).unwrap_or_default();
+        std::iter::from_fn(move || {
+            let (&tag, after) = rest.split_first()?;
+            rest = after;
+            let mut bytes = || take_bytes(&mut rest).expect("push wrote whole entries");
+            let key = bytes();
+            Some((tag, key, bytes()))
+        })
     }
 
     /// The entries: range tombstones first after [`Batch::normalise`], then points in key order.
     pub(crate) fn ops(&self) -> impl Iterator<Item = BatchOp<'_>> {
-        self.entries.iter().map(|entry| {
-            let (key, value) = self.span_of(entry);
-            match Kind::from_u8(entry.tag) {
-                Some(kind) => BatchOp::Point { key, kind, value },
-                None => BatchOp::Span { start: key, end: value },
-            }
-        })
+        self.entries().map(|(tag, key, value)| BatchOp::of(tag, key, value))
     }
 
-    /// Appends the wal form of the batch.
-    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
-        out.reserve(HEADER_LEN + self.bytes.len() + self.entries.len() * 8);
-        out.extend_from_slice(&(self.entries.len() as u32).to_le_bytes());
-        let flags = if self.spans > 0 { FLAG_HAS_RANGE } else { 0 };
-        out.extend_from_slice(&flags.to_le_bytes());
-        // Number of stream positions: none in this format version.
-        out.extend_from_slice(&0u16.to_le_bytes());
-        out.extend_from_slice(&self.ts.0.to_le_bytes());
-        for entry in &self.entries {
-            let (key, value) = self.span_of(entry);
-            out.push(entry.tag);
-            put_varint(out, key.len() as u64);
-            out.extend_from_slice(key);
-            put_varint(out, value.len() as u64);
-            out.extend_from_slice(value);
+    /// The wal form of the batch.
+    pub(crate) fn encoded(&mut self) -> &[u8] {
+        if self.bytes.is_empty() {
+            self.bytes.resize(HEADER_LEN, 0);
         }
+        let flags = if self.spans > 0 { FLAG_HAS_RANGE } else { 0 };
+        self.bytes[0..4].copy_from_slice(&self.count.to_le_bytes());
+        self.bytes[4..6].copy_from_slice(&flags.to_le_bytes());
+        // Bytes 6 and 7: number of stream positions, none in this format version.
+        self.bytes[8..16].copy_from_slice(&self.ts.0.to_le_bytes());
+        &self.bytes
     }
 
     /// Reads the wal form; the error says what is wrong with it.
@@ -338,8 +343,7 @@ mod tests {
         batch.delete_span(b"k", b"l");
         batch.delete(b"other");
         batch.normalise().unwrap();
-        let mut bytes = Vec::new();
-        batch.encode(&mut bytes);
+        let bytes = batch.encoded().to_vec();
         assert_eq!(show(&Batch::decode(&bytes).unwrap()), show(&batch));
         for len in 0..bytes.len() {
             assert!(Batch::decode(&bytes[..len]).is_err());

@@ -69,27 +69,29 @@ impl Store {
         if batch.adds_data() && self.ballast.is_full() {
             return Err(Error::DiskFull);
         }
-        let mut payload = Vec::new();
-        batch.encode(&mut payload);
-        self.make_room(payload.len() as u64)?;
-        let lsn = {
+        let size = batch.encoded().len() as u64;
+        self.make_room(size)?;
+        if let Some(BatchOp::Point { key, .. }) = batch.ops().next() {
+            self.state.load().mutable.prefetch(key);
+        }
+        let (lsn, queued) = {
             let mut commit = self.commit.lock();
             if self.closed.load(Ordering::Acquire) {
                 return Err(Error::Closed);
             }
             if batch.is_empty() {
-                self.wal.appended()
+                (self.wal.appended(), 0)
             } else {
                 self.check_contracts(&batch)?;
-                let lsn = self.wal.append(&payload)?;
-                self.counters.user_bytes.fetch_add(payload.len() as u64, Ordering::Relaxed);
+                let appended = self.wal.append(batch.encoded())?;
+                self.counters.user_bytes.fetch_add(size, Ordering::Relaxed);
                 self.insert(&mut commit, &batch);
                 self.rotate_if_full(&mut commit);
-                lsn
+                (appended.lsn, appended.queued)
             }
         };
         const QUEUE_LIMIT: u64 = 1 << 20;
-        if self.wal.queued_bytes() > QUEUE_LIMIT {
+        if queued > QUEUE_LIMIT {
             // Memory of the queue is bounded by whoever goes on appending.
             self.wal.wait(lsn, false)?;
         }
@@ -107,10 +109,10 @@ impl Store {
         drop(state);
         let pressed = waiting * 2 > most + 1 && most > 2;
         let pressure = if pressed { (waiting * 1_000 / most) as u64 / 2 } else { 0 };
-        let now = options.clock.monotonic_nanos();
         if !full && !self.throttle.is_full() {
-            let delay = if options.automatic_compaction || pressed {
-                self.throttle.delay(bytes, now, pressure)
+            let throttled = (options.automatic_compaction && self.throttle.is_pressed()) || pressed;
+            let delay = if throttled {
+                self.throttle.delay(bytes, options.clock.monotonic_nanos(), pressure)
             } else {
                 None
             };
@@ -120,6 +122,7 @@ impl Store {
             }
             return Ok(());
         }
+        let now = options.clock.monotonic_nanos();
         self.wait_for_l0(now)?;
         loop {
             let state = self.state.load_full();

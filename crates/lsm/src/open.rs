@@ -39,7 +39,9 @@ use crate::structure::{ARRIVAL_STEP, Incoming, Place, Record, Structural, Struct
 use crate::versions::{
     Backing, Manifest, Recovered, SstEnv, SstMeta, load_manifest, manifest_numbers, manifest_path,
 };
-use crate::wal::{Framer, SegmentEnd, Wal, read_segment, segment_path};
+use crate::wal::{
+    Framer, SegmentEnd, SegmentFile, Wal, ends_before, read_segment, segment_path, segments_from,
+};
 
 /// Opens the store in `dir`, creating it if there is none.
 pub(crate) fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Result<Arc<Store>> {
@@ -57,7 +59,7 @@ pub(crate) fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Res
     let env = Arc::new(SstEnv { fs: fs.clone(), dir: dir.to_path_buf(), cache, l0_sublevels });
     let names = fs.list(dir).map_err(io)?;
     let mut recovered = recover_version(&env, &names)?;
-    let segments = wal_segments(&names, recovered.wal_floor);
+    let segments = segments_from(&names, recovered.wal_floor);
     // Above everything that is there, and at the beginning of a memtable's numbers.
     let highest = recovered.version.ssts().map(|sst| sst.arrival_high).max().unwrap_or(0);
     let arrival = recovered.next_arrival.max(highest + 1).next_multiple_of(ARRIVAL_STEP);
@@ -250,17 +252,6 @@ fn check_file(env: &SstEnv, backing: &Backing) -> Result<()> {
     Ok(())
 }
 
-/// Numbers of the wal segments that recovery needs, ascending.
-pub(crate) fn wal_segments(names: &[String], floor: u64) -> Vec<u64> {
-    let mut segments: Vec<u64> = names
-        .iter()
-        .filter_map(|name| number_of(name, ".wal"))
-        .filter(|segment| *segment >= floor)
-        .collect();
-    segments.sort_unstable();
-    segments
-}
-
 /// Manifests before the current one that are kept, to be looked at: the newest ones, up to
 /// `OLD_MANIFESTS` bytes in all.
 fn kept_manifests(fs: &dyn FileSystem, dir: &Path, names: &[String], current: u64) -> Vec<u64> {
@@ -292,8 +283,8 @@ fn remove_strangers(
         let mut live = |file_no| ssts.any(|sst| sst.backing.file_no == file_no);
         let stranger = if let Some(file_no) = number_of(name, ".sst") {
             !live(file_no)
-        } else if let Some(segment) = number_of(name, ".wal") {
-            segment < recovered.wal_floor
+        } else if let Some(segment) = SegmentFile::of_name(name) {
+            segment.number < recovered.wal_floor
         } else if let Some(number) = name.strip_prefix("MANIFEST-") {
             number.parse().is_ok_and(|number| number != manifest && !old.contains(&number))
         } else {
@@ -308,18 +299,23 @@ fn remove_strangers(
 /// Replays segments in order. Returns the number of the first segment that is free to write.
 ///
 /// Only the last segment that holds anything may end without a seal: there the power failed. It
-/// gets its seal now, so that a later open does not mistake its end for damage.
+/// gets its seal now, so that a later open does not mistake its end for damage. Segments that were
+/// begun ahead of it are removed first: nothing in them was durable.
 fn replay(
     fs: &dyn FileSystem,
     dir: &Path,
     floor: u64,
-    segments: &[u64],
+    segments: &[SegmentFile],
     apply: &mut dyn FnMut(u64, Record) -> Result<()>,
 ) -> Result<u64> {
     let mut torn: Option<(u64, u64)> = None;
     let mut next = floor;
-    for &segment in segments {
-        let path = segment_path(dir, segment);
+    let mut count = 0;
+    for file in segments {
+        let (segment, path) = (file.number, file.path(dir));
+        if ends_before(*file, next, torn.is_none()) {
+            break;
+        }
         if segment != next {
             let reason = format!("wal segment {next} is missing");
             return Err(Error::corruption(&path, 0, reason));
@@ -337,16 +333,56 @@ fn replay(
             torn = torn.or(Some((segment, at)));
         }
         next = segment + 1;
+        count += 1;
     }
+    let (read, left) = segments.split_at(count);
+    if let Some(named) = left.iter().find(|file| !file.ahead) {
+        let reason = "segments before it were durable, but are not whole";
+        return Err(Error::corruption(named.path(dir), 0, reason));
+    }
+    // Segments behind a torn one were created, but nothing in them can be durable.
+    let last = torn.map_or(u64::MAX, |(segment, _)| segment);
+    let (kept, empty) = read.split_at(read.partition_point(|file| file.number <= last));
+    remove_segments(fs, dir, empty.iter().chain(left))?;
+    settle_segments(fs, dir, kept)?;
     let Some((segment, at)) = torn else { return Ok(next) };
-    // Segments behind the torn one were created, but nothing in them can be durable.
-    for &empty in segments.iter().filter(|other| **other > segment) {
-        let path = segment_path(dir, empty);
-        fs.remove(&path)
-            .map_err(|error| Error::io(format!("removing {}", path.display()), &error))?;
-    }
     seal_torn_segment(fs, dir, segment, at)?;
     Ok(segment + 1)
+}
+
+fn remove_segments<'a>(
+    fs: &dyn FileSystem,
+    dir: &Path,
+    segments: impl Iterator<Item = &'a SegmentFile>,
+) -> Result<()> {
+    let mut removed = false;
+    for file in segments {
+        let path = file.path(dir);
+        fs.remove(&path)
+            .map_err(|error| Error::io(format!("removing {}", path.display()), &error))?;
+        removed = true;
+    }
+    if removed {
+        // Before the segment in front of them gets a seal: they must not seem to follow it.
+        fs.sync_dir(dir)
+            .map_err(|error| Error::io(format!("syncing {}", dir.display()), &error))?;
+    }
+    Ok(())
+}
+
+/// Makes replayed segments durable, in order: after the death of a process the system may still
+/// hold part of them, and new segments will be named as if it did not.
+fn settle_segments(fs: &dyn FileSystem, dir: &Path, segments: &[SegmentFile]) -> Result<()> {
+    for file in segments {
+        let path = segment_path(dir, file.number);
+        let io = |error| Error::io(format!("syncing {}", path.display()), &error);
+        if file.ahead {
+            fs.rename(&file.path(dir), &path).map_err(io)?;
+        }
+        fs.open_write(&path).and_then(|open| open.sync_data()).map_err(io)?;
+        fs.sync_dir(dir).map_err(io)?;
+    }
+    Ok(())
 }
 
 fn seal_torn_segment(fs: &dyn FileSystem, dir: &Path, segment: u64, at: u64) -> Result<()> {

@@ -62,7 +62,9 @@ fn jobs_end_once_and_edits_add_up_to_the_tree() {
             }
             EventKind::JobEnded { job, outcome, dropped: counts, .. } => {
                 assert!(running.remove(job).is_some(), "job {job} ends without a beginning");
-                assert_eq!(*outcome, JobOutcome::Installed);
+                // The excise may come between a job's beginning and its edit.
+                let expected = [JobOutcome::Installed, JobOutcome::Outdated];
+                assert!(expected.contains(outcome), "{outcome:?}");
                 jobs += 1;
                 dropped += counts.entries();
             }

@@ -49,6 +49,56 @@ fn segments_do_not_pile_up_over_crashes() {
     assert!(rows == 1_200 && segments < 60, "{segments} segments");
 }
 
+/// Buffered batches over many small segments, synced now and then; what a crash leaves is a prefix
+/// with everything that was synced. Counts crashes that left segments begun ahead of durability.
+#[test]
+fn a_segment_begun_before_the_last_was_durable_never_outlives_it() {
+    let (mut left_ahead, mut cut_off) = (0, 0);
+    for seed in 0..300 {
+        let mut random = Random::seeded(seed);
+        let mut fs = MemFs::new();
+        let (mut durable, mut ts) = (0, 0);
+        for round in 0..3 {
+            let tasks = Arc::new(SeededTasks::new(seed));
+            let small = braid_lsm::Options {
+                memtable_size: 64 << 20,
+                wal_segment_size: 2 << 10,
+                ..options::set(0, tasks.clone())
+            };
+            let db = open_on(Arc::new(fs.clone()), small).unwrap();
+            tasks.run_all();
+            let view = db.view(CommitTs(u64::MAX - 1)).unwrap();
+            let rows = collect(&mut view.scan(KeySpan::all(), ScanOptions::default()).unwrap());
+            let rows = rows.unwrap();
+            let first_lost = (1..).zip(&rows).find(|(ts, row)| row.2 != *ts);
+            assert!(first_lost.is_none(), "seed {seed} round {round}: a hole at {first_lost:?}");
+            let have = rows.len() as u64;
+            assert!((durable..=ts).contains(&have), "seed {seed}: {durable} <= {have} <= {ts}");
+            cut_off += u64::from(have < ts);
+            (durable, ts) = (have, have);
+            for _ in 0..random.below(120) {
+                ts += 1;
+                let mut batch = Batch::at(CommitTs(ts));
+                batch.put(format!("{ts:06}").as_bytes(), &[7; 100]);
+                let sync = random.below(40) == 0;
+                let durability = if sync { Durability::Sync } else { Durability::Buffered };
+                db.write(batch, durability).unwrap();
+                durable = if sync { ts } else { durable };
+            }
+            let policy = match random.below(4) {
+                0 => CrashPolicy::LoseAll,
+                1 => CrashPolicy::KeepAll,
+                2 => CrashPolicy::LoseNames,
+                _ => CrashPolicy::Random(50),
+            };
+            fs = fs.crash_clone(&mut random, policy);
+            let names = fs.list(dir()).unwrap();
+            left_ahead += u64::from(names.iter().any(|name| name.ends_with(".ahead")));
+        }
+    }
+    assert!(left_ahead > 100 && cut_off > 100, "{left_ahead} ahead, {cut_off} cut off");
+}
+
 #[test]
 fn a_long_log_is_replayed_into_several_memtables() {
     let fs = MemFs::new();

@@ -99,11 +99,11 @@ impl DropRules {
     pub(crate) fn surviving(&self, tombstones: &[Tombstone]) -> Vec<Tombstone> {
         let mut kept: Vec<Tombstone> =
             tombstones.iter().filter(|tombstone| tombstone.ts > self.gc).cloned().collect();
-        self.killers.for_each_top(&mut |start, end, ts| {
+        for (start, end, ts) in self.killers.topmost() {
             self.parts_above_something(start, end, &mut |start, end| {
                 kept.push(Tombstone { start, end, ts });
             });
-        });
+        }
         coalesce(kept)
     }
 

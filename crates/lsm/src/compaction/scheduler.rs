@@ -10,7 +10,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
@@ -54,6 +54,8 @@ struct Slots {
 pub(crate) struct Background {
     slots: Mutex<Slots>,
     changed: Condvar,
+    /// Work may have stopped because the device was full.
+    disk_full: AtomicBool,
 }
 
 /// What a sweep would do.
@@ -191,13 +193,21 @@ impl Background {
             return;
         }
         tracing::error!(%error, "background work failed");
-        self.slots.lock().error = Some(error.clone());
+        let mut slots = self.slots.lock();
+        slots.error = Some(error.clone());
+        self.disk_full.store(matches!(error, Error::DiskFull), Ordering::Release);
+        drop(slots);
         self.changed.notify_all();
     }
 
     /// A full device may have room again: forgets that error, so that work is tried again.
     pub(crate) fn forgive_disk_full(&self) {
+        // Asked before every write.
+        if !self.disk_full.load(Ordering::Relaxed) {
+            return;
+        }
         let mut slots = self.slots.lock();
+        self.disk_full.store(false, Ordering::Release);
         if matches!(slots.error, Some(Error::DiskFull)) {
             slots.error = None;
         }

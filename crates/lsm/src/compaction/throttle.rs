@@ -77,6 +77,11 @@ impl Throttle {
         self.full.load(Ordering::Relaxed)
     }
 
+    /// Whether writes may have to wait.
+    pub(crate) fn is_pressed(&self) -> bool {
+        self.pressure.load(Ordering::Relaxed) > 0
+    }
+
     /// A compaction took `bytes` out of L0 in `nanos`.
     pub(crate) fn drained(&self, bytes: u64, nanos: u64) {
         if bytes < 1 << 16 || nanos == 0 {

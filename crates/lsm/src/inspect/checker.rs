@@ -20,7 +20,7 @@ use crate::versions::{
     Edit, Recovered, SstEnv, SstFacts, SstMeta, Version, load_manifest, manifest_numbers,
     manifest_path,
 };
-use crate::wal::{SegmentEnd, read_segment, segment_path};
+use crate::wal::{SegmentEnd, ends_before, read_segment, segment_path, segments_from};
 
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -250,12 +250,15 @@ fn check_wal(
 ) -> Vec<SstFacts> {
     let (floor, installed) = (recovered.wal_floor, &recovered.installed);
     let mut waiting = Vec::new();
-    let segments = crate::open::wal_segments(names, floor);
     let mut open_end: Option<(u64, u64)> = None;
-    for (i, &segment) in segments.iter().enumerate() {
+    for (file, next) in segments_from(names, floor).into_iter().zip(floor..) {
+        if ends_before(file, next, open_end.is_none()) {
+            // The next open removes what is not durable.
+            continue;
+        }
         report.wal_segments += 1;
-        let path = segment_path(dir, segment);
-        if segment != floor + i as u64 {
+        let (segment, path) = (file.number, file.path(dir));
+        if segment != next {
             let reason = "a wal segment before this one is missing";
             report.problem(Error::corruption(&path, 0, reason));
         }

@@ -68,13 +68,10 @@ pub fn edit(data: &[u8]) {
 
 /// A batch as it is in the wal; what is understood must come back the same.
 pub fn batch(data: &[u8]) {
-    if let Ok(batch) = Batch::decode(data) {
-        let mut again = Vec::new();
-        batch.encode(&mut again);
-        let second = Batch::decode(&again).expect("what was encoded can be decoded");
-        let mut twice = Vec::new();
-        second.encode(&mut twice);
-        assert_eq!(again, twice);
+    if let Ok(mut batch) = Batch::decode(data) {
+        let again = batch.encoded();
+        let mut second = Batch::decode(again).expect("what was encoded can be decoded");
+        assert_eq!(again, second.encoded());
     }
 }
 
@@ -119,9 +116,7 @@ fn sample_batch() -> Vec<u8> {
     }
     batch.delete(b"k3");
     batch.delete_span(b"k5", b"k8");
-    let mut out = Vec::new();
-    batch.encode(&mut out);
-    out
+    batch.encoded().to_vec()
 }
 
 fn sample_edit() -> Vec<u8> {

@@ -4,15 +4,34 @@
 //! search in a skiplist goes all over the arena, and each page of 4 KiB costs it a miss in the
 //! processor's page tables as well. A node larger than a small chunk gets a chunk of its own, so
 //! one batch of any size fits. Nothing moves, so pointers stay valid as long as the arena lives.
+//!
+//! Large chunks are used again by later arenas: fresh pages come from the kernel filled with zeros,
+//! which costs a writer more than inserting into them.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
+
+use parking_lot::Mutex;
 
 const CHUNK: usize = 2 << 20;
 const SMALL_CHUNK: usize = 16 << 10;
 /// The first chunks are small, so that an idle store costs little.
 const SMALL_CHUNKS: usize = 16;
 const ALIGN: usize = 8;
+
+/// A large chunk that no arena uses.
+struct Spare(NonNull<u8>);
+
+// SAFETY: nobody else has a pointer into a spare chunk.
+unsafe impl Send for Spare {}
+
+/// At most so many are kept, 64 MiB: a memtable of usual size.
+const MOST_SPARE: usize = 32;
+static SPARE: Mutex<Vec<Spare>> = Mutex::new(Vec::new());
+
+fn large_layout() -> Layout {
+    Layout::from_size_align(CHUNK, CHUNK).expect("a power of two")
+}
 
 /// An append-only pool of bytes aligned to 8.
 pub(crate) struct Arena {
@@ -38,10 +57,7 @@ impl Arena {
         if size > self.left {
             let small = self.chunks.len() < SMALL_CHUNKS;
             self.left = if small { SMALL_CHUNK } else { CHUNK };
-            let chunk = self.new_chunk(self.left, if small { ALIGN } else { CHUNK });
-            if !small {
-                ask_for_large_pages(chunk, CHUNK);
-            }
+            let chunk = if small { self.new_chunk(SMALL_CHUNK, ALIGN) } else { self.large_chunk() };
             self.free = chunk.as_ptr();
         }
         let start = self.free;
@@ -49,6 +65,16 @@ impl Arena {
         self.free = unsafe { self.free.add(size) };
         self.left -= size;
         NonNull::new(start).expect("a chunk never starts at the null address")
+    }
+
+    fn large_chunk(&mut self) -> NonNull<u8> {
+        if let Some(Spare(chunk)) = SPARE.lock().pop() {
+            self.chunks.push((chunk, large_layout()));
+            return chunk;
+        }
+        let chunk = self.new_chunk(CHUNK, CHUNK);
+        ask_for_large_pages(chunk, CHUNK);
+        chunk
     }
 
     fn new_chunk(&mut self, size: usize, align: usize) -> NonNull<u8> {
@@ -79,6 +105,13 @@ fn ask_for_large_pages(start: NonNull<u8>, len: usize) {
 impl Drop for Arena {
     fn drop(&mut self) {
         for (chunk, layout) in self.chunks.drain(..) {
+            if layout == large_layout() {
+                let mut spare = SPARE.lock();
+                if spare.len() < MOST_SPARE {
+                    spare.push(Spare(chunk));
+                    continue;
+                }
+            }
             // SAFETY: the chunk came from `alloc` with this layout and is freed once.
             unsafe { dealloc(chunk.as_ptr(), layout) };
         }

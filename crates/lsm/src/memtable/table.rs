@@ -93,6 +93,11 @@ impl Memtable {
         }
     }
 
+    /// Brings closer what an insert of `key` will need.
+    pub(crate) fn prefetch(&self, key: &[u8]) {
+        self.filter.prefetch(key_hash(key));
+    }
+
     /// Adds points of one batch, after its range tombstones. Invisible as those are.
     pub(crate) fn insert_points<'a>(
         &self,

@@ -70,7 +70,14 @@ struct Writer {
 }
 
 /// Last fragment before a key on each level; null stands for the list's own tower.
-type Path = [*mut Fragment; MAX_HEIGHT];
+#[derive(Clone)]
+struct Path([*mut Fragment; MAX_HEIGHT]);
+
+impl Path {
+    fn at(&self, level: usize) -> *mut Fragment {
+        self.0[level]
+    }
+}
 
 /// Range tombstones of one layer.
 pub(crate) struct Skyline {
@@ -91,9 +98,9 @@ unsafe impl Sync for Skyline {}
 impl std::fmt::Debug for Skyline {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut list = f.debug_list();
-        self.for_each_top(&mut |start, end, ts| {
+        for (start, end, ts) in self.topmost() {
             list.entry(&format!("[{},{})@{ts}", start.escape_ascii(), end.escape_ascii()));
-        });
+        }
         list.finish()
     }
 }
@@ -120,7 +127,9 @@ impl Position<'_> {
 
 /// Where a key lies among the fragments of one list.
 enum Place<'a> {
-    Inside(FragmentRef<'a>),
+    /// In this fragment, which ended there when it was found: it may be cut in front of the key
+    /// any time.
+    Inside(FragmentRef<'a>, &'a [u8]),
     /// Between the end of one fragment and the start of the next.
     Gap(Option<&'a [u8]>, Option<&'a [u8]>),
 }
@@ -209,7 +218,7 @@ impl Skyline {
             if let (Some(fragment), Some(end)) = (at, low)
                 && (key < end || (before && key == end))
             {
-                return Place::Inside(fragment);
+                return Place::Inside(fragment, end);
             }
             // It may have been cut just now: then the rest is linked behind it.
             let link = at.map_or(tower.first(), |at| Some(at.link(0)));
@@ -238,7 +247,7 @@ impl Skyline {
 
     fn newest_over(&self, key: &[u8], read_ts: u64, visible: u64) -> Option<FragmentRef<'_>> {
         let mut tower = self.top();
-        while let Place::Inside(fragment) = self.locate(tower, key, false) {
+        while let Place::Inside(fragment, _) = self.locate(tower, key, false) {
             if fragment.ts() <= read_ts && fragment.idx() <= visible {
                 return Some(fragment);
             }
@@ -265,8 +274,8 @@ impl Skyline {
                     narrow(if backward { low } else { high });
                     break (0, false);
                 }
-                Place::Inside(fragment) => {
-                    narrow(Some(if backward { fragment.start() } else { fragment.end() }));
+                Place::Inside(fragment, end) => {
+                    narrow(Some(if backward { fragment.start() } else { end }));
                     if fragment.ts() <= read_ts && fragment.idx() <= visible {
                         break (fragment.ts(), !fragment.overwritten().load(Memory::Acquire));
                     }
@@ -280,20 +289,19 @@ impl Skyline {
     /// Notes that a point arrives at `key`: a tombstone over it no longer hides all rows of its
     /// layer. Must be called before the point becomes visible.
     pub(crate) fn point_arrives(&self, key: &[u8]) {
-        if let Place::Inside(fragment) = self.locate(self.top(), key, false)
+        if let Place::Inside(fragment, _) = self.locate(self.top(), key, false)
             && !fragment.overwritten().load(Memory::Relaxed)
         {
             fragment.overwritten().store(true, Memory::Release);
         }
     }
 
-    /// Calls `visit(start, end, ts)` for the topmost fragments, in key order. Nobody may insert.
-    pub(crate) fn for_each_top(&self, visit: &mut dyn FnMut(&[u8], &[u8], u64)) {
-        let mut at = self.fragment(self.tower[0].next());
-        while let Some(fragment) = at {
-            visit(fragment.start(), fragment.end(), fragment.ts());
-            at = self.fragment(fragment.link(0).next());
-        }
+    /// Start, end and timestamp of the topmost fragments, in key order. Nobody may insert.
+    pub(crate) fn topmost(&self) -> impl Iterator<Item = (&[u8], &[u8], u64)> {
+        let first = self.fragment(self.tower[0].next());
+        let next = |at: &FragmentRef<'_>| self.fragment(at.link(0).next());
+        std::iter::successors(first, next)
+            .map(|fragment| (fragment.start(), fragment.end(), fragment.ts()))
     }
 
     /// All tombstones as they came, in that order.
@@ -314,10 +322,10 @@ impl Skyline {
         let _writer = self.writer.lock();
         let mut newest = 0;
         let mut at = match self.locate(self.top(), start, false) {
-            Place::Inside(fragment) => Some(fragment),
+            Place::Inside(fragment, _) => Some(fragment),
             Place::Gap(_, None) => None,
             Place::Gap(_, Some(next)) => match self.locate(self.top(), next, false) {
-                Place::Inside(fragment) if fragment.start() < end => Some(fragment),
+                Place::Inside(fragment, _) if fragment.start() < end => Some(fragment),
                 _ => None,
             },
         };
@@ -343,23 +351,23 @@ impl Skyline {
         let mut writer = self.writer.lock();
         let writer = &mut *writer;
         let (low, high) = (self.position(start, false), self.position(end, false));
-        let to_start = self.path(&low, &[ptr::null_mut(); MAX_HEIGHT]);
-        if let Some(over) = self.fragment(to_start[0])
+        let to_start = self.path(&low, &Path([ptr::null_mut(); MAX_HEIGHT]));
+        if let Some(over) = self.fragment(to_start.at(0))
             && over.end() > start
         {
             // The rest goes under the new fragment at once: one level is enough.
             self.cut(writer, over, &low, &to_start, 1);
         }
         let to_end = self.path(&high, &to_start);
-        if to_end[0] != to_start[0]
-            && let Some(over) = self.fragment(to_end[0])
+        if to_end.at(0) != to_start.at(0)
+            && let Some(over) = self.fragment(to_end.at(0))
             && over.end() > end
         {
             let height = random_height(writer);
             self.cut(writer, over, &high, &to_end, height);
         }
-        let replaced = (0..MAX_HEIGHT).take_while(|i| to_start[*i] != to_end[*i]).count();
-        let links = (0..replaced).map(|level| self.link(to_start[level], level));
+        let replaced = (0..MAX_HEIGHT).take_while(|i| to_start.at(*i) != to_end.at(*i)).count();
+        let links = (0..replaced).map(|level| self.link(to_start.at(level), level));
         let under = freeze(&mut writer.arena, links);
         let height = random_height(writer).max(replaced);
         let facts = Facts::new(ts, idx, under);
@@ -372,16 +380,16 @@ impl Skyline {
 
     /// The last fragment that starts before the position on each level, from an earlier path on.
     fn path(&self, position: &Position<'_>, from: &Path) -> Path {
-        let mut path = *from;
+        let mut path = from.clone();
         let height = self.height.load(Memory::Relaxed);
         let mut at = ptr::null_mut();
         for level in (0..height).rev() {
-            if level + 1 == height || at == from[level + 1] {
-                at = from[level];
+            if level + 1 == height || at == from.at(level + 1) {
+                at = from.at(level);
             }
             let found = self.walk(&self.tower, self.fragment(at), level, position);
             at = found.map_or(ptr::null_mut(), FragmentRef::as_ptr);
-            path[level] = at;
+            path.0[level] = at;
         }
         path
     }
@@ -409,17 +417,17 @@ impl Skyline {
             self.height.store(height, Memory::Relaxed);
         }
         for level in 0..height {
-            fragment.link(level).follow(self.link(after[level], level));
+            fragment.link(level).follow(self.link(after.at(level), level));
         }
         for level in 0..height {
-            self.link(before[level], level).publish(fragment.as_ptr(), fragment.head());
+            self.link(before.at(level), level).publish(fragment.as_ptr(), fragment.head());
         }
         for level in 1..height {
-            self.sum_up(before[level], level);
+            self.sum_up(before.at(level), level);
             self.sum_up(fragment.as_ptr(), level);
         }
         for level in height..old_height {
-            let sum = self.sum(before[level], level);
+            let sum = self.sum(before.at(level), level);
             sum.store(sum.load(Memory::Relaxed).max(fragment.ts()), Memory::Relaxed);
         }
     }

@@ -273,8 +273,8 @@ impl Store {
         };
         let arrival = self.make_place(&mut commit, &incoming).map_err(unwritten)?;
         let before = self.wal.appended();
-        let (lsn, segment) =
-            self.wal.append_somewhere(&record.encode()).map_err(|error| (error, true))?;
+        let appended = self.wal.append(&record.encode()).map_err(|error| (error, true))?;
+        let (lsn, segment) = (appended.lsn, appended.segment);
         let op =
             Arc::new(Structural::of(record, (segment, number), (before, lsn), arrival, &self.env));
         for sst in op.run.ssts() {

@@ -66,6 +66,8 @@ impl Framer {
 
     /// Appends one record.
     pub(crate) fn frame(&mut self, payload: &[u8], synced_to: u64, out: &mut Vec<u8>) {
+        let chunks = payload.len() / (BLOCK - HEADER) as usize + 2;
+        out.reserve(payload.len() + chunks * HEADER as usize);
         let mut rest = payload;
         let mut first = true;
         loop {
@@ -105,15 +107,15 @@ impl Framer {
     }
 
     fn chunk(&mut self, kind: ChunkKind, part: &[u8], synced_to: u64, out: &mut Vec<u8>) {
-        let start = out.len();
-        out.extend_from_slice(&[0; 4]);
-        out.extend_from_slice(&(part.len() as u16).to_le_bytes());
-        out.push(kind as u8);
-        out.extend_from_slice(&self.segment.to_le_bytes());
-        out.extend_from_slice(&synced_to.to_le_bytes());
+        let mut header = [0; HEADER as usize];
+        header[4..6].copy_from_slice(&(part.len() as u16).to_le_bytes());
+        header[6] = kind as u8;
+        header[7..11].copy_from_slice(&self.segment.to_le_bytes());
+        header[11..].copy_from_slice(&synced_to.to_le_bytes());
+        let crc = mask(crc32c::crc32c_append(crc32c::crc32c(&header[4..]), part));
+        header[..4].copy_from_slice(&crc.to_le_bytes());
+        out.extend_from_slice(&header);
         out.extend_from_slice(part);
-        let crc = mask(crc32c::crc32c(&out[start + 4..]));
-        out[start..start + 4].copy_from_slice(&crc.to_le_bytes());
         self.position += HEADER + part.len() as u64;
     }
 }

@@ -13,12 +13,19 @@
 //! Segments are preallocated and recycled: a write into blocks that exist already needs no
 //! metadata in the same sync, which halves the time of a small commit.
 //!
+//! A writer that fills a segment goes on with the next one at once. Making the full one durable is
+//! the business of the next thread that waits for durability (a flush does): it goes through all
+//! segments in order. Until then the new one has a name that says so ([`segments`]).
+//!
+//! [`segments`]: super::segments
+//!
 //! After a failed write or sync nothing is believed any more: every later append and wait fails
 //! with the same error until the store is opened again. The exception is a full device: then the
 //! reserve is released and the write repeated once, as nothing was lost yet.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use braid_env::clock::Clock;
@@ -26,10 +33,14 @@ use braid_env::fs::{File, FileSystem};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::record::{BLOCK, Framer};
+use super::segments::{SegmentFile, segment_path};
 use crate::error::{Error, Result};
 
 /// Position in the stream of all records since open; orders durability.
 pub(crate) type Lsn = u64;
+
+/// So much is written ahead where small commits will follow.
+const WARM_AHEAD: u64 = 8 * BLOCK;
 
 /// Where to find room when the device is full.
 pub(crate) trait SpaceReserve: Send + Sync {
@@ -37,9 +48,13 @@ pub(crate) trait SpaceReserve: Send + Sync {
     fn release(&self) -> bool;
 }
 
-/// Name of a segment's file.
-pub(crate) fn segment_path(dir: &Path, segment: u64) -> PathBuf {
-    dir.join(format!("{segment:06}.wal"))
+/// Where a record went.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Appended {
+    pub(crate) lsn: Lsn,
+    pub(crate) segment: u64,
+    /// Bytes that wait in memory now.
+    pub(crate) queued: u64,
 }
 
 struct Piece {
@@ -68,6 +83,8 @@ struct Queue {
     syncing: bool,
     failed: Option<Error>,
     recycled: Vec<PathBuf>,
+    /// A buffer to use again.
+    spare: Vec<u8>,
     /// Threads that wait for durability now.
     waiters: usize,
     /// How many threads the last sync served, and how long it took.
@@ -75,11 +92,50 @@ struct Queue {
     last_sync_nanos: u64,
 }
 
+impl Queue {
+    /// The piece that the framer goes on with.
+    fn open_piece(&mut self) -> &mut Piece {
+        let segment = self.segment;
+        if !self.pieces.last().is_some_and(|last| last.segment == segment && !last.sealed) {
+            let bytes = std::mem::take(&mut self.spare);
+            let offset = self.framer.position();
+            self.pieces.push(Piece { segment, offset, bytes, sealed: false });
+        }
+        self.pieces.last_mut().expect("there is one now")
+    }
+
+    /// Keeps the memory of written pieces, if nobody needed new ones meanwhile.
+    fn take_back(&mut self, written: &mut Vec<Piece>) {
+        const MOST: usize = 256 << 10;
+        let Some(Piece { mut bytes, .. }) = written.pop() else { return };
+        if bytes.capacity() <= MOST {
+            bytes.clear();
+            self.spare = bytes;
+        }
+        if self.pieces.is_empty() {
+            written.clear();
+            std::mem::swap(&mut self.pieces, written);
+        }
+    }
+}
+
+/// A segment that is not known to be durable.
+#[derive(Clone)]
 struct OpenSegment {
-    segment: u64,
+    name: SegmentFile,
     file: Arc<dyn File>,
     /// Bytes below this were written before, in this life of the file or an earlier one.
     warm_to: u64,
+    /// Its name is durable.
+    listed: bool,
+}
+
+/// The segments that are not known to be durable, in order.
+#[derive(Default)]
+struct Files {
+    /// Complete ones.
+    sealed: Vec<OpenSegment>,
+    current: Option<OpenSegment>,
 }
 
 /// The write-ahead log of an open store.
@@ -93,7 +149,9 @@ pub(crate) struct Wal {
     /// Wakes a leader that gathers company.
     gather: Condvar,
     clock: Arc<dyn Clock>,
-    file: Mutex<Option<OpenSegment>>,
+    files: Mutex<Files>,
+    /// Syncs cover little: commits wait for the device one by one.
+    small_syncs: AtomicBool,
     reserve: Arc<dyn SpaceReserve>,
 }
 
@@ -127,6 +185,7 @@ impl Wal {
                 syncing: false,
                 failed: None,
                 recycled: Vec::new(),
+                spare: Vec::new(),
                 waiters: 0,
                 last_group: 1,
                 last_sync_nanos: 0,
@@ -134,18 +193,14 @@ impl Wal {
             turn: Condvar::new(),
             gather: Condvar::new(),
             clock,
-            file: Mutex::new(None),
+            files: Mutex::default(),
+            small_syncs: AtomicBool::new(false),
             reserve,
         }
     }
 
     /// Queues a record. Readers of the device see nothing of it before [`Wal::wait`].
-    pub(crate) fn append(&self, record: &[u8]) -> Result<Lsn> {
-        self.append_somewhere(record).map(|(lsn, _)| lsn)
-    }
-
-    /// As [`Wal::append`]; also says in which segment the record is.
-    pub(crate) fn append_somewhere(&self, record: &[u8]) -> Result<(Lsn, u64)> {
+    pub(crate) fn append(&self, record: &[u8]) -> Result<Appended> {
         let mut queue = self.queue.lock();
         if let Some(error) = &queue.failed {
             return Err(error.clone());
@@ -155,14 +210,16 @@ impl Wal {
         }
         let synced_to = queue.segment_synced;
         let queue = &mut *queue;
-        let at = queue.framer.position();
-        let piece = piece_for(&mut queue.pieces, queue.segment, at);
-        let before = piece.bytes.len();
-        queue.framer.frame(record, synced_to, &mut piece.bytes);
-        let added = (piece.bytes.len() - before) as u64;
+        let mut framer = queue.framer.clone();
+        let bytes = &mut queue.open_piece().bytes;
+        let before = bytes.len();
+        framer.frame(record, synced_to, bytes);
+        let added = (bytes.len() - before) as u64;
+        queue.framer = framer;
         queue.queued_bytes += added;
         queue.appended += added;
-        Ok((queue.appended, queue.segment))
+        let (lsn, segment, queued) = (queue.appended, queue.segment, queue.queued_bytes);
+        Ok(Appended { lsn, segment, queued })
     }
 
     /// Ends the current segment; returns the number of the next one.
@@ -176,10 +233,10 @@ impl Wal {
 
     fn rotate_locked(&self, queue: &mut Queue) {
         let synced_to = queue.segment_synced;
-        let at = queue.framer.position();
-        let piece = piece_for(&mut queue.pieces, queue.segment, at);
+        let mut framer = queue.framer.clone();
+        let piece = queue.open_piece();
         let before = piece.bytes.len();
-        queue.framer.seal(synced_to, &mut piece.bytes);
+        framer.seal(synced_to, &mut piece.bytes);
         piece.sealed = true;
         let added = (piece.bytes.len() - before) as u64;
         queue.queued_bytes += added;
@@ -187,11 +244,6 @@ impl Wal {
         queue.segment += 1;
         queue.framer = Framer::new(queue.segment);
         queue.segment_synced = 0;
-    }
-
-    /// Bytes that wait in memory.
-    pub(crate) fn queued_bytes(&self) -> u64 {
-        self.queue.lock().queued_bytes
     }
 
     /// End of everything appended so far.
@@ -254,12 +306,13 @@ impl Wal {
     /// Writes everything that is queued. Nobody else may be writing.
     fn lead_write(&self, queue: &mut MutexGuard<'_, Queue>) {
         queue.writing = true;
-        let pieces = std::mem::take(&mut queue.pieces);
+        let mut pieces = std::mem::take(&mut queue.pieces);
         queue.queued_bytes = 0;
         let upto = queue.appended;
         let end = (queue.segment, queue.framer.position());
         let result = MutexGuard::unlocked(queue, || self.write_out(&pieces));
         queue.writing = false;
+        queue.take_back(&mut pieces);
         match result {
             Ok(()) => {
                 queue.written = upto;
@@ -285,13 +338,15 @@ impl Wal {
             let (upto, end) = (queue.written, queue.written_end);
             let (result, nanos) = MutexGuard::unlocked(queue, || {
                 let start = self.clock.monotonic_nanos();
-                let result = self.sync_current();
+                let result = self.sync_files();
                 (result, self.clock.monotonic_nanos().saturating_sub(start))
             });
             queue.last_group = group.max(1);
             queue.last_sync_nanos = nanos;
             match result {
                 Ok(()) => {
+                    let small = upto.saturating_sub(queue.synced) < WARM_AHEAD;
+                    self.small_syncs.store(small, Ordering::Relaxed);
                     queue.synced = queue.synced.max(upto);
                     if end.0 == queue.segment {
                         queue.segment_synced = queue.segment_synced.max(end.1);
@@ -306,33 +361,58 @@ impl Wal {
 
     /// Writes pieces in order. Only one thread at a time runs this.
     fn write_out(&self, pieces: &[Piece]) -> Result<()> {
-        let mut slot = self.file.lock();
+        let mut files = self.files.lock();
         for piece in pieces {
-            if slot.as_ref().is_none_or(|open| open.segment != piece.segment) {
-                *slot = Some(self.start_segment(piece.segment)?);
-            }
-            let open = slot.as_mut().expect("just opened");
-            self.write_piece(open, piece)?;
+            let current = match &mut files.current {
+                Some(open) if open.name.number == piece.segment => open,
+                _ => {
+                    // Recovery may believe that all before it is durable only if it is.
+                    let ahead = !files.sealed.is_empty();
+                    let opened =
+                        self.start_segment(SegmentFile { number: piece.segment, ahead })?;
+                    files.current.insert(opened)
+                }
+            };
+            self.write_piece(current, piece)?;
             if piece.sealed {
-                // The next segment may only exist for recovery if this one is whole.
-                self.sync_file(&*open.file, open.segment)?;
+                let full = files.current.take();
+                files.sealed.extend(full);
             }
         }
         Ok(())
     }
 
-    /// Syncs the segment that was written last; those before it were synced at their end.
-    fn sync_current(&self) -> Result<()> {
-        let current = self.file.lock().as_ref().map(|open| (open.file.clone(), open.segment));
-        match current {
-            // Others may write to it meanwhile; what they write is theirs to wait for.
-            Some((file, segment)) => self.sync_file(&*file, segment),
-            None => Ok(()),
+    /// Makes durable what is written by now, segment after segment. Only one thread at a time runs
+    /// this; others may write meanwhile, and what they write is theirs to wait for.
+    fn sync_files(&self) -> Result<()> {
+        let (sealed, current) = {
+            let files = self.files.lock();
+            (files.sealed.clone(), files.current.clone())
+        };
+        for open in sealed.iter().chain(&current) {
+            let SegmentFile { number, ahead } = open.name;
+            let path = segment_path(&self.dir, number);
+            if ahead {
+                // All before it is durable now.
+                let renamed = self.fs.rename(&open.name.path(&self.dir), &path);
+                renamed.map_err(|error| self.io("renaming", number, &error))?;
+            }
+            open.file.sync_data().map_err(|error| self.io("syncing", number, &error))?;
+            if ahead || !open.listed {
+                let synced = self.fs.sync_dir(&self.dir);
+                synced.map_err(|error| self.io("listing", number, &error))?;
+            }
         }
-    }
-
-    fn sync_file(&self, file: &dyn File, segment: u64) -> Result<()> {
-        file.sync_data().map_err(|error| self.io("syncing", segment, &error))
+        let mut files = self.files.lock();
+        files.sealed.drain(..sealed.len());
+        // The segment that was current may have become full meanwhile.
+        let Some(number) = current.map(|open| open.name.number) else { return Ok(()) };
+        let Files { sealed, current } = &mut *files;
+        for open in sealed.iter_mut().chain(current).filter(|open| open.name.number == number) {
+            open.name.ahead = false;
+            open.listed = true;
+        }
+        Ok(())
     }
 
     fn write_piece(&self, open: &mut OpenSegment, piece: &Piece) -> Result<()> {
@@ -350,15 +430,14 @@ impl Wal {
     }
 
     /// Small commits into fresh blocks pay for metadata at each sync. Writing zeros well ahead
-    /// pays once for many commits. Large writes do not need it.
+    /// pays once for many commits. Large writes do not need it, nor do those that nobody syncs.
     fn warm_up(&self, open: &mut OpenSegment, end: u64) {
-        const AHEAD: u64 = 8 * BLOCK;
         if end <= open.warm_to {
             return;
         }
-        let small = end - open.warm_to < AHEAD;
+        let small = end - open.warm_to < WARM_AHEAD && self.small_syncs.load(Ordering::Relaxed);
         open.warm_to = end;
-        let to = (end + AHEAD).min(self.segment_size);
+        let to = (end + WARM_AHEAD).min(self.segment_size);
         if small && to > end {
             // Failing to warm up costs speed only.
             if open.file.write_at(&vec![0; (to - end) as usize], end).is_ok() {
@@ -367,8 +446,8 @@ impl Wal {
         }
     }
 
-    fn start_segment(&self, segment: u64) -> Result<OpenSegment> {
-        let path = segment_path(&self.dir, segment);
+    fn start_segment(&self, name: SegmentFile) -> Result<OpenSegment> {
+        let (segment, path) = (name.number, name.path(&self.dir));
         let old = self.queue.lock().recycled.pop();
         let io = |error| self.io("creating", segment, &error);
         let (file, warm_to) = if let Some(old) = old {
@@ -384,8 +463,7 @@ impl Wal {
             Err(error) if error.kind() != std::io::ErrorKind::StorageFull => return Err(io(error)),
             _ => {}
         }
-        self.fs.sync_dir(&self.dir).map_err(io)?;
-        Ok(OpenSegment { segment, file, warm_to })
+        Ok(OpenSegment { name, file, warm_to, listed: false })
     }
 
     /// Takes back a segment that recovery will not need: its blocks are used again.
@@ -409,13 +487,4 @@ impl Wal {
         let path = segment_path(&self.dir, segment);
         Error::io(format!("{doing} {}", path.display()), error)
     }
-}
-
-/// The piece that ends at `at`, or a new one.
-fn piece_for(pieces: &mut Vec<Piece>, segment: u64, at: u64) -> &mut Piece {
-    let fits = pieces.last().is_some_and(|last| last.segment == segment && !last.sealed);
-    if !fits {
-        pieces.push(Piece { segment, offset: at, bytes: Vec::new(), sealed: false });
-    }
-    pieces.last_mut().expect("there is one now")
 }
