@@ -256,6 +256,7 @@ impl Store {
         // The seal says that all of the segment was durable: damage is then not a torn tail.
         self.wal.rotate();
         self.wal.wait(self.wal.appended(), true)?;
+        self.wal.remove_prepared()?;
         self.durable_gc()?;
         self.manifest.lock().seal(&*self.ballast)
     }

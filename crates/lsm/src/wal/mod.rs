@@ -12,6 +12,5 @@ pub(crate) use reader::{SegmentEnd, read_segment};
 pub(crate) use record::Framer;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use record::seal_chunks;
-
 pub(crate) use segments::{SegmentFile, ends_before, segment_path, segments_from};
 pub(crate) use writer::{Lsn, SpaceReserve, Wal};

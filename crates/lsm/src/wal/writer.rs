@@ -136,6 +136,10 @@ struct Files {
     /// Complete ones.
     sealed: Vec<OpenSegment>,
     current: Option<OpenSegment>,
+    /// The one after that, made before it is needed.
+    prepared: Option<OpenSegment>,
+    /// The last one that was to be prepared: what fails is not tried at every write.
+    tried: u64,
 }
 
 /// The write-ahead log of an open store.
@@ -366,20 +370,47 @@ impl Wal {
             let current = match &mut files.current {
                 Some(open) if open.name.number == piece.segment => open,
                 _ => {
-                    // Recovery may believe that all before it is durable only if it is.
-                    let ahead = !files.sealed.is_empty();
-                    let opened =
-                        self.start_segment(SegmentFile { number: piece.segment, ahead })?;
+                    let prepared = files.prepared.take();
+                    let prepared = prepared.filter(|open| open.name.number == piece.segment);
+                    let opened = match prepared {
+                        Some(open) => open,
+                        None => {
+                            // Recovery may believe that all before it is durable only if it is.
+                            let ahead = !files.sealed.is_empty();
+                            self.start_segment(SegmentFile { number: piece.segment, ahead })?
+                        }
+                    };
                     files.current.insert(opened)
                 }
             };
             self.write_piece(current, piece)?;
+            let half_full = piece.offset + piece.bytes.len() as u64 >= self.segment_size / 2;
             if piece.sealed {
                 let full = files.current.take();
                 files.sealed.extend(full);
+            } else if half_full && files.tried <= piece.segment {
+                files.tried = piece.segment + 1;
+                files.prepared = self.prepare_segment(files.tried);
             }
         }
         Ok(())
+    }
+
+    /// Makes a segment before it is needed. When the one before it is full, a flush may be syncing
+    /// already, and making a file would wait for that.
+    fn prepare_segment(&self, number: u64) -> Option<OpenSegment> {
+        let made = self.start_segment(SegmentFile { number, ahead: true });
+        if let Err(error) = &made {
+            tracing::debug!(%error, "cannot make a wal segment yet");
+        }
+        made.ok()
+    }
+
+    /// Removes a segment that was made and will not be needed: the store is closed.
+    pub(crate) fn remove_prepared(&self) -> Result<()> {
+        let Some(open) = self.files.lock().prepared.take() else { return Ok(()) };
+        let removed = self.fs.remove(&open.name.path(&self.dir));
+        removed.map_err(|error| self.io("removing", open.name.number, &error))
     }
 
     /// Makes durable what is written by now, segment after segment. Only one thread at a time runs
@@ -407,7 +438,7 @@ impl Wal {
         files.sealed.drain(..sealed.len());
         // The segment that was current may have become full meanwhile.
         let Some(number) = current.map(|open| open.name.number) else { return Ok(()) };
-        let Files { sealed, current } = &mut *files;
+        let Files { sealed, current, .. } = &mut *files;
         for open in sealed.iter_mut().chain(current).filter(|open| open.name.number == number) {
             open.name.ahead = false;
             open.listed = true;
