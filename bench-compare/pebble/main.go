@@ -183,6 +183,12 @@ func open(s step) *engine {
 	}
 	opts.FlushSplitBytes = 8 << 20
 	opts.TargetFileSizes[0] = 2 << 20
+	if base := s.number("base"); base > 0 {
+		opts.LBaseMaxBytes = int64(base)
+	}
+	if file := int64(s.number("file")); file > 0 {
+		opts.FlushSplitBytes, opts.TargetFileSizes[0] = file, file
+	}
 	opts.EnsureDefaults()
 	db, err := pebble.Open(s.args["dir"], opts)
 	check(err)
@@ -496,10 +502,21 @@ func (e *engine) ycsb(s step) report {
 	space, read := s.number("space"), s.number("read")
 	v, z := newValues(int(s.number("value"))), newZipf(space)
 	limit := time.Duration(s.number("millis")) * time.Millisecond
-	var ops atomic.Uint64
+	point := s.number("point") == 1
+	var ops, puts atomic.Uint64
+	before := e.stats()
 	start := time.Now()
+	var stop atomic.Bool
+	amps, samples, sampled := 0.0, 0.0, make(chan bool)
+	go func() {
+		for !stop.Load() {
+			time.Sleep(250 * time.Millisecond)
+			amps, samples = amps+e.stats()["read_amp"], samples+1
+		}
+		sampled <- true
+	}()
 	onThreads(s, func(r rng) {
-		done := uint64(0)
+		done, written := uint64(0), uint64(0)
 		for time.Since(start) < limit {
 			for i := 0; i < 64; i++ {
 				var n uint64
@@ -508,18 +525,60 @@ func (e *engine) ycsb(s step) report {
 				} else {
 					n = z.next(&r)
 				}
-				if r.below(100) < read {
+				if r.below(100) >= read {
+					e.put(key(n), v.get(n))
+					written++
+				} else if point {
 					e.get(key(n))
 				} else {
-					e.put(key(n), v.get(n))
+					e.scan(key(n), 1)
 				}
 			}
 			done += 64
 		}
 		ops.Add(done)
+		puts.Add(written)
 	})
-	n := float64(ops.Load())
-	return report{"ops_per_s": n / time.Since(start).Seconds(), "ops": n}
+	elapsed := time.Since(start).Seconds()
+	stop.Store(true)
+	<-sampled
+	after := e.stats()
+	n, user := float64(ops.Load()), float64(puts.Load()*(16+s.number("value")))
+	written := after["bytes_written"] - before["bytes_written"]
+	amp := 0.0
+	if user > 0 {
+		amp = written / user
+	}
+	return report{"ops_per_s": n / elapsed, "ops": n, "read_amp": amps / samples,
+		"bytes_written": written, "write_amp": amp}
+}
+
+func (e *engine) leaveL0(s step) report {
+	turns := 0
+	for turns < 4 {
+		s.args["order"] = "random"
+		seed := s.number("seed")
+		e.fill(s)
+		s.args["seed"] = strconv.FormatUint(seed+1, 10)
+		check(e.db.Flush())
+		e.waitUntilQuiet()
+		turns++
+		if e.stats()["l0_files"] > 0 {
+			break
+		}
+	}
+	return report{"turns": float64(turns)}
+}
+
+func (e *engine) waitUntilQuiet() {
+	for calm := 0; calm < 3; {
+		if e.quiet() {
+			calm++
+		} else {
+			calm = 0
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
 }
 
 func (e *engine) run(s step) report {
@@ -538,6 +597,8 @@ func (e *engine) run(s step) report {
 		return e.rangecost(s)
 	case "ingest":
 		return e.ingest(s)
+	case "leave_l0":
+		return e.leaveL0(s)
 	case "ycsb":
 		return e.ycsb(s)
 	case "count":
@@ -547,16 +608,7 @@ func (e *engine) run(s step) report {
 	case "compact":
 		return timed(1, func() { check(e.db.Compact(ctx, []byte{0}, []byte{0xff, 0xff}, true)) })
 	case "quiet":
-		return timed(1, func() {
-			for calm := 0; calm < 3; {
-				if e.quiet() {
-					calm++
-				} else {
-					calm = 0
-				}
-				time.Sleep(5 * time.Millisecond)
-			}
-		})
+		return timed(1, e.waitUntilQuiet)
 	case "stats":
 		return e.stats()
 	}

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use braid_env::fs::{DiskFs, FileSystem};
 use braid_lsm::{
-    Batch, CommitTs, Db, IngestOptions, KeySpan, Options, RowBatch, ScanOptions, SstBuilder,
+    Batch, CommitTs, CompactionReason, Db, IngestOptions, KeySpan, Options, RowBatch, ScanOptions,
+    SstBuilder,
 };
 
 use crate::run::{Kv, Op};
@@ -25,13 +26,21 @@ pub struct Braid {
 
 impl Braid {
     pub fn open(dir: &Path, step: &Step) -> Braid {
+        let defaults = Options::default();
+        let or = |name: &str, default: u64| match step.number(name) {
+            0 => default,
+            given => given,
+        };
         let options = Options {
+            base_level_size: or("base", defaults.base_level_size),
+            target_sst_size: or("file", defaults.target_sst_size),
+            flush_split_bytes: or("file", defaults.flush_split_bytes),
             memtable_size: step.number("memtable") as usize,
             block_cache_size: step.number("cache") as usize,
             ballast_size: 0,
             l0_sublevels: step.text("l0_sublevels") != "0",
             read_triggered: step.text("read_triggered") != "0",
-            ..Options::default()
+            ..defaults
         };
         let db = Db::open(Arc::new(DiskFs), dir, options.clone()).expect("BraidDB opens");
         let ts = AtomicU64::new(db.last_commit_ts().0);
@@ -156,6 +165,9 @@ impl Kv for Braid {
         report.insert("read_amp".into(), amp);
         report.insert("l0_sublevels".into(), metrics.l0_runs as f64);
         report.insert("write_amp".into(), metrics.write_amplification());
+        let for_reads = metrics.reason(CompactionReason::ReadTriggered);
+        report.insert("for_reads".into(), for_reads.compactions as f64);
+        report.insert("for_reads_bytes".into(), for_reads.bytes_out as f64);
         let per_get = metrics.sampled_get_ssts as f64 / metrics.sampled_gets.max(1) as f64;
         report.insert("ssts_per_get".into(), per_get);
         report.insert("longest_wait_ms".into(), metrics.longest_write_wait_nanos as f64 / 1e6);

@@ -65,14 +65,11 @@ fn open(arguments: &Arguments, name: &str, options: &str) -> Engine {
     let dir = arguments.dir.join(name);
     let _nothing_there = std::fs::remove_dir_all(&dir);
     std::fs::create_dir_all(&dir).expect("the directory can be made");
-    // The same for everybody: 1 GiB of cache (everything fits), 64 MiB memtables, LZ4, bloom
-    // filters of 10 bits per key, two background jobs.
-    let line = format!(
-        "open dir={} cache={} memtable={} jobs=2 {options}",
-        dir.display(),
-        1u64 << 30,
-        64 << 20
-    );
+    // The same for everybody: 1 GiB of cache (everything fits), 64 MiB memtables unless the
+    // workload says otherwise, LZ4, bloom filters of 10 bits per key, two background jobs.
+    let memtable = if options.contains("memtable=") { "" } else { "memtable=67108864" };
+    let line =
+        format!("open dir={} cache={} {memtable} jobs=2 {options}", dir.display(), 1u64 << 30,);
     let step = Step::parse(&line);
     match name {
         "braid" => Engine::Here(Box::new(braid::Braid::open(&dir, &step))),

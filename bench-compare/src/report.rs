@@ -17,7 +17,7 @@ pub struct Results {
 
 /// What is shown of a step, in this order, as far as it is there. Names that end in `ns` or `s`
 /// are times: less is better.
-const SHOWN: [&str; 12] = [
+const SHOWN: [&str; 13] = [
     "ns",
     "s",
     "ops_per_s",
@@ -28,6 +28,7 @@ const SHOWN: [&str; 12] = [
     "read_amp",
     "l0_files",
     "bytes_written",
+    "write_amp",
     "user_bytes",
     "done",
 ];

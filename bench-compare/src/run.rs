@@ -119,6 +119,7 @@ pub fn run(kv: &dyn Kv, step: &Step) -> Report {
         "rangecost" => rangecost(kv, step),
         "ingest" => ingest(kv, step),
         "ycsb" => ycsb(kv, step),
+        "leave_l0" => leave_l0(kv, step),
         "count" => Report::from([("rows".into(), kv.scan(&[], usize::MAX) as f64)]),
         "flush" => timed(1, || kv.flush()),
         "compact" => timed(1, || kv.compact_all()),
@@ -328,30 +329,103 @@ fn ingest(kv: &dyn Kv, step: &Step) -> Report {
     report
 }
 
-/// YCSB B and C: `read` percent zipfian gets, the rest puts, for `seconds`.
+/// YCSB B and C: `read` percent zipfian reads, the rest puts, for `millis`. A read positions a new
+/// iterator at the key and reads the row there; with `point=1` it is a get. What was written in
+/// the meantime is compared with what users wrote.
 fn ycsb(kv: &dyn Kv, step: &Step) -> Report {
     let (space, read) = (step.number("space"), step.number("read"));
     let values = Values::new(step.number("value") as usize);
     let zipf = Zipf::new(space);
-    let uniform = step.text("dist") == "uniform";
+    let (uniform, point) = (step.text("dist") == "uniform", step.number("point") == 1);
     let limit = Duration::from_millis(step.number("millis"));
-    let ops = AtomicU64::new(0);
+    let (ops, puts, cpu) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
+    let before = kv.stats();
     let start = Instant::now();
-    on_threads(step, |_, mut rng| {
-        let mut done = 0u64;
-        while start.elapsed() < limit {
-            for _ in 0..64 {
-                let n = if uniform { rng.below(space) } else { zipf.next(&mut rng) };
-                if rng.below(100) < read {
-                    kv.get(&key(n));
-                } else {
-                    kv.write(&[Op::Put(&key(n), values.get(n))]);
+    let amps = beside_sampler(kv, || {
+        on_threads(step, |_, mut rng| {
+            let (mut done, mut written) = (0u64, 0u64);
+            let cpu_before = thread_cpu_nanos();
+            while start.elapsed() < limit {
+                for _ in 0..64 {
+                    let n = if uniform { rng.below(space) } else { zipf.next(&mut rng) };
+                    if rng.below(100) >= read {
+                        kv.write(&[Op::Put(&key(n), values.get(n))]);
+                        written += 1;
+                    } else if point {
+                        kv.get(&key(n));
+                    } else {
+                        kv.scan(&key(n), 1);
+                    }
                 }
+                done += 64;
             }
-            done += 64;
-        }
-        ops.fetch_add(done, Ordering::Relaxed);
+            ops.fetch_add(done, Ordering::Relaxed);
+            puts.fetch_add(written, Ordering::Relaxed);
+            cpu.fetch_add(thread_cpu_nanos() - cpu_before, Ordering::Relaxed);
+        });
     });
+    let elapsed = start.elapsed().as_secs_f64();
+    let after = kv.stats();
     let ops = ops.into_inner() as f64;
-    Report::from([("ops_per_s".into(), ops / start.elapsed().as_secs_f64()), ("ops".into(), ops)])
+    let user = puts.into_inner() as f64 * (16 + step.number("value")) as f64;
+    let written = after["bytes_written"] - before["bytes_written"];
+    Report::from([
+        ("ops_per_s".into(), ops / elapsed),
+        ("cpu_ns".into(), cpu.into_inner() as f64 / ops),
+        ("ops".into(), ops),
+        ("read_amp".into(), amps.iter().sum::<f64>() / amps.len().max(1) as f64),
+        ("bytes_written".into(), written),
+        ("write_amp".into(), if user > 0.0 { written / user } else { 0.0 }),
+    ])
+}
+
+/// CPU time of this thread.
+fn thread_cpu_nanos() -> u64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    text.split_whitespace().next().and_then(|n| n.parse().ok()).unwrap_or(0)
+}
+
+/// Does `work`, and meanwhile notes the read amplification four times a second.
+fn beside_sampler(kv: &dyn Kv, work: impl FnOnce()) -> Vec<f64> {
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let sampler = scope.spawn(|| {
+            let mut amps = Vec::new();
+            while !stop.load(Ordering::Relaxed) {
+                std::thread::sleep(Duration::from_millis(250));
+                amps.push(kv.stats()["read_amp"]);
+            }
+            amps
+        });
+        work();
+        stop.store(true, Ordering::Relaxed);
+        sampler.join().expect("the sampler does not panic")
+    })
+}
+
+/// Overwrites `n` random rows and flushes them, until there is something in L0 although nothing is
+/// being compacted, so that every engine ends with a run there that it sees no need to remove. At
+/// most four times: some engines leave nothing there.
+fn leave_l0(kv: &dyn Kv, step: &Step) -> Report {
+    let mut turns = 0u32;
+    for turn in 0..4 {
+        let seed = (step.number("seed") + turn).to_string();
+        fill(kv, &step.with("order", "random").with("seed", &seed));
+        kv.flush();
+        wait_until_quiet(kv);
+        turns += 1;
+        if kv.stats()["l0_files"] > 0.0 {
+            break;
+        }
+    }
+    Report::from([("turns".into(), f64::from(turns))])
+}
+
+/// Waits until nothing runs and nothing is due.
+fn wait_until_quiet(kv: &dyn Kv) {
+    let mut calm = 0;
+    while calm < 3 {
+        calm = if kv.is_quiet() { calm + 1 } else { 0 };
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }

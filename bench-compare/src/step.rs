@@ -27,6 +27,13 @@ impl Step {
         self.args.get(key).map_or("", String::as_str)
     }
 
+    /// The same step with another value of an argument.
+    pub fn with(&self, key: &str, value: &str) -> Step {
+        let mut step = self.clone();
+        step.args.insert(key.to_string(), value.to_string());
+        step
+    }
+
     /// A number; 0 if it was not given.
     pub fn number(&self, key: &str) -> u64 {
         let text = self.text(key);

@@ -169,60 +169,79 @@ fn fills(n: &dyn Fn(u64) -> u64) -> Workload {
     Workload { name: "fill", about: "3 M single puts of 100 bytes, unsynced", variants }
 }
 
+/// Sizes of memtable, base level and files for a store of `scale`: 1/32 of the usual ones, so that
+/// half a gigabyte of rows has a tree of the shape that a store of 16 GB usually has.
+fn small_parts(scale: f64) -> String {
+    let part = |full: f64| (full * scale.clamp(0.1, 1.0)) as u64;
+    let (memtable, file) = (part(2_097_152.0), part(262_144.0));
+    format!("memtable={memtable} base={memtable} file={file}")
+}
+
+/// Leaves an untidy tree: all rows in order, then as many random overwrites again by half, and
+/// one last flush. Everybody is quiet then, and every level holds its share.
+fn untidy(rows: u64, value: u64) -> Vec<(&'static str, String)> {
+    let (over, last) = (rows / 2, rows / 250);
+    vec![
+        ("", format!("fill n={rows} order=seq value={value} seed=1 batch=100")),
+        ("", "compact".into()),
+        ("", format!("fill n={over} order=random space={rows} value={value} seed=5")),
+        ("", "flush".into()),
+        quiet(),
+        ("", format!("leave_l0 n={last} space={rows} value={value} seed=6 batch=100")),
+        ("before", "stats".into()),
+    ]
+}
+
+/// As it is and, for our engine, with read-triggered compaction off and on an already tidy tree.
+fn read_triggered(
+    scale: f64,
+    load: Vec<(&'static str, String)>,
+    steps: &[(&'static str, String)],
+) -> Vec<Variant> {
+    let make = |name: &str, on: u64, tidy: bool| {
+        let mut all = load.clone();
+        if tidy {
+            all.extend([("", "compact".to_string()), quiet()]);
+        }
+        all.extend(steps.iter().cloned());
+        variant(name, &format!("read_triggered={on} {}", small_parts(scale)), &all)
+    };
+    let mut off = make("read-triggered off", 0, false);
+    let mut tidy = make("the limit: a compacted tree", 0, true);
+    (off.only, tidy.only) = (&["braid"], &["braid"]);
+    vec![make("as it is", 1, false), off, tidy]
+}
+
 fn ycsb_c(n: &dyn Fn(u64) -> u64, scale: f64) -> Workload {
-    let rows = n(1_000_000);
-    let millis = ((20_000.0 * scale) as u64).max(1_000);
-    let read = |seed: u64| {
-        format!("ycsb read=100 space={rows} value=1024 seed={seed} threads=2 millis={millis}")
+    let rows = n(500_000);
+    let millis = ((20_000.0 * scale) as u64).max(2_000);
+    let read = |more: &str| {
+        format!("ycsb read=100 space={rows} value=1024 threads=2 millis={millis} {more}")
     };
-    let steps = |name: &str, options: &str| {
-        variant(
-            name,
-            options,
-            &[
-                ("", format!("fill n={rows} order=random space={rows} value=1024 seed=1")),
-                quiet(),
-                ("before", "stats".into()),
-                ("", read(2)),
-                ("ycsb-c", read(3)),
-                ("after", "stats".into()),
-            ],
-        )
-    };
-    let mut off = steps("read-triggered off", "read_triggered=0");
-    off.only = &["braid"];
+    let steps = [
+        ("the first time", read("seed=2")),
+        ("ycsb-c", read("seed=3")),
+        ("ycsb-c with gets", read("seed=4 point=1")),
+        ("after", "stats".into()),
+    ];
     Workload {
         name: "ycsb-c",
-        about: "1 KB values, reads only, after a random load that leaves an untidy tree",
-        variants: vec![steps("as it is", "read_triggered=1"), off],
+        about: "1 KB values, reads only, each a seek; after a load that leaves an untidy tree",
+        variants: read_triggered(scale, untidy(rows, 1_024), &steps),
     }
 }
 
 fn ycsb_b(n: &dyn Fn(u64) -> u64, scale: f64) -> Workload {
-    let rows = n(5_000_000);
-    let millis = ((30_000.0 * scale) as u64).max(1_000);
-    let steps = |name: &str, options: &str| {
-        variant(
-            name,
-            options,
-            &[
-                ("", format!("fill n={rows} order=random space={rows} value=64 seed=1")),
-                quiet(),
-                ("before", "stats".into()),
-                (
-                    "ycsb-b",
-                    format!("ycsb read=95 space={rows} value=64 seed=3 threads=2 millis={millis}"),
-                ),
-                ("after", "stats".into()),
-            ],
-        )
-    };
-    let mut off = steps("read-triggered off", "read_triggered=0");
-    off.only = &["braid"];
+    let rows = n(2_000_000);
+    let millis = ((60_000.0 * scale) as u64).max(2_000);
+    let steps = [
+        ("ycsb-b", format!("ycsb read=95 space={rows} value=64 seed=3 threads=2 millis={millis}")),
+        ("after", "stats".into()),
+    ];
     Workload {
         name: "ycsb-b",
-        about: "64 byte values, 95 % reads",
-        variants: vec![steps("as it is", "read_triggered=1"), off],
+        about: "64 byte values, 95 % reads, each a seek; after a load that leaves an untidy tree",
+        variants: read_triggered(scale, untidy(rows, 64), &steps),
     }
 }
 
