@@ -71,8 +71,8 @@ pub struct Options {
     pub flush_split_bytes: u64,
     /// Whether spans are compacted because reads pay for their overlapping ssts again and again.
     pub read_triggered: bool,
-    /// Percent of the bytes that users write that such compactions may write. Beyond that they
-    /// only run while users write next to nothing.
+    /// Percent of the bytes that flushes and other compactions write that such compactions may
+    /// write on top. Beyond that they only run while users write next to nothing.
     pub read_compaction_share: u32,
     /// One in about this many gets and seeks is looked at to find such spans.
     pub read_sample_every: u32,
@@ -128,7 +128,7 @@ impl Default for Options {
             l0_stop_files: 24,
             flush_split_bytes: 8 << 20,
             read_triggered: true,
-            read_compaction_share: 25,
+            read_compaction_share: 50,
             read_sample_every: 256,
             compaction_slots: ThreadTasks::default_parallelism().max(2),
             filter_bits_per_key: 10,

@@ -141,13 +141,19 @@ impl State {
                 if let Some(file) = run.file_of(key).filter(|file| file.min_ts <= read_ts) {
                     let reader = file.reader(env)?;
                     reader.prefetch_filter(hash);
+                    if file.has_tombstones {
+                        reader.skyline().prefetch(key);
+                    }
                     *slot = Some((file, reader));
                 }
             }
-            // What is nowhere need not be looked for under tombstones.
-            let candidates = || found.iter().flatten();
-            if groups.peek().is_none() && !candidates().any(|(_, r)| r.may_contain(hash)) {
-                return Ok(None);
+            // What is nowhere below need not be looked for under tombstones.
+            if groups.peek().is_none() {
+                let may = |slot: &Option<(&RunFile, &SstReader)>| {
+                    slot.is_some_and(|(_, reader)| reader.may_contain(hash))
+                };
+                let Some(last) = found.iter().rposition(may) else { return Ok(None) };
+                found[last + 1..].fill(None);
             }
             for (file, reader) in found.into_iter().flatten() {
                 let hidden_below =

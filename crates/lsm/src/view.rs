@@ -51,6 +51,10 @@ impl View {
         self.pinned.store.options.row_class
     }
 
+    pub(crate) fn store(&self) -> &Arc<Store> {
+        &self.pinned.store
+    }
+
     pub(crate) fn env(&self) -> &Arc<SstEnv> {
         &self.pinned.store.env
     }
@@ -101,10 +105,6 @@ impl View {
 
     /// Rows of a span, in key order or backwards.
     pub fn scan(&self, span: KeySpan, options: ScanOptions) -> Result<Scan> {
-        let Pinned { state, store, .. } = &*self.pinned;
-        if store.read_meter.is_due() {
-            store.sample_seek(state, if options.reverse { &span.end } else { &span.start });
-        }
         let plan = ScanPlan { view: self.clone(), span, options };
         let (limit, plan) = (plan.options.limit, Arc::new(plan));
         let cursor = MergeCursor::new(self.pinned.state.layers(&plan), plan);

@@ -126,3 +126,22 @@ fn nothing_is_rewritten_if_it_is_off_or_reads_are_few() {
     few.read(30, 60, false);
     assert_eq!(few.db.metrics().reason(CompactionReason::ReadTriggered).compactions, 0);
 }
+
+#[test]
+fn seeks_inside_of_an_open_scan_count_too() {
+    let store = Store::untidy(true);
+    let before = runs(&store.db.metrics());
+    for _ in 0..60 {
+        let view = store.db.view(CommitTs(store.ts)).unwrap();
+        let mut scan = view.scan(KeySpan::all(), ScanOptions::default()).unwrap();
+        for at in (0..KEYS).step_by(20) {
+            scan.seek(&key(at)).unwrap();
+            assert_eq!(scan.next_batch(1, 1 << 20).unwrap().key(0), key(at));
+        }
+        store.clock.advance(Duration::from_secs(1));
+        store.tasks.run_all();
+    }
+    let metrics = store.db.metrics();
+    assert!(metrics.reason(CompactionReason::ReadTriggered).compactions > 0, "{metrics:?}");
+    assert!(runs(&metrics) < before, "{metrics:?}");
+}

@@ -76,6 +76,12 @@ impl CompactionCounters {
         (sum(|reason| &reason.bytes_in), sum(|reason| &reason.bytes_out))
     }
 
+    /// Bytes that flushes wrote, and compactions that were not for the sake of reads.
+    pub(crate) fn bytes_not_for_reads(&self) -> u64 {
+        let all: u64 = self.levels.iter().map(|level| get(&level.written)).sum();
+        all.saturating_sub(get(&self.reasons[CompactionReason::ReadTriggered as usize].bytes_out))
+    }
+
     pub(crate) fn fill_level(&self, level: usize, metrics: &mut LevelMetrics) {
         metrics.bytes_written = get(&self.levels[level].written);
         metrics.bytes_read = get(&self.levels[level].read);

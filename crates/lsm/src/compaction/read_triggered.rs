@@ -4,11 +4,11 @@
 //! down, or with everything below it at once. What is gained is the time that its inputs are
 //! charged with, except those of the lowest run, which stay. What it costs is the rewrite,
 //! including all that overlaps below; so a tiny sst over a huge level can never win. It is worth
-//! it if reads waste twice as much as the rewrite takes, over the time that the tree is likely to
-//! stay tidy.
+//! it if reads waste at least as much as the rewrite takes, over the time that the tree is
+//! likely to stay tidy: while users write, until as much has arrived again as was merged away.
 
 use super::picker::Scene;
-use super::read_meter::ReadMeter;
+use super::read_meter::{ReadMeter, Written};
 use super::spec::{CompactionReason, Spec, hull_of, widen};
 use crate::versions::l0::{self, Traffic};
 use crate::versions::{LEVELS, SstMeta};
@@ -17,20 +17,21 @@ use crate::versions::{LEVELS, SstMeta};
 const CANDIDATES: usize = 12;
 /// No such compaction reads more than this.
 const MOST_BYTES: u64 = 256 << 20;
-/// Waste must be this many times the cost.
-const WORTH: f64 = 2.0;
+/// Waste must be this many times the cost, which is on the safe side: it is measured on the clock,
+/// so it includes waiting for a processor.
+const WORTH: f64 = 1.0;
 
 /// The best candidate that the budget allows.
 pub(crate) fn pick_for_reads(
     scene: &Scene<'_>,
     base: usize,
     meter: &ReadMeter,
-    user_bytes: u64,
+    written: Written,
     now: u64,
 ) -> Option<Spec> {
     let ssts = scene.version.ssts().map(|sst| &**sst);
-    let (budget, horizon) = meter.evaluate(ssts, user_bytes, now);
-    if budget <= 0 {
+    let allowance = meter.evaluate(ssts, written, now);
+    if allowance.bytes == 0 {
         return None;
     }
     let busy = |sst: &SstMeta| scene.claims.is_busy(sst.file_no);
@@ -50,11 +51,12 @@ pub(crate) fn pick_for_reads(
         for spec in [scene.step_down(base, level, i, &busy), scene.all_the_way(level, i, &busy)] {
             let Some(spec) = spec else { continue };
             let bytes: u64 = spec.inputs().map(|sst| sst.size).sum();
-            if bytes > MOST_BYTES || spec.runs.len() < 2 {
+            if bytes > MOST_BYTES.min(allowance.bytes) || spec.runs.len() < 2 {
                 continue;
             }
-            let upper = spec.runs[..spec.runs.len() - 1].iter().flatten();
-            let waste: f64 = upper.map(|sst| sst.reads.rate(now)).sum();
+            let upper = || spec.runs[..spec.runs.len() - 1].iter().flatten();
+            let waste: f64 = upper().map(|sst| sst.reads.rate(now)).sum();
+            let horizon = allowance.horizon(upper().map(|sst| sst.size).sum());
             let worth = waste * horizon / meter.rewrite_nanos(bytes).max(1.0);
             if worth >= WORTH && best.as_ref().is_none_or(|(most, _)| worth > *most) {
                 best = Some((worth, spec));

@@ -19,6 +19,7 @@ use super::claims::Claims;
 use super::job::{Job, JobOutput};
 use super::output_cuts::OutputCuts;
 use super::picker::{Scene, levels_targets, pick, target_sst_size};
+use super::read_meter::Written;
 use super::read_triggered::pick_for_reads;
 use super::spec::{CompactionReason, Spec, hull_of};
 use crate::error::{Error, Result};
@@ -266,27 +267,24 @@ impl Store {
         if !self.options.read_triggered || running || !self.read_meter.wants_evaluation(now) {
             return None;
         }
-        let user_bytes = self.counters.user_bytes.load(Ordering::Relaxed);
-        pick_for_reads(scene, scene.base(), &self.read_meter, user_bytes, now)
+        let written = Written {
+            user: self.counters.user_bytes.load(Ordering::Relaxed),
+            flushed: self.counters.flush_bytes.load(Ordering::Relaxed),
+            others: self.counters.compaction.bytes_not_for_reads(),
+        };
+        pick_for_reads(scene, scene.base(), &self.read_meter, written, now)
     }
 
     /// Looks at a get, one in many.
     #[cold]
     pub(crate) fn sample_get(self: &Arc<Store>, state: &State, key: &[u8]) {
-        let now = self.options.clock.monotonic_nanos();
-        self.read_meter.sample_get(state, &self.env, key, key_hash(key), now);
-        self.after_sample(now);
+        let clock = &*self.options.clock;
+        self.read_meter.sample_get(state, &self.env, key, key_hash(key), clock);
+        self.after_sample(clock.monotonic_nanos());
     }
 
-    /// Looks at a seek, one in many.
-    #[cold]
-    pub(crate) fn sample_seek(self: &Arc<Store>, state: &State, key: &[u8]) {
-        let now = self.options.clock.monotonic_nanos();
-        self.read_meter.sample_seek(state, key, now);
-        self.after_sample(now);
-    }
-
-    fn after_sample(self: &Arc<Store>, now: u64) {
+    /// Something was charged: perhaps it is time to do something about it.
+    pub(crate) fn after_sample(self: &Arc<Store>, now: u64) {
         if self.options.read_triggered && self.read_meter.wants_evaluation(now) {
             self.schedule();
         }

@@ -8,6 +8,7 @@ use crate::key::Kind;
 use crate::memtable::MemtableCursor;
 use crate::range_tombstone::Cover;
 use crate::structure::BarrierCursor;
+use crate::versions::SstMeta;
 
 /// A cursor over one layer.
 pub(crate) enum LayerCursor {
@@ -25,6 +26,16 @@ macro_rules! each {
             LayerCursor::Barrier($cursor) => $call,
         }
     };
+}
+
+impl LayerCursor {
+    /// The sst the cursor is in, if it is a run's and the sst reaches over `at`.
+    pub(crate) fn sst_at(&self, at: &[u8]) -> Option<&SstMeta> {
+        match self {
+            LayerCursor::Run(cursor) => cursor.sst_at(at),
+            LayerCursor::Memtable(_) | LayerCursor::Barrier(_) => None,
+        }
+    }
 }
 
 impl Source for LayerCursor {

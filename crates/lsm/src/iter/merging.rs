@@ -18,6 +18,7 @@
 
 use std::sync::Arc;
 
+use braid_env::clock::Clock;
 use bytes::Bytes;
 
 use super::layer::LayerCursor;
@@ -28,6 +29,10 @@ use super::stretch::Stretch;
 use crate::error::Result;
 use crate::key::Kind;
 use crate::range_tombstone::Cover;
+use crate::versions::SstMeta;
+
+/// What handing out fewer rows takes is not looked at.
+const LONG_FILL: usize = 64;
 
 /// A layer of a scan, with what the merge knows about it.
 pub(crate) struct Layer {
@@ -42,6 +47,21 @@ pub(crate) struct Layer {
 impl From<LayerCursor> for Layer {
     fn from(source: LayerCursor) -> Layer {
         Layer { source, cover: None, in_place: false, aimed: false }
+    }
+}
+
+/// Takes the time of one layer after the other.
+struct Stopwatch<'a> {
+    clock: &'a dyn Clock,
+    last: u64,
+    laps: Vec<u64>,
+}
+
+impl Stopwatch<'_> {
+    fn lap(&mut self) {
+        let now = self.clock.monotonic_nanos();
+        self.laps.push(now - self.last);
+        self.last = now;
     }
 }
 
@@ -60,6 +80,8 @@ pub(crate) struct MergeCursor {
     current: Option<usize>,
     started: bool,
     done: bool,
+    /// Stretches handed out.
+    stretches: u64,
     pub(crate) stats: ScanStats,
 }
 
@@ -77,6 +99,7 @@ impl MergeCursor {
             current: None,
             started: false,
             done,
+            stretches: 0,
             stats: ScanStats::default(),
         }
     }
@@ -99,7 +122,7 @@ impl MergeCursor {
     }
 
     /// Begins the slab at `at`: decides which layers are parked and brings the others there.
-    fn enter_slab(&mut self, at: &[u8]) -> Result<()> {
+    fn enter_slab(&mut self, at: &[u8], stopwatch: Option<&mut Stopwatch<'_>>) -> Result<()> {
         let mut end: Option<Bytes> = None;
         let mut active = 0;
         for i in 0..self.layers.len() {
@@ -120,7 +143,7 @@ impl MergeCursor {
         if active < self.layers.len() {
             self.stats.slabs_parked += 1;
         }
-        self.bring(active, at)?;
+        self.bring(active, at, stopwatch)?;
         for layer in &mut self.layers[active..] {
             layer.in_place = false;
         }
@@ -152,26 +175,93 @@ impl MergeCursor {
         }
     }
 
-    /// Makes sure that the active layers stand at or behind `at`.
-    fn bring(&mut self, active: usize, at: &[u8]) -> Result<()> {
+    /// Makes sure that the active layers stand at or behind `at`. With a stopwatch, one after the
+    /// other, and their times are taken.
+    fn bring(
+        &mut self,
+        active: usize,
+        at: &[u8],
+        mut stopwatch: Option<&mut Stopwatch<'_>>,
+    ) -> Result<()> {
         for layer in &mut self.layers[..active] {
-            if layer.in_place {
-                continue;
+            if !layer.in_place {
+                // Backward, `at` itself is excluded: the keys of the slab are below it.
+                let backward = self.backward;
+                let behind = layer
+                    .source
+                    .key()
+                    .is_some_and(|key| if backward { key < at } else { key >= at });
+                layer.in_place = true;
+                if !behind {
+                    layer.source.aim(at)?;
+                    layer.aimed = true;
+                    self.stats.seeks += 1;
+                }
             }
-            // Backward, `at` itself is excluded: the keys of the slab are below it.
-            let backward = self.backward;
-            let behind =
-                layer.source.key().is_some_and(|key| if backward { key < at } else { key >= at });
-            layer.in_place = true;
-            if !behind {
-                layer.source.aim(at)?;
-                layer.aimed = true;
-                self.stats.seeks += 1;
+            if let Some(stopwatch) = &mut stopwatch {
+                if std::mem::take(&mut layer.aimed) {
+                    layer.source.settle_at(at)?;
+                }
+                stopwatch.lap();
             }
         }
         for layer in self.layers[..active].iter_mut().filter(|layer| layer.aimed) {
             layer.aimed = false;
             layer.source.settle_at(at)?;
+        }
+        Ok(())
+    }
+
+    /// A seek: as `enter_slab`; one in many is measured.
+    fn enter_by_seek(&mut self, at: &[u8]) -> Result<()> {
+        if self.plan.view.store().read_meter.is_due() {
+            self.metered_seek(at)
+        } else {
+            self.enter_slab(at, None)
+        }
+    }
+
+    /// Sees what positioning each run takes, and charges it to the ssts that did not have to be
+    /// there; see [`ReadMeter`](crate::compaction::ReadMeter).
+    #[cold]
+    fn metered_seek(&mut self, at: &[u8]) -> Result<()> {
+        let plan = self.plan.clone();
+        let store = plan.view.store();
+        let clock = &*store.options.clock;
+        let mut stopwatch = Stopwatch { clock, last: clock.monotonic_nanos(), laps: Vec::new() };
+        self.enter_slab(at, Some(&mut stopwatch))?;
+        let now = clock.monotonic_nanos();
+        let laps = self.layers[..self.active].iter().zip(stopwatch.laps);
+        let over: Vec<(&SstMeta, u64)> =
+            laps.filter_map(|(layer, nanos)| Some((layer.source.sst_at(at)?, nanos))).collect();
+        store.read_meter.charge_seek(&over, now);
+        store.after_sample(now);
+        Ok(())
+    }
+
+    /// As `fill`, measured: what going back and forth between runs takes is charged to the upper
+    /// ones of them.
+    #[cold]
+    fn metered_fill(
+        &mut self,
+        batch: &mut RowBatch,
+        max_rows: usize,
+        max_bytes: usize,
+    ) -> Result<()> {
+        let plan = self.plan.clone();
+        let store = plan.view.store();
+        let start = store.options.clock.monotonic_nanos();
+        let (stretches, rows) = (self.stretches, self.stats.rows_visited);
+        self.unmetered_fill(batch, max_rows, max_bytes)?;
+        let now = store.options.clock.monotonic_nanos();
+        let stretches = (self.stretches - stretches) as f64;
+        let rows = (self.stats.rows_visited - rows) as f64;
+        if stretches > 1.0 && !self.done {
+            let active = self.layers[..self.active].iter();
+            let over: Vec<&SstMeta> =
+                active.filter_map(|layer| layer.source.sst_at(layer.source.key()?)).collect();
+            store.read_meter.charge_scan(&over, now - start, stretches / (stretches + rows), now);
+            store.after_sample(now);
         }
         Ok(())
     }
@@ -183,7 +273,7 @@ impl MergeCursor {
         } else if !self.started {
             self.started = true;
             let plan = self.plan.clone();
-            self.enter_slab(if self.backward { &plan.span.end } else { &plan.span.start })?;
+            self.enter_by_seek(if self.backward { &plan.span.end } else { &plan.span.start })?;
         }
         Ok(())
     }
@@ -207,6 +297,20 @@ impl MergeCursor {
         if self.done || max_rows == 0 {
             return Ok(());
         }
+        // A scan of a few rows is all seek.
+        let long = max_rows >= LONG_FILL && self.started;
+        if long && self.plan.view.store().read_meter.is_due() {
+            return self.metered_fill(batch, max_rows, max_bytes);
+        }
+        self.unmetered_fill(batch, max_rows, max_bytes)
+    }
+
+    fn unmetered_fill(
+        &mut self,
+        batch: &mut RowBatch,
+        max_rows: usize,
+        max_bytes: usize,
+    ) -> Result<()> {
         self.leave_current()?;
         while batch.len() < max_rows && (batch.is_empty() || batch.byte_len() < max_bytes) {
             let Some(winner) = self.winner() else {
@@ -217,6 +321,7 @@ impl MergeCursor {
                 continue;
             };
             self.pass_older_versions(winner)?;
+            self.stretches += 1;
             self.fill_stretch(winner, Stretch::new(batch, max_rows, max_bytes))?;
         }
         Ok(())
@@ -329,7 +434,7 @@ impl MergeCursor {
         if over {
             return Ok(false);
         }
-        self.enter_slab(&at)?;
+        self.enter_slab(&at, None)?;
         Ok(true)
     }
 
@@ -358,7 +463,7 @@ impl MergeCursor {
         for layer in &mut self.layers {
             layer.in_place = false;
         }
-        self.enter_slab(&bound)
+        self.enter_by_seek(&bound)
     }
 
     /// Key of the current row.

@@ -46,6 +46,13 @@ impl RunCursor {
         RunCursor { plan, run_no, at: files.start, files, is_open: false, cursor }
     }
 
+    /// The sst the cursor is in, if it reaches over `at`.
+    pub(crate) fn sst_at(&self, at: &[u8]) -> Option<&SstMeta> {
+        let file = self.is_open.then(|| self.file(self.at))?;
+        let bounds = file.bounds();
+        (bounds.start.as_ref() <= at && at <= bounds.end.as_ref()).then_some(file)
+    }
+
     fn run(&self) -> &Run {
         self.plan.run(self.run_no)
     }

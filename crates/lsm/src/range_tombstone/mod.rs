@@ -4,5 +4,7 @@
 
 mod fragment;
 mod skyline;
+mod tombstone_map;
 
 pub(crate) use skyline::{Cover, Skyline, coalesce};
+pub(crate) use tombstone_map::TombstoneMap;

@@ -29,7 +29,7 @@ use bytes::Bytes;
 use super::columns::{head_of, partition_point, slice_at, u32_at, u64_at};
 use super::format::le_u32;
 use crate::memtable::Tombstone;
-use crate::range_tombstone::{Cover, coalesce};
+use crate::range_tombstone::{Cover, TombstoneMap, coalesce};
 
 const HEADER: usize = 16;
 
@@ -139,6 +139,7 @@ pub(crate) struct StoredSkyline {
     keys: usize,
     /// All tombstones count as written at this timestamp; 0: each has its own.
     ts_override: u64,
+    map: Option<TombstoneMap>,
 }
 
 /// Where a piece of the key line lies among the fragments of an array.
@@ -163,6 +164,7 @@ impl Default for StoredSkyline {
             starts: 0,
             keys: 0,
             ts_override: 0,
+            map: None,
         }
     }
 }
@@ -183,7 +185,7 @@ impl StoredSkyline {
             return Err("tombstone block columns do not fit");
         }
         let ts_override = 0;
-        let block = StoredSkyline {
+        let mut block = StoredSkyline {
             image,
             n_bounds,
             n_fragments,
@@ -194,9 +196,11 @@ impl StoredSkyline {
             starts,
             keys,
             ts_override,
+            map: None,
         };
         block.check_bounds()?;
         block.check_fragments()?;
+        block.map = block.draw_map();
         Ok(block)
     }
 
@@ -249,6 +253,22 @@ impl StoredSkyline {
             }
         }
         Ok(())
+    }
+
+    /// The top array is over everything that lies in the others.
+    fn draw_map(&self) -> Option<TombstoneMap> {
+        let top = (0..self.first(1))
+            .map(|i| (self.head(self.start(i) as usize), self.head(self.end(i) as usize)));
+        let bounds = (self.head(0), self.head(self.n_bounds - 1));
+        TombstoneMap::of(&self.bound(0)[..self.shared], self.n_bounds, bounds, top)
+    }
+
+    /// Brings what the first look of [`StoredSkyline::stab`] needs closer.
+    #[inline]
+    pub(crate) fn prefetch(&self, key: &[u8]) {
+        if let Some(map) = &self.map {
+            map.prefetch(key);
+        }
     }
 
     /// As if all tombstones had been written at `ts`.
@@ -354,7 +374,7 @@ impl StoredSkyline {
 
     /// Timestamp of the newest tombstone over `key` with `ts <= read_ts`; 0 if there is none.
     pub(crate) fn stab(&self, key: &[u8], read_ts: u64) -> u64 {
-        if self.n_fragments == 0 {
+        if self.n_fragments == 0 || self.map.as_ref().is_some_and(|map| !map.may_cover(key)) {
             return 0;
         }
         let (piece, mut array) = (self.piece(key, false), 0);
