@@ -60,6 +60,8 @@ pub(crate) struct CommitState {
     pub(crate) last_idx: u64,
     /// Arrival number of the mutable memtable.
     pub(crate) arrival: u64,
+    /// The last batch is durable when the wal is up to here.
+    pub(crate) last_lsn: Lsn,
 }
 
 impl Store {
@@ -84,6 +86,7 @@ impl Store {
             } else {
                 self.check_contracts(&batch)?;
                 let appended = self.wal.append(batch.encoded())?;
+                commit.last_lsn = appended.lsn;
                 self.counters.user_bytes.fetch_add(size, Ordering::Relaxed);
                 self.insert(&mut commit, &batch);
                 self.rotate_if_full(&mut commit);

@@ -109,7 +109,7 @@ pub(crate) fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Res
         lock: Mutex::new(Some(lock)),
         state: ArcSwap::from_pointee(state),
         state_lock: Mutex::new(()),
-        commit: Mutex::new(CommitState { last_idx: idx, arrival }),
+        commit: Mutex::new(CommitState { last_idx: idx, arrival, last_lsn: 0 }),
         manifest: Mutex::new(manifest),
         visible: AtomicU64::new(idx),
         newest: AtomicU64::new(recovered.newest_ts),

@@ -272,7 +272,9 @@ impl Store {
             patience: MOST_LOOKUPS,
         };
         let arrival = self.make_place(&mut commit, &incoming).map_err(unwritten)?;
-        let before = self.wal.appended();
+        // Operations that are in the version already are durable without their records.
+        let waiting = self.state.load().structural.iter().map(|op| op.lsn).max().unwrap_or(0);
+        let before = commit.last_lsn.max(waiting);
         let appended = self.wal.append(&record.encode()).map_err(|error| (error, true))?;
         let (lsn, segment) = (appended.lsn, appended.segment);
         let op =
