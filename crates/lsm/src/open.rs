@@ -267,6 +267,18 @@ fn kept_manifests(fs: &dyn FileSystem, dir: &Path, names: &[String], current: u6
     kept
 }
 
+/// Removes manifests that are not kept. Errors only leave them behind.
+pub(crate) fn remove_old_manifests(fs: &dyn FileSystem, dir: &Path, current: u64) {
+    let Ok(names) = fs.list(dir) else { return };
+    let kept = kept_manifests(fs, dir, &names, current);
+    let old = manifest_numbers(&names).into_iter().filter(|number| *number < current);
+    for number in old.filter(|number| !kept.contains(number)) {
+        if let Err(error) = fs.remove(&manifest_path(dir, number)) {
+            tracing::warn!(number, %error, "cannot remove an old manifest");
+        }
+    }
+}
+
 /// Removes what neither the version nor the wal needs. Errors only leave the files behind.
 fn remove_strangers(
     fs: &dyn FileSystem,

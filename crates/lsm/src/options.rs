@@ -88,6 +88,8 @@ pub struct Options {
     pub wal_segment_size: u64,
     /// Used wal segments that are kept to be written again.
     pub wal_recycled_segments: usize,
+    /// A manifest of this length goes on in a new file, if most of it does not count any more.
+    pub manifest_size: u64,
     /// Bytes of blocks kept in memory.
     pub block_cache_size: usize,
     /// An ingest of at most so many bytes of files goes through the memtable as a batch, if all of
@@ -136,6 +138,7 @@ impl Default for Options {
             bottom_codec: Codec::Lz4,
             wal_segment_size: 32 << 20,
             wal_recycled_segments: 4,
+            manifest_size: 16 << 20,
             block_cache_size: 256 << 20,
             small_ingest_bytes: 64 << 10,
             ballast_size: 64 << 20,

@@ -19,6 +19,7 @@ use crate::inspect::Events;
 use crate::iter::ReadPoint;
 use crate::key::CommitTs;
 use crate::memtable::Memtable;
+use crate::open::remove_old_manifests;
 use crate::options::Options;
 use crate::state::State;
 use crate::structure::ARRIVAL_STEP;
@@ -170,11 +171,21 @@ impl Store {
             change(&mut state);
             self.state.store(Arc::new(state));
         }
+        self.rotate_manifest(manifest);
         for sst in dropped {
             sst.make_obsolete();
         }
         self.note_pressure();
         Ok(())
+    }
+
+    /// A manifest that has become long goes on in a new file.
+    fn rotate_manifest(&self, manifest: &mut Manifest) {
+        let version = self.state.load().version.clone();
+        let (fs, dir) = (&*self.env.fs, &self.env.dir);
+        if manifest.rotate(fs, dir, &version, self.options.manifest_size, &*self.ballast) {
+            remove_old_manifests(fs, dir, manifest.number());
+        }
     }
 
     /// Opens the ssts that an edit adds, so that no read pays for it: loading the filter of a large

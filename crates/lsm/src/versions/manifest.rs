@@ -1,8 +1,10 @@
 //! The manifest: the file of version edits, and `CURRENT`, which names it.
 //!
 //! Records are framed as in the wal. Every open writes a new manifest that begins with a snapshot
-//! edit, so that an old one is only ever read. `CURRENT` holds the name and a checksum; it is
-//! replaced by write, sync, rename, directory sync.
+//! edit, so that an old one is only ever read; so does a manifest that has become much larger than
+//! its snapshot ([`Manifest::rotate`]). `CURRENT` holds the name and a checksum; it is replaced by
+//! write, sync, rename, directory sync. Until the rename the old manifest is the current one and
+//! says the same.
 //!
 //! An edit is durable when [`Manifest::append`] returns. If that fails, what is on disk is not
 //! known, and the manifest refuses all later edits.
@@ -30,6 +32,7 @@ pub(crate) fn manifest_path(dir: &Path, number: u64) -> PathBuf {
 }
 
 /// What a manifest says.
+#[derive(Clone)]
 pub(crate) struct Recovered {
     pub(crate) number: u64,
     pub(crate) version: Arc<Version>,
@@ -84,8 +87,8 @@ impl Recovered {
     ) -> std::result::Result<(), String> {
         if edit.snapshot {
             live.clear();
-            self.installed.clear();
         }
+        self.note(&edit);
         for file_no in &edit.dropped {
             live.remove(file_no)
                 .ok_or_else(|| format!("drops sst {file_no}, which is not live"))?;
@@ -96,6 +99,14 @@ impl Recovered {
                 return Err(format!("adds sst {file_no}, which is live already"));
             }
         }
+        Ok(())
+    }
+
+    /// Takes in all of an edit but its ssts.
+    fn note(&mut self, edit: &Edit) {
+        if edit.snapshot {
+            self.installed.clear();
+        }
         let take = |slot: &mut u64, value: Option<u64>| *slot = value.unwrap_or(*slot);
         take(&mut self.wal_floor, edit.wal_floor);
         take(&mut self.next_file, edit.next_file);
@@ -105,7 +116,6 @@ impl Recovered {
         self.installed.extend(&edit.installed);
         let floor = self.wal_floor;
         self.installed.retain(|(segment, _)| *segment >= floor);
-        Ok(())
     }
 }
 
@@ -200,11 +210,33 @@ pub(crate) struct Manifest {
     framer: Framer,
     synced: u64,
     failed: Option<Error>,
+    /// All that it says, except for its ssts.
+    said: Recovered,
+    /// Bytes of the snapshot that it began with.
+    snapshot_len: u64,
+    /// A rotation is not tried before it has so many bytes.
+    rotate_at: u64,
 }
+
+/// A manifest is rotated when it has become so many times as long as its snapshot.
+const ROTATE_TIMES: u64 = 4;
 
 impl Manifest {
     /// Starts manifest `number` with a snapshot and makes it the current one.
     pub(crate) fn create(
+        fs: &dyn FileSystem,
+        dir: &Path,
+        number: u64,
+        snapshot: &Edit,
+        reserve: &dyn SpaceReserve,
+    ) -> Result<Manifest> {
+        let manifest = Manifest::prepare(fs, dir, number, snapshot, reserve)?;
+        manifest.make_current(fs, dir)?;
+        Ok(manifest)
+    }
+
+    /// A durable manifest, and a durable `CURRENT.tmp` that names it.
+    fn prepare(
         fs: &dyn FileSystem,
         dir: &Path,
         number: u64,
@@ -220,16 +252,66 @@ impl Manifest {
             framer: Framer::new(number),
             synced: 0,
             failed: None,
+            said: Recovered { number, ..Recovered::fresh() },
+            snapshot_len: 0,
+            rotate_at: 0,
         };
         manifest.append(snapshot, reserve)?;
+        manifest.snapshot_len = manifest.framer.position();
         fs.sync_dir(dir).map_err(io)?;
         let temporary = dir.join("CURRENT.tmp");
         let current = fs.create(&temporary).map_err(io)?;
         current.write_at(current_text(number).as_bytes(), 0).map_err(io)?;
         current.sync_data().map_err(io)?;
-        fs.rename(&temporary, &dir.join("CURRENT")).map_err(io)?;
-        fs.sync_dir(dir).map_err(io)?;
         Ok(manifest)
+    }
+
+    fn make_current(&self, fs: &dyn FileSystem, dir: &Path) -> Result<()> {
+        let (from, to) = (dir.join("CURRENT.tmp"), dir.join("CURRENT"));
+        let renamed = fs.rename(&from, &to).and_then(|()| fs.sync_dir(dir));
+        renamed.map_err(|error| Error::io(format!("replacing {}", to.display()), &error))
+    }
+
+    /// If it is longer than `least` bytes and much longer than its snapshot was: goes on in a new
+    /// file that begins with a snapshot of `version`, the ssts that it says are live. True if it
+    /// did. A failure leaves all as it was, or, if it is not known which manifest is current now,
+    /// lets this one refuse all later edits.
+    pub(crate) fn rotate(
+        &mut self,
+        fs: &dyn FileSystem,
+        dir: &Path,
+        version: &Arc<Version>,
+        least: u64,
+        reserve: &dyn SpaceReserve,
+    ) -> bool {
+        let len = self.framer.position();
+        let limit = least.max(self.snapshot_len.saturating_mul(ROTATE_TIMES)).max(self.rotate_at);
+        if len < limit || self.failed.is_some() {
+            return false;
+        }
+        let number = self.said.number + 1;
+        let next = Recovered { version: version.clone(), number, ..self.said.clone() };
+        let prepared = Manifest::prepare(fs, dir, number, &next.snapshot(), reserve);
+        let next = match prepared {
+            Ok(next) => next,
+            Err(error) => {
+                tracing::warn!(%error, "the manifest goes on as it is");
+                self.rotate_at = len.saturating_mul(2);
+                return false;
+            }
+        };
+        if let Err(error) = next.make_current(fs, dir) {
+            tracing::error!(%error, "nobody knows which manifest is current");
+            self.failed = Some(error);
+            return false;
+        }
+        *self = next;
+        true
+    }
+
+    /// Its number.
+    pub(crate) fn number(&self) -> u64 {
+        self.said.number
     }
 
     /// Appends an edit; durable when it returns. `DiskFull` if there is no room even with the
@@ -238,7 +320,9 @@ impl Manifest {
         let mut out = Vec::new();
         let before = self.framer.clone();
         self.framer.frame(&edit.encode(), self.synced, &mut out);
-        self.write(before, &out, reserve)
+        self.write(before, &out, reserve)?;
+        self.said.note(edit);
+        Ok(())
     }
 
     /// Marks the end, at a clean close: damage in front of it can then be told from a torn tail.
@@ -322,5 +406,30 @@ mod tests {
         assert!(manifest.append(&edit, &Nothing).is_err());
         let recovered = load_manifest(&env).unwrap().unwrap();
         assert_eq!((recovered.number, recovered.gc_threshold, recovered.wal_floor), (4, 9, 3));
+    }
+
+    #[test]
+    fn a_long_manifest_goes_on_in_a_new_file_that_says_the_same() {
+        let env = env();
+        let snapshot = Recovered::fresh().snapshot();
+        let mut manifest = Manifest::create(&*env.fs, &env.dir, 4, &snapshot, &Nothing).unwrap();
+        let version = Arc::new(Version::empty());
+        let mut rotations = 0;
+        for n in 1..100 {
+            let edit = Edit {
+                next_file: Some(n),
+                wal_floor: Some(n / 10),
+                installed: vec![(n / 10, n)],
+                ..Edit::default()
+            };
+            manifest.append(&edit, &Nothing).unwrap();
+            rotations += u64::from(manifest.rotate(&*env.fs, &env.dir, &version, 300, &Nothing));
+            let recovered = load_manifest(&env).unwrap().unwrap();
+            assert_eq!((recovered.number, recovered.next_file), (4 + rotations, n));
+            let installed: Vec<(u64, u64)> = (n / 10 * 10..=n).map(|n| (n / 10, n)).collect();
+            let since_one = installed.into_iter().filter(|(_, n)| *n > 0).collect::<Vec<_>>();
+            assert_eq!(recovered.installed, since_one);
+        }
+        assert!((3..30).contains(&rotations), "{rotations}");
     }
 }

@@ -54,12 +54,14 @@ pub fn set(number: usize, tasks: Arc<SeededTasks>) -> Options {
         2 => Options {
             memtable_size: 2 << 10,
             wal_segment_size: 1 << 10,
+            manifest_size: 1 << 10,
             block_size: 200,
             max_immutable_memtables: 2,
             ..options
         },
         3 => Options {
             memtable_size: 6 << 10,
+            manifest_size: 0,
             l0_compaction_sublevels: 1,
             base_level_size: 2 << 10,
             level_multiplier: 2,
@@ -130,6 +132,7 @@ pub fn set(number: usize, tasks: Arc<SeededTasks>) -> Options {
         },
         13 => Options {
             memtable_size: 4 << 10,
+            manifest_size: 0,
             block_size: 100,
             l0_compaction_files: 3,
             base_level_size: 3 << 10,
