@@ -479,7 +479,7 @@ impl Wal {
 
     fn start_segment(&self, name: SegmentFile) -> Result<OpenSegment> {
         let (segment, path) = (name.number, name.path(&self.dir));
-        let old = self.queue.lock().recycled.pop();
+        let old = if self.recycles() { self.queue.lock().recycled.pop() } else { None };
         let io = |error| self.io("creating", segment, &error);
         let (file, warm_to) = if let Some(old) = old {
             self.fs.rename(&old, &path).map_err(io)?;
@@ -497,10 +497,17 @@ impl Wal {
         Ok(OpenSegment { name, file, warm_to, listed: false })
     }
 
+    /// Whether old segments are written over. That makes small syncs cheap; but part of a block
+    /// that the system does not remember any more has to be read before it is written, so those
+    /// who do not sync are better off with fresh segments.
+    fn recycles(&self) -> bool {
+        self.small_syncs.load(Ordering::Relaxed)
+    }
+
     /// Takes back a segment that recovery will not need: its blocks are used again.
     pub(crate) fn retire(&self, path: &Path) -> Result<()> {
         // The queue's lock is not held over the device: appends go on meanwhile.
-        if self.queue.lock().recycled.len() >= self.max_recycled {
+        if !self.recycles() || self.queue.lock().recycled.len() >= self.max_recycled {
             return self
                 .fs
                 .remove(path)
