@@ -13,6 +13,8 @@
 //! per bound. Where keys are spread very unevenly, more cells have a bit than need one; then the
 //! search decides, as it would without a map.
 
+use bytes::Bytes;
+
 use crate::cache::prefetch;
 use crate::sstable::head_of;
 
@@ -76,6 +78,36 @@ impl TombstoneMap {
         self.cell_of(key).is_some_and(|(word, bit)| word >> bit & 1 != 0)
     }
 
+    /// If there is certainly no tombstone over `key`: up to where there is none. `None` inside: to
+    /// the end of the key space.
+    ///
+    /// The boundary is the least key of the next cell with a bit: a head without the zeros at its
+    /// end, as a key that is shorter than a head counts as filled up with zeros.
+    #[inline]
+    pub(crate) fn free_until(&self, key: &[u8]) -> Option<Option<Bytes>> {
+        let prefix = &self.prefix[..usize::from(self.prefix_len)];
+        let cell = head_of(key.strip_prefix(prefix)?).checked_sub(self.base)? >> self.shift;
+        let (mut word, bit) = ((cell / 64) as usize, cell % 64);
+        let mut bits = *self.cells.get(word)? >> bit << bit;
+        if bits >> bit & 1 != 0 {
+            return None;
+        }
+        while bits == 0 {
+            word += 1;
+            match self.cells.get(word) {
+                Some(next) => bits = *next,
+                None => return Some(None),
+            }
+        }
+        let next = word as u64 * 64 + u64::from(bits.trailing_zeros());
+        let head = (self.base + (next << self.shift)).to_be_bytes();
+        let len = head.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+        let mut boundary = Vec::with_capacity(prefix.len() + len);
+        boundary.extend_from_slice(prefix);
+        boundary.extend_from_slice(&head[..len]);
+        Some(Some(boundary.into()))
+    }
+
     /// Brings what [`TombstoneMap::may_cover`] will look at closer.
     #[inline]
     pub(crate) fn prefetch(&self, key: &[u8]) {
@@ -96,13 +128,21 @@ mod tests {
         let bounds = (0, (999 << 40) + (1 << 33));
         let map = TombstoneMap::of(b"table/", 2_000, bounds, tombstones()).unwrap();
         let key = |head: u64| [b"table/".as_slice(), &head.to_be_bytes(), b"rest"].concat();
-        let mut wrong = 0;
+        let (mut wrong, mut free) = (0, 0);
         for i in 0..100_000u64 {
             let head = i.wrapping_mul(0x9E37_79B9_7F4A_7C15) % bounds.1;
             let covered = tombstones().any(|(start, end)| start <= head && head < end);
             assert!(!covered || map.may_cover(&key(head)));
             wrong += u64::from(!covered && map.may_cover(&key(head)));
+            let until = map.free_until(&key(head));
+            assert_eq!(until.is_none(), map.may_cover(&key(head)));
+            if let Some(Some(until)) = until {
+                let next = head.div_ceil(1 << 40) << 40;
+                assert!(key(head) < until && until <= key(next), "{head} {until:?}");
+                free += 1;
+            }
         }
+        assert!(free > 90_000, "{free}");
         assert!(wrong < 5_000, "{wrong} of 100,000 keys look covered");
         assert!(!map.may_cover(b"table") && !map.may_cover(b"tablf/x"));
         assert!(TombstoneMap::of(&[7; 25], 2, (0, 1), std::iter::empty()).is_none());
