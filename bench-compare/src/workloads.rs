@@ -64,6 +64,8 @@ fn delrange(n: &dyn Fn(u64) -> u64) -> Workload {
                 "history=1",
                 &[
                     ("load", load),
+                    // Otherwise the tombstones would lie in a memtable still.
+                    ("", "flush".into()),
                     quiet(),
                     ("", format!("gets n={gets} space={keys} seed=9")),
                     ("get", get.clone()),
