@@ -64,18 +64,24 @@ impl TombstoneMap {
         Some(TombstoneMap { prefix: own, prefix_len, shift, base: lowest, cells })
     }
 
-    /// The word and the bit of a key's cell; `None` if it is outside of all bounds.
+    /// What all bounds begin with.
+    fn prefix(&self) -> &[u8] {
+        &self.prefix[..usize::from(self.prefix_len)]
+    }
+
+    /// The number of the word and the bit of a key's cell; `None` if it is outside of all bounds.
     #[inline]
-    fn cell_of(&self, key: &[u8]) -> Option<(&u64, u64)> {
-        let rest = key.strip_prefix(&self.prefix[..usize::from(self.prefix_len)])?;
+    fn cell_of(&self, key: &[u8]) -> Option<(usize, u64)> {
+        let rest = key.strip_prefix(self.prefix())?;
         let cell = head_of(rest).checked_sub(self.base)? >> self.shift;
-        Some((self.cells.get((cell / 64) as usize)?, cell % 64))
+        let word = (cell / 64) as usize;
+        (word < self.cells.len()).then_some((word, cell % 64))
     }
 
     /// Whether a tombstone may be over `key`.
     #[inline]
     pub(crate) fn may_cover(&self, key: &[u8]) -> bool {
-        self.cell_of(key).is_some_and(|(word, bit)| word >> bit & 1 != 0)
+        self.cell_of(key).is_some_and(|(word, bit)| self.cells[word] >> bit & 1 != 0)
     }
 
     /// If there is certainly no tombstone over `key`: up to where there is none. `None` inside: to
@@ -85,10 +91,8 @@ impl TombstoneMap {
     /// end, as a key that is shorter than a head counts as filled up with zeros.
     #[inline]
     pub(crate) fn free_until(&self, key: &[u8]) -> Option<Option<Bytes>> {
-        let prefix = &self.prefix[..usize::from(self.prefix_len)];
-        let cell = head_of(key.strip_prefix(prefix)?).checked_sub(self.base)? >> self.shift;
-        let (mut word, bit) = ((cell / 64) as usize, cell % 64);
-        let mut bits = *self.cells.get(word)? >> bit << bit;
+        let (mut word, bit) = self.cell_of(key)?;
+        let mut bits = self.cells[word] >> bit << bit;
         if bits >> bit & 1 != 0 {
             return None;
         }
@@ -102,17 +106,14 @@ impl TombstoneMap {
         let next = word as u64 * 64 + u64::from(bits.trailing_zeros());
         let head = (self.base + (next << self.shift)).to_be_bytes();
         let len = head.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
-        let mut boundary = Vec::with_capacity(prefix.len() + len);
-        boundary.extend_from_slice(prefix);
-        boundary.extend_from_slice(&head[..len]);
-        Some(Some(boundary.into()))
+        Some(Some([self.prefix(), &head[..len]].concat().into()))
     }
 
     /// Brings what [`TombstoneMap::may_cover`] will look at closer.
     #[inline]
     pub(crate) fn prefetch(&self, key: &[u8]) {
         if let Some((word, _)) = self.cell_of(key) {
-            prefetch(&raw const *word);
+            prefetch(&raw const self.cells[word]);
         }
     }
 }
