@@ -27,14 +27,10 @@ pub struct Braid {
 impl Braid {
     pub fn open(dir: &Path, step: &Step) -> Braid {
         let defaults = Options::default();
-        let or = |name: &str, default: u64| match step.number(name) {
-            0 => default,
-            given => given,
-        };
         let options = Options {
-            base_level_size: or("base", defaults.base_level_size),
-            target_sst_size: or("file", defaults.target_sst_size),
-            flush_split_bytes: or("file", defaults.flush_split_bytes),
+            base_level_size: step.number_or("base", defaults.base_level_size),
+            target_sst_size: step.number_or("file", defaults.target_sst_size),
+            flush_split_bytes: step.number_or("file", defaults.flush_split_bytes),
             memtable_size: step.number("memtable") as usize,
             block_cache_size: step.number("cache") as usize,
             ballast_size: 0,

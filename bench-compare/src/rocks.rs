@@ -23,12 +23,8 @@ impl Rocks {
         options.set_write_buffer_size(step.number("memtable") as usize);
         options.set_max_write_buffer_number(4);
         options.set_max_background_jobs(step.number("jobs").max(2) as i32);
-        let or = |name: &str, default: u64| match step.number(name) {
-            0 => default,
-            given => given,
-        };
-        options.set_target_file_size_base(or("file", 8 << 20));
-        options.set_max_bytes_for_level_base(or("base", 64 << 20));
+        options.set_target_file_size_base(step.number_or("file", 8 << 20));
+        options.set_max_bytes_for_level_base(step.number_or("base", 64 << 20));
         options.set_level_compaction_dynamic_level_bytes(true);
         options.set_compression_type(DBCompressionType::Lz4);
         options.set_max_open_files(-1);

@@ -39,6 +39,14 @@ impl Step {
         let text = self.text(key);
         if text.is_empty() { 0 } else { text.parse().expect("arguments are numbers") }
     }
+
+    /// A number; `default` if it was not given or is 0.
+    pub fn number_or(&self, key: &str, default: u64) -> u64 {
+        match self.number(key) {
+            0 => default,
+            given => given,
+        }
+    }
 }
 
 impl std::fmt::Display for Step {
