@@ -50,11 +50,88 @@ enum Change {
     SetLen(u64),
 }
 
+/// Bytes in pieces of a fixed size: a file that grows never moves what it holds, which for large
+/// files would cost more than the writes themselves.
+#[derive(Default)]
+struct Image {
+    /// All full but the last.
+    pieces: Vec<Vec<u8>>,
+    len: usize,
+}
+
+const PIECE: usize = 1 << 20;
+
+impl Image {
+    fn append(&mut self, mut data: &[u8]) {
+        self.len += data.len();
+        while !data.is_empty() {
+            if self.pieces.last().is_none_or(|piece| piece.len() == PIECE) {
+                // A first piece may stay small.
+                let room = if self.pieces.is_empty() { 0 } else { PIECE };
+                self.pieces.push(Vec::with_capacity(room));
+            }
+            let piece = self.pieces.last_mut().expect("just made sure");
+            let (now, rest) = data.split_at(data.len().min(PIECE - piece.len()));
+            piece.extend_from_slice(now);
+            data = rest;
+        }
+    }
+
+    fn resize(&mut self, len: usize) {
+        self.pieces.truncate(len.div_ceil(PIECE));
+        if len < self.len
+            && let Some(last) = self.pieces.last_mut()
+            && !len.is_multiple_of(PIECE)
+        {
+            last.truncate(len % PIECE);
+        }
+        self.len = self.len.min(len);
+        while self.len < len {
+            let zeros = [0; 4096];
+            self.append(&zeros[..zeros.len().min(len - self.len)]);
+        }
+    }
+
+    /// Calls `each` with the parts of `range` in order.
+    fn parts(&self, range: Range<usize>, mut each: impl FnMut(&[u8])) {
+        let mut at = range.start;
+        while at < range.end {
+            let stop = ((at / PIECE + 1) * PIECE).min(range.end);
+            each(&self.pieces[at / PIECE][at % PIECE..(stop - 1) % PIECE + 1]);
+            at = stop;
+        }
+    }
+
+    fn to_vec(&self, range: Range<usize>) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(range.len());
+        self.parts(range, |part| bytes.extend_from_slice(part));
+        bytes
+    }
+
+    fn write(&mut self, mut data: &[u8], mut offset: usize) {
+        if self.len < offset {
+            self.resize(offset);
+        }
+        while offset < self.len && !data.is_empty() {
+            let piece = &mut self.pieces[offset / PIECE][offset % PIECE..];
+            let (now, rest) = data.split_at(data.len().min(piece.len()));
+            piece[..now.len()].copy_from_slice(now);
+            offset += now.len();
+            data = rest;
+        }
+        self.append(data);
+    }
+
+    fn byte_mut(&mut self, offset: usize) -> Option<&mut u8> {
+        self.pieces.get_mut(offset / PIECE)?.get_mut(offset % PIECE)
+    }
+}
+
 /// A file that only ever grew, as most do, holds its bytes once: what is durable is the beginning
 /// of what is current. The first write elsewhere parts the two.
 #[derive(Default)]
 struct Contents {
-    current: Vec<u8>,
+    current: Image,
     /// What is durable; `None`: the first `synced` bytes of `current`.
     durable: Option<Vec<u8>>,
     synced: usize,
@@ -62,14 +139,16 @@ struct Contents {
 }
 
 impl Contents {
-    fn of(image: Vec<u8>) -> Contents {
-        Contents { synced: image.len(), current: image, ..Contents::default() }
+    fn of(image: &[u8]) -> Contents {
+        let mut current = Image::default();
+        current.append(image);
+        Contents { synced: image.len(), current, ..Contents::default() }
     }
 
-    fn durable(&self) -> &[u8] {
+    fn durable(&self) -> Vec<u8> {
         match &self.durable {
-            Some(durable) => durable,
-            None => &self.current[..self.synced],
+            Some(durable) => durable.clone(),
+            None => self.current.to_vec(0..self.synced),
         }
     }
 
@@ -77,7 +156,7 @@ impl Contents {
     fn spelled_out(&self, change: &Change) -> Change {
         match change {
             Change::Append(range) => {
-                let data = self.current[range.clone()].to_vec();
+                let data = self.current.to_vec(range.clone());
                 Change::Write { offset: range.start as u64, data }
             }
             other => other.clone(),
@@ -87,26 +166,26 @@ impl Contents {
     /// Before something else than an append.
     fn part(&mut self) {
         if self.durable.is_none() {
-            self.durable = Some(self.current[..self.synced].to_vec());
+            self.durable = Some(self.durable());
             self.unsynced = self.unsynced.iter().map(|change| self.spelled_out(change)).collect();
         }
     }
 
     fn write(&mut self, data: &[u8], offset: u64) {
-        if self.durable.is_none() && offset as usize == self.current.len() {
-            self.unsynced.push(Change::Append(self.current.len()..self.current.len() + data.len()));
-            self.current.extend_from_slice(data);
+        let len = self.current.len;
+        if self.durable.is_none() && offset as usize == len {
+            self.unsynced.push(Change::Append(len..len + data.len()));
+            self.current.append(data);
             return;
         }
         self.part();
-        let change = Change::Write { offset, data: data.to_vec() };
-        apply(&mut self.current, &change);
-        self.unsynced.push(change);
+        self.current.write(data, offset as usize);
+        self.unsynced.push(Change::Write { offset, data: data.to_vec() });
     }
 
     fn set_len(&mut self, len: u64) {
         self.part();
-        self.current.resize(len as usize, 0);
+        self.current.resize(len as usize);
         self.unsynced.push(Change::SetLen(len));
     }
 
@@ -114,7 +193,7 @@ impl Contents {
         match &mut self.durable {
             Some(durable) => self.unsynced.drain(..).for_each(|change| apply(durable, &change)),
             None => {
-                self.synced = self.current.len();
+                self.synced = self.current.len;
                 self.unsynced.clear();
             }
         }
@@ -229,7 +308,7 @@ impl MemFs {
             } else {
                 let image = crash_image(&inode.contents.lock(), random, policy);
                 used += image.len() as u64;
-                let copy = Arc::new(Inode { contents: Mutex::new(Contents::of(image)) });
+                let copy = Arc::new(Inode { contents: Mutex::new(Contents::of(&image)) });
                 copies.push((inode, copy.clone()));
                 copy
             };
@@ -281,11 +360,10 @@ impl MemFs {
         let inode = self.find(path)?;
         let mut contents = inode.contents.lock();
         let contents = &mut *contents;
-        for image in [Some(&mut contents.current), contents.durable.as_mut()].into_iter().flatten()
-        {
-            if let Some(byte) = image.get_mut(offset as usize) {
-                *byte ^= mask;
-            }
+        let current = contents.current.byte_mut(offset as usize);
+        let durable = contents.durable.as_mut().and_then(|image| image.get_mut(offset as usize));
+        for byte in [current, durable].into_iter().flatten() {
+            *byte ^= mask;
         }
         Ok(())
     }
@@ -307,14 +385,14 @@ impl MemFs {
 
     fn release(&self, inode: Option<Arc<Inode>>) {
         if let Some(inode) = inode {
-            let len = inode.contents.lock().current.len() as u64;
+            let len = inode.contents.lock().current.len as u64;
             self.shared.used.fetch_sub(len, Ordering::SeqCst);
         }
     }
 }
 
 fn crash_image(contents: &Contents, random: &mut Random, policy: CrashPolicy) -> Vec<u8> {
-    let mut image = contents.durable().to_vec();
+    let mut image = contents.durable();
     for change in &contents.unsynced {
         let change = contents.spelled_out(change);
         match policy {
@@ -408,9 +486,13 @@ impl MemFile {
 impl File for MemFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         let contents = self.inode.contents.lock();
-        let from = (offset as usize).min(contents.current.len());
-        let n = buffer.len().min(contents.current.len() - from);
-        buffer[..n].copy_from_slice(&contents.current[from..from + n]);
+        let from = (offset as usize).min(contents.current.len);
+        let n = buffer.len().min(contents.current.len - from);
+        let mut at = 0;
+        contents.current.parts(from..from + n, |part| {
+            buffer[at..at + part.len()].copy_from_slice(part);
+            at += part.len();
+        });
         Ok(n)
     }
 
@@ -418,21 +500,21 @@ impl File for MemFile {
         self.fs.tick();
         let mut contents = self.inode.contents.lock();
         let end = offset as usize + data.len();
-        if end > contents.current.len() {
-            self.grow(contents.current.len(), end)?;
+        if end > contents.current.len {
+            self.grow(contents.current.len, end)?;
         }
         contents.write(data, offset);
         Ok(())
     }
 
     fn len(&self) -> io::Result<u64> {
-        Ok(self.inode.contents.lock().current.len() as u64)
+        Ok(self.inode.contents.lock().current.len as u64)
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
         self.fs.tick();
         let mut contents = self.inode.contents.lock();
-        self.grow(contents.current.len(), len as usize)?;
+        self.grow(contents.current.len, len as usize)?;
         contents.set_len(len);
         Ok(())
     }
@@ -636,6 +718,34 @@ mod tests {
             };
             assert_eq!(image(CrashPolicy::LoseAll, &mut random), durable);
             assert_eq!(image(CrashPolicy::KeepAll, &mut random), current);
+        }
+    }
+
+    #[test]
+    fn an_image_in_pieces_is_one_image() {
+        let mut random = Random::seeded(4);
+        let (mut image, mut expected) = (Image::default(), Vec::new());
+        for turn in 0..60u8 {
+            let at = random.below(3 * PIECE as u64) as usize;
+            let data = vec![turn; random.below(PIECE as u64 * 3 / 2) as usize];
+            match random.below(4) {
+                0 => {
+                    image.resize(at);
+                    expected.resize(at, 0);
+                }
+                1 => {
+                    image.write(&data, at);
+                    expected.resize(expected.len().max(at + data.len()), 0);
+                    expected[at..at + data.len()].copy_from_slice(&data);
+                }
+                _ => {
+                    image.append(&data);
+                    expected.extend_from_slice(&data);
+                }
+            }
+            assert!(image.to_vec(0..image.len) == expected, "turn {turn}");
+            let end = at.min(expected.len());
+            assert!(image.to_vec(end / 3..end) == expected[end / 3..end], "turn {turn}");
         }
     }
 

@@ -42,33 +42,59 @@ fn seed(file_no: u64, offset: u64) -> u64 {
     file_no.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ offset
 }
 
+/// Compresses block after block: what that needs of memory is there from the first one on.
+#[derive(Default)]
+pub(crate) struct Packer {
+    table: lz4_flex::block::CompressTable,
+    packed: Vec<u8>,
+}
+
+impl Packer {
+    /// The compressed image, if it is worth it.
+    fn pack(&mut self, raw: &[u8], codec: Codec) -> Option<&[u8]> {
+        if raw.len() > MAX_COMPRESSED {
+            return None;
+        }
+        // Compression of bytes in memory fails only for lack of memory; raw is always right.
+        let len = match codec {
+            Codec::None => return None,
+            Codec::Lz4 => {
+                let most = lz4_flex::block::get_maximum_output_size(raw.len());
+                if self.packed.len() < most {
+                    self.packed.resize(most, 0);
+                }
+                let (packed, table) = (&mut self.packed, &mut self.table);
+                lz4_flex::block::compress_into_with_table(raw, packed, table).ok()?
+            }
+            Codec::Zstd => {
+                self.packed = zstd::bulk::compress(raw, 1).ok()?;
+                self.packed.len()
+            }
+        };
+        // Less than an eighth saved is not worth the time to decompress.
+        (len + 4 < raw.len() - raw.len() / 8).then(|| &self.packed[..len])
+    }
+}
+
 /// Appends a block to `out`; `offset` is where it will lie in the file. Returns its image length.
 pub(crate) fn append_block(
     out: &mut Vec<u8>,
     raw: &[u8],
     kind: BlockKind,
-    codec: Codec,
+    (codec, packer): (Codec, &mut Packer),
     file_no: u64,
     offset: u64,
 ) -> u32 {
     let start = out.len();
-    let compressed = match codec {
-        _ if raw.len() > MAX_COMPRESSED => None,
-        Codec::None => None,
-        Codec::Lz4 => Some(lz4_flex::block::compress(raw)),
-        // Compression of bytes in memory fails only for lack of memory; raw is always right.
-        Codec::Zstd => zstd::bulk::compress(raw, 1).ok(),
-    };
-    // Less than an eighth saved is not worth the time to decompress.
-    let worth = compressed.filter(|image| image.len() + 4 < raw.len() - raw.len() / 8);
-    let codec_byte = match (&worth, codec) {
+    let packed = packer.pack(raw, codec);
+    let codec_byte = match (&packed, codec) {
         (Some(_), Codec::Lz4) => 1,
         (Some(_), Codec::Zstd) => 2,
         _ => 0,
     };
-    if let Some(image) = worth {
+    if let Some(image) = packed {
         out.extend_from_slice(&(raw.len() as u32).to_le_bytes());
-        out.extend_from_slice(&image);
+        out.extend_from_slice(image);
     } else {
         out.extend_from_slice(raw);
     }
@@ -209,9 +235,10 @@ mod tests {
     #[test]
     fn blocks_round_trip_and_know_their_place() {
         let raw: Vec<u8> = (0..5_000u32).map(|i| (i / 100) as u8).collect();
+        let mut packer = Packer::default();
         for codec in [Codec::None, Codec::Lz4, Codec::Zstd] {
             let mut out = Vec::new();
-            append_block(&mut out, &raw, BlockKind::Rows, codec, 7, 4096);
+            append_block(&mut out, &raw, BlockKind::Rows, (codec, &mut packer), 7, 4096);
             assert_eq!(open_block(out.clone(), BlockKind::Rows, 7, 4096).unwrap(), raw);
             assert!(open_block(out.clone(), BlockKind::Rows, 8, 4096).is_err());
             assert!(open_block(out.clone(), BlockKind::Rows, 7, 8192).is_err());
@@ -225,9 +252,31 @@ mod tests {
     }
 
     #[test]
+    fn a_packer_forgets_the_blocks_before() {
+        let (mut packer, mut first) = (Packer::default(), None);
+        for i in 0..200u32 {
+            // Small, large, and some that cannot be packed.
+            let len = [3_000, 100_000, 700][i as usize % 3];
+            let noise = |j: u32| if i % 5 == 0 { j.wrapping_mul(2_654_435_761) >> 24 } else { i };
+            let raw: Vec<u8> = (0..len).map(|j| (noise(j) ^ (j / 40)) as u8).collect();
+            let mut out = Vec::new();
+            append_block(&mut out, &raw, BlockKind::Rows, (Codec::Lz4, &mut packer), 7, 0);
+            assert_eq!(open_block(out.clone(), BlockKind::Rows, 7, 0).unwrap(), raw);
+            first = first.or(Some((raw, out)));
+        }
+        // What was packed before does not show.
+        let (raw, expected) = first.expect("there was a first one");
+        let mut again = Vec::new();
+        append_block(&mut again, &raw, BlockKind::Rows, (Codec::Lz4, &mut packer), 7, 0);
+        assert_eq!(open_block(again.clone(), BlockKind::Rows, 7, 0).unwrap(), raw);
+        assert_eq!(again.len(), expected.len());
+    }
+
+    #[test]
     fn a_block_cannot_ask_for_any_amount_of_memory() {
         let mut out = Vec::new();
-        append_block(&mut out, &[7; 5_000], BlockKind::Rows, Codec::Lz4, 7, 0);
+        let lz4 = (Codec::Lz4, &mut Packer::default());
+        append_block(&mut out, &[7; 5_000], BlockKind::Rows, lz4, 7, 0);
         out[..4].copy_from_slice(&u32::MAX.to_le_bytes());
         seal_block(&mut out, 7, 0);
         let refused = open_block(out, BlockKind::Rows, 7, 0).unwrap_err();

@@ -7,7 +7,7 @@ use braid_env::fs::{File, FileSystem};
 use bytes::Bytes;
 
 use super::filter::{self, key_hash};
-use super::format::{BlockHandle, BlockKind, Footer, TRAILER, append_block};
+use super::format::{BlockHandle, BlockKind, Footer, Packer, TRAILER, append_block};
 use super::index_block::{IndexBuilder, separator};
 use super::properties::Properties;
 use super::row_block_builder::{BlockFacts, RowBlockBuilder};
@@ -34,6 +34,7 @@ pub(crate) struct SstWriter {
     path: PathBuf,
     file_no: u64,
     buffer: Vec<u8>,
+    packer: Packer,
     /// Bytes of the file before `buffer`.
     flushed: u64,
     block: RowBlockBuilder,
@@ -67,6 +68,7 @@ impl SstWriter {
             path,
             file_no,
             buffer: Vec::new(),
+            packer: Packer::default(),
             flushed: 0,
             block: RowBlockBuilder::default(),
             waiting: None,
@@ -166,7 +168,8 @@ impl SstWriter {
             BlockKind::Rows | BlockKind::Index => self.options.codec,
             _ => Codec::None,
         };
-        let len = append_block(&mut self.buffer, image, kind, codec, self.file_no, offset);
+        let packing = (codec, &mut self.packer);
+        let len = append_block(&mut self.buffer, image, kind, packing, self.file_no, offset);
         debug_assert_eq!(self.position(), offset + u64::from(len) + TRAILER as u64);
         if self.buffer.len() >= WRITE_SIZE {
             self.write_out()?;
