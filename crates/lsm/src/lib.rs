@@ -57,6 +57,7 @@ mod error;
 mod inspect;
 mod iter;
 mod key;
+mod large_pages;
 mod memtable;
 mod metrics;
 mod open;

@@ -8,9 +8,10 @@
 //! first of them says only where the others are, and the processor waits twice. Here their
 //! addresses follow from the pointer in the slot, so all of them can be fetched at once.
 
-use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::alloc::Layout;
 use std::ptr::NonNull;
 
+use super::frame_pool;
 use super::owners::Owners;
 use super::prefetch::prefetch;
 
@@ -43,9 +44,7 @@ impl<H: Copy> Frame<H> {
     /// A frame with a copy of `image`.
     pub(crate) fn new(header: H, image: &[u8]) -> Frame<H> {
         let layout = Frame::<H>::layout(image.len());
-        // SAFETY: the layout is not empty: it holds at least the counters.
-        let raw = unsafe { alloc(layout) };
-        let Some(inner) = NonNull::new(raw.cast::<Inner<H>>()) else { handle_alloc_error(layout) };
+        let inner = frame_pool::allocate(layout).cast::<Inner<H>>();
         // SAFETY: the allocation is aligned for Inner and large enough for it and the image behind
         // it; nobody else has a pointer to it.
         unsafe {
@@ -83,7 +82,7 @@ impl<H: Copy> Frame<H> {
 
     /// Bytes of memory.
     pub(crate) fn memory(&self) -> usize {
-        Frame::<H>::layout(self.image().len()).size()
+        frame_pool::size_taken(Frame::<H>::layout(self.image().len()))
     }
 
     /// Brings the first `lines` cache lines closer, without waiting for any.
@@ -112,9 +111,9 @@ impl<H: Copy> Drop for Frame<H> {
             return;
         }
         let layout = Frame::<H>::layout(inner.len);
-        // SAFETY: this was the last owner; the memory came from `alloc` with this layout. H is
+        // SAFETY: this was the last owner; the memory came from `allocate` with this layout. H is
         // Copy, so nothing in it wants to be dropped.
-        unsafe { dealloc(self.inner.as_ptr().cast::<u8>(), layout) };
+        unsafe { frame_pool::free(self.inner.cast::<u8>(), layout) };
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod block_cache;
 mod frame;
+mod frame_pool;
 mod owners;
 mod prefetch;
 

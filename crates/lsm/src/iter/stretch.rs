@@ -9,6 +9,7 @@
 //! ```
 
 use super::row_batch::RowBatch;
+use crate::sstable::RowBlock;
 
 /// Where rows go, and up to where they may come from this source alone.
 pub(crate) struct Stretch<'a> {
@@ -75,16 +76,27 @@ impl<'a> Stretch<'a> {
         self.hidden_below
     }
 
+    /// Going forward: the first key that is no longer the source's to hand out.
+    pub(crate) fn until(&self) -> &[u8] {
+        self.until
+    }
+
+    /// Whether the batch takes another row.
+    #[inline]
+    fn has_room(&self) -> bool {
+        self.batch.len() < self.max_rows
+            && (self.batch.byte_len() < self.max_bytes || self.batch.is_empty())
+    }
+
     /// Whether the row with this key is the source's to hand out now.
     #[inline]
     pub(crate) fn takes(&self, key: &[u8]) -> bool {
-        let room = self.batch.len() < self.max_rows
-            && (self.batch.byte_len() < self.max_bytes || self.batch.is_empty());
-        room && if self.backward {
-            key > self.until || (self.through && key == self.until)
-        } else {
-            key < self.until
-        }
+        self.has_room()
+            && if self.backward {
+                key > self.until || (self.through && key == self.until)
+            } else {
+                key < self.until
+            }
     }
 
     /// Hands out a row.
@@ -92,6 +104,12 @@ impl<'a> Stretch<'a> {
     pub(crate) fn push(&mut self, key: &[u8], value: &[u8], ts: u64) {
         self.visited += 1;
         self.batch.push_of(self.max_rows, key, value, ts);
+    }
+
+    /// Hands out rows of a block, which lie within the stretch.
+    pub(crate) fn rows_of<'s>(&'s mut self, block: &'s RowBlock) -> BlockRows<'s, 'a> {
+        let source = self.batch.keep(block, self.max_rows - self.batch.len());
+        BlockRows { stretch: self, block, source }
     }
 
     /// Goes past a row that is deleted or hidden.
@@ -103,5 +121,40 @@ impl<'a> Stretch<'a> {
     /// Rows handed out or passed.
     pub(crate) fn visited(&self) -> u64 {
         self.visited
+    }
+}
+
+/// Rows of one block on their way into the batch.
+pub(crate) struct BlockRows<'s, 'a> {
+    stretch: &'s mut Stretch<'a>,
+    block: &'s RowBlock,
+    /// Where the batch has the block's values; 0: it copies them.
+    source: u32,
+}
+
+impl BlockRows<'_, '_> {
+    /// Whether the batch takes another row.
+    #[inline]
+    pub(crate) fn has_room(&self) -> bool {
+        self.stretch.has_room()
+    }
+
+    /// Rows older than this are hidden by a range tombstone.
+    #[inline]
+    pub(crate) fn hidden_below(&self) -> u64 {
+        self.stretch.hidden_below
+    }
+
+    /// Hands out a row, whose key `key` appends.
+    #[inline]
+    pub(crate) fn push(&mut self, row: usize, key: impl FnOnce(&mut Vec<u8>)) {
+        self.stretch.visited += 1;
+        self.stretch.batch.push_from(self.block, row, self.source, key);
+    }
+
+    /// Goes past a row that is deleted or hidden.
+    #[inline]
+    pub(crate) fn pass(&mut self) {
+        self.stretch.visited += 1;
     }
 }

@@ -1,9 +1,8 @@
 //! Memory for skiplist nodes: handed out in order, freed all at once.
 //!
-//! Small chunks first, then chunks of 2 MiB, for which the kernel is asked for large pages: a
-//! search in a skiplist goes all over the arena, and each page of 4 KiB costs it a miss in the
-//! processor's page tables as well. A node larger than a small chunk gets a chunk of its own, so
-//! one batch of any size fits. Nothing moves, so pointers stay valid as long as the arena lives.
+//! Small chunks first, then whole regions in large pages. A node larger than a small chunk gets a
+//! chunk of its own, so one batch of any size fits. Nothing moves, so pointers stay valid as long
+//! as the arena lives.
 //!
 //! Large chunks are used again by later arenas: fresh pages come from the kernel filled with zeros,
 //! which costs a writer more than inserting into them.
@@ -13,7 +12,8 @@ use std::ptr::NonNull;
 
 use parking_lot::Mutex;
 
-const CHUNK: usize = 2 << 20;
+use crate::large_pages::{REGION, region, region_layout};
+
 const SMALL_CHUNK: usize = 16 << 10;
 /// The first chunks are small, so that an idle store costs little.
 const SMALL_CHUNKS: usize = 16;
@@ -28,10 +28,6 @@ unsafe impl Send for Spare {}
 /// At most so many are kept, 64 MiB: a memtable of usual size.
 const MOST_SPARE: usize = 32;
 static SPARE: Mutex<Vec<Spare>> = Mutex::new(Vec::new());
-
-fn large_layout() -> Layout {
-    Layout::from_size_align(CHUNK, CHUNK).expect("a power of two")
-}
 
 /// An append-only pool of bytes aligned to 8.
 pub(crate) struct Arena {
@@ -52,12 +48,12 @@ impl Arena {
     pub(crate) fn allocate(&mut self, size: usize) -> NonNull<u8> {
         let size = size.next_multiple_of(ALIGN);
         if size > SMALL_CHUNK {
-            return self.new_chunk(size, ALIGN);
+            return self.new_chunk(size);
         }
         if size > self.left {
             let small = self.chunks.len() < SMALL_CHUNKS;
-            self.left = if small { SMALL_CHUNK } else { CHUNK };
-            let chunk = if small { self.new_chunk(SMALL_CHUNK, ALIGN) } else { self.large_chunk() };
+            self.left = if small { SMALL_CHUNK } else { REGION };
+            let chunk = if small { self.new_chunk(SMALL_CHUNK) } else { self.large_chunk() };
             self.free = chunk.as_ptr();
         }
         let start = self.free;
@@ -68,17 +64,14 @@ impl Arena {
     }
 
     fn large_chunk(&mut self) -> NonNull<u8> {
-        if let Some(Spare(chunk)) = SPARE.lock().pop() {
-            self.chunks.push((chunk, large_layout()));
-            return chunk;
-        }
-        let chunk = self.new_chunk(CHUNK, CHUNK);
-        ask_for_large_pages(chunk, CHUNK);
+        let spare = SPARE.lock().pop();
+        let chunk = spare.map_or_else(region, |Spare(chunk)| chunk);
+        self.chunks.push((chunk, region_layout()));
         chunk
     }
 
-    fn new_chunk(&mut self, size: usize, align: usize) -> NonNull<u8> {
-        let layout = Layout::from_size_align(size, align).expect("entry sizes are limited");
+    fn new_chunk(&mut self, size: usize) -> NonNull<u8> {
+        let layout = Layout::from_size_align(size, ALIGN).expect("entry sizes are limited");
         // SAFETY: the layout has a size above zero: callers allocate at least a node header.
         let raw = unsafe { alloc(layout) };
         let Some(chunk) = NonNull::new(raw) else { handle_alloc_error(layout) };
@@ -87,25 +80,10 @@ impl Arena {
     }
 }
 
-/// A hint: without large pages everything works, slower.
-fn ask_for_large_pages(start: NonNull<u8>, len: usize) {
-    #[cfg(target_os = "linux")]
-    {
-        use rustix::mm::{Advice, madvise};
-        // SAFETY: the range is an allocation of our own, and this advice changes no contents.
-        let asked = unsafe { madvise(start.as_ptr().cast(), len, Advice::LinuxHugepage) };
-        if let Err(error) = asked {
-            tracing::debug!(%error, "no large pages for a memtable");
-        }
-    }
-    #[cfg(not(target_os = "linux"))]
-    let _ = (start, len);
-}
-
 impl Drop for Arena {
     fn drop(&mut self) {
         for (chunk, layout) in self.chunks.drain(..) {
-            if layout == large_layout() {
+            if layout == region_layout() {
                 let mut spare = SPARE.lock();
                 if spare.len() < MOST_SPARE {
                     spare.push(Spare(chunk));

@@ -7,11 +7,16 @@
 
 use super::block_walker::{BlockWalker, EntryRef, is_above};
 use super::reader::SstReader;
-use super::row_block::{BUNDLE, RowBlock};
+use super::row_block::RowBlock;
+use super::row_key::RowKey;
 use crate::error::Result;
 use crate::iter::{ReadWork, Stretch};
 use crate::key::Kind;
 use crate::range_tombstone::Cover;
+
+/// So many rows of a stretch are compared with its end one by one. Where two runs take turns, a
+/// stretch is a row or two; a longer one is worth a search for the row that it ends at.
+const SHORT_STRETCH: usize = 3;
 
 /// What a cursor looks for.
 #[derive(Debug, Clone, Copy)]
@@ -30,21 +35,48 @@ pub(crate) struct SstCursor {
     wanted: Wanted,
     block: Option<RowBlock>,
     row: usize,
-    /// Forward: rows from the current one on that are left of word `word_no` of the block.
-    left: u64,
-    word_no: usize,
-    /// Forward: rows of this word that the read does not want or cannot see; counted as passed
-    /// when the cursor leaves the word.
-    unseen: u64,
-    /// Forward: whether the last row before the next word can be seen.
-    carry: bool,
+    word: Word,
     /// Backward: first row of the current key's group in `block`; `None` if the group began in an
     /// earlier block.
     group_start: Option<usize>,
-    key: Vec<u8>,
-    /// Bundle whose shared bytes the first `shared` bytes of `key` are; MAX: none.
-    bundle: usize,
-    shared: usize,
+    key: RowKey,
+}
+
+/// Forward: the rows of 64 that a read sees and a cursor has not passed yet.
+#[derive(Debug, Clone, Copy, Default)]
+struct Word {
+    /// Rows from the current one on that are left.
+    left: u64,
+    /// The word's number in its block.
+    number: usize,
+    /// Rows that the read does not want or cannot see; counted as passed when the cursor leaves
+    /// the word.
+    unseen: u64,
+    /// Whether the last row before the next word can be seen.
+    carry: bool,
+}
+
+impl Word {
+    /// Chooses the visible rows of word `number` from `first` on.
+    fn enter(&mut self, block: &RowBlock, wanted: &Wanted, number: usize, first: usize) {
+        let from = u64::MAX << (first % 64);
+        let rows = (block.len() - number * 64).min(64) - first % 64;
+        self.number = number;
+        self.left = block.visible(number, wanted.read_ts, wanted.classes, &mut self.carry) & from;
+        self.unseen = rows as u64 - u64::from(self.left.count_ones());
+    }
+
+    /// The first row that is left, if one is.
+    #[inline]
+    fn row(&self) -> Option<usize> {
+        (self.left != 0).then(|| self.number * 64 + self.left.trailing_zeros() as usize)
+    }
+
+    /// Passes the first row that is left.
+    #[inline]
+    fn pass(&mut self) {
+        self.left &= self.left.wrapping_sub(1);
+    }
 }
 
 impl SstCursor {
@@ -54,21 +86,16 @@ impl SstCursor {
             wanted,
             block: None,
             row: 0,
-            left: 0,
-            word_no: 0,
-            unseen: 0,
-            carry: false,
+            word: Word::default(),
             group_start: None,
-            key: Vec::new(),
-            bundle: usize::MAX,
-            shared: 0,
+            key: RowKey::new(),
         }
     }
 
     /// Makes it a cursor of another sst, before its first seek there.
     pub(crate) fn leave(&mut self) {
         self.block = None;
-        self.bundle = usize::MAX;
+        self.key.leave_block();
     }
 
     /// What the cursor did so far.
@@ -118,60 +145,58 @@ impl SstCursor {
 
     /// The second half of a forward seek.
     pub(crate) fn settle_at(&mut self, reader: &SstReader, to: &[u8]) -> Result<()> {
-        (self.carry, self.unseen) = (false, 0);
+        self.word = Word::default();
         if !self.enter_block(reader)? {
             return Ok(());
         }
         let block = self.block.as_ref().expect("just entered");
         let row = block.lower_bound(to);
         if row < block.len() {
-            self.enter_word(row / 64, row);
+            self.word.enter(block, &self.wanted, row / 64, row);
         } else {
-            self.word_no = block.len().div_ceil(64);
-            self.left = 0;
+            self.word.number = block.len().div_ceil(64);
         }
         self.settle_forward(reader)
     }
 
     /// Loads the block that the walker stands on; false if there is none.
     fn enter_block(&mut self, reader: &SstReader) -> Result<bool> {
-        self.bundle = usize::MAX;
+        self.key.leave_block();
         self.block = if self.walker.is_on_entry() { Some(self.walker.load(reader)?) } else { None };
         Ok(self.block.is_some())
-    }
-
-    /// Chooses the visible rows of a word from `first` on.
-    fn enter_word(&mut self, word_no: usize, first: usize) {
-        let block = self.block.as_ref().expect("callers are in a block");
-        let Wanted { read_ts, classes, .. } = self.wanted;
-        let from = u64::MAX << (first % 64);
-        let rows = (block.len() - word_no * 64).min(64) - first % 64;
-        self.word_no = word_no;
-        self.left = block.visible(word_no, read_ts, classes, &mut self.carry) & from;
-        self.unseen = rows as u64 - u64::from(self.left.count_ones());
     }
 
     /// To the first row that is left, in this word, block or a later one.
     fn settle_forward(&mut self, reader: &SstReader) -> Result<()> {
         loop {
-            if self.left != 0 {
-                self.enter_row(self.word_no * 64 + self.left.trailing_zeros() as usize);
+            if let Some(row) = self.word.row() {
+                self.enter_row(row);
                 return Ok(());
             }
             let Some(block) = &self.block else { return Ok(()) };
-            self.walker.work.rows_passed += std::mem::take(&mut self.unseen);
-            let next = self.word_no + 1;
+            self.walker.work.rows_passed += std::mem::take(&mut self.word.unseen);
+            let next = self.word.number + 1;
             if next * 64 < block.len() {
-                self.enter_word(next, 0);
+                self.word.enter(block, &self.wanted, next, 0);
                 continue;
             }
             // Of a key that goes on behind a left out block, no version could be seen yet.
-            self.carry &= !self.next_block(reader)?;
-            if !self.enter_block(reader)? {
+            self.word.carry &= !self.next_block(reader)?;
+            if !self.enter_first_word(reader)? {
                 return Ok(());
             }
-            self.enter_word(0, 0);
         }
+    }
+
+    /// Loads the block that the walker stands on and enters its first word; false if there is
+    /// none.
+    fn enter_first_word(&mut self, reader: &SstReader) -> Result<bool> {
+        if !self.enter_block(reader)? {
+            return Ok(false);
+        }
+        let block = self.block.as_ref().expect("just entered");
+        self.word.enter(block, &self.wanted, 0, 0);
+        Ok(true)
     }
 
     /// Stands on a row: puts its key together.
@@ -179,17 +204,7 @@ impl SstCursor {
     fn enter_row(&mut self, row: usize) {
         let block = self.block.as_ref().expect("callers are in a block");
         self.row = row;
-        if self.bundle != row / BUNDLE {
-            if self.key.capacity() == 0 {
-                // Growing step by step would cost more than the seek.
-                self.key.reserve(64);
-            }
-            block.read_shared(row, &mut self.key);
-            self.bundle = row / BUNDLE;
-            self.shared = self.key.len();
-        }
-        self.key.truncate(self.shared);
-        self.key.extend_from_slice(block.own_key(row));
+        self.key.read(block, row);
     }
 
     fn seek_below(&mut self, reader: &SstReader, key: &[u8]) -> Result<()> {
@@ -241,8 +256,7 @@ impl SstCursor {
 
     /// The versions of `self.key` began in an earlier block: looks it up from its start.
     fn resolve_long_group(&mut self, reader: &SstReader) -> Result<()> {
-        let key = std::mem::take(&mut self.key);
-        self.bundle = usize::MAX;
+        let key = self.key.take();
         let found = reader.find(&key, self.wanted.read_ts, &mut self.walker.work)?;
         if let Some((block, row)) = found
             && self.wanted.classes & (1 << (block.class(row) & 31)) != 0
@@ -250,7 +264,7 @@ impl SstCursor {
             self.block = Some(block);
             self.row = row;
             self.group_start = None;
-            self.key = key;
+            self.key.put_back(key);
             return Ok(());
         }
         self.seek_below(reader, &key)
@@ -262,14 +276,13 @@ impl SstCursor {
             return Ok(());
         }
         if !self.wanted.backward {
-            self.left &= self.left.wrapping_sub(1);
+            self.word.pass();
             return self.settle_forward(reader);
         }
         match self.group_start {
             Some(start) => self.settle_backward(reader, start),
             None => {
-                let key = std::mem::take(&mut self.key);
-                self.bundle = usize::MAX;
+                let key = self.key.take();
                 self.seek_below(reader, &key)
             }
         }
@@ -278,32 +291,56 @@ impl SstCursor {
     /// Forward: hands out rows from the current one on, while they lie within the stretch. Stands
     /// on the first row that was not handed out.
     pub(crate) fn fill(&mut self, reader: &SstReader, stretch: &mut Stretch<'_>) -> Result<()> {
-        loop {
-            let Some(block) = self.block.clone() else { return Ok(()) };
-            let checks_rows = !block.all_puts() || block.min_ts() < stretch.hidden_below();
-            // The current row's key is put together already.
-            while self.left != 0 {
-                let row = self.word_no * 64 + self.left.trailing_zeros() as usize;
-                if row != self.row {
-                    self.enter_row(row);
-                }
-                if !stretch.takes(&self.key) {
-                    return Ok(());
-                }
-                let ts = block.ts(row);
-                if !checks_rows || (block.kind(row) == Kind::Put && ts >= stretch.hidden_below()) {
-                    stretch.push(&self.key, block.value(row), ts);
-                } else {
-                    stretch.pass();
-                }
-                self.left &= self.left - 1;
+        for _ in 0..SHORT_STRETCH {
+            if !self.key().is_some_and(|key| stretch.takes(key)) {
+                return Ok(());
             }
+            if self.kind() == Kind::Put && self.ts() >= stretch.hidden_below() {
+                stretch.push(self.key.bytes(), self.value(), self.ts());
+            } else {
+                stretch.pass();
+            }
+            self.advance(reader)?;
+        }
+        while self.fill_from_block(stretch) {
             self.settle_forward(reader)?;
+        }
+        Ok(())
+    }
+
+    /// Hands out the rows that are left of this block. Whether the stretch may go on behind it.
+    fn fill_from_block(&mut self, stretch: &mut Stretch<'_>) -> bool {
+        let Some(block) = &self.block else { return false };
+        let end = block.lower_bound(stretch.until());
+        let mut rows = stretch.rows_of(block);
+        let hidden_below = rows.hidden_below();
+        let checks_rows = !block.all_puts() || block.min_ts() < hidden_below;
+        loop {
+            while let Some(row) = self.word.row() {
+                if row >= end || !rows.has_room() {
+                    self.row = row;
+                    self.key.read(block, row);
+                    return false;
+                }
+                let is_put = || block.kind(row) == Kind::Put && block.ts(row) >= hidden_below;
+                if !checks_rows || is_put() {
+                    rows.push(row, |keys| self.key.append(block, row, keys));
+                } else {
+                    rows.pass();
+                }
+                self.word.pass();
+            }
+            let next = self.word.number + 1;
+            if next * 64 >= block.len() {
+                return true;
+            }
+            self.walker.work.rows_passed += std::mem::take(&mut self.word.unseen);
+            self.word.enter(block, &self.wanted, next, 0);
         }
     }
 
     pub(crate) fn key(&self) -> Option<&[u8]> {
-        self.block.as_ref().map(|_| self.key.as_slice())
+        self.block.as_ref().map(|_| self.key.bytes())
     }
 
     fn current(&self) -> &RowBlock {
@@ -351,10 +388,8 @@ impl SstCursor {
         self.walker.next_where(reader, |index, i| {
             index.max_ts(i) >= ts || until.is_some_and(|until| index.separator(i) >= until)
         })?;
-        (self.carry, self.left, self.unseen) = (false, 0, 0);
-        if self.enter_block(reader)? {
-            self.enter_word(0, 0);
-        }
+        self.word = Word::default();
+        self.enter_first_word(reader)?;
         self.settle_forward(reader)
     }
 

@@ -22,6 +22,7 @@ mod properties;
 mod reader;
 mod row_block;
 mod row_block_builder;
+mod row_key;
 mod tombstone_block;
 mod writer;
 

@@ -75,6 +75,13 @@ pub(crate) struct Columns {
     all_puts: bool,
 }
 
+impl std::fmt::Debug for RowBlock {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Columns { n_rows, ts_base, max_ts, .. } = **self;
+        write!(f, "{n_rows} rows @{ts_base}..={max_ts}")
+    }
+}
+
 impl std::ops::Deref for RowBlock {
     type Target = Columns;
 
@@ -383,7 +390,7 @@ impl RowBlock {
     }
 
     #[inline(always)]
-    fn value_bounds(&self, row: usize) -> (usize, usize) {
+    pub(crate) fn value_bounds(&self, row: usize) -> (usize, usize) {
         debug_assert!(row < self.n_rows);
         let values = self.values as usize;
         if let Some(len) = self.fixed_len {
@@ -399,6 +406,21 @@ impl RowBlock {
         let (start, end) = self.value_bounds(row);
         // SAFETY: value offsets ascend and end at the image's end (check_offsets).
         unsafe { slice_at(self.image(), start, end) }
+    }
+
+    /// Bytes of the image, between places that [`RowBlock::value_bounds`] gave.
+    pub(crate) fn bytes_at(&self, start: usize, len: usize) -> &[u8] {
+        &self.image()[start..start + len]
+    }
+
+    /// Whether it is the same block in the same place of memory.
+    pub(crate) fn is(&self, other: &RowBlock) -> bool {
+        std::ptr::eq(self.image(), other.image())
+    }
+
+    /// Bytes of all values.
+    pub(crate) fn value_bytes_len(&self) -> usize {
+        self.image().len() - self.values as usize
     }
 
     /// The value, sharing the block's memory. Does not touch its bytes.
@@ -448,10 +470,36 @@ impl RowBlock {
     }
 
     /// Puts what the keys of a row's bundle share into `out`.
-    pub(crate) fn read_shared(&self, row: usize, out: &mut Vec<u8>) {
+    pub(super) fn read_shared(&self, row: usize, out: &mut Vec<u8>) {
         out.clear();
+        self.append_shared(row, out);
+    }
+
+    /// Appends what the keys of a row's bundle share to `out`.
+    pub(super) fn append_shared(&self, row: usize, out: &mut Vec<u8>) {
         out.extend_from_slice(self.prefix());
         out.extend_from_slice(self.bundle_prefix(row / BUNDLE));
+    }
+
+    /// How much the keys of a row's bundle share.
+    pub(super) fn shared_len(&self, row: usize) -> usize {
+        self.prefix().len() + self.meta(row / BUNDLE).1
+    }
+
+    /// Copies what the keys of a row's bundle share to the head of `out`, which has room for it.
+    pub(super) fn copy_shared(&self, row: usize, out: &mut [u8]) {
+        let (prefix, bundle) = (self.prefix(), self.bundle_prefix(row / BUNDLE));
+        out[..prefix.len()].copy_from_slice(prefix);
+        out[prefix.len()..][..bundle.len()].copy_from_slice(bundle);
+    }
+
+    /// The first eight bytes of [`RowBlock::own_key`], zero padded, and its length.
+    #[inline(always)]
+    pub(super) fn own_head(&self, row: usize) -> ([u8; 8], usize) {
+        let (start, end) = self.suffix_bounds(row);
+        // SAFETY: suffixes lie in the image (check_offsets).
+        let head = unsafe { head_at(self.image(), start, end) };
+        (head.to_be_bytes(), end - start)
     }
 
     /// What a row's key has behind what its bundle shares.
