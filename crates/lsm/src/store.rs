@@ -191,8 +191,14 @@ impl Store {
     /// Opens the ssts that an edit adds, so that no read pays for it: loading the filter of a large
     /// one takes longer than a small commit.
     fn open_added(&self, version: &Version, edit: &Edit) {
-        let added = |sst: &&Arc<SstMeta>| edit.added.iter().any(|new| new.file_no == sst.file_no);
-        for sst in version.ssts().filter(added) {
+        for new in &edit.added {
+            let candidates: &[Arc<SstMeta>] = match new.level {
+                0 => version.level(0),
+                level => version.overlapping(level, &new.bounds),
+            };
+            let Some(sst) = candidates.iter().find(|sst| sst.file_no == new.file_no) else {
+                continue;
+            };
             if let Err(error) = sst.reader(&self.env) {
                 // The first read that needs the sst tries again, and says so.
                 tracing::warn!(sst = sst.file_no, %error, "cannot open a new sst");

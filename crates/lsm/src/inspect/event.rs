@@ -204,10 +204,15 @@ impl Events {
     /// An edit was made durable; `before`: the version that it changed.
     pub(crate) fn edited(&self, edit: &Edit, before: &Version) {
         let Some(reason) = &edit.reason else { return };
-        let gone = before.ssts().filter(|sst| edit.dropped.contains(&sst.file_no));
+        let mut gone = Vec::new();
+        // Most edits of a load only add.
+        if !edit.dropped.is_empty() {
+            let dropped = before.ssts().filter(|sst| edit.dropped.contains(&sst.file_no));
+            gone.extend(dropped.map(|sst| EventSst::of(sst)));
+        }
         self.emit(EventKind::Edited {
             reason: reason.to_string(),
-            gone: gone.map(|sst| EventSst::of(sst)).collect(),
+            gone,
             added: edit.added.iter().map(EventSst::of).collect(),
         });
     }

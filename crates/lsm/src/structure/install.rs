@@ -99,7 +99,7 @@ impl Store {
             let overlaps = sst.bounds().overlaps(span);
             Ok(overlaps && sst.clip(span, sst.file_no, &self.env)?.is_some())
         };
-        for sst in tree.level(0) {
+        for sst in tree.l0().over(span) {
             if holds(sst)? {
                 return Ok(0);
             }

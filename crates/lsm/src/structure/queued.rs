@@ -215,7 +215,7 @@ impl State {
             .iter()
             .flat_map(|op| op.spans())
             .any(|other| incoming.all_spans().any(|span| span.overlaps(other)));
-        let flushed = self.version.level(0).iter().map(|sst| sst.arrival_high).max().unwrap_or(0);
+        let flushed = self.version.newest_arrival();
         let oldest = self.immutable.last().map_or(self.mutable.arrival, |oldest| oldest.arrival);
         let waiting = self.structural.iter().map(|op| op.arrival).filter(|at| *at < oldest).max();
         let arrival = flushed.max(waiting.unwrap_or(0)) + 1;
@@ -234,7 +234,7 @@ impl State {
     pub(crate) fn arrival_on_top(&self) -> u64 {
         let sealed = self.immutable.first().map_or(0, |newest| newest.arrival);
         let waiting = self.structural.first().map_or(0, |newest| newest.arrival);
-        let flushed = self.version.level(0).iter().map(|sst| sst.arrival_high).max().unwrap_or(0);
+        let flushed = self.version.newest_arrival();
         sealed.max(waiting).max(flushed) + 1
     }
 

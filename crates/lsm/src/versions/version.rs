@@ -1,6 +1,7 @@
 //! A version: the live ssts at a moment, immutable.
 
-use std::collections::BTreeMap;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
 use super::edit::Edit;
@@ -12,9 +13,10 @@ use crate::key::KeySpan;
 /// L0 to L6.
 pub(crate) const LEVELS: usize = 7;
 
-/// The live ssts. L0 is ordered newest arrival first, then by key; other levels by key.
+/// The live ssts. L0 is ordered newest arrival first, then by key; other levels by key. A level
+/// that an edit does not touch is shared with the version before.
 pub(crate) struct Version {
-    levels: Vec<Vec<Arc<SstMeta>>>,
+    levels: Vec<Arc<Vec<Arc<SstMeta>>>>,
     bytes: [u64; LEVELS],
     l0: Sublevels,
     /// Made from the levels by the first read.
@@ -25,7 +27,7 @@ impl Version {
     /// No ssts.
     pub(crate) fn empty() -> Version {
         Version {
-            levels: vec![Vec::new(); LEVELS],
+            levels: vec![Arc::default(); LEVELS],
             bytes: [0; LEVELS],
             l0: Sublevels::default(),
             runs: OnceLock::new(),
@@ -38,11 +40,16 @@ impl Version {
 
     /// All ssts with their levels' order.
     pub(crate) fn ssts(&self) -> impl Iterator<Item = &Arc<SstMeta>> {
-        self.levels.iter().flatten()
+        self.levels.iter().flat_map(|level| level.iter())
     }
 
     pub(crate) fn level_bytes(&self, level: usize) -> u64 {
         self.bytes[level]
+    }
+
+    /// Arrival number of the newest sst of L0; 0 if there is none.
+    pub(crate) fn newest_arrival(&self) -> u64 {
+        self.levels[0].first().map_or(0, |sst| sst.arrival_high)
     }
 
     /// L0 as runs.
@@ -53,7 +60,7 @@ impl Version {
     /// All runs, newest first: sublevels, then levels.
     pub(crate) fn runs(&self) -> impl Iterator<Item = &[Arc<SstMeta>]> {
         let lower = self.levels[1..].iter().filter(|level| !level.is_empty());
-        self.l0.runs().chain(lower.map(Vec::as_slice))
+        self.l0.runs().chain(lower.map(|level| level.as_slice()))
     }
 
     /// All runs, newest first, in the form that reads search.
@@ -80,50 +87,52 @@ impl Version {
         lent: &[Arc<SstMeta>],
     ) -> (Version, Vec<Arc<SstMeta>>) {
         let mut levels = self.levels.clone();
+        let mut bytes = self.bytes;
+        let dropped_numbers: HashSet<u64> = edit.dropped.iter().copied().collect();
         let mut dropped = Vec::new();
-        for file_no in &edit.dropped {
-            for level in &mut levels {
-                if let Some(at) = level.iter().position(|sst| sst.file_no == *file_no) {
-                    dropped.push(level.remove(at));
-                }
+        if !dropped_numbers.is_empty() {
+            let goes = |sst: &Arc<SstMeta>| dropped_numbers.contains(&sst.file_no);
+            for level in levels.iter_mut().filter(|level| level.iter().any(goes)) {
+                dropped.extend(Arc::make_mut(level).extract_if(.., |sst| goes(sst)));
             }
         }
+        for sst in &dropped {
+            bytes[sst.level] -= sst.size;
+        }
         let l0_untouched = dropped.iter().all(|sst| sst.level > 0);
-        let mut new_in_l0 = Vec::new();
+        let mut new = vec![Vec::new(); LEVELS];
         for facts in &edit.added {
             let backing = facts.backing.file_no;
             // Moved ssts and parts of one share its file; a new file has no owner yet.
             let shares = |sst: &&Arc<SstMeta>| sst.backing.file_no == backing;
             let mut owner = dropped.iter().chain(lent).find(shares);
             if facts.is_virtual() {
-                owner = owner.or_else(|| levels.iter().flatten().find(shares));
+                let mut there = levels.iter().flat_map(|level| level.iter());
+                owner = owner
+                    .or_else(|| there.find(shares))
+                    .or_else(|| new.iter().flatten().find(shares));
             }
             let meta = owner.map_or_else(|| SstMeta::new(facts, env), |sst| sst.sharing(facts));
-            let meta = Arc::new(meta);
-            if facts.level == 0 {
-                new_in_l0.push(meta.clone());
-            }
-            levels[facts.level].push(meta);
+            bytes[facts.level] += facts.size;
+            new[facts.level].push(Arc::new(meta));
         }
         dropped.retain(|gone| {
             let file_no = gone.backing.file_no;
             let used_by_new = edit.added.iter().any(|new| new.backing.file_no == file_no);
-            let mut others = levels.iter().flatten();
+            let mut others = levels.iter().flat_map(|level| level.iter());
             let used_by_old = gone.is_virtual() && others.any(|sst| sst.backing.file_no == file_no);
             !used_by_new && !used_by_old
         });
-        levels[0].sort_by(|a, b| {
-            b.arrival_high
-                .cmp(&a.arrival_high)
-                .then_with(|| a.bounds().start.cmp(&b.bounds().start))
-        });
-        for level in &mut levels[1..] {
-            level.sort_by(|a, b| a.bounds().start.cmp(&b.bounds().start));
-        }
-        let bytes = std::array::from_fn(|level| levels[level].iter().map(|sst| sst.size).sum());
         let same_layout = l0_untouched && env.l0_sublevels != self.l0.per_file();
-        let added = if same_layout { self.l0.with_newer(&new_in_l0) } else { None };
-        let l0 = added.unwrap_or_else(|| Sublevels::build(levels[0].clone(), !env.l0_sublevels));
+        let added = if same_layout { self.l0.with_newer(&new[0]) } else { None };
+        let by_key = |a: &Arc<SstMeta>, b: &Arc<SstMeta>| a.bounds().start.cmp(&b.bounds().start);
+        insert(&mut levels[0], std::mem::take(&mut new[0]), |a, b| {
+            b.arrival_high.cmp(&a.arrival_high).then_with(|| by_key(a, b))
+        });
+        for (level, new) in levels.iter_mut().zip(new).skip(1) {
+            insert(level, new, by_key);
+        }
+        let l0 = added.unwrap_or_else(|| Sublevels::build(levels[0].to_vec(), !env.l0_sublevels));
         (Version { levels, bytes, l0, runs: OnceLock::new() }, dropped)
     }
 
@@ -140,14 +149,17 @@ impl Version {
     /// Whether an edit still fits: what it drops is live, what it adds below L0 overlaps nothing
     /// that stays. If not, a structural edit came in between, and the edit must not be made.
     pub(crate) fn accepts(&self, edit: &Edit) -> bool {
-        let live = |file_no: &u64| self.ssts().any(|sst| sst.file_no == *file_no);
+        let mut missing: HashSet<u64> = edit.dropped.iter().copied().collect();
+        if !missing.is_empty() {
+            for sst in self.ssts() {
+                missing.remove(&sst.file_no);
+            }
+        }
+        let stays = |sst: &Arc<SstMeta>| !edit.dropped.contains(&sst.file_no);
         let free = |new: &SstFacts| {
-            new.level == 0
-                || self.levels[new.level].iter().all(|sst| {
-                    !sst.bounds().overlaps(&new.bounds) || edit.dropped.contains(&sst.file_no)
-                })
+            new.level == 0 || !self.overlapping(new.level, &new.bounds).iter().any(stays)
         };
-        edit.dropped.iter().all(live) && edit.added.iter().all(free)
+        missing.is_empty() && edit.added.iter().all(free)
     }
 
     /// Invariants I1, I3, I6 and I13 as far as facts tell; the text says what is wrong.
@@ -192,5 +204,28 @@ impl Version {
             return Err("I13: an sst is live twice".into());
         }
         Ok(())
+    }
+}
+
+/// Puts ssts into a level, each behind those that it does not come before.
+fn insert(
+    level: &mut Arc<Vec<Arc<SstMeta>>>,
+    new: Vec<Arc<SstMeta>>,
+    order: impl Fn(&Arc<SstMeta>, &Arc<SstMeta>) -> Ordering,
+) {
+    /// More than so many are sorted in together.
+    const MANY: usize = 16;
+    if new.is_empty() {
+        return;
+    }
+    let level = Arc::make_mut(level);
+    if new.len() > MANY {
+        level.extend(new);
+        level.sort_by(order);
+        return;
+    }
+    for sst in new {
+        let at = level.partition_point(|other| order(other, &sst) != Ordering::Greater);
+        level.insert(at, sst);
     }
 }

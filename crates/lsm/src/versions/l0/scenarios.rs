@@ -186,6 +186,21 @@ fn random_layouts_are_the_same_however_they_came_about_and_picks_are_closed() {
         assert_eq!(l0.drawing(), again.drawing(), "seed {seed}");
         assert_eq!(l0.split_keys(7), again.split_keys(7), "seed {seed}");
         l0.check().unwrap();
+        let stacks = |l0: &Sublevels| -> Vec<Vec<usize>> {
+            (0..l0.interval_count()).map(|interval| l0.stack(interval).to_vec()).collect()
+        };
+        assert_eq!(stacks(&l0), stacks(&again), "seed {seed}");
+        let (from, to) = (random.below(40), random.below(40));
+        let span = KeySpan::new(format!("{:02}", from.min(to)), format!("{:02}", from.max(to) + 1));
+        let mut over: Vec<u64> = l0.over(&span).iter().map(|sst| sst.file_no).collect();
+        let mut expected: Vec<u64> = files
+            .iter()
+            .filter(|sst| sst.bounds().overlaps(&span))
+            .map(|sst| sst.file_no)
+            .collect();
+        over.sort_unstable();
+        expected.sort_unstable();
+        assert_eq!(over, expected, "seed {seed}");
         let busy: HashSet<u64> = (0..=next).filter(|_| random.chance(1, 8)).collect();
         let is_busy = |sst: &SstMeta| busy.contains(&sst.file_no);
         let traffic = Traffic { busy: &is_busy, blocked: &|_, _| false };
