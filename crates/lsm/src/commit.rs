@@ -157,7 +157,9 @@ impl Store {
 
     fn rotate_if_full(self: &Arc<Store>, commit: &mut CommitState) {
         let state = self.state.load();
-        let full = state.mutable.bytes() >= self.options.memtable_size;
+        let bytes = state.mutable.bytes();
+        self.prepare_if_due(bytes);
+        let full = bytes >= self.options.memtable_size;
         if full && state.immutable.len() < self.options.max_immutable_memtables {
             self.rotate(commit);
             self.schedule();

@@ -62,6 +62,7 @@ mod memtable;
 mod metrics;
 mod open;
 mod options;
+mod prepare;
 mod range_tombstone;
 mod sstable;
 mod state;

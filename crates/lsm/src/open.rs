@@ -122,6 +122,7 @@ pub(crate) fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Res
         ballast,
         background: Background::default(),
         throttle: Throttle::new(l0_sublevels),
+        prepared: Default::default(),
         read_meter,
         closed: AtomicBool::new(false),
         counters: Default::default(),

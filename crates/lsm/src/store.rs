@@ -21,6 +21,7 @@ use crate::key::CommitTs;
 use crate::memtable::Memtable;
 use crate::open::remove_old_manifests;
 use crate::options::Options;
+use crate::prepare::Prepared;
 use crate::state::State;
 use crate::structure::ARRIVAL_STEP;
 use crate::versions::{Edit, Manifest, SstEnv, SstMeta, Version};
@@ -78,6 +79,7 @@ pub(crate) struct Store {
     pub(crate) ballast: Arc<Ballast>,
     pub(crate) background: Background,
     pub(crate) throttle: Throttle,
+    pub(crate) prepared: Prepared,
     pub(crate) read_meter: ReadMeter,
     pub(crate) closed: AtomicBool,
     pub(crate) counters: Counters,
@@ -113,12 +115,13 @@ impl Store {
             return;
         }
         let segment = self.wal.rotate();
+        let filter = self.take_filter();
         commit.arrival += ARRIVAL_STEP;
         let _state = self.state_lock.lock();
         let old = self.state.load_full();
         let prefix = old.mutable.common_prefix();
-        let size = self.options.memtable_size;
-        let mutable = Arc::new(Memtable::new(commit.arrival, segment, &prefix, size));
+        let mutable = Memtable::with_filter(commit.arrival, segment, &prefix, filter);
+        let mutable = Arc::new(mutable);
         let mut immutable = vec![old.mutable.clone()];
         immutable.extend(old.immutable.iter().cloned());
         self.state.store(Arc::new(State { mutable, immutable, ..State::clone(&old) }));

@@ -351,7 +351,7 @@ impl Store {
     }
 
     /// Queues a task that holds the store only while it runs.
-    fn spawn(self: &Arc<Store>, task: impl FnOnce(&Arc<Store>) + Send + 'static) {
+    pub(crate) fn spawn(self: &Arc<Store>, task: impl FnOnce(&Arc<Store>) + Send + 'static) {
         let weak = Arc::downgrade(self);
         self.tasks.spawn(Box::new(move || {
             let Some(store) = weak.upgrade() else { return };

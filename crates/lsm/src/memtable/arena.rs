@@ -5,10 +5,12 @@
 //! as the arena lives.
 //!
 //! Large chunks are used again by later arenas: fresh pages come from the kernel filled with zeros,
-//! which costs a writer more than inserting into them.
+//! which costs a writer more than inserting into them. While arenas take chunks, background work
+//! keeps a few more ready ([`prepare_chunks`]), so that no writer waits for the kernel.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 
@@ -28,6 +30,28 @@ unsafe impl Send for Spare {}
 /// At most so many are kept, 64 MiB: a memtable of usual size.
 const MOST_SPARE: usize = 32;
 static SPARE: Mutex<Vec<Spare>> = Mutex::new(Vec::new());
+/// So many should be there while arenas take them.
+const READY: usize = 2;
+static WANTED: AtomicBool = AtomicBool::new(false);
+
+/// Whether arenas take large chunks, and few are left.
+pub(crate) fn wants_chunks() -> bool {
+    WANTED.load(Ordering::Relaxed)
+}
+
+/// Makes spare chunks until there are a few.
+pub(crate) fn prepare_chunks() {
+    WANTED.store(false, Ordering::Relaxed);
+    while SPARE.lock().len() < READY {
+        let chunk = region();
+        for page in (0..REGION).step_by(4096) {
+            // SAFETY: inside of the region, which is nobody else's. The write makes the kernel
+            // back the page with memory.
+            unsafe { chunk.as_ptr().add(page).write_volatile(0) };
+        }
+        SPARE.lock().push(Spare(chunk));
+    }
+}
 
 /// An append-only pool of bytes aligned to 8.
 pub(crate) struct Arena {
@@ -64,7 +88,13 @@ impl Arena {
     }
 
     fn large_chunk(&mut self) -> NonNull<u8> {
-        let spare = SPARE.lock().pop();
+        let (spare, left) = {
+            let mut spare = SPARE.lock();
+            (spare.pop(), spare.len())
+        };
+        if left < READY {
+            WANTED.store(true, Ordering::Relaxed);
+        }
         let chunk = spare.map_or_else(region, |Spare(chunk)| chunk);
         self.chunks.push((chunk, region_layout()));
         chunk

@@ -4,6 +4,7 @@
 //! stacked skyline, over the same kind of list. One writer at a time (the commit pipeline).
 
 mod arena;
+mod arrival_log;
 mod cursor;
 mod head;
 mod key_filter;
@@ -16,9 +17,10 @@ mod atomics {
     pub(super) use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 }
 
-pub(crate) use arena::Arena;
+pub(crate) use arena::{Arena, prepare_chunks, wants_chunks};
 pub(crate) use cursor::MemtableCursor;
 pub(crate) use head::key_head;
+pub(crate) use key_filter::KeyFilter;
 pub(crate) use link::Link;
 pub(crate) use skiplist::NodeRef;
 pub(crate) use table::{Memtable, Tombstone};

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use bytes::Bytes;
 use parking_lot::Mutex;
 
+use super::arrival_log::ArrivalLog;
 use super::key_filter::KeyFilter;
 use super::skiplist::{NodeRef, SkipList};
 use crate::iter::ReadPoint;
@@ -18,33 +19,6 @@ pub(crate) struct Tombstone {
     pub(crate) start: Bytes,
     pub(crate) end: Bytes,
     pub(crate) ts: u64,
-}
-
-/// What arrived lately, oldest first: lets a conflict check look at what is new instead of at
-/// what is there.
-#[derive(Default)]
-struct ArrivalLog {
-    /// Points in arrival order.
-    points: Vec<NodeRef<'static>>,
-    /// Batches in arrival order.
-    batches: Vec<Arrived>,
-}
-
-/// A batch that arrived.
-struct Arrived {
-    ts: u64,
-    /// Largest timestamp up to and including this batch, to stop the walk backwards.
-    newest_so_far: u64,
-    /// Position of its first point in the log.
-    first: usize,
-}
-
-impl ArrivalLog {
-    /// Begins a batch.
-    fn batch(&mut self, ts: u64) {
-        let newest_so_far = self.batches.last().map_or(ts, |last| ts.max(last.newest_so_far));
-        self.batches.push(Arrived { ts, newest_so_far, first: self.points.len() });
-    }
 }
 
 /// A sorted buffer of writes.
@@ -66,11 +40,22 @@ impl Memtable {
     /// An empty memtable. `prefix` is what most keys are expected to begin with, `size` the bytes
     /// it is expected to grow to.
     pub(crate) fn new(arrival: u64, first_segment: u64, prefix: &[u8], size: usize) -> Memtable {
+        let filter = KeyFilter::for_memtable_of(size);
+        Memtable::with_filter(arrival, first_segment, prefix, filter)
+    }
+
+    /// As [`Memtable::new`], with an empty filter that was made before.
+    pub(crate) fn with_filter(
+        arrival: u64,
+        first_segment: u64,
+        prefix: &[u8],
+        filter: KeyFilter,
+    ) -> Memtable {
         Memtable {
             arrival,
             first_segment,
             points: SkipList::new(prefix, arrival),
-            filter: KeyFilter::for_memtable_of(size),
+            filter,
             skyline: Skyline::new(prefix),
             log: Mutex::default(),
             min_ts: AtomicU64::new(u64::MAX),
@@ -121,7 +106,7 @@ impl Memtable {
                 log.batch(ts);
             }
             // SAFETY: the log lives in the same memtable as the node, and nodes never move.
-            log.points.push(unsafe { node.outliving_its_borrow() });
+            log.point(unsafe { node.outliving_its_borrow() });
             count += 1;
             bytes += key.len() + value.len() + 90;
         }
@@ -245,18 +230,6 @@ impl Memtable {
                 _ => return newest,
             }
         }
-        let log = self.log.lock();
-        let mut end = log.points.len();
-        for batch in log.batches.iter().rev() {
-            if batch.newest_so_far <= newest {
-                break;
-            }
-            let points = &log.points[batch.first..end];
-            if batch.ts > newest && points.iter().any(|point| span.contains(point.key())) {
-                newest = batch.ts;
-            }
-            end = batch.first;
-        }
-        newest
+        self.log.lock().newest_above(span, newest)
     }
 }

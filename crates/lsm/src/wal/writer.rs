@@ -138,6 +138,8 @@ struct Files {
     current: Option<OpenSegment>,
     /// The one after that, made before it is needed.
     prepared: Option<OpenSegment>,
+    /// Somebody is making this one.
+    preparing: Option<u64>,
     /// The last one that was to be prepared: what fails is not tried at every write.
     tried: u64,
 }
@@ -154,6 +156,10 @@ pub(crate) struct Wal {
     gather: Condvar,
     clock: Arc<dyn Clock>,
     files: Mutex<Files>,
+    /// Wakes who waits for the segment that is being prepared.
+    prepared: Condvar,
+    /// The current segment is half full, and the next one is not there.
+    wants_segment: AtomicBool,
     /// Syncs cover little: commits wait for the device one by one.
     small_syncs: AtomicBool,
     reserve: Arc<dyn SpaceReserve>,
@@ -198,6 +204,8 @@ impl Wal {
             gather: Condvar::new(),
             clock,
             files: Mutex::default(),
+            prepared: Condvar::new(),
+            wants_segment: AtomicBool::new(false),
             small_syncs: AtomicBool::new(false),
             reserve,
         }
@@ -367,6 +375,9 @@ impl Wal {
     fn write_out(&self, pieces: &[Piece]) -> Result<()> {
         let mut files = self.files.lock();
         for piece in pieces {
+            while files.preparing == Some(piece.segment) {
+                self.prepared.wait(&mut files);
+            }
             let current = match &mut files.current {
                 Some(open) if open.name.number == piece.segment => open,
                 _ => {
@@ -389,21 +400,41 @@ impl Wal {
                 let full = files.current.take();
                 files.sealed.extend(full);
             } else if half_full && files.tried <= piece.segment {
-                files.tried = piece.segment + 1;
-                files.prepared = self.prepare_segment(files.tried);
+                self.wants_segment.store(true, Ordering::Relaxed);
             }
         }
         Ok(())
     }
 
+    /// Whether it is time for [`Wal::prepare_segment`].
+    pub(crate) fn wants_segment(&self) -> bool {
+        self.wants_segment.load(Ordering::Relaxed)
+    }
+
     /// Makes a segment before it is needed. When the one before it is full, a flush may be syncing
-    /// already, and making a file would wait for that.
-    fn prepare_segment(&self, number: u64) -> Option<OpenSegment> {
+    /// already, and making a file would wait for that. Writers go on meanwhile, unless they get
+    /// there. What fails is not tried again: the writer who needs the segment does that.
+    pub(crate) fn prepare_segment(&self) {
+        self.wants_segment.store(false, Ordering::Relaxed);
+        let number = {
+            let mut files = self.files.lock();
+            let Some(current) = files.current.as_ref().map(|open| open.name.number) else { return };
+            if files.tried > current || files.preparing.is_some() {
+                return;
+            }
+            files.tried = current + 1;
+            files.preparing = Some(files.tried);
+            files.tried
+        };
         let made = self.start_segment(SegmentFile { number, ahead: true });
         if let Err(error) = &made {
             tracing::debug!(%error, "cannot make a wal segment yet");
         }
-        made.ok()
+        let mut files = self.files.lock();
+        files.prepared = made.ok();
+        files.preparing = None;
+        drop(files);
+        self.prepared.notify_all();
     }
 
     /// Removes a segment that was made and will not be needed: the store is closed.
