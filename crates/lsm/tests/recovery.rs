@@ -144,3 +144,39 @@ fn a_long_log_is_replayed_into_several_memtables() {
     assert!(segments <= 3, "the old segments are gone: {names:?}");
     assert_eq!(read(&open_on(Arc::new(fs), reader).unwrap()), rows);
 }
+
+/// Half a segment before it is needed, the next one is made, by background work if that gets there
+/// first; either way nothing is lost.
+#[test]
+fn the_next_segment_is_made_before_it_is_needed() {
+    for runs in [true, false] {
+        let fs = MemFs::new();
+        let tasks = Arc::new(SeededTasks::new(1));
+        let mut options = options::set(0, tasks.clone());
+        (options.wal_segment_size, options.memtable_size) = (16 << 10, 1 << 20);
+        let db = open_on(Arc::new(fs.clone()), options).unwrap();
+        tasks.run_all();
+        let ahead = |fs: &MemFs| {
+            let names = fs.list(dir()).unwrap();
+            names.iter().filter(|name| name.ends_with(".ahead")).count()
+        };
+        let put = |ts: u64| {
+            let mut batch = Batch::at(CommitTs(ts));
+            batch.put(format!("{ts:06}").as_bytes(), &[7; 100]);
+            db.write(batch, Durability::Buffered).unwrap();
+        };
+        (1..=90).for_each(put);
+        assert_eq!(ahead(&fs), 0, "no writer made it");
+        if runs {
+            tasks.run_all();
+            assert_eq!(ahead(&fs), 1, "background work did");
+        }
+        (91..=250).for_each(put);
+        db.close().unwrap();
+        let again = Arc::new(SeededTasks::new(2));
+        let db = open_on(Arc::new(fs), options::set(0, again)).unwrap();
+        let view = db.view(CommitTs(u64::MAX - 1)).unwrap();
+        let all = view.scan(KeySpan::all(), ScanOptions::default());
+        assert_eq!(collect(&mut all.unwrap()).unwrap().len(), 250);
+    }
+}

@@ -15,6 +15,11 @@
 //! ```
 //!
 //! Files too small to be worth an sst go through the memtable as one batch.
+//!
+//! An ingest waits for two syncs, the directory's and that of its edit or record, one after the
+//! other. A record that outlives a crash must find its file; and as soon as it is in the wal, any
+//! other writer's sync may make it durable, with batches behind it that count on it. Syncing the
+//! file would make its new name durable on some file systems only.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
