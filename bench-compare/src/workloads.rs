@@ -68,6 +68,8 @@ fn delrange(n: &dyn Fn(u64) -> u64) -> Workload {
                     ("", "flush".into()),
                     quiet(),
                     ("", format!("gets n={gets} space={keys} seed=9")),
+                    // Compactions for these reads should not run beside the measured ones.
+                    quiet(),
                     ("get", get.clone()),
                     ("seek + 10", seek(10, short)),
                     ("seek + 1000", seek(1_000, long)),

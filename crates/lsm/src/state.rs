@@ -156,12 +156,18 @@ impl State {
                 found[last + 1..].fill(None);
             }
             for (file, reader) in found.into_iter().flatten() {
+                if file.has_tombstones {
+                    reader.skyline().prefetch_top(key);
+                }
+                let found =
+                    if reader.may_contain(hash) { reader.get(key, read_ts, work)? } else { None };
+                if found.as_ref().is_some_and(|found| found.kind == Kind::Delete) {
+                    return Ok(None);
+                }
                 let hidden_below =
                     if file.has_tombstones { reader.skyline().stab(key, read_ts) } else { 0 };
-                if reader.may_contain(hash)
-                    && let Some(found) = reader.get(key, read_ts, work)?
-                {
-                    let lives = found.kind == Kind::Put && found.ts >= hidden_below;
+                if let Some(found) = found {
+                    let lives = found.ts >= hidden_below;
                     return Ok(lives.then_some((found.value, CommitTs(found.ts))));
                 }
                 if hidden_below > 0 {

@@ -464,7 +464,10 @@ impl Store {
                 }
                 self.spawn(move |store| {
                     match store.install(&edit, |_| {}) {
-                        Ok(true) => store.note_compaction(&spec, &output),
+                        Ok(true) => {
+                            store.note_compaction(&spec, &output);
+                            store.keep_warm(&spec, &output);
+                        }
                         Ok(false) => store.discard(&output),
                         Err(error) => store.work_failed(&error),
                     }
@@ -475,6 +478,22 @@ impl Store {
             Err(error) => {
                 self.work_failed(&error);
                 self.background.end_compaction(claim, spec.reason);
+            }
+        }
+    }
+
+    /// What is compacted because it is read all the time is in the cache, and would be missed there.
+    fn keep_warm(&self, spec: &Spec, output: &JobOutput) {
+        if spec.reason != CompactionReason::ReadTriggered {
+            return;
+        }
+        let version = self.state.load().version.clone();
+        let written =
+            |sst: &&Arc<SstMeta>| output.ssts.iter().any(|facts| facts.file_no == sst.file_no);
+        for sst in version.level(spec.output_level).iter().filter(written) {
+            if let Err(error) = sst.reader(&self.env).and_then(|reader| reader.warm()) {
+                // The first read that needs the block tries again, and says so.
+                tracing::warn!(sst = sst.file_no, %error, "cannot bring a new sst to memory");
             }
         }
     }

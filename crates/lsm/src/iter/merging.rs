@@ -50,6 +50,13 @@ impl From<LayerCursor> for Layer {
     }
 }
 
+impl Layer {
+    /// The second half of the way to `at`, after [`MergeCursor::aim`].
+    fn settle_at(&mut self, at: &[u8]) -> Result<()> {
+        if std::mem::take(&mut self.aimed) { self.source.settle_at(at) } else { Ok(()) }
+    }
+}
+
 /// Takes the time of one layer after the other.
 struct Stopwatch<'a> {
     clock: &'a dyn Clock,
@@ -121,12 +128,20 @@ impl MergeCursor {
         if self.backward { &self.plan.span.start } else { &self.plan.span.end }
     }
 
-    /// Begins the slab at `at`: decides which layers are parked and brings the others there.
-    fn enter_slab(&mut self, at: &[u8], stopwatch: Option<&mut Stopwatch<'_>>) -> Result<()> {
+    /// Begins the slab at `at`: decides which layers are parked and brings the others there. With
+    /// a stopwatch, one after the other, and their times are taken.
+    fn enter_slab(&mut self, at: &[u8], mut stopwatch: Option<&mut Stopwatch<'_>>) -> Result<()> {
         let mut end: Option<Bytes> = None;
         let mut active = 0;
         for i in 0..self.layers.len() {
             active += 1;
+            // A layer is looked for tombstones when its place was found: what that needs is on its
+            // way from memory meanwhile.
+            self.aim(i, at)?;
+            if let Some(stopwatch) = &mut stopwatch {
+                self.layers[i].settle_at(at)?;
+                stopwatch.lap();
+            }
             if self.cover_is_over(i, at) {
                 self.layers[i].cover = Some(self.layers[i].source.cover(at)?);
             }
@@ -140,10 +155,12 @@ impl MergeCursor {
                 break;
             }
         }
+        for layer in &mut self.layers[..active] {
+            layer.settle_at(at)?;
+        }
         if active < self.layers.len() {
             self.stats.slabs_parked += 1;
         }
-        self.bring(active, at, stopwatch)?;
         for layer in &mut self.layers[active..] {
             layer.in_place = false;
         }
@@ -175,39 +192,18 @@ impl MergeCursor {
         }
     }
 
-    /// Makes sure that the active layers stand at or behind `at`. With a stopwatch, one after the
-    /// other, and their times are taken.
-    fn bring(
-        &mut self,
-        active: usize,
-        at: &[u8],
-        mut stopwatch: Option<&mut Stopwatch<'_>>,
-    ) -> Result<()> {
-        for layer in &mut self.layers[..active] {
-            if !layer.in_place {
-                // Backward, `at` itself is excluded: the keys of the slab are below it.
-                let backward = self.backward;
-                let behind = layer
-                    .source
-                    .key()
-                    .is_some_and(|key| if backward { key < at } else { key >= at });
-                layer.in_place = true;
-                if !behind {
-                    layer.source.aim(at)?;
-                    layer.aimed = true;
-                    self.stats.seeks += 1;
-                }
-            }
-            if let Some(stopwatch) = &mut stopwatch {
-                if std::mem::take(&mut layer.aimed) {
-                    layer.source.settle_at(at)?;
-                }
-                stopwatch.lap();
-            }
+    /// The first half of a layer's way to `at`, if it does not stand there or behind already.
+    fn aim(&mut self, layer: usize, at: &[u8]) -> Result<()> {
+        let (layer, backward) = (&mut self.layers[layer], self.backward);
+        if std::mem::replace(&mut layer.in_place, true) {
+            return Ok(());
         }
-        for layer in self.layers[..active].iter_mut().filter(|layer| layer.aimed) {
-            layer.aimed = false;
-            layer.source.settle_at(at)?;
+        // Backward, `at` itself is excluded: the keys of the slab are below it.
+        let behind = |key: &[u8]| if backward { key < at } else { key >= at };
+        if !layer.source.key().is_some_and(behind) {
+            layer.source.aim(at)?;
+            layer.aimed = true;
+            self.stats.seeks += 1;
         }
         Ok(())
     }

@@ -19,7 +19,7 @@ use crate::sstable::RowBlock;
 /// Bytes of blocks that a batch keeps; values behind that are copied.
 const MAX_KEPT: usize = 1 << 20;
 /// Values that make up less than this are copied: counting a reference would cost as much.
-const MIN_KEPT: usize = 2 << 10;
+const MIN_KEPT: usize = 512;
 
 /// Some rows of a scan. It may keep up to 1 MiB of row blocks in memory until it is cleared or
 /// dropped.

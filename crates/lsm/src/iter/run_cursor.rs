@@ -41,6 +41,7 @@ impl RunCursor {
             classes: plan.options.classes,
             backward: plan.options.reverse,
             fill_cache: plan.options.fill_cache,
+            rows: plan.options.limit.unwrap_or(usize::MAX),
         };
         let cursor = SstCursor::new(wanted);
         RunCursor { plan, run_no, at: files.start, files, is_open: false, cursor }
@@ -68,10 +69,13 @@ impl RunCursor {
     /// A seek in file `at` does not leave its part of the file.
     fn inside<'k>(&self, at: usize, to: &'k [u8]) -> Cow<'k, [u8]> {
         let file = self.file(at);
+        if !file.is_virtual() {
+            return Cow::Borrowed(to);
+        }
         let bounds = file.bounds();
         let edge = if self.backward() { &bounds.end } else { &bounds.start };
         let outside = if self.backward() { to > edge.as_ref() } else { to < edge.as_ref() };
-        if file.is_virtual() && outside { Cow::Owned(edge.to_vec()) } else { Cow::Borrowed(to) }
+        if outside { Cow::Owned(edge.to_vec()) } else { Cow::Borrowed(to) }
     }
 
     /// Whether the cursor stands behind its file's part of the run.
@@ -155,7 +159,11 @@ impl Source for RunCursor {
         };
         self.open(at);
         let to = self.inside(at, to);
+        let has_tombstones = self.run().files()[at].has_tombstones;
         let (cursor, reader) = self.parts()?;
+        if has_tombstones {
+            reader.skyline().prefetch(&to);
+        }
         cursor.aim(reader, &to)
     }
 
@@ -230,16 +238,22 @@ impl Source for RunCursor {
 
     fn cover(&mut self, at: &[u8]) -> Result<Cover> {
         let none = |until| Cover { ts: 0, until, clean: false };
+        if !self.run().has_tombstones() {
+            return Ok(none(None));
+        }
         let Some(i) = self.file_for(at) else { return Ok(none(None)) };
-        let file = self.file(i);
-        let bounds = file.bounds();
-        let inside =
-            if self.backward() { at <= bounds.end.as_ref() } else { at >= bounds.start.as_ref() };
-        if !inside || file.tombstones == 0 {
+        let inside = if self.backward() {
+            at <= self.file(i).bounds().end.as_ref()
+        } else {
+            self.run().starts_up_to(i, at)
+        };
+        if !inside || !self.run().files()[i].has_tombstones {
             return Ok(none(self.next_tombstones(i)));
         }
-        let skyline = file.reader(self.plan.env())?.skyline();
+        let skyline = self.run().files()[i].reader(self.plan.env())?.skyline();
         let mut cover = skyline.cover(at, self.plan.read().ts, self.backward());
+        let file = self.file(i);
+        let bounds = file.bounds();
         let file_ends = if self.backward() { &bounds.start } else { &bounds.end };
         let reaches_further = match &cover.until {
             None => true,

@@ -7,4 +7,4 @@ mod skyline;
 mod tombstone_map;
 
 pub(crate) use skyline::{Cover, Skyline, coalesce};
-pub(crate) use tombstone_map::TombstoneMap;
+pub(crate) use tombstone_map::{Head, TombstoneMap, Top, TopPlace};

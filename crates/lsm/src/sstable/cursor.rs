@@ -27,6 +27,8 @@ pub(crate) struct Wanted {
     pub(crate) backward: bool,
     /// Whether blocks that are read stay in the cache.
     pub(crate) fill_cache: bool,
+    /// How many rows will be taken after a seek; more do no harm.
+    pub(crate) rows: usize,
 }
 
 /// The newest visible entry per key of one sst. Every call is given the sst; see [`BlockWalker`].
@@ -104,6 +106,11 @@ impl SstCursor {
     }
 
     fn entry_wanted(&self, reader: &SstReader) -> bool {
+        // Most reads want all classes of now: that spares them two cold columns of the index.
+        let all = self.wanted.classes == u32::MAX;
+        if all && self.wanted.read_ts >= reader.properties().max_point_ts {
+            return true;
+        }
         self.walker.entry(reader).is_none_or(|entry| {
             entry.min_ts() <= self.wanted.read_ts && entry.classes() & self.wanted.classes != 0
         })
@@ -152,6 +159,7 @@ impl SstCursor {
         let block = self.block.as_ref().expect("just entered");
         let row = block.lower_bound(to);
         if row < block.len() {
+            block.prefetch_values(row, self.wanted.rows);
             self.word.enter(block, &self.wanted, row / 64, row);
         } else {
             self.word.number = block.len().div_ceil(64);
@@ -312,6 +320,10 @@ impl SstCursor {
     fn fill_from_block(&mut self, stretch: &mut Stretch<'_>) -> bool {
         let Some(block) = &self.block else { return false };
         let end = block.lower_bound(stretch.until());
+        if stretch.hidden_below() > 0 && end < block.len() {
+            // Behind hidden rows, those that are wanted.
+            block.prefetch_values(end, self.wanted.rows);
+        }
         let mut rows = stretch.rows_of(block);
         let hidden_below = rows.hidden_below();
         let checks_rows = !block.all_puts() || block.min_ts() < hidden_below;
@@ -361,7 +373,8 @@ impl SstCursor {
 
     /// Jumps over blocks in which every row is older than the tombstone.
     pub(crate) fn skip_hidden(&mut self, reader: &SstReader, cover: &Cover) -> Result<()> {
-        if self.block.is_none() {
+        // A block that has something newer says so itself; its index entry is not at hand.
+        if self.block.as_ref().is_none_or(|block| block.max_ts() >= cover.ts) {
             return Ok(());
         }
         let until = cover.until.as_deref();

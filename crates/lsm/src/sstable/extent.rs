@@ -21,8 +21,13 @@ impl SstReader {
     /// tombstones do not count. Reads at most one block at either end.
     pub(crate) fn extent(&self, span: &KeySpan) -> Result<Option<Extent>> {
         let edge = |backward: bool, to: &[u8]| -> Result<Option<Vec<u8>>> {
-            let wanted =
-                Wanted { read_ts: u64::MAX, classes: u32::MAX, backward, fill_cache: false };
+            let wanted = Wanted {
+                read_ts: u64::MAX,
+                classes: u32::MAX,
+                backward,
+                fill_cache: false,
+                rows: 1,
+            };
             let mut cursor = SstCursor::new(wanted);
             cursor.seek(self, to)?;
             Ok(cursor.key().filter(|key| span.contains(key)).map(<[u8]>::to_vec))

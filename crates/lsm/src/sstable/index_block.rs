@@ -17,6 +17,7 @@ use bytes::Bytes;
 
 use super::columns::{head_of, partition_point, slice_at, u32_at, u64_at};
 use super::format::{BlockHandle, le_u32};
+use super::prefix::Prefix;
 use super::row_block_builder::BlockFacts;
 
 const HAS_DELETE: u8 = 1;
@@ -132,6 +133,8 @@ pub(crate) struct IndexBlock {
     image: Bytes,
     n: usize,
     shared: usize,
+    /// What all separators begin with, if it is short.
+    prefix: Option<Prefix>,
 }
 
 impl IndexBlock {
@@ -145,7 +148,7 @@ impl IndexBlock {
             return Err("index block columns do not fit");
         }
         let shared = le_u32(&image, 4) as usize;
-        let block = IndexBlock { image, n, shared };
+        let mut block = IndexBlock { image, n, shared, prefix: None };
         let mut last = 0;
         for i in 0..n {
             let end = block.end(i);
@@ -158,6 +161,7 @@ impl IndexBlock {
             return Err("index separators have another length than they say");
         }
         block.check_heads()?;
+        block.prefix = if n == 0 { None } else { Prefix::of(&block.separator(0)[..shared]) };
         Ok(block)
     }
 
@@ -252,18 +256,24 @@ impl IndexBlock {
         self.number(44, i)
     }
 
+    /// What all separators begin with.
+    fn shared(&self) -> &[u8] {
+        let keys = self.column(PER_ENTRY);
+        // SAFETY: every separator begins with `shared` bytes (check_heads), so they are there.
+        unsafe { slice_at(&self.image, keys, keys + self.shared) }
+    }
+
     /// First entry whose separator is at or after `key`; `len()` if there is none.
     pub(crate) fn lower_bound(&self, key: &[u8]) -> usize {
         if self.n == 0 {
             return 0;
         }
-        // SAFETY: every separator begins with `shared` bytes (check_heads), so they are there.
-        let prefix = unsafe {
-            let keys = self.column(PER_ENTRY);
-            slice_at(&self.image, keys, keys + self.shared)
+        let stripped = match &self.prefix {
+            Some(prefix) => prefix.strip(key),
+            None => key.strip_prefix(self.shared()),
         };
-        let Some(rest) = key.strip_prefix(prefix) else {
-            return if key < prefix { 0 } else { self.n };
+        let Some(rest) = stripped else {
+            return if key < self.shared() { 0 } else { self.n };
         };
         let head = head_of(rest);
         // SAFETY: positions are below n, and the column lies in the image (parse).

@@ -18,6 +18,7 @@ mod format;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
 mod index_block;
+mod prefix;
 mod properties;
 mod reader;
 mod row_block;
@@ -30,6 +31,7 @@ pub(crate) use columns::{head_of, partition_point};
 pub(crate) use cursor::{SstCursor, Wanted};
 pub(crate) use entries::SstEntries;
 pub(crate) use filter::{key_hash, line_of as filter_line, probes as filter_probes};
+pub(crate) use prefix::Prefix;
 pub(crate) use properties::Properties;
 pub(crate) use reader::{SstIdentity, SstReader};
 pub(crate) use row_block::RowBlock;

@@ -243,6 +243,18 @@ impl SstReader {
         }
     }
 
+    /// Reads all blocks that are not in the cache, in order.
+    pub(crate) fn warm(&self) -> Result<()> {
+        let mut work = ReadWork::default();
+        for number in 0..self.top.len() {
+            let partition = self.partition(number, &mut work)?;
+            for at in 0..partition.index.len() {
+                self.block(partition, at, Some(WARM), &mut work)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Finds the newest entry of `key` with `ts <= read_ts` and gives it to `take`.
     fn find_with<R>(
         &self,
@@ -253,13 +265,15 @@ impl SstReader {
     ) -> Result<Option<R>> {
         let mut part_no = self.top.lower_bound(key);
         let mut first = true;
+        // A read of now need not look at timestamps in the index.
+        let all_seen = read_ts >= self.properties.max_point_ts;
         while part_no < self.top.len() {
             let partition = self.partition(part_no, work)?;
             let index = &partition.index;
             let mut at = if first { index.lower_bound(key) } else { 0 };
             first = false;
             while at < index.len() {
-                if index.min_ts(at) <= read_ts {
+                if all_seen || index.min_ts(at) <= read_ts {
                     work.blocks += 1;
                     let cached = partition.frames.get(at);
                     let loaded;

@@ -554,6 +554,17 @@ impl RowBlock {
         at(keys + 64);
     }
 
+    /// Brings the values of some rows from `row` on closer, up to a KiB.
+    #[inline]
+    pub(crate) fn prefetch_values(&self, row: usize, rows: usize) {
+        let (start, first_end) = self.value_bounds(row);
+        let bytes = (first_end - start).saturating_mul(rows).min(1 << 10);
+        let image = self.image().as_ptr();
+        for at in (start..start + bytes).step_by(64) {
+            prefetch(image.wrapping_add(at));
+        }
+    }
+
     /// First row with a key at or after `key`; `len()` if there is none.
     pub(crate) fn lower_bound(&self, key: &[u8]) -> usize {
         let prefix = self.prefix();

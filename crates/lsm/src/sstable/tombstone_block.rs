@@ -29,7 +29,7 @@ use bytes::Bytes;
 use super::columns::{head_of, partition_point, slice_at, u32_at, u64_at};
 use super::format::le_u32;
 use crate::memtable::Tombstone;
-use crate::range_tombstone::{Cover, TombstoneMap, coalesce};
+use crate::range_tombstone::{Cover, Head, TombstoneMap, Top, TopPlace, coalesce};
 
 const HEADER: usize = 16;
 
@@ -257,9 +257,13 @@ impl StoredSkyline {
 
     /// The top array is over everything that lies in the others.
     fn draw_map(&self) -> Option<TombstoneMap> {
-        let top = (0..self.first(1))
-            .map(|i| (self.head(self.start(i) as usize), self.head(self.end(i) as usize)));
-        let bounds = (self.head(0), self.head(self.n_bounds - 1));
+        let head = |bound: usize| Head::of(&self.bound(bound)[self.shared..]);
+        let top = (0..self.first(1)).map(|i| Top {
+            start: head(self.start(i) as usize),
+            end: head(self.end(i) as usize),
+            ts: self.ts(i),
+        });
+        let bounds = (head(0), head(self.n_bounds - 1));
         TombstoneMap::of(&self.bound(0)[..self.shared], self.n_bounds, bounds, top)
     }
 
@@ -268,6 +272,64 @@ impl StoredSkyline {
     pub(crate) fn prefetch(&self, key: &[u8]) {
         if let Some(map) = &self.map {
             map.prefetch(key);
+        }
+    }
+
+    /// If a tombstone may be over `key`, brings what tells which one closer.
+    #[inline]
+    pub(crate) fn prefetch_top(&self, key: &[u8]) {
+        if let Some(map) = &self.map {
+            map.prefetch_top(key);
+        }
+    }
+
+    /// Where `key` (with `before`: the keys just below it) lies among the fragments of the top and
+    /// the timestamp there (0: none), if there is a map and a read at `read_ts` need not look below
+    /// the top.
+    #[inline]
+    fn top_at(&self, key: &[u8], read_ts: u64, before: bool) -> Option<(TopPlace, u64)> {
+        let map = self.map.as_ref()?;
+        let mut place = map.place_of(key, before);
+        if let TopPlace::Tie(i) = place {
+            place = self.beyond_tie(key, i, before);
+        }
+        let ts = match place {
+            TopPlace::Under(_) if self.ts_override > 0 => self.ts_override,
+            TopPlace::Under(i) => map.top(i).ts,
+            TopPlace::Before(_) | TopPlace::Tie(_) => 0,
+        };
+        (ts <= read_ts).then_some((place, ts))
+    }
+
+    /// Up to where the answer for this place among the fragments of the top holds.
+    fn until(&self, place: TopPlace, backward: bool) -> Option<Bytes> {
+        let (top, at_start) = match place {
+            TopPlace::Under(i) => (i, backward),
+            TopPlace::Before(i) if backward => (i.checked_sub(1)?, false),
+            TopPlace::Before(i) | TopPlace::Tie(i) => (i, true),
+        };
+        if top == self.first(1) {
+            return None;
+        }
+        // What the map knows by heart need not be read from three columns.
+        let known = self.map.as_ref().and_then(|map| {
+            let Top { start, end, .. } = *map.top(top);
+            map.bound(if at_start { start } else { end })
+        });
+        let bound = || self.bound_bytes(if at_start { self.start(top) } else { self.end(top) });
+        Some(known.unwrap_or_else(bound))
+    }
+
+    /// The bounds decide where their heads do not: the place of a key behind the tops before `i`.
+    fn beyond_tie(&self, key: &[u8], mut i: usize, before: bool) -> TopPlace {
+        let behind = |bound: &[u8]| if before { key > bound } else { key >= bound };
+        while i < self.first(1) && behind(self.bound(self.end(i) as usize)) {
+            i += 1;
+        }
+        if i < self.first(1) && behind(self.bound(self.start(i) as usize)) {
+            TopPlace::Under(i)
+        } else {
+            TopPlace::Before(i)
         }
     }
 
@@ -377,6 +439,9 @@ impl StoredSkyline {
         if self.n_fragments == 0 || self.map.as_ref().is_some_and(|map| !map.may_cover(key)) {
             return 0;
         }
+        if let Some((_, ts)) = self.top_at(key, read_ts, false) {
+            return ts;
+        }
         let (piece, mut array) = (self.piece(key, false), 0);
         while let Place::Inside(i) = self.locate(array, piece) {
             if self.ts(i) <= read_ts {
@@ -398,6 +463,9 @@ impl StoredSkyline {
         }
         if !backward && let Some(until) = self.map.as_ref().and_then(|map| map.free_until(key)) {
             return Cover { ts: 0, until, clean: false };
+        }
+        if let Some((place, ts)) = self.top_at(key, read_ts, backward) {
+            return Cover { ts, until: self.until(place, backward), clean: false };
         }
         let piece = self.piece(key, backward);
         let mut until: Option<u32> = None;

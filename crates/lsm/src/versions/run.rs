@@ -123,11 +123,8 @@ impl Run {
         let Some(rest) = key.strip_prefix(self.prefix.as_slice()) else {
             return self.sst_of(key).map(|at| &self.files[at]);
         };
-        let head = head_of(rest);
-        let file = self.files.get(self.search(key, head))?;
-        let starts_below = file.start_head < head
-            || (file.start_head == head && file.sst.bounds().start.as_ref() <= key);
-        starts_below.then_some(file)
+        let at = self.search(key, head_of(rest));
+        (at < self.files.len() && self.starts_up_to(at, key)).then(|| &self.files[at])
     }
 
     /// Position of the sst that may hold `key`.
@@ -142,6 +139,21 @@ impl Run {
         let at = self.first_ending_above(key);
         let starts_below = self.ssts.get(at).is_some_and(|sst| sst.bounds().start.as_ref() < key);
         at + usize::from(starts_below)
+    }
+
+    /// Whether sst `at` starts at or below `key`.
+    #[inline]
+    pub(crate) fn starts_up_to(&self, at: usize, key: &[u8]) -> bool {
+        let start = || self.ssts[at].bounds().start.as_ref();
+        match key.strip_prefix(self.prefix.as_slice()).map(head_of) {
+            Some(head) if self.files[at].start_head != head => self.files[at].start_head < head,
+            _ => start() <= key,
+        }
+    }
+
+    /// Whether any sst has range tombstones.
+    pub(crate) fn has_tombstones(&self) -> bool {
+        !self.with_tombstones.is_empty()
     }
 
     /// Position of the first sst with range tombstones from `at` on.
