@@ -482,7 +482,7 @@ impl Store {
         }
     }
 
-    /// What is compacted because it is read all the time is in the cache, and would be missed there.
+    /// What is compacted because it is read all the time was in the cache, and would be missed.
     fn keep_warm(&self, spec: &Spec, output: &JobOutput) {
         if spec.reason != CompactionReason::ReadTriggered {
             return;

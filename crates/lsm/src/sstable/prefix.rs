@@ -1,7 +1,7 @@
 //! What all keys of a block or an sst begin with, kept where their search begins.
 //!
-//! A search cuts it off the key and goes on with numbers. Looked up in the block's image, the prefix
-//! is one more cold cache line; compared by `memcmp`, it is a call for a few bytes.
+//! A search cuts it off the key and goes on with numbers. Looked up in the block's image, the
+//! prefix is one more cold cache line; compared by `memcmp`, it is a call for a few bytes.
 
 /// A short prefix. One per block index and sst, each read by every search there.
 #[derive(Debug, Clone, Copy)]
