@@ -26,7 +26,7 @@ const GRANULES: usize = REGION / GRANULE;
 const WORDS: usize = GRANULES / 64;
 /// Smaller frames come from the usual allocator, which packs them better; larger ones too, which
 /// would leave holes in regions.
-const SIZES: std::ops::RangeInclusive<usize> = 2 * GRANULE..=REGION / 8;
+const SIZES: std::ops::RangeInclusive<usize> = 2 * GRANULE..=REGION / 2;
 /// Regions without frames that are kept for the next ones.
 const MOST_EMPTY: usize = 2;
 /// Address sanitizers watch the borders of allocations: under a fuzzer, each frame is one.

@@ -6,10 +6,9 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::cache::prefetch;
+use crate::cache::{Frame, prefetch};
 
 const LINE: usize = 64;
-const WORDS: usize = LINE / 8;
 const PROBES: u32 = 6;
 
 /// The hash of a user key; computed once per get.
@@ -32,45 +31,43 @@ pub(crate) fn build(hashes: &[u64], bits_per_key: u32) -> Vec<u8> {
     image
 }
 
-/// One cache line of a filter.
-#[repr(align(64))]
-struct Line([u64; WORDS]);
-
-/// A filter in memory: its lines are cache lines.
+/// A filter in memory: its lines are cache lines, as frames begin with one.
 pub(crate) struct Filter {
-    lines: Box<[Line]>,
+    image: Frame<()>,
+    lines: usize,
 }
 
 impl Filter {
-    /// Takes over an image; a rest that is shorter than a line is ignored, and so are lines that
-    /// the image does not have: without lines, everything may be there.
+    /// Copies an image; a rest that is shorter than a line is ignored, and so are lines that the
+    /// image does not have: without lines, everything may be there.
     pub(crate) fn of(image: &[u8]) -> Filter {
-        let lines = image.as_chunks::<LINE>().0.iter().map(|bytes| {
-            let words = bytes.as_chunks::<8>().0;
-            Line(std::array::from_fn(|i| u64::from_le_bytes(words[i])))
-        });
-        Filter { lines: lines.collect() }
+        Filter { image: Frame::new((), image), lines: image.len() / LINE }
     }
 
     /// Bytes of memory.
     pub(crate) fn memory(&self) -> usize {
-        self.lines.len() * LINE
+        self.image.memory()
+    }
+
+    /// The line of a hash, if there are any.
+    #[inline]
+    fn line(&self, hash: u64) -> Option<&[u8; LINE]> {
+        self.image.image().as_chunks::<LINE>().0.get(line_of(hash, self.lines))
     }
 
     /// Brings the line of a hash closer.
+    #[inline]
     pub(crate) fn prefetch(&self, hash: u64) {
-        if !self.lines.is_empty() {
-            prefetch(&raw const self.lines[line_of(hash, self.lines.len())]);
+        if let Some(line) = self.line(hash) {
+            prefetch(line.as_ptr());
         }
     }
 
     /// Whether the key with this hash may be in the sst.
+    #[inline]
     pub(crate) fn may_contain(&self, hash: u64) -> bool {
-        if self.lines.is_empty() {
-            return true;
-        }
-        let Line(words) = &self.lines[line_of(hash, self.lines.len())];
-        probes(hash).fold(1, |all, bit| all & (words[bit / 64 % WORDS] >> (bit % 64))) & 1 != 0
+        let Some(line) = self.line(hash) else { return true };
+        probes(hash).fold(1, |all, bit| all & (line[bit / 8 % LINE] >> (bit % 8))) & 1 != 0
     }
 }
 

@@ -46,7 +46,7 @@ pub fn row_block(data: &[u8]) {
 
 /// The image of an index partition or of the top index.
 pub fn index_block(data: &[u8]) {
-    let Ok(index) = IndexBlock::parse(Bytes::copy_from_slice(data)) else { return };
+    let Ok(index) = IndexBlock::parse(data) else { return };
     for i in 0..index.len() {
         let separator = index.separator(i).to_vec();
         let facts = (index.handle(i), index.cum_live(i), index.classes(i));
@@ -116,7 +116,7 @@ fn seal(file: &mut [u8]) {
         seal_at(file, facts.filter_block, BlockKind::Filter);
         seal_at(file, facts.tombstone_block, BlockKind::Tombstones);
     }
-    let parse = |image: Option<Bytes>| image.and_then(|image| IndexBlock::parse(image).ok());
+    let parse = |image: Option<Bytes>| image.and_then(|image| IndexBlock::parse(&image).ok());
     let Some(top) = parse(seal_at(file, footer.top_index, BlockKind::TopIndex)) else { return };
     for part in (0..top.len()).map(|i| top.handle(i)) {
         let Some(part) = parse(seal_at(file, part, BlockKind::Index)) else { continue };
@@ -167,10 +167,10 @@ pub(crate) fn images(file: &[u8]) -> Vec<(BlockKind, Vec<u8>)> {
     let facts = Properties::decode(&out[1].1.clone().into()).expect("a sample is valid");
     out.push((BlockKind::Filter, image(facts.filter_block, BlockKind::Filter)));
     out.push((BlockKind::Tombstones, image(facts.tombstone_block, BlockKind::Tombstones)));
-    let top = IndexBlock::parse(out[0].1.clone().into()).expect("a sample is valid");
+    let top = IndexBlock::parse(&out[0].1).expect("a sample is valid");
     for part in 0..top.len() {
         let part = image(top.handle(part), BlockKind::Index);
-        let index = IndexBlock::parse(part.clone().into()).expect("a sample is valid");
+        let index = IndexBlock::parse(&part).expect("a sample is valid");
         out.push((BlockKind::Index, part));
         for i in 0..index.len() {
             out.push((BlockKind::Rows, image(index.handle(i), BlockKind::Rows)));

@@ -13,7 +13,7 @@
 //! `shared` is the length of what all separators begin with, a head the eight bytes behind that:
 //! a search runs over a dense column of numbers, and looks at a separator only if heads are equal.
 
-use bytes::Bytes;
+use crate::cache::Frame;
 
 use super::columns::{head_of, partition_point, slice_at, u32_at, u64_at};
 use super::format::{BlockHandle, le_u32};
@@ -130,7 +130,7 @@ fn shared_len(a: &[u8], b: &[u8]) -> usize {
 /// An index block in memory. What leads from one place of the image to another is checked by
 /// [`IndexBlock::parse`]; the SAFETY notes refer to that.
 pub(crate) struct IndexBlock {
-    image: Bytes,
+    image: Frame<()>,
     n: usize,
     shared: usize,
     /// What all separators begin with, if it is short.
@@ -138,16 +138,17 @@ pub(crate) struct IndexBlock {
 }
 
 impl IndexBlock {
-    pub(crate) fn parse(image: Bytes) -> Result<IndexBlock, &'static str> {
+    pub(crate) fn parse(image: &[u8]) -> Result<IndexBlock, &'static str> {
         if image.len() < HEADER {
             return Err("index block header is cut off");
         }
-        let n = le_u32(&image, 0) as usize;
+        let n = le_u32(image, 0) as usize;
         let keys = n.checked_mul(PER_ENTRY).and_then(|x| x.checked_add(HEADER));
         if keys.is_none_or(|keys| keys > image.len()) {
             return Err("index block columns do not fit");
         }
-        let shared = le_u32(&image, 4) as usize;
+        let shared = le_u32(image, 4) as usize;
+        let image = Frame::new((), image);
         let mut block = IndexBlock { image, n, shared, prefix: None };
         let mut last = 0;
         for i in 0..n {
@@ -157,7 +158,7 @@ impl IndexBlock {
             }
             last = end;
         }
-        if block.column(PER_ENTRY) + last as usize != block.image.len() {
+        if block.column(PER_ENTRY) + last as usize != block.image().len() {
             return Err("index separators have another length than they say");
         }
         block.check_heads()?;
@@ -167,12 +168,12 @@ impl IndexBlock {
 
     /// As if all rows under this index had been written at `ts`.
     pub(crate) fn override_ts(&mut self, ts: u64) {
-        let mut image = self.image.to_vec();
+        let mut image = self.image().to_vec();
         let columns = self.column(36)..self.column(52);
         for slot in image[columns].chunks_exact_mut(8) {
             slot.copy_from_slice(&ts.to_le_bytes());
         }
-        self.image = image.into();
+        self.image = Frame::new((), &image);
     }
 
     fn check_heads(&self) -> Result<(), &'static str> {
@@ -187,6 +188,11 @@ impl IndexBlock {
             }
         }
         Ok(())
+    }
+
+    #[inline(always)]
+    fn image(&self) -> &[u8] {
+        self.image.image()
     }
 
     /// Start of the column behind `width` bytes of columns per entry.
@@ -206,14 +212,14 @@ impl IndexBlock {
     fn number(&self, width: usize, i: usize) -> u64 {
         assert!(i < self.n, "index entry out of range");
         // SAFETY: `i < n`, and n entries of all columns lie in the image (parse).
-        unsafe { u64_at(&self.image, self.column(width) + i * 8) }
+        unsafe { u64_at(self.image(), self.column(width) + i * 8) }
     }
 
     /// Entry `i` of a column of `u32`.
     fn short(&self, width: usize, i: usize) -> u32 {
         assert!(i < self.n, "index entry out of range");
         // SAFETY: `i < n`, and n entries of all columns lie in the image (parse).
-        unsafe { u32_at(&self.image, self.column(width) + i * 4) }
+        unsafe { u32_at(self.image(), self.column(width) + i * 4) }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -221,14 +227,14 @@ impl IndexBlock {
     }
 
     pub(crate) fn memory(&self) -> usize {
-        self.image.len() + size_of::<IndexBlock>()
+        self.image.memory() + size_of::<IndexBlock>()
     }
 
     pub(crate) fn separator(&self, i: usize) -> &[u8] {
         let start = if i == 0 { 0 } else { self.end(i - 1) as usize };
         let keys = self.column(PER_ENTRY);
         // SAFETY: ends of separators ascend, and the last one is the image's end (parse).
-        unsafe { slice_at(&self.image, keys + start, keys + self.end(i) as usize) }
+        unsafe { slice_at(self.image(), keys + start, keys + self.end(i) as usize) }
     }
 
     pub(crate) fn handle(&self, i: usize) -> BlockHandle {
@@ -245,7 +251,7 @@ impl IndexBlock {
 
     /// Whether a key of the block has several versions in it.
     pub(crate) fn has_versions(&self, i: usize) -> bool {
-        self.image[self.column(PER_ENTRY - 1) + i] & HAS_MULTI != 0
+        self.image()[self.column(PER_ENTRY - 1) + i] & HAS_MULTI != 0
     }
 
     pub(crate) fn min_ts(&self, i: usize) -> u64 {
@@ -260,7 +266,7 @@ impl IndexBlock {
     fn shared(&self) -> &[u8] {
         let keys = self.column(PER_ENTRY);
         // SAFETY: every separator begins with `shared` bytes (check_heads), so they are there.
-        unsafe { slice_at(&self.image, keys, keys + self.shared) }
+        unsafe { slice_at(self.image(), keys, keys + self.shared) }
     }
 
     /// First entry whose separator is at or after `key`; `len()` if there is none.
@@ -277,7 +283,7 @@ impl IndexBlock {
         };
         let head = head_of(rest);
         // SAFETY: positions are below n, and the column lies in the image (parse).
-        let head_of_entry = |i: usize| unsafe { u64_at(&self.image, HEADER + i * 8) };
+        let head_of_entry = |i: usize| unsafe { u64_at(self.image(), HEADER + i * 8) };
         let at = partition_point(self.n, |i| head_of_entry(i) < head);
         if at == self.n || head_of_entry(at) != head {
             return at;
@@ -315,7 +321,7 @@ mod tests {
             let handle = BlockHandle { offset: i * 100, len: i as u32 };
             builder.add(format!("k{i:02}").into_bytes(), handle, facts, i * 10);
         }
-        let block = IndexBlock::parse(builder.finish().into()).unwrap();
+        let block = IndexBlock::parse(&builder.finish()).unwrap();
         assert_eq!(block.len(), 50);
         for i in 0..50 {
             assert_eq!(block.separator(i), format!("k{i:02}").as_bytes());

@@ -105,7 +105,7 @@ impl SstReader {
         let image = load(footer.properties, BlockKind::Properties)?;
         let mut properties = Properties::decode(&image)
             .map_err(|reason| Error::corruption(path, footer.properties.offset, reason))?;
-        let mut top = IndexBlock::parse(load(footer.top_index, BlockKind::TopIndex)?)
+        let mut top = IndexBlock::parse(&load(footer.top_index, BlockKind::TopIndex)?)
             .map_err(|reason| Error::corruption(path, footer.top_index.offset, reason))?;
         let filter = match properties.filter_block {
             BlockHandle { len: 0, .. } => None,
@@ -181,7 +181,7 @@ impl SstReader {
         self.cache.count_miss();
         let handle = self.top.handle(number);
         let image = load(&*self.file, &self.path, self.identity.seal(), handle, BlockKind::Index)?;
-        let mut index = IndexBlock::parse(image)
+        let mut index = IndexBlock::parse(&image)
             .map_err(|reason| Error::corruption(&self.path, handle.offset, reason))?;
         if self.identity.ts_override > 0 {
             index.override_ts(self.identity.ts_override);
