@@ -142,6 +142,8 @@ impl RowBatch {
             self.push_value(block.value(row));
         } else {
             let (start, end) = block.value_bounds(row);
+            // Nobody looks at it yet, but soon.
+            block.prefetch_value(start);
             self.value_bytes += end - start;
             self.places.push(Place { start, len: (end - start) as u32, source });
         }

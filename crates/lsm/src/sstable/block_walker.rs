@@ -194,6 +194,17 @@ impl BlockWalker {
         reader.block(partition, self.at, self.fill.then_some(heat), &mut self.work)
     }
 
+    /// Brings the next block of the partition closer, if it is in memory: where a search begins, or
+    /// with `columns` where a scan begins, which the former says.
+    pub(crate) fn prefetch_next(&self, reader: &SstReader, columns: bool) {
+        let partition = reader.loaded_partition(self.part_no);
+        if columns {
+            reader.prefetch_columns(partition, self.at + 1);
+        } else {
+            reader.prefetch_block(partition, self.at + 1);
+        }
+    }
+
     /// Brings the current block closer, if it is in memory.
     pub(crate) fn prefetch(&self, reader: &SstReader) {
         if self.on_entry {

@@ -310,19 +310,23 @@ impl SstCursor {
             }
             self.advance(reader)?;
         }
-        while self.fill_from_block(stretch) {
+        while self.fill_from_block(reader, stretch) {
             self.settle_forward(reader)?;
         }
         Ok(())
     }
 
     /// Hands out the rows that are left of this block. Whether the stretch may go on behind it.
-    fn fill_from_block(&mut self, stretch: &mut Stretch<'_>) -> bool {
+    fn fill_from_block(&mut self, reader: &SstReader, stretch: &mut Stretch<'_>) -> bool {
         let Some(block) = &self.block else { return false };
         let end = block.lower_bound(stretch.until());
         if stretch.hidden_below() > 0 && end < block.len() {
             // Behind hidden rows, those that are wanted.
             block.prefetch_values(end, self.wanted.rows);
+        }
+        let goes_on = end == block.len() && self.wanted.rows > 64;
+        if goes_on {
+            self.walker.prefetch_next(reader, false);
         }
         let mut rows = stretch.rows_of(block);
         let hidden_below = rows.hidden_below();
@@ -345,6 +349,9 @@ impl SstCursor {
             let next = self.word.number + 1;
             if next * 64 >= block.len() {
                 return true;
+            }
+            if goes_on && (next + 1) * 64 >= block.len() {
+                self.walker.prefetch_next(reader, true);
             }
             self.walker.work.rows_passed += std::mem::take(&mut self.word.unseen);
             self.word.enter(block, &self.wanted, next, 0);

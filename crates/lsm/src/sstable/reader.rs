@@ -243,6 +243,15 @@ impl SstReader {
         }
     }
 
+    /// Brings the first rows of the block of an entry closer, if it is in memory.
+    pub(crate) fn prefetch_columns(&self, partition: &Partition, at: usize) {
+        if at < partition.index.len()
+            && let Some(block) = &*partition.frames.get(at)
+        {
+            block.prefetch_columns();
+        }
+    }
+
     /// Reads all blocks that are not in the cache, in order.
     pub(crate) fn warm(&self) -> Result<()> {
         let mut work = ReadWork::default();
