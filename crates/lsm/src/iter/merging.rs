@@ -81,8 +81,8 @@ pub(crate) struct MergeCursor {
     active: usize,
     /// Where the current slab starts; covers are valid from here on.
     slab_start: Vec<u8>,
-    /// Where the current slab ends; `None`: at the end of the span.
-    slab_end: Option<Bytes>,
+    /// Layer whose cover ends first, and the slab with it; `None`: at the end of the span.
+    slab_end: Option<usize>,
     /// Layer that holds the current row.
     current: Option<usize>,
     started: bool,
@@ -131,7 +131,7 @@ impl MergeCursor {
     /// Begins the slab at `at`: decides which layers are parked and brings the others there. With
     /// a stopwatch, one after the other, and their times are taken.
     fn enter_slab(&mut self, at: &[u8], mut stopwatch: Option<&mut Stopwatch<'_>>) -> Result<()> {
-        let mut end: Option<Bytes> = None;
+        self.slab_end = None;
         let mut active = 0;
         for i in 0..self.layers.len() {
             active += 1;
@@ -146,12 +146,13 @@ impl MergeCursor {
                 self.layers[i].cover = Some(self.layers[i].source.cover(at)?);
             }
             let cover = self.layers[i].cover.as_ref().expect("just made sure");
+            let hides = cover.ts > 0;
             if let Some(until) = &cover.until
-                && end.as_ref().is_none_or(|end| self.ahead(until, end))
+                && self.slab_end().is_none_or(|end| self.ahead(until, end))
             {
-                end = Some(until.clone());
+                self.slab_end = Some(i);
             }
-            if cover.ts > 0 {
+            if hides {
                 break;
             }
         }
@@ -167,7 +168,6 @@ impl MergeCursor {
         self.active = active;
         self.slab_start.clear();
         self.slab_start.extend_from_slice(at);
-        self.slab_end = end;
         // Only the last active layer can be under a tombstone, and only its own rows can be
         // hidden row by row.
         if let Some(layer) = self.layers[..active].last_mut()
@@ -176,6 +176,12 @@ impl MergeCursor {
             layer.source.skip_hidden(cover)?;
         }
         Ok(())
+    }
+
+    /// Where the current slab ends.
+    #[inline]
+    fn slab_end(&self) -> Option<&Bytes> {
+        self.layers[self.slab_end?].cover.as_ref()?.until.as_ref()
     }
 
     fn cover_is_over(&self, layer: usize, at: &[u8]) -> bool {
@@ -326,8 +332,11 @@ impl MergeCursor {
     /// Lets the winner hand out rows up to where another layer or the next slab has its turn.
     fn fill_stretch(&mut self, winner: usize, stretch: Stretch<'_>) -> Result<()> {
         let runner_up = self.runner_up(winner);
+        let hidden_below = self.layers[winner].cover.as_ref().map_or(0, |cover| cover.ts);
+        // Taken out meanwhile: the winner's cover may be the one that ends the slab.
+        let ending = self.slab_end.and_then(|layer| self.layers[layer].cover.take());
         // The boundary of the slab lies within the span, if there is one.
-        let boundary = match &self.slab_end {
+        let boundary = match ending.as_ref().and_then(|cover| cover.until.as_ref()) {
             Some(end) if !self.beyond(end, self.limit()) => end,
             _ if self.backward => &self.plan.span.start,
             _ => &self.plan.span.end,
@@ -344,11 +353,13 @@ impl MergeCursor {
             Some(key) if key < boundary.as_ref() => stretch.forward(key),
             _ => stretch.forward(boundary),
         };
-        let hidden_below = layer.cover.as_ref().map_or(0, |cover| cover.ts);
         let mut stretch = stretch.hiding_below(hidden_below);
-        layer.source.fill(&mut stretch)?;
+        let filled = layer.source.fill(&mut stretch);
         self.stats.rows_visited += stretch.visited();
-        Ok(())
+        if let Some(layer) = self.slab_end {
+            self.layers[layer].cover = ending;
+        }
+        filled
     }
 
     /// The active layer with the next key apart from the winner.
@@ -398,7 +409,7 @@ impl MergeCursor {
             }
         }
         let (i, key) = best?;
-        let beyond_slab = self.slab_end.as_ref().is_some_and(|end| self.beyond(key, end));
+        let beyond_slab = self.slab_end().is_some_and(|end| self.beyond(key, end));
         if beyond_slab || self.beyond(key, self.limit()) { None } else { Some(i) }
     }
 
@@ -419,7 +430,7 @@ impl MergeCursor {
     }
 
     fn next_slab(&mut self) -> Result<bool> {
-        let Some(at) = self.slab_end.take() else {
+        let Some(at) = self.slab_end().cloned() else {
             return Ok(false);
         };
         let over = if self.backward {

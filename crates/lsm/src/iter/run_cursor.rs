@@ -68,11 +68,10 @@ impl RunCursor {
 
     /// A seek in file `at` does not leave its part of the file.
     fn inside<'k>(&self, at: usize, to: &'k [u8]) -> Cow<'k, [u8]> {
-        let file = self.file(at);
-        if !file.is_virtual() {
+        if !self.run().files()[at].is_virtual {
             return Cow::Borrowed(to);
         }
-        let bounds = file.bounds();
+        let bounds = self.file(at).bounds();
         let edge = if self.backward() { &bounds.end } else { &bounds.start };
         let outside = if self.backward() { to > edge.as_ref() } else { to < edge.as_ref() };
         if outside { Cow::Owned(edge.to_vec()) } else { Cow::Borrowed(to) }
@@ -80,8 +79,8 @@ impl RunCursor {
 
     /// Whether the cursor stands behind its file's part of the run.
     fn has_left_its_file(&self) -> bool {
-        let file = self.file(self.at);
-        self.cursor.key().is_none_or(|key| file.is_virtual() && !file.bounds().contains(key))
+        let file = &self.run().files()[self.at];
+        self.cursor.key().is_none_or(|key| file.is_virtual && !file.sst.bounds().contains(key))
     }
 
     /// Makes the cursor one of file `at`, before a seek.
@@ -252,8 +251,13 @@ impl Source for RunCursor {
         }
         let skyline = self.run().files()[i].reader(self.plan.env())?.skyline();
         let mut cover = skyline.cover(at, self.plan.read().ts, self.backward());
-        let file = self.file(i);
-        let bounds = file.bounds();
+        let file = &self.run().files()[i];
+        cover.clean = cover.ts > 0 && file.max_point_ts < cover.ts;
+        if cover.until.is_some() && !file.is_virtual {
+            // A file's own tombstones do not reach over its bounds.
+            return Ok(cover);
+        }
+        let bounds = file.sst.bounds();
         let file_ends = if self.backward() { &bounds.start } else { &bounds.end };
         let reaches_further = match &cover.until {
             None => true,
@@ -263,7 +267,6 @@ impl Source for RunCursor {
         if reaches_further {
             cover.until = Some(file_ends.clone());
         }
-        cover.clean = cover.ts > 0 && file.max_point_ts < cover.ts;
         Ok(cover)
     }
 

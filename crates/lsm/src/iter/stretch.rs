@@ -139,12 +139,6 @@ impl BlockRows<'_, '_> {
         self.stretch.has_room()
     }
 
-    /// Rows older than this are hidden by a range tombstone.
-    #[inline]
-    pub(crate) fn hidden_below(&self) -> u64 {
-        self.stretch.hidden_below
-    }
-
     /// Hands out a row, whose key `key` appends.
     #[inline]
     pub(crate) fn push(&mut self, row: usize, key: impl FnOnce(&mut Vec<u8>)) {
@@ -152,9 +146,9 @@ impl BlockRows<'_, '_> {
         self.stretch.batch.push_from(self.block, row, self.source, key);
     }
 
-    /// Goes past a row that is deleted or hidden.
+    /// Goes past rows that are deleted or hidden.
     #[inline]
-    pub(crate) fn pass(&mut self) {
-        self.stretch.visited += 1;
+    pub(crate) fn pass(&mut self, rows: u32) {
+        self.stretch.visited += u64::from(rows);
     }
 }

@@ -17,6 +17,8 @@
 //! as it would without a map. Where keys are spread very unevenly, a word is about many tombstones,
 //! and the map searches among them.
 
+use std::cmp::Ordering;
+
 use bytes::Bytes;
 
 use crate::cache::prefetch;
@@ -68,9 +70,14 @@ impl Head {
         Head { bytes: head_of(rest), len: rest.len().min(9) as u8 }
     }
 
-    /// Whether both are whole keys, and the same one.
-    fn is_key(self, other: Head) -> bool {
-        self == other && self.len <= 8
+    /// The order of the keys, if the heads tell: of whole keys, a shorter one comes first.
+    #[inline]
+    fn order(self, other: Head) -> Option<Ordering> {
+        match self.bytes.cmp(&other.bytes) {
+            Ordering::Equal if self.len.max(other.len) > 8 => None,
+            Ordering::Equal => Some(self.len.cmp(&other.len)),
+            order => Some(order),
+        }
     }
 }
 
@@ -159,27 +166,23 @@ impl TombstoneMap {
         // The next word's first may begin in this one, but none behind it does.
         let last = self.words.get(word + 1).map_or(self.tops.len(), |next| next.first as usize + 1);
         let some = &self.tops[first..last.min(self.tops.len())];
-        let at = first + partition_point(some.len(), |i| some[i].end.bytes < head.bytes);
-        match self.tops.get(at) {
-            Some(top) if head.bytes == top.end.bytes && !before && head.is_key(top.end) => {
-                self.behind(head, at)
+        let mut at = first + partition_point(some.len(), |i| some[i].end.bytes < head.bytes);
+        // Just below a bound is not behind it.
+        let least = if before { Ordering::Greater } else { Ordering::Equal };
+        while let Some(top) = self.tops.get(at) {
+            match head.order(top.end) {
+                None => return TopPlace::Tie(at),
+                Some(order) if order >= least => at += 1,
+                Some(_) => {
+                    return match head.order(top.start) {
+                        None => TopPlace::Tie(at),
+                        Some(order) if order >= least => TopPlace::Under(at),
+                        Some(_) => TopPlace::Before(at),
+                    };
+                }
             }
-            Some(top) if head.bytes == top.start.bytes || head.bytes == top.end.bytes => {
-                TopPlace::Tie(at)
-            }
-            Some(top) if head.bytes > top.start.bytes => TopPlace::Under(at),
-            _ => TopPlace::Before(at),
         }
-    }
-
-    /// The place of a key that is the exclusive end of top `at`: under the next one if that begins
-    /// there.
-    fn behind(&self, end: Head, at: usize) -> TopPlace {
-        match self.tops.get(at + 1) {
-            Some(next) if next.start.bytes > end.bytes => TopPlace::Before(at + 1),
-            Some(_) => TopPlace::Tie(at),
-            None => TopPlace::Before(at + 1),
-        }
+        TopPlace::Before(at)
     }
 
     /// A bound, if it is as short as a head.

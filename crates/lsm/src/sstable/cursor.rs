@@ -74,6 +74,17 @@ impl Word {
         (self.left != 0).then(|| self.number * 64 + self.left.trailing_zeros() as usize)
     }
 
+    /// Passes those of the rows that are left and in front of row `end`; returns how many.
+    fn pass_all_of(&mut self, rows: u64, end: usize) -> u32 {
+        let in_front = match end.saturating_sub(self.number * 64) {
+            n @ 0..64 => (1 << n) - 1,
+            _ => u64::MAX,
+        };
+        let passed = self.left & rows & in_front;
+        self.left ^= passed;
+        passed.count_ones()
+    }
+
     /// Passes the first row that is left.
     #[inline]
     fn pass(&mut self) {
@@ -299,11 +310,13 @@ impl SstCursor {
     /// Forward: hands out rows from the current one on, while they lie within the stretch. Stands
     /// on the first row that was not handed out.
     pub(crate) fn fill(&mut self, reader: &SstReader, stretch: &mut Stretch<'_>) -> Result<()> {
-        for _ in 0..SHORT_STRETCH {
+        // Where rows are hidden, there are many.
+        let singly = if stretch.hidden_below() == 0 { SHORT_STRETCH } else { 0 };
+        for _ in 0..singly {
             if !self.key().is_some_and(|key| stretch.takes(key)) {
                 return Ok(());
             }
-            if self.kind() == Kind::Put && self.ts() >= stretch.hidden_below() {
+            if self.kind() == Kind::Put {
                 stretch.push(self.key.bytes(), self.value(), self.ts());
             } else {
                 stretch.pass();
@@ -328,22 +341,18 @@ impl SstCursor {
         if goes_on {
             self.walker.prefetch_next(reader, false);
         }
+        let hidden_below = stretch.hidden_below();
         let mut rows = stretch.rows_of(block);
-        let hidden_below = rows.hidden_below();
-        let checks_rows = !block.all_puts() || block.min_ts() < hidden_below;
         loop {
+            let unseen = block.not_handed_out(self.word.number, hidden_below);
+            rows.pass(self.word.pass_all_of(unseen, end));
             while let Some(row) = self.word.row() {
                 if row >= end || !rows.has_room() {
                     self.row = row;
                     self.key.read(block, row);
                     return false;
                 }
-                let is_put = || block.kind(row) == Kind::Put && block.ts(row) >= hidden_below;
-                if !checks_rows || is_put() {
-                    rows.push(row, |keys| self.key.append(block, row, keys));
-                } else {
-                    rows.pass();
-                }
+                rows.push(row, |keys| self.key.append(block, row, keys));
                 self.word.pass();
             }
             let next = self.word.number + 1;

@@ -384,9 +384,22 @@ impl RowBlock {
         }) & seen
     }
 
-    /// Whether no row is a delete.
-    pub(crate) fn all_puts(&self) -> bool {
-        self.all_puts
+    /// Of rows 64 `word` to 64 `word` + 63, those that nobody gets to see: deletes, and what is older
+    /// than `hidden_below`.
+    pub(crate) fn not_handed_out(&self, word: usize, hidden_below: u64) -> u64 {
+        let rows = self.rows_of(word);
+        let deletes = if self.all_puts { 0 } else { rows & !self.bits(self.is_put, word) };
+        if hidden_below <= self.ts_base {
+            return deletes;
+        }
+        if hidden_below > self.max_ts {
+            return rows;
+        }
+        let (limit, first) = (hidden_below - self.ts_base, word * 64);
+        let end = (first + 64).min(self.n_rows);
+        (first..end).fold(deletes, |bits, row| {
+            bits | (u64::from(self.distance(row) < limit) << (row - first))
+        })
     }
 
     #[inline(always)]

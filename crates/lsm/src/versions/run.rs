@@ -13,7 +13,7 @@ use super::sst_meta::{SstEnv, SstMeta};
 use crate::error::Result;
 use crate::sstable::{SstReader, head_of, partition_point};
 
-/// What a get needs to know of one sst, in one cache line.
+/// What a read needs to know of one sst, in one cache line.
 #[repr(align(64))]
 pub(crate) struct RunFile {
     pub(crate) sst: Arc<SstMeta>,
@@ -21,7 +21,9 @@ pub(crate) struct RunFile {
     pub(crate) min_ts: u64,
     /// Eight bytes of the start, behind the run's prefix; 0 if it sorts before the prefix.
     start_head: u64,
+    pub(crate) max_point_ts: u64,
     pub(crate) has_tombstones: bool,
+    pub(crate) is_virtual: bool,
 }
 
 impl RunFile {
@@ -31,7 +33,9 @@ impl RunFile {
             reader: OnceLock::new(),
             min_ts: sst.min_ts,
             start_head: sst.bounds().start.strip_prefix(prefix).map_or(0, head_of),
+            max_point_ts: sst.max_point_ts,
             has_tombstones: sst.tombstones > 0,
+            is_virtual: sst.is_virtual(),
         }
     }
 
