@@ -77,7 +77,7 @@ impl<'a> Stretch<'a> {
     }
 
     /// Going forward: the first key that is no longer the source's to hand out.
-    pub(crate) fn until(&self) -> &[u8] {
+    pub(crate) fn until(&self) -> &'a [u8] {
         self.until
     }
 

@@ -31,6 +31,27 @@ pub(crate) struct Wanted {
     pub(crate) rows: usize,
 }
 
+/// Where a stretch ends in a block.
+struct EndRow {
+    /// The first row behind the stretch; before it is exact, one that is not.
+    row: usize,
+    is_exact: bool,
+}
+
+impl EndRow {
+    fn of(block: &RowBlock, until: &[u8]) -> EndRow {
+        EndRow { row: block.lower_bound(until), is_exact: true }
+    }
+
+    /// Looks at keys, which are on their way from memory when the rows in front were read.
+    #[inline]
+    fn make_exact(&mut self, block: &RowBlock, until: &[u8]) {
+        if !self.is_exact {
+            *self = EndRow::of(block, until);
+        }
+    }
+}
+
 /// The newest visible entry per key of one sst. Every call is given the sst; see [`BlockWalker`].
 pub(crate) struct SstCursor {
     walker: BlockWalker,
@@ -332,22 +353,29 @@ impl SstCursor {
     /// Hands out the rows that are left of this block. Whether the stretch may go on behind it.
     fn fill_from_block(&mut self, reader: &SstReader, stretch: &mut Stretch<'_>) -> bool {
         let Some(block) = &self.block else { return false };
-        let end = block.lower_bound(stretch.until());
-        if stretch.hidden_below() > 0 && end < block.len() {
-            // Behind hidden rows, those that are wanted.
-            block.prefetch_values(end, self.wanted.rows);
-        }
-        let goes_on = end == block.len() && self.wanted.rows > 64;
-        if goes_on {
+        let (until, hidden_below) = (stretch.until(), stretch.hidden_below());
+        let mut end = EndRow { row: block.rows_surely_below(until), is_exact: false };
+        if hidden_below > 0 {
+            end = EndRow::of(block, until);
+            if end.row < block.len() {
+                // Behind hidden rows, those that are wanted.
+                block.prefetch_values(end.row, self.wanted.rows);
+            }
+        } else if self.wanted.rows > 64 {
             self.walker.prefetch_next(reader, false);
         }
-        let hidden_below = stretch.hidden_below();
         let mut rows = stretch.rows_of(block);
         loop {
             let unseen = block.not_handed_out(self.word.number, hidden_below);
-            rows.pass(self.word.pass_all_of(unseen, end));
+            if self.word.left & unseen != 0 {
+                end.make_exact(block, until);
+                rows.pass(self.word.pass_all_of(unseen, end.row));
+            }
             while let Some(row) = self.word.row() {
-                if row >= end || !rows.has_room() {
+                if row >= end.row {
+                    end.make_exact(block, until);
+                }
+                if row >= end.row || !rows.has_room() {
                     self.row = row;
                     self.key.read(block, row);
                     return false;
@@ -359,7 +387,7 @@ impl SstCursor {
             if next * 64 >= block.len() {
                 return true;
             }
-            if goes_on && (next + 1) * 64 >= block.len() {
+            if self.wanted.rows > 64 && (next + 1) * 64 >= block.len() {
                 self.walker.prefetch_next(reader, true);
             }
             self.walker.work.rows_passed += std::mem::take(&mut self.word.unseen);

@@ -618,6 +618,18 @@ impl RowBlock {
         self.lower_bound_within(bundle - 1, rest)
     }
 
+    /// A number of rows, at most sixteen less than [`RowBlock::lower_bound`] if no heads are equal,
+    /// that are below `key` for certain. Looks at the heads alone: the keys near `key` may be cold.
+    pub(crate) fn rows_surely_below(&self, key: &[u8]) -> usize {
+        let prefix = self.prefix();
+        let Some(rest) = key.strip_prefix(prefix) else {
+            return if key < prefix { 0 } else { self.n_rows };
+        };
+        let head = head_of(rest);
+        let bundles = partition_point(self.n_bundles, |i| self.head(i) < head);
+        bundles.saturating_sub(1) * BUNDLE
+    }
+
     /// As [`RowBlock::lower_bound`], among the rows of a bundle behind its first; `rest` is above
     /// the first.
     fn lower_bound_within(&self, bundle: usize, rest: &[u8]) -> usize {
@@ -695,6 +707,7 @@ mod tests {
                 }
                 let expected = keys.partition_point(|key| *key < probe);
                 assert_eq!(block.lower_bound(&probe), expected, "seed {seed}");
+                assert!(block.rows_surely_below(&probe) <= expected, "seed {seed}");
             }
         }
     }
