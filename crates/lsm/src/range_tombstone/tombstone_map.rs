@@ -12,7 +12,7 @@
 //!   cells       1 1 0 0 0 0 0 | 0 1 1 1 1 0 1 | 1 ...      word 0: first 0, word 1: first 1
 //! ```
 //!
-//! It is made in time linear in the tombstones when the sst is opened, and takes about 20 bytes
+//! It is made in time linear in the tombstones when the sst is opened, and takes about 30 bytes
 //! per bound. It knows bounds by their heads only: where that does not decide, the caller searches,
 //! as it would without a map. Where keys are spread very unevenly, a word is about many tombstones,
 //! and the map searches among them.
@@ -84,7 +84,7 @@ impl Head {
 /// Where a key lies among the tops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TopPlace {
-    /// Under this one, strictly inside of its bounds.
+    /// Under this one.
     Under(usize),
     /// Under none, in front of this one, or behind all if there is none of this number.
     Before(usize),

@@ -384,8 +384,8 @@ impl RowBlock {
         }) & seen
     }
 
-    /// Of rows 64 `word` to 64 `word` + 63, those that nobody gets to see: deletes, and what is older
-    /// than `hidden_below`.
+    /// Of rows 64 `word` to 64 `word` + 63, those that nobody gets to see: deletes, and what is
+    /// older than `hidden_below`.
     pub(crate) fn not_handed_out(&self, word: usize, hidden_below: u64) -> u64 {
         let rows = self.rows_of(word);
         let deletes = if self.all_puts { 0 } else { rows & !self.bits(self.is_put, word) };
