@@ -47,9 +47,13 @@ pub fn all(scale: f64) -> Vec<Workload> {
 fn delrange(n: &dyn Fn(u64) -> u64) -> Workload {
     let (keys, start) = (n(5_000_000), n(4_500_000));
     let ranges = ((keys - start) / 50).max(1);
-    let variants = ["range", "points", "none"]
+    // Ours keeps all tombstones and versions, and, as peers do, what compactions leave of them.
+    let kept = ["range", "points", "none"].map(|mode| (mode, mode.to_string(), "history=1"));
+    let dropped = ["range", "points"].map(|mode| (mode, format!("{mode}, no history"), ""));
+    let variants = kept
         .into_iter()
-        .map(|mode| {
+        .chain(dropped)
+        .map(|(mode, name, options)| {
             let load = format!(
                 "delrange_load keys={keys} start={start} ranges={ranges} width=100 value=100 \
                  seed=1 mode={mode}"
@@ -59,9 +63,9 @@ fn delrange(n: &dyn Fn(u64) -> u64) -> Workload {
             let seek = |rows: u64, count: u64| {
                 format!("scans n={count} len={rows} space={keys} seed=3 value=100")
             };
-            variant(
-                mode,
-                "history=1",
+            let mut variant = variant(
+                &name,
+                options,
                 &[
                     ("load", load),
                     // Otherwise the tombstones would lie in a memtable still.
@@ -77,7 +81,11 @@ fn delrange(n: &dyn Fn(u64) -> u64) -> Workload {
                     ("seek + 10, beside a writer", seek(10, short) + " writer=10000"),
                     ("seek + 1000, beside a writer", seek(1_000, long) + " writer=10000"),
                 ],
-            )
+            );
+            if options.is_empty() {
+                variant.only = &["braid"];
+            }
+            variant
         })
         .collect();
     Workload {
