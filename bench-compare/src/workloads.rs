@@ -47,7 +47,7 @@ pub fn all(scale: f64) -> Vec<Workload> {
 fn delrange(n: &dyn Fn(u64) -> u64) -> Workload {
     let (keys, start) = (n(5_000_000), n(4_500_000));
     let ranges = ((keys - start) / 50).max(1);
-    // Ours keeps all tombstones and versions, and, as peers do, what compactions leave of them.
+    // Ours keeps all tombstones and versions; without history it forgets them as peers do.
     let kept = ["range", "points", "none"].map(|mode| (mode, mode.to_string(), "history=1"));
     let dropped = ["range", "points"].map(|mode| (mode, format!("{mode}, no history"), ""));
     let variants = kept
