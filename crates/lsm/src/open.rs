@@ -4,7 +4,8 @@
 //!   lock the directory
 //!   CURRENT -> manifest -> version, gc threshold, wal floor
 //!   check that every live sst is there with its size
-//!   wal segments from the floor on -> memtables; seal a torn tail
+//!   wal segments from the floor on -> memtables; a chain up to where the manifest knows it; seal
+//!   a torn tail
 //!   new manifest with a snapshot, made current     (the first write that matters)
 //!   remove files that nothing refers to
 //! ```
@@ -32,16 +33,15 @@ use crate::error::{Error, Result};
 use crate::inspect::Events;
 use crate::memtable::Memtable;
 use crate::options::Options;
-use crate::sstable::sst_path;
+use crate::sstable::{check_identity, sst_path};
 use crate::state::State;
 use crate::store::Store;
 use crate::structure::{ARRIVAL_STEP, Incoming, Place, Record, Structural, StructuralRecord};
 use crate::versions::{
-    Backing, Manifest, Recovered, SstEnv, SstMeta, load_manifest, manifest_numbers, manifest_path,
+    Backing, Manifest, ManifestWitness, Recovered, SstEnv, SstMeta, load_manifest,
+    manifest_numbers, manifest_path,
 };
-use crate::wal::{
-    Framer, SegmentEnd, SegmentFile, Wal, ends_before, read_segment, segment_path, segments_from,
-};
+use crate::wal::{Framer, LogMark, LogStart, SegmentFile, Wal, Walked, segment_path, walk_log};
 
 /// Opens the store in `dir`, creating it if there is none.
 pub(crate) fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Result<Arc<Store>> {
@@ -59,13 +59,14 @@ pub(crate) fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Res
     let env = Arc::new(SstEnv { fs: fs.clone(), dir: dir.to_path_buf(), cache, l0_sublevels });
     let names = fs.list(dir).map_err(io)?;
     let mut recovered = recover_version(&env, &names)?;
-    let segments = segments_from(&names, recovered.wal_floor);
     // Above everything that is there, and at the beginning of a memtable's numbers.
     let highest = recovered.version.ssts().map(|sst| sst.arrival_high).max().unwrap_or(0);
     let arrival = recovered.next_arrival.max(highest + 1).next_multiple_of(ARRIVAL_STEP);
     let mut replayed = Replayed::new(&recovered, arrival, options.memtable_size);
-    let next_segment =
-        replay(&*fs, dir, recovered.wal_floor, &segments, &mut |segment, record| {
+    let walked =
+        walk_log(&*fs, dir, &names, &recovered.log(), &mut |segment, path, at, record| {
+            let record =
+                Record::decode(record).map_err(|reason| Error::corruption(path, at, reason))?;
             match record {
                 Record::Batch(batch) => replayed.insert(segment, &batch),
                 Record::Structural(op) if recovered.installed.contains(&(segment, op.number)) => {}
@@ -73,8 +74,13 @@ pub(crate) fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Res
             }
             Ok(())
         })?;
+    let (next_segment, mark) = settle(&*fs, dir, &walked)?;
+    recovered.log_mark = mark;
+    // Segments of format version 1 stay what they are.
+    recovered.chained_from = recovered.chained_from.min(next_segment);
+    recovered.name_store();
     recovered.newest_ts = recovered.newest_ts.max(replayed.newest_ts);
-    if segments.len() > MANY_SEGMENTS {
+    if walked.kept.len() > MANY_SEGMENTS {
         replayed.seal(next_segment);
     }
     let Replayed { state, idx, .. } = replayed;
@@ -90,13 +96,14 @@ pub(crate) fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Res
     };
     remove_strangers(&*fs, dir, &names, &recovered, &state, number);
     ballast.take();
+    let manifest = Arc::new(Mutex::new(manifest));
+    let witness = ManifestWitness { manifest: manifest.clone(), reserve: ballast.clone() };
     let wal = Wal::new(
-        fs,
-        dir,
-        next_segment,
-        options.wal_segment_size,
-        options.wal_recycled_segments,
+        (fs, dir),
+        LogStart { store: recovered.store, segment: next_segment, mark: recovered.log_mark },
+        (options.wal_segment_size, options.wal_recycled_segments),
         ballast.clone(),
+        Arc::new(witness),
         options.clock.clone(),
     );
     let now = options.clock.monotonic_nanos();
@@ -110,7 +117,7 @@ pub(crate) fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Res
         state: ArcSwap::from_pointee(state),
         state_lock: Mutex::new(()),
         commit: Mutex::new(CommitState { last_idx: idx, arrival, last_lsn: 0 }),
-        manifest: Mutex::new(manifest),
+        manifest,
         visible: AtomicU64::new(idx),
         newest: AtomicU64::new(recovered.newest_ts),
         structure_epoch: AtomicU64::new(0),
@@ -221,7 +228,7 @@ fn recover_version(env: &SstEnv, names: &[String]) -> Result<Recovered> {
             let reason = format!("it is missing, but there is {name}");
             return Err(Error::corruption(env.dir.join("CURRENT"), 0, reason));
         }
-        return Ok(Recovered::fresh());
+        return Ok(Recovered::new_store());
     };
     recovered.version.check().map_err(|reason| {
         Error::corruption(manifest_path(&env.dir, recovered.number), 0, reason)
@@ -235,11 +242,12 @@ fn recover_version(env: &SstEnv, names: &[String]) -> Result<Recovered> {
     Ok(recovered)
 }
 
-/// Whether the file of a live sst is there, as long as it was.
+/// Whether the file of a live sst is there, as long as it was, and not another one.
 fn check_file(env: &SstEnv, backing: &Backing) -> Result<()> {
     let path = sst_path(&env.dir, backing.file_no);
-    let len = match env.fs.open(&path).and_then(|file| file.len()) {
-        Ok(len) => len,
+    let opened = env.fs.open(&path).and_then(|file| Ok((file.len()?, file)));
+    let (len, file) = match opened {
+        Ok(opened) => opened,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             return Err(Error::corruption(path, 0, "a live sst is missing"));
         }
@@ -250,7 +258,7 @@ fn check_file(env: &SstEnv, backing: &Backing) -> Result<()> {
         let reason = format!("the sst has {len} bytes instead of {size}");
         return Err(Error::corruption(path, len.min(size), reason));
     }
-    Ok(())
+    check_identity(&*file, len, &path, (backing.sealed_no, backing.identity))
 }
 
 /// Manifests before the current one that are kept, to be looked at: the newest ones, up to
@@ -309,58 +317,18 @@ fn remove_strangers(
     }
 }
 
-/// Replays segments in order. Returns the number of the first segment that is free to write.
-///
-/// Only the last segment that holds anything may end without a seal: there the power failed. It
-/// gets its seal now, so that a later open does not mistake its end for damage. Segments that were
-/// begun ahead of it are removed first: nothing in them was durable.
-fn replay(
-    fs: &dyn FileSystem,
-    dir: &Path,
-    floor: u64,
-    segments: &[SegmentFile],
-    apply: &mut dyn FnMut(u64, Record) -> Result<()>,
-) -> Result<u64> {
-    let mut torn: Option<(u64, u64)> = None;
-    let mut next = floor;
-    let mut count = 0;
-    for file in segments {
-        let (segment, path) = (file.number, file.path(dir));
-        if ends_before(*file, next, torn.is_none()) {
-            break;
-        }
-        if segment != next {
-            let reason = format!("wal segment {next} is missing");
-            return Err(Error::corruption(&path, 0, reason));
-        }
-        let end = read_segment(fs, &path, segment, &mut |offset, record| {
-            let record = Record::decode(record)
-                .map_err(|reason| Error::corruption(&path, offset, reason))?;
-            if let Some((torn, at)) = torn {
-                let reason = "the segment ends without a seal, but later ones have records";
-                return Err(Error::corruption(segment_path(dir, torn), at, reason));
-            }
-            apply(segment, record)
-        })?;
-        if let SegmentEnd::Torn { at, .. } = end {
-            torn = torn.or(Some((segment, at)));
-        }
-        next = segment + 1;
-        count += 1;
+/// Makes the log that was found end where it ends: removes what was never durable, makes the rest
+/// durable, and seals a torn end, so that a later open does not mistake it for damage. Returns the
+/// first segment that is free to write, and where the log ends now.
+fn settle(fs: &dyn FileSystem, dir: &Path, walked: &Walked) -> Result<(u64, LogMark)> {
+    remove_segments(fs, dir, walked.left.iter())?;
+    settle_segments(fs, dir, &walked.kept)?;
+    let Some((segment, at)) = walked.torn else { return Ok((walked.next, walked.end)) };
+    if !walked.kept.iter().any(|file| file.number == segment) {
+        return Ok((segment, walked.end));
     }
-    let (read, left) = segments.split_at(count);
-    if let Some(named) = left.iter().find(|file| !file.ahead) {
-        let reason = "segments before it were durable, but are not whole";
-        return Err(Error::corruption(named.path(dir), 0, reason));
-    }
-    // Segments behind a torn one were created, but nothing in them can be durable.
-    let last = torn.map_or(u64::MAX, |(segment, _)| segment);
-    let (kept, empty) = read.split_at(read.partition_point(|file| file.number <= last));
-    remove_segments(fs, dir, empty.iter().chain(left))?;
-    settle_segments(fs, dir, kept)?;
-    let Some((segment, at)) = torn else { return Ok(next) };
-    seal_torn_segment(fs, dir, segment, at)?;
-    Ok(segment + 1)
+    let position = seal_torn_segment(fs, dir, segment, at)?;
+    Ok((segment + 1, LogMark { position, ..walked.end }))
 }
 
 fn remove_segments<'a>(
@@ -398,7 +366,8 @@ fn settle_segments(fs: &dyn FileSystem, dir: &Path, segments: &[SegmentFile]) ->
     Ok(())
 }
 
-fn seal_torn_segment(fs: &dyn FileSystem, dir: &Path, segment: u64, at: u64) -> Result<()> {
+/// Returns where the segment ends with its seal.
+fn seal_torn_segment(fs: &dyn FileSystem, dir: &Path, segment: u64, at: u64) -> Result<u64> {
     let path = segment_path(dir, segment);
     let io = |error| Error::io(format!("sealing {}", path.display()), &error);
     let file = fs.open_write(&path).map_err(io)?;
@@ -409,5 +378,6 @@ fn seal_torn_segment(fs: &dyn FileSystem, dir: &Path, segment: u64, at: u64) -> 
     // What lies behind never became durable, and the next open need not read it.
     file.set_len(at + seal.len() as u64).map_err(io)?;
     file.sync_data().map_err(io)?;
-    fs.sync_dir(dir).map_err(io)
+    fs.sync_dir(dir).map_err(io)?;
+    Ok(framer.position())
 }

@@ -61,7 +61,7 @@ pub(crate) struct Store {
     /// The commit pipeline: whoever holds it decides the order of batches.
     pub(crate) commit: Mutex<CommitState>,
     /// Whoever holds it decides the order of version edits.
-    pub(crate) manifest: Mutex<Manifest>,
+    pub(crate) manifest: Arc<Mutex<Manifest>>,
     /// Commit index of the last batch that new views see.
     pub(crate) visible: AtomicU64,
     /// Largest timestamp of anything that ever arrived.
@@ -156,6 +156,7 @@ impl Store {
         edit.next_file = Some(self.next_file.load(Ordering::Acquire));
         edit.gc_threshold = Some(gc);
         edit.newest_ts = Some(self.newest.load(Ordering::Acquire));
+        edit.log_mark = Some(self.wal.mark());
         edit.time = Some(self.options.clock.now_micros());
         let before = self.state.load().version.clone();
         let (version, dropped) = before.apply(&edit, &self.env, lent);
@@ -278,7 +279,11 @@ impl Store {
         self.wal.wait(self.wal.appended(), true)?;
         self.wal.remove_prepared()?;
         self.durable_gc()?;
-        self.manifest.lock().seal(&*self.ballast)
+        // A sealed manifest says where the log ends.
+        let mut manifest = self.manifest.lock();
+        let end = Edit { log_mark: Some(self.wal.mark()), ..Edit::default() };
+        manifest.append(&end, &*self.ballast)?;
+        manifest.seal(&*self.ballast)
     }
 }
 

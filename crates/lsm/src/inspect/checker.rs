@@ -3,8 +3,8 @@
 //! Checks checksums and, behind them, that what the files say about themselves is true: order of
 //! rows (I8) and of layers (I5), bounds of keys and tombstones (I1, I7), timestamps, counts and
 //! class bitmaps (I6), filters without false negatives (I12), files that are there with their size
-//! (I13), and that the manifest replays to a possible version (I14). It changes nothing and takes
-//! no lock.
+//! (I13), that the manifest replays to a possible version (I14), and that the log is the one that
+//! the manifest knows, segment after segment. It changes nothing and takes no lock.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::versions::{
     Edit, Recovered, SstEnv, SstFacts, SstMeta, Version, load_manifest, manifest_numbers,
     manifest_path,
 };
-use crate::wal::{SegmentEnd, ends_before, read_segment, segment_path, segments_from};
+use crate::wal::{SegmentEnd, SegmentRead, read_segment, walk_log};
 
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,7 +95,7 @@ pub fn check_store(fs: Arc<dyn FileSystem>, dir: &Path) -> Result<CheckReport> {
         });
         match read {
             // It was durable before it was made current: at least its snapshot must be there.
-            Ok(SegmentEnd::Torn { empty: true, .. }) => {
+            Ok(SegmentRead { end: SegmentEnd::Torn { empty: true, .. }, .. }) => {
                 let reason = "an earlier manifest holds no record";
                 report.problem(Error::corruption(&path, 0, reason));
             }
@@ -241,6 +241,7 @@ fn check_order_of_layers(env: &Arc<SstEnv>, version: &Version) -> Result<()> {
     Ok(())
 }
 
+/// Walks over the log as the next open will. Returns the ssts that it would ingest.
 fn check_wal(
     fs: &dyn FileSystem,
     dir: &Path,
@@ -248,41 +249,22 @@ fn check_wal(
     recovered: &Recovered,
     report: &mut CheckReport,
 ) -> Vec<SstFacts> {
-    let (floor, installed) = (recovered.wal_floor, &recovered.installed);
     let mut waiting = Vec::new();
-    let mut open_end: Option<(u64, u64)> = None;
-    for (file, next) in segments_from(names, floor).into_iter().zip(floor..) {
-        if ends_before(file, next, open_end.is_none()) {
-            // The next open removes what is not durable.
-            continue;
+    let mut batches = 0;
+    let walked = walk_log(fs, dir, names, &recovered.log(), &mut |segment, path, at, record| {
+        let record =
+            Record::decode(record).map_err(|reason| Error::corruption(path, at, reason))?;
+        match record {
+            Record::Batch(_) => batches += 1,
+            Record::Structural(op) if recovered.installed.contains(&(segment, op.number)) => {}
+            Record::Structural(op) => waiting.extend(op.ssts),
         }
-        report.wal_segments += 1;
-        let (segment, path) = (file.number, file.path(dir));
-        if segment != next {
-            let reason = "a wal segment before this one is missing";
-            report.problem(Error::corruption(&path, 0, reason));
-        }
-        let mut batches = 0;
-        let end = read_segment(fs, &path, segment, &mut |offset, record| {
-            let record = Record::decode(record)
-                .map_err(|reason| Error::corruption(&path, offset, reason))?;
-            match record {
-                Record::Batch(_) => batches += 1,
-                Record::Structural(op) if installed.contains(&(segment, op.number)) => {}
-                Record::Structural(op) => waiting.extend(op.ssts),
-            }
-            Ok(())
-        });
-        report.wal_batches += batches;
-        if let (Some((torn, at)), true) = (open_end, batches > 0) {
-            let reason = "the segment ends without a seal, but later ones have records";
-            report.problem(Error::corruption(segment_path(dir, torn), at, reason));
-        }
-        match end {
-            Ok(SegmentEnd::Torn { at, .. }) => open_end = open_end.or(Some((segment, at))),
-            Ok(SegmentEnd::Sealed) => {}
-            Err(error) => report.problem(error),
-        }
+        Ok(())
+    });
+    report.wal_batches = batches;
+    match walked {
+        Ok(walked) => report.wal_segments = walked.kept.len(),
+        Err(error) => report.problem(error),
     }
     waiting
 }

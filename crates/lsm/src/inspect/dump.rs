@@ -16,7 +16,7 @@ use crate::key::Kind;
 use crate::sstable::{SstEntries, SstIdentity, SstReader};
 use crate::structure::Record;
 use crate::versions::Edit;
-use crate::wal::{SegmentEnd, read_segment};
+use crate::wal::{SegmentEnd, read_head, read_segment};
 
 /// How much of a value is printed.
 const SHOWN: usize = 64;
@@ -112,7 +112,16 @@ pub fn dump_sst(fs: &dyn FileSystem, path: &Path, rows: bool, out: &mut dyn Writ
 pub fn dump_wal(fs: &dyn FileSystem, path: &Path, out: &mut dyn Write) -> Result<()> {
     let segment = number_in(path)?;
     line(out, &format!("wal segment {segment}"))?;
-    let end = read_segment(fs, path, segment, &mut |offset, record| {
+    if let Some(head) = read_head(fs, path)? {
+        line(
+            out,
+            &format!(
+                "  head: segment {} of store {:016x}, identity {:016x}, follows {:016x}",
+                head.number, head.store, head.identity, head.follows
+            ),
+        )?;
+    }
+    let read = read_segment(fs, path, segment, &mut |offset, record| {
         let record =
             Record::decode(record).map_err(|reason| Error::corruption(path, offset, reason))?;
         let batch = match record {
@@ -146,7 +155,7 @@ pub fn dump_wal(fs: &dyn FileSystem, path: &Path, out: &mut dyn Write) -> Result
         }
         Ok(())
     })?;
-    match end {
+    match read.end {
         SegmentEnd::Sealed => line(out, "  sealed"),
         SegmentEnd::Torn { at, .. } => {
             line(out, &format!("  ends at {at} without a seal (still open, or power failed)"))
@@ -158,7 +167,7 @@ pub fn dump_wal(fs: &dyn FileSystem, path: &Path, out: &mut dyn Write) -> Result
 pub fn dump_manifest(fs: &dyn FileSystem, path: &Path, out: &mut dyn Write) -> Result<()> {
     let number = number_in(path)?;
     line(out, &format!("manifest {number}"))?;
-    let end = read_segment(fs, path, number, &mut |offset, record| {
+    let read = read_segment(fs, path, number, &mut |offset, record| {
         let edit =
             Edit::decode(record).map_err(|reason| Error::corruption(path, offset, reason))?;
         let what = if edit.snapshot { "snapshot" } else { "edit" };
@@ -176,6 +185,13 @@ pub fn dump_manifest(fs: &dyn FileSystem, path: &Path, out: &mut dyn Write) -> R
             if let Some(value) = value {
                 line(out, &format!("    {name} {value}"))?;
             }
+        }
+        if let Some(store) = edit.store {
+            line(out, &format!("    store {store:016x}"))?;
+        }
+        if let Some(mark) = edit.log_mark {
+            let (segment, position) = (mark.segment, mark.position);
+            line(out, &format!("    the log is durable to segment {segment}, offset {position}"))?;
         }
         for (segment, number) in &edit.installed {
             line(out, &format!("    structural operation {number} of wal segment {segment}"))?;
@@ -210,7 +226,7 @@ pub fn dump_manifest(fs: &dyn FileSystem, path: &Path, out: &mut dyn Write) -> R
         }
         Ok(())
     })?;
-    match end {
+    match read.end {
         SegmentEnd::Sealed => line(out, "  sealed"),
         SegmentEnd::Torn { at, .. } => line(out, &format!("  ends at {at} without a seal")),
     }

@@ -3,7 +3,7 @@
 //! ```text
 //!   block:   image (raw, or raw_len u32 + compressed) | codec u8 | kind u8 | 0 u16 | xxh3 u64
 //!   footer:  magic u64 | version u32 | flags u32 | file_no u64 | top index off u64 len u32 |
-//!            properties off u64 len u32 | 0 u64 | xxh3 u64 (over the first 56 bytes)
+//!            properties off u64 len u32 | identity u64 | xxh3 u64 (over the first 56 bytes)
 //! ```
 
 use bytes::Bytes;
@@ -169,6 +169,8 @@ pub(crate) struct Footer {
     pub(crate) file_no: u64,
     pub(crate) top_index: BlockHandle,
     pub(crate) properties: BlockHandle,
+    /// Chosen at random; 0 in older files.
+    pub(crate) identity: u64,
 }
 
 /// Why a footer cannot be used.
@@ -188,6 +190,7 @@ impl Footer {
         out[32..36].copy_from_slice(&self.top_index.len.to_le_bytes());
         out[36..44].copy_from_slice(&self.properties.offset.to_le_bytes());
         out[44..48].copy_from_slice(&self.properties.len.to_le_bytes());
+        out[48..56].copy_from_slice(&self.identity.to_le_bytes());
         let sum = xxh3_64_with_seed(&out[..56], self.file_no);
         out[56..].copy_from_slice(&sum.to_le_bytes());
         out
@@ -209,6 +212,7 @@ impl Footer {
             file_no,
             top_index: BlockHandle { offset: le_u64(bytes, 24), len: le_u32(bytes, 32) },
             properties: BlockHandle { offset: le_u64(bytes, 36), len: le_u32(bytes, 44) },
+            identity: le_u64(bytes, 48),
         })
     }
 }
@@ -286,7 +290,7 @@ mod tests {
     #[test]
     fn a_footer_with_any_changed_byte_is_refused() {
         let handle = BlockHandle { offset: 100, len: 5 };
-        let footer = Footer { file_no: 3, top_index: handle, properties: handle };
+        let footer = Footer { file_no: 3, top_index: handle, properties: handle, identity: 9 };
         let bytes = footer.encode();
         assert_eq!(Footer::decode(&bytes).unwrap(), footer);
         for at in 0..FOOTER {
@@ -299,7 +303,8 @@ mod tests {
     #[test]
     fn a_footer_of_a_newer_format_is_told_from_damage() {
         let handle = BlockHandle { offset: 100, len: 5 };
-        let mut bytes = Footer { file_no: 3, top_index: handle, properties: handle }.encode();
+        let mut bytes =
+            Footer { file_no: 3, top_index: handle, properties: handle, identity: 9 }.encode();
         bytes[8] = 2;
         let sum = xxh3_64_with_seed(&bytes[..56], 3);
         bytes[56..].copy_from_slice(&sum.to_le_bytes());

@@ -33,7 +33,7 @@ pub(crate) use entries::SstEntries;
 pub(crate) use filter::{key_hash, line_of as filter_line, probes as filter_probes};
 pub(crate) use prefix::Prefix;
 pub(crate) use properties::Properties;
-pub(crate) use reader::{SstIdentity, SstReader};
+pub(crate) use reader::{SstIdentity, SstReader, check_identity};
 pub(crate) use row_block::RowBlock;
 #[cfg(test)]
 pub(crate) use row_block_builder::RowBlockBuilder;

@@ -34,6 +34,9 @@ pub(crate) struct Properties {
     pub(crate) start: Bytes,
     /// See `start`.
     pub(crate) end: Bytes,
+    /// What tells the file from every other one, chosen at random. It stands in the footer; 0 in
+    /// files of format version 1.
+    pub(crate) identity: u64,
     /// Range tombstones, if there are any.
     pub(crate) tombstone_block: BlockHandle,
     /// Filter, if there is one.

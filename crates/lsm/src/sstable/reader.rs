@@ -72,6 +72,45 @@ pub(crate) struct Found {
     pub(crate) value: Bytes,
 }
 
+/// Reads the footer of a file of `len` bytes; returns it with its offset.
+fn read_footer(file: &dyn File, len: u64, path: &Path) -> Result<(Footer, u64)> {
+    let at = len
+        .checked_sub(FOOTER as u64)
+        .ok_or_else(|| Error::corruption(path, 0, "file is shorter than a footer"))?;
+    let mut bytes = [0; FOOTER];
+    file.read_exact_at(&mut bytes, at)
+        .map_err(|error| Error::io(format!("reading {}", path.display()), &error))?;
+    let footer = Footer::decode(&bytes).map_err(|error| match error {
+        FooterError::Damaged(reason) => Error::corruption(path, at, reason),
+        FooterError::TooNew(found) => Error::FormatTooNew {
+            file: path.to_path_buf(),
+            found,
+            supported: super::format::FORMAT_VERSION,
+        },
+    })?;
+    Ok((footer, at))
+}
+
+/// Whether a file is the sst that somebody expects: numbers that its checksums were made with, and
+/// its identity, if that is known. Reads the footer only.
+pub(crate) fn check_identity(
+    file: &dyn File,
+    len: u64,
+    path: &Path,
+    (sealed_no, identity): (u64, u64),
+) -> Result<()> {
+    let (footer, at) = read_footer(file, len, path)?;
+    let wrong = |reason: String| Err(Error::corruption(path, at, reason));
+    if footer.file_no != sealed_no {
+        return wrong(format!("expected file number {sealed_no}, found {}", footer.file_no));
+    }
+    if identity != 0 && footer.identity != identity {
+        let found = footer.identity;
+        return wrong(format!("expected the sst {identity:016x}, found {found:016x}"));
+    }
+    Ok(())
+}
+
 impl SstReader {
     /// Opens an sst and checks everything but its row blocks and index partitions.
     pub(crate) fn open(
@@ -83,21 +122,10 @@ impl SstReader {
         let io = |error| Error::io(format!("opening {}", path.display()), &error);
         let file = fs.open(path).map_err(io)?;
         let len = file.len().map_err(io)?;
-        let footer_at = len
-            .checked_sub(FOOTER as u64)
-            .ok_or_else(|| Error::corruption(path, 0, "file is shorter than a footer"))?;
-        let mut bytes = [0; FOOTER];
-        file.read_exact_at(&mut bytes, footer_at).map_err(io)?;
-        let footer = Footer::decode(&bytes).map_err(|error| match error {
-            FooterError::Damaged(reason) => Error::corruption(path, footer_at, reason),
-            FooterError::TooNew(found) => Error::FormatTooNew {
-                file: path.to_path_buf(),
-                found,
-                supported: super::format::FORMAT_VERSION,
-            },
-        })?;
+        let (footer, footer_at) = read_footer(&*file, len, path)?;
         if identity.sealed_no.is_some_and(|sealed_no| sealed_no != footer.file_no) {
-            let reason = format!("this is file number {}", footer.file_no);
+            let expected = identity.seal();
+            let reason = format!("expected file number {expected}, found {}", footer.file_no);
             return Err(Error::corruption(path, footer_at, reason));
         }
         identity.sealed_no = Some(footer.file_no);
@@ -105,6 +133,7 @@ impl SstReader {
         let image = load(footer.properties, BlockKind::Properties)?;
         let mut properties = Properties::decode(&image)
             .map_err(|reason| Error::corruption(path, footer.properties.offset, reason))?;
+        properties.identity = footer.identity;
         let mut top = IndexBlock::parse(&load(footer.top_index, BlockKind::TopIndex)?)
             .map_err(|reason| Error::corruption(path, footer.top_index.offset, reason))?;
         let filter = match properties.filter_block {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use braid_env::fs::{File, FileSystem};
+use braid_env::random::Random;
 use bytes::Bytes;
 
 use super::filter::{self, key_hash};
@@ -212,7 +213,9 @@ impl SstWriter {
         let top_index = self.append(&top, BlockKind::TopIndex)?;
         let image = self.properties.encode();
         let properties = self.append(&image, BlockKind::Properties)?;
-        let footer = Footer { file_no: self.file_no, top_index, properties };
+        self.properties.identity = Random::from_entropy().next_u64() | 1;
+        let identity = self.properties.identity;
+        let footer = Footer { file_no: self.file_no, top_index, properties, identity };
         self.buffer.extend_from_slice(&footer.encode());
         self.write_out()?;
         self.file

@@ -65,7 +65,7 @@ impl Store {
             next_arrival: commit.arrival,
             gc_threshold,
             newest_ts: self.newest.load(std::sync::atomic::Ordering::Acquire),
-            ..Recovered::fresh()
+            ..Recovered::new_store()
         })
     }
 }

@@ -90,8 +90,9 @@ impl Candidate {
 
     fn facts(&self, file_no: u64) -> SstFacts {
         let sealed_no = self.reader.sealed_no();
-        let backing =
-            Backing { file_no, size: self.size, sealed_no, ts_override: self.ts_override };
+        let identity = self.reader.properties().identity;
+        let (size, ts_override) = (self.size, self.ts_override);
+        let backing = Backing { file_no, size, sealed_no, ts_override, identity };
         SstFacts { file_no, ..SstFacts::over(0, self.reader.properties(), backing) }
     }
 }

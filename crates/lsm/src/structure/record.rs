@@ -98,7 +98,8 @@ mod tests {
 
     #[test]
     fn records_round_trip_and_cuts_are_noticed() {
-        let backing = Backing { file_no: 4, size: 99, sealed_no: 1 << 63, ts_override: 7 };
+        let (sealed_no, identity) = (1 << 63, 5);
+        let backing = Backing { file_no: 4, size: 99, sealed_no, ts_override: 7, identity };
         let sst = SstFacts {
             file_no: 4,
             level: 0,

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use super::sst_meta::{Backing, SstFacts};
 use crate::batch::{put_varint, take_bytes, take_varint};
 use crate::key::KeySpan;
+use crate::wal::LogMark;
 
 const ADD_SST: u64 = 1;
 const DROP_SST: u64 = 2;
@@ -22,6 +23,9 @@ const NEWEST_TS: u64 = 7;
 const SNAPSHOT: u64 = 8;
 const NEXT_ARRIVAL: u64 = 9;
 const INSTALLED: u64 = 10;
+const STORE: u64 = 20;
+const LOG_MARK: u64 = 21;
+const CHAINED_FROM: u64 = 22;
 /// From here on tags may be skipped by readers that do not know them.
 const TIME: u64 = 64;
 const REASON: u64 = 65;
@@ -31,6 +35,7 @@ const BACKING: u64 = 1;
 const SEALED_NO: u64 = 2;
 const TS_OVERRIDE: u64 = 3;
 const CEILING: u64 = 4;
+const IDENTITY: u64 = 5;
 
 /// One atomic change.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -53,6 +58,12 @@ pub(crate) struct Edit {
     /// Ingests and excises that this edit makes part of the version: segment and number of their
     /// wal records, which are not to be carried out again.
     pub(crate) installed: Vec<(u64, u64)>,
+    /// Identity of the store, chosen at random.
+    pub(crate) store: Option<u64>,
+    /// The log is durable at least up to here.
+    pub(crate) log_mark: Option<LogMark>,
+    /// Wal segments from here on begin with a head.
+    pub(crate) chained_from: Option<u64>,
     /// When it was made, in microseconds since 1970. For people and tools.
     pub(crate) time: Option<u64>,
     /// Why it was made. For people and tools.
@@ -81,6 +92,12 @@ impl Edit {
             put_varint(&mut bytes, *number_of);
             field(INSTALLED, &bytes);
         }
+        if let Some(mark) = self.log_mark {
+            let mut bytes = number(mark.segment);
+            put_varint(&mut bytes, mark.position);
+            put_varint(&mut bytes, mark.identity);
+            field(LOG_MARK, &bytes);
+        }
         for file_no in &self.dropped {
             field(DROP_SST, &number(*file_no));
         }
@@ -88,6 +105,8 @@ impl Edit {
             field(REASON, reason.as_bytes());
         }
         let numbers = [
+            (STORE, self.store),
+            (CHAINED_FROM, self.chained_from),
             (TIME, self.time),
             (WAL_FLOOR, self.wal_floor),
             (NEXT_FILE, self.next_file),
@@ -128,6 +147,12 @@ impl Edit {
                 NEWEST_TS => edit.newest_ts = Some(value()?),
                 NEXT_ARRIVAL => edit.next_arrival = Some(value()?),
                 SNAPSHOT => edit.snapshot = true,
+                STORE => edit.store = Some(value()?),
+                LOG_MARK => {
+                    let (segment, position, identity) = (value()?, value()?, value()?);
+                    edit.log_mark = Some(LogMark { segment, position, identity });
+                }
+                CHAINED_FROM => edit.chained_from = Some(value()?),
                 66.. => {}
                 unknown => return Err(format!("version edit has unknown field {unknown}")),
             }
@@ -165,7 +190,7 @@ pub(crate) fn encode_sst(facts: &SstFacts) -> Vec<u8> {
         put_varint(&mut out, key.len() as u64);
         out.extend_from_slice(key);
     }
-    let Backing { file_no, size, sealed_no, ts_override } = facts.backing;
+    let Backing { file_no, size, sealed_no, ts_override, identity } = facts.backing;
     let mut field = |tag: u64, numbers: &[u64]| {
         let mut bytes = Vec::new();
         numbers.iter().for_each(|value| put_varint(&mut bytes, *value));
@@ -181,6 +206,9 @@ pub(crate) fn encode_sst(facts: &SstFacts) -> Vec<u8> {
     }
     if ts_override > 0 {
         field(TS_OVERRIDE, &[ts_override]);
+    }
+    if identity > 0 {
+        field(IDENTITY, &[identity]);
     }
     out
 }
@@ -207,12 +235,12 @@ fn decode_numbers(input: &mut &[u8]) -> Option<SstFacts> {
         deletes: take_varint(input)?,
         tombstones: take_varint(input)?,
         bounds: KeySpan::new("", ""),
-        backing: Backing { file_no: 0, size: 0, sealed_no: 0, ts_override: 0 },
+        backing: Backing::own(0, 0, 0),
     };
     facts.bounds.start = Bytes::copy_from_slice(take_bytes(input)?);
     facts.bounds.end = Bytes::copy_from_slice(take_bytes(input)?);
     let own = facts.file_no;
-    facts.backing = Backing { file_no: own, size: facts.size, sealed_no: own, ts_override: 0 };
+    facts.backing = Backing::own(own, facts.size, 0);
     (facts.level < super::LEVELS).then_some(facts)
 }
 
@@ -228,6 +256,7 @@ fn decode_extensions(facts: &mut SstFacts, mut input: &[u8]) -> Result<(), Strin
             BACKING => (facts.backing.file_no, facts.backing.size) = (value()?, value()?),
             SEALED_NO => sealed_no = Some(value()?),
             TS_OVERRIDE => facts.backing.ts_override = value()?,
+            IDENTITY => facts.backing.identity = value()?,
             CEILING => return Err("an sst has a ceiling, which this version does not know".into()),
             64.. => {}
             unknown => return Err(format!("the record of an sst has unknown field {unknown}")),
@@ -255,9 +284,10 @@ mod tests {
             rows: 10,
             deletes: 1,
             tombstones: 2,
-            backing: Backing { file_no: 7, size: 1 << 40, sealed_no: 7, ts_override: 0 },
+            backing: Backing::own(7, 1 << 40, 1 << 62),
         };
-        let backing = Backing { file_no: 3, size: 1 << 41, sealed_no: 1 << 63, ts_override: 6 };
+        let backing =
+            Backing { file_no: 3, size: 1 << 41, sealed_no: 1 << 63, ts_override: 6, identity: 0 };
         let part = SstFacts { file_no: 8, backing, ..facts.clone() };
         Edit {
             added: vec![facts, part],
@@ -270,6 +300,9 @@ mod tests {
             next_arrival: Some(10),
             snapshot: true,
             installed: vec![(3, 12)],
+            store: Some(u64::MAX),
+            log_mark: Some(LogMark { segment: 4, position: 1 << 33, identity: 1 << 63 }),
+            chained_from: Some(2),
             time: Some(1),
             reason: Some("because".into()),
         }

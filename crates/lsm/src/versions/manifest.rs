@@ -14,6 +14,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use braid_env::fs::{File, FileSystem, read_all};
+use braid_env::random::Random;
+use parking_lot::Mutex;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::edit::Edit;
@@ -21,10 +23,15 @@ use super::sst_meta::SstFacts;
 use super::version::Version;
 use crate::error::{Error, Result};
 use crate::versions::SstEnv;
-use crate::wal::{Framer, SegmentEnd, SpaceReserve, read_segment};
+use crate::wal::{
+    Framer, LogFacts, LogMark, LogWitness, SegmentEnd, SpaceReserve, any_number, read_segment,
+};
 
 /// The store format that this build writes and reads.
-const FORMAT_VERSION: u32 = 1;
+///
+/// 2: a store has an identity, wal segments have heads, and the manifest knows how far the log
+/// reaches. A store of version 1 becomes one of version 2 when it is opened.
+const FORMAT_VERSION: u32 = 2;
 
 /// Name of a manifest's file.
 pub(crate) fn manifest_path(dir: &Path, number: u64) -> PathBuf {
@@ -44,10 +51,44 @@ pub(crate) struct Recovered {
     /// Ingests and excises whose records may still be in the wal, though they are in the version:
     /// wal segment and number.
     pub(crate) installed: Vec<(u64, u64)>,
+    /// Identity of the store; 0 in format version 1.
+    pub(crate) store: u64,
+    /// The log is durable at least up to here.
+    pub(crate) log_mark: LogMark,
+    /// Wal segments from here on begin with a head.
+    pub(crate) chained_from: u64,
+    /// The manifest is sealed: the store was closed, and the log ends at the mark.
+    pub(crate) closed: bool,
 }
 
 impl Recovered {
     /// The state of a new store.
+    pub(crate) fn new_store() -> Recovered {
+        let mut recovered = Recovered { chained_from: 1, ..Recovered::fresh() };
+        recovered.name_store();
+        recovered
+    }
+
+    /// Gives the store an identity if it has none.
+    pub(crate) fn name_store(&mut self) {
+        if self.store == 0 {
+            self.store = Random::from_entropy().next_u64() | 1;
+        }
+    }
+
+    /// What recovery must find of the log.
+    pub(crate) fn log(&self) -> LogFacts {
+        LogFacts {
+            store: self.store,
+            floor: self.wal_floor,
+            chained_from: self.chained_from,
+            mark: self.log_mark,
+            // Version 1 did not say where the log ends.
+            closed: self.closed && self.store != 0,
+        }
+    }
+
+    /// Nothing is known yet.
     pub(crate) fn fresh() -> Recovered {
         Recovered {
             number: 0,
@@ -58,6 +99,10 @@ impl Recovered {
             gc_threshold: 0,
             newest_ts: 0,
             installed: Vec::new(),
+            store: 0,
+            log_mark: LogMark::default(),
+            chained_from: u64::MAX,
+            closed: false,
         }
     }
 
@@ -74,6 +119,9 @@ impl Recovered {
             next_arrival: Some(self.next_arrival),
             snapshot: true,
             installed: self.installed.clone(),
+            store: Some(self.store),
+            log_mark: Some(self.log_mark),
+            chained_from: Some(self.chained_from),
             time: None,
             reason: None,
         }
@@ -113,6 +161,10 @@ impl Recovered {
         take(&mut self.gc_threshold, edit.gc_threshold);
         take(&mut self.newest_ts, edit.newest_ts);
         take(&mut self.next_arrival, edit.next_arrival);
+        take(&mut self.store, edit.store);
+        take(&mut self.chained_from, edit.chained_from);
+        // Whoever made the edit may have looked at the log before another edit said more.
+        self.log_mark = self.log_mark.max(edit.log_mark.unwrap_or_default());
         self.installed.extend(&edit.installed);
         let floor = self.wal_floor;
         self.installed.retain(|(segment, _)| *segment >= floor);
@@ -124,16 +176,32 @@ pub(crate) fn load_manifest(env: &SstEnv) -> Result<Option<Recovered>> {
     let current = env.dir.join("CURRENT");
     let io = |error| Error::io(format!("reading {}", current.display()), &error);
     if !env.fs.exists(&current).map_err(io)? {
+        check_never_current(env, 0)?;
         return Ok(None);
     }
     let text = read_all(&*env.fs, &current).map_err(io)?;
-    let number = parse_current(&text)
+    let (number, store) = parse_current(&text)
         .ok_or_else(|| Error::corruption(&current, 0, "CURRENT does not name a manifest"))?;
+    check_never_current(env, number)?;
+    let recovered = read_manifest(env, number)?;
+    if recovered.store != store {
+        let (expected, found) = (store, recovered.store);
+        let reason = format!("expected store {expected:016x} as CURRENT says, found {found:016x}");
+        return Err(Error::corruption(manifest_path(&env.dir, number), 0, reason));
+    }
+    Ok(Some(recovered))
+}
+
+fn read_manifest(env: &SstEnv, number: u64) -> Result<Recovered> {
     let path = manifest_path(&env.dir, number);
+    let io = |error| Error::io(format!("reading {}", path.display()), &error);
+    if !env.fs.exists(&path).map_err(io)? {
+        return Err(Error::corruption(path, 0, "CURRENT names this manifest, but it is missing"));
+    }
     let mut recovered = Recovered { number, ..Recovered::fresh() };
     let mut edits = 0u64;
     let mut live = BTreeMap::new();
-    let end = read_segment(&*env.fs, &path, number, &mut |offset, record| {
+    let read = read_segment(&*env.fs, &path, number, &mut |offset, record| {
         let edit =
             Edit::decode(record).map_err(|reason| Error::corruption(&path, offset, reason))?;
         if let Some(found) = edit.format_version.filter(|version| *version > FORMAT_VERSION) {
@@ -148,14 +216,41 @@ pub(crate) fn load_manifest(env: &SstEnv) -> Result<Option<Recovered>> {
     })?;
     if edits == 0 {
         // CURRENT was written after the snapshot was durable.
-        return Err(Error::corruption(&path, 0, "the manifest has no readable snapshot"));
+        let found = any_number(&*env.fs, &path).map_err(io)?;
+        let found = found.map_or("none".into(), |found| format!("that of file number {found}"));
+        let reason = format!("expected the snapshot of manifest {number}, found {found}");
+        return Err(Error::corruption(&path, 0, reason));
     }
-    if let SegmentEnd::Torn { at, .. } = end {
-        tracing::debug!(at, "the manifest ends without a seal");
+    match read.end {
+        SegmentEnd::Sealed => recovered.closed = true,
+        SegmentEnd::Torn { at, .. } => tracing::debug!(at, "the manifest ends without a seal"),
     }
     let all = Edit { added: live.into_values().collect(), ..Edit::default() };
     recovered.version = Arc::new(Version::empty().apply(&all, env, &[]).0);
-    Ok(Some(recovered))
+    Ok(recovered)
+}
+
+/// Manifests behind the one that CURRENT names were never current: a crash came before that. One
+/// that was has an edit behind its snapshot.
+fn check_never_current(env: &SstEnv, current: u64) -> Result<()> {
+    let io = |error| Error::io(format!("reading {}", env.dir.display()), &error);
+    let names = env.fs.list(&env.dir).map_err(io)?;
+    for number in manifest_numbers(&names).into_iter().filter(|number| *number > current) {
+        let (path, mut edits) = (manifest_path(&env.dir, number), 0);
+        let read = read_segment(&*env.fs, &path, number, &mut |_, _| {
+            edits += 1;
+            Ok(())
+        });
+        if edits > 1 || read.is_ok_and(|read| read.end == SegmentEnd::Sealed) {
+            let path = env.dir.join("CURRENT");
+            let reason = match current {
+                0 => format!("it is missing, but manifest {number} was current"),
+                _ => format!("it names manifest {current}, but {number} was current after that"),
+            };
+            return Err(Error::corruption(path, 0, reason));
+        }
+    }
+    Ok(())
 }
 
 /// Numbers of the manifests among the names of a directory, ascending.
@@ -172,7 +267,7 @@ pub(crate) fn manifest_edits(env: &SstEnv, visit: &mut dyn FnMut(u64, Edit)) -> 
     let io = |error| Error::io(format!("reading {}", env.dir.display()), &error);
     let names = env.fs.list(&env.dir).map_err(io)?;
     let text = read_all(&*env.fs, &env.dir.join("CURRENT")).map_err(io)?;
-    let current = parse_current(&text).ok_or_else(|| {
+    let (current, _) = parse_current(&text).ok_or_else(|| {
         Error::corruption(env.dir.join("CURRENT"), 0, "CURRENT does not name a manifest")
     })?;
     for number in manifest_numbers(&names).into_iter().filter(|number| *number <= current) {
@@ -192,15 +287,38 @@ pub(crate) fn manifest_edits(env: &SstEnv, visit: &mut dyn FnMut(u64, Edit)) -> 
     Ok(())
 }
 
-fn current_text(number: u64) -> String {
-    let name = format!("MANIFEST-{number:06}");
+/// The text of CURRENT. Of format version 1 (`store` is 0) it has no identity.
+fn current_text(number: u64, store: u64) -> String {
+    let name = match store {
+        0 => format!("MANIFEST-{number:06}"),
+        _ => format!("MANIFEST-{number:06} {store:016x}"),
+    };
     format!("{name} {:016x}\n", xxh3_64(name.as_bytes()))
 }
 
-fn parse_current(text: &[u8]) -> Option<u64> {
+/// Number of the manifest, and the store's identity.
+fn parse_current(text: &[u8]) -> Option<(u64, u64)> {
     let text = std::str::from_utf8(text).ok()?;
-    let number = text.strip_prefix("MANIFEST-")?.split(' ').next()?.parse().ok()?;
-    (current_text(number) == text).then_some(number)
+    let words: Vec<&str> = text.strip_prefix("MANIFEST-")?.split(' ').collect();
+    let number = words.first()?.parse().ok()?;
+    let store = match words.len() {
+        3 => u64::from_str_radix(words[1], 16).ok()?,
+        _ => 0,
+    };
+    (current_text(number, store) == text).then_some((number, store))
+}
+
+/// Lets the manifest know of new wal segments.
+pub(crate) struct ManifestWitness {
+    pub(crate) manifest: Arc<Mutex<Manifest>>,
+    pub(crate) reserve: Arc<dyn SpaceReserve>,
+}
+
+impl LogWitness for ManifestWitness {
+    fn segment_begun(&self, mark: LogMark) -> Result<()> {
+        let edit = Edit { log_mark: Some(mark), ..Edit::default() };
+        self.manifest.lock().append(&edit, &*self.reserve)
+    }
 }
 
 /// The manifest that is being written.
@@ -230,8 +348,9 @@ impl Manifest {
         snapshot: &Edit,
         reserve: &dyn SpaceReserve,
     ) -> Result<Manifest> {
-        let manifest = Manifest::prepare(fs, dir, number, snapshot, reserve)?;
+        let mut manifest = Manifest::prepare(fs, dir, number, snapshot, reserve)?;
         manifest.make_current(fs, dir)?;
+        manifest.confirm(reserve)?;
         Ok(manifest)
     }
 
@@ -261,7 +380,8 @@ impl Manifest {
         fs.sync_dir(dir).map_err(io)?;
         let temporary = dir.join("CURRENT.tmp");
         let current = fs.create(&temporary).map_err(io)?;
-        current.write_at(current_text(number).as_bytes(), 0).map_err(io)?;
+        let text = current_text(number, manifest.said.store);
+        current.write_at(text.as_bytes(), 0).map_err(io)?;
         current.sync_data().map_err(io)?;
         Ok(manifest)
     }
@@ -270,6 +390,12 @@ impl Manifest {
         let (from, to) = (dir.join("CURRENT.tmp"), dir.join("CURRENT"));
         let renamed = fs.rename(&from, &to).and_then(|()| fs.sync_dir(dir));
         renamed.map_err(|error| Error::io(format!("replacing {}", to.display()), &error))
+    }
+
+    /// Puts an edit behind the snapshot: it says that this manifest was current once.
+    fn confirm(&mut self, reserve: &dyn SpaceReserve) -> Result<()> {
+        let edit = Edit { reason: Some("this manifest is current".into()), ..Edit::default() };
+        self.append(&edit, reserve)
     }
 
     /// If it is longer than `least` bytes and much longer than its snapshot was: goes on in a new
@@ -306,6 +432,10 @@ impl Manifest {
             return false;
         }
         *self = next;
+        if let Err(error) = self.confirm(reserve) {
+            // If it was not for lack of room, the next edit says so.
+            tracing::warn!(%error, "cannot write the second edit of a manifest");
+        }
         true
     }
 
@@ -392,7 +522,7 @@ mod tests {
         let edit = Edit { format_version: Some(7), ..Recovered::fresh().snapshot() };
         Manifest::create(&*env.fs, &env.dir, 1, &edit, &Nothing).unwrap();
         let error = load_manifest(&env).err().unwrap();
-        assert!(matches!(error, Error::FormatTooNew { found: 7, supported: 1, .. }), "{error}");
+        assert!(matches!(error, Error::FormatTooNew { found: 7, supported: 2, .. }), "{error}");
     }
 
     #[test]

@@ -9,7 +9,8 @@ mod version;
 
 pub(crate) use edit::{Edit, decode_sst, encode_sst};
 pub(crate) use manifest::{
-    Manifest, Recovered, load_manifest, manifest_edits, manifest_numbers, manifest_path,
+    Manifest, ManifestWitness, Recovered, load_manifest, manifest_edits, manifest_numbers,
+    manifest_path,
 };
 pub(crate) use run::{Run, RunFile};
 pub(crate) use sst_meta::{Backing, SstEnv, SstFacts, SstMeta};

@@ -51,6 +51,16 @@ pub(crate) struct Backing {
     pub(crate) sealed_no: u64,
     /// All entries are read as of this timestamp; 0: each has its own.
     pub(crate) ts_override: u64,
+    /// What the file's footer must say, so that no other file of this number, as of another store,
+    /// is taken for it; 0 if that is not known (format version 1).
+    pub(crate) identity: u64,
+}
+
+impl Backing {
+    /// A file that its store wrote.
+    pub(crate) fn own(file_no: u64, size: u64, identity: u64) -> Backing {
+        Backing { file_no, size, sealed_no: file_no, ts_override: 0, identity }
+    }
 }
 
 /// The numbers of an sst, as they are stored in an edit.
@@ -77,8 +87,7 @@ pub(crate) struct SstFacts {
 impl SstFacts {
     /// Facts of a file that this store wrote.
     pub(crate) fn of(file_no: u64, level: usize, size: u64, properties: &Properties) -> SstFacts {
-        let backing = Backing { file_no, size, sealed_no: file_no, ts_override: 0 };
-        SstFacts::over(level, properties, backing)
+        SstFacts::over(level, properties, Backing::own(file_no, size, properties.identity))
     }
 
     /// Facts of a whole file, whoever wrote it. `properties` have the override applied.
@@ -192,7 +201,7 @@ impl SstMeta {
 
     #[cold]
     fn open(&self, env: &SstEnv) -> Result<&Arc<SstReader>> {
-        let Backing { file_no, size, sealed_no, ts_override } = self.backing;
+        let Backing { file_no, size, sealed_no, ts_override, .. } = self.backing;
         let path = sst_path(&env.dir, file_no);
         let identity = SstIdentity { file_no, sealed_no: Some(sealed_no), ts_override };
         let reader = SstReader::open(&*env.fs, &path, identity, env.cache.clone())?;
@@ -204,6 +213,10 @@ impl SstMeta {
     }
 
     fn is_described_by(&self, properties: &Properties) -> bool {
+        let identity = self.backing.identity;
+        if identity != 0 && properties.identity != identity {
+            return false;
+        }
         let whole = SstFacts::over(self.level, properties, self.backing);
         if self.is_virtual() {
             return whole.bounds.covers(&self.bounds)

@@ -27,13 +27,21 @@ pub(crate) enum SegmentEnd {
     Torn { at: u64, empty: bool },
 }
 
-/// Calls `visit(offset, record)` for each whole record of a segment.
+/// What was read of a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SegmentRead {
+    pub(crate) end: SegmentEnd,
+    /// Behind the seal, or behind the last whole record.
+    pub(crate) upto: u64,
+}
+
+/// Calls `visit(offset, record)` for each whole record of a segment. Its head is passed over.
 pub(crate) fn read_segment(
     fs: &dyn FileSystem,
     path: &Path,
     segment: u64,
     visit: &mut dyn FnMut(u64, &[u8]) -> Result<()>,
-) -> Result<SegmentEnd> {
+) -> Result<SegmentRead> {
     let io = |error| Error::io(format!("reading {}", path.display()), &error);
     let file = fs.open(path).map_err(io)?;
     let len = file.len().map_err(io)?;
@@ -48,6 +56,7 @@ pub(crate) fn read_segment(
     let sealed = Cell::new(false);
     // End of the last whole record: a record that is cut off does not exist.
     let mut whole_to = 0;
+    let mut empty = true;
     let mut visit_chunk = |chunk: Chunk<'_>| {
         let continues = matches!(chunk.kind, ChunkKind::Middle | ChunkKind::Last);
         if continues != record_at.is_some() {
@@ -60,9 +69,14 @@ pub(crate) fn read_segment(
                 sealed.set(true);
                 return Ok(false);
             }
+            ChunkKind::Head if chunk.offset == 0 => whole_to = end,
+            ChunkKind::Head => {
+                let reason = "the head of a segment is not at its start";
+                return Err(Error::corruption(path, chunk.offset, reason));
+            }
             ChunkKind::Full => {
                 visit(chunk.offset, chunk.payload)?;
-                whole_to = end;
+                (whole_to, empty) = (end, false);
             }
             ChunkKind::First => {
                 record_at = Some(chunk.offset);
@@ -73,7 +87,7 @@ pub(crate) fn read_segment(
                 record.extend_from_slice(chunk.payload);
                 let offset = record_at.take().expect("checked above");
                 visit(offset, &record)?;
-                whole_to = end;
+                (whole_to, empty) = (end, false);
             }
         }
         Ok(true)
@@ -90,12 +104,12 @@ pub(crate) fn read_segment(
         }
     }
     if sealed.get() {
-        return Ok(SegmentEnd::Sealed);
+        return Ok(SegmentRead { end: SegmentEnd::Sealed, upto: valid_to });
     }
     extend(&mut image, len)?;
     if synced_by_later_chunks(&image, valid_to, segment) > whole_to {
         let reason = "a record that was durable cannot be read";
         return Err(Error::corruption(path, valid_to, reason));
     }
-    Ok(SegmentEnd::Torn { at: whole_to, empty: whole_to == 0 })
+    Ok(SegmentRead { end: SegmentEnd::Torn { at: whole_to, empty }, upto: whole_to })
 }

@@ -5,7 +5,8 @@
 //! ```text
 //!   chunk:  crc32c u32 (masked) | len u16 | kind u8 | segment u32 | synced_to u64 | payload
 //!           `--- over all that follows ---'
-//!   kind:   1 whole record, 2 first, 3 middle, 4 last part, 5 seal (end of the segment)
+//!   kind:   1 whole record, 2 first, 3 middle, 4 last part, 5 seal (end of the segment),
+//!           6 head of a segment (only at its start, see `chain`)
 //! ```
 //!
 //! * `segment` tells chunks of this segment from those of the file's former life (recycling).
@@ -26,6 +27,7 @@ pub(crate) enum ChunkKind {
     Middle = 3,
     Last = 4,
     Seal = 5,
+    Head = 6,
 }
 
 impl ChunkKind {
@@ -36,6 +38,7 @@ impl ChunkKind {
             3 => ChunkKind::Middle,
             4 => ChunkKind::Last,
             5 => ChunkKind::Seal,
+            6 => ChunkKind::Head,
             _ => return None,
         })
     }
@@ -107,17 +110,28 @@ impl Framer {
     }
 
     fn chunk(&mut self, kind: ChunkKind, part: &[u8], synced_to: u64, out: &mut Vec<u8>) {
-        let mut header = [0; HEADER as usize];
-        header[4..6].copy_from_slice(&(part.len() as u16).to_le_bytes());
-        header[6] = kind as u8;
-        header[7..11].copy_from_slice(&self.segment.to_le_bytes());
-        header[11..].copy_from_slice(&synced_to.to_le_bytes());
-        let crc = mask(crc32c::crc32c_append(crc32c::crc32c(&header[4..]), part));
-        header[..4].copy_from_slice(&crc.to_le_bytes());
-        out.extend_from_slice(&header);
-        out.extend_from_slice(part);
+        append_chunk(kind, self.segment, synced_to, part, out);
         self.position += HEADER + part.len() as u64;
     }
+}
+
+/// Appends one chunk.
+pub(crate) fn append_chunk(
+    kind: ChunkKind,
+    segment: u32,
+    synced_to: u64,
+    part: &[u8],
+    out: &mut Vec<u8>,
+) {
+    let mut header = [0; HEADER as usize];
+    header[4..6].copy_from_slice(&(part.len() as u16).to_le_bytes());
+    header[6] = kind as u8;
+    header[7..11].copy_from_slice(&segment.to_le_bytes());
+    header[11..].copy_from_slice(&synced_to.to_le_bytes());
+    let crc = mask(crc32c::crc32c_append(crc32c::crc32c(&header[4..]), part));
+    header[..4].copy_from_slice(&crc.to_le_bytes());
+    out.extend_from_slice(&header);
+    out.extend_from_slice(part);
 }
 
 /// A crc of bytes that contain crcs is weak; stored ones are rotated and shifted.
@@ -137,11 +151,18 @@ pub(crate) struct Chunk<'a> {
 /// Reads the chunk at `offset`; `None` if there is no valid one of this segment.
 pub(crate) fn chunk_at(image: &[u8], offset: u64, segment: u64) -> Option<Chunk<'_>> {
     let start = offset as usize;
-    let header = image.get(start..start + HEADER as usize)?;
-    let kind = ChunkKind::from_u8(header[6])?;
-    if header[7..11] != (segment as u32).to_le_bytes() {
+    let mark = image.get(start + 7..start + 11)?;
+    if mark != (segment as u32).to_le_bytes() {
         return None;
     }
+    any_chunk_at(image, offset)
+}
+
+/// Reads the chunk at `offset`, of whatever segment.
+pub(crate) fn any_chunk_at(image: &[u8], offset: u64) -> Option<Chunk<'_>> {
+    let start = offset as usize;
+    let header = image.get(start..start + HEADER as usize)?;
+    let kind = ChunkKind::from_u8(header[6])?;
     let len = u16::from_le_bytes([header[4], header[5]]) as usize;
     if offset % BLOCK + HEADER + len as u64 > BLOCK {
         return None;
@@ -229,6 +250,7 @@ mod tests {
                     found.last_mut().unwrap().extend_from_slice(chunk.payload);
                 }
                 ChunkKind::Seal => return Ok(false),
+                ChunkKind::Head => {}
             }
             Ok(true)
         })

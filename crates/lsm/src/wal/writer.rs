@@ -30,8 +30,10 @@ use std::time::Duration;
 
 use braid_env::clock::Clock;
 use braid_env::fs::{File, FileSystem};
+use braid_env::random::Random;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
+use super::chain::{HEAD, LogMark, SegmentHead};
 use super::record::{BLOCK, Framer};
 use super::segments::{SegmentFile, segment_path};
 use crate::error::{Error, Result};
@@ -46,6 +48,23 @@ const WARM_AHEAD: u64 = 8 * BLOCK;
 pub(crate) trait SpaceReserve: Send + Sync {
     /// Gives back what is held in reserve; true if that freed anything.
     fn release(&self) -> bool;
+}
+
+/// Who keeps in mind how far the log reaches. Told of each segment once it is durable, and before
+/// anybody is told that something in it is.
+pub(crate) trait LogWitness: Send + Sync {
+    fn segment_begun(&self, mark: LogMark) -> Result<()>;
+}
+
+/// Where a log goes on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LogStart {
+    /// Identity of the store.
+    pub(crate) store: u64,
+    /// The first segment to write; it must not hold anything yet.
+    pub(crate) segment: u64,
+    /// Where the log ends so far.
+    pub(crate) mark: LogMark,
 }
 
 /// Where a record went.
@@ -128,6 +147,9 @@ struct OpenSegment {
     warm_to: u64,
     /// Its name is durable.
     listed: bool,
+    identity: u64,
+    /// End of what was written.
+    written_to: u64,
 }
 
 /// The segments that are not known to be durable, in order.
@@ -142,12 +164,15 @@ struct Files {
     preparing: Option<u64>,
     /// The last one that was to be prepared: what fails is not tried at every write.
     tried: u64,
+    /// Number and identity of the last one that is written to, or was.
+    last: (u64, u64),
 }
 
 /// The write-ahead log of an open store.
 pub(crate) struct Wal {
     fs: Arc<dyn FileSystem>,
     dir: PathBuf,
+    store: u64,
     segment_size: u64,
     max_recycled: usize,
     queue: Mutex<Queue>,
@@ -163,26 +188,32 @@ pub(crate) struct Wal {
     /// Syncs cover little: commits wait for the device one by one.
     small_syncs: AtomicBool,
     reserve: Arc<dyn SpaceReserve>,
+    witness: Arc<dyn LogWitness>,
+    /// Up to here all is durable.
+    mark: Mutex<LogMark>,
+    random: Mutex<Random>,
 }
 
 impl Wal {
-    /// A wal that will begin with segment `first`, which must not hold anything yet.
+    /// A wal that goes on at `start`.
     pub(crate) fn new(
-        fs: Arc<dyn FileSystem>,
-        dir: &Path,
-        first: u64,
-        segment_size: u64,
-        max_recycled: usize,
+        (fs, dir): (Arc<dyn FileSystem>, &Path),
+        start: LogStart,
+        (segment_size, max_recycled): (u64, usize),
         reserve: Arc<dyn SpaceReserve>,
+        witness: Arc<dyn LogWitness>,
         clock: Arc<dyn Clock>,
     ) -> Wal {
+        let first = start.segment;
+        let last = (start.mark.segment, start.mark.identity);
         Wal {
             fs,
             dir: dir.to_path_buf(),
+            store: start.store,
             segment_size,
             max_recycled,
             queue: Mutex::new(Queue {
-                framer: Framer::new(first),
+                framer: Framer::at(first, HEAD),
                 segment: first,
                 pieces: Vec::new(),
                 queued_bytes: 0,
@@ -203,11 +234,14 @@ impl Wal {
             turn: Condvar::new(),
             gather: Condvar::new(),
             clock,
-            files: Mutex::default(),
+            files: Mutex::new(Files { last, ..Files::default() }),
             prepared: Condvar::new(),
             wants_segment: AtomicBool::new(false),
             small_syncs: AtomicBool::new(false),
             reserve,
+            witness,
+            mark: Mutex::new(start.mark),
+            random: Mutex::new(Random::from_entropy()),
         }
     }
 
@@ -237,7 +271,7 @@ impl Wal {
     /// Ends the current segment; returns the number of the next one.
     pub(crate) fn rotate(&self) -> u64 {
         let mut queue = self.queue.lock();
-        if queue.framer.position() > 0 {
+        if queue.framer.position() > HEAD {
             self.rotate_locked(&mut queue);
         }
         queue.segment
@@ -254,7 +288,7 @@ impl Wal {
         queue.queued_bytes += added;
         queue.appended += added;
         queue.segment += 1;
-        queue.framer = Framer::new(queue.segment);
+        queue.framer = Framer::at(queue.segment, HEAD);
         queue.segment_synced = 0;
     }
 
@@ -266,6 +300,11 @@ impl Wal {
     /// Bytes known to be durable since open.
     pub(crate) fn synced(&self) -> Lsn {
         self.queue.lock().synced
+    }
+
+    /// Up to here the log is durable, and the witness knows of each segment.
+    pub(crate) fn mark(&self) -> LogMark {
+        *self.mark.lock()
     }
 
     /// Blocks until everything up to `lsn` is on the device: with `sync` durable, otherwise handed
@@ -360,7 +399,8 @@ impl Wal {
                     let small = upto.saturating_sub(queue.synced) < WARM_AHEAD;
                     self.small_syncs.store(small, Ordering::Relaxed);
                     queue.synced = queue.synced.max(upto);
-                    if end.0 == queue.segment {
+                    // A segment that nothing was written to has no file yet.
+                    if end.0 == queue.segment && end.1 > HEAD {
                         queue.segment_synced = queue.segment_synced.max(end.1);
                     }
                 }
@@ -388,9 +428,11 @@ impl Wal {
                         None => {
                             // Recovery may believe that all before it is durable only if it is.
                             let ahead = !files.sealed.is_empty();
-                            self.start_segment(SegmentFile { number: piece.segment, ahead })?
+                            let name = SegmentFile { number: piece.segment, ahead };
+                            self.start_segment(name, files.last)?
                         }
                     };
+                    files.last = (opened.name.number, opened.identity);
                     files.current.insert(opened)
                 }
             };
@@ -416,7 +458,7 @@ impl Wal {
     /// there. What fails is not tried again: the writer who needs the segment does that.
     pub(crate) fn prepare_segment(&self) {
         self.wants_segment.store(false, Ordering::Relaxed);
-        let number = {
+        let (number, last) = {
             let mut files = self.files.lock();
             let Some(current) = files.current.as_ref().map(|open| open.name.number) else { return };
             if files.tried > current || files.preparing.is_some() {
@@ -424,9 +466,9 @@ impl Wal {
             }
             files.tried = current + 1;
             files.preparing = Some(files.tried);
-            files.tried
+            (files.tried, files.last)
         };
-        let made = self.start_segment(SegmentFile { number, ahead: true });
+        let made = self.start_segment(SegmentFile { number, ahead: true }, last);
         if let Err(error) = &made {
             tracing::debug!(%error, "cannot make a wal segment yet");
         }
@@ -444,15 +486,18 @@ impl Wal {
         removed.map_err(|error| self.io("removing", open.name.number, &error))
     }
 
-    /// Makes durable what is written by now, segment after segment. Only one thread at a time runs
-    /// this; others may write meanwhile, and what they write is theirs to wait for.
+    /// Makes durable what is written by now, segment after segment, and lets the witness know of
+    /// new ones. Only one thread at a time runs this; others may write meanwhile, and what they
+    /// write is theirs to wait for.
     fn sync_files(&self) -> Result<()> {
         let (sealed, current) = {
             let files = self.files.lock();
             (files.sealed.clone(), files.current.clone())
         };
+        let mut is_new = false;
         for open in sealed.iter().chain(&current) {
             let SegmentFile { number, ahead } = open.name;
+            is_new |= ahead || !open.listed;
             let path = segment_path(&self.dir, number);
             if ahead {
                 // All before it is durable now.
@@ -464,6 +509,14 @@ impl Wal {
                 let synced = self.fs.sync_dir(&self.dir);
                 synced.map_err(|error| self.io("listing", number, &error))?;
             }
+        }
+        if let Some(last) = current.as_ref().or(sealed.last()) {
+            let (segment, position) = (last.name.number, last.written_to);
+            let mark = LogMark { segment, position, identity: last.identity };
+            if is_new {
+                self.witness.segment_begun(mark)?;
+            }
+            *self.mark.lock() = mark;
         }
         let mut files = self.files.lock();
         files.sealed.drain(..sealed.len());
@@ -477,16 +530,22 @@ impl Wal {
         Ok(())
     }
 
-    fn write_piece(&self, open: &mut OpenSegment, piece: &Piece) -> Result<()> {
-        let mut result = open.file.write_at(&piece.bytes, piece.offset);
+    /// Writes; if the device is full, once more with what was held in reserve.
+    fn write_at(&self, file: &dyn File, segment: u64, bytes: &[u8], offset: u64) -> Result<()> {
+        let mut result = file.write_at(bytes, offset);
         if let Err(error) = &result
             && error.kind() == std::io::ErrorKind::StorageFull
             && self.reserve.release()
         {
-            result = open.file.write_at(&piece.bytes, piece.offset);
+            result = file.write_at(bytes, offset);
         }
-        result.map_err(|error| self.io("writing", piece.segment, &error))?;
+        result.map_err(|error| self.io("writing", segment, &error))
+    }
+
+    fn write_piece(&self, open: &mut OpenSegment, piece: &Piece) -> Result<()> {
+        self.write_at(&*open.file, piece.segment, &piece.bytes, piece.offset)?;
         let end = piece.offset + piece.bytes.len() as u64;
+        open.written_to = end;
         self.warm_up(open, end);
         Ok(())
     }
@@ -508,7 +567,8 @@ impl Wal {
         }
     }
 
-    fn start_segment(&self, name: SegmentFile) -> Result<OpenSegment> {
+    /// Makes a segment's file, with its head. `last`: number and identity of a segment before it.
+    fn start_segment(&self, name: SegmentFile, last: (u64, u64)) -> Result<OpenSegment> {
         let (segment, path) = (name.number, name.path(&self.dir));
         let old = if self.recycles() { self.queue.lock().recycled.pop() } else { None };
         let io = |error| self.io("creating", segment, &error);
@@ -525,7 +585,13 @@ impl Wal {
             Err(error) if error.kind() != std::io::ErrorKind::StorageFull => return Err(io(error)),
             _ => {}
         }
-        Ok(OpenSegment { name, file, warm_to, listed: false })
+        let follows = if last.0 + 1 == segment { last.1 } else { 0 };
+        let identity = self.random.lock().next_u64() | 1;
+        let allocated = file.len().map_err(io)?;
+        let head = SegmentHead { store: self.store, number: segment, identity, follows, allocated };
+        self.write_at(&*file, segment, &head.encode(), 0)?;
+        let warm_to = warm_to.max(HEAD);
+        Ok(OpenSegment { name, file, warm_to, listed: false, identity, written_to: HEAD })
     }
 
     /// Whether old segments are written over. That makes small syncs cheap; but part of a block

@@ -150,7 +150,7 @@ mod tests {
     use crate::versions::Backing;
 
     fn sst(file_no: u64, level: usize, start: &'static str, end: &'static str) -> SstFacts {
-        let backing = Backing { file_no, size: 1000, sealed_no: file_no, ts_override: 0 };
+        let backing = Backing::own(file_no, 1000, 0);
         SstFacts {
             file_no,
             level,
@@ -180,7 +180,7 @@ mod tests {
         history.add(1, open());
         history.add(2, open());
         history.add(2, edit(1_000, "flush", vec![sst(1, 0, "apple", "apricot")], vec![]));
-        let part = Backing { file_no: 1, size: 1000, sealed_no: 1, ts_override: 5 };
+        let part = Backing { ts_override: 5, ..Backing::own(1, 1000, 0) };
         let mut virtual_sst = sst(3, 6, "apple", "ap\"</script>");
         virtual_sst.backing = part;
         history.add(2, edit(3_500, "level size", vec![virtual_sst], vec![1]));
