@@ -6,7 +6,7 @@
 //!                                                                   |
 //!   000007.wal  [S | 7 | b | follows a | ...records... | seal]      |
 //!   000008.wal  [S | 8 | c | follows b | ...records... ]     <------+
-//!   000009.wal  [S | 9 | d | follows c | ...]      not known yet: nobody was told that it is durable
+//!   000009.wal  [S | 9 | d | follows c | ...]      not known yet: nobody relies on it
 //! ```
 //!
 //! Each segment begins with a *head*: the store, its number, an identity chosen at random, and the

@@ -1,8 +1,8 @@
 //! The write-ahead log: batches become durable here before anything else happens to them.
 //!
 //! `record` is the byte format of segments (shared with the manifest), `writer` the queue with
-//! group commit, `reader` what recovery does with a segment, `segments` what file names say, `chain`
-//! what segments know of each other.
+//! group commit, `reader` what recovery does with a segment, `segments` what file names say,
+//! `chain` what segments know of each other.
 
 mod chain;
 mod reader;
