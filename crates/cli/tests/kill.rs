@@ -1,5 +1,7 @@
 //! kill -9 during a write load: every acknowledged transaction is there, no half of any.
 //!
+//! Readers remember the entries that they saw: what was shown must be there as well.
+//!
 //! Each round starts the real binary on a real directory, lets several clients move money between
 //! accounts, kills the process without warning, starts it again and looks. The store is kept from
 //! round to round, so that damage would pile up.
@@ -19,12 +21,32 @@ use support::Node;
 
 const ACCOUNTS: i64 = 50;
 const CLIENTS: u64 = 3;
+const READERS: u64 = 2;
 
 fn env(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default)
 }
 
-/// Lets clients move money until `stop` is raised; returns the acknowledged entries.
+/// Reads the ledger, whole or of one account, until the node is gone or `stop` is raised; returns
+/// the entries that it was shown.
+fn watch(client: &mut postgres::Client, random: &mut Random, stop: &AtomicBool) -> Vec<i64> {
+    let mut seen = std::collections::BTreeSet::new();
+    while !stop.load(Ordering::Relaxed) {
+        let text = match random.below(4) {
+            0 => "SELECT entry FROM ledger".to_string(),
+            1 => "SELECT max(entry) FROM ledger HAVING count(*) > 0".to_string(),
+            _ => format!("SELECT entry FROM ledger WHERE id = {}", random.below(ACCOUNTS as u64)),
+        };
+        match client.query(&text, &[]) {
+            Ok(rows) => seen.extend(rows.iter().map(|row| row.get::<_, i64>(0))),
+            Err(_) => break,
+        }
+    }
+    seen.into_iter().collect()
+}
+
+/// Lets clients move money until `stop` is raised; returns the entries that were acknowledged or
+/// shown to others.
 fn move_money(
     node: &Node,
     random: &mut Random,
@@ -52,9 +74,19 @@ fn move_money(
                 .expect("a thread can be started")
         })
         .collect();
+    let readers: Vec<_> = (0..READERS)
+        .map(|_| {
+            let (mut client, mut random) = (node.client(), Random::seeded(random.next_u64()));
+            let stop = Arc::clone(&stop);
+            std::thread::Builder::new()
+                .spawn(move || watch(&mut client, &mut random, &stop))
+                .expect("a thread can be started")
+        })
+        .collect();
     end();
     stop.store(true, Ordering::Relaxed);
-    writers.into_iter().flat_map(|w| w.join().expect("a writer does not panic")).collect()
+    let all = writers.into_iter().chain(readers);
+    all.flat_map(|client| client.join().expect("a client does not panic")).collect()
 }
 
 /// The same without kills: what is wrong here has nothing to do with crashes.

@@ -12,11 +12,13 @@ use crate::read_set::ReadSet;
 use crate::store::Store;
 
 impl Store {
-    /// Validates and applies. `reads` is `None` below SERIALIZABLE.
+    /// Validates and applies. `reads` is `None` below SERIALIZABLE. `waits`: the caller will wait
+    /// until the commit is durable, and so will those who read it.
     pub(crate) fn commit_batch(
         &self,
         read_ts: CommitTs,
         reads: Option<&ReadSet>,
+        waits: bool,
         batch_at: impl FnOnce(CommitTs) -> braid_lsm::Batch,
     ) -> KvResult<(CommitTs, Pending)> {
         let _order = self.commit_order.lock();
@@ -25,6 +27,9 @@ impl Store {
         }
         let ts = self.next_commit_ts();
         let pending = self.engine().apply(batch_at(ts))?;
+        if waits {
+            self.durable().applied(ts, &pending);
+        }
         self.publish(ts);
         Ok((ts, pending))
     }

@@ -32,6 +32,7 @@ mod error;
 pub mod lock_table;
 mod read_set;
 mod scan;
+mod shown;
 mod store;
 mod txn;
 
@@ -39,5 +40,6 @@ pub use braid_lsm::{CommitTs, KeySpan};
 pub use error::{KvError, KvResult};
 pub use lock_table::{LockMode, TxnId, Wait};
 pub use scan::{ScanOptions, TxnScan};
+pub use shown::Shown;
 pub use store::{Store, StoreOptions};
 pub use txn::{Isolation, Locked, SavepointId, StatementMark, Txn, TxnOptions, TxnStats};

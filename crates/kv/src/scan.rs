@@ -11,6 +11,7 @@ use bytes::Bytes;
 use crate::buffer::{Overlay, Slot, covering};
 use crate::error::KvResult;
 use crate::read_set::successor;
+use crate::shown::NotingScan;
 use crate::txn::Txn;
 
 /// What a scan returns and in which order.
@@ -44,6 +45,8 @@ pub struct TxnScan {
     /// The part of the span that is being read now; earlier parts are already recorded.
     segment: KeySpan,
     last_key: Option<Bytes>,
+    /// Something in the span may not be durable yet.
+    noting: Option<NotingScan>,
 }
 
 impl TxnScan {
@@ -51,7 +54,7 @@ impl TxnScan {
         txn: Arc<Txn>,
         engine: braid_lsm::Scan,
         mut overlay: Overlay,
-        span: KeySpan,
+        (span, noting): (KeySpan, Option<NotingScan>),
         options: ScanOptions,
     ) -> TxnScan {
         if options.classes != u32::MAX {
@@ -73,6 +76,7 @@ impl TxnScan {
             exhausted: false,
             segment: span,
             last_key: None,
+            noting,
         }
     }
 
@@ -171,6 +175,9 @@ impl TxnScan {
             }
             (Some(last), false) => KeySpan::new(self.segment.start.clone(), successor(last)),
         };
+        if let Some(noting) = &self.noting {
+            noting.has_read(self.txn.store(), &read);
+        }
         self.txn.record_span_read(read);
     }
 }

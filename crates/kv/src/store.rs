@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 
 use crate::error::{KvError, KvResult};
 use crate::lock_table::{LockTable, TxnId};
+use crate::shown::Durable;
 use crate::txn::{Txn, TxnOptions};
 
 /// How to open a [`Store`].
@@ -53,6 +54,7 @@ pub struct Store {
     /// Every commit at or below this timestamp can be seen by new views. Written under
     /// `commit_order`.
     newest_visible: AtomicU64,
+    durable: Durable,
     next_txn: AtomicU64,
     /// Read timestamps of running transactions: the GC threshold stays below all of them.
     active: Mutex<BTreeSet<(CommitTs, TxnId)>>,
@@ -73,6 +75,7 @@ impl Store {
         hlc.update(db.last_commit_ts().0);
         Ok(Arc::new(Store {
             newest_visible: AtomicU64::new(db.last_commit_ts().0),
+            durable: Durable::default(),
             db,
             hlc,
             locks: LockTable::default(),
@@ -165,6 +168,11 @@ impl Store {
 
     pub(crate) fn row_class(&self) -> braid_lsm::RowClassFn {
         self.row_class
+    }
+
+    /// How far commits are durable.
+    pub(crate) fn durable(&self) -> &Durable {
+        &self.durable
     }
 
     pub(crate) fn next_commit_ts(&self) -> CommitTs {

@@ -14,6 +14,7 @@ use crate::error::{KvError, KvResult};
 use crate::lock_table::{LockMode, Target, TxnId, Wait};
 use crate::read_set::{ReadMark, ReadSet};
 use crate::scan::{ScanOptions, TxnScan};
+use crate::shown::{Noting, Shown};
 use crate::store::Store;
 
 /// Isolation levels of SQL, as PostgreSQL names them.
@@ -43,6 +44,8 @@ pub struct TxnOptions {
     pub lock_timeout: Option<Duration>,
     /// Commit returns before the commit is durable (`synchronous_commit = off`).
     pub async_commit: bool,
+    /// Notes what was read before it was durable: whoever hands it out settles that first.
+    pub shown: Option<Arc<Shown>>,
 }
 
 /// A position to roll back to. Later savepoints die with the rollback.
@@ -100,6 +103,8 @@ struct Counts {
 struct State {
     read_ts: CommitTs,
     view: Option<View>,
+    /// What reads of the view note.
+    noting: Option<Noting>,
     buffer: Buffer,
     reads: ReadSet,
     held: HashMap<Bytes, Held>,
@@ -122,6 +127,7 @@ impl Txn {
         let state = State {
             read_ts,
             view: None,
+            noting: None,
             buffer: Buffer::default(),
             reads: ReadSet::default(),
             held: HashMap::new(),
@@ -250,7 +256,7 @@ impl Txn {
     /// The newest value at or below the read timestamp, own writes included.
     pub fn get(&self, key: &[u8]) -> KvResult<Option<Bytes>> {
         self.counts.gets.fetch_add(1, Ordering::Relaxed);
-        let view = {
+        let (view, noting) = {
             let mut state = self.open_state()?;
             match state.buffer.get(key) {
                 Lookup::Put(value) => return Ok(Some(value)),
@@ -263,18 +269,25 @@ impl Txn {
             if self.records_reads() && !own {
                 state.reads.add_point(key);
             }
-            self.view(&mut state)?
+            (self.view(&mut state)?, state.noting.clone())
         };
-        Ok(view.get(key)?)
+        let Some(noting) = noting else { return Ok(view.get(key)?) };
+        let found = view.get_with_ts(key)?;
+        noting.point(&self.store, key, found.as_ref().map(|(_, ts)| *ts))?;
+        Ok(found.map(|(value, _)| value))
     }
 
     /// Opens a scan. See [`TxnScan`].
     pub fn scan(self: &Arc<Self>, span: KeySpan, options: ScanOptions) -> KvResult<TxnScan> {
-        let (view, overlay) = {
+        let (view, overlay, noting) = {
             let mut state = self.open_state()?;
             let view = self.view(&mut state)?;
+            let noting = match &state.noting {
+                Some(noting) => noting.scan(&self.store, &span)?,
+                None => None,
+            };
             state.open_scans += 1;
-            (view, state.buffer.overlay(&span))
+            (view, state.buffer.overlay(&span), noting)
         };
         // The limit goes to the engine only if the overlay cannot hide any of its rows.
         let hides = !overlay.points.is_empty() || !overlay.spans.is_empty();
@@ -285,7 +298,10 @@ impl Txn {
             ..Default::default()
         };
         match view.scan(span.clone(), engine_options) {
-            Ok(engine) => Ok(TxnScan::new(Arc::clone(self), engine, overlay, span, options)),
+            Ok(engine) => {
+                let txn = Arc::clone(self);
+                Ok(TxnScan::new(txn, engine, overlay, (span, noting), options))
+            }
             Err(error) => {
                 self.state.lock().open_scans -= 1;
                 Err(error.into())
@@ -403,7 +419,9 @@ impl Txn {
             }
             let reads = self.records_reads().then_some(&state.reads);
             let buffer = &state.buffer;
-            let result = self.store.commit_batch(state.read_ts, reads, |ts| buffer.to_batch(ts));
+            let waits = !self.options.async_commit;
+            let result =
+                self.store.commit_batch(state.read_ts, reads, waits, |ts| buffer.to_batch(ts));
             state.view = None;
             drop(state);
             self.end();
@@ -411,6 +429,7 @@ impl Txn {
         };
         if !self.options.async_commit {
             pending.wait_durable()?;
+            self.store.durable().reached(committed);
         }
         Ok(committed)
     }
@@ -472,6 +491,8 @@ impl Txn {
         }
         let view = self.store.engine().view(state.read_ts)?;
         state.view = Some(view.clone());
+        // After the view was made: all that it sees was noted as applied before.
+        state.noting = Noting::of(&self.store, self.options.shown.as_ref(), state.read_ts);
         Ok(view)
     }
 

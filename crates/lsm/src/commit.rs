@@ -37,6 +37,7 @@ pub enum Durability {
 
 /// A batch that is visible and queued for the wal. Dropping it does not undo anything.
 #[must_use = "the batch is not durable before wait_durable() returns"]
+#[derive(Clone)]
 pub struct Pending {
     store: Arc<Store>,
     lsn: Lsn,

@@ -42,10 +42,14 @@ pub(crate) fn serve(
     registration: &Registration,
     parameters: BTreeMap<String, String>,
 ) -> Result<(), Fatal> {
+    let store = Arc::clone(database.store());
     let session = match open_session(database, registration, parameters) {
         Ok(session) => session,
         Err(e) => return tell_and_close(&mut wire, &e),
     };
+    let shown = session.shown();
+    let failed = |e| Fatal::Told(braid_catalog::kv_error(e));
+    wire.set_gate(Box::new(move || shown.settle(&store).map_err(failed)));
     wire.send(&Authentication::Ok)?;
     let reported: HashMap<String, String> = session.parameters().into_iter().collect();
     for (name, value) in &reported {

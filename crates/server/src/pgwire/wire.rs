@@ -2,7 +2,7 @@
 //!
 //! Replies go into a buffer that is sent when the client waits for an answer (Sync, end of a
 //! simple query, Flush) or when it has grown large. So a prepared statement costs one system call
-//! to read and one to write.
+//! to read and one to write. Nothing is sent before all that it was made of is durable: the gate.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -41,7 +41,12 @@ pub(crate) struct Wire {
     input: BytesMut,
     output: BytesMut,
     context: DecodeContext,
+    /// Says when what is queued may leave.
+    gate: Option<Gate>,
 }
+
+/// Called before anything is sent: returns when all that was read for it is durable.
+pub(crate) type Gate = Box<dyn Fn() -> Result<(), Fatal> + Send>;
 
 impl Wire {
     pub(crate) fn new(socket: TcpStream) -> Wire {
@@ -50,7 +55,13 @@ impl Wire {
             input: BytesMut::with_capacity(READ_BYTES),
             output: BytesMut::with_capacity(FLUSH_BYTES),
             context: DecodeContext::new(ProtocolVersion::PROTOCOL3_0),
+            gate: None,
         }
+    }
+
+    /// From now on nothing is sent before the gate lets it pass.
+    pub(crate) fn set_gate(&mut self, gate: Gate) {
+        self.gate = Some(gate);
     }
 
     /// What kind of message is expected next; startup steps change it.
@@ -175,6 +186,14 @@ impl Wire {
     pub(crate) fn flush(&mut self) -> Result<(), Fatal> {
         if self.output.is_empty() {
             return Ok(());
+        }
+        if let Some(gate) = &self.gate
+            && let Err(refused) = gate()
+        {
+            // What it was made of may be lost.
+            self.output.clear();
+            self.gate = None;
+            return Err(refused);
         }
         let sent = self.socket.write_all(&self.output);
         self.output.clear();

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use braid_catalog::{Catalog, kv_error, write_changes};
-use braid_kv::{Isolation, Txn, TxnOptions};
+use braid_kv::{Isolation, Shown, Txn, TxnOptions};
 use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
 use parking_lot::Mutex;
 
@@ -55,6 +55,8 @@ pub struct Session {
     pub(super) cancel: Arc<AtomicBool>,
     pub(super) open: Option<OpenTxn>,
     pub(super) notices: Arc<Mutex<Vec<Notice>>>,
+    /// What answers wait for, so that a crash does not take back what they say.
+    pub(super) shown: Arc<Shown>,
     pub(super) named: HashMap<String, Arc<Prepared>>,
     pub(super) cache: HashMap<Arc<str>, Arc<Prepared>>,
 }
@@ -97,6 +99,7 @@ impl Session {
             cancel: options.cancel,
             open: None,
             notices: Arc::default(),
+            shown: Arc::default(),
             named: HashMap::new(),
             cache: HashMap::new(),
         })
@@ -105,6 +108,11 @@ impl Session {
     /// The part that running statements share.
     pub fn state(&self) -> &Arc<SessionState> {
         &self.state
+    }
+
+    /// What must be settled before bytes leave for the client: see [`Shown::settle`].
+    pub fn shown(&self) -> Arc<Shown> {
+        self.shown.clone()
     }
 
     /// Parses a text into statements; see [`parse::parse_script`].
@@ -207,7 +215,11 @@ impl Session {
                 // A read of the past is planned with the tables of the past.
                 let options = match as_of {
                     Some(_) => self.txn_options(&TxnModes::default(), as_of)?,
-                    None => TxnOptions { read_only: true, ..TxnOptions::default() },
+                    None => TxnOptions {
+                        read_only: true,
+                        shown: Some(self.shown.clone()),
+                        ..TxnOptions::default()
+                    },
                 };
                 let (txn, catalog) = self.db.begin(options)?;
                 Ok(self.context(txn, catalog, Vec::new()))
@@ -533,6 +545,7 @@ impl Session {
             cancel: Some(self.cancel.clone()),
             lock_timeout: d.lock_timeout,
             async_commit: d.async_commit,
+            shown: Some(self.shown.clone()),
         })
     }
 

@@ -1,0 +1,287 @@
+//! What was shown survives: a commit that is visible but not durable is read, and settling waits.
+//!
+//! The file system holds back syncs of the wal: a writer's commit stays visible and not durable for
+//! as long as the test wants. `settle` must not return before the sync is let through if, and only
+//! if, what was read depends on it.
+
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use braid_env::clock::WallClock;
+use braid_env::fs::{CrashPolicy, DirLock, File, FileSystem, MemFs, Space};
+use braid_env::random::Random;
+use braid_kv::{KeySpan, KvError, ScanOptions, Shown, Store, StoreOptions, Txn, TxnOptions};
+
+/// Holds syncs back while it is shut.
+#[derive(Default)]
+struct Gate {
+    shut: Mutex<bool>,
+    opened: Condvar,
+    /// Threads that are held back.
+    held: AtomicU64,
+}
+
+impl Gate {
+    fn pass(&self) {
+        let mut shut = self.shut.lock().unwrap();
+        self.held.fetch_add(u64::from(*shut), Ordering::SeqCst);
+        while *shut {
+            shut = self.opened.wait(shut).unwrap();
+        }
+    }
+
+    fn shut(&self) {
+        *self.shut.lock().unwrap() = true;
+        self.held.store(0, Ordering::SeqCst);
+    }
+
+    fn open(&self) {
+        *self.shut.lock().unwrap() = false;
+        self.opened.notify_all();
+    }
+
+    fn wait_for_one(&self) {
+        while self.held.load(Ordering::SeqCst) == 0 {
+            std::thread::yield_now();
+        }
+    }
+}
+
+struct GatedFs(MemFs, Arc<Gate>);
+
+struct GatedFile(Arc<dyn File>, Arc<Gate>);
+
+impl FileSystem for GatedFs {
+    fn create(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        Ok(Arc::new(GatedFile(self.0.create(path)?, self.1.clone())))
+    }
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        self.0.open(path)
+    }
+    fn open_write(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        Ok(Arc::new(GatedFile(self.0.open_write(path)?, self.1.clone())))
+    }
+    fn create_dir_all(&self, path: &Path) -> io::Result<()> {
+        self.0.create_dir_all(path)
+    }
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        self.0.sync_dir(path)
+    }
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.0.rename(from, to)
+    }
+    fn link(&self, existing: &Path, new: &Path) -> io::Result<()> {
+        self.0.link(existing, new)
+    }
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.0.remove(path)
+    }
+    fn list(&self, path: &Path) -> io::Result<Vec<String>> {
+        self.0.list(path)
+    }
+    fn exists(&self, path: &Path) -> io::Result<bool> {
+        self.0.exists(path)
+    }
+    fn space(&self, path: &Path) -> io::Result<Space> {
+        self.0.space(path)
+    }
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn DirLock>> {
+        self.0.lock(path)
+    }
+}
+
+impl File for GatedFile {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.0.read_at(buffer, offset)
+    }
+    fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()> {
+        self.0.write_at(data, offset)
+    }
+    fn len(&self) -> io::Result<u64> {
+        self.0.len()
+    }
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.0.set_len(len)
+    }
+    fn allocate(&self, len: u64) -> io::Result<()> {
+        self.0.allocate(len)
+    }
+    fn sync_data(&self) -> io::Result<()> {
+        self.1.pass();
+        self.0.sync_data()
+    }
+}
+
+struct World {
+    mem: MemFs,
+    gate: Arc<Gate>,
+    store: Arc<Store>,
+}
+
+fn open(fs: Arc<dyn FileSystem>) -> Arc<Store> {
+    Store::open(StoreOptions::new(fs, Path::new("db"), Arc::new(WallClock))).expect("opens")
+}
+
+fn world() -> World {
+    let (mem, gate) = (MemFs::new(), Arc::new(Gate::default()));
+    let store = open(Arc::new(GatedFs(mem.clone(), gate.clone())));
+    let world = World { mem, gate, store };
+    let txn = world.begin(None, false);
+    for key in ["a", "b", "c", "m"] {
+        txn.put(key, "old").unwrap();
+    }
+    txn.commit().unwrap();
+    world
+}
+
+impl World {
+    fn begin(&self, shown: Option<&Arc<Shown>>, async_commit: bool) -> Arc<Txn> {
+        let shown = shown.cloned();
+        let options = TxnOptions { shown, async_commit, ..TxnOptions::default() };
+        self.store.begin(options).expect("begins")
+    }
+
+    /// Commits "b" anew, deletes "c", erases ["m", "n"), and does not become durable. Meanwhile
+    /// `body` runs; the gate is open again afterwards.
+    fn with_open_commit(&self, body: impl FnOnce()) {
+        self.gate.shut();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let txn = self.begin(None, false);
+                txn.put("b", "new").unwrap();
+                txn.delete("c").unwrap();
+                txn.delete_span(&KeySpan::new("m", "n")).unwrap();
+                txn.commit().unwrap();
+            });
+            self.gate.wait_for_one();
+            body();
+            self.gate.open();
+        });
+    }
+
+    /// Reads while a commit is open; whether settling then waits for it.
+    fn waits(&self, read: impl Fn(&Arc<Txn>) + Sync) -> bool {
+        let mut waited = false;
+        self.with_open_commit(|| {
+            let shown = Arc::new(Shown::default());
+            let txn = self.begin(Some(&shown), false);
+            read(&txn);
+            let settled = AtomicBool::new(false);
+            std::thread::scope(|scope| {
+                let (shown, settled, store) = (&shown, &settled, &self.store);
+                scope.spawn(move || {
+                    shown.settle(store).unwrap();
+                    settled.store(true, Ordering::SeqCst);
+                });
+                for _ in 0..20 {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+                waited = !settled.load(Ordering::SeqCst);
+                self.gate.open();
+            });
+            assert!(!waited || self.holds_new_row(), "settled before the commit was durable");
+        });
+        waited
+    }
+
+    /// Whether the new row is there after a power failure now.
+    fn holds_new_row(&self) -> bool {
+        let left = self.mem.crash_clone(&mut Random::seeded(1), CrashPolicy::LoseAll);
+        let txn = open(Arc::new(left)).begin(TxnOptions::default()).unwrap();
+        txn.get(b"b").unwrap().is_some_and(|value| value == "new")
+    }
+}
+
+fn scan(txn: &Arc<Txn>, start: &str, end: &str, options: ScanOptions) -> Vec<String> {
+    let span = KeySpan::new(start.as_bytes().to_vec(), end.as_bytes().to_vec());
+    let mut scan = txn.scan(span, options).unwrap();
+    let mut keys = Vec::new();
+    while let Some((key, _)) = scan.next().unwrap() {
+        keys.push(key.escape_ascii().to_string());
+    }
+    keys
+}
+
+#[test]
+fn what_was_read_before_it_is_durable_is_not_shown_before_it_is() {
+    let all = ScanOptions::default;
+    let cases: Vec<(&str, bool, Box<dyn Fn(&Arc<Txn>) + Sync>)> = vec![
+        ("nothing", false, Box::new(|_| {})),
+        ("an old row", false, Box::new(|txn| drop(txn.get(b"a").unwrap().unwrap()))),
+        ("a new row", true, Box::new(|txn| assert_eq!(txn.get(b"b").unwrap().unwrap(), "new"))),
+        ("a deleted row", true, Box::new(|txn| assert!(txn.get(b"c").unwrap().is_none()))),
+        ("an erased row", true, Box::new(|txn| assert!(txn.get(b"m").unwrap().is_none()))),
+        ("a row that never was", false, Box::new(|txn| drop(txn.get(b"x").unwrap()))),
+        ("old rows", false, Box::new(move |txn| assert_eq!(scan(txn, "", "b", all()), ["a"]))),
+        ("all rows", true, Box::new(move |txn| assert_eq!(scan(txn, "", "z", all()).len(), 2))),
+        ("no rows any more", true, {
+            Box::new(move |txn| assert!(scan(txn, "c", "z", all()).is_empty()))
+        }),
+        ("no rows ever", false, {
+            Box::new(move |txn| assert!(scan(txn, "p", "z", all()).is_empty()))
+        }),
+        ("the first row", false, {
+            let one = || ScanOptions { limit: Some(1), ..ScanOptions::default() };
+            Box::new(move |txn| assert_eq!(scan(txn, "", "z", one()), ["a"]))
+        }),
+        ("the last row", true, {
+            let one = || ScanOptions { limit: Some(1), reverse: true, ..ScanOptions::default() };
+            Box::new(move |txn| assert_eq!(scan(txn, "", "z", one()), ["b"]))
+        }),
+    ];
+    for (what, expected, read) in cases {
+        let world = world();
+        assert_eq!(world.waits(&read), expected, "{what}");
+    }
+}
+
+/// A portal that is suspended has handed out rows, and its scan goes on.
+#[test]
+fn an_open_scan_counts_before_it_ends() {
+    let world = world();
+    let held = Mutex::new(None);
+    let waited = world.waits(|txn| {
+        let mut scan = txn.scan(KeySpan::new("", "z"), ScanOptions::default()).unwrap();
+        assert!(scan.next().unwrap().is_some());
+        *held.lock().unwrap() = Some(scan);
+    });
+    assert!(waited);
+}
+
+/// `synchronous_commit = off`: nobody waits, neither the writer nor who reads it.
+#[test]
+fn nobody_waits_for_a_commit_that_its_writer_does_not_wait_for() {
+    let world = world();
+    world.gate.shut();
+    let txn = world.begin(None, true);
+    txn.put("b", "new").unwrap();
+    txn.commit().unwrap();
+    let shown = Arc::new(Shown::default());
+    let txn = world.begin(Some(&shown), false);
+    assert_eq!(txn.get(b"b").unwrap().unwrap(), "new");
+    shown.settle(&world.store).unwrap();
+    world.gate.open();
+}
+
+/// The disk fails: what was seen is not shown, now or later.
+#[test]
+fn what_will_never_be_durable_is_never_shown() {
+    let mem = MemFs::new();
+    let faulty = braid_env::fs::FaultFs::new(Arc::new(mem), 1);
+    let store = open(Arc::new(faulty.clone()));
+    let begin = |shown: &Arc<Shown>| {
+        let options = TxnOptions { shown: Some(shown.clone()), ..TxnOptions::default() };
+        store.begin(options).unwrap()
+    };
+    faulty.add_rule("sync(.wal) -> EIO").unwrap();
+    let shown = Arc::new(Shown::default());
+    let txn = begin(&shown);
+    txn.put("a", "1").unwrap();
+    assert!(matches!(txn.commit(), Err(KvError::Engine(_))));
+    let txn = begin(&shown);
+    assert!(txn.get(b"a").unwrap().is_some(), "it is visible");
+    assert!(matches!(shown.settle(&store), Err(KvError::Engine(_))));
+}
