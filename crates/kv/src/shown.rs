@@ -12,9 +12,9 @@
 //!
 //! * A view whose newest commit was durable when it was made notes nothing: that is the usual case,
 //!   and costs two loads per view.
-//! * Otherwise a point read compares the row's timestamp. What is *not* there may be missing because
-//!   of a newer deletion, so absence looks for one; a scan does that for its span. All that is not
-//!   durable lies in memtables, so no such look reads from the device.
+//! * Otherwise a point read compares the row's timestamp. What is *not* there may be missing
+//!   because of a newer deletion, so absence looks for one; a scan does that for its span. All that
+//!   is not durable lies in memtables, so no such look reads from the device.
 //! * A scan that is still open may have shown more than it has noted: until it ends, its whole span
 //!   counts.
 //!

@@ -9,12 +9,21 @@ use braid_lsm::{Batch, CommitTs, Db, Durability, KeySpan, Options, ScanOptions, 
 const ROWS: u64 = 40_000;
 
 fn open() -> Db {
+    open_with(Options::default())
+}
+
+/// What was flushed stays where it is.
+fn open_without_compactions() -> Db {
+    open_with(Options { automatic_compaction: false, ..Options::default() })
+}
+
+fn open_with(options: Options) -> Db {
     let options = Options {
         // Two classes: parents end in "/", children do not.
         row_class: |key| u8::from(!key.ends_with(b"/")),
         ballast_size: 0,
         wal_segment_size: 1 << 20,
-        ..Options::default()
+        ..options
     };
     Db::open(Arc::new(MemFs::new()), Path::new("/store"), options).unwrap()
 }
@@ -145,5 +154,66 @@ fn a_jump_over_children_does_not_visit_them() {
         assert!(stats.rows_visited <= 8 && stats.seeks <= 6, "{place}: {stats:?}");
         drop(view);
         db.flush().unwrap();
+    }
+}
+
+/// The gap: families erased one after the other, each by a tombstone at its own time, then the
+/// first living row. Wherever rows and tombstones lie, they are passed as one.
+#[test]
+fn tombstones_that_touch_are_passed_as_one() {
+    const GONE: u64 = 5_000;
+    let erase = |db: &Db, families: std::ops::Range<u64>| {
+        for n in families {
+            delete(db, 2 + n, n, n + 1);
+        }
+    };
+    let flush = |db: &Db| db.flush().unwrap();
+    let bottom = |db: &Db| db.compact_span(&KeySpan::all()).unwrap();
+    type Step<'a> = &'a dyn Fn(&Db);
+    let nothing: Step<'_> = &|_| {};
+    let half = |db: &Db| erase(db, 0..GONE / 2);
+    let rest = |db: &Db| erase(db, GONE / 2..GONE);
+    let half_flushed = |db: &Db| {
+        half(db);
+        flush(db);
+    };
+    let cases: [(&str, [Step<'_>; 4]); 9] = [
+        ("all in the memtable", [nothing, &half, &rest, nothing]),
+        ("all in one flush", [nothing, &half, &rest, &flush]),
+        ("all at the bottom", [nothing, &half, &rest, &bottom]),
+        ("memtable over memtable and L0", [&flush, &half, &rest, nothing]),
+        ("memtable over the bottom", [&bottom, &half, &rest, nothing]),
+        ("L0 over the bottom", [&bottom, &half, &rest, &flush]),
+        ("L0 over L0", [&flush, &half, &rest, &flush]),
+        ("memtable beside L0, over the bottom", [&bottom, &half_flushed, &rest, nothing]),
+        ("L0 beside L0, over L0", [&flush, &half_flushed, &rest, &flush]),
+    ];
+    for (place, steps) in cases {
+        let db = open_without_compactions();
+        fill(&db, 1);
+        for step in steps {
+            step(&db);
+        }
+        for classes in [u32::MAX, 0b10] {
+            let view = db.view(CommitTs(10_000)).unwrap();
+            let options = ScanOptions { classes, limit: Some(1), ..ScanOptions::default() };
+            let mut scan = view.scan(KeySpan::all(), options).unwrap();
+            assert_eq!(scan.next_row().unwrap().unwrap().key, key(GONE), "{place}");
+            let stats = scan.stats();
+            assert!(stats.tombstones_passed >= GONE - 20, "{place}: {stats:?}");
+            assert!(stats.slabs_parked + stats.seeks <= 24, "{place}: {stats:?}");
+            assert!(stats.rows_visited <= 12 && stats.blocks_read <= 24, "{place}: {stats:?}");
+        }
+        // A read of the time between sees what was there then.
+        let view = db.view(CommitTs(2 + 2_999)).unwrap();
+        let mut scan = view.scan(KeySpan::all(), ScanOptions::default()).unwrap();
+        assert_eq!(scan.next_row().unwrap().unwrap().key, key(3_000), "{place}");
+        // A seek into what was passed finds nothing in there either.
+        let view = db.view(CommitTs(10_000)).unwrap();
+        let mut scan = view.scan(KeySpan::all(), ScanOptions::default()).unwrap();
+        for n in [100, 101, 2_000, GONE - 1] {
+            scan.seek(&key(n)).unwrap();
+        }
+        assert_eq!(scan.next_row().unwrap().unwrap().key, key(GONE), "{place}");
     }
 }

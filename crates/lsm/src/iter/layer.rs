@@ -84,6 +84,10 @@ impl Source for LayerCursor {
         each!(self, cursor => cursor.cover(at))
     }
 
+    fn extend(&mut self, cover: &mut Cover, stop: &[u8]) -> Result<u64> {
+        each!(self, cursor => cursor.extend(cover, stop))
+    }
+
     fn skip_hidden(&mut self, cover: &Cover) -> Result<()> {
         each!(self, cursor => cursor.skip_hidden(cover))
     }

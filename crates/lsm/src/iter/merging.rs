@@ -15,6 +15,10 @@
 //!
 //! So a scan past a deleted span costs one step per boundary and one seek per layer that has data
 //! behind it, however many rows are in there.
+//!
+//! Queues leave many tombstones side by side. If no active layer has a row in a slab under one, the
+//! slab is extended over the tombstones of the same layer that touch it, to the next row above them
+//! (`extend_slab`): that is one step of a list for each, and no layer is asked anything.
 
 use std::sync::Arc;
 
@@ -174,6 +178,48 @@ impl MergeCursor {
             && let Some(cover) = layer.cover.as_ref().filter(|cover| cover.ts > 0)
         {
             layer.source.skip_hidden(cover)?;
+            self.extend_slab()?;
+        }
+        Ok(())
+    }
+
+    /// If nothing is visible in the slab: makes one with it of what lies under the tombstones that
+    /// touch the one over it. The last active layer is under one.
+    fn extend_slab(&mut self) -> Result<()> {
+        if self.backward || self.active == 0 {
+            return Ok(());
+        }
+        let MergeCursor { layers, plan, stats, active, .. } = self;
+        let (above, rest) = layers.split_at_mut(*active - 1);
+        let (layer, _) = rest.split_first_mut().expect("a layer is active");
+        let Some(cover) = &mut layer.cover else { return Ok(()) };
+        let Some(until) = &cover.until else { return Ok(()) };
+        let is_over = |key: &[u8]| key >= until.as_ref();
+        // Up to the first thing that the layers above have to say.
+        let mut stop: &[u8] = &plan.span.end;
+        for other in above.iter() {
+            let ends = other.cover.as_ref().and_then(|cover| cover.until.as_deref());
+            for bound in [other.source.key(), ends].into_iter().flatten() {
+                stop = stop.min(bound);
+            }
+        }
+        if stop <= until.as_ref() || !layer.source.key().is_none_or(is_over) {
+            return Ok(());
+        }
+        let passed = layer.source.extend(cover, stop)?;
+        if passed == 0 {
+            return Ok(());
+        }
+        stats.tombstones_passed += passed;
+        // They differ in their timestamps, but have in common that nothing of the layer in here is
+        // visible: a later seek into the slab must not find it so.
+        (cover.ts, cover.clean) = (u64::MAX, true);
+        self.slab_end = None;
+        for i in 0..self.active {
+            let until = self.layers[i].cover.as_ref().and_then(|cover| cover.until.as_ref());
+            if until.is_some_and(|until| self.slab_end().is_none_or(|end| until < end)) {
+                self.slab_end = Some(i);
+            }
         }
         Ok(())
     }

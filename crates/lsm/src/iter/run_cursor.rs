@@ -270,6 +270,34 @@ impl Source for RunCursor {
         Ok(cover)
     }
 
+    fn extend(&mut self, cover: &mut Cover, stop: &[u8]) -> Result<u64> {
+        let mut passed = 0;
+        // The next file may go on where one ends.
+        while let Some(from) = cover.until.clone().filter(|_| !self.backward()) {
+            let inside = |i: &usize| self.run().starts_up_to(*i, &from);
+            let Some(i) = self.file_for(&from).filter(inside) else { break };
+            let plan = self.plan.clone();
+            let file = &plan.run(self.run_no).files()[i];
+            if !file.has_tombstones || from.as_ref() >= stop {
+                break;
+            }
+            let skyline = file.reader(plan.env())?.skyline();
+            let read = (plan.read().ts, file.max_point_ts);
+            let reached = skyline.run_from(&from, read, (stop, self.key()), &mut passed);
+            let end = &file.sst.bounds().end;
+            let Some(until) = reached.map(|until| until.min(end.clone())) else { break };
+            if self.key().is_some_and(|own| own < until.as_ref()) {
+                self.seek(&until)?;
+            }
+            let at_end = until == *end;
+            cover.until = Some(until);
+            if !at_end {
+                break;
+            }
+        }
+        Ok(passed)
+    }
+
     fn skip_hidden(&mut self, cover: &Cover) -> Result<()> {
         // The cover belongs to one file; the cursor may stand in another one behind it.
         let (Some(key), Some(until)) = (self.key(), &cover.until) else { return Ok(()) };

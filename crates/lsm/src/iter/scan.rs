@@ -78,6 +78,8 @@ pub struct ScanStats {
     pub seeks: u64,
     /// Times that layers were parked below a range tombstone.
     pub slabs_parked: u64,
+    /// Range tombstones that were passed together with one before them that they touch.
+    pub tombstones_passed: u64,
     /// Row and index blocks looked at, cached or not.
     pub blocks_read: u64,
     /// Blocks that came from the device.

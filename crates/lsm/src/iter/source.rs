@@ -99,6 +99,14 @@ pub(crate) trait Source: Send {
     /// cursor's direction. Need not be the cursor's own position.
     fn cover(&mut self, at: &[u8]) -> Result<Cover>;
 
+    /// `cover` is a visible tombstone, and nothing of this layer in it is visible: extends it over
+    /// the tombstones that touch its end, as long as nothing of this layer in them is visible
+    /// either, and at least up to `stop` if they reach that far. Goes behind them. Returns how many
+    /// tombstones there were.
+    fn extend(&mut self, _cover: &mut Cover, _stop: &[u8]) -> Result<u64> {
+        Ok(0)
+    }
+
     /// The cursor stands in a span that its own tombstone `cover` hides: it may jump over entries
     /// older than it, up to the end of the cover, if it can do so without looking at each.
     fn skip_hidden(&mut self, cover: &Cover) -> Result<()>;

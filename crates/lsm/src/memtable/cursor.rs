@@ -6,7 +6,7 @@ use super::skiplist::NodeRef;
 use super::table::Memtable;
 use crate::error::Result;
 use crate::iter::{ReadPoint, ReadWork, ScanPlan, Source};
-use crate::key::Kind;
+use crate::key::{KeySpan, Kind};
 use crate::options::RowClassFn;
 use crate::range_tombstone::Cover;
 
@@ -19,6 +19,8 @@ pub(crate) struct MemtableCursor {
     classes: u32,
     row_class: RowClassFn,
     work: ReadWork,
+    /// The scan's span: rows that are not wanted are not passed beyond it.
+    span: KeySpan,
     table: Arc<Memtable>,
 }
 
@@ -31,6 +33,7 @@ impl MemtableCursor {
             classes: plan.options.classes,
             row_class: plan.view.row_class(),
             work: ReadWork::default(),
+            span: plan.span.clone(),
             table,
         }
     }
@@ -45,7 +48,7 @@ impl MemtableCursor {
                 break;
             }
             self.work.rows_passed += 1;
-            node = found.next();
+            node = found.next().filter(|_| found.key() < self.span.end.as_ref());
         }
         self.at = node;
     }
@@ -55,17 +58,20 @@ impl MemtableCursor {
         while let Some(found) = node {
             let key = found.key();
             if self.wanted(&found) {
-                // SAFETY: see `extend`.
+                // SAFETY: see `outlive`.
                 let newest =
-                    unsafe { extend(self.table.get(key, self.read.ts, self.read.visible)) };
+                    unsafe { outlive(self.table.get(key, self.read.ts, self.read.visible)) };
                 if newest.is_some() {
                     self.at = newest;
                     return;
                 }
             }
             self.work.rows_passed += 1;
-            // SAFETY: see `extend`.
-            node = unsafe { extend(self.table.points().last_below(key)) };
+            if key < self.span.start.as_ref() {
+                break;
+            }
+            // SAFETY: see `outlive`.
+            node = unsafe { outlive(self.table.points().last_below(key)) };
         }
         self.at = None;
     }
@@ -84,7 +90,7 @@ impl MemtableCursor {
 ///
 /// # Safety
 /// The caller must keep the `Arc<Memtable>` alive as long as the node, as `MemtableCursor` does.
-unsafe fn extend(node: Option<NodeRef<'_>>) -> Option<NodeRef<'static>> {
+unsafe fn outlive(node: Option<NodeRef<'_>>) -> Option<NodeRef<'static>> {
     // SAFETY: only the lifetime parameter changes; the caller keeps the memory alive.
     unsafe { std::mem::transmute(node) }
 }
@@ -93,11 +99,11 @@ impl Source for MemtableCursor {
     fn seek(&mut self, to: &[u8]) -> Result<()> {
         if self.backward {
             // SAFETY: `self.table` outlives `self.at`.
-            let node = unsafe { extend(self.table.points().last_below(to)) };
+            let node = unsafe { outlive(self.table.points().last_below(to)) };
             self.settle_backward(node);
         } else {
             // SAFETY: `self.table` outlives `self.at`.
-            let node = unsafe { extend(self.table.points().seek(to, self.read.ts)) };
+            let node = unsafe { outlive(self.table.points().seek(to, self.read.ts)) };
             self.settle_forward(node);
         }
         Ok(())
@@ -108,7 +114,7 @@ impl Source for MemtableCursor {
         let key = node.key();
         if self.backward {
             // SAFETY: `self.table` outlives `self.at`.
-            let below = unsafe { extend(self.table.points().last_below(key)) };
+            let below = unsafe { outlive(self.table.points().last_below(key)) };
             self.settle_backward(below);
         } else {
             let mut next = node.next();
@@ -149,6 +155,20 @@ impl Source for MemtableCursor {
             return Ok(Cover { ts: 0, until: None, clean: false });
         }
         Ok(skyline.cover(at, self.read.ts, self.read.visible, self.backward))
+    }
+
+    fn extend(&mut self, cover: &mut Cover, stop: &[u8]) -> Result<u64> {
+        let Some(until) = cover.until.clone().filter(|_| !self.backward) else { return Ok(0) };
+        let mut passed = 0;
+        let (read, own) = ((self.read.ts, self.read.visible), self.key());
+        let reached = self.table.skyline().run_from(&until, read, (stop, own), &mut passed);
+        if let Some(until) = reached {
+            if own.is_some_and(|own| own < until.as_ref()) {
+                self.seek(&until)?;
+            }
+            cover.until = Some(until);
+        }
+        Ok(passed)
     }
 
     fn skip_hidden(&mut self, cover: &Cover) -> Result<()> {

@@ -286,6 +286,43 @@ impl Skyline {
         Cover { ts, until: until.map(Bytes::copy_from_slice), clean }
     }
 
+    /// Follows tombstones that touch, from `from` on, where a visible one ended: to where the last
+    /// of them ends, if there is one. They are visible to the read and hide all points of their
+    /// layer, or end at or in front of `own`, its next point (`None`: it has none left). The walk
+    /// stops when it reaches `stop`. Adds to `passed` how many there were.
+    ///
+    /// One step along the list for each, where a look for each would begin at its tower again.
+    pub(crate) fn run_from(
+        &self,
+        from: &[u8],
+        (read_ts, visible): (u64, u64),
+        (stop, own): (&[u8], Option<&[u8]>),
+        passed: &mut u64,
+    ) -> Option<Bytes> {
+        let Place::Inside(mut fragment, mut end) = self.locate(self.top(), from, false) else {
+            return None;
+        };
+        let mut reached = None;
+        loop {
+            let is_visible = fragment.ts() <= read_ts && fragment.idx() <= visible;
+            let is_clean = !fragment.overwritten().load(Memory::Acquire);
+            if !is_visible || !is_clean && own.is_some_and(|own| own < end) {
+                break;
+            }
+            *passed += 1;
+            reached = Some(end);
+            if end >= stop {
+                break;
+            }
+            // If the fragment was cut before its end was read, the rest is linked behind it.
+            match self.fragment(fragment.link(0).next()) {
+                Some(next) if next.start() <= end => (fragment, end) = (next, next.end()),
+                _ => break,
+            }
+        }
+        reached.map(Bytes::copy_from_slice)
+    }
+
     /// Notes that a point arrives at `key`: a tombstone over it no longer hides all rows of its
     /// layer. Must be called before the point becomes visible.
     pub(crate) fn point_arrives(&self, key: &[u8]) {

@@ -455,6 +455,48 @@ impl StoredSkyline {
         0
     }
 
+    /// Follows tombstones that touch, from `from` on, where a visible one ended: to where the last
+    /// of them ends, if there is one. They are visible at `read_ts`, and newer than `newest_point`,
+    /// the newest point of the file, or end at or in front of `own`, its next one (`None`: it has
+    /// none left). The walk stops when it reaches `stop`. Adds to `passed` how many there were.
+    ///
+    /// Tombstones that touch share a bound: a step compares two numbers.
+    pub(crate) fn run_from(
+        &self,
+        from: &[u8],
+        (read_ts, newest_point): (u64, u64),
+        (stop, own): (&[u8], Option<&[u8]>),
+        passed: &mut u64,
+    ) -> Option<Bytes> {
+        let mut at = match self.top_at(from, read_ts, false) {
+            Some((TopPlace::Under(at), _)) => at,
+            Some(_) => return None,
+            None => match self.locate(0, self.piece(from, false)) {
+                Place::Inside(at) => at,
+                Place::Gap(..) => return None,
+            },
+        };
+        let last = self.bounds_below(stop) as u32;
+        let free = own.map(|own| {
+            let below = self.bounds_below(own);
+            (below + usize::from(below < self.n_bounds && self.bound(below) == own)) as u32
+        });
+        let mut reached = None;
+        loop {
+            let (ts, end) = (self.ts(at), self.end(at));
+            if ts > read_ts || ts <= newest_point && free.is_some_and(|free| end >= free) {
+                break;
+            }
+            *passed += 1;
+            reached = Some(end);
+            at += 1;
+            if end >= last || at == self.first(1) || self.start(at) != end {
+                break;
+            }
+        }
+        reached.map(|end| self.bound_bytes(end))
+    }
+
     /// As [`StoredSkyline::stab`], with the span over which the answer holds. Forward: for `key`
     /// and the keys after it; backward: for the keys just below `key`.
     pub(crate) fn cover(&self, key: &[u8], read_ts: u64, backward: bool) -> Cover {
