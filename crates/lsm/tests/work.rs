@@ -177,7 +177,12 @@ fn tombstones_that_touch_are_passed_as_one() {
         half(db);
         flush(db);
     };
-    let cases: [(&str, [Step<'_>; 4]); 9] = [
+    let even_flushed = |db: &Db| {
+        (0..GONE).step_by(2).for_each(|n| erase(db, n..n + 1));
+        flush(db);
+    };
+    let odd = |db: &Db| (1..GONE).step_by(2).for_each(|n| erase(db, n..n + 1));
+    let cases: [(&str, [Step<'_>; 4]); 10] = [
         ("all in the memtable", [nothing, &half, &rest, nothing]),
         ("all in one flush", [nothing, &half, &rest, &flush]),
         ("all at the bottom", [nothing, &half, &rest, &bottom]),
@@ -186,6 +191,7 @@ fn tombstones_that_touch_are_passed_as_one() {
         ("L0 over the bottom", [&bottom, &half, &rest, &flush]),
         ("L0 over L0", [&flush, &half, &rest, &flush]),
         ("memtable beside L0, over the bottom", [&bottom, &half_flushed, &rest, nothing]),
+        ("every other one in L0, over the bottom", [&bottom, &even_flushed, &odd, nothing]),
         ("L0 beside L0, over L0", [&flush, &half_flushed, &rest, &flush]),
     ];
     for (place, steps) in cases {

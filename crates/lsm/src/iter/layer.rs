@@ -84,8 +84,8 @@ impl Source for LayerCursor {
         each!(self, cursor => cursor.cover(at))
     }
 
-    fn extend(&mut self, cover: &mut Cover, stop: &[u8]) -> Result<u64> {
-        each!(self, cursor => cursor.extend(cover, stop))
+    fn pass(&mut self, at: &mut Vec<u8>, stop: &[u8]) -> Result<u64> {
+        each!(self, cursor => cursor.pass(at, stop))
     }
 
     fn skip_hidden(&mut self, cover: &Cover) -> Result<()> {

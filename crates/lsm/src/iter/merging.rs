@@ -17,8 +17,8 @@
 //! behind it, however many rows are in there.
 //!
 //! Queues leave many tombstones side by side. If no active layer has a row in a slab under one, the
-//! slab is extended over the tombstones of the same layer that touch it, to the next row above them
-//! (`extend_slab`): that is one step of a list for each, and no layer is asked anything.
+//! next slab begins where no tombstone touches the last any more, or a layer above it has a row
+//! (`pass_touching`): that is one step along a list for each, with nothing else to be asked.
 
 use std::sync::Arc;
 
@@ -46,11 +46,13 @@ pub(crate) struct Layer {
     in_place: bool,
     /// Found its place in a seek, but does not stand on an entry yet.
     aimed: bool,
+    /// Was sought once: it has nothing between there and its key.
+    is_known: bool,
 }
 
 impl From<LayerCursor> for Layer {
     fn from(source: LayerCursor) -> Layer {
-        Layer { source, cover: None, in_place: false, aimed: false }
+        Layer { source, cover: None, in_place: false, aimed: false, is_known: false }
     }
 }
 
@@ -76,6 +78,29 @@ impl Stopwatch<'_> {
     }
 }
 
+/// Moves `at` over tombstones of the first layer that has one there, up to the next row of a layer
+/// above it. Returns how many there were.
+fn pass_one_run(layers: &mut [Layer], at: &mut Vec<u8>, end: &[u8]) -> Result<u64> {
+    for i in 0..layers.len() {
+        let (above, rest) = layers.split_at_mut(i);
+        let layer = &mut rest[0];
+        if !layer.is_known {
+            return Ok(0);
+        }
+        let keys = above.iter().filter_map(|layer| layer.source.key());
+        let stop = keys.min().map_or(end, |key| key.min(end));
+        if stop <= at.as_slice() {
+            // A row is here, or a layer has to be sought to here.
+            return Ok(0);
+        }
+        let passed = layer.source.pass(at, stop)?;
+        if passed > 0 {
+            return Ok(passed);
+        }
+    }
+    Ok(0)
+}
+
 /// The merged rows of a span, as one read sees them.
 pub(crate) struct MergeCursor {
     layers: Vec<Layer>,
@@ -91,6 +116,8 @@ pub(crate) struct MergeCursor {
     current: Option<usize>,
     started: bool,
     done: bool,
+    /// Nothing is visible from the slab's start to the end of the span.
+    is_passed: bool,
     /// Stretches handed out.
     stretches: u64,
     pub(crate) stats: ScanStats,
@@ -110,6 +137,7 @@ impl MergeCursor {
             current: None,
             started: false,
             done,
+            is_passed: false,
             stretches: 0,
             stats: ScanStats::default(),
         }
@@ -132,9 +160,39 @@ impl MergeCursor {
         if self.backward { &self.plan.span.start } else { &self.plan.span.end }
     }
 
+    /// Begins the slab at `at`, or behind it the first one that may not be empty.
+    fn enter_slab(&mut self, at: &[u8], stopwatch: Option<&mut Stopwatch<'_>>) -> Result<()> {
+        self.is_passed = false;
+        self.enter_one_slab(at, stopwatch)?;
+        while self.is_under_tombstone()
+            && let Some(at) = self.pass_touching()?
+        {
+            if at.as_slice() >= self.limit() {
+                // Nothing up to the end: what is there need not be looked for.
+                self.is_passed = true;
+                return Ok(());
+            }
+            for layer in &mut self.layers {
+                layer.in_place = false;
+            }
+            self.enter_one_slab(&at, None)?;
+        }
+        Ok(())
+    }
+
+    /// Whether the last active layer is under a tombstone.
+    fn is_under_tombstone(&self) -> bool {
+        let last = self.layers[..self.active].last();
+        last.and_then(|layer| layer.cover.as_ref()).is_some_and(|cover| cover.ts > 0)
+    }
+
     /// Begins the slab at `at`: decides which layers are parked and brings the others there. With
     /// a stopwatch, one after the other, and their times are taken.
-    fn enter_slab(&mut self, at: &[u8], mut stopwatch: Option<&mut Stopwatch<'_>>) -> Result<()> {
+    fn enter_one_slab(
+        &mut self,
+        at: &[u8],
+        mut stopwatch: Option<&mut Stopwatch<'_>>,
+    ) -> Result<()> {
         self.slab_end = None;
         let mut active = 0;
         for i in 0..self.layers.len() {
@@ -178,50 +236,45 @@ impl MergeCursor {
             && let Some(cover) = layer.cover.as_ref().filter(|cover| cover.ts > 0)
         {
             layer.source.skip_hidden(cover)?;
-            self.extend_slab()?;
         }
         Ok(())
     }
 
-    /// If nothing is visible in the slab: makes one with it of what lies under the tombstones that
-    /// touch the one over it. The last active layer is under one.
-    fn extend_slab(&mut self) -> Result<()> {
-        if self.backward || self.active == 0 {
-            return Ok(());
+    /// If nothing is visible in the slab under the last active layer's tombstone: goes on over the
+    /// tombstones that touch it, of whichever layer, as long as nothing is visible in there either.
+    /// Returns where that ends, if it is further on.
+    ///
+    /// A tombstone of a layer hides what lies below; rows of the layers above it are where the way
+    /// ends. Those have to be known: a layer that was never looked into ends it, too.
+    fn pass_touching(&mut self) -> Result<Option<Vec<u8>>> {
+        if self.backward {
+            return Ok(None);
         }
         let MergeCursor { layers, plan, stats, active, .. } = self;
-        let (above, rest) = layers.split_at_mut(*active - 1);
-        let (layer, _) = rest.split_first_mut().expect("a layer is active");
-        let Some(cover) = &mut layer.cover else { return Ok(()) };
-        let Some(until) = &cover.until else { return Ok(()) };
-        let is_over = |key: &[u8]| key >= until.as_ref();
-        // Up to the first thing that the layers above have to say.
-        let mut stop: &[u8] = &plan.span.end;
-        for other in above.iter() {
-            let ends = other.cover.as_ref().and_then(|cover| cover.until.as_deref());
-            for bound in [other.source.key(), ends].into_iter().flatten() {
-                stop = stop.min(bound);
+        let Some(cover) = layers[..*active].last().and_then(|layer| layer.cover.as_ref()) else {
+            return Ok(None);
+        };
+        let Some(until) = cover.until.as_ref().filter(|until| **until < plan.span.end) else {
+            return Ok(None);
+        };
+        let in_slab = |layer: &Layer| layer.source.key().is_some_and(|key| key < until.as_ref());
+        let is_cut = |layer: &Layer| {
+            let other = layer.cover.as_ref().and_then(|cover| cover.until.as_ref());
+            other.is_some_and(|other| other < until)
+        };
+        if layers[..*active].iter().any(|layer| in_slab(layer) || is_cut(layer)) {
+            return Ok(None);
+        }
+        let mut at = until.to_vec();
+        let before = stats.tombstones_passed;
+        while at.as_slice() < plan.span.end.as_ref() {
+            let passed = pass_one_run(layers, &mut at, &plan.span.end)?;
+            stats.tombstones_passed += passed;
+            if passed == 0 {
+                break;
             }
         }
-        if stop <= until.as_ref() || !layer.source.key().is_none_or(is_over) {
-            return Ok(());
-        }
-        let passed = layer.source.extend(cover, stop)?;
-        if passed == 0 {
-            return Ok(());
-        }
-        stats.tombstones_passed += passed;
-        // They differ in their timestamps, but have in common that nothing of the layer in here is
-        // visible: a later seek into the slab must not find it so.
-        (cover.ts, cover.clean) = (u64::MAX, true);
-        self.slab_end = None;
-        for i in 0..self.active {
-            let until = self.layers[i].cover.as_ref().and_then(|cover| cover.until.as_ref());
-            if until.is_some_and(|until| self.slab_end().is_none_or(|end| until < end)) {
-                self.slab_end = Some(i);
-            }
-        }
-        Ok(())
+        Ok((stats.tombstones_passed > before).then_some(at))
     }
 
     /// Where the current slab ends.
@@ -254,7 +307,7 @@ impl MergeCursor {
         let behind = |key: &[u8]| if backward { key < at } else { key >= at };
         if !layer.source.key().is_some_and(behind) {
             layer.source.aim(at)?;
-            layer.aimed = true;
+            (layer.aimed, layer.is_known) = (true, true);
             self.stats.seeks += 1;
         }
         Ok(())
@@ -476,7 +529,7 @@ impl MergeCursor {
     }
 
     fn next_slab(&mut self) -> Result<bool> {
-        let Some(at) = self.slab_end().cloned() else {
+        let Some(at) = self.slab_end().cloned().filter(|_| !self.is_passed) else {
             return Ok(false);
         };
         let over = if self.backward {

@@ -27,6 +27,8 @@ pub(crate) struct RunCursor {
     at: usize,
     is_open: bool,
     cursor: SstCursor,
+    /// File and tombstone where it looked last for tombstones to pass.
+    finger: (usize, usize),
 }
 
 impl RunCursor {
@@ -44,7 +46,7 @@ impl RunCursor {
             rows: plan.options.limit.unwrap_or(usize::MAX),
         };
         let cursor = SstCursor::new(wanted);
-        RunCursor { plan, run_no, at: files.start, files, is_open: false, cursor }
+        RunCursor { plan, run_no, at: files.start, files, is_open: false, cursor, finger: (0, 0) }
     }
 
     /// The sst the cursor is in, if it reaches over `at`.
@@ -270,28 +272,40 @@ impl Source for RunCursor {
         Ok(cover)
     }
 
-    fn extend(&mut self, cover: &mut Cover, stop: &[u8]) -> Result<u64> {
+    fn pass(&mut self, at: &mut Vec<u8>, stop: &[u8]) -> Result<u64> {
+        if self.backward() || !self.run().has_tombstones() {
+            return Ok(0);
+        }
         let mut passed = 0;
+        let plan = self.plan.clone();
+        let run = plan.run(self.run_no);
         // The next file may go on where one ends.
-        while let Some(from) = cover.until.clone().filter(|_| !self.backward()) {
-            let inside = |i: &usize| self.run().starts_up_to(*i, &from);
-            let Some(i) = self.file_for(&from).filter(inside) else { break };
-            let plan = self.plan.clone();
-            let file = &plan.run(self.run_no).files()[i];
-            if !file.has_tombstones || from.as_ref() >= stop {
+        while at.as_slice() < stop {
+            let near = self.finger.0;
+            let is_near = self.files.contains(&near)
+                && run.starts_up_to(near, at)
+                && at.as_slice() < run.ssts()[near].bounds().end.as_ref();
+            let found = if is_near { Some(near) } else { self.file_for(at) };
+            let Some(i) = found.filter(|i| is_near || run.starts_up_to(*i, at)) else { break };
+            let file = &run.files()[i];
+            if !file.has_tombstones {
                 break;
+            }
+            if self.finger.0 != i {
+                self.finger = (i, 0);
             }
             let skyline = file.reader(plan.env())?.skyline();
             let read = (plan.read().ts, file.max_point_ts);
-            let reached = skyline.run_from(&from, read, (stop, self.key()), &mut passed);
-            let end = &file.sst.bounds().end;
-            let Some(until) = reached.map(|until| until.min(end.clone())) else { break };
-            if self.key().is_some_and(|own| own < until.as_ref()) {
-                self.seek(&until)?;
-            }
-            let at_end = until == *end;
-            cover.until = Some(until);
-            if !at_end {
+            // What was not looked for yet may begin right here.
+            let own = if self.is_open { self.cursor.key() } else { None };
+            let own = own.map(|own| own.max(at.as_slice()));
+            let finger = &mut self.finger.1;
+            let reached = skyline.run_from(at, read, (stop, own), finger, &mut passed);
+            let end = run.ssts()[i].bounds().end.as_ref();
+            let Some(reached) = reached.map(|reached| reached.min(end)) else { break };
+            at.clear();
+            at.extend_from_slice(reached.min(stop));
+            if reached != end {
                 break;
             }
         }

@@ -99,11 +99,11 @@ pub(crate) trait Source: Send {
     /// cursor's direction. Need not be the cursor's own position.
     fn cover(&mut self, at: &[u8]) -> Result<Cover>;
 
-    /// `cover` is a visible tombstone, and nothing of this layer in it is visible: extends it over
-    /// the tombstones that touch its end, as long as nothing of this layer in them is visible
-    /// either, and at least up to `stop` if they reach that far. Goes behind them. Returns how many
-    /// tombstones there were.
-    fn extend(&mut self, _cover: &mut Cover, _stop: &[u8]) -> Result<u64> {
+    /// If a visible tombstone of this layer is over `at`, and nothing of this layer below it is
+    /// visible: moves `at` to its end, and on over tombstones that touch, as long as the same is
+    /// true of them, but not beyond `stop`. Returns how many there were. The cursor stands on its
+    /// next entry, or `at` is behind it, and only forward.
+    fn pass(&mut self, _at: &mut Vec<u8>, _stop: &[u8]) -> Result<u64> {
         Ok(0)
     }
 

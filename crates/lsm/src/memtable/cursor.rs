@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::iter::{ReadPoint, ReadWork, ScanPlan, Source};
 use crate::key::{KeySpan, Kind};
 use crate::options::RowClassFn;
-use crate::range_tombstone::Cover;
+use crate::range_tombstone::{Cover, Finger};
 
 /// A cursor over the newest visible entry of each key.
 pub(crate) struct MemtableCursor {
@@ -21,6 +21,8 @@ pub(crate) struct MemtableCursor {
     work: ReadWork,
     /// The scan's span: rows that are not wanted are not passed beyond it.
     span: KeySpan,
+    /// Where it looked last for tombstones to pass.
+    finger: Finger,
     table: Arc<Memtable>,
 }
 
@@ -34,6 +36,7 @@ impl MemtableCursor {
             row_class: plan.view.row_class(),
             work: ReadWork::default(),
             span: plan.span.clone(),
+            finger: Finger::nowhere(),
             table,
         }
     }
@@ -157,16 +160,20 @@ impl Source for MemtableCursor {
         Ok(skyline.cover(at, self.read.ts, self.read.visible, self.backward))
     }
 
-    fn extend(&mut self, cover: &mut Cover, stop: &[u8]) -> Result<u64> {
-        let Some(until) = cover.until.clone().filter(|_| !self.backward) else { return Ok(0) };
+    fn pass(&mut self, at: &mut Vec<u8>, stop: &[u8]) -> Result<u64> {
+        let skyline = self.table.skyline();
+        if self.backward || skyline.is_empty() {
+            return Ok(0);
+        }
         let mut passed = 0;
-        let (read, own) = ((self.read.ts, self.read.visible), self.key());
-        let reached = self.table.skyline().run_from(&until, read, (stop, own), &mut passed);
-        if let Some(until) = reached {
-            if own.is_some_and(|own| own < until.as_ref()) {
-                self.seek(&until)?;
-            }
-            cover.until = Some(until);
+        let read = (self.read.ts, self.read.visible);
+        // What was not looked for yet may begin right here.
+        let own = self.at.as_ref().map(|node| node.key().max(at.as_slice()));
+        let reached = skyline.run_from(at, read, (stop, own), &mut self.finger, &mut passed);
+        if let Some(reached) = reached {
+            let reached = reached.min(stop);
+            at.clear();
+            at.extend_from_slice(reached);
         }
         Ok(passed)
     }

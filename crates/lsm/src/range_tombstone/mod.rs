@@ -6,5 +6,5 @@ mod fragment;
 mod skyline;
 mod tombstone_map;
 
-pub(crate) use skyline::{Cover, Skyline, coalesce};
+pub(crate) use skyline::{Cover, Finger, Skyline, coalesce};
 pub(crate) use tombstone_map::{Head, TombstoneMap, Top, TopPlace};

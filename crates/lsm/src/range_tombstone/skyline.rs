@@ -79,6 +79,20 @@ impl Path {
     }
 }
 
+/// Where a reader looked last in a skyline that it keeps alive.
+#[derive(Clone, Copy)]
+pub(crate) struct Finger(*mut Fragment);
+
+// SAFETY: only the skyline follows the pointer; what it finds there may be looked at by any thread.
+unsafe impl Send for Finger {}
+
+impl Finger {
+    /// Nowhere yet.
+    pub(crate) fn nowhere() -> Finger {
+        Finger(ptr::null_mut())
+    }
+}
+
 /// Range tombstones of one layer.
 pub(crate) struct Skyline {
     tower: [Link<Fragment>; MAX_HEIGHT],
@@ -286,24 +300,48 @@ impl Skyline {
         Cover { ts, until: until.map(Bytes::copy_from_slice), clean }
     }
 
-    /// Follows tombstones that touch, from `from` on, where a visible one ended: to where the last
-    /// of them ends, if there is one. They are visible to the read and hide all points of their
-    /// layer, or end at or in front of `own`, its next point (`None`: it has none left). The walk
-    /// stops when it reaches `stop`. Adds to `passed` how many there were.
+    /// As `locate` in the topmost list, for the keys from `key` on: from where the finger points
+    /// to, if `key` is a few fragments behind.
+    fn locate_near<'a>(&'a self, key: &[u8], finger: Finger) -> Place<'a> {
+        const NEAR: usize = 4;
+        let mut near = self.fragment(finger.0).filter(|at| at.start() <= key);
+        for _ in 0..NEAR {
+            let Some(at) = near else { break };
+            let end = at.end();
+            if key < end {
+                return Place::Inside(at, end);
+            }
+            // If it was cut before its end was read, the rest is linked behind it.
+            match self.fragment(at.link(0).next()) {
+                Some(next) if next.start() <= key => near = Some(next),
+                next => return Place::Gap(Some(end), next.map(FragmentRef::start)),
+            }
+        }
+        self.locate(self.top(), key, false)
+    }
+
+    /// If a visible tombstone is over `from`: follows those that touch it, to where the last of
+    /// them ends. They are visible to the read and hide all points of their layer, or end at or in
+    /// front of `own`, its next point (`None`: it has none left). The walk stops when it reaches
+    /// `stop`. Adds to `passed` how many there were.
     ///
-    /// One step along the list for each, where a look for each would begin at its tower again.
-    pub(crate) fn run_from(
-        &self,
+    /// One step along the list for each, where a look for each would begin at its tower again. The
+    /// finger is to be used by one view only: what it points to may have been replaced meanwhile,
+    /// but by nothing that the view sees.
+    pub(crate) fn run_from<'a>(
+        &'a self,
         from: &[u8],
         (read_ts, visible): (u64, u64),
         (stop, own): (&[u8], Option<&[u8]>),
+        finger: &mut Finger,
         passed: &mut u64,
-    ) -> Option<Bytes> {
-        let Place::Inside(mut fragment, mut end) = self.locate(self.top(), from, false) else {
+    ) -> Option<&'a [u8]> {
+        let Place::Inside(mut fragment, mut end) = self.locate_near(from, *finger) else {
             return None;
         };
         let mut reached = None;
         loop {
+            finger.0 = fragment.as_ptr();
             let is_visible = fragment.ts() <= read_ts && fragment.idx() <= visible;
             let is_clean = !fragment.overwritten().load(Memory::Acquire);
             if !is_visible || !is_clean && own.is_some_and(|own| own < end) {
@@ -314,13 +352,12 @@ impl Skyline {
             if end >= stop {
                 break;
             }
-            // If the fragment was cut before its end was read, the rest is linked behind it.
             match self.fragment(fragment.link(0).next()) {
                 Some(next) if next.start() <= end => (fragment, end) = (next, next.end()),
                 _ => break,
             }
         }
-        reached.map(Bytes::copy_from_slice)
+        reached
     }
 
     /// Notes that a point arrives at `key`: a tombstone over it no longer hides all rows of its

@@ -455,10 +455,32 @@ impl StoredSkyline {
         0
     }
 
-    /// Follows tombstones that touch, from `from` on, where a visible one ended: to where the last
-    /// of them ends, if there is one. They are visible at `read_ts`, and newer than `newest_point`,
-    /// the newest point of the file, or end at or in front of `own`, its next one (`None`: it has
-    /// none left). The walk stops when it reaches `stop`. Adds to `passed` how many there were.
+    /// The fragment of the top that is over `key`. `finger`: where a reader looked last.
+    fn top_near(&self, key: &[u8], finger: usize) -> Option<usize> {
+        const NEAR: usize = 3;
+        let end_of = |at: usize| self.bound(self.end(at) as usize);
+        let start_of = |at: usize| self.bound(self.start(at) as usize);
+        if finger < self.first(1) && start_of(finger) <= key {
+            for at in finger..(finger + NEAR).min(self.first(1)) {
+                if key < end_of(at) {
+                    return (start_of(at) <= key).then_some(at);
+                }
+            }
+        }
+        match self.top_at(key, u64::MAX, false) {
+            Some((TopPlace::Under(at), _)) => Some(at),
+            Some(_) => None,
+            None => match self.locate(0, self.piece(key, false)) {
+                Place::Inside(at) => Some(at),
+                Place::Gap(..) => None,
+            },
+        }
+    }
+
+    /// If a visible tombstone is over `from`: follows those that touch it, to where the last of
+    /// them ends. They are visible at `read_ts`, and newer than `newest_point`, the newest point of
+    /// the file, or end at or in front of `own`, its next one (`None`: it has none left). The walk
+    /// stops when it reaches `stop`. Adds to `passed` how many there were.
     ///
     /// Tombstones that touch share a bound: a step compares two numbers.
     pub(crate) fn run_from(
@@ -466,35 +488,39 @@ impl StoredSkyline {
         from: &[u8],
         (read_ts, newest_point): (u64, u64),
         (stop, own): (&[u8], Option<&[u8]>),
+        finger: &mut usize,
         passed: &mut u64,
-    ) -> Option<Bytes> {
-        let mut at = match self.top_at(from, read_ts, false) {
-            Some((TopPlace::Under(at), _)) => at,
-            Some(_) => return None,
-            None => match self.locate(0, self.piece(from, false)) {
-                Place::Inside(at) => at,
-                Place::Gap(..) => return None,
-            },
-        };
-        let last = self.bounds_below(stop) as u32;
-        let free = own.map(|own| {
-            let below = self.bounds_below(own);
-            (below + usize::from(below < self.n_bounds && self.bound(below) == own)) as u32
-        });
+    ) -> Option<&[u8]> {
+        if self.n_fragments == 0 {
+            return None;
+        }
+        let mut at = self.top_near(from, *finger)?;
         let mut reached = None;
+        let mut left = self.first(1) - at;
+        // Bounds are compared one by one where there are few, and by number where there are many.
+        let mut last = None;
         loop {
+            *finger = at;
             let (ts, end) = (self.ts(at), self.end(at));
-            if ts > read_ts || ts <= newest_point && free.is_some_and(|free| end >= free) {
+            let before = |key: &[u8]| self.bound(end as usize) < key;
+            let is_hidden = || own.is_none_or(|own| self.bound(end as usize) <= own);
+            if ts > read_ts || ts <= newest_point && !is_hidden() {
                 break;
             }
             *passed += 1;
             reached = Some(end);
-            at += 1;
-            if end >= last || at == self.first(1) || self.start(at) != end {
+            left -= 1;
+            let ends = match last {
+                Some(last) => end >= last,
+                None => !before(stop),
+            };
+            if ends || left == 0 || self.start(at + 1) != end {
                 break;
             }
+            at += 1;
+            last.get_or_insert_with(|| self.bounds_below(stop) as u32);
         }
-        reached.map(|end| self.bound_bytes(end))
+        reached.map(|end| self.bound(end as usize))
     }
 
     /// As [`StoredSkyline::stab`], with the span over which the answer holds. Forward: for `key`
