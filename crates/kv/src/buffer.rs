@@ -15,10 +15,11 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::Arc;
 
 use braid_lsm::{Batch, CommitTs, KeySpan};
 use bytes::Bytes;
+
+use crate::span_map::SpanMap;
 
 /// A buffered point: `Some` = put, `None` = delete.
 pub(crate) type Slot = Option<Bytes>;
@@ -26,8 +27,8 @@ pub(crate) type Slot = Option<Bytes>;
 #[derive(Default)]
 pub(crate) struct Buffer {
     points: BTreeMap<Bytes, Slot>,
-    /// Disjoint, sorted. Shared with scans that were opened before the next change.
-    spans: Arc<Vec<KeySpan>>,
+    /// What scans were opened over stays as it was then.
+    spans: SpanMap,
     undo: Vec<Undo>,
     /// Bytes of keys and values in `points`.
     size_bytes: usize,
@@ -35,7 +36,7 @@ pub(crate) struct Buffer {
 
 enum Undo {
     Point { key: Bytes, before: Option<Slot> },
-    Span { spans_before: Arc<Vec<KeySpan>>, removed: Vec<(Bytes, Slot)> },
+    Span { grown: KeySpan, replaced: Vec<KeySpan>, removed: Vec<(Bytes, Slot)> },
 }
 
 /// What the buffer says about a key.
@@ -62,7 +63,7 @@ impl Buffer {
         match self.points.get(key) {
             Some(Some(value)) => Lookup::Put(value.clone()),
             Some(None) => Lookup::Deleted,
-            None if covering(&self.spans, key).is_some() => Lookup::Deleted,
+            None if self.spans.covering(key).is_some() => Lookup::Deleted,
             None => Lookup::Unknown,
         }
     }
@@ -80,11 +81,10 @@ impl Buffer {
         for (key, _) in &removed {
             self.points.remove(key);
         }
-        let spans_before = Arc::clone(&self.spans);
-        self.spans = Arc::new(merge(&self.spans, span));
+        let (grown, replaced) = self.spans.insert(span);
         let puts =
             removed.iter().filter_map(|(k, v)| Some((k.clone(), v.clone()?))).collect::<Vec<_>>();
-        self.undo.push(Undo::Span { spans_before, removed });
+        self.undo.push(Undo::Span { grown, replaced, removed });
         puts
     }
 
@@ -98,7 +98,7 @@ impl Buffer {
     /// Copies what a scan over `span` must lay over the engine's rows.
     pub(crate) fn overlay(&self, span: &KeySpan) -> Overlay {
         let points = self.points_in(span).map(|(k, v)| (k.clone(), v.clone())).collect();
-        Overlay { points, spans: Arc::clone(&self.spans) }
+        Overlay { points, spans: self.spans.clone() }
     }
 
     pub(crate) fn position(&self) -> usize {
@@ -111,8 +111,8 @@ impl Buffer {
             match self.undo.pop().expect("length was just checked") {
                 Undo::Point { key, before: Some(slot) } => drop(self.points.insert(key, slot)),
                 Undo::Point { key, before: None } => drop(self.points.remove(&key)),
-                Undo::Span { spans_before, removed } => {
-                    self.spans = spans_before;
+                Undo::Span { grown, replaced, removed } => {
+                    self.spans.undo(&grown, &replaced);
                     self.points.extend(removed);
                 }
             }
@@ -138,41 +138,7 @@ impl Buffer {
 /// A frozen copy of the buffer's content in one span.
 pub(crate) struct Overlay {
     pub(crate) points: Vec<(Bytes, Slot)>,
-    pub(crate) spans: Arc<Vec<KeySpan>>,
-}
-
-/// The deleted span that contains `key`, if any. `spans` is sorted and disjoint.
-pub(crate) fn covering<'a>(spans: &'a [KeySpan], key: &[u8]) -> Option<&'a KeySpan> {
-    let after = spans.partition_point(|s| s.start.as_ref() as &[u8] <= key);
-    spans[..after].last().filter(|s| key < s.end.as_ref() as &[u8])
-}
-
-fn merge(spans: &[KeySpan], new: &KeySpan) -> Vec<KeySpan> {
-    let mut merged = new.clone();
-    let mut out = Vec::with_capacity(spans.len() + 1);
-    let mut placed = false;
-    for s in spans {
-        if s.end < merged.start {
-            out.push(s.clone());
-        } else if s.start > merged.end {
-            if !placed {
-                out.push(merged.clone());
-                placed = true;
-            }
-            out.push(s.clone());
-        } else {
-            if s.start < merged.start {
-                merged.start = s.start.clone();
-            }
-            if s.end > merged.end {
-                merged.end = s.end.clone();
-            }
-        }
-    }
-    if !placed {
-        out.push(merged);
-    }
-    out
+    pub(crate) spans: SpanMap,
 }
 
 #[cfg(test)]
@@ -226,7 +192,7 @@ mod tests {
             buf.delete_span(&span(s, e));
         }
         assert_eq!(show(&buf), "[a,d)[m,z) ");
-        assert!(covering(&buf.spans, b"z").is_none());
-        assert!(covering(&buf.spans, b"m").is_some());
+        assert!(buf.spans.covering(b"z").is_none());
+        assert!(buf.spans.covering(b"m").is_some());
     }
 }

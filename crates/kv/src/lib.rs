@@ -33,6 +33,7 @@ pub mod lock_table;
 mod read_set;
 mod scan;
 mod shown;
+mod span_map;
 mod store;
 mod txn;
 

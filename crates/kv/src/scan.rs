@@ -8,10 +8,11 @@ use std::sync::Arc;
 use braid_lsm::KeySpan;
 use bytes::Bytes;
 
-use crate::buffer::{Overlay, Slot, covering};
+use crate::buffer::{Overlay, Slot};
 use crate::error::KvResult;
 use crate::read_set::successor;
 use crate::shown::NotingScan;
+use crate::span_map::SpanMap;
 use crate::txn::Txn;
 
 /// What a scan returns and in which order.
@@ -38,7 +39,7 @@ pub struct TxnScan {
     engine_head: Option<(Bytes, Bytes)>,
     engine_done: bool,
     overlay: std::iter::Peekable<std::vec::IntoIter<(Bytes, Slot)>>,
-    deleted: Arc<Vec<KeySpan>>,
+    deleted: SpanMap,
     options: ScanOptions,
     returned: usize,
     exhausted: bool,
@@ -153,7 +154,7 @@ impl TxnScan {
         while self.engine_head.is_none() && !self.engine_done {
             match self.engine.next_row()? {
                 None => self.engine_done = true,
-                Some(row) => match covering(&self.deleted, &row.key) {
+                Some(row) => match self.deleted.covering(&row.key) {
                     Some(_) if self.options.reverse => {}
                     Some(span) => {
                         let end = span.end.clone();
