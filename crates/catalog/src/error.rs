@@ -6,11 +6,11 @@ use braid_types::{SqlError, SqlState};
 /// The SQL error for a failed transactional operation.
 pub fn kv_error(e: KvError) -> SqlError {
     match e {
-        KvError::Retry { reason } => SqlError::new(
+        KvError::Retry { conflict } => SqlError::new(
             SqlState::SERIALIZATION_FAILURE,
             "could not serialize access due to concurrent update",
         )
-        .with_detail(reason)
+        .with_detail(conflict.describe(&braid_keys::pretty::key))
         .with_hint("The transaction might succeed if retried."),
         KvError::Deadlock { cycle } => {
             SqlError::new(SqlState::DEADLOCK_DETECTED, "deadlock detected")

@@ -7,7 +7,7 @@
 
 use braid_lsm::{CommitTs, Pending};
 
-use crate::error::{KvError, KvResult};
+use crate::error::{Conflict, KvError, KvResult};
 use crate::read_set::ReadSet;
 use crate::store::Store;
 
@@ -42,19 +42,14 @@ impl Store {
         for key in reads.points() {
             let newest = self.engine().max_ts(key)?;
             if newest > read_ts {
-                return Err(changed(&key.escape_ascii().to_string()));
+                return Err(KvError::Retry { conflict: Conflict::Read(key.clone()) });
             }
         }
         for span in reads.spans() {
             if self.engine().newest_above(span, read_ts)?.is_some() {
-                let (start, end) = (span.start.escape_ascii(), span.end.escape_ascii());
-                return Err(changed(&format!("[{start}, {end})")));
+                return Err(KvError::Retry { conflict: Conflict::ReadSpan(span.clone()) });
             }
         }
         Ok(())
     }
-}
-
-fn changed(what: &str) -> KvError {
-    KvError::Retry { reason: format!("{what} was read and has changed since") }
 }

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use braid_lsm::CommitTs;
+use braid_lsm::{CommitTs, KeySpan};
+use bytes::Bytes;
 
 /// Shorthand for results of this crate.
 pub type KvResult<T> = Result<T, KvError>;
@@ -14,7 +15,7 @@ pub enum KvError {
     /// READ COMMITTED running the statement again is enough.
     Retry {
         /// What conflicted, for the error's detail.
-        reason: String,
+        conflict: Conflict,
     },
     /// Waiting would have closed a circle of waiting transactions (40P01): roll back, run again.
     Deadlock {
@@ -42,6 +43,41 @@ pub enum KvError {
     Engine(braid_lsm::Error),
 }
 
+/// What stood in the way of a transaction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Conflict {
+    /// It wants to write or lock a key that was written since its read timestamp.
+    Written(Bytes),
+    /// It wants to delete or lock a span in which something was written since then.
+    WrittenSpan(KeySpan),
+    /// A key that it read was written since then.
+    Read(Bytes),
+    /// A span that it read was written to since then.
+    ReadSpan(KeySpan),
+    /// Its statement would have to see a newer state, but it was promised one view.
+    FixedView,
+}
+
+impl Conflict {
+    /// The conflict in words, with keys printed by `key`.
+    pub fn describe(&self, key: &dyn Fn(&[u8]) -> String) -> String {
+        let span = |s: &KeySpan| format!("[{}, {})", key(&s.start), key(&s.end));
+        match self {
+            Conflict::Written(k) => format!("{} has changed", key(k)),
+            Conflict::WrittenSpan(s) => format!("rows in {} have changed", span(s)),
+            Conflict::Read(k) => format!("{} was read and has changed since", key(k)),
+            Conflict::ReadSpan(s) => format!("{} was read and has changed since", span(s)),
+            Conflict::FixedView => "the view of this transaction cannot move".into(),
+        }
+    }
+}
+
+impl fmt::Display for Conflict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.describe(&|key| key.escape_ascii().to_string()))
+    }
+}
+
 impl From<braid_lsm::Error> for KvError {
     fn from(e: braid_lsm::Error) -> KvError {
         KvError::Engine(e)
@@ -51,7 +87,9 @@ impl From<braid_lsm::Error> for KvError {
 impl fmt::Display for KvError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            KvError::Retry { reason } => write!(f, "conflict with a concurrent commit: {reason}"),
+            KvError::Retry { conflict } => {
+                write!(f, "conflict with a concurrent commit: {conflict}")
+            }
             KvError::Deadlock { cycle } => write!(f, "deadlock: {cycle}"),
             KvError::LockNotAvailable => f.write_str("lock is not available"),
             KvError::Canceled => f.write_str("canceled"),

@@ -22,14 +22,14 @@
 //! else the caller gets [`KvError::Retry`].
 //!
 //! **Locks** live in memory, on keys and on spans, with waiting in order of arrival and deadlock
-//! detection ([`lock_table`]). A crash loses them together with the buffers they protect.
+//! detection (`locks/mod.rs`). A crash loses them together with the buffers they protect.
 //!
 //! **What this crate does not know**: SQL types, tables, sessions. It sees keys, spans and bytes.
 
 mod buffer;
 mod commit;
 mod error;
-pub mod lock_table;
+mod locks;
 mod read_set;
 mod scan;
 mod shown;
@@ -38,9 +38,9 @@ mod store;
 mod txn;
 
 pub use braid_lsm::{CommitTs, KeySpan};
-pub use error::{KvError, KvResult};
-pub use lock_table::{LockMode, TxnId, Wait};
-pub use scan::{ScanOptions, TxnScan};
+pub use error::{Conflict, KvError, KvResult};
+pub use locks::{LockMode, LockTable, TxnId, Wait};
+pub use scan::{ReadMode, ScanOptions, TxnScan};
 pub use shown::Shown;
 pub use store::{Store, StoreOptions};
 pub use txn::{Isolation, Locked, SavepointId, StatementMark, Txn, TxnOptions, TxnStats};

@@ -15,6 +15,19 @@ use crate::shown::NotingScan;
 use crate::span_map::SpanMap;
 use crate::txn::Txn;
 
+/// Which state a read sees, and whether the commit depends on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReadMode {
+    /// At the read timestamp; a SERIALIZABLE commit proves that it would still read the same.
+    #[default]
+    Recorded,
+    /// At the read timestamp; nothing depends on it.
+    Unrecorded,
+    /// The newest committed state, at every isolation level; nothing depends on it. What it said
+    /// stays true only as far as a lock taken *before* the read protects it.
+    Latest,
+}
+
 /// What a scan returns and in which order.
 #[derive(Clone, Copy, Debug)]
 pub struct ScanOptions {
@@ -24,17 +37,20 @@ pub struct ScanOptions {
     pub limit: Option<usize>,
     /// Only rows of these classes: bit n stands for class n. See `braid_lsm::RowClassFn`.
     pub classes: u32,
+    /// Which state it sees.
+    pub mode: ReadMode,
 }
 
 impl Default for ScanOptions {
     fn default() -> ScanOptions {
-        ScanOptions { reverse: false, limit: None, classes: u32::MAX }
+        ScanOptions { reverse: false, limit: None, classes: u32::MAX, mode: ReadMode::Recorded }
     }
 }
 
 /// An open scan. Dropping it records what was read for validation at commit.
 pub struct TxnScan {
     txn: Arc<Txn>,
+    id: u64,
     engine: braid_lsm::Scan,
     engine_head: Option<(Bytes, Bytes)>,
     engine_done: bool,
@@ -53,6 +69,7 @@ pub struct TxnScan {
 impl TxnScan {
     pub(crate) fn new(
         txn: Arc<Txn>,
+        id: u64,
         engine: braid_lsm::Scan,
         mut overlay: Overlay,
         (span, noting): (KeySpan, Option<NotingScan>),
@@ -67,6 +84,7 @@ impl TxnScan {
         }
         TxnScan {
             txn,
+            id,
             engine,
             engine_head: None,
             engine_done: false,
@@ -168,6 +186,10 @@ impl TxnScan {
     }
 
     fn record(&mut self) {
+        let recorded = self.options.mode == ReadMode::Recorded;
+        if !recorded && self.noting.is_none() {
+            return;
+        }
         let read = match (&self.last_key, self.exhausted) {
             (_, true) => self.segment.clone(),
             (None, false) => return,
@@ -179,13 +201,15 @@ impl TxnScan {
         if let Some(noting) = &self.noting {
             noting.has_read(self.txn.store(), &read);
         }
-        self.txn.record_span_read(read);
+        if recorded {
+            self.txn.record_span_read(read);
+        }
     }
 }
 
 impl Drop for TxnScan {
     fn drop(&mut self) {
         self.record();
-        self.txn.scan_closed(self.returned as u64);
+        self.txn.scan_closed(self.id, self.returned as u64);
     }
 }

@@ -12,7 +12,7 @@ use braid_lsm::{CommitTs, Db};
 use parking_lot::Mutex;
 
 use crate::error::{KvError, KvResult};
-use crate::lock_table::{LockTable, TxnId};
+use crate::locks::{LockTable, TxnId};
 use crate::shown::Durable;
 use crate::txn::{Txn, TxnOptions};
 
@@ -71,8 +71,9 @@ impl Store {
         let row_class = options.engine.row_class;
         let db = Db::open(options.fs, &options.dir, options.engine)?;
         let hlc = Hlc::new(Arc::clone(&options.clock));
-        // Every new timestamp must lie above all that the engine has seen (contract C1).
-        hlc.update(db.last_commit_ts().0);
+        // Every new timestamp must lie above all that the engine has seen (contract C1), and above
+        // the gc threshold (C2), even if the clock was set back since then.
+        hlc.update(db.last_commit_ts().max(db.gc_threshold()).0);
         Ok(Arc::new(Store {
             newest_visible: AtomicU64::new(db.last_commit_ts().0),
             durable: Durable::default(),
@@ -111,6 +112,15 @@ impl Store {
             return CommitTs(now);
         }
         CommitTs(self.newest_visible.load(Ordering::Acquire))
+    }
+
+    /// A number that no other call has returned or will return, also after a restart, as long as
+    /// what is made of it is committed: the clock never falls behind a commit. Grows with time,
+    /// whatever happens to the physical clock.
+    pub fn unique_number(&self) -> i64 {
+        // Two stamps, so that half of the second is still greater than any half before it.
+        self.hlc.now();
+        (self.hlc.now() >> 1) as i64
     }
 
     /// Physical clock, microseconds since 1970.

@@ -1,6 +1,7 @@
 //! One transaction: reads, writes, locks, savepoints, end.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -10,10 +11,10 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 
 use crate::buffer::{Buffer, Lookup};
-use crate::error::{KvError, KvResult};
-use crate::lock_table::{LockMode, Target, TxnId, Wait};
+use crate::error::{Conflict, KvError, KvResult};
+use crate::locks::{LockMode, Target, TxnId, Wait};
 use crate::read_set::{ReadMark, ReadSet};
-use crate::scan::{ScanOptions, TxnScan};
+use crate::scan::{ReadMode, ScanOptions, TxnScan};
 use crate::shown::{Noting, Shown};
 use crate::store::Store;
 
@@ -50,7 +51,10 @@ pub struct TxnOptions {
 
 /// A position to roll back to. Later savepoints die with the rollback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SavepointId(usize);
+pub struct SavepointId {
+    writes: usize,
+    locks: usize,
+}
 
 /// Where a statement began; see [`Txn::retry_statement`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,16 +106,28 @@ struct Counts {
 
 struct State {
     read_ts: CommitTs,
-    view: Option<View>,
-    /// What reads of the view note.
-    noting: Option<Noting>,
+    view: Option<Reading>,
     buffer: Buffer,
     reads: ReadSet,
+    /// A view of what was newest when it was last asked for.
+    latest: Option<(CommitTs, Reading)>,
     held: HashMap<Bytes, Held>,
-    held_spans: Vec<(KeySpan, Held)>,
-    /// Scans that will still report what they read at the read timestamp of their start.
-    open_scans: usize,
+    /// By start. Of spans with the same start the last.
+    held_spans: BTreeMap<Bytes, (KeySpan, Held)>,
+    /// Locks in the order in which they were first taken.
+    acquired: Vec<Target>,
+    /// Scans that will still report what they read at the read timestamp of their start, with the
+    /// span that they were opened for.
+    open_scans: BTreeMap<u64, KeySpan>,
+    next_scan: u64,
     ended: bool,
+}
+
+/// A view, and what reads of it note.
+#[derive(Clone)]
+struct Reading {
+    view: View,
+    noting: Option<Noting>,
 }
 
 #[derive(Clone, Copy)]
@@ -127,12 +143,14 @@ impl Txn {
         let state = State {
             read_ts,
             view: None,
-            noting: None,
             buffer: Buffer::default(),
             reads: ReadSet::default(),
+            latest: None,
             held: HashMap::new(),
-            held_spans: Vec::new(),
-            open_scans: 0,
+            held_spans: BTreeMap::new(),
+            acquired: Vec::new(),
+            open_scans: BTreeMap::new(),
+            next_scan: 0,
             ended: false,
         };
         Txn { store, id, options, cancel, state: Mutex::new(state), counts: Counts::default() }
@@ -229,9 +247,8 @@ impl Txn {
         state.reads.forget_since(mark.reads);
         let fixed =
             self.options.isolation == Isolation::RepeatableRead || self.options.as_of.is_some();
-        if fixed || (self.records_reads() && state.open_scans > 0) {
-            let reason = "the view of this transaction cannot move".into();
-            return Err(KvError::Retry { reason });
+        if fixed || (self.records_reads() && !state.open_scans.is_empty()) {
+            return Err(KvError::Retry { conflict: Conflict::FixedView });
         }
         let old = state.read_ts;
         self.refresh(&mut state);
@@ -255,21 +272,25 @@ impl Txn {
 
     /// The newest value at or below the read timestamp, own writes included.
     pub fn get(&self, key: &[u8]) -> KvResult<Option<Bytes>> {
+        self.get_as(key, ReadMode::Recorded)
+    }
+
+    /// The value of a key as the mode says; own writes are always included.
+    pub fn get_as(&self, key: &[u8], mode: ReadMode) -> KvResult<Option<Bytes>> {
         self.counts.gets.fetch_add(1, Ordering::Relaxed);
-        let (view, noting) = {
+        let Reading { view, noting } = {
             let mut state = self.open_state()?;
             match state.buffer.get(key) {
                 Lookup::Put(value) => return Ok(Some(value)),
                 Lookup::Deleted => return Ok(None),
                 Lookup::Unknown => {}
             }
-            // A key that we hold exclusively cannot be changed by others: no need to validate it.
-            let own =
-                state.held.get(key).is_some_and(|h| h.checked && h.mode == LockMode::Exclusive);
-            if self.records_reads() && !own {
+            // A key that only we can write cannot be changed by others: no need to validate it.
+            let own = state.held.get(key).is_some_and(|h| h.checked && h.mode.owns_writes());
+            if mode == ReadMode::Recorded && self.records_reads() && !own {
                 state.reads.add_point(key);
             }
-            (self.view(&mut state)?, state.noting.clone())
+            self.view_for(&mut state, mode)?
         };
         let Some(noting) = noting else { return Ok(view.get(key)?) };
         let found = view.get_with_ts(key)?;
@@ -277,17 +298,37 @@ impl Txn {
         Ok(found.map(|(value, _)| value))
     }
 
+    /// Makes the commit depend on a key as if it had been read.
+    pub fn depend_on(&self, key: &[u8]) -> KvResult<()> {
+        if self.records_reads() {
+            self.open_state()?.reads.add_point(key);
+        }
+        Ok(())
+    }
+
+    /// Makes the commit depend on a span as if it had been scanned.
+    pub fn depend_on_span(&self, span: KeySpan) -> KvResult<()> {
+        if self.records_reads() {
+            self.open_state()?.reads.add_span(span);
+        }
+        Ok(())
+    }
+
     /// Opens a scan. See [`TxnScan`].
     pub fn scan(self: &Arc<Self>, span: KeySpan, options: ScanOptions) -> KvResult<TxnScan> {
-        let (view, overlay, noting) = {
+        let (id, Reading { view, noting }, overlay) = {
             let mut state = self.open_state()?;
-            let view = self.view(&mut state)?;
-            let noting = match &state.noting {
-                Some(noting) => noting.scan(&self.store, &span)?,
-                None => None,
-            };
-            state.open_scans += 1;
-            (view, state.buffer.overlay(&span), noting)
+            let reading = self.view_for(&mut state, options.mode)?;
+            let id = state.next_scan;
+            state.next_scan += 1;
+            if options.mode == ReadMode::Recorded && self.records_reads() {
+                state.open_scans.insert(id, span.clone());
+            }
+            (id, reading, state.buffer.overlay(&span))
+        };
+        let noting = match &noting {
+            Some(noting) => noting.scan(&self.store, &span)?,
+            None => None,
         };
         // The limit goes to the engine only if the overlay cannot hide any of its rows.
         let hides = !overlay.points.is_empty() || !overlay.spans.is_empty();
@@ -300,10 +341,10 @@ impl Txn {
         match view.scan(span.clone(), engine_options) {
             Ok(engine) => {
                 let txn = Arc::clone(self);
-                Ok(TxnScan::new(txn, engine, overlay, (span, noting), options))
+                Ok(TxnScan::new(txn, id, engine, overlay, (span, noting), options))
             }
             Err(error) => {
-                self.state.lock().open_scans -= 1;
+                self.state.lock().open_scans.remove(&id);
                 Err(error.into())
             }
         }
@@ -318,62 +359,108 @@ impl Txn {
     /// Locks a key until the end of the transaction, and checks that nothing newer than the read
     /// timestamp is stored there. Blocks according to `wait`.
     pub fn lock(&self, key: &[u8], mode: LockMode, wait: Wait) -> KvResult<Locked> {
-        {
-            let state = self.open_state()?;
-            if state.held.get(key).is_some_and(|h| h.checked && h.mode >= mode)
-                || state
-                    .held_spans
-                    .iter()
-                    .any(|(s, h)| h.checked && h.mode >= mode && s.contains(key))
-            {
-                return Ok(Locked::Yes);
-            }
+        if self.open_state()?.holds(key, mode, true) {
+            return Ok(Locked::Yes);
         }
         let key = Bytes::copy_from_slice(key);
-        if !self.acquire(Target::Key(key.clone()), mode, wait)? {
+        if !self.acquire_key(&key, mode, wait)? {
             return Ok(Locked::Skipped);
         }
-        let mut state = self.state.lock();
-        let held = state.held.entry(key.clone()).or_insert(Held { mode, checked: false });
-        held.mode = held.mode.max(mode);
-        let newest = self.store.engine().max_ts(&key)?;
-        if newest > state.read_ts {
-            return Err(KvError::Retry { reason: format!("{} has changed", key.escape_ascii()) });
-        }
-        state.held.get_mut(&key).expect("inserted above").checked = true;
+        let mut state = self.open_state()?;
+        self.check_key(&state, &key)?;
+        state.held.get_mut(&key).expect("it was just acquired").checked = true;
         Ok(Locked::Yes)
+    }
+
+    /// Locks a key until the end of the transaction, whatever has happened to it since the read
+    /// timestamp: for what is asked of the newest state ([`ReadMode::Latest`]) and must stay true.
+    pub fn hold(&self, key: &[u8], mode: LockMode) -> KvResult<()> {
+        if self.open_state()?.holds(key, mode, false) {
+            return Ok(());
+        }
+        self.acquire_key(&Bytes::copy_from_slice(key), mode, Wait::Block).map(|_| ())
+    }
+
+    /// Waits until no other transaction holds a key in a way that excludes `mode`, without keeping
+    /// a lock, and checks that nothing newer than the read timestamp is stored there.
+    pub fn await_key(&self, key: &[u8], mode: LockMode) -> KvResult<()> {
+        if self.open_state()?.holds(key, mode, true) {
+            return Ok(());
+        }
+        let target = Target::Key(Bytes::copy_from_slice(key));
+        self.acquire(target.clone(), mode, Wait::Block)?;
+        // What was held before is held on, and released at the end.
+        if !self.open_state()?.held.contains_key(key) {
+            self.store.locks().release(self.id, std::iter::once(&target), false);
+        }
+        let state = self.open_state()?;
+        self.check_key(&state, key)
+    }
+
+    fn check_key(&self, state: &State, key: &[u8]) -> KvResult<()> {
+        if self.store.engine().max_ts(key)? > state.read_ts {
+            let key = Bytes::copy_from_slice(key);
+            return Err(KvError::Retry { conflict: Conflict::Written(key) });
+        }
+        Ok(())
+    }
+
+    /// Takes a lock and notes it as held, not yet checked.
+    fn acquire_key(&self, key: &Bytes, mode: LockMode, wait: Wait) -> KvResult<bool> {
+        if !self.acquire(Target::Key(key.clone()), mode, wait)? {
+            return Ok(false);
+        }
+        let mut state = self.state.lock();
+        match state.held.get_mut(key) {
+            Some(held) => held.mode = held.mode.max(mode),
+            None => {
+                state.held.insert(key.clone(), Held { mode, checked: false });
+                state.acquired.push(Target::Key(key.clone()));
+            }
+        }
+        Ok(true)
     }
 
     /// Locks every key of a span, present or not, with the same check as [`Txn::lock`].
     pub fn lock_span(&self, span: &KeySpan, mode: LockMode, wait: Wait) -> KvResult<Locked> {
-        drop(self.open_state()?);
+        if self.open_state()?.holds_span(span, mode) {
+            return Ok(Locked::Yes);
+        }
         if !self.acquire(Target::Span(span.clone()), mode, wait)? {
             return Ok(Locked::Skipped);
         }
-        let mut state = self.state.lock();
-        state.held_spans.push((span.clone(), Held { mode, checked: false }));
+        let mut state = self.open_state()?;
+        state.acquired.push(Target::Span(span.clone()));
+        let held = Held { mode, checked: false };
+        state.held_spans.insert(span.start.clone(), (span.clone(), held));
         if self.store.engine().newest_above(span, state.read_ts)?.is_some() {
-            return Err(KvError::Retry {
-                reason: "rows of a deleted or locked span have changed".into(),
-            });
+            return Err(KvError::Retry { conflict: Conflict::WrittenSpan(span.clone()) });
         }
-        state.held_spans.last_mut().expect("pushed above").1.checked = true;
+        if let Some((_, held)) = state.held_spans.get_mut(&span.start) {
+            held.checked = true;
+        }
         Ok(Locked::Yes)
     }
 
     /// Writes a row. Locks the key exclusively first.
     pub fn put(&self, key: impl Into<Bytes>, value: impl Into<Bytes>) -> KvResult<()> {
-        self.write(key.into(), Some(value.into()))
+        self.write(key.into(), Some(value.into()), LockMode::Exclusive)
+    }
+
+    /// Writes another value to a row of which nothing changes that others may rely on under
+    /// [`LockMode::KeyShare`].
+    pub fn put_same_key(&self, key: impl Into<Bytes>, value: impl Into<Bytes>) -> KvResult<()> {
+        self.write(key.into(), Some(value.into()), LockMode::NoKeyExclusive)
     }
 
     /// Deletes a row. Locks the key exclusively first.
     pub fn delete(&self, key: impl Into<Bytes>) -> KvResult<()> {
-        self.write(key.into(), None)
+        self.write(key.into(), None, LockMode::Exclusive)
     }
 
-    fn write(&self, key: Bytes, slot: Option<Bytes>) -> KvResult<()> {
+    fn write(&self, key: Bytes, slot: Option<Bytes>, mode: LockMode) -> KvResult<()> {
         self.check_writable()?;
-        self.lock(&key, LockMode::Exclusive, Wait::Block)?;
+        self.lock(&key, mode, Wait::Block)?;
         self.counts.writes.fetch_add(1, Ordering::Relaxed);
         self.open_state()?.buffer.set(key, slot);
         Ok(())
@@ -395,12 +482,40 @@ impl Txn {
 
     /// Marks a position.
     pub fn savepoint(&self) -> SavepointId {
-        SavepointId(self.state.lock().buffer.position())
+        let state = self.state.lock();
+        SavepointId { writes: state.buffer.position(), locks: state.acquired.len() }
     }
 
-    /// Takes back all writes since the savepoint. Locks and remembered reads stay.
+    /// Takes back all writes since the savepoint and releases the locks taken since then.
+    /// Remembered reads stay; what was protected by a released lock is remembered as read.
     pub fn rollback_to(&self, savepoint: SavepointId) {
-        self.state.lock().buffer.rollback_to(savepoint.0);
+        let mut state = self.state.lock();
+        if state.ended {
+            return;
+        }
+        state.buffer.rollback_to(savepoint.writes);
+        let kept = savepoint.locks.min(state.acquired.len());
+        let released = state.acquired.split_off(kept);
+        for target in &released {
+            match target {
+                Target::Key(key) => {
+                    let held = state.held.remove(key);
+                    if self.records_reads() && held.is_some_and(|h| h.mode.owns_writes()) {
+                        state.reads.add_point(key);
+                    }
+                }
+                Target::Span(span) => {
+                    state.held_spans.remove(&span.start);
+                    if self.records_reads() {
+                        state.reads.add_span(span.clone());
+                    }
+                }
+            }
+        }
+        drop(state);
+        if !released.is_empty() {
+            self.store.locks().release(self.id, released.iter(), false);
+        }
     }
 
     /// Commits. Returns when the commit is durable (unless `async_commit`).
@@ -417,12 +532,14 @@ impl Txn {
                 self.end();
                 return Ok(read_ts);
             }
+            // A scan that is still open has told nobody yet what it read.
+            let open = std::mem::take(&mut state.open_scans);
+            open.into_values().for_each(|span| state.reads.add_span(span));
             let reads = self.records_reads().then_some(&state.reads);
             let buffer = &state.buffer;
             let waits = !self.options.async_commit;
             let result =
                 self.store.commit_batch(state.read_ts, reads, waits, |ts| buffer.to_batch(ts));
-            state.view = None;
             drop(state);
             self.end();
             result?
@@ -446,14 +563,16 @@ impl Txn {
         }
         state.ended = true;
         state.view = None;
+        state.latest = None;
         state.buffer = Buffer::default();
         state.reads.clear();
-        let held = std::mem::take(&mut state.held);
-        let spans = std::mem::take(&mut state.held_spans);
+        state.held = HashMap::new();
+        state.held_spans.clear();
+        let acquired = std::mem::take(&mut state.acquired);
         let read_ts = state.read_ts;
         drop(state);
-        if !held.is_empty() || !spans.is_empty() {
-            self.store.locks().release(self.id, held.keys(), !spans.is_empty());
+        if !acquired.is_empty() {
+            self.store.locks().release(self.id, acquired.iter(), true);
         }
         self.store.leave(self.id, read_ts);
     }
@@ -465,8 +584,8 @@ impl Txn {
     }
 
     /// A scan has reported all it read.
-    pub(crate) fn scan_closed(&self, rows: u64) {
-        self.state.lock().open_scans -= 1;
+    pub(crate) fn scan_closed(&self, id: u64, rows: u64) {
+        self.state.lock().open_scans.remove(&id);
         self.counts.rows_scanned.fetch_add(rows, Ordering::Relaxed);
     }
 
@@ -485,20 +604,57 @@ impl Txn {
         if state.ended { Err(KvError::Ended) } else { Ok(state) }
     }
 
-    fn view(&self, state: &mut State) -> KvResult<View> {
-        if let Some(view) = &state.view {
-            return Ok(view.clone());
+    fn view_for(&self, state: &mut State, mode: ReadMode) -> KvResult<Reading> {
+        let newest = self.store.engine().last_commit_ts();
+        if mode != ReadMode::Latest || newest <= state.read_ts {
+            if state.view.is_none() {
+                state.view = Some(self.reading(state.read_ts)?);
+            }
+            return Ok(state.view.clone().expect("just made"));
         }
-        let view = self.store.engine().view(state.read_ts)?;
-        state.view = Some(view.clone());
+        match &state.latest {
+            Some((ts, reading)) if newest <= *ts => Ok(reading.clone()),
+            _ => {
+                let now = self.store.now();
+                let reading = self.reading(now)?;
+                state.latest = Some((now, reading.clone()));
+                Ok(reading)
+            }
+        }
+    }
+
+    fn reading(&self, ts: CommitTs) -> KvResult<Reading> {
+        let view = self.store.engine().view(ts)?;
         // After the view was made: all that it sees was noted as applied before.
-        state.noting = Noting::of(&self.store, self.options.shown.as_ref(), state.read_ts);
-        Ok(view)
+        let noting = Noting::of(&self.store, self.options.shown.as_ref(), ts);
+        Ok(Reading { view, noting })
     }
 
     fn acquire(&self, target: Target, mode: LockMode, wait: Wait) -> KvResult<bool> {
         let timeout = self.options.lock_timeout;
         self.store.locks().acquire(self.id, target, mode, wait, timeout, &self.cancel)
+    }
+}
+
+impl State {
+    /// Whether a lock on the key is held; `checked`: and nothing newer was there.
+    fn holds(&self, key: &[u8], mode: LockMode, checked: bool) -> bool {
+        let enough = |h: &Held| h.mode >= mode && (h.checked || !checked);
+        let upto = (Bound::Unbounded, Bound::Included(key));
+        self.held.get(key).is_some_and(enough)
+            || self
+                .held_spans
+                .range::<[u8], _>(upto)
+                .next_back()
+                .is_some_and(|(_, (span, h))| enough(h) && span.contains(key))
+    }
+
+    fn holds_span(&self, span: &KeySpan, mode: LockMode) -> bool {
+        let upto = (Bound::Unbounded, Bound::Included(span.start.as_ref() as &[u8]));
+        self.held_spans
+            .range::<[u8], _>(upto)
+            .next_back()
+            .is_some_and(|(_, (own, h))| h.checked && h.mode >= mode && own.end >= span.end)
     }
 }
 

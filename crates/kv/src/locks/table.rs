@@ -1,0 +1,457 @@
+//! The lock table: granting, waiting, releasing. See the [folder's page](super) for the picture.
+//!
+//! Invariants, under the mutex:
+//! 1. Locks that are held by different transactions and overlap do not exclude each other.
+//! 2. A request in a queue has something in its way ([`State::each_in_the_way`]): whatever removes
+//!    a lock or a request looks at those who may go on.
+//! 3. `blocking` holds at least every transaction that somebody waits for.
+
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::ops::{Bound, ControlFlow};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use braid_lsm::KeySpan;
+use bytes::Bytes;
+use parking_lot::{Condvar, Mutex};
+
+use super::LockMode;
+use super::spans::SpanLocks;
+use crate::error::{KvError, KvResult};
+
+/// Identity of a transaction within this process. Never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TxnId(pub u64);
+
+/// What to do when a lock is not free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// Wait until it is free.
+    Block,
+    /// Fail with [`KvError::LockNotAvailable`].
+    NoWait,
+    /// Do not lock; the caller skips the row.
+    SkipLocked,
+}
+
+/// What is asked for or held: one key, or a span of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    Key(Bytes),
+    Span(KeySpan),
+}
+
+impl Target {
+    fn overlaps(&self, other: &Target) -> bool {
+        match (self, other) {
+            (Target::Key(a), Target::Key(b)) => a == b,
+            (Target::Key(k), Target::Span(s)) | (Target::Span(s), Target::Key(k)) => s.contains(k),
+            (Target::Span(a), Target::Span(b)) => a.start < b.end && b.start < a.end,
+        }
+    }
+}
+
+/// The table. One per store.
+#[derive(Default)]
+pub struct LockTable {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+pub(super) struct State {
+    /// Keys that are held or waited for.
+    points: BTreeMap<Bytes, Point>,
+    spans: SpanLocks,
+    /// Requests for spans, in order of arrival.
+    span_waiters: BTreeMap<u64, Arc<Request>>,
+    /// All waiting requests by transaction.
+    pub(super) waiting: HashMap<TxnId, Vec<Arc<Request>>>,
+    /// Transactions that were in somebody's way since they began.
+    pub(super) blocking: HashSet<TxnId>,
+    next_ticket: u64,
+}
+
+#[derive(Default)]
+struct Point {
+    holders: Vec<(TxnId, LockMode)>,
+    /// Those who pass first, then in order of arrival.
+    queue: VecDeque<Arc<Request>>,
+}
+
+/// Somebody waits.
+pub(super) struct Request {
+    ticket: u64,
+    txn: TxnId,
+    target: Target,
+    mode: LockMode,
+    /// It holds something there already, so it does not wait for others who wait.
+    passes: bool,
+    granted: Mutex<bool>,
+    wake: Condvar,
+}
+
+impl State {
+    /// Calls `f` with the transactions in the way of a request. Of those waiting before it in a
+    /// queue the nearest that wants to write stands for all before that one: it waits for them.
+    pub(super) fn each_in_the_way(
+        &self,
+        r: &Request,
+        f: &mut dyn FnMut(TxnId) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let stops = |holder: TxnId, held: LockMode| holder != r.txn && held.excludes(r.mode);
+        match &r.target {
+            Target::Key(key) => {
+                if let Some(point) = self.points.get(key) {
+                    point.in_the_way(r, f)?;
+                }
+                for h in self.spans.at(key) {
+                    if stops(h.txn, h.mode) {
+                        f(h.txn)?;
+                    }
+                }
+            }
+            Target::Span(span) => {
+                for (_, point) in self.points.range::<[u8], _>(bounds(span)) {
+                    point.in_the_way(r, f)?;
+                }
+                for (_, _, holders) in self.spans.overlapping(span) {
+                    for h in holders {
+                        if stops(h.txn, h.mode) {
+                            f(h.txn)?;
+                        }
+                    }
+                }
+            }
+        }
+        if !r.passes {
+            for (_, before) in self.span_waiters.range(..r.ticket) {
+                if stops(before.txn, before.mode) && before.target.overlaps(&r.target) {
+                    f(before.txn)?;
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn is_free(&self, r: &Request) -> bool {
+        self.each_in_the_way(r, &mut |_| ControlFlow::Break(())).is_continue()
+    }
+
+    /// Whether `txn` already holds something that overlaps the target.
+    fn holds_overlap(&self, txn: TxnId, target: &Target) -> bool {
+        let own = |p: &Point| p.holders.iter().any(|(t, _)| *t == txn);
+        match target {
+            Target::Key(key) => {
+                self.points.get(key).is_some_and(own)
+                    || self.spans.at(key).iter().any(|h| h.txn == txn)
+            }
+            Target::Span(span) => {
+                self.points.range::<[u8], _>(bounds(span)).any(|(_, p)| own(p))
+                    || self.spans.overlapping(span).any(|(_, _, h)| h.iter().any(|h| h.txn == txn))
+            }
+        }
+    }
+
+    /// Whether somebody waits for a part of the target.
+    fn is_wanted(&self, target: &Target) -> bool {
+        let queued = match target {
+            Target::Key(key) => self.points.get(key).is_some_and(|p| !p.queue.is_empty()),
+            Target::Span(span) => {
+                self.points.range::<[u8], _>(bounds(span)).any(|(_, p)| !p.queue.is_empty())
+            }
+        };
+        queued || self.span_waiters.values().any(|w| w.target.overlaps(target))
+    }
+
+    fn grant(&mut self, txn: TxnId, target: &Target, mode: LockMode) {
+        match target {
+            Target::Key(key) => {
+                let holders = &mut self.points.entry(key.clone()).or_default().holders;
+                match holders.iter_mut().find(|(t, _)| *t == txn) {
+                    Some((_, held)) => *held = (*held).max(mode),
+                    None => holders.push((txn, mode)),
+                }
+            }
+            Target::Span(span) => self.spans.insert(span, txn, mode),
+        }
+        if !self.waiting.is_empty() && self.is_wanted(target) {
+            self.blocking.insert(txn);
+        }
+    }
+
+    fn enqueue(&mut self, r: &Arc<Request>) {
+        self.waiting.entry(r.txn).or_default().push(r.clone());
+        match &r.target {
+            Target::Key(key) => {
+                let queue = &mut self.points.entry(key.clone()).or_default().queue;
+                let at = if r.passes {
+                    queue.iter().take_while(|other| other.passes).count()
+                } else {
+                    queue.len()
+                };
+                queue.insert(at, r.clone());
+            }
+            Target::Span(_) => drop(self.span_waiters.insert(r.ticket, r.clone())),
+        }
+        let mut blockers = Vec::new();
+        let _ = self.each_in_the_way(r, &mut |txn| {
+            blockers.push(txn);
+            ControlFlow::Continue(())
+        });
+        self.blocking.extend(blockers);
+    }
+
+    /// Takes a request out of all lists.
+    fn dequeue(&mut self, r: &Request) {
+        match &r.target {
+            Target::Key(key) => {
+                if let Some(point) = self.points.get_mut(key) {
+                    point.queue.retain(|other| other.ticket != r.ticket);
+                    if point.is_unused() {
+                        self.points.remove(key);
+                    }
+                }
+            }
+            Target::Span(_) => drop(self.span_waiters.remove(&r.ticket)),
+        }
+        if let Some(own) = self.waiting.get_mut(&r.txn) {
+            own.retain(|other| other.ticket != r.ticket);
+            if own.is_empty() {
+                self.waiting.remove(&r.txn);
+            }
+        }
+    }
+
+    /// Grants what waits for a part of `target` and has nothing in its way any more.
+    fn wake(&mut self, target: &Target) {
+        match target {
+            Target::Key(key) => self.wake_key(key),
+            Target::Span(span) => {
+                let keys: Vec<Bytes> = self
+                    .points
+                    .range::<[u8], _>(bounds(span))
+                    .filter(|(_, p)| !p.queue.is_empty())
+                    .map(|(key, _)| key.clone())
+                    .collect();
+                for key in keys {
+                    self.wake_key(&key);
+                }
+            }
+        }
+        self.wake_spans(target);
+    }
+
+    fn wake_key(&mut self, key: &Bytes) {
+        let mut at = 0;
+        while let Some(r) = self.points.get(key).and_then(|p| p.queue.get(at)).cloned() {
+            if self.is_free(&r) {
+                self.go_on(&r);
+                continue;
+            }
+            at += 1;
+            // Behind one who wants to write only those can go on who merely need the key.
+            let point = &self.points[key];
+            if r.mode.owns_writes()
+                && !r.passes
+                && !point.queue.iter().skip(at).any(|later| !later.mode.excludes(r.mode))
+            {
+                return;
+            }
+        }
+    }
+
+    fn wake_spans(&mut self, target: &Target) {
+        let candidates: Vec<Arc<Request>> =
+            self.span_waiters.values().filter(|r| r.target.overlaps(target)).cloned().collect();
+        for r in candidates {
+            if self.is_free(&r) {
+                self.go_on(&r);
+            }
+        }
+    }
+
+    fn go_on(&mut self, r: &Arc<Request>) {
+        self.dequeue(r);
+        self.grant(r.txn, &r.target, r.mode);
+        *r.granted.lock() = true;
+        r.wake.notify_one();
+    }
+}
+
+impl Point {
+    fn is_unused(&self) -> bool {
+        self.holders.is_empty() && self.queue.is_empty()
+    }
+
+    fn in_the_way(
+        &self,
+        r: &Request,
+        f: &mut dyn FnMut(TxnId) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        for &(holder, held) in &self.holders {
+            if holder != r.txn && held.excludes(r.mode) {
+                f(holder)?;
+            }
+        }
+        if r.passes {
+            return ControlFlow::Continue(());
+        }
+        for before in self.queue.iter().rev().filter(|b| b.ticket < r.ticket && b.txn != r.txn) {
+            if before.mode.excludes(r.mode) {
+                f(before.txn)?;
+            }
+            if before.mode.owns_writes() && !before.passes {
+                break;
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+fn bounds(span: &KeySpan) -> (Bound<&[u8]>, Bound<&[u8]>) {
+    let (start, end): (&[u8], &[u8]) = (span.start.as_ref(), span.end.as_ref());
+    // A map refuses a range whose end lies before its start.
+    (Bound::Included(start), Bound::Excluded(end.max(start)))
+}
+
+/// How often a waiter looks at its cancel flag. Nobody who cancels needs to know where it sleeps.
+const POLL: Duration = Duration::from_millis(50);
+
+impl LockTable {
+    /// Locks the target. Blocks according to `wait`. `false`: skipped because it was locked.
+    pub(crate) fn acquire(
+        &self,
+        txn: TxnId,
+        target: Target,
+        mode: LockMode,
+        wait: Wait,
+        timeout: Option<Duration>,
+        cancel: &AtomicBool,
+    ) -> KvResult<bool> {
+        let mut state = self.state.lock();
+        let ticket = state.next_ticket;
+        let passes = !state.waiting.is_empty() && state.holds_overlap(txn, &target);
+        let (granted, wake) = (Mutex::new(false), Condvar::new());
+        let request = Request { ticket, txn, target, mode, passes, granted, wake };
+        if state.is_free(&request) {
+            state.grant(txn, &request.target, mode);
+            return Ok(true);
+        }
+        match wait {
+            Wait::NoWait => return Err(KvError::LockNotAvailable),
+            Wait::SkipLocked => return Ok(false),
+            Wait::Block => {}
+        }
+        state.next_ticket += 1;
+        let passes = state.holds_overlap(txn, &request.target);
+        let request = Arc::new(Request { passes, ..request });
+        state.enqueue(&request);
+        if let Some(cycle) = state.cycle(txn) {
+            state.dequeue(&request);
+            state.wake(&request.target);
+            let names: Vec<String> = cycle.iter().map(|t| format!("transaction {}", t.0)).collect();
+            return Err(KvError::Deadlock { cycle: names.join(" waits for ") });
+        }
+        drop(state);
+        self.wait(&request, timeout, cancel)
+    }
+
+    fn wait(
+        &self,
+        request: &Request,
+        timeout: Option<Duration>,
+        cancel: &AtomicBool,
+    ) -> KvResult<bool> {
+        let mut waited = Duration::ZERO;
+        loop {
+            let expired = timeout.is_some_and(|t| waited >= t);
+            if expired || cancel.load(Ordering::Relaxed) {
+                let mut state = self.state.lock();
+                if *request.granted.lock() {
+                    return Ok(true);
+                }
+                state.dequeue(request);
+                state.wake(&request.target);
+                return Err(if expired { KvError::LockNotAvailable } else { KvError::Canceled });
+            }
+            let mut granted = request.granted.lock();
+            if *granted {
+                return Ok(true);
+            }
+            let step = timeout.map_or(POLL, |t| POLL.min(t - waited));
+            if request.wake.wait_for(&mut granted, step).timed_out() {
+                waited += step;
+            }
+        }
+    }
+
+    /// Releases locks of `txn`. `ended`: it holds and wants nothing else.
+    pub(crate) fn release<'a>(
+        &self,
+        txn: TxnId,
+        targets: impl Iterator<Item = &'a Target>,
+        ended: bool,
+    ) {
+        let mut state = self.state.lock();
+        let mut wanted = Vec::new();
+        for target in targets {
+            match target {
+                Target::Key(key) => {
+                    let Some(point) = state.points.get_mut(key) else { continue };
+                    point.holders.retain(|(t, _)| *t != txn);
+                    if point.is_unused() {
+                        state.points.remove(key);
+                    }
+                }
+                Target::Span(span) => state.spans.remove(span, txn),
+            }
+            if !state.waiting.is_empty() {
+                wanted.push(target);
+            }
+        }
+        if ended {
+            state.blocking.remove(&txn);
+        }
+        for target in wanted {
+            if state.waiting.is_empty() {
+                break;
+            }
+            state.wake(target);
+        }
+    }
+
+    /// Number of requests that wait.
+    pub fn waiting(&self) -> usize {
+        self.state.lock().waiting.values().map(Vec::len).sum()
+    }
+
+    /// The table as text, one line per lock or waiting request, in key order.
+    pub fn describe(&self) -> String {
+        let state = self.state.lock();
+        let mut out = String::new();
+        for (key, point) in &state.points {
+            for (txn, mode) in &point.holders {
+                out.push_str(&format!("{} held {mode:?} by {}\n", key.escape_ascii(), txn.0));
+            }
+        }
+        for (start, end, holders) in state.spans.all() {
+            for h in holders {
+                let (start, end) = (start.escape_ascii(), end.escape_ascii());
+                out.push_str(&format!("[{start}, {end}) held {:?} by {}\n", h.mode, h.txn.0));
+            }
+        }
+        let mut waiting: Vec<_> = state.waiting.values().flatten().collect();
+        waiting.sort_by_key(|r| r.ticket);
+        for r in waiting {
+            let target = match &r.target {
+                Target::Key(k) => k.escape_ascii().to_string(),
+                Target::Span(s) => {
+                    format!("[{}, {})", s.start.escape_ascii(), s.end.escape_ascii())
+                }
+            };
+            out.push_str(&format!("{target} wanted {:?} by {}\n", r.mode, r.txn.0));
+        }
+        out
+    }
+}
