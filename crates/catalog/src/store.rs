@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use braid_keys::system;
-use braid_kv::{Isolation, KeySpan, KvError, ScanOptions, Store, Txn, TxnOptions};
+use braid_kv::{Isolation, KeySpan, KvError, ReadMode, ScanOptions, Store, Txn, TxnOptions};
 use braid_types::{SqlError, SqlResult, SqlState};
 use serde::{Deserialize, Serialize};
 
@@ -28,9 +28,12 @@ enum Stored {
     Sequence(Sequence),
 }
 
-/// The version of the catalog as the transaction reads it; `None` in an empty store.
+/// The version of the catalog as the transaction reads it; `None` in an empty store. The transaction
+/// does not come to depend on it: it depends on the descriptors that it uses.
 pub fn read_version(txn: &Txn) -> SqlResult<Option<u64>> {
-    let Some(bytes) = txn.get(&system::catalog_version()).map_err(kv_error)? else {
+    let Some(bytes) =
+        txn.get_as(&system::catalog_version(), ReadMode::Unrecorded).map_err(kv_error)?
+    else {
         return Ok(None);
     };
     let bytes: [u8; 8] = bytes[..].try_into().map_err(|_| damaged("catalog version"))?;
@@ -41,12 +44,13 @@ fn damaged(what: impl std::fmt::Display) -> SqlError {
     SqlError::new(SqlState::DATA_CORRUPTED, format!("damaged system record: {what}"))
 }
 
-/// Reads all descriptors.
+/// Reads all descriptors. The transaction does not come to depend on them.
 pub fn load_catalog(txn: &Arc<Txn>) -> SqlResult<Catalog> {
     let mut catalog = Catalog::default();
     catalog.version = read_version(txn)?.unwrap_or(0);
     let (start, end) = system::descriptors();
-    let mut scan = txn.scan(KeySpan::new(start, end), ScanOptions::default()).map_err(kv_error)?;
+    let options = ScanOptions { mode: ReadMode::Unrecorded, ..ScanOptions::default() };
+    let mut scan = txn.scan(KeySpan::new(start, end), options).map_err(kv_error)?;
     while let Some((key, value)) = scan.next().map_err(kv_error)? {
         let stored: Stored = serde_json::from_slice(&value)
             .map_err(|e| damaged(format!("{}: {e}", braid_keys::pretty::key(&key))))?;

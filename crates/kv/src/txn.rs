@@ -1,6 +1,6 @@
 //! One transaction: reads, writes, locks, savepoints, end.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -109,6 +109,8 @@ struct State {
     view: Option<Reading>,
     buffer: Buffer,
     reads: ReadSet,
+    /// Keys that the commit depends on for the whole transaction.
+    depends_on: HashSet<Bytes>,
     /// A view of what was newest when it was last asked for.
     latest: Option<(CommitTs, Reading)>,
     held: HashMap<Bytes, Held>,
@@ -145,6 +147,7 @@ impl Txn {
             view: None,
             buffer: Buffer::default(),
             reads: ReadSet::default(),
+            depends_on: HashSet::new(),
             latest: None,
             held: HashMap::new(),
             held_spans: BTreeMap::new(),
@@ -222,6 +225,7 @@ impl Txn {
         let mut state = self.open_state()?;
         state.buffer = Buffer::default();
         state.reads.clear();
+        state.depends_on.clear();
         self.refresh(&mut state);
         Ok(())
     }
@@ -253,6 +257,9 @@ impl Txn {
         let old = state.read_ts;
         self.refresh(&mut state);
         // After the new timestamp was chosen: every commit up to it is visible to this check.
+        // Descriptors count too, and go on counting.
+        let depends_on: Vec<Bytes> = state.depends_on.iter().cloned().collect();
+        depends_on.iter().for_each(|key| state.reads.add_point(key));
         if self.records_reads()
             && let Err(changed) = self.store.validate(old, &state.reads)
         {
@@ -298,10 +305,14 @@ impl Txn {
         Ok(found.map(|(value, _)| value))
     }
 
-    /// Makes the commit depend on a key as if it had been read.
+    /// Makes the commit depend on a key as if it had been read at the read timestamp. Cheap to say
+    /// again and again.
     pub fn depend_on(&self, key: &[u8]) -> KvResult<()> {
         if self.records_reads() {
-            self.open_state()?.reads.add_point(key);
+            let mut state = self.open_state()?;
+            if !state.depends_on.contains(key) {
+                state.depends_on.insert(Bytes::copy_from_slice(key));
+            }
         }
         Ok(())
     }
@@ -535,6 +546,8 @@ impl Txn {
             // A scan that is still open has told nobody yet what it read.
             let open = std::mem::take(&mut state.open_scans);
             open.into_values().for_each(|span| state.reads.add_span(span));
+            let depends_on = std::mem::take(&mut state.depends_on);
+            depends_on.iter().for_each(|key| state.reads.add_point(key));
             let reads = self.records_reads().then_some(&state.reads);
             let buffer = &state.buffer;
             let waits = !self.options.async_commit;

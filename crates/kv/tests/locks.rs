@@ -112,6 +112,23 @@ fn a_holder_passes_those_who_wait_for_it() {
 }
 
 #[test]
+fn a_writer_in_a_family_goes_on_while_others_wait_for_the_family() {
+    let store = store();
+    let a = begin(&store, Isolation::Serializable);
+    a.put("f/1", "x").unwrap();
+    let (b, c) = (begin(&store, Isolation::Serializable), begin(&store, Isolation::Serializable));
+    let family = waiting(&store, move || b.delete_span(&span("f/", "f0")).map(|_| ()));
+    // Waits behind the family's deleter, not for a lock.
+    let row = waiting(&store, move || c.put("f/2", "y"));
+    a.put("f/3", "x").unwrap();
+    a.put("f/2", "x").unwrap();
+    a.commit().unwrap();
+    assert!(matches!(family.join().unwrap(), Err(KvError::Retry { .. })));
+    assert!(matches!(row.join().unwrap(), Err(KvError::Retry { .. })));
+    assert_eq!(store.locks().describe(), "");
+}
+
+#[test]
 fn rolling_back_to_a_savepoint_releases_later_locks() {
     let store = store();
     for isolation in LEVELS {

@@ -17,7 +17,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use braid_catalog::{Catalog, Sequence, kv_error, load_catalog, read_version, reserve_ids};
 use braid_keys::system;
@@ -42,7 +42,6 @@ pub struct Database {
     finished: AtomicU64,
     /// By sequence id and generation.
     sequences: Mutex<HashMap<(u32, u32), SharedBlock>>,
-    last_row_id: AtomicI64,
     random: Mutex<braid_env::random::Random>,
     next_pid: AtomicU64,
 }
@@ -55,10 +54,30 @@ struct Cached {
 
 type SharedBlock = Arc<Mutex<Block>>;
 
-/// Reserved values: `next` is the next to hand out, `left` how many may be.
+/// Reserved values: `next` is the next to hand out, `left` how many may be. They follow the rules
+/// by which they were reserved; under other ones they are given back.
+#[derive(Default)]
 struct Block {
     next: i128,
     left: u64,
+    rules: Option<Rules>,
+}
+
+/// What of a sequence's declaration decides its values.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Rules {
+    increment: i64,
+    min: i64,
+    max: i64,
+    cycle: bool,
+    cache: i64,
+}
+
+impl Rules {
+    fn of(s: &Sequence) -> Rules {
+        let Sequence { increment, min, max, cycle, cache, .. } = *s;
+        Rules { increment, min, max, cycle, cache }
+    }
 }
 
 impl Database {
@@ -74,7 +93,6 @@ impl Database {
             started: AtomicU64::new(0),
             finished: AtomicU64::new(0),
             sequences: Mutex::new(HashMap::new()),
-            last_row_id: AtomicI64::new(0),
             random: Mutex::new(braid_env::random::Random::from_entropy()),
             next_pid: AtomicU64::new(1),
         }))
@@ -157,22 +175,10 @@ impl Database {
         reserve_ids(&self.store, count)
     }
 
-    /// A new id for a row without a primary key: grows with time, also over restarts.
+    /// A new id for a row without a primary key: grows with time, also over restarts, and whatever
+    /// is done to the physical clock.
     pub(crate) fn new_row_id(&self) -> i64 {
-        let floor = (self.store.wall_clock_us() as i64).saturating_mul(16);
-        let mut last = self.last_row_id.load(Ordering::Relaxed);
-        loop {
-            let next = floor.max(last + 1);
-            match self.last_row_id.compare_exchange(
-                last,
-                next,
-                Ordering::Relaxed,
-                Ordering::Relaxed,
-            ) {
-                Ok(_) => return next,
-                Err(now) => last = now,
-            }
-        }
+        self.store.unique_number()
     }
 
     /// Now, in microseconds since 2000-01-01 UTC.
@@ -191,11 +197,7 @@ impl Database {
     }
 
     fn block(&self, s: &Sequence) -> Arc<Mutex<Block>> {
-        self.sequences
-            .lock()
-            .entry((s.id, s.generation))
-            .or_insert_with(|| Arc::new(Mutex::new(Block { next: 0, left: 0 })))
-            .clone()
+        self.sequences.lock().entry((s.id, s.generation)).or_default().clone()
     }
 
     /// The next value of a sequence.
@@ -205,6 +207,9 @@ impl Database {
     pub fn nextval(&self, s: &Sequence) -> SqlResult<i64> {
         let block = self.block(s);
         let mut block = block.lock();
+        if block.left > 0 && block.rules != Some(Rules::of(s)) {
+            self.give_back(s, &mut block)?;
+        }
         if block.left == 0 {
             *block = self.reserve_block(s)?;
         }
@@ -212,6 +217,18 @@ impl Database {
         block.next += i128::from(s.increment);
         block.left -= 1;
         Ok(value as i64)
+    }
+
+    /// Returns the rest of a block, so that the next value is the one after the last handed out.
+    fn give_back(&self, s: &Sequence, block: &mut Block) -> SqlResult<()> {
+        let key = system::sequence_value(s.id, s.generation);
+        loop {
+            let txn = self.store.begin(snapshot()).map_err(kv_error)?;
+            if self.store_sequence(&txn, key.clone(), block.next)? {
+                *block = Block::default();
+                return Ok(());
+            }
+        }
     }
 
     fn reserve_block(&self, s: &Sequence) -> SqlResult<Block> {
@@ -240,7 +257,7 @@ impl Database {
             let count = room.min(i128::from(s.cache).max(SEQUENCE_BLOCK));
             let after = next + step * count;
             if self.store_sequence(&txn, key.clone(), after)? {
-                return Ok(Block { next, left: count as u64 });
+                return Ok(Block { next, left: count as u64, rules: Some(Rules::of(s)) });
             }
         }
     }
@@ -273,7 +290,7 @@ impl Database {
         loop {
             let txn = self.store.begin(snapshot()).map_err(kv_error)?;
             if self.store_sequence(&txn, key.clone(), next)? {
-                *block = Block { next: 0, left: 0 };
+                *block = Block::default();
                 return Ok(());
             }
         }

@@ -208,7 +208,18 @@ fn every_form_works() {
     run(s, "insert into loc values (3, 3)");
     run(s, "truncate p cascade");
     assert_eq!(rows(s, "select count(*) from loc"), ["0"]);
+    // What is interleaved for locality only depends on nothing: it moves out and keeps its rows.
+    run(s, "insert into p values (4); insert into loc values (4, 1), (5, 2)");
+    run(s, "insert into crdb values (4, 9)");
+    run(s, "create index loc_n on loc (n)");
+    assert_eq!(state(s, "drop table p"), "2BP01");
     run(s, "drop table p cascade");
+    assert_eq!(rows(s, "show tables").len(), 2);
+    assert_eq!(rows(s, "select * from loc order by 1"), ["4|1", "5|2"]);
+    assert_eq!(rows(s, "select * from loc where n = 2"), ["5|2"]);
+    assert_eq!(rows(s, "select * from crdb"), ["4|9"]);
+    run(s, "insert into loc values (6, 3); insert into crdb values (3, 3)");
+    run(s, "delete from loc where n = 2; drop table loc, crdb");
     assert_eq!(rows(s, "show tables").len(), 0);
 }
 

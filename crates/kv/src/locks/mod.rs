@@ -14,8 +14,8 @@
 //! - [`deadlock`]: whom a transaction waits for, and whether that leads back to itself.
 //!
 //! **Order of service.** A request waits while it is in conflict with a held lock, or with a
-//! request that came before it (so that a stream of weak locks cannot starve a strong one). A
-//! transaction that already holds something there passes by those waiting, since they wait for it.
+//! request that came before it (so that a stream of weak locks cannot starve a strong one); but it
+//! goes before one that waits for it.
 //!
 //! **Cost.** All state lives in one mutex; no I/O happens under it. A lock that is free, a wait and
 //! a release each cost the same however many clients wait for one key.

@@ -83,10 +83,10 @@ struct Point {
 pub(super) struct Request {
     ticket: u64,
     txn: TxnId,
-    target: Target,
+    pub(super) target: Target,
     mode: LockMode,
-    /// It holds something there already, so it does not wait for others who wait.
-    passes: bool,
+    /// It does not wait for others who wait, since they wait for it.
+    passes: AtomicBool,
     granted: Mutex<bool>,
     wake: Condvar,
 }
@@ -124,7 +124,7 @@ impl State {
                 }
             }
         }
-        if !r.passes {
+        if !r.passes() {
             for (_, before) in self.span_waiters.range(..r.ticket) {
                 if stops(before.txn, before.mode) && before.target.overlaps(&r.target) {
                     f(before.txn)?;
@@ -138,18 +138,32 @@ impl State {
         self.each_in_the_way(r, &mut |_| ControlFlow::Break(())).is_continue()
     }
 
-    /// Whether `txn` already holds something that overlaps the target.
-    fn holds_overlap(&self, txn: TxnId, target: &Target) -> bool {
-        let own = |p: &Point| p.holders.iter().any(|(t, _)| *t == txn);
-        match target {
+    /// Whether `txn` holds a lock that is in the way of the request.
+    pub(super) fn holds_up(&self, txn: TxnId, r: &Request) -> bool {
+        let stops = |mode: LockMode| mode.excludes(r.mode);
+        let own = |p: &Point| p.holders.iter().any(|(t, mode)| *t == txn && stops(*mode));
+        match &r.target {
             Target::Key(key) => {
                 self.points.get(key).is_some_and(own)
-                    || self.spans.at(key).iter().any(|h| h.txn == txn)
+                    || self.spans.at(key).iter().any(|h| h.txn == txn && stops(h.mode))
             }
             Target::Span(span) => {
                 self.points.range::<[u8], _>(bounds(span)).any(|(_, p)| own(p))
-                    || self.spans.overlapping(span).any(|(_, _, h)| h.iter().any(|h| h.txn == txn))
+                    || self.spans.overlapping(span).any(|(_, _, holders)| {
+                        holders.iter().any(|h| h.txn == txn && stops(h.mode))
+                    })
             }
+        }
+    }
+
+    /// Lets a request that waits go before others that wait.
+    pub(super) fn prefer(&mut self, r: &Arc<Request>) {
+        r.passes.store(true, Ordering::Relaxed);
+        if let Target::Key(key) = &r.target
+            && let Some(point) = self.points.get_mut(key)
+        {
+            point.queue.retain(|other| other.ticket != r.ticket);
+            point.push(r);
         }
     }
 
@@ -184,13 +198,7 @@ impl State {
         self.waiting.entry(r.txn).or_default().push(r.clone());
         match &r.target {
             Target::Key(key) => {
-                let queue = &mut self.points.entry(key.clone()).or_default().queue;
-                let at = if r.passes {
-                    queue.iter().take_while(|other| other.passes).count()
-                } else {
-                    queue.len()
-                };
-                queue.insert(at, r.clone());
+                self.points.entry(key.clone()).or_default().push(r);
             }
             Target::Span(_) => drop(self.span_waiters.insert(r.ticket, r.clone())),
         }
@@ -224,7 +232,7 @@ impl State {
     }
 
     /// Grants what waits for a part of `target` and has nothing in its way any more.
-    fn wake(&mut self, target: &Target) {
+    pub(super) fn wake(&mut self, target: &Target) {
         match target {
             Target::Key(key) => self.wake_key(key),
             Target::Span(span) => {
@@ -253,7 +261,7 @@ impl State {
             // Behind one who wants to write only those can go on who merely need the key.
             let point = &self.points[key];
             if r.mode.owns_writes()
-                && !r.passes
+                && !r.passes()
                 && !point.queue.iter().skip(at).any(|later| !later.mode.excludes(r.mode))
             {
                 return;
@@ -279,9 +287,23 @@ impl State {
     }
 }
 
+impl Request {
+    pub(super) fn passes(&self) -> bool {
+        self.passes.load(Ordering::Relaxed)
+    }
+}
+
 impl Point {
     fn is_unused(&self) -> bool {
         self.holders.is_empty() && self.queue.is_empty()
+    }
+
+    fn push(&mut self, r: &Arc<Request>) {
+        let at = match r.passes() {
+            true => self.queue.iter().take_while(|other| other.passes()).count(),
+            false => self.queue.len(),
+        };
+        self.queue.insert(at, r.clone());
     }
 
     fn in_the_way(
@@ -294,14 +316,14 @@ impl Point {
                 f(holder)?;
             }
         }
-        if r.passes {
+        if r.passes() {
             return ControlFlow::Continue(());
         }
         for before in self.queue.iter().rev().filter(|b| b.ticket < r.ticket && b.txn != r.txn) {
             if before.mode.excludes(r.mode) {
                 f(before.txn)?;
             }
-            if before.mode.owns_writes() && !before.passes {
+            if before.mode.owns_writes() && !before.passes() {
                 break;
             }
         }
@@ -330,10 +352,15 @@ impl LockTable {
         cancel: &AtomicBool,
     ) -> KvResult<bool> {
         let mut state = self.state.lock();
-        let ticket = state.next_ticket;
-        let passes = !state.waiting.is_empty() && state.holds_overlap(txn, &target);
-        let (granted, wake) = (Mutex::new(false), Condvar::new());
-        let request = Request { ticket, txn, target, mode, passes, granted, wake };
+        let request = Request {
+            ticket: state.next_ticket,
+            txn,
+            target,
+            mode,
+            passes: AtomicBool::new(false),
+            granted: Mutex::new(false),
+            wake: Condvar::new(),
+        };
         if state.is_free(&request) {
             state.grant(txn, &request.target, mode);
             return Ok(true);
@@ -344,10 +371,9 @@ impl LockTable {
             Wait::Block => {}
         }
         state.next_ticket += 1;
-        let passes = state.holds_overlap(txn, &request.target);
-        let request = Arc::new(Request { passes, ..request });
+        let request = Arc::new(request);
         state.enqueue(&request);
-        if let Some(cycle) = state.cycle(txn) {
+        if let Some(cycle) = state.unsolvable_cycle(txn) {
             state.dequeue(&request);
             state.wake(&request.target);
             let names: Vec<String> = cycle.iter().map(|t| format!("transaction {}", t.0)).collect();

@@ -203,7 +203,7 @@ impl CopyIn {
         }
         let ctx = self.loader.ctx.clone();
         let count = self.loader.finish()?;
-        if ctx.failed.is_none() {
+        if ctx.failure.is_none() {
             ctx.txn.commit().map_err(kv_error)?;
         }
         Ok(count)
@@ -211,7 +211,7 @@ impl CopyIn {
 
     /// The client gave up: nothing of it stays. Returns the error to report.
     pub fn abort(self: Box<Self>, message: &str) -> SqlError {
-        if self.loader.ctx.failed.is_none() {
+        if self.loader.ctx.failure.is_none() {
             self.loader.ctx.txn.rollback();
         }
         SqlError::new(SqlState::QUERY_CANCELED, format!("COPY from stdin failed: {message}"))

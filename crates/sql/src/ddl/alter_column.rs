@@ -2,20 +2,21 @@
 //!
 //! Adding a column with a constant default, dropping one, renaming, widening a type: only the
 //! descriptor changes. Rows are rewritten where a stored value must change: a volatile default, a
-//! generated column, a type with another stored form.
+//! generated column, a type with another stored form ([`super::alter_type`]).
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use braid_catalog::{MissingValue, Table};
-use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType, TimeZone};
+use braid_catalog::{MissingValue, Relation, Table};
+use braid_types::{Datum, SqlError, SqlResult, SqlState, TimeZone};
 use sqlparser::ast;
 
 use super::column::{self, check_default, table_scope};
-use super::{Change, alter, backfill, bad_table, constraint, drop as drops};
+use super::{Change, alter, alter_type, backfill, bad_table, constraint, drop as drops, parts};
 use crate::expr::{self, ParamTypes, Scope, Volatility, ident_name};
-use crate::parse::parse_expr;
+use crate::parse::{Name, parse_expr};
+use crate::session::SessionState;
 
 fn no_column(t: &Table, name: &str) -> SqlError {
     SqlError::new(
@@ -300,7 +301,7 @@ pub(super) fn alter(
             }
             check_default(value, &new.columns[at].ty)?;
             new.columns[at].default = Some(value.to_string());
-            set_sequence_of_default(c, &mut new, at);
+            set_sequence_of_default(c, &mut new, at)?;
         }
         ast::AlterColumnOperation::DropDefault => {
             new.columns[at].default = None;
@@ -308,7 +309,7 @@ pub(super) fn alter(
                 new.columns[at].sequence.filter(|_| new.columns[at].identity.is_some());
         }
         ast::AlterColumnOperation::SetDataType { data_type, using, .. } => {
-            return set_type(c, t, at, &expr::sql_type_of(data_type)?, using.as_ref());
+            return alter_type::run(c, t, at, &expr::sql_type_of(data_type)?, using.as_ref());
         }
         ast::AlterColumnOperation::AddGenerated { generated_as, sequence_options } => {
             let mut option = ast::ColumnOptionDef {
@@ -333,90 +334,40 @@ pub(super) fn alter(
 }
 
 /// `SET DEFAULT nextval('own sequence')` of a dump makes the column serial again.
-fn set_sequence_of_default(c: &Change, t: &mut Table, at: usize) {
-    let owned = c
-        .catalog
-        .sequences()
-        .find(|s| s.owned_by == Some((t.id, t.columns[at].id)))
-        .map(|s| (s.id, s.name.clone()));
-    let default = t.columns[at].default.clone().unwrap_or_default();
-    t.columns[at].sequence = owned
-        .filter(|(_, name)| default.starts_with("nextval(") && default.contains(name.as_str()))
-        .map(|(id, _)| id);
-}
-
-/// Whether a stored value of one type is a stored value of the other with the same meaning.
-fn same_stored_form(from: &SqlType, to: &SqlType) -> bool {
-    match (from, to) {
-        (SqlType::Int2, SqlType::Int4 | SqlType::Int8) | (SqlType::Int4, SqlType::Int8) => true,
-        (SqlType::Varchar(_), SqlType::Text | SqlType::Varchar(None)) => true,
-        (SqlType::Text, SqlType::Text | SqlType::Varchar(None)) => true,
-        (SqlType::Varchar(Some(a)), SqlType::Varchar(Some(b))) => a <= b,
-        (SqlType::Numeric(_), SqlType::Numeric(None)) => true,
-        (a, b) => a == b,
-    }
-}
-
-fn set_type(
-    c: &mut Change,
-    t: &Arc<Table>,
-    at: usize,
-    ty: &SqlType,
-    using: Option<&ast::Expr>,
-) -> SqlResult<()> {
-    let old_type = t.columns[at].ty.clone();
-    let id = t.columns[at].id;
-    let name = &t.columns[at].name;
-    alter::refuse_if_viewed(c, t, "alter the type of a column of table")?;
-    let in_key = t.all_indexes().any(|i| i.columns.iter().any(|k| k.column == id));
-    let shared = t.interleave.as_ref().is_some_and(|i| i.columns.contains(&id))
-        || c.catalog.interleaved_children(t.id).next().is_some()
-            && t.primary.columns.iter().any(|k| k.column == id);
-    if shared && old_type != *ty {
-        return Err(bad_table(format!(
-            "cannot alter column \"{name}\" of table \"{}\": it is shared along the interleaving",
-            t.name
-        ))
-        .with_hint("Parent and child key columns must have the same type."));
-    }
-    let mut new = (**t).clone();
-    new.columns[at].ty = ty.clone();
-    if using.is_none() && same_stored_form(&old_type, ty) {
-        c.put(new);
-        return Ok(());
-    }
-    if in_key {
-        return Err(SqlError::unsupported(format!(
-            "changing the type of key column \"{name}\" from {} to {}",
-            old_type.name(),
-            ty.name()
-        ))
-        .with_hint("Drop the index first, or create a new table and copy the rows."));
-    }
-    let convert = match using {
-        Some(e) => Some(expr::bind_to(e, ty, &table_scope(t), &mut ParamTypes::default())?),
-        None => {
-            if !braid_types::cast_exists(&old_type, ty)
-                .is_some_and(|k| matches!(k, CastContext::Implicit | CastContext::Assignment))
-            {
-                return Err(SqlError::new(
-                    SqlState::DATATYPE_MISMATCH,
-                    format!("column \"{name}\" cannot be cast automatically to type {}", ty.name()),
-                )
-                .with_hint(format!("You might need to specify \"USING {name}::{}\".", ty.name())));
-            }
-            None
-        }
+fn set_sequence_of_default(c: &Change, t: &mut Table, at: usize) -> SqlResult<()> {
+    let named = match &t.columns[at].default {
+        Some(default) => sequence_of_nextval(default)?,
+        None => None,
     };
-    let old = backfill::layout(c, t.id)?;
-    new.columns[at].missing = None;
-    c.put(new);
-    let eval = c.ctx.eval.clone();
-    backfill::rewrite(c, &old, t.id, |mut row| {
-        row[at] = match &convert {
-            Some(e) => e.eval(&row, &eval)?,
-            None => crate::session::run::assign(&row[at], &old_type, ty, &eval)?,
-        };
-        Ok(row)
+    let found = match named {
+        Some(name) => c.ctx.find_relation(&name)?,
+        None => None,
+    };
+    let owner = Some((t.id, t.columns[at].id));
+    t.columns[at].sequence = match found {
+        Some(Relation::Sequence(s)) if s.owned_by == owner => Some(s.id),
+        _ => None,
+    };
+    Ok(())
+}
+
+/// The name in `nextval('name')` or `nextval('name'::regclass)`.
+fn sequence_of_nextval(default: &str) -> SqlResult<Option<Name>> {
+    let ast::Expr::Function(f) = parse_expr(default)? else { return Ok(None) };
+    let ast::FunctionArguments::List(list) = &f.args else { return Ok(None) };
+    let is_nextval = parts(&f.name).last().is_some_and(|n| n == "nextval");
+    let [ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(arg))] = list.args.as_slice() else {
+        return Ok(None);
+    };
+    let literal = match arg {
+        ast::Expr::Cast { expr, .. } => expr,
+        other => other,
+    };
+    Ok(match literal {
+        ast::Expr::Value(v) if is_nextval => match &v.value {
+            ast::Value::SingleQuotedString(name) => Some(SessionState::split_name(name)),
+            _ => None,
+        },
+        _ => None,
     })
 }

@@ -1,18 +1,19 @@
 //! Work over existing rows: filling indexes, checking new constraints, moving rows to a new key.
 //!
-//! All of it runs in the statement's transaction, after the table was locked for change. Under
-//! SERIALIZABLE the commit proves that no row came in between; under the weaker levels inside of a
-//! block there is no such proof, so there rows may not exist: see [`rows_must_be_stable`].
+//! All of it runs in the statement's transaction, after the table was locked for change: everybody
+//! who had written to it has ended, and nobody can write until this transaction ends. So the newest
+//! state is read, at every isolation level: the view of a statement that had to wait for the lock
+//! is older than the rows it waited for.
 
 use std::sync::Arc;
 
 use braid_catalog::{ForeignKey, Table, kv_error};
-use braid_kv::Isolation;
+use braid_kv::ReadMode;
 use braid_types::{SqlError, SqlResult, SqlState};
 
 use super::Change;
 use crate::dml::keys::{duplicate_key, key_detail};
-use crate::dml::references::{missing_reference, parent_exists, reference_exists};
+use crate::dml::references::{find_by_key, missing_parent, missing_reference, reference_values};
 use crate::expr::Bound;
 use crate::general_query::Row;
 use crate::storage::{TableLayout, TableScan};
@@ -22,7 +23,7 @@ const CANCEL_EVERY: u64 = 1024;
 
 fn scan(c: &Change, layout: &Arc<TableLayout>) -> TableScan {
     let spans = vec![layout.rows.whole_span()];
-    TableScan::new(c.ctx.txn.clone(), layout.clone(), spans, None, false)
+    TableScan::new(c.ctx.txn.clone(), layout.clone(), spans, None, false).reading(ReadMode::Latest)
 }
 
 /// Calls `f` with each row.
@@ -33,26 +34,12 @@ pub(super) fn each_row(
 ) -> SqlResult<u64> {
     let mut rows = scan(c, layout);
     while let Some((key, row)) = rows.next_row()? {
-        if rows.rows == 1 {
-            rows_must_be_stable(c)?;
-        }
         if rows.rows.is_multiple_of(CANCEL_EVERY) {
             c.ctx.check_cancel()?;
         }
         f(&key, row)?;
     }
     Ok(rows.rows)
-}
-
-/// Rows of a table may be checked or rewritten only where no other transaction can slip one in.
-fn rows_must_be_stable(c: &Change) -> SqlResult<()> {
-    if c.ctx.txn.isolation() == Isolation::Serializable {
-        return Ok(());
-    }
-    Err(SqlError::unsupported(
-        "a schema change over existing rows in a transaction that is not SERIALIZABLE",
-    )
-    .with_hint("Use BEGIN ISOLATION LEVEL SERIALIZABLE for it."))
 }
 
 /// Whether the table holds a row.
@@ -78,7 +65,8 @@ pub(super) fn build_index(c: &mut Change, table: u32, index: u32) -> SqlResult<(
     each_row(c, &layout, |_, row| {
         let i = &layout.indexes[at];
         let key = i.entry_key(&row)?;
-        if i.enforces_for(&row) && c.ctx.txn.get(&key).map_err(kv_error)?.is_some() {
+        let taken = || c.ctx.txn.get_as(&key, ReadMode::Latest).map_err(kv_error);
+        if i.enforces_for(&row) && taken()?.is_some() {
             return Err(SqlError::new(
                 SqlState::UNIQUE_VIOLATION,
                 format!("could not create unique index \"{}\"", i.index.name),
@@ -144,10 +132,11 @@ pub(super) fn validate_foreign_key(
     let own = layout(c, table.id)?;
     let parent = layout(c, fk.parent)?;
     each_row(c, &own, |_, row| {
-        if reference_exists(&c.ctx, table, fk, &parent, &row)? {
-            Ok(())
-        } else {
-            Err(missing_reference(&c.ctx, table, fk, &parent.table, &row))
+        // The referenced table is locked for change, too: its rows need no locks of their own.
+        let Some(values) = reference_values(table, fk, &row)? else { return Ok(()) };
+        match find_by_key(&c.ctx, &parent, &fk.parent_columns, &values)? {
+            Some(_) => Ok(()),
+            None => Err(missing_reference(&c.ctx, table, fk, &parent.table, &row)),
         }
     })?;
     Ok(())
@@ -158,7 +147,13 @@ pub(super) fn validate_parents(c: &Change, table: &Arc<Table>) -> SqlResult<()> 
     let own = layout(c, table.id)?;
     let Some(i) = &table.interleave else { return Ok(()) };
     let parent = layout(c, i.parent)?;
-    each_row(c, &own, |_, row| parent_exists(&c.ctx, &own, &parent, &row))?;
+    each_row(c, &own, |_, row| {
+        let key = own.parent_key(&parent, &row)?;
+        match c.ctx.txn.get_as(&key, ReadMode::Latest).map_err(kv_error)? {
+            Some(_) => Ok(()),
+            None => Err(missing_parent(&c.ctx, &own, &parent, &row)),
+        }
+    })?;
     Ok(())
 }
 
@@ -176,7 +171,8 @@ pub(super) fn rewrite(
     each_row(c, old, |_, row| {
         let row = convert(row)?;
         let key = new.row_key(&row)?;
-        if moved && c.ctx.txn.get(&key).map_err(kv_error)?.is_some() {
+        let taken = || c.ctx.txn.get_as(&key, ReadMode::Latest).map_err(kv_error);
+        if moved && taken()?.is_some() {
             return Err(duplicate_key(&c.ctx, &new.table, &new.table.primary, &row));
         }
         c.ctx.txn.put(key, new.row_value(&row)).map_err(kv_error)?;

@@ -1,7 +1,5 @@
 //! Constraints: UNIQUE, CHECK, FOREIGN KEY. Adding one checks the rows that are there.
 
-use std::sync::Arc;
-
 use braid_catalog::{
     Check, ForeignKey, Index, IndexColumn, IndexConstraint, RefAction, Table, choose_name,
     constraint_name,
@@ -245,9 +243,9 @@ pub(super) fn comparable(a: &SqlType, b: &SqlType) -> bool {
     a.same_base(b) || (a.is_integer() && b.is_integer()) || (plain_text(a) && plain_text(b))
 }
 
-fn check_types(
+pub(super) fn check_types(
     t: &Table,
-    parent: &Arc<Table>,
+    parent: &Table,
     name: &str,
     own: &[u32],
     theirs: &[u32],

@@ -1,16 +1,17 @@
 //! DROP of everything.
 //!
 //! RESTRICT (the default) lists what depends on the object; CASCADE takes it along: views,
-//! foreign keys of others, and interleaved tables with their rows.
+//! foreign keys of others, and interleaved tables with their rows. A table that is interleaved for
+//! locality only does not depend on its parent: it is moved out and stays.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use braid_catalog::{IndexConstraint, Relation, Table};
 use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::ast::{self, ObjectType};
 
-use super::{Change, parts, truncate};
+use super::{Change, backfill, parts, truncate};
 use crate::parse::Name;
 
 pub(super) fn run(
@@ -21,12 +22,23 @@ pub(super) fn run(
     cascade: bool,
 ) -> SqlResult<String> {
     let tag = format!("DROP {kind}");
+    if kind == ObjectType::Table {
+        // All at once, so that what they are to each other is in nobody's way.
+        let mut tables = Vec::new();
+        for name in names {
+            if let Some(Relation::Table(t)) = named(c, kind, &parts(name), if_exists)? {
+                tables.push(t);
+            }
+        }
+        drop_tables(c, &tables, cascade)?;
+        return Ok(tag);
+    }
     for name in names {
         let name = parts(name);
         match kind {
             ObjectType::Schema => drop_schema(c, &name, if_exists, cascade)?,
             ObjectType::Database => drop_database(c, &name, if_exists)?,
-            ObjectType::Table | ObjectType::View | ObjectType::Index | ObjectType::Sequence => {
+            ObjectType::View | ObjectType::Index | ObjectType::Sequence => {
                 drop_relation(c, kind, &name, if_exists, cascade)?;
             }
             other => return Err(SqlError::unsupported(format!("DROP {other}"))),
@@ -44,18 +56,18 @@ fn word(kind: ObjectType) -> &'static str {
     }
 }
 
-fn drop_relation(
-    c: &mut Change,
+/// The relation of this kind and name; `None` if there is none and that is allowed.
+fn named(
+    c: &Change,
     kind: ObjectType,
     name: &Name,
     if_exists: bool,
-    cascade: bool,
-) -> SqlResult<()> {
+) -> SqlResult<Option<Relation>> {
     let what = word(kind);
     let Some(found) = c.ctx.find_relation(name)? else {
         if if_exists {
             c.ctx.notice(format!("{what} \"{}\" does not exist, skipping", name.join(".")));
-            return Ok(());
+            return Ok(None);
         }
         let state = if kind == ObjectType::Index {
             SqlState::UNDEFINED_OBJECT
@@ -75,6 +87,17 @@ fn drop_relation(
             found.kind()
         )));
     }
+    Ok(Some(found))
+}
+
+fn drop_relation(
+    c: &mut Change,
+    kind: ObjectType,
+    name: &Name,
+    if_exists: bool,
+    cascade: bool,
+) -> SqlResult<()> {
+    let Some(found) = named(c, kind, name, if_exists)? else { return Ok(()) };
     match found {
         Relation::Table(t) => drop_tables(c, &[t], cascade),
         Relation::View(v) => {
@@ -160,51 +183,121 @@ fn view_lines(c: &Change, views: &BTreeSet<u32>, on: &str) -> Vec<String> {
         .collect()
 }
 
+/// Drops tables together: what depends on one of them and is not one of them is refused, or goes
+/// along with CASCADE. Tables that are interleaved for locality only depend on nothing: with
+/// CASCADE they and their rows stay, in a place of their own.
 fn drop_tables(c: &mut Change, tables: &[Arc<Table>], cascade: bool) -> SqlResult<()> {
-    for t in tables {
-        // CASCADE of something before may have taken it.
-        if c.catalog.table(t.id).is_none() {
+    let named: BTreeSet<u32> = tables.iter().map(|t| t.id).collect();
+    let (dying, survivors) = fates(c, tables);
+    let ids: BTreeSet<u32> = dying.iter().map(|t| t.id).collect();
+    let mut lines: Vec<String> = Vec::new();
+    let moved: &[Arc<Table>] = if cascade { &[] } else { &survivors };
+    for t in dying.iter().filter(|t| !named.contains(&t.id)).chain(moved) {
+        let parent = t.interleave.as_ref().and_then(|i| c.catalog.table(i.parent));
+        let parent = parent.map_or("", |p| p.name.as_str());
+        lines.push(format!("table {} depends on table {parent}", t.name));
+    }
+    let mut unlink = BTreeSet::new();
+    for t in &dying {
+        for r in c.catalog.referencing_tables(t.id).filter(|r| !ids.contains(&r.id)) {
+            for fk in r.foreign_keys.iter().filter(|fk| fk.parent == t.id) {
+                lines.push(format!(
+                    "constraint {} on table {} depends on table {}",
+                    fk.name, r.name, t.name
+                ));
+            }
+            unlink.insert(r.id);
+        }
+    }
+    let views = dependent_views(c, &ids);
+    let first = tables.first().map_or("", |t| t.name.as_str());
+    lines.extend(view_lines(c, &views, &format!("table {first}")));
+    let what = match tables {
+        [one] => format!("table {}", one.name),
+        _ => "desired object(s)".into(),
+    };
+    refuse_or_notice(c, cascade, &what, &lines)?;
+    for t in &dying {
+        c.lock_chain(t)?;
+    }
+    for id in unlink {
+        c.ctx.lock_for_change(id)?;
+        if let Some(r) = c.catalog.table(id) {
+            let mut r = (**r).clone();
+            r.foreign_keys.retain(|fk| !ids.contains(&fk.parent));
+            c.catalog.put_table(r);
+        }
+    }
+    for id in views {
+        c.catalog.remove(id);
+    }
+    for t in &survivors {
+        move_out(c, t.id)?;
+    }
+    for t in dying.iter().rev() {
+        remove_table(c, t)?;
+    }
+    c.sync();
+    Ok(())
+}
+
+/// The tables with all that is interleaved in them and enforces it, parents first; and the highest
+/// tables below them that do not.
+fn fates(c: &Change, tables: &[Arc<Table>]) -> (Vec<Arc<Table>>, Vec<Arc<Table>>) {
+    let named: BTreeSet<u32> = tables.iter().map(|t| t.id).collect();
+    let mut dying: Vec<Arc<Table>> = Vec::new();
+    let mut survivors = Vec::new();
+    let mut todo: VecDeque<Arc<Table>> = tables.iter().cloned().collect();
+    while let Some(t) = todo.pop_front() {
+        if dying.iter().any(|d| d.id == t.id) {
             continue;
         }
-        let subtree = c.catalog.subtree(t);
-        let ids: BTreeSet<u32> = subtree.iter().map(|t| t.id).collect();
-        let mut lines: Vec<String> = subtree[1..]
-            .iter()
-            .map(|k| format!("table {} is interleaved in and depends on table {}", k.name, t.name))
-            .map(|l| l.replacen(" is interleaved in and depends on", " depends on", 1))
-            .collect();
-        let mut unlink = Vec::new();
-        for id in &ids {
-            for r in c.catalog.referencing_tables(*id).filter(|r| !ids.contains(&r.id)) {
-                for fk in r.foreign_keys.iter().filter(|fk| fk.parent == *id) {
-                    lines.push(format!(
-                        "constraint {} on table {} depends on table {}",
-                        fk.name, r.name, t.name
-                    ));
-                }
-                unlink.push(r.id);
+        for child in c.catalog.interleaved_children(t.id) {
+            let enforced = child.interleave.as_ref().is_some_and(|i| i.enforced());
+            if enforced || named.contains(&child.id) {
+                todo.push_back(child.clone());
+            } else {
+                survivors.push(child.clone());
             }
         }
-        let views = dependent_views(c, &ids);
-        lines.extend(view_lines(c, &views, &format!("table {}", t.name)));
-        refuse_or_notice(c, cascade, &format!("table {}", t.name), &lines)?;
-        c.lock_chain(t)?;
-        for id in unlink {
-            c.ctx.lock_for_change(id)?;
-            if let Some(r) = c.catalog.table(id) {
-                let mut r = (**r).clone();
-                r.foreign_keys.retain(|fk| !ids.contains(&fk.parent));
-                c.catalog.put_table(r);
-            }
-        }
-        for id in views {
-            c.catalog.remove(id);
-        }
-        for k in subtree.iter().rev() {
-            remove_table(c, k)?;
-        }
-        c.sync();
+        dying.push(t);
     }
+    dying.sort_by_key(|t| c.catalog.depth(t));
+    (dying, survivors)
+}
+
+/// Makes a table that loses its parent a root table: it and everything interleaved in it is written
+/// anew under keys of its own.
+fn move_out(c: &mut Change, table: u32) -> SqlResult<()> {
+    let t = &c.catalog.table(table).cloned().expect("it survives");
+    let subtree = c.catalog.subtree(t);
+    let mut old = Vec::new();
+    for s in &subtree {
+        c.ctx.lock_for_change(s.id)?;
+        old.push(backfill::layout(c, s.id)?);
+    }
+    for s in &subtree {
+        let mut new = (**s).clone();
+        if s.id == t.id {
+            new.interleave = None;
+            new.generation += 1;
+        }
+        for i in &mut new.indexes {
+            if i.interleave_in.is_some_and(|at| !subtree.iter().any(|s| s.id == at)) {
+                i.interleave_in = None;
+                i.generation += 1;
+            }
+        }
+        c.catalog.put_table(new);
+    }
+    c.sync();
+    for (s, old) in subtree.iter().zip(&old) {
+        backfill::rewrite(c, old, s.id, Ok)?;
+    }
+    c.ctx.notice(format!(
+        "table \"{}\" was moved out of the dropped table and keeps its rows",
+        t.name
+    ));
     Ok(())
 }
 
@@ -217,8 +310,8 @@ fn remove_table(c: &mut Change, t: &Arc<Table>) -> SqlResult<()> {
     for i in t.indexes.iter().filter(|i| i.interleave_in.is_none()) {
         truncate::erase(c, i.id)?;
     }
-    for s in t.columns.iter().filter_map(|x| x.sequence) {
-        c.catalog.remove(s);
+    for s in truncate::owned_sequences(&c.catalog, t) {
+        c.catalog.remove(s.id);
     }
     // Foreign keys to other tables change what deletes over there must look for.
     for fk in &t.foreign_keys {
@@ -344,7 +437,7 @@ fn drop_database(c: &mut Change, name: &Name, if_exists: bool) -> SqlResult<()> 
             "cannot drop the currently open database",
         ));
     }
-    if c.ctx.failed.is_some() {
+    if c.ctx.failure.is_some() {
         return Err(SqlError::new(
             SqlState::ACTIVE_SQL_TRANSACTION,
             "DROP DATABASE cannot run inside a transaction block",

@@ -21,6 +21,7 @@
 
 mod alter;
 mod alter_column;
+mod alter_type;
 pub mod backfill;
 mod column;
 mod constraint;

@@ -87,7 +87,7 @@ pub(super) fn create_database(
             format!("database \"{name}\" already exists"),
         ));
     }
-    if c.ctx.failed.is_some() {
+    if c.ctx.failure.is_some() {
         return Err(SqlError::new(
             SqlState::ACTIVE_SQL_TRANSACTION,
             "CREATE DATABASE cannot run inside a transaction block",

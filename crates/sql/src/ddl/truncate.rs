@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use braid_catalog::{Catalog, Table, kv_error};
+use braid_catalog::{Catalog, Sequence, Table, kv_error};
 use braid_keys::path::all_generations;
 use braid_kv::KeySpan;
 use braid_types::{SqlError, SqlResult, SqlState};
@@ -109,15 +109,21 @@ fn truncate_one(c: &mut Change, id: u32, restart: bool) -> SqlResult<()> {
     }
     c.catalog.put_table(new);
     if restart {
-        for s in t.columns.iter().filter_map(|col| col.sequence) {
-            if let Some(seq) = c.catalog.sequence(s) {
-                let mut seq = (**seq).clone();
-                seq.generation += 1;
-                c.catalog.put_sequence(seq);
-            }
+        for mut seq in owned_sequences(&c.catalog, &t) {
+            seq.generation = c.new_id()?;
+            c.catalog.put_sequence(seq);
         }
     }
     Ok(())
+}
+
+/// Sequences of a table's serial and identity columns, and those it owns by OWNED BY.
+pub(super) fn owned_sequences(catalog: &Catalog, t: &Table) -> Vec<Sequence> {
+    let serial: BTreeSet<u32> = t.columns.iter().filter_map(|col| col.sequence).collect();
+    let own = |s: &&Arc<Sequence>| {
+        serial.contains(&s.id) || s.owned_by.is_some_and(|(table, _)| table == t.id)
+    };
+    catalog.sequences().filter(own).map(|s| (**s).clone()).collect()
 }
 
 /// Puts a range tombstone over a root table or global index.

@@ -24,7 +24,7 @@
 use std::sync::Arc;
 
 use braid_catalog::{ForeignKey, InterleaveForm, RefAction, Table, kv_error};
-use braid_kv::{KeySpan, LockMode, Wait};
+use braid_kv::{KeySpan, LockMode, ReadMode, Wait};
 use braid_types::{Datum, SqlResult};
 
 use super::references::{
@@ -171,7 +171,8 @@ impl RangeDelete {
     fn check_children(&self, ctx: &Context, info: &TableInfo, spans: &[KeySpan]) -> SqlResult<()> {
         for child in &self.must_be_empty {
             let mut scan =
-                TableScan::new(ctx.txn.clone(), child.clone(), spans.to_vec(), None, false);
+                TableScan::new(ctx.txn.clone(), child.clone(), spans.to_vec(), None, false)
+                    .reading(ReadMode::Latest);
             if let Some((_, row)) = scan.next_row()? {
                 let parent = child
                     .table
@@ -227,7 +228,8 @@ impl RangeDelete {
                 .collect();
             if leading.is_empty() {
                 let all = vec![from.rows.whole_span()];
-                let mut scan = TableScan::new(ctx.txn.clone(), from.clone(), all, None, false);
+                let mut scan = TableScan::new(ctx.txn.clone(), from.clone(), all, None, false)
+                    .reading(ReadMode::Latest);
                 while let Some((key, row)) = scan.next_row()? {
                     if violates(&key, &row)? {
                         return Err(fail(&row));

@@ -1,9 +1,22 @@
 //! Foreign keys and interleave parents: does the referenced row exist, who references a row.
+//!
+//! Both questions are asked of the **newest** state, at every isolation level, under a lock on the
+//! referenced row that both sides take:
+//!
+//! ```text
+//!   child comes    key share lock on the parent ─ is it there?    ─ keep the lock until the end
+//!   parent goes    exclusive lock on the parent ─ any children?   ─ keep the lock until the end
+//! ```
+//!
+//! Whoever comes second waits for the first to end and then sees what he did. An older view, that of
+//! a REPEATABLE READ transaction or of a READ COMMITTED statement that waited, would miss it. The
+//! answer cannot change while the lock is held, so a SERIALIZABLE commit has nothing to validate,
+//! and an update of the parent's other columns (no key exclusive) is in nobody's way.
 
 use std::sync::Arc;
 
 use braid_catalog::{ForeignKey, Table, kv_error};
-use braid_kv::{Isolation, LockMode, Wait};
+use braid_kv::{LockMode, ReadMode};
 use braid_types::{Datum, SqlError, SqlResult, SqlState};
 use bytes::Bytes;
 
@@ -14,16 +27,8 @@ use crate::session::Context;
 use crate::storage::scan::live_row;
 use crate::storage::{IndexScan, TableLayout, TableScan};
 
-/// Locks a row that must stay because another one refers to it. Under SERIALIZABLE the read itself
-/// is validated at commit.
-fn keep_row(ctx: &Context, key: &[u8]) -> SqlResult<()> {
-    if ctx.txn.isolation() != Isolation::Serializable {
-        ctx.txn.lock(key, LockMode::Shared, Wait::Block).map_err(kv_error)?;
-    }
-    Ok(())
-}
-
-/// Key of the row with these values in the columns of a unique key, if there is such a row.
+/// Key of the row with these values in the columns of a unique key, if there is such a row, in the
+/// newest state: see the [module's page](self).
 pub(crate) fn find_by_key(
     ctx: &Context,
     layout: &TableLayout,
@@ -36,21 +41,45 @@ pub(crate) fn find_by_key(
             row[o] = v.clone();
         }
     }
+    let latest = |key: &[u8]| ctx.txn.get_as(key, ReadMode::Latest).map_err(kv_error);
     let same = |key: &[u32]| key.len() == columns.len() && key.iter().all(|k| columns.contains(k));
     if same(&layout.table.key_columns()) {
         let key = layout.row_key(&row)?;
-        let found = ctx.txn.get(&key).map_err(kv_error)?.is_some();
+        let found = latest(&key)?.is_some();
         return Ok(found.then(|| key.into()));
     }
     for i in layout.indexes.iter().filter(|i| i.index.unique) {
         let key: Vec<u32> = i.index.columns.iter().map(|c| c.column).collect();
         if same(&key) {
             let key = i.entry_key(&row)?;
-            let Some(value) = ctx.txn.get(&key).map_err(kv_error)? else { return Ok(None) };
-            return Ok(live_row(&ctx.txn, layout, i, &key, &value)?.map(|(k, _)| k));
+            let Some(value) = latest(&key)? else { return Ok(None) };
+            let live = live_row(&ctx.txn, layout, i, &key, &value, ReadMode::Latest)?;
+            return Ok(live.map(|(k, _)| k));
         }
     }
     Err(SqlError::internal("a foreign key references columns without a unique index"))
+}
+
+/// As [`find_by_key`], and the row's key stays as it is until the end of the transaction.
+fn keep_by_key(
+    ctx: &Context,
+    layout: &TableLayout,
+    columns: &[u32],
+    values: &[Datum],
+) -> SqlResult<bool> {
+    let mut locked: Option<Bytes> = None;
+    loop {
+        let found = find_by_key(ctx, layout, columns, values)?;
+        match found {
+            None => return Ok(false),
+            // Found again after its lock was granted: whoever wants to delete it waits for us.
+            Some(key) if locked.as_ref() == Some(&key) => return Ok(true),
+            Some(key) => {
+                ctx.txn.hold(&key, LockMode::KeyShare).map_err(kv_error)?;
+                locked = Some(key);
+            }
+        }
+    }
 }
 
 /// The referencing values of a row; `None` if the constraint asks nothing of it (NULLs).
@@ -91,10 +120,7 @@ pub(crate) fn reference_exists(
     row: &[Datum],
 ) -> SqlResult<bool> {
     let Some(values) = reference_values(table, fk, row)? else { return Ok(true) };
-    match find_by_key(ctx, parent, &fk.parent_columns, &values)? {
-        Some(key) => keep_row(ctx, &key).map(|()| true),
-        None => Ok(false),
-    }
+    keep_by_key(ctx, parent, &fk.parent_columns, &values)
 }
 
 /// 23503 on the referencing side.
@@ -172,24 +198,31 @@ pub(crate) fn still_has_children(
     }
 }
 
-/// Checks that the interleave parent of a row exists: one point read.
+/// Checks that the interleave parent of a row exists, and keeps it: one lock, one point read.
 pub(crate) fn parent_exists(
     ctx: &Context,
     own: &TableLayout,
     parent: &TableLayout,
     row: &[Datum],
 ) -> SqlResult<()> {
-    let n = parent.rows.columns().len();
-    // The parent's key is the child's key cut at the parent's last column.
-    let values: Vec<Datum> =
-        own.rows.columns()[..n].iter().map(|c| row[c.ordinal].clone()).collect();
-    let key = parent.rows.prefix(&values)?;
-    if ctx.txn.get(&key).map_err(kv_error)?.is_some() {
-        return keep_row(ctx, &key);
+    let key = own.parent_key(parent, row)?;
+    ctx.txn.hold(&key, LockMode::KeyShare).map_err(kv_error)?;
+    match ctx.txn.get_as(&key, ReadMode::Latest).map_err(kv_error)? {
+        Some(_) => Ok(()),
+        None => Err(missing_parent(ctx, own, parent, row)),
     }
+}
+
+/// 23503 for a row without its interleave parent.
+pub(crate) fn missing_parent(
+    ctx: &Context,
+    own: &TableLayout,
+    parent: &TableLayout,
+    row: &[Datum],
+) -> SqlError {
     let t = &own.table;
     let columns = t.interleave.as_ref().map(|i| i.columns.clone()).unwrap_or_default();
-    Err(SqlError::new(
+    SqlError::new(
         SqlState::FOREIGN_KEY_VIOLATION,
         format!("insert or update on table \"{}\" violates its interleave constraint", t.name),
     )
@@ -199,11 +232,11 @@ pub(crate) fn parent_exists(
         parent.table.name
     ))
     .with_hint("Write the parent row before its children.")
-    .with_table(ctx.schema_name(t.schema), &t.name))
+    .with_table(ctx.schema_name(t.schema), &t.name)
 }
 
-/// Rows with these values in these columns, found by the key or index that starts with most of
-/// the columns.
+/// Rows with these values in these columns, in the newest state, found by the key or index that
+/// starts with most of the columns.
 pub(crate) fn rows_with(
     ctx: &Context,
     layout: &Arc<TableLayout>,
@@ -226,12 +259,12 @@ pub(crate) fn rows_with(
         Some((n, p)) => {
             let span = layout.indexes[n].layout.prefix_span(&p)?;
             let scan = IndexScan::new(ctx.txn.clone(), layout.clone(), n, vec![span], false);
-            RowSource::Index(scan)
+            RowSource::Index(scan.reading(ReadMode::Latest))
         }
         None => {
             let span = layout.rows.prefix_span(&primary)?;
             let scan = TableScan::new(ctx.txn.clone(), layout.clone(), vec![span], None, false);
-            RowSource::Table(scan)
+            RowSource::Table(scan.reading(ReadMode::Latest))
         }
     };
     let mut out = Vec::new();

@@ -10,13 +10,13 @@
 //!   update   remove what changes ─ put anew ─ the same questions for changed keys only
 //! ```
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use braid_catalog::{ForeignKey, RefAction, Table, kv_error};
 use braid_keys::row_end;
-use braid_kv::KeySpan;
-use braid_types::{Datum, SqlError, SqlResult, SqlState};
+use braid_kv::{KeySpan, LockMode, ReadMode, Wait};
+use braid_types::{Datum, SqlError, SqlResult};
 use bytes::Bytes;
 
 use super::defaults::Filler;
@@ -27,7 +27,7 @@ use super::references::{
 };
 use crate::general_query::Row;
 use crate::session::Context;
-use crate::storage::scan::{get_row, live_row};
+use crate::storage::scan::{get_row, get_row_as, live_row};
 use crate::storage::{TableLayout, TableScan};
 
 /// What writing a table needs to know, worked out once per plan.
@@ -110,13 +110,21 @@ pub struct Writer {
     later: Vec<Later>,
     /// Parent key that was found last, per table: children come in groups.
     last_parent: HashMap<u32, Vec<Datum>>,
-    /// Rows already deleted in this statement: cascades may meet in a row.
+    /// Rows that are or will be deleted in this statement: cascades may meet in a row.
     deleted: HashSet<Bytes>,
-    depth: usize,
+    /// What referential actions have left to do: a list, since chains of references may be longer
+    /// than a stack is deep.
+    actions: VecDeque<Action>,
+    /// An action has updated a row, which may wait for another one in its older form.
+    updated: bool,
 }
 
-/// Deepest chain of referential actions.
-const MAX_CASCADE: usize = 256;
+/// A referential action on a row of a table.
+enum Action {
+    Delete(Arc<TableInfo>, Bytes, Row),
+    /// New values by ordinal.
+    Set(Arc<TableInfo>, Bytes, Vec<(usize, Datum)>),
+}
 
 impl Writer {
     /// A writer for a statement.
@@ -127,7 +135,8 @@ impl Writer {
             later: Vec::new(),
             last_parent: HashMap::new(),
             deleted: HashSet::new(),
-            depth: 0,
+            actions: VecDeque::new(),
+            updated: false,
         }
     }
 
@@ -170,7 +179,8 @@ impl Writer {
     }
 
     /// The row that a new row would collide with in a unique key: of the primary key (`None`) or
-    /// of the secondary index at a position.
+    /// of the secondary index at a position. Waits for transactions that are about to remove it or
+    /// put it there. If there is none the key is locked, so that none can come.
     pub fn find_conflict(
         &self,
         info: &TableInfo,
@@ -179,19 +189,42 @@ impl Writer {
     ) -> SqlResult<Option<(Bytes, Row)>> {
         let layout = &info.layout;
         match index {
-            None => get_row(&self.ctx.txn, layout, layout.row_key(row)?),
+            None => {
+                let key = Bytes::from(layout.row_key(row)?);
+                let Some(value) = self.occupied(&key)? else { return Ok(None) };
+                Ok(layout.decode(&key, &value, None)?.map(|row| (key, row)))
+            }
             Some(n) => {
                 let i = &layout.indexes[n];
                 if !i.index.unique || !i.enforces_for(row) {
                     return Ok(None);
                 }
                 let key = i.entry_key(row)?;
-                let Some(value) = self.ctx.txn.get(&key).map_err(kv_error)? else {
-                    return Ok(None);
-                };
-                live_row(&self.ctx.txn, layout, i, &key, &value)
+                let Some(value) = self.occupied(&key)? else { return Ok(None) };
+                let txn = &self.ctx.txn;
+                let found = live_row(txn, layout, i, &key, &value, ReadMode::Recorded)?;
+                match &found {
+                    // The row may be about to go without its entry, in a deleted span.
+                    Some((row_key, _)) => txn.await_key(row_key, LockMode::KeyShare),
+                    None => txn.lock(&key, LockMode::Exclusive, Wait::Block).map(|_| ()),
+                }
+                .map_err(kv_error)?;
+                Ok(found)
             }
         }
+    }
+
+    /// The value under a key that a new row wants. If there is none, the key is locked; else the
+    /// value stands: whoever was about to take it away has ended.
+    fn occupied(&self, key: &[u8]) -> SqlResult<Option<Bytes>> {
+        let txn = &self.ctx.txn;
+        if txn.get_as(key, ReadMode::Unrecorded).map_err(kv_error)?.is_none() {
+            // With the lock it is granted that nothing came there since the view.
+            txn.lock(key, LockMode::Exclusive, Wait::Block).map_err(kv_error)?;
+            return Ok(None);
+        }
+        txn.await_key(key, LockMode::KeyShare).map_err(kv_error)?;
+        txn.get(key).map_err(kv_error)
     }
 
     /// Inserts a complete row (defaults filled in), after `Filler::complete`.
@@ -214,7 +247,7 @@ impl Writer {
             Some(old) => layout.row_key(old)? == key,
             None => false,
         };
-        if !same_key && txn.get(&key).map_err(kv_error)?.is_some() {
+        if !same_key && self.occupied(&key)?.is_some() {
             return Err(duplicate_key(&self.ctx, &layout.table, &layout.table.primary, row));
         }
         for (n, i) in layout.indexes.iter().enumerate() {
@@ -232,7 +265,17 @@ impl Writer {
             }
         }
         self.deleted.remove(key.as_slice());
-        txn.put(key, layout.row_value(row)).map_err(kv_error)
+        let referenced_changes = |old: &Row| {
+            let by = &info.referenced_by;
+            by.iter().any(|(_, fk)| changed(info.table(), &fk.parent_columns, old, row))
+        };
+        match old {
+            Some(old) if same_key && !referenced_changes(old) => {
+                txn.put_same_key(key, layout.row_value(row))
+            }
+            _ => txn.put(key, layout.row_value(row)),
+        }
+        .map_err(kv_error)
     }
 
     /// Foreign keys of a new row; with `old`, only those whose columns changed. A reference that
@@ -261,33 +304,68 @@ impl Writer {
         if !self.deleted.insert(key.clone()) {
             return Ok(());
         }
+        self.delete_one(info, key, row)?;
+        self.act()
+    }
+
+    /// Does all that referential actions have left to do.
+    fn act(&mut self) -> SqlResult<()> {
+        while let Some(action) = self.actions.pop_front() {
+            self.ctx.check_cancel()?;
+            let txn = self.ctx.txn.clone();
+            let now = |info: &TableInfo, key: &Bytes| {
+                get_row_as(&txn, &info.layout, key.clone(), ReadMode::Latest)
+            };
+            match action {
+                Action::Delete(info, key, mut row) => {
+                    if self.updated {
+                        let Some((_, found)) = now(&info, &key)? else { continue };
+                        row = found;
+                    }
+                    self.delete_one(&info, &key, &row)?;
+                }
+                Action::Set(info, key, values) => {
+                    if self.deleted.contains(&key) {
+                        continue;
+                    }
+                    let Some((key, old)) = now(&info, &key)? else { continue };
+                    let mut new = old.clone();
+                    for (at, value) in values {
+                        new[at] = value;
+                    }
+                    self.updated = true;
+                    self.update_all(&info, vec![(key, old, new)])?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn delete_later(&mut self, info: &Arc<TableInfo>, key: Bytes, row: Row) {
+        if self.deleted.insert(key.clone()) {
+            self.actions.push_back(Action::Delete(info.clone(), key, row));
+        }
+    }
+
+    fn delete_one(&mut self, info: &Arc<TableInfo>, key: &Bytes, row: &Row) -> SqlResult<()> {
         self.ctx.check_cancel()?;
         let txn = &self.ctx.txn;
         txn.delete(key.clone()).map_err(kv_error)?;
         for i in &info.layout.indexes {
             txn.delete(i.entry_key(row)?).map_err(kv_error)?;
         }
-        self.depth += 1;
-        if self.depth > MAX_CASCADE {
-            return Err(SqlError::new(
-                SqlState::STATEMENT_TOO_COMPLEX,
-                format!("referential actions are nested deeper than {MAX_CASCADE} levels"),
-            ));
-        }
         for (child, fk) in &info.referenced_by {
             self.referenced_gone(info, row, None, child, fk, fk.on_delete)?;
         }
         for child in &info.children {
-            self.children_of_gone(info, key, row, child)?;
+            self.children_of_gone(info, row, child)?;
         }
-        self.depth -= 1;
         Ok(())
     }
 
     fn children_of_gone(
         &mut self,
         info: &Arc<TableInfo>,
-        key: &Bytes,
         row: &Row,
         child: &Arc<Table>,
     ) -> SqlResult<()> {
@@ -297,7 +375,7 @@ impl Writer {
                 let child = self.info(child.id)?;
                 let rows = self.child_rows(&child, info, row, usize::MAX)?;
                 for (k, r) in rows {
-                    self.delete(&child, &k, &r)?;
+                    self.delete_later(&child, k, r);
                 }
             }
             RefAction::Restrict => {
@@ -308,7 +386,6 @@ impl Writer {
             }
             _ => self.later.push(Later::Children(info.clone(), row.clone(), child.clone())),
         }
-        let _ = key;
         Ok(())
     }
 
@@ -324,7 +401,8 @@ impl Writer {
             parent.layout.rows.columns().iter().map(|c| parent_row[c.ordinal].clone()).collect();
         let span = child.layout.rows.prefix_span(&values)?;
         let mut scan =
-            TableScan::new(self.ctx.txn.clone(), child.layout.clone(), vec![span], None, false);
+            TableScan::new(self.ctx.txn.clone(), child.layout.clone(), vec![span], None, false)
+                .reading(ReadMode::Latest);
         let mut out = Vec::new();
         while out.len() < limit
             && let Some(found) = scan.next_row()?
@@ -369,12 +447,12 @@ impl Writer {
                 RefAction::Restrict => {
                     return Err(still_referenced(&self.ctx, parent, old, child.table(), fk));
                 }
-                RefAction::Cascade if new.is_none() => self.delete(&child, &key, &row)?,
+                RefAction::Cascade if new.is_none() => self.delete_later(&child, key, row),
                 _ => {
-                    let mut changed = row.clone();
+                    let mut values = Vec::with_capacity(fk.columns.len());
                     for (n, c) in fk.columns.iter().enumerate() {
                         let at = child.table().ordinal(*c).unwrap_or_default();
-                        changed[at] = match (action, new) {
+                        let value = match (action, new) {
                             (RefAction::Cascade, Some(new)) => {
                                 let o = parent.ordinal(fk.parent_columns[n]).unwrap_or_default();
                                 let (from, to) =
@@ -384,20 +462,16 @@ impl Writer {
                             (RefAction::SetDefault, _) => child.filler.default(&self.ctx, at)?,
                             _ => Datum::Null,
                         };
+                        values.push((at, value));
                     }
-                    self.depth += 1;
-                    if self.depth > MAX_CASCADE {
-                        return Err(SqlError::new(
-                            SqlState::STATEMENT_TOO_COMPLEX,
-                            format!(
-                                "referential actions are nested deeper than {MAX_CASCADE} levels"
-                            ),
-                        ));
-                    }
-                    self.update(&child, vec![(key, row, changed)])?;
-                    self.depth -= 1;
+                    self.actions.push_back(Action::Set(child.clone(), key, values));
                 }
             }
+        }
+        if action == RefAction::SetDefault {
+            // The default may be the very key that is gone.
+            let child = child.table().id;
+            self.later.push(Later::Referenced(info.clone(), old.clone(), child, fk.clone()));
         }
         Ok(())
     }
@@ -405,6 +479,16 @@ impl Writer {
     /// Replaces rows: (key, old row, new row). First everything that changes its place goes, then
     /// it comes back, so that rows may swap keys.
     pub fn update(
+        &mut self,
+        info: &Arc<TableInfo>,
+        changes: Vec<(Bytes, Row, Row)>,
+    ) -> SqlResult<Vec<Row>> {
+        let rows = self.update_all(info, changes)?;
+        self.act()?;
+        Ok(rows)
+    }
+
+    fn update_all(
         &mut self,
         info: &Arc<TableInfo>,
         changes: Vec<(Bytes, Row, Row)>,
@@ -452,7 +536,8 @@ impl Writer {
         for t in &subtree[1..] {
             let layout = Arc::new(TableLayout::new(&self.ctx.catalog, t)?);
             let mut scan =
-                TableScan::new(self.ctx.txn.clone(), layout, vec![below.clone()], None, false);
+                TableScan::new(self.ctx.txn.clone(), layout, vec![below.clone()], None, false)
+                    .reading(ReadMode::Latest);
             if scan.next_row()?.is_some() {
                 return Err(SqlError::unsupported(format!(
                     "changing the primary key of a row of table \"{}\" that has rows of \"{}\" \
@@ -512,7 +597,8 @@ impl Writer {
                 }
                 Later::Children(info, row, child) => {
                     let key = info.layout.row_key(&row)?;
-                    if self.ctx.txn.get(&key).map_err(kv_error)?.is_some() {
+                    let latest = self.ctx.txn.get_as(&key, ReadMode::Latest);
+                    if latest.map_err(kv_error)?.is_some() {
                         continue;
                     }
                     let c = self.info(child.id)?;

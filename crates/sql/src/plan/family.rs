@@ -123,10 +123,14 @@ impl FamilyScan {
                         continue;
                     }
                     Some(span) => {
+                        for step in &parts.steps[self.first..=self.last] {
+                            step.layout.used_by(&ctx.txn, ctx.reading)?;
+                        }
                         let classes = parts.steps[self.first..=self.last]
                             .iter()
                             .fold(0, |mask, step| mask | step.layout.rows.class_mask());
-                        let options = ScanOptions { reverse: false, limit: None, classes };
+                        let options =
+                            ScanOptions { classes, mode: ctx.reading, ..ScanOptions::default() };
                         self.scan.insert(ctx.txn.scan(span, options).map_err(kv_error)?)
                     }
                 },

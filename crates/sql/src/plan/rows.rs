@@ -8,7 +8,7 @@ use bytes::Bytes;
 use super::access::Access;
 use crate::general_query::Row;
 use crate::session::Context;
-use crate::storage::scan::get_row;
+use crate::storage::scan::get_row_as;
 use crate::storage::{IndexScan, TableLayout, TableScan};
 
 /// Rows with their keys, in key order of the access.
@@ -44,6 +44,7 @@ impl RowSource {
     ) -> SqlResult<RowSource> {
         let eval = &ctx.eval;
         if access.is_point(layout) {
+            layout.used_by(&ctx.txn, ctx.reading)?;
             let mut keys = access.points(layout, outer, eval)?;
             if reverse {
                 keys.reverse();
@@ -53,8 +54,14 @@ impl RowSource {
         let spans = access.spans(layout, outer, eval)?;
         let txn = ctx.txn.clone();
         Ok(match access.index {
-            None => RowSource::Table(TableScan::new(txn, layout.clone(), spans, wanted, reverse)),
-            Some(i) => RowSource::Index(IndexScan::new(txn, layout.clone(), i, spans, reverse)),
+            None => {
+                let scan = TableScan::new(txn, layout.clone(), spans, wanted, reverse);
+                RowSource::Table(scan.reading(ctx.reading))
+            }
+            Some(i) => {
+                let scan = IndexScan::new(txn, layout.clone(), i, spans, reverse);
+                RowSource::Index(scan.reading(ctx.reading))
+            }
         })
     }
 
@@ -70,7 +77,7 @@ impl RowSource {
             RowSource::Index(s) => s.next_row(),
             RowSource::Points(keys, layout) => {
                 for key in keys {
-                    if let Some(found) = get_row(&ctx.txn, layout, key)? {
+                    if let Some(found) = get_row_as(&ctx.txn, layout, key, ctx.reading)? {
                         return Ok(Some(found));
                     }
                 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use braid_kv::{LockMode, Wait};
+use braid_kv::{LockMode, ReadMode, Wait};
 use braid_types::{Datum, SqlError, SqlResult, SqlState};
 
 use super::access::Access;
@@ -101,7 +101,13 @@ impl SelectPlan {
         if !run || limit == Some(0) {
             return Ok(Box::new(VecRows::new(Vec::new())));
         }
-        let mut stream = SelectStream::open(ctx.clone(), p.clone(), limit, offset)?;
+        let mut ctx = ctx.clone();
+        if p.locking.is_some_and(|l| l.wait == Wait::SkipLocked) {
+            // What others work on is passed over: the answer promises nothing about other rows, so
+            // the commit does not depend on them. The returned rows are locked.
+            ctx.reading = ReadMode::Unrecorded;
+        }
+        let mut stream = SelectStream::open(ctx, p.clone(), limit, offset)?;
         if p.locking.is_none() {
             return Ok(Box::new(stream));
         }

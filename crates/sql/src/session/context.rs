@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use braid_catalog::{Catalog, Relation, Table, kv_error, table_lock_key};
-use braid_kv::{LockMode, Txn, Wait};
+use braid_kv::{LockMode, ReadMode, Txn};
 use braid_types::{SqlError, SqlResult, SqlState};
 use parking_lot::Mutex;
 
 use super::SessionState;
+use super::transaction::Failure;
 use crate::database::Database;
 use crate::expr::EvalContext;
 use crate::general_query::{PlanContext, RunContext};
@@ -44,10 +45,12 @@ pub struct Context {
     pub search_path: Arc<Vec<String>>,
     /// Cancel flag.
     pub cancel: Arc<AtomicBool>,
+    /// How rows are read that the statement returns.
+    pub(crate) reading: ReadMode,
     /// Announced schema changes when the catalog was chosen.
     pub(crate) epoch: Option<u64>,
-    /// In a transaction block: the flag that a late error raises. Outside of one: nothing.
-    pub(crate) failed: Option<Arc<AtomicBool>>,
+    /// In a transaction block: the failure that a late error raises. Outside of one: nothing.
+    pub(crate) failure: Option<Arc<Failure>>,
     /// Messages for the client.
     pub(crate) notices: Arc<Mutex<Vec<Notice>>>,
 }
@@ -179,9 +182,7 @@ impl Context {
     /// # Errors
     /// 40001 if a schema change came in between: running again sees the new shape.
     pub fn lock_shape(&self, table: &Table) -> SqlResult<()> {
-        self.txn
-            .lock(&table_lock_key(table.id), LockMode::Shared, Wait::Block)
-            .map_err(kv_error)?;
+        self.txn.hold(&table_lock_key(table.id), LockMode::Shared).map_err(kv_error)?;
         if self.epoch.is_none() || self.db.schema_epoch() != self.epoch {
             let now = self.db.current_catalog()?;
             // A block that changed the schema itself is ahead of what is committed; others that
@@ -200,10 +201,7 @@ impl Context {
 
     /// Excludes all statements that use a table's shape.
     pub fn lock_for_change(&self, table: u32) -> SqlResult<()> {
-        self.txn
-            .lock(&table_lock_key(table), LockMode::Exclusive, Wait::Block)
-            .map_err(kv_error)?;
-        Ok(())
+        self.txn.hold(&table_lock_key(table), LockMode::Exclusive).map_err(kv_error)
     }
 }
 

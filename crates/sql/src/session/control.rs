@@ -57,6 +57,7 @@ impl Session {
                 let open = self.block("RELEASE SAVEPOINT")?;
                 let at = open.savepoint(name)?;
                 open.savepoints.truncate(at);
+                open.savepoints_changed();
                 done("RELEASE")
             }
             Kind::SetTransaction(modes) => {
@@ -253,6 +254,7 @@ impl Session {
             schema_changed: open.schema_changed,
             settings,
         });
+        open.savepoints_changed();
         Ok(())
     }
 
@@ -260,11 +262,12 @@ impl Session {
         let open = self.block("ROLLBACK TO SAVEPOINT")?;
         let at = open.savepoint(name)?;
         open.savepoints.truncate(at + 1);
+        open.savepoints_changed();
         let s = &open.savepoints[at];
         open.txn.rollback_to(s.id);
         open.catalog = s.catalog.clone();
         open.schema_changed = s.schema_changed;
-        open.failed.store(false, std::sync::atomic::Ordering::Relaxed);
+        open.failure.lower();
         let (catalog, settings) = (s.catalog.clone(), s.settings.clone());
         self.state.set_catalog(catalog);
         self.state.settings(|x| *x = settings);

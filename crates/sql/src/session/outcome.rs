@@ -1,10 +1,10 @@
 //! What running a statement gives back to the connection.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use braid_types::SqlResult;
 
+use super::transaction::Failure;
 use crate::copy::{CopyIn, CopyOut};
 use crate::general_query::{Row, RowStream};
 
@@ -29,7 +29,7 @@ pub struct Rows {
     returned: u64,
     done: bool,
     /// Raised when the stream fails inside of a transaction block.
-    failed: Option<Arc<AtomicBool>>,
+    failure: Option<Arc<Failure>>,
 }
 
 /// How the command tag of a row-returning statement reads.
@@ -44,12 +44,12 @@ pub enum RowsTag {
 impl Rows {
     /// Wraps a stream.
     pub fn new(stream: Box<dyn RowStream>, tag: RowsTag) -> Rows {
-        Rows { stream, tag, returned: 0, done: false, failed: None }
+        Rows { stream, tag, returned: 0, done: false, failure: None }
     }
 
-    /// Raises the flag when the stream fails.
-    pub(crate) fn failing(mut self, flag: Arc<AtomicBool>) -> Rows {
-        self.failed = Some(flag);
+    /// Raises the failure when the stream fails.
+    pub(crate) fn failing(mut self, failure: Arc<Failure>) -> Rows {
+        self.failure = Some(failure);
         self
     }
 
@@ -72,8 +72,8 @@ impl Rows {
             }
             Err(e) => {
                 self.finish();
-                if let Some(flag) = &self.failed {
-                    flag.store(true, Ordering::Relaxed);
+                if let Some(failure) = &self.failure {
+                    failure.raise();
                 }
                 Err(e)
             }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use braid_catalog::{Catalog, kv_error, write_changes};
-use braid_kv::{Isolation, Shown, Txn, TxnOptions};
+use braid_kv::{Isolation, ReadMode, Shown, Txn, TxnOptions};
 use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
 use parking_lot::Mutex;
 
@@ -21,7 +21,7 @@ use super::outcome::{Outcome, Rows, RowsTag, VecRows};
 use super::prepared::{Plan, Prepared};
 use super::settings::Settings;
 use super::state::SessionState;
-use super::transaction::{OpenTxn, aborted, as_of_timestamp};
+use super::transaction::{Failure, OpenTxn, aborted, as_of_timestamp};
 use crate::copy::{CopyIn, CopyOut};
 use crate::database::Database;
 use crate::dml::{DeletePlan, InsertPlan, UpdatePlan};
@@ -241,8 +241,9 @@ impl Session {
             session: self.state.clone(),
             eval,
             cancel: self.cancel.clone(),
+            reading: ReadMode::Recorded,
             epoch: self.open.as_ref().map_or_else(|| self.db.schema_epoch(), |o| o.epoch),
-            failed: self.open.as_ref().map(|o| o.failed.clone()),
+            failure: self.open.as_ref().map(|o| o.failure.clone()),
             notices: self.notices.clone(),
         }
     }
@@ -440,7 +441,7 @@ impl Session {
                         open.schema_changed = true;
                         self.state.set_catalog(catalog);
                     }
-                    return Ok(fail_late(ran.outcome, &open.failed));
+                    return Ok(fail_late(ran.outcome, &open.failure));
                 }
                 // Before the first row went to the client nobody knows of this try.
                 Err(e)
@@ -561,10 +562,10 @@ impl Session {
         let (txn, catalog) = self.db.begin(options)?;
         self.state.set_catalog(catalog.clone());
         self.open = Some(OpenTxn {
+            failure: Failure::new(&txn),
             txn,
             catalog,
             explicit,
-            failed: Arc::default(),
             savepoints: Vec::new(),
             schema_changed: false,
             started_micros: self.db.clock_micros(),
@@ -724,9 +725,9 @@ fn utility(session: &mut Session, ctx: &Context, p: &Arc<Prepared>) -> SqlResult
 }
 
 /// Makes errors in the middle of a stream fail the block.
-fn fail_late(outcome: Outcome, failed: &Arc<AtomicBool>) -> Outcome {
+fn fail_late(outcome: Outcome, failure: &Arc<Failure>) -> Outcome {
     match outcome {
-        Outcome::Rows(rows) => Outcome::Rows(rows.failing(failed.clone())),
+        Outcome::Rows(rows) => Outcome::Rows(rows.failing(failure.clone())),
         other => other,
     }
 }

@@ -137,7 +137,7 @@ pub(super) fn rows(ctx: &Context, s: &Show) -> SqlResult<Vec<Row>> {
 fn variable(ctx: &Context, name: &str) -> SqlResult<String> {
     match name {
         "transaction_isolation" => Ok(isolation_name(ctx.txn.isolation()).into()),
-        "transaction_read_only" if ctx.failed.is_some() => {
+        "transaction_read_only" if ctx.failure.is_some() => {
             Ok(if ctx.txn.read_only() { "on" } else { "off" }.into())
         }
         "transaction_read_only" => {

@@ -173,7 +173,7 @@ impl SessionState {
     }
 
     /// Splits `a.b`, `"A".b` into folded parts.
-    fn split_name(name: &str) -> Vec<String> {
+    pub(crate) fn split_name(name: &str) -> Vec<String> {
         let mut parts = vec![String::new()];
         let mut chars = name.trim().chars().peekable();
         let mut quoted = false;

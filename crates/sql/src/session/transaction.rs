@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use braid_catalog::Catalog;
 use braid_kv::{CommitTs, Isolation, SavepointId, Txn};
 use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType, TimeZone};
+use parking_lot::Mutex;
 
 use super::settings::Settings;
 use crate::database::EPOCH_MICROS;
@@ -22,8 +23,8 @@ pub(crate) struct OpenTxn {
     pub(crate) catalog: Arc<Catalog>,
     /// BEGIN was said; else several statements of one message.
     pub(crate) explicit: bool,
-    /// Set by a failed statement or stream.
-    pub(crate) failed: Arc<AtomicBool>,
+    /// Raised by a failed statement or stream.
+    pub(crate) failure: Arc<Failure>,
     pub(crate) savepoints: Vec<Savepoint>,
     /// The catalog was changed by this transaction.
     pub(crate) schema_changed: bool,
@@ -34,6 +35,44 @@ pub(crate) struct OpenTxn {
     /// Settings to return to when it rolls back.
     pub(crate) settings: Settings,
     pub(crate) epoch: Option<u64>,
+}
+
+/// Whether a block has failed. A failed block holds no lock longer than its newest savepoint needs:
+/// raising the failure takes back what was written, and releases what was locked, since then.
+pub(crate) struct Failure {
+    raised: AtomicBool,
+    txn: Arc<Txn>,
+    savepoint: Mutex<Option<SavepointId>>,
+}
+
+impl Failure {
+    pub(crate) fn new(txn: &Arc<Txn>) -> Arc<Failure> {
+        let (raised, savepoint) = (AtomicBool::new(false), Mutex::new(None));
+        Arc::new(Failure { raised, txn: txn.clone(), savepoint })
+    }
+
+    pub(crate) fn is_raised(&self) -> bool {
+        self.raised.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn raise(&self) {
+        if !self.raised.swap(true, Ordering::AcqRel) {
+            match *self.savepoint.lock() {
+                Some(savepoint) => self.txn.rollback_to(savepoint),
+                None => self.txn.rollback(),
+            }
+        }
+    }
+
+    /// ROLLBACK TO was said.
+    pub(crate) fn lower(&self) {
+        self.raised.store(false, Ordering::Release);
+    }
+
+    /// Sets what a failure returns to.
+    pub(crate) fn return_to(&self, savepoint: Option<SavepointId>) {
+        *self.savepoint.lock() = savepoint;
+    }
 }
 
 /// A savepoint: what to return to.
@@ -47,11 +86,16 @@ pub(crate) struct Savepoint {
 
 impl OpenTxn {
     pub(crate) fn is_failed(&self) -> bool {
-        self.failed.load(Ordering::Relaxed)
+        self.failure.is_raised()
     }
 
     pub(crate) fn fail(&self) {
-        self.failed.store(true, Ordering::Relaxed);
+        self.failure.raise();
+    }
+
+    /// After the list of savepoints has changed.
+    pub(crate) fn savepoints_changed(&self) {
+        self.failure.return_to(self.savepoints.last().map(|s| s.id));
     }
 
     /// The position of the newest savepoint of this name.

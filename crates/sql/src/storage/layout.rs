@@ -13,10 +13,10 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use braid_catalog::{Catalog, Index, Table};
+use braid_catalog::{Catalog, Index, Table, kv_error};
 use braid_keys::column::{Direction, decode_column, encode_column, is_composite, skip_column};
-use braid_keys::{CHILD_MARKER, KeyBuilder, family_end, path, row_end};
-use braid_kv::KeySpan;
+use braid_keys::{CHILD_MARKER, KeyBuilder, family_end, path, row_end, system};
+use braid_kv::{KeySpan, ReadMode, Txn};
 use braid_types::{Datum, SqlError, SqlResult, SqlType, TimeZone};
 
 use super::row_codec::{RowReader, RowWriter, decode_payload};
@@ -241,6 +241,7 @@ pub struct TableLayout {
     /// Values of columns in rows older than the column, by ordinal.
     missing: Vec<Datum>,
     highest: u32,
+    descriptor_key: Vec<u8>,
 }
 
 fn direction(c: &braid_catalog::IndexColumn) -> Direction {
@@ -303,6 +304,23 @@ fn index_layout(catalog: &Catalog, table: &Arc<Table>, index: &Index) -> SqlResu
 }
 
 impl TableLayout {
+    /// Tells a transaction that it reads this table: its commit depends on the table's descriptor,
+    /// since TRUNCATE and other schema changes alter nothing else.
+    pub fn used_by(&self, txn: &Txn, mode: ReadMode) -> SqlResult<()> {
+        match mode {
+            ReadMode::Recorded => txn.depend_on(&self.descriptor_key).map_err(kv_error),
+            ReadMode::Unrecorded | ReadMode::Latest => Ok(()),
+        }
+    }
+
+    /// Key of the interleave parent of a row: the row's own key, cut at the parent's last column.
+    pub fn parent_key(&self, parent: &TableLayout, row: &[Datum]) -> SqlResult<Vec<u8>> {
+        let n = parent.rows.columns().len();
+        let values: Vec<Datum> =
+            self.rows.columns()[..n].iter().map(|c| row[c.ordinal].clone()).collect();
+        parent.rows.prefix(&values)
+    }
+
     /// Works out the layout of a table.
     pub fn new(catalog: &Catalog, table: &Arc<Table>) -> SqlResult<TableLayout> {
         let columns = table
@@ -341,6 +359,7 @@ impl TableLayout {
             stored,
             missing,
             highest: table.next_column - 1,
+            descriptor_key: system::descriptor(table.id),
         })
     }
 

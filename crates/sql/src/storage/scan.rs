@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use braid_catalog::kv_error;
 use braid_keys::family_end;
-use braid_kv::{KeySpan, ScanOptions, Txn, TxnScan};
+use braid_kv::{KeySpan, ReadMode, ScanOptions, Txn, TxnScan};
 use braid_types::SqlResult;
 use bytes::Bytes;
 
@@ -27,6 +27,7 @@ pub struct TableScan {
     open: Option<TxnScan>,
     wanted: Option<Vec<bool>>,
     reverse: bool,
+    mode: ReadMode,
     /// Rows given back so far.
     pub rows: u64,
 }
@@ -43,7 +44,14 @@ impl TableScan {
         if reverse {
             spans.reverse();
         }
-        TableScan { txn, layout, spans: spans.into_iter(), open: None, wanted, reverse, rows: 0 }
+        let (spans, mode) = (spans.into_iter(), ReadMode::Recorded);
+        TableScan { txn, layout, spans, open: None, wanted, reverse, mode, rows: 0 }
+    }
+
+    /// Sets which state the scan sees. Default: the transaction's, recorded.
+    pub fn reading(mut self, mode: ReadMode) -> TableScan {
+        self.mode = mode;
+        self
     }
 
     /// The next row with its key.
@@ -54,10 +62,12 @@ impl TableScan {
                 None => match self.spans.next() {
                     None => return Ok(None),
                     Some(span) => {
+                        self.layout.used_by(&self.txn, self.mode)?;
                         let options = ScanOptions {
                             reverse: self.reverse,
                             limit: None,
                             classes: self.layout.rows.class_mask(),
+                            mode: self.mode,
                         };
                         self.open.insert(self.txn.scan(span, options).map_err(kv_error)?)
                     }
@@ -87,6 +97,7 @@ pub struct IndexScan {
     spans: std::vec::IntoIter<KeySpan>,
     open: Option<TxnScan>,
     reverse: bool,
+    mode: ReadMode,
 }
 
 impl IndexScan {
@@ -101,7 +112,14 @@ impl IndexScan {
         if reverse {
             spans.reverse();
         }
-        IndexScan { txn, layout, index, spans: spans.into_iter(), open: None, reverse }
+        let (spans, mode) = (spans.into_iter(), ReadMode::Recorded);
+        IndexScan { txn, layout, index, spans, open: None, reverse, mode }
+    }
+
+    /// Sets which state the scan sees. Default: the transaction's, recorded.
+    pub fn reading(mut self, mode: ReadMode) -> IndexScan {
+        self.mode = mode;
+        self
     }
 
     /// The next row with its key.
@@ -113,10 +131,12 @@ impl IndexScan {
                 None => match self.spans.next() {
                     None => return Ok(None),
                     Some(span) => {
+                        self.layout.used_by(&self.txn, self.mode)?;
                         let options = ScanOptions {
                             reverse: self.reverse,
                             limit: None,
                             classes: index.layout.class_mask(),
+                            mode: self.mode,
                         };
                         self.open.insert(self.txn.scan(span, options).map_err(kv_error)?)
                     }
@@ -126,7 +146,8 @@ impl IndexScan {
                 self.open = None;
                 continue;
             };
-            if let Some(found) = live_row(&self.txn, &self.layout, index, &key, &value)? {
+            if let Some(found) = live_row(&self.txn, &self.layout, index, &key, &value, self.mode)?
+            {
                 return Ok(Some(found));
             }
         }
@@ -140,9 +161,10 @@ pub fn live_row(
     index: &IndexLayout,
     key: &[u8],
     value: &[u8],
+    mode: ReadMode,
 ) -> SqlResult<Option<(Bytes, Row)>> {
     let Some(row_key) = layout.row_key_of_entry(index, key, value)? else { return Ok(None) };
-    let Some((row_key, row)) = get_row(txn, layout, row_key)? else { return Ok(None) };
+    let Some((row_key, row)) = get_row_as(txn, layout, row_key, mode)? else { return Ok(None) };
     if index.entry_key(&row)? != key {
         return Ok(None);
     }
@@ -155,7 +177,17 @@ pub fn get_row(
     layout: &TableLayout,
     key: impl Into<Bytes>,
 ) -> SqlResult<Option<(Bytes, Row)>> {
+    get_row_as(txn, layout, key, ReadMode::Recorded)
+}
+
+/// The row with this key, in the state that the mode says.
+pub fn get_row_as(
+    txn: &Txn,
+    layout: &TableLayout,
+    key: impl Into<Bytes>,
+    mode: ReadMode,
+) -> SqlResult<Option<(Bytes, Row)>> {
     let key = key.into();
-    let Some(value) = txn.get(&key).map_err(kv_error)? else { return Ok(None) };
+    let Some(value) = txn.get_as(&key, mode).map_err(kv_error)? else { return Ok(None) };
     Ok(layout.decode(&key, &value, None)?.map(|row| (key, row)))
 }

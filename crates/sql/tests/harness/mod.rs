@@ -1,6 +1,8 @@
 //! A database in memory and sessions that run scripts, for the tests of this crate.
 #![allow(dead_code, reason = "every test file uses another part")]
 
+pub mod actors;
+
 use std::sync::Arc;
 
 use braid_env::clock::WallClock;
