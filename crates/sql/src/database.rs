@@ -224,7 +224,9 @@ impl Database {
         let key = system::sequence_value(s.id, s.generation);
         loop {
             let txn = self.store.begin(snapshot()).map_err(kv_error)?;
-            if self.store_sequence(&txn, key.clone(), block.next)? {
+            let increment = block.rules.map_or(s.increment, |r| r.increment);
+            let last = Position { value: block.next - i128::from(increment), is_called: true };
+            if self.store_sequence(&txn, key.clone(), last)? {
                 *block = Block::default();
                 return Ok(());
             }
@@ -235,8 +237,11 @@ impl Database {
         let key = system::sequence_value(s.id, s.generation);
         loop {
             let txn = self.store.begin(snapshot()).map_err(kv_error)?;
-            let stored = stored_next(&txn, &key)?;
-            let mut next = stored.unwrap_or_else(|| i128::from(s.start));
+            let mut next = match stored_position(&txn, &key)? {
+                None => i128::from(s.start),
+                Some(Position { value, is_called: false }) => value,
+                Some(Position { value, is_called: true }) => value + i128::from(s.increment),
+            };
             let (min, max) = (i128::from(s.min), i128::from(s.max));
             if next > max || next < min {
                 if !s.cycle {
@@ -255,16 +260,15 @@ impl Database {
             let step = i128::from(s.increment);
             let room = if step > 0 { (max - next) / step } else { (next - min) / -step } + 1;
             let count = room.min(i128::from(s.cache).max(SEQUENCE_BLOCK));
-            let after = next + step * count;
-            if self.store_sequence(&txn, key.clone(), after)? {
+            let last = Position { value: next + step * (count - 1), is_called: true };
+            if self.store_sequence(&txn, key.clone(), last)? {
                 return Ok(Block { next, left: count as u64, rules: Some(Rules::of(s)) });
             }
         }
     }
 
-    fn store_sequence(&self, txn: &Txn, key: Vec<u8>, next: i128) -> SqlResult<bool> {
-        let result =
-            txn.put(key, next.to_be_bytes().to_vec()).and_then(|()| txn.commit().map(|_| ()));
+    fn store_sequence(&self, txn: &Txn, key: Vec<u8>, at: Position) -> SqlResult<bool> {
+        let result = txn.put(key, at.encode()).and_then(|()| txn.commit().map(|_| ()));
         match result {
             Ok(()) => Ok(true),
             Err(KvError::Retry { .. }) => Ok(false),
@@ -285,11 +289,11 @@ impl Database {
         }
         let block = self.block(s);
         let mut block = block.lock();
-        let next = i128::from(value) + if is_called { i128::from(s.increment) } else { 0 };
+        let at = Position { value: i128::from(value), is_called };
         let key = system::sequence_value(s.id, s.generation);
         loop {
             let txn = self.store.begin(snapshot()).map_err(kv_error)?;
-            if self.store_sequence(&txn, key.clone(), next)? {
+            if self.store_sequence(&txn, key.clone(), at)? {
                 *block = Block::default();
                 return Ok(());
             }
@@ -297,12 +301,38 @@ impl Database {
     }
 }
 
-fn stored_next(txn: &Txn, key: &[u8]) -> SqlResult<Option<i128>> {
+/// Where a sequence stands, as it is stored.
+#[derive(Clone, Copy)]
+struct Position {
+    value: i128,
+    /// The value was handed out or reserved; else it is the next one.
+    is_called: bool,
+}
+
+impl Position {
+    /// 16 bytes value, big endian; 1 byte: 1 if it is called. Without that byte it is not.
+    fn encode(&self) -> Vec<u8> {
+        let mut out = self.value.to_be_bytes().to_vec();
+        out.push(u8::from(self.is_called));
+        out
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Position> {
+        let (value, called) = bytes.split_at_checked(16)?;
+        let is_called = match called {
+            [] | [0] => false,
+            [1] => true,
+            _ => return None,
+        };
+        Some(Position { value: i128::from_be_bytes(value.try_into().ok()?), is_called })
+    }
+}
+
+fn stored_position(txn: &Txn, key: &[u8]) -> SqlResult<Option<Position>> {
     let Some(bytes) = txn.get(key).map_err(kv_error)? else { return Ok(None) };
-    let bytes: [u8; 16] = bytes[..].try_into().map_err(|_| {
+    Position::decode(&bytes).map(Some).ok_or_else(|| {
         SqlError::new(SqlState::DATA_CORRUPTED, "damaged system record: sequence value")
-    })?;
-    Ok(Some(i128::from_be_bytes(bytes)))
+    })
 }
 
 fn read_only() -> TxnOptions {

@@ -13,7 +13,9 @@ use braid_types::{Datum, SqlError, SqlResult, SqlState, TimeZone};
 use sqlparser::ast;
 
 use super::column::{self, check_default, table_scope};
-use super::{Change, alter, alter_type, backfill, bad_table, constraint, drop as drops, parts};
+use super::{
+    Change, alter, alter_type, backfill, bad_table, constraint, drop as drops, parts, truncate,
+};
 use crate::expr::{self, ParamTypes, Scope, Volatility, ident_name};
 use crate::parse::{Name, parse_expr};
 use crate::session::SessionState;
@@ -209,8 +211,10 @@ fn forget_column(
     }
     new.checks = checks;
     new.foreign_keys.retain(|k| !k.columns.contains(&id));
-    if let Some(s) = new.columns[ordinal].sequence {
-        c.catalog.remove(s);
+    for owned in truncate::owned_sequences(&c.catalog, t) {
+        if owned.owned_by == Some((t.id, id)) || new.columns[ordinal].sequence == Some(owned.id) {
+            c.catalog.remove(owned.id);
+        }
     }
     new.columns.remove(ordinal);
     c.put(new);

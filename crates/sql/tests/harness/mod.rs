@@ -34,6 +34,7 @@ pub fn session(db: &Arc<Database>) -> Session {
 }
 
 /// What a statement answered: rows as text, and the command tag.
+#[derive(Debug)]
 pub struct Answer {
     pub rows: Vec<Vec<String>>,
     pub tag: String,
