@@ -28,8 +28,8 @@ enum Stored {
     Sequence(Sequence),
 }
 
-/// The version of the catalog as the transaction reads it; `None` in an empty store. The transaction
-/// does not come to depend on it: it depends on the descriptors that it uses.
+/// The version of the catalog as the transaction reads it; `None` in an empty store. The
+/// transaction does not come to depend on it: it depends on the descriptors that it uses.
 pub fn read_version(txn: &Txn) -> SqlResult<Option<u64>> {
     let Some(bytes) =
         txn.get_as(&system::catalog_version(), ReadMode::Unrecorded).map_err(kv_error)?

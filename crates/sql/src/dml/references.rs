@@ -8,10 +8,10 @@
 //!   parent goes    exclusive lock on the parent ─ any children?   ─ keep the lock until the end
 //! ```
 //!
-//! Whoever comes second waits for the first to end and then sees what he did. An older view, that of
-//! a REPEATABLE READ transaction or of a READ COMMITTED statement that waited, would miss it. The
-//! answer cannot change while the lock is held, so a SERIALIZABLE commit has nothing to validate,
-//! and an update of the parent's other columns (no key exclusive) is in nobody's way.
+//! Whoever comes second waits for the first to end and then sees what he did. An older view, that
+//! of a REPEATABLE READ transaction or of a READ COMMITTED statement that waited, would miss it.
+//! The answer cannot change while the lock is held, so a SERIALIZABLE commit has nothing to
+//! validate, and an update of the parent's other columns (no key exclusive) is in nobody's way.
 
 use std::sync::Arc;
 
