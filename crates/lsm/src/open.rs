@@ -375,7 +375,9 @@ fn seal_torn_segment(fs: &dyn FileSystem, dir: &Path, segment: u64, at: u64) -> 
     let mut seal = Vec::new();
     framer.seal(at, &mut seal);
     file.write_at(&seal, at).map_err(io)?;
-    // What lies behind never became durable, and the next open need not read it.
+    file.sync_data().map_err(io)?;
+    // What lies behind never became durable, and the next open need not read it. Not before the
+    // seal is durable: a segment that is short and has none was cut off by somebody else.
     file.set_len(at + seal.len() as u64).map_err(io)?;
     file.sync_data().map_err(io)?;
     fs.sync_dir(dir).map_err(io)?;

@@ -7,9 +7,9 @@
 //! was written had been reported durable. The foreign store was made by the same steps with other
 //! values, so that its files have the same names and sizes.
 //!
-//! A store that died ends in a log that nobody sealed: damage to what was synced last cannot be
-//! told from a power failure in the middle of that write, unless something that was written later
-//! knows better. There, and only there, an older state is a right answer as well.
+//! A store that died ends in a log, and in a manifest, that nobody sealed: damage to what was synced
+//! last cannot be told from a power failure in the middle of that write, unless something that was
+//! written later knows better. There, and only there, an older state is a right answer as well.
 //!
 //! ```text
 //!   cargo test -p braid-lsm --test damage                                   the short version
@@ -54,7 +54,14 @@ fn small(tasks: &Arc<SeededTasks>) -> Options {
 struct Subject {
     fs: MemFs,
     rows: Rows,
+    /// What was in it, write after write, since the last open.
+    history: Vec<Rows>,
     closed: bool,
+}
+
+fn rows_of(db: &braid_lsm::Db) -> Result<Rows, Error> {
+    let view = db.view(CommitTs(u64::MAX - 1))?;
+    collect(&mut view.scan(KeySpan::all(), ScanOptions::default())?)
 }
 
 fn read_all_rows(fs: &MemFs) -> Result<Rows, Error> {
@@ -75,12 +82,13 @@ fn store(seed: u64, who: u8, closed: bool) -> Subject {
     let shared: Arc<dyn FileSystem> = Arc::new(fs.clone());
     let mut random = Random::seeded(seed);
     let opens = 1 + random.below(3);
-    let mut ts = 0;
+    let (mut ts, mut history) = (0, Vec::new());
     for open in 0..opens {
         let tasks = Arc::new(SeededTasks::new(seed));
         // Every other store keeps a long log.
         let memtable_size = if seed.is_multiple_of(2) { 2_500 } else { 1 << 20 };
         let db = open_on(shared.clone(), Options { memtable_size, ..small(&tasks) }).unwrap();
+        history = vec![rows_of(&db).unwrap()];
         for _ in 0..15 + random.below(60) {
             ts += 1;
             let mut batch = Batch::at(CommitTs(ts));
@@ -94,6 +102,7 @@ fn store(seed: u64, who: u8, closed: bool) -> Subject {
             }
             batch.put(b"~n", &ts.to_le_bytes());
             db.write(batch, Durability::Sync).unwrap();
+            history.push(rows_of(&db).unwrap());
             if random.chance(1, 3) {
                 tasks.run_one();
             }
@@ -118,11 +127,12 @@ fn store(seed: u64, who: u8, closed: bool) -> Subject {
             let left = fs.crash_clone(&mut random, CrashPolicy::KeepAll);
             db.close().unwrap();
             let whole = left.crash_clone(&mut random, CrashPolicy::KeepAll);
-            return Subject { rows: read_all_rows(&whole).unwrap(), fs: left, closed };
+            let rows = read_all_rows(&whole).unwrap();
+            return Subject { rows, history, fs: left, closed };
         }
     }
     let copy = fs.crash_clone(&mut random, CrashPolicy::KeepAll);
-    Subject { rows: read_all_rows(&copy).unwrap(), fs, closed }
+    Subject { rows: read_all_rows(&copy).unwrap(), history, fs, closed }
 }
 
 fn ingest(fs: &Arc<dyn FileSystem>, db: &braid_lsm::Db, ts: u64, who: u8, options: &Options) {
@@ -223,17 +233,14 @@ fn damage(random: &mut Random, copy: &MemFs, foreign: &MemFs) -> Option<Damage> 
     Some(Damage { what: format!("{name}: {what}"), names })
 }
 
-/// Whether the damage is to the last segment of a log that nobody sealed, and an older state is
-/// what a power failure might have left.
+/// Whether the damage is inside the last segment or the manifest of a store that nobody closed,
+/// where an older state is what a power failure might have left.
 fn may_be_a_power_failure(subject: &Subject, damage: &Damage) -> bool {
-    let last = files(&subject.fs).into_iter().rfind(|name| name.ends_with(".wal"));
+    let names = files(&subject.fs);
+    let last = |what: &str| names.iter().rfind(|name| name.contains(what)).cloned();
     let inside = damage.what.contains("byte") || damage.what.contains("cut off");
-    !subject.closed && inside && last.is_some_and(|last| damage.names == [last])
-}
-
-fn state_number(rows: &Rows) -> u64 {
-    let of_n = rows.iter().find(|(key, ..)| key == b"~n");
-    of_n.map_or(0, |(_, value, _)| u64::from_le_bytes(value[..].try_into().unwrap()))
+    let unsealed: Vec<String> = [last(".wal"), last("MANIFEST")].into_iter().flatten().collect();
+    !subject.closed && inside && damage.names.iter().all(|name| unsealed.contains(name))
 }
 
 /// Damages a store in some ways; counts what was noticed, and what did no harm.
@@ -250,7 +257,7 @@ fn run(seed: u64, cases: u64, counts: &mut (u64, u64)) {
         match read_all_rows(&copy) {
             Ok(rows) if rows == subject.rows => counts.1 += 1,
             Ok(rows) => {
-                let older = state_number(&rows) < state_number(&subject.rows);
+                let older = subject.history.contains(&rows);
                 let excused = older && may_be_a_power_failure(&subject, &damage);
                 assert!(excused, "{words}: a wrong answer, {} rows", rows.len());
             }
