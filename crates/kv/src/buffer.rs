@@ -119,9 +119,9 @@ impl Buffer {
         }
     }
 
-    /// The one batch that makes this transaction happen.
-    pub(crate) fn to_batch(&self, ts: CommitTs) -> Batch {
-        let mut batch = Batch::at(ts);
+    /// The one batch that makes this transaction happen, once it has its timestamp.
+    pub(crate) fn to_batch(&self) -> Batch {
+        let mut batch = Batch::at(CommitTs::ZERO);
         for span in self.spans.iter() {
             batch.delete_span(&span.start, &span.end);
         }

@@ -1,11 +1,22 @@
 //! The moment a transaction happens.
 //!
-//! Under the commit mutex: take a timestamp, check what was read, apply the batch, publish. The
-//! mutex is never held while waiting for the disk: durability is waited for afterwards, together
-//! with everybody else's (the engine's group commit). Locks are released before that wait: whoever
-//! reads our rows and commits is behind us in the wal, so he cannot become durable without us.
+//! ```text
+//!   validate what was read                     may read from the device
+//!   prepare the batch                          waits for room; very many rows become ssts
+//!   validate what came since                   little: from memory
+//!   -- commit mutex -----------------------------------------------------------------
+//!   validate what came since                   next to nothing
+//!   timestamp, apply, publish
+//!   ---------------------------------------------------------------------------------
+//!   wait until it is durable
+//! ```
+//!
+//! The mutex is never held while waiting for the disk or for background work: durability is waited
+//! for afterwards, together with everybody else's (the engine's group commit). Locks are released
+//! before that wait: whoever reads our rows and commits is behind us in the wal, so he cannot
+//! become durable without us.
 
-use braid_lsm::{CommitTs, Pending};
+use braid_lsm::{Batch, CommitTs, Pending};
 
 use crate::error::{Conflict, KvError, KvResult};
 use crate::read_set::ReadSet;
@@ -19,34 +30,48 @@ impl Store {
         read_ts: CommitTs,
         reads: Option<&ReadSet>,
         waits: bool,
-        batch_at: impl FnOnce(CommitTs) -> braid_lsm::Batch,
+        batch: Batch,
     ) -> KvResult<(CommitTs, Pending)> {
-        let _order = self.commit_order.lock();
-        if let Some(reads) = reads {
-            self.validate(read_ts, reads)?;
-        }
-        let ts = self.next_commit_ts();
-        let pending = self.engine().apply(batch_at(ts))?;
-        if waits {
-            self.durable().applied(ts, &pending);
-        }
-        self.publish(ts);
+        let mut floor = read_ts;
+        // Everything up to `seen` is there to be found before the search for it begins.
+        let catch_up = |floor: &mut CommitTs| -> KvResult<()> {
+            let seen = self.published();
+            if let Some(reads) = reads {
+                self.validate(*floor, reads)?;
+            }
+            *floor = seen.max(*floor);
+            Ok(())
+        };
+        catch_up(&mut floor)?;
+        let prepared = self.engine().prepare(batch)?;
+        catch_up(&mut floor)?;
+        let (ts, pending) = {
+            let _order = self.commit_order.lock();
+            catch_up(&mut floor)?;
+            let ts = self.next_commit_ts();
+            let pending = prepared.apply(ts)?;
+            if waits {
+                self.durable().applied(ts, &pending);
+            }
+            self.publish(ts);
+            (ts, pending)
+        };
+        pending.relieve()?;
         Ok((ts, pending))
     }
 
-    /// Whether everything that was read at `read_ts` would be read alike now.
-    pub(crate) fn validate(&self, read_ts: CommitTs, reads: &ReadSet) -> KvResult<()> {
-        if self.engine().last_commit_ts() <= read_ts {
+    /// Whether nothing that was read has changed after `floor`.
+    pub(crate) fn validate(&self, floor: CommitTs, reads: &ReadSet) -> KvResult<()> {
+        if self.engine().last_commit_ts() <= floor {
             return Ok(());
         }
         for key in reads.points() {
-            let newest = self.engine().max_ts(key)?;
-            if newest > read_ts {
+            if self.engine().newest_of(key, floor)?.is_some() {
                 return Err(KvError::Retry { conflict: Conflict::Read(key.clone()) });
             }
         }
         for span in reads.spans() {
-            if self.engine().newest_above(span, read_ts)?.is_some() {
+            if self.engine().newest_above(span, floor)?.is_some() {
                 return Err(KvError::Retry { conflict: Conflict::ReadSpan(span.clone()) });
             }
         }

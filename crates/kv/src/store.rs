@@ -49,7 +49,8 @@ pub struct Store {
     hlc: Hlc,
     locks: LockTable,
     row_class: braid_lsm::RowClassFn,
-    /// Serializes "validate and apply". Never held while waiting for the disk to be durable.
+    /// Serializes "validate what came since, and apply". Never held while waiting for the disk or
+    /// for background work.
     pub(crate) commit_order: Mutex<()>,
     /// Every commit at or below this timestamp can be seen by new views. Written under
     /// `commit_order`.
@@ -187,6 +188,11 @@ impl Store {
 
     pub(crate) fn next_commit_ts(&self) -> CommitTs {
         CommitTs(self.hlc.now())
+    }
+
+    /// Every commit up to here has been applied.
+    pub(crate) fn published(&self) -> CommitTs {
+        CommitTs(self.newest_visible.load(Ordering::Acquire))
     }
 
     pub(crate) fn publish(&self, ts: CommitTs) {

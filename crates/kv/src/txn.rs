@@ -18,6 +18,9 @@ use crate::scan::{ReadMode, ScanOptions, TxnScan};
 use crate::shown::{Noting, Shown};
 use crate::store::Store;
 
+/// Locks that are released without letting others at the table.
+const RELEASED_AT_ONCE: usize = 256;
+
 /// Isolation levels of SQL, as PostgreSQL names them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Isolation {
@@ -549,10 +552,9 @@ impl Txn {
             let depends_on = std::mem::take(&mut state.depends_on);
             depends_on.iter().for_each(|key| state.reads.add_point(key));
             let reads = self.records_reads().then_some(&state.reads);
-            let buffer = &state.buffer;
             let waits = !self.options.async_commit;
-            let result =
-                self.store.commit_batch(state.read_ts, reads, waits, |ts| buffer.to_batch(ts));
+            let batch = state.buffer.to_batch();
+            let result = self.store.commit_batch(state.read_ts, reads, waits, batch);
             drop(state);
             self.end();
             result?
@@ -584,8 +586,10 @@ impl Txn {
         let acquired = std::mem::take(&mut state.acquired);
         let read_ts = state.read_ts;
         drop(state);
-        if !acquired.is_empty() {
-            self.store.locks().release(self.id, acquired.iter(), true);
+        // Others get at the table in between: a million locks take their time.
+        let mut parts = acquired.chunks(RELEASED_AT_ONCE).peekable();
+        while let Some(part) = parts.next() {
+            self.store.locks().release(self.id, part.iter(), parts.peek().is_none());
         }
         self.store.leave(self.id, read_ts);
     }

@@ -4,116 +4,18 @@
 //! as long as the test wants. `settle` must not return before the sync is let through if, and only
 //! if, what was read depends on it.
 
-use std::io;
+mod support;
+
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use braid_env::clock::WallClock;
-use braid_env::fs::{CrashPolicy, DirLock, File, FileSystem, MemFs, Space};
+use braid_env::fs::{CrashPolicy, FileSystem, MemFs};
 use braid_env::random::Random;
 use braid_kv::{KeySpan, KvError, ScanOptions, Shown, Store, StoreOptions, Txn, TxnOptions};
-
-/// Holds syncs back while it is shut.
-#[derive(Default)]
-struct Gate {
-    shut: Mutex<bool>,
-    opened: Condvar,
-    /// Threads that are held back.
-    held: AtomicU64,
-}
-
-impl Gate {
-    fn pass(&self) {
-        let mut shut = self.shut.lock().unwrap();
-        self.held.fetch_add(u64::from(*shut), Ordering::SeqCst);
-        while *shut {
-            shut = self.opened.wait(shut).unwrap();
-        }
-    }
-
-    fn shut(&self) {
-        *self.shut.lock().unwrap() = true;
-        self.held.store(0, Ordering::SeqCst);
-    }
-
-    fn open(&self) {
-        *self.shut.lock().unwrap() = false;
-        self.opened.notify_all();
-    }
-
-    fn wait_for_one(&self) {
-        while self.held.load(Ordering::SeqCst) == 0 {
-            std::thread::yield_now();
-        }
-    }
-}
-
-struct GatedFs(MemFs, Arc<Gate>);
-
-struct GatedFile(Arc<dyn File>, Arc<Gate>);
-
-impl FileSystem for GatedFs {
-    fn create(&self, path: &Path) -> io::Result<Arc<dyn File>> {
-        Ok(Arc::new(GatedFile(self.0.create(path)?, self.1.clone())))
-    }
-    fn open(&self, path: &Path) -> io::Result<Arc<dyn File>> {
-        self.0.open(path)
-    }
-    fn open_write(&self, path: &Path) -> io::Result<Arc<dyn File>> {
-        Ok(Arc::new(GatedFile(self.0.open_write(path)?, self.1.clone())))
-    }
-    fn create_dir_all(&self, path: &Path) -> io::Result<()> {
-        self.0.create_dir_all(path)
-    }
-    fn sync_dir(&self, path: &Path) -> io::Result<()> {
-        self.0.sync_dir(path)
-    }
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.0.rename(from, to)
-    }
-    fn link(&self, existing: &Path, new: &Path) -> io::Result<()> {
-        self.0.link(existing, new)
-    }
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        self.0.remove(path)
-    }
-    fn list(&self, path: &Path) -> io::Result<Vec<String>> {
-        self.0.list(path)
-    }
-    fn exists(&self, path: &Path) -> io::Result<bool> {
-        self.0.exists(path)
-    }
-    fn space(&self, path: &Path) -> io::Result<Space> {
-        self.0.space(path)
-    }
-    fn lock(&self, path: &Path) -> io::Result<Box<dyn DirLock>> {
-        self.0.lock(path)
-    }
-}
-
-impl File for GatedFile {
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.0.read_at(buffer, offset)
-    }
-    fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()> {
-        self.0.write_at(data, offset)
-    }
-    fn len(&self) -> io::Result<u64> {
-        self.0.len()
-    }
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        self.0.set_len(len)
-    }
-    fn allocate(&self, len: u64) -> io::Result<()> {
-        self.0.allocate(len)
-    }
-    fn sync_data(&self) -> io::Result<()> {
-        self.1.pass();
-        self.0.sync_data()
-    }
-}
+use support::{Gate, GatedFs};
 
 struct World {
     mem: MemFs,
@@ -127,7 +29,9 @@ fn open(fs: Arc<dyn FileSystem>) -> Arc<Store> {
 
 fn world() -> World {
     let (mem, gate) = (MemFs::new(), Arc::new(Gate::default()));
-    let store = open(Arc::new(GatedFs(mem.clone(), gate.clone())));
+    let (syncs, reads) = (gate.clone(), Arc::default());
+    let fs = GatedFs { fs: mem.clone(), of_files: ".wal", syncs, reads };
+    let store = open(Arc::new(fs));
     let world = World { mem, gate, store };
     let txn = world.begin(None, false);
     for key in ["a", "b", "c", "m"] {

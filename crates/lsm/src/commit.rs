@@ -41,9 +41,39 @@ pub enum Durability {
 pub struct Pending {
     store: Arc<Store>,
     lsn: Lsn,
+    /// Bytes that waited in the wal's queue then.
+    queued: u64,
+    /// It is in ssts that want to become part of the version.
+    in_files: bool,
 }
 
+/// Longer queues of the wal are written out by whoever goes on appending.
+const QUEUE_LIMIT: u64 = 1 << 20;
+
 impl Pending {
+    pub(crate) fn of_files(store: Arc<Store>, lsn: Lsn) -> Pending {
+        Pending { store, lsn, queued: 0, in_files: true }
+    }
+
+    /// Does what a batch leaves behind for its writer, after [`PreparedBatch::apply`]: to be
+    /// called outside of the locks that applying needed. May wait for the device.
+    ///
+    /// [`PreparedBatch::apply`]: crate::PreparedBatch::apply
+    pub fn relieve(&self) -> Result<()> {
+        if self.in_files {
+            // An edit that fails is tried again, and reported, by the flush.
+            if let Err(error) = self.store.install_due_operations() {
+                tracing::warn!(%error, "a batch waits for its edit");
+            }
+            self.store.schedule();
+        }
+        if self.queued > QUEUE_LIMIT {
+            // Memory of the queue is bounded by whoever goes on appending.
+            self.store.wal.wait(self.lsn, false)?;
+        }
+        Ok(())
+    }
+
     /// Blocks until the batch, and every batch before it, is durable. Many waiters share one sync.
     pub fn wait_durable(&self) -> Result<()> {
         self.store.wal.wait(self.lsn, true)
@@ -72,34 +102,35 @@ impl Store {
         if batch.adds_data() && self.ballast.is_full() {
             return Err(Error::DiskFull);
         }
+        self.make_room(batch.encoded().len() as u64)?;
+        let pending = self.apply_prepared(&mut batch)?;
+        pending.relieve()?;
+        Ok(pending)
+    }
+
+    /// As `apply`, of a net effect for which there is room.
+    pub(crate) fn apply_prepared(self: &Arc<Store>, batch: &mut Batch) -> Result<Pending> {
         let size = batch.encoded().len() as u64;
-        self.make_room(size)?;
         if let Some(BatchOp::Point { key, .. }) = batch.ops().next() {
             self.state.load().mutable.prefetch(key);
         }
-        let (lsn, queued) = {
-            let mut commit = self.commit.lock();
-            if self.closed.load(Ordering::Acquire) {
-                return Err(Error::Closed);
-            }
-            if batch.is_empty() {
-                (self.wal.appended(), 0)
-            } else {
-                self.check_contracts(&batch)?;
-                let appended = self.wal.append(batch.encoded())?;
-                commit.last_lsn = appended.lsn;
-                self.counters.user_bytes.fetch_add(size, Ordering::Relaxed);
-                self.insert(&mut commit, &batch);
-                self.rotate_if_full(&mut commit);
-                (appended.lsn, appended.queued)
-            }
-        };
-        const QUEUE_LIMIT: u64 = 1 << 20;
-        if queued > QUEUE_LIMIT {
-            // Memory of the queue is bounded by whoever goes on appending.
-            self.wal.wait(lsn, false)?;
+        let mut commit = self.commit.lock();
+        if self.closed.load(Ordering::Acquire) {
+            return Err(Error::Closed);
         }
-        Ok(Pending { store: self.clone(), lsn })
+        let (lsn, queued) = if batch.is_empty() {
+            (self.wal.appended(), 0)
+        } else {
+            self.check_contracts(batch)?;
+            let appended = self.wal.append(batch.encoded())?;
+            commit.last_lsn = appended.lsn;
+            self.counters.user_bytes.fetch_add(size, Ordering::Relaxed);
+            self.insert(&mut commit, batch);
+            self.rotate_if_full(&mut commit);
+            (appended.lsn, appended.queued)
+        };
+        drop(commit);
+        Ok(Pending { store: self.clone(), lsn, queued, in_files: false })
     }
 
     /// Waits if background work is behind: see the throttle. Takes no lock while it waits.
@@ -175,6 +206,10 @@ impl Store {
         commit.last_idx = idx;
         self.newest.fetch_max(batch.ts().0, Ordering::AcqRel);
         self.visible.store(idx, Ordering::Release);
+        self.count_batch(batch);
+    }
+
+    pub(crate) fn count_batch(&self, batch: &Batch) {
         let spans = batch.span_count() as u64;
         self.counters.tombstones.fetch_add(spans, Ordering::Relaxed);
         self.counters.points.fetch_add(batch.len() as u64 - spans, Ordering::Relaxed);
@@ -206,7 +241,7 @@ impl Store {
         for op in batch.ops() {
             match op {
                 BatchOp::Point { key, .. } => {
-                    let have = self.state.load().max_ts_of(&self.env, key)?;
+                    let have = self.state.load().max_ts_of(&self.env, key, 0)?;
                     if have > ts {
                         return broken(key.to_vec(), have);
                     }

@@ -19,7 +19,7 @@ use crate::metrics::{LevelMetrics, Metrics};
 use crate::open;
 use crate::options::Options;
 use crate::store::Store;
-use crate::structure::IngestOptions;
+use crate::structure::{IngestOptions, PreparedBatch};
 use crate::versions::LEVELS;
 use crate::view::View;
 
@@ -54,6 +54,15 @@ impl Db {
     /// `TooLarge`, `DiskFull` or `Closed`; nothing was written then.
     pub fn apply(&self, batch: Batch) -> Result<Pending> {
         self.store.apply(batch)
+    }
+
+    /// Does all that a batch needs before it has its place in the order of arrival and its
+    /// timestamp: its net effect and wal form, waiting for room; a large one is written into ssts.
+    /// Blocks on the device. The caller then applies it under whatever lock decides his order.
+    ///
+    /// Fails with `TooLarge`, `DiskFull` or an I/O error; nothing was written then.
+    pub fn prepare(&self, batch: Batch) -> Result<PreparedBatch> {
+        self.store.prepare_batch(batch)
     }
 
     /// The store as of `ts`: batches up to now with a timestamp up to `ts`. Fails with
@@ -95,7 +104,15 @@ impl Db {
     /// has arrived; `ZERO` if there is none. For conflict checks.
     pub fn max_ts(&self, key: &[u8]) -> Result<CommitTs> {
         let store = &self.store;
-        Ok(CommitTs(store.state.load_full().max_ts_of(&store.env, key)?))
+        Ok(CommitTs(store.state.load_full().max_ts_of(&store.env, key, 0)?))
+    }
+
+    /// As [`Db::max_ts`], if that is above `floor`; else `None`. Layers that are older are not
+    /// looked at.
+    pub fn newest_of(&self, key: &[u8], floor: CommitTs) -> Result<Option<CommitTs>> {
+        let store = &self.store;
+        let newest = store.state.load_full().max_ts_of(&store.env, key, floor.0)?;
+        Ok((newest > floor.0).then_some(CommitTs(newest)))
     }
 
     /// Newest timestamp of anything in a span; `ZERO` if there is nothing.

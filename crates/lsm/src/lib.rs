@@ -87,5 +87,5 @@ pub use iter::{Row, RowBatch, Scan, ScanOptions, ScanStats};
 pub use key::{CommitTs, KeySpan};
 pub use metrics::{LevelMetrics, Metrics, ReasonMetrics};
 pub use options::{Codec, MAX_BATCH_LEN, MAX_KEY_LEN, MAX_VALUE_LEN, Options, RowClassFn};
-pub use structure::{IngestFile, IngestOptions, SstBuilder};
+pub use structure::{IngestFile, IngestOptions, PreparedBatch, SstBuilder};
 pub use view::View;

@@ -95,6 +95,11 @@ pub struct Options {
     /// An ingest of at most so many bytes of files goes through the memtable as a batch, if all of
     /// it is of one timestamp.
     pub small_ingest_bytes: u64,
+    /// A prepared batch of so many entries is written into ssts instead of the memtable, so that
+    /// others need not wait while it is taken in.
+    pub large_batch_rows: usize,
+    /// The same for so many bytes.
+    pub large_batch_bytes: u64,
     /// Bytes held back on the device, so that deletes work when it is full. 0 turns it off.
     pub ballast_size: u64,
     /// Whether flushes and compactions start by themselves.
@@ -141,6 +146,8 @@ impl Default for Options {
             manifest_size: 16 << 20,
             block_cache_size: 256 << 20,
             small_ingest_bytes: 64 << 10,
+            large_batch_rows: 20_000,
+            large_batch_bytes: 16 << 20,
             ballast_size: 64 << 20,
             automatic_compaction: true,
             tasks: None,

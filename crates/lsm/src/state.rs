@@ -284,11 +284,13 @@ impl State {
         Ok(if newest > floor { newest } else { 0 })
     }
 
-    /// Newest timestamp of an entry of `key` or a tombstone over it; 0 if none.
-    pub(crate) fn max_ts_of(&self, env: &SstEnv, key: &[u8]) -> Result<u64> {
+    /// Newest timestamp of an entry of `key` or a tombstone over it; 0 if none. Layers of which
+    /// nothing is above `floor` are not looked at.
+    pub(crate) fn max_ts_of(&self, env: &SstEnv, key: &[u8], floor: u64) -> Result<u64> {
         let hash = key_hash(key);
         for layer in self.queue() {
             let found = match layer {
+                Queued::Memtable(memtable) if memtable.max_ts() <= floor => None,
                 Queued::Memtable(memtable) => {
                     Some(memtable.max_ts_of(key, hash)).filter(|ts| *ts > 0)
                 }
@@ -299,7 +301,9 @@ impl State {
             }
         }
         for run in self.version.runs_for_reads() {
-            let Some(file) = run.file_of(key) else { continue };
+            let Some(file) = run.file_of(key).filter(|file| file.sst.max_ts > floor) else {
+                continue;
+            };
             let reader = file.reader(env)?;
             let mut ts = reader.skyline().stab(key, u64::MAX);
             if reader.may_contain(hash)

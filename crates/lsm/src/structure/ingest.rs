@@ -278,11 +278,21 @@ impl Store {
             patience: MOST_LOOKUPS,
         };
         let arrival = self.make_place(&mut commit, &incoming).map_err(unwritten)?;
+        self.put_in_place(&mut commit, record, arrival).map_err(|error| (error, true))
+    }
+
+    /// Writes the record of an operation and makes it visible, at the place that was found for it.
+    pub(super) fn put_in_place(
+        self: &Arc<Store>,
+        commit: &mut CommitState,
+        record: StructuralRecord,
+        arrival: u64,
+    ) -> Result<Arc<Structural>> {
         // Operations that are in the version already are durable without their records.
         let waiting = self.state.load().structural.iter().map(|op| op.lsn).max().unwrap_or(0);
         let before = commit.last_lsn.max(waiting);
-        let appended = self.wal.append(&record.encode()).map_err(|error| (error, true))?;
-        let (lsn, segment) = (appended.lsn, appended.segment);
+        let appended = self.wal.append(&record.encode())?;
+        let (lsn, segment, number) = (appended.lsn, appended.segment, record.number);
         let op =
             Arc::new(Structural::of(record, (segment, number), (before, lsn), arrival, &self.env));
         for sst in op.run.ssts() {
@@ -296,7 +306,7 @@ impl Store {
     }
 
     /// Finds the place of an operation; seals the mutable memtable if it must go above that.
-    fn make_place(
+    pub(super) fn make_place(
         self: &Arc<Store>,
         commit: &mut CommitState,
         incoming: &Incoming<'_>,
@@ -393,7 +403,7 @@ impl Store {
         let mut entries = SstEntries::open(file.reader.clone())?;
         while let Some(key) = entries.key() {
             if !excised.is_some_and(|cut| cut.contains(key)) {
-                let have = state.max_ts_of(&self.env, key)?;
+                let have = state.max_ts_of(&self.env, key, 0)?;
                 if have > entries.ts() {
                     return broken(key, entries.ts(), have);
                 }

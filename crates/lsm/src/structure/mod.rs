@@ -5,6 +5,7 @@
 //!   Db::ingest          takes finished ssts in          (ingest)
 //!   Db::excise          cuts a span out of the tree     (ingest, with no files)
 //!   Db::checkpoint      a hard-linked copy
+//!   Db::prepare         a batch in front of its place; a large one becomes ssts   (bulk)
 //! ```
 //!
 //! Ingest and excise take a place in the arrival order like a batch: a wal record under the commit
@@ -15,6 +16,7 @@
 //! A compaction that was running meanwhile may find its inputs gone: its outputs are then thrown
 //! away and the work is picked again ([`Store::install`](crate::store::Store::install) says so).
 
+mod bulk;
 mod checkpoint;
 mod ingest;
 mod install;
@@ -23,6 +25,7 @@ mod record;
 mod split;
 mod sst_builder;
 
+pub use bulk::PreparedBatch;
 pub use ingest::IngestOptions;
 pub(crate) use queued::{
     ARRIVAL_STEP, BarrierCursor, Incoming, Place, Queued, Structural, without,

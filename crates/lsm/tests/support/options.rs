@@ -18,6 +18,7 @@ fn base(tasks: Arc<SeededTasks>) -> Options {
         wal_segment_size: 64 << 10,
         block_cache_size: 1 << 20,
         small_ingest_bytes: 0,
+        large_batch_rows: 4,
         ballast_size: 0,
         clock: Arc::new(ManualClock::at_micros(1)),
         tasks: Some(tasks),

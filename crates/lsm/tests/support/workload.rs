@@ -155,13 +155,23 @@ impl Subject {
         }
         let allowed = self.oracle.allows(&written, self.gc);
         let how = self.random.below(3);
-        match self.db.apply(batch) {
+        let applied = if self.random.chance(1, 2) {
+            self.db.apply(batch)
+        } else {
+            let ts = CommitTs(written.ts);
+            // What took its place needs no relief to be right.
+            self.db.prepare(batch).and_then(|prepared| prepared.apply(ts))
+        };
+        match applied {
             Ok(pending) => {
                 assert!(allowed, "{}: accepted {written:?}", self.context);
                 if !written.calls.is_empty() {
                     self.oracle.write(written);
                 }
                 let batches = self.oracle.batches();
+                if self.random.chance(2, 3) {
+                    pending.relieve()?;
+                }
                 match how {
                     0 => {
                         pending.wait_durable()?;
