@@ -13,6 +13,7 @@
 
 mod create;
 mod cursor;
+mod lexical;
 mod own;
 mod script;
 

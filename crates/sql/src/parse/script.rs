@@ -4,13 +4,12 @@ use std::sync::Arc;
 
 use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::ast;
-use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
-use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Tokenizer, Word};
+use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Word};
 
 use super::cursor::{Cursor, token_is};
-use super::{Kind, MAX_DEPTH, MAX_SCRIPT_BYTES, Overriding, Statement, create, own};
+use super::{Kind, MAX_DEPTH, MAX_SCRIPT_BYTES, Overriding, Statement, create, lexical, own};
 
 /// Lines in a packed position, see [`parser_error`].
 const LINE_FACTOR: usize = 1 << 32;
@@ -51,15 +50,14 @@ pub fn parse_script(sql: &str) -> SqlResult<Vec<Statement>> {
 }
 
 fn tokenize(sql: &str) -> SqlResult<Vec<TokenWithSpan>> {
-    let dialect = PostgreSqlDialect {};
-    let tokens = Tokenizer::new(&dialect, sql).tokenize_with_location().map_err(|e| {
+    let mut out = lexical::tokens(sql).map_err(|e| {
         SqlError::syntax(unfinished(&e.message))
             .with_position(e.location.line as usize * LINE_FACTOR + e.location.column as usize)
     })?;
-    let mut out: Vec<TokenWithSpan> =
-        tokens.into_iter().filter(|t| !matches!(t.token, Token::Whitespace(_))).collect();
     check_nesting(&out)?;
     rewrite_words(&mut out);
+    lexical::mark_scalar_queries(&mut out);
+    lexical::move_locks(&mut out);
     Ok(out)
 }
 

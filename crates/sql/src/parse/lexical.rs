@@ -1,0 +1,241 @@
+//! Where PostgreSQL's lexer and grammar differ from sqlparser's, settled on tokens.
+//!
+//! ```text
+//!   k>-2                one token `>-`           >  -   operators that end in a sign need one
+//!   5*--why             one token `*--`          *      of ~ ! @ # % ^ & | ` ? in them
+//!   in ((select 2), 1)  a query, then rubbish    in (coalesce((select 2)), 1)
+//!   for update limit 1  rubbish after the lock   limit 1 for update
+//! ```
+
+use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Tokenizer, TokenizerError};
+
+use super::cursor::token_is;
+use super::script::{word, wrap};
+
+/// Tokens of a text without white space.
+///
+/// # Errors
+/// What the tokenizer reports.
+pub(super) fn tokens(sql: &str) -> Result<Vec<TokenWithSpan>, TokenizerError> {
+    let dialect = PostgreSqlDialect {};
+    let mut text = sql.to_string();
+    // Blanks that were put in: line, column. Tokens behind one stand one column too far right.
+    let mut inserted: Vec<(u64, u64)> = Vec::new();
+    loop {
+        let found = Tokenizer::new(&dialect, &text).tokenize_with_location();
+        let swallowed = match &found {
+            Ok(tokens) => tokens.iter().find_map(comment_inside),
+            Err(_) => None,
+        };
+        match swallowed {
+            None => return found.map(|tokens| finish(tokens, &inserted)),
+            Some(at) => {
+                let byte = byte_of(&text, at);
+                text.insert(byte, ' ');
+                inserted.push((at.line, at.column));
+            }
+        }
+    }
+}
+
+/// Where a comment begins that was taken for a part of an operator.
+fn comment_inside(token: &TokenWithSpan) -> Option<Location> {
+    let Token::CustomBinaryOperator(sign) = &token.token else { return None };
+    let at = [sign.find("--"), sign.find("/*")].into_iter().flatten().min()?;
+    let start = token.span.start;
+    Some(Location { line: start.line, column: start.column + at as u64 })
+}
+
+fn byte_of(text: &str, at: Location) -> usize {
+    let line: usize = text.split_inclusive('\n').take(at.line as usize - 1).map(str::len).sum();
+    text[line..].char_indices().nth(at.column as usize - 1).map_or(text.len(), |(i, _)| line + i)
+}
+
+fn finish(tokens: Vec<TokenWithSpan>, inserted: &[(u64, u64)]) -> Vec<TokenWithSpan> {
+    let mut out = Vec::with_capacity(tokens.len());
+    for mut token in tokens {
+        if matches!(token.token, Token::Whitespace(_)) {
+            continue;
+        }
+        for place in [&mut token.span.start, &mut token.span.end] {
+            let before = inserted.iter().filter(|(l, c)| *l == place.line && *c < place.column);
+            place.column -= before.count() as u64;
+        }
+        match &token.token {
+            Token::CustomBinaryOperator(sign) => split_operator(sign, token.span, &mut out),
+            _ => out.push(token),
+        }
+    }
+    out
+}
+
+/// Gives back the signs that an operator may not end with.
+fn split_operator(sign: &str, span: Span, out: &mut Vec<TokenWithSpan>) {
+    let special = |c: char| "~!@#%^&|`?".contains(c);
+    let mut head = sign;
+    while head.len() > 1 && head.ends_with(['+', '-']) && !head.contains(special) {
+        head = &head[..head.len() - 1];
+    }
+    if head.len() == sign.len() {
+        out.push(TokenWithSpan::new(Token::CustomBinaryOperator(sign.to_string()), span));
+        return;
+    }
+    let mut column = span.start.column;
+    let mut push = |token: Token, width: usize, out: &mut Vec<TokenWithSpan>| {
+        let start = Location { line: span.start.line, column };
+        column += width as u64;
+        let end = Location { line: span.start.line, column };
+        out.push(TokenWithSpan::new(token, Span { start, end }));
+    };
+    let dialect = PostgreSqlDialect {};
+    match Tokenizer::new(&dialect, head).tokenize() {
+        Ok(parts) if parts.len() == 1 => {
+            let only = parts.into_iter().next().unwrap_or(Token::Plus);
+            push(only, head.len(), out);
+        }
+        _ => push(Token::CustomBinaryOperator(head.to_string()), head.len(), out),
+    }
+    for c in sign[head.len()..].chars() {
+        push(if c == '-' { Token::Minus } else { Token::Plus }, 1, out);
+    }
+}
+
+fn is(tokens: &[TokenWithSpan], at: usize, text: &str) -> bool {
+    tokens.get(at).is_some_and(|t| token_is(&t.token, text))
+}
+
+fn is_token(tokens: &[TokenWithSpan], at: usize, token: &Token) -> bool {
+    tokens.get(at).is_some_and(|t| t.token == *token)
+}
+
+/// The parenthesis that closes the one at `open`.
+fn closing(tokens: &[TokenWithSpan], open: usize) -> Option<usize> {
+    let mut depth = 0usize;
+    for (at, t) in tokens.iter().enumerate().skip(open) {
+        match t.token {
+            Token::LParen => depth += 1,
+            Token::RParen => {
+                depth -= 1;
+                if depth == 0 {
+                    return Some(at);
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// `x IN ((SELECT 2), 1)` and `x IN ((SELECT 2) + 1)` are lists of expressions: sqlparser takes
+/// every parenthesis after IN that could open a query for one.
+pub(super) fn mark_scalar_queries(tokens: &mut Vec<TokenWithSpan>) {
+    let mut at = 0;
+    while at + 3 < tokens.len() {
+        let query = is(tokens, at, "in")
+            && is_token(tokens, at + 1, &Token::LParen)
+            && is_token(tokens, at + 2, &Token::LParen);
+        if query
+            && let Some(end) = closing(tokens, at + 2)
+            && !continues_query(tokens, end + 1)
+        {
+            tokens.insert(end + 1, wrap(Token::RParen));
+            tokens.splice(at + 2..at + 2, [word("coalesce"), wrap(Token::LParen)]);
+        }
+        at += 1;
+    }
+}
+
+/// Whether a query in parentheses goes on here, or ends.
+fn continues_query(tokens: &[TokenWithSpan], at: usize) -> bool {
+    let words = ["union", "intersect", "except", "order", "limit", "offset", "fetch", "for"];
+    is_token(tokens, at, &Token::RParen) || words.iter().any(|w| is(tokens, at, w))
+}
+
+/// The length of a locking clause at this place: `FOR UPDATE [OF a, b] [NOWAIT | SKIP LOCKED]`.
+fn locking_length(tokens: &[TokenWithSpan], at: usize) -> Option<usize> {
+    if !is(tokens, at, "for") || !(is(tokens, at + 1, "update") || is(tokens, at + 1, "share")) {
+        return None;
+    }
+    let mut end = at + 2;
+    if is(tokens, end, "of") {
+        end += 1;
+        while matches!(tokens.get(end).map(|t| &t.token), Some(Token::Word(_) | Token::Period)) {
+            end += 1;
+            if is_token(tokens, end, &Token::Comma) {
+                end += 1;
+            } else if !is_token(tokens, end, &Token::Period) {
+                break;
+            }
+        }
+    }
+    if is(tokens, end, "nowait") {
+        end += 1;
+    } else if is(tokens, end, "skip") && is(tokens, end + 1, "locked") {
+        end += 2;
+    }
+    Some(end - at)
+}
+
+/// Moves a locking clause that stands before LIMIT, OFFSET or FETCH behind them: PostgreSQL takes
+/// either order.
+pub(super) fn move_locks(tokens: &mut [TokenWithSpan]) {
+    let mut at = 0;
+    while at < tokens.len() {
+        let limits = |n: usize| ["limit", "offset", "fetch"].iter().any(|w| is(tokens, n, w));
+        let Some(length) = locking_length(tokens, at).filter(|length| limits(at + length)) else {
+            at += 1;
+            continue;
+        };
+        let mut depth = 0usize;
+        let mut end = at + length;
+        while let Some(t) = tokens.get(end) {
+            match t.token {
+                Token::LParen => depth += 1,
+                Token::RParen if depth == 0 => break,
+                Token::RParen => depth -= 1,
+                Token::SemiColon => break,
+                _ if depth == 0 && locking_length(tokens, end).is_some() => break,
+                _ => {}
+            }
+            end += 1;
+        }
+        tokens[at..end].rotate_left(length);
+        at = end;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(sql: &str) -> String {
+        let mut t = tokens(sql).unwrap();
+        mark_scalar_queries(&mut t);
+        move_locks(&mut t);
+        t.iter().map(|t| t.token.to_string()).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn operators_do_not_end_in_a_sign() {
+        assert_eq!(shown("k>-2"), "k > - 2");
+        assert_eq!(shown("5-+3"), "5 - + 3");
+        assert_eq!(shown("a<>-1"), "a <> - 1");
+        assert_eq!(shown("a@-1"), "a @- 1");
+        assert_eq!(shown("1*--x\n2"), "1 * 2");
+        assert_eq!(shown("1+/*x*/2;3"), "1 + 2 ; 3");
+        let t = tokens("1+/*x*/2;3").unwrap();
+        assert_eq!(t[2].span.start.column, 8, "inserted blanks do not move positions");
+    }
+
+    #[test]
+    fn queries_in_lists_and_locks_before_limits() {
+        assert_eq!(shown("x in ((select 2),-1)"), "x in ( coalesce ( ( select 2 ) ) , - 1 )");
+        assert_eq!(shown("x in ((select 2))"), "x in ( ( select 2 ) )");
+        assert_eq!(shown("t for update limit 1"), "t limit 1 for update");
+        assert_eq!(
+            shown("(t for share of a, b nowait offset 2)"),
+            "( t offset 2 for share of a , b nowait )"
+        );
+    }
+}
