@@ -15,7 +15,8 @@
 //!   48        text, bytea               bytes with 00 -> 00 FF, end 00 01
 //!   4A        uuid                      16 bytes
 //!   4C        interval                  16 bytes: total microseconds, sign-flipped
-//!   50..53    numeric -, 0, +, NaN      see `decimal`
+//!   4F        numeric -Infinity
+//!   50..53    numeric -, 0, +, NaN      see `decimal`; +Infinity is + with exponent FF FF FF FF
 //!   58        array                     elements (NULL = 7F), end 0F
 //!   7F        NULL, NULLS LAST
 //! ```
@@ -38,6 +39,7 @@ const FLOAT: u8 = 0x41;
 const BYTES: u8 = 0x48;
 const UUID: u8 = 0x4A;
 const INTERVAL: u8 = 0x4C;
+const NUMERIC_MINUS_INF: u8 = 0x4F;
 pub(crate) const NUMERIC_NEG: u8 = 0x50;
 pub(crate) const NUMERIC_ZERO: u8 = 0x51;
 pub(crate) const NUMERIC_POS: u8 = 0x52;
@@ -76,7 +78,9 @@ pub fn is_composite(ty: &SqlType) -> bool {
 /// Whether values of this type can be key columns. `jsonb` cannot.
 pub fn is_key_type(ty: &SqlType) -> bool {
     match ty {
-        SqlType::Jsonb | SqlType::Record | SqlType::Void | SqlType::Unknown => false,
+        SqlType::Json | SqlType::Jsonb | SqlType::Record | SqlType::Void | SqlType::Unknown => {
+            false
+        }
         SqlType::Array(e) => is_key_type(e),
         _ => true,
     }
@@ -113,6 +117,11 @@ fn encode_ascending(out: &mut Vec<u8>, value: &Datum) -> SqlResult<()> {
         Datum::Float8(v) => encode_float(out, *v),
         Datum::Numeric(v) => decimal::encode(out, v),
         Datum::NumericNan => out.push(NUMERIC_NAN),
+        Datum::NumericInf(true) => out.push(NUMERIC_MINUS_INF),
+        // Above every exponent that a finite number has.
+        Datum::NumericInf(false) => {
+            out.extend_from_slice(&[NUMERIC_POS, 0xFF, 0xFF, 0xFF, 0xFF, 0])
+        }
         Datum::Text(s) => encode_bytes(out, s.as_bytes()),
         Datum::Bytea(b) => encode_bytes(out, b),
         Datum::Uuid(u) => {
@@ -132,8 +141,8 @@ fn encode_ascending(out: &mut Vec<u8>, value: &Datum) -> SqlResult<()> {
             }
             out.push(ARRAY_END);
         }
-        Datum::Jsonb(_) | Datum::Record(_) => {
-            return Err(SqlError::unsupported("a key column of type jsonb or record"));
+        Datum::Jsonb(_) | Datum::Json(_) | Datum::Record(_) => {
+            return Err(SqlError::unsupported("a key column of type json, jsonb or record"));
         }
     }
     Ok(())
@@ -284,8 +293,12 @@ fn decode_tagged(r: &mut Reader<'_>, tag: u8, ty: &SqlType) -> SqlResult<Datum> 
         (UUID, SqlType::Uuid) => Datum::Uuid(r.array()?),
         (INTERVAL, SqlType::Interval) => decode_interval(u128::from_be_bytes(r.array()?)),
         (NUMERIC_NEG | NUMERIC_ZERO | NUMERIC_POS, SqlType::Numeric(_)) => {
-            Datum::Numeric(Arc::new(decimal::decode(r, tag)?))
+            match decimal::decode(r, tag)? {
+                Some(finite) => Datum::Numeric(Arc::new(finite)),
+                None => Datum::NumericInf(false),
+            }
         }
+        (NUMERIC_MINUS_INF, SqlType::Numeric(_)) => Datum::NumericInf(true),
         (NUMERIC_NAN, SqlType::Numeric(_)) => Datum::NumericNan,
         (ARRAY, SqlType::Array(element)) => {
             let mut items = Vec::new();
@@ -328,7 +341,7 @@ pub fn skip_column(bytes: &[u8]) -> SqlResult<usize> {
 
 fn skip_tagged(r: &mut Reader<'_>, tag: u8) -> SqlResult<()> {
     let fixed = match tag {
-        NULL_FIRST | NULL_LAST | FALSE | TRUE | NUMERIC_ZERO | NUMERIC_NAN => 0,
+        NULL_FIRST | NULL_LAST | FALSE | TRUE | NUMERIC_ZERO | NUMERIC_NAN | NUMERIC_MINUS_INF => 0,
         INT_MIN_TAG..=INT_MAX_TAG => usize::from(tag.abs_diff(INT_ZERO)),
         FLOAT => 8,
         UUID | INTERVAL => 16,

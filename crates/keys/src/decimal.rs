@@ -44,12 +44,19 @@ pub(crate) fn encode(out: &mut Vec<u8>, value: &BigDecimal) {
     }
 }
 
-pub(crate) fn decode(r: &mut Reader<'_>, tag: u8) -> SqlResult<BigDecimal> {
+/// The number, or `None` for infinity.
+pub(crate) fn decode(r: &mut Reader<'_>, tag: u8) -> SqlResult<Option<BigDecimal>> {
     if tag == NUMERIC_ZERO {
-        return Ok(BigDecimal::zero());
+        return Ok(Some(BigDecimal::zero()));
     }
     let mask = if tag == NUMERIC_NEG { 0xFF } else { 0 };
     let exp = r.array::<4>()?.map(|b| b ^ mask);
+    if exp == [0xFF; 4] && tag == NUMERIC_POS {
+        return match r.byte()? {
+            0 => Ok(None),
+            _ => Err(SqlError::new(SqlState::DATA_CORRUPTED, "a key holds a bad numeric")),
+        };
+    }
     let exp100 = (u32::from_be_bytes(exp) ^ (1 << 31)) as i32;
     let mut text = String::new();
     loop {
@@ -65,7 +72,7 @@ pub(crate) fn decode(r: &mut Reader<'_>, tag: u8) -> SqlResult<BigDecimal> {
         .parse()
         .map_err(|_| SqlError::new(SqlState::DATA_CORRUPTED, "a key holds an empty numeric"))?;
     let digits = if tag == NUMERIC_NEG { -magnitude } else { magnitude };
-    Ok(BigDecimal::new(digits, text.len() as i64 - i64::from(exp100) * 2).normalized())
+    Ok(Some(BigDecimal::new(digits, text.len() as i64 - i64::from(exp100) * 2).normalized()))
 }
 
 pub(crate) fn skip(r: &mut Reader<'_>, tag: u8) -> SqlResult<()> {

@@ -93,7 +93,7 @@ fn column(bytes: &[u8]) -> String {
         0x41 => SqlType::Float8,
         0x48 => SqlType::Bytea,
         0x4A => SqlType::Uuid,
-        0x50..=0x53 => SqlType::Numeric(None),
+        0x4F..=0x53 => SqlType::Numeric(None),
         0x10 | 0x7F => return format!("{minus}NULL"),
         _ => return format!("{minus}0x{}", hex(bytes)),
     };
@@ -103,6 +103,7 @@ fn column(bytes: &[u8]) -> String {
         Ok((Datum::Float8(v), _)) => format!("{minus}{v}"),
         Ok((Datum::Numeric(v), _)) => format!("{minus}{}", v.to_plain_string()),
         Ok((Datum::NumericNan, _)) => format!("{minus}NaN"),
+        Ok((Datum::NumericInf(_), _)) => format!("{minus}infinite"),
         Ok((Datum::Bytea(b), _)) => match std::str::from_utf8(&b) {
             Ok(s) => format!("{minus}{s:?}"),
             Err(_) => format!("{minus}\\x{}", hex(&b)),

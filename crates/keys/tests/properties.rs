@@ -39,6 +39,9 @@ fn sql_order(a: &Datum, b: &Datum) -> Ordering {
         (Datum::NumericNan, Datum::NumericNan) => Ordering::Equal,
         (Datum::NumericNan, _) => Ordering::Greater,
         (_, Datum::NumericNan) => Ordering::Less,
+        (Datum::NumericInf(x), Datum::NumericInf(y)) => y.cmp(x),
+        (Datum::NumericInf(true), _) | (_, Datum::NumericInf(false)) => Ordering::Less,
+        (Datum::NumericInf(false), _) | (_, Datum::NumericInf(true)) => Ordering::Greater,
         (Datum::Numeric(x), Datum::Numeric(y)) => x.cmp(y),
         (Datum::Text(x), Datum::Text(y)) => x.as_bytes().cmp(y.as_bytes()),
         (Datum::Bytea(x), Datum::Bytea(y)) => x.cmp(y),
@@ -95,6 +98,8 @@ fn value(kind: usize) -> BoxedStrategy<Datum> {
             5 => (ints(), -30i64..30).prop_map(|(d, s)| {
                 Datum::Numeric(Arc::new(BigDecimal::new(BigInt::from(d), s)))
             }),
+            1 => Just(Datum::NumericInf(true)),
+            1 => Just(Datum::NumericInf(false)),
             1 => Just(Datum::NumericNan)
         ]
         .boxed(),

@@ -7,8 +7,8 @@ use bigdecimal::num_bigint::BigInt;
 use bigdecimal::num_traits::{Signed, ToPrimitive, Zero};
 
 use crate::{
-    ArrayValue, CastContext, Datum, Interval, SqlError, SqlResult, SqlState, SqlType, cast, jsonb,
-    numeric,
+    ArrayValue, CastContext, Datum, Interval, SqlError, SqlResult, SqlState, SqlType, cast, json,
+    jsonb, numeric,
 };
 
 fn malformed(ty: &SqlType) -> SqlError {
@@ -94,6 +94,11 @@ impl Datum {
                 };
                 Datum::Jsonb(Arc::new(jsonb::parse(checked_text(text)?)?))
             }
+            SqlType::Json => {
+                let text = checked_text(bytes)?;
+                json::check(text)?;
+                Datum::Json(text.into())
+            }
             SqlType::Array(element) => array_in(bytes, element).ok_or_else(|| malformed(ty))??,
             SqlType::Record => {
                 return Err(SqlError::unsupported("input of anonymous composite types"));
@@ -123,6 +128,8 @@ impl Datum {
             Datum::Float8(v) => out.extend(v.to_be_bytes()),
             Datum::Numeric(v) => numeric_out(v, out),
             Datum::NumericNan => out.extend([0, 0, 0, 0, 0xC0, 0, 0, 0]),
+            Datum::NumericInf(false) => out.extend([0, 0, 0, 0, 0xD0, 0, 0, 0x20]),
+            Datum::NumericInf(true) => out.extend([0, 0, 0, 0, 0xF0, 0, 0, 0x20]),
             Datum::Text(s) => out.extend(s.as_bytes()),
             Datum::Bytea(b) => out.extend(b.iter()),
             Datum::Date(d) => out.extend(d.to_be_bytes()),
@@ -139,6 +146,7 @@ impl Datum {
                 out.push(1);
                 out.extend(jsonb::text(v).as_bytes());
             }
+            Datum::Json(text) => out.extend(text.as_bytes()),
             Datum::Array(array) => array_out(array, ty, out),
             Datum::Record(fields) => {
                 out.extend((fields.len() as i32).to_be_bytes());
@@ -162,7 +170,8 @@ impl Datum {
             Datum::Oid(_) => SqlType::Oid,
             Datum::Float4(_) => SqlType::Float4,
             Datum::Float8(_) => SqlType::Float8,
-            Datum::Numeric(_) | Datum::NumericNan => SqlType::Numeric(None),
+            Datum::Numeric(_) | Datum::NumericNan | Datum::NumericInf(_) => SqlType::Numeric(None),
+            Datum::Json(_) => SqlType::Json,
             Datum::Text(_) => SqlType::Text,
             Datum::Bytea(_) => SqlType::Bytea,
             Datum::Date(_) => SqlType::Date,
@@ -289,8 +298,11 @@ fn numeric_in(bytes: &[u8]) -> Option<Datum> {
     if bytes.len() != 8 + count * 2 {
         return None;
     }
-    if sign == 0xC000 {
-        return Some(Datum::NumericNan);
+    match sign {
+        0xC000 => return Some(Datum::NumericNan),
+        0xD000 => return Some(Datum::NumericInf(false)),
+        0xF000 => return Some(Datum::NumericInf(true)),
+        _ => {}
     }
     if sign != 0 && sign != 0x4000 {
         return None;

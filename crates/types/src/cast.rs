@@ -7,7 +7,7 @@ use crate::datetime::{
 };
 use crate::text_in::{bad_input, clip_name, parse_base};
 use crate::{
-    ArrayValue, Datum, Interval, SqlError, SqlResult, SqlState, SqlType, TimeZone, TypeCategory,
+    ArrayValue, Datum, Interval, SqlError, SqlResult, SqlState, SqlType, Style, TypeCategory,
     numeric,
 };
 
@@ -62,6 +62,7 @@ pub fn cast_exists(from: &SqlType, to: &SqlType) -> Option<CastContext> {
             T::Jsonb,
             T::Bool | T::Int2 | T::Int4 | T::Int8 | T::Float4 | T::Float8 | T::Numeric(_),
         ) => Explicit,
+        (T::Json, T::Jsonb) | (T::Jsonb, T::Json) => Assignment,
         (T::Record | T::Void, _) | (_, T::Record | T::Void | T::Unknown) => return None,
         (_, t) if t.category() == TypeCategory::String => Assignment,
         (f, _) if f.category() == TypeCategory::String => Explicit,
@@ -83,8 +84,9 @@ pub fn cast(
     from: &SqlType,
     to: &SqlType,
     context: CastContext,
-    zone: &TimeZone,
+    style: impl Into<Style>,
 ) -> SqlResult<Datum> {
+    let style = &style.into();
     if value.is_null() {
         return Ok(Datum::Null);
     }
@@ -93,26 +95,26 @@ pub fn cast(
     } else if let (Datum::Array(array), SqlType::Array(target)) = (value, to) {
         let mut items = Vec::with_capacity(array.items.len());
         for item in &array.items {
-            items.push(cast(item, &array.element, target, context, zone)?);
+            items.push(cast(item, &array.element, target, context, style)?);
         }
         return Ok(Datum::Array(Arc::new(ArrayValue { element: (**target).clone(), items })));
     } else {
-        convert(value, from, to, zone)?
+        convert(value, from, to, style)?
     };
     fit_modifiers(converted, to, context)
 }
 
-fn convert(value: &Datum, from: &SqlType, to: &SqlType, zone: &TimeZone) -> SqlResult<Datum> {
+fn convert(value: &Datum, from: &SqlType, to: &SqlType, style: &Style) -> SqlResult<Datum> {
     use SqlType as T;
     if *from == T::Unknown
         && let Datum::Text(text) = value
     {
-        return parse_base(text, to, zone);
+        return parse_base(text, to, style);
     }
     match to {
         T::Int2 | T::Int4 | T::Int8 => to_integer(value, from, to),
         T::Oid | T::Regclass | T::Regtype => match value {
-            Datum::Text(text) => parse_base(text, to, zone),
+            Datum::Text(text) => parse_base(text, to, style),
             other => {
                 let v = integer(other).ok_or_else(|| no_cast(from, to))?;
                 if v < i64::from(i32::MIN) || v > i64::from(u32::MAX) {
@@ -128,7 +130,7 @@ fn convert(value: &Datum, from: &SqlType, to: &SqlType, zone: &TimeZone) -> SqlR
         T::Numeric(_) => to_numeric(value, from, to),
         T::Bool => match value {
             Datum::Int4(v) => Ok(Datum::Bool(*v != 0)),
-            Datum::Text(text) => parse_base(text, to, zone),
+            Datum::Text(text) => parse_base(text, to, style),
             Datum::Jsonb(json) => match &**json {
                 serde_json::Value::Bool(b) => Ok(Datum::Bool(*b)),
                 other => Err(json_mismatch(other, to)),
@@ -136,41 +138,55 @@ fn convert(value: &Datum, from: &SqlType, to: &SqlType, zone: &TimeZone) -> SqlR
             _ => Err(no_cast(from, to)),
         },
         T::Text | T::Varchar(_) | T::Char(_) | T::Name | T::CharByte => {
-            to_text(value, from, to, zone)
+            to_text(value, from, to, style)
         }
         T::Date => match value {
             Datum::Timestamp(t) => timestamp_date(*t),
             Datum::TimestampTz(t) if is_infinite(*t) => timestamp_date(*t),
-            Datum::TimestampTz(t) => timestamp_date(zone.to_local(*t)),
-            other => from_text(other, from, to, zone),
+            Datum::TimestampTz(t) => timestamp_date(style.zone.to_local(*t)),
+            other => from_text(other, from, to, style),
         },
         T::Time => match value {
             Datum::Timestamp(t) | Datum::TimestampTz(t) if is_infinite(*t) => Ok(Datum::Null),
             Datum::Timestamp(t) => Ok(Datum::Time(t.rem_euclid(MICROS_PER_DAY))),
-            Datum::TimestampTz(t) => Ok(Datum::Time(zone.to_local(*t).rem_euclid(MICROS_PER_DAY))),
+            Datum::TimestampTz(t) => {
+                Ok(Datum::Time(style.zone.to_local(*t).rem_euclid(MICROS_PER_DAY)))
+            }
             Datum::Interval(i) => Ok(Datum::Time(i.micros.rem_euclid(MICROS_PER_DAY))),
-            other => from_text(other, from, to, zone),
+            other => from_text(other, from, to, style),
         },
         T::Timestamp => match value {
             Datum::Date(d) => Ok(Datum::Timestamp(date_timestamp(*d)?)),
             Datum::TimestampTz(t) if is_infinite(*t) => Ok(Datum::Timestamp(*t)),
-            Datum::TimestampTz(t) => Ok(Datum::Timestamp(zone.to_local(*t))),
-            other => from_text(other, from, to, zone),
+            Datum::TimestampTz(t) => Ok(Datum::Timestamp(style.zone.to_local(*t))),
+            other => from_text(other, from, to, style),
         },
         T::TimestampTz => match value {
             Datum::Date(d) => {
                 let local = date_timestamp(*d)?;
-                Ok(Datum::TimestampTz(if is_infinite(local) { local } else { zone.to_utc(local) }))
+                Ok(Datum::TimestampTz(if is_infinite(local) {
+                    local
+                } else {
+                    style.zone.to_utc(local)
+                }))
             }
             Datum::Timestamp(t) if is_infinite(*t) => Ok(Datum::TimestampTz(*t)),
-            Datum::Timestamp(t) => Ok(Datum::TimestampTz(zone.to_utc(*t))),
-            other => from_text(other, from, to, zone),
+            Datum::Timestamp(t) => Ok(Datum::TimestampTz(style.zone.to_utc(*t))),
+            other => from_text(other, from, to, style),
+        },
+        T::Json => match value {
+            Datum::Jsonb(document) => Ok(Datum::Json(crate::jsonb::text(document).into())),
+            other => from_text(other, from, to, style),
+        },
+        T::Jsonb => match value {
+            Datum::Json(text) => parse_base(text, to, style),
+            other => from_text(other, from, to, style),
         },
         T::Interval => match value {
             Datum::Time(t) => Ok(Datum::Interval(Interval { micros: *t, ..Interval::default() })),
-            other => from_text(other, from, to, zone),
+            other => from_text(other, from, to, style),
         },
-        _ => from_text(value, from, to, zone),
+        _ => from_text(value, from, to, style),
     }
 }
 
@@ -196,9 +212,9 @@ fn json_mismatch(value: &serde_json::Value, to: &SqlType) -> SqlError {
     )
 }
 
-fn from_text(value: &Datum, from: &SqlType, to: &SqlType, zone: &TimeZone) -> SqlResult<Datum> {
+fn from_text(value: &Datum, from: &SqlType, to: &SqlType, style: &Style) -> SqlResult<Datum> {
     match value {
-        Datum::Text(text) => parse_base(text, to, zone),
+        Datum::Text(text) => parse_base(text, to, style),
         _ => Err(no_cast(from, to)),
     }
 }
@@ -256,11 +272,17 @@ fn to_integer(value: &Datum, from: &SqlType, to: &SqlType) -> SqlResult<Datum> {
                 format!("cannot convert NaN to {}", to.base_name()),
             ));
         }
+        Datum::NumericInf(_) => {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                format!("cannot convert infinity to {}", to.base_name()),
+            ));
+        }
         Datum::Bool(b) => i128::from(*b),
         Datum::Text(text) if *from == SqlType::CharByte => {
             i128::from(text.bytes().next().unwrap_or(0))
         }
-        Datum::Text(text) => return parse_base(text, to, &TimeZone::utc()),
+        Datum::Text(text) => return parse_base(text, to, &Style::utc()),
         Datum::Jsonb(json) => match &**json {
             serde_json::Value::Number(n) => numeric::parse(&n.to_string())
                 .and_then(|n| numeric::to_i128(&n))
@@ -283,7 +305,8 @@ fn to_float(value: &Datum, from: &SqlType, to: &SqlType) -> SqlResult<Datum> {
         Datum::Float8(v) => *v,
         Datum::Numeric(v) => numeric::to_f64(v),
         Datum::NumericNan => f64::NAN,
-        Datum::Text(text) => return parse_base(text, to, &TimeZone::utc()),
+        Datum::NumericInf(negative) => numeric::infinity(*negative),
+        Datum::Text(text) => return parse_base(text, to, &Style::utc()),
         Datum::Jsonb(json) => match &**json {
             serde_json::Value::Number(n) => n.to_string().parse().unwrap_or(f64::NAN),
             other => return Err(json_mismatch(other, to)),
@@ -322,13 +345,13 @@ fn to_numeric(value: &Datum, from: &SqlType, to: &SqlType) -> SqlResult<Datum> {
         }
         match numeric::from_f64(v, digits) {
             Some(n) => Ok(Datum::Numeric(n.into())),
-            None => Err(SqlError::unsupported("infinity in numeric")),
+            None => Ok(Datum::NumericInf(v < 0.0)),
         }
     };
     match value {
         Datum::Float4(v) => from_float(f64::from(*v), 6),
         Datum::Float8(v) => from_float(*v, 15),
-        Datum::Text(text) => parse_base(text, to, &TimeZone::utc()),
+        Datum::Text(text) => parse_base(text, to, &Style::utc()),
         Datum::Jsonb(json) => match &**json {
             serde_json::Value::Number(n) => numeric::parse(&n.to_string())
                 .map(|n| Datum::Numeric(n.into()))
@@ -342,7 +365,7 @@ fn to_numeric(value: &Datum, from: &SqlType, to: &SqlType) -> SqlResult<Datum> {
     }
 }
 
-fn to_text(value: &Datum, from: &SqlType, to: &SqlType, zone: &TimeZone) -> SqlResult<Datum> {
+fn to_text(value: &Datum, from: &SqlType, to: &SqlType, style: &Style) -> SqlResult<Datum> {
     let text = match value {
         Datum::Text(text) => match from {
             // Leaving char(n) drops the padding.
@@ -350,6 +373,7 @@ fn to_text(value: &Datum, from: &SqlType, to: &SqlType, zone: &TimeZone) -> SqlR
             _ => text.clone(),
         },
         // Booleans print in full when they are cast, not as the wire prints them.
+        Datum::Bool(b) if *to == SqlType::Name => Arc::from(if *b { "t" } else { "f" }),
         Datum::Bool(b) => Arc::from(if *b { "true" } else { "false" }),
         Datum::Int4(v) if *to == SqlType::CharByte => {
             let byte = u8::try_from(*v).ok().filter(u8::is_ascii).ok_or_else(|| {
@@ -360,7 +384,7 @@ fn to_text(value: &Datum, from: &SqlType, to: &SqlType, zone: &TimeZone) -> SqlR
         Datum::Oid(oid) if *from == SqlType::Regtype => {
             Arc::from(SqlType::from_oid(*oid, -1).map_or(oid.to_string(), |t| t.base_name()))
         }
-        other => Arc::from(other.to_text(zone).unwrap_or_default()),
+        other => Arc::from(other.to_text(style).unwrap_or_default()),
     };
     Ok(match to {
         SqlType::Name => Datum::text(clip_name(&text)),
@@ -378,7 +402,7 @@ pub(crate) fn fit_modifiers(value: Datum, to: &SqlType, context: CastContext) ->
                 None => Ok(value),
             }
         }
-        (SqlType::Char(n), Datum::Text(text)) => {
+        (SqlType::Char(n), Datum::Text(text)) if *n > 0 => {
             let n = *n as usize;
             let length = text.chars().count();
             if length < n {
@@ -390,6 +414,12 @@ pub(crate) fn fit_modifiers(value: Datum, to: &SqlType, context: CastContext) ->
                 Some(cut) => Ok(Datum::text(cut)),
                 None => Ok(value),
             }
+        }
+        (SqlType::Numeric(Some((p, s))), Datum::NumericInf(_)) => {
+            Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "numeric field overflow")
+                .with_detail(format!(
+                    "A field with precision {p}, scale {s} cannot hold an infinite value."
+                )))
         }
         (SqlType::Numeric(Some((p, s))), Datum::Numeric(v)) => {
             Ok(Datum::Numeric(numeric::fit(v, *p, *s)?.into()))

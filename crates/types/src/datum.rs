@@ -32,6 +32,8 @@ pub enum Datum {
     Numeric(Arc<BigDecimal>),
     /// `numeric` NaN.
     NumericNan,
+    /// `numeric` infinity; the flag is the sign, true for `-Infinity`.
+    NumericInf(bool),
     /// `text`, `varchar`, `char`, `name`.
     Text(Arc<str>),
     /// `bytea`.
@@ -50,10 +52,12 @@ pub enum Datum {
     Uuid([u8; 16]),
     /// `jsonb`, normalised: object keys sorted as PostgreSQL does, no duplicates.
     Jsonb(Arc<serde_json::Value>),
+    /// `json`, checked.
+    Json(Arc<str>),
     /// One-dimensional array.
     Array(Arc<ArrayValue>),
     /// Row value.
-    Record(Arc<[Datum]>),
+    Record(Arc<RecordValue>),
 }
 
 /// `interval`: three parts that are kept apart, as in PostgreSQL.
@@ -76,7 +80,29 @@ pub struct ArrayValue {
     pub items: Vec<Datum>,
 }
 
+/// The fields of a row value.
+#[derive(Clone, Debug)]
+pub struct RecordValue {
+    /// Names of the fields; a row made by `ROW(..)` has none.
+    pub names: Option<Arc<[Arc<str>]>>,
+    /// Values.
+    pub fields: Vec<Datum>,
+}
+
+impl std::ops::Deref for RecordValue {
+    type Target = [Datum];
+
+    fn deref(&self) -> &[Datum] {
+        &self.fields
+    }
+}
+
 impl Datum {
+    /// A row value without names.
+    pub fn record(fields: Vec<Datum>) -> Datum {
+        Datum::Record(Arc::new(RecordValue { names: None, fields }))
+    }
+
     /// Whether this is NULL.
     pub fn is_null(&self) -> bool {
         matches!(self, Datum::Null)

@@ -4,13 +4,44 @@
 use crate::{SqlError, SqlResult, SqlState};
 
 /// Writes a double.
-pub(crate) fn float8_text(value: f64) -> String {
-    special(value).unwrap_or_else(|| layout(&format!("{value:e}"), 15))
+pub(crate) fn float8_text(value: f64, extra_digits: i8) -> String {
+    special(value).unwrap_or_else(|| match extra_digits {
+        1.. => layout(&format!("{value:e}"), 15),
+        less => rounded(value, 15 + i32::from(less)),
+    })
+}
+
+/// C's `%.*g`: so many significant digits, zeros at the end cut.
+fn rounded(value: f64, digits: i32) -> String {
+    let digits = digits.max(1);
+    let scientific = format!("{value:.*e}", digits as usize - 1);
+    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let mantissa = match mantissa.contains('.') {
+        true => mantissa.trim_end_matches('0').trim_end_matches('.'),
+        false => mantissa,
+    };
+    layout(&format!("{mantissa}e{exponent}"), digits)
 }
 
 /// Writes a single.
-pub(crate) fn float4_text(value: f32) -> String {
-    special(f64::from(value)).unwrap_or_else(|| layout(&format!("{value:e}"), 6))
+pub(crate) fn float4_text(value: f32, extra_digits: i8) -> String {
+    special(f64::from(value)).unwrap_or_else(|| match extra_digits {
+        1.. => layout(&shortest4(value), 6),
+        less => rounded(f64::from(value), 6 + i32::from(less)),
+    })
+}
+
+/// The shortest digits that lie strictly between the neighbours' midpoints: PostgreSQL does not
+/// count on ties being read back to even.
+fn shortest4(value: f32) -> String {
+    let text = format!("{value:e}");
+    let exact: f64 = text.parse().unwrap_or(0.0);
+    let middle = |other: f32| (f64::from(value) + f64::from(other)) / 2.0;
+    if exact == middle(value.next_up()) || exact == middle(value.next_down()) {
+        let digits = text.bytes().take_while(|b| *b != b'e').filter(u8::is_ascii_digit).count();
+        return format!("{value:.digits$e}");
+    }
+    text
 }
 
 fn special(value: f64) -> Option<String> {

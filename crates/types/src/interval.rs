@@ -1,7 +1,8 @@
-//! `interval`: text forms and arithmetic.
+//! `interval`: arithmetic and reading.
 
-use crate::datetime::{MICROS_PER_DAY, MICROS_PER_SECOND, fraction_micros, time_text};
-use crate::{Interval, SqlError, SqlResult, SqlState};
+use crate::datetime::{MICROS_PER_DAY, MICROS_PER_SECOND};
+use crate::datetime_in::fraction_micros;
+use crate::{Interval, IntervalForm, SqlError, SqlResult, SqlState, Style};
 
 fn bad(text: &str) -> SqlError {
     SqlError::new(
@@ -81,47 +82,6 @@ impl Interval {
     }
 }
 
-/// Writes in the `postgres` style: `1 year 2 mons 3 days 04:05:06.7`.
-pub(crate) fn interval_text(value: &Interval) -> String {
-    let mut text = String::new();
-    let mut negative_before = false;
-    let mut part = |amount: i32, unit: &str, text: &mut String| {
-        if amount == 0 {
-            return;
-        }
-        if !text.is_empty() {
-            text.push(' ');
-        }
-        if negative_before && amount > 0 {
-            text.push('+');
-        }
-        text.push_str(&format!("{amount} {unit}"));
-        if amount != 1 {
-            text.push('s');
-        }
-        negative_before = amount < 0;
-    };
-    part(value.months / 12, "year", &mut text);
-    part(value.months % 12, "mon", &mut text);
-    part(value.days, "day", &mut text);
-    if value.micros != 0 || text.is_empty() {
-        if !text.is_empty() {
-            text.push(' ');
-        }
-        if value.micros < 0 {
-            text.push('-');
-        } else if negative_before {
-            text.push('+');
-        }
-        let magnitude = value.micros.unsigned_abs();
-        let hours = magnitude / (3_600 * MICROS_PER_SECOND as u64);
-        let rest = (magnitude % (3_600 * MICROS_PER_SECOND as u64)) as i64;
-        let tail = time_text(rest);
-        text.push_str(&format!("{hours:02}{}", &tail[2..]));
-    }
-    text
-}
-
 /// Months, days and microseconds of one unit.
 fn unit(word: &str) -> Option<(f64, f64, f64)> {
     let second = MICROS_PER_SECOND as f64;
@@ -143,7 +103,7 @@ fn unit(word: &str) -> Option<(f64, f64, f64)> {
 }
 
 /// Reads all the styles PostgreSQL reads by default.
-pub(crate) fn parse_interval(text: &str) -> SqlResult<Interval> {
+pub(crate) fn parse_interval(text: &str, style: &Style) -> SqlResult<Interval> {
     let lowered = text.trim().to_lowercase();
     if lowered.is_empty() {
         return Err(bad(text));
@@ -151,11 +111,16 @@ pub(crate) fn parse_interval(text: &str) -> SqlResult<Interval> {
     if let Some(iso) = lowered.strip_prefix('p') {
         return parse_iso(iso, text);
     }
+    // The SQL standard's form has one sign, which counts for all fields.
+    let standard = style.interval == IntervalForm::Sql
+        && lowered.starts_with('-')
+        && !lowered[1..].contains(['-', '+']);
     let mut total = Interval::default();
     let mut pending: Option<f64> = None;
     let mut any = false;
     let mut ago = false;
-    for word in words(&lowered) {
+    let text_of_fields = if standard { &lowered[1..] } else { lowered.as_str() };
+    for word in words(text_of_fields) {
         let word = word.as_str();
         if word == "@" || word == "and" {
         } else if word == "ago" {
@@ -191,7 +156,7 @@ pub(crate) fn parse_interval(text: &str) -> SqlResult<Interval> {
     if !any {
         return Err(bad(text));
     }
-    if ago { total.neg() } else { Ok(total) }
+    if ago != standard { total.neg() } else { Ok(total) }
 }
 
 /// Splits `-10s` into `-10`, `s` and keeps `04:05:06` and `1-2` whole.

@@ -187,8 +187,19 @@ fn rank(value: &Value) -> u8 {
     }
 }
 
-/// The total order of `jsonb`.
+/// The total order of `jsonb`. An empty array as the whole document sorts before everything: so
+/// it is in PostgreSQL, by accident of history.
 pub fn compare(a: &Value, b: &Value) -> Ordering {
+    let empty = |v: &Value| v.as_array().is_some_and(Vec::is_empty);
+    match (empty(a), empty(b)) {
+        (true, true) => Ordering::Equal,
+        (true, false) => Ordering::Less,
+        (false, true) => Ordering::Greater,
+        _ => compare_inner(a, b),
+    }
+}
+
+fn compare_inner(a: &Value, b: &Value) -> Ordering {
     match (a, b) {
         (Value::Bool(x), Value::Bool(y)) => x.cmp(y),
         (Value::String(x), Value::String(y)) => x.as_bytes().cmp(y.as_bytes()),
@@ -201,14 +212,14 @@ pub fn compare(a: &Value, b: &Value) -> Ordering {
         (Value::Array(x), Value::Array(y)) => x.len().cmp(&y.len()).then_with(|| {
             x.iter()
                 .zip(y)
-                .map(|(a, b)| compare(a, b))
+                .map(|(a, b)| compare_inner(a, b))
                 .find(|o| o.is_ne())
                 .unwrap_or(Ordering::Equal)
         }),
         (Value::Object(x), Value::Object(y)) => x.len().cmp(&y.len()).then_with(|| {
             x.iter()
                 .zip(y)
-                .map(|((ka, va), (kb, vb))| key_order(ka, kb).then_with(|| compare(va, vb)))
+                .map(|((ka, va), (kb, vb))| key_order(ka, kb).then_with(|| compare_inner(va, vb)))
                 .find(|o| o.is_ne())
                 .unwrap_or(Ordering::Equal)
         }),

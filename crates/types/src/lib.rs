@@ -11,15 +11,21 @@ mod array_text;
 mod binary;
 mod cast;
 mod datetime;
+mod datetime_in;
+mod datetime_text;
 mod datum;
 mod error;
 mod float_text;
 mod interval;
+mod interval_text;
+pub mod json;
 pub mod jsonb;
 pub mod numeric;
+pub mod numeric_functions;
 pub mod oid;
 mod order;
 mod sql_type;
+mod style;
 mod text_in;
 mod text_out;
 mod time_zone;
@@ -29,8 +35,9 @@ pub use datetime::{
     DATE_INFINITY, DATE_MINUS_INFINITY, MICROS_PER_DAY, MICROS_PER_SECOND, UNIX_EPOCH_MICROS,
     check_date, check_timestamp, civil_from_days, days_from_civil,
 };
-pub use datum::{ArrayValue, Datum, Interval};
+pub use datum::{ArrayValue, Datum, Interval, RecordValue};
 pub use error::{SqlError, SqlResult, SqlState};
 pub use order::GroupKey;
 pub use sql_type::{SqlType, TypeCategory};
+pub use style::{DateForm, DateOrder, IntervalForm, Style};
 pub use time_zone::TimeZone;

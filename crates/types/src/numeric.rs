@@ -15,6 +15,11 @@ const MAX_DISPLAY_SCALE: i64 = 1_000;
 const MAX_STORED_SCALE: i64 = 16_383;
 const MAX_WHOLE_DIGITS: i64 = 131_072;
 
+/// The double for an infinity of this sign.
+pub fn infinity(negative: bool) -> f64 {
+    if negative { f64::NEG_INFINITY } else { f64::INFINITY }
+}
+
 /// 10 to the power `n`.
 fn pow10(n: i64) -> BigInt {
     BigInt::from(10u8).pow(u32::try_from(n.max(0)).unwrap_or(u32::MAX))
@@ -235,48 +240,6 @@ pub fn sqrt(a: &BigDecimal) -> SqlResult<BigDecimal> {
     let shift = 2 * (scale + 1) - sx;
     let shifted = if shift >= 0 { x * pow10(shift) } else { x / pow10(-shift) };
     Ok(round(&BigDecimal::new(shifted.sqrt(), scale + 1), scale))
-}
-
-/// Power; whole exponents are exact, others go through double precision.
-///
-/// # Errors
-/// 22003 on overflow, 2201F for what has no real result.
-pub fn power(a: &BigDecimal, b: &BigDecimal) -> SqlResult<BigDecimal> {
-    let (x, sx) = parts(a);
-    let whole = trunc(b, 0);
-    if compare(&whole, b) == Ordering::Equal
-        && let Some(exponent) = to_i128(&whole)
-    {
-        if x.is_zero() && exponent < 0 {
-            return Err(SqlError::new(
-                SqlState("2201F"),
-                "zero raised to a negative power is undefined",
-            ));
-        }
-        if exponent.unsigned_abs() > 100_000
-            || x.bits().saturating_mul(exponent.unsigned_abs() as u64) > 430_000
-        {
-            return Err(overflow());
-        }
-        let n = exponent.unsigned_abs() as u32;
-        let exact = BigDecimal::new(x.pow(n), sx * i64::from(n));
-        let digits = parts(&exact).0.abs().to_string().len() as i64;
-        let whole_digits = digits - sx * i64::from(n);
-        let scale = (16 - whole_digits).max(sx).max(parts(b).1).clamp(16, MAX_DISPLAY_SCALE);
-        if exponent >= 0 {
-            return Ok(round(&exact, scale.max(16)));
-        }
-        let (y, sy) = parts(&exact);
-        return Ok(div_to(&BigInt::from(1), 0, &y, sy, scale.max(16)));
-    }
-    if x.is_negative() {
-        return Err(SqlError::new(
-            SqlState("2201F"),
-            "a negative number raised to a non-integer power yields a complex result",
-        ));
-    }
-    let result = to_f64(a).powf(to_f64(b));
-    from_f64(result, 15).map(|r| round(&r, 16)).ok_or_else(overflow)
 }
 
 /// Nearest double.

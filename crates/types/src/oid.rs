@@ -32,14 +32,13 @@ oids! {
     INTERVAL = 1186, INTERVAL_ARRAY = 1187, "interval";
     NUMERIC = 1700, NUMERIC_ARRAY = 1231, "numeric";
     UUID = 2950, UUID_ARRAY = 2951, "uuid";
+    JSON = 114, JSON_ARRAY = 199, "json";
     JSONB = 3802, JSONB_ARRAY = 3807, "jsonb";
     REGCLASS = 2205, REGCLASS_ARRAY = 2210, "regclass";
     REGTYPE = 2206, REGTYPE_ARRAY = 2211, "regtype";
     RECORD = 2249, RECORD_ARRAY = 2287, "record";
 }
 
-/// `json`: accepted from clients, stored as `jsonb`.
-pub const JSON: u32 = 114;
 /// `unknown`: a literal whose type nothing decides.
 pub const UNKNOWN: u32 = 705;
 /// `void`.

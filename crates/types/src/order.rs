@@ -33,6 +33,7 @@ fn float(value: &Datum) -> Option<f64> {
         Datum::Float8(v) => *v,
         Datum::Numeric(v) => numeric::to_f64(v),
         Datum::NumericNan => f64::NAN,
+        Datum::NumericInf(negative) => numeric::infinity(*negative),
         other => integer(other)? as f64,
     })
 }
@@ -65,6 +66,7 @@ impl Datum {
             (Datum::Interval(a), Datum::Interval(b)) => a.length().cmp(&b.length()),
             (Datum::Uuid(a), Datum::Uuid(b)) => a.cmp(b),
             (Datum::Jsonb(a), Datum::Jsonb(b)) => jsonb::compare(a, b),
+            (Datum::Json(a), Datum::Json(b)) => a.cmp(b),
             (Datum::Array(a), Datum::Array(b)) => sequence(&a.items, &b.items),
             (Datum::Record(a), Datum::Record(b)) => sequence(a, b),
             (Datum::NumericNan, Datum::NumericNan) => Ordering::Equal,
@@ -81,6 +83,9 @@ impl Datum {
             match (self, other) {
                 (Datum::NumericNan, _) => return Ordering::Greater,
                 (_, Datum::NumericNan) => return Ordering::Less,
+                (Datum::NumericInf(a), Datum::NumericInf(b)) => return b.cmp(a),
+                (Datum::NumericInf(negative), _) => return beyond(*negative),
+                (_, Datum::NumericInf(negative)) => return beyond(*negative).reverse(),
                 _ => {}
             }
             if let (Some(a), Some(b)) = (decimal(self), decimal(other)) {
@@ -95,6 +100,11 @@ impl Datum {
     }
 }
 
+/// Where an infinity stands beside finite values.
+fn beyond(negative: bool) -> Ordering {
+    if negative { Ordering::Less } else { Ordering::Greater }
+}
+
 fn sequence(a: &[Datum], b: &[Datum]) -> Ordering {
     a.iter()
         .zip(b)
@@ -107,7 +117,8 @@ fn kind(value: &Datum) -> u8 {
     match value {
         Datum::Bool(_) => 0,
         Datum::Int2(_) | Datum::Int4(_) | Datum::Int8(_) | Datum::Oid(_) => 1,
-        Datum::Float4(_) | Datum::Float8(_) | Datum::Numeric(_) | Datum::NumericNan => 1,
+        Datum::Float4(_) | Datum::Float8(_) => 1,
+        Datum::Numeric(_) | Datum::NumericNan | Datum::NumericInf(_) => 1,
         Datum::Text(_) => 2,
         Datum::Bytea(_) => 3,
         Datum::Date(_) => 4,
@@ -115,7 +126,7 @@ fn kind(value: &Datum) -> u8 {
         Datum::Timestamp(_) | Datum::TimestampTz(_) => 6,
         Datum::Interval(_) => 7,
         Datum::Uuid(_) => 8,
-        Datum::Jsonb(_) => 9,
+        Datum::Jsonb(_) | Datum::Json(_) => 9,
         Datum::Array(_) => 10,
         Datum::Record(_) => 11,
         Datum::Null => 12,
@@ -154,6 +165,7 @@ fn hash_datum<H: Hasher>(value: &Datum, state: &mut H) {
         Datum::Time(t) | Datum::Timestamp(t) | Datum::TimestampTz(t) => t.hash(state),
         Datum::Interval(i) => i.length().hash(state),
         Datum::Uuid(u) => u.hash(state),
+        Datum::Json(text) => text.hash(state),
         Datum::Array(a) => {
             for item in &a.items {
                 hash_datum(item, state);

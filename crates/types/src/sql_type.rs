@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::oid;
+use crate::{SqlError, SqlResult, oid};
 
 /// The type of a column, parameter or expression.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -27,7 +27,7 @@ pub enum SqlType {
     Text,
     /// `varchar(n)`, n in characters.
     Varchar(Option<u32>),
-    /// `char(n)`, n in characters, blank-padded.
+    /// `char(n)`, n in characters, blank-padded; 0 is `bpchar` without a length.
     Char(u32),
     /// `name`: identifiers of the system catalog.
     Name,
@@ -49,6 +49,8 @@ pub enum SqlType {
     Uuid,
     /// `jsonb`.
     Jsonb,
+    /// `json`: text that is kept as it was written.
+    Json,
     /// `regclass`: an oid that prints as a relation name.
     Regclass,
     /// `regtype`: an oid that prints as a type name.
@@ -98,7 +100,7 @@ const NAMES: &[(SqlType, u32, u32, &str, &str)] = &[
     (SqlType::Numeric(None), oid::NUMERIC, oid::NUMERIC_ARRAY, "numeric", "numeric"),
     (SqlType::Text, oid::TEXT, oid::TEXT_ARRAY, "text", "text"),
     (SqlType::Varchar(None), oid::VARCHAR, oid::VARCHAR_ARRAY, "character varying", "varchar"),
-    (SqlType::Char(1), oid::BPCHAR, oid::BPCHAR_ARRAY, "character", "bpchar"),
+    (SqlType::Char(0), oid::BPCHAR, oid::BPCHAR_ARRAY, "character", "bpchar"),
     (SqlType::Name, oid::NAME, oid::NAME_ARRAY, "name", "name"),
     (SqlType::CharByte, oid::CHAR_BYTE, oid::CHAR_BYTE_ARRAY, "\"char\"", "char"),
     (SqlType::Bytea, oid::BYTEA, oid::BYTEA_ARRAY, "bytea", "bytea"),
@@ -120,6 +122,7 @@ const NAMES: &[(SqlType, u32, u32, &str, &str)] = &[
     ),
     (SqlType::Interval, oid::INTERVAL, oid::INTERVAL_ARRAY, "interval", "interval"),
     (SqlType::Uuid, oid::UUID, oid::UUID_ARRAY, "uuid", "uuid"),
+    (SqlType::Json, oid::JSON, oid::JSON_ARRAY, "json", "json"),
     (SqlType::Jsonb, oid::JSONB, oid::JSONB_ARRAY, "jsonb", "jsonb"),
     (SqlType::Regclass, oid::REGCLASS, oid::REGCLASS_ARRAY, "regclass", "regclass"),
     (SqlType::Regtype, oid::REGTYPE, oid::REGTYPE_ARRAY, "regtype", "regtype"),
@@ -134,12 +137,12 @@ impl SqlType {
         NAMES.iter().map(|row| &row.0)
     }
 
-    /// The type without modifiers: `varchar(3)` becomes `varchar`, `char(n)` becomes `char(1)`.
+    /// The type without modifiers: `varchar(3)` becomes `varchar`, `char(n)` becomes `bpchar`.
     pub fn base(&self) -> SqlType {
         match self {
             SqlType::Numeric(_) => SqlType::Numeric(None),
             SqlType::Varchar(_) => SqlType::Varchar(None),
-            SqlType::Char(_) => SqlType::Char(1),
+            SqlType::Char(_) => SqlType::Char(0),
             SqlType::Array(element) => SqlType::Array(Box::new(element.base())),
             other => other.clone(),
         }
@@ -157,6 +160,9 @@ impl SqlType {
     }
 
     fn row(&self) -> &'static (SqlType, u32, u32, &'static str, &'static str) {
+        if let SqlType::Array(element) = self {
+            return element.row();
+        }
         NAMES
             .iter()
             .find(|row| row.0.same_base(self))
@@ -180,11 +186,8 @@ impl SqlType {
     }
 
     /// The type that an oid and a type modifier (-1 for none) mean; `None` for an oid that is not
-    /// known here. `json` is `jsonb`.
+    /// known here.
     pub fn from_oid(oid: u32, typmod: i32) -> Option<SqlType> {
-        if oid == oid::JSON {
-            return Some(SqlType::Jsonb);
-        }
         if oid == 0 {
             return None;
         }
@@ -219,7 +222,7 @@ impl SqlType {
     pub fn typmod(&self) -> i32 {
         match self {
             SqlType::Varchar(Some(n)) => *n as i32 + 4,
-            SqlType::Char(n) => *n as i32 + 4,
+            SqlType::Char(n) if *n > 0 => *n as i32 + 4,
             SqlType::Numeric(Some((p, s))) => ((i32::from(*p) << 16) | (i32::from(*s) & 0x7ff)) + 4,
             SqlType::Array(element) => element.typmod(),
             _ => -1,
@@ -271,7 +274,7 @@ impl SqlType {
         match self {
             SqlType::Array(element) => format!("{}[]", element.name()),
             SqlType::Varchar(Some(n)) => format!("character varying({n})"),
-            SqlType::Char(n) => format!("character({n})"),
+            SqlType::Char(n) if *n > 0 => format!("character({n})"),
             SqlType::Numeric(Some((p, s))) => format!("numeric({p},{s})"),
             other => other.row().3.to_string(),
         }
@@ -291,7 +294,6 @@ impl SqlType {
             "int" => SqlType::Int4,
             "decimal" | "dec" => SqlType::Numeric(None),
             "float" => SqlType::Float8,
-            "json" => SqlType::Jsonb,
             "string" => SqlType::Text,
             "regproc" | "regnamespace" | "regrole" | "xid" | "cid" => SqlType::Oid,
             _ => return None,
@@ -321,7 +323,9 @@ impl SqlType {
             }
             SqlType::CharByte => TypeCategory::String,
             SqlType::Interval => TypeCategory::Timespan,
-            SqlType::Bytea | SqlType::Uuid | SqlType::Jsonb | SqlType::Void => TypeCategory::User,
+            SqlType::Bytea | SqlType::Uuid | SqlType::Jsonb | SqlType::Json | SqlType::Void => {
+                TypeCategory::User
+            }
             SqlType::Unknown => TypeCategory::Unknown,
         }
     }
@@ -337,6 +341,27 @@ impl SqlType {
                 | SqlType::TimestampTz
                 | SqlType::Interval
         )
+    }
+
+    /// The type of arrays of this type.
+    ///
+    /// # Errors
+    /// 0A000 for arrays: they have one dimension here.
+    pub fn array_of(&self) -> SqlResult<SqlType> {
+        match self {
+            SqlType::Array(_) => Err(SqlError::unsupported("an array of several dimensions")
+                .with_hint("Arrays have one dimension; jsonb holds nested lists.")),
+            element => Ok(SqlType::Array(Box::new(element.clone()))),
+        }
+    }
+
+    /// Whether values of this type have an order and an equality.
+    pub fn is_comparable(&self) -> bool {
+        match self {
+            SqlType::Json | SqlType::Void | SqlType::Unknown | SqlType::Record => false,
+            SqlType::Array(element) => element.is_comparable(),
+            _ => true,
+        }
     }
 
     /// `smallint`, `integer`, `bigint`.

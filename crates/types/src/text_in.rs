@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::datetime::{parse_date, parse_time, parse_timestamp};
+use crate::datetime_in::{parse_date, parse_time, parse_timestamp};
 use crate::float_text::{parse_float4, parse_float8};
 use crate::interval::parse_interval;
 use crate::{
-    ArrayValue, CastContext, Datum, SqlError, SqlResult, SqlState, SqlType, TimeZone, array_text,
-    cast, jsonb, numeric,
+    ArrayValue, CastContext, Datum, SqlError, SqlResult, SqlState, SqlType, Style, array_text,
+    cast, json, jsonb, numeric,
 };
 
 pub(crate) fn bad_input(ty: &str, text: &str) -> SqlError {
@@ -23,14 +23,14 @@ impl Datum {
     ///
     /// # Errors
     /// 22P02, 22003, 22007, 22008, 22001 with PostgreSQL's messages.
-    pub fn parse(text: &str, ty: &SqlType, zone: &TimeZone) -> SqlResult<Datum> {
-        let value = parse_base(text, ty, zone)?;
+    pub fn parse(text: &str, ty: &SqlType, style: impl Into<Style>) -> SqlResult<Datum> {
+        let value = parse_base(text, ty, &style.into())?;
         cast::fit_modifiers(value, ty, CastContext::Assignment)
     }
 }
 
 /// Parses without looking at modifiers.
-pub(crate) fn parse_base(text: &str, ty: &SqlType, zone: &TimeZone) -> SqlResult<Datum> {
+pub(crate) fn parse_base(text: &str, ty: &SqlType, style: &Style) -> SqlResult<Datum> {
     Ok(match ty {
         SqlType::Bool => Datum::Bool(parse_bool(text)?),
         SqlType::Int2 => {
@@ -67,19 +67,23 @@ pub(crate) fn parse_base(text: &str, ty: &SqlType, zone: &TimeZone) -> SqlResult
         SqlType::Name => Datum::text(clip_name(text)),
         SqlType::CharByte => Datum::text(&text[..text.chars().next().map_or(0, char::len_utf8)]),
         SqlType::Bytea => Datum::Bytea(parse_bytea(text)?.into()),
-        SqlType::Date => Datum::Date(parse_date(text)?),
-        SqlType::Time => Datum::Time(parse_time(text)?),
-        SqlType::Timestamp => Datum::Timestamp(parse_timestamp(text, None)?),
-        SqlType::TimestampTz => Datum::TimestampTz(parse_timestamp(text, Some(zone))?),
-        SqlType::Interval => Datum::Interval(parse_interval(text)?),
+        SqlType::Date => Datum::Date(parse_date(text, style)?),
+        SqlType::Time => Datum::Time(parse_time(text, style)?),
+        SqlType::Timestamp => Datum::Timestamp(parse_timestamp(text, style, false)?),
+        SqlType::TimestampTz => Datum::TimestampTz(parse_timestamp(text, style, true)?),
+        SqlType::Interval => Datum::Interval(parse_interval(text, style)?),
         SqlType::Uuid => Datum::Uuid(parse_uuid(text)?),
         SqlType::Jsonb => Datum::Jsonb(Arc::new(jsonb::parse(text)?)),
+        SqlType::Json => {
+            json::check(text)?;
+            Datum::Json(Arc::from(text))
+        }
         SqlType::Array(element) => {
             let mut items = Vec::new();
             for item in array_text::split(text)? {
                 items.push(match item {
                     None => Datum::Null,
-                    Some(text) => parse_base(&text, element, zone)?,
+                    Some(text) => parse_base(&text, element, style)?,
                 });
             }
             Datum::Array(Arc::new(ArrayValue { element: (**element).clone(), items }))
@@ -132,9 +136,8 @@ fn parse_numeric(text: &str) -> SqlResult<Datum> {
     let trimmed = text.trim();
     match trimmed.to_ascii_lowercase().as_str() {
         "nan" => return Ok(Datum::NumericNan),
-        "inf" | "infinity" | "+inf" | "+infinity" | "-inf" | "-infinity" => {
-            return Err(SqlError::unsupported("infinity in numeric"));
-        }
+        "inf" | "infinity" | "+inf" | "+infinity" => return Ok(Datum::NumericInf(false)),
+        "-inf" | "-infinity" => return Ok(Datum::NumericInf(true)),
         _ => {}
     }
     match numeric::parse(trimmed) {

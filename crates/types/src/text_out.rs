@@ -1,13 +1,15 @@
-//! Values to text, as PostgreSQL prints them with `DateStyle` ISO and `IntervalStyle` postgres.
+//! Values to text, as PostgreSQL prints them.
 
-use crate::datetime::{date_text, time_text, timestamp_text};
+use crate::datetime::time_text;
+use crate::datetime_text::{date_text, timestamp_text};
 use crate::float_text::{float4_text, float8_text};
-use crate::interval::interval_text;
-use crate::{Datum, Interval, TimeZone, array_text, jsonb, numeric};
+use crate::interval_text::interval_text;
+use crate::{Datum, Interval, IntervalForm, Style, array_text, jsonb, numeric};
 
 impl Datum {
-    /// The text form; `None` for NULL. The zone is where `timestamptz` values are shown.
-    pub fn to_text(&self, zone: &TimeZone) -> Option<String> {
+    /// The text form; `None` for NULL. A time zone alone means PostgreSQL's default style in it.
+    pub fn to_text(&self, style: impl Into<Style>) -> Option<String> {
+        let style = &style.into();
         Some(match self {
             Datum::Null => return None,
             Datum::Bool(b) => if *b { "t" } else { "f" }.to_string(),
@@ -15,11 +17,15 @@ impl Datum {
             Datum::Int4(v) => v.to_string(),
             Datum::Int8(v) => v.to_string(),
             Datum::Oid(v) => v.to_string(),
-            Datum::Float4(v) => float4_text(*v),
-            Datum::Float8(v) => float8_text(*v),
+            Datum::Float4(v) => float4_text(*v, style.float_digits),
+            Datum::Float8(v) => float8_text(*v, style.float_digits),
             Datum::Numeric(v) => numeric::text(v),
             Datum::NumericNan => "NaN".to_string(),
+            Datum::NumericInf(false) => "Infinity".to_string(),
+            Datum::NumericInf(true) => "-Infinity".to_string(),
             Datum::Text(s) => s.to_string(),
+            Datum::Json(text) => text.to_string(),
+            Datum::Bytea(bytes) if style.bytea_escape => escaped(bytes),
             Datum::Bytea(bytes) => {
                 let mut out = String::with_capacity(2 + bytes.len() * 2);
                 out.push_str("\\x");
@@ -29,39 +35,52 @@ impl Datum {
                 }
                 out
             }
-            Datum::Date(d) => date_text(*d),
+            Datum::Date(d) => date_text(*d, style),
             Datum::Time(t) => time_text(*t),
-            Datum::Timestamp(t) => timestamp_text(*t, None),
-            Datum::TimestampTz(t) => timestamp_text(*t, Some(zone)),
-            Datum::Interval(i) => interval_text(i),
+            Datum::Timestamp(t) => timestamp_text(*t, false, style),
+            Datum::TimestampTz(t) => timestamp_text(*t, true, style),
+            Datum::Interval(i) => interval_text(i, style.interval),
             Datum::Uuid(bytes) => uuid::Uuid::from_bytes(*bytes).hyphenated().to_string(),
             Datum::Jsonb(value) => jsonb::text(value),
-            Datum::Array(array) => array_text::write(array.items.iter().map(|i| i.to_text(zone))),
-            Datum::Record(fields) => record_text(fields, zone),
+            Datum::Array(array) => array_text::write(array.items.iter().map(|i| i.to_text(style))),
+            Datum::Record(fields) => record_text(fields, style),
         })
     }
 }
 
+/// `bytea` in the old form: printable characters as they are, others in octal.
+fn escaped(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len());
+    for byte in bytes {
+        match byte {
+            b'\\' => out.push_str("\\\\"),
+            0x20..=0x7e => out.push(char::from(*byte)),
+            other => out.push_str(&format!("\\{other:03o}")),
+        }
+    }
+    out
+}
+
 impl std::fmt::Display for Interval {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&interval_text(self))
+        f.write_str(&interval_text(self, IntervalForm::Postgres))
     }
 }
 
 /// For logs and messages: NULL prints as `null`, `timestamptz` in UTC.
 impl std::fmt::Display for Datum {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.to_text(&TimeZone::utc()).unwrap_or_else(|| "null".to_string()))
+        f.write_str(&self.to_text(Style::utc()).unwrap_or_else(|| "null".to_string()))
     }
 }
 
-fn record_text(fields: &[Datum], zone: &TimeZone) -> String {
+fn record_text(fields: &[Datum], style: &Style) -> String {
     let mut out = String::from("(");
     for (at, field) in fields.iter().enumerate() {
         if at > 0 {
             out.push(',');
         }
-        let Some(text) = field.to_text(zone) else {
+        let Some(text) = field.to_text(style) else {
             continue;
         };
         let quote = text.is_empty()

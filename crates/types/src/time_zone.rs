@@ -20,27 +20,55 @@ impl TimeZone {
         TimeZone::Named(Tz::UTC)
     }
 
-    /// Parses `UTC`, `Europe/Berlin` (any case), `+02`, `-03:30`, `UTC+3` (POSIX: sign reversed).
+    /// Parses a zone inside a timestamp's text: `+02` is east of UTC there.
+    pub fn parse_input(name: &str) -> Option<TimeZone> {
+        let name = name.trim();
+        match parse_offset(name) {
+            Some(seconds) => Some(TimeZone::Fixed(seconds)),
+            None => TimeZone::parse(name),
+        }
+    }
+
+    /// Parses a zone of AT TIME ZONE: as [`TimeZone::parse_setting`], and abbreviations.
     pub fn parse(name: &str) -> Option<TimeZone> {
         let name = name.trim();
-        if let Some(seconds) = parse_offset(name) {
-            return Some(TimeZone::Fixed(seconds));
-        }
         if name.eq_ignore_ascii_case("z") || name.eq_ignore_ascii_case("zulu") {
             return Some(TimeZone::utc());
         }
-        let named = name.parse().ok().or_else(|| {
-            chrono_tz::TZ_VARIANTS.iter().find(|z| z.name().eq_ignore_ascii_case(name)).copied()
-        });
-        if let Some(zone) = named {
-            return Some(TimeZone::Named(zone));
+        if let Some(seconds) = abbreviation(name) {
+            return Some(TimeZone::Fixed(seconds));
         }
-        for prefix in ["UTC", "GMT"] {
-            if let Some(rest) = name.get(..3).filter(|p| p.eq_ignore_ascii_case(prefix)) {
-                return parse_offset(&name[rest.len()..]).map(|s| TimeZone::Fixed(-s));
+        named(name).or_else(|| posix(name))
+    }
+
+    /// Parses the value of the setting `TimeZone`: `Europe/Berlin` in any case, hours east of UTC
+    /// as a number, or POSIX's `UTC+3` and `+02:00`, whose sign counts to the *west*. Gives the
+    /// name that SHOW prints as well.
+    pub fn parse_setting(name: &str) -> Option<(TimeZone, String)> {
+        let name = name.trim();
+        if let Some(zone) = named(name) {
+            return Some((zone, zone.name()));
+        }
+        if let Ok(hours) = name.parse::<f64>() {
+            let seconds = (hours * 3600.0).round();
+            if seconds.abs() > 168.0 * 3600.0 || !name.contains(|c: char| c.is_ascii_digit()) {
+                return None;
             }
+            let zone = TimeZone::Fixed(seconds as i32);
+            return Some((zone, zone.name()));
         }
-        abbreviation(name).map(TimeZone::Fixed)
+        posix(name).map(|zone| (zone, name.to_ascii_uppercase()))
+    }
+
+    /// The short name that is in use at a UTC time.
+    pub fn abbreviation_at(&self, utc_micros: i64) -> String {
+        match self {
+            TimeZone::Fixed(seconds) => offset_text(*seconds),
+            TimeZone::Named(zone) => match naive(utc_micros) {
+                Some(time) => zone.offset_from_utc_datetime(&time).to_string(),
+                None => zone.name().to_string(),
+            },
+        }
     }
 
     /// The name as `SHOW timezone` prints it.
@@ -90,6 +118,31 @@ impl TimeZone {
         local_micros
             .saturating_sub(i64::from(self.offset_at_local(local_micros)) * MICROS_PER_SECOND)
     }
+}
+
+fn named(name: &str) -> Option<TimeZone> {
+    let found = name.parse().ok().or_else(|| {
+        chrono_tz::TZ_VARIANTS.iter().find(|z| z.name().eq_ignore_ascii_case(name)).copied()
+    });
+    found.map(TimeZone::Named)
+}
+
+/// `UTC+3`, `<+02>-02`, `+02:00`: a name that may be missing, and how far west of UTC.
+fn posix(text: &str) -> Option<TimeZone> {
+    let rest = match text.strip_prefix('<') {
+        Some(quoted) => quoted.split_once('>')?.1,
+        None => text.trim_start_matches(|c: char| c.is_ascii_alphabetic()),
+    };
+    let signed = if rest.starts_with(|c: char| c.is_ascii_digit()) {
+        format!("+{rest}")
+    } else {
+        rest.into()
+    };
+    // The digits are hours: +0330 would be 330 of them.
+    if signed.len() > 3 && !signed.contains(':') {
+        return None;
+    }
+    parse_offset(&signed).map(|seconds| TimeZone::Fixed(-seconds))
 }
 
 fn naive(micros: i64) -> Option<NaiveDateTime> {
