@@ -223,8 +223,9 @@ impl Connection {
 
     /// Sends all rows of a simple query in text form. Returns the command tag.
     fn send_rows(&mut self, rows: &mut Rows, columns: &[ColumnInfo]) -> Result<String, Failure> {
-        let zone = self.session.state().time_zone();
-        let mut writer = RowWriter { columns, formats: &[Format::Text], zone, scratch: Vec::new() };
+        let style = self.session.state().style();
+        let mut writer =
+            RowWriter { columns, formats: &[Format::Text], style, scratch: Vec::new() };
         while let Some(batch) = rows.next_batch()? {
             for row in &batch {
                 writer.send(&mut self.wire, row)?;

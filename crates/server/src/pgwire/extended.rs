@@ -151,11 +151,11 @@ impl Connection {
             )
             .into());
         }
-        let zone = self.session.state().time_zone();
+        let style = self.session.state().style();
         let mut parameters = Vec::with_capacity(types.len());
         for (i, (value, ty)) in bind.parameters.iter().zip(types).enumerate() {
             let format = rows::format_of(&formats, i);
-            parameters.push(rows::decode(value.as_deref(), ty, format, &zone)?);
+            parameters.push(rows::decode(value.as_deref(), ty, format, &style)?);
         }
         let portal = Portal {
             prepared,
@@ -252,7 +252,7 @@ impl Connection {
         let mut writer = RowWriter {
             columns: portal.prepared.columns().unwrap_or_default(),
             formats: &portal.formats,
-            zone: self.session.state().time_zone(),
+            style: self.session.state().style(),
             scratch: Vec::new(),
         };
         let mut sent = 0;

@@ -1,7 +1,7 @@
 //! Values to bytes and back, and the description of result columns.
 
 use braid_sql::{ColumnInfo, Row};
-use braid_types::{Datum, SqlError, SqlState, SqlType, TimeZone};
+use braid_types::{Datum, SqlError, SqlState, SqlType, Style};
 use bytes::{BufMut, BytesMut};
 use pgwire::messages::data::{FieldDescription, RowDescription};
 
@@ -67,8 +67,8 @@ pub(crate) fn describe(
 pub(crate) struct RowWriter<'a> {
     pub(crate) columns: &'a [ColumnInfo],
     pub(crate) formats: &'a [Format],
-    /// Where `timestamptz` values are shown in text form.
-    pub(crate) zone: TimeZone,
+    /// How values look in text form.
+    pub(crate) style: Style,
     /// Binary forms are made here, then copied.
     pub(crate) scratch: Vec<u8>,
 }
@@ -101,7 +101,7 @@ impl RowWriter<'_> {
                 out.put_slice(text.as_bytes());
             }
             _ => {
-                let text = datum.to_text(&self.zone).unwrap_or_default();
+                let text = datum.to_text(&self.style).unwrap_or_default();
                 out.put_i32(text.len() as i32);
                 out.put_slice(text.as_bytes());
             }
@@ -114,7 +114,7 @@ pub(crate) fn decode(
     value: Option<&[u8]>,
     ty: &SqlType,
     format: Format,
-    zone: &TimeZone,
+    style: &Style,
 ) -> Result<Datum, SqlError> {
     let Some(bytes) = value else { return Ok(Datum::Null) };
     match format {
@@ -126,7 +126,7 @@ pub(crate) fn decode(
                     "invalid byte sequence for encoding \"UTF8\"",
                 )
             })?;
-            Datum::parse(text, ty, zone)
+            Datum::parse(text, ty, style)
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Rows to COPY data: text, CSV and binary.
 
-use braid_types::{Datum, SqlResult, SqlType, TimeZone};
+use braid_types::{Datum, SqlResult, SqlType, Style};
 
 use super::decode::{default_null, one_byte};
 use crate::parse::{CopyFormat, CopyOptions};
@@ -17,7 +17,7 @@ pub(crate) struct Encoder {
     force_quote: Vec<bool>,
     names: Vec<String>,
     types: Vec<SqlType>,
-    zone: TimeZone,
+    style: Style,
 }
 
 impl Encoder {
@@ -25,7 +25,7 @@ impl Encoder {
     pub(crate) fn new(
         options: &CopyOptions,
         columns: Vec<(String, SqlType)>,
-        zone: TimeZone,
+        style: Style,
     ) -> SqlResult<Encoder> {
         let csv = options.format == CopyFormat::Csv;
         let quote = one_byte("quote", options.quote, b'"')?;
@@ -43,7 +43,7 @@ impl Encoder {
             force_quote: names.iter().map(forced).collect(),
             names,
             types,
-            zone,
+            style,
         })
     }
 
@@ -83,7 +83,7 @@ impl Encoder {
             if i > 0 {
                 out.push(self.delimiter);
             }
-            match datum.to_text(&self.zone) {
+            match datum.to_text(&self.style) {
                 None => out.extend_from_slice(self.null.as_bytes()),
                 Some(text) if self.format == CopyFormat::Csv => {
                     self.csv_field(&text, self.force_quote.get(i) == Some(&true), row.len(), out);
@@ -178,7 +178,7 @@ mod tests {
                     let want = match (format, datum) {
                         (_, Datum::Null) => None,
                         (CopyFormat::Binary, Datum::Int4(v)) => Some(v.to_be_bytes().to_vec()),
-                        _ => datum.to_text(&TimeZone::utc()).map(String::into_bytes),
+                        _ => datum.to_text(Style::utc()).map(String::into_bytes),
                     };
                     assert_eq!(*field, want, "{format:?}");
                 }

@@ -42,7 +42,7 @@ impl CopyOut {
         };
         let columns = source.columns().to_vec();
         let named = columns.iter().map(|c| (c.name.clone(), c.ty.clone())).collect();
-        let encoder = Encoder::new(&c.options, named, ctx.eval.time_zone)?;
+        let encoder = Encoder::new(&c.options, named, ctx.eval.style)?;
         let stream = source.stream(ctx)?;
         Ok(CopyOut {
             columns,

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use braid_catalog::{Relation, Table, oid_of};
-use braid_types::{SqlError, SqlResult, SqlState};
+use braid_types::{CastContext, SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast::{self, SelectItem, SelectItemQualifiedWildcardKind, TableFactor};
 
-use crate::expr::{self, Bound, ParamTypes, Scope, ident_name, object_name_parts};
+use crate::expr::{self, Bound, Node, ParamTypes, Scope, ident_name, object_name_parts};
 use crate::general_query::{ColumnInfo, Row};
 use crate::session::Context;
 
@@ -102,8 +102,7 @@ pub fn returning(
     let mut out = Returning { exprs: Vec::new(), columns: Vec::new() };
     let push_column = |out: &mut Returning, at: usize| {
         let c = &scope.columns()[at];
-        out.exprs.push(Bound::column(at, c.ty.clone()));
-        out.columns.push(column_info(&c.name, &out.exprs[out.exprs.len() - 1], origin));
+        out.push(&c.name, Bound::column(at, c.ty.clone()), origin);
     };
     for item in items {
         match item {
@@ -122,19 +121,32 @@ pub fn returning(
             }
             SelectItem::UnnamedExpr(e) => {
                 let bound = expr::bind(e, scope, params)?;
-                let name = expr::output_name(e);
-                out.columns.push(column_info(&name, &bound, origin));
-                out.exprs.push(bound);
+                out.push(&expr::output_name(e), bound, origin);
             }
             SelectItem::ExprWithAlias { expr: e, alias } => {
                 let bound = expr::bind(e, scope, params)?;
-                out.columns.push(column_info(&ident_name(alias), &bound, origin));
-                out.exprs.push(bound);
+                out.push(&ident_name(alias), bound, origin);
             }
             other => return Err(SqlError::unsupported(format!("the select item {other}"))),
         }
     }
     Ok(out)
+}
+
+impl Returning {
+    /// Adds a result column. Clients are shown names for `regclass` and `regtype`, as text.
+    fn push(&mut self, name: &str, bound: Bound, origin: &dyn Fn(usize) -> Option<(u32, u32)>) {
+        let mut info = column_info(name, &bound, origin);
+        let bound = match bound.ty() {
+            SqlType::Regclass | SqlType::Regtype => {
+                info.ty = SqlType::Text;
+                Bound::new(Node::Cast(bound, CastContext::Explicit), SqlType::Text)
+            }
+            _ => bound,
+        };
+        self.columns.push(info);
+        self.exprs.push(bound);
+    }
 }
 
 fn column_info(

@@ -154,14 +154,11 @@ pub fn bind_unsettled(expr: &Expr, scope: &Scope, ctx: &mut dyn BindContext) -> 
                 .map(|e| bind_unsettled(e, scope, ctx))
                 .collect::<SqlResult<Vec<_>>>()?;
             let (parts, element) = unify(parts, "ARRAY", ctx)?;
-            if matches!(element, SqlType::Array(_)) {
-                return Err(SqlError::unsupported("an array of several dimensions"));
-            }
-            fold(Bound::new(Node::Array(parts), SqlType::Array(Box::new(element))))
+            fold(Bound::new(Node::Array(parts), element.array_of()?))
         }
         Expr::Tuple(parts) => {
             let parts = parts.iter().map(|e| bind(e, scope, ctx)).collect::<SqlResult<Vec<_>>>()?;
-            Ok(Bound::new(Node::Row(parts), SqlType::Record))
+            Ok(Bound::new(Node::Row(parts, None), SqlType::Record))
         }
         Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. } => {
             Err(general_query_needed("a subquery"))
@@ -238,6 +235,12 @@ fn bind_syntax(expr: &Expr, scope: &Scope, ctx: &mut dyn BindContext) -> SqlResu
 }
 
 fn bind_column(parts: &[String], scope: &Scope) -> SqlResult<Bound> {
+    if let [name] = parts
+        && scope.has_table(name)
+        && scope.find(parts)?.is_none()
+    {
+        return Err(general_query_needed("a whole row"));
+    }
     let at = scope.resolve(parts)?;
     Ok(Bound::column(at, scope.columns()[at].ty.clone()))
 }
@@ -267,12 +270,37 @@ fn bind_access(
         bind_unsettled(root, scope, ctx)?
     };
     for access in rest {
-        let AccessExpr::Subscript(subscript) = access else {
-            return Err(SqlError::unsupported("field selection from a row value"));
+        value = match access {
+            AccessExpr::Subscript(subscript) => bind_subscript(value, subscript, scope, ctx)?,
+            AccessExpr::Dot(field) => select_field(&value, field)?,
         };
-        value = bind_subscript(value, subscript, scope, ctx)?;
     }
     Ok(value)
+}
+
+/// `(row).field` of a row whose fields have names.
+fn select_field(value: &Bound, field: &Expr) -> SqlResult<Bound> {
+    let (Node::Row(parts, Some(names)), Expr::Identifier(ident)) = (value.node(), field) else {
+        if *value.ty() == SqlType::Record {
+            return Err(SqlError::unsupported("a field of a row without names")
+                .with_hint("Select the column from its table."));
+        }
+        return Err(SqlError::new(
+            SqlState::WRONG_OBJECT_TYPE,
+            format!(
+                "column notation .{field} applied to type {}, which is not a composite type",
+                value.ty()
+            ),
+        ));
+    };
+    let name = ident_name(ident);
+    match names.iter().position(|n| **n == *name) {
+        Some(at) => Ok(parts[at].clone()),
+        None => Err(SqlError::new(
+            SqlState::UNDEFINED_COLUMN,
+            format!("column \"{name}\" not found in data type record"),
+        )),
+    }
 }
 
 fn bind_subscript(
@@ -333,8 +361,10 @@ fn bind_value(value: &Value, ctx: &mut dyn BindContext) -> SqlResult<Bound> {
         Value::Number(digits, _) => number(&digits.to_string()),
         Value::SingleQuotedString(s)
         | Value::EscapedStringLiteral(s)
-        | Value::UnicodeStringLiteral(s)
-        | Value::NationalStringLiteral(s) => text(s),
+        | Value::UnicodeStringLiteral(s) => text(s),
+        Value::NationalStringLiteral(s) => {
+            Ok(Bound::constant(Datum::text(s.as_str()), SqlType::Char(0)))
+        }
         Value::DollarQuotedString(s) => text(&s.value),
         Value::Boolean(b) => Ok(Bound::boolean(*b)),
         Value::Null => Ok(Bound::constant(Datum::Null, SqlType::Unknown)),
@@ -526,7 +556,9 @@ fn bind_binary(
     }
     match operator_name(op) {
         Some(name) => bind_named(name, vec![l, r], true, ctx),
-        None => Err(SqlError::unsupported(format!("operator {op}"))),
+        None => {
+            Err(super::builtin::no_match(&op.to_string(), &[l.ty().clone(), r.ty().clone()], true))
+        }
     }
 }
 
@@ -583,7 +615,7 @@ fn bind_distinct(
 ) -> SqlResult<Bound> {
     let a = bind_unsettled(a, scope, ctx)?;
     let b = bind_unsettled(b, scope, ctx)?;
-    if matches!((a.node(), b.node()), (Node::Row(_), Node::Row(_))) {
+    if matches!((a.node(), b.node()), (Node::Row(..), Node::Row(..))) {
         return Ok(Bound::new(Node::IsDistinct(a, b, not), SqlType::Bool));
     }
     let (a, b) = match_sides("=", a, b, ctx)?;

@@ -1,9 +1,10 @@
 //! Function calls: constructs that look like functions, aggregates (refused here), overloads.
 
-use braid_types::{CastContext, SqlError, SqlResult, SqlState, SqlType};
+use braid_types::{CastContext, SqlError, SqlResult, SqlState, SqlType, TypeCategory};
 use sqlparser::ast::{Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectName};
 
 use super::bind::{bind_unsettled, general_query_needed};
+use super::bind_compare::match_sides;
 use super::conversion::{coerce, fold, unify};
 use super::{
     BindContext, Bound, CmpOp, Node, Scope, builtin, compare_bound, ident_name, object_name_parts,
@@ -32,10 +33,19 @@ const AGGREGATES: &[&str] = &[
     "var_pop",
     "bit_and",
     "bit_or",
+    "bit_xor",
     "corr",
     "covar_pop",
     "covar_samp",
     "regr_slope",
+    "regr_intercept",
+    "regr_r2",
+    "regr_count",
+    "regr_avgx",
+    "regr_avgy",
+    "regr_sxx",
+    "regr_syy",
+    "regr_sxy",
     "mode",
     "percentile_cont",
     "percentile_disc",
@@ -53,6 +63,8 @@ const SET_RETURNING: &[&str] = &[
     "jsonb_each",
     "jsonb_each_text",
     "jsonb_object_keys",
+    "json_each",
+    "json_each_text",
     "json_array_elements",
     "json_array_elements_text",
     "json_object_keys",
@@ -62,6 +74,16 @@ const SET_RETURNING: &[&str] = &[
     "pg_partition_ancestors",
     "pg_listening_channels",
 ];
+
+/// Names of all aggregates.
+pub fn aggregate_names() -> &'static [&'static str] {
+    AGGREGATES
+}
+
+/// Names of all functions that return sets of rows.
+pub fn set_returning_names() -> &'static [&'static str] {
+    SET_RETURNING
+}
 
 /// Whether a function name (folded, without schema) is an aggregate.
 pub fn is_aggregate(name: &str) -> bool {
@@ -147,23 +169,18 @@ fn bind_special(name: &str, mut args: Vec<Bound>, ctx: &mut dyn BindContext) -> 
         ("greatest" | "least", 1..) => {
             let what = if name == "least" { "LEAST" } else { "GREATEST" };
             let (parts, ty) = unify(args, what, ctx)?;
+            if ty == SqlType::Json {
+                return Err(SqlError::new(
+                    SqlState::UNDEFINED_FUNCTION,
+                    "could not identify a comparison function for type json",
+                ));
+            }
             fold(Bound::new(Node::Extreme(parts, name == "least"), ty))
         }
         ("nullif", 2) => {
             let right = args.pop().expect("two arguments");
             let left = args.pop().expect("two arguments");
-            let left = if *left.ty() == SqlType::Unknown {
-                let ty = match right.ty() {
-                    SqlType::Unknown => SqlType::Text,
-                    other => other.clone(),
-                };
-                coerce(left, &ty, CastContext::Implicit, ctx)?
-            } else {
-                left
-            };
-            let ty = left.ty().clone();
-            let equality = compare_bound(CmpOp::Eq, left.clone(), right, ctx)?;
-            Ok(Bound::new(Node::NullIf(left, equality), ty))
+            bind_nullif(left, right, ctx)
         }
         ("row", _) => {
             let parts = args
@@ -173,7 +190,7 @@ fn bind_special(name: &str, mut args: Vec<Bound>, ctx: &mut dyn BindContext) -> 
                     _ => Ok(a),
                 })
                 .collect::<SqlResult<Vec<_>>>()?;
-            Ok(Bound::new(Node::Row(parts), SqlType::Record))
+            Ok(Bound::new(Node::Row(parts, None), SqlType::Record))
         }
         ("pg_typeof", 1) => {
             let ty = args[0].ty().clone();
@@ -187,6 +204,31 @@ fn bind_special(name: &str, mut args: Vec<Bound>, ctx: &mut dyn BindContext) -> 
         }
         _ => bind_named(name, args, false, ctx),
     }
+}
+
+/// NULLIF has the type that its left side has as an operand of `=`: `nullif(1, 1.5)` is numeric.
+fn bind_nullif(left: Bound, right: Bound, ctx: &mut dyn BindContext) -> SqlResult<Bound> {
+    if *left.ty() == SqlType::Record || *right.ty() == SqlType::Record {
+        let equality = compare_bound(CmpOp::Eq, left.clone(), right, ctx)?;
+        let ty = left.ty().clone();
+        return Ok(Bound::new(Node::NullIf(left, equality), ty));
+    }
+    let (l, r) = match_sides("=", left.clone(), right, ctx)?;
+    let known = |ty: &SqlType| *ty != SqlType::Unknown;
+    let float = |ty: &SqlType| matches!(ty, SqlType::Float4 | SqlType::Float8);
+    // There are operators over these pairs of types: the left side stays as it is.
+    let own = known(left.ty())
+        && ((left.ty().is_integer() && r.ty().is_integer())
+            || (float(left.ty()) && float(r.ty()))
+            || left.ty().category() == TypeCategory::DateTime);
+    let value = match &l {
+        _ if own => left,
+        l if matches!(l.ty(), SqlType::Varchar(_)) => l.clone().relabeled(SqlType::Text),
+        l => l.clone(),
+    };
+    let ty = value.ty().clone();
+    let equality = Bound::new(Node::Compare(CmpOp::Eq, l, r), SqlType::Bool);
+    Ok(Bound::new(Node::NullIf(value, equality), ty))
 }
 
 /// Binds a call of a function or operator of the table.

@@ -7,7 +7,7 @@ use super::bind::{
     bind_unsettled, comparison, general_query_needed, operator_name, plain_operator,
 };
 use super::conversion::{coerce, comparison_type, fold, settle};
-use super::{BindContext, Bound, CmpOp, EvalContext, Node, QuantifiedOp, Scope, builtin};
+use super::{BindContext, Bound, CmpOp, Node, QuantifiedOp, Scope, builtin};
 
 /// Compares two bound expressions, converting them as PostgreSQL does. A bare column stays bare
 /// whenever possible, so that planners recognise `column = constant`.
@@ -20,7 +20,7 @@ pub fn compare_bound(
     right: Bound,
     ctx: &mut dyn BindContext,
 ) -> SqlResult<Bound> {
-    if let (Node::Row(l), Node::Row(r)) = (left.node(), right.node()) {
+    if let (Node::Row(l, _), Node::Row(r, _)) = (left.node(), right.node()) {
         return compare_rows(op, l, r, ctx);
     }
     let (left, right) = match_sides(op.symbol(), left, right, ctx)?;
@@ -57,7 +57,7 @@ pub(crate) fn match_sides(
     }
     let no_operator =
         |l: &SqlType, r: &SqlType| builtin::no_match(symbol, &[l.clone(), r.clone()], true);
-    if let (SqlType::Char(a), SqlType::Char(b)) = (left.ty(), right.ty())
+    if let (SqlType::Char(a @ 1..), SqlType::Char(b)) = (left.ty(), right.ty())
         && a == b
     {
         return Ok((left, right));
@@ -136,7 +136,7 @@ fn match_blank_padded(
 }
 
 fn pad(constant: &Bound, to: &SqlType) -> Option<Bound> {
-    let SqlType::Char(n) = to else { return None };
+    let SqlType::Char(n @ 1..) = to else { return None };
     let Datum::Text(text) = constant.as_const()? else { return None };
     let trimmed = text.trim_end_matches(' ');
     let length = trimmed.chars().count();
@@ -207,7 +207,7 @@ pub(crate) fn bind_in_list(
     let mut comparisons = Vec::with_capacity(items.len());
     for item in items {
         let (l, r) = match (needle.node(), item.node()) {
-            (Node::Row(_), Node::Row(_)) => {
+            (Node::Row(..), Node::Row(..)) => {
                 let equal = compare_bound(CmpOp::Eq, needle.clone(), item, ctx)?;
                 comparisons.push((None, equal));
                 continue;
@@ -318,9 +318,5 @@ pub(crate) fn bind_any_all(
         return Ok(Bound::new(Node::InList(left, items, false), SqlType::Bool));
     }
     let bound = Bound::new(Node::Quantified(quantified, left, array, all), SqlType::Bool);
-    if bound.children().iter().all(|c| c.as_const().is_some()) {
-        let value = bound.eval(&[], &EvalContext::constant())?;
-        return Ok(Bound::constant(value, SqlType::Bool));
-    }
-    Ok(bound)
+    fold(bound)
 }

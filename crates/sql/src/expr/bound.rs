@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use braid_types::{ArrayValue, CastContext, Datum, SqlResult, SqlType};
+use braid_types::{ArrayValue, CastContext, Datum, RecordValue, SqlResult, SqlType};
 
 use super::EvalContext;
 use super::builtin::Builtin;
@@ -132,14 +132,41 @@ pub enum Node {
     Extreme(Vec<Bound>, bool),
     /// `ARRAY[...]`.
     Array(Vec<Bound>),
-    /// `ROW(...)`.
-    Row(Vec<Bound>),
+    /// `ROW(...)`, or a table's row with the names of its columns.
+    Row(Vec<Bound>, Option<FieldNames>),
     /// `array[index]`.
     Subscript(Bound, Bound),
     /// `array[low:high]`.
     Slice(Bound, Option<Bound>, Option<Bound>),
     /// A function or operator.
     Call(&'static Builtin, Vec<Bound>),
+    /// A computation that the planner supplies, such as a subquery.
+    Apply(Arc<dyn Applied>, Vec<Bound>),
+}
+
+/// Names of a row's fields.
+pub type FieldNames = Arc<[Arc<str>]>;
+
+/// A computation from outside of this crate inside an expression. It runs when its value is
+/// wanted, so CASE, AND and the others stay lazy around it.
+pub trait Applied: Send + Sync {
+    /// The value for these arguments.
+    ///
+    /// # Errors
+    /// Its own.
+    fn apply(&self, args: &[Datum], ctx: &EvalContext) -> SqlResult<Datum>;
+
+    /// For EXPLAIN.
+    fn label(&self) -> String;
+
+    /// How often the value may change.
+    fn volatility(&self) -> Volatility;
+}
+
+impl std::fmt::Debug for dyn Applied {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.label())
+    }
 }
 
 /// A bound expression: a node and its type. Cloning shares the tree.
@@ -252,15 +279,7 @@ impl Bound {
                 let (l, r) = (left.eval(row, ctx)?, right.eval(row, ctx)?);
                 Ok(Datum::Bool(l.cmp_sql(&r).is_ne() != *not))
             }
-            Node::IsNull(inner, not) => {
-                let value = inner.eval(row, ctx)?;
-                Ok(Datum::Bool(match &value {
-                    // A row IS NULL when all fields are, IS NOT NULL when none is.
-                    Datum::Record(fields) if *not => !fields.iter().any(Datum::is_null),
-                    Datum::Record(fields) => fields.iter().all(Datum::is_null),
-                    other => other.is_null() != *not,
-                }))
-            }
+            Node::IsNull(inner, not) => Ok(Bound::null_test(&inner.eval(row, ctx)?, *not)),
             Node::IsTruth(inner, truth, not) => {
                 let found = match inner.eval(row, ctx)? {
                     Datum::Bool(b) => Some(b),
@@ -310,27 +329,56 @@ impl Bound {
                 let element = self.ty.element().cloned().unwrap_or(SqlType::Text);
                 Ok(Datum::Array(Arc::new(ArrayValue { element, items })))
             }
-            Node::Row(parts) => {
-                let fields: Vec<Datum> =
-                    parts.iter().map(|p| p.eval(row, ctx)).collect::<SqlResult<_>>()?;
-                Ok(Datum::Record(fields.into()))
+            Node::Row(parts, names) => {
+                let fields = parts.iter().map(|p| p.eval(row, ctx)).collect::<SqlResult<_>>()?;
+                Ok(Datum::Record(Arc::new(RecordValue { names: names.clone(), fields })))
+            }
+            Node::Apply(code, args) => {
+                let values =
+                    args.iter().map(|a| a.eval(row, ctx)).collect::<SqlResult<Vec<_>>>()?;
+                code.apply(&values, ctx)
             }
             Node::Subscript(array, index) => {
                 Ok(element(&array.eval(row, ctx)?, &index.eval(row, ctx)?))
             }
             Node::Slice(array, low, high) => eval_slice(array, low, high, row, ctx),
-            Node::Call(function, args) => {
-                let mut values = Vec::with_capacity(args.len());
-                for arg in args {
-                    let value = arg.eval(row, ctx)?;
-                    if function.strict && value.is_null() {
-                        return Ok(Datum::Null);
-                    }
-                    values.push(value);
-                }
-                (function.eval)(&values, ctx)
-            }
+            Node::Call(function, args) => self.call(function, args, row, ctx),
         }
+    }
+
+    /// A call: all arguments are computed, as PostgreSQL does, before a strict function gives NULL.
+    fn call(
+        &self,
+        function: &Builtin,
+        args: &[Bound],
+        row: &[Datum],
+        ctx: &EvalContext,
+    ) -> SqlResult<Datum> {
+        let mut values = Vec::with_capacity(args.len());
+        for arg in args {
+            values.push(arg.eval(row, ctx)?);
+        }
+        if function.strict && values.iter().any(Datum::is_null) {
+            return Ok(Datum::Null);
+        }
+        let value = (function.eval)(&values, ctx)?;
+        // An array made of NULLs alone does not know its type.
+        match (&value, &self.ty) {
+            (Datum::Array(array), SqlType::Array(element)) if array.element == SqlType::Unknown => {
+                let (element, items) = ((**element).clone(), array.items.clone());
+                Ok(Datum::Array(Arc::new(ArrayValue { element, items })))
+            }
+            _ => Ok(value),
+        }
+    }
+
+    fn null_test(value: &Datum, not: bool) -> Datum {
+        Datum::Bool(match value {
+            // A row IS NULL when all fields are, IS NOT NULL when none is.
+            Datum::Record(fields) if not => !fields.iter().any(Datum::is_null),
+            Datum::Record(fields) => fields.iter().all(Datum::is_null),
+            other => other.is_null() != not,
+        })
     }
 
     /// The value as a condition: NULL is false.
@@ -350,7 +398,8 @@ impl Bound {
             | Node::Coalesce(p)
             | Node::Extreme(p, _)
             | Node::Array(p)
-            | Node::Row(p)
+            | Node::Row(p, _)
+            | Node::Apply(_, p)
             | Node::Call(_, p) => p.iter().collect(),
             Node::Not(a) | Node::IsNull(a, _) | Node::IsTruth(a, _, _) | Node::Cast(a, _) => {
                 vec![a]
@@ -380,7 +429,8 @@ impl Bound {
             Node::Coalesce(p) => Node::Coalesce(all(p)),
             Node::Extreme(p, s) => Node::Extreme(all(p), *s),
             Node::Array(p) => Node::Array(all(p)),
-            Node::Row(p) => Node::Row(all(p)),
+            Node::Row(p, names) => Node::Row(all(p), names.clone()),
+            Node::Apply(code, p) => Node::Apply(code.clone(), all(p)),
             Node::Call(function, p) => Node::Call(function, all(p)),
             Node::Not(a) => Node::Not(f(a)),
             Node::IsNull(a, n) => Node::IsNull(f(a), *n),
@@ -456,6 +506,7 @@ impl Bound {
     pub fn volatility(&self) -> Volatility {
         let own = match self.node() {
             Node::Call(function, _) => function.volatility,
+            Node::Apply(code, _) => code.volatility(),
             Node::Param(_) => Volatility::Stable,
             Node::Cast(inner, _) if zone_matters(inner.ty(), &self.ty) => Volatility::Stable,
             _ => Volatility::Immutable,
@@ -464,13 +515,25 @@ impl Bound {
     }
 }
 
-/// Whether a cast looks at the session: its time zone or its catalog.
+/// Whether a cast looks at the session: its time zone, its styles or its catalog.
 fn zone_matters(from: &SqlType, to: &SqlType) -> bool {
-    let zoned = |t: &SqlType| {
-        matches!(t, SqlType::TimestampTz | SqlType::Regclass)
-            || matches!(t.element(), Some(SqlType::TimestampTz))
-    };
-    !from.same_base(to) && (zoned(from) || zoned(to))
+    use SqlType as T;
+    fn zoned(t: &T) -> bool {
+        matches!(t, T::TimestampTz | T::Regclass) || t.element().is_some_and(zoned)
+    }
+    fn styled(t: &T) -> bool {
+        let own = matches!(
+            t,
+            T::Date | T::Timestamp | T::Interval | T::Float4 | T::Float8 | T::Bytea | T::Record
+        );
+        own || t.element().is_some_and(styled)
+    }
+    fn ordered(t: &T) -> bool {
+        matches!(t, T::Date | T::Timestamp | T::Interval) || t.element().is_some_and(ordered)
+    }
+    let text = |t: &T| t.is_text_like() || *t == T::Unknown;
+    !from.same_base(to)
+        && (zoned(from) || zoned(to) || (styled(from) && text(to)) || (text(from) && ordered(to)))
 }
 
 /// Compares with SQL's NULL logic.

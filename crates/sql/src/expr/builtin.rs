@@ -146,9 +146,28 @@ pub fn function_names() -> Vec<&'static Builtin> {
         .values()
         .flatten()
         .filter(|b| b.name.starts_with(|c: char| c.is_ascii_alphabetic()))
+        // SIMILAR TO is syntax.
+        .filter(|b| b.name != "similar_to")
         .collect();
     all.sort_by_key(|b| (b.name, b.args.len()));
     all
+}
+
+/// All operators that are functions, by name.
+pub fn operator_list() -> Vec<&'static Builtin> {
+    let mut all: Vec<&'static Builtin> = table()
+        .values()
+        .flatten()
+        .filter(|b| !b.name.starts_with(|c: char| c.is_ascii_alphabetic()))
+        .collect();
+    all.sort_by_key(|b| (b.name, b.args.len()));
+    all
+}
+
+/// Whether a function of this name may give another value at each call.
+pub fn is_volatile(name: &str) -> bool {
+    let all = table().get(name).map_or(&[][..], Vec::as_slice);
+    all.iter().any(|b| b.volatility == Volatility::Volatile)
 }
 
 /// Whether any overload has this name.
@@ -171,7 +190,7 @@ fn param(function: &Builtin, at: usize) -> &ArgType {
 /// Types of the parameters for these arguments if the call can work, with the result type.
 fn instantiate(function: &'static Builtin, given: &[SqlType]) -> Option<Choice> {
     let fits = if function.variadic {
-        given.len() + 1 >= function.args.len()
+        given.len() >= function.args.len()
     } else {
         given.len() == function.args.len()
     };
@@ -194,16 +213,25 @@ fn instantiate(function: &'static Builtin, given: &[SqlType]) -> Option<Choice> 
     } else {
         SqlType::Text
     };
+    // Arrays have one dimension.
+    let arrays = function.args.contains(&ArgType::AnyArray) || function.ret == ArgType::AnyArray;
+    if arrays && matches!(element, SqlType::Array(_)) {
+        return None;
+    }
     // Without one argument that is an array for sure, an array function is not meant.
     let array_given = given.iter().enumerate().any(|(at, ty)| {
         matches!((param(function, at), ty), (ArgType::AnyArray, SqlType::Array(_)))
     });
-    if function.args.contains(&ArgType::AnyArray) && !array_given {
+    let operator = !function.name.starts_with(|c: char| c.is_ascii_alphabetic());
+    if function.args.contains(&ArgType::AnyArray)
+        && !array_given
+        && (operator || elements.is_empty())
+    {
         return None;
     }
     let resolve = |a: &ArgType, own: &SqlType| match a {
         ArgType::Exact(ty) => ty.clone(),
-        ArgType::AnyElement => element.clone(),
+        ArgType::AnyElement => element.base(),
         ArgType::AnyArray => SqlType::Array(Box::new(element.base())),
         ArgType::Any if *own == SqlType::Unknown => SqlType::Text,
         ArgType::Any => own.clone(),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType, TimeZone};
+use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType, Style};
 use sqlparser::ast;
 
 use super::{Bound, Scope};
@@ -169,8 +169,8 @@ pub struct EvalContext {
     pub statement_micros: i64,
     /// Start of the transaction: `now()`.
     pub transaction_micros: i64,
-    /// The session's `TimeZone`.
-    pub time_zone: TimeZone,
+    /// How the session wants dates, intervals and floats read and shown, and its time zone.
+    pub style: Style,
     /// The session.
     pub session: Arc<dyn SessionFunctions>,
 }
@@ -182,7 +182,7 @@ impl EvalContext {
             params: Arc::from(Vec::new()),
             statement_micros: 0,
             transaction_micros: 0,
-            time_zone: TimeZone::utc(),
+            style: Style::utc(),
             session: Arc::new(NoSession),
         }
     }

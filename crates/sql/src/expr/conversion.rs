@@ -75,7 +75,7 @@ pub fn convert(
                 },
             }))
         }
-        _ => cast(value, from, to, context, &ctx.time_zone),
+        _ => cast(value, from, to, context, &ctx.style),
     }
 }
 
@@ -105,7 +105,7 @@ pub(crate) fn settle(
             coerce(param, to, CastContext::Explicit, ctx)
         }
         Node::Const(Datum::Null) => Ok(Bound::constant(Datum::Null, to.clone())),
-        Node::Const(_) => fold(Bound::new(Node::Cast(expr.clone(), context), to.clone())),
+        Node::Const(_) => fold_literal(Bound::new(Node::Cast(expr.clone(), context), to.clone())),
         _ => Ok(Bound::new(Node::Cast(expr, context), to.clone())),
     }
 }
@@ -151,9 +151,42 @@ pub(crate) fn coerce(
     }
 }
 
-/// Evaluates at once what is immutable and has only constant parts.
+/// A literal is read when its type is known: a malformed one is an error wherever it stands.
+fn fold_literal(expr: Bound) -> SqlResult<Bound> {
+    if expr.volatility() != super::Volatility::Immutable && !styleless(&expr) {
+        return Ok(expr);
+    }
+    let value = expr.eval(&[], &EvalContext::constant())?;
+    Ok(Bound::constant(value, expr.ty().clone()))
+}
+
+/// Whether a date or interval literal reads alike under every `DateStyle` and `IntervalStyle`.
+fn styleless(cast: &Bound) -> bool {
+    let Node::Cast(inner, _) = cast.node() else { return false };
+    let Some(Datum::Text(text)) = inner.as_const() else { return false };
+    let text = text.trim();
+    match cast.ty() {
+        SqlType::Interval => !text.starts_with('-'),
+        SqlType::Date | SqlType::Timestamp => {
+            let iso =
+                |b: &[u8]| b.len() > 4 && b[..4].iter().all(u8::is_ascii_digit) && b[4] == b'-';
+            iso(text.as_bytes()) || !text.contains(|c: char| c.is_ascii_digit())
+        }
+        _ => false,
+    }
+}
+
+/// Evaluates at once what is immutable and has only constant parts. What fails stays as it is: it
+/// is an error only if its value is wanted, which CASE and others decide.
 pub(crate) fn fold(expr: Bound) -> SqlResult<Bound> {
     let constant_parts = expr.children().iter().all(|c| c.as_const().is_some());
+    // A strict function of a NULL is NULL, whatever its other arguments are.
+    if let Node::Call(function, args) = expr.node()
+        && function.strict
+        && args.iter().any(|a| a.as_const().is_some_and(Datum::is_null))
+    {
+        return Ok(Bound::constant(Datum::Null, expr.ty().clone()));
+    }
     if !constant_parts
         || expr.as_const().is_some()
         || expr.volatility() != super::Volatility::Immutable
@@ -161,8 +194,10 @@ pub(crate) fn fold(expr: Bound) -> SqlResult<Bound> {
     {
         return Ok(expr);
     }
-    let value = expr.eval(&[], &EvalContext::constant())?;
-    Ok(Bound::constant(value, expr.ty().clone()))
+    Ok(match expr.eval(&[], &EvalContext::constant()) {
+        Ok(value) => Bound::constant(value, expr.ty().clone()),
+        Err(_) => expr,
+    })
 }
 
 /// The type that UNION, CASE, COALESCE, ARRAY and VALUES give to their parts together; `None` when
@@ -195,10 +230,6 @@ pub fn common_type(types: &[&SqlType]) -> Option<SqlType> {
             best = ty.base();
         }
     }
-    if let SqlType::Char(_) = best {
-        // Without a common length, char(n) values meet as text.
-        return Some(SqlType::Text);
-    }
     Some(best)
 }
 
@@ -230,6 +261,9 @@ pub(crate) fn unify(
 /// The type both sides of a comparison are brought to; `None` if they do not compare.
 pub(crate) fn comparison_type(left: &SqlType, right: &SqlType) -> Option<SqlType> {
     use SqlType as T;
+    if *left == T::Json || *right == T::Json {
+        return None;
+    }
     if left.same_base(right) {
         return Some(left.base());
     }

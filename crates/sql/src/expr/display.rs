@@ -73,7 +73,8 @@ impl Bound {
                 format!("{name}({})", list(parts, ", "))
             }
             Node::Array(parts) => format!("ARRAY[{}]", list(parts, ", ")),
-            Node::Row(parts) => format!("ROW({})", list(parts, ", ")),
+            Node::Row(parts, _) => format!("ROW({})", list(parts, ", ")),
+            Node::Apply(code, parts) => format!("{}({})", code.label(), list(parts, ", ")),
             Node::Subscript(a, at) => format!("{}[{}]", sql(a), sql(at)),
             Node::Slice(a, low, high) => {
                 let bound = |b: &Option<Bound>| b.as_ref().map(sql).unwrap_or_default();

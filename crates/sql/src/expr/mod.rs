@@ -33,13 +33,17 @@ mod type_name;
 pub use bind::{
     bind, bind_bool, bind_to, bind_unsettled, general_query_needed, needs_general_query,
 };
-pub use bind_call::{is_aggregate, is_set_returning, output_name};
+pub use bind_call::{
+    aggregate_names, is_aggregate, is_set_returning, output_name, set_returning_names,
+};
 pub use bind_compare::compare_bound;
-pub use bound::{Bound, CaseBranch, CmpOp, Node, QuantifiedOp, Volatility, compare};
-pub use builtin::{ArgType, Builtin, function_names};
+pub use bound::{
+    Applied, Bound, CaseBranch, CmpOp, FieldNames, Node, QuantifiedOp, Volatility, compare,
+};
+pub use builtin::{ArgType, Builtin, function_names, is_volatile, operator_list};
 pub use context::{BindContext, EvalContext, NoSession, ParamTypes, SessionFunctions};
 pub use conversion::{common_type, convert as convert_datum};
-pub use functions::to_json;
+pub use functions::{json_key, json_text, plain_text, to_json};
 pub use operators::add_interval;
 pub use scope::{Scope, ScopeColumn, ident_name, object_name_parts};
 pub use type_name::sql_type_of;
@@ -57,6 +61,32 @@ pub fn coerce(
     ctx: &mut dyn BindContext,
 ) -> SqlResult<Bound> {
     conversion::coerce(expr, to, context, ctx)
+}
+
+/// The captures of each match of a pattern, as arrays of text.
+///
+/// # Errors
+/// 2201B for a malformed pattern, 22023 for unknown flags.
+pub fn regexp_captures(
+    text: &str,
+    pattern: &str,
+    flags: &str,
+) -> SqlResult<Vec<braid_types::Datum>> {
+    let regex = pattern::regex(pattern, flags)?;
+    let first = usize::from(regex.captures_len() > 1);
+    Ok(regex
+        .captures_iter(text)
+        .map(|found| {
+            let items = (first..regex.captures_len())
+                .map(|at| {
+                    found
+                        .get(at)
+                        .map_or(braid_types::Datum::Null, |m| braid_types::Datum::text(m.as_str()))
+                })
+                .collect();
+            operators::array(SqlType::Text, items)
+        })
+        .collect())
 }
 
 /// Calls a function of the table by its name with text arguments: for functions that are built on

@@ -8,6 +8,7 @@ use braid_types::{
 };
 
 use super::builtin::{Eval, Table};
+use super::functions::numeric_special as special;
 use super::functions::{f64_of, i64_of, interval_of, json_of, text_of, words};
 use super::{EvalContext, pattern};
 use braid_types::jsonb::serde_json;
@@ -105,40 +106,69 @@ pub(crate) fn float_result(value: f64, inputs: &[f64]) -> SqlResult<f64> {
     Ok(value)
 }
 
-fn float8_op(a: &[Datum], op: fn(f64, f64) -> f64) -> SqlResult<Datum> {
-    let (x, y) = (f64_of(&a[0]), f64_of(&a[1]));
-    Ok(Datum::Float8(float_result(op(x, y), &[x, y])?))
+/// A product or quotient: zero out of other numbers is an underflow.
+pub(crate) fn not_underflown(result: f64, x: f64, exact_zero: bool) -> SqlResult<f64> {
+    if result == 0.0 && x != 0.0 && !exact_zero {
+        return Err(SqlError::new(
+            SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+            "value out of range: underflow",
+        ));
+    }
+    Ok(result)
 }
 
-fn float4_op(a: &[Datum], op: fn(f32, f32) -> f32) -> SqlResult<Datum> {
-    let (x, y) = (f64_of(&a[0]) as f32, f64_of(&a[1]) as f32);
-    let result = op(x, y);
-    float_result(f64::from(result), &[f64::from(x), f64::from(y)])?;
-    Ok(Datum::Float4(result))
+fn arithmetic8(sign: char, x: f64, y: f64) -> SqlResult<f64> {
+    Ok(match sign {
+        '+' => float_result(x + y, &[x, y])?,
+        '-' => float_result(x - y, &[x, y])?,
+        '*' => not_underflown(float_result(x * y, &[x, y])?, x, y == 0.0)?,
+        _ if y == 0.0 && !x.is_nan() => return Err(numeric::division_by_zero()),
+        _ => not_underflown(float_result(x / y, &[x, y])?, x, y.is_infinite())?,
+    })
+}
+
+fn arithmetic4(sign: char, x: f32, y: f32) -> SqlResult<f32> {
+    let inputs = [f64::from(x), f64::from(y)];
+    let result = match sign {
+        '+' => x + y,
+        '-' => x - y,
+        '*' => x * y,
+        _ if y == 0.0 && !x.is_nan() => return Err(numeric::division_by_zero()),
+        _ => x / y,
+    };
+    float_result(f64::from(result), &inputs)?;
+    let exact_zero = match sign {
+        '*' => y == 0.0,
+        '/' => y.is_infinite(),
+        _ => true,
+    };
+    not_underflown(f64::from(result), inputs[0], exact_zero)?;
+    Ok(result)
+}
+
+macro_rules! float_arithmetic {
+    ($table:ident, $sign:literal, $name:literal) => {{
+        let wide: Eval =
+            |a, _| Ok(Datum::Float8(arithmetic8($sign, f64_of(&a[0]), f64_of(&a[1]))?));
+        $table.add(concat!($name, "(float8, float8) float8"), wide);
+        $table.add(concat!($name, "(float4, float8) float8"), wide);
+        $table.add(concat!($name, "(float8, float4) float8"), wide);
+        $table.add(concat!($name, "(float4, float4) float4"), |a, _| {
+            Ok(Datum::Float4(arithmetic4($sign, f64_of(&a[0]) as f32, f64_of(&a[1]) as f32)?))
+        });
+    }};
 }
 
 fn float_ops(t: &mut Table) {
-    t.add("+(float8, float8) float8", |a, _| float8_op(a, |x, y| x + y));
-    t.add("-(float8, float8) float8", |a, _| float8_op(a, |x, y| x - y));
-    t.add("*(float8, float8) float8", |a, _| float8_op(a, |x, y| x * y));
-    t.add("/(float8, float8) float8", |a, _| {
-        if f64_of(&a[1]) == 0.0 && !f64_of(&a[0]).is_nan() {
-            return Err(numeric::division_by_zero());
-        }
-        float8_op(a, |x, y| x / y)
-    });
-    t.add("+(float4, float4) float4", |a, _| float4_op(a, |x, y| x + y));
-    t.add("-(float4, float4) float4", |a, _| float4_op(a, |x, y| x - y));
-    t.add("*(float4, float4) float4", |a, _| float4_op(a, |x, y| x * y));
-    t.add("/(float4, float4) float4", |a, _| {
-        if f64_of(&a[1]) == 0.0 && !f64_of(&a[0]).is_nan() {
-            return Err(numeric::division_by_zero());
-        }
-        float4_op(a, |x, y| x / y)
-    });
+    float_arithmetic!(t, '+', "+");
+    float_arithmetic!(t, '-', "-");
+    float_arithmetic!(t, '*', "*");
+    float_arithmetic!(t, '/', "/");
     t.add("-(float8) float8", |a, _| Ok(Datum::Float8(-f64_of(&a[0]))));
     t.add("-(float4) float4", |a, _| Ok(Datum::Float4(-(f64_of(&a[0]) as f32))));
     t.add("+(float8) float8", |a, _| Ok(a[0].clone()));
+    t.add("+(float4) float4", |a, _| Ok(a[0].clone()));
+    t.add("@(float4) float4", |a, _| Ok(Datum::Float4((f64_of(&a[0]) as f32).abs())));
     t.add("@(float8) float8", |a, _| Ok(Datum::Float8(f64_of(&a[0]).abs())));
     t.add("abs(float8) float8", |a, _| Ok(Datum::Float8(f64_of(&a[0]).abs())));
     t.add("abs(float4) float4", |a, _| Ok(Datum::Float4((f64_of(&a[0]) as f32).abs())));
@@ -172,40 +202,26 @@ fn power_float(a: &[Datum], _: &EvalContext) -> SqlResult<Datum> {
             "a negative number raised to a non-integer power yields a complex result",
         ));
     }
-    Ok(Datum::Float8(float_result(x.powf(y), &[x, y])?))
-}
-
-/// Runs an exact operation unless a side is NaN.
-fn numeric_op(
-    a: &[Datum],
-    op: impl Fn(&numeric::BigDecimal, &numeric::BigDecimal) -> SqlResult<numeric::BigDecimal>,
-) -> SqlResult<Datum> {
-    match (&a[0], &a[1]) {
-        (Datum::Numeric(x), Datum::Numeric(y)) => numeric::datum(op(x, y)?),
-        _ => Ok(Datum::NumericNan),
-    }
+    let result = float_result(x.powf(y), &[x, y])?;
+    let exact_zero = x == 0.0 || x.is_infinite() || y.is_infinite();
+    Ok(Datum::Float8(not_underflown(result, 1.0, exact_zero)?))
 }
 
 fn numeric_ops(t: &mut Table) {
-    t.add("+(numeric, numeric) numeric", |a, _| numeric_op(a, |x, y| Ok(numeric::add(x, y))));
-    t.add("-(numeric, numeric) numeric", |a, _| numeric_op(a, |x, y| Ok(numeric::sub(x, y))));
-    t.add("*(numeric, numeric) numeric", |a, _| numeric_op(a, |x, y| Ok(numeric::mul(x, y))));
-    t.add("/(numeric, numeric) numeric", |a, _| numeric_op(a, numeric::div));
-    t.add("div(numeric, numeric) numeric", |a, _| numeric_op(a, numeric::div_trunc));
-    t.add("%(numeric, numeric) numeric", |a, _| numeric_op(a, numeric::rem));
-    t.add("mod(numeric, numeric) numeric", |a, _| numeric_op(a, numeric::rem));
-    t.add("^(numeric, numeric) numeric", |a, _| numeric_op(a, numeric::power));
-    t.add("power(numeric, numeric) numeric", |a, _| numeric_op(a, numeric::power));
-    t.add("pow(numeric, numeric) numeric", |a, _| numeric_op(a, numeric::power));
-    t.add("-(numeric) numeric", |a, _| match &a[0] {
-        Datum::Numeric(x) => numeric::datum(numeric::neg(x)),
-        other => Ok(other.clone()),
-    });
+    t.add("+(numeric, numeric) numeric", |a, _| special::add(a));
+    t.add("-(numeric, numeric) numeric", |a, _| special::subtract(a));
+    t.add("*(numeric, numeric) numeric", |a, _| special::multiply(a));
+    t.add("/(numeric, numeric) numeric", |a, _| special::divide(a));
+    t.add("div(numeric, numeric) numeric", |a, _| special::divide_whole(a));
+    t.add("%(numeric, numeric) numeric", |a, _| special::remainder(a));
+    t.add("mod(numeric, numeric) numeric", |a, _| special::remainder(a));
+    t.add("^(numeric, numeric) numeric", |a, _| special::power(a));
+    t.add("power(numeric, numeric) numeric", |a, _| special::power(a));
+    t.add("pow(numeric, numeric) numeric", |a, _| special::power(a));
+    t.add("-(numeric) numeric", |a, _| special::negate(&a[0]));
     t.add("+(numeric) numeric", |a, _| Ok(a[0].clone()));
-    let absolute: Eval = |a, _| match &a[0] {
-        Datum::Numeric(x) => numeric::datum(x.abs()),
-        other => Ok(other.clone()),
-    };
+    let absolute: Eval =
+        |a, _| special::unary(&a[0], |x| Ok(x.abs()), |_| Ok(Datum::NumericInf(false)));
     t.add("@(numeric) numeric", absolute);
     t.add("abs(numeric) numeric", absolute);
 }
@@ -259,11 +275,11 @@ pub(crate) fn add_interval_tz(
     }
     let mut moved = micros;
     if interval.months != 0 || interval.days != 0 {
-        let local = add_months(ctx.time_zone.to_local(micros), interval.months)?;
+        let local = add_months(ctx.style.zone.to_local(micros), interval.months)?;
         let local = check_timestamp(
             i128::from(local) + i128::from(interval.days) * i128::from(MICROS_PER_DAY),
         )?;
-        moved = ctx.time_zone.to_utc(local);
+        moved = ctx.style.zone.to_utc(local);
     }
     check_timestamp(i128::from(moved) + i128::from(interval.micros))
 }
@@ -403,7 +419,7 @@ fn datetime_ops(t: &mut Table) {
 fn piece(value: &Datum, ctx: &EvalContext) -> String {
     match value {
         Datum::Bool(b) => b.to_string(),
-        other => other.to_text(&ctx.time_zone).unwrap_or_default(),
+        other => other.to_text(&ctx.style).unwrap_or_default(),
     }
 }
 
@@ -619,36 +635,80 @@ fn json_has(value: &serde_json::Value, key: &str) -> bool {
     }
 }
 
-fn json_remove_path(value: &serde_json::Value, path: &[&str]) -> serde_json::Value {
+fn cannot_delete(message: &str) -> SqlError {
+    SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
+}
+
+/// `jsonb - position`.
+fn json_remove_at(value: &serde_json::Value, at: i64) -> SqlResult<serde_json::Value> {
     let mut value = value.clone();
-    let Some((last, parents)) = path.split_last() else { return value };
-    let mut at = Some(&mut value);
-    for step in parents {
-        at = at.and_then(|v| match v {
-            serde_json::Value::Object(map) => map.get_mut(*step),
+    match &mut value {
+        serde_json::Value::Array(items) => {
+            let at = if at < 0 { at + items.len() as i64 } else { at };
+            if let Some(at) = usize::try_from(at).ok().filter(|at| *at < items.len()) {
+                items.remove(at);
+            }
+            Ok(value)
+        }
+        serde_json::Value::Object(_) => {
+            Err(cannot_delete("cannot delete from object using integer index"))
+        }
+        _ => Err(cannot_delete("cannot delete from scalar")),
+    }
+}
+
+/// `jsonb - keys`: fields of an object, strings of an array.
+fn json_remove_keys(value: &serde_json::Value, keys: &[&str]) -> SqlResult<serde_json::Value> {
+    let mut value = value.clone();
+    match &mut value {
+        serde_json::Value::Object(map) => map.retain(|k, _| !keys.contains(&k.as_str())),
+        serde_json::Value::Array(items) => {
+            items.retain(|i| i.as_str().is_none_or(|s| !keys.contains(&s)));
+        }
+        _ => return Err(cannot_delete("cannot delete from scalar")),
+    }
+    Ok(value)
+}
+
+/// `jsonb #- path`.
+fn json_remove_path(value: &serde_json::Value, path: &[&str]) -> SqlResult<serde_json::Value> {
+    let mut value = value.clone();
+    if !value.is_array() && !value.is_object() {
+        return Err(cannot_delete("cannot delete path in scalar"));
+    }
+    let mut at = &mut value;
+    for (n, step) in path.iter().enumerate() {
+        let last = n + 1 == path.len();
+        match at {
+            serde_json::Value::Object(map) if last => {
+                map.shift_remove(*step);
+                break;
+            }
+            serde_json::Value::Object(map) => match map.get_mut(*step) {
+                Some(inner) => at = inner,
+                None => break,
+            },
             serde_json::Value::Array(items) => {
-                let i: i64 = step.parse().ok()?;
-                let i = if i < 0 { i + items.len() as i64 } else { i };
-                items.get_mut(usize::try_from(i).ok()?)
-            }
-            _ => None,
-        });
-    }
-    match at {
-        Some(serde_json::Value::Object(map)) => {
-            map.shift_remove(*last);
-        }
-        Some(serde_json::Value::Array(items)) => {
-            if let Ok(i) = last.parse::<i64>() {
-                let i = if i < 0 { i + items.len() as i64 } else { i };
-                if i >= 0 && (i as usize) < items.len() {
-                    items.remove(i as usize);
+                let given: i64 = step.trim().parse().map_err(|_| {
+                    SqlError::new(
+                        SqlState::INVALID_TEXT_REPRESENTATION,
+                        format!("path element at position {} is not an integer: \"{step}\"", n + 1),
+                    )
+                })?;
+                let place = if given < 0 { given + items.len() as i64 } else { given };
+                let Some(place) = usize::try_from(place).ok().filter(|p| *p < items.len()) else {
+                    break;
+                };
+                if last {
+                    items.remove(place);
+                    break;
                 }
+                at = &mut items[place];
             }
+            _ => break,
         }
-        _ => {}
     }
-    value
+    Ok(value)
 }
 
 fn json_concat(a: &serde_json::Value, b: &serde_json::Value) -> SqlResult<serde_json::Value> {
@@ -695,35 +755,16 @@ fn json_ops(t: &mut Table) {
         Ok(jsonb::datum(json_concat(json_of(&a[0]), json_of(&a[1]))?))
     });
     t.add("-(jsonb, text) jsonb", |a, _| {
-        let key = text_of(&a[1]);
-        let mut value = json_of(&a[0]).clone();
-        match &mut value {
-            serde_json::Value::Object(map) => {
-                map.shift_remove(key);
-            }
-            serde_json::Value::Array(items) => items.retain(|i| i.as_str() != Some(key)),
-            _ => {
-                return Err(SqlError::new(
-                    SqlState::INVALID_PARAMETER_VALUE,
-                    "cannot delete from scalar",
-                ));
-            }
-        }
-        Ok(jsonb::datum(value))
+        Ok(jsonb::datum(json_remove_keys(json_of(&a[0]), &[text_of(&a[1])])?))
     });
     t.add("-(jsonb, int4) jsonb", |a, _| {
-        let at = i64_of(&a[1]).to_string();
-        Ok(jsonb::datum(json_remove_path(json_of(&a[0]), &[&at])))
+        Ok(jsonb::datum(json_remove_at(json_of(&a[0]), i64_of(&a[1]))?))
     });
     t.add("-(jsonb, text[]) jsonb", |a, _| {
-        let mut value = json_of(&a[0]).clone();
-        for key in words(&a[1]) {
-            value = json_remove_path(&value, &[key]);
-        }
-        Ok(jsonb::datum(value))
+        Ok(jsonb::datum(json_remove_keys(json_of(&a[0]), &words(&a[1]))?))
     });
     t.add("#-(jsonb, text[]) jsonb", |a, _| {
-        Ok(jsonb::datum(json_remove_path(json_of(&a[0]), &words(&a[1]))))
+        Ok(jsonb::datum(json_remove_path(json_of(&a[0]), &words(&a[1]))?))
     });
 }
 

@@ -26,6 +26,8 @@ pub struct ScopeColumn {
     pub nullable: bool,
     /// Hidden columns are found only with their table's name, and never by `*`.
     pub hidden: bool,
+    /// The only column of a function in FROM: the function's alias means its value.
+    pub scalar: bool,
 }
 
 /// An ordered list of columns that expressions are bound over.
@@ -66,6 +68,7 @@ impl Scope {
             ty,
             nullable,
             hidden: false,
+            scalar: false,
         }));
         first
     }

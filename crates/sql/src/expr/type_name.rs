@@ -112,18 +112,14 @@ pub fn sql_type_of(data_type: &DataType) -> SqlResult<SqlType> {
             seconds_precision(precision, SqlType::Interval)?
         }
         DataType::Uuid => SqlType::Uuid,
-        DataType::JSON | DataType::JSONB => SqlType::Jsonb,
+        DataType::JSON => SqlType::Json,
+        DataType::JSONB => SqlType::Jsonb,
         DataType::Regclass => SqlType::Regclass,
         DataType::Array(
             ArrayElemTypeDef::SquareBracket(inner, _)
             | ArrayElemTypeDef::AngleBracket(inner)
             | ArrayElemTypeDef::Parenthesis(inner),
-        ) => match sql_type_of(inner)? {
-            SqlType::Array(_) => {
-                return Err(SqlError::unsupported("an array of several dimensions"));
-            }
-            element => SqlType::Array(Box::new(element)),
-        },
+        ) => sql_type_of(inner)?.array_of()?,
         DataType::Custom(name, args) => custom(&object_name_parts(name), name, args)?,
         other => {
             return Err(SqlError::new(
@@ -149,7 +145,7 @@ fn custom(
     Ok(match bare {
         // "char" in quotes is the one-byte type; without them the parser has its own variant.
         "char" if quoted => SqlType::CharByte,
-        "bpchar" => number().map_or(SqlType::Text, SqlType::Char),
+        "bpchar" => SqlType::Char(number().unwrap_or(0)),
         "varchar" => SqlType::Varchar(number()),
         "numeric" => match args {
             [] => SqlType::Numeric(None),
@@ -159,7 +155,6 @@ fn custom(
                 numeric(&ExactNumberInfo::PrecisionAndScale(p, s))?
             }
         },
-        "json" => SqlType::Jsonb,
         "string" => SqlType::Text,
         "bytes" => SqlType::Bytea,
         "int64" => SqlType::Int8,

@@ -32,6 +32,8 @@ pub(super) struct State {
     float: f64,
     numeric: BigDecimal,
     nan: bool,
+    infinite: bool,
+    minus_infinite: bool,
     value: Option<Datum>,
 }
 
@@ -128,6 +130,8 @@ impl Aggregate {
             float: 0.0,
             numeric: numeric::from_i128(0),
             nan: false,
+            infinite: false,
+            minus_infinite: false,
             value: None,
         }
     }
@@ -152,6 +156,8 @@ impl Aggregate {
                 Datum::Float8(v) => s.float += v,
                 Datum::Numeric(v) => s.numeric = numeric::add(&s.numeric, &v),
                 Datum::NumericNan => s.nan = true,
+                Datum::NumericInf(true) => s.minus_infinite = true,
+                Datum::NumericInf(false) => s.infinite = true,
                 _ => return Err(SqlError::internal("sum over an unexpected type")),
             },
             Kind::Min | Kind::Max => {
@@ -180,7 +186,12 @@ impl Aggregate {
         let integer = self.arg.as_ref().is_some_and(|a| a.ty().is_integer());
         let total = if integer { numeric::from_i128(s.int) } else { s.numeric };
         match (&self.ty, self.kind) {
-            (SqlType::Numeric(_), _) if s.nan => Ok(Datum::NumericNan),
+            (SqlType::Numeric(_), _) if s.nan || (s.infinite && s.minus_infinite) => {
+                Ok(Datum::NumericNan)
+            }
+            (SqlType::Numeric(_), _) if s.infinite || s.minus_infinite => {
+                Ok(Datum::NumericInf(s.minus_infinite))
+            }
             (SqlType::Int8, _) => i64::try_from(s.int).map(Datum::Int8).map_err(|_| {
                 SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "bigint out of range")
             }),

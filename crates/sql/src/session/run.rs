@@ -535,7 +535,7 @@ impl Session {
                 let eval = self.state.eval_context(Vec::new(), now, now);
                 let value = bound.eval(&[], &eval)?;
                 let wall = self.db.store().wall_clock_us();
-                Some(as_of_timestamp(&value, wall, &eval.time_zone)?)
+                Some(as_of_timestamp(&value, wall, &eval.style.zone)?)
             }
         };
         let d = self.state.derived();
@@ -739,7 +739,7 @@ pub(crate) fn assign(
     to: &SqlType,
     eval: &EvalContext,
 ) -> SqlResult<Datum> {
-    braid_types::cast(value, from, to, CastContext::Assignment, &eval.time_zone)
+    braid_types::cast(value, from, to, CastContext::Assignment, &eval.style)
 }
 
 /// A stream type that can be sent to the server's thread.

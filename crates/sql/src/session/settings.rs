@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use braid_types::{SqlError, SqlResult, SqlState, TimeZone};
+use braid_types::{SqlError, SqlResult, SqlState, Style, TimeZone};
 
 /// Reported version: what clients switch their behaviour by, then our own name.
 pub const SERVER_VERSION: &str = concat!("15.0 (BraidDB ", env!("CARGO_PKG_VERSION"), ")");
@@ -91,6 +91,31 @@ impl Settings {
         known(&name).map(|k| k.1.to_string())
     }
 
+    /// `DateStyle` with what the given words leave as it is.
+    fn date_style(&self, value: &str) -> SqlResult<String> {
+        let now = self.style();
+        let parsed = Style::parse_dates(value, now.date, now.order);
+        let (form, order) = parsed.ok_or_else(|| invalid("DateStyle", value))?;
+        Ok(Style::dates_text(form, order).to_string())
+    }
+
+    /// How values look as text.
+    pub fn style(&self) -> Style {
+        let get = |n: &str| self.get(n).unwrap_or_default();
+        let zone = TimeZone::parse_setting(&get("timezone")).map_or(TimeZone::utc(), |z| z.0);
+        let iso = Style::iso(zone);
+        let (date, order) = Style::parse_dates(&get("datestyle"), iso.date, iso.order)
+            .unwrap_or((iso.date, iso.order));
+        Style {
+            zone,
+            date,
+            order,
+            interval: Style::parse_interval_form(&get("intervalstyle")).unwrap_or_default(),
+            float_digits: get("extra_float_digits").parse().unwrap_or(1),
+            bytea_escape: get("bytea_output") == "escape",
+        }
+    }
+
     /// All known settings with their values.
     pub fn all(&self) -> Vec<(String, String)> {
         KNOWN.iter().map(|k| (k.0.to_string(), self.get(k.0).unwrap_or_default())).collect()
@@ -114,7 +139,10 @@ impl Settings {
                 format!("parameter \"{name}\" cannot be changed"),
             ));
         }
-        let value = check(&name, value)?;
+        let value = match name.as_str() {
+            "datestyle" => self.date_style(value)?,
+            _ => check(&name, value)?,
+        };
         let map = if local { &mut self.local } else { &mut self.session };
         map.insert(name.clone(), value.clone());
         if !local {
@@ -129,7 +157,10 @@ impl Settings {
         if known(&name).is_none() && !name.contains('.') {
             return Err(unknown(&name));
         }
-        let value = check(&name, value)?;
+        let value = match name.as_str() {
+            "datestyle" => self.date_style(value)?,
+            _ => check(&name, value)?,
+        };
         self.startup.insert(name, value);
         Ok(())
     }
@@ -215,8 +246,8 @@ pub(crate) fn duration_ms(value: &str) -> Option<u64> {
 fn check(name: &str, value: &str) -> SqlResult<String> {
     let ok = |v: &str| Ok(v.to_string());
     match name {
-        "timezone" => match TimeZone::parse(value) {
-            Some(z) => Ok(z.name()),
+        "timezone" => match TimeZone::parse_setting(value) {
+            Some((_, name)) => Ok(name),
             None => Err(invalid("TimeZone", value)),
         },
         "client_encoding" => {
@@ -256,23 +287,27 @@ fn check(name: &str, value: &str) -> SqlResult<String> {
                 .with_hint("Cancel from the client; lock_timeout limits waiting for locks.")),
             None => Err(invalid(name, value)),
         },
-        "datestyle" => {
-            let v = value.to_lowercase();
-            if v.split(',')
-                .map(str::trim)
-                .all(|p| matches!(p, "iso" | "mdy" | "dmy" | "ymd" | "us" | "european" | "default"))
-            {
-                ok("ISO, MDY")
-            } else {
-                Err(invalid("DateStyle", value).with_hint("Only ISO is supported."))
-            }
-        }
-        "intervalstyle" if value.to_lowercase() != "postgres" => {
-            Err(invalid("IntervalStyle", value).with_hint("Only postgres is supported."))
-        }
-        "bytea_output" if value.to_lowercase() != "hex" => {
-            Err(invalid(name, value).with_hint("Only hex is supported."))
-        }
+        "intervalstyle" => match Style::parse_interval_form(value) {
+            Some(_) => ok(&value.trim().to_lowercase()),
+            None => Err(invalid("IntervalStyle", value).with_hint(
+                "Available values: postgres, postgres_verbose, sql_standard, iso_8601.",
+            )),
+        },
+        "bytea_output" => match value.to_lowercase().as_str() {
+            v @ ("hex" | "escape") => ok(v),
+            _ => Err(invalid(name, value).with_hint("Available values: escape, hex.")),
+        },
+        "extra_float_digits" => match value.trim().parse::<i8>() {
+            Ok(-15..=3) => ok(value.trim()),
+            Ok(_) => Err(SqlError::new(
+                SqlState::INVALID_PARAMETER_VALUE,
+                format!(
+                    "{value} is outside the valid range for parameter \"extra_float_digits\" \
+                     (-15 .. 3)"
+                ),
+            )),
+            Err(_) => Err(invalid(name, value)),
+        },
         _ => ok(value),
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use braid_catalog::{Catalog, Relation, Sequence, id_of_oid, oid_of};
 use braid_kv::Isolation;
-use braid_types::{Datum, SqlError, SqlResult, SqlState, TimeZone};
+use braid_types::{Datum, SqlError, SqlResult, SqlState, Style};
 use parking_lot::Mutex;
 
 use super::settings::{Settings, duration_ms};
@@ -41,7 +41,7 @@ struct Shared {
 
 /// Settings in the form in which statements use them.
 pub(crate) struct Derived {
-    pub(crate) time_zone: TimeZone,
+    pub(crate) style: Style,
     pub(crate) search_path: Arc<Vec<String>>,
     pub(crate) isolation: Isolation,
     pub(crate) read_only: bool,
@@ -53,7 +53,7 @@ impl Derived {
     fn new(settings: &Settings, user: &str) -> Derived {
         let get = |n: &str| settings.get(n).unwrap_or_default();
         Derived {
-            time_zone: TimeZone::parse(&get("timezone")).unwrap_or_else(TimeZone::utc),
+            style: settings.style(),
             search_path: Arc::new(settings.search_path(user)),
             isolation: isolation_of(&get("default_transaction_isolation")),
             read_only: get("default_transaction_read_only") == "on",
@@ -144,8 +144,8 @@ impl SessionState {
     }
 
     /// The session's time zone.
-    pub fn time_zone(&self) -> TimeZone {
-        self.derived().time_zone
+    pub fn style(&self) -> Style {
+        self.derived().style
     }
 
     pub(super) fn forget_sequences(&self) {
@@ -204,7 +204,7 @@ impl SessionState {
             params: Arc::from(params),
             statement_micros,
             transaction_micros,
-            time_zone: self.time_zone(),
+            style: self.style(),
             session: self.clone(),
         }
     }

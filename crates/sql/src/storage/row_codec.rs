@@ -145,6 +145,9 @@ pub fn encode_payload(out: &mut Vec<u8>, value: &Datum) {
             out.extend_from_slice(&digits.to_signed_bytes_le());
         }
         Datum::NumericNan => {}
+        // A finite number has at least one byte after its scale.
+        Datum::NumericInf(negative) => push_varint(out, zigzag(if *negative { -1 } else { 1 })),
+        Datum::Json(text) => out.extend_from_slice(text.as_bytes()),
         Datum::Text(s) => out.extend_from_slice(s.as_bytes()),
         Datum::Bytea(b) => out.extend_from_slice(b),
         Datum::Uuid(u) => out.extend_from_slice(u),
@@ -196,8 +199,14 @@ pub fn decode_payload(mut b: &[u8], ty: &SqlType) -> SqlResult<Datum> {
             Datum::Float8(f64::from_le_bytes(b.try_into().map_err(|_| damaged("double"))?))
         }
         SqlType::Numeric(_) if b.is_empty() => Datum::NumericNan,
+        SqlType::Json => {
+            Datum::Json(std::str::from_utf8(b).map_err(|_| damaged("json is not UTF-8"))?.into())
+        }
         SqlType::Numeric(_) => {
             let scale = int(&mut b)?;
+            if b.is_empty() {
+                return Ok(Datum::NumericInf(scale < 0));
+            }
             Datum::Numeric(Arc::new(BigDecimal::new(BigInt::from_signed_bytes_le(b), scale)))
         }
         SqlType::Text

@@ -1,16 +1,48 @@
 //! Functions over dates, times, timestamps and intervals.
 
 use braid_types::{
-    Datum, Interval, MICROS_PER_DAY, MICROS_PER_SECOND, SqlError, SqlResult, SqlState, SqlType,
-    TimeZone, UNIX_EPOCH_MICROS, check_date, check_timestamp, civil_from_days, days_from_civil,
-    numeric,
+    CastContext, Datum, Interval, MICROS_PER_DAY, MICROS_PER_SECOND, SqlError, SqlResult, SqlState,
+    SqlType, TimeZone, UNIX_EPOCH_MICROS, cast, check_date, check_timestamp, civil_from_days,
+    days_from_civil, numeric,
 };
 
 use super::super::EvalContext;
 use super::super::builtin::{Eval, Table};
-use super::{f64_of, i64_of, interval_of, text_of};
+use super::calendar::{iso_week, weekday_monday};
+use super::number_format::{self, Value};
+use super::{date_format, date_parse, f64_of, i64_of, interval_of, text_of};
 
 fn unknown_unit(unit: &str, ty: &str) -> SqlError {
+    const KNOWN: &[&str] = &[
+        "year",
+        "month",
+        "day",
+        "hour",
+        "minute",
+        "second",
+        "milliseconds",
+        "microseconds",
+        "quarter",
+        "week",
+        "isoyear",
+        "dow",
+        "isodow",
+        "doy",
+        "decade",
+        "century",
+        "millennium",
+        "julian",
+        "epoch",
+        "timezone",
+        "timezone_hour",
+        "timezone_minute",
+    ];
+    if KNOWN.contains(&unit_name(unit)) {
+        return SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            format!("unit \"{unit}\" not supported for type {ty}"),
+        );
+    }
     SqlError::new(
         SqlState::INVALID_PARAMETER_VALUE,
         format!("unit \"{unit}\" not recognized for type {ty}"),
@@ -36,41 +68,17 @@ fn unit_name(text: &str) -> &str {
     }
 }
 
-/// Monday of ISO week 1 of a year, as day number.
-fn iso_year_start(year: i64) -> i64 {
-    let fourth = days_from_civil(year, 1, 4);
-    fourth - weekday_monday(fourth)
-}
-
-/// 0 for Monday.
-fn weekday_monday(days: i64) -> i64 {
-    // 2000-01-01 was a Saturday.
-    (days + 5).rem_euclid(7)
-}
-
-/// ISO year and week.
-fn iso_week(days: i64) -> (i64, i64) {
-    let (year, _, _) = civil_from_days(days);
-    let iso_year = if days >= iso_year_start(year + 1) {
-        year + 1
-    } else if days < iso_year_start(year) {
-        year - 1
-    } else {
-        year
-    };
-    (iso_year, (days - iso_year_start(iso_year)) / 7 + 1)
-}
-
 /// A field's value as micro-units and the number of fraction digits EXTRACT shows.
 fn field(
     unit: &str,
-    local: i64,
-    utc: i64,
+    local: i128,
+    utc: i128,
     zone_seconds: Option<i32>,
     ty: &str,
 ) -> SqlResult<(i128, i64)> {
-    let days = local.div_euclid(MICROS_PER_DAY);
-    let time = local.rem_euclid(MICROS_PER_DAY);
+    // Days of `date` reach further than microseconds in 64 bits.
+    let days = local.div_euclid(i128::from(MICROS_PER_DAY)) as i64;
+    let time = local.rem_euclid(i128::from(MICROS_PER_DAY)) as i64;
     let (year, month, day) = civil_from_days(days);
     let shown_year = if year > 0 { year } else { year - 1 };
     let whole = |v: i64| Ok((i128::from(v) * 1_000_000, 0));
@@ -99,7 +107,7 @@ fn field(
                 + i128::from(time) * 1_000_000 / i128::from(MICROS_PER_DAY);
             Ok((micros, if time == 0 { 0 } else { 6 }))
         }
-        "epoch" => Ok((i128::from(utc) + i128::from(UNIX_EPOCH_MICROS), 6)),
+        "epoch" => Ok((utc + i128::from(UNIX_EPOCH_MICROS), 6)),
         "timezone" | "timezone_hour" | "timezone_minute" => {
             let seconds = i64::from(zone_seconds.ok_or_else(|| unknown_unit(unit, ty))?);
             whole(match unit {
@@ -146,30 +154,33 @@ fn any_field(unit: &str, value: &Datum, ctx: &EvalContext) -> SqlResult<Option<(
             return Ok(None);
         }
         Datum::Date(d) if *d == i32::MAX || *d == i32::MIN => return Ok(None),
-        Datum::Timestamp(t) => field(unit, *t, *t, None, "timestamp without time zone")?,
+        Datum::Timestamp(t) => {
+            let t = i128::from(*t);
+            field(unit, t, t, None, "timestamp without time zone")?
+        }
         Datum::Date(d) => {
             let (value, digits) = {
-                let t = i64::from(*d) * MICROS_PER_DAY;
+                let t = i128::from(*d) * i128::from(MICROS_PER_DAY);
                 field(unit, t, t, None, "date")?
             };
             if matches!(
                 unit_name(unit),
                 "hour" | "minute" | "second" | "milliseconds" | "microseconds"
             ) {
-                return Err(SqlError::unsupported(format!("unit \"{unit}\" for type date")));
+                return Err(unknown_unit(unit, "date"));
             }
             (value, if unit == "epoch" { 0 } else { digits })
         }
         Datum::TimestampTz(t) => field(
             unit,
-            ctx.time_zone.to_local(*t),
-            *t,
-            Some(ctx.time_zone.offset_at_utc(*t)),
+            i128::from(ctx.style.zone.to_local(*t)),
+            i128::from(*t),
+            Some(ctx.style.zone.offset_at_utc(*t)),
             "timestamp with time zone",
         )?,
         Datum::Time(t) => match unit_name(unit) {
             "hour" | "minute" | "second" | "milliseconds" | "microseconds" => {
-                field(unit, *t, *t, None, "time")?
+                field(unit, i128::from(*t), i128::from(*t), None, "time")?
             }
             "epoch" => (i128::from(*t), 6),
             _ => return Err(unknown_unit(unit, "time without time zone")),
@@ -179,8 +190,68 @@ fn any_field(unit: &str, value: &Datum, ctx: &EvalContext) -> SqlResult<Option<(
     }))
 }
 
+/// What a field of an infinite value is: infinite if it grows with time, else NULL.
+fn infinite_field(unit: &str, value: &Datum) -> SqlResult<Option<f64>> {
+    let negative = matches!(
+        value,
+        Datum::Timestamp(i64::MIN) | Datum::TimestampTz(i64::MIN) | Datum::Date(i32::MIN)
+    );
+    let ty = match value {
+        Datum::Date(_) => "date",
+        Datum::Timestamp(_) => "timestamp without time zone",
+        _ => "timestamp with time zone",
+    };
+    match unit_name(unit) {
+        "year" | "decade" | "century" | "millennium" | "julian" | "isoyear" | "epoch" => {
+            Ok(Some(if negative { f64::NEG_INFINITY } else { f64::INFINITY }))
+        }
+        "hour" | "minute" | "second" | "milliseconds" | "microseconds" if ty == "date" => {
+            Err(unknown_unit(unit, ty))
+        }
+        "timezone" | "timezone_hour" | "timezone_minute" if !ty.ends_with("with time zone") => {
+            Err(unknown_unit(unit, ty))
+        }
+        "month" | "day" | "hour" | "minute" | "second" | "milliseconds" | "microseconds"
+        | "quarter" | "week" | "dow" | "isodow" | "doy" | "timezone" | "timezone_hour"
+        | "timezone_minute" => Ok(None),
+        _ => Err(unknown_unit(unit, ty)),
+    }
+}
+
+/// The Julian day with the fraction of the day.
+fn julian(value: &Datum, ctx: &EvalContext) -> SqlResult<Option<numeric::BigDecimal>> {
+    let local = match value {
+        Datum::Timestamp(t) => *t,
+        Datum::TimestampTz(t) => ctx.style.zone.to_local(*t),
+        _ => return Ok(None),
+    };
+    let day = local.div_euclid(MICROS_PER_DAY) + 2_451_545;
+    let share = numeric::div(
+        &numeric::from_i128(local.rem_euclid(MICROS_PER_DAY).into()),
+        &numeric::from_i128(MICROS_PER_DAY.into()),
+    )?;
+    Ok(Some(numeric::add(&numeric::from_i128(day.into()), &share)))
+}
+
+fn is_infinite_value(value: &Datum) -> bool {
+    match value {
+        Datum::Timestamp(t) | Datum::TimestampTz(t) => infinite(*t),
+        Datum::Date(d) => *d == i32::MAX || *d == i32::MIN,
+        _ => false,
+    }
+}
+
 fn extract(a: &[Datum], ctx: &EvalContext) -> SqlResult<Datum> {
     let unit = text_of(&a[0]).to_lowercase();
+    if is_infinite_value(&a[1]) {
+        let found = infinite_field(&unit, &a[1])?;
+        return Ok(found.map_or(Datum::Null, |v| Datum::NumericInf(v < 0.0)));
+    }
+    if unit == "julian"
+        && let Some(value) = julian(&a[1], ctx)?
+    {
+        return numeric::datum(value);
+    }
     match any_field(&unit, &a[1], ctx)? {
         None => Ok(Datum::Null),
         Some((value, digits)) => {
@@ -192,7 +263,22 @@ fn extract(a: &[Datum], ctx: &EvalContext) -> SqlResult<Datum> {
 
 fn date_part(a: &[Datum], ctx: &EvalContext) -> SqlResult<Datum> {
     let unit = text_of(&a[0]).to_lowercase();
-    Ok(match any_field(&unit, &a[1], ctx)? {
+    // A date counts as a timestamp here, with the range of timestamps.
+    let value = match &a[1] {
+        Datum::Date(_) => {
+            cast(&a[1], &SqlType::Date, &SqlType::Timestamp, CastContext::Implicit, &ctx.style)?
+        }
+        other => other.clone(),
+    };
+    if is_infinite_value(&value) {
+        return Ok(infinite_field(&unit, &value)?.map_or(Datum::Null, Datum::Float8));
+    }
+    if unit == "julian"
+        && let Some(value) = julian(&value, ctx)?
+    {
+        return Ok(Datum::Float8(numeric::to_f64(&value)));
+    }
+    Ok(match any_field(&unit, &value, ctx)? {
         None => Datum::Null,
         Some((value, _)) => Datum::Float8(value as f64 / 1e6),
     })
@@ -263,7 +349,7 @@ fn truncating(t: &mut Table) {
             _ => Ok(Datum::Null),
         }
     }
-    t.add("date_trunc(text, timestamptz) timestamptz", |a, c| cut(&a[0], &a[1], &c.time_zone))
+    t.add("date_trunc(text, timestamptz) timestamptz", |a, c| cut(&a[0], &a[1], &c.style.zone))
         .stable();
     t.add("date_trunc(text, timestamptz, text) timestamptz", |a, _| {
         cut(&a[0], &a[1], &zone_of(text_of(&a[2]))?)
@@ -326,20 +412,29 @@ fn zones(t: &mut Table) {
             _ => Datum::Null,
         }
     }
-    fn by_interval(value: &Datum) -> TimeZone {
-        TimeZone::Fixed((interval_of(value).micros / MICROS_PER_SECOND) as i32)
+    fn by_interval(value: &Datum) -> SqlResult<TimeZone> {
+        let interval = interval_of(value);
+        if interval.months != 0 || interval.days != 0 {
+            return Err(SqlError::new(
+                SqlState::INVALID_PARAMETER_VALUE,
+                format!("interval time zone \"{interval}\" must not include months or days"),
+            ));
+        }
+        Ok(TimeZone::Fixed((interval.micros / MICROS_PER_SECOND) as i32))
     }
-    t.add("timezone(text, timestamp) timestamptz", |a, _| {
-        Ok(to_utc(&zone_of(text_of(&a[0]))?, &a[1]))
+    t.add("timezone(text, timestamp) timestamptz", |a, _| match &a[1] {
+        Datum::Timestamp(t) if infinite(*t) => Ok(Datum::TimestampTz(*t)),
+        local => Ok(to_utc(&zone_of(text_of(&a[0]))?, local)),
     });
-    t.add("timezone(text, timestamptz) timestamp", |a, _| {
-        Ok(to_local(&zone_of(text_of(&a[0]))?, &a[1]))
+    t.add("timezone(text, timestamptz) timestamp", |a, _| match &a[1] {
+        Datum::TimestampTz(t) if infinite(*t) => Ok(Datum::Timestamp(*t)),
+        utc => Ok(to_local(&zone_of(text_of(&a[0]))?, utc)),
     });
     t.add("timezone(interval, timestamp) timestamptz", |a, _| {
-        Ok(to_utc(&by_interval(&a[0]), &a[1]))
+        Ok(to_utc(&by_interval(&a[0])?, &a[1]))
     });
     t.add("timezone(interval, timestamptz) timestamp", |a, _| {
-        Ok(to_local(&by_interval(&a[0]), &a[1]))
+        Ok(to_local(&by_interval(&a[0])?, &a[1]))
     });
 }
 
@@ -354,19 +449,19 @@ fn clocks(t: &mut Table) {
         .volatile();
     t.add("timeofday() text", |_, c| {
         Ok(Datum::text(
-            Datum::TimestampTz(c.session.clock_micros()).to_text(&c.time_zone).unwrap_or_default(),
+            Datum::TimestampTz(c.session.clock_micros()).to_text(&c.style).unwrap_or_default(),
         ))
     })
     .volatile();
-    let local: Eval = |_, c| Ok(Datum::Timestamp(c.time_zone.to_local(c.transaction_micros)));
+    let local: Eval = |_, c| Ok(Datum::Timestamp(c.style.zone.to_local(c.transaction_micros)));
     t.add("localtimestamp() timestamp", local).stable();
     t.add("current_date() date", |_, c| {
-        let local = c.time_zone.to_local(c.transaction_micros);
+        let local = c.style.zone.to_local(c.transaction_micros);
         Ok(Datum::Date(check_date(local.div_euclid(MICROS_PER_DAY))?))
     })
     .stable();
     let time: Eval = |_, c| {
-        Ok(Datum::Time(c.time_zone.to_local(c.transaction_micros).rem_euclid(MICROS_PER_DAY)))
+        Ok(Datum::Time(c.style.zone.to_local(c.transaction_micros).rem_euclid(MICROS_PER_DAY)))
     };
     t.add("localtime() time", time).stable();
     t.add("current_time() time", time).stable();
@@ -419,7 +514,7 @@ fn constructors(t: &mut Table) {
         Ok(Datum::Timestamp(timestamp(a)?))
     });
     t.add("make_timestamptz(int4, int4, int4, int4, int4, float8) timestamptz", |a, c| {
-        Ok(Datum::TimestampTz(c.time_zone.to_utc(timestamp(a)?)))
+        Ok(Datum::TimestampTz(c.style.zone.to_utc(timestamp(a)?)))
     })
     .stable();
     t.add("make_interval(int4, int4, int4, int4, int4, int4, float8) interval", |a, _| {
@@ -441,10 +536,6 @@ fn constructors(t: &mut Table) {
         let micros = (seconds * 1e6).round_ties_even() as i128 - i128::from(UNIX_EPOCH_MICROS);
         Ok(Datum::TimestampTz(check_timestamp(micros)?))
     });
-    t.add("to_date(text, text) date", |a, c| {
-        Datum::parse(text_of(&a[0]), &SqlType::Date, &c.time_zone)
-    })
-    .stable();
     t.add("isfinite(timestamp) bool", |a, _| {
         Ok(Datum::Bool(!matches!(a[0], Datum::Timestamp(t) if infinite(t))))
     });
@@ -469,34 +560,47 @@ fn constructors(t: &mut Table) {
         }))
     });
     t.add("age(timestamp, timestamp) interval", |a, _| match (&a[0], &a[1]) {
-        (Datum::Timestamp(x), Datum::Timestamp(y)) => Ok(Datum::Interval(age(*x, *y))),
+        (Datum::Timestamp(x), Datum::Timestamp(y)) => checked_age(*x, *y),
         _ => Ok(Datum::Null),
     });
     t.add("age(timestamptz, timestamptz) interval", |a, c| match (&a[0], &a[1]) {
         (Datum::TimestampTz(x), Datum::TimestampTz(y)) => {
-            Ok(Datum::Interval(age(c.time_zone.to_local(*x), c.time_zone.to_local(*y))))
+            let local = |t: i64| if infinite(t) { t } else { c.style.zone.to_local(t) };
+            checked_age(local(*x), local(*y))
         }
         _ => Ok(Datum::Null),
     })
     .stable();
     t.add("age(timestamp) interval", |a, c| match &a[0] {
-        Datum::Timestamp(x) => Ok(Datum::Interval(age(today(c), *x))),
+        Datum::Timestamp(x) => checked_age(today(c), *x),
         _ => Ok(Datum::Null),
     })
     .stable();
     t.add("age(timestamptz) interval", |a, c| match &a[0] {
-        Datum::TimestampTz(x) => Ok(Datum::Interval(age(today(c), c.time_zone.to_local(*x)))),
+        Datum::TimestampTz(x) => {
+            checked_age(today(c), if infinite(*x) { *x } else { c.style.zone.to_local(*x) })
+        }
         _ => Ok(Datum::Null),
     })
     .stable();
 }
 
 fn today(ctx: &EvalContext) -> i64 {
-    let local = ctx.time_zone.to_local(ctx.transaction_micros);
+    let local = ctx.style.zone.to_local(ctx.transaction_micros);
     local.div_euclid(MICROS_PER_DAY) * MICROS_PER_DAY
 }
 
 /// Difference in years, months, days as a calendar counts them.
+///
+/// # Errors
+/// 22008 for infinite timestamps.
+fn checked_age(a: i64, b: i64) -> SqlResult<Datum> {
+    if infinite(a) || infinite(b) {
+        return Err(overflow("timestamp out of range".to_string()));
+    }
+    Ok(Datum::Interval(age(a, b)))
+}
+
 fn age(a: i64, b: i64) -> Interval {
     if a < b {
         let back = age(b, a);
@@ -523,210 +627,80 @@ fn age(a: i64, b: i64) -> Interval {
     Interval { months: months as i32, days: days as i32, micros }
 }
 
-const MONTHS: [&str; 12] = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-];
-const DAYS: [&str; 7] =
-    ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
-
-/// `to_char` of a local timestamp.
-fn format_timestamp(local: i64, zone: Option<(&TimeZone, i64)>, format: &str) -> String {
-    let days = local.div_euclid(MICROS_PER_DAY);
-    let time = local.rem_euclid(MICROS_PER_DAY);
-    let (year, month, day) = civil_from_days(days);
-    let hour = time / (3600 * MICROS_PER_SECOND);
-    let minute = time / (60 * MICROS_PER_SECOND) % 60;
-    let second = time / MICROS_PER_SECOND % 60;
-    let micros = time % MICROS_PER_SECOND;
-    let hour12 = if hour % 12 == 0 { 12 } else { hour % 12 };
-    let month_name = MONTHS[(month - 1) as usize];
-    let day_name = DAYS[weekday_monday(days) as usize];
-    let mut out = String::new();
-    let mut rest = format;
-    let mut fill = true;
-    while !rest.is_empty() {
-        if let Some(tail) = rest.strip_prefix('"') {
-            let end = tail.find('"').unwrap_or(tail.len());
-            out.push_str(&tail[..end]);
-            rest = tail.get(end + 1..).unwrap_or("");
-            continue;
-        }
-        if let Some(tail) = rest.strip_prefix("FM") {
-            fill = false;
-            rest = tail;
-            continue;
-        }
-        let number = |v: i64, width: usize| {
-            if fill { format!("{v:0width$}") } else { v.to_string() }
-        };
-        let word = |s: String| if fill { format!("{s:<9}") } else { s };
-        let (used, text) = match rest {
-            r if r.starts_with("HH24") => (4, number(hour, 2)),
-            r if r.starts_with("HH12") => (4, number(hour12, 2)),
-            r if r.starts_with("HH") => (2, number(hour12, 2)),
-            r if r.starts_with("MI") => (2, number(minute, 2)),
-            r if r.starts_with("SSSS") => (4, (time / MICROS_PER_SECOND).to_string()),
-            r if r.starts_with("SS") => (2, number(second, 2)),
-            r if r.starts_with("MS") => (2, format!("{:03}", micros / 1000)),
-            r if r.starts_with("US") => (2, format!("{micros:06}")),
-            r if r.starts_with("YYYY") => (4, number(year, 4)),
-            r if r.starts_with("YYY") => (3, format!("{:03}", year % 1000)),
-            r if r.starts_with("YY") => (2, format!("{:02}", year % 100)),
-            r if r.starts_with("IYYY") => (4, number(iso_week(days).0, 4)),
-            r if r.starts_with("IW") => (2, number(iso_week(days).1, 2)),
-            r if r.starts_with("MONTH") => (5, word(month_name.to_uppercase())),
-            r if r.starts_with("Month") => (5, word(month_name.to_string())),
-            r if r.starts_with("month") => (5, word(month_name.to_lowercase())),
-            r if r.starts_with("MON") => (3, month_name[..3].to_uppercase()),
-            r if r.starts_with("Mon") => (3, month_name[..3].to_string()),
-            r if r.starts_with("mon") => (3, month_name[..3].to_lowercase()),
-            r if r.starts_with("MM") => (2, number(month, 2)),
-            r if r.starts_with("DAY") => (3, word(day_name.to_uppercase())),
-            r if r.starts_with("Day") => (3, word(day_name.to_string())),
-            r if r.starts_with("day") => (3, word(day_name.to_lowercase())),
-            r if r.starts_with("DDD") => (3, number(days - days_from_civil(year, 1, 1) + 1, 3)),
-            r if r.starts_with("DD") => (2, number(day, 2)),
-            r if r.starts_with("DY") => (2, day_name[..3].to_uppercase()),
-            r if r.starts_with("Dy") => (2, day_name[..3].to_string()),
-            r if r.starts_with("dy") => (2, day_name[..3].to_lowercase()),
-            r if r.starts_with("ID") => (2, (weekday_monday(days) + 1).to_string()),
-            r if r.starts_with('D') => (1, ((weekday_monday(days) + 1) % 7 + 1).to_string()),
-            r if r.starts_with('Q') => (1, ((month - 1) / 3 + 1).to_string()),
-            r if r.starts_with("WW") => {
-                (2, number((days - days_from_civil(year, 1, 1)) / 7 + 1, 2))
-            }
-            r if r.starts_with("CC") => (2, number((year + 99) / 100, 2)),
-            r if r.starts_with("AM") || r.starts_with("PM") => {
-                (2, if hour < 12 { "AM" } else { "PM" }.to_string())
-            }
-            r if r.starts_with("am") || r.starts_with("pm") => {
-                (2, if hour < 12 { "am" } else { "pm" }.to_string())
-            }
-            r if r.starts_with("TZ") => (2, zone.map_or(String::new(), |(z, _)| z.name())),
-            r if r.starts_with("OF") => {
-                let seconds = zone.map_or(0, |(z, utc)| z.offset_at_utc(utc));
-                let sign = if seconds < 0 { '-' } else { '+' };
-                (2, format!("{sign}{:02}", seconds.abs() / 3600))
-            }
-            r => {
-                let c = r.chars().next().expect("not empty");
-                (c.len_utf8(), c.to_string())
-            }
-        };
-        out.push_str(&text);
-        rest = &rest[used..];
-    }
-    out
-}
-
-/// `to_char` of a number: 9, 0, `.`, `,`, FM, MI, S, D, G.
-fn format_number(value: &numeric::BigDecimal, format: &str) -> String {
-    let fill = !format.contains("FM");
-    let format = format.replace("FM", "").replace('D', ".").replace('G', ",");
-    let decimals = format
-        .split_once('.')
-        .map_or(0, |(_, f)| f.chars().filter(|c| matches!(c, '0' | '9')).count());
-    let rounded = numeric::round(value, decimals as i64);
-    let text = numeric::text(&rounded);
-    let negative = text.starts_with('-');
-    let text = text.trim_start_matches('-');
-    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
-    let (pattern, fraction_pattern) = format.split_once('.').unwrap_or((&format, ""));
-    let slots: Vec<char> = pattern.chars().filter(|c| matches!(c, '0' | '9' | ',')).collect();
-    let digit_slots = slots.iter().filter(|c| **c != ',').count();
-    let whole = if whole == "0" && !pattern.contains('0') { "" } else { whole };
-    if whole.len() > digit_slots {
-        return format!(
-            " {}",
-            slots.iter().map(|c| if *c == ',' { ',' } else { '#' }).collect::<String>()
-        );
-    }
-    let first_zero = slots.iter().position(|c| *c == '0').unwrap_or(slots.len());
-    let mut digits = whole.chars().rev();
-    let mut out: Vec<char> = Vec::new();
-    let mut used = 0;
-    for (at, slot) in slots.iter().enumerate().rev() {
-        if *slot == ',' {
-            let more = used < whole.len() || first_zero < at;
-            out.push(if more { ',' } else { ' ' });
-            continue;
-        }
-        match digits.next() {
-            Some(d) => {
-                used += 1;
-                out.push(d);
-            }
-            None if at >= first_zero => out.push('0'),
-            None => out.push(' '),
-        }
-    }
-    let mut body: String = out.into_iter().rev().collect();
-    let sign = if negative {
-        "-"
-    } else if fill {
-        " "
-    } else {
-        ""
+/// A format or a value that gives NULL: PostgreSQL has no text for the infinities here.
+fn unformatted(a: &[Datum]) -> bool {
+    let infinite = match &a[0] {
+        Datum::Timestamp(t) | Datum::TimestampTz(t) => infinite(*t),
+        _ => false,
     };
-    let lead = body.len() - body.trim_start().len();
-    body = format!("{}{sign}{}", &body[..lead], body.trim_start());
-    if decimals > 0 {
-        body.push('.');
-        let mut tail = fraction.to_string();
-        if !fill {
-            let keep = fraction_pattern.rfind('0').map_or(0, |at| at + 1);
-            while tail.len() > keep && tail.ends_with('0') {
-                tail.pop();
-            }
-        }
-        body.push_str(&tail);
-    }
-    if fill { body } else { body.trim_start().to_string() }
+    infinite || text_of(&a[1]).is_empty()
 }
 
 fn formatting(t: &mut Table) {
     t.add("to_char(timestamp, text) text", |a, _| match &a[0] {
-        Datum::Timestamp(t) if !infinite(*t) => {
-            Ok(Datum::text(format_timestamp(*t, None, text_of(&a[1]))))
+        Datum::Timestamp(t) if !unformatted(a) => {
+            Ok(Datum::text(date_format::write_timestamp(*t, None, text_of(&a[1]))?))
         }
         _ => Ok(Datum::Null),
     });
     t.add("to_char(timestamptz, text) text", |a, c| match &a[0] {
-        Datum::TimestampTz(t) if !infinite(*t) => Ok(Datum::text(format_timestamp(
-            c.time_zone.to_local(*t),
-            Some((&c.time_zone, *t)),
+        Datum::TimestampTz(t) if !unformatted(a) => Ok(Datum::text(date_format::write_timestamp(
+            c.style.zone.to_local(*t),
+            Some((&c.style.zone, *t)),
             text_of(&a[1]),
-        ))),
+        )?)),
         _ => Ok(Datum::Null),
     })
     .stable();
     t.add("to_char(interval, text) text", |a, _| {
-        let i = interval_of(&a[0]);
-        Ok(Datum::text(format_timestamp(i.micros, None, text_of(&a[1]))))
+        if unformatted(a) {
+            return Ok(Datum::Null);
+        }
+        Ok(Datum::text(date_format::write_interval(&interval_of(&a[0]), text_of(&a[1]))?))
     });
     let number: Eval = |a, _| {
+        let exact;
         let value = match &a[0] {
-            Datum::Numeric(n) => (**n).clone(),
-            Datum::Float8(f) => numeric::from_f64(*f, 15).unwrap_or_else(|| numeric::from_i128(0)),
-            other => numeric::from_i128(i64_of(other).into()),
+            Datum::Numeric(n) => Value::Exact(n),
+            Datum::NumericNan => Value::Nan,
+            Datum::NumericInf(negative) => Value::Infinite(*negative),
+            Datum::Float8(f) if f.is_nan() => Value::Nan,
+            Datum::Float4(f) if f.is_nan() => Value::Nan,
+            Datum::Float8(f) if f.is_infinite() => Value::Infinite(*f < 0.0),
+            Datum::Float4(f) if f.is_infinite() => Value::Infinite(*f < 0.0),
+            Datum::Float8(f) => Value::Float(*f, 15),
+            Datum::Float4(f) => Value::Float(f64::from(*f), 6),
+            other => {
+                exact = numeric::from_i128(i64_of(other).into());
+                Value::Exact(&exact)
+            }
         };
-        Ok(Datum::text(format_number(&value, text_of(&a[1]))))
+        Ok(Datum::text(number_format::write(&value, text_of(&a[1]))?))
     };
     t.add("to_char(int4, text) text", number);
     t.add("to_char(int8, text) text", number);
     t.add("to_char(numeric, text) text", number);
+    t.add("to_char(float4, text) text", number);
     t.add("to_char(float8, text) text", number);
+    t.add("to_number(text, text) numeric", |a, _| {
+        match number_format::read(text_of(&a[0]), text_of(&a[1]))? {
+            Some(value) => numeric::datum(value),
+            None if text_of(&a[1]).is_empty() => Ok(Datum::Null),
+            None => Err(SqlError::new(
+                SqlState::INVALID_TEXT_REPRESENTATION,
+                "invalid input syntax for type numeric: \" \"",
+            )),
+        }
+    });
+    t.add("to_date(text, text) date", |a, _| {
+        Ok(Datum::Date(check_date(date_parse::date(text_of(&a[0]), text_of(&a[1]))?)?))
+    })
+    .stable();
+    t.add("to_timestamp(text, text) timestamptz", |a, c| {
+        let zone = &c.style.zone;
+        Ok(Datum::TimestampTz(date_parse::timestamp(text_of(&a[0]), text_of(&a[1]), zone)?))
+    })
+    .stable();
 }
 
 fn extracting(t: &mut Table) {

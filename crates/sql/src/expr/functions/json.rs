@@ -6,11 +6,15 @@ use braid_types::{Datum, SqlError, SqlResult, SqlState, jsonb};
 use super::super::EvalContext;
 use super::super::builtin::{Eval, Table};
 use super::super::operators::{json_step, json_text};
+use super::json_text::{iso_text, json_key, text_pairs};
 use super::{bool_of, json_of, text_of, words};
 
-/// Any SQL value as JSON.
-pub fn to_json(value: &Datum, ctx: &EvalContext) -> Value {
-    match value {
+/// Any SQL value as a jsonb document.
+///
+/// # Errors
+/// 22P02 never for checked json; 54001 for nesting beyond the limit.
+pub fn to_json(value: &Datum, ctx: &EvalContext) -> SqlResult<Value> {
+    Ok(match value {
         Datum::Null => Value::Null,
         Datum::Bool(b) => Value::Bool(*b),
         Datum::Int2(_) | Datum::Int4(_) | Datum::Int8(_) | Datum::Numeric(_) => {
@@ -18,24 +22,26 @@ pub fn to_json(value: &Datum, ctx: &EvalContext) -> Value {
         }
         Datum::Float4(_) | Datum::Float8(_) => jsonb::number(&value.to_string()),
         Datum::Jsonb(v) => (**v).clone(),
-        Datum::Array(a) => Value::Array(a.items.iter().map(|i| to_json(i, ctx)).collect()),
-        Datum::Record(fields) => {
+        Datum::Json(text) => jsonb::parse(text)?,
+        Datum::Array(a) => {
+            Value::Array(a.items.iter().map(|i| to_json(i, ctx)).collect::<SqlResult<_>>()?)
+        }
+        Datum::Record(record) => {
             let mut map = Map::new();
-            for (at, field) in fields.iter().enumerate() {
-                map.insert(format!("f{}", at + 1), to_json(field, ctx));
+            for (at, field) in record.iter().enumerate() {
+                let name = match &record.names {
+                    Some(names) => names[at].to_string(),
+                    None => format!("f{}", at + 1),
+                };
+                map.insert(name, to_json(field, ctx)?);
             }
             Value::Object(map)
         }
-        Datum::Timestamp(_) | Datum::TimestampTz(_) => {
-            let text = value.to_text(&ctx.time_zone).unwrap_or_default().replacen(' ', "T", 1);
-            // ISO offsets have minutes in JSON.
-            let bare = text.len() > 3
-                && matches!(text.as_bytes()[text.len() - 3], b'+' | b'-')
-                && matches!(value, Datum::TimestampTz(_));
-            Value::String(if bare { format!("{text}:00") } else { text })
+        Datum::Date(_) | Datum::Timestamp(_) | Datum::TimestampTz(_) => {
+            Value::String(iso_text(value, ctx))
         }
-        other => Value::String(other.to_text(&ctx.time_zone).unwrap_or_default()),
-    }
+        other => Value::String(other.to_text(&ctx.style).unwrap_or_default()),
+    })
 }
 
 fn object(a: &[Datum], ctx: &EvalContext) -> SqlResult<Datum> {
@@ -46,15 +52,14 @@ fn object(a: &[Datum], ctx: &EvalContext) -> SqlResult<Datum> {
         ));
     }
     let mut map = Map::new();
-    for pair in a.chunks(2) {
+    for (at, pair) in a.chunks(2).enumerate() {
         if pair[0].is_null() {
             return Err(SqlError::new(
                 SqlState::INVALID_PARAMETER_VALUE,
-                "argument 1: key must not be null",
+                format!("argument {}: key must not be null", at * 2 + 1),
             ));
         }
-        let key = pair[0].to_text(&ctx.time_zone).unwrap_or_default();
-        map.insert(key, to_json(&pair[1], ctx));
+        map.insert(json_key(&pair[0], ctx)?, to_json(&pair[1], ctx)?);
     }
     Ok(jsonb::datum(jsonb::normalize(Value::Object(map))?))
 }
@@ -70,44 +75,93 @@ fn type_name(value: &Value) -> &'static str {
     }
 }
 
-fn set_path(target: &mut Value, path: &[&str], new: &Value, create: bool, insert: bool) {
-    let Some((step, rest)) = path.split_first() else { return };
+/// What `jsonb_set` and `jsonb_insert` do at the end of the path.
+#[derive(Clone, Copy, PartialEq)]
+enum Change {
+    Set { create: bool },
+    Insert { after: bool },
+}
+
+fn not_a_position(step: &str, at: usize) -> SqlError {
+    SqlError::new(
+        SqlState::INVALID_TEXT_REPRESENTATION,
+        format!("path element at position {} is not an integer: \"{step}\"", at + 1),
+    )
+}
+
+/// Changes the value at a path; `at` is the place in the path, for errors.
+fn change_path(
+    target: &mut Value,
+    path: &[&str],
+    at: usize,
+    new: &Value,
+    change: Change,
+) -> SqlResult<()> {
+    let Some(step) = path.get(at) else { return Ok(()) };
+    let last = at + 1 == path.len();
     match target {
-        Value::Object(map) => {
-            if rest.is_empty() {
-                if map.contains_key(*step) {
-                    if !insert {
-                        map.insert(step.to_string(), new.clone());
-                    }
-                } else if create {
-                    map.insert(step.to_string(), new.clone());
-                }
-            } else if let Some(inner) = map.get_mut(*step) {
-                set_path(inner, rest, new, create, insert);
+        Value::Object(map) if last => match (map.contains_key(*step), change) {
+            (true, Change::Insert { .. }) => {
+                Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, "cannot replace existing key")
+                    .with_hint("Try using the function jsonb_set to replace key value."))
             }
-        }
+            (false, Change::Set { create: false }) => Ok(()),
+            _ => {
+                map.insert(step.to_string(), new.clone());
+                Ok(())
+            }
+        },
+        Value::Object(map) => match map.get_mut(*step) {
+            Some(inner) => change_path(inner, path, at + 1, new, change),
+            None => Ok(()),
+        },
         Value::Array(items) => {
-            let Ok(given) = step.parse::<i64>() else { return };
-            let at = if given < 0 { given + items.len() as i64 } else { given };
-            let inside = at >= 0 && (at as usize) < items.len();
-            if !rest.is_empty() {
-                if inside {
-                    set_path(&mut items[at as usize], rest, new, create, insert);
+            let given: i64 = step.trim().parse().map_err(|_| not_a_position(step, at))?;
+            let place = if given < 0 { given + items.len() as i64 } else { given };
+            let inside = usize::try_from(place).ok().filter(|p| *p < items.len());
+            match (inside, last, change) {
+                (Some(p), false, _) => change_path(&mut items[p], path, at + 1, new, change),
+                (None, false, _) | (None, true, Change::Set { create: false }) => Ok(()),
+                (Some(p), true, Change::Set { .. }) => {
+                    items[p] = new.clone();
+                    Ok(())
                 }
-            } else if inside && !insert {
-                items[at as usize] = new.clone();
-            } else if inside {
-                items.insert(at as usize, new.clone());
-            } else if create || insert {
-                if at < 0 {
-                    items.insert(0, new.clone());
-                } else {
-                    items.push(new.clone());
+                (Some(p), true, Change::Insert { after }) => {
+                    items.insert(p + usize::from(after), new.clone());
+                    Ok(())
+                }
+                (None, true, _) => {
+                    let end = if place < 0 { 0 } else { items.len() };
+                    items.insert(end, new.clone());
+                    Ok(())
                 }
             }
         }
-        _ => {}
+        _ => Ok(()),
     }
+}
+
+fn changed(a: &[Datum], change: Change) -> SqlResult<Datum> {
+    if let Datum::Array(path) = &a[1]
+        && let Some(at) = path.items.iter().position(Datum::is_null)
+    {
+        return Err(SqlError::new(
+            SqlState("22004"),
+            format!("path element at position {} is null", at + 1),
+        ));
+    }
+    let mut value = json_of(&a[0]).clone();
+    if !value.is_array() && !value.is_object() {
+        return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, "cannot set path in scalar"));
+    }
+    let untouched = matches!(change, Change::Set { create: false })
+        && (value.as_array().is_some_and(Vec::is_empty)
+            || value.as_object().is_some_and(Map::is_empty));
+    if untouched {
+        return Ok(a[0].clone());
+    }
+    change_path(&mut value, &words(&a[1]), 0, json_of(&a[2]), change)?;
+    Ok(jsonb::datum(jsonb::normalize(value)?))
 }
 
 fn strip_nulls(value: &Value) -> Value {
@@ -125,24 +179,18 @@ fn strip_nulls(value: &Value) -> Value {
 
 /// Adds the functions of this file.
 pub(super) fn fill(t: &mut Table) {
-    let any: Eval = |a, c| Ok(jsonb::datum(jsonb::normalize(to_json(&a[0], c))?));
-    t.add("to_jsonb(any) jsonb", any).stable();
-    t.add("to_json(any) jsonb", any).stable();
-    t.add("row_to_json(any) jsonb", any).stable();
-    t.add("array_to_json(any) jsonb", any).stable();
+    t.add("to_jsonb(any) jsonb", |a, c| Ok(jsonb::datum(jsonb::normalize(to_json(&a[0], c)?)?)))
+        .stable();
     let build_array: Eval = |a, c| {
-        let items = Value::Array(a.iter().map(|v| to_json(v, c)).collect());
-        Ok(jsonb::datum(jsonb::normalize(items)?))
+        let items = a.iter().map(|v| to_json(v, c)).collect::<SqlResult<_>>()?;
+        Ok(jsonb::datum(jsonb::normalize(Value::Array(items))?))
     };
-    for name in ["jsonb_build_array(...any) jsonb", "json_build_array(...any) jsonb"] {
-        t.add(name, build_array).lax().stable();
-    }
-    for name in ["jsonb_build_object(...any) jsonb", "json_build_object(...any) jsonb"] {
-        t.add(name, object).lax().stable();
-    }
+    t.add("jsonb_build_array(...any) jsonb", build_array).lax().stable();
+    t.add("jsonb_build_array() jsonb", build_array).lax().stable();
+    t.add("jsonb_build_object(...any) jsonb", object).lax().stable();
+    t.add("jsonb_build_object() jsonb", object).lax().stable();
     let type_of: Eval = |a, _| Ok(Datum::text(type_name(json_of(&a[0]))));
     t.add("jsonb_typeof(jsonb) text", type_of);
-    t.add("json_typeof(jsonb) text", type_of);
     let length: Eval = |a, _| match json_of(&a[0]) {
         Value::Array(items) => Ok(Datum::Int4(items.len() as i32)),
         Value::Object(_) => Err(SqlError::new(
@@ -155,7 +203,6 @@ pub(super) fn fill(t: &mut Table) {
         )),
     };
     t.add("jsonb_array_length(jsonb) int4", length);
-    t.add("json_array_length(jsonb) int4", length);
     t.add("jsonb_pretty(jsonb) text", |a, _| Ok(Datum::text(jsonb::pretty(json_of(&a[0])))));
     t.add("jsonb_strip_nulls(jsonb) jsonb", |a, _| Ok(jsonb::datum(strip_nulls(json_of(&a[0])))));
     let path: Eval = |a, _| {
@@ -169,7 +216,6 @@ pub(super) fn fill(t: &mut Table) {
         Ok(jsonb::datum(value.clone()))
     };
     t.add("jsonb_extract_path(jsonb, ...text) jsonb", path);
-    t.add("json_extract_path(jsonb, ...text) jsonb", path);
     let path_text: Eval = |a, _| {
         let mut value = json_of(&a[0]);
         for step in &a[1..] {
@@ -181,25 +227,21 @@ pub(super) fn fill(t: &mut Table) {
         Ok(json_text(Some(value)))
     };
     t.add("jsonb_extract_path_text(jsonb, ...text) text", path_text);
-    t.add("json_extract_path_text(jsonb, ...text) text", path_text);
-    let set: Eval = |a, _| {
-        let mut value = json_of(&a[0]).clone();
-        let create = a.get(3).is_none_or(bool_of);
-        set_path(&mut value, &words(&a[1]), json_of(&a[2]), create, false);
-        Ok(jsonb::datum(jsonb::normalize(value)?))
-    };
+    let set: Eval = |a, _| changed(a, Change::Set { create: a.get(3).is_none_or(bool_of) });
     t.add("jsonb_set(jsonb, text[], jsonb) jsonb", set);
     t.add("jsonb_set(jsonb, text[], jsonb, bool) jsonb", set);
-    t.add("jsonb_insert(jsonb, text[], jsonb) jsonb", |a, _| {
-        let mut value = json_of(&a[0]).clone();
-        set_path(&mut value, &words(&a[1]), json_of(&a[2]), true, true);
-        Ok(jsonb::datum(jsonb::normalize(value)?))
-    });
-    t.add("jsonb_object(text[]) jsonb", |a, c| {
-        let Datum::Array(items) = &a[0] else { return Ok(Datum::Null) };
-        object(&items.items, c)
-    })
-    .stable();
+    let insert: Eval = |a, _| changed(a, Change::Insert { after: a.get(3).is_some_and(bool_of) });
+    t.add("jsonb_insert(jsonb, text[], jsonb) jsonb", insert);
+    t.add("jsonb_insert(jsonb, text[], jsonb, bool) jsonb", insert);
+    let from_pairs: Eval = |a, c| {
+        let mut map = Map::new();
+        for (key, value) in text_pairs(a)? {
+            map.insert(key, to_json(&value, c)?);
+        }
+        Ok(jsonb::datum(jsonb::normalize(Value::Object(map))?))
+    };
+    t.add("jsonb_object(text[]) jsonb", from_pairs);
+    t.add("jsonb_object(text[], text[]) jsonb", from_pairs);
     t.add("jsonb_exists(jsonb, text) bool", |a, _| {
         Ok(Datum::Bool(match json_of(&a[0]) {
             Value::Object(map) => map.contains_key(text_of(&a[1])),

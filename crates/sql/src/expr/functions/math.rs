@@ -1,15 +1,36 @@
 //! Mathematical functions.
 
-use braid_types::{Datum, SqlError, SqlResult, SqlState, numeric};
+use braid_types::{Datum, SqlError, SqlResult, SqlState, numeric, numeric_functions};
 
 use super::super::EvalContext;
 use super::super::builtin::{Eval, Table};
-use super::super::operators::{float_result, out_of_range};
-use super::{f64_of, i64_of};
+use super::super::operators::{float_result, not_underflown, out_of_range};
+use super::{f64_of, i64_of, numeric_special as special};
 
 fn float(a: &[Datum], f: fn(f64) -> f64) -> SqlResult<Datum> {
     let x = f64_of(&a[0]);
     Ok(Datum::Float8(float_result(f(x), &[x])?))
+}
+
+/// Input that the function is not defined for, 22003.
+fn outside() -> SqlError {
+    SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "input is out of range")
+}
+
+fn within(a: &[Datum], inside: fn(f64) -> bool, f: fn(f64) -> f64) -> SqlResult<Datum> {
+    let x = f64_of(&a[0]);
+    if !x.is_nan() && !inside(x) {
+        return Err(outside());
+    }
+    Ok(Datum::Float8(f(x)))
+}
+
+fn angle(a: &[Datum], f: fn(f64) -> f64) -> SqlResult<Datum> {
+    within(a, f64::is_finite, f)
+}
+
+fn arc(a: &[Datum], f: fn(f64) -> f64) -> SqlResult<Datum> {
+    within(a, |x| x.abs() <= 1.0, f)
 }
 
 fn domain(message: &str) -> SqlError {
@@ -25,17 +46,6 @@ fn logarithm(a: &[Datum], f: fn(f64) -> f64) -> SqlResult<Datum> {
         return Err(domain("cannot take logarithm of a negative number"));
     }
     Ok(Datum::Float8(f(x)))
-}
-
-/// A numeric result through double precision, at 16 digits.
-fn through_double(value: f64) -> SqlResult<Datum> {
-    match numeric::from_f64(value, 17) {
-        Some(n) => numeric::datum(numeric::round(&n, 16)),
-        None => Err(SqlError::new(
-            SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
-            "value overflows numeric format",
-        )),
-    }
 }
 
 fn exact(a: &[Datum], f: fn(&numeric::BigDecimal) -> numeric::BigDecimal) -> SqlResult<Datum> {
@@ -66,11 +76,14 @@ fn rounding(t: &mut Table) {
     });
     t.add("sign(float8) float8", |a, _| float(a, |x| if x == 0.0 { 0.0 } else { x.signum() }));
     t.add("sign(numeric) numeric", |a, _| {
-        exact(a, |x| {
-            let zero = numeric::from_i128(0);
-            let sign = numeric::compare(x, &zero) as i8;
-            numeric::from_i128(i128::from(sign))
-        })
+        special::unary(
+            &a[0],
+            |x| {
+                let sign = numeric::compare(x, &numeric::from_i128(0)) as i8;
+                Ok(numeric::from_i128(i128::from(sign)))
+            },
+            |negative| numeric::datum(numeric::from_i128(if negative { -1 } else { 1 })),
+        )
     });
     t.add("scale(numeric) int4", |a, _| match &a[0] {
         Datum::Numeric(x) => Ok(Datum::Int4(numeric::parts(x).1 as i32)),
@@ -94,38 +107,40 @@ fn transcendental(t: &mut Table) {
         }
         float(a, f64::sqrt)
     });
-    t.add("sqrt(numeric) numeric", |a, _| match &a[0] {
-        Datum::Numeric(x) => numeric::datum(numeric::sqrt(x)?),
-        other => Ok(other.clone()),
-    });
+    t.add("sqrt(numeric) numeric", |a, _| special::square_root(&a[0]));
     t.add("cbrt(float8) float8", |a, _| float(a, f64::cbrt));
     t.add("exp(float8) float8", |a, _| float(a, f64::exp));
-    t.add("exp(numeric) numeric", |a, _| through_double(f64_of(&a[0]).exp()));
+    t.add("exp(numeric) numeric", |a, _| special::exponential(&a[0]));
     t.add("ln(float8) float8", |a, _| logarithm(a, f64::ln));
     t.add("log(float8) float8", |a, _| logarithm(a, f64::log10));
     t.add("log10(float8) float8", |a, _| logarithm(a, f64::log10));
-    t.add("ln(numeric) numeric", |a, _| through_double(f64_of(&logarithm(a, f64::ln)?)));
-    t.add("log(numeric) numeric", |a, _| through_double(f64_of(&logarithm(a, f64::log10)?)));
-    t.add("log(numeric, numeric) numeric", |a, _| {
-        let base = f64_of(&logarithm(&a[..1], f64::ln)?);
-        let value = f64_of(&logarithm(&a[1..], f64::ln)?);
-        if base == 0.0 {
-            return Err(numeric::division_by_zero());
-        }
-        through_double(value / base)
-    });
-    t.add("sin(float8) float8", |a, _| float(a, f64::sin));
-    t.add("cos(float8) float8", |a, _| float(a, f64::cos));
-    t.add("tan(float8) float8", |a, _| float(a, f64::tan));
-    t.add("cot(float8) float8", |a, _| float(a, |x| 1.0 / x.tan()));
-    t.add("asin(float8) float8", |a, _| float(a, f64::asin));
-    t.add("acos(float8) float8", |a, _| float(a, f64::acos));
+    t.add("ln(numeric) numeric", |a, _| special::natural_logarithm(&a[0]));
+    let ten: Eval = |a, _| {
+        let ten = Datum::Numeric(numeric::from_i128(10).into());
+        special::logarithm(&ten, &a[0])
+    };
+    t.add("log(numeric) numeric", ten);
+    t.add("log10(numeric) numeric", ten);
+    t.add("log(numeric, numeric) numeric", |a, _| special::logarithm(&a[0], &a[1]));
+    t.add("sin(float8) float8", |a, _| angle(a, f64::sin));
+    t.add("cos(float8) float8", |a, _| angle(a, f64::cos));
+    t.add("tan(float8) float8", |a, _| angle(a, f64::tan));
+    t.add("cot(float8) float8", |a, _| angle(a, |x| 1.0 / x.tan()));
+    t.add("asin(float8) float8", |a, _| arc(a, f64::asin));
+    t.add("acos(float8) float8", |a, _| arc(a, f64::acos));
+    t.add("asinh(float8) float8", |a, _| float(a, f64::asinh));
+    t.add("acosh(float8) float8", |a, _| within(a, |x| x >= 1.0, f64::acosh));
+    t.add("atanh(float8) float8", |a, _| within(a, |x| x.abs() <= 1.0, f64::atanh));
     t.add("atan(float8) float8", |a, _| float(a, f64::atan));
-    t.add("sinh(float8) float8", |a, _| float(a, f64::sinh));
-    t.add("cosh(float8) float8", |a, _| float(a, f64::cosh));
+    t.add("sinh(float8) float8", |a, _| Ok(Datum::Float8(f64_of(&a[0]).sinh())));
+    t.add("cosh(float8) float8", |a, _| Ok(Datum::Float8(f64_of(&a[0]).cosh())));
     t.add("tanh(float8) float8", |a, _| float(a, f64::tanh));
     t.add("degrees(float8) float8", |a, _| float(a, f64::to_degrees));
-    t.add("radians(float8) float8", |a, _| float(a, f64::to_radians));
+    t.add("radians(float8) float8", |a, _| {
+        let x = f64_of(&a[0]);
+        let result = x * (std::f64::consts::PI / 180.0);
+        Ok(Datum::Float8(not_underflown(float_result(result, &[x])?, x, false)?))
+    });
     t.add("atan2(float8, float8) float8", |a, _| {
         Ok(Datum::Float8(f64_of(&a[0]).atan2(f64_of(&a[1]))))
     });
@@ -150,6 +165,14 @@ fn integers(t: &mut Table) {
     fn wide(a: &[Datum], at: usize) -> i128 {
         i128::from(i64_of(&a[at]))
     }
+    t.add("gcd(numeric, numeric) numeric", |a, _| match (&a[0], &a[1]) {
+        (Datum::Numeric(x), Datum::Numeric(y)) => numeric::datum(numeric_functions::gcd(x, y)),
+        _ => Ok(Datum::NumericNan),
+    });
+    t.add("lcm(numeric, numeric) numeric", |a, _| match (&a[0], &a[1]) {
+        (Datum::Numeric(x), Datum::Numeric(y)) => numeric::datum(numeric_functions::lcm(x, y)?),
+        _ => Ok(Datum::NumericNan),
+    });
     t.add("gcd(int4, int4) int4", |a, _| fit(gcd(wide(a, 0), wide(a, 1)), false));
     t.add("gcd(int8, int8) int8", |a, _| fit(gcd(wide(a, 0), wide(a, 1)), true));
     fn lcm(a: &[Datum], is_wide: bool) -> SqlResult<Datum> {
@@ -162,24 +185,14 @@ fn integers(t: &mut Table) {
     t.add("lcm(int4, int4) int4", |a, _| lcm(a, false));
     t.add("lcm(int8, int8) int8", |a, _| lcm(a, true));
     t.add("factorial(int8) numeric", |a, _| {
-        let n = i64_of(&a[0]);
-        if n < 0 {
-            return Err(SqlError::new(
-                SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
-                "factorial of a negative number is undefined",
-            ));
-        }
-        if n > 5_000 {
-            return Err(SqlError::new(
-                SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
-                "value overflows numeric format",
-            ));
-        }
-        let mut product = numeric::from_i128(1);
-        for k in 2..=n {
-            product = numeric::mul(&product, &numeric::from_i128(k.into()));
-        }
-        numeric::datum(product)
+        numeric::datum(numeric_functions::factorial(i64_of(&a[0]))?)
+    });
+    t.add("numeric_inc(numeric) numeric", |a, _| {
+        special::add(&[a[0].clone(), Datum::Numeric(numeric::from_i128(1).into())])
+    });
+    t.add("min_scale(numeric) int4", |a, _| match &a[0] {
+        Datum::Numeric(x) => Ok(Datum::Int4(numeric::normalized(x).1 as i32)),
+        _ => Ok(Datum::Null),
     });
     t.add("width_bucket(float8, float8, float8, int4) int4", |a, _| {
         let (x, low, high, n) = (f64_of(&a[0]), f64_of(&a[1]), f64_of(&a[2]), i64_of(&a[3]));

@@ -4,9 +4,15 @@
 //! unpack; strict functions never see NULL.
 
 mod array;
+mod calendar;
+mod date_format;
+mod date_parse;
 mod datetime;
 mod json;
+mod json_text;
 mod math;
+mod number_format;
+pub(crate) mod numeric_special;
 mod system;
 mod text;
 
@@ -16,6 +22,7 @@ use braid_types::{Datum, Interval, numeric};
 use super::builtin::Table;
 
 pub use json::to_json;
+pub use json_text::{json_key, json_text, plain_text};
 
 /// Text of a text argument.
 pub(crate) fn text_of(value: &Datum) -> &str {
@@ -43,6 +50,7 @@ pub(crate) fn f64_of(value: &Datum) -> f64 {
         Datum::Float4(v) => f64::from(*v),
         Datum::Numeric(v) => numeric::to_f64(v),
         Datum::NumericNan => f64::NAN,
+        Datum::NumericInf(negative) => numeric::infinity(*negative),
         other => i64_of(other) as f64,
     }
 }
@@ -90,6 +98,7 @@ pub(crate) fn fill(t: &mut Table) {
     text::fill(t);
     datetime::fill(t);
     json::fill(t);
+    json_text::fill(t);
     array::fill(t);
     system::fill(t);
 }

@@ -93,7 +93,7 @@ fn split_part(s: &str, delimiter: &str, n: i64) -> SqlResult<String> {
 fn any_text(value: &Datum, ctx: &EvalContext) -> String {
     match value {
         Datum::Bool(b) => if *b { "t" } else { "f" }.to_string(),
-        other => other.to_text(&ctx.time_zone).unwrap_or_default(),
+        other => other.to_text(&ctx.style).unwrap_or_default(),
     }
 }
 
@@ -295,6 +295,12 @@ fn changing(t: &mut Table) {
     });
     t.add("chr(int4) text", |a, _| {
         let code = i64_of(&a[0]);
+        if code < 0 {
+            return Err(SqlError::new(
+                SqlState::INVALID_PARAMETER_VALUE,
+                "character number must be positive",
+            ));
+        }
         match u32::try_from(code).ok().filter(|c| *c != 0).and_then(char::from_u32) {
             Some(c) => text(c),
             None => Err(SqlError::new(
@@ -341,11 +347,16 @@ fn assembling(t: &mut Table) {
     })
     .lax();
     t.add("string_to_array(text, text, text) text[]", |a, _| {
-        let (Datum::Text(s), Datum::Text(d)) = (&a[0], &a[1]) else { return Ok(Datum::Null) };
-        let null = text_of(&a[2]);
-        let items =
-            s.split(&**d).map(|p| if p == null { Datum::Null } else { Datum::text(p) }).collect();
-        Ok(array(SqlType::Text, items))
+        let Datum::Text(s) = &a[0] else { return Ok(Datum::Null) };
+        let pieces: Vec<String> = match &a[1] {
+            _ if s.is_empty() => Vec::new(),
+            Datum::Text(d) if d.is_empty() => vec![s.to_string()],
+            Datum::Text(d) => s.split(&**d).map(str::to_string).collect(),
+            _ => s.chars().map(|c| c.to_string()).collect(),
+        };
+        let null = |p: &str| matches!(&a[2], Datum::Text(n) if **n == *p);
+        let items = pieces.into_iter().map(|p| if null(&p) { Datum::Null } else { Datum::text(p) });
+        Ok(array(SqlType::Text, items.collect()))
     })
     .lax();
     t.add("array_to_string(anyarray, text) text", |a, c| join_array(a, None, c)).stable();
@@ -567,13 +578,6 @@ fn bytes(t: &mut Table) {
                 format!("index {at} out of valid range, 0..{}", bytes_of(&a[0]).len() as i64 - 1),
             )),
         }
-    });
-    t.add("to_number(text, text) numeric", |a, _| {
-        let digits: String = text_of(&a[0])
-            .chars()
-            .filter(|c| c.is_ascii_digit() || matches!(c, '.' | '-'))
-            .collect();
-        Datum::parse(&digits, &SqlType::Numeric(None), &braid_types::TimeZone::utc())
     });
 }
 

@@ -1,0 +1,358 @@
+//! `to_char` of timestamps and intervals: the patterns and what each writes.
+//!
+//! Patterns are recognised in the case in which they are listed; `FM` and `TM` before and `TH`
+//! behind a pattern belong to that pattern alone; text in double quotes is copied.
+
+use braid_types::{
+    Interval, MICROS_PER_DAY, MICROS_PER_SECOND, SqlError, SqlResult, SqlState, TimeZone,
+    civil_from_days, days_from_civil,
+};
+
+use super::calendar::{DAYS, MONTHS, ROMAN, iso_week, iso_year_start, weekday_monday};
+
+/// A pattern of the format with what stands around it, or a character to copy.
+pub(super) enum Node<'a> {
+    Pattern { name: &'static str, lower: bool, fill: bool, ordinal: Option<bool>, text: &'a str },
+    Text(char),
+}
+
+/// Longest first among those that begin alike.
+const PATTERNS: &[&str] = &[
+    "A.D.", "A.M.", "AD", "AM", "B.C.", "BC", "CC", "DAY", "DDD", "DD", "DY", "Day", "Dy", "D",
+    "FF1", "FF2", "FF3", "FF4", "FF5", "FF6", "FX", "HH24", "HH12", "HH", "IDDD", "ID", "IW",
+    "IYYY", "IYY", "IY", "I", "J", "MI", "MM", "MONTH", "MON", "MS", "Month", "Mon", "OF", "P.M.",
+    "PM", "Q", "RM", "SSSSS", "SSSS", "SS", "TZH", "TZM", "TZ", "US", "WW", "W", "Y,YYY", "YYYY",
+    "YYY", "YY", "Y",
+];
+
+/// The pattern at the start of a text: its name, whether it was written in lower case, its length.
+fn find_pattern(text: &str) -> Option<(&'static str, bool, usize)> {
+    PATTERNS.iter().find_map(|name| {
+        let head = text.get(..name.len())?;
+        let lower =
+            head == name.to_ascii_lowercase() && name.chars().all(|c| !c.is_ascii_lowercase());
+        (head == *name || lower).then_some((*name, lower && head != *name, name.len()))
+    })
+}
+
+/// Splits a format.
+pub(super) fn nodes(format: &str) -> Vec<Node<'_>> {
+    let mut out = Vec::new();
+    let mut rest = format;
+    while let Some(c) = rest.chars().next() {
+        let (mut fill, mut after) = (true, rest);
+        loop {
+            if let Some(tail) = after.strip_prefix("FM").or_else(|| after.strip_prefix("fm")) {
+                fill = false;
+                after = tail;
+            } else if let Some(tail) = after.strip_prefix("TM").or_else(|| after.strip_prefix("tm"))
+            {
+                after = tail;
+            } else {
+                break;
+            }
+        }
+        if let Some((name, lower, length)) = find_pattern(after) {
+            let text = &after[..length];
+            after = &after[length..];
+            let mut ordinal = None;
+            if after.starts_with("TH") || after.starts_with("th") {
+                ordinal = Some(after.starts_with("TH"));
+                after = &after[2..];
+            }
+            out.push(Node::Pattern { name, lower, fill, ordinal, text });
+            rest = after;
+            continue;
+        }
+        if after.len() < rest.len() {
+            // A modifier without a pattern writes nothing.
+            rest = after;
+            continue;
+        }
+        if c == '"' {
+            rest = &rest[1..];
+            while let Some(c) = rest.chars().next() {
+                rest = &rest[c.len_utf8()..];
+                match c {
+                    '"' => break,
+                    '\\' => {
+                        if let Some(next) = rest.chars().next() {
+                            rest = &rest[next.len_utf8()..];
+                            out.push(Node::Text(next));
+                        }
+                    }
+                    c => out.push(Node::Text(c)),
+                }
+            }
+            continue;
+        }
+        if c == '\\' && rest[1..].starts_with('"') {
+            out.push(Node::Text('"'));
+            rest = &rest[2..];
+            continue;
+        }
+        out.push(Node::Text(c));
+        rest = &rest[c.len_utf8()..];
+    }
+    out
+}
+
+/// The fields that patterns show.
+struct Fields {
+    year: i64,
+    month: i64,
+    day: i64,
+    hour: i64,
+    minute: i64,
+    second: i64,
+    micros: i64,
+    /// Days since 2000-01-01; for intervals a count of 30-day months.
+    days: i64,
+    day_of_year: i64,
+    interval: bool,
+    zone: Option<(String, i64)>,
+}
+
+fn not_for_interval() -> SqlError {
+    SqlError::new(
+        SqlState::INVALID_DATETIME_FORMAT,
+        "invalid format specification for an interval value",
+    )
+    .with_hint("Intervals are not tied to specific calendar dates.")
+}
+
+/// `to_char(timestamp, format)`; the zone is given for `timestamptz`.
+pub(super) fn write_timestamp(
+    local: i64,
+    zone: Option<(&TimeZone, i64)>,
+    format: &str,
+) -> SqlResult<String> {
+    let days = local.div_euclid(MICROS_PER_DAY);
+    let time = local.rem_euclid(MICROS_PER_DAY);
+    let (year, month, day) = civil_from_days(days);
+    let zone = zone.map(|(z, utc)| (z.abbreviation_at(utc), i64::from(z.offset_at_utc(utc))));
+    write(
+        &Fields {
+            year,
+            month,
+            day,
+            hour: time / (3600 * MICROS_PER_SECOND),
+            minute: time / (60 * MICROS_PER_SECOND) % 60,
+            second: time / MICROS_PER_SECOND % 60,
+            micros: time % MICROS_PER_SECOND,
+            days,
+            day_of_year: days - days_from_civil(year, 1, 1) + 1,
+            interval: false,
+            zone,
+        },
+        format,
+    )
+}
+
+/// `to_char(interval, format)`.
+pub(super) fn write_interval(i: &Interval, format: &str) -> SqlResult<String> {
+    let (year, month) = (i64::from(i.months / 12), i64::from(i.months % 12));
+    let seconds = i.micros / MICROS_PER_SECOND;
+    write(
+        &Fields {
+            year,
+            month,
+            day: i64::from(i.days),
+            hour: seconds / 3600,
+            minute: seconds / 60 % 60,
+            second: seconds % 60,
+            micros: i.micros % MICROS_PER_SECOND,
+            days: 0,
+            day_of_year: (year * 12 + month) * 30 + i64::from(i.days),
+            interval: true,
+            zone: None,
+        },
+        format,
+    )
+}
+
+/// A number in at least so many places, zeros in front; a minus takes a place of its own.
+fn padded(value: i64, width: usize, fill: bool) -> String {
+    match (fill, value < 0) {
+        (false, _) => value.to_string(),
+        (true, true) => format!("-{:0width$}", -value),
+        (true, false) => format!("{value:0width$}"),
+    }
+}
+
+fn write(f: &Fields, format: &str) -> SqlResult<String> {
+    let mut out = String::new();
+    for node in nodes(format) {
+        match node {
+            Node::Text(c) => out.push(c),
+            Node::Pattern { name, lower, fill, ordinal, .. } => {
+                let (text, number) = show(f, name, lower, fill)?;
+                out.push_str(&text);
+                if let (Some(upper), true) = (ordinal, number) {
+                    out.push_str(suffix(&text, upper));
+                }
+            }
+        }
+    }
+    Ok(out)
+}
+
+fn suffix(digits: &str, upper: bool) -> &'static str {
+    let bytes = digits.as_bytes();
+    let teens = bytes.len() > 1 && bytes[bytes.len() - 2] == b'1';
+    let last = if teens { b'0' } else { bytes.last().copied().unwrap_or(b'0') };
+    match (last, upper) {
+        (b'1', true) => "ST",
+        (b'2', true) => "ND",
+        (b'3', true) => "RD",
+        (_, true) => "TH",
+        (b'1', false) => "st",
+        (b'2', false) => "nd",
+        (b'3', false) => "rd",
+        _ => "th",
+    }
+}
+
+/// The text of a pattern, and whether it is a number that takes `TH`.
+fn show(f: &Fields, name: &str, lower: bool, fill: bool) -> SqlResult<(String, bool)> {
+    if let Some(text) = show_name(f, name, lower, fill)? {
+        return Ok((text, false));
+    }
+    let shown_year = if f.year <= 0 && !f.interval { 1 - f.year } else { f.year };
+    let hour12 = if f.hour % 12 == 0 { 12 } else { f.hour % 12 };
+    let calendar = |value: i64| if f.interval { Err(not_for_interval()) } else { Ok(value) };
+    let iso = || -> (i64, i64) { iso_week(f.days) };
+    let (value, width) = match name {
+        "HH24" => (f.hour, 2),
+        "HH12" | "HH" => (hour12, 2),
+        "MI" => (f.minute, 2),
+        "SS" => (f.second, 2),
+        "MS" => return Ok((format!("{:03}", f.micros / 1000), true)),
+        "US" => return Ok((format!("{:06}", f.micros), true)),
+        "FF1" | "FF2" | "FF3" | "FF4" | "FF5" | "FF6" => {
+            let digits = usize::from(name.as_bytes()[2] - b'0');
+            let all = format!("{:06}", f.micros.abs());
+            return Ok((all[..digits].to_string(), true));
+        }
+        "SSSS" | "SSSSS" => {
+            return Ok(((f.hour * 3600 + f.minute * 60 + f.second).to_string(), true));
+        }
+        "MM" => (f.month, 2),
+        "DDD" => (f.day_of_year, 3),
+        "IDDD" => {
+            let (year, _) = iso();
+            (calendar(f.days - iso_year_start(year) + 1)?, 3)
+        }
+        "DD" => (f.day, 2),
+        "D" => (calendar((weekday_monday(f.days) + 1) % 7 + 1)?, 0),
+        "ID" => (calendar(weekday_monday(f.days) + 1)?, 0),
+        "WW" => ((f.day_of_year - 1) / 7 + 1, 2),
+        "IW" => (calendar(iso().1)?, 2),
+        "W" => ((f.day - 1) / 7 + 1, 0),
+        "Q" if f.month == 0 => return Ok((String::new(), false)),
+        "Q" => ((f.month - 1) / 3 + 1, 0),
+        "CC" => {
+            let century = match (f.interval, f.year > 0) {
+                (true, _) => f.year / 100,
+                (_, true) => (f.year - 1) / 100 + 1,
+                _ => f.year / 100 - 1,
+            };
+            (century, 2)
+        }
+        "Y,YYY" => {
+            return Ok((format!("{},{:03}", shown_year / 1000, shown_year % 1000), true));
+        }
+        "YYYY" => (shown_year, 4),
+        "YYY" => (shown_year % 1000, 3),
+        "YY" => (shown_year % 100, 2),
+        "Y" => (shown_year % 10, 1),
+        "IYYY" | "IYY" | "IY" | "I" => {
+            let (year, _) = iso();
+            let year = calendar(if year <= 0 { 1 - year } else { year })?;
+            match name {
+                "IYYY" => (year, 4),
+                "IYY" => (year % 1000, 3),
+                "IY" => (year % 100, 2),
+                _ => (year % 10, 1),
+            }
+        }
+        "J" => (if f.interval { 0 } else { f.days + 2_451_545 }, 0),
+        _ => return Ok((String::new(), false)),
+    };
+    Ok((padded(value, width, fill), true))
+}
+
+/// The patterns that write words.
+fn show_name(f: &Fields, name: &str, lower: bool, fill: bool) -> SqlResult<Option<String>> {
+    let cased = |text: &str| if lower { text.to_lowercase() } else { text.to_string() };
+    let wide = |text: String| if fill { format!("{text:<9}") } else { text };
+    let month = || -> SqlResult<&'static str> {
+        if f.interval {
+            return Err(not_for_interval());
+        }
+        Ok(MONTHS[(f.month - 1) as usize])
+    };
+    let day = || -> SqlResult<&'static str> {
+        if f.interval {
+            return Err(not_for_interval());
+        }
+        Ok(DAYS[weekday_monday(f.days) as usize])
+    };
+    let afternoon = f.hour.rem_euclid(24) >= 12;
+    Ok(Some(match name {
+        "A.M." | "P.M." => cased(if afternoon { "P.M." } else { "A.M." }),
+        "AM" | "PM" => cased(if afternoon { "PM" } else { "AM" }),
+        "AD" | "BC" | "A.D." | "B.C." => {
+            if f.interval {
+                return Err(not_for_interval());
+            }
+            let dotted = name.contains('.');
+            cased(match (f.year <= 0, dotted) {
+                (true, true) => "B.C.",
+                (true, false) => "BC",
+                (false, true) => "A.D.",
+                (false, false) => "AD",
+            })
+        }
+        "MONTH" if lower => wide(month()?.to_lowercase()),
+        "MONTH" => wide(month()?.to_uppercase()),
+        "Month" => wide(month()?.to_string()),
+        "MON" if lower => month()?[..3].to_lowercase(),
+        "MON" => month()?[..3].to_uppercase(),
+        "Mon" => month()?[..3].to_string(),
+        "DAY" if lower => wide(day()?.to_lowercase()),
+        "DAY" => wide(day()?.to_uppercase()),
+        "Day" => wide(day()?.to_string()),
+        "DY" if lower => day()?[..3].to_lowercase(),
+        "DY" => day()?[..3].to_uppercase(),
+        "Dy" => day()?[..3].to_string(),
+        "RM" => {
+            if f.month == 0 && f.year == 0 {
+                return Ok(Some(String::new()));
+            }
+            let at = (f.month - 1).rem_euclid(12) as usize;
+            let text = cased(ROMAN[at]);
+            if fill { format!("{text:<4}") } else { text }
+        }
+        "TZ" | "TZH" | "TZM" | "OF" if f.interval => return Err(not_for_interval()),
+        "TZ" => f.zone.as_ref().map_or(String::new(), |(name, _)| {
+            if lower { name.to_lowercase() } else { name.to_uppercase() }
+        }),
+        "TZH" | "TZM" | "OF" => {
+            let offset = f.zone.as_ref().map_or(0, |(_, seconds)| *seconds);
+            let sign = if offset < 0 { '-' } else { '+' };
+            let (hours, minutes) = (offset.abs() / 3600, offset.abs() / 60 % 60);
+            match name {
+                "TZH" => format!("{sign}{hours:02}"),
+                "TZM" => format!("{minutes:02}"),
+                _ => {
+                    let hours = if fill { format!("{hours:02}") } else { hours.to_string() };
+                    let tail = if minutes == 0 { String::new() } else { format!(":{minutes:02}") };
+                    format!("{sign}{hours}{tail}")
+                }
+            }
+        }
+        "FX" => String::new(),
+        _ => return Ok(None),
+    }))
+}

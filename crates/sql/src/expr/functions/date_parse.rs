@@ -1,0 +1,418 @@
+//! `to_date` and `to_timestamp` of text by a format.
+
+use braid_types::{
+    MICROS_PER_DAY, MICROS_PER_SECOND, SqlError, SqlResult, SqlState, TimeZone, check_timestamp,
+    days_from_civil,
+};
+
+use super::calendar::{DAYS, MONTHS, ROMAN, iso_year_start};
+use super::date_format::{Node, nodes};
+
+/// What the text says.
+#[derive(Default)]
+struct Fields {
+    year: Option<i64>,
+    month: Option<i64>,
+    day: Option<i64>,
+    day_of_year: Option<i64>,
+    hour: i64,
+    minute: i64,
+    second: i64,
+    micros: i64,
+    seconds_of_day: Option<i64>,
+    afternoon: Option<bool>,
+    twelve: bool,
+    before_christ: bool,
+    julian: Option<i64>,
+    century: Option<i64>,
+    week: Option<i64>,
+    week_of_month: Option<i64>,
+    iso_year: Option<i64>,
+    iso_week: Option<i64>,
+    weekday: Option<i64>,
+    zone_hour: Option<(i64, i64)>,
+    zone_minute: i64,
+    short_year: bool,
+}
+
+fn malformed(message: String) -> SqlError {
+    SqlError::new(SqlState::INVALID_DATETIME_FORMAT, message)
+}
+
+fn out_of_range(text: &str) -> SqlError {
+    SqlError::new(
+        SqlState::DATETIME_FIELD_OVERFLOW,
+        format!("date/time field value out of range: \"{text}\""),
+    )
+}
+
+/// The text that is left to read.
+struct Input<'a> {
+    rest: &'a str,
+}
+
+impl<'a> Input<'a> {
+    fn skip_blanks(&mut self) -> i64 {
+        let trimmed = self.rest.trim_start();
+        let skipped = self.rest.len() - trimmed.len();
+        self.rest = trimmed;
+        skipped as i64
+    }
+
+    /// A whole number: at most so many characters, or as many digits as there are.
+    fn number(&mut self, width: Option<usize>, pattern: &str) -> SqlResult<(i64, usize)> {
+        self.skip_blanks();
+        let limit = match width {
+            Some(n) => self.rest.char_indices().nth(n).map_or(self.rest.len(), |(i, _)| i),
+            None => self.rest.len(),
+        };
+        let piece = &self.rest[..limit];
+        let sign = usize::from(piece.starts_with(['-', '+']));
+        let digits = piece[sign..].bytes().take_while(u8::is_ascii_digit).count();
+        let invalid = || malformed(format!("invalid value \"{piece}\" for \"{pattern}\""));
+        if digits == 0 {
+            return Err(invalid().with_detail("Value must be an integer."));
+        }
+        if let Some(n) = width
+            && sign + digits < n
+            && piece.chars().count() < n
+            && piece.len() > sign + digits
+        {
+            return Err(invalid());
+        }
+        let value = piece[..sign + digits].parse::<i64>().map_err(|_| {
+            SqlError::new(
+                SqlState::DATETIME_FIELD_OVERFLOW,
+                format!("value for \"{pattern}\" in source string is out of range"),
+            )
+        })?;
+        if i32::try_from(value).is_err() {
+            return Err(SqlError::new(
+                SqlState::DATETIME_FIELD_OVERFLOW,
+                format!("value for \"{pattern}\" in source string is out of range"),
+            ));
+        }
+        self.rest = &self.rest[sign + digits..];
+        Ok((value, digits))
+    }
+
+    /// One of these words in any case; the longest that fits.
+    fn word(&mut self, words: &[&str], pattern: &str) -> SqlResult<i64> {
+        let fits =
+            |w: &&str| self.rest.get(..w.len()).is_some_and(|head| head.eq_ignore_ascii_case(w));
+        let best = words.iter().enumerate().filter(|(_, w)| fits(w)).max_by_key(|(_, w)| w.len());
+        match best {
+            Some((at, w)) => {
+                self.rest = &self.rest[w.len()..];
+                Ok(at as i64)
+            }
+            None => Err(malformed(format!(
+                "invalid value \"{}\" for \"{pattern}\"",
+                self.rest.chars().take(pattern.len()).collect::<String>()
+            ))
+            .with_detail(
+                "The given value did not match any of the allowed values for this field.",
+            )),
+        }
+    }
+}
+
+/// Whether the number before this place in the format ends where its digits end.
+fn separated(next: Option<&Node<'_>>) -> bool {
+    match next {
+        None => true,
+        Some(Node::Text(c)) => !c.is_ascii_digit(),
+        Some(Node::Pattern { name, .. }) => {
+            // Patterns that begin with a letter end the digits.
+            matches!(
+                *name,
+                "MONTH"
+                    | "Month"
+                    | "MON"
+                    | "Mon"
+                    | "DAY"
+                    | "Day"
+                    | "DY"
+                    | "Dy"
+                    | "AM"
+                    | "PM"
+                    | "A.M."
+                    | "P.M."
+                    | "AD"
+                    | "BC"
+                    | "A.D."
+                    | "B.C."
+                    | "RM"
+                    | "TZ"
+                    | "OF"
+            )
+        }
+    }
+}
+
+fn full_year(value: i64, digits: usize) -> i64 {
+    match digits {
+        0..=3 if value < 70 => value + 2000,
+        0..=3 if value < 100 => value + 1900,
+        0..=3 if value < 520 => value + 2000,
+        0..=3 if value < 1000 => value + 1000,
+        _ => value,
+    }
+}
+
+fn read(text: &str, format: &str) -> SqlResult<Fields> {
+    let mut f = Fields::default();
+    let list = nodes(format);
+    let exact = list.iter().any(|n| matches!(n, Node::Pattern { name: "FX", .. }));
+    let mut input = Input { rest: text };
+    let mut extra = if exact { 0 } else { input.skip_blanks() };
+    for (at, node) in list.iter().enumerate() {
+        if input.rest.is_empty() && !matches!(node, Node::Text(_)) {
+            break;
+        }
+        match node {
+            Node::Text(c) => {
+                let separator = |c: char| !c.is_ascii_alphanumeric() && c > ' ' && c < '\u{7f}';
+                if c.is_whitespace() || separator(*c) {
+                    if exact {
+                        let first = input.rest.chars().next();
+                        input.rest = first.map_or("", |f| &input.rest[f.len_utf8()..]);
+                        continue;
+                    }
+                    extra -= 1;
+                    if let Some(first) =
+                        input.rest.chars().next().filter(|f| f.is_whitespace() || separator(*f))
+                    {
+                        input.rest = &input.rest[first.len_utf8()..];
+                        extra += 1;
+                    }
+                } else if !exact && extra > 0 {
+                    extra -= 1;
+                } else if let Some(first) = input.rest.chars().next() {
+                    input.rest = &input.rest[first.len_utf8()..];
+                }
+            }
+            Node::Pattern { name, fill, ordinal, text: shown, .. } => {
+                if !exact {
+                    input.skip_blanks();
+                }
+                let free = !fill || separated(list.get(at + 1));
+                field(&mut f, name, shown, free, &mut input)?;
+                if ordinal.is_some() {
+                    let skip =
+                        input.rest.char_indices().nth(2).map_or(input.rest.len(), |(i, _)| i);
+                    input.rest = &input.rest[skip..];
+                }
+                extra = if exact { 0 } else { input.skip_blanks() };
+            }
+        }
+    }
+    Ok(f)
+}
+
+fn field(
+    f: &mut Fields,
+    name: &str,
+    shown: &str,
+    free: bool,
+    input: &mut Input<'_>,
+) -> SqlResult<()> {
+    let width = |n: usize| if free { None } else { Some(n) };
+    match name {
+        "YYYY" | "YYY" | "YY" | "Y" => {
+            let (value, digits) = input.number(width(name.len()), shown)?;
+            let short = digits < 4 && name.len() < 5;
+            f.year =
+                Some(if value >= 0 && short { full_year(value, digits.min(3)) } else { value });
+            f.short_year = name == "YY" || name == "Y";
+        }
+        "Y,YYY" => {
+            let (thousands, _) = input.number(None, shown)?;
+            input.rest = input.rest.strip_prefix(',').unwrap_or(input.rest);
+            let (rest, _) = input.number(Some(3), shown)?;
+            f.year = Some(thousands * 1000 + rest);
+        }
+        "IYYY" | "IYY" | "IY" | "I" => {
+            let (value, digits) = input.number(width(name.len()), shown)?;
+            f.iso_year = Some(if digits < 4 { full_year(value, digits.min(3)) } else { value });
+        }
+        "MM" => f.month = Some(input.number(width(2), shown)?.0),
+        "DD" => f.day = Some(input.number(width(2), shown)?.0),
+        "DDD" | "IDDD" => f.day_of_year = Some(input.number(width(3), shown)?.0),
+        "D" => f.weekday = Some((input.number(Some(1), shown)?.0 + 5) % 7 + 1),
+        "ID" => f.weekday = Some(input.number(Some(1), shown)?.0),
+        "HH24" => f.hour = input.number(width(2), shown)?.0,
+        "HH12" | "HH" => {
+            f.hour = input.number(width(2), shown)?.0;
+            f.twelve = true;
+        }
+        "MI" => f.minute = input.number(width(2), shown)?.0,
+        "SS" => f.second = input.number(width(2), shown)?.0,
+        "SSSS" | "SSSSS" => f.seconds_of_day = Some(input.number(width(5), shown)?.0),
+        "MS" => {
+            let (value, digits) = input.number(width(3), shown)?;
+            f.micros += value * 10i64.pow(3u32.saturating_sub(digits as u32)) * 1000;
+        }
+        "US" | "FF1" | "FF2" | "FF3" | "FF4" | "FF5" | "FF6" => {
+            let places = if name == "US" { 6 } else { usize::from(name.as_bytes()[2] - b'0') };
+            let (value, digits) = input.number(width(places), shown)?;
+            f.micros += value * 10i64.pow(6u32.saturating_sub(digits as u32));
+        }
+        "WW" => f.week = Some(input.number(width(2), shown)?.0),
+        "IW" => f.iso_week = Some(input.number(width(2), shown)?.0),
+        "W" => f.week_of_month = Some(input.number(Some(1), shown)?.0),
+        "CC" => f.century = Some(input.number(width(2), shown)?.0),
+        "J" => f.julian = Some(input.number(None, shown)?.0),
+        // The quarter does not decide the date.
+        "Q" => {
+            input.number(Some(1), shown)?;
+        }
+        "MONTH" | "Month" => f.month = Some(input.word(&MONTHS, shown)? + 1),
+        "MON" | "Mon" => {
+            let short: Vec<&str> = MONTHS.iter().map(|m| &m[..3]).collect();
+            f.month = Some(input.word(&short, shown)? + 1);
+        }
+        "RM" => f.month = Some(input.word(&ROMAN, shown)? + 1),
+        "DAY" | "Day" => {
+            input.word(&DAYS, shown)?;
+        }
+        "DY" | "Dy" => {
+            let short: Vec<&str> = DAYS.iter().map(|d| &d[..3]).collect();
+            input.word(&short, shown)?;
+        }
+        "AM" | "PM" => {
+            f.afternoon = Some(input.word(&["AM", "PM"], shown)? == 1);
+            f.twelve = true;
+        }
+        "A.M." | "P.M." => {
+            f.afternoon = Some(input.word(&["A.M.", "P.M."], shown)? == 1);
+            f.twelve = true;
+        }
+        "AD" | "BC" => f.before_christ = input.word(&["AD", "BC"], shown)? == 1,
+        "A.D." | "B.C." => f.before_christ = input.word(&["A.D.", "B.C."], shown)? == 1,
+        "TZH" => {
+            let sign = if input.rest.starts_with('-') { -1 } else { 1 };
+            input.rest = input.rest.trim_start_matches(['-', '+']);
+            f.zone_hour = Some((sign, input.number(width(2), shown)?.0));
+        }
+        "TZM" => f.zone_minute = input.number(width(2), shown)?.0,
+        "TZ" | "OF" => {
+            return Err(SqlError::unsupported(format!(
+                "formatting field \"{shown}\" is only supported in to_char"
+            )));
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Local microseconds.
+fn assemble(f: &mut Fields, text: &str) -> SqlResult<i64> {
+    if let Some(seconds) = f.seconds_of_day {
+        (f.hour, f.minute, f.second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    }
+    if f.twelve {
+        if !(1..=12).contains(&f.hour) {
+            return Err(malformed(format!("hour \"{}\" is invalid for the 12-hour clock", f.hour))
+                .with_hint("Use the 24-hour clock, or give an hour between 1 and 12."));
+        }
+        match f.afternoon {
+            Some(true) if f.hour < 12 => f.hour += 12,
+            Some(false) | None if f.hour == 12 && f.afternoon.is_some() => f.hour = 0,
+            _ => {}
+        }
+    }
+    // A field of zero counts as not given.
+    for given in [&mut f.month, &mut f.day, &mut f.day_of_year] {
+        *given = given.filter(|v| *v != 0);
+    }
+    let mut year = f.year;
+    if let Some(century) = f.century {
+        let first = (century - 1) * 100;
+        year = Some(match (year, f.short_year) {
+            (Some(y), true) => {
+                let last = y % 100;
+                first + if last == 0 { 100 } else { last }
+            }
+            (Some(y), false) => y,
+            (None, _) => first + 1,
+        });
+    }
+    if f.before_christ {
+        year = year.map(|y| if y > 0 { 1 - y } else { y });
+    } else if let Some(y) = year.filter(|y| *y < 0) {
+        year = Some(y + 1);
+    }
+    let y = year.unwrap_or(0);
+    let mut days = None;
+    if let Some(julian) = f.julian {
+        days = Some(julian - 2_451_545);
+    }
+    if let Some(week) = f.iso_week {
+        let iso_year = f.iso_year.or(year).unwrap_or(0);
+        days = Some(iso_year_start(iso_year) + (week - 1) * 7 + f.weekday.unwrap_or(1) - 1);
+    } else if let (Some(iso_year), Some(day)) = (f.iso_year, f.day_of_year) {
+        days = Some(iso_year_start(iso_year) + day - 1);
+    } else if let Some(week) = f.week {
+        f.day_of_year = Some((week - 1) * 7 + 1);
+    }
+    if let (Some(week), None) = (f.week_of_month, f.day) {
+        f.day = Some((week - 1) * 7 + 1);
+    }
+    if days.is_none()
+        && let Some(day) = f.day_of_year
+        && f.month.is_none()
+    {
+        if year.is_none() {
+            return Err(malformed(
+                "cannot calculate day of year without year information".to_string(),
+            ));
+        }
+        let length = days_from_civil(y + 1, 1, 1) - days_from_civil(y, 1, 1);
+        if !(1..=length).contains(&day) {
+            return Err(out_of_range(text));
+        }
+        days = Some(days_from_civil(y, 1, 1) + day - 1);
+    }
+    let days = match days {
+        Some(days) => days,
+        None => {
+            let (month, day) = (f.month.unwrap_or(1), f.day.unwrap_or(1));
+            if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+                return Err(out_of_range(text));
+            }
+            let y =
+                if f.iso_year.is_some() && year.is_none() { f.iso_year.unwrap_or(0) } else { y };
+            let first = days_from_civil(y, month, 1);
+            let next = days_from_civil(y + i64::from(month == 12), month % 12 + 1, 1);
+            if day > next - first {
+                return Err(out_of_range(text));
+            }
+            first + day - 1
+        }
+    };
+    if !(0..24).contains(&f.hour) || !(0..60).contains(&f.minute) || !(0..60).contains(&f.second) {
+        return Err(out_of_range(text));
+    }
+    let time = (f.hour * 3600 + f.minute * 60 + f.second) * MICROS_PER_SECOND + f.micros;
+    check_timestamp(i128::from(days) * i128::from(MICROS_PER_DAY) + i128::from(time))
+}
+
+/// `to_timestamp(text, format)`: UTC microseconds.
+pub(super) fn timestamp(text: &str, format: &str, zone: &TimeZone) -> SqlResult<i64> {
+    let mut f = read(text, format)?;
+    let local = assemble(&mut f, text)?;
+    match f.zone_hour {
+        Some((sign, hours)) => {
+            let seconds = sign * (hours * 3600 + f.zone_minute * 60);
+            Ok(TimeZone::Fixed(seconds as i32).to_utc(local))
+        }
+        None => Ok(zone.to_utc(local)),
+    }
+}
+
+/// `to_date(text, format)`: days since 2000-01-01.
+pub(super) fn date(text: &str, format: &str) -> SqlResult<i64> {
+    let mut f = read(text, format)?;
+    Ok(assemble(&mut f, text)?.div_euclid(MICROS_PER_DAY))
+}
