@@ -16,7 +16,7 @@
 use std::sync::Arc;
 
 use braid_keys::column::{Direction, encode_column};
-use braid_types::{Datum, SqlType, jsonb};
+use braid_types::{ArrayValue, Datum, RecordValue, SqlType, jsonb};
 use datafusion::arrow::array::{
     Array, ArrayRef, BinaryArray, BinaryBuilder, BooleanArray, Float32Array, Float64Array,
     Int16Array, Int32Array, Int64Array, StringArray, StringBuilder, UInt32Array, new_null_array,
@@ -41,6 +41,7 @@ pub fn data_type(ty: &SqlType) -> DataType {
         | SqlType::Char(_)
         | SqlType::Name
         | SqlType::CharByte
+        | SqlType::Json
         | SqlType::Unknown
         | SqlType::Void => DataType::Utf8,
         SqlType::Bytea
@@ -72,51 +73,104 @@ pub fn is_native(ty: &SqlType) -> bool {
     )
 }
 
-/// The bytes of a packed value.
+/// The bytes of a packed value. Records, and arrays of records, tell the types and names of their
+/// fields; other values are what the type says.
 pub fn pack(value: &Datum, out: &mut Vec<u8>) {
-    if let Datum::Record(fields) = value {
-        out.extend((fields.len() as u32).to_be_bytes());
-        for field in fields.iter() {
-            let ty = field.implied_type();
-            out.extend(ty.oid().to_be_bytes());
-            let at = out.len();
-            out.extend([0; 4]);
-            pack(field, out);
-            let length = if field.is_null() { u32::MAX } else { (out.len() - at - 4) as u32 };
-            out[at..at + 4].copy_from_slice(&length.to_be_bytes());
+    match value {
+        Datum::Record(record) => {
+            out.extend((record.len() as u32).to_be_bytes());
+            out.push(u8::from(record.names.is_some()));
+            for (at, field) in record.iter().enumerate() {
+                if let Some(names) = &record.names {
+                    push_sized(out, |out| out.extend(names[at].as_bytes()));
+                }
+                pack_field(field, out);
+            }
         }
+        Datum::Array(array) if array.element == SqlType::Record => {
+            out.extend((array.items.len() as u32).to_be_bytes());
+            array.items.iter().for_each(|item| pack_field(item, out));
+        }
+        other => other.to_binary(&other.implied_type(), out),
+    }
+}
+
+/// Type, length and bytes of a value inside another.
+fn pack_field(field: &Datum, out: &mut Vec<u8>) {
+    out.extend(field.implied_type().oid().to_be_bytes());
+    if field.is_null() {
+        out.extend(u32::MAX.to_be_bytes());
         return;
     }
-    value.to_binary(&value.implied_type(), out);
+    push_sized(out, |out| pack(field, out));
+}
+
+fn push_sized(out: &mut Vec<u8>, f: impl FnOnce(&mut Vec<u8>)) {
+    let at = out.len();
+    out.extend([0; 4]);
+    f(out);
+    let length = (out.len() - at - 4) as u32;
+    out[at..at + 4].copy_from_slice(&length.to_be_bytes());
 }
 
 /// The value of packed bytes. They were made by [`pack`] in this process, so damage is a bug and
 /// gives NULL.
 pub fn unpack(bytes: &[u8], ty: &SqlType) -> Datum {
-    if *ty == SqlType::Record {
-        return unpack_record(bytes).unwrap_or(Datum::Null);
+    let mut packed = Packed(bytes);
+    match ty {
+        SqlType::Record => packed.record().unwrap_or(Datum::Null),
+        SqlType::Array(element) if **element == SqlType::Record => {
+            packed.records().unwrap_or(Datum::Null)
+        }
+        _ => Datum::from_binary(bytes, &ty.base()).unwrap_or(Datum::Null),
     }
-    Datum::from_binary(bytes, &ty.base()).unwrap_or(Datum::Null)
 }
 
-fn unpack_record(bytes: &[u8]) -> Option<Datum> {
-    let (head, mut rest) = bytes.split_at_checked(4)?;
-    let count = u32::from_be_bytes(head.try_into().ok()?) as usize;
-    let mut fields = Vec::new();
-    while fields.len() < count {
-        let (head, tail) = rest.split_at_checked(8)?;
-        let oid = u32::from_be_bytes(head[..4].try_into().ok()?);
-        let length = u32::from_be_bytes(head[4..].try_into().ok()?);
-        rest = tail;
-        if length == u32::MAX {
-            fields.push(Datum::Null);
-            continue;
-        }
-        let (value, tail) = rest.split_at_checked(length as usize)?;
-        rest = tail;
-        fields.push(unpack(value, &SqlType::from_oid(oid, -1)?));
+/// Reads what [`pack`] wrote.
+struct Packed<'a>(&'a [u8]);
+
+impl<'a> Packed<'a> {
+    fn number(&mut self) -> Option<u32> {
+        let (head, rest) = self.0.split_at_checked(4)?;
+        self.0 = rest;
+        Some(u32::from_be_bytes(head.try_into().ok()?))
     }
-    Some(Datum::Record(fields.into()))
+
+    fn bytes(&mut self, length: u32) -> Option<&'a [u8]> {
+        let (head, rest) = self.0.split_at_checked(length as usize)?;
+        self.0 = rest;
+        Some(head)
+    }
+
+    fn field(&mut self) -> Option<Datum> {
+        let oid = self.number()?;
+        let length = self.number()?;
+        if length == u32::MAX {
+            return Some(Datum::Null);
+        }
+        Some(unpack(self.bytes(length)?, &SqlType::from_oid(oid, -1)?))
+    }
+
+    fn record(&mut self) -> Option<Datum> {
+        let count = self.number()?;
+        let named = self.bytes(1)? == [1];
+        let (mut names, mut fields) = (Vec::<Arc<str>>::new(), Vec::new());
+        for _ in 0..count {
+            if named {
+                let length = self.number()?;
+                names.push(std::str::from_utf8(self.bytes(length)?).ok()?.into());
+            }
+            fields.push(self.field()?);
+        }
+        let names = named.then(|| names.into());
+        Some(Datum::Record(Arc::new(RecordValue { names, fields })))
+    }
+
+    fn records(&mut self) -> Option<Datum> {
+        let count = self.number()?;
+        let items = (0..count).map(|_| self.field()).collect::<Option<Vec<_>>>()?;
+        Some(Datum::Array(Arc::new(ArrayValue { element: SqlType::Record, items })))
+    }
 }
 
 /// Bytes that sort and compare as the value does. NULL has none.
@@ -226,7 +280,7 @@ pub fn build<'a>(ty: &SqlType, values: impl Iterator<Item = &'a Datum>) -> Array
             let mut builder = StringBuilder::new();
             for value in values {
                 match value {
-                    Datum::Text(s) => builder.append_value(s),
+                    Datum::Text(s) | Datum::Json(s) => builder.append_value(s),
                     _ => builder.append_null(),
                 }
             }
@@ -326,6 +380,7 @@ impl<'a> Reader<'a> {
             Reader::U32(a) => Datum::Oid(valid!(a)),
             Reader::F32(a) => Datum::Float4(valid!(a)),
             Reader::F64(a) => Datum::Float8(valid!(a)),
+            Reader::Text(a) if *ty == SqlType::Json => Datum::Json(valid!(a).into()),
             Reader::Text(a) => Datum::text(valid!(a)),
             Reader::Binary(a) => {
                 let bytes = valid!(a);

@@ -25,6 +25,9 @@ pub fn from_df(error: DataFusionError) -> SqlError {
         }
         DataFusionError::ArrowError(inner, _) => match *inner {
             ArrowError::ExternalError(inner) => from_df(DataFusionError::External(inner)),
+            ArrowError::ArithmeticOverflow(_) => {
+                SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "value out of range")
+            }
             ArrowError::DivideByZero => {
                 SqlError::new(SqlState::DIVISION_BY_ZERO, "division by zero")
             }
@@ -36,8 +39,12 @@ pub fn from_df(error: DataFusionError) -> SqlError {
                 .with_detail(message)
                 .with_hint("Raise the memory budget of queries or make the query smaller.")
         }
-        DataFusionError::NotImplemented(message) => {
+        // What the planner cannot plan is not supported; that it is wrong was found out before.
+        DataFusionError::NotImplemented(message) | DataFusionError::Plan(message) => {
             SqlError::unsupported("this query").with_detail(message)
+        }
+        DataFusionError::SchemaError(inner, _) => {
+            SqlError::unsupported("this query").with_detail(inner.to_string())
         }
         DataFusionError::Collection(mut all) if !all.is_empty() => from_df(all.swap_remove(0)),
         other => SqlError::internal(other.to_string()),

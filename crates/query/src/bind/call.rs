@@ -4,13 +4,15 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use braid_sql::expr::{
-    Bound, CmpOp, Node, coerce, compare_bound, is_aggregate, is_set_returning, object_name_parts,
+    Applied, Bound, CmpOp, EvalContext, Node, Volatility, coerce, compare_bound, is_aggregate,
+    is_set_returning, object_name_parts,
 };
-use braid_types::{CastContext, SqlError, SqlResult, SqlState, SqlType};
+use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
 use parking_lot::Mutex;
 use sqlparser::ast;
 
-use super::{Binder, Level, PendingCall, PendingCode, SlotKind};
+use super::{Binder, Level};
+use crate::exec::scalar::RowFunction;
 use crate::exec::subquery::{Shape, Subquery};
 
 /// A subquery bound over its own level: plan, column types, outer columns.
@@ -34,7 +36,7 @@ impl Binder<'_> {
             let inner = self.inner_query(query)?;
             let [ty] = inner.types.as_slice() else { return Err(one_column()) };
             let ty = ty.clone();
-            let array = SqlType::Array(Box::new(ty.clone()));
+            let array = ty.array_of()?;
             return self.subquery_slot(inner, Shape::Array(ty), Vec::new(), array).map(Some);
         }
         if function.over.is_some() {
@@ -115,7 +117,7 @@ impl Binder<'_> {
         let needle = self.expr(expr)?;
         let inner = self.inner_query(query)?;
         let needles = match needle.node() {
-            Node::Row(parts) => parts.clone(),
+            Node::Row(parts, _) => parts.clone(),
             _ => vec![needle],
         };
         if needles.len() != inner.types.len() {
@@ -174,7 +176,7 @@ impl Binder<'_> {
             outer.push((name, bound.ty().clone()));
             args.push(bound);
         }
-        let label = match &shape {
+        let label: &'static str = match &shape {
             Shape::Scalar => "subquery",
             Shape::Exists => "exists",
             Shape::In(_) => "in_subquery",
@@ -191,11 +193,8 @@ impl Binder<'_> {
             kept: Mutex::new(HashMap::new()),
             optimized: Mutex::new(None),
         };
-        let code =
-            PendingCode::Subquery(parking_lot::Mutex::new(Some(subquery)), label.to_string());
-        let pending = Arc::new(PendingCall { code, args });
-        let slot = self.add_slot(SlotKind::Call(pending), ty.clone());
-        Ok(Bound::column(slot, ty))
+        let code = AppliedSubquery { subquery, label };
+        Ok(Bound::new(Node::Apply(Arc::new(code), args), ty))
     }
 
     /// Argument expressions of a call.
@@ -207,6 +206,9 @@ impl Binder<'_> {
             match arg {
                 ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e)) => out.exprs.push(e),
                 ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Wildcard) => out.star = true,
+                ast::FunctionArg::Unnamed(ast::FunctionArgExpr::QualifiedWildcard(name)) => {
+                    out.rows.push(Self::bare_name(name));
+                }
                 other => return Err(SqlError::unsupported(format!("the argument {other}"))),
             }
         }
@@ -220,11 +222,33 @@ impl Binder<'_> {
     }
 }
 
+/// A subquery inside an expression.
+struct AppliedSubquery {
+    subquery: Subquery,
+    label: &'static str,
+}
+
+impl Applied for AppliedSubquery {
+    fn apply(&self, args: &[Datum], _: &EvalContext) -> SqlResult<Datum> {
+        self.subquery.call(args)
+    }
+
+    fn label(&self) -> String {
+        self.label.to_string()
+    }
+
+    fn volatility(&self) -> Volatility {
+        Volatility::Stable
+    }
+}
+
 /// The parts of a call's argument list.
 #[derive(Default)]
 pub(super) struct Arguments<'a> {
     pub(super) exprs: Vec<&'a ast::Expr>,
     pub(super) star: bool,
+    /// `t.*` as an argument: the whole row.
+    pub(super) rows: Vec<String>,
     pub(super) distinct: bool,
     pub(super) order: &'a [ast::OrderByExpr],
 }

@@ -181,6 +181,7 @@ impl Binder<'_> {
                 ty,
                 nullable: true,
                 hidden: false,
+                scalar: single,
             });
             relation.columns.push(expr);
         }
@@ -347,6 +348,7 @@ impl Binder<'_> {
                 ty,
                 nullable: true,
                 hidden: false,
+                scalar: false,
             });
         }
         Ok(bare(relation))
@@ -423,6 +425,7 @@ impl Binder<'_> {
                 ty: column.ty,
                 nullable: true,
                 hidden: false,
+                scalar: false,
             });
             relation.columns.push(column.expr);
         }
@@ -447,7 +450,9 @@ impl Binder<'_> {
                     }
                 });
                 self.ctes.extend(later);
-                let mut item = bare(relation_of(bound?, None));
+                let bound = bound?;
+                super::cte::check_width(&name, &columns, &bound)?;
+                let mut item = bare(relation_of(bound, None));
                 for (column, name) in item.relation.scope.columns_mut().iter_mut().zip(&columns) {
                     column.name = name.clone();
                 }
@@ -456,7 +461,20 @@ impl Binder<'_> {
                 }
                 finish(item, alias)
             }
-            Cte::Work { columns, table, .. } => {
+            Cte::Shared { name, columns, rows } => {
+                let item = self.scan_item(&name, shown, None, columns, Source::Shared(rows))?;
+                finish(item, alias)
+            }
+            Cte::Work { columns, table, name } => {
+                if self.levels.len() > self.work_level {
+                    return Err(SqlError::new(
+                        SqlState("42P19"),
+                        format!(
+                            "recursive reference to query \"{name}\" must not appear within a \
+                             subquery"
+                        ),
+                    ));
+                }
                 let item = self.work_item(&table, shown, columns)?;
                 finish(item, alias)
             }
@@ -499,7 +517,7 @@ impl Binder<'_> {
                 );
                 let on = self.over(&both, |b| {
                     let bound = b.condition(condition, "JOIN/ON")?;
-                    bound.conjuncts().iter().map(|c| b.plan_expr(c)).collect::<SqlResult<Vec<_>>>()
+                    b.filters(&bound)
                 })?;
                 let plan = LogicalPlanBuilder::from(left.relation.plan)
                     .join_on(right.relation.plan, kind, on)
@@ -545,14 +563,17 @@ impl Binder<'_> {
             ast::JoinConstraint::None => Ok(item),
             ast::JoinConstraint::On(e) if kind == JoinType::Inner && always(e) => Ok(item),
             ast::JoinConstraint::On(e) if kind == JoinType::Inner => {
-                let filter = self.over(&item, |b| {
+                let filters = self.over(&item, |b| {
                     let bound = b.condition(e, "JOIN/ON")?;
-                    b.plan_expr(&bound)
+                    b.filters(&bound)
                 })?;
-                let plan = LogicalPlanBuilder::from(item.relation.plan.clone())
-                    .filter(filter)
-                    .and_then(LogicalPlanBuilder::build)
-                    .map_err(from_df)?;
+                let mut plan = item.relation.plan.clone();
+                for filter in filters {
+                    plan = LogicalPlanBuilder::from(plan)
+                        .filter(filter)
+                        .and_then(LogicalPlanBuilder::build)
+                        .map_err(from_df)?;
+                }
                 Ok(Item { relation: Relation { plan, ..item.relation }, origins: item.origins })
             }
             _ => Err(SqlError::unsupported("an outer join with a function of the other side")),
@@ -643,6 +664,7 @@ impl Binder<'_> {
                 ty,
                 nullable: true,
                 hidden: false,
+                scalar: false,
             });
             out.relation.columns.push(expr);
             out.origins.push(source.and_then(|at| both.origins[at]));
@@ -669,6 +691,7 @@ fn relation_of(bound: super::Bounded, table: Option<String>) -> Relation {
             ty: column.ty,
             nullable: true,
             hidden: false,
+            scalar: false,
         });
         relation.columns.push(column.expr);
     }

@@ -20,6 +20,11 @@ pub(super) struct Pending {
 }
 
 impl Pending {
+    /// The slot of its value.
+    pub(super) fn slot(&self) -> usize {
+        self.slot
+    }
+
     /// Its arguments, to move them from inputs to groups.
     pub(super) fn for_each(
         &mut self,

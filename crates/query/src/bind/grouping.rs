@@ -9,10 +9,10 @@ use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::{AggregateUDF, Expr, LogicalPlan, LogicalPlanBuilder};
 use sqlparser::ast;
 
-use super::{Binder, PendingCall, PendingCode, SlotKind, aggregate_not_allowed};
+use super::{Binder, SlotKind, aggregate_not_allowed};
 use crate::error::from_df;
 use crate::exec::aggregate::{OrderKey, Spec, aggregate};
-use crate::exec::running::{Kind, result_type};
+use crate::exec::running::{Kind, PairKind, result_type};
 use crate::exec::scalar;
 
 /// One grouping expression.
@@ -47,8 +47,21 @@ pub(super) fn kind_of(name: &str) -> Option<Kind> {
         "bit_or" => Kind::BitOr,
         "array_agg" => Kind::Array,
         "string_agg" => Kind::String,
-        "jsonb_agg" | "json_agg" => Kind::Json,
-        "jsonb_object_agg" | "json_object_agg" => Kind::JsonObject,
+        "jsonb_agg" | "json_agg" => Kind::Json(name == "json_agg"),
+        "jsonb_object_agg" | "json_object_agg" => Kind::JsonObject(name == "json_object_agg"),
+        "bit_xor" => Kind::BitXor,
+        "corr" => Kind::Pairs(PairKind::Corr),
+        "covar_pop" => Kind::Pairs(PairKind::CovarPop),
+        "covar_samp" => Kind::Pairs(PairKind::CovarSamp),
+        "regr_slope" => Kind::Pairs(PairKind::Slope),
+        "regr_intercept" => Kind::Pairs(PairKind::Intercept),
+        "regr_r2" => Kind::Pairs(PairKind::R2),
+        "regr_count" => Kind::Pairs(PairKind::Count),
+        "regr_avgx" => Kind::Pairs(PairKind::AvgX),
+        "regr_avgy" => Kind::Pairs(PairKind::AvgY),
+        "regr_sxx" => Kind::Pairs(PairKind::Sxx),
+        "regr_syy" => Kind::Pairs(PairKind::Syy),
+        "regr_sxy" => Kind::Pairs(PairKind::Sxy),
         "stddev" | "stddev_samp" => Kind::Spread { sample: true, root: true },
         "stddev_pop" => Kind::Spread { sample: false, root: true },
         "variance" | "var_samp" => Kind::Spread { sample: true, root: false },
@@ -79,7 +92,7 @@ impl Binder<'_> {
             .ok_or_else(|| SqlError::unsupported(format!("the aggregate function {name}")))?;
         let given = Self::arguments(function)?;
         let mut args = Vec::new();
-        if given.star || given.exprs.is_empty() {
+        if given.star || (given.exprs.is_empty() && given.rows.is_empty()) {
             if kind == Kind::Count && !given.star {
                 return Err(SqlError::new(
                     SqlState::WRONG_OBJECT_TYPE,
@@ -92,6 +105,12 @@ impl Binder<'_> {
         }
         for expr in &given.exprs {
             args.push(self.settled(expr)?);
+        }
+        for table in &given.rows {
+            let row = self.whole_row(table)?;
+            args.push(
+                row.ok_or_else(|| self.level().scope.not_found(&[table.clone(), "*".into()]))?,
+            );
         }
         let within: Vec<ast::OrderByExpr> = function.within_group.clone();
         for order in &within {
@@ -115,8 +134,13 @@ impl Binder<'_> {
                 .err()
                 .unwrap_or_else(|| SqlError::internal("string_agg takes text")));
         }
+        if let Kind::Pairs(_) = kind {
+            for arg in &mut args {
+                *arg = coerce(arg.clone(), &SqlType::Float8, CastContext::Implicit, self)?;
+            }
+        }
         let expected = match kind {
-            Kind::String | Kind::JsonObject | Kind::Percentile { .. } => 2,
+            Kind::String | Kind::JsonObject(_) | Kind::Percentile { .. } | Kind::Pairs(_) => 2,
             _ => 1,
         };
         let types: Vec<SqlType> = args.iter().map(|a| a.ty().clone()).collect();
@@ -266,16 +290,6 @@ impl Binder<'_> {
         for at in bound.columns() {
             if at < inputs {
                 moves.insert(at, self.group_of_input(at)?);
-            } else if let SlotKind::Call(pending) = self.level().slots[at].kind.clone() {
-                let args =
-                    pending.args.iter().map(|a| self.regroup(a)).collect::<SqlResult<Vec<_>>>()?;
-                let PendingCode::Subquery(code, label) = &pending.code;
-                let taken = code.lock().take();
-                if taken.is_none() {
-                    continue;
-                }
-                let code = PendingCode::Subquery(parking_lot::Mutex::new(taken), label.clone());
-                self.level().slots[at].kind = SlotKind::Call(Arc::new(PendingCall { code, args }));
             }
         }
         Ok(bound.remap_columns(&|at| moves.get(&at).copied().unwrap_or(at)))
@@ -342,6 +356,11 @@ impl Binder<'_> {
             let name = self.slot_name(one.slot);
             results.push(Expr::AggregateFunction(call).alias(name));
         }
+        if keys.is_empty() && results.is_empty() {
+            // HAVING alone makes one group of all rows.
+            let one = Expr::Literal(datafusion::common::ScalarValue::Int64(Some(1)), None);
+            results.push(self.first_value(one, &SqlType::Int8).alias(self.fresh("group")));
+        }
         LogicalPlanBuilder::from(plan)
             .aggregate(keys, results)
             .and_then(LogicalPlanBuilder::build)
@@ -352,7 +371,7 @@ impl Binder<'_> {
     pub(super) fn slot_name(&mut self, slot: usize) -> String {
         match &self.level().slots[slot].kind {
             SlotKind::Plan(Expr::Column(c)) => c.name.clone(),
-            _ => self.fresh("col"),
+            SlotKind::Plan(_) => self.fresh("col"),
         }
     }
 

@@ -12,6 +12,8 @@
 //! resolve a name.
 
 mod call;
+mod cte;
+mod faults;
 mod from;
 mod function_table;
 mod grouping;
@@ -36,6 +38,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, Operator, binary_expr};
 use sqlparser::ast;
 
 use crate::arrow_form;
+use crate::exec::materialized::Materialized;
 use crate::exec::scalar;
 
 /// A bound relation: its plan, and for each column of the scope its plan expression.
@@ -69,23 +72,10 @@ pub struct Bounded {
     pub columns: Vec<OutputColumn>,
 }
 
-/// What a slot stands for.
+/// What a slot stands for: an expression of the current plan.
 #[derive(Clone)]
 enum SlotKind {
-    /// An expression of the current plan.
     Plan(Expr),
-    /// A subquery; its arguments are expressions over slots of this level.
-    Call(Arc<PendingCall>),
-}
-
-/// A call that becomes a plan expression once its arguments have their final slots.
-struct PendingCall {
-    code: PendingCode,
-    args: Vec<Bound>,
-}
-
-enum PendingCode {
-    Subquery(parking_lot::Mutex<Option<crate::exec::subquery::Subquery>>, String),
 }
 
 #[derive(Clone)]
@@ -115,6 +105,16 @@ struct Level {
     no_aggregates: Option<&'static str>,
 }
 
+impl Level {
+    /// Whether a hidden column is one that USING merged with another: it is a column of its table
+    /// all the same.
+    fn is_merged(&self, at: usize) -> bool {
+        let columns = self.scope.columns();
+        let name = &columns[at].name;
+        columns.iter().any(|c| c.table.is_none() && c.name == *name && !c.hidden)
+    }
+}
+
 /// Where an input column comes from.
 #[derive(Clone, Copy, Debug)]
 struct Origin {
@@ -130,6 +130,8 @@ struct Origin {
 enum Cte {
     /// Bound anew at each use.
     Query { name: String, columns: Vec<String>, query: Arc<ast::Query>, recursive: bool },
+    /// Computed once and read by every use.
+    Shared { name: String, columns: Vec<(String, SqlType)>, rows: Arc<Materialized> },
     /// The work table of a recursive one.
     Work { name: String, columns: Vec<(String, SqlType)>, table: String },
 }
@@ -137,7 +139,7 @@ enum Cte {
 impl Cte {
     fn name(&self) -> &str {
         match self {
-            Cte::Query { name, .. } | Cte::Work { name, .. } => name,
+            Cte::Query { name, .. } | Cte::Work { name, .. } | Cte::Shared { name, .. } => name,
         }
     }
 }
@@ -157,6 +159,8 @@ pub struct Binder<'a> {
     next_name: usize,
     next_relation: usize,
     view_depth: usize,
+    /// Depth of levels at which the work table of a recursive query may be named.
+    work_level: usize,
     search_path: Vec<String>,
     catalog_rows: HashMap<String, Arc<Vec<Vec<Datum>>>>,
 }
@@ -194,6 +198,7 @@ impl<'a> Binder<'a> {
             next_name: 0,
             next_relation: 0,
             view_depth: 0,
+            work_level: 0,
             catalog_rows: HashMap::new(),
         }
     }
@@ -262,6 +267,9 @@ impl<'a> Binder<'a> {
                 Ok(Expr::Literal(arrow_form::scalar(&value, bound.ty()), None))
             }
             Node::Column(at) => self.slot_expr(*at),
+            // DataFusion computes both sides for a whole batch: what can fail or costs much is
+            // computed row by row, from left to right, as far as its value is wanted.
+            Node::And(_) | Node::Or(_) if faults::can_fail(bound) => self.opaque(bound),
             Node::And(parts) => self.fold_parts(parts, Expr::and),
             Node::Or(parts) => self.fold_parts(parts, Expr::or),
             Node::Not(inner) => Ok(Expr::Not(Box::new(self.plan_expr(inner)?))),
@@ -328,43 +336,42 @@ impl<'a> Binder<'a> {
 
     /// The whole expression as one row function over the slots it uses.
     fn opaque(&mut self, bound: &Bound) -> SqlResult<Expr> {
+        let (moved, args) = self.row_function(bound)?;
+        Ok(scalar::bound_expr(moved, &self.eval, args))
+    }
+
+    /// A condition as one row function that the optimizer leaves where it stands: it can fail, so
+    /// it may only see the rows that are left there.
+    fn pinned(&mut self, bound: &Bound) -> SqlResult<Expr> {
+        let (moved, mut args) = self.row_function(bound)?;
+        // One column of every table: the condition then needs the whole join below it.
+        let used = bound.columns();
+        let columns = self.level().scope.columns().to_vec();
+        let table_of = |at: usize| columns.get(at).and_then(|c| c.table.clone());
+        let mut seen: Vec<Option<String>> = used.iter().map(|at| table_of(*at)).collect();
+        for (at, column) in columns.iter().enumerate() {
+            if at < self.level().inputs && !seen.contains(&column.table) {
+                seen.push(column.table.clone());
+                args.push((self.slot_expr(at)?, column.ty.clone()));
+            }
+        }
+        Ok(scalar::pinned_expr(moved, &self.eval, args))
+    }
+
+    /// An expression over the slots it uses, and these.
+    fn row_function(&mut self, bound: &Bound) -> SqlResult<(Bound, Vec<(Expr, SqlType)>)> {
         let used: Vec<usize> = bound.columns().into_iter().collect();
         let mut args = Vec::with_capacity(used.len());
         for at in &used {
             let ty = self.level().slots[*at].ty.clone();
             args.push((self.slot_expr(*at)?, ty));
         }
-        let moved = bound.remap_columns(&|at| used.binary_search(&at).unwrap_or(0));
-        Ok(scalar::bound_expr(moved, &self.eval, args))
+        Ok((bound.remap_columns(&|at| used.binary_search(&at).unwrap_or(0)), args))
     }
 
     fn slot_expr(&mut self, at: usize) -> SqlResult<Expr> {
-        let slot = self.level().slots[at].clone();
-        match slot.kind {
-            SlotKind::Plan(expr) => Ok(expr),
-            SlotKind::Call(pending) => {
-                let expr = self.call_expr(&pending, &slot.ty)?;
-                self.level().slots[at].kind = SlotKind::Plan(expr.clone());
-                Ok(expr)
-            }
-        }
-    }
-
-    fn call_expr(&mut self, pending: &PendingCall, ty: &SqlType) -> SqlResult<Expr> {
-        let mut args = Vec::with_capacity(pending.args.len());
-        for arg in &pending.args {
-            args.push((self.plan_expr(arg)?, arg.ty().clone()));
-        }
-        let PendingCode::Subquery(subquery, label) = &pending.code;
-        let taken = subquery.lock().take();
-        let code = taken.ok_or_else(|| SqlError::internal("a subquery used twice"))?;
-        Ok(scalar::RowUdf::call_expr(
-            label.clone(),
-            Box::new(code),
-            args,
-            ty.clone(),
-            braid_sql::expr::Volatility::Stable,
-        ))
+        let SlotKind::Plan(expr) = &self.level().slots[at].kind;
+        Ok(expr.clone())
     }
 
     /// A name that this level does not have: looked up in the levels around it.
@@ -423,22 +430,27 @@ impl<'a> Binder<'a> {
     }
 
     /// A table's alias used as a value: all its columns as a row.
-    fn whole_row(&mut self, alias: &str) -> SqlResult<Option<Bound>> {
+    pub(super) fn whole_row(&mut self, alias: &str) -> SqlResult<Option<Bound>> {
         if !self.level().scope.has_table(alias) {
             return Ok(None);
         }
         let ordinals = self.level().scope.expand_star(Some(alias))?;
         let mut fields = Vec::with_capacity(ordinals.len());
+        let mut names: Vec<Arc<str>> = Vec::with_capacity(ordinals.len());
+        let mut scalar = true;
         for at in ordinals {
-            if !self.level().scope.columns()[at].hidden {
+            let column = &self.level().scope.columns()[at];
+            scalar &= column.scalar;
+            if !column.hidden || column.table.is_some() && self.level().is_merged(at) {
+                names.push(Arc::from(self.level().scope.columns()[at].name.as_str()));
                 fields.push(self.input_column(at)?);
             }
         }
-        if let [only] = fields.as_slice() {
+        if let ([only], true) = (fields.as_slice(), scalar) {
             // A function's alias means its value.
             return Ok(Some(only.clone()));
         }
-        Ok(Some(Bound::new(Node::Row(fields), SqlType::Record)))
+        Ok(Some(Bound::new(Node::Row(fields, Some(names.into())), SqlType::Record)))
     }
 }
 

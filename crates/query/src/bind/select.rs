@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use braid_sql::expr::{Bound, Node, coerce, ident_name, output_name};
+use braid_sql::expr::{Bound, Node, Volatility, coerce, ident_name, output_name};
 use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::logical_expr::expr::Sort;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
@@ -57,7 +57,7 @@ impl Binder<'_> {
         }
         let known = self.ctes.len();
         if let Some(with) = &query.with {
-            self.add_ctes(with)?;
+            self.add_ctes(with, query)?;
         }
         let result = self.query_body(query);
         self.ctes.truncate(known);
@@ -95,7 +95,7 @@ impl Binder<'_> {
         }
     }
 
-    fn add_ctes(&mut self, with: &ast::With) -> SqlResult<()> {
+    fn add_ctes(&mut self, with: &ast::With, whole: &ast::Query) -> SqlResult<()> {
         let first = self.ctes.len();
         for cte in &with.cte_tables {
             let name = ident_name(&cte.alias.name);
@@ -112,6 +112,7 @@ impl Binder<'_> {
                 query: Arc::new((*cte.query).clone()),
                 recursive: with.recursive && super::set_op::names_itself(&cte.query, &name),
             };
+            let entry = self.shared_cte(cte, whole, &entry)?.unwrap_or(entry);
             self.ctes.push(entry);
         }
         Ok(())
@@ -122,13 +123,7 @@ impl Binder<'_> {
         let mut plan = self.bind_from(&select.from)?;
         if let Some(condition) = &select.selection {
             let bound = self.condition(condition, "WHERE")?;
-            for part in bound.conjuncts() {
-                let filter = self.plan_expr(&part)?;
-                plan = LogicalPlanBuilder::from(plan)
-                    .filter(filter)
-                    .and_then(LogicalPlanBuilder::build)
-                    .map_err(from_df)?;
-            }
+            plan = self.filtered(plan, &bound)?;
         }
         for ast::NamedWindowDefinition(name, definition) in &select.named_window {
             if let ast::NamedWindowExpr::WindowSpec(spec) = definition {
@@ -151,16 +146,62 @@ impl Binder<'_> {
             self.regroup_all(&mut items, &mut having, &mut keys)?;
             plan = self.aggregate_plan(plan)?;
             if let Some(having) = &having {
-                let filter = self.plan_expr(having)?;
-                plan = LogicalPlanBuilder::from(plan)
-                    .filter(filter)
-                    .and_then(LogicalPlanBuilder::build)
-                    .map_err(from_df)?;
+                plan = self.filtered(plan, having)?;
             }
         }
         plan = self.window_plan(plan)?;
+        if select.distinct.is_none() && self.sorts_first(&items, &keys) {
+            plan = self.sort_inputs(plan, &items, &keys)?;
+            keys.clear();
+        }
         plan = self.set_function_plan(plan)?;
         self.finish_select(plan, select, items, keys, distinct_on)
+    }
+
+    fn filtered(&mut self, mut plan: LogicalPlan, condition: &Bound) -> SqlResult<LogicalPlan> {
+        for filter in self.filters(condition)? {
+            plan = LogicalPlanBuilder::from(plan)
+                .filter(filter)
+                .and_then(LogicalPlanBuilder::build)
+                .map_err(from_df)?;
+        }
+        Ok(plan)
+    }
+
+    /// Whether the rows are sorted before the select list is computed: volatile functions then run
+    /// for the rows that LIMIT leaves, in their order, and set-returning functions keep theirs.
+    fn sorts_first(&mut self, items: &[Item], keys: &[OrderKey]) -> bool {
+        let sets: Vec<usize> = self.level().set_functions.iter().map(|s| s.slot()).collect();
+        let late = |b: &Bound| {
+            b.volatility() == Volatility::Volatile || b.columns().iter().any(|c| sets.contains(c))
+        };
+        !keys.is_empty()
+            && items.iter().any(|i| late(&i.bound))
+            && !keys.iter().any(|k| match &k.target {
+                Target::Output(at) => late(&items[*at].bound),
+                Target::Expr(bound) => late(bound),
+            })
+    }
+
+    fn sort_inputs(
+        &mut self,
+        plan: LogicalPlan,
+        items: &[Item],
+        keys: &[OrderKey],
+    ) -> SqlResult<LogicalPlan> {
+        let mut sorts = Vec::new();
+        for key in keys {
+            let bound = match &key.target {
+                Target::Output(at) => items[*at].bound.clone(),
+                Target::Expr(bound) => bound.clone(),
+            };
+            let expr = scalar::sortable(self.plan_expr(&bound)?, bound.ty());
+            sorts.push(Sort::new(expr, !key.desc, key.nulls_first));
+        }
+        LogicalPlanBuilder::from(plan)
+            .sort(sorts)
+            .and_then(LogicalPlanBuilder::build)
+            .map_err(from_df)
     }
 
     fn select_groups(&mut self, select: &ast::Select) -> SqlResult<bool> {

@@ -269,6 +269,7 @@ impl Binder<'_> {
                 ty,
                 nullable: true,
                 hidden: false,
+                scalar: false,
             });
         }
         relation.plan = LogicalPlanBuilder::from(scan)
@@ -317,7 +318,9 @@ impl Binder<'_> {
             columns: shown.iter().cloned().zip(types.iter().cloned()).collect(),
             table: table.clone(),
         });
+        let outside = std::mem::replace(&mut self.work_level, self.levels.len());
         let step = self.set_expr(right);
+        self.work_level = outside;
         self.ctes.pop();
         let step = step?;
         if step.columns.len() != types.len() {

@@ -174,11 +174,30 @@ impl Binder<'_> {
         if name == "ntile" {
             args[0] = coerce(args[0].clone(), &SqlType::Int8, CastContext::Assignment, self)?;
         }
+        let fixed = if name == "ntile" { 0 } else { 1 };
+        if let Some(arg) = args.get_mut(fixed)
+            && matches!(name, "ntile" | "lag" | "lead" | "nth_value")
+        {
+            *arg = self.fixed_argument(name, arg)?;
+        }
         if args.len() == 3 {
             let ty = args[0].ty().clone();
             args[2] = coerce(args[2].clone(), &ty, CastContext::Implicit, self)?;
         }
         Ok((WindowFunctionDefinition::WindowUDF(udf), args, ret))
+    }
+
+    /// An argument that is the same for all rows, as a constant.
+    fn fixed_argument(&mut self, name: &str, arg: &Bound) -> SqlResult<Bound> {
+        if !arg.is_const() {
+            return Err(SqlError::unsupported(format!("a count for {name} that is not constant"))
+                .with_hint("Use a constant or a parameter."));
+        }
+        if arg.has_params() && !self.run {
+            return Ok(Bound::constant(Datum::Int8(1), SqlType::Int8));
+        }
+        let value = arg.eval(&[], &self.eval.clone())?;
+        Ok(Bound::constant(value, arg.ty().clone()))
     }
 
     /// The window nodes for the calls of this level.

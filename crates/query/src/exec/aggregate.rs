@@ -19,7 +19,7 @@ use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, Signature, Volatility as DfVolatility,
 };
 
-use super::running::{Kind, Running};
+use super::running::{Kind, PairKind, Running};
 use super::scalar::next_id;
 use crate::arrow_form::{self, Reader};
 use crate::error::to_df;
@@ -121,7 +121,8 @@ impl AggregateUDFImpl for SqlAggregate {
     }
 
     fn default_value(&self, _: &DataType) -> Result<ScalarValue> {
-        let empty = if self.spec.kind == Kind::Count { Datum::Int8(0) } else { Datum::Null };
+        let counts = matches!(self.spec.kind, Kind::Count | Kind::Pairs(PairKind::Count));
+        let empty = if counts { Datum::Int8(0) } else { Datum::Null };
         Ok(arrow_form::scalar(&empty, &self.spec.ret))
     }
 }
@@ -248,11 +249,11 @@ impl Accumulator for Grouped {
         let parts: Vec<Datum> = if self.spec.order.is_empty() && !self.spec.distinct {
             self.running.to_parts()
         } else if self.spec.order.is_empty() {
-            self.seen.iter().map(|k| Datum::Record(k.0.clone().into())).collect()
+            self.seen.iter().map(|k| Datum::record(k.0.clone())).collect()
         } else {
-            self.kept.iter().map(|row| Datum::Record(row.clone().into())).collect()
+            self.kept.iter().map(|row| Datum::record(row.clone())).collect()
         };
-        let record = Datum::Record(parts.into());
+        let record = Datum::record(parts);
         Ok(vec![arrow_form::scalar(&record, &SqlType::Record)])
     }
 
@@ -312,9 +313,8 @@ impl Accumulator for Sliding {
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        let parts: Vec<Datum> =
-            self.rows.iter().map(|row| Datum::Record(row.clone().into())).collect();
-        Ok(vec![arrow_form::scalar(&Datum::Record(parts.into()), &SqlType::Record)])
+        let parts: Vec<Datum> = self.rows.iter().map(|row| Datum::record(row.clone())).collect();
+        Ok(vec![arrow_form::scalar(&Datum::record(parts), &SqlType::Record)])
     }
 
     fn merge_batch(&mut self, _: &[ArrayRef]) -> Result<()> {

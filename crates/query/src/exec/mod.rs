@@ -1,6 +1,8 @@
 //! What runs inside DataFusion's plans: functions over rows, aggregates, scans, subqueries.
 
 pub mod aggregate;
+pub mod materialized;
+mod pairs;
 pub mod running;
 pub mod scalar;
 pub mod scan;

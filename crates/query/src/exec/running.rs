@@ -5,7 +5,9 @@
 
 use std::sync::Arc;
 
-use braid_sql::expr::EvalContext;
+use super::pairs;
+use braid_sql::expr::{EvalContext, json_key, json_text, to_json};
+use braid_types::json::quoted;
 use braid_types::jsonb::serde_json::{Map, Value};
 use braid_types::numeric::{self, BigDecimal};
 use braid_types::{ArrayValue, Datum, Interval, SqlError, SqlResult, SqlState, SqlType, jsonb};
@@ -35,10 +37,14 @@ pub enum Kind {
     Array,
     /// `string_agg`.
     String,
-    /// `jsonb_agg`.
-    Json,
-    /// `jsonb_object_agg`.
-    JsonObject,
+    /// `jsonb_agg`; with the flag `json_agg`.
+    Json(bool),
+    /// `jsonb_object_agg`; with the flag `json_object_agg`.
+    JsonObject(bool),
+    /// `bit_xor`.
+    BitXor,
+    /// `corr` and its family of two doubles.
+    Pairs(PairKind),
     /// Variance and its root: sample or population.
     Spread {
         /// Divide by n - 1.
@@ -55,6 +61,35 @@ pub enum Kind {
     Mode,
     /// Any value of the group (the first).
     First,
+}
+
+/// Aggregates over pairs (Y, X) of doubles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PairKind {
+    /// `corr`.
+    Corr,
+    /// `covar_pop`.
+    CovarPop,
+    /// `covar_samp`.
+    CovarSamp,
+    /// `regr_slope`.
+    Slope,
+    /// `regr_intercept`.
+    Intercept,
+    /// `regr_r2`.
+    R2,
+    /// `regr_count`.
+    Count,
+    /// `regr_avgx`.
+    AvgX,
+    /// `regr_avgy`.
+    AvgY,
+    /// `regr_sxx`.
+    Sxx,
+    /// `regr_syy`.
+    Syy,
+    /// `regr_sxy`.
+    Sxy,
 }
 
 /// The type of the aggregate's result.
@@ -83,20 +118,20 @@ pub fn result_type(kind: Kind, name: &str, args: &[SqlType]) -> SqlResult<SqlTyp
         (Kind::Avg, T::Int2 | T::Int4 | T::Int8 | T::Numeric(_)) => T::Numeric(None),
         (Kind::Avg, T::Float4 | T::Float8) => T::Float8,
         (Kind::Avg, T::Interval) => first,
-        (Kind::Min | Kind::Max, T::Bool | T::Uuid | T::Jsonb | T::Bytea | T::Record) => {
+        (Kind::Min | Kind::Max, T::Bool | T::Uuid | T::Json | T::Jsonb | T::Bytea | T::Record) => {
             return Err(missing());
         }
         (Kind::Min | Kind::Max, T::Varchar(_) | T::Name | T::CharByte) => T::Text,
         (Kind::Min | Kind::Max | Kind::First, ty) => ty.base(),
         (Kind::And | Kind::Or, T::Bool) => T::Bool,
-        (Kind::BitAnd | Kind::BitOr, T::Int2 | T::Int4 | T::Int8) => first,
-        (Kind::Array, T::Array(_)) => {
-            return Err(SqlError::unsupported("an array of several dimensions"));
-        }
-        (Kind::Array, ty) => T::Array(Box::new(ty.base())),
+        (Kind::BitAnd | Kind::BitOr | Kind::BitXor, T::Int2 | T::Int4 | T::Int8) => first,
+        (Kind::Pairs(PairKind::Count), _) => T::Int8,
+        (Kind::Pairs(_), _) => T::Float8,
+        (Kind::Array, ty) => ty.base().array_of()?,
         (Kind::String, T::Bytea) => T::Bytea,
         (Kind::String, ty) if ty.is_text_like() || *ty == T::Unknown => T::Text,
-        (Kind::Json | Kind::JsonObject, _) => T::Jsonb,
+        (Kind::Json(true) | Kind::JsonObject(true), _) => T::Json,
+        (Kind::Json(false) | Kind::JsonObject(false), _) => T::Jsonb,
         (Kind::Spread { .. }, T::Float4 | T::Float8) => T::Float8,
         (Kind::Spread { .. }, T::Int2 | T::Int4 | T::Int8 | T::Numeric(_)) => T::Numeric(None),
         (Kind::Percentile { continuous: true }, _) => match args.get(1) {
@@ -116,8 +151,8 @@ pub enum Running {
     Count(i64),
     /// Exact sum of integers.
     Ints(i128, i64),
-    /// Exact sum; the flag is NaN.
-    Exact(BigDecimal, i64, bool),
+    /// Exact sum, how many, and what is not finite among them.
+    Exact(BigDecimal, i64, Special),
     /// Sum of doubles.
     Float(f64, i64),
     /// Sum of intervals.
@@ -128,8 +163,38 @@ pub enum Running {
     List(Vec<Datum>),
     /// n, sum, sum of squares, exact.
     Squares(i64, BigDecimal, BigDecimal),
-    /// n, mean, sum of squared distances.
+    /// n, sum, sum of squared distances from the mean.
     Welford(i64, f64, f64),
+    /// n, sums of x, of squared distances of x, the same of y, and of products.
+    Pairs(Box<[f64; 6]>),
+}
+
+/// Which values that are not finite a sum has met.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Special {
+    nan: bool,
+    plus: bool,
+    minus: bool,
+}
+
+impl Special {
+    fn note(&mut self, value: &Datum) {
+        match value {
+            Datum::NumericInf(true) => self.minus = true,
+            Datum::NumericInf(false) => self.plus = true,
+            _ => self.nan = true,
+        }
+    }
+
+    /// The sum, if it is not a number.
+    fn sum(self) -> Option<Datum> {
+        match (self.nan || (self.plus && self.minus), self.plus, self.minus) {
+            (true, _, _) => Some(Datum::NumericNan),
+            (_, true, _) => Some(Datum::NumericInf(false)),
+            (_, _, true) => Some(Datum::NumericInf(true)),
+            _ => None,
+        }
+    }
 }
 
 fn zero() -> BigDecimal {
@@ -151,6 +216,7 @@ fn float(value: &Datum) -> f64 {
         Datum::Float8(v) => *v,
         Datum::Numeric(v) => numeric::to_f64(v),
         Datum::NumericNan => f64::NAN,
+        Datum::NumericInf(negative) => numeric::infinity(*negative),
         other => int(other) as f64,
     }
 }
@@ -158,7 +224,7 @@ fn float(value: &Datum) -> f64 {
 fn exact(value: &Datum) -> Option<BigDecimal> {
     match value {
         Datum::Numeric(v) => Some((**v).clone()),
-        Datum::NumericNan => None,
+        Datum::NumericNan | Datum::NumericInf(_) => None,
         other => Some(numeric::from_i128(int(other).into())),
     }
 }
@@ -173,14 +239,15 @@ impl Running {
             (Kind::Sum | Kind::Avg, T::Int2 | T::Int4 | T::Int8) => Running::Ints(0, 0),
             (Kind::Sum | Kind::Avg, T::Float4 | T::Float8) => Running::Float(0.0, 0),
             (Kind::Sum | Kind::Avg, T::Interval) => Running::Span(Interval::default(), 0),
-            (Kind::Sum | Kind::Avg, _) => Running::Exact(zero(), 0, false),
+            (Kind::Sum | Kind::Avg, _) => Running::Exact(zero(), 0, Special::default()),
+            (Kind::Pairs(_), _) => Running::Pairs(Box::default()),
             (Kind::Spread { .. }, T::Float4 | T::Float8) => Running::Welford(0, 0.0, 0.0),
             (Kind::Spread { .. }, _) => Running::Squares(0, zero(), zero()),
             (
                 Kind::Array
                 | Kind::String
-                | Kind::Json
-                | Kind::JsonObject
+                | Kind::Json(_)
+                | Kind::JsonObject(_)
                 | Kind::Percentile { .. }
                 | Kind::Mode,
                 _,
@@ -195,7 +262,8 @@ impl Running {
     /// 22008 when a sum of intervals overflows.
     pub fn update(&mut self, kind: Kind, args: &[Datum]) -> SqlResult<()> {
         let first = args.first().unwrap_or(&Datum::Bool(true));
-        let keeps_nulls = matches!(kind, Kind::Array | Kind::Json | Kind::JsonObject | Kind::First);
+        let keeps_nulls =
+            matches!(kind, Kind::Array | Kind::Json(_) | Kind::JsonObject(_) | Kind::First);
         let tested = if matches!(kind, Kind::Percentile { .. }) { &args[1] } else { first };
         if tested.is_null() && !keeps_nulls {
             return Ok(());
@@ -206,10 +274,10 @@ impl Running {
                 *sum += i128::from(int(first));
                 *n += 1;
             }
-            Running::Exact(sum, n, nan) => {
+            Running::Exact(sum, n, special) => {
                 match exact(first) {
                     Some(v) => *sum = numeric::add(sum, &v),
-                    None => *nan = true,
+                    None => special.note(first),
                 }
                 *n += 1;
             }
@@ -230,12 +298,23 @@ impl Running {
                 }
                 *n += 1;
             }
-            Running::Welford(n, mean, distance) => {
+            Running::Welford(n, sum, distance) => {
                 let x = float(first);
                 *n += 1;
-                let delta = x - *mean;
-                *mean += delta / *n as f64;
-                *distance += delta * (x - *mean);
+                *sum += x;
+                if *n > 1 {
+                    let count = *n as f64;
+                    let away = x * count - *sum;
+                    *distance += away * away / (count * (count - 1.0));
+                } else if !x.is_finite() {
+                    *distance = f64::NAN;
+                }
+            }
+            Running::Pairs(state) => {
+                let [_, second, ..] = args else { return Ok(()) };
+                if !second.is_null() {
+                    pairs::add(state, float(first), float(second));
+                }
             }
             Running::List(list) => list.extend_from_slice(args),
             Running::One(best) => match kind {
@@ -248,6 +327,7 @@ impl Running {
                 Kind::Or => *best = both(best, first, |a, b| a || b),
                 Kind::BitAnd => *best = bits(best, first, |a, b| a & b),
                 Kind::BitOr => *best = bits(best, first, |a, b| a | b),
+                Kind::BitXor => *best = bits(best, first, |a, b| a ^ b),
                 _ => {}
             },
         }
@@ -281,7 +361,9 @@ impl Running {
                 })
             }
             Running::Ints(sum, _) => numeric::datum(numeric::from_i128(*sum)),
-            Running::Exact(_, _, true) => Ok(Datum::NumericNan),
+            Running::Exact(_, _, special) if special.sum().is_some() => {
+                Ok(special.sum().unwrap_or(Datum::NumericNan))
+            }
             Running::Exact(sum, n, _) if kind == Kind::Avg => {
                 numeric::datum(numeric::div(sum, &numeric::from_i128((*n).into()))?)
             }
@@ -304,6 +386,10 @@ impl Running {
                 let variance = distance / divisor as f64;
                 Ok(Datum::Float8(if root { variance.sqrt() } else { variance }))
             }
+            Running::Pairs(state) => Ok(match kind {
+                Kind::Pairs(kind) => pairs::finish(kind, state),
+                _ => Datum::Null,
+            }),
             Running::List(list) => finish_list(kind, list, args, ret, ctx),
         }
     }
@@ -314,7 +400,10 @@ impl Running {
         match self {
             Running::Count(n) => vec![Datum::Int8(*n)],
             Running::Ints(sum, n) => vec![exact(&numeric::from_i128(*sum)), Datum::Int8(*n)],
-            Running::Exact(sum, n, nan) => vec![exact(sum), Datum::Int8(*n), Datum::Bool(*nan)],
+            Running::Exact(sum, n, s) => {
+                let flag = Datum::Bool;
+                vec![exact(sum), Datum::Int8(*n), flag(s.nan), flag(s.plus), flag(s.minus)]
+            }
             Running::Float(sum, n) => vec![Datum::Float8(*sum), Datum::Int8(*n)],
             Running::Span(sum, n) => vec![Datum::Interval(*sum), Datum::Int8(*n)],
             Running::One(value) => vec![value.clone()],
@@ -322,9 +411,10 @@ impl Running {
             Running::Squares(n, sum, squares) => {
                 vec![Datum::Int8(*n), exact(sum), exact(squares)]
             }
-            Running::Welford(n, mean, distance) => {
-                vec![Datum::Int8(*n), Datum::Float8(*mean), Datum::Float8(*distance)]
+            Running::Welford(n, sum, distance) => {
+                vec![Datum::Int8(*n), Datum::Float8(*sum), Datum::Float8(*distance)]
             }
+            Running::Pairs(state) => state.iter().map(|v| Datum::Float8(*v)).collect(),
         }
     }
 
@@ -341,10 +431,19 @@ impl Running {
                 *sum += numeric::to_i128(&number(0)).unwrap_or(0);
                 *n += whole(1);
             }
-            Running::Exact(sum, n, nan) => {
+            Running::Exact(sum, n, special) => {
+                let set = |at: usize| matches!(parts.get(at), Some(Datum::Bool(true)));
                 *sum = numeric::add(sum, &number(0));
                 *n += whole(1);
-                *nan |= matches!(parts.get(2), Some(Datum::Bool(true)));
+                special.nan |= set(2);
+                special.plus |= set(3);
+                special.minus |= set(4);
+            }
+            Running::Pairs(state) => {
+                let other: Vec<f64> = parts.iter().map(float).collect();
+                if let Ok(other) = <[f64; 6]>::try_from(other) {
+                    pairs::merge(state, &other);
+                }
             }
             Running::Float(sum, n) => {
                 *sum += parts.first().map_or(0.0, float);
@@ -367,15 +466,17 @@ impl Running {
                 *sum = numeric::add(sum, &number(1));
                 *squares = numeric::add(squares, &number(2));
             }
-            Running::Welford(n, mean, distance) => {
-                let (n2, mean2) = (whole(0), parts.get(1).map_or(0.0, float));
-                let total = *n + n2;
-                if total > 0 {
-                    let delta = mean2 - *mean;
-                    *distance += parts.get(2).map_or(0.0, float)
-                        + delta * delta * (*n as f64) * (n2 as f64) / total as f64;
-                    *mean += delta * n2 as f64 / total as f64;
-                    *n = total;
+            Running::Welford(n, sum, distance) => {
+                let (n2, sum2) = (whole(0), parts.get(1).map_or(0.0, float));
+                let distance2 = parts.get(2).map_or(0.0, float);
+                if *n == 0 {
+                    (*n, *sum, *distance) = (n2, sum2, distance2);
+                } else if n2 > 0 {
+                    let (a, b) = (*n as f64, n2 as f64);
+                    let away = *sum / a - sum2 / b;
+                    *distance += distance2 + a * b * away * away / (a + b);
+                    *sum += sum2;
+                    *n += n2;
                 }
             }
         }
@@ -407,6 +508,10 @@ fn spread(kind: Kind, n: i64, sum: &BigDecimal, squares: &BigDecimal) -> SqlResu
     }
     let count = numeric::from_i128(n.into());
     let above = numeric::sub(&numeric::mul(&count, squares), &numeric::mul(sum, sum));
+    if numeric::compare(&above, &numeric::from_i128(0)).is_le() {
+        // No digits are shown of a zero, as PostgreSQL has it.
+        return numeric::datum(numeric::from_i128(0));
+    }
     let below = numeric::mul(&count, &numeric::from_i128(divisor.into()));
     let variance = numeric::div(&above, &below)?;
     numeric::datum(if root { numeric::sqrt(&variance)? } else { variance })
@@ -452,17 +557,28 @@ fn finish_list(
             }
             Ok(Datum::text(out))
         }
-        Kind::Json => {
-            let items = list.iter().map(|v| braid_sql::expr::to_json(v, ctx)).collect();
+        Kind::Json(true) => {
+            let rows = matches!(list[0], Datum::Record(_) | Datum::Array(_));
+            let items: Vec<String> = list.iter().map(|v| json_text(v, ctx, false)).collect();
+            let text = items.join(if rows { ", \n " } else { ", " });
+            Ok(Datum::Json(format!("[{text}]").into()))
+        }
+        Kind::Json(false) => {
+            let items = list.iter().map(|v| to_json(v, ctx)).collect::<SqlResult<_>>()?;
             Ok(jsonb::datum(jsonb::normalize(Value::Array(items))?))
         }
-        Kind::JsonObject => {
+        Kind::JsonObject(true) => {
+            let mut fields = Vec::new();
+            for pair in list.chunks(width) {
+                let key = json_key(&pair[0], ctx)?;
+                fields.push(format!("{} : {}", quoted(&key), json_text(&pair[1], ctx, false)));
+            }
+            Ok(Datum::Json(format!("{{ {} }}", fields.join(", ")).into()))
+        }
+        Kind::JsonObject(false) => {
             let mut map = Map::new();
             for pair in list.chunks(width) {
-                let key = pair[0].to_text(&ctx.time_zone).ok_or_else(|| {
-                    SqlError::new(SqlState::INVALID_PARAMETER_VALUE, "field name must not be null")
-                })?;
-                map.insert(key, braid_sql::expr::to_json(&pair[1], ctx));
+                map.insert(json_key(&pair[0], ctx)?, to_json(&pair[1], ctx)?);
             }
             Ok(jsonb::datum(jsonb::normalize(Value::Object(map))?))
         }

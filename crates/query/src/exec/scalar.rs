@@ -3,8 +3,10 @@
 //! A whole bound subtree becomes one function whose arguments are the columns it uses, so CASE and
 //! COALESCE keep their laziness and errors are those of `braid_sql::expr`.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use braid_sql::expr::{Bound, EvalContext, Volatility};
@@ -16,6 +18,8 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
     Volatility as DfVolatility,
 };
+
+use parking_lot::Mutex;
 
 use crate::arrow_form::{self, Reader};
 use crate::error::to_df;
@@ -162,6 +166,14 @@ pub fn bound_expr(bound: Bound, ctx: &EvalContext, args: Vec<(Expr, SqlType)>) -
     RowUdf::call_expr(label, code, args, ret, volatility)
 }
 
+/// As [`bound_expr`], but nothing moves it: for conditions that can fail.
+pub fn pinned_expr(bound: Bound, ctx: &EvalContext, args: Vec<(Expr, SqlType)>) -> Expr {
+    let label = bound.to_sql(&|at| format!("#{at}"));
+    let ret = bound.ty().clone();
+    let code = Box::new(BoundCode { bound, ctx: ctx.clone() });
+    RowUdf::call_expr(label, code, args, ret, Volatility::Volatile)
+}
+
 struct SortKey;
 
 impl RowFunction for SortKey {
@@ -175,13 +187,25 @@ pub fn sortable(expr: Expr, ty: &SqlType) -> Expr {
     if arrow_form::is_native(ty) {
         return expr;
     }
-    RowUdf::call_expr(
-        "key".to_string(),
-        Box::new(SortKey),
-        vec![(expr, ty.clone())],
-        SqlType::Bytea,
-        Volatility::Immutable,
-    )
+    key_function(ty).call(vec![expr])
+}
+
+/// One function for each type: equal keys of equal expressions are equal to the optimizer.
+fn key_function(ty: &SqlType) -> ScalarUDF {
+    static KEYS: OnceLock<Mutex<HashMap<SqlType, ScalarUDF>>> = OnceLock::new();
+    let mut keys = KEYS.get_or_init(Mutex::default).lock();
+    let made = keys.entry(ty.base()).or_insert_with(|| {
+        ScalarUDF::new_from_impl(RowUdf {
+            id: next_id(),
+            label: "key".to_string(),
+            signature: signature(1, Volatility::Immutable),
+            arg_types: vec![ty.base()],
+            carrier: arrow_form::data_type(&SqlType::Bytea),
+            ret: SqlType::Bytea,
+            code: Box::new(SortKey),
+        })
+    });
+    made.clone()
 }
 
 struct Field(usize);

@@ -34,6 +34,7 @@ use datafusion::physical_plan::{
 };
 use futures::Stream;
 
+use super::materialized::Materialized;
 use crate::arrow_form;
 use crate::error::to_df;
 
@@ -49,6 +50,8 @@ pub enum Source {
     Stored(Arc<TableLayout>, Option<Arc<Txn>>),
     /// Rows made beforehand.
     Rows(Arc<Vec<Vec<Datum>>>),
+    /// Rows of a common table expression.
+    Shared(Arc<Materialized>),
 }
 
 /// A table for DataFusion.
@@ -120,7 +123,7 @@ impl TableProvider for SqlTable {
             projection.cloned().unwrap_or_else(|| (0..self.columns.len()).collect());
         let access = match &self.source {
             Source::Stored(layout, _) => choose(layout, filters).map_err(to_df)?,
-            Source::Rows(_) => Access::All,
+            Source::Rows(_) | Source::Shared(_) => Access::All,
         };
         let schema = Arc::new(self.schema.project(&projection)?);
         let properties = Arc::new(PlanProperties::new(
@@ -378,6 +381,7 @@ impl fmt::Debug for Source {
         f.write_str(match self {
             Source::Stored(..) => "stored",
             Source::Rows(_) => "rows",
+            Source::Shared(_) => "shared",
         })
     }
 }
@@ -390,6 +394,7 @@ impl DisplayAs for SqlScan {
             (Source::Rows(rows), _) => {
                 write!(f, "CatalogScan: {} ({} rows)", self.name, rows.len())?;
             }
+            (Source::Shared(_), _) => write!(f, "CteScan: {}", self.name)?,
             (_, Access::All) => write!(f, "TableScan: {} all rows", self.name)?,
             (_, Access::Keys(spans, used)) => {
                 write!(f, "TableScan: {} spans={} key columns={used}", self.name, spans.len())?;
@@ -440,6 +445,16 @@ impl ExecutionPlan for SqlScan {
     fn execute(&self, _: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let rows = match &self.source {
             Source::Rows(rows) => Rows::Made(rows.clone(), 0),
+            Source::Shared(rows) => {
+                return Ok(Box::pin(SharedStream {
+                    rows: rows.clone(),
+                    batches: None,
+                    at: 0,
+                    projection: self.projection.clone(),
+                    schema: self.schema.clone(),
+                    left: self.limit.unwrap_or(usize::MAX),
+                }));
+            }
             Source::Stored(layout, txn) => {
                 let txn = txn
                     .clone()
@@ -474,6 +489,46 @@ impl ExecutionPlan for SqlScan {
             left: self.limit.unwrap_or(usize::MAX),
             cancel: self.cancel.clone(),
         }))
+    }
+}
+
+/// The batches of a common table expression.
+struct SharedStream {
+    rows: Arc<Materialized>,
+    batches: Option<Arc<Vec<RecordBatch>>>,
+    at: usize,
+    projection: Vec<usize>,
+    schema: SchemaRef,
+    left: usize,
+}
+
+impl SharedStream {
+    fn batch(&mut self) -> Result<Option<RecordBatch>> {
+        let batches = match &self.batches {
+            Some(batches) => batches.clone(),
+            None => self.batches.insert(self.rows.batches()?).clone(),
+        };
+        let Some(batch) = batches.get(self.at).filter(|_| self.left > 0) else { return Ok(None) };
+        self.at += 1;
+        let batch = batch.slice(0, batch.num_rows().min(self.left));
+        self.left -= batch.num_rows();
+        let columns = self.projection.iter().map(|at| batch.column(*at).clone()).collect();
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        Ok(Some(RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)?))
+    }
+}
+
+impl Stream for SharedStream {
+    type Item = Result<RecordBatch>;
+
+    fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        Poll::Ready(self.batch().transpose())
+    }
+}
+
+impl RecordBatchStream for SharedStream {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
     }
 }
 

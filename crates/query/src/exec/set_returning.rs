@@ -4,6 +4,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+use braid_types::json::{self, Shape};
 use braid_types::jsonb::serde_json::Value;
 use braid_types::{Datum, Interval, SqlError, SqlResult, SqlState, SqlType, jsonb, numeric};
 use datafusion::arrow::array::{BinaryBuilder, ListBuilder};
@@ -168,50 +169,137 @@ fn documents(name: &str, given: &[SqlType]) -> Option<SetFunction> {
             let regex = name == "regexp_split_to_table";
             one_column(name, vec![T::Text, T::Text], T::Text, code(move |a| split(a, regex)))
         }
-        ("jsonb_array_elements" | "json_array_elements", [_]) => {
+        ("jsonb_array_elements", [_]) => {
             let f = code(|a| {
                 Ok(json_items(&a[0])?.into_iter().map(|v| vec![jsonb::datum(v)]).collect())
             });
-            value_column(name, T::Jsonb, f)
+            value_column(name, T::Jsonb, T::Jsonb, f)
         }
-        ("jsonb_array_elements_text" | "json_array_elements_text", [_]) => {
+        ("jsonb_array_elements_text", [_]) => {
             let f = code(|a| Ok(json_items(&a[0])?.iter().map(|v| vec![json_text(v)]).collect()));
-            value_column(name, T::Text, f)
+            value_column(name, T::Jsonb, T::Text, f)
         }
-        ("jsonb_object_keys" | "json_object_keys", [_]) => {
+        ("json_array_elements" | "json_array_elements_text", [_]) => {
+            let as_text = name == "json_array_elements_text";
+            let ret = if as_text { T::Text } else { T::Json };
+            let f = code(move |a| {
+                let items = text_elements(&a[0])?;
+                Ok(items.into_iter().map(|v| vec![kept(v, as_text)]).collect())
+            });
+            value_column(name, T::Json, ret, f)
+        }
+        ("jsonb_object_keys", [_]) => {
             let f = code(|a| {
-                Ok(json_entries(&a[0])?.into_iter().map(|(k, _)| vec![Datum::text(k)]).collect())
+                let entries = json_entries(&a[0], "jsonb_object_keys")?;
+                Ok(entries.into_iter().map(|(k, _)| vec![Datum::text(k)]).collect())
             });
             one_column(name, vec![T::Jsonb], T::Text, f)
         }
+        ("json_object_keys", [_]) => {
+            let f = code(|a| {
+                let entries = text_entries(&a[0], "json_object_keys")?;
+                Ok(entries.into_iter().map(|(k, _)| vec![Datum::text(k)]).collect())
+            });
+            one_column(name, vec![T::Json], T::Text, f)
+        }
         ("jsonb_each" | "jsonb_each_text", [_]) => {
             let as_text = name == "jsonb_each_text";
-            SetFunction {
-                name: name.to_string(),
-                args: vec![T::Jsonb],
-                columns: vec![
-                    ("key".into(), T::Text),
-                    ("value".into(), if as_text { T::Text } else { T::Jsonb }),
-                ],
-                code: code(move |a| {
-                    Ok(json_entries(&a[0])?
-                        .into_iter()
-                        .map(|(k, v)| {
-                            let value = if as_text { json_text(&v) } else { jsonb::datum(v) };
-                            vec![Datum::text(k), value]
-                        })
-                        .collect())
-                }),
-            }
+            let of = if as_text { "jsonb_each_text" } else { "jsonb_each" };
+            let ret = if as_text { T::Text } else { T::Jsonb };
+            let f = code(move |a| {
+                let entries = json_entries(&a[0], of)?.into_iter();
+                Ok(entries
+                    .map(|(k, v)| {
+                        let value = if as_text { json_text(&v) } else { jsonb::datum(v) };
+                        vec![Datum::text(k), value]
+                    })
+                    .collect())
+            });
+            key_value(name, T::Jsonb, ret, f)
+        }
+        ("json_each" | "json_each_text", [_]) => {
+            let as_text = name == "json_each_text";
+            let of = if as_text { "json_each_text" } else { "json_each" };
+            let ret = if as_text { T::Text } else { T::Json };
+            let f = code(move |a| {
+                let entries = text_entries(&a[0], of)?.into_iter();
+                Ok(entries.map(|(k, v)| vec![Datum::text(k), kept(v, as_text)]).collect())
+            });
+            key_value(name, T::Json, ret, f)
+        }
+        ("regexp_matches", [_, _] | [_, _, _]) => {
+            let ret = T::Array(Box::new(T::Text));
+            one_column(name, vec![T::Text; given.len()], ret, code(regexp_matches))
         }
         _ => return None,
     })
 }
 
-fn value_column(name: &str, ret: SqlType, code: Code) -> SetFunction {
+fn key_value(name: &str, of: SqlType, ret: SqlType, code: Code) -> SetFunction {
     SetFunction {
         name: name.to_string(),
-        args: vec![SqlType::Jsonb],
+        args: vec![of],
+        columns: vec![("key".into(), SqlType::Text), ("value".into(), ret)],
+        code,
+    }
+}
+
+/// A value of a json text, as it was written or as SQL text.
+fn kept(text: &str, as_text: bool) -> Datum {
+    if as_text { braid_sql::expr::plain_text(text) } else { Datum::Json(text.into()) }
+}
+
+fn text_elements(value: &Datum) -> SqlResult<Vec<&str>> {
+    let Datum::Json(text) = value else { return Ok(Vec::new()) };
+    match json::shape(text) {
+        Shape::Array => Ok(json::elements(text)),
+        Shape::Object => Err(not_an_array("a non-array")),
+        _ => Err(not_an_array("a scalar")),
+    }
+}
+
+fn not_an_array(what: &str) -> SqlError {
+    SqlError::new(
+        SqlState::INVALID_PARAMETER_VALUE,
+        format!("cannot call json_array_elements on {what}"),
+    )
+}
+
+fn text_entries<'a>(value: &'a Datum, of: &str) -> SqlResult<Vec<(String, &'a str)>> {
+    let Datum::Json(text) = value else { return Ok(Vec::new()) };
+    let what = match json::shape(text) {
+        Shape::Object => {
+            let entries = json::entries(text).into_iter();
+            return Ok(entries.map(|(k, v)| (k.into_owned(), v)).collect());
+        }
+        Shape::Array => "an array",
+        _ => "a scalar",
+    };
+    Err(not_an_object(of, what))
+}
+
+fn not_an_object(of: &str, what: &str) -> SqlError {
+    SqlError::new(SqlState::INVALID_PARAMETER_VALUE, format!("cannot call {of} on {what}"))
+}
+
+/// One array of captures for each match; without the flag `g` the first match only.
+fn regexp_matches(a: &[Datum]) -> SqlResult<Vec<Vec<Datum>>> {
+    let text = |v: &Datum| match v {
+        Datum::Text(s) => s.to_string(),
+        _ => String::new(),
+    };
+    let flags = a.get(2).map(text).unwrap_or_default();
+    let all = flags.contains('g');
+    let found =
+        braid_sql::expr::regexp_captures(&text(&a[0]), &text(&a[1]), &flags.replace('g', ""))?;
+    let limit = if all { usize::MAX } else { 1 };
+    Ok(found.into_iter().take(limit).map(|row| vec![row]).collect())
+}
+
+fn value_column(name: &str, of: SqlType, ret: SqlType, code: Code) -> SetFunction {
+    SetFunction {
+        name: name.to_string(),
+        args: vec![of],
         columns: vec![("value".to_string(), ret)],
         code,
     }
@@ -249,14 +337,12 @@ fn json_items(value: &Datum) -> SqlResult<Vec<Value>> {
     }
 }
 
-fn json_entries(value: &Datum) -> SqlResult<Vec<(String, Value)>> {
+fn json_entries(value: &Datum, of: &str) -> SqlResult<Vec<(String, Value)>> {
     match value {
         Datum::Jsonb(v) => match &**v {
             Value::Object(map) => Ok(map.iter().map(|(k, v)| (k.clone(), v.clone())).collect()),
-            _ => Err(SqlError::new(
-                SqlState::INVALID_PARAMETER_VALUE,
-                "cannot deconstruct a value that is not an object",
-            )),
+            Value::Array(_) => Err(not_an_object(of, "an array")),
+            _ => Err(not_an_object(of, "a scalar")),
         },
         _ => Ok(Vec::new()),
     }
@@ -421,7 +507,7 @@ impl ScalarUDFImpl for ListUdf {
                     record.push(Datum::Int8(number as i64 + 1));
                 }
                 bytes.clear();
-                arrow_form::pack(&Datum::Record(record.into()), &mut bytes);
+                arrow_form::pack(&Datum::record(record), &mut bytes);
                 lists.values().append_value(&bytes);
             }
             lists.append(true);

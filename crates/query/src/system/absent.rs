@@ -76,17 +76,6 @@ pub const EMPTY: &[(&str, &str)] = &[
         "rngtypid oid, rngsubtype oid, rngmultitypid oid, rngcollation oid, rngsubopc oid, \
          rngcanonical oid, rngsubdiff oid",
     ),
-    (
-        "pg_cast",
-        "oid oid, castsource oid, casttarget oid, castfunc oid, castcontext char, \
-         castmethod char",
-    ),
-    (
-        "pg_operator",
-        "oid oid, oprname name, oprnamespace oid, oprowner oid, oprkind char, \
-         oprcanmerge bool, oprcanhash bool, oprleft oid, oprright oid, oprresult oid, \
-         oprcom oid, oprnegate oid, oprcode oid, oprrest oid, oprjoin oid",
-    ),
     ("pg_aggregate", "aggfnoid oid, aggkind char, aggnumdirectargs int2"),
     (
         "pg_conversion",

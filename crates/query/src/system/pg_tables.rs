@@ -7,6 +7,7 @@ use braid_catalog::{Catalog, IndexConstraint, RefAction, oid_of};
 use braid_types::{Datum, SqlResult, SqlType, TypeCategory};
 
 use super::absent::EMPTY;
+use super::code;
 use super::definition::{check_text, foreign_key_text, index_text, key_text};
 use super::table::{
     INFORMATION_SCHEMA, PG_CATALOG, ROOT, SystemTable, View, attnums, constraint_oid, empty, flag,
@@ -211,7 +212,18 @@ fn server(name: &str) -> Option<SystemTable> {
              prorettype oid, proargtypes oid[], proallargtypes oid[], proargmodes text[], \
              proargnames text[], proargdefaults text, protrftypes oid[], prosrc text, \
              probin text, prosqlbody text, proconfig text[], proacl text[]",
-            pg_proc,
+            code::pg_proc,
+        ),
+        "pg_operator" => made(
+            "oid oid, oprname name, oprnamespace oid, oprowner oid, oprkind char, \
+             oprcanmerge bool, oprcanhash bool, oprleft oid, oprright oid, oprresult oid, \
+             oprcom oid, oprnegate oid, oprcode oid, oprrest oid, oprjoin oid",
+            code::pg_operator,
+        ),
+        "pg_cast" => made(
+            "oid oid, castsource oid, casttarget oid, castfunc oid, castcontext char, \
+             castmethod char",
+            code::pg_cast,
         ),
         "pg_language" => made("oid oid, lanname name, lanowner oid, lanispl bool", |_| {
             Ok(vec![vec![Datum::Oid(12), text("internal"), Datum::Oid(ROOT), flag(false)]])
@@ -669,58 +681,6 @@ fn pg_roles(v: &View<'_>) -> Made {
         Datum::Null,
         Datum::Oid(ROOT),
     ]])
-}
-
-fn pg_proc(_: &View<'_>) -> Made {
-    let oid = |a: &braid_sql::expr::ArgType| match a {
-        braid_sql::expr::ArgType::Exact(ty) => ty.oid(),
-        braid_sql::expr::ArgType::AnyElement => 2283,
-        braid_sql::expr::ArgType::AnyArray => 2277,
-        braid_sql::expr::ArgType::Any => 2276,
-    };
-    let mut rows = Vec::new();
-    for (at, f) in braid_sql::expr::function_names().into_iter().enumerate() {
-        let args: Vec<Datum> = f.args.iter().map(|a| Datum::Oid(oid(a))).collect();
-        let count = args.len() as i16;
-        let types = Datum::Array(std::sync::Arc::new(braid_types::ArrayValue {
-            element: SqlType::Oid,
-            items: args,
-        }));
-        let volatility = match f.volatility {
-            braid_sql::expr::Volatility::Immutable => "i",
-            braid_sql::expr::Volatility::Stable => "s",
-            braid_sql::expr::Volatility::Volatile => "v",
-        };
-        rows.push(vec![
-            Datum::Oid(10_000 + at as u32),
-            text(f.name),
-            Datum::Oid(PG_CATALOG),
-            Datum::Oid(ROOT),
-            Datum::Oid(12),
-            Datum::Float4(1.0),
-            Datum::Float4(0.0),
-            Datum::Oid(if f.variadic { 2276 } else { 0 }),
-            Datum::Oid(0),
-            text("f"),
-            flag(false),
-            flag(false),
-            flag(f.strict),
-            flag(false),
-            text(volatility),
-            text("s"),
-            Datum::Int2(count),
-            Datum::Int2(0),
-            Datum::Oid(oid(&f.ret)),
-            types,
-            Datum::Null,
-            Datum::Null,
-            Datum::Null,
-            Datum::Null,
-            Datum::Null,
-            text(f.name),
-        ]);
-    }
-    Ok(rows)
 }
 
 fn pg_description(v: &View<'_>) -> Made {

@@ -1,0 +1,109 @@
+//! Common table expressions that are computed once: those that call a volatile function, those
+//! that are named more than once, those declared MATERIALIZED.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use braid_sql::expr::{is_volatile, object_name_parts};
+use braid_types::{SqlError, SqlResult, SqlState, SqlType};
+use sqlparser::ast::{self, Visit, Visitor};
+
+use super::{Binder, Bounded, Cte};
+use crate::exec::materialized::Materialized;
+
+/// What a query says about a name.
+#[derive(Default)]
+struct Facts<'a> {
+    name: &'a str,
+    uses: usize,
+    volatile: bool,
+}
+
+impl Visitor for Facts<'_> {
+    type Break = ();
+
+    fn pre_visit_relation(&mut self, relation: &ast::ObjectName) -> ControlFlow<()> {
+        self.uses += usize::from(*object_name_parts(relation) == [self.name]);
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &ast::Expr) -> ControlFlow<()> {
+        if let ast::Expr::Function(function) = expr {
+            let name = object_name_parts(&function.name).pop().unwrap_or_default();
+            self.volatile |= is_volatile(&name);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// How often a query names a table.
+fn uses(query: &ast::Query, name: &str) -> usize {
+    let mut facts = Facts { name, ..Facts::default() };
+    let _ = query.visit(&mut facts);
+    facts.uses
+}
+
+/// Whether a query calls a volatile function.
+fn volatile(query: &ast::Query) -> bool {
+    let mut facts = Facts::default();
+    let _ = query.visit(&mut facts);
+    facts.volatile
+}
+
+impl Binder<'_> {
+    /// The CTE as one that is computed once, if it is to be: `whole` is the query with its WITH.
+    pub(super) fn shared_cte(
+        &mut self,
+        cte: &ast::Cte,
+        whole: &ast::Query,
+        entry: &Cte,
+    ) -> SqlResult<Option<Cte>> {
+        let Cte::Query { name, columns, query, recursive } = entry else { return Ok(None) };
+        let wanted = match &cte.materialized {
+            Some(ast::CteAsMaterialized::Materialized) => true,
+            Some(ast::CteAsMaterialized::NotMaterialized) => volatile(query),
+            None => volatile(query) || uses(whole, name) - uses(query, name) > 1,
+        };
+        // Inside of a recursive term the work table changes from step to step.
+        if !wanted || self.ctes.iter().any(|c| matches!(c, Cte::Work { .. })) {
+            return Ok(None);
+        }
+        let before = self.level().outer.len();
+        let bound = self.isolated(|b| {
+            if *recursive { b.recursive_query(name, columns, query) } else { b.query(query) }
+        })?;
+        if self.level().outer.len() > before {
+            // It depends on the row around it: each use computes it for that row.
+            self.level().outer.truncate(before);
+            return Ok(None);
+        }
+        check_width(name, columns, &bound)?;
+        let shown: Vec<(String, SqlType)> = bound
+            .columns
+            .iter()
+            .enumerate()
+            .map(|(at, c)| (columns.get(at).unwrap_or(&c.name).clone(), c.ty.clone()))
+            .collect();
+        let rows = Materialized::new(
+            bound.plan,
+            bound.columns.into_iter().map(|c| c.expr).collect(),
+            self.state.clone(),
+        )?;
+        Ok(Some(Cte::Shared { name: name.clone(), columns: shown, rows: Arc::new(rows) }))
+    }
+}
+
+/// 42P10 for more column names than columns.
+pub(super) fn check_width(name: &str, columns: &[String], bound: &Bounded) -> SqlResult<()> {
+    if columns.len() > bound.columns.len() {
+        return Err(SqlError::new(
+            SqlState::INVALID_COLUMN_REFERENCE,
+            format!(
+                "WITH query \"{name}\" has {} columns available but {} columns specified",
+                bound.columns.len(),
+                columns.len()
+            ),
+        ));
+    }
+    Ok(())
+}

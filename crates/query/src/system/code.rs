@@ -1,0 +1,178 @@
+//! `pg_proc`, `pg_operator` and `pg_cast`: what expressions can call, from the function table and
+//! the rules of conversion. The corpus of expressions is made from these (`scripts/differential`),
+//! so what stands here is tested.
+
+use std::sync::Arc;
+
+use braid_sql::expr::{self, ArgType, Builtin, Volatility};
+use braid_types::{ArrayValue, CastContext, Datum, SqlResult, SqlType, cast_exists};
+
+use super::table::{PG_CATALOG, ROOT, View, flag, text};
+
+type Made = SqlResult<Vec<Vec<Datum>>>;
+
+const ANY: u32 = 2276;
+
+fn oid(a: &ArgType) -> u32 {
+    match a {
+        ArgType::Exact(ty) => ty.oid(),
+        ArgType::AnyElement => 2283,
+        ArgType::AnyArray => 2277,
+        ArgType::Any => ANY,
+    }
+}
+
+/// What the rows of functions, aggregates and set-returning functions have in common.
+struct Proc<'a> {
+    name: &'a str,
+    args: Vec<u32>,
+    variadic: bool,
+    ret: u32,
+    kind: &'static str,
+    set: bool,
+    strict: bool,
+    volatility: &'static str,
+}
+
+fn row(at: usize, p: Proc<'_>) -> Vec<Datum> {
+    let count = p.args.len() as i16;
+    let items = p.args.into_iter().map(Datum::Oid).collect();
+    let types = Datum::Array(Arc::new(ArrayValue { element: SqlType::Oid, items }));
+    vec![
+        Datum::Oid(10_000 + at as u32),
+        text(p.name),
+        Datum::Oid(PG_CATALOG),
+        Datum::Oid(ROOT),
+        Datum::Oid(12),
+        Datum::Float4(1.0),
+        Datum::Float4(if p.set { 100.0 } else { 0.0 }),
+        Datum::Oid(if p.variadic { ANY } else { 0 }),
+        Datum::Oid(0),
+        text(p.kind),
+        flag(false),
+        flag(false),
+        flag(p.strict),
+        flag(p.set),
+        text(p.volatility),
+        text("s"),
+        Datum::Int2(count),
+        Datum::Int2(0),
+        Datum::Oid(p.ret),
+        types,
+        Datum::Null,
+        Datum::Null,
+        Datum::Null,
+        Datum::Null,
+        Datum::Null,
+        text(p.name),
+    ]
+}
+
+fn volatility(f: &Builtin) -> &'static str {
+    match f.volatility {
+        Volatility::Immutable => "i",
+        Volatility::Stable => "s",
+        Volatility::Volatile => "v",
+    }
+}
+
+pub(super) fn pg_proc(_: &View<'_>) -> Made {
+    let mut rows = Vec::new();
+    for f in expr::function_names() {
+        let call = Proc {
+            name: f.name,
+            args: f.args.iter().map(oid).collect(),
+            variadic: f.variadic,
+            ret: oid(&f.ret),
+            kind: "f",
+            set: false,
+            strict: f.strict,
+            volatility: volatility(f),
+        };
+        rows.push(row(rows.len(), call));
+    }
+    let others = expr::aggregate_names()
+        .iter()
+        .map(|name| (*name, "a", false))
+        .chain(expr::set_returning_names().iter().map(|name| (*name, "f", true)));
+    for (name, kind, set) in others {
+        let call = Proc {
+            name,
+            args: vec![ANY],
+            variadic: false,
+            ret: if set { SqlType::Record.oid() } else { ANY },
+            kind,
+            set,
+            strict: false,
+            volatility: "i",
+        };
+        rows.push(row(rows.len(), call));
+    }
+    Ok(rows)
+}
+
+fn operator(at: usize, name: &str, args: &[u32], ret: u32) -> Vec<Datum> {
+    let (left, right) = match args {
+        [a, b] => (*a, *b),
+        [a] => (0, *a),
+        _ => (0, 0),
+    };
+    let equality = name == "=";
+    let mut row = vec![
+        Datum::Oid(12_000 + at as u32),
+        text(name),
+        Datum::Oid(PG_CATALOG),
+        Datum::Oid(ROOT),
+        text(if left == 0 { "l" } else { "b" }),
+        flag(equality),
+        flag(equality),
+        Datum::Oid(left),
+        Datum::Oid(right),
+        Datum::Oid(ret),
+    ];
+    row.extend(std::iter::repeat_n(Datum::Oid(0), 5));
+    row
+}
+
+pub(super) fn pg_operator(_: &View<'_>) -> Made {
+    let mut rows = Vec::new();
+    for f in expr::operator_list() {
+        let args: Vec<u32> = f.args.iter().map(oid).collect();
+        // LIKE with an escape is three values and no operator.
+        if args.len() <= 2 && f.name != "similar_to" {
+            rows.push(operator(rows.len(), f.name, &args, oid(&f.ret)));
+        }
+    }
+    let boolean = SqlType::Bool.oid();
+    for ty in SqlType::all_base().filter(|ty| ty.is_comparable()) {
+        for name in ["=", "<>", "<", "<=", ">", ">="] {
+            rows.push(operator(rows.len(), name, &[ty.oid(), ty.oid()], boolean));
+        }
+    }
+    Ok(rows)
+}
+
+pub(super) fn pg_cast(_: &View<'_>) -> Made {
+    let mut rows = Vec::new();
+    let real = |ty: &&SqlType| {
+        !matches!(ty, SqlType::Record | SqlType::Void | SqlType::Unknown | SqlType::CharByte)
+    };
+    for from in SqlType::all_base().filter(real) {
+        for to in SqlType::all_base().filter(real) {
+            let Some(context) = cast_exists(from, to).filter(|_| from != to) else { continue };
+            rows.push(vec![
+                Datum::Oid(14_000 + rows.len() as u32),
+                Datum::Oid(from.oid()),
+                Datum::Oid(to.oid()),
+                Datum::Oid(0),
+                text(match context {
+                    CastContext::Implicit => "i",
+                    CastContext::Assignment => "a",
+                    CastContext::Explicit => "e",
+                }),
+                text("f"),
+            ]);
+        }
+    }
+    Ok(rows)
+}

@@ -1,0 +1,214 @@
+//! What statements mean, where other engines (and ours, before) mean something else: against the
+//! answers PostgreSQL 15 gives.
+
+mod harness;
+
+use harness::Db;
+
+fn small() -> Db {
+    let mut db = Db::new();
+    db.run(
+        "CREATE TABLE t (id int PRIMARY KEY, a int, m int, n numeric);
+         INSERT INTO t VALUES (1, 0, 5, 1.5), (2, 4, 6, 1.50), (3, 10, 7, NULL), (4, NULL, 8, 3);
+         CREATE TABLE u (a numeric, b int); INSERT INTO u VALUES (1.5, 1), (3.0, 2);
+         CREATE TABLE v (a numeric, c int); INSERT INTO v VALUES (1.50, 10), (4, 20);
+         CREATE SEQUENCE s;",
+    );
+    db
+}
+
+/// Runs statements that must fail with this SQLSTATE.
+fn fails(db: &mut Db, cases: &[(&str, &str)]) {
+    for (sql, state) in cases {
+        match db.try_run(sql) {
+            Ok(rows) => panic!("{sql}: {rows:?}, want {state}"),
+            Err(e) => assert_eq!(e.state().0, *state, "{sql}: {e}"),
+        }
+    }
+}
+
+#[test]
+fn operators_do_not_swallow_signs() {
+    small().check(&[
+        ("SELECT id FROM t WHERE a>-2 AND m<>-1 ORDER BY id", "1; 2; 3"),
+        ("SELECT 5-+3, 5+-3, 2*-3, 3*--x\n1", "2|2|-6|3"),
+        ("SELECT 2 IN ((SELECT 2),-1), 3 IN ((SELECT 2) + 1), 2 IN ((SELECT 2))", "t|t|t"),
+    ]);
+}
+
+#[test]
+fn locks_stand_on_either_side_of_limit() {
+    small().check(&[
+        ("SELECT id FROM t ORDER BY id FOR UPDATE LIMIT 1", "1"),
+        ("SELECT id FROM t ORDER BY id LIMIT 1 FOR UPDATE", "1"),
+        ("SELECT id FROM t ORDER BY id FOR SHARE OF t NOWAIT OFFSET 2 LIMIT 1", "3"),
+    ]);
+}
+
+#[test]
+fn nothing_is_an_internal_error() {
+    let mut db = small();
+    db.check(&[
+        ("SELECT 1 FROM t HAVING 1<2", "1"),
+        ("SELECT 1 FROM t HAVING 1>2", ""),
+        ("SELECT count(*) FROM (SELECT DISTINCT ON (random()) id FROM t) d", "4"),
+        ("SELECT x.b, y.c FROM u x JOIN v y ON y.a=x.a AND x.a=y.a", "1|10"),
+    ]);
+    fails(
+        &mut db,
+        &[
+            ("SELECT array(SELECT array[a,m] FROM t)", "0A000"),
+            ("SELECT array_fill(array[1], array[2])", "42883"),
+            ("SELECT nth_value(a, m) OVER (ORDER BY id) FROM t", "0A000"),
+            (
+                "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL
+                   SELECT n + 1 FROM t WHERE id IN (SELECT n FROM r)) SELECT * FROM r",
+                "42P19",
+            ),
+            ("SELECT 7%-4", "42883"),
+            ("SELECT lag(a, m) OVER (ORDER BY id) FROM t", "0A000"),
+        ],
+    );
+}
+
+#[test]
+fn conditions_are_computed_only_where_they_are_wanted() {
+    let mut db = small();
+    db.check(&[
+        ("SELECT a, count(*) FROM t WHERE a<>0 AND 10/a>=1 GROUP BY a ORDER BY a", "4|1; 10|1"),
+        ("SELECT CASE WHEN 1=1 THEN 1 ELSE 2/0 END", "1"),
+        ("SELECT CASE WHEN 1=1 THEN 1 ELSE 2/0 END, count(*) FROM t", "1|4"),
+        ("SELECT coalesce(max(m), 1/0) FROM t", "8"),
+        ("SELECT count(*) FROM t WHERE a=0 OR 10/a>=1", "3"),
+        ("SELECT t.id FROM t JOIN u ON u.a=t.n WHERE 8/(t.a-10)<100 ORDER BY 1", "1; 2"),
+        ("SELECT sum(CASE WHEN a=0 THEN 0 ELSE 20/a END) FROM t WHERE id IN (1,2,3)", "7"),
+        (
+            "SELECT id FROM t WHERE CASE WHEN a=0 THEN false ELSE (SELECT 10/t.a)>1 END
+             ORDER BY id",
+            "2",
+        ),
+    ]);
+    fails(
+        &mut db,
+        &[("SELECT 1/0", "22012"), ("SELECT CASE WHEN true THEN 1 ELSE 'x'::int END", "22P02")],
+    );
+}
+
+#[test]
+fn volatile_ctes_are_computed_once() {
+    small().check(&[
+        ("WITH c AS (SELECT random() r) SELECT x.r = y.r FROM c x, c y", "t"),
+        ("WITH c AS (SELECT nextval('s') n) SELECT x.n, y.n FROM c x, c y", "1|1"),
+        ("SELECT nextval('s')", "2"),
+        (
+            "WITH c(k) AS MATERIALIZED (SELECT id FROM t) SELECT count(*) FROM c x JOIN c y USING (k)",
+            "4",
+        ),
+        (
+            "SELECT (WITH c AS (SELECT t.m AS z) SELECT p.z + q.z FROM c p, c q) FROM t ORDER BY id",
+            "10; 12; 14; 16",
+        ),
+    ]);
+    fails(&mut small(), &[("WITH c(a, b) AS (SELECT 1) SELECT * FROM c", "42P10")]);
+}
+
+#[test]
+fn select_lists_are_computed_after_the_sort() {
+    let mut db = small();
+    db.check(&[
+        ("SELECT nextval('s'), id FROM t ORDER BY id DESC LIMIT 2", "1|4; 2|3"),
+        ("SELECT nextval('s')", "3"),
+        (
+            "SELECT nextval('s'), m FROM (SELECT DISTINCT m FROM t) d ORDER BY m DESC LIMIT 2",
+            "4|8; 5|7",
+        ),
+        ("SELECT nextval('s')", "6"),
+        (
+            "SELECT generate_series(1, 3) g, id FROM t ORDER BY id LIMIT 5",
+            "1|1; 2|1; 3|1; 1|2; 2|2",
+        ),
+    ]);
+}
+
+#[test]
+fn rows_have_names() {
+    small().check(&[
+        ("SELECT r FROM (SELECT 1 AS a, 'x' AS b) r", "(1,x)"),
+        ("SELECT t FROM t WHERE id=1", "(1,0,5,1.5)"),
+        ("SELECT (r).b FROM (SELECT 1 AS a, 'x' AS b) r", "x"),
+        ("SELECT count(c.*), count(DISTINCT c.*) FROM t c", "4|4"),
+        ("SELECT json_agg(r) FROM (SELECT 1 AS a, 'x' AS b) r", "[{\"a\":1,\"b\":\"x\"}]"),
+        ("SELECT row_to_json(x) FROM (SELECT 1 AS a) x", "{\"a\":1}"),
+        ("SELECT to_jsonb(x) FROM (SELECT 1 AS b, 2 AS a) x", "{\"a\": 2, \"b\": 1}"),
+        ("SELECT array_agg(r) FROM (SELECT 1 AS a, 'x y' AS b) r", "{\"(1,\\\"x y\\\")\"}"),
+        ("SELECT row_to_json(row(1,'z'))", "{\"f1\":1,\"f2\":\"z\"}"),
+    ]);
+}
+
+#[test]
+fn json_keeps_its_text() {
+    let mut db = small();
+    db.run("CREATE TABLE j (id int PRIMARY KEY, d json)");
+    db.run("INSERT INTO j VALUES (1, ' {\"b\" : 1, \"a\":2,  \"b\":3} ')");
+    db.check(&[
+        ("SELECT d FROM j", " {\"b\" : 1, \"a\":2,  \"b\":3} "),
+        ("SELECT d::jsonb, d->>'b', pg_typeof(d) FROM j", "{\"a\": 2, \"b\": 3}|3|json"),
+        ("SELECT json_build_object('a', 1, 'b', null)", "{\"a\" : 1, \"b\" : null}"),
+        ("SELECT json_object_keys(d) FROM j", "b; a; b"),
+    ]);
+    fails(&mut db, &[("SELECT d = d FROM j", "42883"), ("INSERT INTO j VALUES (2, '{')", "22P02")]);
+}
+
+#[test]
+fn dates_come_in_every_order() {
+    let mut db = small();
+    db.check(&[
+        ("SET datestyle = 'ISO, DMY'; SELECT '01/02/2024'::date = '2024-02-01'", "t"),
+        ("SET datestyle = 'German'; SHOW datestyle", "German, DMY"),
+        ("SET datestyle = 'ISO, MDY'; SELECT '01/02/2024'::date = '2024-01-02'", "t"),
+        ("SELECT 'x'::text FROM (SELECT DATE '2024-02-29') d", "x"),
+    ]);
+}
+
+#[test]
+fn styles_change_casts_to_text() {
+    let mut db = small();
+    db.check(&[
+        ("SET datestyle = 'SQL, DMY'; SELECT DATE '2024-02-29'::text", "29/02/2024"),
+        ("SET datestyle = 'Postgres, MDY'; SELECT TIMESTAMP '2024-02-29 12:34:56.7'::text",
+            "Thu Feb 29 12:34:56.7 2024"),
+        ("SET datestyle = 'ISO, MDY'; SET extra_float_digits = 0; SELECT (0.1::float8+0.2)::text",
+            "0.3"),
+        ("SET extra_float_digits = 1; SELECT (0.1::float8+0.2)::text", "0.30000000000000004"),
+        ("SET intervalstyle = 'iso_8601'; SELECT (interval '1 year 2 days 03:04')::text",
+            "P1Y2DT3H4M"),
+        ("SET intervalstyle = 'postgres_verbose'; SELECT (interval '-1 day 2 hours')::text",
+            "@ 1 day -2 hours ago"),
+        ("SET intervalstyle = 'sql_standard'; SELECT (interval '1 day 2 hours')::text",
+            "1 2:00:00"),
+        ("SET bytea_output = 'escape'; SELECT '\\x61ff'::bytea::text", "a\\377"),
+    ]);
+}
+
+#[test]
+fn time_zones_have_posix_signs() {
+    let mut db = small();
+    let shown = "SELECT TIMESTAMPTZ '2024-01-01 00:00:00+00'::text";
+    db.check(&[
+        (&format!("SET timezone = '+02:00'; {shown}"), "2023-12-31 22:00:00-02"),
+        ("SHOW timezone", "+02:00"),
+        (&format!("SET timezone = 2; {shown}"), "2024-01-01 02:00:00+02"),
+        (&format!("SET TIME ZONE 'UTC+3'; {shown}"), "2023-12-31 21:00:00-03"),
+        ("SET timezone = 'UTC'; SELECT TIMESTAMPTZ '2024-01-01 00:00:00+00' AT TIME ZONE '+02:00'",
+            "2023-12-31 22:00:00"),
+    ]);
+}
+
+#[test]
+fn oids_are_shown_as_names() {
+    small().check(&[
+        ("SELECT pg_typeof(id), 't'::regclass FROM t WHERE id=1", "integer|t"),
+        ("SELECT pg_typeof(1.5)", "numeric"),
+        ("SELECT min(id), pg_typeof(sum(a)) FROM t", "1|bigint"),
+    ]);
+}
