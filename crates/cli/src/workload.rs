@@ -47,6 +47,21 @@ enum Workload {
         #[arg(long, default_value_t = 250)]
         round: u64,
     },
+    /// Random expressions over every function, operator and cast, here and on PostgreSQL 15.
+    Corpus {
+        /// A PostgreSQL database in the C collation that may be overwritten.
+        #[arg(long)]
+        postgres_url: String,
+        /// Seed.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// How many expressions to compare.
+        #[arg(long, default_value_t = 200_000)]
+        expressions: u64,
+        /// Only signatures that hold this text.
+        #[arg(long)]
+        only: Option<String>,
+    },
 }
 
 #[derive(Subcommand)]
@@ -81,6 +96,21 @@ pub(crate) fn run(arguments: WorkloadArguments) -> CliResult {
             n => Err(format!("{n} differences").into()),
         };
     }
+    if let Workload::Corpus { postgres_url, seed, expressions, only } = arguments.workload {
+        let settings = differential::CorpusSettings {
+            braid_url: arguments.url,
+            postgres_url,
+            seed,
+            expressions,
+            only,
+        };
+        let report = differential::run_corpus(&settings)?;
+        println!("{report}");
+        return match report.total() {
+            0 => Ok(()),
+            n => Err(format!("{n} differences").into()),
+        };
+    }
     let mut client = Client::connect(&arguments.url, NoTls)?;
     match arguments.workload {
         Workload::Tpcc(Tpcc::Init { warehouses, flat, seed }) => {
@@ -97,7 +127,9 @@ pub(crate) fn run(arguments: WorkloadArguments) -> CliResult {
                 println!("{}", interleave::grow(&mut client, count, rounds)?);
             }
         }
-        Workload::Differential { .. } => unreachable!("handled above, it needs two databases"),
+        Workload::Differential { .. } | Workload::Corpus { .. } => {
+            unreachable!("handled above, it needs two databases")
+        }
     }
     Ok(())
 }

@@ -6,10 +6,13 @@
 //!                  └► flat on PostgreSQL          ─┘
 //! ```
 //!
+//! [`corpus`] compares expressions instead of statements: every function, operator and cast.
+//!
 //! Compared are rows (as a multiset, or in order where ORDER BY is total), row counts, and for
 //! errors the SQLSTATE. What may differ is listed in [`known`], each with its reason; everything
 //! else is a failure, printed with the seed and all statements of its round.
 
+mod corpus;
 mod expressions;
 mod known;
 mod queries;
@@ -17,4 +20,5 @@ mod runner;
 mod schema;
 mod writes;
 
+pub use corpus::{CorpusReport, CorpusResult, CorpusSettings, run_corpus};
 pub use runner::{Report, Settings, run};

@@ -1,0 +1,27 @@
+//! Expressions for every function, operator and cast that we claim, here and on PostgreSQL.
+//!
+//! ```text
+//!   our pg_proc, pg_operator, pg_cast ──► signatures ──┐
+//!   edge values of every type ─────────► leaves ──────┼─► expression of depth 1 to 3
+//!   CASE, COALESCE, IN, BETWEEN, .. ───► constructs ──┘        │
+//!        own plan (a point read) · select list · WHERE · GROUP BY · ORDER BY, on both servers
+//!                                                              │
+//!        value, name of the type, class of SQLSTATE ◄──────────┘  a difference is shrunk to the
+//!                                                                 smallest part that differs
+//! ```
+//!
+//! The signatures are read over the wire, so a function added to the table is covered by the next
+//! run. Aggregates and set-returning functions have recipes in [`recipes`]; one without a recipe
+//! fails the run. What may differ is listed in [`known`], each with its reason.
+
+mod catalog;
+mod generate;
+mod known;
+mod recipes;
+mod runner;
+mod values;
+
+pub use runner::{CorpusReport, CorpusSettings, run_corpus};
+
+/// A broken connection, or a claim that the corpus has no recipe for.
+pub type CorpusResult<T> = Result<T, Box<dyn std::error::Error>>;
