@@ -164,7 +164,7 @@ mod tests {
         for format in [CopyFormat::Text, CopyFormat::Csv, CopyFormat::Binary] {
             let options = CopyOptions { format, ..CopyOptions::default() };
             let columns = vec![("a".to_string(), SqlType::Int4), ("b".to_string(), SqlType::Text)];
-            let encoder = Encoder::new(&options, columns, TimeZone::utc()).expect("good options");
+            let encoder = Encoder::new(&options, columns, Style::utc()).expect("good options");
             let mut data = Vec::new();
             encoder.start(&mut data);
             rows().iter().for_each(|row| encoder.row(row, &mut data));
