@@ -15,6 +15,10 @@ use braid_env::clock::{Clock, WallClock};
 use braid_env::fs::{DiskFs, FileSystem, MemFs};
 use braid_kv::{Store, StoreOptions, Txn, TxnOptions};
 
+/// As the node has it: millions of small pieces come back at the end of a large transaction.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn begin(store: &Arc<Store>) -> Arc<Txn> {
     store.begin(TxnOptions::default()).expect("begins")
 }

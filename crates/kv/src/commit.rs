@@ -43,7 +43,7 @@ impl Store {
             Ok(())
         };
         catch_up(&mut floor)?;
-        let prepared = self.engine().prepare(batch)?;
+        let mut prepared = self.engine().prepare(batch)?;
         catch_up(&mut floor)?;
         let (ts, pending) = {
             let _order = self.commit_order.lock();
@@ -56,6 +56,7 @@ impl Store {
             self.publish(ts);
             (ts, pending)
         };
+        drop(prepared);
         pending.relieve()?;
         Ok((ts, pending))
     }

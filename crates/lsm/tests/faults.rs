@@ -38,6 +38,7 @@ fn small(tasks: &Arc<SeededTasks>) -> Options {
         base_level_size: 1 << 10,
         target_sst_size: 500,
         block_cache_size: 1 << 16,
+        large_batch_rows: 3,
         ..options::set(0, tasks.clone())
     }
 }
@@ -67,7 +68,14 @@ fn apply(db: &Db, written: &Written) -> Result<(), Error> {
             Call::Excise(..) => unreachable!("the script excises nothing"),
         }
     }
-    db.write(batch, Durability::Sync)
+    if !written.ts.is_multiple_of(10) {
+        return db.write(batch, Durability::Sync);
+    }
+    // Prepared, and large by the options: its rows are in ssts before it has its place.
+    let mut prepared = db.prepare(batch)?;
+    let pending = prepared.apply(CommitTs(written.ts))?;
+    pending.relieve()?;
+    pending.wait_durable()
 }
 
 /// Runs the script until something fails. Returns everything tried, and how many were durable.

@@ -50,6 +50,7 @@ pub struct PreparedBatch {
     store: Arc<Store>,
     batch: Batch,
     files: Vec<EarlyFile>,
+    is_applied: bool,
     /// A wal record may name the files.
     are_kept: bool,
 }
@@ -90,15 +91,20 @@ impl Drop for PreparedBatch {
 impl PreparedBatch {
     /// Applies the batch at `ts`, as [`Db::apply`](crate::Db::apply) does: visible when it
     /// returns. Never waits for the device or for background work. Afterwards, outside of all
-    /// locks, the caller lets [`Pending::relieve`] do the rest.
-    pub fn apply(mut self, ts: CommitTs) -> Result<Pending> {
+    /// locks, the caller lets [`Pending::relieve`] do the rest, and drops this: to give the memory
+    /// of a large batch back takes its time, too.
+    ///
+    /// # Panics
+    /// If it is applied a second time.
+    pub fn apply(&mut self, ts: CommitTs) -> Result<Pending> {
+        assert!(!std::mem::replace(&mut self.is_applied, true), "a batch is applied once");
         self.batch.set_ts(ts);
         let store = self.store.clone();
         // An old timestamp may be among rows that are newer: the memtable knows how to tell.
         if self.files.is_empty() || ts.0 <= store.newest.load(Ordering::Acquire) {
             return store.apply_prepared(&mut self.batch);
         }
-        store.place_early(&mut self, ts)
+        store.place_early(self, ts)
     }
 }
 
@@ -112,7 +118,9 @@ impl Store {
         let size = batch.encoded().len() as u64;
         self.make_room(size)?;
         let store = self.clone();
-        let mut prepared = PreparedBatch { store, batch, files: Vec::new(), are_kept: false };
+        let files = Vec::new();
+        let mut prepared =
+            PreparedBatch { store, batch, files, is_applied: false, are_kept: false };
         let options = &self.options;
         if prepared.batch.len() >= options.large_batch_rows || size >= options.large_batch_bytes {
             self.write_early(&mut prepared)?;
@@ -136,7 +144,8 @@ impl Store {
         let mut open: Option<(u64, SstWriter)> = None;
         for op in batch.ops() {
             let BatchOp::Point { key, kind, value } = op else { continue };
-            let largest = self.options.target_sst_size.saturating_mul(8);
+            // Each is synced when it is complete: syncs of the wal wait behind that much at most.
+            let largest = self.options.target_sst_size.saturating_mul(2);
             if open.as_ref().is_some_and(|(_, writer)| writer.size() >= largest) {
                 let to = Bytes::copy_from_slice(key);
                 let part = clipped(&spans, &from, Some(&to));

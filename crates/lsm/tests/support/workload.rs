@@ -160,7 +160,7 @@ impl Subject {
         } else {
             let ts = CommitTs(written.ts);
             // What took its place needs no relief to be right.
-            self.db.prepare(batch).and_then(|prepared| prepared.apply(ts))
+            self.db.prepare(batch).and_then(|mut prepared| prepared.apply(ts))
         };
         match applied {
             Ok(pending) => {
