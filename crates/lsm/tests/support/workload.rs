@@ -155,7 +155,7 @@ impl Subject {
         }
         let allowed = self.oracle.allows(&written, self.gc);
         let how = self.random.below(3);
-        let applied = if self.random.chance(1, 2) {
+        let applied = if self.random.chance(3, 4) {
             self.db.apply(batch)
         } else {
             let ts = CommitTs(written.ts);
