@@ -96,3 +96,17 @@ fn import_reads_files() {
     assert!(detail.contains("b.csv") && detail.contains("line 3, column id"), "{detail}");
     assert_eq!(rows(s, "select count(*) from t"), ["0"]);
 }
+
+#[test]
+fn header_match_compares_names() {
+    let s = &mut session(&database());
+    run(s, "create table t (id int primary key, n int)");
+    let sql = "copy t from stdin (format csv, header match)";
+    assert_eq!(copy_in(s, sql, &[b"id,n\n1,1\n"]).unwrap(), 1);
+    for wrong in ["n,id\n2,2\n", "id\n2\n", "id,x\n2,2\n"] {
+        let e = copy_in(s, sql, &[wrong.as_bytes()]).unwrap_err();
+        assert_eq!(e.state().0, "22P04", "{wrong}: {e}");
+    }
+    assert_eq!(copy_in(s, "copy t from stdin csv header", &[b"x,y\n3,3\n"]).unwrap(), 1);
+    assert_eq!(rows(s, "select id from t order by id"), ["1", "3"]);
+}

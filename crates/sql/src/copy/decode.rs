@@ -29,6 +29,8 @@ pub(crate) struct Decoder {
     quote: u8,
     escape: u8,
     skip_header: bool,
+    /// Names that the header must hold.
+    header_names: Option<Vec<String>>,
     columns: usize,
     /// Input that does not make a whole row yet.
     rest: Vec<u8>,
@@ -85,6 +87,7 @@ impl Decoder {
             quote,
             escape: one_byte("escape", options.escape, quote)?,
             skip_header: options.header,
+            header_names: None,
             columns,
             rest: Vec::new(),
             scanned: 0,
@@ -93,6 +96,31 @@ impl Decoder {
             begun: false,
             ended: false,
         })
+    }
+
+    /// The header must hold these names, in this order (HEADER MATCH).
+    pub(crate) fn match_header(mut self, names: Vec<String>) -> Decoder {
+        self.header_names = Some(names);
+        self
+    }
+
+    fn check_header(&self, fields: &[Option<Vec<u8>>], line: u64) -> SqlResult<()> {
+        let Some(names) = &self.header_names else { return Ok(()) };
+        for (at, (field, name)) in fields.iter().zip(names).enumerate() {
+            let got = match field {
+                Some(bytes) if **bytes == *name.as_bytes() => continue,
+                Some(bytes) => format!("got \"{}\"", String::from_utf8_lossy(bytes)),
+                None => "got null value".to_string(),
+            };
+            return Err(bad(
+                &format!(
+                    "column name mismatch in header line field {}: {got}, expected \"{name}\"",
+                    at + 1
+                ),
+                line,
+            ));
+        }
+        Ok(())
     }
 
     /// Takes a piece of input, appends the rows that it completes.
@@ -149,7 +177,14 @@ impl Decoder {
         if line == b"\\." {
             self.ended = true;
         } else if std::mem::take(&mut self.skip_header) {
-            // The names in it are not checked, as in PostgreSQL without MATCH.
+            // Without MATCH the names are not checked.
+            if self.header_names.is_some() {
+                let fields = match self.format {
+                    CopyFormat::Csv => self.csv_fields(&line, first_line)?,
+                    _ => self.text_fields(&line, first_line)?,
+                };
+                self.check_header(&fields, first_line)?;
+            }
         } else {
             let fields = match self.format {
                 CopyFormat::Csv => self.csv_fields(&line, first_line)?,

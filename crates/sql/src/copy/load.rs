@@ -169,7 +169,10 @@ impl CopyIn {
             .map(|at| &table.columns[*at])
             .map(|col| ColumnInfo::computed(&col.name, col.ty.clone()))
             .collect();
-        let decoder = Decoder::new(&c.options, columns.len())?;
+        let mut decoder = Decoder::new(&c.options, columns.len())?;
+        if c.options.header_match {
+            decoder = decoder.match_header(columns.iter().map(|c| c.name.clone()).collect());
+        }
         Ok(CopyIn { loader, decoder, columns, format: c.options.format })
     }
 

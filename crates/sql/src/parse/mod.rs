@@ -105,8 +105,9 @@ pub enum Kind {
     Deallocate(Option<String>),
     /// DISCARD ALL and friends.
     Discard(String),
-    /// VACUUM, ANALYZE, CHECKPOINT and others that need nothing done; holds the command tag.
-    NoOp(&'static str),
+    /// VACUUM, ANALYZE, CHECKPOINT and others that need nothing done: the command tag and the
+    /// tables that are named, which must exist.
+    NoOp(&'static str, Vec<Name>),
     /// Known and refused, with what it is called.
     Refused(String),
 }
@@ -259,6 +260,8 @@ pub struct CopyOptions {
     pub null: Option<String>,
     /// HEADER.
     pub header: bool,
+    /// HEADER MATCH: the names in it must be those of the columns.
+    pub header_match: bool,
     /// QUOTE.
     pub quote: Option<char>,
     /// ESCAPE.

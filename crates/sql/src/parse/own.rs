@@ -67,6 +67,28 @@ pub(super) fn statement(c: &mut Cursor) -> SqlResult<Option<Kind>> {
     Ok(Some(kind))
 }
 
+/// The tables of VACUUM and ANALYZE: options, then names with optional columns.
+fn named_tables(c: &Cursor) -> Vec<super::Name> {
+    let mut c = c.clone();
+    c.next();
+    let skip_list = |c: &mut Cursor| {
+        if c.peek() == Some(&Token::LParen) {
+            while c.next().is_some_and(|t| t != Token::RParen) {}
+        }
+    };
+    skip_list(&mut c);
+    while ["full", "freeze", "verbose", "analyze", "analyse"].iter().any(|w| c.take(&[w])) {}
+    let mut names: Vec<super::Name> = Vec::new();
+    while let Ok(name) = c.name() {
+        names.push(name);
+        skip_list(&mut c);
+        if !c.take_token(&Token::Comma) {
+            break;
+        }
+    }
+    names
+}
+
 fn no_op(c: &Cursor) -> Option<Kind> {
     let refused =
         ["declare", "fetch", "close", "listen", "unlisten", "notify", "do", "lock", "merge"];
@@ -79,7 +101,8 @@ fn no_op(c: &Cursor) -> Option<Kind> {
         ("cluster", "CLUSTER"),
     ] {
         if c.is_word(0, word) {
-            return Some(Kind::NoOp(tag));
+            let tables = if tag == "VACUUM" || tag == "ANALYZE" { named_tables(c) } else { vec![] };
+            return Some(Kind::NoOp(tag, tables));
         }
     }
     refused.iter().find(|w| c.is_word(0, w)).map(|w| Kind::Refused(w.to_uppercase()))
@@ -158,7 +181,7 @@ fn set(c: &mut Cursor) -> SqlResult<Kind> {
     }
     if c.take(&["constraints"]) {
         while c.next().is_some() {}
-        return Ok(Kind::NoOp("SET CONSTRAINTS"));
+        return Ok(Kind::NoOp("SET CONSTRAINTS", Vec::new()));
     }
     if c.take(&["time", "zone"]) {
         let values = set_values(c)?;
@@ -394,7 +417,9 @@ fn copy_option(c: &mut Cursor, o: &mut CopyOptions) -> SqlResult<()> {
                 Some(Token::Comma | Token::RParen) => true,
                 _ => {
                     let v = c.next().map(|t| t.to_string().to_lowercase()).unwrap_or_default();
-                    !matches!(v.trim_matches('\''), "false" | "off" | "0")
+                    let v = v.trim_matches('\'');
+                    o.header_match = v == "match";
+                    !matches!(v, "false" | "off" | "0")
                 }
             };
         }

@@ -87,7 +87,21 @@ impl Session {
             Kind::Prepare(..) | Kind::Deallocate(_) | Kind::Discard(_) => {
                 self.prepared_statements(statement)
             }
-            Kind::NoOp(tag) => done(tag),
+            Kind::NoOp(tag, tables) => {
+                for name in tables {
+                    let text: Vec<String> =
+                        name.iter().map(|part| crate::quote::quote_ident(part)).collect();
+                    if crate::expr::SessionFunctions::relation_oid(&*self.state, &text.join("."))?
+                        .is_none()
+                    {
+                        return Err(SqlError::new(
+                            SqlState::UNDEFINED_TABLE,
+                            format!("relation \"{}\" does not exist", name.join(".")),
+                        ));
+                    }
+                }
+                done(tag)
+            }
             Kind::Refused(what) => Err(SqlError::unsupported(what)),
             _ => Ok(None),
         }
