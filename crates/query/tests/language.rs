@@ -212,3 +212,19 @@ fn oids_are_shown_as_names() {
         ("SELECT min(id), pg_typeof(sum(a)) FROM t", "1|bigint"),
     ]);
 }
+
+#[test]
+fn wrong_input_is_refused() {
+    fails(
+        &mut small(),
+        &[
+            ("SELECT jsonb_set('1', '{a}', '2')", "22023"),
+            ("SELECT '\"x\"'::jsonb #- '{a}'", "22023"),
+            ("WITH c(a, b) AS (SELECT 1) SELECT * FROM c", "42P10"),
+            ("VACUUM missing", "42P01"),
+            ("ANALYZE t, missing (a)", "42P01"),
+            ("VACUUM (VERBOSE) public.missing", "42P01"),
+        ],
+    );
+    small().run("VACUUM; ANALYZE t (a), public.u; VACUUM FULL ANALYZE v; VACUUM (FREEZE) t");
+}

@@ -117,7 +117,8 @@ fn convert(value: &Datum, from: &SqlType, to: &SqlType, style: &Style) -> SqlRes
             Datum::Text(text) => parse_base(text, to, style),
             other => {
                 let v = integer(other).ok_or_else(|| no_cast(from, to))?;
-                if v < i64::from(i32::MIN) || v > i64::from(u32::MAX) {
+                let least = if *from == T::Int8 { 0 } else { i64::from(i32::MIN) };
+                if v < least || v > i64::from(u32::MAX) {
                     return Err(SqlError::new(
                         SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
                         "OID out of range",
@@ -253,6 +254,8 @@ fn integer(value: &Datum) -> Option<i64> {
 
 fn to_integer(value: &Datum, from: &SqlType, to: &SqlType) -> SqlResult<Datum> {
     let wide: i128 = match value {
+        // The same 32 bits.
+        Datum::Oid(v) if *to == SqlType::Int4 => i128::from(*v as i32),
         Datum::Float4(_) | Datum::Float8(_) => {
             let f = match value {
                 Datum::Float4(v) => f64::from(*v),

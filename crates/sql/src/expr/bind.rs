@@ -423,7 +423,7 @@ fn bind_unary(
         return number(&format!("-{digits}"));
     }
     if op == UnaryOperator::Not {
-        return Ok(bind_bool(expr, "NOT", scope, ctx)?.negated());
+        return fold(bind_bool(expr, "NOT", scope, ctx)?.negated());
     }
     let value = bind_unsettled(expr, scope, ctx)?;
     let name = match op {
@@ -541,7 +541,7 @@ fn bind_binary(
             }
             parts.push(bind_bool(rest, clause, scope, ctx)?);
             parts.reverse();
-            return Ok(if *op == BinaryOperator::And {
+            return fold(if *op == BinaryOperator::And {
                 Bound::and(parts)
             } else {
                 Bound::or(parts)
@@ -581,7 +581,7 @@ fn bind_truth(
     ctx: &mut dyn BindContext,
 ) -> SqlResult<Bound> {
     let value = bind_bool(expr, clause, scope, ctx)?;
-    Ok(Bound::new(Node::IsTruth(value, truth, not), SqlType::Bool))
+    fold(Bound::new(Node::IsTruth(value, truth, not), SqlType::Bool))
 }
 
 /// The parser reads the right side of IS DISTINCT FROM too far, over AND and OR. This gives the
@@ -619,7 +619,7 @@ fn bind_distinct(
         return Ok(Bound::new(Node::IsDistinct(a, b, not), SqlType::Bool));
     }
     let (a, b) = match_sides("=", a, b, ctx)?;
-    Ok(Bound::new(Node::IsDistinct(a, b, not), SqlType::Bool))
+    fold(Bound::new(Node::IsDistinct(a, b, not), SqlType::Bool))
 }
 
 fn bind_like(
@@ -732,5 +732,33 @@ fn bind_case(
     let otherwise = if has_else { values.pop() } else { None };
     let branches =
         whens.into_iter().zip(values).map(|(when, then)| CaseBranch { when, then }).collect();
-    Ok(Bound::new(Node::Case(branches, otherwise), ty))
+    fold_case(branches, otherwise, ty)
+}
+
+/// Leaves out branches whose condition is known: what they would compute is not wanted.
+fn fold_case(
+    branches: Vec<CaseBranch>,
+    otherwise: Option<Bound>,
+    ty: braid_types::SqlType,
+) -> SqlResult<Bound> {
+    let mut kept = Vec::with_capacity(branches.len());
+    let mut otherwise = otherwise;
+    for branch in branches {
+        match branch.when.as_const() {
+            Some(Datum::Bool(true)) => {
+                otherwise = Some(branch.then);
+                break;
+            }
+            Some(_) => {}
+            None => kept.push(branch),
+        }
+    }
+    if kept.is_empty() {
+        return Ok(match otherwise {
+            Some(value) if *value.ty() == ty => value,
+            Some(value) => value.relabeled(ty),
+            None => Bound::constant(Datum::Null, ty),
+        });
+    }
+    Ok(Bound::new(Node::Case(kept, otherwise), ty))
 }

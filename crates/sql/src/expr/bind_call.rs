@@ -164,7 +164,7 @@ fn bind_special(name: &str, mut args: Vec<Bound>, ctx: &mut dyn BindContext) -> 
     match (name, args.len()) {
         ("coalesce", 1..) => {
             let (parts, ty) = unify(args, "COALESCE", ctx)?;
-            Ok(Bound::new(Node::Coalesce(parts), ty))
+            fold(Bound::new(Node::Coalesce(parts), ty))
         }
         ("greatest" | "least", 1..) => {
             let what = if name == "least" { "LEAST" } else { "GREATEST" };
@@ -228,7 +228,7 @@ fn bind_nullif(left: Bound, right: Bound, ctx: &mut dyn BindContext) -> SqlResul
     };
     let ty = value.ty().clone();
     let equality = Bound::new(Node::Compare(CmpOp::Eq, l, r), SqlType::Bool);
-    Ok(Bound::new(Node::NullIf(value, equality), ty))
+    fold(Bound::new(Node::NullIf(value, equality), ty))
 }
 
 /// Binds a call of a function or operator of the table.

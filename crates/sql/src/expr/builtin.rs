@@ -317,7 +317,11 @@ fn prefer_for_unknowns(all: &mut Vec<Choice>, given: &[SqlType]) {
         if all.iter().any(|c| c.args[at].category() == TypeCategory::String) {
             all.retain(|c| c.args[at].category() == TypeCategory::String);
         }
-        if all.iter().any(|c| c.args[at].is_preferred()) {
+        // A preferred type decides only within one category.
+        let category = all[0].args[at].category();
+        if all.iter().all(|c| c.args[at].category() == category)
+            && all.iter().any(|c| c.args[at].is_preferred())
+        {
             all.retain(|c| c.args[at].is_preferred());
         }
     }

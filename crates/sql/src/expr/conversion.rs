@@ -187,6 +187,11 @@ pub(crate) fn fold(expr: Bound) -> SqlResult<Bound> {
     {
         return Ok(Bound::constant(Datum::Null, expr.ty().clone()));
     }
+    if let Node::Compare(_, a, b) = expr.node()
+        && [a, b].iter().any(|side| side.as_const().is_some_and(Datum::is_null))
+    {
+        return Ok(Bound::constant(Datum::Null, SqlType::Bool));
+    }
     if !constant_parts
         || expr.as_const().is_some()
         || expr.volatility() != super::Volatility::Immutable

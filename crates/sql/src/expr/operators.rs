@@ -68,10 +68,17 @@ macro_rules! int_ops {
             done(Some(x ^ y))
         });
         $table.add(concat!("<<(", $ty, ", int4) ", $ty), |a, _| match (&a[0], &a[1]) {
+            // Narrow integers are shifted as 32 bits, as C does it.
+            (Datum::$variant(x), Datum::Int4(n)) if size_of::<$int>() < 4 => {
+                done(Some((i64::from(*x) as i32).wrapping_shl(*n as u32) as $int))
+            }
             (Datum::$variant(x), Datum::Int4(n)) => done(Some(x.wrapping_shl(*n as u32))),
             _ => Ok(Datum::Null),
         });
         $table.add(concat!(">>(", $ty, ", int4) ", $ty), |a, _| match (&a[0], &a[1]) {
+            (Datum::$variant(x), Datum::Int4(n)) if size_of::<$int>() < 4 => {
+                done(Some((i64::from(*x) as i32).wrapping_shr(*n as u32) as $int))
+            }
             (Datum::$variant(x), Datum::Int4(n)) => done(Some(x.wrapping_shr(*n as u32))),
             _ => Ok(Datum::Null),
         });
@@ -318,6 +325,18 @@ fn micros_of(value: &Datum) -> i64 {
     }
 }
 
+/// Microseconds of a timestamp, or of a date that timestamps reach.
+fn instant(value: &Datum) -> SqlResult<i64> {
+    match value {
+        Datum::Date(d) if *d != i32::MAX && *d != i32::MIN => {
+            check_timestamp(i128::from(*d) * i128::from(MICROS_PER_DAY)).map_err(|_| {
+                SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, "date out of range for timestamp")
+            })
+        }
+        other => Ok(micros_of(other)),
+    }
+}
+
 fn datetime_ops(t: &mut Table) {
     t.add("+(date, int4) date", |a, _| match &a[0] {
         Datum::Date(d) => date_plus(*d, i64_of(&a[1])),
@@ -344,11 +363,11 @@ fn datetime_ops(t: &mut Table) {
         _ => Ok(Datum::Null),
     });
     let plus: Eval =
-        |a, _| Ok(Datum::Timestamp(add_interval(micros_of(&a[0]), &interval_of(&a[1]))?));
+        |a, _| Ok(Datum::Timestamp(add_interval(instant(&a[0])?, &interval_of(&a[1]))?));
     let plus_flipped: Eval =
-        |a, _| Ok(Datum::Timestamp(add_interval(micros_of(&a[1]), &interval_of(&a[0]))?));
+        |a, _| Ok(Datum::Timestamp(add_interval(instant(&a[1])?, &interval_of(&a[0]))?));
     let minus: Eval =
-        |a, _| Ok(Datum::Timestamp(add_interval(micros_of(&a[0]), &interval_of(&a[1]).neg()?)?));
+        |a, _| Ok(Datum::Timestamp(add_interval(instant(&a[0])?, &interval_of(&a[1]).neg()?)?));
     t.add("+(date, interval) timestamp", plus);
     t.add("+(interval, date) timestamp", plus_flipped);
     t.add("-(date, interval) timestamp", minus);
@@ -379,7 +398,7 @@ fn datetime_ops(t: &mut Table) {
         Ok(Datum::Interval(Interval { micros, ..Interval::default() }))
     });
     t.add("+(date, time) timestamp", |a, _| {
-        let day = micros_of(&a[0]);
+        let day = instant(&a[0])?;
         if infinite(day) {
             return Ok(Datum::Timestamp(day));
         }
@@ -688,6 +707,7 @@ fn json_remove_path(value: &serde_json::Value, path: &[&str]) -> SqlResult<serde
                 Some(inner) => at = inner,
                 None => break,
             },
+            serde_json::Value::Array(items) if items.is_empty() => break,
             serde_json::Value::Array(items) => {
                 let given: i64 = step.trim().parse().map_err(|_| {
                     SqlError::new(

@@ -113,6 +113,19 @@ pub(crate) fn similar_regex(pattern: &str, escape: Option<char>) -> String {
     out
 }
 
+/// Classes of characters mean all of Unicode, as they do in PostgreSQL under a UTF-8 locale.
+fn unicode_classes(pattern: &str) -> String {
+    if !pattern.contains("[:") {
+        return pattern.to_string();
+    }
+    pattern
+        .replace("[:alpha:]", "\\p{Alphabetic}")
+        .replace("[:alnum:]", "\\p{Alphabetic}\\p{Nd}")
+        .replace("[:lower:]", "\\p{Lowercase}")
+        .replace("[:upper:]", "\\p{Uppercase}")
+        .replace("[:space:]", "\\s")
+}
+
 thread_local! {
     static COMPILED: RefCell<HashMap<(String, String), Arc<Regex>>> = RefCell::new(HashMap::new());
 }
@@ -127,7 +140,9 @@ pub(crate) fn regex(pattern: &str, flags: &str) -> SqlResult<Arc<Regex>> {
     if let Some(found) = COMPILED.with_borrow(|c| c.get(&key).cloned()) {
         return Ok(found);
     }
-    let mut builder = regex::RegexBuilder::new(pattern);
+    let spelled =
+        if flags.contains('q') { regex::escape(pattern) } else { unicode_classes(pattern) };
+    let mut builder = regex::RegexBuilder::new(&spelled);
     builder.size_limit(4 << 20).dot_matches_new_line(true);
     for flag in flags.chars() {
         match flag {
@@ -140,7 +155,7 @@ pub(crate) fn regex(pattern: &str, flags: &str) -> SqlResult<Arc<Regex>> {
             'x' => {
                 builder.ignore_whitespace(true);
             }
-            'c' | 's' | 'g' => {}
+            'c' | 's' | 'g' | 'q' => {}
             other => {
                 return Err(SqlError::new(
                     SqlState::INVALID_PARAMETER_VALUE,

@@ -41,11 +41,17 @@ pub(super) fn fill(t: &mut Table) {
         Ok(if n == 0 { Datum::Null } else { Datum::text(format!("[1:{n}]")) })
     });
     t.add("array_position(anyarray, anyelement) int4", |a, _| {
+        if a[0].is_null() {
+            return Ok(Datum::Null);
+        }
         let found = items(&a[0]).iter().position(|i| i.cmp_sql(&a[1]).is_eq());
         Ok(found.map_or(Datum::Null, |at| Datum::Int4(at as i32 + 1)))
     })
     .lax();
     t.add("array_positions(anyarray, anyelement) int4[]", |a, _| {
+        if a[0].is_null() {
+            return Ok(Datum::Null);
+        }
         let found = items(&a[0])
             .iter()
             .enumerate()

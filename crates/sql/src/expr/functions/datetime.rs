@@ -286,6 +286,10 @@ fn date_part(a: &[Datum], ctx: &EvalContext) -> SqlResult<Datum> {
 
 /// Cuts a local timestamp to a unit.
 fn truncate(unit: &str, local: i64) -> SqlResult<i64> {
+    check_timestamp(i128::from(truncated(unit, local)?))
+}
+
+fn truncated(unit: &str, local: i64) -> SqlResult<i64> {
     let days = local.div_euclid(MICROS_PER_DAY);
     let time = local.rem_euclid(MICROS_PER_DAY);
     let (year, month, _) = civil_from_days(days);
@@ -351,8 +355,9 @@ fn truncating(t: &mut Table) {
     }
     t.add("date_trunc(text, timestamptz) timestamptz", |a, c| cut(&a[0], &a[1], &c.style.zone))
         .stable();
-    t.add("date_trunc(text, timestamptz, text) timestamptz", |a, _| {
-        cut(&a[0], &a[1], &zone_of(text_of(&a[2]))?)
+    t.add("date_trunc(text, timestamptz, text) timestamptz", |a, _| match &a[1] {
+        Datum::TimestampTz(t) if infinite(*t) => Ok(a[1].clone()),
+        value => cut(&a[0], value, &zone_of(text_of(&a[2]))?),
     });
     t.add("date_trunc(text, interval) interval", |a, _| {
         let unit = text_of(&a[0]).to_lowercase();
@@ -374,6 +379,12 @@ fn bin_of(a: &[Datum]) -> SqlResult<i64> {
         ) => (*v, *o),
         _ => (0, 0),
     };
+    if infinite(value) {
+        return Ok(value);
+    }
+    if infinite(origin) {
+        return Err(overflow("origin out of range".to_string()));
+    }
     let stride = interval_of(&a[0]);
     if stride.months != 0 {
         return Err(SqlError::unsupported("timestamps binned by months or years"));
@@ -385,7 +396,8 @@ fn bin_of(a: &[Datum]) -> SqlResult<i64> {
             "stride must be greater than zero",
         ));
     }
-    Ok(origin + (value - origin).div_euclid(width) * width)
+    let steps = (i128::from(value) - i128::from(origin)).div_euclid(i128::from(width));
+    check_timestamp(i128::from(origin) + steps * i128::from(width))
 }
 
 fn zone_of(name: &str) -> SqlResult<TimeZone> {
@@ -431,9 +443,19 @@ fn zones(t: &mut Table) {
         utc => Ok(to_local(&zone_of(text_of(&a[0]))?, utc)),
     });
     t.add("timezone(interval, timestamp) timestamptz", |a, _| {
+        if let Datum::Timestamp(t) = a[1]
+            && infinite(t)
+        {
+            return Ok(Datum::TimestampTz(t));
+        }
         Ok(to_utc(&by_interval(&a[0])?, &a[1]))
     });
     t.add("timezone(interval, timestamptz) timestamp", |a, _| {
+        if let Datum::TimestampTz(t) = a[1]
+            && infinite(t)
+        {
+            return Ok(Datum::Timestamp(t));
+        }
         Ok(to_local(&by_interval(&a[0])?, &a[1]))
     });
 }
@@ -543,21 +565,13 @@ fn constructors(t: &mut Table) {
         Ok(Datum::Bool(!matches!(a[0], Datum::Date(i32::MAX | i32::MIN))))
     });
     t.add("justify_hours(interval) interval", |a, _| {
-        let i = interval_of(&a[0]);
-        let days = i.micros / MICROS_PER_DAY;
-        Ok(Datum::Interval(Interval {
-            days: i.days.saturating_add(days as i32),
-            micros: i.micros % MICROS_PER_DAY,
-            ..i
-        }))
+        Ok(Datum::Interval(justified(&interval_of(&a[0]), true, false)?))
     });
     t.add("justify_days(interval) interval", |a, _| {
-        let i = interval_of(&a[0]);
-        Ok(Datum::Interval(Interval {
-            months: i.months.saturating_add(i.days / 30),
-            days: i.days % 30,
-            ..i
-        }))
+        Ok(Datum::Interval(justified(&interval_of(&a[0]), false, true)?))
+    });
+    t.add("justify_interval(interval) interval", |a, _| {
+        Ok(Datum::Interval(justified(&interval_of(&a[0]), true, true)?))
     });
     t.add("age(timestamp, timestamp) interval", |a, _| match (&a[0], &a[1]) {
         (Datum::Timestamp(x), Datum::Timestamp(y)) => checked_age(*x, *y),
@@ -583,6 +597,35 @@ fn constructors(t: &mut Table) {
         _ => Ok(Datum::Null),
     })
     .stable();
+}
+
+/// Hours over 24 as days, days over 30 as months; what was carried to takes the sign.
+fn justified(i: &Interval, hours: bool, days: bool) -> SqlResult<Interval> {
+    let (mut months, mut day, mut micros) = (i64::from(i.months), i64::from(i.days), i.micros);
+    if hours {
+        day += micros / MICROS_PER_DAY;
+        micros %= MICROS_PER_DAY;
+    }
+    if days {
+        months += day / 30;
+        day %= 30;
+        let below = day < 0 || (hours && day == 0 && micros < 0);
+        let above = day > 0 || (hours && day == 0 && micros > 0);
+        if months > 0 && below {
+            (day, months) = (day + 30, months - 1);
+        } else if months < 0 && above {
+            (day, months) = (day - 30, months + 1);
+        }
+    }
+    if hours {
+        if day > 0 && micros < 0 {
+            (micros, day) = (micros + MICROS_PER_DAY, day - 1);
+        } else if day < 0 && micros > 0 {
+            (micros, day) = (micros - MICROS_PER_DAY, day + 1);
+        }
+    }
+    let narrow = |v: i64| i32::try_from(v).map_err(|_| overflow("interval out of range".into()));
+    Ok(Interval { months: narrow(months)?, days: narrow(day)?, micros })
 }
 
 fn today(ctx: &EvalContext) -> i64 {

@@ -40,6 +40,9 @@ fn overlay(s: &str, with: &str, from: i64, length: i64) -> SqlResult<String> {
     if from <= 0 {
         return Err(SqlError::new(SqlState("22011"), "negative substring length not allowed"));
     }
+    if i32::try_from(from + length).is_err() {
+        return Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "integer out of range"));
+    }
     let head = substring(s, 1, Some(from - 1))?;
     let tail = substring(s, from + length, None)?;
     Ok(format!("{head}{with}{tail}"))
@@ -210,6 +213,9 @@ fn basic(t: &mut Table) {
     let sub_bytes: Eval = |a, _| {
         let bytes = bytes_of(&a[0]);
         let from = i64_of(&a[1]);
+        if a.get(2).is_some_and(|n| i64_of(n) < 0) {
+            return Err(SqlError::new(SqlState("22011"), "negative substring length not allowed"));
+        }
         let end = a.get(2).map_or(i64::MAX, |n| from.saturating_add(i64_of(n)));
         let start = (from.max(1) - 1).min(bytes.len() as i64) as usize;
         let end = (end.max(1) - 1).clamp(start as i64, bytes.len() as i64) as usize;
@@ -399,6 +405,23 @@ fn replacement(s: &str) -> String {
     out
 }
 
+/// The pieces between matches; an empty match at the start, at the end or right behind a match does
+/// not count.
+fn split_by(s: &str, regex: &regex::Regex) -> Vec<Datum> {
+    let mut out = Vec::new();
+    let mut from = 0;
+    for found in regex.find_iter(s) {
+        let nothing = found.start() == found.end();
+        if nothing && (found.start() == from || found.start() == s.len()) {
+            continue;
+        }
+        out.push(Datum::text(&s[from..found.start()]));
+        from = found.end();
+    }
+    out.push(Datum::text(&s[from..]));
+    out
+}
+
 fn regexes(t: &mut Table) {
     let replace: Eval = |a, _| {
         let flags = a.get(3).map_or("", text_of);
@@ -409,7 +432,17 @@ fn regexes(t: &mut Table) {
     };
     t.add("regexp_replace(text, text, text) text", replace);
     t.add("regexp_replace(text, text, text, text) text", replace);
+    fn no_global(a: &[Datum], function: &str) -> SqlResult<()> {
+        if a.get(2).is_some_and(|f| text_of(f).contains('g')) {
+            return Err(SqlError::new(
+                SqlState::INVALID_PARAMETER_VALUE,
+                format!("{function}() does not support the \"global\" option"),
+            ));
+        }
+        Ok(())
+    }
     let found: Eval = |a, _| {
+        no_global(a, "regexp_match")?;
         let regex = pattern::regex(text_of(&a[1]), a.get(2).map_or("", text_of))?;
         let Some(captures) = regex.captures(text_of(&a[0])) else { return Ok(Datum::Null) };
         let first = if regex.captures_len() > 1 { 1 } else { 0 };
@@ -421,6 +454,7 @@ fn regexes(t: &mut Table) {
     t.add("regexp_match(text, text) text[]", found);
     t.add("regexp_match(text, text, text) text[]", found);
     let like: Eval = |a, _| {
+        no_global(a, "regexp_like")?;
         let regex = pattern::regex(text_of(&a[1]), a.get(2).map_or("", text_of))?;
         Ok(Datum::Bool(regex.is_match(text_of(&a[0]))))
     };
@@ -431,8 +465,9 @@ fn regexes(t: &mut Table) {
         Ok(Datum::Int4(regex.find_iter(text_of(&a[0])).count() as i32))
     });
     let split: Eval = |a, _| {
+        no_global(a, "regexp_split_to_array")?;
         let regex = pattern::regex(text_of(&a[1]), a.get(2).map_or("", text_of))?;
-        Ok(array(SqlType::Text, regex.split(text_of(&a[0])).map(Datum::text).collect()))
+        Ok(array(SqlType::Text, split_by(text_of(&a[0]), &regex)))
     };
     t.add("regexp_split_to_array(text, text) text[]", split);
     t.add("regexp_split_to_array(text, text, text) text[]", split);
@@ -560,13 +595,22 @@ fn bytes(t: &mut Table) {
     t.add("md5(bytea) text", |a, _| text(encode(&md5(bytes_of(&a[0])), "hex")?));
     t.add("convert_from(bytea, name) text", |a, _| match std::str::from_utf8(bytes_of(&a[0])) {
         Ok(s) if text_of(&a[1]).to_lowercase().replace('-', "") == "utf8" => text(s),
-        Ok(_) => Err(SqlError::unsupported(format!("encoding {}", text_of(&a[1])))),
+        Ok(_) => Err(SqlError::new(
+            SqlState::INVALID_PARAMETER_VALUE,
+            format!("invalid source encoding name \"{}\"", text_of(&a[1])),
+        )),
         Err(_) => Err(SqlError::new(
             SqlState::CHARACTER_NOT_IN_REPERTOIRE,
             "invalid byte sequence for encoding \"UTF8\"",
         )),
     });
     t.add("convert_to(text, name) bytea", |a, _| {
+        if text_of(&a[1]).to_lowercase().replace(['-', '_'], "") != "utf8" {
+            return Err(SqlError::new(
+                SqlState::INVALID_PARAMETER_VALUE,
+                format!("invalid destination encoding name \"{}\"", text_of(&a[1])),
+            ));
+        }
         Ok(Datum::Bytea(text_of(&a[0]).as_bytes().into()))
     });
     t.add("get_byte(bytea, int4) int4", |a, _| {

@@ -341,7 +341,8 @@ impl Run<'_> {
         {
             *self.report.refused.entry(message.clone()).or_default() += 1;
         }
-        let found = Found { sql: &expr.sql, label: &expr.label, ours, theirs };
+        let found =
+            Found { sql: &expr.sql, label: &expr.label, parts: expr.parts.len(), ours, theirs };
         if let Some(reason) = known::reason(&found) {
             *self.report.known.entry(reason).or_default() += 1;
             return;
