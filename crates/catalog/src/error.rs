@@ -1,5 +1,6 @@
 //! How errors of the transaction layer look to SQL.
 
+use braid_env::memory::{Exceeded, Scope};
 use braid_kv::KvError;
 use braid_types::{SqlError, SqlState};
 
@@ -20,6 +21,7 @@ pub fn kv_error(e: KvError) -> SqlError {
         KvError::LockNotAvailable => {
             SqlError::new(SqlState::LOCK_NOT_AVAILABLE, "could not obtain lock on row")
         }
+        KvError::OutOfMemory(e) => memory_error(&e),
         KvError::Canceled => {
             SqlError::new(SqlState::QUERY_CANCELED, "canceling statement due to user request")
         }
@@ -36,6 +38,17 @@ pub fn kv_error(e: KvError) -> SqlError {
         KvError::Ended => SqlError::internal("the transaction has already ended"),
         KvError::Engine(e) => engine_error(&e),
     }
+}
+
+/// 53200: there is no memory for what a statement wants to hold.
+pub fn memory_error(e: &Exceeded) -> SqlError {
+    let hint = match e.scope {
+        Scope::Statement => "Raise statement_mem, or make the statement smaller.",
+        Scope::Node => "Other statements hold it; run again later, or raise --max-memory.",
+    };
+    SqlError::new(SqlState::OUT_OF_MEMORY, format!("out of memory: {}", e.what))
+        .with_detail(e.to_string())
+        .with_hint(hint)
 }
 
 fn engine_error(e: &braid_lsm::Error) -> SqlError {

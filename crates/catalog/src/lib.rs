@@ -34,7 +34,7 @@ pub use descriptor::{
     Check, Column, Database, ForeignKey, Identity, Index, IndexColumn, IndexConstraint, Interleave,
     InterleaveForm, MissingValue, RefAction, Schema, Sequence, Table, View,
 };
-pub use error::kv_error;
+pub use error::{kv_error, memory_error};
 pub use hierarchy::MAX_DEPTH;
 pub use names::{choose_name, constraint_name};
 pub use snapshot::{Catalog, Relation};

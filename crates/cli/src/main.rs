@@ -17,6 +17,16 @@ use clap::{Parser, Subcommand};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// Returns memory that is free to the system, for this thread and for threads that have ended.
+pub(crate) fn return_free_memory() {
+    unsafe extern "C" {
+        fn mi_collect(force: bool);
+    }
+    // SAFETY: mimalloc is linked as the global allocator; the function takes no pointers and may be
+    // called by any thread at any time.
+    unsafe { mi_collect(true) }
+}
+
 /// PostgreSQL-compatible SQL database that stores child rows inside their parents.
 #[derive(Parser)]
 #[command(name = "braid", version, propagate_version = true)]

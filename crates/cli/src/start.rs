@@ -21,12 +21,19 @@ pub(crate) struct StartArguments {
     /// Address for /healthz and /metrics; "off" for none.
     #[arg(long, default_value = "127.0.0.1:26580")]
     http: String,
-    /// Clients beyond this number are turned away.
-    #[arg(long, default_value_t = 1000)]
-    connections_max: usize,
+    /// Clients beyond this number are turned away; the last three places are for root.
+    #[arg(long, alias = "connections-max", default_value_t = 1000)]
+    max_connections: usize,
+    /// Seconds in which a new client must say who it is.
+    #[arg(long, default_value_t = 10)]
+    startup_timeout_seconds: u64,
     /// How many seconds back AS OF SYSTEM TIME can read.
     #[arg(long, default_value_t = 4 * 3600)]
     gc_window_seconds: u64,
+    /// What the node may hold in MiB: cache, memtables, and what clients make it hold. Half of the
+    /// machine's memory, or of the control group's, unless given.
+    #[arg(long, value_name = "MIB")]
+    max_memory: Option<usize>,
     /// Block cache in MiB.
     #[arg(long)]
     cache_mib: Option<usize>,
@@ -40,8 +47,11 @@ pub(crate) fn run(arguments: StartArguments) -> CliResult {
         "off" => None,
         address => Some(address.parse().map_err(|e| format!("--http {address}: {e}"))?),
     };
-    config.connections_max = arguments.connections_max;
+    config.connections_max = arguments.max_connections;
+    config.startup_timeout = Duration::from_secs(arguments.startup_timeout_seconds);
     config.gc_window = Duration::from_secs(arguments.gc_window_seconds);
+    config.memory_max = arguments.max_memory.map(|mib| mib << 20);
+    config.trim = Some(crate::return_free_memory);
     config.cache_bytes = arguments.cache_mib.map(|mib| mib << 20);
 
     let data_dir = config.data_dir.display().to_string();

@@ -13,6 +13,8 @@
 //!   tasks::Tasks            tasks::ThreadTasks tasks::SeededTasks (one thread, one seed)
 //! ```
 //!
+//! [`memory`] keeps account of what clients make the process hold.
+//!
 //! This crate knows nothing of storage engines, SQL or networks, and it is the only one that may
 //! call `std::fs`, `std::thread::spawn`, `Instant::now` and `SystemTime::now`.
 // The seam itself has to call what it hides from everybody else.
@@ -20,5 +22,6 @@
 
 pub mod clock;
 pub mod fs;
+pub mod memory;
 pub mod random;
 pub mod tasks;

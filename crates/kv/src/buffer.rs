@@ -24,6 +24,15 @@ use crate::span_map::SpanMap;
 /// A buffered point: `Some` = put, `None` = delete.
 pub(crate) type Slot = Option<Bytes>;
 
+/// Besides its key and value, what a buffered write takes: entries of the buffer, of the log of
+/// changes and of the batch.
+const WRITE_BYTES: usize = 200;
+
+/// Bytes that a buffered write takes.
+pub(crate) fn write_memory(key: &Bytes, slot: &Slot) -> usize {
+    key.len() + slot.as_ref().map_or(0, Bytes::len) + WRITE_BYTES
+}
+
 #[derive(Default)]
 pub(crate) struct Buffer {
     points: BTreeMap<Bytes, Slot>,
@@ -105,18 +114,27 @@ impl Buffer {
         self.undo.len()
     }
 
-    /// Takes back everything after `position`.
-    pub(crate) fn rollback_to(&mut self, position: usize) {
+    /// Takes back everything after `position`. Bytes that became free, as [`write_memory`] counts.
+    pub(crate) fn rollback_to(&mut self, position: usize) -> usize {
+        let mut freed = 0;
         while self.undo.len() > position {
             match self.undo.pop().expect("length was just checked") {
-                Undo::Point { key, before: Some(slot) } => drop(self.points.insert(key, slot)),
-                Undo::Point { key, before: None } => drop(self.points.remove(&key)),
+                Undo::Point { key, before } => {
+                    let length = key.len();
+                    let gone = match before {
+                        Some(slot) => self.points.insert(key, slot),
+                        None => self.points.remove(&key),
+                    };
+                    let value = gone.flatten().map_or(0, |v| v.len());
+                    freed += length + value + WRITE_BYTES;
+                }
                 Undo::Span { grown, replaced, removed } => {
                     self.spans.undo(&grown, &replaced);
                     self.points.extend(removed);
                 }
             }
         }
+        freed
     }
 
     /// The one batch that makes this transaction happen, once it has its timestamp.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use braid_env::memory::Exceeded;
 use braid_lsm::{CommitTs, KeySpan};
 use bytes::Bytes;
 
@@ -35,6 +36,8 @@ pub enum KvError {
         /// The newest readable timestamp.
         newest: CommitTs,
     },
+    /// There is no memory for what the transaction holds (53200).
+    OutOfMemory(Exceeded),
     /// A write in a read-only transaction (25006).
     ReadOnly,
     /// The transaction has already ended.
@@ -84,6 +87,12 @@ impl From<braid_lsm::Error> for KvError {
     }
 }
 
+impl From<Exceeded> for KvError {
+    fn from(e: Exceeded) -> KvError {
+        KvError::OutOfMemory(e)
+    }
+}
+
 impl fmt::Display for KvError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -93,6 +102,7 @@ impl fmt::Display for KvError {
             KvError::Deadlock { cycle } => write!(f, "deadlock: {cycle}"),
             KvError::LockNotAvailable => f.write_str("lock is not available"),
             KvError::Canceled => f.write_str("canceled"),
+            KvError::OutOfMemory(e) => e.fmt(f),
             KvError::TimestampOutOfWindow { asked, oldest, newest } => write!(
                 f,
                 "timestamp {} is outside of what can be read: {} to {}",

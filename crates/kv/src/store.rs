@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use braid_env::clock::{Clock, Hlc};
 use braid_env::fs::FileSystem;
+use braid_env::memory::Pool;
 use braid_lsm::{CommitTs, Db};
 use parking_lot::Mutex;
 
@@ -28,6 +29,8 @@ pub struct StoreOptions {
     pub clock: Arc<dyn Clock>,
     /// How far into the past `AS OF SYSTEM TIME` can read. Default 4 hours.
     pub gc_window: Duration,
+    /// What transactions and statements may hold together. Default: no limit.
+    pub memory: Arc<Pool>,
 }
 
 impl StoreOptions {
@@ -39,6 +42,7 @@ impl StoreOptions {
             engine: braid_lsm::Options::default(),
             clock,
             gc_window: Duration::from_secs(4 * 3600),
+            memory: Pool::unlimited(),
         }
     }
 }
@@ -61,6 +65,7 @@ pub struct Store {
     active: Mutex<BTreeSet<(CommitTs, TxnId)>>,
     gc_window_us: AtomicU64,
     clock: Arc<dyn Clock>,
+    memory: Arc<Pool>,
 }
 
 impl Store {
@@ -87,7 +92,13 @@ impl Store {
             active: Mutex::new(BTreeSet::new()),
             gc_window_us: AtomicU64::new(options.gc_window.as_micros() as u64),
             clock: options.clock,
+            memory: options.memory,
         }))
+    }
+
+    /// What transactions and statements hold together.
+    pub fn memory(&self) -> &Arc<Pool> {
+        &self.memory
     }
 
     /// Starts a transaction.

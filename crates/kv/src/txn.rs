@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use braid_env::memory;
 use braid_lsm::{CommitTs, KeySpan, View};
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-use crate::buffer::{Buffer, Lookup};
+use crate::buffer::{Buffer, Lookup, write_memory};
 use crate::error::{Conflict, KvError, KvResult};
 use crate::locks::{LockMode, Target, TxnId, Wait};
 use crate::read_set::{ReadMark, ReadSet};
@@ -126,6 +127,10 @@ struct State {
     open_scans: BTreeMap<u64, KeySpan>,
     next_scan: u64,
     ended: bool,
+    /// Memory of the buffer.
+    written: memory::Held,
+    /// Memory of the locks.
+    locked: memory::Held,
 }
 
 /// A view, and what reads of it note.
@@ -134,6 +139,9 @@ struct Reading {
     view: View,
     noting: Option<Noting>,
 }
+
+/// What a lock takes besides its key.
+const LOCK_BYTES: usize = 150;
 
 #[derive(Clone, Copy)]
 struct Held {
@@ -145,6 +153,7 @@ struct Held {
 impl Txn {
     pub(crate) fn new(store: Arc<Store>, id: TxnId, read_ts: CommitTs, options: TxnOptions) -> Txn {
         let cancel = options.cancel.clone().unwrap_or_default();
+        let account = store.memory().account(usize::MAX);
         let state = State {
             read_ts,
             view: None,
@@ -158,6 +167,8 @@ impl Txn {
             open_scans: BTreeMap::new(),
             next_scan: 0,
             ended: false,
+            written: account.hold("the transaction's writes"),
+            locked: account.hold("the transaction's locks"),
         };
         Txn { store, id, options, cancel, state: Mutex::new(state), counts: Counts::default() }
     }
@@ -227,6 +238,7 @@ impl Txn {
     pub fn restart(&self) -> KvResult<()> {
         let mut state = self.open_state()?;
         state.buffer = Buffer::default();
+        state.written.resize(0)?;
         state.reads.clear();
         state.depends_on.clear();
         self.refresh(&mut state);
@@ -250,7 +262,8 @@ impl Txn {
     /// isolation level promises one view: then only the whole transaction can be run again.
     pub fn retry_statement(&self, mark: StatementMark) -> KvResult<()> {
         let mut state = self.open_state()?;
-        state.buffer.rollback_to(mark.writes);
+        let freed = state.buffer.rollback_to(mark.writes);
+        state.written.shrink(freed);
         state.reads.forget_since(mark.reads);
         let fixed =
             self.options.isolation == Isolation::RepeatableRead || self.options.as_of.is_some();
@@ -428,6 +441,12 @@ impl Txn {
         match state.held.get_mut(key) {
             Some(held) => held.mode = held.mode.max(mode),
             None => {
+                if let Err(e) = state.locked.grow(key.len() + LOCK_BYTES) {
+                    drop(state);
+                    let target = Target::Key(key.clone());
+                    self.store.locks().release(self.id, std::iter::once(&target), true);
+                    return Err(e.into());
+                }
                 state.held.insert(key.clone(), Held { mode, checked: false });
                 state.acquired.push(Target::Key(key.clone()));
             }
@@ -476,7 +495,9 @@ impl Txn {
         self.check_writable()?;
         self.lock(&key, mode, Wait::Block)?;
         self.counts.writes.fetch_add(1, Ordering::Relaxed);
-        self.open_state()?.buffer.set(key, slot);
+        let mut state = self.open_state()?;
+        state.written.grow(write_memory(&key, &slot))?;
+        state.buffer.set(key, slot);
         Ok(())
     }
 
@@ -507,13 +528,15 @@ impl Txn {
         if state.ended {
             return;
         }
-        state.buffer.rollback_to(savepoint.writes);
+        let freed = state.buffer.rollback_to(savepoint.writes);
+        state.written.shrink(freed);
         let kept = savepoint.locks.min(state.acquired.len());
         let released = state.acquired.split_off(kept);
         for target in &released {
             match target {
                 Target::Key(key) => {
                     let held = state.held.remove(key);
+                    state.locked.shrink(key.len() + LOCK_BYTES);
                     if self.records_reads() && held.is_some_and(|h| h.mode.owns_writes()) {
                         state.reads.add_point(key);
                     }
@@ -581,6 +604,8 @@ impl Txn {
         state.latest = None;
         state.buffer = Buffer::default();
         state.reads.clear();
+        state.written.release();
+        state.locked.release();
         state.held = HashMap::new();
         state.held_spans.clear();
         let acquired = std::mem::take(&mut state.acquired);

@@ -16,33 +16,33 @@ use sqlparser::ast;
 use crate::bind::{Binder, Bounded, OutputColumn, Surroundings};
 use crate::error::from_df;
 use crate::exec::scalar;
+use crate::exec::stoppable::Bounds;
+use crate::memory::SpillDirectory;
 use crate::run::{self, PlanRows};
 use crate::system;
-
-/// Bytes one query may hold before it spills or fails, unless configured.
-pub const DEFAULT_MEMORY: usize = 256 << 20;
 
 /// See the [module documentation](self).
 pub struct Engine {
     runtime: tokio::runtime::Runtime,
-    memory: usize,
+    spill: SpillDirectory,
     /// For describing plans.
     session: Arc<datafusion::execution::SessionState>,
 }
 
 impl Engine {
-    /// An engine whose queries may use `memory` bytes each.
+    /// An engine whose plans spill into a directory, which exists.
     ///
     /// # Errors
     /// When threads cannot be started.
-    pub fn new(memory: usize) -> SqlResult<Arc<Engine>> {
+    pub fn new(spill: SpillDirectory) -> SqlResult<Arc<Engine>> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .thread_name("braid-query")
             .enable_time()
             .build()
             .map_err(|e| SqlError::internal(format!("starting the query runtime: {e}")))?;
-        Ok(Arc::new(Engine { runtime, memory, session: run::session(memory)? }))
+        let session = run::session(Bounds::none(), &spill)?;
+        Ok(Arc::new(Engine { runtime, spill, session }))
     }
 }
 
@@ -56,7 +56,7 @@ struct Plan {
     query: ast::Query,
     columns: Vec<ColumnInfo>,
     params: Vec<SqlType>,
-    memory: usize,
+    spill: SpillDirectory,
     handle: tokio::runtime::Handle,
 }
 
@@ -120,7 +120,7 @@ impl GeneralQueries for Engine {
             query: query.clone(),
             columns: output(&bound),
             params: binder.params().finish(),
-            memory: self.memory,
+            spill: self.spill.clone(),
             handle: self.runtime.handle().clone(),
         }))
     }
@@ -132,7 +132,8 @@ impl Plan {
         run: &RunContext,
         eval: &EvalContext,
     ) -> SqlResult<(Arc<datafusion::execution::SessionState>, LogicalPlan)> {
-        let state = run::session(self.memory)?;
+        let bounds = Bounds { cancel: run.cancel.clone(), memory: run.memory.clone() };
+        let state = run::session(bounds, &self.spill)?;
         let declared: Vec<Option<SqlType>> = self.params.iter().cloned().map(Some).collect();
         let mut binder = Binder::new(Surroundings {
             context: &run.plan,

@@ -5,6 +5,8 @@ use braid_types::{SqlError, SqlState};
 use datafusion::arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
 
+use crate::memory::exhausted;
+
 /// Wraps an error of ours.
 pub fn to_df(error: SqlError) -> DataFusionError {
     DataFusionError::External(Box::new(error))
@@ -34,11 +36,7 @@ pub fn from_df(error: DataFusionError) -> SqlError {
             other => SqlError::internal(other.to_string()),
         },
         DataFusionError::Shared(shared) => from_shared(&shared),
-        DataFusionError::ResourcesExhausted(message) => {
-            SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory")
-                .with_detail(message)
-                .with_hint("Raise the memory budget of queries or make the query smaller.")
-        }
+        DataFusionError::ResourcesExhausted(message) => exhausted(&message),
         // What the planner cannot plan is not supported; that it is wrong was found out before.
         DataFusionError::NotImplemented(message) | DataFusionError::Plan(message) => {
             SqlError::unsupported("this query").with_detail(message)
@@ -71,9 +69,7 @@ fn from_shared(error: &DataFusionError) -> SqlError {
             },
             other => SqlError::internal(other.to_string()),
         },
-        DataFusionError::ResourcesExhausted(message) => {
-            SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory").with_detail(message.clone())
-        }
+        DataFusionError::ResourcesExhausted(message) => exhausted(message),
         other => SqlError::internal(other.to_string()),
     }
 }

@@ -19,7 +19,9 @@ pub mod bind;
 pub mod engine;
 pub mod error;
 pub mod exec;
+pub mod memory;
 pub mod run;
 pub mod system;
 
-pub use engine::{DEFAULT_MEMORY, Engine};
+pub use engine::Engine;
+pub use memory::SpillDirectory;

@@ -10,11 +10,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 
-use braid_sql::general_query::{Row, RowStream};
+use braid_catalog::memory_error;
+use braid_sql::general_query::{Row, RowStream, row_memory};
 use braid_types::{SqlError, SqlResult, SqlState, SqlType};
 use datafusion::arrow::array::RecordBatch;
-use datafusion::execution::memory_pool::GreedyMemoryPool;
-use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::{SendableRecordBatchStream, SessionState, SessionStateBuilder};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
@@ -23,6 +22,8 @@ use futures::StreamExt;
 
 use crate::arrow_form::Reader;
 use crate::error::from_df;
+use crate::exec::stoppable::{Bounds, stoppable};
+use crate::memory::{SpillDirectory, runtime};
 
 /// Wakes a parked thread.
 struct Unpark(Thread);
@@ -46,23 +47,25 @@ pub fn drive<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// A DataFusion session with a memory budget of its own, in bytes.
+/// A DataFusion session whose plans keep within bounds.
 ///
 /// # Errors
 /// When the runtime cannot be set up.
-pub fn session(memory: usize) -> SqlResult<Arc<SessionState>> {
+pub fn session(bounds: Bounds, spill: &SpillDirectory) -> SqlResult<Arc<SessionState>> {
+    let runtime = runtime(bounds.memory.clone(), spill)?;
+    let limit = bounds.memory.limit();
     let mut config = SessionConfig::new()
         .with_target_partitions(1)
         .with_batch_size(1024)
-        .with_information_schema(false);
+        .with_information_schema(false)
+        .with_extension(Arc::new(bounds));
     let options = config.options_mut();
     options.optimizer.repartition_joins = false;
     options.optimizer.enable_round_robin_repartition = false;
     options.execution.collect_statistics = false;
-    let runtime = RuntimeEnvBuilder::new()
-        .with_memory_pool(Arc::new(GreedyMemoryPool::new(memory)))
-        .build_arc()
-        .map_err(from_df)?;
+    // What a sort keeps free for merging what it has spilled.
+    options.execution.sort_spill_reservation_bytes = (limit / 8).clamp(64 << 10, 10 << 20);
+    options.execution.sort_in_place_threshold_bytes = (limit / 8).clamp(64 << 10, 1 << 20);
     let state = SessionStateBuilder::new()
         .with_config(config)
         .with_runtime_env(runtime)
@@ -79,7 +82,21 @@ pub fn physical(state: &SessionState, plan: &LogicalPlan) -> SqlResult<Arc<dyn E
     drive(state.create_physical_plan(plan)).map_err(from_df)
 }
 
-/// Runs an optimized or plain logical plan and gives at most `limit` rows.
+fn bounds(state: &SessionState) -> Arc<Bounds> {
+    state.config().get_extension().unwrap_or_else(|| Arc::new(Bounds::none()))
+}
+
+/// Starts a plan.
+fn start(
+    state: &SessionState,
+    plan: Arc<dyn ExecutionPlan>,
+) -> SqlResult<SendableRecordBatchStream> {
+    let plan = stoppable(plan, &bounds(state).cancel).map_err(from_df)?;
+    execute_stream(plan, state.task_ctx()).map_err(from_df)
+}
+
+/// Runs an optimized or plain logical plan and gives at most `limit` rows, which stay on the
+/// statement's account.
 ///
 /// # Errors
 /// Of planning and running.
@@ -90,12 +107,15 @@ pub fn collect_rows(
     limit: usize,
 ) -> SqlResult<Vec<Row>> {
     let physical = physical(state, &plan)?;
-    let mut stream = execute_stream(physical, state.task_ctx()).map_err(from_df)?;
+    let mut stream = start(state, physical)?;
     let mut rows = Vec::new();
     while rows.len() < limit {
         let Some(batch) = drive(stream.next()) else { break };
         let batch = batch.map_err(from_df)?;
+        let before = rows.len();
         push_rows(&batch, types, &mut rows);
+        let bytes = rows[before..].iter().map(|row| row_memory(row)).sum();
+        bounds(state).memory.take("subquery", bytes).map_err(|e| memory_error(&e))?;
     }
     rows.truncate(limit);
     Ok(rows)
@@ -131,7 +151,7 @@ impl PlanRows {
         handle: tokio::runtime::Handle,
     ) -> SqlResult<PlanRows> {
         let _entered = handle.enter();
-        let stream = execute_stream(plan, state.task_ctx()).map_err(from_df)?;
+        let stream = start(&state, plan)?;
         drop(_entered);
         Ok(PlanRows { stream: Some(stream), types, cancel, _state: state, handle })
     }

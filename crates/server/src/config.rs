@@ -15,10 +15,19 @@ pub struct ServerConfig {
     pub http: Option<SocketAddr>,
     /// Clients beyond this number are turned away with SQLSTATE 53300. Default 1,000.
     pub connections_max: usize,
+    /// A client that has not said who it is after this time is disconnected. Default 10 seconds.
+    pub startup_timeout: Duration,
     /// How far into the past `AS OF SYSTEM TIME` can read. Default 4 hours.
     pub gc_window: Duration,
-    /// Block cache in bytes. Default 256 MiB; RocksDB calls it the block cache, too.
+    /// Block cache in bytes. Default 256 MiB, or a quarter of `memory_max` if that is less;
+    /// RocksDB calls it the block cache, too.
     pub cache_bytes: Option<usize>,
+    /// What the node may hold: cache, memtables, and what clients make it hold. Default: half of
+    /// the machine's memory, or of the control group's.
+    pub memory_max: Option<usize>,
+    /// Returns free memory to the system; called now and then. The allocator is the binary's
+    /// choice.
+    pub trim: Option<fn()>,
 }
 
 impl ServerConfig {
@@ -29,8 +38,11 @@ impl ServerConfig {
             listen: SocketAddr::from(([127, 0, 0, 1], 26500)),
             http: Some(SocketAddr::from(([127, 0, 0, 1], 26580))),
             connections_max: 1000,
+            startup_timeout: Duration::from_secs(10),
             gc_window: Duration::from_secs(4 * 3600),
             cache_bytes: None,
+            memory_max: None,
+            trim: None,
         }
     }
 }

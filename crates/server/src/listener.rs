@@ -1,29 +1,33 @@
 //! Opening the store, accepting connections, stopping.
 
 use std::fmt;
+use std::io::Write;
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use braid_env::clock::WallClock;
-use braid_env::fs::DiskFs;
+use braid_env::fs::{DiskFs, FileSystem};
+use braid_env::memory;
 use braid_kv::{KvError, Store, StoreOptions};
-use braid_sql::Database;
+use braid_query::SpillDirectory;
+use braid_sql::{Cause, Database};
 use braid_types::{SqlError, SqlState};
+use pgwire::messages::Message;
 
-use crate::cancel::Connections;
+use crate::backends::{Backend, Backends, GREETINGS_MAX, Parked};
 use crate::config::ServerConfig;
 use crate::http;
 use crate::metrics::Metrics;
-use crate::pgwire::connection::{serve, tell_and_close};
-use crate::pgwire::errors::Fatal;
-use crate::pgwire::startup::{self, Opening};
-use crate::pgwire::wire::Wire;
+use crate::pgwire::connection::{Connection, Pause, tell_and_close};
+use crate::pgwire::errors::{Fatal, error_response};
+use crate::pgwire::startup::{Greeting, Opening};
+use crate::watch::{self, Interest, Watch};
+use crate::workers::Workers;
 
-/// Stack of a connection's thread. Expressions are evaluated recursively, up to the depth limit
-/// of the parser.
-const STACK_BYTES: usize = 8 << 20;
+/// Descriptors that are not connections: files of the store, the listeners, HTTP.
+const OTHER_DESCRIPTORS: u64 = 200;
 /// How often the GC threshold follows the clock.
 const GC_INTERVAL: Duration = Duration::from_secs(10);
 
@@ -73,10 +77,16 @@ pub struct Server {
 pub(crate) struct Shared {
     pub(crate) store: Arc<Store>,
     pub(crate) database: Arc<Database>,
-    pub(crate) connections: Arc<Connections>,
+    pub(crate) backends: Arc<Backends>,
+    pub(crate) watch: Watch,
+    pub(crate) workers: Workers,
+    /// As configured, or fewer if the system has not enough descriptors.
+    connections_max: usize,
     pub(crate) metrics: Metrics,
     pub(crate) stopping: AtomicBool,
-    config: ServerConfig,
+    /// A connection has fallen silent or ended since memory was given back last.
+    pub(crate) rested: AtomicBool,
+    pub(crate) config: ServerConfig,
 }
 
 impl Server {
@@ -95,12 +105,10 @@ impl Server {
             StoreOptions::new(DiskFs::shared(), config.data_dir.clone(), Arc::new(WallClock));
         options.gc_window = config.gc_window;
         options.engine.row_class = braid_keys::row_class;
-        if let Some(bytes) = config.cache_bytes {
-            options.engine.block_cache_size = bytes;
-        }
+        share_memory(&config, &mut options);
         let store = Store::open(options).map_err(StartError::Store)?;
-        let general =
-            braid_query::Engine::new(braid_query::DEFAULT_MEMORY).map_err(StartError::Catalog)?;
+        let spill = spill_directory(&config).map_err(StartError::System)?;
+        let general = braid_query::Engine::new(spill).map_err(StartError::Catalog)?;
         let database = Database::open(Arc::clone(&store), general).map_err(StartError::Catalog)?;
 
         let address = listener.local_addr().map_err(StartError::System)?;
@@ -108,12 +116,19 @@ impl Server {
         let shared = Arc::new(Shared {
             store,
             database,
-            connections: Arc::default(),
+            backends: Arc::default(),
+            watch: Watch::new().map_err(StartError::System)?,
+            workers: Workers::default(),
+            connections_max: affordable(config.connections_max),
             metrics: Metrics::default(),
             stopping: AtomicBool::new(false),
+            rested: AtomicBool::new(false),
             config,
         });
+        shared.database.set_backends(Arc::new(Signals(Arc::downgrade(&shared))));
         let mut threads = Vec::new();
+        let watched = Arc::clone(&shared);
+        threads.push(spawn("watch", move || watch::watch(&watched))?);
         let accept = Arc::clone(&shared);
         threads.push(spawn("accept", move || accept_loop(&listener, &accept))?);
         let gc = Arc::clone(&shared);
@@ -131,6 +146,11 @@ impl Server {
         self.address
     }
 
+    /// What clients make the node hold, and how much that may be.
+    pub fn memory(&self) -> &Arc<memory::Pool> {
+        self.shared.store.memory()
+    }
+
     /// Where `/healthz` and `/metrics` answer.
     pub fn http_address(&self) -> Option<SocketAddr> {
         self.http_address
@@ -141,9 +161,13 @@ impl Server {
     pub fn stop(mut self) -> Result<(), KvError> {
         self.shut_down();
         // Connections hold the store until they notice that their socket is closed.
-        for _ in 0..100 {
-            if self.shared.connections.len() == 0 {
+        for turn in 0..150 {
+            if self.shared.backends.is_empty() {
                 break;
+            }
+            if turn == 100 {
+                // They were told, or do not read.
+                self.shared.backends.cut_all();
             }
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -154,7 +178,9 @@ impl Server {
         if self.shared.stopping.swap(true, Ordering::SeqCst) {
             return;
         }
-        self.shared.connections.close_all();
+        for pid in self.shared.backends.pids() {
+            watch::raise(&self.shared, pid, Cause::Shutdown);
+        }
         // The accept loop sleeps in accept(): one more connection wakes it.
         let _woken = TcpStream::connect(self.address);
         for thread in self.threads.drain(..) {
@@ -171,13 +197,81 @@ impl Drop for Server {
     }
 }
 
+/// Divides the node's memory: cache and memtables get theirs, the rest is what clients can make
+/// the node hold.
+fn share_memory(config: &ServerConfig, options: &mut StoreOptions) {
+    let max = config.memory_max.unwrap_or_else(|| memory::available() / 2);
+    let engine = &mut options.engine;
+    engine.block_cache_size =
+        config.cache_bytes.unwrap_or_else(|| engine.block_cache_size.min(max / 4));
+    let tables = 2 + engine.max_immutable_memtables;
+    engine.memtable_size = engine.memtable_size.min(max / 8 / tables).max(1 << 20);
+    let fixed = engine.block_cache_size + tables * engine.memtable_size;
+    // A cache that was asked for may be larger than all: clients get something nevertheless.
+    options.memory = memory::Pool::new(max.saturating_sub(fixed).max(max / 4));
+    tracing::info!(
+        max,
+        cache = engine.block_cache_size,
+        memtable = engine.memtable_size,
+        clients = options.memory.limit(),
+        "memory"
+    );
+}
+
+/// An empty directory for what does not fit into memory. What is in it belongs to statements that
+/// died with an earlier process.
+fn spill_directory(config: &ServerConfig) -> std::io::Result<SpillDirectory> {
+    let path = config.data_dir.join("spill");
+    match std::fs::remove_dir_all(&path) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e),
+        _ => {}
+    }
+    DiskFs.create_dir_all(&path)?;
+    Ok(SpillDirectory(Some(path)))
+}
+
+/// How many connections there can be, after asking the system for enough descriptors.
+fn affordable(wanted: usize) -> usize {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let other = OTHER_DESCRIPTORS + GREETINGS_MAX as u64;
+    let needed = wanted as u64 + other;
+    let limit = getrlimit(Resource::Nofile);
+    let Some(current) = limit.current.filter(|current| *current < needed) else { return wanted };
+    let raised = limit.maximum.map_or(needed, |maximum| maximum.min(needed));
+    let granted =
+        match setrlimit(Resource::Nofile, Rlimit { current: Some(raised), maximum: limit.maximum })
+        {
+            Ok(()) => raised,
+            Err(_) => current,
+        };
+    let possible = usize::try_from(granted.saturating_sub(other)).unwrap_or(usize::MAX).max(1);
+    if possible < wanted {
+        tracing::warn!(
+            wanted,
+            possible,
+            "fewer connections than configured: the system grants {granted} descriptors (ulimit -n)"
+        );
+    }
+    possible.min(wanted)
+}
+
+/// What functions of one session do to another.
+struct Signals(Weak<Shared>);
+
+impl braid_sql::Backends for Signals {
+    fn signal(&self, pid: i32, cause: Cause) -> bool {
+        self.0.upgrade().is_some_and(|shared| {
+            shared.backends.is_session(pid) && watch::raise(&shared, pid, cause)
+        })
+    }
+}
+
 fn spawn(
     name: &str,
     body: impl FnOnce() + Send + 'static,
 ) -> Result<std::thread::JoinHandle<()>, StartError> {
     std::thread::Builder::new()
         .name(format!("braid-{name}"))
-        .stack_size(STACK_BYTES)
         .spawn(body)
         .map_err(StartError::System)
 }
@@ -197,35 +291,75 @@ fn gc_loop(shared: &Shared) {
     }
 }
 
+/// Accepts connections; who they are is asked elsewhere.
 fn accept_loop(listener: &TcpListener, shared: &Arc<Shared>) {
     let mut secrets = braid_env::random::Random::from_entropy();
+    // Out of descriptors, accept() fails at once and for ever. This one is given up for a moment
+    // then, to accept a client and tell it.
+    let mut spare = listener.try_clone().ok();
     loop {
         let accepted = listener.accept();
         if shared.stopping.load(Ordering::SeqCst) {
             return;
         }
-        let socket = match accepted {
-            Ok((socket, _)) => socket,
+        match accepted {
+            Ok((socket, _)) => admit(socket, secrets.next_u64() as i32, shared),
             Err(e) => {
-                // Out of descriptors, most likely; wait until some are closed.
                 tracing::warn!(error = %e, "cannot accept a connection");
-                std::thread::sleep(Duration::from_millis(50));
-                continue;
+                match spare.take() {
+                    Some(held) => {
+                        drop(held);
+                        if let Ok((socket, _)) = listener.accept() {
+                            turn_away(&socket, "the server has no descriptor for this client");
+                        }
+                    }
+                    None => std::thread::sleep(Duration::from_millis(50)),
+                }
+                spare = listener.try_clone().ok();
             }
-        };
-        let secret = secrets.next_u64() as i32;
-        let shared = Arc::clone(shared);
-        if let Err(e) = spawn("client", move || converse(socket, secret, &shared)) {
-            tracing::warn!(error = %e, "cannot start a thread for a connection");
         }
     }
 }
 
-/// A connection's thread. A panic ends this connection only; its transaction is rolled back.
-fn converse(socket: TcpStream, secret: i32, shared: &Arc<Shared>) {
-    let body = std::panic::AssertUnwindSafe(|| talk(socket, secret, shared));
+/// Registers a new socket and has it watched. Whoever has kept silent longest must go if there
+/// are too many that have not said who they are.
+fn admit(socket: TcpStream, secret: i32, shared: &Arc<Shared>) {
+    let registration = shared.backends.admit(socket, secret, shared);
+    let backend = Arc::clone(&registration.backend);
+    let parked = Greeting::new(registration).and_then(|greeting| {
+        let parked = Parked::Greeting(Box::new(greeting));
+        let (pid, speech) = (backend.pid, Interest::Speech);
+        shared.backends.park(pid, parked, |b| shared.watch.add(pid, &b.socket, speech))
+    });
+    if let Err(e) = parked {
+        tracing::warn!(error = %e, "cannot set up a connection");
+    }
+    while let Some(oldest) = shared.backends.surplus_greeting() {
+        turn_away(&oldest.socket, "too many clients connect at the same time");
+        drop(shared.backends.remove(oldest.pid));
+    }
+}
+
+/// Tells a client that has not spoken yet that it cannot be served.
+fn turn_away(socket: &TcpStream, why: &str) {
+    let e = SqlError::new(SqlState("53300"), why.to_string());
+    let mut out = bytes::BytesMut::new();
+    let told = error_response("FATAL", &e)
+        .encode(&mut out)
+        .map_err(std::io::Error::other)
+        .and_then(|()| socket.set_nonblocking(true))
+        .and_then(|()| (&mut &*socket).write_all(&out));
+    if let Err(e) = told {
+        tracing::debug!(error = %e, "a client left before it was turned away");
+    }
+}
+
+/// Serves a connection that is spoken to until it is silent again. A panic ends this connection
+/// only; its transaction is rolled back.
+pub(crate) fn resume(parked: Parked, shared: &Arc<Shared>) {
+    let body = std::panic::AssertUnwindSafe(|| converse(parked, shared));
     match std::panic::catch_unwind(body) {
-        Ok(Ok(())) => {}
+        Ok(Ok(())) => shared.rested.store(true, Ordering::Relaxed),
         Ok(Err(Fatal::Disconnected(e))) => tracing::debug!(error = %e, "a client has left"),
         Ok(Err(Fatal::Told(e))) => tracing::debug!(error = %e, "connection ended"),
         Err(_) => {
@@ -235,26 +369,58 @@ fn converse(socket: TcpStream, secret: i32, shared: &Arc<Shared>) {
     }
 }
 
-fn talk(socket: TcpStream, secret: i32, shared: &Arc<Shared>) -> Result<(), Fatal> {
-    socket.set_nodelay(true).map_err(Fatal::Disconnected)?;
-    let second_handle = socket.try_clone().map_err(Fatal::Disconnected)?;
-    let mut wire = Wire::new(socket);
-    let parameters = match startup::open(&mut wire) {
-        Ok(Opening::Session(parameters)) => parameters,
-        Ok(Opening::Gone) => return Ok(()),
-        Ok(Opening::Cancel { pid, secret }) => {
-            shared.connections.cancel(pid, secret);
-            return Ok(());
+fn converse(parked: Parked, shared: &Arc<Shared>) -> Result<(), Fatal> {
+    let mut connection = match parked {
+        Parked::Session(connection) => connection,
+        Parked::Greeting(greeting) => match greet(*greeting, shared)? {
+            Some(connection) => connection,
+            None => return Ok(()),
+        },
+    };
+    let backend = Arc::clone(connection.backend());
+    let arm = |interest| shared.watch.arm(backend.pid, &backend.socket, interest);
+    arm(Interest::Departure).map_err(Fatal::Disconnected)?;
+    match connection.serve()? {
+        Pause::End => Ok(()),
+        Pause::Silence => {
+            connection.rest();
+            let parked = Parked::Session(connection);
+            let kept = shared.backends.park(backend.pid, parked, |_| arm(Interest::Speech));
+            kept.map_err(Fatal::Disconnected)
         }
-        Err(Fatal::Told(e)) => return tell_and_close(&mut wire, &e),
-        Err(e) => return Err(e),
-    };
-    let max = shared.config.connections_max;
-    let Some(registration) = shared.connections.register(second_handle, secret, max) else {
-        let e = SqlError::new(SqlState("53300"), "sorry, too many clients already")
-            .with_hint(format!("At most {max} connections are open at once."));
-        return tell_and_close(&mut wire, &e);
-    };
-    shared.metrics.connections_opened.add(1);
-    serve(wire, Arc::clone(&shared.database), &registration, parameters)
+    }
+}
+
+/// Listens to a client that has not said who it is; a session, if it wants one.
+fn greet(mut greeting: Greeting, shared: &Arc<Shared>) -> Result<Option<Box<Connection>>, Fatal> {
+    let backend = Arc::clone(&greeting.registration.backend);
+    if backend.interrupt.cause().is_some() {
+        tracing::debug!(pid = backend.pid, "a client did not say who it is in time");
+        return Ok(None);
+    }
+    match greeting.listen() {
+        Ok(Opening::Session(parameters)) => {
+            let max = shared.connections_max;
+            let database = Arc::clone(&shared.database);
+            let opened = Connection::open(greeting, parameters, database, &shared.backends, max)?;
+            shared.metrics.connections_opened.add(u64::from(opened.is_some()));
+            Ok(opened)
+        }
+        Ok(Opening::Cancel { pid, secret }) => {
+            shared.backends.cancel(pid, secret);
+            Ok(None)
+        }
+        Ok(Opening::Silence) => {
+            let parked = Parked::Greeting(Box::new(greeting));
+            let arm = |b: &Backend| shared.watch.arm(b.pid, &b.socket, Interest::Speech);
+            shared.backends.park(backend.pid, parked, arm).map_err(Fatal::Disconnected)?;
+            Ok(None)
+        }
+        Ok(Opening::Gone) => Ok(None),
+        Err(Fatal::Told(e)) => {
+            tell_and_close(&mut greeting.wire, &e)?;
+            Ok(None)
+        }
+        Err(e) => Err(e),
+    }
 }

@@ -44,7 +44,7 @@ pub(crate) fn render(shared: &Shared) -> String {
     let mut out = String::new();
     let m = &shared.metrics;
     let (gauge, counter) = ("gauge", "counter");
-    single(&mut out, "connections", gauge, "Open connections.", shared.connections.len() as u64);
+    single(&mut out, "connections", gauge, "Open connections.", shared.backends.sessions() as u64);
     single(
         &mut out,
         "connections_opened_total",
@@ -66,6 +66,13 @@ pub(crate) fn render(shared: &Shared) -> String {
         "Transactions that have begun and not ended.",
         shared.store.active_transactions() as u64,
     );
+    let memory = shared.store.memory();
+    let held = "Bytes that statements, transactions and messages hold.";
+    single(&mut out, "memory_held_bytes", gauge, held, memory.used() as u64);
+    let peak = "Most bytes held at any time.";
+    single(&mut out, "memory_held_peak_bytes", gauge, peak, memory.peak() as u64);
+    let limit = "Bytes that may be held.";
+    single(&mut out, "memory_limit_bytes", gauge, limit, memory.limit() as u64);
     engine(&mut out, shared);
     out
 }

@@ -2,188 +2,12 @@
 //!
 //! Drivers hide most of this; here messages are written by hand, so that also wrong ones can be.
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+mod support;
+
+use std::io::Read;
 use std::time::Duration;
 
-use braid_server::{Server, ServerConfig};
-
-/// A server on a temporary directory and free ports.
-struct Running {
-    server: Option<Server>,
-    _directory: tempfile::TempDir,
-}
-
-impl Running {
-    fn new() -> Running {
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        let mut config = ServerConfig::new(directory.path().join("store"));
-        config.listen = SocketAddr::from(([127, 0, 0, 1], 0));
-        config.http = None;
-        config.connections_max = 5;
-        let server = Server::start(config).expect("the server starts");
-        Running { server: Some(server), _directory: directory }
-    }
-
-    fn connect(&self) -> Talk {
-        let mut talk = self.connect_raw();
-        talk.startup(3, 0);
-        let (greeting, _) = talk.until_ready();
-        assert!(greeting.starts_with("AuthenticationOk ParameterStatus"), "{greeting}");
-        talk
-    }
-
-    fn connect_raw(&self) -> Talk {
-        let address = self.server.as_ref().expect("running").address();
-        let socket = TcpStream::connect(address).expect("the server listens");
-        socket.set_read_timeout(Some(Duration::from_secs(20))).expect("a time-out can be set");
-        Talk { socket, pid: 0, secret: 0 }
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        if let Some(server) = self.server.take() {
-            server.stop().expect("the store closes");
-        }
-    }
-}
-
-struct Talk {
-    socket: TcpStream,
-    pid: i32,
-    secret: i32,
-}
-
-fn text(s: &str) -> Vec<u8> {
-    [s.as_bytes(), &[0]].concat()
-}
-
-impl Talk {
-    fn send_bytes(&mut self, bytes: &[u8]) {
-        self.socket.write_all(bytes).expect("the server reads");
-    }
-
-    fn send(&mut self, kind: u8, body: &[u8]) {
-        let length = (body.len() as i32 + 4).to_be_bytes();
-        self.send_bytes(&[&[kind], &length[..], body].concat());
-    }
-
-    fn startup(&mut self, major: i32, minor: i32) {
-        let mut body = ((major << 16) | minor).to_be_bytes().to_vec();
-        for word in ["user", "root", "database", "defaultdb", ""] {
-            body.extend(text(word));
-        }
-        let length = (body.len() as i32 + 4).to_be_bytes();
-        self.send_bytes(&[&length[..], &body].concat());
-    }
-
-    fn query(&mut self, sql: &str) {
-        self.send(b'Q', &text(sql));
-    }
-
-    fn parse(&mut self, name: &str, sql: &str) {
-        self.send(b'P', &[text(name), text(sql), vec![0, 0]].concat());
-    }
-
-    /// Binds text parameters to the unnamed portal.
-    fn bind(&mut self, statement: &str, parameters: &[&str]) {
-        let mut body = [text(""), text(statement), vec![0, 0]].concat();
-        body.extend((parameters.len() as i16).to_be_bytes());
-        for p in parameters {
-            body.extend((p.len() as i32).to_be_bytes());
-            body.extend(p.as_bytes());
-        }
-        body.extend([0, 0]);
-        self.send(b'B', &body);
-    }
-
-    fn execute(&mut self, max_rows: i32) {
-        self.send(b'E', &[text(""), max_rows.to_be_bytes().to_vec()].concat());
-    }
-
-    fn sync(&mut self) {
-        self.send(b'S', &[]);
-    }
-
-    /// Reads one message; `None` when the server has closed the connection.
-    fn message(&mut self) -> Option<(u8, Vec<u8>)> {
-        let mut head = [0; 5];
-        self.socket.read_exact(&mut head).ok()?;
-        let length = i32::from_be_bytes(head[1..].try_into().unwrap()) as usize;
-        let mut body = vec![0; length - 4];
-        self.socket.read_exact(&mut body).ok()?;
-        Some((head[0], body))
-    }
-
-    /// Replies up to ReadyForQuery or the end of the connection: names with what matters in them.
-    fn until_ready(&mut self) -> (String, Option<char>) {
-        let mut out: Vec<String> = Vec::new();
-        while let Some((kind, body)) = self.message() {
-            let strings: Vec<String> =
-                body.split(|b| *b == 0).map(|s| String::from_utf8_lossy(s).into_owned()).collect();
-            let said = match kind {
-                b'Z' => return (out.join(" "), Some(char::from(body[0]))),
-                b'R' => "AuthenticationOk".to_string(),
-                b'S' => "ParameterStatus".to_string(),
-                b'K' => {
-                    self.pid = i32::from_be_bytes(body[..4].try_into().unwrap());
-                    self.secret = i32::from_be_bytes(body[4..8].try_into().unwrap());
-                    continue;
-                }
-                b'E' => {
-                    let field = |code: char| {
-                        strings.iter().find_map(|s| s.strip_prefix(code)).unwrap_or_default()
-                    };
-                    format!("Error({} {})", field('S'), field('C'))
-                }
-                b'C' => format!("Complete({})", strings[0]),
-                b'D' => format!("Row({})", row(&body)),
-                b'T' => "Columns".to_string(),
-                b'I' => "Empty".to_string(),
-                b'1' => "Parsed".to_string(),
-                b'2' => "Bound".to_string(),
-                b'3' => "Closed".to_string(),
-                b'n' => "NoData".to_string(),
-                b's' => "Suspended".to_string(),
-                b't' => "Parameters".to_string(),
-                b'G' => {
-                    out.push("CopyIn".to_string());
-                    return (out.join(" "), None);
-                }
-                b'N' => "Notice".to_string(),
-                b'v' => "Negotiate".to_string(),
-                other => format!("?{}", char::from(other)),
-            };
-            if said != "ParameterStatus" || out.last().is_none_or(|last| *last != said) {
-                out.push(said);
-            }
-        }
-        (out.join(" "), None)
-    }
-
-    fn answer(&mut self) -> String {
-        let (said, status) = self.until_ready();
-        format!("{said} {}", status.map_or("closed".to_string(), String::from))
-    }
-}
-
-fn row(body: &[u8]) -> String {
-    let mut out = Vec::new();
-    let mut at = 2;
-    while at < body.len() {
-        let length = i32::from_be_bytes(body[at..at + 4].try_into().unwrap());
-        at += 4;
-        if length < 0 {
-            out.push("NULL".to_string());
-        } else {
-            let end = at + length as usize;
-            out.push(String::from_utf8_lossy(&body[at..end]).into_owned());
-            at = end;
-        }
-    }
-    out.join(",")
-}
+use support::{Running, Talk, text};
 
 #[test]
 fn startup_refuses_encryption_and_unknown_versions() {
@@ -405,4 +229,232 @@ fn a_cancel_request_needs_the_secret() {
     assert_eq!(waiter.answer(), "Error(ERROR 57014) I");
     waiter.query("SHOW server_version");
     assert!(waiter.answer().ends_with('I'), "the connection goes on");
+}
+
+#[test]
+fn a_statement_ends_at_its_nul_and_nothing_may_follow() {
+    let server = Running::new();
+    let mut talk = server.connect();
+    talk.query("CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1), (4)");
+    talk.answer();
+    talk.query("delete from t\0where id=4");
+    assert_eq!(talk.answer(), "Error(ERROR 08P01) I");
+    talk.parse("", "delete from t\0where id=4");
+    talk.sync();
+    assert_eq!(talk.answer(), "Error(ERROR 08P01) I");
+    talk.send(b'S', b"more");
+    assert_eq!(talk.answer(), "Error(ERROR 08P01) I");
+    talk.query("SELECT count(*) FROM t");
+    assert_eq!(talk.answer(), "Columns Row(2) Complete(SELECT 1) I");
+}
+
+#[test]
+fn bytes_that_are_no_utf8_are_22021_everywhere() {
+    let server = Running::new();
+    let mut talk = server.connect();
+    talk.query("CREATE TABLE t (id int PRIMARY KEY, s text)");
+    talk.answer();
+    talk.send(b'Q', b"INSERT INTO t VALUES (1, 'a\xffb')\0");
+    assert_eq!(talk.answer(), "Error(ERROR 22021) I");
+    talk.send(b'P', b"\0INSERT INTO t VALUES (1, '\xc3')\0\0\0");
+    talk.sync();
+    assert_eq!(talk.answer(), "Error(ERROR 22021) I");
+    for (format, value) in [(0, b"\xff\xfe"), (1, b"\xff\xfe"), (0, b"a\0"), (1, b"a\0")] {
+        talk.parse("", "INSERT INTO t VALUES (1, $1)");
+        let parameter = [&[0, 0, 0, 1, 0, format, 0, 1, 0, 0, 0, 2][..], value, &[0, 0]].concat();
+        talk.send(b'B', &parameter);
+        talk.execute(0);
+        talk.sync();
+        assert_eq!(talk.answer(), "Parsed Error(ERROR 22021) I", "{format} {value:?}");
+    }
+    for data in [&b"1\t\xff\n"[..], b"1\ta\0b\n"] {
+        talk.query("COPY t FROM STDIN");
+        talk.until_ready();
+        talk.send(b'd', data);
+        talk.send(b'c', b"");
+        assert_eq!(talk.answer(), "Error(ERROR 22021) I");
+    }
+    talk.query("SELECT count(*) FROM t");
+    assert_eq!(talk.answer(), "Columns Row(0) Complete(SELECT 1) I");
+}
+
+#[test]
+fn an_error_is_sent_at_once_and_flush_needs_no_sync() {
+    let server = Running::new();
+    let mut talk = server.connect();
+    talk.parse("", "SELECT 1/0 FROM nowhere");
+    talk.send(b'H', b"");
+    assert_eq!(talk.message().map(|m| m.0), Some(b'E'), "the client waits for it without Sync");
+    talk.sync();
+    assert_eq!(talk.answer(), " I");
+    talk.parse("", "SELECT 1");
+    talk.send(b'H', b"");
+    assert_eq!(talk.message().map(|m| m.0), Some(b'1'));
+    talk.bind("", &["one too many"]);
+    assert_eq!(talk.message().map(|m| m.0), Some(b'E'), "not even Flush is needed");
+    talk.send(b'H', b"");
+    talk.sync();
+    assert_eq!(talk.answer(), " I");
+}
+
+#[test]
+fn copy_out_sends_one_row_in_a_message() {
+    let server = Running::new();
+    let mut talk = server.connect();
+    talk.query(
+        "CREATE TABLE t (a int PRIMARY KEY, b text); INSERT INTO t VALUES (1, 'x'), (2, NULL)",
+    );
+    talk.answer();
+    talk.query("COPY t TO STDOUT");
+    assert_eq!(
+        talk.answer(),
+        "CopyOut Data(1\\tx\\n) Data(2\\t\\\\N\\n) CopyDone Complete(COPY 2) I"
+    );
+    talk.query("COPY t TO STDOUT (FORMAT csv, HEADER)");
+    assert_eq!(
+        talk.answer(),
+        "CopyOut Data(a,b\\n) Data(1,x\\n) Data(2,\\n) CopyDone Complete(COPY 2) I"
+    );
+    talk.query("COPY t TO STDOUT (FORMAT binary)");
+    let said = talk.answer();
+    assert_eq!(said.matches("Data(").count(), 3, "head with the first row, second, end: {said}");
+    talk.query("COPY (SELECT generate_series(1, 3000)) TO STDOUT");
+    assert_eq!(talk.answer().matches("Data(").count(), 3000);
+}
+
+#[test]
+fn prepared_statements_have_one_set_of_names() {
+    let server = Running::new();
+    let mut talk = server.connect();
+    talk.parse("p", "SELECT 1");
+    talk.sync();
+    assert_eq!(talk.answer(), "Parsed I");
+    talk.query("PREPARE p AS SELECT 2");
+    assert_eq!(talk.answer(), "Error(ERROR 42P05) I");
+    talk.query("EXECUTE p");
+    assert_eq!(talk.answer(), "Columns Row(1) Complete(SELECT 1) I");
+    talk.query("DEALLOCATE p; PREPARE p AS SELECT 2");
+    assert_eq!(talk.answer(), "Complete(DEALLOCATE) Complete(PREPARE) I");
+    talk.bind("p", &[]);
+    talk.execute(0);
+    talk.sync();
+    assert_eq!(talk.answer(), "Bound Row(2) Complete(SELECT 1) I");
+    talk.send(b'C', b"Sp\0");
+    talk.sync();
+    assert_eq!(talk.answer(), "Closed I");
+    talk.query("EXECUTE p");
+    assert_eq!(talk.answer(), "Error(ERROR 26000) I");
+    for forget in ["DISCARD ALL", "DEALLOCATE ALL"] {
+        talk.parse("p", "SELECT 1");
+        talk.sync();
+        talk.answer();
+        talk.query(forget);
+        talk.answer();
+        talk.bind("p", &[]);
+        talk.sync();
+        assert_eq!(talk.answer(), "Error(ERROR 26000) I", "{forget}");
+    }
+}
+
+#[test]
+fn a_changed_result_type_names_the_routine_that_drivers_look_for() {
+    let server = Running::new();
+    let mut talk = server.connect();
+    talk.query("CREATE TABLE t (a int PRIMARY KEY)");
+    talk.answer();
+    talk.parse("s", "SELECT * FROM t");
+    talk.sync();
+    talk.answer();
+    talk.query("ALTER TABLE t ADD COLUMN b text");
+    talk.answer();
+    talk.bind("s", &[]);
+    talk.execute(0);
+    talk.sync();
+    let fields = loop {
+        match talk.message() {
+            Some((b'E', body)) => break String::from_utf8_lossy(&body).into_owned(),
+            Some(_) => {}
+            None => panic!("no error came"),
+        }
+    };
+    for field in ["SERROR\0", "VERROR\0", "C0A000\0", "RRevalidateCachedQuery\0"] {
+        assert!(fields.contains(field), "{field} in {fields:?}");
+    }
+    talk.answer();
+    talk.query("SELECT 1 +* 2 FROM t");
+    let Some((b'E', body)) = talk.message() else { panic!("an error") };
+    let fields = String::from_utf8_lossy(&body).into_owned();
+    assert!(fields.contains("\0P"), "syntax errors carry their position: {fields:?}");
+}
+
+#[test]
+fn silent_sockets_keep_nobody_out_and_are_gone_in_time() {
+    let server = Running::with(|config| {
+        config.connections_max = 5;
+        config.startup_timeout = Duration::from_secs(1);
+    });
+    let mut silent: Vec<Talk> = (0..300).map(|_| server.connect_raw()).collect();
+    let mut talk = server.connect();
+    talk.query("SELECT 1");
+    assert!(talk.answer().ends_with('I'));
+    assert_eq!(silent[0].answer(), "Error(FATAL 53300) closed", "the oldest had to go");
+    for mut talk in silent {
+        assert!(talk.answer().ends_with("closed"), "its time is up");
+    }
+    talk.query("SELECT 1");
+    assert!(talk.answer().ends_with('I'), "the limit is for those who have not spoken");
+}
+
+#[test]
+fn the_last_places_are_for_root() {
+    let server = Running::with(|config| config.connections_max = 7);
+    let join = |user: &str| {
+        let mut talk = server.connect_raw();
+        let body = [&196_608i32.to_be_bytes()[..], b"user\0", user.as_bytes()];
+        let body = [&body.concat()[..], b"\0database\0defaultdb\0\0"].concat();
+        talk.send_bytes(&[&(body.len() as i32 + 4).to_be_bytes()[..], &body].concat());
+        let answer = talk.until_ready();
+        (talk, answer)
+    };
+    let apps: Vec<_> = (0..4).map(|_| join("app")).collect();
+    assert!(apps.iter().all(|(_, (_, status))| *status == Some('I')));
+    assert_eq!(join("app").1, ("Error(FATAL 53300)".to_string(), None));
+    let roots: Vec<_> = (0..3).map(|_| join("root")).collect();
+    assert!(roots.iter().all(|(_, (_, status))| *status == Some('I')));
+    assert_eq!(join("root").1.0, "Error(FATAL 53300)");
+    drop(apps);
+    let mut waited = 0;
+    while join("app").1.1.is_none() {
+        waited += 1;
+        assert!(waited < 200, "places are given back");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_silent_connection_goes_on_where_it_was() {
+    let server = Running::new();
+    let mut talk = server.connect();
+    talk.query("CREATE TABLE t (a int PRIMARY KEY); INSERT INTO t SELECT generate_series(1, 10)");
+    talk.answer();
+    talk.query("BEGIN; INSERT INTO t VALUES (11)");
+    talk.answer();
+    talk.parse("s", "SELECT a FROM t ORDER BY a");
+    talk.bind("s", &[]);
+    talk.execute(2);
+    talk.send(b'H', b"");
+    std::thread::sleep(Duration::from_millis(500));
+    // Half a message, silence, the other half.
+    let execute = [&b"E\0\0\0\x09"[..], b"\0\0\0\0\x09"].concat();
+    talk.send_bytes(&execute[..3]);
+    std::thread::sleep(Duration::from_millis(500));
+    talk.send_bytes(&execute[3..]);
+    talk.sync();
+    let said = talk.answer();
+    assert!(
+        said.contains("Row(2) Suspended Row(3)") && said.ends_with("Row(11) Suspended T"),
+        "{said}"
+    );
+    talk.query("COMMIT");
+    assert_eq!(talk.answer(), "Complete(COMMIT) I");
 }

@@ -16,8 +16,8 @@
 //! crash loses the rest of a block, never repeats a value.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use braid_catalog::{Catalog, Sequence, kv_error, load_catalog, read_version, reserve_ids};
 use braid_keys::system;
@@ -26,6 +26,7 @@ use braid_types::{SqlError, SqlResult, SqlState};
 use parking_lot::Mutex;
 
 use crate::general_query::GeneralQueries;
+use crate::session::Backends;
 
 /// Microseconds from 1970 to 2000, PostgreSQL's epoch.
 pub const EPOCH_MICROS: i64 = 946_684_800_000_000;
@@ -44,6 +45,7 @@ pub struct Database {
     sequences: Mutex<HashMap<(u32, u32), SharedBlock>>,
     random: Mutex<braid_env::random::Random>,
     next_pid: AtomicU64,
+    backends: OnceLock<Arc<dyn Backends>>,
 }
 
 struct Cached {
@@ -95,6 +97,7 @@ impl Database {
             sequences: Mutex::new(HashMap::new()),
             random: Mutex::new(braid_env::random::Random::from_entropy()),
             next_pid: AtomicU64::new(1),
+            backends: OnceLock::new(),
         }))
     }
 
@@ -106,6 +109,16 @@ impl Database {
     /// The planner of general queries.
     pub fn general(&self) -> &Arc<dyn GeneralQueries> {
         &self.general
+    }
+
+    /// Says where the sessions of the node are found; the first call counts.
+    pub fn set_backends(&self, backends: Arc<dyn Backends>) {
+        self.backends.get_or_init(|| backends);
+    }
+
+    /// The sessions of the node, if there is a server.
+    pub(crate) fn backends(&self) -> Option<&Arc<dyn Backends>> {
+        self.backends.get()
     }
 
     /// The newest committed catalog.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use braid_catalog::Catalog;
+use braid_env::memory::Account;
 use braid_kv::Txn;
 use braid_types::{Datum, SqlResult, SqlType};
 use sqlparser::ast;
@@ -83,6 +84,13 @@ pub struct RunContext {
     pub eval: EvalContext,
     /// Raised when the client cancels: stop with 57014.
     pub cancel: Arc<AtomicBool>,
+    /// What the statement holds.
+    pub memory: Arc<Account>,
+}
+
+/// Bytes that a row takes.
+pub fn row_memory(row: &[Datum]) -> usize {
+    size_of::<Row>() + row.iter().map(Datum::memory).sum::<usize>()
 }
 
 /// A planned query; may be run many times while the catalog's version stays.

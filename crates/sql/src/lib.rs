@@ -31,12 +31,15 @@ mod quote;
 pub mod session;
 pub mod storage;
 
-pub use braid_catalog::kv_error;
+pub use braid_catalog::{kv_error, memory_error};
 pub use database::Database;
 pub use general_query::{
     ColumnInfo, GeneralPlan, GeneralQueries, NoGeneralQueries, PlanContext, Row, RowStream,
-    RunContext,
+    RunContext, row_memory,
 };
 pub use parse::Statement;
 pub use quote::quote_ident;
-pub use session::{Notice, Outcome, Prepared, Rows, RowsTag, Session, SessionOptions};
+pub use session::{
+    Backends, Cause, Interrupt, Notice, Outcome, Prepared, Rows, RowsTag, Session, SessionOptions,
+    Timeouts,
+};

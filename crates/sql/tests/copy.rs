@@ -20,9 +20,9 @@ fn copy_out(s: &mut Session, sql: &str) -> Vec<u8> {
     let statement = s.parse_script(sql).unwrap().remove(0);
     let p = s.prepare(statement, &[]).unwrap();
     let Outcome::CopyOut(mut c) = s.execute(&p, vec![]).unwrap() else { panic!("not a COPY TO") };
-    let mut out = Vec::new();
-    while let Some(chunk) = c.next_chunk().unwrap() {
-        out.extend(chunk);
+    let (mut out, mut row) = (Vec::new(), Vec::new());
+    while c.next_row(&mut row).unwrap() {
+        out.extend_from_slice(&row);
     }
     out
 }

@@ -26,7 +26,7 @@ fn exact<const N: usize>(bytes: &[u8], ty: &SqlType) -> SqlResult<[u8; N]> {
 ///
 /// # Errors
 /// 22021.
-pub(crate) fn checked_text(bytes: &[u8]) -> SqlResult<&str> {
+pub fn checked_text(bytes: &[u8]) -> SqlResult<&str> {
     match std::str::from_utf8(bytes) {
         Ok(text) if !text.contains('\0') => Ok(text),
         Ok(_) => Err(SqlError::new(

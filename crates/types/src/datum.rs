@@ -97,10 +97,43 @@ impl std::ops::Deref for RecordValue {
     }
 }
 
+/// Bytes of a JSON tree.
+fn tree_memory(value: &serde_json::Value) -> usize {
+    use serde_json::Value;
+    // An object keeps a hash beside each of its members.
+    const MEMBER: usize = 48;
+    size_of::<Value>()
+        + match value {
+            Value::String(s) => s.len(),
+            Value::Array(items) => items.iter().map(tree_memory).sum(),
+            Value::Object(members) => {
+                members.iter().map(|(k, v)| k.len() + MEMBER + tree_memory(v)).sum()
+            }
+            _ => 0,
+        }
+}
+
 impl Datum {
     /// A row value without names.
     pub fn record(fields: Vec<Datum>) -> Datum {
         Datum::Record(Arc::new(RecordValue { names: None, fields }))
+    }
+
+    /// Bytes that the value takes, those behind its pointers included.
+    pub fn memory(&self) -> usize {
+        // Two counts stand in front of what an Arc points to.
+        const SHARED: usize = 16;
+        size_of::<Datum>()
+            + match self {
+                Datum::Text(s) => SHARED + s.len(),
+                Datum::Bytea(b) => SHARED + b.len(),
+                Datum::Numeric(_) => SHARED + 64,
+                Datum::Array(a) => SHARED + a.items.iter().map(Datum::memory).sum::<usize>(),
+                Datum::Record(r) => SHARED + r.iter().map(Datum::memory).sum::<usize>(),
+                Datum::Json(s) => SHARED + s.len(),
+                Datum::Jsonb(v) => SHARED + tree_memory(v),
+                _ => 0,
+            }
     }
 
     /// Whether this is NULL.

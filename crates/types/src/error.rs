@@ -181,6 +181,8 @@ struct Fields {
     table: Option<String>,
     column: Option<String>,
     constraint: Option<String>,
+    /// The function of PostgreSQL that reports this, where drivers look for it.
+    routine: Option<&'static str>,
 }
 
 /// Shorthand for results of statements.
@@ -199,6 +201,7 @@ impl SqlError {
             table: None,
             column: None,
             constraint: None,
+            routine: None,
         }))
     }
 
@@ -254,6 +257,13 @@ impl SqlError {
         self
     }
 
+    /// Adds the name of PostgreSQL's function that reports this error: some drivers tell errors of
+    /// one SQLSTATE apart by it.
+    pub fn with_routine(mut self, routine: &'static str) -> SqlError {
+        self.0.routine = Some(routine);
+        self
+    }
+
     /// The SQLSTATE.
     pub fn state(&self) -> SqlState {
         self.0.state
@@ -273,6 +283,10 @@ impl SqlError {
     /// The 1-based character position in the statement, if known.
     pub fn position(&self) -> Option<usize> {
         self.0.position
+    }
+    /// The reporting function of PostgreSQL, where drivers look for it.
+    pub fn routine(&self) -> Option<&'static str> {
+        self.0.routine
     }
     /// The schema, if the error is about one object.
     pub fn schema(&self) -> Option<&str> {

@@ -30,6 +30,7 @@ mod text_in;
 mod text_out;
 mod time_zone;
 
+pub use binary::checked_text;
 pub use cast::{CastContext, cast, cast_exists};
 pub use datetime::{
     DATE_INFINITY, DATE_MINUS_INFINITY, MICROS_PER_DAY, MICROS_PER_SECOND, UNIX_EPOCH_MICROS,

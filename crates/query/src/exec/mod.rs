@@ -7,4 +7,5 @@ pub mod running;
 pub mod scalar;
 pub mod scan;
 pub mod set_returning;
+pub mod stoppable;
 pub mod subquery;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use braid_env::fs::MemFs;
 use braid_kv::{Store, StoreOptions};
-use braid_query::{DEFAULT_MEMORY, Engine};
+use braid_query::{Engine, SpillDirectory};
 use braid_sql::{Database, Outcome, Session, SessionOptions};
 use braid_types::{SqlResult, TimeZone};
 
@@ -22,7 +22,7 @@ impl Db {
         let mut options = StoreOptions::new(fs, "/data", clock);
         options.engine.row_class = braid_keys::row_class;
         let store = Store::open(options).expect("store");
-        let engine = Engine::new(DEFAULT_MEMORY).expect("engine");
+        let engine = Engine::new(SpillDirectory::default()).expect("engine");
         let db = Database::open(store, engine).expect("database");
         let options = SessionOptions {
             user: "root".into(),

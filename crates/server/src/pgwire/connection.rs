@@ -6,69 +6,42 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use braid_sql::{ColumnInfo, Database, Outcome, Rows, Session, SessionOptions};
+use braid_sql::{Cause, ColumnInfo, Database, Outcome, Rows, Session, SessionOptions};
 use braid_types::{SqlError, SqlState};
-use pgwire::messages::PgWireFrontendMessage as Message;
 use pgwire::messages::response::{
     CommandComplete, EmptyQueryResponse, ReadyForQuery, TransactionStatus,
 };
 use pgwire::messages::startup::{Authentication, BackendKeyData, ParameterStatus};
 
+use super::copy;
 use super::errors::{Failure, Fatal, error_response, notice_response};
 use super::extended::Extended;
+use super::message::{Frame, Message, is_extended};
 use super::rows::{self, Format, RowWriter};
-use super::wire::Wire;
-use super::{copy, startup};
-use crate::cancel::Registration;
+use super::startup::{self, Greeting};
+use super::wire::{Heard, Wire};
+use crate::backends::{Backend, Backends, Registration};
 
 /// A session with its client.
 pub(crate) struct Connection {
     pub(crate) wire: Wire,
     pub(crate) session: Session,
     pub(crate) extended: Extended,
-    cancel: Arc<AtomicBool>,
     /// An extended-protocol message failed: skip to Sync.
     skip_to_sync: bool,
     /// Settings as the client knows them.
     reported: HashMap<String, String>,
+    // Last: the place is given back when all else is gone.
+    registration: Registration,
 }
 
-/// Serves a session until the client leaves. Errors that end it have been told to the client.
-pub(crate) fn serve(
-    mut wire: Wire,
-    database: Arc<Database>,
-    registration: &Registration,
-    parameters: BTreeMap<String, String>,
-) -> Result<(), Fatal> {
-    let store = Arc::clone(database.store());
-    let session = match open_session(database, registration, parameters) {
-        Ok(session) => session,
-        Err(e) => return tell_and_close(&mut wire, &e),
-    };
-    let shown = session.shown();
-    let failed = |e| Fatal::Told(braid_catalog::kv_error(e));
-    wire.set_gate(Box::new(move || shown.settle(&store).map_err(failed)));
-    wire.send(&Authentication::Ok)?;
-    let reported: HashMap<String, String> = session.parameters().into_iter().collect();
-    for (name, value) in &reported {
-        wire.send(&ParameterStatus::new(name.clone(), value.clone()))?;
-    }
-    wire.send(&BackendKeyData::new(registration.pid, startup::secret_key(registration.secret)))?;
-    let mut connection = Connection {
-        wire,
-        session,
-        extended: Extended::default(),
-        cancel: Arc::clone(&registration.cancel),
-        skip_to_sync: false,
-        reported,
-    };
-    connection.ready()?;
-    match connection.run() {
-        Err(Fatal::Told(e)) => tell_and_close(&mut connection.wire, &e),
-        other => other,
-    }
+/// Why a thread has nothing more to do for a connection.
+pub(crate) enum Pause {
+    /// The client is silent: somebody else watches until it speaks.
+    Silence,
+    /// The conversation is over.
+    End,
 }
 
 /// Sends a FATAL error; the caller closes the connection.
@@ -79,12 +52,10 @@ pub(crate) fn tell_and_close(wire: &mut Wire, e: &SqlError) -> Result<(), Fatal>
 
 fn open_session(
     database: Arc<Database>,
-    registration: &Registration,
+    backend: &Backend,
+    user: String,
     mut parameters: BTreeMap<String, String>,
 ) -> Result<Session, SqlError> {
-    let user = parameters.remove("user").ok_or_else(|| {
-        SqlError::new(SqlState("28000"), "no PostgreSQL user name specified in startup packet")
-    })?;
     let name = parameters.remove("database").unwrap_or_else(|| user.clone());
     // `options` and unknown `_pq_` extensions are not settings.
     parameters
@@ -93,36 +64,176 @@ fn open_session(
         user,
         database: name,
         settings: parameters.into_iter().collect(),
-        cancel: Arc::clone(&registration.cancel),
+        cancel: Arc::clone(backend.interrupt.flag()),
+        pid: Some(backend.pid),
     };
     Session::new(database, options)
 }
 
 impl Connection {
-    fn run(&mut self) -> Result<(), Fatal> {
-        while let Some(message) = self.wire.read()? {
-            if self.skip_to_sync && !matches!(message, Message::Sync(_) | Message::Terminate(_)) {
-                continue;
+    /// Makes a session for a client that has said who it is, and greets it. A refusal has been
+    /// told to the client: `None`.
+    pub(crate) fn open(
+        greeting: Greeting,
+        mut parameters: BTreeMap<String, String>,
+        database: Arc<Database>,
+        backends: &Backends,
+        max: usize,
+    ) -> Result<Option<Box<Connection>>, Fatal> {
+        let Greeting { mut wire, registration, .. } = greeting;
+        let backend = Arc::clone(&registration.backend);
+        let user = parameters.remove("user").ok_or_else(|| {
+            SqlError::new(SqlState("28000"), "no PostgreSQL user name specified in startup packet")
+        });
+        let store = Arc::clone(database.store());
+        let session = user.and_then(|user| {
+            backends.promote(&registration, &user, max)?;
+            open_session(database, &backend, user, parameters)
+        });
+        let session = match session {
+            Ok(session) => session,
+            Err(e) => {
+                tell_and_close(&mut wire, &e)?;
+                return Ok(None);
             }
-            match message {
-                Message::Query(query) => self.simple_query(&query.query)?,
-                Message::Terminate(_) => return Ok(()),
-                Message::Sync(_) => {
-                    self.skip_to_sync = false;
-                    self.end_implicit()?;
-                    self.ready()?;
-                }
-                Message::Flush(_) => self.wire.flush()?,
-                // Left over from a COPY that failed on our side.
-                Message::CopyData(_) | Message::CopyDone(_) | Message::CopyFail(_) => {}
-                message if message.is_extended_query() => {
-                    if let Err(failure) = self.extended_message(message) {
-                        self.skip_to_sync = true;
-                        self.fail(failure)?;
-                    }
-                }
-                _ => return Err(Fatal::protocol("message not expected here")),
+        };
+        let shown = session.shown();
+        let failed = |e| Fatal::Told(braid_catalog::kv_error(e));
+        wire.set_gate(Box::new(move || shown.settle(&store).map_err(failed)));
+        wire.send(&Authentication::Ok)?;
+        let reported: HashMap<String, String> = session.parameters().into_iter().collect();
+        for (name, value) in &reported {
+            wire.send(&ParameterStatus::new(name.clone(), value.clone()))?;
+        }
+        wire.send(&BackendKeyData::new(backend.pid, startup::secret_key(backend.secret)))?;
+        let mut connection = Box::new(Connection {
+            wire,
+            session,
+            extended: Extended::default(),
+            skip_to_sync: false,
+            reported,
+            registration,
+        });
+        connection.ready()?;
+        Ok(Some(connection))
+    }
+
+    pub(crate) fn backend(&self) -> &Arc<Backend> {
+        &self.registration.backend
+    }
+
+    /// Serves the client until it is silent or leaves. What ends the session has been told to it.
+    pub(crate) fn serve(&mut self) -> Result<Pause, Fatal> {
+        match self.run() {
+            Err(Fatal::Told(e)) => {
+                tell_and_close(&mut self.wire, &e)?;
+                Ok(Pause::End)
             }
+            other => other,
+        }
+    }
+
+    /// Gives back memory that only saves time.
+    pub(crate) fn rest(&mut self) {
+        self.wire.rest();
+        self.session.rest();
+    }
+
+    fn run(&mut self) -> Result<Pause, Fatal> {
+        loop {
+            self.check_session()?;
+            let heard = self.wire.read()?;
+            if matches!(heard, Heard::Message(_) | Heard::Refused(..)) {
+                self.backend().idle.end();
+                self.backend().idle_in_transaction.end();
+            }
+            let goes_on = match heard {
+                Heard::Message(frame)
+                    if self.skip_to_sync && !matches!(frame.kind, b'S' | b'X') =>
+                {
+                    true
+                }
+                Heard::Message(frame) => self.answer(frame)?,
+                Heard::Refused(..) if self.skip_to_sync => true,
+                Heard::Refused(kind, e) => {
+                    self.refuse(kind, e)?;
+                    true
+                }
+                Heard::Silence => return Ok(Pause::Silence),
+                Heard::End => {
+                    // The end of the input may be our own doing.
+                    self.check_session()?;
+                    false
+                }
+            };
+            if !goes_on {
+                return Ok(Pause::End);
+            }
+        }
+    }
+
+    /// Whether somebody has ended the session.
+    fn check_session(&self) -> Result<(), Fatal> {
+        match self.backend().interrupt.cause() {
+            // What it sent before it left is still answered.
+            Some(Cause::Gone) | None => Ok(()),
+            Some(cause) if cause.ends_session() => Err(Fatal::Told(cause.error())),
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// Whether somebody has stopped the statement, while it waits for the client.
+    pub(crate) fn check_interrupt(&self) -> Result<(), Failure> {
+        match self.backend().interrupt.cause() {
+            Some(cause) => Err(Failure::Sql(cause.error())),
+            None => Ok(()),
+        }
+    }
+
+    /// Answers one message; `false` after a goodbye.
+    fn answer(&mut self, frame: Frame) -> Result<bool, Fatal> {
+        let kind = frame.kind;
+        match Message::decode(frame) {
+            Ok(Message::Query(text)) => self.simple_query(&text)?,
+            Ok(Message::Terminate) => return Ok(false),
+            Ok(Message::Sync) => {
+                self.skip_to_sync = false;
+                self.end_implicit()?;
+                self.ready()?;
+            }
+            Ok(Message::Flush) => {
+                self.send_notices()?;
+                self.wire.flush()?;
+            }
+            // Left over from a COPY that failed on our side.
+            Ok(Message::CopyData(_) | Message::CopyDone | Message::CopyFail(_)) => {}
+            Ok(Message::FunctionCall) => {
+                let e = SqlError::unsupported("the function call message")
+                    .with_hint("Call the function by SELECT.");
+                self.fail(Failure::Sql(e))?;
+                self.end_implicit()?;
+                self.ready()?;
+            }
+            Ok(message) => {
+                if let Err(failure) = self.extended_message(message) {
+                    self.skip_to_sync = true;
+                    self.fail(failure)?;
+                }
+            }
+            Err(e) => self.refuse(kind, e)?,
+        }
+        Ok(true)
+    }
+
+    /// Answers a message that cannot be taken.
+    fn refuse(&mut self, kind: u8, e: SqlError) -> Result<(), Fatal> {
+        self.fail(Failure::Sql(e))?;
+        if is_extended(kind) {
+            self.skip_to_sync = true;
+        } else if !matches!(kind, b'd' | b'c' | b'f') {
+            self.skip_to_sync = false;
+            self.end_implicit()?;
+            self.ready()?;
         }
         Ok(())
     }
@@ -133,9 +244,26 @@ impl Connection {
             Failure::Fatal(fatal) => Err(fatal),
             Failure::Sql(e) => {
                 self.session.fail();
+                self.backend().statement.end();
+                let e = self.cause_of(e)?;
                 self.send_notices()?;
-                self.wire.send(&error_response("ERROR", &e))
+                self.wire.send(&error_response("ERROR", &e))?;
+                // At once: a client in a pipeline may wait for it before it says Sync.
+                self.wire.flush()
             }
+        }
+    }
+
+    /// Running statements only know that they were stopped; who did it stands here.
+    fn cause_of(&self, e: SqlError) -> Result<SqlError, Fatal> {
+        let cause = self.backend().interrupt.cause();
+        match cause {
+            Some(Cause::Gone) if e.state() == SqlState::QUERY_CANCELED => {
+                Err(Fatal::Disconnected(std::io::ErrorKind::ConnectionAborted.into()))
+            }
+            Some(cause) if cause.ends_session() => Err(Fatal::Told(cause.error())),
+            Some(cause) if e.state() == SqlState::QUERY_CANCELED => Ok(cause.error()),
+            _ => Ok(e),
         }
     }
 
@@ -151,7 +279,17 @@ impl Connection {
 
     /// Tells the client that it may speak, and sends everything queued.
     fn ready(&mut self) -> Result<(), Fatal> {
+        self.check_session()?;
         self.send_notices()?;
+        let backend = self.backend();
+        backend.statement.end();
+        let limits = self.session.state().timeouts();
+        if self.session.tx_status() == b'I' {
+            backend.transaction.end();
+            backend.idle.begin(limits.idle);
+        } else {
+            backend.idle_in_transaction.begin(limits.idle_in_transaction);
+        }
         let status = match self.session.tx_status() {
             b'I' => TransactionStatus::Idle,
             b'T' => TransactionStatus::Transaction,
@@ -175,13 +313,18 @@ impl Connection {
         Ok(())
     }
 
-    /// Forgets a cancel request that came while nothing ran.
-    pub(crate) fn begin_cancellable(&self) {
-        self.cancel.store(false, Ordering::Relaxed);
+    /// A statement begins: a cancel request that came while nothing ran is forgotten, and its
+    /// time runs.
+    pub(crate) fn begin_statement(&self) {
+        let backend = self.backend();
+        backend.interrupt.begin_statement();
+        let limits = self.session.state().timeouts();
+        backend.statement.begin(limits.statement);
+        backend.transaction.begin(limits.transaction);
     }
 
     fn simple_query(&mut self, text: &str) -> Result<(), Fatal> {
-        self.begin_cancellable();
+        self.begin_statement();
         self.extended.drop_unnamed();
         if let Err(failure) = self.run_script(text) {
             self.fail(failure)?;
@@ -197,6 +340,7 @@ impl Connection {
             self.session.begin_implicit()?;
         }
         for statement in statements {
+            self.begin_statement();
             let prepared = self.session.prepare(statement, &[])?;
             let columns = prepared.columns().map(<[_]>::to_vec);
             match self.session.execute(&prepared, Vec::new())? {
@@ -235,6 +379,7 @@ impl Connection {
     }
 
     pub(crate) fn complete(&mut self, tag: String) -> Result<(), Fatal> {
+        self.backend().statement.end();
         self.send_notices()?;
         self.wire.send(&CommandComplete::new(tag))
     }

@@ -2,12 +2,13 @@
 
 use braid_sql::copy::{CopyIn, CopyOut};
 use braid_sql::parse::CopyFormat;
-use bytes::Bytes;
-use pgwire::messages::PgWireFrontendMessage as Message;
-use pgwire::messages::copy::{CopyData, CopyDone, CopyInResponse, CopyOutResponse};
+use bytes::BufMut;
+use pgwire::messages::copy::{CopyDone, CopyInResponse, CopyOutResponse};
 
 use super::connection::Connection;
 use super::errors::{Failure, Fatal};
+use super::message::Message;
+use super::wire::Heard;
 
 /// Takes rows from the client until CopyDone. Returns the command tag.
 pub(crate) fn receive(
@@ -19,24 +20,27 @@ pub(crate) fn receive(
     connection.wire.send(&CopyInResponse::new(format, columns as i16, formats))?;
     connection.wire.flush()?;
     loop {
-        match connection.wire.read()? {
-            None => {
+        let frame = match connection.wire.read()? {
+            Heard::Message(frame) => frame,
+            Heard::Refused(_, e) => return Err(e.into()),
+            Heard::Silence => {
+                connection.check_interrupt()?;
+                continue;
+            }
+            Heard::End => {
+                connection.check_interrupt()?;
                 let gone = std::io::Error::from(std::io::ErrorKind::UnexpectedEof);
                 return Err(Fatal::Disconnected(gone).into());
             }
-            Some(Message::CopyData(data)) => {
-                if let Err(e) = copy.feed(&data.data) {
-                    // What the client still sends is skipped by the connection's loop.
-                    return Err(e.into());
-                }
-            }
-            Some(Message::CopyDone(_)) => return Ok(format!("COPY {}", copy.finish()?)),
-            Some(Message::CopyFail(fail)) => return Err(copy.abort(&fail.message).into()),
+        };
+        match Message::decode(frame)? {
+            // On an error what the client still sends is skipped by the connection's loop.
+            Message::CopyData(data) => copy.feed(&data)?,
+            Message::CopyDone => return Ok(format!("COPY {}", copy.finish()?)),
+            Message::CopyFail(message) => return Err(copy.abort(&message).into()),
             // Allowed during COPY, without meaning.
-            Some(Message::Flush(_) | Message::Sync(_)) => {}
-            Some(_) => {
-                return Err(Fatal::protocol("unexpected message during COPY from stdin").into());
-            }
+            Message::Flush | Message::Sync => {}
+            _ => return Err(Fatal::protocol("unexpected message during COPY from stdin").into()),
         }
     }
 }
@@ -46,8 +50,13 @@ pub(crate) fn send(connection: &mut Connection, mut copy: CopyOut) -> Result<Str
     let (format, columns) = (i8::from(copy.format() == CopyFormat::Binary), copy.columns().len());
     let formats = vec![i16::from(format); columns];
     connection.wire.send(&CopyOutResponse::new(format, columns as i16, formats))?;
-    while let Some(chunk) = copy.next_chunk()? {
-        connection.wire.send(&CopyData::new(Bytes::from(chunk)))?;
+    // One row per message: drivers count on it.
+    let mut row = Vec::new();
+    while copy.next_row(&mut row)? {
+        connection.wire.send_raw(b'd', |out| {
+            out.put_slice(&row);
+            Ok::<(), Failure>(())
+        })?;
     }
     connection.wire.send(&CopyDone::new())?;
     Ok(format!("COPY {}", copy.rows()))

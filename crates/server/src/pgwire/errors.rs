@@ -73,5 +73,6 @@ fn fields(severity: &str, e: &SqlError) -> Vec<(u8, String)> {
     add(b't', e.table());
     add(b'c', e.column());
     add(b'n', e.constraint());
+    add(b'R', e.routine());
     out
 }

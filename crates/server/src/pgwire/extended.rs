@@ -14,23 +14,23 @@ use std::sync::Arc;
 
 use braid_sql::{ColumnInfo, Outcome, Prepared, Row, Rows, Session};
 use braid_types::{Datum, SqlError, SqlState, SqlType};
-use pgwire::messages::PgWireFrontendMessage as Message;
 use pgwire::messages::data::{NoData, ParameterDescription};
 use pgwire::messages::extendedquery::{
-    Bind, BindComplete, Close, CloseComplete, Describe, Execute, Parse, ParseComplete,
-    PortalSuspended,
+    BindComplete, CloseComplete, ParseComplete, PortalSuspended,
 };
 use pgwire::messages::response::EmptyQueryResponse;
 
 use super::connection::Connection;
 use super::copy;
 use super::errors::Failure;
+use super::message::{Bind, Message, Parse, Target};
 use super::rows::{self, Format, RowWriter};
 
-/// Statements and portals of one connection. The empty name is the unnamed one.
+/// Portals of one connection, by name, and the statement without a name. Statements with a name
+/// are the session's, which knows them from PREPARE, too.
 #[derive(Default)]
 pub(crate) struct Extended {
-    statements: HashMap<String, Arc<Prepared>>,
+    unnamed: Option<Arc<Prepared>>,
     portals: HashMap<String, Portal>,
 }
 
@@ -53,7 +53,7 @@ enum PortalState {
 
 impl Extended {
     pub(crate) fn drop_unnamed(&mut self) {
-        self.statements.remove("");
+        self.unnamed = None;
         self.portals.remove("");
     }
 
@@ -62,15 +62,6 @@ impl Extended {
         if session.tx_status() == b'I' {
             self.portals.clear();
         }
-    }
-
-    fn statement(&self, name: &str) -> Result<&Arc<Prepared>, SqlError> {
-        self.statements.get(name).ok_or_else(|| {
-            SqlError::new(
-                SqlState::INVALID_SQL_STATEMENT_NAME,
-                format!("prepared statement \"{name}\" does not exist"),
-            )
-        })
     }
 }
 
@@ -84,21 +75,17 @@ impl Connection {
             Message::Parse(parse) => self.parse(parse),
             Message::Bind(bind) => self.bind(bind),
             Message::Describe(describe) => self.describe(describe),
-            Message::Execute(execute) => self.execute(execute),
+            Message::Execute { portal, max_rows } => self.execute(portal, max_rows),
             Message::Close(close) => self.close(close),
             _ => Err(SqlError::new(SqlState::PROTOCOL_VIOLATION, "message not expected").into()),
         }
     }
 
     fn parse(&mut self, parse: Parse) -> Result<(), Failure> {
-        self.begin_cancellable();
-        let name = parse.name.unwrap_or_default();
-        if !name.is_empty() && self.extended.statements.contains_key(&name) {
-            return Err(SqlError::new(
-                SqlState::DUPLICATE_PREPARED_STATEMENT,
-                format!("prepared statement \"{name}\" already exists"),
-            )
-            .into());
+        self.begin_statement();
+        if parse.name.is_empty() {
+            // Gone even if the new one turns out to be wrong.
+            self.extended.unnamed = None;
         }
         let types = parse
             .type_oids
@@ -121,15 +108,19 @@ impl Connection {
             .into());
         }
         let statement = statements.pop().expect("an empty text is one empty statement");
-        let prepared = self.session.prepare(statement, &types)?;
-        self.extended.statements.insert(name, prepared);
+        if parse.name.is_empty() {
+            self.extended.unnamed = Some(self.session.prepare(statement, &types)?);
+        } else {
+            self.session.prepare_named(&parse.name, statement, &types)?;
+        }
         self.wire.send(&ParseComplete::new())?;
         Ok(())
     }
 
     fn bind(&mut self, bind: Bind) -> Result<(), Failure> {
-        let statement = bind.statement_name.unwrap_or_default();
-        let prepared = Arc::clone(self.extended.statement(&statement)?);
+        self.begin_statement();
+        let statement = bind.statement;
+        let prepared = self.statement(&statement)?;
         let types = prepared.param_types();
         if bind.parameters.len() != types.len() {
             return Err(SqlError::new(
@@ -143,7 +134,7 @@ impl Connection {
             )
             .into());
         }
-        let formats = rows::formats(&bind.parameter_format_codes)?;
+        let formats = rows::formats(&bind.parameter_formats)?;
         if formats.len() > 1 && formats.len() != types.len() {
             return Err(SqlError::new(
                 SqlState::PROTOCOL_VIOLATION,
@@ -160,25 +151,42 @@ impl Connection {
         let portal = Portal {
             prepared,
             parameters,
-            formats: rows::formats(&bind.result_column_format_codes)?,
+            formats: rows::formats(&bind.result_formats)?,
             state: PortalState::Fresh,
         };
-        self.extended.portals.insert(bind.portal_name.unwrap_or_default(), portal);
+        if !bind.portal.is_empty() && self.extended.portals.contains_key(&bind.portal) {
+            return Err(SqlError::new(
+                SqlState("42P03"),
+                format!("cursor \"{}\" already exists", bind.portal),
+            )
+            .into());
+        }
+        self.extended.portals.insert(bind.portal, portal);
         self.wire.send(&BindComplete::new())?;
         Ok(())
     }
 
-    fn describe(&mut self, describe: Describe) -> Result<(), Failure> {
-        let name = describe.name.unwrap_or_default();
-        let (columns, formats): (Option<Vec<ColumnInfo>>, Vec<Format>) = match describe.target_type
-        {
-            b'S' => {
-                let prepared = Arc::clone(self.extended.statement(&name)?);
+    fn statement(&self, name: &str) -> Result<Arc<Prepared>, SqlError> {
+        if !name.is_empty() {
+            return self.session.prepared(name);
+        }
+        self.extended.unnamed.clone().ok_or_else(|| {
+            SqlError::new(
+                SqlState::INVALID_SQL_STATEMENT_NAME,
+                "unnamed prepared statement does not exist",
+            )
+        })
+    }
+
+    fn describe(&mut self, target: Target) -> Result<(), Failure> {
+        let (columns, formats): (Option<Vec<ColumnInfo>>, Vec<Format>) = match target {
+            Target::Statement(name) => {
+                let prepared = self.statement(&name)?;
                 let oids = prepared.param_types().iter().map(SqlType::oid).collect();
                 self.wire.send(&ParameterDescription::new(oids))?;
                 (prepared.columns().map(<[_]>::to_vec), Vec::new())
             }
-            _ => {
+            Target::Portal(name) => {
                 let portal =
                     self.extended.portals.get(&name).ok_or_else(|| unknown_portal(&name))?;
                 (portal.prepared.columns().map(<[_]>::to_vec), portal.formats.clone())
@@ -191,22 +199,21 @@ impl Connection {
         Ok(())
     }
 
-    fn close(&mut self, close: Close) -> Result<(), Failure> {
-        let name = close.name.unwrap_or_default();
-        match close.target_type {
-            b'S' => drop(self.extended.statements.remove(&name)),
-            _ => drop(self.extended.portals.remove(&name)),
+    fn close(&mut self, target: Target) -> Result<(), Failure> {
+        match target {
+            Target::Statement(name) if name.is_empty() => self.extended.unnamed = None,
+            Target::Statement(name) => self.session.close_prepared(&name),
+            Target::Portal(name) => drop(self.extended.portals.remove(&name)),
         }
         self.wire.send(&CloseComplete::new())?;
         Ok(())
     }
 
-    fn execute(&mut self, execute: Execute) -> Result<(), Failure> {
-        self.begin_cancellable();
-        let name = execute.name.unwrap_or_default();
+    fn execute(&mut self, name: String, max_rows: i32) -> Result<(), Failure> {
+        self.begin_statement();
         let mut portal =
             self.extended.portals.remove(&name).ok_or_else(|| unknown_portal(&name))?;
-        let result = self.run_portal(&mut portal, execute.max_rows.max(0) as usize);
+        let result = self.run_portal(&mut portal, max_rows.max(0) as usize);
         if result.is_ok() {
             self.extended.portals.insert(name, portal);
         }
@@ -272,6 +279,7 @@ impl Connection {
                     }
                 }
                 if max_rows > 0 && sent == max_rows {
+                    self.backend().statement.end();
                     self.wire.send(&PortalSuspended::new())?;
                     return Ok(());
                 }

@@ -2,6 +2,7 @@
 //!
 //! - [`wire`]: framed messages on a socket; replies are gathered and sent at the points where the
 //!   client waits.
+//! - [`message`]: what clients send, decoded strictly.
 //! - [`startup`]: from the first byte to the first ReadyForQuery.
 //! - [`connection`]: the loop, with simple queries.
 //! - [`extended`]: Parse, Bind, Describe, Execute, Close, Sync.
@@ -13,6 +14,7 @@ pub(crate) mod connection;
 pub(crate) mod copy;
 pub(crate) mod errors;
 pub(crate) mod extended;
+pub(crate) mod message;
 pub(crate) mod rows;
 pub(crate) mod startup;
 pub(crate) mod wire;

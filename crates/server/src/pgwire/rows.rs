@@ -1,7 +1,7 @@
 //! Values to bytes and back, and the description of result columns.
 
 use braid_sql::{ColumnInfo, Row};
-use braid_types::{Datum, SqlError, SqlState, SqlType, Style};
+use braid_types::{Datum, SqlError, SqlState, SqlType, Style, checked_text};
 use bytes::{BufMut, BytesMut};
 use pgwire::messages::data::{FieldDescription, RowDescription};
 
@@ -119,14 +119,6 @@ pub(crate) fn decode(
     let Some(bytes) = value else { return Ok(Datum::Null) };
     match format {
         Format::Binary => Datum::from_binary(bytes, ty),
-        Format::Text => {
-            let text = std::str::from_utf8(bytes).map_err(|_| {
-                SqlError::new(
-                    SqlState::CHARACTER_NOT_IN_REPERTOIRE,
-                    "invalid byte sequence for encoding \"UTF8\"",
-                )
-            })?;
-            Datum::parse(text, ty, style)
-        }
+        Format::Text => Datum::parse(checked_text(bytes)?, ty, style),
     }
 }

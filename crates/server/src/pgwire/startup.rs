@@ -11,13 +11,24 @@
 //! ```
 
 use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
 
-use pgwire::messages::response::{GssEncResponse, SslResponse};
+use pgwire::messages::response::SslResponse;
 use pgwire::messages::startup::{NegotiateProtocolVersion, SecretKey};
-use pgwire::messages::{PgWireFrontendMessage, SslNegotiationMetaMessage};
 
 use super::errors::Fatal;
-use super::wire::Wire;
+use super::message::First;
+use super::wire::{Heard, Wire};
+use crate::backends::Registration;
+
+/// A socket that has not yet said who it is. It may fall silent at any point and go on later.
+pub(crate) struct Greeting {
+    pub(crate) wire: Wire,
+    pub(crate) registration: Registration,
+    /// A client may ask for TLS and for GSS, once each; more is an attempt to keep us busy.
+    refusals: u32,
+}
 
 /// How a conversation begins.
 pub(crate) enum Opening {
@@ -25,45 +36,44 @@ pub(crate) enum Opening {
     Session(BTreeMap<String, String>),
     /// Somebody asks to cancel the statement of another connection.
     Cancel { pid: i32, secret: i32 },
+    /// The client has not said everything yet.
+    Silence,
     /// The client left before saying anything.
     Gone,
 }
 
-/// Reads up to the startup message and answers requests for encryption with "no".
-pub(crate) fn open(wire: &mut Wire) -> Result<Opening, Fatal> {
-    // A client may ask for SSL and for GSS, once each; more is an attempt to keep us busy.
-    let mut refusals = 0;
-    loop {
-        match wire.read()? {
-            None => return Ok(Opening::Gone),
-            Some(PgWireFrontendMessage::SslNegotiation(request)) => {
-                match request {
-                    SslNegotiationMetaMessage::PostgresSsl(_) => wire.send(&SslResponse::Refuse)?,
-                    SslNegotiationMetaMessage::PostgresGss(_) => {
-                        wire.send(&GssEncResponse::Refuse)?;
-                    }
-                    SslNegotiationMetaMessage::None => {
-                        wire.context().awaiting_frontend_ssl = false;
-                        continue;
+impl Greeting {
+    pub(crate) fn new(registration: Registration) -> io::Result<Greeting> {
+        let wire = Wire::new(Arc::clone(&registration.backend))?;
+        Ok(Greeting { wire, registration, refusals: 0 })
+    }
+
+    /// Reads up to the startup message and answers requests for encryption with "no".
+    pub(crate) fn listen(&mut self) -> Result<Opening, Fatal> {
+        loop {
+            match self.wire.read_first()? {
+                Heard::Silence => return Ok(Opening::Silence),
+                Heard::End | Heard::Refused(..) => return Ok(Opening::Gone),
+                Heard::Message(First::EncryptionRequest) => {
+                    // The refusal is the same byte for TLS and for GSS.
+                    self.wire.send(&SslResponse::Refuse)?;
+                    self.wire.flush()?;
+                    self.refusals += 1;
+                    if self.refusals > 2 {
+                        return Err(Fatal::protocol("too many requests for encryption"));
                     }
                 }
-                wire.flush()?;
-                refusals += 1;
-                if refusals > 2 {
-                    return Err(Fatal::protocol("too many requests for encryption"));
+                Heard::Message(First::Cancel { pid, secret }) => {
+                    return Ok(Opening::Cancel { pid, secret });
+                }
+                Heard::Message(First::UnknownVersion { major, minor }) => {
+                    return Err(Fatal::unsupported_protocol(major, minor));
+                }
+                Heard::Message(First::Startup { minor, parameters }) => {
+                    negotiate(&mut self.wire, minor, &parameters)?;
+                    return Ok(Opening::Session(parameters));
                 }
             }
-            Some(PgWireFrontendMessage::CancelRequest(cancel)) => {
-                let secret = cancel.secret_key.as_i32().unwrap_or_default();
-                return Ok(Opening::Cancel { pid: cancel.pid, secret });
-            }
-            Some(PgWireFrontendMessage::Startup(startup)) => {
-                wire.context().awaiting_frontend_startup = false;
-                let minor = startup.protocol_number_minor;
-                negotiate(wire, minor, &startup.parameters)?;
-                return Ok(Opening::Session(startup.parameters));
-            }
-            Some(_) => return Err(Fatal::protocol("expected a startup message")),
         }
     }
 }

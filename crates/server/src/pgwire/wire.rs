@@ -1,62 +1,84 @@
 //! Framed messages on a blocking socket.
 //!
 //! Replies go into a buffer that is sent when the client waits for an answer (Sync, end of a
-//! simple query, Flush) or when it has grown large. So a prepared statement costs one system call
-//! to read and one to write. Nothing is sent before all that it was made of is durable: the gate.
+//! simple query, Flush, an error) or when it has grown large. So a prepared statement costs one
+//! system call to read and one to write. Nothing is sent before all that it was made of is durable:
+//! the gate.
 
 use std::io::{self, Read, Write};
-use std::net::TcpStream;
+use std::sync::Arc;
+use std::time::Duration;
 
-use bytes::{BufMut, BytesMut};
-use pgwire::messages::{DecodeContext, Message, PgWireFrontendMessage, ProtocolVersion};
+use braid_env::memory::Held;
+use braid_sql::{Cause, memory_error};
+use braid_types::SqlError;
+use bytes::{Buf, BufMut, BytesMut};
+use pgwire::messages::Message;
 
 use super::errors::Fatal;
+use super::message::{First, Frame, length_max};
+use crate::backends::Backend;
 
-/// Largest message accepted after startup. COPY data comes in far smaller pieces; a statement of
-/// this size is refused by the parser anyway.
-pub(crate) const MESSAGE_BYTES_MAX: usize = 64 << 20;
+/// Longest first message, as in PostgreSQL.
+const FIRST_BYTES_MAX: usize = 10_000;
 /// Replies are sent when this much has gathered.
 const FLUSH_BYTES: usize = 64 << 10;
 const READ_BYTES: usize = 16 << 10;
 
-/// Decodes one message. The decoder panics on some malformed bodies; here that is an error like
-/// any other.
-fn decode(
-    frame: &mut BytesMut,
-    context: &DecodeContext,
-) -> Result<Option<PgWireFrontendMessage>, Fatal> {
-    let decoded = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        PgWireFrontendMessage::decode(frame, context)
-    }));
-    match decoded {
-        Ok(Ok(message)) => Ok(message),
-        Ok(Err(e)) => Err(Fatal::protocol(format!("malformed message: {e}"))),
-        Err(_) => Err(Fatal::protocol("malformed message: body too short")),
-    }
+/// A read waits so long before the connection counts as silent.
+const SILENCE: Duration = Duration::from_millis(200);
+/// A write to a client that does not read waits so long before it looks whether it shall end.
+const WRITE_TRY: Duration = Duration::from_millis(50);
+
+/// What reading brought.
+pub(crate) enum Heard<T> {
+    Message(T),
+    /// A message of this type, for which there was no memory. It has been passed over.
+    Refused(u8, SqlError),
+    /// Nothing yet, or not all of a message. Reading can go on where it was, on any thread.
+    Silence,
+    /// The client has closed its side.
+    End,
+}
+
+/// How far the input is filled.
+#[derive(PartialEq)]
+enum Fill {
+    Enough,
+    Silence,
+    End,
 }
 
 /// One client's socket with its two buffers.
 pub(crate) struct Wire {
-    socket: TcpStream,
+    backend: Arc<Backend>,
     input: BytesMut,
     output: BytesMut,
-    context: DecodeContext,
     /// Says when what is queued may leave.
     gate: Option<Gate>,
+    /// Memory of a large message, from before its body is read until the next message.
+    message: Held,
+    /// A message that is being passed over: its type, the bytes to come, the reason.
+    refused: Option<(u8, usize, SqlError)>,
 }
+
+/// Messages up to this size are not counted: every connection may have one.
+const SMALL: usize = 64 << 10;
 
 /// Called before anything is sent: returns when all that was read for it is durable.
 pub(crate) type Gate = Box<dyn Fn() -> Result<(), Fatal> + Send>;
 
 impl Wire {
-    pub(crate) fn new(socket: TcpStream) -> Wire {
-        Wire {
-            socket,
-            input: BytesMut::with_capacity(READ_BYTES),
-            output: BytesMut::with_capacity(FLUSH_BYTES),
-            context: DecodeContext::new(ProtocolVersion::PROTOCOL3_0),
-            gate: None,
-        }
+    /// # Errors
+    /// The socket cannot be set up.
+    pub(crate) fn new(backend: Arc<Backend>) -> io::Result<Wire> {
+        let socket = &backend.socket;
+        socket.set_nodelay(true)?;
+        socket.set_read_timeout(Some(SILENCE))?;
+        socket.set_write_timeout(Some(WRITE_TRY))?;
+        let message = backend.memory.hold("message of a client");
+        let (input, output) = (BytesMut::new(), BytesMut::new());
+        Ok(Wire { backend, input, output, gate: None, message, refused: None })
     }
 
     /// From now on nothing is sent before the gate lets it pass.
@@ -64,75 +86,136 @@ impl Wire {
         self.gate = Some(gate);
     }
 
-    /// What kind of message is expected next; startup steps change it.
-    pub(crate) fn context(&mut self) -> &mut DecodeContext {
-        &mut self.context
-    }
-
-    /// The next message. Blocks. `None`: the client has closed the connection.
-    pub(crate) fn read(&mut self) -> Result<Option<PgWireFrontendMessage>, Fatal> {
-        loop {
-            if let Some(length) = self.message_length()? {
-                // The decoder gets exactly one message, so a lying length inside of it cannot
-                // reach into the next one.
-                let mut frame =
-                    if length == 0 { self.input.split() } else { self.input.split_to(length) };
-                let message = decode(&mut frame, &self.context)?;
-                if length == 0 {
-                    self.input = frame;
-                }
-                if message.is_some() {
-                    return Ok(message);
-                }
-                return Err(Fatal::protocol("malformed message"));
-            }
-            if !self.fill()? {
-                return Ok(None);
+    /// Gives back the memory of empty buffers: the client is silent.
+    pub(crate) fn rest(&mut self) {
+        for buffer in [&mut self.input, &mut self.output] {
+            if buffer.is_empty() {
+                *buffer = BytesMut::new();
             }
         }
     }
 
-    /// Whether a whole message of this type stands in the input already.
+    /// The first message of a connection.
+    pub(crate) fn read_first(&mut self) -> Result<Heard<First>, Fatal> {
+        match self.fill_to(4)? {
+            Fill::Enough => {}
+            Fill::Silence => return Ok(Heard::Silence),
+            Fill::End => return Ok(Heard::End),
+        }
+        let length = self.length_at(0);
+        if !(8..=FIRST_BYTES_MAX as i32).contains(&length) {
+            return Err(Fatal::protocol("invalid length of startup packet"));
+        }
+        match self.fill_to(length as usize)? {
+            Fill::Enough => {}
+            Fill::Silence => return Ok(Heard::Silence),
+            Fill::End => return Ok(Heard::End),
+        }
+        let mut message = self.input.split_to(length as usize);
+        message.advance(4);
+        First::decode(message.freeze()).map(Heard::Message).map_err(Fatal::Told)
+    }
+
+    /// The next message.
+    ///
+    /// # Errors
+    /// A type or a length that no honest client sends: what follows cannot be made sense of.
+    pub(crate) fn read(&mut self) -> Result<Heard<Frame>, Fatal> {
+        Ok(match self.frame_length()? {
+            _ if self.refused.is_some() => self.pass_over()?,
+            Ok(whole) => {
+                let mut message = self.input.split_to(whole);
+                let kind = message[0];
+                message.advance(5);
+                Heard::Message(Frame { kind, body: message.freeze() })
+            }
+            Err(Fill::End) => Heard::End,
+            Err(_) => Heard::Silence,
+        })
+    }
+
+    /// Reads the next message as a whole into the input; its length with its head.
+    fn frame_length(&mut self) -> Result<Result<usize, Fill>, Fatal> {
+        if self.refused.is_some() {
+            return Ok(Err(Fill::Silence));
+        }
+        match self.fill_to(1)? {
+            Fill::Enough => {}
+            less => return Ok(Err(less)),
+        }
+        let kind = self.input[0];
+        let Some(max) = length_max(kind) else {
+            return Err(Fatal::protocol(format!("invalid frontend message type {kind}")));
+        };
+        match self.fill_to(5)? {
+            Fill::Enough => {}
+            less => return Ok(Err(less)),
+        }
+        let length = self.length_at(1);
+        if !(4..=max as i32).contains(&length) {
+            return Err(Fatal::protocol(format!("invalid message length {length}, limit {max}")));
+        }
+        let whole = 1 + length as usize;
+        // Nothing of earlier messages is needed any more.
+        if whole <= SMALL {
+            self.message.release();
+        } else if let Err(e) = self.message.resize(whole) {
+            self.refused = Some((kind, whole, memory_error(&e)));
+            return Ok(Err(Fill::Silence));
+        } else {
+            // At once and not by doubling: what is held is what was asked for.
+            self.input.reserve(whole.saturating_sub(self.input.len()) + READ_BYTES);
+        }
+        Ok(match self.fill_to(whole)? {
+            Fill::Enough => Ok(whole),
+            less => Err(less),
+        })
+    }
+
+    /// Reads a message that there is no memory for, and forgets it.
+    fn pass_over(&mut self) -> Result<Heard<Frame>, Fatal> {
+        while let Some((kind, left, e)) = self.refused.take() {
+            let here = left.min(self.input.len());
+            self.input.advance(here);
+            if here == left {
+                return Ok(Heard::Refused(kind, e));
+            }
+            self.refused = Some((kind, left - here, e));
+            match self.fill()? {
+                Fill::Enough => {}
+                Fill::Silence => return Ok(Heard::Silence),
+                Fill::End => return Ok(Heard::End),
+            }
+        }
+        Ok(Heard::Silence)
+    }
+
+    fn length_at(&self, at: usize) -> i32 {
+        i32::from_be_bytes(self.input[at..at + 4].try_into().expect("four bytes were taken"))
+    }
+
+    /// Whether a message of this type stands next in the input already.
     pub(crate) fn next_is(&self, message_type: u8) -> bool {
         self.input.first() == Some(&message_type)
     }
 
-    /// Bytes of the message at the front of the input, once it is there as a whole. Refuses a
-    /// length that no honest client sends before memory is set aside for it.
-    ///
-    /// Zero: the decoder only wants to look, to tell what kind of first message this is.
-    fn message_length(&self) -> Result<Option<usize>, Fatal> {
-        let (offset, least, most) = if self.context.awaiting_frontend_startup {
-            (0, 8, 10_000)
-        } else {
-            (1, 4, MESSAGE_BYTES_MAX)
-        };
-        let Some(bytes) = self.input.get(offset..offset + 4) else { return Ok(None) };
-        let length = i32::from_be_bytes(bytes.try_into().expect("four bytes were taken"));
-        if !(least..=most as i32).contains(&length) {
-            return Err(Fatal::protocol(format!("invalid message length {length}, limit {most}")));
-        }
-        let whole = offset + length as usize;
-        if self.input.len() < whole {
-            return Ok(None);
-        }
-        if self.context.awaiting_frontend_startup {
-            let half = |at: usize| u16::from_be_bytes([self.input[at], self.input[at + 1]]);
-            // 1234 is the "version" of requests for encryption and of cancel requests.
-            let (major, minor) = (half(4), half(6));
-            if major != 3 && major != 1234 {
-                return Err(Fatal::unsupported_protocol(major, minor));
+    /// Reads until the input holds `wanted` bytes.
+    fn fill_to(&mut self, wanted: usize) -> Result<Fill, Fatal> {
+        while self.input.len() < wanted {
+            match self.fill()? {
+                Fill::Enough => {}
+                less => return Ok(less),
             }
         }
-        Ok(Some(if self.context.awaiting_frontend_ssl { 0 } else { whole }))
+        Ok(Fill::Enough)
     }
 
-    fn fill(&mut self) -> Result<bool, Fatal> {
+    /// Reads once.
+    fn fill(&mut self) -> Result<Fill, Fatal> {
         let filled = self.input.len();
-        self.input.reserve(READ_BYTES);
         self.input.resize(filled + READ_BYTES, 0);
         let read = loop {
-            match self.socket.read(&mut self.input[filled..]) {
+            match (&*self.backend.socket).read(&mut self.input[filled..]) {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 other => break other,
             }
@@ -140,11 +223,11 @@ impl Wire {
         match read {
             Ok(n) => {
                 self.input.truncate(filled + n);
-                Ok(n > 0)
+                Ok(if n > 0 { Fill::Enough } else { Fill::End })
             }
             Err(e) => {
                 self.input.truncate(filled);
-                Err(Fatal::Disconnected(e))
+                if is_time_out(&e) { Ok(Fill::Silence) } else { Err(Fatal::Disconnected(e)) }
             }
         }
     }
@@ -182,7 +265,8 @@ impl Wire {
         if self.output.len() >= FLUSH_BYTES { self.flush() } else { Ok(()) }
     }
 
-    /// Sends everything queued. Blocks while the client does not read.
+    /// Sends everything queued. Blocks while the client does not read, but not longer than its
+    /// session may last.
     pub(crate) fn flush(&mut self) -> Result<(), Fatal> {
         if self.output.is_empty() {
             return Ok(());
@@ -195,8 +279,32 @@ impl Wire {
             self.gate = None;
             return Err(refused);
         }
-        let sent = self.socket.write_all(&self.output);
+        let sent = self.write_all();
         self.output.clear();
         sent.map_err(Fatal::Disconnected)
     }
+
+    fn write_all(&self) -> io::Result<()> {
+        let mut rest = &self.output[..];
+        while !rest.is_empty() {
+            match (&*self.backend.socket).write(rest) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(n) => rest = &rest[n..],
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) if is_time_out(&e) => {
+                    let cause = self.backend.interrupt.cause();
+                    if cause.is_some_and(Cause::ends_session) {
+                        return Err(e);
+                    }
+                }
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The kind differs between systems.
+fn is_time_out(e: &io::Error) -> bool {
+    matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }

@@ -7,10 +7,13 @@ use braid_types::{SqlError, SqlResult, SqlState};
 
 use super::encode::Encoder;
 use crate::dml::source::Source;
-use crate::general_query::{ColumnInfo, RowStream};
+use crate::general_query::{ColumnInfo, Row, RowStream};
 use crate::parse::{Copy, CopyFormat, parse_query};
 use crate::quote::quote_ident;
 use crate::session::Context;
+
+/// A file is written in pieces of this size.
+const WRITE_BYTES: usize = 64 << 10;
 
 /// COPY TO STDOUT: pull the data.
 pub struct CopyOut {
@@ -18,6 +21,8 @@ pub struct CopyOut {
     format: CopyFormat,
     encoder: Encoder,
     stream: Box<dyn RowStream>,
+    /// Rows that were pulled and not given yet.
+    batch: std::vec::IntoIter<Row>,
     rows: u64,
     begun: bool,
     ended: bool,
@@ -49,6 +54,7 @@ impl CopyOut {
             format: c.options.format,
             encoder,
             stream,
+            batch: Vec::new().into_iter(),
             rows: 0,
             begun: false,
             ended: false,
@@ -70,29 +76,33 @@ impl CopyOut {
         self.rows
     }
 
-    /// The next piece of data; `None` at the end.
-    pub fn next_chunk(&mut self) -> SqlResult<Option<Vec<u8>>> {
+    /// Replaces `out` by the next row, or by what stands before the first or after the last one;
+    /// `false` at the end. As in PostgreSQL, the head of the binary format comes with the first
+    /// row and its mark of the end alone.
+    pub fn next_row(&mut self, out: &mut Vec<u8>) -> SqlResult<bool> {
+        out.clear();
         if self.ended {
-            return Ok(None);
+            return Ok(false);
         }
-        let mut out = Vec::new();
         if !self.begun {
             self.begun = true;
-            self.encoder.start(&mut out);
-        }
-        match self.stream.next_batch()? {
-            Some(rows) => {
-                self.rows += rows.len() as u64;
-                for row in &rows {
-                    self.encoder.row(row, &mut out);
-                }
-            }
-            None => {
-                self.ended = true;
-                self.encoder.end(&mut out);
+            self.encoder.start(out);
+            if !out.is_empty() && self.format != CopyFormat::Binary {
+                return Ok(true);
             }
         }
-        Ok(if out.is_empty() { None } else { Some(out) })
+        loop {
+            if let Some(row) = self.batch.next() {
+                self.rows += 1;
+                self.encoder.row(&row, out);
+                return Ok(true);
+            }
+            let Some(rows) = self.stream.next_batch()? else { break };
+            self.batch = rows.into_iter();
+        }
+        self.ended = true;
+        self.encoder.end(out);
+        Ok(!out.is_empty())
     }
 
     /// Writes all of it to a file of the server's machine; the command tag.
@@ -102,11 +112,19 @@ impl CopyOut {
             SqlError::new(SqlState::IO_ERROR, format!("could not write to file \"{path}\": {e}"))
         };
         let file = DiskFs.create(Path::new(path)).map_err(failed)?;
-        let mut offset = 0;
-        while let Some(data) = self.next_chunk()? {
-            ctx.check_cancel()?;
-            file.write_at(&data, offset).map_err(failed)?;
-            offset += data.len() as u64;
+        let (mut offset, mut row, mut data) = (0, Vec::new(), Vec::new());
+        loop {
+            let more = self.next_row(&mut row)?;
+            data.extend_from_slice(&row);
+            if data.len() >= WRITE_BYTES || !more {
+                ctx.check_cancel()?;
+                file.write_at(&data, offset).map_err(failed)?;
+                offset += data.len() as u64;
+                data.clear();
+            }
+            if !more {
+                break;
+            }
         }
         file.sync_data().map_err(failed)?;
         Ok(format!("COPY {}", self.rows))

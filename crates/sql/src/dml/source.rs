@@ -74,6 +74,7 @@ impl Source {
         let mut stream = self.stream(ctx)?;
         let mut out = Vec::new();
         while let Some(batch) = stream.next_batch()? {
+            ctx.keep_rows("rows to be written", &batch)?;
             out.extend(batch);
         }
         Ok(out)

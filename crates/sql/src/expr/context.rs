@@ -106,6 +106,11 @@ pub trait SessionFunctions: Send + Sync {
     fn backend_pid(&self) -> i32 {
         0
     }
+    /// `pg_cancel_backend`, `pg_terminate_backend`: whether there is such a session.
+    fn signal_backend(&self, pid: i32, terminate: bool) -> bool {
+        let _ = (pid, terminate);
+        false
+    }
     /// `nextval` of the sequence with this oid.
     fn nextval(&self, sequence: u32) -> SqlResult<i64> {
         let _ = sequence;

@@ -106,6 +106,7 @@ pub fn collect_rows(
                 continue 'rows;
             }
         }
+        ctx.keep_rows("rows to be written", [&row])?;
         out.push((key, row));
     }
     Ok(out)

@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use braid_catalog::kv_error;
+use braid_catalog::{kv_error, memory_error};
+use braid_env::memory::Held;
 use braid_kv::{KvError, Locked};
 use braid_types::{Datum, SqlError, SqlResult, SqlState};
 use bytes::Bytes;
@@ -11,7 +12,7 @@ use bytes::Bytes;
 use super::family::FamilyScan;
 use super::rows::RowSource;
 use super::select::{Output, Parts, SortKey};
-use crate::general_query::{Row, RowStream};
+use crate::general_query::{Row, RowStream, row_memory};
 use crate::session::Context;
 
 /// Rows per batch.
@@ -172,6 +173,8 @@ pub(super) struct SelectStream {
     parts: Arc<Parts>,
     left: Option<u64>,
     skip: u64,
+    /// Memory of the sorted rows.
+    sorting: Option<Held>,
 }
 
 impl SelectStream {
@@ -189,21 +192,41 @@ impl SelectStream {
             parts: parts.clone(),
             left: limit,
             skip: offset,
+            sorting: None,
         };
         if parts.sort.is_empty() {
             out.joined = Some(joined);
             return Ok(out);
         }
-        let mut all = Vec::new();
+        // Rows that turn out to be locked by others are passed over: then all may be wanted.
+        let most = match (limit, &parts.locking) {
+            (Some(limit), None) => usize::try_from(limit.saturating_add(offset)).ok(),
+            _ => None,
+        };
+        let mut memory = out.ctx.memory.hold("sort");
+        let (mut all, mut held) = (Vec::new(), 0);
         while let Some((key, row)) = joined.next_row()? {
             let sort_values = parts
                 .sort
                 .iter()
                 .map(|k| k.expr.eval(&row, &out.ctx.eval))
                 .collect::<SqlResult<Vec<_>>>()?;
+            let bytes = key.len() + row_memory(&sort_values) + row_memory(&row);
+            memory.grow(bytes).map_err(|e| memory_error(&e))?;
+            held += bytes;
             all.push((sort_values, key, row));
+            // Of many rows only the first are wanted: the others go before they are many.
+            if most.is_some_and(|most| all.len() >= most.saturating_mul(2).max(1024)) {
+                let most = most.unwrap_or_default();
+                all.sort_by(|a, b| compare(&parts.sort, &a.0, &b.0));
+                let gone =
+                    all.drain(most..).map(|(s, k, r)| k.len() + row_memory(&s) + row_memory(&r));
+                held -= gone.sum::<usize>();
+                memory.resize(held).map_err(|e| memory_error(&e))?;
+            }
         }
         all.sort_by(|a, b| compare(&parts.sort, &a.0, &b.0));
+        out.sorting = Some(memory);
         out.sorted = Some(all.into_iter().map(|(_, key, row)| (key, row)).collect());
         Ok(out)
     }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use braid_catalog::{Catalog, Relation, Table, kv_error, table_lock_key};
+use braid_catalog::{Catalog, Relation, Table, kv_error, memory_error, table_lock_key};
+use braid_env::memory::Account;
 use braid_kv::{LockMode, ReadMode, Txn};
 use braid_types::{SqlError, SqlResult, SqlState};
 use parking_lot::Mutex;
@@ -12,7 +13,7 @@ use super::SessionState;
 use super::transaction::Failure;
 use crate::database::Database;
 use crate::expr::EvalContext;
-use crate::general_query::{PlanContext, RunContext};
+use crate::general_query::{PlanContext, Row, RunContext, row_memory};
 use crate::parse::Name;
 
 /// A message to the client that is not an error.
@@ -47,6 +48,8 @@ pub struct Context {
     pub cancel: Arc<AtomicBool>,
     /// How rows are read that the statement returns.
     pub(crate) reading: ReadMode,
+    /// What the statement holds.
+    pub memory: Arc<Account>,
     /// Announced schema changes when the catalog was chosen.
     pub(crate) epoch: Option<u64>,
     /// In a transaction block: the failure that a late error raises. Outside of one: nothing.
@@ -84,7 +87,21 @@ impl Context {
             plan: self.plan_context(),
             eval: self.eval.clone(),
             cancel: self.cancel.clone(),
+            memory: self.memory.clone(),
         }
+    }
+
+    /// Takes memory for rows that the statement keeps until its end.
+    ///
+    /// # Errors
+    /// 53200, naming `what`.
+    pub fn keep_rows<'a>(
+        &self,
+        what: &str,
+        rows: impl IntoIterator<Item = &'a Row>,
+    ) -> SqlResult<()> {
+        let bytes = rows.into_iter().map(|row| row_memory(row)).sum();
+        self.memory.take(what, bytes).map_err(|e| memory_error(&e))
     }
 
     /// 57014 if the client asked to stop.

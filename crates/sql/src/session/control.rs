@@ -1,10 +1,13 @@
 //! Statements about the session itself: transaction blocks, settings, PREPARE.
 
+use std::sync::Arc;
+
 use braid_catalog::kv_error;
-use braid_types::{SqlError, SqlResult, SqlState};
+use braid_types::{SqlError, SqlResult, SqlState, SqlType};
 
 use super::context::Notice;
 use super::outcome::Outcome;
+use super::prepared::Prepared;
 use super::run::Session;
 use super::settings::Settings;
 use super::transaction::{OpenTxn, Savepoint, isolation_name, isolation_of, no_transaction};
@@ -116,12 +119,7 @@ impl Session {
                     .iter()
                     .map(|t| expr::sql_type_of(t).map(Some))
                     .collect::<SqlResult<Vec<_>>>()?;
-                if self.named.contains_key(name) {
-                    return Err(SqlError::new(
-                        SqlState::DUPLICATE_PREPARED_STATEMENT,
-                        format!("prepared statement \"{name}\" already exists"),
-                    ));
-                }
+                self.check_unnamed(name)?;
                 let p = self.prepare_inner(inner.clone(), &types)?;
                 self.named.insert(name.clone(), p);
                 done("PREPARE")
@@ -158,6 +156,47 @@ impl Session {
             }
             _ => Ok(None),
         }
+    }
+
+    /// 42P05 if a prepared statement has this name.
+    fn check_unnamed(&self, name: &str) -> SqlResult<()> {
+        if self.named.contains_key(name) {
+            return Err(SqlError::new(
+                SqlState::DUPLICATE_PREPARED_STATEMENT,
+                format!("prepared statement \"{name}\" already exists"),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Plans a statement and keeps it under a name. PREPARE and the protocol's Parse share their
+    /// names: what one makes, EXECUTE, Bind, DEALLOCATE and Close of the other find.
+    ///
+    /// # Errors
+    /// 42P05 if the name is taken; those of [`Session::prepare`].
+    pub fn prepare_named(
+        &mut self,
+        name: &str,
+        statement: Statement,
+        declared: &[Option<SqlType>],
+    ) -> SqlResult<()> {
+        self.check_unnamed(name)?;
+        let prepared = self.prepare(statement, declared)?;
+        self.named.insert(name.to_string(), prepared);
+        Ok(())
+    }
+
+    /// The prepared statement of this name.
+    ///
+    /// # Errors
+    /// 26000.
+    pub fn prepared(&self, name: &str) -> SqlResult<Arc<Prepared>> {
+        self.named(name)
+    }
+
+    /// Forgets the prepared statement of this name, if there is one.
+    pub fn close_prepared(&mut self, name: &str) {
+        self.named.remove(name);
     }
 
     pub(super) fn block(&mut self, what: &str) -> SqlResult<&mut OpenTxn> {

@@ -15,6 +15,7 @@
 
 mod context;
 mod control;
+pub mod interrupt;
 mod outcome;
 mod prepared;
 pub mod run;
@@ -25,8 +26,9 @@ pub mod state;
 pub mod transaction;
 
 pub use context::{Context, Notice, no_relation, no_schema};
+pub use interrupt::{Backends, Cause, Interrupt};
 pub use outcome::{NoRows, Outcome, Rows, RowsTag, VecRows};
 pub use prepared::Prepared;
 pub use run::{Session, SessionOptions};
 pub use show_create::{column_names, foreign_key, index_definition};
-pub use state::SessionState;
+pub use state::{SessionState, Timeouts};

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use braid_env::memory::Account;
 use braid_types::SqlResult;
 
 use super::transaction::Failure;
@@ -30,6 +31,8 @@ pub struct Rows {
     done: bool,
     /// Raised when the stream fails inside of a transaction block.
     failure: Option<Arc<Failure>>,
+    /// What the statement holds, until its last row was given.
+    memory: Option<Arc<Account>>,
 }
 
 /// How the command tag of a row-returning statement reads.
@@ -44,12 +47,18 @@ pub enum RowsTag {
 impl Rows {
     /// Wraps a stream.
     pub fn new(stream: Box<dyn RowStream>, tag: RowsTag) -> Rows {
-        Rows { stream, tag, returned: 0, done: false, failure: None }
+        Rows { stream, tag, returned: 0, done: false, failure: None, memory: None }
     }
 
     /// Raises the failure when the stream fails.
     pub(crate) fn failing(mut self, failure: Arc<Failure>) -> Rows {
         self.failure = Some(failure);
+        self
+    }
+
+    /// Keeps the statement's account open while there are rows.
+    pub(crate) fn holding(mut self, memory: Arc<Account>) -> Rows {
+        self.memory = Some(memory);
         self
     }
 
@@ -84,6 +93,7 @@ impl Rows {
     fn finish(&mut self) {
         self.done = true;
         self.stream = Box::new(NoRows);
+        self.memory = None;
     }
 
     /// The command tag for the rows returned so far.

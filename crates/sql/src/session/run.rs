@@ -46,6 +46,8 @@ pub struct SessionOptions {
     pub settings: Vec<(String, String)>,
     /// Raised by a cancel request; the server lowers it before each message.
     pub cancel: Arc<AtomicBool>,
+    /// The process id that the client was told; `None`: any.
+    pub pid: Option<i32>,
 }
 
 /// One client's session. Not shared between threads at a time.
@@ -91,8 +93,14 @@ impl Session {
         for (name, value) in &options.settings {
             settings.set_startup(name, value)?;
         }
-        let state =
-            SessionState::new(db.clone(), options.user, options.database, settings, catalog);
+        let state = SessionState::new(
+            db.clone(),
+            options.user,
+            options.database,
+            settings,
+            catalog,
+            options.pid,
+        );
         Ok(Session {
             db,
             state: Arc::new(state),
@@ -127,6 +135,12 @@ impl Session {
             Some(o) if o.explicit => b'T',
             _ => b'I',
         }
+    }
+
+    /// Gives back memory that only saves time, because the client is silent: plans of statements
+    /// that were not prepared by name are made again when they come again.
+    pub fn rest(&mut self) {
+        self.cache = HashMap::new();
     }
 
     /// Messages since the last call.
@@ -242,6 +256,7 @@ impl Session {
             eval,
             cancel: self.cancel.clone(),
             reading: ReadMode::Recorded,
+            memory: self.db.store().memory().account(self.state.derived().statement_mem),
             epoch: self.open.as_ref().map_or_else(|| self.db.schema_epoch(), |o| o.epoch),
             failure: self.open.as_ref().map(|o| o.failure.clone()),
             notices: self.notices.clone(),
@@ -394,7 +409,9 @@ impl Session {
             return Err(SqlError::new(
                 SqlState::FEATURE_NOT_SUPPORTED,
                 "cached plan must not change result type",
-            ));
+            )
+            // By this name the JDBC driver knows that preparing again heals it.
+            .with_routine("RevalidateCachedQuery"));
         }
         Ok(Arc::new(new))
     }
@@ -660,6 +677,17 @@ fn run(session: &mut Session, ctx: &Context, p: &Arc<Prepared>) -> SqlResult<Ran
             ));
         }
     }
+    let memory = ctx.memory.clone();
+    let ran = run_plan(session, ctx, p)?;
+    Ok(match ran {
+        Ran { outcome: Outcome::Rows(rows), catalog } => {
+            Ran { outcome: Outcome::Rows(rows.holding(memory)), catalog }
+        }
+        other => other,
+    })
+}
+
+fn run_plan(session: &mut Session, ctx: &Context, p: &Arc<Prepared>) -> SqlResult<Ran> {
     match &p.plan {
         Plan::Select(s) => {
             Ok(Outcome::Rows(Rows::new(s.run(ctx)?, RowsTag::Counted("SELECT"))).into())

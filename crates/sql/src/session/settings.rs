@@ -27,6 +27,7 @@ const KNOWN: &[(&str, &str, &str, bool)] = &[
     ("escape_string_warning", "on", "", true),
     ("extra_float_digits", "1", "", true),
     ("idle_in_transaction_session_timeout", "0", "", true),
+    ("idle_session_timeout", "0", "", true),
     ("in_hot_standby", "off", "in_hot_standby", false),
     ("integer_datetimes", "on", "integer_datetimes", false),
     ("intervalstyle", "postgres", "IntervalStyle", true),
@@ -49,12 +50,14 @@ const KNOWN: &[(&str, &str, &str, bool)] = &[
     ("session_authorization", "root", "session_authorization", false),
     ("session_replication_role", "origin", "", true),
     ("standard_conforming_strings", "on", "standard_conforming_strings", true),
+    ("statement_mem", "256MB", "", true),
     ("statement_timeout", "0", "", true),
     ("synchronize_seqscans", "on", "", true),
     ("synchronous_commit", "on", "", true),
     ("timezone", "UTC", "TimeZone", true),
     ("transaction_isolation", "", "", true),
     ("transaction_read_only", "", "", true),
+    ("transaction_timeout", "0", "", true),
     ("work_mem", "64MB", "", true),
     ("xmloption", "content", "", true),
 ];
@@ -243,6 +246,22 @@ pub(crate) fn duration_ms(value: &str) -> Option<u64> {
     n.checked_mul(factor)
 }
 
+/// Bytes of `64MB`, `1GB`, `100kB`, `512B`; a bare number counts kilobytes, as in PostgreSQL.
+pub(crate) fn memory_bytes(value: &str) -> Option<usize> {
+    let v = value.trim();
+    let digits = v.find(|c: char| !c.is_ascii_digit()).unwrap_or(v.len());
+    let n: usize = v[..digits].parse().ok()?;
+    let factor = match v[digits..].trim() {
+        "B" => 1,
+        "" | "kB" => 1 << 10,
+        "MB" => 1 << 20,
+        "GB" => 1 << 30,
+        "TB" => 1 << 40,
+        _ => return None,
+    };
+    n.checked_mul(factor)
+}
+
 fn check(name: &str, value: &str) -> SqlResult<String> {
     let ok = |v: &str| Ok(v.to_string());
     match name {
@@ -277,15 +296,17 @@ fn check(name: &str, value: &str) -> SqlResult<String> {
         {
             ok(boolean(value).unwrap_or("on"))
         }
-        "lock_timeout" => {
+        "lock_timeout"
+        | "statement_timeout"
+        | "transaction_timeout"
+        | "idle_in_transaction_session_timeout"
+        | "idle_session_timeout" => {
             duration_ms(value).map(|v| v.to_string()).ok_or_else(|| invalid(name, value))
         }
-        // What is not enforced is not accepted; 0 means "no limit", which is the truth.
-        "statement_timeout" | "idle_in_transaction_session_timeout" => match duration_ms(value) {
-            Some(0) => ok("0"),
-            Some(_) => Err(SqlError::unsupported(format!("{name} other than 0"))
-                .with_hint("Cancel from the client; lock_timeout limits waiting for locks.")),
-            None => Err(invalid(name, value)),
+        // Less would not even plan.
+        "statement_mem" => match memory_bytes(value) {
+            Some(bytes) if bytes >= 64 << 10 => ok(value.trim()),
+            _ => Err(invalid(name, value).with_hint("At least 64kB; units: B, kB, MB, GB, TB.")),
         },
         "intervalstyle" => match Style::parse_interval_form(value) {
             Some(_) => ok(&value.trim().to_lowercase()),
@@ -326,8 +347,9 @@ mod tests {
         assert_eq!(s.get("lock_timeout").as_deref(), Some("5000"));
         s.end_transaction();
         assert_eq!(s.get("lock_timeout").as_deref(), Some("0"));
-        assert!(s.set("statement_timeout", "5s", false).is_err(), "not enforced, not accepted");
-        s.set("statement_timeout", "0", false).unwrap();
+        s.set("statement_timeout", "2min", false).unwrap();
+        assert_eq!(s.get("statement_timeout").as_deref(), Some("120000"));
+        assert!(s.set("transaction_timeout", "soon", false).is_err());
         assert!(s.set("timezone", "Nowhere/City", false).is_err());
         s.set("search_path", "a, \"B c\", $user", false).unwrap();
         assert_eq!(s.search_path("root"), ["a", "B c", "root"]);

@@ -12,7 +12,8 @@ use braid_kv::Isolation;
 use braid_types::{Datum, SqlError, SqlResult, SqlState, Style};
 use parking_lot::Mutex;
 
-use super::settings::{Settings, duration_ms};
+use super::interrupt::Cause;
+use super::settings::{Settings, duration_ms, memory_bytes};
 use super::transaction::isolation_of;
 use crate::database::Database;
 use crate::expr::{EvalContext, SessionFunctions};
@@ -47,20 +48,43 @@ pub(crate) struct Derived {
     pub(crate) read_only: bool,
     pub(crate) lock_timeout: Option<Duration>,
     pub(crate) async_commit: bool,
+    pub(crate) timeouts: Timeouts,
+    /// Bytes that one statement may hold.
+    pub(crate) statement_mem: usize,
+}
+
+/// Limits of time that the server watches over, because they hold while nothing of the session
+/// runs, too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Timeouts {
+    /// `statement_timeout`.
+    pub statement: Option<Duration>,
+    /// `transaction_timeout`.
+    pub transaction: Option<Duration>,
+    /// `idle_in_transaction_session_timeout`.
+    pub idle_in_transaction: Option<Duration>,
+    /// `idle_session_timeout`.
+    pub idle: Option<Duration>,
 }
 
 impl Derived {
     fn new(settings: &Settings, user: &str) -> Derived {
         let get = |n: &str| settings.get(n).unwrap_or_default();
+        let limit = |n: &str| duration_ms(&get(n)).filter(|ms| *ms > 0).map(Duration::from_millis);
         Derived {
             style: settings.style(),
             search_path: Arc::new(settings.search_path(user)),
             isolation: isolation_of(&get("default_transaction_isolation")),
             read_only: get("default_transaction_read_only") == "on",
-            lock_timeout: duration_ms(&get("lock_timeout"))
-                .filter(|ms| *ms > 0)
-                .map(Duration::from_millis),
+            lock_timeout: limit("lock_timeout"),
             async_commit: get("synchronous_commit") == "off",
+            statement_mem: memory_bytes(&get("statement_mem")).unwrap_or(usize::MAX),
+            timeouts: Timeouts {
+                statement: limit("statement_timeout"),
+                transaction: limit("transaction_timeout"),
+                idle_in_transaction: limit("idle_in_transaction_session_timeout"),
+                idle: limit("idle_session_timeout"),
+            },
         }
     }
 }
@@ -72,8 +96,9 @@ impl SessionState {
         database: String,
         settings: Settings,
         catalog: Arc<Catalog>,
+        pid: Option<i32>,
     ) -> SessionState {
-        let pid = db.new_pid();
+        let pid = pid.unwrap_or_else(|| db.new_pid());
         let shared = Shared {
             settings,
             derived: None,
@@ -141,6 +166,11 @@ impl SessionState {
     /// The effective search path.
     pub fn search_path(&self) -> Vec<String> {
         self.derived().search_path.to_vec()
+    }
+
+    /// The limits of time as they are set now.
+    pub fn timeouts(&self) -> Timeouts {
+        self.derived().timeouts
     }
 
     /// The session's time zone.
@@ -245,6 +275,11 @@ impl SessionFunctions for SessionState {
 
     fn backend_pid(&self) -> i32 {
         self.pid
+    }
+
+    fn signal_backend(&self, pid: i32, terminate: bool) -> bool {
+        let cause = if terminate { Cause::Terminate } else { Cause::User };
+        self.db.backends().is_some_and(|b| b.signal(pid, cause))
     }
 
     fn nextval(&self, sequence: u32) -> SqlResult<i64> {

@@ -227,10 +227,16 @@ fn describing(t: &mut Table) {
         })
         .volatile();
     }
-    for signature in ["pg_cancel_backend(int4) bool", "pg_terminate_backend(int4) bool"] {
-        t.add(signature, |_, _| Err(SqlError::unsupported("signalling another session")))
-            .volatile();
-    }
+    t.add("pg_cancel_backend(int4) bool", |a, c| signal(&a[0], false, c)).volatile();
+    t.add("pg_terminate_backend(int4) bool", |a, c| signal(&a[0], true, c)).volatile();
+}
+
+/// Stops the statement of another session, or the session.
+fn signal(pid: &Datum, terminate: bool, c: &EvalContext) -> SqlResult<Datum> {
+    Ok(match pid {
+        Datum::Int4(pid) => Datum::Bool(c.session.signal_backend(*pid, terminate)),
+        _ => Datum::Null,
+    })
 }
 
 /// Adds the functions of this file.

@@ -1,0 +1,297 @@
+//! Who holds how much memory, and the limit.
+//!
+//! ```text
+//!   Pool        one per node: what all statements, transactions and messages may hold together
+//!    └ Account  one per statement, transaction or connection: what it may hold, and holds;
+//!       │        all goes back to the pool with it
+//!       └ Held  one operator or buffer that gives back earlier
+//! ```
+//!
+//! Nobody asks the allocator. Whoever is about to keep an amount that a client decides says so
+//! first, and gets [`Exceeded`] when there is no room: then it spills, or its statement fails by
+//! that error, which names who wanted the memory. What is small for every statement is not counted;
+//! the limit of the pool leaves room for it.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The memory of a node.
+#[derive(Debug)]
+pub struct Pool {
+    limit: usize,
+    used: AtomicUsize,
+    peak: AtomicUsize,
+}
+
+impl Pool {
+    /// A pool of so many bytes.
+    pub fn new(limit: usize) -> Arc<Pool> {
+        Arc::new(Pool { limit, used: AtomicUsize::new(0), peak: AtomicUsize::new(0) })
+    }
+
+    /// A pool that refuses nothing, for tools and tests.
+    pub fn unlimited() -> Arc<Pool> {
+        Pool::new(usize::MAX)
+    }
+
+    /// Bytes that it may give.
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// Bytes held now.
+    pub fn used(&self) -> usize {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// Most bytes held at any time.
+    pub fn peak(&self) -> usize {
+        self.peak.load(Ordering::Relaxed)
+    }
+
+    /// An account of this pool that may hold `limit` bytes.
+    pub fn account(self: &Arc<Self>, limit: usize) -> Arc<Account> {
+        Arc::new(Account { pool: Arc::clone(self), limit, used: AtomicUsize::new(0) })
+    }
+
+    fn take(&self, bytes: usize) -> bool {
+        let taken = take(&self.used, self.limit, bytes);
+        if let Some(used) = taken {
+            self.peak.fetch_max(used, Ordering::Relaxed);
+        }
+        taken.is_some()
+    }
+}
+
+/// Adds to a counter unless it would pass its limit; the new value.
+fn take(used: &AtomicUsize, limit: usize, bytes: usize) -> Option<usize> {
+    used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
+        used.checked_add(bytes).filter(|sum| *sum <= limit)
+    })
+    .ok()
+    .map(|before| before + bytes)
+}
+
+/// What one statement, transaction or connection holds.
+#[derive(Debug)]
+pub struct Account {
+    pool: Arc<Pool>,
+    limit: usize,
+    used: AtomicUsize,
+}
+
+impl Account {
+    /// An account without limits, for tools and tests.
+    pub fn unlimited() -> Arc<Account> {
+        Pool::unlimited().account(usize::MAX)
+    }
+
+    /// Bytes that it may hold.
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// The pool it belongs to.
+    pub fn pool(&self) -> &Arc<Pool> {
+        &self.pool
+    }
+
+    /// Bytes held now.
+    pub fn used(&self) -> usize {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// Begins to hold memory, nothing at first. `what` is the name that an error will give.
+    pub fn hold(self: &Arc<Self>, what: &'static str) -> Held {
+        Held { account: Arc::clone(self), what, bytes: 0 }
+    }
+
+    /// Takes bytes.
+    ///
+    /// # Errors
+    /// The account or the pool has not so many left; nothing was taken.
+    pub fn take(&self, what: &str, bytes: usize) -> Result<(), Exceeded> {
+        let exceeded = |scope, limit| Exceeded { what: what.to_string(), bytes, scope, limit };
+        if take(&self.used, self.limit, bytes).is_none() {
+            return Err(exceeded(Scope::Statement, self.limit));
+        }
+        if !self.pool.take(bytes) {
+            self.used.fetch_sub(bytes, Ordering::Relaxed);
+            return Err(exceeded(Scope::Node, self.pool.limit));
+        }
+        Ok(())
+    }
+
+    /// Takes bytes that are already in use: over the limits if need be.
+    pub fn take_anyway(&self, bytes: usize) {
+        self.used.fetch_add(bytes, Ordering::Relaxed);
+        let used = self.pool.used.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        self.pool.peak.fetch_max(used, Ordering::Relaxed);
+    }
+
+    /// Gives bytes back.
+    pub fn give(&self, bytes: usize) {
+        self.used.fetch_sub(bytes, Ordering::Relaxed);
+        self.pool.used.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+/// What nobody gave back goes with the account: most of a statement's memory lives as long as it.
+impl Drop for Account {
+    fn drop(&mut self) {
+        self.pool.used.fetch_sub(*self.used.get_mut(), Ordering::Relaxed);
+    }
+}
+
+/// Memory of one holder; dropping it gives all of it back.
+#[derive(Debug)]
+pub struct Held {
+    account: Arc<Account>,
+    what: &'static str,
+    bytes: usize,
+}
+
+impl Held {
+    /// Takes more.
+    ///
+    /// # Errors
+    /// There is no room; nothing was taken.
+    pub fn grow(&mut self, bytes: usize) -> Result<(), Exceeded> {
+        self.account.take(self.what, bytes)?;
+        self.bytes += bytes;
+        Ok(())
+    }
+
+    /// Takes or gives back, to hold exactly so much.
+    ///
+    /// # Errors
+    /// There is no room for more; it holds what it held.
+    pub fn resize(&mut self, bytes: usize) -> Result<(), Exceeded> {
+        match bytes.checked_sub(self.bytes) {
+            Some(more) => self.grow(more),
+            None => {
+                self.account.give(self.bytes - bytes);
+                self.bytes = bytes;
+                Ok(())
+            }
+        }
+    }
+
+    /// Gives some of it back.
+    pub fn shrink(&mut self, bytes: usize) {
+        let bytes = bytes.min(self.bytes);
+        self.account.give(bytes);
+        self.bytes -= bytes;
+    }
+
+    /// Gives all of it back.
+    pub fn release(&mut self) {
+        self.account.give(std::mem::take(&mut self.bytes));
+    }
+
+    /// Bytes held.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.account.give(self.bytes);
+    }
+}
+
+/// Whose limit was met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// The account's.
+    Statement,
+    /// The pool's.
+    Node,
+}
+
+/// There is no room.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exceeded {
+    /// Who wanted the memory.
+    pub what: String,
+    /// How much.
+    pub bytes: usize,
+    /// Whose limit it would have passed.
+    pub scope: Scope,
+    /// That limit.
+    pub limit: usize,
+}
+
+impl fmt::Display for Exceeded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scope = match self.scope {
+            Scope::Statement => "the statement",
+            Scope::Node => "the node",
+        };
+        write!(f, "{} asked for {} bytes; {scope} may hold {}", self.what, self.bytes, self.limit)
+    }
+}
+
+impl std::error::Error for Exceeded {}
+
+/// The memory that this process may use: the machine's, or less if its control group says so.
+pub fn available() -> usize {
+    let machine = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
+        let line = text.lines().find(|l| l.starts_with("MemTotal:"))?;
+        line.split_whitespace().nth(1)?.parse::<usize>().ok().map(|kib| kib << 10)
+    });
+    let groups = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
+    let own = own_groups();
+    let limits = groups.iter().map(|g| g.to_string()).chain(own).filter_map(|path| {
+        std::fs::read_to_string(path).ok().and_then(|text| text.trim().parse::<usize>().ok())
+    });
+    limits.chain(machine).min().unwrap_or(1 << 30)
+}
+
+/// Files with the limit of this process's own control group, in both layouts.
+fn own_groups() -> Vec<String> {
+    let text = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let mut out = Vec::new();
+    for line in text.lines() {
+        let mut parts = line.splitn(3, ':').skip(1);
+        match (parts.next(), parts.next()) {
+            (Some(""), Some(path)) => out.push(format!("/sys/fs/cgroup{path}/memory.max")),
+            (Some(names), Some(path)) if names.split(',').any(|n| n == "memory") => {
+                out.push(format!("/sys/fs/cgroup/memory{path}/memory.limit_in_bytes"));
+            }
+            _ => {}
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_taken_is_given_back_and_limits_hold() {
+        let pool = Pool::new(100);
+        let (a, b) = (pool.account(60), pool.account(90));
+        let mut sort = a.hold("sort");
+        sort.grow(50).unwrap();
+        let e = sort.grow(20).unwrap_err();
+        assert_eq!((e.scope, e.limit, e.what.as_str()), (Scope::Statement, 60, "sort"));
+        let mut join = b.hold("join");
+        let e = join.grow(60).unwrap_err();
+        assert_eq!((e.scope, e.limit), (Scope::Node, 100));
+        assert_eq!((pool.used(), a.used(), b.used()), (50, 50, 0));
+        join.grow(50).unwrap();
+        sort.resize(10).unwrap();
+        assert_eq!((pool.used(), sort.bytes()), (60, 10));
+        drop((sort, join));
+        assert_eq!((pool.used(), pool.peak()), (0, 100));
+        a.take("rows", 7).unwrap();
+        assert_eq!(pool.used(), 7);
+        drop(a);
+        assert_eq!(pool.used(), 0, "what a statement held goes with it");
+        assert!(available() > 0);
+    }
+}

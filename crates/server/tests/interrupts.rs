@@ -1,0 +1,207 @@
+//! Statements and sessions that have to stop: by request, because time is up, because nobody is
+//! there to read the answer. Each of the statements here would run for hours.
+
+mod support;
+
+use std::time::Duration;
+
+use support::{Running, Talk};
+
+/// Statements that compute without end, by what they spend it on.
+const ENDLESS: &[(&str, &str)] = &[
+    ("cross join", "SELECT count(*) FROM k a, k b, k c, k d"),
+    (
+        "nested loop",
+        "SELECT count(*) FROM k a JOIN k b ON a.a < b.a JOIN k c ON b.a < c.a + a.a JOIN k d ON d.a < c.a",
+    ),
+    ("aggregate", "SELECT a.v, sum(b.a * c.a) FROM k a, k b, k c, k d GROUP BY 1"),
+    ("sort", "SELECT * FROM k a, k b, k c, k d ORDER BY a.v, d.v DESC"),
+    ("distinct", "SELECT DISTINCT a.v, b.a FROM k a, k b, k c, k d"),
+    ("set", "SELECT a.a FROM k a, k b, k c, k d EXCEPT SELECT b.a FROM k b"),
+    ("window", "SELECT sum(a.a) OVER (ORDER BY b.a) FROM k a, k b, k c, k d"),
+    (
+        "recursion",
+        "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) SELECT count(*) FROM r",
+    ),
+    (
+        "recursion of none",
+        "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n FROM r) SELECT n FROM r WHERE n > 5",
+    ),
+    (
+        "series",
+        "SELECT count(*) FROM generate_series(1, 100000) a, generate_series(1, 100000) b, k c",
+    ),
+    ("subquery", "SELECT (SELECT count(*) FROM k b, k c, k d WHERE b.a <> a.a) FROM k a"),
+    ("insert", "INSERT INTO sink SELECT a.a + b.a * 1000 + c.a * 1000000 FROM k a, k b, k c, k d"),
+    ("update", "UPDATE k SET v = (SELECT count(*) FROM k b, k c, k d)::text"),
+    (
+        "delete",
+        "DELETE FROM k WHERE a IN (SELECT b.a FROM k b, k c, k d, k e WHERE b.a + c.a + d.a + e.a = 0)",
+    ),
+    ("copy", "COPY (SELECT count(*) FROM k a, k b, k c, k d) TO STDOUT"),
+    ("explain", "EXPLAIN ANALYZE SELECT count(*) FROM k a, k b, k c, k d"),
+];
+
+fn server() -> (Running, Talk) {
+    let server = Running::with(|config| config.connections_max = 50);
+    let mut talk = server.connect();
+    talk.query(
+        "CREATE TABLE k (a int PRIMARY KEY, v text); CREATE TABLE sink (a bigint PRIMARY KEY); \
+         INSERT INTO k SELECT n, 'row ' || n FROM generate_series(1, 900) n(n)",
+    );
+    let said = talk.answer();
+    assert!(said.ends_with("Complete(INSERT 0 900) I"), "{said}");
+    (server, talk)
+}
+
+#[test]
+fn every_computing_statement_stops_at_its_time_limit() {
+    let (_server, mut talk) = server();
+    talk.query("SET statement_timeout = '100ms'");
+    talk.answer();
+    for (what, sql) in ENDLESS {
+        talk.query(sql);
+        let said = talk.answer();
+        assert!(said.ends_with("Error(ERROR 57014) I"), "{what}: {said}");
+    }
+    // The extended protocol, and rows fetched in pieces.
+    talk.parse("", ENDLESS[0].1);
+    talk.bind("", &[]);
+    talk.execute(1);
+    talk.sync();
+    let said = talk.answer();
+    assert!(said.ends_with("Error(ERROR 57014) I"), "{said}");
+    talk.query("SELECT 1");
+    assert_eq!(talk.answer(), "Columns Row(1) Complete(SELECT 1) I");
+}
+
+#[test]
+fn cancel_requests_and_functions_stop_computing_statements() {
+    let (server, mut other) = server();
+    for (i, (what, sql)) in ENDLESS.iter().enumerate() {
+        let mut talk = server.connect();
+        talk.query(sql);
+        std::thread::sleep(Duration::from_millis(50));
+        if i % 2 == 0 {
+            let mut cancel = server.connect_raw();
+            let mut packet = 16i32.to_be_bytes().to_vec();
+            packet.extend(80_877_102i32.to_be_bytes());
+            packet.extend(talk.pid.to_be_bytes());
+            packet.extend(talk.secret.to_be_bytes());
+            cancel.send_bytes(&packet);
+        } else {
+            other.query(&format!("SELECT pg_cancel_backend({})", talk.pid));
+            assert_eq!(other.answer(), "Columns Row(t) Complete(SELECT 1) I");
+        }
+        let said = talk.answer();
+        assert!(said.ends_with("Error(ERROR 57014) I"), "{what}: {said}");
+        talk.query("SELECT 1");
+        assert!(talk.answer().ends_with("Complete(SELECT 1) I"), "{what}");
+    }
+    other.query("SELECT pg_cancel_backend(123456789)");
+    assert_eq!(other.answer(), "Columns Row(f) Complete(SELECT 1) I");
+}
+
+#[test]
+fn a_terminated_session_is_told_whatever_it_does() {
+    let (server, mut other) = server();
+    let cases =
+        [("computing", ENDLESS[0].1, 50), ("idle", "SELECT 1", 50), ("silent", "BEGIN", 600)];
+    for (what, sql, wait) in cases {
+        let mut talk = server.connect();
+        talk.query(sql);
+        if what != "computing" {
+            talk.answer();
+        }
+        std::thread::sleep(Duration::from_millis(wait));
+        other.query(&format!("SELECT pg_terminate_backend({})", talk.pid));
+        assert_eq!(other.answer(), "Columns Row(t) Complete(SELECT 1) I");
+        let said = talk.answer();
+        assert!(said.ends_with("Error(FATAL 57P01) closed"), "{what}: {said}");
+    }
+    other.query("SELECT pg_terminate_backend(pg_backend_pid())");
+    assert!(other.answer().ends_with("Error(FATAL 57P01) closed"));
+}
+
+#[test]
+fn a_client_that_leaves_takes_its_statement_with_it() {
+    let (server, mut other) = server();
+    for (what, sql) in ENDLESS {
+        let mut talk = server.connect();
+        let pid = talk.pid;
+        talk.query(sql);
+        std::thread::sleep(Duration::from_millis(20));
+        drop(talk);
+        let mut turns = 0;
+        loop {
+            other.query(&format!("SELECT pg_cancel_backend({pid})"));
+            let said = other.answer();
+            if said.contains("Row(f)") {
+                break;
+            }
+            turns += 1;
+            assert!(turns < 500, "{what}: still there: {said}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+#[test]
+fn limits_of_idleness_and_of_transactions_end_the_session() {
+    let (server, _other) = server();
+    let cases = [
+        ("SET idle_in_transaction_session_timeout = 50; BEGIN", "25P03"),
+        ("SET idle_in_transaction_session_timeout = 700; BEGIN", "25P03"),
+        ("SET idle_session_timeout = 300", "57P05"),
+        ("SET transaction_timeout = 300; BEGIN", "25P04"),
+    ];
+    for (sql, state) in cases {
+        let mut talk = server.connect();
+        talk.query(sql);
+        let said = talk.answer();
+        assert!(!said.contains("Error"), "{sql}: {said}");
+        assert_eq!(talk.answer(), format!("Error(FATAL {state}) closed"), "{sql}");
+    }
+    let mut talk = server.connect();
+    talk.query("SET transaction_timeout = 200");
+    talk.answer();
+    talk.query(ENDLESS[0].1);
+    assert!(talk.answer().ends_with("Error(FATAL 25P04) closed"));
+    // Idle outside of a transaction is no idleness in one, and a failed block counts as one.
+    let mut talk = server.connect();
+    talk.query("SET idle_in_transaction_session_timeout = 100; SELECT 1");
+    talk.answer();
+    std::thread::sleep(Duration::from_millis(300));
+    talk.query("BEGIN; SELECT 1/0");
+    assert!(talk.answer().ends_with("Error(ERROR 22012) E"));
+    assert_eq!(talk.answer(), "Error(FATAL 25P03) closed");
+}
+
+#[test]
+fn waiting_for_locks_ends_by_each_limit() {
+    let (server, mut holder) = server();
+    holder.query("BEGIN; DELETE FROM k WHERE a = 1");
+    holder.answer();
+    for (set, answer) in [
+        ("SET lock_timeout = 100", "Error(ERROR 55P03) I"),
+        ("SET statement_timeout = 100", "Error(ERROR 57014) I"),
+        ("SET transaction_timeout = 100", "Error(FATAL 25P04) closed"),
+    ] {
+        let mut talk = server.connect();
+        talk.query(set);
+        talk.answer();
+        talk.query("DELETE FROM k WHERE a = 1");
+        assert_eq!(talk.answer(), answer, "{set}");
+    }
+}
+
+#[test]
+fn a_stopping_node_tells_its_sessions() {
+    let (server, mut idle) = server();
+    let mut busy = server.connect();
+    busy.query(ENDLESS[0].1);
+    std::thread::sleep(Duration::from_millis(300));
+    drop(server);
+    assert_eq!(idle.answer(), "Error(FATAL 57P01) closed");
+    assert!(busy.answer().ends_with("Error(FATAL 57P01) closed"));
+}

@@ -1,0 +1,172 @@
+//! What clients make the node hold is counted and limited: whoever goes over it fails by name,
+//! everybody else goes on, and everything is given back.
+
+mod support;
+
+use std::io::Write;
+use std::time::Duration;
+
+use support::{Running, Talk};
+
+fn server() -> (Running, Talk) {
+    let server = Running::with(|config| {
+        config.connections_max = 100;
+        config.memory_max = Some(256 << 20);
+    });
+    let mut talk = server.connect();
+    talk.query(
+        "CREATE TABLE k (a int PRIMARY KEY, v text); CREATE TABLE sink (a int PRIMARY KEY, v text); \
+         INSERT INTO k SELECT n, repeat('x', 500) || n FROM generate_series(1, 4000) n(n)",
+    );
+    let said = talk.answer();
+    assert!(said.ends_with("Complete(INSERT 0 4000) I"), "{said}");
+    (server, talk)
+}
+
+/// The message of the next error, up to ReadyForQuery.
+fn error(talk: &mut Talk) -> String {
+    let mut out = String::new();
+    loop {
+        match talk.message().expect("the session lives") {
+            (b'Z', _) => return out,
+            (b'E', body) => {
+                let fields = String::from_utf8_lossy(&body).into_owned();
+                let field = |code: char| {
+                    let mut all = fields.split('\0');
+                    all.find_map(|s| s.strip_prefix(code)).unwrap_or_default().to_string()
+                };
+                out = format!("{} {}", field('C'), field('M'));
+            }
+            _ => {}
+        }
+    }
+}
+
+fn wait_for_nothing_held(server: &Running) {
+    let mut turns = 0;
+    while server.memory().used() > 0 {
+        turns += 1;
+        assert!(turns < 500, "{} bytes are still held", server.memory().used());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn each_operator_over_its_limit_says_its_name_and_gives_all_back() {
+    let (server, mut talk) = server();
+    talk.query("SET statement_mem = '512kB'");
+    talk.answer();
+    let cases = [
+        ("SELECT * FROM k ORDER BY v", "Sort"),
+        ("SELECT a.v FROM k a JOIN k b ON a.v = b.v", "HashJoin"),
+        ("SELECT count(*) FROM k a, k b WHERE a.v > b.v", ""),
+        ("UPDATE k SET v = v || 'y'", "rows to be written"),
+        ("DELETE FROM k WHERE v > '' RETURNING *", "rows to be written"),
+        ("INSERT INTO sink SELECT a, v FROM k", "rows to be written"),
+        (
+            "SELECT a FROM k WHERE (v, a) IN (SELECT v, a FROM k) AND a + 0 = ANY (SELECT a FROM k x WHERE x.v <> k.v)",
+            "",
+        ),
+    ];
+    for (sql, name) in cases {
+        talk.query(sql);
+        let said = error(&mut talk);
+        assert!(said.starts_with("53200 out of memory: ") && said.contains(name), "{sql}: {said}");
+        wait_for_nothing_held(&server);
+    }
+    // What does not need to keep its rows needs no memory; what can spill does.
+    for sql in ["SELECT * FROM k", "SELECT * FROM k ORDER BY v LIMIT 10", "SELECT count(*) FROM k"]
+    {
+        talk.query(sql);
+        let said = error(&mut talk);
+        assert_eq!(said, "", "{sql}");
+    }
+    talk.query("SET statement_mem = '8MB'");
+    talk.answer();
+    talk.query("SELECT count(*) FROM (SELECT a.v, b.a FROM k a, generate_series(1, 20) b(a) ORDER BY a.v, b.a OFFSET 5) s");
+    let said = talk.answer();
+    assert!(said.contains("Row(79995)"), "sorting 40 MB in 8 MB spills: {said}");
+    wait_for_nothing_held(&server);
+}
+
+#[test]
+fn cancel_departure_and_rollback_give_memory_back() {
+    let (server, mut talk) = server();
+    talk.query("BEGIN; INSERT INTO sink SELECT a, v FROM k");
+    talk.answer();
+    assert!(server.memory().used() > 2 << 20, "the transaction's writes are counted");
+    talk.query("ROLLBACK");
+    talk.answer();
+    wait_for_nothing_held(&server);
+    talk.query("SET statement_timeout = 200; SELECT count(*) FROM (SELECT a.v FROM k a, k b, k c ORDER BY a.v, b.v, c.a) s");
+    let said = error(&mut talk);
+    assert!(said.starts_with("57014") || said.starts_with("53200"), "{said}");
+    wait_for_nothing_held(&server);
+    let mut other = server.connect();
+    other.query("BEGIN; INSERT INTO sink SELECT a, v FROM k");
+    other.answer();
+    drop(other);
+    wait_for_nothing_held(&server);
+}
+
+#[test]
+fn a_transaction_that_does_not_fit_fails_and_the_node_goes_on() {
+    let (server, mut talk) = server();
+    talk.query("CREATE TABLE big (a bigint PRIMARY KEY, v text)");
+    talk.answer();
+    talk.query("COPY big FROM STDIN");
+    talk.until_ready();
+    let line = "x".repeat(60_000);
+    let mut sent = 0;
+    // 400 MB; the error comes before the end.
+    for n in 0..6_500 {
+        let row = format!("{n}\t{line}\n");
+        let head = [&b"d"[..], &(row.len() as i32 + 4).to_be_bytes()].concat();
+        talk.send_bytes(&[&head[..], row.as_bytes()].concat());
+        sent += row.len();
+        if server.memory().peak() > server.memory().limit() * 9 / 10 {
+            break;
+        }
+    }
+    for n in 0..200 {
+        let row = format!("{}\t{line}\n", 10_000 + n);
+        talk.send(b'd', row.as_bytes());
+    }
+    for n in 0..1_000 {
+        let row = format!("{}\t{line}\n", 20_000 + n);
+        talk.send(b'd', row.as_bytes());
+    }
+    talk.send(b'c', b"");
+    let said = error(&mut talk);
+    assert_eq!(said, "53200 out of memory: the transaction's writes", "after {sent} bytes");
+    wait_for_nothing_held(&server);
+    talk.query("SELECT count(*) FROM big");
+    assert!(talk.answer().contains("Row(0)"));
+}
+
+#[test]
+fn unfinished_messages_are_counted_before_they_are_read() {
+    let (server, mut talk) = server();
+    let mut held = Vec::new();
+    for _ in 0..27 {
+        let mut other = server.connect();
+        let length = 60i32 << 20;
+        other.send_bytes(&[&b"Q"[..], &length.to_be_bytes()].concat());
+        other.send_bytes(&vec![b' '; 1 << 20]);
+        held.push(other);
+    }
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(server.memory().used() <= server.memory().limit());
+    assert!(server.memory().used() >= 60 << 20, "at least one was let in");
+    talk.query("SELECT 1");
+    assert!(talk.answer().contains("Row(1)"));
+    // The last one was refused: it hears of it when its message has ended, and goes on.
+    let last = held.last_mut().expect("there are many");
+    let rest = vec![b' '; (60 << 20) - 4 - (1 << 20)];
+    last.socket.write_all(&rest).expect("the server reads on");
+    assert_eq!(error(last), "53200 out of memory: message of a client");
+    last.query("SELECT 2");
+    assert!(last.answer().contains("Row(2)"));
+    drop(held);
+    wait_for_nothing_held(&server);
+}
