@@ -28,7 +28,7 @@ use crate::pgwire::connection::Connection;
 use crate::pgwire::startup::Greeting;
 
 /// Sockets that have not yet said who they are.
-pub(crate) const GREETINGS_MAX: usize = 100;
+pub(crate) const GREETINGS_MAX: usize = 250;
 /// Of the connections, so many are kept for root (PostgreSQL: `superuser_reserved_connections`).
 const RESERVED: usize = 3;
 /// The user for whom they are kept.
@@ -141,14 +141,17 @@ impl Backends {
         Registration { backend, backends: Arc::clone(self) }
     }
 
-    /// The oldest socket that has not said who it is, if there are too many of them.
-    pub(crate) fn surplus_greeting(&self) -> Option<Arc<Backend>> {
-        let state = self.state.lock();
-        if state.open.len() - state.sessions <= GREETINGS_MAX {
+    /// Takes out the oldest silent socket that has not said who it is, if there are too many of
+    /// them. One that is being listened to is not silent.
+    pub(crate) fn surplus_greeting(&self) -> Option<Parked> {
+        let mut state = self.state.lock();
+        let greetings = state.open.values().filter(|e| !e.is_session);
+        if greetings.clone().count() <= GREETINGS_MAX {
             return None;
         }
-        let greetings = state.open.values().filter(|e| !e.is_session);
-        greetings.min_by_key(|e| e.backend.pid).map(|e| Arc::clone(&e.backend))
+        let silent = greetings.filter(|e| e.parked.is_some());
+        let oldest = silent.min_by_key(|e| e.backend.pid)?.backend.pid;
+        state.open.get_mut(&oldest)?.parked.take()
     }
 
     /// Makes a session of a socket that has said who it is.
@@ -174,9 +177,9 @@ impl Backends {
                  them for root."
             )));
         }
-        state.sessions += 1;
         if let Some(entry) = state.open.get_mut(&registration.backend.pid) {
             entry.is_session = true;
+            state.sessions += 1;
         }
         registration.backend.idle.end();
         Ok(())
@@ -201,19 +204,6 @@ impl Backends {
         drop(state);
         drop(dropped);
         armed
-    }
-
-    /// Drops a connection that is parked.
-    pub(crate) fn remove(&self, pid: i32) -> Option<Parked> {
-        let taken = self.take(pid);
-        if taken.is_none()
-            && let Some(backend) = self.find(pid)
-        {
-            // A thread has it: it reads the end of its input, and others stop counting it.
-            drop(backend.socket.shutdown(Shutdown::Both));
-            self.state.lock().open.remove(&pid);
-        }
-        taken
     }
 
     pub(crate) fn is_session(&self, pid: i32) -> bool {

@@ -334,9 +334,9 @@ fn admit(socket: TcpStream, secret: i32, shared: &Arc<Shared>) {
     if let Err(e) = parked {
         tracing::warn!(error = %e, "cannot set up a connection");
     }
-    while let Some(oldest) = shared.backends.surplus_greeting() {
-        turn_away(&oldest.socket, "too many clients connect at the same time");
-        drop(shared.backends.remove(oldest.pid));
+    while let Some(Parked::Greeting(oldest)) = shared.backends.surplus_greeting() {
+        let socket = &oldest.registration.backend.socket;
+        turn_away(socket, "too many clients connect at the same time");
     }
 }
 

@@ -391,7 +391,7 @@ fn a_changed_result_type_names_the_routine_that_drivers_look_for() {
 fn silent_sockets_keep_nobody_out_and_are_gone_in_time() {
     let server = Running::with(|config| {
         config.connections_max = 5;
-        config.startup_timeout = Duration::from_secs(1);
+        config.startup_timeout = Duration::from_secs(4);
     });
     let mut silent: Vec<Talk> = (0..300).map(|_| server.connect_raw()).collect();
     let mut talk = server.connect();
@@ -457,4 +457,24 @@ fn a_silent_connection_goes_on_where_it_was() {
     );
     talk.query("COMMIT");
     assert_eq!(talk.answer(), "Complete(COMMIT) I");
+}
+
+#[test]
+fn many_clients_that_come_at_once_are_all_served_and_counted() {
+    let server = Running::with(|config| config.connections_max = 200);
+    let came: Vec<_> = (0..150)
+        .map(|_| {
+            let mut talk = server.connect_raw();
+            talk.startup(3, 0);
+            talk
+        })
+        .collect();
+    // Silent ones beside them push out silent ones only.
+    let _silent: Vec<Talk> = (0..300).map(|_| server.connect_raw()).collect();
+    for mut talk in came {
+        assert_eq!(talk.until_ready().1, Some('I'));
+    }
+    let mut talk = server.connect();
+    talk.query("SELECT 1");
+    assert!(talk.answer().ends_with('I'), "the node still accepts");
 }
