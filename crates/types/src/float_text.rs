@@ -6,7 +6,7 @@ use crate::{SqlError, SqlResult, SqlState};
 /// Writes a double.
 pub(crate) fn float8_text(value: f64, extra_digits: i8) -> String {
     special(value).unwrap_or_else(|| match extra_digits {
-        1.. => layout(&format!("{value:e}"), 15),
+        1.. => layout(&shortest8(value), 15),
         less => rounded(value, 15 + i32::from(less)),
     })
 }
@@ -29,6 +29,14 @@ pub(crate) fn float4_text(value: f32, extra_digits: i8) -> String {
         1.. => layout(&shortest4(value), 6),
         less => rounded(f64::from(value), 6 + i32::from(less)),
     })
+}
+
+/// The shortest digits; of two that are as near the value, the even one.
+fn shortest8(value: f64) -> String {
+    let text = format!("{value:e}");
+    let digits = text.bytes().take_while(|b| *b != b'e').filter(u8::is_ascii_digit).count();
+    let even = format!("{value:.*e}", digits.saturating_sub(1));
+    if even.parse() == Ok(value) { even } else { text }
 }
 
 /// The shortest digits that lie strictly between the neighbours' midpoints: PostgreSQL does not

@@ -237,6 +237,21 @@ pub fn sqrt(a: &BigDecimal) -> SqlResult<BigDecimal> {
     let (weight, _) = leading(&x, sx);
     let result_weight = (weight + 1) * 4 / 2 - 1;
     let scale = (16 - result_weight).max(sx).clamp(0, MAX_DISPLAY_SCALE);
+    sqrt_to(a, scale)
+}
+
+/// Square root with so many digits after the point.
+///
+/// # Errors
+/// 2201F for negative values.
+pub fn sqrt_to(a: &BigDecimal, scale: i64) -> SqlResult<BigDecimal> {
+    let (x, sx) = parts(a);
+    if x.is_negative() {
+        return Err(SqlError::new(
+            SqlState("2201F"),
+            "cannot take square root of a negative number",
+        ));
+    }
     let shift = 2 * (scale + 1) - sx;
     let shifted = if shift >= 0 { x * pow10(shift) } else { x / pow10(-shift) };
     Ok(round(&BigDecimal::new(shifted.sqrt(), scale + 1), scale))

@@ -191,7 +191,11 @@ pub(crate) fn parse_bytea(text: &str) -> SqlResult<Vec<u8>> {
     if let Some(hex) = text.strip_prefix("\\x") {
         let mut out = Vec::with_capacity(hex.len() / 2);
         let mut high = None;
-        for c in hex.chars().filter(|c| !c.is_ascii_whitespace()) {
+        for c in hex.chars() {
+            // Blanks may stand between bytes only.
+            if c.is_ascii_whitespace() && high.is_none() {
+                continue;
+            }
             let digit = c.to_digit(16).ok_or_else(|| {
                 SqlError::new(
                     SqlState::INVALID_PARAMETER_VALUE,

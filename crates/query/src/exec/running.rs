@@ -305,7 +305,12 @@ impl Running {
                 if *n > 1 {
                     let count = *n as f64;
                     let away = x * count - *sum;
+                    let before = *distance;
                     *distance += away * away / (count * (count - 1.0));
+                    let finite = before.is_finite() && x.is_finite();
+                    if finite && (sum.is_infinite() || distance.is_infinite()) {
+                        return Err(float_overflow());
+                    }
                 } else if !x.is_finite() {
                     *distance = f64::NAN;
                 }
@@ -313,7 +318,13 @@ impl Running {
             Running::Pairs(state) => {
                 let [_, second, ..] = args else { return Ok(()) };
                 if !second.is_null() {
-                    pairs::add(state, float(first), float(second));
+                    let (y, x) = (float(first), float(second));
+                    let before = **state;
+                    pairs::add(state, y, x);
+                    let finite = |v: &[f64]| v.iter().all(|v| v.is_finite());
+                    if finite(&before) && finite(&[x, y]) && !finite(&state[..]) {
+                        return Err(float_overflow());
+                    }
                 }
             }
             Running::List(list) => list.extend_from_slice(args),
@@ -484,6 +495,10 @@ impl Running {
     }
 }
 
+fn float_overflow() -> SqlError {
+    SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: overflow")
+}
+
 fn both(a: &Datum, b: &Datum, op: fn(bool, bool) -> bool) -> Datum {
     match (a, b) {
         (Datum::Bool(a), Datum::Bool(b)) => Datum::Bool(op(*a, *b)),
@@ -514,7 +529,8 @@ fn spread(kind: Kind, n: i64, sum: &BigDecimal, squares: &BigDecimal) -> SqlResu
     }
     let below = numeric::mul(&count, &numeric::from_i128(divisor.into()));
     let variance = numeric::div(&above, &below)?;
-    numeric::datum(if root { numeric::sqrt(&variance)? } else { variance })
+    let scale = numeric::parts(&variance).1;
+    numeric::datum(if root { numeric::sqrt_to(&variance, scale)? } else { variance })
 }
 
 fn finish_list(

@@ -349,10 +349,12 @@ fn json_entries(value: &Datum, of: &str) -> SqlResult<Vec<(String, Value)>> {
 }
 
 fn split(a: &[Datum], regex: bool) -> SqlResult<Vec<Vec<Datum>>> {
-    let (Datum::Text(text), Datum::Text(by)) = (&a[0], &a[1]) else { return Ok(Vec::new()) };
+    // Without a delimiter string_to_table splits into characters.
+    if a[0].is_null() || (regex && a[1].is_null()) {
+        return Ok(Vec::new());
+    }
     let name = if regex { "regexp_split_to_array" } else { "string_to_array" };
-    let args = [Datum::Text(text.clone()), Datum::Text(by.clone())];
-    let list = braid_sql::expr::call_text_function(name, &args)?;
+    let list = braid_sql::expr::call_text_function(name, a)?;
     Ok(items(&list).iter().map(|i| vec![i.clone()]).collect())
 }
 
@@ -497,7 +499,8 @@ impl ScalarUDFImpl for ListUdf {
                 .map(|(reader, ty)| reader.get(at, ty))
                 .collect();
             // A NULL argument gives no rows.
-            let rows = if row.iter().any(Datum::is_null) {
+            let strict = self.function.name != "string_to_table";
+            let rows = if strict && row.iter().any(Datum::is_null) {
                 Vec::new()
             } else {
                 (self.function.code)(&row).map_err(to_df)?

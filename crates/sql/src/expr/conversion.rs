@@ -1,7 +1,8 @@
 //! Conversions inside expressions: casts that need the session, common types, unknown literals.
 
 use braid_types::{
-    CastContext, Datum, SqlError, SqlResult, SqlState, SqlType, TypeCategory, cast, cast_exists,
+    CastContext, DateOrder, Datum, SqlError, SqlResult, SqlState, SqlType, TypeCategory, cast,
+    cast_exists,
 };
 
 use super::{BindContext, Bound, EvalContext, Node};
@@ -154,10 +155,27 @@ pub(crate) fn coerce(
 /// A literal is read when its type is known: a malformed one is an error wherever it stands.
 fn fold_literal(expr: Bound) -> SqlResult<Bound> {
     if expr.volatility() != super::Volatility::Immutable && !styleless(&expr) {
-        return Ok(expr);
+        return refuse_malformed(expr);
     }
     let value = expr.eval(&[], &EvalContext::constant())?;
     Ok(Bound::constant(value, expr.ty().clone()))
+}
+
+/// A date that no `DateStyle` can read is an error at once.
+fn refuse_malformed(cast: Bound) -> SqlResult<Bound> {
+    if !matches!(cast.ty(), SqlType::Date | SqlType::Timestamp | SqlType::TimestampTz) {
+        return Ok(cast);
+    }
+    let mut failure = None;
+    for order in [DateOrder::Mdy, DateOrder::Dmy, DateOrder::Ymd] {
+        let mut ctx = EvalContext::constant();
+        ctx.style.order = order;
+        match cast.eval(&[], &ctx) {
+            Ok(_) => return Ok(cast),
+            Err(e) => failure = Some(e),
+        }
+    }
+    failure.map_or(Ok(cast), Err)
 }
 
 /// Whether a date or interval literal reads alike under every `DateStyle` and `IntervalStyle`.

@@ -630,6 +630,9 @@ fn json_get(a: &[Datum]) -> Option<&serde_json::Value> {
     match (json_of(&a[0]), &a[1]) {
         (serde_json::Value::Object(map), Datum::Text(key)) => map.get(&**key),
         (serde_json::Value::Array(items), Datum::Int4(at)) => json_index(items, i64::from(*at)),
+        // A scalar document counts as an array of one.
+        (serde_json::Value::Object(_), Datum::Int4(_)) => None,
+        (scalar, Datum::Int4(0 | -1)) => Some(scalar),
         _ => None,
     }
 }

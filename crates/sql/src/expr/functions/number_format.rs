@@ -6,7 +6,7 @@
 //! ```
 
 use braid_types::numeric::{self, BigDecimal};
-use braid_types::{SqlError, SqlResult};
+use braid_types::{SqlError, SqlResult, SqlState};
 
 /// Where the sign stands.
 #[derive(Clone, Copy, PartialEq)]
@@ -193,6 +193,10 @@ fn parse(text: &str) -> SqlResult<Format> {
         f.items.extend(item);
         rest = rest.get(used..).unwrap_or("");
     }
+    let plain = |i: &Item| matches!(i, Item::Nine | Item::Zero | Item::Point | Item::Literal(_));
+    if f.scientific && (!f.fill || f.shift > 0 || f.roman.is_some() || !f.items.iter().all(plain)) {
+        return Err(bad("\"EEEE\" is incompatible with other formats"));
+    }
     Ok(f)
 }
 
@@ -270,10 +274,10 @@ pub(super) fn write(value: &Value<'_>, format: &str) -> SqlResult<String> {
         _ => None,
     };
     if let Some(upper) = f.roman {
-        let whole = number
-            .and_then(|n| numeric::to_i128(n))
-            .and_then(|n| i64::try_from(n).ok())
-            .unwrap_or(0);
+        let whole = number.and_then(numeric::to_i128).unwrap_or(0);
+        let whole = i32::try_from(whole).map(i64::from).map_err(|_| {
+            SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "integer out of range")
+        })?;
         let text = roman(whole);
         let text = if upper { text } else { text.to_lowercase() };
         return Ok(if f.fill { format!("{text:>15}") } else { text });
@@ -331,7 +335,8 @@ fn lay_out(f: &Format, negative: bool, whole: &str, fraction: &str) -> String {
     while !f.fill && keep > f.zero_end && fraction.as_bytes().get(keep - 1) == Some(&b'0') {
         keep -= 1;
     }
-    let signed = !matches!(f.sign, Sign::Plain | Sign::Lead | Sign::Brackets);
+    let placed = f.items.iter().any(|i| matches!(i, Item::Plus | Item::Minus | Item::PlusMinus));
+    let signed = placed || !matches!(f.sign, Sign::Plain | Sign::Lead | Sign::Brackets);
     let out = String::new();
     Layout { f, negative, shown, fraction, overflow, lead, first, keep, signed, out }.run()
 }
@@ -502,6 +507,9 @@ pub(super) fn read(text: &str, format: &str) -> SqlResult<Option<BigDecimal>> {
                 } else if c == '.' && !point && f.after > 0 {
                     point = true;
                     rest = &rest[1..];
+                } else {
+                    // Each place takes one character, whatever it is.
+                    rest = &rest[c.len_utf8()..];
                 }
             }
             Item::Point => {

@@ -158,17 +158,17 @@ pub(crate) fn power(a: &[Datum]) -> SqlResult<Datum> {
             }
         }
         (Inf(base_negative), Finite(y)) => {
+            let whole = numeric::trunc(y, 0);
+            if base_negative && numeric::compare(&whole, y).is_ne() {
+                return Err(invalid(
+                    "a negative number raised to a non-integer power yields a complex result",
+                ));
+            }
             if sign(y) < 0 {
                 return zero();
             }
             if !base_negative {
                 return infinity(false);
-            }
-            let whole = numeric::trunc(y, 0);
-            if numeric::compare(&whole, y).is_ne() {
-                return Err(invalid(
-                    "a negative number raised to a non-integer power yields a complex result",
-                ));
             }
             let two = numeric::from_i128(2);
             infinity(sign(&numeric::rem(&whole, &two)?) != 0)

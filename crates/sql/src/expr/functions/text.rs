@@ -474,8 +474,9 @@ fn regexes(t: &mut Table) {
 }
 
 fn encode(bytes: &[u8], format: &str) -> SqlResult<String> {
+    let lowered = format.to_ascii_lowercase();
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    match format {
+    match lowered.as_str() {
         "hex" => Ok(bytes.iter().map(|b| format!("{b:02x}")).collect()),
         "base64" => {
             let mut out = String::new();
@@ -511,8 +512,9 @@ fn encode(bytes: &[u8], format: &str) -> SqlResult<String> {
 }
 
 fn decode(s: &str, format: &str) -> SqlResult<Vec<u8>> {
+    let lowered = format.to_ascii_lowercase();
     let bad = |m: &str| SqlError::new(SqlState::INVALID_PARAMETER_VALUE, m.to_string());
-    match format {
+    match lowered.as_str() {
         "hex" => {
             match Datum::parse(&format!("\\x{s}"), &SqlType::Bytea, &braid_types::TimeZone::utc())?
             {
@@ -525,6 +527,10 @@ fn decode(s: &str, format: &str) -> SqlResult<Vec<u8>> {
             _ => Ok(Vec::new()),
         },
         "base64" => {
+            let symbols = s.bytes().filter(|b| !b.is_ascii_whitespace()).count();
+            if symbols % 4 != 0 {
+                return Err(bad("invalid base64 end sequence"));
+            }
             let mut out = Vec::new();
             let (mut word, mut bits) = (0u32, 0);
             for c in s.bytes().filter(|b| !b.is_ascii_whitespace() && *b != b'=') {

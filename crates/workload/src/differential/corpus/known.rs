@@ -77,6 +77,16 @@ const KNOWN: &[Known] = &[
         },
     },
     Known {
+        reason: "PostgreSQL 15 computes with the largest integer as if infinity were a time",
+        applies: |f| {
+            f.label.starts_with("age(") && matches!(f.ours, Answer::Error(s, _) if s == "22008")
+        },
+    },
+    Known {
+        reason: "which of several equal values (0 and 0.00) is shown is left open",
+        applies: |f| f.label.starts_with("mode(") || f.label.starts_with("percentile_disc("),
+    },
+    Known {
         reason: "the difference of timestamps overflows silently in PostgreSQL 15",
         applies: |f| {
             f.label.starts_with("-(timestamp")
