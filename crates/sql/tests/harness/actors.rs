@@ -46,6 +46,11 @@ impl Stage {
         self.actors[who].busy && self.actors[who].answered.is_none()
     }
 
+    /// Whether an answer can be taken.
+    pub fn answered(&self, who: usize) -> bool {
+        self.actors[who].answered.is_some()
+    }
+
     /// The answer of the last statement, which must have come.
     pub fn take(&mut self, who: usize) -> Reply {
         let actor = &mut self.actors[who];

@@ -2,6 +2,8 @@
 #![allow(dead_code, reason = "every test file uses another part")]
 
 pub mod actors;
+pub mod promises;
+pub mod schedules;
 
 use std::sync::Arc;
 
