@@ -103,6 +103,9 @@ impl DeletePlan {
         let mut w = Writer::new(ctx);
         w.use_info(&self.info)?;
         let found: Vec<(Bytes, Row)> = match &self.how {
+            How::Range(r) if r.is_too_wide(ctx, &self.info)? => {
+                collect_rows(ctx, &self.info.layout, r.access())?
+            }
             How::Range(r) => {
                 return Ok(Written { count: r.run(ctx, &self.info)?, returning: None });
             }

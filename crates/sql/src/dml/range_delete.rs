@@ -122,6 +122,16 @@ impl RangeDelete {
         Ok(Ok(plan))
     }
 
+    /// Which rows of the named table go.
+    pub fn access(&self) -> &Access {
+        &self.access
+    }
+
+    /// Whether lists of keys name so many combinations that the spans would hold other rows too.
+    pub fn is_too_wide(&self, ctx: &Context, info: &TableInfo) -> SqlResult<bool> {
+        Ok(!self.access.excess(&info.layout, &[], &ctx.eval)?.is_empty())
+    }
+
     /// Runs it; returns the number of rows of the named table.
     pub fn run(&self, ctx: &Context, info: &TableInfo) -> SqlResult<u64> {
         for t in &self.subtree {

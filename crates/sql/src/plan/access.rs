@@ -17,7 +17,7 @@ use braid_types::{Datum, SqlResult, SqlType};
 use crate::expr::{Bound, CmpOp, EvalContext, Node, QuantifiedOp, Volatility};
 use crate::storage::{Layout, TableLayout};
 
-/// Most spans of one access; more IN combinations than that make the last lists a filter.
+/// Most combinations of several lists; where there are more, the last lists become a filter.
 const MAX_SPANS: usize = 16_384;
 
 /// Values that one key column may have.
@@ -276,6 +276,43 @@ impl Access {
         out
     }
 
+    /// The bounds of the column behind those with values.
+    fn range_holds(&self, value: &Datum, outer: &[Datum], eval: &EvalContext) -> SqlResult<bool> {
+        let mut holds =
+            !value.is_null() || (self.range.lower.is_none() && self.range.upper.is_none());
+        if let Some((e, inclusive)) = &self.range.lower {
+            let order = value.cmp_sql(&e.eval(outer, eval)?);
+            holds &= order.is_gt() || (*inclusive && order.is_eq());
+        }
+        if let Some((e, inclusive)) = &self.range.upper {
+            let order = value.cmp_sql(&e.eval(outer, eval)?);
+            holds &= order.is_lt() || (*inclusive && order.is_eq());
+        }
+        Ok(holds)
+    }
+
+    /// Whether a row has one of the values of each column in an [`Access::excess`], and lies in
+    /// the range behind them.
+    pub fn admits(
+        &self,
+        excess: &[(usize, Vec<Datum>)],
+        table: &TableLayout,
+        row: &[Datum],
+        outer: &[Datum],
+        eval: &EvalContext,
+    ) -> SqlResult<bool> {
+        let listed = |(at, values): &(usize, Vec<Datum>)| {
+            values.binary_search_by(|v| v.cmp_sql(&row[*at])).is_ok()
+        };
+        if !excess.iter().all(listed) {
+            return Ok(false);
+        }
+        match self.layout(table).columns().get(self.eq.len()) {
+            Some(behind) => self.range_holds(&row[behind.ordinal], outer, eval),
+            None => Ok(true),
+        }
+    }
+
     /// Whether the spans are single keys of the primary key.
     pub fn is_point(&self, layout: &TableLayout) -> bool {
         self.index.is_none() && self.eq.len() == layout.rows.columns().len()
@@ -306,16 +343,26 @@ impl Access {
         Ok(out)
     }
 
-    /// The combinations of values of the leading columns, in key order of ascending columns.
+    /// How many of the leading columns are combined into spans: all, as long as that are not too
+    /// many. One list alone may be as long as it wants.
+    fn combined(values: &[Vec<Datum>]) -> usize {
+        let mut product = 1usize;
+        for (n, list) in values.iter().enumerate() {
+            product = product.saturating_mul(list.len());
+            if product > MAX_SPANS && product != list.len() {
+                return n;
+            }
+        }
+        values.len()
+    }
+
+    /// The combinations of values of the leading columns, in key order of ascending columns. Of
+    /// columns that would make too many nothing is said: see [`Access::excess`].
     pub fn prefixes(&self, outer: &[Datum], eval: &EvalContext) -> SqlResult<Vec<Vec<Datum>>> {
         let mut out: Vec<Vec<Datum>> = vec![Vec::new()];
-        for list in self.values(outer, eval)? {
-            if out.len().saturating_mul(list.len()) > MAX_SPANS {
-                return Err(braid_types::SqlError::new(
-                    braid_types::SqlState::STATEMENT_TOO_COMPLEX,
-                    format!("IN lists name more than {MAX_SPANS} combinations of key values"),
-                ));
-            }
+        let mut values = self.values(outer, eval)?;
+        values.truncate(Access::combined(&values));
+        for list in values {
             out = out
                 .into_iter()
                 .flat_map(|p| {
@@ -328,6 +375,25 @@ impl Access {
                 .collect();
         }
         Ok(out)
+    }
+
+    /// What the spans do not say because that would make too many: ordinals with the values, in
+    /// order, of which a row must have one; and the range behind them. Usually nothing.
+    pub fn excess(
+        &self,
+        table: &TableLayout,
+        outer: &[Datum],
+        eval: &EvalContext,
+    ) -> SqlResult<Vec<(usize, Vec<Datum>)>> {
+        let multiple = |v: &Values| !matches!(v, Values::List(l) if l.len() == 1);
+        if self.eq.iter().filter(|v| multiple(v)).count() < 2 {
+            return Ok(Vec::new());
+        }
+        let mut values = self.values(outer, eval)?;
+        let combined = Access::combined(&values);
+        let columns = self.layout(table).columns();
+        let left = values.split_off(combined);
+        Ok(left.into_iter().zip(&columns[combined..]).map(|(v, c)| (c.ordinal, v)).collect())
     }
 
     /// The key layout it reads along.
@@ -356,7 +422,8 @@ impl Access {
         }
         let mut out = Vec::new();
         for prefix in self.prefixes(outer, eval)? {
-            let span = if lower.is_none() && upper.is_none() {
+            let cut = prefix.len() < self.eq.len();
+            let span = if cut || (lower.is_none() && upper.is_none()) {
                 layout.prefix_span(&prefix)?
             } else {
                 layout.range_span(&prefix, to_limit(&lower), to_limit(&upper))?

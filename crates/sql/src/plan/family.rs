@@ -66,6 +66,8 @@ pub(super) struct FamilyScan {
     /// The row of the steps before.
     outer: Row,
     spans: std::vec::IntoIter<KeySpan>,
+    /// What the spans do not say of the first step's rows; see [`super::access::Access::excess`].
+    excess: Vec<(usize, Vec<Datum>)>,
     scan: Option<TxnScan>,
     open: Vec<OpenRow>,
     ready: VecDeque<Row>,
@@ -84,12 +86,14 @@ impl FamilyScan {
     ) -> SqlResult<FamilyScan> {
         let step = &parts.steps[first];
         let spans = step.access.spans(&step.layout, &outer, &ctx.eval)?;
+        let excess = step.access.excess(&step.layout, &outer, &ctx.eval)?;
         Ok(FamilyScan {
             parts,
             first,
             last,
             outer,
             spans: spans.into_iter(),
+            excess,
             scan: None,
             open: Vec::new(),
             ready: VecDeque::new(),
@@ -142,7 +146,9 @@ impl FamilyScan {
             // The row's table: usually the one below the row before, or the same again.
             let found = (0..=self.last - self.first).rev().find_map(|depth| {
                 let step = &parts.steps[self.first + depth];
-                match step.layout.decode(&key, &value, step.wanted.as_deref()) {
+                let all = depth == 0 && !self.excess.is_empty();
+                let wanted = if all { None } else { step.wanted.as_deref() };
+                match step.layout.decode(&key, &value, wanted) {
                     Ok(None) => None,
                     Ok(Some(row)) => Some(Ok((depth, row))),
                     Err(error) => Some(Err(error)),
@@ -169,6 +175,12 @@ impl FamilyScan {
         self.close_to(ctx, kept)?;
         let n = self.first + depth;
         let step = &self.parts.steps[n];
+        if depth == 0 && !self.excess.is_empty() {
+            let (access, layout) = (&step.access, &step.layout);
+            if !access.admits(&self.excess, layout, &own, &self.outer, &ctx.eval)? {
+                return Ok(false);
+            }
+        }
         let mut row = match depth {
             0 => self.outer.clone(),
             // Its parent was refused, or is missing where only the layout was declared.

@@ -19,6 +19,16 @@ pub enum RowSource {
     Table(TableScan),
     /// Spans of an index.
     Index(IndexScan),
+    /// Wider spans than the condition, which would have made too many.
+    Filtered(Box<RowSource>, Box<Excess>),
+}
+
+/// What rows of wider spans must still pass.
+pub struct Excess {
+    access: Access,
+    layout: Arc<TableLayout>,
+    lists: Vec<(usize, Vec<Datum>)>,
+    outer: Row,
 }
 
 impl RowSource {
@@ -43,7 +53,8 @@ impl RowSource {
         outer: &[Datum],
     ) -> SqlResult<RowSource> {
         let eval = &ctx.eval;
-        if access.is_point(layout) {
+        let lists = access.excess(layout, outer, eval)?;
+        if access.is_point(layout) && lists.is_empty() {
             layout.used_by(&ctx.txn, ctx.reading)?;
             let mut keys = access.points(layout, outer, eval)?;
             if reverse {
@@ -53,7 +64,9 @@ impl RowSource {
         }
         let spans = access.spans(layout, outer, eval)?;
         let txn = ctx.txn.clone();
-        Ok(match access.index {
+        // The filter looks at key columns, which may not be wanted otherwise.
+        let wanted = if lists.is_empty() { wanted } else { None };
+        let source = match access.index {
             None => {
                 let scan = TableScan::new(txn, layout.clone(), spans, wanted, reverse);
                 RowSource::Table(scan.reading(ctx.reading))
@@ -62,7 +75,13 @@ impl RowSource {
                 let scan = IndexScan::new(txn, layout.clone(), i, spans, reverse);
                 RowSource::Index(scan.reading(ctx.reading))
             }
-        })
+        };
+        if lists.is_empty() {
+            return Ok(source);
+        }
+        let (access, outer) = (access.clone(), outer.to_vec());
+        let excess = Excess { access, layout: layout.clone(), lists, outer };
+        Ok(RowSource::Filtered(Box::new(source), Box::new(excess)))
     }
 
     /// No rows.
@@ -75,6 +94,15 @@ impl RowSource {
         match self {
             RowSource::Table(s) => s.next_row(),
             RowSource::Index(s) => s.next_row(),
+            RowSource::Filtered(source, e) => {
+                while let Some((key, row)) = source.next_row(ctx)? {
+                    ctx.check_cancel()?;
+                    if e.access.admits(&e.lists, &e.layout, &row, &e.outer, &ctx.eval)? {
+                        return Ok(Some((key, row)));
+                    }
+                }
+                Ok(None)
+            }
             RowSource::Points(keys, layout) => {
                 for key in keys {
                     if let Some(found) = get_row_as(&ctx.txn, layout, key, ctx.reading)? {
