@@ -129,14 +129,14 @@ pub fn family_end(prefix: &[u8]) -> Vec<u8> {
     [prefix, &[END_MARKER]].concat()
 }
 
-/// Span of all generations of a root table or global index, for removal.
-pub fn all_generations(id: u32) -> (Vec<u8>, Vec<u8>) {
-    let at = |id| {
-        let mut out = vec![DATA_PREFIX];
-        push_number(&mut out, id);
-        out
-    };
-    (at(u64::from(id)), at(u64::from(id) + 1))
+/// Span of a root table or global index up to and including a generation, for removal. What comes
+/// after it may be in use already, by the very transaction that removes this.
+pub fn generations_upto(id: u32, generation: u32) -> (Vec<u8>, Vec<u8>) {
+    let mut start = vec![DATA_PREFIX];
+    push_number(&mut start, u64::from(id));
+    let mut end = start.clone();
+    push_number(&mut end, u64::from(generation) + 1);
+    (start, end)
 }
 
 /// One path element of a key.

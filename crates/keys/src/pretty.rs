@@ -33,6 +33,7 @@ fn system_key(bytes: &[u8]) -> String {
         Some(b'd') => "Descriptor",
         Some(b'i') => "NextId",
         Some(b'l') => "TableLock",
+        Some(b'p') => "PendingLoad",
         Some(b's') => "Sequence",
         Some(b't') => return format!("/System/Setting/{}", String::from_utf8_lossy(&bytes[2..])),
         _ => return format!("/System/!{}", hex(&bytes[1..])),

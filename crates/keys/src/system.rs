@@ -54,6 +54,17 @@ pub fn table_lock(id: u32) -> Vec<u8> {
     key(b'l', &[id])
 }
 
+/// Spans that a bulk load fills before its transaction commits; the id is used for
+/// nothing else. Removed by that commit.
+pub fn pending_load(id: u32) -> Vec<u8> {
+    key(b'p', &[id])
+}
+
+/// Span of all pending loads.
+pub fn pending_loads() -> (Vec<u8>, Vec<u8>) {
+    (key(b'p', &[]), key(b'q', &[]))
+}
+
 /// Current value of a sequence.
 pub fn sequence_value(id: u32, generation: u32) -> Vec<u8> {
     key(b's', &[id, generation])

@@ -16,8 +16,9 @@
 //! before that wait: whoever reads our rows and commits is behind us in the wal, so he cannot
 //! become durable without us.
 
-use braid_lsm::{Batch, CommitTs, Pending};
+use braid_lsm::{Batch, CommitTs, IngestOptions, Pending};
 
+use crate::bulk::BulkFiles;
 use crate::error::{Conflict, KvError, KvResult};
 use crate::read_set::ReadSet;
 use crate::store::Store;
@@ -59,6 +60,31 @@ impl Store {
         drop(prepared);
         pending.relieve()?;
         Ok((ts, pending))
+    }
+
+    /// Validates, and takes in the ssts of a bulk load at one timestamp. Durable when it returns.
+    pub(crate) fn commit_files(
+        &self,
+        read_ts: CommitTs,
+        reads: Option<&ReadSet>,
+        files: &BulkFiles,
+    ) -> KvResult<CommitTs> {
+        let mut floor = read_ts;
+        if let Some(reads) = reads {
+            // Most of it before others have to wait.
+            let seen = self.published();
+            self.validate(floor, reads)?;
+            floor = seen.max(floor);
+        }
+        let _order = self.commit_order.lock();
+        if let Some(reads) = reads {
+            self.validate(floor, reads)?;
+        }
+        let ts = self.next_commit_ts();
+        let options = IngestOptions { ts_override: Some(ts), ..IngestOptions::default() };
+        self.engine().ingest(files.paths(), options)?;
+        self.publish(ts);
+        Ok(ts)
     }
 
     /// Whether nothing that was read has changed after `floor`.

@@ -27,6 +27,7 @@
 //! **What this crate does not know**: SQL types, tables, sessions. It sees keys, spans and bytes.
 
 mod buffer;
+mod bulk;
 mod commit;
 mod error;
 mod locks;
@@ -38,6 +39,7 @@ mod store;
 mod txn;
 
 pub use braid_lsm::{CommitTs, KeySpan};
+pub use bulk::{BulkFiles, BulkLoad, Loaded};
 pub use error::{Conflict, KvError, KvResult};
 pub use locks::{LockMode, LockTable, TxnId, Wait};
 pub use scan::{ReadMode, ScanOptions, TxnScan};

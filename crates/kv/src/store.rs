@@ -12,6 +12,7 @@ use braid_env::memory::Pool;
 use braid_lsm::{CommitTs, Db};
 use parking_lot::Mutex;
 
+use crate::bulk::BulkFolder;
 use crate::error::{KvError, KvResult};
 use crate::locks::{LockTable, TxnId};
 use crate::shown::Durable;
@@ -60,6 +61,7 @@ pub struct Store {
     /// `commit_order`.
     newest_visible: AtomicU64,
     durable: Durable,
+    bulk: Arc<BulkFolder>,
     next_txn: AtomicU64,
     /// Read timestamps of running transactions: the GC threshold stays below all of them.
     active: Mutex<BTreeSet<(CommitTs, TxnId)>>,
@@ -75,7 +77,9 @@ impl Store {
     /// [`KvError::Engine`] when the directory is in use, damaged, or of a newer format.
     pub fn open(options: StoreOptions) -> KvResult<Arc<Store>> {
         let row_class = options.engine.row_class;
-        let db = Db::open(options.fs, &options.dir, options.engine)?;
+        let db = Db::open(options.fs.clone(), &options.dir, options.engine.clone())?;
+        // After the store was locked for this process.
+        let bulk = BulkFolder::open(options.fs, &options.dir, options.engine)?;
         let hlc = Hlc::new(Arc::clone(&options.clock));
         // Every new timestamp must lie above all that the engine has seen (contract C1), and above
         // the gc threshold (C2), even if the clock was set back since then.
@@ -88,6 +92,7 @@ impl Store {
             locks: LockTable::default(),
             row_class,
             commit_order: Mutex::new(()),
+            bulk,
             next_txn: AtomicU64::new(1),
             active: Mutex::new(BTreeSet::new()),
             gc_window_us: AtomicU64::new(options.gc_window.as_micros() as u64),
@@ -202,6 +207,10 @@ impl Store {
     }
 
     /// Every commit up to here has been applied.
+    pub(crate) fn bulk_folder(&self) -> &Arc<BulkFolder> {
+        &self.bulk
+    }
+
     pub(crate) fn published(&self) -> CommitTs {
         CommitTs(self.newest_visible.load(Ordering::Acquire))
     }

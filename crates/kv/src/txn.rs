@@ -7,11 +7,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use braid_env::memory;
-use braid_lsm::{CommitTs, KeySpan, View};
+use braid_lsm::{CommitTs, IngestOptions, KeySpan, View};
 use bytes::Bytes;
 use parking_lot::Mutex;
 
 use crate::buffer::{Buffer, Lookup, write_memory};
+use crate::bulk::{BulkFiles, BulkLoad};
 use crate::error::{Conflict, KvError, KvResult};
 use crate::locks::{LockMode, Target, TxnId, Wait};
 use crate::read_set::{ReadMark, ReadSet};
@@ -117,6 +118,8 @@ struct State {
     depends_on: HashSet<Bytes>,
     /// A view of what was newest when it was last asked for.
     latest: Option<(CommitTs, Reading)>,
+    /// A bulk load that enters the store at commit.
+    attached: Option<BulkFiles>,
     held: HashMap<Bytes, Held>,
     /// By start. Of spans with the same start the last.
     held_spans: BTreeMap<Bytes, (KeySpan, Held)>,
@@ -161,6 +164,7 @@ impl Txn {
             reads: ReadSet::default(),
             depends_on: HashSet::new(),
             latest: None,
+            attached: None,
             held: HashMap::new(),
             held_spans: BTreeMap::new(),
             acquired: Vec::new(),
@@ -454,6 +458,18 @@ impl Txn {
         Ok(true)
     }
 
+    /// That what is newest in a span ([`ReadMode::Latest`]) is what this transaction's later reads
+    /// will see: under READ COMMITTED always, else if nothing newer than its view is there.
+    pub fn check_seen(&self, span: &KeySpan) -> KvResult<()> {
+        let state = self.open_state()?;
+        if self.options.isolation != Isolation::ReadCommitted
+            && self.store.engine().newest_above(span, state.read_ts)?.is_some()
+        {
+            return Err(KvError::Retry { conflict: Conflict::WrittenSpan(span.clone()) });
+        }
+        Ok(())
+    }
+
     /// Locks every key of a span, present or not, with the same check as [`Txn::lock`].
     pub fn lock_span(&self, span: &KeySpan, mode: LockMode, wait: Wait) -> KvResult<Locked> {
         if self.open_state()?.holds_span(span, mode) {
@@ -515,6 +531,51 @@ impl Txn {
         Ok(self.open_state()?.buffer.delete_span(span))
     }
 
+    /// Starts a bulk load into several targets; see [`BulkLoad`]. `budget` is the memory that it
+    /// may use, in bytes.
+    pub fn bulk_load(&self, targets: usize, budget: usize) -> KvResult<BulkLoad> {
+        self.check_writable()?;
+        Ok(BulkLoad::new(self.store.bulk_folder().clone(), targets, budget))
+    }
+
+    /// Takes a load in at once, at the read timestamp: for spans that nobody else knows before this
+    /// transaction commits, and that were empty. If the transaction fails, the rows stay there, and
+    /// nobody will ever look at them.
+    ///
+    /// Durable when it returns.
+    pub fn ingest_private(&self, files: &BulkFiles) -> KvResult<()> {
+        if files.is_empty() {
+            return Ok(());
+        }
+        let mut state = self.open_state()?;
+        let ts_override = Some(state.read_ts);
+        let options = IngestOptions { ts_override, ..IngestOptions::default() };
+        self.store.engine().ingest(files.paths(), options)?;
+        // Views made before do not have the new ssts.
+        state.view = None;
+        state.latest = None;
+        Ok(())
+    }
+
+    /// Deletes a key at commit whatever has happened to it: a record about this transaction that
+    /// another one wrote for it.
+    pub fn delete_at_commit(&self, key: Vec<u8>) -> KvResult<()> {
+        self.check_writable()?;
+        self.hold(&key, LockMode::Exclusive)?;
+        self.open_state()?.buffer.set(key.into(), None);
+        Ok(())
+    }
+
+    /// Makes a load part of the commit, which then may write nothing else. The caller holds locks
+    /// that keep all others from writing to the keys of the load, and knows that the newest state
+    /// allows them.
+    pub fn attach(&self, files: BulkFiles) -> KvResult<()> {
+        let mut state = self.open_state()?;
+        debug_assert!(state.buffer.is_empty() && state.attached.is_none());
+        state.attached = Some(files).filter(|files| !files.is_empty());
+        Ok(())
+    }
+
     /// Marks a position.
     pub fn savepoint(&self) -> SavepointId {
         let state = self.state.lock();
@@ -563,7 +624,9 @@ impl Txn {
     pub fn commit(&self) -> KvResult<CommitTs> {
         let (committed, pending) = {
             let mut state = self.open_state()?;
-            if state.buffer.is_empty() {
+            let files = state.attached.take();
+            assert!(files.is_none() || state.buffer.is_empty(), "a load is all that is written");
+            if files.is_none() && state.buffer.is_empty() {
                 let read_ts = state.read_ts;
                 drop(state);
                 self.end();
@@ -575,6 +638,12 @@ impl Txn {
             let depends_on = std::mem::take(&mut state.depends_on);
             depends_on.iter().for_each(|key| state.reads.add_point(key));
             let reads = self.records_reads().then_some(&state.reads);
+            if let Some(files) = files {
+                let result = self.store.commit_files(state.read_ts, reads, &files);
+                drop(state);
+                self.end();
+                return result;
+            }
             let waits = !self.options.async_commit;
             let batch = state.buffer.to_batch();
             let result = self.store.commit_batch(state.read_ts, reads, waits, batch);
@@ -602,6 +671,7 @@ impl Txn {
         state.ended = true;
         state.view = None;
         state.latest = None;
+        state.attached = None;
         state.buffer = Buffer::default();
         state.reads.clear();
         state.written.release();

@@ -86,6 +86,7 @@ impl Database {
     /// Opens the database in a store; creates the first database and schema in an empty one.
     pub fn open(store: Arc<Store>, general: Arc<dyn GeneralQueries>) -> SqlResult<Arc<Database>> {
         braid_catalog::bootstrap(&store)?;
+        crate::storage::bulk::erase_unfinished(&store)?;
         let txn = store.begin(read_only()).map_err(kv_error)?;
         let catalog = Arc::new(load_catalog(&txn)?);
         Ok(Arc::new(Database {

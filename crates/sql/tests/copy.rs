@@ -4,7 +4,7 @@ mod harness;
 
 use braid_sql::{Outcome, Session};
 use braid_types::SqlResult;
-use harness::{database, error, rows, run, session, tag};
+use harness::{database, error, rows, run, session, state, tag};
 
 fn copy_in(s: &mut Session, sql: &str, pieces: &[&[u8]]) -> SqlResult<u64> {
     let statement = s.parse_script(sql)?.remove(0);
@@ -97,6 +97,7 @@ fn import_reads_files() {
     assert_eq!(rows(s, "select count(*) from t"), ["0"]);
 }
 
+<<<<<<< HEAD
 #[test]
 fn header_match_compares_names() {
     let s = &mut session(&database());
@@ -109,4 +110,198 @@ fn header_match_compares_names() {
     }
     assert_eq!(copy_in(s, "copy t from stdin csv header", &[b"x,y\n3,3\n"]).unwrap(), 1);
     assert_eq!(rows(s, "select id from t order by id"), ["1", "3"]);
+=======
+fn feed(s: &mut Session, sql: &str, lines: impl Iterator<Item = String>) -> SqlResult<u64> {
+    let statement = s.parse_script(sql)?.remove(0);
+    let p = s.prepare(statement, &[])?;
+    let Outcome::CopyIn(mut copy) = s.execute(&p, Vec::new())? else { panic!("COPY expected") };
+    for line in lines {
+        if let Err(e) = copy.feed(line.as_bytes()) {
+            s.fail();
+            return Err(e);
+        }
+    }
+    copy.finish().inspect_err(|_| s.fail())
+}
+
+/// Above what is written row by row.
+const MANY: u64 = 30_000;
+
+#[test]
+fn many_rows_go_in_as_one_load() {
+    let db = database();
+    let s = &mut session(&db);
+    run(
+        s,
+        "create table p (id int primary key);
+         insert into p values (1), (2), (3);
+         create table t (id int primary key, u int unique, n int default 7, p int references p,
+             check (n < 100)); create index on t (n)",
+    );
+    let row = |n: u64| format!("{}\t{}\t{}\n", (n * 7919) % MANY, n, n % 3 + 1);
+    let copy = "copy t (id, u, p) from stdin";
+    assert_eq!(feed(s, copy, (0..MANY).map(row)).unwrap(), MANY);
+    assert_eq!(db.store().locks().describe(), "");
+    assert_eq!(rows(s, "select count(*) from t where n = 7"), [MANY.to_string()]);
+    assert_eq!(rows(s, "select id, p from t where u = 1"), ["7919|2"]);
+    // Rows that were there are found; of a load that fails nothing stays.
+    let shifted = |by: u64| (0..MANY).map(move |n| format!("{}\t{}\t1\n", n + by, n + MANY + by));
+    let e = feed(s, copy, shifted(MANY - 1)).unwrap_err();
+    assert_eq!((e.state().0, e.detail()), ("23505", Some("Key (id)=(29999) already exists.")));
+    let e = feed(s, copy, (0..MANY).map(|n| format!("{}\t{n}\t1\n", n + MANY))).unwrap_err();
+    assert_eq!((e.state().0, e.detail()), ("23505", Some("Key (u)=(0) already exists.")));
+    let twice = |n: u64| format!("{}\t{}\t1\n", MANY + n, MANY + n % (MANY - 1));
+    assert_eq!(feed(s, copy, (0..MANY).map(twice)).unwrap_err().state().0, "23505");
+    let orphan =
+        |n: u64| format!("{}\t{}\t{}\n", MANY + n, MANY + n, if n == 20_000 { 9 } else { 1 });
+    let e = feed(s, copy, (0..MANY).map(orphan)).unwrap_err();
+    assert_eq!(e.state().0, "23503");
+    assert!(e.detail().unwrap_or_default().contains("line 20001"), "{e}");
+    assert_eq!(rows(s, "select count(*) from t"), [MANY.to_string()]);
+    assert_eq!(feed(s, copy, shifted(MANY)).unwrap(), MANY);
+    assert_eq!(rows(s, "select count(*) from t where n = 7"), [(2 * MANY).to_string()]);
+}
+
+#[test]
+fn a_block_sees_what_it_loaded_into_its_own_table() {
+    for level in ["serializable", "repeatable read", "read committed"] {
+        let db = database();
+        let s = &mut session(&db);
+        let lines = || (0..MANY).map(|n| format!("{n}\t{}\n", n % 10));
+        run(s, "create table other (id int primary key); insert into other values (1)");
+        run(s, &format!("begin isolation level {level}; select * from other"));
+        run(s, "create table t (id int primary key, n int)");
+        feed(s, "copy t from stdin", lines()).unwrap();
+        assert_eq!(rows(s, "select count(*) from t"), [MANY.to_string()], "{level}");
+        run(s, "create index i on t (n); delete from t where n = 3");
+        assert_eq!(rows(s, "select count(*) from t where n = 4"), [(MANY / 10).to_string()]);
+        assert_eq!(rows(s, "select count(*) from t where n = 3"), ["0"]);
+        run(s, "commit");
+        assert_eq!(rows(s, "select count(*) from t"), [(MANY / 10 * 9).to_string()]);
+        // A table that was emptied in the block takes a load too, and the old rows stay away.
+        run(s, "begin; truncate t");
+        feed(s, "copy t from stdin", lines()).unwrap();
+        run(s, "commit");
+        assert_eq!(rows(s, "select count(*) from t"), [MANY.to_string()], "{level}");
+        assert_eq!(rows(s, "select count(*) from t where n = 3"), [(MANY / 10).to_string()]);
+        run(s, "begin; truncate t");
+        feed(s, "copy t from stdin", lines().take(20_000)).unwrap();
+        run(s, "rollback");
+        assert_eq!(rows(s, "select count(*) from t"), [MANY.to_string()], "{level}");
+        // Back to a savepoint: row by row, since that can be taken back.
+        run(s, "begin; truncate t; savepoint s");
+        feed(s, "copy t from stdin", lines()).unwrap();
+        run(s, "rollback to s; commit");
+        assert_eq!(rows(s, "select count(*) from t"), ["0"], "{level}");
+    }
+}
+
+#[test]
+fn a_load_into_a_family_finds_parents_and_leaves_others_alone() {
+    let db = database();
+    let s = &mut session(&db);
+    run(
+        s,
+        "create table p (id int primary key, n int);
+         create table c (id int, k int, u int, primary key (id, k)) interleave in parent p on delete cascade;
+         create unique index on c (u)",
+    );
+    feed(s, "copy p from stdin", (0..20_000).map(|n| format!("{n}\t0\n"))).unwrap();
+    let lines =
+        |from: u64| (0..MANY).map(move |n| format!("{}\t{}\t{}\n", n % 15_000, n + from, n + from));
+    feed(s, "copy c from stdin", lines(0)).unwrap();
+    assert_eq!(rows(s, "select count(*) from c"), [MANY.to_string()]);
+    run(s, "delete from p where id < 10000");
+    assert_eq!(rows(s, "select count(*) from c"), ["10000"]);
+    // The erased rows' entries in the unique index are in nobody's way.
+    let free = |n: u64| format!("{}\t{n}\t{n}\n", 10_000 + n % 10_000);
+    feed(s, "copy c from stdin", (100_000..100_000 + MANY).map(free)).unwrap();
+    run(s, "delete from c where u >= 100000");
+    let reuse = (0..15_000)
+        .filter(|n| *n < 10_000)
+        .map(|n| format!("{}\t{}\t{n}\n", n + 10_000, n + 500_000));
+    assert_eq!(feed(s, "copy c from stdin", reuse).unwrap(), 10_000);
+    let e = feed(s, "copy c from stdin", lines(900_000)).unwrap_err();
+    assert_eq!(e.state().0, "23503", "parents below 10,000 are gone");
+}
+
+#[test]
+fn other_writers_wait_for_a_load_and_readers_do_not() {
+    let db = database();
+    let (a, b) = (&mut session(&db), &mut session(&db));
+    run(a, "create table t (id int primary key); insert into t values (-1)");
+    let statement = a.parse_script("copy t from stdin").unwrap().remove(0);
+    let p = a.prepare(statement, &[]).unwrap();
+    let Outcome::CopyIn(mut copy) = a.execute(&p, Vec::new()).unwrap() else { panic!() };
+    run(b, "insert into t values (-2)");
+    for n in 0..MANY {
+        copy.feed(format!("{n}\n").as_bytes()).unwrap();
+    }
+    run(b, "set lock_timeout = '50ms'");
+    assert_eq!(state(b, "insert into t values (-3)"), "55P03");
+    assert_eq!(rows(b, "select count(*) from t"), ["2"]);
+    copy.finish().unwrap();
+    run(b, "insert into t values (-3)");
+    assert_eq!(rows(b, "select count(*) from t"), [(MANY + 3).to_string()]);
+}
+
+#[test]
+fn what_a_rolled_back_load_left_behind_is_erased_at_the_next_start() {
+    use braid_env::clock::WallClock;
+    use braid_kv::{KeySpan, ScanOptions, Store, StoreOptions, TxnOptions};
+    let fs = std::sync::Arc::new(braid_env::fs::MemFs::new());
+    let open = || {
+        let mut options = StoreOptions::new(fs.clone(), "db", std::sync::Arc::new(WallClock));
+        options.engine.row_class = braid_keys::row_class;
+        let store = Store::open(options).unwrap();
+        let general = std::sync::Arc::new(braid_sql::NoGeneralQueries);
+        braid_sql::Database::open(store, general).unwrap()
+    };
+    let stored = |db: &braid_sql::Database| {
+        let txn = db.store().begin(TxnOptions::default()).unwrap();
+        let mut scan = txn.scan(KeySpan::new(vec![2], vec![255]), ScanOptions::default()).unwrap();
+        let mut rows = 0;
+        while scan.next().unwrap().is_some() {
+            rows += 1;
+        }
+        rows
+    };
+    let db = open();
+    let s = &mut session(&db);
+    run(s, "create table kept (id int primary key); insert into kept values (1)");
+    run(s, "begin; create table t (id int primary key)");
+    feed(s, "copy t from stdin", (0..MANY).map(|n| format!("{n}\n"))).unwrap();
+    run(s, "rollback; begin; create table u (id int primary key)");
+    feed(s, "copy u from stdin", (0..MANY).map(|n| format!("{n}\n"))).unwrap();
+    run(s, "commit");
+    assert_eq!(stored(&db), 2 * MANY + 1);
+    *s = session(&database());
+    drop(db);
+    let db = open();
+    assert_eq!(stored(&db), MANY + 1);
+    assert_eq!(rows(&mut session(&db), "select count(*) from u"), [MANY.to_string()]);
+}
+
+#[test]
+fn large_tables_are_rewritten_as_loads() {
+    let db = database();
+    let s = &mut session(&db);
+    run(s, "create table t (a int, b int, c text)");
+    feed(s, "copy t from stdin", (0..MANY).map(|n| format!("{n}\t{}\tx{n}\n", n % 100))).unwrap();
+    run(s, "create index i on t (b)");
+    assert_eq!(rows(s, "select count(*) from t where b = 5"), [(MANY / 100).to_string()]);
+    assert_eq!(state(s, "create unique index on t (b)"), "23505");
+    run(s, "alter table t alter column c type int using substr(c, 2)::int");
+    assert_eq!(rows(s, "select a from t where b = 5 and c = 105"), ["105"]);
+    assert_eq!(state(s, "alter table t add primary key (b)"), "23505");
+    run(s, "alter table t add primary key (a)");
+    assert_eq!(rows(s, "select b, c from t where a = 777"), ["77|777"]);
+    assert_eq!(rows(s, "select count(*) from t where b = 5"), [(MANY / 100).to_string()]);
+    run(s, "alter table t add column d int generated always as (a + 1) stored check (d > 0)");
+    assert_eq!(rows(s, "select d from t where a = 5"), ["6"]);
+    assert_eq!(rows(s, "select count(*) from t where b = 5"), [(MANY / 100).to_string()]);
+    run(s, "begin; create index j on t (c); rollback; create index j on t (c)");
+    assert_eq!(rows(s, "select a from t where c = 42"), ["42"]);
+    assert_eq!(rows(s, "select count(*) from t"), [MANY.to_string()]);
+>>>>>>> dd8204a (kv, sql: bulk loads through sorted runs and ingest)
 }

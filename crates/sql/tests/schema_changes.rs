@@ -36,7 +36,8 @@ fn an_index_built_behind_an_insert_is_complete() {
     for level in LEVELS {
         for change in ["create index i on t (n)", "create unique index i on t (n)"] {
             let result = behind_an_insert(level, setup, "insert into t values (2, 5)", change);
-            assert_eq!(result, (true, true), "{level}");
+            // Its view could not use an index over what came later.
+            assert_eq!(result, (true, level != "repeatable read"), "{level}");
         }
     }
 }
@@ -64,6 +65,7 @@ fn constraints_added_behind_an_insert_are_proven() {
             ("insert into t values (2, 1)", "alter table t add unique (n)", false),
         ] {
             let result = behind_an_insert(level, setup, insert, change);
+            let works = works && level != "repeatable read";
             assert_eq!(result, (true, works), "{level}: {change} behind {insert}");
         }
     }

@@ -8,6 +8,7 @@ use braid_env::fs::{DiskFs, FileSystem};
 use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType};
 
 use super::decode::{Decoder, RawRow};
+use crate::dml::table_load::TableLoad;
 use crate::dml::writer::{TableInfo, Writer};
 use crate::general_query::ColumnInfo;
 use crate::parse::{Copy, CopyFormat, CopyOptions, Import};
@@ -16,11 +17,23 @@ use crate::session::Context;
 /// Bytes read from a file at once.
 const CHUNK: usize = 1 << 20;
 
+/// Rows that are kept before it is decided how to write them, and their bytes in the input.
+const WAITING_ROWS: usize = 10_000;
+const WAITING_BYTES: usize = 2 << 20;
+
+/// How rows are written: few of them row by row, with locks of their own; many as a bulk load.
+/// Until it is clear which, they wait, and nothing is locked.
+enum Sink {
+    Waiting { rows: Vec<(u64, Vec<Datum>)>, bytes: usize },
+    Rows(Box<Writer>),
+    Bulk(Box<TableLoad>),
+}
+
 /// Turns raw rows into rows of a table.
 struct Loader {
     ctx: Context,
     info: Arc<TableInfo>,
-    writer: Writer,
+    sink: Sink,
     /// Where each field goes.
     targets: Vec<usize>,
     binary: bool,
@@ -67,9 +80,8 @@ impl Loader {
                 .collect();
         }
         let info = Arc::new(TableInfo::new(ctx, table)?);
-        let mut writer = Writer::new(ctx);
-        writer.use_info(&info)?;
-        Ok(Loader { ctx: ctx.clone(), info, writer, targets, binary, input, count: 0 })
+        let sink = Sink::Waiting { rows: Vec::new(), bytes: 0 };
+        Ok(Loader { ctx: ctx.clone(), info, sink, targets, binary, input, count: 0 })
     }
 
     /// `COPY t, line 3, column a` as the last line of the detail.
@@ -88,6 +100,7 @@ impl Loader {
 
     fn write(&mut self, raw: RawRow) -> SqlResult<()> {
         let line = raw.line;
+        let size: usize = raw.fields.iter().flatten().map(Vec::len).sum();
         let table = self.info.table().clone();
         if raw.fields.len() < self.targets.len() {
             let at = self.targets[raw.fields.len()];
@@ -116,13 +129,44 @@ impl Loader {
                 None => self.info.filler.default(&self.ctx, at)?,
             });
         }
-        let info = self.info.clone();
-        if let Err(e) = self.writer.insert(&info, full) {
-            return Err(self.place(e, line, None));
-        }
+        self.put(line, full, size)?;
         self.count += 1;
         if self.count.is_multiple_of(1024) {
             self.ctx.check_cancel()?;
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, line: u64, row: Vec<Datum>, size: usize) -> SqlResult<()> {
+        let written = match &mut self.sink {
+            Sink::Waiting { rows, bytes } => {
+                rows.push((line, row));
+                *bytes += size;
+                if rows.len() < WAITING_ROWS && *bytes < WAITING_BYTES {
+                    return Ok(());
+                }
+                let bulk = TableLoad::is_possible(&self.ctx, &self.info)?;
+                return self.decide(bulk);
+            }
+            Sink::Rows(writer) => writer.insert(&self.info, row).map(|_| ()),
+            Sink::Bulk(load) => load.add(row),
+        };
+        written.map_err(|e| self.place(e, line, None))
+    }
+
+    /// Begins to write, with the rows that waited.
+    fn decide(&mut self, bulk: bool) -> SqlResult<()> {
+        let sink = if bulk {
+            Sink::Bulk(Box::new(TableLoad::start(&self.ctx, &self.info)?))
+        } else {
+            let mut writer = Box::new(Writer::new(&self.ctx));
+            writer.use_info(&self.info)?;
+            Sink::Rows(writer)
+        };
+        if let Sink::Waiting { rows, .. } = std::mem::replace(&mut self.sink, sink) {
+            for (line, row) in rows {
+                self.put(line, row, 0)?;
+            }
         }
         Ok(())
     }
@@ -145,7 +189,14 @@ impl Loader {
     }
 
     fn finish(mut self) -> SqlResult<u64> {
-        self.writer.finish()?;
+        if matches!(self.sink, Sink::Waiting { .. }) {
+            self.decide(false)?;
+        }
+        match self.sink {
+            Sink::Rows(mut writer) => writer.finish()?,
+            Sink::Bulk(load) => load.finish()?,
+            Sink::Waiting { .. } => {}
+        }
         Ok(self.count)
     }
 }
@@ -251,18 +302,8 @@ fn read_file(path: &str, mut feed: impl FnMut(&[u8]) -> SqlResult<()>) -> SqlRes
     }
 }
 
-/// Loads one file; returns the number of rows.
-fn load_file(
-    ctx: &Context,
-    table: &Arc<Table>,
-    columns: &[String],
-    options: &CopyOptions,
-    skip: u64,
-    path: &str,
-    input: &str,
-) -> SqlResult<u64> {
-    let binary = options.format == CopyFormat::Binary;
-    let mut loader = Loader::new(ctx, table, columns, binary, input.to_string())?;
+/// Loads one file.
+fn load_file(loader: &mut Loader, options: &CopyOptions, skip: u64, path: &str) -> SqlResult<()> {
     let mut decoder = Decoder::new(options, loader.targets.len())?;
     let mut skipped = 0;
     let mut rows = Vec::new();
@@ -285,23 +326,21 @@ fn load_file(
     };
     read_file(path, |data| {
         let fed = decoder.feed(data, &mut rows);
-        take(&mut rows, &mut loader)?;
+        take(&mut rows, loader)?;
         fed
     })
     .map_err(name_file)?;
-    decoder
-        .finish(&mut rows)
-        .and_then(|()| take(&mut rows, &mut loader))
-        .and_then(|()| loader.finish())
-        .map_err(name_file)
+    decoder.finish(&mut rows).and_then(|()| take(&mut rows, loader)).map_err(name_file)
 }
 
 /// COPY FROM a file of the server's machine; the command tag.
 pub(crate) fn copy_from_file(ctx: &Context, c: &Copy) -> SqlResult<String> {
     let table = copied_table(ctx, c)?;
     let path = c.file.as_deref().unwrap_or_default();
-    let n = load_file(ctx, &table, &c.columns, &c.options, 0, path, "COPY")?;
-    Ok(format!("COPY {n}"))
+    let binary = c.options.format == CopyFormat::Binary;
+    let mut loader = Loader::new(ctx, &table, &c.columns, binary, "COPY".into())?;
+    load_file(&mut loader, &c.options, 0, path)?;
+    Ok(format!("COPY {}", loader.finish()?))
 }
 
 /// IMPORT INTO: all files or nothing; the command tag.
@@ -337,11 +376,11 @@ pub(crate) fn import(ctx: &Context, i: &Import) -> SqlResult<String> {
             }
         }
     }
-    let mut total = 0;
+    let mut loader = Loader::new(ctx, &table, &i.columns, false, "IMPORT INTO".into())?;
     for path in &i.files {
-        total += load_file(ctx, &table, &i.columns, &options, skip, path, "IMPORT INTO")?;
+        load_file(&mut loader, &options, skip, path)?;
     }
-    Ok(format!("IMPORT {total}"))
+    Ok(format!("IMPORT {}", loader.finish()?))
 }
 
 fn bad_option(name: &str, what: &str) -> SqlError {

@@ -120,10 +120,10 @@ fn add_primary_key(c: &mut Change, t: &Arc<Table>, p: &ast::PrimaryKeyConstraint
     let mut new = (**t).clone();
     super::create_table::set_primary(&mut new, columns, name)?;
     new.columns.remove(hidden);
-    new.generation += 1;
+    new.generation = c.new_generation()?;
     // Entries name rows by their keys, so every index starts anew.
     for i in &mut new.indexes {
-        i.generation += 1;
+        i.generation = c.new_generation()?;
     }
     c.put(new);
     backfill::rewrite(c, &old, t.id, |mut row| {

@@ -78,7 +78,8 @@ pub(super) fn add(
             Ok(row)
         })?;
     }
-    let mut table = (*table).clone();
+    // As the rewrite has left it.
+    let mut table = (**c.catalog.table(t.id).expect("it was just altered")).clone();
     for k in &declared.constraints {
         constraint::add(c, &mut table, k, Some(&name))?;
     }

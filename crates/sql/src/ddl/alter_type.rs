@@ -81,7 +81,7 @@ pub(super) fn run(
     };
     let old = backfill::layout(c, t.id)?;
     new.columns[at].missing = None;
-    let table = c.put(new);
+    c.put(new);
     let eval = c.ctx.eval.clone();
     backfill::rewrite(c, &old, t.id, |mut row| {
         row[at] = match &convert {
@@ -90,6 +90,7 @@ pub(super) fn run(
         };
         Ok(row)
     })?;
+    let table = c.catalog.table(t.id).expect("it was just altered").clone();
     check_again(c, &table, at)
 }
 

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use braid_catalog::{ForeignKey, Table, kv_error};
-use braid_kv::ReadMode;
+use braid_kv::{BulkLoad, KeySpan, Loaded, LockMode, ReadMode, Wait};
 use braid_types::{SqlError, SqlResult, SqlState};
 
 use super::Change;
@@ -16,6 +16,8 @@ use crate::dml::keys::{duplicate_key, key_detail};
 use crate::dml::references::{find_by_key, missing_parent, missing_reference, reference_values};
 use crate::expr::Bound;
 use crate::general_query::Row;
+use crate::storage::bulk::{LOAD_MEMORY, LoadError, SMALL_LOAD, ingest_private};
+use crate::storage::layout::IndexLayout;
 use crate::storage::{TableLayout, TableScan};
 
 /// Cancel is looked at every so many rows.
@@ -32,6 +34,8 @@ pub(super) fn each_row(
     layout: &Arc<TableLayout>,
     mut f: impl FnMut(&[u8], Row) -> SqlResult<()>,
 ) -> SqlResult<u64> {
+    // Later statements of a transaction with one view would see other rows than are read here.
+    c.ctx.txn.check_seen(&layout.rows.whole_span()).map_err(kv_error)?;
     let mut rows = scan(c, layout);
     while let Some((key, row)) = rows.next_row()? {
         if rows.rows.is_multiple_of(CANCEL_EVERY) {
@@ -62,21 +66,48 @@ pub(super) fn build_index(c: &mut Change, table: u32, index: u32) -> SqlResult<(
     let Some(at) = layout.indexes.iter().position(|i| i.index.id == index) else {
         return Err(SqlError::internal("index is not in its table"));
     };
+    let i = &layout.indexes[at];
+    let mut load = c.ctx.txn.bulk_load(1, LOAD_MEMORY).map_err(kv_error)?;
     each_row(c, &layout, |_, row| {
-        let i = &layout.indexes[at];
-        let key = i.entry_key(&row)?;
-        let taken = || c.ctx.txn.get_as(&key, ReadMode::Latest).map_err(kv_error);
-        if i.enforces_for(&row) && taken()?.is_some() {
-            return Err(SqlError::new(
-                SqlState::UNIQUE_VIOLATION,
-                format!("could not create unique index \"{}\"", i.index.name),
-            )
-            .with_detail(format!("{} is duplicated.", key_detail(&layout.table, &i.index, &row)))
-            .with_constraint(&i.index.name));
-        }
-        c.ctx.txn.put(key, layout.entry_value(i, &row)).map_err(kv_error)
+        load.put(0, &i.entry_key(&row)?, &layout.entry_value(i, &row)).map_err(kv_error)
     })?;
-    Ok(())
+    let spans = i.index.interleave_in.is_none().then(|| i.layout.whole_span());
+    take_in(c, load, spans.into_iter().collect(), |row| {
+        let values = layout.row_of_entry(i, row.key, row.value)?.unwrap_or_default();
+        Err(SqlError::new(
+            SqlState::UNIQUE_VIOLATION,
+            format!("could not create unique index \"{}\"", i.index.name),
+        )
+        .with_detail(format!("{} is duplicated.", key_detail(&layout.table, &i.index, &values)))
+        .with_constraint(&i.index.name))
+    })
+}
+
+/// Ends a load into new spans: small ones go through the transaction's buffer. `twice` makes the
+/// error for a key that came twice.
+fn take_in(
+    c: &Change,
+    load: BulkLoad,
+    spans: Vec<KeySpan>,
+    twice: impl Fn(&Loaded<'_>) -> SqlResult<()>,
+) -> SqlResult<()> {
+    let mut seen = 0;
+    let mut check = |row: &Loaded<'_>| -> SqlResult<()> {
+        seen += 1;
+        if seen % CANCEL_EVERY == 0 {
+            c.ctx.check_cancel()?;
+        }
+        if row.again { twice(row) } else { Ok(()) }
+    };
+    if load.is_below(SMALL_LOAD) {
+        load.drain(|row| -> Result<(), LoadError> {
+            check(&row)?;
+            Ok(c.ctx.txn.put(row.key.to_vec(), row.value.to_vec())?)
+        })?;
+        return Ok(());
+    }
+    let files = load.finish(|row| -> Result<(), LoadError> { Ok(check(&row)?) })?;
+    ingest_private(&c.ctx.txn, c.new_id()?, &spans, &files)
 }
 
 /// Checks a new CHECK constraint.
@@ -158,29 +189,88 @@ pub(super) fn validate_parents(c: &Change, table: &Arc<Table>) -> SqlResult<()> 
 }
 
 /// Writes all rows of `old` anew as rows of `table` in the catalog: after a change of the primary
-/// key or of a column's stored form. `convert` makes the new row. The old rows must be unreachable
-/// (another generation) or have the same keys.
+/// key or of a column's stored form. `convert` makes the new row. Rows move to another generation
+/// of the table, and entries to that of indexes which the caller has given a new one; only where
+/// other tables are interleaved in it they keep their keys, and are replaced one by one.
 pub(super) fn rewrite(
     c: &mut Change,
     old: &Arc<TableLayout>,
     table: u32,
     mut convert: impl FnMut(Row) -> SqlResult<Row>,
 ) -> SqlResult<()> {
-    let new = layout(c, table)?;
-    let moved = new.rows.whole_span() != old.rows.whole_span();
+    let mut now = layout(c, table)?;
+    let moved_before = old.table.generation != now.table.generation
+        || old.table.interleave.is_some() != now.table.interleave.is_some();
+    if !moved_before && now.has_children {
+        return replace_rows(c, old, &now, convert);
+    }
+    if !moved_before {
+        let mut new = (*now.table).clone();
+        new.generation = c.new_generation()?;
+        c.put(new);
+        now = layout(c, table)?;
+    }
+    // Whoever has written here has ended; if that was after this statement began, it begins anew
+    // before the work instead of after it.
+    let root = old.table.interleave.is_none();
+    let old_span = old.rows.whole_span();
+    if root {
+        c.ctx.txn.lock_span(&old_span, LockMode::Exclusive, Wait::Block).map_err(kv_error)?;
+    }
+    let renewed = |n: &IndexLayout| {
+        let before = old.indexes.iter().find(|o| o.index.id == n.index.id);
+        before.is_none_or(|o| o.index.generation != n.index.generation)
+            || old.rows.columns().len() != now.rows.columns().len()
+    };
+    let indexes: Vec<&IndexLayout> = now.indexes.iter().filter(|i| renewed(i)).collect();
+    let mut load = c.ctx.txn.bulk_load(1 + indexes.len(), LOAD_MEMORY).map_err(kv_error)?;
     each_row(c, old, |_, row| {
         let row = convert(row)?;
-        let key = new.row_key(&row)?;
-        let taken = || c.ctx.txn.get_as(&key, ReadMode::Latest).map_err(kv_error);
-        if moved && taken()?.is_some() {
-            return Err(duplicate_key(&c.ctx, &new.table, &new.table.primary, &row));
-        }
-        c.ctx.txn.put(key, new.row_value(&row)).map_err(kv_error)?;
-        for i in &new.indexes {
-            let key = i.entry_key(&row)?;
-            c.ctx.txn.put(key, new.entry_value(i, &row)).map_err(kv_error)?;
+        load.put(0, &now.row_key(&row)?, &now.row_value(&row)).map_err(kv_error)?;
+        for (n, i) in indexes.iter().enumerate() {
+            let value = now.entry_value(i, &row);
+            load.put(n + 1, &i.entry_key(&row)?, &value).map_err(kv_error)?;
         }
         Ok(())
+    })?;
+    let mut spans = Vec::new();
+    if now.table.interleave.is_none() {
+        spans.push(now.rows.whole_span());
+    }
+    let global = indexes.iter().filter(|i| i.index.interleave_in.is_none());
+    spans.extend(global.map(|i| i.layout.whole_span()));
+    take_in(c, load, spans, |row| {
+        let (values, index) = match row.target {
+            0 => (now.decode(row.key, row.value, None)?, &now.table.primary),
+            n => {
+                let i = indexes[n - 1];
+                (now.row_of_entry(i, row.key, row.value)?, &i.index)
+            }
+        };
+        Err(duplicate_key(&c.ctx, &now.table, index, &values.unwrap_or_default()))
+    })?;
+    if root {
+        c.ctx.txn.delete_span(&old_span).map_err(kv_error)?;
+    }
+    for i in &indexes {
+        let before = old.indexes.iter().find(|o| o.index.id == i.index.id);
+        if let Some(before) = before.filter(|o| o.index.interleave_in.is_none()) {
+            c.ctx.txn.delete_span(&before.layout.whole_span()).map_err(kv_error)?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes rows anew under the keys that they have.
+fn replace_rows(
+    c: &Change,
+    old: &Arc<TableLayout>,
+    new: &TableLayout,
+    mut convert: impl FnMut(Row) -> SqlResult<Row>,
+) -> SqlResult<()> {
+    each_row(c, old, |_, row| {
+        let row = convert(row)?;
+        c.ctx.txn.put(new.row_key(&row)?, new.row_value(&row)).map_err(kv_error)
     })?;
     Ok(())
 }

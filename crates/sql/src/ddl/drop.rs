@@ -280,12 +280,13 @@ fn move_out(c: &mut Change, table: u32) -> SqlResult<()> {
         let mut new = (**s).clone();
         if s.id == t.id {
             new.interleave = None;
-            new.generation += 1;
         }
+        // Everything gets new keys, and entries name rows by their keys.
+        new.generation = c.new_generation()?;
         for i in &mut new.indexes {
+            i.generation = c.new_generation()?;
             if i.interleave_in.is_some_and(|at| !subtree.iter().any(|s| s.id == at)) {
                 i.interleave_in = None;
-                i.generation += 1;
             }
         }
         c.catalog.put_table(new);
@@ -305,10 +306,10 @@ fn move_out(c: &mut Change, table: u32) -> SqlResult<()> {
 fn remove_table(c: &mut Change, t: &Arc<Table>) -> SqlResult<()> {
     c.ctx.lock_for_change(t.id)?;
     if t.interleave.is_none() {
-        truncate::erase(c, t.id)?;
+        truncate::erase(c, t.id, t.generation)?;
     }
     for i in t.indexes.iter().filter(|i| i.interleave_in.is_none()) {
-        truncate::erase(c, i.id)?;
+        truncate::erase(c, i.id, i.generation)?;
     }
     for s in truncate::owned_sequences(&c.catalog, t) {
         c.catalog.remove(s.id);
@@ -380,7 +381,7 @@ pub(super) fn remove_index(
         c.put(r);
     }
     if index.interleave_in.is_none() {
-        truncate::erase(c, index.id)?;
+        truncate::erase(c, index.id, index.generation)?;
     }
     Ok(())
 }

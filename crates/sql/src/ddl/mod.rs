@@ -73,6 +73,12 @@ impl Change {
         self.ctx.db.new_ids(1)
     }
 
+    /// A generation for a table, index or sequence whose old rows shall be out of reach. It was
+    /// never used before: a change that was rolled back may have left rows in the one it took.
+    pub(crate) fn new_generation(&self) -> SqlResult<u32> {
+        self.new_id()
+    }
+
     /// Whether a relation of this name is in the schema.
     pub(crate) fn taken(&self, schema: u32, name: &str) -> bool {
         self.catalog.relation(schema, name).is_some()

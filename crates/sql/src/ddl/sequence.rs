@@ -195,9 +195,8 @@ pub(super) fn alter(
     check(&new)?;
     if let Some(restart) = s.restart {
         let value = restart.unwrap_or(new.start);
-        // A new generation is a new value key: the old value stays for a rollback, and a number
-        // that was never used before does not find what a rolled-back restart left behind.
-        new.generation = c.new_id()?;
+        // A new generation is a new value key: the old value stays for a rollback.
+        new.generation = c.new_generation()?;
         c.ctx.db.setval(&new, value, false)?;
     }
     c.catalog.put_sequence(new);

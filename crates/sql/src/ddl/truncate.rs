@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use braid_catalog::{Catalog, Sequence, Table, kv_error};
-use braid_keys::path::all_generations;
+use braid_keys::path::generations_upto;
 use braid_kv::KeySpan;
 use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::ast;
@@ -97,20 +97,20 @@ fn check_alone(catalog: &Catalog, wanted: &BTreeSet<u32>) -> SqlResult<()> {
 fn truncate_one(c: &mut Change, id: u32, restart: bool) -> SqlResult<()> {
     let t: Arc<Table> = c.catalog.table(id).expect("collected from the catalog").clone();
     if t.interleave.is_none() {
-        erase(c, t.id)?;
+        erase(c, t.id, t.generation)?;
     }
     let mut new = (*t).clone();
-    new.generation += 1;
+    new.generation = c.new_generation()?;
     for i in &mut new.indexes {
         if i.interleave_in.is_none() {
-            erase(c, i.id)?;
+            erase(c, i.id, i.generation)?;
         }
-        i.generation += 1;
+        i.generation = c.new_generation()?;
     }
     c.catalog.put_table(new);
     if restart {
         for mut seq in owned_sequences(&c.catalog, &t) {
-            seq.generation = c.new_id()?;
+            seq.generation = c.new_generation()?;
             c.catalog.put_sequence(seq);
         }
     }
@@ -126,9 +126,9 @@ pub(super) fn owned_sequences(catalog: &Catalog, t: &Table) -> Vec<Sequence> {
     catalog.sequences().filter(own).map(|s| (**s).clone()).collect()
 }
 
-/// Puts a range tombstone over a root table or global index.
-pub(super) fn erase(c: &Change, id: u32) -> SqlResult<()> {
-    let (start, end) = all_generations(id);
+/// Puts a range tombstone over a root table or global index, up to its present generation.
+pub(super) fn erase(c: &Change, id: u32, generation: u32) -> SqlResult<()> {
+    let (start, end) = generations_upto(id, generation);
     c.ctx.txn.delete_span(&KeySpan::new(start, end)).map_err(kv_error)?;
     Ok(())
 }

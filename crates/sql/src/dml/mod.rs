@@ -4,6 +4,7 @@
 //! - [`writer`]: writing a row with its index entries, constraints and referential actions.
 //! - [`range_delete`]: one tombstone for a whole span of families, and when that is right.
 //! - [`references`]: foreign keys and interleave parents. [`defaults`]: values and checks of a row.
+//! - [`table_load`]: very many rows at once.
 //! - [`source`]: rows from a query. [`target`]: names, scopes and RETURNING of the written table.
 
 pub mod defaults;
@@ -13,6 +14,7 @@ pub(crate) mod keys;
 pub mod range_delete;
 pub(crate) mod references;
 pub mod source;
+pub(crate) mod table_load;
 mod target;
 mod update;
 pub mod writer;

@@ -37,9 +37,9 @@ pub struct TableInfo {
     /// Defaults and checks.
     pub filler: Filler,
     /// Foreign keys with the layout of the referenced table.
-    references: Vec<(ForeignKey, Arc<TableLayout>)>,
+    pub(super) references: Vec<(ForeignKey, Arc<TableLayout>)>,
     /// Enforcing interleave parent.
-    parent: Option<Arc<TableLayout>>,
+    pub(super) parent: Option<Arc<TableLayout>>,
     /// Foreign keys of others (and of itself) to this table.
     referenced_by: Vec<(Arc<Table>, ForeignKey)>,
     /// Tables interleaved in this one that enforce it.

@@ -199,7 +199,16 @@ impl Context {
     /// # Errors
     /// 40001 if a schema change came in between: running again sees the new shape.
     pub fn lock_shape(&self, table: &Table) -> SqlResult<()> {
-        self.txn.hold(&table_lock_key(table.id), LockMode::Shared).map_err(kv_error)?;
+        self.lock_table(table, LockMode::Shared)
+    }
+
+    /// As [`Context::lock_shape`], and keeps all others from writing to the table.
+    pub fn lock_writers_out(&self, table: &Table) -> SqlResult<()> {
+        self.lock_table(table, LockMode::Exclusive)
+    }
+
+    fn lock_table(&self, table: &Table, mode: LockMode) -> SqlResult<()> {
+        self.txn.hold(&table_lock_key(table.id), mode).map_err(kv_error)?;
         if self.epoch.is_none() || self.db.schema_epoch() != self.epoch {
             let now = self.db.current_catalog()?;
             // A block that changed the schema itself is ahead of what is committed; others that
@@ -214,6 +223,17 @@ impl Context {
             }
         }
         Ok(())
+    }
+
+    /// Whether nobody else can know this table's rows: the transaction has created or truncated it,
+    /// and cannot return to before that without ending.
+    pub(crate) fn is_private(&self, table: &Table) -> SqlResult<bool> {
+        let Some(failure) = &self.failure else { return Ok(false) };
+        if failure.has_savepoint() {
+            return Ok(false);
+        }
+        let committed = self.db.current_catalog()?;
+        Ok(committed.table(table.id).is_none_or(|t| t.generation < table.generation))
     }
 
     /// Excludes all statements that use a table's shape.

@@ -69,6 +69,11 @@ impl Failure {
         self.raised.store(false, Ordering::Release);
     }
 
+    /// Whether the block can return to a savepoint.
+    pub(crate) fn has_savepoint(&self) -> bool {
+        self.savepoint.lock().is_some()
+    }
+
     /// Sets what a failure returns to.
     pub(crate) fn return_to(&self, savepoint: Option<SavepointId>) {
         *self.savepoint.lock() = savepoint;

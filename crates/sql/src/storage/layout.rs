@@ -436,6 +436,17 @@ impl TableLayout {
         key: &[u8],
         value: &[u8],
     ) -> SqlResult<Option<Vec<u8>>> {
+        let row = self.row_of_entry(index, key, value)?;
+        row.map(|row| self.row_key(&row)).transpose()
+    }
+
+    /// A row of which only the columns are set that an index entry holds.
+    pub fn row_of_entry(
+        &self,
+        index: &IndexLayout,
+        key: &[u8],
+        value: &[u8],
+    ) -> SqlResult<Option<Row>> {
         let mut row = vec![Datum::Null; self.table.columns.len()];
         if !index.layout.decode(key, &mut row, None)? {
             return Ok(None);
@@ -446,7 +457,7 @@ impl TableLayout {
                 row[k.ordinal] = decode_payload(payload, &k.ty)?;
             }
         }
-        self.row_key(&row).map(Some)
+        Ok(Some(row))
     }
 
     /// The row alone, without what is interleaved in it.

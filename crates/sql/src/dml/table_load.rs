@@ -1,0 +1,182 @@
+//! Very many rows at once, into a table that others may be using: COPY and its like.
+//!
+//! ```text
+//!   writers locked out of the table, and of the tables it refers to
+//!   row ─ defaults, checks ─ parent and references there? ─► bulk load: row, index entries
+//!   sorted ─ equal neighbours? already stored? ─► ssts ─► in at once, or with the commit
+//! ```
+//! Row by row, a transaction holds a lock and a copy of each row until it ends. This way it holds a
+//! lock on each table, and memory does not grow with the rows; readers are not disturbed, other
+//! writers wait. Constraints are those of the row by row path, with the same errors; what belongs
+//! to a key is reported once all rows are there, without its line.
+
+use std::sync::Arc;
+
+use braid_catalog::kv_error;
+use braid_kv::{BulkLoad, KeySpan, Loaded, ReadMode, ScanOptions};
+use braid_types::{Datum, SqlResult};
+
+use super::keys::duplicate_key;
+use super::references::{find_by_key, missing_parent, missing_reference, reference_values};
+use super::writer::TableInfo;
+use crate::general_query::Row;
+use crate::session::Context;
+use crate::storage::TableLayout;
+use crate::storage::bulk::{LOAD_MEMORY, LoadError, ingest_private};
+use crate::storage::scan::live_row;
+
+/// A load of one table.
+pub(crate) struct TableLoad {
+    ctx: Context,
+    info: Arc<TableInfo>,
+    load: BulkLoad,
+    private: bool,
+    /// By target: whether something is stored there already.
+    occupied: Vec<bool>,
+    /// By foreign key, the parent last: the values that were found last. Children come in groups.
+    found: Vec<Option<Vec<Datum>>>,
+}
+
+impl TableLoad {
+    /// Whether a load can take the rows: outside of a block, or in one that made the table.
+    pub(crate) fn is_possible(ctx: &Context, info: &TableInfo) -> SqlResult<bool> {
+        let table = info.table();
+        // Whether rows of the load refer to each other could be told only when all are there.
+        let own = info.references.iter().any(|(fk, _)| fk.parent == table.id);
+        Ok(!own && (ctx.failure.is_none() || ctx.is_private(table)?))
+    }
+
+    /// Begins. Waits for those who write to the table or to tables that it refers to, and keeps
+    /// them out until the end of the transaction.
+    pub(crate) fn start(ctx: &Context, info: &Arc<TableInfo>) -> SqlResult<TableLoad> {
+        ctx.lock_writers_out(info.table())?;
+        for (_, parent) in &info.references {
+            ctx.lock_writers_out(&parent.table)?;
+        }
+        if let Some(parent) = &info.parent {
+            ctx.lock_writers_out(&parent.table)?;
+        }
+        let layout = &info.layout;
+        let mut occupied =
+            vec![holds_rows(ctx, layout.rows.whole_span(), layout.rows.class_mask())?];
+        for i in &layout.indexes {
+            occupied.push(
+                i.index.unique && holds_rows(ctx, i.layout.whole_span(), i.layout.class_mask())?,
+            );
+        }
+        let load = ctx.txn.bulk_load(occupied.len(), LOAD_MEMORY).map_err(kv_error)?;
+        let found = vec![None; info.references.len() + 1];
+        let private = ctx.failure.is_some();
+        let (ctx, info) = (ctx.clone(), info.clone());
+        Ok(TableLoad { ctx, info, load, private, occupied, found })
+    }
+
+    /// Adds a row whose defaults are filled in.
+    pub(crate) fn add(&mut self, mut row: Row) -> SqlResult<()> {
+        self.info.filler.complete(&self.ctx, &mut row)?;
+        self.check_references(&row)?;
+        let layout = self.info.layout.clone();
+        let key = layout.row_key(&row)?;
+        self.load.put(0, &key, &layout.row_value(&row)).map_err(kv_error)?;
+        for (n, i) in layout.indexes.iter().enumerate() {
+            let key = i.entry_key(&row)?;
+            self.load.put(n + 1, &key, &layout.entry_value(i, &row)).map_err(kv_error)?;
+        }
+        Ok(())
+    }
+
+    fn check_references(&mut self, row: &Row) -> SqlResult<()> {
+        let (ctx, info) = (&self.ctx, &self.info);
+        let same = |last: &Option<Vec<Datum>>, values: &[Datum]| {
+            let all =
+                |last: &Vec<Datum>| last.iter().zip(values).all(|(a, b)| a.cmp_sql(b).is_eq());
+            last.as_ref().is_some_and(all)
+        };
+        for (n, (fk, parent)) in info.references.iter().enumerate() {
+            let Some(values) = reference_values(info.table(), fk, row)? else { continue };
+            if same(&self.found[n], &values) {
+                continue;
+            }
+            if find_by_key(ctx, parent, &fk.parent_columns, &values)?.is_none() {
+                return Err(missing_reference(ctx, info.table(), fk, &parent.table, row));
+            }
+            self.found[n] = Some(values);
+        }
+        if let Some(parent) = &info.parent {
+            let columns = &info.layout.rows.columns()[..parent.rows.columns().len()];
+            let values: Vec<Datum> = columns.iter().map(|c| row[c.ordinal].clone()).collect();
+            let last = self.found.last_mut().expect("one more than foreign keys");
+            if !same(last, &values) {
+                let key = info.layout.parent_key(parent, row)?;
+                if ctx.txn.get_as(&key, ReadMode::Latest).map_err(kv_error)?.is_none() {
+                    return Err(missing_parent(ctx, &info.layout, parent, row));
+                }
+                *last = Some(values);
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts the rows where the transaction's end makes them appear, all at once.
+    pub(crate) fn finish(self) -> SqlResult<()> {
+        let TableLoad { ctx, info, load, private, occupied, .. } = self;
+        let mut seen = 0u64;
+        let files = load.finish(|row: Loaded<'_>| -> Result<(), LoadError> {
+            seen += 1;
+            if seen.is_multiple_of(4096) {
+                ctx.check_cancel()?;
+            }
+            if row.again || occupied[row.target] {
+                judge(&ctx, &info, &row)?;
+            }
+            Ok(())
+        })?;
+        if !private {
+            return ctx.txn.attach(files).map_err(kv_error);
+        }
+        let table = info.table();
+        let mut spans = Vec::new();
+        if table.interleave.is_none() {
+            spans.push(info.layout.rows.whole_span());
+        }
+        for i in info.layout.indexes.iter().filter(|i| i.index.interleave_in.is_none()) {
+            spans.push(i.layout.whole_span());
+        }
+        ingest_private(&ctx.txn, ctx.db.new_ids(1)?, &spans, &files)
+    }
+}
+
+fn holds_rows(ctx: &Context, span: KeySpan, classes: u32) -> SqlResult<bool> {
+    let mode = ReadMode::Latest;
+    let options = ScanOptions { limit: Some(1), classes, mode, ..ScanOptions::default() };
+    let mut scan = ctx.txn.scan(span, options).map_err(kv_error)?;
+    Ok(scan.next().map_err(kv_error)?.is_some())
+}
+
+/// A row that came twice, or whose key may be taken: 23505 if so.
+fn judge(ctx: &Context, info: &TableInfo, row: &Loaded<'_>) -> SqlResult<()> {
+    let layout: &TableLayout = &info.layout;
+    let stored = match row.again {
+        true => None,
+        false => ctx.txn.get_as(row.key, ReadMode::Latest).map_err(kv_error)?,
+    };
+    if !row.again && stored.is_none() {
+        return Ok(());
+    }
+    if row.target == 0 {
+        let values = layout.decode(row.key, row.value, None)?.unwrap_or_default();
+        return Err(duplicate_key(ctx, &layout.table, &layout.table.primary, &values));
+    }
+    let i = &layout.indexes[row.target - 1];
+    if let Some(value) = stored {
+        // An entry whose row was erased with its family is in nobody's way.
+        if live_row(&ctx.txn, layout, i, row.key, &value, ReadMode::Latest)?.is_none() {
+            return Ok(());
+        }
+    }
+    let nothing = vec![Datum::Null; layout.table.columns.len()];
+    let values = layout.row_of_entry(i, row.key, row.value)?.unwrap_or(nothing);
+    // Entries of other indexes end with the primary key: if they are equal, that is.
+    let index = if i.index.unique { &i.index } else { &layout.table.primary };
+    Err(duplicate_key(ctx, &layout.table, index, &values))
+}
