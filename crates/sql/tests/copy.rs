@@ -97,7 +97,6 @@ fn import_reads_files() {
     assert_eq!(rows(s, "select count(*) from t"), ["0"]);
 }
 
-<<<<<<< HEAD
 #[test]
 fn header_match_compares_names() {
     let s = &mut session(&database());
@@ -110,7 +109,8 @@ fn header_match_compares_names() {
     }
     assert_eq!(copy_in(s, "copy t from stdin csv header", &[b"x,y\n3,3\n"]).unwrap(), 1);
     assert_eq!(rows(s, "select id from t order by id"), ["1", "3"]);
-=======
+}
+
 fn feed(s: &mut Session, sql: &str, lines: impl Iterator<Item = String>) -> SqlResult<u64> {
     let statement = s.parse_script(sql)?.remove(0);
     let p = s.prepare(statement, &[])?;
@@ -303,5 +303,4 @@ fn large_tables_are_rewritten_as_loads() {
     run(s, "begin; create index j on t (c); rollback; create index j on t (c)");
     assert_eq!(rows(s, "select a from t where c = 42"), ["42"]);
     assert_eq!(rows(s, "select count(*) from t"), [MANY.to_string()]);
->>>>>>> dd8204a (kv, sql: bulk loads through sorted runs and ingest)
 }
