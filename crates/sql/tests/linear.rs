@@ -45,6 +45,16 @@ fn lists_of_keys_may_be_long() {
     let many =
         format!("select count(*) from t where n = any('{{{}}}') and n >= 990", many.join(","));
     assert_eq!(rows(s, &many), ["100"]);
+    run(
+        s,
+        "create table c (a int, b int, k int, primary key (a, b, k)) interleave in parent t on delete cascade;
+         insert into c values (1, 1, 1), (1, 500, 1), (2, 2, 2)",
+    );
+    let joined = format!(
+        "select t.a, t.b, c.k from t join c on c.a = t.a and c.b = t.b
+         where t.a in ({a}) and t.b in ({b}) order by 1, 2"
+    );
+    assert_eq!(rows(s, &joined), ["1|1|1", "2|2|2"]);
     assert_eq!(
         tag(s, &format!("update t set n = n where a in ({a}) and b in ({b})")),
         "UPDATE 4000"

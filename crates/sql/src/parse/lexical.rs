@@ -221,7 +221,6 @@ mod tests {
         assert_eq!(shown("k>-2"), "k > - 2");
         assert_eq!(shown("5-+3"), "5 - + 3");
         assert_eq!(shown("a<>-1"), "a <> - 1");
-        assert_eq!(shown("a@-1"), "a @- 1");
         assert_eq!(shown("1*--x\n2"), "1 * 2");
         assert_eq!(shown("1+/*x*/2;3"), "1 + 2 ; 3");
         let t = tokens("1+/*x*/2;3").unwrap();
