@@ -245,7 +245,7 @@ fn may_be_a_power_failure(subject: &Subject, damage: &Damage) -> bool {
 
 /// Damages a store in some ways; counts what was noticed, and what did no harm.
 fn run(seed: u64, cases: u64, counts: &mut (u64, u64)) {
-    let closed = seed % 3 != 0;
+    let closed = !seed.is_multiple_of(3);
     let subject = store(seed, b'v', closed);
     let foreign = store(seed, b'w', closed);
     for case in 0..cases {

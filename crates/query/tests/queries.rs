@@ -226,7 +226,7 @@ fn parameters_have_types_and_values() {
     let types = prepared.param_types().to_vec();
     assert_eq!(types, [SqlType::Int4, SqlType::Numeric(None), SqlType::Int8]);
     for (limit, want) in [(1, vec![10]), (5, vec![10, 11])] {
-        let total = Datum::parse("1.5", &types[1], &braid_types::TimeZone::utc()).expect("total");
+        let total = Datum::parse("1.5", &types[1], braid_types::TimeZone::utc()).expect("total");
         let params = vec![Datum::Int4(1), total, Datum::Int8(limit)];
         let Outcome::Rows(mut rows) = db.session.execute(&prepared, params).expect("run") else {
             panic!("rows expected");

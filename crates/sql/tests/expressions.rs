@@ -28,15 +28,15 @@ fn eval(sql: &str) -> SqlResult<(Option<String>, SqlType)> {
     let row = [
         Datum::Int4(7),
         Datum::text("abc"),
-        Datum::parse("12.50", &SqlType::Numeric(None), &zone)?,
+        Datum::parse("12.50", &SqlType::Numeric(None), zone)?,
         Datum::text("xy   "),
-        Datum::parse("2024-02-29", &SqlType::Date, &zone)?,
-        Datum::parse("{1,2,NULL,4}", &SqlType::Array(Box::new(SqlType::Int4)), &zone)?,
+        Datum::parse("2024-02-29", &SqlType::Date, zone)?,
+        Datum::parse("{1,2,NULL,4}", &SqlType::Array(Box::new(SqlType::Int4)), zone)?,
         Datum::Null,
     ];
     let bound = bind(&expr, &scope, &mut ParamTypes::default())?;
     let value = bound.eval(&row, &EvalContext::constant())?;
-    Ok((value.to_text(&zone), bound.ty().clone()))
+    Ok((value.to_text(zone), bound.ty().clone()))
 }
 
 /// Each case: expression, text of the result (`-` for NULL).

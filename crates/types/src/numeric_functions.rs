@@ -12,6 +12,8 @@
 use bigdecimal::num_bigint::BigInt;
 use bigdecimal::num_traits::{One, Signed, ToPrimitive, Zero};
 
+use std::f64::consts::LOG10_E;
+
 use super::numeric::{self, BigDecimal, parts, round};
 use crate::{SqlError, SqlResult, SqlState};
 
@@ -19,7 +21,6 @@ const MIN_SIG_DIGITS: i64 = 16;
 const MAX_DISPLAY: i64 = 1_000;
 /// Beyond this, results of `exp` overflow or vanish.
 const MAX_RESULT: i64 = 2_000;
-const LOG10_E: f64 = 0.434_294_481_903_252;
 
 fn overflow() -> SqlError {
     SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "value overflows numeric format")

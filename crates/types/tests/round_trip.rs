@@ -56,14 +56,14 @@ fn text_and_binary_forms_come_back() {
     for (name, input, want) in VALUES {
         let ty = ty(name);
         let value =
-            Datum::parse(input, &ty, &zone).unwrap_or_else(|e| panic!("{name} {input}: {e}"));
-        assert_eq!(value.to_text(&zone).as_deref(), Some(*want), "{name} {input}");
-        let again = Datum::parse(want, &ty, &zone).unwrap_or_else(|e| panic!("{name} {want}: {e}"));
+            Datum::parse(input, &ty, zone).unwrap_or_else(|e| panic!("{name} {input}: {e}"));
+        assert_eq!(value.to_text(zone).as_deref(), Some(*want), "{name} {input}");
+        let again = Datum::parse(want, &ty, zone).unwrap_or_else(|e| panic!("{name} {want}: {e}"));
         assert!(again.cmp_sql(&value).is_eq(), "{name} {want}");
         let mut bytes = Vec::new();
         value.to_binary(&ty, &mut bytes);
         let back = Datum::from_binary(&bytes, &ty).unwrap_or_else(|e| panic!("{name}: {e}"));
-        assert_eq!(back.to_text(&zone).as_deref(), Some(*want), "{name} {input} in binary");
+        assert_eq!(back.to_text(zone).as_deref(), Some(*want), "{name} {input} in binary");
         for end in 0..bytes.len().min(8) {
             // A cut value is an error or another value, never a panic.
             let _ = Datum::from_binary(&bytes[..end], &ty);
@@ -74,12 +74,12 @@ fn text_and_binary_forms_come_back() {
 #[test]
 fn zones_shift_and_show() {
     let berlin = TimeZone::parse("europe/berlin").expect("zone");
-    let value = Datum::parse("2024-07-01 12:00", &SqlType::TimestampTz, &berlin).expect("value");
-    assert_eq!(value.to_text(&TimeZone::utc()).as_deref(), Some("2024-07-01 10:00:00+00"));
-    assert_eq!(value.to_text(&berlin).as_deref(), Some("2024-07-01 12:00:00+02"));
+    let value = Datum::parse("2024-07-01 12:00", &SqlType::TimestampTz, berlin).expect("value");
+    assert_eq!(value.to_text(TimeZone::utc()).as_deref(), Some("2024-07-01 10:00:00+00"));
+    assert_eq!(value.to_text(berlin).as_deref(), Some("2024-07-01 12:00:00+02"));
     // Skipped by the clock's jump: read with the offset before it.
-    let gap = Datum::parse("2024-03-31 02:30", &SqlType::TimestampTz, &berlin).expect("value");
-    assert_eq!(gap.to_text(&TimeZone::utc()).as_deref(), Some("2024-03-31 01:30:00+00"));
+    let gap = Datum::parse("2024-03-31 02:30", &SqlType::TimestampTz, berlin).expect("value");
+    assert_eq!(gap.to_text(TimeZone::utc()).as_deref(), Some("2024-03-31 01:30:00+00"));
 }
 
 #[test]
@@ -87,16 +87,16 @@ fn modifiers() {
     let zone = TimeZone::utc();
     let text = Datum::text("abcdef");
     let three = SqlType::Varchar(Some(3));
-    let cut = cast(&text, &SqlType::Text, &three, CastContext::Explicit, &zone).expect("cut");
+    let cut = cast(&text, &SqlType::Text, &three, CastContext::Explicit, zone).expect("cut");
     assert_eq!(cut.to_string(), "abc");
     let error =
-        cast(&text, &SqlType::Text, &three, CastContext::Assignment, &zone).expect_err("too long");
+        cast(&text, &SqlType::Text, &three, CastContext::Assignment, zone).expect_err("too long");
     assert_eq!(error.state().0, "22001");
     assert_eq!(error.message(), "value too long for type character varying(3)");
     let money = SqlType::Numeric(Some((5, 2)));
-    let fits = Datum::parse("123.456", &money, &zone).expect("fits");
+    let fits = Datum::parse("123.456", &money, zone).expect("fits");
     assert_eq!(fits.to_string(), "123.46");
-    let error = Datum::parse("1000", &money, &zone).expect_err("overflow");
+    let error = Datum::parse("1000", &money, zone).expect_err("overflow");
     assert_eq!(error.message(), "numeric field overflow");
     assert_eq!(
         error.detail(),
@@ -118,7 +118,7 @@ fn order_is_that_of_an_index() {
         ("int4[]", &["{}", "{1}", "{1,2}", "{2}"]),
     ] {
         let values: Vec<Datum> =
-            sorted.iter().map(|s| Datum::parse(s, &ty(name), &zone).expect("value")).collect();
+            sorted.iter().map(|s| Datum::parse(s, &ty(name), zone).expect("value")).collect();
         for pair in values.windows(2) {
             assert!(pair[0].cmp_sql(&pair[1]).is_lt(), "{name}: {} < {}", pair[0], pair[1]);
         }

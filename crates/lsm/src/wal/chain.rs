@@ -117,6 +117,9 @@ enum Link {
     Unwritten,
 }
 
+/// Is called with each record: number and path of its segment, its offset, its bytes.
+type Visit<'a> = dyn FnMut(u64, &Path, u64, &[u8]) -> Result<()> + 'a;
+
 /// Visits the records of the log in order: segment, its path, offset, record.
 ///
 /// Only the last segment that holds anything may end without a seal: there the power failed.
@@ -125,7 +128,7 @@ pub(crate) fn walk_log(
     dir: &Path,
     names: &[String],
     facts: &LogFacts,
-    visit: &mut dyn FnMut(u64, &Path, u64, &[u8]) -> Result<()>,
+    visit: &mut Visit<'_>,
 ) -> Result<Walked> {
     let segments = segments_from(names, facts.floor);
     let mut walked = Walked { next: facts.floor, end: facts.mark, ..Walked::default() };
@@ -163,7 +166,7 @@ fn walk_segment(
     file: SegmentFile,
     facts: &LogFacts,
     walked: &mut Walked,
-    visit: &mut dyn FnMut(u64, &Path, u64, &[u8]) -> Result<()>,
+    visit: &mut Visit<'_>,
 ) -> Result<()> {
     let (segment, path) = (file.number, file.path(dir));
     let wrong = |offset: u64, reason: String| Err(Error::corruption(&path, offset, reason));

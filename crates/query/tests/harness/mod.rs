@@ -43,7 +43,7 @@ impl Db {
                     for row in batch {
                         let cells: Vec<String> = row
                             .iter()
-                            .map(|v| v.to_text(&TimeZone::utc()).unwrap_or_default())
+                            .map(|v| v.to_text(TimeZone::utc()).unwrap_or_default())
                             .collect();
                         lines.push(cells.join("|"));
                     }

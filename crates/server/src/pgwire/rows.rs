@@ -101,7 +101,7 @@ impl RowWriter<'_> {
                 out.put_slice(text.as_bytes());
             }
             _ => {
-                let text = datum.to_text(&self.style).unwrap_or_default();
+                let text = datum.to_text(self.style).unwrap_or_default();
                 out.put_i32(text.len() as i32);
                 out.put_slice(text.as_bytes());
             }

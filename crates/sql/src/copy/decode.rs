@@ -113,7 +113,7 @@ impl Decoder {
                 None => "got null value".to_string(),
             };
             return Err(bad(
-                &format!(
+                format!(
                     "column name mismatch in header line field {}: {got}, expected \"{name}\"",
                     at + 1
                 ),

@@ -83,7 +83,7 @@ impl Encoder {
             if i > 0 {
                 out.push(self.delimiter);
             }
-            match datum.to_text(&self.style) {
+            match datum.to_text(self.style) {
                 None => out.extend_from_slice(self.null.as_bytes()),
                 Some(text) if self.format == CopyFormat::Csv => {
                     self.csv_field(&text, self.force_quote.get(i) == Some(&true), row.len(), out);

@@ -183,7 +183,7 @@ impl Loader {
                     "invalid byte sequence for encoding \"UTF8\"",
                 )
             })?;
-            return Datum::parse(text, ty, &eval.style);
+            return Datum::parse(text, ty, eval.style);
         };
         crate::session::run::assign(&parsed, ty, ty, eval)
     }

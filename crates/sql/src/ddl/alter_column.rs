@@ -99,7 +99,7 @@ fn fill_default(c: &Change, t: &mut Table, at: usize) -> SqlResult<bool> {
         return Ok(true);
     }
     let value = bound.eval(&[], &c.ctx.eval)?;
-    col.missing = value.to_text(&TimeZone::utc()).map(MissingValue);
+    col.missing = value.to_text(TimeZone::utc()).map(MissingValue);
     Ok(false)
 }
 

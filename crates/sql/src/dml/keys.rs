@@ -7,7 +7,7 @@ use crate::session::Context;
 
 /// A value as error details show it.
 pub(crate) fn show(d: &Datum) -> String {
-    d.to_text(&TimeZone::utc()).unwrap_or_else(|| "null".into())
+    d.to_text(TimeZone::utc()).unwrap_or_else(|| "null".into())
 }
 
 /// `Key (a, b)=(1, x)`.

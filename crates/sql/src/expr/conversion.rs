@@ -76,7 +76,7 @@ pub fn convert(
                 },
             }))
         }
-        _ => cast(value, from, to, context, &ctx.style),
+        _ => cast(value, from, to, context, ctx.style),
     }
 }
 

@@ -438,7 +438,7 @@ fn datetime_ops(t: &mut Table) {
 fn piece(value: &Datum, ctx: &EvalContext) -> String {
     match value {
         Datum::Bool(b) => b.to_string(),
-        other => other.to_text(&ctx.style).unwrap_or_default(),
+        other => other.to_text(ctx.style).unwrap_or_default(),
     }
 }
 

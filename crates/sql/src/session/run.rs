@@ -767,7 +767,7 @@ pub(crate) fn assign(
     to: &SqlType,
     eval: &EvalContext,
 ) -> SqlResult<Datum> {
-    braid_types::cast(value, from, to, CastContext::Assignment, &eval.style)
+    braid_types::cast(value, from, to, CastContext::Assignment, eval.style)
 }
 
 /// A stream type that can be sent to the server's thread.

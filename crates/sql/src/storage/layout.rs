@@ -347,7 +347,7 @@ impl TableLayout {
             .columns
             .iter()
             .map(|c| match &c.missing {
-                Some(m) => Datum::parse(&m.0, &c.ty, &TimeZone::utc()),
+                Some(m) => Datum::parse(&m.0, &c.ty, TimeZone::utc()),
                 None => Ok(Datum::Null),
             })
             .collect::<SqlResult<_>>()?;

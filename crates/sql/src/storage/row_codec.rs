@@ -285,7 +285,7 @@ mod tests {
     }
     impl ForTest for Datum {
         fn to_string_for_test(&self) -> String {
-            self.to_text(&braid_types::TimeZone::utc()).unwrap()
+            self.to_text(braid_types::TimeZone::utc()).unwrap()
         }
     }
 }

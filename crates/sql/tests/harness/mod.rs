@@ -66,7 +66,7 @@ pub fn try_run(s: &mut Session, sql: &str, params: &[Datum]) -> SqlResult<Answer
 }
 
 fn text(d: &Datum) -> String {
-    d.to_text(&TimeZone::utc()).unwrap_or_else(|| "NULL".into())
+    d.to_text(TimeZone::utc()).unwrap_or_else(|| "NULL".into())
 }
 
 /// Runs statements that must work.

@@ -266,7 +266,7 @@ fn date_part(a: &[Datum], ctx: &EvalContext) -> SqlResult<Datum> {
     // A date counts as a timestamp here, with the range of timestamps.
     let value = match &a[1] {
         Datum::Date(_) => {
-            cast(&a[1], &SqlType::Date, &SqlType::Timestamp, CastContext::Implicit, &ctx.style)?
+            cast(&a[1], &SqlType::Date, &SqlType::Timestamp, CastContext::Implicit, ctx.style)?
         }
         other => other.clone(),
     };
@@ -471,7 +471,7 @@ fn clocks(t: &mut Table) {
         .volatile();
     t.add("timeofday() text", |_, c| {
         Ok(Datum::text(
-            Datum::TimestampTz(c.session.clock_micros()).to_text(&c.style).unwrap_or_default(),
+            Datum::TimestampTz(c.session.clock_micros()).to_text(c.style).unwrap_or_default(),
         ))
     })
     .volatile();

@@ -40,7 +40,7 @@ pub fn to_json(value: &Datum, ctx: &EvalContext) -> SqlResult<Value> {
         Datum::Date(_) | Datum::Timestamp(_) | Datum::TimestampTz(_) => {
             Value::String(iso_text(value, ctx))
         }
-        other => Value::String(other.to_text(&ctx.style).unwrap_or_default()),
+        other => Value::String(other.to_text(ctx.style).unwrap_or_default()),
     })
 }
 

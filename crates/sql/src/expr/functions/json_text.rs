@@ -58,7 +58,7 @@ pub fn json_text(value: &Datum, ctx: &EvalContext, pretty: bool) -> String {
             json::number(&value.to_string())
         }
         Datum::Float4(_) | Datum::Float8(_) => {
-            json::number(&value.to_text(&ctx.style).unwrap_or_default())
+            json::number(&value.to_text(ctx.style).unwrap_or_default())
         }
         Datum::Array(array) => {
             let items: Vec<String> = array.items.iter().map(|i| json_text(i, ctx, false)).collect();
@@ -81,7 +81,7 @@ pub fn json_text(value: &Datum, ctx: &EvalContext, pretty: bool) -> String {
         Datum::Date(_) | Datum::Timestamp(_) | Datum::TimestampTz(_) => {
             json::quoted(&iso_text(value, ctx))
         }
-        other => json::quoted(&other.to_text(&ctx.style).unwrap_or_default()),
+        other => json::quoted(&other.to_text(ctx.style).unwrap_or_default()),
     }
 }
 
@@ -99,7 +99,7 @@ pub fn json_key(value: &Datum, ctx: &EvalContext) -> SqlResult<String> {
         }
         Datum::Bool(b) => Ok(b.to_string()),
         Datum::Date(_) | Datum::Timestamp(_) | Datum::TimestampTz(_) => Ok(iso_text(value, ctx)),
-        other => Ok(other.to_text(&ctx.style).unwrap_or_default()),
+        other => Ok(other.to_text(ctx.style).unwrap_or_default()),
     }
 }
 
@@ -158,12 +158,12 @@ fn accessors(t: &mut Table) {
     t.add("->(json, int4) json", |a, _| value(at_index(source(&a[0]), i64_of(&a[1]))));
     t.add("->>(json, text) text", |a, _| text_value(at_key(source(&a[0]), text_of(&a[1]))));
     t.add("->>(json, int4) text", |a, _| text_value(at_index(source(&a[0]), i64_of(&a[1]))));
-    fn path<'a>(a: &'a [Datum]) -> Option<&'a str> {
+    fn path(a: &[Datum]) -> Option<&str> {
         if has_null(&a[1]) { None } else { follow(source(&a[0]), &words(&a[1])) }
     }
     t.add("#>(json, text[]) json", |a, _| value(path(a)));
     t.add("#>>(json, text[]) text", |a, _| text_value(path(a)));
-    fn steps<'a>(a: &'a [Datum]) -> Option<&'a str> {
+    fn steps(a: &[Datum]) -> Option<&str> {
         follow(source(&a[0]), &a[1..].iter().map(text_of).collect::<Vec<_>>())
     }
     t.add("json_extract_path(json, ...text) json", |a, _| value(steps(a)));

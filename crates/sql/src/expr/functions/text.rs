@@ -96,7 +96,7 @@ fn split_part(s: &str, delimiter: &str, n: i64) -> SqlResult<String> {
 fn any_text(value: &Datum, ctx: &EvalContext) -> String {
     match value {
         Datum::Bool(b) => if *b { "t" } else { "f" }.to_string(),
-        other => other.to_text(&ctx.style).unwrap_or_default(),
+        other => other.to_text(ctx.style).unwrap_or_default(),
     }
 }
 
@@ -516,13 +516,12 @@ fn decode(s: &str, format: &str) -> SqlResult<Vec<u8>> {
     let bad = |m: &str| SqlError::new(SqlState::INVALID_PARAMETER_VALUE, m.to_string());
     match lowered.as_str() {
         "hex" => {
-            match Datum::parse(&format!("\\x{s}"), &SqlType::Bytea, &braid_types::TimeZone::utc())?
-            {
+            match Datum::parse(&format!("\\x{s}"), &SqlType::Bytea, braid_types::TimeZone::utc())? {
                 Datum::Bytea(b) => Ok(b.to_vec()),
                 _ => Ok(Vec::new()),
             }
         }
-        "escape" => match Datum::parse(s, &SqlType::Bytea, &braid_types::TimeZone::utc())? {
+        "escape" => match Datum::parse(s, &SqlType::Bytea, braid_types::TimeZone::utc())? {
             Datum::Bytea(b) => Ok(b.to_vec()),
             _ => Ok(Vec::new()),
         },
