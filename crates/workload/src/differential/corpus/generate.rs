@@ -15,6 +15,13 @@ pub(super) struct Expr {
 }
 
 impl Expr {
+    /// This expression and all its parts, theirs included.
+    pub(super) fn all(&self) -> Vec<&Expr> {
+        let mut all = vec![self];
+        all.extend(self.parts.iter().flat_map(Expr::all));
+        all
+    }
+
     fn leaf(sql: String) -> Expr {
         Expr { sql, label: String::new(), parts: Vec::new() }
     }

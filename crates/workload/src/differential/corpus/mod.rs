@@ -4,7 +4,8 @@
 //!   our pg_proc, pg_operator, pg_cast ──► signatures ──┐
 //!   edge values of every type ─────────► leaves ──────┼─► expression of depth 1 to 3
 //!   CASE, COALESCE, IN, BETWEEN, .. ───► constructs ──┘        │
-//!        own plan (a point read) · select list · WHERE · GROUP BY · ORDER BY, on both servers
+//!        own plan (a point read), 64 in a round ─► those with a value: one general query
+//!        4 of a round: WHERE · GROUP BY · ORDER BY over the table, on both servers at once
 //!                                                              │
 //!        value, name of the type, class of SQLSTATE ◄──────────┘  a difference is shrunk to the
 //!                                                                 smallest part that differs
@@ -19,6 +20,7 @@ mod generate;
 mod known;
 mod recipes;
 mod runner;
+mod servers;
 mod values;
 
 pub use runner::{CorpusReport, CorpusSettings, run_corpus};

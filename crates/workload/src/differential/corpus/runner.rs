@@ -3,15 +3,14 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use braid_env::random::Random;
-use postgres::{Client, NoTls, SimpleQueryMessage};
-
 use super::CorpusResult;
 use super::catalog::{Claims, claims};
 use super::generate::{Expr, Generator, column_suffix};
 use super::known::{self, Found};
 use super::recipes::{AGGREGATES, Recipe, SETS, missing};
+use super::servers::{Answer, Server, Servers};
 use super::values::{TYPES, quoted, type_sql};
+use braid_env::random::Random;
 
 /// What to run against whom.
 #[derive(Clone, Debug)]
@@ -91,50 +90,6 @@ impl fmt::Display for CorpusReport {
     }
 }
 
-/// What a server said: rows as text, or SQLSTATE and message.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
-    Rows(Vec<Vec<Option<String>>>),
-    Error(String, String),
-}
-
-impl Answer {
-    fn same(&self, other: &Answer) -> bool {
-        match (self, other) {
-            (Answer::Rows(a), Answer::Rows(b)) => a == b,
-            (Answer::Error(a, _), Answer::Error(b, _)) => {
-                a.get(..2) == b.get(..2) && !a.starts_with("XX")
-            }
-            _ => false,
-        }
-    }
-
-    fn short(&self) -> String {
-        match self {
-            Answer::Rows(rows) => {
-                let rows: Vec<String> = rows
-                    .iter()
-                    .take(12)
-                    .map(|r| {
-                        let cells: Vec<&str> =
-                            r.iter().map(|c| c.as_deref().unwrap_or("NULL")).collect();
-                        cells.join(" | ")
-                    })
-                    .collect();
-                rows.join("; ").chars().take(300).collect()
-            }
-            Answer::Error(state, message) => format!("{state} {message}"),
-        }
-    }
-
-    fn kind(&self) -> String {
-        match self {
-            Answer::Rows(_) => "value".to_string(),
-            Answer::Error(state, _) => state.get(..2).unwrap_or("??").to_string(),
-        }
-    }
-}
-
 /// Rows of the corpus table.
 const ROWS: u64 = 9;
 
@@ -158,53 +113,8 @@ fn table(random: &mut Random) -> Vec<String> {
     out
 }
 
-/// A server that is connected to again when a statement broke the connection.
-struct Server {
-    url: String,
-    client: Client,
-}
-
-impl Server {
-    fn connect(url: &str) -> CorpusResult<Server> {
-        let mut client = Client::connect(url, NoTls)?;
-        client.batch_execute("SET timezone = 'UTC'")?;
-        Ok(Server { url: url.to_string(), client })
-    }
-
-    fn answer(&mut self, sql: &str) -> CorpusResult<Answer> {
-        match answer(&mut self.client, sql) {
-            Ok(found) => Ok(found),
-            Err(e) => {
-                *self = Server::connect(&self.url).map_err(|_| e.to_string())?;
-                Ok(Answer::Error("XX000".to_string(), e.to_string()))
-            }
-        }
-    }
-}
-
-fn answer(client: &mut Client, sql: &str) -> CorpusResult<Answer> {
-    match client.simple_query(sql) {
-        Ok(messages) => Ok(Answer::Rows(
-            messages
-                .iter()
-                .filter_map(|m| match m {
-                    SimpleQueryMessage::Row(row) => {
-                        Some((0..row.len()).map(|i| row.get(i).map(str::to_string)).collect())
-                    }
-                    _ => None,
-                })
-                .collect(),
-        )),
-        Err(e) => match e.as_db_error() {
-            Some(db) => Ok(Answer::Error(db.code().code().to_string(), db.message().to_string())),
-            None => Err(format!("the connection broke at: {sql}: {e}").into()),
-        },
-    }
-}
-
 struct Run<'a> {
-    braid: Server,
-    postgres: Server,
+    servers: Servers,
     report: CorpusReport,
     generator: Generator<'a>,
 }
@@ -219,24 +129,26 @@ enum Position {
     Order,
 }
 
-const POSITIONS: [Position; 6] = [
-    Position::Own,
-    Position::General,
-    Position::Where,
-    Position::Own,
-    Position::Group,
-    Position::Order,
-];
+/// Where whole tables are needed, one expression at a time.
+const WHOLE: [Position; 3] = [Position::Where, Position::Group, Position::Order];
+
+/// Expressions that are worked on together.
+const ROUND: usize = 64;
+
+/// A query over one row that is planned by the general planner.
+fn general(list: &str, row: u64) -> String {
+    format!(
+        "SELECT {list} FROM (SELECT DISTINCT id AS one FROM corpus) d JOIN corpus ON one = id \
+         WHERE id = {row}"
+    )
+}
 
 fn statement(expr: &str, position: Position, row: u64) -> String {
     match position {
         Position::Own => {
             format!("SELECT {expr}, pg_typeof({expr})::text FROM corpus WHERE id = {row}")
         }
-        Position::General => format!(
-            "SELECT {expr}, pg_typeof({expr})::text FROM (SELECT DISTINCT id AS one FROM corpus) d \
-             JOIN corpus ON one = id WHERE id = {row}"
-        ),
+        Position::General => general(&format!("{expr}, pg_typeof({expr})::text"), row),
         Position::Where => format!("SELECT id FROM corpus WHERE {expr} ORDER BY id"),
         Position::Group => {
             format!("SELECT count(*) FROM corpus GROUP BY {expr} ORDER BY min(id)")
@@ -268,16 +180,16 @@ pub fn run_corpus(settings: &CorpusSettings) -> CorpusResult<CorpusReport> {
         return Err("the server claims no function".into());
     }
     let report = CorpusReport { signatures: generator.len(), ..CorpusReport::default() };
-    let mut run = Run { braid, postgres, report, generator };
+    let servers = Servers { braid, postgres };
+    let mut run = Run { servers, report, generator };
     let mut n = 0;
     while run.report.expressions < settings.expressions {
-        if settings.only.is_none() && random.chance(1, 12) {
-            run.set_or_aggregate(&mut random)?;
-        } else {
-            let depth = 1 + random.below(3) as u32;
-            let expr = run.generator.nth(&mut random, n, depth);
-            run.compare(&mut random, &expr, POSITIONS[n / run.generator.len() % POSITIONS.len()])?;
-            n += 1;
+        run.round(&mut random, n)?;
+        n += ROUND;
+        if settings.only.is_none() {
+            for _ in 0..ROUND / 16 {
+                run.set_or_aggregate(&mut random)?;
+            }
         }
     }
     Ok(run.report)
@@ -293,29 +205,90 @@ fn check_recipes(claims: &Claims) -> CorpusResult<()> {
 }
 
 impl Run<'_> {
-    fn compare(&mut self, random: &mut Random, expr: &Expr, at: Position) -> CorpusResult<()> {
+    /// Compares a round of expressions: each alone as a point read, those that have a value
+    /// together in one general query, some over the whole table.
+    fn round(&mut self, random: &mut Random, n: usize) -> CorpusResult<()> {
         let row = random.below(ROWS);
+        let exprs: Vec<Expr> = (n..n + ROUND)
+            .map(|at| {
+                let depth = 1 + random.below(3) as u32;
+                self.generator.nth(random, at, depth)
+            })
+            .collect();
+        let own: Vec<String> =
+            exprs.iter().map(|e| statement(&e.sql, Position::Own, row)).collect();
+        let answers = self.servers.answers(&own)?;
+        let mut values = Vec::new();
+        for (expr, (ours, theirs)) in exprs.iter().zip(&answers) {
+            self.report.expressions += 1;
+            if !ours.same(theirs) {
+                self.reduce(expr, Position::Own, row, ours, theirs)?;
+            } else if matches!(theirs, Answer::Error(..)) {
+                self.report.errors_alike += 1;
+            } else {
+                values.push(expr);
+            }
+        }
+        self.together(&values, row)?;
+        for at in (0..ROUND).step_by(16) {
+            self.over_table(random, &exprs[at], WHOLE[(n / ROUND + at) % WHOLE.len()])?;
+        }
+        Ok(())
+    }
+
+    /// Many expressions in one general query, in halves when it fails or differs.
+    fn together(&mut self, exprs: &[&Expr], row: u64) -> CorpusResult<()> {
+        if exprs.is_empty() {
+            return Ok(());
+        }
+        let list: Vec<String> =
+            exprs.iter().map(|e| format!("{0}, pg_typeof({0})::text", e.sql)).collect();
+        let (ours, theirs) = self.servers.answer(&general(&list.join(", "), row))?;
+        if matches!(theirs, Answer::Rows(_)) && ours.same(&theirs) {
+            return Ok(());
+        }
+        if let [expr] = exprs {
+            return match ours.same(&theirs) {
+                true => Ok(()),
+                false => self.reduce(expr, Position::General, row, &ours, &theirs),
+            };
+        }
+        let (left, right) = exprs.split_at(exprs.len() / 2);
+        self.together(left, row)?;
+        self.together(right, row)
+    }
+
+    /// An expression as condition, group or sort key of all rows.
+    fn over_table(&mut self, random: &mut Random, expr: &Expr, at: Position) -> CorpusResult<()> {
         let expr = match at {
             Position::Where => self.generator.condition(random, expr),
             _ => expr.clone(),
         };
-        let sql = statement(&expr.sql, at, row);
-        let (ours, theirs) = (self.braid.answer(&sql)?, self.postgres.answer(&sql)?);
-        self.report.expressions += 1;
+        let (ours, theirs) = self.servers.answer(&statement(&expr.sql, at, 0))?;
         if ours.same(&theirs) {
-            self.report.errors_alike += u64::from(matches!(theirs, Answer::Error(..)));
             return Ok(());
         }
+        self.reduce(&expr, at, 0, &ours, &theirs)
+    }
+
+    /// Notes a difference under the smallest part of the expression that has it.
+    fn reduce(
+        &mut self,
+        expr: &Expr,
+        at: Position,
+        row: u64,
+        ours: &Answer,
+        theirs: &Answer,
+    ) -> CorpusResult<()> {
         // Smaller and simpler first: as a value of one row, for each row.
         let plain = if at == Position::Own { Position::Own } else { Position::General };
-        for row in std::iter::once(row).chain(0..ROWS) {
-            if let Some((small, at, ours, theirs)) = self.shrink(&expr, plain, row)? {
-                self.note(&small, at, row, &ours, &theirs);
-                return Ok(());
+        let rows = if at == plain { row..row + 1 } else { 0..ROWS };
+        for row in rows {
+            if let Some((small, at, ours, theirs)) = self.shrink(expr, plain, row)? {
+                return self.note(&small, at, row, &ours, &theirs);
             }
         }
-        self.note(&expr, at, row, &ours, &theirs);
-        Ok(())
+        self.note(expr, at, row, ours, theirs)
     }
 
     /// The smallest part of an expression that differs.
@@ -330,22 +303,34 @@ impl Run<'_> {
                 return Ok(Some(found));
             }
         }
-        let sql = statement(&expr.sql, at, row);
-        let (ours, theirs) = (self.braid.answer(&sql)?, self.postgres.answer(&sql)?);
+        let (ours, theirs) = self.servers.answer(&statement(&expr.sql, at, row))?;
         Ok((!ours.same(&theirs)).then(|| (expr.clone(), at, ours, theirs)))
     }
 
-    fn note(&mut self, expr: &Expr, at: Position, row: u64, ours: &Answer, theirs: &Answer) {
+    fn note(
+        &mut self,
+        expr: &Expr,
+        at: Position,
+        row: u64,
+        ours: &Answer,
+        theirs: &Answer,
+    ) -> CorpusResult<()> {
         if let Answer::Error(state, message) = ours
             && state == "0A000"
         {
             *self.report.refused.entry(message.clone()).or_default() += 1;
         }
-        let found =
-            Found { sql: &expr.sql, label: &expr.label, parts: expr.parts.len(), ours, theirs };
+        let parts: Vec<String> = expr
+            .parts
+            .iter()
+            .flat_map(Expr::all)
+            .map(|part| statement(&part.sql, Position::Own, row))
+            .collect();
+        let parts = self.servers.answers(&parts)?;
+        let found = Found { label: &expr.label, parts: &parts, ours, theirs };
         if let Some(reason) = known::reason(&found) {
             *self.report.known.entry(reason).or_default() += 1;
-            return;
+            return Ok(());
         }
         let position = match at {
             Position::Own => "",
@@ -366,6 +351,7 @@ impl Run<'_> {
                 theirs.short()
             ));
         }
+        Ok(())
     }
 
     /// One call of an aggregate or a set-returning function.
@@ -397,7 +383,7 @@ impl Run<'_> {
         } else {
             format!("SELECT f.* FROM corpus, {call} f WHERE id = {}", random.below(ROWS))
         };
-        let (ours, theirs) = (self.braid.answer(&sql)?, self.postgres.answer(&sql)?);
+        let (ours, theirs) = self.servers.answer(&sql)?;
         self.report.expressions += 1;
         if ours.same(&theirs) {
             self.report.errors_alike += u64::from(matches!(theirs, Answer::Error(..)));
@@ -408,14 +394,12 @@ impl Run<'_> {
                 if let Some((small, at, ours, theirs)) =
                     self.shrink(part, Position::General, row)?
                 {
-                    self.note(&small, at, row, &ours, &theirs);
-                    return Ok(());
+                    return self.note(&small, at, row, &ours, &theirs);
                 }
             }
         }
         let label = format!("{}({})", recipe.name, args.join(", "));
         let expr = Expr { sql, label, parts: Vec::new() };
-        self.note(&expr, Position::General, 0, &ours, &theirs);
-        Ok(())
+        self.note(&expr, Position::General, 0, &ours, &theirs)
     }
 }
