@@ -228,3 +228,77 @@ fn wrong_input_is_refused() {
     );
     small().run("VACUUM; ANALYZE t (a), public.u; VACUUM FULL ANALYZE v; VACUUM (FREEZE) t");
 }
+
+#[test]
+fn json_is_not_sorted_and_not_grouped() {
+    let mut db = small();
+    db.run(
+        "CREATE TABLE d (id int PRIMARY KEY, j json, a json[]);
+         INSERT INTO d VALUES (1, '1', '{1}'), (2, '2', '{2}');",
+    );
+    for sql in [
+        "SELECT j FROM d GROUP BY j",
+        "SELECT a FROM d GROUP BY a",
+        "SELECT DISTINCT j FROM d",
+        "SELECT DISTINCT ON (j) id FROM d",
+        "SELECT id FROM d ORDER BY j",
+        "SELECT j FROM d ORDER BY 1",
+        "SELECT id FROM d GROUP BY id, j ORDER BY j",
+        "SELECT count(DISTINCT j) FROM d",
+        "SELECT array_agg(DISTINCT j) FROM d",
+        "SELECT array_agg(id ORDER BY j) FROM d",
+        "SELECT mode() WITHIN GROUP (ORDER BY j) FROM d",
+        "SELECT rank() OVER (ORDER BY j) FROM d",
+        "SELECT rank() OVER (PARTITION BY j ORDER BY id) FROM d",
+        "SELECT j FROM d UNION SELECT j FROM d",
+        "SELECT j FROM d EXCEPT ALL SELECT j FROM d",
+        "SELECT j FROM d UNION ALL SELECT j FROM d ORDER BY 1",
+        "WITH RECURSIVE r AS (SELECT j FROM d UNION SELECT j FROM r) SELECT * FROM r",
+        "SELECT array_to_json(ARRAY[id]) FROM d GROUP BY 1",
+    ] {
+        fails(&mut db, &[(sql, "42883")]);
+    }
+    db.check(&[
+        ("SELECT j FROM d UNION ALL SELECT j FROM d WHERE id=1 LIMIT 0", ""),
+        ("SELECT count(j), json_agg(j ORDER BY id) FROM d", "2|[1, 2]"),
+        ("SELECT j::jsonb FROM d GROUP BY j::jsonb ORDER BY 1", "1; 2"),
+    ]);
+}
+
+#[test]
+fn distinct_arguments_come_sorted() {
+    small().check(&[
+        (
+            "SELECT array_agg(DISTINCT x) FROM (VALUES (3.5::float8), (NULL), ('-Infinity'), (1e16),
+             (0), (3.5)) v(x)",
+            "{-Infinity,0,3.5,1e+16,NULL}",
+        ),
+        ("SELECT string_agg(DISTINCT x, ',') FROM (VALUES ('c'), ('a'), ('b'), ('a')) v(x)", "a,b,c"),
+        (
+            "SELECT string_agg(DISTINCT x, y ORDER BY y) FROM (VALUES ('b','1'), ('a','1'), \
+             ('c','0')) v(x, y)",
+            "c1a1b",
+        ),
+        ("SELECT jsonb_agg(DISTINCT x) FROM (VALUES (3), (1), (2), (1)) v(x)", "[1, 2, 3]"),
+        ("SELECT sum(DISTINCT x) FROM (VALUES (1e16::float8), (1), (-1e16)) v(x)", "0"),
+    ]);
+}
+
+#[test]
+fn sums_of_doubles_overflow() {
+    let largest = "1.7976931348623157e308::float8";
+    fails(
+        &mut small(),
+        &[
+            (&format!("SELECT regr_avgx({largest}, id), 1 FROM t"), "22003"),
+            (&format!("SELECT regr_avgy(id, {largest}) FROM t"), "22003"),
+            ("SELECT regr_sxx(1, x) FROM (VALUES (1e200::float8), (-1e200)) v(x)", "22003"),
+        ],
+    );
+    small().check(&[
+        ("SELECT regr_avgy('Infinity'::float8, id) FROM t", "Infinity"),
+        ("SELECT sum(x) FROM (VALUES ('Infinity'::float8), (1)) v(x)", "Infinity"),
+        ("SELECT avg(x), sum(x) FROM (VALUES (3e38::float4), (1), (-3e38)) v(x)", "0|0"),
+        ("SELECT regr_avgx(1, x) FROM (VALUES ('Infinity'::float8), ('-Infinity')) v(x)", "NaN"),
+    ]);
+}

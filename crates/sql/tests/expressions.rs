@@ -129,6 +129,107 @@ fn formats_are_postgres() {
     ]);
 }
 
+#[test]
+fn corner_formats_are_postgres() {
+    check(&[
+        ("to_char('-0'::float4, 'FM0999')", "-0000"),
+        ("to_char(-0.4::float8, 'FM0999')", "-0000"),
+        ("to_char(-0.4, 'FM0999')", "0000"),
+        ("to_char('-0'::float8, '9PR')", "<0>"),
+        ("to_char(0, 'FM9.9')", "0."),
+        ("to_char(-0.04::float8, 'FM9.9')", "-0."),
+        ("to_char('-Infinity'::numeric, 'xb')", "x"),
+        ("to_char(1, '9cxsp')", " 1x"),
+        ("to_date('2024-02-29', 'IYYY-IW-ID')", "2024-01-14"),
+        ("to_date('2024-02-1', 'IYYY-IW-ID')", "2024-01-08"),
+        ("to_date('2024-02-0', 'IYYY-IW-ID')", "2024-01-14"),
+        ("to_date('2024-02 sunday', 'IYYY-IW Day')", "2024-01-14"),
+        ("length(trunc(1.5, 2147483647)::text)", "16385"),
+        ("length(round(1.5, 5000)::text)", "5002"),
+        ("trunc(12345.6, -3)", "12000"),
+    ]);
+    check_errors(&[
+        ("to_date('2024-02-29', 'IYYY-MM-ID')", "22007", "invalid combination of date"),
+        ("to_date('2024 12 11', 'YYYY MM W')", "22008", "out of range"),
+    ]);
+}
+
+#[test]
+fn times_end_where_postgres_ends_them() {
+    check(&[
+        (
+            "timestamptz '200000-07-01 00:00+00' AT TIME ZONE 'America/New_York'",
+            "200000-06-30 20:00:00",
+        ),
+        (
+            "timestamptz '2150-07-01 00:00+00' AT TIME ZONE 'America/New_York'",
+            "2150-06-30 20:00:00",
+        ),
+        ("timestamptz '2150-01-01 00:00+00' AT TIME ZONE 'Europe/Berlin'", "2150-01-01 01:00:00"),
+        (
+            "date_bin('1 day', '294276-12-31 23:59:59'::timestamp, '2000-11-24'::timestamp)",
+            "294276-12-31 00:00:00",
+        ),
+    ]);
+    let far = "'294276-12-31 23:59:59'";
+    let origin = "'4714-11-24 00:00:00 BC'::timestamp";
+    check_errors(&[
+        (&format!("timezone('EST', {far}::timestamp)"), "22008", "timestamp out of range"),
+        (&format!("timezone('America/New_York', {far}::timestamp)"), "22008", "out of range"),
+        (&format!("timezone('Asia/Tokyo', ({far} || '+00')::timestamptz)"), "22008", "range"),
+        (&format!("timezone('-05'::interval, {far}::timestamp)"), "22008", "out of range"),
+        (&format!("timezone('Asia/Tokyo', {origin})"), "22008", "timestamp out of range"),
+        (&format!("date_bin('0.5 s', {far}::timestamp, {origin})"), "22008", "interval out of"),
+        ("date_bin('106751992 days', '2000-1-1', '2020-1-1'::timestamp)", "22008", "interval out"),
+    ]);
+}
+
+#[test]
+fn literals_without_a_type_are_postgres() {
+    check(&[
+        ("array_append('{1}', '2')", "{1,2}"),
+        ("array_position('{1}', '1')", "1"),
+        ("array_cat('{1}', '{2}')", "{1,2}"),
+        ("json_build_array('abc')", "[\"abc\"]"),
+        ("to_json(ARRAY[1, 2])", "[1,2]"),
+        ("'1' || '2'", "12"),
+        ("'2020-01-01'::date - '2019-12-31'", "1"),
+        ("array_to_string('{}'::int[], ',', NULL)", ""),
+        ("array_to_string(ARRAY[1, NULL], ',', NULL)", "1"),
+        ("pg_typeof(nullif('a'::bpchar, 'b'::bpchar))::text", "character"),
+        ("pg_typeof(nullif('a'::char(3), 'b'::varchar))::text", "character"),
+        ("pg_typeof(nullif('a', 'b'::char(3)))::text", "character"),
+        ("pg_typeof(nullif('a'::char(3), 'b'::text))::text", "text"),
+        ("pg_typeof(nullif('a'::text, 'b'::char(3)))::text", "text"),
+        ("nullif('a ', 'a'::char(3)) IS NULL", "t"),
+    ]);
+    let open = "could not determine polymorphic type because input has type unknown";
+    check_errors(&[
+        ("to_json('abc')", "42804", open),
+        ("to_jsonb(NULL)", "42804", open),
+        ("array_fill('a', ARRAY[2])", "42804", open),
+        ("cardinality('{1}')", "42804", open),
+        ("('4714-11-24 00:00:00 BC') - ('-infinity')", "42725", "operator is not unique"),
+        ("'1' + '2'", "42725", "operator is not unique"),
+    ]);
+}
+
+#[test]
+fn foreign_encodings_are_named() {
+    check(&[
+        ("convert_from('\\x41e9', 'latin1')", "Aé"),
+        ("convert_to('aé', 'ISO-8859-1')", "\\x61e9"),
+        ("convert_from('\\xc3a9', 'UTF-8')", "é"),
+    ]);
+    check_errors(&[
+        ("convert_from('\\xdeadbeef', 'abc')", "0A000", "the encoding \"abc\""),
+        ("convert_from('\\x41', 'foo')", "22023", "invalid source encoding name"),
+        ("convert_from('\\xff', 'utf8')", "22021", "invalid byte sequence"),
+        ("convert_from('\\x4100', 'latin1')", "22021", "invalid byte sequence"),
+        ("convert_to('€', 'latin1')", "22P05", "no equivalent"),
+    ]);
+}
+
 /// Each case: expression, SQLSTATE, part of the message.
 fn check_errors(cases: &[(&str, &str, &str)]) {
     for (sql, state, message) in cases {

@@ -159,20 +159,19 @@ fn convert(value: &Datum, from: &SqlType, to: &SqlType, style: &Style) -> SqlRes
         T::Timestamp => match value {
             Datum::Date(d) => Ok(Datum::Timestamp(date_timestamp(*d)?)),
             Datum::TimestampTz(t) if is_infinite(*t) => Ok(Datum::Timestamp(*t)),
-            Datum::TimestampTz(t) => Ok(Datum::Timestamp(style.zone.to_local(*t))),
+            Datum::TimestampTz(t) => Ok(Datum::Timestamp(in_range(style.zone.to_local(*t))?)),
             other => from_text(other, from, to, style),
         },
         T::TimestampTz => match value {
             Datum::Date(d) => {
                 let local = date_timestamp(*d)?;
-                Ok(Datum::TimestampTz(if is_infinite(local) {
-                    local
-                } else {
-                    style.zone.to_utc(local)
-                }))
+                if is_infinite(local) {
+                    return Ok(Datum::TimestampTz(local));
+                }
+                Ok(Datum::TimestampTz(in_range(style.zone.to_utc(local))?))
             }
             Datum::Timestamp(t) if is_infinite(*t) => Ok(Datum::TimestampTz(*t)),
-            Datum::Timestamp(t) => Ok(Datum::TimestampTz(style.zone.to_utc(*t))),
+            Datum::Timestamp(t) => Ok(Datum::TimestampTz(in_range(style.zone.to_utc(*t))?)),
             other => from_text(other, from, to, style),
         },
         T::Json => match value {
@@ -222,6 +221,11 @@ fn from_text(value: &Datum, from: &SqlType, to: &SqlType, style: &Style) -> SqlR
 
 fn is_infinite(micros: i64) -> bool {
     micros == i64::MAX || micros == i64::MIN
+}
+
+/// A time that a zone's offset may have moved out of the range.
+fn in_range(micros: i64) -> SqlResult<i64> {
+    check_timestamp(i128::from(micros))
 }
 
 fn timestamp_date(micros: i64) -> SqlResult<Datum> {

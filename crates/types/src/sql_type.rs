@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{SqlError, SqlResult, oid};
+use crate::{SqlError, SqlResult, SqlState, oid};
 
 /// The type of a column, parameter or expression.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -362,6 +362,22 @@ impl SqlType {
             SqlType::Array(element) => element.is_comparable(),
             _ => true,
         }
+    }
+
+    /// Refuses to sort, group or tell apart values of a type that cannot be compared; `operator`
+    /// is `equality` or `ordering`.
+    ///
+    /// # Errors
+    /// 42883, for `json` and its arrays among others.
+    pub fn check_comparable(&self, operator: &str) -> SqlResult<()> {
+        // Rows are compared field by field, literals are text by then.
+        if self.is_comparable() || matches!(self, SqlType::Record | SqlType::Unknown) {
+            return Ok(());
+        }
+        Err(SqlError::new(
+            SqlState::UNDEFINED_FUNCTION,
+            format!("could not identify an {operator} operator for type {self}"),
+        ))
     }
 
     /// `smallint`, `integer`, `bigint`.

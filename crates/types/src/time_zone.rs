@@ -3,7 +3,9 @@
 use chrono::{LocalResult, NaiveDateTime, Offset, TimeZone as _};
 use chrono_tz::Tz;
 
-use crate::datetime::{MICROS_PER_DAY, MICROS_PER_SECOND, UNIX_EPOCH_MICROS};
+use crate::datetime::{
+    MICROS_PER_DAY, MICROS_PER_SECOND, UNIX_EPOCH_MICROS, civil_from_days, days_from_civil,
+};
 
 /// A session's or an expression's time zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,7 +147,22 @@ fn posix(text: &str) -> Option<TimeZone> {
     parse_offset(&signed).map(|seconds| TimeZone::Fixed(-seconds))
 }
 
+/// A time for looking up offsets. The rules of the last years that the database lists go on for
+/// ever: a later year has the offsets of one that is as long and begins with the same day of the
+/// week.
 fn naive(micros: i64) -> Option<NaiveDateTime> {
+    const LISTED: std::ops::Range<i64> = 2040..2068;
+    let day = micros.div_euclid(MICROS_PER_DAY);
+    let (year, ..) = civil_from_days(day);
+    let mut micros = micros;
+    if year >= LISTED.end {
+        let new_year = |y: i64| days_from_civil(y, 1, 1);
+        let like = LISTED.into_iter().find(|y| {
+            (new_year(*y) - new_year(year)) % 7 == 0
+                && new_year(y + 1) - new_year(*y) == new_year(year + 1) - new_year(year)
+        })?;
+        micros -= (new_year(year) - new_year(like)) * MICROS_PER_DAY;
+    }
     let unix = micros.checked_add(UNIX_EPOCH_MICROS)?;
     chrono::DateTime::from_timestamp_micros(unix).map(|t| t.naive_utc())
 }

@@ -152,11 +152,18 @@ impl Binder<'_> {
             ));
         }
         let ret = result_type(kind, name, &types)?;
+        if given.distinct {
+            types.iter().try_for_each(|ty| ty.check_comparable("equality"))?;
+        }
+        for at in args.len() - within.len()..args.len() {
+            types[at].check_comparable("ordering")?;
+        }
         let mut order = Vec::new();
         for key in given.order {
             let bound = self.settled(&key.expr)?;
             let desc = key.options.asc == Some(false);
             let nulls_first = key.options.nulls_first.unwrap_or(desc);
+            bound.ty().check_comparable("ordering")?;
             order.push((OrderKey { desc, nulls_first }, bound.ty().clone()));
             args.push(bound);
         }
@@ -235,7 +242,9 @@ impl Binder<'_> {
             self.level().no_aggregates = Some("GROUP BY");
             let bound = braid_sql::expr::bind(&target, &scope, self);
             self.level().no_aggregates = None;
-            groups.push((target, bound?));
+            let bound = bound?;
+            bound.ty().check_comparable("equality")?;
+            groups.push((target, bound));
         }
         for (target, bound) in groups {
             self.add_group(Some(target), bound);
@@ -400,6 +409,7 @@ impl Binder<'_> {
         let mut keys = Vec::new();
         let mut results = Vec::new();
         for (name, ty) in columns {
+            ty.check_comparable("equality")?;
             let expr = super::column(name);
             if crate::arrow_form::is_native(ty) {
                 keys.push(expr);

@@ -139,7 +139,7 @@ impl Binder<'_> {
             }
             None => None,
         };
-        let mut keys = self.order_keys(order, &items)?;
+        let mut keys = self.order_keys(order, &items, "ordering")?;
         let distinct_on = self.distinct_on(select, &items)?;
         let aggregated = grouped || having.is_some() || !self.level().aggregates.is_empty();
         if aggregated {
@@ -313,11 +313,12 @@ impl Binder<'_> {
             .any(|c| c.table.is_none() && c.name == name && !c.hidden)
     }
 
-    /// The keys of ORDER BY: ordinals, output names, expressions.
+    /// The keys of ORDER BY: ordinals, output names, expressions; `operator` is what they need.
     fn order_keys(
         &mut self,
         order: &[ast::OrderByExpr],
         items: &[Item],
+        operator: &str,
     ) -> SqlResult<Vec<OrderKey>> {
         let mut keys = Vec::new();
         for key in order {
@@ -328,6 +329,11 @@ impl Binder<'_> {
                 Some(at) => Target::Output(at),
                 None => Target::Expr(self.settled(&key.expr)?),
             };
+            let ty = match &target {
+                Target::Output(at) => items[*at].bound.ty(),
+                Target::Expr(bound) => bound.ty(),
+            };
+            ty.check_comparable(operator)?;
             keys.push(OrderKey { target, desc, nulls_first });
         }
         Ok(keys)
@@ -347,7 +353,7 @@ impl Binder<'_> {
                 with_fill: None,
             })
             .collect();
-        self.order_keys(&order, items).map(Some)
+        self.order_keys(&order, items, "equality").map(Some)
     }
 
     fn finish_select(
@@ -484,6 +490,7 @@ impl Binder<'_> {
                 .with_hint("Only result column names can be used."));
             };
             let column = &bound.columns[at];
+            column.ty.check_comparable("ordering")?;
             let expr = scalar::sortable(column.expr.clone(), &column.ty);
             sorts.push(Sort::new(expr, !desc, nulls_first));
         }

@@ -51,6 +51,9 @@ impl Binder<'_> {
                 )
             })?);
         }
+        if !(all && op == ast::SetOperator::Union) {
+            types.iter().try_for_each(|ty| ty.check_comparable("equality"))?;
+        }
         let names: Vec<String> = types.iter().map(|_| self.fresh("u")).collect();
         let outputs: Vec<OutputColumn> = left
             .columns
@@ -341,6 +344,9 @@ impl Binder<'_> {
                 )
                 .with_hint("Cast the output of the non-recursive term to the correct type."));
             }
+        }
+        if !all {
+            types.iter().try_for_each(|ty| ty.check_comparable("equality"))?;
         }
         let step = self.converted(step, &types, &carriers, "UNION")?;
         let plan = LogicalPlanBuilder::from(start)

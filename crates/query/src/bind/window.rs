@@ -105,13 +105,17 @@ impl Binder<'_> {
         };
         let mut partition = Vec::new();
         for expr in &spec.partition_by {
-            partition.push(self.settled(expr)?);
+            let bound = self.settled(expr)?;
+            bound.ty().check_comparable("equality")?;
+            partition.push(bound);
         }
         let mut order = Vec::new();
         for key in &spec.order_by {
             let desc = key.options.asc == Some(false);
             let nulls_first = key.options.nulls_first.unwrap_or(desc);
-            order.push((self.settled(&key.expr)?, desc, nulls_first));
+            let bound = self.settled(&key.expr)?;
+            bound.ty().check_comparable("ordering")?;
+            order.push((bound, desc, nulls_first));
         }
         let column = self.fresh("win");
         let slot = self.add_column(&column, ret.clone());

@@ -171,13 +171,33 @@ impl Grouped {
         if grows {
             self.bytes += row.iter().map(weight).sum::<usize>();
         }
-        if self.spec.order.is_empty() {
+        if sorts_distinct(&self.spec) {
+            Ok(())
+        } else if self.spec.order.is_empty() {
             self.running.update(self.spec.kind, own).map_err(to_df)
         } else {
             self.kept.push(row);
             Ok(())
         }
     }
+}
+
+/// Whether the order of distinct values shows: they are then taken in their own order, as
+/// PostgreSQL does, which tells them apart by sorting.
+fn sorts_distinct(spec: &Spec) -> bool {
+    let lists = matches!(spec.kind, Kind::Array | Kind::String | Kind::Json(_))
+        || matches!(spec.kind, Kind::JsonObject(_) | Kind::First);
+    let rounds = spec.args.iter().any(|ty| matches!(ty, SqlType::Float4 | SqlType::Float8));
+    spec.distinct && spec.order.is_empty() && (lists || rounds)
+}
+
+/// The order of argument lists, NULLs last.
+fn by_arguments(a: &[Datum], b: &[Datum]) -> std::cmp::Ordering {
+    let each = a.iter().zip(b).map(|(x, y)| match (x.is_null(), y.is_null()) {
+        (false, false) => x.cmp_sql(y),
+        (x, y) => x.cmp(&y),
+    });
+    each.fold(std::cmp::Ordering::Equal, std::cmp::Ordering::then)
 }
 
 fn weight(value: &Datum) -> usize {
@@ -211,7 +231,10 @@ fn sorted(spec: &Spec, kept: &[Vec<Datum>]) -> Vec<Vec<Datum>> {
                 return order;
             }
         }
-        std::cmp::Ordering::Equal
+        match spec.distinct {
+            true => by_arguments(&a[..first], &b[..first]),
+            false => std::cmp::Ordering::Equal,
+        }
     });
     sorted
 }
@@ -232,7 +255,11 @@ impl Accumulator for Grouped {
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
         let spec = &self.spec;
-        let value = if spec.order.is_empty() {
+        let value = if sorts_distinct(spec) {
+            let mut rows: Vec<Vec<Datum>> = self.seen.iter().map(|k| k.0.clone()).collect();
+            rows.sort_by(|a, b| by_arguments(a, b));
+            whole(spec, rows.into_iter())?
+        } else if spec.order.is_empty() {
             self.running.finish(spec.kind, &spec.args, &spec.ret, &spec.ctx).map_err(to_df)?
         } else {
             whole(spec, sorted(spec, &self.kept).into_iter())?

@@ -282,7 +282,15 @@ impl Running {
                 *n += 1;
             }
             Running::Float(sum, n) => {
-                *sum += float(first);
+                let (before, x) = (*sum, float(first));
+                // A sum of `real` is one at each step.
+                *sum = match first {
+                    Datum::Float4(_) if kind == Kind::Sum => f64::from((before + x) as f32),
+                    _ => before + x,
+                };
+                if sum.is_infinite() && before.is_finite() && x.is_finite() {
+                    return Err(float_overflow());
+                }
                 *n += 1;
             }
             Running::Span(sum, n) => {
@@ -319,12 +327,7 @@ impl Running {
                 let [_, second, ..] = args else { return Ok(()) };
                 if !second.is_null() {
                     let (y, x) = (float(first), float(second));
-                    let before = **state;
-                    pairs::add(state, y, x);
-                    let finite = |v: &[f64]| v.iter().all(|v| v.is_finite());
-                    if finite(&before) && finite(&[x, y]) && !finite(&state[..]) {
-                        return Err(float_overflow());
-                    }
+                    pairs::add(state, y, x)?;
                 }
             }
             Running::List(list) => list.extend_from_slice(args),
@@ -453,11 +456,15 @@ impl Running {
             Running::Pairs(state) => {
                 let other: Vec<f64> = parts.iter().map(float).collect();
                 if let Ok(other) = <[f64; 6]>::try_from(other) {
-                    pairs::merge(state, &other);
+                    pairs::merge(state, &other)?;
                 }
             }
             Running::Float(sum, n) => {
-                *sum += parts.first().map_or(0.0, float);
+                let (before, other) = (*sum, parts.first().map_or(0.0, float));
+                *sum += other;
+                if sum.is_infinite() && before.is_finite() && other.is_finite() {
+                    return Err(float_overflow());
+                }
                 *n += whole(1);
             }
             Running::Span(sum, n) => {

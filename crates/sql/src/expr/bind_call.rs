@@ -213,6 +213,8 @@ fn bind_nullif(left: Bound, right: Bound, ctx: &mut dyn BindContext) -> SqlResul
         let ty = left.ty().clone();
         return Ok(Bound::new(Node::NullIf(left, equality), ty));
     }
+    let shown = blank_padded(&left, right.ty(), ctx)?;
+    let padded = shown.is_some();
     let (l, r) = match_sides("=", left.clone(), right, ctx)?;
     let known = |ty: &SqlType| *ty != SqlType::Unknown;
     let float = |ty: &SqlType| matches!(ty, SqlType::Float4 | SqlType::Float8);
@@ -223,12 +225,32 @@ fn bind_nullif(left: Bound, right: Bound, ctx: &mut dyn BindContext) -> SqlResul
             || left.ty().category() == TypeCategory::DateTime);
     let value = match &l {
         _ if own => left,
+        l if padded => shown.unwrap_or_else(|| l.clone()),
         l if matches!(l.ty(), SqlType::Varchar(_)) => l.clone().relabeled(SqlType::Text),
         l => l.clone(),
     };
     let ty = value.ty().clone();
     let equality = Bound::new(Node::Compare(CmpOp::Eq, l, r), SqlType::Bool);
     fold(Bound::new(Node::NullIf(value, equality), ty))
+}
+
+/// What NULLIF shows where `char(n)` is on one side: text beside text, else `char`.
+fn blank_padded(
+    left: &Bound,
+    right: &SqlType,
+    ctx: &mut dyn BindContext,
+) -> SqlResult<Option<Bound>> {
+    let char = |ty: &SqlType| matches!(ty, SqlType::Char(_));
+    if !char(left.ty()) && !char(right) {
+        return Ok(None);
+    }
+    if *left.ty() == SqlType::Text || *right == SqlType::Text {
+        return coerce(left.clone(), &SqlType::Text, CastContext::Implicit, ctx).map(Some);
+    }
+    Ok(Some(match char(left.ty()) {
+        true => left.clone().relabeled(SqlType::Char(0)),
+        false => coerce(left.clone(), &SqlType::Char(0), CastContext::Implicit, ctx)?,
+    }))
 }
 
 /// Binds a call of a function or operator of the table.

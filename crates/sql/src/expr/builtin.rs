@@ -225,7 +225,7 @@ fn instantiate(function: &'static Builtin, given: &[SqlType]) -> Option<Choice> 
     let operator = !function.name.starts_with(|c: char| c.is_ascii_alphabetic());
     if function.args.contains(&ArgType::AnyArray)
         && !array_given
-        && (operator || elements.is_empty())
+        && (operator || (elements.is_empty() && given.iter().any(|ty| *ty != SqlType::Unknown)))
     {
         return None;
     }
@@ -294,7 +294,8 @@ pub(crate) fn resolve(name: &str, given: &[SqlType], operator: bool) -> SqlResul
         keep_best(&mut all, plain);
     }
     if all.len() == 1 {
-        return Ok(all.pop().expect("one candidate"));
+        let choice = all.pop().expect("one candidate");
+        return check_polymorphic(choice, given);
     }
     Err(SqlError::new(
         SqlState::AMBIGUOUS_FUNCTION,
@@ -307,22 +308,60 @@ pub(crate) fn resolve(name: &str, given: &[SqlType], operator: bool) -> SqlResul
     .with_hint("Could not choose a best candidate. You might need to add explicit type casts."))
 }
 
+/// Refuses a call whose any-element type nothing tells: all its arguments of that type are literals
+/// without one. Some functions over arrays take these for text.
+fn check_polymorphic(choice: Choice, given: &[SqlType]) -> SqlResult<Choice> {
+    const COMPATIBLE: &[&str] = &[
+        "array_append",
+        "array_prepend",
+        "array_cat",
+        "array_position",
+        "array_positions",
+        "array_remove",
+        "array_replace",
+    ];
+    let function = choice.function;
+    let any = |at: usize| matches!(param(function, at), ArgType::AnyElement | ArgType::AnyArray);
+    let told = (0..given.len()).any(|at| any(at) && given[at] != SqlType::Unknown);
+    let open = (0..given.len()).any(any);
+    match open && !told && !COMPATIBLE.contains(&function.name) && function.name != "||" {
+        false => Ok(choice),
+        true => Err(SqlError::new(
+            SqlState::DATATYPE_MISMATCH,
+            "could not determine polymorphic type because input has type unknown",
+        )),
+    }
+}
+
 fn keep_best(all: &mut Vec<Choice>, score: impl Fn(&Choice) -> usize) {
     let best = all.iter().map(&score).max().unwrap_or(0);
     all.retain(|c| score(c) == best);
 }
 
 fn prefer_for_unknowns(all: &mut Vec<Choice>, given: &[SqlType]) {
-    for (at, _) in given.iter().enumerate().filter(|(_, t)| **t == SqlType::Unknown) {
-        if all.iter().any(|c| c.args[at].category() == TypeCategory::String) {
-            all.retain(|c| c.args[at].category() == TypeCategory::String);
-        }
-        // A preferred type decides only within one category.
-        let category = all[0].args[at].category();
-        if all.iter().all(|c| c.args[at].category() == category)
-            && all.iter().any(|c| c.args[at].is_preferred())
-        {
-            all.retain(|c| c.args[at].is_preferred());
+    // The category of each literal: strings if a candidate takes one, else the one they all take.
+    // A literal of which that cannot be said leaves all candidates as they are.
+    let mut chosen = Vec::new();
+    for at in (0..given.len()).filter(|at| given[*at] == SqlType::Unknown) {
+        let mut types = all.iter().map(|c| &c.args[at]);
+        let first = types.clone().next().map_or(TypeCategory::String, SqlType::category);
+        let category = match types.clone().any(|t| t.category() == TypeCategory::String) {
+            true => TypeCategory::String,
+            false if types.clone().all(|t| t.category() == first) => first,
+            false => break,
+        };
+        let preferred = types.any(|t| t.category() == category && t.is_preferred());
+        chosen.push((at, category, preferred));
+    }
+    if chosen.len() == given.iter().filter(|t| **t == SqlType::Unknown).count() {
+        let fits = |c: &Choice| {
+            chosen.iter().all(|(at, category, preferred)| {
+                let ty = &c.args[*at];
+                ty.category() == *category && (!preferred || ty.is_preferred())
+            })
+        };
+        if all.iter().any(fits) {
+            all.retain(fits);
         }
     }
     let known = given.iter().find(|t| **t != SqlType::Unknown);

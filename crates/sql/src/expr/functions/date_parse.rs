@@ -29,10 +29,34 @@ struct Fields {
     week_of_month: Option<i64>,
     iso_year: Option<i64>,
     iso_week: Option<i64>,
+    /// From 1 for Sunday.
     weekday: Option<i64>,
     zone_hour: Option<(i64, i64)>,
     zone_minute: i64,
     short_year: bool,
+    /// Whether the weeks of ISO 8601 are counted; `None` until a field tells.
+    iso: Option<bool>,
+}
+
+impl Fields {
+    /// Fields of the Gregorian calendar do not go together with those of ISO 8601's weeks.
+    fn check_convention(&mut self, name: &str) -> SqlResult<()> {
+        let iso = match name {
+            "IYYY" | "IYY" | "IY" | "I" | "IDDD" | "ID" | "IW" => true,
+            "YYYY" | "YYY" | "YY" | "Y" | "Y,YYY" | "MM" | "DD" | "DDD" | "D" | "WW" | "W"
+            | "RM" => false,
+            name if name.to_ascii_uppercase().starts_with("MON") => false,
+            _ => return Ok(()),
+        };
+        match self.iso.replace(iso) {
+            Some(before) if before != iso => {
+                Err(malformed("invalid combination of date conventions".to_string()).with_hint(
+                    "Do not mix Gregorian and ISO week date conventions in a formatting template.",
+                ))
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 fn malformed(message: String) -> SqlError {
@@ -218,6 +242,7 @@ fn field(
     input: &mut Input<'_>,
 ) -> SqlResult<()> {
     let width = |n: usize| if free { None } else { Some(n) };
+    f.check_convention(name)?;
     match name {
         "YYYY" | "YYY" | "YY" | "Y" => {
             let (value, digits) = input.number(width(name.len()), shown)?;
@@ -239,8 +264,11 @@ fn field(
         "MM" => f.month = Some(input.number(width(2), shown)?.0),
         "DD" => f.day = Some(input.number(width(2), shown)?.0),
         "DDD" | "IDDD" => f.day_of_year = Some(input.number(width(3), shown)?.0),
-        "D" => f.weekday = Some((input.number(Some(1), shown)?.0 + 5) % 7 + 1),
-        "ID" => f.weekday = Some(input.number(Some(1), shown)?.0),
+        "D" => f.weekday = Some(input.number(width(1), shown)?.0),
+        "ID" => {
+            let day = input.number(width(1), shown)?.0;
+            f.weekday = Some(if (0..7).contains(&day) { day + 1 } else { 1 });
+        }
         "HH24" => f.hour = input.number(width(2), shown)?.0,
         "HH12" | "HH" => {
             f.hour = input.number(width(2), shown)?.0;
@@ -260,12 +288,12 @@ fn field(
         }
         "WW" => f.week = Some(input.number(width(2), shown)?.0),
         "IW" => f.iso_week = Some(input.number(width(2), shown)?.0),
-        "W" => f.week_of_month = Some(input.number(Some(1), shown)?.0),
+        "W" => f.week_of_month = Some(input.number(width(1), shown)?.0),
         "CC" => f.century = Some(input.number(width(2), shown)?.0),
         "J" => f.julian = Some(input.number(None, shown)?.0),
         // The quarter does not decide the date.
         "Q" => {
-            input.number(Some(1), shown)?;
+            input.number(width(1), shown)?;
         }
         "MONTH" | "Month" => f.month = Some(input.word(&MONTHS, shown)? + 1),
         "MON" | "Mon" => {
@@ -274,11 +302,11 @@ fn field(
         }
         "RM" => f.month = Some(input.word(&ROMAN, shown)? + 1),
         "DAY" | "Day" => {
-            input.word(&DAYS, shown)?;
+            f.weekday = Some((input.word(&DAYS, shown)? + 1) % 7 + 1);
         }
         "DY" | "Dy" => {
             let short: Vec<&str> = DAYS.iter().map(|d| &d[..3]).collect();
-            input.word(&short, shown)?;
+            f.weekday = Some((input.word(&short, shown)? + 1) % 7 + 1);
         }
         "AM" | "PM" => {
             f.afternoon = Some(input.word(&["AM", "PM"], shown)? == 1);
@@ -350,7 +378,12 @@ fn assemble(f: &mut Fields, text: &str) -> SqlResult<i64> {
     }
     if let Some(week) = f.iso_week {
         let iso_year = f.iso_year.or(year).unwrap_or(0);
-        days = Some(iso_year_start(iso_year) + (week - 1) * 7 + f.weekday.unwrap_or(1) - 1);
+        let day = match f.weekday.filter(|d| *d != 0) {
+            None => 0,
+            Some(day) if day > 1 => day - 2,
+            Some(_) => 6,
+        };
+        days = Some(iso_year_start(iso_year) + (week - 1) * 7 + day);
     } else if let (Some(iso_year), Some(day)) = (f.iso_year, f.day_of_year) {
         days = Some(iso_year_start(iso_year) + day - 1);
     } else if let Some(week) = f.week {
@@ -405,9 +438,9 @@ pub(super) fn timestamp(text: &str, format: &str, zone: &TimeZone) -> SqlResult<
     match f.zone_hour {
         Some((sign, hours)) => {
             let seconds = sign * (hours * 3600 + f.zone_minute * 60);
-            Ok(TimeZone::Fixed(seconds as i32).to_utc(local))
+            check_timestamp(i128::from(TimeZone::Fixed(seconds as i32).to_utc(local)))
         }
-        None => Ok(zone.to_utc(local)),
+        None => check_timestamp(i128::from(zone.to_utc(local))),
     }
 }
 

@@ -347,8 +347,8 @@ fn truncating(t: &mut Table) {
         match value {
             Datum::TimestampTz(t) if infinite(*t) => Ok(value.clone()),
             Datum::TimestampTz(t) => {
-                let local = truncate(&text_of(unit).to_lowercase(), zone.to_local(*t))?;
-                Ok(Datum::TimestampTz(zone.to_utc(local)))
+                let local = truncated(&text_of(unit).to_lowercase(), zone.to_local(*t))?;
+                Ok(Datum::TimestampTz(check_timestamp(i128::from(zone.to_utc(local)))?))
             }
             _ => Ok(Datum::Null),
         }
@@ -389,14 +389,16 @@ fn bin_of(a: &[Datum]) -> SqlResult<i64> {
     if stride.months != 0 {
         return Err(SqlError::unsupported("timestamps binned by months or years"));
     }
-    let width = stride.length() as i64;
+    let too_far = || overflow("interval out of range".to_string());
+    let width = i64::try_from(stride.length()).map_err(|_| too_far())?;
     if width <= 0 {
         return Err(SqlError::new(
             SqlState::DATETIME_FIELD_OVERFLOW,
             "stride must be greater than zero",
         ));
     }
-    let steps = (i128::from(value) - i128::from(origin)).div_euclid(i128::from(width));
+    let distance = value.checked_sub(origin).ok_or_else(too_far)?;
+    let steps = i128::from(distance.div_euclid(width));
     check_timestamp(i128::from(origin) + steps * i128::from(width))
 }
 
@@ -410,19 +412,23 @@ fn zone_of(name: &str) -> SqlResult<TimeZone> {
 }
 
 fn zones(t: &mut Table) {
-    fn to_utc(zone: &TimeZone, value: &Datum) -> Datum {
-        match value {
+    fn to_utc(zone: &TimeZone, value: &Datum) -> SqlResult<Datum> {
+        Ok(match value {
             Datum::Timestamp(t) if infinite(*t) => Datum::TimestampTz(*t),
-            Datum::Timestamp(t) => Datum::TimestampTz(zone.to_utc(*t)),
+            Datum::Timestamp(t) => {
+                Datum::TimestampTz(check_timestamp(i128::from(zone.to_utc(*t)))?)
+            }
             _ => Datum::Null,
-        }
+        })
     }
-    fn to_local(zone: &TimeZone, value: &Datum) -> Datum {
-        match value {
+    fn to_local(zone: &TimeZone, value: &Datum) -> SqlResult<Datum> {
+        Ok(match value {
             Datum::TimestampTz(t) if infinite(*t) => Datum::Timestamp(*t),
-            Datum::TimestampTz(t) => Datum::Timestamp(zone.to_local(*t)),
+            Datum::TimestampTz(t) => {
+                Datum::Timestamp(check_timestamp(i128::from(zone.to_local(*t)))?)
+            }
             _ => Datum::Null,
-        }
+        })
     }
     fn by_interval(value: &Datum) -> SqlResult<TimeZone> {
         let interval = interval_of(value);
@@ -436,11 +442,11 @@ fn zones(t: &mut Table) {
     }
     t.add("timezone(text, timestamp) timestamptz", |a, _| match &a[1] {
         Datum::Timestamp(t) if infinite(*t) => Ok(Datum::TimestampTz(*t)),
-        local => Ok(to_utc(&zone_of(text_of(&a[0]))?, local)),
+        local => to_utc(&zone_of(text_of(&a[0]))?, local),
     });
     t.add("timezone(text, timestamptz) timestamp", |a, _| match &a[1] {
         Datum::TimestampTz(t) if infinite(*t) => Ok(Datum::Timestamp(*t)),
-        utc => Ok(to_local(&zone_of(text_of(&a[0]))?, utc)),
+        utc => to_local(&zone_of(text_of(&a[0]))?, utc),
     });
     t.add("timezone(interval, timestamp) timestamptz", |a, _| {
         if let Datum::Timestamp(t) = a[1]
@@ -448,7 +454,7 @@ fn zones(t: &mut Table) {
         {
             return Ok(Datum::TimestampTz(t));
         }
-        Ok(to_utc(&by_interval(&a[0])?, &a[1]))
+        to_utc(&by_interval(&a[0])?, &a[1])
     });
     t.add("timezone(interval, timestamptz) timestamp", |a, _| {
         if let Datum::TimestampTz(t) = a[1]
@@ -456,7 +462,7 @@ fn zones(t: &mut Table) {
         {
             return Ok(Datum::Timestamp(t));
         }
-        Ok(to_local(&by_interval(&a[0])?, &a[1]))
+        to_local(&by_interval(&a[0])?, &a[1])
     });
 }
 
@@ -536,7 +542,8 @@ fn constructors(t: &mut Table) {
         Ok(Datum::Timestamp(timestamp(a)?))
     });
     t.add("make_timestamptz(int4, int4, int4, int4, int4, float8) timestamptz", |a, c| {
-        Ok(Datum::TimestampTz(c.style.zone.to_utc(timestamp(a)?)))
+        let utc = c.style.zone.to_utc(timestamp(a)?);
+        Ok(Datum::TimestampTz(check_timestamp(i128::from(utc))?))
     })
     .stable();
     t.add("make_interval(int4, int4, int4, int4, int4, int4, float8) interval", |a, _| {

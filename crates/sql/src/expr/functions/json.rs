@@ -179,8 +179,10 @@ fn strip_nulls(value: &Value) -> Value {
 
 /// Adds the functions of this file.
 pub(super) fn fill(t: &mut Table) {
-    t.add("to_jsonb(any) jsonb", |a, c| Ok(jsonb::datum(jsonb::normalize(to_json(&a[0], c)?)?)))
-        .stable();
+    t.add("to_jsonb(anyelement) jsonb", |a, c| {
+        Ok(jsonb::datum(jsonb::normalize(to_json(&a[0], c)?)?))
+    })
+    .stable();
     let build_array: Eval = |a, c| {
         let items = a.iter().map(|v| to_json(v, c)).collect::<SqlResult<_>>()?;
         Ok(jsonb::datum(jsonb::normalize(Value::Array(items))?))

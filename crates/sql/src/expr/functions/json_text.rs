@@ -274,7 +274,7 @@ pub(super) fn text_pairs(a: &[Datum]) -> SqlResult<Vec<(String, Datum)>> {
 }
 
 fn constructors(t: &mut Table) {
-    t.add("to_json(any) json", |a, c| made(json_text(&a[0], c, false))).stable();
+    t.add("to_json(anyelement) json", |a, c| made(json_text(&a[0], c, false))).stable();
     t.add("row_to_json(record) json", |a, c| made(json_text(&a[0], c, false))).stable();
     t.add("row_to_json(record, bool) json", |a, c| made(json_text(&a[0], c, bool_of(&a[1]))))
         .stable();

@@ -67,11 +67,11 @@ fn rounding(t: &mut Table) {
     t.add("round(numeric) numeric", |a, _| exact(a, |x| numeric::round(x, 0)));
     t.add("trunc(numeric) numeric", |a, _| exact(a, |x| numeric::trunc(x, 0)));
     t.add("round(numeric, int4) numeric", |a, _| match &a[0] {
-        Datum::Numeric(x) => numeric::datum(numeric::round(x, i64_of(&a[1]).clamp(-2000, 2000))),
+        Datum::Numeric(x) => numeric::datum(numeric::round(x, places(&a[1]))),
         other => Ok(other.clone()),
     });
     t.add("trunc(numeric, int4) numeric", |a, _| match &a[0] {
-        Datum::Numeric(x) => numeric::datum(numeric::trunc(x, i64_of(&a[1]).clamp(-2000, 2000))),
+        Datum::Numeric(x) => numeric::datum(numeric::trunc(x, places(&a[1]))),
         other => Ok(other.clone()),
     });
     t.add("sign(float8) float8", |a, _| float(a, |x| if x == 0.0 { 0.0 } else { x.signum() }));
@@ -216,6 +216,11 @@ fn integers(t: &mut Table) {
         Ok(Datum::Float8((c.session.random_u64() >> 11) as f64 / (1u64 << 53) as f64))
     };
     t.add("random() float8", random).volatile();
+}
+
+/// Digits behind the point that `round` and `trunc` are asked for, as far as a `numeric` has them.
+fn places(value: &Datum) -> i64 {
+    i64_of(value).clamp(-131_073, 16_383)
 }
 
 /// Adds the functions of this file.

@@ -8,6 +8,7 @@ mod calendar;
 mod date_format;
 mod date_parse;
 mod datetime;
+mod encoding;
 mod json;
 mod json_text;
 mod math;

@@ -104,6 +104,8 @@ impl Format {
                 None
             }
             "TH" => Some(Item::Ordinal(rest.starts_with("TH"))),
+            // Known and without effect, as `B` and `C` are.
+            "SP" => None,
             _ => return None,
         };
         Some((2, item))
@@ -186,6 +188,7 @@ fn parse(text: &str) -> SqlResult<Format> {
                 (1, Some(Item::SignOf))
             }
             (_, 'L') => (1, Some(Item::Currency)),
+            (_, 'B' | 'C') => (1, None),
             // A backslash outside of quotes takes the next double quote.
             (_, '\\') if rest[1..].starts_with('"') => (2, Some(Item::Literal("\"".to_string()))),
             _ => (first.len_utf8(), Some(Item::Literal(first.to_string()))),
@@ -291,7 +294,12 @@ pub(super) fn write(value: &Value<'_>, format: &str) -> SqlResult<String> {
             let text = numeric::text(&numeric::round(&shifted, f.after as i64));
             let magnitude = text.trim_start_matches('-');
             let (whole, fraction) = magnitude.split_once('.').unwrap_or((magnitude, ""));
-            (text.starts_with('-'), whole.to_string(), fraction.to_string())
+            // A double keeps its sign when nothing else is left of it.
+            let negative = match value {
+                Value::Float(v, _) => v.is_sign_negative(),
+                _ => text.starts_with('-'),
+            };
+            (negative, whole.to_string(), fraction.to_string())
         }
         None => {
             let negative = matches!(value, Value::Infinite(true));
@@ -331,9 +339,14 @@ fn lay_out(f: &Format, negative: bool, whole: &str, fraction: &str) -> String {
         None if zero && !overflow && f.after > 0 => f.before,
         None => lead,
     };
+    let mut first = first;
     let mut keep = fraction.len();
     while !f.fill && keep > f.zero_end && fraction.as_bytes().get(keep - 1) == Some(&b'0') {
         keep -= 1;
+    }
+    if zero && !f.fill && keep == 0 && f.before > 0 {
+        // Nothing is left behind the point: the zero before it is shown.
+        first = first.min(lead);
     }
     let placed = f.items.iter().any(|i| matches!(i, Item::Plus | Item::Minus | Item::PlusMinus));
     let signed = placed || !matches!(f.sign, Sign::Plain | Sign::Lead | Sign::Brackets);

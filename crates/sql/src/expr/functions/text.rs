@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::super::builtin::{Eval, Table};
 use super::super::operators::array;
 use super::super::{EvalContext, pattern};
-use super::{bytes_of, i64_of, text_of};
+use super::{bytes_of, encoding, i64_of, text_of};
 use crate::quote::quote_ident;
 
 fn text(s: impl Into<String>) -> SqlResult<Datum> {
@@ -367,13 +367,18 @@ fn assembling(t: &mut Table) {
     .lax();
     t.add("array_to_string(anyarray, text) text", |a, c| join_array(a, None, c)).stable();
     t.add("array_to_string(anyarray, text, text) text", |a, c| {
-        join_array(a, Some(text_of(&a[2])), c)
+        let null = match &a[2] {
+            Datum::Null => None,
+            word => Some(text_of(word)),
+        };
+        join_array(a, null, c)
     })
+    .lax()
     .stable();
 }
 
 fn join_array(a: &[Datum], null: Option<&str>, ctx: &EvalContext) -> SqlResult<Datum> {
-    let Datum::Array(items) = &a[0] else { return Ok(Datum::Null) };
+    let (Datum::Array(items), false) = (&a[0], a[1].is_null()) else { return Ok(Datum::Null) };
     let parts: Vec<String> = items
         .items
         .iter()
@@ -598,25 +603,11 @@ fn bytes(t: &mut Table) {
     });
     t.add("md5(text) text", |a, _| text(encode(&md5(text_of(&a[0]).as_bytes()), "hex")?));
     t.add("md5(bytea) text", |a, _| text(encode(&md5(bytes_of(&a[0])), "hex")?));
-    t.add("convert_from(bytea, name) text", |a, _| match std::str::from_utf8(bytes_of(&a[0])) {
-        Ok(s) if text_of(&a[1]).to_lowercase().replace('-', "") == "utf8" => text(s),
-        Ok(_) => Err(SqlError::new(
-            SqlState::INVALID_PARAMETER_VALUE,
-            format!("invalid source encoding name \"{}\"", text_of(&a[1])),
-        )),
-        Err(_) => Err(SqlError::new(
-            SqlState::CHARACTER_NOT_IN_REPERTOIRE,
-            "invalid byte sequence for encoding \"UTF8\"",
-        )),
+    t.add("convert_from(bytea, name) text", |a, _| {
+        text(encoding::decode(bytes_of(&a[0]), text_of(&a[1]))?)
     });
     t.add("convert_to(text, name) bytea", |a, _| {
-        if text_of(&a[1]).to_lowercase().replace(['-', '_'], "") != "utf8" {
-            return Err(SqlError::new(
-                SqlState::INVALID_PARAMETER_VALUE,
-                format!("invalid destination encoding name \"{}\"", text_of(&a[1])),
-            ));
-        }
-        Ok(Datum::Bytea(text_of(&a[0]).as_bytes().into()))
+        Ok(Datum::Bytea(encoding::encode(text_of(&a[0]), text_of(&a[1]))?.into()))
     });
     t.add("get_byte(bytea, int4) int4", |a, _| {
         let at = i64_of(&a[1]);
