@@ -302,3 +302,24 @@ fn sums_of_doubles_overflow() {
         ("SELECT regr_avgx(1, x) FROM (VALUES ('Infinity'::float8), ('-Infinity')) v(x)", "NaN"),
     ]);
 }
+
+#[test]
+fn window_arguments_out_of_range_are_named() {
+    let frame = |f: &str| format!("SELECT sum(id) OVER (ORDER BY id ROWS BETWEEN {f}) FROM t");
+    fails(
+        &mut small(),
+        &[
+            ("SELECT ntile(0) OVER () FROM t", "22014"),
+            ("SELECT nth_value(id, 0) OVER () FROM t", "22016"),
+            (&frame("UNBOUNDED FOLLOWING AND CURRENT ROW"), "42P20"),
+            (&frame("CURRENT ROW AND UNBOUNDED PRECEDING"), "42P20"),
+            (&frame("CURRENT ROW AND 1 PRECEDING"), "42P20"),
+            (&frame("1 FOLLOWING AND 1 PRECEDING"), "42P20"),
+            (&frame("1 FOLLOWING AND CURRENT ROW"), "42P20"),
+        ],
+    );
+    small().check(&[
+        ("SELECT ntile(2) OVER (ORDER BY id) FROM t", "1; 1; 2; 2"),
+        (&frame("1 FOLLOWING AND 2 FOLLOWING"), "5; 7; 4; "),
+    ]);
+}

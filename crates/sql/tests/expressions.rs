@@ -215,6 +215,46 @@ fn literals_without_a_type_are_postgres() {
 }
 
 #[test]
+fn patterns_match_as_in_postgres() {
+    check(&[
+        ("regexp_replace('axxb', 'x*', '-', 'g')", "-a--b-"),
+        ("regexp_replace('axb', '(x)|b', '[\\1]', 'g')", "a[x][]"),
+        ("regexp_count('axb', 'x*')", "4"),
+        ("regexp_count('', 'x*')", "1"),
+        ("regexp_count('éé', '')", "3"),
+        ("regexp_replace('abc', 'b', '\\x')", "a\\xc"),
+        ("regexp_replace('abc', 'b', '\\\\')", "a\\c"),
+        ("regexp_match('a{b}', '{b')", "{\"{b\"}"),
+        ("regexp_match('aab', 'a{2}b')", "{aab}"),
+        ("format('%*s|%-*s|%*s', 3, 'x', 3, 'y', NULL, 'z')", "  x|y  |z"),
+        ("format('%1$*2$s|', 'x', 4)", "   x|"),
+    ]);
+    check_errors(&[
+        (
+            "format('%*s', '2020-01-01'::date, 'x')",
+            "22P02",
+            "invalid input syntax for type integer",
+        ),
+        ("to_char(5, 'TH')", "22P02", "is not a number"),
+    ]);
+}
+
+#[test]
+fn buckets_have_finite_bounds() {
+    check(&[
+        ("width_bucket('Infinity'::float8, 0, 1, 3)", "4"),
+        ("width_bucket('-Infinity'::float8, 0, 1, 3)", "0"),
+        ("width_bucket(0.5::float8, 1, 0, 4)", "3"),
+        ("width_bucket(0::float8, -1.7e308, 1.7e308, 4)", "3"),
+    ]);
+    check_errors(&[
+        ("width_bucket('NaN'::float8, 0, 1, 3)", "2201G", "cannot be NaN"),
+        ("width_bucket(0::float8, 0, 'Infinity', 3)", "2201G", "must be finite"),
+        ("width_bucket(2::float8, 0, 1, 2147483647)", "22003", "integer out of range"),
+    ]);
+}
+
+#[test]
 fn foreign_encodings_are_named() {
     check(&[
         ("convert_from('\\x41e9', 'latin1')", "Aé"),

@@ -183,6 +183,14 @@ impl Binder<'_> {
             && matches!(name, "ntile" | "lag" | "lead" | "nth_value")
         {
             *arg = self.fixed_argument(name, arg)?;
+            let refused = match name {
+                "ntile" => Some(("22014", "argument of ntile must be greater than zero")),
+                "nth_value" => Some(("22016", "argument of nth_value must be greater than zero")),
+                _ => None,
+            };
+            if let (Some((state, message)), Some(Datum::Int8(..=0))) = (refused, arg.as_const()) {
+                return Err(SqlError::new(SqlState(state), message));
+            }
         }
         if args.len() == 3 {
             let ty = args[0].ty().clone();
@@ -271,6 +279,26 @@ impl Binder<'_> {
             return Err(
                 SqlError::unsupported("RANGE with an offset").with_hint("Use ROWS or GROUPS.")
             );
+        }
+        let refused = match (&frame.start_bound, frame.end_bound.as_ref()) {
+            (ast::WindowFrameBound::Following(None), _) => {
+                Some("frame start cannot be UNBOUNDED FOLLOWING")
+            }
+            (_, Some(ast::WindowFrameBound::Preceding(None))) => {
+                Some("frame end cannot be UNBOUNDED PRECEDING")
+            }
+            (ast::WindowFrameBound::CurrentRow, Some(ast::WindowFrameBound::Preceding(_))) => {
+                Some("frame starting from current row cannot have preceding rows")
+            }
+            (
+                ast::WindowFrameBound::Following(_),
+                Some(ast::WindowFrameBound::Preceding(_) | ast::WindowFrameBound::CurrentRow)
+                | None,
+            ) => Some("frame starting from following row cannot have preceding rows"),
+            _ => None,
+        };
+        if let Some(message) = refused {
+            return Err(SqlError::new(SqlState("42P20"), message));
         }
         let start = self.frame_bound(&frame.start_bound)?;
         let end = match &frame.end_bound {

@@ -364,12 +364,18 @@ fn prefer_for_unknowns(all: &mut Vec<Choice>, given: &[SqlType]) {
             all.retain(fits);
         }
     }
-    let known = given.iter().find(|t| **t != SqlType::Unknown);
-    if all.len() > 1
-        && let Some(known) = known
-        && all.iter().any(|c| c.args.iter().all(|t| t.same_base(known)))
-    {
-        all.retain(|c| c.args.iter().all(|t| t.same_base(known)));
+    let mut types = given.iter().filter(|t| **t != SqlType::Unknown);
+    let Some(known) = types.next().filter(|first| types.all(|t| t == *first)) else { return };
+    // At last literals are taken for the type of the other arguments, if one candidate takes it.
+    let same = |c: &Choice| c.args.iter().all(|t| t.same_base(known));
+    let takes = |c: &Choice| {
+        let literals = c.args.iter().zip(given).filter(|(_, have)| **have == SqlType::Unknown);
+        literals.into_iter().all(|(t, _)| cast_exists(known, t) == Some(CastContext::Implicit))
+    };
+    if all.len() > 1 && all.iter().any(same) {
+        all.retain(same);
+    } else if all.len() > 1 && all.iter().filter(|c| takes(c)).count() == 1 {
+        all.retain(takes);
     }
 }
 

@@ -74,8 +74,7 @@ pub fn regexp_captures(
 ) -> SqlResult<Vec<braid_types::Datum>> {
     let regex = pattern::regex(pattern, flags)?;
     let first = usize::from(regex.captures_len() > 1);
-    Ok(regex
-        .captures_iter(text)
+    Ok(pattern::all_matches(&regex, text)
         .map(|found| {
             let items = (first..regex.captures_len())
                 .map(|at| {

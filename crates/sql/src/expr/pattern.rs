@@ -126,6 +126,46 @@ fn unicode_classes(pattern: &str) -> String {
         .replace("[:space:]", "\\s")
 }
 
+/// A brace that opens no count stands for itself.
+fn plain_braces(pattern: &str) -> String {
+    let mut out = String::new();
+    let mut chars = pattern.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => {
+                out.push(c);
+                // What `\p{..}` and `\x{..}` name stays as it is.
+                let named = chars.peek().is_some_and(|n| matches!(n, 'p' | 'P' | 'x' | 'u' | 'U'));
+                out.extend(chars.next());
+                if named && chars.peek() == Some(&'{') {
+                    out.extend(chars.next());
+                }
+            }
+            '{' if !chars.peek().is_some_and(char::is_ascii_digit) => out.push_str("\\{"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// All matches from left to right; behind one that is not empty an empty one may stand.
+pub(crate) fn all_matches<'t>(
+    regex: &'t Regex,
+    text: &'t str,
+) -> impl Iterator<Item = regex::Captures<'t>> {
+    let mut from = Some(0);
+    std::iter::from_fn(move || {
+        let found = regex.captures_at(text, from?)?;
+        let whole = found.get(0)?;
+        from = match whole.is_empty() {
+            // On to the next character, if there is one.
+            true => text[whole.end()..].chars().next().map(|c| whole.end() + c.len_utf8()),
+            false => Some(whole.end()),
+        };
+        Some(found)
+    })
+}
+
 thread_local! {
     static COMPILED: RefCell<HashMap<(String, String), Arc<Regex>>> = RefCell::new(HashMap::new());
 }
@@ -140,8 +180,10 @@ pub(crate) fn regex(pattern: &str, flags: &str) -> SqlResult<Arc<Regex>> {
     if let Some(found) = COMPILED.with_borrow(|c| c.get(&key).cloned()) {
         return Ok(found);
     }
-    let spelled =
-        if flags.contains('q') { regex::escape(pattern) } else { unicode_classes(pattern) };
+    let spelled = match flags.contains('q') {
+        true => regex::escape(pattern),
+        false => unicode_classes(&plain_braces(pattern)),
+    };
     let mut builder = regex::RegexBuilder::new(&spelled);
     builder.size_limit(4 << 20).dot_matches_new_line(true);
     for flag in flags.chars() {

@@ -196,6 +196,10 @@ fn parse(text: &str) -> SqlResult<Format> {
         f.items.extend(item);
         rest = rest.get(used..).unwrap_or("");
     }
+    let ordinal = f.items.iter().any(|i| matches!(i, Item::Ordinal(_)));
+    if ordinal && f.before + f.after == 0 {
+        return Err(SqlError::new(SqlState::INVALID_TEXT_REPRESENTATION, "\".\" is not a number"));
+    }
     let plain = |i: &Item| matches!(i, Item::Nine | Item::Zero | Item::Point | Item::Literal(_));
     if f.scientific && (!f.fill || f.shift > 0 || f.roman.is_some() || !f.items.iter().all(plain)) {
         return Err(bad("\"EEEE\" is incompatible with other formats"));

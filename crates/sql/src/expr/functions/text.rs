@@ -105,6 +105,39 @@ fn quote_literal(s: &str) -> String {
     if s.contains('\\') { format!(" E{quoted}").trim_start().to_string() } else { quoted }
 }
 
+/// The width that `*` takes from the arguments, from the next one or from that of `*n$`.
+fn star(
+    chars: &mut std::iter::Peekable<std::str::Chars<'_>>,
+    a: &[Datum],
+    next: &mut usize,
+) -> SqlResult<i32> {
+    let bad = |m: &str| SqlError::new(SqlState::INVALID_PARAMETER_VALUE, m.to_string());
+    let mut digits = String::new();
+    while let Some(d) = chars.next_if(char::is_ascii_digit) {
+        digits.push(d);
+    }
+    let at = match digits.is_empty() {
+        true => *next,
+        false if chars.next_if_eq(&'$').is_some() => digits.parse().unwrap_or(usize::MAX),
+        false => return Err(bad("width argument position must be ended by \"$\"")),
+    };
+    *next = at.saturating_add(1);
+    match a.get(at).ok_or_else(|| bad("too few arguments for format()"))? {
+        Datum::Null => Ok(0),
+        Datum::Int2(v) => Ok(i32::from(*v)),
+        Datum::Int4(v) => Ok(*v),
+        value => {
+            let text = value.to_string();
+            text.trim().parse().map_err(|_| {
+                SqlError::new(
+                    SqlState::INVALID_TEXT_REPRESENTATION,
+                    format!("invalid input syntax for type integer: \"{text}\""),
+                )
+            })
+        }
+    }
+}
+
 /// `format('%s %I %L', ...)`.
 fn format_text(a: &[Datum], ctx: &EvalContext) -> SqlResult<Datum> {
     if a[0].is_null() {
@@ -130,7 +163,11 @@ fn format_text(a: &[Datum], ctx: &EvalContext) -> SqlResult<Datum> {
             chars.next();
         }
         let mut position = None;
-        if chars.peek() == Some(&'$') {
+        let mut width_given = None;
+        if chars.peek() == Some(&'*') && digits.is_empty() {
+            chars.next();
+            width_given = Some(star(&mut chars, a, &mut next)?);
+        } else if chars.peek() == Some(&'$') {
             chars.next();
             position = digits.parse::<usize>().ok();
             digits.clear();
@@ -141,6 +178,10 @@ fn format_text(a: &[Datum], ctx: &EvalContext) -> SqlResult<Datum> {
                     digits.push(*d);
                 }
                 chars.next();
+            }
+            if chars.peek() == Some(&'*') && digits.is_empty() {
+                chars.next();
+                width_given = Some(star(&mut chars, a, &mut next)?);
             }
         }
         let kind = chars.next().ok_or_else(|| bad("unterminated format() type specifier"))?;
@@ -166,6 +207,10 @@ fn format_text(a: &[Datum], ctx: &EvalContext) -> SqlResult<Datum> {
                 return Err(bad(&format!("unrecognized format() type specifier \"{other}\"")));
             }
         };
+        if let Some(width) = width_given {
+            left |= width < 0;
+            digits = width.unsigned_abs().to_string();
+        }
         let width = digits.parse::<usize>().unwrap_or(0).min(10_000);
         let missing = width.saturating_sub(piece.chars().count());
         if left {
@@ -401,8 +446,11 @@ fn replacement(s: &str) -> String {
             '\\' => match chars.next() {
                 Some(d @ '1'..='9') => out.push_str(&format!("${{{d}}}")),
                 Some('&') => out.push_str("${0}"),
-                Some(other) => out.push(other),
-                None => out.push('\\'),
+                Some('\\') | None => out.push('\\'),
+                Some(other) => {
+                    out.push('\\');
+                    out.push(other);
+                }
             },
             c => out.push(c),
         }
@@ -432,8 +480,20 @@ fn regexes(t: &mut Table) {
         let flags = a.get(3).map_or("", text_of);
         let regex = pattern::regex(text_of(&a[1]), flags)?;
         let to = replacement(text_of(&a[2]));
-        let limit = if flags.contains('g') { 0 } else { 1 };
-        text(regex.replacen(text_of(&a[0]), limit, to.as_str()))
+        let source = text_of(&a[0]);
+        if !flags.contains('g') {
+            return text(regex.replacen(source, 1, to.as_str()));
+        }
+        let mut out = String::new();
+        let mut from = 0;
+        for found in pattern::all_matches(&regex, source) {
+            let whole = found.get(0).map_or(0..0, |m| m.range());
+            out.push_str(&source[from..whole.start]);
+            found.expand(&to, &mut out);
+            from = whole.end;
+        }
+        out.push_str(&source[from..]);
+        text(out)
     };
     t.add("regexp_replace(text, text, text) text", replace);
     t.add("regexp_replace(text, text, text, text) text", replace);
@@ -467,7 +527,7 @@ fn regexes(t: &mut Table) {
     t.add("regexp_like(text, text, text) bool", like);
     t.add("regexp_count(text, text) int4", |a, _| {
         let regex = pattern::regex(text_of(&a[1]), "")?;
-        Ok(Datum::Int4(regex.find_iter(text_of(&a[0])).count() as i32))
+        Ok(Datum::Int4(pattern::all_matches(&regex, text_of(&a[0])).count() as i32))
     });
     let split: Eval = |a, _| {
         no_global(a, "regexp_split_to_array")?;
