@@ -21,6 +21,9 @@ pub fn kv_error(e: KvError) -> SqlError {
         KvError::LockNotAvailable => {
             SqlError::new(SqlState::LOCK_NOT_AVAILABLE, "could not obtain lock on row")
         }
+        KvError::LockTimeout => {
+            SqlError::new(SqlState::LOCK_NOT_AVAILABLE, "canceling statement due to lock timeout")
+        }
         KvError::OutOfMemory(e) => memory_error(&e),
         KvError::Canceled => {
             SqlError::new(SqlState::QUERY_CANCELED, "canceling statement due to user request")

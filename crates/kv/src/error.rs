@@ -25,6 +25,8 @@ pub enum KvError {
     },
     /// A lock was not free and the caller did not want to wait for it (55P03).
     LockNotAvailable,
+    /// A lock was not free for as long as the caller wanted to wait (55P03).
+    LockTimeout,
     /// The caller's cancel flag was raised (57014).
     Canceled,
     /// The timestamp asked for is older than what is kept (or lies in the future).
@@ -101,6 +103,7 @@ impl fmt::Display for KvError {
             }
             KvError::Deadlock { cycle } => write!(f, "deadlock: {cycle}"),
             KvError::LockNotAvailable => f.write_str("lock is not available"),
+            KvError::LockTimeout => f.write_str("lock was not available in time"),
             KvError::Canceled => f.write_str("canceled"),
             KvError::OutOfMemory(e) => e.fmt(f),
             KvError::TimestampOutOfWindow { asked, oldest, newest } => write!(

@@ -12,7 +12,12 @@ pub(crate) struct ReadSet {
     spans: Vec<KeySpan>,
     /// How often entries were merged, which makes earlier marks useless.
     compactions: u64,
+    /// Bytes of keys, and of the entries that hold them.
+    size_bytes: usize,
 }
+
+/// What an entry takes besides its keys.
+const ENTRY_BYTES: usize = size_of::<KeySpan>();
 
 /// A position in the order of reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +29,7 @@ pub(crate) struct ReadMark {
 
 impl ReadSet {
     pub(crate) fn add_point(&mut self, key: &[u8]) {
+        self.size_bytes += key.len() + ENTRY_BYTES;
         self.points.push(Bytes::copy_from_slice(key));
         if self.points.len() > ENTRIES_MAX {
             self.compact();
@@ -31,6 +37,7 @@ impl ReadSet {
     }
 
     pub(crate) fn add_span(&mut self, span: KeySpan) {
+        self.size_bytes += span.start.len() + span.end.len() + ENTRY_BYTES;
         self.spans.push(span);
         if self.spans.len() > ENTRIES_MAX {
             self.compact();
@@ -48,12 +55,26 @@ impl ReadSet {
         if mark.compactions == self.compactions {
             self.points.truncate(mark.points);
             self.spans.truncate(mark.spans);
+            self.measure();
         }
     }
 
     pub(crate) fn clear(&mut self) {
         self.points.clear();
         self.spans.clear();
+        self.size_bytes = 0;
+    }
+
+    /// Bytes that it takes.
+    pub(crate) fn size_bytes(&self) -> usize {
+        self.size_bytes
+    }
+
+    fn measure(&mut self) {
+        let points = self.points.iter().map(Bytes::len);
+        let spans = self.spans.iter().map(|s| s.start.len() + s.end.len());
+        let entries = self.points.len() + self.spans.len();
+        self.size_bytes = points.chain(spans).sum::<usize>() + entries * ENTRY_BYTES;
     }
 
     pub(crate) fn points(&self) -> &[Bytes] {
@@ -95,6 +116,7 @@ impl ReadSet {
                 .collect();
         }
         self.spans = merged;
+        self.measure();
     }
 }
 

@@ -134,6 +134,8 @@ struct State {
     written: memory::Held,
     /// Memory of the locks.
     locked: memory::Held,
+    /// Memory of what was read, in steps.
+    noted: memory::Held,
 }
 
 /// A view, and what reads of it note.
@@ -143,6 +145,8 @@ struct Reading {
     noting: Option<Noting>,
 }
 
+/// The reads of a transaction are counted again when they have grown or shrunk by so much.
+const READS_STEP: usize = 64 << 10;
 /// What a lock takes besides its key.
 const LOCK_BYTES: usize = 150;
 
@@ -173,6 +177,7 @@ impl Txn {
             ended: false,
             written: account.hold("the transaction's writes"),
             locked: account.hold("the transaction's locks"),
+            noted: account.hold("the transaction's reads"),
         };
         Txn { store, id, options, cancel, state: Mutex::new(state), counts: Counts::default() }
     }
@@ -244,6 +249,7 @@ impl Txn {
         state.buffer = Buffer::default();
         state.written.resize(0)?;
         state.reads.clear();
+        state.noted.release();
         state.depends_on.clear();
         self.refresh(&mut state);
         Ok(())
@@ -316,6 +322,7 @@ impl Txn {
             let own = state.held.get(key).is_some_and(|h| h.checked && h.mode.owns_writes());
             if mode == ReadMode::Recorded && self.records_reads() && !own {
                 state.reads.add_point(key);
+                state.count_reads()?;
             }
             self.view_for(&mut state, mode)?
         };
@@ -340,7 +347,9 @@ impl Txn {
     /// Makes the commit depend on a span as if it had been scanned.
     pub fn depend_on_span(&self, span: KeySpan) -> KvResult<()> {
         if self.records_reads() {
-            self.open_state()?.reads.add_span(span);
+            let mut state = self.open_state()?;
+            state.reads.add_span(span);
+            state.count_reads()?;
         }
         Ok(())
     }
@@ -479,6 +488,13 @@ impl Txn {
             return Ok(Locked::Skipped);
         }
         let mut state = self.open_state()?;
+        let bytes = span.start.len() + span.end.len() + LOCK_BYTES;
+        if let Err(e) = state.locked.grow(bytes) {
+            drop(state);
+            let target = Target::Span(span.clone());
+            self.store.locks().release(self.id, std::iter::once(&target), true);
+            return Err(e.into());
+        }
         state.acquired.push(Target::Span(span.clone()));
         let held = Held { mode, checked: false };
         state.held_spans.insert(span.start.clone(), (span.clone(), held));
@@ -674,6 +690,7 @@ impl Txn {
         state.attached = None;
         state.buffer = Buffer::default();
         state.reads.clear();
+        state.noted.release();
         state.written.release();
         state.locked.release();
         state.held = HashMap::new();
@@ -749,6 +766,15 @@ impl Txn {
 }
 
 impl State {
+    /// Counts what was read. In steps: point reads are many and small.
+    fn count_reads(&mut self) -> KvResult<()> {
+        let bytes = self.reads.size_bytes();
+        if bytes.abs_diff(self.noted.bytes()) >= READS_STEP {
+            self.noted.resize(bytes)?;
+        }
+        Ok(())
+    }
+
     /// Whether a lock on the key is held; `checked`: and nothing newer was there.
     fn holds(&self, key: &[u8], mode: LockMode, checked: bool) -> bool {
         let enough = |h: &Held| h.mode >= mode && (h.checked || !checked);

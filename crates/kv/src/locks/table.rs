@@ -399,7 +399,7 @@ impl LockTable {
                 }
                 state.dequeue(request);
                 state.wake(&request.target);
-                return Err(if expired { KvError::LockNotAvailable } else { KvError::Canceled });
+                return Err(if expired { KvError::LockTimeout } else { KvError::Canceled });
             }
             let mut granted = request.granted.lock();
             if *granted {

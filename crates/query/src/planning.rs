@@ -1,0 +1,162 @@
+//! Planning that ends: bounded in size, and stopped when it is asked to.
+//!
+//! Optimizers rewrite a plan rule by rule, and some rules need time that grows with the cube of the
+//! number of tables. Three things keep that within bounds:
+//!
+//! ```text
+//!   each rule, at each node     looks at the cancel flag first
+//!   order of inner joins        is looked for among few tables only; more are joined as written
+//!   depth and size of a plan    beyond the limits: 54001, before any rule has seen it
+//! ```
+//! Operators and rules recurse; the limit of depth is what a connection's stack can hold.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, LazyLock};
+
+use braid_types::{SqlError, SqlResult, SqlState};
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
+use datafusion::common::{JoinType, Result};
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::optimizer::optimizer::{ApplyOrder, Optimizer};
+use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
+use datafusion::physical_optimizer::optimizer::{
+    PhysicalOptimizer, PhysicalOptimizerContext, PhysicalOptimizerRule,
+};
+use datafusion::physical_plan::ExecutionPlan;
+
+use crate::exec::stoppable::check;
+
+/// Inner joins among which the optimizer looks for a good order.
+const ORDERED_JOINS: usize = 32;
+/// Longest way from the top of a plan to a table.
+const DEPTH_MAX: usize = 700;
+/// Most nodes of a plan.
+const NODES_MAX: usize = 6_000;
+
+type Rule = Arc<dyn OptimizerRule + Send + Sync>;
+type PhysicalRule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
+
+/// The rules for plans of a statement that stops when the flag goes up.
+pub(crate) fn rules(cancel: &Arc<AtomicBool>) -> Vec<Rule> {
+    static ALL: LazyLock<Vec<Rule>> = LazyLock::new(|| Optimizer::new().rules);
+    let watched = |rule: &Rule| -> Rule {
+        let few_joins = rule.name() == "eliminate_cross_join";
+        Arc::new(Watched { rule: Arc::clone(rule), cancel: Arc::clone(cancel), few_joins })
+    };
+    ALL.iter().map(watched).collect()
+}
+
+/// As [`rules`], for physical plans.
+pub(crate) fn physical_rules(cancel: &Arc<AtomicBool>) -> Vec<PhysicalRule> {
+    static ALL: LazyLock<Vec<PhysicalRule>> = LazyLock::new(|| PhysicalOptimizer::new().rules);
+    let watched = |rule: &PhysicalRule| -> PhysicalRule {
+        Arc::new(WatchedPhysical { rule: Arc::clone(rule), cancel: Arc::clone(cancel) })
+    };
+    ALL.iter().map(watched).collect()
+}
+
+/// A rule that stops.
+#[derive(Debug)]
+struct Watched {
+    rule: Rule,
+    cancel: Arc<AtomicBool>,
+    /// It is left out when there are many joins.
+    few_joins: bool,
+}
+
+impl OptimizerRule for Watched {
+    fn name(&self) -> &str {
+        self.rule.name()
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        self.rule.apply_order()
+    }
+
+    fn rewrite(
+        &self,
+        plan: LogicalPlan,
+        config: &dyn OptimizerConfig,
+    ) -> Result<Transformed<LogicalPlan>> {
+        check(&self.cancel)?;
+        if self.few_joins && inner_joins(&plan) > ORDERED_JOINS {
+            return Ok(Transformed::no(plan));
+        }
+        self.rule.rewrite(plan, config)
+    }
+}
+
+fn inner_joins(plan: &LogicalPlan) -> usize {
+    let mut count = 0;
+    let counted = plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::Join(join) = node {
+            count += usize::from(join.join_type == JoinType::Inner);
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    if counted.is_ok() { count } else { usize::MAX }
+}
+
+/// A physical rule that stops.
+#[derive(Debug)]
+struct WatchedPhysical {
+    rule: PhysicalRule,
+    cancel: Arc<AtomicBool>,
+}
+
+impl PhysicalOptimizerRule for WatchedPhysical {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        config: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        check(&self.cancel)?;
+        self.rule.optimize(plan, config)
+    }
+
+    fn optimize_with_context(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        context: &dyn PhysicalOptimizerContext,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        check(&self.cancel)?;
+        self.rule.optimize_with_context(plan, context)
+    }
+
+    fn name(&self) -> &str {
+        self.rule.name()
+    }
+
+    fn schema_check(&self) -> bool {
+        self.rule.schema_check()
+    }
+}
+
+/// Refuses plans that are too deep or too large.
+///
+/// # Errors
+/// 54001 with the limit.
+pub(crate) fn check_size(plan: &LogicalPlan) -> SqlResult<()> {
+    // By hand: what measures the depth must not need the stack for it.
+    let mut waiting = vec![(plan, 1)];
+    let mut nodes = 0;
+    while let Some((node, depth)) = waiting.pop() {
+        nodes += 1;
+        if depth > DEPTH_MAX {
+            return Err(too_complex(format!("its plan is deeper than {DEPTH_MAX} operators")));
+        }
+        if nodes > NODES_MAX {
+            return Err(too_complex(format!("its plan has more than {NODES_MAX} operators")));
+        }
+        waiting.extend(node.inputs().into_iter().map(|input| (input, depth + 1)));
+    }
+    Ok(())
+}
+
+/// 54001 for a query.
+pub(crate) fn too_complex(detail: impl Into<String>) -> SqlError {
+    SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, "statement too complex")
+        .with_detail(detail)
+        .with_hint("Divide it into several statements, or keep parts in a temporary result table.")
+}
