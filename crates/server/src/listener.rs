@@ -380,7 +380,7 @@ fn converse(parked: Parked, shared: &Arc<Shared>) -> Result<(), Fatal> {
     let backend = Arc::clone(connection.backend());
     let arm = |interest| shared.watch.arm(backend.pid, &backend.socket, interest);
     arm(Interest::Departure).map_err(Fatal::Disconnected)?;
-    match connection.serve()? {
+    match connection.serve(&shared.workers)? {
         Pause::End => Ok(()),
         Pause::Silence => {
             connection.rest();

@@ -107,6 +107,9 @@ pub(crate) fn watch(shared: &Arc<Shared>) {
         for (pid, cause) in shared.backends.expired() {
             raise(shared, pid, cause);
         }
+        if let Err(e) = shared.workers.tick() {
+            tracing::warn!(error = %e, "no more threads for connections that wait");
+        }
         ticks += 1;
         if ticks.is_multiple_of(TRIM_TICKS)
             && let Some(trim) = shared.config.trim

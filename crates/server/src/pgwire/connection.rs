@@ -22,6 +22,7 @@ use super::rows::{self, Format, RowWriter};
 use super::startup::{self, Greeting};
 use super::wire::{Heard, Wire};
 use crate::backends::{Backend, Backends, Registration};
+use crate::workers::Workers;
 
 /// A session with its client.
 pub(crate) struct Connection {
@@ -123,8 +124,8 @@ impl Connection {
     }
 
     /// Serves the client until it is silent or leaves. What ends the session has been told to it.
-    pub(crate) fn serve(&mut self) -> Result<Pause, Fatal> {
-        match self.run() {
+    pub(crate) fn serve(&mut self, workers: &Workers) -> Result<Pause, Fatal> {
+        match self.run(workers) {
             Err(Fatal::Told(e)) => {
                 tell_and_close(&mut self.wire, &e)?;
                 Ok(Pause::End)
@@ -139,9 +140,13 @@ impl Connection {
         self.session.rest();
     }
 
-    fn run(&mut self) -> Result<Pause, Fatal> {
+    fn run(&mut self, workers: &Workers) -> Result<Pause, Fatal> {
+        let mut answered = false;
         loop {
             self.check_session()?;
+            if answered && workers.crowded() && self.wire.nothing_queued() {
+                return Ok(Pause::Silence);
+            }
             let heard = self.wire.read()?;
             if matches!(heard, Heard::Message(_) | Heard::Refused(..)) {
                 self.backend().idle.end();
@@ -169,6 +174,7 @@ impl Connection {
             if !goes_on {
                 return Ok(Pause::End);
             }
+            answered = true;
         }
     }
 

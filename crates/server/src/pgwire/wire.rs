@@ -95,6 +95,11 @@ impl Wire {
         }
     }
 
+    /// Nothing has been received that is not answered, nothing waits to be sent.
+    pub(crate) fn nothing_queued(&self) -> bool {
+        self.input.is_empty() && self.output.is_empty()
+    }
+
     /// The first message of a connection.
     pub(crate) fn read_first(&mut self) -> Result<Heard<First>, Fatal> {
         match self.fill_to(4)? {
