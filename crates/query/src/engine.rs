@@ -111,7 +111,7 @@ impl GeneralQueries for Engine {
             context,
             eval: context.eval.clone(),
             txn: None,
-            cancel: Arc::default(),
+            cancel: context.cancel.clone(),
             state: self.session.clone(),
             params: ParamTypes::new(declared),
         });

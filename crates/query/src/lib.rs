@@ -10,7 +10,7 @@
 //! - [`exec`]: our functions, aggregates, scans, subqueries inside their plans.
 //! - [`arrow_form`]: how SQL values travel in Arrow columns.
 //! - [`system`]: `pg_catalog` and `information_schema`.
-//! - [`run`]: sessions, budgets, driving a plan.
+//! - [`run`]: sessions, budgets, driving a plan. `planning`: what keeps planning within bounds.
 //!
 //! DataFusion is named in this crate only.
 
@@ -20,6 +20,7 @@ pub mod engine;
 pub mod error;
 pub mod exec;
 pub mod memory;
+mod planning;
 pub mod run;
 pub mod system;
 

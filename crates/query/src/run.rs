@@ -24,6 +24,7 @@ use crate::arrow_form::Reader;
 use crate::error::from_df;
 use crate::exec::stoppable::{Bounds, stoppable};
 use crate::memory::{SpillDirectory, runtime};
+use crate::planning::{check_size, physical_rules, rules};
 
 /// Wakes a parked thread.
 struct Unpark(Thread);
@@ -47,13 +48,15 @@ pub fn drive<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// A DataFusion session whose plans keep within bounds.
+/// A DataFusion session whose plans keep within bounds. It knows no functions by name: all names
+/// are resolved by our binder, and a session is made for every statement.
 ///
 /// # Errors
 /// When the runtime cannot be set up.
 pub fn session(bounds: Bounds, spill: &SpillDirectory) -> SqlResult<Arc<SessionState>> {
     let runtime = runtime(bounds.memory.clone(), spill)?;
     let limit = bounds.memory.limit();
+    let cancel = Arc::clone(&bounds.cancel);
     let mut config = SessionConfig::new()
         .with_target_partitions(1)
         .with_batch_size(1024)
@@ -69,7 +72,8 @@ pub fn session(bounds: Bounds, spill: &SpillDirectory) -> SqlResult<Arc<SessionS
     let state = SessionStateBuilder::new()
         .with_config(config)
         .with_runtime_env(runtime)
-        .with_default_features()
+        .with_optimizer_rules(rules(&cancel))
+        .with_physical_optimizer_rules(physical_rules(&cancel))
         .build();
     Ok(Arc::new(state))
 }
@@ -77,8 +81,9 @@ pub fn session(bounds: Bounds, spill: &SpillDirectory) -> SqlResult<Arc<SessionS
 /// The physical plan of a logical one.
 ///
 /// # Errors
-/// What the optimizer and planner report.
+/// What the optimizer and planner report; 54001 for a plan beyond the limits.
 pub fn physical(state: &SessionState, plan: &LogicalPlan) -> SqlResult<Arc<dyn ExecutionPlan>> {
+    check_size(plan)?;
     drive(state.create_physical_plan(plan)).map_err(from_df)
 }
 

@@ -99,7 +99,18 @@ fn cancel_requests_and_functions_stop_computing_statements() {
         assert!(talk.answer().ends_with("Complete(SELECT 1) I"), "{what}");
     }
     other.query("SELECT pg_cancel_backend(123456789)");
-    assert_eq!(other.answer(), "Columns Row(f) Complete(SELECT 1) I");
+    // As PostgreSQL: a warning says that there is nobody, not only the value.
+    let mut warning = String::new();
+    loop {
+        match other.message().expect("the session lives") {
+            (b'Z', _) => break,
+            (b'N', body) => warning = String::from_utf8_lossy(&body).into_owned(),
+            (b'E', body) => panic!("{}", String::from_utf8_lossy(&body)),
+            _ => {}
+        }
+    }
+    assert!(warning.contains("C01000"), "{warning}");
+    assert!(warning.contains("PID 123456789 is not a PostgreSQL server process"), "{warning}");
 }
 
 #[test]
@@ -204,4 +215,34 @@ fn a_stopping_node_tells_its_sessions() {
     drop(server);
     assert_eq!(idle.answer(), "Error(FATAL 57P01) closed");
     assert!(busy.answer().ends_with("Error(FATAL 57P01) closed"));
+}
+
+/// The error that lock_timeout ends in is told apart from that of NOWAIT by its text.
+#[test]
+fn lock_timeout_says_so() {
+    let (server, mut holder) = server();
+    holder.query("BEGIN; DELETE FROM k WHERE a = 1");
+    holder.answer();
+    let mut talk = server.connect();
+    talk.query("SET lock_timeout = 50");
+    talk.answer();
+    for (sql, text) in [
+        ("DELETE FROM k WHERE a = 1", "Mcanceling statement due to lock timeout\0"),
+        ("SELECT * FROM k WHERE a = 1 FOR UPDATE", "Mcanceling statement due to lock timeout\0"),
+        (
+            "SELECT * FROM k WHERE a = 1 FOR UPDATE NOWAIT",
+            "Mcould not obtain lock on row in relation",
+        ),
+    ] {
+        talk.query(sql);
+        let mut said = String::new();
+        while let Some((kind, body)) = talk.message() {
+            match kind {
+                b'Z' => break,
+                b'E' => said = String::from_utf8_lossy(&body).into_owned(),
+                _ => {}
+            }
+        }
+        assert!(said.contains("C55P03\0") && said.contains(text), "{sql}: {said}");
+    }
 }

@@ -80,6 +80,9 @@ fn many_unions_make_a_wide_plan_with_the_right_rows() {
 fn deep_and_long_statements_run_or_are_refused_and_the_node_lives() {
     let (server, _) = server();
     let nested = |n: usize| format!("SELECT {}1{}", "(SELECT ".repeat(n), ")".repeat(n));
+    let derived = |n: usize| {
+        format!("SELECT count(*) FROM {}k{}", "(SELECT a FROM ".repeat(n), ") s".repeat(n))
+    };
     let inside = |n: usize| {
         let begin = "SELECT a FROM k WHERE a IN (".repeat(n);
         format!("{begin}1{}", ")".repeat(n))
@@ -122,8 +125,9 @@ fn deep_and_long_statements_run_or_are_refused_and_the_node_lives() {
         ),
         ("unions", vec!["SELECT 1"; 100_000].join(" UNION ALL "), "54001"),
         ("intersections", vec!["SELECT 1"; 5_000].join(" INTERSECT "), "54001"),
-        ("subqueries", nested(100), "Row(1)"),
-        ("conditions", inside(60), "Row(1)"),
+        ("subqueries in FROM", derived(100), "Row(20)"),
+        ("subqueries in expressions", nested(100), "54001"),
+        ("conditions", inside(60), "54001"),
         ("brackets", format!("SELECT {}1{}", "(".repeat(190), ")".repeat(190)), "Row(1)"),
         ("too many brackets", format!("SELECT {}1{}", "(".repeat(9000), ")".repeat(9000)), "54001"),
     ];

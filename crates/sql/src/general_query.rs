@@ -64,6 +64,8 @@ pub struct PlanContext {
     pub db: Arc<Database>,
     /// Evaluation context of the session, for constants known at planning; its `params` are empty.
     pub eval: EvalContext,
+    /// Raised when the client cancels: planning stops with 57014.
+    pub cancel: Arc<AtomicBool>,
 }
 
 impl PlanContext {

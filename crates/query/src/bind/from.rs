@@ -483,6 +483,7 @@ impl Binder<'_> {
 
     fn join(&mut self, left: Item, join: &ast::Join) -> SqlResult<Item> {
         use ast::JoinOperator as Op;
+        self.check_cancel()?;
         let none = ast::JoinConstraint::None;
         let (kind, constraint) = match &join.join_operator {
             Op::Join(c) | Op::Inner(c) => (JoinType::Inner, c),

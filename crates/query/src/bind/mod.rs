@@ -38,8 +38,14 @@ use datafusion::logical_expr::{Expr, LogicalPlan, Operator, binary_expr};
 use sqlparser::ast;
 
 use crate::arrow_form;
+use crate::error::from_df;
 use crate::exec::materialized::Materialized;
 use crate::exec::scalar;
+use crate::exec::stoppable::check;
+use crate::planning::too_complex;
+
+/// Queries may stand in each other this deep, views and operands of set operations included.
+const DEPTH_MAX: usize = 250;
 
 /// A bound relation: its plan, and for each column of the scope its plan expression.
 pub struct Relation {
@@ -159,6 +165,8 @@ pub struct Binder<'a> {
     next_name: usize,
     next_relation: usize,
     view_depth: usize,
+    /// How many queries are being bound inside each other.
+    depth: usize,
     /// Depth of levels at which the work table of a recursive query may be named.
     work_level: usize,
     search_path: Vec<String>,
@@ -198,6 +206,7 @@ impl<'a> Binder<'a> {
             next_name: 0,
             next_relation: 0,
             view_depth: 0,
+            depth: 0,
             work_level: 0,
             catalog_rows: HashMap::new(),
         }
@@ -217,6 +226,26 @@ impl<'a> Binder<'a> {
         self.levels.last_mut().expect("binding happens inside a level")
     }
 
+    /// 57014 when planning has to stop.
+    fn check_cancel(&self) -> SqlResult<()> {
+        check(&self.cancel).map_err(from_df)
+    }
+
+    /// Goes into a query inside of a query.
+    ///
+    /// # Errors
+    /// 54001 when that is too deep for the stack; 57014 when planning has to stop.
+    fn deeper<T>(&mut self, f: impl FnOnce(&mut Self) -> SqlResult<T>) -> SqlResult<T> {
+        self.check_cancel()?;
+        if self.depth >= DEPTH_MAX {
+            return Err(too_complex(format!("it nests queries deeper than {DEPTH_MAX} levels")));
+        }
+        self.depth += 1;
+        let result = f(self);
+        self.depth -= 1;
+        result
+    }
+
     fn add_slot(&mut self, kind: SlotKind, ty: SqlType) -> usize {
         let level = self.level();
         level.slots.push(Slot { kind, ty });
@@ -230,6 +259,7 @@ impl<'a> Binder<'a> {
 
     /// Binds an expression of the current level.
     fn expr(&mut self, expr: &ast::Expr) -> SqlResult<Bound> {
+        self.check_cancel()?;
         let scope = self.level().scope.clone();
         bind_unsettled(expr, &scope, self)
     }

@@ -56,10 +56,12 @@ impl Binder<'_> {
             ));
         }
         let known = self.ctes.len();
-        if let Some(with) = &query.with {
-            self.add_ctes(with, query)?;
-        }
-        let result = self.query_body(query);
+        let result = self.deeper(|b| {
+            if let Some(with) = &query.with {
+                b.add_ctes(with, query)?;
+            }
+            b.query_body(query)
+        });
         self.ctes.truncate(known);
         result
     }

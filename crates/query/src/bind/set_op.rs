@@ -12,7 +12,7 @@ use datafusion::functions_aggregate::expr_fn::max;
 use datafusion::functions_window::row_number::row_number_udwf;
 use datafusion::logical_expr::expr::WindowFunction;
 use datafusion::logical_expr::{
-    Expr, LogicalPlan, LogicalPlanBuilder, WindowFunctionDefinition, lit,
+    Expr, LogicalPlan, LogicalPlanBuilder, Union, WindowFunctionDefinition, lit,
 };
 use sqlparser::ast::{self, Visit, Visitor};
 
@@ -35,27 +35,29 @@ impl Binder<'_> {
             ast::SetQuantifier::None | ast::SetQuantifier::Distinct => false,
             other => return Err(SqlError::unsupported(format!("{op} {other}"))),
         };
-        let left = self.set_expr(left)?;
-        let right = self.set_expr(right)?;
-        if left.columns.len() != right.columns.len() {
-            return Err(SqlError::syntax(format!(
-                "each {op} query must have the same number of columns"
-            )));
+        // A chain of one kind of union is one union of many: a plan that is wide, not deep.
+        let mut operands = vec![right];
+        let mut first = left;
+        while op == ast::SetOperator::Union
+            && let ast::SetExpr::SetOperation { left, op: inner, set_quantifier, right } = first
+            && *inner == op
+            && matches!(set_quantifier, ast::SetQuantifier::All) == all
+        {
+            operands.push(right);
+            first = left;
         }
-        let mut types = Vec::new();
-        for (l, r) in left.columns.iter().zip(&right.columns) {
-            types.push(common_type(&[&l.ty, &r.ty]).ok_or_else(|| {
-                SqlError::new(
-                    SqlState::DATATYPE_MISMATCH,
-                    format!("{op} types {} and {} cannot be matched", l.ty, r.ty),
-                )
-            })?);
+        operands.push(first);
+        operands.reverse();
+        let mut inputs = Vec::with_capacity(operands.len());
+        for operand in operands {
+            inputs.push(self.deeper(|b| b.set_expr(operand))?);
         }
+        let types = common_types(&inputs, op)?;
         if !(all && op == ast::SetOperator::Union) {
             types.iter().try_for_each(|ty| ty.check_comparable("equality"))?;
         }
         let names: Vec<String> = types.iter().map(|_| self.fresh("u")).collect();
-        let outputs: Vec<OutputColumn> = left
+        let outputs: Vec<OutputColumn> = inputs[0]
             .columns
             .iter()
             .zip(&types)
@@ -67,19 +69,20 @@ impl Binder<'_> {
                 origin: None,
             })
             .collect();
-        let left = self.converted(left, &types, &names, "UNION")?;
-        let right = self.converted(right, &types, &names, "UNION")?;
+        let mut plans = Vec::with_capacity(inputs.len());
+        for input in inputs {
+            plans.push(Arc::new(self.converted(input, &types, &names, "UNION")?));
+        }
         let typed: Vec<(String, SqlType)> = names.into_iter().zip(types).collect();
         let plan = match op {
             ast::SetOperator::Union => {
-                let both = LogicalPlanBuilder::from(left)
-                    .union(right)
-                    .and_then(LogicalPlanBuilder::build)
-                    .map_err(from_df)?;
-                if all { both } else { self.distinct_plan(both, &typed)? }
+                let union = Union::try_new_with_loose_types(plans).map_err(from_df)?;
+                let whole = LogicalPlan::Union(union);
+                if all { whole } else { self.distinct_plan(whole, &typed)? }
             }
             ast::SetOperator::Intersect | ast::SetOperator::Except => {
                 let intersect = op == ast::SetOperator::Intersect;
+                let (left, right) = (plans[0].as_ref().clone(), plans[1].as_ref().clone());
                 if all {
                     self.compared_bags(left, right, typed, intersect)?
                 } else {
@@ -389,4 +392,26 @@ pub(super) fn names_itself(query: &ast::Query, name: &str) -> bool {
         }
     }
     query.visit(&mut Finder(name)).is_break()
+}
+
+/// The types of a set operation's columns, found from left to right.
+fn common_types(inputs: &[Bounded], op: ast::SetOperator) -> SqlResult<Vec<SqlType>> {
+    let mut types: Vec<SqlType> = inputs[0].columns.iter().map(|c| c.ty.clone()).collect();
+    for input in &inputs[1..] {
+        if input.columns.len() != types.len() {
+            return Err(SqlError::syntax(format!(
+                "each {op} query must have the same number of columns"
+            )));
+        }
+        for (ty, column) in types.iter_mut().zip(&input.columns) {
+            let common = common_type(&[ty, &column.ty]).ok_or_else(|| {
+                SqlError::new(
+                    SqlState::DATATYPE_MISMATCH,
+                    format!("{op} types {ty} and {} cannot be matched", column.ty),
+                )
+            })?;
+            *ty = common;
+        }
+    }
+    Ok(types)
 }

@@ -1,5 +1,7 @@
 //! Window functions.
 
+use std::sync::Arc;
+
 use braid_sql::expr::{Bound, coerce, ident_name};
 use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::arrow::datatypes::DataType;
@@ -12,8 +14,8 @@ use datafusion::functions_window::rank::{dense_rank_udwf, percent_rank_udwf, ran
 use datafusion::functions_window::row_number::row_number_udwf;
 use datafusion::logical_expr::expr::{Sort, WindowFunction};
 use datafusion::logical_expr::{
-    Expr, LogicalPlan, LogicalPlanBuilder, WindowFrame, WindowFrameBound, WindowFrameUnits,
-    WindowFunctionDefinition, cast,
+    Expr, LogicalPlan, LogicalPlanBuilder, Projection, WindowFrame, WindowFrameBound,
+    WindowFrameUnits, WindowFunctionDefinition, cast,
 };
 use sqlparser::ast;
 
@@ -217,6 +219,7 @@ impl Binder<'_> {
         let pending = std::mem::take(&mut self.level().windows);
         let mut plan = plan;
         for one in pending {
+            self.check_cancel()?;
             let args = one.args.iter().map(|a| self.plan_expr(a)).collect::<SqlResult<Vec<_>>>()?;
             let mut partition = Vec::new();
             for bound in &one.partition {
@@ -362,5 +365,6 @@ pub(super) fn window_column(
     if let Some(last) = all.pop() {
         all.push(cast(last, carrier.clone()).alias(name));
     }
-    LogicalPlanBuilder::from(plan).project(all).and_then(LogicalPlanBuilder::build).map_err(from_df)
+    // Not by the builder: it would look for each column in all the windows below.
+    Projection::try_new(all, Arc::new(plan)).map(LogicalPlan::Projection).map_err(from_df)
 }

@@ -188,13 +188,26 @@ pub(super) fn bind_returning(
     }
 }
 
+/// Rows of RETURNING that are computed and counted at once.
+const RETURNED_AT_ONCE: usize = 256;
+
 /// The values of RETURNING for all rows, if asked for.
 pub(super) fn returned(
     ctx: &Context,
     r: Option<&Returning>,
     rows: &[Row],
 ) -> SqlResult<Option<Vec<Row>>> {
-    r.map(|r| rows.iter().map(|row| r.row(ctx, row)).collect()).transpose()
+    let Some(r) = r else { return Ok(None) };
+    let mut out = Vec::with_capacity(rows.len());
+    for piece in rows.chunks(RETURNED_AT_ONCE) {
+        ctx.check_cancel()?;
+        let before = out.len();
+        for row in piece {
+            out.push(r.row(ctx, row)?);
+        }
+        ctx.keep_rows("RETURNING", &out[before..])?;
+    }
+    Ok(Some(out))
 }
 
 /// 42703 for a column that a written table does not have.

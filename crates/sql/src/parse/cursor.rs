@@ -6,7 +6,7 @@ use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
-use super::{MAX_DEPTH, Name};
+use super::{Name, READER_DEPTH};
 use crate::parse::script::parser_error;
 
 /// Tokens without white space, and where we are.
@@ -165,7 +165,7 @@ impl Cursor {
     ) -> SqlResult<T> {
         let dialect = PostgreSqlDialect {};
         let mut parser = Parser::new(&dialect)
-            .with_recursion_limit(MAX_DEPTH)
+            .with_recursion_limit(READER_DEPTH)
             .with_tokens_with_locations(self.rest());
         let out = f(&mut parser).map_err(|e| super::script::from_parser(&e))?;
         self.at += parser.index();

@@ -9,7 +9,8 @@
 //! The shell works on tokens: it recognises what sqlparser has no grammar for, cuts those tokens
 //! out, and hands over the rest. Identifiers inside [`Kind`] are folded as PostgreSQL folds them.
 //!
-//! Limits: [`MAX_SCRIPT_BYTES`] of text and [`MAX_DEPTH`] levels of nesting, else SQLSTATE 54001.
+//! Limits: [`MAX_SCRIPT_BYTES`] of text, [`MAX_DEPTH`] levels of nesting, [`MAX_OPERATORS`] and
+//! [`MAX_CONNECTIVES`] in a row, else SQLSTATE 54001.
 
 mod create;
 mod cursor;
@@ -28,6 +29,12 @@ pub use script::{parse_expr, parse_query, parse_script};
 pub const MAX_SCRIPT_BYTES: usize = 16 << 20;
 /// Deepest accepted nesting.
 pub const MAX_DEPTH: usize = 200;
+/// What sqlparser counts for [`MAX_DEPTH`]: a subquery in brackets is several levels to it.
+const READER_DEPTH: usize = 4 * MAX_DEPTH;
+/// Most operators in a row, as in `1 + 1 + 1`: each is one level of the parsed expression.
+pub const MAX_OPERATORS: usize = 5_000;
+/// Most AND, OR, UNION and the like in a row.
+pub const MAX_CONNECTIVES: usize = 20_000;
 
 /// One parsed statement.
 #[derive(Clone, Debug)]

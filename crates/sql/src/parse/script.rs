@@ -9,7 +9,10 @@ use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Word};
 
 use super::cursor::{Cursor, token_is};
-use super::{Kind, MAX_DEPTH, MAX_SCRIPT_BYTES, Overriding, Statement, create, lexical, own};
+use super::{
+    Kind, MAX_CONNECTIVES, MAX_DEPTH, MAX_OPERATORS, MAX_SCRIPT_BYTES, Overriding, Statement,
+    create, lexical, own,
+};
 
 /// Lines in a packed position, see [`parser_error`].
 const LINE_FACTOR: usize = 1 << 32;
@@ -69,19 +72,100 @@ fn unfinished(message: &str) -> String {
     }
 }
 
+/// How deep the parsed statement can be, judged by its tokens: reading, binding and dropping it
+/// recurse as deep, and so it must fit the stack of a connection's thread.
 fn check_nesting(tokens: &[TokenWithSpan]) -> SqlResult<()> {
-    let mut depth = 0usize;
+    // Operators in a row, those of the levels around included, for each open bracket.
+    let mut levels = vec![Chain::default()];
     for t in tokens {
-        match t.token {
-            Token::LParen | Token::LBracket => depth += 1,
-            Token::RParen | Token::RBracket => depth = depth.saturating_sub(1),
-            _ => {}
+        let last = levels.len() - 1;
+        let outer = last.checked_sub(1).map_or(Chain::default(), |outer| levels[outer]);
+        let chain = &mut levels[last];
+        match &t.token {
+            Token::LParen | Token::LBracket => {
+                chain.operators += usize::from(t.token == Token::LBracket);
+                let inner = *chain;
+                levels.push(inner);
+            }
+            Token::RParen | Token::RBracket if last > 0 => drop(levels.pop()),
+            Token::Comma | Token::SemiColon => *chain = outer,
+            Token::Word(w) if w.quote_style.is_none() => chain.word(w.keyword),
+            Token::Word(_)
+            | Token::Number(..)
+            | Token::Whitespace(_)
+            | Token::Period
+            | Token::SingleQuotedString(_)
+            | Token::EscapedStringLiteral(_)
+            | Token::Placeholder(_)
+            | Token::RParen
+            | Token::RBracket => {}
+            _ => chain.operators += 1,
         }
-        if depth > MAX_DEPTH {
+        let chain = levels.last().copied().unwrap_or_default();
+        if levels.len() > MAX_DEPTH + 1 {
             return Err(too_deep());
+        }
+        if chain.operators > MAX_OPERATORS || chain.connectives > MAX_CONNECTIVES {
+            return Err(too_long(chain.operators > MAX_OPERATORS));
         }
     }
     Ok(())
+}
+
+/// Operators in a row.
+#[derive(Clone, Copy, Default)]
+struct Chain {
+    operators: usize,
+    connectives: usize,
+}
+
+impl Chain {
+    fn word(&mut self, word: Keyword) {
+        match word {
+            Keyword::AND
+            | Keyword::OR
+            | Keyword::UNION
+            | Keyword::INTERSECT
+            | Keyword::EXCEPT
+            | Keyword::JOIN => {
+                self.operators = 0;
+                self.connectives += 1;
+            }
+            Keyword::SELECT
+            | Keyword::FROM
+            | Keyword::WHERE
+            | Keyword::ON
+            | Keyword::WHEN
+            | Keyword::THEN
+            | Keyword::ELSE
+            | Keyword::END => self.operators = 0,
+            Keyword::NOT
+            | Keyword::IS
+            | Keyword::IN
+            | Keyword::LIKE
+            | Keyword::ILIKE
+            | Keyword::SIMILAR
+            | Keyword::BETWEEN
+            | Keyword::AT
+            | Keyword::COLLATE
+            | Keyword::NOTNULL
+            | Keyword::OPERATOR
+            | Keyword::OVERLAPS => self.operators += 1,
+            _ => {}
+        }
+    }
+}
+
+fn too_long(operators: bool) -> SqlError {
+    let (what, max) = match operators {
+        true => ("operators", MAX_OPERATORS),
+        false => ("AND, OR, UNION and JOIN", MAX_CONNECTIVES),
+    };
+    SqlError::new(
+        SqlState::STATEMENT_TOO_COMPLEX,
+        format!("statement has more than {max} {what} in a row"),
+    )
+    .with_hint("Use IN or = ANY with an array, parentheses or several statements.")
 }
 
 fn too_deep() -> SqlError {

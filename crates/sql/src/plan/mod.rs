@@ -19,6 +19,7 @@ mod family;
 mod order;
 pub mod rows;
 mod select;
+mod sorting;
 mod stream;
 
 pub use build::plan_query;

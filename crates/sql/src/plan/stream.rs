@@ -12,6 +12,7 @@ use bytes::Bytes;
 use super::family::FamilyScan;
 use super::rows::RowSource;
 use super::select::{Output, Parts, SortKey};
+use super::sorting::sorted;
 use crate::general_query::{Row, RowStream, row_memory};
 use crate::session::Context;
 
@@ -225,7 +226,9 @@ impl SelectStream {
                 memory.resize(held).map_err(|e| memory_error(&e))?;
             }
         }
-        all.sort_by(|a, b| compare(&parts.sort, &a.0, &b.0));
+        let by_keys =
+            |a: &(Row, Bytes, Row), b: &(Row, Bytes, Row)| compare(&parts.sort, &a.0, &b.0);
+        let all = sorted(all, by_keys, || out.ctx.check_cancel())?;
         out.sorting = Some(memory);
         out.sorted = Some(all.into_iter().map(|(_, key, row)| (key, row)).collect());
         Ok(out)

@@ -77,6 +77,7 @@ impl Context {
             user: self.session.user.clone(),
             db: self.db.clone(),
             eval: self.eval.clone(),
+            cancel: self.cancel.clone(),
         }
     }
 

@@ -101,12 +101,13 @@ impl Session {
             catalog,
             options.pid,
         );
+        let notices = state.notices.clone();
         Ok(Session {
             db,
             state: Arc::new(state),
             cancel: options.cancel,
             open: None,
-            notices: Arc::default(),
+            notices,
             shown: Arc::default(),
             named: HashMap::new(),
             cache: HashMap::new(),

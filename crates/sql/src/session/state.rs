@@ -12,6 +12,7 @@ use braid_kv::Isolation;
 use braid_types::{Datum, SqlError, SqlResult, SqlState, Style};
 use parking_lot::Mutex;
 
+use super::context::Notice;
 use super::interrupt::Cause;
 use super::settings::{Settings, duration_ms, memory_bytes};
 use super::transaction::isolation_of;
@@ -27,6 +28,7 @@ pub struct SessionState {
     /// The session's database.
     pub database: String,
     pid: i32,
+    pub(super) notices: Arc<Mutex<Vec<Notice>>>,
     shared: Mutex<Shared>,
 }
 
@@ -107,7 +109,8 @@ impl SessionState {
             last_sequence: None,
             reports: Vec::new(),
         };
-        SessionState { db, user, database, pid, shared: Mutex::new(shared) }
+        let notices = Arc::default();
+        SessionState { db, user, database, pid, notices, shared: Mutex::new(shared) }
     }
 
     /// The database object.
@@ -279,7 +282,15 @@ impl SessionFunctions for SessionState {
 
     fn signal_backend(&self, pid: i32, terminate: bool) -> bool {
         let cause = if terminate { Cause::Terminate } else { Cause::User };
-        self.db.backends().is_some_and(|b| b.signal(pid, cause))
+        let known = self.db.backends().is_some_and(|b| b.signal(pid, cause));
+        if !known {
+            self.notices.lock().push(Notice {
+                severity: "WARNING",
+                state: SqlState("01000"),
+                message: format!("PID {pid} is not a PostgreSQL server process"),
+            });
+        }
+        known
     }
 
     fn nextval(&self, sequence: u32) -> SqlResult<i64> {
