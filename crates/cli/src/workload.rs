@@ -1,9 +1,10 @@
 //! `braid workload`: generators and measurements against a running node (or PostgreSQL).
 
+use braid_env::clock::{Clock, WallClock};
 use clap::{Args, Subcommand};
 use postgres::{Client, NoTls};
 
-use braid_workload::{differential, interleave, tpcc};
+use braid_workload::{differential, history, interleave, tpcc};
 
 use crate::CliResult;
 use crate::shell::DEFAULT_URL;
@@ -46,6 +47,21 @@ enum Workload {
         /// Statements of one random schema.
         #[arg(long, default_value_t = 250)]
         round: u64,
+    },
+    /// Random transactions by several clients; what they saw is checked against their level.
+    History {
+        /// How many transactions.
+        #[arg(long, default_value_t = 10_000)]
+        transactions: u64,
+        /// serializable, repeatable-read or read-committed.
+        #[arg(long, default_value = "serializable")]
+        level: history::Level,
+        /// Seed.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// Connections.
+        #[arg(long, default_value_t = 4)]
+        clients: u64,
     },
     /// Random expressions over every function, operator and cast, here and on PostgreSQL 15.
     Corpus {
@@ -111,6 +127,10 @@ pub(crate) fn run(arguments: WorkloadArguments) -> CliResult {
             n => Err(format!("{n} differences").into()),
         };
     }
+    if let Workload::History { transactions, level, seed, clients } = arguments.workload {
+        let url = arguments.url;
+        return check_history(&history::Settings { url, transactions, level, seed, clients });
+    }
     let mut client = Client::connect(&arguments.url, NoTls)?;
     match arguments.workload {
         Workload::Tpcc(Tpcc::Init { warehouses, flat, seed }) => {
@@ -127,9 +147,28 @@ pub(crate) fn run(arguments: WorkloadArguments) -> CliResult {
                 println!("{}", interleave::grow(&mut client, count, rounds)?);
             }
         }
-        Workload::Differential { .. } | Workload::Corpus { .. } => {
-            unreachable!("handled above, it needs two databases")
+        Workload::Differential { .. } | Workload::Corpus { .. } | Workload::History { .. } => {
+            unreachable!("handled above, it connects by itself")
         }
     }
     Ok(())
+}
+
+fn check_history(settings: &history::Settings) -> CliResult {
+    let clock = WallClock;
+    let seconds = |since: u64| (clock.monotonic_nanos() - since) as f64 / 1e9;
+    let start = clock.monotonic_nanos();
+    let (history, changes) = history::run(settings)?;
+    let (took, start) = (seconds(start), clock.monotonic_nanos());
+    let report = history::check(&history, settings.level);
+    println!("{report}");
+    println!(
+        "{changes} schema changes; ran {took:.1} s, checked {:.1} s; seed {}",
+        seconds(start),
+        settings.seed
+    );
+    match report.forbidden.len() {
+        0 => Ok(()),
+        n => Err(format!("{n} kinds of anomalies that {} forbids", settings.level.sql()).into()),
+    }
 }

@@ -3,12 +3,15 @@
 //! - [`tpcc`]: the TPC-C schema as a hierarchy or flat, with its generator.
 //! - [`interleave`]: the cost of a cascading delete, fast path against row by row.
 //! - [`differential`]: the same answers as PostgreSQL.
+//! - [`history`]: random transactions and the question whether an isolation level allows what they
+//!   saw.
 //! - [`bank`]: transfers between accounts whose sum must never change, for crash tests.
 //!
 //! Everything is a function of a seed; what is printed is measured in the same run.
 
 pub mod bank;
 pub mod differential;
+pub mod history;
 pub mod interleave;
 pub mod tpcc;
 
