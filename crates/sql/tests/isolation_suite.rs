@@ -628,3 +628,32 @@ fn tables_dropped_beside_statements() {
         ],
     ));
 }
+
+#[test]
+fn schema_changes_and_truncate_beside_two() {
+    prove(changing(
+        "create index beside two writers",
+        vec![
+            &["insert into t values (2, 20)"],
+            &["update t set n = 20 where id = 1", "select id from t where n = 20 order by id"],
+            &["create index i on t (n)"],
+        ],
+    ));
+    prove(changing(
+        "two schema changes and a writer",
+        vec![
+            &["insert into t (id, n) values (2, 20)"],
+            &["alter table t add column m int default 7"],
+            &["create index i on t (n)", "select id from t where n = 20"],
+        ],
+    ));
+    prove(referenced(
+        "truncate beside two",
+        INSIDE,
+        vec![
+            &["insert into c values (1, 1)"],
+            &["delete from p where id = 2", "select count(*) from c"],
+            &["truncate c", "insert into c values (1, 7)"],
+        ],
+    ));
+}
