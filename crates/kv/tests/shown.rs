@@ -3,6 +3,7 @@
 //! The file system holds back syncs of the wal: a writer's commit stays visible and not durable for
 //! as long as the test wants. `settle` must not return before the sync is let through if, and only
 //! if, what was read depends on it.
+#![allow(clippy::disallowed_types, reason = "a test may panic while it holds a lock")]
 
 mod support;
 
@@ -112,7 +113,8 @@ fn scan(txn: &Arc<Txn>, start: &str, end: &str, options: ScanOptions) -> Vec<Str
 #[test]
 fn what_was_read_before_it_is_durable_is_not_shown_before_it_is() {
     let all = ScanOptions::default;
-    let cases: Vec<(&str, bool, Box<dyn Fn(&Arc<Txn>) + Sync>)> = vec![
+    type Case = (&'static str, bool, Box<dyn Fn(&Arc<Txn>) + Sync>);
+    let cases: Vec<Case> = vec![
         ("nothing", false, Box::new(|_| {})),
         ("an old row", false, Box::new(|txn| drop(txn.get(b"a").unwrap().unwrap()))),
         ("a new row", true, Box::new(|txn| assert_eq!(txn.get(b"b").unwrap().unwrap(), "new"))),

@@ -355,7 +355,8 @@ fn a_manifest_or_sst_of_another_time_or_store_is_named() {
         let name = format!("{older} {store}");
         format!("{name} {:016x}\n", xxhash_rust::xxh3::xxh3_64(name.as_bytes())).into_bytes()
     };
-    let cases: Vec<(&str, Vec<(&str, Option<Vec<u8>>)>)> = vec![
+    type Change<'a> = (&'a str, Option<Vec<u8>>);
+    let cases: Vec<(&str, Vec<Change<'_>>)> = vec![
         ("CURRENT is older", vec![("CURRENT", Some(before))]),
         ("CURRENT is gone", vec![("CURRENT", None)]),
         ("CURRENT is foreign", vec![("CURRENT", Some(read(&foreign.fs, "CURRENT")))]),

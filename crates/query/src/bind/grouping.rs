@@ -155,9 +155,8 @@ impl Binder<'_> {
         if given.distinct {
             types.iter().try_for_each(|ty| ty.check_comparable("equality"))?;
         }
-        for at in args.len() - within.len()..args.len() {
-            types[at].check_comparable("ordering")?;
-        }
+        let sorted = args.len() - within.len()..args.len();
+        types[sorted].iter().try_for_each(|ty| ty.check_comparable("ordering"))?;
         let mut order = Vec::new();
         for key in given.order {
             let bound = self.settled(&key.expr)?;

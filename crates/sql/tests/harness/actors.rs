@@ -87,7 +87,6 @@ impl Stage {
             if quiet == 0 || (quiet == waiting && self.db.store().locks().waiting() == waiting) {
                 return;
             }
-            #[expect(clippy::disallowed_methods, reason = "waits for real threads")]
             std::thread::sleep(Duration::from_micros(50));
         }
         panic!("a session neither answers nor waits:\n{}", self.db.store().locks().describe());

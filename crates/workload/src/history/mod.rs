@@ -6,11 +6,11 @@
 //!
 //! - [`record`]: what a history is.
 //! - [`plan`]: random transactions, a function of a seed.
-//! - [`run`]: plans run by several clients against a node.
-//! - [`simulate`]: plans run by a model, for histories that are known to be good.
+//! - [`mod@run`]: plans run by several clients against a node.
+//! - [`mod@simulate`]: plans run by a model, for histories that are known to be good.
 //! - [`versions`]: the order of versions, and what is wrong without any graph.
 //! - [`graph`]: who must come before whom, and cycles in that.
-//! - [`check`]: the verdict.
+//! - [`mod@check`]: the verdict.
 
 pub mod check;
 pub mod graph;

@@ -105,7 +105,10 @@ fn table(random: &mut Random) -> Vec<String> {
             .iter()
             .map(|v| match id {
                 0 => "NULL".to_string(),
-                _ => quoted(*random.pick(v.literals), v.name),
+                _ => {
+                    let literal = *random.pick(v.literals);
+                    quoted(literal, v.name)
+                }
             })
             .collect();
         out.push(format!("INSERT INTO corpus VALUES ({id}, {})", values.join(", ")));
