@@ -344,16 +344,6 @@ impl Txn {
         Ok(())
     }
 
-    /// Makes the commit depend on a span as if it had been scanned.
-    pub fn depend_on_span(&self, span: KeySpan) -> KvResult<()> {
-        if self.records_reads() {
-            let mut state = self.open_state()?;
-            state.reads.add_span(span);
-            state.count_reads()?;
-        }
-        Ok(())
-    }
-
     /// Opens a scan. See [`TxnScan`].
     pub fn scan(self: &Arc<Self>, span: KeySpan, options: ScanOptions) -> KvResult<TxnScan> {
         let (id, Reading { view, noting }, overlay) = {

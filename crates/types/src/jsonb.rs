@@ -94,7 +94,7 @@ fn write(value: &Value, out: &mut String) {
                 if at > 0 {
                     out.push_str(", ");
                 }
-                write_string(key, out);
+                out.push_str(&crate::json::quoted(key));
                 out.push_str(": ");
                 write(item, out);
             }
@@ -110,27 +110,9 @@ fn write(value: &Value, out: &mut String) {
             }
             out.push(']');
         }
-        Value::String(text) => write_string(text, out),
+        Value::String(text) => out.push_str(&crate::json::quoted(text)),
         other => out.push_str(&other.to_string()),
     }
-}
-
-fn write_string(text: &str, out: &mut String) {
-    out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            c if (c as u32) < 0x20 => out.push_str(&format!("\\u{:04x}", c as u32)),
-            c => out.push(c),
-        }
-    }
-    out.push('"');
 }
 
 /// The text form over several lines, four blanks per level (`jsonb_pretty`).
@@ -153,7 +135,7 @@ fn write_pretty(value: &Value, depth: usize, out: &mut String) {
                     out.push(',');
                 }
                 indent(depth + 1, out);
-                write_string(key, out);
+                out.push_str(&crate::json::quoted(key));
                 out.push_str(": ");
                 write_pretty(item, depth + 1, out);
             }

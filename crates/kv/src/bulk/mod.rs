@@ -88,7 +88,6 @@ pub struct BulkLoad {
     runs: Vec<(usize, Run)>,
     /// Bytes that one buffer may hold.
     budget: usize,
-    rows: u64,
 }
 
 /// What [`BulkLoad::finish`] tells about each row, in key order.
@@ -107,7 +106,7 @@ impl BulkLoad {
     pub(crate) fn new(folder: Arc<BulkFolder>, targets: usize, budget: usize) -> BulkLoad {
         let budget = (budget / targets.max(1)).max(1 << 16);
         let buffers = (0..targets).map(|_| Buffer::default()).collect();
-        BulkLoad { folder, buffers, runs: Vec::new(), budget, rows: 0 }
+        BulkLoad { folder, buffers, runs: Vec::new(), budget }
     }
 
     /// Adds a row to a target.
@@ -119,14 +118,8 @@ impl BulkLoad {
         if !buffer.is_empty() && buffer.bytes() + key.len() + value.len() > self.budget {
             self.spill(target)?;
         }
-        self.rows += 1;
         self.buffers[target].push(key, value);
         Ok(())
-    }
-
-    /// Rows so far.
-    pub fn rows(&self) -> u64 {
-        self.rows
     }
 
     /// Whether everything is still in memory, and takes fewer bytes than this.

@@ -189,28 +189,12 @@ fn write(f: &Fields, format: &str) -> SqlResult<String> {
                 let (text, number) = show(f, name, lower, fill)?;
                 out.push_str(&text);
                 if let (Some(upper), true) = (ordinal, number) {
-                    out.push_str(suffix(&text, upper));
+                    out.push_str(super::number_format::ordinal(&text, upper));
                 }
             }
         }
     }
     Ok(out)
-}
-
-fn suffix(digits: &str, upper: bool) -> &'static str {
-    let bytes = digits.as_bytes();
-    let teens = bytes.len() > 1 && bytes[bytes.len() - 2] == b'1';
-    let last = if teens { b'0' } else { bytes.last().copied().unwrap_or(b'0') };
-    match (last, upper) {
-        (b'1', true) => "ST",
-        (b'2', true) => "ND",
-        (b'3', true) => "RD",
-        (_, true) => "TH",
-        (b'1', false) => "st",
-        (b'2', false) => "nd",
-        (b'3', false) => "rd",
-        _ => "th",
-    }
 }
 
 /// The text of a pattern, and whether it is a number that takes `TH`.

@@ -237,7 +237,8 @@ fn roman(number: i64) -> String {
     out
 }
 
-fn ordinal(digits: &str, upper: bool) -> &'static str {
+/// `st`, `nd`, `rd` or `th` behind a number.
+pub(super) fn ordinal(digits: &str, upper: bool) -> &'static str {
     let bytes = digits.as_bytes();
     let last = bytes.last().copied().unwrap_or(b'0');
     let teens = bytes.len() > 1 && bytes[bytes.len() - 2] == b'1';
