@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use braid_sql::expr::{Bound, EvalContext, Node, ParamTypes};
+use braid_scalar::{Bound, EvalContext, Node, ParamTypes};
 use braid_sql::session::SessionState as SqlSession;
 use braid_sql::{ColumnInfo, GeneralPlan, GeneralQueries, PlanContext, RowStream, RunContext};
 use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlType};

@@ -15,8 +15,8 @@ use braid_types::{Datum, SqlResult, SqlType};
 use sqlparser::ast;
 
 use crate::database::Database;
-use crate::expr::EvalContext;
 use crate::session::SessionState;
+use braid_scalar::EvalContext;
 
 /// One row of a result.
 pub type Row = Vec<Datum>;

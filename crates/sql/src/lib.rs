@@ -1,4 +1,4 @@
-//! From SQL text to effects: parse, bind, plan, execute.
+//! From statements to effects: sessions, DDL, DML, plans of our own.
 //!
 //! ```text
 //!   text ─ parse ─► Statement ─ session.prepare ─► Prepared ─ session.execute ─► Outcome
@@ -10,12 +10,14 @@
 //! ```
 //!
 //! Where to look:
-//! - [`parse`]: sqlparser inside our own shell: INTERLEAVE, IMPORT, AS OF SYSTEM TIME, SHOW.
 //! - [`session`]: settings, transactions, prepared statements, the one way to run a statement.
 //! - [`ddl`]: schema changes. [`dml`]: INSERT, UPDATE, DELETE, constraints, the range delete.
 //! - [`plan`]: our own SELECT plans. [`general_query`]: the seam to the others.
-//! - [`storage`]: rows and index entries as keys and values. [`expr`]: scalar expressions.
+//! - [`storage`]: rows and index entries as keys and values.
 //! - [`copy`]: COPY and IMPORT.
+//!
+//! Text becomes statements in [`braid_parser`]; scalar expressions are bound and evaluated in
+//! [`braid_scalar`].
 //!
 //! Not here: bytes on the wire, DataFusion, how keys are stored.
 
@@ -23,11 +25,8 @@ pub mod copy;
 pub mod database;
 pub mod ddl;
 pub mod dml;
-pub mod expr;
 pub mod general_query;
-pub mod parse;
 pub mod plan;
-mod quote;
 pub mod session;
 pub mod storage;
 
@@ -37,8 +36,6 @@ pub use general_query::{
     ColumnInfo, GeneralPlan, GeneralQueries, NoGeneralQueries, PlanContext, Row, RowStream,
     RunContext, row_memory,
 };
-pub use parse::Statement;
-pub use quote::quote_ident;
 pub use session::{
     Backends, Cause, Interrupt, Notice, Outcome, Prepared, Rows, RowsTag, Session, SessionOptions,
     Timeouts,

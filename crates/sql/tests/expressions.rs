@@ -1,6 +1,6 @@
 //! Scalar expressions against the answers PostgreSQL 15 gives.
 
-use braid_sql::expr::{EvalContext, ParamTypes, Scope, bind};
+use braid_scalar::{EvalContext, ParamTypes, Scope, bind};
 use braid_types::{Datum, SqlResult, SqlType, TimeZone};
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::Parser;

@@ -24,6 +24,7 @@ pub mod numeric;
 pub mod numeric_functions;
 pub mod oid;
 mod order;
+mod quote;
 mod sql_type;
 mod style;
 mod text_in;
@@ -39,6 +40,7 @@ pub use datetime::{
 pub use datum::{ArrayValue, Datum, Interval, RecordValue};
 pub use error::{SqlError, SqlResult, SqlState};
 pub use order::GroupKey;
+pub use quote::quote_ident;
 pub use sql_type::{SqlType, TypeCategory};
 pub use style::{DateForm, DateOrder, IntervalForm, Style};
 pub use time_zone::TimeZone;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use braid_sql::expr::{
+use braid_scalar::{
     Applied, Bound, CmpOp, EvalContext, Node, Volatility, coerce, compare_bound, is_aggregate,
     is_set_returning, object_name_parts,
 };

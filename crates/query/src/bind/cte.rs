@@ -4,7 +4,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use braid_sql::expr::{is_volatile, object_name_parts};
+use braid_scalar::{is_volatile, object_name_parts};
 use braid_types::{SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast::{self, Visit, Visitor};
 

@@ -9,7 +9,7 @@
 //!                    row from left to right, which stays above the join
 //! ```
 
-use braid_sql::expr::{Bound, CmpOp, Node, QuantifiedOp};
+use braid_scalar::{Bound, CmpOp, Node, QuantifiedOp};
 use braid_types::{CastContext, SqlResult, SqlType, cast_exists};
 use datafusion::logical_expr::Expr;
 

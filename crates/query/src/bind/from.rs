@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use braid_catalog::Relation as CatalogRelation;
-use braid_sql::expr::{
+use braid_scalar::{
     Bound, CmpOp, Node, ScopeColumn, coerce, common_type, compare_bound, ident_name,
     object_name_parts,
 };

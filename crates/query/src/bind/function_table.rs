@@ -1,6 +1,6 @@
 //! Set-returning functions, in FROM and in the select list.
 
-use braid_sql::expr::{Bound, coerce, output_name};
+use braid_scalar::{Bound, coerce, output_name};
 use braid_types::{CastContext, SqlError, SqlResult, SqlType};
 use datafusion::common::Column;
 use datafusion::common::UnnestOptions;
@@ -124,7 +124,7 @@ impl Binder<'_> {
             Some(plan) => plan,
             None => LogicalPlanBuilder::empty(true).build().map_err(from_df)?,
         };
-        if !braid_sql::expr::is_set_returning(name) {
+        if !braid_scalar::is_set_returning(name) {
             return self.scalar_rows(name, exprs, ordinality, plan);
         }
         let (function, args) = self.choose_set_function(name, exprs)?;

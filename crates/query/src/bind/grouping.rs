@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use braid_sql::expr::{Bound, coerce};
+use braid_scalar::{Bound, coerce};
 use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::{AggregateUDF, Expr, LogicalPlan, LogicalPlanBuilder};
@@ -239,7 +239,7 @@ impl Binder<'_> {
             let target = self.group_target(&expr, select)?;
             let scope = self.level().scope.clone();
             self.level().no_aggregates = Some("GROUP BY");
-            let bound = braid_sql::expr::bind(&target, &scope, self);
+            let bound = braid_scalar::bind(&target, &scope, self);
             self.level().no_aggregates = None;
             let bound = bound?;
             bound.ty().check_comparable("equality")?;
@@ -269,7 +269,7 @@ impl Binder<'_> {
             };
         }
         if let ast::Expr::Identifier(ident) = expr {
-            let name = braid_sql::expr::ident_name(ident);
+            let name = braid_scalar::ident_name(ident);
             // A column of FROM wins over an alias, as PostgreSQL has it.
             if self.level().scope.find(std::slice::from_ref(&name))?.is_none()
                 && let Some((_, target)) =

@@ -26,10 +26,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use braid_kv::Txn;
-use braid_sql::PlanContext;
-use braid_sql::expr::{
+use braid_scalar::{
     BindContext, Bound, EvalContext, Node, ParamTypes, Scope, bind_unsettled, ident_name,
 };
+use braid_sql::PlanContext;
 use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::common::Column;
 use datafusion::execution::SessionState;
@@ -266,13 +266,13 @@ impl<'a> Binder<'a> {
 
     fn settled(&mut self, expr: &ast::Expr) -> SqlResult<Bound> {
         let scope = self.level().scope.clone();
-        braid_sql::expr::bind(expr, &scope, self)
+        braid_scalar::bind(expr, &scope, self)
     }
 
     fn condition(&mut self, expr: &ast::Expr, clause: &'static str) -> SqlResult<Bound> {
         let scope = self.level().scope.clone();
         let before = self.level().no_aggregates.replace(clause);
-        let bound = braid_sql::expr::bind_bool(expr, clause, &scope, self);
+        let bound = braid_scalar::bind_bool(expr, clause, &scope, self);
         self.level().no_aggregates = before;
         bound
     }
@@ -334,11 +334,11 @@ impl<'a> Binder<'a> {
     fn comparison(
         &mut self,
         bound: &Bound,
-        op: braid_sql::expr::CmpOp,
+        op: braid_scalar::CmpOp,
         left: &Bound,
         right: &Bound,
     ) -> SqlResult<Expr> {
-        use braid_sql::expr::CmpOp;
+        use braid_scalar::CmpOp;
         let same = arrow_form::data_type(left.ty()) == arrow_form::data_type(right.ty());
         let native = arrow_form::is_native(left.ty()) && arrow_form::is_native(right.ty());
         let integers = left.ty().is_integer() && right.ty().is_integer();

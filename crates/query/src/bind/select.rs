@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use braid_sql::expr::{Bound, Node, Volatility, coerce, ident_name, output_name};
+use braid_scalar::{Bound, Node, Volatility, coerce, ident_name, output_name};
 use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::logical_expr::expr::Sort;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
@@ -137,7 +137,7 @@ impl Binder<'_> {
         let mut having = match &select.having {
             Some(expr) => {
                 let scope = self.level().scope.clone();
-                Some(braid_sql::expr::bind_bool(expr, "HAVING", &scope, self)?)
+                Some(braid_scalar::bind_bool(expr, "HAVING", &scope, self)?)
             }
             None => None,
         };
@@ -281,7 +281,7 @@ impl Binder<'_> {
                 }
                 ast::SelectItem::QualifiedWildcard(kind, _) => match kind {
                     ast::SelectItemQualifiedWildcardKind::ObjectName(name) => {
-                        let parts = braid_sql::expr::object_name_parts(name);
+                        let parts = braid_scalar::object_name_parts(name);
                         self.star(parts.last().map(String::as_str), &mut items)?;
                     }
                     ast::SelectItemQualifiedWildcardKind::Expr(e) => {
@@ -545,8 +545,8 @@ impl Binder<'_> {
     }
 
     fn row_count(&mut self, expr: &ast::Expr, clause: &str) -> SqlResult<Option<usize>> {
-        let scope = braid_sql::expr::Scope::empty();
-        let bound = self.isolated(|b| braid_sql::expr::bind_unsettled(expr, &scope, b))?;
+        let scope = braid_scalar::Scope::empty();
+        let bound = self.isolated(|b| braid_scalar::bind_unsettled(expr, &scope, b))?;
         let bound = coerce(bound, &SqlType::Int8, CastContext::Assignment, self)?;
         if !bound.columns().is_empty() {
             return Err(SqlError::new(

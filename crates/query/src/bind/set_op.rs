@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use braid_sql::expr::{Bound, ScopeColumn, coerce, common_type};
+use braid_scalar::{Bound, ScopeColumn, coerce, common_type};
 use braid_types::{CastContext, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::arrow::datatypes::{Field, Schema};
 use datafusion::catalog::cte_worktable::CteWorkTable;
@@ -385,7 +385,7 @@ pub(super) fn names_itself(query: &ast::Query, name: &str) -> bool {
     impl Visitor for Finder<'_> {
         type Break = ();
         fn pre_visit_relation(&mut self, relation: &ast::ObjectName) -> ControlFlow<()> {
-            match braid_sql::expr::object_name_parts(relation).as_slice() {
+            match braid_scalar::object_name_parts(relation).as_slice() {
                 [only] if only == self.0 => ControlFlow::Break(()),
                 _ => ControlFlow::Continue(()),
             }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use braid_sql::expr::{Bound, coerce, ident_name};
+use braid_scalar::{Bound, coerce, ident_name};
 use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;

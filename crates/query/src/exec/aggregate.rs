@@ -8,7 +8,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use braid_sql::expr::EvalContext;
+use braid_scalar::EvalContext;
 use braid_types::{Datum, GroupKey, SqlType};
 use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::pairs;
-use braid_sql::expr::{EvalContext, json_key, json_text, to_json};
+use braid_scalar::{EvalContext, json_key, json_text, to_json};
 use braid_types::json::quoted;
 use braid_types::jsonb::serde_json::{Map, Value};
 use braid_types::numeric::{self, BigDecimal};

@@ -1,7 +1,7 @@
 //! Our scalar expressions as DataFusion functions, evaluated row by row.
 //!
 //! A whole bound subtree becomes one function whose arguments are the columns it uses, so CASE and
-//! COALESCE keep their laziness and errors are those of `braid_sql::expr`.
+//! COALESCE keep their laziness and errors are those of `braid_scalar`.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -9,7 +9,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use braid_sql::expr::{Bound, EvalContext, Volatility};
+use braid_scalar::{Bound, EvalContext, Volatility};
 use braid_types::{Datum, SqlType};
 use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::datatypes::DataType;

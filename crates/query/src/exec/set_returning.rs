@@ -246,7 +246,7 @@ fn key_value(name: &str, of: SqlType, ret: SqlType, code: Code) -> SetFunction {
 
 /// A value of a json text, as it was written or as SQL text.
 fn kept(text: &str, as_text: bool) -> Datum {
-    if as_text { braid_sql::expr::plain_text(text) } else { Datum::Json(text.into()) }
+    if as_text { braid_scalar::plain_text(text) } else { Datum::Json(text.into()) }
 }
 
 fn text_elements(value: &Datum) -> SqlResult<Vec<&str>> {
@@ -290,8 +290,7 @@ fn regexp_matches(a: &[Datum]) -> SqlResult<Vec<Vec<Datum>>> {
     };
     let flags = a.get(2).map(text).unwrap_or_default();
     let all = flags.contains('g');
-    let found =
-        braid_sql::expr::regexp_captures(&text(&a[0]), &text(&a[1]), &flags.replace('g', ""))?;
+    let found = braid_scalar::regexp_captures(&text(&a[0]), &text(&a[1]), &flags.replace('g', ""))?;
     let limit = if all { usize::MAX } else { 1 };
     Ok(found.into_iter().take(limit).map(|row| vec![row]).collect())
 }
@@ -354,7 +353,7 @@ fn split(a: &[Datum], regex: bool) -> SqlResult<Vec<Vec<Datum>>> {
         return Ok(Vec::new());
     }
     let name = if regex { "regexp_split_to_array" } else { "string_to_array" };
-    let list = braid_sql::expr::call_text_function(name, a)?;
+    let list = braid_scalar::call_text_function(name, a)?;
     Ok(items(&list).iter().map(|i| vec![i.clone()]).collect())
 }
 
@@ -430,7 +429,7 @@ fn time_series(a: &[Datum]) -> SqlResult<Vec<Vec<Datum>>> {
     let mut out = Vec::new();
     while (forward && at <= stop) || (!forward && at >= stop) {
         out.push(vec![if zoned { Datum::TimestampTz(at) } else { Datum::Timestamp(at) }]);
-        at = braid_sql::expr::add_interval(at, &step)?;
+        at = braid_scalar::add_interval(at, &step)?;
         if out.len() > MAX_ROWS {
             return Err(too_many());
         }
@@ -468,7 +467,7 @@ impl Hash for ListUdf {
 
 /// A call that gives a list of records; with `ordinality` each ends with its number.
 pub fn list_expr(function: SetFunction, ordinality: bool, args: Vec<Expr>) -> Expr {
-    let signature = signature(args.len(), braid_sql::expr::Volatility::Volatile);
+    let signature = signature(args.len(), braid_scalar::Volatility::Volatile);
     let udf = ListUdf { id: next_id(), function, ordinality, signature };
     ScalarUDF::new_from_impl(udf).call(args)
 }

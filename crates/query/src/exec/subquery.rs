@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use braid_sql::expr::{Bound, CmpOp, EvalContext, compare};
+use braid_scalar::{Bound, CmpOp, EvalContext, compare};
 use braid_types::{ArrayValue, Datum, GroupKey, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::execution::SessionState;

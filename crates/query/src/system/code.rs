@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use braid_sql::expr::{self, ArgType, Builtin, Volatility};
+use braid_scalar::{ArgType, Builtin, Volatility};
 use braid_types::{ArrayValue, CastContext, Datum, SqlResult, SqlType, cast_exists};
 
 use super::table::{PG_CATALOG, ROOT, View, flag, text};
@@ -78,7 +78,7 @@ fn volatility(f: &Builtin) -> &'static str {
 
 pub(super) fn pg_proc(_: &View<'_>) -> Made {
     let mut rows = Vec::new();
-    for f in expr::function_names() {
+    for f in braid_scalar::function_names() {
         let call = Proc {
             name: f.name,
             args: f.args.iter().map(oid).collect(),
@@ -91,10 +91,10 @@ pub(super) fn pg_proc(_: &View<'_>) -> Made {
         };
         rows.push(row(rows.len(), call));
     }
-    let others = expr::aggregate_names()
+    let others = braid_scalar::aggregate_names()
         .iter()
         .map(|name| (*name, "a", false))
-        .chain(expr::set_returning_names().iter().map(|name| (*name, "f", true)));
+        .chain(braid_scalar::set_returning_names().iter().map(|name| (*name, "f", true)));
     for (name, kind, set) in others {
         let call = Proc {
             name,
@@ -136,7 +136,7 @@ fn operator(at: usize, name: &str, args: &[u32], ret: u32) -> Vec<Datum> {
 
 pub(super) fn pg_operator(_: &View<'_>) -> Made {
     let mut rows = Vec::new();
-    for f in expr::operator_list() {
+    for f in braid_scalar::operator_list() {
         let args: Vec<u32> = f.args.iter().map(oid).collect();
         // LIKE with an escape is three values and no operator.
         if args.len() <= 2 && f.name != "similar_to" {

@@ -1,9 +1,9 @@
 //! Descriptors back to SQL, and the functions over the catalog that clients call.
 
 use braid_catalog::{Catalog, ForeignKey, Index, Relation, Table, id_of_oid};
-use braid_sql::expr::SessionFunctions;
-use braid_sql::quote_ident;
+use braid_scalar::SessionFunctions;
 use braid_sql::session::{SessionState, column_names, foreign_key, index_definition};
+use braid_types::quote_ident;
 use braid_types::{Datum, SqlResult};
 
 /// The key columns of an index, without directions.

@@ -8,8 +8,8 @@ mod info_schema;
 mod pg_tables;
 mod table;
 
+use braid_scalar::EvalContext;
 use braid_sql::PlanContext;
-use braid_sql::expr::EvalContext;
 use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast;
 use sqlparser::dialect::PostgreSqlDialect;

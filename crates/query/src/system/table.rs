@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use braid_catalog::{Catalog, Index, Schema, Table, oid_of};
+use braid_scalar::EvalContext;
 use braid_sql::PlanContext;
-use braid_sql::expr::EvalContext;
 use braid_types::{Datum, SqlResult, SqlType};
 
 use super::type_named;

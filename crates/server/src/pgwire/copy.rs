@@ -1,7 +1,7 @@
 //! COPY FROM STDIN and COPY TO STDOUT on the wire.
 
+use braid_parser::CopyFormat;
 use braid_sql::copy::{CopyIn, CopyOut};
-use braid_sql::parse::CopyFormat;
 use bytes::BufMut;
 use pgwire::messages::copy::{CopyDone, CopyInResponse, CopyOutResponse};
 

@@ -10,7 +10,7 @@
 
 use braid_types::{SqlError, SqlResult, SqlState};
 
-use crate::parse::{CopyFormat, CopyOptions};
+use braid_parser::{CopyFormat, CopyOptions};
 
 /// One row as it stood in the input.
 #[derive(Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use braid_types::{Datum, SqlResult, SqlType, Style};
 
 use super::decode::{default_null, one_byte};
-use crate::parse::{CopyFormat, CopyOptions};
+use braid_parser::{CopyFormat, CopyOptions};
 
 /// Writes rows in one format.
 pub(crate) struct Encoder {

@@ -11,8 +11,8 @@ use super::decode::{Decoder, RawRow};
 use crate::dml::table_load::TableLoad;
 use crate::dml::writer::{TableInfo, Writer};
 use crate::general_query::ColumnInfo;
-use crate::parse::{Copy, CopyFormat, CopyOptions, Import};
 use crate::session::Context;
+use braid_parser::{Copy, CopyFormat, CopyOptions, Import};
 
 /// Bytes read from a file at once.
 const CHUNK: usize = 1 << 20;

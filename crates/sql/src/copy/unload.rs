@@ -8,9 +8,9 @@ use braid_types::{SqlError, SqlResult, SqlState};
 use super::encode::Encoder;
 use crate::dml::source::Source;
 use crate::general_query::{ColumnInfo, Row, RowStream};
-use crate::parse::{Copy, CopyFormat, parse_query};
-use crate::quote::quote_ident;
 use crate::session::Context;
+use braid_parser::{Copy, CopyFormat, parse_query};
+use braid_types::quote_ident;
 
 /// A file is written in pieces of this size.
 const WRITE_BYTES: usize = 64 << 10;

@@ -7,7 +7,7 @@ use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::ast::{self, AlterTableOperation as Op};
 
 use super::{Change, alter_column, backfill, bad_table, constraint, drop, exists, index, parts};
-use crate::expr::ident_name;
+use braid_scalar::ident_name;
 
 pub(super) fn run(c: &mut Change, a: &ast::AlterTable) -> SqlResult<String> {
     let name = parts(&a.name);

@@ -16,9 +16,9 @@ use super::column::{self, check_default, table_scope};
 use super::{
     Change, alter, alter_type, backfill, bad_table, constraint, drop as drops, parts, truncate,
 };
-use crate::expr::{self, ParamTypes, Scope, Volatility, ident_name};
-use crate::parse::{Name, parse_expr};
 use crate::session::SessionState;
+use braid_parser::{Name, parse_expr};
+use braid_scalar::{ParamTypes, Scope, Volatility, ident_name};
 
 fn no_column(t: &Table, name: &str) -> SqlError {
     SqlError::new(
@@ -93,8 +93,12 @@ fn fill_default(c: &Change, t: &mut Table, at: usize) -> SqlResult<bool> {
         return Ok(true);
     }
     let Some(text) = &col.default else { return Ok(false) };
-    let bound =
-        expr::bind_to(&parse_expr(text)?, &col.ty, &Scope::empty(), &mut ParamTypes::default())?;
+    let bound = braid_scalar::bind_to(
+        &parse_expr(text)?,
+        &col.ty,
+        &Scope::empty(),
+        &mut ParamTypes::default(),
+    )?;
     if bound.volatility() == Volatility::Volatile {
         return Ok(true);
     }
@@ -188,7 +192,7 @@ fn forget_column(
     let scope = table_scope(&new);
     let ordinal = new.ordinal(id).expect("found by name");
     let uses = |text: &str| -> SqlResult<bool> {
-        let b = expr::bind(&parse_expr(text)?, &scope, &mut ParamTypes::default())?;
+        let b = braid_scalar::bind(&parse_expr(text)?, &scope, &mut ParamTypes::default())?;
         Ok(b.columns().contains(&ordinal))
     };
     let mut checks = Vec::new();
@@ -314,7 +318,13 @@ pub(super) fn alter(
                 new.columns[at].sequence.filter(|_| new.columns[at].identity.is_some());
         }
         ast::AlterColumnOperation::SetDataType { data_type, using, .. } => {
-            return alter_type::run(c, t, at, &expr::sql_type_of(data_type)?, using.as_ref());
+            return alter_type::run(
+                c,
+                t,
+                at,
+                &braid_scalar::sql_type_of(data_type)?,
+                using.as_ref(),
+            );
         }
         ast::AlterColumnOperation::AddGenerated { generated_as, sequence_options } => {
             let mut option = ast::ColumnOptionDef {

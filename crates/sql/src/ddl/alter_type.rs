@@ -9,8 +9,8 @@ use sqlparser::ast;
 
 use super::column::{check_default, table_scope};
 use super::{Change, alter, backfill, bad_table, constraint};
-use crate::expr::{self, ParamTypes};
-use crate::parse::parse_expr;
+use braid_parser::parse_expr;
+use braid_scalar::ParamTypes;
 
 /// Whether a stored value of one type is a stored value of the other with the same meaning.
 fn same_stored_form(from: &SqlType, to: &SqlType) -> bool {
@@ -65,7 +65,7 @@ pub(super) fn run(
         .with_hint("Drop the index first, or create a new table and copy the rows."));
     }
     let convert = match using {
-        Some(e) => Some(expr::bind_to(e, ty, &table_scope(t), &mut ParamTypes::default())?),
+        Some(e) => Some(braid_scalar::bind_to(e, ty, &table_scope(t), &mut ParamTypes::default())?),
         None => {
             if !braid_types::cast_exists(&old_type, ty)
                 .is_some_and(|k| matches!(k, CastContext::Implicit | CastContext::Assignment))
@@ -99,7 +99,7 @@ fn refuse_generated_from(t: &Table, at: usize) -> SqlResult<()> {
     let scope = table_scope(t);
     for column in &t.columns {
         let Some(text) = &column.generated else { continue };
-        let bound = expr::bind(&parse_expr(text)?, &scope, &mut ParamTypes::default())?;
+        let bound = braid_scalar::bind(&parse_expr(text)?, &scope, &mut ParamTypes::default())?;
         if bound.columns().contains(&at) {
             return Err(SqlError::new(
                 SqlState::FEATURE_NOT_SUPPORTED,
@@ -165,7 +165,7 @@ fn check_again(c: &Change, t: &Arc<Table>, at: usize) -> SqlResult<()> {
     let (scope, id) = (table_scope(t), t.columns[at].id);
     for check in &t.checks {
         let e = parse_expr(&check.expr)?;
-        let bound = expr::bind_bool(&e, "CHECK", &scope, &mut ParamTypes::default())?;
+        let bound = braid_scalar::bind_bool(&e, "CHECK", &scope, &mut ParamTypes::default())?;
         if bound.columns().contains(&at) {
             backfill::validate_check(c, t, &check.name, &bound)?;
         }

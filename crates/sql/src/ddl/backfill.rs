@@ -14,11 +14,11 @@ use braid_types::{SqlError, SqlResult, SqlState};
 use super::Change;
 use crate::dml::keys::{duplicate_key, key_detail};
 use crate::dml::references::{find_by_key, missing_parent, missing_reference, reference_values};
-use crate::expr::Bound;
 use crate::general_query::Row;
 use crate::storage::bulk::{LOAD_MEMORY, LoadError, SMALL_LOAD, ingest_private};
 use crate::storage::layout::IndexLayout;
 use crate::storage::{TableLayout, TableScan};
+use braid_scalar::Bound;
 
 /// Cancel is looked at every so many rows.
 const CANCEL_EVERY: u64 = 1024;

@@ -5,9 +5,9 @@ use braid_types::{SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast;
 
 use super::{Change, bad_table, sequence};
-use crate::expr::{self, ParamTypes, Scope, ident_name};
-use crate::parse::SequenceChange;
-use crate::quote::quote_ident;
+use braid_parser::SequenceChange;
+use braid_scalar::{ParamTypes, Scope, ident_name};
+use braid_types::quote_ident;
 
 /// What a column declaration says beyond the column itself.
 pub(super) struct Declared {
@@ -53,7 +53,7 @@ pub(super) fn declare(c: &Change, t: &mut Table, def: &ast::ColumnDef) -> SqlRes
     let serial = serial(&def.data_type);
     let ty = match &serial {
         Some(ty) => ty.clone(),
-        None => expr::sql_type_of(&def.data_type)?,
+        None => braid_scalar::sql_type_of(&def.data_type)?,
     };
     if matches!(ty, SqlType::Record | SqlType::Void | SqlType::Unknown | SqlType::CharByte) {
         return Err(bad_table(format!("column \"{name}\" has pseudo-type {}", ty.name())));
@@ -157,9 +157,9 @@ fn option(
 
 /// Checks that a DEFAULT fits its column.
 pub(super) fn check_default(e: &ast::Expr, ty: &SqlType) -> SqlResult<()> {
-    match expr::bind_to(e, ty, &Scope::empty(), &mut ParamTypes::default()) {
+    match braid_scalar::bind_to(e, ty, &Scope::empty(), &mut ParamTypes::default()) {
         Ok(_) => Ok(()),
-        Err(e) if expr::needs_general_query(&e) => Err(SqlError::new(
+        Err(e) if braid_scalar::needs_general_query(&e) => Err(SqlError::new(
             SqlState::FEATURE_NOT_SUPPORTED,
             "cannot use subquery in DEFAULT expression",
         )),
@@ -192,9 +192,9 @@ pub(super) fn finish(c: &mut Change, t: &mut Table, declared: &[Declared]) -> Sq
     let scope = table_scope(t);
     for col in t.columns.iter().filter(|x| x.generated.is_some()) {
         let text = col.generated.as_deref().unwrap_or_default();
-        let e = crate::parse::parse_expr(text)?;
-        let bound = expr::bind_to(&e, &col.ty, &scope, &mut ParamTypes::default())?;
-        if bound.volatility() != crate::expr::Volatility::Immutable {
+        let e = braid_parser::parse_expr(text)?;
+        let bound = braid_scalar::bind_to(&e, &col.ty, &scope, &mut ParamTypes::default())?;
+        if bound.volatility() != braid_scalar::Volatility::Immutable {
             return Err(SqlError::new(
                 SqlState::INVALID_OBJECT_DEFINITION,
                 "generation expression is not immutable",

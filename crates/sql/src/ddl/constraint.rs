@@ -9,7 +9,7 @@ use sqlparser::ast;
 
 use super::column::table_scope;
 use super::{Change, backfill, bad_table, exists, index, parts};
-use crate::expr::{self, ParamTypes, ident_name};
+use braid_scalar::{ParamTypes, ident_name};
 
 /// 0A000 for constraints whose check is to be put off.
 pub(super) fn refuse_deferrable(c: Option<&ast::ConstraintCharacteristics>) -> SqlResult<()> {
@@ -104,8 +104,9 @@ fn check(
     column: Option<&str>,
 ) -> SqlResult<()> {
     let scope = table_scope(t);
-    let bound = match expr::bind_bool(&k.expr, "CHECK", &scope, &mut ParamTypes::default()) {
-        Err(e) if expr::needs_general_query(&e) => {
+    let bound = match braid_scalar::bind_bool(&k.expr, "CHECK", &scope, &mut ParamTypes::default())
+    {
+        Err(e) if braid_scalar::needs_general_query(&e) => {
             return Err(SqlError::new(
                 SqlState::FEATURE_NOT_SUPPORTED,
                 "cannot use subquery in check constraint",

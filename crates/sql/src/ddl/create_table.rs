@@ -9,8 +9,8 @@ use sqlparser::ast;
 use super::column::{self, Declared};
 use super::constraint;
 use super::{Change, bad_table, exists, index, interleave, parts};
-use crate::expr::ident_name;
-use crate::parse::CreateTable;
+use braid_parser::CreateTable;
+use braid_scalar::ident_name;
 
 /// Most columns of a table.
 const MAX_COLUMNS: usize = 1600;

@@ -12,7 +12,7 @@ use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::ast::{self, ObjectType};
 
 use super::{Change, backfill, parts, truncate};
-use crate::parse::Name;
+use braid_parser::Name;
 
 pub(super) fn run(
     c: &mut Change,

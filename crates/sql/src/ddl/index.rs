@@ -6,9 +6,9 @@ use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::ast;
 
 use super::{Change, backfill, bad_table, exists, parts};
-use crate::expr::ident_name;
-use crate::parse::CreateIndex;
-use crate::quote::quote_ident;
+use braid_parser::CreateIndex;
+use braid_scalar::ident_name;
+use braid_types::quote_ident;
 
 /// Most columns of a key.
 const MAX_KEY_COLUMNS: usize = 32;
@@ -139,7 +139,7 @@ fn interleave(
     c: &Change,
     t: &Table,
     index: &Index,
-    clause: &crate::parse::InterleaveClause,
+    clause: &braid_parser::InterleaveClause,
 ) -> SqlResult<u32> {
     if clause.on_delete.is_some() {
         return Err(bad_table(format!("ON DELETE cannot be given for index \"{}\"", index.name))

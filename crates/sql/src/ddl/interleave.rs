@@ -15,8 +15,8 @@ use braid_catalog::{Interleave, InterleaveForm, MAX_DEPTH, RefAction, Relation, 
 use braid_types::{SqlError, SqlResult, SqlState};
 
 use super::{Change, backfill, bad_table};
-use crate::parse::InterleaveClause;
-use crate::quote::quote_ident;
+use braid_parser::{DeleteAction, InterleaveClause};
+use braid_types::quote_ident;
 
 /// Checks a declaration for a table whose columns and primary key are known.
 pub(super) fn declare(
@@ -53,7 +53,7 @@ pub(super) fn declare(
     Ok(Interleave {
         parent: parent.id,
         form,
-        on_delete: clause.on_delete.unwrap_or_default(),
+        on_delete: clause.on_delete.map(ref_action).unwrap_or_default(),
         columns,
     })
 }
@@ -222,8 +222,16 @@ fn by_name(t: &Table, parent: &Table, want: &str) -> SqlResult<()> {
     Ok(())
 }
 
+fn ref_action(action: DeleteAction) -> RefAction {
+    match action {
+        DeleteAction::Cascade => RefAction::Cascade,
+        DeleteAction::NoAction => RefAction::NoAction,
+        DeleteAction::Restrict => RefAction::Restrict,
+    }
+}
+
 /// ALTER TABLE .. SET ON DELETE.
-pub(super) fn set_on_delete(c: &mut Change, t: &Arc<Table>, action: RefAction) -> SqlResult<()> {
+pub(super) fn set_on_delete(c: &mut Change, t: &Arc<Table>, action: DeleteAction) -> SqlResult<()> {
     let mut new = (**t).clone();
     match &mut new.interleave {
         None => {
@@ -237,7 +245,7 @@ pub(super) fn set_on_delete(c: &mut Change, t: &Arc<Table>, action: RefAction) -
             ))
             .with_hint("Use ALTER TABLE .. SET INTERLEAVE IN PARENT .. ON DELETE .. instead."));
         }
-        Some(i) => i.on_delete = action,
+        Some(i) => i.on_delete = ref_action(action),
     }
     c.put(new);
     Ok(())

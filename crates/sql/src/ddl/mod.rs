@@ -41,9 +41,9 @@ use braid_catalog::{Catalog, Table};
 use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::ast;
 
-use crate::expr::object_name_parts;
-use crate::parse::{AlterOwn, Kind, Name, Statement};
 use crate::session::Context;
+use braid_parser::{AlterOwn, Kind, Name, Statement};
+use braid_scalar::object_name_parts;
 
 /// A schema change in the making. `ctx.catalog` follows `catalog` by [`Change::sync`].
 pub(crate) struct Change {

@@ -9,7 +9,7 @@ use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::ast;
 
 use super::{Change, drop, exists, parts};
-use crate::expr::ident_name;
+use braid_scalar::ident_name;
 
 pub(super) fn create_schema(
     c: &mut Change,

@@ -5,8 +5,7 @@ use braid_types::{SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast;
 
 use super::{Change, exists};
-use crate::expr;
-use crate::parse::{Name, SequenceChange};
+use braid_parser::{Name, SequenceChange};
 
 fn bad(message: impl Into<String>) -> SqlError {
     SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
@@ -27,7 +26,7 @@ pub(super) fn create(
         return Err(exists(&bare));
     }
     let ty = match &s.ty {
-        Some(t) => expr::sql_type_of(t)?,
+        Some(t) => braid_scalar::sql_type_of(t)?,
         None => SqlType::Int8,
     };
     let owner = match &s.owned_by {
@@ -167,7 +166,7 @@ pub(super) fn alter(
     };
     let mut new = (*old).clone();
     if let Some(t) = &s.ty {
-        new.ty = expr::sql_type_of(t)?;
+        new.ty = braid_scalar::sql_type_of(t)?;
     }
     let up = s.increment.unwrap_or(new.increment) > 0;
     let (low, high) = bounds(&new.ty)?;

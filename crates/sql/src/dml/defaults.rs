@@ -8,9 +8,9 @@ use braid_types::{Datum, SqlError, SqlResult, SqlState};
 
 use super::keys::failing_row;
 use crate::ddl::table_scope;
-use crate::expr::{self, Bound, ParamTypes, Scope};
-use crate::parse::parse_expr;
 use crate::session::Context;
+use braid_parser::parse_expr;
+use braid_scalar::{Bound, ParamTypes, Scope};
 
 /// Where a column's value comes from when none is given.
 #[derive(Clone, Debug)]
@@ -39,12 +39,13 @@ impl Filler {
         let mut none = ParamTypes::default();
         for (at, c) in table.columns.iter().enumerate() {
             if let Some(g) = &c.generated {
-                generated.push((at, expr::bind_to(&parse_expr(g)?, &c.ty, &scope, &mut none)?));
+                generated
+                    .push((at, braid_scalar::bind_to(&parse_expr(g)?, &c.ty, &scope, &mut none)?));
             }
             defaults.push(match (&c.default, c.sequence) {
                 _ if c.hidden => Default::RowId,
                 (_, Some(s)) => Default::Sequence(oid_of(s)),
-                (Some(d), None) => Default::Expr(expr::bind_to(
+                (Some(d), None) => Default::Expr(braid_scalar::bind_to(
                     &parse_expr(d)?,
                     &c.ty,
                     &Scope::empty(),
@@ -57,7 +58,8 @@ impl Filler {
             .checks
             .iter()
             .map(|k| {
-                let bound = expr::bind_bool(&parse_expr(&k.expr)?, "CHECK", &scope, &mut none)?;
+                let bound =
+                    braid_scalar::bind_bool(&parse_expr(&k.expr)?, "CHECK", &scope, &mut none)?;
                 Ok((k.name.clone(), bound))
             })
             .collect::<SqlResult<_>>()?;

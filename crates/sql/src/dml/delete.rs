@@ -13,12 +13,12 @@ use super::source::Source;
 use super::target::{Returning, Target, bind_returning, returned};
 use super::update::{key_items, key_query};
 use super::writer::{TableInfo, Writer};
-use crate::expr::{self, ParamTypes};
 use crate::general_query::{ColumnInfo, Row};
 use crate::plan::access::Access;
 use crate::plan::rows::collect_rows;
 use crate::session::Context;
 use crate::storage::scan::get_row;
+use braid_scalar::ParamTypes;
 
 /// A planned DELETE.
 pub struct DeletePlan {
@@ -59,7 +59,9 @@ impl DeletePlan {
         let own = if delete.using.is_none() {
             let mut tried = params.clone();
             let filter = match &delete.selection {
-                Some(e) => expr::bind_bool(e, "WHERE", &target.scope(), &mut tried).map(Some),
+                Some(e) => {
+                    braid_scalar::bind_bool(e, "WHERE", &target.scope(), &mut tried).map(Some)
+                }
                 None => Ok(None),
             };
             match filter {
@@ -67,7 +69,7 @@ impl DeletePlan {
                     *params = tried;
                     Some(filter)
                 }
-                Err(e) if expr::needs_general_query(&e) => None,
+                Err(e) if braid_scalar::needs_general_query(&e) => None,
                 Err(e) => return Err(e),
             }
         } else {

@@ -14,10 +14,10 @@ use super::target::{
     returned,
 };
 use super::writer::{TableInfo, Writer};
-use crate::expr::{self, Bound, ParamTypes, Scope, ident_name, object_name_parts};
 use crate::general_query::{ColumnInfo, Row};
-use crate::parse::Overriding;
 use crate::session::Context;
+use braid_parser::Overriding;
+use braid_scalar::{Bound, ParamTypes, Scope, ident_name, object_name_parts};
 
 /// A planned INSERT.
 pub struct InsertPlan {
@@ -286,7 +286,7 @@ fn rows(
         && plain
     {
         match values(v, table, targets, named, params) {
-            Err(e) if expr::needs_general_query(&e) => {}
+            Err(e) if braid_scalar::needs_general_query(&e) => {}
             other => return other,
         }
     }
@@ -350,7 +350,7 @@ pub(super) fn bind_column(
     params: &mut ParamTypes,
 ) -> SqlResult<Bound> {
     let c = &table.columns[at];
-    expr::bind_to(e, &c.ty, scope, params).map_err(|err| {
+    braid_scalar::bind_to(e, &c.ty, scope, params).map_err(|err| {
         if err.state() == SqlState::DATATYPE_MISMATCH && !err.message().contains('"') {
             SqlError::new(err.state(), format!("column \"{}\" {}", c.name, err.message()))
                 .with_hint("You will need to rewrite or cast the expression.")
@@ -451,7 +451,7 @@ fn conflict(
             }
             let sets = bind_sets(table, &u.assignments, &scope, params)?;
             let filter = match &u.selection {
-                Some(e) => Some(expr::bind_bool(e, "WHERE", &scope, params)?),
+                Some(e) => Some(braid_scalar::bind_bool(e, "WHERE", &scope, params)?),
                 None => None,
             };
             Some(ConflictUpdate { sets, filter })

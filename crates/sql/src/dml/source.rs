@@ -5,10 +5,10 @@ use std::sync::Arc;
 use braid_types::{SqlResult, SqlType};
 use sqlparser::ast;
 
-use crate::expr::ParamTypes;
 use crate::general_query::{ColumnInfo, GeneralPlan, Row, RowStream};
 use crate::plan::SelectPlan;
 use crate::session::Context;
+use braid_scalar::ParamTypes;
 
 /// A planned query.
 pub enum Source {

@@ -6,9 +6,9 @@ use braid_catalog::{Relation, Table, oid_of};
 use braid_types::{CastContext, SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast::{self, SelectItem, SelectItemQualifiedWildcardKind, TableFactor};
 
-use crate::expr::{self, Bound, Node, ParamTypes, Scope, ident_name, object_name_parts};
 use crate::general_query::{ColumnInfo, Row};
 use crate::session::Context;
+use braid_scalar::{Bound, Node, ParamTypes, Scope, ident_name, object_name_parts};
 
 /// A table with the name it goes by in the statement.
 #[derive(Clone)]
@@ -120,11 +120,11 @@ pub fn returning(
                 }
             }
             SelectItem::UnnamedExpr(e) => {
-                let bound = expr::bind(e, scope, params)?;
-                out.push(&expr::output_name(e), bound, origin);
+                let bound = braid_scalar::bind(e, scope, params)?;
+                out.push(&braid_scalar::output_name(e), bound, origin);
             }
             SelectItem::ExprWithAlias { expr: e, alias } => {
-                let bound = expr::bind(e, scope, params)?;
+                let bound = braid_scalar::bind(e, scope, params)?;
                 out.push(&ident_name(alias), bound, origin);
             }
             other => return Err(SqlError::unsupported(format!("the select item {other}"))),
@@ -181,7 +181,7 @@ pub(super) fn bind_returning(
                 .with_detail(e.message())
                 .with_hint("Select it by a query of its own."))
         }
-        Err(e) if expr::needs_general_query(&e) => {
+        Err(e) if braid_scalar::needs_general_query(&e) => {
             Err(SqlError::unsupported("a subquery or aggregate in RETURNING"))
         }
         other => other.map(Some),

@@ -15,13 +15,13 @@ use super::insert::{bind_sets, set_list};
 use super::source::Source;
 use super::target::{Returning, Target, bind_returning, check_assignable, is_default, returned};
 use super::writer::{TableInfo, Writer};
-use crate::expr::{self, Bound, ParamTypes};
 use crate::general_query::{ColumnInfo, Row};
 use crate::plan::access::Access;
 use crate::plan::rows::collect_rows;
-use crate::quote::quote_ident;
 use crate::session::Context;
 use crate::storage::scan::get_row;
+use braid_scalar::{Bound, ParamTypes};
+use braid_types::quote_ident;
 
 /// A planned UPDATE.
 pub struct UpdatePlan {
@@ -62,7 +62,7 @@ impl UpdatePlan {
                     *params = tried;
                     Some(how)
                 }
-                Err(e) if expr::needs_general_query(&e) => None,
+                Err(e) if braid_scalar::needs_general_query(&e) => None,
                 Err(e) => return Err(e),
             }
         } else {
@@ -168,7 +168,7 @@ fn bind_own(
     let scope = target.scope();
     let sets = bind_sets(&target.table, &update.assignments, &scope, params)?;
     let filter = match &update.selection {
-        Some(e) => Some(expr::bind_bool(e, "WHERE", &scope, params)?),
+        Some(e) => Some(braid_scalar::bind_bool(e, "WHERE", &scope, params)?),
         None => None,
     };
     Ok(How::Own { access: Access::choose(&info.layout, filter.as_ref()), sets })
@@ -242,5 +242,5 @@ pub(super) fn key_query(
     if let Some(e) = selection {
         text.push_str(&format!(" WHERE {e}"));
     }
-    Source::plan(ctx, &*crate::parse::parse_query(&text)?, params)
+    Source::plan(ctx, &*braid_parser::parse_query(&text)?, params)
 }

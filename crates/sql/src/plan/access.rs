@@ -14,8 +14,8 @@ use std::ops::Bound as Limit;
 use braid_kv::KeySpan;
 use braid_types::{Datum, SqlResult, SqlType};
 
-use crate::expr::{Bound, CmpOp, EvalContext, Node, QuantifiedOp, Volatility};
 use crate::storage::{Layout, TableLayout};
+use braid_scalar::{Bound, CmpOp, EvalContext, Node, QuantifiedOp, Volatility};
 
 /// Most combinations of several lists; where there are more, the last lists become a filter.
 const MAX_SPANS: usize = 16_384;

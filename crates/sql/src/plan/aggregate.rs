@@ -7,7 +7,7 @@ use bigdecimal::BigDecimal;
 use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType, numeric};
 use sqlparser::ast::{self, FunctionArg, FunctionArgExpr, FunctionArguments};
 
-use crate::expr::{self, Bound, EvalContext, ParamTypes, Scope, object_name_parts};
+use braid_scalar::{Bound, EvalContext, ParamTypes, Scope, object_name_parts};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
@@ -73,11 +73,13 @@ impl Aggregate {
         };
         let arg = match &list.args[0] {
             FunctionArg::Unnamed(FunctionArgExpr::Wildcard) if kind == Kind::Count => None,
-            FunctionArg::Unnamed(FunctionArgExpr::Expr(e)) => match expr::bind(e, scope, params) {
-                Ok(b) => Some(b),
-                Err(e) if expr::needs_general_query(&e) => return Ok(None),
-                Err(e) => return Err(e),
-            },
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(e)) => {
+                match braid_scalar::bind(e, scope, params) {
+                    Ok(b) => Some(b),
+                    Err(e) if braid_scalar::needs_general_query(&e) => return Ok(None),
+                    Err(e) => return Err(e),
+                }
+            }
             _ => return Ok(None),
         };
         let arg_type = arg.as_ref().map(|a| a.ty().base());

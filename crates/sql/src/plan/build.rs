@@ -15,10 +15,10 @@ use super::aggregate::Aggregate;
 use super::order::{Met, met};
 use super::select::{Locking, Output, Parts, SelectPlan, SortKey, Step};
 use crate::dml::{returning, scope_of};
-use crate::expr::{self, Bound, ParamTypes, Scope, ident_name, object_name_parts};
 use crate::general_query::ColumnInfo;
 use crate::session::Context;
 use crate::storage::TableLayout;
+use braid_scalar::{Bound, ParamTypes, Scope, ident_name, object_name_parts};
 
 /// A table named in FROM.
 struct From {
@@ -45,7 +45,7 @@ pub fn plan_query(
             Ok(Some(p))
         }
         Ok(None) => Ok(None),
-        Err(e) if expr::needs_general_query(&e) => Ok(None),
+        Err(e) if braid_scalar::needs_general_query(&e) => Ok(None),
         // The general planner may know more.
         Err(e) if e.state() == SqlState::FEATURE_NOT_SUPPORTED => Ok(None),
         Err(e) => Err(e),
@@ -84,7 +84,7 @@ fn plan(ctx: &Context, q: &ast::Query, params: &mut ParamTypes) -> SqlResult<Opt
     let Some(select) = simple_select(q) else { return Ok(None) };
     let Some((mut tables, scope)) = from(ctx, select, params)? else { return Ok(None) };
     let filter = match &select.selection {
-        Some(e) => expr::bind_bool(e, "WHERE", &scope, params)?.conjuncts(),
+        Some(e) => braid_scalar::bind_bool(e, "WHERE", &scope, params)?.conjuncts(),
         None => Vec::new(),
     };
     let origin = |at: usize| {
@@ -184,7 +184,9 @@ fn from(
                 return Ok(None);
             }
             let on = match constraint {
-                JoinConstraint::On(e) => expr::bind_bool(e, "JOIN/ON", &scope, params)?.conjuncts(),
+                JoinConstraint::On(e) => {
+                    braid_scalar::bind_bool(e, "JOIN/ON", &scope, params)?.conjuncts()
+                }
                 JoinConstraint::None if !left => Vec::new(),
                 _ => return Ok(None),
             };
@@ -268,14 +270,14 @@ fn output(
             *params = plain;
             return Ok(Some((Output::Rows(r.exprs), r.columns)));
         }
-        Err(e) if expr::needs_general_query(&e) => {}
+        Err(e) if braid_scalar::needs_general_query(&e) => {}
         Err(e) => return Err(e),
     }
     let mut list = Vec::new();
     let mut columns = Vec::new();
     for item in &select.projection {
         let (e, name) = match item {
-            SelectItem::UnnamedExpr(e) => (e, expr::output_name(e)),
+            SelectItem::UnnamedExpr(e) => (e, braid_scalar::output_name(e)),
             SelectItem::ExprWithAlias { expr: e, alias } => (e, ident_name(alias)),
             _ => return Ok(None),
         };
@@ -335,10 +337,10 @@ fn sort_keys(
                 // An output name wins over a column, as in PostgreSQL.
                 match columns.iter().position(|c| c.name == name) {
                     Some(n) => exprs[n].clone(),
-                    None => expr::bind(&o.expr, scope, params)?,
+                    None => braid_scalar::bind(&o.expr, scope, params)?,
                 }
             }
-            e => expr::bind(e, scope, params)?,
+            e => braid_scalar::bind(e, scope, params)?,
         };
         let desc = o.options.asc == Some(false);
         let nulls_first = o.options.nulls_first.unwrap_or(desc);
@@ -350,8 +352,8 @@ fn sort_keys(
 
 fn limits(q: &ast::Query, params: &mut ParamTypes) -> SqlResult<(Option<Bound>, Option<Bound>)> {
     let mut number = |e: &ast::Expr| {
-        let bound = expr::bind_unsettled(e, &Scope::empty(), params)?;
-        expr::coerce(bound, &SqlType::Int8, CastContext::Assignment, params)
+        let bound = braid_scalar::bind_unsettled(e, &Scope::empty(), params)?;
+        braid_scalar::coerce(bound, &SqlType::Int8, CastContext::Assignment, params)
     };
     match &q.limit_clause {
         None => Ok((None, None)),

@@ -24,9 +24,9 @@ use braid_types::{Datum, SqlResult};
 use bytes::Bytes;
 
 use super::select::{Parts, Step};
-use crate::expr::Bound;
 use crate::general_query::Row;
 use crate::session::Context;
+use braid_scalar::Bound;
 
 /// For each step, the last step that one pass beginning there covers; itself if there is none.
 pub(super) fn passes(steps: &[Step], catalog: &Catalog) -> Vec<usize> {

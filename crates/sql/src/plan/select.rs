@@ -8,10 +8,10 @@ use braid_types::{Datum, SqlError, SqlResult, SqlState};
 use super::access::Access;
 use super::aggregate::Aggregate;
 use super::stream::{Joined, SelectStream};
-use crate::expr::Bound;
 use crate::general_query::{ColumnInfo, Row, RowStream};
 use crate::session::{Context, VecRows};
 use crate::storage::TableLayout;
+use braid_scalar::Bound;
 
 /// One table of the chain.
 pub(super) struct Step {

@@ -74,7 +74,7 @@ impl Joined {
         Ok(())
     }
 
-    fn passes(&self, parts: &[crate::expr::Bound], row: &Row) -> SqlResult<bool> {
+    fn passes(&self, parts: &[braid_scalar::Bound], row: &Row) -> SqlResult<bool> {
         for p in parts {
             if !p.eval_bool(row, &self.ctx.eval)? {
                 return Ok(false);

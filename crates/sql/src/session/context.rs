@@ -12,9 +12,9 @@ use parking_lot::Mutex;
 use super::SessionState;
 use super::transaction::Failure;
 use crate::database::Database;
-use crate::expr::EvalContext;
 use crate::general_query::{PlanContext, Row, RunContext, row_memory};
-use crate::parse::Name;
+use braid_parser::Name;
+use braid_scalar::EvalContext;
 
 /// A message to the client that is not an error.
 #[derive(Clone, Debug, PartialEq)]

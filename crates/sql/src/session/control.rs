@@ -10,9 +10,10 @@ use super::outcome::Outcome;
 use super::prepared::Prepared;
 use super::run::Session;
 use super::settings::Settings;
-use super::transaction::{OpenTxn, Savepoint, isolation_name, isolation_of, no_transaction};
-use crate::expr;
-use crate::parse::{self, Kind, Statement, TxnModes};
+use super::transaction::{
+    OpenTxn, Savepoint, isolation_at, isolation_name, isolation_of, level_of, no_transaction,
+};
+use braid_parser::{Kind, Statement, TxnModes};
 
 impl Session {
     pub(super) fn warn(&self, state: SqlState, message: &str) {
@@ -69,7 +70,7 @@ impl Session {
             }
             Kind::SetSessionTransaction(modes) => {
                 if let Some(i) = modes.isolation {
-                    let name = isolation_name(i);
+                    let name = isolation_name(isolation_at(i));
                     self.state.set("default_transaction_isolation", name, false)?;
                 }
                 if let Some(r) = modes.read_only {
@@ -93,8 +94,8 @@ impl Session {
             Kind::NoOp(tag, tables) => {
                 for name in tables {
                     let text: Vec<String> =
-                        name.iter().map(|part| crate::quote::quote_ident(part)).collect();
-                    if crate::expr::SessionFunctions::relation_oid(&*self.state, &text.join("."))?
+                        name.iter().map(|part| braid_types::quote_ident(part)).collect();
+                    if braid_scalar::SessionFunctions::relation_oid(&*self.state, &text.join("."))?
                         .is_none()
                     {
                         return Err(SqlError::new(
@@ -117,7 +118,7 @@ impl Session {
             Kind::Prepare(name, types, inner) => {
                 let types = types
                     .iter()
-                    .map(|t| expr::sql_type_of(t).map(Some))
+                    .map(|t| braid_scalar::sql_type_of(t).map(Some))
                     .collect::<SqlResult<Vec<_>>>()?;
                 self.check_unnamed(name)?;
                 let p = self.prepare_inner(inner.clone(), &types)?;
@@ -242,7 +243,7 @@ impl Session {
             return Ok(());
         };
         let (explicit, used) = (o.explicit, o.statements > 0);
-        let same = modes.isolation.is_none_or(|i| i == o.txn.isolation())
+        let same = modes.isolation.is_none_or(|i| isolation_at(i) == o.txn.isolation())
             && modes.read_only.is_none_or(|r| r == o.txn.read_only())
             && as_of.is_none();
         if same {
@@ -255,17 +256,17 @@ impl Session {
             ));
         }
         let merged = TxnModes {
-            isolation: modes.isolation.or(Some(o.txn.isolation())),
+            isolation: modes.isolation.or(Some(level_of(o.txn.isolation()))),
             read_only: modes.read_only.or(Some(o.txn.read_only())),
         };
         self.open_txn(&merged, as_of, explicit)
     }
 
-    pub(super) fn set_variable(&mut self, v: &parse::SetVar) -> SqlResult<()> {
+    pub(super) fn set_variable(&mut self, v: &braid_parser::SetVar) -> SqlResult<()> {
         if v.name == "transaction_isolation" || v.name == "transaction_read_only" {
             let value = v.values.as_ref().and_then(|v| v.first()).cloned().unwrap_or_default();
             let modes = if v.name == "transaction_isolation" {
-                TxnModes { isolation: Some(isolation_of(&value)), read_only: None }
+                TxnModes { isolation: Some(level_of(isolation_of(&value))), read_only: None }
             } else {
                 TxnModes { isolation: None, read_only: Some(value == "on" || value == "true") }
             };
@@ -286,7 +287,7 @@ impl Session {
             Some(values) => {
                 let text = if v.name == "search_path" {
                     let quoted: Vec<_> =
-                        values.iter().map(|v| crate::quote::quote_ident(v)).collect();
+                        values.iter().map(|v| braid_types::quote_ident(v)).collect();
                     quoted.join(", ")
                 } else {
                     values.join(", ")

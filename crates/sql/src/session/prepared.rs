@@ -7,8 +7,8 @@ use braid_types::SqlType;
 
 use crate::dml::{DeletePlan, InsertPlan, UpdatePlan};
 use crate::general_query::{ColumnInfo, GeneralPlan};
-use crate::parse::Statement;
 use crate::plan::SelectPlan;
+use braid_parser::Statement;
 
 /// A statement that was planned and can be executed.
 pub struct Prepared {

@@ -21,14 +21,14 @@ use super::outcome::{Outcome, Rows, RowsTag, VecRows};
 use super::prepared::{Plan, Prepared};
 use super::settings::Settings;
 use super::state::SessionState;
-use super::transaction::{Failure, OpenTxn, aborted, as_of_timestamp};
+use super::transaction::{Failure, OpenTxn, aborted, as_of_timestamp, isolation_at};
 use crate::copy::{CopyIn, CopyOut};
 use crate::database::Database;
 use crate::dml::{DeletePlan, InsertPlan, UpdatePlan};
-use crate::expr::{self, EvalContext, ParamTypes, Scope};
 use crate::general_query::{ColumnInfo, RowStream};
-use crate::parse::{self, Kind, Statement, TxnModes};
 use crate::plan;
+use braid_parser::{Kind, Statement, TxnModes};
+use braid_scalar::{EvalContext, ParamTypes, Scope};
 
 /// Tries of a statement outside of a transaction block before the conflict is the client's.
 const MAX_ATTEMPTS: usize = 50;
@@ -124,9 +124,9 @@ impl Session {
         self.shown.clone()
     }
 
-    /// Parses a text into statements; see [`parse::parse_script`].
+    /// Parses a text into statements; see [`braid_parser::parse_script`].
     pub fn parse_script(&self, sql: &str) -> SqlResult<Vec<Statement>> {
-        parse::parse_script(sql)
+        braid_parser::parse_script(sql)
     }
 
     /// `I` idle, `T` in a transaction block, `E` in a failed one.
@@ -392,7 +392,9 @@ impl Session {
         let mut none = ParamTypes::default();
         args.iter()
             .zip(&target.params)
-            .map(|(a, ty)| expr::bind_to(a, ty, &Scope::empty(), &mut none)?.eval(&[], &ctx.eval))
+            .map(|(a, ty)| {
+                braid_scalar::bind_to(a, ty, &Scope::empty(), &mut none)?.eval(&[], &ctx.eval)
+            })
             .collect()
     }
 
@@ -548,7 +550,7 @@ impl Session {
         let as_of = match as_of {
             None => None,
             Some(e) => {
-                let bound = expr::bind(e, &Scope::empty(), &mut ParamTypes::default())?;
+                let bound = braid_scalar::bind(e, &Scope::empty(), &mut ParamTypes::default())?;
                 let now = self.db.clock_micros();
                 let eval = self.state.eval_context(Vec::new(), now, now);
                 let value = bound.eval(&[], &eval)?;
@@ -558,7 +560,7 @@ impl Session {
         };
         let d = self.state.derived();
         Ok(TxnOptions {
-            isolation: modes.isolation.unwrap_or(d.isolation),
+            isolation: modes.isolation.map_or(d.isolation, isolation_at),
             read_only: modes.read_only.unwrap_or(d.read_only),
             as_of,
             cancel: Some(self.cancel.clone()),

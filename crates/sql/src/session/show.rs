@@ -4,9 +4,9 @@ use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType};
 
 use super::Context;
 use super::transaction::isolation_name;
-use crate::expr::SessionFunctions;
 use crate::general_query::{ColumnInfo, Row};
-use crate::parse::Show;
+use braid_parser::Show;
+use braid_scalar::SessionFunctions;
 
 /// Result columns of a SHOW.
 pub(super) fn columns(s: &Show) -> Vec<ColumnInfo> {

@@ -9,7 +9,7 @@ use braid_catalog::{
 use braid_types::{SqlError, SqlResult, SqlType};
 
 use super::Context;
-use crate::quote::quote_ident;
+use braid_types::quote_ident;
 
 /// The statement that creates a relation.
 pub fn create_statement(ctx: &Context, r: &Relation) -> SqlResult<String> {

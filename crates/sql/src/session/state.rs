@@ -17,8 +17,8 @@ use super::interrupt::Cause;
 use super::settings::{Settings, duration_ms, memory_bytes};
 use super::transaction::isolation_of;
 use crate::database::Database;
-use crate::expr::{EvalContext, SessionFunctions};
-use crate::quote::quote_ident;
+use braid_scalar::{EvalContext, SessionFunctions};
+use braid_types::quote_ident;
 
 /// See the [module documentation](self).
 pub struct SessionState {

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use braid_catalog::Catalog;
 use braid_kv::{CommitTs, Isolation, SavepointId, Txn};
+use braid_parser::IsolationLevel;
 use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType, TimeZone};
 use parking_lot::Mutex;
 
@@ -136,6 +137,24 @@ pub(crate) fn isolation_name(i: Isolation) -> &'static str {
         Isolation::Serializable => "serializable",
         Isolation::RepeatableRead => "repeatable read",
         Isolation::ReadCommitted => "read committed",
+    }
+}
+
+/// What kv calls a level of the grammar.
+pub(crate) fn isolation_at(level: IsolationLevel) -> Isolation {
+    match level {
+        IsolationLevel::Serializable => Isolation::Serializable,
+        IsolationLevel::RepeatableRead => Isolation::RepeatableRead,
+        IsolationLevel::ReadCommitted => Isolation::ReadCommitted,
+    }
+}
+
+/// The other way round.
+pub(crate) fn level_of(isolation: Isolation) -> IsolationLevel {
+    match isolation {
+        Isolation::Serializable => IsolationLevel::Serializable,
+        Isolation::RepeatableRead => IsolationLevel::RepeatableRead,
+        Isolation::ReadCommitted => IsolationLevel::ReadCommitted,
     }
 }
 

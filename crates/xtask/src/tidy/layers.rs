@@ -8,7 +8,7 @@ use std::process::Command;
 const LAYERS: &[&[&str]] = &[
     &["braid-env"],
     &["braid-lsm", "braid-types"],
-    &["braid-keys", "braid-kv"],
+    &["braid-keys", "braid-kv", "braid-parser", "braid-scalar"],
     &["braid-catalog"],
     &["braid-sql"],
     &["braid-query"],
@@ -21,6 +21,10 @@ const ASIDE: &[&str] = &["xtask"];
 const NEVER: &[(&str, &str)] = &[
     ("braid-lsm", "tokio"),
     ("braid-kv", "tokio"),
+    ("braid-catalog", "braid-parser"),
+    ("braid-catalog", "braid-scalar"),
+    ("braid-sql", "braid-lsm"),
+    ("braid-query", "braid-lsm"),
     ("braid-sql", "datafusion"),
     ("braid-sql", "tokio"),
     ("braid-sql", "pgwire"),

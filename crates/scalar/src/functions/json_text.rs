@@ -8,9 +8,9 @@ use std::borrow::Cow;
 use braid_types::json::{self, Shape};
 use braid_types::{Datum, SqlError, SqlResult, SqlState, jsonb};
 
-use super::super::EvalContext;
-use super::super::builtin::{Eval, Table};
 use super::{bool_of, i64_of, text_of, words};
+use crate::EvalContext;
+use crate::builtin::{Eval, Table};
 
 /// Text of a json argument.
 fn source(value: &Datum) -> &str {

@@ -6,17 +6,17 @@
 //!                                     moved into the parentheses
 //! ```
 
-use braid_catalog::RefAction;
+use crate::DeleteAction;
 use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::ast;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
-use super::cursor::{Cursor, closing, token_is};
-use super::script::{parse_all, word, wrap};
-use super::{CreateIndex, CreateTable, InterleaveClause, Kind};
+use crate::cursor::{Cursor, closing, token_is};
+use crate::script::{parse_all, word, wrap};
+use crate::{CreateIndex, CreateTable, InterleaveClause, Kind};
 
 /// Reads CREATE TABLE and CREATE INDEX; `None` if it is another statement.
-pub(super) fn statement(c: &mut Cursor) -> SqlResult<Option<Kind>> {
+pub(crate) fn statement(c: &mut Cursor) -> SqlResult<Option<Kind>> {
     if !c.is_word(0, "create") {
         return Ok(None);
     }
@@ -203,7 +203,7 @@ fn lift_primary_key(tail: &mut Vec<TokenWithSpan>) -> SqlResult<Option<Vec<Token
 }
 
 /// `INTERLEAVE IN [PARENT] p [(cols)] [ON DELETE action]`.
-pub(super) fn interleave(c: &mut Cursor) -> SqlResult<InterleaveClause> {
+pub(crate) fn interleave(c: &mut Cursor) -> SqlResult<InterleaveClause> {
     c.expect(&["interleave", "in"])?;
     let in_parent = c.take(&["parent"]);
     let parent = c.name()?;
@@ -216,13 +216,13 @@ pub(super) fn interleave(c: &mut Cursor) -> SqlResult<InterleaveClause> {
     Ok(InterleaveClause { parent, in_parent, columns, on_delete })
 }
 
-pub(super) fn delete_action(c: &mut Cursor) -> SqlResult<RefAction> {
+pub(crate) fn delete_action(c: &mut Cursor) -> SqlResult<DeleteAction> {
     if c.take(&["cascade"]) {
-        Ok(RefAction::Cascade)
+        Ok(DeleteAction::Cascade)
     } else if c.take(&["no", "action"]) {
-        Ok(RefAction::NoAction)
+        Ok(DeleteAction::NoAction)
     } else if c.take(&["restrict"]) {
-        Ok(RefAction::Restrict)
+        Ok(DeleteAction::Restrict)
     } else if c.take(&["set", "null"]) || c.take(&["set", "default"]) {
         Err(SqlError::new(
             SqlState::INVALID_TABLE_DEFINITION,
@@ -239,7 +239,7 @@ pub(super) fn delete_action(c: &mut Cursor) -> SqlResult<RefAction> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parse::parse_script;
+    use crate::parse_script;
 
     fn table(sql: &str) -> CreateTable {
         match &*parse_script(sql).unwrap()[0].kind {
@@ -264,7 +264,7 @@ mod tests {
         let i = t.interleave.unwrap();
         assert_eq!(
             (i.parent, i.on_delete),
-            (vec!["s".into(), "p".into()], Some(RefAction::Cascade))
+            (vec!["s".into(), "p".into()], Some(DeleteAction::Cascade))
         );
         let t = table(
             "create table if not exists c (id int primary key, x int, index by_x (x) storing (id) \

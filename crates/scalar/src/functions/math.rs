@@ -2,10 +2,10 @@
 
 use braid_types::{Datum, SqlError, SqlResult, SqlState, numeric, numeric_functions};
 
-use super::super::EvalContext;
-use super::super::builtin::{Eval, Table};
-use super::super::operators::{float_result, not_underflown, out_of_range};
 use super::{f64_of, i64_of, numeric_special as special};
+use crate::EvalContext;
+use crate::builtin::{Eval, Table};
+use crate::operators::{float_result, not_underflown, out_of_range};
 
 fn float(a: &[Datum], f: fn(f64) -> f64) -> SqlResult<Datum> {
     let x = f64_of(&a[0]);

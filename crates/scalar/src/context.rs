@@ -5,7 +5,7 @@ use std::sync::Arc;
 use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType, Style};
 use sqlparser::ast;
 
-use super::{Bound, Scope};
+use crate::{Bound, Scope};
 
 /// Types of `$1`, `$2`, ... as far as they are known. The first use that tells a type decides it.
 #[derive(Clone, Debug, Default)]

@@ -3,11 +3,11 @@
 use braid_types::{ArrayValue, Datum, SqlError, SqlResult, SqlState, SqlType};
 use std::sync::Arc;
 
-use super::super::builtin::{Eval, Table};
-use super::super::operators::array;
-use super::super::{EvalContext, pattern};
 use super::{bytes_of, encoding, i64_of, text_of};
-use crate::quote::quote_ident;
+use crate::builtin::{Eval, Table};
+use crate::operators::array;
+use crate::{EvalContext, pattern};
+use braid_types::quote_ident;
 
 fn text(s: impl Into<String>) -> SqlResult<Datum> {
     Ok(Datum::text(s.into()))

@@ -10,14 +10,14 @@
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Tokenizer, TokenizerError};
 
-use super::cursor::token_is;
-use super::script::{word, wrap};
+use crate::cursor::token_is;
+use crate::script::{word, wrap};
 
 /// Tokens of a text without white space.
 ///
 /// # Errors
 /// What the tokenizer reports.
-pub(super) fn tokens(sql: &str) -> Result<Vec<TokenWithSpan>, TokenizerError> {
+pub(crate) fn tokens(sql: &str) -> Result<Vec<TokenWithSpan>, TokenizerError> {
     let dialect = PostgreSqlDialect {};
     let mut text = sql.to_string();
     // Blanks that were put in: line, column. Tokens behind one stand one column too far right.
@@ -129,7 +129,7 @@ fn closing(tokens: &[TokenWithSpan], open: usize) -> Option<usize> {
 
 /// `x IN ((SELECT 2), 1)` and `x IN ((SELECT 2) + 1)` are lists of expressions: sqlparser takes
 /// every parenthesis after IN that could open a query for one.
-pub(super) fn mark_scalar_queries(tokens: &mut Vec<TokenWithSpan>) {
+pub(crate) fn mark_scalar_queries(tokens: &mut Vec<TokenWithSpan>) {
     let mut at = 0;
     while at + 3 < tokens.len() {
         let query = is(tokens, at, "in")
@@ -179,7 +179,7 @@ fn locking_length(tokens: &[TokenWithSpan], at: usize) -> Option<usize> {
 
 /// Moves a locking clause that stands before LIMIT, OFFSET or FETCH behind them: PostgreSQL takes
 /// either order.
-pub(super) fn move_locks(tokens: &mut [TokenWithSpan]) {
+pub(crate) fn move_locks(tokens: &mut [TokenWithSpan]) {
     let mut at = 0;
     while at < tokens.len() {
         let limits = |n: usize| ["limit", "offset", "fetch"].iter().any(|w| is(tokens, n, w));

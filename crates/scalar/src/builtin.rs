@@ -20,7 +20,7 @@ use braid_types::{
     CastContext, Datum, SqlError, SqlResult, SqlState, SqlType, TypeCategory, cast_exists,
 };
 
-use super::{EvalContext, Volatility, functions, operators};
+use crate::{EvalContext, Volatility, functions, operators};
 
 /// What a parameter of a function accepts.
 #[derive(Clone, Debug, PartialEq)]
@@ -209,7 +209,7 @@ fn instantiate(function: &'static Builtin, given: &[SqlType]) -> Option<Choice> 
     }
     let polymorphic = |a: &ArgType| matches!(a, ArgType::AnyElement | ArgType::AnyArray);
     let element = if function.args.iter().any(polymorphic) {
-        super::conversion::common_type(&elements)?
+        crate::conversion::common_type(&elements)?
     } else {
         SqlType::Text
     };

@@ -7,10 +7,10 @@ use braid_types::{
     check_date, check_timestamp, civil_from_days, days_from_civil, jsonb, numeric,
 };
 
-use super::builtin::{Eval, Table};
-use super::functions::numeric_special as special;
-use super::functions::{f64_of, i64_of, interval_of, json_of, text_of, words};
-use super::{EvalContext, pattern};
+use crate::builtin::{Eval, Table};
+use crate::functions::numeric_special as special;
+use crate::functions::{f64_of, i64_of, interval_of, json_of, text_of, words};
+use crate::{EvalContext, pattern};
 use braid_types::jsonb::serde_json;
 
 /// `x out of range`, 22003.

@@ -3,11 +3,11 @@
 use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast::{BinaryOperator, Expr};
 
-use super::bind::{
+use crate::bind::{
     bind_unsettled, comparison, general_query_needed, operator_name, plain_operator,
 };
-use super::conversion::{coerce, comparison_type, fold, settle};
-use super::{BindContext, Bound, CmpOp, Node, QuantifiedOp, Scope, builtin};
+use crate::conversion::{coerce, comparison_type, fold, settle};
+use crate::{BindContext, Bound, CmpOp, Node, QuantifiedOp, Scope, builtin};
 
 /// Compares two bound expressions, converting them as PostgreSQL does. A bare column stays bare
 /// whenever possible, so that planners recognise `column = constant`.
@@ -130,7 +130,7 @@ fn match_blank_padded(
     let strip = |e: Bound, ctx: &mut dyn BindContext| -> SqlResult<Bound> {
         let e = coerce(e, &SqlType::Text, CastContext::Implicit, ctx)?;
         let blank = Bound::constant(Datum::text(" "), SqlType::Text);
-        super::bind_call::bind_named("rtrim", vec![e, blank], false, ctx)
+        crate::bind_call::bind_named("rtrim", vec![e, blank], false, ctx)
     };
     Ok((strip(left, ctx)?, strip(right, ctx)?))
 }
@@ -199,7 +199,7 @@ pub(crate) fn bind_in_list(
     let needle = if *needle.ty() == SqlType::Unknown {
         // x IN (1, 2): the list tells the type of x.
         let types: Vec<&SqlType> = items.iter().map(Bound::ty).collect();
-        let ty = super::common_type(&types).unwrap_or(SqlType::Text);
+        let ty = crate::common_type(&types).unwrap_or(SqlType::Text);
         settle(needle, &ty, CastContext::Implicit, ctx)?
     } else {
         needle

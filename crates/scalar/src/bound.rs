@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use braid_types::{ArrayValue, CastContext, Datum, RecordValue, SqlResult, SqlType};
 
-use super::EvalContext;
-use super::builtin::Builtin;
-use super::conversion::convert;
+use crate::EvalContext;
+use crate::builtin::Builtin;
+use crate::conversion::convert;
 
 /// How often an expression's value may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

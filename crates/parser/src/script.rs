@@ -8,8 +8,8 @@ use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Word};
 
-use super::cursor::{Cursor, token_is};
-use super::{
+use crate::cursor::{Cursor, token_is};
+use crate::{
     Kind, MAX_CONNECTIVES, MAX_DEPTH, MAX_OPERATORS, MAX_SCRIPT_BYTES, Overriding, Statement,
     create, lexical, own,
 };
@@ -196,11 +196,11 @@ fn rewrite_words(tokens: &mut Vec<TokenWithSpan>) {
 }
 
 /// An unquoted word token.
-pub(super) fn word(text: &str) -> TokenWithSpan {
+pub(crate) fn word(text: &str) -> TokenWithSpan {
     wrap(Token::make_word(text, None))
 }
 
-pub(super) fn wrap(token: Token) -> TokenWithSpan {
+pub(crate) fn wrap(token: Token) -> TokenWithSpan {
     TokenWithSpan::new(token, Span::empty())
 }
 
@@ -211,7 +211,7 @@ fn parse_tokens(mut tokens: Vec<TokenWithSpan>, text: &str) -> SqlResult<Stateme
 }
 
 /// Parses the statement that starts here (after EXPLAIN, PREPARE .. AS).
-pub(super) fn parse_nested(tokens: Vec<TokenWithSpan>) -> SqlResult<Statement> {
+pub(crate) fn parse_nested(tokens: Vec<TokenWithSpan>) -> SqlResult<Statement> {
     let text: Vec<String> = tokens.iter().map(|t| t.token.to_string()).collect();
     parse_tokens(tokens, &text.join(" "))
 }
@@ -304,7 +304,7 @@ fn ends_as_of(w: &Word) -> bool {
 }
 
 /// Parses all tokens with one of sqlparser's entries.
-pub(super) fn parse_all<T>(
+pub(crate) fn parse_all<T>(
     tokens: Vec<TokenWithSpan>,
     f: impl FnOnce(&mut Parser<'_>) -> Result<T, ParserError>,
 ) -> SqlResult<T> {
@@ -325,14 +325,14 @@ pub fn parse_query(sql: &str) -> SqlResult<Box<ast::Query>> {
 }
 
 /// The SQL error for sqlparser's; its position is packed as line and column until [`Places::fix`].
-pub(super) fn from_parser(e: &ParserError) -> SqlError {
+pub(crate) fn from_parser(e: &ParserError) -> SqlError {
     match e {
         ParserError::RecursionLimitExceeded => too_deep(),
         ParserError::TokenizerError(m) | ParserError::ParserError(m) => parser_error(m),
     }
 }
 
-pub(super) fn parser_error(m: &str) -> SqlError {
+pub(crate) fn parser_error(m: &str) -> SqlError {
     let (body, place) = match m.rfind(" at Line: ") {
         Some(i) => (&m[..i], Some(&m[i + 10..])),
         None => (m, None),

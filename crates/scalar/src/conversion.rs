@@ -5,7 +5,7 @@ use braid_types::{
     cast_exists,
 };
 
-use super::{BindContext, Bound, EvalContext, Node};
+use crate::{BindContext, Bound, EvalContext, Node};
 
 /// Oids of the system tables that clients name by them (`'pg_class'::regclass`).
 const SYSTEM_OIDS: &[(&str, u32)] = &[
@@ -154,7 +154,7 @@ pub(crate) fn coerce(
 
 /// A literal is read when its type is known: a malformed one is an error wherever it stands.
 fn fold_literal(expr: Bound) -> SqlResult<Bound> {
-    if expr.volatility() != super::Volatility::Immutable && !styleless(&expr) {
+    if expr.volatility() != crate::Volatility::Immutable && !styleless(&expr) {
         return refuse_malformed(expr);
     }
     let value = expr.eval(&[], &EvalContext::constant())?;
@@ -212,7 +212,7 @@ pub(crate) fn fold(expr: Bound) -> SqlResult<Bound> {
     }
     if !constant_parts
         || expr.as_const().is_some()
-        || expr.volatility() != super::Volatility::Immutable
+        || expr.volatility() != crate::Volatility::Immutable
         || matches!(expr.node(), Node::Column(_) | Node::Param(_))
     {
         return Ok(expr);

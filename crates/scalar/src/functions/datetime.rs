@@ -6,11 +6,11 @@ use braid_types::{
     days_from_civil, numeric,
 };
 
-use super::super::EvalContext;
-use super::super::builtin::{Eval, Table};
 use super::calendar::{iso_week, weekday_monday};
 use super::number_format::{self, Value};
 use super::{date_format, date_parse, f64_of, i64_of, interval_of, text_of};
+use crate::EvalContext;
+use crate::builtin::{Eval, Table};
 
 fn unknown_unit(unit: &str, ty: &str) -> SqlError {
     const KNOWN: &[&str] = &[

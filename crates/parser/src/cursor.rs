@@ -6,58 +6,58 @@ use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
-use super::{Name, READER_DEPTH};
-use crate::parse::script::parser_error;
+use crate::script::parser_error;
+use crate::{Name, READER_DEPTH};
 
 /// Tokens without white space, and where we are.
 #[derive(Clone)]
-pub(super) struct Cursor {
+pub(crate) struct Cursor {
     tokens: Vec<TokenWithSpan>,
     at: usize,
 }
 
 impl Cursor {
-    pub(super) fn new(tokens: Vec<TokenWithSpan>) -> Cursor {
+    pub(crate) fn new(tokens: Vec<TokenWithSpan>) -> Cursor {
         Cursor { tokens, at: 0 }
     }
 
-    pub(super) fn peek(&self) -> Option<&Token> {
+    pub(crate) fn peek(&self) -> Option<&Token> {
         self.tokens.get(self.at).map(|t| &t.token)
     }
 
-    pub(super) fn peek_at(&self, n: usize) -> Option<&Token> {
+    pub(crate) fn peek_at(&self, n: usize) -> Option<&Token> {
         self.tokens.get(self.at + n).map(|t| &t.token)
     }
 
-    pub(super) fn next(&mut self) -> Option<Token> {
+    pub(crate) fn next(&mut self) -> Option<Token> {
         let t = self.tokens.get(self.at).map(|t| t.token.clone());
         self.at += usize::from(t.is_some());
         t
     }
 
-    pub(super) fn done(&self) -> bool {
+    pub(crate) fn done(&self) -> bool {
         self.at >= self.tokens.len()
     }
 
-    pub(super) fn rest(&self) -> Vec<TokenWithSpan> {
+    pub(crate) fn rest(&self) -> Vec<TokenWithSpan> {
         self.tokens[self.at..].to_vec()
     }
 
-    pub(super) fn at(&self) -> usize {
+    pub(crate) fn at(&self) -> usize {
         self.at
     }
 
-    pub(super) fn is_word(&self, n: usize, word: &str) -> bool {
+    pub(crate) fn is_word(&self, n: usize, word: &str) -> bool {
         matches!(self.peek_at(n), Some(t) if token_is(t, word))
     }
 
     /// Whether these words come next.
-    pub(super) fn looking_at(&self, words: &[&str]) -> bool {
+    pub(crate) fn looking_at(&self, words: &[&str]) -> bool {
         words.iter().enumerate().all(|(n, w)| self.is_word(n, w))
     }
 
     /// Takes these words if they come next.
-    pub(super) fn take(&mut self, words: &[&str]) -> bool {
+    pub(crate) fn take(&mut self, words: &[&str]) -> bool {
         let yes = self.looking_at(words);
         if yes {
             self.at += words.len();
@@ -65,26 +65,26 @@ impl Cursor {
         yes
     }
 
-    pub(super) fn take_token(&mut self, token: &Token) -> bool {
+    pub(crate) fn take_token(&mut self, token: &Token) -> bool {
         let yes = self.peek() == Some(token);
         self.at += usize::from(yes);
         yes
     }
 
-    pub(super) fn expect(&mut self, words: &[&str]) -> SqlResult<()> {
+    pub(crate) fn expect(&mut self, words: &[&str]) -> SqlResult<()> {
         if self.take(words) { Ok(()) } else { Err(self.unexpected()) }
     }
 
-    pub(super) fn expect_token(&mut self, token: &Token) -> SqlResult<()> {
+    pub(crate) fn expect_token(&mut self, token: &Token) -> SqlResult<()> {
         if self.take_token(token) { Ok(()) } else { Err(self.unexpected()) }
     }
 
-    pub(super) fn expect_end(&self) -> SqlResult<()> {
+    pub(crate) fn expect_end(&self) -> SqlResult<()> {
         if self.done() { Ok(()) } else { Err(self.unexpected()) }
     }
 
     /// The syntax error at this place. Its position is found by the caller from the marker.
-    pub(super) fn unexpected(&self) -> SqlError {
+    pub(crate) fn unexpected(&self) -> SqlError {
         match self.tokens.get(self.at) {
             Some(t) => parser_error(&format!(
                 "found: {} at Line: {}, Column: {}",
@@ -94,7 +94,7 @@ impl Cursor {
         }
     }
 
-    pub(super) fn ident(&mut self) -> SqlResult<String> {
+    pub(crate) fn ident(&mut self) -> SqlResult<String> {
         match self.peek() {
             Some(Token::Word(w)) => {
                 let name = fold(w);
@@ -105,7 +105,7 @@ impl Cursor {
         }
     }
 
-    pub(super) fn name(&mut self) -> SqlResult<Name> {
+    pub(crate) fn name(&mut self) -> SqlResult<Name> {
         let mut out = vec![self.ident()?];
         while self.take_token(&Token::Period) {
             out.push(self.ident()?);
@@ -114,7 +114,7 @@ impl Cursor {
     }
 
     /// `(a, b, c)`.
-    pub(super) fn ident_list(&mut self) -> SqlResult<Vec<String>> {
+    pub(crate) fn ident_list(&mut self) -> SqlResult<Vec<String>> {
         self.expect_token(&Token::LParen)?;
         let mut out = Vec::new();
         loop {
@@ -127,7 +127,7 @@ impl Cursor {
         Ok(out)
     }
 
-    pub(super) fn string(&mut self) -> SqlResult<String> {
+    pub(crate) fn string(&mut self) -> SqlResult<String> {
         match self.peek() {
             Some(
                 Token::SingleQuotedString(s)
@@ -142,7 +142,7 @@ impl Cursor {
         }
     }
 
-    pub(super) fn integer(&mut self) -> SqlResult<i64> {
+    pub(crate) fn integer(&mut self) -> SqlResult<i64> {
         let minus = self.take_token(&Token::Minus);
         if !minus {
             self.take_token(&Token::Plus);
@@ -159,7 +159,7 @@ impl Cursor {
     }
 
     /// Lets sqlparser read from here; the cursor moves behind what it took.
-    pub(super) fn with_parser<T>(
+    pub(crate) fn with_parser<T>(
         &mut self,
         f: impl FnOnce(&mut Parser<'_>) -> Result<T, sqlparser::parser::ParserError>,
     ) -> SqlResult<T> {
@@ -167,28 +167,28 @@ impl Cursor {
         let mut parser = Parser::new(&dialect)
             .with_recursion_limit(READER_DEPTH)
             .with_tokens_with_locations(self.rest());
-        let out = f(&mut parser).map_err(|e| super::script::from_parser(&e))?;
+        let out = f(&mut parser).map_err(|e| crate::script::from_parser(&e))?;
         self.at += parser.index();
         Ok(out)
     }
 
-    pub(super) fn expr(&mut self) -> SqlResult<ast::Expr> {
+    pub(crate) fn expr(&mut self) -> SqlResult<ast::Expr> {
         self.with_parser(|p| p.parse_expr())
     }
 }
 
 /// Whether an unquoted word token is this word, in any case.
-pub(super) fn token_is(token: &Token, word: &str) -> bool {
+pub(crate) fn token_is(token: &Token, word: &str) -> bool {
     matches!(token, Token::Word(w) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case(word))
 }
 
 /// The identifier a word means.
-pub(super) fn fold(w: &Word) -> String {
+pub(crate) fn fold(w: &Word) -> String {
     if w.quote_style.is_some() { w.value.clone() } else { w.value.to_lowercase() }
 }
 
 /// Index of the parenthesis that closes the one at `open`.
-pub(super) fn closing(tokens: &[TokenWithSpan], open: usize) -> Option<usize> {
+pub(crate) fn closing(tokens: &[TokenWithSpan], open: usize) -> Option<usize> {
     let mut depth = 0usize;
     for (i, t) in tokens.iter().enumerate().skip(open) {
         match t.token {

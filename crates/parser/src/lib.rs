@@ -20,7 +20,6 @@ mod script;
 
 use std::sync::Arc;
 
-use braid_catalog::RefAction;
 use sqlparser::ast;
 
 pub use script::{parse_expr, parse_query, parse_script};
@@ -35,6 +34,28 @@ const READER_DEPTH: usize = 4 * MAX_DEPTH;
 pub const MAX_OPERATORS: usize = 5_000;
 /// Most AND, OR, UNION and the like in a row.
 pub const MAX_CONNECTIVES: usize = 20_000;
+
+/// What ON DELETE of an interleaved table says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeleteAction {
+    /// Children are deleted with their parent.
+    Cascade,
+    /// A parent with children cannot be deleted; asked at the end of the statement.
+    NoAction,
+    /// The same, asked at once.
+    Restrict,
+}
+
+/// ISOLATION LEVEL. READ UNCOMMITTED is READ COMMITTED, as in PostgreSQL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IsolationLevel {
+    /// Transactions behave as if run one after the other.
+    Serializable,
+    /// One snapshot for the whole transaction.
+    RepeatableRead,
+    /// A new snapshot for each statement.
+    ReadCommitted,
+}
 
 /// One parsed statement.
 #[derive(Clone, Debug)]
@@ -138,7 +159,7 @@ pub struct InterleaveClause {
     /// Column list.
     pub columns: Option<Vec<String>>,
     /// ON DELETE.
-    pub on_delete: Option<RefAction>,
+    pub on_delete: Option<DeleteAction>,
 }
 
 /// CREATE TABLE with our additions.
@@ -165,7 +186,7 @@ pub struct CreateIndex {
 #[derive(Clone, Debug)]
 pub enum AlterOwn {
     /// SET ON DELETE.
-    SetOnDelete(RefAction),
+    SetOnDelete(DeleteAction),
     /// SET INTERLEAVE IN.
     SetInterleave(InterleaveClause),
     /// SET SCHEMA.
@@ -239,7 +260,7 @@ pub enum Show {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TxnModes {
     /// ISOLATION LEVEL.
-    pub isolation: Option<braid_kv::Isolation>,
+    pub isolation: Option<IsolationLevel>,
     /// READ ONLY / READ WRITE.
     pub read_only: Option<bool>,
 }

@@ -3,10 +3,10 @@
 use braid_types::{CastContext, SqlError, SqlResult, SqlState, SqlType, TypeCategory};
 use sqlparser::ast::{Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectName};
 
-use super::bind::{bind_unsettled, general_query_needed};
-use super::bind_compare::match_sides;
-use super::conversion::{coerce, fold, unify};
-use super::{
+use crate::bind::{bind_unsettled, general_query_needed};
+use crate::bind_compare::match_sides;
+use crate::conversion::{coerce, fold, unify};
+use crate::{
     BindContext, Bound, CmpOp, Node, Scope, builtin, compare_bound, ident_name, object_name_parts,
 };
 
@@ -293,13 +293,13 @@ fn named(expr: &Expr) -> Option<String> {
         Expr::Function(f) => object_name_parts(&f.name).pop(),
         // A cast keeps the name of what it casts, else takes the type's.
         Expr::Cast { expr, data_type, .. } => named(expr).or_else(|| {
-            super::sql_type_of(data_type).ok().map(|t| match t {
+            crate::sql_type_of(data_type).ok().map(|t| match t {
                 SqlType::Array(element) => element.internal_name(),
                 other => other.internal_name(),
             })
         }),
         Expr::TypedString(typed) => {
-            super::sql_type_of(&typed.data_type).ok().map(|t| t.internal_name())
+            crate::sql_type_of(&typed.data_type).ok().map(|t| t.internal_name())
         }
         Expr::Interval(_) => fixed("interval"),
         Expr::Case { else_result, .. } => else_result

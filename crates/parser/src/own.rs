@@ -1,18 +1,18 @@
 //! Statements that we read ourselves, because sqlparser does not know them or not all of them.
 
-use braid_kv::Isolation;
+use crate::IsolationLevel;
 use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::tokenizer::Token;
 
-use super::cursor::{Cursor, closing};
-use super::script::parse_nested;
-use super::{
+use crate::cursor::{Cursor, closing};
+use crate::script::parse_nested;
+use crate::{
     AlterOwn, Copy, CopyFormat, CopyOptions, Import, Kind, SequenceChange, SetVar, Show, TxnModes,
     create,
 };
 
 /// Reads a statement of ours; `None` if it is not one.
-pub(super) fn statement(c: &mut Cursor) -> SqlResult<Option<Kind>> {
+pub(crate) fn statement(c: &mut Cursor) -> SqlResult<Option<Kind>> {
     let kind = if c.take(&["begin"]) || c.take(&["start", "transaction"]) {
         take_transaction_word(c);
         Kind::Begin(modes(c)?)
@@ -68,7 +68,7 @@ pub(super) fn statement(c: &mut Cursor) -> SqlResult<Option<Kind>> {
 }
 
 /// The tables of VACUUM and ANALYZE: options, then names with optional columns.
-fn named_tables(c: &Cursor) -> Vec<super::Name> {
+fn named_tables(c: &Cursor) -> Vec<crate::Name> {
     let mut c = c.clone();
     c.next();
     let skip_list = |c: &mut Cursor| {
@@ -78,7 +78,7 @@ fn named_tables(c: &Cursor) -> Vec<super::Name> {
     };
     skip_list(&mut c);
     while ["full", "freeze", "verbose", "analyze", "analyse"].iter().any(|w| c.take(&[w])) {}
-    let mut names: Vec<super::Name> = Vec::new();
+    let mut names: Vec<crate::Name> = Vec::new();
     while let Ok(name) = c.name() {
         names.push(name);
         skip_list(&mut c);
@@ -140,13 +140,13 @@ fn modes(c: &mut Cursor) -> SqlResult<TxnModes> {
     Ok(m)
 }
 
-fn isolation(c: &mut Cursor) -> SqlResult<Isolation> {
+fn isolation(c: &mut Cursor) -> SqlResult<IsolationLevel> {
     if c.take(&["serializable"]) {
-        Ok(Isolation::Serializable)
+        Ok(IsolationLevel::Serializable)
     } else if c.take(&["repeatable", "read"]) {
-        Ok(Isolation::RepeatableRead)
+        Ok(IsolationLevel::RepeatableRead)
     } else if c.take(&["read", "committed"]) || c.take(&["read", "uncommitted"]) {
-        Ok(Isolation::ReadCommitted)
+        Ok(IsolationLevel::ReadCommitted)
     } else {
         Err(c.unexpected())
     }
@@ -215,7 +215,7 @@ fn set_values(c: &mut Cursor) -> SqlResult<Option<Vec<String>>> {
     loop {
         let minus = c.take_token(&Token::Minus);
         let text = match c.next() {
-            Some(Token::Word(w)) => super::cursor::fold(&w),
+            Some(Token::Word(w)) => crate::cursor::fold(&w),
             Some(Token::Number(n, _)) => n,
             Some(Token::SingleQuotedString(s) | Token::EscapedStringLiteral(s)) => s,
             _ => return Err(c.unexpected()),
@@ -337,7 +337,7 @@ fn copy(c: &mut Cursor) -> SqlResult<Copy> {
         let tokens = c.rest();
         let end = closing(&tokens, 0).ok_or_else(|| c.unexpected())?;
         let inner = tokens[1..end].to_vec();
-        out.query = Some(super::script::parse_all(inner, |p| p.parse_query())?);
+        out.query = Some(crate::script::parse_all(inner, |p| p.parse_query())?);
         for _ in 0..=end {
             c.next();
         }

@@ -2,10 +2,10 @@
 
 use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType};
 
-use super::super::EvalContext;
-use super::super::builtin::{Eval, Table};
-use super::super::operators::array;
 use super::{bool_of, i64_of, text_of};
+use crate::EvalContext;
+use crate::builtin::{Eval, Table};
+use crate::operators::array;
 
 fn oid(value: &Datum) -> u32 {
     match value {

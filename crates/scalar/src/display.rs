@@ -4,7 +4,7 @@ use std::fmt;
 
 use braid_types::{Datum, SqlType};
 
-use super::{Bound, Node, QuantifiedOp};
+use crate::{Bound, Node, QuantifiedOp};
 
 impl Bound {
     /// The expression as SQL, with columns named by `names`.

@@ -2,9 +2,9 @@
 
 use braid_types::{Datum, SqlError, SqlState, SqlType};
 
-use super::super::builtin::{Eval, Table};
-use super::super::operators::array;
 use super::i64_of;
+use crate::builtin::{Eval, Table};
+use crate::operators::array;
 
 fn items(value: &Datum) -> &[Datum] {
     match value {

@@ -3,11 +3,11 @@
 use braid_types::jsonb::serde_json::{Map, Value};
 use braid_types::{Datum, SqlError, SqlResult, SqlState, jsonb};
 
-use super::super::EvalContext;
-use super::super::builtin::{Eval, Table};
-use super::super::operators::{json_step, json_text};
 use super::json_text::{iso_text, json_key, text_pairs};
 use super::{bool_of, json_of, text_of, words};
+use crate::EvalContext;
+use crate::builtin::{Eval, Table};
+use crate::operators::{json_step, json_text};
 
 /// Any SQL value as a jsonb document.
 ///

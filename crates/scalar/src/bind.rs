@@ -5,10 +5,10 @@ use sqlparser::ast::{
     AccessExpr, BinaryOperator, CaseWhen, DataType, Expr, Subscript, UnaryOperator, Value,
 };
 
-use super::bind_call::{bind_function, bind_named};
-use super::bind_compare::{bind_any_all, bind_in_list, compare_bound, match_sides};
-use super::conversion::{coerce, fold, settle, unify};
-use super::{BindContext, Bound, CaseBranch, CmpOp, Node, Scope, ident_name, sql_type_of};
+use crate::bind_call::{bind_function, bind_named};
+use crate::bind_compare::{bind_any_all, bind_in_list, compare_bound, match_sides};
+use crate::conversion::{coerce, fold, settle, unify};
+use crate::{BindContext, Bound, CaseBranch, CmpOp, Node, Scope, ident_name, sql_type_of};
 
 /// Marks errors of [`bind`] that mean "this expression holds a subquery, aggregate or window
 /// function": the caller sends the whole statement to the general planner.
@@ -219,7 +219,7 @@ fn bind_syntax(expr: &Expr, scope: &Scope, ctx: &mut dyn BindContext) -> SqlResu
             bind_named("overlay", args, false, ctx)
         }
         Expr::Collate { expr, collation } => {
-            let parts = super::object_name_parts(collation);
+            let parts = crate::object_name_parts(collation);
             let last = parts.last().map(String::as_str).unwrap_or_default();
             if !matches!(last, "C" | "c" | "POSIX" | "default" | "ucs_basic" | "C.UTF-8") {
                 return Err(SqlError::new(
@@ -557,7 +557,7 @@ fn bind_binary(
     match operator_name(op) {
         Some(name) => bind_named(name, vec![l, r], true, ctx),
         None => {
-            Err(super::builtin::no_match(&op.to_string(), &[l.ty().clone(), r.ty().clone()], true))
+            Err(crate::builtin::no_match(&op.to_string(), &[l.ty().clone(), r.ty().clone()], true))
         }
     }
 }

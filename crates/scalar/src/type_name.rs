@@ -5,7 +5,7 @@ use sqlparser::ast::{
     ArrayElemTypeDef, BinaryLength, CharacterLength, DataType, ExactNumberInfo, TimezoneInfo,
 };
 
-use super::object_name_parts;
+use crate::object_name_parts;
 
 fn length(given: &Option<CharacterLength>, ty: &str) -> SqlResult<Option<u32>> {
     match given {
