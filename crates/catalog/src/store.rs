@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use braid_keys::system;
-use braid_kv::{Isolation, KeySpan, KvError, ReadMode, ScanOptions, Store, Txn, TxnOptions};
+use braid_kv::{Coordinator, Isolation, KeySpan, KvError, ReadMode, ScanOptions, Txn, TxnOptions};
 use braid_types::{SqlError, SqlResult, SqlState};
 use serde::{Deserialize, Serialize};
 
@@ -106,8 +106,8 @@ fn diff<T: PartialEq>(
 }
 
 /// Creates the first database and schema if the store is empty.
-pub fn bootstrap(store: &Arc<Store>) -> SqlResult<()> {
-    let txn = store.begin(TxnOptions::default()).map_err(kv_error)?;
+pub fn bootstrap(coordinator: &Arc<Coordinator>) -> SqlResult<()> {
+    let txn = coordinator.begin(TxnOptions::default()).map_err(kv_error)?;
     if read_version(&txn)?.is_some() {
         return Ok(());
     }
@@ -122,10 +122,10 @@ pub fn bootstrap(store: &Arc<Store>) -> SqlResult<()> {
 
 /// Hands out `count` ids that were never used and never will be again; returns the first. Runs in
 /// a transaction of its own, so that a rollback of the caller does not give them back.
-pub fn reserve_ids(store: &Arc<Store>, count: u32) -> SqlResult<u32> {
+pub fn reserve_ids(coordinator: &Arc<Coordinator>, count: u32) -> SqlResult<u32> {
     loop {
         let options = TxnOptions { isolation: Isolation::RepeatableRead, ..TxnOptions::default() };
-        let txn = store.begin(options).map_err(kv_error)?;
+        let txn = coordinator.begin(options).map_err(kv_error)?;
         match try_reserve(&txn, count) {
             Ok(first) => return Ok(first),
             Err(KvError::Retry { .. }) => continue,

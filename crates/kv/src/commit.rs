@@ -16,11 +16,12 @@
 //! before that wait: whoever reads our rows and commits is behind us in the wal, so he cannot
 //! become durable without us.
 
-use braid_lsm::{Batch, CommitTs, IngestOptions, Pending};
+use std::path::PathBuf;
 
-use crate::bulk::BulkFiles;
+use braid_lsm::{Batch, CommitTs, IngestOptions};
+
 use crate::error::{Conflict, KvError, KvResult};
-use crate::read_set::ReadSet;
+use crate::read_set::Reads;
 use crate::store::Store;
 
 impl Store {
@@ -29,16 +30,16 @@ impl Store {
     pub(crate) fn commit_batch(
         &self,
         read_ts: CommitTs,
-        reads: Option<&ReadSet>,
+        reads: Option<&Reads>,
         waits: bool,
         batch: Batch,
-    ) -> KvResult<(CommitTs, Pending)> {
+    ) -> KvResult<CommitTs> {
         let mut floor = read_ts;
         // Everything up to `seen` is there to be found before the search for it begins.
         let catch_up = |floor: &mut CommitTs| -> KvResult<()> {
             let seen = self.published();
             if let Some(reads) = reads {
-                self.validate(*floor, reads)?;
+                self.check_reads(*floor, reads)?;
             }
             *floor = seen.max(*floor);
             Ok(())
@@ -59,45 +60,45 @@ impl Store {
         };
         drop(prepared);
         pending.relieve()?;
-        Ok((ts, pending))
+        Ok(ts)
     }
 
     /// Validates, and takes in the ssts of a bulk load at one timestamp. Durable when it returns.
     pub(crate) fn commit_files(
         &self,
         read_ts: CommitTs,
-        reads: Option<&ReadSet>,
-        files: &BulkFiles,
+        reads: Option<&Reads>,
+        files: &[PathBuf],
     ) -> KvResult<CommitTs> {
         let mut floor = read_ts;
         if let Some(reads) = reads {
             // Most of it before others have to wait.
             let seen = self.published();
-            self.validate(floor, reads)?;
+            self.check_reads(floor, reads)?;
             floor = seen.max(floor);
         }
         let _order = self.commit_order.lock();
         if let Some(reads) = reads {
-            self.validate(floor, reads)?;
+            self.check_reads(floor, reads)?;
         }
         let ts = self.next_commit_ts();
         let options = IngestOptions { ts_override: Some(ts), ..IngestOptions::default() };
-        self.engine().ingest(files.paths(), options)?;
+        self.engine().ingest(files, options)?;
         self.publish(ts);
         Ok(ts)
     }
 
     /// Whether nothing that was read has changed after `floor`.
-    pub(crate) fn validate(&self, floor: CommitTs, reads: &ReadSet) -> KvResult<()> {
+    pub(crate) fn check_reads(&self, floor: CommitTs, reads: &Reads) -> KvResult<()> {
         if self.engine().last_commit_ts() <= floor {
             return Ok(());
         }
-        for key in reads.points() {
+        for key in &reads.points {
             if self.engine().newest_of(key, floor)?.is_some() {
                 return Err(KvError::Retry { conflict: Conflict::Read(key.clone()) });
             }
         }
-        for span in reads.spans() {
+        for span in &reads.spans {
             if self.engine().newest_above(span, floor)?.is_some() {
                 return Err(KvError::Retry { conflict: Conflict::ReadSpan(span.clone()) });
             }

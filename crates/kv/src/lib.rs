@@ -1,12 +1,12 @@
 //! Transactions over key spans.
 //!
-//! One [`Store`] per process wraps one engine directory. A [`Txn`] reads at its *read timestamp*,
-//! keeps its writes in a buffer, and puts them into the engine as **one batch at one commit
-//! timestamp**:
+//! One [`Store`] per process wraps one engine directory; its [`Coordinator`] begins transactions. A
+//! [`Txn`] reads at its *read timestamp*, keeps its writes in a buffer, and puts them into the
+//! engine as **one batch at one commit timestamp**:
 //!
 //! ```text
 //!   begin ── read timestamp T ──────────────────────────────────────────► commit
-//!     get/scan   engine view at T, own buffer laid over it     (reads are remembered)
+//!     get/scan   the state at T, own buffer laid over it       (reads are remembered)
 //!     put/delete exclusive lock, "nothing newer than T", then into the buffer
 //!     delete_span  exclusive lock on the span, one entry in the buffer, whatever it covers
 //!     commit     under the commit mutex: C = clock; nothing newer than T in what was read
@@ -24,25 +24,44 @@
 //! **Locks** live in memory, on keys and on spans, with waiting in order of arrival and deadlock
 //! detection (`locks/mod.rs`). A crash loses them together with the buffers they protect.
 //!
+//! **The seam.** A transaction's state is data at its coordinator ([`Coordinator`], [`Txn`]); what
+//! it needs of the keys' place it asks through one trait, [`Spans`], whose requests and answers are
+//! data as well. Locks, validation, timestamps and entries are on the other side, today in one
+//! [`Store`] (`local.rs`). Whoever is about to do the same for many keys asks ahead
+//! ([`Txn::get_ahead`], [`Txn::lock_ahead`], [`Txn::scan_ahead`]), which changes the number of
+//! requests and nothing else (`ahead.rs`).
+//!
 //! **What this crate does not know**: SQL types, tables, sessions. It sees keys, spans and bytes.
 
+mod ahead;
 mod buffer;
 mod bulk;
 mod commit;
+mod coordinator;
 mod error;
+mod local;
+mod locking;
 mod locks;
 mod read_set;
+mod reading;
 mod scan;
 mod shown;
 mod span_map;
+mod spans;
 mod store;
 mod txn;
 
 pub use braid_lsm::{CommitTs, KeySpan};
 pub use bulk::{BulkFiles, BulkLoad, Loaded};
+pub use coordinator::Coordinator;
 pub use error::{Conflict, KvError, KvResult};
-pub use locks::{LockMode, LockTable, TxnId, Wait};
+pub use locks::{LockMode, LockTable, Target, TxnId, Wait};
+pub use read_set::Reads;
 pub use scan::{ReadMode, ScanOptions, TxnScan};
 pub use shown::Shown;
+pub use spans::{
+    Begun, Commit, GetMany, GotMany, Grant, Jump, LockItem, LockMany, LockReport, LockedMany,
+    ReadAt, ScanMany, ScannedMany, SpanRows, SpanScan, Spans, Validate, Writes,
+};
 pub use store::{Store, StoreOptions};
 pub use txn::{Isolation, Locked, SavepointId, StatementMark, Txn, TxnOptions, TxnStats};

@@ -6,10 +6,18 @@ use bytes::Bytes;
 /// Above this many entries neighbouring reads are merged, which can only add false conflicts.
 const ENTRIES_MAX: usize = 16_384;
 
+/// What was read: keys, and spans with what was not there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reads {
+    /// Single keys.
+    pub points: Vec<Bytes>,
+    /// Whole spans.
+    pub spans: Vec<KeySpan>,
+}
+
 #[derive(Default)]
 pub(crate) struct ReadSet {
-    points: Vec<Bytes>,
-    spans: Vec<KeySpan>,
+    reads: Reads,
     /// How often entries were merged, which makes earlier marks useless.
     compactions: u64,
     /// Bytes of keys, and of the entries that hold them.
@@ -30,22 +38,22 @@ pub(crate) struct ReadMark {
 impl ReadSet {
     pub(crate) fn add_point(&mut self, key: &[u8]) {
         self.size_bytes += key.len() + ENTRY_BYTES;
-        self.points.push(Bytes::copy_from_slice(key));
-        if self.points.len() > ENTRIES_MAX {
+        self.reads.points.push(Bytes::copy_from_slice(key));
+        if self.reads.points.len() > ENTRIES_MAX {
             self.compact();
         }
     }
 
     pub(crate) fn add_span(&mut self, span: KeySpan) {
         self.size_bytes += span.start.len() + span.end.len() + ENTRY_BYTES;
-        self.spans.push(span);
-        if self.spans.len() > ENTRIES_MAX {
+        self.reads.spans.push(span);
+        if self.reads.spans.len() > ENTRIES_MAX {
             self.compact();
         }
     }
 
     pub(crate) fn mark(&self) -> ReadMark {
-        let (points, spans) = (self.points.len(), self.spans.len());
+        let (points, spans) = (self.reads.points.len(), self.reads.spans.len());
         ReadMark { points, spans, compactions: self.compactions }
     }
 
@@ -53,15 +61,15 @@ impl ReadSet {
     /// before and after it are one then, and too many reads are only too careful.
     pub(crate) fn forget_since(&mut self, mark: ReadMark) {
         if mark.compactions == self.compactions {
-            self.points.truncate(mark.points);
-            self.spans.truncate(mark.spans);
+            self.reads.points.truncate(mark.points);
+            self.reads.spans.truncate(mark.spans);
             self.measure();
         }
     }
 
     pub(crate) fn clear(&mut self) {
-        self.points.clear();
-        self.spans.clear();
+        self.reads.points.clear();
+        self.reads.spans.clear();
         self.size_bytes = 0;
     }
 
@@ -71,35 +79,36 @@ impl ReadSet {
     }
 
     fn measure(&mut self) {
-        let points = self.points.iter().map(Bytes::len);
-        let spans = self.spans.iter().map(|s| s.start.len() + s.end.len());
-        let entries = self.points.len() + self.spans.len();
+        let points = self.reads.points.iter().map(Bytes::len);
+        let spans = self.reads.spans.iter().map(|s| s.start.len() + s.end.len());
+        let entries = self.reads.points.len() + self.reads.spans.len();
         self.size_bytes = points.chain(spans).sum::<usize>() + entries * ENTRY_BYTES;
     }
 
-    pub(crate) fn points(&self) -> &[Bytes] {
-        &self.points
+    /// Lends the reads out, to be asked about; [`ReadSet::put_back`] must follow.
+    pub(crate) fn take(&mut self) -> Reads {
+        std::mem::take(&mut self.reads)
     }
 
-    pub(crate) fn spans(&self) -> &[KeySpan] {
-        &self.spans
+    pub(crate) fn put_back(&mut self, reads: Reads) {
+        self.reads = reads;
     }
 
     /// Sorts, removes duplicates, and if that is not enough joins neighbours pairwise.
     fn compact(&mut self) {
         self.compactions += 1;
-        self.points.sort_unstable();
-        self.points.dedup();
-        if self.points.len() > ENTRIES_MAX / 2 {
-            let points = std::mem::take(&mut self.points);
+        self.reads.points.sort_unstable();
+        self.reads.points.dedup();
+        if self.reads.points.len() > ENTRIES_MAX / 2 {
+            let points = std::mem::take(&mut self.reads.points);
             for chunk in points.chunks(16) {
                 let (first, last) = (&chunk[0], &chunk[chunk.len() - 1]);
-                self.spans.push(KeySpan::new(first.clone(), successor(last)));
+                self.reads.spans.push(KeySpan::new(first.clone(), successor(last)));
             }
         }
-        self.spans.sort_unstable_by(|a, b| a.start.cmp(&b.start));
-        let mut merged: Vec<KeySpan> = Vec::with_capacity(self.spans.len());
-        for span in self.spans.drain(..) {
+        self.reads.spans.sort_unstable_by(|a, b| a.start.cmp(&b.start));
+        let mut merged: Vec<KeySpan> = Vec::with_capacity(self.reads.spans.len());
+        for span in self.reads.spans.drain(..) {
             match merged.last_mut() {
                 Some(last) if span.start <= last.end => {
                     if span.end > last.end {
@@ -115,7 +124,7 @@ impl ReadSet {
                 .map(|pair| KeySpan::new(pair[0].start.clone(), pair[pair.len() - 1].end.clone()))
                 .collect();
         }
-        self.spans = merged;
+        self.reads.spans = merged;
         self.measure();
     }
 }
@@ -140,11 +149,14 @@ mod tests {
         set.add_point(b"b");
         set.add_span(KeySpan::new("c", "d"));
         set.forget_since(mark);
-        assert_eq!((set.points(), set.spans()), ([Bytes::from("a")].as_slice(), [].as_slice()));
+        assert_eq!(
+            (&set.reads.points[..], &set.reads.spans[..]),
+            ([Bytes::from("a")].as_slice(), [].as_slice())
+        );
         set.add_point(b"b");
         set.compact();
         set.forget_since(mark);
-        assert_eq!(set.points().len(), 2, "compacted reads stay");
+        assert_eq!(set.reads.points.len(), 2, "compacted reads stay");
     }
 
     #[test]
@@ -156,10 +168,10 @@ mod tests {
         for key in &keys {
             set.add_point(key);
         }
-        assert!(set.points().len() + set.spans().len() <= 2 * ENTRIES_MAX);
+        assert!(set.reads.points.len() + set.reads.spans.len() <= 2 * ENTRIES_MAX);
         for key in keys.iter().step_by(61) {
-            let covered = set.points().iter().any(|p| p == key)
-                || set.spans().iter().any(|s| s.contains(key));
+            let covered = set.reads.points.iter().any(|p| p == key)
+                || set.reads.spans.iter().any(|s| s.contains(key));
             assert!(covered, "{key:?}");
         }
     }

@@ -13,9 +13,12 @@ use braid_lsm::{CommitTs, Db};
 use parking_lot::Mutex;
 
 use crate::bulk::BulkFolder;
+use crate::coordinator::Coordinator;
 use crate::error::{KvError, KvResult};
+use crate::local::Cursors;
 use crate::locks::{LockTable, TxnId};
 use crate::shown::Durable;
+use crate::spans::Spans;
 use crate::txn::{Txn, TxnOptions};
 
 /// How to open a [`Store`].
@@ -61,6 +64,7 @@ pub struct Store {
     /// `commit_order`.
     newest_visible: AtomicU64,
     durable: Durable,
+    cursors: Cursors,
     bulk: Arc<BulkFolder>,
     next_txn: AtomicU64,
     /// Read timestamps of running transactions: the GC threshold stays below all of them.
@@ -87,6 +91,7 @@ impl Store {
         Ok(Arc::new(Store {
             newest_visible: AtomicU64::new(db.last_commit_ts().0),
             durable: Durable::default(),
+            cursors: Cursors::default(),
             db,
             hlc,
             locks: LockTable::default(),
@@ -106,17 +111,31 @@ impl Store {
         &self.memory
     }
 
-    /// Starts a transaction.
+    /// A coordinator of transactions whose far side is this store.
+    pub fn coordinator(self: &Arc<Self>) -> Arc<Coordinator> {
+        self.coordinator_through(self.clone())
+    }
+
+    /// A coordinator whose requests somebody else carries to this store.
+    pub fn coordinator_through(self: &Arc<Self>, carrier: Arc<dyn Spans>) -> Arc<Coordinator> {
+        let (memory, bulk) = (self.memory.clone(), self.bulk.clone());
+        Arc::new(Coordinator::new(carrier, memory, bulk, self.row_class))
+    }
+
+    /// Starts a transaction with a coordinator of its own.
     ///
     /// # Errors
     /// [`KvError::TimestampOutOfWindow`] for a read timestamp that cannot be read.
     pub fn begin(self: &Arc<Self>, options: TxnOptions) -> KvResult<Arc<Txn>> {
-        let id = TxnId(self.next_txn.fetch_add(1, Ordering::Relaxed));
-        let read_ts = match options.as_of {
-            None => self.enter(id),
-            Some(asked) => self.enter_at(id, asked)?,
-        };
-        Ok(Arc::new(Txn::new(Arc::clone(self), id, read_ts, options)))
+        self.coordinator().begin(options)
+    }
+
+    pub(crate) fn new_txn_id(&self) -> TxnId {
+        TxnId(self.next_txn.fetch_add(1, Ordering::Relaxed))
+    }
+
+    pub(crate) fn cursors(&self) -> &Cursors {
+        &self.cursors
     }
 
     /// The newest timestamp at which every acknowledged commit is visible.
@@ -207,10 +226,6 @@ impl Store {
     }
 
     /// Every commit up to here has been applied.
-    pub(crate) fn bulk_folder(&self) -> &Arc<BulkFolder> {
-        &self.bulk
-    }
-
     pub(crate) fn published(&self) -> CommitTs {
         CommitTs(self.newest_visible.load(Ordering::Acquire))
     }
@@ -229,7 +244,7 @@ impl Store {
         ts
     }
 
-    fn enter_at(&self, id: TxnId, asked: CommitTs) -> KvResult<CommitTs> {
+    pub(crate) fn enter_at(&self, id: TxnId, asked: CommitTs) -> KvResult<CommitTs> {
         let newest = self.now();
         let mut active = self.active.lock();
         let oldest = self.db.gc_threshold();
@@ -240,7 +255,7 @@ impl Store {
         Ok(asked)
     }
 
-    pub(crate) fn leave(&self, id: TxnId, read_ts: CommitTs) {
+    pub(crate) fn forget_active(&self, id: TxnId, read_ts: CommitTs) {
         self.active.lock().remove(&(read_ts, id));
     }
 

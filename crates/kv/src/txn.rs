@@ -1,24 +1,25 @@
 //! One transaction: reads, writes, locks, savepoints, end.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use braid_env::memory;
-use braid_lsm::{CommitTs, IngestOptions, KeySpan, View};
+use braid_lsm::{CommitTs, KeySpan};
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-use crate::buffer::{Buffer, Lookup, write_memory};
+use crate::ahead::Ahead;
+use crate::buffer::{Buffer, write_memory};
 use crate::bulk::{BulkFiles, BulkLoad};
+use crate::coordinator::Coordinator;
 use crate::error::{Conflict, KvError, KvResult};
+use crate::locking::lock_memory;
 use crate::locks::{LockMode, Target, TxnId, Wait};
 use crate::read_set::{ReadMark, ReadSet};
-use crate::scan::{ReadMode, ScanOptions, TxnScan};
-use crate::shown::{Noting, Shown};
-use crate::store::Store;
+use crate::shown::Shown;
+use crate::spans::{Begun, Commit, Spans, Validate, Writes};
 
 /// Locks that are released without letting others at the table.
 const RELEASED_AT_ONCE: usize = 256;
@@ -36,7 +37,7 @@ pub enum Isolation {
 }
 
 /// How a transaction runs.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct TxnOptions {
     /// Default SERIALIZABLE.
     pub isolation: Isolation,
@@ -52,6 +53,26 @@ pub struct TxnOptions {
     pub async_commit: bool,
     /// Notes what was read before it was durable: whoever hands it out settles that first.
     pub shown: Option<Arc<Shown>>,
+    /// Keys, rows or locks that one request asks for at most. 1: one by one, for tests.
+    pub batch: usize,
+}
+
+/// Default of [`TxnOptions::batch`].
+const BATCH: usize = 1024;
+
+impl Default for TxnOptions {
+    fn default() -> TxnOptions {
+        TxnOptions {
+            isolation: Isolation::default(),
+            read_only: false,
+            as_of: None,
+            cancel: None,
+            lock_timeout: None,
+            async_commit: false,
+            shown: None,
+            batch: BATCH,
+        }
+    }
 }
 
 /// A position to roll back to. Later savepoints die with the rollback.
@@ -88,86 +109,81 @@ pub struct TxnStats {
     pub writes: u64,
     /// Range tombstones.
     pub span_deletes: u64,
+    /// Requests to the far side (see [`Spans`]) that were answered.
+    pub requests: u64,
 }
 
 /// See the [crate documentation](crate). All methods take `&self`; one transaction may be used from
 /// several threads, for instance by the operators of one query. Dropping it rolls it back.
 pub struct Txn {
-    store: Arc<Store>,
+    coordinator: Arc<Coordinator>,
     id: TxnId,
-    options: TxnOptions,
+    pub(crate) options: TxnOptions,
     cancel: Arc<AtomicBool>,
-    state: Mutex<State>,
-    counts: Counts,
+    pub(crate) state: Mutex<State>,
+    pub(crate) counts: Counts,
 }
 
 #[derive(Default)]
-struct Counts {
-    gets: AtomicU64,
-    rows_scanned: AtomicU64,
+pub(crate) struct Counts {
+    pub(crate) gets: AtomicU64,
+    pub(crate) rows_scanned: AtomicU64,
     writes: AtomicU64,
     span_deletes: AtomicU64,
+    requests: AtomicU64,
 }
 
-struct State {
-    read_ts: CommitTs,
-    view: Option<Reading>,
-    buffer: Buffer,
-    reads: ReadSet,
+/// All that a transaction is, at its coordinator. Nothing of it is anywhere else but its locks, and
+/// the promise that what its read timestamp sees is kept.
+pub(crate) struct State {
+    pub(crate) read_ts: CommitTs,
+    pub(crate) buffer: Buffer,
+    pub(crate) reads: ReadSet,
     /// Keys that the commit depends on for the whole transaction.
-    depends_on: HashSet<Bytes>,
-    /// A view of what was newest when it was last asked for.
-    latest: Option<(CommitTs, Reading)>,
+    pub(crate) depends_on: HashSet<Bytes>,
+    /// Answers that are not used yet.
+    pub(crate) ahead: Ahead,
     /// A bulk load that enters the store at commit.
     attached: Option<BulkFiles>,
-    held: HashMap<Bytes, Held>,
+    pub(crate) held: HashMap<Bytes, Held>,
     /// By start. Of spans with the same start the last.
-    held_spans: BTreeMap<Bytes, (KeySpan, Held)>,
+    pub(crate) held_spans: BTreeMap<Bytes, (KeySpan, Held)>,
     /// Locks in the order in which they were first taken.
-    acquired: Vec<Target>,
+    pub(crate) acquired: Vec<Target>,
     /// Scans that will still report what they read at the read timestamp of their start, with the
     /// span that they were opened for.
-    open_scans: BTreeMap<u64, KeySpan>,
-    next_scan: u64,
+    pub(crate) open_scans: BTreeMap<u64, KeySpan>,
+    pub(crate) next_scan: u64,
     ended: bool,
     /// Memory of the buffer.
     written: memory::Held,
     /// Memory of the locks.
-    locked: memory::Held,
+    pub(crate) locked: memory::Held,
     /// Memory of what was read, in steps.
     noted: memory::Held,
 }
 
-/// A view, and what reads of it note.
-#[derive(Clone)]
-struct Reading {
-    view: View,
-    noting: Option<Noting>,
-}
-
 /// The reads of a transaction are counted again when they have grown or shrunk by so much.
 const READS_STEP: usize = 64 << 10;
-/// What a lock takes besides its key.
-const LOCK_BYTES: usize = 150;
 
+/// A lock that is held.
 #[derive(Clone, Copy)]
-struct Held {
-    mode: LockMode,
+pub(crate) struct Held {
+    pub(crate) mode: LockMode,
     /// Whether "nothing newer than the read timestamp" has been seen true under this lock.
-    checked: bool,
+    pub(crate) checked: bool,
 }
 
 impl Txn {
-    pub(crate) fn new(store: Arc<Store>, id: TxnId, read_ts: CommitTs, options: TxnOptions) -> Txn {
+    pub(crate) fn new(coordinator: Arc<Coordinator>, begun: Begun, options: TxnOptions) -> Txn {
         let cancel = options.cancel.clone().unwrap_or_default();
-        let account = store.memory().account(usize::MAX);
+        let account = coordinator.memory().account(usize::MAX);
         let state = State {
-            read_ts,
-            view: None,
+            read_ts: begun.read_ts,
             buffer: Buffer::default(),
             reads: ReadSet::default(),
             depends_on: HashSet::new(),
-            latest: None,
+            ahead: Ahead::new(account.hold("answers asked for ahead")),
             attached: None,
             held: HashMap::new(),
             held_spans: BTreeMap::new(),
@@ -179,7 +195,8 @@ impl Txn {
             locked: account.hold("the transaction's locks"),
             noted: account.hold("the transaction's reads"),
         };
-        Txn { store, id, options, cancel, state: Mutex::new(state), counts: Counts::default() }
+        let (state, counts) = (Mutex::new(state), Counts::default());
+        Txn { coordinator, id: begun.txn, options, cancel, state, counts }
     }
 
     /// Identity within this process.
@@ -202,9 +219,14 @@ impl Txn {
         self.options.read_only || self.options.as_of.is_some()
     }
 
-    /// The store it runs on.
-    pub fn store(&self) -> &Arc<Store> {
-        &self.store
+    /// Where it was begun.
+    pub fn coordinator(&self) -> &Arc<Coordinator> {
+        &self.coordinator
+    }
+
+    /// Keys, rows or locks that one request asks for at most.
+    pub fn batch_max(&self) -> usize {
+        self.options.batch
     }
 
     /// Work done so far.
@@ -214,6 +236,7 @@ impl Txn {
             rows_scanned: self.counts.rows_scanned.load(Ordering::Relaxed),
             writes: self.counts.writes.load(Ordering::Relaxed),
             span_deletes: self.counts.span_deletes.load(Ordering::Relaxed),
+            requests: self.counts.requests.load(Ordering::Relaxed),
         }
     }
 
@@ -235,6 +258,7 @@ impl Txn {
     /// Tells the transaction that a statement starts. Under READ COMMITTED it moves the read
     /// timestamp to now; otherwise it does nothing.
     pub fn begin_statement(&self) -> KvResult<()> {
+        self.open_state()?.ahead.clear();
         if self.options.isolation == Isolation::ReadCommitted && self.options.as_of.is_none() {
             self.refresh(&mut *self.open_state()?);
         }
@@ -286,215 +310,19 @@ impl Txn {
         // Descriptors count too, and go on counting.
         let depends_on: Vec<Bytes> = state.depends_on.iter().cloned().collect();
         depends_on.iter().for_each(|key| state.reads.add_point(key));
-        if self.records_reads()
-            && let Err(changed) = self.store.validate(old, &state.reads)
-        {
-            return Err(changed);
+        if !self.records_reads() {
+            return Ok(());
         }
-        Ok(())
+        self.count_request();
+        let request = Validate { floor: old, reads: state.reads.take() };
+        let unchanged = self.spans().validate(&request);
+        state.reads.put_back(request.reads);
+        unchanged
     }
 
     fn refresh(&self, state: &mut State) {
-        let old = state.read_ts;
-        state.read_ts = self.store.enter(self.id);
-        state.view = None;
-        if state.read_ts != old {
-            self.store.leave(self.id, old);
-        }
-    }
-
-    /// The newest value at or below the read timestamp, own writes included.
-    pub fn get(&self, key: &[u8]) -> KvResult<Option<Bytes>> {
-        self.get_as(key, ReadMode::Recorded)
-    }
-
-    /// The value of a key as the mode says; own writes are always included.
-    pub fn get_as(&self, key: &[u8], mode: ReadMode) -> KvResult<Option<Bytes>> {
-        self.counts.gets.fetch_add(1, Ordering::Relaxed);
-        let Reading { view, noting } = {
-            let mut state = self.open_state()?;
-            match state.buffer.get(key) {
-                Lookup::Put(value) => return Ok(Some(value)),
-                Lookup::Deleted => return Ok(None),
-                Lookup::Unknown => {}
-            }
-            // A key that only we can write cannot be changed by others: no need to validate it.
-            let own = state.held.get(key).is_some_and(|h| h.checked && h.mode.owns_writes());
-            if mode == ReadMode::Recorded && self.records_reads() && !own {
-                state.reads.add_point(key);
-                state.count_reads()?;
-            }
-            self.view_for(&mut state, mode)?
-        };
-        let Some(noting) = noting else { return Ok(view.get(key)?) };
-        let found = view.get_with_ts(key)?;
-        noting.point(&self.store, key, found.as_ref().map(|(_, ts)| *ts))?;
-        Ok(found.map(|(value, _)| value))
-    }
-
-    /// Makes the commit depend on a key as if it had been read at the read timestamp. Cheap to say
-    /// again and again.
-    pub fn depend_on(&self, key: &[u8]) -> KvResult<()> {
-        if self.records_reads() {
-            let mut state = self.open_state()?;
-            if !state.depends_on.contains(key) {
-                state.depends_on.insert(Bytes::copy_from_slice(key));
-            }
-        }
-        Ok(())
-    }
-
-    /// Opens a scan. See [`TxnScan`].
-    pub fn scan(self: &Arc<Self>, span: KeySpan, options: ScanOptions) -> KvResult<TxnScan> {
-        let (id, Reading { view, noting }, overlay) = {
-            let mut state = self.open_state()?;
-            let reading = self.view_for(&mut state, options.mode)?;
-            let id = state.next_scan;
-            state.next_scan += 1;
-            if options.mode == ReadMode::Recorded && self.records_reads() {
-                state.open_scans.insert(id, span.clone());
-            }
-            (id, reading, state.buffer.overlay(&span))
-        };
-        let noting = match &noting {
-            Some(noting) => noting.scan(&self.store, &span)?,
-            None => None,
-        };
-        // The limit goes to the engine only if the overlay cannot hide any of its rows.
-        let hides = !overlay.points.is_empty() || !overlay.spans.is_empty();
-        let engine_options = braid_lsm::ScanOptions {
-            reverse: options.reverse,
-            classes: options.classes,
-            limit: if hides { None } else { options.limit },
-            ..Default::default()
-        };
-        match view.scan(span.clone(), engine_options) {
-            Ok(engine) => {
-                let txn = Arc::clone(self);
-                Ok(TxnScan::new(txn, id, engine, overlay, (span, noting), options))
-            }
-            Err(error) => {
-                self.state.lock().open_scans.remove(&id);
-                Err(error.into())
-            }
-        }
-    }
-
-    /// Whether the span holds no row.
-    pub fn span_is_empty(self: &Arc<Self>, span: &KeySpan) -> KvResult<bool> {
-        let options = ScanOptions { limit: Some(1), ..ScanOptions::default() };
-        Ok(self.scan(span.clone(), options)?.next()?.is_none())
-    }
-
-    /// Locks a key until the end of the transaction, and checks that nothing newer than the read
-    /// timestamp is stored there. Blocks according to `wait`.
-    pub fn lock(&self, key: &[u8], mode: LockMode, wait: Wait) -> KvResult<Locked> {
-        if self.open_state()?.holds(key, mode, true) {
-            return Ok(Locked::Yes);
-        }
-        let key = Bytes::copy_from_slice(key);
-        if !self.acquire_key(&key, mode, wait)? {
-            return Ok(Locked::Skipped);
-        }
-        let mut state = self.open_state()?;
-        self.check_key(&state, &key)?;
-        state.held.get_mut(&key).expect("it was just acquired").checked = true;
-        Ok(Locked::Yes)
-    }
-
-    /// Locks a key until the end of the transaction, whatever has happened to it since the read
-    /// timestamp: for what is asked of the newest state ([`ReadMode::Latest`]) and must stay true.
-    pub fn hold(&self, key: &[u8], mode: LockMode) -> KvResult<()> {
-        if self.open_state()?.holds(key, mode, false) {
-            return Ok(());
-        }
-        self.acquire_key(&Bytes::copy_from_slice(key), mode, Wait::Block).map(|_| ())
-    }
-
-    /// Waits until no other transaction holds a key in a way that excludes `mode`, without keeping
-    /// a lock, and checks that nothing newer than the read timestamp is stored there.
-    pub fn await_key(&self, key: &[u8], mode: LockMode) -> KvResult<()> {
-        if self.open_state()?.holds(key, mode, true) {
-            return Ok(());
-        }
-        let target = Target::Key(Bytes::copy_from_slice(key));
-        self.acquire(target.clone(), mode, Wait::Block)?;
-        // What was held before is held on, and released at the end.
-        if !self.open_state()?.held.contains_key(key) {
-            self.store.locks().release(self.id, std::iter::once(&target), false);
-        }
-        let state = self.open_state()?;
-        self.check_key(&state, key)
-    }
-
-    fn check_key(&self, state: &State, key: &[u8]) -> KvResult<()> {
-        if self.store.engine().max_ts(key)? > state.read_ts {
-            let key = Bytes::copy_from_slice(key);
-            return Err(KvError::Retry { conflict: Conflict::Written(key) });
-        }
-        Ok(())
-    }
-
-    /// Takes a lock and notes it as held, not yet checked.
-    fn acquire_key(&self, key: &Bytes, mode: LockMode, wait: Wait) -> KvResult<bool> {
-        if !self.acquire(Target::Key(key.clone()), mode, wait)? {
-            return Ok(false);
-        }
-        let mut state = self.state.lock();
-        match state.held.get_mut(key) {
-            Some(held) => held.mode = held.mode.max(mode),
-            None => {
-                if let Err(e) = state.locked.grow(key.len() + LOCK_BYTES) {
-                    drop(state);
-                    let target = Target::Key(key.clone());
-                    self.store.locks().release(self.id, std::iter::once(&target), true);
-                    return Err(e.into());
-                }
-                state.held.insert(key.clone(), Held { mode, checked: false });
-                state.acquired.push(Target::Key(key.clone()));
-            }
-        }
-        Ok(true)
-    }
-
-    /// That what is newest in a span ([`ReadMode::Latest`]) is what this transaction's later reads
-    /// will see: under READ COMMITTED always, else if nothing newer than its view is there.
-    pub fn check_seen(&self, span: &KeySpan) -> KvResult<()> {
-        let state = self.open_state()?;
-        if self.options.isolation != Isolation::ReadCommitted
-            && self.store.engine().newest_above(span, state.read_ts)?.is_some()
-        {
-            return Err(KvError::Retry { conflict: Conflict::WrittenSpan(span.clone()) });
-        }
-        Ok(())
-    }
-
-    /// Locks every key of a span, present or not, with the same check as [`Txn::lock`].
-    pub fn lock_span(&self, span: &KeySpan, mode: LockMode, wait: Wait) -> KvResult<Locked> {
-        if self.open_state()?.holds_span(span, mode) {
-            return Ok(Locked::Yes);
-        }
-        if !self.acquire(Target::Span(span.clone()), mode, wait)? {
-            return Ok(Locked::Skipped);
-        }
-        let mut state = self.open_state()?;
-        let bytes = span.start.len() + span.end.len() + LOCK_BYTES;
-        if let Err(e) = state.locked.grow(bytes) {
-            drop(state);
-            let target = Target::Span(span.clone());
-            self.store.locks().release(self.id, std::iter::once(&target), true);
-            return Err(e.into());
-        }
-        state.acquired.push(Target::Span(span.clone()));
-        let held = Held { mode, checked: false };
-        state.held_spans.insert(span.start.clone(), (span.clone(), held));
-        if self.store.engine().newest_above(span, state.read_ts)?.is_some() {
-            return Err(KvError::Retry { conflict: Conflict::WrittenSpan(span.clone()) });
-        }
-        if let Some((_, held)) = state.held_spans.get_mut(&span.start) {
-            held.checked = true;
-        }
-        Ok(Locked::Yes)
+        state.ahead.clear();
+        state.read_ts = self.spans().refresh(self.id, state.read_ts);
     }
 
     /// Writes a row. Locks the key exclusively first.
@@ -541,7 +369,7 @@ impl Txn {
     /// may use, in bytes.
     pub fn bulk_load(&self, targets: usize, budget: usize) -> KvResult<BulkLoad> {
         self.check_writable()?;
-        Ok(BulkLoad::new(self.store.bulk_folder().clone(), targets, budget))
+        Ok(BulkLoad::new(self.coordinator.bulk_folder().clone(), targets, budget))
     }
 
     /// Takes a load in at once, at the read timestamp: for spans that nobody else knows before this
@@ -554,12 +382,10 @@ impl Txn {
             return Ok(());
         }
         let mut state = self.open_state()?;
-        let ts_override = Some(state.read_ts);
-        let options = IngestOptions { ts_override, ..IngestOptions::default() };
-        self.store.engine().ingest(files.paths(), options)?;
-        // Views made before do not have the new ssts.
-        state.view = None;
-        state.latest = None;
+        self.count_request();
+        self.spans().ingest(files.paths(), state.read_ts)?;
+        // What was said before does not have the new rows.
+        state.ahead.clear();
         Ok(())
     }
 
@@ -599,11 +425,12 @@ impl Txn {
         state.written.shrink(freed);
         let kept = savepoint.locks.min(state.acquired.len());
         let released = state.acquired.split_off(kept);
+        state.ahead.clear();
         for target in &released {
+            state.locked.shrink(lock_memory(target));
             match target {
                 Target::Key(key) => {
                     let held = state.held.remove(key);
-                    state.locked.shrink(key.len() + LOCK_BYTES);
                     if self.records_reads() && held.is_some_and(|h| h.mode.owns_writes()) {
                         state.reads.add_point(key);
                     }
@@ -618,7 +445,7 @@ impl Txn {
         }
         drop(state);
         if !released.is_empty() {
-            self.store.locks().release(self.id, released.iter(), false);
+            self.spans().release(self.id, &released, false);
         }
     }
 
@@ -628,7 +455,7 @@ impl Txn {
     /// [`KvError::Retry`]: nothing was written. [`KvError::Engine`] from the disk: the outcome of
     /// this transaction is known only after the store was opened again.
     pub fn commit(&self) -> KvResult<CommitTs> {
-        let (committed, pending) = {
+        let (request, files) = {
             let mut state = self.open_state()?;
             let files = state.attached.take();
             assert!(files.is_none() || state.buffer.is_empty(), "a load is all that is written");
@@ -643,23 +470,23 @@ impl Txn {
             open.into_values().for_each(|span| state.reads.add_span(span));
             let depends_on = std::mem::take(&mut state.depends_on);
             depends_on.iter().for_each(|key| state.reads.add_point(key));
-            let reads = self.records_reads().then_some(&state.reads);
-            if let Some(files) = files {
-                let result = self.store.commit_files(state.read_ts, reads, &files);
-                drop(state);
-                self.end();
-                return result;
-            }
-            let waits = !self.options.async_commit;
-            let batch = state.buffer.to_batch();
-            let result = self.store.commit_batch(state.read_ts, reads, waits, batch);
-            drop(state);
-            self.end();
-            result?
+            let reads = self.records_reads().then(|| state.reads.take());
+            let writes = match &files {
+                Some(files) => Writes::Files(files.paths().to_vec()),
+                None => Writes::Batch(state.buffer.to_batch()),
+            };
+            let waits = !self.options.async_commit && files.is_none();
+            (Commit { read_ts: state.read_ts, reads, writes, waits }, files)
         };
-        if !self.options.async_commit {
-            pending.wait_durable()?;
-            self.store.durable().reached(committed);
+        self.count_request();
+        let waits = request.waits;
+        let result = self.spans().commit(request);
+        // The files of a load go when the far side has them.
+        drop(files);
+        self.end();
+        let committed = result?;
+        if waits {
+            self.spans().await_durable(committed)?;
         }
         Ok(committed)
     }
@@ -675,8 +502,7 @@ impl Txn {
             return;
         }
         state.ended = true;
-        state.view = None;
-        state.latest = None;
+        state.ahead.clear();
         state.attached = None;
         state.buffer = Buffer::default();
         state.reads.clear();
@@ -691,26 +517,14 @@ impl Txn {
         // Others get at the table in between: a million locks take their time.
         let mut parts = acquired.chunks(RELEASED_AT_ONCE).peekable();
         while let Some(part) = parts.next() {
-            self.store.locks().release(self.id, part.iter(), parts.peek().is_none());
+            self.spans().release(self.id, part, parts.peek().is_none());
         }
-        self.store.leave(self.id, read_ts);
-    }
-
-    pub(crate) fn record_span_read(&self, span: KeySpan) {
-        if self.records_reads() {
-            self.state.lock().reads.add_span(span);
-        }
-    }
-
-    /// A scan has reported all it read.
-    pub(crate) fn scan_closed(&self, id: u64, rows: u64) {
-        self.state.lock().open_scans.remove(&id);
-        self.counts.rows_scanned.fetch_add(rows, Ordering::Relaxed);
+        self.spans().leave(self.id, read_ts);
     }
 
     /// Reads matter only where they are validated; a read-only transaction sees the state at its
     /// read timestamp, which is serializable as it is.
-    fn records_reads(&self) -> bool {
+    pub(crate) fn records_reads(&self) -> bool {
         self.options.isolation == Isolation::Serializable && !self.read_only()
     }
 
@@ -718,71 +532,32 @@ impl Txn {
         if self.read_only() { Err(KvError::ReadOnly) } else { Ok(()) }
     }
 
-    fn open_state(&self) -> KvResult<parking_lot::MutexGuard<'_, State>> {
+    pub(crate) fn open_state(&self) -> KvResult<parking_lot::MutexGuard<'_, State>> {
         let state = self.state.lock();
         if state.ended { Err(KvError::Ended) } else { Ok(state) }
     }
 
-    fn view_for(&self, state: &mut State, mode: ReadMode) -> KvResult<Reading> {
-        let newest = self.store.engine().last_commit_ts();
-        if mode != ReadMode::Latest || newest <= state.read_ts {
-            if state.view.is_none() {
-                state.view = Some(self.reading(state.read_ts)?);
-            }
-            return Ok(state.view.clone().expect("just made"));
-        }
-        match &state.latest {
-            Some((ts, reading)) if newest <= *ts => Ok(reading.clone()),
-            _ => {
-                let now = self.store.now();
-                let reading = self.reading(now)?;
-                state.latest = Some((now, reading.clone()));
-                Ok(reading)
-            }
-        }
+    pub(crate) fn spans(&self) -> &dyn Spans {
+        self.coordinator.spans()
     }
 
-    fn reading(&self, ts: CommitTs) -> KvResult<Reading> {
-        let view = self.store.engine().view(ts)?;
-        // After the view was made: all that it sees was noted as applied before.
-        let noting = Noting::of(&self.store, self.options.shown.as_ref(), ts);
-        Ok(Reading { view, noting })
+    pub(crate) fn stop_flag(&self) -> &AtomicBool {
+        &self.cancel
     }
 
-    fn acquire(&self, target: Target, mode: LockMode, wait: Wait) -> KvResult<bool> {
-        let timeout = self.options.lock_timeout;
-        self.store.locks().acquire(self.id, target, mode, wait, timeout, &self.cancel)
+    pub(crate) fn count_request(&self) {
+        self.counts.requests.fetch_add(1, Ordering::Relaxed);
     }
 }
 
 impl State {
     /// Counts what was read. In steps: point reads are many and small.
-    fn count_reads(&mut self) -> KvResult<()> {
+    pub(crate) fn count_reads(&mut self) -> KvResult<()> {
         let bytes = self.reads.size_bytes();
         if bytes.abs_diff(self.noted.bytes()) >= READS_STEP {
             self.noted.resize(bytes)?;
         }
         Ok(())
-    }
-
-    /// Whether a lock on the key is held; `checked`: and nothing newer was there.
-    fn holds(&self, key: &[u8], mode: LockMode, checked: bool) -> bool {
-        let enough = |h: &Held| h.mode >= mode && (h.checked || !checked);
-        let upto = (Bound::Unbounded, Bound::Included(key));
-        self.held.get(key).is_some_and(enough)
-            || self
-                .held_spans
-                .range::<[u8], _>(upto)
-                .next_back()
-                .is_some_and(|(_, (span, h))| enough(h) && span.contains(key))
-    }
-
-    fn holds_span(&self, span: &KeySpan, mode: LockMode) -> bool {
-        let upto = (Bound::Unbounded, Bound::Included(span.start.as_ref() as &[u8]));
-        self.held_spans
-            .range::<[u8], _>(upto)
-            .next_back()
-            .is_some_and(|(_, (own, h))| h.checked && h.mode >= mode && own.end >= span.end)
     }
 }
 

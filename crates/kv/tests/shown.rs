@@ -78,7 +78,7 @@ impl World {
             std::thread::scope(|scope| {
                 let (shown, settled, store) = (&shown, &settled, &self.store);
                 scope.spawn(move || {
-                    shown.settle(store).unwrap();
+                    shown.settle(&**store).unwrap();
                     settled.store(true, Ordering::SeqCst);
                 });
                 for _ in 0..20 {
@@ -168,7 +168,7 @@ fn nobody_waits_for_a_commit_that_its_writer_does_not_wait_for() {
     let shown = Arc::new(Shown::default());
     let txn = world.begin(Some(&shown), false);
     assert_eq!(txn.get(b"b").unwrap().unwrap(), "new");
-    shown.settle(&world.store).unwrap();
+    shown.settle(&*world.store).unwrap();
     world.gate.open();
 }
 
@@ -189,5 +189,5 @@ fn what_will_never_be_durable_is_never_shown() {
     assert!(matches!(txn.commit(), Err(KvError::Engine(_))));
     let txn = begin(&shown);
     assert!(txn.get(b"a").unwrap().is_some(), "it is visible");
-    assert!(matches!(shown.settle(&store), Err(KvError::Engine(_))));
+    assert!(matches!(shown.settle(&*store), Err(KvError::Engine(_))));
 }

@@ -109,7 +109,8 @@ impl Server {
         let store = Store::open(options).map_err(StartError::Store)?;
         let spill = spill_directory(&config).map_err(StartError::System)?;
         let general = braid_query::Engine::new(spill).map_err(StartError::Catalog)?;
-        let database = Database::open(Arc::clone(&store), general).map_err(StartError::Catalog)?;
+        let coordinator = store.coordinator();
+        let database = Database::open(coordinator, general).map_err(StartError::Catalog)?;
 
         let address = listener.local_addr().map_err(StartError::System)?;
         let http_address = http_listener.as_ref().and_then(|l| l.local_addr().ok());

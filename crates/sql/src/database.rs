@@ -1,4 +1,5 @@
-//! What all sessions of one store share: the store, the current catalog, sequences, row ids.
+//! What all sessions of a node share: the coordinator of transactions, the current catalog,
+//! sequences, row ids.
 //!
 //! **Catalog cache.** A transaction must use the catalog as of its read timestamp. Reading and
 //! comparing the version key for each transaction would cost a read, so schema changes announce
@@ -21,7 +22,7 @@ use std::sync::{Arc, OnceLock};
 
 use braid_catalog::{Catalog, Sequence, kv_error, load_catalog, read_version, reserve_ids};
 use braid_keys::system;
-use braid_kv::{Isolation, KvError, Store, Txn, TxnOptions};
+use braid_kv::{Coordinator, Isolation, KvError, Txn, TxnOptions};
 use braid_types::{SqlError, SqlResult, SqlState};
 use parking_lot::Mutex;
 
@@ -36,7 +37,7 @@ const SEQUENCE_BLOCK: i128 = 64;
 
 /// See the [module documentation](self).
 pub struct Database {
-    store: Arc<Store>,
+    coordinator: Arc<Coordinator>,
     general: Arc<dyn GeneralQueries>,
     cache: Mutex<Cached>,
     started: AtomicU64,
@@ -83,14 +84,18 @@ impl Rules {
 }
 
 impl Database {
-    /// Opens the database in a store; creates the first database and schema in an empty one.
-    pub fn open(store: Arc<Store>, general: Arc<dyn GeneralQueries>) -> SqlResult<Arc<Database>> {
-        braid_catalog::bootstrap(&store)?;
-        crate::storage::bulk::erase_unfinished(&store)?;
-        let txn = store.begin(read_only()).map_err(kv_error)?;
+    /// Opens the database behind a coordinator; creates the first database and schema in an empty
+    /// one.
+    pub fn open(
+        coordinator: Arc<Coordinator>,
+        general: Arc<dyn GeneralQueries>,
+    ) -> SqlResult<Arc<Database>> {
+        braid_catalog::bootstrap(&coordinator)?;
+        crate::storage::bulk::erase_unfinished(&coordinator)?;
+        let txn = coordinator.begin(read_only()).map_err(kv_error)?;
         let catalog = Arc::new(load_catalog(&txn)?);
         Ok(Arc::new(Database {
-            store,
+            coordinator,
             general,
             cache: Mutex::new(Cached { catalog, stable_at: Some(0) }),
             started: AtomicU64::new(0),
@@ -102,9 +107,9 @@ impl Database {
         }))
     }
 
-    /// The store.
-    pub fn store(&self) -> &Arc<Store> {
-        &self.store
+    /// Where transactions are begun.
+    pub fn coordinator(&self) -> &Arc<Coordinator> {
+        &self.coordinator
     }
 
     /// The planner of general queries.
@@ -132,7 +137,7 @@ impl Database {
     pub fn begin(&self, options: TxnOptions) -> SqlResult<(Arc<Txn>, Arc<Catalog>)> {
         let before = self.started.load(Ordering::SeqCst);
         let calm = self.finished.load(Ordering::SeqCst) == before && options.as_of.is_none();
-        let txn = self.store.begin(options).map_err(kv_error)?;
+        let txn = self.coordinator.begin(options).map_err(kv_error)?;
         let calm = calm && self.started.load(Ordering::SeqCst) == before;
         let catalog = self.catalog_for(&txn, calm.then_some(before))?;
         Ok((txn, catalog))
@@ -186,18 +191,18 @@ impl Database {
 
     /// Ids that were never used.
     pub(crate) fn new_ids(&self, count: u32) -> SqlResult<u32> {
-        reserve_ids(&self.store, count)
+        reserve_ids(&self.coordinator, count)
     }
 
     /// A new id for a row without a primary key: grows with time, also over restarts, and whatever
     /// is done to the physical clock.
     pub(crate) fn new_row_id(&self) -> i64 {
-        self.store.unique_number()
+        self.coordinator.unique_number()
     }
 
     /// Now, in microseconds since 2000-01-01 UTC.
     pub fn clock_micros(&self) -> i64 {
-        self.store.wall_clock_us() as i64 - EPOCH_MICROS
+        self.coordinator.wall_clock_us() as i64 - EPOCH_MICROS
     }
 
     /// Random bits.
@@ -237,7 +242,7 @@ impl Database {
     fn give_back(&self, s: &Sequence, block: &mut Block) -> SqlResult<()> {
         let key = system::sequence_value(s.id, s.generation);
         loop {
-            let txn = self.store.begin(snapshot()).map_err(kv_error)?;
+            let txn = self.coordinator.begin(snapshot()).map_err(kv_error)?;
             let increment = block.rules.map_or(s.increment, |r| r.increment);
             let last = Position { value: block.next - i128::from(increment), is_called: true };
             if self.store_sequence(&txn, key.clone(), last)? {
@@ -250,7 +255,7 @@ impl Database {
     fn reserve_block(&self, s: &Sequence) -> SqlResult<Block> {
         let key = system::sequence_value(s.id, s.generation);
         loop {
-            let txn = self.store.begin(snapshot()).map_err(kv_error)?;
+            let txn = self.coordinator.begin(snapshot()).map_err(kv_error)?;
             let mut next = match stored_position(&txn, &key)? {
                 None => i128::from(s.start),
                 Some(Position { value, is_called: false }) => value,
@@ -306,7 +311,7 @@ impl Database {
         let at = Position { value: i128::from(value), is_called };
         let key = system::sequence_value(s.id, s.generation);
         loop {
-            let txn = self.store.begin(snapshot()).map_err(kv_error)?;
+            let txn = self.coordinator.begin(snapshot()).map_err(kv_error)?;
             if self.store_sequence(&txn, key.clone(), at)? {
                 *block = Block::default();
                 return Ok(());

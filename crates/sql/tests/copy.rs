@@ -141,7 +141,7 @@ fn many_rows_go_in_as_one_load() {
     let row = |n: u64| format!("{}\t{}\t{}\n", (n * 7919) % MANY, n, n % 3 + 1);
     let copy = "copy t (id, u, p) from stdin";
     assert_eq!(feed(s, copy, (0..MANY).map(row)).unwrap(), MANY);
-    assert_eq!(db.store().locks().describe(), "");
+    assert_eq!(db.coordinator().describe_locks().lines, "");
     assert_eq!(rows(s, "select count(*) from t where n = 7"), [MANY.to_string()]);
     assert_eq!(rows(s, "select id, p from t where u = 1"), ["7919|2"]);
     // Rows that were there are found; of a load that fails nothing stays.
@@ -255,10 +255,10 @@ fn what_a_rolled_back_load_left_behind_is_erased_at_the_next_start() {
         options.engine.row_class = braid_keys::row_class;
         let store = Store::open(options).unwrap();
         let general = std::sync::Arc::new(braid_sql::NoGeneralQueries);
-        braid_sql::Database::open(store, general).unwrap()
+        braid_sql::Database::open(store.coordinator(), general).unwrap()
     };
     let stored = |db: &braid_sql::Database| {
-        let txn = db.store().begin(TxnOptions::default()).unwrap();
+        let txn = db.coordinator().begin(TxnOptions::default()).unwrap();
         let mut scan = txn.scan(KeySpan::new(vec![2], vec![255]), ScanOptions::default()).unwrap();
         let mut rows = 0;
         while scan.next().unwrap().is_some() {

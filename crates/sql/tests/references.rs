@@ -93,7 +93,7 @@ fn no_orphans(case: &Case, schema: &str, references: &str, keys: &str) {
                     for reference in rows(s, references) {
                         assert!(keys.contains(&reference), "{label}: {reference} is an orphan");
                     }
-                    assert_eq!(db.store().locks().describe(), "", "{label}");
+                    assert_eq!(db.coordinator().describe_locks().lines, "", "{label}");
                 }
             }
         }

@@ -16,7 +16,7 @@ fn a_failed_block_holds_no_locks() {
         run(b, "set lock_timeout = '50ms'");
         run(a, &format!("begin isolation level {level}; update t set n = 1 where id = 1"));
         assert_eq!(state(a, "select 1 / 0"), "22012");
-        assert_eq!(db.store().locks().describe(), "", "{level}");
+        assert_eq!(db.coordinator().describe_locks().lines, "", "{level}");
         assert_eq!(tag(b, "update t set n = 2 where id = 1"), "UPDATE 1");
         assert_eq!(state(a, "select 1"), "25P02");
         assert_eq!(tag(a, "commit"), "ROLLBACK");

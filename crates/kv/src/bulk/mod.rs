@@ -215,7 +215,8 @@ impl BulkFiles {
         self.paths.is_empty()
     }
 
-    pub(crate) fn paths(&self) -> &[PathBuf] {
+    /// By name, where the store finds them.
+    pub fn paths(&self) -> &[PathBuf] {
         &self.paths
     }
 }

@@ -26,5 +26,4 @@ mod spans;
 pub(crate) mod table;
 
 pub use mode::LockMode;
-pub(crate) use table::Target;
-pub use table::{LockTable, TxnId, Wait};
+pub use table::{LockTable, Target, TxnId, Wait};

@@ -37,8 +37,10 @@ pub enum Wait {
 
 /// What is asked for or held: one key, or a span of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Target {
+pub enum Target {
+    /// One key, present or not.
     Key(Bytes),
+    /// Every key of a span, present or not.
     Span(KeySpan),
 }
 

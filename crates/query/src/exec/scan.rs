@@ -482,7 +482,7 @@ impl ExecutionPlan for SqlScan {
             }
         };
         Ok(Box::pin(ScanStream {
-            rows,
+            rows: rows.expecting(self.limit),
             projection: self.projection.clone(),
             types: self.types.clone(),
             schema: self.schema.clone(),
@@ -539,6 +539,15 @@ enum Rows {
 }
 
 impl Rows {
+    /// Tells a scan how many rows will be wanted.
+    fn expecting(self, rows: Option<usize>) -> Rows {
+        match (self, rows) {
+            (Rows::Table(scan), Some(rows)) => Rows::Table(scan.expecting(rows)),
+            (Rows::Index(scan), Some(rows)) => Rows::Index(scan.expecting(rows)),
+            (other, _) => other,
+        }
+    }
+
     fn next(&mut self) -> SqlResult<Option<Vec<Datum>>> {
         Ok(match self {
             Rows::Table(scan) => scan.next_row()?.map(|(_, row)| row),

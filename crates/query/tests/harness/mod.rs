@@ -23,7 +23,7 @@ impl Db {
         options.engine.row_class = braid_keys::row_class;
         let store = Store::open(options).expect("store");
         let engine = Engine::new(SpillDirectory::default()).expect("engine");
-        let db = Database::open(store, engine).expect("database");
+        let db = Database::open(store.coordinator(), engine).expect("database");
         let options = SessionOptions {
             user: "root".into(),
             database: "defaultdb".into(),

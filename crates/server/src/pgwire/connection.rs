@@ -86,7 +86,7 @@ impl Connection {
         let user = parameters.remove("user").ok_or_else(|| {
             SqlError::new(SqlState("28000"), "no PostgreSQL user name specified in startup packet")
         });
-        let store = Arc::clone(database.store());
+        let coordinator = Arc::clone(database.coordinator());
         let session = user.and_then(|user| {
             backends.promote(&registration, &user, max)?;
             open_session(database, &backend, user, parameters)
@@ -100,7 +100,7 @@ impl Connection {
         };
         let shown = session.shown();
         let failed = |e| Fatal::Told(braid_catalog::kv_error(e));
-        wire.set_gate(Box::new(move || shown.settle(&store).map_err(failed)));
+        wire.set_gate(Box::new(move || coordinator.settle(&shown).map_err(failed)));
         wire.send(&Authentication::Ok)?;
         let reported: HashMap<String, String> = session.parameters().into_iter().collect();
         for (name, value) in &reported {

@@ -255,7 +255,7 @@ pub(crate) fn rows_with(
             best = Some((n, p));
         }
     }
-    let mut source = match best {
+    let source = match best {
         Some((n, p)) => {
             let span = layout.indexes[n].layout.prefix_span(&p)?;
             let scan = IndexScan::new(ctx.txn.clone(), layout.clone(), n, vec![span], false);
@@ -266,6 +266,10 @@ pub(crate) fn rows_with(
             let scan = TableScan::new(ctx.txn.clone(), layout.clone(), vec![span], None, false);
             RowSource::Table(scan.reading(ReadMode::Latest))
         }
+    };
+    let mut source = match limit {
+        usize::MAX => source,
+        limit => source.expecting(limit),
     };
     let mut out = Vec::new();
     while let Some((key, row)) = source.next_row(ctx)? {

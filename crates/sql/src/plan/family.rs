@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use braid_catalog::{Catalog, kv_error};
-use braid_keys::{CHILD_MARKER, family_end};
+use braid_keys::{CHILD_MARKER, END_MARKER, family_end};
 use braid_kv::{KeySpan, ScanOptions, TxnScan};
 use braid_types::{Datum, SqlResult};
 use bytes::Bytes;
@@ -133,8 +133,10 @@ impl FamilyScan {
                         let classes = parts.steps[self.first..=self.last]
                             .iter()
                             .fold(0, |mask, step| mask | step.layout.rows.class_mask());
-                        let options =
-                            ScanOptions { classes, mode: ctx.reading, ..ScanOptions::default() };
+                        let leaf = &parts.steps[self.last].layout;
+                        let jump = leaf.jumps().then(|| (leaf.rows.class_mask(), END_MARKER));
+                        let mode = ctx.reading;
+                        let options = ScanOptions { classes, mode, jump, ..ScanOptions::default() };
                         self.scan.insert(ctx.txn.scan(span, options).map_err(kv_error)?)
                     }
                 },

@@ -2,25 +2,63 @@
 
 use std::sync::Arc;
 
+use braid_catalog::kv_error;
 use braid_types::{Datum, SqlResult};
 use bytes::Bytes;
 
 use super::access::Access;
 use crate::general_query::Row;
 use crate::session::Context;
-use crate::storage::scan::get_row_as;
+use crate::storage::scan::{Lookahead, get_row_as};
 use crate::storage::{IndexScan, TableLayout, TableScan};
 
 /// Rows with their keys, in key order of the access.
 pub enum RowSource {
     /// Single rows.
-    Points(std::vec::IntoIter<Vec<u8>>, Arc<TableLayout>),
+    Points(PointReads),
     /// Spans of the table.
     Table(TableScan),
     /// Spans of an index.
     Index(IndexScan),
     /// Wider spans than the condition, which would have made too many.
     Filtered(Box<RowSource>, Box<Excess>),
+}
+
+/// Rows by their keys.
+pub struct PointReads {
+    keys: std::vec::IntoIter<Vec<u8>>,
+    layout: Arc<TableLayout>,
+    ahead: Lookahead,
+}
+
+impl PointReads {
+    fn new(keys: Vec<Vec<u8>>, layout: &Arc<TableLayout>) -> PointReads {
+        let ahead = Lookahead::new(usize::MAX);
+        PointReads { keys: keys.into_iter(), layout: layout.clone(), ahead }
+    }
+
+    fn expecting(mut self, rows: usize) -> PointReads {
+        self.ahead = Lookahead::new(rows);
+        self
+    }
+
+    fn next_row(&mut self, ctx: &Context) -> SqlResult<Option<(Bytes, Row)>> {
+        loop {
+            let waiting = self.keys.as_slice();
+            if waiting.is_empty() {
+                return Ok(None);
+            }
+            let ask = self.ahead.next(waiting.len(), ctx.txn.batch_max());
+            if ask > 1 {
+                let keys = waiting[..ask].iter().cloned().map(Bytes::from);
+                ctx.txn.get_ahead(keys, ctx.reading).map_err(kv_error)?;
+            }
+            let Some(key) = self.keys.next() else { return Ok(None) };
+            if let Some(found) = get_row_as(&ctx.txn, &self.layout, key, ctx.reading)? {
+                return Ok(Some(found));
+            }
+        }
+    }
 }
 
 /// What rows of wider spans must still pass.
@@ -60,7 +98,7 @@ impl RowSource {
             if reverse {
                 keys.reverse();
             }
-            return Ok(RowSource::Points(keys.into_iter(), layout.clone()));
+            return Ok(RowSource::Points(PointReads::new(keys, layout)));
         }
         let spans = access.spans(layout, outer, eval)?;
         let txn = ctx.txn.clone();
@@ -86,7 +124,17 @@ impl RowSource {
 
     /// No rows.
     pub fn empty(layout: &Arc<TableLayout>) -> RowSource {
-        RowSource::Points(Vec::new().into_iter(), layout.clone())
+        RowSource::Points(PointReads::new(Vec::new(), layout))
+    }
+
+    /// Says how many rows will be wanted, as far as that is known.
+    pub fn expecting(self, rows: usize) -> RowSource {
+        match self {
+            RowSource::Table(scan) => RowSource::Table(scan.expecting(rows)),
+            RowSource::Index(scan) => RowSource::Index(scan.expecting(rows)),
+            RowSource::Points(reads) => RowSource::Points(reads.expecting(rows)),
+            filtered => filtered,
+        }
     }
 
     /// The next row.
@@ -103,14 +151,7 @@ impl RowSource {
                 }
                 Ok(None)
             }
-            RowSource::Points(keys, layout) => {
-                for key in keys {
-                    if let Some(found) = get_row_as(&ctx.txn, layout, key, ctx.reading)? {
-                        return Ok(Some(found));
-                    }
-                }
-                Ok(None)
-            }
+            RowSource::Points(reads) => reads.next_row(ctx),
         }
     }
 }

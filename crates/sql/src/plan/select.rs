@@ -121,7 +121,8 @@ impl SelectPlan {
     fn aggregate(&self, ctx: &Context, aggregates: &[Aggregate], run: bool) -> SqlResult<Row> {
         let mut states: Vec<_> = aggregates.iter().map(Aggregate::start).collect();
         if run {
-            let mut joined = Joined::open(ctx.clone(), self.parts.clone())?;
+            let first = self.parts.first_only.then_some(1);
+            let mut joined = Joined::open(ctx.clone(), self.parts.clone(), first)?;
             while let Some((_, row)) = joined.next_row()? {
                 for (a, s) in aggregates.iter().zip(&mut states) {
                     a.add(s, &row, &ctx.eval)?;

@@ -44,12 +44,14 @@ pub(super) struct Joined {
     open: Vec<Open>,
     single: bool,
     seen: u64,
+    /// Rows of the first step that will be wanted, if that is known.
+    first: Option<usize>,
 }
 
 impl Joined {
-    pub(super) fn open(ctx: Context, parts: Arc<Parts>) -> SqlResult<Joined> {
+    pub(super) fn open(ctx: Context, parts: Arc<Parts>, first: Option<usize>) -> SqlResult<Joined> {
         let mut out =
-            Joined { ctx, single: parts.steps.is_empty(), parts, open: Vec::new(), seen: 0 };
+            Joined { ctx, single: parts.steps.is_empty(), parts, open: Vec::new(), seen: 0, first };
         if !out.single {
             out.open_step(Vec::new())?;
         }
@@ -68,7 +70,10 @@ impl Joined {
             let reverse = n == 0 && self.parts.reverse;
             let wanted = s.wanted.clone();
             let rows = RowSource::lookup(&self.ctx, &s.layout, &s.access, wanted, reverse, &outer)?;
-            Source::Table(rows)
+            Source::Table(match self.first {
+                Some(first) => rows.expecting(first),
+                None => rows,
+            })
         };
         self.open.push(Open { source, last, outer, matched: false });
         Ok(())
@@ -185,7 +190,12 @@ impl SelectStream {
         limit: Option<u64>,
         offset: u64,
     ) -> SqlResult<SelectStream> {
-        let mut joined = Joined::open(ctx.clone(), parts.clone())?;
+        let first = match limit {
+            Some(limit) if parts.sort.is_empty() => limit.checked_add(offset),
+            _ => None,
+        };
+        let first = first.and_then(|rows| usize::try_from(rows).ok());
+        let mut joined = Joined::open(ctx.clone(), parts.clone(), first)?;
         let mut out = SelectStream {
             joined: None,
             sorted: None,

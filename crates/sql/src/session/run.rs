@@ -257,7 +257,7 @@ impl Session {
             eval,
             cancel: self.cancel.clone(),
             reading: ReadMode::Recorded,
-            memory: self.db.store().memory().account(self.state.derived().statement_mem),
+            memory: self.db.coordinator().memory().account(self.state.derived().statement_mem),
             epoch: self.open.as_ref().map_or_else(|| self.db.schema_epoch(), |o| o.epoch),
             failure: self.open.as_ref().map(|o| o.failure.clone()),
             notices: self.notices.clone(),
@@ -554,7 +554,7 @@ impl Session {
                 let now = self.db.clock_micros();
                 let eval = self.state.eval_context(Vec::new(), now, now);
                 let value = bound.eval(&[], &eval)?;
-                let wall = self.db.store().wall_clock_us();
+                let wall = self.db.coordinator().wall_clock_us();
                 Some(as_of_timestamp(&value, wall, &eval.style.zone)?)
             }
         };
@@ -567,6 +567,7 @@ impl Session {
             lock_timeout: d.lock_timeout,
             async_commit: d.async_commit,
             shown: Some(self.shown.clone()),
+            batch: d.request_batch,
         })
     }
 

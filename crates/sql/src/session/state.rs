@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use braid_catalog::{Catalog, Relation, Sequence, id_of_oid, oid_of};
-use braid_kv::Isolation;
+use braid_kv::{Isolation, TxnOptions};
 use braid_types::{Datum, SqlError, SqlResult, SqlState, Style};
 use parking_lot::Mutex;
 
@@ -53,6 +53,9 @@ pub(crate) struct Derived {
     pub(crate) timeouts: Timeouts,
     /// Bytes that one statement may hold.
     pub(crate) statement_mem: usize,
+    /// Keys, rows or locks that one request to the store asks for at most. Internal: tests compare
+    /// answers of different sizes.
+    pub(crate) request_batch: usize,
 }
 
 /// Limits of time that the server watches over, because they hold while nothing of the session
@@ -80,6 +83,11 @@ impl Derived {
             read_only: get("default_transaction_read_only") == "on",
             lock_timeout: limit("lock_timeout"),
             async_commit: get("synchronous_commit") == "off",
+            request_batch: get("braid.request_batch")
+                .parse()
+                .ok()
+                .filter(|rows| *rows > 0)
+                .unwrap_or_else(|| TxnOptions::default().batch),
             statement_mem: memory_bytes(&get("statement_mem")).unwrap_or(usize::MAX),
             timeouts: Timeouts {
                 statement: limit("statement_timeout"),

@@ -179,7 +179,7 @@ pub(crate) fn as_of_timestamp(value: &Datum, now_us: u64, zone: &TimeZone) -> Sq
     };
     let at = |micros_2000: i64| {
         u64::try_from(i128::from(micros_2000) + i128::from(EPOCH_MICROS))
-            .map(braid_kv::Store::timestamp_at)
+            .map(braid_kv::Coordinator::timestamp_at)
             .map_err(|_| bad("timestamp before 1970"))
     };
     match value {
@@ -190,7 +190,9 @@ pub(crate) fn as_of_timestamp(value: &Datum, now_us: u64, zone: &TimeZone) -> Sq
                 return Err(bad("a positive interval"));
             }
             let us = i128::from(now_us) + back;
-            u64::try_from(us).map(braid_kv::Store::timestamp_at).map_err(|_| bad("too far back"))
+            u64::try_from(us)
+                .map(braid_kv::Coordinator::timestamp_at)
+                .map_err(|_| bad("too far back"))
         }
         Datum::Int8(v) => u64::try_from(*v).map(CommitTs).map_err(|_| bad(&v.to_string())),
         Datum::Numeric(n) => n.to_string().parse().map(CommitTs).map_err(|_| bad(&n.to_string())),

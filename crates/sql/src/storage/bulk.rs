@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use braid_catalog::kv_error;
 use braid_keys::system;
-use braid_kv::{BulkFiles, Isolation, KeySpan, KvError, ScanOptions, Store, Txn, TxnOptions};
+use braid_kv::{BulkFiles, Coordinator, Isolation, KeySpan, KvError, ScanOptions, Txn, TxnOptions};
 use braid_types::{SqlError, SqlResult, SqlState};
 
 /// Memory of one load, in bytes.
@@ -26,14 +26,14 @@ pub const SMALL_LOAD: usize = 1 << 20;
 /// An error of a load: of the store, or of what the rows say.
 pub enum LoadError {
     /// The store's.
-    Store(KvError),
+    Kv(KvError),
     /// A constraint's.
     Sql(SqlError),
 }
 
 impl From<KvError> for LoadError {
     fn from(e: KvError) -> LoadError {
-        LoadError::Store(e)
+        LoadError::Kv(e)
     }
 }
 
@@ -46,7 +46,7 @@ impl From<SqlError> for LoadError {
 impl From<LoadError> for SqlError {
     fn from(e: LoadError) -> SqlError {
         match e {
-            LoadError::Store(e) => kv_error(e),
+            LoadError::Kv(e) => kv_error(e),
             LoadError::Sql(e) => e,
         }
     }
@@ -64,7 +64,7 @@ pub fn ingest_private(
         return Ok(());
     }
     let key = system::pending_load(id);
-    let record = txn.store().begin(snapshot()).map_err(kv_error)?;
+    let record = txn.coordinator().begin(snapshot()).map_err(kv_error)?;
     record.put(key.clone(), encode(spans)).and_then(|()| record.commit()).map_err(kv_error)?;
     txn.ingest_private(files).map_err(kv_error)?;
     // Gone with the commit, and only with it.
@@ -102,8 +102,8 @@ fn decode(mut bytes: &[u8]) -> Option<Vec<KeySpan>> {
 
 /// Erases what loads of an earlier process left behind, whose transactions never committed. Called
 /// before the first session.
-pub fn erase_unfinished(store: &Arc<Store>) -> SqlResult<()> {
-    let txn = store.begin(snapshot()).map_err(kv_error)?;
+pub fn erase_unfinished(coordinator: &Arc<Coordinator>) -> SqlResult<()> {
+    let txn = coordinator.begin(snapshot()).map_err(kv_error)?;
     let (start, end) = system::pending_loads();
     let mut scan = txn.scan(KeySpan::new(start, end), ScanOptions::default()).map_err(kv_error)?;
     let mut found = Vec::new();

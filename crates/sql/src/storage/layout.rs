@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 use braid_catalog::{Catalog, Index, Table, kv_error};
 use braid_keys::column::{Direction, decode_column, encode_column, is_composite, skip_column};
-use braid_keys::{CHILD_MARKER, KeyBuilder, family_end, path, row_end, system};
-use braid_kv::{KeySpan, ReadMode, Txn};
+use braid_keys::{CHILD_MARKER, END_MARKER, KeyBuilder, family_end, path, row_end, system};
+use braid_kv::{KeySpan, ReadMode, ScanOptions, Txn};
 use braid_types::{Datum, SqlError, SqlResult, SqlType, TimeZone};
 
 use super::row_codec::{RowReader, RowWriter, decode_payload};
@@ -225,6 +225,14 @@ impl IndexLayout {
     }
 }
 
+impl IndexLayout {
+    /// Reads of the index's entries.
+    pub fn scan_options(&self, mode: ReadMode, reverse: bool) -> ScanOptions {
+        let classes = self.layout.class_mask();
+        ScanOptions { reverse, classes, mode, ..ScanOptions::default() }
+    }
+}
+
 /// Everything needed to read and write a table's rows.
 #[derive(Clone, Debug)]
 pub struct TableLayout {
@@ -236,6 +244,8 @@ pub struct TableLayout {
     pub indexes: Vec<IndexLayout>,
     /// Whether other tables are interleaved in it.
     pub has_children: bool,
+    /// Whether its row class tells its rows from those that they lie in.
+    own_class: bool,
     /// Columns kept in the value: id, ordinal, type; by id.
     stored: Vec<(u32, usize, SqlType)>,
     /// Values of columns in rows older than the column, by ordinal.
@@ -313,6 +323,19 @@ impl TableLayout {
         }
     }
 
+    /// Reads of the table's rows alone: what lies inside of a row is passed over where it is kept.
+    pub fn scan_options(&self, mode: ReadMode, reverse: bool) -> ScanOptions {
+        let classes = self.rows.class_mask();
+        let jump = self.jumps() && !reverse;
+        let jump = jump.then_some((classes, END_MARKER));
+        ScanOptions { reverse, classes, mode, jump, ..ScanOptions::default() }
+    }
+
+    /// Whether a scan can jump over what lies inside of each row without missing a row.
+    pub fn jumps(&self) -> bool {
+        self.has_children && self.own_class
+    }
+
     /// Key of the interleave parent of a row: the row's own key, cut at the parent's last column.
     pub fn parent_key(&self, parent: &TableLayout, row: &[Datum]) -> SqlResult<Vec<u8>> {
         let n = parent.rows.columns().len();
@@ -351,7 +374,11 @@ impl TableLayout {
                 None => Ok(Datum::Null),
             })
             .collect::<SqlResult<_>>()?;
+        let class = path::class_of(table.id);
+        let chain = catalog.chain(table);
+        let own_class = !chain.iter().any(|t| t.id != table.id && path::class_of(t.id) == class);
         Ok(TableLayout {
+            own_class,
             has_children: catalog.interleaved_children(table.id).next().is_some(),
             table: table.clone(),
             rows,

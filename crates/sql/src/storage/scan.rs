@@ -7,6 +7,7 @@
 //! indexes that lie outside of the deleted span. So an entry counts only if its base row exists
 //! and yields this very entry; [`IndexScan`] reads the base row anyway and checks that.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use braid_catalog::kv_error;
@@ -19,15 +20,78 @@ use super::TableLayout;
 use super::layout::IndexLayout;
 use crate::general_query::Row;
 
-/// Rows of a table.
-pub struct TableScan {
+/// How many of the things that come next are asked for at once: few first, since nobody knows how
+/// many will be wanted.
+pub(crate) struct Lookahead {
+    /// Those that were asked for and did not come yet.
+    asked: usize,
+    step: usize,
+}
+
+impl Lookahead {
+    pub(crate) fn new(step: usize) -> Lookahead {
+        Lookahead { asked: 0, step: step.max(1) }
+    }
+
+    /// One of `waiting` comes now. How many to ask for, this one among them; 0: it was asked for.
+    pub(crate) fn next(&mut self, waiting: usize, most: usize) -> usize {
+        if self.asked == 0 {
+            self.asked = self.step.min(most).min(waiting).max(1);
+            self.step = self.step.saturating_mul(4);
+            let asked = self.asked;
+            self.asked -= 1;
+            return asked;
+        }
+        self.asked -= 1;
+        0
+    }
+}
+
+/// Spans that are scanned one after the other.
+struct Spans {
     txn: Arc<Txn>,
     layout: Arc<TableLayout>,
     spans: std::vec::IntoIter<KeySpan>,
+    options: ScanOptions,
+    ahead: Lookahead,
+    /// Rows that were stored in spans asked for ahead.
+    found: Vec<(Bytes, Bytes)>,
+}
+
+impl Spans {
+    fn new(
+        txn: Arc<Txn>,
+        layout: Arc<TableLayout>,
+        mut spans: Vec<KeySpan>,
+        options: ScanOptions,
+    ) -> Spans {
+        if options.reverse {
+            spans.reverse();
+        }
+        let (spans, ahead) = (spans.into_iter(), Lookahead::new(1));
+        Spans { txn, layout, spans, options, ahead, found: Vec::new() }
+    }
+
+    /// Opens the scan of the next span.
+    fn open(&mut self) -> SqlResult<Option<TxnScan>> {
+        let waiting = self.spans.as_slice();
+        let Some(span) = waiting.first().cloned() else { return Ok(None) };
+        let ask = self.ahead.next(waiting.len(), self.txn.batch_max());
+        if ask > 1 {
+            let found = self.txn.scan_ahead(&waiting[..ask], &self.options).map_err(kv_error)?;
+            self.found.extend(found);
+        }
+        self.spans.next();
+        self.layout.used_by(&self.txn, self.options.mode)?;
+        self.txn.scan(span, self.options).map(Some).map_err(kv_error)
+    }
+}
+
+/// Rows of a table.
+pub struct TableScan {
+    spans: Spans,
     open: Option<TxnScan>,
     wanted: Option<Vec<bool>>,
-    reverse: bool,
-    mode: ReadMode,
     /// Rows given back so far.
     pub rows: u64,
 }
@@ -37,20 +101,23 @@ impl TableScan {
     pub fn new(
         txn: Arc<Txn>,
         layout: Arc<TableLayout>,
-        mut spans: Vec<KeySpan>,
+        spans: Vec<KeySpan>,
         wanted: Option<Vec<bool>>,
         reverse: bool,
     ) -> TableScan {
-        if reverse {
-            spans.reverse();
-        }
-        let (spans, mode) = (spans.into_iter(), ReadMode::Recorded);
-        TableScan { txn, layout, spans, open: None, wanted, reverse, mode, rows: 0 }
+        let options = layout.scan_options(ReadMode::Recorded, reverse);
+        TableScan { spans: Spans::new(txn, layout, spans, options), open: None, wanted, rows: 0 }
     }
 
     /// Sets which state the scan sees. Default: the transaction's, recorded.
     pub fn reading(mut self, mode: ReadMode) -> TableScan {
-        self.mode = mode;
+        self.spans.options.mode = mode;
+        self
+    }
+
+    /// Says how many rows will be wanted, as far as that is known.
+    pub fn expecting(mut self, rows: usize) -> TableScan {
+        self.spans.options.first = rows;
         self
     }
 
@@ -59,17 +126,11 @@ impl TableScan {
         loop {
             let scan = match &mut self.open {
                 Some(s) => s,
-                None => match self.spans.next() {
+                None => match self.spans.open()? {
                     None => return Ok(None),
-                    Some(span) => {
-                        self.layout.used_by(&self.txn, self.mode)?;
-                        let options = ScanOptions {
-                            reverse: self.reverse,
-                            limit: None,
-                            classes: self.layout.rows.class_mask(),
-                            mode: self.mode,
-                        };
-                        self.open.insert(self.txn.scan(span, options).map_err(kv_error)?)
+                    Some(scan) => {
+                        self.spans.found.clear();
+                        self.open.insert(scan)
                     }
                 },
             };
@@ -77,10 +138,12 @@ impl TableScan {
                 self.open = None;
                 continue;
             };
-            let Some(row) = self.layout.decode(&key, &value, self.wanted.as_deref())? else {
+            let layout = &self.spans.layout;
+            let Some(row) = layout.decode(&key, &value, self.wanted.as_deref())? else {
                 continue;
             };
-            if self.layout.has_children && !self.reverse {
+            // Own writes lie over the stored rows, which the store has jumped over itself.
+            if layout.has_children && !self.spans.options.reverse {
                 scan.seek(&family_end(&key)).map_err(kv_error)?;
             }
             self.rows += 1;
@@ -91,13 +154,20 @@ impl TableScan {
 
 /// Rows of a table in the order of an index.
 pub struct IndexScan {
-    txn: Arc<Txn>,
-    layout: Arc<TableLayout>,
+    spans: Spans,
     index: usize,
-    spans: std::vec::IntoIter<KeySpan>,
     open: Option<TxnScan>,
-    reverse: bool,
-    mode: ReadMode,
+    ahead: Lookahead,
+    /// Entries that come next, as they are stored, with the keys of their rows.
+    entries: VecDeque<Entry>,
+}
+
+/// An entry of an index.
+struct Entry {
+    key: Bytes,
+    value: Bytes,
+    /// `None`: it is of another index.
+    row: Option<Bytes>,
 }
 
 impl IndexScan {
@@ -106,39 +176,44 @@ impl IndexScan {
         txn: Arc<Txn>,
         layout: Arc<TableLayout>,
         index: usize,
-        mut spans: Vec<KeySpan>,
+        spans: Vec<KeySpan>,
         reverse: bool,
     ) -> IndexScan {
-        if reverse {
-            spans.reverse();
-        }
-        let (spans, mode) = (spans.into_iter(), ReadMode::Recorded);
-        IndexScan { txn, layout, index, spans, open: None, reverse, mode }
+        let options = layout.indexes[index].scan_options(ReadMode::Recorded, reverse);
+        let ahead = Lookahead::new(options.first);
+        let (spans, entries) = (Spans::new(txn, layout, spans, options), VecDeque::new());
+        IndexScan { spans, index, open: None, ahead, entries }
     }
 
     /// Sets which state the scan sees. Default: the transaction's, recorded.
     pub fn reading(mut self, mode: ReadMode) -> IndexScan {
-        self.mode = mode;
+        self.spans.options.mode = mode;
+        self
+    }
+
+    /// Says how many rows will be wanted, as far as that is known.
+    pub fn expecting(mut self, rows: usize) -> IndexScan {
+        self.spans.options.first = rows;
+        self.ahead = Lookahead::new(rows);
         self
     }
 
     /// The next row with its key.
     pub fn next_row(&mut self) -> SqlResult<Option<(Bytes, Row)>> {
-        let index = &self.layout.indexes[self.index];
         loop {
             let scan = match &mut self.open {
                 Some(s) => s,
-                None => match self.spans.next() {
+                None => match self.spans.open()? {
                     None => return Ok(None),
-                    Some(span) => {
-                        self.layout.used_by(&self.txn, self.mode)?;
-                        let options = ScanOptions {
-                            reverse: self.reverse,
-                            limit: None,
-                            classes: index.layout.class_mask(),
-                            mode: self.mode,
-                        };
-                        self.open.insert(self.txn.scan(span, options).map_err(kv_error)?)
+                    Some(scan) => {
+                        let found = std::mem::take(&mut self.spans.found);
+                        self.entries.clear();
+                        if !found.is_empty() {
+                            let (txn, layout) = (&self.spans.txn, &self.spans.layout);
+                            let index = &layout.indexes[self.index];
+                            rows_ahead(txn, layout, index, &found, self.spans.options.mode)?;
+                        }
+                        self.open.insert(scan)
                     }
                 },
             };
@@ -146,12 +221,68 @@ impl IndexScan {
                 self.open = None;
                 continue;
             };
-            if let Some(found) = live_row(&self.txn, &self.layout, index, &key, &value, self.mode)?
-            {
+            let most = self.spans.txn.batch_max();
+            let waiting = scan.waiting_rows();
+            let ask = self.ahead.next(waiting.len() + 1, most);
+            if ask > 1 {
+                let next = (key.clone(), value.clone());
+                let entries = std::iter::once(&next).chain(&waiting[..ask - 1]);
+                ask_entries(&self.spans, self.index, entries, &mut self.entries)?;
+            }
+            let known = self.known(&key, &value);
+            let (txn, layout) = (&self.spans.txn, &self.spans.layout);
+            let index = &layout.indexes[self.index];
+            let row_key = match known {
+                Some(row_key) => row_key,
+                None => layout.row_key_of_entry(index, &key, &value)?.map(Bytes::from),
+            };
+            let Some(row_key) = row_key else { continue };
+            let mode = self.spans.options.mode;
+            if let Some(found) = row_of_live_entry(txn, layout, index, &key, row_key, mode)? {
                 return Ok(Some(found));
             }
         }
     }
+
+    /// The key of the row behind an entry, if it was worked out before. Own writes may have hidden
+    /// entries, or brought others.
+    fn known(&mut self, key: &[u8], value: &[u8]) -> Option<Option<Bytes>> {
+        let at = self.entries.iter().position(|e| e.key == key)?;
+        self.entries.drain(..at);
+        let entry = self.entries.pop_front()?;
+        (entry.value == value).then_some(entry.row)
+    }
+}
+
+/// Asks ahead for the rows behind entries, and remembers which those are.
+fn ask_entries<'a>(
+    spans: &Spans,
+    index: usize,
+    entries: impl Iterator<Item = &'a (Bytes, Bytes)>,
+    out: &mut VecDeque<Entry>,
+) -> SqlResult<()> {
+    out.clear();
+    for (key, value) in entries {
+        let row = spans.layout.row_key_of_entry(&spans.layout.indexes[index], key, value)?;
+        out.push_back(Entry { key: key.clone(), value: value.clone(), row: row.map(Bytes::from) });
+    }
+    let keys = out.iter().filter_map(|e| e.row.clone());
+    spans.txn.get_ahead(keys, spans.options.mode).map_err(kv_error)
+}
+
+/// Asks ahead for the rows behind entries of an index.
+pub fn rows_ahead(
+    txn: &Txn,
+    layout: &TableLayout,
+    index: &IndexLayout,
+    entries: &[(Bytes, Bytes)],
+    mode: ReadMode,
+) -> SqlResult<()> {
+    let mut keys = Vec::with_capacity(entries.len());
+    for (key, value) in entries {
+        keys.extend(layout.row_key_of_entry(index, key, value)?.map(Bytes::from));
+    }
+    txn.get_ahead(keys, mode).map_err(kv_error)
 }
 
 /// The row behind an index entry, if the entry is live.
@@ -164,6 +295,18 @@ pub fn live_row(
     mode: ReadMode,
 ) -> SqlResult<Option<(Bytes, Row)>> {
     let Some(row_key) = layout.row_key_of_entry(index, key, value)? else { return Ok(None) };
+    row_of_live_entry(txn, layout, index, key, row_key.into(), mode)
+}
+
+/// As [`live_row`], with the key of the row that the entry leads to.
+fn row_of_live_entry(
+    txn: &Txn,
+    layout: &TableLayout,
+    index: &IndexLayout,
+    key: &[u8],
+    row_key: Bytes,
+    mode: ReadMode,
+) -> SqlResult<Option<(Bytes, Row)>> {
     let Some((row_key, row)) = get_row_as(txn, layout, row_key, mode)? else { return Ok(None) };
     if index.entry_key(&row)? != key {
         return Ok(None);

@@ -62,7 +62,7 @@ impl Stage {
     /// Sends a statement that must not wait; its answer.
     pub fn run(&mut self, who: usize, sql: &str) -> Reply {
         self.send(who, sql);
-        assert!(!self.waits(who), "{sql} waits:\n{}", self.db.store().locks().describe());
+        assert!(!self.waits(who), "{sql} waits:\n{}", self.db.coordinator().describe_locks().lines);
         self.take(who)
     }
 
@@ -76,7 +76,7 @@ impl Stage {
 
     fn settle(&mut self) {
         for _ in 0..200_000 {
-            let waiting = self.db.store().locks().waiting();
+            let waiting = self.db.coordinator().describe_locks().waiting;
             let mut quiet = 0;
             for actor in self.actors.iter_mut().filter(|a| a.busy && a.answered.is_none()) {
                 match actor.replies.try_recv() {
@@ -84,12 +84,17 @@ impl Stage {
                     Err(_) => quiet += 1,
                 }
             }
-            if quiet == 0 || (quiet == waiting && self.db.store().locks().waiting() == waiting) {
+            if quiet == 0
+                || (quiet == waiting && self.db.coordinator().describe_locks().waiting == waiting)
+            {
                 return;
             }
             std::thread::sleep(Duration::from_micros(50));
         }
-        panic!("a session neither answers nor waits:\n{}", self.db.store().locks().describe());
+        panic!(
+            "a session neither answers nor waits:\n{}",
+            self.db.coordinator().describe_locks().lines
+        );
     }
 }
 

@@ -22,7 +22,7 @@ pub fn database() -> Arc<Database> {
 pub fn database_with(general: Arc<dyn GeneralQueries>) -> Arc<Database> {
     let mut options = StoreOptions::new(Arc::new(MemFs::new()), "db", Arc::new(WallClock));
     options.engine.row_class = braid_keys::row_class;
-    Database::open(Store::open(options).unwrap(), general).unwrap()
+    Database::open(Store::open(options).unwrap().coordinator(), general).unwrap()
 }
 
 /// A session of user root.

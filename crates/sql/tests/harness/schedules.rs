@@ -152,7 +152,7 @@ impl<'a> Theatre<'a> {
             self.collect(&mut run, &mut over);
         }
         assert!(over.iter().all(|&o| o), "{}: all wait: {run:?}", self.scenario.name);
-        assert_eq!(self.db.store().locks().describe(), "", "{}", self.scenario.name);
+        assert_eq!(self.db.coordinator().describe_locks().lines, "", "{}", self.scenario.name);
         run
     }
 

@@ -2,6 +2,7 @@
 //!
 //! - [`files`]: size, header, name and width of every source file; length of every function.
 //! - [`layers`]: arrows between crates point down only.
+//! - [`seam`]: nobody above `kv` names what is behind its interface.
 //! - [`docs`]: links in Markdown lead somewhere; nothing names this machine.
 //!
 //! Each finding says what to do instead. The checks have tests of their own.
@@ -9,6 +10,7 @@
 mod docs;
 mod files;
 mod layers;
+mod seam;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -20,6 +22,7 @@ pub fn run() -> Result<(), String> {
     let mut findings = Vec::new();
     files::check(&root, &tracked, &mut findings);
     layers::check(&root, &mut findings)?;
+    seam::check(&root, &tracked, &mut findings);
     docs::check(&root, &tracked, &mut findings);
     if findings.is_empty() {
         println!("tidy: {} files, nothing to say", tracked.len());

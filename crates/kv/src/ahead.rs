@@ -1,0 +1,151 @@
+//! Answers that were asked for ahead, many at once, before the statement comes to need them one by
+//! one.
+//!
+//! ```text
+//!   a statement over rows r1 r2 r3 ..       get_ahead k1 k2 k3 ..      one request
+//!     for each row, in order: get k1 ..                                answered from here
+//! ```
+//!
+//! What lies here is what the far side said, without the transaction's own writes: those are laid
+//! over it when it is used, as over any answer. So asking ahead changes how often is asked, and
+//! nothing else:
+//!
+//! * An answer as of the read timestamp is right for as long as the timestamp is.
+//! * An answer about the newest state is right for as long as the locks that protect it, which the
+//!   transaction held when it asked. Any lock that is granted later makes all of them useless: its
+//!   holder must see what happened before.
+
+use std::collections::HashMap;
+
+use braid_env::memory::Held;
+use braid_lsm::{CommitTs, KeySpan};
+use bytes::Bytes;
+
+use crate::spans::{ReadAt, SpanRows};
+
+/// Bytes that may lie here; more is forgotten.
+const BYTES_MAX: usize = 8 << 20;
+/// What an answer takes besides its keys and values.
+const ANSWER_BYTES: usize = 120;
+
+/// What of a scan decides its rows, besides the span.
+pub(crate) type Classes = u32;
+
+/// See the [module's page](self).
+pub(crate) struct Ahead {
+    then: Answers,
+    latest: Answers,
+    /// What `then` holds is as of this timestamp.
+    read_ts: CommitTs,
+    memory: Held,
+}
+
+#[derive(Default)]
+struct Answers {
+    points: HashMap<Bytes, Option<Bytes>>,
+    spans: HashMap<(Bytes, Bytes, Classes), (SpanRows, CommitTs)>,
+    bytes: usize,
+}
+
+impl Answers {
+    fn is_empty(&self) -> bool {
+        self.points.is_empty() && self.spans.is_empty()
+    }
+}
+
+impl Ahead {
+    pub(crate) fn new(memory: Held) -> Ahead {
+        let (then, latest) = (Answers::default(), Answers::default());
+        Ahead { then, latest, read_ts: CommitTs::ZERO, memory }
+    }
+
+    fn of(&self, at: ReadAt) -> Option<&Answers> {
+        match at {
+            ReadAt::Latest => Some(&self.latest),
+            ReadAt::Time(ts) => Some(&self.then).filter(|_| ts == self.read_ts),
+        }
+    }
+
+    fn of_mut(&mut self, at: ReadAt) -> &mut Answers {
+        match at {
+            ReadAt::Latest => &mut self.latest,
+            ReadAt::Time(ts) => {
+                if ts != self.read_ts {
+                    self.then = Answers::default();
+                    self.read_ts = ts;
+                }
+                &mut self.then
+            }
+        }
+    }
+
+    /// What was said about a key: `None` if nothing.
+    pub(crate) fn point(&self, key: &[u8], at: ReadAt) -> Option<&Option<Bytes>> {
+        let answers = self.of(at)?;
+        if answers.points.is_empty() { None } else { answers.points.get(key) }
+    }
+
+    /// The first rows of a span, if they were asked for. They can be used once.
+    pub(crate) fn take_span(
+        &mut self,
+        span: &KeySpan,
+        classes: Classes,
+        at: ReadAt,
+    ) -> Option<(SpanRows, CommitTs)> {
+        if self.of(at)?.spans.is_empty() {
+            return None;
+        }
+        self.of_mut(at).spans.remove(&(span.start.clone(), span.end.clone(), classes))
+    }
+
+    /// Whether the first rows of a span are there.
+    pub(crate) fn has_span(&self, span: &KeySpan, classes: Classes, at: ReadAt) -> bool {
+        let key = (span.start.clone(), span.end.clone(), classes);
+        self.of(at).is_some_and(|answers| answers.spans.contains_key(&key))
+    }
+
+    pub(crate) fn add_point(&mut self, key: Bytes, value: Option<Bytes>, at: ReadAt) {
+        let bytes = key.len() + value.as_ref().map_or(0, Bytes::len) + ANSWER_BYTES;
+        let answers = self.of_mut(at);
+        answers.bytes += bytes;
+        answers.points.insert(key, value);
+        self.count();
+    }
+
+    pub(crate) fn add_span(
+        &mut self,
+        span: KeySpan,
+        classes: Classes,
+        (rows, seen_at): (SpanRows, CommitTs),
+        at: ReadAt,
+    ) {
+        let of_rows: usize = rows.rows.iter().map(|(k, v)| k.len() + v.len() + ANSWER_BYTES).sum();
+        let answers = self.of_mut(at);
+        answers.bytes += span.start.len() + span.end.len() + ANSWER_BYTES + of_rows;
+        answers.spans.insert((span.start, span.end, classes), (rows, seen_at));
+        self.count();
+    }
+
+    /// There is no need for answers: what has no room is asked for again.
+    fn count(&mut self) {
+        let bytes = self.then.bytes + self.latest.bytes;
+        if bytes > BYTES_MAX || self.memory.resize(bytes).is_err() {
+            self.clear();
+        }
+    }
+
+    /// A lock was granted: what was newest before need not be so now.
+    pub(crate) fn lock_granted(&mut self) {
+        if !self.latest.is_empty() {
+            self.latest = Answers::default();
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        if !self.then.is_empty() || !self.latest.is_empty() {
+            self.then = Answers::default();
+            self.latest = Answers::default();
+            self.memory.release();
+        }
+    }
+}

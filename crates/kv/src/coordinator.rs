@@ -1,0 +1,84 @@
+//! Where transactions are led from: the place that they ask, and what they need on this side of it.
+
+use std::sync::Arc;
+
+use braid_env::memory::Pool;
+use braid_lsm::{CommitTs, RowClassFn};
+
+use crate::bulk::BulkFolder;
+use crate::error::KvResult;
+use crate::shown::Shown;
+use crate::spans::{LockReport, Spans};
+use crate::txn::{Txn, TxnOptions};
+
+/// Begins transactions. One for a node; shared by all of its sessions.
+pub struct Coordinator {
+    spans: Arc<dyn Spans>,
+    memory: Arc<Pool>,
+    bulk: Arc<BulkFolder>,
+    row_class: RowClassFn,
+}
+
+impl Coordinator {
+    pub(crate) fn new(
+        spans: Arc<dyn Spans>,
+        memory: Arc<Pool>,
+        bulk: Arc<BulkFolder>,
+        row_class: RowClassFn,
+    ) -> Coordinator {
+        Coordinator { spans, memory, bulk, row_class }
+    }
+
+    /// Starts a transaction.
+    ///
+    /// # Errors
+    /// [`crate::KvError::TimestampOutOfWindow`] for a read timestamp that cannot be read.
+    pub fn begin(self: &Arc<Self>, options: TxnOptions) -> KvResult<Arc<Txn>> {
+        let begun = self.spans.begin(options.as_of)?;
+        Ok(Arc::new(Txn::new(self.clone(), begun, options)))
+    }
+
+    /// What transactions and statements hold together.
+    pub fn memory(&self) -> &Arc<Pool> {
+        &self.memory
+    }
+
+    /// A number that no other call has returned or will return, also after a restart, as long as
+    /// what is made of it is committed: the clock never falls behind a commit. Grows with time,
+    /// whatever happens to the physical clock.
+    pub fn unique_number(&self) -> i64 {
+        self.spans.unique_number()
+    }
+
+    /// Physical clock, microseconds since 1970.
+    pub fn wall_clock_us(&self) -> u64 {
+        self.spans.wall_clock_us()
+    }
+
+    /// The timestamp whose physical part is `us` microseconds since 1970.
+    pub fn timestamp_at(us: u64) -> CommitTs {
+        CommitTs(us << braid_env::clock::LOGICAL_BITS)
+    }
+
+    /// Blocks until what a session has seen is durable: see [`Shown::settle`].
+    pub fn settle(&self, shown: &Shown) -> KvResult<()> {
+        shown.settle(&*self.spans)
+    }
+
+    /// The locks, to look at.
+    pub fn describe_locks(&self) -> LockReport {
+        self.spans.describe_locks()
+    }
+
+    pub(crate) fn spans(&self) -> &dyn Spans {
+        &*self.spans
+    }
+
+    pub(crate) fn bulk_folder(&self) -> &Arc<BulkFolder> {
+        &self.bulk
+    }
+
+    pub(crate) fn row_class(&self) -> RowClassFn {
+        self.row_class
+    }
+}

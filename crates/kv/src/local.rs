@@ -1,0 +1,353 @@
+//! [`Spans`] over one engine in this process: every request is a call.
+//!
+//! Nothing is pinned from one request to the next but a scan's *cursor*: the engine's scan where
+//! the last answer ended. It is known by a number and taken out of the table while it is in use; an
+//! asker who comes without it, or after it was closed, is searched its place by key.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use braid_lsm::{CommitTs, IngestOptions, KeySpan, Scan, View};
+use bytes::Bytes;
+use parking_lot::Mutex;
+
+use crate::error::{Conflict, KvError, KvResult};
+use crate::locks::{Target, TxnId};
+use crate::read_set::successor;
+use crate::spans::{
+    Begun, Commit, GetMany, GotMany, Grant, LockItem, LockMany, LockReport, LockedMany, ReadAt,
+    ScanMany, ScannedMany, SpanRows, SpanScan, Spans, Validate, Writes,
+};
+use crate::store::Store;
+
+/// Scans that were not finished by one answer.
+#[derive(Default)]
+pub(crate) struct Cursors {
+    open: Mutex<HashMap<u64, Cursor>>,
+    last: AtomicU64,
+}
+
+/// Where an answer ended.
+struct Cursor {
+    scan: Scan,
+    at: CommitTs,
+    /// What it would read on.
+    rest: KeySpan,
+}
+
+impl Cursors {
+    /// The cursor of this number, if it can go on with the span.
+    fn take(&self, number: u64, span: &KeySpan, at: CommitTs, reverse: bool) -> Option<Cursor> {
+        let cursor = self.open.lock().remove(&number)?;
+        let same = match reverse {
+            true => cursor.rest == *span,
+            false => cursor.rest.end == span.end && cursor.rest.start <= span.start,
+        };
+        (same && cursor.at == at).then_some(cursor)
+    }
+
+    fn keep(&self, cursor: Cursor) -> u64 {
+        let number = self.last.fetch_add(1, Ordering::Relaxed);
+        self.open.lock().insert(number, cursor);
+        number
+    }
+
+    fn close(&self, number: u64) {
+        // Freed outside of the lock.
+        let closed = self.open.lock().remove(&number);
+        drop(closed);
+    }
+
+    /// Number of open cursors.
+    pub(crate) fn len(&self) -> usize {
+        self.open.lock().len()
+    }
+}
+
+impl Spans for Store {
+    fn begin(&self, as_of: Option<CommitTs>) -> KvResult<Begun> {
+        let txn = self.new_txn_id();
+        let read_ts = match as_of {
+            None => self.enter(txn),
+            Some(asked) => self.enter_at(txn, asked)?,
+        };
+        Ok(Begun { txn, read_ts })
+    }
+
+    fn refresh(&self, txn: TxnId, old: CommitTs) -> CommitTs {
+        let new = self.enter(txn);
+        if new != old {
+            self.leave(txn, old);
+        }
+        new
+    }
+
+    fn leave(&self, txn: TxnId, read_ts: CommitTs) {
+        self.forget_active(txn, read_ts);
+    }
+
+    fn unique_number(&self) -> i64 {
+        Store::unique_number(self)
+    }
+
+    fn wall_clock_us(&self) -> u64 {
+        Store::wall_clock_us(self)
+    }
+
+    fn get_many(&self, request: &GetMany) -> KvResult<GotMany> {
+        let at = self.time_of(request.at);
+        let noting = request.notes && self.durable().open_at(at).is_some();
+        let mut out = GotMany { values: Vec::with_capacity(request.keys.len()), undurable: None };
+        for key in &request.keys {
+            let (value, seen) = self.get_at(key, at, noting)?;
+            out.undurable = out.undurable.max(seen);
+            out.values.push(value);
+        }
+        Ok(out)
+    }
+
+    fn get(
+        &self,
+        key: &[u8],
+        at: ReadAt,
+        notes: bool,
+    ) -> KvResult<(Option<Bytes>, Option<CommitTs>)> {
+        let at = self.time_of(at);
+        self.get_at(key, at, notes && self.durable().open_at(at).is_some())
+    }
+
+    fn scan_many(&self, request: &ScanMany) -> KvResult<ScannedMany> {
+        let at = self.time_of(request.at);
+        let mut answer = Scanning { store: self, request, at, view: None, rows: 0, bytes: 0 };
+        let mut parts = Vec::with_capacity(request.scans.len());
+        let mut undurable = None;
+        for scan in &request.scans {
+            let part = answer.part(scan)?;
+            if request.notes {
+                undurable = undurable.max(self.undurable_in(&read_part(scan, &part, request), at)?);
+            }
+            parts.push(part);
+        }
+        Ok(ScannedMany { parts, at, undurable })
+    }
+
+    fn close_cursor(&self, cursor: u64) {
+        self.cursors().close(cursor);
+    }
+
+    fn lock_many(&self, request: LockMany, stop: &AtomicBool) -> LockedMany {
+        let LockMany { txn, items, read_ts, wait, timeout } = request;
+        let mut answer = LockedMany::default();
+        for LockItem { target, mode, check } in items {
+            let checked = check.then(|| target.clone());
+            match self.locks().acquire(txn, target, mode, wait, timeout, stop) {
+                Ok(true) => {}
+                Ok(false) => {
+                    answer.grants.push(Grant::Skipped);
+                    continue;
+                }
+                Err(error) => {
+                    answer.error = Some(error);
+                    break;
+                }
+            }
+            match checked.map_or(Ok(()), |target| self.check_unwritten(&target, read_ts)) {
+                Ok(()) => answer.grants.push(Grant::Held),
+                Err(error) => {
+                    answer.grants.push(Grant::Newer);
+                    answer.error = Some(error);
+                    break;
+                }
+            }
+        }
+        answer
+    }
+
+    fn release(&self, txn: TxnId, targets: &[Target], ended: bool) {
+        self.locks().release(txn, targets.iter(), ended);
+    }
+
+    fn validate(&self, request: &Validate) -> KvResult<()> {
+        self.check_reads(request.floor, &request.reads)
+    }
+
+    fn commit(&self, request: Commit) -> KvResult<CommitTs> {
+        let Commit { read_ts, reads, writes, waits } = request;
+        match writes {
+            Writes::Batch(batch) => self.commit_batch(read_ts, reads.as_ref(), waits, batch),
+            Writes::Files(files) => self.commit_files(read_ts, reads.as_ref(), &files),
+        }
+    }
+
+    fn ingest(&self, files: &[PathBuf], at: CommitTs) -> KvResult<()> {
+        let options = IngestOptions { ts_override: Some(at), ..IngestOptions::default() };
+        Ok(self.engine().ingest(files, options)?)
+    }
+
+    fn await_durable(&self, ts: CommitTs) -> KvResult<()> {
+        self.durable().wait(ts)
+    }
+
+    fn describe_locks(&self) -> LockReport {
+        LockReport { lines: self.locks().describe(), waiting: self.locks().waiting() }
+    }
+}
+
+impl Store {
+    fn time_of(&self, at: ReadAt) -> CommitTs {
+        match at {
+            ReadAt::Time(ts) => ts,
+            ReadAt::Latest => self.now(),
+        }
+    }
+
+    /// A value, and, if `noting`, what of the answer is not durable.
+    fn get_at(
+        &self,
+        key: &[u8],
+        at: CommitTs,
+        noting: bool,
+    ) -> KvResult<(Option<Bytes>, Option<CommitTs>)> {
+        if !noting {
+            return Ok((self.engine().get(key, at)?, None));
+        }
+        let found = self.engine().view(at)?.get_with_ts(key)?;
+        let seen = match &found {
+            Some((_, ts)) => Some(*ts).filter(|ts| *ts > self.durable().upto()),
+            // What is not there may be missing because of a newer deletion.
+            None => {
+                let key = Bytes::copy_from_slice(key);
+                self.undurable_in(&KeySpan::new(key.clone(), successor(&key)), at)?
+            }
+        };
+        Ok((found.map(|(value, _)| value), seen.map(|ts| ts.min(at))))
+    }
+
+    /// The newest thing in a span, up to `at`, that is not durable.
+    fn undurable_in(&self, span: &KeySpan, at: CommitTs) -> KvResult<Option<CommitTs>> {
+        if self.durable().open_at(at).is_none() || span.is_empty() {
+            return Ok(None);
+        }
+        let newest = self.engine().newest_above(span, self.durable().upto())?;
+        // What is newer than the view was not seen, but may hide what was.
+        Ok(newest.map(|ts| ts.min(at)))
+    }
+
+    /// That nothing newer than `read_ts` is stored at a target.
+    fn check_unwritten(&self, target: &Target, read_ts: CommitTs) -> KvResult<()> {
+        let conflict = match target {
+            Target::Key(key) if self.engine().max_ts(key)? > read_ts => {
+                Conflict::Written(key.clone())
+            }
+            Target::Span(span) if self.engine().newest_above(span, read_ts)?.is_some() => {
+                Conflict::WrittenSpan(span.clone())
+            }
+            Target::Key(_) | Target::Span(_) => return Ok(()),
+        };
+        Err(KvError::Retry { conflict })
+    }
+}
+
+/// What an answer has read of a span: its rows, and where there were none.
+fn read_part(scan: &SpanScan, part: &SpanRows, request: &ScanMany) -> KeySpan {
+    let span = &scan.span;
+    match &part.rest {
+        None => span.clone(),
+        Some(rest) if request.reverse => KeySpan::new(rest.end.clone(), span.end.clone()),
+        Some(rest) => KeySpan::new(span.start.clone(), rest.start.clone()),
+    }
+}
+
+/// An answer to [`ScanMany`] that is being made.
+struct Scanning<'a> {
+    store: &'a Store,
+    request: &'a ScanMany,
+    at: CommitTs,
+    /// Made when it is first needed.
+    view: Option<View>,
+    rows: usize,
+    bytes: usize,
+}
+
+impl Scanning<'_> {
+    fn part(&mut self, asked: &SpanScan) -> KvResult<SpanRows> {
+        let request = self.request;
+        let most = asked.rows.min(request.rows.saturating_sub(self.rows));
+        if asked.span.is_empty() {
+            return Ok(SpanRows::default());
+        }
+        if most == 0 || self.bytes >= request.bytes {
+            let rest = Some(asked.span.clone());
+            return Ok(SpanRows { rows: Vec::new(), rest, cursor: asked.cursor });
+        }
+        let mut scan = self.open(asked, most)?;
+        let class_of = self.store.row_class();
+        let mut rows = Vec::with_capacity(most.min(64));
+        let mut from: Option<Bytes> = None;
+        while rows.len() < most && self.bytes < request.bytes {
+            let Some(row) = scan.next_row()? else {
+                self.rows += rows.len();
+                return Ok(SpanRows { rows, rest: None, cursor: None });
+            };
+            let jump = request.jump.as_ref().filter(|j| j.classes & (1 << class_of(&row.key)) != 0);
+            from = match jump {
+                Some(jump) => {
+                    let past = [row.key.as_ref(), jump.suffix.as_ref()].concat();
+                    scan.seek(&past)?;
+                    Some(past.into())
+                }
+                None => None,
+            };
+            self.bytes += row.key.len() + row.value.len();
+            rows.push((row.key, row.value));
+        }
+        self.rows += rows.len();
+        let last = &rows.last().expect("at least one row was asked for").0;
+        let rest = match (request.reverse, from) {
+            (true, _) => KeySpan::new(asked.span.start.clone(), last.clone()),
+            (false, Some(past)) => KeySpan::new(past, asked.span.end.clone()),
+            (false, None) => KeySpan::new(successor(last), asked.span.end.clone()),
+        };
+        if rest.start >= rest.end {
+            return Ok(SpanRows { rows, rest: None, cursor: None });
+        }
+        let cursor = asked.more.then(|| {
+            let rest = rest.clone();
+            self.store.cursors().keep(Cursor { scan, at: self.at, rest })
+        });
+        Ok(SpanRows { rows, rest: Some(rest), cursor })
+    }
+
+    /// The engine's scan at the place where the span begins.
+    fn open(&mut self, asked: &SpanScan, most: usize) -> KvResult<Scan> {
+        let request = self.request;
+        let known = asked.cursor.and_then(|number| {
+            self.store.cursors().take(number, &asked.span, self.at, request.reverse)
+        });
+        if let Some(mut cursor) = known {
+            if cursor.rest.start < asked.span.start {
+                cursor.scan.seek(&asked.span.start)?;
+            }
+            return Ok(cursor.scan);
+        }
+        let options = braid_lsm::ScanOptions {
+            reverse: request.reverse,
+            classes: request.classes,
+            limit: (!asked.more).then_some(most),
+            ..Default::default()
+        };
+        let view = match &self.view {
+            Some(view) => view,
+            None => self.view.insert(self.store.engine().view(self.at)?),
+        };
+        Ok(view.scan(asked.span.clone(), options)?)
+    }
+}
+
+impl Store {
+    /// Scans that wait to be asked on.
+    pub fn open_cursors(&self) -> usize {
+        self.cursors().len()
+    }
+}

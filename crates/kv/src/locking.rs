@@ -1,0 +1,224 @@
+//! A transaction's locks: what it asks for, and what it knows that it holds.
+
+use std::ops::Bound;
+
+use braid_lsm::KeySpan;
+use bytes::Bytes;
+
+use crate::error::{Conflict, KvError, KvResult};
+use crate::locks::{LockMode, Target, Wait};
+use crate::read_set::Reads;
+use crate::spans::{Grant, LockItem, LockMany, Validate};
+use crate::txn::{Held, Isolation, Locked, State, Txn};
+
+/// What a lock takes besides its key.
+const LOCK_BYTES: usize = 150;
+
+/// What a lock takes in memory.
+pub(crate) fn lock_memory(target: &Target) -> usize {
+    LOCK_BYTES
+        + match target {
+            Target::Key(key) => key.len(),
+            Target::Span(span) => span.start.len() + span.end.len(),
+        }
+}
+
+impl Txn {
+    /// Locks a key until the end of the transaction, and checks that nothing newer than the read
+    /// timestamp is stored there. Blocks according to `wait`.
+    pub fn lock(&self, key: &[u8], mode: LockMode, wait: Wait) -> KvResult<Locked> {
+        if self.open_state()?.holds(key, mode, true) {
+            return Ok(Locked::Yes);
+        }
+        let target = Target::Key(Bytes::copy_from_slice(key));
+        self.ask_lock(LockItem { target, mode, check: true }, wait)
+    }
+
+    /// Locks a key until the end of the transaction, whatever has happened to it since the read
+    /// timestamp: for what is asked of the newest state ([`crate::ReadMode::Latest`]) and must stay
+    /// true.
+    pub fn hold(&self, key: &[u8], mode: LockMode) -> KvResult<()> {
+        if self.open_state()?.holds(key, mode, false) {
+            return Ok(());
+        }
+        let target = Target::Key(Bytes::copy_from_slice(key));
+        self.ask_lock(LockItem { target, mode, check: false }, Wait::Block).map(|_| ())
+    }
+
+    /// Locks every key of a span, present or not, with the same check as [`Txn::lock`].
+    pub fn lock_span(&self, span: &KeySpan, mode: LockMode, wait: Wait) -> KvResult<Locked> {
+        if self.open_state()?.holds_span(span, mode) {
+            return Ok(Locked::Yes);
+        }
+        let target = Target::Span(span.clone());
+        self.ask_lock(LockItem { target, mode, check: true }, wait)
+    }
+
+    /// Takes the locks that a statement is going to ask for one by one, as far as they are free, in
+    /// one request. Where one is not free, or protects something newer than the read timestamp, it
+    /// ends: whoever asks for that lock then waits, or learns of the conflict.
+    pub fn lock_ahead(&self, items: Vec<LockItem>) -> KvResult<()> {
+        let wanted: Vec<LockItem> = {
+            let state = self.open_state()?;
+            let held = |item: &LockItem| match &item.target {
+                Target::Key(key) => state.holds(key, item.mode, item.check),
+                Target::Span(span) => state.holds_span(span, item.mode),
+            };
+            items.into_iter().filter(|item| !held(item)).collect()
+        };
+        // A single one costs the same when its turn comes.
+        if self.batch_max() < 2 || wanted.len() < 2 {
+            return Ok(());
+        }
+        for part in wanted.chunks(self.batch_max()) {
+            let (grants, error) = self.ask_locks(part.to_vec(), Wait::NoWait)?;
+            match error {
+                // Told again, at the right moment, to whoever asks for this very lock.
+                Some(KvError::LockNotAvailable | KvError::Retry { .. }) => return Ok(()),
+                Some(error) => return Err(error),
+                None => debug_assert_eq!(grants.len(), part.len()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Locks one after the other in this order, each with its check if it wants one: waits where
+    /// one is not free, and keeps those before it meanwhile.
+    pub fn lock_many(&self, items: Vec<LockItem>) -> KvResult<()> {
+        for part in items.chunks(self.batch_max()) {
+            let (_, error) = self.ask_locks(part.to_vec(), Wait::Block)?;
+            error.map_or(Ok(()), Err)?;
+        }
+        Ok(())
+    }
+
+    fn ask_lock(&self, item: LockItem, wait: Wait) -> KvResult<Locked> {
+        let (grants, error) = self.ask_locks(vec![item], wait)?;
+        match (error, grants.first()) {
+            (Some(error), _) => Err(error),
+            (None, Some(Grant::Skipped)) => Ok(Locked::Skipped),
+            (None, _) => Ok(Locked::Yes),
+        }
+    }
+
+    /// Asks, and remembers what was granted.
+    fn ask_locks(
+        &self,
+        items: Vec<LockItem>,
+        wait: Wait,
+    ) -> KvResult<(Vec<Grant>, Option<KvError>)> {
+        let bytes: usize = items.iter().map(|item| lock_memory(&item.target)).sum();
+        let read_ts = {
+            let mut state = self.open_state()?;
+            state.locked.grow(bytes)?;
+            state.read_ts
+        };
+        let request = self.lock_request(items.clone(), read_ts, wait);
+        let answer = self.spans().lock_many(request, self.stop_flag());
+        let mut state = self.state.lock();
+        let mut kept = 0;
+        for (item, grant) in items.into_iter().zip(&answer.grants) {
+            if *grant != Grant::Skipped {
+                let bytes = lock_memory(&item.target);
+                let checked = item.check && *grant == Grant::Held;
+                kept += if state.granted(item, checked) { bytes } else { 0 };
+            }
+        }
+        state.locked.shrink(bytes - kept);
+        state.ahead.lock_granted();
+        Ok((answer.grants, answer.error))
+    }
+
+    fn lock_request(
+        &self,
+        items: Vec<LockItem>,
+        read_ts: braid_lsm::CommitTs,
+        wait: Wait,
+    ) -> LockMany {
+        self.count_request();
+        let timeout = self.options.lock_timeout;
+        LockMany { txn: self.id(), items, read_ts, wait, timeout }
+    }
+
+    /// Waits until no other transaction holds a key in a way that excludes `mode`, without keeping
+    /// a lock, and checks that nothing newer than the read timestamp is stored there.
+    pub fn await_key(&self, key: &[u8], mode: LockMode) -> KvResult<()> {
+        let (read_ts, held) = {
+            let state = self.open_state()?;
+            if state.holds(key, mode, true) {
+                return Ok(());
+            }
+            (state.read_ts, state.held.contains_key(key))
+        };
+        let target = Target::Key(Bytes::copy_from_slice(key));
+        let items = vec![LockItem { target: target.clone(), mode, check: true }];
+        let request = self.lock_request(items, read_ts, Wait::Block);
+        let answer = self.spans().lock_many(request, self.stop_flag());
+        // What was held before is held on, and released at the end.
+        if !held && !answer.grants.is_empty() {
+            self.spans().release(self.id(), &[target], false);
+        }
+        self.state.lock().ahead.lock_granted();
+        answer.error.map_or(Ok(()), Err)
+    }
+
+    /// That what is newest in a span ([`crate::ReadMode::Latest`]) is what this transaction's later
+    /// reads will see: under READ COMMITTED always, else if nothing newer than its view is there.
+    pub fn check_seen(&self, span: &KeySpan) -> KvResult<()> {
+        let floor = self.open_state()?.read_ts;
+        if self.options.isolation == Isolation::ReadCommitted {
+            return Ok(());
+        }
+        self.count_request();
+        let reads = Reads { points: Vec::new(), spans: vec![span.clone()] };
+        match self.spans().validate(&Validate { floor, reads }) {
+            Err(KvError::Retry { .. }) => {
+                Err(KvError::Retry { conflict: Conflict::WrittenSpan(span.clone()) })
+            }
+            other => other,
+        }
+    }
+}
+
+impl State {
+    /// Notes a lock as held; whether it was not before.
+    fn granted(&mut self, item: LockItem, checked: bool) -> bool {
+        let LockItem { target, mode, .. } = item;
+        match &target {
+            Target::Key(key) => {
+                if let Some(held) = self.held.get_mut(key) {
+                    held.mode = held.mode.max(mode);
+                    held.checked |= checked;
+                    return false;
+                }
+                self.held.insert(key.clone(), Held { mode, checked });
+            }
+            Target::Span(span) => {
+                let held = Held { mode, checked };
+                self.held_spans.insert(span.start.clone(), (span.clone(), held));
+            }
+        }
+        self.acquired.push(target);
+        true
+    }
+
+    /// Whether a lock on the key is held; `checked`: and nothing newer was there.
+    pub(crate) fn holds(&self, key: &[u8], mode: LockMode, checked: bool) -> bool {
+        let enough = |h: &Held| h.mode >= mode && (h.checked || !checked);
+        let upto = (Bound::Unbounded, Bound::Included(key));
+        self.held.get(key).is_some_and(enough)
+            || self
+                .held_spans
+                .range::<[u8], _>(upto)
+                .next_back()
+                .is_some_and(|(_, (span, h))| enough(h) && span.contains(key))
+    }
+
+    pub(crate) fn holds_span(&self, span: &KeySpan, mode: LockMode) -> bool {
+        let upto = (Bound::Unbounded, Bound::Included(span.start.as_ref() as &[u8]));
+        self.held_spans
+            .range::<[u8], _>(upto)
+            .next_back()
+            .is_some_and(|(_, (own, h))| h.checked && h.mode >= mode && own.end >= span.end)
+    }
+}

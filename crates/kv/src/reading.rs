@@ -1,0 +1,229 @@
+//! A transaction's reads: answers of the far side with its own writes laid over them.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use braid_lsm::{CommitTs, KeySpan};
+use bytes::Bytes;
+
+use crate::buffer::Lookup;
+use crate::error::KvResult;
+use crate::scan::{ReadMode, ScanOptions, TxnScan};
+use crate::spans::{GetMany, Jump, ReadAt, ScanMany, ScannedMany, SpanScan};
+use crate::txn::{State, Txn};
+
+/// Bytes of one answer to a scan.
+const ANSWER_BYTES: usize = 1 << 20;
+/// Rows of each span that [`Txn::scan_ahead`] asks for: more are asked for when they are needed.
+const ROWS_AHEAD: usize = 64;
+
+impl Txn {
+    /// The newest value at or below the read timestamp, own writes included.
+    pub fn get(&self, key: &[u8]) -> KvResult<Option<Bytes>> {
+        self.get_as(key, ReadMode::Recorded)
+    }
+
+    /// The value of a key as the mode says; own writes are always included.
+    pub fn get_as(&self, key: &[u8], mode: ReadMode) -> KvResult<Option<Bytes>> {
+        self.counts.gets.fetch_add(1, Ordering::Relaxed);
+        let at = {
+            let mut state = self.open_state()?;
+            match state.buffer.get(key) {
+                Lookup::Put(value) => return Ok(Some(value)),
+                Lookup::Deleted => return Ok(None),
+                Lookup::Unknown => {}
+            }
+            // A key that only we can write cannot be changed by others: no need to validate it.
+            let own = state.held.get(key).is_some_and(|h| h.checked && h.mode.owns_writes());
+            if mode == ReadMode::Recorded && self.records_reads() && !own {
+                state.reads.add_point(key);
+                state.count_reads()?;
+            }
+            let at = state.read_at(mode);
+            if let Some(value) = state.ahead.point(key, at) {
+                return Ok(value.clone());
+            }
+            at
+        };
+        self.count_request();
+        let (value, undurable) = self.spans().get(key, at, self.options.shown.is_some())?;
+        self.note(undurable);
+        Ok(value)
+    }
+
+    /// Asks for the values of keys that a statement is going to read one by one, in as few requests
+    /// as there are batches.
+    pub fn get_ahead(&self, keys: impl IntoIterator<Item = Bytes>, mode: ReadMode) -> KvResult<()> {
+        if self.batch_max() < 2 {
+            return Ok(());
+        }
+        let (at, wanted) = {
+            let state = self.open_state()?;
+            let at = state.read_at(mode);
+            let mut seen = HashSet::new();
+            let known = |key: &Bytes| {
+                state.ahead.point(key, at).is_some()
+                    || !matches!(state.buffer.get(key), Lookup::Unknown)
+            };
+            let mut wanted: Vec<Bytes> = Vec::new();
+            for key in keys {
+                if !known(&key) && seen.insert(key.clone()) {
+                    wanted.push(key);
+                }
+            }
+            (at, wanted)
+        };
+        // A single one costs the same when its turn comes.
+        if wanted.len() < 2 {
+            return Ok(());
+        }
+        for keys in wanted.chunks(self.batch_max()) {
+            self.count_request();
+            let notes = self.options.shown.is_some();
+            let request = GetMany { keys: keys.to_vec(), at, notes };
+            let got = self.spans().get_many(&request)?;
+            self.note(got.undurable);
+            let mut state = self.open_state()?;
+            for (key, value) in request.keys.into_iter().zip(got.values) {
+                state.ahead.add_point(key, value, at);
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks for the first rows of spans that a statement is going to scan one by one, all with
+    /// these options. Returns what is stored there, so that what follows from it can be asked for
+    /// ahead too.
+    pub fn scan_ahead(
+        &self,
+        spans: &[KeySpan],
+        options: &ScanOptions,
+    ) -> KvResult<Vec<(Bytes, Bytes)>> {
+        let mut found = Vec::new();
+        if self.batch_max() < 2 || options.reverse {
+            return Ok(found);
+        }
+        let (at, wanted) = {
+            let state = self.open_state()?;
+            let at = state.read_at(options.mode);
+            let known = |span: &KeySpan| state.ahead.has_span(span, options.classes, at);
+            let wanted = spans.iter().filter(|span| !known(span)).cloned();
+            (at, wanted.collect::<Vec<KeySpan>>())
+        };
+        if wanted.len() < 2 {
+            return Ok(found);
+        }
+        let rows = options.limit.unwrap_or(ROWS_AHEAD).min(ROWS_AHEAD);
+        let mut left = wanted.into_iter().peekable();
+        while left.peek().is_some() {
+            let scans: Vec<SpanScan> = left
+                .by_ref()
+                .take(self.batch_max())
+                .map(|span| SpanScan { span, rows, more: false, cursor: None })
+                .collect();
+            let asked: Vec<KeySpan> = scans.iter().map(|scan| scan.span.clone()).collect();
+            let answer = self.ask_scans(scans, at, options)?;
+            let mut state = self.open_state()?;
+            for (span, part) in asked.into_iter().zip(answer.parts) {
+                let reached = !part.rows.is_empty() || part.rest.as_ref() != Some(&span);
+                if reached {
+                    found.extend(part.rows.iter().cloned());
+                    state.ahead.add_span(span, options.classes, (part, answer.at), at);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// One request for rows of spans.
+    pub(crate) fn ask_scans(
+        &self,
+        scans: Vec<SpanScan>,
+        at: ReadAt,
+        options: &ScanOptions,
+    ) -> KvResult<ScannedMany> {
+        self.count_request();
+        let request = ScanMany {
+            scans,
+            at,
+            reverse: options.reverse,
+            classes: options.classes,
+            jump: options.jump.map(|(classes, byte)| {
+                let suffix = Bytes::copy_from_slice(&[byte]);
+                Jump { classes, suffix }
+            }),
+            rows: self.batch_max(),
+            bytes: ANSWER_BYTES,
+            notes: self.options.shown.is_some(),
+        };
+        let answer = self.spans().scan_many(&request)?;
+        self.note(answer.undurable);
+        Ok(answer)
+    }
+
+    /// Makes the commit depend on a key as if it had been read at the read timestamp. Cheap to say
+    /// again and again.
+    pub fn depend_on(&self, key: &[u8]) -> KvResult<()> {
+        if self.records_reads() {
+            let mut state = self.open_state()?;
+            if !state.depends_on.contains(key) {
+                state.depends_on.insert(Bytes::copy_from_slice(key));
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens a scan. See [`TxnScan`].
+    pub fn scan(self: &Arc<Self>, span: KeySpan, options: ScanOptions) -> KvResult<TxnScan> {
+        let (id, at, overlay, ahead) = {
+            let mut state = self.open_state()?;
+            let at = state.read_at(options.mode);
+            let id = state.next_scan;
+            state.next_scan += 1;
+            if options.mode == ReadMode::Recorded && self.records_reads() {
+                state.open_scans.insert(id, span.clone());
+            }
+            let ahead = match options.reverse {
+                true => None,
+                false => state.ahead.take_span(&span, options.classes, at),
+            };
+            (id, at, state.buffer.overlay(&span), ahead)
+        };
+        TxnScan::open(self.clone(), id, (span, at), overlay, ahead, options)
+    }
+
+    /// Whether the span holds no row.
+    pub fn span_is_empty(self: &Arc<Self>, span: &KeySpan) -> KvResult<bool> {
+        let options = ScanOptions { limit: Some(1), ..ScanOptions::default() };
+        Ok(self.scan(span.clone(), options)?.next()?.is_none())
+    }
+
+    pub(crate) fn record_span_read(&self, span: KeySpan) {
+        if self.records_reads() {
+            self.state.lock().reads.add_span(span);
+        }
+    }
+
+    /// A scan has reported all it read.
+    pub(crate) fn scan_closed(&self, id: u64, rows: u64) {
+        self.state.lock().open_scans.remove(&id);
+        self.counts.rows_scanned.fetch_add(rows, Ordering::Relaxed);
+    }
+
+    /// Whoever shows what was read waits for this first.
+    fn note(&self, undurable: Option<CommitTs>) {
+        if let (Some(shown), Some(ts)) = (&self.options.shown, undurable) {
+            shown.note(ts);
+        }
+    }
+}
+
+impl State {
+    fn read_at(&self, mode: ReadMode) -> ReadAt {
+        match mode {
+            ReadMode::Recorded | ReadMode::Unrecorded => ReadAt::Time(self.read_ts),
+            ReadMode::Latest => ReadAt::Latest,
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! The seam: what a transaction asks of the place where keys are kept.
+//!
+//! ```text
+//!   Txn            buffer, read set, savepoints, retries, what it holds      state, at its coordinator
+//!   ── trait Spans ──────────────────────────────────────────── requests and answers are data ──
+//!   the far side   entries, locks, validation, timestamps                    today: one `Store`
+//! ```
+//!
+//! Requests and answers are owned data: keys, spans, timestamps, modes, a transaction's id. Nothing
+//! in them points into an engine, and nothing is pinned over there from one request to the next:
+//! what was read at a timestamp reads the same at any later request. A scan may leave a *cursor*
+//! behind, a number that saves the search for its place; whoever does not know the number goes on
+//! from the key, with the same answer.
+//!
+//! Everything that is asked for many keys can be asked at once. [`crate::TxnStats::requests`]
+//! counts what a transaction has asked.
+
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use braid_lsm::{Batch, CommitTs, KeySpan};
+use bytes::Bytes;
+
+use crate::error::{KvError, KvResult};
+use crate::locks::{LockMode, Target, TxnId, Wait};
+use crate::read_set::Reads;
+
+/// Which state a request reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadAt {
+    /// Every commit at or before this timestamp.
+    Time(CommitTs),
+    /// The newest committed state.
+    Latest,
+}
+
+/// Asks for the values of keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GetMany {
+    /// In any order; each is answered.
+    pub keys: Vec<Bytes>,
+    /// The state.
+    pub at: ReadAt,
+    /// Whether the answer says what of it is not durable yet.
+    pub notes: bool,
+}
+
+/// Answers [`GetMany`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GotMany {
+    /// In the order of the keys.
+    pub values: Vec<Option<Bytes>>,
+    /// The newest thing that was seen and is not durable yet.
+    pub undurable: Option<CommitTs>,
+}
+
+/// After a row of these classes a scan goes on at the row's key followed by this suffix: what lies
+/// inside of the row is not looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Jump {
+    /// Bit n stands for class n.
+    pub classes: u32,
+    /// What is put behind the key.
+    pub suffix: Bytes,
+}
+
+/// Asks for the first rows of several spans, or for the next ones.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScanMany {
+    /// What is left of each span.
+    pub scans: Vec<SpanScan>,
+    /// The state.
+    pub at: ReadAt,
+    /// From the end of each span to its start.
+    pub reverse: bool,
+    /// Only rows of these classes: bit n stands for class n.
+    pub classes: u32,
+    /// What is passed over after a row.
+    pub jump: Option<Jump>,
+    /// Rows after which the answer ends, over all spans. Spans that were not come to are answered
+    /// with no rows and all of the span left.
+    pub rows: usize,
+    /// Bytes of keys and values after which the answer ends.
+    pub bytes: usize,
+    /// Whether the answer says what of it is not durable yet.
+    pub notes: bool,
+}
+
+/// One span of [`ScanMany`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpanScan {
+    /// What is left of it.
+    pub span: KeySpan,
+    /// Rows after which this span's part of the answer ends.
+    pub rows: usize,
+    /// Whether the rest of the span will be asked for, as far as the asker knows.
+    pub more: bool,
+    /// What the answer to the request before said.
+    pub cursor: Option<u64>,
+}
+
+/// A part of the answer to [`ScanMany`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SpanRows {
+    /// Keys and values.
+    pub rows: Vec<(Bytes, Bytes)>,
+    /// What is left of the span; `None`: nothing.
+    pub rest: Option<KeySpan>,
+    /// Saves the search for the rest's place.
+    pub cursor: Option<u64>,
+}
+
+/// Answers [`ScanMany`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScannedMany {
+    /// In the order of the spans.
+    pub parts: Vec<SpanRows>,
+    /// The timestamp that was read at: whoever asked for the newest state goes on with this one.
+    pub at: CommitTs,
+    /// The newest thing that was seen and is not durable yet.
+    pub undurable: Option<CommitTs>,
+}
+
+/// One lock of [`LockMany`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LockItem {
+    /// A key or a span.
+    pub target: Target,
+    /// How strong.
+    pub mode: LockMode,
+    /// Whether nothing newer than the request's timestamp may be stored there.
+    pub check: bool,
+}
+
+/// Asks for locks, one after the other in this order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LockMany {
+    /// For whom.
+    pub txn: TxnId,
+    /// What.
+    pub items: Vec<LockItem>,
+    /// What the holder has seen: checks compare with it.
+    pub read_ts: CommitTs,
+    /// What to do about one that is not free. The ones before it stay granted.
+    pub wait: Wait,
+    /// How long to wait for one lock.
+    pub timeout: Option<Duration>,
+}
+
+/// What became of a lock that was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Grant {
+    /// It is held; if a check was asked for, nothing newer was there.
+    Held,
+    /// It is held, and something newer is there: the last one of its answer.
+    Newer,
+    /// It was not free and the asker wants to pass over it.
+    Skipped,
+}
+
+/// Answers [`LockMany`]: grants for the first items, and why there are no more.
+#[derive(Debug, Default)]
+pub struct LockedMany {
+    /// In the order of the items.
+    pub grants: Vec<Grant>,
+    /// Why the last grant is no good, or the item after it was not granted.
+    pub error: Option<KvError>,
+}
+
+/// Asks whether nothing of this has changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Validate {
+    /// Since then.
+    pub floor: CommitTs,
+    /// What.
+    pub reads: Reads,
+}
+
+/// What a transaction writes.
+#[derive(Clone, Debug)]
+pub enum Writes {
+    /// Puts, deletes and deleted spans.
+    Batch(Batch),
+    /// Finished ssts of a bulk load, by name.
+    Files(Vec<PathBuf>),
+}
+
+/// Asks to make a transaction happen: reads still true, then all writes, at one timestamp.
+#[derive(Clone, Debug)]
+pub struct Commit {
+    /// What it has read is as of this timestamp.
+    pub read_ts: CommitTs,
+    /// What must still be as it was read; `None` below SERIALIZABLE.
+    pub reads: Option<Reads>,
+    /// What it writes.
+    pub writes: Writes,
+    /// Somebody will ask for it with [`Spans::await_durable`].
+    pub waits: bool,
+}
+
+/// Answers a transaction's begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Begun {
+    /// Never given out before or again.
+    pub txn: TxnId,
+    /// What it reads. What it can see is kept until [`Spans::leave`].
+    pub read_ts: CommitTs,
+}
+
+/// See the [module's page](self).
+///
+/// Blocking: a thread that asks waits for the answer. The flag `stop` of [`Spans::lock_many`] is no
+/// part of the request: whoever carries the request elsewhere watches it, and says so there.
+pub trait Spans: Send + Sync {
+    /// Begins a transaction that reads the present, or the past.
+    fn begin(&self, as_of: Option<CommitTs>) -> KvResult<Begun>;
+
+    /// Another read timestamp for a transaction, instead of `old`: now.
+    fn refresh(&self, txn: TxnId, old: CommitTs) -> CommitTs;
+
+    /// A transaction has ended.
+    fn leave(&self, txn: TxnId, read_ts: CommitTs);
+
+    /// A number that no other call has returned or will return, also after a restart, as long as
+    /// what is made of it is committed. Grows with time.
+    fn unique_number(&self) -> i64;
+
+    /// Physical clock, microseconds since 1970.
+    fn wall_clock_us(&self) -> u64;
+
+    /// Reads keys.
+    fn get_many(&self, request: &GetMany) -> KvResult<GotMany>;
+
+    /// Reads one key: as [`Spans::get_many`], without lists.
+    fn get(
+        &self,
+        key: &[u8],
+        at: ReadAt,
+        notes: bool,
+    ) -> KvResult<(Option<Bytes>, Option<CommitTs>)> {
+        let keys = vec![Bytes::copy_from_slice(key)];
+        let mut got = self.get_many(&GetMany { keys, at, notes })?;
+        Ok((got.values.pop().flatten(), got.undurable))
+    }
+
+    /// Reads rows of spans.
+    fn scan_many(&self, request: &ScanMany) -> KvResult<ScannedMany>;
+
+    /// Forgets a cursor.
+    fn close_cursor(&self, cursor: u64);
+
+    /// Takes locks.
+    fn lock_many(&self, request: LockMany, stop: &AtomicBool) -> LockedMany;
+
+    /// Gives locks back. `ended`: the transaction holds and wants nothing else.
+    fn release(&self, txn: TxnId, targets: &[Target], ended: bool);
+
+    /// Whether reads are still true.
+    fn validate(&self, request: &Validate) -> KvResult<()>;
+
+    /// Makes a transaction happen; it is visible, and maybe not durable, when this returns.
+    fn commit(&self, request: Commit) -> KvResult<CommitTs>;
+
+    /// Takes ssts in at this timestamp, which lies in the past: for spans that nobody else knows.
+    /// Durable when it returns.
+    fn ingest(&self, files: &[PathBuf], at: CommitTs) -> KvResult<()>;
+
+    /// Blocks until every commit up to `ts` that somebody waits for is durable.
+    fn await_durable(&self, ts: CommitTs) -> KvResult<()>;
+
+    /// The locks, to look at.
+    fn describe_locks(&self) -> LockReport;
+}
+
+/// Locks as text, and how many requests wait.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LockReport {
+    /// One line per lock or waiting request, in key order.
+    pub lines: String,
+    /// Number of requests that wait.
+    pub waiting: usize,
+}
