@@ -1,7 +1,7 @@
 //! The seam: what a transaction asks of the place where keys are kept.
 //!
 //! ```text
-//!   Txn            buffer, read set, savepoints, retries, what it holds      state, at its coordinator
+//!   Txn            buffer, read set, savepoints, retries, what it holds     at its coordinator
 //!   ── trait Spans ──────────────────────────────────────────── requests and answers are data ──
 //!   the far side   entries, locks, validation, timestamps                    today: one `Store`
 //! ```
