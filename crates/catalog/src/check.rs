@@ -45,6 +45,9 @@ impl Catalog {
         };
         for t in self.tables() {
             add(t.schema, &t.name);
+            if let Some((index, _)) = t.building_index() {
+                add(t.schema, &index.name);
+            }
             for i in t.all_indexes() {
                 if !(i.id == t.primary.id && t.has_row_id()) {
                     add(t.schema, &i.name);
@@ -77,7 +80,8 @@ impl Catalog {
                 bad.push(format!("table {name}: column {} has a missing sequence", c.name));
             }
         }
-        for i in t.all_indexes() {
+        let building = t.building_index().map(|(index, _)| index);
+        for i in t.all_indexes().chain(building) {
             let columns = i.columns.iter().map(|c| c.column).chain(i.include.iter().copied());
             if columns.into_iter().any(|c| !ids.contains(&c)) {
                 bad.push(format!("table {name}: index {} names a missing column", i.name));
@@ -93,7 +97,7 @@ impl Catalog {
                 bad.push(format!("table {name}: primary key column is nullable"));
             }
         }
-        for fk in &t.foreign_keys {
+        for fk in t.kept_foreign_keys() {
             let ok = self.table(fk.parent).is_some_and(|p| {
                 fk.columns.len() == fk.parent_columns.len()
                     && fk.columns.iter().all(|c| ids.contains(c))

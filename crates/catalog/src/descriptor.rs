@@ -249,9 +249,109 @@ pub struct Table {
     /// `COMMENT ON TABLE`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
+    /// Counts the steps of changes that do not keep writers out. Statements lock the table's shape
+    /// at the step they were planned with.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub step: u32,
+    /// What such a change is adding at the moment: writers keep it, readers do not know it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub building: Option<Building>,
 }
 
+fn is_zero(n: &u32) -> bool {
+    *n == 0
+}
+
+/// Something that a schema change is adding to a table while others write to it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Building {
+    /// The job that adds it.
+    pub job: u32,
+    /// What it is.
+    pub addition: Addition,
+}
+
+/// What a [`Building`] will be.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Addition {
+    /// A secondary index.
+    Index {
+        /// As it will be.
+        index: Index,
+        /// `true`: writers leave its entries alone, since those of older rows come later at an
+        /// older timestamp, and note which of them they would have written or deleted.
+        /// `false`: writers keep its entries, as those of any index.
+        noting: bool,
+    },
+    /// A CHECK constraint, enforced for new rows.
+    Check(Check),
+    /// A foreign key, enforced for new rows.
+    ForeignKey(ForeignKey),
+    /// NOT NULL of a column, enforced for new rows.
+    NotNull(u32),
+}
+
+/// Generation of an index whose place in key space holds the notes about it while it is built.
+pub const NOTES_GENERATION: u32 = 2;
+
 impl Table {
+    /// CHECK constraints that writers keep.
+    pub fn kept_checks(&self) -> impl Iterator<Item = &Check> {
+        let building = match &self.building {
+            Some(Building { addition: Addition::Check(check), .. }) => Some(check),
+            _ => None,
+        };
+        self.checks.iter().chain(building)
+    }
+
+    /// Foreign keys that writers keep.
+    pub fn kept_foreign_keys(&self) -> impl Iterator<Item = &ForeignKey> {
+        let building = match &self.building {
+            Some(Building { addition: Addition::ForeignKey(fk), .. }) => Some(fk),
+            _ => None,
+        };
+        self.foreign_keys.iter().chain(building)
+    }
+
+    /// Whether writers may put NULL into a column.
+    pub fn takes_null(&self, column: &Column) -> bool {
+        let building = match &self.building {
+            Some(Building { addition: Addition::NotNull(id), .. }) => *id == column.id,
+            _ => false,
+        };
+        column.nullable && !building
+    }
+
+    /// The index that is being built, and whether writers only note what it would hold.
+    pub fn building_index(&self) -> Option<(&Index, bool)> {
+        match &self.building {
+            Some(Building { addition: Addition::Index { index, noting }, .. }) => {
+                Some((index, *noting))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether those who read by an older descriptor of the table read the same as by this one. Its
+    /// indexes must still be kept: what is not in them any more would go unnoticed.
+    pub fn reads_like(&self, old: &Table) -> bool {
+        let as_read = |t: &Table| {
+            let columns = t.columns.iter().cloned().map(|c| Column { nullable: true, ..c });
+            Table {
+                columns: columns.collect(),
+                indexes: Vec::new(),
+                checks: Vec::new(),
+                foreign_keys: Vec::new(),
+                comment: None,
+                step: 0,
+                building: None,
+                ..t.clone()
+            }
+        };
+        as_read(self) == as_read(old) && old.indexes.iter().all(|i| self.indexes.contains(i))
+    }
+
     /// Column by id.
     pub fn column(&self, id: u32) -> Option<&Column> {
         self.columns.iter().find(|c| c.id == id)

@@ -31,16 +31,17 @@ mod snapshot;
 mod store;
 
 pub use descriptor::{
-    Check, Column, Database, ForeignKey, Identity, Index, IndexColumn, IndexConstraint, Interleave,
-    InterleaveForm, MissingValue, RefAction, Schema, Sequence, Table, View,
+    Addition, Building, Check, Column, Database, ForeignKey, Identity, Index, IndexColumn,
+    IndexConstraint, Interleave, InterleaveForm, MissingValue, NOTES_GENERATION, RefAction, Schema,
+    Sequence, Table, View,
 };
 pub use error::{kv_error, memory_error};
 pub use hierarchy::MAX_DEPTH;
 pub use names::{choose_name, constraint_name};
 pub use snapshot::{Catalog, Relation};
 pub use store::{
-    FIRST_USER_ID, bootstrap, load_catalog, read_version, reserve_ids, table_lock_key,
-    write_changes,
+    FIRST_USER_ID, bootstrap, change_lock_key, load_catalog, read_version, reserve_ids,
+    table_lock_key, write_changes,
 };
 
 /// The OID under which `pg_catalog` shows an object of this id. User objects start at 16384.

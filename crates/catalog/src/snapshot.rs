@@ -130,6 +130,11 @@ impl Catalog {
         self.relation_by_id(*self.names.get(&(schema, name.to_string()))?)
     }
 
+    /// Whether a name is in use in a schema, also by an index that is still being built.
+    pub fn is_taken(&self, schema: u32, name: &str) -> bool {
+        self.names.contains_key(&(schema, name.to_string()))
+    }
+
     /// Relation by id.
     pub fn relation_by_id(&self, id: u32) -> Option<Relation> {
         if let Some(t) = self.tables.get(&id) {
@@ -234,7 +239,10 @@ impl Catalog {
             if let Some(i) = &t.interleave {
                 self.children.entry(i.parent).or_default().push(t.id);
             }
-            for fk in &t.foreign_keys {
+            if let Some((index, _)) = t.building_index() {
+                self.names.insert((t.schema, index.name.clone()), index.id);
+            }
+            for fk in t.kept_foreign_keys() {
                 let list = self.referencing.entry(fk.parent).or_default();
                 if !list.contains(&t.id) {
                     list.push(t.id);

@@ -80,6 +80,12 @@ pub fn write_changes(txn: &Txn, old: &Catalog, new: &mut Catalog) -> SqlResult<(
     diff(txn, &old.databases, &new.databases, |d| Stored::Database(d.clone()))?;
     diff(txn, &old.schemas, &new.schemas, |s| Stored::Schema(s.clone()))?;
     diff(txn, &old.tables, &new.tables, |t| Stored::Table(Box::new(t.clone())))?;
+    for (id, table) in &old.tables {
+        if !new.tables.get(id).is_some_and(|n| Arc::ptr_eq(n, table) || n.reads_like(table)) {
+            let version = new.version.to_be_bytes().to_vec();
+            txn.put(system::shape(*id), version).map_err(kv_error)?;
+        }
+    }
     diff(txn, &old.views, &new.views, |v| Stored::View(v.clone()))?;
     diff(txn, &old.sequences, &new.sequences, |s| Stored::Sequence(s.clone()))?;
     Ok(())
@@ -145,7 +151,13 @@ fn try_reserve(txn: &Txn, count: u32) -> Result<u32, KvError> {
     Ok(next)
 }
 
-/// The key by whose lock statements and schema changes of one table exclude each other.
-pub fn table_lock_key(table: u32) -> Vec<u8> {
-    system::table_lock(table)
+/// The key by whose lock statements that were planned with a step of a table, and schema changes
+/// of that table, exclude each other.
+pub fn table_lock_key(table: u32, step: u32) -> Vec<u8> {
+    system::table_lock(table, step)
+}
+
+/// The key by whose lock schema changes of one table exclude each other.
+pub fn change_lock_key(table: u32) -> Vec<u8> {
+    system::change_lock(table)
 }

@@ -50,6 +50,8 @@ fn table(id: u32, name: &str, key: &[u32]) -> Table {
         foreign_keys: Vec::new(),
         interleave: None,
         comment: None,
+        step: 0,
+        building: None,
     }
 }
 

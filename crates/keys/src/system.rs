@@ -3,10 +3,14 @@
 //! ```text
 //!   01 'c'              catalog version
 //!   01 'd' id           descriptor of an object
+//!   01 'h' id           changes when reads of a table would answer differently by its descriptor
 //!   01 'i'              next object id
-//!   01 'l' id           lock name of a table (never stored)
+//!   01 'j' id           a job: a schema change that runs in steps
+//!   01 'l' id step      lock name of a table's shape at a step (never stored)
+//!   01 'p' id           spans of an unfinished bulk load
 //!   01 's' id gen       current value of a sequence
 //!   01 't' name         setting of the cluster
+//!   01 'x' id           lock name of changes of a table (never stored)
 //! ```
 
 use crate::path::push_number;
@@ -49,9 +53,37 @@ pub fn descriptor_id(key: &[u8]) -> Option<u32> {
         .and_then(|(id, n)| if n == rest.len() { u32::try_from(id).ok() } else { None })
 }
 
-/// Name under which statements lock a table's shape; nothing is stored there.
-pub fn table_lock(id: u32) -> Vec<u8> {
-    key(b'l', &[id])
+/// What serializable readers of a table depend on besides its rows: written by every change of its
+/// descriptor that they would notice.
+pub fn shape(id: u32) -> Vec<u8> {
+    key(b'h', &[id])
+}
+
+/// Record of a job.
+pub fn job(id: u32) -> Vec<u8> {
+    key(b'j', &[id])
+}
+
+/// Object id of a job's key.
+pub fn job_id(key: &[u8]) -> Option<u32> {
+    let rest = key.strip_prefix(&[SYSTEM_PREFIX, b'j'])?;
+    crate::path::read_number(rest)
+        .and_then(|(id, n)| if n == rest.len() { u32::try_from(id).ok() } else { None })
+}
+
+/// Span of all jobs.
+pub fn jobs() -> (Vec<u8>, Vec<u8>) {
+    (key(b'j', &[]), key(b'k', &[]))
+}
+
+/// Name under which statements lock a table's shape at a step; nothing is stored there.
+pub fn table_lock(id: u32, step: u32) -> Vec<u8> {
+    key(b'l', &[id, step])
+}
+
+/// Name under which changes of a table exclude each other; nothing is stored there.
+pub fn change_lock(id: u32) -> Vec<u8> {
+    key(b'x', &[id])
 }
 
 /// Spans that a bulk load fills before its transaction commits; the id is used for

@@ -7,6 +7,7 @@ use braid_lsm::{CommitTs, RowClassFn};
 
 use crate::bulk::BulkFolder;
 use crate::error::KvResult;
+use crate::locks::TxnId;
 use crate::shown::Shown;
 use crate::spans::{LockReport, Spans};
 use crate::txn::{Txn, TxnOptions};
@@ -41,6 +42,11 @@ impl Coordinator {
     /// What transactions and statements hold together.
     pub fn memory(&self) -> &Arc<Pool> {
         &self.memory
+    }
+
+    /// Whether all running transactions have begun after this one, which has ended.
+    pub fn all_younger_than(&self, txn: TxnId) -> bool {
+        self.spans.all_younger_than(txn)
     }
 
     /// A number that no other call has returned or will return, also after a restart, as long as

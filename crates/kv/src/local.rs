@@ -87,6 +87,10 @@ impl Spans for Store {
         self.forget_active(txn, read_ts);
     }
 
+    fn all_younger_than(&self, txn: TxnId) -> bool {
+        Store::all_younger_than(self, txn)
+    }
+
     fn unique_number(&self) -> i64 {
         Store::unique_number(self)
     }
@@ -182,7 +186,12 @@ impl Spans for Store {
 
     fn ingest(&self, files: &[PathBuf], at: CommitTs) -> KvResult<()> {
         let options = IngestOptions { ts_override: Some(at), ..IngestOptions::default() };
-        Ok(self.engine().ingest(files, options)?)
+        match self.engine().ingest(files, options) {
+            Err(braid_lsm::Error::TimestampContract { key, have, .. }) if have > at => {
+                Err(KvError::Retry { conflict: Conflict::Written(key.into()) })
+            }
+            other => Ok(other?),
+        }
     }
 
     fn await_durable(&self, ts: CommitTs) -> KvResult<()> {

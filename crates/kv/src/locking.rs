@@ -45,6 +45,11 @@ impl Txn {
         self.ask_lock(LockItem { target, mode, check: false }, Wait::Block).map(|_| ())
     }
 
+    /// Whether a lock on a key is held, at least as strong.
+    pub fn holds(&self, key: &[u8], mode: LockMode) -> bool {
+        self.state.lock().holds(key, mode, false)
+    }
+
     /// Locks every key of a span, present or not, with the same check as [`Txn::lock`].
     pub fn lock_span(&self, span: &KeySpan, mode: LockMode, wait: Wait) -> KvResult<Locked> {
         if self.open_state()?.holds_span(span, mode) {

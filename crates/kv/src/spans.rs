@@ -222,6 +222,9 @@ pub trait Spans: Send + Sync {
     /// A transaction has ended.
     fn leave(&self, txn: TxnId, read_ts: CommitTs);
 
+    /// Whether all running transactions have begun after this one, which has ended.
+    fn all_younger_than(&self, txn: TxnId) -> bool;
+
     /// A number that no other call has returned or will return, also after a restart, as long as
     /// what is made of it is committed. Grows with time.
     fn unique_number(&self) -> i64;

@@ -259,6 +259,11 @@ impl Store {
         self.active.lock().remove(&(read_ts, id));
     }
 
+    /// Whether all running transactions have begun after this one, which has ended.
+    pub fn all_younger_than(&self, id: TxnId) -> bool {
+        self.active.lock().iter().all(|(_, running)| *running > id)
+    }
+
     /// Number of running transactions.
     pub fn active_transactions(&self) -> usize {
         self.active.lock().len()

@@ -377,6 +377,10 @@ impl Txn {
     /// nobody will ever look at them.
     ///
     /// Durable when it returns.
+    ///
+    /// # Errors
+    /// [`KvError::Retry`] if something newer than the read timestamp is there after all: a span that
+    /// was deleted and that the load lies in.
     pub fn ingest_private(&self, files: &BulkFiles) -> KvResult<()> {
         if files.is_empty() {
             return Ok(());

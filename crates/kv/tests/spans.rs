@@ -71,6 +71,9 @@ impl Spans for Carried {
     fn leave(&self, txn: TxnId, read_ts: CommitTs) {
         self.store.leave(txn, read_ts);
     }
+    fn all_younger_than(&self, txn: TxnId) -> bool {
+        Spans::all_younger_than(&*self.store, txn)
+    }
     fn unique_number(&self) -> i64 {
         Spans::unique_number(&*self.store)
     }

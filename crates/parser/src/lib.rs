@@ -136,6 +136,8 @@ pub enum Kind {
     /// VACUUM, ANALYZE, CHECKPOINT and others that need nothing done: the command tag and the
     /// tables that are named, which must exist.
     NoOp(&'static str, Vec<Name>),
+    /// CANCEL JOB.
+    CancelJob(u32),
     /// Known and refused, with what it is called.
     Refused(String),
 }
@@ -252,6 +254,8 @@ pub enum Show {
     Sequences,
     /// Views.
     Views,
+    /// Schema changes and other long work.
+    Jobs,
     /// CREATE TABLE, VIEW or SEQUENCE statement.
     Create(Name),
 }

@@ -58,6 +58,8 @@ pub(crate) fn statement(c: &mut Cursor) -> SqlResult<Option<Kind>> {
         if c.take(&["all"]) { Kind::Deallocate(None) } else { Kind::Deallocate(Some(c.ident()?)) }
     } else if c.take(&["discard"]) {
         Kind::Discard(c.ident()?)
+    } else if c.take(&["cancel", "job"]) {
+        Kind::CancelJob(job(c)?)
     } else if let Some(kind) = sequence_or_alter(c)? {
         kind
     } else {
@@ -227,6 +229,14 @@ fn set_values(c: &mut Cursor) -> SqlResult<Option<Vec<String>>> {
     }
 }
 
+fn job(c: &mut Cursor) -> SqlResult<u32> {
+    match c.next() {
+        Some(Token::Number(text, _)) => text.parse().ok(),
+        _ => None,
+    }
+    .ok_or_else(|| SqlError::syntax("CANCEL JOB wants the id of a job, as SHOW JOBS lists it"))
+}
+
 fn show(c: &mut Cursor) -> SqlResult<Show> {
     let from = |c: &mut Cursor| c.take(&["from"]) || c.take(&["in"]);
     Ok(if c.take(&["all"]) {
@@ -241,6 +251,8 @@ fn show(c: &mut Cursor) -> SqlResult<Show> {
         Show::Sequences
     } else if c.take(&["views"]) {
         Show::Views
+    } else if c.take(&["jobs"]) {
+        Show::Jobs
     } else if c.take(&["columns"]) {
         c.expect(&["from"])?;
         Show::Columns(c.name()?)

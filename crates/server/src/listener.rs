@@ -288,6 +288,9 @@ fn gc_loop(shared: &Shared) {
             if let Err(e) = shared.store.advance_gc() {
                 tracing::warn!(error = %e, "cannot move the GC threshold");
             }
+            if let Err(e) = shared.database.go_on_with_jobs() {
+                tracing::warn!(error = %e, "a job cannot go on");
+            }
         }
     }
 }

@@ -27,6 +27,8 @@ use braid_types::{SqlError, SqlResult, SqlState};
 use parking_lot::Mutex;
 
 use crate::general_query::GeneralQueries;
+use crate::jobs::Jobs;
+use crate::jobs::undo::Undo;
 use crate::session::Backends;
 
 /// Microseconds from 1970 to 2000, PostgreSQL's epoch.
@@ -47,6 +49,8 @@ pub struct Database {
     random: Mutex<braid_env::random::Random>,
     next_pid: AtomicU64,
     backends: OnceLock<Arc<dyn Backends>>,
+    jobs: Jobs,
+    undos: Mutex<Vec<Undo>>,
 }
 
 struct Cached {
@@ -92,6 +96,7 @@ impl Database {
     ) -> SqlResult<Arc<Database>> {
         braid_catalog::bootstrap(&coordinator)?;
         crate::storage::bulk::erase_unfinished(&coordinator)?;
+        crate::jobs::undo::all(&coordinator)?;
         let txn = coordinator.begin(read_only()).map_err(kv_error)?;
         let catalog = Arc::new(load_catalog(&txn)?);
         Ok(Arc::new(Database {
@@ -104,6 +109,8 @@ impl Database {
             random: Mutex::new(braid_env::random::Random::from_entropy()),
             next_pid: AtomicU64::new(1),
             backends: OnceLock::new(),
+            jobs: Jobs::default(),
+            undos: Mutex::default(),
         }))
     }
 
@@ -125,6 +132,36 @@ impl Database {
     /// The sessions of the node, if there is a server.
     pub(crate) fn backends(&self) -> Option<&Arc<dyn Backends>> {
         self.backends.get()
+    }
+
+    /// Jobs that run.
+    pub fn jobs(&self) -> &Jobs {
+        &self.jobs
+    }
+
+    /// Takes back a job that has ended too early, now or, if somebody is in the way, from time to
+    /// time until that is done.
+    pub(crate) fn undo(&self, undo: Undo) -> SqlResult<()> {
+        self.undos.lock().push(undo);
+        self.go_on_with_jobs()
+    }
+
+    /// Goes on with what jobs have left to do that had to wait. Called from time to time by a
+    /// background task.
+    pub fn go_on_with_jobs(&self) -> SqlResult<()> {
+        let undos = std::mem::take(&mut *self.undos.lock());
+        let mut result = Ok(());
+        for mut undo in undos {
+            match undo.go_on(self) {
+                Ok(true) => {}
+                Ok(false) => self.undos.lock().push(undo),
+                Err(e) => {
+                    self.undos.lock().push(undo);
+                    result = Err(e);
+                }
+            }
+        }
+        result
     }
 
     /// The newest committed catalog.

@@ -14,7 +14,7 @@
 //! - [`ddl`]: schema changes. [`dml`]: INSERT, UPDATE, DELETE, constraints, the range delete.
 //! - [`plan`]: our own SELECT plans. [`general_query`]: the seam to the others.
 //! - [`storage`]: rows and index entries as keys and values.
-//! - [`copy`]: COPY and IMPORT.
+//! - [`copy`]: COPY and IMPORT. [`jobs`]: records of long work, what runs, and taking it back.
 //!
 //! Text becomes statements in [`braid_parser`]; scalar expressions are bound and evaluated in
 //! [`braid_scalar`].
@@ -26,6 +26,7 @@ pub mod database;
 pub mod ddl;
 pub mod dml;
 pub mod general_query;
+pub mod jobs;
 pub mod plan;
 pub mod session;
 pub mod storage;

@@ -136,7 +136,7 @@ fn a_transaction_depends_only_on_the_descriptors_it_used() {
     let e = error(a, "commit");
     assert_eq!(e.state().0, "40001");
     let detail = e.detail().unwrap_or_default().to_string();
-    assert!(detail.contains("/System/Descriptor/"), "{detail}");
+    assert!(detail.contains("/System/Shape/"), "{detail}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Work over existing rows: filling indexes, checking new constraints, moving rows to a new key.
 //!
-//! All of it runs in the statement's transaction, after the table was locked for change: everybody
+//! All of it runs in the statement's transaction, after the table was locked for change (unless it
+//! goes in steps: [`super::online`]): everybody
 //! who had written to it has ended, and nobody can write until this transaction ends. So the newest
 //! state is read, at every isolation level: the view of a statement that had to wait for the lock
 //! is older than the rows it waited for.
@@ -13,7 +14,7 @@ use braid_types::{SqlError, SqlResult, SqlState};
 
 use super::Change;
 use crate::dml::keys::{duplicate_key, key_detail};
-use crate::dml::references::{find_by_key, missing_parent, missing_reference, reference_values};
+use crate::dml::references::{find_by_key_as, missing_parent, missing_reference, reference_values};
 use crate::general_query::Row;
 use crate::storage::bulk::{LOAD_MEMORY, LoadError, SMALL_LOAD, ingest_private};
 use crate::storage::layout::IndexLayout;
@@ -25,7 +26,7 @@ const CANCEL_EVERY: u64 = 1024;
 
 fn scan(c: &Change, layout: &Arc<TableLayout>) -> TableScan {
     let spans = vec![layout.rows.whole_span()];
-    TableScan::new(c.ctx.txn.clone(), layout.clone(), spans, None, false).reading(ReadMode::Latest)
+    TableScan::new(c.ctx.txn.clone(), layout.clone(), spans, None, false).reading(c.reading)
 }
 
 /// Calls `f` with each row.
@@ -35,7 +36,9 @@ pub(super) fn each_row(
     mut f: impl FnMut(&[u8], Row) -> SqlResult<()>,
 ) -> SqlResult<u64> {
     // Later statements of a transaction with one view would see other rows than are read here.
-    c.ctx.txn.check_seen(&layout.rows.whole_span()).map_err(kv_error)?;
+    if c.reading == ReadMode::Latest {
+        c.ctx.txn.check_seen(&layout.rows.whole_span()).map_err(kv_error)?;
+    }
     let mut rows = scan(c, layout);
     while let Some((key, row)) = rows.next_row()? {
         if rows.rows.is_multiple_of(CANCEL_EVERY) {
@@ -73,14 +76,24 @@ pub(super) fn build_index(c: &mut Change, table: u32, index: u32) -> SqlResult<(
     })?;
     let spans = i.index.interleave_in.is_none().then(|| i.layout.whole_span());
     take_in(c, load, spans.into_iter().collect(), |row| {
-        let values = layout.row_of_entry(i, row.key, row.value)?.unwrap_or_default();
-        Err(SqlError::new(
-            SqlState::UNIQUE_VIOLATION,
-            format!("could not create unique index \"{}\"", i.index.name),
-        )
-        .with_detail(format!("{} is duplicated.", key_detail(&layout.table, &i.index, &values)))
-        .with_constraint(&i.index.name))
+        Err(duplicated(&layout, i, row.key, row.value)?)
     })
+}
+
+/// 23505 of a unique index that is being built: two rows want this entry.
+pub(super) fn duplicated(
+    layout: &TableLayout,
+    i: &IndexLayout,
+    key: &[u8],
+    value: &[u8],
+) -> SqlResult<SqlError> {
+    let values = layout.row_of_entry(i, key, value)?.unwrap_or_default();
+    Ok(SqlError::new(
+        SqlState::UNIQUE_VIOLATION,
+        format!("could not create unique index \"{}\"", i.index.name),
+    )
+    .with_detail(format!("{} is duplicated.", key_detail(&layout.table, &i.index, &values)))
+    .with_constraint(&i.index.name))
 }
 
 /// Ends a load into new spans: small ones go through the transaction's buffer. `twice` makes the
@@ -165,7 +178,7 @@ pub(super) fn validate_foreign_key(
     each_row(c, &own, |_, row| {
         // The referenced table is locked for change, too: its rows need no locks of their own.
         let Some(values) = reference_values(table, fk, &row)? else { return Ok(()) };
-        match find_by_key(&c.ctx, &parent, &fk.parent_columns, &values)? {
+        match find_by_key_as(&c.ctx, &parent, &fk.parent_columns, &values, c.reading)? {
             Some(_) => Ok(()),
             None => Err(missing_reference(&c.ctx, table, fk, &parent.table, &row)),
         }

@@ -1,14 +1,17 @@
 //! Constraints: UNIQUE, CHECK, FOREIGN KEY. Adding one checks the rows that are there.
 
+use std::sync::Arc;
+
 use braid_catalog::{
-    Check, ForeignKey, Index, IndexColumn, IndexConstraint, RefAction, Table, choose_name,
-    constraint_name,
+    Addition, Check, ForeignKey, Index, IndexColumn, IndexConstraint, RefAction, Table,
+    choose_name, constraint_name,
 };
 use braid_types::{SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast;
 
 use super::column::table_scope;
 use super::{Change, backfill, bad_table, exists, index, parts};
+use braid_parser::parse_expr;
 use braid_scalar::{ParamTypes, ident_name};
 
 /// 0A000 for constraints whose check is to be put off.
@@ -50,20 +53,80 @@ pub(super) fn add(
     k: &ast::TableConstraint,
     column: Option<&str>,
 ) -> SqlResult<()> {
+    if matches!(k, ast::TableConstraint::ForeignKey(_)) {
+        // It may refer to the table itself.
+        c.put(t.clone());
+    }
+    let addition = declare(c, t, k, column)?;
+    if let Addition::ForeignKey(fk) = &addition {
+        let parent = c.catalog.table(fk.parent).cloned();
+        c.lock_chain(&parent.ok_or_else(|| SqlError::internal("referenced table is gone"))?)?;
+    }
+    settle(t, addition.clone());
+    let table = c.put(t.clone());
+    match &addition {
+        Addition::Index { index, .. } => backfill::build_index(c, t.id, index.id),
+        other => prove(c, &table, other),
+    }
+}
+
+/// What a constraint adds to a table. Nothing is changed or locked yet.
+pub(super) fn declare(
+    c: &Change,
+    t: &Table,
+    k: &ast::TableConstraint,
+    column: Option<&str>,
+) -> SqlResult<Addition> {
     match k {
-        ast::TableConstraint::Unique(u) => unique(c, t, u, column),
-        ast::TableConstraint::Check(k) => check(c, t, k, column),
-        ast::TableConstraint::ForeignKey(f) => foreign_key(c, t, f, column),
+        ast::TableConstraint::Unique(u) => {
+            Ok(Addition::Index { index: unique(c, t, u, column)?, noting: false })
+        }
+        ast::TableConstraint::Check(k) => check(t, k, column).map(Addition::Check),
+        ast::TableConstraint::ForeignKey(f) => {
+            foreign_key(c, t, f, column).map(Addition::ForeignKey)
+        }
         other => Err(SqlError::unsupported(format!("the constraint {other}"))),
     }
 }
 
+/// Makes it part of its table.
+pub(super) fn settle(t: &mut Table, addition: Addition) {
+    match addition {
+        Addition::Index { index, .. } => t.indexes.push(index),
+        Addition::Check(check) => t.checks.push(check),
+        Addition::ForeignKey(fk) => t.foreign_keys.push(fk),
+        Addition::NotNull(column) => {
+            for c in t.columns.iter_mut().filter(|c| c.id == column) {
+                c.nullable = false;
+            }
+        }
+    }
+}
+
+/// Looks at all rows whether they keep to a new constraint; an index proves itself by its entries.
+pub(super) fn prove(c: &Change, t: &Arc<Table>, addition: &Addition) -> SqlResult<()> {
+    match addition {
+        Addition::Index { .. } => Ok(()),
+        Addition::Check(check) => {
+            let e = parse_expr(&check.expr)?;
+            let scope = table_scope(t);
+            let bound = braid_scalar::bind_bool(&e, "CHECK", &scope, &mut ParamTypes::default())?;
+            backfill::validate_check(c, t, &check.name, &bound)
+        }
+        Addition::ForeignKey(fk) => backfill::validate_foreign_key(c, t, fk),
+        Addition::NotNull(column) => {
+            let at = t.ordinal(*column).ok_or_else(|| SqlError::internal("column is gone"))?;
+            backfill::validate_not_null(c, t.id, at)
+        }
+    }
+}
+
 fn unique(
-    c: &mut Change,
-    t: &mut Table,
+    c: &Change,
+    t: &Table,
     u: &ast::UniqueConstraint,
     column: Option<&str>,
-) -> SqlResult<()> {
+) -> SqlResult<Index> {
     refuse_deferrable(u.characteristics.as_ref())?;
     let columns = match column {
         Some(n) => vec![IndexColumn::asc(column_id(t, n)?)],
@@ -80,7 +143,7 @@ fn unique(
     if c.taken(t.schema, &name) {
         return Err(exists(&name));
     }
-    let index = Index {
+    Ok(Index {
         id: c.new_id()?,
         generation: 1,
         name,
@@ -90,19 +153,10 @@ fn unique(
         include: Vec::new(),
         interleave_in: None,
         constraint: Some(IndexConstraint::Unique),
-    };
-    let id = index.id;
-    t.indexes.push(index);
-    c.put(t.clone());
-    backfill::build_index(c, t.id, id)
+    })
 }
 
-fn check(
-    c: &mut Change,
-    t: &mut Table,
-    k: &ast::CheckConstraint,
-    column: Option<&str>,
-) -> SqlResult<()> {
+fn check(t: &Table, k: &ast::CheckConstraint, column: Option<&str>) -> SqlResult<Check> {
     let scope = table_scope(t);
     let bound = match braid_scalar::bind_bool(&k.expr, "CHECK", &scope, &mut ParamTypes::default())
     {
@@ -128,9 +182,7 @@ fn check(
     if name_taken(t, &name) {
         return Err(constraint_exists(t, &name));
     }
-    t.checks.push(Check { name: name.clone(), expr: k.expr.to_string() });
-    let table = c.put(t.clone());
-    backfill::validate_check(c, &table, &name, &bound)
+    Ok(Check { name, expr: k.expr.to_string() })
 }
 
 fn column_id(t: &Table, name: &str) -> SqlResult<u32> {
@@ -153,15 +205,13 @@ pub(super) fn action(a: Option<ast::ReferentialAction>) -> RefAction {
 }
 
 fn foreign_key(
-    c: &mut Change,
-    t: &mut Table,
+    c: &Change,
+    t: &Table,
     f: &ast::ForeignKeyConstraint,
     column: Option<&str>,
-) -> SqlResult<()> {
+) -> SqlResult<ForeignKey> {
     refuse_deferrable(f.characteristics.as_ref())?;
-    let parent_name = parts(&f.foreign_table);
-    c.put(t.clone());
-    let parent = c.ctx.table(&parent_name)?;
+    let parent = c.ctx.table(&parts(&f.foreign_table))?;
     let names: Vec<String> = match column {
         Some(n) => vec![n.to_string()],
         None => f.columns.iter().map(ident_name).collect(),
@@ -206,10 +256,7 @@ fn foreign_key(
     if matches!(f.match_kind, Some(ast::ConstraintReferenceMatchKind::Partial)) {
         return Err(SqlError::unsupported("MATCH PARTIAL"));
     }
-    c.lock_chain(&parent)?;
-    t.foreign_keys.push(fk.clone());
-    let table = c.put(t.clone());
-    backfill::validate_foreign_key(c, &table, &fk)
+    Ok(fk)
 }
 
 fn referenced_columns(parent: &Table, f: &ast::ForeignKeyConstraint) -> SqlResult<Vec<u32>> {

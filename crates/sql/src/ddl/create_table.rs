@@ -110,6 +110,8 @@ pub(super) fn empty(c: &Change, schema: u32, name: String) -> SqlResult<Table> {
         foreign_keys: Vec::new(),
         interleave: None,
         comment: None,
+        step: 0,
+        building: None,
     })
 }
 

@@ -88,6 +88,15 @@ pub(super) fn run(c: &mut Change, create: &CreateIndex) -> SqlResult<String> {
 
 /// Adds a declared index to a table of the catalog and fills it.
 pub(super) fn add(c: &mut Change, t: &mut Table, create: &CreateIndex) -> SqlResult<()> {
+    let index = declare(c, t, create)?;
+    let id = index.id;
+    t.indexes.push(index);
+    c.put(t.clone());
+    backfill::build_index(c, t.id, id)
+}
+
+/// The index that a statement declares.
+pub(super) fn declare(c: &Change, t: &Table, create: &CreateIndex) -> SqlResult<Index> {
     let base = &create.base;
     if base.predicate.is_some() {
         return Err(SqlError::unsupported("a partial index (CREATE INDEX .. WHERE)"));
@@ -128,10 +137,7 @@ pub(super) fn add(c: &mut Change, t: &mut Table, create: &CreateIndex) -> SqlRes
     if let Some(clause) = &create.interleave {
         index.interleave_in = Some(interleave(c, t, &index, clause)?);
     }
-    let id = index.id;
-    t.indexes.push(index);
-    c.put(t.clone());
-    backfill::build_index(c, t.id, id)
+    Ok(index)
 }
 
 /// The table in whose rows the index's entries shall live.

@@ -17,6 +17,8 @@
 //!   checks.
 //! - [`alter`]: ALTER TABLE. [`mod@drop`]: DROP and TRUNCATE. [`index`]: CREATE INDEX.
 //! - [`backfill`]: index entries, key changes and validation over existing rows.
+//! - [`online`]: the same for a table that has rows, in steps that do not keep writers out;
+//!   [`online_index`]: filling an index meanwhile.
 //! - [`other`]: schemas, databases, views, sequences, comments.
 
 mod alter;
@@ -29,6 +31,8 @@ mod create_table;
 mod drop;
 mod index;
 mod interleave;
+pub(crate) mod online;
+mod online_index;
 mod other;
 mod sequence;
 mod truncate;
@@ -38,6 +42,7 @@ pub(crate) use column::table_scope;
 use std::sync::Arc;
 
 use braid_catalog::{Catalog, Table};
+use braid_kv::ReadMode;
 use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::ast;
 
@@ -49,11 +54,15 @@ use braid_scalar::object_name_parts;
 pub(crate) struct Change {
     pub(crate) ctx: Context,
     pub(crate) catalog: Catalog,
+    /// Which state of the rows is checked: the newest, with writers locked out; or that of the
+    /// transaction's view, by which all of them keep to the change already.
+    pub(crate) reading: ReadMode,
 }
 
 impl Change {
     fn new(ctx: &Context) -> Change {
-        Change { ctx: ctx.clone(), catalog: (*ctx.catalog).clone() }
+        let catalog = (*ctx.catalog).clone();
+        Change { ctx: ctx.clone(), catalog, reading: ReadMode::Latest }
     }
 
     /// Lets name resolution and layouts see what was changed so far.
@@ -81,7 +90,7 @@ impl Change {
 
     /// Whether a relation of this name is in the schema.
     pub(crate) fn taken(&self, schema: u32, name: &str) -> bool {
-        self.catalog.relation(schema, name).is_some()
+        self.catalog.is_taken(schema, name)
     }
 
     /// Locks a table and everything above it in its hierarchy.

@@ -55,8 +55,7 @@ impl Filler {
             });
         }
         let checks = table
-            .checks
-            .iter()
+            .kept_checks()
             .map(|k| {
                 let bound =
                     braid_scalar::bind_bool(&parse_expr(&k.expr)?, "CHECK", &scope, &mut none)?;
@@ -101,7 +100,7 @@ impl Filler {
         }
         let t = &self.table;
         for (c, v) in t.columns.iter().zip(row.iter()) {
-            if v.is_null() && !c.nullable {
+            if v.is_null() && !t.takes_null(c) {
                 return Err(SqlError::new(
                     SqlState::NOT_NULL_VIOLATION,
                     format!(

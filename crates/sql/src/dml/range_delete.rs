@@ -97,7 +97,7 @@ impl RangeDelete {
         }
         for s in &subtree {
             for r in c.referencing_tables(s.id) {
-                for fk in r.foreign_keys.iter().filter(|fk| fk.parent == s.id) {
+                for fk in r.kept_foreign_keys().filter(|fk| fk.parent == s.id) {
                     let inside = subtree.iter().any(|t| t.id == r.id);
                     let along = inside && along_the_path(r, fk, s);
                     match (along, fk.on_delete) {

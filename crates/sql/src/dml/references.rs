@@ -35,25 +35,36 @@ pub(crate) fn find_by_key(
     columns: &[u32],
     values: &[Datum],
 ) -> SqlResult<Option<Bytes>> {
+    find_by_key_as(ctx, layout, columns, values, ReadMode::Latest)
+}
+
+/// As [`find_by_key`], in the state that the mode says.
+pub(crate) fn find_by_key_as(
+    ctx: &Context,
+    layout: &TableLayout,
+    columns: &[u32],
+    values: &[Datum],
+    mode: ReadMode,
+) -> SqlResult<Option<Bytes>> {
     let mut row = vec![Datum::Null; layout.table.columns.len()];
     for (c, v) in columns.iter().zip(values) {
         if let Some(o) = layout.table.ordinal(*c) {
             row[o] = v.clone();
         }
     }
-    let latest = |key: &[u8]| ctx.txn.get_as(key, ReadMode::Latest).map_err(kv_error);
+    let stored = |key: &[u8]| ctx.txn.get_as(key, mode).map_err(kv_error);
     let same = |key: &[u32]| key.len() == columns.len() && key.iter().all(|k| columns.contains(k));
     if same(&layout.table.key_columns()) {
         let key = layout.row_key(&row)?;
-        let found = latest(&key)?.is_some();
+        let found = stored(&key)?.is_some();
         return Ok(found.then(|| key.into()));
     }
     for i in layout.indexes.iter().filter(|i| i.index.unique) {
         let key: Vec<u32> = i.index.columns.iter().map(|c| c.column).collect();
         if same(&key) {
             let key = i.entry_key(&row)?;
-            let Some(value) = latest(&key)? else { return Ok(None) };
-            let live = live_row(&ctx.txn, layout, i, &key, &value, ReadMode::Latest)?;
+            let Some(value) = stored(&key)? else { return Ok(None) };
+            let live = live_row(&ctx.txn, layout, i, &key, &value, mode)?;
             return Ok(live.map(|(k, _)| k));
         }
     }

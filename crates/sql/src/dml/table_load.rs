@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use braid_catalog::kv_error;
 use braid_kv::{BulkLoad, KeySpan, Loaded, ReadMode, ScanOptions};
-use braid_types::{Datum, SqlResult};
+use braid_types::{Datum, SqlError, SqlResult};
 
 use super::keys::duplicate_key;
 use super::references::{find_by_key, missing_parent, missing_reference, reference_values};
@@ -59,12 +59,14 @@ impl TableLoad {
         let layout = &info.layout;
         let mut occupied =
             vec![holds_rows(ctx, layout.rows.whole_span(), layout.rows.class_mask())?];
-        for i in &layout.indexes {
+        for i in layout.kept_indexes() {
             occupied.push(
                 i.index.unique && holds_rows(ctx, i.layout.whole_span(), i.layout.class_mask())?,
             );
         }
-        let load = ctx.txn.bulk_load(occupied.len(), LOAD_MEMORY).map_err(kv_error)?;
+        let targets = occupied.len() + usize::from(layout.notes().is_some());
+        occupied.resize(targets, false);
+        let load = ctx.txn.bulk_load(targets, LOAD_MEMORY).map_err(kv_error)?;
         let found = vec![None; info.references.len() + 1];
         let private = ctx.failure.is_some();
         let (ctx, info) = (ctx.clone(), info.clone());
@@ -78,7 +80,7 @@ impl TableLoad {
         let layout = self.info.layout.clone();
         let key = layout.row_key(&row)?;
         self.load.put(0, &key, &layout.row_value(&row)).map_err(kv_error)?;
-        for (n, i) in layout.indexes.iter().enumerate() {
+        for (n, i) in layout.kept_indexes().chain(layout.notes()).enumerate() {
             let key = i.entry_key(&row)?;
             self.load.put(n + 1, &key, &layout.entry_value(i, &row)).map_err(kv_error)?;
         }
@@ -139,7 +141,7 @@ impl TableLoad {
         if table.interleave.is_none() {
             spans.push(info.layout.rows.whole_span());
         }
-        for i in info.layout.indexes.iter().filter(|i| i.index.interleave_in.is_none()) {
+        for i in info.layout.kept_indexes().filter(|i| i.index.interleave_in.is_none()) {
             spans.push(i.layout.whole_span());
         }
         ingest_private(&ctx.txn, ctx.db.new_ids(1)?, &spans, &files)
@@ -167,7 +169,8 @@ fn judge(ctx: &Context, info: &TableInfo, row: &Loaded<'_>) -> SqlResult<()> {
         let values = layout.decode(row.key, row.value, None)?.unwrap_or_default();
         return Err(duplicate_key(ctx, &layout.table, &layout.table.primary, &values));
     }
-    let i = &layout.indexes[row.target - 1];
+    let kept = layout.kept_indexes().chain(layout.notes()).nth(row.target - 1);
+    let i = kept.ok_or_else(|| SqlError::internal("a load of an unknown index"))?;
     if let Some(value) = stored {
         // An entry whose row was erased with its family is in nobody's way.
         if live_row(&ctx.txn, layout, i, row.key, &value, ReadMode::Latest)?.is_none() {

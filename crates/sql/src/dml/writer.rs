@@ -27,6 +27,7 @@ use super::references::{
 };
 use crate::general_query::Row;
 use crate::session::Context;
+use crate::storage::layout::IndexLayout;
 use crate::storage::scan::{get_row, get_row_as, live_row};
 use crate::storage::{TableLayout, TableScan};
 
@@ -55,8 +56,7 @@ impl TableInfo {
             Ok(Arc::new(TableLayout::new(c, t)?))
         };
         let references = table
-            .foreign_keys
-            .iter()
+            .kept_foreign_keys()
             .map(|fk| Ok((fk.clone(), layout_of(fk.parent)?)))
             .collect::<SqlResult<_>>()?;
         let parent = match &table.interleave {
@@ -66,8 +66,7 @@ impl TableInfo {
         let referenced_by = c
             .referencing_tables(table.id)
             .flat_map(|r| {
-                r.foreign_keys
-                    .iter()
+                r.kept_foreign_keys()
                     .filter(|fk| fk.parent == table.id)
                     .map(|fk| (r.clone(), fk.clone()))
             })
@@ -194,24 +193,37 @@ impl Writer {
                 let Some(value) = self.occupied(&key)? else { return Ok(None) };
                 Ok(layout.decode(&key, &value, None)?.map(|row| (key, row)))
             }
-            Some(n) => {
-                let i = &layout.indexes[n];
-                if !i.index.unique || !i.enforces_for(row) {
-                    return Ok(None);
-                }
-                let key = i.entry_key(row)?;
-                let Some(value) = self.occupied(&key)? else { return Ok(None) };
-                let txn = &self.ctx.txn;
-                let found = live_row(txn, layout, i, &key, &value, ReadMode::Recorded)?;
-                match &found {
-                    // The row may be about to go without its entry, in a deleted span.
-                    Some((row_key, _)) => txn.await_key(row_key, LockMode::KeyShare),
-                    None => txn.lock(&key, LockMode::Exclusive, Wait::Block).map(|_| ()),
-                }
-                .map_err(kv_error)?;
-                Ok(found)
-            }
+            Some(n) => self.find_in_index(layout, &layout.indexes[n], row),
         }
+    }
+
+    fn find_in_index(
+        &self,
+        layout: &TableLayout,
+        i: &IndexLayout,
+        row: &[Datum],
+    ) -> SqlResult<Option<(Bytes, Row)>> {
+        if !i.index.unique || !i.enforces_for(row) {
+            return Ok(None);
+        }
+        let key = i.entry_key(row)?;
+        let Some(value) = self.occupied(&key)? else { return Ok(None) };
+        let txn = &self.ctx.txn;
+        let found = live_row(txn, layout, i, &key, &value, ReadMode::Recorded)?;
+        match &found {
+            // The row may be about to go without its entry, in a deleted span.
+            Some((row_key, _)) => txn.await_key(row_key, LockMode::KeyShare),
+            None => txn.lock(&key, LockMode::Exclusive, Wait::Block).map(|_| ()),
+        }
+        .map_err(kv_error)?;
+        Ok(found)
+    }
+
+    /// Notes that the entry of a row in an index that is being built may have come or gone.
+    fn note(&self, layout: &TableLayout, row: &Row) -> SqlResult<()> {
+        let Some(notes) = layout.notes() else { return Ok(()) };
+        let (key, value) = (notes.entry_key(row)?, layout.entry_value(notes, row));
+        self.ctx.txn.put(key, value).map_err(kv_error)
     }
 
     /// The value under a key that a new row wants. If there is none, the key is locked; else the
@@ -250,13 +262,13 @@ impl Writer {
         if !same_key && self.occupied(&key)?.is_some() {
             return Err(duplicate_key(&self.ctx, &layout.table, &layout.table.primary, row));
         }
-        for (n, i) in layout.indexes.iter().enumerate() {
+        for i in layout.kept_indexes() {
             let entry = i.entry_key(row)?;
             let unchanged = match old {
                 Some(old) => i.entry_key(old)? == entry,
                 None => false,
             };
-            if !unchanged && self.find_conflict(info, Some(n), row)?.is_some() {
+            if !unchanged && self.find_in_index(layout, i, row)?.is_some() {
                 return Err(duplicate_key(&self.ctx, &layout.table, &i.index, row));
             }
             let value = layout.entry_value(i, row);
@@ -264,6 +276,7 @@ impl Writer {
                 txn.put(entry, value).map_err(kv_error)?;
             }
         }
+        self.note(layout, row)?;
         self.deleted.remove(key.as_slice());
         let referenced_changes = |old: &Row| {
             let by = &info.referenced_by;
@@ -351,9 +364,10 @@ impl Writer {
         self.ctx.check_cancel()?;
         let txn = &self.ctx.txn;
         txn.delete(key.clone()).map_err(kv_error)?;
-        for i in &info.layout.indexes {
+        for i in info.layout.kept_indexes() {
             txn.delete(i.entry_key(row)?).map_err(kv_error)?;
         }
+        self.note(&info.layout, row)?;
         for (child, fk) in &info.referenced_by {
             self.referenced_gone(info, row, None, child, fk, fk.on_delete)?;
         }
@@ -498,7 +512,8 @@ impl Writer {
         for (key, old, mut new) in changes {
             info.filler.complete(&self.ctx, &mut new)?;
             let new_key = layout.row_key(&new)?;
-            for i in &layout.indexes {
+            self.note(layout, &old)?;
+            for i in layout.kept_indexes() {
                 let entry = i.entry_key(&old)?;
                 if entry != i.entry_key(&new)? {
                     self.ctx.txn.delete(entry).map_err(kv_error)?;

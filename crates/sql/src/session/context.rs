@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use braid_catalog::{Catalog, Relation, Table, kv_error, memory_error, table_lock_key};
+use braid_catalog::{
+    Catalog, Relation, Table, change_lock_key, kv_error, memory_error, table_lock_key,
+};
 use braid_env::memory::Account;
 use braid_kv::{LockMode, ReadMode, Txn};
 use braid_types::{SqlError, SqlResult, SqlState};
@@ -208,22 +210,39 @@ impl Context {
         self.lock_table(table, LockMode::Exclusive)
     }
 
+    /// Locks the shape at the step that the statement was planned with, and makes sure that it is
+    /// still the newest. Who holds it already may go on: whatever changes the table waits for him
+    /// before it takes its next step.
     fn lock_table(&self, table: &Table, mode: LockMode) -> SqlResult<()> {
-        self.txn.hold(&table_lock_key(table.id), mode).map_err(kv_error)?;
-        if self.epoch.is_none() || self.db.schema_epoch() != self.epoch {
-            let now = self.db.current_catalog()?;
-            // A block that changed the schema itself is ahead of what is committed; others that
-            // commit in between conflict with it at the version key.
-            let own = now.version < self.catalog.version;
-            if !own && !same_surroundings(&self.catalog, &now, table) {
-                return Err(SqlError::new(
-                    SqlState::SERIALIZATION_FAILURE,
-                    format!("table \"{}\" was changed by a concurrent schema change", table.name),
-                )
-                .with_hint("The transaction might succeed if retried."));
+        let key = table_lock_key(table.id, table.step);
+        if mode == LockMode::Shared {
+            if self.txn.holds(&key, mode) {
+                return Ok(());
             }
+            // Not to stand in line behind a change that waits for the last who use an older step.
+            self.check_newest(table)?;
         }
-        Ok(())
+        self.txn.hold(&key, mode).map_err(kv_error)?;
+        if mode == LockMode::Exclusive && table.step > 0 {
+            let before = table_lock_key(table.id, table.step - 1);
+            self.txn.hold(&before, mode).map_err(kv_error)?;
+        }
+        self.check_newest(table)
+    }
+
+    /// That a table and its surroundings are what the statement was planned with.
+    fn check_newest(&self, table: &Table) -> SqlResult<()> {
+        if self.epoch.is_some() && self.db.schema_epoch() == self.epoch {
+            return Ok(());
+        }
+        let now = self.db.current_catalog()?;
+        // A block that changed the schema itself is ahead of what is committed; others that commit
+        // in between conflict with it at the version key.
+        let own = now.version < self.catalog.version;
+        if own || same_surroundings(&self.catalog, &now, table) {
+            return Ok(());
+        }
+        Err(changed_meanwhile(&table.name))
     }
 
     /// Whether nobody else can know this table's rows: the transaction has created or truncated it,
@@ -237,10 +256,42 @@ impl Context {
         Ok(committed.table(table.id).is_none_or(|t| t.generation < table.generation))
     }
 
-    /// Excludes all statements that use a table's shape.
+    /// Excludes all statements that use a table's shape, and all other changes of it.
+    ///
+    /// # Errors
+    /// 40001 if a change in steps has come between; 55006 if one is running and would wait for us.
     pub fn lock_for_change(&self, table: u32) -> SqlResult<()> {
-        self.txn.hold(&table_lock_key(table), LockMode::Exclusive).map_err(kv_error)
+        if let Some(job) = self.db.jobs().changing(table)
+            && self.failure.is_some()
+            && self.db.current_catalog()?.version < self.catalog.version
+        {
+            // No step of the job can be published before this block ends.
+            return Err(SqlError::new(
+                SqlState::OBJECT_IN_USE,
+                format!("a table that this needs is being changed by job {job}"),
+            )
+            .with_hint("Run again when SHOW JOBS shows that it has ended, or CANCEL JOB."));
+        }
+        self.txn.hold(&change_lock_key(table), LockMode::Exclusive).map_err(kv_error)?;
+        let known = self.catalog.table(table);
+        let step = known.map_or(0, |t| t.step);
+        // A change in steps that was given up may have left users of two steps.
+        for step in step.saturating_sub(1)..=step {
+            self.txn.hold(&table_lock_key(table, step), LockMode::Exclusive).map_err(kv_error)?;
+        }
+        match known {
+            Some(t) if t.building.is_some() => Err(changed_meanwhile(&t.name)),
+            _ => Ok(()),
+        }
     }
+}
+
+fn changed_meanwhile(table: &str) -> SqlError {
+    SqlError::new(
+        SqlState::SERIALIZATION_FAILURE,
+        format!("table \"{table}\" was changed by a concurrent schema change"),
+    )
+    .with_hint("The transaction might succeed if retried.")
 }
 
 /// Whether all that writing a table depends on is equal in both catalogs: its hierarchy and the

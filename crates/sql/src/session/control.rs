@@ -106,6 +106,10 @@ impl Session {
                 }
                 done(tag)
             }
+            Kind::CancelJob(id) => {
+                self.cancel_job(*id)?;
+                done("CANCEL JOB")
+            }
             Kind::Refused(what) => Err(SqlError::unsupported(what)),
             _ => Ok(None),
         }

@@ -11,11 +11,13 @@
 //! - `control`: statements about the session itself.
 //! - [`transaction`]: transaction blocks, savepoints, isolation levels, AS OF SYSTEM TIME.
 //! - [`settings`], [`state`]: SET and SHOW; what functions see of the session.
+//! - `jobs`: schema changes that run in steps, SHOW JOBS, CANCEL JOB.
 //! - [`show`]: SHOW statements. [`outcome`]: what execution gives back.
 
 mod context;
 mod control;
 pub mod interrupt;
+mod jobs;
 mod outcome;
 mod prepared;
 pub mod run;

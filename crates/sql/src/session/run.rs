@@ -242,7 +242,12 @@ impl Session {
         }
     }
 
-    fn context(&self, txn: Arc<Txn>, catalog: Arc<Catalog>, params: Vec<Datum>) -> Context {
+    pub(super) fn context(
+        &self,
+        txn: Arc<Txn>,
+        catalog: Arc<Catalog>,
+        params: Vec<Datum>,
+    ) -> Context {
         self.state.set_catalog(catalog.clone());
         let now = self.db.clock_micros();
         let started = self.open.as_ref().map_or(now, |o| o.started_micros);
@@ -368,7 +373,13 @@ impl Session {
             let params = self.execute_args(&target, name, args)?;
             return self.execute_inner(&target, params);
         }
-        if self.open.is_some() { self.run_in_block(p, params) } else { self.run_alone(p, params) }
+        if self.open.is_some() {
+            return self.run_in_block(p, params);
+        }
+        match self.run_in_steps(&p.statement)? {
+            Some(done) => Ok(done),
+            None => self.run_alone(p, params),
+        }
     }
 
     fn execute_args(

@@ -23,6 +23,7 @@ pub(super) fn columns(s: &Show) -> Vec<ColumnInfo> {
         Show::Constraints(_) => &["table_name", "constraint_name", "constraint_type", "details"],
         Show::Sequences => &["schema_name", "sequence_name"],
         Show::Views => &["schema_name", "view_name"],
+        Show::Jobs => &["id", "kind", "statement", "state", "step", "fraction", "error"],
         Show::Create(_) => &["table_name", "create_statement"],
     };
     names.iter().map(|n| ColumnInfo::computed(*n, SqlType::Text)).collect()
@@ -127,6 +128,7 @@ pub(super) fn rows(ctx: &Context, s: &Show) -> SqlResult<Vec<Row>> {
             .filter(|v| own(v.schema))
             .map(|v| vec![t(schema_name(v.schema)), t(&v.name)])
             .collect(),
+        Show::Jobs => super::jobs::rows(ctx)?,
         Show::Create(n) => {
             let r = ctx.relation(n)?;
             vec![vec![t(n.join(".")), t(super::show_create::create_statement(ctx, &r)?)]]

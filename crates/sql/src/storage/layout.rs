@@ -13,7 +13,7 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use braid_catalog::{Catalog, Index, Table, kv_error};
+use braid_catalog::{Catalog, Index, NOTES_GENERATION, Table, kv_error};
 use braid_keys::column::{Direction, decode_column, encode_column, is_composite, skip_column};
 use braid_keys::{CHILD_MARKER, END_MARKER, KeyBuilder, family_end, path, row_end, system};
 use braid_kv::{KeySpan, ReadMode, ScanOptions, Txn};
@@ -233,6 +233,29 @@ impl IndexLayout {
     }
 }
 
+/// An index that is being built.
+#[derive(Clone, Debug)]
+pub struct BuildingLayout {
+    /// As it will be.
+    pub index: IndexLayout,
+    /// Notes about entries that writers would have touched: keyed as the index, in a place of their
+    /// own, never short.
+    pub notes: IndexLayout,
+    /// Writers only note.
+    pub noting: bool,
+}
+
+impl BuildingLayout {
+    fn new(index: IndexLayout, noting: bool) -> BuildingLayout {
+        let mut notes = index.clone();
+        let columns = notes.layout.columns.len();
+        let (id, generation) = (index.index.id, NOTES_GENERATION);
+        notes.layout.elements = vec![Element { id, generation, columns }];
+        notes.declared = columns;
+        BuildingLayout { index, notes, noting }
+    }
+}
+
 /// Everything needed to read and write a table's rows.
 #[derive(Clone, Debug)]
 pub struct TableLayout {
@@ -242,6 +265,8 @@ pub struct TableLayout {
     pub rows: Layout,
     /// Secondary indexes.
     pub indexes: Vec<IndexLayout>,
+    /// An index that is being built: readers leave it alone.
+    pub building: Option<BuildingLayout>,
     /// Whether other tables are interleaved in it.
     pub has_children: bool,
     /// Whether its row class tells its rows from those that they lie in.
@@ -251,7 +276,7 @@ pub struct TableLayout {
     /// Values of columns in rows older than the column, by ordinal.
     missing: Vec<Datum>,
     highest: u32,
-    descriptor_key: Vec<u8>,
+    shape_key: Vec<u8>,
 }
 
 fn direction(c: &braid_catalog::IndexColumn) -> Direction {
@@ -314,11 +339,11 @@ fn index_layout(catalog: &Catalog, table: &Arc<Table>, index: &Index) -> SqlResu
 }
 
 impl TableLayout {
-    /// Tells a transaction that it reads this table: its commit depends on the table's descriptor,
-    /// since TRUNCATE and other schema changes alter nothing else.
+    /// Tells a transaction that it reads this table: its commit depends on the table's shape, since
+    /// TRUNCATE and other schema changes alter nothing else that it reads.
     pub fn used_by(&self, txn: &Txn, mode: ReadMode) -> SqlResult<()> {
         match mode {
-            ReadMode::Recorded => txn.depend_on(&self.descriptor_key).map_err(kv_error),
+            ReadMode::Recorded => txn.depend_on(&self.shape_key).map_err(kv_error),
             ReadMode::Unrecorded | ReadMode::Latest => Ok(()),
         }
     }
@@ -358,6 +383,12 @@ impl TableLayout {
             .iter()
             .map(|i| index_layout(catalog, table, i))
             .collect::<SqlResult<_>>()?;
+        let building = match table.building_index() {
+            Some((index, noting)) => {
+                Some(BuildingLayout::new(index_layout(catalog, table, index)?, noting))
+            }
+            None => None,
+        };
         let mut stored: Vec<_> = table
             .columns
             .iter()
@@ -386,8 +417,20 @@ impl TableLayout {
             stored,
             missing,
             highest: table.next_column - 1,
-            descriptor_key: system::descriptor(table.id),
+            shape_key: system::shape(table.id),
+            building,
         })
+    }
+
+    /// Indexes whose entries writers keep.
+    pub fn kept_indexes(&self) -> impl Iterator<Item = &IndexLayout> {
+        let building = self.building.as_ref().filter(|b| !b.noting).map(|b| &b.index);
+        self.indexes.iter().chain(building)
+    }
+
+    /// Where writers note which entries of an index that is being built they would have touched.
+    pub fn notes(&self) -> Option<&IndexLayout> {
+        self.building.as_ref().filter(|b| b.noting).map(|b| &b.notes)
     }
 
     /// The key of a row.

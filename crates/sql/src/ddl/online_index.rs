@@ -1,0 +1,285 @@
+//! Filling an index while others write: the backfill and the notes.
+//!
+//! ```text
+//!   index 104    generation 1   entries          empty until the backfill comes, at timestamp T
+//!                generation 2   notes            by whoever writes rows meanwhile
+//!
+//!   T:    all rows as of T ─ sorted runs ─ one ingest at T           [`fill`]
+//!   then: writers keep the entries; each note is settled: what does
+//!         its row say now, and whose entry is stored?                [`merge_notes`]
+//! ```
+//! Everybody who writes from T on has noted what he touched, or keeps the entries themselves. So
+//! all that may be wrong with the entries as of T is in the notes, and after these are settled,
+//! each under locks on the row and the entry, nothing is.
+//!
+//! A row that breaks the uniqueness of the index is found by the backfill (two rows as of T), by a
+//! note (two rows now), or refused by the writers that keep the entries already.
+
+use std::sync::Arc;
+
+use braid_catalog::{Addition, NOTES_GENERATION, kv_error};
+use braid_keys::path::generations_upto;
+use braid_kv::{KeySpan, KvError, Loaded, LockMode, ReadMode, ScanOptions};
+use braid_types::{SqlError, SqlResult, SqlState};
+use bytes::Bytes;
+
+use super::backfill::duplicated;
+use super::online::Online;
+use crate::general_query::Row;
+use crate::session::Context;
+use crate::storage::bulk::{LOAD_MEMORY, LoadError, SMALL_LOAD};
+use crate::storage::layout::{BuildingLayout, IndexLayout};
+use crate::storage::scan::{get_row_as, live_row};
+use crate::storage::{TableLayout, TableScan};
+
+/// Rows between looks at the cancel flag.
+const CANCEL_EVERY: u64 = 1024;
+/// Notes, or rows, that are settled in one transaction.
+const AT_ONCE: usize = 256;
+/// Tries of a backfill that meets range deletes of families that its entries lie in.
+const BACKFILLS: usize = 3;
+
+/// A key with what is stored there.
+type Pair = (Bytes, Bytes);
+
+/// The layout of the table, and of what it is building.
+fn layouts(online: &Online, ctx: &Context) -> SqlResult<(Arc<TableLayout>, BuildingLayout)> {
+    let layout = Arc::new(TableLayout::new(&ctx.catalog, &online.table_of(ctx)?)?);
+    let building = layout.building.clone();
+    let building = building.ok_or_else(|| SqlError::internal("a change was lost"))?;
+    Ok((layout, building))
+}
+
+/// Writes the entries of all rows as of one timestamp.
+pub(super) fn fill(online: &Online) -> SqlResult<()> {
+    for _ in 0..BACKFILLS {
+        let ctx = online.now()?;
+        match backfill(online, &ctx) {
+            // Entries inside of a family that was deleted meanwhile: they would be newer than the
+            // tombstone in arrival and older in time.
+            Err(LoadError::Kv(KvError::Retry { .. })) => {}
+            other => return other.map_err(SqlError::from),
+        }
+    }
+    note_all_rows(online)
+}
+
+fn backfill(online: &Online, ctx: &Context) -> Result<(), LoadError> {
+    let (layout, building) = layouts(online, ctx)?;
+    let i = &building.index;
+    online.job().step("backfill");
+    let mut load = ctx.txn.bulk_load(1, LOAD_MEMORY)?;
+    let mut rows = scan(ctx, &layout);
+    let way = Way::over(ctx, &layout)?;
+    while let Some((key, row)) = rows.next_row()? {
+        if rows.rows.is_multiple_of(CANCEL_EVERY) {
+            ctx.check_cancel()?;
+            online.job().progress(way.part(&key));
+        }
+        load.put(0, &i.entry_key(&row)?, &layout.entry_value(i, &row))?;
+    }
+    let mut seen = 0;
+    let mut check = |row: &Loaded<'_>| -> SqlResult<()> {
+        seen += 1;
+        if seen % CANCEL_EVERY == 0 {
+            ctx.check_cancel()?;
+        }
+        if row.again { Err(duplicated(&layout, i, row.key, row.value)?) } else { Ok(()) }
+    };
+    if load.is_below(SMALL_LOAD) {
+        online.job().step("ingest");
+        load.drain(|row| -> Result<(), LoadError> {
+            check(&row)?;
+            Ok(ctx.txn.put(row.key.to_vec(), row.value.to_vec())?)
+        })?;
+        ctx.txn.commit()?;
+        return Ok(());
+    }
+    let files = load.finish(|row| -> Result<(), LoadError> { Ok(check(&row)?) })?;
+    online.job().step("ingest");
+    Ok(ctx.txn.ingest_private(&files)?)
+}
+
+fn scan(ctx: &Context, layout: &Arc<TableLayout>) -> TableScan {
+    let spans = vec![layout.rows.whole_span()];
+    TableScan::new(ctx.txn.clone(), layout.clone(), spans, None, false)
+        .reading(ReadMode::Unrecorded)
+}
+
+/// How far along a table a key lies.
+struct Way {
+    common: usize,
+    first: f64,
+    last: f64,
+}
+
+impl Way {
+    fn over(ctx: &Context, layout: &Arc<TableLayout>) -> SqlResult<Way> {
+        let end = |reverse: bool| -> SqlResult<Option<Bytes>> {
+            let spans = vec![layout.rows.whole_span()];
+            let mut scan = TableScan::new(ctx.txn.clone(), layout.clone(), spans, None, reverse)
+                .reading(ReadMode::Unrecorded);
+            Ok(scan.next_row()?.map(|(key, _)| key))
+        };
+        let (first, last) = (end(false)?.unwrap_or_default(), end(true)?.unwrap_or_default());
+        let common = first.iter().zip(&last).take_while(|(a, b)| a == b).count();
+        let mut way = Way { common, first: 0.0, last: 1.0 };
+        (way.first, way.last) = (way.place(&first), way.place(&last));
+        Ok(way)
+    }
+
+    fn place(&self, key: &[u8]) -> f64 {
+        let mut bytes = [0; 8];
+        let rest = key.get(self.common..).unwrap_or_default();
+        let n = rest.len().min(8);
+        bytes[..n].copy_from_slice(&rest[..n]);
+        u64::from_be_bytes(bytes) as f64
+    }
+
+    fn part(&self, key: &[u8]) -> f64 {
+        if self.last > self.first {
+            (self.place(key) - self.first) / (self.last - self.first)
+        } else {
+            0.0
+        }
+    }
+}
+
+/// Instead of a backfill: a note for every row.
+fn note_all_rows(online: &Online) -> SqlResult<()> {
+    let ctx = online.now()?;
+    let (layout, building) = layouts(online, &ctx)?;
+    let notes = &building.notes;
+    online.job().step("backfill");
+    let mut rows = scan(&ctx, &layout);
+    let way = Way::over(&ctx, &layout)?;
+    let mut batch: Vec<Pair> = Vec::new();
+    loop {
+        let next = rows.next_row()?;
+        let last = next.is_none();
+        if let Some((key, row)) = next {
+            online.job().progress(way.part(&key));
+            let value = layout.entry_value(notes, &row);
+            batch.push((notes.entry_key(&row)?.into(), value.into()));
+        }
+        if batch.len() == AT_ONCE || last {
+            let batch = std::mem::take(&mut batch);
+            again(online, |ctx| {
+                for (key, value) in &batch {
+                    ctx.txn.put(key.clone(), value.clone()).map_err(kv_error)?;
+                }
+                Ok(())
+            })?;
+        }
+        if last {
+            return Ok(());
+        }
+    }
+}
+
+/// Runs and commits a short transaction until it does not meet others.
+fn again(online: &Online, work: impl Fn(&Context) -> SqlResult<()>) -> SqlResult<()> {
+    loop {
+        let ctx = online.now()?;
+        ctx.check_cancel()?;
+        let result = work(&ctx).and_then(|()| ctx.txn.commit().map(|_| ()).map_err(kv_error));
+        match result {
+            Err(e)
+                if matches!(
+                    e.state(),
+                    SqlState::SERIALIZATION_FAILURE | SqlState::DEADLOCK_DETECTED
+                ) => {}
+            other => return other,
+        }
+    }
+}
+
+/// Settles all notes. Nobody writes any more.
+pub(super) fn merge_notes(online: &Online) -> SqlResult<()> {
+    let ctx = online.now()?;
+    let (layout, building) = layouts(online, &ctx)?;
+    online.job().step("merge");
+    let span = building.notes.layout.whole_span();
+    let options = ScanOptions { mode: ReadMode::Unrecorded, ..ScanOptions::default() };
+    let mut notes = ctx.txn.scan(span, options).map_err(kv_error)?;
+    loop {
+        let mut batch: Vec<Pair> = Vec::new();
+        while batch.len() < AT_ONCE
+            && let Some(note) = notes.next().map_err(kv_error)?
+        {
+            batch.push(note);
+        }
+        if batch.is_empty() {
+            return Ok(());
+        }
+        again(online, |ctx| {
+            batch.iter().try_for_each(|note| settle(ctx, &layout, &building, note))
+        })?;
+    }
+}
+
+/// Makes the entry that a note is about what its row says now.
+fn settle(
+    ctx: &Context,
+    layout: &TableLayout,
+    building: &BuildingLayout,
+    (key, value): &Pair,
+) -> SqlResult<()> {
+    let txn = &ctx.txn;
+    let i = &building.index;
+    let Some(noted) = layout.row_of_entry(&building.notes, key, value)? else {
+        return Err(SqlError::internal("a note is not one of its index"));
+    };
+    let row_key = Bytes::from(layout.row_key(&noted)?);
+    let entry = Bytes::from(i.entry_key(&noted)?);
+    txn.hold(&row_key, LockMode::Shared).map_err(kv_error)?;
+    txn.hold(&entry, LockMode::Exclusive).map_err(kv_error)?;
+    let row: Option<Row> =
+        get_row_as(txn, layout, row_key.clone(), ReadMode::Latest)?.map(|(_, row)| row);
+    let wanted = match row {
+        Some(row) if i.entry_key(&row)? == entry[..] => Some(layout.entry_value(i, &row)),
+        _ => None,
+    };
+    let stored = txn.get_as(&entry, ReadMode::Latest).map_err(kv_error)?;
+    let owner = match &stored {
+        Some(stored) => layout.row_key_of_entry(i, &entry, stored)?,
+        None => None,
+    };
+    let own = owner.as_ref().is_none_or(|owner| owner[..] == row_key[..]);
+    match (wanted, stored) {
+        (Some(wanted), Some(stored)) if own && stored[..] == wanted[..] => Ok(()),
+        (Some(wanted), stored) => {
+            if let Some(owner) = owner.filter(|_| !own) {
+                refuse_duplicate(ctx, layout, i, &owner, &entry, &stored.unwrap_or_default())?;
+            }
+            txn.put(entry, wanted).map_err(kv_error)
+        }
+        (None, Some(_)) if own => txn.delete(entry).map_err(kv_error),
+        (None, _) => Ok(()),
+    }
+}
+
+/// 23505 if another row owns an entry.
+fn refuse_duplicate(
+    ctx: &Context,
+    layout: &TableLayout,
+    i: &IndexLayout,
+    owner: &[u8],
+    entry: &[u8],
+    stored: &[u8],
+) -> SqlResult<()> {
+    // It may be about to go.
+    ctx.txn.hold(owner, LockMode::Shared).map_err(kv_error)?;
+    match live_row(&ctx.txn, layout, i, entry, stored, ReadMode::Latest)? {
+        Some(_) => Err(duplicated(layout, i, entry, stored)?),
+        None => Ok(()),
+    }
+}
+
+/// Erases the notes with the transaction that makes the index public.
+pub(super) fn erase_notes(ctx: &Context, built: &Addition) -> SqlResult<()> {
+    let Addition::Index { index, .. } = built else { return Ok(()) };
+    let (_, end) = generations_upto(index.id, NOTES_GENERATION);
+    let (_, start) = generations_upto(index.id, NOTES_GENERATION - 1);
+    ctx.txn.delete_span(&KeySpan::new(start, end)).map(|_| ()).map_err(kv_error)
+}

@@ -1,0 +1,155 @@
+//! What is stored about a job, under its system key, as JSON.
+
+use std::sync::Arc;
+
+use braid_catalog::kv_error;
+use braid_keys::system;
+use braid_kv::{KeySpan, ReadMode, ScanOptions, Txn};
+use braid_types::{SqlError, SqlResult, SqlState};
+use serde_json::{Value, json};
+
+/// Finished jobs that are remembered.
+const REMEMBERED: usize = 100;
+
+/// How far a job has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// At work.
+    Running,
+    /// It failed, and what it has published is being taken back.
+    Undoing,
+    /// Done.
+    Succeeded,
+    /// Nothing is left of it.
+    Failed,
+    /// By CANCEL JOB, or the client; nothing is left of it.
+    Canceled,
+}
+
+const STATES: [(State, &str); 5] = [
+    (State::Running, "running"),
+    (State::Undoing, "undoing"),
+    (State::Succeeded, "succeeded"),
+    (State::Failed, "failed"),
+    (State::Canceled, "canceled"),
+];
+
+impl State {
+    /// As SHOW JOBS says it.
+    pub fn name(self) -> &'static str {
+        STATES.iter().find(|(state, _)| *state == self).map_or("", |(_, name)| name)
+    }
+
+    /// Whether nothing will happen to the job any more.
+    pub fn is_final(self) -> bool {
+        !matches!(self, State::Running | State::Undoing)
+    }
+}
+
+/// A job.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Record {
+    /// Object id.
+    pub id: u32,
+    /// What sort of work, e.g. `create index`.
+    pub kind: String,
+    /// The statement that asked for it.
+    pub statement: String,
+    /// How far it has come.
+    pub state: State,
+    /// The step it is at, or was at when it ended.
+    pub step: String,
+    /// Part of the present step that is done, from 0 to 1.
+    pub fraction: f64,
+    /// Why it failed.
+    pub error: Option<String>,
+    /// The index that it builds: its entries and notes are erased when it is undone.
+    pub index: Option<u32>,
+}
+
+impl Record {
+    /// A job at its beginning.
+    pub fn new(id: u32, kind: &str, statement: &str) -> Record {
+        Record {
+            id,
+            kind: kind.into(),
+            statement: statement.into(),
+            state: State::Running,
+            step: "start".into(),
+            fraction: 0.0,
+            error: None,
+            index: None,
+        }
+    }
+
+    /// Writes it with the transaction.
+    pub(crate) fn put(&self, txn: &Txn) -> SqlResult<()> {
+        let value = json!({
+            "kind": self.kind, "statement": self.statement, "state": self.state.name(),
+            "step": self.step, "fraction": self.fraction, "error": self.error,
+            "index": self.index,
+        });
+        txn.put(system::job(self.id), value.to_string()).map_err(kv_error)
+    }
+
+    fn decode(id: u32, bytes: &[u8]) -> Option<Record> {
+        let value: Value = serde_json::from_slice(bytes).ok()?;
+        let text = |name: &str| value[name].as_str().map(str::to_string);
+        let state = text("state")?;
+        Some(Record {
+            id,
+            kind: text("kind")?,
+            statement: text("statement")?,
+            state: STATES.iter().find(|(_, name)| *name == state)?.0,
+            step: text("step")?,
+            fraction: value["fraction"].as_f64()?,
+            error: text("error"),
+            index: value["index"].as_u64().and_then(|n| u32::try_from(n).ok()),
+        })
+    }
+
+    /// All jobs that the transaction sees, by id.
+    pub(crate) fn all(txn: &Arc<Txn>) -> SqlResult<Vec<Record>> {
+        let (start, end) = system::jobs();
+        let options = ScanOptions { mode: ReadMode::Unrecorded, ..ScanOptions::default() };
+        let mut scan = txn.scan(KeySpan::new(start, end), options).map_err(kv_error)?;
+        let mut out = Vec::new();
+        while let Some((key, value)) = scan.next().map_err(kv_error)? {
+            let record = system::job_id(&key).and_then(|id| Record::decode(id, &value));
+            out.push(record.ok_or_else(|| {
+                let key = braid_keys::pretty::key(&key);
+                SqlError::new(SqlState::DATA_CORRUPTED, format!("damaged system record: {key}"))
+            })?);
+        }
+        Ok(out)
+    }
+
+    /// Forgets the oldest finished ones.
+    pub(crate) fn forget_old(txn: &Arc<Txn>) -> SqlResult<()> {
+        let finished: Vec<_> =
+            Record::all(txn)?.into_iter().filter(|record| record.state.is_final()).collect();
+        let old = finished.len().saturating_sub(REMEMBERED);
+        for record in &finished[..old] {
+            txn.delete(system::job(record.id)).map_err(kv_error)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_have_names_and_are_read_back() {
+        for (state, name) in STATES {
+            assert_eq!(state.name(), name);
+            let text = format!(
+                r#"{{"kind":"k","statement":"s","state":"{name}","step":"x","fraction":0.5,"index":9}}"#
+            );
+            let record = Record::decode(7, text.as_bytes()).unwrap();
+            assert_eq!((record.id, record.state, record.index), (7, state, Some(9)));
+        }
+        assert_eq!(Record::decode(7, b"{}"), None);
+    }
+}

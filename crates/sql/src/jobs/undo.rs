@@ -1,0 +1,114 @@
+//! Taking back what an unfinished schema change has published and written.
+//!
+//! ```text
+//!   remove what it was building from the catalog      from here on nobody new writes for it
+//!   all transactions that began before have ended     (looked at from time to time)
+//!   erase entries and notes; the record says how it ended
+//! ```
+//! When the store is opened there are no transactions, and all of it is one commit.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use braid_catalog::{Catalog, NOTES_GENERATION, kv_error, load_catalog, write_changes};
+use braid_keys::path::generations_upto;
+use braid_kv::{Coordinator, Isolation, KeySpan, KvError, Txn, TxnId, TxnOptions};
+use braid_types::{SqlResult, SqlState};
+
+use super::record::{Record, State};
+use crate::database::Database;
+
+/// A change that holds the catalog longer is waited for by trying again later.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// A job that is being taken back.
+pub(crate) struct Undo {
+    record: Record,
+    /// How it ends.
+    ends: State,
+    /// The transaction that took it out of the catalog, once that has happened.
+    unpublished: Option<TxnId>,
+}
+
+impl Undo {
+    pub(crate) fn new(record: Record, ends: State) -> Undo {
+        Undo { record: Record { state: State::Undoing, ..record }, ends, unpublished: None }
+    }
+
+    /// Goes on with it; `false` if something is in the way for now.
+    pub(crate) fn go_on(&mut self, db: &Database) -> SqlResult<bool> {
+        if self.unpublished.is_none() && !self.unpublish(db)? {
+            return Ok(false);
+        }
+        let began = self.unpublished.expect("just made sure");
+        if !db.coordinator().all_younger_than(began) {
+            return Ok(false);
+        }
+        let txn = db.coordinator().begin(patient()).map_err(kv_error)?;
+        erase(&txn, &self.record)?;
+        Record { state: self.ends, ..self.record.clone() }.put(&txn)?;
+        Record::forget_old(&txn)?;
+        match txn.commit() {
+            Ok(_) => Ok(true),
+            Err(KvError::Retry { .. }) => Ok(false),
+            Err(e) => Err(kv_error(e)),
+        }
+    }
+
+    fn unpublish(&mut self, db: &Database) -> SqlResult<bool> {
+        loop {
+            let (txn, catalog) = db.begin(patient())?;
+            let changed = remove(&txn, &catalog, self.record.id);
+            let result = changed.and_then(|_| self.record.put(&txn));
+            match result.and_then(|()| db.commit_schema_change(&txn).map_err(kv_error)) {
+                Ok(()) => {
+                    self.unpublished = Some(txn.id());
+                    return Ok(true);
+                }
+                Err(e) if e.state() == SqlState::SERIALIZATION_FAILURE => {}
+                Err(e) if e.state() == SqlState::LOCK_NOT_AVAILABLE => return Ok(false),
+                Err(e) => return Err(e),
+            }
+        }
+    }
+}
+
+fn patient() -> TxnOptions {
+    let isolation = Isolation::RepeatableRead;
+    TxnOptions { isolation, lock_timeout: Some(PATIENCE), ..TxnOptions::default() }
+}
+
+/// Takes what a job was building out of the catalog.
+fn remove(txn: &Arc<Txn>, catalog: &Catalog, job: u32) -> SqlResult<Catalog> {
+    let mut new = catalog.clone();
+    for t in catalog.tables() {
+        if t.building.as_ref().is_some_and(|b| b.job == job) {
+            let mut t = (**t).clone();
+            t.building = None;
+            new.put_table(t);
+        }
+    }
+    write_changes(txn, catalog, &mut new)?;
+    Ok(new)
+}
+
+fn erase(txn: &Txn, record: &Record) -> SqlResult<()> {
+    let Some(index) = record.index else { return Ok(()) };
+    let (start, end) = generations_upto(index, NOTES_GENERATION);
+    txn.delete_span(&KeySpan::new(start, end)).map(|_| ()).map_err(kv_error)
+}
+
+/// Takes back all that an earlier process has left unfinished. Called before the first session.
+pub(crate) fn all(coordinator: &Arc<Coordinator>) -> SqlResult<()> {
+    let options = TxnOptions { isolation: Isolation::RepeatableRead, ..TxnOptions::default() };
+    let txn = coordinator.begin(options).map_err(kv_error)?;
+    let records = Record::all(&txn)?;
+    let mut catalog = load_catalog(&txn)?;
+    for record in records.into_iter().filter(|record| !record.state.is_final()) {
+        catalog = remove(&txn, &catalog, record.id)?;
+        erase(&txn, &record)?;
+        let error = record.error.clone().or_else(|| Some("the node stopped".into()));
+        Record { state: State::Failed, error, ..record }.put(&txn)?;
+    }
+    txn.commit().map(|_| ()).map_err(kv_error)
+}

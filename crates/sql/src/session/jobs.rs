@@ -1,0 +1,72 @@
+//! Jobs as a session sees them: schema changes that run in steps, SHOW JOBS, CANCEL JOB.
+
+use braid_catalog::kv_error;
+use braid_kv::{Isolation, TxnOptions};
+use braid_types::{Datum, SqlError, SqlResult, SqlState};
+
+use super::Context;
+use super::outcome::Outcome;
+use super::run::Session;
+use crate::general_query::Row;
+use crate::jobs::Record;
+use braid_parser::{Statement, TxnModes};
+
+impl Session {
+    /// Runs a schema change in steps, if it is one to run so.
+    pub(super) fn run_in_steps(&mut self, statement: &Statement) -> SqlResult<Option<Outcome>> {
+        if !crate::ddl::online::may_go_in_steps(&statement.kind) || self.state.derived().read_only {
+            return Ok(None);
+        }
+        let options = self.txn_options(&TxnModes::default(), None)?;
+        let options = TxnOptions { isolation: Isolation::RepeatableRead, ..options };
+        let (txn, catalog) = self.db.begin(options)?;
+        let ctx = self.context(txn, catalog, Vec::new());
+        let tag = crate::ddl::online::run(&ctx, statement)?;
+        Ok(tag.map(Outcome::Done))
+    }
+
+    /// CANCEL JOB.
+    pub(super) fn cancel_job(&self, id: u32) -> SqlResult<()> {
+        if self.db.jobs().cancel(id) {
+            return Ok(());
+        }
+        let txn = self.db.coordinator().begin(TxnOptions::default()).map_err(kv_error)?;
+        let known = Record::all(&txn)?.into_iter().find(|record| record.id == id);
+        Err(match known {
+            Some(record) => SqlError::new(
+                SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!("job {id} is not running"),
+            )
+            .with_detail(format!("Its state is {}.", record.state.name())),
+            None => SqlError::new(SqlState::UNDEFINED_OBJECT, format!("job {id} does not exist")),
+        })
+    }
+}
+
+/// SHOW JOBS.
+pub(super) fn rows(ctx: &Context) -> SqlResult<Vec<Row>> {
+    let mut records = Record::all(&ctx.txn)?;
+    for record in &mut records {
+        // What runs knows better than what it has stored last.
+        if !record.state.is_final()
+            && let Some(now) = ctx.db.jobs().record(record.id)
+        {
+            *record = now;
+        }
+    }
+    let text = |text: &str| Datum::text(text);
+    Ok(records
+        .into_iter()
+        .map(|r| {
+            vec![
+                text(&r.id.to_string()),
+                text(&r.kind),
+                text(&r.statement),
+                text(r.state.name()),
+                text(&r.step),
+                text(&format!("{:.2}", r.fraction)),
+                r.error.as_deref().map_or(Datum::Null, text),
+            ]
+        })
+        .collect())
+}
