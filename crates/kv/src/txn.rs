@@ -379,8 +379,8 @@ impl Txn {
     /// Durable when it returns.
     ///
     /// # Errors
-    /// [`KvError::Retry`] if something newer than the read timestamp is there after all: a span that
-    /// was deleted and that the load lies in.
+    /// [`KvError::Retry`] if something newer than the read timestamp is there after all: a span
+    /// that was deleted and that the load lies in.
     pub fn ingest_private(&self, files: &BulkFiles) -> KvResult<()> {
         if files.is_empty() {
             return Ok(());

@@ -13,7 +13,7 @@
 //! **Who uses which step.** A statement that writes a table locks the table's shape at the step
 //! that it was planned with (shared, until its transaction ends), and begins anew if that step is
 //! not the newest. To publish a step takes no lock; to wait until nobody uses the one before is to
-//! ask for its lock exclusively, once. Whoever comes meanwhile locks the new step, and does not wait.
+//! ask for its lock exclusively, once. Whoever comes meanwhile locks the new step, and goes on.
 //! Over many nodes the same lock is a lease that a node holds for its transactions.
 //!
 //! **Why there is no delete-only state.** F1 has it so that entries that one node writes do not
@@ -21,7 +21,7 @@
 //! (every reader looks at the base row), and what is in the way of a backfill is another thing: its
 //! entries lie at its timestamp, and must not come after newer ones. So in the first state writers
 //! leave the index alone and note which entries they would have touched; the backfill then fills a
-//! place that nobody else writes to, and the notes are settled one by one ([`super::online_index`]).
+//! place that nobody else writes to, and each note is settled after ([`super::online_index`]).
 //!
 //! It runs outside of transaction blocks, on tables with rows. In a block the change belongs to the
 //! block's transaction, and locks writers out; a table without rows is changed at once, too.

@@ -145,7 +145,8 @@ mod tests {
         for (state, name) in STATES {
             assert_eq!(state.name(), name);
             let text = format!(
-                r#"{{"kind":"k","statement":"s","state":"{name}","step":"x","fraction":0.5,"index":9}}"#
+                r#"{{"kind":"k","statement":"s","state":"{name}","step":"x",
+                    "fraction":0.5,"index":9}}"#
             );
             let record = Record::decode(7, text.as_bytes()).unwrap();
             assert_eq!((record.id, record.state, record.index), (7, state, Some(9)));

@@ -99,11 +99,10 @@ pub(super) fn rows(ctx: &Context, s: &Show) -> SqlResult<Vec<Row>> {
                         .interleave_in
                         .and_then(|p| c.table(p))
                         .map_or(Datum::Null, |p| t(&p.name));
-                    let unique = if i.unique { "t" } else { "f" };
                     vec![
                         t(&table.name),
                         t(&i.name),
-                        t(unique),
+                        t(if i.unique { "t" } else { "f" }),
                         t(cols.join(", ")),
                         t(storing.join(", ")),
                         inside,
