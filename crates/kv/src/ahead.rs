@@ -21,6 +21,7 @@ use braid_env::memory::Held;
 use braid_lsm::{CommitTs, KeySpan};
 use bytes::Bytes;
 
+use crate::locks::LockMode;
 use crate::spans::{ReadAt, SpanRows};
 
 /// Bytes that may lie here; more is forgotten.
@@ -37,6 +38,8 @@ pub(crate) struct Ahead {
     latest: Answers,
     /// What `then` holds is as of this timestamp.
     read_ts: CommitTs,
+    /// Keys that nobody held in the way of this mode, and nothing newer was there.
+    awaited: HashMap<Bytes, LockMode>,
     memory: Held,
 }
 
@@ -56,7 +59,7 @@ impl Answers {
 impl Ahead {
     pub(crate) fn new(memory: Held) -> Ahead {
         let (then, latest) = (Answers::default(), Answers::default());
-        Ahead { then, latest, read_ts: CommitTs::ZERO, memory }
+        Ahead { then, latest, read_ts: CommitTs::ZERO, awaited: HashMap::new(), memory }
     }
 
     fn of(&self, at: ReadAt) -> Option<&Answers> {
@@ -134,6 +137,16 @@ impl Ahead {
         }
     }
 
+    /// A key was found free for a moment.
+    pub(crate) fn awaited(&mut self, key: Bytes, mode: LockMode) {
+        self.awaited.insert(key, mode);
+    }
+
+    /// Whether a key was found free since the answers were last forgotten.
+    pub(crate) fn was_awaited(&self, key: &[u8], mode: LockMode) -> bool {
+        !self.awaited.is_empty() && self.awaited.get(key).is_some_and(|found| *found >= mode)
+    }
+
     /// A lock was granted: what was newest before need not be so now.
     pub(crate) fn lock_granted(&mut self) {
         if !self.latest.is_empty() {
@@ -142,6 +155,9 @@ impl Ahead {
     }
 
     pub(crate) fn clear(&mut self) {
+        if !self.awaited.is_empty() {
+            self.awaited = HashMap::new();
+        }
         if !self.then.is_empty() || !self.latest.is_empty() {
             self.then = Answers::default();
             self.latest = Answers::default();

@@ -71,8 +71,7 @@ impl Txn {
             };
             items.into_iter().filter(|item| !held(item)).collect()
         };
-        // A single one costs the same when its turn comes.
-        if self.batch_max() < 2 || wanted.len() < 2 {
+        if self.batch_max() < 2 {
             return Ok(());
         }
         for part in wanted.chunks(self.batch_max()) {
@@ -150,7 +149,7 @@ impl Txn {
     pub fn await_key(&self, key: &[u8], mode: LockMode) -> KvResult<()> {
         let (read_ts, held) = {
             let state = self.open_state()?;
-            if state.holds(key, mode, true) {
+            if state.holds(key, mode, true) || state.ahead.was_awaited(key, mode) {
                 return Ok(());
             }
             (state.read_ts, state.held.contains_key(key))
@@ -165,6 +164,41 @@ impl Txn {
         }
         self.state.lock().ahead.lock_granted();
         answer.error.map_or(Ok(()), Err)
+    }
+
+    /// As [`Txn::await_key`] for keys that a statement is going to await one by one, as far as
+    /// nobody has to be waited for, in one request.
+    pub fn await_ahead(&self, keys: Vec<Bytes>, mode: LockMode) -> KvResult<()> {
+        if self.batch_max() < 2 {
+            return Ok(());
+        }
+        let (read_ts, wanted) = {
+            let state = self.open_state()?;
+            let free =
+                |key: &Bytes| !state.held.contains_key(key) && !state.ahead.was_awaited(key, mode);
+            (state.read_ts, keys.into_iter().filter(free).collect::<Vec<Bytes>>())
+        };
+        for keys in wanted.chunks(self.batch_max()) {
+            let target = |key: &Bytes| Target::Key(key.clone());
+            let item = |key| LockItem { target: target(key), mode, check: true };
+            let request = self.lock_request(keys.iter().map(item).collect(), read_ts, Wait::NoWait);
+            let answer = self.spans().lock_many(request, self.stop_flag());
+            let granted: Vec<Target> = keys[..answer.grants.len()].iter().map(target).collect();
+            self.spans().release(self.id(), &granted, false);
+            let mut state = self.open_state()?;
+            for (key, grant) in keys.iter().zip(&answer.grants) {
+                if *grant == Grant::Held {
+                    state.ahead.awaited(key.clone(), mode);
+                }
+            }
+            match answer.error {
+                // Told again, at the right moment, to whoever awaits this very key.
+                Some(KvError::LockNotAvailable | KvError::Retry { .. }) => return Ok(()),
+                Some(error) => return Err(error),
+                None => {}
+            }
+        }
+        Ok(())
     }
 
     /// That what is newest in a span ([`crate::ReadMode::Latest`]) is what this transaction's later

@@ -15,6 +15,8 @@ use crate::txn::{State, Txn};
 
 /// Bytes of one answer to a scan.
 const ANSWER_BYTES: usize = 1 << 20;
+/// Bytes of rows that are asked for ahead.
+const AHEAD_BYTES: usize = 2 << 20;
 /// Rows of each span that [`Txn::scan_ahead`] asks for: more are asked for when they are needed.
 const ROWS_AHEAD: usize = 64;
 
@@ -74,10 +76,6 @@ impl Txn {
             }
             (at, wanted)
         };
-        // A single one costs the same when its turn comes.
-        if wanted.len() < 2 {
-            return Ok(());
-        }
         for keys in wanted.chunks(self.batch_max()) {
             self.count_request();
             let notes = self.options.shown.is_some();
@@ -111,27 +109,29 @@ impl Txn {
             let wanted = spans.iter().filter(|span| !known(span)).cloned();
             (at, wanted.collect::<Vec<KeySpan>>())
         };
-        if wanted.len() < 2 {
-            return Ok(found);
-        }
         let rows = options.limit.unwrap_or(ROWS_AHEAD).min(ROWS_AHEAD);
-        let mut left = wanted.into_iter().peekable();
-        while left.peek().is_some() {
-            let scans: Vec<SpanScan> = left
-                .by_ref()
-                .take(self.batch_max())
-                .map(|span| SpanScan { span, rows, more: false, cursor: None })
-                .collect();
-            let asked: Vec<KeySpan> = scans.iter().map(|scan| scan.span.clone()).collect();
+        let mut left = wanted.as_slice();
+        let mut bytes = 0;
+        // What is large is not asked for again and again, whichever way.
+        while !left.is_empty() && bytes < AHEAD_BYTES {
+            let asked = &left[..left.len().min(self.batch_max())];
+            let scan =
+                |span: &KeySpan| SpanScan { span: span.clone(), rows, more: false, cursor: None };
+            let scans = asked.iter().map(scan).collect();
             let answer = self.ask_scans(scans, at, options)?;
             let mut state = self.open_state()?;
-            for (span, part) in asked.into_iter().zip(answer.parts) {
-                let reached = !part.rows.is_empty() || part.rest.as_ref() != Some(&span);
-                if reached {
-                    found.extend(part.rows.iter().cloned());
-                    state.ahead.add_span(span, options.classes, (part, answer.at), at);
+            let mut reached = 0;
+            for (span, part) in asked.iter().zip(answer.parts) {
+                if part.rows.is_empty() && part.rest.as_ref() == Some(span) {
+                    break;
                 }
+                reached += 1;
+                bytes += part.rows.iter().map(|(k, v)| k.len() + v.len()).sum::<usize>();
+                found.extend(part.rows.iter().cloned());
+                state.ahead.add_span(span.clone(), options.classes, (part, answer.at), at);
             }
+            // The answer was full before it came to the others.
+            left = &left[reached.max(1)..];
         }
         Ok(found)
     }

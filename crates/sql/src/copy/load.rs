@@ -24,8 +24,16 @@ const WAITING_BYTES: usize = 2 << 20;
 /// How rows are written: few of them row by row, with locks of their own; many as a bulk load.
 /// Until it is clear which, they wait, and nothing is locked.
 enum Sink {
-    Waiting { rows: Vec<(u64, Vec<Datum>)>, bytes: usize },
-    Rows(Box<Writer>),
+    Waiting {
+        rows: Vec<(u64, Vec<Datum>)>,
+        bytes: usize,
+    },
+    /// With rows that are written together soon.
+    Rows {
+        writer: Box<Writer>,
+        rows: Vec<(u64, Vec<Datum>)>,
+        bytes: usize,
+    },
     Bulk(Box<TableLoad>),
 }
 
@@ -99,6 +107,14 @@ impl Loader {
     }
 
     fn write(&mut self, raw: RawRow) -> SqlResult<()> {
+        self.take_in(raw).or_else(|e| {
+            // What is wrong with rows before this one is told first.
+            self.write_rows()?;
+            Err(e)
+        })
+    }
+
+    fn take_in(&mut self, raw: RawRow) -> SqlResult<()> {
         let line = raw.line;
         let size: usize = raw.fields.iter().flatten().map(Vec::len).sum();
         let table = self.info.table().clone();
@@ -138,7 +154,7 @@ impl Loader {
     }
 
     fn put(&mut self, line: u64, row: Vec<Datum>, size: usize) -> SqlResult<()> {
-        let written = match &mut self.sink {
+        match &mut self.sink {
             Sink::Waiting { rows, bytes } => {
                 rows.push((line, row));
                 *bytes += size;
@@ -148,10 +164,30 @@ impl Loader {
                 let bulk = TableLoad::is_possible(&self.ctx, &self.info)?;
                 return self.decide(bulk);
             }
-            Sink::Rows(writer) => writer.insert(&self.info, row).map(|_| ()),
-            Sink::Bulk(load) => load.add(row),
-        };
-        written.map_err(|e| self.place(e, line, None))
+            Sink::Rows { rows, bytes, .. } => {
+                rows.push((line, row));
+                *bytes += size;
+                if rows.len() < self.ctx.txn.batch_max() && *bytes < WAITING_BYTES {
+                    return Ok(());
+                }
+                self.write_rows()
+            }
+            Sink::Bulk(load) => load.add(row).map_err(|e| self.place(e, line, None)),
+        }
+    }
+
+    /// Writes the rows that wait to be written together.
+    fn write_rows(&mut self) -> SqlResult<()> {
+        let Sink::Rows { writer, rows, bytes } = &mut self.sink else { return Ok(()) };
+        *bytes = 0;
+        let mut rows = std::mem::take(rows);
+        let bad = writer.prepare(&self.info, &mut rows, false)?;
+        for (line, row) in rows {
+            if let Err(e) = writer.insert(&self.info, row) {
+                return Err(self.place(e, line, None));
+            }
+        }
+        bad.map_or(Ok(()), |(line, e)| Err(self.place(e, line, None)))
     }
 
     /// Begins to write, with the rows that waited.
@@ -161,7 +197,7 @@ impl Loader {
         } else {
             let mut writer = Box::new(Writer::new(&self.ctx));
             writer.use_info(&self.info)?;
-            Sink::Rows(writer)
+            Sink::Rows { writer, rows: Vec::new(), bytes: 0 }
         };
         if let Sink::Waiting { rows, .. } = std::mem::replace(&mut self.sink, sink) {
             for (line, row) in rows {
@@ -192,8 +228,9 @@ impl Loader {
         if matches!(self.sink, Sink::Waiting { .. }) {
             self.decide(false)?;
         }
+        self.write_rows()?;
         match self.sink {
-            Sink::Rows(mut writer) => writer.finish()?,
+            Sink::Rows { mut writer, .. } => writer.finish()?,
             Sink::Bulk(load) => load.finish()?,
             Sink::Waiting { .. } => {}
         }
@@ -243,6 +280,9 @@ impl CopyIn {
         let fed = self.decoder.feed(data, &mut rows);
         for row in rows {
             self.loader.write(row)?;
+        }
+        if fed.is_err() {
+            self.loader.write_rows()?;
         }
         fed
     }

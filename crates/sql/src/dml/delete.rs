@@ -3,6 +3,8 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use braid_catalog::kv_error;
+use braid_kv::ReadMode;
 use braid_types::{SqlError, SqlResult};
 use bytes::Bytes;
 use sqlparser::ast;
@@ -114,19 +116,25 @@ impl DeletePlan {
             How::Rows { access, .. } => collect_rows(ctx, &self.info.layout, access)?,
             How::General(source) => {
                 let mut seen = HashSet::new();
-                let mut out = Vec::new();
+                let mut keys = Vec::new();
                 for values in source.rows(ctx)? {
                     let key = self.info.layout.rows.prefix(&values)?;
                     if seen.insert(key.clone()) {
-                        out.extend(get_row(&ctx.txn, &self.info.layout, key)?);
+                        keys.push(Bytes::from(key));
+                    }
+                }
+                let mut out = Vec::new();
+                for part in keys.chunks(ctx.txn.batch_max()) {
+                    let ask = part.iter().cloned();
+                    ctx.txn.get_ahead(ask, ReadMode::Recorded).map_err(kv_error)?;
+                    for key in part {
+                        out.extend(get_row(&ctx.txn, &self.info.layout, key.clone())?);
                     }
                 }
                 out
             }
         };
-        for (key, row) in &found {
-            w.delete(&self.info, key, row)?;
-        }
+        w.delete(&self.info, &found)?;
         w.finish()?;
         let count = found.len() as u64;
         let rows: Vec<Row> = found.into_iter().map(|(_, r)| r).collect();
@@ -153,9 +161,10 @@ impl DeletePlan {
             let count = self.run(ctx)?.count;
             let after = ctx.txn.stats();
             lines.push(format!(
-                "  rows: {count}, tombstones: {}, point writes: {}",
+                "  rows: {count}, tombstones: {}, point writes: {}, requests: {}",
                 after.span_deletes - before.span_deletes,
-                after.writes - before.writes
+                after.writes - before.writes,
+                after.requests - before.requests
             ));
         }
         Ok(lines)

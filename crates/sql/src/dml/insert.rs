@@ -4,10 +4,13 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use braid_catalog::Identity;
+use braid_kv::ReadMode;
 use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType};
+use bytes::Bytes;
 use sqlparser::ast::{self, AssignmentTarget};
 
 use super::Written;
+use super::ahead;
 use super::source::Source;
 use super::target::{
     Returning, Target, bind_returning, check_assignable, column_ordinal, is_default, refuse_given,
@@ -16,8 +19,9 @@ use super::target::{
 use super::writer::{TableInfo, Writer};
 use crate::general_query::{ColumnInfo, Row};
 use crate::session::Context;
+use crate::storage::scan::get_row_as;
 use braid_parser::Overriding;
-use braid_scalar::{Bound, ParamTypes, Scope, ident_name, object_name_parts};
+use braid_scalar::{Bound, ParamTypes, Scope, Volatility, ident_name, object_name_parts};
 
 /// A planned INSERT.
 pub struct InsertPlan {
@@ -126,42 +130,61 @@ impl InsertPlan {
         let mut out = Vec::new();
         let mut count = 0;
         let mut touched = HashSet::new();
-        let mut one = |w: &mut Writer, row: Row| -> SqlResult<()> {
-            if let Some(row) = self.write(ctx, w, row, &mut touched)? {
-                count += 1;
-                if self.returning.is_some() {
-                    out.push(row);
+        let upsert = self.conflict.as_ref().is_some_and(|c| c.update.is_some());
+        let mut all = |rows: &mut dyn Iterator<Item = SqlResult<Row>>| -> SqlResult<()> {
+            loop {
+                // An error in the middle is told after the rows before it were written.
+                let mut bad = None;
+                let mut part: Vec<((), Row)> = Vec::new();
+                while part.len() < ctx.txn.batch_max() && bad.is_none() {
+                    match rows.next() {
+                        None => break,
+                        Some(Ok(row)) => part.push(((), row)),
+                        Some(Err(e)) => bad = Some(e),
+                    }
+                }
+                let ended = part.is_empty() && bad.is_none();
+                if let Some(((), e)) = w.prepare(&self.info, &mut part, upsert)? {
+                    bad = Some(e);
+                }
+                self.ask_upserts(ctx, &part)?;
+                for ((), row) in part {
+                    if let Some(row) = self.write(ctx, &mut w, row, &mut touched)? {
+                        count += 1;
+                        if self.returning.is_some() {
+                            out.push(row);
+                        }
+                    }
+                }
+                match bad {
+                    Some(e) => return Err(e),
+                    None if ended => return Ok(()),
+                    None => {}
                 }
             }
-            Ok(())
         };
         match &self.source {
             Rows::Values(rows) => {
-                for exprs in rows {
-                    let mut given = Vec::with_capacity(exprs.len());
-                    for e in exprs {
-                        given.push(match e {
-                            Some(e) => Some(e.eval(&[], &ctx.eval)?),
-                            None => None,
-                        });
-                    }
-                    let row = self.fill(ctx, given)?;
-                    one(&mut w, row)?;
-                }
+                all(&mut rows.iter().map(|exprs| {
+                    let given = exprs.iter().map(|e| match e {
+                        Some(e) => e.eval(&[], &ctx.eval).map(Some),
+                        None => Ok(None),
+                    });
+                    self.fill(ctx, given.collect::<SqlResult<_>>()?)
+                }))?;
             }
             Rows::Defaults => {
-                let row = self.fill(ctx, vec![None; self.targets.len()])?;
-                one(&mut w, row)?;
+                let given = vec![None; self.targets.len()];
+                all(&mut std::iter::once_with(|| self.fill(ctx, given.clone())))?;
             }
             Rows::Query(source) => {
                 let types: Vec<SqlType> = source.columns().iter().map(|c| c.ty.clone()).collect();
                 // All rows first: parts of the query that start late must not see what the
                 // statement itself writes.
-                for values in source.rows(ctx)? {
+                all(&mut source.rows(ctx)?.into_iter().map(|values| {
                     let given = self.convert(ctx, &types, values)?;
-                    let row = self.fill(ctx, given)?;
-                    one(&mut w, row)?;
-                }
+                    self.fill(ctx, given)
+                }))?;
             }
         }
         w.finish()?;
@@ -206,18 +229,71 @@ impl InsertPlan {
             .collect()
     }
 
-    /// Inserts a row, or does what ON CONFLICT says. `None` if nothing was written.
+    /// Asks ahead what updating the rows that are there already will ask, where what they will
+    /// become can be told before.
+    fn ask_upserts(&self, ctx: &Context, rows: &[((), Row)]) -> SqlResult<()> {
+        let Some(Conflict { arbiters, update: Some(update) }) = &self.conflict else {
+            return Ok(());
+        };
+        let settled = |e: &Bound| e.volatility() != Volatility::Volatile;
+        let foreseen = update.sets.iter().all(|(_, e)| e.as_ref().is_some_and(settled))
+            && update.filter.as_ref().is_none_or(settled);
+        if rows.len() < 2 || !foreseen || arbiters[..] != [None] {
+            return Ok(());
+        }
+        let mut changes = Vec::new();
+        for ((), row) in rows {
+            let key = Bytes::from(self.info.layout.row_key(row)?);
+            let found = get_row_as(&ctx.txn, &self.info.layout, key, ReadMode::Unrecorded)?;
+            let Some((key, old)) = found else { continue };
+            let mut both = old.clone();
+            both.extend(row.iter().cloned());
+            // What fails here fails again when it is this row's turn.
+            if let Ok(Some(new)) = self.upserted(ctx, update, &old, &both) {
+                changes.push((key, old, new));
+            }
+        }
+        ahead::of_updates(
+            ctx,
+            &changes.iter().map(|(k, o, n)| (&self.info, k, o, n)).collect::<Vec<_>>(),
+        )
+    }
+
+    /// The row that an existing one becomes; `both`: it, followed by the excluded one. `None` if it
+    /// stays as it is.
+    fn upserted(
+        &self,
+        ctx: &Context,
+        update: &ConflictUpdate,
+        old: &Row,
+        both: &Row,
+    ) -> SqlResult<Option<Row>> {
+        if let Some(f) = &update.filter
+            && !f.eval_bool(both, &ctx.eval)?
+        {
+            return Ok(None);
+        }
+        let mut new = old.clone();
+        for (at, e) in &update.sets {
+            new[*at] = match e {
+                Some(e) => e.eval(both, &ctx.eval)?,
+                None => self.info.filler.default(ctx, *at)?,
+            };
+        }
+        Ok(Some(new))
+    }
+
+    /// Inserts a prepared row, or does what ON CONFLICT says. `None` if nothing was written.
     fn write(
         &self,
         ctx: &Context,
         w: &mut Writer,
-        mut row: Row,
+        row: Row,
         touched: &mut HashSet<Vec<u8>>,
     ) -> SqlResult<Option<Row>> {
         let Some(conflict) = &self.conflict else {
             return w.insert(&self.info, row).map(Some);
         };
-        self.info.filler.complete(ctx, &mut row)?;
         for arbiter in &conflict.arbiters {
             let Some((key, old)) = w.find_conflict(&self.info, *arbiter, &row)? else { continue };
             let Some(update) = &conflict.update else { return Ok(None) };
@@ -233,18 +309,7 @@ impl InsertPlan {
             }
             let mut both = old.clone();
             both.extend(row);
-            if let Some(f) = &update.filter
-                && !f.eval_bool(&both, &ctx.eval)?
-            {
-                return Ok(None);
-            }
-            let mut new = old.clone();
-            for (at, e) in &update.sets {
-                new[*at] = match e {
-                    Some(e) => e.eval(&both, &ctx.eval)?,
-                    None => self.info.filler.default(ctx, *at)?,
-                };
-            }
+            let Some(new) = self.upserted(ctx, update, &old, &both)? else { return Ok(None) };
             return Ok(w.update(&self.info, vec![(key, old, new)])?.pop());
         }
         let key = self.info.layout.row_key(&row)?;
@@ -264,8 +329,10 @@ impl InsertPlan {
             }
         }
         if analyze {
-            let w = self.run(ctx)?;
-            lines.push(format!("  rows: {}", w.count));
+            let before = ctx.txn.stats().requests;
+            let count = self.run(ctx)?.count;
+            let requests = ctx.txn.stats().requests - before;
+            lines.push(format!("  rows: {count}, requests: {requests}"));
         }
         Ok(lines)
     }

@@ -2,11 +2,13 @@
 //!
 //! - [`insert`], [`update`], [`delete`]: the statements: what to write.
 //! - [`writer`]: writing a row with its index entries, constraints and referential actions.
+//! - [`ahead`]: what writing many rows will ask, asked in batches.
 //! - [`range_delete`]: one tombstone for a whole span of families, and when that is right.
 //! - [`references`]: foreign keys and interleave parents. [`defaults`]: values and checks of a row.
 //! - [`table_load`]: very many rows at once.
 //! - [`source`]: rows from a query. [`target`]: names, scopes and RETURNING of the written table.
 
+mod ahead;
 pub mod defaults;
 mod delete;
 mod insert;
@@ -45,8 +47,10 @@ pub struct Written {
 pub(crate) fn insert_plain(ctx: &Context, table: &Arc<Table>, rows: Vec<Row>) -> SqlResult<u64> {
     let info = Arc::new(writer::TableInfo::new(ctx, table)?);
     let mut w = writer::Writer::new(ctx);
-    let mut count = 0;
-    for values in rows {
+    let count = rows.len() as u64;
+    let mut left = rows.into_iter();
+    let mut next = || -> SqlResult<Option<Row>> {
+        let Some(values) = left.next() else { return Ok(None) };
         let mut values = values.into_iter();
         let mut row = Vec::with_capacity(table.columns.len());
         for (at, c) in table.columns.iter().enumerate() {
@@ -56,8 +60,25 @@ pub(crate) fn insert_plain(ctx: &Context, table: &Arc<Table>, rows: Vec<Row>) ->
                 values.next().unwrap_or(braid_types::Datum::Null)
             });
         }
-        w.insert(&info, row)?;
-        count += 1;
+        Ok(Some(row))
+    };
+    loop {
+        let mut part: Vec<((), Row)> = Vec::new();
+        while part.len() < ctx.txn.batch_max()
+            && let Some(row) = next()?
+        {
+            part.push(((), row));
+        }
+        if part.is_empty() {
+            break;
+        }
+        let bad = w.prepare(&info, &mut part, false)?;
+        for ((), row) in part {
+            w.insert(&info, row)?;
+        }
+        if let Some(((), e)) = bad {
+            return Err(e);
+        }
     }
     w.finish()?;
     Ok(count)

@@ -27,6 +27,48 @@ use crate::session::Context;
 use crate::storage::scan::live_row;
 use crate::storage::{IndexScan, TableLayout, TableScan};
 
+/// Where a row with given values in the columns of a unique key is to be found.
+pub(crate) enum Place {
+    /// Under this key.
+    Row(Bytes),
+    /// Behind this entry of the index at this position.
+    Entry(usize, Bytes),
+}
+
+impl Place {
+    /// The key to look at.
+    pub(crate) fn key(&self) -> &Bytes {
+        match self {
+            Place::Row(key) | Place::Entry(_, key) => key,
+        }
+    }
+}
+
+/// The place of the row with these values in the columns of a unique key.
+pub(crate) fn place_of(
+    layout: &TableLayout,
+    columns: &[u32],
+    values: &[Datum],
+) -> SqlResult<Place> {
+    let mut row = vec![Datum::Null; layout.table.columns.len()];
+    for (c, v) in columns.iter().zip(values) {
+        if let Some(o) = layout.table.ordinal(*c) {
+            row[o] = v.clone();
+        }
+    }
+    let same = |key: &[u32]| key.len() == columns.len() && key.iter().all(|k| columns.contains(k));
+    if same(&layout.table.key_columns()) {
+        return Ok(Place::Row(layout.row_key(&row)?.into()));
+    }
+    for (n, i) in layout.indexes.iter().enumerate().filter(|(_, i)| i.index.unique) {
+        let key: Vec<u32> = i.index.columns.iter().map(|c| c.column).collect();
+        if same(&key) {
+            return Ok(Place::Entry(n, i.entry_key(&row)?.into()));
+        }
+    }
+    Err(SqlError::internal("a foreign key references columns without a unique index"))
+}
+
 /// Key of the row with these values in the columns of a unique key, if there is such a row, in the
 /// newest state: see the [module's page](self).
 pub(crate) fn find_by_key(
@@ -46,29 +88,17 @@ pub(crate) fn find_by_key_as(
     values: &[Datum],
     mode: ReadMode,
 ) -> SqlResult<Option<Bytes>> {
-    let mut row = vec![Datum::Null; layout.table.columns.len()];
-    for (c, v) in columns.iter().zip(values) {
-        if let Some(o) = layout.table.ordinal(*c) {
-            row[o] = v.clone();
+    let place = place_of(layout, columns, values)?;
+    let found = ctx.txn.get_as(place.key(), mode).map_err(kv_error)?;
+    match (found, place) {
+        (None, _) => Ok(None),
+        (Some(_), Place::Row(key)) => Ok(Some(key)),
+        (Some(value), Place::Entry(n, key)) => {
+            let index = &layout.indexes[n];
+            let live = live_row(&ctx.txn, layout, index, &key, &value, mode)?;
+            Ok(live.map(|(k, _)| k))
         }
     }
-    let stored = |key: &[u8]| ctx.txn.get_as(key, mode).map_err(kv_error);
-    let same = |key: &[u32]| key.len() == columns.len() && key.iter().all(|k| columns.contains(k));
-    if same(&layout.table.key_columns()) {
-        let key = layout.row_key(&row)?;
-        let found = stored(&key)?.is_some();
-        return Ok(found.then(|| key.into()));
-    }
-    for i in layout.indexes.iter().filter(|i| i.index.unique) {
-        let key: Vec<u32> = i.index.columns.iter().map(|c| c.column).collect();
-        if same(&key) {
-            let key = i.entry_key(&row)?;
-            let Some(value) = stored(&key)? else { return Ok(None) };
-            let live = live_row(&ctx.txn, layout, i, &key, &value, mode)?;
-            return Ok(live.map(|(k, _)| k));
-        }
-    }
-    Err(SqlError::internal("a foreign key references columns without a unique index"))
 }
 
 /// As [`find_by_key`], and the row's key stays as it is until the end of the transaction.
@@ -246,15 +276,12 @@ pub(crate) fn missing_parent(
     .with_table(ctx.schema_name(t.schema), &t.name)
 }
 
-/// Rows with these values in these columns, in the newest state, found by the key or index that
-/// starts with most of the columns.
-pub(crate) fn rows_with(
-    ctx: &Context,
-    layout: &Arc<TableLayout>,
+/// The key or index that starts with most of these columns, and the values that it starts with.
+pub(crate) fn lookup_of(
+    layout: &TableLayout,
     columns: &[u32],
     values: &[Datum],
-    limit: usize,
-) -> SqlResult<Vec<(Bytes, Row)>> {
+) -> (Option<usize>, Vec<Datum>) {
     let value_of = |c: u32| columns.iter().position(|x| *x == c).map(|i| values[i].clone());
     let prefix =
         |keys: &mut dyn Iterator<Item = u32>| -> Vec<Datum> { keys.map_while(value_of).collect() };
@@ -266,14 +293,29 @@ pub(crate) fn rows_with(
             best = Some((n, p));
         }
     }
-    let source = match best {
-        Some((n, p)) => {
+    match best {
+        Some((n, p)) => (Some(n), p),
+        None => (None, primary),
+    }
+}
+
+/// Rows with these values in these columns, in the newest state, found by the key or index that
+/// starts with most of the columns.
+pub(crate) fn rows_with(
+    ctx: &Context,
+    layout: &Arc<TableLayout>,
+    columns: &[u32],
+    values: &[Datum],
+    limit: usize,
+) -> SqlResult<Vec<(Bytes, Row)>> {
+    let source = match lookup_of(layout, columns, values) {
+        (Some(n), p) => {
             let span = layout.indexes[n].layout.prefix_span(&p)?;
             let scan = IndexScan::new(ctx.txn.clone(), layout.clone(), n, vec![span], false);
             RowSource::Index(scan.reading(ReadMode::Latest))
         }
-        None => {
-            let span = layout.rows.prefix_span(&primary)?;
+        (None, p) => {
+            let span = layout.rows.prefix_span(&p)?;
             let scan = TableScan::new(ctx.txn.clone(), layout.clone(), vec![span], None, false);
             RowSource::Table(scan.reading(ReadMode::Latest))
         }

@@ -6,6 +6,8 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use braid_catalog::kv_error;
+use braid_kv::ReadMode;
 use braid_types::{Datum, SqlError, SqlResult, SqlType};
 use bytes::Bytes;
 use sqlparser::ast::{self, UpdateTableFromKind};
@@ -114,11 +116,20 @@ impl UpdatePlan {
                 let mut seen = HashSet::new();
                 let mut out = Vec::new();
                 let keys = table.primary.columns.len();
+                let mut named = Vec::new();
                 for values in source.rows(ctx)? {
-                    let key = self.info.layout.rows.prefix(&values[..keys])?;
-                    if !seen.insert(key.clone()) {
-                        continue;
+                    let key = Bytes::from(self.info.layout.rows.prefix(&values[..keys])?);
+                    if seen.insert(key.clone()) {
+                        named.push((key, values));
                     }
+                }
+                let most = ctx.txn.batch_max();
+                for n in 0..named.len() {
+                    if n.is_multiple_of(most) {
+                        let part = named[n..].iter().take(most).map(|(key, _)| key.clone());
+                        ctx.txn.get_ahead(part, ReadMode::Recorded).map_err(kv_error)?;
+                    }
+                    let (key, values) = std::mem::take(&mut named[n]);
                     let Some((key, old)) = get_row(&ctx.txn, &self.info.layout, key)? else {
                         continue;
                     };
@@ -153,7 +164,10 @@ impl UpdatePlan {
             }
         }
         if analyze {
-            lines.push(format!("  rows: {}", self.run(ctx)?.count));
+            let before = ctx.txn.stats().requests;
+            let count = self.run(ctx)?.count;
+            let requests = ctx.txn.stats().requests - before;
+            lines.push(format!("  rows: {count}, requests: {requests}"));
         }
         Ok(lines)
     }

@@ -16,9 +16,10 @@ use std::sync::Arc;
 use braid_catalog::{ForeignKey, RefAction, Table, kv_error};
 use braid_keys::row_end;
 use braid_kv::{KeySpan, LockMode, ReadMode, Wait};
-use braid_types::{Datum, SqlError, SqlResult};
+use braid_types::{Datum, SqlError, SqlResult, SqlState};
 use bytes::Bytes;
 
+use super::ahead::{self, Ahead, Referring};
 use super::defaults::Filler;
 use super::keys::duplicate_key;
 use super::references::{
@@ -42,9 +43,9 @@ pub struct TableInfo {
     /// Enforcing interleave parent.
     pub(super) parent: Option<Arc<TableLayout>>,
     /// Foreign keys of others (and of itself) to this table.
-    referenced_by: Vec<(Arc<Table>, ForeignKey)>,
+    pub(super) referenced_by: Vec<(Arc<Table>, ForeignKey)>,
     /// Tables interleaved in this one that enforce it.
-    children: Vec<Arc<Table>>,
+    pub(super) children: Vec<Arc<Table>>,
 }
 
 impl TableInfo {
@@ -90,6 +91,12 @@ impl TableInfo {
     pub fn table(&self) -> &Arc<Table> {
         &self.layout.table
     }
+
+    /// Whether columns differ that others refer to.
+    pub(super) fn referenced_changes(&self, old: &Row, new: &Row) -> bool {
+        let by = &self.referenced_by;
+        by.iter().any(|(_, fk)| changed(self.table(), &fk.parent_columns, old, new))
+    }
 }
 
 /// A question for the end of the statement.
@@ -119,6 +126,7 @@ pub struct Writer {
 }
 
 /// A referential action on a row of a table.
+#[derive(Clone)]
 enum Action {
     Delete(Arc<TableInfo>, Bytes, Row),
     /// New values by ordinal.
@@ -239,9 +247,35 @@ impl Writer {
         txn.get(key).map_err(kv_error)
     }
 
-    /// Inserts a complete row (defaults filled in), after `Filler::complete`.
-    pub fn insert(&mut self, info: &Arc<TableInfo>, mut row: Row) -> SqlResult<Row> {
-        info.filler.complete(&self.ctx, &mut row)?;
+    /// Makes rows ready for [`Writer::insert`], and asks ahead what writing them will ask; `upsert`:
+    /// rows that are there already are going to be updated. Rows from the first one on that is no
+    /// good are taken away; its error is returned, to be told after those before it were written.
+    pub fn prepare<T>(
+        &mut self,
+        info: &Arc<TableInfo>,
+        rows: &mut Vec<(T, Row)>,
+        upsert: bool,
+    ) -> SqlResult<Option<(T, SqlError)>> {
+        let mut bad = None;
+        for (n, (_, row)) in rows.iter_mut().enumerate() {
+            if let Err(e) = info.filler.complete(&self.ctx, row) {
+                bad = Some((n, e));
+                break;
+            }
+        }
+        let bad = bad.and_then(|(n, e)| {
+            rows.truncate(n + 1);
+            rows.pop().map(|(place, _)| (place, e))
+        });
+        if rows.len() > 1 {
+            let all: Vec<&Row> = rows.iter().map(|(_, row)| row).collect();
+            ahead::of_inserts(&self.ctx, info, &all, upsert)?;
+        }
+        Ok(bad)
+    }
+
+    /// Inserts a row that was [prepared](Writer::prepare).
+    pub fn insert(&mut self, info: &Arc<TableInfo>, row: Row) -> SqlResult<Row> {
         // Duplicate keys are reported before missing parents, as in PostgreSQL.
         self.put_new(info, &row, None)?;
         self.check_parent(info, &row)?;
@@ -278,12 +312,8 @@ impl Writer {
         }
         self.note(layout, row)?;
         self.deleted.remove(key.as_slice());
-        let referenced_changes = |old: &Row| {
-            let by = &info.referenced_by;
-            by.iter().any(|(_, fk)| changed(info.table(), &fk.parent_columns, old, row))
-        };
         match old {
-            Some(old) if same_key && !referenced_changes(old) => {
+            Some(old) if same_key && !info.referenced_changes(old, row) => {
                 txn.put_same_key(key, layout.row_value(row))
             }
             _ => txn.put(key, layout.row_value(row)),
@@ -312,18 +342,108 @@ impl Writer {
         Ok(())
     }
 
-    /// Deletes a row, and does what others declared for that.
-    pub fn delete(&mut self, info: &Arc<TableInfo>, key: &Bytes, row: &Row) -> SqlResult<()> {
-        if !self.deleted.insert(key.clone()) {
-            return Ok(());
+    /// Deletes rows, and then does what others declared for that.
+    pub fn delete(&mut self, info: &Arc<TableInfo>, rows: &[(Bytes, Row)]) -> SqlResult<()> {
+        for part in rows.chunks(self.ctx.txn.batch_max()) {
+            if part.len() > 1 {
+                let all: Vec<_> = part.iter().map(|(key, row)| (info.clone(), key, row)).collect();
+                self.ask_deletes(&all)?;
+            }
+            for (key, row) in part {
+                if !self.deleted.insert(key.clone()) {
+                    continue;
+                }
+                match self.delete_one(info, key, row) {
+                    // What stands in the way may be about to go with a row before this one.
+                    Err(e)
+                        if e.state() == SqlState::FOREIGN_KEY_VIOLATION
+                            && !self.actions.is_empty() =>
+                    {
+                        self.act()?;
+                        self.delete_one(info, key, row)?;
+                    }
+                    other => other?,
+                }
+            }
         }
-        self.delete_one(info, key, row)?;
         self.act()
+    }
+
+    /// Asks ahead what deleting rows will ask.
+    fn ask_deletes(&mut self, rows: &[(Arc<TableInfo>, &Bytes, &Row)]) -> SqlResult<()> {
+        let mut tables: Vec<u32> = Vec::new();
+        for (info, ..) in rows {
+            let referring = info.referenced_by.iter().map(|(t, _)| t.id);
+            for id in referring.chain(info.children.iter().map(|t| t.id)) {
+                if !tables.contains(&id) {
+                    tables.push(id);
+                }
+            }
+        }
+        // Before the questions: this may lock the tables' shapes.
+        let infos: HashMap<u32, Arc<TableInfo>> =
+            tables.into_iter().map(|id| Ok((id, self.info(id)?))).collect::<SqlResult<_>>()?;
+        let rows: Vec<_> = rows.iter().map(|(info, key, row)| (info, *key, *row)).collect();
+        ahead::of_deletes(&self.ctx, &rows, &|id| infos.get(&id).cloned())
+    }
+
+    /// Asks ahead what the next actions will ask; how many they are.
+    fn ask_actions(&mut self) -> SqlResult<usize> {
+        let count = self.actions.len().min(self.ctx.txn.batch_max());
+        if count < 2 {
+            return Ok(count);
+        }
+        let actions: Vec<Action> = self.actions.iter().take(count).cloned().collect();
+        // After the first of them that sets something, rows are looked at again.
+        let updates = self.updated || actions.iter().any(|a| matches!(a, Action::Set(..)));
+        let keys: Vec<(Arc<TableInfo>, Bytes)> = actions
+            .iter()
+            .filter(|_| updates)
+            .map(|action| match action {
+                Action::Delete(info, key, _) | Action::Set(info, key, _) => {
+                    (info.clone(), key.clone())
+                }
+            })
+            .collect();
+        let mut now = ahead::newest_rows(&self.ctx, &keys)?.into_iter();
+        let (mut gone, mut set) = (Vec::new(), Vec::new());
+        for action in actions {
+            match action {
+                Action::Delete(info, key, row) if !updates => gone.push((info, key, row)),
+                Action::Delete(info, key, _) => {
+                    gone.extend(now.next().flatten().map(|row| (info, key, row)));
+                }
+                Action::Set(info, key, values) => {
+                    let Some(old) = now.next().flatten() else { continue };
+                    let mut new = old.clone();
+                    for (at, value) in values {
+                        new[at] = value;
+                    }
+                    set.push((info, key, old, new));
+                }
+            }
+        }
+        if !set.is_empty() {
+            let changes: Vec<ahead::Change<'_>> =
+                set.iter().map(|(info, key, old, new)| (info, key, old, new)).collect();
+            ahead::of_updates(&self.ctx, &changes)?;
+        }
+        let gone: Vec<_> = gone.iter().map(|(info, key, row)| (info.clone(), key, row)).collect();
+        self.ask_deletes(&gone)?;
+        // Under the locks that were taken meanwhile.
+        ahead::newest_rows(&self.ctx, &keys)?;
+        Ok(count)
     }
 
     /// Does all that referential actions have left to do.
     fn act(&mut self) -> SqlResult<()> {
-        while let Some(action) = self.actions.pop_front() {
+        let mut asked = 0usize;
+        while !self.actions.is_empty() {
+            if asked == 0 {
+                asked = self.ask_actions()?;
+            }
+            asked -= 1;
+            let Some(action) = self.actions.pop_front() else { break };
             self.ctx.check_cancel()?;
             let txn = self.ctx.txn.clone();
             let now = |info: &TableInfo, key: &Bytes| {
@@ -509,8 +629,84 @@ impl Writer {
     ) -> SqlResult<Vec<Row>> {
         let layout = &info.layout;
         let mut ready = Vec::with_capacity(changes.len());
-        for (key, old, mut new) in changes {
-            info.filler.complete(&self.ctx, &mut new)?;
+        let mut left = changes.into_iter();
+        loop {
+            let part = left.by_ref().take(self.ctx.txn.batch_max()).collect();
+            if !self.remove_changing(info, part, &mut ready)? {
+                break;
+            }
+        }
+        let mut out = Vec::with_capacity(ready.len());
+        let most = self.ctx.txn.batch_max();
+        for n in 0..ready.len() {
+            // What was asked for the first rows is forgotten, if there were many.
+            if n.is_multiple_of(most) && most > 1 && ready.len() > 1 {
+                let part = &ready[n..ready.len().min(n + most)];
+                self.ask_updates(info, part, ready.len() > most)?;
+            }
+            let (key, old, new) = std::mem::take(&mut ready[n]);
+            self.put_new(info, &new, Some(&old))?;
+            if layout.row_key(&new)?[..] != key[..] {
+                self.check_parent(info, &new)?;
+            }
+            self.check_references(info, &new, Some(&old))?;
+            for (child, fk) in &info.referenced_by {
+                if changed(info.table(), &fk.parent_columns, &old, &new) {
+                    self.referenced_gone(info, &old, Some(&new), child, fk, fk.on_update)?;
+                }
+            }
+            out.push(new);
+        }
+        Ok(out)
+    }
+
+    /// Asks ahead what the second half of replacing rows will ask: all of it `again`, and what
+    /// refers to keys that change.
+    fn ask_updates(
+        &mut self,
+        info: &Arc<TableInfo>,
+        part: &[(Bytes, Row, Row)],
+        again: bool,
+    ) -> SqlResult<()> {
+        let mut infos = HashMap::new();
+        for (child, _) in &info.referenced_by {
+            infos.insert(child.id, self.info(child.id)?);
+        }
+        let all: Vec<ahead::Change<'_>> =
+            part.iter().map(|(key, old, new)| (info, key, old, new)).collect();
+        if again {
+            ahead::of_updates(&self.ctx, &all)?;
+        }
+        ahead::of_changed_keys(&self.ctx, &all, &infos)
+    }
+
+    /// The first half of replacing rows: they are made ready, and what changes its place goes.
+    /// `false` if there were none.
+    fn remove_changing(
+        &mut self,
+        info: &Arc<TableInfo>,
+        mut changes: Vec<(Bytes, Row, Row)>,
+        ready: &mut Vec<(Bytes, Row, Row)>,
+    ) -> SqlResult<bool> {
+        let layout = &info.layout;
+        let mut bad = None;
+        for (n, (_, _, new)) in changes.iter_mut().enumerate() {
+            if let Err(e) = info.filler.complete(&self.ctx, new) {
+                bad = Some((n, e));
+                break;
+            }
+        }
+        let bad = bad.map(|(n, e)| {
+            changes.truncate(n);
+            e
+        });
+        if changes.len() > 1 {
+            let all: Vec<ahead::Change<'_>> =
+                changes.iter().map(|(key, old, new)| (info, key, old, new)).collect();
+            ahead::of_updates(&self.ctx, &all)?;
+        }
+        let some = !changes.is_empty();
+        for (key, old, new) in changes {
             let new_key = layout.row_key(&new)?;
             self.note(layout, &old)?;
             for i in layout.kept_indexes() {
@@ -528,21 +724,7 @@ impl Writer {
             }
             ready.push((key, old, new));
         }
-        let mut out = Vec::with_capacity(ready.len());
-        for (key, old, new) in ready {
-            self.put_new(info, &new, Some(&old))?;
-            if layout.row_key(&new)?[..] != key[..] {
-                self.check_parent(info, &new)?;
-            }
-            self.check_references(info, &new, Some(&old))?;
-            for (child, fk) in &info.referenced_by {
-                if changed(info.table(), &fk.parent_columns, &old, &new) {
-                    self.referenced_gone(info, &old, Some(&new), child, fk, fk.on_update)?;
-                }
-            }
-            out.push(new);
-        }
-        Ok(out)
+        bad.map_or(Ok(some), Err)
     }
 
     /// A row with rows interleaved in it keeps its key.
@@ -570,7 +752,51 @@ impl Writer {
 
     /// Answers what was left for the end of the statement.
     pub fn finish(&mut self) -> SqlResult<()> {
-        for later in std::mem::take(&mut self.later) {
+        let mut laters = std::mem::take(&mut self.later).into_iter();
+        loop {
+            let part: Vec<Later> = laters.by_ref().take(self.ctx.txn.batch_max()).collect();
+            if part.is_empty() {
+                return Ok(());
+            }
+            if part.len() > 1 {
+                self.ask_laters(&part)?;
+            }
+            self.answer(part)?;
+        }
+    }
+
+    /// Asks ahead what questions for the end of the statement will ask.
+    fn ask_laters(&mut self, laters: &[Later]) -> SqlResult<()> {
+        let mut infos = HashMap::new();
+        for later in laters {
+            if let Later::Referenced(_, _, id, _) = later {
+                infos.insert(*id, self.info(*id)?);
+            } else if let Later::Children(_, _, child) = later {
+                infos.insert(child.id, self.info(child.id)?);
+            }
+        }
+        let (mut ahead, mut referring) = (Ahead::new(&self.ctx), Referring::new(&self.ctx));
+        for later in laters {
+            match later {
+                Later::Reference(info, _, row) => ahead.references(info, row, None)?,
+                Later::Referenced(info, old, child, fk) => {
+                    if let Some(values) = ahead::key_values(info, fk, old) {
+                        ahead.find(&info.layout, fk, &values)?;
+                        referring.rows_with(&infos[child].layout, &fk.columns, &values)?;
+                    }
+                }
+                Later::Children(info, row, child) => {
+                    ahead.newest(info.layout.row_key(row)?);
+                    referring.children(&infos[&child.id].layout, &info.layout, row)?;
+                }
+            }
+        }
+        ahead.ask()?;
+        referring.ask()
+    }
+
+    fn answer(&mut self, laters: Vec<Later>) -> SqlResult<()> {
+        for later in laters {
             match later {
                 Later::Reference(info, n, row) => {
                     let (fk, parent) = &info.references[n];
@@ -632,7 +858,7 @@ impl Writer {
     }
 }
 
-fn changed(t: &Table, columns: &[u32], old: &Row, new: &Row) -> bool {
+pub(super) fn changed(t: &Table, columns: &[u32], old: &Row, new: &Row) -> bool {
     columns.iter().any(|c| {
         t.ordinal(*c).is_some_and(|o| match (old[o].is_null(), new[o].is_null()) {
             (true, true) => false,

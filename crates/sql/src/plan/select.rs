@@ -191,9 +191,10 @@ impl SelectPlan {
             drop(stream);
             let after = ctx.txn.stats();
             lines.push(format!(
-                "rows: {rows}, point reads: {}, rows scanned: {}",
+                "rows: {rows}, point reads: {}, rows scanned: {}, requests: {}",
                 after.gets - before.gets,
-                after.rows_scanned - before.rows_scanned
+                after.rows_scanned - before.rows_scanned,
+                after.requests - before.requests
             ));
         }
         Ok(lines)

@@ -1,0 +1,327 @@
+//! Statements over many rows ask the store in batches: how often, and that the size of a batch
+//! changes nothing else.
+
+mod harness;
+
+use braid_env::random::Random;
+use braid_sql::Session;
+use harness::{database, error, rows, run, session, tag, try_run};
+
+/// How often a statement asks, as EXPLAIN ANALYZE says.
+fn requests(s: &mut Session, sql: &str) -> u64 {
+    let lines = rows(s, &format!("explain analyze {sql}"));
+    let last = lines.last().expect("EXPLAIN says something");
+    let (_, count) = last.rsplit_once("requests: ").unwrap_or_else(|| panic!("{lines:?}"));
+    count.parse().expect("a number")
+}
+
+/// Asserts that a statement over so many rows asks at most so often for each 1,024 of them, besides
+/// a fixed number.
+#[track_caller]
+fn asks(s: &mut Session, sql: &str, rows: u64, per_batch: u64) {
+    let asked = requests(s, sql);
+    let most = 20 + per_batch * rows.div_ceil(1024);
+    assert!(asked <= most, "{asked} requests, at most {most}: {}", &sql[..sql.len().min(100)]);
+}
+
+fn values(count: u64, row: impl Fn(u64) -> String) -> String {
+    (0..count).map(row).collect::<Vec<_>>().join(", ")
+}
+
+/// Parents, and children that refer to them in every way.
+fn tables(s: &mut Session) {
+    run(
+        s,
+        "create table p (id int primary key, u int unique, v int);
+         create index on p (v);
+         create table c (
+             id int primary key, p int references p, u int references p (u) on delete set null,
+             e text unique, v int);
+         create index on c (p);
+         create index on c (u);
+         create index on c (v);
+         create table d (id int primary key, p int references p on delete cascade);
+         create index on d (p);
+         create table i (id int, n int, w int, primary key (id, n))
+             interleave in parent p on delete cascade;
+         create table j (id int, n int, m int, primary key (id, n, m))
+             interleave in parent i on delete cascade;
+         create index on i (w)",
+    );
+}
+
+const MANY: u64 = 4_000;
+
+fn filled(s: &mut Session) {
+    tables(s);
+    run(s, &format!("insert into p values {}", values(MANY, |n| format!("({n}, {n}, {})", n % 7))));
+    let of_c = values(MANY, |n| format!("({n}, {}, {}, 'e{n}', {})", n % 500, n % 300, n % 5));
+    run(s, &format!("insert into c values {of_c}"));
+}
+
+#[test]
+fn many_rows_are_inserted_by_few_requests() {
+    let db = database();
+    let s = &mut session(&db);
+    tables(s);
+    let of_p = values(10_000, |n| format!("({n}, {n}, {})", n % 7));
+    asks(s, &format!("insert into p values {of_p}"), 10_000, 6);
+    assert_eq!(rows(s, "select count(*) from p"), ["10000"]);
+    let of_c = values(10_000, |n| format!("({n}, {}, {}, 'e{n}', 1)", n / 2, n / 3));
+    asks(s, &format!("insert into c values {of_c}"), 10_000, 10);
+    let of_i = values(10_000, |n| format!("({}, {n}, 1)", n / 3));
+    asks(s, &format!("insert into i values {of_i}"), 10_000, 8);
+    asks(s, "insert into d select id + 100, p from c", 10_000, 20);
+    let again = values(2_000, |n| format!("({n}, {n}, 0)"));
+    asks(s, &format!("insert into p values {again} on conflict do nothing"), 2_000, 10);
+    let upsert = "on conflict (id) do update set v = excluded.v + 100";
+    asks(s, &format!("insert into p values {again} {upsert}"), 2_000, 10);
+    assert_eq!(rows(s, "select count(*) from p where v = 100"), ["2000"]);
+}
+
+#[test]
+fn many_rows_are_updated_by_few_requests() {
+    let db = database();
+    let s = &mut session(&db);
+    filled(s);
+    asks(s, "update p set v = v + 1", MANY, 12);
+    asks(s, "update c set v = v + 1, e = e || 'x'", MANY, 12);
+    asks(s, "update c set p = p + 1, u = u + 1", MANY, 16);
+    asks(s, "update c set id = id + 100000", MANY, 16);
+    asks(s, "update p set u = u + 10000 where id >= 1000", MANY, 16);
+    assert_eq!(rows(s, "select count(*) from c where v > 0 and id >= 100000"), ["4000"]);
+}
+
+#[test]
+fn many_rows_are_deleted_by_few_requests() {
+    let db = database();
+    let s = &mut session(&db);
+    filled(s);
+    let of_d = values(MANY, |n| format!("({n}, {})", n % 2_000));
+    run(s, &format!("insert into d values {of_d}"));
+    let of_i = values(MANY, |n| format!("({}, {n}, 1)", n % 2_000));
+    run(s, &format!("insert into i values {of_i}"));
+    asks(s, "delete from c where p >= 100 and id + 0 > 0", MANY, 12);
+    // Foreign keys that do nothing, set null and cascade; rows that lie inside.
+    asks(s, "delete from p where id >= 500 and id + 0 < 3000 returning id", MANY, 60);
+    assert_eq!(rows(s, "select count(*) from d"), ["1000"]);
+    assert_eq!(rows(s, "select count(*) from i"), ["1000"]);
+    // Set null: all that is left of c refers to less than 300.
+    run(s, "update c set p = null");
+    asks(s, "delete from p where id + 0 < 500", 1_500, 60);
+    assert_eq!(rows(s, "select count(*) from c where u is null"), ["800"]);
+}
+
+#[test]
+fn many_rows_are_read_by_few_requests() {
+    let db = database();
+    let s = &mut session(&db);
+    filled(s);
+    run(s, "insert into i select id, 1, 1 from p");
+    asks(s, "select id from p", MANY, 2);
+    asks(s, "select e from c where v = 3", MANY / 5, 4);
+    asks(s, "select p.u from p where v between 2 and 4 order by v desc", MANY, 4);
+    let list = values(3_000, |n| n.to_string());
+    asks(s, &format!("select v from p where id in ({list})"), 3_000, 2);
+    asks(s, &format!("select v from p where u in ({list})"), 3_000, 6);
+    asks(s, "select count(*) from p join i on i.id = p.id", MANY, 4);
+    // What is wanted is little, and little is asked.
+    assert!(requests(s, "select e from c where v = 3 limit 1") <= 3);
+    assert!(requests(s, "select min(id) from p") <= 2);
+    assert_eq!(requests(s, "select v from p where id = 7"), 1);
+}
+
+#[test]
+fn a_class_shared_with_an_ancestor_hides_no_row() {
+    let db = database();
+    let s = &mut session(&db);
+    run(s, "create table a (id int primary key)");
+    // Row classes repeat every 31 ids: one of these has that of `a`, whichever ids were given.
+    for n in 0..32 {
+        run(
+            s,
+            &format!(
+                "create table b{n} (id int, n int, primary key (id, n)) interleave in parent a;
+                 create table l{n} (id int, n int, m int, primary key (id, n, m))
+                     interleave in parent b{n}"
+            ),
+        );
+    }
+    run(s, "insert into a values (1), (2)");
+    for n in 0..32 {
+        run(s, &format!("insert into b{n} values (1, 1), (1, 2), (2, 1)"));
+        run(s, &format!("insert into l{n} values (1, 1, 1), (1, 2, 1), (2, 1, 1), (2, 1, 2)"));
+        assert_eq!(rows(s, &format!("select count(*) from b{n}")), ["3"], "b{n}");
+        assert_eq!(rows(s, &format!("select count(*) from l{n}")), ["4"], "l{n}");
+        let join = format!("select count(*) from b{n} b join l{n} l on (l.id, l.n) = (b.id, b.n)");
+        assert_eq!(rows(s, &join), ["4"], "l{n}");
+    }
+    assert_eq!(rows(s, "select count(*) from a"), ["2"]);
+}
+
+#[test]
+fn the_first_bad_row_is_told_whatever_the_batch() {
+    for size in ["1", "1024"] {
+        let db = database();
+        let s = &mut session(&db);
+        run(s, &format!("set braid.request_batch = {size}"));
+        run(
+            s,
+            "create table t (id int primary key, n int not null check (n < 100), u int unique);
+             create table r (id int primary key references t)",
+        );
+        run(s, "insert into t values (5, 5, 5)");
+        let told = |s: &mut Session, sql: &str| {
+            let e = error(s, sql);
+            format!("{} {}", e.state().0, e.detail().unwrap_or_default())
+        };
+        let of = |s: &mut Session, values: &str| told(s, &format!("insert into t values {values}"));
+        assert_eq!(of(s, "(1,1,1),(5,1,2),(3,null,3)"), "23505 Key (id)=(5) already exists.");
+        assert!(of(s, "(1,1,1),(3,null,3),(5,1,2)").starts_with("23502"), "{size}");
+        assert!(of(s, "(1,1,1),(3,100,3),(1,1,2)").starts_with("23514"), "{size}");
+        assert_eq!(of(s, "(1,1,1),(2,1,1),(5,1,2)"), "23505 Key (u)=(1) already exists.");
+        assert_eq!(of(s, "(1,1,1),(1,1,2)"), "23505 Key (id)=(1) already exists.");
+        assert!(of(s, "(1,1,1),(1,1,2),(1,1/0,3)").starts_with("23505"), "{size}");
+        assert!(of(s, "(1,1,1),(1,1/0,3),(1,1,2)").starts_with("22012"), "{size}");
+        let of_r = "insert into r values (5), (8), (9)";
+        assert_eq!(told(s, of_r), "23503 Key (id)=(8) is not present in table \"t\".");
+        run(s, "insert into t values (6, 6, 6), (7, 7, 7); insert into r values (6), (7)");
+        let gone = told(s, "delete from t");
+        assert_eq!(gone, "23503 Key (id)=(6) is still referenced from table \"r\".");
+        let same = "update t set u = 6 where id in (5, 7)";
+        assert_eq!(told(s, same), "23505 Key (u)=(6) already exists.");
+        // Rows may swap their keys.
+        assert_eq!(tag(s, "update t set u = 13 - u where id in (6, 7)"), "UPDATE 2");
+        assert_eq!(rows(s, "select id, u from t order by id"), ["5|5", "6|7", "7|6"]);
+    }
+}
+
+#[test]
+fn a_restricting_row_may_go_with_a_row_before() {
+    for size in ["1", "1024"] {
+        let s = &mut session(&database());
+        run(s, &format!("set braid.request_batch = {size}"));
+        run(
+            s,
+            "create table t (id int primary key, up int references t on delete cascade);
+             create table r (id int primary key, a int references t on delete cascade,
+                             b int references t on delete restrict);
+             insert into t values (1, null), (2, null), (3, null);
+             insert into r values (1, 1, 2)",
+        );
+        // The row that keeps 2 goes with 1.
+        assert_eq!(tag(s, "delete from t where id < 3"), "DELETE 2", "{size}");
+        assert_eq!(rows(s, "select count(*) from r"), ["0"]);
+        run(s, "insert into t values (4, 3), (5, 4); insert into r values (2, null, 5)");
+        assert_eq!(error(s, "delete from t where id = 3").state().0, "23503");
+        run(s, "delete from r; delete from t where id = 3");
+        assert_eq!(rows(s, "select count(*) from t"), ["0"]);
+    }
+}
+
+/// A statement, most of them over several rows.
+fn statement(random: &mut Random) -> String {
+    let n = |random: &mut Random| random.below(40);
+    let list = |random: &mut Random, row: &mut dyn FnMut(&mut Random) -> String| {
+        let count = 1 + random.below(6);
+        (0..count).map(|_| row(random)).collect::<Vec<_>>().join(", ")
+    };
+    let (a, b) = (n(random), n(random));
+    let span = format!("between {} and {}", a.min(b), a.max(b));
+    let conflict = *random.pick(&["", "", " on conflict do nothing"]);
+    match random.below(22) {
+        0..=3 => {
+            let rows = list(random, &mut |r| format!("({}, {}, {})", n(r), n(r), n(r)));
+            let update = " on conflict (id) do update set v = excluded.v, u = p.u + 1";
+            let conflict = if random.chance(1, 4) { update } else { conflict };
+            format!("insert into p values {rows}{conflict}")
+        }
+        4..=6 => {
+            let rows = list(random, &mut |r| {
+                format!("({}, {}, {}, 'e{}', {})", n(r), n(r), n(r), n(r), n(r))
+            });
+            format!("insert into c values {rows}{conflict}")
+        }
+        7 | 8 => {
+            let rows = list(random, &mut |r| format!("({}, {})", n(r), n(r)));
+            format!("insert into d values {rows}{conflict}")
+        }
+        9 | 10 => {
+            let rows = list(random, &mut |r| format!("({}, {}, {})", n(r), r.below(4), n(r)));
+            format!("insert into i values {rows}{conflict}")
+        }
+        11 => {
+            let rows = list(random, &mut |r| format!("({}, {}, 1)", n(r), r.below(4)));
+            format!("insert into j values {rows}{conflict}")
+        }
+        12 => format!("update p set u = u + {a}, v = {b} where id {span}"),
+        13 => format!("update c set p = {a}, u = u + 1 where id {span}"),
+        14 => format!("update c set id = id + {a}, e = e || 'x' where v {span}"),
+        15 => format!("update p set id = {a} where id = {b}"),
+        16 => format!("update p set u = {a} - u where v {span}"),
+        17 => format!("delete from c where v {span} returning id, e"),
+        18 => format!("delete from p where id {span} and v + 0 >= 0"),
+        19 => format!("delete from p where id {span}"),
+        20 => format!("select id, v from p where v {span} order by v, id limit {}", 1 + a),
+        _ => format!("select c.id, c.e from c where u in ({a}, {b}, 3) or v {span} order by id"),
+    }
+}
+
+fn told(s: &mut Session, sql: &str) -> String {
+    match try_run(s, sql, &[]) {
+        Ok(a) => format!("{} {:?}", a.tag, a.rows),
+        Err(e) => format!("{} {} {:?}", e.state().0, e.message(), e.detail()),
+    }
+}
+
+/// Everything that is stored, read by tables and by indexes.
+fn contents(s: &mut Session) -> Vec<String> {
+    let mut out = Vec::new();
+    for sql in [
+        "select * from p order by id",
+        "select id from p where v >= 0 order by v, id",
+        "select * from c order by id",
+        "select id from c where p >= 0 order by p, id",
+        "select id from c where u >= 0 order by u, id",
+        "select * from d order by id",
+        "select id, n from i where w >= 0 order by w, id, n",
+        "select * from j order by id, n, m",
+    ] {
+        out.push(told(s, sql));
+    }
+    out
+}
+
+#[test]
+fn answers_do_not_depend_on_the_size_of_batches() {
+    let sizes = [1, 3, 1024];
+    for seed in 0..25 {
+        let mut sessions: Vec<Session> = Vec::new();
+        for size in sizes {
+            let mut s = session(&database());
+            tables(&mut s);
+            run(&mut s, &format!("set braid.request_batch = {size}"));
+            sessions.push(s);
+        }
+        let mut random = Random::seeded(seed);
+        for step in 0..120 {
+            let sql = match random.below(14) {
+                0 => "begin".to_string(),
+                1 => "savepoint s".to_string(),
+                2 => "rollback to s".to_string(),
+                3 => "commit".to_string(),
+                _ => statement(&mut random),
+            };
+            let answers: Vec<String> = sessions.iter_mut().map(|s| told(s, &sql)).collect();
+            for (size, answer) in sizes.iter().zip(&answers) {
+                assert_eq!(*answer, answers[0], "size {size}, seed {seed}, step {step}: {sql}");
+            }
+        }
+        let mut last: Vec<Vec<String>> = Vec::new();
+        for s in &mut sessions {
+            run(s, "rollback");
+            last.push(contents(s));
+        }
+        assert!(last.iter().all(|c| *c == last[0]), "seed {seed}: {last:?}");
+    }
+}
