@@ -247,9 +247,10 @@ impl Writer {
         txn.get(key).map_err(kv_error)
     }
 
-    /// Makes rows ready for [`Writer::insert`], and asks ahead what writing them will ask; `upsert`:
-    /// rows that are there already are going to be updated. Rows from the first one on that is no
-    /// good are taken away; its error is returned, to be told after those before it were written.
+    /// Makes rows ready for [`Writer::insert`], and asks ahead what writing them will ask;
+    /// `upsert`: rows that are there already are going to be updated. Rows from the first one on
+    /// that is no good are taken away; its error is returned, to be told after those before it were
+    /// written.
     pub fn prepare<T>(
         &mut self,
         info: &Arc<TableInfo>,
