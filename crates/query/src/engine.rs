@@ -185,6 +185,7 @@ impl GeneralPlan for Plan {
         let mut lines = vec!["general plan (DataFusion)".to_string()];
         if analyze {
             let types = self.columns.iter().map(|c| c.ty.clone()).collect();
+            let before = run.txn.stats().requests;
             let mut rows = PlanRows::start(
                 state,
                 physical.clone(),
@@ -196,7 +197,9 @@ impl GeneralPlan for Plan {
             while let Some(batch) = rows.next_batch()? {
                 count += batch.len();
             }
-            lines[0].push_str(&format!(" (actual rows={count})"));
+            drop(rows);
+            let requests = run.txn.stats().requests - before;
+            lines[0].push_str(&format!(" (actual rows={count}, requests={requests})"));
         }
         let text = displayable(physical.as_ref()).indent(false).to_string();
         lines.extend(text.lines().map(|l| format!("  {l}")));

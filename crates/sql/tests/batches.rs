@@ -132,6 +132,26 @@ fn many_rows_are_read_by_few_requests() {
 }
 
 #[test]
+fn explain_analyze_tells_what_each_step_asked() {
+    let db = database();
+    let s = &mut session(&db);
+    filled(s);
+    run(s, "insert into i select id, 1, 1 from p where id < 40");
+    let sql = "explain analyze select c.e, p.v from c join p on p.id = c.p where c.v = 3";
+    let lines = rows(s, sql);
+    let of = |what: &str| -> u64 {
+        let line = lines.iter().find(|l| l.contains(what)).unwrap_or_else(|| panic!("{lines:?}"));
+        let (_, rest) = line.split_once("requests: ").unwrap_or_else(|| panic!("{lines:?}"));
+        rest.trim_end_matches(')').parse().expect("a number")
+    };
+    let (index, lookup, all) = (of("on c using"), of("point read on p"), of("rows: "));
+    assert!(index <= 6, "{lines:?}");
+    assert_eq!(index + lookup, all, "{lines:?}");
+    let plain = rows(s, &sql.replace(" analyze", ""));
+    assert!(plain.iter().all(|line| !line.contains("requests")), "{plain:?}");
+}
+
+#[test]
 fn a_class_shared_with_an_ancestor_hides_no_row() {
     let db = database();
     let s = &mut session(&db);

@@ -10,7 +10,7 @@ use std::fmt;
 use std::ops::Bound;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 use async_trait::async_trait;
@@ -142,6 +142,7 @@ impl TableProvider for SqlTable {
             limit,
             source: self.source.clone(),
             cancel: self.cancel.clone(),
+            asked: Arc::default(),
         }))
     }
 }
@@ -374,6 +375,8 @@ struct SqlScan {
     limit: Option<usize>,
     source: Source,
     cancel: Arc<AtomicBool>,
+    /// Requests to the store so far.
+    asked: Arc<AtomicU64>,
 }
 
 impl fmt::Debug for Source {
@@ -410,6 +413,10 @@ impl DisplayAs for SqlScan {
         write!(f, ", columns=[{}]", columns.join(", "))?;
         if let Some(limit) = self.limit {
             write!(f, ", limit={limit}")?;
+        }
+        match self.asked.load(Ordering::Relaxed) {
+            0 => {}
+            asked => write!(f, ", requests={asked}")?,
         }
         Ok(())
     }
@@ -488,6 +495,7 @@ impl ExecutionPlan for SqlScan {
             schema: self.schema.clone(),
             left: self.limit.unwrap_or(usize::MAX),
             cancel: self.cancel.clone(),
+            asked: self.asked.clone(),
         }))
     }
 }
@@ -548,6 +556,15 @@ impl Rows {
         }
     }
 
+    /// What its transaction has asked so far.
+    fn requests(&self) -> u64 {
+        match self {
+            Rows::Table(scan) => scan.txn().stats().requests,
+            Rows::Index(scan) => scan.txn().stats().requests,
+            Rows::Made(..) => 0,
+        }
+    }
+
     fn next(&mut self) -> SqlResult<Option<Vec<Datum>>> {
         Ok(match self {
             Rows::Table(scan) => scan.next_row()?.map(|(_, row)| row),
@@ -569,10 +586,19 @@ struct ScanStream {
     schema: SchemaRef,
     left: usize,
     cancel: Arc<AtomicBool>,
+    asked: Arc<AtomicU64>,
 }
 
 impl ScanStream {
+    /// The next batch; what it asked the store is counted.
     fn batch(&mut self) -> SqlResult<Option<RecordBatch>> {
+        let before = self.rows.requests();
+        let batch = self.read();
+        self.asked.fetch_add(self.rows.requests() - before, Ordering::Relaxed);
+        batch
+    }
+
+    fn read(&mut self) -> SqlResult<Option<RecordBatch>> {
         if self.cancel.load(Ordering::Relaxed) {
             return Err(SqlError::new(
                 SqlState::QUERY_CANCELED,

@@ -162,7 +162,7 @@ impl Loader {
                     return Ok(());
                 }
                 let bulk = TableLoad::is_possible(&self.ctx, &self.info)?;
-                return self.decide(bulk);
+                self.decide(bulk)
             }
             Sink::Rows { rows, bytes, .. } => {
                 rows.push((line, row));

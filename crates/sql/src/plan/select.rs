@@ -12,6 +12,7 @@ use crate::general_query::{ColumnInfo, Row, RowStream};
 use crate::session::{Context, VecRows};
 use crate::storage::TableLayout;
 use braid_scalar::Bound;
+use parking_lot::Mutex;
 
 /// One table of the chain.
 pub(super) struct Step {
@@ -138,6 +139,7 @@ impl SelectPlan {
     /// EXPLAIN.
     pub fn explain(&self, ctx: &Context, analyze: bool) -> SqlResult<Vec<String>> {
         let p = &self.parts;
+        let ran = if analyze { Some(self.measure(ctx)?) } else { None };
         let mut lines = Vec::new();
         if let Output::Aggregates(a) = &p.output {
             let names: Vec<_> = a.iter().map(ToString::to_string).collect();
@@ -175,29 +177,40 @@ impl SelectPlan {
             } else if p.reverse {
                 own[0].push_str(" (backwards)");
             }
+            match ran.as_ref().map(|(_, asked)| asked[n]) {
+                None | Some(0) => {}
+                Some(asked) => own[0].push_str(&format!(" (requests: {asked})")),
+            }
             lines.extend(own);
             if !s.after.is_empty() {
                 let parts: Vec<_> = s.after.iter().map(ToString::to_string).collect();
                 lines.push(format!("{indent}  filter after join: {}", parts.join(" AND ")));
             }
         }
-        if analyze {
-            let before = ctx.txn.stats();
-            let mut stream = self.run(ctx)?;
-            let mut rows = 0;
-            while let Some(batch) = stream.next_batch()? {
-                rows += batch.len();
-            }
-            drop(stream);
-            let after = ctx.txn.stats();
-            lines.push(format!(
-                "rows: {rows}, point reads: {}, rows scanned: {}, requests: {}",
-                after.gets - before.gets,
-                after.rows_scanned - before.rows_scanned,
-                after.requests - before.requests
-            ));
-        }
+        lines.extend(ran.map(|(line, _)| line));
         Ok(lines)
+    }
+
+    /// Runs it for EXPLAIN ANALYZE: what it did, and what each step asked the store.
+    fn measure(&self, ctx: &Context) -> SqlResult<(String, Vec<u64>)> {
+        let asked = Arc::new(Mutex::new(vec![0; self.parts.steps.len()]));
+        let ctx = Context { asked: Some(asked.clone()), ..ctx.clone() };
+        let before = ctx.txn.stats();
+        let mut stream = self.run(&ctx)?;
+        let mut rows = 0;
+        while let Some(batch) = stream.next_batch()? {
+            rows += batch.len();
+        }
+        drop(stream);
+        let after = ctx.txn.stats();
+        let line = format!(
+            "rows: {rows}, point reads: {}, rows scanned: {}, requests: {}",
+            after.gets - before.gets,
+            after.rows_scanned - before.rows_scanned,
+            after.requests - before.requests
+        );
+        let asked = asked.lock().clone();
+        Ok((line, asked))
     }
 }
 

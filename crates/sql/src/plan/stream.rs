@@ -37,6 +37,25 @@ struct Open {
     matched: bool,
 }
 
+impl Open {
+    /// The step it begins with.
+    fn first(&self) -> usize {
+        match &self.source {
+            Source::Table(_) => self.last,
+            Source::Family(scan) => scan.first(),
+        }
+    }
+}
+
+/// Counts what a step asks the store, if somebody wants to know.
+fn counted<T>(ctx: &Context, step: usize, work: impl FnOnce() -> T) -> T {
+    let Some(asked) = &ctx.asked else { return work() };
+    let before = ctx.txn.stats().requests;
+    let out = work();
+    asked.lock()[step] += ctx.txn.stats().requests - before;
+    out
+}
+
 /// Joined rows, one at a time.
 pub(super) struct Joined {
     ctx: Context,
@@ -104,10 +123,11 @@ impl Joined {
             }
             let parts = self.parts.clone();
             let last = open.last + 1 == parts.steps.len();
+            let n = open.first();
             let found = match &mut open.source {
-                Source::Table(rows) => rows.next_row(&self.ctx)?,
+                Source::Table(rows) => counted(&self.ctx, n, || rows.next_row(&self.ctx))?,
                 Source::Family(scan) => {
-                    if let Some(row) = scan.next_row(&self.ctx)? {
+                    if let Some(row) = counted(&self.ctx, n, || scan.next_row(&self.ctx))? {
                         if last {
                             return Ok(Some((Bytes::new(), row)));
                         }
@@ -119,10 +139,7 @@ impl Joined {
                 }
             };
             // Of several steps in one pass, the first: what happens inside is the pass's affair.
-            let first = match &open.source {
-                Source::Table(_) => open.last,
-                Source::Family(scan) => scan.first(),
-            };
+            let first = open.first();
             let s = &parts.steps[first];
             let last = first + 1 == parts.steps.len();
             let (key, row) = match found {

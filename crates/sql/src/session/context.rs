@@ -50,6 +50,8 @@ pub struct Context {
     pub cancel: Arc<AtomicBool>,
     /// How rows are read that the statement returns.
     pub(crate) reading: ReadMode,
+    /// EXPLAIN ANALYZE: requests of the steps of the plan.
+    pub(crate) asked: Option<Arc<Mutex<Vec<u64>>>>,
     /// What the statement holds.
     pub memory: Arc<Account>,
     /// Announced schema changes when the catalog was chosen.

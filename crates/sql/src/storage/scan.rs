@@ -109,6 +109,11 @@ impl TableScan {
         TableScan { spans: Spans::new(txn, layout, spans, options), open: None, wanted, rows: 0 }
     }
 
+    /// Its transaction.
+    pub fn txn(&self) -> &Txn {
+        &self.spans.txn
+    }
+
     /// Sets which state the scan sees. Default: the transaction's, recorded.
     pub fn reading(mut self, mode: ReadMode) -> TableScan {
         self.spans.options.mode = mode;
@@ -183,6 +188,11 @@ impl IndexScan {
         let ahead = Lookahead::new(options.first);
         let (spans, entries) = (Spans::new(txn, layout, spans, options), VecDeque::new());
         IndexScan { spans, index, open: None, ahead, entries }
+    }
+
+    /// Its transaction.
+    pub fn txn(&self) -> &Txn {
+        &self.spans.txn
     }
 
     /// Sets which state the scan sees. Default: the transaction's, recorded.
