@@ -1,0 +1,89 @@
+//! Small reads and writes through the seam: what a transaction adds to the engine's own cost.
+//!
+//! ```text
+//!   cargo run --release -p braid-kv --example small_reads [rounds, default 5]
+//! ```
+//!
+//! Medians over the rounds, in nanoseconds; everything is in memory.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use braid_env::clock::{Clock, WallClock};
+use braid_env::fs::MemFs;
+use braid_kv::{KeySpan, ScanOptions, Store, StoreOptions, Txn, TxnOptions};
+
+/// As the node has it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+const ROWS: u64 = 200_000;
+
+fn key(n: u64) -> Vec<u8> {
+    [b"table/".as_slice(), &n.to_be_bytes()].concat()
+}
+
+fn begin(store: &Arc<Store>, read_only: bool) -> Arc<Txn> {
+    store.begin(TxnOptions { read_only, ..TxnOptions::default() }).expect("begins")
+}
+
+fn place(n: u64) -> u64 {
+    n.wrapping_mul(7919) % (ROWS - 2_000)
+}
+
+/// Nanoseconds of one of `count` calls.
+fn time(count: u64, mut work: impl FnMut(u64)) -> u64 {
+    let start = WallClock.monotonic_nanos();
+    (0..count).for_each(&mut work);
+    (WallClock.monotonic_nanos() - start) / count
+}
+
+fn scan(txn: &Arc<Txn>, from: u64, rows: u64, limit: Option<usize>) {
+    let options = ScanOptions { limit, ..ScanOptions::default() };
+    let span = KeySpan::new(key(from), key(from + rows));
+    let mut scan = txn.scan(span, options).expect("opens");
+    while scan.next().expect("scans").is_some() {}
+}
+
+fn round(store: &Arc<Store>) -> Vec<(&'static str, u64)> {
+    let (read, write) = (begin(store, true), begin(store, false));
+    let get = |txn: &Txn, n: u64| assert!(txn.get(&key(place(n))).expect("gets").is_some());
+    vec![
+        ("get, own transaction", time(200_000, |n| get(&begin(store, true), n))),
+        ("get, read only", time(200_000, |n| get(&read, n))),
+        ("get, serializable", time(200_000, |n| get(&write, n))),
+        ("scan 1 row", time(100_000, |n| scan(&read, place(n), 1, None))),
+        ("scan 10 rows", time(50_000, |n| scan(&read, place(n), 10, None))),
+        ("scan 100 rows", time(10_000, |n| scan(&read, place(n), 100, None))),
+        ("scan, limit 10", time(50_000, |n| scan(&read, place(n), 2_000, Some(10)))),
+        ("scan 200,000 rows", time(5, |_| scan(&read, 0, ROWS, None))),
+        (
+            "put and commit",
+            time(50_000, |n| {
+                let txn = begin(store, false);
+                txn.put(key(place(n)), "new").expect("puts");
+                txn.commit().expect("commits");
+            }),
+        ),
+    ]
+}
+
+fn main() {
+    let rounds = std::env::args().nth(1).and_then(|n| n.parse().ok()).unwrap_or(5);
+    let fs = Arc::new(MemFs::new());
+    let options = StoreOptions::new(fs, Path::new("db"), Arc::new(WallClock));
+    let store = Store::open(options).expect("opens");
+    let txn = begin(&store, false);
+    for n in 0..ROWS {
+        txn.put(key(n), vec![7; 60]).expect("puts");
+    }
+    txn.commit().expect("commits");
+    drop(txn);
+    store.engine().flush().expect("flushes");
+    let all: Vec<_> = (0..rounds).map(|_| round(&store)).collect();
+    for (at, (what, _)) in all[0].iter().enumerate() {
+        let mut times: Vec<u64> = all.iter().map(|round| round[at].1).collect();
+        times.sort_unstable();
+        println!("{what:<24} {:>10} ns", times[times.len() / 2]);
+    }
+}
