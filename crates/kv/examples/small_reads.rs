@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use braid_env::clock::{Clock, WallClock};
 use braid_env::fs::MemFs;
-use braid_kv::{KeySpan, ScanOptions, Store, StoreOptions, Txn, TxnOptions};
+use braid_kv::{Coordinator, KeySpan, ScanOptions, Store, StoreOptions, Txn, TxnOptions};
 
 /// As the node has it.
 #[global_allocator]
@@ -23,8 +23,8 @@ fn key(n: u64) -> Vec<u8> {
     [b"table/".as_slice(), &n.to_be_bytes()].concat()
 }
 
-fn begin(store: &Arc<Store>, read_only: bool) -> Arc<Txn> {
-    store.begin(TxnOptions { read_only, ..TxnOptions::default() }).expect("begins")
+fn begin(at: &Arc<Coordinator>, read_only: bool) -> Arc<Txn> {
+    at.begin(TxnOptions { read_only, ..TxnOptions::default() }).expect("begins")
 }
 
 fn place(n: u64) -> u64 {
@@ -45,22 +45,26 @@ fn scan(txn: &Arc<Txn>, from: u64, rows: u64, limit: Option<usize>) {
     while scan.next().expect("scans").is_some() {}
 }
 
-fn round(store: &Arc<Store>) -> Vec<(&'static str, u64)> {
-    let (read, write) = (begin(store, true), begin(store, false));
+fn round(at: &Arc<Coordinator>) -> Vec<(&'static str, u64)> {
+    let (read, write) = (begin(at, true), begin(at, false));
+    // As a statement outside of a block does.
+    let alone = |from: u64, rows: u64, limit: Option<usize>| {
+        scan(&begin(at, true), from, rows, limit);
+    };
     let get = |txn: &Txn, n: u64| assert!(txn.get(&key(place(n))).expect("gets").is_some());
     vec![
-        ("get, own transaction", time(200_000, |n| get(&begin(store, true), n))),
+        ("get, own transaction", time(200_000, |n| get(&begin(at, true), n))),
         ("get, read only", time(200_000, |n| get(&read, n))),
         ("get, serializable", time(200_000, |n| get(&write, n))),
-        ("scan 1 row", time(100_000, |n| scan(&read, place(n), 1, None))),
-        ("scan 10 rows", time(50_000, |n| scan(&read, place(n), 10, None))),
-        ("scan 100 rows", time(10_000, |n| scan(&read, place(n), 100, None))),
-        ("scan, limit 10", time(50_000, |n| scan(&read, place(n), 2_000, Some(10)))),
-        ("scan 200,000 rows", time(5, |_| scan(&read, 0, ROWS, None))),
+        ("scan 1 row", time(100_000, |n| alone(place(n), 1, None))),
+        ("scan 10 rows", time(50_000, |n| alone(place(n), 10, None))),
+        ("scan 100 rows", time(10_000, |n| alone(place(n), 100, None))),
+        ("scan, limit 10", time(50_000, |n| alone(place(n), 2_000, Some(10)))),
+        ("scan 200,000 rows", time(5, |_| alone(0, ROWS, None))),
         (
             "put and commit",
             time(50_000, |n| {
-                let txn = begin(store, false);
+                let txn = begin(at, false);
                 txn.put(key(place(n)), "new").expect("puts");
                 txn.commit().expect("commits");
             }),
@@ -73,14 +77,15 @@ fn main() {
     let fs = Arc::new(MemFs::new());
     let options = StoreOptions::new(fs, Path::new("db"), Arc::new(WallClock));
     let store = Store::open(options).expect("opens");
-    let txn = begin(&store, false);
+    let at = store.coordinator();
+    let txn = begin(&at, false);
     for n in 0..ROWS {
         txn.put(key(n), vec![7; 60]).expect("puts");
     }
     txn.commit().expect("commits");
     drop(txn);
     store.engine().flush().expect("flushes");
-    let all: Vec<_> = (0..rounds).map(|_| round(&store)).collect();
+    let all: Vec<_> = (0..rounds).map(|_| round(&at)).collect();
     for (at, (what, _)) in all[0].iter().enumerate() {
         let mut times: Vec<u64> = all.iter().map(|round| round[at].1).collect();
         times.sort_unstable();

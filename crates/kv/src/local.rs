@@ -292,7 +292,7 @@ impl Scanning<'_> {
         }
         let mut scan = self.open(asked, most)?;
         let class_of = self.store.row_class();
-        let mut rows = Vec::with_capacity(most.min(64));
+        let mut rows = Vec::with_capacity(most.min(16));
         let mut from: Option<Bytes> = None;
         while rows.len() < most && self.bytes < request.bytes {
             let Some(row) = scan.next_row()? else {

@@ -50,7 +50,7 @@ pub struct ScanOptions {
 }
 
 /// Default of [`ScanOptions::first`].
-const FIRST_ROWS: usize = 64;
+const FIRST_ROWS: usize = 128;
 /// Each request asks for so many times the rows of the one before.
 const GROWTH: usize = 4;
 
