@@ -59,6 +59,14 @@ impl<'a> Ahead<'a> {
         self.lock(key, LockMode::Exclusive, true);
     }
 
+    /// The lock for noting a row whose index is being built.
+    fn note(&mut self, layout: &TableLayout, row: &Row) -> SqlResult<()> {
+        if let Some(notes) = layout.notes() {
+            self.write(notes.entry_key(row)?);
+        }
+        Ok(())
+    }
+
     /// Whether nothing is stored under a key as the statement sees it.
     fn is_free(&self, key: &[u8]) -> SqlResult<bool> {
         let value = self.ctx.txn.get_as(key, ReadMode::Unrecorded).map_err(kv_error)?;
@@ -170,7 +178,7 @@ pub(super) fn of_inserts(
     let mut keys: Vec<Bytes> = Vec::new();
     for row in rows {
         keys.push(layout.row_key(row)?.into());
-        for i in layout.indexes.iter().filter(|i| i.index.unique && i.enforces_for(row)) {
+        for i in layout.kept_indexes().filter(|i| i.index.unique && i.enforces_for(row)) {
             keys.push(i.entry_key(row)?.into());
         }
     }
@@ -188,7 +196,7 @@ pub(super) fn of_inserts(
                 continue;
             }
         }
-        for i in &layout.indexes {
+        for i in layout.kept_indexes() {
             let entry = Bytes::from(i.entry_key(row)?);
             if i.index.unique && i.enforces_for(row) && !ahead.is_free(&entry)? {
                 taken.push(entry);
@@ -196,6 +204,7 @@ pub(super) fn of_inserts(
             }
             ahead.write(entry);
         }
+        ahead.note(layout, row)?;
         ahead.parent(info, row)?;
         ahead.references(info, row, None)?;
     }
@@ -211,7 +220,7 @@ pub(super) fn of_updates(ctx: &Context, changes: &[Change<'_>]) -> SqlResult<()>
         if new_key[..] != key[..] {
             keys.push(new_key.into());
         }
-        for i in info.layout.indexes.iter().filter(|i| i.index.unique && i.enforces_for(new)) {
+        for i in info.layout.kept_indexes().filter(|i| i.index.unique && i.enforces_for(new)) {
             let entry = i.entry_key(new)?;
             if i.entry_key(old)? != entry {
                 keys.push(entry.into());
@@ -272,7 +281,8 @@ impl Ahead<'_> {
     ) -> SqlResult<()> {
         let layout = &info.layout;
         let new_key = Bytes::from(layout.row_key(new)?);
-        for i in &layout.indexes {
+        self.note(layout, old)?;
+        for i in layout.kept_indexes() {
             let (before, after) = (i.entry_key(old)?, i.entry_key(new)?);
             if before != after {
                 self.write(before);
@@ -287,13 +297,14 @@ impl Ahead<'_> {
             }
             self.parent(info, new)?;
         }
-        for i in &layout.indexes {
+        for i in layout.kept_indexes() {
             let after = i.entry_key(new)?;
             let asks = i.index.unique && i.enforces_for(new);
             if i.entry_key(old)? != after && (!asks || self.is_free(&after)?) {
                 self.write(after);
             }
         }
+        self.note(layout, new)?;
         if new_key == *key {
             let mode = match info.referenced_changes(old, new) {
                 true => LockMode::Exclusive,
@@ -315,9 +326,10 @@ pub(super) fn of_deletes(
     let mut ahead = Ahead::new(ctx);
     for (info, key, row) in rows {
         ahead.write((*key).clone());
-        for i in &info.layout.indexes {
+        for i in info.layout.kept_indexes() {
             ahead.write(i.entry_key(row)?);
         }
+        ahead.note(&info.layout, row)?;
     }
     ahead.ask()?;
     let mut referring = Referring::new(ctx);
