@@ -185,9 +185,15 @@ pub fn elements(key: &[u8]) -> SqlResult<Vec<Element>> {
     }
 }
 
-/// Class of the rows of a table or the entries of an index, 1 to 31.
-pub fn class_of(id: u32) -> u8 {
-    (id % 31 + 1) as u8
+/// Generations from here on have a class of their own; smaller ones have that of their table or
+/// index.
+pub const OWN_CLASS: u32 = 1 << 30;
+
+/// Class of the rows of a generation of a table, or the entries of an index, 1 to 31. After a
+/// TRUNCATE scans do not meet the old rows, though they lie among those of the parent.
+pub fn class_of(id: u32, generation: u32) -> u8 {
+    let number = if generation < OWN_CLASS { id } else { generation };
+    (number % 31 + 1) as u8
 }
 
 /// The engine's row class of a key: that of its last path element; 0 for system records and for
@@ -202,7 +208,7 @@ pub fn row_class(key: &[u8]) -> u8 {
             return 0;
         };
         at += n;
-        let Some((_, n)) = read_number(key.get(at..).unwrap_or(&[])) else {
+        let Some((generation, n)) = read_number(key.get(at..).unwrap_or(&[])) else {
             return 0;
         };
         at += n;
@@ -213,7 +219,8 @@ pub fn row_class(key: &[u8]) -> u8 {
             }
         }
         if at >= key.len() {
-            return u32::try_from(id).map_or(0, class_of);
+            let both = u32::try_from(id).ok().zip(u32::try_from(generation).ok());
+            return both.map_or(0, |(id, generation)| class_of(id, generation));
         }
         at += 1;
     }

@@ -31,11 +31,13 @@ fn system_key(bytes: &[u8]) -> String {
     let kind = match bytes.get(1) {
         Some(b'c') => "CatalogVersion",
         Some(b'd') => "Descriptor",
+        Some(b'g') => "Discarded",
         Some(b'h') => "Shape",
         Some(b'i') => "NextId",
         Some(b'j') => "Job",
         Some(b'l') => "TableLock",
         Some(b'p') => "PendingLoad",
+        Some(b'r') => "ReclaimPlace",
         Some(b's') => "Sequence",
         Some(b'x') => "ChangeLock",
         Some(b't') => return format!("/System/Setting/{}", String::from_utf8_lossy(&bytes[2..])),

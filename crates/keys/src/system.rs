@@ -3,11 +3,13 @@
 //! ```text
 //!   01 'c'              catalog version
 //!   01 'd' id           descriptor of an object
+//!   01 'g' id gen       a generation inside of families that is over, until it is reclaimed
 //!   01 'h' id           changes when reads of a table would answer differently by its descriptor
 //!   01 'i'              next object id
 //!   01 'j' id           a job: a schema change that runs in steps
 //!   01 'l' id step      lock name of a table's shape at a step (never stored)
 //!   01 'p' id           spans of an unfinished bulk load
+//!   01 'r' id gen       where reclaiming entries of an index goes on
 //!   01 's' id gen       current value of a sequence
 //!   01 't' name         setting of the cluster
 //!   01 'x' id           lock name of changes of a table (never stored)
@@ -57,6 +59,30 @@ pub fn descriptor_id(key: &[u8]) -> Option<u32> {
 /// descriptor that they would notice.
 pub fn shape(id: u32) -> Vec<u8> {
     key(b'h', &[id])
+}
+
+/// Record of a generation inside of families that is over.
+pub fn discarded(id: u32, generation: u32) -> Vec<u8> {
+    key(b'g', &[id, generation])
+}
+
+/// Id and generation of a [`discarded`] key.
+pub fn discarded_id(key: &[u8]) -> Option<(u32, u32)> {
+    let rest = key.strip_prefix(&[SYSTEM_PREFIX, b'g'])?;
+    let (id, n) = crate::path::read_number(rest)?;
+    let (generation, m) = crate::path::read_number(&rest[n..])?;
+    let both = u32::try_from(id).ok().zip(u32::try_from(generation).ok());
+    both.filter(|_| n + m == rest.len())
+}
+
+/// Span of all [`discarded`] keys.
+pub fn all_discarded() -> (Vec<u8>, Vec<u8>) {
+    (key(b'g', &[]), key(b'h', &[]))
+}
+
+/// Where the search for dead entries of an index goes on.
+pub fn reclaim_place(index: u32, generation: u32) -> Vec<u8> {
+    key(b'r', &[index, generation])
 }
 
 /// Record of a job.

@@ -197,8 +197,8 @@ proptest! {
             let (lo, hi) = if p < q { (&p, &q) } else { (&q, &p) };
             prop_assert!(family_end(lo) <= *hi, "families must not overlap");
         }
-        prop_assert_eq!(row_class(&p), path::class_of(500));
-        prop_assert_eq!(row_class(&c), path::class_of(child));
+        prop_assert_eq!(row_class(&p), path::class_of(500, 3));
+        prop_assert_eq!(row_class(&c), path::class_of(child, generation));
         let e = path::elements(&c).unwrap();
         prop_assert_eq!((e[0].id, e[0].generation, e[0].end), (500, 3, p.len()));
         prop_assert_eq!((e[1].id, e[1].generation, e[1].end), (child, generation, c.len()));

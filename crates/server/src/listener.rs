@@ -28,6 +28,8 @@ use crate::workers::Workers;
 
 /// Descriptors that are not connections: files of the store, the listeners, HTTP.
 const OTHER_DESCRIPTORS: u64 = 200;
+/// Keys that reclaiming looks at in a second.
+const RECLAIM_BUDGET: usize = 8_192;
 /// How often the GC threshold follows the clock.
 const GC_INTERVAL: Duration = Duration::from_secs(10);
 
@@ -290,6 +292,12 @@ fn gc_loop(shared: &Shared) {
             }
             if let Err(e) = shared.database.go_on_with_jobs() {
                 tracing::warn!(error = %e, "a job cannot go on");
+            }
+        }
+        if waited.as_millis().is_multiple_of(1_000) {
+            let readable = shared.store.oldest_readable();
+            if let Err(e) = shared.database.reclaim(readable, RECLAIM_BUDGET) {
+                tracing::warn!(error = %e, "cannot reclaim what nobody can reach");
             }
         }
     }

@@ -73,6 +73,13 @@ pub(crate) fn render(shared: &Shared) -> String {
     single(&mut out, "memory_held_peak_bytes", gauge, peak, memory.peak() as u64);
     let limit = "Bytes that may be held.";
     single(&mut out, "memory_limit_bytes", gauge, limit, memory.limit() as u64);
+    let done = shared.database.reclaimed();
+    let help = "Keys that were looked at to find what nobody can reach.";
+    single(&mut out, "reclaim_examined_total", counter, help, done.examined);
+    let help = "Rows and entries of truncated and dropped tables taken away inside of families.";
+    single(&mut out, "reclaim_discarded_total", counter, help, done.discarded);
+    let help = "Entries of global indexes taken away whose rows a range delete had erased.";
+    single(&mut out, "reclaim_dead_entries_total", counter, help, done.dead_entries);
     engine(&mut out, shared);
     out
 }

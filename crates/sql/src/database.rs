@@ -22,13 +22,14 @@ use std::sync::{Arc, OnceLock};
 
 use braid_catalog::{Catalog, Sequence, kv_error, load_catalog, read_version, reserve_ids};
 use braid_keys::system;
-use braid_kv::{Coordinator, Isolation, KvError, Txn, TxnOptions};
+use braid_kv::{CommitTs, Coordinator, Isolation, KvError, Txn, TxnOptions};
 use braid_types::{SqlError, SqlResult, SqlState};
 use parking_lot::Mutex;
 
 use crate::general_query::GeneralQueries;
-use crate::jobs::Jobs;
+use crate::jobs::reclaim::Reclaim;
 use crate::jobs::undo::Undo;
+use crate::jobs::{Jobs, Reclaimed};
 use crate::session::Backends;
 
 /// Microseconds from 1970 to 2000, PostgreSQL's epoch.
@@ -51,6 +52,7 @@ pub struct Database {
     backends: OnceLock<Arc<dyn Backends>>,
     jobs: Jobs,
     undos: Mutex<Vec<Undo>>,
+    reclaim: Reclaim,
 }
 
 struct Cached {
@@ -99,6 +101,7 @@ impl Database {
         crate::jobs::undo::all(&coordinator)?;
         let txn = coordinator.begin(read_only()).map_err(kv_error)?;
         let catalog = Arc::new(load_catalog(&txn)?);
+        let reclaim = Reclaim::for_catalog(&catalog, coordinator.wall_clock_us());
         Ok(Arc::new(Database {
             coordinator,
             general,
@@ -111,6 +114,7 @@ impl Database {
             backends: OnceLock::new(),
             jobs: Jobs::default(),
             undos: Mutex::default(),
+            reclaim,
         }))
     }
 
@@ -137,6 +141,22 @@ impl Database {
     /// Jobs that run.
     pub fn jobs(&self) -> &Jobs {
         &self.jobs
+    }
+
+    /// Takes away what nobody can reach any more and what was given up before `readable`, the oldest
+    /// time that can be read. Looks at up to `budget` keys. Called from time to time by a background
+    /// task.
+    pub fn reclaim(&self, readable: CommitTs, budget: usize) -> SqlResult<()> {
+        crate::jobs::reclaim::step(self, readable, budget)
+    }
+
+    /// What [`Database::reclaim`] has done.
+    pub fn reclaimed(&self) -> Reclaimed {
+        self.reclaim.done()
+    }
+
+    pub(crate) fn reclaim_state(&self) -> &Reclaim {
+        &self.reclaim
     }
 
     /// Takes back a job that has ended too early, now or, if somebody is in the way, from time to

@@ -16,6 +16,7 @@ use super::Change;
 use crate::dml::keys::{duplicate_key, key_detail};
 use crate::dml::references::{find_by_key_as, missing_parent, missing_reference, reference_values};
 use crate::general_query::Row;
+use crate::jobs::reclaim;
 use crate::storage::bulk::{LOAD_MEMORY, LoadError, SMALL_LOAD, ingest_private};
 use crate::storage::layout::IndexLayout;
 use crate::storage::{TableLayout, TableScan};
@@ -219,7 +220,12 @@ pub(super) fn rewrite(
     }
     if !moved_before {
         let mut new = (*now.table).clone();
-        new.generation = c.new_generation()?;
+        new.generation = c.next_generation(new.id, new.generation)?;
+        if old.table.interleave.is_some() {
+            let generation = (old.table.id, old.table.generation);
+            let since = c.ctx.db.coordinator().wall_clock_us();
+            reclaim::discard(&c.ctx.txn, &c.ctx.catalog, &old.table, generation, since)?;
+        }
         c.put(new);
         now = layout(c, table)?;
     }

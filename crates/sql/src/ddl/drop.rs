@@ -274,6 +274,7 @@ fn move_out(c: &mut Change, table: u32) -> SqlResult<()> {
     let mut old = Vec::new();
     for s in &subtree {
         c.ctx.lock_for_change(s.id)?;
+        c.discard(s)?;
         old.push(backfill::layout(c, s.id)?);
     }
     for s in &subtree {
@@ -311,6 +312,7 @@ fn remove_table(c: &mut Change, t: &Arc<Table>) -> SqlResult<()> {
     for i in t.indexes.iter().filter(|i| i.interleave_in.is_none()) {
         truncate::erase(c, i.id, i.generation)?;
     }
+    c.discard(t)?;
     for s in truncate::owned_sequences(&c.catalog, t) {
         c.catalog.remove(s.id);
     }
@@ -380,10 +382,10 @@ pub(super) fn remove_index(
         r.foreign_keys.retain(|k| k.name != fk);
         c.put(r);
     }
-    if index.interleave_in.is_none() {
-        truncate::erase(c, index.id, index.generation)?;
+    match index.interleave_in {
+        None => truncate::erase(c, index.id, index.generation),
+        Some(lies_in) => c.discard_index(lies_in, &index),
     }
-    Ok(())
 }
 
 fn drop_schema(c: &mut Change, name: &Name, if_exists: bool, cascade: bool) -> SqlResult<()> {

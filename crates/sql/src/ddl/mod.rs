@@ -41,11 +41,13 @@ pub(crate) use column::table_scope;
 
 use std::sync::Arc;
 
-use braid_catalog::{Catalog, Table};
+use braid_catalog::{Catalog, Index, Table};
+use braid_keys::path::{OWN_CLASS, class_of};
 use braid_kv::ReadMode;
 use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::ast;
 
+use crate::jobs::reclaim;
 use crate::session::Context;
 use braid_parser::{AlterOwn, Kind, Name, Statement};
 use braid_scalar::object_name_parts;
@@ -85,7 +87,33 @@ impl Change {
     /// A generation for a table, index or sequence whose old rows shall be out of reach. It was
     /// never used before: a change that was rolled back may have left rows in the one it took.
     pub(crate) fn new_generation(&self) -> SqlResult<u32> {
-        self.new_id()
+        Ok(self.new_id()? | OWN_CLASS)
+    }
+
+    /// As [`Change::new_generation`], of another class than the one that ends.
+    pub(crate) fn next_generation(&self, id: u32, old: u32) -> SqlResult<u32> {
+        loop {
+            let new = self.new_generation()?;
+            if class_of(id, new) != class_of(id, old) {
+                return Ok(new);
+            }
+        }
+    }
+
+    /// Has what a table keeps inside of families taken away when nobody can read it any more.
+    pub(crate) fn discard(&self, table: &Arc<Table>) -> SqlResult<()> {
+        let now = self.ctx.db.coordinator().wall_clock_us();
+        // Where its rows lie: an ancestor may have a new generation already.
+        reclaim::discard_table(&self.ctx.txn, &self.ctx.catalog, table, now)
+    }
+
+    /// As [`Change::discard`], of one index inside of the rows of a table.
+    pub(crate) fn discard_index(&self, lies_in: u32, index: &Index) -> SqlResult<()> {
+        let now = self.ctx.db.coordinator().wall_clock_us();
+        let catalog = &self.ctx.catalog;
+        let Some(lies_in) = catalog.table(lies_in) else { return Ok(()) };
+        let generation = (index.id, index.generation);
+        reclaim::discard(&self.ctx.txn, catalog, lies_in, generation, now)
     }
 
     /// Whether a relation of this name is in the schema.

@@ -2,7 +2,8 @@
 //!
 //! The keys of a table's rows, and of everything interleaved in them, carry the generation, so all
 //! old rows are unreachable at once. Those in spans of their own are also covered by a range
-//! tombstone, so that their space comes back; rows inside of a parent's family go with the family.
+//! tombstone, so that their space comes back; those inside of a parent's families are taken away in the
+//! background ([`crate::jobs::reclaim`]). Scans do not meet them: the generation has another class.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -99,13 +100,14 @@ fn truncate_one(c: &mut Change, id: u32, restart: bool) -> SqlResult<()> {
     if t.interleave.is_none() {
         erase(c, t.id, t.generation)?;
     }
+    c.discard(&t)?;
     let mut new = (*t).clone();
-    new.generation = c.new_generation()?;
+    new.generation = c.next_generation(t.id, t.generation)?;
     for i in &mut new.indexes {
         if i.interleave_in.is_none() {
             erase(c, i.id, i.generation)?;
         }
-        i.generation = c.new_generation()?;
+        i.generation = c.next_generation(i.id, i.generation)?;
     }
     c.catalog.put_table(new);
     if restart {

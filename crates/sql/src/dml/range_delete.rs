@@ -175,6 +175,8 @@ impl RangeDelete {
             // indexes elsewhere are dead like all others.
             ctx.txn.delete_span(span).map_err(kv_error)?;
         }
+        let now = ctx.db.coordinator().wall_clock_us();
+        self.subtree.iter().for_each(|t| ctx.db.reclaim_state().mark(t, now));
         Ok(count)
     }
 

@@ -15,6 +15,7 @@ use braid_keys::path::generations_upto;
 use braid_kv::{Coordinator, Isolation, KeySpan, KvError, Txn, TxnId, TxnOptions};
 use braid_types::{SqlResult, SqlState};
 
+use super::reclaim;
 use super::record::{Record, State};
 use crate::database::Database;
 
@@ -58,7 +59,7 @@ impl Undo {
     fn unpublish(&mut self, db: &Database) -> SqlResult<bool> {
         loop {
             let (txn, catalog) = db.begin(patient())?;
-            let changed = remove(&txn, &catalog, self.record.id);
+            let changed = remove(&txn, &catalog, self.record.id, db.coordinator().wall_clock_us());
             let result = changed.and_then(|_| self.record.put(&txn));
             match result.and_then(|()| db.commit_schema_change(&txn).map_err(kv_error)) {
                 Ok(()) => {
@@ -79,10 +80,17 @@ fn patient() -> TxnOptions {
 }
 
 /// Takes what a job was building out of the catalog.
-fn remove(txn: &Arc<Txn>, catalog: &Catalog, job: u32) -> SqlResult<Catalog> {
+fn remove(txn: &Arc<Txn>, catalog: &Catalog, job: u32, now_us: u64) -> SqlResult<Catalog> {
     let mut new = catalog.clone();
     for t in catalog.tables() {
         if t.building.as_ref().is_some_and(|b| b.job == job) {
+            let index = t.building_index().map(|(index, _)| index);
+            if let Some(index) = index
+                && let Some(lies_in) = index.interleave_in.and_then(|id| catalog.table(id))
+            {
+                let generation = (index.id, index.generation);
+                reclaim::discard(txn, catalog, lies_in, generation, now_us)?;
+            }
             let mut t = (**t).clone();
             t.building = None;
             new.put_table(t);
@@ -105,7 +113,7 @@ pub(crate) fn all(coordinator: &Arc<Coordinator>) -> SqlResult<()> {
     let records = Record::all(&txn)?;
     let mut catalog = load_catalog(&txn)?;
     for record in records.into_iter().filter(|record| !record.state.is_final()) {
-        catalog = remove(&txn, &catalog, record.id)?;
+        catalog = remove(&txn, &catalog, record.id, coordinator.wall_clock_us())?;
         erase(&txn, &record)?;
         let error = record.error.clone().or_else(|| Some("the node stopped".into()));
         Record { state: State::Failed, error, ..record }.put(&txn)?;

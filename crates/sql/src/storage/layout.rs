@@ -57,7 +57,8 @@ impl Layout {
 
     /// Engine class mask of exactly these keys (classes are shared by every 31st table).
     pub fn class_mask(&self) -> u32 {
-        1 << path::class_of(self.elements.last().expect("a layout has a root").id)
+        let last = self.elements.last().expect("a layout has a root");
+        1 << path::class_of(last.id, last.generation)
     }
 
     /// Number of leading columns after which a span is pure.
@@ -405,9 +406,10 @@ impl TableLayout {
                 None => Ok(Datum::Null),
             })
             .collect::<SqlResult<_>>()?;
-        let class = path::class_of(table.id);
+        let class_of = |t: &Table| path::class_of(t.id, t.generation);
+        let class = class_of(table);
         let chain = catalog.chain(table);
-        let own_class = !chain.iter().any(|t| t.id != table.id && path::class_of(t.id) == class);
+        let own_class = !chain.iter().any(|t| t.id != table.id && class_of(t) == class);
         Ok(TableLayout {
             own_class,
             has_children: catalog.interleaved_children(table.id).next().is_some(),
