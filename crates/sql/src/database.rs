@@ -143,9 +143,9 @@ impl Database {
         &self.jobs
     }
 
-    /// Takes away what nobody can reach any more and what was given up before `readable`, the oldest
-    /// time that can be read. Looks at up to `budget` keys. Called from time to time by a background
-    /// task.
+    /// Takes away what nobody can reach any more and what was given up before `readable`, the
+    /// oldest time that can be read. Looks at up to `budget` keys. Called from time to time by a
+    /// background task.
     pub fn reclaim(&self, readable: CommitTs, budget: usize) -> SqlResult<()> {
         crate::jobs::reclaim::step(self, readable, budget)
     }

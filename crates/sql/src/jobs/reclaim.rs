@@ -1,10 +1,10 @@
 //! Taking away what nobody can reach any more, a little at a time.
 //!
 //! ```text
-//!   rows and entries inside of families whose generation is over     TRUNCATE, DROP, rewrites leave
-//!     a record names them; their class finds them                    them; the record goes with them
-//!   entries of global indexes whose rows a range delete erased       a mark on the table says that
-//!     each entry is compared with its row                            there may be some
+//!   rows and entries inside of families,        left by TRUNCATE, DROP and rewrites, which write a
+//!     of a generation that is over              record of it; found by their row class
+//!   entries of global indexes                   left by range deletes, which put a mark on the
+//!     whose rows are gone                       table; each entry is compared with its row
 //! ```
 //! Everything goes by ordinary transactions that delete what they have found, under its locks: a
 //! reader of the past goes on seeing what was there, a writer who is in the way is let go first.
@@ -201,8 +201,8 @@ fn finish(txn: &Txn, result: SqlResult<u64>) -> SqlResult<Option<u64>> {
     }
 }
 
-/// Deletes a part of a generation that is over; the number of keys that were looked at. `None`: there
-/// is nothing to do now.
+/// Deletes a part of a generation that is over; the number of keys that were looked at. `None`:
+/// there is nothing to do now.
 fn discards(db: &Database, readable: CommitTs, most: usize) -> SqlResult<Option<usize>> {
     let (txn, _) = db.begin(patient())?;
     let Some(mut record) = first_over(&txn, readable)? else { return Ok(None) };
