@@ -3,8 +3,8 @@
 //! The keys of a table's rows, and of everything interleaved in them, carry the generation, so all
 //! old rows are unreachable at once. Those in spans of their own are also covered by a range
 //! tombstone, so that their space comes back; those inside of a parent's families are taken away in
-//! the background ([`crate::jobs::reclaim`]). Scans do not meet them: the new generation has another
-//! row class.
+//! the background ([`crate::jobs::reclaim`]). Scans do not meet them: the new generation is of
+//! another row class.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
