@@ -16,8 +16,9 @@
 //!   holder must see what happened before.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use braid_env::memory::Held;
+use braid_env::memory::{Held, Pool};
 use braid_lsm::{CommitTs, KeySpan};
 use bytes::Bytes;
 
@@ -32,8 +33,14 @@ const ANSWER_BYTES: usize = 120;
 /// What of a scan decides its rows, besides the span.
 pub(crate) type Classes = u32;
 
-/// See the [module's page](self).
+/// See the [module's page](self). Most transactions never ask ahead: then it is nothing.
+#[derive(Default)]
 pub(crate) struct Ahead {
+    told: Option<Box<Told>>,
+}
+
+/// What was told.
+pub(crate) struct Told {
     then: Answers,
     latest: Answers,
     /// What `then` holds is as of this timestamp.
@@ -57,11 +64,64 @@ impl Answers {
 }
 
 impl Ahead {
-    pub(crate) fn new(memory: Held) -> Ahead {
-        let (then, latest) = (Answers::default(), Answers::default());
-        Ahead { then, latest, read_ts: CommitTs::ZERO, awaited: HashMap::new(), memory }
+    /// To add answers to.
+    pub(crate) fn told(&mut self, pool: &Arc<Pool>) -> &mut Told {
+        self.told.get_or_insert_with(|| {
+            let memory = pool.account(usize::MAX).hold("answers asked for ahead");
+            let (then, latest) = (Answers::default(), Answers::default());
+            let (read_ts, awaited) = (CommitTs::ZERO, HashMap::new());
+            Box::new(Told { then, latest, read_ts, awaited, memory })
+        })
     }
 
+    /// What was said about a key: `None` if nothing.
+    pub(crate) fn point(&self, key: &[u8], at: ReadAt) -> Option<&Option<Bytes>> {
+        self.told.as_ref()?.of(at)?.points.get(key)
+    }
+
+    /// The first rows of a span, if they were asked for. They can be used once.
+    pub(crate) fn take_span(
+        &mut self,
+        span: &KeySpan,
+        classes: Classes,
+        at: ReadAt,
+    ) -> Option<(SpanRows, CommitTs)> {
+        let told = self.told.as_mut()?;
+        if told.of(at)?.spans.is_empty() {
+            return None;
+        }
+        told.of_mut(at).spans.remove(&(span.start.clone(), span.end.clone(), classes))
+    }
+
+    /// Whether the first rows of a span are there.
+    pub(crate) fn has_span(&self, span: &KeySpan, classes: Classes, at: ReadAt) -> bool {
+        let key = (span.start.clone(), span.end.clone(), classes);
+        let told = self.told.as_ref().and_then(|told| told.of(at));
+        told.is_some_and(|answers| answers.spans.contains_key(&key))
+    }
+
+    /// Whether a key was found free since the answers were last forgotten.
+    pub(crate) fn was_awaited(&self, key: &[u8], mode: LockMode) -> bool {
+        let found = self.told.as_ref().and_then(|told| told.awaited.get(key));
+        found.is_some_and(|found| *found >= mode)
+    }
+
+    /// A lock was granted: what was newest before need not be so now.
+    pub(crate) fn lock_granted(&mut self) {
+        if let Some(told) = &mut self.told
+            && !told.latest.is_empty()
+        {
+            told.latest = Answers::default();
+        }
+    }
+
+    /// Forgets everything.
+    pub(crate) fn clear(&mut self) {
+        self.told = None;
+    }
+}
+
+impl Told {
     fn of(&self, at: ReadAt) -> Option<&Answers> {
         match at {
             ReadAt::Latest => Some(&self.latest),
@@ -80,31 +140,6 @@ impl Ahead {
                 &mut self.then
             }
         }
-    }
-
-    /// What was said about a key: `None` if nothing.
-    pub(crate) fn point(&self, key: &[u8], at: ReadAt) -> Option<&Option<Bytes>> {
-        let answers = self.of(at)?;
-        if answers.points.is_empty() { None } else { answers.points.get(key) }
-    }
-
-    /// The first rows of a span, if they were asked for. They can be used once.
-    pub(crate) fn take_span(
-        &mut self,
-        span: &KeySpan,
-        classes: Classes,
-        at: ReadAt,
-    ) -> Option<(SpanRows, CommitTs)> {
-        if self.of(at)?.spans.is_empty() {
-            return None;
-        }
-        self.of_mut(at).spans.remove(&(span.start.clone(), span.end.clone(), classes))
-    }
-
-    /// Whether the first rows of a span are there.
-    pub(crate) fn has_span(&self, span: &KeySpan, classes: Classes, at: ReadAt) -> bool {
-        let key = (span.start.clone(), span.end.clone(), classes);
-        self.of(at).is_some_and(|answers| answers.spans.contains_key(&key))
     }
 
     pub(crate) fn add_point(&mut self, key: Bytes, value: Option<Bytes>, at: ReadAt) {
@@ -129,36 +164,15 @@ impl Ahead {
         self.count();
     }
 
-    /// There is no need for answers: what has no room is asked for again.
-    fn count(&mut self) {
-        let bytes = self.then.bytes + self.latest.bytes;
-        if bytes > BYTES_MAX || self.memory.resize(bytes).is_err() {
-            self.clear();
-        }
-    }
-
     /// A key was found free for a moment.
     pub(crate) fn awaited(&mut self, key: Bytes, mode: LockMode) {
         self.awaited.insert(key, mode);
     }
 
-    /// Whether a key was found free since the answers were last forgotten.
-    pub(crate) fn was_awaited(&self, key: &[u8], mode: LockMode) -> bool {
-        !self.awaited.is_empty() && self.awaited.get(key).is_some_and(|found| *found >= mode)
-    }
-
-    /// A lock was granted: what was newest before need not be so now.
-    pub(crate) fn lock_granted(&mut self) {
-        if !self.latest.is_empty() {
-            self.latest = Answers::default();
-        }
-    }
-
-    pub(crate) fn clear(&mut self) {
-        if !self.awaited.is_empty() {
-            self.awaited = HashMap::new();
-        }
-        if !self.then.is_empty() || !self.latest.is_empty() {
+    /// There is no need for answers: what has no room is asked for again.
+    fn count(&mut self) {
+        let bytes = self.then.bytes + self.latest.bytes;
+        if bytes > BYTES_MAX || self.memory.resize(bytes).is_err() {
             self.then = Answers::default();
             self.latest = Answers::default();
             self.memory.release();

@@ -60,8 +60,8 @@ pub use read_set::Reads;
 pub use scan::{ReadMode, ScanOptions, TxnScan};
 pub use shown::Shown;
 pub use spans::{
-    Begun, Commit, GetMany, GotMany, Grant, Jump, LockItem, LockMany, LockReport, LockedMany,
-    ReadAt, ScanMany, ScannedMany, SpanRows, SpanScan, Spans, Validate, Writes,
+    Begun, Commit, GetMany, GotMany, Grant, Jump, LockItem, LockMany, LockOne, LockReport,
+    LockedMany, ReadAt, ScanMany, ScannedMany, SpanRows, SpanScan, Spans, Validate, Writes,
 };
 pub use store::{Store, StoreOptions};
 pub use txn::{Isolation, Locked, SavepointId, StatementMark, Txn, TxnOptions, TxnStats};

@@ -16,7 +16,7 @@ use crate::error::{Conflict, KvError, KvResult};
 use crate::locks::{Target, TxnId};
 use crate::read_set::successor;
 use crate::spans::{
-    Begun, Commit, GetMany, GotMany, Grant, LockItem, LockMany, LockReport, LockedMany, ReadAt,
+    Begun, Commit, GetMany, GotMany, Grant, LockMany, LockOne, LockReport, LockedMany, ReadAt,
     ScanMany, ScannedMany, SpanRows, SpanScan, Spans, Validate, Writes,
 };
 use crate::store::Store;
@@ -143,29 +143,28 @@ impl Spans for Store {
     fn lock_many(&self, request: LockMany, stop: &AtomicBool) -> LockedMany {
         let LockMany { txn, items, read_ts, wait, timeout } = request;
         let mut answer = LockedMany::default();
-        for LockItem { target, mode, check } in items {
-            let checked = check.then(|| target.clone());
-            match self.locks().acquire(txn, target, mode, wait, timeout, stop) {
-                Ok(true) => {}
-                Ok(false) => {
-                    answer.grants.push(Grant::Skipped);
-                    continue;
-                }
-                Err(error) => {
-                    answer.error = Some(error);
-                    break;
-                }
-            }
-            match checked.map_or(Ok(()), |target| self.check_unwritten(&target, read_ts)) {
-                Ok(()) => answer.grants.push(Grant::Held),
-                Err(error) => {
-                    answer.grants.push(Grant::Newer);
-                    answer.error = Some(error);
-                    break;
-                }
+        for item in &items {
+            let (grant, error) = self.lock(LockOne { txn, item, read_ts, wait, timeout }, stop);
+            answer.grants.extend(grant);
+            answer.error = error;
+            if answer.error.is_some() {
+                break;
             }
         }
         answer
+    }
+
+    fn lock(&self, request: LockOne<'_>, stop: &AtomicBool) -> (Option<Grant>, Option<KvError>) {
+        let LockOne { txn, item, read_ts, wait, timeout } = request;
+        match self.locks().acquire(txn, item.target.clone(), item.mode, wait, timeout, stop) {
+            Ok(true) if !item.check => (Some(Grant::Held), None),
+            Ok(true) => match self.check_unwritten(&item.target, read_ts) {
+                Ok(()) => (Some(Grant::Held), None),
+                Err(error) => (Some(Grant::Newer), Some(error)),
+            },
+            Ok(false) => (Some(Grant::Skipped), None),
+            Err(error) => (None, Some(error)),
+        }
     }
 
     fn release(&self, txn: TxnId, targets: &[Target], ended: bool) {

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use crate::error::{Conflict, KvError, KvResult};
 use crate::locks::{LockMode, Target, Wait};
 use crate::read_set::Reads;
-use crate::spans::{Grant, LockItem, LockMany, Validate};
+use crate::spans::{Grant, LockItem, LockMany, LockOne, Validate};
 use crate::txn::{Held, Isolation, Locked, State, Txn};
 
 /// What a lock takes besides its key.
@@ -96,9 +96,33 @@ impl Txn {
         Ok(())
     }
 
+    /// As [`Txn::ask_locks`], for one.
     fn ask_lock(&self, item: LockItem, wait: Wait) -> KvResult<Locked> {
-        let (grants, error) = self.ask_locks(vec![item], wait)?;
-        match (error, grants.first()) {
+        let bytes = lock_memory(&item.target);
+        let read_ts = {
+            let mut state = self.open_state()?;
+            state.locked.grow(bytes)?;
+            state.read_ts
+        };
+        self.count_request();
+        let (grant, error) = self.spans().lock(
+            LockOne {
+                txn: self.id(),
+                item: &item,
+                read_ts,
+                wait,
+                timeout: self.options.lock_timeout,
+            },
+            self.stop_flag(),
+        );
+        let mut state = self.state.lock();
+        let held = matches!(grant, Some(Grant::Held | Grant::Newer));
+        let checked = item.check && grant == Some(Grant::Held);
+        if !held || !state.granted(item, checked) {
+            state.locked.shrink(bytes);
+        }
+        state.ahead.lock_granted();
+        match (error, grant) {
             (Some(error), _) => Err(error),
             (None, Some(Grant::Skipped)) => Ok(Locked::Skipped),
             (None, _) => Ok(Locked::Yes),
@@ -186,9 +210,10 @@ impl Txn {
             let granted: Vec<Target> = keys[..answer.grants.len()].iter().map(target).collect();
             self.spans().release(self.id(), &granted, false);
             let mut state = self.open_state()?;
+            let told = state.ahead.told(self.coordinator().memory());
             for (key, grant) in keys.iter().zip(&answer.grants) {
                 if *grant == Grant::Held {
-                    state.ahead.awaited(key.clone(), mode);
+                    told.awaited(key.clone(), mode);
                 }
             }
             match answer.error {

@@ -83,8 +83,9 @@ impl Txn {
             let got = self.spans().get_many(&request)?;
             self.note(got.undurable);
             let mut state = self.open_state()?;
+            let told = state.ahead.told(self.coordinator().memory());
             for (key, value) in request.keys.into_iter().zip(got.values) {
-                state.ahead.add_point(key, value, at);
+                told.add_point(key, value, at);
             }
         }
         Ok(())
@@ -120,6 +121,7 @@ impl Txn {
             let scans = asked.iter().map(scan).collect();
             let answer = self.ask_scans(scans, at, options)?;
             let mut state = self.open_state()?;
+            let told = state.ahead.told(self.coordinator().memory());
             let mut reached = 0;
             for (span, part) in asked.iter().zip(answer.parts) {
                 if part.rows.is_empty() && part.rest.as_ref() == Some(span) {
@@ -128,7 +130,7 @@ impl Txn {
                 reached += 1;
                 bytes += part.rows.iter().map(|(k, v)| k.len() + v.len()).sum::<usize>();
                 found.extend(part.rows.iter().cloned());
-                state.ahead.add_span(span.clone(), options.classes, (part, answer.at), at);
+                told.add_span(span.clone(), options.classes, (part, answer.at), at);
             }
             // The answer was full before it came to the others.
             left = &left[reached.max(1)..];

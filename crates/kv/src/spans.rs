@@ -148,6 +148,21 @@ pub struct LockMany {
     pub timeout: Option<Duration>,
 }
 
+/// Asks for one lock: as [`LockMany`], without a list.
+#[derive(Clone, Copy, Debug)]
+pub struct LockOne<'a> {
+    /// For whom.
+    pub txn: TxnId,
+    /// What.
+    pub item: &'a LockItem,
+    /// What the holder has seen: checks compare with it.
+    pub read_ts: CommitTs,
+    /// What to do if it is not free.
+    pub wait: Wait,
+    /// How long to wait for it.
+    pub timeout: Option<Duration>,
+}
+
 /// What became of a lock that was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Grant {
@@ -255,6 +270,14 @@ pub trait Spans: Send + Sync {
 
     /// Takes locks.
     fn lock_many(&self, request: LockMany, stop: &AtomicBool) -> LockedMany;
+
+    /// Takes one lock: as [`Spans::lock_many`], without lists.
+    fn lock(&self, request: LockOne<'_>, stop: &AtomicBool) -> (Option<Grant>, Option<KvError>) {
+        let LockOne { txn, item, read_ts, wait, timeout } = request;
+        let items = vec![item.clone()];
+        let answer = self.lock_many(LockMany { txn, items, read_ts, wait, timeout }, stop);
+        (answer.grants.first().copied(), answer.error)
+    }
 
     /// Gives locks back. `ended`: the transaction holds and wants nothing else.
     fn release(&self, txn: TxnId, targets: &[Target], ended: bool);

@@ -183,7 +183,7 @@ impl Txn {
             buffer: Buffer::default(),
             reads: ReadSet::default(),
             depends_on: HashSet::new(),
-            ahead: Ahead::new(account.hold("answers asked for ahead")),
+            ahead: Ahead::default(),
             attached: None,
             held: HashMap::new(),
             held_spans: BTreeMap::new(),

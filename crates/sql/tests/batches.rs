@@ -3,6 +3,8 @@
 
 mod harness;
 
+use std::sync::Arc;
+
 use braid_env::random::Random;
 use braid_sql::Session;
 use harness::{database, error, rows, run, session, tag, try_run};
@@ -106,6 +108,20 @@ fn many_rows_are_deleted_by_few_requests() {
     asks(s, "delete from p where id >= 500 and id + 0 < 3000 returning id", MANY, 60);
     assert_eq!(rows(s, "select count(*) from d"), ["1000"]);
     assert_eq!(rows(s, "select count(*) from i"), ["1000"]);
+    // Whole families, by a list of their keys and by a span.
+    run(s, "create table r (id int primary key, v int)");
+    run(
+        s,
+        "create table q (id int, n int, primary key (id, n)) interleave in parent r on delete cascade",
+    );
+    run(s, &format!("insert into r values {}", values(3_000, |n| format!("({n}, 1)"))));
+    run(s, "insert into q select id, 1 from r");
+    let list = values(2_000, |n| n.to_string());
+    let lines = rows(s, &format!("explain analyze delete from r where id in ({list})"));
+    assert!(lines.iter().any(|line| line.contains("range delete")), "{lines:?}");
+    let (_, count) = lines.last().expect("a line").rsplit_once("requests: ").expect("a count");
+    assert!(count.parse::<u64>().expect("a number") <= 20, "{lines:?}");
+    assert_eq!(rows(s, "select count(*) from q"), ["1000"]);
     // Set null: all that is left of c refers to less than 300.
     run(s, "update c set p = null");
     asks(s, "delete from p where id + 0 < 500", 1_500, 60);
@@ -284,6 +300,68 @@ fn statement(random: &mut Random) -> String {
         19 => format!("delete from p where id {span}"),
         20 => format!("select id, v from p where v {span} order by v, id limit {}", 1 + a),
         _ => format!("select c.id, c.e from c where u in ({a}, {b}, 3) or v {span} order by id"),
+    }
+}
+
+#[test]
+fn statements_over_many_rows_beside_each_other_break_nothing() {
+    let levels = ["serializable", "repeatable read", "read committed"];
+    for seed in 0..12 {
+        let db = database();
+        tables(&mut session(&db));
+        let threads: Vec<_> = (0..4)
+            .map(|n: u64| {
+                let db = Arc::clone(&db);
+                #[expect(clippy::disallowed_methods, reason = "a test of real threads")]
+                std::thread::spawn(move || {
+                    let s = &mut session(&db);
+                    let level = levels[((seed + n) % 3) as usize];
+                    run(s, &format!("set default_transaction_isolation = '{level}'"));
+                    let mut random = Random::seeded(seed * 10 + n);
+                    for _ in 0..60 {
+                        let block = random.chance(1, 3);
+                        if block {
+                            told(s, "begin");
+                            told(s, &statement(&mut random));
+                        }
+                        told(s, &statement(&mut random));
+                        if block {
+                            told(s, "commit");
+                        }
+                    }
+                })
+            })
+            .collect();
+        for thread in threads {
+            thread.join().expect("a session has failed");
+        }
+        let s = &mut session(&db);
+        assert_eq!(db.coordinator().describe_locks().lines, "", "seed {seed}");
+        for (from, to) in [
+            ("select p from c where p is not null", "select id from p"),
+            ("select u from c where u is not null", "select u from p where u is not null"),
+            ("select p from d where p is not null", "select id from p"),
+            ("select id from i", "select id from p"),
+            ("select id, n from j", "select id, n from i"),
+        ] {
+            let there = rows(s, to);
+            let orphan = rows(s, from).into_iter().find(|row| !there.contains(row));
+            assert_eq!(orphan, None, "seed {seed}: {from}");
+        }
+        // Each index has an entry for each row, and each unique value one row.
+        for (table, column) in [("p", "v"), ("p", "u"), ("c", "p"), ("c", "u"), ("c", "v")] {
+            let count = |s: &mut Session, condition: &str| {
+                rows(s, &format!("select count(*) from {table} where {condition}"))
+            };
+            let by_index = count(s, &format!("{column} >= -1000000"));
+            let by_rows = count(s, &format!("{column} + 0 >= -1000000"));
+            assert_eq!(by_index, by_rows, "seed {seed}: {table} ({column})");
+        }
+        let mut keys = rows(s, "select u from p where u is not null");
+        keys.sort();
+        let mut once = keys.clone();
+        once.dedup();
+        assert_eq!(keys, once, "seed {seed}");
     }
 }
 

@@ -24,8 +24,9 @@
 use std::sync::Arc;
 
 use braid_catalog::{ForeignKey, InterleaveForm, RefAction, Table, kv_error};
-use braid_kv::{KeySpan, LockMode, ReadMode, Wait};
+use braid_kv::{KeySpan, LockItem, LockMode, ReadMode, Target, Wait};
 use braid_types::{Datum, SqlResult};
+use bytes::Bytes;
 
 use super::references::{
     find_by_key, reference_values, rows_with, still_has_children, still_referenced,
@@ -140,10 +141,15 @@ impl RangeDelete {
         let layout = &info.layout;
         let (spans, count) = if self.access.is_point(layout) {
             let mut spans = Vec::new();
-            for key in self.access.points(layout, &[], &ctx.eval)? {
-                let span = TableLayout::family_span(&key);
+            let keys = self.access.points(layout, &[], &ctx.eval)?;
+            for (n, key) in keys.iter().enumerate() {
+                if n.is_multiple_of(ctx.txn.batch_max()) && keys.len() > 1 {
+                    let part = &keys[n..keys.len().min(n + ctx.txn.batch_max())];
+                    ask_families(ctx, part)?;
+                }
+                let span = TableLayout::family_span(key);
                 ctx.txn.lock_span(&span, LockMode::Exclusive, Wait::Block).map_err(kv_error)?;
-                if get_row(&ctx.txn, layout, key)?.is_some() {
+                if get_row(&ctx.txn, layout, key.clone())?.is_some() {
                     spans.push(span);
                 }
             }
@@ -151,6 +157,7 @@ impl RangeDelete {
             (spans, n)
         } else {
             let spans = self.access.spans(layout, &[], &ctx.eval)?;
+            lock_families(ctx, &spans)?;
             for s in &spans {
                 ctx.txn.lock_span(s, LockMode::Exclusive, Wait::Block).map_err(kv_error)?;
             }
@@ -283,6 +290,25 @@ impl RangeDelete {
         }
         Ok(lines)
     }
+}
+
+/// Asks ahead for the locks of families and for the rows at their heads.
+fn ask_families(ctx: &Context, keys: &[Vec<u8>]) -> SqlResult<()> {
+    let spans: Vec<KeySpan> = keys.iter().map(|key| TableLayout::family_span(key)).collect();
+    lock_families(ctx, &spans)?;
+    let keys = keys.iter().cloned().map(Bytes::from);
+    ctx.txn.get_ahead(keys, ReadMode::Recorded).map_err(kv_error)
+}
+
+fn lock_families(ctx: &Context, spans: &[KeySpan]) -> SqlResult<()> {
+    let lock = |span: &KeySpan| {
+        let target = Target::Span(span.clone());
+        LockItem { target, mode: LockMode::Exclusive, check: true }
+    };
+    if spans.len() < 2 {
+        return Ok(());
+    }
+    ctx.txn.lock_ahead(spans.iter().map(lock).collect()).map_err(kv_error)
 }
 
 /// What happens to a child's rows when their parent rows go.
