@@ -4,6 +4,7 @@
 mod harness;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use braid_catalog::load_catalog;
 use braid_env::clock::WallClock;
@@ -12,7 +13,7 @@ use braid_env::random::Random;
 use braid_kv::{KeySpan, ScanOptions, Store, StoreOptions, TxnOptions};
 use braid_sql::jobs::Step;
 use braid_sql::storage::{TableLayout, TableScan};
-use braid_sql::{Database, NoGeneralQueries, Session};
+use braid_sql::{Database, NoGeneralQueries, Outcome, Session};
 use harness::actors::Stage;
 use harness::{database, error, rows, run, session, state, tag, try_run};
 use parking_lot::Mutex;
@@ -541,4 +542,106 @@ fn a_global_index_is_right_beside_range_deletes() {
         assert_eq!(state(s, "insert into c values (1, 5, 20)"), "23505", "{step}");
         run(s, "insert into c values (1, 6, 30)");
     }
+}
+
+fn copy_in(s: &mut Session, table: &str, lines: impl Iterator<Item = String>) {
+    let statement = s.parse_script(&format!("copy {table} from stdin")).unwrap().remove(0);
+    let p = s.prepare(statement, &[]).unwrap();
+    let Outcome::CopyIn(mut copy) = s.execute(&p, Vec::new()).unwrap() else { panic!("COPY") };
+    lines.for_each(|line| copy.feed(line.as_bytes()).unwrap());
+    copy.finish().unwrap();
+}
+
+#[test]
+fn a_bulk_load_at_any_step_is_in_the_index() {
+    for step in STEPS {
+        let db = database();
+        table_with_rows(&db);
+        let other = Mutex::new(session(&db));
+        db.jobs().listen(move |at: &Step| {
+            if at.name == step {
+                // Above what is written row by row.
+                let lines = (100..20_100).map(|n| format!("{n}\t{}\t0\n", n * 7));
+                copy_in(&mut other.lock(), "t", lines);
+            }
+        });
+        run(&mut session(&db), "create unique index i on t (n)");
+        let (wanted, stored) = entries(&db, "t");
+        assert_eq!(wanted.len(), 20_006, "{step}");
+        assert!(wanted == stored, "{step}");
+        assert_eq!(state(&mut session(&db), "insert into t values (99, 700)"), "23505");
+    }
+}
+
+/// Writes at random until told to stop, in autocommit and in blocks, at its level. Keys are its own,
+/// values are everybody's.
+fn write_at_random(db: &Arc<Database>, who: u64, stop: &AtomicBool) -> usize {
+    let s = &mut session(db);
+    let mut random = Random::seeded(who);
+    let level = LEVELS[who as usize % LEVELS.len()];
+    run(s, &format!("set default_transaction_isolation = '{level}'"));
+    let mut done = 0;
+    while !stop.load(Ordering::Relaxed) {
+        let id = random.below(400) * 10 + who;
+        let n = random.below(1 << 40);
+        let write = match random.below(5) {
+            0 | 1 => format!("insert into t values ({id}, {n}, 'x') on conflict (id) do nothing"),
+            2 => format!("update t set n = {n} where id = {id}"),
+            3 => format!("update t set v = 'y' where id = {id}"),
+            _ => format!("delete from t where id = {id}"),
+        };
+        let sql = match random.below(3) {
+            0 => format!("begin; {write}; update t set n = {} where id = {id}; commit", n + 1),
+            1 => format!("begin; {write}; rollback"),
+            _ => write,
+        };
+        match try_run(s, &sql, &[]) {
+            Ok(_) => done += 1,
+            Err(e) => {
+                assert!(matches!(e.state().0, "40001" | "40P01"), "{sql}: {e}");
+                s.fail();
+                run(s, "rollback");
+            }
+        }
+    }
+    done
+}
+
+#[test]
+fn indexes_that_are_built_beside_threads_of_writers_are_right() {
+    let db = database();
+    run(&mut session(&db), "create table t (id int primary key, n bigint, v text)");
+    // Enough for sorted runs that are ingested.
+    let text = "x".repeat(60);
+    copy_in(
+        &mut session(&db),
+        "t",
+        (10_000..40_000u64).map(|n| format!("{n}\t{}\t{text}\n", n << 41)),
+    );
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..3)
+            .map(|who| {
+                let (db, stop) = (&db, &stop);
+                scope.spawn(move || write_at_random(db, who, stop))
+            })
+            .collect();
+        let s = &mut session(&db);
+        for round in 0..6 {
+            let unique = if round % 2 == 0 { "unique" } else { "" };
+            run(s, &format!("create {unique} index i{round} on t (n) include (v)"));
+            run(s, "alter table t add constraint k check (n >= 0)");
+            run(s, "alter table t drop constraint k");
+        }
+        stop.store(true, Ordering::Relaxed);
+        for writer in writers {
+            assert!(writer.join().unwrap() > 0);
+        }
+    });
+    let (wanted, stored) = entries(&db, "t");
+    assert!(wanted.len() >= 6 * 30_000 && wanted == stored);
+    assert_eq!(
+        rows(&mut session(&db), "select count(*) from t where n = 30000 * 2199023255552"),
+        ["1"]
+    );
 }
