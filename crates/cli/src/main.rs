@@ -17,6 +17,24 @@ use clap::{Parser, Subcommand};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// Makes the allocator take memory page by page. It would ask for huge pages else, of which every
+/// thread's heap touches many and fills few: 200 busy connections took 800 MiB more.
+extern "C" fn use_small_pages() {
+    unsafe extern "C" {
+        fn mi_option_set(option: i32, value: std::ffi::c_long);
+    }
+    /// `mi_option_arena_eager_commit` of mimalloc 3.
+    const ARENA_EAGER_COMMIT: i32 = 4;
+    // SAFETY: mimalloc is linked as the global allocator; the function writes one number.
+    unsafe { mi_option_set(ARENA_EAGER_COMMIT, 0) }
+}
+
+/// The option counts only before the first allocation, which the runtime makes before `main`.
+#[used]
+#[cfg(target_os = "linux")]
+#[unsafe(link_section = ".init_array")]
+static BEFORE_MAIN: extern "C" fn() = use_small_pages;
+
 /// Returns memory that is free to the system, for this thread and for threads that have ended.
 pub(crate) fn return_free_memory() {
     unsafe extern "C" {

@@ -52,6 +52,7 @@ pub(crate) fn run(arguments: StartArguments) -> CliResult {
     config.gc_window = Duration::from_secs(arguments.gc_window_seconds);
     config.memory_max = arguments.max_memory.map(|mib| mib << 20);
     config.trim = Some(crate::return_free_memory);
+    config.resident = Some(braid_env::memory::resident);
     config.cache_bytes = arguments.cache_mib.map(|mib| mib << 20);
 
     let data_dir = config.data_dir.display().to_string();

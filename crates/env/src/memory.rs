@@ -9,8 +9,12 @@
 //!
 //! Nobody asks the allocator. Whoever is about to keep an amount that a client decides says so
 //! first, and gets [`Exceeded`] when there is no room: then it spills, or its statement fails by
-//! that error, which names who wanted the memory. What is small for every statement is not counted;
-//! the limit of the pool leaves room for it.
+//! that error, which names who wanted the memory.
+//!
+//! What is small for every statement is not counted, amounts are estimates, and an allocator keeps
+//! pages for later. So somebody looks now and then how much the process really has
+//! ([`resident`]) and tells the pool: what nobody counted is taken off its limit
+//! ([`Pool::note_resident`]), down to half of it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,12 +26,15 @@ pub struct Pool {
     limit: usize,
     used: AtomicUsize,
     peak: AtomicUsize,
+    /// What the process has and nobody counted, as far as it was seen last.
+    uncounted: AtomicUsize,
 }
 
 impl Pool {
     /// A pool of so many bytes.
     pub fn new(limit: usize) -> Arc<Pool> {
-        Arc::new(Pool { limit, used: AtomicUsize::new(0), peak: AtomicUsize::new(0) })
+        let zero = || AtomicUsize::new(0);
+        Arc::new(Pool { limit, used: zero(), peak: zero(), uncounted: zero() })
     }
 
     /// A pool that refuses nothing, for tools and tests.
@@ -35,9 +42,26 @@ impl Pool {
         Pool::new(usize::MAX)
     }
 
-    /// Bytes that it may give.
+    /// Bytes that it was made for.
     pub fn limit(&self) -> usize {
         self.limit
+    }
+
+    /// Bytes that it gives at present: what nobody counted is taken off, but half always stays.
+    pub fn room(&self) -> usize {
+        self.limit.saturating_sub(self.uncounted()).max(self.limit / 2)
+    }
+
+    /// Bytes that the process has and nobody counted, as far as it was seen last.
+    pub fn uncounted(&self) -> usize {
+        self.uncounted.load(Ordering::Relaxed)
+    }
+
+    /// Tells how much the process really has, of which `fixed` bytes are nobody's concern here:
+    /// caches and the like with limits of their own.
+    pub fn note_resident(&self, resident: usize, fixed: usize) {
+        let counted = self.used().saturating_add(fixed);
+        self.uncounted.store(resident.saturating_sub(counted), Ordering::Relaxed);
     }
 
     /// Bytes held now.
@@ -56,7 +80,7 @@ impl Pool {
     }
 
     fn take(&self, bytes: usize) -> bool {
-        let taken = take(&self.used, self.limit, bytes);
+        let taken = take(&self.used, self.room(), bytes);
         if let Some(used) = taken {
             self.peak.fetch_max(used, Ordering::Relaxed);
         }
@@ -118,7 +142,7 @@ impl Account {
         }
         if !self.pool.take(bytes) {
             self.used.fetch_sub(bytes, Ordering::Relaxed);
-            return Err(exceeded(Scope::Node, self.pool.limit));
+            return Err(exceeded(Scope::Node, self.pool.room()));
         }
         Ok(())
     }
@@ -238,16 +262,26 @@ impl std::error::Error for Exceeded {}
 
 /// The memory that this process may use: the machine's, or less if its control group says so.
 pub fn available() -> usize {
-    let machine = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
-        let line = text.lines().find(|l| l.starts_with("MemTotal:"))?;
-        line.split_whitespace().nth(1)?.parse::<usize>().ok().map(|kib| kib << 10)
-    });
+    let machine = kib_of("/proc/meminfo", "MemTotal:");
     let groups = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
     let own = own_groups();
     let limits = groups.iter().map(|g| g.to_string()).chain(own).filter_map(|path| {
         std::fs::read_to_string(path).ok().and_then(|text| text.trim().parse::<usize>().ok())
     });
     limits.chain(machine).min().unwrap_or(1 << 30)
+}
+
+/// Bytes of memory that this process has of its own: without pages of files. 0 where the system
+/// does not tell.
+pub fn resident() -> usize {
+    kib_of("/proc/self/status", "RssAnon:").unwrap_or(0)
+}
+
+/// Bytes of a line such as `MemTotal:  2048 kB`.
+fn kib_of(file: &str, name: &str) -> Option<usize> {
+    let text = std::fs::read_to_string(file).ok()?;
+    let line = text.lines().find(|line| line.starts_with(name))?;
+    line.split_whitespace().nth(1)?.parse::<usize>().ok().map(|kib| kib << 10)
 }
 
 /// Files with the limit of this process's own control group, in both layouts.
@@ -293,5 +327,22 @@ mod tests {
         drop(a);
         assert_eq!(pool.used(), 0, "what a statement held goes with it");
         assert!(available() > 0);
+        assert!(resident() > 0);
+    }
+
+    #[test]
+    fn what_nobody_counted_is_taken_off_down_to_half() {
+        let pool = Pool::new(100);
+        let account = pool.account(usize::MAX);
+        account.take("rows", 20).unwrap();
+        pool.note_resident(70, 30);
+        assert_eq!((pool.uncounted(), pool.room()), (20, 80));
+        let e = account.take("sort", 61).unwrap_err();
+        assert_eq!((e.scope, e.limit), (Scope::Node, 80));
+        account.take("sort", 60).unwrap();
+        pool.note_resident(1000, 0);
+        assert_eq!(pool.room(), 50);
+        pool.note_resident(0, 0);
+        assert_eq!((pool.uncounted(), pool.room()), (0, 100));
     }
 }

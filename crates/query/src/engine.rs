@@ -173,11 +173,24 @@ impl GeneralPlan for Plan {
     }
 
     fn execute(&self, run: &RunContext) -> SqlResult<Box<dyn RowStream>> {
-        let (state, physical) = self.physical(run)?;
+        let (state, plan) = {
+            let _entered = self.handle.enter();
+            self.bind(run, &run.eval)?
+        };
+        let physical = {
+            let _entered = self.handle.enter();
+            run::physical(&state, &plan)?
+        };
         let types = self.columns.iter().map(|c| c.ty.clone()).collect();
         let rows =
             PlanRows::start(state, physical, types, run.cancel.clone(), self.handle.clone())?;
-        Ok(Box::new(rows))
+        let bounds = Bounds { cancel: run.cancel.clone(), memory: run.memory.clone() };
+        let spill = self.spill.clone();
+        Ok(Box::new(rows.or_else(Box::new(move || {
+            let state = run::session_with(bounds, &spill, true)?;
+            let physical = run::physical(&state, &plan)?;
+            Ok((state, physical))
+        }))))
     }
 
     fn explain(&self, run: &RunContext, analyze: bool) -> SqlResult<Vec<String>> {

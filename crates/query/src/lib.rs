@@ -11,6 +11,7 @@
 //! - [`arrow_form`]: how SQL values travel in Arrow columns.
 //! - [`system`]: `pg_catalog` and `information_schema`.
 //! - [`run`]: sessions, budgets, driving a plan. `planning`: what keeps planning within bounds.
+//!   `sorted_joins`: when a hash join does not fit.
 //!
 //! DataFusion is named in this crate only.
 
@@ -22,6 +23,7 @@ pub mod exec;
 pub mod memory;
 mod planning;
 pub mod run;
+mod sorted_joins;
 pub mod system;
 
 pub use engine::Engine;

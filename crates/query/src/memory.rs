@@ -8,13 +8,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use braid_catalog::memory_error;
-use braid_env::memory::{Account, Exceeded};
+use braid_env::memory::{Account, Exceeded, Scope};
 use braid_types::{SqlError, SqlResult, SqlState};
 use datafusion::common::Result;
 use datafusion::error::DataFusionError;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
-use datafusion::execution::memory_pool::{MemoryLimit, MemoryPool, MemoryReservation};
+use datafusion::execution::memory_pool::{
+    MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation,
+};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
+use parking_lot::Mutex;
 
 use crate::error::from_df;
 
@@ -22,10 +25,45 @@ use crate::error::from_df;
 #[derive(Clone, Debug, Default)]
 pub struct SpillDirectory(pub Option<PathBuf>);
 
+/// This part of a statement's memory is kept for operators that cannot spill.
+const SPARE_PART: usize = 8;
+
 /// The statement's account as DataFusion sees it.
 #[derive(Debug)]
 struct StatementPool {
     account: Arc<Account>,
+    spillers: Mutex<Spillers>,
+}
+
+/// Whether an operator gets an equal share: it can spill, or merges what was spilled, in several
+/// rounds if need be.
+fn shares(consumer: &MemoryConsumer) -> bool {
+    consumer.can_spill() || consumer.name().starts_with("ExternalSorterMerge")
+}
+
+/// Operators that get along with less. They share equally what the others leave: one sort that took
+/// all would leave nothing for the next, which cannot make it spill.
+#[derive(Debug, Default)]
+struct Spillers {
+    count: usize,
+    bytes: usize,
+}
+
+impl StatementPool {
+    /// What one operator that can spill may hold.
+    fn share(&self) -> usize {
+        let spillers = self.spillers.lock();
+        let others = self.account.used().saturating_sub(spillers.bytes);
+        let limit = self.account.limit();
+        (limit - limit / SPARE_PART).saturating_sub(others) / spillers.count.max(1)
+    }
+
+    fn count(&self, reservation: &MemoryReservation, change: isize) {
+        if shares(reservation.consumer()) {
+            let bytes = &mut self.spillers.lock().bytes;
+            *bytes = bytes.saturating_add_signed(change);
+        }
+    }
 }
 
 impl fmt::Display for StatementPool {
@@ -39,18 +77,40 @@ impl MemoryPool for StatementPool {
         "statement"
     }
 
-    fn grow(&self, _: &MemoryReservation, additional: usize) {
-        self.account.take_anyway(additional);
+    fn register(&self, consumer: &MemoryConsumer) {
+        if shares(consumer) {
+            self.spillers.lock().count += 1;
+        }
     }
 
-    fn shrink(&self, _: &MemoryReservation, shrink: usize) {
+    fn unregister(&self, consumer: &MemoryConsumer) {
+        if shares(consumer) {
+            self.spillers.lock().count -= 1;
+        }
+    }
+
+    fn grow(&self, reservation: &MemoryReservation, additional: usize) {
+        self.account.take_anyway(additional);
+        self.count(reservation, additional as isize);
+    }
+
+    fn shrink(&self, reservation: &MemoryReservation, shrink: usize) {
         self.account.give(shrink);
+        self.count(reservation, -(shrink as isize));
     }
 
     fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
+        if shares(reservation.consumer()) && reservation.size() + additional > self.share() {
+            let what = operator(reservation.consumer().name()).to_string();
+            let limit = self.account.limit();
+            let refused = Exceeded { what, bytes: additional, scope: Scope::Statement, limit };
+            return Err(DataFusionError::ResourcesExhausted(marked(&refused)));
+        }
         self.account
             .take(operator(reservation.consumer().name()), additional)
-            .map_err(|e| DataFusionError::ResourcesExhausted(marked(&e)))
+            .map_err(|e| DataFusionError::ResourcesExhausted(marked(&e)))?;
+        self.count(reservation, additional as isize);
+        Ok(())
     }
 
     fn reserved(&self) -> usize {
@@ -100,7 +160,7 @@ pub(crate) fn runtime(account: Arc<Account>, spill: &SpillDirectory) -> SqlResul
         None => DiskManagerMode::Disabled,
     };
     RuntimeEnvBuilder::new()
-        .with_memory_pool(Arc::new(StatementPool { account }))
+        .with_memory_pool(Arc::new(StatementPool { account, spillers: Mutex::default() }))
         .with_disk_manager_builder(DiskManagerBuilder::default().with_mode(mode))
         .build_arc()
         .map_err(from_df)

@@ -26,6 +26,7 @@ use datafusion::physical_optimizer::optimizer::{
 use datafusion::physical_plan::ExecutionPlan;
 
 use crate::exec::stoppable::check;
+use crate::sorted_joins::SortedJoins;
 
 /// Inner joins among which the optimizer looks for a good order.
 const ORDERED_JOINS: usize = 32;
@@ -48,12 +49,22 @@ pub(crate) fn rules(cancel: &Arc<AtomicBool>) -> Vec<Rule> {
 }
 
 /// As [`rules`], for physical plans.
-pub(crate) fn physical_rules(cancel: &Arc<AtomicBool>) -> Vec<PhysicalRule> {
+///
+/// `sorted_joins`: joins hold no whole input, see [`SortedJoins`].
+pub(crate) fn physical_rules(cancel: &Arc<AtomicBool>, sorted_joins: bool) -> Vec<PhysicalRule> {
     static ALL: LazyLock<Vec<PhysicalRule>> = LazyLock::new(|| PhysicalOptimizer::new().rules);
     let watched = |rule: &PhysicalRule| -> PhysicalRule {
         Arc::new(WatchedPhysical { rule: Arc::clone(rule), cancel: Arc::clone(cancel) })
     };
-    ALL.iter().map(watched).collect()
+    let mut rules: Vec<PhysicalRule> = Vec::with_capacity(ALL.len() + 1);
+    for rule in ALL.iter() {
+        rules.push(watched(rule));
+        // Before the rule that adds the sorts.
+        if sorted_joins && rule.name() == "join_selection" {
+            rules.push(Arc::new(SortedJoins));
+        }
+    }
+    rules
 }
 
 /// A rule that stops.

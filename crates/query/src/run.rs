@@ -25,6 +25,7 @@ use crate::error::from_df;
 use crate::exec::stoppable::{Bounds, stoppable};
 use crate::memory::{SpillDirectory, runtime};
 use crate::planning::{check_size, physical_rules, rules};
+use crate::sorted_joins::refused;
 
 /// Wakes a parked thread.
 struct Unpark(Thread);
@@ -54,6 +55,18 @@ pub fn drive<F: Future>(future: F) -> F::Output {
 /// # Errors
 /// When the runtime cannot be set up.
 pub fn session(bounds: Bounds, spill: &SpillDirectory) -> SqlResult<Arc<SessionState>> {
+    session_with(bounds, spill, false)
+}
+
+/// As [`session`]; `sorted_joins`: its joins hold no whole input.
+///
+/// # Errors
+/// When the runtime cannot be set up.
+pub fn session_with(
+    bounds: Bounds,
+    spill: &SpillDirectory,
+    sorted_joins: bool,
+) -> SqlResult<Arc<SessionState>> {
     let runtime = runtime(bounds.memory.clone(), spill)?;
     let limit = bounds.memory.limit();
     let cancel = Arc::clone(&bounds.cancel);
@@ -73,7 +86,7 @@ pub fn session(bounds: Bounds, spill: &SpillDirectory) -> SqlResult<Arc<SessionS
         .with_config(config)
         .with_runtime_env(runtime)
         .with_optimizer_rules(rules(&cancel))
-        .with_physical_optimizer_rules(physical_rules(&cancel))
+        .with_physical_optimizer_rules(physical_rules(&cancel, sorted_joins))
         .build();
     Ok(Arc::new(state))
 }
@@ -133,13 +146,18 @@ fn push_rows(batch: &RecordBatch, types: &[SqlType], rows: &mut Vec<Row>) {
     }
 }
 
+/// Plans a statement again, for joins that hold no whole input.
+pub type Again = Box<dyn FnOnce() -> SqlResult<(Arc<SessionState>, Arc<dyn ExecutionPlan>)> + Send>;
+
 /// The rows of a running plan.
 pub struct PlanRows {
     stream: Option<SendableRecordBatchStream>,
     types: Vec<SqlType>,
     cancel: Arc<AtomicBool>,
     /// Kept so that spilled files and the budget live as long as the stream.
-    _state: Arc<SessionState>,
+    state: Arc<SessionState>,
+    /// Until the first row.
+    again: Option<Again>,
     handle: tokio::runtime::Handle,
 }
 
@@ -158,7 +176,40 @@ impl PlanRows {
         let _entered = handle.enter();
         let stream = start(&state, plan)?;
         drop(_entered);
-        Ok(PlanRows { stream: Some(stream), types, cancel, _state: state, handle })
+        Ok(PlanRows { stream: Some(stream), types, cancel, state, again: None, handle })
+    }
+
+    /// What to run instead when a hash join is refused its memory before the first row.
+    #[must_use]
+    pub fn or_else(mut self, again: Again) -> PlanRows {
+        self.again = Some(again);
+        self
+    }
+
+    /// The next batch of the plan; of the other plan when this one could not hold a join.
+    fn next(&mut self) -> SqlResult<Option<RecordBatch>> {
+        loop {
+            let Some(stream) = &mut self.stream else { return Ok(None) };
+            let error = match drive(stream.next()).transpose() {
+                Ok(batch) => {
+                    if batch.as_ref().is_none_or(|b| b.num_rows() > 0) {
+                        self.again = None;
+                    }
+                    return Ok(batch);
+                }
+                Err(e) => e,
+            };
+            // What it held is free before the next plan begins.
+            self.stream = None;
+            match self.again.take().filter(|_| refused(&error)) {
+                Some(again) => {
+                    let (state, plan) = again()?;
+                    self.stream = Some(start(&state, plan)?);
+                    self.state = state;
+                }
+                None => return Err(from_df(error)),
+            }
+        }
     }
 }
 
@@ -173,18 +224,13 @@ impl RowStream for PlanRows {
                     "canceling statement due to user request",
                 ));
             }
-            let Some(stream) = &mut self.stream else { return Ok(None) };
-            match drive(stream.next()) {
+            match self.next()? {
                 None => {
                     self.stream = None;
                     return Ok(None);
                 }
-                Some(Err(e)) => {
-                    self.stream = None;
-                    return Err(from_df(e));
-                }
-                Some(Ok(batch)) if batch.num_rows() == 0 => {}
-                Some(Ok(batch)) => {
+                Some(batch) if batch.num_rows() == 0 => {}
+                Some(batch) => {
                     let mut rows = Vec::with_capacity(batch.num_rows());
                     push_rows(&batch, &self.types, &mut rows);
                     return Ok(Some(rows));

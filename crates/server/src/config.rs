@@ -28,6 +28,8 @@ pub struct ServerConfig {
     /// Returns free memory to the system; called now and then. The allocator is the binary's
     /// choice.
     pub trim: Option<fn()>,
+    /// Bytes that the process really has; asked often. `None` where it is not the node's alone.
+    pub resident: Option<fn() -> usize>,
 }
 
 impl ServerConfig {
@@ -43,6 +45,7 @@ impl ServerConfig {
             cache_bytes: None,
             memory_max: None,
             trim: None,
+            resident: None,
         }
     }
 }

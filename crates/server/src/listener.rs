@@ -78,6 +78,8 @@ pub struct Server {
 /// What all threads of a server use.
 pub(crate) struct Shared {
     pub(crate) store: Arc<Store>,
+    /// Bytes of the block cache and the memtables.
+    pub(crate) memory_fixed: usize,
     pub(crate) database: Arc<Database>,
     pub(crate) backends: Arc<Backends>,
     pub(crate) watch: Watch,
@@ -107,7 +109,7 @@ impl Server {
             StoreOptions::new(DiskFs::shared(), config.data_dir.clone(), Arc::new(WallClock));
         options.gc_window = config.gc_window;
         options.engine.row_class = braid_keys::row_class;
-        share_memory(&config, &mut options);
+        let memory_fixed = share_memory(&config, &mut options);
         let store = Store::open(options).map_err(StartError::Store)?;
         let spill = spill_directory(&config).map_err(StartError::System)?;
         let general = braid_query::Engine::new(spill).map_err(StartError::Catalog)?;
@@ -118,6 +120,7 @@ impl Server {
         let http_address = http_listener.as_ref().and_then(|l| l.local_addr().ok());
         let shared = Arc::new(Shared {
             store,
+            memory_fixed,
             database,
             backends: Arc::default(),
             watch: Watch::new().map_err(StartError::System)?,
@@ -201,8 +204,8 @@ impl Drop for Server {
 }
 
 /// Divides the node's memory: cache and memtables get theirs, the rest is what clients can make
-/// the node hold.
-fn share_memory(config: &ServerConfig, options: &mut StoreOptions) {
+/// the node hold. Returns the part of cache and memtables.
+fn share_memory(config: &ServerConfig, options: &mut StoreOptions) -> usize {
     let max = config.memory_max.unwrap_or_else(|| memory::available() / 2);
     let engine = &mut options.engine;
     engine.block_cache_size =
@@ -219,6 +222,7 @@ fn share_memory(config: &ServerConfig, options: &mut StoreOptions) {
         clients = options.memory.limit(),
         "memory"
     );
+    fixed
 }
 
 /// An empty directory for what does not fit into memory. What is in it belongs to statements that

@@ -73,6 +73,8 @@ pub(crate) fn render(shared: &Shared) -> String {
     single(&mut out, "memory_held_peak_bytes", gauge, peak, memory.peak() as u64);
     let limit = "Bytes that may be held.";
     single(&mut out, "memory_limit_bytes", gauge, limit, memory.limit() as u64);
+    let uncounted = "Bytes that the process has and nobody counted: they are taken off the limit.";
+    single(&mut out, "memory_uncounted_bytes", gauge, uncounted, memory.uncounted() as u64);
     let done = shared.database.reclaimed();
     let help = "Keys that were looked at to find what nobody can reach.";
     single(&mut out, "reclaim_examined_total", counter, help, done.examined);

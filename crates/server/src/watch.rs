@@ -27,6 +27,8 @@ const TICK: Duration = Duration::from_millis(25);
 
 /// Free memory goes back to the system about once a second, if connections fell silent since.
 const TRIM_TICKS: u64 = 40;
+/// When more than this part of the pool is in use and not counted, free memory is given back.
+const UNCOUNTED_PART: usize = 8;
 
 /// The set of sockets.
 pub(crate) struct Watch {
@@ -111,9 +113,14 @@ pub(crate) fn watch(shared: &Arc<Shared>) {
             tracing::warn!(error = %e, "no more threads for connections that wait");
         }
         ticks += 1;
+        let pool = shared.store.memory();
+        if let Some(resident) = shared.config.resident {
+            pool.note_resident(resident(), shared.memory_fixed);
+        }
+        let much = pool.uncounted() > pool.limit() / UNCOUNTED_PART;
         if ticks.is_multiple_of(TRIM_TICKS)
             && let Some(trim) = shared.config.trim
-            && shared.rested.swap(false, Ordering::Relaxed)
+            && (shared.rested.swap(false, Ordering::Relaxed) || much)
         {
             trim();
         }

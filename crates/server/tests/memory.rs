@@ -58,7 +58,8 @@ fn each_operator_over_its_limit_says_its_name_and_gives_all_back() {
     talk.answer();
     let cases = [
         ("SELECT * FROM k ORDER BY v", "Sort"),
-        ("SELECT a.v FROM k a JOIN k b ON a.v = b.v", "HashJoin"),
+        ("SELECT a.v FROM k a JOIN k b ON a.v = b.v", ""),
+        ("SELECT a.v FROM k a WHERE a.v NOT IN (SELECT b.v FROM k b)", ""),
         ("SELECT count(*) FROM k a, k b WHERE a.v > b.v", ""),
         ("UPDATE k SET v = v || 'y'", "rows to be written"),
         ("DELETE FROM k WHERE v > '' RETURNING *", "rows to be written"),
@@ -88,6 +89,14 @@ fn each_operator_over_its_limit_says_its_name_and_gives_all_back() {
     talk.query("SELECT count(*) FROM (SELECT a.v, b.a FROM k a, generate_series(1, 20) b(a) ORDER BY a.v, b.a OFFSET 5) s");
     let said = talk.answer();
     assert!(said.contains("Row(79995)"), "sorting 40 MB in 8 MB spills: {said}");
+    talk.query("SET statement_mem = '16MB'");
+    talk.answer();
+    talk.query("SELECT count(*), max(y.a) FROM (SELECT a.v, b.a FROM k a, generate_series(1, 20) b(a)) x JOIN k y ON x.v = y.v");
+    let said = talk.answer();
+    assert!(
+        said.contains("Row(80000"),
+        "a hash join that does not fit becomes one that spills: {said}"
+    );
     wait_for_nothing_held(&server);
 }
 
@@ -143,7 +152,7 @@ fn a_transaction_that_does_not_fit_fails_and_the_node_goes_on() {
     }
     talk.send(b'c', b"");
     let said = error(&mut talk);
-    assert_eq!(said, "53200 out of memory: the transaction's writes", "after {sent} bytes");
+    assert!(said.starts_with("53200 out of memory: the transaction's writes"), "{sent}: {said}");
     talk.query("ROLLBACK");
     talk.answer();
     wait_for_nothing_held(&server);
