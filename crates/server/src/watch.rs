@@ -27,6 +27,8 @@ const TICK: Duration = Duration::from_millis(25);
 
 /// Free memory goes back to the system about once a second, if connections fell silent since.
 const TRIM_TICKS: u64 = 40;
+/// The same when the process has much that nobody counted.
+const URGENT_TICKS: u64 = 4;
 /// When more than this part of the pool is in use and not counted, free memory is given back.
 const UNCOUNTED_PART: usize = 8;
 
@@ -118,9 +120,10 @@ pub(crate) fn watch(shared: &Arc<Shared>) {
             pool.note_resident(resident(), shared.memory_fixed);
         }
         let much = pool.uncounted() > pool.limit() / UNCOUNTED_PART;
-        if ticks.is_multiple_of(TRIM_TICKS)
-            && let Some(trim) = shared.config.trim
-            && (shared.rested.swap(false, Ordering::Relaxed) || much)
+        let rested = || shared.rested.swap(false, Ordering::Relaxed);
+        if let Some(trim) = shared.config.trim
+            && (ticks.is_multiple_of(if much { URGENT_TICKS } else { TRIM_TICKS }))
+            && (much || rested())
         {
             trim();
         }
