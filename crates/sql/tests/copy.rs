@@ -163,6 +163,32 @@ fn many_rows_go_in_as_one_load() {
 }
 
 #[test]
+fn the_rows_of_a_query_go_in_as_one_load() {
+    let db = database();
+    let s = &mut session(&db);
+    let count = |s: &mut Session, of: &str| rows(s, &format!("select count(*) from {of}"));
+    run(s, "create table a (id int primary key, u int unique)");
+    feed(s, "copy a from stdin", (1..=MANY).map(|n| format!("{n}\t{}\n", n * 2))).unwrap();
+    // A statement never meets its own rows, also when it reads the table that it fills.
+    assert_eq!(tag(s, "insert into a select id + 30000, u + 60000 from a"), "INSERT 0 30000");
+    assert_eq!(db.coordinator().describe_locks().lines, "");
+    assert_eq!(count(s, "a"), ["60000"]);
+    assert_eq!(rows(s, "select u from a where id = 60000"), ["120000"]);
+    let e = error(s, "insert into a select id + 59999, u + 120000 from a");
+    assert_eq!((e.state().0, e.detail()), ("23505", Some("Key (id)=(60000) already exists.")));
+    assert_eq!(state(s, "insert into a select id + 60000, 7 from a"), "23505");
+    let middle = "insert into a select id + 60000, 120000 + 2 * (id / (id - 50000)) from a";
+    assert_eq!(state(s, middle), "22012", "an error in the middle leaves nothing");
+    assert_eq!(count(s, "a"), ["60000"]);
+    assert_eq!(tag(s, "create table b as select u, id from a where id > 30000"), "SELECT 30000");
+    assert_eq!(rows(s, "select u from b where id = 30001"), ["60002"]);
+    // In a block: a table of its own, and one that others know.
+    run(s, "begin; create table c (id int primary key); insert into c select id from a");
+    run(s, "insert into b select 1, id from a; commit");
+    assert_eq!((count(s, "c"), count(s, "b")), (vec!["60000".into()], vec!["90000".into()]));
+}
+
+#[test]
 fn a_block_sees_what_it_loaded_into_its_own_table() {
     for level in ["serializable", "repeatable read", "read committed"] {
         let db = database();

@@ -8,7 +8,7 @@ use braid_env::fs::{DiskFs, FileSystem};
 use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType};
 
 use super::decode::{Decoder, RawRow};
-use crate::dml::table_load::TableLoad;
+use crate::dml::table_load::{FEW_BYTES, FEW_ROWS, TableLoad};
 use crate::dml::writer::{TableInfo, Writer};
 use crate::general_query::ColumnInfo;
 use crate::session::Context;
@@ -16,10 +16,6 @@ use braid_parser::{Copy, CopyFormat, CopyOptions, Import};
 
 /// Bytes read from a file at once.
 const CHUNK: usize = 1 << 20;
-
-/// Rows that are kept before it is decided how to write them, and their bytes in the input.
-const WAITING_ROWS: usize = 10_000;
-const WAITING_BYTES: usize = 2 << 20;
 
 /// How rows are written: few of them row by row, with locks of their own; many as a bulk load.
 /// Until it is clear which, they wait, and nothing is locked.
@@ -158,7 +154,7 @@ impl Loader {
             Sink::Waiting { rows, bytes } => {
                 rows.push((line, row));
                 *bytes += size;
-                if rows.len() < WAITING_ROWS && *bytes < WAITING_BYTES {
+                if rows.len() < FEW_ROWS && *bytes < FEW_BYTES {
                     return Ok(());
                 }
                 let bulk = TableLoad::is_possible(&self.ctx, &self.info)?;
@@ -167,7 +163,7 @@ impl Loader {
             Sink::Rows { rows, bytes, .. } => {
                 rows.push((line, row));
                 *bytes += size;
-                if rows.len() < self.ctx.txn.batch_max() && *bytes < WAITING_BYTES {
+                if rows.len() < self.ctx.txn.batch_max() && *bytes < FEW_BYTES {
                     return Ok(());
                 }
                 self.write_rows()

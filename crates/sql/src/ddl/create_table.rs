@@ -238,7 +238,6 @@ fn create_as(
     }
     add_row_id(&mut t);
     let t = c.put(t);
-    let rows = crate::dml::source::Source::into_rows(source, &c.ctx)?;
-    let count = crate::dml::insert_plain(&c.ctx, &t, rows)?;
+    let count = crate::dml::query_load::fill_table(&c.ctx, &t, &source)?;
     Ok(format!("SELECT {count}"))
 }

@@ -11,6 +11,7 @@ use sqlparser::ast::{self, AssignmentTarget};
 
 use super::Written;
 use super::ahead;
+use super::query_load::{Taken, take_rows};
 use super::source::Source;
 use super::target::{
     Returning, Target, bind_returning, check_assignable, column_ordinal, is_default, refuse_given,
@@ -179,12 +180,21 @@ impl InsertPlan {
             }
             Rows::Query(source) => {
                 let types: Vec<SqlType> = source.columns().iter().map(|c| c.ty.clone()).collect();
-                // All rows first: parts of the query that start late must not see what the
-                // statement itself writes.
-                all(&mut source.rows(ctx)?.into_iter().map(|values| {
+                let mut whole = |values| {
                     let given = self.convert(ctx, &types, values)?;
                     self.fill(ctx, given)
-                }))?;
+                };
+                // All rows first: parts of the query that start late must not see what the
+                // statement itself writes.
+                let rows = if self.conflict.is_some() || self.returning.is_some() {
+                    source.rows(ctx)?
+                } else {
+                    match take_rows(ctx, source, &self.info, &mut whole)? {
+                        Taken::Given(rows) => rows,
+                        Taken::Loaded(count) => return Ok(Written { count, returning: None }),
+                    }
+                };
+                all(&mut rows.into_iter().map(whole))?;
             }
         }
         w.finish()?;

@@ -64,11 +64,6 @@ impl Source {
         }
     }
 
-    /// All rows. The statement's own writes come after, so it never meets them.
-    pub fn into_rows(self, ctx: &Context) -> SqlResult<Vec<Row>> {
-        self.rows(ctx)
-    }
-
     /// All rows.
     pub fn rows(&self, ctx: &Context) -> SqlResult<Vec<Row>> {
         let mut stream = self.stream(ctx)?;

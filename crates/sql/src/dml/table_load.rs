@@ -1,4 +1,4 @@
-//! Very many rows at once, into a table that others may be using: COPY and its like.
+//! Very many rows at once, into a table that others may be using: COPY, INSERT .. SELECT.
 //!
 //! ```text
 //!   writers locked out of the table, and of the tables it refers to
@@ -24,6 +24,11 @@ use crate::session::Context;
 use crate::storage::TableLayout;
 use crate::storage::bulk::{LOAD_MEMORY, LoadError, ingest_private};
 use crate::storage::scan::live_row;
+
+/// Rows are written one by one unless there are so many,
+pub(crate) const FEW_ROWS: usize = 10_000;
+/// or so many bytes of them.
+pub(crate) const FEW_BYTES: usize = 2 << 20;
 
 /// A load of one table.
 pub(crate) struct TableLoad {
@@ -68,7 +73,9 @@ impl TableLoad {
         occupied.resize(targets, false);
         let load = ctx.txn.bulk_load(targets, LOAD_MEMORY).map_err(kv_error)?;
         let found = vec![None; info.references.len() + 1];
-        let private = ctx.failure.is_some();
+        // In a block it is, or no load is possible; outside, a table that the statement makes.
+        let private =
+            ctx.failure.is_some() || ctx.db.current_catalog()?.table(info.table().id).is_none();
         let (ctx, info) = (ctx.clone(), info.clone());
         Ok(TableLoad { ctx, info, load, private, occupied, found })
     }
