@@ -79,9 +79,18 @@ impl Stopwatch<'_> {
 }
 
 /// Moves `at` over tombstones of the first layer that has one there, up to the next row of a layer
-/// above it. Returns how many there were.
-fn pass_one_run(layers: &mut [Layer], at: &mut Vec<u8>, end: &[u8]) -> Result<u64> {
+/// above it. Returns how many there were. `last` is the layer whose tombstones were passed last: it
+/// has none where they ended.
+fn pass_one_run(
+    layers: &mut [Layer],
+    at: &mut Vec<u8>,
+    end: &[u8],
+    last: &mut Option<usize>,
+) -> Result<u64> {
     for i in 0..layers.len() {
+        if *last == Some(i) {
+            continue;
+        }
         let (above, rest) = layers.split_at_mut(i);
         let layer = &mut rest[0];
         if !layer.is_known {
@@ -95,6 +104,7 @@ fn pass_one_run(layers: &mut [Layer], at: &mut Vec<u8>, end: &[u8]) -> Result<u6
         }
         let passed = layer.source.pass(at, stop)?;
         if passed > 0 {
+            *last = Some(i);
             return Ok(passed);
         }
     }
@@ -267,8 +277,9 @@ impl MergeCursor {
         }
         let mut at = until.to_vec();
         let before = stats.tombstones_passed;
+        let mut last = None;
         while at.as_slice() < plan.span.end.as_ref() {
-            let passed = pass_one_run(layers, &mut at, &plan.span.end)?;
+            let passed = pass_one_run(layers, &mut at, &plan.span.end, &mut last)?;
             stats.tombstones_passed += passed;
             if passed == 0 {
                 break;

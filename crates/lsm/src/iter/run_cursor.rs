@@ -277,11 +277,12 @@ impl Source for RunCursor {
             return Ok(0);
         }
         let mut passed = 0;
-        let plan = self.plan.clone();
-        let run = plan.run(self.run_no);
+        let (run, mut finger) = (self.run(), self.finger);
+        // What was not looked for yet may begin right here.
+        let own_key = if self.is_open { self.cursor.key() } else { None };
         // The next file may go on where one ends.
         while at.as_slice() < stop {
-            let near = self.finger.0;
+            let near = finger.0;
             let is_near = self.files.contains(&near)
                 && run.starts_up_to(near, at)
                 && at.as_slice() < run.ssts()[near].bounds().end.as_ref();
@@ -291,16 +292,13 @@ impl Source for RunCursor {
             if !file.has_tombstones {
                 break;
             }
-            if self.finger.0 != i {
-                self.finger = (i, 0);
+            if finger.0 != i {
+                finger = (i, 0);
             }
-            let skyline = file.reader(plan.env())?.skyline();
-            let read = (plan.read().ts, file.max_point_ts);
-            // What was not looked for yet may begin right here.
-            let own = if self.is_open { self.cursor.key() } else { None };
-            let own = own.map(|own| own.max(at.as_slice()));
-            let finger = &mut self.finger.1;
-            let reached = skyline.run_from(at, read, (stop, own), finger, &mut passed);
+            let skyline = file.reader(self.plan.env())?.skyline();
+            let read = (self.plan.read().ts, file.max_point_ts);
+            let own = own_key.map(|own| own.max(at.as_slice()));
+            let reached = skyline.run_from(at, read, (stop, own), &mut finger.1, &mut passed);
             let end = run.ssts()[i].bounds().end.as_ref();
             let Some(reached) = reached.map(|reached| reached.min(end)) else { break };
             at.clear();
@@ -309,6 +307,7 @@ impl Source for RunCursor {
                 break;
             }
         }
+        self.finger = finger;
         Ok(passed)
     }
 
