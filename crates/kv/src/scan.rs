@@ -78,6 +78,10 @@ pub struct TxnScan {
     options: ScanOptions,
     returned: usize,
     exhausted: bool,
+    /// Whether the commit will depend on what was read.
+    records: bool,
+    /// Nothing of the transaction's own lies in the span.
+    plain: bool,
     /// The part of the span that is being read now; earlier parts are already recorded.
     segment: KeySpan,
     last_key: Option<Bytes>,
@@ -126,6 +130,7 @@ impl TxnScan {
         if options.reverse {
             overlay.points.reverse();
         }
+        let records = options.mode == ReadMode::Recorded && txn.records_reads();
         Ok(TxnScan {
             txn,
             id,
@@ -136,6 +141,8 @@ impl TxnScan {
             options,
             returned: 0,
             exhausted: false,
+            records,
+            plain: !hides,
             segment: span,
             last_key: None,
         })
@@ -159,7 +166,9 @@ impl TxnScan {
         match &row {
             Some((key, _)) => {
                 self.returned += 1;
-                self.last_key = Some(key.clone());
+                if self.records {
+                    self.last_key = Some(key.clone());
+                }
             }
             None => self.exhausted = true,
         }
@@ -207,6 +216,13 @@ impl TxnScan {
     }
 
     fn merged(&mut self) -> KvResult<Option<(Bytes, Bytes)>> {
+        while self.plain {
+            match self.stored.batch.next() {
+                Some(row) => return Ok(Some(row)),
+                None if self.ask()? => {}
+                None => return Ok(None),
+            }
+        }
         loop {
             self.fill()?;
             let order = match (&self.engine_head, self.overlay.peek()) {
@@ -275,7 +291,7 @@ impl TxnScan {
     }
 
     fn record(&mut self) {
-        if self.options.mode != ReadMode::Recorded {
+        if !self.records {
             return;
         }
         let read = match (&self.last_key, self.exhausted) {
