@@ -20,5 +20,7 @@ mod runner;
 mod schema;
 mod writes;
 
-pub use corpus::{CorpusReport, CorpusResult, CorpusSettings, run_corpus};
+pub use corpus::{
+    Claim, ClaimKind, CorpusReport, CorpusResult, CorpusSettings, run_corpus, without_generator,
+};
 pub use runner::{Report, Settings, run};

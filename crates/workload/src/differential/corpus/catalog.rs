@@ -36,7 +36,6 @@ pub(super) struct Signature {
     pub(super) args: Vec<Arg>,
     pub(super) variadic: bool,
     pub(super) ret: Arg,
-    pub(super) volatility: char,
 }
 
 impl Signature {
@@ -60,10 +59,12 @@ impl Signature {
 }
 
 /// Everything that is claimed.
+#[derive(Default)]
 pub(super) struct Claims {
     pub(super) signatures: Vec<Signature>,
     pub(super) aggregates: Vec<String>,
     pub(super) set_returning: Vec<String>,
+    pub(super) windows: Vec<String>,
 }
 
 /// Rows of a query as text.
@@ -101,15 +102,21 @@ pub(super) fn claims(client: &mut Client) -> CorpusResult<Claims> {
             names.insert(oid.clone(), name.clone());
         }
     }
-    let mut claims =
-        Claims { signatures: Vec::new(), aggregates: Vec::new(), set_returning: Vec::new() };
+    let mut claims = Claims::default();
     let functions = "SELECT proname, proargtypes::text, prorettype, provariadic, provolatile, \
                      prokind, proretset FROM pg_proc ORDER BY proname, 2, prorettype";
     for row in query(client, functions)? {
         let cell = |at: usize| row[at].clone().unwrap_or_default();
-        if cell(5) != "f" {
-            claims.aggregates.push(cell(0));
-            continue;
+        match cell(5).as_str() {
+            "a" => {
+                claims.aggregates.push(cell(0));
+                continue;
+            }
+            "w" => {
+                claims.windows.push(cell(0));
+                continue;
+            }
+            _ => {}
         }
         if cell(6) == "t" {
             claims.set_returning.push(cell(0));
@@ -121,7 +128,6 @@ pub(super) fn claims(client: &mut Client) -> CorpusResult<Claims> {
             args: list(&cell(1)).into_iter().map(|o| arg(o, &names)).collect(),
             variadic: cell(3) != "0",
             ret: arg(&cell(2), &names),
-            volatility: cell(4).chars().next().unwrap_or('v'),
         });
     }
     let operators = "SELECT oprname, oprleft, oprright, oprresult FROM pg_operator \
@@ -139,7 +145,6 @@ pub(super) fn claims(client: &mut Client) -> CorpusResult<Claims> {
             args,
             variadic: false,
             ret: arg(&cell(3), &names),
-            volatility: 'i',
         });
     }
     let casts = "SELECT castsource, casttarget FROM pg_cast ORDER BY castsource, casttarget";
@@ -153,7 +158,6 @@ pub(super) fn claims(client: &mut Client) -> CorpusResult<Claims> {
             args: vec![arg(&cell(0), &names)],
             variadic: false,
             ret: target,
-            volatility: 'i',
         });
     }
     Ok(claims)

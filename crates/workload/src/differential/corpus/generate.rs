@@ -3,6 +3,7 @@
 use braid_env::random::Random;
 
 use super::catalog::{Arg, Claims, Form, Signature};
+use super::constructs::{self, Part};
 use super::{known, values};
 
 /// An expression with its parts.
@@ -65,8 +66,7 @@ impl<'a> Generator<'a> {
         let signatures = claims
             .signatures
             .iter()
-            .filter(|s| s.volatility != 'v' && !known::left_out(&s.name))
-            .filter(|s| s.args.iter().all(known_type))
+            .filter(|s| left_out_of(s).is_none() && without_values(s).is_empty())
             .collect();
         Generator { signatures, columns: true }
     }
@@ -126,94 +126,31 @@ impl<'a> Generator<'a> {
 
     /// CASE, COALESCE and the others that are no functions.
     fn construct(&self, random: &mut Random, ty: &str, depth: u32) -> Expr {
-        let mut parts = Vec::new();
-        let part = |random: &mut Random, ty: &str, parts: &mut Vec<Expr>| {
-            let e = self.typed(random, ty, depth - 1);
-            let sql = format!("({})", e.sql);
-            parts.push(e);
-            sql
-        };
+        let fitting = constructs::giving(ty, values::ELEMENTS);
+        let chosen = *random.pick(&fitting);
         let other = *random.pick(WANTED);
-        let (label, sql) = match random.below(if ty == "bool" { 13 } else { 5 }) {
-            0 => {
-                let (c, a, b) = (
-                    part(random, "bool", &mut parts),
-                    part(random, ty, &mut parts),
-                    part(random, ty, &mut parts),
-                );
-                ("CASE", format!("CASE WHEN {c} THEN {a} ELSE {b} END"))
-            }
-            1 => {
-                let (a, b) = (part(random, ty, &mut parts), part(random, ty, &mut parts));
-                ("COALESCE", format!("coalesce({a}, {b})"))
-            }
-            2 => {
-                let (a, b) = (part(random, ty, &mut parts), part(random, ty, &mut parts));
-                ("NULLIF", format!("nullif({a}, {b})"))
-            }
-            3 => {
-                let (a, b) = (part(random, ty, &mut parts), part(random, ty, &mut parts));
-                let name = if random.chance(1, 2) { "greatest" } else { "least" };
-                ("GREATEST", format!("{name}({a}, {b})"))
-            }
-            4 => {
-                let (o, v, a) = (
-                    part(random, other, &mut parts),
-                    part(random, other, &mut parts),
-                    part(random, ty, &mut parts),
-                );
-                ("CASE x", format!("CASE {o} WHEN {v} THEN {a} END"))
-            }
-            5 => {
-                let (a, b) = (part(random, other, &mut parts), part(random, other, &mut parts));
-                let op = *random.pick(&["=", "<>", "<", "<=", ">", ">="]);
-                ("comparison", format!("{a} {op} {b}"))
-            }
-            6 => {
-                let (a, b) = (part(random, other, &mut parts), part(random, other, &mut parts));
-                let not = if random.chance(1, 2) { "NOT " } else { "" };
-                ("IS DISTINCT FROM", format!("{a} IS {not}DISTINCT FROM {b}"))
-            }
-            7 => {
-                let (a, b, c) = (
-                    part(random, other, &mut parts),
-                    part(random, other, &mut parts),
-                    part(random, other, &mut parts),
-                );
-                ("BETWEEN", format!("{a} BETWEEN {b} AND {c}"))
-            }
-            8 => {
-                let (a, b, c) = (
-                    part(random, other, &mut parts),
-                    part(random, other, &mut parts),
-                    part(random, other, &mut parts),
-                );
-                ("IN", format!("{a} IN ({b}, {c})"))
-            }
-            9 => {
-                let (a, b) = (part(random, "bool", &mut parts), part(random, "bool", &mut parts));
-                let op = if random.chance(1, 2) { "AND" } else { "OR" };
-                ("AND", format!("{a} {op} {b}"))
-            }
-            10 => {
-                let a = part(random, "bool", &mut parts);
-                ("NOT", format!("NOT {a}"))
-            }
-            11 => {
-                let a = part(random, "bool", &mut parts);
-                let truth = *random.pick(&["TRUE", "FALSE", "UNKNOWN", "NOT TRUE", "NOT UNKNOWN"]);
-                ("IS TRUE", format!("{a} IS {truth}"))
-            }
-            _ => {
-                let element = *random.pick(values::ELEMENTS);
-                let a = part(random, element, &mut parts);
-                let b = part(random, &format!("_{element}"), &mut parts);
-                let op = *random.pick(&["=", "<>", "<", ">="]);
-                let all = if random.chance(1, 2) { "ANY" } else { "ALL" };
-                ("ANY", format!("{a} {op} {all} ({b})"))
-            }
+        let element = match ty.strip_prefix('_') {
+            Some(element) => element.to_string(),
+            None => random.pick(values::ELEMENTS).to_string(),
         };
-        Expr { sql, label: label.to_string(), parts }
+        let mut parts = Vec::new();
+        let mut sql = String::new();
+        let mut pieces = chosen.form.split("{}");
+        sql.push_str(pieces.next().unwrap_or_default());
+        for (part, piece) in chosen.parts.iter().zip(pieces) {
+            let of = match part {
+                Part::Same => ty.to_string(),
+                Part::Other => other.to_string(),
+                Part::Element => element.clone(),
+                Part::Array => format!("_{element}"),
+                Part::ArrayOfSame => format!("_{ty}"),
+                Part::Of(name) => name.to_string(),
+            };
+            let e = self.typed(random, &of, depth - 1);
+            sql.push_str(&format!("({}){piece}", e.sql));
+            parts.push(e);
+        }
+        Expr { sql, label: chosen.label.to_string(), parts }
     }
 
     fn call(
@@ -278,7 +215,7 @@ impl<'a> Generator<'a> {
             return Expr::leaf(random.pick(words).to_string());
         }
         if let Some(words) = values::special(name, at)
-            && !random.chance(1, 10)
+            && (values::formats(name, at) || !random.chance(1, 10))
         {
             let word = random.pick(words).replace('\'', "''");
             return Expr::leaf(format!("'{word}'"));
@@ -290,7 +227,7 @@ impl<'a> Generator<'a> {
                 _ => n.to_string(),
             });
         }
-        if depth <= 1 && random.chance(1, 25) {
+        if depth <= 1 && !(name == "timezone" && at == 0) && random.chance(1, 25) {
             // A literal whose type the call decides.
             let text = values::of(ty).map_or("1", |v| *random.pick(v.literals));
             return Expr::leaf(format!("'{}'", text.replace("it''s", "it's").replace('\'', "''")));
@@ -304,13 +241,28 @@ pub(super) fn column_suffix(ty: &str) -> String {
     format!("_{ty}")
 }
 
-fn known_type(arg: &Arg) -> bool {
-    match arg {
-        Arg::Type(name) => {
-            values::of(name).is_some() || values::of(name.trim_matches('_')).is_some()
-        }
-        _ => true,
+/// Why no call of this signature is made: its name, or a type that has no values.
+pub(super) fn left_out_of(s: &Signature) -> Option<String> {
+    if s.form == Form::Function && known::left_out(&s.name) {
+        return Some(s.name.clone());
     }
+    let cast_to = (s.form == Form::Cast).then(|| s.name.clone());
+    let args = s.args.iter().filter_map(|a| match a {
+        Arg::Type(name) => Some(name.clone()),
+        _ => None,
+    });
+    args.chain(cast_to).find(|name| known::left_out_type(name))
+}
+
+/// Types of arguments without edge values.
+pub(super) fn without_values(s: &Signature) -> Vec<String> {
+    s.args
+        .iter()
+        .filter_map(|arg| match arg {
+            Arg::Type(name) if values::of(name).is_none() => Some(name.clone()),
+            _ => None,
+        })
+        .collect()
 }
 
 fn is_keyword(name: &str) -> bool {

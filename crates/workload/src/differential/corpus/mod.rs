@@ -12,10 +12,14 @@
 //! ```
 //!
 //! The signatures are read over the wire, so a function added to the table is covered by the next
-//! run. Aggregates and set-returning functions have recipes in [`recipes`]; one without a recipe
-//! fails the run. What may differ is listed in [`known`], each with its reason.
+//! run. Aggregates, set-returning and window functions have recipes in [`recipes`]; what is claimed
+//! and not called fails the run ([`coverage`]). What may differ is listed in [`known`], each with
+//! its reason.
 
+mod calls;
 mod catalog;
+mod constructs;
+mod coverage;
 mod generate;
 mod known;
 mod recipes;
@@ -23,6 +27,7 @@ mod runner;
 mod servers;
 mod values;
 
+pub use coverage::{Claim, ClaimKind, without_generator};
 pub use runner::{CorpusReport, CorpusSettings, run_corpus};
 
 /// A broken connection, or a claim that the corpus has no recipe for.

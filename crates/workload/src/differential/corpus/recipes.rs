@@ -1,4 +1,4 @@
-//! Calls of aggregates and set-returning functions, which the catalog describes by name only.
+//! Calls of aggregates, set-returning and window functions: they need something around them.
 
 /// How an aggregate is called: types of its arguments, and what stands around them.
 pub(super) struct Recipe {
@@ -51,6 +51,7 @@ macro_rules! recipe {
 /// rows in the order of their id.
 pub(super) const AGGREGATES: &[Recipe] = &[
     recipe!("count", ANY),
+    recipe!("count", &[&[]], "count(*)"),
     recipe!("sum", NUMBERS),
     recipe!("avg", NUMBERS),
     recipe!("min", ORDERED),
@@ -79,7 +80,7 @@ pub(super) const AGGREGATES: &[Recipe] = &[
     recipe!("regr_slope", &[&["float8", "float8"]]),
     recipe!("regr_intercept", &[&["float8", "float8"]]),
     recipe!("regr_r2", &[&["float8", "float8"]]),
-    recipe!("regr_count", &[&["float8", "float8"]]),
+    recipe!("regr_count", &[&["float8", "float8"], &["int4", "numeric"]]),
     recipe!("regr_avgx", &[&["float8", "float8"]]),
     recipe!("regr_avgy", &[&["float8", "float8"]]),
     recipe!("regr_sxx", &[&["float8", "float8"]]),
@@ -100,12 +101,30 @@ pub(super) const AGGREGATES: &[Recipe] = &[
 pub(super) const SETS: &[Recipe] = &[
     recipe!(
         "generate_series",
-        &[&["int4", "int4", "int4"]],
-        "generate_series({} % 7, {} % 9, nullif({} % 5, 0))"
+        &[&["int4", "int4", "int4"], &["int8", "int8", "int8"], &["int2", "int2", "int4"]],
+        "generate_series(({}) % 7, ({}) % 9, nullif(({}) % 5, 0))"
     ),
-    recipe!("unnest", &[&["_int4"], &["_text"], &["_numeric"]], "unnest({})"),
+    recipe!(
+        "generate_series",
+        &[&["numeric", "numeric"]],
+        "generate_series(({}) % 7, ({}) % 9, 0.75)"
+    ),
+    recipe!("generate_series", &[&["int4", "int8"]], "generate_series(({}) % 7, ({}) % 9)"),
+    recipe!(
+        "generate_series",
+        &[&["timestamp", "timestamp"], &["timestamptz", "timestamptz"], &["date", "timestamp"]],
+        "generate_series(greatest({}, '0001-01-01'), least({}, '2500-01-01'), '400 days 3 hours')"
+    ),
+    recipe!(
+        "unnest",
+        &[&["_int4"], &["_text"], &["_numeric"], &["_int8"], &["_float8"], &["_bool"], &["_date"]],
+        "unnest({})"
+    ),
+    recipe!("unnest", &[&["_int4", "_text"], &["_bool", "_date"]], "unnest({}, {})"),
     recipe!("regexp_matches", &[&["text"]], "regexp_matches({}, '(.)(b)?', 'g')"),
+    recipe!("regexp_matches", &[&["text"]], "regexp_matches({}, '[a-c]+')"),
     recipe!("regexp_split_to_table", &[&["text"]], "regexp_split_to_table({}, '[ ,]')"),
+    recipe!("regexp_split_to_table", &[&["text"]], "regexp_split_to_table({}, '')"),
     recipe!("string_to_table", &[&["text", "text"]], "string_to_table({}, {})"),
     recipe!("jsonb_array_elements", &[&["jsonb"]], "jsonb_array_elements({})"),
     recipe!("jsonb_array_elements_text", &[&["jsonb"]], "jsonb_array_elements_text({})"),
@@ -117,7 +136,8 @@ pub(super) const SETS: &[Recipe] = &[
     recipe!("json_each", &[&["json"]], "json_each({})"),
     recipe!("json_each_text", &[&["json"]], "json_each_text({})"),
     recipe!("json_object_keys", &[&["json"]], "json_object_keys({})"),
-    recipe!("generate_subscripts", &[&["_int4"]], "generate_subscripts({}, 1)"),
+    recipe!("generate_subscripts", &[&["_int4"], &["_text"]], "generate_subscripts({}, 1)"),
+    recipe!("generate_subscripts", &[&["_int4", "int4"]], "generate_subscripts({}, {})"),
     // About the catalog: compared by the tests of the catalog.
     recipe!("pg_options_to_table", &[&["_text"]], "generate_series(1, 1)"),
     recipe!("_pg_expandarray", &[&["_int4"]], "information_schema._pg_expandarray({})"),
@@ -125,7 +145,32 @@ pub(super) const SETS: &[Recipe] = &[
     recipe!("pg_listening_channels", &[&["int4"]], "generate_series(1, 1)"),
 ];
 
-/// Claimed names without a recipe.
-pub(super) fn missing(names: &[String], recipes: &[Recipe]) -> Vec<String> {
-    names.iter().filter(|n| !recipes.iter().any(|r| r.name == n.as_str())).cloned().collect()
-}
+/// One for each window function; `OVER` and what is in it is added.
+pub(super) const WINDOWS: &[Recipe] = &[
+    recipe!("row_number", &[&[]], "row_number()"),
+    recipe!("rank", &[&[]], "rank()"),
+    recipe!("dense_rank", &[&[]], "dense_rank()"),
+    recipe!("percent_rank", &[&[]], "percent_rank()"),
+    recipe!("cume_dist", &[&[]], "cume_dist()"),
+    recipe!("ntile", &[&[]], "ntile(4)"),
+    recipe!("ntile", &[&[]], "ntile(0)"),
+    recipe!("ntile", &[&[]], "ntile(NULL)"),
+    recipe!("lag", ANY, "lag({})"),
+    recipe!("lag", ANY, "lag({}, 2)"),
+    recipe!("lag", ANY, "lag({}, NULL)"),
+    recipe!("lag", ANY, "lag({}, -1)"),
+    recipe!("lag", &[&["int4", "int4"], &["text", "text"], &["numeric", "int4"]], "lag({}, 1, {})"),
+    recipe!("lead", ANY, "lead({})"),
+    recipe!("lead", ANY, "lead({}, 0)"),
+    recipe!("lead", ANY, "lead({}, NULL)"),
+    recipe!(
+        "lead",
+        &[&["int4", "int4"], &["int4", "numeric"], &["date", "date"]],
+        "lead({}, 3, {})"
+    ),
+    recipe!("first_value", ANY, "first_value({})"),
+    recipe!("last_value", ANY, "last_value({})"),
+    recipe!("nth_value", ANY, "nth_value({}, 2)"),
+    recipe!("nth_value", ANY, "nth_value({}, NULL)"),
+    recipe!("nth_value", ANY, "nth_value({}, 0)"),
+];

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::CorpusResult;
-use super::catalog::{Claims, claims};
+use super::catalog::claims;
+use super::coverage::uncovered;
 use super::generate::{Expr, Generator, column_suffix};
 use super::known::{self, Found};
-use super::recipes::{AGGREGATES, Recipe, SETS, missing};
 use super::servers::{Answer, Server, Servers};
 use super::values::{TYPES, quoted, type_sql};
 use braid_env::random::Random;
@@ -91,7 +91,7 @@ impl fmt::Display for CorpusReport {
 }
 
 /// Rows of the corpus table.
-const ROWS: u64 = 9;
+pub(super) const ROWS: u64 = 9;
 
 fn table(random: &mut Random) -> Vec<String> {
     let columns: Vec<String> =
@@ -116,15 +116,16 @@ fn table(random: &mut Random) -> Vec<String> {
     out
 }
 
-struct Run<'a> {
-    servers: Servers,
-    report: CorpusReport,
-    generator: Generator<'a>,
+/// A run under way.
+pub(super) struct Run<'a> {
+    pub(super) servers: Servers,
+    pub(super) report: CorpusReport,
+    pub(super) generator: Generator<'a>,
 }
 
 /// Where an expression stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Position {
+pub(super) enum Position {
     Own,
     General,
     Where,
@@ -163,7 +164,7 @@ fn statement(expr: &str, position: Position, row: u64) -> String {
 /// Runs the corpus.
 ///
 /// # Errors
-/// When a connection breaks, or a claimed aggregate or set-returning function has no recipe.
+/// When a connection breaks, or calls of something that is claimed are not made.
 pub fn run_corpus(settings: &CorpusSettings) -> CorpusResult<CorpusReport> {
     let mut braid = Server::connect(&settings.braid_url)?;
     let mut postgres = Server::connect(&settings.postgres_url)?;
@@ -174,10 +175,13 @@ pub fn run_corpus(settings: &CorpusSettings) -> CorpusResult<CorpusReport> {
         }
     }
     let mut found = claims(&mut braid.client)?;
+    let without = uncovered(&found);
+    if !without.is_empty() {
+        return Err(format!("the corpus makes no calls of {}", without.join(", ")).into());
+    }
     if let Some(only) = &settings.only {
         found.signatures.retain(|s| s.label().contains(only.as_str()));
     }
-    check_recipes(&found)?;
     let generator = Generator::new(&found);
     if generator.len() == 0 {
         return Err("the server claims no function".into());
@@ -191,20 +195,11 @@ pub fn run_corpus(settings: &CorpusSettings) -> CorpusResult<CorpusReport> {
         n += ROUND;
         if settings.only.is_none() {
             for _ in 0..ROUND / 16 {
-                run.set_or_aggregate(&mut random)?;
+                run.call_in_rows(&mut random)?;
             }
         }
     }
     Ok(run.report)
-}
-
-fn check_recipes(claims: &Claims) -> CorpusResult<()> {
-    let mut without = missing(&claims.aggregates, AGGREGATES);
-    without.extend(missing(&claims.set_returning, SETS));
-    match without.as_slice() {
-        [] => Ok(()),
-        names => Err(format!("no recipe in the corpus for {}", names.join(", ")).into()),
-    }
 }
 
 impl Run<'_> {
@@ -295,7 +290,7 @@ impl Run<'_> {
     }
 
     /// The smallest part of an expression that differs.
-    fn shrink(
+    pub(super) fn shrink(
         &mut self,
         expr: &Expr,
         at: Position,
@@ -310,7 +305,8 @@ impl Run<'_> {
         Ok((!ours.same(&theirs)).then(|| (expr.clone(), at, ours, theirs)))
     }
 
-    fn note(
+    /// Counts a difference, as allowed or under its kind.
+    pub(super) fn note(
         &mut self,
         expr: &Expr,
         at: Position,
@@ -323,14 +319,18 @@ impl Run<'_> {
         {
             *self.report.refused.entry(message.clone()).or_default() += 1;
         }
+        // What stands over many rows may have failed at any of them.
+        let one =
+            at == Position::Own || (at == Position::General && !expr.sql.starts_with("SELECT "));
+        let rows = if one { row..row + 1 } else { 0..ROWS };
         let parts: Vec<String> = expr
             .parts
             .iter()
             .flat_map(Expr::all)
-            .map(|part| statement(&part.sql, Position::Own, row))
+            .flat_map(|part| rows.clone().map(|row| statement(&part.sql, Position::Own, row)))
             .collect();
         let parts = self.servers.answers(&parts)?;
-        let found = Found { label: &expr.label, parts: &parts, ours, theirs };
+        let found = Found { label: &expr.label, many_rows: !one, parts: &parts, ours, theirs };
         if let Some(reason) = known::reason(&found) {
             *self.report.known.entry(reason).or_default() += 1;
             return Ok(());
@@ -355,54 +355,5 @@ impl Run<'_> {
             ));
         }
         Ok(())
-    }
-
-    /// One call of an aggregate or a set-returning function.
-    fn set_or_aggregate(&mut self, random: &mut Random) -> CorpusResult<()> {
-        let aggregate = random.chance(1, 2);
-        let recipe: &Recipe = random.pick(if aggregate { AGGREGATES } else { SETS });
-        if recipe.form == "NULL" {
-            return Ok(());
-        }
-        let args = random.pick(recipe.args);
-        let depth = random.below(2) as u32;
-        let parts: Vec<Expr> =
-            args.iter().map(|ty| self.generator.typed(random, ty, depth)).collect();
-        let mut call = match recipe.form {
-            "" => {
-                let args: Vec<&str> = parts.iter().map(|p| p.sql.as_str()).collect();
-                let distinct =
-                    if args.len() == 1 && random.chance(1, 6) { "DISTINCT " } else { "" };
-                let order = if distinct.is_empty() { " ORDER BY id" } else { "" };
-                format!("{}({distinct}{}{order})", recipe.name, args.join(", "))
-            }
-            form => parts.iter().fold(form.to_string(), |f, p| f.replacen("{}", &p.sql, 1)),
-        };
-        if aggregate && random.chance(1, 6) {
-            call.push_str(" FILTER (WHERE id > 3)");
-        }
-        let sql = if aggregate {
-            format!("SELECT {call}, pg_typeof({call})::text FROM corpus")
-        } else {
-            format!("SELECT f.* FROM corpus, {call} f WHERE id = {}", random.below(ROWS))
-        };
-        let (ours, theirs) = self.servers.answer(&sql)?;
-        self.report.expressions += 1;
-        if ours.same(&theirs) {
-            self.report.errors_alike += u64::from(matches!(theirs, Answer::Error(..)));
-            return Ok(());
-        }
-        for part in &parts {
-            for row in 0..ROWS {
-                if let Some((small, at, ours, theirs)) =
-                    self.shrink(part, Position::General, row)?
-                {
-                    return self.note(&small, at, row, &ours, &theirs);
-                }
-            }
-        }
-        let label = format!("{}({})", recipe.name, args.join(", "));
-        let expr = Expr { sql, label, parts: Vec::new() };
-        self.note(&expr, Position::General, 0, &ours, &theirs)
     }
 }

@@ -22,6 +22,10 @@ impl Answer {
         }
     }
 
+    pub(super) fn is_error(&self) -> bool {
+        matches!(self, Answer::Error(..))
+    }
+
     pub(super) fn short(&self) -> String {
         match self {
             Answer::Rows(rows) => {

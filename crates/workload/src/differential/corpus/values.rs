@@ -443,6 +443,14 @@ pub(super) fn special(function: &str, at: usize) -> Option<&'static [&'static st
     })
 }
 
+/// Whether only the listed words are given: any other text is a format of nothing, or the name of
+/// no zone, and what a server makes of it is an accident.
+pub(super) fn formats(function: &str, at: usize) -> bool {
+    let format = ["to_char_number", "to_char_date", "to_number", "to_date", "to_timestamp"];
+    (at == 1 && format.contains(&function))
+        || matches!((function, at), ("timezone", 0) | ("date_trunc", 2))
+}
+
 /// Large counts would take the memory or the time of both servers and tell nothing.
 pub(super) fn small(function: &str, at: usize) -> bool {
     matches!(
