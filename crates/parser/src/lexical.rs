@@ -152,6 +152,21 @@ fn continues_query(tokens: &[TokenWithSpan], at: usize) -> bool {
     is_token(tokens, at, &Token::RParen) || words.iter().any(|w| is(tokens, at, w))
 }
 
+/// `TRIM(LEADING FROM x)` and `TRIM(FROM x)` without the word that sqlparser takes for a column.
+pub(crate) fn plain_trims(tokens: &mut Vec<TokenWithSpan>) {
+    let mut at = 0;
+    while at + 3 < tokens.len() {
+        if is(tokens, at, "trim") && is_token(tokens, at + 1, &Token::LParen) {
+            let side = ["leading", "trailing", "both"].iter().any(|w| is(tokens, at + 2, w));
+            let from = at + 2 + usize::from(side);
+            if is(tokens, from, "from") {
+                tokens.remove(from);
+            }
+        }
+        at += 1;
+    }
+}
+
 /// The length of a locking clause at this place: `FOR UPDATE [OF a, b] [NOWAIT | SKIP LOCKED]`.
 fn locking_length(tokens: &[TokenWithSpan], at: usize) -> Option<usize> {
     if !is(tokens, at, "for") || !(is(tokens, at + 1, "update") || is(tokens, at + 1, "share")) {
@@ -212,6 +227,7 @@ mod tests {
     fn shown(sql: &str) -> String {
         let mut t = tokens(sql).unwrap();
         mark_scalar_queries(&mut t);
+        plain_trims(&mut t);
         move_locks(&mut t);
         t.iter().map(|t| t.token.to_string()).collect::<Vec<_>>().join(" ")
     }
@@ -231,6 +247,11 @@ mod tests {
     fn queries_in_lists_and_locks_before_limits() {
         assert_eq!(shown("x in ((select 2),-1)"), "x in ( coalesce ( ( select 2 ) ) , - 1 )");
         assert_eq!(shown("x in ((select 2))"), "x in ( ( select 2 ) )");
+        assert_eq!(
+            shown("trim(leading from a) || trim(from b)"),
+            "trim ( leading a ) || trim ( b )"
+        );
+        assert_eq!(shown("trim(both 'x' from a)"), "trim ( both 'x' from a )");
         assert_eq!(shown("t for update limit 1"), "t limit 1 for update");
         assert_eq!(
             shown("(t for share of a, b nowait offset 2)"),

@@ -60,6 +60,7 @@ fn tokenize(sql: &str) -> SqlResult<Vec<TokenWithSpan>> {
     check_nesting(&out)?;
     rewrite_words(&mut out);
     lexical::mark_scalar_queries(&mut out);
+    lexical::plain_trims(&mut out);
     lexical::move_locks(&mut out);
     Ok(out)
 }

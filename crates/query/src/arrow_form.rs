@@ -16,7 +16,8 @@
 use std::sync::Arc;
 
 use braid_keys::column::{Direction, encode_column};
-use braid_types::{ArrayValue, Datum, RecordValue, SqlType, jsonb};
+use braid_types::jsonb::serde_json::Value;
+use braid_types::{ArrayValue, Datum, RecordValue, SqlType, numeric};
 use datafusion::arrow::array::{
     Array, ArrayRef, BinaryArray, BinaryBuilder, BooleanArray, Float32Array, Float64Array,
     Int16Array, Int32Array, Int64Array, StringArray, StringBuilder, UInt32Array, new_null_array,
@@ -183,7 +184,12 @@ pub fn sort_key(value: &Datum) -> Option<Vec<u8>> {
 fn push_sort_key(value: &Datum, out: &mut Vec<u8>) -> Option<()> {
     match value {
         Datum::Null => return None,
-        Datum::Jsonb(json) => out.extend(jsonb::text(json).as_bytes()),
+        Datum::Jsonb(json) => {
+            // An empty array as the whole document sorts first.
+            let empty = json.as_array().is_some_and(Vec::is_empty);
+            out.push(u8::from(!empty));
+            push_document(json, out);
+        }
         Datum::Record(fields) => {
             for field in fields.iter() {
                 match field {
@@ -201,6 +207,37 @@ fn push_sort_key(value: &Datum, out: &mut Vec<u8>) -> Option<()> {
         other => encode(other, out),
     }
     Some(())
+}
+
+/// Bytes in the order of documents: kind, then size, then contents.
+fn push_document(value: &Value, out: &mut Vec<u8>) {
+    let text = |s: &str, out: &mut Vec<u8>| encode(&Datum::text(s), out);
+    match value {
+        Value::Null => out.push(0),
+        Value::String(s) => {
+            out.push(1);
+            text(s, out);
+        }
+        Value::Number(n) => {
+            out.push(2);
+            let exact = numeric::parse(&n.to_string()).unwrap_or_else(|| numeric::from_i128(0));
+            encode(&Datum::Numeric(Arc::new(exact)), out);
+        }
+        Value::Bool(b) => out.extend([3, u8::from(*b)]),
+        Value::Array(items) => {
+            out.push(4);
+            out.extend((items.len() as u32).to_be_bytes());
+            items.iter().for_each(|item| push_document(item, out));
+        }
+        Value::Object(fields) => {
+            out.push(5);
+            out.extend((fields.len() as u32).to_be_bytes());
+            for (key, value) in fields {
+                text(key, out);
+                push_document(value, out);
+            }
+        }
+    }
 }
 
 fn encode(value: &Datum, out: &mut Vec<u8>) {

@@ -323,3 +323,53 @@ fn window_arguments_out_of_range_are_named() {
         (&frame("1 FOLLOWING AND 2 FOLLOWING"), "5; 7; 4; "),
     ]);
 }
+
+/// Found by the corpus of expressions against PostgreSQL 15.
+#[test]
+fn what_the_corpus_found_in_windows_and_sets() {
+    let mut db = small();
+    db.check(&[
+        ("SELECT ntile(NULL) OVER (ORDER BY id), lag(m, NULL) OVER (ORDER BY id) FROM t LIMIT 1", "|"),
+        ("SELECT nth_value(m, NULL) OVER (ORDER BY id) FROM t WHERE id = 1", ""),
+        ("SELECT id, lag(m, 1, id * 100) OVER (ORDER BY id) FROM t ORDER BY id", "1|100; 2|5; 3|6; 4|7"),
+        ("SELECT NULL UNION SELECT 1 ORDER BY 1", "1; "),
+        ("SELECT '7' UNION ALL SELECT 1", "7; 1"),
+        ("SELECT stddev(x) FROM (VALUES (1::numeric), ('NaN')) v(x)", "NaN"),
+        (
+            "SELECT json_agg(x) FROM (VALUES (NULL::int[]), ('{1}')) v(x)",
+            "[null, \n [1]]",
+        ),
+        ("SELECT * FROM unnest(NULL::int[], ARRAY['a'])", "|a"),
+        ("SELECT generate_subscripts(ARRAY[1, 2], 2)", ""),
+        ("SELECT pg_typeof(x)::text FROM generate_series('2024-01-01'::date, '2024-01-01', '1 day') x",
+            "timestamp with time zone"),
+    ]);
+    fails(
+        &mut db,
+        &[
+            ("SELECT NULL UNION SELECT NULL UNION SELECT 1", "42804"),
+            ("SELECT mode() WITHIN GROUP (ORDER BY id) OVER () FROM t", "0A000"),
+            ("SELECT string_agg('a', 1) FROM t", "42883"),
+            ("SELECT * FROM string_to_table('a', 1)", "42883"),
+            ("SELECT * FROM generate_series('NaN'::numeric, 1)", "22023"),
+            ("SELECT sum('1') FROM t", "42725"),
+        ],
+    );
+}
+
+#[test]
+fn documents_are_sorted_as_documents() {
+    small().check(&[(
+        "SELECT v FROM (VALUES ('null'::jsonb), ('[1, 2]'), ('{\"a\": 1}'), ('\"x\"'), ('1.5'), ('[]'), \
+         ('true'), ('{}'), ('[3]'), ('10'), ('[[]]')) t(v) ORDER BY v",
+        "[]; null; \"x\"; 1.5; 10; true; [3]; [[]]; [1, 2]; {}; {\"a\": 1}",
+    )]);
+}
+
+#[test]
+fn trims_without_characters() {
+    small().check(&[(
+        "SELECT trim(leading from ' x '), trim(from ' x '), trim(both 'x' from 'xax')",
+        "x |x|a",
+    )]);
+}

@@ -195,7 +195,7 @@ fn bind_syntax(expr: &Expr, scope: &Scope, ctx: &mut dyn BindContext) -> SqlResu
             let text = bind_unsettled(r#in, scope, ctx)?;
             bind_named("strpos", vec![text, needle], false, ctx)
         }
-        Expr::Substring { expr, substring_from, substring_for, .. } => {
+        Expr::Substring { expr, substring_from, substring_for, shorthand, .. } => {
             let mut args = vec![bind_unsettled(expr, scope, ctx)?];
             match substring_from {
                 Some(from) => args.push(bind_unsettled(from, scope, ctx)?),
@@ -204,7 +204,7 @@ fn bind_syntax(expr: &Expr, scope: &Scope, ctx: &mut dyn BindContext) -> SqlResu
             if let Some(length) = substring_for {
                 args.push(bind_unsettled(length, scope, ctx)?);
             }
-            bind_named("substring", args, false, ctx)
+            bind_named(if *shorthand { "substr" } else { "substring" }, args, false, ctx)
         }
         Expr::Trim { .. } => bind_trim(expr, scope, ctx),
         Expr::Overlay { expr, overlay_what, overlay_from, overlay_for } => {
@@ -557,7 +557,7 @@ fn bind_binary(
     match operator_name(op) {
         Some(name) => bind_named(name, vec![l, r], true, ctx),
         None => {
-            Err(crate::builtin::no_match(&op.to_string(), &[l.ty().clone(), r.ty().clone()], true))
+            Err(crate::resolve::no_match(&op.to_string(), &[l.ty().clone(), r.ty().clone()], true))
         }
     }
 }

@@ -7,93 +7,9 @@ use crate::bind::{bind_unsettled, general_query_needed};
 use crate::bind_compare::match_sides;
 use crate::conversion::{coerce, fold, unify};
 use crate::{
-    BindContext, Bound, CmpOp, Node, Scope, builtin, compare_bound, ident_name, object_name_parts,
+    BindContext, Bound, CmpOp, Node, Scope, compare_bound, ident_name, is_aggregate,
+    is_set_returning, object_name_parts, registry, resolve,
 };
-
-const AGGREGATES: &[&str] = &[
-    "count",
-    "sum",
-    "avg",
-    "min",
-    "max",
-    "bool_and",
-    "bool_or",
-    "every",
-    "array_agg",
-    "string_agg",
-    "jsonb_agg",
-    "json_agg",
-    "jsonb_object_agg",
-    "json_object_agg",
-    "stddev",
-    "stddev_samp",
-    "stddev_pop",
-    "variance",
-    "var_samp",
-    "var_pop",
-    "bit_and",
-    "bit_or",
-    "bit_xor",
-    "corr",
-    "covar_pop",
-    "covar_samp",
-    "regr_slope",
-    "regr_intercept",
-    "regr_r2",
-    "regr_count",
-    "regr_avgx",
-    "regr_avgy",
-    "regr_sxx",
-    "regr_syy",
-    "regr_sxy",
-    "mode",
-    "percentile_cont",
-    "percentile_disc",
-    "any_value",
-];
-
-const SET_RETURNING: &[&str] = &[
-    "generate_series",
-    "unnest",
-    "regexp_matches",
-    "regexp_split_to_table",
-    "string_to_table",
-    "jsonb_array_elements",
-    "jsonb_array_elements_text",
-    "jsonb_each",
-    "jsonb_each_text",
-    "jsonb_object_keys",
-    "json_each",
-    "json_each_text",
-    "json_array_elements",
-    "json_array_elements_text",
-    "json_object_keys",
-    "generate_subscripts",
-    "pg_options_to_table",
-    "_pg_expandarray",
-    "pg_partition_ancestors",
-    "pg_listening_channels",
-];
-
-/// Names of all aggregates.
-pub fn aggregate_names() -> &'static [&'static str] {
-    AGGREGATES
-}
-
-/// Names of all functions that return sets of rows.
-pub fn set_returning_names() -> &'static [&'static str] {
-    SET_RETURNING
-}
-
-/// Whether a function name (folded, without schema) is an aggregate.
-pub fn is_aggregate(name: &str) -> bool {
-    AGGREGATES.contains(&name)
-}
-
-/// Whether a function name (folded, without schema) returns a set of rows.
-pub fn is_set_returning(name: &str) -> bool {
-    SET_RETURNING.contains(&name)
-}
 
 /// Name of a called function without `pg_catalog`.
 fn function_name(name: &ObjectName) -> SqlResult<String> {
@@ -197,7 +113,7 @@ fn bind_special(name: &str, mut args: Vec<Bound>, ctx: &mut dyn BindContext) -> 
             Ok(Bound::constant(braid_types::Datum::Oid(ty.oid()), SqlType::Regtype))
         }
         // A type's name called as function is a cast: text(x), int4(x), date(x).
-        (_, 1) if !builtin::exists(name) && SqlType::from_name(name).is_some() => {
+        (_, 1) if !registry::exists(name) && SqlType::from_name(name).is_some() => {
             let ty = SqlType::from_name(name).expect("just checked");
             let arg = args.pop().expect("one argument");
             coerce(arg, &ty, CastContext::Explicit, ctx)
@@ -264,7 +180,7 @@ pub(crate) fn bind_named(
     ctx: &mut dyn BindContext,
 ) -> SqlResult<Bound> {
     let given: Vec<SqlType> = args.iter().map(|a| a.ty().clone()).collect();
-    let choice = builtin::resolve(name, &given, operator)?;
+    let choice = resolve::resolve(name, &given, operator)?;
     let mut converted = Vec::with_capacity(args.len());
     for (arg, want) in args.into_iter().zip(&choice.args) {
         converted.push(coerce(arg, want, CastContext::Implicit, ctx)?);

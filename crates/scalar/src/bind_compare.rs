@@ -7,7 +7,7 @@ use crate::bind::{
     bind_unsettled, comparison, general_query_needed, operator_name, plain_operator,
 };
 use crate::conversion::{coerce, comparison_type, fold, settle};
-use crate::{BindContext, Bound, CmpOp, Node, QuantifiedOp, Scope, builtin};
+use crate::{BindContext, Bound, CmpOp, Node, QuantifiedOp, Scope, resolve};
 
 /// Compares two bound expressions, converting them as PostgreSQL does. A bare column stays bare
 /// whenever possible, so that planners recognise `column = constant`.
@@ -56,7 +56,7 @@ pub(crate) fn match_sides(
         return Ok((left, right));
     }
     let no_operator =
-        |l: &SqlType, r: &SqlType| builtin::no_match(symbol, &[l.clone(), r.clone()], true);
+        |l: &SqlType, r: &SqlType| resolve::no_match(symbol, &[l.clone(), r.clone()], true);
     if let (SqlType::Char(a @ 1..), SqlType::Char(b)) = (left.ty(), right.ty())
         && a == b
     {
@@ -268,7 +268,7 @@ pub(crate) fn bind_any_all(
             let left = settle(left, &literal_type(&element), CastContext::Implicit, ctx)?;
             let both_integers = left.ty().is_integer() && element.is_integer();
             let target = comparison_type(left.ty(), &element).ok_or_else(|| {
-                builtin::no_match(cmp.symbol(), &[left.ty().clone(), element.clone()], true)
+                resolve::no_match(cmp.symbol(), &[left.ty().clone(), element.clone()], true)
             })?;
             let keep = |ty: &SqlType| {
                 both_integers
@@ -292,7 +292,7 @@ pub(crate) fn bind_any_all(
             let name = operator_name(op)
                 .ok_or_else(|| SqlError::unsupported(format!("operator {op} with ANY or ALL")))?;
             let left = settle(left, &SqlType::Text, CastContext::Implicit, ctx)?;
-            let choice = builtin::resolve(name, &[left.ty().clone(), element.clone()], true)?;
+            let choice = resolve::resolve(name, &[left.ty().clone(), element.clone()], true)?;
             if choice.ret != SqlType::Bool {
                 return Err(SqlError::new(
                     SqlState::WRONG_OBJECT_TYPE,

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use braid_types::{ArrayValue, CastContext, Datum, RecordValue, SqlResult, SqlType};
 
 use crate::EvalContext;
-use crate::builtin::Builtin;
 use crate::conversion::convert;
+use crate::registry::Builtin;
 
 /// How often an expression's value may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -361,7 +361,7 @@ impl Bound {
         if function.strict && values.iter().any(Datum::is_null) {
             return Ok(Datum::Null);
         }
-        let value = (function.eval)(&values, ctx)?;
+        let value = function.eval(&values, ctx)?;
         // An array made of NULLs alone does not know its type.
         match (&value, &self.ty) {
             (Datum::Array(array), SqlType::Array(element)) if array.element == SqlType::Unknown => {
@@ -590,7 +590,7 @@ fn eval_quantified(
         let result = match op {
             QuantifiedOp::Compare(op) => compare(*op, left, item),
             QuantifiedOp::Function(_) if left.is_null() || item.is_null() => Datum::Null,
-            QuantifiedOp::Function(f) => (f.eval)(&[left.clone(), item.clone()], ctx)?,
+            QuantifiedOp::Function(f) => f.eval(&[left.clone(), item.clone()], ctx)?,
         };
         match result {
             Datum::Bool(b) if b != all => return Ok(Datum::Bool(!all)),

@@ -163,7 +163,8 @@ fn fold_literal(expr: Bound) -> SqlResult<Bound> {
 
 /// A date that no `DateStyle` can read is an error at once.
 fn refuse_malformed(cast: Bound) -> SqlResult<Bound> {
-    if !matches!(cast.ty(), SqlType::Date | SqlType::Timestamp | SqlType::TimestampTz) {
+    let dated = [SqlType::Date, SqlType::Timestamp, SqlType::TimestampTz, SqlType::Interval];
+    if !dated.contains(cast.ty()) {
         return Ok(cast);
     }
     let mut failure = None;

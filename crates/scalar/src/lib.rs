@@ -16,35 +16,42 @@
 //! - Subqueries, aggregates and window functions are not scalar: binding them here fails with an
 //!   error for which [`needs_general_query`] is true, unless [`BindContext::intercept`] takes them.
 
+mod aggregates;
 mod bind;
 mod bind_call;
 mod bind_compare;
 mod bound;
-mod builtin;
 mod context;
 mod conversion;
 mod display;
 mod functions;
 mod operators;
 mod pattern;
+mod registry;
+mod resolve;
 mod scope;
+mod sets;
 mod type_name;
+mod windows;
 
+pub use aggregates::{Accumulator, AggregateCode, AggregateTypes, first_of_group};
 pub use bind::{
     bind, bind_bool, bind_to, bind_unsettled, general_query_needed, needs_general_query,
 };
-pub use bind_call::{
-    aggregate_names, is_aggregate, is_set_returning, output_name, set_returning_names,
-};
+pub use bind_call::output_name;
 pub use bind_compare::compare_bound;
 pub use bound::{
     Applied, Bound, CaseBranch, CmpOp, FieldNames, Node, QuantifiedOp, Volatility, compare,
 };
-pub use builtin::{ArgType, Builtin, function_names, is_volatile, operator_list};
+
 pub use context::{BindContext, EvalContext, NoSession, ParamTypes, SessionFunctions};
 pub use conversion::{common_type, convert as convert_datum};
 pub use functions::{json_key, json_text, plain_text, to_json};
-pub use operators::add_interval;
+pub use registry::{
+    ArgType, Builtin, Code, Columns, FunctionKind, Rows, functions_of, is_aggregate,
+    is_set_returning, is_volatile,
+};
+pub use resolve::{Choice, resolve};
 pub use scope::{Scope, ScopeColumn, ident_name, object_name_parts};
 pub use type_name::sql_type_of;
 
@@ -67,7 +74,7 @@ pub fn coerce(
 ///
 /// # Errors
 /// 2201B for a malformed pattern, 22023 for unknown flags.
-pub fn regexp_captures(
+pub(crate) fn regexp_captures(
     text: &str,
     pattern: &str,
     flags: &str,
@@ -93,10 +100,10 @@ pub fn regexp_captures(
 ///
 /// # Errors
 /// 42883 if there is no such function, and the function's own.
-pub fn call_text_function(
+pub(crate) fn call_text_function(
     name: &str,
     args: &[braid_types::Datum],
 ) -> SqlResult<braid_types::Datum> {
-    let choice = builtin::resolve(name, &vec![SqlType::Text; args.len()], false)?;
-    (choice.function.eval)(args, &EvalContext::constant())
+    let choice = resolve::resolve(name, &vec![SqlType::Text; args.len()], false)?;
+    choice.function.eval(args, &EvalContext::constant())
 }

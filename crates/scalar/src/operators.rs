@@ -7,9 +7,9 @@ use braid_types::{
     check_date, check_timestamp, civil_from_days, days_from_civil, jsonb, numeric,
 };
 
-use crate::builtin::{Eval, Table};
 use crate::functions::numeric_special as special;
-use crate::functions::{f64_of, i64_of, interval_of, json_of, text_of, words};
+use crate::functions::{f64_of, i64_of, interval_of, json_of, path_of, path_step, text_of, words};
+use crate::registry::{Eval, Table};
 use crate::{EvalContext, pattern};
 use braid_types::jsonb::serde_json;
 
@@ -55,33 +55,41 @@ macro_rules! int_ops {
         }
         $table.add(concat!("%(", $ty, ", ", $ty, ") ", $ty), modulo);
         $table.add(concat!("mod(", $ty, ", ", $ty, ") ", $ty), modulo);
-        $table.add(concat!("&(", $ty, ", ", $ty, ") ", $ty), |a, _| {
+        $table.add(concat!("&(", $ty, ", ", $ty, ") ", $ty, " -- and of the bits"), |a, _| {
             let (x, y) = pair(a);
             done(Some(x & y))
         });
-        $table.add(concat!("|(", $ty, ", ", $ty, ") ", $ty), |a, _| {
+        $table.add(concat!("|(", $ty, ", ", $ty, ") ", $ty, " -- or of the bits"), |a, _| {
             let (x, y) = pair(a);
             done(Some(x | y))
         });
-        $table.add(concat!("#(", $ty, ", ", $ty, ") ", $ty), |a, _| {
-            let (x, y) = pair(a);
-            done(Some(x ^ y))
-        });
-        $table.add(concat!("<<(", $ty, ", int4) ", $ty), |a, _| match (&a[0], &a[1]) {
-            // Narrow integers are shifted as 32 bits, as C does it.
-            (Datum::$variant(x), Datum::Int4(n)) if size_of::<$int>() < 4 => {
-                done(Some((i64::from(*x) as i32).wrapping_shl(*n as u32) as $int))
+        $table.add(
+            concat!("#(", $ty, ", ", $ty, ") ", $ty, " -- exclusive or of the bits"),
+            |a, _| {
+                let (x, y) = pair(a);
+                done(Some(x ^ y))
+            },
+        );
+        $table.add(concat!("<<(", $ty, ", int4) ", $ty, " -- bits shifted to the left"), |a, _| {
+            match (&a[0], &a[1]) {
+                // Narrow integers are shifted as 32 bits, as C does it.
+                (Datum::$variant(x), Datum::Int4(n)) if size_of::<$int>() < 4 => {
+                    done(Some((i64::from(*x) as i32).wrapping_shl(*n as u32) as $int))
+                }
+                (Datum::$variant(x), Datum::Int4(n)) => done(Some(x.wrapping_shl(*n as u32))),
+                _ => Ok(Datum::Null),
             }
-            (Datum::$variant(x), Datum::Int4(n)) => done(Some(x.wrapping_shl(*n as u32))),
-            _ => Ok(Datum::Null),
         });
-        $table.add(concat!(">>(", $ty, ", int4) ", $ty), |a, _| match (&a[0], &a[1]) {
-            (Datum::$variant(x), Datum::Int4(n)) if size_of::<$int>() < 4 => {
-                done(Some((i64::from(*x) as i32).wrapping_shr(*n as u32) as $int))
-            }
-            (Datum::$variant(x), Datum::Int4(n)) => done(Some(x.wrapping_shr(*n as u32))),
-            _ => Ok(Datum::Null),
-        });
+        $table.add(
+            concat!(">>(", $ty, ", int4) ", $ty, " -- bits shifted to the right"),
+            |a, _| match (&a[0], &a[1]) {
+                (Datum::$variant(x), Datum::Int4(n)) if size_of::<$int>() < 4 => {
+                    done(Some((i64::from(*x) as i32).wrapping_shr(*n as u32) as $int))
+                }
+                (Datum::$variant(x), Datum::Int4(n)) => done(Some(x.wrapping_shr(*n as u32))),
+                _ => Ok(Datum::Null),
+            },
+        );
         $table.add(concat!("-(", $ty, ") ", $ty), |a, _| match &a[0] {
             Datum::$variant(x) => done(x.checked_neg()),
             _ => Ok(Datum::Null),
@@ -171,15 +179,17 @@ fn float_ops(t: &mut Table) {
     float_arithmetic!(t, '-', "-");
     float_arithmetic!(t, '*', "*");
     float_arithmetic!(t, '/', "/");
-    t.add("-(float8) float8", |a, _| Ok(Datum::Float8(-f64_of(&a[0]))));
+    t.add("-(float8) float8 -- difference; alone, the negated value; of a document, without a key or position", |a, _| Ok(Datum::Float8(-f64_of(&a[0]))));
     t.add("-(float4) float4", |a, _| Ok(Datum::Float4(-(f64_of(&a[0]) as f32))));
-    t.add("+(float8) float8", |a, _| Ok(a[0].clone()));
+    t.add("+(float8) float8 -- sum", |a, _| Ok(a[0].clone()));
     t.add("+(float4) float4", |a, _| Ok(a[0].clone()));
-    t.add("@(float4) float4", |a, _| Ok(Datum::Float4((f64_of(&a[0]) as f32).abs())));
+    t.add("@(float4) float4 -- absolute value", |a, _| {
+        Ok(Datum::Float4((f64_of(&a[0]) as f32).abs()))
+    });
     t.add("@(float8) float8", |a, _| Ok(Datum::Float8(f64_of(&a[0]).abs())));
-    t.add("abs(float8) float8", |a, _| Ok(Datum::Float8(f64_of(&a[0]).abs())));
+    t.add("abs(float8) float8 -- absolute value", |a, _| Ok(Datum::Float8(f64_of(&a[0]).abs())));
     t.add("abs(float4) float4", |a, _| Ok(Datum::Float4((f64_of(&a[0]) as f32).abs())));
-    t.add("|/(float8) float8", |a, _| {
+    t.add("|/(float8) float8 -- square root", |a, _| {
         let x = f64_of(&a[0]);
         if x < 0.0 {
             return Err(SqlError::new(
@@ -189,10 +199,10 @@ fn float_ops(t: &mut Table) {
         }
         Ok(Datum::Float8(x.sqrt()))
     });
-    t.add("||/(float8) float8", |a, _| Ok(Datum::Float8(f64_of(&a[0]).cbrt())));
-    t.add("^(float8, float8) float8", power_float);
-    t.add("power(float8, float8) float8", power_float);
-    t.add("pow(float8, float8) float8", power_float);
+    t.add("||/(float8) float8 -- cube root", |a, _| Ok(Datum::Float8(f64_of(&a[0]).cbrt())));
+    t.add("^(float8, float8) float8 -- the left side to the power of the right one", power_float);
+    t.add("power(float8, float8) float8 -- the first to the power of the second", power_float);
+    t.add("pow(float8, float8) float8 -- as `power`", power_float);
 }
 
 fn power_float(a: &[Datum], _: &EvalContext) -> SqlResult<Datum> {
@@ -217,11 +227,18 @@ fn power_float(a: &[Datum], _: &EvalContext) -> SqlResult<Datum> {
 fn numeric_ops(t: &mut Table) {
     t.add("+(numeric, numeric) numeric", |a, _| special::add(a));
     t.add("-(numeric, numeric) numeric", |a, _| special::subtract(a));
-    t.add("*(numeric, numeric) numeric", |a, _| special::multiply(a));
-    t.add("/(numeric, numeric) numeric", |a, _| special::divide(a));
-    t.add("div(numeric, numeric) numeric", |a, _| special::divide_whole(a));
-    t.add("%(numeric, numeric) numeric", |a, _| special::remainder(a));
-    t.add("mod(numeric, numeric) numeric", |a, _| special::remainder(a));
+    t.add("*(numeric, numeric) numeric -- product", |a, _| special::multiply(a));
+    t.add("/(numeric, numeric) numeric -- quotient; of integers, cut off towards zero", |a, _| {
+        special::divide(a)
+    });
+    t.add("div(numeric, numeric) numeric -- whole quotient, cut off towards zero", |a, _| {
+        special::divide_whole(a)
+    });
+    t.add(
+        "%(numeric, numeric) numeric -- the remainder of a division, with the sign of the dividend",
+        |a, _| special::remainder(a),
+    );
+    t.add("mod(numeric, numeric) numeric -- as `%`", |a, _| special::remainder(a));
     t.add("^(numeric, numeric) numeric", |a, _| special::power(a));
     t.add("power(numeric, numeric) numeric", |a, _| special::power(a));
     t.add("pow(numeric, numeric) numeric", |a, _| special::power(a));
@@ -408,6 +425,10 @@ fn datetime_ops(t: &mut Table) {
         let total = micros_of(&a[0]).wrapping_add(interval_of(&a[1]).micros);
         Ok(Datum::Time(total.rem_euclid(MICROS_PER_DAY)))
     });
+    t.add("+(interval, time) time", |a, _| {
+        let total = micros_of(&a[1]).wrapping_add(interval_of(&a[0]).micros);
+        Ok(Datum::Time(total.rem_euclid(MICROS_PER_DAY)))
+    });
     t.add("-(time, interval) time", |a, _| {
         let total = micros_of(&a[0]).wrapping_sub(interval_of(&a[1]).micros);
         Ok(Datum::Time(total.rem_euclid(MICROS_PER_DAY)))
@@ -430,7 +451,7 @@ fn datetime_ops(t: &mut Table) {
         if divisor == 0.0 {
             return Err(numeric::division_by_zero());
         }
-        Ok(Datum::Interval(interval_of(&a[0]).mul(1.0 / divisor)?))
+        Ok(Datum::Interval(interval_of(&a[0]).div(divisor)?))
     });
 }
 
@@ -465,7 +486,7 @@ pub(crate) fn array(element: SqlType, items: Vec<Datum>) -> Datum {
 }
 
 fn concat_ops(t: &mut Table) {
-    t.add("||(text, text) text", |a, _| {
+    t.add("||(text, text) text -- both sides one behind the other", |a, _| {
         Ok(Datum::text(format!("{}{}", text_of(&a[0]), text_of(&a[1]))))
     });
     let mixed: Eval = |a, c| Ok(Datum::text(format!("{}{}", piece(&a[0], c), piece(&a[1], c))));
@@ -512,7 +533,8 @@ fn concat_ops(t: &mut Table) {
         Ok(array(element_of(a), [items_of(&a[0]), items_of(&a[1])].concat()))
     };
     t.add("||(anyarray, anyarray) anyarray", concat).lax();
-    t.add("array_cat(anyarray, anyarray) anyarray", concat).lax();
+    t.add("array_cat(anyarray, anyarray) anyarray -- both arrays one behind the other", concat)
+        .lax();
     let append: Eval = |a, _| {
         let element = match &a[0] {
             Datum::Array(array) => array.element.clone(),
@@ -523,7 +545,8 @@ fn concat_ops(t: &mut Table) {
         Ok(array(element, items))
     };
     t.add("||(anyarray, anyelement) anyarray", append).lax();
-    t.add("array_append(anyarray, anyelement) anyarray", append).lax();
+    t.add("array_append(anyarray, anyelement) anyarray -- with an element at the end", append)
+        .lax();
     let prepend: Eval = |a, _| {
         let element = match &a[1] {
             Datum::Array(array) => array.element.clone(),
@@ -534,10 +557,15 @@ fn concat_ops(t: &mut Table) {
         Ok(array(element, items))
     };
     t.add("||(anyelement, anyarray) anyarray", prepend).lax();
-    t.add("array_prepend(anyelement, anyarray) anyarray", prepend).lax();
-    t.add("@>(anyarray, anyarray) bool", |a, _| Ok(Datum::Bool(contains(&a[0], &a[1]))));
-    t.add("<@(anyarray, anyarray) bool", |a, _| Ok(Datum::Bool(contains(&a[1], &a[0]))));
-    t.add("&&(anyarray, anyarray) bool", |a, _| {
+    t.add("array_prepend(anyelement, anyarray) anyarray -- with an element at the start", prepend)
+        .lax();
+    t.add("@>(anyarray, anyarray) bool -- whether the left side holds the right one", |a, _| {
+        Ok(Datum::Bool(contains(&a[0], &a[1])))
+    });
+    t.add("<@(anyarray, anyarray) bool -- whether the right side holds the left one", |a, _| {
+        Ok(Datum::Bool(contains(&a[1], &a[0])))
+    });
+    t.add("&&(anyarray, anyarray) bool -- whether the arrays have an element in common", |a, _| {
         let (left, right) = (items_of(&a[0]), items_of(&a[1]));
         Ok(Datum::Bool(
             left.iter().any(|x| !x.is_null() && right.iter().any(|y| x.cmp_sql(y).is_eq())),
@@ -568,29 +596,36 @@ fn like(a: &[Datum], ignore_case: bool) -> SqlResult<bool> {
 }
 
 fn pattern_ops(t: &mut Table) {
-    t.add("~~(text, text) bool", |a, _| Ok(Datum::Bool(like(a, false)?)));
+    t.add("~~(text, text) bool -- LIKE", |a, _| Ok(Datum::Bool(like(a, false)?)));
     t.add("~~(text, text, text) bool", |a, _| Ok(Datum::Bool(like(a, false)?)));
-    t.add("!~~(text, text) bool", |a, _| Ok(Datum::Bool(!like(a, false)?)));
+    t.add("!~~(text, text) bool -- NOT LIKE", |a, _| Ok(Datum::Bool(!like(a, false)?)));
     t.add("!~~(text, text, text) bool", |a, _| Ok(Datum::Bool(!like(a, false)?)));
-    t.add("~~*(text, text) bool", |a, _| Ok(Datum::Bool(like(a, true)?)));
+    t.add("~~*(text, text) bool -- ILIKE", |a, _| Ok(Datum::Bool(like(a, true)?)));
     t.add("~~*(text, text, text) bool", |a, _| Ok(Datum::Bool(like(a, true)?)));
-    t.add("!~~*(text, text) bool", |a, _| Ok(Datum::Bool(!like(a, true)?)));
+    t.add("!~~*(text, text) bool -- NOT ILIKE", |a, _| Ok(Datum::Bool(!like(a, true)?)));
     t.add("!~~*(text, text, text) bool", |a, _| Ok(Datum::Bool(!like(a, true)?)));
     let similar: Eval = |a, _| {
         let escape = a.get(2).map_or(Some('\\'), |e| text_of(e).chars().next());
         let regex = pattern::regex(&pattern::similar_regex(text_of(&a[1]), escape), "")?;
         Ok(Datum::Bool(regex.is_match(text_of(&a[0]))))
     };
-    t.add("similar_to(text, text) bool", similar);
+    t.add("similar_to(text, text) bool -- SIMILAR TO", similar);
     t.add("similar_to(text, text, text) bool", similar);
     fn found(a: &[Datum], flags: &str) -> SqlResult<bool> {
         Ok(pattern::regex(text_of(&a[1]), flags)?.is_match(text_of(&a[0])))
     }
-    t.add("~(text, text) bool", |a, _| Ok(Datum::Bool(found(a, "")?)));
-    t.add("~*(text, text) bool", |a, _| Ok(Datum::Bool(found(a, "i")?)));
-    t.add("!~(text, text) bool", |a, _| Ok(Datum::Bool(!found(a, "")?)));
-    t.add("!~*(text, text) bool", |a, _| Ok(Datum::Bool(!found(a, "i")?)));
-    t.add("^@(text, text) bool", |a, _| {
+    t.add("~(text, text) bool -- all bits turned; of texts, whether a part matches the regular expression", |a, _| Ok(Datum::Bool(found(a, "")?)));
+    t.add("~*(text, text) bool -- as `~`, whatever the case", |a, _| {
+        Ok(Datum::Bool(found(a, "i")?))
+    });
+    t.add(
+        "!~(text, text) bool -- whether no part of the text matches the regular expression",
+        |a, _| Ok(Datum::Bool(!found(a, "")?)),
+    );
+    t.add("!~*(text, text) bool -- as `!~`, whatever the case", |a, _| {
+        Ok(Datum::Bool(!found(a, "i")?))
+    });
+    t.add("^@(text, text) bool -- whether the text begins with the other", |a, _| {
         Ok(Datum::Bool(text_of(&a[0]).starts_with(text_of(&a[1]))))
     });
 }
@@ -693,20 +728,29 @@ fn json_remove_keys(value: &serde_json::Value, keys: &[&str]) -> SqlResult<serde
 }
 
 /// `jsonb #- path`.
-fn json_remove_path(value: &serde_json::Value, path: &[&str]) -> SqlResult<serde_json::Value> {
+fn json_remove_path(value: &serde_json::Value, path: &[Datum]) -> SqlResult<serde_json::Value> {
     let mut value = value.clone();
+    let empty = value.as_array().is_some_and(Vec::is_empty)
+        || value.as_object().is_some_and(serde_json::Map::is_empty);
+    if empty {
+        return Ok(value);
+    }
     if !value.is_array() && !value.is_object() {
         return Err(cannot_delete("cannot delete path in scalar"));
     }
     let mut at = &mut value;
     for (n, step) in path.iter().enumerate() {
         let last = n + 1 == path.len();
+        if !at.is_array() && !at.is_object() {
+            break;
+        }
+        let step = path_step(step, n)?;
         match at {
             serde_json::Value::Object(map) if last => {
-                map.shift_remove(*step);
+                map.shift_remove(step);
                 break;
             }
-            serde_json::Value::Object(map) => match map.get_mut(*step) {
+            serde_json::Value::Object(map) => match map.get_mut(step) {
                 Some(inner) => at = inner,
                 None => break,
             },
@@ -755,23 +799,32 @@ fn json_concat(a: &serde_json::Value, b: &serde_json::Value) -> SqlResult<serde_
 }
 
 fn json_ops(t: &mut Table) {
-    t.add("->(jsonb, text) jsonb", |a, _| Ok(json_value(json_get(a))));
+    t.add("->(jsonb, text) jsonb -- a field or an element of a document", |a, _| {
+        Ok(json_value(json_get(a)))
+    });
     t.add("->(jsonb, int4) jsonb", |a, _| Ok(json_value(json_get(a))));
-    t.add("->>(jsonb, text) text", |a, _| Ok(json_text(json_get(a))));
+    t.add("->>(jsonb, text) text -- a field or an element of a document, as text", |a, _| {
+        Ok(json_text(json_get(a)))
+    });
     t.add("->>(jsonb, int4) text", |a, _| Ok(json_text(json_get(a))));
-    t.add("#>(jsonb, text[]) jsonb", |a, _| Ok(json_value(json_path(a))));
-    t.add("#>>(jsonb, text[]) text", |a, _| Ok(json_text(json_path(a))));
+    t.add("#>(jsonb, text[]) jsonb -- what is at a path", |a, _| Ok(json_value(json_path(a))));
+    t.add("#>>(jsonb, text[]) text -- what is at a path, as text", |a, _| {
+        Ok(json_text(json_path(a)))
+    });
     t.add("@>(jsonb, jsonb) bool", |a, _| {
         Ok(Datum::Bool(jsonb::contains(json_of(&a[0]), json_of(&a[1]))))
     });
     t.add("<@(jsonb, jsonb) bool", |a, _| {
         Ok(Datum::Bool(jsonb::contains(json_of(&a[1]), json_of(&a[0]))))
     });
-    t.add("?(jsonb, text) bool", |a, _| Ok(Datum::Bool(json_has(json_of(&a[0]), text_of(&a[1])))));
-    t.add("?|(jsonb, text[]) bool", |a, _| {
+    t.add(
+        "?(jsonb, text) bool -- whether the text is a key of the object or an element of the array",
+        |a, _| Ok(Datum::Bool(json_has(json_of(&a[0]), text_of(&a[1])))),
+    );
+    t.add("?|(jsonb, text[]) bool -- whether any of the texts is a key or an element", |a, _| {
         Ok(Datum::Bool(words(&a[1]).iter().any(|k| json_has(json_of(&a[0]), k))))
     });
-    t.add("?&(jsonb, text[]) bool", |a, _| {
+    t.add("?&(jsonb, text[]) bool -- whether all the texts are keys or elements", |a, _| {
         Ok(Datum::Bool(words(&a[1]).iter().all(|k| json_has(json_of(&a[0]), k))))
     });
     t.add("||(jsonb, jsonb) jsonb", |a, _| {
@@ -786,8 +839,8 @@ fn json_ops(t: &mut Table) {
     t.add("-(jsonb, text[]) jsonb", |a, _| {
         Ok(jsonb::datum(json_remove_keys(json_of(&a[0]), &words(&a[1]))?))
     });
-    t.add("#-(jsonb, text[]) jsonb", |a, _| {
-        Ok(jsonb::datum(json_remove_path(json_of(&a[0]), &words(&a[1]))?))
+    t.add("#-(jsonb, text[]) jsonb -- the document without what is at the path", |a, _| {
+        Ok(jsonb::datum(json_remove_path(json_of(&a[0]), path_of(&a[1]))?))
     });
 }
 

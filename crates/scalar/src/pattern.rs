@@ -24,10 +24,10 @@ pub(crate) fn like(
     let mut chars = pattern.chars();
     while let Some(c) = chars.next() {
         if Some(c) == escape {
-            let next = chars.next().ok_or_else(|| {
-                SqlError::new(SqlState("22025"), "LIKE pattern must not end with escape character")
-            })?;
-            push_literal(&mut parts, next, ignore_case);
+            match chars.next() {
+                Some(next) => push_literal(&mut parts, next, ignore_case),
+                None => parts.push(Part::Unfinished),
+            }
         } else {
             match c {
                 '%' => parts.push(Part::Run),
@@ -36,13 +36,15 @@ pub(crate) fn like(
             }
         }
     }
-    Ok(matches(&text, &parts))
+    matches(&text, &parts)
 }
 
 enum Part {
     Run,
     One,
     Literal(char),
+    /// An escape character at the end: an error if the text reaches it.
+    Unfinished,
 }
 
 fn push_literal(parts: &mut Vec<Part>, c: char, ignore_case: bool) {
@@ -54,7 +56,7 @@ fn push_literal(parts: &mut Vec<Part>, c: char, ignore_case: bool) {
 }
 
 /// Greedy matching that comes back only to the last run: linear in practice.
-fn matches(text: &[char], parts: &[Part]) -> bool {
+fn matches(text: &[char], parts: &[Part]) -> SqlResult<bool> {
     let (mut t, mut p) = (0, 0);
     let mut last_run: Option<(usize, usize)> = None;
     while t < text.len() {
@@ -63,6 +65,12 @@ fn matches(text: &[char], parts: &[Part]) -> bool {
                 last_run = Some((p, t));
                 p += 1;
                 continue;
+            }
+            Some(Part::Unfinished) => {
+                return Err(SqlError::new(
+                    SqlState("22025"),
+                    "LIKE pattern must not end with escape character",
+                ));
             }
             Some(Part::One) => {
                 t += 1;
@@ -82,10 +90,10 @@ fn matches(text: &[char], parts: &[Part]) -> bool {
                 t = start + 1;
                 p = run + 1;
             }
-            None => return false,
+            None => return Ok(false),
         }
     }
-    parts[p..].iter().all(|part| matches!(part, Part::Run))
+    Ok(parts[p..].iter().all(|part| matches!(part, Part::Run)))
 }
 
 /// SIMILAR TO as a regular expression over the whole text.
@@ -110,6 +118,64 @@ pub(crate) fn similar_regex(pattern: &str, escape: Option<char>) -> String {
         }
     }
     out.push_str(")$");
+    out
+}
+
+/// The escapes that mean something else in PostgreSQL, and brackets, in which nothing but a class
+/// opens another bracket.
+fn translated(pattern: &str) -> String {
+    let mut out = String::new();
+    let mut chars = pattern.chars().peekable();
+    let mut inside = false;
+    while let Some(c) = chars.next() {
+        match (c, inside) {
+            ('\\', _) => match (chars.next(), inside) {
+                (Some('b'), _) => out.push_str("\\x08"),
+                (Some('B'), _) => out.push_str("\\\\"),
+                (Some('y'), false) => out.push_str("\\b"),
+                (Some('Y'), false) => out.push_str("\\B"),
+                (Some('m'), false) => out.push_str("\\b{start}"),
+                (Some('M'), false) => out.push_str("\\b{end}"),
+                (Some('w'), false) => out.push_str("[\\p{Alphabetic}\\p{Nd}_]"),
+                (Some('W'), false) => out.push_str("[^\\p{Alphabetic}\\p{Nd}_]"),
+                (Some('w'), true) => out.push_str("\\p{Alphabetic}\\p{Nd}_"),
+                (Some('d'), _) => out.push_str(if inside { "0-9" } else { "[0-9]" }),
+                (Some('D'), false) => out.push_str("[^0-9]"),
+                (other, _) => {
+                    out.push(c);
+                    out.extend(other);
+                }
+            },
+            ('[', false) => {
+                inside = true;
+                out.push(c);
+                out.extend(chars.next_if_eq(&'^'));
+                // A closing bracket at the start stands for itself.
+                if chars.next_if_eq(&']').is_some() {
+                    out.push_str("\\]");
+                }
+            }
+            ('[', true) if !chars.peek().is_some_and(|n| matches!(n, ':' | '.' | '=')) => {
+                out.push_str("\\[");
+            }
+            ('[', true) => {
+                // A class up to its closing bracket.
+                out.push(c);
+                for next in chars.by_ref() {
+                    out.push(next);
+                    if next == ']' {
+                        break;
+                    }
+                }
+            }
+            ('&' | '~', true) => out.extend(['\\', c]),
+            (']', true) => {
+                inside = false;
+                out.push(c);
+            }
+            _ => out.push(c),
+        }
+    }
     out
 }
 
@@ -182,7 +248,7 @@ pub(crate) fn regex(pattern: &str, flags: &str) -> SqlResult<Arc<Regex>> {
     }
     let spelled = match flags.contains('q') {
         true => regex::escape(pattern),
-        false => unicode_classes(&plain_braces(pattern)),
+        false => unicode_classes(&translated(&plain_braces(pattern))),
     };
     let mut builder = regex::RegexBuilder::new(&spelled);
     builder.size_limit(4 << 20).dot_matches_new_line(true);

@@ -550,3 +550,80 @@ fn parameters_take_the_type_of_their_first_use() {
         assert_eq!(params.finish(), want, "{sql}");
     }
 }
+
+/// Found by the corpus of expressions against PostgreSQL 15.
+#[test]
+fn what_the_corpus_found_in_numbers() {
+    check(&[
+        ("sign('NaN'::float8)", "0"),
+        ("asinh('1.7976931348623157e308'::float8)", "710.4758600739439"),
+        ("acosh('1.7976931348623157e308'::float8)", "710.4758600739439"),
+        ("right('abc', (-2147483648)::int4)", "abc"),
+        ("pg_size_pretty(9223372036854775807)", "8192 PB"),
+        ("pg_size_pretty((-32768)::int8)", "-32 kB"),
+        ("pg_size_pretty(1.5)", "1.5 bytes"),
+        ("to_number('42', 'FM999.00')", "42"),
+        ("to_number('1.5', '9.999')", "1.5"),
+        ("to_number('12', '99V99')", "0.1200000000000000"),
+        ("to_number('12,454.8-', '999999999999999.99')", "12454.8"),
+        ("to_char(1, 'PL99')", "+  1"),
+        ("to_char(-7, 'PL99')", "  -7"),
+        ("to_char('3.4028235e38'::float4, '999999999999999.99')", " ###############."),
+        ("to_char('NaN'::float8, '9G999')", "   NaN"),
+        ("to_char('NaN'::numeric, '999D99')", " NaN"),
+        ("to_char('Infinity'::numeric, '999D99')", " ###.##"),
+        ("to_char('NaN'::float8, '9.99EEEE')", " #.######"),
+        ("to_char('-2.5'::float8, 'TH')", ""),
+    ]);
+    check_errors(&[
+        ("trunc('1.5')", "42725", "not unique"),
+        ("age('infinity')", "42725", "not unique"),
+        ("'{}' <@ '{}'", "42725", "not unique"),
+        ("exp((-32768)::float8)", "22003", "underflow"),
+        ("to_number('12,454.8-', 'FM999.00')", "22003", "field overflow"),
+        ("to_char('NaN'::numeric, 'RN')", "0A000", "cannot convert NaN"),
+    ]);
+}
+
+/// See [`what_the_corpus_found_in_numbers`].
+#[test]
+fn what_the_corpus_found_in_dates() {
+    check(&[
+        ("date_part('isoyear', timestamp '0044-03-15 06:00:00 BC')", "-44"),
+        ("extract(hour FROM time '24:00:00')", "24"),
+        ("interval '13 mons 45 days 30:00:00' * -0.75", "-9 mons -56 days -28:30:00"),
+        ("interval '0' / '5e-324'::float8", "00:00:00"),
+        ("to_char(interval '-1 year', 'Q WW IW')", " -50 49"),
+        ("to_char(interval '-00:00:01', 'IYY IY I')", "-01 -1 -1"),
+        ("to_char(interval '-1 day', 'YYYY-MM-DD')", "0000-00--1"),
+        ("to_char(timestamp '2024-01-05', 'TMMonth')", "January"),
+        ("to_date('44-03-15 BC', 'YYYY-MM-DD')", "0044-03-15"),
+        ("date_part('timezone', timestamp 'infinity')", "-"),
+    ]);
+    check_errors(&[
+        ("to_date('44-03-15 BC', 'YYYYMMDD')", "22007", "invalid value"),
+        ("to_date('123', 'YYYYMMDDHH24MISS')", "22007", "source string too short"),
+        ("to_date('2024 2023', 'YYYY YYYY')", "22007", "conflicting values"),
+        ("'2000-01-01' + time '01:00'", "22007", "interval"),
+        ("'-infinity' - interval '1 day'", "22007", "interval"),
+        ("date_trunc('julian', timestamp '2024-01-05')", "22023", "not recognized"),
+    ]);
+}
+
+/// See [`what_the_corpus_found_in_numbers`].
+#[test]
+fn what_the_corpus_found_in_texts_and_documents() {
+    check(&[
+        ("substring('a b', 'a\\b')", "-"),
+        ("regexp_match('ab cd', '\\mcd\\M')", "{cd}"),
+        ("regexp_match('a[b', '[[]b')", "{[b}"),
+        ("substr(' x ', '2147483647')", ""),
+        ("'b' LIKE 'a\\'", "f"),
+        ("jsonb_set('[]', '{NULL,x}', '1', false)", "[]"),
+        ("'[]'::jsonb #- '{NULL}'", "[]"),
+    ]);
+    check_errors(&[
+        ("'ab' LIKE 'a\\'", "22025", "escape"),
+        ("'{\"a\": 1}'::jsonb #- '{NULL}'", "22004", "position 1 is null"),
+    ]);
+}

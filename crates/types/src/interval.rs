@@ -51,10 +51,40 @@ impl Interval {
     /// # Errors
     /// 22008 on overflow.
     pub fn mul(&self, factor: f64) -> SqlResult<Interval> {
-        let months = f64::from(self.months) * factor;
-        let days = f64::from(self.days) * factor;
-        let micros = self.micros as f64 * factor;
-        Interval::from_parts(months, days, micros)
+        self.scaled(|v| v * factor)
+    }
+
+    /// A part of the interval.
+    ///
+    /// # Errors
+    /// 22008 on overflow.
+    pub fn div(&self, divisor: f64) -> SqlResult<Interval> {
+        self.scaled(|v| v / divisor)
+    }
+
+    /// Each field scaled; what is left of months goes into days, what is left of days into time.
+    fn scaled(&self, by: impl Fn(f64) -> f64) -> SqlResult<Interval> {
+        let fits = |v: f64| v >= f64::from(i32::MIN) && v < -f64::from(i32::MIN);
+        let micro = |v: f64| (v * 1e6).round_ties_even() / 1e6;
+        let (months, days) = (by(f64::from(self.months)), by(f64::from(self.days)));
+        if !fits(months) || !fits(days) {
+            return Err(overflow());
+        }
+        let month_days = micro((months - months.trunc()) * 30.0);
+        let left = (days - days.trunc()) + (month_days - month_days.trunc());
+        let mut seconds = micro(left * 86_400.0);
+        let mut all_days = days.trunc();
+        if seconds.abs() >= 86_400.0 {
+            let whole = (seconds / 86_400.0).trunc();
+            all_days += whole;
+            seconds -= whole * 86_400.0;
+        }
+        all_days += month_days.trunc();
+        let micros = (by(self.micros as f64) + seconds * 1e6).round_ties_even();
+        if !fits(all_days) || !(micros >= i64::MIN as f64 && micros < -(i64::MIN as f64)) {
+            return Err(overflow());
+        }
+        Ok(Interval { months: months.trunc() as i32, days: all_days as i32, micros: micros as i64 })
     }
 
     fn from_parts(months: f64, days: f64, micros: f64) -> SqlResult<Interval> {

@@ -1,7 +1,7 @@
 //! Set-returning functions, in FROM and in the select list.
 
-use braid_scalar::{Bound, coerce, output_name};
-use braid_types::{CastContext, SqlError, SqlResult, SqlType};
+use braid_scalar::{Bound, Code, Columns, coerce, output_name};
+use braid_types::{CastContext, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::common::Column;
 use datafusion::common::UnnestOptions;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
@@ -10,7 +10,7 @@ use sqlparser::ast;
 use super::Binder;
 use crate::error::from_df;
 use crate::exec::scalar;
-use crate::exec::set_returning::{SetFunction, list_expr, resolve};
+use crate::exec::set_returning::{SetFunction, choose, list_expr};
 
 /// A set-returning function of the select list.
 pub(super) struct Pending {
@@ -54,10 +54,10 @@ impl Binder<'_> {
             args.push(self.expr(expr)?);
         }
         let types: Vec<SqlType> = args.iter().map(|a| a.ty().clone()).collect();
-        let function = resolve(name, &types)?;
+        let function = choose(name, &types, &self.eval)?;
         let mut converted = Vec::new();
         for (arg, ty) in args.into_iter().zip(&function.args) {
-            converted.push(coerce(arg, ty, CastContext::Assignment, self)?);
+            converted.push(coerce(arg, ty, CastContext::Implicit, self)?);
         }
         Ok((function, converted))
     }
@@ -70,6 +70,14 @@ impl Binder<'_> {
     ) -> SqlResult<Bound> {
         let given = Self::arguments(function)?;
         let (chosen, args) = self.choose_set_function(name, &given.exprs)?;
+        if matches!(chosen.function.code, Code::Rows(_, Columns::Elements)) {
+            let types: Vec<String> = chosen.args.iter().map(SqlType::base_name).collect();
+            return Err(SqlError::new(
+                SqlState::UNDEFINED_FUNCTION,
+                format!("function {name}({}) does not exist", types.join(", ")),
+            )
+            .with_hint("Several arrays are unnested in FROM."));
+        }
         let ret = match chosen.columns.as_slice() {
             [(_, ty)] => ty.clone(),
             _ => SqlType::Record,

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use braid_scalar::{Bound, coerce};
+use braid_scalar::{AggregateCode, Bound, Choice, Code, coerce, first_of_group, resolve};
 use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::{AggregateUDF, Expr, LogicalPlan, LogicalPlanBuilder};
@@ -12,7 +12,6 @@ use sqlparser::ast;
 use super::{Binder, SlotKind, aggregate_not_allowed};
 use crate::error::from_df;
 use crate::exec::aggregate::{OrderKey, Spec, aggregate};
-use crate::exec::running::{Kind, PairKind, result_type};
 use crate::exec::scalar;
 
 /// One grouping expression.
@@ -33,52 +32,41 @@ pub(super) struct Pending {
     pub(super) slot: usize,
 }
 
-/// The aggregate behind a name.
-pub(super) fn kind_of(name: &str) -> Option<Kind> {
-    Some(match name {
-        "count" => Kind::Count,
-        "sum" => Kind::Sum,
-        "avg" => Kind::Avg,
-        "min" => Kind::Min,
-        "max" => Kind::Max,
-        "bool_and" | "every" => Kind::And,
-        "bool_or" => Kind::Or,
-        "bit_and" => Kind::BitAnd,
-        "bit_or" => Kind::BitOr,
-        "array_agg" => Kind::Array,
-        "string_agg" => Kind::String,
-        "jsonb_agg" | "json_agg" => Kind::Json(name == "json_agg"),
-        "jsonb_object_agg" | "json_object_agg" => Kind::JsonObject(name == "json_object_agg"),
-        "bit_xor" => Kind::BitXor,
-        "corr" => Kind::Pairs(PairKind::Corr),
-        "covar_pop" => Kind::Pairs(PairKind::CovarPop),
-        "covar_samp" => Kind::Pairs(PairKind::CovarSamp),
-        "regr_slope" => Kind::Pairs(PairKind::Slope),
-        "regr_intercept" => Kind::Pairs(PairKind::Intercept),
-        "regr_r2" => Kind::Pairs(PairKind::R2),
-        "regr_count" => Kind::Pairs(PairKind::Count),
-        "regr_avgx" => Kind::Pairs(PairKind::AvgX),
-        "regr_avgy" => Kind::Pairs(PairKind::AvgY),
-        "regr_sxx" => Kind::Pairs(PairKind::Sxx),
-        "regr_syy" => Kind::Pairs(PairKind::Syy),
-        "regr_sxy" => Kind::Pairs(PairKind::Sxy),
-        "stddev" | "stddev_samp" => Kind::Spread { sample: true, root: true },
-        "stddev_pop" => Kind::Spread { sample: false, root: true },
-        "variance" | "var_samp" => Kind::Spread { sample: true, root: false },
-        "var_pop" => Kind::Spread { sample: false, root: false },
-        "percentile_cont" => Kind::Percentile { continuous: true },
-        "percentile_disc" => Kind::Percentile { continuous: false },
-        "mode" => Kind::Mode,
-        "any_value" => Kind::First,
-        _ => return None,
-    })
-}
-
 /// An aggregate's function with its converted arguments.
 pub(super) struct Chosen {
     pub(super) udf: Arc<AggregateUDF>,
     pub(super) args: Vec<Bound>,
     pub(super) ret: SqlType,
+}
+
+/// The entry of the registry for a call of an aggregate.
+fn resolve_aggregate(
+    name: &str,
+    args: &[Bound],
+    direct: usize,
+    within: usize,
+) -> SqlResult<(Choice, AggregateCode)> {
+    let types: Vec<SqlType> = args.iter().map(|a| a.ty().clone()).collect();
+    if name == "array_agg"
+        && let [SqlType::Array(_)] = types.as_slice()
+    {
+        return Err(SqlError::unsupported("an array of several dimensions"));
+    }
+    let choice = resolve(name, &types, false)?;
+    let Code::Aggregate(code) = choice.function.code else {
+        return Err(SqlError::internal(format!("{name} is no aggregate")));
+    };
+    match code.within_group {
+        Some(before) if within == 0 || direct != before => Err(SqlError::new(
+            SqlState::WRONG_OBJECT_TYPE,
+            format!("WITHIN GROUP is required for ordered-set aggregate {name}"),
+        )),
+        None if within > 0 => Err(SqlError::new(
+            SqlState::WRONG_OBJECT_TYPE,
+            format!("{name} is not an ordered-set aggregate, so it cannot have WITHIN GROUP"),
+        )),
+        _ => Ok((choice, code)),
+    }
 }
 
 impl Binder<'_> {
@@ -88,23 +76,17 @@ impl Binder<'_> {
         name: &str,
         function: &ast::Function,
     ) -> SqlResult<Chosen> {
-        let kind = kind_of(name)
-            .ok_or_else(|| SqlError::unsupported(format!("the aggregate function {name}")))?;
         let given = Self::arguments(function)?;
-        let mut args = Vec::new();
-        if given.star || (given.exprs.is_empty() && given.rows.is_empty()) {
-            if kind == Kind::Count && !given.star {
-                return Err(SqlError::new(
-                    SqlState::WRONG_OBJECT_TYPE,
-                    "count(*) must be used to call a parameterless aggregate function",
-                ));
-            }
-            if kind == Kind::Count {
-                args.push(Bound::constant(Datum::Bool(true), SqlType::Bool));
-            }
+        let within: &[ast::OrderByExpr] = &function.within_group;
+        if !given.star && given.exprs.is_empty() && given.rows.is_empty() && within.is_empty() {
+            return Err(SqlError::new(
+                SqlState::WRONG_OBJECT_TYPE,
+                format!("{name}(*) must be used to call a parameterless aggregate function"),
+            ));
         }
-        for expr in &given.exprs {
-            args.push(self.settled(expr)?);
+        let mut args = Vec::new();
+        for expr in given.exprs.iter().copied().chain(within.iter().map(|o| &o.expr)) {
+            args.push(self.expr(expr)?);
         }
         for table in &given.rows {
             let row = self.whole_row(table)?;
@@ -112,50 +94,22 @@ impl Binder<'_> {
                 row.ok_or_else(|| self.level().scope.not_found(&[table.clone(), "*".into()]))?,
             );
         }
-        let within: Vec<ast::OrderByExpr> = function.within_group.clone();
-        for order in &within {
-            args.push(self.settled(&order.expr)?);
+        let (choice, code) = resolve_aggregate(name, &args, given.exprs.len(), within.len())?;
+        let mut converted = Vec::with_capacity(args.len() + given.order.len());
+        for (arg, ty) in args.into_iter().zip(&choice.args) {
+            converted.push(coerce(arg, ty, CastContext::Implicit, self)?);
         }
-        if let Kind::Percentile { continuous } = kind
-            && args.len() == 2
-        {
-            args[0] = coerce(args[0].clone(), &SqlType::Float8, CastContext::Implicit, self)?;
-            if continuous && *args[1].ty() != SqlType::Interval {
-                args[1] = coerce(args[1].clone(), &SqlType::Float8, CastContext::Implicit, self)?;
-            }
+        let mut args = converted;
+        if args.is_empty() {
+            // What is counted are rows.
+            args.push(Bound::constant(Datum::Bool(true), SqlType::Bool));
         }
-        if kind == Kind::String
-            && args.len() == 2
-            && !args[0].ty().is_text_like()
-            && *args[0].ty() != SqlType::Bytea
-        {
-            let types: Vec<SqlType> = args.iter().map(|a| a.ty().clone()).collect();
-            return Err(result_type(kind, name, &types)
-                .err()
-                .unwrap_or_else(|| SqlError::internal("string_agg takes text")));
-        }
-        if let Kind::Pairs(_) = kind {
-            for arg in &mut args {
-                *arg = coerce(arg.clone(), &SqlType::Float8, CastContext::Implicit, self)?;
-            }
-        }
-        let expected = match kind {
-            Kind::String | Kind::JsonObject(_) | Kind::Percentile { .. } | Kind::Pairs(_) => 2,
-            _ => 1,
-        };
         let types: Vec<SqlType> = args.iter().map(|a| a.ty().clone()).collect();
-        if args.len() != expected {
-            let names: Vec<String> = types.iter().map(SqlType::base_name).collect();
-            return Err(SqlError::new(
-                SqlState::UNDEFINED_FUNCTION,
-                format!("function {name}({}) does not exist", names.join(", ")),
-            ));
-        }
-        let ret = result_type(kind, name, &types)?;
+        let ret = choice.ret;
         if given.distinct {
             types.iter().try_for_each(|ty| ty.check_comparable("equality"))?;
         }
-        let sorted = args.len() - within.len()..args.len();
+        let sorted = types.len() - within.len()..types.len();
         types[sorted].iter().try_for_each(|ty| ty.check_comparable("ordering"))?;
         let mut order = Vec::new();
         for key in given.order {
@@ -167,7 +121,7 @@ impl Binder<'_> {
             args.push(bound);
         }
         let spec = Spec {
-            kind,
+            code,
             name: name.to_string(),
             args: types,
             ret: ret.clone(),
@@ -385,7 +339,7 @@ impl Binder<'_> {
 
     pub(super) fn first_value(&self, expr: Expr, ty: &SqlType) -> Expr {
         let spec = Spec {
-            kind: Kind::First,
+            code: first_of_group(),
             name: "first".to_string(),
             args: vec![ty.clone()],
             ret: ty.clone(),

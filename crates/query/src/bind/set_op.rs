@@ -50,7 +50,13 @@ impl Binder<'_> {
         operands.reverse();
         let mut inputs = Vec::with_capacity(operands.len());
         for operand in operands {
-            inputs.push(self.deeper(|b| b.set_expr(operand))?);
+            let mut input = self.deeper(|b| b.set_expr(operand))?;
+            for at in literals(operand) {
+                if let Some(column) = input.columns.get_mut(at) {
+                    column.ty = SqlType::Unknown;
+                }
+            }
+            inputs.push(input);
         }
         let types = common_types(&inputs, op)?;
         if !(all && op == ast::SetOperator::Union) {
@@ -106,7 +112,12 @@ impl Binder<'_> {
             b.level().slots = bound
                 .columns
                 .iter()
-                .map(|c| Slot { kind: SlotKind::Plan(c.expr.clone()), ty: c.ty.clone() })
+                .map(|c| {
+                    // A literal travels as the text that it was written as.
+                    let open = c.ty == SqlType::Unknown;
+                    let ty = if open { SqlType::Text } else { c.ty.clone() };
+                    Slot { kind: SlotKind::Plan(c.expr.clone()), ty }
+                })
                 .collect();
             let mut exprs = Vec::new();
             for (at, (ty, name)) in types.iter().zip(names).enumerate() {
@@ -392,6 +403,42 @@ pub(super) fn names_itself(query: &ast::Query, name: &str) -> bool {
         }
     }
     query.visit(&mut Finder(name)).is_break()
+}
+
+/// The columns of an operand that are literals without a type: the other side gives them theirs.
+/// Where duplicates are told apart inside the operand, they are text already.
+fn literals(operand: &ast::SetExpr) -> Vec<usize> {
+    let select = match operand {
+        ast::SetExpr::Select(select) => select,
+        ast::SetExpr::Query(query)
+            if query.with.is_none() && query.order_by.is_none() && query.limit_clause.is_none() =>
+        {
+            return match &*query.body {
+                ast::SetExpr::SetOperation { .. } => Vec::new(),
+                body => literals(body),
+            };
+        }
+        _ => return Vec::new(),
+    };
+    let mut found = Vec::new();
+    for (at, item) in select.projection.iter().enumerate() {
+        let mut expr = match item {
+            ast::SelectItem::UnnamedExpr(expr) | ast::SelectItem::ExprWithAlias { expr, .. } => {
+                expr
+            }
+            // What follows a star stands at a place that only the tables know.
+            _ => break,
+        };
+        while let ast::Expr::Nested(inner) = expr {
+            expr = inner;
+        }
+        if let ast::Expr::Value(value) = expr
+            && matches!(value.value, ast::Value::Null | ast::Value::SingleQuotedString(_))
+        {
+            found.push(at);
+        }
+    }
+    if select.distinct.is_some() { Vec::new() } else { found }
 }
 
 /// The types of a set operation's columns, found from left to right.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use braid_scalar::{Bound, coerce, ident_name};
+use braid_scalar::{Bound, CaseBranch, Node, coerce, ident_name, resolve};
 use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
@@ -15,16 +15,18 @@ use datafusion::functions_window::row_number::row_number_udwf;
 use datafusion::logical_expr::expr::{Sort, WindowFunction};
 use datafusion::logical_expr::{
     Expr, LogicalPlan, LogicalPlanBuilder, Projection, WindowFrame, WindowFrameBound,
-    WindowFrameUnits, WindowFunctionDefinition, cast,
+    WindowFrameUnits, WindowFunctionDefinition, WindowUDF, cast,
 };
 use sqlparser::ast;
 
+use super::call::Arguments;
 use super::{Binder, aggregate_not_allowed};
 use crate::arrow_form;
 use crate::error::from_df;
 use crate::exec::scalar;
 
 /// A window call that was met.
+#[derive(Clone)]
 pub(super) struct Pending {
     function: WindowFunctionDefinition,
     args: Vec<Bound>,
@@ -53,6 +55,45 @@ impl Pending {
         }
         Ok(())
     }
+}
+
+/// What computes a window function of the registry.
+fn definition(name: &str) -> SqlResult<Arc<WindowUDF>> {
+    Ok(match name {
+        "row_number" => row_number_udwf(),
+        "rank" => rank_udwf(),
+        "dense_rank" => dense_rank_udwf(),
+        "percent_rank" => percent_rank_udwf(),
+        "cume_dist" => cume_dist_udwf(),
+        "ntile" => ntile_udwf(),
+        "lag" => lag_udwf(),
+        "lead" => lead_udwf(),
+        "first_value" => first_value_udwf(),
+        "last_value" => last_value_udwf(),
+        "nth_value" => nth_value_udwf(),
+        _ => {
+            return Err(SqlError::new(
+                SqlState::WRONG_OBJECT_TYPE,
+                format!(
+                    "OVER specified, but {name} is not a window function nor an aggregate function"
+                ),
+            ));
+        }
+    })
+}
+
+/// What aggregates cannot be told when they have a window.
+fn refuse_in_window(name: &str, function: &ast::Function, given: &Arguments<'_>) -> SqlResult<()> {
+    if !function.within_group.is_empty() {
+        return Err(SqlError::unsupported(format!("OVER with the ordered-set aggregate {name}")));
+    }
+    if given.distinct {
+        return Err(SqlError::unsupported("DISTINCT in a window function"));
+    }
+    if !given.order.is_empty() {
+        return Err(SqlError::unsupported("ORDER BY in the arguments of a window function"));
+    }
+    Ok(())
 }
 
 impl Binder<'_> {
@@ -100,7 +141,10 @@ impl Binder<'_> {
         }
         let over = function.over.as_ref().ok_or_else(|| SqlError::internal("no OVER"))?;
         let spec = self.window_spec(over)?;
-        let (definition, args, ret) = self.window_function(name, function)?;
+        let (definition, mut args, ret) = self.window_function(name, function)?;
+        // A default that differs from row to row is taken where there is no row to look at.
+        let varies = matches!(name, "lag" | "lead") && args.get(2).is_some_and(|d| !d.is_const());
+        let default = if varies { args.pop() } else { None };
         let filter = match &function.filter {
             Some(f) => Some(self.condition(f, "FILTER")?),
             None => None,
@@ -119,20 +163,34 @@ impl Binder<'_> {
             bound.ty().check_comparable("ordering")?;
             order.push((bound, desc, nulls_first));
         }
-        let column = self.fresh("win");
-        let slot = self.add_column(&column, ret.clone());
-        let pending = Pending {
+        let mut pending = Pending {
             function: definition,
             args,
             partition,
             order,
             frame: spec.window_frame.clone(),
             filter,
-            slot,
+            slot: 0,
             ret: ret.clone(),
         };
+        let Some(default) = default else { return Ok(self.window_slot(pending)) };
+        let value = self.window_slot(pending.clone());
+        pending.args[0] = Bound::constant(Datum::Bool(true), SqlType::Bool);
+        pending.ret = SqlType::Bool;
+        let there = self.window_slot(pending);
+        let found = Bound::new(Node::IsNull(there, true), SqlType::Bool);
+        let branch = CaseBranch { when: found, then: value };
+        Ok(Bound::new(Node::Case(vec![branch], Some(default)), ret))
+    }
+
+    /// The column that a window call fills.
+    fn window_slot(&mut self, mut pending: Pending) -> Bound {
+        let column = self.fresh("win");
+        let ret = pending.ret.clone();
+        pending.slot = self.add_column(&column, ret.clone());
+        let slot = pending.slot;
         self.level().windows.push(pending);
-        Ok(Bound::column(slot, ret))
+        Bound::column(slot, ret)
     }
 
     fn window_function(
@@ -140,7 +198,9 @@ impl Binder<'_> {
         name: &str,
         function: &ast::Function,
     ) -> SqlResult<(WindowFunctionDefinition, Vec<Bound>, SqlType)> {
-        if super::grouping::kind_of(name).is_some() {
+        let given = Self::arguments(function)?;
+        if braid_scalar::is_aggregate(name) {
+            refuse_in_window(name, function, &given)?;
             let chosen = self.choose_aggregate(name, function)?;
             return Ok((
                 WindowFunctionDefinition::AggregateUDF(chosen.udf),
@@ -148,43 +208,41 @@ impl Binder<'_> {
                 chosen.ret,
             ));
         }
-        let given = Self::arguments(function)?;
         let mut args = Vec::new();
         for expr in &given.exprs {
-            args.push(self.settled(expr)?);
+            args.push(self.expr(expr)?);
         }
-        let missing = || {
-            let types: Vec<String> = args.iter().map(|a| a.ty().base_name()).collect();
-            SqlError::new(
-                SqlState::UNDEFINED_FUNCTION,
-                format!("function {name}({}) does not exist", types.join(", ")),
-            )
-        };
-        let (udf, ret) = match (name, args.len()) {
-            ("row_number", 0) => (row_number_udwf(), SqlType::Int8),
-            ("rank", 0) => (rank_udwf(), SqlType::Int8),
-            ("dense_rank", 0) => (dense_rank_udwf(), SqlType::Int8),
-            ("percent_rank", 0) => (percent_rank_udwf(), SqlType::Float8),
-            ("cume_dist", 0) => (cume_dist_udwf(), SqlType::Float8),
-            ("ntile", 1) => (ntile_udwf(), SqlType::Int4),
-            ("lag", 1..=3) => (lag_udwf(), args[0].ty().clone()),
-            ("lead", 1..=3) => (lead_udwf(), args[0].ty().clone()),
-            ("first_value", 1) => (first_value_udwf(), args[0].ty().clone()),
-            ("last_value", 1) => (last_value_udwf(), args[0].ty().clone()),
-            ("nth_value", 2) => (nth_value_udwf(), args[0].ty().clone()),
-            _ => return Err(missing()),
-        };
-        for at in 1..args.len().min(2) {
-            args[at] = coerce(args[at].clone(), &SqlType::Int8, CastContext::Assignment, self)?;
+        let types: Vec<SqlType> = args.iter().map(|a| a.ty().clone()).collect();
+        let choice = resolve(name, &types, false)?;
+        let udf = definition(name)?;
+        let mut converted = Vec::with_capacity(args.len());
+        for (arg, ty) in args.into_iter().zip(&choice.args) {
+            converted.push(coerce(arg, ty, CastContext::Implicit, self)?);
         }
-        if name == "ntile" {
-            args[0] = coerce(args[0].clone(), &SqlType::Int8, CastContext::Assignment, self)?;
-        }
-        let fixed = if name == "ntile" { 0 } else { 1 };
+        let (args, ret) = (converted, choice.ret);
+        self.counted(name, udf, args, ret)
+    }
+
+    /// The functions whose count is the same for all rows, and the others.
+    fn counted(
+        &mut self,
+        name: &str,
+        udf: Arc<WindowUDF>,
+        mut args: Vec<Bound>,
+        ret: SqlType,
+    ) -> SqlResult<(WindowFunctionDefinition, Vec<Bound>, SqlType)> {
+        let fixed = usize::from(name != "ntile");
         if let Some(arg) = args.get_mut(fixed)
             && matches!(name, "ntile" | "lag" | "lead" | "nth_value")
         {
-            *arg = self.fixed_argument(name, arg)?;
+            let wide = coerce(arg.clone(), &SqlType::Int8, CastContext::Implicit, self)?;
+            *arg = self.fixed_argument(name, &wide)?;
+            if arg.as_const().is_some_and(Datum::is_null) {
+                // Without a count there is no row to look at.
+                let null = Bound::constant(Datum::Null, ret.clone());
+                let first = WindowFunctionDefinition::WindowUDF(first_value_udwf());
+                return Ok((first, vec![null], ret));
+            }
             let refused = match name {
                 "ntile" => Some(("22014", "argument of ntile must be greater than zero")),
                 "nth_value" => Some(("22016", "argument of nth_value must be greater than zero")),
@@ -193,10 +251,6 @@ impl Binder<'_> {
             if let (Some((state, message)), Some(Datum::Int8(..=0))) = (refused, arg.as_const()) {
                 return Err(SqlError::new(SqlState(state), message));
             }
-        }
-        if args.len() == 3 {
-            let ty = args[0].ty().clone();
-            args[2] = coerce(args[2].clone(), &ty, CastContext::Implicit, self)?;
         }
         Ok((WindowFunctionDefinition::WindowUDF(udf), args, ret))
     }

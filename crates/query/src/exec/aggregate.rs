@@ -8,7 +8,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use braid_scalar::EvalContext;
+use braid_scalar::{Accumulator as State, AggregateCode, AggregateTypes, EvalContext};
 use braid_types::{Datum, GroupKey, SqlType};
 use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
@@ -19,7 +19,6 @@ use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, Signature, Volatility as DfVolatility,
 };
 
-use super::running::{Kind, PairKind, Running};
 use super::scalar::next_id;
 use crate::arrow_form::{self, Reader};
 use crate::error::to_df;
@@ -35,8 +34,8 @@ pub struct OrderKey {
 
 /// What an aggregate computes.
 pub struct Spec {
-    /// Function.
-    pub kind: Kind,
+    /// The code of the registry.
+    pub code: AggregateCode,
     /// Name, for EXPLAIN.
     pub name: String,
     /// Types of its own arguments.
@@ -49,6 +48,13 @@ pub struct Spec {
     pub order: Vec<(OrderKey, SqlType)>,
     /// For text forms of values.
     pub ctx: EvalContext,
+}
+
+impl Spec {
+    /// The state of an empty group.
+    fn start(&self) -> Box<dyn State> {
+        (self.code.start)(AggregateTypes { args: &self.args, ret: &self.ret })
+    }
 }
 
 impl fmt::Debug for Spec {
@@ -121,8 +127,7 @@ impl AggregateUDFImpl for SqlAggregate {
     }
 
     fn default_value(&self, _: &DataType) -> Result<ScalarValue> {
-        let counts = matches!(self.spec.kind, Kind::Count | Kind::Pairs(PairKind::Count));
-        let empty = if counts { Datum::Int8(0) } else { Datum::Null };
+        let empty = self.spec.start().finish(&self.spec.ctx).map_err(to_df)?;
         Ok(arrow_form::scalar(&empty, &self.spec.ret))
     }
 }
@@ -147,7 +152,7 @@ fn rows(
 #[derive(Debug)]
 struct Grouped {
     spec: Arc<Spec>,
-    running: Running,
+    running: Box<dyn State>,
     /// Rows kept for sorting.
     kept: Vec<Vec<Datum>>,
     seen: HashSet<GroupKey>,
@@ -156,7 +161,7 @@ struct Grouped {
 
 impl Grouped {
     fn new(spec: Arc<Spec>) -> Grouped {
-        let running = Running::new(spec.kind, &spec.args);
+        let running = spec.start();
         Grouped { spec, running, kept: Vec::new(), seen: HashSet::new(), bytes: 0 }
     }
 
@@ -165,16 +170,14 @@ impl Grouped {
         if self.spec.distinct && !self.seen.insert(GroupKey(own.to_vec())) {
             return Ok(());
         }
-        let grows = self.spec.distinct
-            || !self.spec.order.is_empty()
-            || matches!(self.running, Running::List(_));
+        let grows = self.spec.distinct || !self.spec.order.is_empty() || self.running.keeps_rows();
         if grows {
             self.bytes += row.iter().map(weight).sum::<usize>();
         }
         if sorts_distinct(&self.spec) {
             Ok(())
         } else if self.spec.order.is_empty() {
-            self.running.update(self.spec.kind, own).map_err(to_df)
+            self.running.update(own).map_err(to_df)
         } else {
             self.kept.push(row);
             Ok(())
@@ -185,10 +188,8 @@ impl Grouped {
 /// Whether the order of distinct values shows: they are then taken in their own order, as
 /// PostgreSQL does, which tells them apart by sorting.
 fn sorts_distinct(spec: &Spec) -> bool {
-    let lists = matches!(spec.kind, Kind::Array | Kind::String | Kind::Json(_))
-        || matches!(spec.kind, Kind::JsonObject(_) | Kind::First);
     let rounds = spec.args.iter().any(|ty| matches!(ty, SqlType::Float4 | SqlType::Float8));
-    spec.distinct && spec.order.is_empty() && (lists || rounds)
+    spec.distinct && spec.order.is_empty() && (spec.code.by_order || rounds)
 }
 
 /// The order of argument lists, NULLs last.
@@ -240,11 +241,11 @@ fn sorted(spec: &Spec, kept: &[Vec<Datum>]) -> Vec<Vec<Datum>> {
 }
 
 fn whole(spec: &Spec, rows: impl Iterator<Item = Vec<Datum>>) -> Result<Datum> {
-    let mut running = Running::new(spec.kind, &spec.args);
+    let mut running = spec.start();
     for row in rows {
-        running.update(spec.kind, &row[..spec.args.len()]).map_err(to_df)?;
+        running.update(&row[..spec.args.len()]).map_err(to_df)?;
     }
-    running.finish(spec.kind, &spec.args, &spec.ret, &spec.ctx).map_err(to_df)
+    running.finish(&spec.ctx).map_err(to_df)
 }
 
 impl Accumulator for Grouped {
@@ -260,7 +261,7 @@ impl Accumulator for Grouped {
             rows.sort_by(|a, b| by_arguments(a, b));
             whole(spec, rows.into_iter())?
         } else if spec.order.is_empty() {
-            self.running.finish(spec.kind, &spec.args, &spec.ret, &spec.ctx).map_err(to_df)?
+            self.running.finish(&spec.ctx).map_err(to_df)?
         } else {
             whole(spec, sorted(spec, &self.kept).into_iter())?
         };
@@ -274,7 +275,7 @@ impl Accumulator for Grouped {
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
         // Kept and distinct rows travel as rows, the others as the running state.
         let parts: Vec<Datum> = if self.spec.order.is_empty() && !self.spec.distinct {
-            self.running.to_parts()
+            self.running.parts()
         } else if self.spec.order.is_empty() {
             self.seen.iter().map(|k| Datum::record(k.0.clone())).collect()
         } else {
@@ -290,7 +291,7 @@ impl Accumulator for Grouped {
         for at in 0..states.len() {
             let Datum::Record(parts) = reader.get(at, &SqlType::Record) else { continue };
             if self.spec.order.is_empty() && !self.spec.distinct {
-                self.running.merge(self.spec.kind, &parts).map_err(to_df)?;
+                self.running.merge(&parts).map_err(to_df)?;
                 continue;
             }
             for part in parts.iter() {

@@ -2,8 +2,6 @@
 
 pub mod aggregate;
 pub mod materialized;
-mod pairs;
-pub mod running;
 pub mod scalar;
 pub mod scan;
 pub mod set_returning;

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use braid_scalar::{ArgType, Builtin, Volatility};
+use braid_scalar::{ArgType, Builtin, FunctionKind, Volatility, functions_of};
 use braid_types::{ArrayValue, CastContext, Datum, SqlResult, SqlType, cast_exists};
 
 use super::table::{PG_CATALOG, ROOT, View, flag, text};
@@ -22,49 +22,42 @@ fn oid(a: &ArgType) -> u32 {
     }
 }
 
-/// What the rows of functions, aggregates and set-returning functions have in common.
-struct Proc<'a> {
-    name: &'a str,
-    args: Vec<u32>,
-    variadic: bool,
-    ret: u32,
-    kind: &'static str,
-    set: bool,
-    strict: bool,
-    volatility: &'static str,
-}
-
-fn row(at: usize, p: Proc<'_>) -> Vec<Datum> {
-    let count = p.args.len() as i16;
-    let items = p.args.into_iter().map(Datum::Oid).collect();
+fn row(at: usize, f: &Builtin) -> Vec<Datum> {
+    let kind = f.kind();
+    let set = kind == FunctionKind::SetReturning;
+    let items = f.args.iter().map(|a| Datum::Oid(oid(a))).collect();
     let types = Datum::Array(Arc::new(ArrayValue { element: SqlType::Oid, items }));
     vec![
         Datum::Oid(10_000 + at as u32),
-        text(p.name),
+        text(f.name),
         Datum::Oid(PG_CATALOG),
         Datum::Oid(ROOT),
         Datum::Oid(12),
         Datum::Float4(1.0),
-        Datum::Float4(if p.set { 100.0 } else { 0.0 }),
-        Datum::Oid(if p.variadic { ANY } else { 0 }),
+        Datum::Float4(if set { 100.0 } else { 0.0 }),
+        Datum::Oid(if f.variadic { ANY } else { 0 }),
         Datum::Oid(0),
-        text(p.kind),
+        text(match kind {
+            FunctionKind::Aggregate => "a",
+            FunctionKind::Window => "w",
+            _ => "f",
+        }),
         flag(false),
         flag(false),
-        flag(p.strict),
-        flag(p.set),
-        text(p.volatility),
+        flag(f.strict),
+        flag(set),
+        text(volatility(f)),
         text("s"),
-        Datum::Int2(count),
+        Datum::Int2(f.args.len() as i16),
         Datum::Int2(0),
-        Datum::Oid(p.ret),
+        Datum::Oid(oid(&f.ret)),
         types,
         Datum::Null,
         Datum::Null,
         Datum::Null,
         Datum::Null,
         Datum::Null,
-        text(p.name),
+        text(f.name),
     ]
 }
 
@@ -76,39 +69,17 @@ fn volatility(f: &Builtin) -> &'static str {
     }
 }
 
+/// Kinds that are called by a name, in the order of their rows.
+const NAMED: [FunctionKind; 4] = [
+    FunctionKind::Function,
+    FunctionKind::Aggregate,
+    FunctionKind::SetReturning,
+    FunctionKind::Window,
+];
+
 pub(super) fn pg_proc(_: &View<'_>) -> Made {
-    let mut rows = Vec::new();
-    for f in braid_scalar::function_names() {
-        let call = Proc {
-            name: f.name,
-            args: f.args.iter().map(oid).collect(),
-            variadic: f.variadic,
-            ret: oid(&f.ret),
-            kind: "f",
-            set: false,
-            strict: f.strict,
-            volatility: volatility(f),
-        };
-        rows.push(row(rows.len(), call));
-    }
-    let others = braid_scalar::aggregate_names()
-        .iter()
-        .map(|name| (*name, "a", false))
-        .chain(braid_scalar::set_returning_names().iter().map(|name| (*name, "f", true)));
-    for (name, kind, set) in others {
-        let call = Proc {
-            name,
-            args: vec![ANY],
-            variadic: false,
-            ret: if set { SqlType::Record.oid() } else { ANY },
-            kind,
-            set,
-            strict: false,
-            volatility: "i",
-        };
-        rows.push(row(rows.len(), call));
-    }
-    Ok(rows)
+    let all = NAMED.into_iter().flat_map(functions_of);
+    Ok(all.enumerate().map(|(at, f)| row(at, f)).collect())
 }
 
 fn operator(at: usize, name: &str, args: &[u32], ret: u32) -> Vec<Datum> {
@@ -136,7 +107,7 @@ fn operator(at: usize, name: &str, args: &[u32], ret: u32) -> Vec<Datum> {
 
 pub(super) fn pg_operator(_: &View<'_>) -> Made {
     let mut rows = Vec::new();
-    for f in braid_scalar::operator_list() {
+    for f in functions_of(FunctionKind::Operator) {
         let args: Vec<u32> = f.args.iter().map(oid).collect();
         // LIKE with an escape is three values and no operator.
         if args.len() <= 2 && f.name != "similar_to" {

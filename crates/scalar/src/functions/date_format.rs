@@ -47,6 +47,10 @@ pub(super) fn nodes(format: &str) -> Vec<Node<'_>> {
                 after = tail;
             } else if let Some(tail) = after.strip_prefix("TM").or_else(|| after.strip_prefix("tm"))
             {
+                // Names of a language are as long as they are.
+                let names = ["MONTH", "DAY"];
+                let head = tail.get(..5).unwrap_or(tail).to_ascii_uppercase();
+                fill &= !names.iter().any(|name| head.starts_with(name));
                 after = tail;
             } else {
                 break;
@@ -106,7 +110,7 @@ struct Fields {
     minute: i64,
     second: i64,
     micros: i64,
-    /// Days since 2000-01-01; for intervals a count of 30-day months.
+    /// Days since 2000-01-01; for intervals as if they were a date of the first years.
     days: i64,
     day_of_year: i64,
     interval: bool,
@@ -149,6 +153,14 @@ pub(super) fn write_timestamp(
     )
 }
 
+/// The Julian day that PostgreSQL counts for an interval's years, months and days: the formula for
+/// dates, in whole numbers rounded towards zero, with a month that may be zero.
+fn julian_of_span(year: i64, month: i64, day: i64) -> i64 {
+    let (y, m) = if month > 2 { (year + 4800, month + 1) } else { (year + 4799, month + 13) };
+    let century = y / 100;
+    y * 365 - 32_167 + y / 4 - century + century / 4 + 7834 * m / 256 + day
+}
+
 /// `to_char(interval, format)`.
 pub(super) fn write_interval(i: &Interval, format: &str) -> SqlResult<String> {
     let (year, month) = (i64::from(i.months / 12), i64::from(i.months % 12));
@@ -162,7 +174,7 @@ pub(super) fn write_interval(i: &Interval, format: &str) -> SqlResult<String> {
             minute: seconds / 60 % 60,
             second: seconds % 60,
             micros: i.micros % MICROS_PER_SECOND,
-            days: 0,
+            days: julian_of_span(year, month, i64::from(i.days)) - 2_451_545,
             day_of_year: (year * 12 + month) * 30 + i64::from(i.days),
             interval: true,
             zone: None,
@@ -177,6 +189,33 @@ fn padded(value: i64, width: usize, fill: bool) -> String {
         (false, _) => value.to_string(),
         (true, true) => format!("-{:0width$}", -value),
         (true, false) => format!("{value:0width$}"),
+    }
+}
+
+/// A number in at least so many places; a minus takes one of them.
+fn placed(value: i64, width: usize, fill: bool) -> String {
+    if fill { format!("{value:0width$}") } else { value.to_string() }
+}
+
+/// 0 for Sunday, of a Julian day, rounded towards zero.
+fn weekday_of_span(day: i64) -> i64 {
+    (day + 1) % 7 + if (day + 1) % 7 < 0 { 7 } else { 0 }
+}
+
+/// Monday of the first ISO week of a year of an interval, from 2000-01-01.
+fn iso_start_of_span(year: i64) -> i64 {
+    let fourth = julian_of_span(year, 1, 4);
+    fourth - weekday_of_span(fourth - 1) - 2_451_545
+}
+
+/// ISO year and week that PostgreSQL counts for an interval as if it were a date.
+fn iso_week_of_span(year: i64, days: i64) -> (i64, i64) {
+    let year = if days < iso_start_of_span(year) { year - 1 } else { year };
+    let week = (days - iso_start_of_span(year)) / 7 + 1;
+    let next = iso_start_of_span(year + 1);
+    match week >= 52 && days >= next {
+        true => (year + 1, (days - next) / 7 + 1),
+        false => (year, week),
     }
 }
 
@@ -205,7 +244,10 @@ fn show(f: &Fields, name: &str, lower: bool, fill: bool) -> SqlResult<(String, b
     let shown_year = if f.year <= 0 && !f.interval { 1 - f.year } else { f.year };
     let hour12 = if f.hour % 12 == 0 { 12 } else { f.hour % 12 };
     let calendar = |value: i64| if f.interval { Err(not_for_interval()) } else { Ok(value) };
-    let iso = || -> (i64, i64) { iso_week(f.days) };
+    let iso = || match f.interval {
+        true => iso_week_of_span(f.year, f.days),
+        false => iso_week(f.days),
+    };
     let (value, width) = match name {
         "HH24" => (f.hour, 2),
         "HH12" | "HH" => (hour12, 2),
@@ -222,16 +264,17 @@ fn show(f: &Fields, name: &str, lower: bool, fill: bool) -> SqlResult<(String, b
             return Ok(((f.hour * 3600 + f.minute * 60 + f.second).to_string(), true));
         }
         "MM" => (f.month, 2),
-        "DDD" => (f.day_of_year, 3),
+        "DDD" => return Ok((placed(f.day_of_year, 3, fill), true)),
         "IDDD" => {
             let (year, _) = iso();
-            (calendar(f.days - iso_year_start(year) + 1)?, 3)
+            let start = if f.interval { iso_start_of_span(year) } else { iso_year_start(year) };
+            return Ok((placed(f.days - start + 1, 3, fill), true));
         }
-        "DD" => (f.day, 2),
+        "DD" => return Ok((placed(f.day, 2, fill), true)),
         "D" => (calendar((weekday_monday(f.days) + 1) % 7 + 1)?, 0),
         "ID" => (calendar(weekday_monday(f.days) + 1)?, 0),
-        "WW" => ((f.day_of_year - 1) / 7 + 1, 2),
-        "IW" => (calendar(iso().1)?, 2),
+        "WW" => return Ok((placed((f.day_of_year - 1) / 7 + 1, 2, fill), true)),
+        "IW" => return Ok((placed(iso().1, 2, fill), true)),
         "W" => ((f.day - 1) / 7 + 1, 0),
         "Q" if f.month == 0 => return Ok((String::new(), false)),
         "Q" => ((f.month - 1) / 3 + 1, 0),
@@ -252,15 +295,18 @@ fn show(f: &Fields, name: &str, lower: bool, fill: bool) -> SqlResult<(String, b
         "Y" => (shown_year % 10, 1),
         "IYYY" | "IYY" | "IY" | "I" => {
             let (year, _) = iso();
-            let year = calendar(if year <= 0 { 1 - year } else { year })?;
-            match name {
+            // The years of an interval are a count, not years of the calendar.
+            let year = if year <= 0 && !f.interval { 1 - year } else { year };
+            let (value, width) = match name {
                 "IYYY" => (year, 4),
                 "IYY" => (year % 1000, 3),
                 "IY" => (year % 100, 2),
                 _ => (year % 10, 1),
-            }
+            };
+            // The places are those that the other calendar's year takes.
+            return Ok((placed(value, width + usize::from(f.year < 0), fill), true));
         }
-        "J" => (if f.interval { 0 } else { f.days + 2_451_545 }, 0),
+        "J" => (f.days + 2_451_545, 0),
         _ => return Ok((String::new(), false)),
     };
     Ok((padded(value, width, fill), true))

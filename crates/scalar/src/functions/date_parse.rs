@@ -94,15 +94,27 @@ impl<'a> Input<'a> {
         let sign = usize::from(piece.starts_with(['-', '+']));
         let digits = piece[sign..].bytes().take_while(u8::is_ascii_digit).count();
         let invalid = || malformed(format!("invalid value \"{piece}\" for \"{pattern}\""));
+        if let Some(n) = width
+            && piece.chars().count() < n
+        {
+            return Err(malformed(format!(
+                "source string too short for \"{pattern}\" formatting field"
+            ))
+            .with_detail(format!(
+                "Field requires {n} characters, but only {} remain.",
+                piece.chars().count()
+            )));
+        }
         if digits == 0 {
             return Err(invalid().with_detail("Value must be an integer."));
         }
         if let Some(n) = width
             && sign + digits < n
-            && piece.chars().count() < n
-            && piece.len() > sign + digits
         {
-            return Err(invalid());
+            return Err(invalid().with_detail(format!(
+                "Field requires {n} characters, but only {} could be parsed.",
+                sign + digits
+            )));
         }
         let value = piece[..sign + digits].parse::<i64>().map_err(|_| {
             SqlError::new(
@@ -171,6 +183,17 @@ fn separated(next: Option<&Node<'_>>) -> bool {
                     | "OF"
             )
         }
+    }
+}
+
+/// Sets a field; one that is given twice has to be the same.
+fn once(field: &mut Option<i64>, value: i64, shown: &str) -> SqlResult<()> {
+    match field.replace(value) {
+        Some(before) if before != 0 && before != value => {
+            Err(malformed(format!("conflicting values for \"{shown}\" field in formatting string"))
+                .with_detail("This value contradicts a previous setting for the same field type."))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -246,9 +269,9 @@ fn field(
     match name {
         "YYYY" | "YYY" | "YY" | "Y" => {
             let (value, digits) = input.number(width(name.len()), shown)?;
-            let short = digits < 4 && name.len() < 5;
-            f.year =
-                Some(if value >= 0 && short { full_year(value, digits.min(3)) } else { value });
+            let short = digits < 4 && name.len() < 4;
+            let value = if value >= 0 && short { full_year(value, digits) } else { value };
+            once(&mut f.year, value, shown)?;
             f.short_year = name == "YY" || name == "Y";
         }
         "Y,YYY" => {
@@ -259,12 +282,14 @@ fn field(
         }
         "IYYY" | "IYY" | "IY" | "I" => {
             let (value, digits) = input.number(width(name.len()), shown)?;
-            f.iso_year = Some(if digits < 4 { full_year(value, digits.min(3)) } else { value });
+            let short = digits < 4 && name.len() < 4;
+            let value = if value >= 0 && short { full_year(value, digits) } else { value };
+            once(&mut f.iso_year, value, shown)?;
         }
-        "MM" => f.month = Some(input.number(width(2), shown)?.0),
-        "DD" => f.day = Some(input.number(width(2), shown)?.0),
-        "DDD" | "IDDD" => f.day_of_year = Some(input.number(width(3), shown)?.0),
-        "D" => f.weekday = Some(input.number(width(1), shown)?.0),
+        "MM" => once(&mut f.month, input.number(width(2), shown)?.0, shown)?,
+        "DD" => once(&mut f.day, input.number(width(2), shown)?.0, shown)?,
+        "DDD" | "IDDD" => once(&mut f.day_of_year, input.number(width(3), shown)?.0, shown)?,
+        "D" => once(&mut f.weekday, input.number(width(1), shown)?.0, shown)?,
         "ID" => {
             let day = input.number(width(1), shown)?.0;
             f.weekday = Some(if (0..7).contains(&day) { day + 1 } else { 1 });
@@ -276,7 +301,7 @@ fn field(
         }
         "MI" => f.minute = input.number(width(2), shown)?.0,
         "SS" => f.second = input.number(width(2), shown)?.0,
-        "SSSS" | "SSSSS" => f.seconds_of_day = Some(input.number(width(5), shown)?.0),
+        "SSSS" | "SSSSS" => once(&mut f.seconds_of_day, input.number(width(5), shown)?.0, shown)?,
         "MS" => {
             let (value, digits) = input.number(width(3), shown)?;
             f.micros += value * 10i64.pow(3u32.saturating_sub(digits as u32)) * 1000;
@@ -286,21 +311,21 @@ fn field(
             let (value, digits) = input.number(width(places), shown)?;
             f.micros += value * 10i64.pow(6u32.saturating_sub(digits as u32));
         }
-        "WW" => f.week = Some(input.number(width(2), shown)?.0),
-        "IW" => f.iso_week = Some(input.number(width(2), shown)?.0),
-        "W" => f.week_of_month = Some(input.number(width(1), shown)?.0),
-        "CC" => f.century = Some(input.number(width(2), shown)?.0),
-        "J" => f.julian = Some(input.number(None, shown)?.0),
+        "WW" => once(&mut f.week, input.number(width(2), shown)?.0, shown)?,
+        "IW" => once(&mut f.iso_week, input.number(width(2), shown)?.0, shown)?,
+        "W" => once(&mut f.week_of_month, input.number(width(1), shown)?.0, shown)?,
+        "CC" => once(&mut f.century, input.number(width(2), shown)?.0, shown)?,
+        "J" => once(&mut f.julian, input.number(None, shown)?.0, shown)?,
         // The quarter does not decide the date.
         "Q" => {
             input.number(width(1), shown)?;
         }
-        "MONTH" | "Month" => f.month = Some(input.word(&MONTHS, shown)? + 1),
+        "MONTH" | "Month" => once(&mut f.month, input.word(&MONTHS, shown)? + 1, shown)?,
         "MON" | "Mon" => {
             let short: Vec<&str> = MONTHS.iter().map(|m| &m[..3]).collect();
             f.month = Some(input.word(&short, shown)? + 1);
         }
-        "RM" => f.month = Some(input.word(&ROMAN, shown)? + 1),
+        "RM" => once(&mut f.month, input.word(&ROMAN, shown)? + 1, shown)?,
         "DAY" | "Day" => {
             f.weekday = Some((input.word(&DAYS, shown)? + 1) % 7 + 1);
         }

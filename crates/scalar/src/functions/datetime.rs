@@ -10,7 +10,7 @@ use super::calendar::{iso_week, weekday_monday};
 use super::number_format::{self, Value};
 use super::{date_format, date_parse, f64_of, i64_of, interval_of, text_of};
 use crate::EvalContext;
-use crate::builtin::{Eval, Table};
+use crate::registry::{Eval, Table};
 
 fn unknown_unit(unit: &str, ty: &str) -> SqlError {
     const KNOWN: &[&str] = &[
@@ -93,7 +93,10 @@ fn field(
         "microseconds" => whole(time % (60 * MICROS_PER_SECOND)),
         "quarter" => whole((month - 1) / 3 + 1),
         "week" => whole(iso_week(days).1),
-        "isoyear" => whole(iso_week(days).0),
+        "isoyear" => {
+            let year = iso_week(days).0;
+            whole(if year > 0 { year } else { year - 1 })
+        }
         "dow" => whole((weekday_monday(days) + 1) % 7),
         "isodow" => whole(weekday_monday(days) + 1),
         "doy" => whole(days - days_from_civil(year, 1, 1) + 1),
@@ -147,6 +150,15 @@ fn interval_field(unit: &str, i: &Interval) -> SqlResult<(i128, i64)> {
     }
 }
 
+/// The length of an interval as a double, added up in PostgreSQL's order: each step rounds.
+fn interval_seconds(i: &Interval) -> f64 {
+    const DAY: f64 = 86_400.0;
+    let mut seconds = i.micros as f64 / 1e6;
+    seconds += 365.25 * DAY * f64::from(i.months / 12);
+    seconds += 30.0 * DAY * f64::from(i.months % 12);
+    seconds + DAY * f64::from(i.days)
+}
+
 /// The field of any date/time value, `None` for infinities.
 fn any_field(unit: &str, value: &Datum, ctx: &EvalContext) -> SqlResult<Option<(i128, i64)>> {
     Ok(Some(match value {
@@ -179,6 +191,7 @@ fn any_field(unit: &str, value: &Datum, ctx: &EvalContext) -> SqlResult<Option<(
             "timestamp with time zone",
         )?,
         Datum::Time(t) => match unit_name(unit) {
+            "hour" if *t == MICROS_PER_DAY => (24_000_000, 0),
             "hour" | "minute" | "second" | "milliseconds" | "microseconds" => {
                 field(unit, i128::from(*t), i128::from(*t), None, "time")?
             }
@@ -208,7 +221,7 @@ fn infinite_field(unit: &str, value: &Datum) -> SqlResult<Option<f64>> {
         "hour" | "minute" | "second" | "milliseconds" | "microseconds" if ty == "date" => {
             Err(unknown_unit(unit, ty))
         }
-        "timezone" | "timezone_hour" | "timezone_minute" if !ty.ends_with("with time zone") => {
+        "timezone" | "timezone_hour" | "timezone_minute" if ty == "date" => {
             Err(unknown_unit(unit, ty))
         }
         "month" | "day" | "hour" | "minute" | "second" | "milliseconds" | "microseconds"
@@ -278,6 +291,9 @@ fn date_part(a: &[Datum], ctx: &EvalContext) -> SqlResult<Datum> {
     {
         return Ok(Datum::Float8(numeric::to_f64(&value)));
     }
+    if let ("epoch", Datum::Interval(i)) = (unit.as_str(), &value) {
+        return Ok(Datum::Float8(interval_seconds(i)));
+    }
     Ok(match any_field(&unit, &value, ctx)? {
         None => Datum::Null,
         Some((value, _)) => Datum::Float8(value as f64 / 1e6),
@@ -309,8 +325,19 @@ fn truncated(unit: &str, local: i64) -> SqlResult<i64> {
         "decade" => at_day(days_from_civil(year.div_euclid(10) * 10, 1, 1)),
         "century" => at_day(days_from_civil((year - 1).div_euclid(100) * 100 + 1, 1, 1)),
         "millennium" => at_day(days_from_civil((year - 1).div_euclid(1000) * 1000 + 1, 1, 1)),
-        _ => return Err(unknown_unit(unit, "timestamp without time zone")),
+        _ => return Err(not_truncated(unit, "timestamp without time zone")),
     })
+}
+
+/// The error for a unit that nothing is cut off to.
+fn not_truncated(unit: &str, ty: &str) -> SqlError {
+    match unit_name(unit) {
+        "timezone" | "timezone_hour" | "timezone_minute" | "week" => unknown_unit(unit, ty),
+        _ => SqlError::new(
+            SqlState::INVALID_PARAMETER_VALUE,
+            format!("unit \"{unit}\" not recognized for type {ty}"),
+        ),
+    }
 }
 
 fn infinite(micros: i64) -> bool {
@@ -333,12 +360,12 @@ fn truncate_interval(unit: &str, i: &Interval) -> SqlResult<Interval> {
         "decade" => months(120),
         "century" => months(1200),
         "millennium" => months(12_000),
-        _ => return Err(unknown_unit(unit, "interval")),
+        _ => return Err(not_truncated(unit, "interval")),
     })
 }
 
 fn truncating(t: &mut Table) {
-    t.add("date_trunc(text, timestamp) timestamp", |a, _| match &a[1] {
+    t.add("date_trunc(text, timestamp) timestamp -- cut off to a unit", |a, _| match &a[1] {
         Datum::Timestamp(t) if infinite(*t) => Ok(a[1].clone()),
         Datum::Timestamp(t) => Ok(Datum::Timestamp(truncate(&text_of(&a[0]).to_lowercase(), *t)?)),
         _ => Ok(Datum::Null),
@@ -363,7 +390,7 @@ fn truncating(t: &mut Table) {
         let unit = text_of(&a[0]).to_lowercase();
         Ok(Datum::Interval(truncate_interval(&unit, &interval_of(&a[1]))?))
     });
-    t.add("date_bin(interval, timestamp, timestamp) timestamp", |a, _| {
+    t.add("date_bin(interval, timestamp, timestamp) timestamp -- the start of the bin that the time is in", |a, _| {
         Ok(Datum::Timestamp(bin_of(a)?))
     });
     t.add("date_bin(interval, timestamptz, timestamptz) timestamptz", |a, _| {
@@ -440,7 +467,7 @@ fn zones(t: &mut Table) {
         }
         Ok(TimeZone::Fixed((interval.micros / MICROS_PER_SECOND) as i32))
     }
-    t.add("timezone(text, timestamp) timestamptz", |a, _| match &a[1] {
+    t.add("timezone(text, timestamp) timestamptz -- AT TIME ZONE: local time of a zone, or the instant of it", |a, _| match &a[1] {
         Datum::Timestamp(t) if infinite(*t) => Ok(Datum::TimestampTz(*t)),
         local => to_utc(&zone_of(text_of(&a[0]))?, local),
     });
@@ -468,22 +495,28 @@ fn zones(t: &mut Table) {
 
 fn clocks(t: &mut Table) {
     let transaction: Eval = |_, c| Ok(Datum::TimestampTz(c.transaction_micros));
-    t.add("now() timestamptz", transaction).stable();
-    t.add("current_timestamp() timestamptz", transaction).stable();
-    t.add("transaction_timestamp() timestamptz", transaction).stable();
-    t.add("statement_timestamp() timestamptz", |_, c| Ok(Datum::TimestampTz(c.statement_micros)))
+    t.add("now() timestamptz -- when the transaction began", transaction).stable();
+    t.add("current_timestamp() timestamptz -- when the transaction began", transaction).stable();
+    t.add("transaction_timestamp() timestamptz -- when the transaction began", transaction)
         .stable();
-    t.add("clock_timestamp() timestamptz", |_, c| Ok(Datum::TimestampTz(c.session.clock_micros())))
-        .volatile();
-    t.add("timeofday() text", |_, c| {
+    t.add("statement_timestamp() timestamptz -- when the statement began", |_, c| {
+        Ok(Datum::TimestampTz(c.statement_micros))
+    })
+    .stable();
+    t.add("clock_timestamp() timestamptz -- the time now, changing within a statement", |_, c| {
+        Ok(Datum::TimestampTz(c.session.clock_micros()))
+    })
+    .volatile();
+    t.add("timeofday() text -- the time now, as text", |_, c| {
         Ok(Datum::text(
             Datum::TimestampTz(c.session.clock_micros()).to_text(c.style).unwrap_or_default(),
         ))
     })
     .volatile();
     let local: Eval = |_, c| Ok(Datum::Timestamp(c.style.zone.to_local(c.transaction_micros)));
-    t.add("localtimestamp() timestamp", local).stable();
-    t.add("current_date() date", |_, c| {
+    t.add("localtimestamp() timestamp -- as `current_timestamp`, without time zone", local)
+        .stable();
+    t.add("current_date() date -- the day on which the transaction began", |_, c| {
         let local = c.style.zone.to_local(c.transaction_micros);
         Ok(Datum::Date(check_date(local.div_euclid(MICROS_PER_DAY))?))
     })
@@ -491,8 +524,8 @@ fn clocks(t: &mut Table) {
     let time: Eval = |_, c| {
         Ok(Datum::Time(c.style.zone.to_local(c.transaction_micros).rem_euclid(MICROS_PER_DAY)))
     };
-    t.add("localtime() time", time).stable();
-    t.add("current_time() time", time).stable();
+    t.add("localtime() time -- as `current_time`, without time zone", time).stable();
+    t.add("current_time() time -- the time of day at which the transaction began", time).stable();
 }
 
 fn overflow(message: String) -> SqlError {
@@ -527,10 +560,10 @@ fn make_time(hour: i64, minute: i64, second: f64) -> SqlResult<i64> {
 }
 
 fn constructors(t: &mut Table) {
-    t.add("make_date(int4, int4, int4) date", |a, _| {
+    t.add("make_date(int4, int4, int4) date -- a date of year, month, day", |a, _| {
         Ok(Datum::Date(make_date(i64_of(&a[0]), i64_of(&a[1]), i64_of(&a[2]))?))
     });
-    t.add("make_time(int4, int4, float8) time", |a, _| {
+    t.add("make_time(int4, int4, float8) time -- a time of hour, minute, second", |a, _| {
         Ok(Datum::Time(make_time(i64_of(&a[0]), i64_of(&a[1]), f64_of(&a[2]))?))
     });
     fn timestamp(a: &[Datum]) -> SqlResult<i64> {
@@ -538,15 +571,15 @@ fn constructors(t: &mut Table) {
         let time = make_time(i64_of(&a[3]), i64_of(&a[4]), f64_of(&a[5]))?;
         check_timestamp(i128::from(day) * i128::from(MICROS_PER_DAY) + i128::from(time))
     }
-    t.add("make_timestamp(int4, int4, int4, int4, int4, float8) timestamp", |a, _| {
+    t.add("make_timestamp(int4, int4, int4, int4, int4, float8) timestamp -- a timestamp of its six fields", |a, _| {
         Ok(Datum::Timestamp(timestamp(a)?))
     });
-    t.add("make_timestamptz(int4, int4, int4, int4, int4, float8) timestamptz", |a, c| {
+    t.add("make_timestamptz(int4, int4, int4, int4, int4, float8) timestamptz -- a timestamp with time zone of its six fields", |a, c| {
         let utc = c.style.zone.to_utc(timestamp(a)?);
         Ok(Datum::TimestampTz(check_timestamp(i128::from(utc))?))
     })
     .stable();
-    t.add("make_interval(int4, int4, int4, int4, int4, int4, float8) interval", |a, _| {
+    t.add("make_interval(int4, int4, int4, int4, int4, int4, float8) interval -- an interval of years, months, weeks, days, hours, minutes, seconds", |a, _| {
         Ok(Datum::Interval(Interval {
             months: (i64_of(&a[0]) * 12 + i64_of(&a[1])) as i32,
             days: (i64_of(&a[2]) * 7 + i64_of(&a[3])) as i32,
@@ -554,35 +587,45 @@ fn constructors(t: &mut Table) {
                 + (f64_of(&a[6]) * 1e6).round() as i64,
         }))
     });
-    t.add("to_timestamp(float8) timestamptz", |a, _| {
-        let seconds = f64_of(&a[0]);
-        if seconds.is_nan() {
-            return Err(overflow("timestamp cannot be NaN".to_string()));
-        }
-        if seconds.is_infinite() {
-            return Ok(Datum::TimestampTz(if seconds > 0.0 { i64::MAX } else { i64::MIN }));
-        }
-        let micros = (seconds * 1e6).round_ties_even() as i128 - i128::from(UNIX_EPOCH_MICROS);
-        Ok(Datum::TimestampTz(check_timestamp(micros)?))
-    });
-    t.add("isfinite(timestamp) bool", |a, _| {
+    t.add(
+        "to_timestamp(float8) timestamptz -- an instant by a format, or of seconds since 1970",
+        |a, _| {
+            let seconds = f64_of(&a[0]);
+            if seconds.is_nan() {
+                return Err(overflow("timestamp cannot be NaN".to_string()));
+            }
+            if seconds.is_infinite() {
+                return Ok(Datum::TimestampTz(if seconds > 0.0 { i64::MAX } else { i64::MIN }));
+            }
+            let micros = (seconds * 1e6).round_ties_even() as i128 - i128::from(UNIX_EPOCH_MICROS);
+            Ok(Datum::TimestampTz(check_timestamp(micros)?))
+        },
+    );
+    t.add("isfinite(timestamp) bool -- whether the value is not infinite", |a, _| {
         Ok(Datum::Bool(!matches!(a[0], Datum::Timestamp(t) if infinite(t))))
     });
+    t.add("isfinite(timestamptz) bool", |a, _| {
+        Ok(Datum::Bool(!matches!(a[0], Datum::TimestampTz(t) if infinite(t))))
+    });
+    t.add("isfinite(interval) bool", |_, _| Ok(Datum::Bool(true)));
     t.add("isfinite(date) bool", |a, _| {
         Ok(Datum::Bool(!matches!(a[0], Datum::Date(i32::MAX | i32::MIN))))
     });
-    t.add("justify_hours(interval) interval", |a, _| {
+    t.add("justify_hours(interval) interval -- 24 hours as a day", |a, _| {
         Ok(Datum::Interval(justified(&interval_of(&a[0]), true, false)?))
     });
-    t.add("justify_days(interval) interval", |a, _| {
+    t.add("justify_days(interval) interval -- 30 days as a month", |a, _| {
         Ok(Datum::Interval(justified(&interval_of(&a[0]), false, true)?))
     });
-    t.add("justify_interval(interval) interval", |a, _| {
-        Ok(Datum::Interval(justified(&interval_of(&a[0]), true, true)?))
-    });
-    t.add("age(timestamp, timestamp) interval", |a, _| match (&a[0], &a[1]) {
-        (Datum::Timestamp(x), Datum::Timestamp(y)) => checked_age(*x, *y),
-        _ => Ok(Datum::Null),
+    t.add(
+        "justify_interval(interval) interval -- hours as days, days as months, one sign",
+        |a, _| Ok(Datum::Interval(justified(&interval_of(&a[0]), true, true)?)),
+    );
+    t.add("age(timestamp, timestamp) interval -- difference in years, months and days", |a, _| {
+        match (&a[0], &a[1]) {
+            (Datum::Timestamp(x), Datum::Timestamp(y)) => checked_age(*x, *y),
+            _ => Ok(Datum::Null),
+        }
     });
     t.add("age(timestamptz, timestamptz) interval", |a, c| match (&a[0], &a[1]) {
         (Datum::TimestampTz(x), Datum::TimestampTz(y)) => {
@@ -687,7 +730,7 @@ fn unformatted(a: &[Datum]) -> bool {
 }
 
 fn formatting(t: &mut Table) {
-    t.add("to_char(timestamp, text) text", |a, _| match &a[0] {
+    t.add("to_char(timestamp, text) text -- text by a format", |a, _| match &a[0] {
         Datum::Timestamp(t) if !unformatted(a) => {
             Ok(Datum::text(date_format::write_timestamp(*t, None, text_of(&a[1]))?))
         }
@@ -714,15 +757,14 @@ fn formatting(t: &mut Table) {
             Datum::Numeric(n) => Value::Exact(n),
             Datum::NumericNan => Value::Nan,
             Datum::NumericInf(negative) => Value::Infinite(*negative),
-            Datum::Float8(f) if f.is_nan() => Value::Nan,
-            Datum::Float4(f) if f.is_nan() => Value::Nan,
-            Datum::Float8(f) if f.is_infinite() => Value::Infinite(*f < 0.0),
-            Datum::Float4(f) if f.is_infinite() => Value::Infinite(*f < 0.0),
             Datum::Float8(f) => Value::Float(*f, 15),
             Datum::Float4(f) => Value::Float(f64::from(*f), 6),
             other => {
                 exact = numeric::from_i128(i64_of(other).into());
-                Value::Exact(&exact)
+                match other {
+                    Datum::Int4(_) => Value::Whole(&exact, "integer", i64::from(i32::MAX)),
+                    _ => Value::Whole(&exact, "bigint", i64::MAX),
+                }
             }
         };
         Ok(Datum::text(number_format::write(&value, text_of(&a[1]))?))
@@ -732,17 +774,18 @@ fn formatting(t: &mut Table) {
     t.add("to_char(numeric, text) text", number);
     t.add("to_char(float4, text) text", number);
     t.add("to_char(float8, text) text", number);
-    t.add("to_number(text, text) numeric", |a, _| {
-        match number_format::read(text_of(&a[0]), text_of(&a[1]))? {
-            Some(value) => numeric::datum(value),
+    t.add(
+        "to_number(text, text) numeric -- a number by a format",
+        |a, _| match number_format::read(text_of(&a[0]), text_of(&a[1]))? {
+            Some(value) => Ok(value),
             None if text_of(&a[1]).is_empty() => Ok(Datum::Null),
             None => Err(SqlError::new(
                 SqlState::INVALID_TEXT_REPRESENTATION,
                 "invalid input syntax for type numeric: \" \"",
             )),
-        }
-    });
-    t.add("to_date(text, text) date", |a, _| {
+        },
+    );
+    t.add("to_date(text, text) date -- a date by a format", |a, _| {
         Ok(Datum::Date(check_date(date_parse::date(text_of(&a[0]), text_of(&a[1]))?)?))
     })
     .stable();
@@ -755,7 +798,7 @@ fn formatting(t: &mut Table) {
 
 fn extracting(t: &mut Table) {
     for signature in [
-        "extract(text, timestamp) numeric",
+        "extract(text, timestamp) numeric -- a field as an exact number",
         "extract(text, date) numeric",
         "extract(text, time) numeric",
         "extract(text, interval) numeric",
@@ -764,7 +807,7 @@ fn extracting(t: &mut Table) {
     }
     t.add("extract(text, timestamptz) numeric", extract).stable();
     for signature in [
-        "date_part(text, timestamp) float8",
+        "date_part(text, timestamp) float8 -- a field as a double",
         "date_part(text, date) float8",
         "date_part(text, time) float8",
         "date_part(text, interval) float8",

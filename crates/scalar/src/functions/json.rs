@@ -4,10 +4,10 @@ use braid_types::jsonb::serde_json::{Map, Value};
 use braid_types::{Datum, SqlError, SqlResult, SqlState, jsonb};
 
 use super::json_text::{iso_text, json_key, text_pairs};
-use super::{bool_of, json_of, text_of, words};
+use super::{bool_of, json_of, text_of};
 use crate::EvalContext;
-use crate::builtin::{Eval, Table};
 use crate::operators::{json_step, json_text};
+use crate::registry::{Eval, Table};
 
 /// Any SQL value as a jsonb document.
 ///
@@ -89,18 +89,44 @@ fn not_a_position(step: &str, at: usize) -> SqlError {
     )
 }
 
+/// The steps of a path.
+pub(crate) fn path_of(value: &Datum) -> &[Datum] {
+    match value {
+        Datum::Array(path) => &path.items,
+        _ => &[],
+    }
+}
+
+/// A step of a path as text.
+///
+/// # Errors
+/// 22004 for NULL.
+pub(crate) fn path_step(step: &Datum, at: usize) -> SqlResult<&str> {
+    match step {
+        Datum::Null => Err(SqlError::new(
+            SqlState("22004"),
+            format!("path element at position {} is null", at + 1),
+        )),
+        other => Ok(super::text_of(other)),
+    }
+}
+
 /// Changes the value at a path; `at` is the place in the path, for errors.
 fn change_path(
     target: &mut Value,
-    path: &[&str],
+    path: &[Datum],
     at: usize,
     new: &Value,
     change: Change,
 ) -> SqlResult<()> {
     let Some(step) = path.get(at) else { return Ok(()) };
+    if !target.is_array() && !target.is_object() {
+        return Ok(());
+    }
+    let step = path_step(step, at)?;
     let last = at + 1 == path.len();
     match target {
-        Value::Object(map) if last => match (map.contains_key(*step), change) {
+        Value::Object(map) if last => match (map.contains_key(step), change) {
             (true, Change::Insert { .. }) => {
                 Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, "cannot replace existing key")
                     .with_hint("Try using the function jsonb_set to replace key value."))
@@ -111,7 +137,7 @@ fn change_path(
                 Ok(())
             }
         },
-        Value::Object(map) => match map.get_mut(*step) {
+        Value::Object(map) => match map.get_mut(step) {
             Some(inner) => change_path(inner, path, at + 1, new, change),
             None => Ok(()),
         },
@@ -142,14 +168,6 @@ fn change_path(
 }
 
 fn changed(a: &[Datum], change: Change) -> SqlResult<Datum> {
-    if let Datum::Array(path) = &a[1]
-        && let Some(at) = path.items.iter().position(Datum::is_null)
-    {
-        return Err(SqlError::new(
-            SqlState("22004"),
-            format!("path element at position {} is null", at + 1),
-        ));
-    }
     let mut value = json_of(&a[0]).clone();
     if !value.is_array() && !value.is_object() {
         return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, "cannot set path in scalar"));
@@ -160,7 +178,7 @@ fn changed(a: &[Datum], change: Change) -> SqlResult<Datum> {
     if untouched {
         return Ok(a[0].clone());
     }
-    change_path(&mut value, &words(&a[1]), 0, json_of(&a[2]), change)?;
+    change_path(&mut value, path_of(&a[1]), 0, json_of(&a[2]), change)?;
     Ok(jsonb::datum(jsonb::normalize(value)?))
 }
 
@@ -179,7 +197,7 @@ fn strip_nulls(value: &Value) -> Value {
 
 /// Adds the functions of this file.
 pub(super) fn fill(t: &mut Table) {
-    t.add("to_jsonb(anyelement) jsonb", |a, c| {
+    t.add("to_jsonb(anyelement) jsonb -- any value as jsonb", |a, c| {
         Ok(jsonb::datum(jsonb::normalize(to_json(&a[0], c)?)?))
     })
     .stable();
@@ -187,12 +205,16 @@ pub(super) fn fill(t: &mut Table) {
         let items = a.iter().map(|v| to_json(v, c)).collect::<SqlResult<_>>()?;
         Ok(jsonb::datum(jsonb::normalize(Value::Array(items))?))
     };
-    t.add("jsonb_build_array(...any) jsonb", build_array).lax().stable();
+    t.add("jsonb_build_array(...any) jsonb -- an array of the arguments", build_array)
+        .lax()
+        .stable();
     t.add("jsonb_build_array() jsonb", build_array).lax().stable();
-    t.add("jsonb_build_object(...any) jsonb", object).lax().stable();
+    t.add("jsonb_build_object(...any) jsonb -- an object of keys and values in turn", object)
+        .lax()
+        .stable();
     t.add("jsonb_build_object() jsonb", object).lax().stable();
     let type_of: Eval = |a, _| Ok(Datum::text(type_name(json_of(&a[0]))));
-    t.add("jsonb_typeof(jsonb) text", type_of);
+    t.add("jsonb_typeof(jsonb) text -- kind of the outermost value", type_of);
     let length: Eval = |a, _| match json_of(&a[0]) {
         Value::Array(items) => Ok(Datum::Int4(items.len() as i32)),
         Value::Object(_) => Err(SqlError::new(
@@ -204,9 +226,13 @@ pub(super) fn fill(t: &mut Table) {
             "cannot get array length of a scalar",
         )),
     };
-    t.add("jsonb_array_length(jsonb) int4", length);
-    t.add("jsonb_pretty(jsonb) text", |a, _| Ok(Datum::text(jsonb::pretty(json_of(&a[0])))));
-    t.add("jsonb_strip_nulls(jsonb) jsonb", |a, _| Ok(jsonb::datum(strip_nulls(json_of(&a[0])))));
+    t.add("jsonb_array_length(jsonb) int4 -- number of elements", length);
+    t.add("jsonb_pretty(jsonb) text -- as text with line breaks", |a, _| {
+        Ok(Datum::text(jsonb::pretty(json_of(&a[0]))))
+    });
+    t.add("jsonb_strip_nulls(jsonb) jsonb -- without fields that are null", |a, _| {
+        Ok(jsonb::datum(strip_nulls(json_of(&a[0]))))
+    });
     let path: Eval = |a, _| {
         let mut value = json_of(&a[0]);
         for step in &a[1..] {
@@ -217,7 +243,7 @@ pub(super) fn fill(t: &mut Table) {
         }
         Ok(jsonb::datum(value.clone()))
     };
-    t.add("jsonb_extract_path(jsonb, ...text) jsonb", path);
+    t.add("jsonb_extract_path(jsonb, ...text) jsonb -- what is at a path", path);
     let path_text: Eval = |a, _| {
         let mut value = json_of(&a[0]);
         for step in &a[1..] {
@@ -228,12 +254,12 @@ pub(super) fn fill(t: &mut Table) {
         }
         Ok(json_text(Some(value)))
     };
-    t.add("jsonb_extract_path_text(jsonb, ...text) text", path_text);
+    t.add("jsonb_extract_path_text(jsonb, ...text) text -- what is at a path, as text", path_text);
     let set: Eval = |a, _| changed(a, Change::Set { create: a.get(3).is_none_or(bool_of) });
-    t.add("jsonb_set(jsonb, text[], jsonb) jsonb", set);
+    t.add("jsonb_set(jsonb, text[], jsonb) jsonb -- with the value at a path replaced", set);
     t.add("jsonb_set(jsonb, text[], jsonb, bool) jsonb", set);
     let insert: Eval = |a, _| changed(a, Change::Insert { after: a.get(3).is_some_and(bool_of) });
-    t.add("jsonb_insert(jsonb, text[], jsonb) jsonb", insert);
+    t.add("jsonb_insert(jsonb, text[], jsonb) jsonb -- with a new value at a path", insert);
     t.add("jsonb_insert(jsonb, text[], jsonb, bool) jsonb", insert);
     let from_pairs: Eval = |a, c| {
         let mut map = Map::new();
@@ -242,9 +268,9 @@ pub(super) fn fill(t: &mut Table) {
         }
         Ok(jsonb::datum(jsonb::normalize(Value::Object(map))?))
     };
-    t.add("jsonb_object(text[]) jsonb", from_pairs);
+    t.add("jsonb_object(text[]) jsonb -- an object of texts", from_pairs);
     t.add("jsonb_object(text[], text[]) jsonb", from_pairs);
-    t.add("jsonb_exists(jsonb, text) bool", |a, _| {
+    t.add("jsonb_exists(jsonb, text) bool -- as `?`", |a, _| {
         Ok(Datum::Bool(match json_of(&a[0]) {
             Value::Object(map) => map.contains_key(text_of(&a[1])),
             Value::Array(items) => items.iter().any(|i| i.as_str() == Some(text_of(&a[1]))),

@@ -10,7 +10,7 @@ use braid_types::{Datum, SqlError, SqlResult, SqlState, jsonb};
 
 use super::{bool_of, i64_of, text_of, words};
 use crate::EvalContext;
-use crate::builtin::{Eval, Table};
+use crate::registry::{Eval, Table};
 
 /// Text of a json argument.
 fn source(value: &Datum) -> &str {
@@ -166,9 +166,11 @@ fn accessors(t: &mut Table) {
     fn steps(a: &[Datum]) -> Option<&str> {
         follow(source(&a[0]), &a[1..].iter().map(text_of).collect::<Vec<_>>())
     }
-    t.add("json_extract_path(json, ...text) json", |a, _| value(steps(a)));
-    t.add("json_extract_path_text(json, ...text) text", |a, _| text_value(steps(a)));
-    t.add("json_typeof(json) text", |a, _| {
+    t.add("json_extract_path(json, ...text) json -- what is at a path", |a, _| value(steps(a)));
+    t.add("json_extract_path_text(json, ...text) text -- what is at a path, as text", |a, _| {
+        text_value(steps(a))
+    });
+    t.add("json_typeof(json) text -- kind of the outermost value", |a, _| {
         Ok(Datum::text(match json::shape(source(&a[0])) {
             Shape::Null => "null",
             Shape::Bool => "boolean",
@@ -178,7 +180,7 @@ fn accessors(t: &mut Table) {
             Shape::Object => "object",
         }))
     });
-    t.add("json_array_length(json) int4", |a, _| {
+    t.add("json_array_length(json) int4 -- number of elements", |a, _| {
         let text = source(&a[0]);
         let refuse = |what: &str| {
             SqlError::new(
@@ -192,7 +194,9 @@ fn accessors(t: &mut Table) {
             _ => Err(refuse("scalar")),
         }
     });
-    t.add("json_strip_nulls(json) json", |a, _| made(stripped(source(&a[0]))));
+    t.add("json_strip_nulls(json) json -- without fields that are null", |a, _| {
+        made(stripped(source(&a[0])))
+    });
 }
 
 /// Without fields that are null, and without blanks.
@@ -274,20 +278,27 @@ pub(super) fn text_pairs(a: &[Datum]) -> SqlResult<Vec<(String, Datum)>> {
 }
 
 fn constructors(t: &mut Table) {
-    t.add("to_json(anyelement) json", |a, c| made(json_text(&a[0], c, false))).stable();
-    t.add("row_to_json(record) json", |a, c| made(json_text(&a[0], c, false))).stable();
+    t.add("to_json(anyelement) json -- any value as json", |a, c| made(json_text(&a[0], c, false)))
+        .stable();
+    t.add("row_to_json(record) json -- a row as json", |a, c| made(json_text(&a[0], c, false)))
+        .stable();
     t.add("row_to_json(record, bool) json", |a, c| made(json_text(&a[0], c, bool_of(&a[1]))))
         .stable();
-    t.add("array_to_json(anyarray) json", |a, c| made(json_text(&a[0], c, false))).stable();
+    t.add("array_to_json(anyarray) json -- an array as json", |a, c| {
+        made(json_text(&a[0], c, false))
+    })
+    .stable();
     t.add("array_to_json(anyarray, bool) json", |a, c| made(json_text(&a[0], c, bool_of(&a[1]))))
         .stable();
     let build_array: Eval = |a, c| {
         let items: Vec<String> = a.iter().map(|v| json_text(v, c, false)).collect();
         made(format!("[{}]", items.join(", ")))
     };
-    t.add("json_build_array(...any) json", build_array).lax().stable();
+    t.add("json_build_array(...any) json -- an array of the arguments", build_array).lax().stable();
     t.add("json_build_array() json", build_array).lax().stable();
-    t.add("json_build_object(...any) json", build_object).lax().stable();
+    t.add("json_build_object(...any) json -- an object of keys and values in turn", build_object)
+        .lax()
+        .stable();
     t.add("json_build_object() json", build_object).lax().stable();
     let object: Eval = |a, c| {
         let fields: Vec<String> = text_pairs(a)?
@@ -296,7 +307,7 @@ fn constructors(t: &mut Table) {
             .collect();
         made(format!("{{{}}}", fields.join(", ")))
     };
-    t.add("json_object(text[]) json", object);
+    t.add("json_object(text[]) json -- an object of texts", object);
     t.add("json_object(text[], text[]) json", object);
 }
 

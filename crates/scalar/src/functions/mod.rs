@@ -20,9 +20,10 @@ mod text;
 use braid_types::jsonb::serde_json;
 use braid_types::{Datum, Interval, numeric};
 
-use super::builtin::Table;
+use super::registry::Table;
 
 pub use json::to_json;
+pub(crate) use json::{path_of, path_step};
 pub use json_text::{json_key, json_text, plain_text};
 
 /// Text of a text argument.

@@ -6,7 +6,9 @@
 //! ```
 
 use braid_types::numeric::{self, BigDecimal};
-use braid_types::{SqlError, SqlResult, SqlState};
+use braid_types::{Datum, SqlError, SqlResult, SqlState};
+
+use super::numeric_special as special;
 
 /// Where the sign stands.
 #[derive(Clone, Copy, PartialEq)]
@@ -196,10 +198,6 @@ fn parse(text: &str) -> SqlResult<Format> {
         f.items.extend(item);
         rest = rest.get(used..).unwrap_or("");
     }
-    let ordinal = f.items.iter().any(|i| matches!(i, Item::Ordinal(_)));
-    if ordinal && f.before + f.after == 0 {
-        return Err(SqlError::new(SqlState::INVALID_TEXT_REPRESENTATION, "\".\" is not a number"));
-    }
     let plain = |i: &Item| matches!(i, Item::Nine | Item::Zero | Item::Point | Item::Literal(_));
     if f.scientific && (!f.fill || f.shift > 0 || f.roman.is_some() || !f.items.iter().all(plain)) {
         return Err(bad("\"EEEE\" is incompatible with other formats"));
@@ -258,6 +256,8 @@ pub(super) fn ordinal(digits: &str, upper: bool) -> &'static str {
 pub(super) enum Value<'a> {
     /// An exact number.
     Exact(&'a BigDecimal),
+    /// A whole number of a type that ends there: name of the type, its greatest value.
+    Whole(&'a BigDecimal, &'static str, i64),
     /// A double with so many significant digits.
     Float(f64, usize),
     /// NaN.
@@ -272,46 +272,91 @@ pub(super) fn write(value: &Value<'_>, format: &str) -> SqlResult<String> {
     if f.scientific {
         return Ok(scientific(value, &f));
     }
-    let exact;
-    let number = match value {
-        Value::Exact(v) => Some(*v),
-        Value::Float(v, digits) => {
-            exact = numeric::from_f64(*v, *digits).unwrap_or_else(|| numeric::from_i128(0));
-            Some(&exact)
-        }
-        _ => None,
-    };
     if let Some(upper) = f.roman {
-        let whole = number.and_then(numeric::to_i128).unwrap_or(0);
-        let whole = i32::try_from(whole).map(i64::from).map_err(|_| {
-            SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "integer out of range")
-        })?;
-        let text = roman(whole);
+        let text = roman(whole_number(value)?);
         let text = if upper { text } else { text.to_lowercase() };
         return Ok(if f.fill { format!("{text:>15}") } else { text });
     }
-    let (negative, whole, fraction) = match number {
-        Some(n) => {
-            let shifted = match f.shift {
-                0 => n.clone(),
-                s => numeric::mul(n, &numeric::from_i128(10i128.pow(s.min(30) as u32))),
-            };
-            let text = numeric::text(&numeric::round(&shifted, f.after as i64));
-            let magnitude = text.trim_start_matches('-');
-            let (whole, fraction) = magnitude.split_once('.').unwrap_or((magnitude, ""));
-            // A double keeps its sign when nothing else is left of it.
-            let negative = match value {
-                Value::Float(v, _) => v.is_sign_negative(),
-                _ => text.starts_with('-'),
-            };
-            (negative, whole.to_string(), fraction.to_string())
+    if let Value::Whole(n, ty, greatest) = value {
+        let most = numeric::from_i128((*greatest).into());
+        if f.shift > 0 && numeric::compare(&shifted(n, &f).abs(), &most).is_gt() {
+            let message = format!("{ty} out of range");
+            return Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message));
         }
-        None => {
-            let negative = matches!(value, Value::Infinite(true));
-            (negative, "#".repeat(f.before + 1), String::new())
+    }
+    lay_out(&f, &digits_of(value, &f))
+}
+
+/// A number as an integer, for Roman numerals.
+fn whole_number(value: &Value<'_>) -> SqlResult<i64> {
+    let refused = |what: &str| SqlError::unsupported(format!("cannot convert {what} to integer"));
+    let whole = match value {
+        Value::Exact(v) | Value::Whole(v, ..) => numeric::to_i128(v).unwrap_or(i128::MAX),
+        // A double that is no integer counts as none.
+        Value::Float(v, _) if v.is_finite() && v.abs() < 2_147_483_648.0 => {
+            v.round_ties_even() as i128
         }
+        Value::Float(..) => 0,
+        Value::Nan => return Err(refused("NaN")),
+        Value::Infinite(_) => return Err(refused("infinity")),
     };
-    Ok(lay_out(&f, negative, &whole, &fraction))
+    i32::try_from(whole)
+        .map(i64::from)
+        .map_err(|_| SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "integer out of range"))
+}
+
+/// The number with what `V` multiplies it by.
+fn shifted(n: &BigDecimal, f: &Format) -> BigDecimal {
+    match f.shift {
+        0 => n.clone(),
+        s => numeric::mul(n, &numeric::from_i128(10i128.pow(s.min(30) as u32))),
+    }
+}
+
+/// What there is to write.
+struct Digits {
+    negative: bool,
+    /// Before the point; the word of a value that is not finite.
+    whole: String,
+    /// Behind it; nothing is written from the point on when there is none.
+    fraction: Option<String>,
+    /// Places behind the point that the value can fill.
+    places: usize,
+}
+
+/// The value rounded to the places of the format.
+fn digits_of(value: &Value<'_>, f: &Format) -> Digits {
+    let mut places = f.after;
+    let text = match value {
+        Value::Exact(n) | Value::Whole(n, ..) => {
+            numeric::text(&numeric::round(&shifted(n, f), f.after as i64))
+        }
+        Value::Float(v, digits) => {
+            let shifted = v * 10f64.powi(f.shift as i32);
+            // A double has no more digits than that to show.
+            let whole = |v: f64| match v.is_infinite() {
+                true => "Infinity".to_string(),
+                false => format!("{v:.0}"),
+            };
+            places = places.min(digits.saturating_sub(whole(shifted.abs()).len()));
+            match shifted {
+                v if v.is_infinite() && v < 0.0 => "-Infinity".to_string(),
+                v if !v.is_finite() => whole(v),
+                v => format!("{v:.places$}"),
+            }
+        }
+        Value::Nan => "NaN".to_string(),
+        Value::Infinite(negative) => if *negative { "-Infinity" } else { "Infinity" }.to_string(),
+    };
+    let magnitude = text.trim_start_matches('-');
+    let (whole, fraction) = match magnitude.split_once('.') {
+        Some((whole, fraction)) => (whole, Some(fraction.to_string())),
+        None if f.after == 0 && magnitude.starts_with(|c: char| c.is_ascii_digit()) => {
+            (magnitude, Some(String::new()))
+        }
+        None => (magnitude, None),
+    };
+    Digits { negative: text.starts_with('-'), whole: whole.to_string(), fraction, places }
 }
 
 /// Digits on their way into the places of a format.
@@ -320,7 +365,8 @@ struct Layout<'a> {
     negative: bool,
     /// Digits before the point, or hashes when they do not fit.
     shown: String,
-    fraction: String,
+    /// Digits behind the point; the text ends where they do.
+    fraction: Option<String>,
     overflow: bool,
     /// Places before the first digit.
     lead: usize,
@@ -332,11 +378,23 @@ struct Layout<'a> {
     out: String,
 }
 
-fn lay_out(f: &Format, negative: bool, whole: &str, fraction: &str) -> String {
+fn lay_out(f: &Format, digits: &Digits) -> SqlResult<String> {
+    let Digits { negative, whole, fraction, places } = digits;
     let zero = whole == "0";
-    let overflow = whole.len() > f.before && !(zero && f.before == 0);
-    let shown = if overflow { "#".repeat(f.before) } else { whole.to_string() };
-    let fraction = if overflow { "#".repeat(f.after) } else { fraction.to_string() };
+    let overflow = whole.len() > f.before && !(zero && f.before == 0 && f.after > 0);
+    let shown = if overflow { "#".repeat(f.before) } else { whole.clone() };
+    let fraction = match fraction {
+        _ if overflow => Some("#".repeat(*places)),
+        other => other.clone(),
+    };
+    let ended = f.items.iter().any(|i| matches!(i, Item::Ordinal(_))) && !negative && f.after == 0;
+    if ended && !shown.starts_with('#') && !shown.ends_with(|c: char| c.is_ascii_digit()) {
+        let number = if shown.is_empty() { "." } else { &shown };
+        return Err(SqlError::new(
+            SqlState::INVALID_TEXT_REPRESENTATION,
+            format!("\"{number}\" is not a number"),
+        ));
+    }
     let lead = f.before.saturating_sub(shown.len());
     let first = match f.zero_start {
         Some(at) => at.min(lead),
@@ -345,18 +403,24 @@ fn lay_out(f: &Format, negative: bool, whole: &str, fraction: &str) -> String {
         None => lead,
     };
     let mut first = first;
-    let mut keep = fraction.len();
-    while !f.fill && keep > f.zero_end && fraction.as_bytes().get(keep - 1) == Some(&b'0') {
+    let kept = fraction.as_deref().unwrap_or_default();
+    let mut keep = kept.len();
+    while !f.fill && keep > f.zero_end && kept.as_bytes().get(keep - 1) == Some(&b'0') {
         keep -= 1;
     }
     if zero && !f.fill && keep == 0 && f.before > 0 {
         // Nothing is left behind the point: the zero before it is shown.
         first = first.min(lead);
     }
-    let placed = f.items.iter().any(|i| matches!(i, Item::Plus | Item::Minus | Item::PlusMinus));
-    let signed = placed || !matches!(f.sign, Sign::Plain | Sign::Lead | Sign::Brackets);
-    let out = String::new();
-    Layout { f, negative, shown, fraction, overflow, lead, first, keep, signed, out }.run()
+    let has = |wanted: &[Item]| f.items.iter().any(|i| wanted.contains(i));
+    // A plus alone does not stand for the sign of negative numbers.
+    let signed = match has(&[Item::Minus, Item::PlusMinus]) {
+        true => true,
+        false if has(&[Item::Plus]) => false,
+        false => !matches!(f.sign, Sign::Plain | Sign::Lead | Sign::Brackets),
+    };
+    let (negative, out) = (*negative, String::new());
+    Ok(Layout { f, negative, shown, fraction, overflow, lead, first, keep, signed, out }.run())
 }
 
 impl Layout<'_> {
@@ -407,11 +471,18 @@ impl Layout<'_> {
                     place += 1;
                 }
                 Item::Nine | Item::Zero => {
-                    if behind < self.keep {
-                        let digit = self.fraction.as_bytes().get(behind);
-                        self.out.push(digit.map_or('0', |d| char::from(*d)));
+                    let given = self.fraction.as_deref().unwrap_or_default();
+                    match given.as_bytes().get(behind) {
+                        Some(digit) if behind < self.keep => self.out.push(char::from(*digit)),
+                        // Behind the last digit that the value has, the text ends.
+                        None if self.f.fill => return self.out,
+                        _ => {}
                     }
                     behind += 1;
+                }
+                Item::Point if self.fraction.is_none() => {
+                    self.put_sign();
+                    return self.out;
                 }
                 Item::Point => {
                     self.put_sign();
@@ -445,18 +516,22 @@ impl Layout<'_> {
     }
 }
 
+/// What stands for a number that has no digits, with an exponent.
+fn unwritable(f: &Format) -> String {
+    let mut out = vec!['#'; f.before + f.after + 6];
+    out[0] = ' ';
+    if let Some(point) = out.get_mut(f.before + 1) {
+        *point = '.';
+    }
+    out.into_iter().collect()
+}
+
 fn scientific(value: &Value<'_>, f: &Format) -> String {
     let text = match value {
-        Value::Nan | Value::Infinite(_) => {
-            let width = f.before + 1 + f.after + usize::from(f.after > 0) + 4;
-            return format!(" {}", "#".repeat(width.saturating_sub(1))).replacen(
-                "##",
-                "#.",
-                usize::from(f.after > 0 && f.before == 0),
-            );
-        }
+        Value::Nan | Value::Infinite(_) => return unwritable(f),
+        Value::Float(v, _) if !v.is_finite() => return unwritable(f),
         Value::Float(v, _) => format!("{v:.*e}", f.after),
-        Value::Exact(v) => {
+        Value::Exact(v) | Value::Whole(v, ..) => {
             let (digits, scale) = numeric::normalized(v);
             let text = digits.to_string();
             let magnitude = text.trim_start_matches('-');
@@ -481,8 +556,21 @@ fn scientific(value: &Value<'_>, f: &Format) -> String {
     format!("{blank}{mantissa}e{sign}{:02}", exponent.abs())
 }
 
+fn field_overflow(precision: usize, scale: usize) -> SqlError {
+    let limit = match precision - scale {
+        0 => "1".to_string(),
+        n => format!("10^{n}"),
+    };
+    SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "numeric field overflow").with_detail(
+        format!(
+            "A field with precision {precision}, scale {scale} must round to an absolute value \
+             less than {limit}."
+        ),
+    )
+}
+
 /// `to_number(text, format)`.
-pub(super) fn read(text: &str, format: &str) -> SqlResult<Option<BigDecimal>> {
+pub(super) fn read(text: &str, format: &str) -> SqlResult<Option<Datum>> {
     let f = parse(format)?;
     if f.scientific {
         return Err(SqlError::unsupported("\"EEEE\" for input"));
@@ -505,48 +593,43 @@ pub(super) fn read(text: &str, format: &str) -> SqlResult<Option<BigDecimal>> {
             *rest = tail;
         }
     };
-    let mut wanted_fraction = f.after;
+    let placed = f.items.iter().any(|i| matches!(i, Item::Minus | Item::Plus | Item::PlusMinus));
     for item in &f.items {
         match item {
-            Item::Nine | Item::Zero => {
+            Item::Nine | Item::Zero | Item::Point => {
                 rest = rest.trim_start_matches(' ');
-                take_sign(&mut rest, &mut negative);
+                if digits.is_empty() && fraction.is_empty() {
+                    take_sign(&mut rest, &mut negative);
+                }
                 let Some(c) = rest.chars().next() else { break };
-                if c.is_ascii_digit() {
-                    if point {
-                        if wanted_fraction > 0 {
-                            fraction.push(c);
-                            wanted_fraction -= 1;
-                        }
-                    } else {
-                        digits.push(c);
+                // Each place takes one character, whatever it is.
+                rest = &rest[c.len_utf8()..];
+                if c.is_ascii_digit() && !point {
+                    digits.push(c);
+                } else if c.is_ascii_digit() {
+                    if fraction.len() < f.after {
+                        fraction.push(c);
                     }
-                    rest = &rest[1..];
                 } else if c == '.' && !point && f.after > 0 {
                     point = true;
-                    rest = &rest[1..];
-                } else {
-                    // Each place takes one character, whatever it is.
-                    rest = &rest[c.len_utf8()..];
+                } else if placed && c == '-' && digits.len() + fraction.len() > 0 {
+                    negative = true;
                 }
             }
-            Item::Point => {
-                if let Some(tail) = rest.strip_prefix('.') {
-                    point = true;
-                    rest = tail;
-                }
-            }
+            // What fills blanks does not stand in the text either.
+            Item::Group if !f.fill => {}
             Item::Group => rest = rest.strip_prefix(',').unwrap_or(rest),
             Item::Minus | Item::Plus | Item::SignOf | Item::PlusMinus => {
                 rest = rest.trim_start_matches(' ');
                 take_sign(&mut rest, &mut negative);
             }
-            Item::Literal(_) | Item::Currency | Item::Ordinal(_) => {
-                let skip = match item {
-                    Item::Literal(text) => text.chars().count(),
-                    Item::Ordinal(_) => 2,
-                    _ => 1,
-                };
+            // A literal takes as many characters, whatever they are.
+            Item::Literal(text) => {
+                rest =
+                    rest.char_indices().nth(text.chars().count()).map_or("", |(i, _)| &rest[i..]);
+            }
+            Item::Currency | Item::Ordinal(_) => {
+                let skip = if matches!(item, Item::Ordinal(_)) { 2 } else { 1 };
                 for _ in 0..skip {
                     match rest.chars().next() {
                         Some(c) if !c.is_ascii_digit() && !matches!(c, '+' | '-' | '.') => {
@@ -567,9 +650,16 @@ pub(super) fn read(text: &str, format: &str) -> SqlResult<Option<BigDecimal>> {
     }
     let text = format!("{}{digits}.{fraction}", if negative { "-" } else { "" });
     let parsed = numeric::parse(&text).ok_or_else(|| bad("invalid number"))?;
-    let value = match f.shift {
-        0 => parsed,
-        s => numeric::div(&parsed, &numeric::from_i128(10i128.pow(s.min(30) as u32)))?,
-    };
-    Ok(Some(value))
+    // The result is of the type numeric(digits of the format, digits read behind the point).
+    let whole = digits.trim_start_matches('0');
+    if whole.len() > f.before {
+        return Err(field_overflow(f.before + fraction.len(), fraction.len()));
+    }
+    let parsed = Datum::Numeric(numeric::round(&parsed, fraction.len() as i64).into());
+    if f.shift == 0 {
+        return Ok(Some(parsed));
+    }
+    let exact = |v: i128| Datum::Numeric(numeric::from_i128(v).into());
+    let by = special::power(&[exact(10), exact(-(f.shift as i128))])?;
+    special::multiply(&[parsed, by]).map(Some)
 }

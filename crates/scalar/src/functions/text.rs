@@ -4,8 +4,8 @@ use braid_types::{ArrayValue, Datum, SqlError, SqlResult, SqlState, SqlType};
 use std::sync::Arc;
 
 use super::{bytes_of, encoding, i64_of, text_of};
-use crate::builtin::{Eval, Table};
 use crate::operators::array;
+use crate::registry::{Eval, Table};
 use crate::{EvalContext, pattern};
 use braid_types::quote_ident;
 
@@ -230,20 +230,26 @@ fn trim_set(a: &[Datum]) -> Vec<char> {
 
 fn basic(t: &mut Table) {
     let length: Eval = |a, _| Ok(Datum::Int4(text_of(&a[0]).chars().count() as i32));
-    t.add("length(text) int4", length);
-    t.add("char_length(text) int4", length);
-    t.add("character_length(text) int4", length);
-    t.add("octet_length(text) int4", |a, _| Ok(Datum::Int4(text_of(&a[0]).len() as i32)));
-    t.add("bit_length(text) int4", |a, _| Ok(Datum::Int4(text_of(&a[0]).len() as i32 * 8)));
+    t.add("length(text) int4 -- length in characters or bytes", length);
+    t.add("char_length(text) int4 -- length in characters", length);
+    t.add("character_length(text) int4 -- as `char_length`", length);
+    t.add("octet_length(text) int4 -- length in bytes", |a, _| {
+        Ok(Datum::Int4(text_of(&a[0]).len() as i32))
+    });
+    t.add("bit_length(text) int4 -- length in bits", |a, _| {
+        Ok(Datum::Int4(text_of(&a[0]).len() as i32 * 8))
+    });
     t.add("length(bytea) int4", |a, _| Ok(Datum::Int4(bytes_of(&a[0]).len() as i32)));
     t.add("octet_length(bytea) int4", |a, _| Ok(Datum::Int4(bytes_of(&a[0]).len() as i32)));
-    t.add("lower(text) text", |a, _| text(text_of(&a[0]).to_lowercase()));
-    t.add("upper(text) text", |a, _| text(text_of(&a[0]).to_uppercase()));
-    t.add("initcap(text) text", |a, _| text(initcap(text_of(&a[0]))));
+    t.add("lower(text) text -- in small letters", |a, _| text(text_of(&a[0]).to_lowercase()));
+    t.add("upper(text) text -- in capital letters", |a, _| text(text_of(&a[0]).to_uppercase()));
+    t.add("initcap(text) text -- each word with a capital letter", |a, _| {
+        text(initcap(text_of(&a[0])))
+    });
     let sub: Eval = |a, _| text(substring(text_of(&a[0]), i64_of(&a[1]), a.get(2).map(i64_of))?);
-    t.add("substring(text, int4) text", sub);
+    t.add("substring(text, int4) text -- characters from a position on, or the match of an expression", sub);
     t.add("substring(text, int4, int4) text", sub);
-    t.add("substr(text, int4) text", sub);
+    t.add("substr(text, int4) text -- as `substring`", sub);
     t.add("substr(text, int4, int4) text", sub);
     t.add("substring(text, text) text", |a, _| {
         let regex = pattern::regex(text_of(&a[1]), "")?;
@@ -268,55 +274,66 @@ fn basic(t: &mut Table) {
     };
     t.add("substring(bytea, int4) bytea", sub_bytes);
     t.add("substring(bytea, int4, int4) bytea", sub_bytes);
-    t.add("left(text, int4) text", |a, _| {
+    t.add("left(text, int4) text -- the first characters; negative, all but the last", |a, _| {
         let (s, n) = (text_of(&a[0]), i64_of(&a[1]));
         let keep = if n >= 0 { n } else { (s.chars().count() as i64 + n).max(0) };
         text(s.chars().take(keep as usize).collect::<String>())
     });
-    t.add("right(text, int4) text", |a, _| {
+    t.add("right(text, int4) text -- the last characters; negative, all but the first", |a, _| {
         let (s, n) = (text_of(&a[0]), i64_of(&a[1]));
         let have = s.chars().count() as i64;
-        let skip = if n >= 0 { (have - n).max(0) } else { (-n).min(have) };
+        let skip = match n {
+            // The smallest number has no opposite: nothing is cut off, as in PostgreSQL.
+            n if n == i64::from(i32::MIN) => 0,
+            n if n >= 0 => (have - n).max(0),
+            n => (-n).min(have),
+        };
         text(s.chars().skip(skip as usize).collect::<String>())
     });
     let find: Eval = |a, _| {
         let s = text_of(&a[0]);
         Ok(Datum::Int4(s.find(text_of(&a[1])).map_or(0, |at| s[..at].chars().count() as i32 + 1)))
     };
-    t.add("strpos(text, text) int4", find);
+    t.add("strpos(text, text) int4 -- position of the other text, 0 if it is not there", find);
     let trim: Eval = |a, _| text(text_of(&a[0]).trim_matches(trim_set(a).as_slice()));
     let ltrim: Eval = |a, _| text(text_of(&a[0]).trim_start_matches(trim_set(a).as_slice()));
     let rtrim: Eval = |a, _| text(text_of(&a[0]).trim_end_matches(trim_set(a).as_slice()));
-    t.add("btrim(text) text", trim);
+    t.add("btrim(text) text -- without these characters (blanks) at both ends", trim);
     t.add("btrim(text, text) text", trim);
-    t.add("ltrim(text) text", ltrim);
+    t.add("ltrim(text) text -- without these characters (blanks) at the start", ltrim);
     t.add("ltrim(text, text) text", ltrim);
-    t.add("rtrim(text) text", rtrim);
+    t.add("rtrim(text) text -- without these characters (blanks) at the end", rtrim);
     t.add("rtrim(text, text) text", rtrim);
 }
 
 fn changing(t: &mut Table) {
-    t.add("lpad(text, int4) text", |a, _| text(pad(text_of(&a[0]), i64_of(&a[1]), " ", true)?));
+    t.add("lpad(text, int4) text -- filled on the left to a length", |a, _| {
+        text(pad(text_of(&a[0]), i64_of(&a[1]), " ", true)?)
+    });
     t.add("lpad(text, int4, text) text", |a, _| {
         text(pad(text_of(&a[0]), i64_of(&a[1]), text_of(&a[2]), true)?)
     });
-    t.add("rpad(text, int4) text", |a, _| text(pad(text_of(&a[0]), i64_of(&a[1]), " ", false)?));
+    t.add("rpad(text, int4) text -- filled on the right to a length", |a, _| {
+        text(pad(text_of(&a[0]), i64_of(&a[1]), " ", false)?)
+    });
     t.add("rpad(text, int4, text) text", |a, _| {
         text(pad(text_of(&a[0]), i64_of(&a[1]), text_of(&a[2]), false)?)
     });
-    t.add("repeat(text, int4) text", |a, _| {
+    t.add("repeat(text, int4) text -- so many times one behind the other", |a, _| {
         let n = i64_of(&a[1]).max(0) as usize;
         if n.saturating_mul(text_of(&a[0]).len()) > MAX_RESULT {
             return Err(too_long());
         }
         text(text_of(&a[0]).repeat(n))
     });
-    t.add("reverse(text) text", |a, _| text(text_of(&a[0]).chars().rev().collect::<String>()));
-    t.add("replace(text, text, text) text", |a, _| {
+    t.add("reverse(text) text -- from the end to the start", |a, _| {
+        text(text_of(&a[0]).chars().rev().collect::<String>())
+    });
+    t.add("replace(text, text, text) text -- every occurrence replaced", |a, _| {
         let (s, from, to) = (text_of(&a[0]), text_of(&a[1]), text_of(&a[2]));
         text(if from.is_empty() { s.to_string() } else { s.replace(from, to) })
     });
-    t.add("translate(text, text, text) text", |a, _| {
+    t.add("translate(text, text, text) text -- characters replaced one by one", |a, _| {
         let from: Vec<char> = text_of(&a[1]).chars().collect();
         let to: Vec<char> = text_of(&a[2]).chars().collect();
         let out: String = text_of(&a[0])
@@ -328,23 +345,23 @@ fn changing(t: &mut Table) {
             .collect();
         text(out)
     });
-    t.add("split_part(text, text, int4) text", |a, _| {
+    t.add("split_part(text, text, int4) text -- the n-th piece between delimiters", |a, _| {
         text(split_part(text_of(&a[0]), text_of(&a[1]), i64_of(&a[2]))?)
     });
-    t.add("starts_with(text, text) bool", |a, _| {
+    t.add("starts_with(text, text) bool -- whether the text begins with the other", |a, _| {
         Ok(Datum::Bool(text_of(&a[0]).starts_with(text_of(&a[1]))))
     });
-    t.add("overlay(text, text, int4) text", |a, _| {
+    t.add("overlay(text, text, int4) text -- a part replaced, from a position on", |a, _| {
         let length = text_of(&a[1]).chars().count() as i64;
         text(overlay(text_of(&a[0]), text_of(&a[1]), i64_of(&a[2]), length)?)
     });
     t.add("overlay(text, text, int4, int4) text", |a, _| {
         text(overlay(text_of(&a[0]), text_of(&a[1]), i64_of(&a[2]), i64_of(&a[3]))?)
     });
-    t.add("ascii(text) int4", |a, _| {
+    t.add("ascii(text) int4 -- code of the first character", |a, _| {
         Ok(Datum::Int4(text_of(&a[0]).chars().next().map_or(0, |c| c as i32)))
     });
-    t.add("chr(int4) text", |a, _| {
+    t.add("chr(int4) text -- the character with this code", |a, _| {
         let code = i64_of(&a[0]);
         if code < 0 {
             return Err(SqlError::new(
@@ -360,21 +377,29 @@ fn changing(t: &mut Table) {
             )),
         }
     });
-    t.add("to_hex(int4) text", |a, _| text(format!("{:x}", i64_of(&a[0]) as i32)));
+    t.add("to_hex(int4) text -- as hexadecimal digits", |a, _| {
+        text(format!("{:x}", i64_of(&a[0]) as i32))
+    });
     t.add("to_hex(int8) text", |a, _| text(format!("{:x}", i64_of(&a[0]))));
-    t.add("quote_ident(text) text", |a, _| text(quote_ident(text_of(&a[0]))));
-    t.add("quote_literal(text) text", |a, _| text(quote_literal(text_of(&a[0]))));
-    t.add("quote_nullable(text) text", |a, _| {
+    t.add("quote_ident(text) text -- as an identifier of SQL", |a, _| {
+        text(quote_ident(text_of(&a[0])))
+    });
+    t.add("quote_literal(text) text -- as a literal of SQL", |a, _| {
+        text(quote_literal(text_of(&a[0])))
+    });
+    t.add("quote_nullable(text) text -- as a literal of SQL, NULL as the word", |a, _| {
         text(if a[0].is_null() { "NULL".to_string() } else { quote_literal(text_of(&a[0])) })
     })
     .lax();
 }
 
 fn assembling(t: &mut Table) {
-    t.add("concat(...any) text", |a, c| text(a.iter().map(|v| any_text(v, c)).collect::<String>()))
-        .lax()
-        .stable();
-    t.add("concat_ws(text, ...any) text", |a, c| {
+    t.add("concat(...any) text -- the texts of all arguments, NULLs left out", |a, c| {
+        text(a.iter().map(|v| any_text(v, c)).collect::<String>())
+    })
+    .lax()
+    .stable();
+    t.add("concat_ws(text, ...any) text -- the texts of all arguments with the first between them, NULLs left out", |a, c| {
         if a[0].is_null() {
             return Ok(Datum::Null);
         }
@@ -384,9 +409,11 @@ fn assembling(t: &mut Table) {
     })
     .lax()
     .stable();
-    t.add("format(text) text", format_text).lax().stable();
+    t.add("format(text) text -- arguments put into a text at %s, %I and %L", format_text)
+        .lax()
+        .stable();
     t.add("format(text, ...any) text", format_text).lax().stable();
-    t.add("string_to_array(text, text) text[]", |a, _| {
+    t.add("string_to_array(text, text) text[] -- the pieces between delimiters", |a, _| {
         let Datum::Text(s) = &a[0] else { return Ok(Datum::Null) };
         let items: Vec<Datum> = match &a[1] {
             _ if s.is_empty() => Vec::new(),
@@ -410,7 +437,7 @@ fn assembling(t: &mut Table) {
         Ok(array(SqlType::Text, items.collect()))
     })
     .lax();
-    t.add("array_to_string(anyarray, text) text", |a, c| join_array(a, None, c)).stable();
+    t.add("array_to_string(anyarray, text) text -- texts of the elements with a delimiter between them", |a, c| join_array(a, None, c)).stable();
     t.add("array_to_string(anyarray, text, text) text", |a, c| {
         let null = match &a[2] {
             Datum::Null => None,
@@ -495,7 +522,7 @@ fn regexes(t: &mut Table) {
         out.push_str(&source[from..]);
         text(out)
     };
-    t.add("regexp_replace(text, text, text) text", replace);
+    t.add("regexp_replace(text, text, text) text -- matches replaced", replace);
     t.add("regexp_replace(text, text, text, text) text", replace);
     fn no_global(a: &[Datum], function: &str) -> SqlResult<()> {
         if a.get(2).is_some_and(|f| text_of(f).contains('g')) {
@@ -516,16 +543,16 @@ fn regexes(t: &mut Table) {
             .collect();
         Ok(Datum::Array(Arc::new(ArrayValue { element: SqlType::Text, items })))
     };
-    t.add("regexp_match(text, text) text[]", found);
+    t.add("regexp_match(text, text) text[] -- captures of the first match", found);
     t.add("regexp_match(text, text, text) text[]", found);
     let like: Eval = |a, _| {
         no_global(a, "regexp_like")?;
         let regex = pattern::regex(text_of(&a[1]), a.get(2).map_or("", text_of))?;
         Ok(Datum::Bool(regex.is_match(text_of(&a[0]))))
     };
-    t.add("regexp_like(text, text) bool", like);
+    t.add("regexp_like(text, text) bool -- whether a part matches the expression", like);
     t.add("regexp_like(text, text, text) bool", like);
-    t.add("regexp_count(text, text) int4", |a, _| {
+    t.add("regexp_count(text, text) int4 -- how often the expression matches", |a, _| {
         let regex = pattern::regex(text_of(&a[1]), "")?;
         Ok(Datum::Int4(pattern::all_matches(&regex, text_of(&a[0])).count() as i32))
     });
@@ -534,7 +561,7 @@ fn regexes(t: &mut Table) {
         let regex = pattern::regex(text_of(&a[1]), a.get(2).map_or("", text_of))?;
         Ok(array(SqlType::Text, split_by(text_of(&a[0]), &regex)))
     };
-    t.add("regexp_split_to_array(text, text) text[]", split);
+    t.add("regexp_split_to_array(text, text) text[] -- the pieces between matches", split);
     t.add("regexp_split_to_array(text, text, text) text[]", split);
 }
 
@@ -657,19 +684,23 @@ fn md5(input: &[u8]) -> [u8; 16] {
 }
 
 fn bytes(t: &mut Table) {
-    t.add("encode(bytea, text) text", |a, _| text(encode(bytes_of(&a[0]), text_of(&a[1]))?));
-    t.add("decode(text, text) bytea", |a, _| {
+    t.add("encode(bytea, text) text -- bytes as hex, base64 or escape", |a, _| {
+        text(encode(bytes_of(&a[0]), text_of(&a[1]))?)
+    });
+    t.add("decode(text, text) bytea -- bytes written as hex, base64 or escape", |a, _| {
         Ok(Datum::Bytea(decode(text_of(&a[0]), text_of(&a[1]))?.into()))
     });
-    t.add("md5(text) text", |a, _| text(encode(&md5(text_of(&a[0]).as_bytes()), "hex")?));
+    t.add("md5(text) text -- MD5 as hexadecimal digits", |a, _| {
+        text(encode(&md5(text_of(&a[0]).as_bytes()), "hex")?)
+    });
     t.add("md5(bytea) text", |a, _| text(encode(&md5(bytes_of(&a[0])), "hex")?));
-    t.add("convert_from(bytea, name) text", |a, _| {
+    t.add("convert_from(bytea, name) text -- text out of bytes in an encoding", |a, _| {
         text(encoding::decode(bytes_of(&a[0]), text_of(&a[1]))?)
     });
-    t.add("convert_to(text, name) bytea", |a, _| {
+    t.add("convert_to(text, name) bytea -- bytes of the text in an encoding", |a, _| {
         Ok(Datum::Bytea(encoding::encode(text_of(&a[0]), text_of(&a[1]))?.into()))
     });
-    t.add("get_byte(bytea, int4) int4", |a, _| {
+    t.add("get_byte(bytea, int4) int4 -- one byte", |a, _| {
         let at = i64_of(&a[1]);
         match usize::try_from(at).ok().and_then(|at| bytes_of(&a[0]).get(at)) {
             Some(b) => Ok(Datum::Int4(i32::from(*b))),

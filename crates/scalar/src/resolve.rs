@@ -1,186 +1,22 @@
-//! The table of functions and operators, and how a call finds its overload.
-//!
-//! An entry is a signature as text and a Rust function over values:
-//!
-//! ```text
-//!   t.add("lower(text) text", |a, _| ...)
-//!   t.add("+(int4, int4) int4", |a, _| ...)           operators are functions named by their sign
-//!   t.add("concat(...any) text", |a, _| ...).lax()    variadic; lax: called with NULLs too
-//! ```
+//! How a call finds its overload among the entries of the registry.
 //!
 //! Resolution is PostgreSQL's: exact match, else the candidates reachable by implicit casts, of
 //! those the ones with most exact arguments, then those with preferred types, then the category
 //! rule for unknown literals.
 
-use std::collections::HashMap;
-use std::fmt;
-use std::sync::OnceLock;
+use braid_types::{CastContext, SqlError, SqlResult, SqlState, SqlType, TypeCategory, cast_exists};
 
-use braid_types::{
-    CastContext, Datum, SqlError, SqlResult, SqlState, SqlType, TypeCategory, cast_exists,
-};
-
-use crate::{EvalContext, Volatility, functions, operators};
-
-/// What a parameter of a function accepts.
-#[derive(Clone, Debug, PartialEq)]
-pub enum ArgType {
-    /// This type.
-    Exact(SqlType),
-    /// Any type; all of these in one call are the same type.
-    AnyElement,
-    /// Any array, of the call's any-element type.
-    AnyArray,
-    /// Any type, each on its own.
-    Any,
-}
-
-/// Code of a function.
-pub type Eval = fn(&[Datum], &EvalContext) -> SqlResult<Datum>;
-
-/// One overload of a function or operator.
-pub struct Builtin {
-    /// Name, or sign of an operator.
-    pub name: &'static str,
-    /// Parameter types; with `variadic`, the last repeats.
-    pub args: Vec<ArgType>,
-    /// Whether the last parameter repeats.
-    pub variadic: bool,
-    /// Result type.
-    pub ret: ArgType,
-    /// NULL in, NULL out.
-    pub strict: bool,
-    /// How often the result may change.
-    pub volatility: Volatility,
-    /// The code.
-    pub eval: Eval,
-}
-
-impl fmt::Debug for Builtin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name)
-    }
-}
-
-/// The table while it is being filled.
-#[derive(Default)]
-pub(crate) struct Table {
-    by_name: HashMap<&'static str, Vec<Builtin>>,
-}
-
-/// The entry just added, for setting its properties.
-pub(crate) struct Added<'a>(&'a mut Builtin);
-
-impl Added<'_> {
-    /// Called with NULL arguments too.
-    pub(crate) fn lax(self) -> Self {
-        self.0.strict = false;
-        self
-    }
-
-    /// Depends on the session or the statement's time.
-    pub(crate) fn stable(self) -> Self {
-        self.0.volatility = Volatility::Stable;
-        self
-    }
-
-    /// May differ at each call.
-    pub(crate) fn volatile(self) -> Self {
-        self.0.volatility = Volatility::Volatile;
-        self
-    }
-}
-
-fn arg_type(text: &str) -> ArgType {
-    match text {
-        "any" => ArgType::Any,
-        "anyelement" => ArgType::AnyElement,
-        "anyarray" => ArgType::AnyArray,
-        name => ArgType::Exact(
-            SqlType::from_name(name)
-                .unwrap_or_else(|| panic!("signature names the unknown type {name}")),
-        ),
-    }
-}
-
-impl Table {
-    /// Adds an overload by its signature.
-    pub(crate) fn add(&mut self, signature: &'static str, eval: Eval) -> Added<'_> {
-        let open = signature.find('(').expect("signature has arguments");
-        let close = signature.rfind(')').expect("signature has arguments");
-        let name = &signature[..open];
-        let mut variadic = false;
-        let args = signature[open + 1..close]
-            .split(',')
-            .map(str::trim)
-            .filter(|a| !a.is_empty())
-            .map(|a| arg_type(a.strip_prefix("...").inspect(|_| variadic = true).unwrap_or(a)))
-            .collect();
-        let list = self.by_name.entry(name).or_default();
-        list.push(Builtin {
-            name,
-            args,
-            variadic,
-            ret: arg_type(signature[close + 1..].trim()),
-            strict: true,
-            volatility: Volatility::Immutable,
-            eval,
-        });
-        Added(list.last_mut().expect("just pushed"))
-    }
-}
-
-fn table() -> &'static HashMap<&'static str, Vec<Builtin>> {
-    static TABLE: OnceLock<HashMap<&'static str, Vec<Builtin>>> = OnceLock::new();
-    TABLE.get_or_init(|| {
-        let mut table = Table::default();
-        operators::fill(&mut table);
-        functions::fill(&mut table);
-        table.by_name
-    })
-}
-
-/// Names of all functions (not operators), for `pg_proc`.
-pub fn function_names() -> Vec<&'static Builtin> {
-    let mut all: Vec<&'static Builtin> = table()
-        .values()
-        .flatten()
-        .filter(|b| b.name.starts_with(|c: char| c.is_ascii_alphabetic()))
-        // SIMILAR TO is syntax.
-        .filter(|b| b.name != "similar_to")
-        .collect();
-    all.sort_by_key(|b| (b.name, b.args.len()));
-    all
-}
-
-/// All operators that are functions, by name.
-pub fn operator_list() -> Vec<&'static Builtin> {
-    let mut all: Vec<&'static Builtin> = table()
-        .values()
-        .flatten()
-        .filter(|b| !b.name.starts_with(|c: char| c.is_ascii_alphabetic()))
-        .collect();
-    all.sort_by_key(|b| (b.name, b.args.len()));
-    all
-}
-
-/// Whether a function of this name may give another value at each call.
-pub fn is_volatile(name: &str) -> bool {
-    let all = table().get(name).map_or(&[][..], Vec::as_slice);
-    all.iter().any(|b| b.volatility == Volatility::Volatile)
-}
-
-/// Whether any overload has this name.
-pub(crate) fn exists(name: &str) -> bool {
-    table().contains_key(name)
-}
+use crate::registry::{ArgType, Builtin, Code, Columns, FunctionKind, overloads};
 
 /// A chosen overload: parameter types after polymorphism, and the result type.
 #[derive(Debug)]
-pub(crate) struct Choice {
-    pub(crate) function: &'static Builtin,
-    pub(crate) args: Vec<SqlType>,
-    pub(crate) ret: SqlType,
+pub struct Choice {
+    /// The entry.
+    pub function: &'static Builtin,
+    /// Types that the arguments are converted to.
+    pub args: Vec<SqlType>,
+    /// Type of the result.
+    pub ret: SqlType,
 }
 
 fn param(function: &Builtin, at: usize) -> &ArgType {
@@ -195,6 +31,11 @@ fn instantiate(function: &'static Builtin, given: &[SqlType]) -> Option<Choice> 
         given.len() == function.args.len()
     };
     if !fits {
+        return None;
+    }
+    if matches!(function.code, Code::Rows(_, Columns::Elements))
+        && !given.iter().all(|ty| matches!(ty, SqlType::Array(_)))
+    {
         return None;
     }
     let mut elements: Vec<&SqlType> = Vec::new();
@@ -222,7 +63,7 @@ fn instantiate(function: &'static Builtin, given: &[SqlType]) -> Option<Choice> 
     let array_given = given.iter().enumerate().any(|(at, ty)| {
         matches!((param(function, at), ty), (ArgType::AnyArray, SqlType::Array(_)))
     });
-    let operator = !function.name.starts_with(|c: char| c.is_ascii_alphabetic());
+    let operator = function.kind() == FunctionKind::Operator;
     if function.args.contains(&ArgType::AnyArray)
         && !array_given
         && (operator || (elements.is_empty() && given.iter().any(|ty| *ty != SqlType::Unknown)))
@@ -253,9 +94,9 @@ fn instantiate(function: &'static Builtin, given: &[SqlType]) -> Option<Choice> 
 ///
 /// # Errors
 /// 42883 none fits, 42725 several fit equally well.
-pub(crate) fn resolve(name: &str, given: &[SqlType], operator: bool) -> SqlResult<Choice> {
-    let overloads: &'static [Builtin] = table().get(name).map_or(&[], Vec::as_slice);
-    let mut all: Vec<Choice> = overloads.iter().filter_map(|f| instantiate(f, given)).collect();
+pub fn resolve(name: &str, given: &[SqlType], operator: bool) -> SqlResult<Choice> {
+    let mut all: Vec<Choice> =
+        overloads(name).iter().filter_map(|f| instantiate(f, given)).collect();
     if operator
         && let [a, b] = given
         && (*a == SqlType::Unknown) != (*b == SqlType::Unknown)
@@ -268,6 +109,10 @@ pub(crate) fn resolve(name: &str, given: &[SqlType], operator: bool) -> SqlResul
     }
     if all.is_empty() {
         return Err(no_match(name, given, operator));
+    }
+    let untyped = !given.is_empty() && given.iter().all(|ty| *ty == SqlType::Unknown);
+    if untyped && ALSO_OF_OTHER_TYPES.contains(&(name, given.len())) {
+        return Err(not_unique(name, given, operator));
     }
     let exact =
         |c: &Choice| c.args.iter().zip(given).filter(|(want, have)| want.same_base(have)).count();
@@ -297,7 +142,16 @@ pub(crate) fn resolve(name: &str, given: &[SqlType], operator: bool) -> SqlResul
         let choice = all.pop().expect("one candidate");
         return check_polymorphic(choice, given);
     }
-    Err(SqlError::new(
+    Err(not_unique(name, given, operator))
+}
+
+/// Calls that PostgreSQL also has over types that are not here (`macaddr`, `xid`, ranges, shapes):
+/// literals alone do not tell which is meant.
+const ALSO_OF_OTHER_TYPES: &[(&str, usize)] =
+    &[("trunc", 1), ("age", 1), ("<@", 2), ("@>", 2), ("&&", 2), ("?|", 2)];
+
+fn not_unique(name: &str, given: &[SqlType], operator: bool) -> SqlError {
+    SqlError::new(
         SqlState::AMBIGUOUS_FUNCTION,
         if operator {
             format!("operator is not unique: {}", signature(name, given, true))
@@ -305,7 +159,7 @@ pub(crate) fn resolve(name: &str, given: &[SqlType], operator: bool) -> SqlResul
             format!("function {} is not unique", signature(name, given, false))
         },
     )
-    .with_hint("Could not choose a best candidate. You might need to add explicit type casts."))
+    .with_hint("Could not choose a best candidate. You might need to add explicit type casts.")
 }
 
 /// Refuses a call whose any-element type nothing tells: all its arguments of that type are literals

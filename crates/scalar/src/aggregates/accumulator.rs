@@ -1,0 +1,90 @@
+//! What an aggregate is to a plan.
+
+use std::fmt;
+
+use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType, numeric};
+use numeric::BigDecimal;
+
+use crate::EvalContext;
+use crate::functions::i64_of;
+
+/// The state of an aggregate over one group.
+pub trait Accumulator: fmt::Debug + Send + Sync {
+    /// Takes one row of arguments.
+    ///
+    /// # Errors
+    /// 22003, 22008 when the state overflows.
+    fn update(&mut self, args: &[Datum]) -> SqlResult<()>;
+
+    /// The aggregate of what was taken so far.
+    ///
+    /// # Errors
+    /// 22003 when the result does not fit its type.
+    fn finish(&self, ctx: &EvalContext) -> SqlResult<Datum>;
+
+    /// The state as values, for [`Accumulator::merge`].
+    fn parts(&self) -> Vec<Datum>;
+
+    /// Adds the state of another.
+    ///
+    /// # Errors
+    /// As [`Accumulator::update`].
+    fn merge(&mut self, parts: &[Datum]) -> SqlResult<()>;
+
+    /// Whether each row makes the state larger.
+    fn keeps_rows(&self) -> bool {
+        false
+    }
+}
+
+/// The types that a call was resolved to.
+#[derive(Clone, Copy, Debug)]
+pub struct AggregateTypes<'a> {
+    /// Of the arguments.
+    pub args: &'a [SqlType],
+    /// Of the result.
+    pub ret: &'a SqlType,
+}
+
+impl AggregateTypes<'_> {
+    pub(super) fn element(&self) -> SqlType {
+        self.ret.element().cloned().unwrap_or(SqlType::Text)
+    }
+}
+
+/// What the registry knows of an aggregate beside its signature.
+#[derive(Clone, Copy)]
+pub struct AggregateCode {
+    /// Makes the state of an empty group.
+    pub start: fn(AggregateTypes<'_>) -> Box<dyn Accumulator>,
+    /// Whether another order of the rows may give another value.
+    pub by_order: bool,
+    /// Called with WITHIN GROUP: how many arguments stand before it.
+    pub within_group: Option<usize>,
+}
+
+pub(super) fn float_overflow() -> SqlError {
+    SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: overflow")
+}
+
+pub(super) fn zero() -> BigDecimal {
+    numeric::from_i128(0)
+}
+
+pub(super) fn exact(value: &Datum) -> Option<BigDecimal> {
+    match value {
+        Datum::Numeric(v) => Some((**v).clone()),
+        Datum::NumericNan | Datum::NumericInf(_) => None,
+        other => Some(numeric::from_i128(i64_of(other).into())),
+    }
+}
+
+/// A number among the parts of a state.
+pub(super) fn part(parts: &[Datum], at: usize) -> BigDecimal {
+    parts.get(at).and_then(exact).unwrap_or_else(zero)
+}
+
+/// A count among the parts of a state.
+pub(super) fn count(parts: &[Datum], at: usize) -> i64 {
+    parts.get(at).map_or(0, i64_of)
+}

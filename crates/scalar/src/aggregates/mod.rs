@@ -1,0 +1,30 @@
+//! Aggregates: their entries in the registry and what they compute, for every plan.
+//!
+//! ```text
+//!   entry "sum(int4) int8" ─► an Accumulator for each group
+//!        update(row) update(row) .. ─► parts ═merge═► another's (aggregation that spills)
+//!                                   ─► finish ─► value
+//! ```
+//! Rows arrive in the order that matters (ORDER BY in the call) and without duplicates (DISTINCT):
+//! plans see to that.
+
+mod accumulator;
+mod extremes;
+mod lists;
+mod ordered;
+mod pairs;
+mod sums;
+
+use crate::registry::Table;
+
+pub use accumulator::{Accumulator, AggregateCode, AggregateTypes};
+pub use extremes::first_of_group;
+
+/// Adds every aggregate to the registry.
+pub(crate) fn fill(t: &mut Table) {
+    sums::fill(t);
+    extremes::fill(t);
+    lists::fill(t);
+    ordered::fill(t);
+    pairs::fill(t);
+}

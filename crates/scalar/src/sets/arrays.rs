@@ -1,0 +1,61 @@
+//! Arrays as rows.
+
+use braid_types::{Datum, SqlResult};
+
+use crate::EvalContext;
+use crate::functions::{bool_of, i64_of};
+use crate::registry::{Rows, Table};
+
+pub(super) fn items(value: &Datum) -> &[Datum] {
+    match value {
+        Datum::Array(a) => &a.items,
+        _ => &[],
+    }
+}
+
+fn unnest(a: &[Datum], _: &EvalContext) -> SqlResult<Rows> {
+    let longest = a.iter().map(|v| items(v).len()).max().unwrap_or(0);
+    let at = |row: usize| a.iter().map(move |v| items(v).get(row).cloned().unwrap_or(Datum::Null));
+    Ok((0..longest).map(|row| at(row).collect()).collect())
+}
+
+/// Adds the functions of this file.
+pub(super) fn fill(t: &mut Table) {
+    t.rows("unnest(anyarray) anyelement -- the elements of an array", unnest);
+    // Several arrays in step, each of its own type; a NULL array is an empty one.
+    t.rows("unnest(any, ...any) record", unnest).elements().lax();
+    t.rows("generate_subscripts(anyarray, int4) int4 -- the subscripts of an array", |a, _| {
+        let n = if i64_of(&a[1]) == 1 { items(&a[0]).len() as i32 } else { 0 };
+        Ok((1..=n).map(|i| vec![Datum::Int4(i)]).collect())
+    });
+    t.rows("generate_subscripts(anyarray, int4, bool) int4", |a, _| {
+        let n = if i64_of(&a[1]) == 1 { items(&a[0]).len() as i32 } else { 0 };
+        let mut rows: Rows = (1..=n).map(|i| vec![Datum::Int4(i)]).collect();
+        if bool_of(&a[2]) {
+            rows.reverse();
+        }
+        Ok(rows)
+    });
+    t.rows("_pg_expandarray(anyarray) record -- elements with their subscripts", |a, _| {
+        let numbered = items(&a[0]).iter().zip(1..);
+        Ok(numbered.map(|(v, at)| vec![v.clone(), Datum::Int4(at)]).collect())
+    })
+    .columns(&[("x", "anyelement"), ("n", "int4")]);
+    t.rows(
+        "pg_partition_ancestors(regclass) regclass -- nothing: there are no partitions",
+        |_, _| Ok(Vec::new()),
+    )
+    .columns(&[("relid", "regclass")]);
+    t.rows("pg_options_to_table(text[]) record -- options written as name=value", |a, _| {
+        let pair = |v: &Datum| {
+            let text = crate::functions::text_of(v).to_string();
+            match text.split_once('=') {
+                Some((name, value)) => vec![Datum::text(name), Datum::text(value)],
+                None => vec![Datum::text(text), Datum::Null],
+            }
+        };
+        Ok(items(&a[0]).iter().filter(|v| !v.is_null()).map(pair).collect())
+    })
+    .columns(&[("option_name", "text"), ("option_value", "text")]);
+    t.rows("pg_listening_channels() text -- nothing: there is no LISTEN", |_, _| Ok(Vec::new()));
+}

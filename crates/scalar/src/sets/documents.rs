@@ -1,0 +1,160 @@
+//! Documents and texts as rows.
+
+use braid_types::json::{self, Shape};
+use braid_types::jsonb::serde_json::Value;
+use braid_types::{Datum, SqlError, SqlResult, SqlState, jsonb};
+
+use super::arrays::items;
+use crate::EvalContext;
+use crate::functions::{json_of, plain_text, text_of};
+use crate::registry::{Rows, Table};
+
+fn invalid(message: String) -> SqlError {
+    SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
+}
+
+fn not_an_object(of: &str, what: &str) -> SqlError {
+    invalid(format!("cannot call {of} on {what}"))
+}
+
+fn binary_items(value: &Datum) -> SqlResult<&[Value]> {
+    match json_of(value) {
+        Value::Array(items) => Ok(items),
+        Value::Object(_) => Err(invalid("cannot extract elements from an object".into())),
+        _ => Err(invalid("cannot extract elements from a scalar".into())),
+    }
+}
+
+fn binary_fields<'a>(
+    value: &'a Datum,
+    of: &str,
+) -> SqlResult<impl Iterator<Item = (&'a String, &'a Value)>> {
+    match json_of(value) {
+        Value::Object(map) => Ok(map.iter()),
+        Value::Array(_) => Err(not_an_object(of, "an array")),
+        _ => Err(not_an_object(of, "a scalar")),
+    }
+}
+
+fn binary_text(value: &Value) -> Datum {
+    match value {
+        Value::Null => Datum::Null,
+        Value::String(s) => Datum::text(s.as_str()),
+        other => Datum::text(jsonb::text(other)),
+    }
+}
+
+fn text_items(value: &Datum) -> SqlResult<Vec<&str>> {
+    let Datum::Json(text) = value else { return Ok(Vec::new()) };
+    match json::shape(text) {
+        Shape::Array => Ok(json::elements(text)),
+        Shape::Object => Err(invalid("cannot call json_array_elements on a non-array".into())),
+        _ => Err(invalid("cannot call json_array_elements on a scalar".into())),
+    }
+}
+
+fn text_fields<'a>(value: &'a Datum, of: &str) -> SqlResult<Vec<(String, &'a str)>> {
+    let Datum::Json(text) = value else { return Ok(Vec::new()) };
+    match json::shape(text) {
+        Shape::Object => {
+            Ok(json::entries(text).into_iter().map(|(k, v)| (k.into_owned(), v)).collect())
+        }
+        Shape::Array => Err(not_an_object(of, "an array")),
+        _ => Err(not_an_object(of, "a scalar")),
+    }
+}
+
+fn kept(text: &str) -> Datum {
+    Datum::Json(text.into())
+}
+
+fn binary(t: &mut Table) {
+    const VALUE: &[(&str, &str)] = &[("value", "jsonb")];
+    const TEXT: &[(&str, &str)] = &[("value", "text")];
+    t.rows("jsonb_array_elements(jsonb) jsonb -- the elements of an array", |a, _| {
+        Ok(binary_items(&a[0])?.iter().map(|v| vec![jsonb::datum(v.clone())]).collect())
+    })
+    .columns(VALUE);
+    t.rows("jsonb_array_elements_text(jsonb) text -- the elements of an array, as text", |a, _| {
+        Ok(binary_items(&a[0])?.iter().map(|v| vec![binary_text(v)]).collect())
+    })
+    .columns(TEXT);
+    t.rows("jsonb_object_keys(jsonb) text -- the keys of an object", |a, _| {
+        let fields = binary_fields(&a[0], "jsonb_object_keys")?;
+        Ok(fields.map(|(k, _)| vec![Datum::text(k.as_str())]).collect())
+    });
+    t.rows("jsonb_each(jsonb) record -- the fields of an object", |a, _| {
+        let fields = binary_fields(&a[0], "jsonb_each")?;
+        Ok(fields.map(|(k, v)| vec![Datum::text(k.as_str()), jsonb::datum(v.clone())]).collect())
+    })
+    .columns(&[("key", "text"), ("value", "jsonb")]);
+    t.rows("jsonb_each_text(jsonb) record -- the fields of an object, as text", |a, _| {
+        let fields = binary_fields(&a[0], "jsonb_each_text")?;
+        Ok(fields.map(|(k, v)| vec![Datum::text(k.as_str()), binary_text(v)]).collect())
+    })
+    .columns(&[("key", "text"), ("value", "text")]);
+}
+
+fn textual(t: &mut Table) {
+    t.rows("json_array_elements(json) json -- the elements of an array", |a, _| {
+        Ok(text_items(&a[0])?.into_iter().map(|v| vec![kept(v)]).collect())
+    })
+    .columns(&[("value", "json")]);
+    t.rows("json_array_elements_text(json) text -- the elements of an array, as text", |a, _| {
+        Ok(text_items(&a[0])?.into_iter().map(|v| vec![plain_text(v)]).collect())
+    })
+    .columns(&[("value", "text")]);
+    t.rows("json_object_keys(json) text -- the keys of an object", |a, _| {
+        let fields = text_fields(&a[0], "json_object_keys")?;
+        Ok(fields.into_iter().map(|(k, _)| vec![Datum::text(k)]).collect())
+    });
+    t.rows("json_each(json) record -- the fields of an object", |a, _| {
+        let fields = text_fields(&a[0], "json_each")?.into_iter();
+        Ok(fields.map(|(k, v)| vec![Datum::text(k), kept(v)]).collect())
+    })
+    .columns(&[("key", "text"), ("value", "json")]);
+    t.rows("json_each_text(json) record -- the fields of an object, as text", |a, _| {
+        let fields = text_fields(&a[0], "json_each_text")?.into_iter();
+        Ok(fields.map(|(k, v)| vec![Datum::text(k), plain_text(v)]).collect())
+    })
+    .columns(&[("key", "text"), ("value", "text")]);
+}
+
+/// One array of captures for each match; without the flag `g` the first match only.
+fn matches(a: &[Datum], _: &EvalContext) -> SqlResult<Rows> {
+    let flags = a.get(2).map_or("", text_of);
+    let found = crate::regexp_captures(text_of(&a[0]), text_of(&a[1]), &flags.replace('g', ""))?;
+    let limit = if flags.contains('g') { usize::MAX } else { 1 };
+    Ok(found.into_iter().take(limit).map(|row| vec![row]).collect())
+}
+
+/// The elements of what a function of the registry gives as an array.
+fn elements_of(function: &str, a: &[Datum]) -> SqlResult<Rows> {
+    let list = crate::call_text_function(function, a)?;
+    Ok(items(&list).iter().map(|i| vec![i.clone()]).collect())
+}
+
+fn texts(t: &mut Table) {
+    t.rows("regexp_matches(text, text) text[] -- captures of the matches", matches);
+    t.rows("regexp_matches(text, text, text) text[]", matches);
+    t.rows("regexp_split_to_table(text, text) text -- the pieces between matches", |a, _| {
+        elements_of("regexp_split_to_array", a)
+    });
+    t.rows("regexp_split_to_table(text, text, text) text", |a, _| {
+        elements_of("regexp_split_to_array", a)
+    });
+    // Without a delimiter the text is split into characters.
+    t.rows("string_to_table(text, text) text -- the pieces between delimiters", |a, _| {
+        elements_of("string_to_array", a)
+    })
+    .lax();
+    t.rows("string_to_table(text, text, text) text", |a, _| elements_of("string_to_array", a))
+        .lax();
+}
+
+/// Adds the functions of this file.
+pub(super) fn fill(t: &mut Table) {
+    binary(t);
+    textual(t);
+    texts(t);
+}
