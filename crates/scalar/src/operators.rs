@@ -179,7 +179,11 @@ fn float_ops(t: &mut Table) {
     float_arithmetic!(t, '-', "-");
     float_arithmetic!(t, '*', "*");
     float_arithmetic!(t, '/', "/");
-    t.add("-(float8) float8 -- difference; alone, the negated value; of a document, without a key or position", |a, _| Ok(Datum::Float8(-f64_of(&a[0]))));
+    t.add(
+        "-(float8) float8 \
+         -- difference; alone, the negated value; of a document, without a key or position",
+        |a, _| Ok(Datum::Float8(-f64_of(&a[0]))),
+    );
     t.add("-(float4) float4", |a, _| Ok(Datum::Float4(-(f64_of(&a[0]) as f32))));
     t.add("+(float8) float8 -- sum", |a, _| Ok(a[0].clone()));
     t.add("+(float4) float4", |a, _| Ok(a[0].clone()));
@@ -520,6 +524,14 @@ fn concat_ops(t: &mut Table) {
     t.add("||(text, int4) text", mixed);
     t.add("||(int2, text) text", mixed);
     t.add("||(int4, text) text", mixed);
+    for signature in [
+        "||(text, bytea) text",
+        "||(bytea, text) text",
+        "||(text, json) text",
+        "||(json, text) text",
+    ] {
+        t.add(signature, mixed).stable();
+    }
     t.add("||(text, timestamptz) text", mixed).stable();
     t.add("||(timestamptz, text) text", mixed).stable();
     t.add("||(bytea, bytea) bytea", |a, _| match (&a[0], &a[1]) {
@@ -614,7 +626,11 @@ fn pattern_ops(t: &mut Table) {
     fn found(a: &[Datum], flags: &str) -> SqlResult<bool> {
         Ok(pattern::regex(text_of(&a[1]), flags)?.is_match(text_of(&a[0])))
     }
-    t.add("~(text, text) bool -- all bits turned; of texts, whether a part matches the regular expression", |a, _| Ok(Datum::Bool(found(a, "")?)));
+    t.add(
+        "~(text, text) bool \
+         -- all bits turned; of texts, whether a part matches the regular expression",
+        |a, _| Ok(Datum::Bool(found(a, "")?)),
+    );
     t.add("~*(text, text) bool -- as `~`, whatever the case", |a, _| {
         Ok(Datum::Bool(found(a, "i")?))
     });

@@ -1,7 +1,7 @@
 //! The registry: every function, operator, aggregate, set-returning and window function, once.
 //!
-//! An entry is a signature as text, with a line of documentation behind `--` at the first of a name,
-//! and the code:
+//! An entry is a signature as text, with a line of documentation behind `--` at the first of a
+//! name, and the code:
 //!
 //! ```text
 //!   t.add("lower(text) text -- in small letters", |a, _| ...)

@@ -165,7 +165,8 @@ pub(super) fn fill(t: &mut Table) {
         };
         "regr_intercept(float8, float8) float8 -- where the fitted line meets the y axis" =>
             |[n, sx, sxx, sy, _, sxy]| (*sxx != 0.0).then(|| (sy - sx * sxy / sxx) / n);
-        "regr_r2(float8, float8) float8 -- square of the correlation" => |[_, _, sxx, _, syy, sxy]| {
+        "regr_r2(float8, float8) float8 -- square of the correlation" => |s| {
+            let [_, _, sxx, _, syy, sxy] = s;
             match (*sxx == 0.0, *syy == 0.0) {
                 (true, _) => None,
                 (_, true) => Some(1.0),
@@ -178,9 +179,11 @@ pub(super) fn fill(t: &mut Table) {
         "regr_avgy(float8, float8) float8 -- mean of the first argument" => |[n, _, _, sy, ..]| {
             Some(sy / n)
         };
-        "regr_sxx(float8, float8) float8 -- squared distances of the second argument from its mean" =>
+        "regr_sxx(float8, float8) float8 \
+         -- squared distances of the second argument from its mean" =>
             |[_, _, sxx, ..]| Some(*sxx);
-        "regr_syy(float8, float8) float8 -- squared distances of the first argument from its mean" =>
+        "regr_syy(float8, float8) float8 \
+         -- squared distances of the first argument from its mean" =>
             |[_, _, _, _, syy, _]| Some(*syy);
         "regr_sxy(float8, float8) float8 -- products of the distances from the means" =>
             |[.., sxy]| Some(*sxy);

@@ -304,7 +304,7 @@ fn show(f: &Fields, name: &str, lower: bool, fill: bool) -> SqlResult<(String, b
                 _ => (year % 10, 1),
             };
             // The places are those that the other calendar's year takes.
-            return Ok((placed(value, width + usize::from(f.year < 0), fill), true));
+            return Ok((placed(value, width + usize::from(f.interval && f.year < 0), fill), true));
         }
         "J" => (f.days + 2_451_545, 0),
         _ => return Ok((String::new(), false)),

@@ -317,9 +317,7 @@ fn field(
         "CC" => once(&mut f.century, input.number(width(2), shown)?.0, shown)?,
         "J" => once(&mut f.julian, input.number(None, shown)?.0, shown)?,
         // The quarter does not decide the date.
-        "Q" => {
-            input.number(width(1), shown)?;
-        }
+        "Q" => drop(input.number(width(1), shown)?),
         "MONTH" | "Month" => once(&mut f.month, input.word(&MONTHS, shown)? + 1, shown)?,
         "MON" | "Mon" => {
             let short: Vec<&str> = MONTHS.iter().map(|m| &m[..3]).collect();

@@ -390,9 +390,11 @@ fn truncating(t: &mut Table) {
         let unit = text_of(&a[0]).to_lowercase();
         Ok(Datum::Interval(truncate_interval(&unit, &interval_of(&a[1]))?))
     });
-    t.add("date_bin(interval, timestamp, timestamp) timestamp -- the start of the bin that the time is in", |a, _| {
-        Ok(Datum::Timestamp(bin_of(a)?))
-    });
+    t.add(
+        "date_bin(interval, timestamp, timestamp) timestamp \
+         -- the start of the bin that the time is in",
+        |a, _| Ok(Datum::Timestamp(bin_of(a)?)),
+    );
     t.add("date_bin(interval, timestamptz, timestamptz) timestamptz", |a, _| {
         Ok(Datum::TimestampTz(bin_of(a)?))
     });
@@ -467,10 +469,14 @@ fn zones(t: &mut Table) {
         }
         Ok(TimeZone::Fixed((interval.micros / MICROS_PER_SECOND) as i32))
     }
-    t.add("timezone(text, timestamp) timestamptz -- AT TIME ZONE: local time of a zone, or the instant of it", |a, _| match &a[1] {
-        Datum::Timestamp(t) if infinite(*t) => Ok(Datum::TimestampTz(*t)),
-        local => to_utc(&zone_of(text_of(&a[0]))?, local),
-    });
+    t.add(
+        "timezone(text, timestamp) timestamptz \
+         -- AT TIME ZONE: local time of a zone, or the instant of it",
+        |a, _| match &a[1] {
+            Datum::Timestamp(t) if infinite(*t) => Ok(Datum::TimestampTz(*t)),
+            local => to_utc(&zone_of(text_of(&a[0]))?, local),
+        },
+    );
     t.add("timezone(text, timestamptz) timestamp", |a, _| match &a[1] {
         Datum::TimestampTz(t) if infinite(*t) => Ok(Datum::Timestamp(*t)),
         utc => to_local(&zone_of(text_of(&a[0]))?, utc),
@@ -571,22 +577,32 @@ fn constructors(t: &mut Table) {
         let time = make_time(i64_of(&a[3]), i64_of(&a[4]), f64_of(&a[5]))?;
         check_timestamp(i128::from(day) * i128::from(MICROS_PER_DAY) + i128::from(time))
     }
-    t.add("make_timestamp(int4, int4, int4, int4, int4, float8) timestamp -- a timestamp of its six fields", |a, _| {
-        Ok(Datum::Timestamp(timestamp(a)?))
-    });
-    t.add("make_timestamptz(int4, int4, int4, int4, int4, float8) timestamptz -- a timestamp with time zone of its six fields", |a, c| {
-        let utc = c.style.zone.to_utc(timestamp(a)?);
-        Ok(Datum::TimestampTz(check_timestamp(i128::from(utc))?))
-    })
+    t.add(
+        "make_timestamp(int4, int4, int4, int4, int4, float8) timestamp \
+         -- a timestamp of its six fields",
+        |a, _| Ok(Datum::Timestamp(timestamp(a)?)),
+    );
+    t.add(
+        "make_timestamptz(int4, int4, int4, int4, int4, float8) timestamptz \
+         -- a timestamp with time zone of its six fields",
+        |a, c| {
+            let utc = c.style.zone.to_utc(timestamp(a)?);
+            Ok(Datum::TimestampTz(check_timestamp(i128::from(utc))?))
+        },
+    )
     .stable();
-    t.add("make_interval(int4, int4, int4, int4, int4, int4, float8) interval -- an interval of years, months, weeks, days, hours, minutes, seconds", |a, _| {
-        Ok(Datum::Interval(Interval {
-            months: (i64_of(&a[0]) * 12 + i64_of(&a[1])) as i32,
-            days: (i64_of(&a[2]) * 7 + i64_of(&a[3])) as i32,
-            micros: (i64_of(&a[4]) * 3600 + i64_of(&a[5]) * 60) * MICROS_PER_SECOND
-                + (f64_of(&a[6]) * 1e6).round() as i64,
-        }))
-    });
+    t.add(
+        "make_interval(int4, int4, int4, int4, int4, int4, float8) interval \
+         -- an interval of years, months, weeks, days, hours, minutes, seconds",
+        |a, _| {
+            Ok(Datum::Interval(Interval {
+                months: (i64_of(&a[0]) * 12 + i64_of(&a[1])) as i32,
+                days: (i64_of(&a[2]) * 7 + i64_of(&a[3])) as i32,
+                micros: (i64_of(&a[4]) * 3600 + i64_of(&a[5]) * 60) * MICROS_PER_SECOND
+                    + (f64_of(&a[6]) * 1e6).round() as i64,
+            }))
+        },
+    );
     t.add(
         "to_timestamp(float8) timestamptz -- an instant by a format, or of seconds since 1970",
         |a, _| {

@@ -238,38 +238,42 @@ fn integers(t: &mut Table) {
             _ => Ok(Datum::Null),
         },
     );
-    t.add("width_bucket(float8, float8, float8, int4) int4 -- which of so many equal parts of a range a value is in", |a, _| {
-        let (x, low, high, n) = (f64_of(&a[0]), f64_of(&a[1]), f64_of(&a[2]), i64_of(&a[3]));
-        if n <= 0 {
-            return Err(SqlError::new(SqlState("2201G"), "count must be greater than zero"));
-        }
-        let bad = |message: &str| SqlError::new(SqlState("2201G"), message);
-        if x.is_nan() || low.is_nan() || high.is_nan() {
-            return Err(bad("operand, lower bound, and upper bound cannot be NaN"));
-        }
-        if low.is_infinite() || high.is_infinite() {
-            return Err(bad("lower and upper bounds must be finite"));
-        }
-        if low == high {
-            return Err(bad("lower bound cannot equal upper bound"));
-        }
-        let (below, behind) = match low < high {
-            true => (x < low, x >= high),
-            false => (x > low, x <= high),
-        };
-        let bucket = if below {
-            0
-        } else if behind {
-            n + 1
-        } else {
-            // Halves, since the difference of the bounds may overflow.
-            let share = (x / 2.0 - low / 2.0) / (high / 2.0 - low / 2.0);
-            ((share * n as f64) as i64 + 1).min(n)
-        };
-        i32::try_from(bucket).map(Datum::Int4).map_err(|_| {
-            SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "integer out of range")
-        })
-    });
+    t.add(
+        "width_bucket(float8, float8, float8, int4) int4 \
+         -- which of so many equal parts of a range a value is in",
+        |a, _| {
+            let (x, low, high, n) = (f64_of(&a[0]), f64_of(&a[1]), f64_of(&a[2]), i64_of(&a[3]));
+            if n <= 0 {
+                return Err(SqlError::new(SqlState("2201G"), "count must be greater than zero"));
+            }
+            let bad = |message: &str| SqlError::new(SqlState("2201G"), message);
+            if x.is_nan() || low.is_nan() || high.is_nan() {
+                return Err(bad("operand, lower bound, and upper bound cannot be NaN"));
+            }
+            if low.is_infinite() || high.is_infinite() {
+                return Err(bad("lower and upper bounds must be finite"));
+            }
+            if low == high {
+                return Err(bad("lower bound cannot equal upper bound"));
+            }
+            let (below, behind) = match low < high {
+                true => (x < low, x >= high),
+                false => (x > low, x <= high),
+            };
+            let bucket = if below {
+                0
+            } else if behind {
+                n + 1
+            } else {
+                // Halves, since the difference of the bounds may overflow.
+                let share = (x / 2.0 - low / 2.0) / (high / 2.0 - low / 2.0);
+                ((share * n as f64) as i64 + 1).min(n)
+            };
+            i32::try_from(bucket).map(Datum::Int4).map_err(|_| {
+                SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "integer out of range")
+            })
+        },
+    );
     let random: Eval = |_, c: &EvalContext| {
         Ok(Datum::Float8((c.session.random_u64() >> 11) as f64 / (1u64 << 53) as f64))
     };

@@ -578,7 +578,7 @@ pub(super) fn read(text: &str, format: &str) -> SqlResult<Option<Datum>> {
     if f.roman.is_some() {
         return Err(SqlError::unsupported("\"RN\" for input"));
     }
-    let mut rest = text.trim_start();
+    let mut rest = text;
     let (mut digits, mut fraction, mut negative, mut point) =
         (String::new(), String::new(), false, false);
     if let Some(tail) = rest.strip_prefix('<') {

@@ -125,7 +125,9 @@ fn ask(name: &str, a: &[Datum], ctx: &EvalContext, otherwise: Datum) -> SqlResul
 }
 
 macro_rules! catalog {
-    ($t:ident, $($name:literal, [$($args:literal),*], $ret:literal, $otherwise:expr, $about:literal;)*) => {
+    ($t:ident, $(
+        $name:literal, [$($args:literal),*], $ret:literal, $otherwise:expr, $about:literal;
+    )*) => {
         $($(
             $t.add(
                 concat!($name, "(", $args, ") ", $ret, " -- ", $about),

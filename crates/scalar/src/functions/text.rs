@@ -247,7 +247,11 @@ fn basic(t: &mut Table) {
         text(initcap(text_of(&a[0])))
     });
     let sub: Eval = |a, _| text(substring(text_of(&a[0]), i64_of(&a[1]), a.get(2).map(i64_of))?);
-    t.add("substring(text, int4) text -- characters from a position on, or the match of an expression", sub);
+    t.add(
+        "substring(text, int4) text \
+         -- characters from a position on, or the match of an expression",
+        sub,
+    );
     t.add("substring(text, int4, int4) text", sub);
     t.add("substr(text, int4) text -- as `substring`", sub);
     t.add("substr(text, int4, int4) text", sub);
@@ -399,14 +403,18 @@ fn assembling(t: &mut Table) {
     })
     .lax()
     .stable();
-    t.add("concat_ws(text, ...any) text -- the texts of all arguments with the first between them, NULLs left out", |a, c| {
-        if a[0].is_null() {
-            return Ok(Datum::Null);
-        }
-        let parts: Vec<String> =
-            a[1..].iter().filter(|v| !v.is_null()).map(|v| any_text(v, c)).collect();
-        text(parts.join(text_of(&a[0])))
-    })
+    t.add(
+        "concat_ws(text, ...any) text \
+         -- the texts of all arguments with the first between them, NULLs left out",
+        |a, c| {
+            if a[0].is_null() {
+                return Ok(Datum::Null);
+            }
+            let parts: Vec<String> =
+                a[1..].iter().filter(|v| !v.is_null()).map(|v| any_text(v, c)).collect();
+            text(parts.join(text_of(&a[0])))
+        },
+    )
     .lax()
     .stable();
     t.add("format(text) text -- arguments put into a text at %s, %I and %L", format_text)
@@ -437,7 +445,12 @@ fn assembling(t: &mut Table) {
         Ok(array(SqlType::Text, items.collect()))
     })
     .lax();
-    t.add("array_to_string(anyarray, text) text -- texts of the elements with a delimiter between them", |a, c| join_array(a, None, c)).stable();
+    t.add(
+        "array_to_string(anyarray, text) text \
+         -- texts of the elements with a delimiter between them",
+        |a, c| join_array(a, None, c),
+    )
+    .stable();
     t.add("array_to_string(anyarray, text, text) text", |a, c| {
         let null = match &a[2] {
             Datum::Null => None,

@@ -147,7 +147,7 @@ fn window(random: &mut Random, recipe: &Recipe, parts: &[Expr]) -> String {
         false => random.pick(OVER),
     };
     format!(
-        "SELECT id, w, pg_typeof(w)::text FROM (SELECT id, {call} OVER ({over}) AS w FROM corpus) s \
-         ORDER BY id"
+        "SELECT id, w, pg_typeof(w)::text FROM \
+         (SELECT id, {call} OVER ({over}) AS w FROM corpus) s ORDER BY id"
     )
 }

@@ -6,7 +6,7 @@ use super::servers::Answer;
 /// compared unless somebody says why not.
 const LEFT_OUT: &[(&str, &[&str])] = &[
     (
-        "describes the catalog, whose contents and oids differ: compared by the tests of the catalog",
+        "describes the catalog, whose oids differ: compared by the tests of the catalog",
         &[
             "col_description",
             "format_type",
@@ -267,6 +267,23 @@ const KNOWN: &[Known] = &[
         applies: |f| {
             (f.label.starts_with("mode(") || f.label.starts_with("percentile_disc("))
                 && equal_numbers(f.ours, f.theirs)
+        },
+    },
+    Known {
+        reason: "PostgreSQL 15 gives the smallest integer as the bucket between bounds that lie \
+                 further apart than a double reaches",
+        applies: |f| {
+            f.label.starts_with("width_bucket(")
+                && value(f.theirs).is_some_and(|(v, _)| v == Some("-2147483648"))
+        },
+    },
+    Known {
+        reason: "PostgreSQL 15 multiplies an integer for the V of a format without looking whether \
+                 it still is one",
+        applies: |f| {
+            f.label == "to_char(int4, text)"
+                && matches!(f.ours, Answer::Error(state, _) if state == "22003")
+                && matches!(f.theirs, Answer::Rows(_))
         },
     },
     Known {
