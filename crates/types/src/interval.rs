@@ -81,7 +81,8 @@ impl Interval {
         }
         all_days += month_days.trunc();
         let micros = (by(self.micros as f64) + seconds * 1e6).round_ties_even();
-        if !fits(all_days) || !(micros >= i64::MIN as f64 && micros < -(i64::MIN as f64)) {
+        let time = i64::MIN as f64..-(i64::MIN as f64);
+        if !fits(all_days) || !time.contains(&micros) {
             return Err(overflow());
         }
         Ok(Interval { months: months.trunc() as i32, days: all_days as i32, micros: micros as i64 })
