@@ -12,11 +12,14 @@
 //! Limits: [`MAX_SCRIPT_BYTES`] of text, [`MAX_DEPTH`] levels of nesting, [`MAX_OPERATORS`] and
 //! [`MAX_CONNECTIVES`] in a row, else SQLSTATE 54001.
 
+mod copy;
 mod create;
 mod cursor;
 mod lexical;
-mod own;
 mod script;
+mod sequence;
+mod statement;
+mod transaction;
 
 use std::sync::Arc;
 

@@ -11,7 +11,7 @@ use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Word};
 use crate::cursor::{Cursor, token_is};
 use crate::{
     Kind, MAX_CONNECTIVES, MAX_DEPTH, MAX_OPERATORS, MAX_SCRIPT_BYTES, Overriding, Statement,
-    create, lexical, own,
+    create, lexical, statement,
 };
 
 /// Lines in a packed position, see [`parser_error`].
@@ -222,7 +222,7 @@ fn parse_kind(tokens: Vec<TokenWithSpan>, text: &str) -> SqlResult<Kind> {
         return Ok(Kind::Empty);
     }
     let mut c = Cursor::new(tokens);
-    if let Some(kind) = own::statement(&mut c)? {
+    if let Some(kind) = statement::statement(&mut c)? {
         return Ok(kind);
     }
     if let Some(kind) = create::statement(&mut c)? {

@@ -30,7 +30,11 @@ enum Sink {
         rows: Vec<(u64, Vec<Datum>)>,
         bytes: usize,
     },
-    Bulk(Box<TableLoad>),
+    Bulk {
+        load: Box<TableLoad>,
+        rows: Vec<(u64, Vec<Datum>)>,
+        bytes: usize,
+    },
 }
 
 /// Turns raw rows into rows of a table.
@@ -160,7 +164,7 @@ impl Loader {
                 let bulk = TableLoad::is_possible(&self.ctx, &self.info)?;
                 self.decide(bulk)
             }
-            Sink::Rows { rows, bytes, .. } => {
+            Sink::Rows { rows, bytes, .. } | Sink::Bulk { rows, bytes, .. } => {
                 rows.push((line, row));
                 *bytes += size;
                 if rows.len() < self.ctx.txn.batch_max() && *bytes < FEW_BYTES {
@@ -168,12 +172,16 @@ impl Loader {
                 }
                 self.write_rows()
             }
-            Sink::Bulk(load) => load.add(row).map_err(|e| self.place(e, line, None)),
         }
     }
 
     /// Writes the rows that wait to be written together.
     fn write_rows(&mut self) -> SqlResult<()> {
+        if let Sink::Bulk { load, rows, bytes } = &mut self.sink {
+            *bytes = 0;
+            let added = load.add(std::mem::take(rows));
+            return added.map_err(|(line, e)| self.place(e, line, None));
+        }
         let Sink::Rows { writer, rows, bytes } = &mut self.sink else { return Ok(()) };
         *bytes = 0;
         let mut rows = std::mem::take(rows);
@@ -189,7 +197,8 @@ impl Loader {
     /// Begins to write, with the rows that waited.
     fn decide(&mut self, bulk: bool) -> SqlResult<()> {
         let sink = if bulk {
-            Sink::Bulk(Box::new(TableLoad::start(&self.ctx, &self.info)?))
+            let load = Box::new(TableLoad::start(&self.ctx, &self.info)?);
+            Sink::Bulk { load, rows: Vec::new(), bytes: 0 }
         } else {
             let mut writer = Box::new(Writer::new(&self.ctx));
             writer.use_info(&self.info)?;
@@ -227,7 +236,7 @@ impl Loader {
         self.write_rows()?;
         match self.sink {
             Sink::Rows { mut writer, .. } => writer.finish()?,
-            Sink::Bulk(load) => load.finish()?,
+            Sink::Bulk { load, .. } => load.finish()?,
             Sink::Waiting { .. } => {}
         }
         Ok(self.count)

@@ -26,6 +26,7 @@ mod alter_column;
 mod alter_type;
 pub mod backfill;
 mod column;
+mod comment;
 mod constraint;
 mod create_table;
 mod drop;
@@ -33,9 +34,10 @@ mod index;
 mod interleave;
 pub(crate) mod online;
 mod online_index;
-mod other;
+mod schema;
 mod sequence;
 mod truncate;
+mod view;
 
 pub(crate) use column::table_scope;
 
@@ -156,7 +158,7 @@ pub fn run(ctx: &Context, statement: &Statement) -> SqlResult<(String, Option<Ca
         }
         Kind::AlterSequence(name, if_exists, s) => sequence::alter(&mut c, name, *if_exists, s)?,
         Kind::CreateDatabase(name, if_not_exists) => {
-            other::create_database(&mut c, name, *if_not_exists)?
+            schema::create_database(&mut c, name, *if_not_exists)?
         }
         Kind::Sql(s) => sql(&mut c, s)?,
         _ => return Err(SqlError::unsupported(&*statement.text)),
@@ -174,7 +176,7 @@ fn own_alter(c: &mut Change, name: &Name, if_exists: bool, op: &AlterOwn) -> Sql
     match op {
         AlterOwn::SetOnDelete(action) => interleave::set_on_delete(c, &table, *action)?,
         AlterOwn::SetInterleave(clause) => interleave::set_interleave(c, &table, clause)?,
-        AlterOwn::SetSchema(schema) => other::set_schema(c, &table, schema)?,
+        AlterOwn::SetSchema(schema) => schema::set_schema(c, &table, schema)?,
     }
     Ok("ALTER TABLE".into())
 }
@@ -187,14 +189,14 @@ fn sql(c: &mut Change, s: &ast::Statement) -> SqlResult<String> {
             drop::run(c, *object_type, *if_exists, names, *cascade)
         }
         ast::Statement::Truncate(t) => truncate::run(c, t),
-        ast::Statement::CreateView(v) => other::create_view(c, v),
+        ast::Statement::CreateView(v) => view::create_view(c, v),
         ast::Statement::CreateSchema { schema_name, if_not_exists, .. } => {
-            other::create_schema(c, schema_name, *if_not_exists)
+            schema::create_schema(c, schema_name, *if_not_exists)
         }
         ast::Statement::Comment { object_type, object_name, comment, .. } => {
-            other::comment(c, *object_type, object_name, comment.clone())
+            comment::comment(c, *object_type, object_name, comment.clone())
         }
-        ast::Statement::AlterSchema(a) => other::alter_schema(c, a),
+        ast::Statement::AlterSchema(a) => schema::alter_schema(c, a),
         ast::Statement::Grant(_) | ast::Statement::Revoke(_) => {
             c.ctx.notice("there are no privileges yet: every user may do everything");
             Ok(if matches!(s, ast::Statement::Grant(_)) { "GRANT" } else { "REVOKE" }.into())

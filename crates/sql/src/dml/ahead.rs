@@ -139,6 +139,16 @@ impl<'a> Ahead<'a> {
 
     /// Asks: referenced rows, locks, and what must be known under them.
     pub(super) fn ask(mut self) -> SqlResult<()> {
+        for key in self.find_places()? {
+            self.lock(key, LockMode::KeyShare, false);
+        }
+        let txn = &self.ctx.txn;
+        txn.lock_ahead(self.locks).map_err(kv_error)?;
+        txn.get_ahead(self.newest, ReadMode::Latest).map_err(kv_error)
+    }
+
+    /// Asks for referenced rows by their unique keys: the keys of those that are there.
+    fn find_places(&mut self) -> SqlResult<Vec<Bytes>> {
         let txn = &self.ctx.txn;
         let keys = self.places.iter().map(|(_, place)| place.key().clone());
         let keys: Vec<Bytes> = keys.collect();
@@ -158,12 +168,24 @@ impl<'a> Ahead<'a> {
                 }
             }
         }
-        for key in held {
-            self.lock(key, LockMode::KeyShare, false);
-        }
-        txn.lock_ahead(self.locks).map_err(kv_error)?;
-        txn.get_ahead(self.newest, ReadMode::Latest).map_err(kv_error)
+        Ok(held)
     }
+}
+
+/// Before complete rows go into a load: what they refer to. Writers are kept out, so that nothing
+/// of it needs a lock.
+pub(super) fn of_loads<'r>(
+    ctx: &Context,
+    info: &TableInfo,
+    rows: impl Iterator<Item = &'r Row>,
+) -> SqlResult<()> {
+    let mut ahead = Ahead::new(ctx);
+    for row in rows {
+        ahead.references(info, row, None)?;
+        ahead.parent(info, row)?;
+    }
+    ahead.find_places()?;
+    ctx.txn.get_ahead(ahead.newest, ReadMode::Latest).map_err(kv_error)
 }
 
 /// Before rows are inserted; `upsert`: those that are there already are going to be updated.

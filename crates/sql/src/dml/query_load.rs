@@ -55,8 +55,10 @@ pub(crate) fn take_rows(
     while let Some(rows) = batch {
         ctx.check_cancel()?;
         count += rows.len() as u64;
-        for row in rows {
-            load.add(whole(row)?)?;
+        let mut rows = rows.into_iter();
+        while rows.len() > 0 {
+            let part = rows.by_ref().take(ctx.txn.batch_max()).map(|row| Ok(((), whole(row)?)));
+            load.add(part.collect::<SqlResult<Vec<_>>>()?).map_err(|((), e)| e)?;
         }
         batch = stream.next_batch()?;
     }

@@ -16,6 +16,7 @@ use braid_catalog::kv_error;
 use braid_kv::{BulkLoad, KeySpan, Loaded, ReadMode, ScanOptions};
 use braid_types::{Datum, SqlError, SqlResult};
 
+use super::ahead;
 use super::keys::duplicate_key;
 use super::references::{find_by_key, missing_parent, missing_reference, reference_values};
 use super::writer::TableInfo;
@@ -80,16 +81,42 @@ impl TableLoad {
         Ok(TableLoad { ctx, info, load, private, occupied, found })
     }
 
-    /// Adds a row whose defaults are filled in.
-    pub(crate) fn add(&mut self, mut row: Row) -> SqlResult<()> {
-        self.info.filler.complete(&self.ctx, &mut row)?;
-        self.check_references(&row)?;
+    /// Adds rows whose defaults are filled in, each with its place in the input.
+    ///
+    /// # Errors
+    /// What is wrong with the first bad row, and its place.
+    pub(crate) fn add<T>(&mut self, mut rows: Vec<(T, Row)>) -> Result<(), (T, SqlError)> {
+        let mut bad = None;
+        for (n, (_, row)) in rows.iter_mut().enumerate() {
+            if let Err(e) = self.info.filler.complete(&self.ctx, row) {
+                bad = Some((n, e));
+                break;
+            }
+        }
+        let bad = bad.and_then(|(n, e)| {
+            rows.truncate(n + 1);
+            rows.pop().map(|(place, _)| (place, e))
+        });
+        let asked = match rows.len() {
+            0 | 1 => Ok(()),
+            _ => ahead::of_loads(&self.ctx, &self.info, rows.iter().map(|(_, row)| row)),
+        };
+        for (place, row) in rows {
+            if let Err(e) = asked.clone().and_then(|()| self.put(&row)) {
+                return Err((place, e));
+            }
+        }
+        bad.map_or(Ok(()), Err)
+    }
+
+    fn put(&mut self, row: &Row) -> SqlResult<()> {
+        self.check_references(row)?;
         let layout = self.info.layout.clone();
-        let key = layout.row_key(&row)?;
-        self.load.put(0, &key, &layout.row_value(&row)).map_err(kv_error)?;
+        let key = layout.row_key(row)?;
+        self.load.put(0, &key, &layout.row_value(row)).map_err(kv_error)?;
         for (n, i) in layout.kept_indexes().chain(layout.notes()).enumerate() {
-            let key = i.entry_key(&row)?;
-            self.load.put(n + 1, &key, &layout.entry_value(i, &row)).map_err(kv_error)?;
+            let key = i.entry_key(row)?;
+            self.load.put(n + 1, &key, &layout.entry_value(i, row)).map_err(kv_error)?;
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Links in Markdown lead somewhere, and nothing names a machine.
+//! Links in Markdown lead somewhere, nothing names a machine, and CI runs the README's tests.
 
 use std::path::Path;
 
@@ -28,6 +28,22 @@ pub(super) fn check(root: &Path, tracked: &[String], findings: &mut Vec<String>)
     }
 }
 
+/// The command after "Test it:" in the README is a line of `.ci/run`.
+pub(super) fn check_test_command(root: &Path, findings: &mut Vec<String>) {
+    let readme = super::read(root, "README.md").unwrap_or_default();
+    let script = super::read(root, ".ci/run").unwrap_or_default();
+    let command = test_command(&readme);
+    if !command.is_some_and(|command| script.lines().any(|line| line == command)) {
+        findings.push(".ci/run: it must run the test command of the README as it stands".into());
+    }
+}
+
+fn test_command(readme: &str) -> Option<&str> {
+    let (_, rest) = readme.split_once("Test it:")?;
+    let (_, block) = rest.split_once("```sh\n")?;
+    block.lines().next()
+}
+
 /// Relative targets of inline links, with their lines.
 fn links(text: &str) -> Vec<(usize, String)> {
     let mut out = Vec::new();
@@ -53,6 +69,13 @@ fn links(text: &str) -> Vec<(usize, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_test_command_is_the_first_line_of_its_block() {
+        let readme = "Run it:\n```sh\na\n```\nTest it:\n\n```sh\ncargo test\n```\n";
+        assert_eq!(test_command(readme), Some("cargo test"));
+        assert_eq!(test_command("nothing"), None);
+    }
 
     #[test]
     fn finds_relative_links_only() {

@@ -5,9 +5,23 @@ use std::path::Path;
 
 const FILE_LINES_MAX: usize = 1000;
 const TEST_LINES_MAX: usize = 300;
-const FUNCTION_LINES_MAX: usize = 100;
 const FOLDER_ENTRIES_MAX: usize = 25;
 const COLUMNS_MAX: usize = 100;
+/// Cover pages that have logic today. The list only shrinks.
+const COVERS_WITH_LOGIC: &[&str] = &[
+    "crates/cli/src/debug/mod.rs",
+    "crates/cli/src/shell/mod.rs",
+    "crates/kv/src/bulk/mod.rs",
+    "crates/lsm/src/inspect/visualizer/mod.rs",
+    "crates/lsm/src/sstable/mod.rs",
+    "crates/query/src/bind/mod.rs",
+    "crates/query/src/system/mod.rs",
+    "crates/scalar/src/aggregates/mod.rs",
+    "crates/scalar/src/functions/mod.rs",
+    "crates/scalar/src/sets/mod.rs",
+    "crates/sql/src/ddl/mod.rs",
+    "crates/xtask/src/tidy/mod.rs",
+];
 const NAMES_FORBIDDEN: &[&str] =
     &["util", "utils", "common", "types", "inner", "misc", "helper", "helpers"];
 
@@ -64,6 +78,16 @@ fn check_text(file: &str, text: &str, findings: &mut Vec<String>) {
     let inline_tests = text.lines().position(|l| l.trim() == "#[cfg(test)]");
     let lines = text.lines().count();
     let production = inline_tests.filter(|_| text.contains("mod tests {")).unwrap_or(lines);
+    if file.ends_with("/mod.rs") && !is_test && !COVERS_WITH_LOGIC.contains(&file) {
+        let code = |l: &&str| {
+            ["fn ", "pub fn ", "pub(crate) fn ", "pub(super) fn ", "impl"]
+                .iter()
+                .any(|start| l.starts_with(start))
+        };
+        if text.lines().take(production).any(|l| code(&l)) {
+            findings.push(format!("{file}: a mod.rs is a cover page: move the logic to a file"));
+        }
+    }
     if production > FILE_LINES_MAX {
         findings
             .push(format!("{file}: {production} lines, at most {FILE_LINES_MAX}: split by role"));
@@ -82,45 +106,6 @@ fn check_text(file: &str, text: &str, findings: &mut Vec<String>) {
             findings.push(format!("{file}:{}: a TODO names its issue: TODO(#12)", i + 1));
         }
     }
-    for (line, name, length) in long_functions(text) {
-        if !is_test {
-            findings.push(format!(
-                "{file}:{line}: `{name}` has {length} lines, at most {FUNCTION_LINES_MAX}"
-            ));
-        }
-    }
-}
-
-/// Functions over the budget: line of the signature, name, length. Relies on rustfmt: a function
-/// ends at the first closing brace with the signature's indentation.
-fn long_functions(text: &str) -> Vec<(usize, String, usize)> {
-    let lines: Vec<&str> = text.lines().collect();
-    let mut out = Vec::new();
-    for (i, line) in lines.iter().enumerate() {
-        let Some(name) = function_name(line) else { continue };
-        let indent = line.len() - line.trim_start().len();
-        let close = format!("{}}}", " ".repeat(indent));
-        let end = lines[i..].iter().position(|l| {
-            *l == close || (l.ends_with(';') && l.len() - l.trim_start().len() == indent)
-        });
-        if let Some(length) = end
-            && length + 1 > FUNCTION_LINES_MAX
-        {
-            out.push((i + 1, name, length + 1));
-        }
-    }
-    out
-}
-
-fn function_name(line: &str) -> Option<String> {
-    let code = line.trim_start();
-    let rest =
-        code.strip_prefix("pub(crate) ").or(code.strip_prefix("pub(super) ")).unwrap_or(code);
-    let rest = rest.strip_prefix("pub ").unwrap_or(rest);
-    let rest =
-        ["const ", "unsafe ", "async "].iter().fold(rest, |r, p| r.strip_prefix(p).unwrap_or(r));
-    let name = rest.strip_prefix("fn ")?;
-    Some(name.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect())
 }
 
 #[cfg(test)]
@@ -141,8 +126,10 @@ mod tests {
 
     #[test]
     fn smells_are_found() {
-        let long = format!("//! X.\nfn f() {{\n{}}}\n", "    g();\n".repeat(100));
-        assert_eq!(findings("a.rs", &long), ["a.rs:2: `f` has 102 lines, at most 100"]);
+        let cover = "//! X.\nmod a;\npub use a::A;\n";
+        assert_eq!(findings("src/x/mod.rs", cover), [""; 0]);
+        let logic = "//! X.\nmod a;\nfn f() {}\n";
+        assert!(findings("src/x/mod.rs", logic)[0].contains("cover page"));
         assert!(findings("src/util.rs", "//! X.\n")[0].contains("says nothing"));
         assert!(findings("src/log_v2.rs", "//! X.\n")[0].contains("says nothing"));
         assert!(findings("a.rs", "fn f() {}\n")[0].contains("header"));

@@ -1,0 +1,90 @@
+//! Sequences, databases, and what ALTER TABLE has that sqlparser does not know.
+
+use braid_types::SqlResult;
+use sqlparser::tokenizer::Token;
+
+use crate::cursor::Cursor;
+use crate::{AlterOwn, Kind, SequenceChange, create};
+
+pub(crate) fn sequence_or_alter(c: &mut Cursor) -> SqlResult<Option<Kind>> {
+    if c.take(&["create", "sequence"]) || c.take(&["create", "temp", "sequence"]) {
+        let if_not_exists = c.take(&["if", "not", "exists"]);
+        let name = c.name()?;
+        return Ok(Some(Kind::CreateSequence(name, if_not_exists, sequence_options(c)?)));
+    }
+    if c.take(&["alter", "sequence"]) {
+        let if_exists = c.take(&["if", "exists"]);
+        let name = c.name()?;
+        return Ok(Some(Kind::AlterSequence(name, if_exists, sequence_options(c)?)));
+    }
+    if c.take(&["create", "database"]) {
+        let if_not_exists = c.take(&["if", "not", "exists"]);
+        let name = c.ident()?;
+        // OWNER, ENCODING, TEMPLATE and friends: one encoding, one owner, nothing to choose.
+        while c.next().is_some() {}
+        return Ok(Some(Kind::CreateDatabase(name, if_not_exists)));
+    }
+    if c.looking_at(&["alter", "table"]) {
+        let mut probe = c.clone();
+        probe.take(&["alter", "table"]);
+        let if_exists = probe.take(&["if", "exists"]);
+        probe.take(&["only"]);
+        let Ok(name) = probe.name() else { return Ok(None) };
+        let own = if probe.take(&["set", "on", "delete"]) {
+            AlterOwn::SetOnDelete(create::delete_action(&mut probe)?)
+        } else if probe.looking_at(&["set", "interleave"]) {
+            probe.next();
+            AlterOwn::SetInterleave(create::interleave(&mut probe)?)
+        } else if probe.take(&["set", "schema"]) {
+            AlterOwn::SetSchema(probe.ident()?)
+        } else {
+            return Ok(None);
+        };
+        *c = probe;
+        return Ok(Some(Kind::AlterTableOwn(name, if_exists, own)));
+    }
+    Ok(None)
+}
+
+fn sequence_options(c: &mut Cursor) -> SqlResult<SequenceChange> {
+    let mut s = SequenceChange::default();
+    while !c.done() {
+        if c.take(&["as"]) {
+            s.ty = Some(c.with_parser(|p| p.parse_data_type())?);
+        } else if c.take(&["increment"]) {
+            c.take(&["by"]);
+            s.increment = Some(c.integer()?);
+        } else if c.take(&["no", "minvalue"]) {
+            s.min = Some(None);
+        } else if c.take(&["minvalue"]) {
+            s.min = Some(Some(c.integer()?));
+        } else if c.take(&["no", "maxvalue"]) {
+            s.max = Some(None);
+        } else if c.take(&["maxvalue"]) {
+            s.max = Some(Some(c.integer()?));
+        } else if c.take(&["start"]) {
+            c.take(&["with"]);
+            s.start = Some(c.integer()?);
+        } else if c.take(&["restart"]) {
+            let explicit = c.take(&["with"]) || matches!(c.peek(), Some(Token::Number(..)));
+            s.restart = Some(if explicit { Some(c.integer()?) } else { None });
+        } else if c.take(&["cache"]) {
+            s.cache = Some(c.integer()?);
+        } else if c.take(&["no", "cycle"]) {
+            s.cycle = Some(false);
+        } else if c.take(&["cycle"]) {
+            s.cycle = Some(true);
+        } else if c.take(&["owned", "by", "none"]) {
+            s.owned_by = Some(None);
+        } else if c.take(&["owned", "by"]) {
+            s.owned_by = Some(Some(c.name()?));
+        } else if c.take(&["rename", "to"]) {
+            s.rename = Some(c.ident()?);
+        } else if c.take(&["owner", "to"]) {
+            c.ident()?;
+        } else {
+            return Err(c.unexpected());
+        }
+    }
+    Ok(s)
+}

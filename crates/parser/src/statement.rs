@@ -1,0 +1,177 @@
+//! Which statement it is, for those that we read ourselves: sqlparser does not know them, or not
+//! all of them.
+
+use braid_types::SqlResult;
+use sqlparser::tokenizer::Token;
+
+use crate::Kind;
+use crate::copy::{copy, import};
+use crate::cursor::Cursor;
+use crate::script::parse_nested;
+use crate::sequence::sequence_or_alter;
+use crate::transaction::{chain, job, modes, set, show, take_transaction_word, variable};
+
+/// Reads a statement of ours; `None` if it is not one.
+pub(crate) fn statement(c: &mut Cursor) -> SqlResult<Option<Kind>> {
+    let kind = if c.take(&["begin"]) || c.take(&["start", "transaction"]) {
+        take_transaction_word(c);
+        Kind::Begin(modes(c)?)
+    } else if c.take(&["commit"]) || c.take(&["end"]) {
+        if c.take(&["prepared"]) {
+            return Ok(Some(Kind::Refused("COMMIT PREPARED".into())));
+        }
+        take_transaction_word(c);
+        Kind::Commit(chain(c)?)
+    } else if c.take(&["rollback"]) || c.take(&["abort"]) {
+        take_transaction_word(c);
+        if c.take(&["to"]) {
+            c.take(&["savepoint"]);
+            Kind::RollbackTo(c.ident()?)
+        } else {
+            Kind::Rollback(chain(c)?)
+        }
+    } else if c.take(&["savepoint"]) {
+        Kind::Savepoint(c.ident()?)
+    } else if c.take(&["release"]) {
+        c.take(&["savepoint"]);
+        Kind::Release(c.ident()?)
+    } else if c.take(&["set"]) {
+        set(c)?
+    } else if c.take(&["reset"]) {
+        if c.take(&["all"]) { Kind::Reset(None) } else { Kind::Reset(Some(variable(c)?)) }
+    } else if c.take(&["show"]) {
+        Kind::Show(show(c)?)
+    } else if c.take(&["explain"]) {
+        return explain(c).map(Some);
+    } else if c.take(&["copy"]) {
+        Kind::Copy(Box::new(copy(c)?))
+    } else if c.take(&["import", "into"]) {
+        Kind::Import(Box::new(import(c)?))
+    } else if c.looking_at(&["prepare", "transaction"]) {
+        return Ok(Some(Kind::Refused("PREPARE TRANSACTION".into())));
+    } else if c.take(&["prepare"]) {
+        return prepare(c).map(Some);
+    } else if c.take(&["execute"]) {
+        execute(c)?
+    } else if c.take(&["deallocate"]) {
+        c.take(&["prepare"]);
+        if c.take(&["all"]) { Kind::Deallocate(None) } else { Kind::Deallocate(Some(c.ident()?)) }
+    } else if c.take(&["discard"]) {
+        Kind::Discard(c.ident()?)
+    } else if c.take(&["cancel", "job"]) {
+        Kind::CancelJob(job(c)?)
+    } else if let Some(kind) = sequence_or_alter(c)? {
+        kind
+    } else {
+        return Ok(no_op(c));
+    };
+    c.expect_end()?;
+    Ok(Some(kind))
+}
+
+/// The tables of VACUUM and ANALYZE: options, then names with optional columns.
+fn named_tables(c: &Cursor) -> Vec<crate::Name> {
+    let mut c = c.clone();
+    c.next();
+    let skip_list = |c: &mut Cursor| {
+        if c.peek() == Some(&Token::LParen) {
+            while c.next().is_some_and(|t| t != Token::RParen) {}
+        }
+    };
+    skip_list(&mut c);
+    while ["full", "freeze", "verbose", "analyze", "analyse"].iter().any(|w| c.take(&[w])) {}
+    let mut names: Vec<crate::Name> = Vec::new();
+    while let Ok(name) = c.name() {
+        names.push(name);
+        skip_list(&mut c);
+        if !c.take_token(&Token::Comma) {
+            break;
+        }
+    }
+    names
+}
+
+fn no_op(c: &Cursor) -> Option<Kind> {
+    let refused =
+        ["declare", "fetch", "close", "listen", "unlisten", "notify", "do", "lock", "merge"];
+    for (word, tag) in [
+        ("vacuum", "VACUUM"),
+        ("analyze", "ANALYZE"),
+        ("analyse", "ANALYZE"),
+        ("checkpoint", "CHECKPOINT"),
+        ("reindex", "REINDEX"),
+        ("cluster", "CLUSTER"),
+    ] {
+        if c.is_word(0, word) {
+            let tables = if tag == "VACUUM" || tag == "ANALYZE" { named_tables(c) } else { vec![] };
+            return Some(Kind::NoOp(tag, tables));
+        }
+    }
+    refused.iter().find(|w| c.is_word(0, w)).map(|w| Kind::Refused(w.to_uppercase()))
+}
+
+fn explain(c: &mut Cursor) -> SqlResult<Kind> {
+    let mut analyze = false;
+    if c.peek() == Some(&Token::LParen) {
+        c.next();
+        loop {
+            let name = c.ident()?;
+            let value = match c.peek() {
+                Some(Token::Comma | Token::RParen) => None,
+                _ => c.next().map(|t| t.to_string().to_lowercase()),
+            };
+            if name.starts_with("analy") {
+                analyze = !matches!(value.as_deref(), Some("false" | "off" | "0"));
+            }
+            if !c.take_token(&Token::Comma) {
+                break;
+            }
+        }
+        c.expect_token(&Token::RParen)?;
+    }
+    loop {
+        if c.take(&["analyze"]) || c.take(&["analyse"]) {
+            analyze = true;
+        } else if !c.take(&["verbose"]) {
+            break;
+        }
+    }
+    if c.done() {
+        return Err(c.unexpected());
+    }
+    Ok(Kind::Explain { analyze, statement: parse_nested(c.rest())? })
+}
+
+fn prepare(c: &mut Cursor) -> SqlResult<Kind> {
+    let name = c.ident()?;
+    let mut types = Vec::new();
+    if c.take_token(&Token::LParen) {
+        loop {
+            types.push(c.with_parser(|p| p.parse_data_type())?);
+            if !c.take_token(&Token::Comma) {
+                break;
+            }
+        }
+        c.expect_token(&Token::RParen)?;
+    }
+    c.expect(&["as"])?;
+    if c.done() {
+        return Err(c.unexpected());
+    }
+    Ok(Kind::Prepare(name, types, parse_nested(c.rest())?))
+}
+
+fn execute(c: &mut Cursor) -> SqlResult<Kind> {
+    let name = c.ident()?;
+    let mut args = Vec::new();
+    if c.take_token(&Token::LParen) {
+        loop {
+            args.push(c.expr()?);
+            if !c.take_token(&Token::Comma) {
+                break;
+            }
+        }
+        c.expect_token(&Token::RParen)?;
+    }
+    Ok(Kind::Execute(name, args))
+}

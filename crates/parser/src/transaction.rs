@@ -1,0 +1,167 @@
+//! Transaction control and settings: BEGIN to ROLLBACK, SET, SHOW.
+
+use braid_types::{SqlError, SqlResult};
+use sqlparser::tokenizer::Token;
+
+use crate::cursor::Cursor;
+use crate::{IsolationLevel, Kind, SetVar, Show, TxnModes};
+
+pub(crate) fn take_transaction_word(c: &mut Cursor) {
+    if !c.take(&["transaction"]) {
+        c.take(&["work"]);
+    }
+}
+
+pub(crate) fn chain(c: &mut Cursor) -> SqlResult<bool> {
+    if c.take(&["and", "no", "chain"]) {
+        return Ok(false);
+    }
+    Ok(c.take(&["and", "chain"]))
+}
+
+pub(crate) fn modes(c: &mut Cursor) -> SqlResult<TxnModes> {
+    let mut m = TxnModes::default();
+    while !c.done() {
+        if c.take(&["isolation", "level"]) {
+            m.isolation = Some(isolation(c)?);
+        } else if c.take(&["read", "only"]) {
+            m.read_only = Some(true);
+        } else if c.take(&["read", "write"]) {
+            m.read_only = Some(false);
+        } else if !(c.take(&["not", "deferrable"])
+            || c.take(&["deferrable"])
+            || c.take_token(&Token::Comma))
+        {
+            return Err(c.unexpected());
+        }
+    }
+    Ok(m)
+}
+
+fn isolation(c: &mut Cursor) -> SqlResult<IsolationLevel> {
+    if c.take(&["serializable"]) {
+        Ok(IsolationLevel::Serializable)
+    } else if c.take(&["repeatable", "read"]) {
+        Ok(IsolationLevel::RepeatableRead)
+    } else if c.take(&["read", "committed"]) || c.take(&["read", "uncommitted"]) {
+        Ok(IsolationLevel::ReadCommitted)
+    } else {
+        Err(c.unexpected())
+    }
+}
+
+pub(crate) fn variable(c: &mut Cursor) -> SqlResult<String> {
+    if c.take(&["time", "zone"]) {
+        return Ok("timezone".into());
+    }
+    if c.take(&["transaction", "isolation", "level"]) {
+        return Ok("transaction_isolation".into());
+    }
+    if c.take(&["session", "authorization"]) {
+        return Ok("session_authorization".into());
+    }
+    Ok(c.name()?.join(".").to_lowercase())
+}
+
+pub(crate) fn set(c: &mut Cursor) -> SqlResult<Kind> {
+    if c.take(&["session", "characteristics", "as", "transaction"]) {
+        return Ok(Kind::SetSessionTransaction(modes(c)?));
+    }
+    if c.take(&["transaction"]) {
+        if c.take(&["snapshot"]) {
+            return Err(SqlError::unsupported("SET TRANSACTION SNAPSHOT"));
+        }
+        return Ok(Kind::SetTransaction(modes(c)?));
+    }
+    let local = c.take(&["local"]);
+    if !local && !c.looking_at(&["session", "authorization"]) {
+        c.take(&["session"]);
+    }
+    if c.take(&["constraints"]) {
+        while c.next().is_some() {}
+        return Ok(Kind::NoOp("SET CONSTRAINTS", Vec::new()));
+    }
+    if c.take(&["time", "zone"]) {
+        let values = set_values(c)?;
+        let values = values.filter(|v| v != &["local"]);
+        return Ok(Kind::Set(SetVar { local, name: "timezone".into(), values }));
+    }
+    if c.take(&["names"]) {
+        let values = set_values(c)?;
+        return Ok(Kind::Set(SetVar { local, name: "client_encoding".into(), values }));
+    }
+    if c.take(&["schema"]) {
+        let values = Some(vec![c.string()?]);
+        return Ok(Kind::Set(SetVar { local, name: "search_path".into(), values }));
+    }
+    if c.take(&["role"]) || c.looking_at(&["session", "authorization"]) {
+        return Ok(Kind::Refused("SET ROLE".into()));
+    }
+    let name = c.name()?.join(".").to_lowercase();
+    if !c.take(&["to"]) {
+        c.expect_token(&Token::Eq)?;
+    }
+    let values = set_values(c)?;
+    Ok(Kind::Set(SetVar { local, name, values }))
+}
+
+fn set_values(c: &mut Cursor) -> SqlResult<Option<Vec<String>>> {
+    if c.take(&["default"]) {
+        return Ok(None);
+    }
+    let mut out = Vec::new();
+    loop {
+        let minus = c.take_token(&Token::Minus);
+        let text = match c.next() {
+            Some(Token::Word(w)) => crate::cursor::fold(&w),
+            Some(Token::Number(n, _)) => n,
+            Some(Token::SingleQuotedString(s) | Token::EscapedStringLiteral(s)) => s,
+            _ => return Err(c.unexpected()),
+        };
+        out.push(if minus { format!("-{text}") } else { text });
+        if !c.take_token(&Token::Comma) {
+            return Ok(Some(out));
+        }
+    }
+}
+
+pub(crate) fn job(c: &mut Cursor) -> SqlResult<u32> {
+    match c.next() {
+        Some(Token::Number(text, _)) => text.parse().ok(),
+        _ => None,
+    }
+    .ok_or_else(|| SqlError::syntax("CANCEL JOB wants the id of a job, as SHOW JOBS lists it"))
+}
+
+pub(crate) fn show(c: &mut Cursor) -> SqlResult<Show> {
+    let from = |c: &mut Cursor| c.take(&["from"]) || c.take(&["in"]);
+    Ok(if c.take(&["all"]) {
+        Show::All
+    } else if c.take(&["tables"]) {
+        Show::Tables(if from(c) { Some(c.ident()?) } else { None })
+    } else if c.take(&["databases"]) {
+        Show::Databases
+    } else if c.take(&["schemas"]) {
+        Show::Schemas
+    } else if c.take(&["sequences"]) {
+        Show::Sequences
+    } else if c.take(&["views"]) {
+        Show::Views
+    } else if c.take(&["jobs"]) {
+        Show::Jobs
+    } else if c.take(&["columns"]) {
+        c.expect(&["from"])?;
+        Show::Columns(c.name()?)
+    } else if c.take(&["index"]) || c.take(&["indexes"]) || c.take(&["indices"]) {
+        c.expect(&["from"])?;
+        Show::Indexes(c.name()?)
+    } else if c.take(&["constraints"]) {
+        c.expect(&["from"])?;
+        Show::Constraints(c.name()?)
+    } else if c.take(&["create"]) {
+        let _ = c.take(&["table"]) || c.take(&["view"]) || c.take(&["sequence"]);
+        Show::Create(c.name()?)
+    } else {
+        Show::Variable(variable(c)?)
+    })
+}

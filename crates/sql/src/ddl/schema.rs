@@ -1,0 +1,125 @@
+//! Databases and schemas.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use braid_catalog::{Database, Schema, Table};
+use braid_types::{SqlError, SqlResult, SqlState};
+use sqlparser::ast;
+
+use super::{Change, drop, exists, parts};
+use braid_scalar::ident_name;
+
+pub(super) fn create_schema(
+    c: &mut Change,
+    name: &ast::SchemaName,
+    if_not_exists: bool,
+) -> SqlResult<String> {
+    let bare = match name {
+        ast::SchemaName::Simple(n) | ast::SchemaName::NamedAuthorization(n, _) => {
+            parts(n).pop().unwrap_or_default()
+        }
+        ast::SchemaName::UnnamedAuthorization(i) => ident_name(i),
+    };
+    let tag = "CREATE SCHEMA".to_string();
+    if c.catalog.schema(c.ctx.database, &bare).is_some() {
+        if if_not_exists {
+            c.ctx.notice(format!("schema \"{bare}\" already exists, skipping"));
+            return Ok(tag);
+        }
+        return Err(SqlError::new(
+            SqlState::DUPLICATE_SCHEMA,
+            format!("schema \"{bare}\" already exists"),
+        ));
+    }
+    if bare.starts_with("pg_") || bare == "information_schema" {
+        return Err(SqlError::new(
+            SqlState("42939"),
+            format!("unacceptable schema name \"{bare}\""),
+        )
+        .with_detail("The prefix \"pg_\" is reserved for system schemas."));
+    }
+    let id = c.new_id()?;
+    c.catalog.put_schema(Schema { id, database: c.ctx.database, name: bare });
+    c.sync();
+    Ok(tag)
+}
+
+pub(super) fn alter_schema(c: &mut Change, a: &ast::AlterSchema) -> SqlResult<String> {
+    let name = parts(&a.name).pop().unwrap_or_default();
+    let Some(schema) = c.catalog.schema(c.ctx.database, &name).cloned() else {
+        return Err(crate::session::no_schema(&name));
+    };
+    for op in &a.operations {
+        match op {
+            ast::AlterSchemaOperation::Rename { name } => {
+                let new = parts(name).pop().unwrap_or_default();
+                if c.catalog.schema(c.ctx.database, &new).is_some() {
+                    return Err(SqlError::new(
+                        SqlState::DUPLICATE_SCHEMA,
+                        format!("schema \"{new}\" already exists"),
+                    ));
+                }
+                c.catalog.put_schema(Schema { name: new, ..(*schema).clone() });
+            }
+            ast::AlterSchemaOperation::OwnerTo { .. } => {}
+            other => return Err(SqlError::unsupported(format!("ALTER SCHEMA {other}"))),
+        }
+    }
+    c.sync();
+    Ok("ALTER SCHEMA".into())
+}
+
+pub(super) fn create_database(
+    c: &mut Change,
+    name: &str,
+    if_not_exists: bool,
+) -> SqlResult<String> {
+    let tag = "CREATE DATABASE".to_string();
+    if c.catalog.database(name).is_some() {
+        if if_not_exists {
+            c.ctx.notice(format!("database \"{name}\" already exists, skipping"));
+            return Ok(tag);
+        }
+        return Err(SqlError::new(
+            SqlState::DUPLICATE_DATABASE,
+            format!("database \"{name}\" already exists"),
+        ));
+    }
+    if c.ctx.failure.is_some() {
+        return Err(SqlError::new(
+            SqlState::ACTIVE_SQL_TRANSACTION,
+            "CREATE DATABASE cannot run inside a transaction block",
+        ));
+    }
+    let id = c.ctx.db.new_ids(2)?;
+    c.catalog.put_database(Database { id, name: name.to_string() });
+    c.catalog.put_schema(Schema { id: id + 1, database: id, name: "public".into() });
+    c.sync();
+    Ok(tag)
+}
+
+pub(super) fn set_schema(c: &mut Change, t: &Arc<Table>, schema: &str) -> SqlResult<()> {
+    let Some(schema) = c.catalog.schema(c.ctx.database, schema).cloned() else {
+        return Err(crate::session::no_schema(schema));
+    };
+    super::alter::refuse_if_viewed(c, t, "move table")?;
+    let names = std::iter::once(&t.name).chain(t.all_indexes().map(|i| &i.name));
+    for n in names {
+        if c.taken(schema.id, n) {
+            return Err(exists(n));
+        }
+    }
+    let mut new = (**t).clone();
+    new.schema = schema.id;
+    for s in t.columns.iter().filter_map(|x| x.sequence) {
+        if let Some(seq) = c.catalog.sequence(s).cloned() {
+            let mut seq = (*seq).clone();
+            seq.schema = schema.id;
+            c.catalog.put_sequence(seq);
+        }
+    }
+    c.put(new);
+    let _ = drop::dependent_views(c, &BTreeSet::from([t.id]));
+    Ok(())
+}
