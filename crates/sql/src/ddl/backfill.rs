@@ -25,22 +25,32 @@ use braid_scalar::Bound;
 /// Cancel is looked at every so many rows.
 const CANCEL_EVERY: u64 = 1024;
 
-fn scan(c: &Change, layout: &Arc<TableLayout>) -> TableScan {
+fn scan(c: &Change, layout: &Arc<TableLayout>, wanted: Option<Vec<bool>>) -> TableScan {
     let spans = vec![layout.rows.whole_span()];
-    TableScan::new(c.ctx.txn.clone(), layout.clone(), spans, None, false).reading(c.reading)
+    TableScan::new(c.ctx.txn.clone(), layout.clone(), spans, wanted, false).reading(c.reading)
 }
 
 /// Calls `f` with each row.
 pub(super) fn each_row(
     c: &Change,
     layout: &Arc<TableLayout>,
+    f: impl FnMut(&[u8], Row) -> SqlResult<()>,
+) -> SqlResult<u64> {
+    each_row_with(c, layout, None, f)
+}
+
+/// As [`each_row`], of which only some columns are set.
+fn each_row_with(
+    c: &Change,
+    layout: &Arc<TableLayout>,
+    wanted: Option<Vec<bool>>,
     mut f: impl FnMut(&[u8], Row) -> SqlResult<()>,
 ) -> SqlResult<u64> {
     // Later statements of a transaction with one view would see other rows than are read here.
     if c.reading == ReadMode::Latest {
         c.ctx.txn.check_seen(&layout.rows.whole_span()).map_err(kv_error)?;
     }
-    let mut rows = scan(c, layout);
+    let mut rows = scan(c, layout, wanted);
     while let Some((key, row)) = rows.next_row()? {
         if rows.rows.is_multiple_of(CANCEL_EVERY) {
             c.ctx.check_cancel()?;
@@ -52,7 +62,7 @@ pub(super) fn each_row(
 
 /// Whether the table holds a row.
 pub(super) fn has_rows(c: &Change, layout: &Arc<TableLayout>) -> SqlResult<bool> {
-    Ok(scan(c, layout).next_row()?.is_some())
+    Ok(scan(c, layout, None).next_row()?.is_some())
 }
 
 /// The layout of a table as the change sees it.
@@ -72,7 +82,7 @@ pub(super) fn build_index(c: &mut Change, table: u32, index: u32) -> SqlResult<(
     };
     let i = &layout.indexes[at];
     let mut load = c.ctx.txn.bulk_load(1, LOAD_MEMORY).map_err(kv_error)?;
-    each_row(c, &layout, |_, row| {
+    each_row_with(c, &layout, Some(layout.entry_columns(i)), |_, row| {
         load.put(0, &i.entry_key(&row)?, &layout.entry_value(i, &row)).map_err(kv_error)
     })?;
     let spans = i.index.interleave_in.is_none().then(|| i.layout.whole_span());

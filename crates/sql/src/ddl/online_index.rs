@@ -69,7 +69,7 @@ fn backfill(online: &Online, ctx: &Context) -> Result<(), LoadError> {
     let i = &building.index;
     online.job().step("backfill");
     let mut load = ctx.txn.bulk_load(1, LOAD_MEMORY)?;
-    let mut rows = scan(ctx, &layout);
+    let mut rows = scan(ctx, &layout, i);
     let way = Way::over(ctx, &layout)?;
     while let Some((key, row)) = rows.next_row()? {
         if rows.rows.is_multiple_of(CANCEL_EVERY) {
@@ -100,9 +100,11 @@ fn backfill(online: &Online, ctx: &Context) -> Result<(), LoadError> {
     Ok(ctx.txn.ingest_private(&files)?)
 }
 
-fn scan(ctx: &Context, layout: &Arc<TableLayout>) -> TableScan {
+/// The rows of a table, with the columns of which an index's entries are made.
+fn scan(ctx: &Context, layout: &Arc<TableLayout>, index: &IndexLayout) -> TableScan {
     let spans = vec![layout.rows.whole_span()];
-    TableScan::new(ctx.txn.clone(), layout.clone(), spans, None, false)
+    let wanted = layout.entry_columns(index);
+    TableScan::new(ctx.txn.clone(), layout.clone(), spans, Some(wanted), false)
         .reading(ReadMode::Unrecorded)
 }
 
@@ -151,7 +153,7 @@ fn note_all_rows(online: &Online) -> SqlResult<()> {
     let (layout, building) = layouts(online, &ctx)?;
     let notes = &building.notes;
     online.job().step("backfill");
-    let mut rows = scan(&ctx, &layout);
+    let mut rows = scan(&ctx, &layout, notes);
     let way = Way::over(&ctx, &layout)?;
     let mut batch: Vec<Pair> = Vec::new();
     loop {

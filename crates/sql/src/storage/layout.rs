@@ -488,17 +488,26 @@ impl TableLayout {
     }
 
     /// The value of an index entry: what the key lacks of the primary key, and INCLUDE columns.
-    pub fn entry_value(&self, _index: &IndexLayout, row: &[Datum]) -> Vec<u8> {
+    pub fn entry_value(&self, index: &IndexLayout, row: &[Datum]) -> Vec<u8> {
         let mut w = RowWriter::new(self.highest);
-        for c in &self.table.columns {
-            let ordinal = self.table.ordinal(c.id).unwrap_or_default();
-            if self.rows.columns.iter().any(|k| k.column == c.id)
-                || _index.index.include.contains(&c.id)
-            {
-                w.column(c.id, &row[ordinal]);
+        for (c, value) in self.table.columns.iter().zip(row) {
+            if self.is_in_value(index, c.id) {
+                w.column(c.id, value);
             }
         }
         w.finish()
+    }
+
+    fn is_in_value(&self, index: &IndexLayout, column: u32) -> bool {
+        self.rows.columns.iter().any(|k| k.column == column)
+            || index.index.include.contains(&column)
+    }
+
+    /// By ordinal, the columns of which an index's entries are made.
+    pub fn entry_columns(&self, index: &IndexLayout) -> Vec<bool> {
+        let in_key = |id: u32| index.layout.columns.iter().any(|k| k.column == id);
+        let columns = self.table.columns.iter();
+        columns.map(|c| in_key(c.id) || self.is_in_value(index, c.id)).collect()
     }
 
     /// The key of the row that an index entry stands for.
