@@ -19,7 +19,7 @@
 //! - [`backfill`]: index entries, key changes and validation over existing rows.
 //! - [`online`]: the same for a table that has rows, in steps that do not keep writers out;
 //!   [`online_index`]: filling an index meanwhile.
-//! - [`other`]: schemas, databases, views, sequences, comments.
+//! - [`schema`], [`view`], [`sequence`], [`comment`]: databases and schemas, and what lies in them.
 
 mod alter;
 mod alter_column;
