@@ -126,6 +126,8 @@ impl GeneralQueries for Engine {
     }
 }
 
+type Physical = (Arc<datafusion::execution::SessionState>, LogicalPlan, Arc<dyn ExecutionPlan>);
+
 impl Plan {
     fn bind(
         &self,
@@ -152,14 +154,12 @@ impl Plan {
         Ok((state, plan))
     }
 
-    fn physical(
-        &self,
-        run: &RunContext,
-    ) -> SqlResult<(Arc<datafusion::execution::SessionState>, Arc<dyn ExecutionPlan>)> {
+    /// The session to run it in, its logical plan and its physical one.
+    fn physical(&self, run: &RunContext) -> SqlResult<Physical> {
         let _entered = self.handle.enter();
         let (state, plan) = self.bind(run, &run.eval)?;
         let physical = run::physical(&state, &plan)?;
-        Ok((state, physical))
+        Ok((state, plan, physical))
     }
 }
 
@@ -173,14 +173,7 @@ impl GeneralPlan for Plan {
     }
 
     fn execute(&self, run: &RunContext) -> SqlResult<Box<dyn RowStream>> {
-        let (state, plan) = {
-            let _entered = self.handle.enter();
-            self.bind(run, &run.eval)?
-        };
-        let physical = {
-            let _entered = self.handle.enter();
-            run::physical(&state, &plan)?
-        };
+        let (state, plan, physical) = self.physical(run)?;
         let types = self.columns.iter().map(|c| c.ty.clone()).collect();
         let rows =
             PlanRows::start(state, physical, types, run.cancel.clone(), self.handle.clone())?;
@@ -194,7 +187,7 @@ impl GeneralPlan for Plan {
     }
 
     fn explain(&self, run: &RunContext, analyze: bool) -> SqlResult<Vec<String>> {
-        let (state, physical) = self.physical(run)?;
+        let (state, _, physical) = self.physical(run)?;
         let mut lines = vec!["general plan (DataFusion)".to_string()];
         if analyze {
             let types = self.columns.iter().map(|c| c.ty.clone()).collect();

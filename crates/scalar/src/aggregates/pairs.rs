@@ -6,6 +6,7 @@
 use braid_types::{Datum, SqlResult};
 
 use super::accumulator::{Accumulator, float_overflow};
+use super::sums::Count;
 use crate::EvalContext;
 use crate::functions::f64_of;
 use crate::registry::Table;
@@ -44,30 +45,6 @@ impl Accumulator for Pairs {
             Ok(other) => merge(&mut self.state, &other),
             Err(_) => Ok(()),
         }
-    }
-}
-
-/// `regr_count`: how many pairs.
-#[derive(Debug, Default)]
-struct Counted(i64);
-
-impl Accumulator for Counted {
-    fn update(&mut self, args: &[Datum]) -> SqlResult<()> {
-        self.0 += i64::from(!args.iter().any(Datum::is_null));
-        Ok(())
-    }
-
-    fn finish(&self, _: &EvalContext) -> SqlResult<Datum> {
-        Ok(Datum::Int8(self.0))
-    }
-
-    fn parts(&self) -> Vec<Datum> {
-        vec![Datum::Int8(self.0)]
-    }
-
-    fn merge(&mut self, parts: &[Datum]) -> SqlResult<()> {
-        self.0 += super::accumulator::count(parts, 0);
-        Ok(())
     }
 }
 
@@ -189,6 +166,6 @@ pub(super) fn fill(t: &mut Table) {
             |[.., sxy]| Some(*sxy);
     }
     t.aggregate("regr_count(float8, float8) int8 -- number of pairs without NULL", |_| {
-        Box::<Counted>::default()
+        Box::<Count>::default()
     });
 }

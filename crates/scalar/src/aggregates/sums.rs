@@ -10,12 +10,13 @@ use crate::EvalContext;
 use crate::functions::{f64_of, i64_of};
 use crate::registry::Table;
 
+/// `count`, `regr_count`: how many rows without a NULL among the arguments.
 #[derive(Debug, Default)]
-struct Count(i64);
+pub(super) struct Count(i64);
 
 impl Accumulator for Count {
     fn update(&mut self, args: &[Datum]) -> SqlResult<()> {
-        self.0 += i64::from(!args.first().is_some_and(Datum::is_null));
+        self.0 += i64::from(!args.iter().any(Datum::is_null));
         Ok(())
     }
 

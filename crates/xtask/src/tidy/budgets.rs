@@ -95,51 +95,37 @@ pub(super) fn check(root: &Path, tracked: &[String], findings: &mut Vec<String>)
     wide.check_list(findings);
 }
 
+type List = &'static [(&'static str, &'static str)];
+
 struct Budget {
     unit: &'static str,
     aim: usize,
     max: usize,
-    unneeded: BTreeSet<(&'static str, &'static str)>,
+    known: List,
+    /// Entries of the list that were met.
+    needed: BTreeSet<(&'static str, &'static str)>,
 }
 
 impl Budget {
-    fn new(
-        unit: &'static str,
-        aim: usize,
-        max: usize,
-        known: &[(&'static str, &'static str)],
-    ) -> Budget {
-        Budget { unit, aim, max, unneeded: known.iter().copied().collect() }
+    fn new(unit: &'static str, aim: usize, max: usize, known: List) -> Budget {
+        Budget { unit, aim, max, known, needed: BTreeSet::new() }
     }
 
     fn check(&mut self, file: &str, measures: &[Measure], findings: &mut Vec<String>) {
-        for Measure { line, name, size } in measures {
-            let limit = if *size > self.max {
-                self.max
-            } else if *size > self.aim && !self.known(file, name) {
-                self.aim
-            } else {
-                continue;
-            };
-            let unit = self.unit;
-            findings.push(format!("{file}:{line}: `{name}` has {size} {unit}, at most {limit}"));
+        for Measure { line, name, size } in measures.iter().filter(|m| m.size > self.aim) {
+            let known = self.known.iter().find(|(f, n)| f == &file && n == name);
+            self.needed.extend(known);
+            let limit = if *size > self.max { self.max } else { self.aim };
+            if known.is_none() || *size > self.max {
+                let unit = self.unit;
+                findings
+                    .push(format!("{file}:{line}: `{name}` has {size} {unit}, at most {limit}"));
+            }
         }
     }
 
-    /// Whether the list has it; notes that the entry is needed.
-    fn known(&mut self, file: &str, name: &str) -> bool {
-        let found = self.unneeded.iter().find(|(f, n)| *f == file && *n == name).copied();
-        // One name may stand for several methods of a file: the entry is removed with the first.
-        found.is_some_and(|entry| self.unneeded.remove(&entry)) || self.used(file, name)
-    }
-
-    fn used(&self, file: &str, name: &str) -> bool {
-        let lists = if self.unit == "lines" { LONG } else { WIDE };
-        lists.contains(&(file, name))
-    }
-
     fn check_list(&self, findings: &mut Vec<String>) {
-        for (file, name) in &self.unneeded {
+        for (file, name) in self.known.iter().filter(|entry| !self.needed.contains(entry)) {
             let list = "xtask/src/tidy/budgets.rs";
             findings.push(format!("{list}: `{name}` of {file} is within its budget: take it off"));
         }
