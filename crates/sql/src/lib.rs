@@ -10,6 +10,7 @@
 //! ```
 //!
 //! Where to look:
+//! - [`statement`]: the statement types, one entry each: a new one begins there.
 //! - [`session`]: settings, transactions, prepared statements, the one way to run a statement.
 //! - [`ddl`]: schema changes. [`dml`]: INSERT, UPDATE, DELETE, constraints, the range delete.
 //! - [`plan`]: our own SELECT plans. [`general_query`]: the seam to the others.
@@ -29,6 +30,7 @@ pub mod general_query;
 pub mod jobs;
 pub mod plan;
 pub mod session;
+pub mod statement;
 pub mod storage;
 
 pub use braid_catalog::{kv_error, memory_error};

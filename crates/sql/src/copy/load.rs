@@ -226,7 +226,7 @@ impl Loader {
             })?;
             return Datum::parse(text, ty, eval.style);
         };
-        crate::session::run::assign(&parsed, ty, ty, eval)
+        crate::dml::assign(&parsed, ty, ty, eval)
     }
 
     fn finish(mut self) -> SqlResult<u64> {

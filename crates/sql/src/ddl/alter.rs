@@ -6,10 +6,14 @@ use braid_catalog::{IndexConstraint, Table, choose_name, constraint_name};
 use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::ast::{self, AlterTableOperation as Op};
 
-use super::{Change, alter_column, backfill, bad_table, constraint, drop, exists, index, parts};
+use super::{
+    Change, alter_column, backfill, bad_table, constraint, drop, exists, index, interleave, parts,
+    schema,
+};
+use braid_parser::{AlterOwn, Name};
 use braid_scalar::ident_name;
 
-pub(super) fn run(c: &mut Change, a: &ast::AlterTable) -> SqlResult<String> {
+pub(crate) fn run(c: &mut Change, a: &ast::AlterTable) -> SqlResult<String> {
     let name = parts(&a.name);
     let tag = "ALTER TABLE".to_string();
     match c.ctx.find_relation(&name)? {
@@ -32,6 +36,27 @@ pub(super) fn run(c: &mut Change, a: &ast::AlterTable) -> SqlResult<String> {
         c.sync();
     }
     Ok(tag)
+}
+
+/// SET SCHEMA, SET INTERLEAVE IN, SET ON DELETE: where a table lies.
+pub(crate) fn place(
+    c: &mut Change,
+    name: &Name,
+    if_exists: bool,
+    op: &AlterOwn,
+) -> SqlResult<String> {
+    if if_exists && c.ctx.find_relation(name)?.is_none() {
+        c.ctx.notice(format!("relation \"{}\" does not exist, skipping", name.join(".")));
+        return Ok("ALTER TABLE".into());
+    }
+    let table = c.ctx.table(name)?;
+    c.lock_chain(&table)?;
+    match op {
+        AlterOwn::SetOnDelete(action) => interleave::set_on_delete(c, &table, *action)?,
+        AlterOwn::SetInterleave(clause) => interleave::set_interleave(c, &table, clause)?,
+        AlterOwn::SetSchema(schema) => schema::set_schema(c, &table, schema)?,
+    }
+    Ok("ALTER TABLE".into())
 }
 
 fn operation(c: &mut Change, t: &Arc<Table>, op: &Op) -> SqlResult<()> {

@@ -86,7 +86,7 @@ pub(super) fn run(
     backfill::rewrite(c, &old, t.id, |mut row| {
         row[at] = match &convert {
             Some(e) => e.eval(&row, &eval)?,
-            None => crate::session::run::assign(&row[at], &old_type, ty, &eval)?,
+            None => crate::dml::assign(&row[at], &old_type, ty, &eval)?,
         };
         Ok(row)
     })?;

@@ -6,7 +6,7 @@ use sqlparser::ast;
 
 use super::{Change, parts};
 
-pub(super) fn comment(
+pub(crate) fn comment(
     c: &mut Change,
     kind: ast::CommentObject,
     name: &ast::ObjectName,

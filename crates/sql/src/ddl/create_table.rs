@@ -15,7 +15,7 @@ use braid_scalar::ident_name;
 /// Most columns of a table.
 const MAX_COLUMNS: usize = 1600;
 
-pub(super) fn run(c: &mut Change, create: &CreateTable) -> SqlResult<String> {
+pub(crate) fn run(c: &mut Change, create: &CreateTable) -> SqlResult<String> {
     let base = &create.base;
     refuse(base)?;
     let (schema, name) = c.ctx.target_schema(&parts(&base.name))?;

@@ -14,7 +14,7 @@ use sqlparser::ast::{self, ObjectType};
 use super::{Change, backfill, parts, truncate};
 use braid_parser::Name;
 
-pub(super) fn run(
+pub(crate) fn run(
     c: &mut Change,
     kind: ObjectType,
     if_exists: bool,

@@ -68,7 +68,7 @@ pub(super) fn check_key_types(t: &Table, columns: &[IndexColumn]) -> SqlResult<(
     Ok(())
 }
 
-pub(super) fn run(c: &mut Change, create: &CreateIndex) -> SqlResult<String> {
+pub(crate) fn run(c: &mut Change, create: &CreateIndex) -> SqlResult<String> {
     let t = c.ctx.table(&parts(&create.base.table_name))?;
     if let Some(n) = &create.base.name
         && create.base.if_not_exists
@@ -226,7 +226,7 @@ fn interleave(
 }
 
 /// ALTER INDEX .. RENAME TO.
-pub(super) fn alter(
+pub(crate) fn alter(
     c: &mut Change,
     name: &ast::ObjectName,
     op: &ast::AlterIndexOperation,

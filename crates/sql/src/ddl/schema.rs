@@ -10,7 +10,7 @@ use sqlparser::ast;
 use super::{Change, drop, exists, parts};
 use braid_scalar::ident_name;
 
-pub(super) fn create_schema(
+pub(crate) fn create_schema(
     c: &mut Change,
     name: &ast::SchemaName,
     if_not_exists: bool,
@@ -45,7 +45,7 @@ pub(super) fn create_schema(
     Ok(tag)
 }
 
-pub(super) fn alter_schema(c: &mut Change, a: &ast::AlterSchema) -> SqlResult<String> {
+pub(crate) fn alter_schema(c: &mut Change, a: &ast::AlterSchema) -> SqlResult<String> {
     let name = parts(&a.name).pop().unwrap_or_default();
     let Some(schema) = c.catalog.schema(c.ctx.database, &name).cloned() else {
         return Err(crate::session::no_schema(&name));
@@ -70,7 +70,7 @@ pub(super) fn alter_schema(c: &mut Change, a: &ast::AlterSchema) -> SqlResult<St
     Ok("ALTER SCHEMA".into())
 }
 
-pub(super) fn create_database(
+pub(crate) fn create_database(
     c: &mut Change,
     name: &str,
     if_not_exists: bool,

@@ -11,7 +11,7 @@ fn bad(message: impl Into<String>) -> SqlError {
     SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
 }
 
-pub(super) fn create(
+pub(crate) fn create(
     c: &mut Change,
     name: &Name,
     if_not_exists: bool,
@@ -144,7 +144,7 @@ pub(super) fn options(list: Option<&[ast::SequenceOptions]>) -> SqlResult<Sequen
     Ok(s)
 }
 
-pub(super) fn alter(
+pub(crate) fn alter(
     c: &mut Change,
     name: &Name,
     if_exists: bool,

@@ -17,7 +17,7 @@ use sqlparser::ast;
 
 use super::{Change, parts};
 
-pub(super) fn run(c: &mut Change, t: &ast::Truncate) -> SqlResult<String> {
+pub(crate) fn run(c: &mut Change, t: &ast::Truncate) -> SqlResult<String> {
     let cascade = matches!(t.cascade, Some(ast::CascadeOption::Cascade));
     let restart = matches!(t.identity, Some(ast::TruncateIdentityOption::Restart));
     let mut wanted = BTreeSet::new();

@@ -10,7 +10,7 @@ use sqlparser::ast;
 use super::{Change, exists, parts};
 use braid_scalar::ident_name;
 
-pub(super) fn create_view(c: &mut Change, v: &ast::CreateView) -> SqlResult<String> {
+pub(crate) fn create_view(c: &mut Change, v: &ast::CreateView) -> SqlResult<String> {
     if v.materialized || v.temporary {
         return Err(SqlError::unsupported("a materialized or temporary view"));
     }

@@ -4,13 +4,13 @@
 use std::sync::Arc;
 
 use braid_catalog::{Table, oid_of};
-use braid_types::{Datum, SqlError, SqlResult, SqlState};
+use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
 
 use super::keys::failing_row;
 use crate::ddl::table_scope;
 use crate::session::Context;
 use braid_parser::parse_expr;
-use braid_scalar::{Bound, ParamTypes, Scope};
+use braid_scalar::{Bound, EvalContext, ParamTypes, Scope};
 
 /// Where a column's value comes from when none is given.
 #[derive(Clone, Debug)]
@@ -74,12 +74,7 @@ impl Filler {
             Default::Sequence(oid) => {
                 let v = ctx.eval.session.nextval(*oid)?;
                 let ty = &self.table.columns[at].ty;
-                crate::session::run::assign(
-                    &Datum::Int8(v),
-                    &braid_types::SqlType::Int8,
-                    ty,
-                    &ctx.eval,
-                )
+                assign(&Datum::Int8(v), &braid_types::SqlType::Int8, ty, &ctx.eval)
             }
         }
     }
@@ -130,4 +125,14 @@ impl Filler {
         }
         Ok(())
     }
+}
+
+/// Assignment of a computed value to the type of a column.
+pub(crate) fn assign(
+    value: &Datum,
+    from: &SqlType,
+    to: &SqlType,
+    eval: &EvalContext,
+) -> SqlResult<Datum> {
+    braid_types::cast(value, from, to, CastContext::Assignment, eval.style)
 }

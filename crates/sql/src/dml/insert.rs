@@ -216,7 +216,7 @@ impl InsertPlan {
             .map(|((v, from), at)| {
                 let to = &table.columns[*at].ty;
                 let from = if *from == SqlType::Unknown { &SqlType::Text } else { from };
-                crate::session::run::assign(&v, from, to, &ctx.eval).map(Some)
+                crate::dml::assign(&v, from, to, &ctx.eval).map(Some)
             })
             .collect()
     }

@@ -23,6 +23,7 @@ mod target;
 mod update;
 pub mod writer;
 
+pub(crate) use defaults::assign;
 pub use delete::DeletePlan;
 pub use insert::InsertPlan;
 pub use target::{Returning, returning, scope_of};

@@ -140,7 +140,7 @@ impl UpdatePlan {
                             Some(from) => {
                                 let v = given.next().cloned().unwrap_or(Datum::Null);
                                 let to = &table.columns[*at].ty;
-                                crate::session::run::assign(&v, from, to, &ctx.eval)?
+                                crate::dml::assign(&v, from, to, &ctx.eval)?
                             }
                             None => self.info.filler.default(ctx, *at)?,
                         };

@@ -592,7 +592,7 @@ impl Writer {
                                 let o = parent.ordinal(fk.parent_columns[n]).unwrap_or_default();
                                 let (from, to) =
                                     (&parent.columns[o].ty, &child.table().columns[at].ty);
-                                crate::session::run::assign(&new[o], from, to, &self.ctx.eval)?
+                                crate::dml::assign(&new[o], from, to, &self.ctx.eval)?
                             }
                             (RefAction::SetDefault, _) => child.filler.default(&self.ctx, at)?,
                             _ => Datum::Null,

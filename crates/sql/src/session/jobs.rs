@@ -5,8 +5,8 @@ use braid_kv::{Isolation, TxnOptions};
 use braid_types::{Datum, SqlError, SqlResult, SqlState};
 
 use super::Context;
+use super::client::Session;
 use super::outcome::Outcome;
-use super::run::Session;
 use crate::general_query::Row;
 use crate::jobs::Record;
 use braid_parser::{Statement, TxnModes};
@@ -14,7 +14,7 @@ use braid_parser::{Statement, TxnModes};
 impl Session {
     /// Runs a schema change in steps, if it is one to run so.
     pub(super) fn run_in_steps(&mut self, statement: &Statement) -> SqlResult<Option<Outcome>> {
-        if !crate::ddl::online::may_go_in_steps(&statement.kind) || self.state.derived().read_only {
+        if self.state.derived().read_only {
             return Ok(None);
         }
         let options = self.txn_options(&TxnModes::default(), None)?;
@@ -26,7 +26,7 @@ impl Session {
     }
 
     /// CANCEL JOB.
-    pub(super) fn cancel_job(&self, id: u32) -> SqlResult<()> {
+    pub(crate) fn cancel_job(&self, id: u32) -> SqlResult<()> {
         if self.db.jobs().cancel(id) {
             return Ok(());
         }

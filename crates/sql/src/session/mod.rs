@@ -7,30 +7,39 @@
 //!     execute(prepared)    ─►   Outcome { rows | tag | copy }
 //!     tx_status, notices, parameter changes
 //! ```
-//! - [`run`]: preparing and executing, retries, the statement's surroundings ([`Context`]).
-//! - `control`: statements about the session itself.
-//! - [`transaction`]: transaction blocks, savepoints, isolation levels, AS OF SYSTEM TIME.
-//! - [`settings`], [`state`]: SET and SHOW; what functions see of the session.
+//! - [`client`]: [`Session`], what a connection holds and asks. [`prepare`]: plans, and which are
+//!   kept. [`execute`]: who runs a statement. [`retry`]: trying it until it is done.
+//! - [`blocks`]: BEGIN, COMMIT, savepoints; [`transaction`]: what is open meanwhile, isolation
+//!   levels, AS OF SYSTEM TIME. [`named`]: PREPARE and EXECUTE. [`variables`]: SET, RESET, DISCARD.
+//! - [`settings`], [`state`]: the settings themselves; what functions see of the session.
+//! - `context`: what one running statement has around it. `interrupt`: who stops it.
 //! - `jobs`: schema changes that run in steps, SHOW JOBS, CANCEL JOB.
 //! - [`show`]: SHOW statements. [`outcome`]: what execution gives back.
+//!
+//! Which statement types there are, and what each may do: [`crate::statement`].
 
+mod blocks;
+mod client;
 mod context;
-mod control;
+pub(crate) mod execute;
 pub mod interrupt;
 mod jobs;
+mod named;
 mod outcome;
-mod prepared;
-pub mod run;
+pub(crate) mod prepare;
+pub(crate) mod prepared;
+mod retry;
 pub mod settings;
-mod show;
+pub(crate) mod show;
 mod show_create;
 pub mod state;
 pub mod transaction;
+mod variables;
 
+pub use client::{Session, SessionOptions};
 pub use context::{Context, Notice, no_relation, no_schema};
 pub use interrupt::{Backends, Cause, Interrupt};
 pub use outcome::{NoRows, Outcome, Rows, RowsTag, VecRows};
 pub use prepared::Prepared;
-pub use run::{Session, SessionOptions};
 pub use show_create::{column_names, foreign_key, index_definition};
 pub use state::{SessionState, Timeouts};

@@ -5,14 +5,18 @@ use std::sync::Arc;
 use braid_catalog::Catalog;
 use braid_types::SqlType;
 
+use super::Context;
 use crate::dml::{DeletePlan, InsertPlan, UpdatePlan};
 use crate::general_query::{ColumnInfo, GeneralPlan};
 use crate::plan::SelectPlan;
+use crate::statement::{Effect, Entry};
 use braid_parser::Statement;
 
 /// A statement that was planned and can be executed.
 pub struct Prepared {
     pub(crate) statement: Statement,
+    /// What its type says.
+    pub(crate) entry: &'static Entry,
     pub(crate) plan: Plan,
     pub(crate) columns: Option<Vec<ColumnInfo>>,
     pub(crate) params: Vec<SqlType>,
@@ -51,5 +55,31 @@ impl Prepared {
     /// The statement.
     pub fn statement(&self) -> &Statement {
         &self.statement
+    }
+
+    /// Whether the plan is good for this catalog.
+    pub(super) fn fits(&self, ctx: &Context) -> bool {
+        Arc::ptr_eq(&self.catalog, &ctx.catalog) && self.search_path == ctx.search_path
+    }
+
+    /// Whether it can run in a read-only transaction whose end nobody waits for.
+    pub(super) fn only_reads(&self) -> bool {
+        match self.entry.effect {
+            Effect::Reads => true,
+            Effect::None | Effect::Writes | Effect::AsExplained => false,
+            Effect::AsPlanned => match &self.plan {
+                Plan::Select(s) => !s.locks_rows(),
+                Plan::General(_) => true,
+                _ => false,
+            },
+        }
+    }
+
+    /// What error messages call it.
+    pub(super) fn name(&self) -> &'static str {
+        match &self.plan {
+            Plan::Select(s) if s.locks_rows() => "SELECT FOR UPDATE",
+            _ => self.entry.name,
+        }
     }
 }

@@ -9,7 +9,7 @@ use braid_parser::Show;
 use braid_scalar::SessionFunctions;
 
 /// Result columns of a SHOW.
-pub(super) fn columns(s: &Show) -> Vec<ColumnInfo> {
+pub(crate) fn columns(s: &Show) -> Vec<ColumnInfo> {
     let names: &[&str] = match s {
         Show::Variable(n) => return vec![ColumnInfo::computed(n, SqlType::Text)],
         Show::All => &["name", "setting"],
@@ -34,7 +34,7 @@ fn t(s: impl AsRef<str>) -> Datum {
 }
 
 /// Result rows of a SHOW.
-pub(super) fn rows(ctx: &Context, s: &Show) -> SqlResult<Vec<Row>> {
+pub(crate) fn rows(ctx: &Context, s: &Show) -> SqlResult<Vec<Row>> {
     let c = &ctx.catalog;
     let schema_name = |id: u32| ctx.schema_name(id);
     let own = |schema: u32| c.schema_by_id(schema).is_some_and(|s| s.database == ctx.database);

@@ -1,0 +1,270 @@
+//! Transaction blocks: BEGIN, COMMIT, ROLLBACK, savepoints, and blocks that nobody has said.
+
+use braid_catalog::kv_error;
+use braid_kv::TxnOptions;
+use braid_types::{SqlError, SqlResult, SqlState};
+
+use super::client::Session;
+use super::settings::Settings;
+use super::transaction::{
+    Failure, OpenTxn, Savepoint, as_of_timestamp, isolation_at, isolation_name, level_of,
+    no_transaction,
+};
+use braid_parser::TxnModes;
+use braid_scalar::{ParamTypes, Scope};
+
+impl Session {
+    /// Several statements of one message run in one transaction: call this before the first.
+    pub fn begin_implicit(&mut self) -> SqlResult<()> {
+        if self.open.is_none() {
+            self.open_txn(&TxnModes::default(), None, false)?;
+        }
+        Ok(())
+    }
+
+    /// After the last statement of the message: commits what [`Session::begin_implicit`] opened,
+    /// or rolls it back if a statement failed. An explicit block stays open.
+    pub fn end_implicit(&mut self) -> SqlResult<()> {
+        match &self.open {
+            Some(o) if !o.explicit && o.is_failed() => {
+                self.rollback();
+                Ok(())
+            }
+            Some(o) if !o.explicit => self.commit(),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn txn_options(
+        &self,
+        modes: &TxnModes,
+        as_of: Option<&sqlparser::ast::Expr>,
+    ) -> SqlResult<TxnOptions> {
+        let as_of = match as_of {
+            None => None,
+            Some(e) => {
+                let bound = braid_scalar::bind(e, &Scope::empty(), &mut ParamTypes::default())?;
+                let now = self.db.clock_micros();
+                let eval = self.state.eval_context(Vec::new(), now, now);
+                let value = bound.eval(&[], &eval)?;
+                let wall = self.db.coordinator().wall_clock_us();
+                Some(as_of_timestamp(&value, wall, &eval.style.zone)?)
+            }
+        };
+        let d = self.state.derived();
+        Ok(TxnOptions {
+            isolation: modes.isolation.map_or(d.isolation, isolation_at),
+            read_only: modes.read_only.unwrap_or(d.read_only),
+            as_of,
+            cancel: Some(self.cancel.clone()),
+            lock_timeout: d.lock_timeout,
+            async_commit: d.async_commit,
+            shown: Some(self.shown.clone()),
+            batch: d.request_batch,
+        })
+    }
+
+    pub(super) fn open_txn(
+        &mut self,
+        modes: &TxnModes,
+        as_of: Option<&sqlparser::ast::Expr>,
+        explicit: bool,
+    ) -> SqlResult<()> {
+        let options = self.txn_options(modes, as_of)?;
+        let as_of = options.as_of.is_some();
+        let epoch = self.db.schema_epoch();
+        let (txn, catalog) = self.db.begin(options)?;
+        self.state.set_catalog(catalog.clone());
+        self.open = Some(OpenTxn {
+            failure: Failure::new(&txn),
+            txn,
+            catalog,
+            explicit,
+            savepoints: Vec::new(),
+            schema_changed: false,
+            started_micros: self.db.clock_micros(),
+            statements: 0,
+            as_of,
+            settings: self.state.settings(|s| s.clone()),
+            epoch,
+        });
+        Ok(())
+    }
+
+    pub(super) fn block(&mut self, what: &str) -> SqlResult<&mut OpenTxn> {
+        match &mut self.open {
+            Some(o) if o.explicit => Ok(o),
+            _ => Err(no_transaction(what)),
+        }
+    }
+
+    pub(crate) fn begin(
+        &mut self,
+        modes: &TxnModes,
+        as_of: Option<&sqlparser::ast::Expr>,
+    ) -> SqlResult<()> {
+        match &mut self.open {
+            Some(o) if o.explicit => {
+                self.warn(
+                    SqlState::ACTIVE_SQL_TRANSACTION,
+                    "there is already a transaction in progress",
+                );
+                Ok(())
+            }
+            Some(o) if o.statements > 0 => {
+                // Statements before BEGIN in the same message belong to the block, as in
+                // PostgreSQL.
+                o.explicit = true;
+                Ok(())
+            }
+            _ => self.open_txn(modes, as_of, true),
+        }
+    }
+
+    pub(crate) fn set_transaction(
+        &mut self,
+        modes: &TxnModes,
+        as_of: Option<&sqlparser::ast::Expr>,
+    ) -> SqlResult<()> {
+        let Some(o) = &self.open else {
+            self.warn(
+                SqlState::NO_ACTIVE_SQL_TRANSACTION,
+                "SET TRANSACTION can only be used in transaction blocks",
+            );
+            return Ok(());
+        };
+        let (explicit, used) = (o.explicit, o.statements > 0);
+        let same = modes.isolation.is_none_or(|i| isolation_at(i) == o.txn.isolation())
+            && modes.read_only.is_none_or(|r| r == o.txn.read_only())
+            && as_of.is_none();
+        if same {
+            return Ok(());
+        }
+        if used {
+            return Err(SqlError::new(
+                SqlState::ACTIVE_SQL_TRANSACTION,
+                "SET TRANSACTION must be called before any query",
+            ));
+        }
+        let merged = TxnModes {
+            isolation: modes.isolation.or(Some(level_of(o.txn.isolation()))),
+            read_only: modes.read_only.or(Some(o.txn.read_only())),
+        };
+        self.open_txn(&merged, as_of, explicit)
+    }
+
+    pub(crate) fn commit_or_roll_back(&mut self) -> SqlResult<&'static str> {
+        match &self.open {
+            Some(o) if o.is_failed() => {
+                self.rollback();
+                Ok("ROLLBACK")
+            }
+            Some(o) => {
+                if !o.explicit {
+                    self.warn(
+                        SqlState::NO_ACTIVE_SQL_TRANSACTION,
+                        "there is no transaction in progress",
+                    );
+                }
+                self.commit()?;
+                Ok("COMMIT")
+            }
+            None => {
+                self.warn(
+                    SqlState::NO_ACTIVE_SQL_TRANSACTION,
+                    "there is no transaction in progress",
+                );
+                Ok("COMMIT")
+            }
+        }
+    }
+
+    pub(super) fn commit(&mut self) -> SqlResult<()> {
+        let Some(open) = self.open.take() else { return Ok(()) };
+        let result = if open.schema_changed {
+            self.db.commit_schema_change(&open.txn)
+        } else {
+            open.txn.commit().map(|_| ())
+        };
+        if result.is_err() {
+            self.state.settings(|s| *s = open.settings);
+        }
+        self.state.settings(Settings::end_transaction);
+        result.map_err(kv_error)
+    }
+
+    pub(super) fn rollback(&mut self) {
+        let Some(open) = self.open.take() else { return };
+        open.txn.rollback();
+        self.state.settings(|s| {
+            *s = open.settings;
+            s.end_transaction();
+        });
+        self.state.report_all();
+    }
+
+    pub(crate) fn savepoint(&mut self, name: &str) -> SqlResult<()> {
+        let settings = self.state.settings(|s| s.clone());
+        let open = self.block("SAVEPOINT")?;
+        open.savepoints.push(Savepoint {
+            name: name.to_string(),
+            id: open.txn.savepoint(),
+            catalog: open.catalog.clone(),
+            schema_changed: open.schema_changed,
+            settings,
+        });
+        open.savepoints_changed();
+        Ok(())
+    }
+
+    pub(crate) fn rollback_to(&mut self, name: &str) -> SqlResult<()> {
+        let open = self.block("ROLLBACK TO SAVEPOINT")?;
+        let at = open.savepoint(name)?;
+        open.savepoints.truncate(at + 1);
+        open.savepoints_changed();
+        let s = &open.savepoints[at];
+        open.txn.rollback_to(s.id);
+        open.catalog = s.catalog.clone();
+        open.schema_changed = s.schema_changed;
+        open.failure.lower();
+        let (catalog, settings) = (s.catalog.clone(), s.settings.clone());
+        self.state.set_catalog(catalog);
+        self.state.settings(|x| *x = settings);
+        Ok(())
+    }
+
+    /// RELEASE SAVEPOINT.
+    pub(crate) fn release(&mut self, name: &str) -> SqlResult<()> {
+        let open = self.block("RELEASE SAVEPOINT")?;
+        let at = open.savepoint(name)?;
+        open.savepoints.truncate(at);
+        open.savepoints_changed();
+        Ok(())
+    }
+
+    /// ROLLBACK: of a block, with a warning if there is none.
+    pub(crate) fn roll_back_block(&mut self) {
+        if !self.open.as_ref().is_some_and(|o| o.explicit) {
+            self.warn(SqlState::NO_ACTIVE_SQL_TRANSACTION, "there is no transaction in progress");
+        }
+        self.rollback();
+    }
+
+    /// AND CHAIN: the next block begins at once.
+    pub(crate) fn chain(&mut self, chain: bool) -> SqlResult<()> {
+        if chain { self.open_txn(&TxnModes::default(), None, true) } else { Ok(()) }
+    }
+
+    /// SET SESSION CHARACTERISTICS AS TRANSACTION.
+    pub(crate) fn set_session_modes(&mut self, modes: &TxnModes) -> SqlResult<()> {
+        if let Some(i) = modes.isolation {
+            let name = isolation_name(isolation_at(i));
+            self.state.set("default_transaction_isolation", name, false)?;
+        }
+        if let Some(r) = modes.read_only {
+            let value = if r { "on" } else { "off" };
+            self.state.set("default_transaction_read_only", value, false)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,140 @@
+//! [`Session`]: what the connection of a client holds and asks.
+//!
+//! Preparing is in [`super::prepare`], running in [`super::execute`].
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use braid_kv::{Shown, Txn};
+use braid_types::{SqlError, SqlResult, SqlState};
+use parking_lot::Mutex;
+
+use super::context::Notice;
+use super::prepared::Prepared;
+use super::settings::Settings;
+use super::state::SessionState;
+use super::transaction::OpenTxn;
+use crate::database::Database;
+use braid_parser::Statement;
+
+/// How a session starts.
+#[derive(Clone, Debug, Default)]
+pub struct SessionOptions {
+    /// User name.
+    pub user: String,
+    /// Database name.
+    pub database: String,
+    /// Settings given by the client: `application_name`, `client_encoding`, `TimeZone`, ..
+    pub settings: Vec<(String, String)>,
+    /// Raised by a cancel request; the server lowers it before each message.
+    pub cancel: Arc<AtomicBool>,
+    /// The process id that the client was told; `None`: any.
+    pub pid: Option<i32>,
+}
+
+/// One client's session. Not shared between threads at a time.
+pub struct Session {
+    pub(super) db: Arc<Database>,
+    pub(super) state: Arc<SessionState>,
+    pub(super) cancel: Arc<AtomicBool>,
+    pub(super) open: Option<OpenTxn>,
+    pub(super) notices: Arc<Mutex<Vec<Notice>>>,
+    /// What answers wait for, so that a crash does not take back what they say.
+    pub(super) shown: Arc<Shown>,
+    pub(super) named: HashMap<String, Arc<Prepared>>,
+    pub(super) cache: HashMap<Arc<str>, Arc<Prepared>>,
+}
+
+impl Session {
+    /// Starts a session.
+    ///
+    /// # Errors
+    /// 3D000 if there is no such database; 22023 for a bad setting.
+    pub fn new(db: Arc<Database>, options: SessionOptions) -> SqlResult<Session> {
+        let catalog = db.current_catalog()?;
+        if catalog.database(&options.database).is_none() {
+            return Err(SqlError::new(
+                SqlState::INVALID_CATALOG_NAME,
+                format!("database \"{}\" does not exist", options.database),
+            ));
+        }
+        let mut settings = Settings::default();
+        for (name, value) in &options.settings {
+            settings.set_startup(name, value)?;
+        }
+        let state = SessionState::new(
+            db.clone(),
+            options.user,
+            options.database,
+            settings,
+            catalog,
+            options.pid,
+        );
+        let notices = state.notices.clone();
+        Ok(Session {
+            db,
+            state: Arc::new(state),
+            cancel: options.cancel,
+            open: None,
+            notices,
+            shown: Arc::default(),
+            named: HashMap::new(),
+            cache: HashMap::new(),
+        })
+    }
+
+    /// The part that running statements share.
+    pub fn state(&self) -> &Arc<SessionState> {
+        &self.state
+    }
+
+    /// What must be settled before bytes leave for the client: see [`Shown::settle`].
+    pub fn shown(&self) -> Arc<Shown> {
+        self.shown.clone()
+    }
+
+    /// Parses a text into statements; see [`braid_parser::parse_script`].
+    pub fn parse_script(&self, sql: &str) -> SqlResult<Vec<Statement>> {
+        braid_parser::parse_script(sql)
+    }
+
+    /// `I` idle, `T` in a transaction block, `E` in a failed one.
+    pub fn tx_status(&self) -> u8 {
+        match &self.open {
+            Some(o) if o.is_failed() => b'E',
+            Some(o) if o.explicit => b'T',
+            _ => b'I',
+        }
+    }
+
+    /// Gives back memory that only saves time, because the client is silent: plans of statements
+    /// that were not prepared by name are made again when they come again.
+    pub fn rest(&mut self) {
+        self.cache = HashMap::new();
+    }
+
+    /// Messages since the last call.
+    pub fn take_notices(&mut self) -> Vec<Notice> {
+        std::mem::take(&mut self.notices.lock())
+    }
+
+    /// Settings to tell the client about, changed since the last call.
+    pub fn take_parameter_changes(&mut self) -> Vec<(String, String)> {
+        self.state.take_reports()
+    }
+
+    /// All settings that clients are told about at the start.
+    pub fn parameters(&self) -> Vec<(String, String)> {
+        self.state.settings(|s| s.reported())
+    }
+
+    /// The transaction of the open block, if any.
+    pub fn open_transaction(&self) -> Option<&Arc<Txn>> {
+        self.open.as_ref().map(|o| &o.txn)
+    }
+
+    pub(super) fn warn(&self, state: SqlState, message: &str) {
+        self.notices.lock().push(Notice { severity: "WARNING", state, message: message.into() });
+    }
+}

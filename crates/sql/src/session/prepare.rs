@@ -1,0 +1,188 @@
+//! Preparing: from a parsed statement to a plan, kept while the catalog is the same.
+
+use std::sync::Arc;
+
+use braid_catalog::Catalog;
+use braid_kv::{ReadMode, Txn, TxnOptions};
+use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType};
+
+use super::client::Session;
+use super::context::Context;
+use super::prepared::{Plan, Prepared};
+use super::transaction::{OpenTxn, aborted};
+use crate::general_query::ColumnInfo;
+use crate::plan;
+use crate::statement::entry::{Planner, Runs};
+use crate::statement::registry;
+use braid_parser::{Statement, TxnModes};
+use braid_scalar::{EvalContext, ParamTypes};
+
+/// Plans kept per session.
+const CACHED_PLANS: usize = 256;
+
+impl Session {
+    /// Plans a statement. `declared` are parameter types known to the client.
+    pub fn prepare(
+        &mut self,
+        statement: Statement,
+        declared: &[Option<SqlType>],
+    ) -> SqlResult<Arc<Prepared>> {
+        let result = self.prepare_inner(statement, declared);
+        if result.is_err() {
+            self.fail();
+        }
+        result
+    }
+
+    pub(super) fn prepare_inner(
+        &mut self,
+        statement: Statement,
+        declared: &[Option<SqlType>],
+    ) -> SqlResult<Arc<Prepared>> {
+        if self.open.as_ref().is_some_and(OpenTxn::is_failed)
+            && !registry::entry_of(&statement).is_ok_and(|entry| entry.in_failed_block)
+        {
+            return Err(aborted());
+        }
+        let ctx = self.planning_context(statement.as_of.as_deref())?;
+        let cacheable = declared.iter().all(Option::is_none);
+        if cacheable
+            && let Some(p) = self.cache.get(&statement.text)
+            && p.fits(&ctx)
+        {
+            return Ok(p.clone());
+        }
+        let prepared = Arc::new(self.plan(&ctx, statement, declared)?);
+        if cacheable && !matches!(prepared.plan, Plan::Utility) {
+            if self.cache.len() >= CACHED_PLANS {
+                self.cache.clear();
+            }
+            self.cache.insert(prepared.statement.text.clone(), prepared.clone());
+        }
+        Ok(prepared)
+    }
+
+    /// A context good for planning only: its transaction is the open one or a read-only one.
+    pub(super) fn planning_context(
+        &self,
+        as_of: Option<&sqlparser::ast::Expr>,
+    ) -> SqlResult<Context> {
+        match &self.open {
+            Some(o) => Ok(self.context(o.txn.clone(), o.catalog.clone(), Vec::new())),
+            None => {
+                // A read of the past is planned with the tables of the past.
+                let options = match as_of {
+                    Some(_) => self.txn_options(&TxnModes::default(), as_of)?,
+                    None => TxnOptions {
+                        read_only: true,
+                        shown: Some(self.shown.clone()),
+                        ..TxnOptions::default()
+                    },
+                };
+                let (txn, catalog) = self.db.begin(options)?;
+                Ok(self.context(txn, catalog, Vec::new()))
+            }
+        }
+    }
+
+    pub(super) fn context(
+        &self,
+        txn: Arc<Txn>,
+        catalog: Arc<Catalog>,
+        params: Vec<Datum>,
+    ) -> Context {
+        self.state.set_catalog(catalog.clone());
+        let now = self.db.clock_micros();
+        let started = self.open.as_ref().map_or(now, |o| o.started_micros);
+        let eval: EvalContext = self.state.eval_context(params, started, now);
+        Context {
+            db: self.db.clone(),
+            txn,
+            database: catalog.database(&self.state.database).map_or(0, |d| d.id),
+            search_path: self.state.derived().search_path.clone(),
+            catalog,
+            session: self.state.clone(),
+            eval,
+            cancel: self.cancel.clone(),
+            reading: ReadMode::Recorded,
+            asked: None,
+            memory: self.db.coordinator().memory().account(self.state.derived().statement_mem),
+            epoch: self.open.as_ref().map_or_else(|| self.db.schema_epoch(), |o| o.epoch),
+            failure: self.open.as_ref().map(|o| o.failure.clone()),
+            notices: self.notices.clone(),
+        }
+    }
+
+    pub(super) fn plan(
+        &mut self,
+        ctx: &Context,
+        statement: Statement,
+        declared: &[Option<SqlType>],
+    ) -> SqlResult<Prepared> {
+        let entry = registry::entry_of(&statement)?;
+        let mut params = ParamTypes::new(declared);
+        let (plan, columns) = match (&entry.runs, entry.columns) {
+            (Runs::Plan(of), _) => {
+                let planning = of(&statement).expect("the entry claims it");
+                planning(&mut Planner { ctx, params: &mut params, declared })?
+            }
+            (_, Some(columns)) => (Plan::Utility, columns(self, &statement)?),
+            (_, None) => (Plan::Utility, None),
+        };
+        let params = match &plan {
+            Plan::General(g) => g.param_types().to_vec(),
+            _ => params.finish(),
+        };
+        Ok(Prepared {
+            statement,
+            entry,
+            plan,
+            columns,
+            params,
+            catalog: ctx.catalog.clone(),
+            search_path: ctx.search_path.clone(),
+        })
+    }
+
+    /// The plan for the context's catalog: the given one, or a new one.
+    pub(super) fn replan(&mut self, p: &Arc<Prepared>, ctx: &Context) -> SqlResult<Arc<Prepared>> {
+        if p.fits(ctx) {
+            return Ok(p.clone());
+        }
+        let declared: Vec<_> = p.params.iter().cloned().map(Some).collect();
+        let new = self.plan(ctx, p.statement.clone(), &declared)?;
+        let types = |p: &Prepared| {
+            p.columns.as_ref().map(|c| c.iter().map(|c| c.ty.clone()).collect::<Vec<_>>())
+        };
+        if types(p) != types(&new) {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "cached plan must not change result type",
+            )
+            // By this name the JDBC driver knows that preparing again heals it.
+            .with_routine("RevalidateCachedQuery"));
+        }
+        Ok(Arc::new(new))
+    }
+}
+
+/// Own plan or general plan of a query.
+pub(crate) fn plan_query(
+    ctx: &Context,
+    q: &sqlparser::ast::Query,
+    params: &mut ParamTypes,
+    declared: &[Option<SqlType>],
+) -> SqlResult<(Plan, Vec<ColumnInfo>)> {
+    if let Some(p) = plan::plan_query(ctx, q, params)? {
+        let columns = p.columns().to_vec();
+        return Ok((Plan::Select(Arc::new(p)), columns));
+    }
+    if !q.locks.is_empty() {
+        return Err(SqlError::unsupported("FOR UPDATE or FOR SHARE in this query").with_hint(
+            "It works on one table by primary key or index, without grouping or DISTINCT.",
+        ));
+    }
+    let g = ctx.db.general().plan(q, &ctx.plan_context(), declared)?;
+    let columns = g.columns().to_vec();
+    Ok((Plan::General(g), columns))
+}

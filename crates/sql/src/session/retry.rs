@@ -1,0 +1,165 @@
+//! Trying a statement until it is done: in a block, or in a transaction of its own.
+//!
+//! Outside of a transaction block a statement has its own transaction, and runs again by itself
+//! when it loses against a concurrent one (up to [`MAX_ATTEMPTS`] times). A SELECT's transaction
+//! lives as long as its stream of rows; everything else is complete, durable and committed when
+//! [`Session::execute`] returns. Inside a block a statement that meets a newer row runs again by
+//! itself too, with its own writes taken back and its locks kept: under READ COMMITTED always,
+//! under SERIALIZABLE if what the block read before it is still as it was.
+
+use std::sync::Arc;
+
+use braid_catalog::kv_error;
+use braid_kv::{Isolation, Txn, TxnOptions};
+use braid_types::{Datum, SqlError, SqlResult, SqlState};
+
+use super::client::Session;
+use super::execute::{Ran, run};
+use super::outcome::Outcome;
+use super::prepared::Prepared;
+use super::transaction::Failure;
+use braid_parser::TxnModes;
+
+/// Tries of a statement outside of a transaction block before the conflict is the client's.
+const MAX_ATTEMPTS: usize = 50;
+
+impl Session {
+    pub(super) fn run_in_block(
+        &mut self,
+        p: &Arc<Prepared>,
+        params: Vec<Datum>,
+    ) -> SqlResult<Outcome> {
+        if p.statement.as_of.is_some() {
+            return Err(SqlError::unsupported("AS OF SYSTEM TIME inside of a transaction block")
+                .with_hint("Say it at the start: BEGIN AS OF SYSTEM TIME .."));
+        }
+        let mut attempt = 0;
+        // Set when the read timestamp has moved for this statement: the schema epoch before that.
+        let mut moved: Option<Option<u64>> = None;
+        loop {
+            attempt += 1;
+            let open = self.open.as_mut().expect("the caller checked");
+            let committed_each = open.txn.isolation() == Isolation::ReadCommitted;
+            // The block's view is that of its first statement, as in PostgreSQL; nothing was told
+            // to the client before, so this statement may start over with a newer one.
+            let first = !open.as_of && open.statements == 0;
+            let epoch = moved.unwrap_or_else(|| self.db.schema_epoch());
+            if first {
+                open.txn.restart().map_err(kv_error)?;
+            } else {
+                open.txn.begin_statement().map_err(kv_error)?;
+            }
+            if (first || committed_each || moved.is_some()) && !open.schema_changed {
+                let calm = epoch.is_some() && epoch == open.epoch;
+                if !calm || self.db.schema_epoch() != epoch {
+                    open.catalog = self.db.catalog_at(&open.txn)?;
+                }
+                open.epoch = epoch;
+            }
+            let (txn, catalog) = (open.txn.clone(), open.catalog.clone());
+            let mark = txn.begin_retryable();
+            let may_retry = !open.schema_changed || committed_each || first;
+            let ctx = self.context(txn.clone(), catalog, params.clone());
+            let p = self.replan(p, &ctx)?;
+            match run(self, &ctx, &p) {
+                Ok(ran) => {
+                    let open = self.open.as_mut().expect("a statement does not end its block");
+                    open.statements += 1;
+                    if let Some(catalog) = ran.catalog {
+                        open.catalog = catalog.clone();
+                        open.schema_changed = true;
+                        self.state.set_catalog(catalog);
+                    }
+                    return Ok(fail_late(ran.outcome, &open.failure));
+                }
+                // Before the first row went to the client nobody knows of this try.
+                Err(e)
+                    if may_retry
+                        && e.state() == SqlState::SERIALIZATION_FAILURE
+                        && attempt < MAX_ATTEMPTS =>
+                {
+                    let epoch = self.db.schema_epoch();
+                    if !first && txn.retry_statement(mark).is_err() {
+                        return Err(e);
+                    }
+                    moved = Some(epoch);
+                    ctx.check_cancel()?;
+                }
+                Err(e) => return Err(e),
+            }
+        }
+    }
+
+    pub(super) fn run_alone(
+        &mut self,
+        p: &Arc<Prepared>,
+        params: Vec<Datum>,
+    ) -> SqlResult<Outcome> {
+        let options = self.txn_options(&TxnModes::default(), p.statement.as_of.as_deref())?;
+        let options = TxnOptions { read_only: options.read_only || p.only_reads(), ..options };
+        let mut attempt = 0;
+        let mut begun: Option<Arc<Txn>> = None;
+        // Always taken before the read timestamp is chosen.
+        let mut epoch = self.db.schema_epoch();
+        loop {
+            attempt += 1;
+            let (txn, catalog) = match begun.take() {
+                Some(txn) => {
+                    let catalog = self.db.catalog_at(&txn)?;
+                    (txn, catalog)
+                }
+                None => {
+                    epoch = self.db.schema_epoch();
+                    self.db.begin(options.clone())?
+                }
+            };
+            let mut ctx = self.context(txn.clone(), catalog, params.clone());
+            ctx.epoch = epoch;
+            let p = self.replan(p, &ctx)?;
+            let error = match run(self, &ctx, &p) {
+                Ok(Ran { outcome: Outcome::Rows(rows), catalog: None }) if p.only_reads() => {
+                    // The stream owns the transaction; reading needs no commit.
+                    return Ok(Outcome::Rows(rows));
+                }
+                Ok(Ran { outcome: o @ Outcome::CopyIn(_), .. }) => return Ok(o),
+                Ok(Ran { outcome: o @ Outcome::CopyOut(_), .. }) => return Ok(o),
+                Ok(ran) => {
+                    let committed = match &ran.catalog {
+                        Some(_) => self.db.commit_schema_change(&txn),
+                        None => txn.commit().map(|_| ()),
+                    };
+                    match committed {
+                        Ok(()) => return Ok(ran.outcome),
+                        Err(e) => kv_error(e),
+                    }
+                }
+                Err(e) => {
+                    // Keeping the locks lets the second try win; a deadlock needs them gone.
+                    epoch = self.db.schema_epoch();
+                    if e.state() == SqlState::SERIALIZATION_FAILURE && txn.restart().is_ok() {
+                        begun = Some(txn);
+                    } else {
+                        txn.rollback();
+                    }
+                    e
+                }
+            };
+            let again = matches!(
+                error.state(),
+                SqlState::SERIALIZATION_FAILURE | SqlState::DEADLOCK_DETECTED
+            );
+            if !again || attempt >= MAX_ATTEMPTS {
+                return Err(error);
+            }
+            ctx.check_cancel()?;
+        }
+    }
+}
+
+/// Makes errors in the middle of a stream fail the block.
+fn fail_late(outcome: Outcome, failure: &Arc<Failure>) -> Outcome {
+    match outcome {
+        Outcome::Rows(rows) => Outcome::Rows(rows.failing(failure.clone())),
+        other => other,
+    }
+}

@@ -1,0 +1,74 @@
+//! Settings as statements change them: SET, RESET, DISCARD.
+
+use braid_types::{SqlError, SqlResult, SqlState};
+
+use super::client::Session;
+use super::transaction::{isolation_of, level_of};
+use braid_parser::{SetVar, TxnModes};
+
+impl Session {
+    /// SET.
+    pub(crate) fn set_variable(&mut self, v: &SetVar) -> SqlResult<()> {
+        if v.name == "transaction_isolation" || v.name == "transaction_read_only" {
+            let value = v.values.as_ref().and_then(|v| v.first()).cloned().unwrap_or_default();
+            let modes = if v.name == "transaction_isolation" {
+                TxnModes { isolation: Some(level_of(isolation_of(&value))), read_only: None }
+            } else {
+                TxnModes { isolation: None, read_only: Some(value == "on" || value == "true") }
+            };
+            return self.set_transaction(&modes, None);
+        }
+        if v.local && self.open.is_none() {
+            self.warn(
+                SqlState::NO_ACTIVE_SQL_TRANSACTION,
+                "SET LOCAL can only be used in transaction blocks",
+            );
+            return Ok(());
+        }
+        match &v.values {
+            None => {
+                self.state.settings(|s| s.reset(Some(&v.name)))?;
+                self.state.report_all();
+            }
+            Some(values) => {
+                let text = if v.name == "search_path" {
+                    let quoted: Vec<_> =
+                        values.iter().map(|v| braid_types::quote_ident(v)).collect();
+                    quoted.join(", ")
+                } else {
+                    values.join(", ")
+                };
+                self.state.set(&v.name, &text, v.local)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// RESET; `None`: all.
+    pub(crate) fn reset(&mut self, name: Option<&str>) -> SqlResult<()> {
+        self.state.settings(|s| s.reset(name))?;
+        self.state.report_all();
+        Ok(())
+    }
+
+    /// DISCARD ALL, PLANS, SEQUENCES, TEMP.
+    pub(crate) fn discard(&mut self, what: &str) -> SqlResult<()> {
+        if what == "all" {
+            if self.open.as_ref().is_some_and(|o| o.explicit) {
+                return Err(SqlError::new(
+                    SqlState::ACTIVE_SQL_TRANSACTION,
+                    "DISCARD ALL cannot run inside a transaction block",
+                ));
+            }
+            self.reset(None)?;
+            self.named.clear();
+        }
+        if what == "all" || what == "plans" {
+            self.cache.clear();
+        }
+        if what == "all" || what == "sequences" {
+            self.state.forget_sequences();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,91 @@
+//! Statements over rows: queries, INSERT, UPDATE, DELETE, COPY, IMPORT.
+
+use std::sync::Arc;
+
+use braid_parser::Kind;
+use sqlparser::ast::Statement as Sql;
+
+use super::entry::{Effect, Entry, work};
+use crate::copy::{self, CopyIn, CopyOut};
+use crate::dml::{DeletePlan, InsertPlan, UpdatePlan};
+use crate::session::Outcome;
+use crate::session::prepare::plan_query;
+use crate::session::prepared::Plan;
+
+pub(super) static ENTRIES: &[Entry] = &[
+    Entry::plan(
+        "SELECT",
+        "select a, b from t where a = 1",
+        "rows of a query; also WITH, VALUES and TABLE",
+        Effect::AsPlanned,
+        work!(Sql Sql::Query(q) => |p| {
+            let (plan, columns) = plan_query(p.ctx, q, p.params, p.declared)?;
+            Ok((plan, Some(columns)))
+        }),
+    ),
+    Entry::plan(
+        "INSERT",
+        "insert into t values (7, 'seven')",
+        "new rows; ON CONFLICT, OVERRIDING, RETURNING",
+        Effect::Writes,
+        work!(Kind::Insert(i, overriding) => |p| {
+            let plan = InsertPlan::new(p.ctx, i, *overriding, p.params)?;
+            let columns = plan.columns();
+            Ok((Plan::Insert(Arc::new(plan)), columns))
+        }),
+    ),
+    Entry::plan(
+        "UPDATE",
+        "update t set b = 'two' where a = 2",
+        "changed rows; FROM, RETURNING",
+        Effect::Writes,
+        work!(Sql Sql::Update(u) => |p| {
+            let plan = UpdatePlan::new(p.ctx, u, p.params)?;
+            let columns = plan.columns();
+            Ok((Plan::Update(Arc::new(plan)), columns))
+        }),
+    ),
+    Entry::plan(
+        "DELETE",
+        "delete from t where a = 1",
+        "fewer rows; whole families as one range delete; USING, RETURNING",
+        Effect::Writes,
+        work!(Sql Sql::Delete(d) => |p| {
+            let plan = DeletePlan::new(p.ctx, d, p.params)?;
+            let columns = plan.columns();
+            Ok((Plan::Delete(Arc::new(plan)), columns))
+        }),
+    ),
+    Entry::utility(
+        "COPY TO",
+        "copy t to stdout",
+        "rows of a table or a query as text, CSV or binary",
+        Effect::Reads,
+        work!(Kind::Copy(c) if c.to => |_, ctx| {
+            let out = CopyOut::start(ctx, c)?;
+            Ok(match c.file {
+                Some(_) => Outcome::Done(out.write_file(ctx, c)?).into(),
+                None => Outcome::CopyOut(Box::new(out)).into(),
+            })
+        }),
+    ),
+    Entry::utility(
+        "COPY FROM",
+        "copy t from stdin",
+        "many rows into a table",
+        Effect::Writes,
+        work!(Kind::Copy(c) if !c.to => |_, ctx| {
+            Ok(match c.file {
+                Some(_) => Outcome::Done(copy::copy_from_file(ctx, c)?).into(),
+                None => Outcome::CopyIn(Box::new(CopyIn::start(ctx, c)?)).into(),
+            })
+        }),
+    ),
+    Entry::utility(
+        "IMPORT",
+        "import into t csv data ('/nowhere.csv')",
+        "rows of CSV files into a table",
+        Effect::Writes,
+        work!(Kind::Import(i) => |_, ctx| Ok(Outcome::Done(copy::import(ctx, i)?).into())),
+    ),
+];

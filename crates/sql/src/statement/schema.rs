@@ -1,0 +1,159 @@
+//! Statements that change descriptors. The changes themselves: [`crate::ddl`].
+
+use braid_parser::Kind;
+use sqlparser::ast::{ObjectType, Statement as Sql};
+
+use super::entry::{Entry, work};
+use crate::ddl::{
+    Change, alter, comment, create_table, drop, index, online, schema, sequence, truncate, view,
+};
+
+/// DROP of one kind of object.
+macro_rules! dropping {
+    ($kind:ident) => {
+        work!(Sql Sql::Drop {
+            object_type: ObjectType::$kind, if_exists, names, cascade, ..
+        } => |c| drop::run(c, ObjectType::$kind, *if_exists, names, *cascade))
+    };
+}
+
+pub(super) static ENTRIES: &[Entry] = &[
+    Entry::change(
+        "CREATE TABLE",
+        "create table n (a int primary key)",
+        "a new table; INTERLEAVE IN PARENT keeps its rows inside of another's; AS",
+        work!(Kind::CreateTable(t) => |c| create_table::run(c, t)),
+    ),
+    Entry::change(
+        "CREATE INDEX",
+        "create index on t (b)",
+        "a new index; INCLUDE, INTERLEAVE IN; writers go on meanwhile",
+        work!(Kind::CreateIndex(i) => |c| index::run(c, i)),
+    )
+    .in_steps(online::may_go_in_steps),
+    Entry::change(
+        "ALTER TABLE",
+        "alter table t add column n int",
+        "columns, constraints, names of a table",
+        work!(Sql Sql::AlterTable(a) => |c| alter::run(c, a)),
+    )
+    .in_steps(online::may_go_in_steps),
+    Entry::change(
+        "ALTER TABLE",
+        "alter table t set schema x",
+        "where a table lies: SET SCHEMA, SET INTERLEAVE IN, SET ON DELETE",
+        work!(Kind::AlterTableOwn(name, if_exists, op) => |c| {
+            alter::place(c, name, *if_exists, op)
+        }),
+    ),
+    Entry::change(
+        "ALTER INDEX",
+        "alter index i rename to j",
+        "the name of an index",
+        work!(Sql Sql::AlterIndex { name, operation } => |c| index::alter(c, name, operation)),
+    ),
+    Entry::change(
+        "TRUNCATE TABLE",
+        "truncate t",
+        "takes all rows at once, whatever their number; RESTART IDENTITY, CASCADE",
+        work!(Sql Sql::Truncate(t) => |c| truncate::run(c, t)),
+    ),
+    Entry::change(
+        "CREATE SEQUENCE",
+        "create sequence n",
+        "a new source of numbers",
+        work!(Kind::CreateSequence(name, if_not_exists, s) => |c| {
+            sequence::create(c, name, *if_not_exists, s)
+        }),
+    ),
+    Entry::change(
+        "ALTER SEQUENCE",
+        "alter sequence s restart",
+        "options, position, owner and name of a sequence",
+        work!(Kind::AlterSequence(name, if_exists, s) => |c| {
+            sequence::alter(c, name, *if_exists, s)
+        }),
+    ),
+    Entry::change(
+        "CREATE VIEW",
+        "create view n as select a from t",
+        "a query with a name",
+        work!(Sql Sql::CreateView(v) => |c| view::create_view(c, v)),
+    ),
+    Entry::change(
+        "CREATE SCHEMA",
+        "create schema n",
+        "a new place for relations",
+        work!(Sql Sql::CreateSchema { schema_name, if_not_exists, .. } => |c| {
+            schema::create_schema(c, schema_name, *if_not_exists)
+        }),
+    ),
+    Entry::change(
+        "ALTER SCHEMA",
+        "alter schema x rename to y",
+        "the name of a schema",
+        work!(Sql Sql::AlterSchema(a) => |c| schema::alter_schema(c, a)),
+    ),
+    Entry::change(
+        "CREATE DATABASE",
+        "create database n",
+        "a new database",
+        work!(Kind::CreateDatabase(name, if_not_exists) => |c| {
+            schema::create_database(c, name, *if_not_exists)
+        }),
+    ),
+    Entry::change(
+        "DROP TABLE",
+        "drop table t cascade",
+        "tables with their rows; CASCADE takes along what depends on them",
+        dropping!(Table),
+    ),
+    Entry::change("DROP INDEX", "drop index i", "indexes, also CONCURRENTLY", dropping!(Index)),
+    Entry::change("DROP VIEW", "drop view v", "views", dropping!(View)),
+    Entry::change("DROP SEQUENCE", "drop sequence s", "sequences", dropping!(Sequence)),
+    Entry::change(
+        "DROP SCHEMA",
+        "drop schema x",
+        "schemas; CASCADE takes along what lies in them",
+        dropping!(Schema),
+    ),
+    Entry::change(
+        "DROP DATABASE",
+        "drop database d",
+        "databases that nobody is connected to",
+        dropping!(Database),
+    ),
+    Entry::change(
+        "COMMENT",
+        "comment on table t is 'rows'",
+        "a text about an object; IS NULL takes it away",
+        work!(Sql Sql::Comment { object_type, object_name, comment, .. } => |c| {
+            comment::comment(c, *object_type, object_name, comment.clone())
+        }),
+    ),
+    Entry::change(
+        "CREATE EXTENSION",
+        "create extension plpgsql",
+        "accepted for plpgsql, which dumps name",
+        work!(Sql Sql::CreateExtension(e) if e.name.value.eq_ignore_ascii_case("plpgsql") => |_| {
+            Ok("CREATE EXTENSION".into())
+        }),
+    ),
+    Entry::change(
+        "GRANT",
+        "grant select on t to root",
+        "accepted with a notice: there are no privileges yet",
+        work!(Sql Sql::Grant(_) => |c| Ok(no_privileges(c, "GRANT"))),
+    ),
+    Entry::change(
+        "REVOKE",
+        "revoke select on t from root",
+        "accepted with a notice: there are no privileges yet",
+        work!(Sql Sql::Revoke(_) => |c| Ok(no_privileges(c, "REVOKE"))),
+    ),
+];
+
+fn no_privileges(c: &Change, tag: &str) -> String {
+    c.ctx.notice("there are no privileges yet: every user may do everything");
+    tag.to_string()
+}

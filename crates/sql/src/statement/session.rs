@@ -1,0 +1,252 @@
+//! Statements about the session: transactions, settings, prepared statements, reports.
+
+use braid_parser::Kind;
+use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType};
+
+use super::entry::{Effect, Entry, work};
+use crate::general_query::ColumnInfo;
+use crate::session::execute::text_rows;
+use crate::session::{Outcome, Session, show};
+
+fn done(tag: &str) -> SqlResult<Outcome> {
+    Ok(Outcome::Done(tag.to_string()))
+}
+
+pub(super) static ENTRIES: &[Entry] = &[
+    Entry::session(
+        "BEGIN",
+        "begin",
+        "opens a transaction block: isolation, READ ONLY, AS OF SYSTEM TIME",
+        work!(s, Kind::Begin(modes) => |session| {
+            session.begin(modes, s.as_of.as_deref())?;
+            done("BEGIN")
+        }),
+    ),
+    Entry::session(
+        "COMMIT",
+        "commit",
+        "ends a block and keeps what it did, once it is durable; also END; AND CHAIN",
+        work!(Kind::Commit(chain) => |session| {
+            let tag = session.commit_or_roll_back()?;
+            session.chain(*chain)?;
+            done(tag)
+        }),
+    )
+    .even_if_failed(),
+    Entry::session(
+        "ROLLBACK",
+        "rollback",
+        "ends a block and takes back what it did; also ABORT; AND CHAIN",
+        work!(Kind::Rollback(chain) => |session| {
+            session.roll_back_block();
+            session.chain(*chain)?;
+            done("ROLLBACK")
+        }),
+    )
+    .even_if_failed(),
+    Entry::session(
+        "SAVEPOINT",
+        "savepoint a",
+        "a place in a block to return to",
+        work!(Kind::Savepoint(name) => |session| {
+            session.savepoint(name)?;
+            done("SAVEPOINT")
+        }),
+    ),
+    Entry::session(
+        "ROLLBACK TO SAVEPOINT",
+        "rollback to a",
+        "takes back what a block did since the savepoint",
+        work!(Kind::RollbackTo(name) => |session| {
+            session.rollback_to(name)?;
+            done("ROLLBACK")
+        }),
+    )
+    .even_if_failed(),
+    Entry::session(
+        "RELEASE SAVEPOINT",
+        "release a",
+        "forgets a savepoint and those after it",
+        work!(Kind::Release(name) => |session| {
+            session.release(name)?;
+            done("RELEASE")
+        }),
+    ),
+    Entry::session(
+        "SET TRANSACTION",
+        "set transaction isolation level serializable",
+        "modes of the block, before its first query",
+        work!(s, Kind::SetTransaction(modes) => |session| {
+            session.set_transaction(modes, s.as_of.as_deref())?;
+            done("SET")
+        }),
+    ),
+    Entry::session(
+        "SET SESSION CHARACTERISTICS",
+        "set session characteristics as transaction read only",
+        "modes of the transactions to come",
+        work!(Kind::SetSessionTransaction(modes) => |session| {
+            session.set_session_modes(modes)?;
+            done("SET")
+        }),
+    ),
+    Entry::session(
+        "SET",
+        "set application_name = 'x'",
+        "a setting of the session; LOCAL: of the block",
+        work!(Kind::Set(variable) => |session| {
+            session.set_variable(variable)?;
+            done("SET")
+        }),
+    ),
+    Entry::session(
+        "RESET",
+        "reset application_name",
+        "a setting, or all of them, as at the start of the session",
+        work!(Kind::Reset(name) => |session| {
+            session.reset(name.as_deref())?;
+            done("RESET")
+        }),
+    ),
+    Entry::session(
+        "PREPARE",
+        "prepare q as select 1",
+        "plans a statement and keeps it under a name",
+        work!(Kind::Prepare(name, types, inner) => |session| {
+            session.prepare_as(name, types, inner)?;
+            done("PREPARE")
+        }),
+    ),
+    Entry::session(
+        "EXECUTE",
+        "execute p (1)",
+        "runs a prepared statement",
+        work!(Kind::Execute(name, values) => |session| session.execute_named(name, values)),
+    )
+    .with_columns(|session, s| match &*s.kind {
+        Kind::Execute(name, _) => Ok(session.named(name)?.columns.clone()),
+        _ => Ok(None),
+    }),
+    Entry::session(
+        "DEALLOCATE",
+        "deallocate p",
+        "forgets a prepared statement, or all",
+        work!(Kind::Deallocate(name) => |session| {
+            session.deallocate(name.as_deref())?;
+            done(if name.is_none() { "DEALLOCATE ALL" } else { "DEALLOCATE" })
+        }),
+    ),
+    Entry::session(
+        "DISCARD",
+        "discard plans",
+        "forgets what the session has gathered: PLANS, SEQUENCES, TEMP, ALL",
+        work!(Kind::Discard(what) => |session| {
+            session.discard(what)?;
+            done(&format!("DISCARD {}", what.to_uppercase()))
+        }),
+    ),
+    Entry::session(
+        "CANCEL JOB",
+        "cancel job 1",
+        "stops long work; SHOW JOBS lists it",
+        work!(Kind::CancelJob(id) => |session| {
+            session.cancel_job(*id)?;
+            done("CANCEL JOB")
+        }),
+    ),
+    Entry::session(
+        "VACUUM",
+        "vacuum t",
+        "accepted: compactions do the work",
+        work!(Kind::NoOp("VACUUM", tables) => |session| nothing_to_do(session, "VACUUM", tables)),
+    ),
+    Entry::session(
+        "ANALYZE",
+        "analyze t",
+        "accepted: plans do not depend on statistics",
+        work!(Kind::NoOp("ANALYZE", tables) => |session| nothing_to_do(session, "ANALYZE", tables)),
+    ),
+    Entry::session(
+        "CHECKPOINT",
+        "checkpoint",
+        "accepted: commits are durable without it",
+        work!(Kind::NoOp("CHECKPOINT", _) => |_| done("CHECKPOINT")),
+    ),
+    Entry::session(
+        "REINDEX",
+        "reindex table t",
+        "accepted: indexes do not degrade",
+        work!(Kind::NoOp("REINDEX", _) => |_| done("REINDEX")),
+    ),
+    Entry::session(
+        "CLUSTER",
+        "cluster t",
+        "accepted: rows lie in the order of their primary key",
+        work!(Kind::NoOp("CLUSTER", _) => |_| done("CLUSTER")),
+    ),
+    Entry::session(
+        "EMPTY STATEMENT",
+        "",
+        "white space and comments",
+        work!(Kind::Empty => |_| Ok(Outcome::Empty)),
+    )
+    .even_if_failed(),
+    Entry::utility(
+        "SHOW",
+        "show tables",
+        "settings, and what lies in the database: SHOW CREATE, SHOW TABLES, SHOW JOBS, ..",
+        Effect::Reads,
+        work!(Kind::Show(s) => |_, ctx| Ok(text_rows(show::rows(ctx, s)?, "SHOW"))),
+    )
+    .with_columns(|_, s| match &*s.kind {
+        Kind::Show(s) => Ok(Some(show::columns(s))),
+        _ => Ok(None),
+    }),
+    Entry::utility(
+        "EXPLAIN",
+        "explain select * from t",
+        "how a statement would run, and why so",
+        Effect::Reads,
+        work!(Kind::Explain { analyze: false, statement } => |session, ctx| {
+            explained(session.explain(ctx, statement, false)?)
+        }),
+    )
+    .with_columns(query_plan),
+    Entry::utility(
+        "EXPLAIN ANALYZE",
+        "explain analyze select * from t",
+        "runs a statement, and says how it ran: rows, requests",
+        Effect::AsExplained,
+        work!(Kind::Explain { analyze: true, statement } => |session, ctx| {
+            explained(session.explain(ctx, statement, true)?)
+        }),
+    )
+    .with_columns(query_plan),
+];
+
+fn query_plan(_: &Session, _: &braid_parser::Statement) -> SqlResult<Option<Vec<ColumnInfo>>> {
+    Ok(Some(vec![ColumnInfo::computed("QUERY PLAN", SqlType::Text)]))
+}
+
+fn explained(lines: Vec<String>) -> SqlResult<crate::session::execute::Ran> {
+    Ok(text_rows(lines.into_iter().map(|l| vec![Datum::text(l)]).collect(), "EXPLAIN"))
+}
+
+/// Maintenance that is not needed here: only its tables must exist.
+fn nothing_to_do(
+    session: &Session,
+    tag: &str,
+    tables: &[braid_parser::Name],
+) -> SqlResult<Outcome> {
+    for name in tables {
+        let text: Vec<String> = name.iter().map(|part| braid_types::quote_ident(part)).collect();
+        let state = &**session.state();
+        if braid_scalar::SessionFunctions::relation_oid(state, &text.join("."))?.is_none() {
+            return Err(SqlError::new(
+                SqlState::UNDEFINED_TABLE,
+                format!("relation \"{}\" does not exist", name.join(".")),
+            ));
+        }
+    }
+    done(tag)
+}
