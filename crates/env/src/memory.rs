@@ -14,7 +14,7 @@
 //! What is small for every statement is not counted, amounts are estimates, and an allocator keeps
 //! pages for later. So somebody looks now and then how much the process really has
 //! ([`resident`]) and tells the pool: what nobody counted is taken off its limit
-//! ([`Pool::note_resident`]), down to half of it.
+//! ([`Pool::note_resident`]), down to a quarter of it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -47,9 +47,9 @@ impl Pool {
         self.limit
     }
 
-    /// Bytes that it gives at present: what nobody counted is taken off, but half always stays.
+    /// Bytes that it gives at present: what nobody counted is taken off, down to a quarter.
     pub fn room(&self) -> usize {
-        self.limit.saturating_sub(self.uncounted()).max(self.limit / 2)
+        self.limit.saturating_sub(self.uncounted()).max(self.limit / 4)
     }
 
     /// Bytes that the process has and nobody counted, as far as it was seen last.
@@ -271,10 +271,10 @@ pub fn available() -> usize {
     limits.chain(machine).min().unwrap_or(1 << 30)
 }
 
-/// Bytes of memory that this process has of its own: without pages of files. 0 where the system
-/// does not tell.
+/// Bytes of memory that this process has, the pages of its code included. 0 where the system does
+/// not tell.
 pub fn resident() -> usize {
-    kib_of("/proc/self/status", "RssAnon:").unwrap_or(0)
+    kib_of("/proc/self/status", "VmRSS:").unwrap_or(0)
 }
 
 /// Bytes of a line such as `MemTotal:  2048 kB`.
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_counted_is_taken_off_down_to_half() {
+    fn what_nobody_counted_is_taken_off_down_to_a_quarter() {
         let pool = Pool::new(100);
         let account = pool.account(usize::MAX);
         account.take("rows", 20).unwrap();
@@ -341,7 +341,7 @@ mod tests {
         assert_eq!((e.scope, e.limit), (Scope::Node, 80));
         account.take("sort", 60).unwrap();
         pool.note_resident(1000, 0);
-        assert_eq!(pool.room(), 50);
+        assert_eq!(pool.room(), 25);
         pool.note_resident(0, 0);
         assert_eq!((pool.uncounted(), pool.room()), (0, 100));
     }

@@ -136,6 +136,10 @@ impl Spans for Store {
         Ok(ScannedMany { parts, at, undurable })
     }
 
+    fn divide(&self, span: &KeySpan, parts: usize, least: u64) -> KvResult<Vec<Bytes>> {
+        Ok(self.engine().view(self.time_of(ReadAt::Latest))?.divide(span, parts, least)?)
+    }
+
     fn close_cursor(&self, cursor: u64) {
         self.cursors().close(cursor);
     }

@@ -54,6 +54,22 @@ impl Txn {
         Ok(value)
     }
 
+    /// A span as parts of about the same number of stored bytes, in key order, for readers that
+    /// work side by side. At most `parts`; fewer, so that each has at least `least` bytes.
+    pub fn divide(&self, span: &KeySpan, parts: usize, least: u64) -> KvResult<Vec<KeySpan>> {
+        if parts < 2 {
+            return Ok(vec![span.clone()]);
+        }
+        self.count_request();
+        let mut start = span.start.clone();
+        let mut out = Vec::new();
+        for cut in self.spans().divide(span, parts, least)? {
+            out.push(KeySpan::new(std::mem::replace(&mut start, cut.clone()), cut));
+        }
+        out.push(KeySpan::new(start, span.end.clone()));
+        Ok(out)
+    }
+
     /// Asks for the values of keys that a statement is going to read one by one, in as few requests
     /// as there are batches.
     pub fn get_ahead(&self, keys: impl IntoIterator<Item = Bytes>, mode: ReadMode) -> KvResult<()> {

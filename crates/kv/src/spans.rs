@@ -265,6 +265,10 @@ pub trait Spans: Send + Sync {
     /// Reads rows of spans.
     fn scan_many(&self, request: &ScanMany) -> KvResult<ScannedMany>;
 
+    /// Keys that cut a span into at most `parts` parts of about the same number of stored bytes,
+    /// each of at least `least` bytes; fewer where less is stored.
+    fn divide(&self, span: &KeySpan, parts: usize, least: u64) -> KvResult<Vec<Bytes>>;
+
     /// Forgets a cursor.
     fn close_cursor(&self, cursor: u64);
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use braid_env::memory;
+use braid_env::memory::{self, Account};
 use braid_lsm::{CommitTs, KeySpan};
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -245,6 +245,11 @@ impl Txn {
         self.state.lock().buffer.is_empty()
     }
 
+    /// Whether it holds no lock: nobody waits for it then.
+    pub fn is_unlocked(&self) -> bool {
+        self.state.lock().acquired.is_empty()
+    }
+
     /// Number of buffered writes, a deleted span counting one.
     pub fn write_count(&self) -> usize {
         self.state.lock().buffer.len()
@@ -366,10 +371,16 @@ impl Txn {
     }
 
     /// Starts a bulk load into several targets; see [`BulkLoad`]. `budget` is the memory that it
-    /// may use, in bytes.
-    pub fn bulk_load(&self, targets: usize, budget: usize) -> KvResult<BulkLoad> {
+    /// may use, in bytes, as long as `account` gives it.
+    pub fn bulk_load(
+        &self,
+        targets: usize,
+        budget: usize,
+        account: &Arc<Account>,
+    ) -> KvResult<BulkLoad> {
         self.check_writable()?;
-        Ok(BulkLoad::new(self.coordinator.bulk_folder().clone(), targets, budget))
+        let folder = self.coordinator.bulk_folder().clone();
+        Ok(BulkLoad::new(folder, targets, budget, account))
     }
 
     /// Takes a load in at once, at the read timestamp: for spans that nobody else knows before this

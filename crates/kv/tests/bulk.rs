@@ -2,13 +2,15 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use braid_env::clock::WallClock;
 use braid_env::fs::{FileSystem, MemFs};
+use braid_env::memory::{Account, Pool};
 use braid_env::random::Random;
 use braid_kv::{
-    BulkFiles, Isolation, KeySpan, KvError, ReadMode, ScanOptions, Store, StoreOptions, Txn,
-    TxnOptions,
+    BulkFiles, BulkLoad, Isolation, KeySpan, KvError, Loaded, ReadMode, ScanOptions, Store,
+    StoreOptions, Txn, TxnOptions,
 };
 
 fn open(fs: &Arc<MemFs>) -> Arc<Store> {
@@ -20,7 +22,7 @@ fn begin(store: &Arc<Store>, isolation: Isolation) -> Arc<Txn> {
 }
 
 fn load(txn: &Txn, keys: impl Iterator<Item = u64>, budget: usize) -> BulkFiles {
-    let mut load = txn.bulk_load(2, budget).unwrap();
+    let mut load = txn.bulk_load(2, budget, &Account::unlimited()).unwrap();
     for n in keys {
         load.put((n % 2) as usize, &key(n), &n.to_le_bytes().repeat(5)).unwrap();
     }
@@ -72,7 +74,7 @@ fn a_load_that_fails_leaves_nothing() {
     let store = open(&fs);
     let txn = begin(&store, Isolation::Serializable);
     let mut random = Random::seeded(1);
-    let mut load = txn.bulk_load(1, 1 << 16).unwrap();
+    let mut load = txn.bulk_load(1, 1 << 16, &Account::unlimited()).unwrap();
     for _ in 0..20_000 {
         load.put(0, &key(random.next_u64() % 40_000), b"v").unwrap();
     }
@@ -126,4 +128,121 @@ fn what_a_serializable_load_read_is_validated() {
     other.commit().unwrap();
     assert!(matches!(txn.commit(), Err(KvError::Retry { .. })));
     assert_eq!(count(&begin(&store, Isolation::Serializable)), 0);
+}
+
+/// A load whose keys come scattered, about 120 bytes each.
+fn scattered(txn: &Txn, rows: u64, budget: usize, account: &Arc<Account>) -> BulkLoad {
+    let mut load = txn.bulk_load(1, budget, account).unwrap();
+    for n in 0..rows {
+        load.put(0, &key(n), &n.to_le_bytes().repeat(5)).unwrap();
+    }
+    load
+}
+
+#[test]
+fn a_load_is_finished_on_several_threads_with_the_same_rows() {
+    for budget in [1 << 18, 1 << 26] {
+        let fs = Arc::new(MemFs::new());
+        let store = open(&fs);
+        let txn = begin(&store, Isolation::Serializable);
+        let account = Account::unlimited();
+        // Filled side by side, too.
+        let mut load = scattered(&txn, 150_000, budget, &account);
+        let mut other = txn.bulk_load(1, budget, &account).unwrap();
+        for n in 150_000..300_000 {
+            other.put(0, &key(n), &n.to_le_bytes().repeat(5)).unwrap();
+        }
+        other.sort();
+        load.absorb(other);
+        let parts = AtomicU64::new(0);
+        let files = load.finish_beside(3, || {
+            parts.fetch_add(1, Ordering::Relaxed);
+            let mut last = Vec::new();
+            move |row: Loaded<'_>| -> Result<(), KvError> {
+                assert!(!row.again && last.as_slice() < row.key, "in order");
+                last = row.key.to_vec();
+                Ok(())
+            }
+        });
+        let files = files.unwrap();
+        assert_eq!(parts.load(Ordering::Relaxed), 3, "budget {budget}");
+        assert!(files.paths().len() >= 3);
+        txn.attach(files).unwrap();
+        txn.commit().unwrap();
+        let txn = begin(&store, Isolation::Serializable);
+        assert_eq!(count(&txn), 300_000);
+        for n in [0, 149_999, 150_000, 299_999] {
+            assert!(txn.get(&key(n)).unwrap().is_some());
+        }
+    }
+}
+
+#[test]
+fn keys_that_came_twice_are_told_whatever_thread_finds_them() {
+    for budget in [1 << 18, 1 << 26] {
+        let fs = Arc::new(MemFs::new());
+        let store = open(&fs);
+        let txn = begin(&store, Isolation::Serializable);
+        let account = Account::unlimited();
+        let mut load = scattered(&txn, 200_000, budget, &account);
+        load.absorb(scattered(&txn, 200_000, budget, &account));
+        let twice = AtomicU64::new(0);
+        let files = load.finish_beside(4, || {
+            |row: Loaded<'_>| -> Result<(), KvError> {
+                twice.fetch_add(u64::from(row.again), Ordering::Relaxed);
+                if row.again { Err(KvError::ReadOnly) } else { Ok(()) }
+            }
+        });
+        assert!(matches!(files, Err(KvError::ReadOnly)));
+        assert_eq!(twice.load(Ordering::Relaxed), 4, "one in each part");
+        assert_eq!(fs.list(Path::new("db/bulk")).unwrap(), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn a_load_that_is_refused_memory_goes_on_with_less() {
+    let fs = Arc::new(MemFs::new());
+    let store = open(&fs);
+    let txn = begin(&store, Isolation::Serializable);
+    let pool = Pool::new(1 << 20);
+    let account = pool.account(usize::MAX);
+    let load = scattered(&txn, 50_000, 1 << 26, &account);
+    assert!(pool.used() > 0 && pool.peak() <= 1 << 20);
+    assert!(!load.is_below(usize::MAX), "some of it is on disk");
+    let files = load.finish(|_| -> Result<(), KvError> { Ok(()) }).unwrap();
+    assert_eq!(pool.used(), 0);
+    txn.attach(files).unwrap();
+    txn.commit().unwrap();
+    assert_eq!(count(&begin(&store, Isolation::Serializable)), 50_000);
+    // Where there is nothing at all, it says so.
+    let txn = begin(&store, Isolation::Serializable);
+    let mut load = txn.bulk_load(1, 1 << 26, &Pool::new(100).account(usize::MAX)).unwrap();
+    assert!(matches!(load.put(0, b"k", b"v"), Err(KvError::OutOfMemory(_))));
+}
+
+#[test]
+fn a_span_is_divided_into_parts_of_about_the_same_size() {
+    let store = open(&Arc::new(MemFs::new()));
+    let txn = begin(&store, Isolation::Serializable);
+    let whole = KeySpan::new("a", "z");
+    assert_eq!(txn.divide(&whole, 4, 1).unwrap(), std::slice::from_ref(&whole), "nothing there");
+    let load = scattered(&txn, 200_000, 1 << 26, &Account::unlimited());
+    txn.attach(load.finish(|_| -> Result<(), KvError> { Ok(()) }).unwrap()).unwrap();
+    txn.commit().unwrap();
+    let txn = begin(&store, Isolation::Serializable);
+    let parts = txn.divide(&whole, 3, 1 << 10).unwrap();
+    let rows = |span: &KeySpan| {
+        let mut scan = txn.scan(span.clone(), ScanOptions::default()).unwrap();
+        let mut rows = 0;
+        while scan.next().unwrap().is_some() {
+            rows += 1;
+        }
+        rows
+    };
+    assert_eq!((parts.len(), &parts[0].start, &parts[2].end), (3, &whole.start, &whole.end));
+    assert!(parts.windows(2).all(|pair| pair[0].end == pair[1].start));
+    let each: Vec<usize> = parts.iter().map(rows).collect();
+    assert_eq!(each.iter().sum::<usize>(), 200_000);
+    assert!(each.iter().all(|rows| (50_000..85_000).contains(rows)), "{each:?}");
+    assert_eq!(txn.divide(&whole, 3, 1 << 30).unwrap(), [whole], "too small to be worth it");
 }

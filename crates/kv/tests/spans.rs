@@ -93,6 +93,10 @@ impl Spans for Carried {
         }
         self.over(move |store| store.scan_many(&request))
     }
+    fn divide(&self, span: &KeySpan, parts: usize, least: u64) -> KvResult<Vec<Bytes>> {
+        let span = span.clone();
+        self.over(move |store| store.divide(&span, parts, least))
+    }
     fn close_cursor(&self, cursor: u64) {
         self.store.close_cursor(cursor);
     }

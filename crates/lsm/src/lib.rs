@@ -83,7 +83,7 @@ pub use inspect::{
     CheckReport, DropCounts, Event, EventKind, EventListener, EventSst, JobKind, JobOutcome,
     Problem, check_store, dump, lsm_page,
 };
-pub use iter::{Row, RowBatch, Scan, ScanOptions, ScanStats};
+pub use iter::{Row, RowBatch, Scan, ScanOptions, ScanStats, even_cuts};
 pub use key::{CommitTs, KeySpan};
 pub use metrics::{LevelMetrics, Metrics, ReasonMetrics};
 pub use options::{Codec, MAX_BATCH_LEN, MAX_KEY_LEN, MAX_VALUE_LEN, Options, RowClassFn};

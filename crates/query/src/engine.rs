@@ -7,12 +7,13 @@ use std::sync::Arc;
 
 use braid_scalar::{Bound, EvalContext, Node, ParamTypes};
 use braid_sql::session::SessionState as SqlSession;
-use braid_sql::{ColumnInfo, GeneralPlan, GeneralQueries, PlanContext, RowStream, RunContext};
+use braid_sql::{ColumnInfo, GeneralPlan, GeneralQueries, PlanContext, Row, RowStream, RunContext};
 use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlType};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_plan::{ExecutionPlan, displayable};
 use sqlparser::ast;
 
+use crate::admission::{Admitted, Gate};
 use crate::bind::{Binder, Bounded, OutputColumn, Surroundings};
 use crate::error::from_df;
 use crate::exec::scalar;
@@ -25,6 +26,7 @@ use crate::system;
 pub struct Engine {
     runtime: tokio::runtime::Runtime,
     spill: SpillDirectory,
+    gate: Arc<Gate>,
     /// For describing plans.
     session: Arc<datafusion::execution::SessionState>,
 }
@@ -42,7 +44,7 @@ impl Engine {
             .build()
             .map_err(|e| SqlError::internal(format!("starting the query runtime: {e}")))?;
         let session = run::session(Bounds::none(), &spill)?;
-        Ok(Arc::new(Engine { runtime, spill, session }))
+        Ok(Arc::new(Engine { runtime, spill, gate: Arc::default(), session }))
     }
 }
 
@@ -57,7 +59,20 @@ struct Plan {
     columns: Vec<ColumnInfo>,
     params: Vec<SqlType>,
     spill: SpillDirectory,
+    gate: Arc<Gate>,
     handle: tokio::runtime::Handle,
+}
+
+/// A running plan, with its place among those that run.
+struct Running {
+    rows: PlanRows,
+    _admitted: Admitted,
+}
+
+impl RowStream for Running {
+    fn next_batch(&mut self) -> SqlResult<Option<Vec<Row>>> {
+        self.rows.next_batch()
+    }
 }
 
 /// Clients are shown names for `regclass` and `regtype`, as text.
@@ -121,6 +136,7 @@ impl GeneralQueries for Engine {
             columns: output(&bound),
             params: binder.params().finish(),
             spill: self.spill.clone(),
+            gate: self.gate.clone(),
             handle: self.runtime.handle().clone(),
         }))
     }
@@ -173,17 +189,19 @@ impl GeneralPlan for Plan {
     }
 
     fn execute(&self, run: &RunContext) -> SqlResult<Box<dyn RowStream>> {
+        let admitted = self.gate.pass(run.memory.pool(), run.txn.is_unlocked(), &run.cancel)?;
         let (state, plan, physical) = self.physical(run)?;
         let types = self.columns.iter().map(|c| c.ty.clone()).collect();
         let rows =
             PlanRows::start(state, physical, types, run.cancel.clone(), self.handle.clone())?;
         let bounds = Bounds { cancel: run.cancel.clone(), memory: run.memory.clone() };
         let spill = self.spill.clone();
-        Ok(Box::new(rows.or_else(Box::new(move || {
+        let rows = rows.or_else(Box::new(move || {
             let state = run::session_with(bounds, &spill, true)?;
             let physical = run::physical(&state, &plan)?;
             Ok((state, physical))
-        }))))
+        }));
+        Ok(Box::new(Running { rows, _admitted: admitted }))
     }
 
     fn explain(&self, run: &RunContext, analyze: bool) -> SqlResult<Vec<String>> {

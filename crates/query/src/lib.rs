@@ -11,10 +11,11 @@
 //! - [`arrow_form`]: how SQL values travel in Arrow columns.
 //! - [`system`]: `pg_catalog` and `information_schema`.
 //! - [`run`]: sessions, budgets, driving a plan. `planning`: what keeps planning within bounds.
-//!   `sorted_joins`: when a hash join does not fit.
+//!   `sorted_joins`: when a hash join does not fit. `admission`: who runs when memory is short.
 //!
 //! DataFusion is named in this crate only.
 
+mod admission;
 pub mod arrow_form;
 pub mod bind;
 pub mod engine;

@@ -28,10 +28,16 @@ pub struct SpillDirectory(pub Option<PathBuf>);
 /// This part of a statement's memory is kept for operators that cannot spill.
 const SPARE_PART: usize = 8;
 
+/// What a running plan takes apart from what its operators ask for: the plans themselves, batches
+/// between operators. Taken from the node, not from the statement: it cannot do with less.
+const PLAN_BYTES: usize = 512 << 10;
+
 /// The statement's account as DataFusion sees it.
 #[derive(Debug)]
 struct StatementPool {
     account: Arc<Account>,
+    /// Holds [`PLAN_BYTES`] as long as this lives.
+    _plan: Arc<Account>,
     spillers: Mutex<Spillers>,
 }
 
@@ -50,11 +56,12 @@ struct Spillers {
 }
 
 impl StatementPool {
-    /// What one operator that can spill may hold.
+    /// What one operator that can spill may hold. Of the node's memory at most half goes to those
+    /// of one statement: they need it only to be faster.
     fn share(&self) -> usize {
         let spillers = self.spillers.lock();
         let others = self.account.used().saturating_sub(spillers.bytes);
-        let limit = self.account.limit();
+        let limit = self.account.limit().min(self.account.pool().room() / 2);
         (limit - limit / SPARE_PART).saturating_sub(others) / spillers.count.max(1)
     }
 
@@ -159,8 +166,11 @@ pub(crate) fn runtime(account: Arc<Account>, spill: &SpillDirectory) -> SqlResul
         Some(path) => DiskManagerMode::Directories(vec![Path::to_path_buf(path)]),
         None => DiskManagerMode::Disabled,
     };
+    let plan = account.pool().account(usize::MAX);
+    plan.take_anyway(PLAN_BYTES);
+    let pool = StatementPool { account, _plan: plan, spillers: Mutex::default() };
     RuntimeEnvBuilder::new()
-        .with_memory_pool(Arc::new(StatementPool { account, spillers: Mutex::default() }))
+        .with_memory_pool(Arc::new(pool))
         .with_disk_manager_builder(DiskManagerBuilder::default().with_mode(mode))
         .build_arc()
         .map_err(from_df)

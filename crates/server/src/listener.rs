@@ -203,8 +203,12 @@ impl Drop for Server {
     }
 }
 
-/// Divides the node's memory: cache and memtables get theirs, the rest is what clients can make
-/// the node hold. Returns the part of cache and memtables.
+/// This part of the node's memory is kept for what nobody counts: code, threads, plans, the
+/// allocator's spare pages.
+const UNCOUNTED_PART: usize = 8;
+
+/// Divides the node's memory: cache and memtables get theirs, a part is kept for what nobody
+/// counts, the rest is what clients can make the node hold. Returns all but that rest.
 fn share_memory(config: &ServerConfig, options: &mut StoreOptions) -> usize {
     let max = config.memory_max.unwrap_or_else(|| memory::available() / 2);
     let engine = &mut options.engine;
@@ -212,7 +216,7 @@ fn share_memory(config: &ServerConfig, options: &mut StoreOptions) -> usize {
         config.cache_bytes.unwrap_or_else(|| engine.block_cache_size.min(max / 4));
     let tables = 2 + engine.max_immutable_memtables;
     engine.memtable_size = engine.memtable_size.min(max / 8 / tables).max(1 << 20);
-    let fixed = engine.block_cache_size + tables * engine.memtable_size;
+    let fixed = engine.block_cache_size + tables * engine.memtable_size + max / UNCOUNTED_PART;
     // A cache that was asked for may be larger than all: clients get something nevertheless.
     options.memory = memory::Pool::new(max.saturating_sub(fixed).max(max / 4));
     tracing::info!(

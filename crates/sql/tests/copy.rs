@@ -2,6 +2,8 @@
 
 mod harness;
 
+use braid_env::random::Random;
+use braid_kv::{KeySpan, TxnOptions};
 use braid_sql::{Outcome, Session};
 use braid_types::SqlResult;
 use harness::{database, error, rows, run, session, state, tag};
@@ -329,4 +331,38 @@ fn large_tables_are_rewritten_as_loads() {
     run(s, "begin; create index j on t (c); rollback; create index j on t (c)");
     assert_eq!(rows(s, "select a from t where c = 42"), ["42"]);
     assert_eq!(rows(s, "select count(*) from t"), [MANY.to_string()]);
+}
+
+/// Two threads read, sort and write; what they make is what one makes.
+#[test]
+fn an_index_is_built_by_several_threads() {
+    let db = database();
+    let mut s = session(&db);
+    run(&mut s, "CREATE TABLE t (a int PRIMARY KEY, b int, c text, d int)");
+    // Nothing in the texts repeats, so that they stay large.
+    let row = |n: u64| {
+        let mut random = Random::seeded(n);
+        let text: String = (0..8).map(|_| format!("{:016x}", random.next_u64())).collect();
+        format!("{n}\t{}\t{text}\t{}\n", n * 7919 % 100_003, n % 80_000)
+    };
+    let data: String = (1..=90_000).map(row).collect();
+    copy_in(&mut s, "COPY t FROM STDIN", &[data.as_bytes()]).unwrap();
+    let txn = db.coordinator().begin(TxnOptions::default()).unwrap();
+    let parts = txn.divide(&KeySpan::new("", [0xff; 9].to_vec()), 2, 4 << 20).unwrap();
+    assert_eq!(parts.len(), 2, "two threads have something to do");
+    let built = [0, 2].map(|workers| {
+        run(&mut s, &format!("SET max_parallel_maintenance_workers = {workers}"));
+        run(&mut s, "CREATE UNIQUE INDEX i ON t (b, c)");
+        let all = rows(&mut s, "SELECT a, b FROM t WHERE b > 0 ORDER BY b");
+        let one = rows(&mut s, "SELECT a FROM t WHERE b = 7919");
+        // Whichever thread comes to it.
+        let twice = error(&mut s, "CREATE UNIQUE INDEX bad ON t (d)");
+        assert_eq!(twice.state().0, "23505");
+        assert!(twice.detail().is_some_and(|d| d.contains("is duplicated")));
+        run(&mut s, "DROP INDEX i");
+        (all, one)
+    });
+    assert_eq!((built[0].0.len(), &built[0].1), (90_000, &vec!["1".to_string()]));
+    assert!(built[0] == built[1]);
+    assert_eq!(state(&mut s, "SET max_parallel_maintenance_workers = -1"), "22023");
 }

@@ -44,7 +44,7 @@ impl ThreadTasks {
 
     /// One thread fewer than the machine has cores, at least one, at most three.
     pub fn default_parallelism() -> usize {
-        std::thread::available_parallelism().map_or(1, |n| n.get().saturating_sub(1)).clamp(1, 3)
+        cores().saturating_sub(1).clamp(1, 3)
     }
 }
 
@@ -107,10 +107,70 @@ where
         .expect("the operating system refuses new threads")
 }
 
+/// How many cores this process may use.
+pub fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, |n| n.get())
+}
+
+/// Runs jobs at the same time, the first on this thread, and waits for all; what they returned, in
+/// their order. A panic of one goes on here. Where the operating system has no more threads to
+/// give, jobs run one after the other.
+pub fn side_by_side<F, T>(name: &str, jobs: Vec<F>) -> Vec<T>
+where
+    F: FnOnce() -> T + Send,
+    T: Send,
+{
+    let jobs: Vec<Mutex<Option<F>>> = jobs.into_iter().map(|job| Mutex::new(Some(job))).collect();
+    let run = |n: usize| {
+        let job = jobs[n].lock().take();
+        job.map(|job| job())
+    };
+    std::thread::scope(|scope| {
+        let started: Vec<_> = (1..jobs.len())
+            .map(|n| {
+                let thread = std::thread::Builder::new().name(format!("{name}-{n}"));
+                thread.spawn_scoped(scope, move || run(n)).ok()
+            })
+            .collect();
+        let mut out: Vec<Option<T>> = Vec::with_capacity(jobs.len());
+        out.extend((!jobs.is_empty()).then(|| run(0)));
+        for (n, thread) in started.into_iter().enumerate() {
+            out.push(match thread.map(|thread| thread.join()) {
+                Some(Ok(done)) => done,
+                Some(Err(panic)) => std::panic::resume_unwind(panic),
+                None => run(n + 1),
+            });
+        }
+        out.into_iter().flatten().collect()
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::sync::atomic::{AtomicUsize, Ordering};
+
+    #[test]
+    fn jobs_run_side_by_side_and_answer_in_their_order() {
+        let barrier = std::sync::Barrier::new(3);
+        let jobs = (0..3).map(|n| {
+            let barrier = &barrier;
+            move || {
+                barrier.wait();
+                n * 10
+            }
+        });
+        assert_eq!(side_by_side("test", jobs.collect()), [0, 10, 20]);
+        assert_eq!(side_by_side("test", vec![|| 7]), [7]);
+        assert_eq!(side_by_side("test", Vec::<fn() -> u8>::new()), Vec::<u8>::new());
+    }
+
+    #[test]
+    #[should_panic(expected = "by the second")]
+    fn a_panic_goes_on_where_the_jobs_were_asked_for() {
+        let job = |n: u8| move || assert!(n != 1, "by the second");
+        side_by_side("test", vec![job(0), job(1), job(2)]);
+    }
 
     #[test]
     fn dropping_the_pool_finishes_queued_jobs() {

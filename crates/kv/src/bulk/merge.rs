@@ -5,39 +5,114 @@
 
 use super::Loaded;
 use super::buffer::Buffer;
-use super::run::RunReader;
+use super::run::{Run, RunReader};
 use crate::error::KvResult;
+
+/// A part of key space.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Part {
+    /// Its first key; `None`: everything before its end is in it.
+    pub(crate) from: Option<Vec<u8>>,
+    /// The key that it ends in front of; `None`: nothing.
+    pub(crate) to: Option<Vec<u8>>,
+}
+
+impl Part {
+    /// All of key space, cut in front of these keys.
+    pub(crate) fn between(cuts: Vec<Vec<u8>>) -> Vec<Part> {
+        let from = std::iter::once(None).chain(cuts.iter().cloned().map(Some));
+        let to = cuts.iter().cloned().map(Some).chain([None]);
+        from.zip(to).map(|(from, to)| Part { from, to }).collect()
+    }
+}
+
+/// Rows of a buffer that are fetched at once.
+const FETCH: usize = 64;
 
 /// One sorted stream of rows.
 pub(crate) enum Source<'a> {
-    Memory { buffer: &'a Buffer, next: usize },
+    Memory(BufferReader<'a>),
     Run(RunReader),
 }
 
 impl<'a> Source<'a> {
-    pub(crate) fn memory(buffer: &'a Buffer) -> Source<'a> {
-        Source::Memory { buffer, next: 0 }
+    /// The rows of a sorted buffer that lie in a part.
+    pub(crate) fn memory(buffer: &'a Buffer, part: &Part) -> Source<'a> {
+        Source::Memory(BufferReader::new(buffer, part))
     }
 
-    pub(crate) fn run(reader: RunReader) -> Source<'a> {
-        Source::Run(reader)
+    /// The rows of a run that lie in a part.
+    pub(crate) fn run(run: &Run, part: &Part) -> KvResult<Source<'a>> {
+        run.reader(part.clone()).map(Source::Run)
     }
 
-    /// The current row; `None` before the first [`Source::advance`] of a run and at the end.
+    /// The current row; `None` at the end.
     fn row(&self) -> Option<(&[u8], &[u8])> {
         match self {
-            Source::Memory { buffer, next } => buffer.get(*next),
+            Source::Memory(reader) => reader.row(),
             Source::Run(reader) => reader.row(),
         }
     }
 
     fn advance(&mut self) -> KvResult<()> {
         match self {
-            Source::Memory { next, .. } => {
-                *next += 1;
+            Source::Memory(reader) => {
+                reader.advance();
                 Ok(())
             }
             Source::Run(reader) => reader.advance(),
+        }
+    }
+}
+
+/// Reads a part of a sorted buffer. Its rows lie scattered over memory, so some are fetched
+/// together, which lets the processor wait for all of them at the same time.
+pub(crate) struct BufferReader<'a> {
+    buffer: &'a Buffer,
+    /// The row of the buffer that is fetched next, and the end.
+    next: usize,
+    end: usize,
+    fetched: Vec<u8>,
+    /// Where the fetched rows begin, with the lengths of their keys; the last one is where the
+    /// next would begin.
+    places: Vec<(usize, usize)>,
+    at: usize,
+}
+
+impl<'a> BufferReader<'a> {
+    fn new(buffer: &'a Buffer, part: &Part) -> BufferReader<'a> {
+        let next = part.from.as_deref().map_or(0, |key| buffer.position(key));
+        let end = part.to.as_deref().map_or(buffer.len(), |key| buffer.position(key));
+        let (fetched, places) = (Vec::new(), Vec::new());
+        let mut reader = BufferReader { buffer, next, end, fetched, places, at: 0 };
+        reader.fetch();
+        reader
+    }
+
+    fn fetch(&mut self) {
+        (self.at, self.next) = (0, self.next.min(self.end));
+        self.fetched.clear();
+        self.places.clear();
+        let until = (self.next + FETCH).min(self.end);
+        for (key, value) in self.buffer.rows(self.next..until) {
+            self.places.push((self.fetched.len(), key.len()));
+            self.fetched.extend_from_slice(key);
+            self.fetched.extend_from_slice(value);
+        }
+        self.places.push((self.fetched.len(), 0));
+        self.next = until;
+    }
+
+    fn row(&self) -> Option<(&[u8], &[u8])> {
+        let (start, key) = self.places[self.at];
+        let (end, _) = self.places.get(self.at + 1)?;
+        Some(self.fetched[start..*end].split_at(key))
+    }
+
+    fn advance(&mut self) {
+        self.at += 1;
+        if self.at + 1 >= self.places.len() {
+            self.fetch();
         }
     }
 }
@@ -53,18 +128,13 @@ pub(crate) struct Merge<'a> {
 }
 
 impl<'a> Merge<'a> {
-    pub(crate) fn new(mut sources: Vec<(usize, Source<'a>)>) -> KvResult<Merge<'a>> {
-        for (_, source) in &mut sources {
-            if let Source::Run(reader) = source {
-                reader.advance()?;
-            }
-        }
+    pub(crate) fn new(sources: Vec<(usize, Source<'a>)>) -> Merge<'a> {
         let heap = (0..sources.len()).filter(|n| sources[*n].1.row().is_some()).collect();
         let mut merge = Merge { sources, heap, last: Vec::new(), begun: false };
         for at in (0..merge.heap.len() / 2).rev() {
             merge.sink(at);
         }
-        Ok(merge)
+        merge
     }
 
     /// The next row. It stays valid until the next call.

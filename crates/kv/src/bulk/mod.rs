@@ -17,7 +17,8 @@
 //! *Targets* are places in key space that are filled at the same time, such as a table's rows and
 //! one of its indexes: rows often arrive in key order, index entries hardly ever do.
 //!
-//! **Memory** is bounded by [`BulkLoad::new`]'s budget, whatever is loaded. **Files** lie in the
+//! **Memory** is bounded by [`BulkLoad::new`]'s budget, whatever is loaded, and by what its account
+//! gives: a buffer that is refused becomes a run. **Files** lie in the
 //! folder `bulk` of the store's directory; what a crash leaves there is removed at the next open.
 //! No lock is taken for a row: the caller holds what keeps others away from the targets.
 
@@ -30,10 +31,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use braid_env::fs::FileSystem;
-use braid_lsm::{CommitTs, SstBuilder};
+use braid_env::memory::Account;
+use braid_env::tasks::side_by_side;
+use braid_lsm::{CommitTs, SstBuilder, even_cuts};
 
 use self::buffer::Buffer;
-use self::merge::{Merge, Source};
+use self::merge::{Merge, Part, Source};
 use self::run::{Run, RunWriter};
 use crate::error::{KvError, KvResult};
 
@@ -83,12 +86,18 @@ fn io_error(path: &std::path::Path, error: &std::io::Error) -> KvError {
 /// Rows on their way into the store.
 pub struct BulkLoad {
     folder: Arc<BulkFolder>,
-    buffers: Vec<Buffer>,
+    /// With the target they belong to; the first ones are filled.
+    buffers: Vec<(usize, Buffer)>,
     /// With the target they belong to.
     runs: Vec<(usize, Run)>,
     /// Bytes that one buffer may hold.
     budget: usize,
 }
+
+/// Parts that are merged side by side have at least so many bytes.
+const PART_BYTES: u64 = 4 << 20;
+/// A buffer is looked at in so many places to find where to cut.
+const MARKS: usize = 64;
 
 /// What [`BulkLoad::finish`] tells about each row, in key order.
 pub struct Loaded<'a> {
@@ -103,36 +112,59 @@ pub struct Loaded<'a> {
 }
 
 impl BulkLoad {
-    pub(crate) fn new(folder: Arc<BulkFolder>, targets: usize, budget: usize) -> BulkLoad {
+    pub(crate) fn new(
+        folder: Arc<BulkFolder>,
+        targets: usize,
+        budget: usize,
+        account: &Arc<Account>,
+    ) -> BulkLoad {
         let budget = (budget / targets.max(1)).max(1 << 16);
-        let buffers = (0..targets).map(|_| Buffer::default()).collect();
+        let buffers = (0..targets).map(|target| (target, Buffer::new(account))).collect();
         BulkLoad { folder, buffers, runs: Vec::new(), budget }
     }
 
     /// Adds a row to a target.
     ///
     /// # Errors
-    /// The disk's, when a full buffer becomes a run.
+    /// The disk's, when a full buffer becomes a run; [`KvError::OutOfMemory`] if not even one row
+    /// may be held.
     pub fn put(&mut self, target: usize, key: &[u8], value: &[u8]) -> KvResult<()> {
-        let buffer = &mut self.buffers[target];
+        let buffer = &mut self.buffers[target].1;
         if !buffer.is_empty() && buffer.bytes() + key.len() + value.len() > self.budget {
             self.spill(target)?;
         }
-        self.buffers[target].push(key, value);
-        Ok(())
+        match self.buffers[target].1.push(key, value) {
+            Err(_) if !self.buffers[target].1.is_empty() => {
+                self.spill(target)?;
+                Ok(self.buffers[target].1.push(key, value)?)
+            }
+            other => Ok(other?),
+        }
+    }
+
+    /// Puts what is in memory in order, as [`BulkLoad::finish`] would: for loads that are filled
+    /// side by side and then become one.
+    pub fn sort(&mut self) {
+        self.buffers.iter_mut().for_each(|(_, buffer)| buffer.sort());
+    }
+
+    /// Takes over the rows of another load, with the same targets.
+    pub fn absorb(&mut self, other: BulkLoad) {
+        self.buffers.extend(other.buffers);
+        self.runs.extend(other.runs);
     }
 
     /// Whether everything is still in memory, and takes fewer bytes than this.
     pub fn is_below(&self, bytes: usize) -> bool {
-        self.runs.is_empty() && self.buffers.iter().map(Buffer::bytes).sum::<usize>() < bytes
+        self.runs.is_empty() && self.buffers.iter().map(|(_, b)| b.bytes()).sum::<usize>() < bytes
     }
 
     fn spill(&mut self, target: usize) -> KvResult<()> {
         let path = self.folder.new_path("run")?;
         let mut writer = RunWriter::create(&self.folder.fs, path)?;
-        let buffer = &mut self.buffers[target];
+        let buffer = &mut self.buffers[target].1;
         buffer.sort();
-        for (key, value) in buffer.rows() {
+        for (key, value) in buffer.rows(0..buffer.len()) {
             writer.put(key, value)?;
         }
         buffer.clear();
@@ -140,16 +172,16 @@ impl BulkLoad {
         Ok(())
     }
 
-    fn merge(&mut self) -> KvResult<Merge<'_>> {
+    /// The rows of a part in key order. The buffers are sorted.
+    fn merge(&self, part: &Part) -> KvResult<Merge<'_>> {
         let mut sources = Vec::new();
-        for (target, buffer) in self.buffers.iter_mut().enumerate() {
-            buffer.sort();
-            sources.push((target, Source::memory(buffer)));
+        for (target, buffer) in &self.buffers {
+            sources.push((*target, Source::memory(buffer, part)));
         }
         for (target, run) in &self.runs {
-            sources.push((*target, Source::run(run.reader()?)));
+            sources.push((*target, Source::run(run, part)?));
         }
-        Merge::new(sources)
+        Ok(Merge::new(sources))
     }
 
     /// Calls `each` with every row in key order, and nothing else: for loads that turned out to be
@@ -158,7 +190,8 @@ impl BulkLoad {
         mut self,
         mut each: impl FnMut(Loaded<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let mut merge = self.merge()?;
+        self.sort();
+        let mut merge = self.merge(&Part::default())?;
         while let Some(row) = merge.next()? {
             each(row)?;
         }
@@ -171,11 +204,64 @@ impl BulkLoad {
     /// Those of `each`, and the disk's; nothing is left of the load then.
     pub fn finish<E: From<KvError>>(
         mut self,
-        mut each: impl FnMut(Loaded<'_>) -> Result<(), E>,
+        each: impl FnMut(Loaded<'_>) -> Result<(), E>,
     ) -> Result<BulkFiles, E> {
-        let folder = self.folder.clone();
-        let mut files = BulkFiles { folder: folder.clone(), paths: Vec::new() };
-        let mut merge = self.merge()?;
+        self.sort();
+        let mut files = BulkFiles { folder: self.folder.clone(), paths: Vec::new() };
+        self.write(&Part::default(), &mut files, each)?;
+        Ok(files)
+    }
+
+    /// As [`BulkLoad::finish`], on several threads, each with a part of the keys. `each` is asked
+    /// for what sees the rows of one part, in order; equal keys are always in the same part.
+    ///
+    /// # Errors
+    /// As there. If several parts fail, the first one's.
+    pub fn finish_beside<E, F>(
+        mut self,
+        threads: usize,
+        each: impl Fn() -> F + Sync,
+    ) -> Result<BulkFiles, E>
+    where
+        E: From<KvError> + Send,
+        F: FnMut(Loaded<'_>) -> Result<(), E>,
+    {
+        self.sort();
+        let mut files = BulkFiles { folder: self.folder.clone(), paths: Vec::new() };
+        let (load, each) = (&self, &each);
+        let jobs = Part::between(load.cuts(threads)).into_iter().map(|part| {
+            let mut own = BulkFiles { folder: load.folder.clone(), paths: Vec::new() };
+            move || load.write(&part, &mut own, each()).map(|()| own)
+        });
+        for own in side_by_side("bulk-load", jobs.collect()) {
+            files.paths.append(&mut own?.paths);
+        }
+        Ok(files)
+    }
+
+    /// Keys that cut the rows into as many parts of about the same size. The buffers are sorted.
+    fn cuts(&self, parts: usize) -> Vec<Vec<u8>> {
+        let mut marks: Vec<(&[u8], u64)> = Vec::new();
+        for (_, buffer) in &self.buffers {
+            let step = (buffer.len() / MARKS).max(1);
+            let bytes = buffer.bytes() as u64 * step as u64 / buffer.len().max(1) as u64;
+            let keys = buffer.rows(0..buffer.len()).step_by(step).map(|(key, _)| (key, bytes));
+            marks.extend(keys);
+        }
+        marks.extend(self.runs.iter().flat_map(|(_, run)| run.marks()));
+        let cuts = even_cuts(marks, parts, PART_BYTES);
+        cuts.into_iter().map(<[u8]>::to_vec).collect()
+    }
+
+    /// Writes the ssts of one part.
+    fn write<E: From<KvError>>(
+        &self,
+        part: &Part,
+        files: &mut BulkFiles,
+        mut each: impl FnMut(Loaded<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let folder = &self.folder;
+        let mut merge = self.merge(part)?;
         let mut open: Option<SstBuilder> = None;
         while let Some(row) = merge.next()? {
             let (key, value) = (row.key, row.value);
@@ -199,7 +285,7 @@ impl BulkLoad {
         if let Some(last) = open {
             last.finish().map_err(KvError::from)?;
         }
-        Ok(files)
+        Ok(())
     }
 }
 

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use braid_env::fs::{File, FileSystem};
 
 use super::io_error;
+use super::merge::Part;
 use crate::error::KvResult;
 
 /// Payload at which a frame ends.
@@ -26,6 +27,8 @@ const ROW_HEAD: usize = 8;
 pub(crate) struct RunWriter {
     run: Run,
     frame: Vec<u8>,
+    /// The first key of the frame.
+    first: Vec<u8>,
 }
 
 /// A finished run. Its file goes with it.
@@ -34,17 +37,22 @@ pub(crate) struct Run {
     file: Arc<dyn File>,
     path: PathBuf,
     len: u64,
+    /// First keys of the frames, and where these begin.
+    frames: Vec<(Vec<u8>, u64)>,
 }
 
 impl RunWriter {
     pub(crate) fn create(fs: &Arc<dyn FileSystem>, path: PathBuf) -> KvResult<RunWriter> {
         let file = fs.create(&path).map_err(|error| io_error(&path, &error))?;
-        let run = Run { fs: fs.clone(), file, path, len: 0 };
-        Ok(RunWriter { run, frame: vec![0; FRAME_HEAD] })
+        let run = Run { fs: fs.clone(), file, path, len: 0, frames: Vec::new() };
+        Ok(RunWriter { run, frame: vec![0; FRAME_HEAD], first: Vec::new() })
     }
 
     /// Adds a row; keys come in order.
     pub(crate) fn put(&mut self, key: &[u8], value: &[u8]) -> KvResult<()> {
+        if self.frame.len() == FRAME_HEAD {
+            self.first = key.to_vec();
+        }
         self.frame.extend_from_slice(&(key.len() as u32).to_le_bytes());
         self.frame.extend_from_slice(&(value.len() as u32).to_le_bytes());
         self.frame.extend_from_slice(key);
@@ -65,6 +73,7 @@ impl RunWriter {
         self.frame[4..8].copy_from_slice(&crc.to_le_bytes());
         let run = &mut self.run;
         run.file.write_at(&self.frame, run.len).map_err(|error| io_error(&run.path, &error))?;
+        run.frames.push((std::mem::take(&mut self.first), run.len));
         run.len += self.frame.len() as u64;
         self.frame.truncate(FRAME_HEAD);
         Ok(())
@@ -77,9 +86,29 @@ impl RunWriter {
 }
 
 impl Run {
-    pub(crate) fn reader(&self) -> KvResult<RunReader> {
-        let (file, path) = (self.file.clone(), self.path.clone());
-        Ok(RunReader { file, path, len: self.len, next: 0, frame: Vec::new(), at: 0, row: None })
+    /// Reads the rows that lie in a part, the first of them at once.
+    pub(crate) fn reader(&self, part: Part) -> KvResult<RunReader> {
+        let (file, path, len) = (self.file.clone(), self.path.clone(), self.len);
+        // Equal keys may begin in one frame and go on in the next.
+        let before = part.from.as_ref().map_or(0, |from| {
+            self.frames.partition_point(|(first, _)| first < from).saturating_sub(1)
+        });
+        let next = self.frames.get(before).map_or(len, |(_, at)| *at);
+        let Part { from, to } = part;
+        let mut reader =
+            RunReader { file, path, len, next, to, frame: Vec::new(), at: 0, row: None };
+        reader.advance()?;
+        while let (Some(from), Some((key, _))) = (&from, reader.row())
+            && key < &from[..]
+        {
+            reader.advance()?;
+        }
+        Ok(reader)
+    }
+
+    /// Keys at about equal distances, and the bytes between them.
+    pub(crate) fn marks(&self) -> impl Iterator<Item = (&[u8], u64)> {
+        self.frames.iter().map(|(first, _)| (&first[..], FRAME_BYTES as u64))
     }
 }
 
@@ -91,12 +120,14 @@ impl Drop for Run {
     }
 }
 
-/// Reads a run from its beginning, a frame at a time.
+/// Reads a part of a run, a frame at a time.
 pub(crate) struct RunReader {
     file: Arc<dyn File>,
     path: PathBuf,
     len: u64,
     next: u64,
+    /// The key that it ends in front of.
+    to: Option<Vec<u8>>,
     frame: Vec<u8>,
     at: usize,
     /// Where the current row's key and value lie in the frame.
@@ -128,7 +159,12 @@ impl RunReader {
         if self.frame.len() - start < key + value {
             return Err(self.damaged("a row is cut off"));
         }
-        self.row = Some((start..start + key, start + key..start + key + value));
+        let own = start..start + key;
+        if self.to.as_ref().is_some_and(|to| self.frame[own.clone()] >= to[..]) {
+            (self.row, self.next, self.at) = (None, self.len, self.frame.len());
+            return Ok(());
+        }
+        self.row = Some((own, start + key..start + key + value));
         self.at = start + key + value;
         Ok(())
     }

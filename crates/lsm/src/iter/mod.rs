@@ -1,6 +1,8 @@
 //! Cursors, bottom up: a [`Source`] walks one layer, [`MergeCursor`] merges layers slab by slab
-//! and parks what lies below a range tombstone, [`Scan`] is what callers hold.
+//! and parks what lies below a range tombstone, [`Scan`] is what callers hold. `divide`: parts
+//! of a span for callers that scan side by side.
 
+mod divide;
 mod layer;
 mod merging;
 mod row_batch;
@@ -9,6 +11,7 @@ mod scan;
 mod source;
 mod stretch;
 
+pub use divide::even_cuts;
 pub(crate) use layer::LayerCursor;
 pub(crate) use merging::{Layer, MergeCursor};
 pub use row_batch::RowBatch;

@@ -31,6 +31,7 @@ pub(crate) use columns::{head_of, partition_point};
 pub(crate) use cursor::{SstCursor, Wanted};
 pub(crate) use entries::SstEntries;
 pub(crate) use filter::{key_hash, line_of as filter_line, probes as filter_probes};
+pub(crate) use index_block::IndexBlock;
 pub(crate) use prefix::Prefix;
 pub(crate) use properties::Properties;
 pub(crate) use reader::{SstIdentity, SstReader, check_identity};

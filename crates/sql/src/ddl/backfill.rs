@@ -13,6 +13,7 @@ use braid_kv::{BulkLoad, KeySpan, Loaded, LockMode, ReadMode, Wait};
 use braid_types::{SqlError, SqlResult, SqlState};
 
 use super::Change;
+use super::index_entries::{Entries, finish_beside};
 use crate::dml::keys::{duplicate_key, key_detail};
 use crate::dml::references::{find_by_key_as, missing_parent, missing_reference, reference_values};
 use crate::general_query::Row;
@@ -28,6 +29,14 @@ const CANCEL_EVERY: u64 = 1024;
 fn scan(c: &Change, layout: &Arc<TableLayout>, wanted: Option<Vec<bool>>) -> TableScan {
     let spans = vec![layout.rows.whole_span()];
     TableScan::new(c.ctx.txn.clone(), layout.clone(), spans, wanted, false).reading(c.reading)
+}
+
+/// Later statements of a transaction with one view would see other rows than are read here.
+fn check_unseen(c: &Change, layout: &TableLayout) -> SqlResult<()> {
+    match c.reading {
+        ReadMode::Latest => c.ctx.txn.check_seen(&layout.rows.whole_span()).map_err(kv_error),
+        _ => Ok(()),
+    }
 }
 
 /// Calls `f` with each row.
@@ -46,10 +55,7 @@ fn each_row_with(
     wanted: Option<Vec<bool>>,
     mut f: impl FnMut(&[u8], Row) -> SqlResult<()>,
 ) -> SqlResult<u64> {
-    // Later statements of a transaction with one view would see other rows than are read here.
-    if c.reading == ReadMode::Latest {
-        c.ctx.txn.check_seen(&layout.rows.whole_span()).map_err(kv_error)?;
-    }
+    check_unseen(c, layout)?;
     let mut rows = scan(c, layout, wanted);
     while let Some((key, row)) = rows.next_row()? {
         if rows.rows.is_multiple_of(CANCEL_EVERY) {
@@ -81,10 +87,9 @@ pub(super) fn build_index(c: &mut Change, table: u32, index: u32) -> SqlResult<(
         return Err(SqlError::internal("index is not in its table"));
     };
     let i = &layout.indexes[at];
-    let mut load = c.ctx.txn.bulk_load(1, LOAD_MEMORY).map_err(kv_error)?;
-    each_row_with(c, &layout, Some(layout.entry_columns(i)), |_, row| {
-        load.put(0, &i.entry_key(&row)?, &layout.entry_value(i, &row)).map_err(kv_error)
-    })?;
+    check_unseen(c, &layout)?;
+    let entries = Entries { ctx: &c.ctx, layout: &layout, index: i, reading: c.reading };
+    let load = entries.load(|_| ())?;
     let spans = i.index.interleave_in.is_none().then(|| i.layout.whole_span());
     take_in(c, load, spans.into_iter().collect(), |row| {
         Err(duplicated(&layout, i, row.key, row.value)?)
@@ -113,24 +118,18 @@ fn take_in(
     c: &Change,
     load: BulkLoad,
     spans: Vec<KeySpan>,
-    twice: impl Fn(&Loaded<'_>) -> SqlResult<()>,
+    twice: impl Fn(&Loaded<'_>) -> SqlResult<()> + Sync,
 ) -> SqlResult<()> {
-    let mut seen = 0;
-    let mut check = |row: &Loaded<'_>| -> SqlResult<()> {
-        seen += 1;
-        if seen % CANCEL_EVERY == 0 {
-            c.ctx.check_cancel()?;
-        }
-        if row.again { twice(row) } else { Ok(()) }
-    };
     if load.is_below(SMALL_LOAD) {
         load.drain(|row| -> Result<(), LoadError> {
-            check(&row)?;
+            if row.again {
+                twice(&row)?;
+            }
             Ok(c.ctx.txn.put(row.key.to_vec(), row.value.to_vec())?)
         })?;
         return Ok(());
     }
-    let files = load.finish(|row| -> Result<(), LoadError> { Ok(check(&row)?) })?;
+    let files = finish_beside(&c.ctx, load, twice)?;
     ingest_private(&c.ctx.txn, c.new_id()?, &spans, &files)
 }
 
@@ -252,7 +251,8 @@ pub(super) fn rewrite(
             || old.rows.columns().len() != now.rows.columns().len()
     };
     let indexes: Vec<&IndexLayout> = now.indexes.iter().filter(|i| renewed(i)).collect();
-    let mut load = c.ctx.txn.bulk_load(1 + indexes.len(), LOAD_MEMORY).map_err(kv_error)?;
+    let mut load =
+        c.ctx.txn.bulk_load(1 + indexes.len(), LOAD_MEMORY, &c.ctx.memory).map_err(kv_error)?;
     each_row(c, old, |_, row| {
         let row = convert(row)?;
         load.put(0, &now.row_key(&row)?, &now.row_value(&row)).map_err(kv_error)?;

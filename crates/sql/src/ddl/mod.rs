@@ -17,7 +17,8 @@
 //! - [`create_table`], [`mod@column`], [`constraint`], [`interleave`]: declarations and their
 //!   checks.
 //! - [`alter`]: ALTER TABLE. [`mod@drop`]: DROP and TRUNCATE. [`index`]: CREATE INDEX.
-//! - [`backfill`]: index entries, key changes and validation over existing rows.
+//! - [`backfill`]: index entries, key changes and validation over existing rows;
+//!   [`index_entries`]: the entries, made on several threads.
 //! - [`online`]: the same for a table that has rows, in steps that do not keep writers out;
 //!   [`online_index`]: filling an index meanwhile.
 //! - [`schema`], [`view`], [`sequence`], [`comment`]: databases and schemas, and what lies in them.
@@ -33,6 +34,7 @@ mod constraint;
 pub(crate) mod create_table;
 pub(crate) mod drop;
 pub(crate) mod index;
+mod index_entries;
 mod interleave;
 pub(crate) mod online;
 mod online_index;

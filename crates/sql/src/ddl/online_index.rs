@@ -24,16 +24,15 @@ use braid_types::{SqlError, SqlResult, SqlState};
 use bytes::Bytes;
 
 use super::backfill::duplicated;
+use super::index_entries::{Entries, Way, finish_beside};
 use super::online::Online;
 use crate::general_query::Row;
 use crate::session::Context;
-use crate::storage::bulk::{LOAD_MEMORY, LoadError, SMALL_LOAD};
+use crate::storage::TableLayout;
+use crate::storage::bulk::{LoadError, SMALL_LOAD};
 use crate::storage::layout::{BuildingLayout, IndexLayout};
 use crate::storage::scan::{get_row_as, live_row};
-use crate::storage::{TableLayout, TableScan};
 
-/// Rows between looks at the cancel flag.
-const CANCEL_EVERY: u64 = 1024;
 /// Notes, or rows, that are settled in one transaction.
 const AT_ONCE: usize = 256;
 /// Tries of a backfill that meets range deletes of families that its entries lie in.
@@ -68,83 +67,23 @@ fn backfill(online: &Online, ctx: &Context) -> Result<(), LoadError> {
     let (layout, building) = layouts(online, ctx)?;
     let i = &building.index;
     online.job().step("backfill");
-    let mut load = ctx.txn.bulk_load(1, LOAD_MEMORY)?;
-    let mut rows = scan(ctx, &layout, i);
-    let way = Way::over(ctx, &layout)?;
-    while let Some((key, row)) = rows.next_row()? {
-        if rows.rows.is_multiple_of(CANCEL_EVERY) {
-            ctx.check_cancel()?;
-            online.job().progress(way.part(&key));
-        }
-        load.put(0, &i.entry_key(&row)?, &layout.entry_value(i, &row))?;
-    }
-    let mut seen = 0;
-    let mut check = |row: &Loaded<'_>| -> SqlResult<()> {
-        seen += 1;
-        if seen % CANCEL_EVERY == 0 {
-            ctx.check_cancel()?;
-        }
-        if row.again { Err(duplicated(&layout, i, row.key, row.value)?) } else { Ok(()) }
-    };
+    let entries = Entries { ctx, layout: &layout, index: i, reading: ReadMode::Unrecorded };
+    let load = entries.load(|fraction| online.job().progress(fraction))?;
+    let twice = |row: &Loaded<'_>| Err(duplicated(&layout, i, row.key, row.value)?);
     if load.is_below(SMALL_LOAD) {
         online.job().step("ingest");
         load.drain(|row| -> Result<(), LoadError> {
-            check(&row)?;
+            if row.again {
+                twice(&row)?;
+            }
             Ok(ctx.txn.put(row.key.to_vec(), row.value.to_vec())?)
         })?;
         ctx.txn.commit()?;
         return Ok(());
     }
-    let files = load.finish(|row| -> Result<(), LoadError> { Ok(check(&row)?) })?;
+    let files = finish_beside(ctx, load, twice)?;
     online.job().step("ingest");
     Ok(ctx.txn.ingest_private(&files)?)
-}
-
-/// The rows of a table, with the columns of which an index's entries are made.
-fn scan(ctx: &Context, layout: &Arc<TableLayout>, index: &IndexLayout) -> TableScan {
-    let spans = vec![layout.rows.whole_span()];
-    let wanted = layout.entry_columns(index);
-    TableScan::new(ctx.txn.clone(), layout.clone(), spans, Some(wanted), false)
-        .reading(ReadMode::Unrecorded)
-}
-
-/// How far along a table a key lies.
-struct Way {
-    common: usize,
-    first: f64,
-    last: f64,
-}
-
-impl Way {
-    fn over(ctx: &Context, layout: &Arc<TableLayout>) -> SqlResult<Way> {
-        let end = |reverse: bool| -> SqlResult<Option<Bytes>> {
-            let spans = vec![layout.rows.whole_span()];
-            let mut scan = TableScan::new(ctx.txn.clone(), layout.clone(), spans, None, reverse)
-                .reading(ReadMode::Unrecorded);
-            Ok(scan.next_row()?.map(|(key, _)| key))
-        };
-        let (first, last) = (end(false)?.unwrap_or_default(), end(true)?.unwrap_or_default());
-        let common = first.iter().zip(&last).take_while(|(a, b)| a == b).count();
-        let mut way = Way { common, first: 0.0, last: 1.0 };
-        (way.first, way.last) = (way.place(&first), way.place(&last));
-        Ok(way)
-    }
-
-    fn place(&self, key: &[u8]) -> f64 {
-        let mut bytes = [0; 8];
-        let rest = key.get(self.common..).unwrap_or_default();
-        let n = rest.len().min(8);
-        bytes[..n].copy_from_slice(&rest[..n]);
-        u64::from_be_bytes(bytes) as f64
-    }
-
-    fn part(&self, key: &[u8]) -> f64 {
-        if self.last > self.first {
-            (self.place(key) - self.first) / (self.last - self.first)
-        } else {
-            0.0
-        }
-    }
 }
 
 /// Instead of a backfill: a note for every row.
@@ -153,14 +92,17 @@ fn note_all_rows(online: &Online) -> SqlResult<()> {
     let (layout, building) = layouts(online, &ctx)?;
     let notes = &building.notes;
     online.job().step("backfill");
-    let mut rows = scan(&ctx, &layout, notes);
-    let way = Way::over(&ctx, &layout)?;
+    let (ctx, layout) = (&ctx, &layout);
+    let entries = Entries { ctx, layout, index: notes, reading: ReadMode::Unrecorded };
+    let whole = layout.rows.whole_span();
+    let mut rows = entries.scan(&whole, Some(layout.entry_columns(notes)), false);
+    let way = Way::over(&entries, &whole)?;
     let mut batch: Vec<Pair> = Vec::new();
     loop {
         let next = rows.next_row()?;
         let last = next.is_none();
         if let Some((key, row)) = next {
-            online.job().progress(way.part(&key));
+            online.job().progress(way.fraction(&key));
             let value = layout.entry_value(notes, &row);
             batch.push((notes.entry_key(&row)?.into(), value.into()));
         }

@@ -72,7 +72,7 @@ impl TableLoad {
         }
         let targets = occupied.len() + usize::from(layout.notes().is_some());
         occupied.resize(targets, false);
-        let load = ctx.txn.bulk_load(targets, LOAD_MEMORY).map_err(kv_error)?;
+        let load = ctx.txn.bulk_load(targets, LOAD_MEMORY, &ctx.memory).map_err(kv_error)?;
         let found = vec![None; info.references.len() + 1];
         // In a block it is, or no load is possible; outside, a table that the statement makes.
         let private =

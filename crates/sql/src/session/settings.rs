@@ -4,6 +4,7 @@
 //! anything. Settings that we accept but that change nothing here are in the table with a `-`.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use braid_types::{SqlError, SqlResult, SqlState, Style, TimeZone};
 
@@ -41,6 +42,7 @@ const KNOWN: &[(&str, &str, &str, bool)] = &[
     ("lock_timeout", "0", "", true),
     ("max_identifier_length", "63", "", false),
     ("max_index_keys", "32", "", false),
+    ("max_parallel_maintenance_workers", "2", "", true),
     ("quote_all_identifiers", "off", "", true),
     ("row_security", "on", "", true),
     ("search_path", "\"$user\", public", "", true),
@@ -318,18 +320,26 @@ fn check(name: &str, value: &str) -> SqlResult<String> {
             v @ ("hex" | "escape") => ok(v),
             _ => Err(invalid(name, value).with_hint("Available values: escape, hex.")),
         },
-        "extra_float_digits" => match value.trim().parse::<i8>() {
-            Ok(-15..=3) => ok(value.trim()),
-            Ok(_) => Err(SqlError::new(
-                SqlState::INVALID_PARAMETER_VALUE,
-                format!(
-                    "{value} is outside the valid range for parameter \"extra_float_digits\" \
-                     (-15 .. 3)"
-                ),
-            )),
-            Err(_) => Err(invalid(name, value)),
-        },
+        "extra_float_digits" => ok(number_in(name, value, -15..=3)?),
+        "max_parallel_maintenance_workers" => ok(number_in(name, value, 0..=1024)?),
         _ => ok(value),
+    }
+}
+
+/// The text of a whole number in a range.
+fn number_in<'a>(name: &str, value: &'a str, range: RangeInclusive<i64>) -> SqlResult<&'a str> {
+    let value = value.trim();
+    match value.parse::<i64>() {
+        Ok(number) if range.contains(&number) => Ok(value),
+        Ok(_) => Err(SqlError::new(
+            SqlState::INVALID_PARAMETER_VALUE,
+            format!(
+                "{value} is outside the valid range for parameter \"{name}\" ({} .. {})",
+                range.start(),
+                range.end()
+            ),
+        )),
+        Err(_) => Err(invalid(name, value)),
     }
 }
 

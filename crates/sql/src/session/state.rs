@@ -53,6 +53,8 @@ pub(crate) struct Derived {
     pub(crate) timeouts: Timeouts,
     /// Bytes that one statement may hold.
     pub(crate) statement_mem: usize,
+    /// Threads that help a statement that builds something.
+    pub(crate) maintenance_workers: usize,
     /// Keys, rows or locks that one request to the store asks for at most. Internal: tests compare
     /// answers of different sizes.
     pub(crate) request_batch: usize,
@@ -88,6 +90,7 @@ impl Derived {
                 .ok()
                 .filter(|rows| *rows > 0)
                 .unwrap_or_else(|| TxnOptions::default().batch),
+            maintenance_workers: get("max_parallel_maintenance_workers").parse().unwrap_or(0),
             statement_mem: memory_bytes(&get("statement_mem")).unwrap_or(usize::MAX),
             timeouts: Timeouts {
                 statement: limit("statement_timeout"),
@@ -177,6 +180,11 @@ impl SessionState {
     /// The effective search path.
     pub fn search_path(&self) -> Vec<String> {
         self.derived().search_path.to_vec()
+    }
+
+    /// Threads that may help a statement that builds something.
+    pub(crate) fn maintenance_workers(&self) -> usize {
+        self.derived().maintenance_workers
     }
 
     /// The limits of time as they are set now.

@@ -1,0 +1,97 @@
+//! Dividing a span into parts of about the same size, for readers that work side by side.
+//!
+//! The separators of the ssts' indexes are keys at known distances: every sst of the span gives
+//! some, each standing for its share of the sst's bytes. In key order, a cut comes wherever the
+//! next share of all bytes is full. What lies in memtables is little beside that and not counted,
+//! so a span that was never flushed stays whole.
+
+use bytes::Bytes;
+
+use crate::error::Result;
+use crate::iter::ReadWork;
+use crate::key::KeySpan;
+use crate::sstable::IndexBlock;
+use crate::versions::RunFile;
+use crate::view::View;
+
+/// An sst gives at least so many separators, if it has them.
+const SEPARATORS: usize = 16;
+
+impl View {
+    /// Keys inside of a span that cut it into at most `parts` parts of about the same number of
+    /// bytes, each at least `least` bytes long. Fewer or none if the span holds less.
+    ///
+    /// # Errors
+    /// Those of reading indexes of ssts.
+    pub fn divide(&self, span: &KeySpan, parts: usize, least: u64) -> Result<Vec<Bytes>> {
+        let mut marks = Vec::new();
+        for run in self.state().version.runs_for_reads() {
+            let from = run.first_ending_above(&span.start);
+            let files = run.files().iter().skip(from);
+            for file in files.take_while(|file| file.sst.bounds().start < span.end) {
+                self.mark(file, span, &mut marks)?;
+            }
+        }
+        Ok(even_cuts(marks, parts, least))
+    }
+
+    fn mark(&self, file: &RunFile, span: &KeySpan, marks: &mut Vec<(Bytes, u64)>) -> Result<()> {
+        let reader = file.reader(self.env())?;
+        let size = file.sst.facts().backing.size;
+        let (top, mut work) = (reader.top(), ReadWork::default());
+        let own = file.sst.bounds();
+        let (start, end) = ((&span.start).max(&own.start), (&span.end).min(&own.end));
+        let mut push = |index: &IndexBlock, bytes: u64| {
+            for n in 0..index.len() {
+                let key = index.separator(n);
+                // Parts of a span are cut in front of a key: one behind the separator is as good.
+                if key > &start[..] && key < &end[..] {
+                    marks.push((Bytes::copy_from_slice(key), bytes / index.len() as u64));
+                }
+            }
+        };
+        if top.len() >= SEPARATORS {
+            push(top, size);
+        } else {
+            for n in 0..top.len() {
+                push(&reader.partition(n, &mut work)?.index, size / top.len() as u64);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Keys that cut rows into at most `parts` parts of about the same number of bytes, each at least
+/// `least` bytes long. A mark is a key and the bytes between it and the mark before.
+pub fn even_cuts<K: Ord>(mut marks: Vec<(K, u64)>, parts: usize, least: u64) -> Vec<K> {
+    marks.sort_unstable();
+    let all: u64 = marks.iter().map(|(_, bytes)| bytes).sum();
+    let parts = (parts as u64).min(all / least.max(1));
+    let (mut seen, mut cuts) = (0, Vec::<K>::new());
+    for (key, bytes) in marks {
+        seen += bytes;
+        let next = cuts.len() as u64 + 1;
+        if next < parts && seen * parts >= all * next && cuts.last().is_none_or(|last| *last < key)
+        {
+            cuts.push(key);
+        }
+    }
+    cuts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cut_comes_where_a_part_is_full() {
+        let even = vec![("d", 10), ("b", 10), ("c", 10), ("a", 10)];
+        assert_eq!(even_cuts(even.clone(), 2, 1), ["b"]);
+        assert_eq!(even_cuts(even.clone(), 4, 1), ["a", "b", "c"]);
+        assert_eq!(even_cuts(even.clone(), 4, 20), ["b"], "no part is too small");
+        assert!(even_cuts(even.clone(), 1, 1).is_empty() && even_cuts(even, 4, 41).is_empty());
+        assert_eq!(even_cuts(vec![("a", 1), ("b", 90), ("c", 5), ("d", 4)], 2, 1), ["b"]);
+        assert!(even_cuts(Vec::<(u8, u64)>::new(), 3, 1).is_empty());
+        assert_eq!(even_cuts(vec![("k", 5), ("k", 5), ("k", 5)], 3, 1), ["k"]);
+    }
+}

@@ -1,0 +1,107 @@
+//! Which plans run at the same time, when memory gets short.
+//!
+//! Every running plan needs some memory that it cannot spill. When many run at once on few cores,
+//! they get slow together, and the last ones fail for want of it. So once a quarter of the memory
+//! for clients is taken, a plan beyond a few for each core waits until a running one has ended.
+//!
+//! Nobody may wait for somebody who waits here: a transaction that holds locks goes past, and
+//! nobody waits for longer than [`PATIENCE`] (who reads slowly may hold a place for hours).
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use braid_env::memory::Pool;
+use braid_env::tasks::cores;
+use braid_types::SqlResult;
+use parking_lot::{Condvar, Mutex};
+
+use crate::error::from_df;
+use crate::exec::stoppable::check;
+
+/// Plans for each core that run however little memory there is.
+const FOR_EACH_CORE: usize = 4;
+/// Looks at the cancel flag, and at the memory, come in these steps.
+const STEP: Duration = Duration::from_millis(20);
+/// Steps after which nobody waits any longer.
+const PATIENCE: usize = 50;
+
+/// The gate that plans pass before they run. One for a node.
+#[derive(Debug, Default)]
+pub(crate) struct Gate {
+    running: Mutex<usize>,
+    ended: Condvar,
+}
+
+/// A plan that runs.
+#[derive(Debug)]
+pub(crate) struct Admitted {
+    gate: Arc<Gate>,
+}
+
+impl Gate {
+    /// Passes; waits, if the caller may wait.
+    ///
+    /// # Errors
+    /// 57014 when the flag was raised meanwhile.
+    pub(crate) fn pass(
+        self: &Arc<Self>,
+        pool: &Pool,
+        may_wait: bool,
+        cancel: &AtomicBool,
+    ) -> SqlResult<Admitted> {
+        let mut running = self.running.lock();
+        for _ in 0..PATIENCE {
+            let much = pool.used() > pool.room() / 4;
+            if !may_wait || !much || *running < FOR_EACH_CORE * cores() {
+                break;
+            }
+            self.ended.wait_for(&mut running, STEP);
+            check(cancel).map_err(from_df)?;
+        }
+        *running += 1;
+        Ok(Admitted { gate: self.clone() })
+    }
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        *self.gate.running.lock() -= 1;
+        self.gate.ended.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering;
+
+    use super::*;
+
+    #[test]
+    fn a_plan_waits_while_memory_is_short_and_enough_run() {
+        let (gate, go) = (Arc::new(Gate::default()), AtomicBool::new(false));
+        let pool = Pool::new(100);
+        let account = pool.account(usize::MAX);
+        let pass = |may_wait| gate.pass(&pool, may_wait, &go);
+        let few: Vec<Admitted> =
+            (0..FOR_EACH_CORE * cores()).map(|_| pass(true).expect("there is room")).collect();
+        let one_more = pass(true).expect("memory is free");
+        account.take("sort", 30).expect("there is room");
+        drop(pass(false).expect("who holds locks does not wait"));
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| drop(pass(true)));
+            std::thread::sleep(STEP * 3);
+            assert!(!waiting.is_finished());
+            // The one beyond the few, and one of these.
+            drop((one_more, few));
+            waiting.join().expect("it goes on");
+        });
+        let _few: Vec<Admitted> =
+            (0..FOR_EACH_CORE * cores()).map(|_| pass(true).expect("few run")).collect();
+        go.store(true, Ordering::Relaxed);
+        assert_eq!(pass(true).expect_err("it was canceled").state().0, "57014");
+        go.store(false, Ordering::Relaxed);
+        account.give(20);
+        drop(pass(true).expect("memory is free again"));
+    }
+}

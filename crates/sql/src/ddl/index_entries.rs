@@ -1,0 +1,158 @@
+//! The entries of an index for all rows of a table: read, made and sorted on several threads.
+//!
+//! ```text
+//!   rows   ├── part 1 ──┼── part 2 ──┤      cut where the store says that the halves are
+//!   thread   scan, sort    scan, sort       each into a load of its own
+//!            └───── one load ─────┘         merged side by side, too: [`finish_beside`]
+//! ```
+//! `max_parallel_maintenance_workers` says how many threads help the statement's own, 2 unless set
+//! otherwise; there are never more than cores.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use braid_env::tasks::{cores, side_by_side};
+use braid_kv::{BulkLoad, KeySpan, Loaded, ReadMode};
+use braid_types::SqlResult;
+use bytes::Bytes;
+
+use crate::session::Context;
+use crate::storage::bulk::{LOAD_MEMORY, LoadError};
+use crate::storage::layout::IndexLayout;
+use crate::storage::{TableLayout, TableScan};
+
+/// Rows between looks at the cancel flag.
+const CANCEL_EVERY: u64 = 1024;
+/// A thread has at least so many bytes of rows to read.
+const PART_BYTES: u64 = 4 << 20;
+
+/// What is read, and how.
+pub(super) struct Entries<'a> {
+    pub(super) ctx: &'a Context,
+    pub(super) layout: &'a Arc<TableLayout>,
+    pub(super) index: &'a IndexLayout,
+    pub(super) reading: ReadMode,
+}
+
+impl Entries<'_> {
+    /// All entries, as a load. `progress` is told how much of the table was read.
+    pub(super) fn load(&self, progress: impl Fn(f64) + Sync) -> Result<BulkLoad, LoadError> {
+        let whole = self.layout.rows.whole_span();
+        let parts = self.ctx.txn.divide(&whole, build_threads(self.ctx), PART_BYTES)?;
+        let done: Vec<AtomicU64> = parts.iter().map(|_| AtomicU64::new(0)).collect();
+        let memory = LOAD_MEMORY / parts.len();
+        let jobs = parts.iter().zip(&done).map(|(part, own)| {
+            let (progress, done) = (&progress, &done);
+            move || {
+                self.part(part, memory, |fraction| {
+                    own.store(fraction.to_bits(), Ordering::Relaxed);
+                    let all = done.iter().map(|part| f64::from_bits(part.load(Ordering::Relaxed)));
+                    progress(all.sum::<f64>() / done.len() as f64);
+                })
+            }
+        });
+        let mut all: Option<BulkLoad> = None;
+        for load in side_by_side("index-build", jobs.collect()) {
+            match &mut all {
+                Some(all) => all.absorb(load?),
+                None => all = Some(load?),
+            }
+        }
+        Ok(all.expect("a span has a part"))
+    }
+
+    fn part(
+        &self,
+        part: &KeySpan,
+        memory: usize,
+        progress: impl Fn(f64),
+    ) -> Result<BulkLoad, LoadError> {
+        let Entries { ctx, layout, index, .. } = self;
+        let mut load = ctx.txn.bulk_load(1, memory, &ctx.memory)?;
+        let wanted = Some(layout.entry_columns(index));
+        let mut rows = self.scan(part, wanted, false);
+        let way = Way::over(self, part)?;
+        while let Some((key, row)) = rows.next_row()? {
+            if rows.rows.is_multiple_of(CANCEL_EVERY) {
+                ctx.check_cancel()?;
+                progress(way.fraction(&key));
+            }
+            load.put(0, &index.entry_key(&row)?, &layout.entry_value(index, &row))?;
+        }
+        progress(1.0);
+        load.sort();
+        Ok(load)
+    }
+
+    /// The rows of a part.
+    pub(super) fn scan(
+        &self,
+        part: &KeySpan,
+        wanted: Option<Vec<bool>>,
+        reverse: bool,
+    ) -> TableScan {
+        let (txn, spans) = (self.ctx.txn.clone(), vec![part.clone()]);
+        TableScan::new(txn, self.layout.clone(), spans, wanted, reverse).reading(self.reading)
+    }
+}
+
+/// Threads that a build may use.
+fn build_threads(ctx: &Context) -> usize {
+    (ctx.session.maintenance_workers() + 1).min(cores())
+}
+
+/// Writes the ssts of a load on several threads; `twice` makes the error for a key that came twice.
+pub(super) fn finish_beside(
+    ctx: &Context,
+    load: BulkLoad,
+    twice: impl Fn(&Loaded<'_>) -> SqlResult<()> + Sync,
+) -> Result<braid_kv::BulkFiles, LoadError> {
+    load.finish_beside(build_threads(ctx), || {
+        let (mut seen, twice) = (0, &twice);
+        move |row: Loaded<'_>| -> Result<(), LoadError> {
+            seen += 1;
+            if seen % CANCEL_EVERY == 0 {
+                ctx.check_cancel()?;
+            }
+            if row.again { Ok(twice(&row)?) } else { Ok(()) }
+        }
+    })
+}
+
+/// How far along its span a key lies.
+pub(super) struct Way {
+    common: usize,
+    first: f64,
+    last: f64,
+}
+
+impl Way {
+    /// From the first to the last row of a part.
+    pub(super) fn over(entries: &Entries<'_>, part: &KeySpan) -> SqlResult<Way> {
+        let end = |reverse: bool| -> SqlResult<Option<Bytes>> {
+            Ok(entries.scan(part, None, reverse).next_row()?.map(|(key, _)| key))
+        };
+        let (first, last) = (end(false)?.unwrap_or_default(), end(true)?.unwrap_or_default());
+        let common = first.iter().zip(&last).take_while(|(a, b)| a == b).count();
+        let mut way = Way { common, first: 0.0, last: 1.0 };
+        (way.first, way.last) = (way.place(&first), way.place(&last));
+        Ok(way)
+    }
+
+    fn place(&self, key: &[u8]) -> f64 {
+        let mut bytes = [0; 8];
+        let rest = key.get(self.common..).unwrap_or_default();
+        let n = rest.len().min(8);
+        bytes[..n].copy_from_slice(&rest[..n]);
+        u64::from_be_bytes(bytes) as f64
+    }
+
+    /// 0 at the first row, 1 at the last.
+    pub(super) fn fraction(&self, key: &[u8]) -> f64 {
+        if self.last > self.first {
+            (self.place(key) - self.first) / (self.last - self.first)
+        } else {
+            0.0
+        }
+    }
+}
