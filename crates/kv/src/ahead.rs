@@ -25,7 +25,8 @@ use bytes::Bytes;
 use crate::locks::LockMode;
 use crate::spans::{ReadAt, SpanRows};
 
-/// Bytes that may lie here; more is forgotten.
+/// Bytes that may lie here. When half of it is new, what is older is forgotten: a statement uses
+/// what it has asked for last.
 const BYTES_MAX: usize = 8 << 20;
 /// What an answer takes besides its keys and values.
 const ANSWER_BYTES: usize = 120;
@@ -50,16 +51,50 @@ pub(crate) struct Told {
     memory: Held,
 }
 
+/// Answers about one state.
 #[derive(Default)]
 struct Answers {
+    new: Lot,
+    old: Lot,
+}
+
+/// Answers of about the same age.
+#[derive(Default)]
+struct Lot {
     points: HashMap<Bytes, Option<Bytes>>,
-    spans: HashMap<(Bytes, Bytes, Classes), (SpanRows, CommitTs)>,
+    spans: HashMap<SpanKey, SpanAnswer>,
     bytes: usize,
 }
 
+type SpanKey = (Bytes, Bytes, Classes);
+
+/// The first rows of a span.
+struct SpanAnswer {
+    rows: SpanRows,
+    at: CommitTs,
+    /// So many scans were foreseen.
+    uses: usize,
+}
+
 impl Answers {
+    fn has_no_spans(&self) -> bool {
+        self.new.spans.is_empty() && self.old.spans.is_empty()
+    }
+
     fn is_empty(&self) -> bool {
-        self.points.is_empty() && self.spans.is_empty()
+        self.has_no_spans() && self.new.points.is_empty() && self.old.points.is_empty()
+    }
+
+    fn span(&mut self, key: &SpanKey) -> Option<&mut SpanAnswer> {
+        self.new.spans.get_mut(key).or_else(|| self.old.spans.get_mut(key))
+    }
+
+    fn forget_old(&mut self) {
+        self.old = std::mem::take(&mut self.new);
+    }
+
+    fn bytes(&self) -> usize {
+        self.new.bytes + self.old.bytes
     }
 }
 
@@ -76,10 +111,12 @@ impl Ahead {
 
     /// What was said about a key: `None` if nothing.
     pub(crate) fn point(&self, key: &[u8], at: ReadAt) -> Option<&Option<Bytes>> {
-        self.told.as_ref()?.of(at)?.points.get(key)
+        let answers = self.told.as_ref()?.of(at)?;
+        answers.new.points.get(key).or_else(|| answers.old.points.get(key))
     }
 
-    /// The first rows of a span, if they were asked for. They can be used once.
+    /// The first rows of a span, if they were asked for. They can be used as often as was foreseen;
+    /// if there is more in the span than these, once: the rest is for one scan.
     pub(crate) fn take_span(
         &mut self,
         span: &KeySpan,
@@ -87,17 +124,36 @@ impl Ahead {
         at: ReadAt,
     ) -> Option<(SpanRows, CommitTs)> {
         let told = self.told.as_mut()?;
-        if told.of(at)?.spans.is_empty() {
+        if told.of(at)?.has_no_spans() {
             return None;
         }
-        told.of_mut(at).spans.remove(&(span.start.clone(), span.end.clone(), classes))
+        let key = (span.start.clone(), span.end.clone(), classes);
+        let answers = told.of_mut(at);
+        let answer = answers.span(&key)?;
+        answer.uses = answer.uses.saturating_sub(1);
+        if answer.uses > 0 && answer.rows.rest.is_none() {
+            return Some((answer.rows.clone(), answer.at));
+        }
+        let answer = answers.new.spans.remove(&key).or_else(|| answers.old.spans.remove(&key))?;
+        Some((answer.rows, answer.at))
     }
 
-    /// Whether the first rows of a span are there.
-    pub(crate) fn has_span(&self, span: &KeySpan, classes: Classes, at: ReadAt) -> bool {
+    /// Whether the first rows of a span are there. They will be used so many times more.
+    pub(crate) fn uses_span(
+        &mut self,
+        span: &KeySpan,
+        classes: Classes,
+        at: ReadAt,
+        uses: usize,
+    ) -> bool {
+        let Some(told) = self.told.as_mut() else { return false };
+        if told.of(at).is_none_or(Answers::has_no_spans) {
+            return false;
+        }
         let key = (span.start.clone(), span.end.clone(), classes);
-        let told = self.told.as_ref().and_then(|told| told.of(at));
-        told.is_some_and(|answers| answers.spans.contains_key(&key))
+        let Some(answer) = told.of_mut(at).span(&key) else { return false };
+        answer.uses += uses;
+        true
     }
 
     /// Whether a key was found free since the answers were last forgotten.
@@ -144,10 +200,10 @@ impl Told {
 
     pub(crate) fn add_point(&mut self, key: Bytes, value: Option<Bytes>, at: ReadAt) {
         let bytes = key.len() + value.as_ref().map_or(0, Bytes::len) + ANSWER_BYTES;
-        let answers = self.of_mut(at);
-        answers.bytes += bytes;
-        answers.points.insert(key, value);
-        self.count();
+        let lot = &mut self.of_mut(at).new;
+        lot.bytes += bytes;
+        lot.points.insert(key, value);
+        self.count(at);
     }
 
     pub(crate) fn add_span(
@@ -156,12 +212,14 @@ impl Told {
         classes: Classes,
         (rows, seen_at): (SpanRows, CommitTs),
         at: ReadAt,
+        uses: usize,
     ) {
         let of_rows: usize = rows.rows.iter().map(|(k, v)| k.len() + v.len() + ANSWER_BYTES).sum();
-        let answers = self.of_mut(at);
-        answers.bytes += span.start.len() + span.end.len() + ANSWER_BYTES + of_rows;
-        answers.spans.insert((span.start, span.end, classes), (rows, seen_at));
-        self.count();
+        let lot = &mut self.of_mut(at).new;
+        lot.bytes += span.start.len() + span.end.len() + ANSWER_BYTES + of_rows;
+        let answer = SpanAnswer { rows, at: seen_at, uses };
+        lot.spans.insert((span.start, span.end, classes), answer);
+        self.count(at);
     }
 
     /// A key was found free for a moment.
@@ -170,9 +228,12 @@ impl Told {
     }
 
     /// There is no need for answers: what has no room is asked for again.
-    fn count(&mut self) {
-        let bytes = self.then.bytes + self.latest.bytes;
-        if bytes > BYTES_MAX || self.memory.resize(bytes).is_err() {
+    fn count(&mut self, at: ReadAt) {
+        let answers = self.of_mut(at);
+        if answers.new.bytes > BYTES_MAX / 2 {
+            answers.forget_old();
+        }
+        if self.memory.resize(self.then.bytes() + self.latest.bytes()).is_err() {
             self.then = Answers::default();
             self.latest = Answers::default();
             self.memory.release();

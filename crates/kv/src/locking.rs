@@ -86,6 +86,30 @@ impl Txn {
         Ok(())
     }
 
+    /// As [`Txn::lock_ahead`], for one who passes over what is not free: what became of the first
+    /// of these, in their order. Where something newer lies below a lock, it ends before that.
+    pub fn lock_ahead_skipping(&self, items: Vec<LockItem>) -> KvResult<Vec<Locked>> {
+        let mut out = Vec::new();
+        if self.batch_max() < 2 {
+            return Ok(out);
+        }
+        for part in items.chunks(self.batch_max()) {
+            let (grants, error) = self.ask_locks(part.to_vec(), Wait::SkipLocked)?;
+            out.extend(grants.iter().map_while(|grant| match grant {
+                Grant::Held => Some(Locked::Yes),
+                Grant::Skipped => Some(Locked::Skipped),
+                Grant::Newer => None,
+            }));
+            match error {
+                // Told again, at the right moment, to whoever asks for this very lock.
+                Some(KvError::Retry { .. }) => return Ok(out),
+                Some(error) => return Err(error),
+                None => {}
+            }
+        }
+        Ok(out)
+    }
+
     /// Locks one after the other in this order, each with its check if it wants one: waits where
     /// one is not free, and keeps those before it meanwhile.
     pub fn lock_many(&self, items: Vec<LockItem>) -> KvResult<()> {

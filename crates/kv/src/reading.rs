@@ -1,6 +1,6 @@
 //! A transaction's reads: answers of the far side with its own writes laid over them.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -120,11 +120,19 @@ impl Txn {
             return Ok(found);
         }
         let (at, wanted) = {
-            let state = self.open_state()?;
+            let mut state = self.open_state()?;
             let at = state.read_at(options.mode);
-            let known = |span: &KeySpan| state.ahead.has_span(span, options.classes, at);
-            let wanted = spans.iter().filter(|span| !known(span)).cloned();
-            (at, wanted.collect::<Vec<KeySpan>>())
+            let mut uses: HashMap<&KeySpan, usize> = HashMap::new();
+            spans.iter().for_each(|span| *uses.entry(span).or_default() += 1);
+            let mut wanted: Vec<(KeySpan, usize)> = Vec::new();
+            for span in spans {
+                if let Some(uses) = uses.remove(span)
+                    && !state.ahead.uses_span(span, options.classes, at, uses)
+                {
+                    wanted.push((span.clone(), uses));
+                }
+            }
+            (at, wanted)
         };
         let rows = options.limit.unwrap_or(ROWS_AHEAD).min(ROWS_AHEAD);
         let mut left = wanted.as_slice();
@@ -134,19 +142,19 @@ impl Txn {
             let asked = &left[..left.len().min(self.batch_max())];
             let scan =
                 |span: &KeySpan| SpanScan { span: span.clone(), rows, more: false, cursor: None };
-            let scans = asked.iter().map(scan).collect();
+            let scans = asked.iter().map(|(span, _)| scan(span)).collect();
             let answer = self.ask_scans(scans, at, options)?;
             let mut state = self.open_state()?;
             let told = state.ahead.told(self.coordinator().memory());
             let mut reached = 0;
-            for (span, part) in asked.iter().zip(answer.parts) {
+            for ((span, uses), part) in asked.iter().zip(answer.parts) {
                 if part.rows.is_empty() && part.rest.as_ref() == Some(span) {
                     break;
                 }
                 reached += 1;
                 bytes += part.rows.iter().map(|(k, v)| k.len() + v.len()).sum::<usize>();
                 found.extend(part.rows.iter().cloned());
-                told.add_span(span.clone(), options.classes, (part, answer.at), at);
+                told.add_span(span.clone(), options.classes, (part, answer.at), at, *uses);
             }
             // The answer was full before it came to the others.
             left = &left[reached.max(1)..];

@@ -250,3 +250,40 @@ fn plans_use_keys() {
     assert!(text.contains("customers spans=1 key columns=1"), "{text}");
     assert!(text.contains("orders spans=2 key columns=1"), "{text}");
 }
+
+#[test]
+fn explain_analyze_counts_the_requests_of_a_general_plan() {
+    let mut db = Db::new();
+    db.run(
+        "create table a (id int primary key, n int, v int);
+         create index on a (n);
+         create table b (id int primary key, n int);
+         insert into a select g, g % 50, g from generate_series(1, 6000) g;
+         insert into b select g, g from generate_series(1, 3000) g",
+    );
+    let number = |line: &str| -> Option<u64> {
+        let (_, rest) = line.split_once("requests=")?;
+        rest.chars().take_while(char::is_ascii_digit).collect::<String>().parse().ok()
+    };
+    // All that the plan asked, and what each of its scans did.
+    let mut asked = |sql: &str| -> (u64, Vec<u64>) {
+        let lines = db.run(&format!("explain analyze {sql}"));
+        assert!(lines[0].starts_with("general plan (DataFusion) (actual rows="), "{lines:?}");
+        let all = number(&lines[0]).unwrap_or_else(|| panic!("{lines:?}"));
+        (all, lines[1..].iter().filter_map(|line| number(line)).collect())
+    };
+    let (all, scans) = asked("select n, count(*) from a group by n order by n");
+    assert!((6..=12).contains(&all), "{all}");
+    assert_eq!(scans, [all]);
+    let (all, scans) = asked("select a.v, b.n from a join b on b.n = a.v where a.v + b.n > 7");
+    assert_eq!((scans.len(), scans.iter().sum::<u64>()), (2, all));
+    assert!(all <= 24, "{all}");
+    // By an index: entries and the rows behind them, both in batches.
+    let (all, scans) = asked("select n, sum(v) from a where n in (3, 4, 5) group by n");
+    assert_eq!(scans, [all]);
+    assert!((2..=10).contains(&all), "{all}");
+    let (all, _) = asked("with few as (select * from a limit 10) select count(*), max(v) from few");
+    assert!(all <= 2, "{all}");
+    let plain = db.run("explain select n, count(*) from a group by n");
+    assert!(plain.iter().all(|line| !line.contains("requests")), "{plain:?}");
+}

@@ -148,6 +148,201 @@ fn many_rows_are_read_by_few_requests() {
 }
 
 #[test]
+fn lookups_of_joins_are_asked_for_many_rows_at_once() {
+    let db = database();
+    let s = &mut session(&db);
+    filled(s);
+    run(
+        s,
+        "insert into i select id, 1, 1 from p; insert into i select id, 2, 1 from p where v = 1",
+    );
+    run(s, "insert into j select id, n, 1 from i where n = 1");
+    asks(s, "select c.e, p.v from c join p on p.id = c.p where c.v >= 0", MANY, 6);
+    asks(s, "select p.id, c.id from p left join c on c.p = p.id where p.v >= 0", MANY, 14);
+    // Each step over all rows of those before, however few each of them finds.
+    let chain = "select c.e, q.id, i.n, j.m from c join p on p.id = c.p join p q on q.u = p.id + 1
+                 join i on i.id = q.id left join j on (j.id, j.n) = (i.id, i.n) where c.v >= 0";
+    asks(s, chain, MANY, 20);
+    // The same lookup again and again.
+    asks(
+        s,
+        "select c.id, d.id from c left join c d on d.p = c.u where c.v = 0 limit 3000",
+        800,
+        60,
+    );
+    // Families, by a list of their keys.
+    let list = values(2_000, |n| n.to_string());
+    let families = format!("select count(*) from p join i on i.id = p.id where p.id in ({list})");
+    asks(s, &families, 2_000, 6);
+    asks(
+        s,
+        &format!("select p.id, i.n from p left join i on i.id = p.id where p.id in ({list})"),
+        2_000,
+        6,
+    );
+    // Little is asked where little is wanted, and not row by row where little is found.
+    assert!(requests(s, "select c.e, p.v from c join p on p.id = c.p where c.v = 1 limit 1") <= 4);
+    asks(s, "select c.e, p.v from c join p on p.id = c.p + 5000 where c.v >= 0 limit 1", MANY, 6);
+}
+
+#[test]
+fn rows_are_locked_by_few_requests() {
+    let db = database();
+    let (s, other) = (&mut session(&db), &mut session(&db));
+    filled(s);
+    asks(s, "select id from p for update", MANY, 4);
+    asks(s, "select id from p where v = 3 order by u desc for share", MANY / 7, 6);
+    asks(s, "select e from c where v = 1 for update nowait", MANY / 5, 6);
+    asks(s, "select id from p order by id limit 2000 offset 100 for update", 2_100, 6);
+    run(other, "begin; select id from p where id >= 100 and id % 2 = 0 for update");
+    asks(s, "select id from p for update skip locked", MANY, 6);
+    asks(s, "select id from p limit 1000 for update skip locked", MANY, 6);
+    assert_eq!(rows(s, "select count(*) from p"), ["4000"]);
+    run(s, "begin");
+    let free =
+        rows(s, "select id from p where id >= 90 order by id limit 12 for update skip locked");
+    let all: Vec<String> = (90..100).chain([101, 103]).map(|n| n.to_string()).collect();
+    assert_eq!(free, all);
+    // No more than LIMIT says.
+    run(other, "rollback; begin");
+    let next =
+        rows(other, "select id from p where id >= 90 order by id limit 3 for update skip locked");
+    assert_eq!(next, ["100", "102", "104"]);
+    run(s, "rollback");
+    run(other, "rollback");
+    run(s, "begin; select id from p order by id limit 2 offset 1 for update");
+    assert_eq!(
+        rows(other, "select id from p where id < 5 order by id for update skip locked"),
+        ["3", "4"]
+    );
+    run(s, "rollback");
+}
+
+#[test]
+fn conflicts_of_every_form_ask_in_batches() {
+    let db = database();
+    let s = &mut session(&db);
+    filled(s);
+    run(s, "create sequence q; alter table p add column w int default 5");
+    let n = 2_000;
+    let same_u = values(n, |n| format!("({}, {}, 9)", n + 100_000, n + 500));
+    let into = |tail: &str| format!("insert into p (id, u, v) values {same_u} on conflict {tail}");
+    asks(s, &into("do nothing"), n, 12);
+    asks(s, &into("(u) do nothing"), n, 12);
+    asks(s, &into("(u) do update set v = excluded.v"), n, 16);
+    assert_eq!(rows(s, "select count(*) from p where v = 9"), ["2000"]);
+    asks(s, &into("on constraint p_u_key do update set v = p.v + 1 where p.v = 9"), n, 16);
+    asks(s, &into("(u) do update set w = default, u = excluded.u + 50000"), n, 30);
+    assert_eq!(rows(s, "select count(*) from p where u >= 50000 and w = 5"), ["2000"]);
+    let same_id = values(n, |n| format!("({n}, {}, 9)", n + 200_000));
+    let into = |tail: &str| format!("insert into p (id, u, v) values {same_id} on conflict {tail}");
+    asks(s, &into("do nothing"), n, 12);
+    asks(s, &into("(id) do update set w = nextval('q')"), n, 16);
+    assert_eq!(rows(s, "select count(*), min(w), max(w) from p where id < 2000"), ["2000|1|2000"]);
+    // Entries whose rows were erased are in nobody's way.
+    run(
+        s,
+        "create table r (id int primary key, u int unique);
+            create table t (id int primary key, n int) interleave in parent r on delete cascade",
+    );
+    let of_r = values(n, |n| format!("({n}, {n})"));
+    run(s, &format!("insert into r values {of_r}"));
+    run(s, "delete from r where id < 1500");
+    let again = values(n, |n| format!("({}, {n})", n + 10_000));
+    asks(s, &format!("insert into r values {again} on conflict (u) do nothing"), n, 14);
+    assert_eq!(rows(s, "select count(*), max(id) from r"), ["2000|11499"]);
+}
+
+#[test]
+fn loads_into_an_occupied_table_ask_in_batches() {
+    let db = database();
+    let s = &mut session(&db);
+    filled(s);
+    run(s, "create table source (id int primary key, u int, v int)");
+    run(s, &format!("insert into source values {}", values(12_000, |n| format!("({n}, {n}, 0)"))));
+    let load = |from: &str| format!("insert into p select id + 10000, u + 10000, v from {from}");
+    asks(s, &load("source"), 12_000, 16);
+    assert_eq!(rows(s, "select count(*) from p where u >= 10000"), ["12000"]);
+    for size in ["1", "3", "1024"] {
+        run(s, &format!("set braid.request_batch = {size}"));
+        let told =
+            |s: &mut Session, sql: &str| error(s, sql).detail().unwrap_or_default().to_string();
+        let taken = told(s, "insert into p select id + 30000, u + 21990, v from source");
+        assert_eq!(taken, "Key (u)=(21990) already exists.", "{size}");
+        let key = told(s, "insert into p select 30000 + 3 * (id / 3), u + 50000, v from source");
+        assert_eq!(key, "Key (id)=(30000) already exists.", "{size}");
+        let both = told(s, "insert into p select id + 21999, u + 50000, v from source");
+        assert_eq!(both, "Key (id)=(21999) already exists.", "{size}");
+        assert_eq!(rows(s, "select count(*) from p"), ["16000"]);
+    }
+}
+
+#[test]
+fn range_deletes_probe_foreign_keys_in_batches() {
+    let s = &mut session(&database());
+    run(s, "create table r (id int primary key, u int unique);
+            create table q (id int, n int, primary key (id, n)) interleave in parent r on delete cascade;
+            create table x (id int primary key, r int references r);
+            create index on x (r);
+            create table y (id int primary key, r int references r);
+            create table z (id int primary key, u int references r (u));
+            create index on z (u)");
+    run(s, &format!("insert into r values {}", values(6_000, |n| format!("({n}, {n})"))));
+    for t in ["x", "y", "z"] {
+        let those = values(2_000, |n| format!("({n}, {})", n + 4_000));
+        run(s, &format!("insert into {t} values {those}"));
+    }
+    let list = values(2_000, |n| n.to_string());
+    let lines = rows(s, &format!("explain analyze delete from r where id in ({list})"));
+    assert!(lines.iter().any(|line| line.contains("range delete")), "{lines:?}");
+    let (_, count) = lines.last().expect("a line").rsplit_once("requests: ").expect("a count");
+    assert!(count.parse::<u64>().expect("a number") <= 20 + 2 * 14, "{lines:?}");
+    for size in ["1", "3", "1024"] {
+        run(s, &format!("set braid.request_batch = {size}"));
+        for (keep, table) in [("y, z", "x"), ("x, z", "y"), ("x, y", "z")] {
+            run(s, "begin");
+            keep.split(", ").for_each(|t| drop(run(s, &format!("delete from {t}"))));
+            let refused = error(s, "delete from r where id in (3999, 4000, 5998, 5999, 7000)");
+            assert_eq!(refused.state().0, "23503", "{size} {table}");
+            assert!(refused.message().contains(&format!("on table \"{table}\"")), "{refused:?}");
+            assert!(refused.detail().unwrap_or_default().contains("(4000)"), "{refused:?}");
+            run(s, "rollback");
+        }
+        assert_eq!(rows(s, "select count(*) from r"), ["4000"]);
+    }
+}
+
+#[test]
+fn a_window_evaluates_nothing_that_is_not_wanted() {
+    for size in ["1", "3", "1024"] {
+        let s = &mut session(&database());
+        run(s, &format!("set braid.request_batch = {size}"));
+        run(
+            s,
+            "create table a (id int primary key, n int); create index on a (n);
+                create table b (id int primary key, n int);
+                insert into a values (1, 1), (2, 1), (3, 0), (4, 1);
+                insert into b values (1, 1), (2, 2), (3, 3), (4, 4)",
+        );
+        let join = "select a.id from a join b on b.id = a.id where a.id between 1 and 9";
+        assert_eq!(rows(s, &format!("{join} and 6 / a.n > 1 limit 2")), ["1", "2"], "{size}");
+        assert_eq!(error(s, &format!("{join} and 6 / a.n > 1")).state().0, "22012", "{size}");
+        assert_eq!(error(s, &format!("{join} and 6 / a.n > 1 limit 3")).state().0, "22012");
+        // The division is asked for rows that the join keeps.
+        let outer = "select a.id, b.n from a left join b on b.id = a.id and b.n < 3
+                     where a.id between 1 and 9";
+        assert_eq!(rows(s, outer), ["1|1", "2|2", "3|NULL", "4|NULL"], "{size}");
+        run(s, "create sequence q");
+        let counted = "select a.id from a join b on b.id = a.id
+                       where a.id between 1 and 9 and nextval('q') > a.n - 9 limit 2";
+        assert_eq!(rows(s, counted), ["1", "2"]);
+        assert_eq!(rows(s, "select nextval('q')"), ["3"], "{size}");
+        // Asked for each row, though it names no column.
+        assert_eq!(rows(s, "select id from a where id < 4 and nextval('q') > 4"), ["2", "3"]);
+    }
+}
+
+#[test]
 fn explain_analyze_tells_what_each_step_asked() {
     let db = database();
     let s = &mut session(&db);
@@ -265,17 +460,24 @@ fn statement(random: &mut Random) -> String {
     let (a, b) = (n(random), n(random));
     let span = format!("between {} and {}", a.min(b), a.max(b));
     let conflict = *random.pick(&["", "", " on conflict do nothing"]);
-    match random.below(22) {
+    match random.below(30) {
         0..=3 => {
             let rows = list(random, &mut |r| format!("({}, {}, {})", n(r), n(r), n(r)));
-            let update = " on conflict (id) do update set v = excluded.v, u = p.u + 1";
-            let conflict = if random.chance(1, 4) { update } else { conflict };
+            let update = *random.pick(&[
+                " on conflict (id) do update set v = excluded.v, u = p.u + 1",
+                " on conflict (u) do update set v = excluded.v, u = p.u + 1",
+                " on conflict (u) do update set v = excluded.v + p.v where p.v < 30",
+                " on conflict (u) do nothing",
+            ]);
+            let conflict = if random.chance(1, 3) { update } else { conflict };
             format!("insert into p values {rows}{conflict}")
         }
         4..=6 => {
             let rows = list(random, &mut |r| {
                 format!("({}, {}, {}, 'e{}', {})", n(r), n(r), n(r), n(r), n(r))
             });
+            let upsert = " on conflict (e) do update set v = c.v + 1, p = excluded.p";
+            let conflict = if random.chance(1, 4) { upsert } else { conflict };
             format!("insert into c values {rows}{conflict}")
         }
         7 | 8 => {
@@ -299,6 +501,26 @@ fn statement(random: &mut Random) -> String {
         18 => format!("delete from p where id {span} and v + 0 >= 0"),
         19 => format!("delete from p where id {span}"),
         20 => format!("select id, v from p where v {span} order by v, id limit {}", 1 + a),
+        21 => format!(
+            "select c.id, p.v, q.id from c join p on p.id = c.p left join p q on q.u = p.u + 1
+             where c.v {span} limit {}",
+            1 + b
+        ),
+        22 => format!(
+            "select p.id, i.n, j.m, c.id from p left join i on i.id = p.id
+             left join j on (j.id, j.n) = (i.id, i.n) left join c on c.u = p.u
+             where p.id in ({a}, {b}, 3, 5) and p.v + 0 >= 0"
+        ),
+        23 => format!("select c.id, d.id from c left join c d on d.p = c.u where c.v {span}"),
+        24 => format!("select id, u from p where v {span} order by id limit {} for update", 1 + a),
+        25 => format!("select id from c where v {span} order by id desc offset 2 for share"),
+        26 => format!("select id from p where id {span} for update nowait"),
+        27 => {
+            format!("select id from p where id {span} limit {} for update skip locked", 1 + b % 5)
+        }
+        28 => format!(
+            "select c.id from c join p on p.id = c.p where c.id {span} and 40 / (p.v - {a}) > 1"
+        ),
         _ => format!("select c.id, c.e from c where u in ({a}, {b}, 3) or v {span} order by id"),
     }
 }

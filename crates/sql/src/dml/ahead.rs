@@ -27,6 +27,7 @@ use super::writer::{TableInfo, changed};
 use crate::general_query::Row;
 use crate::session::Context;
 use crate::storage::TableLayout;
+use crate::storage::layout::IndexLayout;
 use crate::storage::scan::{get_row_as, rows_ahead};
 
 /// A row that is replaced by another: its key, itself, the new one.
@@ -205,6 +206,13 @@ pub(super) fn of_inserts(
         }
     }
     ctx.txn.get_ahead(keys, ReadMode::Unrecorded).map_err(kv_error)?;
+    let mut behind: Vec<Bytes> = Vec::new();
+    for row in rows {
+        for i in layout.kept_indexes().filter(|i| i.index.unique && i.enforces_for(row)) {
+            behind.extend(row_behind(ctx, layout, i, &i.entry_key(row)?)?);
+        }
+    }
+    ctx.txn.get_ahead(behind, ReadMode::Unrecorded).map_err(kv_error)?;
     let mut ahead = Ahead::new(ctx);
     let mut taken: Vec<Bytes> = Vec::new();
     for row in rows {
@@ -220,9 +228,16 @@ pub(super) fn of_inserts(
         }
         for i in layout.kept_indexes() {
             let entry = Bytes::from(i.entry_key(row)?);
-            if i.index.unique && i.enforces_for(row) && !ahead.is_free(&entry)? {
-                taken.push(entry);
-                continue;
+            if i.index.unique
+                && i.enforces_for(row)
+                && let Some(holder) = row_behind(ctx, layout, i, &entry)?
+            {
+                taken.push(entry.clone());
+                // An entry whose row is gone does not stand for it: a new row takes its place.
+                if has_entry(ctx, layout, i, &entry, &holder)? {
+                    taken.push(holder);
+                    continue;
+                }
             }
             ahead.write(entry);
         }
@@ -232,6 +247,55 @@ pub(super) fn of_inserts(
     }
     ctx.txn.await_ahead(taken, LockMode::KeyShare).map_err(kv_error)?;
     ahead.ask()
+}
+
+/// The key of the row that an entry of a unique index leads to, if there is an entry.
+pub(super) fn row_behind(
+    ctx: &Context,
+    layout: &TableLayout,
+    index: &IndexLayout,
+    entry: &[u8],
+) -> SqlResult<Option<Bytes>> {
+    match ctx.txn.get_as(entry, ReadMode::Unrecorded).map_err(kv_error)? {
+        Some(value) => Ok(layout.row_key_of_entry(index, entry, &value)?.map(Bytes::from)),
+        None => Ok(None),
+    }
+}
+
+/// Whether there is a row with this key, and it has this entry.
+fn has_entry(
+    ctx: &Context,
+    layout: &TableLayout,
+    index: &IndexLayout,
+    entry: &[u8],
+    row: &Bytes,
+) -> SqlResult<bool> {
+    match get_row_as(&ctx.txn, layout, row.clone(), ReadMode::Unrecorded)? {
+        Some((_, row)) => Ok(index.entry_key(&row)? == entry),
+        None => Ok(false),
+    }
+}
+
+/// Before rows are updated of which it is not known yet what they will be: their locks.
+pub(super) fn of_locks(ctx: &Context, keys: Vec<Bytes>) -> SqlResult<()> {
+    let mut ahead = Ahead::new(ctx);
+    keys.into_iter().for_each(|key| ahead.lock(key, LockMode::NoKeyExclusive, true));
+    ahead.ask()
+}
+
+/// Before it is asked of many rows whether what they refer to is there: nothing is locked.
+pub(super) fn of_probes<'v>(
+    ctx: &Context,
+    parent: &Arc<TableLayout>,
+    fk: &ForeignKey,
+    values: impl Iterator<Item = &'v Vec<Datum>>,
+) -> SqlResult<()> {
+    let mut ahead = Ahead::new(ctx);
+    for values in values {
+        ahead.reference(parent, fk, values)?;
+    }
+    ahead.find_places()?;
+    ctx.txn.get_ahead(ahead.newest, ReadMode::Latest).map_err(kv_error)
 }
 
 /// Before rows are replaced by others. The new rows are complete.

@@ -10,7 +10,7 @@ use super::keys::failing_row;
 use crate::ddl::table_scope;
 use crate::session::Context;
 use braid_parser::parse_expr;
-use braid_scalar::{Bound, EvalContext, ParamTypes, Scope};
+use braid_scalar::{Bound, EvalContext, ParamTypes, Scope, Volatility};
 
 /// Where a column's value comes from when none is given.
 #[derive(Clone, Debug)]
@@ -88,11 +88,26 @@ impl Filler {
         Ok(())
     }
 
-    /// Computes generated columns, then checks NOT NULL and CHECK.
-    pub fn complete(&self, ctx: &Context, row: &mut [Datum]) -> SqlResult<()> {
+    /// Whether a column's default is the same for all rows of a statement.
+    pub fn is_settled(&self, at: usize) -> bool {
+        match &self.defaults[at] {
+            Default::Null => true,
+            Default::Expr(e) => e.volatility() != Volatility::Volatile,
+            Default::Sequence(_) | Default::RowId => false,
+        }
+    }
+
+    /// Computes generated columns.
+    pub fn generate(&self, ctx: &Context, row: &mut [Datum]) -> SqlResult<()> {
         for (at, e) in &self.generated {
             row[*at] = e.eval(row, &ctx.eval)?;
         }
+        Ok(())
+    }
+
+    /// Computes generated columns, then checks NOT NULL and CHECK.
+    pub fn complete(&self, ctx: &Context, row: &mut [Datum]) -> SqlResult<()> {
+        self.generate(ctx, row)?;
         let t = &self.table;
         for (c, v) in t.columns.iter().zip(row.iter()) {
             if v.is_null() && !t.takes_null(c) {

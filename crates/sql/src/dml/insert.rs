@@ -239,34 +239,72 @@ impl InsertPlan {
             .collect()
     }
 
-    /// Asks ahead what updating the rows that are there already will ask, where what they will
-    /// become can be told before.
+    /// Asks ahead what updating the rows that are there already will ask: all of it where what
+    /// they will become can be told before, else only their locks.
     fn ask_upserts(&self, ctx: &Context, rows: &[((), Row)]) -> SqlResult<()> {
         let Some(Conflict { arbiters, update: Some(update) }) = &self.conflict else {
             return Ok(());
         };
-        let settled = |e: &Bound| e.volatility() != Volatility::Volatile;
-        let foreseen = update.sets.iter().all(|(_, e)| e.as_ref().is_some_and(settled))
-            && update.filter.as_ref().is_none_or(settled);
-        if rows.len() < 2 || !foreseen || arbiters[..] != [None] {
+        if rows.len() < 2 {
             return Ok(());
         }
-        let mut changes = Vec::new();
+        let settled = |e: &Bound| e.volatility() != Volatility::Volatile;
+        let set = |(at, e): &(usize, Option<Bound>)| match e {
+            Some(e) => settled(e),
+            None => self.info.filler.is_settled(*at),
+        };
+        let foreseen = update.sets.iter().all(set) && update.filter.as_ref().is_none_or(settled);
+        let (mut changes, mut locks) = (Vec::new(), Vec::new());
         for ((), row) in rows {
-            let key = Bytes::from(self.info.layout.row_key(row)?);
-            let found = get_row_as(&ctx.txn, &self.info.layout, key, ReadMode::Unrecorded)?;
-            let Some((key, old)) = found else { continue };
+            let Some((key, old)) = self.existing(ctx, arbiters, row)? else { continue };
+            if !foreseen {
+                locks.push(key);
+                continue;
+            }
             let mut both = old.clone();
             both.extend(row.iter().cloned());
             // What fails here fails again when it is this row's turn.
-            if let Ok(Some(new)) = self.upserted(ctx, update, &old, &both) {
+            if let Ok(Some(mut new)) = self.upserted(ctx, update, &old, &both)
+                && self.info.filler.generate(ctx, &mut new).is_ok()
+            {
                 changes.push((key, old, new));
             }
         }
+        ahead::of_locks(ctx, locks)?;
         ahead::of_updates(
             ctx,
             &changes.iter().map(|(k, o, n)| (&self.info, k, o, n)).collect::<Vec<_>>(),
         )
+    }
+
+    /// The row that a new one meets, as the statement sees it.
+    fn existing(
+        &self,
+        ctx: &Context,
+        arbiters: &[Option<usize>],
+        row: &Row,
+    ) -> SqlResult<Option<(Bytes, Row)>> {
+        let layout = &self.info.layout;
+        for arbiter in arbiters {
+            let index = arbiter.map(|n| &layout.indexes[n]);
+            let key = match index {
+                None => Some(Bytes::from(layout.row_key(row)?)),
+                Some(i) if !i.index.unique || !i.enforces_for(row) => None,
+                Some(i) => ahead::row_behind(ctx, layout, i, &i.entry_key(row)?)?,
+            };
+            let Some(key) = key else { continue };
+            let Some(found) = get_row_as(&ctx.txn, layout, key, ReadMode::Unrecorded)? else {
+                continue;
+            };
+            let same = match index {
+                None => true,
+                Some(i) => i.entry_key(&found.1)? == i.entry_key(row)?,
+            };
+            if same {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
     }
 
     /// The row that an existing one becomes; `both`: it, followed by the excluded one. `None` if it

@@ -28,8 +28,9 @@ use braid_kv::{KeySpan, LockItem, LockMode, ReadMode, Target, Wait};
 use braid_types::{Datum, SqlResult};
 use bytes::Bytes;
 
+use super::ahead::{self, Referring};
 use super::references::{
-    find_by_key, reference_values, rows_with, still_has_children, still_referenced,
+    find_by_key, lookup_of, reference_values, rows_with, still_has_children, still_referenced,
 };
 use super::writer::TableInfo;
 use crate::general_query::Row;
@@ -217,26 +218,10 @@ impl RangeDelete {
 
     /// Looks for rows elsewhere that refer to rows in the spans.
     fn check_references(&self, ctx: &Context, spans: &[KeySpan]) -> SqlResult<()> {
-        let inside = |key: &[u8]| {
-            let n = spans.partition_point(|s| s.start.as_ref() as &[u8] <= key);
-            n > 0 && spans[n - 1].contains(key)
-        };
+        let most = ctx.txn.batch_max();
         for (from, fk, to) in &self.probes {
             ctx.lock_shape(&from.table)?;
-            let violates = |key: &[u8], row: &Row| -> SqlResult<bool> {
-                // A row that goes along does not count.
-                if inside(key) {
-                    return Ok(false);
-                }
-                let Some(values) = reference_values(&from.table, fk, row)? else {
-                    return Ok(false);
-                };
-                Ok(find_by_key(ctx, to, &fk.parent_columns, &values)?.is_some_and(|k| inside(&k)))
-            };
-            let fail = |row: &Row| {
-                let parent_row = parent_row_of(from, fk, &to.table, row);
-                still_referenced(ctx, &to.table, &parent_row, &from.table, fk)
-            };
+            let mut probe = Probe { ctx, spans, from, fk, to, waiting: Vec::new() };
             // The deleted key's leading columns, as far as the foreign key holds them, find the
             // candidates by an index of the referencing table.
             let leading: Vec<u32> = to.rows.columns()
@@ -245,25 +230,31 @@ impl RangeDelete {
                 .map_while(|k| fk.parent_columns.iter().position(|p| *p == k.column))
                 .map(|p| fk.columns[p])
                 .collect();
-            if leading.is_empty() {
+            let nothing = vec![Datum::Null; leading.len()];
+            // Without such an index, once over all of it, however many keys there are.
+            if lookup_of(from, &leading, &nothing).1.is_empty() {
                 let all = vec![from.rows.whole_span()];
                 let mut scan = TableScan::new(ctx.txn.clone(), from.clone(), all, None, false)
                     .reading(ReadMode::Latest);
                 while let Some((key, row)) = scan.next_row()? {
-                    if violates(&key, &row)? {
-                        return Err(fail(&row));
-                    }
+                    probe.take(&key, row)?;
                 }
             } else {
-                for prefix in self.access.prefixes(&[], &ctx.eval)? {
-                    let values = &prefix[..leading.len()];
-                    for (key, row) in rows_with(ctx, from, &leading, values, usize::MAX)? {
-                        if violates(&key, &row)? {
-                            return Err(fail(&row));
+                for prefixes in self.access.prefixes(&[], &ctx.eval)?.chunks(most) {
+                    let mut referring = Referring::new(ctx);
+                    for prefix in prefixes {
+                        referring.rows_with(from, &leading, &prefix[..leading.len()])?;
+                    }
+                    referring.ask()?;
+                    for prefix in prefixes {
+                        let values = &prefix[..leading.len()];
+                        for (key, row) in rows_with(ctx, from, &leading, values, usize::MAX)? {
+                            probe.take(&key, row)?;
                         }
                     }
                 }
             }
+            probe.decide()?;
         }
         Ok(())
     }
@@ -289,6 +280,54 @@ impl RangeDelete {
             lines.push(format!("    check: foreign key {} of {}", fk.name, from.table.name));
         }
         Ok(lines)
+    }
+}
+
+/// Rows that refer to a table of which spans go: is what they refer to among it? Asks for many at
+/// once.
+struct Probe<'a> {
+    ctx: &'a Context,
+    /// What goes, sorted.
+    spans: &'a [KeySpan],
+    from: &'a TableLayout,
+    fk: &'a ForeignKey,
+    to: &'a Arc<TableLayout>,
+    /// Rows, and what they refer to.
+    waiting: Vec<(Row, Vec<Datum>)>,
+}
+
+impl Probe<'_> {
+    fn goes(&self, key: &[u8]) -> bool {
+        let n = self.spans.partition_point(|s| s.start.as_ref() as &[u8] <= key);
+        n > 0 && self.spans[n - 1].contains(key)
+    }
+
+    fn take(&mut self, key: &[u8], row: Row) -> SqlResult<()> {
+        // A row that goes along does not count.
+        if self.goes(key) {
+            return Ok(());
+        }
+        if let Some(values) = reference_values(&self.from.table, self.fk, &row)? {
+            self.waiting.push((row, values));
+        }
+        if self.waiting.len() >= self.ctx.txn.batch_max() { self.decide() } else { Ok(()) }
+    }
+
+    /// About those that came so far: 23503 for the first that refers to what goes.
+    fn decide(&mut self) -> SqlResult<()> {
+        let waiting = std::mem::take(&mut self.waiting);
+        let (ctx, to, fk) = (self.ctx, self.to, self.fk);
+        if waiting.len() > 1 {
+            ahead::of_probes(ctx, to, fk, waiting.iter().map(|(_, values)| values))?;
+        }
+        for (row, values) in &waiting {
+            let found = find_by_key(ctx, to, &fk.parent_columns, values)?;
+            if found.is_some_and(|key| self.goes(&key)) {
+                let parent_row = parent_row_of(self.from, fk, &to.table, row);
+                return Err(still_referenced(ctx, &to.table, &parent_row, &self.from.table, fk));
+            }
+        }
+        Ok(())
     }
 }
 

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use braid_catalog::kv_error;
 use braid_kv::{BulkLoad, KeySpan, Loaded, ReadMode, ScanOptions};
 use braid_types::{Datum, SqlError, SqlResult};
+use bytes::Bytes;
 
 use super::ahead;
 use super::keys::duplicate_key;
@@ -24,6 +25,7 @@ use crate::general_query::Row;
 use crate::session::Context;
 use crate::storage::TableLayout;
 use crate::storage::bulk::{LOAD_MEMORY, LoadError, ingest_private};
+use crate::storage::layout::IndexLayout;
 use crate::storage::scan::live_row;
 
 /// Rows are written one by one unless there are so many,
@@ -157,16 +159,18 @@ impl TableLoad {
     pub(crate) fn finish(self) -> SqlResult<()> {
         let TableLoad { ctx, info, load, private, occupied, .. } = self;
         let mut seen = 0u64;
+        let mut judge = Judge { ctx: &ctx, info: &info, waiting: Vec::new() };
         let files = load.finish(|row: Loaded<'_>| -> Result<(), LoadError> {
             seen += 1;
             if seen.is_multiple_of(4096) {
                 ctx.check_cancel()?;
             }
             if row.again || occupied[row.target] {
-                judge(&ctx, &info, &row)?;
+                judge.take(&row)?;
             }
             Ok(())
         })?;
+        judge.decide()?;
         if !private {
             return ctx.txn.attach(files).map_err(kv_error);
         }
@@ -189,30 +193,82 @@ fn holds_rows(ctx: &Context, span: KeySpan, classes: u32) -> SqlResult<bool> {
     Ok(scan.next().map_err(kv_error)?.is_some())
 }
 
+/// Says whether the keys of a load are taken: 23505 for the first that is. Asks for many at once.
+struct Judge<'a> {
+    ctx: &'a Context,
+    info: &'a TableInfo,
+    /// In the order in which they came.
+    waiting: Vec<Candidate>,
+}
+
+/// A row of a load whose key may be taken.
+struct Candidate {
+    target: usize,
+    key: Bytes,
+    value: Bytes,
+    /// The row before had the same key.
+    again: bool,
+}
+
+impl Judge<'_> {
+    fn take(&mut self, row: &Loaded<'_>) -> SqlResult<()> {
+        let (key, value) = (Bytes::copy_from_slice(row.key), Bytes::copy_from_slice(row.value));
+        self.waiting.push(Candidate { target: row.target, key, value, again: row.again });
+        // A row that came twice must not be written.
+        if row.again || self.waiting.len() >= self.ctx.txn.batch_max() {
+            self.decide()?;
+        }
+        Ok(())
+    }
+
+    /// About those that came so far.
+    fn decide(&mut self) -> SqlResult<()> {
+        let waiting = std::mem::take(&mut self.waiting);
+        let txn = &self.ctx.txn;
+        let keys = waiting.iter().filter(|row| !row.again).map(|row| row.key.clone());
+        txn.get_ahead(keys, ReadMode::Latest).map_err(kv_error)?;
+        let mut behind = Vec::new();
+        for row in waiting.iter().filter(|row| !row.again && row.target > 0) {
+            if let Some(value) = txn.get_as(&row.key, ReadMode::Latest).map_err(kv_error)? {
+                let index = index_of(&self.info.layout, row.target)?;
+                let layout = &self.info.layout;
+                behind.extend(layout.row_key_of_entry(index, &row.key, &value)?.map(Bytes::from));
+            }
+        }
+        txn.get_ahead(behind, ReadMode::Latest).map_err(kv_error)?;
+        waiting.iter().try_for_each(|row| judge(self.ctx, self.info, row))
+    }
+}
+
+/// The index behind a target that is not the rows.
+fn index_of(layout: &TableLayout, target: usize) -> SqlResult<&IndexLayout> {
+    let kept = layout.kept_indexes().chain(layout.notes()).nth(target - 1);
+    kept.ok_or_else(|| SqlError::internal("a load of an unknown index"))
+}
+
 /// A row that came twice, or whose key may be taken: 23505 if so.
-fn judge(ctx: &Context, info: &TableInfo, row: &Loaded<'_>) -> SqlResult<()> {
+fn judge(ctx: &Context, info: &TableInfo, row: &Candidate) -> SqlResult<()> {
     let layout: &TableLayout = &info.layout;
     let stored = match row.again {
         true => None,
-        false => ctx.txn.get_as(row.key, ReadMode::Latest).map_err(kv_error)?,
+        false => ctx.txn.get_as(&row.key, ReadMode::Latest).map_err(kv_error)?,
     };
     if !row.again && stored.is_none() {
         return Ok(());
     }
     if row.target == 0 {
-        let values = layout.decode(row.key, row.value, None)?.unwrap_or_default();
+        let values = layout.decode(&row.key, &row.value, None)?.unwrap_or_default();
         return Err(duplicate_key(ctx, &layout.table, &layout.table.primary, &values));
     }
-    let kept = layout.kept_indexes().chain(layout.notes()).nth(row.target - 1);
-    let i = kept.ok_or_else(|| SqlError::internal("a load of an unknown index"))?;
+    let i = index_of(layout, row.target)?;
     if let Some(value) = stored {
         // An entry whose row was erased with its family is in nobody's way.
-        if live_row(&ctx.txn, layout, i, row.key, &value, ReadMode::Latest)?.is_none() {
+        if live_row(&ctx.txn, layout, i, &row.key, &value, ReadMode::Latest)?.is_none() {
             return Ok(());
         }
     }
     let nothing = vec![Datum::Null; layout.table.columns.len()];
-    let values = layout.row_of_entry(i, row.key, row.value)?.unwrap_or(nothing);
+    let values = layout.row_of_entry(i, &row.key, &row.value)?.unwrap_or(nothing);
     // Entries of other indexes end with the primary key: if they are equal, that is.
     let index = if i.index.unique { &i.index } else { &layout.table.primary };
     Err(duplicate_key(ctx, &layout.table, index, &values))

@@ -18,7 +18,7 @@ use crate::dml::{returning, scope_of};
 use crate::general_query::ColumnInfo;
 use crate::session::Context;
 use crate::storage::TableLayout;
-use braid_scalar::{Bound, ParamTypes, Scope, ident_name, object_name_parts};
+use braid_scalar::{Bound, ParamTypes, Scope, Volatility, ident_name, object_name_parts};
 
 /// A table named in FROM.
 struct From {
@@ -143,7 +143,7 @@ fn plan(ctx: &Context, q: &ast::Query, params: &mut ParamTypes) -> SqlResult<Opt
     let passes = if reverse {
         (0..steps.len()).collect()
     } else {
-        super::family::passes(&steps, &ctx.catalog)
+        super::family::whole_passes(&steps, &ctx.catalog)
     };
     let parts = Parts {
         steps,
@@ -391,11 +391,15 @@ fn chain(
     limited: bool,
 ) -> Option<(Vec<Step>, Vec<Bound>, Met)> {
     let mut left_over: Vec<Bound> = filter.to_vec();
-    let constant = take(&mut left_over, |b| b.columns().is_empty());
+    // What says something else each time it is asked is asked for each joined row.
+    let volatile = |b: &Bound| b.columns().is_empty() && b.volatility() == Volatility::Volatile;
+    let constant =
+        take(&mut left_over, |b| b.columns().is_empty() && (tables.is_empty() || !volatile(b)));
     let mut steps = Vec::new();
     for (n, t) in tables.iter().enumerate() {
         let end = t.offset + t.layout.table.columns.len();
-        let ready = |b: &Bound| b.columns().into_iter().all(|c| c < end);
+        let whole = n + 1 == tables.len();
+        let ready = |b: &Bound| b.columns().into_iter().all(|c| c < end) && (whole || !volatile(b));
         let mut after = Vec::new();
         let mut on = t.on.clone();
         if t.left {

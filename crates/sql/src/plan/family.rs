@@ -23,13 +23,14 @@ use braid_kv::{KeySpan, ScanOptions, TxnScan};
 use braid_types::{Datum, SqlResult};
 use bytes::Bytes;
 
+use super::joined::{passes, without_match};
 use super::select::{Parts, Step};
 use crate::general_query::Row;
 use crate::session::Context;
-use braid_scalar::Bound;
+use crate::storage::scan::Lookahead;
 
 /// For each step, the last step that one pass beginning there covers; itself if there is none.
-pub(super) fn passes(steps: &[Step], catalog: &Catalog) -> Vec<usize> {
+pub(super) fn whole_passes(steps: &[Step], catalog: &Catalog) -> Vec<usize> {
     let mut last: Vec<usize> = (0..steps.len()).collect();
     for n in (1..steps.len()).rev() {
         let joins = follows(&steps[n - 1], &steps[n])
@@ -66,6 +67,7 @@ pub(super) struct FamilyScan {
     /// The row of the steps before.
     outer: Row,
     spans: std::vec::IntoIter<KeySpan>,
+    ahead: Lookahead,
     /// What the spans do not say of the first step's rows; see [`super::access::Access::excess`].
     excess: Vec<(usize, Vec<Datum>)>,
     scan: Option<TxnScan>,
@@ -93,6 +95,7 @@ impl FamilyScan {
             last,
             outer,
             spans: spans.into_iter(),
+            ahead: Lookahead::new(1),
             excess,
             scan: None,
             open: Vec::new(),
@@ -101,9 +104,46 @@ impl FamilyScan {
         })
     }
 
-    /// The step that finds the families.
-    pub(super) fn first(&self) -> usize {
-        self.first
+    /// How the spans of a pass are scanned.
+    fn options(ctx: &Context, steps: &[Step]) -> ScanOptions {
+        let classes = steps.iter().fold(0, |mask, step| mask | step.layout.rows.class_mask());
+        let leaf = &steps[steps.len() - 1].layout;
+        let jump = leaf.jumps().then(|| (leaf.rows.class_mask(), END_MARKER));
+        ScanOptions { classes, mode: ctx.reading, jump, ..ScanOptions::default() }
+    }
+
+    /// Asks ahead for the families that passes over steps `first` to `last` are going to read for
+    /// these rows. What fails here fails again when it is that row's turn.
+    pub(super) fn ask_ahead<'a>(
+        ctx: &Context,
+        parts: &Parts,
+        (first, last): (usize, usize),
+        outers: impl Iterator<Item = &'a Row>,
+    ) -> SqlResult<()> {
+        let step = &parts.steps[first];
+        let spans = |outer: &Row| step.access.spans(&step.layout, outer, &ctx.eval).ok();
+        let spans: Vec<KeySpan> = outers.filter_map(spans).flatten().collect();
+        let options = FamilyScan::options(ctx, &parts.steps[first..=last]);
+        ctx.txn.scan_ahead(&spans, &options).map(|_| ()).map_err(kv_error)
+    }
+
+    /// Opens the scan of the next span; `false` if there is none.
+    fn open_next(&mut self, ctx: &Context) -> SqlResult<bool> {
+        let waiting = self.spans.as_slice();
+        let steps = &self.parts.steps[self.first..=self.last];
+        let options = FamilyScan::options(ctx, steps);
+        if !waiting.is_empty() {
+            let ask = self.ahead.next(waiting.len(), ctx.txn.batch_max());
+            if ask > 1 {
+                ctx.txn.scan_ahead(&waiting[..ask], &options).map_err(kv_error)?;
+            }
+        }
+        let Some(span) = self.spans.next() else { return Ok(false) };
+        for step in steps {
+            step.layout.used_by(&ctx.txn, ctx.reading)?;
+        }
+        self.scan = Some(ctx.txn.scan(span, options).map_err(kv_error)?);
+        Ok(true)
     }
 
     /// The next row of all steps up to `last`.
@@ -118,28 +158,14 @@ impl FamilyScan {
             if seen.is_multiple_of(1024) {
                 ctx.check_cancel()?;
             }
-            let scan = match &mut self.scan {
-                Some(scan) => scan,
-                None => match self.spans.next() {
-                    None if self.open.is_empty() => return Ok(None),
-                    None => {
-                        self.close_to(ctx, 0)?;
-                        continue;
+            let Some(scan) = &mut self.scan else {
+                if !self.open_next(ctx)? {
+                    if self.open.is_empty() {
+                        return Ok(None);
                     }
-                    Some(span) => {
-                        for step in &parts.steps[self.first..=self.last] {
-                            step.layout.used_by(&ctx.txn, ctx.reading)?;
-                        }
-                        let classes = parts.steps[self.first..=self.last]
-                            .iter()
-                            .fold(0, |mask, step| mask | step.layout.rows.class_mask());
-                        let leaf = &parts.steps[self.last].layout;
-                        let jump = leaf.jumps().then(|| (leaf.rows.class_mask(), END_MARKER));
-                        let mode = ctx.reading;
-                        let options = ScanOptions { classes, mode, jump, ..ScanOptions::default() };
-                        self.scan.insert(ctx.txn.scan(span, options).map_err(kv_error)?)
-                    }
-                },
+                    self.close_to(ctx, 0)?;
+                }
+                continue;
             };
             let Some((key, value)) = scan.next().map_err(kv_error)? else {
                 self.scan = None;
@@ -190,14 +216,14 @@ impl FamilyScan {
             _ => self.open[depth - 1].row.clone(),
         };
         row.extend(own);
-        if !pass(&step.access.rest, &row, ctx)? {
+        if !passes(&step.access.rest, &row, ctx)? {
             return Ok(false);
         }
         match depth {
             0 => self.matched = true,
             _ => self.open[depth - 1].matched = true,
         }
-        if !pass(&step.after, &row, ctx)? {
+        if !passes(&step.after, &row, ctx)? {
             return Ok(false);
         }
         if n == self.last {
@@ -214,24 +240,10 @@ impl FamilyScan {
             let inner = self.first + self.open.len();
             let open = self.open.pop().expect("it is longer than depth");
             if !open.matched {
-                self.without_match(ctx, inner, open.row)?;
+                let steps = &self.parts.steps[inner..=self.last];
+                self.ready.extend(without_match(steps, open.row, ctx)?);
             }
         }
-        Ok(())
-    }
-
-    /// Step `n` found nothing for the row: LEFT JOINs go on with NULLs.
-    fn without_match(&mut self, ctx: &Context, n: usize, mut row: Row) -> SqlResult<()> {
-        for step in &self.parts.steps[n..=self.last] {
-            if !step.left {
-                return Ok(());
-            }
-            row.extend(vec![Datum::Null; step.layout.table.columns.len()]);
-            if !pass(&step.after, &row, ctx)? {
-                return Ok(());
-            }
-        }
-        self.ready.push_back(row);
         Ok(())
     }
 }
@@ -239,13 +251,4 @@ impl FamilyScan {
 /// Whether a key lies in the family of a row with another key.
 fn is_inside(key: &[u8], row: &[u8]) -> bool {
     key.starts_with(row) && key.get(row.len()) == Some(&CHILD_MARKER)
-}
-
-fn pass(conditions: &[Bound], row: &Row, ctx: &Context) -> SqlResult<bool> {
-    for condition in conditions {
-        if !condition.eval_bool(row, &ctx.eval)? {
-            return Ok(false);
-        }
-    }
-    Ok(true)
 }

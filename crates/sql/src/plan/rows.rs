@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use braid_catalog::kv_error;
+use braid_kv::KeySpan;
 use braid_types::{Datum, SqlResult};
 use bytes::Bytes;
 
 use super::access::Access;
 use crate::general_query::Row;
 use crate::session::Context;
-use crate::storage::scan::{Lookahead, get_row_as};
+use crate::storage::scan::{Lookahead, get_row_as, rows_ahead};
 use crate::storage::{IndexScan, TableLayout, TableScan};
 
 /// Rows with their keys, in key order of the access.
@@ -152,6 +153,41 @@ impl RowSource {
                 Ok(None)
             }
             RowSource::Points(reads) => reads.next_row(ctx),
+        }
+    }
+}
+
+/// Keys or spans that are asked for ahead, for each row that a batch may have.
+const ASKED_PER_ROW: usize = 8;
+
+/// Asks ahead what [`RowSource::lookup`] is going to ask for each of these rows. What fails here
+/// fails again when it is that row's turn.
+pub(super) fn ask_ahead<'a>(
+    ctx: &Context,
+    layout: &Arc<TableLayout>,
+    access: &Access,
+    outers: impl Iterator<Item = &'a Row>,
+) -> SqlResult<()> {
+    let (eval, mode) = (&ctx.eval, ctx.reading);
+    let most = ctx.txn.batch_max().saturating_mul(ASKED_PER_ROW);
+    let exact = |outer: &&Row| access.excess(layout, outer, eval).is_ok_and(|e| e.is_empty());
+    let outers = outers.filter(exact);
+    if access.is_point(layout) {
+        let keys = outers.filter_map(|outer| access.points(layout, outer, eval).ok()).flatten();
+        return ctx.txn.get_ahead(keys.take(most).map(Bytes::from), mode).map_err(kv_error);
+    }
+    let spans = outers.filter_map(|outer| access.spans(layout, outer, eval).ok()).flatten();
+    let spans: Vec<KeySpan> = spans.take(most).collect();
+    match access.index {
+        None => {
+            ctx.txn.scan_ahead(&spans, &layout.scan_options(mode, false)).map_err(kv_error)?;
+            Ok(())
+        }
+        Some(n) => {
+            let index = &layout.indexes[n];
+            let options = index.scan_options(mode, false);
+            let entries = ctx.txn.scan_ahead(&spans, &options).map_err(kv_error)?;
+            rows_ahead(&ctx.txn, layout, index, &entries, mode)
         }
     }
 }

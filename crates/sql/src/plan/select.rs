@@ -7,7 +7,8 @@ use braid_types::{Datum, SqlError, SqlResult, SqlState};
 
 use super::access::Access;
 use super::aggregate::Aggregate;
-use super::stream::{Joined, SelectStream};
+use super::joined::Joined;
+use super::stream::SelectStream;
 use crate::general_query::{ColumnInfo, Row, RowStream};
 use crate::session::{Context, VecRows};
 use crate::storage::TableLayout;
@@ -123,7 +124,7 @@ impl SelectPlan {
         let mut states: Vec<_> = aggregates.iter().map(Aggregate::start).collect();
         if run {
             let first = self.parts.first_only.then_some(1);
-            let mut joined = Joined::open(ctx.clone(), self.parts.clone(), first)?;
+            let mut joined = Joined::open(ctx.clone(), self.parts.clone(), first);
             while let Some((_, row)) = joined.next_row()? {
                 for (a, s) in aggregates.iter().zip(&mut states) {
                     a.add(s, &row, &ctx.eval)?;

@@ -1,191 +1,27 @@
-//! Running the chain of steps.
+//! The rows of a query: joined ([`super::joined`]), sorted, locked, cut, projected.
+//!
+//! Rows that are locked are locked many at once, and never more of them than will be handed out:
+//! at most so many as LIMIT still wants. A lock that is not free is waited for when its row comes,
+//! with the rows before it locked and none of those behind it; SKIP LOCKED passes over them all in
+//! the same request.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use braid_catalog::{kv_error, memory_error};
 use braid_env::memory::Held;
-use braid_kv::{KvError, Locked};
+use braid_kv::{KvError, LockItem, Locked, Target, Wait};
 use braid_types::{Datum, SqlError, SqlResult, SqlState};
 use bytes::Bytes;
 
-use super::family::FamilyScan;
-use super::rows::RowSource;
-use super::select::{Output, Parts, SortKey};
+use super::joined::Joined;
+use super::select::{Locking, Output, Parts, SortKey};
 use super::sorting::sorted;
 use crate::general_query::{Row, RowStream, row_memory};
 use crate::session::Context;
 
 /// Rows per batch.
 const BATCH: usize = 256;
-
-/// Where the rows of an open step come from.
-enum Source {
-    /// Rows of the step's table.
-    Table(RowSource),
-    /// Rows of this and the following steps, joined already.
-    Family(FamilyScan),
-}
-
-/// An open step, or several in one pass.
-struct Open {
-    source: Source,
-    /// The step it ends with.
-    last: usize,
-    /// The row so far, before this step.
-    outer: Row,
-    matched: bool,
-}
-
-impl Open {
-    /// The step it begins with.
-    fn first(&self) -> usize {
-        match &self.source {
-            Source::Table(_) => self.last,
-            Source::Family(scan) => scan.first(),
-        }
-    }
-}
-
-/// Counts what a step asks the store, if somebody wants to know.
-fn counted<T>(ctx: &Context, step: usize, work: impl FnOnce() -> T) -> T {
-    let Some(asked) = &ctx.asked else { return work() };
-    let before = ctx.txn.stats().requests;
-    let out = work();
-    asked.lock()[step] += ctx.txn.stats().requests - before;
-    out
-}
-
-/// Joined rows, one at a time.
-pub(super) struct Joined {
-    ctx: Context,
-    parts: Arc<Parts>,
-    open: Vec<Open>,
-    single: bool,
-    seen: u64,
-    /// Rows of the first step that will be wanted, if that is known.
-    first: Option<usize>,
-}
-
-impl Joined {
-    pub(super) fn open(ctx: Context, parts: Arc<Parts>, first: Option<usize>) -> SqlResult<Joined> {
-        let mut out =
-            Joined { ctx, single: parts.steps.is_empty(), parts, open: Vec::new(), seen: 0, first };
-        if !out.single {
-            out.open_step(Vec::new())?;
-        }
-        Ok(out)
-    }
-
-    fn open_step(&mut self, outer: Row) -> SqlResult<()> {
-        let n = self.open.last().map_or(0, |open| open.last + 1);
-        let last = self.parts.passes[n];
-        let source = if last > n {
-            let parts = self.parts.clone();
-            let scan = FamilyScan::open(&self.ctx, parts, n, last, outer.clone())?;
-            Source::Family(scan)
-        } else {
-            let s = &self.parts.steps[n];
-            let reverse = n == 0 && self.parts.reverse;
-            let wanted = s.wanted.clone();
-            let rows = RowSource::lookup(&self.ctx, &s.layout, &s.access, wanted, reverse, &outer)?;
-            Source::Table(match self.first {
-                Some(first) => rows.expecting(first),
-                None => rows,
-            })
-        };
-        self.open.push(Open { source, last, outer, matched: false });
-        Ok(())
-    }
-
-    fn passes(&self, parts: &[braid_scalar::Bound], row: &Row) -> SqlResult<bool> {
-        for p in parts {
-            if !p.eval_bool(row, &self.ctx.eval)? {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
-    /// The next row, with the key of the first table's row.
-    pub(super) fn next_row(&mut self) -> SqlResult<Option<(Bytes, Row)>> {
-        if self.single {
-            self.single = false;
-            // No table: one row without columns.
-            self.open.clear();
-            return Ok(Some((Bytes::new(), Vec::new())));
-        }
-        loop {
-            let Some(open) = self.open.last_mut() else { return Ok(None) };
-            self.seen += 1;
-            if self.seen.is_multiple_of(1024) {
-                self.ctx.check_cancel()?;
-            }
-            let parts = self.parts.clone();
-            let last = open.last + 1 == parts.steps.len();
-            let n = open.first();
-            let found = match &mut open.source {
-                Source::Table(rows) => counted(&self.ctx, n, || rows.next_row(&self.ctx))?,
-                Source::Family(scan) => {
-                    if let Some(row) = counted(&self.ctx, n, || scan.next_row(&self.ctx))? {
-                        if last {
-                            return Ok(Some((Bytes::new(), row)));
-                        }
-                        self.open_step(row)?;
-                        continue;
-                    }
-                    open.matched = scan.matched;
-                    None
-                }
-            };
-            // Of several steps in one pass, the first: what happens inside is the pass's affair.
-            let first = open.first();
-            let s = &parts.steps[first];
-            let last = first + 1 == parts.steps.len();
-            let (key, row) = match found {
-                Some((key, own)) => {
-                    let mut row = open.outer.clone();
-                    row.extend(own);
-                    if !self.passes(&s.access.rest, &row)? {
-                        continue;
-                    }
-                    self.open.last_mut().expect("still open").matched = true;
-                    (key, row)
-                }
-                None => {
-                    let done = self.open.pop().expect("it is the last one");
-                    if !s.left || done.matched {
-                        continue;
-                    }
-                    let mut row = done.outer;
-                    row.extend(vec![Datum::Null; s.layout.table.columns.len()]);
-                    // The step is closed: continue below it with the row of NULLs.
-                    if !self.passes(&s.after, &row)? {
-                        continue;
-                    }
-                    if last {
-                        return Ok(Some((Bytes::new(), row)));
-                    }
-                    self.open.push(Open {
-                        source: Source::Table(RowSource::empty(&s.layout)),
-                        last: first,
-                        outer: row[..s.offset].to_vec(),
-                        matched: true,
-                    });
-                    self.open_step(row)?;
-                    continue;
-                }
-            };
-            if !self.passes(&s.after, &row)? {
-                continue;
-            }
-            if last {
-                return Ok(Some((key, row)));
-            }
-            self.open_step(row)?;
-        }
-    }
-}
 
 /// The rows of a query: joined, sorted if need be, cut, locked, projected.
 pub(super) struct SelectStream {
@@ -198,6 +34,10 @@ pub(super) struct SelectStream {
     skip: u64,
     /// Memory of the sorted rows.
     sorting: Option<Held>,
+    /// Rows that are going to be locked, or are already.
+    locking: VecDeque<(Bytes, Row)>,
+    /// What comes after them, if it is no row.
+    end: Option<SqlResult<()>>,
 }
 
 impl SelectStream {
@@ -212,7 +52,7 @@ impl SelectStream {
             _ => None,
         };
         let first = first.and_then(|rows| usize::try_from(rows).ok());
-        let mut joined = Joined::open(ctx.clone(), parts.clone(), first)?;
+        let mut joined = Joined::open(ctx.clone(), parts.clone(), first);
         let mut out = SelectStream {
             joined: None,
             sorted: None,
@@ -221,6 +61,8 @@ impl SelectStream {
             left: limit,
             skip: offset,
             sorting: None,
+            locking: VecDeque::new(),
+            end: None,
         };
         if parts.sort.is_empty() {
             out.joined = Some(joined);
@@ -271,10 +113,50 @@ impl SelectStream {
         }
     }
 
+    /// The next row that was locked, if rows are locked.
+    fn next_kept(&mut self) -> SqlResult<Option<(Bytes, Row)>> {
+        let Some(locking) = self.parts.locking else { return self.next_joined() };
+        loop {
+            while let Some((key, row)) = self.locking.pop_front() {
+                if self.lock(&key, locking)? {
+                    return Ok(Some((key, row)));
+                }
+            }
+            if let Some(end) = &self.end {
+                return end.clone().map(|()| None);
+            }
+            self.ask_locks(locking)?;
+        }
+    }
+
+    /// Takes the next rows that are wanted, and asks for their locks as far as these are free.
+    fn ask_locks(&mut self, locking: Locking) -> SqlResult<()> {
+        let wanted = self.left.map_or(u64::MAX, |left| left.saturating_add(self.skip));
+        let most = usize::try_from(wanted).unwrap_or(usize::MAX).min(self.ctx.txn.batch_max());
+        while self.locking.len() < most.max(1) && self.end.is_none() {
+            match self.next_joined() {
+                Ok(Some(row)) => self.locking.push_back(row),
+                Ok(None) => self.end = Some(Ok(())),
+                Err(error) => self.end = Some(Err(error)),
+            }
+        }
+        if self.locking.len() < 2 {
+            return Ok(());
+        }
+        let (mode, check) = (locking.mode, true);
+        let item = |key: &Bytes| LockItem { target: Target::Key(key.clone()), mode, check };
+        let items = self.locking.iter().map(|(key, _)| item(key)).collect();
+        if locking.wait != Wait::SkipLocked {
+            return self.ctx.txn.lock_ahead(items).map_err(kv_error);
+        }
+        let mut told = self.ctx.txn.lock_ahead_skipping(items).map_err(kv_error)?.into_iter();
+        self.locking.retain(|_| told.next() != Some(Locked::Skipped));
+        Ok(())
+    }
+
     /// Locks a row; `false` if it is skipped.
-    fn lock(&self, key: &[u8]) -> SqlResult<bool> {
-        let Some(l) = self.parts.locking else { return Ok(true) };
-        match self.ctx.txn.lock(key, l.mode, l.wait) {
+    fn lock(&self, key: &[u8], locking: Locking) -> SqlResult<bool> {
+        match self.ctx.txn.lock(key, locking.mode, locking.wait) {
             Ok(Locked::Yes) => Ok(true),
             Ok(Locked::Skipped) => Ok(false),
             Err(KvError::LockNotAvailable) => Err(SqlError::new(
@@ -297,13 +179,10 @@ impl RowStream for SelectStream {
             return Err(SqlError::internal("aggregates are not streamed"));
         };
         while out.len() < BATCH && self.left != Some(0) {
-            let Some((key, row)) = self.next_joined()? else {
+            let Some((_, row)) = self.next_kept()? else {
                 self.left = Some(0);
                 break;
             };
-            if !self.lock(&key)? {
-                continue;
-            }
             if self.skip > 0 {
                 self.skip -= 1;
                 continue;

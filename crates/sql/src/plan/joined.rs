@@ -1,0 +1,250 @@
+//! Joined rows: a chain of steps, each of which looks up rows for those of the step before.
+//!
+//! ```text
+//!   step 0   o1 o2 o3 ..            a window of its rows
+//!   step 1   what is wanted for o1 o2 o3 ..      one request, asked ahead
+//!            for each o, in order: its rows      answered from there
+//! ```
+//! Rows come in the order of nested loops, and errors when the row comes that has them: a window
+//! changes how often is asked. It is as large as the rows that are still wanted, and grows where
+//! most rows find no match. What conditions with a volatile function do is seen from outside, so
+//! there it is one row.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use braid_scalar::{Bound, Volatility};
+use braid_types::{Datum, SqlError, SqlResult};
+use bytes::Bytes;
+
+use super::family::FamilyScan;
+use super::rows::{self, RowSource};
+use super::select::{Parts, Step};
+use crate::general_query::{Row, row_memory};
+use crate::session::Context;
+
+/// Bytes of rows in a window.
+const WINDOW_BYTES: usize = 1 << 20;
+/// Each window of a step is at least so many times the one before.
+const GROWTH: usize = 4;
+
+/// Where the rows of an open step come from.
+enum Source {
+    /// Rows of the step's table.
+    Table(RowSource),
+    /// Rows of this and the following steps, joined already.
+    Family(FamilyScan),
+}
+
+/// A step, or several in one pass, looking up rows for one row of the steps before.
+struct Open {
+    source: Source,
+    /// The row of the steps before.
+    outer: Row,
+    matched: bool,
+}
+
+/// Steps `first` to `last`, which are one pass if they are several.
+struct Stage {
+    first: usize,
+    last: usize,
+    /// Rows of the stages before, which were asked for.
+    waiting: VecDeque<Row>,
+    /// What comes after them, if it is no row.
+    end: Option<SqlResult<()>>,
+    /// Least size of the next window.
+    window: usize,
+    open: Option<Open>,
+}
+
+/// Joined rows, one at a time.
+pub(super) struct Joined {
+    ctx: Context,
+    parts: Arc<Parts>,
+    stages: Vec<Stage>,
+    /// There is no table: one row without columns.
+    single: bool,
+    seen: u64,
+    /// Rows that will be wanted, if that is known.
+    first: Option<usize>,
+    given: usize,
+    /// Whether conditions may be evaluated for rows that come later.
+    foresees: bool,
+}
+
+/// Counts what a step asks the store, if somebody wants to know.
+fn counted<T>(ctx: &Context, step: usize, work: impl FnOnce() -> T) -> T {
+    let Some(asked) = &ctx.asked else { return work() };
+    let before = ctx.txn.stats().requests;
+    let out = work();
+    asked.lock()[step] += ctx.txn.stats().requests - before;
+    out
+}
+
+/// Whether all of them hold.
+pub(super) fn passes(conditions: &[Bound], row: &Row, ctx: &Context) -> SqlResult<bool> {
+    for condition in conditions {
+        if !condition.eval_bool(row, &ctx.eval)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// What becomes of a row for which these steps have found nothing: LEFT JOINs go on with NULLs.
+pub(super) fn without_match(steps: &[Step], mut row: Row, ctx: &Context) -> SqlResult<Option<Row>> {
+    for step in steps {
+        if !step.left {
+            return Ok(None);
+        }
+        row.extend(vec![Datum::Null; step.layout.table.columns.len()]);
+        if !passes(&step.after, &row, ctx)? {
+            return Ok(None);
+        }
+    }
+    Ok(Some(row))
+}
+
+impl Joined {
+    pub(super) fn open(ctx: Context, parts: Arc<Parts>, first: Option<usize>) -> Joined {
+        let mut stages = Vec::new();
+        let mut n = 0;
+        while n < parts.steps.len() {
+            let last = parts.passes[n];
+            let (waiting, end) = match n {
+                0 => (VecDeque::from([Row::new()]), Some(Ok(()))),
+                _ => (VecDeque::new(), None),
+            };
+            stages.push(Stage { first: n, last, waiting, end, window: 1, open: None });
+            n = last + 1;
+        }
+        let settled = |b: &Bound| b.volatility() != Volatility::Volatile;
+        let conditions = |s: &Step| s.after.iter().chain(&s.access.rest).all(settled);
+        let foresees = parts.steps.iter().all(conditions);
+        let single = stages.is_empty();
+        Joined { ctx, parts, stages, single, seen: 0, first, given: 0, foresees }
+    }
+
+    /// The next row, with the key of the table's row if there is one table.
+    pub(super) fn next_row(&mut self) -> SqlResult<Option<(Bytes, Row)>> {
+        if self.stages.is_empty() {
+            let row = std::mem::take(&mut self.single).then(|| (Bytes::new(), Row::new()));
+            return Ok(row);
+        }
+        let row = self.next_of(self.stages.len() - 1)?;
+        self.given += usize::from(row.is_some());
+        Ok(row)
+    }
+
+    /// The next row of all stages up to this one.
+    fn next_of(&mut self, at: usize) -> SqlResult<Option<(Bytes, Row)>> {
+        loop {
+            self.seen += 1;
+            if self.seen.is_multiple_of(1024) {
+                self.ctx.check_cancel()?;
+            }
+            if self.stages[at].open.is_none() && !self.open_next(at)? {
+                return Ok(None);
+            }
+            let (ctx, parts, stage) = (&self.ctx, &self.parts, &mut self.stages[at]);
+            let Some(open) = &mut stage.open else { continue };
+            let step = &parts.steps[stage.first];
+            let found = match &mut open.source {
+                Source::Table(rows) => {
+                    let found = counted(ctx, stage.first, || rows.next_row(ctx))?;
+                    match found {
+                        Some((key, own)) => {
+                            let mut row = open.outer.clone();
+                            row.extend(own);
+                            if !passes(&step.access.rest, &row, ctx)? {
+                                continue;
+                            }
+                            open.matched = true;
+                            Some((key, row))
+                        }
+                        None => None,
+                    }
+                }
+                Source::Family(scan) => {
+                    if let Some(row) = counted(ctx, stage.first, || scan.next_row(ctx))? {
+                        return Ok(Some((Bytes::new(), row)));
+                    }
+                    open.matched = scan.matched;
+                    None
+                }
+            };
+            let Some((key, row)) = found else {
+                let Some(done) = stage.open.take() else { continue };
+                if done.matched {
+                    continue;
+                }
+                let steps = &parts.steps[stage.first..=stage.last];
+                match without_match(steps, done.outer, ctx)? {
+                    Some(row) => return Ok(Some((Bytes::new(), row))),
+                    None => continue,
+                }
+            };
+            if passes(&step.after, &row, ctx)? {
+                return Ok(Some((key, row)));
+            }
+        }
+    }
+
+    /// Opens a stage for the next row of those before; `false` at the end.
+    fn open_next(&mut self, at: usize) -> SqlResult<bool> {
+        if self.stages[at].waiting.is_empty() && self.stages[at].end.is_none() {
+            self.fill(at)?;
+        }
+        let reverse = at == 0 && self.parts.reverse;
+        let (ctx, parts, stage) = (&self.ctx, &self.parts, &mut self.stages[at]);
+        let Some(outer) = stage.waiting.pop_front() else {
+            return stage.end.clone().unwrap_or(Ok(())).map(|()| false);
+        };
+        let source = if stage.last > stage.first {
+            let scan =
+                FamilyScan::open(ctx, parts.clone(), stage.first, stage.last, outer.clone())?;
+            Source::Family(scan)
+        } else {
+            let s = &parts.steps[stage.first];
+            let wanted = s.wanted.clone();
+            let rows = RowSource::lookup(ctx, &s.layout, &s.access, wanted, reverse, &outer)?;
+            Source::Table(match self.first {
+                Some(first) => rows.expecting(first),
+                None => rows,
+            })
+        };
+        stage.open = Some(Open { source, outer, matched: false });
+        Ok(true)
+    }
+
+    /// Takes the next window of rows from the stages before, and asks for what is wanted for them.
+    fn fill(&mut self, at: usize) -> SqlResult<()> {
+        let most = if self.foresees { self.ctx.txn.batch_max() } else { 1 };
+        let wanted = self.first.map_or(usize::MAX, |first| first.saturating_sub(self.given));
+        let size = self.stages[at].window.max(wanted).min(most);
+        let mut rows = VecDeque::new();
+        let mut bytes = 0;
+        while rows.len() < size && bytes < WINDOW_BYTES && self.stages[at].end.is_none() {
+            match self.next_of(at - 1) {
+                Ok(Some((_, row))) => {
+                    bytes += row_memory(&row);
+                    rows.push_back(row);
+                }
+                Ok(None) => self.stages[at].end = Some(Ok(())),
+                Err(error) => self.stages[at].end = Some(Err::<(), SqlError>(error)),
+            }
+        }
+        let (ctx, parts, stage) = (&self.ctx, &self.parts, &mut self.stages[at]);
+        stage.window = stage.window.saturating_mul(GROWTH);
+        stage.waiting = rows;
+        if stage.waiting.len() < 2 {
+            return Ok(());
+        }
+        let step = &parts.steps[stage.first];
+        let rows = stage.waiting.iter();
+        counted(ctx, stage.first, || match stage.last > stage.first {
+            true => FamilyScan::ask_ahead(ctx, parts, (stage.first, stage.last), rows),
+            false => rows::ask_ahead(ctx, &step.layout, &step.access, rows),
+        })
+    }
+}
