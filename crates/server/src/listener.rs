@@ -1,7 +1,7 @@
 //! Opening the store, accepting connections, stopping.
 
 use std::fmt;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -30,7 +30,7 @@ use crate::workers::Workers;
 const OTHER_DESCRIPTORS: u64 = 200;
 /// Keys that reclaiming looks at in a second.
 const RECLAIM_BUDGET: usize = 8_192;
-/// How often the GC threshold follows the clock.
+/// How often the GC threshold follows the clock, if the window is not shorter.
 const GC_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Why a server did not start.
@@ -289,11 +289,12 @@ fn spawn(
 
 fn gc_loop(shared: &Shared) {
     const STEP: Duration = Duration::from_millis(200);
+    let interval = shared.config.gc_window.clamp(5 * STEP, GC_INTERVAL);
     let mut waited = Duration::ZERO;
     while !shared.stopping.load(Ordering::Relaxed) {
         std::thread::sleep(STEP);
         waited += STEP;
-        if waited >= GC_INTERVAL {
+        if waited >= interval {
             waited = Duration::ZERO;
             if let Err(e) = shared.store.advance_gc() {
                 tracing::warn!(error = %e, "cannot move the GC threshold");
@@ -329,13 +330,26 @@ fn accept_loop(listener: &TcpListener, shared: &Arc<Shared>) {
                 match spare.take() {
                     Some(held) => {
                         drop(held);
-                        if let Ok((socket, _)) = listener.accept() {
-                            turn_away(&socket, "the server has no descriptor for this client");
+                        // Whoever comes may come much later.
+                        let accepted = listener.accept();
+                        if shared.stopping.load(Ordering::SeqCst) {
+                            return;
+                        }
+                        spare = listener.try_clone().ok();
+                        match accepted {
+                            Ok((socket, _)) if spare.is_some() => {
+                                admit(socket, secrets.next_u64() as i32, shared);
+                            }
+                            Ok((socket, _)) => {
+                                turn_away(&socket, "the server has no descriptor for this client");
+                                hear_out(&socket);
+                            }
+                            Err(e) => tracing::warn!(error = %e, "cannot accept a connection"),
                         }
                     }
                     None => std::thread::sleep(Duration::from_millis(50)),
                 }
-                spare = listener.try_clone().ok();
+                spare = spare.or_else(|| listener.try_clone().ok());
             }
         }
     }
@@ -371,6 +385,20 @@ fn turn_away(socket: &TcpStream, why: &str) {
         .and_then(|()| (&mut &*socket).write_all(&out));
     if let Err(e) = told {
         tracing::debug!(error = %e, "a client left before it was turned away");
+    }
+}
+
+/// Takes what a client is saying before its socket is closed: unread, it would make the system
+/// throw away what the client was told.
+fn hear_out(socket: &TcpStream) {
+    const PATIENCE: Duration = Duration::from_millis(20);
+    let heard = socket
+        .shutdown(std::net::Shutdown::Write)
+        .and_then(|()| socket.set_nonblocking(false))
+        .and_then(|()| socket.set_read_timeout(Some(PATIENCE)))
+        .and_then(|()| (&mut &*socket).read(&mut [0; 1024]));
+    if let Err(e) = heard {
+        tracing::debug!(error = %e, "a client that was turned away said nothing");
     }
 }
 

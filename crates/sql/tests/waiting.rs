@@ -186,3 +186,40 @@ fn an_open_portal_is_validated_at_commit() {
     drop(portal);
     assert!(try_run(b, "select * from log", &[]).unwrap().rows.is_empty());
 }
+
+#[test]
+fn a_load_waits_for_those_who_write_to_its_tables() {
+    let db = database();
+    let s = &mut session(&db);
+    run(
+        s,
+        "create table p (id int primary key);
+         create table r (id int primary key);
+         create table c (id int, r int references r, k int, primary key (id, k))
+             interleave in parent p on delete cascade;
+         create table source (id int primary key, r int, k int);
+         insert into p values (1), (2); insert into r values (1), (2)",
+    );
+    let rows_of = |n: std::ops::Range<i32>| {
+        n.map(|n| format!("({n}, {}, {n})", n % 2 + 1)).collect::<Vec<_>>().join(", ")
+    };
+    run(s, &format!("insert into source values {}", rows_of(0..10_500)));
+    let load = "insert into c select 1, r, k from source";
+    // What others have not committed yet decides whether the load is right.
+    for (write, then) in [
+        ("insert into c values (1, 1, 7000)", "23505"),
+        ("delete from r where id = 2", "23503"),
+        ("delete from p where id = 1", "23503"),
+    ] {
+        let mut stage = Stage::new(&db, 2, "");
+        stage.run(0, "begin isolation level read committed").unwrap();
+        stage.run(0, write).unwrap();
+        stage.send(1, load);
+        assert!(stage.waits(1), "{write}");
+        stage.run(0, "commit").unwrap();
+        assert_eq!(stage.take(1).unwrap_err().state().0, then, "{write}");
+        run(s, "truncate c; insert into p values (1) on conflict do nothing");
+        run(s, "insert into r values (2) on conflict do nothing");
+    }
+    assert_eq!(tag(s, load), "INSERT 0 10500");
+}

@@ -1,4 +1,5 @@
 //! A node in its own process, for tests that need the real binary.
+#![allow(dead_code, reason = "every test file uses another part")]
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -17,11 +18,16 @@ pub struct Node {
 impl Node {
     /// Starts a node on a directory and waits until clients can connect.
     pub fn start(data: &Path) -> Node {
+        Node::start_with(data, Stdio::null())
+    }
+
+    /// As [`Node::start`]; what the node logs goes there.
+    pub fn start_with(data: &Path, log: Stdio) -> Node {
         let mut process = Command::new(env!("CARGO_BIN_EXE_braid"))
             .args(["start", "--listen", "127.0.0.1:0", "--http", "off", "--data"])
             .arg(data)
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
+            .stderr(log)
             .spawn()
             .expect("the binary starts");
         let output = process.stdout.take().expect("stdout is piped");
@@ -37,6 +43,11 @@ impl Node {
             .spawn(move || lines.for_each(drop))
             .expect("a thread can be started");
         Node { process: Mutex::new(process), url }
+    }
+
+    /// Its number with the operating system.
+    pub fn pid(&self) -> u32 {
+        self.process.lock().id()
     }
 
     /// A new connection.

@@ -29,6 +29,12 @@ impl Running {
         Running { server: Some(server), _directory: directory }
     }
 
+    /// Where `/metrics` answers, if it was asked for.
+    pub fn http_address(&self) -> SocketAddr {
+        let server = self.server.as_ref().expect("running");
+        server.http_address().expect("HTTP is on")
+    }
+
     /// What clients make the node hold.
     pub fn memory(&self) -> &braid_env::memory::Pool {
         self.server.as_ref().expect("running").memory()

@@ -1,0 +1,85 @@
+//! A node that has no descriptor left for new clients: it tells them, and goes on.
+//!
+//! The limit of the running process is taken down to what it has open (`prlimit`), so that accept()
+//! fails with EMFILE.
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use postgres::{Client, NoTls};
+use support::Node;
+
+/// The lowest descriptor that a process does not have open, whatever it opens for a moment.
+fn lowest_free(pid: u32) -> usize {
+    let folder = format!("/proc/{pid}/fd");
+    let free = || {
+        let entries = std::fs::read_dir(Path::new(&folder)).expect("a process of ours");
+        let names = entries.map(|entry| entry.expect("an entry").file_name());
+        let open: BTreeSet<usize> = names.filter_map(|n| n.to_str()?.parse().ok()).collect();
+        (0..).find(|n| !open.contains(n)).expect("one is free")
+    };
+    let samples = (0..20).map(|_| {
+        std::thread::sleep(Duration::from_millis(5));
+        free()
+    });
+    samples.min().expect("twenty samples")
+}
+
+fn limit(pid: u32, descriptors: usize) {
+    let done = Command::new("prlimit")
+        .args(["--pid", &pid.to_string(), &format!("--nofile={descriptors}:")])
+        .status()
+        .expect("prlimit is installed");
+    assert!(done.success(), "the limit can be set");
+}
+
+#[test]
+fn without_descriptors_clients_are_told_and_sessions_go_on() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let log = directory.path().join("log");
+    let out = std::fs::File::create(&log).expect("a file");
+    let node = Node::start_with(&directory.path().join("store"), Stdio::from(out));
+    let mut inside = node.client();
+    inside.batch_execute("CREATE TABLE t (id int PRIMARY KEY)").expect("a table");
+    let mut second = node.client();
+    limit(node.pid(), lowest_free(node.pid()));
+    // One that the node was about to open already, and what it closes now, may be had still.
+    let mut others: Vec<Client> = Vec::new();
+    let mut refused = 0;
+    while refused < 5 {
+        match Client::connect(&node.url, NoTls) {
+            Ok(client) => others.push(client),
+            Err(e) => {
+                assert_eq!(e.code().map(|c| c.code()), Some("53300"), "{e:?}");
+                refused += 1;
+                inside.execute("INSERT INTO t VALUES ($1)", &[&refused]).expect("it goes on");
+                let count = second.query_one("SELECT count(*) FROM t", &[]).expect("it, too");
+                assert_eq!(count.get::<_, i64>(0), i64::from(refused));
+            }
+        }
+        assert!(others.len() < 20, "the limit is not felt");
+    }
+    // Who leaves makes room for another one.
+    drop(second);
+    let begun = Instant::now();
+    let mut third = loop {
+        match Client::connect(&node.url, NoTls) {
+            Ok(client) => break client,
+            Err(e) => {
+                assert!(begun.elapsed() < Duration::from_secs(30), "nobody comes in: {e:?}");
+                std::thread::sleep(Duration::from_millis(50));
+            }
+        }
+    };
+    third.batch_execute("INSERT INTO t VALUES (100)").expect("it works");
+    limit(node.pid(), 1024);
+    let mut more: Vec<Client> = (0..20).map(|_| node.client()).collect();
+    let count = more[19].query_one("SELECT count(*) FROM t", &[]).expect("as before");
+    assert_eq!(count.get::<_, i64>(0), 6);
+    let said = std::fs::read_to_string(&log).expect("a log");
+    assert!(said.contains("cannot accept a connection"), "{said}");
+}

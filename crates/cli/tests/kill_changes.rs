@@ -1,0 +1,236 @@
+//! kill -9 in the middle of schema changes in steps, with writers at work.
+//!
+//! Each round starts the real binary on a real directory. Writers insert, update, delete and erase
+//! families, while a client creates indexes and constraints one after the other; then the process
+//! is killed at a random moment and started again. What was answered must be there, what was not
+//! answered must be there whole or not at all: an index has an entry for each row and for nothing
+//! else, and a unique or referencing constraint that is there is kept and enforced. Nothing is left
+//! in between: each table can be written, changed again, and no job is unfinished.
+//!
+//! `BRAID_KILLS=100 cargo test --workspace --test kill_changes -- --nocapture` runs the long form.
+//! `BRAID_SEED` chooses the moments.
+
+mod support;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use braid_env::random::Random;
+use postgres::{Client, SimpleQueryMessage};
+use support::Node;
+
+const ROWS: u64 = 3_000;
+const WRITERS: u64 = 3;
+
+/// A change, what it creates, and how it is taken back.
+struct Wish {
+    name: &'static str,
+    change: &'static str,
+    back: &'static str,
+}
+
+const WISHES: [Wish; 6] = [
+    Wish { name: "by_v", change: "CREATE INDEX by_v ON item (v)", back: "DROP INDEX by_v" },
+    Wish { name: "by_u", change: "CREATE UNIQUE INDEX by_u ON item (u)", back: "DROP INDEX by_u" },
+    Wish {
+        name: "part_by_w",
+        change: "CREATE INDEX part_by_w ON part (w)",
+        back: "DROP INDEX part_by_w",
+    },
+    Wish {
+        name: "part_inside",
+        change: "CREATE INDEX part_inside ON part (id, w) INTERLEAVE IN PARENT item",
+        back: "DROP INDEX part_inside",
+    },
+    Wish {
+        name: "v_is_small",
+        change: "ALTER TABLE item ADD CONSTRAINT v_is_small CHECK (v < 1000)",
+        back: "ALTER TABLE item DROP CONSTRAINT v_is_small",
+    },
+    Wish {
+        name: "note_item",
+        change: "ALTER TABLE note ADD CONSTRAINT note_item FOREIGN KEY (item) REFERENCES item",
+        back: "ALTER TABLE note DROP CONSTRAINT note_item",
+    },
+];
+
+fn env(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default)
+}
+
+fn create(client: &mut Client) {
+    client
+        .batch_execute(&format!(
+            "CREATE TABLE item (id bigint PRIMARY KEY, u bigint, v bigint);
+             CREATE TABLE part (id bigint, n bigint, w bigint, PRIMARY KEY (id, n))
+                 INTERLEAVE IN PARENT item ON DELETE CASCADE;
+             CREATE TABLE note (id bigint PRIMARY KEY, item bigint);
+             INSERT INTO item SELECT g, g, g % 50 FROM generate_series(1, {ROWS}) g;
+             INSERT INTO part SELECT g, 1, g % 30 FROM generate_series(1, {ROWS}) g;
+             INSERT INTO note SELECT g, g FROM generate_series(1, {ROWS}) g"
+        ))
+        .expect("the tables are created");
+}
+
+/// One write; errors that are an answer are none.
+fn write(client: &mut Client, random: &mut Random) -> bool {
+    let id = 1 + random.below(ROWS);
+    let v = random.below(50);
+    let sql = match random.below(8) {
+        0 => format!("DELETE FROM item WHERE id BETWEEN {id} AND {}", id + random.below(3)),
+        1 => format!("DELETE FROM part WHERE id = {id}"),
+        2 | 3 => format!("UPDATE item SET v = {v}, u = u WHERE id BETWEEN {id} AND {}", id + 5),
+        4 => format!("UPDATE part SET w = {v} WHERE id = {id}"),
+        5 => format!("INSERT INTO note VALUES ({id}, {id}) ON CONFLICT (id) DO NOTHING"),
+        6 => format!("DELETE FROM note WHERE item = {id}"),
+        _ => format!(
+            "BEGIN; DELETE FROM note WHERE item = {id}; DELETE FROM item WHERE id = {id};
+             INSERT INTO item VALUES ({id}, {id}, {v});
+             INSERT INTO part VALUES ({id}, 1, {v}), ({id}, 2, {v}); COMMIT"
+        ),
+    };
+    match client.simple_query(&sql) {
+        Ok(_) => true,
+        Err(e) if e.code().is_some() => client.batch_execute("ROLLBACK").is_ok(),
+        Err(_) => false,
+    }
+}
+
+/// What of the wishes is there, by the names in the catalog.
+fn there(client: &mut Client) -> Vec<bool> {
+    let all = "SELECT relname::text FROM pg_class WHERE relkind = 'i'
+               UNION ALL SELECT conname::text FROM pg_constraint";
+    let rows = client.query(all, &[]).expect("the catalog is read");
+    let names: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+    WISHES.iter().map(|w| names.iter().any(|n| n == w.name)).collect()
+}
+
+fn lines(client: &mut Client, sql: &str) -> Vec<String> {
+    let answer = client.simple_query(sql).unwrap_or_else(|e| panic!("{sql}: {e:?}"));
+    let mut out = Vec::new();
+    for message in answer {
+        if let SimpleQueryMessage::Row(row) = message {
+            let cells: Vec<&str> = (0..row.len()).map(|n| row.get(n).unwrap_or("NULL")).collect();
+            out.push(cells.join("|"));
+        }
+    }
+    out
+}
+
+/// What is wrong with the store, if anything; `told`: what must be there and what must not, as
+/// far as that was answered.
+fn check(client: &mut Client, told: &[Option<bool>]) -> Vec<bool> {
+    let now = there(client);
+    for ((wish, told), now) in WISHES.iter().zip(told).zip(&now) {
+        assert!(told.is_none_or(|told| told == *now), "{}: {now}, answered {told:?}", wish.name);
+    }
+    let jobs = lines(client, "SHOW JOBS");
+    let open = |line: &&String| line.contains("running") || line.contains("undoing");
+    assert_eq!(jobs.iter().find(open), None, "an unfinished job");
+    // By each index, and by the rows.
+    for (table, key, columns, at) in
+        [("item", "v", "id, v", 0), ("item", "u", "id, u", 1), ("part", "w", "id, n, w", 2)]
+    {
+        if now[at] || (at == 2 && now[3]) {
+            let by_index =
+                format!("SELECT {columns} FROM {table} WHERE {key} >= -1 ORDER BY {columns}");
+            let by_rows =
+                format!("SELECT {columns} FROM {table} WHERE {key} + 0 >= -1 ORDER BY {columns}");
+            assert_eq!(lines(client, &by_index), lines(client, &by_rows), "{table} by {key}");
+        }
+    }
+    if now[3] {
+        for id in 1..ROWS.min(200) {
+            let by =
+                |w: &str| format!("SELECT id, n, w FROM part WHERE id = {id} AND {w} ORDER BY n");
+            assert_eq!(lines(client, &by("w >= -1")), lines(client, &by("w + 0 >= -1")), "{id}");
+        }
+    }
+    if now[5] {
+        let orphans = "SELECT count(*) FROM note WHERE item NOT IN (SELECT id FROM item)";
+        assert_eq!(lines(client, orphans), ["0"], "orphans");
+        let orphan = client.simple_query("INSERT INTO note VALUES (-1, -1)");
+        assert!(orphan.is_err(), "the foreign key is not enforced");
+    }
+    if now[1] {
+        let twice = client.simple_query("INSERT INTO item SELECT -1, u, 0 FROM item LIMIT 1");
+        assert!(twice.is_err(), "the unique key is not enforced");
+    }
+    if now[4] {
+        let large = client.simple_query("INSERT INTO item VALUES (-1, -1, 5000)");
+        assert!(large.is_err(), "the check is not enforced");
+    }
+    lines(
+        client,
+        "INSERT INTO item VALUES (-2, -2, 1); INSERT INTO part VALUES (-2, 1, 1);
+                   INSERT INTO note VALUES (-2, -2); DELETE FROM note WHERE id = -2;
+                   DELETE FROM item WHERE id = -2",
+    );
+    now
+}
+
+/// Changes the schema until the node is gone; what was answered, or open at the end.
+fn change(client: &mut Client, random: &mut Random, mut now: Vec<bool>) -> Vec<Option<bool>> {
+    loop {
+        let at = random.below(WISHES.len() as u64) as usize;
+        let sql = if now[at] { WISHES[at].back } else { WISHES[at].change };
+        match client.simple_query(sql) {
+            Ok(_) => now[at] = !now[at],
+            // Refused, for what the rows say, or in the way of something: as it was.
+            Err(e) if e.code().is_some() => {}
+            Err(_) => {
+                let mut told: Vec<Option<bool>> = now.into_iter().map(Some).collect();
+                told[at] = None;
+                return told;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_change_is_whole_or_gone_after_kill_9() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let data = directory.path().join("store");
+    let (kills, seed) = (env("BRAID_KILLS", 4), env("BRAID_SEED", 1));
+    println!("{kills} kills, seed {seed}");
+    let mut random = Random::seeded(seed);
+    create(&mut Node::start(&data).client());
+    let mut told = vec![Some(false); WISHES.len()];
+    let mut changed = [0u32; 2];
+    for round in 0..kills {
+        let node = Node::start(&data);
+        let now = check(&mut node.client(), &told);
+        let stop = Arc::new(AtomicBool::new(false));
+        let spawn = |work: Box<dyn FnOnce() + Send>| {
+            std::thread::Builder::new().spawn(work).expect("a thread can be started")
+        };
+        let writers: Vec<_> = (0..WRITERS)
+            .map(|_| {
+                let (mut client, mut random) = (node.client(), Random::seeded(random.next_u64()));
+                let stop = Arc::clone(&stop);
+                spawn(Box::new(move || {
+                    while !stop.load(Ordering::Relaxed) && write(&mut client, &mut random) {}
+                }))
+            })
+            .collect();
+        let (mut client, mut own) = (node.client(), Random::seeded(random.next_u64()));
+        let before = now.clone();
+        let changer = std::thread::Builder::new()
+            .spawn(move || change(&mut client, &mut own, now))
+            .expect("a thread can be started");
+        std::thread::sleep(Duration::from_millis(random.between(20, 900)));
+        node.kill();
+        stop.store(true, Ordering::Relaxed);
+        told = changer.join().expect("the client does not panic");
+        writers.into_iter().for_each(|w| w.join().expect("a writer does not panic"));
+        let open = told.iter().position(Option::is_none);
+        changed[0] += told.iter().zip(&before).filter(|(t, b)| **t == Some(!**b)).count() as u32;
+        changed[1] += u32::from(open.is_some());
+        println!("round {round}: killed in {}", open.map_or("nothing", |n| WISHES[n].name));
+    }
+    let node = Node::start(&data);
+    check(&mut node.client(), &told);
+    println!("{} tables' states changed, {} changes interrupted", changed[0], changed[1]);
+    assert!(changed[1] > 0, "no change was interrupted");
+}
