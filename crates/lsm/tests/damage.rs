@@ -339,6 +339,71 @@ fn a_lost_swapped_repeated_or_foreign_segment_is_named() {
     }
 }
 
+/// A store that goes on from a copy of another: same identity, same numbers, other contents.
+fn goes_on(from: &MemFs, who: u8) -> (MemFs, Rows) {
+    let fs = from.crash_clone(&mut Random::seeded(1), CrashPolicy::KeepAll);
+    let tasks = Arc::new(SeededTasks::new(1));
+    let long_log = Options { memtable_size: 1 << 20, ..small(&tasks) };
+    let db = open_on(Arc::new(fs.clone()), long_log).unwrap();
+    for ts in 1001..1060 {
+        let mut batch = Batch::at(CommitTs(ts));
+        batch.put(format!("k{}", ts % 40).as_bytes(), &[who; 60]);
+        db.write(batch, Durability::Sync).unwrap();
+    }
+    let rows = rows_of(&db).unwrap();
+    let left = fs.crash_clone(&mut Random::seeded(2), CrashPolicy::KeepAll);
+    db.close().unwrap();
+    (left, rows)
+}
+
+/// Only what a segment says of the one before it tells such files apart.
+#[test]
+fn a_segment_of_a_copy_that_went_its_own_way_is_named() {
+    let before = store(1, b'v', true);
+    let ((fs, rows), (other, _)) = (goes_on(&before.fs, b'a'), goes_on(&before.fs, b'b'));
+    let mut named = 0;
+    for name in files(&fs).iter().filter(|name| name.ends_with(".wal")) {
+        if !files(&other).contains(name) || read(&fs, name) == read(&other, name) {
+            continue;
+        }
+        let copy = fs.crash_clone(&mut Random::seeded(3), CrashPolicy::KeepAll);
+        write(&copy, name, &read(&other, name));
+        let report = check_store(Arc::new(copy.clone()), dir()).unwrap();
+        match read_all_rows(&copy) {
+            Err(Error::Corruption { .. }) => {
+                named += 1;
+                assert!(!report.problems.is_empty(), "{name}");
+            }
+            // The one that was made ahead of need has nothing in it.
+            Ok(found) => assert!(found == rows, "{name}: a wrong answer"),
+            Err(error) => panic!("{name}: {error}"),
+        }
+    }
+    assert!(named >= 3, "{named} named");
+}
+
+/// Where a segment begins, the manifest learns how far it was durable then: damage before that is
+/// no power failure, though nobody sealed the segment.
+#[test]
+fn the_first_record_of_the_last_segment_was_durable() {
+    let mut tried = 0;
+    for seed in 0..24 {
+        let (left, _) = goes_on(&store(seed, b'v', true).fs, b'a');
+        let names = files(&left);
+        let Some(last) = names.iter().rfind(|name| name.ends_with(".wal")) else { continue };
+        for at in [70, 80, 90] {
+            let copy = left.crash_clone(&mut Random::seeded(3), CrashPolicy::KeepAll);
+            copy.flip(&dir().join(last), at, 0x11).unwrap();
+            tried += 1;
+            match read_all_rows(&copy) {
+                Err(Error::Corruption { .. }) => {}
+                other => panic!("seed {seed}, byte {at} of {last}: {other:?}"),
+            }
+        }
+    }
+    assert!(tried > 30, "{tried}");
+}
+
 /// Manifests and ssts of another time or another store, whatever the cases of the campaign were.
 #[test]
 fn a_manifest_or_sst_of_another_time_or_store_is_named() {

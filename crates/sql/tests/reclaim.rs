@@ -183,3 +183,50 @@ fn a_fresh_process_looks_for_dead_entries_once() {
     db.reclaim(ALWAYS, 1_000_000).unwrap();
     assert_eq!(db.reclaimed().examined, examined);
 }
+
+#[test]
+fn a_look_at_an_index_comes_to_its_end_a_part_at_a_time() {
+    let fs = MemFs::new();
+    let (store, db) = open(&fs);
+    families(&db, 2_000);
+    // What is dead lies behind what lives.
+    run(&mut session(&db), "delete from p where id >= 1900");
+    for part in 0..3 {
+        db.reclaim(ALWAYS, 512).unwrap();
+        assert_eq!(db.reclaimed().dead_entries, 0, "part {part}");
+    }
+    drop(db);
+    drop(store);
+    let (_store, db) = open(&fs);
+    db.reclaim(ALWAYS, 512).unwrap();
+    assert_eq!(db.reclaimed().dead_entries, 100, "it goes on where it was");
+    assert_eq!(rows(&mut session(&db), "select count(*) from c where n >= 0"), ["1900"]);
+}
+
+#[test]
+fn a_later_generation_of_the_same_class_is_left_alone() {
+    let fs = MemFs::new();
+    let (_store, db) = open(&fs);
+    families(&db, 50);
+    let s = &mut session(&db);
+    // Row classes repeat: one of these generations has that of one that is over.
+    for n in 0..70 {
+        run(s, "truncate c, d");
+        run(s, &format!("insert into c values (7, 1, {n}), (7, 2, {n})"));
+        if n % 23 == 0 {
+            let before = db.reclaimed().discarded;
+            db.reclaim(ALWAYS, 1_000_000).unwrap();
+            assert!(db.reclaimed().discarded > before, "{n}");
+        }
+        let living = rows(s, &format!("select k from c where n = {n} order by k"));
+        assert_eq!(
+            (living, rows(s, "select k from c")),
+            (vec!["1".into(), "2".into()], vec!["1".into(), "2".into()]),
+            "{n}"
+        );
+    }
+    db.reclaim(ALWAYS, 1_000_000).unwrap();
+    assert_eq!(rows(s, "select count(*) from c"), ["2"]);
+    assert_eq!(rows(s, "select count(*) from c where n = 69"), ["2"]);
+    assert_eq!(stored(&db), 50 + 2 + 4, "p, and c with two indexes");
+}
