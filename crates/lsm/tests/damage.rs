@@ -340,12 +340,12 @@ fn a_lost_swapped_repeated_or_foreign_segment_is_named() {
 }
 
 /// A store that goes on from a copy of another: same identity, same numbers, other contents.
-fn goes_on(from: &MemFs, who: u8) -> (MemFs, Rows) {
+fn goes_on(from: &MemFs, who: u8, batches: u64) -> (MemFs, Rows) {
     let fs = from.crash_clone(&mut Random::seeded(1), CrashPolicy::KeepAll);
     let tasks = Arc::new(SeededTasks::new(1));
     let long_log = Options { memtable_size: 1 << 20, ..small(&tasks) };
     let db = open_on(Arc::new(fs.clone()), long_log).unwrap();
-    for ts in 1001..1060 {
+    for ts in 1001..1001 + batches {
         let mut batch = Batch::at(CommitTs(ts));
         batch.put(format!("k{}", ts % 40).as_bytes(), &[who; 60]);
         db.write(batch, Durability::Sync).unwrap();
@@ -360,7 +360,7 @@ fn goes_on(from: &MemFs, who: u8) -> (MemFs, Rows) {
 #[test]
 fn a_segment_of_a_copy_that_went_its_own_way_is_named() {
     let before = store(1, b'v', true);
-    let ((fs, rows), (other, _)) = (goes_on(&before.fs, b'a'), goes_on(&before.fs, b'b'));
+    let ((fs, rows), (other, _)) = (goes_on(&before.fs, b'a', 60), goes_on(&before.fs, b'b', 60));
     let mut named = 0;
     for name in files(&fs).iter().filter(|name| name.ends_with(".wal")) {
         if !files(&other).contains(name) || read(&fs, name) == read(&other, name) {
@@ -386,22 +386,21 @@ fn a_segment_of_a_copy_that_went_its_own_way_is_named() {
 /// no power failure, though nobody sealed the segment.
 #[test]
 fn the_first_record_of_the_last_segment_was_durable() {
-    let mut tried = 0;
-    for seed in 0..24 {
-        let (left, _) = goes_on(&store(seed, b'v', true).fs, b'a');
+    let before = store(1, b'v', true);
+    // Sometimes it is the only record there.
+    for batches in 1..40 {
+        let (left, _) = goes_on(&before.fs, b'a', batches);
         let names = files(&left);
-        let Some(last) = names.iter().rfind(|name| name.ends_with(".wal")) else { continue };
-        for at in [70, 80, 90] {
+        let last = names.iter().rfind(|name| name.ends_with(".wal")).unwrap();
+        for at in [70, 90] {
             let copy = left.crash_clone(&mut Random::seeded(3), CrashPolicy::KeepAll);
             copy.flip(&dir().join(last), at, 0x11).unwrap();
-            tried += 1;
             match read_all_rows(&copy) {
                 Err(Error::Corruption { .. }) => {}
-                other => panic!("seed {seed}, byte {at} of {last}: {other:?}"),
+                other => panic!("{batches} batches, byte {at} of {last}: {other:?}"),
             }
         }
     }
-    assert!(tried > 30, "{tried}");
 }
 
 /// Manifests and ssts of another time or another store, whatever the cases of the campaign were.

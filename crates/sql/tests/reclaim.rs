@@ -213,17 +213,15 @@ fn a_later_generation_of_the_same_class_is_left_alone() {
     for n in 0..70 {
         run(s, "truncate c, d");
         run(s, &format!("insert into c values (7, 1, {n}), (7, 2, {n})"));
-        if n % 23 == 0 {
+        if n % 34 == 0 {
             let before = db.reclaimed().discarded;
             db.reclaim(ALWAYS, 1_000_000).unwrap();
             assert!(db.reclaimed().discarded > before, "{n}");
         }
-        let living = rows(s, &format!("select k from c where n = {n} order by k"));
-        assert_eq!(
-            (living, rows(s, "select k from c")),
-            (vec!["1".into(), "2".into()], vec!["1".into(), "2".into()]),
-            "{n}"
-        );
+        let by_index = format!("select k from c where n = {n} order by k");
+        for sql in [by_index.as_str(), "select k from c order by id, k"] {
+            assert_eq!(rows(s, sql), ["1", "2"], "{n}");
+        }
     }
     db.reclaim(ALWAYS, 1_000_000).unwrap();
     assert_eq!(rows(s, "select count(*) from c"), ["2"]);
