@@ -287,3 +287,51 @@ fn explain_analyze_counts_the_requests_of_a_general_plan() {
     let plain = db.run("explain select n, count(*) from a group by n");
     assert!(plain.iter().all(|line| !line.contains("requests")), "{plain:?}");
 }
+
+/// Every aggregate of one value, over columns of its type: by our own plan, which reads the table,
+/// and by a general one, which reads a query. Both take the registry's accumulators.
+#[test]
+fn own_and_general_plans_aggregate_alike() {
+    use braid_scalar::{ArgType, FunctionKind, functions_of};
+    let mut db = Db::new();
+    let values = [
+        ("int2", "1, -7, null, 3"),
+        ("int4", "1, 2147483647, null, 2147483647"),
+        ("int8", "9223372036854775807, 1, null, -5"),
+        ("numeric", "1.50, 'NaN', null, -0.003"),
+        ("float4", "1.5, 'Infinity', null, -2"),
+        ("float8", "1.5, 0.1, null, -2"),
+        ("text", "'b', '', null, 'a'"),
+        ("bool", "true, false, null, true"),
+        ("date", "'2024-02-29', 'infinity', null, '1999-01-01'"),
+        ("interval", "'1 mon', '30 days 1 hour', null, '-1 day'"),
+        ("timestamptz", "'2024-02-29 12:00+02', '2020-01-01 00:00Z', null, '1999-01-01 00:00Z'"),
+    ];
+    let mut compared = 0;
+    for (ty, list) in values {
+        let rows: Vec<String> =
+            list.split(", ").enumerate().map(|(i, v)| format!("({i}, {v})")).collect();
+        db.run(&format!("create table of_{ty} (k int primary key, v {ty})"));
+        for filled in [false, true] {
+            if filled {
+                db.run(&format!("insert into of_{ty} values {}", rows.join(", ")));
+            }
+            for f in functions_of(FunctionKind::Aggregate) {
+                let [ArgType::Exact(arg)] = f.args.as_slice() else { continue };
+                if arg.base_name() != braid_types::SqlType::from_name(ty).unwrap().base_name() {
+                    continue;
+                }
+                let own = format!("select {}(v) from of_{ty}", f.name);
+                let general = format!("select {}(v) from (select v from of_{ty}) as q", f.name);
+                let state =
+                    |r: Result<Vec<String>, braid_types::SqlError>| r.map_err(|e| e.state().0);
+                let found = state(db.try_run(&own));
+                assert_eq!(found, state(db.try_run(&general)), "{own}");
+                let plan = db.run(&format!("explain {own}"));
+                compared += usize::from(plan[0].starts_with("aggregate:"));
+            }
+        }
+    }
+    assert!(compared > 100, "{compared} by our own plan");
+    assert_eq!(db.run("select count(*), corr(v, v), max(v) from of_float8"), ["4|1|1.5"]);
+}

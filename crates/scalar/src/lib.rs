@@ -54,6 +54,7 @@ pub use registry::{
 pub use resolve::{Choice, resolve};
 pub use scope::{Scope, ScopeColumn, ident_name, object_name_parts};
 pub use type_name::sql_type_of;
+pub use windows::WindowCode;
 
 use braid_types::{CastContext, SqlResult, SqlType};
 

@@ -22,6 +22,7 @@ use std::sync::OnceLock;
 use braid_types::{Datum, SqlError, SqlResult, SqlType};
 
 use crate::aggregates::{self, Accumulator, AggregateCode, AggregateTypes};
+use crate::windows::WindowCode;
 use crate::{EvalContext, Volatility, functions, operators, sets, windows};
 
 /// What a parameter of a function accepts.
@@ -78,7 +79,7 @@ pub enum Code {
     /// One value of the rows of a group.
     Aggregate(AggregateCode),
     /// One value of a row and those around it.
-    Window,
+    Window(WindowCode),
 }
 
 /// Kind of an entry.
@@ -130,7 +131,7 @@ impl Builtin {
             Code::Value(_) => FunctionKind::Function,
             Code::Rows(..) => FunctionKind::SetReturning,
             Code::Aggregate(_) => FunctionKind::Aggregate,
-            Code::Window => FunctionKind::Window,
+            Code::Window(_) => FunctionKind::Window,
         }
     }
 
@@ -209,6 +210,14 @@ impl Added<'_> {
         self
     }
 
+    /// Its value is the first, or the last, of the sorted values.
+    pub(crate) fn extreme(self, last: bool) -> Self {
+        if let Code::Aggregate(code) = &mut self.0.code {
+            code.extreme = Some(last);
+        }
+        self
+    }
+
     /// Called with WITHIN GROUP behind so many arguments.
     pub(crate) fn within_group(self, direct: usize) -> Self {
         if let Code::Aggregate(code) = &mut self.0.code {
@@ -247,13 +256,13 @@ impl Table {
         signature: &'static str,
         start: fn(AggregateTypes<'_>) -> Box<dyn Accumulator>,
     ) -> Added<'_> {
-        let code = AggregateCode { start, by_order: false, within_group: None };
+        let code = AggregateCode { start, by_order: false, within_group: None, extreme: None };
         self.entry(signature, Code::Aggregate(code)).lax()
     }
 
     /// Adds a window function.
-    pub(crate) fn window(&mut self, signature: &'static str) -> Added<'_> {
-        self.entry(signature, Code::Window).lax()
+    pub(crate) fn window(&mut self, signature: &'static str, code: WindowCode) -> Added<'_> {
+        self.entry(signature, Code::Window(code)).lax()
     }
 
     fn entry(&mut self, text: &'static str, code: Code) -> Added<'_> {

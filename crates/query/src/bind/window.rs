@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use braid_scalar::{Bound, CaseBranch, Node, coerce, ident_name, resolve};
+use braid_scalar::{Bound, CaseBranch, Code, Node, WindowCode, coerce, ident_name, resolve};
 use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
@@ -20,6 +20,7 @@ use datafusion::logical_expr::{
 use sqlparser::ast;
 
 use super::call::Arguments;
+use super::grouping::Chosen;
 use super::{Binder, aggregate_not_allowed};
 use crate::arrow_form;
 use crate::error::from_df;
@@ -58,28 +59,29 @@ impl Pending {
 }
 
 /// What computes a window function of the registry.
-fn definition(name: &str) -> SqlResult<Arc<WindowUDF>> {
-    Ok(match name {
-        "row_number" => row_number_udwf(),
-        "rank" => rank_udwf(),
-        "dense_rank" => dense_rank_udwf(),
-        "percent_rank" => percent_rank_udwf(),
-        "cume_dist" => cume_dist_udwf(),
-        "ntile" => ntile_udwf(),
-        "lag" => lag_udwf(),
-        "lead" => lead_udwf(),
-        "first_value" => first_value_udwf(),
-        "last_value" => last_value_udwf(),
-        "nth_value" => nth_value_udwf(),
-        _ => {
-            return Err(SqlError::new(
-                SqlState::WRONG_OBJECT_TYPE,
-                format!(
-                    "OVER specified, but {name} is not a window function nor an aggregate function"
-                ),
-            ));
-        }
-    })
+fn definition(code: WindowCode) -> Arc<WindowUDF> {
+    match code {
+        WindowCode::RowNumber => row_number_udwf(),
+        WindowCode::Rank => rank_udwf(),
+        WindowCode::DenseRank => dense_rank_udwf(),
+        WindowCode::PercentRank => percent_rank_udwf(),
+        WindowCode::CumeDist => cume_dist_udwf(),
+        WindowCode::Ntile => ntile_udwf(),
+        WindowCode::Lag => lag_udwf(),
+        WindowCode::Lead => lead_udwf(),
+        WindowCode::FirstValue => first_value_udwf(),
+        WindowCode::LastValue => last_value_udwf(),
+        WindowCode::NthValue => nth_value_udwf(),
+    }
+}
+
+/// A window call that was resolved.
+struct Resolved {
+    function: WindowFunctionDefinition,
+    args: Vec<Bound>,
+    ret: SqlType,
+    /// Taken where there is no row to look at, if it differs from row to row.
+    default: Option<Bound>,
 }
 
 /// What aggregates cannot be told when they have a window.
@@ -141,10 +143,8 @@ impl Binder<'_> {
         }
         let over = function.over.as_ref().ok_or_else(|| SqlError::internal("no OVER"))?;
         let spec = self.window_spec(over)?;
-        let (definition, mut args, ret) = self.window_function(name, function)?;
-        // A default that differs from row to row is taken where there is no row to look at.
-        let varies = matches!(name, "lag" | "lead") && args.get(2).is_some_and(|d| !d.is_const());
-        let default = if varies { args.pop() } else { None };
+        let Resolved { function: definition, args, ret, default } =
+            self.window_function(name, function)?;
         let filter = match &function.filter {
             Some(f) => Some(self.condition(f, "FILTER")?),
             None => None,
@@ -193,20 +193,13 @@ impl Binder<'_> {
         Bound::column(slot, ret)
     }
 
-    fn window_function(
-        &mut self,
-        name: &str,
-        function: &ast::Function,
-    ) -> SqlResult<(WindowFunctionDefinition, Vec<Bound>, SqlType)> {
+    fn window_function(&mut self, name: &str, function: &ast::Function) -> SqlResult<Resolved> {
         let given = Self::arguments(function)?;
         if braid_scalar::is_aggregate(name) {
             refuse_in_window(name, function, &given)?;
-            let chosen = self.choose_aggregate(name, function)?;
-            return Ok((
-                WindowFunctionDefinition::AggregateUDF(chosen.udf),
-                chosen.args,
-                chosen.ret,
-            ));
+            let Chosen { udf, args, ret } = self.choose_aggregate(name, function)?;
+            let function = WindowFunctionDefinition::AggregateUDF(udf);
+            return Ok(Resolved { function, args, ret, default: None });
         }
         let mut args = Vec::new();
         for expr in &given.exprs {
@@ -214,45 +207,51 @@ impl Binder<'_> {
         }
         let types: Vec<SqlType> = args.iter().map(|a| a.ty().clone()).collect();
         let choice = resolve(name, &types, false)?;
-        let udf = definition(name)?;
+        let Code::Window(code) = choice.function.code else {
+            return Err(SqlError::new(
+                SqlState::WRONG_OBJECT_TYPE,
+                format!(
+                    "OVER specified, but {name} is not a window function nor an aggregate function"
+                ),
+            ));
+        };
         let mut converted = Vec::with_capacity(args.len());
         for (arg, ty) in args.into_iter().zip(&choice.args) {
             converted.push(coerce(arg, ty, CastContext::Implicit, self)?);
         }
-        let (args, ret) = (converted, choice.ret);
-        self.counted(name, udf, args, ret)
+        let mut resolved = self.counted(name, code, converted, choice.ret)?;
+        let last = resolved.args.len().checked_sub(1);
+        if last == code.default_argument() && resolved.args.last().is_some_and(|d| !d.is_const()) {
+            resolved.default = resolved.args.pop();
+        }
+        Ok(resolved)
     }
 
     /// The functions whose count is the same for all rows, and the others.
     fn counted(
         &mut self,
         name: &str,
-        udf: Arc<WindowUDF>,
+        code: WindowCode,
         mut args: Vec<Bound>,
         ret: SqlType,
-    ) -> SqlResult<(WindowFunctionDefinition, Vec<Bound>, SqlType)> {
-        let fixed = usize::from(name != "ntile");
-        if let Some(arg) = args.get_mut(fixed)
-            && matches!(name, "ntile" | "lag" | "lead" | "nth_value")
-        {
+    ) -> SqlResult<Resolved> {
+        if let Some(arg) = code.counting_argument().and_then(|at| args.get_mut(at)) {
             let wide = coerce(arg.clone(), &SqlType::Int8, CastContext::Implicit, self)?;
             *arg = self.fixed_argument(name, &wide)?;
             if arg.as_const().is_some_and(Datum::is_null) {
                 // Without a count there is no row to look at.
                 let null = Bound::constant(Datum::Null, ret.clone());
-                let first = WindowFunctionDefinition::WindowUDF(first_value_udwf());
-                return Ok((first, vec![null], ret));
+                let function = WindowFunctionDefinition::WindowUDF(first_value_udwf());
+                return Ok(Resolved { function, args: vec![null], ret, default: None });
             }
-            let refused = match name {
-                "ntile" => Some(("22014", "argument of ntile must be greater than zero")),
-                "nth_value" => Some(("22016", "argument of nth_value must be greater than zero")),
-                _ => None,
-            };
-            if let (Some((state, message)), Some(Datum::Int8(..=0))) = (refused, arg.as_const()) {
+            if let (Some(state), Some(Datum::Int8(..=0))) = (code.state_below_one(), arg.as_const())
+            {
+                let message = format!("argument of {name} must be greater than zero");
                 return Err(SqlError::new(SqlState(state), message));
             }
         }
-        Ok((WindowFunctionDefinition::WindowUDF(udf), args, ret))
+        let function = WindowFunctionDefinition::WindowUDF(definition(code));
+        Ok(Resolved { function, args, ret, default: None })
     }
 
     /// An argument that is the same for all rows, as a constant.

@@ -61,6 +61,8 @@ pub struct AggregateCode {
     pub by_order: bool,
     /// Called with WITHIN GROUP: how many arguments stand before it.
     pub within_group: Option<usize>,
+    /// The value is the first that is not NULL when rows are sorted by it; `true`: the last.
+    pub extreme: Option<bool>,
 }
 
 pub(super) fn float_overflow() -> SqlError {

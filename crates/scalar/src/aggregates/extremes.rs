@@ -50,7 +50,7 @@ fn one(next: fn(&Datum, &Datum) -> Option<Datum>) -> Box<dyn Accumulator> {
 
 /// Keeps the first value that is not NULL: what plans show of values that are equal.
 pub fn first_of_group() -> AggregateCode {
-    AggregateCode { start: |_| one(|_, _| None), by_order: true, within_group: None }
+    AggregateCode { start: |_| one(|_, _| None), by_order: true, within_group: None, extreme: None }
 }
 
 fn truths(a: &Datum, b: &Datum, op: fn(bool, bool) -> bool) -> Option<Datum> {
@@ -72,7 +72,7 @@ fn bits(a: &Datum, b: &Datum, op: fn(i64, i64) -> i64) -> Option<Datum> {
 /// Adds the aggregates of this file.
 pub(super) fn fill(t: &mut Table) {
     macro_rules! extreme {
-        ($name:literal, $about:literal, $next:expr) => {
+        ($name:literal, $about:literal, $last:literal, $next:expr) => {
             for signature in [
                 concat!($name, "(int2) int2 -- ", $about),
                 concat!($name, "(int4) int4"),
@@ -90,12 +90,18 @@ pub(super) fn fill(t: &mut Table) {
                 concat!($name, "(oid) oid"),
                 concat!($name, "(anyarray) anyarray"),
             ] {
-                t.aggregate(signature, |_| one($next));
+                t.aggregate(signature, |_| one($next)).extreme($last);
             }
         };
     }
-    extreme!("min", "the smallest value", |kept, v| v.cmp_sql(kept).is_lt().then(|| v.clone()));
-    extreme!("max", "the greatest value", |kept, v| v.cmp_sql(kept).is_gt().then(|| v.clone()));
+    extreme!("min", "the smallest value", false, |kept, v| v
+        .cmp_sql(kept)
+        .is_lt()
+        .then(|| v.clone()));
+    extreme!("max", "the greatest value", true, |kept, v| v
+        .cmp_sql(kept)
+        .is_gt()
+        .then(|| v.clone()));
     for signature in
         ["bool_and(bool) bool -- whether all are true", "every(bool) bool -- as `bool_and`"]
     {

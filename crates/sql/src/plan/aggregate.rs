@@ -1,54 +1,41 @@
-//! Simple aggregates over all rows: count, sum, avg, min, max without DISTINCT, FILTER, GROUP BY.
+//! Aggregates over all rows, without DISTINCT, FILTER, ORDER BY, GROUP BY. What they compute is the
+//! registry's ([`braid_scalar::Accumulator`]); general plans use the same.
 
 use std::fmt;
-use std::sync::Arc;
 
-use bigdecimal::BigDecimal;
-use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType, numeric};
+use braid_scalar::{
+    Accumulator, AggregateCode, AggregateTypes, Bound, Choice, Code, EvalContext, ParamTypes,
+    Scope, bind_unsettled, coerce, needs_general_query, object_name_parts, resolve,
+};
+use braid_types::{CastContext, Datum, SqlResult, SqlType};
 use sqlparser::ast::{self, FunctionArg, FunctionArgExpr, FunctionArguments};
 
-use braid_scalar::{Bound, EvalContext, ParamTypes, Scope, object_name_parts};
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Kind {
-    Count,
-    Sum,
-    Avg,
-    Min,
-    Max,
-}
-
-/// One aggregate; its argument is over the joined row. No argument is `count(*)`.
+/// One aggregate; its arguments are over the joined row. No argument is `count(*)`.
 pub(super) struct Aggregate {
-    kind: Kind,
-    pub(super) arg: Option<Bound>,
+    name: &'static str,
+    code: AggregateCode,
+    pub(super) args: Vec<Bound>,
     pub(super) ty: SqlType,
 }
 
 /// An aggregate in the making.
 pub(super) struct State {
-    count: i64,
-    int: i128,
-    float: f64,
-    numeric: BigDecimal,
-    nan: bool,
-    infinite: bool,
-    minus_infinite: bool,
-    value: Option<Datum>,
+    accumulator: Box<dyn Accumulator>,
+    /// The arguments of the row at hand.
+    row: Vec<Datum>,
 }
 
 impl fmt::Display for Aggregate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = format!("{:?}", self.kind).to_lowercase();
-        match &self.arg {
-            None => write!(f, "{name}(*)"),
-            Some(a) => write!(f, "{name}({a})"),
-        }
+        let args: Vec<String> = self.args.iter().map(ToString::to_string).collect();
+        let args = if args.is_empty() { "*".to_string() } else { args.join(", ") };
+        write!(f, "{}({args})", self.name)
     }
 }
 
 impl Aggregate {
-    /// Binds an aggregate call; `None` if it is not one of ours.
+    /// Binds an aggregate call; `None` if it is not one, or one that the general planner runs:
+    /// those that look at the order of rows or keep them.
     pub(super) fn bind(
         e: &ast::Expr,
         scope: &Scope,
@@ -59,152 +46,72 @@ impl Aggregate {
             return Ok(None);
         }
         let FunctionArguments::List(list) = &f.args else { return Ok(None) };
-        if list.duplicate_treatment.is_some() || !list.clauses.is_empty() || list.args.len() != 1 {
+        if list.duplicate_treatment.is_some() || !list.clauses.is_empty() || list.args.is_empty() {
             return Ok(None);
         }
         let name = object_name_parts(&f.name);
-        let kind = match name.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-            ["count"] | ["pg_catalog", "count"] => Kind::Count,
-            ["sum"] => Kind::Sum,
-            ["avg"] => Kind::Avg,
-            ["min"] => Kind::Min,
-            ["max"] => Kind::Max,
+        let name = match name.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+            [name] | ["pg_catalog", name] if braid_scalar::is_aggregate(name) => name.to_string(),
             _ => return Ok(None),
         };
-        let arg = match &list.args[0] {
-            FunctionArg::Unnamed(FunctionArgExpr::Wildcard) if kind == Kind::Count => None,
-            FunctionArg::Unnamed(FunctionArgExpr::Expr(e)) => {
-                match braid_scalar::bind(e, scope, params) {
-                    Ok(b) => Some(b),
-                    Err(e) if braid_scalar::needs_general_query(&e) => return Ok(None),
-                    Err(e) => return Err(e),
+        let mut args = Vec::with_capacity(list.args.len());
+        for arg in &list.args {
+            match arg {
+                FunctionArg::Unnamed(FunctionArgExpr::Wildcard) if list.args.len() == 1 => {}
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(e)) => {
+                    match bind_unsettled(e, scope, params) {
+                        Ok(bound) => args.push(bound),
+                        Err(e) if needs_general_query(&e) => return Ok(None),
+                        Err(e) => return Err(e),
+                    }
                 }
+                _ => return Ok(None),
             }
-            _ => return Ok(None),
-        };
-        let arg_type = arg.as_ref().map(|a| a.ty().base());
-        let ty = match (kind, &arg_type) {
-            (Kind::Count, _) => SqlType::Int8,
-            (Kind::Sum, Some(SqlType::Int2 | SqlType::Int4)) => SqlType::Int8,
-            (Kind::Sum | Kind::Avg, Some(SqlType::Int8 | SqlType::Numeric(_))) => {
-                SqlType::Numeric(None)
-            }
-            (Kind::Avg, Some(SqlType::Int2 | SqlType::Int4)) => SqlType::Numeric(None),
-            (Kind::Sum, Some(SqlType::Float4)) => SqlType::Float4,
-            (Kind::Sum | Kind::Avg, Some(SqlType::Float8)) => SqlType::Float8,
-            (Kind::Avg, Some(SqlType::Float4)) => SqlType::Float8,
-            (
-                Kind::Min | Kind::Max,
-                Some(
-                    t @ (SqlType::Int2
-                    | SqlType::Int4
-                    | SqlType::Int8
-                    | SqlType::Numeric(_)
-                    | SqlType::Float4
-                    | SqlType::Float8
-                    | SqlType::Text
-                    | SqlType::Date
-                    | SqlType::Time
-                    | SqlType::Timestamp
-                    | SqlType::TimestampTz
-                    | SqlType::Interval),
-                ),
-            ) => t.clone(),
-            _ => return Ok(None),
-        };
-        Ok(Some(Aggregate { kind, arg, ty }))
+        }
+        let given: Vec<SqlType> = args.iter().map(|a| a.ty().clone()).collect();
+        // What fits no overload is the general planner's to refuse.
+        let Ok(choice) = resolve(&name, &given, false) else { return Ok(None) };
+        Aggregate::chosen(choice, args, params)
     }
 
-    /// For min and max of a bare column: the column, and whether the last value is wanted.
-    pub(super) fn extreme(&self) -> Option<(usize, bool)> {
-        let at = self.arg.as_ref()?.as_column()?;
-        match self.kind {
-            Kind::Min => Some((at, false)),
-            Kind::Max => Some((at, true)),
-            _ => None,
+    fn chosen(
+        choice: Choice,
+        given: Vec<Bound>,
+        params: &mut ParamTypes,
+    ) -> SqlResult<Option<Aggregate>> {
+        let Code::Aggregate(code) = choice.function.code else { return Ok(None) };
+        let types = AggregateTypes { args: &choice.args, ret: &choice.ret };
+        if code.by_order || code.within_group.is_some() || (code.start)(types).keeps_rows() {
+            return Ok(None);
         }
+        let mut args = Vec::with_capacity(given.len());
+        for (arg, ty) in given.into_iter().zip(&choice.args) {
+            args.push(coerce(arg, ty, CastContext::Implicit, params)?);
+        }
+        Ok(Some(Aggregate { name: choice.function.name, code, args, ty: choice.ret }))
+    }
+
+    /// For the first or last value of a bare column: the column, and whether the last is wanted.
+    pub(super) fn extreme(&self) -> Option<(usize, bool)> {
+        let [arg] = self.args.as_slice() else { return None };
+        Some((arg.as_column()?, self.code.extreme?))
     }
 
     pub(super) fn start(&self) -> State {
-        State {
-            count: 0,
-            int: 0,
-            float: 0.0,
-            numeric: numeric::from_i128(0),
-            nan: false,
-            infinite: false,
-            minus_infinite: false,
-            value: None,
-        }
+        let types: Vec<SqlType> = self.args.iter().map(|a| a.ty().clone()).collect();
+        let types = AggregateTypes { args: &types, ret: &self.ty };
+        State { accumulator: (self.code.start)(types), row: Vec::with_capacity(self.args.len()) }
     }
 
     pub(super) fn add(&self, s: &mut State, row: &[Datum], eval: &EvalContext) -> SqlResult<()> {
-        let Some(arg) = &self.arg else {
-            s.count += 1;
-            return Ok(());
-        };
-        let v = arg.eval(row, eval)?;
-        if v.is_null() {
-            return Ok(());
+        s.row.clear();
+        for arg in &self.args {
+            s.row.push(arg.eval(row, eval)?);
         }
-        s.count += 1;
-        match self.kind {
-            Kind::Count => {}
-            Kind::Sum | Kind::Avg => match v {
-                Datum::Int2(v) => s.int += i128::from(v),
-                Datum::Int4(v) => s.int += i128::from(v),
-                Datum::Int8(v) => s.int += i128::from(v),
-                Datum::Float4(v) => s.float += f64::from(v),
-                Datum::Float8(v) => s.float += v,
-                Datum::Numeric(v) => s.numeric = numeric::add(&s.numeric, &v),
-                Datum::NumericNan => s.nan = true,
-                Datum::NumericInf(true) => s.minus_infinite = true,
-                Datum::NumericInf(false) => s.infinite = true,
-                _ => return Err(SqlError::internal("sum over an unexpected type")),
-            },
-            Kind::Min | Kind::Max => {
-                let better = s.value.as_ref().is_none_or(|old| {
-                    let o = v.cmp_sql(old);
-                    if self.kind == Kind::Min { o.is_lt() } else { o.is_gt() }
-                });
-                if better {
-                    s.value = Some(v);
-                }
-            }
-        }
-        Ok(())
+        s.accumulator.update(&s.row)
     }
 
-    pub(super) fn finish(&self, s: State) -> SqlResult<Datum> {
-        if self.kind == Kind::Count {
-            return Ok(Datum::Int8(s.count));
-        }
-        if matches!(self.kind, Kind::Min | Kind::Max) {
-            return Ok(s.value.unwrap_or(Datum::Null));
-        }
-        if s.count == 0 {
-            return Ok(Datum::Null);
-        }
-        let integer = self.arg.as_ref().is_some_and(|a| a.ty().is_integer());
-        let total = if integer { numeric::from_i128(s.int) } else { s.numeric };
-        match (&self.ty, self.kind) {
-            (SqlType::Numeric(_), _) if s.nan || (s.infinite && s.minus_infinite) => {
-                Ok(Datum::NumericNan)
-            }
-            (SqlType::Numeric(_), _) if s.infinite || s.minus_infinite => {
-                Ok(Datum::NumericInf(s.minus_infinite))
-            }
-            (SqlType::Int8, _) => i64::try_from(s.int).map(Datum::Int8).map_err(|_| {
-                SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "bigint out of range")
-            }),
-            (SqlType::Numeric(_), Kind::Sum) => Ok(Datum::Numeric(Arc::new(total))),
-            (SqlType::Numeric(_), _) => {
-                let n = numeric::from_i128(i128::from(s.count));
-                numeric::datum(numeric::div(&total, &n)?)
-            }
-            (SqlType::Float4, _) => Ok(Datum::Float4(s.float as f32)),
-            (_, Kind::Avg) => Ok(Datum::Float8(s.float / s.count as f64)),
-            _ => Ok(Datum::Float8(s.float)),
-        }
+    pub(super) fn finish(&self, s: &State, eval: &EvalContext) -> SqlResult<Datum> {
+        s.accumulator.finish(eval)
     }
 }

@@ -127,7 +127,7 @@ fn plan(ctx: &Context, q: &ast::Query, params: &mut ParamTypes) -> SqlResult<Opt
         match &mut output {
             Output::Rows(exprs) => exprs.iter_mut().for_each(|e| *e = remap(e)),
             Output::Aggregates(list) => {
-                list.iter_mut().for_each(|a| a.arg = a.arg.as_ref().map(remap));
+                list.iter_mut().for_each(|a| a.args = a.args.iter().map(remap).collect());
             }
         }
         sort.iter_mut().for_each(|k| k.expr = remap(&k.expr));
@@ -498,7 +498,7 @@ fn note_wanted(steps: &mut [Step], output: &Output, sort: &[SortKey]) {
     match output {
         Output::Rows(exprs) => exprs.iter().for_each(|e| used.extend(e.columns())),
         Output::Aggregates(list) => {
-            list.iter().filter_map(|a| a.arg.as_ref()).for_each(|e| used.extend(e.columns()));
+            list.iter().flat_map(|a| &a.args).for_each(|e| used.extend(e.columns()));
         }
     }
     sort.iter().for_each(|k| used.extend(k.expr.columns()));

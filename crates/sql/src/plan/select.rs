@@ -134,7 +134,7 @@ impl SelectPlan {
                 }
             }
         }
-        aggregates.iter().zip(states).map(|(a, s)| a.finish(s)).collect()
+        aggregates.iter().zip(&states).map(|(a, s)| a.finish(s, &ctx.eval)).collect()
     }
 
     /// EXPLAIN.
