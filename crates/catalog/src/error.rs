@@ -4,26 +4,17 @@ use braid_env::memory::{Exceeded, Scope};
 use braid_kv::KvError;
 use braid_types::{SqlError, SqlState};
 
+use crate::conflict::Lost;
+
 /// The SQL error for a failed transactional operation.
 pub fn kv_error(e: KvError) -> SqlError {
     match e {
-        KvError::Retry { conflict } => SqlError::new(
-            SqlState::SERIALIZATION_FAILURE,
-            "could not serialize access due to concurrent update",
-        )
-        .with_detail(conflict.describe(&braid_keys::pretty::key))
-        .with_hint("The transaction might succeed if retried."),
-        KvError::Deadlock { cycle } => {
-            SqlError::new(SqlState::DEADLOCK_DETECTED, "deadlock detected")
-                .with_detail(cycle)
-                .with_hint("The transaction might succeed if retried.")
-        }
-        KvError::LockNotAvailable => {
-            SqlError::new(SqlState::LOCK_NOT_AVAILABLE, "could not obtain lock on row")
-        }
-        KvError::LockTimeout => {
-            SqlError::new(SqlState::LOCK_NOT_AVAILABLE, "canceling statement due to lock timeout")
-        }
+        KvError::Retry { conflict } => Lost::Changed
+            .error("could not serialize access due to concurrent update")
+            .with_detail(conflict.describe(&braid_keys::pretty::key)),
+        KvError::Deadlock { cycle } => Lost::Deadlock.error("deadlock detected").with_detail(cycle),
+        KvError::LockNotAvailable => Lost::NotFree.error("could not obtain lock on row"),
+        KvError::LockTimeout => Lost::NotFree.error("canceling statement due to lock timeout"),
         KvError::OutOfMemory(e) => memory_error(&e),
         KvError::Canceled => {
             SqlError::new(SqlState::QUERY_CANCELED, "canceling statement due to user request")
@@ -62,4 +53,55 @@ fn engine_error(e: &braid_lsm::Error) -> SqlError {
         _ => SqlState::IO_ERROR,
     };
     SqlError::new(state, e.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use braid_kv::{CommitTs, Conflict};
+
+    use super::*;
+
+    /// One error of each kind; the match makes a new kind a line here.
+    fn all() -> Vec<(KvError, &'static str)> {
+        let exceeded =
+            Exceeded { what: "a sort".into(), bytes: 2, scope: Scope::Statement, limit: 1 };
+        let ts = CommitTs(1);
+        let engine = |e| KvError::Engine(e);
+        let all = vec![
+            KvError::Retry { conflict: Conflict::FixedView },
+            KvError::Deadlock { cycle: "1 waits for 1".into() },
+            KvError::LockNotAvailable,
+            KvError::LockTimeout,
+            KvError::Canceled,
+            KvError::TimestampOutOfWindow { asked: ts, oldest: ts, newest: ts },
+            KvError::OutOfMemory(exceeded),
+            KvError::ReadOnly,
+            KvError::Ended,
+            engine(braid_lsm::Error::DiskFull),
+        ];
+        all.into_iter()
+            .map(|e| {
+                let state = match &e {
+                    KvError::Retry { .. } => "40001",
+                    KvError::Deadlock { .. } => "40P01",
+                    KvError::LockNotAvailable | KvError::LockTimeout => "55P03",
+                    KvError::Canceled => "57014",
+                    KvError::TimestampOutOfWindow { .. } => "55000",
+                    KvError::OutOfMemory(_) => "53200",
+                    KvError::ReadOnly => "25006",
+                    KvError::Ended => "XX000",
+                    KvError::Engine(_) => "53100",
+                };
+                (e, state)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn every_error_of_transactions_has_its_state() {
+        for (error, state) in all() {
+            let shown = error.to_string();
+            assert_eq!(kv_error(error).state().0, state, "{shown}");
+        }
+    }
 }

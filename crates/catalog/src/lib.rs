@@ -23,6 +23,7 @@
 //! Not here: how a statement is parsed or run, how rows are encoded, who may do what.
 
 mod check;
+mod conflict;
 mod descriptor;
 mod error;
 mod hierarchy;
@@ -30,6 +31,7 @@ mod names;
 mod snapshot;
 mod store;
 
+pub use conflict::{After, Lost};
 pub use descriptor::{
     Addition, Building, Check, Column, Database, ForeignKey, Identity, Index, IndexColumn,
     IndexConstraint, Interleave, InterleaveForm, MissingValue, NOTES_GENERATION, RefAction, Schema,

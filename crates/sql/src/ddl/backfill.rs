@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use braid_catalog::{ForeignKey, Table, kv_error};
+use braid_catalog::{ForeignKey, Lost, Table, kv_error};
 use braid_kv::{BulkLoad, KeySpan, Loaded, LockMode, ReadMode, Wait};
 use braid_types::{SqlError, SqlResult, SqlState};
 
@@ -104,12 +104,10 @@ pub(super) fn duplicated(
     value: &[u8],
 ) -> SqlResult<SqlError> {
     let values = layout.row_of_entry(i, key, value)?.unwrap_or_default();
-    Ok(SqlError::new(
-        SqlState::UNIQUE_VIOLATION,
-        format!("could not create unique index \"{}\"", i.index.name),
-    )
-    .with_detail(format!("{} is duplicated.", key_detail(&layout.table, &i.index, &values)))
-    .with_constraint(&i.index.name))
+    Ok(Lost::Duplicate
+        .error(format!("could not create unique index \"{}\"", i.index.name))
+        .with_detail(format!("{} is duplicated.", key_detail(&layout.table, &i.index, &values)))
+        .with_constraint(&i.index.name))
 }
 
 /// Ends a load into new spans: small ones go through the transaction's buffer. `twice` makes the

@@ -31,7 +31,8 @@
 use std::sync::Arc;
 
 use braid_catalog::{
-    Addition, Building, Catalog, Table, change_lock_key, kv_error, table_lock_key, write_changes,
+    Addition, After, Building, Catalog, Table, change_lock_key, kv_error, table_lock_key,
+    write_changes,
 };
 use braid_kv::{Isolation, LockMode, ReadMode, Txn, TxnOptions};
 use braid_types::{SqlError, SqlResult, SqlState};
@@ -257,7 +258,7 @@ impl Online {
             let ctx = self.now()?;
             self.ctx.check_cancel()?;
             match self.try_publish(&ctx, building, new_step) {
-                Err(e) if e.state() == SqlState::SERIALIZATION_FAILURE => {}
+                Err(e) if After::error(&e).is_again() => {}
                 other => return other,
             }
         }

@@ -17,10 +17,10 @@
 
 use std::sync::Arc;
 
-use braid_catalog::{Addition, NOTES_GENERATION, kv_error};
+use braid_catalog::{Addition, After, NOTES_GENERATION, kv_error};
 use braid_keys::path::generations_upto;
 use braid_kv::{KeySpan, KvError, Loaded, LockMode, ReadMode, ScanOptions};
-use braid_types::{SqlError, SqlResult, SqlState};
+use braid_types::{SqlError, SqlResult};
 use bytes::Bytes;
 
 use super::backfill::duplicated;
@@ -128,11 +128,7 @@ fn again(online: &Online, work: impl Fn(&Context) -> SqlResult<()>) -> SqlResult
         ctx.check_cancel()?;
         let result = work(&ctx).and_then(|()| ctx.txn.commit().map(|_| ()).map_err(kv_error));
         match result {
-            Err(e)
-                if matches!(
-                    e.state(),
-                    SqlState::SERIALIZATION_FAILURE | SqlState::DEADLOCK_DETECTED
-                ) => {}
+            Err(e) if After::error(&e).is_again() => {}
             other => return other,
         }
     }

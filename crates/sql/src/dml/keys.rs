@@ -1,7 +1,7 @@
 //! Texts about keys in errors: `Key (id)=(1) already exists.`
 
-use braid_catalog::{Index, Table};
-use braid_types::{Datum, SqlError, SqlState, TimeZone};
+use braid_catalog::{Index, Lost, Table};
+use braid_types::{Datum, SqlError, TimeZone};
 
 use crate::session::Context;
 
@@ -27,13 +27,11 @@ pub(crate) fn key_detail(t: &Table, index: &Index, row: &[Datum]) -> String {
 
 /// 23505.
 pub(crate) fn duplicate_key(ctx: &Context, t: &Table, index: &Index, row: &[Datum]) -> SqlError {
-    SqlError::new(
-        SqlState::UNIQUE_VIOLATION,
-        format!("duplicate key value violates unique constraint \"{}\"", index.name),
-    )
-    .with_detail(format!("{} already exists.", key_detail(t, index, row)))
-    .with_table(ctx.schema_name(t.schema), &t.name)
-    .with_constraint(&index.name)
+    Lost::Duplicate
+        .error(format!("duplicate key value violates unique constraint \"{}\"", index.name))
+        .with_detail(format!("{} already exists.", key_detail(t, index, row)))
+        .with_table(ctx.schema_name(t.schema), &t.name)
+        .with_constraint(&index.name)
 }
 
 /// `(1, null, x)`: the whole row, hidden columns left out.

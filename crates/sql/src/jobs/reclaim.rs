@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use braid_catalog::{Catalog, Table, kv_error};
+use braid_catalog::{After, Catalog, Table, kv_error};
 use braid_keys::{KeyBuilder, family_end, path, system};
 use braid_kv::{
     CommitTs, Coordinator, Isolation, KeySpan, KvError, LockMode, ReadMode, ScanOptions, Txn,
@@ -187,16 +187,7 @@ fn finish(txn: &Txn, result: SqlResult<u64>) -> SqlResult<Option<u64>> {
         Err(e) => Err(kv_error(e)),
     });
     match done {
-        Err(e)
-            if matches!(
-                e.state(),
-                SqlState::SERIALIZATION_FAILURE
-                    | SqlState::DEADLOCK_DETECTED
-                    | SqlState::LOCK_NOT_AVAILABLE
-            ) =>
-        {
-            Ok(None)
-        }
+        Err(e) if After::error(&e) != After::Never => Ok(None),
         other => other,
     }
 }

@@ -10,10 +10,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use braid_catalog::{Catalog, NOTES_GENERATION, kv_error, load_catalog, write_changes};
+use braid_catalog::{After, Catalog, NOTES_GENERATION, kv_error, load_catalog, write_changes};
 use braid_keys::path::generations_upto;
 use braid_kv::{Coordinator, Isolation, KeySpan, KvError, Txn, TxnId, TxnOptions};
-use braid_types::{SqlResult, SqlState};
+use braid_types::SqlResult;
 
 use super::reclaim;
 use super::record::{Record, State};
@@ -66,9 +66,11 @@ impl Undo {
                     self.unpublished = Some(txn.id());
                     return Ok(true);
                 }
-                Err(e) if e.state() == SqlState::SERIALIZATION_FAILURE => {}
-                Err(e) if e.state() == SqlState::LOCK_NOT_AVAILABLE => return Ok(false),
-                Err(e) => return Err(e),
+                Err(e) => match After::error(&e) {
+                    After::Again | After::AgainUnlocked => {}
+                    After::Later => return Ok(false),
+                    After::Never => return Err(e),
+                },
             }
         }
     }

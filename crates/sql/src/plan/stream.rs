@@ -8,10 +8,10 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use braid_catalog::{kv_error, memory_error};
+use braid_catalog::{Lost, kv_error, memory_error};
 use braid_env::memory::Held;
 use braid_kv::{KvError, LockItem, Locked, Target, Wait};
-use braid_types::{Datum, SqlError, SqlResult, SqlState};
+use braid_types::{Datum, SqlError, SqlResult};
 use bytes::Bytes;
 
 use super::joined::Joined;
@@ -159,13 +159,10 @@ impl SelectStream {
         match self.ctx.txn.lock(key, locking.mode, locking.wait) {
             Ok(Locked::Yes) => Ok(true),
             Ok(Locked::Skipped) => Ok(false),
-            Err(KvError::LockNotAvailable) => Err(SqlError::new(
-                SqlState::LOCK_NOT_AVAILABLE,
-                format!(
-                    "could not obtain lock on row in relation \"{}\"",
-                    self.parts.steps[0].layout.table.name
-                ),
-            )),
+            Err(KvError::LockNotAvailable) => Err(Lost::NotFree.error(format!(
+                "could not obtain lock on row in relation \"{}\"",
+                self.parts.steps[0].layout.table.name
+            ))),
             Err(e) => Err(kv_error(e)),
         }
     }

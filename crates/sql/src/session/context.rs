@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use braid_catalog::{
-    Catalog, Relation, Table, change_lock_key, kv_error, memory_error, table_lock_key,
+    Catalog, Lost, Relation, Table, change_lock_key, kv_error, memory_error, table_lock_key,
 };
 use braid_env::memory::Account;
 use braid_kv::{LockMode, ReadMode, Txn};
@@ -289,11 +289,7 @@ impl Context {
 }
 
 fn changed_meanwhile(table: &str) -> SqlError {
-    SqlError::new(
-        SqlState::SERIALIZATION_FAILURE,
-        format!("table \"{table}\" was changed by a concurrent schema change"),
-    )
-    .with_hint("The transaction might succeed if retried.")
+    Lost::Replanned.error(format!("table \"{table}\" was changed by a concurrent schema change"))
 }
 
 /// Whether all that writing a table depends on is equal in both catalogs: its hierarchy and the

@@ -9,9 +9,9 @@
 
 use std::sync::Arc;
 
-use braid_catalog::kv_error;
+use braid_catalog::{After, kv_error};
 use braid_kv::{Isolation, Txn, TxnOptions};
-use braid_types::{Datum, SqlError, SqlResult, SqlState};
+use braid_types::{Datum, SqlError, SqlResult};
 
 use super::client::Session;
 use super::execute::{Ran, run};
@@ -74,9 +74,7 @@ impl Session {
                 }
                 // Before the first row went to the client nobody knows of this try.
                 Err(e)
-                    if may_retry
-                        && e.state() == SqlState::SERIALIZATION_FAILURE
-                        && attempt < MAX_ATTEMPTS =>
+                    if may_retry && After::error(&e) == After::Again && attempt < MAX_ATTEMPTS =>
                 {
                     let epoch = self.db.schema_epoch();
                     if !first && txn.retry_statement(mark).is_err() {
@@ -136,7 +134,7 @@ impl Session {
                 Err(e) => {
                     // Keeping the locks lets the second try win; a deadlock needs them gone.
                     epoch = self.db.schema_epoch();
-                    if e.state() == SqlState::SERIALIZATION_FAILURE && txn.restart().is_ok() {
+                    if After::error(&e) == After::Again && txn.restart().is_ok() {
                         begun = Some(txn);
                     } else {
                         txn.rollback();
@@ -144,11 +142,7 @@ impl Session {
                     e
                 }
             };
-            let again = matches!(
-                error.state(),
-                SqlState::SERIALIZATION_FAILURE | SqlState::DEADLOCK_DETECTED
-            );
-            if !again || attempt >= MAX_ATTEMPTS {
+            if !After::error(&error).is_again() || attempt >= MAX_ATTEMPTS {
                 return Err(error);
             }
             ctx.check_cancel()?;

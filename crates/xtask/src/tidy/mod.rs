@@ -4,11 +4,13 @@
 //! - [`budgets`]: length of functions, fields of structs.
 //! - [`layers`]: arrows between crates point down only.
 //! - [`seam`]: nobody above `kv` names what is behind its interface.
+//! - [`conflicts`]: the SQLSTATE of a lost conflict is decided in one file.
 //! - [`docs`]: links in Markdown lead somewhere; nothing names this machine; CI's test command.
 //!
 //! Each finding says what to do instead. The checks have tests of their own.
 
 mod budgets;
+mod conflicts;
 mod docs;
 mod files;
 mod layers;
@@ -26,6 +28,7 @@ pub fn run() -> Result<(), String> {
     budgets::check(&root, &tracked, &mut findings);
     layers::check(&root, &mut findings)?;
     seam::check(&root, &tracked, &mut findings);
+    conflicts::check(&root, &tracked, &mut findings);
     docs::check(&root, &tracked, &mut findings);
     docs::check_test_command(&root, &mut findings);
     if findings.is_empty() {
