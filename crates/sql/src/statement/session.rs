@@ -194,7 +194,7 @@ pub(super) static ENTRIES: &[Entry] = &[
     Entry::utility(
         "SHOW",
         "show tables",
-        "settings, and what lies in the database: SHOW CREATE, SHOW TABLES, SHOW JOBS, ..",
+        "settings, and what lies in the database: SHOW CREATE, SHOW TABLES, SHOW JOBS",
         Effect::Reads,
         work!(Kind::Show(s) => |_, ctx| Ok(text_rows(show::rows(ctx, s)?, "SHOW"))),
     )
