@@ -12,6 +12,7 @@
 //! spans and points can share one timestamp: at equal timestamps points win.
 //!
 //! Every change is logged with what it replaced, so that a savepoint is a position in that log.
+//! `testscripts/buffer` shows it all.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -160,57 +161,36 @@ pub(crate) struct Overlay {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn b(s: &str) -> Bytes {
-        Bytes::copy_from_slice(s.as_bytes())
-    }
-    fn span(s: &str, e: &str) -> KeySpan {
-        KeySpan::new(b(s), b(e))
-    }
-    fn show(buf: &Buffer) -> String {
-        let spans: Vec<String> = buf
-            .spans
-            .iter()
-            .map(|s| format!("[{},{})", s.start.escape_ascii(), s.end.escape_ascii()))
-            .collect();
-        let points: Vec<String> = buf
-            .points
-            .iter()
-            .map(|(k, v)| {
-                let v = v.as_ref().map_or("-".to_string(), |v| v.escape_ascii().to_string());
-                format!("{}={v}", k.escape_ascii())
-            })
-            .collect();
-        format!("{} {}", spans.join(""), points.join(" "))
-    }
-
-    #[test]
-    fn span_removes_earlier_points_and_rollback_restores_them() {
-        let mut buf = Buffer::default();
-        buf.set(b("b"), Some(b("1")));
-        buf.set(b("d"), Some(b("2")));
-        buf.set(b("e"), None);
-        let position = buf.position();
-        let removed = buf.delete_span(&span("c", "f"));
-        assert_eq!(removed, vec![(b("d"), b("2"))], "only puts are reported");
-        buf.set(b("e"), Some(b("3")));
-        assert_eq!(show(&buf), "[c,f) b=1 e=3");
-        assert!(matches!(buf.get(b"d"), Lookup::Deleted));
-        assert!(matches!(buf.get(b"g"), Lookup::Unknown));
-        buf.rollback_to(position);
-        assert_eq!(show(&buf), " b=1 d=2 e=-");
+impl Buffer {
+    /// The buffer as text: spans, points, and the log that savepoints are positions in.
+    pub(crate) fn describe(&self) -> String {
+        let text = |b: &Bytes| b.escape_ascii().to_string();
+        let span = |s: &KeySpan| format!("[{}, {})", text(&s.start), text(&s.end));
+        let point = |(key, slot): (&Bytes, &Slot)| match slot {
+            Some(value) => format!("{}={}", text(key), text(value)),
+            None => format!("{} deleted", text(key)),
+        };
+        let spans: Vec<String> = self.spans.iter().map(span).collect();
+        let points: Vec<String> = self.points.iter().map(point).collect();
+        let log = self.undo.iter().map(|undo| match undo {
+            Undo::Point { key, before: None } => format!("{} was not there", text(key)),
+            Undo::Point { key, before: Some(slot) } => format!("was {}", point((key, slot))),
+            Undo::Span { grown, replaced, removed } => {
+                let replaced = replaced.iter().map(span);
+                let removed = removed.iter().map(|(key, slot)| point((key, slot)));
+                let was: Vec<String> = replaced.chain(removed).collect();
+                format!("{} was ({})", span(grown), was.join(" "))
+            }
+        });
+        let log: Vec<String> = log.collect();
+        let lists =
+            [("spans", spans.join(" ")), ("points", points.join(" ")), ("log", log.join("; "))];
+        let lines = lists.iter().map(|(name, list)| format!("  {name:<8}{list}"));
+        lines.map(|line| format!("{}\n", line.trim_end())).collect()
     }
 
-    #[test]
-    fn spans_merge_when_they_touch() {
-        let mut buf = Buffer::default();
-        for (s, e) in [("m", "p"), ("a", "c"), ("c", "d"), ("x", "z"), ("o", "y")] {
-            buf.delete_span(&span(s, e));
-        }
-        assert_eq!(show(&buf), "[a,d)[m,z) ");
-        assert!(buf.spans.covering(b"z").is_none());
-        assert!(buf.spans.covering(b"m").is_some());
+    /// How many spans lie in each chunk of the map.
+    pub(crate) fn chunks(&self) -> Vec<usize> {
+        self.spans.chunk_lengths()
     }
 }

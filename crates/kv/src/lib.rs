@@ -35,6 +35,8 @@
 
 mod ahead;
 mod buffer;
+#[cfg(test)]
+mod buffer_scenarios;
 mod bulk;
 mod commit;
 mod coordinator;

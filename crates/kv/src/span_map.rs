@@ -38,6 +38,12 @@ impl SpanMap {
         self.chunks.iter().flat_map(|chunk| chunk.iter())
     }
 
+    /// How many spans lie in each chunk.
+    #[cfg(test)]
+    pub(crate) fn chunk_lengths(&self) -> Vec<usize> {
+        self.chunks.iter().map(|chunk| chunk.len()).collect()
+    }
+
     /// The span that contains `key`, if any.
     pub(crate) fn covering(&self, key: &[u8]) -> Option<&KeySpan> {
         let at = self.chunks.partition_point(|chunk| last_of(chunk).end.as_ref() <= key);

@@ -73,7 +73,7 @@ impl State {
     }
 
     /// Whom a transaction waits for.
-    fn waits_for(&self, txn: TxnId) -> Vec<TxnId> {
+    pub(super) fn waits_for(&self, txn: TxnId) -> Vec<TxnId> {
         let mut out = Vec::new();
         for request in self.waiting.get(&txn).into_iter().flatten() {
             let _ = self.each_in_the_way(request, &mut |blocker| {

@@ -11,6 +11,7 @@
 //! - [`mode`]: the four strengths of a lock and which of them exclude each other.
 //! - [`spans`]: locked spans as disjoint fragments.
 //! - [`table`]: granting, waiting, releasing; the order of service.
+//! - `testscripts/locks`: stories of who holds what, and who waits for whom.
 //! - [`deadlock`]: whom a transaction waits for, and whether that leads back to itself.
 //!
 //! **Order of service.** A request waits while it is in conflict with a held lock, or with a
@@ -22,6 +23,8 @@
 
 mod deadlock;
 mod mode;
+#[cfg(test)]
+mod scenarios;
 mod spans;
 pub(crate) mod table;
 

@@ -81,10 +81,17 @@ struct Point {
     queue: VecDeque<Arc<Request>>,
 }
 
+/// What asking for a lock comes to.
+pub(super) enum Asked {
+    Granted,
+    Skipped,
+    Waits(Arc<Request>),
+}
+
 /// Somebody waits.
 pub(super) struct Request {
     ticket: u64,
-    txn: TxnId,
+    pub(super) txn: TxnId,
     pub(super) target: Target,
     mode: LockMode,
     /// It does not wait for others who wait, since they wait for it.
@@ -290,6 +297,10 @@ impl State {
 }
 
 impl Request {
+    pub(super) fn is_granted(&self) -> bool {
+        *self.granted.lock()
+    }
+
     pub(super) fn passes(&self) -> bool {
         self.passes.load(Ordering::Relaxed)
     }
@@ -353,6 +364,21 @@ impl LockTable {
         timeout: Option<Duration>,
         cancel: &AtomicBool,
     ) -> KvResult<bool> {
+        match self.ask(txn, target, mode, wait)? {
+            Asked::Granted => Ok(true),
+            Asked::Skipped => Ok(false),
+            Asked::Waits(request) => self.wait(&request, timeout, cancel),
+        }
+    }
+
+    /// Grants the lock, or says what is to be done instead. Never blocks.
+    pub(super) fn ask(
+        &self,
+        txn: TxnId,
+        target: Target,
+        mode: LockMode,
+        wait: Wait,
+    ) -> KvResult<Asked> {
         let mut state = self.state.lock();
         let request = Request {
             ticket: state.next_ticket,
@@ -365,11 +391,11 @@ impl LockTable {
         };
         if state.is_free(&request) {
             state.grant(txn, &request.target, mode);
-            return Ok(true);
+            return Ok(Asked::Granted);
         }
         match wait {
             Wait::NoWait => return Err(KvError::LockNotAvailable),
-            Wait::SkipLocked => return Ok(false),
+            Wait::SkipLocked => return Ok(Asked::Skipped),
             Wait::Block => {}
         }
         state.next_ticket += 1;
@@ -381,8 +407,24 @@ impl LockTable {
             let names: Vec<String> = cycle.iter().map(|t| format!("transaction {}", t.0)).collect();
             return Err(KvError::Deadlock { cycle: names.join(" waits for ") });
         }
-        drop(state);
-        self.wait(&request, timeout, cancel)
+        Ok(Asked::Waits(request))
+    }
+
+    /// Takes a request back. `false`: too late, it has been granted.
+    pub(super) fn give_up(&self, request: &Request) -> bool {
+        let mut state = self.state.lock();
+        if request.is_granted() {
+            return false;
+        }
+        state.dequeue(request);
+        state.wake(&request.target);
+        true
+    }
+
+    /// Whom a transaction waits for.
+    #[cfg(test)]
+    pub(super) fn whom(&self, txn: TxnId) -> Vec<TxnId> {
+        self.state.lock().waits_for(txn)
     }
 
     fn wait(
@@ -395,12 +437,9 @@ impl LockTable {
         loop {
             let expired = timeout.is_some_and(|t| waited >= t);
             if expired || cancel.load(Ordering::Relaxed) {
-                let mut state = self.state.lock();
-                if *request.granted.lock() {
+                if !self.give_up(request) {
                     return Ok(true);
                 }
-                state.dequeue(request);
-                state.wake(&request.target);
                 return Err(if expired { KvError::LockTimeout } else { KvError::Canceled });
             }
             let mut granted = request.granted.lock();

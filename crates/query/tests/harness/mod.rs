@@ -1,4 +1,5 @@
 //! A database in memory with general queries, and answers as text.
+#![allow(dead_code, reason = "every test file uses another part")]
 
 use std::sync::Arc;
 

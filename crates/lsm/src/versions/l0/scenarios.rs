@@ -13,10 +13,9 @@
 //! ```
 
 use std::collections::HashSet;
-use std::path::Path;
 use std::sync::Arc;
 
-use braid_env::fs::{DiskFs, MemFs, read_all};
+use braid_env::fs::MemFs;
 use braid_env::random::Random;
 use bytes::Bytes;
 
@@ -94,7 +93,7 @@ impl Case {
             "split" => {
                 let keys = l0().split_keys(number(words[1]));
                 let keys: Vec<String> = keys.iter().map(|k| k.escape_ascii().to_string()).collect();
-                Some(keys.join(" "))
+                Some(if keys.is_empty() { "nowhere".into() } else { keys.join(" ") })
             }
             "base" => {
                 let depth = number(words[1]) as usize;
@@ -109,30 +108,15 @@ impl Case {
 
 #[test]
 fn scripts_print_what_they_did() {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("testscripts/l0");
-    let fs = DiskFs::shared();
-    let read = |name| String::from_utf8(read_all(&*fs, &dir.join(name)).unwrap()).unwrap();
-    for name in ["sublevels.txt", "picks.txt"] {
-        let text = read(name);
-        let mut out = Vec::new();
-        for case in text.trim_end().split("\n\n") {
-            let mut state = Case::default();
-            let mut answer = String::new();
-            let mut lines = Vec::new();
-            for line in case.lines().take_while(|line| *line != "----") {
-                lines.push(line);
-                if !line.starts_with('#') {
-                    answer = state.line(line).unwrap_or(answer);
-                }
-            }
-            out.push(format!("{}\n----\n{answer}", lines.join("\n")));
-        }
-        let out = out.join("\n\n") + "\n";
-        if std::env::var("BRAID_REWRITE").is_ok() {
-            fs.create(&dir.join(name)).unwrap().write_at(out.as_bytes(), 0).unwrap();
-        }
-        assert_eq!(out, read(name), "{name}");
-    }
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/testscripts/l0");
+    braid_script::check(
+        folder,
+        || (),
+        |(), lines| {
+            let mut case = Case::default();
+            lines.iter().fold(String::new(), |answer, line| case.line(line).unwrap_or(answer))
+        },
+    );
 }
 
 /// Flushes of one to three disjoint ssts each.
