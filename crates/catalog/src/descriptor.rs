@@ -335,7 +335,7 @@ impl Table {
 
     /// Whether those who read by an older descriptor of the table read the same as by this one. Its
     /// indexes must still be kept: what is not in them any more would go unnoticed.
-    pub fn reads_like(&self, old: &Table) -> bool {
+    pub(crate) fn reads_like(&self, old: &Table) -> bool {
         let as_read = |t: &Table| {
             let columns = t.columns.iter().cloned().map(|c| Column { nullable: true, ..c });
             Table {
@@ -380,11 +380,6 @@ impl Table {
     /// Ids of the primary key's columns in order.
     pub fn key_columns(&self) -> Vec<u32> {
         self.primary.columns.iter().map(|c| c.column).collect()
-    }
-
-    /// Number of leading key columns that belong to the parent.
-    pub fn inherited_key_len(&self) -> usize {
-        self.interleave.as_ref().map_or(0, |i| i.columns.len())
     }
 
     /// Index by id, the primary one included.

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use crate::descriptor::{Index, Table};
+use crate::descriptor::Table;
 use crate::snapshot::Catalog;
 
 /// Deepest allowed nesting, the root counted as level 1.
@@ -49,11 +49,6 @@ impl Catalog {
     /// Whether `ancestor` is the table itself or above it in its hierarchy.
     pub fn is_self_or_ancestor(&self, ancestor: u32, table: &Arc<Table>) -> bool {
         self.chain(table).iter().any(|t| t.id == ancestor)
-    }
-
-    /// Indexes of tables in the subtree whose entries do not live inside the subtree's rows.
-    pub fn global_indexes<'a>(&self, table: &'a Table) -> impl Iterator<Item = &'a Index> {
-        table.indexes.iter().filter(|i| i.interleave_in.is_none())
     }
 
     /// Nesting level, 1 for a root.

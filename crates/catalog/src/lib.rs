@@ -42,8 +42,8 @@ pub use hierarchy::MAX_DEPTH;
 pub use names::{choose_name, constraint_name};
 pub use snapshot::{Catalog, Relation};
 pub use store::{
-    FIRST_USER_ID, bootstrap, change_lock_key, load_catalog, read_version, reserve_ids,
-    table_lock_key, write_changes,
+    bootstrap, change_lock_key, load_catalog, read_version, reserve_ids, table_lock_key,
+    write_changes,
 };
 
 /// The OID under which `pg_catalog` shows an object of this id. User objects start at 16384.

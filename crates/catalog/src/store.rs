@@ -16,7 +16,7 @@ use crate::error::kv_error;
 use crate::snapshot::Catalog;
 
 /// The first id for user objects. Smaller ones belong to the initial database.
-pub const FIRST_USER_ID: u32 = 16;
+pub(crate) const FIRST_USER_ID: u32 = 16;
 
 #[derive(Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]

@@ -86,7 +86,7 @@ impl Random {
 }
 
 /// Fills `buffer` with bytes nobody can guess, from the operating system.
-pub fn entropy(buffer: &mut [u8]) {
+pub(crate) fn entropy(buffer: &mut [u8]) {
     let mut filled = 0;
     while filled < buffer.len() {
         // An interrupted call is the only failure there is for a valid buffer; it is tried again.

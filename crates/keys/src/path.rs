@@ -23,7 +23,7 @@ pub const MAX_KEY_BYTES: usize = 64 << 10;
 
 /// Appends an id or generation: one byte below 0xC0, else a length byte and big-endian bytes.
 /// Order-preserving.
-pub fn push_number(out: &mut Vec<u8>, v: u64) {
+pub(crate) fn push_number(out: &mut Vec<u8>, v: u64) {
     if v < 0xC0 {
         out.push(v as u8);
     } else {
@@ -224,16 +224,4 @@ pub fn row_class(key: &[u8]) -> u8 {
         }
         at += 1;
     }
-}
-
-/// Offset after `n` columns that start at `from`.
-///
-/// # Errors
-/// XX001 if there are fewer.
-pub fn skip_columns(key: &[u8], from: usize, n: usize) -> SqlResult<usize> {
-    let mut at = from;
-    for _ in 0..n {
-        at += skip_column(key.get(at..).unwrap_or(&[]))?;
-    }
-    Ok(at)
 }

@@ -18,7 +18,7 @@
 use crate::path::push_number;
 
 /// First byte of system records.
-pub const SYSTEM_PREFIX: u8 = 0x01;
+pub(crate) const SYSTEM_PREFIX: u8 = 0x01;
 
 fn key(kind: u8, numbers: &[u32]) -> Vec<u8> {
     let mut out = vec![SYSTEM_PREFIX, kind];
@@ -46,13 +46,6 @@ pub fn descriptor(id: u32) -> Vec<u8> {
 /// Span of all descriptors.
 pub fn descriptors() -> (Vec<u8>, Vec<u8>) {
     (key(b'd', &[]), key(b'e', &[]))
-}
-
-/// Object id of a descriptor's key.
-pub fn descriptor_id(key: &[u8]) -> Option<u32> {
-    let rest = key.strip_prefix(&[SYSTEM_PREFIX, b'd'])?;
-    crate::path::read_number(rest)
-        .and_then(|(id, n)| if n == rest.len() { u32::try_from(id).ok() } else { None })
 }
 
 /// What serializable readers of a table depend on besides its rows: written by every change of its

@@ -40,8 +40,6 @@ pub(crate) struct Buffer {
     /// What scans were opened over stays as it was then.
     spans: SpanMap,
     undo: Vec<Undo>,
-    /// Bytes of keys and values in `points`.
-    size_bytes: usize,
 }
 
 enum Undo {
@@ -61,10 +59,7 @@ impl Buffer {
         self.points.is_empty() && self.spans.is_empty()
     }
 
-    pub(crate) fn size_bytes(&self) -> usize {
-        self.size_bytes
-    }
-
+    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.points.len() + self.spans.len()
     }
@@ -79,7 +74,6 @@ impl Buffer {
     }
 
     pub(crate) fn set(&mut self, key: Bytes, slot: Slot) {
-        self.size_bytes += key.len() + slot.as_ref().map_or(0, Bytes::len);
         let before = self.points.insert(key.clone(), slot);
         self.undo.push(Undo::Point { key, before });
     }

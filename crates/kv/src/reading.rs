@@ -219,12 +219,6 @@ impl Txn {
         TxnScan::open(self.clone(), id, (span, at), overlay, ahead, options)
     }
 
-    /// Whether the span holds no row.
-    pub fn span_is_empty(self: &Arc<Self>, span: &KeySpan) -> KvResult<bool> {
-        let options = ScanOptions { limit: Some(1), ..ScanOptions::default() };
-        Ok(self.scan(span.clone(), options)?.next()?.is_none())
-    }
-
     pub(crate) fn record_span_read(&self, span: KeySpan) {
         if self.records_reads() {
             self.state.lock().reads.add_span(span);

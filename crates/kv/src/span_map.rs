@@ -30,6 +30,7 @@ impl SpanMap {
         self.len == 0
     }
 
+    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.len
     }

@@ -250,16 +250,6 @@ impl Txn {
         self.state.lock().acquired.is_empty()
     }
 
-    /// Number of buffered writes, a deleted span counting one.
-    pub fn write_count(&self) -> usize {
-        self.state.lock().buffer.len()
-    }
-
-    /// Bytes of keys and values written so far.
-    pub fn write_bytes(&self) -> usize {
-        self.state.lock().buffer.size_bytes()
-    }
-
     /// Tells the transaction that a statement starts. Under READ COMMITTED it moves the read
     /// timestamp to now; otherwise it does nothing.
     pub fn begin_statement(&self) -> KvResult<()> {

@@ -78,7 +78,7 @@ impl Batch {
     }
 
     /// Changes the commit timestamp of the whole batch (it is chosen last, at commit).
-    pub fn set_ts(&mut self, ts: CommitTs) {
+    pub(crate) fn set_ts(&mut self, ts: CommitTs) {
         self.ts = ts;
     }
 

@@ -86,6 +86,6 @@ pub use inspect::{
 pub use iter::{Row, RowBatch, Scan, ScanOptions, ScanStats, even_cuts};
 pub use key::{CommitTs, KeySpan};
 pub use metrics::{LevelMetrics, Metrics, ReasonMetrics};
-pub use options::{Codec, MAX_BATCH_LEN, MAX_KEY_LEN, MAX_VALUE_LEN, Options, RowClassFn};
+pub use options::{Codec, MAX_KEY_LEN, Options, RowClassFn};
 pub use structure::{IngestFile, IngestOptions, PreparedBatch, SstBuilder};
 pub use view::View;

@@ -10,9 +10,9 @@ use crate::inspect::EventListener;
 /// Longest key, in bytes.
 pub const MAX_KEY_LEN: usize = 64 << 10;
 /// Longest value, in bytes.
-pub const MAX_VALUE_LEN: usize = 256 << 20;
+pub(crate) const MAX_VALUE_LEN: usize = 256 << 20;
 /// Largest batch, in bytes.
-pub const MAX_BATCH_LEN: usize = (1 << 30) - 1;
+pub(crate) const MAX_BATCH_LEN: usize = (1 << 30) - 1;
 
 /// Gives each key a class from 0 to 31 ("which table of a family is this row of"), so that scans
 /// can skip blocks without the classes they want. Must depend on the key alone and never change

@@ -28,15 +28,15 @@ use sqlparser::ast;
 pub use script::{parse_expr, parse_query, parse_script};
 
 /// Longest accepted text, in bytes.
-pub const MAX_SCRIPT_BYTES: usize = 16 << 20;
+pub(crate) const MAX_SCRIPT_BYTES: usize = 16 << 20;
 /// Deepest accepted nesting.
 pub const MAX_DEPTH: usize = 200;
 /// What sqlparser counts for [`MAX_DEPTH`]: a subquery in brackets is several levels to it.
 const READER_DEPTH: usize = 4 * MAX_DEPTH;
 /// Most operators in a row, as in `1 + 1 + 1`: each is one level of the parsed expression.
-pub const MAX_OPERATORS: usize = 5_000;
+pub(crate) const MAX_OPERATORS: usize = 5_000;
 /// Most AND, OR, UNION and the like in a row.
-pub const MAX_CONNECTIVES: usize = 20_000;
+pub(crate) const MAX_CONNECTIVES: usize = 20_000;
 
 /// What ON DELETE of an interleaved table says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -61,7 +61,7 @@ pub fn field(name: &str, ty: &SqlType) -> FieldRef {
 }
 
 /// Whether Arrow's own equality and order of the carrier are SQL's.
-pub fn is_native(ty: &SqlType) -> bool {
+pub(crate) fn is_native(ty: &SqlType) -> bool {
     !matches!(
         ty,
         SqlType::Float4
@@ -175,7 +175,7 @@ impl<'a> Packed<'a> {
 }
 
 /// Bytes that sort and compare as the value does. NULL has none.
-pub fn sort_key(value: &Datum) -> Option<Vec<u8>> {
+pub(crate) fn sort_key(value: &Datum) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     push_sort_key(value, &mut out)?;
     Some(out)
@@ -438,7 +438,7 @@ pub fn scalar(value: &Datum, ty: &SqlType) -> ScalarValue {
 }
 
 /// The value of a DataFusion scalar.
-pub fn from_scalar(value: &ScalarValue, ty: &SqlType) -> Datum {
+pub(crate) fn from_scalar(value: &ScalarValue, ty: &SqlType) -> Datum {
     match value.to_array() {
         Ok(array) => Reader::new(&array).get(0, ty),
         Err(_) => Datum::Null,

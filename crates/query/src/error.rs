@@ -21,12 +21,12 @@ use datafusion::error::DataFusionError;
 use crate::memory::exhausted;
 
 /// Wraps an error of ours.
-pub fn to_df(error: SqlError) -> DataFusionError {
+pub(crate) fn to_df(error: SqlError) -> DataFusionError {
     DataFusionError::External(Box::new(error))
 }
 
 /// Unwraps ours or translates theirs.
-pub fn from_df(error: DataFusionError) -> SqlError {
+pub(crate) fn from_df(error: DataFusionError) -> SqlError {
     translated(&error)
 }
 

@@ -37,7 +37,7 @@ impl Wake for Unpark {
 }
 
 /// Drives a future on this thread. May be nested: a plan's function may drive another plan.
-pub fn drive<F: Future>(future: F) -> F::Output {
+pub(crate) fn drive<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
     let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
     let mut context = Context::from_waker(&waker);
@@ -62,7 +62,7 @@ pub fn session(bounds: Bounds, spill: &SpillDirectory) -> SqlResult<Arc<SessionS
 ///
 /// # Errors
 /// When the runtime cannot be set up.
-pub fn session_with(
+pub(crate) fn session_with(
     bounds: Bounds,
     spill: &SpillDirectory,
     sorted_joins: bool,
@@ -150,7 +150,7 @@ fn push_rows(batch: &RecordBatch, types: &[SqlType], rows: &mut Vec<Row>) {
 pub type Again = Box<dyn FnOnce() -> SqlResult<(Arc<SessionState>, Arc<dyn ExecutionPlan>)> + Send>;
 
 /// The rows of a running plan.
-pub struct PlanRows {
+pub(crate) struct PlanRows {
     stream: Option<SendableRecordBatchStream>,
     types: Vec<SqlType>,
     cancel: Arc<AtomicBool>,

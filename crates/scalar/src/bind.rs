@@ -15,7 +15,7 @@ use crate::{BindContext, Bound, CaseBranch, CmpOp, Node, Scope, ident_name, sql_
 const GENERAL_MARK: &str = "needs general query: ";
 
 /// The error that [`needs_general_query`] recognises.
-pub fn general_query_needed(what: &str) -> SqlError {
+pub(crate) fn general_query_needed(what: &str) -> SqlError {
     SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, format!("{GENERAL_MARK}{what}"))
 }
 

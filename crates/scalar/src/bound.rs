@@ -62,7 +62,7 @@ impl CmpOp {
     }
 
     /// As written in SQL.
-    pub fn symbol(self) -> &'static str {
+    pub(crate) fn symbol(self) -> &'static str {
         match self {
             CmpOp::Eq => "=",
             CmpOp::Ne => "<>",
@@ -232,7 +232,7 @@ impl Bound {
 
     /// The same value under another name of its type (`varchar` as `text`). A cast stays what it
     /// is, because its type is its target.
-    pub fn relabeled(mut self, ty: SqlType) -> Bound {
+    pub(crate) fn relabeled(mut self, ty: SqlType) -> Bound {
         if let Node::Cast(..) = self.node() {
             return Bound::new(Node::Cast(self, CastContext::Explicit), ty);
         }
@@ -420,7 +420,7 @@ impl Bound {
     }
 
     /// The expression with each direct part replaced.
-    pub fn map_children(&self, f: &mut dyn FnMut(&Bound) -> Bound) -> Bound {
+    pub(crate) fn map_children(&self, f: &mut dyn FnMut(&Bound) -> Bound) -> Bound {
         let mut all = |parts: &[Bound]| -> Vec<Bound> { parts.iter().map(&mut *f).collect() };
         let node = match self.node() {
             Node::Const(_) | Node::Column(_) | Node::Param(_) => return self.clone(),

@@ -25,7 +25,7 @@ impl ParamTypes {
     }
 
     /// Notes that the parameter is used.
-    pub fn mention(&mut self, index: usize) {
+    pub(crate) fn mention(&mut self, index: usize) {
         if self.types.len() <= index {
             self.types.resize(index + 1, None);
         }

@@ -35,9 +35,7 @@ mod type_name;
 mod windows;
 
 pub use aggregates::{Accumulator, AggregateCode, AggregateTypes, first_of_group};
-pub use bind::{
-    bind, bind_bool, bind_to, bind_unsettled, general_query_needed, needs_general_query,
-};
+pub use bind::{bind, bind_bool, bind_to, bind_unsettled, needs_general_query};
 pub use bind_call::output_name;
 pub use bind_compare::compare_bound;
 pub use bound::{
@@ -46,7 +44,7 @@ pub use bound::{
 
 pub use context::{BindContext, EvalContext, NoSession, ParamTypes, SessionFunctions};
 pub use conversion::{common_type, convert as convert_datum};
-pub use functions::{json_key, json_text, plain_text, to_json};
+pub use functions::{plain_text, to_json};
 pub use registry::{
     ArgType, Builtin, Code, Columns, FunctionKind, Rows, functions_of, is_aggregate,
     is_set_returning, is_volatile,

@@ -50,13 +50,13 @@ impl fmt::Display for ArgType {
 }
 
 /// Code of a function of values.
-pub type Eval = fn(&[Datum], &EvalContext) -> SqlResult<Datum>;
+pub(crate) type Eval = fn(&[Datum], &EvalContext) -> SqlResult<Datum>;
 
 /// Rows of values.
 pub type Rows = Vec<Vec<Datum>>;
 
 /// Code of a function that gives rows.
-pub type RowsEval = fn(&[Datum], &EvalContext) -> SqlResult<Rows>;
+pub(crate) type RowsEval = fn(&[Datum], &EvalContext) -> SqlResult<Rows>;
 
 /// Columns of a function that gives rows.
 #[derive(Clone, Copy, Debug)]

@@ -33,7 +33,7 @@ use crate::jobs::{Jobs, Reclaimed};
 use crate::session::Backends;
 
 /// Microseconds from 1970 to 2000, PostgreSQL's epoch.
-pub const EPOCH_MICROS: i64 = 946_684_800_000_000;
+pub(crate) const EPOCH_MICROS: i64 = 946_684_800_000_000;
 
 /// Values of a sequence reserved at once when its CACHE is 1.
 const SEQUENCE_BLOCK: i128 = 64;

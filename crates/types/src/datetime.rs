@@ -12,9 +12,9 @@ pub const MICROS_PER_DAY: i64 = 86_400 * MICROS_PER_SECOND;
 /// Microseconds from 1970-01-01 to 2000-01-01.
 pub const UNIX_EPOCH_MICROS: i64 = 946_684_800 * MICROS_PER_SECOND;
 /// `infinity` of `date`.
-pub const DATE_INFINITY: i32 = i32::MAX;
+pub(crate) const DATE_INFINITY: i32 = i32::MAX;
 /// `-infinity` of `date`.
-pub const DATE_MINUS_INFINITY: i32 = i32::MIN;
+pub(crate) const DATE_MINUS_INFINITY: i32 = i32::MIN;
 
 /// First day that `date` can hold: 4714-11-24 BC.
 const MIN_DAYS: i64 = -2_451_545;

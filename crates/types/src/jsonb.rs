@@ -75,7 +75,7 @@ fn check_text(text: &str) -> SqlResult<()> {
 }
 
 /// Order of object keys: shorter first, then bytes.
-pub fn key_order(a: &str, b: &str) -> Ordering {
+pub(crate) fn key_order(a: &str, b: &str) -> Ordering {
     a.len().cmp(&b.len()).then_with(|| a.as_bytes().cmp(b.as_bytes()))
 }
 

@@ -34,8 +34,8 @@ mod time_zone;
 pub use binary::checked_text;
 pub use cast::{CastContext, cast, cast_exists};
 pub use datetime::{
-    DATE_INFINITY, DATE_MINUS_INFINITY, MICROS_PER_DAY, MICROS_PER_SECOND, UNIX_EPOCH_MICROS,
-    check_date, check_timestamp, civil_from_days, days_from_civil,
+    MICROS_PER_DAY, MICROS_PER_SECOND, UNIX_EPOCH_MICROS, check_date, check_timestamp,
+    civil_from_days, days_from_civil,
 };
 pub use datum::{ArrayValue, Datum, Interval, RecordValue};
 pub use error::{SqlError, SqlResult, SqlState};

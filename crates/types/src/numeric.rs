@@ -263,7 +263,7 @@ pub fn to_f64(value: &BigDecimal) -> f64 {
 }
 
 /// From a finite double with this many significant digits.
-pub fn from_f64(value: f64, digits: usize) -> Option<BigDecimal> {
+pub(crate) fn from_f64(value: f64, digits: usize) -> Option<BigDecimal> {
     if !value.is_finite() {
         return None;
     }

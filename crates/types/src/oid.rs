@@ -42,4 +42,4 @@ oids! {
 /// `unknown`: a literal whose type nothing decides.
 pub const UNKNOWN: u32 = 705;
 /// `void`.
-pub const VOID: u32 = 2278;
+pub(crate) const VOID: u32 = 2278;

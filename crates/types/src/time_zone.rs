@@ -23,7 +23,7 @@ impl TimeZone {
     }
 
     /// Parses a zone inside a timestamp's text: `+02` is east of UTC there.
-    pub fn parse_input(name: &str) -> Option<TimeZone> {
+    pub(crate) fn parse_input(name: &str) -> Option<TimeZone> {
         let name = name.trim();
         match parse_offset(name) {
             Some(seconds) => Some(TimeZone::Fixed(seconds)),
@@ -96,7 +96,7 @@ impl TimeZone {
 
     /// Seconds east of UTC for a wall-clock time. A time that a jump skips is read with the offset
     /// before the jump, one that happens twice with the offset after, as PostgreSQL does.
-    pub fn offset_at_local(&self, local_micros: i64) -> i32 {
+    pub(crate) fn offset_at_local(&self, local_micros: i64) -> i32 {
         match self {
             TimeZone::Fixed(seconds) => *seconds,
             TimeZone::Named(zone) => match naive(local_micros) {

@@ -10,7 +10,7 @@ use postgres::{Client, SimpleQueryMessage};
 use crate::WorkloadResult;
 
 /// Balance of every account at the start.
-pub const START_BALANCE: i64 = 1_000;
+pub(crate) const START_BALANCE: i64 = 1_000;
 
 /// Creates the tables and `accounts` accounts.
 pub fn create(client: &mut Client, accounts: i64) -> WorkloadResult<()> {

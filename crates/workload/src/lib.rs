@@ -16,4 +16,4 @@ pub mod interleave;
 pub mod tpcc;
 
 /// What a workload failed with.
-pub type WorkloadResult<T> = Result<T, postgres::Error>;
+pub(crate) type WorkloadResult<T> = Result<T, postgres::Error>;

@@ -19,11 +19,6 @@ impl CommitTs {
     pub fn next(self) -> CommitTs {
         CommitTs(self.0.saturating_add(1))
     }
-
-    /// The timestamp just before.
-    pub fn prev(self) -> CommitTs {
-        CommitTs(self.0.saturating_sub(1))
-    }
 }
 
 impl fmt::Debug for CommitTs {

@@ -65,7 +65,7 @@ impl fmt::Debug for Spec {
 
 /// See the [module documentation](self).
 #[derive(Debug)]
-pub struct SqlAggregate {
+pub(crate) struct SqlAggregate {
     id: u64,
     spec: Arc<Spec>,
     signature: Signature,

@@ -31,13 +31,13 @@ pub fn next_id() -> u64 {
 }
 
 /// Code of a row function.
-pub trait RowFunction: Send + Sync {
+pub(crate) trait RowFunction: Send + Sync {
     /// The result for one row of arguments.
     fn call(&self, args: &[Datum]) -> braid_types::SqlResult<Datum>;
 }
 
 /// A function that is called once for each row.
-pub struct RowUdf {
+pub(crate) struct RowUdf {
     id: u64,
     label: String,
     arg_types: Vec<SqlType>,
@@ -80,7 +80,7 @@ pub fn signature(n: usize, volatility: Volatility) -> Signature {
 
 impl RowUdf {
     /// Makes a call of a new function.
-    pub fn call_expr(
+    pub(crate) fn call_expr(
         label: String,
         code: Box<dyn RowFunction>,
         args: Vec<(Expr, SqlType)>,
@@ -158,7 +158,7 @@ impl RowFunction for BoundCode {
 }
 
 /// A call that evaluates `bound`, whose column ordinals are positions in `args`.
-pub fn bound_expr(bound: Bound, ctx: &EvalContext, args: Vec<(Expr, SqlType)>) -> Expr {
+pub(crate) fn bound_expr(bound: Bound, ctx: &EvalContext, args: Vec<(Expr, SqlType)>) -> Expr {
     let label = bound.to_sql(&|at| format!("#{at}"));
     let ret = bound.ty().clone();
     let volatility = bound.volatility();
@@ -167,7 +167,7 @@ pub fn bound_expr(bound: Bound, ctx: &EvalContext, args: Vec<(Expr, SqlType)>) -
 }
 
 /// As [`bound_expr`], but nothing moves it: for conditions that can fail.
-pub fn pinned_expr(bound: Bound, ctx: &EvalContext, args: Vec<(Expr, SqlType)>) -> Expr {
+pub(crate) fn pinned_expr(bound: Bound, ctx: &EvalContext, args: Vec<(Expr, SqlType)>) -> Expr {
     let label = bound.to_sql(&|at| format!("#{at}"));
     let ret = bound.ty().clone();
     let code = Box::new(BoundCode { bound, ctx: ctx.clone() });
@@ -183,7 +183,7 @@ impl RowFunction for SortKey {
 }
 
 /// An expression that compares as SQL compares: itself for native types, else its sort key.
-pub fn sortable(expr: Expr, ty: &SqlType) -> Expr {
+pub(crate) fn sortable(expr: Expr, ty: &SqlType) -> Expr {
     if arrow_form::is_native(ty) {
         return expr;
     }
@@ -220,7 +220,7 @@ impl RowFunction for Field {
 }
 
 /// A field of a record.
-pub fn record_field(expr: Expr, at: usize, ty: &SqlType) -> Expr {
+pub(crate) fn record_field(expr: Expr, at: usize, ty: &SqlType) -> Expr {
     RowUdf::call_expr(
         format!("field {at}"),
         Box::new(Field(at)),

@@ -55,7 +55,7 @@ pub enum Source {
 }
 
 /// A table for DataFusion.
-pub struct SqlTable {
+pub(crate) struct SqlTable {
     name: String,
     columns: Vec<(String, SqlType)>,
     schema: SchemaRef,

@@ -100,7 +100,7 @@ impl Hash for ListUdf {
 }
 
 /// A call that gives a list of records; with `ordinality` each ends with its number.
-pub fn list_expr(function: SetFunction, ordinality: bool, args: Vec<Expr>) -> Expr {
+pub(crate) fn list_expr(function: SetFunction, ordinality: bool, args: Vec<Expr>) -> Expr {
     let signature = signature(args.len(), Volatility::Volatile);
     let udf = ListUdf { id: next_id(), function, ordinality, signature };
     ScalarUDF::new_from_impl(udf).call(args)

@@ -72,7 +72,7 @@ pub(crate) fn check(cancel: &AtomicBool) -> Result<()> {
 ///
 /// # Errors
 /// When an operator refuses its new inputs.
-pub fn stoppable(
+pub(crate) fn stoppable(
     plan: Arc<dyn ExecutionPlan>,
     cancel: &Arc<AtomicBool>,
 ) -> Result<Arc<dyn ExecutionPlan>> {

@@ -7,7 +7,7 @@ use braid_types::quote_ident;
 use braid_types::{Datum, SqlResult};
 
 /// The key columns of an index, without directions.
-pub fn key_text(t: &Table, i: &Index) -> String {
+pub(crate) fn key_text(t: &Table, i: &Index) -> String {
     let mut out = column_names(t, i.columns.iter().map(|c| c.column));
     if !i.include.is_empty() {
         out.push_str(&format!(") INCLUDE ({}", column_names(t, i.include.iter().copied())));
@@ -16,7 +16,7 @@ pub fn key_text(t: &Table, i: &Index) -> String {
 }
 
 /// `CREATE INDEX` as `pg_get_indexdef` prints it.
-pub fn index_text(c: &Catalog, t: &Table, i: &Index) -> String {
+pub(crate) fn index_text(c: &Catalog, t: &Table, i: &Index) -> String {
     index_definition(c, t, i, "USING btree ")
 }
 
@@ -26,7 +26,7 @@ pub fn check_text(expr: &str) -> String {
 }
 
 /// A foreign key as `pg_get_constraintdef` prints it.
-pub fn foreign_key_text(c: &Catalog, t: &Table, fk: &ForeignKey) -> String {
+pub(crate) fn foreign_key_text(c: &Catalog, t: &Table, fk: &ForeignKey) -> String {
     foreign_key(c, t, fk, |parent| quote_ident(&parent.name))
 }
 

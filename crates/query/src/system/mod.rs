@@ -19,7 +19,7 @@ pub use definition::catalog_function;
 pub use table::SystemTable;
 
 /// Whether `pg_catalog` has a table of this name.
-pub fn is_pg_table(name: &str) -> bool {
+pub(crate) fn is_pg_table(name: &str) -> bool {
     name.starts_with("pg_") && table("pg_catalog", name).is_some()
 }
 

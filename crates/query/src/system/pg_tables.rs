@@ -823,7 +823,7 @@ fn pg_settings(v: &View<'_>) -> Made {
 }
 
 /// Text of the constraint with this oid, as `pg_get_constraintdef` prints it.
-pub fn constraint_text(catalog: &Catalog, database: u32, oid: u32) -> Option<String> {
+pub(crate) fn constraint_text(catalog: &Catalog, database: u32, oid: u32) -> Option<String> {
     let here = |schema: u32| catalog.schema_by_id(schema).is_some_and(|s| s.database == database);
     for t in catalog.tables().filter(|t| here(t.schema)) {
         for (at, i) in shown_indexes(t).into_iter().enumerate() {

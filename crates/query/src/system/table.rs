@@ -10,11 +10,11 @@ use braid_types::{Datum, SqlResult, SqlType};
 use super::type_named;
 
 /// Oid of the schema `pg_catalog`.
-pub const PG_CATALOG: u32 = 11;
+pub(crate) const PG_CATALOG: u32 = 11;
 /// Oid of the schema `information_schema`.
-pub const INFORMATION_SCHEMA: u32 = 13_183;
+pub(crate) const INFORMATION_SCHEMA: u32 = 13_183;
 /// Oid of the user `root`.
-pub const ROOT: u32 = 10;
+pub(crate) const ROOT: u32 = 10;
 
 /// Code that makes the rows of a table.
 pub type Rows = fn(&View<'_>) -> SqlResult<Vec<Vec<Datum>>>;
@@ -92,7 +92,7 @@ impl<'a> View<'a> {
 }
 
 /// Indexes of a table that clients see: not the one of a hidden row id.
-pub fn shown_indexes(table: &Table) -> Vec<&Index> {
+pub(crate) fn shown_indexes(table: &Table) -> Vec<&Index> {
     table.all_indexes().filter(|i| !(i.id == table.primary.id && table.has_row_id())).collect()
 }
 
@@ -117,12 +117,12 @@ pub fn empty(_: &View<'_>) -> SqlResult<Vec<Vec<Datum>>> {
 }
 
 /// The oid of a constraint, made from its table and its place, apart from all others.
-pub fn constraint_oid(table: u32, place: usize) -> u32 {
+pub(crate) fn constraint_oid(table: u32, place: usize) -> u32 {
     2_000_000_000 + (table % 1_000_000) * 1_000 + place as u32 % 1_000
 }
 
 /// The attribute numbers of columns, as PostgreSQL counts them.
-pub fn attnums(columns: impl IntoIterator<Item = u32>) -> Datum {
+pub(crate) fn attnums(columns: impl IntoIterator<Item = u32>) -> Datum {
     let items = columns.into_iter().map(|c| Datum::Int2(c as i16)).collect();
     Datum::Array(Arc::new(braid_types::ArrayValue { element: SqlType::Int2, items }))
 }

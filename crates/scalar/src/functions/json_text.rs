@@ -47,7 +47,7 @@ pub(super) fn iso_text(value: &Datum, ctx: &EvalContext) -> String {
 
 /// Any SQL value as the text of a JSON value. With `pretty`, line feeds between the fields of rows
 /// and the elements of arrays, as the two-argument forms of `row_to_json` put them.
-pub fn json_text(value: &Datum, ctx: &EvalContext, pretty: bool) -> String {
+pub(crate) fn json_text(value: &Datum, ctx: &EvalContext, pretty: bool) -> String {
     match value {
         Datum::Null => "null".to_string(),
         Datum::Bool(b) => b.to_string(),
@@ -86,7 +86,7 @@ pub fn json_text(value: &Datum, ctx: &EvalContext, pretty: bool) -> String {
 }
 
 /// A JSON key of a value.
-pub fn json_key(value: &Datum, ctx: &EvalContext) -> SqlResult<String> {
+pub(crate) fn json_key(value: &Datum, ctx: &EvalContext) -> SqlResult<String> {
     match value {
         Datum::Null => {
             Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, "field name must not be null"))

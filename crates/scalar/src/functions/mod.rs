@@ -24,7 +24,9 @@ use super::registry::Table;
 
 pub use json::to_json;
 pub(crate) use json::{path_of, path_step};
-pub use json_text::{json_key, json_text, plain_text};
+pub(crate) use json_text::json_key;
+pub(crate) use json_text::json_text;
+pub use json_text::plain_text;
 
 /// Text of a text argument.
 pub(crate) fn text_of(value: &Datum) -> &str {

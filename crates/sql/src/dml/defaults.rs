@@ -80,7 +80,7 @@ impl Filler {
     }
 
     /// Fills one column of an otherwise complete row.
-    pub fn fill_one(&self, ctx: &Context, row: &mut [Datum], at: usize) -> SqlResult<()> {
+    pub(crate) fn fill_one(&self, ctx: &Context, row: &mut [Datum], at: usize) -> SqlResult<()> {
         match self.generated.iter().find(|g| g.0 == at) {
             Some((_, e)) => row[at] = e.eval(row, &ctx.eval)?,
             None => row[at] = self.default(ctx, at)?,

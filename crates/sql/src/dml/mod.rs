@@ -26,7 +26,8 @@ pub mod writer;
 pub(crate) use defaults::assign;
 pub use delete::DeletePlan;
 pub use insert::InsertPlan;
-pub use target::{Returning, returning, scope_of};
+pub(crate) use target::scope_of;
+pub use target::{Returning, returning};
 pub use update::UpdatePlan;
 
 use crate::general_query::Row;

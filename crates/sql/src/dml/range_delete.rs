@@ -40,7 +40,7 @@ use crate::storage::scan::get_row;
 use crate::storage::{TableLayout, TableScan};
 
 /// A planned range delete.
-pub struct RangeDelete {
+pub(crate) struct RangeDelete {
     access: Access,
     /// The deleted table and all below it.
     subtree: Vec<Arc<Table>>,
@@ -130,7 +130,7 @@ impl RangeDelete {
     }
 
     /// Whether lists of keys name so many combinations that the spans would hold other rows too.
-    pub fn is_too_wide(&self, ctx: &Context, info: &TableInfo) -> SqlResult<bool> {
+    pub(crate) fn is_too_wide(&self, ctx: &Context, info: &TableInfo) -> SqlResult<bool> {
         Ok(!self.access.excess(&info.layout, &[], &ctx.eval)?.is_empty())
     }
 

@@ -20,7 +20,7 @@ pub enum Source {
 
 impl Source {
     /// Plans a query without parameters.
-    pub fn plan_query(ctx: &Context, q: &ast::Query) -> SqlResult<Source> {
+    pub(crate) fn plan_query(ctx: &Context, q: &ast::Query) -> SqlResult<Source> {
         Source::plan(ctx, q, &mut ParamTypes::default())
     }
 

@@ -65,7 +65,7 @@ impl Target {
 }
 
 /// The scope of a table's columns under an alias; hidden columns are hidden.
-pub fn scope_of(table: &Table, alias: &str, schema: Option<&str>) -> Scope {
+pub(crate) fn scope_of(table: &Table, alias: &str, schema: Option<&str>) -> Scope {
     let mut scope = Scope::table(
         alias,
         schema,

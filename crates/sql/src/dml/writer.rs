@@ -148,7 +148,7 @@ impl Writer {
     }
 
     /// Makes a table's prepared facts known, and keeps the table's shape.
-    pub fn use_info(&mut self, info: &Arc<TableInfo>) -> SqlResult<()> {
+    pub(crate) fn use_info(&mut self, info: &Arc<TableInfo>) -> SqlResult<()> {
         if !self.infos.contains_key(&info.table().id) {
             self.ctx.lock_shape(info.table())?;
             self.infos.insert(info.table().id, info.clone());
@@ -188,7 +188,7 @@ impl Writer {
     /// The row that a new row would collide with in a unique key: of the primary key (`None`) or
     /// of the secondary index at a position. Waits for transactions that are about to remove it or
     /// put it there. If there is none the key is locked, so that none can come.
-    pub fn find_conflict(
+    pub(crate) fn find_conflict(
         &self,
         info: &TableInfo,
         index: Option<usize>,

@@ -41,7 +41,7 @@ impl State {
     }
 
     /// Whether nothing will happen to the job any more.
-    pub fn is_final(self) -> bool {
+    pub(crate) fn is_final(self) -> bool {
         !matches!(self, State::Running | State::Undoing)
     }
 }

@@ -18,7 +18,7 @@ pub struct Step {
 }
 
 /// Called with every step of every job.
-pub type Listener = Arc<dyn Fn(&Step) + Send + Sync>;
+pub(crate) type Listener = Arc<dyn Fn(&Step) + Send + Sync>;
 
 /// A running job.
 pub(crate) struct Job {

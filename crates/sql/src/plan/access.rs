@@ -195,7 +195,7 @@ impl Access {
     }
 
     /// The best access for a list of conditions.
-    pub fn choose_among(layout: &TableLayout, conjuncts: &[Bound]) -> Access {
+    pub(crate) fn choose_among(layout: &TableLayout, conjuncts: &[Bound]) -> Access {
         let all = Access::candidates(layout, conjuncts, 0);
         all.into_iter().max_by_key(|a| a.score(layout)).expect("the primary key is always there")
     }
@@ -238,7 +238,7 @@ impl Access {
     }
 
     /// Number of leading key columns that have given values.
-    pub fn eq_len(&self) -> usize {
+    pub(crate) fn eq_len(&self) -> usize {
         self.eq.len()
     }
 
@@ -293,7 +293,7 @@ impl Access {
 
     /// Whether a row has one of the values of each column in an [`Access::excess`], and lies in
     /// the range behind them.
-    pub fn admits(
+    pub(crate) fn admits(
         &self,
         excess: &[(usize, Vec<Datum>)],
         table: &TableLayout,
@@ -314,7 +314,7 @@ impl Access {
     }
 
     /// Whether the spans are single keys of the primary key.
-    pub fn is_point(&self, layout: &TableLayout) -> bool {
+    pub(crate) fn is_point(&self, layout: &TableLayout) -> bool {
         self.index.is_none() && self.eq.len() == layout.rows.columns().len()
     }
 

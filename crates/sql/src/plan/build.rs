@@ -33,7 +33,7 @@ struct From {
 ///
 /// # Errors
 /// What is wrong with the query, when it would be ours if it were right.
-pub fn plan_query(
+pub(crate) fn plan_query(
     ctx: &Context,
     q: &ast::Query,
     params: &mut ParamTypes,

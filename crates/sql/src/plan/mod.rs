@@ -24,5 +24,5 @@ mod select;
 mod sorting;
 mod stream;
 
-pub use build::plan_query;
+pub(crate) use build::plan_query;
 pub use select::SelectPlan;

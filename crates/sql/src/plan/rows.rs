@@ -14,7 +14,7 @@ use crate::storage::scan::{Lookahead, get_row_as, rows_ahead};
 use crate::storage::{IndexScan, TableLayout, TableScan};
 
 /// Rows with their keys, in key order of the access.
-pub enum RowSource {
+pub(crate) enum RowSource {
     /// Single rows.
     Points(PointReads),
     /// Spans of the table.
@@ -26,7 +26,7 @@ pub enum RowSource {
 }
 
 /// Rows by their keys.
-pub struct PointReads {
+pub(crate) struct PointReads {
     keys: std::vec::IntoIter<Vec<u8>>,
     layout: Arc<TableLayout>,
     ahead: Lookahead,
@@ -63,7 +63,7 @@ impl PointReads {
 }
 
 /// What rows of wider spans must still pass.
-pub struct Excess {
+pub(crate) struct Excess {
     access: Access,
     layout: Arc<TableLayout>,
     lists: Vec<(usize, Vec<Datum>)>,

@@ -82,7 +82,7 @@ impl SelectPlan {
     }
 
     /// FOR UPDATE or FOR SHARE.
-    pub fn locks_rows(&self) -> bool {
+    pub(crate) fn locks_rows(&self) -> bool {
         self.parts.locking.is_some()
     }
 

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use braid_kv::{Shown, Txn};
+use braid_kv::Shown;
 use braid_types::{SqlError, SqlResult, SqlState};
 use parking_lot::Mutex;
 
@@ -127,11 +127,6 @@ impl Session {
     /// All settings that clients are told about at the start.
     pub fn parameters(&self) -> Vec<(String, String)> {
         self.state.settings(|s| s.reported())
-    }
-
-    /// The transaction of the open block, if any.
-    pub fn open_transaction(&self) -> Option<&Arc<Txn>> {
-        self.open.as_ref().map(|o| &o.txn)
     }
 
     pub(super) fn warn(&self, state: SqlState, message: &str) {

@@ -73,7 +73,7 @@ impl Context {
     }
 
     /// For planning general queries.
-    pub fn plan_context(&self) -> PlanContext {
+    pub(crate) fn plan_context(&self) -> PlanContext {
         PlanContext {
             catalog: self.catalog.clone(),
             database: self.session.database.clone(),
@@ -86,7 +86,7 @@ impl Context {
     }
 
     /// For running general queries.
-    pub fn run_context(&self) -> RunContext {
+    pub(crate) fn run_context(&self) -> RunContext {
         RunContext {
             txn: self.txn.clone(),
             plan: self.plan_context(),
@@ -100,7 +100,7 @@ impl Context {
     ///
     /// # Errors
     /// 53200, naming `what`.
-    pub fn keep_rows<'a>(
+    pub(crate) fn keep_rows<'a>(
         &self,
         what: &str,
         rows: impl IntoIterator<Item = &'a Row>,
@@ -121,7 +121,7 @@ impl Context {
     }
 
     /// The schema id and bare name that a name means for a new relation.
-    pub fn target_schema(&self, name: &Name) -> SqlResult<(u32, String)> {
+    pub(crate) fn target_schema(&self, name: &Name) -> SqlResult<(u32, String)> {
         let (schema, bare) = self.split(name)?;
         match schema {
             Some(s) => match self.catalog.schema(self.database, &s) {
@@ -160,7 +160,7 @@ impl Context {
     }
 
     /// A relation by name, if it exists.
-    pub fn find_relation(&self, name: &Name) -> SqlResult<Option<Relation>> {
+    pub(crate) fn find_relation(&self, name: &Name) -> SqlResult<Option<Relation>> {
         let (schema, bare) = self.split(name)?;
         Ok(match schema {
             Some(s) => self
@@ -203,12 +203,12 @@ impl Context {
     ///
     /// # Errors
     /// 40001 if a schema change came in between: running again sees the new shape.
-    pub fn lock_shape(&self, table: &Table) -> SqlResult<()> {
+    pub(crate) fn lock_shape(&self, table: &Table) -> SqlResult<()> {
         self.lock_table(table, LockMode::Shared)
     }
 
     /// As [`Context::lock_shape`], and keeps all others from writing to the table.
-    pub fn lock_writers_out(&self, table: &Table) -> SqlResult<()> {
+    pub(crate) fn lock_writers_out(&self, table: &Table) -> SqlResult<()> {
         self.lock_table(table, LockMode::Exclusive)
     }
 
@@ -262,7 +262,7 @@ impl Context {
     ///
     /// # Errors
     /// 40001 if a change in steps has come between; 55006 if one is running and would wait for us.
-    pub fn lock_for_change(&self, table: u32) -> SqlResult<()> {
+    pub(crate) fn lock_for_change(&self, table: u32) -> SqlResult<()> {
         if let Some(job) = self.db.jobs().changing(table)
             && self.failure.is_some()
             && self.db.current_catalog()?.version < self.catalog.version
@@ -307,7 +307,7 @@ fn same_surroundings(a: &Catalog, b: &Catalog, table: &Table) -> bool {
 }
 
 /// 42P01.
-pub fn no_relation(name: &Name) -> SqlError {
+pub(crate) fn no_relation(name: &Name) -> SqlError {
     SqlError::new(
         SqlState::UNDEFINED_TABLE,
         format!("relation \"{}\" does not exist", name.join(".")),

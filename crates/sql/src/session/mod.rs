@@ -37,7 +37,8 @@ pub mod transaction;
 mod variables;
 
 pub use client::{Session, SessionOptions};
-pub use context::{Context, Notice, no_relation, no_schema};
+pub(crate) use context::no_relation;
+pub use context::{Context, Notice, no_schema};
 pub use interrupt::{Backends, Cause, Interrupt};
 pub use outcome::{NoRows, Outcome, Rows, RowsTag, VecRows};
 pub use prepared::Prepared;

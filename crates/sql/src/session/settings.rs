@@ -9,7 +9,7 @@ use std::ops::RangeInclusive;
 use braid_types::{SqlError, SqlResult, SqlState, Style, TimeZone};
 
 /// Reported version: what clients switch their behaviour by, then our own name.
-pub const SERVER_VERSION: &str = concat!("15.0 (BraidDB ", env!("CARGO_PKG_VERSION"), ")");
+pub(crate) const SERVER_VERSION: &str = concat!("15.0 (BraidDB ", env!("CARGO_PKG_VERSION"), ")");
 
 /// (name, default, shown to clients by ParameterStatus under this name or "", can be set)
 const KNOWN: &[(&str, &str, &str, bool)] = &[
@@ -157,7 +157,7 @@ impl Settings {
     }
 
     /// A value given by the client at the start of the connection.
-    pub fn set_startup(&mut self, name: &str, value: &str) -> SqlResult<()> {
+    pub(crate) fn set_startup(&mut self, name: &str, value: &str) -> SqlResult<()> {
         let name = name.to_lowercase();
         if known(&name).is_none() && !name.contains('.') {
             return Err(unknown(&name));
@@ -189,7 +189,7 @@ impl Settings {
     }
 
     /// Forgets SET LOCAL values: the transaction ended.
-    pub fn end_transaction(&mut self) {
+    pub(crate) fn end_transaction(&mut self) {
         self.local.clear();
     }
 

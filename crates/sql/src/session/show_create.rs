@@ -12,7 +12,7 @@ use super::Context;
 use braid_types::quote_ident;
 
 /// The statement that creates a relation.
-pub fn create_statement(ctx: &Context, r: &Relation) -> SqlResult<String> {
+pub(crate) fn create_statement(ctx: &Context, r: &Relation) -> SqlResult<String> {
     Ok(match r {
         Relation::Table(t) => create_table(&ctx.catalog, t),
         Relation::View(v) => format!(

@@ -243,7 +243,7 @@ impl SessionState {
     }
 
     /// An evaluation context of this session.
-    pub fn eval_context(
+    pub(crate) fn eval_context(
         self: &Arc<Self>,
         params: Vec<Datum>,
         transaction_micros: i64,

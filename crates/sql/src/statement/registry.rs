@@ -15,7 +15,7 @@ pub fn entries() -> impl Iterator<Item = &'static Entry> {
 ///
 /// # Errors
 /// 0A000 if the statement can be read, but no type of ours is its.
-pub fn entry_of(statement: &Statement) -> SqlResult<&'static Entry> {
+pub(crate) fn entry_of(statement: &Statement) -> SqlResult<&'static Entry> {
     entries().find(|entry| entry.claims(statement)).ok_or_else(|| unsupported(&statement.kind))
 }
 

@@ -17,14 +17,14 @@ use braid_kv::{BulkFiles, Coordinator, Isolation, KeySpan, KvError, ScanOptions,
 use braid_types::{SqlError, SqlResult, SqlState};
 
 /// Memory of one load, in bytes.
-pub const LOAD_MEMORY: usize = 96 << 20;
+pub(crate) const LOAD_MEMORY: usize = 96 << 20;
 
 /// Loads below these many bytes of keys and values go through the transaction's buffer: two syncs
 /// and an sst are not worth it.
-pub const SMALL_LOAD: usize = 1 << 20;
+pub(crate) const SMALL_LOAD: usize = 1 << 20;
 
 /// An error of a load: of the store, or of what the rows say.
-pub enum LoadError {
+pub(crate) enum LoadError {
     /// The store's.
     Kv(KvError),
     /// A constraint's.
@@ -102,7 +102,7 @@ fn decode(mut bytes: &[u8]) -> Option<Vec<KeySpan>> {
 
 /// Erases what loads of an earlier process left behind, whose transactions never committed. Called
 /// before the first session.
-pub fn erase_unfinished(coordinator: &Arc<Coordinator>) -> SqlResult<()> {
+pub(crate) fn erase_unfinished(coordinator: &Arc<Coordinator>) -> SqlResult<()> {
     let txn = coordinator.begin(snapshot()).map_err(kv_error)?;
     let (start, end) = system::pending_loads();
     let mut scan = txn.scan(KeySpan::new(start, end), ScanOptions::default()).map_err(kv_error)?;

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use braid_catalog::{Catalog, Index, NOTES_GENERATION, Table, kv_error};
 use braid_keys::column::{Direction, decode_column, encode_column, is_composite, skip_column};
-use braid_keys::{CHILD_MARKER, END_MARKER, KeyBuilder, family_end, path, row_end, system};
+use braid_keys::{CHILD_MARKER, END_MARKER, KeyBuilder, family_end, path, system};
 use braid_kv::{KeySpan, ReadMode, ScanOptions, Txn};
 use braid_types::{Datum, SqlError, SqlResult, SqlType, TimeZone};
 
@@ -62,7 +62,7 @@ impl Layout {
     }
 
     /// Number of leading columns after which a span is pure.
-    pub fn pure_len(&self) -> usize {
+    pub(crate) fn pure_len(&self) -> usize {
         self.columns.len() - self.elements.last().expect("a layout has a root").columns
     }
 
@@ -91,12 +91,12 @@ impl Layout {
     }
 
     /// The key of a row of the table.
-    pub fn key_of_row(&self, row: &[Datum]) -> SqlResult<Vec<u8>> {
+    pub(crate) fn key_of_row(&self, row: &[Datum]) -> SqlResult<Vec<u8>> {
         self.prefix_of(self.columns.iter().map(|c| &row[c.ordinal]))
     }
 
     /// The key of the first `n` columns of a row.
-    pub fn partial_key_of_row(&self, row: &[Datum], n: usize) -> SqlResult<Vec<u8>> {
+    pub(crate) fn partial_key_of_row(&self, row: &[Datum], n: usize) -> SqlResult<Vec<u8>> {
         self.prefix_of(self.columns[..n].iter().map(|c| &row[c.ordinal]))
     }
 
@@ -221,7 +221,7 @@ impl IndexLayout {
     }
 
     /// Whether two rows with these values would collide (a unique index without NULLs).
-    pub fn enforces_for(&self, row: &[Datum]) -> bool {
+    pub(crate) fn enforces_for(&self, row: &[Datum]) -> bool {
         self.short(row)
     }
 }
@@ -342,7 +342,7 @@ fn index_layout(catalog: &Catalog, table: &Arc<Table>, index: &Index) -> SqlResu
 impl TableLayout {
     /// Tells a transaction that it reads this table: its commit depends on the table's shape, since
     /// TRUNCATE and other schema changes alter nothing else that it reads.
-    pub fn used_by(&self, txn: &Txn, mode: ReadMode) -> SqlResult<()> {
+    pub(crate) fn used_by(&self, txn: &Txn, mode: ReadMode) -> SqlResult<()> {
         match mode {
             ReadMode::Recorded => txn.depend_on(&self.shape_key).map_err(kv_error),
             ReadMode::Unrecorded | ReadMode::Latest => Ok(()),
@@ -425,7 +425,7 @@ impl TableLayout {
     }
 
     /// Indexes whose entries writers keep.
-    pub fn kept_indexes(&self) -> impl Iterator<Item = &IndexLayout> {
+    pub(crate) fn kept_indexes(&self) -> impl Iterator<Item = &IndexLayout> {
         let building = self.building.as_ref().filter(|b| !b.noting).map(|b| &b.index);
         self.indexes.iter().chain(building)
     }
@@ -441,7 +441,7 @@ impl TableLayout {
     }
 
     /// The value of a row.
-    pub fn row_value(&self, row: &[Datum]) -> Vec<u8> {
+    pub(crate) fn row_value(&self, row: &[Datum]) -> Vec<u8> {
         let mut w = RowWriter::new(self.highest);
         for (id, ordinal, _) in &self.stored {
             w.column(*id, &row[*ordinal]);
@@ -488,7 +488,7 @@ impl TableLayout {
     }
 
     /// The value of an index entry: what the key lacks of the primary key, and INCLUDE columns.
-    pub fn entry_value(&self, index: &IndexLayout, row: &[Datum]) -> Vec<u8> {
+    pub(crate) fn entry_value(&self, index: &IndexLayout, row: &[Datum]) -> Vec<u8> {
         let mut w = RowWriter::new(self.highest);
         for (c, value) in self.table.columns.iter().zip(row) {
             if self.is_in_value(index, c.id) {
@@ -504,14 +504,14 @@ impl TableLayout {
     }
 
     /// By ordinal, the columns of which an index's entries are made.
-    pub fn entry_columns(&self, index: &IndexLayout) -> Vec<bool> {
+    pub(crate) fn entry_columns(&self, index: &IndexLayout) -> Vec<bool> {
         let in_key = |id: u32| index.layout.columns.iter().any(|k| k.column == id);
         let columns = self.table.columns.iter();
         columns.map(|c| in_key(c.id) || self.is_in_value(index, c.id)).collect()
     }
 
     /// The key of the row that an index entry stands for.
-    pub fn row_key_of_entry(
+    pub(crate) fn row_key_of_entry(
         &self,
         index: &IndexLayout,
         key: &[u8],
@@ -541,13 +541,8 @@ impl TableLayout {
         Ok(Some(row))
     }
 
-    /// The row alone, without what is interleaved in it.
-    pub fn row_span(key: &[u8]) -> KeySpan {
-        KeySpan::new(key.to_vec(), row_end(key))
-    }
-
     /// The row with everything interleaved in it.
-    pub fn family_span(key: &[u8]) -> KeySpan {
+    pub(crate) fn family_span(key: &[u8]) -> KeySpan {
         KeySpan::new(key.to_vec(), family_end(key))
     }
 }

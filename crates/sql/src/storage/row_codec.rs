@@ -15,7 +15,7 @@ use bigdecimal::num_bigint::BigInt;
 use braid_types::{ArrayValue, Datum, Interval, SqlError, SqlResult, SqlState, SqlType};
 
 /// First byte of every row value.
-pub const ROW_FORMAT: u8 = 1;
+pub(crate) const ROW_FORMAT: u8 = 1;
 
 /// Builds a row value. Columns must be added by ascending id.
 pub struct RowWriter {
@@ -52,7 +52,7 @@ impl RowWriter {
 }
 
 /// Reads a row value column by column.
-pub struct RowReader<'a> {
+pub(crate) struct RowReader<'a> {
     rest: &'a [u8],
     highest: u32,
     last: u32,
@@ -127,7 +127,7 @@ fn unzigzag(v: u64) -> i64 {
 }
 
 /// Appends a value's payload; its type is known to the reader.
-pub fn encode_payload(out: &mut Vec<u8>, value: &Datum) {
+pub(crate) fn encode_payload(out: &mut Vec<u8>, value: &Datum) {
     match value {
         Datum::Null => {}
         Datum::Bool(b) => out.push(u8::from(*b)),
@@ -177,7 +177,7 @@ pub fn encode_payload(out: &mut Vec<u8>, value: &Datum) {
 ///
 /// # Errors
 /// XX001 if the payload is not of this type.
-pub fn decode_payload(mut b: &[u8], ty: &SqlType) -> SqlResult<Datum> {
+pub(crate) fn decode_payload(mut b: &[u8], ty: &SqlType) -> SqlResult<Datum> {
     let int = |b: &mut &[u8]| read_varint(b).map(unzigzag);
     let narrow = |_| damaged("integer out of range");
     Ok(match ty {

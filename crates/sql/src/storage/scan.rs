@@ -281,7 +281,7 @@ fn ask_entries<'a>(
 }
 
 /// Asks ahead for the rows behind entries of an index.
-pub fn rows_ahead(
+pub(crate) fn rows_ahead(
     txn: &Txn,
     layout: &TableLayout,
     index: &IndexLayout,
@@ -296,7 +296,7 @@ pub fn rows_ahead(
 }
 
 /// The row behind an index entry, if the entry is live.
-pub fn live_row(
+pub(crate) fn live_row(
     txn: &Txn,
     layout: &TableLayout,
     index: &IndexLayout,
@@ -325,7 +325,7 @@ fn row_of_live_entry(
 }
 
 /// The row with this key.
-pub fn get_row(
+pub(crate) fn get_row(
     txn: &Txn,
     layout: &TableLayout,
     key: impl Into<Bytes>,
@@ -334,7 +334,7 @@ pub fn get_row(
 }
 
 /// The row with this key, in the state that the mode says.
-pub fn get_row_as(
+pub(crate) fn get_row_as(
     txn: &Txn,
     layout: &TableLayout,
     key: impl Into<Bytes>,

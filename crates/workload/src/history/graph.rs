@@ -21,14 +21,14 @@ pub enum Why {
 
 impl Why {
     /// Whether this is a read of what was overwritten.
-    pub fn is_rw(self) -> bool {
+    pub(crate) fn is_rw(self) -> bool {
         matches!(self, Why::Rw { .. })
     }
 }
 
 /// A graph over numbered nodes; each edge has its reason.
 #[derive(Clone, Debug, Default)]
-pub struct Graph {
+pub(crate) struct Graph {
     edges: Vec<Vec<(u32, Why)>>,
 }
 
@@ -72,7 +72,7 @@ impl Graph {
 
     /// Each node twice: reached by a read of what was overwritten (2n + 1) or otherwise (2n). Two
     /// such edges cannot follow each other here, so every cycle is one that snapshots forbid.
-    pub fn without_neighbours(&self) -> Graph {
+    pub(crate) fn without_neighbours(&self) -> Graph {
         let mut out = Graph::new(self.nodes() * 2);
         for (from, of) in self.edges.iter().enumerate() {
             let from = from as u32;

@@ -3,13 +3,13 @@
 use braid_env::random::Random;
 
 /// Lists from this number on live in tables that are erased by TRUNCATE, all together.
-pub const YARD: u32 = 1_000_000;
+pub(crate) const YARD: u32 = 1_000_000;
 
 /// How many of these there are.
-pub const YARDS: u32 = 4;
+pub(crate) const YARDS: u32 = 4;
 
 /// Registers.
-pub const REGISTERS: u32 = 12;
+pub(crate) const REGISTERS: u32 = 12;
 
 /// Lists that are in use at the same time.
 pub const WINDOW: u32 = 10;

@@ -15,7 +15,7 @@ struct Author {
 }
 
 /// Something that is wrong.
-pub type Finding = (Anomaly, String);
+pub(crate) type Finding = (Anomaly, String);
 
 /// Who wrote what in which order.
 #[derive(Debug, Default)]
@@ -186,7 +186,7 @@ impl Versions {
     }
 
     /// What is wrong with one read of a register.
-    pub fn register_read(&mut self, history: &History, key: Key, value: u64, reader: u32) {
+    pub(crate) fn register_read(&mut self, history: &History, key: Key, value: u64, reader: u32) {
         if value == 0 || self.writer(key, value) == Some(reader) {
             return;
         }

@@ -5,6 +5,7 @@
 //! - [`layers`]: arrows between crates point down only.
 //! - [`seam`]: nobody above `kv` names what is behind its interface.
 //! - [`conflicts`]: the SQLSTATE of a lost conflict is decided in one file.
+//! - [`unused`]: public items that no other crate names, dependencies that nobody uses.
 //! - [`docs`]: links in Markdown lead somewhere; nothing names this machine; CI's test command.
 //!
 //! Each finding says what to do instead. The checks have tests of their own.
@@ -15,6 +16,7 @@ mod docs;
 mod files;
 mod layers;
 mod seam;
+mod unused;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -29,6 +31,7 @@ pub fn run() -> Result<(), String> {
     layers::check(&root, &mut findings)?;
     seam::check(&root, &tracked, &mut findings);
     conflicts::check(&root, &tracked, &mut findings);
+    unused::check(&root, &tracked, &mut findings);
     docs::check(&root, &tracked, &mut findings);
     docs::check_test_command(&root, &mut findings);
     if findings.is_empty() {
