@@ -89,7 +89,7 @@ impl Filler {
     }
 
     /// Whether a column's default is the same for all rows of a statement.
-    pub fn is_settled(&self, at: usize) -> bool {
+    pub(crate) fn is_settled(&self, at: usize) -> bool {
         match &self.defaults[at] {
             Default::Null => true,
             Default::Expr(e) => e.volatility() != Volatility::Volatile,

@@ -123,11 +123,6 @@ impl RowSource {
         Ok(RowSource::Filtered(Box::new(source), Box::new(excess)))
     }
 
-    /// No rows.
-    pub fn empty(layout: &Arc<TableLayout>) -> RowSource {
-        RowSource::Points(PointReads::new(Vec::new(), layout))
-    }
-
     /// Says how many rows will be wanted, as far as that is known.
     pub fn expecting(self, rows: usize) -> RowSource {
         match self {
