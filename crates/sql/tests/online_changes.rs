@@ -436,6 +436,40 @@ fn a_job_is_listed_and_can_be_canceled_at_any_step() {
     }
 }
 
+#[test]
+fn a_backfill_can_be_slowed_down_and_canceled_meanwhile() {
+    let db = database();
+    table_with_rows(&db);
+    let s = &mut session(&db);
+    assert_eq!(state(s, "set backfill_rows_per_second = -1"), "22023");
+    run(s, "set backfill_rows_per_second = 1000000");
+    run(s, "create index quick on t (n)");
+    // A row in a second: without the pauses it would be done before it is canceled.
+    run(s, "set backfill_rows_per_second = 1; set max_parallel_maintenance_workers = 0");
+    let begun: Arc<Mutex<Option<u32>>> = Arc::default();
+    let job = begun.clone();
+    db.jobs().listen(move |at: &Step| {
+        if at.name == "backfill" {
+            *job.lock() = Some(at.job);
+        }
+    });
+    let other = &mut session(&db);
+    std::thread::scope(|scope| {
+        let slow = scope.spawn(|| state(s, "create index slow on t (n)"));
+        let id = loop {
+            match *begun.lock() {
+                Some(id) => break id,
+                None => std::thread::yield_now(),
+            }
+        };
+        // Writers go on.
+        run(other, "insert into t values (987654, 7)");
+        assert_eq!(tag(other, &format!("cancel job {id}")), "CANCEL JOB");
+        assert_eq!(slow.join().expect("no panic"), "57014");
+    });
+    assert_eq!(rows(other, "select n from t where id = 987654"), ["7"]);
+}
+
 fn open(fs: MemFs) -> Arc<Database> {
     let mut options = StoreOptions::new(Arc::new(fs), "db", Arc::new(WallClock));
     options.engine.row_class = braid_keys::row_class;

@@ -88,7 +88,9 @@ pub(super) fn build_index(c: &mut Change, table: u32, index: u32) -> SqlResult<(
     };
     let i = &layout.indexes[at];
     check_unseen(c, &layout)?;
-    let entries = Entries { ctx: &c.ctx, layout: &layout, index: i, reading: c.reading };
+    // Writers wait for it: it does not spare them.
+    let (reading, rate) = (c.reading, None);
+    let entries = Entries { ctx: &c.ctx, layout: &layout, index: i, reading, rate };
     let load = entries.load(|_| ())?;
     let spans = i.index.interleave_in.is_none().then(|| i.layout.whole_span());
     take_in(c, load, spans.into_iter().collect(), |row| {

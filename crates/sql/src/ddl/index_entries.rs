@@ -6,15 +6,18 @@
 //!            └───── one load ─────┘         merged side by side, too: [`finish_beside`]
 //! ```
 //! `max_parallel_maintenance_workers` says how many threads help the statement's own, 2 unless set
-//! otherwise; there are never more than cores.
+//! otherwise; there are never more than cores. `backfill_rows_per_second` slows down the change in
+//! steps, which nobody waits for.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use braid_env::tasks::{cores, side_by_side};
 use braid_kv::{BulkLoad, KeySpan, Loaded, ReadMode};
 use braid_types::SqlResult;
 use bytes::Bytes;
+use parking_lot::{Condvar, Mutex};
 
 use crate::session::Context;
 use crate::storage::bulk::{LOAD_MEMORY, LoadError};
@@ -32,6 +35,8 @@ pub(super) struct Entries<'a> {
     pub(super) layout: &'a Arc<TableLayout>,
     pub(super) index: &'a IndexLayout,
     pub(super) reading: ReadMode,
+    /// Rows to be read in a second at most, by all threads.
+    pub(super) rate: Option<u64>,
 }
 
 impl Entries<'_> {
@@ -40,11 +45,11 @@ impl Entries<'_> {
         let whole = self.layout.rows.whole_span();
         let parts = self.ctx.txn.divide(&whole, build_threads(self.ctx), PART_BYTES)?;
         let done: Vec<AtomicU64> = parts.iter().map(|_| AtomicU64::new(0)).collect();
-        let memory = LOAD_MEMORY / parts.len();
+        let (memory, threads) = (LOAD_MEMORY / parts.len(), parts.len());
         let jobs = parts.iter().zip(&done).map(|(part, own)| {
             let (progress, done) = (&progress, &done);
             move || {
-                self.part(part, memory, |fraction| {
+                self.part(part, memory, self.pace(threads), |fraction| {
                     own.store(fraction.to_bits(), Ordering::Relaxed);
                     let all = done.iter().map(|part| f64::from_bits(part.load(Ordering::Relaxed)));
                     progress(all.sum::<f64>() / done.len() as f64);
@@ -65,6 +70,7 @@ impl Entries<'_> {
         &self,
         part: &KeySpan,
         memory: usize,
+        mut pace: Pace,
         progress: impl Fn(f64),
     ) -> Result<BulkLoad, LoadError> {
         let Entries { ctx, layout, index, .. } = self;
@@ -73,6 +79,7 @@ impl Entries<'_> {
         let mut rows = self.scan(part, wanted, false);
         let way = Way::over(self, part)?;
         while let Some((key, row)) = rows.next_row()? {
+            pace.row(ctx)?;
             if rows.rows.is_multiple_of(CANCEL_EVERY) {
                 ctx.check_cancel()?;
                 progress(way.fraction(&key));
@@ -84,6 +91,11 @@ impl Entries<'_> {
         Ok(load)
     }
 
+    /// How fast one of so many threads may read.
+    pub(super) fn pace(&self, threads: usize) -> Pace {
+        Pace { rate: self.rate, threads: threads as u64, left: 0 }
+    }
+
     /// The rows of a part.
     pub(super) fn scan(
         &self,
@@ -93,6 +105,41 @@ impl Entries<'_> {
     ) -> TableScan {
         let (txn, spans) = (self.ctx.txn.clone(), vec![part.clone()]);
         TableScan::new(txn, self.layout.clone(), spans, wanted, reverse).reading(self.reading)
+    }
+}
+
+/// Keeps a thread from reading faster than it may: some rows, then a pause. It measures nothing, so
+/// that with the time that reading takes it is rather slower than that.
+pub(super) struct Pace {
+    rate: Option<u64>,
+    threads: u64,
+    /// Rows before the next pause.
+    left: u64,
+}
+
+impl Pace {
+    /// Pauses in a second, if more than one row comes between them.
+    const PAUSES: u64 = 20;
+
+    /// Before each row.
+    pub(super) fn row(&mut self, ctx: &Context) -> SqlResult<()> {
+        let Some(rate) = self.rate else { return Ok(()) };
+        if self.left > 0 {
+            self.left -= 1;
+            return Ok(());
+        }
+        let rows = (rate / (Pace::PAUSES * self.threads)).max(1);
+        self.left = rows - 1;
+        let mut pause = Duration::from_secs(1).mul_f64((rows * self.threads) as f64 / rate as f64);
+        // It must be possible to cancel it at any time.
+        while !pause.is_zero() {
+            ctx.check_cancel()?;
+            let part = pause.min(Duration::from_secs(1) / Pace::PAUSES as u32);
+            let (nobody, never) = (Mutex::new(()), Condvar::new());
+            let _slept = never.wait_for(&mut nobody.lock(), part);
+            pause -= part;
+        }
+        Ok(())
     }
 }
 

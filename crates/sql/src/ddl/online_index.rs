@@ -67,7 +67,8 @@ fn backfill(online: &Online, ctx: &Context) -> Result<(), LoadError> {
     let (layout, building) = layouts(online, ctx)?;
     let i = &building.index;
     online.job().step("backfill");
-    let entries = Entries { ctx, layout: &layout, index: i, reading: ReadMode::Unrecorded };
+    let (reading, rate) = (ReadMode::Unrecorded, ctx.session.backfill_rate());
+    let entries = Entries { ctx, layout: &layout, index: i, reading, rate };
     let load = entries.load(|fraction| online.job().progress(fraction))?;
     let twice = |row: &Loaded<'_>| Err(duplicated(&layout, i, row.key, row.value)?);
     if load.is_below(SMALL_LOAD) {
@@ -93,15 +94,18 @@ fn note_all_rows(online: &Online) -> SqlResult<()> {
     let notes = &building.notes;
     online.job().step("backfill");
     let (ctx, layout) = (&ctx, &layout);
-    let entries = Entries { ctx, layout, index: notes, reading: ReadMode::Unrecorded };
+    let (reading, rate) = (ReadMode::Unrecorded, ctx.session.backfill_rate());
+    let entries = Entries { ctx, layout, index: notes, reading, rate };
     let whole = layout.rows.whole_span();
     let mut rows = entries.scan(&whole, Some(layout.entry_columns(notes)), false);
     let way = Way::over(&entries, &whole)?;
+    let mut pace = entries.pace(1);
     let mut batch: Vec<Pair> = Vec::new();
     loop {
         let next = rows.next_row()?;
         let last = next.is_none();
         if let Some((key, row)) = next {
+            pace.row(ctx)?;
             online.job().progress(way.fraction(&key));
             let value = layout.entry_value(notes, &row);
             batch.push((notes.entry_key(&row)?.into(), value.into()));

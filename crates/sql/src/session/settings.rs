@@ -15,6 +15,7 @@ pub(crate) const SERVER_VERSION: &str = concat!("15.0 (BraidDB ", env!("CARGO_PK
 const KNOWN: &[(&str, &str, &str, bool)] = &[
     ("application_name", "", "application_name", true),
     ("backslash_quote", "safe_encoding", "", true),
+    ("backfill_rows_per_second", "0", "", true),
     ("bytea_output", "hex", "", true),
     ("check_function_bodies", "on", "", true),
     ("client_encoding", "UTF8", "client_encoding", true),
@@ -322,6 +323,7 @@ fn check(name: &str, value: &str) -> SqlResult<String> {
         },
         "extra_float_digits" => ok(number_in(name, value, -15..=3)?),
         "max_parallel_maintenance_workers" => ok(number_in(name, value, 0..=1024)?),
+        "backfill_rows_per_second" => ok(number_in(name, value, 0..=i64::from(i32::MAX))?),
         _ => ok(value),
     }
 }

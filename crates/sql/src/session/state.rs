@@ -55,6 +55,8 @@ pub(crate) struct Derived {
     pub(crate) statement_mem: usize,
     /// Threads that help a statement that builds something.
     pub(crate) maintenance_workers: usize,
+    /// What a change in steps may read in a second; 0: as much as it can.
+    pub(crate) backfill_rate: u64,
     /// Keys, rows or locks that one request to the store asks for at most. Internal: tests compare
     /// answers of different sizes.
     pub(crate) request_batch: usize,
@@ -90,6 +92,7 @@ impl Derived {
                 .ok()
                 .filter(|rows| *rows > 0)
                 .unwrap_or_else(|| TxnOptions::default().batch),
+            backfill_rate: get("backfill_rows_per_second").parse().unwrap_or(0),
             maintenance_workers: get("max_parallel_maintenance_workers").parse().unwrap_or(0),
             statement_mem: memory_bytes(&get("statement_mem")).unwrap_or(usize::MAX),
             timeouts: Timeouts {
@@ -185,6 +188,11 @@ impl SessionState {
     /// Threads that may help a statement that builds something.
     pub(crate) fn maintenance_workers(&self) -> usize {
         self.derived().maintenance_workers
+    }
+
+    /// Rows that a change in steps may read in a second, if that is limited.
+    pub(crate) fn backfill_rate(&self) -> Option<u64> {
+        Some(self.derived().backfill_rate).filter(|rate| *rate > 0)
     }
 
     /// The limits of time as they are set now.
