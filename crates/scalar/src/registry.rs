@@ -297,9 +297,11 @@ fn table() -> &'static HashMap<&'static str, Vec<Builtin>> {
     TABLE.get_or_init(|| {
         let mut table = Table::default();
         operators::fill(&mut table);
-        functions::fill(&mut table);
-        aggregates::fill(&mut table);
-        sets::fill(&mut table);
+        for fill in
+            [functions::SUBJECTS, aggregates::SUBJECTS, sets::SUBJECTS].into_iter().flatten()
+        {
+            fill(&mut table);
+        }
         windows::fill(&mut table);
         table.by_name
     })

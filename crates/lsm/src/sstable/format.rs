@@ -6,6 +6,8 @@
 //!            properties off u64 len u32 | identity u64 | xxh3 u64 (over the first 56 bytes)
 //! ```
 
+use std::path::{Path, PathBuf};
+
 use bytes::Bytes;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -19,6 +21,11 @@ pub(crate) const FORMAT_VERSION: u32 = 1;
 /// No compressed block is larger: one that says so is not given memory to prove it. A block that
 /// would be larger is stored as it is.
 const MAX_COMPRESSED: usize = 256 << 20;
+
+/// Name of an sst's file.
+pub(crate) fn sst_path(dir: &Path, file_no: u64) -> PathBuf {
+    dir.join(format!("{file_no:06}.sst"))
+}
 
 /// What is in a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -31,6 +31,7 @@ pub(crate) use columns::{head_of, partition_point};
 pub(crate) use cursor::{SstCursor, Wanted};
 pub(crate) use entries::SstEntries;
 pub(crate) use filter::{key_hash, line_of as filter_line, probes as filter_probes};
+pub(crate) use format::sst_path;
 pub(crate) use index_block::IndexBlock;
 pub(crate) use prefix::Prefix;
 pub(crate) use properties::Properties;
@@ -39,10 +40,3 @@ pub(crate) use row_block::RowBlock;
 #[cfg(test)]
 pub(crate) use row_block_builder::RowBlockBuilder;
 pub(crate) use writer::{SstWriter, WriterOptions};
-
-use std::path::{Path, PathBuf};
-
-/// Name of an sst's file.
-pub(crate) fn sst_path(dir: &Path, file_no: u64) -> PathBuf {
-    dir.join(format!("{file_no:06}.sst"))
-}

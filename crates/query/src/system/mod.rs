@@ -5,64 +5,11 @@ mod absent;
 mod code;
 mod definition;
 mod info_schema;
+mod lookup;
 mod pg_tables;
 mod table;
 
-use braid_scalar::EvalContext;
-use braid_sql::PlanContext;
-use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType};
-use sqlparser::ast;
-use sqlparser::dialect::PostgreSqlDialect;
-use sqlparser::parser::Parser;
-
 pub use definition::catalog_function;
+pub(crate) use lookup::{is_pg_table, type_named};
+pub use lookup::{parse_query, rows, table};
 pub use table::SystemTable;
-
-/// Whether `pg_catalog` has a table of this name.
-pub(crate) fn is_pg_table(name: &str) -> bool {
-    name.starts_with("pg_") && table("pg_catalog", name).is_some()
-}
-
-/// A system table by schema and name.
-pub fn table(schema: &str, name: &str) -> Option<SystemTable> {
-    match schema {
-        "pg_catalog" => pg_tables::table(name),
-        "information_schema" => info_schema::table(name),
-        _ => None,
-    }
-}
-
-/// The rows of a system table.
-///
-/// # Errors
-/// When a descriptor cannot be shown.
-pub fn rows(
-    table: &SystemTable,
-    context: &PlanContext,
-    eval: &EvalContext,
-) -> SqlResult<Vec<Vec<Datum>>> {
-    let view = table::View::new(context, eval);
-    let mut rows = (table.rows)(&view)?;
-    for row in &mut rows {
-        row.resize(table.width(), Datum::Null);
-    }
-    Ok(rows)
-}
-
-/// Parses the text of a view.
-///
-/// # Errors
-/// 42601 when it is not one query.
-pub fn parse_query(text: &str) -> SqlResult<ast::Query> {
-    let statements = Parser::parse_sql(&PostgreSqlDialect {}, text)
-        .map_err(|e| SqlError::new(SqlState::SYNTAX_ERROR, e.to_string()))?;
-    match statements.into_iter().next() {
-        Some(ast::Statement::Query(query)) => Ok(*query),
-        _ => Err(SqlError::internal("a view that is not a query")),
-    }
-}
-
-/// Types by their short names in table definitions.
-pub(crate) fn type_named(name: &str) -> SqlType {
-    SqlType::from_name(name).unwrap_or(SqlType::Text)
-}

@@ -20,11 +20,6 @@ use crate::registry::Table;
 pub use accumulator::{Accumulator, AggregateCode, AggregateTypes};
 pub use extremes::first_of_group;
 
-/// Adds every aggregate to the registry.
-pub(crate) fn fill(t: &mut Table) {
-    sums::fill(t);
-    extremes::fill(t);
-    lists::fill(t);
-    ordered::fill(t);
-    pairs::fill(t);
-}
+/// What adds the aggregates of each subject to the registry.
+pub(crate) const SUBJECTS: &[fn(&mut Table)] =
+    &[sums::fill, extremes::fill, lists::fill, ordered::fill, pairs::fill];

@@ -1,8 +1,8 @@
 //! The functions, by subject. Each file fills the table with its own.
 //!
-//! Arguments arrive already converted to the types of the signature, so the accessors here only
-//! unpack; strict functions never see NULL.
+//! `arguments` unpacks what they are called with.
 
+mod arguments;
 mod array;
 mod calendar;
 mod date_format;
@@ -17,92 +17,24 @@ pub(crate) mod numeric_special;
 mod system;
 mod text;
 
-use braid_types::jsonb::serde_json;
-use braid_types::{Datum, Interval, numeric};
-
 use super::registry::Table;
 
+pub(crate) use arguments::{
+    bool_of, bytes_of, f64_of, i64_of, interval_of, json_of, text_of, words,
+};
 pub use json::to_json;
 pub(crate) use json::{path_of, path_step};
 pub(crate) use json_text::json_key;
 pub(crate) use json_text::json_text;
 pub use json_text::plain_text;
 
-/// Text of a text argument.
-pub(crate) fn text_of(value: &Datum) -> &str {
-    match value {
-        Datum::Text(s) => s,
-        _ => "",
-    }
-}
-
-/// Whole number of an integer argument of any width.
-pub(crate) fn i64_of(value: &Datum) -> i64 {
-    match value {
-        Datum::Int2(v) => i64::from(*v),
-        Datum::Int4(v) => i64::from(*v),
-        Datum::Int8(v) => *v,
-        Datum::Oid(v) => i64::from(*v),
-        _ => 0,
-    }
-}
-
-/// Double of a number argument.
-pub(crate) fn f64_of(value: &Datum) -> f64 {
-    match value {
-        Datum::Float8(v) => *v,
-        Datum::Float4(v) => f64::from(*v),
-        Datum::Numeric(v) => numeric::to_f64(v),
-        Datum::NumericNan => f64::NAN,
-        Datum::NumericInf(negative) => numeric::infinity(*negative),
-        other => i64_of(other) as f64,
-    }
-}
-
-/// Truth of a boolean argument.
-pub(crate) fn bool_of(value: &Datum) -> bool {
-    matches!(value, Datum::Bool(true))
-}
-
-/// Interval of an interval argument.
-pub(crate) fn interval_of(value: &Datum) -> Interval {
-    match value {
-        Datum::Interval(i) => *i,
-        _ => Interval::default(),
-    }
-}
-
-/// Document of a jsonb argument.
-pub(crate) fn json_of(value: &Datum) -> &serde_json::Value {
-    match value {
-        Datum::Jsonb(v) => v,
-        _ => &serde_json::Value::Null,
-    }
-}
-
-/// Bytes of a bytea argument.
-pub(crate) fn bytes_of(value: &Datum) -> &[u8] {
-    match value {
-        Datum::Bytea(b) => b,
-        _ => &[],
-    }
-}
-
-/// Texts of a text[] argument, NULLs left out.
-pub(crate) fn words(value: &Datum) -> Vec<&str> {
-    match value {
-        Datum::Array(a) => a.items.iter().filter(|i| !i.is_null()).map(text_of).collect(),
-        _ => Vec::new(),
-    }
-}
-
-/// Adds every function to the table.
-pub(crate) fn fill(t: &mut Table) {
-    math::fill(t);
-    text::fill(t);
-    datetime::fill(t);
-    json::fill(t);
-    json_text::fill(t);
-    array::fill(t);
-    system::fill(t);
-}
+/// What adds the functions of each subject to the registry.
+pub(crate) const SUBJECTS: &[fn(&mut Table)] = &[
+    math::fill,
+    text::fill,
+    datetime::fill,
+    json::fill,
+    json_text::fill,
+    array::fill,
+    system::fill,
+];
