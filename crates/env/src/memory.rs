@@ -17,8 +17,8 @@
 //! ([`Pool::note_resident`]), down to a quarter of it.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// The memory of a node.
 #[derive(Debug)]
@@ -28,13 +28,19 @@ pub struct Pool {
     peak: AtomicUsize,
     /// What the process has and nobody counted, as far as it was seen last.
     uncounted: AtomicUsize,
+    /// Gives the calling thread's free memory back to the system.
+    trim: OnceLock<fn()>,
 }
+
+/// More than this part of the pool that nobody counted is much: it is worth giving memory back.
+const MUCH_PART: usize = 8;
 
 impl Pool {
     /// A pool of so many bytes.
     pub fn new(limit: usize) -> Arc<Pool> {
         let zero = || AtomicUsize::new(0);
-        Arc::new(Pool { limit, used: zero(), peak: zero(), uncounted: zero() })
+        let trim = OnceLock::new();
+        Arc::new(Pool { limit, used: zero(), peak: zero(), uncounted: zero(), trim })
     }
 
     /// A pool that refuses nothing, for tools and tests.
@@ -62,6 +68,27 @@ impl Pool {
     pub fn note_resident(&self, resident: usize, fixed: usize) {
         let counted = self.used().saturating_add(fixed);
         self.uncounted.store(resident.saturating_sub(counted), Ordering::Relaxed);
+    }
+
+    /// Whether much is in use that nobody counted.
+    pub fn is_strained(&self) -> bool {
+        self.uncounted() > self.limit / MUCH_PART
+    }
+
+    /// Says how a thread gives its free memory back to the system; the first one counts.
+    pub fn trim_by(&self, trim: fn()) {
+        // Whoever comes later says the same: there is one allocator.
+        let _ = self.trim.set(trim);
+    }
+
+    /// Called by a thread that has just freed much: an allocator keeps that for the thread, which
+    /// may sleep soon.
+    pub fn relieve(&self) {
+        if self.is_strained()
+            && let Some(trim) = self.trim.get()
+        {
+            trim();
+        }
     }
 
     /// Bytes held now.
@@ -344,5 +371,21 @@ mod tests {
         assert_eq!(pool.room(), 25);
         pool.note_resident(0, 0);
         assert_eq!((pool.uncounted(), pool.room()), (0, 100));
+    }
+
+    #[test]
+    fn free_memory_is_given_back_while_much_is_not_counted() {
+        static TRIMMED: AtomicUsize = AtomicUsize::new(0);
+        let pool = Pool::new(800);
+        pool.note_resident(101, 0);
+        pool.relieve();
+        pool.trim_by(|| {
+            TRIMMED.fetch_add(1, Ordering::Relaxed);
+        });
+        pool.relieve();
+        assert_eq!((pool.is_strained(), TRIMMED.load(Ordering::Relaxed)), (true, 1));
+        pool.note_resident(100, 0);
+        pool.relieve();
+        assert_eq!((pool.is_strained(), TRIMMED.load(Ordering::Relaxed)), (false, 1));
     }
 }

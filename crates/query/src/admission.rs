@@ -37,6 +37,7 @@ pub(crate) struct Gate {
 #[derive(Debug)]
 pub(crate) struct Admitted {
     gate: Arc<Gate>,
+    pool: Arc<Pool>,
 }
 
 impl Gate {
@@ -46,7 +47,7 @@ impl Gate {
     /// 57014 when the flag was raised meanwhile.
     pub(crate) fn pass(
         self: &Arc<Self>,
-        pool: &Pool,
+        pool: &Arc<Pool>,
         may_wait: bool,
         cancel: &AtomicBool,
     ) -> SqlResult<Admitted> {
@@ -60,12 +61,14 @@ impl Gate {
             check(cancel).map_err(from_df)?;
         }
         *running += 1;
-        Ok(Admitted { gate: self.clone() })
+        Ok(Admitted { gate: self.clone(), pool: pool.clone() })
     }
 }
 
 impl Drop for Admitted {
     fn drop(&mut self) {
+        // Planning and running have left this thread much that is free.
+        self.pool.relieve();
         *self.gate.running.lock() -= 1;
         self.gate.ended.notify_one();
     }

@@ -219,6 +219,9 @@ fn share_memory(config: &ServerConfig, options: &mut StoreOptions) -> usize {
     let fixed = engine.block_cache_size + tables * engine.memtable_size + max / UNCOUNTED_PART;
     // A cache that was asked for may be larger than all: clients get something nevertheless.
     options.memory = memory::Pool::new(max.saturating_sub(fixed).max(max / 4));
+    if let Some(trim) = config.trim {
+        options.memory.trim_by(trim);
+    }
     tracing::info!(
         max,
         cache = engine.block_cache_size,

@@ -29,8 +29,6 @@ const TICK: Duration = Duration::from_millis(25);
 const TRIM_TICKS: u64 = 40;
 /// The same when the process has much that nobody counted.
 const URGENT_TICKS: u64 = 4;
-/// When more than this part of the pool is in use and not counted, free memory is given back.
-const UNCOUNTED_PART: usize = 8;
 
 /// The set of sockets.
 pub(crate) struct Watch {
@@ -119,7 +117,7 @@ pub(crate) fn watch(shared: &Arc<Shared>) {
         if let Some(resident) = shared.config.resident {
             pool.note_resident(resident(), shared.memory_fixed);
         }
-        let much = pool.uncounted() > pool.limit() / UNCOUNTED_PART;
+        let much = pool.is_strained();
         let rested = || shared.rested.swap(false, Ordering::Relaxed);
         if let Some(trim) = shared.config.trim
             && (ticks.is_multiple_of(if much { URGENT_TICKS } else { TRIM_TICKS }))
