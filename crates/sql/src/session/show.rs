@@ -1,5 +1,6 @@
 //! SHOW statements.
 
+use braid_catalog::{Catalog, Index, Table};
 use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType};
 
 use super::Context;
@@ -36,79 +37,18 @@ fn t(s: impl AsRef<str>) -> Datum {
 /// Result rows of a SHOW.
 pub(crate) fn rows(ctx: &Context, s: &Show) -> SqlResult<Vec<Row>> {
     let c = &ctx.catalog;
-    let schema_name = |id: u32| ctx.schema_name(id);
     let own = |schema: u32| c.schema_by_id(schema).is_some_and(|s| s.database == ctx.database);
     Ok(match s {
         Show::Variable(n) => vec![vec![t(variable(ctx, n)?)]],
-        Show::All => ctx
-            .session
-            .settings(|s| s.all())
-            .into_iter()
-            .map(|(n, v)| {
-                let v = variable(ctx, &n).unwrap_or(v);
-                vec![t(n), t(v)]
-            })
-            .collect(),
-        Show::Tables(schema) => {
-            let wanted = |id: u32| match schema {
-                Some(s) => schema_name(id) == *s,
-                None => ctx.search_path.contains(&schema_name(id)),
-            };
-            let parent =
-                |p: Option<u32>| p.and_then(|p| c.table(p)).map_or(Datum::Null, |p| t(&p.name));
-            let mut out: Vec<Row> = c
-                .tables()
-                .filter(|x| own(x.schema) && wanted(x.schema))
-                .map(|x| {
-                    let p = parent(x.interleave.as_ref().map(|i| i.parent));
-                    vec![t(schema_name(x.schema)), t(&x.name), t("table"), p]
-                })
-                .collect();
-            out.extend(
-                c.views()
-                    .filter(|v| own(v.schema) && wanted(v.schema))
-                    .map(|v| vec![t(schema_name(v.schema)), t(&v.name), t("view"), Datum::Null]),
-            );
-            out
-        }
+        Show::All => settings(ctx),
+        Show::Tables(schema) => tables(ctx, schema.as_deref()),
         Show::Databases => c.databases().map(|d| vec![t(&d.name)]).collect(),
         Show::Schemas => c.schemas(ctx.database).map(|s| vec![t(&s.name)]).collect(),
-        Show::Columns(n) => ctx
-            .table(n)?
-            .visible_columns()
-            .map(|col| {
-                let null = if col.nullable { "YES" } else { "NO" };
-                let default = col.default.as_ref().map_or(Datum::Null, t);
-                vec![t(&col.name), t(col.ty.name()), t(null), default]
-            })
-            .collect(),
+        Show::Columns(n) => columns_of(&*ctx.table(n)?),
         Show::Indexes(n) => {
             let table = ctx.table(n)?;
-            table
-                .all_indexes()
-                .filter(|i| !(i.id == table.primary.id && table.has_row_id()))
-                .map(|i| {
-                    let name = |id: u32| table.column(id).map_or("", |c| c.name.as_str());
-                    let cols: Vec<_> = i
-                        .columns
-                        .iter()
-                        .map(|c| format!("{}{}", name(c.column), if c.desc { " DESC" } else { "" }))
-                        .collect();
-                    let storing: Vec<_> = i.include.iter().map(|c| name(*c)).collect();
-                    let inside = i
-                        .interleave_in
-                        .and_then(|p| c.table(p))
-                        .map_or(Datum::Null, |p| t(&p.name));
-                    vec![
-                        t(&table.name),
-                        t(&i.name),
-                        t(if i.unique { "t" } else { "f" }),
-                        t(cols.join(", ")),
-                        t(storing.join(", ")),
-                        inside,
-                    ]
-                })
-                .collect()
+            let shown = |i: &&Index| !(i.id == table.primary.id && table.has_row_id());
+            table.all_indexes().filter(shown).map(|i| index(c, &table, i)).collect()
         }
         Show::Constraints(n) => {
             let table = ctx.table(n)?;
@@ -120,12 +60,12 @@ pub(crate) fn rows(ctx: &Context, s: &Show) -> SqlResult<Vec<Row>> {
         Show::Sequences => c
             .sequences()
             .filter(|s| own(s.schema))
-            .map(|s| vec![t(schema_name(s.schema)), t(&s.name)])
+            .map(|s| vec![t(ctx.schema_name(s.schema)), t(&s.name)])
             .collect(),
         Show::Views => c
             .views()
             .filter(|v| own(v.schema))
-            .map(|v| vec![t(schema_name(v.schema)), t(&v.name)])
+            .map(|v| vec![t(ctx.schema_name(v.schema)), t(&v.name)])
             .collect(),
         Show::Jobs => super::jobs::rows(ctx)?,
         Show::Create(n) => {
@@ -133,6 +73,70 @@ pub(crate) fn rows(ctx: &Context, s: &Show) -> SqlResult<Vec<Row>> {
             vec![vec![t(n.join(".")), t(super::show_create::create_statement(ctx, &r)?)]]
         }
     })
+}
+
+fn settings(ctx: &Context) -> Vec<Row> {
+    let all = ctx.session.settings(|s| s.all()).into_iter();
+    all.map(|(n, v)| {
+        let v = variable(ctx, &n).unwrap_or(v);
+        vec![t(n), t(v)]
+    })
+    .collect()
+}
+
+/// Tables and views of a schema, or of those on the search path.
+fn tables(ctx: &Context, schema: Option<&str>) -> Vec<Row> {
+    let c = &ctx.catalog;
+    let wanted = |id: u32| {
+        let own = c.schema_by_id(id).is_some_and(|s| s.database == ctx.database);
+        let name = ctx.schema_name(id);
+        own && schema.map_or_else(|| ctx.search_path.contains(&name), |s| name == s)
+    };
+    let parent = |p: Option<u32>| p.and_then(|p| c.table(p)).map_or(Datum::Null, |p| t(&p.name));
+    let mut out: Vec<Row> = c
+        .tables()
+        .filter(|x| wanted(x.schema))
+        .map(|x| {
+            let p = parent(x.interleave.as_ref().map(|i| i.parent));
+            vec![t(ctx.schema_name(x.schema)), t(&x.name), t("table"), p]
+        })
+        .collect();
+    out.extend(
+        c.views()
+            .filter(|v| wanted(v.schema))
+            .map(|v| vec![t(ctx.schema_name(v.schema)), t(&v.name), t("view"), Datum::Null]),
+    );
+    out
+}
+
+fn columns_of(table: &Table) -> Vec<Row> {
+    table
+        .visible_columns()
+        .map(|col| {
+            let null = if col.nullable { "YES" } else { "NO" };
+            let default = col.default.as_ref().map_or(Datum::Null, t);
+            vec![t(&col.name), t(col.ty.name()), t(null), default]
+        })
+        .collect()
+}
+
+fn index(c: &Catalog, table: &Table, i: &Index) -> Row {
+    let name = |id: u32| table.column(id).map_or("", |c| c.name.as_str());
+    let cols: Vec<_> = i
+        .columns
+        .iter()
+        .map(|c| format!("{}{}", name(c.column), if c.desc { " DESC" } else { "" }))
+        .collect();
+    let storing: Vec<_> = i.include.iter().map(|c| name(*c)).collect();
+    let inside = i.interleave_in.and_then(|p| c.table(p)).map_or(Datum::Null, |p| t(&p.name));
+    vec![
+        t(&table.name),
+        t(&i.name),
+        t(if i.unique { "t" } else { "f" }),
+        t(cols.join(", ")),
+        t(storing.join(", ")),
+        inside,
+    ]
 }
 
 fn variable(ctx: &Context, name: &str) -> SqlResult<String> {

@@ -53,7 +53,6 @@ const LONG: &[(&str, &str)] = &[
     ("crates/sql/src/dml/insert.rs", "run"),
     ("crates/sql/src/dml/range_delete.rs", "plan"),
     ("crates/sql/src/plan/build.rs", "plan"),
-    ("crates/sql/src/session/show.rs", "rows"),
     ("crates/types/src/cast.rs", "convert"),
     ("crates/types/src/datetime_in.rs", "parse_fields"),
 ];
