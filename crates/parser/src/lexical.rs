@@ -5,6 +5,7 @@
 //!   5*--why             one token `*--`          *      of ~ ! @ # % ^ & | ` ? in them
 //!   in ((select 2), 1)  a query, then rubbish    in (coalesce((select 2)), 1)
 //!   for update limit 1  rubbish after the lock   limit 1 for update
+//!   between symmetric   unknown                  between !!
 //! ```
 
 use sqlparser::dialect::PostgreSqlDialect;
@@ -167,6 +168,50 @@ pub(crate) fn plain_trims(tokens: &mut Vec<TokenWithSpan>) {
     }
 }
 
+/// `BETWEEN SYMMETRIC a AND b` as `BETWEEN !! a AND b`, which the binder reads: sqlparser has no
+/// form for it. ASYMMETRIC says nothing.
+pub(crate) fn mark_symmetric(tokens: &mut Vec<TokenWithSpan>) {
+    let mut at = 1;
+    while at < tokens.len() {
+        if is(tokens, at - 1, "between") && is(tokens, at, "symmetric") {
+            tokens[at].token = Token::DoubleExclamationMark;
+        } else if is(tokens, at - 1, "between") && is(tokens, at, "asymmetric") {
+            tokens.remove(at);
+        }
+        at += 1;
+    }
+}
+
+/// `(t).*` as `t.*`, which is all that sqlparser knows, and `t.* IS NULL` as `t IS NULL`.
+pub(crate) fn plain_stars(tokens: &mut Vec<TokenWithSpan>) {
+    let is_word = |t: &[TokenWithSpan], at: usize| {
+        matches!(t.get(at).map(|t| &t.token), Some(Token::Word(_)))
+    };
+    let mut at = 0;
+    while at + 2 < tokens.len() {
+        let starts =
+            |token: &TokenWithSpan| token.token == Token::Comma || token_is(&token.token, "select");
+        if at > 0
+            && starts(&tokens[at - 1])
+            && is_token(tokens, at, &Token::LParen)
+            && is_word(tokens, at + 1)
+            && is_token(tokens, at + 2, &Token::RParen)
+            && is_token(tokens, at + 3, &Token::Period)
+            && is_token(tokens, at + 4, &Token::Mul)
+        {
+            tokens.remove(at + 2);
+            tokens.remove(at);
+        } else if is_word(tokens, at)
+            && is_token(tokens, at + 1, &Token::Period)
+            && is_token(tokens, at + 2, &Token::Mul)
+            && is(tokens, at + 3, "is")
+        {
+            tokens.drain(at + 1..at + 3);
+        }
+        at += 1;
+    }
+}
+
 /// The length of a locking clause at this place: `FOR UPDATE [OF a, b] [NOWAIT | SKIP LOCKED]`.
 fn locking_length(tokens: &[TokenWithSpan], at: usize) -> Option<usize> {
     if !is(tokens, at, "for") || !(is(tokens, at + 1, "update") || is(tokens, at + 1, "share")) {
@@ -228,6 +273,8 @@ mod tests {
         let mut t = tokens(sql).unwrap();
         mark_scalar_queries(&mut t);
         plain_trims(&mut t);
+        mark_symmetric(&mut t);
+        plain_stars(&mut t);
         move_locks(&mut t);
         t.iter().map(|t| t.token.to_string()).collect::<Vec<_>>().join(" ")
     }
@@ -252,6 +299,9 @@ mod tests {
             "trim ( leading a ) || trim ( b )"
         );
         assert_eq!(shown("trim(both 'x' from a)"), "trim ( both 'x' from a )");
+        assert_eq!(shown("a between symmetric 2 and 1"), "a between !! 2 and 1");
+        assert_eq!(shown("a between asymmetric 2 and 1"), "a between 2 and 1");
+        assert_eq!(shown("select 1, (t).*, t.* is null"), "select 1 , t . * , t is null");
         assert_eq!(shown("t for update limit 1"), "t limit 1 for update");
         assert_eq!(
             shown("(t for share of a, b nowait offset 2)"),

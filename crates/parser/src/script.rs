@@ -61,6 +61,8 @@ fn tokenize(sql: &str) -> SqlResult<Vec<TokenWithSpan>> {
     rewrite_words(&mut out);
     lexical::mark_scalar_queries(&mut out);
     lexical::plain_trims(&mut out);
+    lexical::mark_symmetric(&mut out);
+    lexical::plain_stars(&mut out);
     lexical::move_locks(&mut out);
     Ok(out)
 }

@@ -58,6 +58,12 @@ pub(crate) fn physical_rules(cancel: &Arc<AtomicBool>, sorted_joins: bool) -> Ve
     };
     let mut rules: Vec<PhysicalRule> = Vec::with_capacity(ALL.len() + 1);
     for rule in ALL.iter() {
+        // It moves conditions below projections that can fail, before the conditions that stand
+        // there; scans have got theirs from the logical plan. (The rule of the same name at the end
+        // fills in what joins and sorts learn while they run.)
+        if rule.name() == "FilterPushdown" {
+            continue;
+        }
         rules.push(watched(rule));
         // Before the rule that adds the sorts.
         if sorted_joins && rule.name() == "join_selection" {

@@ -373,3 +373,182 @@ fn trims_without_characters() {
         "x |x|a",
     )]);
 }
+
+#[test]
+fn between_symmetric_takes_its_bounds_in_any_order() {
+    small().check(&[
+        ("SELECT id FROM t WHERE a BETWEEN SYMMETRIC 5 AND 0 ORDER BY id", "1; 2"),
+        ("SELECT id FROM t WHERE a NOT BETWEEN SYMMETRIC 4+1 AND 1-1 ORDER BY id", "3"),
+        ("SELECT a BETWEEN ASYMMETRIC 5 AND 0, a BETWEEN 5 AND 0 FROM t WHERE id=2", "f|f"),
+        (
+            "SELECT count(*) FROM t x JOIN t y ON x.id BETWEEN SYMMETRIC y.id AND 2
+             WHERE x.a BETWEEN SYMMETRIC 10 AND -1 AND y.id < 4",
+            "5",
+        ),
+        ("SELECT NULL BETWEEN SYMMETRIC 1 AND 2", ""),
+    ]);
+    fails(&mut small(), &[("SELECT !! 5", "0A000"), ("SELECT 1 BETWEEN !! 5 AND 6 + ", "42601")]);
+    let mut db = small();
+    db.run("CREATE TABLE k (a int CHECK (a BETWEEN SYMMETRIC 9 AND 3)); INSERT INTO k VALUES (4)");
+    fails(&mut db, &[("INSERT INTO k VALUES (10)", "23514")]);
+}
+
+#[test]
+fn conditions_of_a_subquery_come_before_those_around_it() {
+    small().check(&[
+        ("SELECT * FROM (SELECT id, 10/a AS z FROM t WHERE a<>0) x WHERE z>=2 ORDER BY id", "2|2"),
+        (
+            "WITH x AS (SELECT id, 10/a AS z FROM t WHERE a<>0) SELECT x.id FROM x JOIN t USING (id)
+             WHERE z>=1 ORDER BY id",
+            "2; 3",
+        ),
+        (
+            "SELECT z FROM (SELECT 10/a AS z FROM t WHERE a>4 UNION ALL
+                            SELECT m/a FROM t WHERE a<>0) x WHERE z<2 ORDER BY z",
+            "0; 1; 1",
+        ),
+        ("SELECT count(*) FROM (SELECT '7'::int + a AS z FROM t WHERE a<5) x WHERE z>7", "1"),
+        ("SELECT m FROM t GROUP BY m HAVING min(a)<>0 AND 40/min(a)>4 ORDER BY m", "6"),
+        (
+            "SELECT t.m FROM t JOIN t y USING (id) GROUP BY t.m HAVING min(y.a)<>0 AND
+             40/min(y.a)>=4 ORDER BY t.m",
+            "6; 7",
+        ),
+    ]);
+}
+
+#[test]
+fn exists_does_not_compute_what_nobody_sees() {
+    small().check(&[
+        ("SELECT exists(SELECT 1/0 FROM t)", "t"),
+        ("SELECT NOT exists(SELECT 10/a FROM t WHERE id=1)", "f"),
+        (
+            "SELECT id FROM t WHERE exists(SELECT t.m/u.b, 1/0 FROM u WHERE u.b=t.id) ORDER BY id",
+            "1; 2",
+        ),
+        ("SELECT exists(SELECT FROM t WHERE false)", "f"),
+        ("SELECT exists(SELECT sum(a) FROM t WHERE false)", "t"),
+    ]);
+    fails(&mut small(), &[("SELECT exists(SELECT nope FROM t)", "42703")]);
+}
+
+#[test]
+fn rows_that_an_outer_join_did_not_find_are_null() {
+    small().check(&[
+        ("SELECT count(u.*), count(u), count(t) FROM t LEFT JOIN u ON u.b=t.id", "2|2|4"),
+        (
+            "SELECT t.id, u FROM t LEFT JOIN u ON u.b=t.id ORDER BY 1 LIMIT 3",
+            "1|(1.5,1); 2|(3.0,2); 3|",
+        ),
+        ("SELECT t FROM u LEFT JOIN t ON t.id=u.b+3 ORDER BY u.b", "(4,,8,3); "),
+        ("SELECT count(s) FROM t LEFT JOIN (SELECT b, a FROM u) s ON s.b=t.id", "2"),
+        ("SELECT count(x) FROM t RIGHT JOIN (SELECT NULL::int AS k) x ON x.k=t.id", "1"),
+        ("SELECT (u).b FROM t LEFT JOIN u ON u.b=t.id ORDER BY t.id LIMIT 3", "1; 2; "),
+        ("SELECT row_to_json(u) FROM t LEFT JOIN u ON u.b=t.id ORDER BY t.id DESC LIMIT 1", ""),
+        ("SELECT u IS NULL FROM t LEFT JOIN u ON u.b=t.id ORDER BY t.id LIMIT 3", "f; f; t"),
+    ]);
+}
+
+#[test]
+fn whole_rows_are_values() {
+    small().check(&[
+        ("SELECT count(*) FROM t WHERE t = t", "4"),
+        ("SELECT count(*) FROM t x JOIN t y ON x = y", "4"),
+        ("SELECT t.* IS NULL FROM t WHERE id=3", "f"),
+        ("SELECT (t).* FROM t WHERE id=1", "1|0|5|1.5"),
+        ("SELECT t::text, length(t::text) FROM t WHERE id=3", "(3,10,7,)|9"),
+        ("SELECT (1, NULL) = (1, NULL), (1, 2) = (1, 3)", "|f"),
+    ]);
+}
+
+#[test]
+fn set_functions_follow_the_order_asked_for() {
+    small().check(&[
+        ("SELECT generate_series(1,3), m FROM t ORDER BY id DESC LIMIT 4", "1|8; 2|8; 3|8; 1|7"),
+        ("SELECT generate_series(1,2), id FROM t ORDER BY m DESC, a LIMIT 3", "1|4; 2|4; 1|3"),
+        ("SELECT unnest(array[id, 9]) FROM t ORDER BY -id", "4; 9; 3; 9; 2; 9; 1; 9"),
+    ]);
+    let mut db = small();
+    db.run("SELECT nextval('s') FROM t ORDER BY random() LIMIT 1");
+    db.check(&[("SELECT currval('s')", "1")]);
+}
+
+#[test]
+fn recursive_queries_that_postgres_refuses() {
+    let with = |step: &str| {
+        format!("WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL {step}) SELECT * FROM r LIMIT 9")
+    };
+    let steps = [
+        "SELECT max(n)+1 FROM r WHERE n<3",
+        "SELECT a.n+1 FROM r a, r b WHERE a.n<3",
+        "SELECT t.id FROM t LEFT JOIN r ON t.id=r.n WHERE n<3",
+        "SELECT t.id FROM r RIGHT JOIN t ON t.id=r.n WHERE n<3",
+    ];
+    for step in steps {
+        fails(&mut small(), &[(&with(step), "42P19")]);
+    }
+    fails(
+        &mut small(),
+        &[("WITH RECURSIVE r(n) AS (SELECT n FROM r UNION ALL SELECT 1) SELECT * FROM r", "42P19")],
+    );
+    small().check(&[
+        (&with("SELECT n+(SELECT max(b) FROM u) FROM r WHERE n<4"), "1; 3; 5"),
+        (&with("SELECT r.n+1 FROM r LEFT JOIN t ON t.id=r.n WHERE r.n<3"), "1; 2; 3"),
+        (
+            &with("SELECT n+count(*) OVER () FROM r WHERE n<3")
+                .replace("SELECT 1", "SELECT 1::int8"),
+            "1; 2; 3",
+        ),
+    ]);
+}
+
+#[test]
+fn casts_name_their_columns_by_the_outermost_type() {
+    small().check(&[
+        (
+            "SELECT row_to_json(x) FROM (SELECT '2024-01-01'::date::text) x",
+            "{\"text\":\"2024-01-01\"}",
+        ),
+        (
+            "SELECT row_to_json(x) FROM (SELECT CASE WHEN true THEN 1 ELSE 2 END::text) x",
+            "{\"text\":\"1\"}",
+        ),
+        (
+            "SELECT row_to_json(x) FROM (SELECT id::text::varchar, N'a' FROM t WHERE id=1) x",
+            "{\"id\":\"1\",\"bpchar\":\"a\"}",
+        ),
+        ("SELECT row_to_json(x) FROM (SELECT lower('A')::varchar) x", "{\"lower\":\"a\"}"),
+    ]);
+}
+
+#[test]
+fn arrays_compare_with_arrays_of_their_kind() {
+    fails(
+        &mut small(),
+        &[
+            ("SELECT array[1] = array[1::int8]", "42883"),
+            ("SELECT array[1] @> array[1::int8]", "42883"),
+            ("SELECT array[1] && array[1.5]", "42883"),
+            ("SELECT array['a'::varchar] <@ array['a'::text]", "42883"),
+        ],
+    );
+    small().check(&[
+        ("SELECT array[1.5::numeric(5,2)] = array[1.50], '{1}' = array[1]", "t|t"),
+        ("SELECT 1 = ANY(array[1::int8]), array_cat(array[1], array[2::int8])", "t|{1,2}"),
+    ]);
+}
+
+#[test]
+fn windows_are_refused_for_the_reason_that_postgres_gives() {
+    fails(
+        &mut small(),
+        &[
+            ("SELECT lead(id, 3, 1/0) OVER (ORDER BY id) FROM t", "22012"),
+            (
+                "SELECT percentile_cont(0.3) WITHIN GROUP (ORDER BY 'x'::uuid) OVER () FROM t",
+                "22P02",
+            ),
+            ("SELECT percentile_cont(0.3) WITHIN GROUP (ORDER BY id) OVER () FROM t", "0A000"),
+        ],
+    );
+}

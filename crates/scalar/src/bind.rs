@@ -6,7 +6,9 @@ use sqlparser::ast::{
 };
 
 use crate::bind_call::{bind_function, bind_named};
-use crate::bind_compare::{bind_any_all, bind_in_list, compare_bound, match_sides};
+use crate::bind_compare::{
+    bind_any_all, bind_in_list, compare_bound, match_sides, without_symmetric,
+};
 use crate::conversion::{coerce, fold, settle, unify};
 use crate::{BindContext, Bound, CaseBranch, CmpOp, Node, Scope, ident_name, sql_type_of};
 
@@ -116,12 +118,19 @@ pub fn bind_unsettled(expr: &Expr, scope: &Scope, ctx: &mut dyn BindContext) -> 
         },
         Expr::InList { expr, list, negated } => bind_in_list(expr, list, *negated, scope, ctx),
         Expr::Between { expr, negated, low, high } => {
+            let plain = without_symmetric(low);
             let value = bind_unsettled(expr, scope, ctx)?;
-            let low = bind_unsettled(low, scope, ctx)?;
+            let low = bind_unsettled(plain.as_ref().unwrap_or(low), scope, ctx)?;
             let high = bind_unsettled(high, scope, ctx)?;
-            let above = compare_bound(CmpOp::Ge, value.clone(), low, ctx)?;
-            let below = compare_bound(CmpOp::Le, value, high, ctx)?;
-            let both = Bound::and(vec![above, below]);
+            let between = |low: &Bound, high: &Bound, ctx: &mut dyn BindContext| {
+                let above = compare_bound(CmpOp::Ge, value.clone(), low.clone(), ctx)?;
+                let below = compare_bound(CmpOp::Le, value.clone(), high.clone(), ctx)?;
+                Ok::<_, SqlError>(Bound::and(vec![above, below]))
+            };
+            let mut both = between(&low, &high, ctx)?;
+            if plain.is_some() {
+                both = Bound::or(vec![both, between(&high, &low, ctx)?]);
+            }
             Ok(if *negated { both.negated() } else { both })
         }
         Expr::Like { negated, any: false, expr, pattern, escape_char } => {
@@ -280,7 +289,12 @@ fn bind_access(
 
 /// `(row).field` of a row whose fields have names.
 fn select_field(value: &Bound, field: &Expr) -> SqlResult<Bound> {
-    let (Node::Row(parts, Some(names)), Expr::Identifier(ident)) = (value.node(), field) else {
+    // A row that an outer join may have left out has NULL fields then.
+    let row = match value.node() {
+        Node::Case(_, Some(row)) if matches!(row.node(), Node::Row(..)) => row,
+        _ => value,
+    };
+    let (Node::Row(parts, Some(names)), Expr::Identifier(ident)) = (row.node(), field) else {
         if *value.ty() == SqlType::Record {
             return Err(SqlError::unsupported("a field of a row without names")
                 .with_hint("Select the column from its table."));
@@ -331,13 +345,13 @@ fn bind_subscript(
     match subscript {
         Subscript::Index { index: at } => {
             let at = index(at, ctx)?;
-            Ok(Bound::new(Node::Subscript(value, at), element))
+            fold(Bound::new(Node::Subscript(value, at), element))
         }
         Subscript::Slice { lower_bound, upper_bound, .. } => {
             let low = lower_bound.as_ref().map(|e| index(e, ctx)).transpose()?;
             let high = upper_bound.as_ref().map(|e| index(e, ctx)).transpose()?;
             let ty = value.ty().clone();
-            Ok(Bound::new(Node::Slice(value, low, high), ty))
+            fold(Bound::new(Node::Slice(value, low, high), ty))
         }
     }
 }

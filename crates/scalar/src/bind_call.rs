@@ -1,7 +1,11 @@
 //! Function calls: constructs that look like functions, aggregates (refused here), overloads.
 
-use braid_types::{CastContext, SqlError, SqlResult, SqlState, SqlType, TypeCategory};
-use sqlparser::ast::{Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectName};
+use std::ops::ControlFlow;
+
+use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType, TypeCategory};
+use sqlparser::ast::{
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectName, Visit, Visitor,
+};
 
 use crate::bind::{bind_unsettled, general_query_needed};
 use crate::bind_compare::match_sides;
@@ -51,6 +55,12 @@ pub(crate) fn bind_function(
     ctx: &mut dyn BindContext,
 ) -> SqlResult<Bound> {
     let name = function_name(&function.name)?;
+    if matches!(name.as_str(), "lower" | "upper" | "initcap")
+        && function.args.visit(&mut BytesOnly).is_break()
+    {
+        return Err(SqlError::unsupported(format!("COLLATE in an argument of {name}"))
+            .with_hint("Letters of all alphabets are changed here, under every collation."));
+    }
     if function.over.is_some() || !function.within_group.is_empty() {
         return Err(general_query_needed("a window function"));
     }
@@ -79,8 +89,18 @@ pub(crate) fn bind_function(
 fn bind_special(name: &str, mut args: Vec<Bound>, ctx: &mut dyn BindContext) -> SqlResult<Bound> {
     match (name, args.len()) {
         ("coalesce", 1..) => {
-            let (parts, ty) = unify(args, "COALESCE", ctx)?;
-            fold(Bound::new(Node::Coalesce(parts), ty))
+            let (mut parts, ty) = unify(args, "COALESCE", ctx)?;
+            // Behind a constant that is not NULL nothing is computed.
+            let is = |p: &Bound, null: bool| p.as_const().is_some_and(|v| v.is_null() == null);
+            parts.retain(|p| !is(p, true));
+            if let Some(at) = parts.iter().position(|p| is(p, false)) {
+                parts.truncate(at + 1);
+            }
+            match parts.len() {
+                0 => Ok(Bound::constant(Datum::Null, ty)),
+                1 if *parts[0].ty() == ty => Ok(parts.remove(0)),
+                _ => fold(Bound::new(Node::Coalesce(parts), ty)),
+            }
         }
         ("greatest" | "least", 1..) => {
             let what = if name == "least" { "LEAST" } else { "GREATEST" };
@@ -146,7 +166,11 @@ fn bind_nullif(left: Bound, right: Bound, ctx: &mut dyn BindContext) -> SqlResul
         l => l.clone(),
     };
     let ty = value.ty().clone();
-    let equality = Bound::new(Node::Compare(CmpOp::Eq, l, r), SqlType::Bool);
+    if [&l, &r].iter().any(|side| side.as_const().is_some_and(Datum::is_null)) {
+        // A NULL equals nothing.
+        return Ok(value);
+    }
+    let equality = fold(Bound::new(Node::Compare(CmpOp::Eq, l, r), SqlType::Bool))?;
     fold(Bound::new(Node::NullIf(value, equality), ty))
 }
 
@@ -207,8 +231,8 @@ fn named(expr: &Expr) -> Option<String> {
         }
         Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => named(inner),
         Expr::Function(f) => object_name_parts(&f.name).pop(),
-        // A cast keeps the name of what it casts, else takes the type's.
-        Expr::Cast { expr, data_type, .. } => named(expr).or_else(|| {
+        // A cast keeps the name of what it casts, if that has one of its own, else takes the type's.
+        Expr::Cast { expr, data_type, .. } => own_name(expr).or_else(|| {
             crate::sql_type_of(data_type).ok().map(|t| match t {
                 SqlType::Array(element) => element.internal_name(),
                 other => other.internal_name(),
@@ -218,13 +242,9 @@ fn named(expr: &Expr) -> Option<String> {
             crate::sql_type_of(&typed.data_type).ok().map(|t| t.internal_name())
         }
         Expr::Interval(_) => fixed("interval"),
-        Expr::Case { else_result, .. } => else_result
-            .as_deref()
-            .and_then(|e| match e {
-                Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Function(_) => named(e),
-                _ => None,
-            })
-            .or_else(|| fixed("case")),
+        Expr::Case { else_result, .. } => {
+            else_result.as_deref().and_then(own_name).or_else(|| fixed("case"))
+        }
         Expr::Exists { .. } => fixed("exists"),
         Expr::Array(_) => fixed("array"),
         Expr::Tuple(_) => fixed("row"),
@@ -240,7 +260,11 @@ fn named(expr: &Expr) -> Option<String> {
             Some(sqlparser::ast::TrimWhereField::Trailing) => "rtrim",
             _ => "btrim",
         }),
-        Expr::Value(v) if matches!(v.value, sqlparser::ast::Value::Boolean(_)) => fixed("bool"),
+        Expr::Value(v) => match v.value {
+            sqlparser::ast::Value::Boolean(_) => fixed("bool"),
+            sqlparser::ast::Value::NationalStringLiteral(_) => fixed("bpchar"),
+            _ => None,
+        },
         Expr::Subquery(query) => match &*query.body {
             sqlparser::ast::SetExpr::Select(select) => match select.projection.first() {
                 Some(sqlparser::ast::SelectItem::UnnamedExpr(e)) => Some(output_name(e)),
@@ -252,5 +276,39 @@ fn named(expr: &Expr) -> Option<String> {
             _ => None,
         },
         _ => None,
+    }
+}
+
+/// The name that an expression keeps under a cast: not one that only tells its type.
+fn own_name(expr: &Expr) -> Option<String> {
+    match expr {
+        Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => own_name(inner),
+        Expr::Cast { expr, .. } => own_name(expr),
+        Expr::Case { else_result, .. } => else_result.as_deref().and_then(own_name),
+        Expr::TypedString(_) | Expr::Interval(_) | Expr::Value(_) => None,
+        Expr::CompoundFieldAccess { root, access_chain } => {
+            let dotted =
+                access_chain.iter().any(|a| matches!(a, sqlparser::ast::AccessExpr::Dot(_)));
+            if dotted { named(expr) } else { own_name(root) }
+        }
+        other => named(other),
+    }
+}
+
+/// Looks for a collation that knows letters of ASCII only.
+struct BytesOnly;
+
+impl Visitor for BytesOnly {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        match expr {
+            Expr::Collate { collation, .. }
+                if !crate::object_name_parts(collation).last().is_some_and(|c| c == "default") =>
+            {
+                ControlFlow::Break(())
+            }
+            _ => ControlFlow::Continue(()),
+        }
     }
 }

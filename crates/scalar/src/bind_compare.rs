@@ -1,7 +1,7 @@
 //! Comparisons: which types meet, rows, IN, ANY and ALL.
 
 use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
-use sqlparser::ast::{BinaryOperator, Expr};
+use sqlparser::ast::{BinaryOperator, Expr, UnaryOperator};
 
 use crate::bind::{
     bind_unsettled, comparison, general_query_needed, operator_name, plain_operator,
@@ -20,7 +20,8 @@ pub fn compare_bound(
     right: Bound,
     ctx: &mut dyn BindContext,
 ) -> SqlResult<Bound> {
-    if let (Node::Row(l, _), Node::Row(r, _)) = (left.node(), right.node()) {
+    // ROW(..) beside ROW(..) is compared field by field; a table's row is one value.
+    if let (Node::Row(l, None), Node::Row(r, None)) = (left.node(), right.node()) {
         return compare_rows(op, l, r, ctx);
     }
     let (left, right) = match_sides(op.symbol(), left, right, ctx)?;
@@ -78,6 +79,20 @@ pub(crate) fn match_sides(
         coerce(e, &target, CastContext::Assignment, ctx)
     };
     Ok((direct(left, ctx)?, direct(right, ctx)?))
+}
+
+/// The lower bound of BETWEEN SYMMETRIC without the sign that the parser puts before it, for which
+/// sqlparser has no form; `None` for a plain BETWEEN.
+pub(crate) fn without_symmetric(low: &Expr) -> Option<Expr> {
+    match low {
+        Expr::UnaryOp { op: UnaryOperator::PGPrefixFactorial, expr } => Some((**expr).clone()),
+        Expr::BinaryOp { left, op, right } => Some(Expr::BinaryOp {
+            left: Box::new(without_symmetric(left)?),
+            op: op.clone(),
+            right: right.clone(),
+        }),
+        _ => None,
+    }
 }
 
 /// The type an unknown literal takes beside a value of this type.

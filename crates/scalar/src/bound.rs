@@ -339,7 +339,11 @@ impl Bound {
                 code.apply(&values, ctx)
             }
             Node::Subscript(array, index) => {
-                Ok(element(&array.eval(row, ctx)?, &index.eval(row, ctx)?))
+                // Of no array no place is computed.
+                match array.eval(row, ctx)? {
+                    Datum::Null => Ok(Datum::Null),
+                    array => Ok(element(&array, &index.eval(row, ctx)?)),
+                }
             }
             Node::Slice(array, low, high) => eval_slice(array, low, high, row, ctx),
             Node::Call(function, args) => self.call(function, args, row, ctx),

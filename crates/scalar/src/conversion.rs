@@ -164,7 +164,7 @@ fn fold_literal(expr: Bound) -> SqlResult<Bound> {
 /// A date that no `DateStyle` can read is an error at once.
 fn refuse_malformed(cast: Bound) -> SqlResult<Bound> {
     let dated = [SqlType::Date, SqlType::Timestamp, SqlType::TimestampTz, SqlType::Interval];
-    if !dated.contains(cast.ty()) {
+    if !dated.contains(cast.ty().element().unwrap_or(cast.ty())) {
         return Ok(cast);
     }
     let mut failure = None;
@@ -183,13 +183,28 @@ fn refuse_malformed(cast: Bound) -> SqlResult<Bound> {
 fn styleless(cast: &Bound) -> bool {
     let Node::Cast(inner, _) = cast.node() else { return false };
     let Some(Datum::Text(text)) = inner.as_const() else { return false };
-    let text = text.trim();
-    match cast.ty() {
-        SqlType::Interval => !text.starts_with('-'),
+    reads_alike(text.trim(), cast.ty())
+}
+
+fn reads_alike(text: &str, ty: &SqlType) -> bool {
+    let iso = |b: &[u8]| b.len() > 4 && b[..4].iter().all(u8::is_ascii_digit) && b[4] == b'-';
+    match ty {
+        // `-1 day` has one sign and one field; of several the style says which are meant.
+        SqlType::Interval => !text.starts_with('-') || text.split(' ').count() <= 2,
         SqlType::Date | SqlType::Timestamp => {
-            let iso =
-                |b: &[u8]| b.len() > 4 && b[..4].iter().all(u8::is_ascii_digit) && b[4] == b'-';
             iso(text.as_bytes()) || !text.contains(|c: char| c.is_ascii_digit())
+        }
+        SqlType::TimestampTz => {
+            let zoned = |time: &str| time.contains(['+', '-']) || time.ends_with('Z');
+            let written = iso(text.as_bytes()) && text.get(10..).is_some_and(zoned);
+            written || matches!(text, "infinity" | "-infinity")
+        }
+        SqlType::Array(element) => {
+            let inside = text.strip_prefix('{').and_then(|t| t.strip_suffix('}'));
+            let plain = |piece: &str| piece.trim() == "NULL" || reads_alike(piece.trim(), element);
+            inside.is_some_and(|t| {
+                !t.contains(['{', '"', '\\']) && (t.is_empty() || t.split(',').all(plain))
+            })
         }
         _ => false,
     }
@@ -199,17 +214,11 @@ fn styleless(cast: &Bound) -> bool {
 /// is an error only if its value is wanted, which CASE and others decide.
 pub(crate) fn fold(expr: Bound) -> SqlResult<Bound> {
     let constant_parts = expr.children().iter().all(|c| c.as_const().is_some());
-    // A strict function of a NULL is NULL, whatever its other arguments are.
-    if let Node::Call(function, args) = expr.node()
-        && function.strict
-        && args.iter().any(|a| a.as_const().is_some_and(Datum::is_null))
-    {
-        return Ok(Bound::constant(Datum::Null, expr.ty().clone()));
+    if let Some(decided) = connective(&expr) {
+        return Ok(decided);
     }
-    if let Node::Compare(_, a, b) = expr.node()
-        && [a, b].iter().any(|side| side.as_const().is_some_and(Datum::is_null))
-    {
-        return Ok(Bound::constant(Datum::Null, SqlType::Bool));
+    if null_anyway(&expr) {
+        return Ok(Bound::constant(Datum::Null, expr.ty().clone()));
     }
     if !constant_parts
         || expr.as_const().is_some()
@@ -222,6 +231,105 @@ pub(crate) fn fold(expr: Bound) -> SqlResult<Bound> {
         Ok(value) => Bound::constant(value, expr.ty().clone()),
         Err(_) => expr,
     })
+}
+
+/// Whether a NULL among the parts decides the value, so that the others are not computed. A part
+/// that is constant and fails is computed all the same: PostgreSQL folds it first, and fails.
+fn null_anyway(expr: &Bound) -> bool {
+    let strict = match expr.node() {
+        // What a variadic function repeats are elements of one array.
+        Node::Call(f, args) if f.strict && f.variadic => f.args.len() - 1..args.len(),
+        Node::Call(f, args) if f.strict => args.len()..args.len(),
+        Node::Compare(..) => 2..2,
+        Node::Cast(..) => 1..1,
+        _ => return false,
+    };
+    let parts = expr.children();
+    parts[..strict.start].iter().any(|p| is_null(p)) && !parts.into_iter().any(fails_always)
+}
+
+fn is_null(expr: &Bound) -> bool {
+    expr.as_const().is_some_and(Datum::is_null)
+}
+
+/// The value of an AND or OR that one of its parts decides.
+fn connective(expr: &Bound) -> Option<Bound> {
+    let (parts, deciding) = match expr.node() {
+        Node::And(parts) => (parts, false),
+        Node::Or(parts) => (parts, true),
+        _ => return None,
+    };
+    let decides = |p: &Bound| matches!(p.as_const(), Some(Datum::Bool(b)) if *b == deciding);
+    if parts.iter().any(decides) && !parts.iter().any(fails_always) {
+        return Some(Bound::boolean(deciding));
+    }
+    None
+}
+
+/// Functions that PostgreSQL does not fold, although their value depends on no setting here.
+const UNFOLDED: &[&str] = &[
+    "array_to_json",
+    "array_to_string",
+    "concat",
+    "concat_ws",
+    "convert_from",
+    "convert_to",
+    "format",
+    "json_build_array",
+    "json_build_object",
+    "jsonb_build_array",
+    "jsonb_build_object",
+    "make_timestamptz",
+    "quote_literal",
+    "quote_nullable",
+    "row_to_json",
+    "to_char",
+    "to_date",
+    "to_json",
+    "to_jsonb",
+    "to_number",
+    "to_timestamp",
+];
+
+/// Whether PostgreSQL computes an expression when it plans.
+fn folded_there(expr: &Bound) -> bool {
+    let own = match expr.node() {
+        Node::Const(_) => return true,
+        Node::Column(_) | Node::Param(_) | Node::Apply(..) => false,
+        // A literal is read when its type is known.
+        Node::Cast(inner, _) if *inner.ty() == SqlType::Unknown => true,
+        Node::Cast(inner, _) => !reads_settings(inner.ty(), expr.ty()),
+        Node::Call(f, args) if f.name == "||" => {
+            args.iter().all(|a| !reads_settings(a.ty(), &SqlType::Text))
+        }
+        Node::Call(f, _) => {
+            f.volatility == crate::Volatility::Immutable && !UNFOLDED.contains(&f.name)
+        }
+        _ => true,
+    };
+    own && expr.children().into_iter().all(folded_there)
+}
+
+/// Whether a conversion is no constant in PostgreSQL: dates and times are read and shown by
+/// settings, of times only `now` is.
+fn reads_settings(from: &SqlType, to: &SqlType) -> bool {
+    use SqlType as T;
+    let shown = |t: &T| matches!(t, T::Date | T::Timestamp | T::TimestampTz);
+    let read = |t: &T| shown(t) || matches!(t, T::Time | T::Interval);
+    let zoned = |t: &T| *t == T::TimestampTz;
+    let array = |t: &T| matches!(t, T::Array(_));
+    (shown(from) && to.is_text_like())
+        || (from.is_text_like() && (read(to) || array(to)))
+        || (array(from) && to.is_text_like())
+        || (zoned(from) != zoned(to) && read(from) && read(to))
+}
+
+/// Whether a part that PostgreSQL computes when it plans is among these that has no value.
+fn fails_always(expr: &Bound) -> bool {
+    if folded_there(expr) {
+        return expr.eval(&[], &EvalContext::constant()).is_err();
+    }
+    expr.children().into_iter().any(fails_always)
 }
 
 /// The type that UNION, CASE, COALESCE, ARRAY and VALUES give to their parts together; `None` when
@@ -312,7 +420,10 @@ pub(crate) fn comparison_type(left: &SqlType, right: &SqlType) -> Option<SqlType
         (T::Date | T::Timestamp | T::TimestampTz, T::TimestampTz)
         | (T::TimestampTz, T::Date | T::Timestamp) => Some(T::TimestampTz),
         (T::Time, T::Interval) | (T::Interval, T::Time) => Some(T::Interval),
-        (T::Array(a), T::Array(b)) => Some(T::Array(Box::new(comparison_type(a, b)?))),
+        // Arrays compare with arrays of the same elements only.
+        (T::Array(a), T::Array(b)) if a.is_oid_like() && b.is_oid_like() => {
+            Some(T::Array(Box::new(T::Oid)))
+        }
         _ => None,
     }
 }

@@ -50,7 +50,7 @@ pub use registry::{
     is_set_returning, is_volatile,
 };
 pub use resolve::{Choice, resolve};
-pub use scope::{Scope, ScopeColumn, ident_name, object_name_parts};
+pub use scope::{Padding, Scope, ScopeColumn, ident_name, object_name_parts};
 pub use type_name::sql_type_of;
 pub use windows::WindowCode;
 

@@ -169,6 +169,11 @@ fn translated(pattern: &str) -> String {
                 }
             }
             ('&' | '~', true) => out.extend(['\\', c]),
+            // Blanks mean something in brackets, also where the flag `x` ignores them.
+            (' ' | '#', true) => out.extend(['\\', c]),
+            ('\t' | '\n' | '\r' | '\x0b' | '\x0c', true) => {
+                out.push_str(&format!("\\x{:02x}", c as u32));
+            }
             (']', true) => {
                 inside = false;
                 out.push(c);

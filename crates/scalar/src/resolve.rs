@@ -23,6 +23,28 @@ fn param(function: &Builtin, at: usize) -> &ArgType {
     &function.args[at.min(function.args.len() - 1)]
 }
 
+/// Functions over arrays that bring elements of different types together, and take literals without
+/// a type for text.
+const COMPATIBLE: &[&str] = &[
+    "||",
+    "array_append",
+    "array_prepend",
+    "array_cat",
+    "array_position",
+    "array_positions",
+    "array_remove",
+    "array_replace",
+];
+
+/// Whether the arrays among the arguments have elements of one type.
+fn same_arrays(function: &Builtin, given: &[SqlType]) -> bool {
+    let mut elements = (0..given.len())
+        .filter(|at| matches!(param(function, *at), ArgType::AnyArray))
+        .filter_map(|at| given[at].element());
+    let Some(first) = elements.next() else { return true };
+    elements.all(|e| e.same_base(first) || (e.is_oid_like() && first.is_oid_like()))
+}
+
 /// Types of the parameters for these arguments if the call can work, with the result type.
 fn instantiate(function: &'static Builtin, given: &[SqlType]) -> Option<Choice> {
     let fits = if function.variadic {
@@ -47,6 +69,9 @@ fn instantiate(function: &'static Builtin, given: &[SqlType]) -> Option<Choice> 
             (ArgType::AnyArray, _) => return None,
             _ => {}
         }
+    }
+    if !COMPATIBLE.contains(&function.name) && !same_arrays(function, given) {
+        return None;
     }
     let polymorphic = |a: &ArgType| matches!(a, ArgType::AnyElement | ArgType::AnyArray);
     let element = if function.args.iter().any(polymorphic) {
@@ -163,22 +188,13 @@ fn not_unique(name: &str, given: &[SqlType], operator: bool) -> SqlError {
 }
 
 /// Refuses a call whose any-element type nothing tells: all its arguments of that type are literals
-/// without one. Some functions over arrays take these for text.
+/// without one.
 fn check_polymorphic(choice: Choice, given: &[SqlType]) -> SqlResult<Choice> {
-    const COMPATIBLE: &[&str] = &[
-        "array_append",
-        "array_prepend",
-        "array_cat",
-        "array_position",
-        "array_positions",
-        "array_remove",
-        "array_replace",
-    ];
     let function = choice.function;
     let any = |at: usize| matches!(param(function, at), ArgType::AnyElement | ArgType::AnyArray);
     let told = (0..given.len()).any(|at| any(at) && given[at] != SqlType::Unknown);
     let open = (0..given.len()).any(any);
-    match open && !told && !COMPATIBLE.contains(&function.name) && function.name != "||" {
+    match open && !told && !COMPATIBLE.contains(&function.name) {
         false => Ok(choice),
         true => Err(SqlError::new(
             SqlState::DATATYPE_MISMATCH,

@@ -28,6 +28,20 @@ pub struct ScopeColumn {
     pub hidden: bool,
     /// The only column of a function in FROM: the function's alias means its value.
     pub scalar: bool,
+    /// What an outer join puts here where it finds no row.
+    pub padding: Padding,
+}
+
+/// Whether a column is NULL because an outer join found no row for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Padding {
+    /// It never is.
+    #[default]
+    None,
+    /// It may be, and it may be NULL by itself.
+    Mixed,
+    /// It is NULL only because of that: it tells whether there is a row.
+    Telling,
 }
 
 /// An ordered list of columns that expressions are bound over.
@@ -69,6 +83,7 @@ impl Scope {
             nullable,
             hidden: false,
             scalar: false,
+            padding: Padding::None,
         }));
         first
     }

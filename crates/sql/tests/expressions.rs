@@ -627,3 +627,40 @@ fn what_the_corpus_found_in_texts_and_documents() {
         ("'{\"a\": 1}'::jsonb #- '{NULL}'", "22004", "position 1 is null"),
     ]);
 }
+
+/// See [`what_the_corpus_found_in_numbers`]: seeds 1001 to 1003 and what was tried by hand.
+#[test]
+fn what_later_seeds_found() {
+    check(&[
+        ("date_trunc('c', timestamp '2024-02-29')", "2001-01-01 00:00:00"),
+        ("date_trunc('qtr', timestamp '2024-05-29')", "2024-04-01 00:00:00"),
+        ("date_trunc('mil', interval '1 mon -1 day')", "00:00:00"),
+        ("date_part('timezone_h', timestamptz '2024-02-29 00:00+00')", "0"),
+        ("to_timestamp(cosh('-2.5'::float8))", "1970-01-01 00:00:06.13229+00"),
+        ("to_char(interval '-9 months', 'RM')", "IV  "),
+        ("to_char(interval '-12 months', 'RM')", "I   "),
+        ("to_timestamp('-4', 'YY')", "1996-01-01 00:00:00+00"),
+        ("to_timestamp('-45', 'YYYY')", "0045-01-01 00:00:00+00 BC"),
+        ("to_number('$12', 'SG99')", "12"),
+        ("to_number('x 12', 'PL99')", "12"),
+        ("to_number('12-', 'MI99')", "12"),
+        ("to_number('12-', '99PR')", "12"),
+        ("to_number('12-', '99S')", "-12"),
+        ("to_number('12 -', '99S')", "12"),
+        ("width_bucket(0::float8, '-0.75'::float8, '5e-324'::float8, 2)", "3"),
+        ("pg_size_pretty(1e50)", "88817841970012523233890533447265625 PB"),
+        ("'{\"b\":1}'::jsonb > '{\"aa\":1}'::jsonb", "t"),
+        ("regexp_like('NULL', '[1, 2]', 'x')", "f"),
+        ("regexp_like(' ', '[1, 2]', 'x')", "t"),
+        ("100663296::real", "1.00663296e+08"),
+        ("1e23::float8", "9.999999999999999e+22"),
+        ("9007199254740994::float8", "9.007199254740994e+15"),
+        ("(CAST(NULL::bpchar AS timestamp)) < CAST('nonsense'::text || '' AS timestamp)", "-"),
+    ]);
+    check_errors(&[
+        ("decode('\\xe4', 'escape')", "22P02", "bytea"),
+        ("NULL::int + ('x'::text)::int", "22P02", "integer"),
+        ("make_date(1, NULL, 1/0)", "22012", "division"),
+        ("array[1] = array[1::int8]", "42883", "integer[] = bigint[]"),
+    ]);
+}

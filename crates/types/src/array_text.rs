@@ -51,7 +51,9 @@ pub(crate) fn split(text: &str) -> SqlResult<Vec<Option<String>>> {
         .with_detail(detail)
     };
     let trimmed = text.trim();
-    if trimmed.starts_with('[') {
+    let bounds = trimmed.strip_prefix('[').and_then(|rest| rest.split_once('='));
+    let bound = |c: char| c.is_ascii_digit() || "[]:+- ".contains(c);
+    if bounds.is_some_and(|(bounds, _)| bounds.chars().all(bound)) {
         return Err(SqlError::unsupported("an array with explicit bounds"));
     }
     let inner = trimmed

@@ -63,6 +63,7 @@ pub fn cast_exists(from: &SqlType, to: &SqlType) -> Option<CastContext> {
             T::Bool | T::Int2 | T::Int4 | T::Int8 | T::Float4 | T::Float8 | T::Numeric(_),
         ) => Explicit,
         (T::Json, T::Jsonb) | (T::Jsonb, T::Json) => Assignment,
+        (T::Record, T::Text | T::Varchar(_)) => Assignment,
         (T::Record | T::Void, _) | (_, T::Record | T::Void | T::Unknown) => return None,
         (_, t) if t.category() == TypeCategory::String => Assignment,
         (f, _) if f.category() == TypeCategory::String => Explicit,

@@ -31,10 +31,16 @@ pub(crate) fn float4_text(value: f32, extra_digits: i8) -> String {
     })
 }
 
-/// The shortest digits; of two that are as near the value, the even one.
+/// The shortest digits that lie strictly between the neighbours' midpoints; of two that are as near
+/// the value, the even one.
 fn shortest8(value: f64) -> String {
     let text = format!("{value:e}");
     let digits = text.bytes().take_while(|b| *b != b'e').filter(u8::is_ascii_digit).count();
+    if is_midpoint(&text, value) {
+        let longer = (digits..17).map(|n| trimmed(&format!("{value:.n$e}")));
+        let inside = |t: &String| t.parse() == Ok(value) && !is_midpoint(t, value);
+        return longer.into_iter().find(inside).unwrap_or(text);
+    }
     let even = format!("{value:.*e}", digits.saturating_sub(1));
     if even.parse() == Ok(value) { even } else { text }
 }
@@ -43,13 +49,55 @@ fn shortest8(value: f64) -> String {
 /// count on ties being read back to even.
 fn shortest4(value: f32) -> String {
     let text = format!("{value:e}");
-    let exact: f64 = text.parse().unwrap_or(0.0);
     let middle = |other: f32| (f64::from(value) + f64::from(other)) / 2.0;
-    if exact == middle(value.next_up()) || exact == middle(value.next_down()) {
-        let digits = text.bytes().take_while(|b| *b != b'e').filter(u8::is_ascii_digit).count();
-        return format!("{value:.digits$e}");
+    let inside = |t: &String| {
+        let exact: f64 = t.parse().unwrap_or(0.0);
+        let ends = [middle(value.next_up()), middle(value.next_down())];
+        t.parse() == Ok(value) && !ends.contains(&exact)
+    };
+    if inside(&text) {
+        return text;
     }
-    text
+    let digits = text.bytes().take_while(|b| *b != b'e').filter(u8::is_ascii_digit).count();
+    (digits..9).map(|n| trimmed(&format!("{value:.n$e}"))).find(inside).unwrap_or(text)
+}
+
+/// Without zeros at the end of the digits.
+fn trimmed(scientific: &str) -> String {
+    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((scientific, "0"));
+    let mantissa = match mantissa.contains('.') {
+        true => mantissa.trim_end_matches('0').trim_end_matches('.'),
+        false => mantissa,
+    };
+    format!("{mantissa}e{exponent}")
+}
+
+/// Whether a decimal is exactly the middle between a double and one of its neighbours. So short a
+/// decimal can only be that where doubles lie more than 1 apart.
+fn is_midpoint(scientific: &str, value: f64) -> bool {
+    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((scientific, "0"));
+    let behind = mantissa.split_once('.').map_or(0, |(_, fraction)| fraction.len());
+    let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
+    let (Ok(digits), Ok(exponent)) = (digits.parse::<u128>(), exponent.parse::<i32>()) else {
+        return false;
+    };
+    // The decimal is digits * 10^ten; more than 23 fives do not fit into 54 bits.
+    let ten = exponent - behind as i32;
+    if value.abs() < 2f64.powi(53) || !(0..=23).contains(&ten) {
+        return false;
+    }
+    let odd = digits * 5u128.pow(ten as u32);
+    let bits = value.abs().to_bits();
+    let fraction = u128::from(bits & ((1 << 52) - 1)) | (1 << 52);
+    let two = (bits >> 52) as i32 - 1075;
+    // Midpoints are (2 * fraction +- 1) * 2^(two - 1); at a power of two the lower one is nearer.
+    let same = |fraction: u128, two: i32| {
+        odd.trailing_zeros() as i32 + ten == fraction.trailing_zeros() as i32 + two
+            && odd >> odd.trailing_zeros() == fraction >> fraction.trailing_zeros()
+    };
+    let below =
+        if fraction == 1 << 52 { (4 * fraction - 1, two - 2) } else { (2 * fraction - 1, two - 1) };
+    same(2 * fraction + 1, two - 1) || same(below.0, below.1)
 }
 
 fn special(value: f64) -> Option<String> {

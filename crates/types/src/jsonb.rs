@@ -201,7 +201,10 @@ fn compare_inner(a: &Value, b: &Value) -> Ordering {
         (Value::Object(x), Value::Object(y)) => x.len().cmp(&y.len()).then_with(|| {
             x.iter()
                 .zip(y)
-                .map(|((ka, va), (kb, vb))| key_order(ka, kb).then_with(|| compare_inner(va, vb)))
+                .map(|((ka, va), (kb, vb))| {
+                    // Stored by length, compared as texts.
+                    ka.as_bytes().cmp(kb.as_bytes()).then_with(|| compare_inner(va, vb))
+                })
                 .find(|o| o.is_ne())
                 .unwrap_or(Ordering::Equal)
         }),

@@ -2,7 +2,7 @@
 //! (`scripts/differential expressions`), or the corpus says why not.
 
 use braid_scalar::{ArgType, Builtin, FunctionKind, functions_of};
-use braid_workload::differential::{Claim, ClaimKind, without_generator};
+use braid_workload::differential::{Claim, ClaimKind, allowed_differences, without_generator};
 
 fn type_name(arg: &ArgType) -> String {
     match arg {
@@ -51,5 +51,17 @@ fn a_function_without_generator_is_found() {
         let unknown = Claim { name: of.into(), args, kind };
         let expected = format!("{of}(int4, tsvector): no values of tsvector");
         assert_eq!(without_generator(&[unknown]), [expected]);
+    }
+}
+
+/// What may differ from PostgreSQL is told to users, not only to the corpus.
+#[test]
+fn every_allowed_difference_is_documented() {
+    let page =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/differences.md"))
+            .unwrap()
+            .to_lowercase();
+    for reason in allowed_differences() {
+        assert!(page.contains(reason.trim().to_lowercase().as_str()), "not on the page: {reason}");
     }
 }

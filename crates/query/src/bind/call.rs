@@ -8,6 +8,7 @@ use braid_scalar::{
     is_set_returning, object_name_parts,
 };
 use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
+use datafusion::logical_expr::LogicalPlan;
 use parking_lot::Mutex;
 use sqlparser::ast;
 
@@ -60,7 +61,12 @@ impl Binder<'_> {
                 self.subquery_slot(inner, Shape::Scalar, Vec::new(), ty).map(Some)
             }
             ast::Expr::Exists { subquery, negated } => {
-                let inner = self.inner_query(subquery)?;
+                let mut inner = self.inner_query(subquery)?;
+                // What the rows hold is not wanted, only whether there is one.
+                while let LogicalPlan::Projection(projection) = &inner.plan {
+                    inner.plan = (*projection.input).clone();
+                }
+                inner.types.clear();
                 let found = self.subquery_slot(inner, Shape::Exists, Vec::new(), SqlType::Bool)?;
                 Ok(Some(if *negated { found.negated() } else { found }))
             }

@@ -118,8 +118,9 @@ fn joins(bound: &Bound) -> bool {
 }
 
 impl Binder<'_> {
-    /// The filters of a condition, in the order in which they are put upon each other.
-    pub(super) fn filters(&mut self, condition: &Bound) -> SqlResult<Vec<Expr>> {
+    /// The filters of a condition, in the order in which they are put upon each other; with `joined`
+    /// it stands over tables, else over groups.
+    pub(super) fn filters(&mut self, condition: &Bound, joined: bool) -> SqlResult<Vec<Expr>> {
         let conjuncts = condition.conjuncts();
         let (plain, risky): (Vec<Bound>, Vec<Bound>) =
             conjuncts.into_iter().partition(|c| joins(c) || !can_fail(c));
@@ -129,7 +130,7 @@ impl Binder<'_> {
         }
         if !risky.is_empty() {
             let guarded = Bound::and(plain.into_iter().chain(risky).collect());
-            filters.push(self.pinned(&guarded)?);
+            filters.push(self.pinned(&guarded, joined)?);
         }
         Ok(filters)
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use braid_catalog::Relation as CatalogRelation;
 use braid_scalar::{
-    Bound, CmpOp, Node, ScopeColumn, coerce, common_type, compare_bound, ident_name,
+    Bound, CmpOp, Node, Padding, ScopeColumn, coerce, common_type, compare_bound, ident_name,
     object_name_parts,
 };
 use braid_sql::storage::TableLayout;
@@ -182,6 +182,7 @@ impl Binder<'_> {
                 nullable: true,
                 hidden: false,
                 scalar: single,
+                padding: Padding::None,
             });
             relation.columns.push(expr);
         }
@@ -349,6 +350,7 @@ impl Binder<'_> {
                 nullable: true,
                 hidden: false,
                 scalar: false,
+                padding: Padding::None,
             });
         }
         Ok(bare(relation))
@@ -426,6 +428,7 @@ impl Binder<'_> {
                 nullable: true,
                 hidden: false,
                 scalar: false,
+                padding: Padding::None,
             });
             relation.columns.push(column.expr);
         }
@@ -518,7 +521,7 @@ impl Binder<'_> {
                 );
                 let on = self.over(&both, |b| {
                     let bound = b.condition(condition, "JOIN/ON")?;
-                    b.filters(&bound)
+                    b.filters(&bound, true)
                 })?;
                 let plan = LogicalPlanBuilder::from(left.relation.plan)
                     .join_on(right.relation.plan, kind, on)
@@ -566,7 +569,7 @@ impl Binder<'_> {
             ast::JoinConstraint::On(e) if kind == JoinType::Inner => {
                 let filters = self.over(&item, |b| {
                     let bound = b.condition(e, "JOIN/ON")?;
-                    b.filters(&bound)
+                    b.filters(&bound, true)
                 })?;
                 let mut plan = item.relation.plan.clone();
                 for filter in filters {
@@ -666,6 +669,7 @@ impl Binder<'_> {
                 nullable: true,
                 hidden: false,
                 scalar: false,
+                padding: Padding::None,
             });
             out.relation.columns.push(expr);
             out.origins.push(source.and_then(|at| both.origins[at]));
@@ -693,6 +697,7 @@ fn relation_of(bound: super::Bounded, table: Option<String>) -> Relation {
             nullable: true,
             hidden: false,
             scalar: false,
+            padding: Padding::None,
         });
         relation.columns.push(column.expr);
     }
@@ -739,7 +744,13 @@ fn combine(
         scope.push(column.clone());
     }
     for (at, column) in scope.columns_mut().iter_mut().enumerate() {
-        column.nullable |= if at < width { left_nullable } else { right_nullable };
+        if if at < width { left_nullable } else { right_nullable } {
+            column.padding = match (column.nullable, column.padding) {
+                (false, _) | (_, Padding::Telling) => Padding::Telling,
+                _ => Padding::Mixed,
+            };
+            column.nullable = true;
+        }
     }
     let mut columns = left.relation.columns;
     columns.extend(right.relation.columns);

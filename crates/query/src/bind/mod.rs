@@ -27,7 +27,8 @@ use std::sync::atomic::AtomicBool;
 
 use braid_kv::Txn;
 use braid_scalar::{
-    BindContext, Bound, EvalContext, Node, ParamTypes, Scope, bind_unsettled, ident_name,
+    BindContext, Bound, CaseBranch, EvalContext, Node, Padding, ParamTypes, Scope, bind_unsettled,
+    ident_name,
 };
 use braid_sql::PlanContext;
 use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType};
@@ -372,14 +373,14 @@ impl<'a> Binder<'a> {
 
     /// A condition as one row function that the optimizer leaves where it stands: it can fail, so
     /// it may only see the rows that are left there.
-    fn pinned(&mut self, bound: &Bound) -> SqlResult<Expr> {
+    fn pinned(&mut self, bound: &Bound, joined: bool) -> SqlResult<Expr> {
         let (moved, mut args) = self.row_function(bound)?;
         // One column of every table: the condition then needs the whole join below it.
         let used = bound.columns();
         let columns = self.level().scope.columns().to_vec();
         let table_of = |at: usize| columns.get(at).and_then(|c| c.table.clone());
         let mut seen: Vec<Option<String>> = used.iter().map(|at| table_of(*at)).collect();
-        for (at, column) in columns.iter().enumerate() {
+        for (at, column) in columns.iter().enumerate().filter(|_| joined) {
             if at < self.level().inputs && !seen.contains(&column.table) {
                 seen.push(column.table.clone());
                 args.push((self.slot_expr(at)?, column.ty.clone()));
@@ -468,9 +469,14 @@ impl<'a> Binder<'a> {
         let mut fields = Vec::with_capacity(ordinals.len());
         let mut names: Vec<Arc<str>> = Vec::with_capacity(ordinals.len());
         let mut scalar = true;
+        let (mut telling, mut mixed) = (None, false);
         for at in ordinals {
             let column = &self.level().scope.columns()[at];
             scalar &= column.scalar;
+            mixed |= column.padding == Padding::Mixed;
+            if column.padding == Padding::Telling {
+                telling = Some(at);
+            }
             if !column.hidden || column.table.is_some() && self.level().is_merged(at) {
                 names.push(Arc::from(self.level().scope.columns()[at].name.as_str()));
                 fields.push(self.input_column(at)?);
@@ -480,7 +486,22 @@ impl<'a> Binder<'a> {
             // A function's alias means its value.
             return Ok(Some(only.clone()));
         }
-        Ok(Some(Bound::new(Node::Row(fields, Some(names.into())), SqlType::Record)))
+        // Where an outer join found no row, the row itself is NULL.
+        let is_null = |b: Bound| Bound::new(Node::IsNull(b, false), SqlType::Bool);
+        let absent = match telling {
+            Some(at) => Some(is_null(self.input_column(at)?)),
+            None if mixed => Some(Bound::and(fields.iter().cloned().map(is_null).collect())),
+            None => None,
+        };
+        let row = Bound::new(Node::Row(fields, Some(names.into())), SqlType::Record);
+        Ok(Some(match absent {
+            None => row,
+            Some(when) => {
+                let then = Bound::constant(Datum::Null, SqlType::Record);
+                let branch = CaseBranch { when, then };
+                Bound::new(Node::Case(vec![branch], Some(row)), SqlType::Record)
+            }
+        }))
     }
 }
 

@@ -15,7 +15,8 @@ use datafusion::logical_expr::expr::Sort;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use sqlparser::ast;
 
-use super::{Binder, Bounded, Cte, OutputColumn, column};
+use super::function_table::columns_of;
+use super::{Binder, Bounded, Cte, OutputColumn, column, faults};
 use crate::error::from_df;
 use crate::exec::scalar;
 
@@ -148,7 +149,12 @@ impl Binder<'_> {
             self.regroup_all(&mut items, &mut having, &mut keys)?;
             plan = self.aggregate_plan(plan)?;
             if let Some(having) = &having {
-                plan = self.filtered(plan, having)?;
+                for filter in self.filters(having, false)? {
+                    plan = LogicalPlanBuilder::from(plan)
+                        .filter(filter)
+                        .and_then(LogicalPlanBuilder::build)
+                        .map_err(from_df)?;
+                }
             }
         }
         plan = self.window_plan(plan)?;
@@ -161,7 +167,7 @@ impl Binder<'_> {
     }
 
     fn filtered(&mut self, mut plan: LogicalPlan, condition: &Bound) -> SqlResult<LogicalPlan> {
-        for filter in self.filters(condition)? {
+        for filter in self.filters(condition, true)? {
             plan = LogicalPlanBuilder::from(plan)
                 .filter(filter)
                 .and_then(LogicalPlanBuilder::build)
@@ -181,7 +187,10 @@ impl Binder<'_> {
             && items.iter().any(|i| late(&i.bound))
             && !keys.iter().any(|k| match &k.target {
                 Target::Output(at) => late(&items[*at].bound),
-                Target::Expr(bound) => late(bound),
+                Target::Expr(bound) => {
+                    bound.columns().iter().any(|c| sets.contains(c))
+                        || same_item(bound, items).is_some_and(|at| late(&items[at].bound))
+                }
             })
     }
 
@@ -192,16 +201,33 @@ impl Binder<'_> {
         keys: &[OrderKey],
     ) -> SqlResult<LogicalPlan> {
         let mut sorts = Vec::new();
+        let mut columns = Vec::new();
         for key in keys {
             let bound = match &key.target {
                 Target::Output(at) => items[*at].bound.clone(),
                 Target::Expr(bound) => bound.clone(),
             };
-            let expr = scalar::sortable(self.plan_expr(&bound)?, bound.ty());
+            let mut expr = scalar::sortable(self.plan_expr(&bound)?, bound.ty());
+            if bound.columns().is_empty() {
+                // Nothing may be left of the rows but this: then it must be a column of theirs.
+                let name = self.fresh("k");
+                columns.push(expr.alias(name.clone()));
+                expr = column(&name);
+            }
             sorts.push(Sort::new(expr, !key.desc, key.nulls_first));
         }
+        let plan = match columns.is_empty() {
+            true => plan,
+            false => LogicalPlanBuilder::from(plan.clone())
+                .project(columns_of(&plan).into_iter().chain(columns))
+                .and_then(LogicalPlanBuilder::build)
+                .map_err(from_df)?,
+        };
+        // Nodes that multiply rows keep their order, but do not say so: a sort below them that takes
+        // "at most" so many rows is none that the optimizer leaves out.
+        let all = (!self.level().set_functions.is_empty()).then_some(1 << 62);
         LogicalPlanBuilder::from(plan)
-            .sort(sorts)
+            .sort_with_limit(sorts, all)
             .and_then(LogicalPlanBuilder::build)
             .map_err(from_df)
     }
@@ -374,7 +400,13 @@ impl Binder<'_> {
                 self.level().origins.get(at).copied().flatten().map(|o| (o.table_oid, o.attnum))
             });
             let value = shown(item.bound.clone());
-            exprs.push(self.plan_expr(&value)?.alias(name.clone()));
+            // Conditions of the query around are not computed before those in here: what can fail
+            // stays where it is.
+            let expr = match self.depth > 1 && faults::can_fail(&value) {
+                true => self.pinned(&value, false)?,
+                false => self.plan_expr(&value)?,
+            };
+            exprs.push(expr.alias(name.clone()));
             columns.push(OutputColumn {
                 name: item.name.clone(),
                 ty: item.bound.ty().clone(),

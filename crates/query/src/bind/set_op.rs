@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use braid_scalar::{Bound, ScopeColumn, coerce, common_type};
+use braid_scalar::{Bound, Padding, ScopeColumn, coerce, common_type, is_aggregate};
 use braid_types::{CastContext, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::arrow::datatypes::{Field, Schema};
 use datafusion::catalog::cte_worktable::CteWorkTable;
@@ -287,6 +287,7 @@ impl Binder<'_> {
                 nullable: true,
                 hidden: false,
                 scalar: false,
+                padding: Padding::None,
             });
         }
         relation.plan = LogicalPlanBuilder::from(scan)
@@ -318,6 +319,7 @@ impl Binder<'_> {
         if query.order_by.is_some() || query.limit_clause.is_some() {
             return Err(SqlError::unsupported("ORDER BY or LIMIT in a recursive query"));
         }
+        check_recursion(name, left, right)?;
         let all = *set_quantifier == ast::SetQuantifier::All;
         let start = self.set_expr(left)?;
         let table = self.fresh("work");
@@ -388,6 +390,95 @@ impl Binder<'_> {
             .collect();
         Ok(Bounded { plan, columns })
     }
+}
+
+/// Refuses what PostgreSQL does not let a recursive query be.
+fn check_recursion(name: &str, start: &ast::SetExpr, step: &ast::SetExpr) -> SqlResult<()> {
+    let refuse = |what: &str| {
+        Err(SqlError::new(
+            SqlState("42P19"),
+            format!("recursive reference to query \"{name}\" must not appear {what}"),
+        ))
+    };
+    if count_names(start, name) > 0 {
+        return refuse("within its non-recursive term");
+    }
+    if count_names(step, name) > 1 {
+        return refuse("more than once");
+    }
+    let ast::SetExpr::Select(select) = step else { return Ok(()) };
+    if select.projection.iter().any(|item| item.visit(&mut Aggregates(0)).is_break()) {
+        return Err(SqlError::new(
+            SqlState("42P19"),
+            "aggregate functions are not allowed in a recursive query's recursive term",
+        ));
+    }
+    let names = |factor: &ast::TableFactor| count_names(factor, name) > 0;
+    for table in &select.from {
+        let mut before = names(&table.relation);
+        for join in &table.joins {
+            use ast::JoinOperator as Op;
+            let padded = match &join.join_operator {
+                Op::Left(_) | Op::LeftOuter(_) => names(&join.relation),
+                Op::Right(_) | Op::RightOuter(_) => before,
+                Op::FullOuter(_) => before || names(&join.relation),
+                _ => false,
+            };
+            if padded {
+                return refuse("within an outer join");
+            }
+            before |= names(&join.relation);
+        }
+    }
+    Ok(())
+}
+
+/// Looks for an aggregate outside of subqueries, whose depth it counts.
+struct Aggregates(usize);
+
+impl Visitor for Aggregates {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, _: &ast::Query) -> ControlFlow<()> {
+        self.0 += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &ast::Query) -> ControlFlow<()> {
+        self.0 -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &ast::Expr) -> ControlFlow<()> {
+        match expr {
+            ast::Expr::Function(f)
+                if self.0 == 0
+                    && f.over.is_none()
+                    && braid_scalar::object_name_parts(&f.name)
+                        .last()
+                        .is_some_and(|name| is_aggregate(name)) =>
+            {
+                ControlFlow::Break(())
+            }
+            _ => ControlFlow::Continue(()),
+        }
+    }
+}
+
+/// How often a part of a query names a table.
+fn count_names<T: Visit>(part: &T, name: &str) -> usize {
+    struct Counter<'a>(&'a str, usize);
+    impl Visitor for Counter<'_> {
+        type Break = ();
+        fn pre_visit_relation(&mut self, relation: &ast::ObjectName) -> ControlFlow<()> {
+            let parts = braid_scalar::object_name_parts(relation);
+            self.1 += usize::from(matches!(parts.as_slice(), [only] if only == self.0));
+            ControlFlow::Continue(())
+        }
+    }
+    let mut counter = Counter(name, 0);
+    let _ = part.visit(&mut counter);
+    counter.1
 }
 
 /// Whether a query names a table, for telling recursive CTEs from plain ones.

@@ -196,8 +196,8 @@ impl Binder<'_> {
     fn window_function(&mut self, name: &str, function: &ast::Function) -> SqlResult<Resolved> {
         let given = Self::arguments(function)?;
         if braid_scalar::is_aggregate(name) {
-            refuse_in_window(name, function, &given)?;
             let Chosen { udf, args, ret } = self.choose_aggregate(name, function)?;
+            refuse_in_window(name, function, &given)?;
             let function = WindowFunctionDefinition::AggregateUDF(udf);
             return Ok(Resolved { function, args, ret, default: None });
         }
@@ -221,7 +221,9 @@ impl Binder<'_> {
         }
         let mut resolved = self.counted(name, code, converted, choice.ret)?;
         let last = resolved.args.len().checked_sub(1);
-        if last == code.default_argument() && resolved.args.last().is_some_and(|d| !d.is_const()) {
+        if last == code.default_argument()
+            && resolved.args.last().is_some_and(|d| d.as_const().is_none())
+        {
             resolved.default = resolved.args.pop();
         }
         Ok(resolved)

@@ -360,7 +360,12 @@ fn show_name(f: &Fields, name: &str, lower: bool, fill: bool) -> SqlResult<Optio
             if f.month == 0 && f.year == 0 {
                 return Ok(Some(String::new()));
             }
-            let at = (f.month - 1).rem_euclid(12) as usize;
+            // Months of negative intervals are counted from the end of the list.
+            let at = match f.month {
+                0 if f.year < 0 => 0,
+                months if months < 0 => 12 + months,
+                months => (months - 1).rem_euclid(12),
+            } as usize;
             let text = cased(ROMAN[at]);
             if fill { format!("{text:<4}") } else { text }
         }

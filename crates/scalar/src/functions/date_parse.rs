@@ -270,7 +270,7 @@ fn field(
         "YYYY" | "YYY" | "YY" | "Y" => {
             let (value, digits) = input.number(width(name.len()), shown)?;
             let short = digits < 4 && name.len() < 4;
-            let value = if value >= 0 && short { full_year(value, digits) } else { value };
+            let value = if short { full_year(value, digits) } else { value };
             once(&mut f.year, value, shown)?;
             f.short_year = name == "YY" || name == "Y";
         }
@@ -283,7 +283,7 @@ fn field(
         "IYYY" | "IYY" | "IY" | "I" => {
             let (value, digits) = input.number(width(name.len()), shown)?;
             let short = digits < 4 && name.len() < 4;
-            let value = if value >= 0 && short { full_year(value, digits) } else { value };
+            let value = if short { full_year(value, digits) } else { value };
             once(&mut f.iso_year, value, shown)?;
         }
         "MM" => once(&mut f.month, input.number(width(2), shown)?.0, shown)?,

@@ -58,12 +58,18 @@ fn unit_name(text: &str) -> &str {
         "hours" | "h" | "hr" | "hrs" => "hour",
         "minutes" | "m" | "min" | "mins" => "minute",
         "seconds" | "s" | "sec" | "secs" => "second",
-        "millisecond" | "ms" | "msec" | "msecs" => "milliseconds",
-        "microsecond" | "us" | "usec" | "usecs" => "microseconds",
+        "millisecond" | "ms" | "msec" | "msecs" | "mseconds" | "msecond" => "milliseconds",
+        "microsecond" | "us" | "usec" | "usecs" | "useconds" | "usecond" | "microsecon" => {
+            "microseconds"
+        }
         "weeks" | "w" => "week",
-        "decades" => "decade",
-        "centuries" => "century",
-        "millenium" | "millennia" => "millennium",
+        "qtr" => "quarter",
+        "decades" | "dec" | "decs" => "decade",
+        "centuries" | "c" | "cent" => "century",
+        "millenium" | "millennia" | "mil" | "mils" => "millennium",
+        "j" | "jd" => "julian",
+        "timezone_h" => "timezone_hour",
+        "timezone_m" => "timezone_minute",
         other => other,
     }
 }
@@ -113,7 +119,7 @@ fn field(
         "epoch" => Ok((utc + i128::from(UNIX_EPOCH_MICROS), 6)),
         "timezone" | "timezone_hour" | "timezone_minute" => {
             let seconds = i64::from(zone_seconds.ok_or_else(|| unknown_unit(unit, ty))?);
-            whole(match unit {
+            whole(match unit_name(unit) {
                 "timezone" => seconds,
                 "timezone_hour" => seconds / 3600,
                 _ => seconds / 60 % 60,
@@ -613,8 +619,9 @@ fn constructors(t: &mut Table) {
             if seconds.is_infinite() {
                 return Ok(Datum::TimestampTz(if seconds > 0.0 { i64::MAX } else { i64::MIN }));
             }
-            let micros = (seconds * 1e6).round_ties_even() as i128 - i128::from(UNIX_EPOCH_MICROS);
-            Ok(Datum::TimestampTz(check_timestamp(micros)?))
+            // Rounded after the epoch is moved, which loses digits: as PostgreSQL does it.
+            let moved = seconds - (UNIX_EPOCH_MICROS / MICROS_PER_SECOND) as f64;
+            Ok(Datum::TimestampTz(check_timestamp((moved * 1e6).round_ties_even() as i128)?))
         },
     );
     t.add("isfinite(timestamp) bool -- whether the value is not infinite", |a, _| {

@@ -166,7 +166,8 @@ fn transcendental(t: &mut Table) {
         within(a, |x| x >= 1.0, inverse_cosh)
     });
     t.add("atanh(float8) float8 -- inverse hyperbolic tangent", |a, _| {
-        within(a, |x| x.abs() <= 1.0, f64::atanh)
+        // Of the absolute value: near -1 the formula loses its digits.
+        within(a, |x| x.abs() <= 1.0, |x| x.abs().atanh().copysign(x))
     });
     t.add("atan(float8) float8 -- angle of a tangent, in radians", |a, _| float(a, f64::atan));
     t.add("sinh(float8) float8 -- hyperbolic sine", |a, _| Ok(Datum::Float8(f64_of(&a[0]).sinh())));
@@ -265,9 +266,13 @@ fn integers(t: &mut Table) {
             } else if behind {
                 n + 1
             } else {
-                // Halves, since the difference of the bounds may overflow.
-                let share = (x / 2.0 - low / 2.0) / (high / 2.0 - low / 2.0);
-                ((share * n as f64) as i64 + 1).min(n)
+                // Halves where the difference of the bounds overflows. A quotient that rounds to 1
+                // gives the bucket behind the last, as in PostgreSQL 15.
+                let share = match (high - low).is_finite() {
+                    true => (x - low) * n as f64 / (high - low),
+                    false => (x / 2.0 - low / 2.0) / (high / 2.0 - low / 2.0) * n as f64,
+                };
+                share as i64 + 1
             };
             i32::try_from(bucket).map(Datum::Int4).map_err(|_| {
                 SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "integer out of range")

@@ -569,6 +569,18 @@ fn field_overflow(precision: usize, scale: usize) -> SqlError {
     )
 }
 
+/// Takes at most so many characters that no number is made of.
+fn skip_other(rest: &mut &str, most: usize) {
+    for _ in 0..most {
+        match rest.chars().next() {
+            Some(c) if !c.is_ascii_digit() && !matches!(c, '+' | '-' | '.' | ',') => {
+                *rest = &rest[c.len_utf8()..];
+            }
+            _ => break,
+        }
+    }
+}
+
 /// `to_number(text, format)`.
 pub(super) fn read(text: &str, format: &str) -> SqlResult<Option<Datum>> {
     let f = parse(format)?;
@@ -620,8 +632,14 @@ pub(super) fn read(text: &str, format: &str) -> SqlResult<Option<Datum>> {
             Item::Group if !f.fill => {}
             Item::Group => rest = rest.strip_prefix(',').unwrap_or(rest),
             Item::Minus | Item::Plus | Item::SignOf | Item::PlusMinus => {
-                rest = rest.trim_start_matches(' ');
-                take_sign(&mut rest, &mut negative);
+                if *item == Item::SignOf && digits.is_empty() {
+                    rest = rest.trim_start_matches(' ');
+                }
+                if rest.starts_with(['-', '+']) {
+                    take_sign(&mut rest, &mut negative);
+                } else if *item != Item::SignOf {
+                    skip_other(&mut rest, 1);
+                }
             }
             // A literal takes as many characters, whatever they are.
             Item::Literal(text) => {
@@ -629,21 +647,14 @@ pub(super) fn read(text: &str, format: &str) -> SqlResult<Option<Datum>> {
                     rest.char_indices().nth(text.chars().count()).map_or("", |(i, _)| &rest[i..]);
             }
             Item::Currency | Item::Ordinal(_) => {
-                let skip = if matches!(item, Item::Ordinal(_)) { 2 } else { 1 };
-                for _ in 0..skip {
-                    match rest.chars().next() {
-                        Some(c) if !c.is_ascii_digit() && !matches!(c, '+' | '-' | '.') => {
-                            rest = &rest[c.len_utf8()..];
-                        }
-                        _ => break,
-                    }
-                }
+                skip_other(&mut rest, if matches!(item, Item::Ordinal(_)) { 2 } else { 1 });
             }
             Item::Brackets => rest = rest.strip_prefix('>').unwrap_or(rest),
         }
     }
-    if rest.trim_start().starts_with('-') && digits.len() + fraction.len() > 0 {
-        negative = negative || f.sign != Sign::Plain;
+    // Of the signs only S is also looked for behind the number.
+    if rest.starts_with('-') && digits.len() + fraction.len() > 0 {
+        negative = negative || matches!(f.sign, Sign::Lead | Sign::Trail);
     }
     if digits.is_empty() && fraction.is_empty() {
         return Ok(None);

@@ -310,9 +310,8 @@ fn describing(t: &mut Table) {
 fn size_pretty(bytes: &BigDecimal) -> SqlResult<Datum> {
     const UNITS: [&str; 6] = ["bytes", "kB", "MB", "GB", "TB", "PB"];
     let whole = |v: i128| numeric::from_i128(v);
-    let cut = |v: &BigDecimal, by: i128| -> SqlResult<BigDecimal> {
-        Ok(numeric::trunc(&numeric::div(v, &whole(by))?, 0))
-    };
+    let cut =
+        |v: &BigDecimal, by: i128| -> SqlResult<BigDecimal> { numeric::div_trunc(v, &whole(by)) };
     let mut size = bytes.clone();
     for (at, unit) in UNITS.iter().enumerate() {
         let limit = if at == 0 { 10 * 1024 } else { 20 * 1024 - 1 };

@@ -626,6 +626,11 @@ fn decode(s: &str, format: &str) -> SqlResult<Vec<u8>> {
                 _ => Ok(Vec::new()),
             }
         }
+        // `\x` begins the hexadecimal form of `bytea`, but no escape.
+        "escape" if s.starts_with("\\x") => Err(SqlError::new(
+            SqlState::INVALID_TEXT_REPRESENTATION,
+            "invalid input syntax for type bytea",
+        )),
         "escape" => match Datum::parse(s, &SqlType::Bytea, braid_types::TimeZone::utc())? {
             Datum::Bytea(b) => Ok(b.to_vec()),
             _ => Ok(Vec::new()),

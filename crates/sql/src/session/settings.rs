@@ -78,6 +78,15 @@ fn known(name: &str) -> Option<&'static (&'static str, &'static str, &'static st
     KNOWN.iter().find(|k| k.0 == name)
 }
 
+/// The name that SHOW heads its column with.
+pub(super) fn shown_name(name: &str) -> &str {
+    match known(&name.to_lowercase()) {
+        Some((own, _, "", _)) => own,
+        Some((_, _, reported, _)) => reported,
+        None => name,
+    }
+}
+
 fn unknown(name: &str) -> SqlError {
     SqlError::new(
         SqlState::UNDEFINED_OBJECT,

@@ -12,7 +12,9 @@ use braid_scalar::SessionFunctions;
 /// Result columns of a SHOW.
 pub(crate) fn columns(s: &Show) -> Vec<ColumnInfo> {
     let names: &[&str] = match s {
-        Show::Variable(n) => return vec![ColumnInfo::computed(n, SqlType::Text)],
+        Show::Variable(n) => {
+            return vec![ColumnInfo::computed(super::settings::shown_name(n), SqlType::Text)];
+        }
         Show::All => &["name", "setting"],
         Show::Tables(_) => &["schema_name", "table_name", "type", "parent_table"],
         Show::Databases => &["database_name"],

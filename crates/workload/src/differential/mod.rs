@@ -21,6 +21,7 @@ mod schema;
 mod writes;
 
 pub use corpus::{
-    Claim, ClaimKind, CorpusReport, CorpusResult, CorpusSettings, run_corpus, without_generator,
+    Claim, ClaimKind, CorpusReport, CorpusResult, CorpusSettings, allowed_differences, run_corpus,
+    without_generator,
 };
 pub use runner::{Report, Settings, run};

@@ -91,6 +91,8 @@ const BOOL: &[Construct] = &[
     construct!("IS DISTINCT FROM", [Other, Other], "{} IS NOT DISTINCT FROM {}"),
     construct!("BETWEEN", [Other, Other, Other], "{} BETWEEN {} AND {}"),
     construct!("BETWEEN", [Other, Other, Other], "{} NOT BETWEEN {} AND {}"),
+    construct!("BETWEEN", [Other, Other, Other], "{} BETWEEN SYMMETRIC {} AND {}"),
+    construct!("BETWEEN", [Other, Other, Other], "{} NOT BETWEEN SYMMETRIC {} AND {}"),
     construct!("IN", [Other, Other, Other], "{} IN ({}, {})"),
     construct!("IN", [Other, Other, Other], "{} NOT IN ({}, {})"),
     construct!("AND", [Of("bool"), Of("bool")], "{} AND {}"),

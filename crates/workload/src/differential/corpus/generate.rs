@@ -23,6 +23,16 @@ impl Expr {
         all
     }
 
+    /// Whether it names no column of the corpus table.
+    pub(super) fn is_constant(&self) -> bool {
+        let names = |e: &Expr| {
+            e.sql
+                .strip_prefix("c_")
+                .is_some_and(|rest| rest.chars().all(|c| c.is_alphanumeric() || c == '_'))
+        };
+        !self.all().into_iter().any(names)
+    }
+
     fn leaf(sql: String) -> Expr {
         Expr { sql, label: String::new(), parts: Vec::new() }
     }

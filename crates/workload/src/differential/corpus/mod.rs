@@ -28,6 +28,7 @@ mod servers;
 mod values;
 
 pub use coverage::{Claim, ClaimKind, without_generator};
+pub use known::reasons as allowed_differences;
 pub use runner::{CorpusReport, CorpusSettings, run_corpus};
 
 /// A broken connection, or a claim that the corpus has no recipe for.

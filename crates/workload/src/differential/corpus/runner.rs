@@ -323,14 +323,22 @@ impl Run<'_> {
         let one =
             at == Position::Own || (at == Position::General && !expr.sql.starts_with("SELECT "));
         let rows = if one { row..row + 1 } else { 0..ROWS };
-        let parts: Vec<String> = expr
+        let (parts, constant): (Vec<String>, Vec<bool>) = expr
             .parts
             .iter()
             .flat_map(Expr::all)
-            .flat_map(|part| rows.clone().map(|row| statement(&part.sql, Position::Own, row)))
-            .collect();
+            .flat_map(|part| rows.clone().map(move |row| (part, row)))
+            .map(|(part, row)| (statement(&part.sql, Position::Own, row), part.is_constant()))
+            .unzip();
         let parts = self.servers.answers(&parts)?;
-        let found = Found { label: &expr.label, many_rows: !one, parts: &parts, ours, theirs };
+        let found = Found {
+            label: &expr.label,
+            many_rows: !one,
+            parts: &parts,
+            constant: &constant,
+            ours,
+            theirs,
+        };
         if let Some(reason) = known::reason(&found) {
             *self.report.known.entry(reason).or_default() += 1;
             return Ok(());
