@@ -282,7 +282,9 @@ fn check(name: &str, value: &str) -> SqlResult<String> {
             None => Err(invalid("TimeZone", value)),
         },
         "client_encoding" => {
-            match value.to_lowercase().replace(['-', '_'], "").as_str() {
+            // Only letters and digits count: asyncpg sends the name in quotes.
+            let plain = value.to_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "");
+            match plain.as_str() {
                 "utf8" | "unicode" | "" => ok("UTF8"),
                 // Bytes are passed through; text must be UTF-8 all the same.
                 "sqlascii" => ok("SQL_ASCII"),
@@ -372,6 +374,11 @@ mod tests {
         assert_eq!(s.get("statement_timeout").as_deref(), Some("120000"));
         assert!(s.set("transaction_timeout", "soon", false).is_err());
         assert!(s.set("timezone", "Nowhere/City", false).is_err());
+        for name in ["UTF8", "utf-8", "'utf-8'", "Unicode"] {
+            s.set("client_encoding", name, false).unwrap();
+            assert_eq!(s.get("client_encoding").as_deref(), Some("UTF8"), "{name}");
+        }
+        assert!(s.set("client_encoding", "LATIN1", false).is_err());
         s.set("search_path", "a, \"B c\", $user", false).unwrap();
         assert_eq!(s.search_path("root"), ["a", "B c", "root"]);
     }
