@@ -9,7 +9,7 @@ use sqlparser::ast::{
 
 use crate::bind::{bind_unsettled, general_query_needed};
 use crate::bind_compare::match_sides;
-use crate::conversion::{coerce, fold, unify};
+use crate::conversion::{coerce, fails_always, fold, unify};
 use crate::{
     BindContext, Bound, CmpOp, Node, Scope, compare_bound, ident_name, is_aggregate,
     is_set_returning, object_name_parts, registry, resolve,
@@ -166,7 +166,8 @@ fn bind_nullif(left: Bound, right: Bound, ctx: &mut dyn BindContext) -> SqlResul
         l => l.clone(),
     };
     let ty = value.ty().clone();
-    if [&l, &r].iter().any(|side| side.as_const().is_some_and(Datum::is_null)) {
+    let null = |side: &Bound| side.as_const().is_some_and(Datum::is_null);
+    if (null(&l) && !fails_always(&r)) || null(&r) {
         // A NULL equals nothing.
         return Ok(value);
     }
@@ -231,7 +232,7 @@ fn named(expr: &Expr) -> Option<String> {
         }
         Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => named(inner),
         Expr::Function(f) => object_name_parts(&f.name).pop(),
-        // A cast keeps the name of what it casts, if that has one of its own, else takes the type's.
+        // A cast keeps the name of what it casts if that has one of its own, else the type's.
         Expr::Cast { expr, data_type, .. } => own_name(expr).or_else(|| {
             crate::sql_type_of(data_type).ok().map(|t| match t {
                 SqlType::Array(element) => element.internal_name(),

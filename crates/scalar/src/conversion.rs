@@ -187,7 +187,10 @@ fn styleless(cast: &Bound) -> bool {
 }
 
 fn reads_alike(text: &str, ty: &SqlType) -> bool {
-    let iso = |b: &[u8]| b.len() > 4 && b[..4].iter().all(u8::is_ascii_digit) && b[4] == b'-';
+    let iso = |b: &[u8]| {
+        let digits = b.iter().take_while(|c| c.is_ascii_digit()).count();
+        (4..=7).contains(&digits) && b.get(digits) == Some(&b'-')
+    };
     match ty {
         // `-1 day` has one sign and one field; of several the style says which are meant.
         SqlType::Interval => !text.starts_with('-') || text.split(' ').count() <= 2,
@@ -302,6 +305,9 @@ fn folded_there(expr: &Bound) -> bool {
         Node::Call(f, args) if f.name == "||" => {
             args.iter().all(|a| !reads_settings(a.ty(), &SqlType::Text))
         }
+        Node::Call(f, args) if f.name == "date_trunc" && *args[1].ty() == SqlType::TimestampTz => {
+            false
+        }
         Node::Call(f, _) => {
             f.volatility == crate::Volatility::Immutable && !UNFOLDED.contains(&f.name)
         }
@@ -314,8 +320,8 @@ fn folded_there(expr: &Bound) -> bool {
 /// settings, of times only `now` is.
 fn reads_settings(from: &SqlType, to: &SqlType) -> bool {
     use SqlType as T;
-    let shown = |t: &T| matches!(t, T::Date | T::Timestamp | T::TimestampTz);
-    let read = |t: &T| shown(t) || matches!(t, T::Time | T::Interval);
+    let shown = |t: &T| matches!(t, T::Date | T::Timestamp | T::TimestampTz | T::Interval);
+    let read = |t: &T| shown(t) || *t == T::Time;
     let zoned = |t: &T| *t == T::TimestampTz;
     let array = |t: &T| matches!(t, T::Array(_));
     (shown(from) && to.is_text_like())
@@ -325,7 +331,7 @@ fn reads_settings(from: &SqlType, to: &SqlType) -> bool {
 }
 
 /// Whether a part that PostgreSQL computes when it plans is among these that has no value.
-fn fails_always(expr: &Bound) -> bool {
+pub(crate) fn fails_always(expr: &Bound) -> bool {
     if folded_there(expr) {
         return expr.eval(&[], &EvalContext::constant()).is_err();
     }

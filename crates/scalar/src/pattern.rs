@@ -130,6 +130,14 @@ fn translated(pattern: &str) -> String {
     while let Some(c) = chars.next() {
         match (c, inside) {
             ('\\', _) => match (chars.next(), inside) {
+                (Some('x'), _) => {
+                    // Any number of digits; what is no character then is refused below.
+                    let mut digits = String::new();
+                    while let Some(digit) = chars.next_if(char::is_ascii_hexdigit) {
+                        digits.push(digit);
+                    }
+                    out.push_str(&format!("\\x{{{digits}}}"));
+                }
                 (Some('b'), _) => out.push_str("\\x08"),
                 (Some('B'), _) => out.push_str("\\\\"),
                 (Some('y'), false) => out.push_str("\\b"),

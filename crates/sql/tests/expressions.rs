@@ -659,6 +659,8 @@ fn what_later_seeds_found() {
     ]);
     check_errors(&[
         ("decode('\\xe4', 'escape')", "22P02", "bytea"),
+        ("'a' ~ 'a\\xdeadbeef'", "2201B", "invalid regular expression"),
+        ("nullif(NULL::int, ('x'::text)::int)", "22P02", "integer"),
         ("NULL::int + ('x'::text)::int", "22P02", "integer"),
         ("make_date(1, NULL, 1/0)", "22012", "division"),
         ("array[1] = array[1::int8]", "42883", "integer[] = bigint[]"),

@@ -118,8 +118,8 @@ fn joins(bound: &Bound) -> bool {
 }
 
 impl Binder<'_> {
-    /// The filters of a condition, in the order in which they are put upon each other; with `joined`
-    /// it stands over tables, else over groups.
+    /// The filters of a condition, in the order in which they are put upon each other. With
+    /// `joined` it stands over tables, else over groups.
     pub(super) fn filters(&mut self, condition: &Bound, joined: bool) -> SqlResult<Vec<Expr>> {
         let conjuncts = condition.conjuncts();
         let (plain, risky): (Vec<Bound>, Vec<Bound>) =

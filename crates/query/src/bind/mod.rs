@@ -308,6 +308,12 @@ impl<'a> Binder<'a> {
                 let inner = self.plan_expr(inner)?;
                 Ok(if *not { inner.is_not_null() } else { inner.is_null() })
             }
+            // What is compared with NULL is computed if it can fail, as in our own plans.
+            Node::Compare(_, left, right)
+                if [left, right].iter().any(|s| s.as_const().is_some_and(Datum::is_null)) =>
+            {
+                self.opaque(bound)
+            }
             Node::Compare(op, left, right) => self.comparison(bound, *op, left, right),
             Node::InList(needle, list, not) => {
                 let carrier = arrow_form::data_type(needle.ty());

@@ -223,8 +223,8 @@ impl Binder<'_> {
                 .and_then(LogicalPlanBuilder::build)
                 .map_err(from_df)?,
         };
-        // Nodes that multiply rows keep their order, but do not say so: a sort below them that takes
-        // "at most" so many rows is none that the optimizer leaves out.
+        // Nodes that multiply rows keep their order, but do not say so: a sort below them that
+        // takes "at most" so many rows is none that the optimizer leaves out.
         let all = (!self.level().set_functions.is_empty()).then_some(1 << 62);
         LogicalPlanBuilder::from(plan)
             .sort_with_limit(sorts, all)
