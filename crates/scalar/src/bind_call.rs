@@ -305,7 +305,7 @@ impl Visitor for BytesOnly {
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
         match expr {
             Expr::Collate { collation, .. }
-                if !crate::object_name_parts(collation).last().is_some_and(|c| c == "default") =>
+                if crate::object_name_parts(collation).last().is_none_or(|c| c != "default") =>
             {
                 ControlFlow::Break(())
             }
