@@ -92,8 +92,11 @@ fn named_tables(c: &Cursor) -> Vec<crate::Name> {
 }
 
 fn no_op(c: &Cursor) -> Option<Kind> {
-    let refused =
-        ["declare", "fetch", "close", "listen", "unlisten", "notify", "do", "lock", "merge"];
+    // What pools of connections say before they lend one again.
+    if c.looking_at(&["close", "all"]) {
+        return Some(Kind::NoOp("CLOSE", vec![]));
+    }
+    let refused = ["declare", "fetch", "close", "listen", "notify", "do", "lock", "merge"];
     for (word, tag) in [
         ("vacuum", "VACUUM"),
         ("analyze", "ANALYZE"),
@@ -101,6 +104,7 @@ fn no_op(c: &Cursor) -> Option<Kind> {
         ("checkpoint", "CHECKPOINT"),
         ("reindex", "REINDEX"),
         ("cluster", "CLUSTER"),
+        ("unlisten", "UNLISTEN"),
     ] {
         if c.is_word(0, word) {
             let tables = if tag == "VACUUM" || tag == "ANALYZE" { named_tables(c) } else { vec![] };

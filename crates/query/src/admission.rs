@@ -15,6 +15,7 @@ use braid_env::memory::Pool;
 use braid_env::tasks::cores;
 use braid_types::SqlResult;
 use parking_lot::{Condvar, Mutex};
+use tokio::runtime::Handle;
 
 use crate::error::from_df;
 use crate::exec::stoppable::check;
@@ -38,6 +39,8 @@ pub(crate) struct Gate {
 pub(crate) struct Admitted {
     gate: Arc<Gate>,
     pool: Arc<Pool>,
+    /// Where spilled rows were read.
+    runtime: Handle,
 }
 
 impl Gate {
@@ -50,6 +53,7 @@ impl Gate {
         pool: &Arc<Pool>,
         may_wait: bool,
         cancel: &AtomicBool,
+        runtime: &Handle,
     ) -> SqlResult<Admitted> {
         let mut running = self.running.lock();
         for _ in 0..PATIENCE {
@@ -61,14 +65,19 @@ impl Gate {
             check(cancel).map_err(from_df)?;
         }
         *running += 1;
-        Ok(Admitted { gate: self.clone(), pool: pool.clone() })
+        let (gate, pool, runtime) = (self.clone(), pool.clone(), runtime.clone());
+        Ok(Admitted { gate, pool, runtime })
     }
 }
 
 impl Drop for Admitted {
     fn drop(&mut self) {
-        // Planning and running have left this thread much that is free.
-        self.pool.relieve();
+        // Planning and running have left this thread much that is free, and the runtime's as well.
+        if self.pool.is_strained() {
+            let pool = self.pool.clone();
+            drop(self.runtime.spawn(async move { pool.relieve() }));
+            self.pool.relieve();
+        }
         *self.gate.running.lock() -= 1;
         self.gate.ended.notify_one();
     }
@@ -85,7 +94,8 @@ mod tests {
         let (gate, go) = (Arc::new(Gate::default()), AtomicBool::new(false));
         let pool = Pool::new(100);
         let account = pool.account(usize::MAX);
-        let pass = |may_wait| gate.pass(&pool, may_wait, &go);
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("starts");
+        let pass = |may_wait| gate.pass(&pool, may_wait, &go, runtime.handle());
         let few: Vec<Admitted> =
             (0..FOR_EACH_CORE * cores()).map(|_| pass(true).expect("there is room")).collect();
         let one_more = pass(true).expect("memory is free");

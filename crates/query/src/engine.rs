@@ -4,6 +4,7 @@
 //! so that a parameter in a condition becomes a span of a scan like any literal.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use braid_scalar::{Bound, EvalContext, Node, ParamTypes};
 use braid_sql::session::SessionState as SqlSession;
@@ -40,6 +41,8 @@ impl Engine {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .thread_name("braid-query")
+            // A thread that read a spilled file keeps what it has freed until it ends.
+            .thread_keep_alive(Duration::from_millis(200))
             .enable_time()
             .build()
             .map_err(|e| SqlError::internal(format!("starting the query runtime: {e}")))?;
@@ -170,6 +173,11 @@ impl Plan {
         Ok((state, plan))
     }
 
+    /// Its place among the plans that run; waits for one if need be.
+    fn admitted(&self, run: &RunContext) -> SqlResult<Admitted> {
+        self.gate.pass(run.memory.pool(), run.txn.is_unlocked(), &run.cancel, &self.handle)
+    }
+
     /// The session to run it in, its logical plan and its physical one.
     fn physical(&self, run: &RunContext) -> SqlResult<Physical> {
         let _entered = self.handle.enter();
@@ -189,7 +197,7 @@ impl GeneralPlan for Plan {
     }
 
     fn execute(&self, run: &RunContext) -> SqlResult<Box<dyn RowStream>> {
-        let admitted = self.gate.pass(run.memory.pool(), run.txn.is_unlocked(), &run.cancel)?;
+        let admitted = self.admitted(run)?;
         let (state, plan, physical) = self.physical(run)?;
         let types = self.columns.iter().map(|c| c.ty.clone()).collect();
         let rows =

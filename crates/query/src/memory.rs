@@ -55,13 +55,18 @@ struct Spillers {
     bytes: usize,
 }
 
+/// What all operators of a statement may hold together that can spill: at most half of what the
+/// node gives at the moment, since they need it only to be faster.
+pub(crate) fn spillers_limit(account: &Account) -> usize {
+    account.limit().min(account.pool().room() / 2)
+}
+
 impl StatementPool {
-    /// What one operator that can spill may hold. Of the node's memory at most half goes to those
-    /// of one statement: they need it only to be faster.
+    /// What one operator that can spill may hold.
     fn share(&self) -> usize {
         let spillers = self.spillers.lock();
         let others = self.account.used().saturating_sub(spillers.bytes);
-        let limit = self.account.limit().min(self.account.pool().room() / 2);
+        let limit = spillers_limit(&self.account);
         (limit - limit / SPARE_PART).saturating_sub(others) / spillers.count.max(1)
     }
 

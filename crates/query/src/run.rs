@@ -23,7 +23,7 @@ use futures::StreamExt;
 use crate::arrow_form::Reader;
 use crate::error::from_df;
 use crate::exec::stoppable::{Bounds, stoppable};
-use crate::memory::{SpillDirectory, runtime};
+use crate::memory::{SpillDirectory, runtime, spillers_limit};
 use crate::planning::{check_size, physical_rules, rules};
 use crate::sorted_joins::refused;
 
@@ -68,7 +68,7 @@ pub(crate) fn session_with(
     sorted_joins: bool,
 ) -> SqlResult<Arc<SessionState>> {
     let runtime = runtime(bounds.memory.clone(), spill)?;
-    let limit = bounds.memory.limit();
+    let limit = spillers_limit(&bounds.memory);
     let cancel = Arc::clone(&bounds.cancel);
     let mut config = SessionConfig::new()
         .with_target_partitions(1)
@@ -80,7 +80,7 @@ pub(crate) fn session_with(
     options.optimizer.enable_round_robin_repartition = false;
     options.execution.collect_statistics = false;
     // What a sort keeps free for merging what it has spilled.
-    options.execution.sort_spill_reservation_bytes = (limit / 8).clamp(64 << 10, 10 << 20);
+    options.execution.sort_spill_reservation_bytes = (limit / 32).clamp(64 << 10, 10 << 20);
     options.execution.sort_in_place_threshold_bytes = (limit / 8).clamp(64 << 10, 1 << 20);
     let state = SessionStateBuilder::new()
         .with_config(config)

@@ -54,6 +54,7 @@ fn every_example_runs_and_its_tag_begins_with_its_name() {
             "SET TRANSACTION" | "SET SESSION CHARACTERISTICS" => Ok(Some("SET")),
             "ROLLBACK TO SAVEPOINT" => Ok(Some("ROLLBACK")),
             "RELEASE SAVEPOINT" => Ok(Some("RELEASE")),
+            "CLOSE" => Ok(Some("CLOSE CURSOR ALL")),
             "DISCARD" => Ok(Some("DISCARD PLANS")),
             "EXECUTE" => Ok(Some("SELECT")),
             "EXPLAIN ANALYZE" => Ok(Some("EXPLAIN")),

@@ -311,3 +311,18 @@ fn show_create_round_trips() {
     let two = rows(s, "show create table c")[0].split_once('|').unwrap().1.to_string();
     assert_eq!(one, two);
 }
+
+/// What asyncpg's pool says before it lends a connection again.
+#[test]
+fn a_pool_can_reset_its_connections() {
+    let s = &mut session(&database());
+    run(s, "set search_path = elsewhere");
+    assert_eq!(rows(s, "select pg_advisory_unlock_all()"), [""]);
+    assert_eq!(tag(s, "close all"), "CLOSE CURSOR ALL");
+    assert_eq!(tag(s, "unlisten *"), "UNLISTEN");
+    run(s, "reset all");
+    assert_eq!(rows(s, "show search_path"), ["\"$user\", public"]);
+    // One with a name cannot be there.
+    assert_eq!(state(s, "close c"), "0A000");
+    assert_eq!(state(s, "listen c"), "0A000");
+}

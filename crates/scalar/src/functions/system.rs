@@ -297,6 +297,10 @@ fn describing(t: &mut Table) {
         })
         .volatile();
     }
+    t.add("pg_advisory_unlock_all() void -- nothing: there are no advisory locks", |_, _| {
+        Ok(Datum::text(""))
+    })
+    .volatile();
     t.add("pg_cancel_backend(int4) bool -- stops the statement of a session", |a, c| {
         signal(&a[0], false, c)
     })

@@ -185,6 +185,18 @@ pub(super) static ENTRIES: &[Entry] = &[
         work!(Kind::NoOp("CLUSTER", _) => |_| done("CLUSTER")),
     ),
     Entry::session(
+        "CLOSE",
+        "close all",
+        "accepted as CLOSE ALL: there are no cursors with names",
+        work!(Kind::NoOp("CLOSE", _) => |_| done("CLOSE CURSOR ALL")),
+    ),
+    Entry::session(
+        "UNLISTEN",
+        "unlisten *",
+        "accepted: nobody can listen",
+        work!(Kind::NoOp("UNLISTEN", _) => |_| done("UNLISTEN")),
+    ),
+    Entry::session(
         "EMPTY STATEMENT",
         "",
         "white space and comments",
