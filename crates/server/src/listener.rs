@@ -205,7 +205,7 @@ impl Drop for Server {
 
 /// This part of the node's memory is kept for what nobody counts: code, threads, plans, the
 /// allocator's spare pages.
-const UNCOUNTED_PART: usize = 8;
+const UNCOUNTED_PART: usize = 6;
 
 /// Divides the node's memory: cache and memtables get theirs, a part is kept for what nobody
 /// counts, the rest is what clients can make the node hold. Returns all but that rest.
