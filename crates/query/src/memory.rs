@@ -55,10 +55,10 @@ struct Spillers {
     bytes: usize,
 }
 
-/// What all operators of a statement may hold together that can spill: at most half of what the
+/// What all operators of a statement may hold together that can spill: at most a third of what the
 /// node gives at the moment, since they need it only to be faster.
 pub(crate) fn spillers_limit(account: &Account) -> usize {
-    account.limit().min(account.pool().room() / 2)
+    account.limit().min(account.pool().room() / 3)
 }
 
 impl StatementPool {
