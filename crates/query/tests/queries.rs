@@ -52,6 +52,8 @@ fn joins_and_grouping() {
           GROUP BY c.id ORDER BY c.id", "ann|2; bob|1; cid|0; Dan|0"),
         ("SELECT count(*) FROM orders WHERE false", "0"),
         ("SELECT sum(total) FROM orders WHERE false", ""),
+        ("SELECT sum(x), sum(x::real) FROM (VALUES ('-0'::float8)) v(x)", "-0|-0"),
+        ("SELECT sum(x) FROM (VALUES ('-0'::float8), ('0')) v(x)", "0"),
         ("SELECT string_agg(note, ',' ORDER BY id DESC) FROM orders", "x,z,y,x"),
         ("SELECT array_agg(id ORDER BY id) FROM orders WHERE id > 12", "{13,14}"),
         ("SELECT count(*) FILTER (WHERE total > 2) FROM orders", "4"),

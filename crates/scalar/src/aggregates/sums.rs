@@ -405,7 +405,8 @@ fn summed(types: AggregateTypes<'_>, wanted: Wanted) -> Box<dyn Accumulator> {
         SqlType::Float4 | SqlType::Float8 => {
             let single = *types.ret == SqlType::Float4;
             match wanted {
-                Wanted::Sum => Box::new(Doubles { sum: 0.0, n: 0, single }),
+                // The sum of nothing but -0 is -0.
+                Wanted::Sum => Box::new(Doubles { sum: -0.0, n: 0, single }),
                 Wanted::Average => {
                     Box::new(Distances { n: 0, sum: 0.0, distance: 0.0, spread: None })
                 }

@@ -44,9 +44,14 @@ fn inverse_sinh(x: f64) -> f64 {
 }
 
 fn inverse_cosh(x: f64) -> f64 {
-    match x.is_finite() && x > LARGE {
-        true => x.ln() + std::f64::consts::LN_2,
-        false => x.acosh(),
+    // Near 1 what matters is how far from it.
+    let above = x - 1.0;
+    if (0.0..=1.0).contains(&above) {
+        (above + (2.0 * above + above * above).sqrt()).ln_1p()
+    } else if x.is_finite() && x > LARGE {
+        x.ln() + std::f64::consts::LN_2
+    } else {
+        x.acosh()
     }
 }
 
