@@ -96,7 +96,7 @@ fn no_op(c: &Cursor) -> Option<Kind> {
     if c.looking_at(&["close", "all"]) {
         return Some(Kind::NoOp("CLOSE", vec![]));
     }
-    let refused = ["declare", "fetch", "close", "listen", "notify", "do", "lock", "merge"];
+    let refused = ["declare", "fetch", "move", "close", "listen", "notify", "do", "lock", "merge"];
     for (word, tag) in [
         ("vacuum", "VACUUM"),
         ("analyze", "ANALYZE"),

@@ -325,4 +325,5 @@ fn a_pool_can_reset_its_connections() {
     // One with a name cannot be there.
     assert_eq!(state(s, "close c"), "0A000");
     assert_eq!(state(s, "listen c"), "0A000");
+    assert_eq!(state(s, "move 5 from c"), "0A000");
 }
