@@ -213,6 +213,7 @@ impl GeneralPlan for Plan {
     }
 
     fn explain(&self, run: &RunContext, analyze: bool) -> SqlResult<Vec<String>> {
+        let _admitted = analyze.then(|| self.admitted(run)).transpose()?;
         let (state, _, physical) = self.physical(run)?;
         let mut lines = vec!["general plan (DataFusion)".to_string()];
         if analyze {

@@ -13,12 +13,12 @@ use braid_kv::{BulkLoad, KeySpan, Loaded, LockMode, ReadMode, Wait};
 use braid_types::{SqlError, SqlResult, SqlState};
 
 use super::Change;
-use super::index_entries::{Entries, finish_beside};
+use super::index_entries::{Entries, finish_beside, put_each};
 use crate::dml::keys::{duplicate_key, key_detail};
 use crate::dml::references::{find_by_key_as, missing_parent, missing_reference, reference_values};
 use crate::general_query::Row;
 use crate::jobs::reclaim;
-use crate::storage::bulk::{LOAD_MEMORY, LoadError, SMALL_LOAD, ingest_private};
+use crate::storage::bulk::{LOAD_MEMORY, SMALL_LOAD, ingest_private};
 use crate::storage::layout::IndexLayout;
 use crate::storage::{TableLayout, TableScan};
 use braid_scalar::Bound;
@@ -26,9 +26,9 @@ use braid_scalar::Bound;
 /// Cancel is looked at every so many rows.
 const CANCEL_EVERY: u64 = 1024;
 
-fn scan(c: &Change, layout: &Arc<TableLayout>, wanted: Option<Vec<bool>>) -> TableScan {
+fn scan(c: &Change, layout: &Arc<TableLayout>) -> TableScan {
     let spans = vec![layout.rows.whole_span()];
-    TableScan::new(c.ctx.txn.clone(), layout.clone(), spans, wanted, false).reading(c.reading)
+    TableScan::new(c.ctx.txn.clone(), layout.clone(), spans, None, false).reading(c.reading)
 }
 
 /// Later statements of a transaction with one view would see other rows than are read here.
@@ -43,20 +43,10 @@ fn check_unseen(c: &Change, layout: &TableLayout) -> SqlResult<()> {
 pub(super) fn each_row(
     c: &Change,
     layout: &Arc<TableLayout>,
-    f: impl FnMut(&[u8], Row) -> SqlResult<()>,
-) -> SqlResult<u64> {
-    each_row_with(c, layout, None, f)
-}
-
-/// As [`each_row`], of which only some columns are set.
-fn each_row_with(
-    c: &Change,
-    layout: &Arc<TableLayout>,
-    wanted: Option<Vec<bool>>,
     mut f: impl FnMut(&[u8], Row) -> SqlResult<()>,
 ) -> SqlResult<u64> {
     check_unseen(c, layout)?;
-    let mut rows = scan(c, layout, wanted);
+    let mut rows = scan(c, layout);
     while let Some((key, row)) = rows.next_row()? {
         if rows.rows.is_multiple_of(CANCEL_EVERY) {
             c.ctx.check_cancel()?;
@@ -68,7 +58,7 @@ fn each_row_with(
 
 /// Whether the table holds a row.
 pub(super) fn has_rows(c: &Change, layout: &Arc<TableLayout>) -> SqlResult<bool> {
-    Ok(scan(c, layout, None).next_row()?.is_some())
+    Ok(scan(c, layout).next_row()?.is_some())
 }
 
 /// The layout of a table as the change sees it.
@@ -121,13 +111,7 @@ fn take_in(
     twice: impl Fn(&Loaded<'_>) -> SqlResult<()> + Sync,
 ) -> SqlResult<()> {
     if load.is_below(SMALL_LOAD) {
-        load.drain(|row| -> Result<(), LoadError> {
-            if row.again {
-                twice(&row)?;
-            }
-            Ok(c.ctx.txn.put(row.key.to_vec(), row.value.to_vec())?)
-        })?;
-        return Ok(());
+        return Ok(put_each(&c.ctx, load, twice)?);
     }
     let files = finish_beside(&c.ctx, load, twice)?;
     ingest_private(&c.ctx.txn, c.new_id()?, &spans, &files)

@@ -148,6 +148,20 @@ fn build_threads(ctx: &Context) -> usize {
     (ctx.session.maintenance_workers() + 1).min(cores())
 }
 
+/// Writes the rows of a small load through the transaction; `twice` as in [`finish_beside`].
+pub(super) fn put_each(
+    ctx: &Context,
+    load: BulkLoad,
+    twice: impl Fn(&Loaded<'_>) -> SqlResult<()>,
+) -> Result<(), LoadError> {
+    load.drain(|row| {
+        if row.again {
+            twice(&row)?;
+        }
+        Ok(ctx.txn.put(row.key.to_vec(), row.value.to_vec())?)
+    })
+}
+
 /// Writes the ssts of a load on several threads; `twice` makes the error for a key that came twice.
 pub(super) fn finish_beside(
     ctx: &Context,

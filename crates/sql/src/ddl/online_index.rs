@@ -24,7 +24,7 @@ use braid_types::{SqlError, SqlResult};
 use bytes::Bytes;
 
 use super::backfill::duplicated;
-use super::index_entries::{Entries, Way, finish_beside};
+use super::index_entries::{Entries, Way, finish_beside, put_each};
 use super::online::Online;
 use crate::general_query::Row;
 use crate::session::Context;
@@ -73,12 +73,7 @@ fn backfill(online: &Online, ctx: &Context) -> Result<(), LoadError> {
     let twice = |row: &Loaded<'_>| Err(duplicated(&layout, i, row.key, row.value)?);
     if load.is_below(SMALL_LOAD) {
         online.job().step("ingest");
-        load.drain(|row| -> Result<(), LoadError> {
-            if row.again {
-                twice(&row)?;
-            }
-            Ok(ctx.txn.put(row.key.to_vec(), row.value.to_vec())?)
-        })?;
+        put_each(ctx, load, twice)?;
         ctx.txn.commit()?;
         return Ok(());
     }
