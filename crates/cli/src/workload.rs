@@ -4,7 +4,7 @@ use braid_env::clock::{Clock, WallClock};
 use clap::{Args, Subcommand};
 use postgres::{Client, NoTls};
 
-use braid_workload::{differential, history, interleave, tpcc};
+use braid_workload::{differential, history, interleave, tpcc, tpch};
 
 use crate::CliResult;
 use crate::shell::DEFAULT_URL;
@@ -24,6 +24,9 @@ enum Workload {
     /// TPC-C tables and rows.
     #[command(subcommand)]
     Tpcc(Tpcc),
+    /// TPC-H tables, rows and queries.
+    #[command(subcommand)]
+    Tpch(Tpch),
     /// Cascading deletes: range delete against row by row.
     Interleave {
         /// Rounds of each case; medians are reported.
@@ -96,6 +99,37 @@ enum Tpcc {
     },
 }
 
+#[derive(Subcommand)]
+enum Tpch {
+    /// Create the tables and load them.
+    Init {
+        /// Scale factor: 1 is six million order lines, about 1 GB.
+        #[arg(long, default_value_t = 0.1)]
+        scale: f64,
+        /// Tables that stand alone instead of interleaved ones.
+        #[arg(long)]
+        flat: bool,
+    },
+    /// Run the 22 queries.
+    Run {
+        /// Scale factor of the tables.
+        #[arg(long, default_value_t = 0.1)]
+        scale: f64,
+        /// A server with the same tables: answers are compared, times alternate.
+        #[arg(long)]
+        other_url: Option<String>,
+        /// Only these queries.
+        #[arg(long, value_delimiter = ',')]
+        only: Vec<usize>,
+        /// Runs of each query; medians are reported.
+        #[arg(long, default_value_t = 5)]
+        rounds: usize,
+        /// Seconds after which a query is given up.
+        #[arg(long, default_value_t = 120)]
+        timeout: u32,
+    },
+}
+
 pub(crate) fn run(arguments: WorkloadArguments) -> CliResult {
     if let Workload::Differential { postgres_url, seed, statements, round } = arguments.workload {
         let settings = differential::Settings {
@@ -131,6 +165,9 @@ pub(crate) fn run(arguments: WorkloadArguments) -> CliResult {
         let url = arguments.url;
         return check_history(&history::Settings { url, transactions, level, seed, clients });
     }
+    if let Workload::Tpch(command) = arguments.workload {
+        return run_tpch(arguments.url, command);
+    }
     let mut client = Client::connect(&arguments.url, NoTls)?;
     match arguments.workload {
         Workload::Tpcc(Tpcc::Init { warehouses, flat, seed }) => {
@@ -147,8 +184,32 @@ pub(crate) fn run(arguments: WorkloadArguments) -> CliResult {
                 println!("{}", interleave::grow(&mut client, count, rounds)?);
             }
         }
-        Workload::Differential { .. } | Workload::Corpus { .. } | Workload::History { .. } => {
-            unreachable!("handled above, it connects by itself")
+        Workload::Differential { .. }
+        | Workload::Corpus { .. }
+        | Workload::History { .. }
+        | Workload::Tpch(_) => unreachable!("handled above, it connects by itself"),
+    }
+    Ok(())
+}
+
+fn run_tpch(url: String, command: Tpch) -> CliResult {
+    match command {
+        Tpch::Init { scale, flat } => {
+            let mut client = Client::connect(&url, NoTls)?;
+            let layout = if flat { tpcc::Layout::Flat } else { tpcc::Layout::Interleaved };
+            tpch::create(&mut client, layout)?;
+            println!("{}", tpch::load(&mut client, scale)?);
+        }
+        Tpch::Run { scale, other_url, only, rounds, timeout } => {
+            if let Some(number) = only.iter().find(|n| !(1..=tpch::QUERIES).contains(*n)) {
+                return Err(format!("there is no query {number}, only 1 to 22").into());
+            }
+            let settings = tpch::Settings { url, other: other_url, scale, only, rounds, timeout };
+            let report = tpch::run(&settings)?;
+            println!("{report}");
+            if report.wrong() > 0 {
+                return Err(format!("{} queries failed or differ", report.wrong()).into());
+            }
         }
     }
     Ok(())

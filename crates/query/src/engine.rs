@@ -1,22 +1,32 @@
 //! The implementation of `braid_sql::GeneralQueries`.
 //!
-//! Planning binds once to learn names and types. Running binds again with the parameters' values,
-//! so that a parameter in a condition becomes a span of a scan like any literal.
+//! A query is bound and planned once and executed many times:
+//!
+//! ```text
+//!   plan      bind ── names, types, a logical plan            ┐ kept with the prepared statement
+//!   execute   the first time: optimize, physical plan         ┘
+//!             each time: values of parameters and clock at the plan's Place, run
+//! ```
+//! What depends on the execution beyond such values (rows of the system catalog, LIMIT $1,
+//! subqueries that run by themselves) makes the binder say so; such a query is bound and planned
+//! for each execution.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use braid_scalar::{Bound, EvalContext, Node, ParamTypes};
+use braid_scalar::{Bound, Node, ParamTypes};
 use braid_sql::session::SessionState as SqlSession;
 use braid_sql::{ColumnInfo, GeneralPlan, GeneralQueries, PlanContext, Row, RowStream, RunContext};
 use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlType};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_plan::{ExecutionPlan, displayable};
+use parking_lot::Mutex;
 use sqlparser::ast;
 
 use crate::admission::{Admitted, Gate};
-use crate::bind::{Binder, Bounded, OutputColumn, Surroundings};
+use crate::bind::{Binder, Binding, Bounded, OutputColumn, Surroundings};
 use crate::error::from_df;
+use crate::exec::execution::{Execution, Place};
 use crate::exec::scalar;
 use crate::exec::stoppable::Bounds;
 use crate::memory::SpillDirectory;
@@ -28,8 +38,6 @@ pub struct Engine {
     runtime: tokio::runtime::Runtime,
     spill: SpillDirectory,
     gate: Arc<Gate>,
-    /// For describing plans.
-    session: Arc<datafusion::execution::SessionState>,
 }
 
 impl Engine {
@@ -46,8 +54,7 @@ impl Engine {
             .enable_time()
             .build()
             .map_err(|e| SqlError::internal(format!("starting the query runtime: {e}")))?;
-        let session = run::session(Bounds::none(), &spill)?;
-        Ok(Arc::new(Engine { runtime, spill, gate: Arc::default(), session }))
+        Ok(Arc::new(Engine { runtime, spill, gate: Arc::default() }))
     }
 }
 
@@ -64,17 +71,43 @@ struct Plan {
     spill: SpillDirectory,
     gate: Arc<Gate>,
     handle: tokio::runtime::Handle,
+    /// Whether it can be executed many times as it was made.
+    kept: bool,
+    /// Copies that no execution uses. A second one is made when a portal of the statement is still
+    /// open as the next one begins.
+    idle: Arc<Mutex<Vec<PlanCopy>>>,
+}
+
+/// A plan that one execution at a time can use.
+struct PlanCopy {
+    place: Arc<Place>,
+    logical: LogicalPlan,
+    /// Never executed itself: each execution gets its operators anew.
+    physical: Option<Arc<dyn ExecutionPlan>>,
 }
 
 /// A running plan, with its place among those that run.
 struct Running {
-    rows: PlanRows,
+    /// Ends before its copy is given back.
+    rows: Option<PlanRows>,
+    copy: Option<PlanCopy>,
+    idle: Arc<Mutex<Vec<PlanCopy>>>,
     _admitted: Admitted,
 }
 
 impl RowStream for Running {
     fn next_batch(&mut self) -> SqlResult<Option<Vec<Row>>> {
-        self.rows.next_batch()
+        self.rows.as_mut().map_or(Ok(None), PlanRows::next_batch)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.rows = None;
+        if let Some(copy) = self.copy.take() {
+            copy.place.leave();
+            self.idle.lock().push(copy);
+        }
     }
 }
 
@@ -87,7 +120,7 @@ fn shown_type(ty: &SqlType) -> SqlType {
 }
 
 /// A result column as the client is shown it.
-fn shown(column: &OutputColumn, eval: &EvalContext) -> Expr {
+fn shown(column: &OutputColumn, place: &Arc<Place>) -> Expr {
     let shown = shown_type(&column.ty);
     if shown == column.ty {
         return column.expr.clone();
@@ -95,7 +128,7 @@ fn shown(column: &OutputColumn, eval: &EvalContext) -> Expr {
     let value = Bound::column(0, column.ty.clone());
     let cast = Bound::new(Node::Cast(value, CastContext::Explicit), shown);
     let name = column.expr.schema_name().to_string();
-    scalar::bound_expr(cast, eval, vec![(column.expr.clone(), column.ty.clone())]).alias(name)
+    scalar::bound_expr(cast, place, vec![(column.expr.clone(), column.ty.clone())]).alias(name)
 }
 
 fn output(bound: &Bounded) -> Vec<ColumnInfo> {
@@ -125,52 +158,73 @@ impl GeneralQueries for Engine {
         context: &PlanContext,
         declared: &[Option<SqlType>],
     ) -> SqlResult<Arc<dyn GeneralPlan>> {
+        let place = Arc::new(Place::default());
         let mut binder = Binder::new(Surroundings {
             context,
             eval: context.eval.clone(),
-            txn: None,
+            place: place.clone(),
+            binding: Binding::Kept,
             cancel: context.cancel.clone(),
-            state: self.session.clone(),
+            state: run::planner(false).clone(),
             params: ParamTypes::new(declared),
         });
         let bound = binder.statement(query)?;
+        let kept = binder.can_be_kept();
+        let mut copies = Vec::new();
+        let columns = output(&bound);
+        if kept {
+            let logical = result_columns(bound, &place)?;
+            copies.push(PlanCopy { place, logical, physical: None });
+        }
         Ok(Arc::new(Plan {
             query: query.clone(),
-            columns: output(&bound),
+            columns,
             params: binder.params().finish(),
             spill: self.spill.clone(),
             gate: self.gate.clone(),
             handle: self.runtime.handle().clone(),
+            kept,
+            idle: Arc::new(Mutex::new(copies)),
         }))
     }
 }
 
-type Physical = (Arc<datafusion::execution::SessionState>, LogicalPlan, Arc<dyn ExecutionPlan>);
+/// Only the result columns, in their order.
+fn result_columns(bound: Bounded, place: &Arc<Place>) -> SqlResult<LogicalPlan> {
+    LogicalPlanBuilder::from(bound.plan)
+        .project(bound.columns.iter().map(|c| shown(c, place)))
+        .and_then(LogicalPlanBuilder::build)
+        .map_err(from_df)
+}
 
 impl Plan {
+    /// The logical plan for executions at a place.
     fn bind(
         &self,
         run: &RunContext,
-        eval: &EvalContext,
-    ) -> SqlResult<(Arc<datafusion::execution::SessionState>, LogicalPlan)> {
-        let bounds = Bounds { cancel: run.cancel.clone(), memory: run.memory.clone() };
-        let state = run::session(bounds, &self.spill)?;
+        place: &Arc<Place>,
+        binding: Binding,
+    ) -> SqlResult<LogicalPlan> {
+        let state = match binding {
+            Binding::Once => run::session(self.bounds(run), &self.spill)?,
+            Binding::Kept | Binding::Anew => run::planner(false).clone(),
+        };
         let declared: Vec<Option<SqlType>> = self.params.iter().cloned().map(Some).collect();
         let mut binder = Binder::new(Surroundings {
             context: &run.plan,
-            eval: eval.clone(),
-            txn: Some(run.txn.clone()),
+            eval: run.eval.clone(),
+            place: place.clone(),
+            binding,
             cancel: run.cancel.clone(),
-            state: state.clone(),
+            state,
             params: ParamTypes::new(&declared),
         });
         let bound = binder.statement(&self.query)?;
-        // Only the result columns, in their order.
-        let plan = LogicalPlanBuilder::from(bound.plan)
-            .project(bound.columns.iter().map(|c| shown(c, eval)))
-            .and_then(LogicalPlanBuilder::build)
-            .map_err(from_df)?;
-        Ok((state, plan))
+        result_columns(bound, place)
+    }
+
+    fn bounds(&self, run: &RunContext) -> Bounds {
+        Bounds { cancel: run.cancel.clone(), memory: run.memory.clone() }
     }
 
     /// Its place among the plans that run; waits for one if need be.
@@ -178,12 +232,55 @@ impl Plan {
         self.gate.pass(run.memory.pool(), run.txn.is_unlocked(), &run.cancel, &self.handle)
     }
 
-    /// The session to run it in, its logical plan and its physical one.
-    fn physical(&self, run: &RunContext) -> SqlResult<Physical> {
+    /// A copy whose execution has begun, to be given back if it can be used again.
+    fn enter(&self, run: &RunContext) -> SqlResult<PlanCopy> {
+        let now = Execution::new(run.eval.clone(), Some(run.txn.clone()), run.cancel.clone());
+        if !self.kept {
+            let place = Place::of(now);
+            let logical = self.bind(run, &place, Binding::Once)?;
+            return Ok(PlanCopy { place, logical, physical: None });
+        }
+        let idle = self.idle.lock().pop();
+        let copy = match idle {
+            Some(copy) => copy,
+            None => {
+                let place = Arc::new(Place::default());
+                let logical = self.bind(run, &place, Binding::Kept)?;
+                PlanCopy { place, logical, physical: None }
+            }
+        };
+        copy.place.enter(now);
+        Ok(copy)
+    }
+
+    /// Operators for one execution.
+    fn operators(
+        &self,
+        copy: &mut PlanCopy,
+        run: &RunContext,
+    ) -> SqlResult<Arc<dyn ExecutionPlan>> {
         let _entered = self.handle.enter();
-        let (state, plan) = self.bind(run, &run.eval)?;
-        let physical = run::physical(&state, &plan)?;
-        Ok((state, plan, physical))
+        let made = match copy.physical.take() {
+            Some(made) => made,
+            None => run::physical_at(&copy.logical, &copy.place, false, &run.cancel)?,
+        };
+        if !self.kept {
+            return Ok(made);
+        }
+        let fresh = run::fresh_operators(&made)?;
+        copy.physical = Some(made);
+        Ok(fresh)
+    }
+
+    /// Starts an execution.
+    fn start(&self, copy: &mut PlanCopy, run: &RunContext) -> SqlResult<PlanRows> {
+        let physical = self.operators(copy, run)?;
+        let types = self.columns.iter().map(|c| c.ty.clone()).collect();
+        let task = run::task(self.bounds(run), &self.spill)?;
+        let rows = PlanRows::start(task, physical, types, run.cancel.clone(), self.handle.clone())?;
+        let (logical, place, cancel) =
+            (copy.logical.clone(), copy.place.clone(), run.cancel.clone());
+        Ok(rows.or_else(Box::new(move || run::physical_at(&logical, &place, true, &cancel))))
     }
 }
 
@@ -198,29 +295,37 @@ impl GeneralPlan for Plan {
 
     fn execute(&self, run: &RunContext) -> SqlResult<Box<dyn RowStream>> {
         let admitted = self.admitted(run)?;
-        let (state, plan, physical) = self.physical(run)?;
-        let types = self.columns.iter().map(|c| c.ty.clone()).collect();
-        let rows =
-            PlanRows::start(state, physical, types, run.cancel.clone(), self.handle.clone())?;
-        let bounds = Bounds { cancel: run.cancel.clone(), memory: run.memory.clone() };
-        let spill = self.spill.clone();
-        let rows = rows.or_else(Box::new(move || {
-            let state = run::session_with(bounds, &spill, true)?;
-            let physical = run::physical(&state, &plan)?;
-            Ok((state, physical))
-        }));
-        Ok(Box::new(Running { rows, _admitted: admitted }))
+        let mut running = Running {
+            rows: None,
+            copy: Some(self.enter(run)?),
+            idle: self.idle.clone(),
+            _admitted: admitted,
+        };
+        if let Some(copy) = &mut running.copy {
+            running.rows = Some(self.start(copy, run)?);
+        }
+        if !self.kept {
+            running.copy = None;
+        }
+        Ok(Box::new(running))
     }
 
     fn explain(&self, run: &RunContext, analyze: bool) -> SqlResult<Vec<String>> {
         let _admitted = analyze.then(|| self.admitted(run)).transpose()?;
-        let (state, _, physical) = self.physical(run)?;
+        // With the values of this execution, so that spans can be shown.
+        let now = Execution::new(run.eval.clone(), Some(run.txn.clone()), run.cancel.clone());
+        let place = Place::of(now);
+        let logical = self.bind(run, &place, Binding::Once)?;
+        let entered = self.handle.enter();
+        let physical = run::physical_at(&logical, &place, false, &run.cancel)?;
+        drop(entered);
         let mut lines = vec!["general plan (DataFusion)".to_string()];
         if analyze {
             let types = self.columns.iter().map(|c| c.ty.clone()).collect();
             let before = run.txn.stats().requests;
+            let task = run::task(self.bounds(run), &self.spill)?;
             let mut rows = PlanRows::start(
-                state,
+                task,
                 physical.clone(),
                 types,
                 run.cancel.clone(),

@@ -10,8 +10,9 @@
 //! ```
 //! Operators and rules recurse; the limit of depth is what a connection's stack can hold.
 
+use std::cell::RefCell;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, LazyLock};
 
 use braid_types::{SqlError, SqlResult, SqlState};
 use datafusion::common::config::ConfigOptions;
@@ -38,35 +39,49 @@ const NODES_MAX: usize = 6_000;
 type Rule = Arc<dyn OptimizerRule + Send + Sync>;
 type PhysicalRule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 
-/// The rules for plans of a statement that stops when the flag goes up.
-pub(crate) fn rules(cancel: &Arc<AtomicBool>) -> Vec<Rule> {
-    static ALL: LazyLock<Vec<Rule>> = LazyLock::new(|| Optimizer::new().rules);
-    let watched = |rule: &Rule| -> Rule {
+thread_local! {
+    /// The flag that stops what this thread plans.
+    static STOP: RefCell<Option<Arc<AtomicBool>>> = const { RefCell::new(None) };
+}
+
+/// Plans something on this thread, which the flag stops. Plans are made by one thread each, and the
+/// rules are the same for all of them.
+pub(crate) fn stopping_at<T>(cancel: &Arc<AtomicBool>, plan: impl FnOnce() -> T) -> T {
+    let outer = STOP.replace(Some(Arc::clone(cancel)));
+    let result = plan();
+    STOP.set(outer);
+    result
+}
+
+fn check_stop() -> Result<()> {
+    STOP.with_borrow(|stop| stop.as_ref().map_or(Ok(()), |cancel| check(cancel)))
+}
+
+/// The rules for plans.
+pub(crate) fn rules() -> Vec<Rule> {
+    let watched = |rule: Rule| -> Rule {
         let few_joins = rule.name() == "eliminate_cross_join";
-        Arc::new(Watched { rule: Arc::clone(rule), cancel: Arc::clone(cancel), few_joins })
+        Arc::new(Watched { rule, few_joins })
     };
-    ALL.iter().map(watched).collect()
+    Optimizer::new().rules.into_iter().map(watched).collect()
 }
 
 /// As [`rules`], for physical plans.
 ///
 /// `sorted_joins`: joins hold no whole input, see [`SortedJoins`].
-pub(crate) fn physical_rules(cancel: &Arc<AtomicBool>, sorted_joins: bool) -> Vec<PhysicalRule> {
-    static ALL: LazyLock<Vec<PhysicalRule>> = LazyLock::new(|| PhysicalOptimizer::new().rules);
-    let watched = |rule: &PhysicalRule| -> PhysicalRule {
-        Arc::new(WatchedPhysical { rule: Arc::clone(rule), cancel: Arc::clone(cancel) })
-    };
-    let mut rules: Vec<PhysicalRule> = Vec::with_capacity(ALL.len() + 1);
-    for rule in ALL.iter() {
+pub(crate) fn physical_rules(sorted_joins: bool) -> Vec<PhysicalRule> {
+    let mut rules: Vec<PhysicalRule> = Vec::new();
+    for rule in PhysicalOptimizer::new().rules {
         // It moves conditions below projections that can fail, before the conditions that stand
         // there; scans have got theirs from the logical plan. (The rule of the same name at the end
         // fills in what joins and sorts learn while they run.)
         if rule.name() == "FilterPushdown" {
             continue;
         }
-        rules.push(watched(rule));
+        let selects = rule.name() == "join_selection";
+        rules.push(Arc::new(WatchedPhysical { rule }));
         // Before the rule that adds the sorts.
-        if sorted_joins && rule.name() == "join_selection" {
+        if sorted_joins && selects {
             rules.push(Arc::new(SortedJoins));
         }
     }
@@ -77,7 +92,6 @@ pub(crate) fn physical_rules(cancel: &Arc<AtomicBool>, sorted_joins: bool) -> Ve
 #[derive(Debug)]
 struct Watched {
     rule: Rule,
-    cancel: Arc<AtomicBool>,
     /// It is left out when there are many joins.
     few_joins: bool,
 }
@@ -96,7 +110,7 @@ impl OptimizerRule for Watched {
         plan: LogicalPlan,
         config: &dyn OptimizerConfig,
     ) -> Result<Transformed<LogicalPlan>> {
-        check(&self.cancel)?;
+        check_stop()?;
         if self.few_joins && inner_joins(&plan) > ORDERED_JOINS {
             return Ok(Transformed::no(plan));
         }
@@ -119,7 +133,6 @@ fn inner_joins(plan: &LogicalPlan) -> usize {
 #[derive(Debug)]
 struct WatchedPhysical {
     rule: PhysicalRule,
-    cancel: Arc<AtomicBool>,
 }
 
 impl PhysicalOptimizerRule for WatchedPhysical {
@@ -128,7 +141,7 @@ impl PhysicalOptimizerRule for WatchedPhysical {
         plan: Arc<dyn ExecutionPlan>,
         config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        check(&self.cancel)?;
+        check_stop()?;
         self.rule.optimize(plan, config)
     }
 
@@ -137,7 +150,7 @@ impl PhysicalOptimizerRule for WatchedPhysical {
         plan: Arc<dyn ExecutionPlan>,
         context: &dyn PhysicalOptimizerContext,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        check(&self.cancel)?;
+        check_stop()?;
         self.rule.optimize_with_context(plan, context)
     }
 

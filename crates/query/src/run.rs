@@ -3,10 +3,11 @@
 //! A plan is driven by the thread that asks for rows: no channel, no task of its own. Operators
 //! that want an async runtime (spilling) find the engine's.
 
+use std::collections::HashMap;
 use std::future::Future;
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 
@@ -14,17 +15,22 @@ use braid_catalog::memory_error;
 use braid_sql::general_query::{Row, RowStream, row_memory};
 use braid_types::{SqlError, SqlResult, SqlState, SqlType};
 use datafusion::arrow::array::RecordBatch;
-use datafusion::execution::{SendableRecordBatchStream, SessionState, SessionStateBuilder};
+use datafusion::execution::{
+    SendableRecordBatchStream, SessionState, SessionStateBuilder, TaskContext,
+};
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::execution_plan::reset_plan_states;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionConfig;
 use futures::StreamExt;
 
 use crate::arrow_form::Reader;
 use crate::error::from_df;
+use crate::exec::constant::bind_constants;
+use crate::exec::execution::Place;
 use crate::exec::stoppable::{Bounds, stoppable};
 use crate::memory::{SpillDirectory, runtime, spillers_limit};
-use crate::planning::{check_size, physical_rules, rules};
+use crate::planning::{check_size, physical_rules, rules, stopping_at};
 use crate::sorted_joins::refused;
 
 /// Wakes a parked thread.
@@ -49,44 +55,64 @@ pub(crate) fn drive<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// A DataFusion session whose plans keep within bounds. It knows no functions by name: all names
-/// are resolved by our binder, and a session is made for every statement.
-///
-/// # Errors
-/// When the runtime cannot be set up.
-pub fn session(bounds: Bounds, spill: &SpillDirectory) -> SqlResult<Arc<SessionState>> {
-    session_with(bounds, spill, false)
+/// The session that makes all plans. It knows no functions by name: all names are resolved by our
+/// binder. `sorted_joins`: its joins hold no whole input.
+pub(crate) fn planner(sorted_joins: bool) -> &'static Arc<SessionState> {
+    static PLANNERS: [LazyLock<Arc<SessionState>>; 2] =
+        [LazyLock::new(|| new_planner(false)), LazyLock::new(|| new_planner(true))];
+    &PLANNERS[usize::from(sorted_joins)]
 }
 
-/// As [`session`]; `sorted_joins`: its joins hold no whole input.
-///
-/// # Errors
-/// When the runtime cannot be set up.
-pub(crate) fn session_with(
-    bounds: Bounds,
-    spill: &SpillDirectory,
-    sorted_joins: bool,
-) -> SqlResult<Arc<SessionState>> {
-    let runtime = runtime(bounds.memory.clone(), spill)?;
-    let limit = spillers_limit(&bounds.memory);
-    let cancel = Arc::clone(&bounds.cancel);
+fn new_planner(sorted_joins: bool) -> Arc<SessionState> {
     let mut config = SessionConfig::new()
         .with_target_partitions(1)
         .with_batch_size(1024)
-        .with_information_schema(false)
-        .with_extension(Arc::new(bounds));
+        .with_information_schema(false);
     let options = config.options_mut();
     options.optimizer.repartition_joins = false;
     options.optimizer.enable_round_robin_repartition = false;
     options.execution.collect_statistics = false;
+    let state = SessionStateBuilder::new()
+        .with_config(config)
+        .with_optimizer_rules(rules())
+        .with_physical_optimizer_rules(physical_rules(sorted_joins))
+        .build();
+    Arc::new(state)
+}
+
+/// The configuration of a statement that keeps within bounds.
+fn config(bounds: Bounds) -> SessionConfig {
+    let limit = spillers_limit(&bounds.memory);
+    let mut config = planner(false).config().clone().with_extension(Arc::new(bounds));
+    let options = config.options_mut();
     // What a sort keeps free for merging what it has spilled.
     options.execution.sort_spill_reservation_bytes = (limit / 32).clamp(64 << 10, 10 << 20);
     options.execution.sort_in_place_threshold_bytes = (limit / 8).clamp(64 << 10, 1 << 20);
-    let state = SessionStateBuilder::new()
-        .with_config(config)
+    config
+}
+
+/// What the operators of one execution look at.
+///
+/// # Errors
+/// When the runtime cannot be set up.
+pub(crate) fn task(bounds: Bounds, spill: &SpillDirectory) -> SqlResult<Arc<TaskContext>> {
+    let runtime = runtime(bounds.memory.clone(), spill)?;
+    let none = (HashMap::new(), HashMap::new(), HashMap::new(), HashMap::new());
+    let (scalar, higher, aggregate, window) = none;
+    let (name, config) = (String::new(), config(bounds));
+    let task = TaskContext::new(None, name, config, scalar, higher, aggregate, window, runtime);
+    Ok(Arc::new(task))
+}
+
+/// A session for a statement whose parts plan and run others while they run.
+///
+/// # Errors
+/// When the runtime cannot be set up.
+pub fn session(bounds: Bounds, spill: &SpillDirectory) -> SqlResult<Arc<SessionState>> {
+    let runtime = runtime(bounds.memory.clone(), spill)?;
+    let state = SessionStateBuilder::new_from_existing(planner(false).as_ref().clone())
+        .with_config(config(bounds))
         .with_runtime_env(runtime)
-        .with_optimizer_rules(rules(&cancel))
-        .with_physical_optimizer_rules(physical_rules(&cancel, sorted_joins))
         .build();
     Ok(Arc::new(state))
 }
@@ -97,7 +123,34 @@ pub(crate) fn session_with(
 /// What the optimizer and planner report; 54001 for a plan beyond the limits.
 pub fn physical(state: &SessionState, plan: &LogicalPlan) -> SqlResult<Arc<dyn ExecutionPlan>> {
     check_size(plan)?;
-    drive(state.create_physical_plan(plan)).map_err(from_df)
+    stopping_at(&bounds(state).cancel, || drive(state.create_physical_plan(plan))).map_err(from_df)
+}
+
+/// The physical plan of a logical one that may hold constants of an execution at this place.
+///
+/// # Errors
+/// As [`physical`].
+pub(crate) fn physical_at(
+    plan: &LogicalPlan,
+    place: &Arc<Place>,
+    sorted_joins: bool,
+    cancel: &Arc<AtomicBool>,
+) -> SqlResult<Arc<dyn ExecutionPlan>> {
+    check_size(plan)?;
+    let state = planner(sorted_joins);
+    stopping_at(cancel, || {
+        let optimized = bind_constants(state.optimize(plan)?, place)?;
+        drive(state.query_planner().create_physical_plan(&optimized, state.as_ref()))
+    })
+    .map_err(from_df)
+}
+
+/// The operators of a plan as they were before anybody executed them.
+///
+/// # Errors
+/// What DataFusion reports when it rebuilds a node.
+pub(crate) fn fresh_operators(plan: &Arc<dyn ExecutionPlan>) -> SqlResult<Arc<dyn ExecutionPlan>> {
+    reset_plan_states(plan.clone()).map_err(from_df)
 }
 
 fn bounds(state: &SessionState) -> Arc<Bounds> {
@@ -106,11 +159,12 @@ fn bounds(state: &SessionState) -> Arc<Bounds> {
 
 /// Starts a plan.
 fn start(
-    state: &SessionState,
+    task: Arc<TaskContext>,
     plan: Arc<dyn ExecutionPlan>,
+    cancel: &Arc<AtomicBool>,
 ) -> SqlResult<SendableRecordBatchStream> {
-    let plan = stoppable(plan, &bounds(state).cancel).map_err(from_df)?;
-    execute_stream(plan, state.task_ctx()).map_err(from_df)
+    let plan = stoppable(plan, cancel).map_err(from_df)?;
+    execute_stream(plan, task).map_err(from_df)
 }
 
 /// Runs an optimized or plain logical plan and gives at most `limit` rows, which stay on the
@@ -125,7 +179,7 @@ pub fn collect_rows(
     limit: usize,
 ) -> SqlResult<Vec<Row>> {
     let physical = physical(state, &plan)?;
-    let mut stream = start(state, physical)?;
+    let mut stream = start(state.task_ctx(), physical, &bounds(state).cancel)?;
     let mut rows = Vec::new();
     while rows.len() < limit {
         let Some(batch) = drive(stream.next()) else { break };
@@ -147,7 +201,7 @@ fn push_rows(batch: &RecordBatch, types: &[SqlType], rows: &mut Vec<Row>) {
 }
 
 /// Plans a statement again, for joins that hold no whole input.
-pub type Again = Box<dyn FnOnce() -> SqlResult<(Arc<SessionState>, Arc<dyn ExecutionPlan>)> + Send>;
+pub type Again = Box<dyn FnOnce() -> SqlResult<Arc<dyn ExecutionPlan>> + Send>;
 
 /// The rows of a running plan.
 pub(crate) struct PlanRows {
@@ -155,7 +209,7 @@ pub(crate) struct PlanRows {
     types: Vec<SqlType>,
     cancel: Arc<AtomicBool>,
     /// Kept so that spilled files and the budget live as long as the stream.
-    state: Arc<SessionState>,
+    task: Arc<TaskContext>,
     /// Until the first row.
     again: Option<Again>,
     handle: tokio::runtime::Handle,
@@ -167,16 +221,16 @@ impl PlanRows {
     /// # Errors
     /// Of starting it.
     pub fn start(
-        state: Arc<SessionState>,
+        task: Arc<TaskContext>,
         plan: Arc<dyn ExecutionPlan>,
         types: Vec<SqlType>,
         cancel: Arc<AtomicBool>,
         handle: tokio::runtime::Handle,
     ) -> SqlResult<PlanRows> {
         let _entered = handle.enter();
-        let stream = start(&state, plan)?;
+        let stream = start(task.clone(), plan, &cancel)?;
         drop(_entered);
-        Ok(PlanRows { stream: Some(stream), types, cancel, state, again: None, handle })
+        Ok(PlanRows { stream: Some(stream), types, cancel, task, again: None, handle })
     }
 
     /// What to run instead when a hash join is refused its memory before the first row.
@@ -203,9 +257,7 @@ impl PlanRows {
             self.stream = None;
             match self.again.take().filter(|_| refused(&error)) {
                 Some(again) => {
-                    let (state, plan) = again()?;
-                    self.stream = Some(start(&state, plan)?);
-                    self.state = state;
+                    self.stream = Some(start(self.task.clone(), again()?, &self.cancel)?);
                 }
                 None => return Err(from_df(error)),
             }

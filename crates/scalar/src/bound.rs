@@ -485,11 +485,6 @@ impl Bound {
         }
     }
 
-    /// Whether a parameter occurs.
-    pub fn has_params(&self) -> bool {
-        matches!(self.node(), Node::Param(_)) || self.children().iter().any(|c| c.has_params())
-    }
-
     /// The parts of a conjunction, or the expression itself.
     pub fn conjuncts(&self) -> Vec<Bound> {
         match self.node() {

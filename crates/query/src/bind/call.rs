@@ -189,6 +189,7 @@ impl Binder<'_> {
             Shape::Quantified(..) => "compare_subquery",
             Shape::Array(_) => "array_subquery",
         };
+        self.bind_anew();
         let subquery = Subquery {
             plan: inner.plan,
             types: inner.types,
@@ -235,8 +236,8 @@ struct AppliedSubquery {
 }
 
 impl Applied for AppliedSubquery {
-    fn apply(&self, args: &[Datum], _: &EvalContext) -> SqlResult<Datum> {
-        self.subquery.call(args)
+    fn apply(&self, args: &[Datum], ctx: &EvalContext) -> SqlResult<Datum> {
+        self.subquery.call(args, ctx)
     }
 
     fn label(&self) -> String {

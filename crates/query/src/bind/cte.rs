@@ -78,6 +78,7 @@ impl Binder<'_> {
             return Ok(None);
         }
         check_width(name, columns, &bound)?;
+        self.bind_anew();
         let shown: Vec<(String, SqlType)> = bound
             .columns
             .iter()

@@ -299,7 +299,7 @@ impl Binder<'_> {
         };
         let columns: Vec<(String, SqlType)> =
             table.columns.iter().map(|c| (c.name.clone(), c.ty.clone())).collect();
-        let source = Source::Stored(layout, self.txn.clone());
+        let source = Source::Stored(layout);
         let mut item = self.scan_item(&table.name, shown, schema, columns, source)?;
         self.next_relation += 1;
         let keys = table.key_columns();
@@ -327,8 +327,7 @@ impl Binder<'_> {
         source: Source,
     ) -> SqlResult<Item> {
         let qualifier = self.fresh("t");
-        let provider =
-            SqlTable::new(name.to_string(), columns.clone(), source, self.cancel.clone());
+        let provider = SqlTable::new(name.to_string(), columns.clone(), source, self.place.clone());
         let plan = LogicalPlanBuilder::scan(
             datafusion::common::TableReference::bare(qualifier.clone()),
             provider_as_source(Arc::new(provider)),
@@ -384,10 +383,9 @@ impl Binder<'_> {
         let rows = match self.catalog_rows.get(&key) {
             Some(rows) => rows.clone(),
             None => {
-                let rows = if self.run {
-                    Arc::new(system::rows(&table, self.context, &self.eval)?)
-                } else {
-                    Arc::new(Vec::new())
+                let rows = match self.bind_anew() {
+                    Some(eval) => Arc::new(system::rows(&table, self.context, &eval)?),
+                    None => Arc::new(Vec::new()),
                 };
                 self.catalog_rows.insert(key, rows.clone());
                 rows

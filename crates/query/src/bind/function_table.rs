@@ -54,7 +54,7 @@ impl Binder<'_> {
             args.push(self.expr(expr)?);
         }
         let types: Vec<SqlType> = args.iter().map(|a| a.ty().clone()).collect();
-        let function = choose(name, &types, &self.eval)?;
+        let function = choose(name, &types, &self.place)?;
         let mut converted = Vec::new();
         for (arg, ty) in args.into_iter().zip(&function.args) {
             converted.push(coerce(arg, ty, CastContext::Implicit, self)?);

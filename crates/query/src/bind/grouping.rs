@@ -127,7 +127,7 @@ impl Binder<'_> {
             ret: ret.clone(),
             distinct: given.distinct,
             order,
-            ctx: self.eval.clone(),
+            place: self.place.clone(),
         };
         Ok(Chosen { udf: aggregate(spec), args, ret })
     }
@@ -345,7 +345,7 @@ impl Binder<'_> {
             ret: ty.clone(),
             distinct: false,
             order: Vec::new(),
-            ctx: self.eval.clone(),
+            place: self.place.clone(),
         };
         let call =
             AggregateFunction::new_udf(aggregate(spec), vec![expr], false, None, Vec::new(), None);

@@ -25,10 +25,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use braid_kv::Txn;
 use braid_scalar::{
-    BindContext, Bound, CaseBranch, EvalContext, Node, Padding, ParamTypes, Scope, bind_unsettled,
-    ident_name,
+    BindContext, Bound, CaseBranch, EvalContext, Node, Padding, ParamTypes, Scope, Volatility,
+    bind_unsettled, ident_name,
 };
 use braid_sql::PlanContext;
 use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType};
@@ -40,9 +39,10 @@ use sqlparser::ast;
 
 use crate::arrow_form;
 use crate::error::from_df;
+use crate::exec::execution::Place;
 use crate::exec::materialized::Materialized;
-use crate::exec::scalar;
 use crate::exec::stoppable::check;
+use crate::exec::{constant, scalar};
 use crate::planning::too_complex;
 
 /// Queries may stand in each other this deep, views and operands of set operations included.
@@ -155,11 +155,10 @@ impl Cte {
 pub struct Binder<'a> {
     context: &'a PlanContext,
     eval: EvalContext,
-    txn: Option<Arc<Txn>>,
+    place: Arc<Place>,
     cancel: Arc<AtomicBool>,
     state: Arc<SessionState>,
-    /// Whether parameter values are known.
-    run: bool,
+    binding: Binding,
     params: ParamTypes,
     levels: Vec<Level>,
     ctes: Vec<Cte>,
@@ -174,14 +173,27 @@ pub struct Binder<'a> {
     catalog_rows: HashMap<String, Arc<Vec<Vec<Datum>>>>,
 }
 
+/// What a plan is bound for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Binding {
+    /// Many executions: whatever differs between them is looked up when it is wanted.
+    Kept,
+    /// As that, and it was found that it cannot be done: parts depend on the execution.
+    Anew,
+    /// The execution that runs at the [`Place`]; values are built into the plan.
+    Once,
+}
+
 /// What binding needs beside the query.
 pub struct Surroundings<'a> {
     /// Catalog, names.
     pub context: &'a PlanContext,
     /// Parameters, clock.
     pub eval: EvalContext,
-    /// Transaction; without one the plan can only be described.
-    pub txn: Option<Arc<Txn>>,
+    /// Where the plan will find its execution.
+    pub place: Arc<Place>,
+    /// For which executions.
+    pub binding: Binding,
     /// Cancel flag.
     pub cancel: Arc<AtomicBool>,
     /// DataFusion's session.
@@ -196,9 +208,9 @@ impl<'a> Binder<'a> {
         Binder {
             search_path: s.context.search_path.clone(),
             context: s.context,
-            run: s.txn.is_some(),
             eval: s.eval,
-            txn: s.txn,
+            place: s.place,
+            binding: s.binding,
             cancel: s.cancel,
             state: s.state,
             params: s.params,
@@ -216,6 +228,30 @@ impl<'a> Binder<'a> {
     /// Parameter types after binding.
     pub fn params(&self) -> &ParamTypes {
         &self.params
+    }
+
+    /// Whether what was bound can be executed many times.
+    pub(crate) fn can_be_kept(&self) -> bool {
+        self.binding == Binding::Kept
+    }
+
+    /// What is bound next depends on the execution. Gives its context, if it is known; if not, the
+    /// query will be bound again for each execution.
+    fn bind_anew(&mut self) -> Option<EvalContext> {
+        if self.binding == Binding::Once {
+            return Some(self.eval.clone());
+        }
+        self.binding = Binding::Anew;
+        None
+    }
+
+    /// The value of an expression without columns that the plan's shape depends on, if it is known.
+    fn value_now(&mut self, bound: &Bound) -> SqlResult<Option<Datum>> {
+        let eval = match bound.volatility() {
+            Volatility::Immutable => Some(self.eval.clone()),
+            Volatility::Stable | Volatility::Volatile => self.bind_anew(),
+        };
+        eval.map(|eval| bound.eval(&[], &eval)).transpose()
     }
 
     fn fresh(&mut self, prefix: &str) -> String {
@@ -291,10 +327,17 @@ impl<'a> Binder<'a> {
 
     /// The plan expression of a bound expression of the current level.
     fn plan_expr(&mut self, bound: &Bound) -> SqlResult<Expr> {
+        if self.binding != Binding::Once
+            && bound.volatility() == Volatility::Stable
+            && bound.columns().is_empty()
+        {
+            let at = self.place.add_constant(bound.clone());
+            return Ok(constant::placeholder(at, bound.ty()));
+        }
         match bound.node() {
             Node::Const(value) => Ok(Expr::Literal(arrow_form::scalar(value, bound.ty()), None)),
             Node::Param(index) => {
-                let value = if self.run { self.eval.param(*index)? } else { Datum::Null };
+                let value = self.eval.param(*index)?;
                 Ok(Expr::Literal(arrow_form::scalar(&value, bound.ty()), None))
             }
             Node::Column(at) => self.slot_expr(*at),
@@ -374,7 +417,7 @@ impl<'a> Binder<'a> {
     /// The whole expression as one row function over the slots it uses.
     fn opaque(&mut self, bound: &Bound) -> SqlResult<Expr> {
         let (moved, args) = self.row_function(bound)?;
-        Ok(scalar::bound_expr(moved, &self.eval, args))
+        Ok(scalar::bound_expr(moved, &self.place, args))
     }
 
     /// A condition as one row function that the optimizer leaves where it stands: it can fail, so
@@ -392,7 +435,7 @@ impl<'a> Binder<'a> {
                 args.push((self.slot_expr(at)?, column.ty.clone()));
             }
         }
-        Ok(scalar::pinned_expr(moved, &self.eval, args))
+        Ok(scalar::pinned_expr(moved, &self.place, args))
     }
 
     /// An expression over the slots it uses, and these.

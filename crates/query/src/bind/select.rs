@@ -586,10 +586,8 @@ impl Binder<'_> {
                 format!("argument of {clause} must not contain variables"),
             ));
         }
-        if !self.run && bound.has_params() {
-            return Ok(None);
-        }
-        match bound.eval(&[], &self.eval.clone())? {
+        let Some(value) = self.value_now(&bound)? else { return Ok(None) };
+        match value {
             Datum::Null => Ok(None),
             Datum::Int8(n) if n >= 0 => Ok(Some(n as usize)),
             _ => Err(SqlError::new(

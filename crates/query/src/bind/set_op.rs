@@ -322,6 +322,8 @@ impl Binder<'_> {
         check_recursion(name, left, right)?;
         let all = *set_quantifier == ast::SetQuantifier::All;
         let start = self.set_expr(left)?;
+        // DataFusion executes such a plan once.
+        self.bind_anew();
         let table = self.fresh("work");
         let types: Vec<SqlType> = start.columns.iter().map(|c| c.ty.clone()).collect();
         let carriers: Vec<String> = (0..types.len()).map(|at| format!("{table}_{at}")).collect();

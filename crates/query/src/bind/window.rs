@@ -262,11 +262,10 @@ impl Binder<'_> {
             return Err(SqlError::unsupported(format!("a count for {name} that is not constant"))
                 .with_hint("Use a constant or a parameter."));
         }
-        if arg.has_params() && !self.run {
-            return Ok(Bound::constant(Datum::Int8(1), SqlType::Int8));
-        }
-        let value = arg.eval(&[], &self.eval.clone())?;
-        Ok(Bound::constant(value, arg.ty().clone()))
+        Ok(match self.value_now(arg)? {
+            Some(value) => Bound::constant(value, arg.ty().clone()),
+            None => Bound::constant(Datum::Int8(1), SqlType::Int8),
+        })
     }
 
     /// The window nodes for the calls of this level.
@@ -377,12 +376,7 @@ impl Binder<'_> {
             Some(expr) => {
                 let bound = self.expr(expr)?;
                 let bound = coerce(bound, &SqlType::Int8, CastContext::Assignment, self)?;
-                let value = if self.run || !bound.has_params() {
-                    bound.eval(&[], &self.eval.clone())?
-                } else {
-                    Datum::Int8(0)
-                };
-                match value {
+                match self.value_now(&bound)?.unwrap_or(Datum::Int8(0)) {
                     Datum::Int8(n) if n >= 0 => ScalarValue::UInt64(Some(n as u64)),
                     _ => {
                         return Err(SqlError::new(

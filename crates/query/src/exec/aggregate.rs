@@ -8,7 +8,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use braid_scalar::{Accumulator as State, AggregateCode, AggregateTypes, EvalContext};
+use braid_scalar::{Accumulator as State, AggregateCode, AggregateTypes};
 use braid_types::{Datum, GroupKey, SqlType};
 use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
@@ -19,6 +19,7 @@ use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, Signature, Volatility as DfVolatility,
 };
 
+use super::execution::Place;
 use super::scalar::next_id;
 use crate::arrow_form::{self, Reader};
 use crate::error::to_df;
@@ -47,13 +48,18 @@ pub struct Spec {
     /// ORDER BY keys and their types; they follow the arguments.
     pub order: Vec<(OrderKey, SqlType)>,
     /// For text forms of values.
-    pub ctx: EvalContext,
+    pub place: Arc<Place>,
 }
 
 impl Spec {
     /// The state of an empty group.
     fn start(&self) -> Box<dyn State> {
         (self.code.start)(AggregateTypes { args: &self.args, ret: &self.ret })
+    }
+
+    /// The result of a state.
+    fn finish(&self, state: &dyn State) -> Result<Datum> {
+        state.finish(&self.place.execution_or_nothing().eval).map_err(to_df)
     }
 }
 
@@ -127,7 +133,7 @@ impl AggregateUDFImpl for SqlAggregate {
     }
 
     fn default_value(&self, _: &DataType) -> Result<ScalarValue> {
-        let empty = self.spec.start().finish(&self.spec.ctx).map_err(to_df)?;
+        let empty = self.spec.finish(&*self.spec.start())?;
         Ok(arrow_form::scalar(&empty, &self.spec.ret))
     }
 }
@@ -245,7 +251,7 @@ fn whole(spec: &Spec, rows: impl Iterator<Item = Vec<Datum>>) -> Result<Datum> {
     for row in rows {
         running.update(&row[..spec.args.len()]).map_err(to_df)?;
     }
-    running.finish(&spec.ctx).map_err(to_df)
+    spec.finish(&*running)
 }
 
 impl Accumulator for Grouped {
@@ -261,7 +267,7 @@ impl Accumulator for Grouped {
             rows.sort_by(|a, b| by_arguments(a, b));
             whole(spec, rows.into_iter())?
         } else if spec.order.is_empty() {
-            self.running.finish(&spec.ctx).map_err(to_df)?
+            spec.finish(&*self.running)?
         } else {
             whole(spec, sorted(spec, &self.kept).into_iter())?
         };

@@ -1,6 +1,8 @@
 //! What runs inside DataFusion's plans: functions over rows, aggregates, scans, subqueries.
 
 pub mod aggregate;
+pub(crate) mod constant;
+pub mod execution;
 pub mod materialized;
 pub mod scalar;
 pub mod scan;

@@ -6,8 +6,8 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use braid_scalar::{Bound, EvalContext, Volatility};
 use braid_types::{Datum, SqlType};
@@ -21,6 +21,7 @@ use datafusion::logical_expr::{
 
 use parking_lot::Mutex;
 
+use super::execution::{Execution, Place};
 use crate::arrow_form::{self, Reader};
 use crate::error::to_df;
 
@@ -33,7 +34,7 @@ pub fn next_id() -> u64 {
 /// Code of a row function.
 pub(crate) trait RowFunction: Send + Sync {
     /// The result for one row of arguments.
-    fn call(&self, args: &[Datum]) -> braid_types::SqlResult<Datum>;
+    fn call(&self, args: &[Datum], ctx: &EvalContext) -> braid_types::SqlResult<Datum>;
 }
 
 /// A function that is called once for each row.
@@ -46,6 +47,8 @@ pub(crate) struct RowUdf {
     carrier: DataType,
     signature: Signature,
     code: Box<dyn RowFunction>,
+    /// Where the execution is that it looks at; `None` if it looks at its arguments alone.
+    place: Option<Arc<Place>>,
 }
 
 impl fmt::Debug for RowUdf {
@@ -86,6 +89,7 @@ impl RowUdf {
         args: Vec<(Expr, SqlType)>,
         ret: SqlType,
         volatility: Volatility,
+        place: Option<Arc<Place>>,
     ) -> Expr {
         let (exprs, arg_types): (Vec<Expr>, Vec<SqlType>) = args.into_iter().unzip();
         let udf = RowUdf {
@@ -96,8 +100,20 @@ impl RowUdf {
             carrier: arrow_form::data_type(&ret),
             ret,
             code,
+            place,
         };
         ScalarUDF::new_from_impl(udf).call(exprs)
+    }
+
+    /// The execution that it runs in.
+    fn execution(&self) -> braid_types::SqlResult<Arc<Execution>> {
+        match &self.place {
+            Some(place) if self.signature.volatility != DfVolatility::Immutable => {
+                place.execution()
+            }
+            Some(place) => Ok(place.execution_or_nothing()),
+            None => Ok(Place::default().execution_or_nothing()),
+        }
     }
 }
 
@@ -128,6 +144,7 @@ impl ScalarUDFImpl for RowUdf {
             .collect::<Result<Vec<(ArrayRef, bool)>>>()?;
         let readers: Vec<(Reader<'_>, bool)> =
             columns.iter().map(|(array, varies)| (Reader::new(array), *varies)).collect();
+        let execution = self.execution().map_err(to_df)?;
         let mut out = Vec::with_capacity(rows);
         let mut row = Vec::with_capacity(readers.len());
         for at in 0..rows {
@@ -135,7 +152,7 @@ impl ScalarUDFImpl for RowUdf {
             for ((reader, varies), ty) in readers.iter().zip(&self.arg_types) {
                 row.push(reader.get(if *varies { at } else { 0 }, ty));
             }
-            out.push(self.code.call(&row).map_err(to_df)?);
+            out.push(self.code.call(&row, &execution.eval).map_err(to_df)?);
         }
         if once {
             let value = out.pop().unwrap_or(Datum::Null);
@@ -146,38 +163,35 @@ impl ScalarUDFImpl for RowUdf {
 }
 
 /// A bound expression over its arguments.
-struct BoundCode {
-    bound: Bound,
-    ctx: EvalContext,
-}
+struct BoundCode(Bound);
 
 impl RowFunction for BoundCode {
-    fn call(&self, args: &[Datum]) -> braid_types::SqlResult<Datum> {
-        self.bound.eval(args, &self.ctx)
+    fn call(&self, args: &[Datum], ctx: &EvalContext) -> braid_types::SqlResult<Datum> {
+        self.0.eval(args, ctx)
     }
 }
 
 /// A call that evaluates `bound`, whose column ordinals are positions in `args`.
-pub(crate) fn bound_expr(bound: Bound, ctx: &EvalContext, args: Vec<(Expr, SqlType)>) -> Expr {
+pub(crate) fn bound_expr(bound: Bound, place: &Arc<Place>, args: Vec<(Expr, SqlType)>) -> Expr {
     let label = bound.to_sql(&|at| format!("#{at}"));
     let ret = bound.ty().clone();
     let volatility = bound.volatility();
-    let code = Box::new(BoundCode { bound, ctx: ctx.clone() });
-    RowUdf::call_expr(label, code, args, ret, volatility)
+    let code = Box::new(BoundCode(bound));
+    RowUdf::call_expr(label, code, args, ret, volatility, Some(place.clone()))
 }
 
 /// As [`bound_expr`], but nothing moves it: for conditions that can fail.
-pub(crate) fn pinned_expr(bound: Bound, ctx: &EvalContext, args: Vec<(Expr, SqlType)>) -> Expr {
+pub(crate) fn pinned_expr(bound: Bound, place: &Arc<Place>, args: Vec<(Expr, SqlType)>) -> Expr {
     let label = bound.to_sql(&|at| format!("#{at}"));
     let ret = bound.ty().clone();
-    let code = Box::new(BoundCode { bound, ctx: ctx.clone() });
-    RowUdf::call_expr(label, code, args, ret, Volatility::Volatile)
+    let code = Box::new(BoundCode(bound));
+    RowUdf::call_expr(label, code, args, ret, Volatility::Volatile, Some(place.clone()))
 }
 
 struct SortKey;
 
 impl RowFunction for SortKey {
-    fn call(&self, args: &[Datum]) -> braid_types::SqlResult<Datum> {
+    fn call(&self, args: &[Datum], _: &EvalContext) -> braid_types::SqlResult<Datum> {
         Ok(arrow_form::sort_key(&args[0]).map_or(Datum::Null, |k| Datum::Bytea(k.into())))
     }
 }
@@ -203,6 +217,7 @@ fn key_function(ty: &SqlType) -> ScalarUDF {
             carrier: arrow_form::data_type(&SqlType::Bytea),
             ret: SqlType::Bytea,
             code: Box::new(SortKey),
+            place: None,
         })
     });
     made.clone()
@@ -211,7 +226,7 @@ fn key_function(ty: &SqlType) -> ScalarUDF {
 struct Field(usize);
 
 impl RowFunction for Field {
-    fn call(&self, args: &[Datum]) -> braid_types::SqlResult<Datum> {
+    fn call(&self, args: &[Datum], _: &EvalContext) -> braid_types::SqlResult<Datum> {
         Ok(match &args[0] {
             Datum::Record(fields) => fields.get(self.0).cloned().unwrap_or(Datum::Null),
             _ => Datum::Null,
@@ -227,5 +242,6 @@ pub(crate) fn record_field(expr: Expr, at: usize, ty: &SqlType) -> Expr {
         vec![(expr, SqlType::Record)],
         ty.clone(),
         Volatility::Immutable,
+        None,
     )
 }

@@ -14,13 +14,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 use async_trait::async_trait;
-use braid_kv::{KeySpan, Txn};
+use braid_kv::KeySpan;
 use braid_sql::storage::{IndexScan, Layout, TableLayout, TableScan};
 use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::expr::InList;
@@ -34,6 +34,8 @@ use datafusion::physical_plan::{
 };
 use futures::Stream;
 
+use super::constant::{self, is_constant};
+use super::execution::Place;
 use super::materialized::Materialized;
 use crate::arrow_form;
 use crate::error::to_df;
@@ -46,8 +48,8 @@ const MAX_POINTS: usize = 1000;
 /// Where a table's rows come from.
 #[derive(Clone)]
 pub enum Source {
-    /// A stored table; without transaction it can only be planned.
-    Stored(Arc<TableLayout>, Option<Arc<Txn>>),
+    /// A stored table.
+    Stored(Arc<TableLayout>),
     /// Rows made beforehand.
     Rows(Arc<Vec<Vec<Datum>>>),
     /// Rows of a common table expression.
@@ -60,7 +62,7 @@ pub(crate) struct SqlTable {
     columns: Vec<(String, SqlType)>,
     schema: SchemaRef,
     source: Source,
-    cancel: Arc<AtomicBool>,
+    place: Arc<Place>,
 }
 
 impl fmt::Debug for SqlTable {
@@ -75,13 +77,13 @@ impl SqlTable {
         name: String,
         columns: Vec<(String, SqlType)>,
         source: Source,
-        cancel: Arc<AtomicBool>,
+        place: Arc<Place>,
     ) -> SqlTable {
         let fields: Vec<Field> = columns
             .iter()
             .map(|(name, ty)| Field::new(name, arrow_form::data_type(ty), true))
             .collect();
-        SqlTable { name, columns, schema: Arc::new(Schema::new(fields)), source, cancel }
+        SqlTable { name, columns, schema: Arc::new(Schema::new(fields)), source, place }
     }
 }
 
@@ -99,7 +101,7 @@ impl TableProvider for SqlTable {
         &self,
         filters: &[&Expr],
     ) -> Result<Vec<TableProviderFilterPushDown>> {
-        let stored = matches!(self.source, Source::Stored(..));
+        let stored = matches!(self.source, Source::Stored(_));
         Ok(filters
             .iter()
             .map(|f| {
@@ -122,7 +124,8 @@ impl TableProvider for SqlTable {
         let projection: Vec<usize> =
             projection.cloned().unwrap_or_else(|| (0..self.columns.len()).collect());
         let access = match &self.source {
-            Source::Stored(layout, _) => choose(layout, filters).map_err(to_df)?,
+            Source::Stored(_) if filters.iter().any(has_constant) => Access::Late(filters.to_vec()),
+            Source::Stored(layout) => choose(layout, filters).map_err(to_df)?,
             Source::Rows(_) | Source::Shared(_) => Access::All,
         };
         let schema = Arc::new(self.schema.project(&projection)?);
@@ -141,7 +144,7 @@ impl TableProvider for SqlTable {
             access,
             limit,
             source: self.source.clone(),
-            cancel: self.cancel.clone(),
+            place: self.place.clone(),
             asked: Arc::default(),
         }))
     }
@@ -156,6 +159,8 @@ enum Access {
     Keys(Vec<KeySpan>, usize),
     /// Spans of the index at this position.
     Index(usize, Vec<KeySpan>, usize),
+    /// As these filters say once the constants in them have values.
+    Late(Vec<Expr>),
 }
 
 /// Bounds on one column out of the filters.
@@ -176,7 +181,22 @@ fn column_name(expr: &Expr) -> Option<&str> {
 }
 
 fn literal(expr: &Expr) -> bool {
-    matches!(expr, Expr::Literal(..) | Expr::Placeholder(_))
+    matches!(expr, Expr::Literal(..) | Expr::Placeholder(_)) || is_constant(expr)
+}
+
+/// Whether a filter holds a constant of the execution.
+fn has_constant(expr: &Expr) -> bool {
+    expr.exists(|e| Ok(is_constant(e))).unwrap_or(true)
+}
+
+/// The filters with the values of the execution that runs. A constant that cannot be computed stays
+/// as it is, and bounds nothing: the filter above the scan computes it if it comes to that.
+fn with_values(filters: &[Expr], place: &Place) -> Result<Vec<Expr>> {
+    let literal = |e: Expr| match constant::value(&e, place) {
+        Some(value) => Ok(Transformed::yes(Expr::Literal(value, None))),
+        None => Ok(Transformed::no(e)),
+    };
+    filters.iter().map(|f| Ok(f.clone().transform_up(literal)?.data)).collect()
 }
 
 fn usable(expr: &Expr) -> bool {
@@ -364,7 +384,7 @@ fn choose(layout: &TableLayout, filters: &[Expr]) -> SqlResult<Access> {
 }
 
 /// The scan of one table.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct SqlScan {
     name: String,
     projection: Vec<usize>,
@@ -374,7 +394,7 @@ struct SqlScan {
     access: Access,
     limit: Option<usize>,
     source: Source,
-    cancel: Arc<AtomicBool>,
+    place: Arc<Place>,
     /// Requests to the store so far.
     asked: Arc<AtomicU64>,
 }
@@ -382,7 +402,7 @@ struct SqlScan {
 impl fmt::Debug for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Source::Stored(..) => "stored",
+            Source::Stored(_) => "stored",
             Source::Rows(_) => "rows",
             Source::Shared(_) => "shared",
         })
@@ -398,11 +418,15 @@ impl DisplayAs for SqlScan {
                 write!(f, "CatalogScan: {} ({} rows)", self.name, rows.len())?;
             }
             (Source::Shared(_), _) => write!(f, "CteScan: {}", self.name)?,
+            (_, Access::Late(filters)) => {
+                let filters: Vec<String> = filters.iter().map(ToString::to_string).collect();
+                write!(f, "TableScan: {} where {}", self.name, filters.join(" AND "))?;
+            }
             (_, Access::All) => write!(f, "TableScan: {} all rows", self.name)?,
             (_, Access::Keys(spans, used)) => {
                 write!(f, "TableScan: {} spans={} key columns={used}", self.name, spans.len())?;
             }
-            (Source::Stored(layout, _), Access::Index(at, spans, used)) => write!(
+            (Source::Stored(layout), Access::Index(at, spans, used)) => write!(
                 f,
                 "IndexScan: {} using {} spans={} key columns={used}",
                 self.name,
@@ -449,7 +473,12 @@ impl ExecutionPlan for SqlScan {
         Ok(self)
     }
 
+    fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(Arc::new(SqlScan { asked: Arc::default(), ..SqlScan::clone(&self) }))
+    }
+
     fn execute(&self, _: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let execution = self.place.execution().map_err(to_df)?;
         let rows = match &self.source {
             Source::Rows(rows) => Rows::Made(rows.clone(), 0),
             Source::Shared(rows) => {
@@ -462,28 +491,32 @@ impl ExecutionPlan for SqlScan {
                     left: self.limit.unwrap_or(usize::MAX),
                 }));
             }
-            Source::Stored(layout, txn) => {
-                let txn = txn
+            Source::Stored(layout) => {
+                let txn = execution
+                    .txn
                     .clone()
                     .ok_or_else(|| to_df(SqlError::internal("a scan without transaction")))?;
                 let mut wanted = vec![false; layout.table.columns.len()];
                 for at in &self.projection {
                     wanted[*at] = true;
                 }
-                match &self.access {
-                    Access::All => {
-                        let spans = vec![layout.rows.whole_span()];
+                let access = match &self.access {
+                    Access::Late(filters) => {
+                        let filters = with_values(filters, &self.place)?;
+                        choose(layout, &filters).map_err(to_df)?
+                    }
+                    other => other.clone(),
+                };
+                match access {
+                    Access::Keys(spans, _) => {
                         Rows::Table(TableScan::new(txn, layout.clone(), spans, Some(wanted), false))
                     }
-                    Access::Keys(spans, _) => Rows::Table(TableScan::new(
-                        txn,
-                        layout.clone(),
-                        spans.clone(),
-                        Some(wanted),
-                        false,
-                    )),
                     Access::Index(at, spans, _) => {
-                        Rows::Index(IndexScan::new(txn, layout.clone(), *at, spans.clone(), false))
+                        Rows::Index(IndexScan::new(txn, layout.clone(), at, spans, false))
+                    }
+                    Access::All | Access::Late(_) => {
+                        let spans = vec![layout.rows.whole_span()];
+                        Rows::Table(TableScan::new(txn, layout.clone(), spans, Some(wanted), false))
                     }
                 }
             }
@@ -494,7 +527,7 @@ impl ExecutionPlan for SqlScan {
             types: self.types.clone(),
             schema: self.schema.clone(),
             left: self.limit.unwrap_or(usize::MAX),
-            cancel: self.cancel.clone(),
+            cancel: execution.cancel.clone(),
             asked: self.asked.clone(),
         }))
     }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use braid_scalar::{Builtin, Code, Columns, EvalContext, Volatility, resolve};
+use braid_scalar::{Builtin, Code, Columns, Volatility, resolve};
 use braid_types::{Datum, SqlError, SqlResult, SqlType};
 use datafusion::arrow::array::{BinaryBuilder, ListBuilder};
 use datafusion::arrow::datatypes::{DataType, Field};
@@ -13,6 +13,7 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
 };
 
+use super::execution::Place;
 use super::scalar::{next_id, signature};
 use crate::arrow_form::{self, Reader};
 use crate::error::to_df;
@@ -26,15 +27,15 @@ pub struct SetFunction {
     pub args: Vec<SqlType>,
     /// Columns of its rows.
     pub columns: Vec<(String, SqlType)>,
-    /// Clock and session of the statement.
-    pub ctx: EvalContext,
+    /// Clock and session of the execution.
+    pub place: Arc<Place>,
 }
 
 /// Picks the function for argument types.
 ///
 /// # Errors
 /// 42883 when there is none, 42725 when several fit.
-pub fn choose(name: &str, given: &[SqlType], ctx: &EvalContext) -> SqlResult<SetFunction> {
+pub fn choose(name: &str, given: &[SqlType], place: &Arc<Place>) -> SqlResult<SetFunction> {
     let choice = resolve(name, given, false)?;
     let Code::Rows(_, columns) = choice.function.code else {
         return Err(SqlError::internal(format!("{name} gives no rows")));
@@ -55,7 +56,7 @@ pub fn choose(name: &str, given: &[SqlType], ctx: &EvalContext) -> SqlResult<Set
             list.iter().map(typed).collect::<SqlResult<_>>()?
         }
     };
-    Ok(SetFunction { function: choice.function, args: choice.args, columns, ctx: ctx.clone() })
+    Ok(SetFunction { function: choice.function, args: choice.args, columns, place: place.clone() })
 }
 
 impl SetFunction {
@@ -65,7 +66,7 @@ impl SetFunction {
             return Ok(Vec::new());
         }
         match self.function.code {
-            Code::Rows(code, _) => code(args, &self.ctx),
+            Code::Rows(code, _) => code(args, &self.place.execution()?.eval),
             _ => Err(SqlError::internal("no function of rows")),
         }
     }

@@ -189,7 +189,7 @@ fn member(members: &Members, needles: &[Datum]) -> Datum {
 }
 
 impl RowFunction for Subquery {
-    fn call(&self, args: &[Datum]) -> SqlResult<Datum> {
+    fn call(&self, args: &[Datum], _: &EvalContext) -> SqlResult<Datum> {
         let (needles, outer) = args.split_at(self.needles());
         let key = GroupKey(outer.to_vec());
         if let Some(found) = self.kept.lock().get(&key) {

@@ -1,0 +1,122 @@
+//! What a plan looks at while it runs: parameters, clock, session, transaction, cancel flag.
+//!
+//! A plan is made once and executed many times. What differs from one execution to the next lies
+//! in one [`Place`] that its functions, scans and constants share:
+//!
+//! ```text
+//!   WHERE k = $1 AND at < now()      k = #0 AND at < #1      constants: #0 is $1, #1 is now()
+//!   each execution                   enter ── #0 = 7, #1 = 2026-11-23 ── leave
+//! ```
+//! A *constant* is an expression without columns whose value is the same for a whole execution but
+//! not for all: it is computed at its first use, so what fails fails only where it is wanted.
+
+use std::sync::Arc;
+use std::sync::LazyLock;
+use std::sync::atomic::AtomicBool;
+
+use braid_kv::Txn;
+use braid_scalar::{Bound, EvalContext};
+use braid_types::{Datum, SqlError, SqlResult, SqlType};
+use parking_lot::Mutex;
+
+/// One execution of a plan.
+pub struct Execution {
+    /// Parameters, clock, session.
+    pub eval: EvalContext,
+    /// All reads go through it; without one the plan can only be described.
+    pub txn: Option<Arc<Txn>>,
+    /// Raised when it has to stop.
+    pub cancel: Arc<AtomicBool>,
+    /// Values of the place's constants, as far as they were wanted.
+    values: Mutex<Vec<Option<Datum>>>,
+}
+
+impl Execution {
+    /// An execution that has computed nothing yet.
+    pub fn new(eval: EvalContext, txn: Option<Arc<Txn>>, cancel: Arc<AtomicBool>) -> Execution {
+        Execution { eval, txn, cancel, values: Mutex::default() }
+    }
+}
+
+/// See the [module documentation](self).
+#[derive(Default)]
+pub struct Place {
+    now: Mutex<Option<Arc<Execution>>>,
+    constants: Mutex<Vec<Bound>>,
+}
+
+impl std::fmt::Debug for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Place of {} constants", self.constants.lock().len())
+    }
+}
+
+impl Place {
+    /// A place whose execution has begun.
+    pub fn of(execution: Execution) -> Arc<Place> {
+        let place = Arc::new(Place::default());
+        place.enter(execution);
+        place
+    }
+
+    /// An execution begins; there is none before.
+    pub fn enter(&self, execution: Execution) {
+        *self.now.lock() = Some(Arc::new(execution));
+    }
+
+    /// The execution has ended.
+    pub fn leave(&self) {
+        // Dropped outside of the lock: it may be the last to hold the transaction.
+        let ended = self.now.lock().take();
+        drop(ended);
+    }
+
+    /// The execution that runs.
+    ///
+    /// # Errors
+    /// XX000 when none does.
+    pub fn execution(&self) -> SqlResult<Arc<Execution>> {
+        self.now.lock().clone().ok_or_else(|| SqlError::internal("no execution of this plan runs"))
+    }
+
+    /// The execution that runs, or, when none does, one that knows nothing: enough for functions
+    /// whose value depends on their arguments alone.
+    pub(crate) fn execution_or_nothing(&self) -> Arc<Execution> {
+        static NOTHING: LazyLock<Arc<Execution>> = LazyLock::new(|| {
+            Arc::new(Execution::new(EvalContext::constant(), None, Arc::default()))
+        });
+        self.now.lock().clone().unwrap_or_else(|| NOTHING.clone())
+    }
+
+    /// Adds a constant and gives its number.
+    pub(crate) fn add_constant(&self, bound: Bound) -> usize {
+        let mut constants = self.constants.lock();
+        constants.push(bound);
+        constants.len() - 1
+    }
+
+    /// The type of a constant.
+    pub(crate) fn constant_type(&self, at: usize) -> Option<SqlType> {
+        self.constants.lock().get(at).map(|bound| bound.ty().clone())
+    }
+
+    /// The value of a constant in the execution that runs.
+    ///
+    /// # Errors
+    /// Of computing it; XX000 when no execution runs.
+    pub fn constant(&self, at: usize) -> SqlResult<Datum> {
+        let execution = self.execution()?;
+        if let Some(Some(value)) = execution.values.lock().get(at) {
+            return Ok(value.clone());
+        }
+        let bound = self.constants.lock().get(at).cloned();
+        let bound = bound.ok_or_else(|| SqlError::internal("no such constant"))?;
+        let value = bound.eval(&[], &execution.eval)?;
+        let mut values = execution.values.lock();
+        if values.len() <= at {
+            values.resize(at + 1, None);
+        }
+        values[at] = Some(value.clone());
+        Ok(value)
+    }
+}

@@ -1,0 +1,150 @@
+//! Plans are made once and executed many times: nothing of one execution is left for the next.
+
+mod harness;
+
+use std::sync::Arc;
+
+use braid_sql::{Outcome, Prepared, Rows};
+use braid_types::{Datum, TimeZone};
+use harness::Db;
+
+fn shop() -> Db {
+    let mut db = Db::new();
+    db.run(
+        "CREATE TABLE c (id int PRIMARY KEY, name text);
+         CREATE TABLE o (id int PRIMARY KEY, c int, total numeric(10,2), at timestamptz);
+         CREATE INDEX ON o (c);
+         INSERT INTO c SELECT i, 'name ' || i FROM generate_series(1, 50) AS g(i);
+         INSERT INTO o SELECT i, i % 50 + 1, i, now() - interval '1 hour'
+             FROM generate_series(1, 500) AS g(i);",
+    );
+    db
+}
+
+fn prepare(db: &mut Db, sql: &str) -> Arc<Prepared> {
+    let statement = db.session.parse_script(sql).expect("parses").remove(0);
+    db.session.prepare(statement, &[]).expect("plans")
+}
+
+fn open(db: &mut Db, statement: &Arc<Prepared>, params: &[Datum]) -> Rows {
+    match db.session.execute(statement, params.to_vec()).expect("runs") {
+        Outcome::Rows(rows) => rows,
+        Outcome::Done(tag) => panic!("{tag} has no rows"),
+        _ => panic!("rows expected"),
+    }
+}
+
+fn batch(rows: &mut Rows) -> Option<String> {
+    let text = |row: &Vec<Datum>| {
+        let cells: Vec<String> =
+            row.iter().map(|v| v.to_text(TimeZone::utc()).unwrap_or_default()).collect();
+        cells.join("|")
+    };
+    let batch = rows.next_batch().expect("gives rows")?;
+    Some(batch.iter().map(text).collect::<Vec<_>>().join("; "))
+}
+
+fn all(db: &mut Db, statement: &Arc<Prepared>, params: &[Datum]) -> String {
+    let mut rows = open(db, statement, params);
+    let mut out = Vec::new();
+    while let Some(batch) = batch(&mut rows) {
+        out.push(batch);
+    }
+    out.join("; ")
+}
+
+const JOIN: &str = "SELECT c.name, count(*), sum(o.total) FROM c JOIN o ON o.c = c.id
+     WHERE c.id = $1 AND o.id > $2 GROUP BY c.name";
+
+#[test]
+fn each_execution_has_its_own_parameters() {
+    let mut db = shop();
+    let join = prepare(&mut db, JOIN);
+    let five = [Datum::Int4(5), Datum::Int4(0)];
+    let six = [Datum::Int4(6), Datum::Int4(300)];
+    for _ in 0..3 {
+        assert_eq!(all(&mut db, &join, &five), "name 5|10|2290.00");
+        assert_eq!(all(&mut db, &join, &six), "name 6|4|1520.00");
+    }
+    assert_eq!(all(&mut db, &join, &[Datum::Null, Datum::Int4(0)]), "");
+    assert_eq!(all(&mut db, &join, &five), "name 5|10|2290.00");
+}
+
+#[test]
+fn what_was_written_meanwhile_is_seen() {
+    let mut db = shop();
+    let join = prepare(&mut db, JOIN);
+    let five = [Datum::Int4(5), Datum::Int4(0)];
+    assert_eq!(all(&mut db, &join, &five), "name 5|10|2290.00");
+    db.run("UPDATE o SET total = total + 1 WHERE c = 5");
+    assert_eq!(all(&mut db, &join, &five), "name 5|10|2300.00");
+    db.run("BEGIN; DELETE FROM o WHERE id = 4");
+    assert_eq!(all(&mut db, &join, &five), "name 5|9|2295.00");
+    db.run("ROLLBACK");
+    assert_eq!(all(&mut db, &join, &five), "name 5|10|2300.00");
+    db.run("ALTER TABLE c ALTER COLUMN name SET DEFAULT 'x'; DROP INDEX o_c_idx");
+    assert_eq!(all(&mut db, &join, &five), "name 5|10|2300.00");
+}
+
+#[test]
+fn two_open_portals_of_one_statement_do_not_meet() {
+    let mut db = shop();
+    let pairs = prepare(
+        &mut db,
+        "SELECT a.id + $1, b.id FROM o a JOIN o b ON a.c = b.c WHERE a.id > b.id ORDER BY 1, 2",
+    );
+    db.run("BEGIN");
+    let mut first = open(&mut db, &pairs, &[Datum::Int4(0)]);
+    let head = batch(&mut first).expect("rows");
+    let mut second = open(&mut db, &pairs, &[Datum::Int4(1_000)]);
+    let other = batch(&mut second).expect("rows");
+    assert!(head.starts_with("51|1; ") && other.starts_with("1051|1; "), "{head:.40} {other:.40}");
+    let mut rest = 0;
+    while let Some(more) = batch(&mut first) {
+        assert!(
+            more.split("; ").all(|row| row.split('|').next().unwrap().len() <= 3),
+            "{more:.40}"
+        );
+        rest += 1;
+    }
+    assert!(rest > 0, "the first portal was still open");
+    drop((first, second));
+    db.run("COMMIT");
+    assert!(all(&mut db, &pairs, &[Datum::Int4(7)]).starts_with("58|1; "));
+}
+
+#[test]
+fn the_clock_and_the_session_are_those_of_the_execution() {
+    let mut db = shop();
+    let late = prepare(
+        &mut db,
+        "SELECT count(*) FROM c JOIN o ON o.c = c.id WHERE o.at < now() - interval '30 minutes'",
+    );
+    assert_eq!(all(&mut db, &late, &[]), "500");
+    let clock = prepare(&mut db, "SELECT now(), count(*) FROM c JOIN o ON o.c = c.id");
+    let before = all(&mut db, &clock, &[]);
+    std::thread::sleep(std::time::Duration::from_millis(3));
+    assert_ne!(before, all(&mut db, &clock, &[]));
+    let zone = prepare(
+        &mut db,
+        "SELECT count(*) FROM c JOIN o ON o.c = c.id
+         WHERE timestamptz '2020-01-01 00:00' = timestamptz '2020-01-01 00:00+00'",
+    );
+    assert_eq!(all(&mut db, &zone, &[]), "500");
+    db.run("SET TimeZone = 'America/New_York'");
+    assert_eq!(all(&mut db, &zone, &[]), "0");
+}
+
+#[test]
+fn a_failed_execution_leaves_the_plan_usable() {
+    let mut db = shop();
+    let divided =
+        prepare(&mut db, "SELECT sum(o.id / $1) FROM c JOIN o ON o.c = c.id WHERE c.id = $2");
+    let with = |by| [Datum::Int4(by), Datum::Int4(5)];
+    assert_eq!(all(&mut db, &divided, &with(1)), "2290");
+    for _ in 0..2 {
+        let error = db.session.execute(&divided, with(0).to_vec()).err().expect("by zero");
+        assert_eq!(error.state().0, "22012");
+    }
+    assert_eq!(all(&mut db, &divided, &with(2)), "1145");
+}
