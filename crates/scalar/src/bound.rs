@@ -424,7 +424,7 @@ impl Bound {
     }
 
     /// The expression with each direct part replaced.
-    pub(crate) fn map_children(&self, f: &mut dyn FnMut(&Bound) -> Bound) -> Bound {
+    pub fn map_children(&self, f: &mut dyn FnMut(&Bound) -> Bound) -> Bound {
         let mut all = |parts: &[Bound]| -> Vec<Bound> { parts.iter().map(&mut *f).collect() };
         let node = match self.node() {
             Node::Const(_) | Node::Column(_) | Node::Param(_) => return self.clone(),

@@ -45,6 +45,8 @@ pub use bound::{
 pub use context::{BindContext, EvalContext, NoSession, ParamTypes, SessionFunctions};
 pub use conversion::{common_type, convert as convert_datum};
 pub use functions::{plain_text, to_json};
+pub use operators::add_interval;
+pub use pattern::TextPattern;
 pub use registry::{
     ArgType, Builtin, Code, Columns, FunctionKind, Rows, functions_of, is_aggregate,
     is_set_returning, is_volatile,

@@ -280,7 +280,7 @@ fn infinite(micros: i64) -> bool {
 ///
 /// # Errors
 /// 22008 out of range.
-pub(crate) fn add_interval(micros: i64, interval: &Interval) -> SqlResult<i64> {
+pub fn add_interval(micros: i64, interval: &Interval) -> SqlResult<i64> {
     if infinite(micros) {
         return Ok(micros);
     }

@@ -7,36 +7,132 @@ use std::sync::Arc;
 use braid_types::{SqlError, SqlResult, SqlState};
 use regex::Regex;
 
-/// Whether text matches a LIKE pattern: `%` any run, `_` one character, the escape character
-/// (usually backslash) takes the next one literally.
+/// A LIKE pattern taken apart: `%` any run, `_` one character, the escape character (usually
+/// backslash) takes the next one literally.
+struct LikePattern {
+    parts: Vec<Part>,
+    ignore_case: bool,
+    /// The texts between the runs, if it has nothing but texts and runs: most patterns.
+    pieces: Option<Vec<String>>,
+}
+
+impl LikePattern {
+    fn new(pattern: &str, escape: Option<char>, ignore_case: bool) -> LikePattern {
+        let mut parts = Vec::new();
+        let mut chars = pattern.chars();
+        while let Some(c) = chars.next() {
+            if Some(c) == escape {
+                match chars.next() {
+                    Some(next) => push_literal(&mut parts, next, ignore_case),
+                    None => parts.push(Part::Unfinished),
+                }
+            } else {
+                match c {
+                    '%' => parts.push(Part::Run),
+                    '_' => parts.push(Part::One),
+                    c => push_literal(&mut parts, c, ignore_case),
+                }
+            }
+        }
+        let mut pieces = Some(vec![String::new()]);
+        for part in &parts {
+            match (part, &mut pieces) {
+                (Part::Literal(c), Some(pieces)) => {
+                    if let Some(last) = pieces.last_mut() {
+                        last.push(*c);
+                    }
+                }
+                (Part::Run, Some(pieces)) => pieces.push(String::new()),
+                _ => pieces = None,
+            }
+        }
+        LikePattern { parts, ignore_case, pieces }
+    }
+
+    fn matches(&self, text: &str) -> SqlResult<bool> {
+        let lowered;
+        let text = match self.ignore_case {
+            true => {
+                lowered = text.to_lowercase();
+                &lowered
+            }
+            false => text,
+        };
+        match &self.pieces {
+            Some(pieces) => Ok(between_runs(text, pieces)),
+            None => matches(&text.chars().collect::<Vec<char>>(), &self.parts),
+        }
+    }
+}
+
+/// Whether a text is these pieces with any text between them.
+fn between_runs(text: &str, pieces: &[String]) -> bool {
+    let (first, rest) = match pieces {
+        [] => return text.is_empty(),
+        [only] => return text == only,
+        [first, rest @ ..] => (first, rest),
+    };
+    let Some(mut text) = text.strip_prefix(first.as_str()) else { return false };
+    let (last, inner) = rest.split_last().expect("at least two pieces");
+    for piece in inner {
+        match text.find(piece.as_str()) {
+            Some(at) => text = &text[at + piece.len()..],
+            None => return false,
+        }
+    }
+    text.ends_with(last.as_str())
+}
+
+/// Whether text matches a LIKE pattern.
 ///
 /// # Errors
-/// 22025 when the pattern ends with the escape character.
+/// 22025 when the text reaches an escape character at the end of the pattern.
 pub(crate) fn like(
     text: &str,
     pattern: &str,
     escape: Option<char>,
     ignore_case: bool,
 ) -> SqlResult<bool> {
-    let lower = |s: &str| if ignore_case { s.to_lowercase() } else { s.to_string() };
-    let text: Vec<char> = lower(text).chars().collect();
-    let mut parts = Vec::new();
-    let mut chars = pattern.chars();
-    while let Some(c) = chars.next() {
-        if Some(c) == escape {
-            match chars.next() {
-                Some(next) => push_literal(&mut parts, next, ignore_case),
-                None => parts.push(Part::Unfinished),
-            }
-        } else {
-            match c {
-                '%' => parts.push(Part::Run),
-                '_' => parts.push(Part::One),
-                c => push_literal(&mut parts, c, ignore_case),
-            }
+    LikePattern::new(pattern, escape, ignore_case).matches(text)
+}
+
+/// A pattern that is matched with many texts.
+pub struct TextPattern(Kind);
+
+enum Kind {
+    Like(LikePattern),
+    Regex(Arc<Regex>),
+    Start(String),
+}
+
+impl TextPattern {
+    /// The pattern of an operator of two texts (`~~` is LIKE), and whether the operator denies the
+    /// match. `None` for other operators, and for patterns that are malformed.
+    pub fn of_operator(name: &str, pattern: &str) -> Option<(TextPattern, bool)> {
+        let like = |any_case| Some(Kind::Like(LikePattern::new(pattern, Some('\\'), any_case)));
+        let regex = |flags| regex(pattern, flags).ok().map(Kind::Regex);
+        let kind = match name {
+            "~~" | "!~~" => like(false),
+            "~~*" | "!~~*" => like(true),
+            "~" | "!~" => regex(""),
+            "~*" | "!~*" => regex("i"),
+            "^@" | "starts_with" => Some(Kind::Start(pattern.to_string())),
+            _ => None,
+        };
+        kind.map(|kind| (TextPattern(kind), name.starts_with('!')))
+    }
+
+    /// Whether a text matches.
+    ///
+    /// # Errors
+    /// 22025 when the text reaches an escape character at the end of the pattern.
+    pub fn matches(&self, text: &str) -> SqlResult<bool> {
+        match &self.0 {
+            Kind::Like(pattern) => pattern.matches(text),
+            Kind::Regex(regex) => Ok(regex.is_match(text)),
+            Kind::Start(start) => Ok(text.starts_with(start)),
         }
     }
-    matches(&text, &parts)
 }
 
 enum Part {

@@ -262,6 +262,11 @@ fn array_in(bytes: &[u8], element: &SqlType) -> Option<SqlResult<Datum>> {
 /// Base-10000 digits, weight of the first, sign, display scale.
 fn numeric_out(value: &BigDecimal, out: &mut Vec<u8>) {
     let (digits, scale) = numeric::parts(value);
+    if let (Some(small), Ok(scale)) = (digits.to_i128(), u16::try_from(scale))
+        && push_numeric(small, scale, out)
+    {
+        return;
+    }
     let negative = digits.is_negative();
     // Pad so that the point falls between groups of four.
     let pad = (4 - scale.rem_euclid(4)) % 4;
@@ -287,6 +292,36 @@ fn numeric_out(value: &BigDecimal, out: &mut Vec<u8>) {
     }
 }
 
+/// The binary form of the numeric that an integer is at a scale. False, and nothing is written,
+/// for numbers too large for that.
+pub fn push_numeric(digits: i128, scale: u16, out: &mut Vec<u8>) -> bool {
+    let pad = (4 - scale % 4) % 4;
+    let Some(mut magnitude) = digits.unsigned_abs().checked_mul(10u128.pow(pad.into())) else {
+        return false;
+    };
+    // From the last group to the first.
+    let mut groups = [0u16; 11];
+    let mut count = 0;
+    while magnitude > 0 {
+        (groups[count], magnitude) = match u64::try_from(magnitude) {
+            Ok(small) => ((small % 10_000) as u16, u128::from(small / 10_000)),
+            Err(_) => ((magnitude % 10_000) as u16, magnitude / 10_000),
+        };
+        count += 1;
+    }
+    let zeros = groups[..count].iter().take_while(|g| **g == 0).count();
+    let fraction_groups = (scale + pad) / 4;
+    let weight = if count == 0 { 0 } else { count as i16 - fraction_groups as i16 - 1 };
+    out.extend(((count - zeros) as i16).to_be_bytes());
+    out.extend(weight.to_be_bytes());
+    out.extend((if digits < 0 { 0x4000u16 } else { 0 }).to_be_bytes());
+    out.extend(scale.to_be_bytes());
+    for group in groups[zeros..count].iter().rev() {
+        out.extend(group.to_be_bytes());
+    }
+    true
+}
+
 fn numeric_in(bytes: &[u8]) -> Option<Datum> {
     let word = |at: usize| -> Option<u16> {
         Some(u16::from_be_bytes(bytes.get(at * 2..at * 2 + 2)?.try_into().ok()?))
@@ -306,6 +341,24 @@ fn numeric_in(bytes: &[u8]) -> Option<Datum> {
     }
     if sign != 0 && sign != 0x4000 {
         return None;
+    }
+    if count <= 8 {
+        // 32 digits and the zeros behind them fit into 128 bits, as a rule.
+        let mut small = 0i128;
+        for at in 0..count {
+            small = small * 10_000 + i128::from(word(4 + at).filter(|g| *g <= 9_999)?);
+        }
+        let behind = (count as i64 - weight - 1) * 4 - scale;
+        let power = u32::try_from(behind.unsigned_abs()).ok().and_then(|n| 10i128.checked_pow(n));
+        let shown = match (behind >= 0, power) {
+            (true, Some(power)) => Some(small / power),
+            (true, None) => Some(0),
+            (false, power) => power.and_then(|power| small.checked_mul(power)),
+        };
+        if let (Some(shown), Ok(scale)) = (shown, u8::try_from(scale)) {
+            let signed = if sign == 0x4000 { -shown } else { shown };
+            return Some(Datum::Numeric(Arc::new(numeric::from_scaled(signed, scale))));
+        }
     }
     let mut digits = BigInt::zero();
     for at in 0..count {

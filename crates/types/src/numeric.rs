@@ -57,6 +57,47 @@ pub fn from_i128(value: i128) -> BigDecimal {
     BigDecimal::new(BigInt::from(value), 0)
 }
 
+/// The integer that a value is at this scale; `None` if that would lose digits or needs more than
+/// 38 of them.
+pub fn at_scale(value: &BigDecimal, scale: u8) -> Option<i128> {
+    let (digits, have) = parts(value);
+    let small = match i64::from(scale) - have {
+        0 => digits.to_i128()?,
+        more @ 1.. => digits.to_i128()?.checked_mul(10i128.checked_pow(more.try_into().ok()?)?)?,
+        fewer => {
+            let divisor = pow10(-fewer);
+            if !(&digits % &divisor).is_zero() {
+                return None;
+            }
+            (digits / divisor).to_i128()?
+        }
+    };
+    (small.unsigned_abs() < 10u128.pow(38)).then_some(small)
+}
+
+/// As [`at_scale`], for numbers of up to 32 bytes: two's complement, the lowest byte first.
+pub fn at_scale_wide(value: &BigDecimal, scale: u8) -> Option<[u8; 32]> {
+    let rounded = round(value, i64::from(scale));
+    if compare(&rounded, value).is_ne() {
+        return None;
+    }
+    let bytes = parts(&rounded).0.to_signed_bytes_le();
+    let fill = if bytes.last().is_some_and(|b| b & 0x80 != 0) { 0xFF } else { 0 };
+    let mut out = [fill; 32];
+    out.get_mut(..bytes.len())?.copy_from_slice(&bytes);
+    Some(out)
+}
+
+/// The value of an integer of any length at a scale: two's complement, the lowest byte first.
+pub fn from_scaled_wide(bytes: &[u8], scale: u8) -> BigDecimal {
+    BigDecimal::new(BigInt::from_signed_bytes_le(bytes), i64::from(scale))
+}
+
+/// The value of an integer at a scale.
+pub fn from_scaled(digits: i128, scale: u8) -> BigDecimal {
+    BigDecimal::new(BigInt::from(digits), i64::from(scale))
+}
+
 /// Rounds half away from zero to `scale` digits after the point; negative scales round to tens.
 pub fn round(value: &BigDecimal, scale: i64) -> BigDecimal {
     let (digits, old) = parts(value);
