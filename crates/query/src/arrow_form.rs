@@ -7,26 +7,81 @@
 //!   native    bool, int2/4/8, oid            Boolean, Int16/32/64, UInt32
 //!             date, time, timestamp(tz)      Int32, Int64 (PostgreSQL's epoch)
 //!             text types; bytea, uuid        Utf8; Binary       bytes order as SQL orders
-//!   floats    Float32, Float64               ordered through a sort key (NaN, -0)
-//!   packed    numeric, interval, jsonb,      Binary: the wire form, which keeps display scales;
-//!             arrays, records                compared and grouped through a sort key
+//!             numeric(p,s), p <= 38          Decimal128(38, s): see below
+//!   floats    Float32, Float64               compared by a normal form: one NaN, one zero
+//!   packed    other numeric, interval,       Binary: the wire form, which keeps display scales;
+//!             jsonb, arrays, records         compared and grouped through a sort key
 //! ```
 //! A *sort key* is a Binary whose byte order and equality are those of SQL.
+//!
+//! *Decimals.* All values of a declared numeric show the same number of digits after the point, so
+//! an integer is enough. The carrier always says 38 digits: columns of one scale are of one Arrow
+//! type, and nobody has a reason to convert them. NaN is the largest i128, which needs more digits
+//! than any value may have: it sorts last and equals itself. Arrow compares, sorts and hashes these
+//! integers; all arithmetic on them is ours, because DataFusion's has other scales and no NaN.
 
 use std::sync::Arc;
 
 use braid_keys::column::{Direction, encode_column};
 use braid_types::jsonb::serde_json::Value;
+use braid_types::numeric::BigDecimal;
 use braid_types::{ArrayValue, Datum, RecordValue, SqlType, numeric};
 use datafusion::arrow::array::{
-    Array, ArrayRef, BinaryArray, BinaryBuilder, BooleanArray, Float32Array, Float64Array,
-    Int16Array, Int32Array, Int64Array, StringArray, StringBuilder, UInt32Array, new_null_array,
+    Array, ArrayRef, BinaryArray, BinaryBuilder, BooleanArray, Decimal128Array, Decimal256Array,
+    Float32Array, Float64Array, Int16Array, Int32Array, Int64Array, StringArray, StringBuilder,
+    UInt32Array, new_null_array,
 };
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, i256};
 use datafusion::common::ScalarValue;
+
+/// NaN among decimals.
+pub(crate) const DECIMAL_NAN: i128 = i128::MAX;
+
+/// NaN among decimals of 256 bits, which only expressions have.
+pub(crate) const WIDE_NAN: i256 = i256::MAX;
+
+/// The number that a decimal of 256 bits is.
+pub(crate) fn wide_number(value: i256, scale: u8) -> BigDecimal {
+    numeric::from_scaled_wide(&value.to_le_bytes(), scale)
+}
+
+/// The Arrow type of decimals of a scale.
+pub(crate) fn decimal(scale: u8) -> DataType {
+    DataType::Decimal128(38, scale as i8)
+}
+
+/// The scale of a type whose values travel as decimals.
+pub(crate) fn decimal_scale(ty: &SqlType) -> Option<u8> {
+    match ty {
+        SqlType::Numeric(Some((precision @ 1..=38, scale))) => {
+            u8::try_from(*scale).ok().filter(|s| u16::from(*s) <= *precision)
+        }
+        _ => None,
+    }
+}
+
+/// The integer that carries a numeric; `None` for one that the scale cannot hold.
+pub(crate) fn to_decimal(value: &Datum, scale: u8) -> Option<i128> {
+    match value {
+        Datum::Numeric(v) => numeric::at_scale(v, scale),
+        Datum::NumericNan => Some(DECIMAL_NAN),
+        _ => None,
+    }
+}
+
+/// The numeric that a decimal carries.
+pub(crate) fn from_decimal(value: i128, scale: u8) -> Datum {
+    match value {
+        DECIMAL_NAN => Datum::NumericNan,
+        _ => Datum::Numeric(Arc::new(numeric::from_scaled(value, scale))),
+    }
+}
 
 /// The Arrow type that carries a SQL type.
 pub fn data_type(ty: &SqlType) -> DataType {
+    if let Some(scale) = decimal_scale(ty) {
+        return decimal(scale);
+    }
     match ty {
         SqlType::Bool => DataType::Boolean,
         SqlType::Int2 => DataType::Int16,
@@ -62,16 +117,17 @@ pub fn field(name: &str, ty: &SqlType) -> FieldRef {
 
 /// Whether Arrow's own equality and order of the carrier are SQL's.
 pub(crate) fn is_native(ty: &SqlType) -> bool {
-    !matches!(
-        ty,
-        SqlType::Float4
-            | SqlType::Float8
-            | SqlType::Numeric(_)
-            | SqlType::Interval
-            | SqlType::Jsonb
-            | SqlType::Array(_)
-            | SqlType::Record
-    )
+    decimal_scale(ty).is_some()
+        || !matches!(
+            ty,
+            SqlType::Float4
+                | SqlType::Float8
+                | SqlType::Numeric(_)
+                | SqlType::Interval
+                | SqlType::Jsonb
+                | SqlType::Array(_)
+                | SqlType::Record
+        )
 }
 
 /// The bytes of a packed value. Records, and arrays of records, tell the types and names of their
@@ -249,70 +305,33 @@ fn encode(value: &Datum, out: &mut Vec<u8>) {
 
 /// Builds the array that carries these values.
 pub fn build<'a>(ty: &SqlType, values: impl Iterator<Item = &'a Datum>) -> ArrayRef {
+    macro_rules! collect {
+        ($array:ty, $($from:pat => $to:expr),+) => {
+            Arc::new(
+                values.map(|v| match v { $($from => Some($to),)+ _ => None }).collect::<$array>(),
+            )
+        };
+    }
     match data_type(ty) {
-        DataType::Boolean => Arc::new(
-            values
-                .map(|v| match v {
-                    Datum::Bool(b) => Some(*b),
-                    _ => None,
-                })
-                .collect::<BooleanArray>(),
+        DataType::Boolean => collect!(BooleanArray, Datum::Bool(b) => *b),
+        DataType::Int16 => collect!(Int16Array, Datum::Int2(i) => *i),
+        DataType::Int32 => collect!(
+            Int32Array,
+            Datum::Int4(i) | Datum::Date(i) => *i,
+            Datum::Int2(i) => i32::from(*i)
         ),
-        DataType::Int16 => Arc::new(
-            values
-                .map(|v| match v {
-                    Datum::Int2(i) => Some(*i),
-                    _ => None,
-                })
-                .collect::<Int16Array>(),
+        DataType::Int64 => collect!(
+            Int64Array,
+            Datum::Int8(i) | Datum::Time(i) | Datum::Timestamp(i) | Datum::TimestampTz(i) => *i,
+            Datum::Int4(i) => i64::from(*i),
+            Datum::Int2(i) => i64::from(*i)
         ),
-        DataType::Int32 => Arc::new(
-            values
-                .map(|v| match v {
-                    Datum::Int4(i) | Datum::Date(i) => Some(*i),
-                    Datum::Int2(i) => Some(i32::from(*i)),
-                    _ => None,
-                })
-                .collect::<Int32Array>(),
-        ),
-        DataType::Int64 => Arc::new(
-            values
-                .map(|v| match v {
-                    Datum::Int8(i)
-                    | Datum::Time(i)
-                    | Datum::Timestamp(i)
-                    | Datum::TimestampTz(i) => Some(*i),
-                    Datum::Int4(i) => Some(i64::from(*i)),
-                    Datum::Int2(i) => Some(i64::from(*i)),
-                    _ => None,
-                })
-                .collect::<Int64Array>(),
-        ),
-        DataType::UInt32 => Arc::new(
-            values
-                .map(|v| match v {
-                    Datum::Oid(i) => Some(*i),
-                    _ => None,
-                })
-                .collect::<UInt32Array>(),
-        ),
-        DataType::Float32 => Arc::new(
-            values
-                .map(|v| match v {
-                    Datum::Float4(f) => Some(*f),
-                    _ => None,
-                })
-                .collect::<Float32Array>(),
-        ),
-        DataType::Float64 => Arc::new(
-            values
-                .map(|v| match v {
-                    Datum::Float8(f) => Some(*f),
-                    Datum::Float4(f) => Some(f64::from(*f)),
-                    _ => None,
-                })
-                .collect::<Float64Array>(),
-        ),
+        DataType::UInt32 => collect!(UInt32Array, Datum::Oid(i) => *i),
+        DataType::Float32 => collect!(Float32Array, Datum::Float4(f) => *f),
+        DataType::Float64 => {
+            collect!(Float64Array, Datum::Float8(f) => *f, Datum::Float4(f) => f64::from(*f))
+        }
+        DataType::Decimal128(_, scale) => Arc::new(decimals(values, scale as u8)),
         DataType::Utf8 => {
             let mut builder = StringBuilder::new();
             for value in values {
@@ -323,24 +342,62 @@ pub fn build<'a>(ty: &SqlType, values: impl Iterator<Item = &'a Datum>) -> Array
             }
             Arc::new(builder.finish())
         }
-        _ => {
-            let mut builder = BinaryBuilder::new();
-            let mut bytes = Vec::new();
-            for value in values {
-                match value {
-                    Datum::Null => builder.append_null(),
-                    Datum::Bytea(b) => builder.append_value(b),
-                    Datum::Uuid(u) => builder.append_value(u),
-                    other => {
-                        bytes.clear();
-                        pack(other, &mut bytes);
-                        builder.append_value(&bytes);
-                    }
-                }
+        _ => packed(values),
+    }
+}
+
+/// As [`build`], for expressions of numerics that travel as decimals because their scale is known
+/// beforehand; see `exec/vector`.
+pub(crate) fn build_carried<'a>(
+    carrier: &DataType,
+    ty: &SqlType,
+    values: impl Iterator<Item = &'a Datum>,
+) -> ArrayRef {
+    match carrier {
+        DataType::Decimal128(_, scale) => Arc::new(decimals(values, *scale as u8)),
+        DataType::Decimal256(_, scale) => {
+            let scale = *scale as u8;
+            let wide = values.map(|value| match value {
+                Datum::Numeric(v) => numeric::at_scale_wide(v, scale).map(i256::from_le_bytes),
+                Datum::NumericNan => Some(WIDE_NAN),
+                _ => None,
+            });
+            Arc::new(wide.collect::<Decimal256Array>().with_data_type(carrier.clone()))
+        }
+        _ => build(ty, values),
+    }
+}
+
+/// Decimals of a declared type. Values that come from elsewhere than its columns have gone through
+/// a cast, so each has the scale.
+fn decimals<'a>(values: impl Iterator<Item = &'a Datum>, scale: u8) -> Decimal128Array {
+    let carried = values.map(|value| match value {
+        Datum::Numeric(v) => {
+            debug_assert_eq!(numeric::parts(v).1, i64::from(scale), "a numeric of another scale");
+            let rounded = || numeric::at_scale(&numeric::round(v, i64::from(scale)), scale);
+            numeric::at_scale(v, scale).or_else(rounded)
+        }
+        other => to_decimal(other, scale),
+    });
+    carried.collect::<Decimal128Array>().with_data_type(decimal(scale))
+}
+
+fn packed<'a>(values: impl Iterator<Item = &'a Datum>) -> ArrayRef {
+    let mut builder = BinaryBuilder::new();
+    let mut bytes = Vec::new();
+    for value in values {
+        match value {
+            Datum::Null => builder.append_null(),
+            Datum::Bytea(b) => builder.append_value(b),
+            Datum::Uuid(u) => builder.append_value(u),
+            other => {
+                bytes.clear();
+                pack(other, &mut bytes);
+                builder.append_value(&bytes);
             }
-            Arc::new(builder.finish())
         }
     }
+    Arc::new(builder.finish())
 }
 
 /// A reader of one column: downcast once, then read by row.
@@ -359,6 +416,10 @@ pub enum Reader<'a> {
     F32(&'a Float32Array),
     /// `double precision`.
     F64(&'a Float64Array),
+    /// Declared numerics, and their scale.
+    Decimal(&'a Decimal128Array, u8),
+    /// Numerics of an expression, and their scale.
+    Wide(&'a Decimal256Array, u8),
     /// Text types.
     Text(&'a StringArray),
     /// Binary carriers.
@@ -379,6 +440,12 @@ impl<'a> Reader<'a> {
             DataType::UInt32 => any.downcast_ref().map(Reader::U32),
             DataType::Float32 => any.downcast_ref().map(Reader::F32),
             DataType::Float64 => any.downcast_ref().map(Reader::F64),
+            DataType::Decimal128(_, scale) => {
+                any.downcast_ref().map(|a| Reader::Decimal(a, *scale as u8))
+            }
+            DataType::Decimal256(_, scale) => {
+                any.downcast_ref().map(|a| Reader::Wide(a, *scale as u8))
+            }
             DataType::Utf8 => any.downcast_ref().map(Reader::Text),
             DataType::Binary => any.downcast_ref().map(Reader::Binary),
             _ => None,
@@ -417,6 +484,11 @@ impl<'a> Reader<'a> {
             Reader::U32(a) => Datum::Oid(valid!(a)),
             Reader::F32(a) => Datum::Float4(valid!(a)),
             Reader::F64(a) => Datum::Float8(valid!(a)),
+            Reader::Decimal(a, scale) => from_decimal(valid!(a), *scale),
+            Reader::Wide(a, scale) => match valid!(a) {
+                WIDE_NAN => Datum::NumericNan,
+                value => Datum::Numeric(Arc::new(wide_number(value, *scale))),
+            },
             Reader::Text(a) if *ty == SqlType::Json => Datum::Json(valid!(a).into()),
             Reader::Text(a) => Datum::text(valid!(a)),
             Reader::Binary(a) => {

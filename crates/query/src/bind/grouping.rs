@@ -309,7 +309,8 @@ impl Binder<'_> {
             }
         }
         for one in pending {
-            let args = one.args.iter().map(|a| self.plan_expr(a)).collect::<SqlResult<Vec<_>>>()?;
+            let args =
+                one.args.iter().map(|a| self.plan_number(a)).collect::<SqlResult<Vec<_>>>()?;
             let filter = match &one.filter {
                 Some(f) => Some(Box::new(self.plan_expr(f)?)),
                 None => None,

@@ -42,7 +42,7 @@ use crate::error::from_df;
 use crate::exec::execution::Place;
 use crate::exec::materialized::Materialized;
 use crate::exec::stoppable::check;
-use crate::exec::{constant, scalar};
+use crate::exec::{constant, scalar, vector};
 use crate::planning::too_complex;
 
 /// Queries may stand in each other this deep, views and operands of set operations included.
@@ -340,7 +340,11 @@ impl<'a> Binder<'a> {
                 let value = self.eval.param(*index)?;
                 Ok(Expr::Literal(arrow_form::scalar(&value, bound.ty()), None))
             }
-            Node::Column(at) => self.slot_expr(*at),
+            Node::Column(at) => {
+                // The name of a column's type may have lost its modifiers on the way.
+                let held = self.level().slots[*at].ty.clone();
+                Ok(scalar::carried(self.slot_expr(*at)?, &held, bound.ty()))
+            }
             // DataFusion computes both sides for a whole batch: what can fail or costs much is
             // computed row by row, from left to right, as far as its value is wanted.
             Node::And(_) | Node::Or(_) if faults::can_fail(bound) => self.opaque(bound),
@@ -360,6 +364,7 @@ impl<'a> Binder<'a> {
             Node::Compare(op, left, right) => self.comparison(bound, *op, left, right),
             Node::InList(needle, list, not) => {
                 let carrier = arrow_form::data_type(needle.ty());
+                let list: Vec<Bound> = list.iter().map(|i| fitted(i, needle.ty())).collect();
                 let plain = arrow_form::is_native(needle.ty())
                     && list.iter().all(|i| arrow_form::data_type(i.ty()) == carrier);
                 if !plain {
@@ -389,6 +394,7 @@ impl<'a> Binder<'a> {
         right: &Bound,
     ) -> SqlResult<Expr> {
         use braid_scalar::CmpOp;
+        let (left, right) = (&fitted(left, right.ty()), &fitted(right, left.ty()));
         let same = arrow_form::data_type(left.ty()) == arrow_form::data_type(right.ty());
         let native = arrow_form::is_native(left.ty()) && arrow_form::is_native(right.ty());
         let integers = left.ty().is_integer() && right.ty().is_integer();
@@ -405,13 +411,36 @@ impl<'a> Binder<'a> {
             return Ok(binary_expr(l, df_op, r));
         }
         let both_vary = !left.columns().is_empty() && !right.columns().is_empty();
-        if op == CmpOp::Eq && same && both_vary && *left.ty() != SqlType::Record {
+        let numerics = [left, right].iter().all(|b| matches!(b.ty(), SqlType::Numeric(_)));
+        if op == CmpOp::Eq && (same || numerics) && both_vary && *left.ty() != SqlType::Record {
             // Joins need an equality they can hash.
-            let (l, r) = (self.plan_expr(left)?, self.plan_expr(right)?);
-            let (l, r) = (scalar::sortable(l, left.ty()), scalar::sortable(r, right.ty()));
+            let (l, r) = (self.join_key(left, same)?, self.join_key(right, same)?);
             return Ok(binary_expr(l, Operator::Eq, r));
         }
         self.opaque(bound)
+    }
+
+    /// One side of an equality in a form that compares as SQL compares. Numerics of different
+    /// carriers meet in the one that holds them all.
+    fn join_key(&mut self, side: &Bound, same: bool) -> SqlResult<Expr> {
+        let ty = if same { side.ty().clone() } else { side.ty().base() };
+        let expr = scalar::carried(self.plan_expr(side)?, side.ty(), &ty);
+        Ok(scalar::sortable(expr, &ty))
+    }
+
+    /// As [`Binder::plan_expr`], where any carrier of a numeric will do: decimals if the scale is
+    /// known.
+    fn plan_number(&mut self, bound: &Bound) -> SqlResult<Expr> {
+        if !matches!(bound.ty(), SqlType::Numeric(_)) || bound.columns().is_empty() {
+            return self.plan_expr(bound);
+        }
+        let (moved, args) = self.row_function(bound)?;
+        let types: Vec<SqlType> = args.iter().map(|(_, ty)| ty.clone()).collect();
+        match (vector::decimal_carrier(&moved, &types), bound.node()) {
+            (Some(_), Node::Column(at)) => self.slot_expr(*at),
+            (Some(carrier), _) => Ok(scalar::decimal_expr(moved, &self.place, args, carrier)),
+            (None, _) => self.plan_expr(bound),
+        }
     }
 
     /// The whole expression as one row function over the slots it uses.
@@ -556,6 +585,20 @@ impl<'a> Binder<'a> {
 
 /// The slot of an outer column that a part of this level with slots of its own uses.
 const ELSEWHERE: usize = usize::MAX;
+
+/// A numeric constant in the carrier of a declared numeric that it is compared with, if that can
+/// hold it; else as it is.
+fn fitted(bound: &Bound, beside: &SqlType) -> Bound {
+    let (Some(value), Some(scale)) = (bound.as_const(), arrow_form::decimal_scale(beside)) else {
+        return bound.clone();
+    };
+    let ty = SqlType::Numeric(Some((38, i16::from(scale))));
+    match arrow_form::to_decimal(value, scale) {
+        Some(fits) => Bound::constant(arrow_form::from_decimal(fits, scale), ty),
+        None if value.is_null() => Bound::constant(Datum::Null, ty),
+        None => bound.clone(),
+    }
+}
 
 /// A column of a plan by its unique name.
 fn column(name: &str) -> Expr {

@@ -1,7 +1,8 @@
 //! Aggregates as DataFusion functions, also over window frames.
 //!
 //! Arguments: the aggregate's own, then the keys of its ORDER BY. DISTINCT and ORDER BY are done
-//! here, so that their equality and order are SQL's.
+//! here, so that their equality and order are SQL's. What has a fold over columns goes there
+//! (`exec/folds`); here is the form that takes rows.
 
 use std::collections::{HashSet, VecDeque};
 use std::fmt;
@@ -16,10 +17,12 @@ use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::utils::AggregateOrderSensitivity;
 use datafusion::logical_expr::{
-    Accumulator, AggregateUDF, AggregateUDFImpl, Signature, Volatility as DfVolatility,
+    Accumulator, AggregateUDF, AggregateUDFImpl, GroupsAccumulator, Signature,
+    Volatility as DfVolatility,
 };
 
 use super::execution::Place;
+use super::folds::{self, Groups, Single};
 use super::scalar::next_id;
 use crate::arrow_form::{self, Reader};
 use crate::error::to_df;
@@ -116,8 +119,27 @@ impl AggregateUDFImpl for SqlAggregate {
         Ok(arrow_form::data_type(&self.spec.ret))
     }
 
-    fn accumulator(&self, _: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        Ok(Box::new(Grouped::new(self.spec.clone())))
+    fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+        Ok(match folds::fold(&self.spec, first_type(args.expr_fields)) {
+            Some(fold) => Box::new(Single::new(fold)),
+            None => Box::new(Grouped::new(self.spec.clone())),
+        })
+    }
+
+    fn groups_accumulator_supported(&self, args: AccumulatorArgs) -> bool {
+        folds::fold(&self.spec, first_type(args.expr_fields)).is_some()
+    }
+
+    fn create_groups_accumulator(
+        &self,
+        args: AccumulatorArgs,
+    ) -> Result<Box<dyn GroupsAccumulator>> {
+        let (spec, carrier) = (self.spec.clone(), first_type(args.expr_fields).cloned());
+        let made = Groups::new(Box::new(move || folds::fold(&spec, carrier.as_ref())));
+        match made {
+            Some(groups) => Ok(Box::new(groups)),
+            None => datafusion::common::internal_err!("an aggregate without fold"),
+        }
     }
 
     fn create_sliding_accumulator(&self, _: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
@@ -125,6 +147,9 @@ impl AggregateUDFImpl for SqlAggregate {
     }
 
     fn state_fields(&self, args: StateFieldsArgs) -> Result<Vec<FieldRef>> {
+        if let Some(fold) = folds::fold(&self.spec, first_type(args.input_fields)) {
+            return folds::state_fields(args.name, &*fold);
+        }
         Ok(vec![Arc::new(Field::new(format!("{}[state]", args.name), DataType::Binary, true))])
     }
 
@@ -136,6 +161,10 @@ impl AggregateUDFImpl for SqlAggregate {
         let empty = self.spec.finish(&*self.spec.start())?;
         Ok(arrow_form::scalar(&empty, &self.spec.ret))
     }
+}
+
+fn first_type(fields: &[FieldRef]) -> Option<&DataType> {
+    fields.first().map(|field| field.data_type())
 }
 
 /// Rows of arguments out of arrays.

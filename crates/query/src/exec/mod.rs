@@ -3,9 +3,11 @@
 pub mod aggregate;
 pub(crate) mod constant;
 pub mod execution;
+mod folds;
 pub mod materialized;
 pub mod scalar;
 pub mod scan;
 pub mod set_returning;
 pub mod stoppable;
 pub mod subquery;
+pub(crate) mod vector;

@@ -1,19 +1,20 @@
-//! Our scalar expressions as DataFusion functions, evaluated row by row.
+//! Our scalar expressions as DataFusion functions.
 //!
 //! A whole bound subtree becomes one function whose arguments are the columns it uses, so CASE and
-//! COALESCE keep their laziness and errors are those of `braid_scalar`.
+//! COALESCE keep their laziness and errors are those of `braid_scalar`. A batch is computed over
+//! its columns (`exec/vector`) where that goes, else row by row.
 
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use braid_scalar::{Bound, EvalContext, Volatility};
 use braid_types::{Datum, SqlType};
-use datafusion::arrow::array::ArrayRef;
-use datafusion::arrow::datatypes::DataType;
-use datafusion::common::Result;
+use datafusion::arrow::array::{Array, ArrayRef, AsArray};
+use datafusion::arrow::datatypes::{DataType, Float32Type, Float64Type};
+use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
     Volatility as DfVolatility,
@@ -22,6 +23,7 @@ use datafusion::logical_expr::{
 use parking_lot::Mutex;
 
 use super::execution::{Execution, Place};
+use super::vector::Program;
 use crate::arrow_form::{self, Reader};
 use crate::error::to_df;
 
@@ -35,6 +37,12 @@ pub fn next_id() -> u64 {
 pub(crate) trait RowFunction: Send + Sync {
     /// The result for one row of arguments.
     fn call(&self, args: &[Datum], ctx: &EvalContext) -> braid_types::SqlResult<Datum>;
+
+    /// The results for a batch, where that needs no look at each row. `None`: row by row.
+    fn batch(&self, args: &[ColumnarValue], rows: usize, ctx: &EvalContext) -> Option<ArrayRef> {
+        let _ = (args, rows, ctx);
+        None
+    }
 }
 
 /// A function that is called once for each row.
@@ -91,13 +99,26 @@ impl RowUdf {
         volatility: Volatility,
         place: Option<Arc<Place>>,
     ) -> Expr {
+        let carrier = arrow_form::data_type(&ret);
+        RowUdf::call_carried(label, code, args, (ret, carrier), volatility, place)
+    }
+
+    /// As [`RowUdf::call_expr`], with another carrier than that of the result's type.
+    fn call_carried(
+        label: String,
+        code: Box<dyn RowFunction>,
+        args: Vec<(Expr, SqlType)>,
+        (ret, carrier): (SqlType, DataType),
+        volatility: Volatility,
+        place: Option<Arc<Place>>,
+    ) -> Expr {
         let (exprs, arg_types): (Vec<Expr>, Vec<SqlType>) = args.into_iter().unzip();
         let udf = RowUdf {
             id: next_id(),
             label,
             signature: signature(arg_types.len(), volatility),
             arg_types,
-            carrier: arrow_form::data_type(&ret),
+            carrier,
             ret,
             code,
             place,
@@ -134,6 +155,10 @@ impl ScalarUDFImpl for RowUdf {
         let varying = args.args.iter().any(|a| matches!(a, ColumnarValue::Array(_)));
         let once = !varying && self.signature.volatility != DfVolatility::Volatile;
         let rows = if once { 1 } else { args.number_rows };
+        let execution = self.execution().map_err(to_df)?;
+        if !once && let Some(array) = self.code.batch(&args.args, rows, &execution.eval) {
+            return Ok(ColumnarValue::Array(array));
+        }
         let columns = args
             .args
             .iter()
@@ -144,7 +169,6 @@ impl ScalarUDFImpl for RowUdf {
             .collect::<Result<Vec<(ArrayRef, bool)>>>()?;
         let readers: Vec<(Reader<'_>, bool)> =
             columns.iter().map(|(array, varies)| (Reader::new(array), *varies)).collect();
-        let execution = self.execution().map_err(to_df)?;
         let mut out = Vec::with_capacity(rows);
         let mut row = Vec::with_capacity(readers.len());
         for at in 0..rows {
@@ -154,38 +178,95 @@ impl ScalarUDFImpl for RowUdf {
             }
             out.push(self.code.call(&row, &execution.eval).map_err(to_df)?);
         }
+        let array = arrow_form::build_carried(&self.carrier, &self.ret, out.iter());
         if once {
-            let value = out.pop().unwrap_or(Datum::Null);
-            return Ok(ColumnarValue::Scalar(arrow_form::scalar(&value, &self.ret)));
+            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&array, 0)?));
         }
-        Ok(ColumnarValue::Array(arrow_form::build(&self.ret, out.iter())))
+        Ok(ColumnarValue::Array(array))
     }
 }
 
 /// A bound expression over its arguments.
-struct BoundCode(Bound);
+struct BoundCode {
+    bound: Bound,
+    /// The same over columns.
+    program: Option<Program>,
+    /// Batches that the program could not compute, less those that it could.
+    unfit: AtomicI64,
+}
+
+/// A program that fails so much more often than not is given up.
+const UNFIT_MAX: i64 = 8;
 
 impl RowFunction for BoundCode {
     fn call(&self, args: &[Datum], ctx: &EvalContext) -> braid_types::SqlResult<Datum> {
-        self.0.eval(args, ctx)
+        self.bound.eval(args, ctx)
+    }
+
+    fn batch(&self, args: &[ColumnarValue], rows: usize, ctx: &EvalContext) -> Option<ArrayRef> {
+        let program = self.program.as_ref()?;
+        let unfit = self.unfit.load(Ordering::Relaxed);
+        if unfit >= UNFIT_MAX {
+            return None;
+        }
+        let array = program.eval(args, rows, ctx);
+        self.unfit.store((unfit + if array.is_some() { -1 } else { 1 }).max(0), Ordering::Relaxed);
+        array
+    }
+}
+
+/// What a call of a bound expression is to the optimizer.
+struct Call {
+    label: String,
+    code: Box<dyn RowFunction>,
+}
+
+impl Call {
+    /// The code of an expression whose values travel as `carrier`.
+    fn new(bound: Bound, args: &[(Expr, SqlType)], carrier: &DataType) -> Call {
+        let types: Vec<SqlType> = args.iter().map(|(_, ty)| ty.clone()).collect();
+        let program = Program::compile(&bound, &types, carrier);
+        let sql = bound.to_sql(&|at| format!("#{at}"));
+        let label = match program.as_ref().is_some_and(|p| !p.by_row()) {
+            true => sql,
+            false => format!("by row: {sql}"),
+        };
+        let unfit = AtomicI64::new(0);
+        Call { label, code: Box::new(BoundCode { bound, program, unfit }) }
     }
 }
 
 /// A call that evaluates `bound`, whose column ordinals are positions in `args`.
 pub(crate) fn bound_expr(bound: Bound, place: &Arc<Place>, args: Vec<(Expr, SqlType)>) -> Expr {
-    let label = bound.to_sql(&|at| format!("#{at}"));
-    let ret = bound.ty().clone();
-    let volatility = bound.volatility();
-    let code = Box::new(BoundCode(bound));
-    RowUdf::call_expr(label, code, args, ret, volatility, Some(place.clone()))
+    let (ret, volatility) = (bound.ty().clone(), bound.volatility());
+    let call = Call::new(bound, &args, &arrow_form::data_type(&ret));
+    RowUdf::call_expr(call.label, call.code, args, ret, volatility, Some(place.clone()))
+}
+
+/// As [`bound_expr`] for a numeric whose values travel as decimals of 128 or 256 bits.
+pub(crate) fn decimal_expr(
+    bound: Bound,
+    place: &Arc<Place>,
+    args: Vec<(Expr, SqlType)>,
+    carrier: DataType,
+) -> Expr {
+    let (ret, volatility) = (bound.ty().clone(), bound.volatility());
+    let call = Call::new(bound, &args, &carrier);
+    RowUdf::call_carried(
+        call.label,
+        call.code,
+        args,
+        (ret, carrier),
+        volatility,
+        Some(place.clone()),
+    )
 }
 
 /// As [`bound_expr`], but nothing moves it: for conditions that can fail.
 pub(crate) fn pinned_expr(bound: Bound, place: &Arc<Place>, args: Vec<(Expr, SqlType)>) -> Expr {
-    let label = bound.to_sql(&|at| format!("#{at}"));
     let ret = bound.ty().clone();
-    let code = Box::new(BoundCode(bound));
-    RowUdf::call_expr(label, code, args, ret, Volatility::Volatile, Some(place.clone()))
+    let call = Call::new(bound, &args, &arrow_form::data_type(&ret));
+    RowUdf::call_expr(call.label, call.code, args, ret, Volatility::Volatile, Some(place.clone()))
 }
 
 struct SortKey;
@@ -196,31 +277,99 @@ impl RowFunction for SortKey {
     }
 }
 
-/// An expression that compares as SQL compares: itself for native types, else its sort key.
+/// Floats as Arrow compares them: one NaN, which is the greatest, and one zero.
+struct FloatKey;
+
+impl RowFunction for FloatKey {
+    fn call(&self, args: &[Datum], _: &EvalContext) -> braid_types::SqlResult<Datum> {
+        Ok(match &args[0] {
+            Datum::Float4(v) if v.is_nan() => Datum::Float4(f32::NAN),
+            Datum::Float4(v) => Datum::Float4(v + 0.0),
+            Datum::Float8(v) if v.is_nan() => Datum::Float8(f64::NAN),
+            Datum::Float8(v) => Datum::Float8(v + 0.0),
+            _ => Datum::Null,
+        })
+    }
+
+    fn batch(&self, args: &[ColumnarValue], _: usize, _: &EvalContext) -> Option<ArrayRef> {
+        let [ColumnarValue::Array(array)] = args else { return None };
+        Some(match array.data_type() {
+            DataType::Float32 => {
+                let key = |v: f32| if v.is_nan() { f32::NAN } else { v + 0.0 };
+                Arc::new(array.as_primitive::<Float32Type>().unary::<_, Float32Type>(key))
+            }
+            DataType::Float64 => {
+                let key = |v: f64| if v.is_nan() { f64::NAN } else { v + 0.0 };
+                Arc::new(array.as_primitive::<Float64Type>().unary::<_, Float64Type>(key))
+            }
+            _ => return None,
+        })
+    }
+}
+
+/// The value as it is: only its carrier changes.
+struct Same;
+
+impl RowFunction for Same {
+    fn call(&self, args: &[Datum], _: &EvalContext) -> braid_types::SqlResult<Datum> {
+        Ok(args[0].clone())
+    }
+}
+
+/// An expression that compares as SQL compares: itself for native types, else its key.
 pub(crate) fn sortable(expr: Expr, ty: &SqlType) -> Expr {
     if arrow_form::is_native(ty) {
         return expr;
     }
-    key_function(ty).call(vec![expr])
+    match ty {
+        SqlType::Float4 | SqlType::Float8 => shared(Shared::Key, ty, ty),
+        _ => shared(Shared::Key, ty, &SqlType::Bytea),
+    }
+    .call(vec![expr])
 }
 
-/// One function for each type: equal keys of equal expressions are equal to the optimizer.
-fn key_function(ty: &SqlType) -> ScalarUDF {
-    static KEYS: OnceLock<Mutex<HashMap<SqlType, ScalarUDF>>> = OnceLock::new();
-    let mut keys = KEYS.get_or_init(Mutex::default).lock();
-    let made = keys.entry(ty.base()).or_insert_with(|| {
+/// A value of one type in the carrier of another that holds it as well: a declared numeric as any
+/// numeric.
+pub(crate) fn carried(expr: Expr, from: &SqlType, to: &SqlType) -> Expr {
+    if arrow_form::data_type(from) == arrow_form::data_type(to) {
+        return expr;
+    }
+    shared(Shared::Carrier, from, to).call(vec![expr])
+}
+
+/// Functions of which there is one for each pair of types.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Shared {
+    Key,
+    Carrier,
+}
+
+/// One function for each pair of types: equal calls of equal expressions are equal to the
+/// optimizer.
+fn shared(what: Shared, from: &SqlType, to: &SqlType) -> ScalarUDF {
+    type Made = HashMap<(Shared, SqlType, SqlType), ScalarUDF>;
+    static MADE: OnceLock<Mutex<Made>> = OnceLock::new();
+    // Carriers of values that have a key do not depend on modifiers.
+    let from = if what == Shared::Key { from.base() } else { from.clone() };
+    let mut made = MADE.get_or_init(Mutex::default).lock();
+    let function = made.entry((what, from.clone(), to.clone())).or_insert_with(|| {
+        let (label, code): (String, Box<dyn RowFunction>) = match (what, &from) {
+            (Shared::Carrier, _) => (to.base_name(), Box::new(Same)),
+            (_, SqlType::Float4 | SqlType::Float8) => ("key".to_string(), Box::new(FloatKey)),
+            _ => ("key".to_string(), Box::new(SortKey)),
+        };
         ScalarUDF::new_from_impl(RowUdf {
             id: next_id(),
-            label: "key".to_string(),
+            label,
             signature: signature(1, Volatility::Immutable),
-            arg_types: vec![ty.base()],
-            carrier: arrow_form::data_type(&SqlType::Bytea),
-            ret: SqlType::Bytea,
-            code: Box::new(SortKey),
+            arg_types: vec![from],
+            carrier: arrow_form::data_type(to),
+            ret: to.clone(),
+            code,
             place: None,
         })
     });
-    made.clone()
+    function.clone()
 }
 
 struct Field(usize);

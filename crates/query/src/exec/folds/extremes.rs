@@ -1,0 +1,214 @@
+//! `min` and `max`.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use braid_types::{SqlType, push_numeric};
+use datafusion::arrow::array::{
+    ArrayRef, ArrowPrimitiveType, AsArray, BinaryBuilder, PrimitiveArray, StringArray,
+};
+use datafusion::arrow::datatypes::{
+    DataType, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type, UInt32Type,
+};
+use datafusion::common::Result;
+
+use super::fold::{Fold, Rows, primitive, shows_packed};
+use crate::arrow_form::{self, DECIMAL_NAN};
+use crate::exec::vector::float_order;
+
+/// The fold of an extreme over values of this carrier.
+pub(super) fn fold(
+    arg: &SqlType,
+    carrier: &DataType,
+    ret: &SqlType,
+    greatest: bool,
+) -> Option<Box<dyn Fold>> {
+    fn of<T: ArrowPrimitiveType>(
+        greatest: bool,
+        order: fn(&T::Native, &T::Native) -> Ordering,
+        carrier: &DataType,
+    ) -> Extreme<T> {
+        let better = if greatest { Ordering::Greater } else { Ordering::Less };
+        Extreme { better, order, carrier: carrier.clone(), kept: Vec::new() }
+    }
+    Some(match carrier {
+        DataType::Int16 => Box::new(of::<Int16Type>(greatest, Ord::cmp, carrier)),
+        DataType::Int32 => Box::new(of::<Int32Type>(greatest, Ord::cmp, carrier)),
+        DataType::Int64 => Box::new(of::<Int64Type>(greatest, Ord::cmp, carrier)),
+        DataType::UInt32 => Box::new(of::<UInt32Type>(greatest, Ord::cmp, carrier)),
+        DataType::Float32 => {
+            let order =
+                |a: &f32, b: &f32| float_order(f64::from(*a)).cmp(&float_order(f64::from(*b)));
+            Box::new(of::<Float32Type>(greatest, order, carrier))
+        }
+        DataType::Float64 => {
+            let order = |a: &f64, b: &f64| float_order(*a).cmp(&float_order(*b));
+            Box::new(of::<Float64Type>(greatest, order, carrier))
+        }
+        DataType::Decimal128(_, scale) if shows_packed(ret) => Box::new(Packed {
+            numbers: of::<Decimal128Type>(greatest, Ord::cmp, carrier),
+            scale: *scale as u8,
+        }),
+        DataType::Utf8 if arg.is_text_like() => Box::new(Texts { greatest, kept: Vec::new() }),
+        _ => return None,
+    })
+}
+
+/// The best value of each group.
+#[derive(Debug)]
+struct Extreme<T: ArrowPrimitiveType> {
+    /// How a better value stands to the one that is kept. Of equal values the first stays.
+    better: Ordering,
+    order: fn(&T::Native, &T::Native) -> Ordering,
+    carrier: DataType,
+    kept: Vec<Option<T::Native>>,
+}
+
+impl<T: ArrowPrimitiveType + fmt::Debug> Fold for Extreme<T> {
+    fn grow(&mut self, groups: usize) {
+        self.kept.resize(groups, None);
+    }
+
+    fn update(&mut self, args: &[ArrayRef], rows: &Rows<'_>) -> Result<()> {
+        let (order, better, kept) = (self.order, self.better, &mut self.kept);
+        rows.values(primitive::<T>(args, 0)?, |group, value| {
+            match &mut kept[group] {
+                Some(known) if order(&value, known) != better => {}
+                slot => *slot = Some(value),
+            }
+            Ok(())
+        })
+    }
+
+    fn merge(&mut self, states: &[ArrayRef], rows: &Rows<'_>) -> Result<()> {
+        self.update(states, rows)
+    }
+
+    fn finish(&self, groups: Range<usize>) -> Result<ArrayRef> {
+        let values: PrimitiveArray<T> = self.kept[groups].iter().copied().collect();
+        Ok(Arc::new(values.with_data_type(self.carrier.clone())))
+    }
+
+    fn state(&self, groups: Range<usize>) -> Result<Vec<ArrayRef>> {
+        Ok(vec![self.finish(groups)?])
+    }
+
+    fn forget(&mut self, groups: usize) {
+        self.kept.drain(..groups);
+    }
+
+    fn size(&self) -> usize {
+        self.kept.capacity() * size_of::<Option<T::Native>>()
+    }
+}
+
+/// Decimals whose best is shown as a numeric of any kind.
+#[derive(Debug)]
+struct Packed {
+    numbers: Extreme<Decimal128Type>,
+    scale: u8,
+}
+
+impl Fold for Packed {
+    fn grow(&mut self, groups: usize) {
+        self.numbers.grow(groups);
+    }
+
+    fn update(&mut self, args: &[ArrayRef], rows: &Rows<'_>) -> Result<()> {
+        self.numbers.update(args, rows)
+    }
+
+    fn merge(&mut self, states: &[ArrayRef], rows: &Rows<'_>) -> Result<()> {
+        self.numbers.update(states, rows)
+    }
+
+    fn finish(&self, groups: Range<usize>) -> Result<ArrayRef> {
+        let mut builder = BinaryBuilder::new();
+        for value in &self.numbers.kept[groups] {
+            match value {
+                None => builder.append_null(),
+                Some(value) => builder.append_value(packed(*value, self.scale)),
+            }
+        }
+        Ok(Arc::new(builder.finish()))
+    }
+
+    fn state(&self, groups: Range<usize>) -> Result<Vec<ArrayRef>> {
+        self.numbers.state(groups)
+    }
+
+    fn forget(&mut self, groups: usize) {
+        self.numbers.forget(groups);
+    }
+
+    fn size(&self) -> usize {
+        self.numbers.size()
+    }
+}
+
+/// A decimal in packed form.
+fn packed(value: i128, scale: u8) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(32);
+    if value == DECIMAL_NAN || !push_numeric(value, u16::from(scale), &mut bytes) {
+        bytes.clear();
+        arrow_form::pack(&arrow_form::from_decimal(value, scale), &mut bytes);
+    }
+    bytes
+}
+
+/// The best text of each group, by bytes.
+#[derive(Debug)]
+struct Texts {
+    greatest: bool,
+    kept: Vec<Option<Box<str>>>,
+}
+
+impl Fold for Texts {
+    fn grow(&mut self, groups: usize) {
+        self.kept.resize(groups, None);
+    }
+
+    fn update(&mut self, args: &[ArrayRef], rows: &Rows<'_>) -> Result<()> {
+        let Some(texts) = args.first().and_then(|a| a.as_string_opt::<i32>()) else {
+            return datafusion::common::internal_err!("texts of another type");
+        };
+        let (greatest, kept) = (self.greatest, &mut self.kept);
+        rows.each(texts, |group, at| {
+            let text = texts.value(at);
+            let better = match &kept[group] {
+                None => true,
+                Some(known) if greatest => *text > **known,
+                Some(known) => *text < **known,
+            };
+            if better {
+                kept[group] = Some(text.into());
+            }
+            Ok(())
+        })
+    }
+
+    fn merge(&mut self, states: &[ArrayRef], rows: &Rows<'_>) -> Result<()> {
+        self.update(states, rows)
+    }
+
+    fn finish(&self, groups: Range<usize>) -> Result<ArrayRef> {
+        let texts: StringArray = self.kept[groups].iter().map(Option::as_deref).collect();
+        Ok(Arc::new(texts))
+    }
+
+    fn state(&self, groups: Range<usize>) -> Result<Vec<ArrayRef>> {
+        Ok(vec![self.finish(groups)?])
+    }
+
+    fn forget(&mut self, groups: usize) {
+        self.kept.drain(..groups);
+    }
+
+    fn size(&self) -> usize {
+        // The length of the texts is asked for once a batch: an estimate has to do.
+        let sample = self.kept.iter().rev().take(16).flatten().map(|s| s.len()).max().unwrap_or(0);
+        self.kept.capacity() * (size_of::<Option<Box<str>>>() + sample)
+    }
+}
