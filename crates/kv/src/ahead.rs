@@ -214,7 +214,7 @@ impl Told {
         at: ReadAt,
         uses: usize,
     ) {
-        let of_rows: usize = rows.rows.iter().map(|(k, v)| k.len() + v.len() + ANSWER_BYTES).sum();
+        let of_rows = rows.rows.memory() + ANSWER_BYTES;
         let lot = &mut self.of_mut(at).new;
         lot.bytes += span.start.len() + span.end.len() + ANSWER_BYTES + of_rows;
         let answer = SpanAnswer { rows, at: seen_at, uses };

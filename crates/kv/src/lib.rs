@@ -53,13 +53,13 @@ mod spans;
 mod store;
 mod txn;
 
-pub use braid_lsm::{CommitTs, KeySpan};
+pub use braid_lsm::{CommitTs, KeySpan, RowBatch};
 pub use bulk::{BulkFiles, BulkLoad, Loaded};
 pub use coordinator::Coordinator;
 pub use error::{Conflict, KvError, KvResult};
 pub use locks::{LockMode, LockTable, Target, TxnId, Wait};
 pub use read_set::Reads;
-pub use scan::{ReadMode, ScanOptions, TxnScan};
+pub use scan::{ReadMode, Rows, ScanOptions, TxnScan};
 pub use shown::Shown;
 pub use spans::{
     Begun, Commit, GetMany, GotMany, Grant, Jump, LockItem, LockMany, LockOne, LockReport,

@@ -6,9 +6,10 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use braid_lsm::{CommitTs, IngestOptions, KeySpan, Scan, View};
+use braid_lsm::{CommitTs, IngestOptions, KeySpan, RowBatch, Scan, View};
 use bytes::Bytes;
 use parking_lot::Mutex;
 
@@ -16,8 +17,8 @@ use crate::error::{Conflict, KvError, KvResult};
 use crate::locks::{Target, TxnId};
 use crate::read_set::successor;
 use crate::spans::{
-    Begun, Commit, GetMany, GotMany, Grant, LockMany, LockOne, LockReport, LockedMany, ReadAt,
-    ScanMany, ScannedMany, SpanRows, SpanScan, Spans, Validate, Writes,
+    Begun, Commit, GetMany, GotMany, Grant, Jump, LockMany, LockOne, LockReport, LockedMany,
+    ReadAt, ScanMany, ScannedMany, SpanRows, SpanScan, Spans, Validate, Writes,
 };
 use crate::store::Store;
 
@@ -282,6 +283,12 @@ struct Scanning<'a> {
     bytes: usize,
 }
 
+/// A scan that passes so many rows for each that it hands out leaps over them by seeks: classes
+/// are passed 64 rows at a time, and without reading blocks that have none of them.
+const PASSED_MAX: u64 = 256;
+/// Rows from one look at what is passed to the next.
+const LEAPS: usize = 64;
+
 impl Scanning<'_> {
     fn part(&mut self, asked: &SpanScan) -> KvResult<SpanRows> {
         let request = self.request;
@@ -291,44 +298,98 @@ impl Scanning<'_> {
         }
         if most == 0 || self.bytes >= request.bytes {
             let rest = Some(asked.span.clone());
-            return Ok(SpanRows { rows: Vec::new(), rest, cursor: asked.cursor });
+            return Ok(SpanRows { rows: Arc::default(), rest, cursor: asked.cursor });
         }
         let mut scan = self.open(asked, most)?;
-        let class_of = self.store.row_class();
-        let mut rows = Vec::with_capacity(most.min(16));
-        let mut from: Option<Bytes> = None;
-        while rows.len() < most && self.bytes < request.bytes {
-            let Some(row) = scan.next_row()? else {
-                self.rows += rows.len();
-                return Ok(SpanRows { rows, rest: None, cursor: None });
-            };
-            let jump = request.jump.as_ref().filter(|j| j.classes & (1 << class_of(&row.key)) != 0);
-            from = match jump {
-                Some(jump) => {
-                    let past = [row.key.as_ref(), jump.suffix.as_ref()].concat();
-                    scan.seek(&past)?;
-                    Some(past.into())
-                }
-                None => None,
-            };
-            self.bytes += row.key.len() + row.value.len();
-            rows.push((row.key, row.value));
-        }
-        self.rows += rows.len();
-        let last = &rows.last().expect("at least one row was asked for").0;
-        let rest = match (request.reverse, from) {
-            (true, _) => KeySpan::new(asked.span.start.clone(), last.clone()),
-            (false, Some(past)) => KeySpan::new(past, asked.span.end.clone()),
-            (false, None) => KeySpan::new(successor(last), asked.span.end.clone()),
+        // Blocks are kept by whoever reads on and on, not by many small answers.
+        let keeps = request.scans.len() == 1 && asked.more;
+        let mut rows = if keeps { RowBatch::new() } else { RowBatch::copying() };
+        let bytes = request.bytes - self.bytes;
+        let mut from = None;
+        let is_full = match &request.jump {
+            None => scan.extend_batch(&mut rows, most, bytes)?,
+            Some(jump) => {
+                let past = from.insert(asked.span.start.to_vec());
+                self.fill_jumping(&mut scan, &mut rows, (most, bytes), jump, past)?
+            }
         };
-        if rest.start >= rest.end {
-            return Ok(SpanRows { rows, rest: None, cursor: None });
-        }
-        let cursor = asked.more.then(|| {
+        self.rows += rows.len();
+        self.bytes += rows.byte_len();
+        let rest = match rows.len().checked_sub(1).map(|last| rows.key(last)) {
+            _ if !is_full => None,
+            None => None,
+            Some(last) if request.reverse => {
+                Some(KeySpan::new(asked.span.start.clone(), last.to_vec()))
+            }
+            Some(last) => {
+                let start = from.filter(|past| past.as_slice() > last);
+                let start = start.unwrap_or_else(|| successor(last));
+                Some(KeySpan::new(start, asked.span.end.clone()))
+            }
+        };
+        let rest = rest.filter(|rest| !rest.is_empty());
+        let cursor = rest.as_ref().filter(|_| asked.more).map(|rest| {
             let rest = rest.clone();
             self.store.cursors().keep(Cursor { scan, at: self.at, rest })
         });
-        Ok(SpanRows { rows, rest: Some(rest), cursor })
+        Ok(SpanRows { rows: Arc::new(rows), rest, cursor })
+    }
+
+    /// Rows up to `most` or `bytes` without what lies inside of those that are jumped over; `past`
+    /// is where the next one may lie. `false` at the end of the span.
+    ///
+    /// Where little lies between two rows, that is passed by class; where there is much, the scan
+    /// leaps.
+    fn fill_jumping(
+        &self,
+        scan: &mut Scan,
+        rows: &mut RowBatch,
+        (most, bytes): (usize, usize),
+        jump: &Jump,
+        past: &mut Vec<u8>,
+    ) -> KvResult<bool> {
+        let class_of = self.store.row_class();
+        let all = self.request.classes & !jump.classes == 0;
+        let leaps = |key: &[u8], past: &mut Vec<u8>| {
+            if key < past.as_slice() {
+                return false;
+            }
+            if all || jump.classes & (1 << class_of(key)) != 0 {
+                past.clear();
+                past.extend_from_slice(key);
+                past.extend_from_slice(&jump.suffix);
+            }
+            true
+        };
+        let mut step = 4;
+        loop {
+            let (before, visited) = (rows.len(), scan.stats().rows_visited);
+            let goes_on = scan.extend_batch(rows, most.min(before + step), bytes)?;
+            rows.retain_keys(before, |key| leaps(key, past));
+            if !goes_on {
+                return Ok(scan.is_at_limit() && !rows.is_empty());
+            }
+            if rows.len() >= most || rows.byte_len() >= bytes {
+                return Ok(true);
+            }
+            step = (step * 4).min(1_024);
+            let visited = scan.stats().rows_visited - visited;
+            if visited < PASSED_MAX * (rows.len() - before).max(1) as u64 {
+                continue;
+            }
+            step = 1;
+            for _ in 0..LEAPS {
+                scan.seek(past)?;
+                let before = rows.len();
+                if !scan.push_row(rows)? {
+                    return Ok(scan.is_at_limit() && !rows.is_empty());
+                }
+                rows.retain_keys(before, |key| leaps(key, past));
+                if rows.len() >= most || rows.byte_len() >= bytes {
+                    return Ok(true);
+                }
+            }
+        }
     }
 
     /// The engine's scan at the place where the span begins.

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use braid_lsm::{CommitTs, KeySpan};
+use braid_lsm::{CommitTs, KeySpan, RowBatch};
 use bytes::Bytes;
 
 use crate::buffer::Lookup;
@@ -114,7 +114,7 @@ impl Txn {
         &self,
         spans: &[KeySpan],
         options: &ScanOptions,
-    ) -> KvResult<Vec<(Bytes, Bytes)>> {
+    ) -> KvResult<Vec<Arc<RowBatch>>> {
         let mut found = Vec::new();
         if self.batch_max() < 2 || options.reverse {
             return Ok(found);
@@ -152,8 +152,10 @@ impl Txn {
                     break;
                 }
                 reached += 1;
-                bytes += part.rows.iter().map(|(k, v)| k.len() + v.len()).sum::<usize>();
-                found.extend(part.rows.iter().cloned());
+                bytes += part.rows.byte_len();
+                if !part.rows.is_empty() {
+                    found.push(part.rows.clone());
+                }
                 told.add_span(span.clone(), options.classes, (part, answer.at), at, *uses);
             }
             // The answer was full before it came to the others.
@@ -219,9 +221,10 @@ impl Txn {
         TxnScan::open(self.clone(), id, (span, at), overlay, ahead, options)
     }
 
-    pub(crate) fn record_span_read(&self, span: KeySpan) {
+    pub(crate) fn record_spans_read(&self, spans: impl IntoIterator<Item = KeySpan>) {
         if self.records_reads() {
-            self.state.lock().reads.add_span(span);
+            let mut state = self.state.lock();
+            spans.into_iter().for_each(|span| state.reads.add_span(span));
         }
     }
 

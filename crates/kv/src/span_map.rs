@@ -53,6 +53,21 @@ impl SpanMap {
         chunk.get(in_chunk).filter(|span| span.start.as_ref() <= key)
     }
 
+    /// The first span that begins above `key`.
+    pub(crate) fn first_above(&self, key: &[u8]) -> Option<&KeySpan> {
+        let at = self.chunks.partition_point(|chunk| last_of(chunk).start.as_ref() <= key);
+        let chunk = self.chunks.get(at)?;
+        chunk.get(chunk.partition_point(|span| span.start.as_ref() <= key))
+    }
+
+    /// The last span that ends at or below `key`.
+    pub(crate) fn last_below(&self, key: &[u8]) -> Option<&KeySpan> {
+        let ended = |span: &KeySpan| span.end.as_ref() <= key;
+        let at = self.chunks.partition_point(|chunk| ended(&chunk[0])).checked_sub(1)?;
+        let chunk = &self.chunks[at];
+        chunk.get(chunk.partition_point(ended) - 1)
+    }
+
     /// Adds a span. Returns what stands there now, grown over all that it overlaps or touches, and
     /// those, which are gone.
     pub(crate) fn insert(&mut self, span: &KeySpan) -> (KeySpan, Vec<KeySpan>) {
@@ -233,6 +248,11 @@ mod tests {
                 let found = map.covering(&key.to_be_bytes());
                 assert_eq!(found.is_some(), numbers.contains(&key), "seed {seed}: {key}");
                 assert!(found.is_none_or(|found| found.contains(&key.to_be_bytes())));
+                let key = key.to_be_bytes();
+                let above = expected.iter().find(|span| span.start.as_ref() > key.as_slice());
+                assert_eq!(map.first_above(&key), above, "seed {seed}");
+                let below = expected.iter().rfind(|span| span.end.as_ref() <= key.as_slice());
+                assert_eq!(map.last_below(&key), below, "seed {seed}");
             }
             // Clones are what they were.
             kept.iter().for_each(|(map, before)| assert_eq!(listed(map), *before));

@@ -16,10 +16,11 @@
 //! counts what a transaction has asked.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use braid_lsm::{Batch, CommitTs, KeySpan};
+use braid_lsm::{Batch, CommitTs, KeySpan, RowBatch};
 use bytes::Bytes;
 
 use crate::error::{KvError, KvResult};
@@ -103,8 +104,9 @@ pub struct SpanScan {
 /// A part of the answer to [`ScanMany`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SpanRows {
-    /// Keys and values.
-    pub rows: Vec<(Bytes, Bytes)>,
+    /// Keys and values. They are the answer's own: blocks that the batch keeps are held in memory
+    /// and nothing else.
+    pub rows: Arc<RowBatch>,
     /// What is left of the span; `None`: nothing.
     pub rest: Option<KeySpan>,
     /// Saves the search for the rest's place.

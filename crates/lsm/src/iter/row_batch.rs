@@ -5,7 +5,7 @@
 //!
 //! ```text
 //!   keys     a1 a2 b7 c1 c2 c3          values     [ no. 0: own buffer | no. 1.. : blocks ]
-//!   places   (1, 4096, 100) (1, 4196, 100) (0, 0, 12) (1, 4296, 100) ...
+//!   rows     (1, 4096, 100) (1, 4196, 100) (0, 0, 12) (1, 4296, 100) ...
 //! ```
 //!
 //! Copying a value reads all of it, and it is cold more often than not; a reader that looks at
@@ -23,26 +23,29 @@ const MIN_KEPT: usize = 512;
 
 /// Some rows of a scan. It may keep up to 1 MiB of row blocks in memory until it is cleared or
 /// dropped.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct RowBatch {
     keys: Vec<u8>,
-    key_ends: Vec<usize>,
     values: Vec<u8>,
-    places: Vec<Place>,
-    timestamps: Vec<u64>,
+    rows: Vec<Place>,
     /// Blocks that values lie in: place number 1 and on.
     blocks: Vec<RowBlock>,
     kept: usize,
     value_bytes: usize,
+    copies: bool,
 }
 
-/// Where a value lies.
-#[derive(Debug, Clone, Copy)]
+/// Where a row lies.
+#[derive(Clone, Copy)]
 struct Place {
+    /// Where its key ends: it begins where the one before ends.
+    key_end: usize,
+    /// Where its value begins in its source.
     start: usize,
     len: u32,
     /// 0: in the batch's own buffer; n: in block n - 1.
     source: u32,
+    ts: u64,
 }
 
 impl RowBatch {
@@ -51,14 +54,20 @@ impl RowBatch {
         RowBatch::default()
     }
 
+    /// An empty batch that keeps no blocks: all values will lie in it. For few rows that may be
+    /// held for long.
+    pub fn copying() -> RowBatch {
+        RowBatch { copies: true, ..RowBatch::default() }
+    }
+
     /// Number of rows.
     pub fn len(&self) -> usize {
-        self.timestamps.len()
+        self.rows.len()
     }
 
     /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
-        self.timestamps.is_empty()
+        self.rows.is_empty()
     }
 
     /// Bytes of keys and values.
@@ -66,15 +75,23 @@ impl RowBatch {
         self.keys.len() + self.value_bytes
     }
 
+    /// Bytes of memory that it takes, kept blocks included.
+    pub fn memory(&self) -> usize {
+        let own = self.keys.capacity() + self.values.capacity();
+        own + self.rows.capacity() * size_of::<Place>() + self.kept
+    }
+
     /// Key of row `i`; panics if `i >= len()`.
+    #[inline]
     pub fn key(&self, i: usize) -> &[u8] {
-        let start = if i == 0 { 0 } else { self.key_ends[i - 1] };
-        &self.keys[start..self.key_ends[i]]
+        let start = if i == 0 { 0 } else { self.rows[i - 1].key_end };
+        &self.keys[start..self.rows[i].key_end]
     }
 
     /// Value of row `i`; panics if `i >= len()`.
+    #[inline]
     pub fn value(&self, i: usize) -> &[u8] {
-        let Place { start, len, source } = self.places[i];
+        let Place { start, len, source, .. } = self.rows[i];
         match source.checked_sub(1) {
             None => &self.values[start..start + len as usize],
             Some(block) => self.blocks[block as usize].bytes_at(start, len as usize),
@@ -83,7 +100,7 @@ impl RowBatch {
 
     /// Commit timestamp of row `i`; panics if `i >= len()`.
     pub fn ts(&self, i: usize) -> CommitTs {
-        CommitTs(self.timestamps[i])
+        CommitTs(self.rows[i].ts)
     }
 
     /// The rows as (key, value, timestamp).
@@ -91,13 +108,37 @@ impl RowBatch {
         (0..self.len()).map(|i| (self.key(i), self.value(i), self.ts(i)))
     }
 
+    /// Adds a row, copied.
+    pub fn push(&mut self, key: &[u8], value: &[u8], ts: CommitTs) {
+        self.push_of(1, key, value, ts.0);
+    }
+
+    /// Keeps the rows from row `from` on whose keys are wanted, and all before it.
+    pub fn retain_keys(&mut self, from: usize, mut wanted: impl FnMut(&[u8]) -> bool) {
+        let mut key_start = from.checked_sub(1).map_or(0, |before| self.rows[before].key_end);
+        let (mut kept, mut kept_end) = (from, key_start);
+        for i in from..self.rows.len() {
+            let key = key_start..self.rows[i].key_end;
+            key_start = key.end;
+            if !wanted(&self.keys[key.clone()]) {
+                self.value_bytes -= self.rows[i].len as usize;
+                continue;
+            }
+            let len = key.len();
+            self.keys.copy_within(key, kept_end);
+            kept_end += len;
+            self.rows[kept] = Place { key_end: kept_end, ..self.rows[i] };
+            kept += 1;
+        }
+        self.rows.truncate(kept);
+        self.keys.truncate(kept_end);
+    }
+
     /// Removes all rows and keeps the memory.
     pub fn clear(&mut self) {
         self.keys.clear();
-        self.key_ends.clear();
         self.values.clear();
-        self.places.clear();
-        self.timestamps.clear();
+        self.rows.clear();
         self.blocks.clear();
         (self.kept, self.value_bytes) = (0, 0);
     }
@@ -111,20 +152,17 @@ impl RowBatch {
         if rows * value.len() < MIN_KEPT {
             self.values.reserve(rows * value.len());
         }
-        self.key_ends.reserve(rows);
-        self.places.reserve(rows);
-        self.timestamps.reserve(rows);
+        self.rows.reserve(rows);
     }
 
     /// Adds a row to a batch that will have about `rows`.
     #[inline]
     pub(crate) fn push_of(&mut self, rows: usize, key: &[u8], value: &[u8], ts: u64) {
-        if self.timestamps.capacity() == 0 {
+        if self.rows.capacity() == 0 {
             self.reserve_like(key, value, rows);
         }
         self.keys.extend_from_slice(key);
-        self.push_value(value);
-        self.end_row(ts);
+        self.push_value(value, ts);
     }
 
     /// Adds a row of a block to a batch that will have about `rows`: `key` appends its key, and
@@ -139,15 +177,12 @@ impl RowBatch {
     ) {
         key(&mut self.keys);
         if source == 0 {
-            self.push_value(block.value(row));
-        } else {
-            let (start, end) = block.value_bounds(row);
-            // Nobody looks at it yet, but soon.
-            block.prefetch_value(start);
-            self.value_bytes += end - start;
-            self.places.push(Place { start, len: (end - start) as u32, source });
+            return self.push_value(block.value(row), block.ts(row));
         }
-        self.end_row(block.ts(row));
+        let (start, end) = block.value_bounds(row);
+        // Nobody looks at it yet, but soon.
+        block.prefetch_value(start);
+        self.push_place(start, end - start, source, block.ts(row));
     }
 
     /// Keeps the block, if about `rows` rows of it that follow are worth it. Returns where their
@@ -159,6 +194,9 @@ impl RowBatch {
             return (before - back) as u32;
         }
         let each = block.value_bytes_len() / block.len();
+        if self.copies {
+            return 0;
+        }
         if rows.min(block.len()) * each < MIN_KEPT || self.kept + block.memory() > MAX_KEPT {
             return 0;
         }
@@ -167,16 +205,61 @@ impl RowBatch {
         self.blocks.len() as u32
     }
 
-    fn push_value(&mut self, value: &[u8]) {
-        let place = Place { start: self.values.len(), len: value.len() as u32, source: 0 };
+    fn push_value(&mut self, value: &[u8], ts: u64) {
+        let start = self.values.len();
         self.values.extend_from_slice(value);
-        self.value_bytes += value.len();
-        self.places.push(place);
+        self.push_place(start, value.len(), 0, ts);
     }
 
     #[inline]
-    fn end_row(&mut self, ts: u64) {
-        self.key_ends.push(self.keys.len());
-        self.timestamps.push(ts);
+    fn push_place(&mut self, start: usize, len: usize, source: u32, ts: u64) {
+        self.value_bytes += len;
+        let (key_end, len) = (self.keys.len(), len as u32);
+        self.rows.push(Place { key_end, start, len, source, ts });
+    }
+}
+
+/// Batches are equal if their rows are, wherever those lie.
+impl PartialEq for RowBatch {
+    fn eq(&self, other: &RowBatch) -> bool {
+        self.len() == other.len() && self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for RowBatch {}
+
+impl std::fmt::Debug for RowBatch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_that_nobody_wants_can_be_taken_out() {
+        for from in 0..4 {
+            let mut batch = RowBatch::new();
+            let names = ["a", "bb", "ccc", "dddd", "e", "ff"];
+            for (n, name) in names.iter().enumerate() {
+                batch.push(name.as_bytes(), name.to_uppercase().as_bytes(), CommitTs(n as u64));
+            }
+            batch.retain_keys(from, |key| key.len() % 2 == 0);
+            let wanted = names.iter().enumerate();
+            let wanted = wanted.filter(|(n, name)| *n < from || name.len() % 2 == 0);
+            let mut expected = RowBatch::copying();
+            for (n, name) in wanted {
+                expected.push(name.as_bytes(), name.to_uppercase().as_bytes(), CommitTs(n as u64));
+            }
+            assert_eq!(batch, expected, "from {from}");
+            assert_eq!(batch.byte_len(), expected.byte_len(), "from {from}");
+            batch.push(b"g", b"G", CommitTs(9));
+            assert_eq!(
+                (batch.key(batch.len() - 1), batch.len()),
+                (b"g".as_ref(), expected.len() + 1)
+            );
+        }
     }
 }

@@ -134,10 +134,39 @@ impl Scan {
         max_bytes: usize,
     ) -> Result<usize> {
         batch.clear();
-        self.cursor.fill(batch, max_rows.min(self.left), max_bytes)?;
-        self.left -= batch.len();
-        self.cursor.stats.rows_returned += batch.len() as u64;
+        self.extend_batch(batch, max_rows, max_bytes)?;
         Ok(batch.len())
+    }
+
+    /// Adds the next rows to a batch, until all in all it has `max_rows` or `max_bytes`. `false`
+    /// if the scan came to its end, or to its limit, before that.
+    pub fn extend_batch(
+        &mut self,
+        batch: &mut RowBatch,
+        max_rows: usize,
+        max_bytes: usize,
+    ) -> Result<bool> {
+        let before = batch.len();
+        let most = max_rows.min(before.saturating_add(self.left));
+        self.cursor.fill(batch, most, max_bytes)?;
+        let added = batch.len() - before;
+        self.left -= added;
+        self.cursor.stats.rows_returned += added as u64;
+        Ok(batch.len() >= max_rows || (batch.byte_len() >= max_bytes && !batch.is_empty()))
+    }
+
+    /// Whether the limit of rows was reached.
+    pub fn is_at_limit(&self) -> bool {
+        self.left == 0
+    }
+
+    /// Adds the next row to a batch; `false` at the end.
+    pub fn push_row(&mut self, batch: &mut RowBatch) -> Result<bool> {
+        if !self.step()? {
+            return Ok(false);
+        }
+        batch.push(self.cursor.key(), self.cursor.value(), CommitTs(self.cursor.ts()));
+        Ok(true)
     }
 
     /// Jumps ahead, so that the next row is the first at or after `key` (going backward: the

@@ -28,7 +28,7 @@ use crate::general_query::Row;
 use crate::session::Context;
 use crate::storage::TableLayout;
 use crate::storage::layout::IndexLayout;
-use crate::storage::scan::{get_row_as, rows_ahead};
+use crate::storage::scan::{get_row_as, rows_ahead, stored_rows};
 
 /// A row that is replaced by another: its key, itself, the new one.
 pub(super) type Change<'a> = (&'a Arc<TableInfo>, &'a Bytes, &'a Row, &'a Row);
@@ -511,7 +511,8 @@ impl<'a> Referring<'a> {
                     let index = &layout.indexes[n];
                     let options = index.scan_options(mode, false);
                     let entries = txn.scan_ahead(&spans, &options).map_err(kv_error)?;
-                    rows_ahead(txn, &layout, index, &entries, mode)?;
+                    let entries = entries.iter().flat_map(|rows| stored_rows(rows));
+                    rows_ahead(txn, &layout, index, entries, mode)?;
                 }
             }
         }

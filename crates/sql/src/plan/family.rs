@@ -186,8 +186,10 @@ impl FamilyScan {
             let goes_on = self.take(ctx, &key, depth, own)?;
             let step = &parts.steps[self.first + depth];
             let leaf = self.first + depth == self.last;
-            // What nobody wants is jumped over: below a row that was refused, and below the last.
-            if step.layout.has_children && (leaf || !goes_on) {
+            // What nobody wants is jumped over: below a row that was refused, and below the last,
+            // if the scan does not do that by itself.
+            let jumps = leaf && step.layout.jumps();
+            if step.layout.has_children && !jumps && (leaf || !goes_on) {
                 let end = family_end(&key);
                 if let Some(scan) = &mut self.scan {
                     scan.seek(&end).map_err(kv_error)?;

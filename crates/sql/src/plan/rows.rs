@@ -10,7 +10,7 @@ use bytes::Bytes;
 use super::access::Access;
 use crate::general_query::Row;
 use crate::session::Context;
-use crate::storage::scan::{Lookahead, get_row_as, rows_ahead};
+use crate::storage::scan::{Lookahead, get_row_as, rows_ahead, stored_rows};
 use crate::storage::{IndexScan, TableLayout, TableScan};
 
 /// Rows with their keys, in key order of the access.
@@ -182,7 +182,8 @@ pub(super) fn ask_ahead<'a>(
             let index = &layout.indexes[n];
             let options = index.scan_options(mode, false);
             let entries = ctx.txn.scan_ahead(&spans, &options).map_err(kv_error)?;
-            rows_ahead(&ctx.txn, layout, index, &entries, mode)
+            let entries = entries.iter().flat_map(|rows| stored_rows(rows));
+            rows_ahead(&ctx.txn, layout, index, entries, mode)
         }
     }
 }

@@ -19,6 +19,7 @@ use braid_keys::{CHILD_MARKER, END_MARKER, KeyBuilder, family_end, path, system}
 use braid_kv::{KeySpan, ReadMode, ScanOptions, Txn};
 use braid_types::{Datum, SqlError, SqlResult, SqlType, TimeZone};
 
+use super::columns::Stored;
 use super::row_codec::{RowReader, RowWriter, decode_payload};
 use crate::general_query::Row;
 
@@ -35,11 +36,26 @@ pub struct KeyColumn {
     pub dir: Direction,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 struct Element {
     id: u32,
     generation: u32,
     columns: usize,
+    /// What its part of a key begins with.
+    start: Vec<u8>,
+}
+
+impl Element {
+    fn new(is_root: bool, id: u32, generation: u32, columns: usize) -> Element {
+        let start = if is_root {
+            KeyBuilder::root(id, generation)
+        } else {
+            let mut start = KeyBuilder::from_key(&[]);
+            start.child(id, generation);
+            start
+        };
+        Element { id, generation, columns, start: start.as_bytes().to_vec() }
+    }
 }
 
 /// Key layout of a table's rows or of an index's entries.
@@ -72,7 +88,7 @@ impl Layout {
     }
 
     fn prefix_of<'a>(&self, mut values: impl Iterator<Item = &'a Datum>) -> SqlResult<Vec<u8>> {
-        let root = self.elements[0];
+        let root = &self.elements[0];
         let mut key = KeyBuilder::root(root.id, root.generation);
         let mut at = 0;
         for (i, e) in self.elements.iter().enumerate() {
@@ -144,10 +160,37 @@ impl Layout {
 
     /// Span of all keys of this layout; not pure for a child.
     pub fn whole_span(&self) -> KeySpan {
-        let root = self.elements[0];
-        let start = KeyBuilder::root(root.id, root.generation).as_bytes().to_vec();
+        let start = self.elements[0].start.clone();
         let end = family_end(&start);
         KeySpan::new(start, end)
+    }
+
+    /// Tells where each column of a key lies, by its position among the key's columns. `false` if
+    /// the key is of another table or index, or lacks columns.
+    #[inline]
+    pub(super) fn split<'a>(
+        &self,
+        key: &'a [u8],
+        mut found: impl FnMut(usize, &'a [u8]),
+    ) -> SqlResult<bool> {
+        let mut rest = key;
+        let mut column = 0;
+        for element in &self.elements {
+            match rest.strip_prefix(element.start.as_slice()) {
+                Some(behind) => rest = behind,
+                None => return Ok(false),
+            }
+            for _ in 0..element.columns {
+                if rest.is_empty() {
+                    return Ok(false);
+                }
+                let (bytes, behind) = rest.split_at(skip_column(rest)?);
+                found(column, bytes);
+                rest = behind;
+                column += 1;
+            }
+        }
+        Ok(rest.is_empty())
     }
 
     /// Decodes a key into the columns of `row` that are wanted. `false` if the key is of another
@@ -251,7 +294,7 @@ impl BuildingLayout {
         let mut notes = index.clone();
         let columns = notes.layout.columns.len();
         let (id, generation) = (index.index.id, NOTES_GENERATION);
-        notes.layout.elements = vec![Element { id, generation, columns }];
+        notes.layout.elements = vec![Element::new(true, id, generation, columns)];
         notes.declared = columns;
         BuildingLayout { index, notes, noting }
     }
@@ -302,10 +345,11 @@ fn table_elements(catalog: &Catalog, table: &Arc<Table>) -> Vec<Element> {
     catalog
         .chain(table)
         .iter()
-        .map(|t| {
+        .enumerate()
+        .map(|(depth, t)| {
             let columns = t.primary.columns.len() - inherited;
             inherited = t.primary.columns.len();
-            Element { id: t.id, generation: t.generation, columns }
+            Element::new(depth == 0, t.id, t.generation, columns)
         })
         .collect()
 }
@@ -331,11 +375,8 @@ fn index_layout(catalog: &Catalog, table: &Arc<Table>, index: &Index) -> SqlResu
             columns.push(key_column(table, c)?);
         }
     }
-    elements.push(Element {
-        id: index.id,
-        generation: index.generation,
-        columns: columns.len() - inherited,
-    });
+    let (is_root, own) = (elements.is_empty(), columns.len() - inherited);
+    elements.push(Element::new(is_root, index.id, index.generation, own));
     Ok(IndexLayout { index: index.clone(), layout: Layout { elements, columns }, declared })
 }
 
@@ -463,6 +504,17 @@ impl TableLayout {
         }
         self.decode_value(value, &mut row, wanted)?;
         Ok(Some(row))
+    }
+
+    /// The id of a column, by its ordinal, if row values hold it.
+    pub(super) fn stored_id(&self, ordinal: usize) -> Option<u32> {
+        self.stored.iter().find(|(_, at, _)| *at == ordinal).map(|(id, ..)| *id)
+    }
+
+    /// What readers of columns know of one that row values hold.
+    pub(super) fn stored_column(&self, id: u32) -> Stored {
+        let ordinal = self.stored.iter().find(|(at, ..)| *at == id).map(|(_, ordinal, _)| *ordinal);
+        Stored::new(id, ordinal.map_or(&Datum::Null, |ordinal| &self.missing[ordinal]))
     }
 
     fn decode_value(&self, value: &[u8], row: &mut Row, wanted: Option<&[bool]>) -> SqlResult<()> {

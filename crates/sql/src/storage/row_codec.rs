@@ -14,6 +14,8 @@ use bigdecimal::BigDecimal;
 use bigdecimal::num_bigint::BigInt;
 use braid_types::{ArrayValue, Datum, Interval, SqlError, SqlResult, SqlState, SqlType};
 
+use super::columns::Stored;
+
 /// First byte of every row value.
 pub(crate) const ROW_FORMAT: u8 = 1;
 
@@ -92,8 +94,100 @@ impl<'a> RowReader<'a> {
     }
 }
 
-fn damaged(what: &str) -> SqlError {
+/// XX001.
+pub(super) fn damaged(what: &str) -> SqlError {
     SqlError::new(SqlState::DATA_CORRUPTED, format!("damaged row value: {what}"))
+}
+
+/// A number of one byte, which most are, or of more.
+#[inline]
+fn short_varint(bytes: &mut &[u8]) -> SqlResult<u64> {
+    match bytes.split_first() {
+        Some((&b, rest)) if b < 0x80 => {
+            *bytes = rest;
+            Ok(u64::from(b))
+        }
+        _ => read_varint(bytes),
+    }
+}
+
+/// Tells where each of the wanted columns, which come by ascending id, lies in a row value: its
+/// payload, or `None` for NULL. Looks at nothing behind the last of them.
+#[inline]
+pub(super) fn locate<'a>(
+    value: &'a [u8],
+    wanted: &'a [Stored],
+    mut found: impl FnMut(usize, Option<&'a [u8]>),
+) -> SqlResult<()> {
+    let Some((&ROW_FORMAT, mut rest)) = value.split_first() else {
+        return Err(damaged("unknown row format"));
+    };
+    let highest = short_varint(&mut rest)? as u32;
+    let absent = |column: &'a Stored| column.missing.as_deref().filter(|_| column.id > highest);
+    let (mut at, mut id) = (0, 0u32);
+    while at < wanted.len() {
+        if rest.is_empty() {
+            (at..wanted.len()).for_each(|at| found(at, absent(&wanted[at])));
+            break;
+        }
+        let delta = short_varint(&mut rest)? as u32;
+        id = id.checked_add(delta).ok_or_else(|| damaged("column id"))?;
+        let len = short_varint(&mut rest)? as usize;
+        let (payload, behind) =
+            rest.split_at_checked(len).ok_or_else(|| damaged("column length"))?;
+        rest = behind;
+        while at < wanted.len() && wanted[at].id < id {
+            found(at, absent(&wanted[at]));
+            at += 1;
+        }
+        if at < wanted.len() && wanted[at].id == id {
+            found(at, Some(payload));
+            at += 1;
+        }
+    }
+    Ok(())
+}
+
+/// An integer's payload.
+#[inline]
+pub(super) fn decode_integer(mut payload: &[u8]) -> SqlResult<i64> {
+    short_varint(&mut payload).map(unzigzag)
+}
+
+/// What a numeric's payload is at a scale.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum DecimalOf {
+    /// So many units of the scale.
+    Number(i128),
+    /// NaN.
+    NotANumber,
+    /// Infinite, too large, or with more digits than the scale.
+    Unfit,
+}
+
+/// A numeric's payload as a number of units of 10^-`scale`.
+#[inline]
+pub(super) fn decode_decimal(payload: &[u8], scale: i64) -> SqlResult<DecimalOf> {
+    if payload.is_empty() {
+        return Ok(DecimalOf::NotANumber);
+    }
+    let mut digits = payload;
+    let own = unzigzag(short_varint(&mut digits)?);
+    let Some(top) = digits.last().filter(|_| digits.len() <= 16) else {
+        return Ok(DecimalOf::Unfit);
+    };
+    let mut wide = if *top >= 0x80 { [0xFF; 16] } else { [0; 16] };
+    wide[..digits.len()].copy_from_slice(digits);
+    let value = i128::from_le_bytes(wide);
+    if own == scale {
+        return Ok(DecimalOf::Number(value));
+    }
+    let power = |n: i64| u32::try_from(n).ok().and_then(|n| 10i128.checked_pow(n));
+    let scaled = match power(scale - own) {
+        Some(factor) => value.checked_mul(factor),
+        None => power(own - scale).filter(|by| value % by == 0).map(|by| value / by),
+    };
+    Ok(scaled.map_or(DecimalOf::Unfit, DecimalOf::Number))
 }
 
 /// LEB128.

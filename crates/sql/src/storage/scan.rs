@@ -12,11 +12,12 @@ use std::sync::Arc;
 
 use braid_catalog::kv_error;
 use braid_keys::family_end;
-use braid_kv::{KeySpan, ReadMode, ScanOptions, Txn, TxnScan};
+use braid_kv::{KeySpan, ReadMode, RowBatch, ScanOptions, Txn, TxnScan};
 use braid_types::SqlResult;
 use bytes::Bytes;
 
 use super::TableLayout;
+use super::columns::{Column, RowDecoder};
 use super::layout::IndexLayout;
 use crate::general_query::Row;
 
@@ -55,7 +56,7 @@ struct Spans {
     options: ScanOptions,
     ahead: Lookahead,
     /// Rows that were stored in spans asked for ahead.
-    found: Vec<(Bytes, Bytes)>,
+    found: Vec<Arc<RowBatch>>,
 }
 
 impl Spans {
@@ -139,20 +140,55 @@ impl TableScan {
                     }
                 },
             };
-            let Some((key, value)) = scan.next().map_err(kv_error)? else {
+            let Some((key, value)) = scan.next_row().map_err(kv_error)? else {
                 self.open = None;
                 continue;
             };
             let layout = &self.spans.layout;
-            let Some(row) = layout.decode(&key, &value, self.wanted.as_deref())? else {
+            let Some(row) = layout.decode(key, value, self.wanted.as_deref())? else {
                 continue;
             };
-            // Own writes lie over the stored rows, which the store has jumped over itself.
-            if layout.has_children && !self.spans.options.reverse {
+            let key = Bytes::copy_from_slice(key);
+            // Where classes do not tell the rows, the scan does not jump by itself.
+            if layout.has_children && !layout.jumps() && !self.spans.options.reverse {
                 scan.seek(&family_end(&key)).map_err(kv_error)?;
             }
             self.rows += 1;
             return Ok(Some((key, row)));
+        }
+    }
+}
+
+impl TableScan {
+    /// Reads the next rows, `most` or fewer, into a decoder; `false` at the end. `filter` is as
+    /// for [`RowDecoder::push`].
+    ///
+    /// Rows that the filter refuses count as read.
+    pub fn read_columns(
+        &mut self,
+        decoder: &mut RowDecoder,
+        most: usize,
+        filter: impl FnOnce(Vec<Column>, usize) -> SqlResult<Option<Vec<u32>>>,
+    ) -> SqlResult<bool> {
+        loop {
+            let scan = match &mut self.open {
+                Some(scan) => scan,
+                None => match self.spans.open()? {
+                    None => return Ok(false),
+                    Some(scan) => {
+                        self.spans.found.clear();
+                        self.open.insert(scan)
+                    }
+                },
+            };
+            match scan.next_batch(most).map_err(kv_error)? {
+                None => self.open = None,
+                Some(rows) => {
+                    self.rows += rows.len() as u64;
+                    decoder.push(&rows, filter)?;
+                    return Ok(true);
+                }
+            }
         }
     }
 }
@@ -221,7 +257,8 @@ impl IndexScan {
                         if !found.is_empty() {
                             let (txn, layout) = (&self.spans.txn, &self.spans.layout);
                             let index = &layout.indexes[self.index];
-                            rows_ahead(txn, layout, index, &found, self.spans.options.mode)?;
+                            let found = found.iter().flat_map(|rows| stored_rows(rows));
+                            rows_ahead(txn, layout, index, found, self.spans.options.mode)?;
                         }
                         self.open.insert(scan)
                     }
@@ -232,11 +269,10 @@ impl IndexScan {
                 continue;
             };
             let most = self.spans.txn.batch_max();
-            let waiting = scan.waiting_rows();
-            let ask = self.ahead.next(waiting.len() + 1, most);
+            let ask = self.ahead.next(scan.waiting() + 1, most);
             if ask > 1 {
-                let next = (key.clone(), value.clone());
-                let entries = std::iter::once(&next).chain(&waiting[..ask - 1]);
+                let next: (&[u8], &[u8]) = (&key, &value);
+                let entries = std::iter::once(next).chain(scan.waiting_rows().take(ask - 1));
                 ask_entries(&self.spans, self.index, entries, &mut self.entries)?;
             }
             let known = self.known(&key, &value);
@@ -268,27 +304,33 @@ impl IndexScan {
 fn ask_entries<'a>(
     spans: &Spans,
     index: usize,
-    entries: impl Iterator<Item = &'a (Bytes, Bytes)>,
+    entries: impl Iterator<Item = (&'a [u8], &'a [u8])>,
     out: &mut VecDeque<Entry>,
 ) -> SqlResult<()> {
     out.clear();
     for (key, value) in entries {
         let row = spans.layout.row_key_of_entry(&spans.layout.indexes[index], key, value)?;
-        out.push_back(Entry { key: key.clone(), value: value.clone(), row: row.map(Bytes::from) });
+        let (key, value) = (Bytes::copy_from_slice(key), Bytes::copy_from_slice(value));
+        out.push_back(Entry { key, value, row: row.map(Bytes::from) });
     }
     let keys = out.iter().filter_map(|e| e.row.clone());
     spans.txn.get_ahead(keys, spans.options.mode).map_err(kv_error)
 }
 
+/// Keys and values of rows.
+pub(crate) fn stored_rows(rows: &RowBatch) -> impl Iterator<Item = (&[u8], &[u8])> {
+    rows.iter().map(|(key, value, _)| (key, value))
+}
+
 /// Asks ahead for the rows behind entries of an index.
-pub(crate) fn rows_ahead(
+pub(crate) fn rows_ahead<'a>(
     txn: &Txn,
     layout: &TableLayout,
     index: &IndexLayout,
-    entries: &[(Bytes, Bytes)],
+    entries: impl Iterator<Item = (&'a [u8], &'a [u8])>,
     mode: ReadMode,
 ) -> SqlResult<()> {
-    let mut keys = Vec::with_capacity(entries.len());
+    let mut keys = Vec::new();
     for (key, value) in entries {
         keys.extend(layout.row_key_of_entry(index, key, value)?.map(Bytes::from));
     }

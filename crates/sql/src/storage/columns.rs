@@ -1,0 +1,482 @@
+//! Rows to columns, without a value in between.
+//!
+//! ```text
+//!   batch of rows      key  value        located        columns
+//!                      ...7 .a..b..      b  a   7       b: 1 2 ..   a: x NULL ..
+//!                      ...8 .b....   ->  b  -   8   ->
+//! ```
+//!
+//! A batch is read in two steps. First each row says where the wanted columns lie in its key and
+//! value; the others are skipped by their lengths, and what lies behind the last wanted one is not
+//! looked at. Then column after column is decoded, for all rows or only for some: columns that a
+//! filter needs come first, and the rest is decoded for the rows that it leaves.
+//!
+//! What no typed form carries is decoded to a [`Datum`] and packed by whoever wants the columns.
+
+use std::sync::Arc;
+
+use braid_keys::column::{decode_bytes, decode_column, decode_int};
+use braid_kv::Rows;
+use braid_types::{Datum, SqlResult, SqlType};
+
+use super::TableLayout;
+use super::row_codec::{
+    DecimalOf, damaged, decode_decimal, decode_integer, decode_payload, encode_payload, locate,
+};
+
+/// How the values of a column are carried.
+#[derive(Clone, Copy, Debug)]
+pub enum Form {
+    /// One byte each.
+    Bool,
+    /// `smallint`.
+    I16,
+    /// `integer`, dates.
+    I32,
+    /// `bigint`, times.
+    I64,
+    /// Oids.
+    U32,
+    /// `real`.
+    F32,
+    /// `double precision`.
+    F64,
+    /// `numeric` at this scale.
+    I128(i64),
+    /// Bytes as they are: text, `bytea`, `uuid`.
+    Bytes,
+    /// Bytes that this makes of a value, which is not NULL.
+    Packed(fn(&Datum, &mut Vec<u8>)),
+}
+
+/// Values in one piece of memory. NULLs have one that means nothing.
+#[derive(Debug)]
+pub enum Values {
+    /// Of [`Form::Bool`].
+    Bool(Vec<bool>),
+    /// Of [`Form::I16`].
+    I16(Vec<i16>),
+    /// Of [`Form::I32`].
+    I32(Vec<i32>),
+    /// Of [`Form::I64`].
+    I64(Vec<i64>),
+    /// Of [`Form::U32`].
+    U32(Vec<u32>),
+    /// Of [`Form::F32`].
+    F32(Vec<f32>),
+    /// Of [`Form::F64`].
+    F64(Vec<f64>),
+    /// Of [`Form::I128`].
+    I128(Vec<i128>),
+    /// Of the others: where each begins, and behind the last where it ends.
+    Bytes(Vec<i32>, Vec<u8>),
+}
+
+/// A column of some rows.
+#[derive(Debug)]
+pub struct Column {
+    /// Its values.
+    pub values: Values,
+    /// Which rows are NULL, ascending.
+    pub nulls: Vec<u32>,
+}
+
+impl Column {
+    fn new(form: Form) -> Column {
+        let values = match form {
+            Form::Bool => Values::Bool(Vec::new()),
+            Form::I16 => Values::I16(Vec::new()),
+            Form::I32 => Values::I32(Vec::new()),
+            Form::I64 => Values::I64(Vec::new()),
+            Form::U32 => Values::U32(Vec::new()),
+            Form::F32 => Values::F32(Vec::new()),
+            Form::F64 => Values::F64(Vec::new()),
+            Form::I128(_) => Values::I128(Vec::new()),
+            Form::Bytes | Form::Packed(_) => Values::Bytes(vec![0], Vec::new()),
+        };
+        Column { values, nulls: Vec::new() }
+    }
+
+    /// Bytes of variable length.
+    fn byte_len(&self) -> usize {
+        match &self.values {
+            Values::Bytes(_, bytes) => bytes.len(),
+            _ => 0,
+        }
+    }
+}
+
+/// Where a column is found.
+#[derive(Clone, Debug)]
+enum Place {
+    /// In the key, at this position among the wanted columns of keys.
+    Key(usize),
+    /// In the value, at this position among the wanted columns of values.
+    Value(usize),
+}
+
+/// A wanted column.
+#[derive(Clone, Debug)]
+struct Target {
+    place: Place,
+    ty: SqlType,
+    form: Form,
+    dir: braid_keys::Direction,
+}
+
+/// A wanted column of row values.
+#[derive(Clone, Debug)]
+pub(super) struct Stored {
+    pub(super) id: u32,
+    /// What it is in rows older than the column, encoded; `None`: NULL.
+    pub(super) missing: Option<Vec<u8>>,
+}
+
+/// Turns batches of a table's rows into columns. See the [module's page](self).
+pub struct RowDecoder {
+    layout: Arc<TableLayout>,
+    /// By position in the key: which of the wanted columns of keys it is.
+    keys: Vec<Option<usize>>,
+    key_count: usize,
+    stored: Vec<Stored>,
+    out: Vec<Target>,
+    probe: Vec<Target>,
+    columns: Vec<Column>,
+    rows: usize,
+}
+
+/// Some rows of a batch, with where their wanted columns lie: column after column, `None` for NULL.
+struct Located<'a> {
+    rows: usize,
+    keys: Vec<Option<&'a [u8]>>,
+    values: Vec<Option<&'a [u8]>>,
+}
+
+impl RowDecoder {
+    /// Decodes these columns, by ordinal, and for filters those of `probe`.
+    pub fn new(
+        layout: Arc<TableLayout>,
+        out: &[(usize, Form)],
+        probe: &[(usize, Form)],
+    ) -> RowDecoder {
+        let mut decoder = RowDecoder {
+            keys: vec![None; layout.rows.columns().len()],
+            layout,
+            key_count: 0,
+            stored: Vec::new(),
+            out: Vec::new(),
+            probe: Vec::new(),
+            columns: Vec::new(),
+            rows: 0,
+        };
+        let wanted = out.iter().chain(probe);
+        let mut ids: Vec<u32> =
+            wanted.filter_map(|(ordinal, _)| decoder.stored_id(*ordinal)).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        decoder.stored = ids.into_iter().map(|id| decoder.layout.stored_column(id)).collect();
+        decoder.out = out.iter().map(|(ordinal, form)| decoder.target(*ordinal, *form)).collect();
+        decoder.probe =
+            probe.iter().map(|(ordinal, form)| decoder.target(*ordinal, *form)).collect();
+        decoder.columns = decoder.out.iter().map(|target| Column::new(target.form)).collect();
+        decoder
+    }
+
+    /// The id of a column that row values hold.
+    fn stored_id(&self, ordinal: usize) -> Option<u32> {
+        self.layout.stored_id(ordinal)
+    }
+
+    fn target(&mut self, ordinal: usize, form: Form) -> Target {
+        let ty = self.layout.table.columns[ordinal].ty.clone();
+        let dir = braid_keys::Direction::ASC;
+        if let Some(id) = self.stored_id(ordinal) {
+            let at = self.stored.partition_point(|stored| stored.id < id);
+            return Target { place: Place::Value(at), ty, form, dir };
+        }
+        let keys = self.layout.rows.columns();
+        let at = keys.iter().position(|key| key.ordinal == ordinal);
+        let at = at.expect("a column is in the key or in the value");
+        let dir = keys[at].dir;
+        let next = self.key_count;
+        let place = *self.keys[at].get_or_insert(next);
+        self.key_count += usize::from(place == next);
+        Target { place: Place::Key(place), ty, form, dir }
+    }
+
+    /// Rows decoded since [`RowDecoder::take`].
+    pub fn len(&self) -> usize {
+        self.rows
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.rows == 0
+    }
+
+    /// Bytes of variable length decoded since then.
+    pub fn byte_len(&self) -> usize {
+        self.columns.iter().map(Column::byte_len).sum()
+    }
+
+    /// The columns, and how many rows they have.
+    pub fn take(&mut self) -> (Vec<Column>, usize) {
+        let fresh = self.out.iter().map(|target| Column::new(target.form)).collect();
+        (std::mem::replace(&mut self.columns, fresh), std::mem::take(&mut self.rows))
+    }
+
+    /// Decodes the rows of a batch that are the table's. `filter` is given the columns of `probe`
+    /// and the number of rows, and says which of them go on; `None` stands for all of them.
+    ///
+    /// # Errors
+    /// XX001 for damaged keys and values; of the filter.
+    pub fn push(
+        &mut self,
+        batch: &Rows<'_>,
+        filter: impl FnOnce(Vec<Column>, usize) -> SqlResult<Option<Vec<u32>>>,
+    ) -> SqlResult<()> {
+        let mut columns = std::mem::take(&mut self.columns);
+        let located = self.locate(batch)?;
+        let mut chosen = None;
+        if !self.probe.is_empty() && located.rows > 0 {
+            let mut probed = Vec::with_capacity(self.probe.len());
+            for target in &self.probe {
+                let mut column = Column::new(target.form);
+                self.decode(target, &located, None, (&mut column, 0))?;
+                probed.push(column);
+            }
+            chosen = filter(probed, located.rows)?;
+        }
+        for (target, column) in self.out.iter().zip(&mut columns) {
+            self.decode(target, &located, chosen.as_deref(), (column, self.rows))?;
+        }
+        self.rows += chosen.map_or(located.rows, |chosen| chosen.len());
+        self.columns = columns;
+        Ok(())
+    }
+
+    /// Finds the wanted columns of the rows that are the table's.
+    fn locate<'a>(&'a self, batch: &Rows<'a>) -> SqlResult<Located<'a>> {
+        let count = batch.len();
+        let mut keys = vec![None; self.key_count * count];
+        let mut values = vec![None; self.stored.len() * count];
+        let mut rows = 0;
+        for i in 0..count {
+            let wanted = |at: usize| self.keys[at].map(|column| column * count + rows);
+            let key = batch.key(i);
+            let is_own = self.layout.rows.split(key, |at, column| {
+                if let Some(at) = wanted(at) {
+                    keys[at] = Some(column);
+                }
+            })?;
+            if !is_own {
+                continue;
+            }
+            if !self.stored.is_empty() {
+                locate(batch.value(i), &self.stored, |at, payload| {
+                    values[at * count + rows] = payload;
+                })?;
+            }
+            rows += 1;
+        }
+        if rows < count {
+            close_up(&mut keys, count, rows);
+            close_up(&mut values, count, rows);
+        }
+        Ok(Located { rows, keys, values })
+    }
+
+    /// Adds the values of the chosen rows to a column that has `before` rows.
+    fn decode(
+        &self,
+        target: &Target,
+        located: &Located<'_>,
+        chosen: Option<&[u32]>,
+        (column, before): (&mut Column, usize),
+    ) -> SqlResult<()> {
+        let rows = located.rows;
+        let (bytes, from_key) = match target.place {
+            Place::Key(at) => (&located.keys[at * rows..][..rows], true),
+            Place::Value(at) => (&located.values[at * rows..][..rows], false),
+        };
+        let mut adding = Adding { target, from_key, row: before as u32, nulls: &mut column.nulls };
+        match chosen {
+            None => adding.all(&mut column.values, bytes.iter().copied()),
+            Some(rows) => {
+                adding.all(&mut column.values, rows.iter().map(|row| bytes[*row as usize]))
+            }
+        }
+    }
+}
+
+/// Columns of `count` rows become columns of the first `rows`.
+fn close_up<T: Copy>(columns: &mut Vec<T>, count: usize, rows: usize) {
+    let n = columns.len() / count;
+    for column in 1..n {
+        columns.copy_within(column * count..column * count + rows, column * rows);
+    }
+    columns.truncate(n * rows);
+}
+
+/// Adds values to one column.
+struct Adding<'a> {
+    target: &'a Target,
+    from_key: bool,
+    row: u32,
+    nulls: &'a mut Vec<u32>,
+}
+
+impl Adding<'_> {
+    fn all<'b>(
+        &mut self,
+        values: &mut Values,
+        bytes: impl ExactSizeIterator<Item = Option<&'b [u8]>>,
+    ) -> SqlResult<()> {
+        match values {
+            Values::Bool(out) => self.each(out, bytes, Self::boolean),
+            Values::I16(out) => self.each(out, bytes, Self::integer),
+            Values::I32(out) => self.each(out, bytes, Self::integer),
+            Values::I64(out) => self.each(out, bytes, Self::integer),
+            Values::U32(out) => self.each(out, bytes, Self::integer),
+            Values::F32(out) => self.each(out, bytes, |adding, bytes| {
+                let bytes = bytes.try_into().map_err(|_| damaged("real"))?;
+                adding.stored_only().map(|()| Some(f32::from_le_bytes(bytes)))
+            }),
+            Values::F64(out) => self.each(out, bytes, |adding, bytes| {
+                let bytes = bytes.try_into().map_err(|_| damaged("double"))?;
+                adding.stored_only().map(|()| Some(f64::from_le_bytes(bytes)))
+            }),
+            Values::I128(out) => self.each(out, bytes, Self::decimal),
+            Values::Bytes(ends, out) => self.each_bytes(ends, out, bytes),
+        }
+    }
+
+    /// Values of fixed width; `decode` gives `None` for a NULL in a key.
+    fn each<'b, T: Default>(
+        &mut self,
+        out: &mut Vec<T>,
+        bytes: impl ExactSizeIterator<Item = Option<&'b [u8]>>,
+        decode: impl Fn(&Self, &[u8]) -> SqlResult<Option<T>>,
+    ) -> SqlResult<()> {
+        out.reserve(bytes.len());
+        for bytes in bytes {
+            let value = match bytes {
+                Some(bytes) => decode(self, bytes)?,
+                None => None,
+            };
+            out.push(value.unwrap_or_else(|| {
+                self.nulls.push(self.row);
+                T::default()
+            }));
+            self.row += 1;
+        }
+        Ok(())
+    }
+
+    fn each_bytes<'b>(
+        &mut self,
+        ends: &mut Vec<i32>,
+        out: &mut Vec<u8>,
+        bytes: impl ExactSizeIterator<Item = Option<&'b [u8]>>,
+    ) -> SqlResult<()> {
+        ends.reserve(bytes.len());
+        for bytes in bytes {
+            let is_value = match bytes {
+                Some(bytes) => self.push_bytes(bytes, out)?,
+                None => false,
+            };
+            if !is_value {
+                self.nulls.push(self.row);
+            }
+            let end = i32::try_from(out.len()).map_err(|_| damaged("length"))?;
+            ends.push(end);
+            self.row += 1;
+        }
+        Ok(())
+    }
+
+    /// What composite types are in keys cannot be given back: their columns are stored.
+    fn stored_only(&self) -> SqlResult<()> {
+        if self.from_key { Err(damaged("column in the key")) } else { Ok(()) }
+    }
+
+    fn boolean(&self, bytes: &[u8]) -> SqlResult<Option<bool>> {
+        if !self.from_key {
+            return Ok(Some(bytes.first() == Some(&1)));
+        }
+        match self.value(bytes)? {
+            Datum::Bool(value) => Ok(Some(value)),
+            _ => Ok(None),
+        }
+    }
+
+    #[inline]
+    fn integer<T: TryFrom<i64>>(&self, bytes: &[u8]) -> SqlResult<Option<T>> {
+        let wide = if self.from_key { decode_int(bytes)? } else { Some(decode_integer(bytes)?) };
+        let Some(wide) = wide else { return Ok(None) };
+        match wide.try_into() {
+            Ok(value) => Ok(Some(value)),
+            // It says what is wrong.
+            Err(_) => self.value(bytes).and_then(|_| Err(damaged("integer out of range"))),
+        }
+    }
+
+    fn decimal(&self, bytes: &[u8]) -> SqlResult<Option<i128>> {
+        self.stored_only()?;
+        let Form::I128(scale) = self.target.form else { return Err(damaged("numeric")) };
+        match decode_decimal(bytes, scale)? {
+            DecimalOf::Number(value) => Ok(Some(value)),
+            // It sorts above all numbers and equals itself, as in SQL.
+            DecimalOf::NotANumber => Ok(Some(i128::MAX)),
+            DecimalOf::Unfit => Err(damaged("numeric out of its declared range")),
+        }
+    }
+
+    /// `false`: NULL.
+    fn push_bytes(&self, bytes: &[u8], out: &mut Vec<u8>) -> SqlResult<bool> {
+        let is_text = match (&self.target.form, &self.target.ty) {
+            (Form::Bytes, SqlType::Bytea) => false,
+            (Form::Bytes, SqlType::Uuid) => return self.push_value(bytes, out),
+            (Form::Bytes, _) => true,
+            _ => return self.push_value(bytes, out),
+        };
+        let from = out.len();
+        if self.from_key {
+            if !decode_bytes(bytes, out)? {
+                return Ok(false);
+            }
+        } else {
+            out.extend_from_slice(bytes);
+        }
+        if is_text && std::str::from_utf8(&out[from..]).is_err() {
+            // It says which kind of text it was.
+            return self.value(bytes).and_then(|_| Err(damaged("text is not UTF-8")));
+        }
+        Ok(true)
+    }
+
+    fn push_value(&self, bytes: &[u8], out: &mut Vec<u8>) -> SqlResult<bool> {
+        match (self.value(bytes)?, self.target.form) {
+            (Datum::Null, _) => return Ok(false),
+            (Datum::Uuid(value), Form::Bytes) => out.extend_from_slice(&value),
+            (value, Form::Packed(pack)) => pack(&value, out),
+            _ => return Err(damaged("type")),
+        }
+        Ok(true)
+    }
+
+    fn value(&self, bytes: &[u8]) -> SqlResult<Datum> {
+        match self.from_key {
+            true => Ok(decode_column(bytes, &self.target.ty, self.target.dir)?.0),
+            false => decode_payload(bytes, &self.target.ty),
+        }
+    }
+}
+
+impl Stored {
+    pub(super) fn new(id: u32, missing: &Datum) -> Stored {
+        let mut bytes = Vec::new();
+        encode_payload(&mut bytes, missing);
+        Stored { id, missing: (!missing.is_null()).then_some(bytes) }
+    }
+}
