@@ -358,7 +358,8 @@ fn skip_bytes(bytes: &[u8]) -> SqlResult<usize> {
     }
 }
 
-/// The integer (also of a date or a time) that is all of `bytes`, in either direction; `None`: NULL.
+/// The integer (also of a date or a time) that is all of `bytes`, in either direction. `None` for
+/// NULL.
 ///
 /// # Errors
 /// XX001 if the bytes are no such encoding.
@@ -462,7 +463,8 @@ mod tests {
     fn short_ways_say_what_the_long_way_says() {
         let ints = (0..64).flat_map(|n| [-1, 0, 1].map(|d| (1i64 << n).wrapping_add(d)));
         let ints = ints.flat_map(|v| [v, v.wrapping_neg()]).map(Datum::Int8);
-        let texts = ["", "a", "a\0b", "\0", "\0\0", "\u{7f}\u{80}\u{ff}", "héllo"].map(Datum::text);
+        let texts = ["", "a", "a\0b", "\0", "\0\0", "\u{7f}\u{80}\u{ff}", "héllo"];
+        let texts = texts.map(Datum::text);
         let others = [Datum::Null, Datum::Bool(true), Datum::Float8(-2.5), Datum::Uuid([7; 16])];
         let desc = Direction { desc: true, nulls_first: false };
         let directions = [Direction::ASC, Direction::DESC, desc];

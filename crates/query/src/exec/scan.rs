@@ -34,6 +34,7 @@ use datafusion::physical_plan::{
 };
 use futures::Stream;
 
+use super::columns::ColumnScan;
 use super::constant::{self, is_constant};
 use super::execution::Place;
 use super::materialized::Materialized;
@@ -522,7 +523,7 @@ impl ExecutionPlan for SqlScan {
             }
         };
         Ok(Box::pin(ScanStream {
-            rows: rows.expecting(self.limit),
+            rows: rows.expecting(self.limit).in_columns(&self.projection, &self.schema),
             projection: self.projection.clone(),
             types: self.types.clone(),
             schema: self.schema.clone(),
@@ -575,6 +576,7 @@ impl RecordBatchStream for SharedStream {
 
 enum Rows {
     Table(TableScan),
+    Columns(Box<ColumnScan>),
     Index(IndexScan),
     Made(Arc<Vec<Vec<Datum>>>, usize),
 }
@@ -589,10 +591,21 @@ impl Rows {
         }
     }
 
+    /// What can be read without a value in between is.
+    fn in_columns(self, projection: &[usize], schema: &SchemaRef) -> Rows {
+        match self {
+            Rows::Table(scan) => {
+                Rows::Columns(Box::new(ColumnScan::new(scan, projection, schema.clone())))
+            }
+            other => other,
+        }
+    }
+
     /// What its transaction has asked so far.
     fn requests(&self) -> u64 {
         match self {
             Rows::Table(scan) => scan.txn().stats().requests,
+            Rows::Columns(scan) => scan.txn().stats().requests,
             Rows::Index(scan) => scan.txn().stats().requests,
             Rows::Made(..) => 0,
         }
@@ -600,7 +613,7 @@ impl Rows {
 
     fn next(&mut self) -> SqlResult<Option<Vec<Datum>>> {
         Ok(match self {
-            Rows::Table(scan) => scan.next_row()?.map(|(_, row)| row),
+            Rows::Table(_) | Rows::Columns(_) => None,
             Rows::Index(scan) => scan.next_row()?.map(|(_, row)| row),
             Rows::Made(rows, at) => {
                 let row = rows.get(*at).cloned();
@@ -637,6 +650,11 @@ impl ScanStream {
                 SqlState::QUERY_CANCELED,
                 "canceling statement due to user request",
             ));
+        }
+        if let Rows::Columns(scan) = &mut self.rows {
+            let batch = scan.next(self.left, &self.cancel)?;
+            self.left -= batch.as_ref().map_or(0, RecordBatch::num_rows);
+            return Ok(batch);
         }
         let mut columns: Vec<Vec<Datum>> = vec![Vec::new(); self.projection.len()];
         let mut count = 0;

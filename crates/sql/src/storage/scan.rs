@@ -115,6 +115,11 @@ impl TableScan {
         &self.spans.txn
     }
 
+    /// The table.
+    pub fn layout(&self) -> &Arc<TableLayout> {
+        &self.spans.layout
+    }
+
     /// Sets which state the scan sees. Default: the transaction's, recorded.
     pub fn reading(mut self, mode: ReadMode) -> TableScan {
         self.spans.options.mode = mode;

@@ -1,0 +1,162 @@
+//! Scans that hand out Arrow arrays without a value in between.
+//!
+//! `braid_sql` decodes rows to columns in plain memory (`storage/columns.rs`); that memory becomes
+//! Arrow's here. Batches are small at first: nobody knows yet how many rows will be wanted.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use braid_kv::Txn;
+use braid_sql::storage::{Column, Form, RowDecoder, TableScan, Values};
+use braid_types::{SqlError, SqlResult, SqlState, SqlType};
+use datafusion::arrow::array::{
+    ArrayRef, ArrowPrimitiveType, BinaryArray, BooleanArray, BooleanBufferBuilder, Decimal128Array,
+    PrimitiveArray, RecordBatch, RecordBatchOptions, StringArray,
+};
+use datafusion::arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use datafusion::arrow::datatypes::{
+    DataType, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type, SchemaRef, UInt32Type,
+};
+
+use crate::arrow_form;
+
+/// Rows of the first batch.
+const FIRST_ROWS: usize = 128;
+/// Rows of a batch at most.
+const BATCH_ROWS: usize = 8_192;
+/// Bytes of text and the like after which a batch ends.
+const BATCH_BYTES: usize = 4 << 20;
+
+/// How a column of a table is decoded.
+fn form(ty: &SqlType) -> Form {
+    match arrow_form::data_type(ty) {
+        DataType::Boolean => Form::Bool,
+        DataType::Int16 => Form::I16,
+        DataType::Int32 => Form::I32,
+        DataType::Int64 => Form::I64,
+        DataType::UInt32 => Form::U32,
+        DataType::Float32 => Form::F32,
+        DataType::Float64 => Form::F64,
+        DataType::Decimal128(_, scale) => Form::I128(i64::from(scale)),
+        DataType::Utf8 => Form::Bytes,
+        _ if matches!(ty, SqlType::Bytea | SqlType::Uuid) => Form::Bytes,
+        _ => Form::Packed(arrow_form::pack),
+    }
+}
+
+fn internal(error: impl std::fmt::Display) -> SqlError {
+    SqlError::internal(error.to_string())
+}
+
+fn validity(nulls: &[u32], rows: usize) -> Option<NullBuffer> {
+    if nulls.is_empty() {
+        return None;
+    }
+    let mut valid = BooleanBufferBuilder::new(rows);
+    valid.append_n(rows, true);
+    nulls.iter().for_each(|row| valid.set_bit(*row as usize, false));
+    Some(NullBuffer::new(valid.finish()))
+}
+
+fn primitive<T: ArrowPrimitiveType>(
+    values: Vec<T::Native>,
+    nulls: Option<NullBuffer>,
+) -> SqlResult<PrimitiveArray<T>> {
+    PrimitiveArray::try_new(ScalarBuffer::from(values), nulls).map_err(internal)
+}
+
+/// A decoded column as an array of this type.
+fn array(column: Column, rows: usize, ty: &DataType) -> SqlResult<ArrayRef> {
+    let nulls = validity(&column.nulls, rows);
+    Ok(match column.values {
+        Values::Bool(values) => Arc::new(BooleanArray::new(BooleanBuffer::from(values), nulls)),
+        Values::I16(values) => Arc::new(primitive::<Int16Type>(values, nulls)?),
+        Values::I32(values) => Arc::new(primitive::<Int32Type>(values, nulls)?),
+        Values::I64(values) => Arc::new(primitive::<Int64Type>(values, nulls)?),
+        Values::U32(values) => Arc::new(primitive::<UInt32Type>(values, nulls)?),
+        Values::F32(values) => Arc::new(primitive::<Float32Type>(values, nulls)?),
+        Values::F64(values) => Arc::new(primitive::<Float64Type>(values, nulls)?),
+        Values::I128(values) => {
+            let array = Decimal128Array::try_new(ScalarBuffer::from(values), nulls);
+            Arc::new(array.map_err(internal)?.with_data_type(ty.clone()))
+        }
+        Values::Bytes(ends, bytes) => {
+            let ends = OffsetBuffer::new(ScalarBuffer::from(ends));
+            let bytes = Buffer::from_vec(bytes);
+            match ty {
+                DataType::Utf8 => {
+                    Arc::new(StringArray::try_new(ends, bytes, nulls).map_err(internal)?)
+                }
+                _ => Arc::new(BinaryArray::try_new(ends, bytes, nulls).map_err(internal)?),
+            }
+        }
+    })
+}
+
+/// A batch of decoded columns.
+fn record_batch(columns: Vec<Column>, rows: usize, schema: &SchemaRef) -> SqlResult<RecordBatch> {
+    let fields = schema.fields().iter();
+    let arrays =
+        columns.into_iter().zip(fields).map(|(c, field)| array(c, rows, field.data_type()));
+    let arrays = arrays.collect::<SqlResult<Vec<_>>>()?;
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    RecordBatch::try_new_with_options(schema.clone(), arrays, &options).map_err(internal)
+}
+
+/// A scan of a table's rows in columns.
+pub(super) struct ColumnScan {
+    scan: TableScan,
+    decoder: RowDecoder,
+    schema: SchemaRef,
+    /// Rows of the next batch.
+    rows: usize,
+}
+
+impl ColumnScan {
+    /// The columns of the projection, of all rows of a scan.
+    pub(super) fn new(scan: TableScan, projection: &[usize], schema: SchemaRef) -> ColumnScan {
+        let layout = scan.layout().clone();
+        let columns = &layout.table.columns;
+        let out: Vec<(usize, Form)> =
+            projection.iter().map(|at| (*at, form(&columns[*at].ty))).collect();
+        let decoder = RowDecoder::new(layout, &out, &[]);
+        ColumnScan { scan, decoder, schema, rows: FIRST_ROWS }
+    }
+
+    /// The transaction that it reads in.
+    pub(super) fn txn(&self) -> &Txn {
+        self.scan.txn()
+    }
+
+    /// The next batch, of at most `left` rows.
+    ///
+    /// # Errors
+    /// Of reading, and 57014 when the flag goes up.
+    pub(super) fn next(
+        &mut self,
+        left: usize,
+        cancel: &AtomicBool,
+    ) -> SqlResult<Option<RecordBatch>> {
+        let wanted = self.rows.min(left);
+        self.rows = (self.rows * 2).min(BATCH_ROWS);
+        while self.decoder.len() < wanted && self.decoder.byte_len() < BATCH_BYTES {
+            if cancel.load(Ordering::Relaxed) {
+                return Err(canceled());
+            }
+            let most = wanted - self.decoder.len();
+            if !self.scan.read_columns(&mut self.decoder, most, |_, _| Ok(None))? {
+                break;
+            }
+        }
+        let (columns, rows) = self.decoder.take();
+        if rows == 0 {
+            return Ok(None);
+        }
+        record_batch(columns, rows, &self.schema).map(Some)
+    }
+}
+
+/// 57014.
+pub(super) fn canceled() -> SqlError {
+    SqlError::new(SqlState::QUERY_CANCELED, "canceling statement due to user request")
+}

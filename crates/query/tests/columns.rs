@@ -1,0 +1,198 @@
+//! Scans in columns give what scans in rows give: random tables of all types, with NULLs, columns
+//! that came and went, families, and own writes over all of it.
+
+mod harness;
+
+use braid_env::random::Random;
+use harness::Db;
+
+/// Types with values that are worth a test.
+const TYPES: [(&str, &[&str]); 19] = [
+    ("bool", &["true", "false"]),
+    ("int2", &["0", "-1", "32767", "-32768", "255"]),
+    ("int4", &["0", "1", "-1", "2147483647", "-2147483648", "65536"]),
+    ("int8", &["0", "9223372036854775807", "-9223372036854775808", "-256", "4294967296"]),
+    ("float4", &["0", "1.5", "'-0'", "'NaN'", "'Infinity'", "-3.25"]),
+    ("float8", &["0", "2.5", "'-0'", "'NaN'", "'-Infinity'", "1e300"]),
+    ("numeric", &["0", "1.50", "1.5", "'NaN'", "'Infinity'", "-123456789012345678901234567890.1"]),
+    ("numeric(12,2)", &["0", "1.50", "-0.01", "'NaN'", "9999999999.99", "-9999999999.99"]),
+    ("numeric(38,10)", &["0", "1.5", "9999999999999999999999999999.9999999999", "'NaN'"]),
+    ("numeric(5,0)", &["0", "7", "-99999"]),
+    ("text", &["''", "'a'", "'héllo'", "'a long text that does not fit into a few bytes'"]),
+    ("varchar(5)", &["''", "'abc'", "'ääääö'"]),
+    ("char(4)", &["'x'", "'abcd'", "''"]),
+    ("bytea", &["'\\x'", "'\\x00ff0001'"]),
+    ("date", &["'2024-02-29'", "'infinity'", "'0044-03-15 BC'"]),
+    ("timestamp", &["'2024-02-29 12:34:56.789'", "'infinity'"]),
+    ("interval", &["'1 month 2 days 3 seconds'", "'-5 years'", "'0'"]),
+    ("uuid", &["'00112233-4455-6677-8899-aabbccddeeff'"]),
+    ("int4[]", &["'{}'", "'{1,2,NULL}'"]),
+];
+/// Those whose equal values look the same, for keys.
+const KEYS: [usize; 8] = [1, 2, 3, 10, 11, 14, 15, 17];
+
+struct Table {
+    name: String,
+    /// Types by column; the first ones are the key, as it is declared.
+    columns: Vec<(String, usize)>,
+    key: Vec<String>,
+    parent: Option<String>,
+    next: usize,
+}
+
+fn pick<'a, T>(random: &mut Random, of: &'a [T]) -> &'a T {
+    &of[random.below(of.len() as u64) as usize]
+}
+
+fn value(random: &mut Random, ty: usize) -> String {
+    if random.below(4) == 0 { "NULL".into() } else { (*pick(random, TYPES[ty].1)).into() }
+}
+
+impl Table {
+    fn insert(&self, db: &mut Db, random: &mut Random, rows: u64) {
+        let names: Vec<&str> = self.columns.iter().map(|(name, _)| name.as_str()).collect();
+        for _ in 0..rows {
+            let id = random.below(40).to_string();
+            let mut values = vec![id.clone(), (*pick(random, TYPES[self.columns[1].1].1)).into()];
+            if self.parent.is_some() {
+                values = vec!["id".into(), "k".into()];
+            }
+            for (_, ty) in &self.columns[values.len()..self.key.len()] {
+                values.push((*pick(random, TYPES[*ty].1)).into());
+            }
+            values.extend(self.columns[self.key.len()..].iter().map(|(_, ty)| value(random, *ty)));
+            let casts = values.iter().zip(&self.columns);
+            let casts = casts.map(|(value, (_, ty))| format!("({value})::{}", TYPES[*ty].0));
+            let values = casts.collect::<Vec<_>>().join(", ");
+            let rows = match &self.parent {
+                None => format!("VALUES ({values})"),
+                Some(parent) => format!("SELECT {values} FROM {parent} WHERE id = {id}"),
+            };
+            let (name, names) = (&self.name, names.join(", "));
+            db.run(&format!("INSERT INTO {name} ({names}) {rows} ON CONFLICT DO NOTHING"));
+        }
+    }
+
+    /// A column comes or goes.
+    fn alter(&mut self, db: &mut Db, random: &mut Random) {
+        let free = self.columns.len() - self.key.len();
+        if free > 2 && random.below(2) == 0 {
+            let at = self.key.len() + random.below(free as u64) as usize;
+            let (name, _) = self.columns.remove(at);
+            db.run(&format!("ALTER TABLE {} DROP COLUMN {name}", self.name));
+            return;
+        }
+        let ty = random.below(TYPES.len() as u64) as usize;
+        let name = format!("c{}", self.next);
+        self.next += 1;
+        let default = match random.below(2) {
+            0 => format!(" DEFAULT {}", pick(random, TYPES[ty].1)),
+            _ => String::new(),
+        };
+        db.run(&format!("ALTER TABLE {} ADD COLUMN {name} {}{default}", self.name, TYPES[ty].0));
+        self.columns.push((name, ty));
+    }
+
+    /// Both forms of some columns, of all rows and of some.
+    fn check(&self, db: &mut Db, random: &mut Random) {
+        for _ in 0..3 {
+            let mut names: Vec<&str> = self.columns.iter().map(|(name, _)| name.as_str()).collect();
+            names.retain(|_| random.below(3) > 0);
+            let bound = match random.below(3) {
+                0 => String::new(),
+                1 => format!(" WHERE id >= {}", random.below(40)),
+                _ => format!(" WHERE id IN ({}, {})", random.below(40), random.below(40)),
+            };
+            let list = if names.is_empty() { "1".into() } else { names.join(", ") };
+            let rows = format!("SELECT {list} FROM {}{bound}", self.name);
+            let columns = format!(
+                "SELECT {list} FROM {} CROSS JOIN (VALUES (1)) one (one){bound}",
+                self.name
+            );
+            let (mut by_rows, mut by_columns) = (db.run(&rows), db.run(&columns));
+            by_rows.sort();
+            by_columns.sort();
+            assert_eq!(by_columns, by_rows, "{columns}");
+            let count =
+                format!("SELECT count(*) FROM (SELECT 2 FROM {}{bound} OFFSET 0) x", self.name);
+            assert_eq!(db.run(&count), [by_rows.len().to_string()], "{count}");
+        }
+    }
+}
+
+fn table(db: &mut Db, random: &mut Random, name: &str, parent: Option<&Table>) -> Table {
+    let mut columns = vec![("id".to_string(), 2)];
+    let desc = if random.below(2) == 0 { " DESC" } else { "" };
+    let mut key = vec!["id".to_string(), format!("k{desc}")];
+    match parent {
+        None => columns.push(("k".into(), *pick(random, &KEYS))),
+        Some(parent) => {
+            columns.push(parent.columns[1].clone());
+            columns.push(("n".into(), *pick(random, &[1, 2, 10])));
+            key = parent.key.clone();
+            key.push("n".into());
+        }
+    }
+    for n in 0..3 + random.below(8) {
+        columns.push((format!("c{n}"), random.below(TYPES.len() as u64) as usize));
+    }
+    let list = columns.iter().map(|(name, ty)| format!("{name} {}, ", TYPES[*ty].0));
+    let list: String = list.collect();
+    let parent = parent.map(|parent| parent.name.clone());
+    let inside = parent.as_ref().map(|p| format!(" INTERLEAVE IN PARENT {p} ON DELETE CASCADE"));
+    let (inside, keys) = (inside.unwrap_or_default(), key.join(", "));
+    db.run(&format!("CREATE TABLE {name} ({list}PRIMARY KEY ({keys})){inside}"));
+    Table { name: name.into(), columns, key, parent, next: 100 }
+}
+
+#[test]
+fn columns_hold_what_rows_hold() {
+    for seed in 0..7 {
+        let mut random = Random::seeded(seed);
+        let db = &mut Db::new();
+        let mut tables = vec![table(db, &mut random, "t", None)];
+        if seed % 3 > 0 {
+            let child = table(db, &mut random, "c", Some(&tables[0]));
+            tables.push(child);
+        }
+        for round in 0..6 {
+            let some = 5 + random.below(40);
+            for table in &tables {
+                table.insert(db, &mut random, some);
+                table.check(db, &mut random);
+            }
+            let at = random.below(tables.len() as u64) as usize;
+            tables[at].alter(db, &mut random);
+            tables[at].insert(db, &mut random, 10);
+            // Own writes over it, that are taken back.
+            db.run("BEGIN");
+            let low = random.below(40);
+            for table in &tables {
+                table.insert(db, &mut random, 15);
+                db.run(&format!(
+                    "DELETE FROM {} WHERE id >= {low} AND id < {}",
+                    table.name,
+                    low + 9
+                ));
+                let (name, ty) = table.columns.last().expect("has columns");
+                let new = value(&mut random, *ty);
+                db.run(&format!("UPDATE {} SET {name} = {new} WHERE id % 3 = 0", table.name));
+                table.insert(db, &mut random, 5);
+                table.check(db, &mut random);
+            }
+            db.run(if round % 2 == 0 { "COMMIT" } else { "ROLLBACK" });
+            tables.iter().for_each(|table| table.check(db, &mut random));
+        }
+    }
+}
+
+#[test]
+fn what_is_compared_is_scanned_in_two_ways() {
+    let db = &mut Db::new();
+    db.run("CREATE TABLE t (id int4 PRIMARY KEY, v text)");
+    let rows = db.run("EXPLAIN SELECT v FROM t WHERE id >= 3").join("\n");
+    assert!(!rows.contains("general plan"), "{rows}");
+    let columns = "EXPLAIN SELECT v FROM t CROSS JOIN (VALUES (1)) one (one) WHERE id >= 3";
+    let columns = db.run(columns).join("\n");
+    assert!(columns.contains("general plan"), "{columns}");
+}
