@@ -93,15 +93,37 @@ impl Table {
         self.columns.push((name, ty));
     }
 
+    /// A condition on one column or two.
+    fn condition(&self, random: &mut Random) -> String {
+        let (name, ty) = pick(random, &self.columns);
+        let value = |random: &mut Random| format!("({})::{}", value(random, *ty), TYPES[*ty].0);
+        match random.below(8) {
+            0 => format!("{name} IS NULL"),
+            1 => format!("{name} IS NOT NULL"),
+            2 => format!("{name} IN ({}, {})", value(random), value(random)),
+            3 => format!("NOT ({name} < {})", value(random)),
+            4 => format!("({name} = {} OR id < {})", value(random), random.below(40)),
+            5 => format!("{name} IS DISTINCT FROM {}", value(random)),
+            n => format!("{name} {} {}", [">=", "<>"][n as usize - 6], value(random)),
+        }
+    }
+
     /// Both forms of some columns, of all rows and of some.
     fn check(&self, db: &mut Db, random: &mut Random) {
         for _ in 0..3 {
             let mut names: Vec<&str> = self.columns.iter().map(|(name, _)| name.as_str()).collect();
             names.retain(|_| random.below(3) > 0);
-            let bound = match random.below(3) {
+            let mut conditions = match random.below(3) {
+                0 => Vec::new(),
+                1 => vec![format!("id >= {}", random.below(40))],
+                _ => vec![format!("id IN ({}, {})", random.below(40), random.below(40))],
+            };
+            for _ in 0..random.below(3) {
+                conditions.push(self.condition(random));
+            }
+            let bound = match conditions.len() {
                 0 => String::new(),
-                1 => format!(" WHERE id >= {}", random.below(40)),
-                _ => format!(" WHERE id IN ({}, {})", random.below(40), random.below(40)),
+                _ => format!(" WHERE {}", conditions.join(" AND ")),
             };
             let list = if names.is_empty() { "1".into() } else { names.join(", ") };
             let rows = format!("SELECT {list} FROM {}{bound}", self.name);
@@ -195,4 +217,30 @@ fn what_is_compared_is_scanned_in_two_ways() {
     let columns = "EXPLAIN SELECT v FROM t CROSS JOIN (VALUES (1)) one (one) WHERE id >= 3";
     let columns = db.run(columns).join("\n");
     assert!(columns.contains("general plan"), "{columns}");
+    assert!(columns.contains("filter=id@0 >= 3"), "{columns}");
+}
+
+#[test]
+fn a_limit_counts_rows_that_passed() {
+    let db = &mut Db::new();
+    db.run("CREATE TABLE t (id int4 PRIMARY KEY, v int4, w text)");
+    db.run("INSERT INTO t SELECT n, n % 50, 'w' || n FROM generate_series(1, 3000) n(n)");
+    db.check(&[
+        (
+            "SELECT id, w FROM t CROSS JOIN (VALUES (1)) o (o) WHERE v = 49 LIMIT 2",
+            "49|w49; 99|w99",
+        ),
+        ("SELECT count(*) FROM (SELECT 1 FROM t WHERE v = 7 LIMIT 50) x", "50"),
+        ("SELECT count(*) FROM (SELECT 1 FROM t WHERE v = 7 LIMIT 90) x", "60"),
+        ("SELECT count(*) FROM (SELECT 1 FROM t WHERE v < 7 OFFSET 100 LIMIT 290) x", "290"),
+        ("SELECT count(*), min(w) FROM t WHERE v BETWEEN 3 AND 4 AND id > 2900", "4|w2903"),
+    ]);
+    db.run("CREATE INDEX by_v ON t (v)");
+    db.check(&[
+        ("SELECT count(*), max(w) FROM t WHERE v = 7 AND w > 'w2'", "38|w957"),
+        (
+            "SELECT id FROM t CROSS JOIN (VALUES (1)) o (o) WHERE v = 9 AND w > 'w29' LIMIT 2",
+            "9; 59",
+        ),
+    ]);
 }

@@ -18,6 +18,7 @@ use datafusion::arrow::datatypes::{
     DataType, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type, SchemaRef, UInt32Type,
 };
 
+use super::scan_filter::ScanFilter;
 use crate::arrow_form;
 
 /// Rows of the first batch.
@@ -94,7 +95,11 @@ fn array(column: Column, rows: usize, ty: &DataType) -> SqlResult<ArrayRef> {
 }
 
 /// A batch of decoded columns.
-fn record_batch(columns: Vec<Column>, rows: usize, schema: &SchemaRef) -> SqlResult<RecordBatch> {
+pub(super) fn record_batch(
+    columns: Vec<Column>,
+    rows: usize,
+    schema: &SchemaRef,
+) -> SqlResult<RecordBatch> {
     let fields = schema.fields().iter();
     let arrays =
         columns.into_iter().zip(fields).map(|(c, field)| array(c, rows, field.data_type()));
@@ -108,19 +113,27 @@ pub(super) struct ColumnScan {
     scan: TableScan,
     decoder: RowDecoder,
     schema: SchemaRef,
+    filter: Option<ScanFilter>,
     /// Rows of the next batch.
     rows: usize,
 }
 
 impl ColumnScan {
-    /// The columns of the projection, of all rows of a scan.
-    pub(super) fn new(scan: TableScan, projection: &[usize], schema: SchemaRef) -> ColumnScan {
+    /// The columns of the projection, of the rows of a scan that pass the filter.
+    pub(super) fn new(
+        scan: TableScan,
+        projection: &[usize],
+        schema: SchemaRef,
+        filter: Option<ScanFilter>,
+    ) -> ColumnScan {
         let layout = scan.layout().clone();
-        let columns = &layout.table.columns;
-        let out: Vec<(usize, Form)> =
-            projection.iter().map(|at| (*at, form(&columns[*at].ty))).collect();
-        let decoder = RowDecoder::new(layout, &out, &[]);
-        ColumnScan { scan, decoder, schema, rows: FIRST_ROWS }
+        let table = layout.table.clone();
+        let forms = |columns: &[usize]| -> Vec<(usize, Form)> {
+            columns.iter().map(|at| (*at, form(&table.columns[*at].ty))).collect()
+        };
+        let probe = filter.as_ref().map_or(&[][..], |filter| &filter.columns);
+        let decoder = RowDecoder::new(layout, &forms(projection), &forms(probe));
+        ColumnScan { scan, decoder, schema, filter, rows: FIRST_ROWS }
     }
 
     /// The transaction that it reads in.
@@ -143,8 +156,13 @@ impl ColumnScan {
             if cancel.load(Ordering::Relaxed) {
                 return Err(canceled());
             }
-            let most = wanted - self.decoder.len();
-            if !self.scan.read_columns(&mut self.decoder, most, |_, _| Ok(None))? {
+            let filter = self.filter.as_ref();
+            let most = filter.map_or(wanted - self.decoder.len(), |_| BATCH_ROWS);
+            let choose = |columns, rows| match filter {
+                Some(filter) => filter.choose(columns, rows),
+                None => Ok(None),
+            };
+            if !self.scan.read_columns(&mut self.decoder, most, choose)? {
                 break;
             }
         }
@@ -152,7 +170,8 @@ impl ColumnScan {
         if rows == 0 {
             return Ok(None);
         }
-        record_batch(columns, rows, &self.schema).map(Some)
+        let batch = record_batch(columns, rows, &self.schema)?;
+        Ok(Some(batch.slice(0, rows.min(left))))
     }
 }
 

@@ -8,6 +8,7 @@ mod folds;
 pub mod materialized;
 pub mod scalar;
 pub mod scan;
+mod scan_filter;
 pub mod set_returning;
 pub mod stoppable;
 pub mod subquery;

@@ -1,10 +1,10 @@
 //! Tables as DataFusion sees them: stored tables read through the transaction, and virtual tables
 //! whose rows are made from the catalog.
 //!
-//! A scan takes the projection (columns nobody asked for are not decoded), a limit, and filters of
-//! the forms `column op literal` and `column IN (literals)`. Filters on a prefix of the primary key
-//! or of an index become spans; they stay above the scan as well, so spans only have to be wide
-//! enough, never exact.
+//! A scan takes the projection (columns nobody asked for are not decoded), a limit, and conditions
+//! that cannot fail, which it checks itself (`scan_filter.rs`). Filters of the forms
+//! `column op literal` and `column IN (literals)` on a prefix of the primary key or of an index
+//! become spans; they are checked as well, so spans only have to be wide enough, never exact.
 
 use std::fmt;
 use std::ops::Bound;
@@ -38,6 +38,7 @@ use super::columns::ColumnScan;
 use super::constant::{self, is_constant};
 use super::execution::Place;
 use super::materialized::Materialized;
+use super::scan_filter::{ScanFilter, is_for_scan};
 use crate::arrow_form;
 use crate::error::to_df;
 
@@ -106,7 +107,9 @@ impl TableProvider for SqlTable {
         Ok(filters
             .iter()
             .map(|f| {
-                if stored && usable(f) {
+                if stored && is_for_scan(f, &self.schema) {
+                    TableProviderFilterPushDown::Exact
+                } else if stored && usable(f) {
                     TableProviderFilterPushDown::Inexact
                 } else {
                     TableProviderFilterPushDown::Unsupported
@@ -117,7 +120,7 @@ impl TableProvider for SqlTable {
 
     async fn scan(
         &self,
-        _: &dyn Session,
+        session: &dyn Session,
         projection: Option<&Vec<usize>>,
         filters: &[Expr],
         limit: Option<usize>,
@@ -129,6 +132,11 @@ impl TableProvider for SqlTable {
             Source::Stored(layout) => choose(layout, filters).map_err(to_df)?,
             Source::Rows(_) | Source::Shared(_) => Access::All,
         };
+        // What was taken is checked by nobody else.
+        if let Some(lost) = filters.iter().find(|f| !is_for_scan(f, &self.schema) && !usable(f)) {
+            return Err(to_df(SqlError::internal(format!("a scan cannot check {lost}"))));
+        }
+        let filter = ScanFilter::new(filters, &self.schema, session)?;
         let schema = Arc::new(self.schema.project(&projection)?);
         let properties = Arc::new(PlanProperties::new(
             EquivalenceProperties::new(schema.clone()),
@@ -143,6 +151,7 @@ impl TableProvider for SqlTable {
             schema,
             properties,
             access,
+            filter,
             limit,
             source: self.source.clone(),
             place: self.place.clone(),
@@ -393,11 +402,23 @@ struct SqlScan {
     schema: SchemaRef,
     properties: Arc<PlanProperties>,
     access: Access,
+    filter: Option<ScanFilter>,
     limit: Option<usize>,
     source: Source,
     place: Arc<Place>,
     /// Requests to the store so far.
     asked: Arc<AtomicU64>,
+}
+
+impl SqlScan {
+    /// The columns that the filter is about, with their types.
+    fn probe_types(&self) -> Vec<(usize, SqlType)> {
+        let (Some(filter), Source::Stored(layout)) = (&self.filter, &self.source) else {
+            return Vec::new();
+        };
+        let columns = &layout.table.columns;
+        filter.columns.iter().map(|at| (*at, columns[*at].ty.clone())).collect()
+    }
 }
 
 impl fmt::Debug for Source {
@@ -436,6 +457,9 @@ impl DisplayAs for SqlScan {
             )?,
         }
         write!(f, ", columns=[{}]", columns.join(", "))?;
+        if let Some(filter) = &self.filter {
+            write!(f, ", filter={filter:?}")?;
+        }
         if let Some(limit) = self.limit {
             write!(f, ", limit={limit}")?;
         }
@@ -523,7 +547,13 @@ impl ExecutionPlan for SqlScan {
             }
         };
         Ok(Box::pin(ScanStream {
-            rows: rows.expecting(self.limit).in_columns(&self.projection, &self.schema),
+            rows: rows.expecting(self.limit.filter(|_| self.filter.is_none())).in_columns(
+                &self.projection,
+                &self.schema,
+                self.filter.clone(),
+            ),
+            filter: self.filter.clone(),
+            probe: self.probe_types(),
             projection: self.projection.clone(),
             types: self.types.clone(),
             schema: self.schema.clone(),
@@ -592,10 +622,16 @@ impl Rows {
     }
 
     /// What can be read without a value in between is.
-    fn in_columns(self, projection: &[usize], schema: &SchemaRef) -> Rows {
+    fn in_columns(
+        self,
+        projection: &[usize],
+        schema: &SchemaRef,
+        filter: Option<ScanFilter>,
+    ) -> Rows {
         match self {
             Rows::Table(scan) => {
-                Rows::Columns(Box::new(ColumnScan::new(scan, projection, schema.clone())))
+                let scan = ColumnScan::new(scan, projection, schema.clone(), filter);
+                Rows::Columns(Box::new(scan))
             }
             other => other,
         }
@@ -627,6 +663,9 @@ impl Rows {
 /// Batches of rows. Reading blocks: the stream is driven by the connection's own thread.
 struct ScanStream {
     rows: Rows,
+    filter: Option<ScanFilter>,
+    /// Columns that the filter is about.
+    probe: Vec<(usize, SqlType)>,
     projection: Vec<usize>,
     types: Vec<SqlType>,
     schema: SchemaRef,
@@ -656,29 +695,49 @@ impl ScanStream {
             self.left -= batch.as_ref().map_or(0, RecordBatch::num_rows);
             return Ok(batch);
         }
-        let mut columns: Vec<Vec<Datum>> = vec![Vec::new(); self.projection.len()];
-        let mut count = 0;
-        while count < BATCH_ROWS.min(self.left) {
-            let Some(mut row) = self.rows.next()? else { break };
-            for (column, at) in columns.iter_mut().zip(&self.projection) {
-                column.push(std::mem::replace(&mut row[*at], Datum::Null));
+        loop {
+            let most = BATCH_ROWS.min(self.left);
+            let (mut read, mut columns) = (0, vec![Vec::new(); self.projection.len()]);
+            let mut probe = vec![Vec::new(); self.probe.len()];
+            while read < most {
+                let Some(mut row) = self.rows.next()? else { break };
+                for (column, (at, _)) in probe.iter_mut().zip(&self.probe) {
+                    column.push(row[*at].clone());
+                }
+                for (column, at) in columns.iter_mut().zip(&self.projection) {
+                    column.push(std::mem::replace(&mut row[*at], Datum::Null));
+                }
+                read += 1;
             }
-            count += 1;
+            let mut batch = built(&columns, self.types.iter(), &self.schema, read)?;
+            if let Some(filter) = &self.filter {
+                let types = self.probe.iter().map(|(_, ty)| ty);
+                batch = filter.filter(&batch, &built(&probe, types, filter.schema(), read)?)?;
+            }
+            self.left -= batch.num_rows();
+            if batch.num_rows() > 0 {
+                return Ok(Some(batch));
+            }
+            if read < most || self.left == 0 {
+                return Ok(None);
+            }
         }
-        self.left -= count;
-        if count == 0 {
-            return Ok(None);
-        }
-        let arrays: Vec<ArrayRef> = columns
-            .iter()
-            .zip(&self.types)
-            .map(|(values, ty)| arrow_form::build(ty, values.iter()))
-            .collect();
-        let options = RecordBatchOptions::new().with_row_count(Some(count));
-        RecordBatch::try_new_with_options(self.schema.clone(), arrays, &options)
-            .map(Some)
-            .map_err(|e| SqlError::internal(e.to_string()))
     }
+}
+
+/// The batch of these values.
+fn built<'a>(
+    columns: &[Vec<Datum>],
+    types: impl Iterator<Item = &'a SqlType>,
+    schema: &SchemaRef,
+    rows: usize,
+) -> SqlResult<RecordBatch> {
+    let arrays = columns.iter().zip(types);
+    let arrays: Vec<ArrayRef> =
+        arrays.map(|(values, ty)| arrow_form::build(ty, values.iter())).collect();
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    RecordBatch::try_new_with_options(schema.clone(), arrays, &options)
+        .map_err(|e| SqlError::internal(e.to_string()))
 }
 
 impl Stream for ScanStream {

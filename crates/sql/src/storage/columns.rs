@@ -238,7 +238,7 @@ impl RowDecoder {
         let mut columns = std::mem::take(&mut self.columns);
         let located = self.locate(batch)?;
         let mut chosen = None;
-        if !self.probe.is_empty() && located.rows > 0 {
+        if located.rows > 0 {
             let mut probed = Vec::with_capacity(self.probe.len());
             for target in &self.probe {
                 let mut column = Column::new(target.form);
