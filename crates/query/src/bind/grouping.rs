@@ -11,7 +11,7 @@ use sqlparser::ast;
 
 use super::{Binder, SlotKind, aggregate_not_allowed};
 use crate::error::from_df;
-use crate::exec::aggregate::{OrderKey, Spec, aggregate};
+use crate::exec::aggregate::{FIRST, OrderKey, Spec, aggregate};
 use crate::exec::scalar;
 
 /// One grouping expression.
@@ -341,7 +341,7 @@ impl Binder<'_> {
     pub(super) fn first_value(&self, expr: Expr, ty: &SqlType) -> Expr {
         let spec = Spec {
             code: first_of_group(),
-            name: "first".to_string(),
+            name: FIRST.to_string(),
             args: vec![ty.clone()],
             ret: ty.clone(),
             distinct: false,

@@ -36,6 +36,10 @@ pub struct OrderKey {
     pub nulls_first: bool,
 }
 
+/// The name of the aggregate that keeps the first value that is not NULL: plans show it of values
+/// that are equal. No function of SQL has it.
+pub(crate) const FIRST: &str = "first";
+
 /// What an aggregate computes.
 pub struct Spec {
     /// The code of the registry.

@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 
 use braid_scalar::{Bound, EvalContext, Volatility};
 use braid_types::{Datum, SqlType};
-use datafusion::arrow::array::{Array, ArrayRef, AsArray};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, BinaryBuilder};
 use datafusion::arrow::datatypes::{DataType, Float32Type, Float64Type};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{
@@ -269,11 +269,37 @@ pub(crate) fn pinned_expr(bound: Bound, place: &Arc<Place>, args: Vec<(Expr, Sql
     RowUdf::call_expr(call.label, call.code, args, ret, Volatility::Volatile, Some(place.clone()))
 }
 
-struct SortKey;
+/// Sort keys of packed values of a type.
+struct SortKey(SqlType);
+
+/// So many keys of a batch are kept: often there are few different values.
+const KEYS_KEPT: usize = 256;
 
 impl RowFunction for SortKey {
     fn call(&self, args: &[Datum], _: &EvalContext) -> braid_types::SqlResult<Datum> {
         Ok(arrow_form::sort_key(&args[0]).map_or(Datum::Null, |k| Datum::Bytea(k.into())))
+    }
+
+    fn batch(&self, args: &[ColumnarValue], _: usize, _: &EvalContext) -> Option<ArrayRef> {
+        let [ColumnarValue::Array(array)] = args else { return None };
+        let values = array.as_binary_opt::<i32>()?;
+        let reader = Reader::new(values);
+        let mut keys: HashMap<&[u8], Vec<u8>> = HashMap::new();
+        let mut out = BinaryBuilder::with_capacity(values.len(), values.len() * 8);
+        for at in 0..values.len() {
+            if values.is_null(at) {
+                out.append_null();
+            } else if let Some(key) = keys.get(values.value(at)) {
+                out.append_value(key);
+            } else {
+                let key = arrow_form::sort_key(&reader.get(at, &self.0));
+                out.append_option(key.as_ref());
+                if let (Some(key), true) = (key, keys.len() < KEYS_KEPT) {
+                    keys.insert(values.value(at), key);
+                }
+            }
+        }
+        Some(Arc::new(out.finish()))
     }
 }
 
@@ -356,7 +382,7 @@ fn shared(what: Shared, from: &SqlType, to: &SqlType) -> ScalarUDF {
         let (label, code): (String, Box<dyn RowFunction>) = match (what, &from) {
             (Shared::Carrier, _) => (to.base_name(), Box::new(Same)),
             (_, SqlType::Float4 | SqlType::Float8) => ("key".to_string(), Box::new(FloatKey)),
-            _ => ("key".to_string(), Box::new(SortKey)),
+            _ => ("key".to_string(), Box::new(SortKey(from.clone()))),
         };
         ScalarUDF::new_from_impl(RowUdf {
             id: next_id(),

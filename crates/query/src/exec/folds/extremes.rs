@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use braid_types::{SqlType, push_numeric};
 use datafusion::arrow::array::{
-    ArrayRef, ArrowPrimitiveType, AsArray, BinaryBuilder, PrimitiveArray, StringArray,
+    ArrayRef, ArrowPrimitiveType, AsArray, BinaryArray, BinaryBuilder, PrimitiveArray, StringArray,
 };
 use datafusion::arrow::datatypes::{
     DataType, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type, UInt32Type,
@@ -51,7 +51,31 @@ pub(super) fn fold(
             numbers: of::<Decimal128Type>(greatest, Ord::cmp, carrier),
             scale: *scale as u8,
         }),
-        DataType::Utf8 if arg.is_text_like() => Box::new(Texts { greatest, kept: Vec::new() }),
+        DataType::Utf8 if arg.is_text_like() => {
+            let better = if greatest { Ordering::Greater } else { Ordering::Less };
+            Box::new(Texts { better: Some(better), kept: Vec::new() })
+        }
+        _ => return None,
+    })
+}
+
+/// The fold that keeps the first value of each group that is not NULL.
+pub(super) fn first(carrier: &DataType) -> Option<Box<dyn Fold>> {
+    fn of<T: ArrowPrimitiveType>(carrier: &DataType) -> Extreme<T> {
+        // No value is better than one that is kept.
+        let order = |_: &T::Native, _: &T::Native| Ordering::Equal;
+        Extreme { better: Ordering::Less, order, carrier: carrier.clone(), kept: Vec::new() }
+    }
+    Some(match carrier {
+        DataType::Int16 => Box::new(of::<Int16Type>(carrier)),
+        DataType::Int32 => Box::new(of::<Int32Type>(carrier)),
+        DataType::Int64 => Box::new(of::<Int64Type>(carrier)),
+        DataType::UInt32 => Box::new(of::<UInt32Type>(carrier)),
+        DataType::Float32 => Box::new(of::<Float32Type>(carrier)),
+        DataType::Float64 => Box::new(of::<Float64Type>(carrier)),
+        DataType::Decimal128(..) => Box::new(of::<Decimal128Type>(carrier)),
+        DataType::Utf8 => Box::new(Texts { better: None, kept: Vec::new() }),
+        DataType::Binary => Box::new(FirstBytes { kept: Vec::new() }),
         _ => return None,
     })
 }
@@ -161,7 +185,8 @@ fn packed(value: i128, scale: u8) -> Vec<u8> {
 /// The best text of each group, by bytes.
 #[derive(Debug)]
 struct Texts {
-    greatest: bool,
+    /// How a better text stands to the one that is kept; without it the first stays.
+    better: Option<Ordering>,
     kept: Vec<Option<Box<str>>>,
 }
 
@@ -174,16 +199,12 @@ impl Fold for Texts {
         let Some(texts) = args.first().and_then(|a| a.as_string_opt::<i32>()) else {
             return datafusion::common::internal_err!("texts of another type");
         };
-        let (greatest, kept) = (self.greatest, &mut self.kept);
+        let (better, kept) = (self.better, &mut self.kept);
         rows.each(texts, |group, at| {
             let text = texts.value(at);
-            let better = match &kept[group] {
-                None => true,
-                Some(known) if greatest => *text > **known,
-                Some(known) => *text < **known,
-            };
-            if better {
-                kept[group] = Some(text.into());
+            match &kept[group] {
+                Some(known) if better != Some(text.cmp(known)) => {}
+                _ => kept[group] = Some(text.into()),
             }
             Ok(())
         })
@@ -210,5 +231,50 @@ impl Fold for Texts {
         // The length of the texts is asked for once a batch: an estimate has to do.
         let sample = self.kept.iter().rev().take(16).flatten().map(|s| s.len()).max().unwrap_or(0);
         self.kept.capacity() * (size_of::<Option<Box<str>>>() + sample)
+    }
+}
+
+/// The first packed value of each group.
+#[derive(Debug)]
+struct FirstBytes {
+    kept: Vec<Option<Box<[u8]>>>,
+}
+
+impl Fold for FirstBytes {
+    fn grow(&mut self, groups: usize) {
+        self.kept.resize(groups, None);
+    }
+
+    fn update(&mut self, args: &[ArrayRef], rows: &Rows<'_>) -> Result<()> {
+        let Some(values) = args.first().and_then(|a| a.as_binary_opt::<i32>()) else {
+            return datafusion::common::internal_err!("packed values of another type");
+        };
+        let kept = &mut self.kept;
+        rows.each(values, |group, at| {
+            kept[group].get_or_insert_with(|| values.value(at).into());
+            Ok(())
+        })
+    }
+
+    fn merge(&mut self, states: &[ArrayRef], rows: &Rows<'_>) -> Result<()> {
+        self.update(states, rows)
+    }
+
+    fn finish(&self, groups: Range<usize>) -> Result<ArrayRef> {
+        let values: BinaryArray = self.kept[groups].iter().map(Option::as_deref).collect();
+        Ok(Arc::new(values))
+    }
+
+    fn state(&self, groups: Range<usize>) -> Result<Vec<ArrayRef>> {
+        Ok(vec![self.finish(groups)?])
+    }
+
+    fn forget(&mut self, groups: usize) {
+        self.kept.drain(..groups);
+    }
+
+    fn size(&self) -> usize {
+        let sample = self.kept.iter().rev().take(16).flatten().map(|s| s.len()).max().unwrap_or(0);
+        self.kept.capacity() * (size_of::<Option<Box<[u8]>>>() + sample)
     }
 }

@@ -12,8 +12,8 @@ use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{Accumulator, EmitTo, GroupsAccumulator};
 
-use super::{counts, extremes, sums};
-use crate::exec::aggregate::Spec;
+use super::{counts, distinct, extremes, sums};
+use crate::exec::aggregate::{FIRST, Spec};
 
 /// Which rows of a batch go into which group.
 pub(in crate::exec) struct Rows<'a> {
@@ -83,10 +83,14 @@ pub(in crate::exec) trait Fold: Send + Sync + fmt::Debug {
 
 /// A fold for an aggregate over arguments of this carrier.
 pub(in crate::exec) fn fold(spec: &Spec, carrier: Option<&DataType>) -> Option<Box<dyn Fold>> {
-    if spec.distinct || !spec.order.is_empty() {
+    if !spec.order.is_empty() {
         return None;
     }
     let (arg, carrier) = (spec.args.first()?, carrier?);
+    if spec.distinct {
+        let counted = spec.name == "count" && spec.args.len() == 1;
+        return counted.then(|| distinct::fold(arg, carrier)).flatten();
+    }
     match spec.name.as_str() {
         "count" => Some(Box::new(counts::Count::new())),
         "bool_and" | "every" => Some(Box::new(counts::Truths::new(true))),
@@ -95,6 +99,7 @@ pub(in crate::exec) fn fold(spec: &Spec, carrier: Option<&DataType>) -> Option<B
         "avg" => sums::fold(arg, carrier, &spec.ret, true),
         "min" => extremes::fold(arg, carrier, &spec.ret, false),
         "max" => extremes::fold(arg, carrier, &spec.ret, true),
+        FIRST => extremes::first(carrier),
         _ => None,
     }
 }

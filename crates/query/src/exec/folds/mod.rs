@@ -3,9 +3,10 @@
 //!
 //! The row form (`braid_scalar`'s accumulators, `exec/aggregate.rs`) says what is right; a *fold*
 //! is the same aggregate for arguments of a carrier that Arrow knows. States travel between partial
-//! and final aggregation as typed columns. DISTINCT and ORDER BY have no fold.
+//! and final aggregation as typed columns. Of DISTINCT only `count` has a fold, of ORDER BY none.
 
 mod counts;
+mod distinct;
 mod extremes;
 mod fold;
 mod sums;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use braid_scalar::{Code, EvalContext, resolve};
-use braid_types::{Datum, SqlType, numeric};
+use braid_types::{Datum, GroupKey, SqlType, numeric};
 use datafusion::arrow::array::{Array, ArrayRef, BooleanArray};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::{Accumulator, EmitTo, GroupsAccumulator};
@@ -205,6 +205,67 @@ fn folds_give_what_the_row_form_gives() {
                 check(name, ty, &DataType::Decimal256(76, scale as i8), &mut r, round % 2 == 1);
             }
         }
+    }
+}
+
+#[test]
+fn distinct_values_are_counted_as_the_row_form_counts_them() {
+    use SqlType as T;
+    let types = [T::Int4, T::Int8, T::Float8, T::Text, T::Date, T::Numeric(Some((15, 2)))];
+    let mut r = Random(0xD157_14C7);
+    for ty in types.iter().flat_map(|ty| std::iter::repeat_n(ty, 20)) {
+        let values: Vec<Datum> = (0..60).map(|_| value(&mut r, ty, true)).collect();
+        let places: Vec<usize> = (0..60).map(|_| r.below(3) as usize).collect();
+        let mut sets = vec![std::collections::HashSet::new(); 3];
+        for (group, value) in places.iter().zip(&values).filter(|(_, v)| !v.is_null()) {
+            sets[*group].insert(GroupKey(vec![value.clone()]));
+        }
+        let want: Vec<Datum> = sets.iter().map(|s| Datum::Int8(s.len() as i64)).collect();
+        let (owned, carrier) = (ty.clone(), arrow_form::data_type(ty));
+        let made = || {
+            let (owned, carrier) = (owned.clone(), carrier.clone());
+            Groups::new(Box::new(move || {
+                let mut one = spec("count", &owned);
+                (one.args, one.distinct) = (vec![owned.clone()], true);
+                fold(&one, Some(&carrier))
+            }))
+            .expect("a fold")
+        };
+        let column = arrow_form::build(ty, values.iter());
+        let mut halves = [made(), made()];
+        for (at, half) in halves.iter_mut().enumerate() {
+            let batch = [column.slice(at * 30, 30)];
+            half.update_batch(&batch, &places[at * 30..][..30], None, 3).expect("takes");
+        }
+        let mut last = made();
+        for mut half in halves {
+            let states = half.state(EmitTo::All).expect("a state");
+            last.merge_batch(&states, &[0, 1, 2], 3).expect("merges");
+        }
+        assert_eq!(shown(last.evaluate(EmitTo::All), &T::Int8), format!("{want:?}"), "{ty}");
+    }
+}
+
+#[test]
+fn the_first_value_of_a_group_is_kept() {
+    for (ty, values) in [
+        (SqlType::Interval, ["NULL", "1 day", "24 hours"]),
+        (SqlType::Text, ["NULL", "b", "a"]),
+        (SqlType::Float8, ["NULL", "-0", "0"]),
+    ] {
+        let parsed: Vec<Datum> = values
+            .iter()
+            .map(|text| match *text {
+                "NULL" => Datum::Null,
+                text => Datum::parse(text, &ty, braid_types::Style::utc()).expect("a value"),
+            })
+            .collect();
+        let array = arrow_form::build(&ty, parsed.iter());
+        let fold = super::extremes::first(array.data_type()).expect("a fold");
+        let mut single = Single::new(fold);
+        single.update_batch(&[array]).expect("takes");
+        let kept = arrow_form::from_scalar(&single.evaluate().expect("gives"), &ty);
+        assert_eq!(format!("{kept:?}"), format!("{:?}", parsed[1]));
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use braid_scalar::{Bound, add_interval};
 use braid_types::{
     Datum, Interval, MICROS_PER_DAY, SqlType, check_date, check_timestamp, civil_from_days,
-    push_numeric,
+    days_from_civil, push_numeric,
 };
 use datafusion::arrow::array::{ArrayRef, AsArray, BinaryBuilder};
 use datafusion::arrow::datatypes::{DataType, Float64Type, Int32Type, Int64Type};
@@ -26,6 +26,10 @@ pub(super) fn call(
         "extract" | "date_part" => {
             let Datum::Text(unit) = a.as_const()? else { return None };
             field(compiler, unit, b, name == "extract")
+        }
+        "date_trunc" if *b.ty() == SqlType::Timestamp => {
+            let Datum::Text(unit) = a.as_const()? else { return None };
+            truncated(compiler, unit, b)
         }
         "+" if date(a) && *b.ty() == SqlType::Int4 => moved(compiler, a, b, 1),
         "+" if date(b) && *a.ty() == SqlType::Int4 => moved(compiler, b, a, 1),
@@ -143,6 +147,51 @@ fn field(compiler: &Compiler<'_>, unit: &str, when: &Bound, exact: bool) -> Opti
                 })
             }
         }
+    }))
+}
+
+/// A timestamp cut off to a unit.
+fn truncated(compiler: &Compiler<'_>, unit: &str, when: &Bound) -> Option<Compiled> {
+    /// The day on which the unit begins that a day is in.
+    type Start = fn(i64) -> i64;
+    let (step, start): (i64, Option<Start>) = match unit {
+        "second" => (MICROS_PER_DAY / 86_400, None),
+        "minute" => (MICROS_PER_DAY / 1_440, None),
+        "hour" => (MICROS_PER_DAY / 24, None),
+        "day" => (MICROS_PER_DAY, None),
+        "month" => (
+            MICROS_PER_DAY,
+            Some(|day| {
+                let (year, month, _) = civil_from_days(day);
+                days_from_civil(year, month, 1)
+            }),
+        ),
+        "quarter" => (
+            MICROS_PER_DAY,
+            Some(|day| {
+                let (year, month, _) = civil_from_days(day);
+                days_from_civil(year, (month - 1) / 3 * 3 + 1, 1)
+            }),
+        ),
+        "year" => (MICROS_PER_DAY, Some(|day| days_from_civil(civil_from_days(day).0, 1, 1))),
+        _ => return None,
+    };
+    let when = compiler.compile(when)?;
+    let shell = Compiled::new(DataType::Int64, &[&when], |_, _| Err(Unfit)).risky();
+    Some(shell.code(move |frame, ctx| {
+        let value = when.run(frame, ctx)?;
+        try_each::<Int64Type, Int64Type>(&value, &DataType::Int64, |micros| {
+            if micros == i64::MAX || micros == i64::MIN {
+                return Some(micros);
+            }
+            let cut = match start {
+                None => i128::from(micros.div_euclid(step)) * i128::from(step),
+                Some(start) => {
+                    i128::from(start(micros.div_euclid(step))) * i128::from(MICROS_PER_DAY)
+                }
+            };
+            check_timestamp(cut).ok()
+        })
     }))
 }
 
