@@ -322,6 +322,32 @@ pub fn push_numeric(digits: i128, scale: u16, out: &mut Vec<u8>) -> bool {
     true
 }
 
+/// The integer and the scale of a numeric in binary form. `None` for NaN and the infinities, for
+/// numbers that do not fit, and for bytes that are no numeric.
+pub fn small_numeric(bytes: &[u8]) -> Option<(i128, u8)> {
+    let (head, groups) = bytes.split_first_chunk::<8>()?;
+    let word = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
+    let (count, weight) = (usize::from(word(0)), i64::from(word(2) as i16));
+    let (sign, scale) = (word(4), word(6));
+    if groups.len() != count * 2 || count > 8 || (sign != 0 && sign != 0x4000) {
+        return None;
+    }
+    // 32 digits at most; then the zeros behind them, or without the digits that are not shown.
+    let mut small = 0i128;
+    for group in groups.chunks_exact(2) {
+        let group = u16::from_be_bytes([group[0], group[1]]);
+        small = small * 10_000 + i128::from(Some(group).filter(|g| *g <= 9_999)?);
+    }
+    let behind = (count as i64 - weight - 1) * 4 - i64::from(scale);
+    let power = u32::try_from(behind.unsigned_abs()).ok().and_then(|n| 10i128.checked_pow(n));
+    let shown = match (behind >= 0, power) {
+        (true, Some(power)) => small / power,
+        (true, None) => 0,
+        (false, power) => small.checked_mul(power?)?,
+    };
+    Some((if sign == 0x4000 { -shown } else { shown }, u8::try_from(scale).ok()?))
+}
+
 fn numeric_in(bytes: &[u8]) -> Option<Datum> {
     let word = |at: usize| -> Option<u16> {
         Some(u16::from_be_bytes(bytes.get(at * 2..at * 2 + 2)?.try_into().ok()?))
@@ -342,23 +368,8 @@ fn numeric_in(bytes: &[u8]) -> Option<Datum> {
     if sign != 0 && sign != 0x4000 {
         return None;
     }
-    if count <= 8 {
-        // 32 digits and the zeros behind them fit into 128 bits, as a rule.
-        let mut small = 0i128;
-        for at in 0..count {
-            small = small * 10_000 + i128::from(word(4 + at).filter(|g| *g <= 9_999)?);
-        }
-        let behind = (count as i64 - weight - 1) * 4 - scale;
-        let power = u32::try_from(behind.unsigned_abs()).ok().and_then(|n| 10i128.checked_pow(n));
-        let shown = match (behind >= 0, power) {
-            (true, Some(power)) => Some(small / power),
-            (true, None) => Some(0),
-            (false, power) => power.and_then(|power| small.checked_mul(power)),
-        };
-        if let (Some(shown), Ok(scale)) = (shown, u8::try_from(scale)) {
-            let signed = if sign == 0x4000 { -shown } else { shown };
-            return Some(Datum::Numeric(Arc::new(numeric::from_scaled(signed, scale))));
-        }
+    if let Some((small, scale)) = small_numeric(bytes) {
+        return Some(Datum::Numeric(Arc::new(numeric::from_scaled(small, scale))));
     }
     let mut digits = BigInt::zero();
     for at in 0..count {

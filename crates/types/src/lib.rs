@@ -31,7 +31,7 @@ mod text_in;
 mod text_out;
 mod time_zone;
 
-pub use binary::{checked_text, push_numeric};
+pub use binary::{checked_text, push_numeric, small_numeric};
 pub use cast::{CastContext, cast, cast_exists};
 pub use datetime::{
     MICROS_PER_DAY, MICROS_PER_SECOND, UNIX_EPOCH_MICROS, check_date, check_timestamp,

@@ -9,6 +9,7 @@ mod counts;
 mod distinct;
 mod extremes;
 mod fold;
+mod packed;
 mod sums;
 #[cfg(test)]
 mod tests;

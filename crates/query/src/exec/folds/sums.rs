@@ -20,6 +20,7 @@ use datafusion::arrow::datatypes::{
 use datafusion::common::Result;
 
 use super::fold::{Fold, Rows, primitive};
+use super::packed;
 use crate::arrow_form::{self, DECIMAL_NAN, Reader, WIDE_NAN};
 use crate::error::to_df;
 
@@ -36,6 +37,7 @@ pub(super) fn fold(
         (SqlType::Int8, DataType::Int64) => (Numbers::Int8, 0),
         (SqlType::Numeric(_), DataType::Decimal128(_, scale)) => (Numbers::Decimal, *scale),
         (SqlType::Numeric(_), DataType::Decimal256(_, scale)) => (Numbers::Wide, *scale),
+        (SqlType::Numeric(_), DataType::Binary) => return Some(packed::fold(average)),
         (SqlType::Float4 | SqlType::Float8, DataType::Float32 | DataType::Float64) => {
             let single = *carrier == DataType::Float32;
             return Some(match average {
@@ -92,7 +94,7 @@ struct Exact {
 }
 
 /// Puts a number beside the sum of a group.
-fn set_aside(aside: &mut HashMap<usize, BigDecimal>, group: usize, number: &BigDecimal) {
+pub(super) fn set_aside(aside: &mut HashMap<usize, BigDecimal>, group: usize, number: &BigDecimal) {
     let known = aside.entry(group).or_insert_with(|| numeric::from_i128(0));
     *known = numeric::add(known, number);
 }

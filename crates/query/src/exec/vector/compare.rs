@@ -8,6 +8,7 @@ use std::sync::Arc;
 use braid_scalar::{Bound, CmpOp};
 use braid_types::{Datum, SqlType};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray};
+use datafusion::arrow::compute::is_null;
 use datafusion::arrow::compute::kernels::cmp;
 use datafusion::arrow::datatypes::{
     DataType, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type, UInt32Type,
@@ -15,8 +16,8 @@ use datafusion::arrow::datatypes::{
 use datafusion::arrow::error::ArrowError;
 
 use super::compile::{Compiled, Compiler};
-use super::decimals;
 use super::value::{Fit, Unfit, Vector, each};
+use super::{decimals, lazy};
 use crate::arrow_form;
 
 /// An integer that is to others as the double is to others: NaN is the greatest, the zeros are one.
@@ -125,6 +126,41 @@ pub(super) fn distinct(
 ) -> Option<Compiled> {
     let (left, right) = comparable(compiler, left, right)?;
     Some(compared(left, right, if not { cmp::not_distinct } else { cmp::distinct }))
+}
+
+/// GREATEST, or LEAST: the best of the values that are not NULL; of equal ones the first.
+pub(super) fn extreme(
+    compiler: &Compiler<'_>,
+    bound: &Bound,
+    parts: &[Bound],
+    smallest: bool,
+) -> Option<Compiled> {
+    let own = kind(bound.ty()).filter(|k| *k != 2)?;
+    let parts = parts.iter().map(|p| compiler.compile(p)).collect::<Option<Vec<_>>>()?;
+    let (parts, carrier, digits) = lazy::alike(bound, parts)?;
+    if own == 3 && carrier == DataType::Binary {
+        return None;
+    }
+    let better: Comparison = if smallest { cmp::lt } else { cmp::gt };
+    let all: Vec<&Compiled> = parts.iter().collect();
+    let kernel = Compiled::new(carrier, &all, |_, _| Err(Unfit)).digits(digits);
+    Some(kernel.code(move |frame, ctx| {
+        let rows = frame.rows();
+        let mut best: Option<ArrayRef> = None;
+        for part in &parts {
+            let next = part.run(frame, ctx)?;
+            let Some(known) = best else {
+                best = Some(next.array(rows)?);
+                continue;
+            };
+            let kept = Vector::Each(known.clone());
+            let wins = lazy::holds(&Vector::pair(&next, &kept, better)?);
+            // What is not NULL is better than NULL.
+            let taken = BooleanArray::new(wins.values() | is_null(&known)?.values(), None);
+            best = Some(lazy::chosen(&taken, &next, &kept)?);
+        }
+        Ok(Vector::Each(best.ok_or(Unfit)?))
+    }))
 }
 
 /// The values of an IN list, sorted.

@@ -113,6 +113,7 @@ impl Compiler<'_> {
                 lazy::case(self, bound, branches, otherwise.as_ref())
             }
             Node::Coalesce(parts) => lazy::coalesce(self, bound, parts),
+            Node::Extreme(parts, smallest) => compare::extreme(self, bound, parts, *smallest),
             Node::NullIf(value, equality) => lazy::null_if(self, value, equality),
             Node::Compare(op, left, right) => compare::compare(self, *op, left, right),
             Node::IsDistinct(left, right, not) => compare::distinct(self, left, right, *not),

@@ -117,7 +117,7 @@ pub(super) fn is_truth(
 }
 
 /// The parts in one carrier: that which all have, else that of the type.
-fn alike(bound: &Bound, parts: Vec<Compiled>) -> Option<(Vec<Compiled>, DataType, u16)> {
+pub(super) fn alike(bound: &Bound, parts: Vec<Compiled>) -> Option<(Vec<Compiled>, DataType, u16)> {
     let plain = arrow_form::data_type(bound.ty());
     let mut values = parts.iter().filter(|p| !p.null);
     let first = values.next().map_or_else(|| plain.clone(), |p| p.ty.clone());
@@ -182,7 +182,7 @@ impl Pieces {
 }
 
 /// True where a condition is: NULL is not.
-fn holds(condition: &BooleanArray) -> BooleanArray {
+pub(super) fn holds(condition: &BooleanArray) -> BooleanArray {
     match condition.nulls() {
         Some(nulls) => BooleanArray::new(condition.values() & nulls.inner(), None),
         None => condition.clone(),
@@ -247,7 +247,7 @@ pub(super) fn case(
 }
 
 /// The first value where the mask is true, else the second.
-fn chosen(mask: &BooleanArray, then: &Vector, other: &Vector) -> Fit<ArrayRef> {
+pub(super) fn chosen(mask: &BooleanArray, then: &Vector, other: &Vector) -> Fit<ArrayRef> {
     let scalar = |a: &ArrayRef| Scalar::new(a.clone());
     Ok(match (then, other) {
         (Vector::Each(a), Vector::Each(b)) => zip(mask, a, b)?,
