@@ -26,7 +26,7 @@ const FIRST_ROWS: usize = 128;
 /// Rows of a batch at most.
 const BATCH_ROWS: usize = 8_192;
 /// Bytes of text and the like after which a batch ends.
-const BATCH_BYTES: usize = 4 << 20;
+const BATCH_BYTES: usize = 1 << 20;
 
 /// How a column of a table is decoded.
 fn form(ty: &SqlType) -> Form {

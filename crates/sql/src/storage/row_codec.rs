@@ -374,6 +374,79 @@ mod tests {
         }
     }
 
+    #[test]
+    fn located_columns_are_those_that_are_read_and_damage_has_one_name() {
+        let mut w = RowWriter::new(200);
+        let values = [
+            (2, SqlType::Int4, Datum::Int4(-70_000)),
+            (3, SqlType::Text, Datum::text("a text")),
+            (
+                7,
+                SqlType::Numeric(Some((9, 2))),
+                Datum::Numeric(Arc::new("-12.50".parse().unwrap())),
+            ),
+            (150, SqlType::Int8, Datum::Int8(i64::MIN)),
+        ];
+        values.iter().for_each(|(id, _, value)| w.column(*id, value));
+        let whole = w.finish();
+        let missing = Datum::text("missing");
+        let wanted = [1, 2, 3, 4, 7, 150, 199, 200, 201].map(|id| Stored::new(id, &missing));
+        let mut cases: Vec<Vec<u8>> = (0..=whole.len()).map(|n| whole[..n].to_vec()).collect();
+        for at in 0..whole.len() {
+            let mut changed = whole.clone();
+            changed[at] ^= 0xFF;
+            cases.push(changed);
+        }
+        for bytes in cases {
+            let read = || -> SqlResult<_> {
+                let mut reader = RowReader::new(&bytes)?;
+                let mut found = vec![None; wanted.len()];
+                for (column, found) in wanted.iter().zip(&mut found) {
+                    *found = column.missing.as_deref().filter(|_| column.id > reader.highest());
+                }
+                while let Some((id, payload)) = reader.next_column()? {
+                    if let Some(at) = wanted.iter().position(|column| column.id == id) {
+                        found[at] = Some(payload);
+                    }
+                }
+                Ok(found)
+            };
+            let mut located = vec![None; wanted.len()];
+            let told = locate(&bytes, &wanted, |at, payload| located[at] = payload);
+            match (read(), told) {
+                (Ok(found), Ok(())) => assert_eq!(located, found, "{bytes:?}"),
+                (Err(one), Err(other)) => assert_eq!(one.to_string(), other.to_string()),
+                // What lies behind the last wanted column is not looked at.
+                (Err(_), Ok(())) => assert!(bytes != whole),
+                (Ok(_), Err(error)) => panic!("{bytes:?}: {error}"),
+            }
+        }
+    }
+
+    #[test]
+    fn decimals_are_the_numbers_that_rows_hold() {
+        for text in ["0", "1.5", "-0.01", "99999999999999999999999999999999999.99", "7", "1e5"] {
+            let number: BigDecimal = text.parse().unwrap();
+            let mut payload = Vec::new();
+            encode_payload(&mut payload, &Datum::Numeric(Arc::new(number.clone())));
+            let expected = (number * BigDecimal::from(100)).to_string().parse::<BigDecimal>();
+            let DecimalOf::Number(units) = decode_decimal(&payload, 2).unwrap() else {
+                panic!("{text} fits");
+            };
+            assert_eq!(BigDecimal::from(units), expected.unwrap(), "{text}");
+        }
+        let unfit = |value: Datum| {
+            let mut payload = Vec::new();
+            encode_payload(&mut payload, &value);
+            decode_decimal(&payload, 2).unwrap()
+        };
+        let number = |text: &str| Datum::Numeric(Arc::new(text.parse().unwrap()));
+        assert_eq!(unfit(number("1.005")), DecimalOf::Unfit);
+        assert_eq!(unfit(number("1e40")), DecimalOf::Unfit);
+        assert_eq!(unfit(Datum::NumericInf(true)), DecimalOf::Unfit);
+        assert_eq!(unfit(Datum::NumericNan), DecimalOf::NotANumber);
+    }
+
     trait ForTest {
         fn to_string_for_test(&self) -> String;
     }
