@@ -50,6 +50,9 @@ enum Workload {
         /// Statements of one random schema.
         #[arg(long, default_value_t = 250)]
         round: u64,
+        /// All queries have subqueries.
+        #[arg(long)]
+        subqueries: bool,
     },
     /// Random transactions by several clients; what they saw is checked against their level.
     History {
@@ -131,13 +134,16 @@ enum Tpch {
 }
 
 pub(crate) fn run(arguments: WorkloadArguments) -> CliResult {
-    if let Workload::Differential { postgres_url, seed, statements, round } = arguments.workload {
+    if let Workload::Differential { postgres_url, seed, statements, round, subqueries } =
+        arguments.workload
+    {
         let settings = differential::Settings {
             braid_url: arguments.url,
             postgres_url,
             seed,
             statements,
             round,
+            subqueries,
         };
         let report = differential::run(&settings)?;
         println!("{report}");

@@ -8,6 +8,7 @@
 //! Where to look:
 //! - [`engine`]: what `braid_sql` calls. [`bind`]: from the parsed query to a plan.
 //! - [`exec`]: our functions, aggregates, scans, subqueries inside their plans.
+//! - `decorrelate`: subqueries as joins, and for many outer rows at once.
 //! - [`arrow_form`]: how SQL values travel in Arrow columns.
 //! - [`system`]: `pg_catalog` and `information_schema`.
 //! - [`run`]: sessions, budgets, driving a plan. `planning`: what keeps planning within bounds.
@@ -18,6 +19,7 @@
 mod admission;
 pub mod arrow_form;
 pub mod bind;
+mod decorrelate;
 pub mod engine;
 pub mod error;
 pub mod exec;

@@ -61,6 +61,18 @@ impl CmpOp {
         }
     }
 
+    /// The operator that holds where this one does not.
+    pub fn negated(self) -> CmpOp {
+        match self {
+            CmpOp::Eq => CmpOp::Ne,
+            CmpOp::Ne => CmpOp::Eq,
+            CmpOp::Lt => CmpOp::Ge,
+            CmpOp::Le => CmpOp::Gt,
+            CmpOp::Gt => CmpOp::Le,
+            CmpOp::Ge => CmpOp::Lt,
+        }
+    }
+
     /// As written in SQL.
     pub(crate) fn symbol(self) -> &'static str {
         match self {
@@ -161,6 +173,12 @@ pub trait Applied: Send + Sync {
 
     /// How often the value may change.
     fn volatility(&self) -> Volatility;
+
+    /// Told the arguments of calls that may follow, so that they can be computed together.
+    fn expect(&self, _args: Vec<Vec<Datum>>) {}
+
+    /// For the planner, which knows what it supplied.
+    fn as_any(&self) -> &dyn std::any::Any;
 }
 
 impl std::fmt::Debug for dyn Applied {
@@ -383,6 +401,56 @@ impl Bound {
             Datum::Record(fields) => fields.iter().all(Datum::is_null),
             other => other.is_null() != not,
         })
+    }
+
+    /// Whether something that the planner supplied is inside.
+    pub fn has_applied(&self) -> bool {
+        matches!(self.node(), Node::Apply(..)) || self.children().iter().any(|c| c.has_applied())
+    }
+
+    /// Tells what the planner supplied the arguments that these rows will have for it, as far as it
+    /// is clear that their values will be asked for.
+    pub fn expect(&self, mut rows: Vec<&[Datum]>, ctx: &EvalContext) {
+        if rows.is_empty() || !self.has_applied() {
+            return;
+        }
+        match self.node() {
+            Node::Apply(code, args) => {
+                args.iter().for_each(|a| a.expect(rows.clone(), ctx));
+                if args.iter().any(|a| a.volatility() == Volatility::Volatile) {
+                    return;
+                }
+                let of = |row: &&[Datum]| -> Option<Vec<Datum>> {
+                    args.iter().map(|a| a.eval(row, ctx).ok()).collect()
+                };
+                code.expect(rows.iter().filter_map(of).collect());
+            }
+            Node::And(parts) | Node::Or(parts) => {
+                let decisive = matches!(self.node(), Node::Or(_));
+                for part in parts {
+                    part.expect(rows.clone(), ctx);
+                    part.keep(&mut rows, decisive, ctx);
+                }
+            }
+            Node::Case(branches, otherwise) => {
+                for branch in branches {
+                    branch.when.expect(rows.clone(), ctx);
+                    let mut taken = rows.clone();
+                    branch.when.keep(&mut taken, false, ctx);
+                    branch.then.expect(taken, ctx);
+                    branch.when.keep(&mut rows, true, ctx);
+                }
+                otherwise.iter().for_each(|e| e.expect(rows.clone(), ctx));
+            }
+            _ => self.children().iter().for_each(|c| c.expect(rows.clone(), ctx)),
+        }
+    }
+
+    /// Drops the rows for which a condition has this value, where that can be told beforehand.
+    fn keep(&self, rows: &mut Vec<&[Datum]>, value: bool, ctx: &EvalContext) {
+        if !self.has_applied() && self.volatility() < Volatility::Volatile {
+            rows.retain(|row| !matches!(self.eval(row, ctx), Ok(Datum::Bool(b)) if b == value));
+        }
     }
 
     /// The value as a condition: NULL is false.

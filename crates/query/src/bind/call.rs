@@ -1,5 +1,6 @@
 //! Calls that are not scalar: aggregates, windows, set-returning functions, subqueries.
 
+use std::any::Any;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -8,19 +9,43 @@ use braid_scalar::{
     is_set_returning, object_name_parts,
 };
 use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::{Expr, LogicalPlan};
 use parking_lot::Mutex;
 use sqlparser::ast;
 
 use super::{Binder, Level};
 use crate::exec::scalar::RowFunction;
-use crate::exec::subquery::{Shape, Subquery};
+use crate::exec::subquery::{Ahead, Shape, Subquery};
 
-/// A subquery bound over its own level: plan, column types, outer columns.
-struct Inner {
-    plan: datafusion::logical_expr::LogicalPlan,
-    types: Vec<SqlType>,
-    outer: Vec<(String, Bound)>,
+/// A subquery bound over its own level: plan, columns, outer columns.
+pub(super) struct Inner {
+    pub(super) plan: LogicalPlan,
+    pub(super) types: Vec<SqlType>,
+    pub(super) names: Vec<String>,
+    pub(super) values: Vec<Expr>,
+    pub(super) nullable: Vec<bool>,
+    /// Computing it for rows that do not ask for it could raise an error.
+    pub(super) risky: bool,
+    /// It calls a function that differs from call to call, or has effects.
+    volatile: bool,
+    pub(super) outer: Vec<(String, Bound)>,
+}
+
+impl Inner {
+    /// The subquery as what runs inside of plans.
+    pub(super) fn prepared(&self, shape: Shape, binder: &Binder<'_>) -> Subquery {
+        Subquery {
+            plan: self.plan.clone(),
+            types: self.types.clone(),
+            outer: self.outer.iter().map(|(name, b)| (name.clone(), b.ty().clone())).collect(),
+            shape,
+            state: binder.state.clone(),
+            ctx: binder.eval.clone(),
+            kept: Mutex::new(HashMap::new()),
+            optimized: Mutex::new(None),
+            ahead: Mutex::new(Ahead::of(self.volatile)),
+        }
+    }
 }
 
 impl Binder<'_> {
@@ -67,6 +92,7 @@ impl Binder<'_> {
                     inner.plan = (*projection.input).clone();
                 }
                 inner.types.clear();
+                inner.values.clear();
                 let found = self.subquery_slot(inner, Shape::Exists, Vec::new(), SqlType::Bool)?;
                 Ok(Some(if *negated { found.negated() } else { found }))
             }
@@ -154,7 +180,7 @@ impl Binder<'_> {
     }
 
     /// Binds a query one level deeper.
-    fn inner_query(&mut self, query: &ast::Query) -> SqlResult<Inner> {
+    pub(super) fn inner_query(&mut self, query: &ast::Query) -> SqlResult<Inner> {
         if self.levels.len() > 32 {
             return Err(SqlError::new(
                 SqlState::STATEMENT_TOO_COMPLEX,
@@ -162,12 +188,19 @@ impl Binder<'_> {
             ));
         }
         self.levels.push(Level::default());
+        let before = (std::mem::take(&mut self.risky), std::mem::take(&mut self.volatile));
         let bound = self.query(query);
+        let (risky, volatile) = (self.risky, self.volatile);
+        self.risky |= before.0;
+        self.volatile |= before.1;
         let level = self.levels.pop().expect("just pushed");
         let bound = bound?;
         let outer = level.outer.into_iter().map(|(name, bound, _)| (name, bound)).collect();
         let types = bound.columns.iter().map(|c| c.ty.clone()).collect();
-        Ok(Inner { plan: bound.plan, types, outer })
+        let values = bound.columns.iter().map(|c| c.expr.clone()).collect();
+        let nullable = bound.columns.iter().map(|c| c.nullable).collect();
+        let names = bound.columns.iter().map(|c| c.name.clone()).collect();
+        Ok(Inner { plan: bound.plan, types, names, values, nullable, risky, volatile, outer })
     }
 
     fn subquery_slot(
@@ -177,30 +210,18 @@ impl Binder<'_> {
         mut args: Vec<Bound>,
         ty: SqlType,
     ) -> SqlResult<Bound> {
-        let mut outer = Vec::new();
-        for (name, bound) in inner.outer {
-            outer.push((name, bound.ty().clone()));
-            args.push(bound);
-        }
         let label: &'static str = match &shape {
             Shape::Scalar => "subquery",
             Shape::Exists => "exists",
             Shape::In(_) => "in_subquery",
             Shape::Quantified(..) => "compare_subquery",
             Shape::Array(_) => "array_subquery",
+            Shape::Rows => "lateral_subquery",
         };
-        self.bind_anew();
-        let subquery = Subquery {
-            plan: inner.plan,
-            types: inner.types,
-            outer,
-            shape,
-            state: self.state.clone(),
-            ctx: self.eval.clone(),
-            kept: Mutex::new(HashMap::new()),
-            optimized: Mutex::new(None),
-        };
-        let code = AppliedSubquery { subquery, label };
+        let subquery = inner.prepared(shape, self);
+        args.extend(inner.outer.into_iter().map(|(_, bound)| bound));
+        let Inner { values, nullable, risky, .. } = inner;
+        let code = AppliedSubquery { subquery, label, values, nullable, risky };
         Ok(Bound::new(Node::Apply(Arc::new(code), args), ty))
     }
 
@@ -230,14 +251,24 @@ impl Binder<'_> {
 }
 
 /// A subquery inside an expression.
-struct AppliedSubquery {
-    subquery: Subquery,
+pub(super) struct AppliedSubquery {
+    pub(super) subquery: Subquery,
     label: &'static str,
+    /// Its result columns, as expressions over the plan.
+    pub(super) values: Vec<Expr>,
+    /// Which of them may be NULL.
+    pub(super) nullable: Vec<bool>,
+    /// Computing it for rows that do not ask for it could raise an error.
+    pub(super) risky: bool,
 }
 
 impl Applied for AppliedSubquery {
     fn apply(&self, args: &[Datum], ctx: &EvalContext) -> SqlResult<Datum> {
         self.subquery.call(args, ctx)
+    }
+
+    fn expect(&self, args: Vec<Vec<Datum>>) {
+        self.subquery.expect(&args);
     }
 
     fn label(&self) -> String {
@@ -246,6 +277,10 @@ impl Applied for AppliedSubquery {
 
     fn volatility(&self) -> Volatility {
         Volatility::Stable
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
     }
 }
 

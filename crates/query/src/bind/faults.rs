@@ -9,11 +9,13 @@
 //!                    row from left to right, which stays above the join
 //! ```
 
+use std::sync::Arc;
+
 use braid_scalar::{Bound, CmpOp, Node, QuantifiedOp};
-use braid_types::{CastContext, SqlResult, SqlType, cast_exists};
+use braid_types::{CastContext, Datum, SqlResult, SqlType, cast_exists, numeric};
 use datafusion::logical_expr::Expr;
 
-use super::Binder;
+use super::{Binder, Slot};
 
 /// Functions and operators that give a value for every argument.
 const TOTAL: &[&str] = &[
@@ -99,16 +101,67 @@ fn total_cast(from: &SqlType, to: &SqlType, context: CastContext) -> bool {
                 && (from.is_integer() || from.is_text_like())))
 }
 
-/// Whether computing an expression can raise an error, or runs a subquery.
-pub(super) fn can_fail(bound: &Bound) -> bool {
-    let own = match bound.node() {
-        Node::Call(function, _) => !TOTAL.contains(&function.name),
-        Node::Cast(inner, context) => !total_cast(inner.ty(), bound.ty(), *context),
-        Node::Quantified(QuantifiedOp::Function(_), ..) | Node::Apply(..) => true,
-        _ => false,
-    };
-    own || bound.children().into_iter().any(can_fail)
+/// Whether an argument is a number of at least this much.
+fn at_least(bound: Option<&Bound>, least: i32) -> bool {
+    matches!(bound.and_then(Bound::as_const), Some(Datum::Int4(n)) if *n >= least)
 }
+
+/// Whether a call gives a value for every row because of what its arguments are.
+fn total_call(name: &str, args: &[Bound]) -> bool {
+    match name {
+        // Only a backslash at the end of a pattern is an error.
+        "~~" | "!~~" | "~~*" | "!~~*" => match args {
+            [_, pattern] => match pattern.as_const() {
+                Some(Datum::Text(text)) => !text.contains('\\'),
+                value => value.is_some_and(Datum::is_null),
+            },
+            _ => false,
+        },
+        "substring" | "substr" => {
+            args.len() > 1
+                && args[1..].iter().all(|a| *a.ty() == SqlType::Int4)
+                && (args.len() == 2 || at_least(args.get(2), 0))
+        }
+        _ => false,
+    }
+}
+
+/// A comparison of a date with a midnight as one of two dates: the conversion of the date could
+/// fail, and spans and native columns know nothing of it.
+pub(super) fn without_casts(bound: &Bound) -> Bound {
+    let Node::Compare(op, left, right) = bound.node() else {
+        return bound.map_children(&mut without_casts);
+    };
+    let date = |side: &Bound| match side.node() {
+        Node::Cast(inner, _) if *side.ty() == SqlType::Timestamp => {
+            (*inner.ty() == SqlType::Date).then(|| inner.clone())
+        }
+        _ => None,
+    };
+    let midnight = |side: &Bound| match side.as_const() {
+        Some(Datum::Timestamp(at)) if at % DAY_US == 0 => {
+            let day = i32::try_from(at / DAY_US).ok()?;
+            Some(Bound::constant(Datum::Date(day), SqlType::Date))
+        }
+        _ => None,
+    };
+    let sides = match (date(left), midnight(right), midnight(left), date(right)) {
+        (Some(l), Some(r), _, _) | (_, _, Some(l), Some(r)) => Some((l, r)),
+        _ => None,
+    };
+    match sides {
+        Some((l, r)) => Bound::new(Node::Compare(*op, l, r), SqlType::Bool),
+        None => bound.map_children(&mut without_casts),
+    }
+}
+
+/// The numeric 0.
+fn zero() -> Datum {
+    Datum::Numeric(Arc::new(numeric::from_i128(0)))
+}
+
+/// Microseconds of a day.
+const DAY_US: i64 = 86_400_000_000;
 
 /// An equality between different columns on its two sides: what joins are made of.
 fn joins(bound: &Bound) -> bool {
@@ -118,12 +171,52 @@ fn joins(bound: &Bound) -> bool {
 }
 
 impl Binder<'_> {
+    /// Whether computing an expression can raise an error, or runs a subquery.
+    pub(super) fn can_fail(&self, bound: &Bound) -> bool {
+        let own = match bound.node() {
+            Node::Call(function, args) => {
+                !TOTAL.contains(&function.name)
+                    && !total_call(function.name, args)
+                    && !self.is_short(bound)
+            }
+            Node::Cast(inner, context) => !total_cast(inner.ty(), bound.ty(), *context),
+            Node::Quantified(QuantifiedOp::Function(_), ..) | Node::Apply(..) => true,
+            _ => false,
+        };
+        own || bound.children().into_iter().any(|c| self.can_fail(c))
+    }
+
+    /// Whether a numeric is computed from so few digits that it cannot become too long: PostgreSQL
+    /// has room for 131,072 of them, declared types for 1,000.
+    pub(super) fn is_short(&self, bound: &Bound) -> bool {
+        if !matches!(bound.ty(), SqlType::Numeric(_)) {
+            return false;
+        }
+        match bound.node() {
+            Node::Const(_) => true,
+            Node::Column(at) => self.levels.last().is_some_and(|level| {
+                let declared = |slot: &Slot| slot.ty.typmod() >= 0;
+                level.short.contains(at) || level.slots.get(*at).is_some_and(declared)
+            }),
+            Node::Cast(inner, _) => inner.ty().is_integer() || self.is_short(inner),
+            Node::Call(function, args) => match (function.name, args.as_slice()) {
+                ("+" | "-" | "*", args) => args.iter().all(|a| self.is_short(a)),
+                ("/", [dividend, divisor]) => {
+                    let sign = divisor.as_const().map(|d| d.cmp_sql(&zero()));
+                    self.is_short(dividend) && sign.is_some_and(std::cmp::Ordering::is_ne)
+                }
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+
     /// The filters of a condition, in the order in which they are put upon each other. With
     /// `joined` it stands over tables, else over groups.
     pub(super) fn filters(&mut self, condition: &Bound, joined: bool) -> SqlResult<Vec<Expr>> {
         let conjuncts = condition.conjuncts();
         let (plain, risky): (Vec<Bound>, Vec<Bound>) =
-            conjuncts.into_iter().partition(|c| joins(c) || !can_fail(c));
+            conjuncts.into_iter().partition(|c| joins(c) || !self.can_fail(c));
         let mut filters = Vec::new();
         for part in &plain {
             filters.push(self.plan_expr(part)?);

@@ -14,6 +14,8 @@ use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use sqlparser::ast;
 
+use super::lateral::Lateral;
+use super::lift::has_subquery;
 use super::{Binder, Cte, Level, Origin, Relation, Slot, SlotKind};
 use crate::error::from_df;
 use crate::exec::scan::{Source, SqlTable};
@@ -28,7 +30,7 @@ pub(super) struct Item {
     pub(super) origins: Vec<Option<Origin>>,
 }
 
-fn bare(relation: Relation) -> Item {
+pub(super) fn bare(relation: Relation) -> Item {
     let origins = vec![None; relation.columns.len()];
     Item { relation, origins }
 }
@@ -69,7 +71,7 @@ impl Binder<'_> {
         Ok(item.relation.plan)
     }
 
-    fn check_aliases(&self, left: &Item, right: &Item) -> SqlResult<()> {
+    pub(super) fn check_aliases(&self, left: &Item, right: &Item) -> SqlResult<()> {
         for column in right.relation.scope.columns() {
             let Some(table) = &column.table else { continue };
             let clash = left.relation.scope.columns().iter().any(|c| {
@@ -120,8 +122,14 @@ impl Binder<'_> {
                 }
             }
             ast::TableFactor::Derived { lateral, subquery, alias, .. } => {
-                let item = self.derived_item(subquery, alias.as_ref(), *lateral)?;
-                Ok((item, false))
+                if let (true, Some(left)) = (*lateral, left) {
+                    let how = (JoinType::Inner, None);
+                    return Ok(match self.lateral_item(subquery, alias.as_ref(), left, how)? {
+                        Lateral::Plain(item) => (item, false),
+                        Lateral::Joined(item) => (item, true),
+                    });
+                }
+                Ok((self.derived_item(subquery, alias.as_ref())?, false))
             }
             ast::TableFactor::Function { name, args, with_ordinality, alias, .. } => {
                 let exprs = plain_args(args)?;
@@ -211,13 +219,7 @@ impl Binder<'_> {
         &mut self,
         query: &ast::Query,
         alias: Option<&ast::TableAlias>,
-        lateral: bool,
     ) -> SqlResult<Item> {
-        if lateral {
-            return Err(SqlError::unsupported("a LATERAL subquery").with_hint(
-                "LATERAL is here for functions; move the subquery to the select list.",
-            ));
-        }
         // The subquery sees the levels around this SELECT, not its other tables: outer columns
         // found on the way belong to this SELECT.
         let bound = self.isolated(|b| b.query(query))?;
@@ -494,10 +496,32 @@ impl Binder<'_> {
             Op::CrossJoin(_) => (JoinType::Inner, &none),
             other => return Err(SqlError::unsupported(format!("{other:?} joins"))),
         };
+        if let (
+            JoinType::Left,
+            ast::TableFactor::Derived { lateral: true, subquery, alias, .. },
+            ast::JoinConstraint::On(on),
+        ) = (kind, &join.relation, constraint)
+        {
+            match self.lateral_item(subquery, alias.as_ref(), &left, (kind, Some(on)))? {
+                Lateral::Joined(item) => return Ok(item),
+                Lateral::Plain(right) => return self.constrained(left, right, kind, constraint),
+            }
+        }
         let (right, includes_left) = self.table_item(&join.relation, Some(&left))?;
         if includes_left {
             return self.lateral_join(right, kind, constraint);
         }
+        self.constrained(left, right, kind, constraint)
+    }
+
+    /// Two relations joined.
+    fn constrained(
+        &mut self,
+        left: Item,
+        right: Item,
+        kind: JoinType,
+        constraint: &ast::JoinConstraint,
+    ) -> SqlResult<Item> {
         self.check_aliases(&left, &right)?;
         let width = left.relation.columns.len();
         match constraint {
@@ -517,14 +541,20 @@ impl Binder<'_> {
                     nullable.0,
                     nullable.1,
                 );
-                let on = self.over(&both, |b| {
+                let (left, right) = (left.relation.plan, right.relation.plan);
+                let plan = self.over(&both, |b| {
                     let bound = b.condition(condition, "JOIN/ON")?;
-                    b.filters(&bound, true)
+                    let builder = LogicalPlanBuilder::from(left);
+                    if kind == JoinType::Inner && has_subquery(&bound) {
+                        let crossed = builder.cross_join(right).and_then(LogicalPlanBuilder::build);
+                        return b.filtered(crossed.map_err(from_df)?, &bound, true);
+                    }
+                    let on = b.filters(&bound, true)?;
+                    builder
+                        .join_on(right, kind, on)
+                        .and_then(LogicalPlanBuilder::build)
+                        .map_err(from_df)
                 })?;
-                let plan = LogicalPlanBuilder::from(left.relation.plan)
-                    .join_on(right.relation.plan, kind, on)
-                    .and_then(LogicalPlanBuilder::build)
-                    .map_err(from_df)?;
                 Ok(Item { relation: Relation { plan, ..both.relation }, origins: both.origins })
             }
             ast::JoinConstraint::Using(names) => {
@@ -565,17 +595,11 @@ impl Binder<'_> {
             ast::JoinConstraint::None => Ok(item),
             ast::JoinConstraint::On(e) if kind == JoinType::Inner && always(e) => Ok(item),
             ast::JoinConstraint::On(e) if kind == JoinType::Inner => {
-                let filters = self.over(&item, |b| {
+                let plan = item.relation.plan.clone();
+                let plan = self.over(&item, |b| {
                     let bound = b.condition(e, "JOIN/ON")?;
-                    b.filters(&bound, true)
+                    b.filtered(plan, &bound, true)
                 })?;
-                let mut plan = item.relation.plan.clone();
-                for filter in filters {
-                    plan = LogicalPlanBuilder::from(plan)
-                        .filter(filter)
-                        .and_then(LogicalPlanBuilder::build)
-                        .map_err(from_df)?;
-                }
                 Ok(Item { relation: Relation { plan, ..item.relation }, origins: item.origins })
             }
             _ => Err(SqlError::unsupported("an outer join with a function of the other side")),
@@ -583,7 +607,11 @@ impl Binder<'_> {
     }
 
     /// Runs `f` in a level whose inputs are the item's columns.
-    fn over<T>(&mut self, item: &Item, f: impl FnOnce(&mut Self) -> SqlResult<T>) -> SqlResult<T> {
+    pub(super) fn over<T>(
+        &mut self,
+        item: &Item,
+        f: impl FnOnce(&mut Self) -> SqlResult<T>,
+    ) -> SqlResult<T> {
         self.isolated(|b| {
             b.level().slots = slots_of(&item.relation);
             b.level().inputs = b.level().slots.len();
@@ -692,7 +720,7 @@ fn relation_of(bound: super::Bounded, table: Option<String>) -> Relation {
             schema: None,
             name: column.name,
             ty: column.ty,
-            nullable: true,
+            nullable: column.nullable,
             hidden: false,
             scalar: false,
             padding: Padding::None,
@@ -717,7 +745,7 @@ fn empty_item() -> SqlResult<Item> {
     Ok(bare(Relation { plan, scope: Default::default(), columns: Vec::new() }))
 }
 
-fn copy_of(item: &Item) -> Item {
+pub(super) fn copy_of(item: &Item) -> Item {
     Item {
         relation: Relation {
             plan: item.relation.plan.clone(),
@@ -729,7 +757,7 @@ fn copy_of(item: &Item) -> Item {
 }
 
 /// Columns of the left, then of the right.
-fn combine(
+pub(super) fn combine(
     plan: LogicalPlan,
     left: Item,
     right: Item,
@@ -773,7 +801,7 @@ fn rename(relation: &mut Relation, alias: &ast::TableAlias) -> SqlResult<()> {
     rename_columns(relation, alias)
 }
 
-fn rename_columns(relation: &mut Relation, alias: &ast::TableAlias) -> SqlResult<()> {
+pub(super) fn rename_columns(relation: &mut Relation, alias: &ast::TableAlias) -> SqlResult<()> {
     let visible = relation.scope.columns().iter().filter(|c| !c.hidden).count();
     if alias.columns.len() > visible {
         return Err(SqlError::new(

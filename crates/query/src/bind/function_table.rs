@@ -55,6 +55,7 @@ impl Binder<'_> {
         }
         let types: Vec<SqlType> = args.iter().map(|a| a.ty().clone()).collect();
         let function = choose(name, &types, &self.place)?;
+        self.risky = true;
         let mut converted = Vec::new();
         for (arg, ty) in args.into_iter().zip(&function.args) {
             converted.push(coerce(arg, ty, CastContext::Implicit, self)?);

@@ -156,9 +156,28 @@ impl Binder<'_> {
         let (chosen, filter) = (chosen?, filter?);
         let column = self.fresh("agg");
         let slot = self.add_column(&column, chosen.ret.clone());
+        self.note_aggregate(name, &chosen, slot);
         let pending = Pending { udf: chosen.udf, args: chosen.args, filter, slot };
         self.level().aggregates.push(pending);
         Ok(Bound::column(slot, chosen.ret))
+    }
+
+    /// Notes whether an aggregate can raise an error, and whether its numbers stay short.
+    fn note_aggregate(&mut self, name: &str, chosen: &Chosen, slot: usize) {
+        let exact = |ty: &SqlType| ty.is_integer() || matches!(ty, SqlType::Numeric(_));
+        let all_exact = chosen.args.iter().all(|a| exact(a.ty()));
+        self.risky |= match name {
+            "count" | "min" | "max" | "bool_and" | "bool_or" | "every" | "array_agg"
+            | "string_agg" => false,
+            "sum" | "avg" => !all_exact,
+            _ => true,
+        };
+        let short = |b: &Binder<'_>, a: &Bound| a.ty().is_integer() || b.is_short(a);
+        if matches!(name, "sum" | "avg" | "min" | "max")
+            && chosen.args.iter().all(|a| short(self, a))
+        {
+            self.level().short.insert(slot);
+        }
     }
 
     /// The group that an expression is, if it is one.
@@ -291,13 +310,14 @@ impl Binder<'_> {
     }
 
     /// The aggregation node for the groups and aggregates of this level.
-    pub(super) fn aggregate_plan(&mut self, plan: LogicalPlan) -> SqlResult<LogicalPlan> {
+    pub(super) fn aggregate_plan(&mut self, mut plan: LogicalPlan) -> SqlResult<LogicalPlan> {
         let groups = self.level().groups.clone();
         let pending = std::mem::take(&mut self.level().aggregates);
         let mut keys = Vec::new();
         let mut results: Vec<Expr> = Vec::new();
         for group in &groups {
-            let expr = self.plan_expr(&group.bound)?;
+            let bound = self.lift(&mut plan, &group.bound)?;
+            let expr = self.plan_expr(&bound)?;
             let name = self.slot_name(group.slot);
             if crate::arrow_form::is_native(group.bound.ty()) {
                 keys.push(expr.alias(name));
@@ -309,10 +329,16 @@ impl Binder<'_> {
             }
         }
         for one in pending {
-            let args =
-                one.args.iter().map(|a| self.plan_number(a)).collect::<SqlResult<Vec<_>>>()?;
+            let mut args = Vec::with_capacity(one.args.len());
+            for arg in &one.args {
+                let arg = self.lift(&mut plan, arg)?;
+                args.push(self.plan_number(&arg)?);
+            }
             let filter = match &one.filter {
-                Some(f) => Some(Box::new(self.plan_expr(f)?)),
+                Some(f) => {
+                    let filter = self.lift(&mut plan, f)?;
+                    Some(Box::new(self.plan_expr(&filter)?))
+                }
                 None => None,
             };
             let call = AggregateFunction::new_udf(one.udf, args, false, filter, Vec::new(), None);

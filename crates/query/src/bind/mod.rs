@@ -17,11 +17,13 @@ mod faults;
 mod from;
 mod function_table;
 mod grouping;
+mod lateral;
+mod lift;
 mod select;
 mod set_op;
 mod window;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -38,6 +40,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, Operator, binary_expr};
 use sqlparser::ast;
 
 use crate::arrow_form;
+use crate::decorrelate::outer::OUTER;
 use crate::error::from_df;
 use crate::exec::execution::Place;
 use crate::exec::materialized::Materialized;
@@ -69,6 +72,8 @@ pub struct OutputColumn {
     pub expr: Expr,
     /// Table oid and column number, if it is a plain column of a table.
     pub origin: Option<(u32, i16)>,
+    /// Whether it may be NULL.
+    pub nullable: bool,
 }
 
 /// A bound query.
@@ -108,6 +113,10 @@ struct Level {
     /// For each input: (relation number, table oid, attnum, part of the primary key).
     origins: Vec<Option<Origin>>,
     inside_aggregate: bool,
+    /// Columns that WHERE makes equal to constants.
+    fixed: Vec<(usize, Bound)>,
+    /// Slots of numerics that have a bounded number of digits.
+    short: HashSet<usize>,
     /// What may not hold aggregates, for the error.
     no_aggregates: Option<&'static str>,
 }
@@ -171,6 +180,10 @@ pub struct Binder<'a> {
     work_level: usize,
     search_path: Vec<String>,
     catalog_rows: HashMap<String, Arc<Vec<Vec<Datum>>>>,
+    /// Whether something that can raise an error was planned since this was last cleared.
+    risky: bool,
+    /// Whether something volatile was.
+    volatile: bool,
 }
 
 /// What a plan is bound for.
@@ -222,6 +235,8 @@ impl<'a> Binder<'a> {
             depth: 0,
             work_level: 0,
             catalog_rows: HashMap::new(),
+            risky: false,
+            volatile: false,
         }
     }
 
@@ -311,7 +326,7 @@ impl<'a> Binder<'a> {
         let before = self.level().no_aggregates.replace(clause);
         let bound = braid_scalar::bind_bool(expr, clause, &scope, self);
         self.level().no_aggregates = before;
-        bound
+        bound.map(|b| faults::without_casts(&b))
     }
 
     /// Runs `f` with a level of its own at the same depth; the outer columns that it finds belong
@@ -331,6 +346,7 @@ impl<'a> Binder<'a> {
             && bound.volatility() == Volatility::Stable
             && bound.columns().is_empty()
         {
+            self.note(bound);
             let at = self.place.add_constant(bound.clone());
             return Ok(constant::placeholder(at, bound.ty()));
         }
@@ -347,7 +363,7 @@ impl<'a> Binder<'a> {
             }
             // DataFusion computes both sides for a whole batch: what can fail or costs much is
             // computed row by row, from left to right, as far as its value is wanted.
-            Node::And(_) | Node::Or(_) if faults::can_fail(bound) => self.opaque(bound),
+            Node::And(_) | Node::Or(_) if self.can_fail(bound) => self.opaque(bound),
             Node::And(parts) => self.fold_parts(parts, Expr::and),
             Node::Or(parts) => self.fold_parts(parts, Expr::or),
             Node::Not(inner) => Ok(Expr::Not(Box::new(self.plan_expr(inner)?))),
@@ -467,8 +483,19 @@ impl<'a> Binder<'a> {
         Ok(scalar::pinned_expr(moved, &self.place, args))
     }
 
+    /// Notes what it means for the plan that it computes this.
+    fn note(&mut self, bound: &Bound) {
+        self.risky |= self.can_fail(bound);
+        self.volatile |= bound.volatility() == Volatility::Volatile;
+        if bound.has_applied() {
+            // Subqueries that run by themselves keep their results.
+            self.bind_anew();
+        }
+    }
+
     /// An expression over the slots it uses, and these.
     fn row_function(&mut self, bound: &Bound) -> SqlResult<(Bound, Vec<(Expr, SqlType)>)> {
+        self.note(bound);
         let used: Vec<usize> = bound.columns().into_iter().collect();
         let mut args = Vec::with_capacity(used.len());
         for at in &used {
@@ -498,7 +525,7 @@ impl<'a> Binder<'a> {
         if let Some((_, _, slot)) = known {
             return Ok(Some(Bound::column(*slot, outer.ty().clone())));
         }
-        let name = format!("${}", self.fresh("outer"));
+        let name = self.fresh(OUTER);
         let ty = outer.ty().clone();
         let field = arrow_form::field(&name, &ty);
         let expr = Expr::Placeholder(Placeholder::new_with_field(name.clone(), Some(field)));

@@ -126,7 +126,7 @@ impl Binder<'_> {
         let mut plan = self.bind_from(&select.from)?;
         if let Some(condition) = &select.selection {
             let bound = self.condition(condition, "WHERE")?;
-            plan = self.filtered(plan, &bound)?;
+            plan = self.filtered(plan, &bound, true)?;
         }
         for ast::NamedWindowDefinition(name, definition) in &select.named_window {
             if let ast::NamedWindowExpr::WindowSpec(spec) = definition {
@@ -138,7 +138,8 @@ impl Binder<'_> {
         let mut having = match &select.having {
             Some(expr) => {
                 let scope = self.level().scope.clone();
-                Some(braid_scalar::bind_bool(expr, "HAVING", &scope, self)?)
+                let bound = braid_scalar::bind_bool(expr, "HAVING", &scope, self)?;
+                Some(faults::without_casts(&bound))
             }
             None => None,
         };
@@ -149,12 +150,7 @@ impl Binder<'_> {
             self.regroup_all(&mut items, &mut having, &mut keys)?;
             plan = self.aggregate_plan(plan)?;
             if let Some(having) = &having {
-                for filter in self.filters(having, false)? {
-                    plan = LogicalPlanBuilder::from(plan)
-                        .filter(filter)
-                        .and_then(LogicalPlanBuilder::build)
-                        .map_err(from_df)?;
-                }
+                plan = self.filtered(plan, having, false)?;
             }
         }
         plan = self.window_plan(plan)?;
@@ -166,8 +162,15 @@ impl Binder<'_> {
         self.finish_select(plan, select, items, keys, distinct_on)
     }
 
-    fn filtered(&mut self, mut plan: LogicalPlan, condition: &Bound) -> SqlResult<LogicalPlan> {
-        for filter in self.filters(condition, true)? {
+    /// The plan with a condition; with `joined` over tables, else over groups.
+    pub(super) fn filtered(
+        &mut self,
+        mut plan: LogicalPlan,
+        condition: &Bound,
+        joined: bool,
+    ) -> SqlResult<LogicalPlan> {
+        let condition = self.lift_conditions(&mut plan, condition)?;
+        for filter in self.filters(&condition, joined)? {
             plan = LogicalPlanBuilder::from(plan)
                 .filter(filter)
                 .and_then(LogicalPlanBuilder::build)
@@ -386,7 +389,7 @@ impl Binder<'_> {
 
     fn finish_select(
         &mut self,
-        plan: LogicalPlan,
+        mut plan: LogicalPlan,
         select: &ast::Select,
         items: Vec<Item>,
         keys: Vec<OrderKey>,
@@ -399,10 +402,11 @@ impl Binder<'_> {
             let origin = item.bound.as_column().and_then(|at| {
                 self.level().origins.get(at).copied().flatten().map(|o| (o.table_oid, o.attnum))
             });
-            let value = shown(item.bound.clone());
+            let nullable = self.nullable(&item.bound);
+            let value = self.lift(&mut plan, &item.bound)?;
             // Conditions of the query around are not computed before those in here: what can fail
             // stays where it is.
-            let expr = match self.depth > 1 && faults::can_fail(&value) {
+            let expr = match self.depth > 1 && self.can_fail(&value) {
                 true => self.pinned(&value, false)?,
                 false => self.plan_expr(&value)?,
             };
@@ -412,6 +416,7 @@ impl Binder<'_> {
                 ty: item.bound.ty().clone(),
                 expr: column(&name),
                 origin,
+                nullable,
             });
         }
         let distinct = matches!(select.distinct, Some(ast::Distinct::Distinct));
@@ -429,7 +434,8 @@ impl Binder<'_> {
                     }
                     None => {
                         let name = self.fresh("s");
-                        exprs.push(self.plan_expr(bound)?.alias(name.clone()));
+                        let value = self.lift(&mut plan, bound)?;
+                        exprs.push(self.plan_expr(&value)?.alias(name.clone()));
                         (column(&name), bound.ty().clone())
                     }
                 },
@@ -596,11 +602,6 @@ impl Binder<'_> {
             )),
         }
     }
-}
-
-/// What a client is shown: `regclass` and `regtype` as names.
-fn shown(bound: Bound) -> Bound {
-    bound
 }
 
 /// The select item that an expression repeats.

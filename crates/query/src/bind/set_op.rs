@@ -73,6 +73,7 @@ impl Binder<'_> {
                 ty: ty.clone(),
                 expr: column(name),
                 origin: None,
+                nullable: true,
             })
             .collect();
         let mut plans = Vec::with_capacity(inputs.len());
@@ -245,6 +246,7 @@ impl Binder<'_> {
                 ty,
                 expr: column(name),
                 origin: None,
+                nullable: true,
             })
             .collect();
         Ok(Bounded { plan, columns })
@@ -306,6 +308,8 @@ impl Binder<'_> {
         query: &ast::Query,
     ) -> SqlResult<Bounded> {
         use ast::SetOperator::Union;
+        // It may not end where nobody asks for its rows.
+        self.risky = true;
         let ast::SetExpr::SetOperation { left, op: Union, set_quantifier, right } = &*query.body
         else {
             return Err(SqlError::new(
@@ -388,6 +392,7 @@ impl Binder<'_> {
                 ty,
                 expr: column(&fresh),
                 origin: None,
+                nullable: true,
             })
             .collect();
         Ok(Bounded { plan, columns })

@@ -132,6 +132,7 @@ impl Binder<'_> {
     }
 
     pub(super) fn window_call(&mut self, name: &str, function: &ast::Function) -> SqlResult<Bound> {
+        self.risky |= !matches!(name, "row_number" | "rank" | "dense_rank" | "count");
         if let Some(clause) = self.level().no_aggregates {
             return Err(SqlError::new(
                 SqlState("42P20"),

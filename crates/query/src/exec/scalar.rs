@@ -43,6 +43,14 @@ pub(crate) trait RowFunction: Send + Sync {
         let _ = (args, rows, ctx);
         None
     }
+
+    /// Whether it wants to know the rows of a batch beforehand.
+    fn looks_ahead(&self) -> bool {
+        false
+    }
+
+    /// Told the rows of a batch before the calls for them.
+    fn expect(&self, _rows: &[Vec<Datum>], _ctx: &EvalContext) {}
 }
 
 /// A function that is called once for each row.
@@ -138,6 +146,18 @@ impl RowUdf {
     }
 }
 
+impl RowUdf {
+    /// A batch of arguments as rows.
+    fn rows_of(&self, args: &[ColumnarValue], count: usize) -> Result<Vec<Vec<Datum>>> {
+        let columns = args.iter().map(|a| a.to_array(count)).collect::<Result<Vec<_>>>()?;
+        let readers: Vec<Reader<'_>> = columns.iter().map(|c| Reader::new(c)).collect();
+        let row = |at: usize| {
+            readers.iter().zip(&self.arg_types).map(|(reader, ty)| reader.get(at, ty)).collect()
+        };
+        Ok((0..count).map(row).collect())
+    }
+}
+
 impl ScalarUDFImpl for RowUdf {
     fn name(&self) -> &str {
         &self.label
@@ -156,6 +176,10 @@ impl ScalarUDFImpl for RowUdf {
         let once = !varying && self.signature.volatility != DfVolatility::Volatile;
         let rows = if once { 1 } else { args.number_rows };
         let execution = self.execution().map_err(to_df)?;
+        if self.code.looks_ahead() {
+            let rows = self.rows_of(&args.args, rows)?;
+            self.code.expect(&rows, &execution.eval);
+        }
         if !once && let Some(array) = self.code.batch(&args.args, rows, &execution.eval) {
             return Ok(ColumnarValue::Array(array));
         }
@@ -212,6 +236,14 @@ impl RowFunction for BoundCode {
         let array = program.eval(args, rows, ctx);
         self.unfit.store((unfit + if array.is_some() { -1 } else { 1 }).max(0), Ordering::Relaxed);
         array
+    }
+
+    fn looks_ahead(&self) -> bool {
+        self.bound.has_applied()
+    }
+
+    fn expect(&self, rows: &[Vec<Datum>], ctx: &EvalContext) {
+        self.bound.expect(rows.iter().map(Vec::as_slice).collect(), ctx);
     }
 }
 

@@ -22,10 +22,11 @@ use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result, ScalarValue};
+use datafusion::datasource::source_as_provider;
 use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{
-    BinaryExpr, Expr, Operator, TableProviderFilterPushDown, TableType,
+    BinaryExpr, Expr, Operator, TableProviderFilterPushDown, TableSource, TableType,
 };
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
@@ -157,6 +158,15 @@ impl TableProvider for SqlTable {
             place: self.place.clone(),
             asked: Arc::default(),
         }))
+    }
+}
+
+/// The layout of a stored table.
+pub(crate) fn layout_of(source: &Arc<dyn TableSource>) -> Option<Arc<TableLayout>> {
+    let provider = source_as_provider(source).ok()?;
+    match &provider.downcast_ref::<SqlTable>()?.source {
+        Source::Stored(layout) => Some(layout.clone()),
+        _ => None,
     }
 }
 

@@ -1,4 +1,5 @@
-//! Set-returning functions: one row of arguments gives a list of records, which the plan unnests.
+//! Set-returning functions and LATERAL subqueries: one row of arguments gives a list of records,
+//! which the plan unnests.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -15,6 +16,7 @@ use datafusion::logical_expr::{
 
 use super::execution::Place;
 use super::scalar::{next_id, signature};
+use super::subquery::Subquery;
 use crate::arrow_form::{self, Reader};
 use crate::error::to_df;
 
@@ -72,17 +74,49 @@ impl SetFunction {
     }
 }
 
+/// Where the records of a list come from.
+enum Records {
+    Function(SetFunction),
+    /// With the flag, a subquery without rows gives NULL instead of an empty list.
+    Subquery(Box<Subquery>, bool),
+}
+
+impl Records {
+    fn name(&self) -> &str {
+        match self {
+            Records::Function(function) => function.function.name,
+            Records::Subquery(..) => "lateral_subquery",
+        }
+    }
+
+    fn arg_types(&self) -> Vec<SqlType> {
+        match self {
+            Records::Function(function) => function.args.clone(),
+            Records::Subquery(subquery, _) => {
+                subquery.outer.iter().map(|(_, ty)| ty.clone()).collect()
+            }
+        }
+    }
+
+    fn rows(&self, args: &[Datum]) -> SqlResult<Vec<Vec<Datum>>> {
+        match self {
+            Records::Function(function) => function.rows(args),
+            Records::Subquery(subquery, _) => Ok(subquery.rows(args)?.to_vec()),
+        }
+    }
+}
+
 /// The function for DataFusion: gives a list of records.
 struct ListUdf {
     id: u64,
-    function: SetFunction,
+    records: Records,
     ordinality: bool,
     signature: Signature,
 }
 
 impl fmt::Debug for ListUdf {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.function.function.name)
+        f.write_str(self.records.name())
     }
 }
 
@@ -103,13 +137,22 @@ impl Hash for ListUdf {
 /// A call that gives a list of records; with `ordinality` each ends with its number.
 pub(crate) fn list_expr(function: SetFunction, ordinality: bool, args: Vec<Expr>) -> Expr {
     let signature = signature(args.len(), Volatility::Volatile);
-    let udf = ListUdf { id: next_id(), function, ordinality, signature };
+    let udf =
+        ListUdf { id: next_id(), records: Records::Function(function), ordinality, signature };
+    ScalarUDF::new_from_impl(udf).call(args)
+}
+
+/// A call that gives the rows of a subquery; with `outer` NULL where there are none.
+pub(crate) fn subquery_expr(subquery: Subquery, outer: bool, args: Vec<Expr>) -> Expr {
+    let signature = signature(args.len(), Volatility::Volatile);
+    let records = Records::Subquery(Box::new(subquery), outer);
+    let udf = ListUdf { id: next_id(), records, ordinality: false, signature };
     ScalarUDF::new_from_impl(udf).call(args)
 }
 
 impl ScalarUDFImpl for ListUdf {
     fn name(&self) -> &str {
-        self.function.function.name
+        self.records.name()
     }
 
     fn signature(&self) -> &Signature {
@@ -126,13 +169,20 @@ impl ScalarUDFImpl for ListUdf {
         let readers: Vec<Reader<'_>> = columns.iter().map(|c| Reader::new(c)).collect();
         let mut lists = ListBuilder::new(BinaryBuilder::new());
         let mut bytes = Vec::new();
-        for at in 0..args.number_rows {
-            let row: Vec<Datum> = readers
-                .iter()
-                .zip(&self.function.args)
-                .map(|(reader, ty)| reader.get(at, ty))
-                .collect();
-            let rows = self.function.rows(&row).map_err(to_df)?;
+        let types = self.records.arg_types();
+        let read = |at: usize| -> Vec<Datum> {
+            readers.iter().zip(&types).map(|(reader, ty)| reader.get(at, ty)).collect()
+        };
+        let given: Vec<Vec<Datum>> = (0..args.number_rows).map(read).collect();
+        if let Records::Subquery(subquery, _) = &self.records {
+            subquery.expect(&given);
+        }
+        for row in given {
+            let rows = self.records.rows(&row).map_err(to_df)?;
+            if rows.is_empty() && matches!(self.records, Records::Subquery(_, true)) {
+                lists.append(false);
+                continue;
+            }
             for (number, mut record) in rows.into_iter().enumerate() {
                 if self.ordinality {
                     record.push(Datum::Int8(number as i64 + 1));

@@ -1,8 +1,13 @@
 //! Subqueries inside expressions.
 //!
-//! A subquery is a function of the outer columns it names. Each distinct row of arguments runs its
-//! plan once; the result is kept for the statement. A subquery without outer columns thus runs
+//! A subquery that did not become a join is a function of the outer columns it names. It is told
+//! the arguments of a batch of rows beforehand and runs one plan for all that are new
+//! ([`crate::decorrelate::keyed`]); where that is not possible, each distinct row of arguments runs
+//! the plan once. Results are kept for the statement. A subquery without outer columns thus runs
 //! once, and `x IN (SELECT ...)` then probes a hash set.
+//!
+//! A run for many rows that fails is as if it had not been: the row that asks gets the error, if
+//! one does.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -16,6 +21,7 @@ use parking_lot::Mutex;
 
 use super::scalar::RowFunction;
 use crate::arrow_form;
+use crate::decorrelate::keyed::Keyed;
 use crate::error::from_df;
 use crate::run::collect_rows;
 
@@ -32,6 +38,8 @@ pub enum Shape {
     Quantified(CmpOp, Bound, bool),
     /// `ARRAY(...)` of this element type.
     Array(SqlType),
+    /// The rows themselves, for LATERAL.
+    Rows,
 }
 
 /// The set of an IN subquery.
@@ -41,10 +49,18 @@ struct Members {
     partial: Vec<Vec<Datum>>,
 }
 
+/// What tells how a value compares with each value of a list.
+struct Extremes {
+    /// Least and greatest value that is not NULL.
+    ends: Option<(Datum, Datum)>,
+    nulls: bool,
+}
+
 enum Kept {
     Value(Datum),
     Members(Arc<Members>),
-    List(Arc<Vec<Datum>>),
+    Extremes(Extremes),
+    Rows(Arc<Vec<Vec<Datum>>>),
 }
 
 /// See the [module documentation](self).
@@ -65,6 +81,25 @@ pub struct Subquery {
     pub kept: Mutex<HashMap<GroupKey, KeptResult>>,
     /// The plan optimized once.
     pub optimized: Mutex<Option<LogicalPlan>>,
+    /// The plan for many rows.
+    pub(crate) ahead: Mutex<Ahead>,
+}
+
+/// How far the plan for many rows has come.
+pub(crate) enum Ahead {
+    /// Nobody has asked yet.
+    Untried,
+    /// It is there, optimized.
+    Ready(Box<(Keyed, LogicalPlan)>),
+    /// There is none, or it failed: every row of arguments runs the plan.
+    Never,
+}
+
+impl Ahead {
+    /// Before the first row. What is volatile runs when its value is asked for.
+    pub(crate) fn of(volatile: bool) -> Ahead {
+        if volatile { Ahead::Never } else { Ahead::Untried }
+    }
 }
 
 /// A kept result; opaque outside.
@@ -72,9 +107,12 @@ pub struct KeptResult(Kept);
 
 /// Distinct outer rows whose results are kept.
 const MAX_KEPT: usize = 10_000;
+/// Fewer new rows of arguments than this run the plan for each: it can use their values as bounds.
+const MIN_TOGETHER: usize = 16;
 
 impl Subquery {
-    fn needles(&self) -> usize {
+    /// How many of the arguments are compared with the subquery's rows.
+    pub(crate) fn needles(&self) -> usize {
         match &self.shape {
             Shape::In(converters) => converters.len(),
             Shape::Quantified(..) => 1,
@@ -110,8 +148,75 @@ impl Subquery {
         collect_rows(&self.state, filled, &self.types, limit)
     }
 
+    /// Computes the results of arguments that are new, if that can be done together.
+    pub(crate) fn expect(&self, args: &[Vec<Datum>]) {
+        if self.outer.is_empty() || matches!(*self.ahead.lock(), Ahead::Never) {
+            return;
+        }
+        let needles = self.needles();
+        let mut new = HashSet::new();
+        {
+            let mut kept = self.kept.lock();
+            if kept.len() + args.len() > MAX_KEPT {
+                kept.clear();
+            }
+            for outer in args.iter().map(|a| &a[needles..]) {
+                let key = GroupKey(outer.to_vec());
+                if !kept.contains_key(&key) {
+                    new.insert(key);
+                }
+            }
+        }
+        let new: Vec<Vec<Datum>> = new.into_iter().map(|key| key.0).collect();
+        if new.len() >= MIN_TOGETHER && self.run_together(&new).is_err() {
+            *self.ahead.lock() = Ahead::Never;
+        }
+    }
+
+    fn run_together(&self, keys: &[Vec<Datum>]) -> SqlResult<()> {
+        let plan = {
+            let mut ahead = self.ahead.lock();
+            if matches!(*ahead, Ahead::Untried) {
+                let keyed =
+                    Keyed::new(&self.plan, &self.outer, self.types.len()).map_err(from_df)?;
+                *ahead = match keyed {
+                    Some(keyed) => {
+                        let optimized = self.state.optimize(keyed.plan()).map_err(from_df)?;
+                        Ahead::Ready(Box::new((keyed, optimized)))
+                    }
+                    None => Ahead::Never,
+                };
+            }
+            let Ahead::Ready(ready) = &*ahead else { return Ok(()) };
+            ready.0.with_keys(ready.1.clone(), keys).map_err(from_df)?
+        };
+        let types: Vec<SqlType> =
+            std::iter::once(SqlType::Int8).chain(self.types.iter().cloned()).collect();
+        let mut found: Vec<Vec<Vec<Datum>>> = keys.iter().map(|_| Vec::new()).collect();
+        for mut row in collect_rows(&self.state, plan, &types, usize::MAX)? {
+            let values = row.split_off(1);
+            if let [Datum::Int8(number)] = row.as_slice()
+                && let Some(rows) = found.get_mut(*number as usize)
+            {
+                rows.push(values);
+            }
+        }
+        let mut kept = self.kept.lock();
+        for (key, rows) in keys.iter().zip(found) {
+            // What fails fails again for the row that asks.
+            if let Ok(result) = self.keep(rows) {
+                kept.insert(GroupKey(key.clone()), KeptResult(result));
+            }
+        }
+        Ok(())
+    }
+
     fn compute(&self, outer: &[Datum]) -> SqlResult<Kept> {
-        let rows = self.run(outer)?;
+        self.keep(self.run(outer)?)
+    }
+
+    /// What is kept of a result's rows.
+    fn keep(&self, rows: Vec<Vec<Datum>>) -> SqlResult<Kept> {
         Ok(match &self.shape {
             Shape::Scalar if rows.len() > 1 => {
                 return Err(SqlError::new(
@@ -123,6 +228,7 @@ impl Subquery {
                 rows.into_iter().next().and_then(|r| r.into_iter().next()).unwrap_or(Datum::Null),
             ),
             Shape::Exists => Kept::Value(Datum::Bool(!rows.is_empty())),
+            Shape::Rows => Kept::Rows(Arc::new(rows)),
             Shape::Array(element) => {
                 let items = rows.into_iter().filter_map(|r| r.into_iter().next()).collect();
                 Kept::Value(Datum::Array(Arc::new(ArrayValue { element: element.clone(), items })))
@@ -147,7 +253,7 @@ impl Subquery {
                     .iter()
                     .map(|row| converter.eval(row, &self.ctx))
                     .collect::<SqlResult<Vec<_>>>()?;
-                Kept::List(Arc::new(values))
+                Kept::Extremes(Extremes::of(values))
             }
         })
     }
@@ -156,18 +262,40 @@ impl Subquery {
         match (kept, &self.shape) {
             (Kept::Value(value), _) => value.clone(),
             (Kept::Members(members), _) => member(members, needles),
-            (Kept::List(values), Shape::Quantified(op, _, all)) => {
-                let mut unknown = false;
-                for value in values.iter() {
-                    match compare(*op, &needles[0], value) {
-                        Datum::Bool(b) if b != *all => return Datum::Bool(!all),
-                        Datum::Bool(_) => {}
-                        _ => unknown = true,
-                    }
-                }
-                if unknown { Datum::Null } else { Datum::Bool(*all) }
+            (Kept::Extremes(extremes), Shape::Quantified(op, _, all)) => {
+                extremes.compared(&needles[0], *op, *all)
             }
-            (Kept::List(_), _) => Datum::Null,
+            (Kept::Extremes(_) | Kept::Rows(_), _) => Datum::Null,
+        }
+    }
+}
+
+impl Extremes {
+    fn of(values: Vec<Datum>) -> Extremes {
+        let nulls = values.iter().any(Datum::is_null);
+        let order = |a: &&Datum, b: &&Datum| a.cmp_sql(b);
+        let known = || values.iter().filter(|v| !v.is_null());
+        let ends = known().min_by(order).zip(known().max_by(order));
+        Extremes { ends: ends.map(|(l, g)| (l.clone(), g.clone())), nulls }
+    }
+
+    /// `needle op ANY` or ALL: an end decides for all values between.
+    fn compared(&self, needle: &Datum, op: CmpOp, all: bool) -> Datum {
+        let Some((least, greatest)) = &self.ends else {
+            return if self.nulls { Datum::Null } else { Datum::Bool(all) };
+        };
+        if needle.is_null() {
+            return Datum::Null;
+        }
+        let ends = [least, greatest].map(|end| op.holds(needle.cmp_sql(end)));
+        let decided = match all {
+            true => !ends[0] || !ends[1],
+            false => ends[0] || ends[1],
+        };
+        match decided {
+            true => Datum::Bool(!all),
+            false if self.nulls => Datum::Null,
+            false => Datum::Bool(all),
         }
     }
 }
@@ -186,6 +314,27 @@ fn member(members: &Members, needles: &[Datum]) -> Datum {
     let unknown = members.partial.iter().any(|row| possible(row))
         || (!complete && members.set.iter().any(|key| possible(&key.0)));
     if unknown { Datum::Null } else { Datum::Bool(false) }
+}
+
+impl Subquery {
+    /// The rows for these outer values.
+    ///
+    /// # Errors
+    /// Of planning and running.
+    pub(crate) fn rows(&self, outer: &[Datum]) -> SqlResult<Arc<Vec<Vec<Datum>>>> {
+        let key = GroupKey(outer.to_vec());
+        if let Some(KeptResult(Kept::Rows(rows))) = self.kept.lock().get(&key) {
+            return Ok(rows.clone());
+        }
+        let rows = Arc::new(self.run(outer)?);
+        let mut kept = self.kept.lock();
+        if kept.len() >= MAX_KEPT {
+            kept.clear();
+        }
+        kept.insert(key, KeptResult(Kept::Rows(rows.clone())));
+        drop(kept);
+        Ok(rows)
+    }
 }
 
 impl RowFunction for Subquery {

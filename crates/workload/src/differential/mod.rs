@@ -18,6 +18,7 @@ mod known;
 mod queries;
 mod runner;
 mod schema;
+mod subqueries;
 mod writes;
 
 pub use corpus::{

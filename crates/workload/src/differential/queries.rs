@@ -4,6 +4,7 @@ use braid_env::random::Random;
 
 use super::expressions::{Source, condition, scalar, sources};
 use super::schema::{Schema, Table, Type};
+use super::subqueries;
 
 /// A query, and whether its rows come in one possible order only.
 pub(super) struct Query {
@@ -15,7 +16,11 @@ fn unordered(sql: String) -> Query {
     Query { sql, ordered: false }
 }
 
-pub(super) fn random(random: &mut Random, schema: &Schema) -> Query {
+/// A random query; one with subqueries if that is asked for.
+pub(super) fn random(random: &mut Random, schema: &Schema, with_subqueries: bool) -> Query {
+    if with_subqueries {
+        return unordered(subqueries::random(random, schema));
+    }
     let table = random.pick(&schema.tables).clone();
     let from = sources("", &table.columns);
     match random.below(12) {
@@ -30,7 +35,7 @@ pub(super) fn random(random: &mut Random, schema: &Schema) -> Query {
         4 => aggregate(random, &table, &from),
         5 => group_by(random, &table, &from),
         6 | 7 => join(random, schema),
-        8 => subquery(random, schema, &table, &from),
+        8 => unordered(subqueries::random(random, schema)),
         9 => set_operation(random, schema),
         10 => window(random, &table, &from),
         _ => with_clause(random, &table, &from),
@@ -149,34 +154,6 @@ fn join(random: &mut Random, schema: &Schema) -> Query {
         child.name,
         on.join(" AND ")
     ))
-}
-
-fn subquery(random: &mut Random, schema: &Schema, table: &Table, from: &[Source]) -> Query {
-    let other = random.pick(&schema.tables).clone();
-    let outer = random.pick(from).clone();
-    let inner = other.columns.iter().find(|c| c.ty == outer.column.ty);
-    let inner_condition = condition(random, &sources("s", &other.columns), 1);
-    let sql = match inner {
-        Some(inner) => match random.below(3) {
-            0 => format!(
-                "SELECT * FROM {} o WHERE o.{} IN (SELECT s.{} FROM {} s WHERE {inner_condition})",
-                table.name, outer.column.name, inner.name, other.name
-            ),
-            1 => format!(
-                "SELECT * FROM {} o WHERE EXISTS (SELECT 1 FROM {} s WHERE s.{} = o.{})",
-                table.name, other.name, inner.name, outer.column.name
-            ),
-            _ => format!(
-                "SELECT o.{}, (SELECT count(*) FROM {} s WHERE s.{} = o.{}) FROM {} o",
-                outer.column.name, other.name, inner.name, outer.column.name, table.name
-            ),
-        },
-        None => format!(
-            "SELECT count(*) FROM {} WHERE (SELECT count(*) FROM {} s WHERE {inner_condition}) > 2",
-            table.name, other.name
-        ),
-    };
-    unordered(sql)
 }
 
 fn set_operation(random: &mut Random, schema: &Schema) -> Query {

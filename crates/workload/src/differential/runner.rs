@@ -24,6 +24,8 @@ pub struct Settings {
     pub statements: u64,
     /// Statements of one schema.
     pub round: u64,
+    /// All queries have subqueries.
+    pub subqueries: bool,
 }
 
 /// What came out.
@@ -97,7 +99,7 @@ fn round(
         let (sql, ordered) = if n < settings.round / 4 || random.chance(2, 5) {
             (writes::random(&mut random, &schema), false)
         } else {
-            let query = queries::random(&mut random, &schema);
+            let query = queries::random(&mut random, &schema, settings.subqueries);
             (query.sql, query.ordered)
         };
         let theirs = answer(postgres, "flat", &sql, ordered)?;

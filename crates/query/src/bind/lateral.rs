@@ -1,0 +1,168 @@
+//! LATERAL subqueries: they see what stands before them in FROM.
+//!
+//! ```text
+//!   FROM t, LATERAL (SELECT .. WHERE s.k = t.k) x       a join with the condition s.k = t.k
+//!   FROM t, LATERAL (SELECT .. ORDER BY .. LIMIT 3) x   a list of records for each row, unnested
+//! ```
+//! The first where the subquery's plan can be taken apart and cannot fail.
+
+use std::collections::HashMap;
+
+use braid_scalar::{Padding, ScopeColumn, ident_name};
+use braid_types::{SqlError, SqlResult};
+use datafusion::common::{Column, JoinType, UnnestOptions};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
+use sqlparser::ast;
+
+use super::call::Inner;
+use super::from::{Item, bare, combine, copy_of, rename_columns};
+use super::function_table::columns_of;
+use super::{Binder, Relation, column};
+use crate::decorrelate::outer::substitute;
+use crate::decorrelate::pull;
+use crate::error::from_df;
+use crate::exec::scalar;
+use crate::exec::set_returning::subquery_expr;
+use crate::exec::subquery::Shape;
+
+/// A bound LATERAL subquery.
+pub(super) enum Lateral {
+    /// It names nothing of the tables before it: a table like others.
+    Plain(Item),
+    /// Already joined with what stands before it.
+    Joined(Item),
+}
+
+impl Binder<'_> {
+    /// A LATERAL subquery beside `left`; an outer join with its condition.
+    pub(super) fn lateral_item(
+        &mut self,
+        query: &ast::Query,
+        alias: Option<&ast::TableAlias>,
+        left: &Item,
+        (kind, on): (JoinType, Option<&ast::Expr>),
+    ) -> SqlResult<Lateral> {
+        let (inner, outer) = self.over(left, |b| {
+            let inner = b.inner_query(query)?;
+            let mut outer = Vec::with_capacity(inner.outer.len());
+            for (name, bound) in &inner.outer {
+                outer.push((name.clone(), b.plan_expr(bound)?));
+            }
+            Ok((inner, outer))
+        })?;
+        let table = alias.map(|a| ident_name(&a.name));
+        if inner.outer.is_empty() {
+            let item = item_of(&inner, inner.plan.clone(), inner.values.clone(), table, alias)?;
+            return Ok(Lateral::Plain(item));
+        }
+        if let Some((plan, conditions)) = self.lateral_join_parts(&inner, &outer)? {
+            let own = item_of(&inner, plan.clone(), inner.values.clone(), table, alias)?;
+            self.check_aliases(left, &own)?;
+            let before = left.relation.plan.clone();
+            let mut both =
+                combine(before.clone(), copy_of(left), own, false, kind == JoinType::Left);
+            let mut all = conditions;
+            if let Some(on) = on {
+                all.extend(self.over(&both, |b| {
+                    let bound = b.condition(on, "JOIN/ON")?;
+                    b.filters(&bound, true)
+                })?);
+            }
+            both.relation.plan = LogicalPlanBuilder::from(before)
+                .join_on(plan, kind, all)
+                .and_then(LogicalPlanBuilder::build)
+                .map_err(from_df)?;
+            return Ok(Lateral::Joined(both));
+        }
+        let yes = ast::Value::Boolean(true);
+        let always = |e: &ast::Expr| matches!(e, ast::Expr::Value(v) if v.value == yes);
+        if !on.is_none_or(always) {
+            return Err(SqlError::unsupported("this outer join with a LATERAL subquery")
+                .with_hint("Put the condition into the subquery and join it ON true."));
+        }
+        let args = outer.into_iter().map(|(_, expr)| expr).collect();
+        let item = self.lateral_lists(inner, (table, alias), left, args, kind == JoinType::Left)?;
+        Ok(Lateral::Joined(item))
+    }
+
+    /// The rows of a subquery as a list for each row of `left`, unnested; with `outer` a row
+    /// without any stays.
+    fn lateral_lists(
+        &mut self,
+        inner: Inner,
+        (table, alias): (Option<String>, Option<&ast::TableAlias>),
+        left: &Item,
+        args: Vec<Expr>,
+        outer: bool,
+    ) -> SqlResult<Item> {
+        self.bind_anew();
+        let types = inner.types.clone();
+        let list = self.fresh("list");
+        let mut lists = columns_of(&left.relation.plan);
+        let mut results = lists.clone();
+        let mut values = Vec::with_capacity(types.len());
+        for (at, ty) in types.iter().enumerate() {
+            let name = self.fresh("lat");
+            results.push(scalar::record_field(column(&list), at, ty).alias(name.clone()));
+            values.push(column(&name));
+        }
+        let own = item_of(&inner, left.relation.plan.clone(), values, table, alias)?;
+        self.check_aliases(left, &own)?;
+        lists.push(
+            subquery_expr(inner.prepared(Shape::Rows, self), outer, args).alias(list.clone()),
+        );
+        let options = UnnestOptions::new().with_preserve_nulls(outer);
+        let plan = LogicalPlanBuilder::from(left.relation.plan.clone())
+            .project(lists)
+            .and_then(|b| {
+                b.unnest_columns_with_options(vec![Column::new_unqualified(list)], options)
+            })
+            .and_then(|b| b.project(results))
+            .and_then(LogicalPlanBuilder::build)
+            .map_err(from_df)?;
+        Ok(combine(plan, copy_of(left), own, false, outer))
+    }
+
+    /// The subquery's plan and the conditions that join it, if it can be taken apart.
+    fn lateral_join_parts(
+        &mut self,
+        inner: &Inner,
+        outer: &[(String, Expr)],
+    ) -> SqlResult<Option<(LogicalPlan, Vec<Expr>)>> {
+        if inner.risky {
+            return Ok(None);
+        }
+        let core = pull::pull(&inner.plan, &mut || self.fresh("key")).map_err(from_df)?;
+        let Some(core) = core else { return Ok(None) };
+        let outer: HashMap<String, Expr> = outer.iter().cloned().collect();
+        let conditions = core.conditions.into_iter().map(|c| substitute(c, &outer));
+        let conditions = conditions.collect::<Result<Vec<_>, _>>().map_err(from_df)?;
+        Ok(Some((core.plan, conditions)))
+    }
+}
+
+fn item_of(
+    inner: &Inner,
+    plan: LogicalPlan,
+    columns: Vec<Expr>,
+    table: Option<String>,
+    alias: Option<&ast::TableAlias>,
+) -> SqlResult<Item> {
+    let mut relation = Relation { plan, scope: Default::default(), columns };
+    for ((name, ty), nullable) in inner.names.iter().zip(&inner.types).zip(&inner.nullable) {
+        relation.scope.push(ScopeColumn {
+            table: table.clone(),
+            schema: None,
+            name: name.clone(),
+            ty: ty.clone(),
+            nullable: *nullable,
+            hidden: false,
+            scalar: false,
+            padding: Padding::None,
+        });
+    }
+    if let Some(alias) = alias {
+        rename_columns(&mut relation, alias)?;
+    }
+    Ok(bare(relation))
+}

@@ -1,0 +1,226 @@
+//! Subqueries as joins, as plans for many rows, and row by row, against the answers PostgreSQL 15
+//! gives. `braid workload differential --subqueries` compares random ones.
+
+mod harness;
+
+use harness::Db;
+
+/// `o`: outer rows, `s`: inner ones with NULLs, `e`: no rows, `k`: rows by a key.
+fn tables() -> Db {
+    let mut db = Db::new();
+    db.run(
+        "CREATE TABLE o (id int PRIMARY KEY, g int, x int, t text, d numeric(6,2));
+         CREATE TABLE s (id int PRIMARY KEY, g int, y int, n int NOT NULL, d numeric(6,2));
+         CREATE TABLE e (g int, y int, n int NOT NULL);
+         CREATE TABLE k (id int PRIMARY KEY, v text);
+         INSERT INTO o VALUES (1, 1, 10, 'a', 1.5), (2, 1, NULL, 'b', 2), (3, 2, 30, 'c', NULL),
+           (4, 3, 10, NULL, 4), (5, NULL, 10, 'e', 5);
+         INSERT INTO s VALUES (1, 1, 10, 1, 1.50), (2, 1, 20, 2, 7), (3, 2, NULL, 3, 3),
+           (4, 2, 40, 4, NULL), (5, NULL, 10, 5, 5);
+         INSERT INTO k VALUES (1, 'one'), (2, NULL), (10, 'ten')",
+    );
+    db
+}
+
+#[test]
+fn conditions_with_nulls() {
+    tables().check(&[
+        ("SELECT id FROM o WHERE EXISTS (SELECT 1 FROM s WHERE s.g = o.g)", "1; 2; 3"),
+        ("SELECT id FROM o WHERE NOT EXISTS (SELECT 1 FROM s WHERE s.g = o.g)", "4; 5"),
+        ("SELECT id FROM o WHERE NOT NOT EXISTS (SELECT * FROM s WHERE s.g = o.g AND s.y > o.x)", "1; 3"),
+        ("SELECT id FROM o WHERE EXISTS (SELECT s.y FROM s WHERE s.y < o.x ORDER BY 1 LIMIT 1)", "3"),
+        ("SELECT id FROM o WHERE EXISTS (SELECT 1 FROM s WHERE s.g = o.g LIMIT 0)", ""),
+        ("SELECT id FROM o WHERE EXISTS (SELECT count(*) FROM e WHERE e.g = o.g)", "1; 2; 3; 4; 5"),
+        ("SELECT id FROM o WHERE EXISTS (SELECT 1 FROM s WHERE s.g = o.g GROUP BY s.g HAVING count(*) > 2)", ""),
+        ("SELECT id FROM o WHERE x IN (SELECT y FROM s)", "1; 4; 5"),
+        ("SELECT id FROM o WHERE x NOT IN (SELECT y FROM s)", ""),
+        ("SELECT id FROM o WHERE x NOT IN (SELECT y FROM s WHERE y IS NOT NULL)", "3"),
+        ("SELECT id FROM o WHERE x NOT IN (SELECT y FROM e)", "1; 2; 3; 4; 5"),
+        ("SELECT id FROM o WHERE x NOT IN (SELECT y FROM s WHERE s.g = o.g)", "4; 5"),
+        ("SELECT id FROM o WHERE x NOT IN (SELECT n FROM s WHERE s.g = o.g)", "1; 3; 4; 5"),
+        ("SELECT id FROM o WHERE id NOT IN (SELECT n FROM s WHERE s.g = o.g)", "4; 5"),
+        ("SELECT id FROM o WHERE (g, x) IN (SELECT g, y FROM s)", "1"),
+        ("SELECT id FROM o WHERE (g, x) NOT IN (SELECT g, y FROM s)", ""),
+        ("SELECT id FROM o WHERE (id, x) NOT IN (SELECT n, y FROM s)", "4"),
+        ("SELECT id FROM o WHERE d IN (SELECT d FROM s)", "1; 5"),
+        ("SELECT id FROM o WHERE x > ANY (SELECT y FROM s WHERE s.g = o.g)", ""),
+        ("SELECT id FROM o WHERE x <= ALL (SELECT y FROM s WHERE s.g = o.g)", "1; 4; 5"),
+        ("SELECT id FROM o WHERE id < ALL (SELECT n FROM s WHERE s.g = o.g)", "4; 5"),
+        ("SELECT id FROM o WHERE NOT id < ANY (SELECT n FROM s WHERE s.g = o.g)", "2; 4; 5"),
+        ("SELECT id FROM o WHERE NOT id >= ALL (SELECT n FROM s WHERE s.g = o.g)", "1; 3"),
+        ("SELECT id FROM o WHERE x < ALL (SELECT y FROM s)", ""),
+        ("SELECT id FROM o WHERE x < ANY (SELECT y FROM s)", "1; 3; 4; 5"),
+        ("SELECT id FROM o WHERE x <> ALL (SELECT y FROM e)", "1; 2; 3; 4; 5"),
+    ]);
+}
+
+#[test]
+fn values_with_nulls() {
+    tables().check(&[
+        (
+            "SELECT id, EXISTS (SELECT 1 FROM s WHERE s.g = o.g) FROM o ORDER BY 1",
+            "1|t; 2|t; 3|t; 4|f; 5|f",
+        ),
+        (
+            "SELECT id, x IN (SELECT y FROM s WHERE s.g = o.g), x NOT IN (SELECT y FROM s WHERE s.g = o.g)
+             FROM o ORDER BY 1",
+            "1|t|f; 2||; 3||; 4|f|t; 5|f|t",
+        ),
+        ("SELECT id FROM o WHERE id > 3 OR x IN (SELECT y FROM s WHERE s.g = o.g)", "1; 4; 5"),
+        (
+            "SELECT id, CASE WHEN EXISTS (SELECT 1 FROM s WHERE s.g = o.g) THEN 'y' ELSE 'n' END
+             FROM o ORDER BY 1",
+            "1|y; 2|y; 3|y; 4|n; 5|n",
+        ),
+        (
+            "SELECT id, (SELECT count(*) FROM s WHERE s.g = o.g), (SELECT count(y) + 1 FROM s WHERE
+             s.g = o.g), (SELECT sum(y) FROM s WHERE s.g = o.g) FROM o ORDER BY 1",
+            "1|2|3|30; 2|2|3|30; 3|2|2|40; 4|0|1|; 5|0|1|",
+        ),
+        ("SELECT id FROM o WHERE d < (SELECT 0.5 * avg(s.d) FROM s WHERE s.g = o.g)", "1; 2"),
+        ("SELECT id, (SELECT v FROM k WHERE k.id = o.x) FROM o ORDER BY 1", "1|ten; 2|; 3|; 4|ten; 5|ten"),
+        (
+            "SELECT id, (SELECT coalesce(v, '-') FROM k WHERE k.id = o.id) FROM o ORDER BY 1",
+            "1|one; 2|-; 3|; 4|; 5|",
+        ),
+        (
+            "SELECT id, (SELECT y FROM s WHERE s.g = o.g ORDER BY y DESC NULLS LAST LIMIT 1 OFFSET 1)
+             FROM o ORDER BY 1",
+            "1|10; 2|10; 3|; 4|; 5|",
+        ),
+        (
+            "SELECT id, ARRAY(SELECT s.id + o.id FROM s WHERE s.g = o.g ORDER BY 1 DESC) FROM o ORDER BY 1",
+            "1|{3,2}; 2|{4,3}; 3|{7,6}; 4|{}; 5|{}",
+        ),
+        (
+            "SELECT g, count(*) FROM o GROUP BY g HAVING count(*) = (SELECT count(*) FROM s WHERE
+             s.g = o.g) ORDER BY 1",
+            "1|2",
+        ),
+        (
+            "SELECT sum((SELECT count(*) FROM s WHERE s.g = o.g)), count(*) FILTER (WHERE x IN
+             (SELECT y FROM s WHERE s.g = o.g)) FROM o",
+            "6|1",
+        ),
+        (
+            "SELECT id FROM o ORDER BY (SELECT max(n) FROM s WHERE s.g = o.g) DESC NULLS LAST, id",
+            "3; 1; 2; 4; 5",
+        ),
+        (
+            "SELECT o.id, k.id FROM o JOIN k ON k.id = o.id AND EXISTS (SELECT 1 FROM s WHERE s.n = k.id)
+             ORDER BY 1",
+            "1|1; 2|2",
+        ),
+        (
+            "SELECT o.id, k.id FROM o LEFT JOIN k ON k.id = o.id AND EXISTS (SELECT 1 FROM s WHERE
+             s.y = o.x) ORDER BY 1",
+            "1|1; 2|; 3|; 4|; 5|",
+        ),
+    ]);
+}
+
+/// Two deep; the deeper one names the tables of both around it.
+#[test]
+fn nested() {
+    tables().check(&[
+        (
+            "SELECT id FROM o WHERE EXISTS (SELECT 1 FROM s WHERE s.g = o.g AND EXISTS
+             (SELECT 1 FROM k WHERE k.id = s.n))",
+            "1; 2",
+        ),
+        (
+            "SELECT id FROM o WHERE EXISTS (SELECT 1 FROM s WHERE s.g = o.g AND NOT EXISTS
+             (SELECT 1 FROM k WHERE k.id = s.n AND k.id <> o.id))",
+            "1; 2; 3",
+        ),
+        (
+            "SELECT id, (SELECT count(*) FROM s WHERE s.g = o.g AND s.y IN (SELECT k.id FROM k WHERE
+             k.id >= o.id)) FROM o ORDER BY 1",
+            "1|1; 2|1; 3|0; 4|0; 5|0",
+        ),
+        (
+            "SELECT id FROM o WHERE x = (SELECT min(y) FROM s WHERE s.g = o.g AND s.n < (SELECT
+             max(n) FROM s i WHERE i.g = s.g))",
+            "1",
+        ),
+    ]);
+}
+
+#[test]
+fn lateral() {
+    tables().check(&[
+        ("SELECT o.id, l.id FROM o, LATERAL (SELECT * FROM s WHERE s.g = o.g AND s.y > 10) l ORDER BY 1",
+            "1|2; 2|2; 3|4"),
+        ("SELECT o.id, l.y FROM o LEFT JOIN LATERAL (SELECT y FROM s WHERE s.g = o.g AND s.y > 10) l
+          ON true ORDER BY 1", "1|20; 2|20; 3|40; 4|; 5|"),
+        ("SELECT o.id, l.y FROM o LEFT JOIN LATERAL (SELECT y FROM s WHERE s.g = o.g) l ON l.y = o.x
+          ORDER BY 1", "1|10; 2|; 3|; 4|; 5|"),
+        ("SELECT o.id, l.n FROM o JOIN LATERAL (SELECT n FROM s WHERE s.g = o.g ORDER BY n DESC LIMIT 1) l
+          ON l.n > 2 ORDER BY 1", "3|4"),
+        ("SELECT o.id, l.n FROM o LEFT JOIN LATERAL (SELECT n FROM s WHERE s.g = o.g ORDER BY n DESC
+          LIMIT 1) l ON true ORDER BY 1", "1|2; 2|2; 3|4; 4|; 5|"),
+        ("SELECT o.id, l.c, l.m FROM o CROSS JOIN LATERAL (SELECT count(*) AS c, max(d) AS m FROM s WHERE
+          s.g = o.g) l ORDER BY 1", "1|2|7.00; 2|2|7.00; 3|2|3.00; 4|0|; 5|0|"),
+        ("SELECT o.id, a.v, b.w FROM o, LATERAL (SELECT o.x + 1 AS v) a, LATERAL (SELECT a.v * 2 AS w) b
+          ORDER BY 1", "1|11|22; 2||; 3|31|62; 4|11|22; 5|11|22"),
+        ("SELECT o.id, l.v FROM o, LATERAL (SELECT v FROM k WHERE id = 1) l WHERE o.id < 3 ORDER BY 1",
+            "1|one; 2|one"),
+        ("SELECT id, (SELECT sum(l.z) FROM k, LATERAL (SELECT k.id * o.id AS z) l WHERE k.id < 3) FROM o
+          ORDER BY 1", "1|3; 2|6; 3|9; 4|12; 5|15"),
+    ]);
+}
+
+/// What can fail is computed for the rows that ask for it only.
+#[test]
+fn errors_are_those_of_the_rows_that_ask() {
+    let mut db = tables();
+    db.check(&[
+        ("SELECT id FROM o WHERE id > 9 AND EXISTS (SELECT 1 FROM s WHERE s.g = o.g AND 1 / (s.n - 1) > 5)", ""),
+        (
+            "SELECT id, CASE WHEN id > 3 THEN (SELECT 1 / (s.n - 1) FROM s WHERE s.id = o.id) END FROM o
+             ORDER BY 1",
+            "1|; 2|; 3|; 4|0; 5|0",
+        ),
+        ("SELECT id FROM o WHERE id = 4 AND x > (SELECT n FROM s WHERE s.g = o.g)", ""),
+    ]);
+    for (sql, state) in [
+        ("SELECT (SELECT n FROM s WHERE s.g = o.g) FROM o", "21000"),
+        ("SELECT (SELECT 1 / (s.n - 1) FROM s WHERE s.id = o.id) FROM o", "22012"),
+        (
+            "SELECT id FROM o WHERE EXISTS (SELECT 1 FROM s WHERE s.g = o.g AND 1 / (s.n - 1) > 5)",
+            "22012",
+        ),
+    ] {
+        let error = db.try_run(sql).expect_err(sql);
+        assert_eq!(error.state().0, state, "{sql}: {error}");
+    }
+}
+
+/// Thousands of rows ask: the answers come from joins, or from one plan for each batch.
+#[test]
+fn many_rows_are_answered_together() {
+    let mut db = Db::new();
+    db.run(
+        "CREATE TABLE p (id int PRIMARY KEY, a int, b int);
+         CREATE TABLE c (p int, n int, v int, PRIMARY KEY (p, n));
+         INSERT INTO p SELECT g, g % 7, g % 100 FROM generate_series(1, 3000) g;
+         INSERT INTO c SELECT g, n, g * n FROM generate_series(1, 3000, 2) g, generate_series(1, 2) n",
+    );
+    db.check(&[
+        ("SELECT count(*) FROM p WHERE NOT EXISTS (SELECT 1 FROM c WHERE c.p = p.id)", "1500"),
+        ("SELECT count(*) FROM p WHERE id NOT IN (SELECT p FROM c)", "1500"),
+        ("SELECT sum((SELECT count(*) FROM c WHERE c.p = p.id)) FROM p", "3000"),
+        // Row by row by its form: a limit, several levels, a division.
+        ("SELECT sum((SELECT v FROM c WHERE c.p = p.id ORDER BY n DESC LIMIT 1)) FROM p", "4500000"),
+        ("SELECT count(*) FROM p WHERE EXISTS (SELECT 1 FROM c WHERE c.p = p.id AND 10 / c.n > 7)", "1500"),
+        (
+            "SELECT count(*) FROM p WHERE EXISTS (SELECT 1 FROM c WHERE c.p = p.id AND EXISTS
+             (SELECT 1 FROM c d WHERE d.p = c.p AND d.v > p.id))",
+            "1500",
+        ),
+        (
+            "SELECT count(*) FROM p WHERE (SELECT count(*) FROM c WHERE c.p = p.id AND c.v > p.b) = 0",
+            "1500",
+        ),
+    ]);
+}
