@@ -18,6 +18,7 @@ mod cursor;
 mod lexical;
 mod script;
 mod sequence;
+mod shape;
 mod statement;
 mod transaction;
 
@@ -26,6 +27,7 @@ use std::sync::Arc;
 use sqlparser::ast;
 
 pub use script::{parse_expr, parse_query, parse_script};
+pub use shape::{Literal, LiteralKind, Shape};
 
 /// Longest accepted text, in bytes.
 pub(crate) const MAX_SCRIPT_BYTES: usize = 16 << 20;

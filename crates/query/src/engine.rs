@@ -18,6 +18,7 @@ use braid_scalar::{Bound, Node, ParamTypes};
 use braid_sql::session::SessionState as SqlSession;
 use braid_sql::{ColumnInfo, GeneralPlan, GeneralQueries, PlanContext, Row, RowStream, RunContext};
 use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlType};
+use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_plan::{ExecutionPlan, displayable};
 use parking_lot::Mutex;
@@ -29,14 +30,14 @@ use crate::error::from_df;
 use crate::exec::execution::{Execution, Place};
 use crate::exec::scalar;
 use crate::exec::stoppable::Bounds;
-use crate::memory::SpillDirectory;
+use crate::memory::{SpillDirectory, common_runtime};
 use crate::run::{self, PlanRows};
 use crate::system;
 
 /// See the [module documentation](self).
 pub struct Engine {
     runtime: tokio::runtime::Runtime,
-    spill: SpillDirectory,
+    common: Arc<RuntimeEnv>,
     gate: Arc<Gate>,
 }
 
@@ -44,7 +45,7 @@ impl Engine {
     /// An engine whose plans spill into a directory, which exists.
     ///
     /// # Errors
-    /// When threads cannot be started.
+    /// When threads cannot be started, or nothing can be made in the directory.
     pub fn new(spill: SpillDirectory) -> SqlResult<Arc<Engine>> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -54,7 +55,8 @@ impl Engine {
             .enable_time()
             .build()
             .map_err(|e| SqlError::internal(format!("starting the query runtime: {e}")))?;
-        Ok(Arc::new(Engine { runtime, spill, gate: Arc::default() }))
+        let common = common_runtime(&spill)?;
+        Ok(Arc::new(Engine { runtime, common, gate: Arc::default() }))
     }
 }
 
@@ -68,7 +70,7 @@ struct Plan {
     query: ast::Query,
     columns: Vec<ColumnInfo>,
     params: Vec<SqlType>,
-    spill: SpillDirectory,
+    common: Arc<RuntimeEnv>,
     gate: Arc<Gate>,
     handle: tokio::runtime::Handle,
     /// Whether it can be executed many times as it was made.
@@ -180,7 +182,7 @@ impl GeneralQueries for Engine {
             query: query.clone(),
             columns,
             params: binder.params().finish(),
-            spill: self.spill.clone(),
+            common: self.common.clone(),
             gate: self.gate.clone(),
             handle: self.runtime.handle().clone(),
             kept,
@@ -206,7 +208,7 @@ impl Plan {
         binding: Binding,
     ) -> SqlResult<LogicalPlan> {
         let state = match binding {
-            Binding::Once => run::session(self.bounds(run), &self.spill)?,
+            Binding::Once => run::session(self.bounds(run), &self.common)?,
             Binding::Kept | Binding::Anew => run::planner(false).clone(),
         };
         let declared: Vec<Option<SqlType>> = self.params.iter().cloned().map(Some).collect();
@@ -276,7 +278,7 @@ impl Plan {
     fn start(&self, copy: &mut PlanCopy, run: &RunContext) -> SqlResult<PlanRows> {
         let physical = self.operators(copy, run)?;
         let types = self.columns.iter().map(|c| c.ty.clone()).collect();
-        let task = run::task(self.bounds(run), &self.spill)?;
+        let task = run::task(self.bounds(run), &self.common)?;
         let rows = PlanRows::start(task, physical, types, run.cancel.clone(), self.handle.clone())?;
         let (logical, place, cancel) =
             (copy.logical.clone(), copy.place.clone(), run.cancel.clone());
@@ -323,7 +325,7 @@ impl GeneralPlan for Plan {
         if analyze {
             let types = self.columns.iter().map(|c| c.ty.clone()).collect();
             let before = run.txn.stats().requests;
-            let task = run::task(self.bounds(run), &self.spill)?;
+            let task = run::task(self.bounds(run), &self.common)?;
             let mut rows = PlanRows::start(
                 task,
                 physical.clone(),

@@ -162,21 +162,31 @@ pub(crate) fn exhausted(message: &str) -> SqlError {
     }
 }
 
-/// What a statement's plans run in.
+/// What the plans of all statements have in common: a directory of their own to spill into, made
+/// once, since making one for a statement takes longer than most statements.
 ///
 /// # Errors
-/// When the runtime cannot be set up.
-pub(crate) fn runtime(account: Arc<Account>, spill: &SpillDirectory) -> SqlResult<Arc<RuntimeEnv>> {
+/// When the directory cannot be made.
+pub(crate) fn common_runtime(spill: &SpillDirectory) -> SqlResult<Arc<RuntimeEnv>> {
     let mode = match &spill.0 {
         Some(path) => DiskManagerMode::Directories(vec![Path::to_path_buf(path)]),
         None => DiskManagerMode::Disabled,
     };
+    // What may be spilled is bounded by the disk, not by a number.
+    let disk = DiskManagerBuilder::default().with_mode(mode).with_max_temp_directory_size(u64::MAX);
+    RuntimeEnvBuilder::new().with_disk_manager_builder(disk).build_arc().map_err(from_df)
+}
+
+/// What a statement's plans run in.
+///
+/// # Errors
+/// When the runtime cannot be set up.
+pub(crate) fn runtime(account: Arc<Account>, common: &RuntimeEnv) -> SqlResult<Arc<RuntimeEnv>> {
     let plan = account.pool().account(usize::MAX);
     plan.take_anyway(PLAN_BYTES);
     let pool = StatementPool { account, _plan: plan, spillers: Mutex::default() };
-    RuntimeEnvBuilder::new()
+    RuntimeEnvBuilder::from_runtime_env(common)
         .with_memory_pool(Arc::new(pool))
-        .with_disk_manager_builder(DiskManagerBuilder::default().with_mode(mode))
         .build_arc()
         .map_err(from_df)
 }

@@ -15,6 +15,7 @@ use braid_catalog::memory_error;
 use braid_sql::general_query::{Row, RowStream, row_memory};
 use braid_types::{SqlError, SqlResult, SqlState, SqlType};
 use datafusion::arrow::array::RecordBatch;
+use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::{
     SendableRecordBatchStream, SessionState, SessionStateBuilder, TaskContext,
 };
@@ -29,7 +30,7 @@ use crate::error::from_df;
 use crate::exec::constant::bind_constants;
 use crate::exec::execution::Place;
 use crate::exec::stoppable::{Bounds, stoppable};
-use crate::memory::{SpillDirectory, runtime, spillers_limit};
+use crate::memory::{runtime, spillers_limit};
 use crate::planning::{check_size, physical_rules, rules, stopping_at};
 use crate::sorted_joins::refused;
 
@@ -95,8 +96,8 @@ fn config(bounds: Bounds) -> SessionConfig {
 ///
 /// # Errors
 /// When the runtime cannot be set up.
-pub(crate) fn task(bounds: Bounds, spill: &SpillDirectory) -> SqlResult<Arc<TaskContext>> {
-    let runtime = runtime(bounds.memory.clone(), spill)?;
+pub(crate) fn task(bounds: Bounds, common: &RuntimeEnv) -> SqlResult<Arc<TaskContext>> {
+    let runtime = runtime(bounds.memory.clone(), common)?;
     let none = (HashMap::new(), HashMap::new(), HashMap::new(), HashMap::new());
     let (scalar, higher, aggregate, window) = none;
     let (name, config) = (String::new(), config(bounds));
@@ -108,8 +109,8 @@ pub(crate) fn task(bounds: Bounds, spill: &SpillDirectory) -> SqlResult<Arc<Task
 ///
 /// # Errors
 /// When the runtime cannot be set up.
-pub fn session(bounds: Bounds, spill: &SpillDirectory) -> SqlResult<Arc<SessionState>> {
-    let runtime = runtime(bounds.memory.clone(), spill)?;
+pub fn session(bounds: Bounds, common: &RuntimeEnv) -> SqlResult<Arc<SessionState>> {
+    let runtime = runtime(bounds.memory.clone(), common)?;
     let state = SessionStateBuilder::new_from_existing(planner(false).as_ref().clone())
         .with_config(config(bounds))
         .with_runtime_env(runtime)

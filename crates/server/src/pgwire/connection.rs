@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use braid_sql::{Cause, ColumnInfo, Database, Outcome, Rows, Session, SessionOptions};
+use braid_sql::{Cause, ColumnInfo, Database, Outcome, Prepared, Rows, Session, SessionOptions};
 use braid_types::{SqlError, SqlState};
 use pgwire::messages::response::{
     CommandComplete, EmptyQueryResponse, ReadyForQuery, TransactionStatus,
@@ -340,6 +340,9 @@ impl Connection {
     }
 
     fn run_script(&mut self, text: &str) -> Result<(), Failure> {
+        if let Some((prepared, outcome)) = self.session.run_shape(text)? {
+            return self.send_outcome(&prepared, outcome);
+        }
         let statements = self.session.parse_script(text)?;
         if statements.len() > 1 {
             // Several statements in one message are one transaction, unless they say otherwise.
@@ -348,25 +351,31 @@ impl Connection {
         for statement in statements {
             self.begin_statement();
             let prepared = self.session.prepare(statement, &[])?;
-            let columns = prepared.columns().map(<[_]>::to_vec);
-            match self.session.execute(&prepared, Vec::new())? {
-                Outcome::Rows(mut rows) => {
-                    let columns = columns.unwrap_or_default();
-                    rows::describe(&mut self.wire, &columns, &[Format::Text])?;
-                    let tag = self.send_rows(&mut rows, &columns)?;
-                    self.complete(tag)?;
-                }
-                Outcome::Done(tag) => self.complete(tag)?,
-                Outcome::CopyIn(copy_in) => {
-                    let tag = copy::receive(self, copy_in)?;
-                    self.complete(tag)?;
-                }
-                Outcome::CopyOut(copy_out) => {
-                    let tag = copy::send(self, *copy_out)?;
-                    self.complete(tag)?;
-                }
-                Outcome::Empty => self.wire.send(&EmptyQueryResponse::new())?,
+            let outcome = self.session.execute(&prepared, Vec::new())?;
+            self.send_outcome(&prepared, outcome)?;
+        }
+        Ok(())
+    }
+
+    /// Tells the client what a statement of a simple query gave.
+    fn send_outcome(&mut self, prepared: &Prepared, outcome: Outcome) -> Result<(), Failure> {
+        match outcome {
+            Outcome::Rows(mut rows) => {
+                let columns = prepared.columns().unwrap_or_default();
+                rows::describe(&mut self.wire, columns, &[Format::Text])?;
+                let tag = self.send_rows(&mut rows, columns)?;
+                self.complete(tag)?;
             }
+            Outcome::Done(tag) => self.complete(tag)?,
+            Outcome::CopyIn(copy_in) => {
+                let tag = copy::receive(self, copy_in)?;
+                self.complete(tag)?;
+            }
+            Outcome::CopyOut(copy_out) => {
+                let tag = copy::send(self, *copy_out)?;
+                self.complete(tag)?;
+            }
+            Outcome::Empty => self.wire.send(&EmptyQueryResponse::new())?,
         }
         Ok(())
     }

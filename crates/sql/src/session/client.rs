@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 use super::context::Notice;
 use super::prepared::Prepared;
 use super::settings::Settings;
+use super::shapes::Shapes;
 use super::state::SessionState;
 use super::transaction::OpenTxn;
 use crate::database::Database;
@@ -44,6 +45,8 @@ pub struct Session {
     pub(super) shown: Arc<Shown>,
     pub(super) named: HashMap<String, Arc<Prepared>>,
     pub(super) cache: HashMap<Arc<str>, Arc<Prepared>>,
+    /// Plans of statements that come again with other literals.
+    pub(super) shapes: Shapes,
 }
 
 impl Session {
@@ -81,6 +84,7 @@ impl Session {
             shown: Arc::default(),
             named: HashMap::new(),
             cache: HashMap::new(),
+            shapes: Shapes::default(),
         })
     }
 
@@ -112,6 +116,7 @@ impl Session {
     /// that were not prepared by name are made again when they come again.
     pub fn rest(&mut self) {
         self.cache = HashMap::new();
+        self.shapes = Shapes::default();
     }
 
     /// Messages since the last call.

@@ -30,6 +30,7 @@ pub(crate) mod prepare;
 pub(crate) mod prepared;
 mod retry;
 pub mod settings;
+mod shapes;
 pub(crate) mod show;
 mod show_create;
 pub mod state;

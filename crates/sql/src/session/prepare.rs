@@ -17,6 +17,9 @@ use crate::statement::registry;
 use braid_parser::{Statement, TxnModes};
 use braid_scalar::{EvalContext, ParamTypes};
 
+/// PostgreSQL's name for the place of that error: drivers look at it.
+pub(super) const PLAN_CHANGED: &str = "RevalidateCachedQuery";
+
 /// Plans kept per session.
 const CACHED_PLANS: usize = 256;
 
@@ -151,16 +154,17 @@ impl Session {
         }
         let declared: Vec<_> = p.params.iter().cloned().map(Some).collect();
         let new = self.plan(ctx, p.statement.clone(), &declared)?;
-        let types = |p: &Prepared| {
-            p.columns.as_ref().map(|c| c.iter().map(|c| c.ty.clone()).collect::<Vec<_>>())
+        let shown = |p: &Prepared| {
+            let one = |c: &ColumnInfo| (c.name.clone(), c.ty.clone());
+            p.columns.as_ref().map(|c| c.iter().map(one).collect::<Vec<_>>())
         };
-        if types(p) != types(&new) {
+        if shown(p) != shown(&new) {
             return Err(SqlError::new(
                 SqlState::FEATURE_NOT_SUPPORTED,
                 "cached plan must not change result type",
             )
             // By this name the JDBC driver knows that preparing again heals it.
-            .with_routine("RevalidateCachedQuery"));
+            .with_routine(PLAN_CHANGED));
         }
         Ok(Arc::new(new))
     }

@@ -1,0 +1,158 @@
+//! Statements that come again with other literals share a plan, and nobody can tell.
+
+mod harness;
+
+use braid_sql::{Outcome, Rows};
+use braid_types::{Datum, SqlResult, TimeZone};
+use harness::Db;
+
+fn shop() -> Db {
+    let mut db = Db::new();
+    db.run(
+        "CREATE TABLE t (id int PRIMARY KEY, small smallint, big bigint, name varchar(10),
+            code char(4), price numeric(10,2), ratio float8, day date, at timestamptz, ok bool);
+         CREATE INDEX ON t (name);
+         CREATE INDEX ON t (small);
+         CREATE TABLE u (id int PRIMARY KEY, t int, note text);
+         INSERT INTO t SELECT i, i % 7, i * 1000000007::bigint, 'name ' || i, 'c' || i % 10, i + 0.25, i / 4.0,
+             date '2026-01-01' + i, timestamptz '2026-01-01 00:00:00+00' + i * interval '1 day',
+             i % 3 = 0 FROM generate_series(1, 60) AS g(i);
+         INSERT INTO u SELECT i, i % 60 + 1, 'note ' || i FROM generate_series(1, 200) AS g(i);",
+    );
+    db
+}
+
+fn rows_of(mut rows: Rows) -> SqlResult<Vec<String>> {
+    let mut out = Vec::new();
+    while let Some(batch) = rows.next_batch()? {
+        for row in batch {
+            let cells = row.iter().map(|v: &Datum| v.to_text(TimeZone::utc()).unwrap_or_default());
+            out.push(cells.collect::<Vec<_>>().join("|"));
+        }
+    }
+    Ok(out)
+}
+
+/// The answer by the plan of the shape, `None` when there is none.
+fn by_shape(db: &mut Db, sql: &str) -> Option<Result<Vec<String>, String>> {
+    let answer = match db.session.run_shape(sql) {
+        Ok(None) => return None,
+        Ok(Some((prepared, Outcome::Rows(rows)))) => rows_of(rows).map(|mut rows| {
+            let names = prepared.columns().unwrap_or_default().iter().map(|c| c.name.clone());
+            rows.insert(0, names.collect::<Vec<_>>().join("|"));
+            rows
+        }),
+        Ok(Some((_, Outcome::Done(tag)))) => Ok(vec![tag]),
+        Ok(Some(_)) => panic!("{sql} copies nothing"),
+        Err(e) => Err(e),
+    };
+    Some(answer.map_err(|e| e.to_string()))
+}
+
+fn by_text(db: &mut Db, sql: &str) -> Result<Vec<String>, String> {
+    let statement = db.session.parse_script(sql).map_err(|e| e.to_string())?.remove(0);
+    let prepared = db.session.prepare(statement, &[]).map_err(|e| e.to_string())?;
+    match db.session.execute(&prepared, Vec::new()).map_err(|e| e.to_string())? {
+        Outcome::Rows(rows) => {
+            let mut out = rows_of(rows).map_err(|e| e.to_string())?;
+            let names = prepared.columns().unwrap_or_default().iter().map(|c| c.name.clone());
+            out.insert(0, names.collect::<Vec<_>>().join("|"));
+            Ok(out)
+        }
+        Outcome::Done(tag) => Ok(vec![tag]),
+        _ => panic!("{sql} copies nothing"),
+    }
+}
+
+/// Statements with a `?` each, and what is put there.
+const STATEMENTS: &[(&str, &[&str])] = &[
+    ("SELECT * FROM t WHERE id = ?", &["3", "4", "-1", "9999999999", "3.0", "3.5", "'5'", "'x'"]),
+    ("SELECT id FROM t WHERE small = ?", &["3", "70000", "2.0", "'4'", "5"]),
+    ("SELECT id FROM t WHERE big > ? ORDER BY id LIMIT 3", &["5", "30000000210", "1.5", "'7'"]),
+    ("SELECT id FROM t WHERE name = ?", &["'name 7'", "'name 8'", "'it''s'", "''"]),
+    ("SELECT id FROM t WHERE code = ? ORDER BY id", &["'c1'", "'c1  '", "'c'", "'toolong'"]),
+    ("SELECT id FROM t WHERE price = ?", &["7.25", "7.250", "7", "'9.25'", "1e1"]),
+    ("SELECT id FROM t WHERE ratio < ? ORDER BY id", &["1", "0.9", "'1.5'", "'NaN'"]),
+    ("SELECT id FROM t WHERE day > ? ORDER BY id", &["'2026-02-27'", "'2026-13-01'", "'infinity'"]),
+    (
+        "SELECT id FROM t WHERE at >= ? ORDER BY id",
+        &["'2026-02-27 12:00'", "'2026-02-28 00:00+02'"],
+    ),
+    (
+        "SELECT id FROM t WHERE id IN (?, 5, 7) ORDER BY id",
+        &["1", "5", "'2'", "2.5", "70000000000"],
+    ),
+    ("SELECT id FROM t WHERE id BETWEEN ? AND ? + 2 ORDER BY id", &["1", "50", "-3"]),
+    ("SELECT name FROM t WHERE id + ? = 9", &["1", "2", "1.0"]),
+    (
+        "SELECT t.name, count(*) FROM t JOIN u ON u.t = t.id WHERE t.id = ? GROUP BY t.name",
+        &["2", "3", "'4'", "100"],
+    ),
+    ("SELECT id FROM t WHERE ok AND small = 1 AND id > ? ORDER BY id DESC", &["1", "40"]),
+    ("SELECT id, id + 1 AS next FROM t WHERE id < ? ORDER BY id + 1 LIMIT 2", &["9", "10"]),
+    ("SELECT small + 1 FROM t WHERE id < ? GROUP BY small + 1 ORDER BY 1", &["9", "10"]),
+    ("INSERT INTO u VALUES (?, 5, 'x')", &["1000", "1001", "1", "'1002'", "1003.4", "'y'"]),
+    ("INSERT INTO t (id, name) VALUES (?00, 'much too long for it')", &["1", "2"]),
+    ("INSERT INTO t (id, name, price) VALUES (?, 'short', 12345678901.5)", &["2001", "2002"]),
+    ("UPDATE t SET price = price + ?, name = 'new' WHERE id = 3", &["1", "2.505", "99999999"]),
+    ("UPDATE t SET small = ? WHERE id = 3 RETURNING small + 1", &["1", "70000", "'4'", "2.5"]),
+    ("DELETE FROM u WHERE id = ?", &["1", "2", "'3'", "4"]),
+];
+
+#[test]
+fn answers_are_those_of_the_text() {
+    let (mut shaped, mut plain) = (shop(), shop());
+    let mut by_plan = 0;
+    for (statement, values) in STATEMENTS {
+        // Twice, so that every kind of literal meets a plan.
+        for value in values.iter().chain(*values) {
+            let sql = statement.replace('?', value);
+            let want = by_text(&mut plain, &sql);
+            let got = match by_shape(&mut shaped, &sql) {
+                Some(answer) => {
+                    by_plan += 1;
+                    answer
+                }
+                None => by_text(&mut shaped, &sql),
+            };
+            assert_eq!(got, want, "{sql}");
+        }
+    }
+    assert!(by_plan > 70, "{by_plan} statements had a plan of their shape");
+}
+
+#[test]
+fn a_plan_of_a_shape_follows_the_schema() {
+    let mut db = shop();
+    let ask = |db: &mut Db, id: u32| by_shape(db, &format!("SELECT * FROM u WHERE id = {id}"));
+    assert_eq!(ask(&mut db, 1), None, "nobody knows yet that it comes again");
+    assert_eq!(ask(&mut db, 2), Some(Ok(vec!["id|t|note".into(), "2|3|note 2".into()])));
+    db.run("ALTER TABLE u RENAME COLUMN note TO remark");
+    assert_eq!(ask(&mut db, 3), None, "its columns have other names now");
+    assert_eq!(by_text(&mut db, "SELECT * FROM u WHERE id = 3").unwrap()[0], "id|t|remark");
+    assert_eq!(ask(&mut db, 4), None);
+    assert_eq!(ask(&mut db, 5), Some(Ok(vec!["id|t|remark".into(), "5|6|note 5".into()])));
+    db.run("CREATE INDEX ON u (t)");
+    assert_eq!(ask(&mut db, 6), Some(Ok(vec!["id|t|remark".into(), "6|7|note 6".into()])));
+    db.run("DROP TABLE u");
+    let gone = ask(&mut db, 7).expect("its plan is asked").expect_err("the table is gone");
+    assert!(gone.contains("relation \"u\" does not exist"), "{gone}");
+}
+
+#[test]
+fn a_failed_statement_fails_its_block() {
+    let mut db = shop();
+    for id in [5001, 5002] {
+        let sql = format!("INSERT INTO u VALUES ({id}, 1, 'x')");
+        if by_shape(&mut db, &sql).is_none() {
+            by_text(&mut db, &sql).expect("inserts");
+        }
+    }
+    db.run("BEGIN");
+    let twice = by_shape(&mut db, "INSERT INTO u VALUES (5001, 1, 'x')").expect("has a plan");
+    assert!(twice.expect_err("a duplicate").contains("duplicate key"), "named as it is");
+    assert_eq!(by_shape(&mut db, "INSERT INTO u VALUES (5003, 1, 'x')"), None);
+    let aborted = by_text(&mut db, "INSERT INTO u VALUES (5003, 1, 'x')").expect_err("aborted");
+    assert!(aborted.contains("current transaction is aborted"), "{aborted}");
+    db.run("ROLLBACK");
+}
