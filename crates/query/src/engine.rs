@@ -154,6 +154,10 @@ impl GeneralQueries for Engine {
         system::catalog_function(session, name, args)
     }
 
+    fn reads_columns(&self) -> bool {
+        true
+    }
+
     fn plan(
         &self,
         query: &ast::Query,

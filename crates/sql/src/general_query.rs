@@ -121,6 +121,11 @@ pub trait GeneralQueries: Send + Sync {
         Ok(None)
     }
 
+    /// Whether its plans read columns: then large tables are for it.
+    fn reads_columns(&self) -> bool {
+        false
+    }
+
     /// Plans a query. `declared` are parameter types that the client gave; others are inferred.
     fn plan(
         &self,

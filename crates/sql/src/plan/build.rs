@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use braid_catalog::Relation;
+use braid_catalog::{Relation, kv_error};
 use braid_kv::{LockMode, Wait};
 use braid_types::{CastContext, SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast::{
@@ -134,6 +134,9 @@ fn plan(ctx: &Context, q: &ast::Query, params: &mut ParamTypes) -> SqlResult<Opt
         steps = chain(&tables, &filter, &sort, limit.is_some());
     }
     let Some((mut steps, constant, order)) = steps else { return Ok(None) };
+    if matches!(output, Output::Aggregates(_)) && !first_only && reads_much(ctx, &steps)? {
+        return Ok(None);
+    }
     let reverse = order == Met::Backward;
     if order != Met::No {
         sort.clear();
@@ -255,6 +258,19 @@ fn add_table(
     let layout = Arc::new(TableLayout::new(&ctx.catalog, &table)?);
     tables.push(From { layout, alias, offset, left, on: Vec::new() });
     Ok(true)
+}
+
+/// Stored bytes from which on columns are worth the start of a general plan, twice.
+const MUCH_BYTES: u64 = 256 << 10;
+
+/// Whether one table is read as a whole, and is large: general plans read columns, not rows.
+fn reads_much(ctx: &Context, steps: &[Step]) -> SqlResult<bool> {
+    let [step] = steps else { return Ok(false) };
+    if !step.access.is_full() || !ctx.db.general().reads_columns() {
+        return Ok(false);
+    }
+    let whole = step.layout.rows.whole_span();
+    Ok(ctx.txn.divide(&whole, 2, MUCH_BYTES).map_err(kv_error)?.len() > 1)
 }
 
 /// What is selected: plain expressions, or aggregates only.
