@@ -82,10 +82,24 @@ fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
-            eprintln!("braid: {e}");
+            eprintln!("braid: {}", with_causes(e.as_ref()));
             ExitCode::FAILURE
         }
     }
+}
+
+/// An error with what it says about its causes: some say nothing themselves.
+fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let said = error.to_string();
+        if !text.contains(&said) {
+            text = format!("{text}: {said}");
+        }
+        cause = error.source();
+    }
+    text
 }
 
 /// What a subcommand fails with: text for a person.

@@ -16,9 +16,10 @@ pub enum Layout {
 impl Layout {
     fn child_of(self, parent: &str, columns: &str) -> (String, String) {
         match self {
-            Layout::Interleaved => {
-                (String::new(), format!(" INTERLEAVE IN PARENT {parent} ON DELETE CASCADE"))
-            }
+            Layout::Interleaved => (
+                String::new(),
+                format!(" INTERLEAVE IN PARENT {parent} ({columns}) ON DELETE CASCADE"),
+            ),
             Layout::Flat => (
                 format!(", FOREIGN KEY ({columns}) REFERENCES {parent} ON DELETE CASCADE"),
                 String::new(),

@@ -7,8 +7,10 @@ use crate::tpcc::Layout;
 
 /// Creates the tables; they must not exist.
 pub fn create(client: &mut Client, layout: Layout) -> WorkloadResult<()> {
-    let inside = |parent: &str| match layout {
-        Layout::Interleaved => format!(" INTERLEAVE IN PARENT {parent} ON DELETE CASCADE"),
+    let inside = |parent: &str, column: &str| match layout {
+        Layout::Interleaved => {
+            format!(" INTERLEAVE IN PARENT {parent} ({column}) ON DELETE CASCADE")
+        }
         Layout::Flat => String::new(),
     };
     let tables = [
@@ -16,10 +18,10 @@ pub fn create(client: &mut Client, layout: Layout) -> WorkloadResult<()> {
         ("nation", NATION, String::new()),
         ("part", PART, String::new()),
         ("supplier", SUPPLIER, String::new()),
-        ("partsupp", PARTSUPP, inside("part")),
+        ("partsupp", PARTSUPP, inside("part", "ps_partkey")),
         ("customer", CUSTOMER, String::new()),
         ("orders", ORDERS, String::new()),
-        ("lineitem", LINEITEM, inside("orders")),
+        ("lineitem", LINEITEM, inside("orders", "l_orderkey")),
     ];
     for (name, body, clause) in tables {
         client.batch_execute(&format!("CREATE TABLE {name} ({body}){clause}"))?;
@@ -46,8 +48,6 @@ const PART: &str = "p_partkey bigint PRIMARY KEY, p_name varchar(55) NOT NULL, \
 const SUPPLIER: &str = "s_suppkey bigint PRIMARY KEY, s_name char(25) NOT NULL, \
     s_address varchar(40) NOT NULL, s_nationkey int NOT NULL, s_phone char(15) NOT NULL, \
     s_acctbal numeric(15,2) NOT NULL, s_comment varchar(101) NOT NULL";
-// The first column of a child's key is its parent's, so it has the parent's name in neither layout:
-// columns are matched by position.
 const PARTSUPP: &str = "ps_partkey bigint NOT NULL, ps_suppkey bigint NOT NULL, \
     ps_availqty int NOT NULL, ps_supplycost numeric(15,2) NOT NULL, \
     ps_comment varchar(199) NOT NULL, PRIMARY KEY (ps_partkey, ps_suppkey)";

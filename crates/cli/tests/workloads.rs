@@ -1,0 +1,57 @@
+//! The benchmark schemas in both layouts, and TPC-H's queries over both: answers do not depend on
+//! how rows are stored.
+
+#![expect(clippy::disallowed_methods, reason = "the tests play the user, who has real files")]
+
+mod support;
+
+use std::process::Command;
+
+use braid_workload::tpcc::{self, Layout};
+use support::Node;
+
+fn braid(arguments: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_braid"))
+        .args(arguments)
+        .output()
+        .expect("the binary runs");
+    let (said, failed) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{arguments:?}\n{said}{failed}");
+    said.into_owned()
+}
+
+#[test]
+fn tpch_answers_alike_interleaved_and_flat() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let nodes = ["interleaved", "flat"].map(|name| Node::start(&directory.path().join(name)));
+    let [interleaved, flat] = &nodes;
+    let scale = ["--scale", "0.001"];
+    let rows =
+        braid(&[&["workload", "--url", &interleaved.url, "tpch", "init"], &scale[..]].concat());
+    assert!(rows.contains(" rows, "), "{rows}");
+    braid(&[&["workload", "--url", &flat.url, "tpch", "init", "--flat"], &scale[..]].concat());
+    // It fails when a query does, or when an answer differs.
+    let report = braid(
+        &[
+            &["workload", "--url", &interleaved.url, "tpch", "run", "--rounds", "1"],
+            &["--other-url", &flat.url],
+            &scale[..],
+        ]
+        .concat(),
+    );
+    assert_eq!(report.matches("  equal").count(), 22, "{report}");
+}
+
+#[test]
+fn tpcc_has_its_tables_in_both_layouts() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    for (name, layout) in [("interleaved", Layout::Interleaved), ("flat", Layout::Flat)] {
+        let node = Node::start(&directory.path().join(name));
+        let mut client = node.client();
+        tpcc::create(&mut client, layout).expect("creates the tables");
+        let tables = "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'";
+        let count: i64 = client.query_one(tables, &[]).expect("counts").get(0);
+        assert_eq!(count, 9, "{name}");
+    }
+}
