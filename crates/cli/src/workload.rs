@@ -201,6 +201,9 @@ pub(crate) fn run(arguments: WorkloadArguments) -> CliResult {
 fn run_tpch(url: String, command: Tpch) -> CliResult {
     match command {
         Tpch::Init { scale, flat } => {
+            if scale < 0.01 {
+                return Err("below a scale of 0.01 TPC-H's rules give two rows one key".into());
+            }
             let mut client = Client::connect(&url, NoTls)?;
             let layout = if flat { tpcc::Layout::Flat } else { tpcc::Layout::Interleaved };
             tpch::create(&mut client, layout)?;

@@ -25,7 +25,7 @@ fn tpch_answers_alike_interleaved_and_flat() {
     let nodes = ["interleaved", "flat"].map(|name| Node::start(&directory.path().join(name)));
     let [interleaved, flat] = &nodes;
     let tpch = |url: &str, rest: &[&str]| {
-        braid(&[&["workload", "--url", url, "tpch"], rest, &["--scale", "0.001"]].concat())
+        braid(&[&["workload", "--url", url, "tpch"], rest, &["--scale", "0.01"]].concat())
     };
     let rows = tpch(&interleaved.url, &["init"]);
     assert!(rows.contains(" rows, "), "{rows}");
