@@ -11,7 +11,7 @@
 
 use std::sync::Arc;
 
-use braid_scalar::{Bound, CmpOp, Node, QuantifiedOp};
+use braid_scalar::{Bound, CmpOp, Node, QuantifiedOp, Volatility};
 use braid_types::{CastContext, Datum, SqlResult, SqlType, cast_exists, numeric};
 use datafusion::logical_expr::Expr;
 
@@ -170,6 +170,22 @@ fn joins(bound: &Bound) -> bool {
     !l.is_empty() && !r.is_empty() && l.is_disjoint(&r)
 }
 
+/// The parts of a disjunction, or the expression itself.
+fn alternatives(bound: &Bound) -> Vec<Bound> {
+    match bound.node() {
+        Node::Or(parts) => parts.iter().flat_map(alternatives).collect(),
+        _ => vec![bound.clone()],
+    }
+}
+
+/// Whether two expressions give the same value for each row.
+fn same(a: &Bound, b: &Bound) -> bool {
+    a.ty() == b.ty()
+        && a.volatility() != Volatility::Volatile
+        && a.columns() == b.columns()
+        && a.to_string() == b.to_string()
+}
+
 impl Binder<'_> {
     /// Whether computing an expression can raise an error, or runs a subquery.
     pub(super) fn can_fail(&self, bound: &Bound) -> bool {
@@ -211,10 +227,37 @@ impl Binder<'_> {
         }
     }
 
+    /// `(a AND x) OR (a AND y)` as `a` and `x OR y`: what stands in every alternative can be the
+    /// key of a join, or bound a scan. Only what cannot fail is computed for more rows than before.
+    fn factored(&self, conjunct: Bound) -> Vec<Bound> {
+        let mut parts: Vec<Vec<Bound>> =
+            alternatives(&conjunct).iter().map(Bound::conjuncts).collect();
+        let [first, others @ ..] = parts.as_slice() else { return vec![conjunct] };
+        if others.is_empty() {
+            return vec![conjunct];
+        }
+        let everywhere =
+            |c: &&Bound| others.iter().all(|part| part.iter().any(|other| same(c, other)));
+        let mut out: Vec<Bound> =
+            first.iter().filter(|c| !self.can_fail(c)).filter(everywhere).cloned().collect();
+        if out.is_empty() {
+            return vec![conjunct];
+        }
+        for part in &mut parts {
+            part.retain(|c| !out.iter().any(|common| same(common, c)));
+        }
+        // An alternative that says nothing else holds wherever the common part does.
+        if parts.iter().all(|part| !part.is_empty()) {
+            out.push(Bound::or(parts.into_iter().map(Bound::and).collect()));
+        }
+        out
+    }
+
     /// The filters of a condition, in the order in which they are put upon each other. With
     /// `joined` it stands over tables, else over groups.
     pub(super) fn filters(&mut self, condition: &Bound, joined: bool) -> SqlResult<Vec<Expr>> {
-        let conjuncts = condition.conjuncts();
+        let conjuncts: Vec<Bound> =
+            condition.conjuncts().into_iter().flat_map(|c| self.factored(c)).collect();
         let (plain, risky): (Vec<Bound>, Vec<Bound>) =
             conjuncts.into_iter().partition(|c| joins(c) || !self.can_fail(c));
         let mut filters = Vec::new();

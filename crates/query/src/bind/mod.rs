@@ -32,7 +32,7 @@ use braid_scalar::{
     bind_unsettled, ident_name,
 };
 use braid_sql::PlanContext;
-use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType};
+use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::common::Column;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::expr::{InList, Placeholder};
@@ -613,9 +613,15 @@ impl<'a> Binder<'a> {
 /// The slot of an outer column that a part of this level with slots of its own uses.
 const ELSEWHERE: usize = usize::MAX;
 
-/// A numeric constant in the carrier of a declared numeric that it is compared with, if that can
-/// hold it; else as it is.
+/// A constant in the carrier of what it is compared with, if that can hold it; else as it is. So it
+/// is not the column that is converted, which could not bound a scan then: numeric constants beside
+/// declared numerics, and integers of an execution beside wider ones.
 fn fitted(bound: &Bound, beside: &SqlType) -> Bound {
+    use SqlType::{Int2, Int4, Int8};
+    let wider = matches!((bound.ty(), beside), (Int2, Int4 | Int8) | (Int4, Int8));
+    if wider && bound.as_const().is_none() && bound.columns().is_empty() {
+        return Bound::new(Node::Cast(bound.clone(), CastContext::Implicit), beside.clone());
+    }
     let (Some(value), Some(scale)) = (bound.as_const(), arrow_form::decimal_scale(beside)) else {
         return bound.clone();
     };
