@@ -347,6 +347,12 @@ impl<'a> Binder<'a> {
             && bound.columns().is_empty()
         {
             self.note(bound);
+            if !self.can_be_kept() {
+                // Nobody will execute this plan. A constant that runs a plan of its own would hold
+                // the place that holds the constant, for ever.
+                let nothing = arrow_form::scalar(&Datum::Null, bound.ty());
+                return Ok(Expr::Literal(nothing, None));
+            }
             let at = self.place.add_constant(bound.clone());
             return Ok(constant::placeholder(at, bound.ty()));
         }

@@ -14,7 +14,7 @@ use datafusion::arrow::datatypes::Int64Type;
 use datafusion::common::Result;
 
 use super::fold::{Fold, Rows, primitive};
-use super::sums::set_aside;
+use super::sums::{forget_aside, set_aside};
 use crate::arrow_form::{self, unpack};
 use crate::error::to_df;
 
@@ -139,9 +139,7 @@ impl Fold for Packed {
 
     fn forget(&mut self, groups: usize) {
         self.sums.drain(..groups);
-        let aside = std::mem::take(&mut self.aside);
-        let left = aside.into_iter().filter(|(group, _)| *group >= groups);
-        self.aside = left.map(|(group, number)| (group - groups, number)).collect();
+        forget_aside(&mut self.aside, groups);
     }
 
     fn size(&self) -> usize {

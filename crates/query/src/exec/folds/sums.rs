@@ -93,6 +93,13 @@ struct Exact {
     aside: HashMap<usize, BigDecimal>,
 }
 
+/// The first groups are gone: what was set aside for the others moves up.
+pub(super) fn forget_aside(aside: &mut HashMap<usize, BigDecimal>, groups: usize) {
+    let all = std::mem::take(aside);
+    let left = all.into_iter().filter(|(group, _)| *group >= groups);
+    *aside = left.map(|(group, number)| (group - groups, number)).collect();
+}
+
 /// Puts a number beside the sum of a group.
 pub(super) fn set_aside(aside: &mut HashMap<usize, BigDecimal>, group: usize, number: &BigDecimal) {
     let known = aside.entry(group).or_insert_with(|| numeric::from_i128(0));
@@ -235,9 +242,7 @@ impl Fold for Exact {
 
     fn forget(&mut self, groups: usize) {
         self.sums.drain(..groups);
-        let aside = std::mem::take(&mut self.aside);
-        let left = aside.into_iter().filter(|(group, _)| *group >= groups);
-        self.aside = left.map(|(group, number)| (group - groups, number)).collect();
+        forget_aside(&mut self.aside, groups);
     }
 
     fn size(&self) -> usize {
