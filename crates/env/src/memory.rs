@@ -103,7 +103,8 @@ impl Pool {
 
     /// An account of this pool that may hold `limit` bytes.
     pub fn account(self: &Arc<Self>, limit: usize) -> Arc<Account> {
-        Arc::new(Account { pool: Arc::clone(self), limit, used: AtomicUsize::new(0) })
+        let zero = || AtomicUsize::new(0);
+        Arc::new(Account { pool: Arc::clone(self), limit, used: zero(), peak: zero() })
     }
 
     fn take(&self, bytes: usize) -> bool {
@@ -130,6 +131,7 @@ pub struct Account {
     pool: Arc<Pool>,
     limit: usize,
     used: AtomicUsize,
+    peak: AtomicUsize,
 }
 
 impl Account {
@@ -153,6 +155,11 @@ impl Account {
         self.used.load(Ordering::Relaxed)
     }
 
+    /// Most bytes held at any time.
+    pub fn peak(&self) -> usize {
+        self.peak.load(Ordering::Relaxed)
+    }
+
     /// Begins to hold memory, nothing at first. `what` is the name that an error will give.
     pub fn hold(self: &Arc<Self>, what: &'static str) -> Held {
         Held { account: Arc::clone(self), what, bytes: 0 }
@@ -164,21 +171,28 @@ impl Account {
     /// The account or the pool has not so many left; nothing was taken.
     pub fn take(&self, what: &str, bytes: usize) -> Result<(), Exceeded> {
         let exceeded = |scope, limit| Exceeded { what: what.to_string(), bytes, scope, limit };
-        if take(&self.used, self.limit, bytes).is_none() {
+        let Some(used) = take(&self.used, self.limit, bytes) else {
             return Err(exceeded(Scope::Statement, self.limit));
-        }
+        };
         if !self.pool.take(bytes) {
             self.used.fetch_sub(bytes, Ordering::Relaxed);
             return Err(exceeded(Scope::Node, self.pool.room()));
         }
+        self.note_peak(used);
         Ok(())
     }
 
     /// Takes bytes that are already in use: over the limits if need be.
     pub fn take_anyway(&self, bytes: usize) {
-        self.used.fetch_add(bytes, Ordering::Relaxed);
+        self.note_peak(self.used.fetch_add(bytes, Ordering::Relaxed) + bytes);
         let used = self.pool.used.fetch_add(bytes, Ordering::Relaxed) + bytes;
         self.pool.peak.fetch_max(used, Ordering::Relaxed);
+    }
+
+    fn note_peak(&self, used: usize) {
+        if used > self.peak.load(Ordering::Relaxed) {
+            self.peak.fetch_max(used, Ordering::Relaxed);
+        }
     }
 
     /// Gives bytes back.
@@ -349,6 +363,8 @@ mod tests {
         assert_eq!((pool.used(), sort.bytes()), (60, 10));
         drop((sort, join));
         assert_eq!((pool.used(), pool.peak()), (0, 100));
+        // What was refused was never held.
+        assert_eq!((a.peak(), b.peak()), (50, 50));
         a.take("rows", 7).unwrap();
         assert_eq!(pool.used(), 7);
         drop(a);

@@ -15,6 +15,7 @@
 mod copy;
 mod create;
 mod cursor;
+mod fingerprint;
 mod lexical;
 mod script;
 mod sequence;
@@ -26,6 +27,7 @@ use std::sync::Arc;
 
 use sqlparser::ast;
 
+pub use fingerprint::Fingerprint;
 pub use script::{parse_expr, parse_query, parse_script};
 pub use shape::{Literal, LiteralKind, Shape};
 

@@ -111,6 +111,10 @@ pub trait SessionFunctions: Send + Sync {
         let _ = (pid, terminate);
         false
     }
+    /// `pg_stat_statements_reset`: of a database and of a fingerprint; `None`: of any.
+    fn reset_statements(&self, database: Option<u32>, id: Option<i64>) {
+        let _ = (database, id);
+    }
     /// `nextval` of the sequence with this oid.
     fn nextval(&self, sequence: u32) -> SqlResult<i64> {
         let _ = sequence;

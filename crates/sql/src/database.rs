@@ -30,6 +30,8 @@ use crate::general_query::GeneralQueries;
 use crate::jobs::reclaim::Reclaim;
 use crate::jobs::undo::Undo;
 use crate::jobs::{Jobs, Reclaimed};
+use crate::runtime::Statements;
+use crate::runtime::statements::ENTRIES_MAX;
 use crate::session::Backends;
 
 /// Microseconds from 1970 to 2000, PostgreSQL's epoch.
@@ -53,6 +55,7 @@ pub struct Database {
     jobs: Jobs,
     undos: Mutex<Vec<Undo>>,
     reclaim: Reclaim,
+    statements: Statements,
 }
 
 struct Cached {
@@ -101,7 +104,9 @@ impl Database {
         crate::jobs::undo::all(&coordinator)?;
         let txn = coordinator.begin(read_only()).map_err(kv_error)?;
         let catalog = Arc::new(load_catalog(&txn)?);
-        let reclaim = Reclaim::for_catalog(&catalog, coordinator.wall_clock_us());
+        let now = coordinator.wall_clock_us();
+        let reclaim = Reclaim::for_catalog(&catalog, now);
+        let statements = Statements::new(ENTRIES_MAX, now as i64 - EPOCH_MICROS);
         Ok(Arc::new(Database {
             coordinator,
             general,
@@ -115,6 +120,7 @@ impl Database {
             jobs: Jobs::default(),
             undos: Mutex::default(),
             reclaim,
+            statements,
         }))
     }
 
@@ -126,6 +132,11 @@ impl Database {
     /// The planner of general queries.
     pub fn general(&self) -> &Arc<dyn GeneralQueries> {
         &self.general
+    }
+
+    /// What statements have done.
+    pub fn statements(&self) -> &Statements {
+        &self.statements
     }
 
     /// Says where the sessions of the node are found; the first call counts.

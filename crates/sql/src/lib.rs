@@ -16,6 +16,7 @@
 //! - [`plan`]: our own SELECT plans. [`general_query`]: the seam to the others.
 //! - [`storage`]: rows and index entries as keys and values.
 //! - [`copy`]: COPY and IMPORT. [`jobs`]: records of long work, what runs, and taking it back.
+//! - [`runtime`]: what statements have done: statistics by fingerprint.
 //!
 //! Text becomes statements in [`braid_parser`]; scalar expressions are bound and evaluated in
 //! [`braid_scalar`].
@@ -29,6 +30,7 @@ pub mod dml;
 pub mod general_query;
 pub mod jobs;
 pub mod plan;
+pub mod runtime;
 pub mod session;
 pub mod statement;
 pub mod storage;

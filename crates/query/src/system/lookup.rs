@@ -8,17 +8,17 @@ use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::Parser;
 
 use super::table::{SystemTable, View};
-use super::{info_schema, pg_tables};
+use super::{info_schema, pg_tables, statistics};
 
-/// Whether `pg_catalog` has a table of this name.
+/// Whether `pg_catalog` has a table of this name, which then means it unless a schema is named.
 pub(crate) fn is_pg_table(name: &str) -> bool {
-    name.starts_with("pg_") && table("pg_catalog", name).is_some()
+    (name.starts_with("pg_") || name.starts_with("braid_")) && table("pg_catalog", name).is_some()
 }
 
 /// A system table by schema and name.
 pub fn table(schema: &str, name: &str) -> Option<SystemTable> {
     match schema {
-        "pg_catalog" => pg_tables::table(name),
+        "pg_catalog" => pg_tables::table(name).or_else(|| statistics::table(name)),
         "information_schema" => info_schema::table(name),
         _ => None,
     }

@@ -7,6 +7,7 @@ mod definition;
 mod info_schema;
 mod lookup;
 mod pg_tables;
+mod statistics;
 mod table;
 
 pub use definition::catalog_function;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use braid_catalog::{Catalog, Index, Schema, Table, oid_of};
 use braid_scalar::EvalContext;
-use braid_sql::PlanContext;
+use braid_sql::{Database, PlanContext};
 use braid_types::{Datum, SqlResult, SqlType};
 
 use super::type_named;
@@ -54,6 +54,8 @@ pub struct View<'a> {
     pub database_id: u32,
     /// The session's user.
     pub user: &'a str,
+    /// The database, for what happens in it.
+    pub database_object: &'a Arc<Database>,
     /// The session, for settings.
     pub eval: &'a EvalContext,
 }
@@ -66,6 +68,7 @@ impl<'a> View<'a> {
             database: &context.database,
             database_id: context.database_id(),
             user: &context.user,
+            database_object: &context.db,
             eval,
         }
     }

@@ -8,6 +8,9 @@ use crate::EvalContext;
 use crate::operators::array;
 use crate::registry::{Eval, Table};
 
+/// Oid of the one user.
+const ROOT: u32 = 10;
+
 fn oid(value: &Datum) -> u32 {
     match value {
         Datum::Oid(v) => *v,
@@ -93,6 +96,27 @@ fn session(t: &mut Table) {
     };
     t.add("gen_random_uuid() uuid -- a random UUID", uuid).volatile();
     t.add("uuid_generate_v4() uuid -- a random UUID", uuid).volatile();
+}
+
+fn statistics(t: &mut Table) {
+    t.add("pg_stat_statements_reset() void -- forgets the statistics of statements", |_, c| {
+        c.session.reset_statements(None, None);
+        Ok(Datum::text(""))
+    })
+    .volatile();
+    // A zero means any, and there is one user.
+    t.add(
+        "pg_stat_statements_reset(oid, oid, int8) void -- of a user, a database, a queryid",
+        |a, c| {
+            let (user, database, id) = (oid(&a[0]), oid(&a[1]), i64_of(&a[2]));
+            if user == 0 || user == ROOT {
+                let database = Some(database).filter(|oid| *oid != 0);
+                c.session.reset_statements(database, Some(id).filter(|id| *id != 0));
+            }
+            Ok(Datum::text(""))
+        },
+    )
+    .volatile();
 }
 
 fn sequences(t: &mut Table) {
@@ -343,6 +367,7 @@ fn signal(pid: &Datum, terminate: bool, c: &EvalContext) -> SqlResult<Datum> {
 /// Adds the functions of this file.
 pub(super) fn fill(t: &mut Table) {
     session(t);
+    statistics(t);
     sequences(t);
     catalog(t);
     privileges(t);

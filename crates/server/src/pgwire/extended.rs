@@ -279,6 +279,7 @@ impl Connection {
                     }
                 }
                 if max_rows > 0 && sent == max_rows {
+                    rows.pause();
                     self.backend().statement.end();
                     self.wire.send(&PortalSuspended::new())?;
                     return Ok(());

@@ -11,6 +11,7 @@ use super::decode::{Decoder, RawRow};
 use crate::dml::table_load::{FEW_BYTES, FEW_ROWS, TableLoad};
 use crate::dml::writer::{TableInfo, Writer};
 use crate::general_query::ColumnInfo;
+use crate::runtime::measure::Measure;
 use crate::session::Context;
 use braid_parser::{Copy, CopyFormat, CopyOptions, Import};
 
@@ -249,9 +250,16 @@ pub struct CopyIn {
     decoder: Decoder,
     columns: Vec<ColumnInfo>,
     format: CopyFormat,
+    measure: Option<Measure>,
 }
 
 impl CopyIn {
+    /// What it does is counted.
+    pub(crate) fn measured(mut self, measure: Measure) -> CopyIn {
+        self.measure = Some(measure);
+        self
+    }
+
     pub(crate) fn start(ctx: &Context, c: &Copy) -> SqlResult<CopyIn> {
         let table = copied_table(ctx, c)?;
         let binary = c.options.format == CopyFormat::Binary;
@@ -266,7 +274,7 @@ impl CopyIn {
         if c.options.header_match {
             decoder = decoder.match_header(columns.iter().map(|c| c.name.clone()).collect());
         }
-        Ok(CopyIn { loader, decoder, columns, format: c.options.format })
+        Ok(CopyIn { loader, decoder, columns, format: c.options.format, measure: None })
     }
 
     /// Columns expected.
@@ -304,6 +312,9 @@ impl CopyIn {
         let count = self.loader.finish()?;
         if ctx.failure.is_none() {
             ctx.txn.commit().map_err(kv_error)?;
+        }
+        if let Some(measure) = self.measure.take() {
+            measure.end(count);
         }
         Ok(count)
     }

@@ -8,6 +8,7 @@ use braid_types::{SqlError, SqlResult, SqlState};
 use super::encode::Encoder;
 use crate::dml::source::Source;
 use crate::general_query::{ColumnInfo, Row, RowStream};
+use crate::runtime::measure::Measure;
 use crate::session::Context;
 use braid_parser::{Copy, CopyFormat, parse_query};
 use braid_types::quote_ident;
@@ -26,6 +27,7 @@ pub struct CopyOut {
     rows: u64,
     begun: bool,
     ended: bool,
+    measure: Option<Measure>,
 }
 
 impl CopyOut {
@@ -58,7 +60,14 @@ impl CopyOut {
             rows: 0,
             begun: false,
             ended: false,
+            measure: None,
         })
+    }
+
+    /// What it does is counted.
+    pub(crate) fn measured(mut self, measure: Measure) -> CopyOut {
+        self.measure = Some(measure);
+        self
     }
 
     /// Columns given.
@@ -101,6 +110,9 @@ impl CopyOut {
             self.batch = rows.into_iter();
         }
         self.ended = true;
+        if let Some(measure) = self.measure.take() {
+            measure.end(self.rows);
+        }
         self.encoder.end(out);
         Ok(!out.is_empty())
     }

@@ -17,6 +17,7 @@ use super::shapes::Shapes;
 use super::state::SessionState;
 use super::transaction::OpenTxn;
 use crate::database::Database;
+use crate::runtime::measure::Measure;
 use braid_parser::Statement;
 
 /// How a session starts.
@@ -47,6 +48,8 @@ pub struct Session {
     pub(super) cache: HashMap<Arc<str>, Arc<Prepared>>,
     /// Plans of statements that come again with other literals.
     pub(super) shapes: Shapes,
+    /// What runs now.
+    pub(super) measuring: Option<Measure>,
 }
 
 impl Session {
@@ -85,6 +88,7 @@ impl Session {
             named: HashMap::new(),
             cache: HashMap::new(),
             shapes: Shapes::default(),
+            measuring: None,
         })
     }
 

@@ -1,6 +1,7 @@
 //! Executing a prepared statement: who runs it, and what one try of it did.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use braid_catalog::{Catalog, write_changes};
 use braid_types::{Datum, SqlError, SqlResult, SqlState};
@@ -10,9 +11,10 @@ use super::context::Context;
 use super::outcome::{Outcome, Rows, RowsTag, VecRows};
 use super::prepared::{Plan, Prepared};
 use super::transaction::{OpenTxn, aborted};
+use crate::runtime::measure::{Measure, rows_of_tag};
 use crate::statement::Effect;
 use crate::statement::entry::Runs;
-use braid_parser::Statement;
+use braid_parser::{Kind, Statement};
 
 /// What one try of a statement did.
 pub(crate) struct Ran {
@@ -44,11 +46,57 @@ impl Session {
         }
     }
 
+    /// Runs it and counts what it does.
     pub(super) fn execute_inner(
         &mut self,
         p: &Arc<Prepared>,
         params: Vec<Datum>,
     ) -> SqlResult<Outcome> {
+        self.measuring = self.measure(p);
+        let result = self.execute_unmeasured(p, params);
+        let Some(measure) = self.measuring.take() else { return result };
+        Ok(match result? {
+            Outcome::Rows(rows) => Outcome::Rows(rows.measured(measure)),
+            Outcome::Done(tag) => {
+                measure.end(rows_of_tag(&tag));
+                Outcome::Done(tag)
+            }
+            Outcome::CopyIn(copy) => Outcome::CopyIn(Box::new(copy.measured(measure))),
+            Outcome::CopyOut(copy) => Outcome::CopyOut(Box::new(copy.measured(measure))),
+            Outcome::Empty => {
+                measure.end(0);
+                Outcome::Empty
+            }
+        })
+    }
+
+    /// An execution that begins, if executions of such statements are counted. EXECUTE is not:
+    /// what it runs is.
+    fn measure(&self, p: &Arc<Prepared>) -> Option<Measure> {
+        let counts = self.state.derived().counts;
+        let is_utility = matches!(p.plan, Plan::Utility);
+        let is_about_others = matches!(
+            *p.statement.kind,
+            Kind::Empty | Kind::Execute(..) | Kind::Prepare(..) | Kind::Deallocate(_)
+        );
+        if is_about_others || !counts.queries || (is_utility && !counts.utilities) {
+            return None;
+        }
+        let mut known = p.counted.lock();
+        if known.as_ref().is_none_or(|counted| counted.is_gone()) {
+            let catalog = self.state.catalog();
+            let database = catalog.database(&self.state.database).map_or(0, |d| d.id);
+            *known = Some(self.db.statements().entry(database, &p.statement.text));
+        }
+        let planned = match p.planned.load(Ordering::Relaxed) {
+            0 => 0,
+            _ => p.planned.swap(0, Ordering::Relaxed),
+        };
+        let planned = if is_utility { 0 } else { planned };
+        Some(Measure::begin(known.clone()?, self.state.pid(), planned))
+    }
+
+    fn execute_unmeasured(&mut self, p: &Arc<Prepared>, params: Vec<Datum>) -> SqlResult<Outcome> {
         if self.open.as_ref().is_some_and(OpenTxn::is_failed) && !p.entry.in_failed_block {
             return Err(aborted());
         }
@@ -112,6 +160,9 @@ fn check_writable(ctx: &Context, p: &Prepared) -> SqlResult<()> {
 
 /// One try of a statement.
 pub(super) fn run(session: &mut Session, ctx: &Context, p: &Arc<Prepared>) -> SqlResult<Ran> {
+    if let Some(measure) = &mut session.measuring {
+        measure.begin_try(ctx);
+    }
     ctx.check_cancel()?;
     if p.entry.effect != Effect::AsExplained {
         check_writable(ctx, p)?;

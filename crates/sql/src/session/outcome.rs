@@ -8,6 +8,7 @@ use braid_types::SqlResult;
 use super::transaction::Failure;
 use crate::copy::{CopyIn, CopyOut};
 use crate::general_query::{Row, RowStream};
+use crate::runtime::measure::{Measure, rows_of_tag};
 
 /// What a statement did.
 pub enum Outcome {
@@ -33,6 +34,8 @@ pub struct Rows {
     failure: Option<Arc<Failure>>,
     /// What the statement holds, until its last row was given.
     memory: Option<Arc<Account>>,
+    /// Until the last row was given.
+    measure: Option<Measure>,
 }
 
 /// How the command tag of a row-returning statement reads.
@@ -47,7 +50,7 @@ pub enum RowsTag {
 impl Rows {
     /// Wraps a stream.
     pub fn new(stream: Box<dyn RowStream>, tag: RowsTag) -> Rows {
-        Rows { stream, tag, returned: 0, done: false, failure: None, memory: None }
+        Rows { stream, tag, returned: 0, done: false, failure: None, memory: None, measure: None }
     }
 
     /// Raises the failure when the stream fails.
@@ -62,6 +65,19 @@ impl Rows {
         self
     }
 
+    /// What it does is counted.
+    pub(crate) fn measured(mut self, measure: Measure) -> Rows {
+        self.measure = Some(measure);
+        self
+    }
+
+    /// The client asks for the rest later, or never: until then no time passes for the statement.
+    pub fn pause(&mut self) {
+        if let Some(measure) = &mut self.measure {
+            measure.pause();
+        }
+    }
+
     /// The next rows; `None` at the end.
     ///
     /// # Errors
@@ -70,22 +86,37 @@ impl Rows {
         if self.done {
             return Ok(None);
         }
+        if let Some(measure) = &mut self.measure {
+            measure.go_on();
+        }
         match self.stream.next_batch() {
             Ok(Some(rows)) => {
                 self.returned += rows.len() as u64;
                 Ok(Some(rows))
             }
             Ok(None) => {
+                self.end_measure();
                 self.finish();
                 Ok(None)
             }
             Err(e) => {
+                // Dropped without its end, it counts as failed.
+                self.measure = None;
                 self.finish();
                 if let Some(failure) = &self.failure {
                     failure.raise();
                 }
                 Err(e)
             }
+        }
+    }
+
+    fn end_measure(&mut self) {
+        if let Some(measure) = self.measure.take() {
+            measure.end(match &self.tag {
+                RowsTag::Counted(_) => self.returned,
+                RowsTag::Fixed(tag) => rows_of_tag(tag).max(self.returned),
+            });
         }
     }
 
@@ -102,6 +133,13 @@ impl Rows {
             RowsTag::Counted(word) => format!("{word} {}", self.returned),
             RowsTag::Fixed(tag) => tag.clone(),
         }
+    }
+}
+
+/// A client may have seen enough.
+impl Drop for Rows {
+    fn drop(&mut self) {
+        self.end_measure();
     }
 }
 

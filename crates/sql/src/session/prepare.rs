@@ -1,10 +1,12 @@
 //! Preparing: from a parsed statement to a plan, kept while the catalog is the same.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use braid_catalog::Catalog;
 use braid_kv::{ReadMode, Txn, TxnOptions};
 use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType};
+use parking_lot::Mutex;
 
 use super::client::Session;
 use super::context::Context;
@@ -12,6 +14,7 @@ use super::prepared::{Plan, Prepared};
 use super::transaction::{OpenTxn, aborted};
 use crate::general_query::ColumnInfo;
 use crate::plan;
+use crate::runtime::measure::now_nanos;
 use crate::statement::entry::{Planner, Runs};
 use crate::statement::registry;
 use braid_parser::{Statement, TxnModes};
@@ -123,6 +126,7 @@ impl Session {
         declared: &[Option<SqlType>],
     ) -> SqlResult<Prepared> {
         let entry = registry::entry_of(&statement)?;
+        let begun = now_nanos();
         let mut params = ParamTypes::new(declared);
         let (plan, columns) = match (&entry.runs, entry.columns) {
             (Runs::Plan(of), _) => {
@@ -144,6 +148,8 @@ impl Session {
             params,
             catalog: ctx.catalog.clone(),
             search_path: ctx.search_path.clone(),
+            counted: Mutex::default(),
+            planned: AtomicU64::new(now_nanos().saturating_sub(begun).max(1)),
         })
     }
 
@@ -165,6 +171,9 @@ impl Session {
             )
             // By this name the JDBC driver knows that preparing again heals it.
             .with_routine(PLAN_CHANGED));
+        }
+        if let Some(measure) = &mut self.measuring {
+            measure.add_planning(new.planned.swap(0, Ordering::Relaxed));
         }
         Ok(Arc::new(new))
     }

@@ -1,14 +1,17 @@
 //! Prepared statements: a statement with its plan for one picture of the catalog.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use braid_catalog::Catalog;
 use braid_types::SqlType;
+use parking_lot::Mutex;
 
 use super::Context;
 use crate::dml::{DeletePlan, InsertPlan, UpdatePlan};
 use crate::general_query::{ColumnInfo, GeneralPlan};
 use crate::plan::SelectPlan;
+use crate::runtime::statements::Counted;
 use crate::statement::{Effect, Entry};
 use braid_parser::Statement;
 
@@ -23,6 +26,10 @@ pub struct Prepared {
     /// The catalog it was planned with: another one means planning again.
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) search_path: Arc<Vec<String>>,
+    /// Where its executions are counted.
+    pub(crate) counted: Mutex<Option<Arc<Counted>>>,
+    /// Nanoseconds that planning took; 0 once they were counted.
+    pub(crate) planned: AtomicU64,
 }
 
 /// How a statement is run.

@@ -20,6 +20,7 @@ const KNOWN: &[(&str, &str, &str, bool)] = &[
     ("check_function_bodies", "on", "", true),
     ("client_encoding", "UTF8", "client_encoding", true),
     ("client_min_messages", "notice", "", true),
+    ("compute_query_id", "auto", "", true),
     ("datestyle", "ISO, MDY", "DateStyle", true),
     ("default_table_access_method", "braid", "", true),
     ("default_tablespace", "", "", true),
@@ -44,6 +45,9 @@ const KNOWN: &[(&str, &str, &str, bool)] = &[
     ("max_identifier_length", "63", "", false),
     ("max_index_keys", "32", "", false),
     ("max_parallel_maintenance_workers", "2", "", true),
+    ("pg_stat_statements.max", "5000", "", false),
+    ("pg_stat_statements.track", "top", "", true),
+    ("pg_stat_statements.track_utility", "on", "", true),
     ("quote_all_identifiers", "off", "", true),
     ("row_security", "on", "", true),
     ("search_path", "\"$user\", public", "", true),
@@ -305,7 +309,10 @@ fn check(name: &str, value: &str) -> SqlResult<String> {
                 _ => Err(invalid(name, value)),
             }
         }
-        "default_transaction_read_only" | "transaction_read_only" | "synchronous_commit"
+        "default_transaction_read_only"
+        | "transaction_read_only"
+        | "synchronous_commit"
+        | "pg_stat_statements.track_utility"
             if boolean(value).is_some() =>
         {
             ok(boolean(value).unwrap_or("on"))
@@ -317,6 +324,8 @@ fn check(name: &str, value: &str) -> SqlResult<String> {
         | "idle_session_timeout" => {
             duration_ms(value).map(|v| v.to_string()).ok_or_else(|| invalid(name, value))
         }
+        "compute_query_id" => one_of(name, value, &["auto", "regress", "on", "off"]),
+        "pg_stat_statements.track" => one_of(name, value, &["none", "top", "all"]),
         // Less would not even plan.
         "statement_mem" => match memory_bytes(value) {
             Some(bytes) if bytes >= 64 << 10 => ok(value.trim()),
@@ -336,6 +345,17 @@ fn check(name: &str, value: &str) -> SqlResult<String> {
         "max_parallel_maintenance_workers" => ok(number_in(name, value, 0..=1024)?),
         "backfill_rows_per_second" => ok(number_in(name, value, 0..=i64::from(i32::MAX))?),
         _ => ok(value),
+    }
+}
+
+/// One of some words, in small letters.
+fn one_of(name: &str, value: &str, words: &[&str]) -> SqlResult<String> {
+    let value = value.trim().to_lowercase();
+    match words.contains(&value.as_str()) {
+        true => Ok(value),
+        false => {
+            Err(invalid(name, &value).with_hint(format!("Available values: {}.", words.join(", "))))
+        }
     }
 }
 

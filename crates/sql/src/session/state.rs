@@ -57,9 +57,20 @@ pub(crate) struct Derived {
     pub(crate) maintenance_workers: usize,
     /// What a change in steps may read in a second; 0: as much as it can.
     pub(crate) backfill_rate: u64,
+    /// Which executions are counted.
+    pub(crate) counts: Counting,
     /// Keys, rows or locks that one request to the store asks for at most. Internal: tests compare
     /// answers of different sizes.
     pub(crate) request_batch: usize,
+}
+
+/// Whose executions are counted by fingerprint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Counting {
+    /// `pg_stat_statements.track` is not `none`, and `compute_query_id` not `off`.
+    pub(crate) queries: bool,
+    /// `pg_stat_statements.track_utility`.
+    pub(crate) utilities: bool,
 }
 
 /// Limits of time that the server watches over, because they hold while nothing of the session
@@ -83,6 +94,11 @@ impl Derived {
         Derived {
             style: settings.style(),
             search_path: Arc::new(settings.search_path(user)),
+            counts: Counting {
+                queries: get("pg_stat_statements.track") != "none"
+                    && get("compute_query_id") != "off",
+                utilities: get("pg_stat_statements.track_utility") == "on",
+            },
             isolation: isolation_of(&get("default_transaction_isolation")),
             read_only: get("default_transaction_read_only") == "on",
             lock_timeout: limit("lock_timeout"),
@@ -125,6 +141,11 @@ impl SessionState {
         };
         let notices = Arc::default();
         SessionState { db, user, database, pid, notices, shared: Mutex::new(shared) }
+    }
+
+    /// Process id as clients know it.
+    pub(crate) fn pid(&self) -> i32 {
+        self.pid
     }
 
     /// The database object.
@@ -315,6 +336,14 @@ impl SessionFunctions for SessionState {
             });
         }
         known
+    }
+
+    fn reset_statements(&self, database: Option<u32>, id: Option<i64>) {
+        self.db.statements().reset(
+            database.map(|oid| id_of_oid(oid).unwrap_or(0)),
+            id,
+            self.db.clock_micros(),
+        );
     }
 
     fn nextval(&self, sequence: u32) -> SqlResult<i64> {

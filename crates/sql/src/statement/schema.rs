@@ -134,8 +134,9 @@ pub(super) static ENTRIES: &[Entry] = &[
     Entry::change(
         "CREATE EXTENSION",
         "create extension plpgsql",
-        "accepted for plpgsql, which dumps name",
-        work!(Sql Sql::CreateExtension(e) if e.name.value.eq_ignore_ascii_case("plpgsql") => |_| {
+        "accepted for plpgsql, which dumps name, and for pg_stat_statements, which is built in",
+        work!(Sql Sql::CreateExtension(e) if is_built_in(&e.name.value) => |c| {
+            c.ctx.notice(format!("extension \"{}\" is built in, skipping", e.name.value));
             Ok("CREATE EXTENSION".into())
         }),
     ),
@@ -152,6 +153,11 @@ pub(super) static ENTRIES: &[Entry] = &[
         work!(Sql Sql::Revoke(_) => |c| Ok(no_privileges(c, "REVOKE"))),
     ),
 ];
+
+/// Extensions whose parts are always here.
+fn is_built_in(extension: &str) -> bool {
+    ["plpgsql", "pg_stat_statements"].iter().any(|name| extension.eq_ignore_ascii_case(name))
+}
 
 fn no_privileges(c: &Change, tag: &str) -> String {
     c.ctx.notice("there are no privileges yet: every user may do everything");

@@ -1,0 +1,103 @@
+//! What statements have done, as tables: PostgreSQL's `pg_stat_statements` of version 1.10, and
+//! `braid_statement_statistics` with what PostgreSQL has no column for.
+
+use braid_catalog::oid_of;
+use braid_sql::runtime::{StatementStatistics, Times};
+use braid_types::{Datum, SqlResult};
+
+use super::table::{ROOT, SystemTable, View, flag, text};
+
+type Made = SqlResult<Vec<Vec<Datum>>>;
+
+/// A table about what happens.
+pub(super) fn table(name: &str) -> Option<SystemTable> {
+    let (layout, rows): (&'static str, super::table::Rows) = match name {
+        "pg_stat_statements" => (
+            "userid oid, dbid oid, toplevel bool, queryid int8, query text, plans int8, \
+             total_plan_time float8, min_plan_time float8, max_plan_time float8, \
+             mean_plan_time float8, stddev_plan_time float8, calls int8, total_exec_time float8, \
+             min_exec_time float8, max_exec_time float8, mean_exec_time float8, \
+             stddev_exec_time float8, rows int8, shared_blks_hit int8, shared_blks_read int8, \
+             shared_blks_dirtied int8, shared_blks_written int8, local_blks_hit int8, \
+             local_blks_read int8, local_blks_dirtied int8, local_blks_written int8, \
+             temp_blks_read int8, temp_blks_written int8, blk_read_time float8, \
+             blk_write_time float8, temp_blk_read_time float8, temp_blk_write_time float8, \
+             wal_records int8, wal_fpi int8, wal_bytes numeric, jit_functions int8, \
+             jit_generation_time float8, jit_inlining_count int8, jit_inlining_time float8, \
+             jit_optimization_count int8, jit_optimization_time float8, \
+             jit_emission_count int8, jit_emission_time float8",
+            pg_stat_statements,
+        ),
+        "pg_stat_statements_info" => ("dealloc int8, stats_reset timestamptz", |v| {
+            let (forgotten, reset) = v.database_object.statements().info();
+            Ok(vec![vec![number(forgotten), Datum::TimestampTz(reset)]])
+        }),
+        "braid_statement_statistics" => (
+            "database_id oid, query_id int8, query text, calls int8, errors int8, retries int8, \
+             rows int8, requests int8, memory_peak_bytes int8, plans int8, \
+             total_plan_time float8, total_exec_time float8, mean_exec_time float8, \
+             max_exec_time float8, stddev_exec_time float8",
+            braid_statement_statistics,
+        ),
+        _ => return None,
+    };
+    Some(SystemTable { layout, rows })
+}
+
+fn number(value: u64) -> Datum {
+    Datum::Int8(i64::try_from(value).unwrap_or(i64::MAX))
+}
+
+fn milliseconds(t: &Times) -> [Datum; 5] {
+    [t.total, t.min, t.max, t.mean(), t.deviation()].map(Datum::Float8)
+}
+
+fn all(v: &View<'_>) -> Vec<StatementStatistics> {
+    v.database_object.statements().all()
+}
+
+/// What has no meaning here is NULL, so that nobody takes it for a zero that was counted.
+fn pg_stat_statements(v: &View<'_>) -> Made {
+    let row = |s: StatementStatistics| {
+        let mut row = vec![
+            Datum::Oid(ROOT),
+            Datum::Oid(oid_of(s.database)),
+            flag(true),
+            Datum::Int8(s.id),
+            text(s.text),
+            number(s.tally.plans.count),
+        ];
+        row.extend(milliseconds(&s.tally.plans));
+        row.push(number(s.tally.executions.count));
+        row.extend(milliseconds(&s.tally.executions));
+        row.push(number(s.tally.rows));
+        row
+    };
+    // As in PostgreSQL, a statement that only ever failed is not there.
+    Ok(all(v).into_iter().filter(|s| s.tally.executions.count > 0).map(row).collect())
+}
+
+fn braid_statement_statistics(v: &View<'_>) -> Made {
+    let row = |s: StatementStatistics| {
+        let t = &s.tally;
+        let [total, _, max, mean, deviation] = milliseconds(&t.executions);
+        vec![
+            Datum::Oid(oid_of(s.database)),
+            Datum::Int8(s.id),
+            text(s.text),
+            number(t.executions.count),
+            number(t.errors),
+            number(t.retries),
+            number(t.rows),
+            number(t.requests),
+            number(t.memory_peak),
+            number(t.plans.count),
+            Datum::Float8(t.plans.total),
+            total,
+            mean,
+            max,
+            deviation,
+        ]
+    };
+    Ok(all(v).into_iter().map(row).collect())
+}
