@@ -80,6 +80,9 @@ pub fn write_changes(txn: &Txn, old: &Catalog, new: &mut Catalog) -> SqlResult<(
     diff(txn, &old.databases, &new.databases, |d| Stored::Database(d.clone()))?;
     diff(txn, &old.schemas, &new.schemas, |s| Stored::Schema(s.clone()))?;
     diff(txn, &old.tables, &new.tables, |t| Stored::Table(Box::new(t.clone())))?;
+    for id in old.tables.keys().filter(|id| !new.tables.contains_key(id)) {
+        txn.delete(system::statistics(*id)).map_err(kv_error)?;
+    }
     for (id, table) in &old.tables {
         if !new.tables.get(id).is_some_and(|n| Arc::ptr_eq(n, table) || n.reads_like(table)) {
             let version = new.version.to_be_bytes().to_vec();

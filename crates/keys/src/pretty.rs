@@ -29,6 +29,7 @@ fn hex(bytes: &[u8]) -> String {
 
 fn system_key(bytes: &[u8]) -> String {
     let kind = match bytes.get(1) {
+        Some(b'a') => "Statistics",
         Some(b'c') => "CatalogVersion",
         Some(b'd') => "Descriptor",
         Some(b'g') => "Discarded",

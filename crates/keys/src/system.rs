@@ -1,6 +1,7 @@
 //! Keys of system records: everything below the first byte 01.
 //!
 //! ```text
+//!   01 'a' id           what ANALYZE has found out about a table
 //!   01 'c'              catalog version
 //!   01 'd' id           descriptor of an object
 //!   01 'g' id gen       a generation inside of families that is over, until it is reclaimed
@@ -26,6 +27,11 @@ fn key(kind: u8, numbers: &[u32]) -> Vec<u8> {
         push_number(&mut out, u64::from(*n));
     }
     out
+}
+
+/// What ANALYZE has found out about a table.
+pub fn statistics(table: u32) -> Vec<u8> {
+    key(b'a', &[table])
 }
 
 /// Counts schema changes.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use braid_env::memory::Pool;
-use braid_lsm::{CommitTs, RowClassFn};
+use braid_lsm::{CommitTs, KeySpan, RowClassFn};
 
 use crate::bulk::BulkFolder;
 use crate::error::KvResult;
@@ -69,6 +69,11 @@ impl Coordinator {
     /// Blocks until what a session has seen is durable: see [`Shown::settle`].
     pub fn settle(&self, shown: &Shown) -> KvResult<()> {
         shown.settle(&*self.spans)
+    }
+
+    /// About how many bytes a span has in files; what was written last is not in one yet.
+    pub fn stored_bytes(&self, span: &KeySpan) -> KvResult<u64> {
+        self.spans.stored_bytes(span)
     }
 
     /// The locks, to look at.

@@ -141,6 +141,10 @@ impl Spans for Store {
         Ok(self.engine().view(self.time_of(ReadAt::Latest))?.divide(span, parts, least)?)
     }
 
+    fn stored_bytes(&self, span: &KeySpan) -> KvResult<u64> {
+        Ok(self.engine().view(self.time_of(ReadAt::Latest))?.stored_bytes(span)?)
+    }
+
     fn close_cursor(&self, cursor: u64) {
         self.cursors().close(cursor);
     }

@@ -70,6 +70,13 @@ impl Txn {
         Ok(out)
     }
 
+    /// About how many bytes a span has in files. What was written last, and what this transaction
+    /// has written, does not count.
+    pub fn stored_bytes(&self, span: &KeySpan) -> KvResult<u64> {
+        self.count_request();
+        self.spans().stored_bytes(span)
+    }
+
     /// Asks for the values of keys that a statement is going to read one by one, in as few requests
     /// as there are batches.
     pub fn get_ahead(&self, keys: impl IntoIterator<Item = Bytes>, mode: ReadMode) -> KvResult<()> {

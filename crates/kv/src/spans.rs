@@ -271,6 +271,9 @@ pub trait Spans: Send + Sync {
     /// each of at least `least` bytes; fewer where less is stored.
     fn divide(&self, span: &KeySpan, parts: usize, least: u64) -> KvResult<Vec<Bytes>>;
 
+    /// About how many bytes a span has in files; what was written last is not in one yet.
+    fn stored_bytes(&self, span: &KeySpan) -> KvResult<u64>;
+
     /// Forgets a cursor.
     fn close_cursor(&self, cursor: u64);
 

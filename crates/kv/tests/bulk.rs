@@ -244,5 +244,21 @@ fn a_span_is_divided_into_parts_of_about_the_same_size() {
     let each: Vec<usize> = parts.iter().map(rows).collect();
     assert_eq!(each.iter().sum::<usize>(), 200_000);
     assert!(each.iter().all(|rows| (50_000..85_000).contains(rows)), "{each:?}");
-    assert_eq!(txn.divide(&whole, 3, 1 << 30).unwrap(), [whole], "too small to be worth it");
+    assert_eq!(
+        txn.divide(&whole, 3, 1 << 30).unwrap(),
+        std::slice::from_ref(&whole),
+        "too small to be worth it"
+    );
+    let many = txn.divide(&whole, 400, 1).unwrap();
+    let each: Vec<usize> = many.iter().map(rows).collect();
+    assert!(many.len() > 100, "the lower indexes know more cuts: {}", many.len());
+    assert!(each.iter().all(|rows| *rows < 4_000), "{each:?}");
+
+    let all = txn.stored_bytes(&whole).unwrap();
+    let shares: Vec<u64> = parts.iter().map(|part| txn.stored_bytes(part).unwrap()).collect();
+    assert!(all > 200_000 && shares.iter().all(|part| (all / 4..all / 2).contains(part)));
+    assert!(shares.iter().sum::<u64>().abs_diff(all) < all / 50, "{shares:?} of {all}");
+    let of_many: u64 = many.iter().map(|part| txn.stored_bytes(part).unwrap()).sum();
+    assert!(of_many.abs_diff(all) < all / 20, "{of_many} of {all}");
+    assert_eq!(txn.stored_bytes(&KeySpan::new("zz", "zzz")).unwrap(), 0);
 }

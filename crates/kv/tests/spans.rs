@@ -97,6 +97,10 @@ impl Spans for Carried {
         let span = span.clone();
         self.over(move |store| store.divide(&span, parts, least))
     }
+    fn stored_bytes(&self, span: &KeySpan) -> KvResult<u64> {
+        let span = span.clone();
+        self.over(move |store| store.stored_bytes(&span))
+    }
     fn close_cursor(&self, cursor: u64) {
         self.store.close_cursor(cursor);
     }

@@ -17,6 +17,7 @@ mod create;
 mod cursor;
 mod fingerprint;
 mod lexical;
+mod maintenance;
 mod script;
 mod sequence;
 mod shape;
@@ -140,13 +141,26 @@ pub enum Kind {
     Deallocate(Option<String>),
     /// DISCARD ALL and friends.
     Discard(String),
-    /// VACUUM, ANALYZE, CHECKPOINT and others that need nothing done: the command tag and the
-    /// tables that are named, which must exist.
+    /// ANALYZE, and VACUUM with the option of that name.
+    Analyze(Analyze),
+    /// VACUUM, CHECKPOINT and others that need nothing done: the command tag and the tables that
+    /// are named, which must exist.
     NoOp(&'static str, Vec<Name>),
     /// CANCEL JOB.
     CancelJob(u32),
     /// Known and refused, with what it is called.
     Refused(String),
+}
+
+/// ANALYZE, or VACUUM (ANALYZE).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Analyze {
+    /// The command tag.
+    pub tag: &'static str,
+    /// Says what it does.
+    pub verbose: bool,
+    /// Tables with the columns that are named; no tables, no columns: all.
+    pub tables: Vec<(Name, Vec<String>)>,
 }
 
 /// OVERRIDING of INSERT.

@@ -7,6 +7,7 @@ use sqlparser::tokenizer::Token;
 use crate::Kind;
 use crate::copy::{copy, import};
 use crate::cursor::Cursor;
+use crate::maintenance::maintenance;
 use crate::script::parse_nested;
 use crate::sequence::sequence_or_alter;
 use crate::transaction::{chain, job, modes, set, show, take_transaction_word, variable};
@@ -60,6 +61,8 @@ pub(crate) fn statement(c: &mut Cursor) -> SqlResult<Option<Kind>> {
         Kind::Discard(c.ident()?)
     } else if c.take(&["cancel", "job"]) {
         Kind::CancelJob(job(c)?)
+    } else if let Some(kind) = maintenance(c)? {
+        kind
     } else if let Some(kind) = sequence_or_alter(c)? {
         kind
     } else {
@@ -69,28 +72,6 @@ pub(crate) fn statement(c: &mut Cursor) -> SqlResult<Option<Kind>> {
     Ok(Some(kind))
 }
 
-/// The tables of VACUUM and ANALYZE: options, then names with optional columns.
-fn named_tables(c: &Cursor) -> Vec<crate::Name> {
-    let mut c = c.clone();
-    c.next();
-    let skip_list = |c: &mut Cursor| {
-        if c.peek() == Some(&Token::LParen) {
-            while c.next().is_some_and(|t| t != Token::RParen) {}
-        }
-    };
-    skip_list(&mut c);
-    while ["full", "freeze", "verbose", "analyze", "analyse"].iter().any(|w| c.take(&[w])) {}
-    let mut names: Vec<crate::Name> = Vec::new();
-    while let Ok(name) = c.name() {
-        names.push(name);
-        skip_list(&mut c);
-        if !c.take_token(&Token::Comma) {
-            break;
-        }
-    }
-    names
-}
-
 fn no_op(c: &Cursor) -> Option<Kind> {
     // What pools of connections say before they lend one again.
     if c.looking_at(&["close", "all"]) {
@@ -98,17 +79,13 @@ fn no_op(c: &Cursor) -> Option<Kind> {
     }
     let refused = ["declare", "fetch", "move", "close", "listen", "notify", "do", "lock", "merge"];
     for (word, tag) in [
-        ("vacuum", "VACUUM"),
-        ("analyze", "ANALYZE"),
-        ("analyse", "ANALYZE"),
         ("checkpoint", "CHECKPOINT"),
         ("reindex", "REINDEX"),
         ("cluster", "CLUSTER"),
         ("unlisten", "UNLISTEN"),
     ] {
         if c.is_word(0, word) {
-            let tables = if tag == "VACUUM" || tag == "ANALYZE" { named_tables(c) } else { vec![] };
-            return Some(Kind::NoOp(tag, tables));
+            return Some(Kind::NoOp(tag, vec![]));
         }
     }
     refused.iter().find(|w| c.is_word(0, w)).map(|w| Kind::Refused(w.to_uppercase()))

@@ -33,6 +33,7 @@ use crate::jobs::{Jobs, Reclaimed};
 use crate::runtime::Statements;
 use crate::runtime::statements::ENTRIES_MAX;
 use crate::session::Backends;
+use crate::statistics::Statistics;
 
 /// Microseconds from 1970 to 2000, PostgreSQL's epoch.
 pub(crate) const EPOCH_MICROS: i64 = 946_684_800_000_000;
@@ -56,6 +57,7 @@ pub struct Database {
     undos: Mutex<Vec<Undo>>,
     reclaim: Reclaim,
     statements: Statements,
+    statistics: Statistics,
 }
 
 struct Cached {
@@ -121,6 +123,7 @@ impl Database {
             undos: Mutex::default(),
             reclaim,
             statements,
+            statistics: Statistics::default(),
         }))
     }
 
@@ -168,6 +171,10 @@ impl Database {
 
     pub(crate) fn reclaim_state(&self) -> &Reclaim {
         &self.reclaim
+    }
+
+    pub(crate) fn statistics_state(&self) -> &Statistics {
+        &self.statistics
     }
 
     /// Takes back a job that has ended too early, now or, if somebody is in the way, from time to

@@ -15,6 +15,7 @@
 //! - [`ddl`]: schema changes. [`dml`]: INSERT, UPDATE, DELETE, constraints, the range delete.
 //! - [`plan`]: our own SELECT plans. [`general_query`]: the seam to the others.
 //! - [`storage`]: rows and index entries as keys and values.
+//! - [`statistics`]: ANALYZE, and what planners ask of it.
 //! - [`copy`]: COPY and IMPORT. [`jobs`]: records of long work, what runs, and taking it back.
 //! - [`runtime`]: what statements have done: statistics by fingerprint.
 //!
@@ -33,6 +34,7 @@ pub mod plan;
 pub mod runtime;
 pub mod session;
 pub mod statement;
+pub mod statistics;
 pub mod storage;
 
 pub use braid_catalog::{kv_error, memory_error};

@@ -17,7 +17,59 @@ use crate::view::View;
 /// An sst gives at least so many separators, if it has them.
 const SEPARATORS: usize = 16;
 
+/// The files of a version that a span may have something in.
+fn files_in<'a>(view: &'a View, span: &'a KeySpan) -> impl Iterator<Item = &'a RunFile> {
+    view.state().version.runs_for_reads().iter().flat_map(|run| {
+        let files = run.files().iter().skip(run.first_ending_above(&span.start));
+        files.take_while(|file| file.sst.bounds().start < span.end)
+    })
+}
+
 impl View {
+    /// About how many bytes a span has in ssts: what lies in memtables is not counted, versions
+    /// that nobody reads are.
+    ///
+    /// # Errors
+    /// Those of reading indexes of ssts.
+    pub fn stored_bytes(&self, span: &KeySpan) -> Result<u64> {
+        let mut bytes = 0;
+        for file in files_in(self, span) {
+            let own = file.sst.bounds();
+            let size = file.sst.facts().backing.size;
+            bytes += match span.start <= own.start && own.end <= span.end {
+                true => size,
+                false => self.bytes_of(file, span, size)?,
+            };
+        }
+        Ok(bytes)
+    }
+
+    /// A file's share in a span: parts of its index that lie inside count as a whole, those at the
+    /// edges by the blocks that they name.
+    fn bytes_of(&self, file: &RunFile, span: &KeySpan, size: u64) -> Result<u64> {
+        let reader = file.reader(self.env())?;
+        let (top, mut work) = (reader.top(), ReadWork::default());
+        let per_part = size / (top.len() as u64).max(1);
+        let mut bytes = 0;
+        for n in 0..top.len() {
+            // A separator is at or above the last key before it.
+            let starts = if n == 0 { &[][..] } else { top.separator(n - 1) };
+            let ends = top.separator(n);
+            if ends < &span.start[..] || starts >= &span.end[..] {
+                continue;
+            }
+            if starts >= &span.start[..] && ends < &span.end[..] {
+                bytes += per_part;
+                continue;
+            }
+            let index = &reader.partition(n, &mut work)?.index;
+            let inside = (0..index.len()).map(|n| index.separator(n));
+            let inside = inside.filter(|key| *key >= &span.start[..] && *key < &span.end[..]);
+            bytes += per_part * inside.count() as u64 / (index.len() as u64).max(1);
+        }
+        Ok(bytes)
+    }
+
     /// Keys inside of a span that cut it into at most `parts` parts of about the same number of
     /// bytes, each at least `least` bytes long. Fewer or none if the span holds less.
     ///
@@ -25,17 +77,28 @@ impl View {
     /// Those of reading indexes of ssts.
     pub fn divide(&self, span: &KeySpan, parts: usize, least: u64) -> Result<Vec<Bytes>> {
         let mut marks = Vec::new();
-        for run in self.state().version.runs_for_reads() {
-            let from = run.first_ending_above(&span.start);
-            let files = run.files().iter().skip(from);
-            for file in files.take_while(|file| file.sst.bounds().start < span.end) {
-                self.mark(file, span, &mut marks)?;
+        for file in files_in(self, span) {
+            self.mark(file, span, SEPARATORS, &mut marks)?;
+        }
+        if marks.len() < parts {
+            // The upper indexes are too coarse for so many.
+            marks.clear();
+            for file in files_in(self, span) {
+                self.mark(file, span, usize::MAX, &mut marks)?;
             }
         }
         Ok(even_cuts(marks, parts, least))
     }
 
-    fn mark(&self, file: &RunFile, span: &KeySpan, marks: &mut Vec<(Bytes, u64)>) -> Result<()> {
+    /// Separators of a file inside of a span; from the lower indexes if the upper one has fewer
+    /// than `enough`.
+    fn mark(
+        &self,
+        file: &RunFile,
+        span: &KeySpan,
+        enough: usize,
+        marks: &mut Vec<(Bytes, u64)>,
+    ) -> Result<()> {
         let reader = file.reader(self.env())?;
         let size = file.sst.facts().backing.size;
         let (top, mut work) = (reader.top(), ReadWork::default());
@@ -50,10 +113,14 @@ impl View {
                 }
             }
         };
-        if top.len() >= SEPARATORS {
+        if top.len() >= enough {
             push(top, size);
         } else {
             for n in 0..top.len() {
+                let before = n > 0 && top.separator(n - 1) >= end;
+                if before || top.separator(n) < start {
+                    continue;
+                }
                 push(&reader.partition(n, &mut work)?.index, size / top.len() as u64);
             }
         }

@@ -36,6 +36,7 @@ use super::writer::TableInfo;
 use crate::general_query::Row;
 use crate::plan::access::Access;
 use crate::session::Context;
+use crate::statistics::Delta;
 use crate::storage::scan::get_row;
 use crate::storage::{TableLayout, TableScan};
 
@@ -185,7 +186,20 @@ impl RangeDelete {
         }
         let now = ctx.db.coordinator().wall_clock_us();
         self.subtree.iter().for_each(|t| ctx.db.reclaim_state().mark(t, now));
+        self.tell(ctx, info.table(), count);
         Ok(count)
+    }
+
+    /// Tells statistics how many rows are gone; those below the table by what a family holds on
+    /// average.
+    fn tell(&self, ctx: &Context, table: &Table, count: u64) {
+        let rows = |t: &Arc<Table>| ctx.db.statistics(t).map_or(1.0, |known| known.rows.max(1.0));
+        let own = self.subtree.iter().find(|t| t.id == table.id).map_or(1.0, rows);
+        for t in &self.subtree {
+            let gone = if t.id == table.id { count as f64 } else { count as f64 * rows(t) / own };
+            let delta = Delta::deleted(gone.round() as u64);
+            ctx.db.statistics_state().changes.add(t, delta);
+        }
     }
 
     fn check_children(&self, ctx: &Context, info: &TableInfo, spans: &[KeySpan]) -> SqlResult<()> {

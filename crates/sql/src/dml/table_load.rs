@@ -23,6 +23,7 @@ use super::references::{find_by_key, missing_parent, missing_reference, referenc
 use super::writer::TableInfo;
 use crate::general_query::Row;
 use crate::session::Context;
+use crate::statistics::Delta;
 use crate::storage::TableLayout;
 use crate::storage::bulk::{LOAD_MEMORY, LoadError, ingest_private};
 use crate::storage::layout::IndexLayout;
@@ -43,6 +44,7 @@ pub(crate) struct TableLoad {
     occupied: Vec<bool>,
     /// By foreign key, the parent last: the values that were found last. Children come in groups.
     found: Vec<Option<Vec<Datum>>>,
+    rows: u64,
 }
 
 impl TableLoad {
@@ -80,7 +82,7 @@ impl TableLoad {
         let private =
             ctx.failure.is_some() || ctx.db.current_catalog()?.table(info.table().id).is_none();
         let (ctx, info) = (ctx.clone(), info.clone());
-        Ok(TableLoad { ctx, info, load, private, occupied, found })
+        Ok(TableLoad { ctx, info, load, private, occupied, found, rows: 0 })
     }
 
     /// Adds rows whose defaults are filled in, each with its place in the input.
@@ -115,6 +117,7 @@ impl TableLoad {
         self.check_references(row)?;
         let layout = self.info.layout.clone();
         let key = layout.row_key(row)?;
+        self.rows += 1;
         self.load.put(0, &key, &layout.row_value(row)).map_err(kv_error)?;
         for (n, i) in layout.kept_indexes().chain(layout.notes()).enumerate() {
             let key = i.entry_key(row)?;
@@ -157,7 +160,7 @@ impl TableLoad {
 
     /// Puts the rows where the transaction's end makes them appear, all at once.
     pub(crate) fn finish(self) -> SqlResult<()> {
-        let TableLoad { ctx, info, load, private, occupied, .. } = self;
+        let TableLoad { ctx, info, load, private, occupied, rows, .. } = self;
         let mut seen = 0u64;
         let mut judge = Judge { ctx: &ctx, info: &info, waiting: Vec::new() };
         let files = load.finish(|row: Loaded<'_>| -> Result<(), LoadError> {
@@ -171,6 +174,7 @@ impl TableLoad {
             Ok(())
         })?;
         judge.decide()?;
+        ctx.db.statistics_state().changes.add(info.table(), Delta::inserted(rows));
         if !private {
             return ctx.txn.attach(files).map_err(kv_error);
         }

@@ -28,6 +28,7 @@ use super::references::{
 };
 use crate::general_query::Row;
 use crate::session::Context;
+use crate::statistics::{Delta, Tally};
 use crate::storage::layout::IndexLayout;
 use crate::storage::scan::{get_row, get_row_as, live_row};
 use crate::storage::{TableLayout, TableScan};
@@ -123,6 +124,8 @@ pub struct Writer {
     actions: VecDeque<Action>,
     /// An action has updated a row, which may wait for another one in its older form.
     updated: bool,
+    /// For statistics.
+    tally: Tally,
 }
 
 /// A referential action on a row of a table.
@@ -144,6 +147,7 @@ impl Writer {
             deleted: HashSet::new(),
             actions: VecDeque::new(),
             updated: false,
+            tally: Tally::default(),
         }
     }
 
@@ -281,6 +285,7 @@ impl Writer {
         self.put_new(info, &row, None)?;
         self.check_parent(info, &row)?;
         self.check_references(info, &row, None)?;
+        self.tally.add(info.table(), Delta::inserted(1));
         Ok(row)
     }
 
@@ -489,6 +494,7 @@ impl Writer {
             txn.delete(i.entry_key(row)?).map_err(kv_error)?;
         }
         self.note(&info.layout, row)?;
+        self.tally.add(info.table(), Delta::deleted(1));
         for (child, fk) in &info.referenced_by {
             self.referenced_gone(info, row, None, child, fk, fk.on_delete)?;
         }
@@ -658,6 +664,7 @@ impl Writer {
             }
             out.push(new);
         }
+        self.tally.add(info.table(), Delta::updated(out.len() as u64));
         Ok(out)
     }
 
@@ -757,6 +764,7 @@ impl Writer {
         loop {
             let part: Vec<Later> = laters.by_ref().take(self.ctx.txn.batch_max()).collect();
             if part.is_empty() {
+                self.tally.tell(&self.ctx.db.statistics_state().changes);
                 return Ok(());
             }
             if part.len() > 1 {

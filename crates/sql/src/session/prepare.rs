@@ -128,6 +128,7 @@ impl Session {
         let entry = registry::entry_of(&statement)?;
         let begun = now_nanos();
         let mut params = ParamTypes::new(declared);
+        let statistics = ctx.db.statistics_version();
         let (plan, columns) = match (&entry.runs, entry.columns) {
             (Runs::Plan(of), _) => {
                 let planning = of(&statement).expect("the entry claims it");
@@ -150,6 +151,7 @@ impl Session {
             search_path: ctx.search_path.clone(),
             counted: Mutex::default(),
             planned: AtomicU64::new(now_nanos().saturating_sub(begun).max(1)),
+            statistics,
         })
     }
 

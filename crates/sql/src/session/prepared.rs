@@ -30,6 +30,8 @@ pub struct Prepared {
     pub(crate) counted: Mutex<Option<Arc<Counted>>>,
     /// Nanoseconds that planning took; 0 once they were counted.
     pub(crate) planned: AtomicU64,
+    /// What was known of the tables' rows: see [`crate::Database::statistics_version`].
+    pub(crate) statistics: u64,
 }
 
 /// How a statement is run.
@@ -64,9 +66,11 @@ impl Prepared {
         &self.statement
     }
 
-    /// Whether the plan is good for this catalog.
+    /// Whether the plan is good for this catalog, and for what is known of the tables now.
     pub(super) fn fits(&self, ctx: &Context) -> bool {
-        Arc::ptr_eq(&self.catalog, &ctx.catalog) && self.search_path == ctx.search_path
+        Arc::ptr_eq(&self.catalog, &ctx.catalog)
+            && self.search_path == ctx.search_path
+            && self.statistics == ctx.db.statistics_version()
     }
 
     /// Whether it can run in a read-only transaction whose end nobody waits for.

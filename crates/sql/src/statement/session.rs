@@ -160,11 +160,15 @@ pub(super) static ENTRIES: &[Entry] = &[
         "accepted: compactions do the work",
         work!(Kind::NoOp("VACUUM", tables) => |session| nothing_to_do(session, "VACUUM", tables)),
     ),
-    Entry::session(
+    Entry::utility(
         "ANALYZE",
         "analyze t",
-        "accepted: plans do not depend on statistics",
-        work!(Kind::NoOp("ANALYZE", tables) => |session| nothing_to_do(session, "ANALYZE", tables)),
+        "counts rows and values, of tables or of columns, for planners; also VACUUM (ANALYZE)",
+        Effect::Reads,
+        work!(Kind::Analyze(a) => |_, ctx| {
+            crate::statistics::analyze(ctx, a)?;
+            Ok(Outcome::Done(a.tag.to_string()).into())
+        }),
     ),
     Entry::session(
         "CHECKPOINT",

@@ -1,0 +1,289 @@
+//! From a sample of a column's values to what is kept of them.
+//!
+//! The rules are PostgreSQL's, so that its views mean the same here: which values count as common,
+//! where the bounds of the histogram lie, when a number of distinct values is remembered as a part
+//! of the rows. Distinct values are estimated by the estimator "Duj1" of Haas and Stokes,
+//! "Estimating the number of classes in a finite population" (1998).
+
+use braid_types::{Datum, SqlType};
+
+/// A value of more bytes is counted and not kept.
+const LONG: usize = 1024;
+/// From this part of the rows on, distinct values are taken to grow with the table.
+const GROWING: f64 = 0.1;
+
+/// What a sample holds of one column, in the order of the rows.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Values {
+    kept: Vec<Datum>,
+    nulls: usize,
+    /// Values that were too long to be kept.
+    long: usize,
+    /// Bytes of all that are not NULL.
+    bytes: usize,
+}
+
+/// A value as a sample keeps it.
+#[derive(Clone, Debug)]
+pub(super) enum Sampled {
+    Kept(Datum),
+    /// So many bytes.
+    Long(usize),
+}
+
+impl Sampled {
+    pub(super) fn new(value: Datum) -> Sampled {
+        match stored_width(&value) {
+            width if width > LONG => Sampled::Long(width),
+            _ => Sampled::Kept(value),
+        }
+    }
+
+    pub(super) fn memory(&self) -> usize {
+        match self {
+            Sampled::Kept(value) => value.memory(),
+            Sampled::Long(_) => size_of::<Datum>(),
+        }
+    }
+}
+
+impl Values {
+    pub(super) fn push(&mut self, value: Sampled) {
+        match value {
+            Sampled::Kept(Datum::Null) => self.nulls += 1,
+            Sampled::Kept(value) => {
+                self.bytes += stored_width(&value);
+                self.kept.push(value);
+            }
+            Sampled::Long(width) => {
+                self.long += 1;
+                self.bytes += width;
+            }
+        }
+    }
+
+    fn rows(&self) -> usize {
+        self.kept.len() + self.nulls + self.long
+    }
+
+    /// Bytes of the values of an average row.
+    pub(super) fn bytes_per_row(&self) -> f64 {
+        self.bytes as f64 / self.rows().max(1) as f64
+    }
+}
+
+/// What is kept of a column.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Summary {
+    pub(super) null_fraction: f64,
+    pub(super) width: f64,
+    /// As PostgreSQL writes it: a number, or if it grows with the table, the negative part of the
+    /// rows.
+    pub(super) distinct: f64,
+    pub(super) common: Vec<(Datum, f64)>,
+    pub(super) histogram: Vec<Datum>,
+    pub(super) correlation: Option<f64>,
+}
+
+/// How large a sample is, of what, and how much is kept of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scale {
+    /// Rows of the table.
+    pub(super) rows: f64,
+    /// Common values and parts of a histogram that are kept.
+    pub(super) target: usize,
+}
+
+/// Equal values of a sorted sample.
+struct Group {
+    first: usize,
+    count: usize,
+}
+
+/// What a sample says of a column. `distinct` is the number of its values, where it is known better
+/// than a sample could say.
+pub(super) fn summarize(
+    values: Values,
+    ty: &SqlType,
+    scale: Scale,
+    distinct: Option<f64>,
+) -> Summary {
+    let rows = values.rows();
+    if rows == 0 {
+        return Summary::default();
+    }
+    let present = rows - values.nulls;
+    let mut out = Summary {
+        null_fraction: values.nulls as f64 / rows as f64,
+        width: values.bytes as f64 / present.max(1) as f64,
+        ..Summary::default()
+    };
+    if present == 0 || !has_order(ty) {
+        return out;
+    }
+    let long = values.long;
+    let mut sorted: Vec<(usize, Datum)> = values.kept.into_iter().enumerate().collect();
+    // Equal values stay in the order of the rows.
+    sorted.sort_by(|(_, a), (_, b)| a.cmp_sql(b));
+    let groups = groups(&sorted);
+    let several = groups.iter().filter(|g| g.count > 1).count();
+    let table = scale.rows * (1.0 - out.null_fraction);
+    let of_sample = distinct_values(present, groups.len(), several, long, table);
+    let grows = several == 0 && distinct.is_none();
+    let known = distinct.unwrap_or(of_sample).clamp(1.0, table.max(1.0));
+    out.distinct = match known {
+        _ if grows => out.null_fraction - 1.0,
+        n if n > GROWING * scale.rows => -(n / scale.rows),
+        n => n,
+    };
+    let complete = groups.len() == several && long == 0 && out.distinct > 0.0;
+    let common = common(&groups, complete, rows, &out, scale);
+    out.histogram = histogram(&sorted, &groups, &common, scale.target);
+    out.correlation = correlation(&sorted);
+    let fraction = |count: usize| count as f64 / rows as f64;
+    let entry = |at: &usize| (sorted[groups[*at].first].1.clone(), fraction(groups[*at].count));
+    out.common = common.iter().map(entry).collect();
+    out
+}
+
+/// Whether values of a type have an order, by which they can be found equal, too.
+fn has_order(ty: &SqlType) -> bool {
+    match ty {
+        SqlType::Json | SqlType::Record | SqlType::Void | SqlType::Unknown => false,
+        SqlType::Array(element) => has_order(element),
+        _ => true,
+    }
+}
+
+fn groups(sorted: &[(usize, Datum)]) -> Vec<Group> {
+    let mut out: Vec<Group> = Vec::new();
+    for (at, (_, value)) in sorted.iter().enumerate() {
+        match out.last_mut() {
+            Some(g) if sorted[g.first].1.cmp_sql(value).is_eq() => g.count += 1,
+            _ => out.push(Group { first: at, count: 1 }),
+        }
+    }
+    out
+}
+
+/// Distinct values of a column with `table` values of which `sample` were looked at: `groups`
+/// different ones, `several` of them more than once, and `long` that count as different.
+fn distinct_values(sample: usize, groups: usize, several: usize, long: usize, table: f64) -> f64 {
+    if several == 0 {
+        return table;
+    }
+    if several == groups && long == 0 {
+        // Each came again: there will be no others.
+        return groups as f64;
+    }
+    let (n, d) = (sample as f64, (groups + long) as f64);
+    let once = d - several as f64;
+    let estimate = n * d / ((n - once) + once * n / table.max(1.0));
+    (estimate.clamp(d, table.max(d)) + 0.5).floor()
+}
+
+/// Positions of the groups that count as common, most common first.
+fn common(
+    groups: &[Group],
+    complete: bool,
+    rows: usize,
+    column: &Summary,
+    scale: Scale,
+) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..groups.len()).filter(|at| groups[*at].count > 1).collect();
+    order.sort_by_key(|at| (std::cmp::Reverse(groups[*at].count), *at));
+    if complete && order.len() <= scale.target {
+        return order;
+    }
+    order.truncate(scale.target);
+    let counts: Vec<f64> = order.iter().map(|at| groups[*at].count as f64).collect();
+    order.truncate(significant(&counts, rows as f64, column, scale.rows));
+    order
+}
+
+/// How many of the most common values of a sample are common in the table, too: so many that the
+/// last of them comes more often than others would by chance.
+fn significant(counts: &[f64], rows: f64, column: &Summary, table: f64) -> usize {
+    if rows >= table || table <= 1.0 {
+        return counts.len();
+    }
+    let distinct = if column.distinct < 0.0 { -column.distinct * table } else { column.distinct };
+    let mut keep = counts.len();
+    let mut before: f64 = counts.iter().sum::<f64>() - counts.last().copied().unwrap_or(0.0);
+    while keep > 0 {
+        let others = (1.0 - before / rows - column.null_fraction).clamp(0.0, 1.0);
+        let values = distinct - (keep - 1) as f64;
+        let each = if values > 1.0 { others / values } else { others };
+        // The hypergeometric distribution of how often a value of that count is drawn.
+        let of_table = table * counts[keep - 1] / rows;
+        let variance =
+            rows * of_table * (table - of_table) * (table - rows) / (table * table * (table - 1.0));
+        if counts[keep - 1] > each * rows + 2.0 * variance.max(0.0).sqrt() + 0.5 {
+            break;
+        }
+        keep -= 1;
+        before -= if keep > 0 { counts[keep - 1] } else { 0.0 };
+    }
+    keep
+}
+
+/// Bounds of parts of about as many values each, without the common ones.
+fn histogram(
+    sorted: &[(usize, Datum)],
+    groups: &[Group],
+    common: &[usize],
+    parts: usize,
+) -> Vec<Datum> {
+    let bounds = (groups.len() - common.len()).min(parts + 1);
+    if bounds < 2 {
+        return Vec::new();
+    }
+    let mut is_common = vec![false; groups.len()];
+    common.iter().for_each(|at| is_common[*at] = true);
+    let others = groups.iter().zip(&is_common).filter(|(_, common)| !**common);
+    let values: Vec<usize> = others.flat_map(|(g, _)| g.first..g.first + g.count).collect();
+    let at = |n: usize| values[n * (values.len() - 1) / (bounds - 1)];
+    (0..bounds).map(|n| sorted[at(n)].1.clone()).collect()
+}
+
+/// Of the places of values among the rows with their places in order.
+fn correlation(sorted: &[(usize, Datum)]) -> Option<f64> {
+    if sorted.len() < 2 {
+        return None;
+    }
+    let n = sorted.len() as f64;
+    let products: f64 =
+        sorted.iter().enumerate().map(|(at, (row, _))| at as f64 * *row as f64).sum();
+    let sum = (n - 1.0) * n / 2.0;
+    let squares = (n - 1.0) * n * (2.0 * n - 1.0) / 6.0;
+    Some((n * products - sum * sum) / (n * squares - sum * sum))
+}
+
+/// Bytes of a value in a table of PostgreSQL's: what `avg_width` is made of.
+fn stored_width(value: &Datum) -> usize {
+    let varying = |bytes: usize| if bytes < 127 { bytes + 1 } else { bytes + 4 };
+    match value {
+        Datum::Null => 0,
+        Datum::Bool(_) => 1,
+        Datum::Int2(_) => 2,
+        Datum::Int4(_) | Datum::Date(_) | Datum::Oid(_) | Datum::Float4(_) => 4,
+        Datum::Int8(_) | Datum::Float8(_) | Datum::Time(_) => 8,
+        Datum::Timestamp(_) | Datum::TimestampTz(_) => 8,
+        Datum::Uuid(_) | Datum::Interval(_) => 16,
+        Datum::Text(text) | Datum::Json(text) => varying(text.len()),
+        Datum::Bytea(bytes) => varying(bytes.len()),
+        Datum::Numeric(number) => {
+            // Digits come by four, from the point to both sides.
+            let (digits, scale) = number.as_bigint_and_exponent();
+            let behind = scale.max(0) as usize;
+            let before = (digits.magnitude().to_string().len()).saturating_sub(behind);
+            let zero = digits.magnitude().bits() == 0;
+            let groups = if zero { 0 } else { before.div_ceil(4) + behind.div_ceil(4) };
+            varying(2 + 2 * groups)
+        }
+        Datum::NumericNan | Datum::NumericInf(_) => varying(2),
+        Datum::Jsonb(_) => varying(value.memory().saturating_sub(size_of::<Datum>())),
+        Datum::Array(array) => varying(20 + array.items.iter().map(stored_width).sum::<usize>()),
+        Datum::Record(fields) => varying(24 + fields.iter().map(stored_width).sum::<usize>()),
+    }
+}

@@ -1,0 +1,26 @@
+//! What is known of the rows of tables without reading them: for planners, and to look at.
+//!
+//! ```text
+//!   ANALYZE ─► sample ─► estimate ─► record, in the store ─► cache ─► planners, pg_stats
+//!                                                              ▲
+//!   statements that write ─────────────────────────► changes ──┘
+//! ```
+//! - [`table`]: what planners ask: fractions of rows for which a condition holds.
+//! - [`sample`]: drawing rows from all over a table. [`estimate`]: from them to what is kept.
+//! - [`record`]: what is stored. [`cache`]: what is in memory, and how many rows there are.
+//! - [`changes`]: rows that were written since.
+//! - [`analyze`]: the statement.
+
+mod analyze;
+mod cache;
+mod changes;
+mod estimate;
+mod position;
+mod record;
+mod sample;
+mod table;
+
+pub(crate) use analyze::analyze;
+pub(crate) use cache::Statistics;
+pub(crate) use changes::{Delta, Tally};
+pub use table::{ColumnStatistics, FamilySize, TableStatistics};

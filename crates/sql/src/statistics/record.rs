@@ -1,0 +1,199 @@
+//! What ANALYZE leaves in the store about a table, under its system key, as JSON.
+//!
+//! It belongs to a table's id and generation, and each column in it to the column's id and type: a
+//! table that was truncated, or a column that is another now, has none. Values are written as in
+//! rows, in hexadecimal digits.
+
+use braid_catalog::Table;
+use braid_types::{Datum, SqlType};
+use serde_json::{Value, json};
+
+use super::estimate::Summary;
+use super::table::{ColumnStatistics, FamilySize, TableStatistics};
+use crate::storage::row_codec::{decode_payload, encode_payload};
+
+/// What is stored about a table.
+#[derive(Clone, Debug)]
+pub(super) struct Record {
+    pub(super) table: u32,
+    pub(super) generation: u32,
+    /// When, in microseconds since 1970, and whether nobody had asked for it.
+    pub(super) at_us: u64,
+    pub(super) automatic: bool,
+    pub(super) rows: f64,
+    pub(super) row_bytes: f64,
+    /// Stored bytes, everything around counted.
+    pub(super) bytes: u64,
+    /// With the id of the parent.
+    pub(super) family: Option<(u32, FamilySize)>,
+    pub(super) columns: Vec<ColumnRecord>,
+}
+
+/// What is stored about a column.
+#[derive(Clone, Debug)]
+pub(super) struct ColumnRecord {
+    pub(super) id: u32,
+    pub(super) ty: SqlType,
+    pub(super) summary: Summary,
+}
+
+impl Record {
+    /// Whether it is about these rows.
+    pub(super) fn is_of(&self, table: &Table) -> bool {
+        self.table == table.id && self.generation == table.generation
+    }
+
+    /// For planners, by the columns that the table has now.
+    pub(super) fn shaped(&self, table: &Table) -> TableStatistics {
+        let column = |c: &braid_catalog::Column| {
+            let found = self.columns.iter().find(|r| r.id == c.id && r.ty == c.ty)?;
+            Some(statistics_of(&found.summary, self.rows))
+        };
+        let parent = table.interleave.as_ref().map(|i| i.parent);
+        TableStatistics {
+            rows: self.rows,
+            row_bytes: self.row_bytes,
+            columns: table.columns.iter().map(column).collect(),
+            family: self.family.filter(|(id, _)| Some(*id) == parent).map(|(_, size)| size),
+        }
+    }
+
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let family = self.family.map(|(id, size)| json!([id, size.average, size.most]));
+        let columns: Vec<Value> = self.columns.iter().map(ColumnRecord::encode).collect();
+        let value = json!({
+            "table": self.table, "generation": self.generation, "at": self.at_us,
+            "automatic": self.automatic, "rows": self.rows, "row_bytes": self.row_bytes,
+            "bytes": self.bytes, "family": family, "columns": columns,
+        });
+        value.to_string().into_bytes()
+    }
+
+    /// `None`: damaged.
+    pub(super) fn decode(bytes: &[u8]) -> Option<Record> {
+        let value: Value = serde_json::from_slice(bytes).ok()?;
+        let family = match &value["family"] {
+            Value::Null => None,
+            size => {
+                let (average, most) = (size[1].as_f64()?, size[2].as_f64()?);
+                Some((id(&size[0])?, FamilySize { average, most }))
+            }
+        };
+        let columns = value["columns"].as_array()?;
+        Some(Record {
+            table: id(&value["table"])?,
+            generation: id(&value["generation"])?,
+            at_us: value["at"].as_u64()?,
+            automatic: value["automatic"].as_bool()?,
+            rows: value["rows"].as_f64()?,
+            row_bytes: value["row_bytes"].as_f64()?,
+            bytes: value["bytes"].as_u64()?,
+            family,
+            columns: columns.iter().map(ColumnRecord::decode).collect::<Option<_>>()?,
+        })
+    }
+}
+
+impl ColumnRecord {
+    fn encode(&self) -> Value {
+        let Summary { null_fraction, width, distinct, common, histogram, correlation } =
+            &self.summary;
+        let common: Vec<Value> =
+            common.iter().map(|(value, part)| json!([digits(value), part])).collect();
+        let histogram: Vec<String> = histogram.iter().map(digits).collect();
+        json!({
+            "id": self.id, "type": self.ty, "nulls": null_fraction, "width": width,
+            "distinct": distinct, "common": common, "histogram": histogram,
+            "correlation": correlation,
+        })
+    }
+
+    fn decode(value: &Value) -> Option<ColumnRecord> {
+        let ty: SqlType = serde_json::from_value(value["type"].clone()).ok()?;
+        let common = |entry: &Value| Some((datum(&entry[0], &ty)?, entry[1].as_f64()?));
+        let summary = Summary {
+            null_fraction: value["nulls"].as_f64()?,
+            width: value["width"].as_f64()?,
+            distinct: value["distinct"].as_f64()?,
+            common: value["common"].as_array()?.iter().map(common).collect::<Option<_>>()?,
+            histogram: {
+                let bounds = value["histogram"].as_array()?;
+                bounds.iter().map(|bound| datum(bound, &ty)).collect::<Option<_>>()?
+            },
+            correlation: value["correlation"].as_f64(),
+        };
+        Some(ColumnRecord { id: id(&value["id"])?, ty, summary })
+    }
+}
+
+fn statistics_of(summary: &Summary, rows: f64) -> ColumnStatistics {
+    let Summary { null_fraction, width, distinct, common, histogram, correlation } =
+        summary.clone();
+    let distinct = if distinct < 0.0 { -distinct * rows } else { distinct };
+    ColumnStatistics { null_fraction, distinct, width, common, histogram, correlation }
+}
+
+fn id(value: &Value) -> Option<u32> {
+    value.as_u64().and_then(|n| u32::try_from(n).ok())
+}
+
+fn digits(value: &Datum) -> String {
+    let mut payload = Vec::new();
+    encode_payload(&mut payload, value);
+    payload.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn datum(value: &Value, ty: &SqlType) -> Option<Datum> {
+    let digits = value.as_str()?;
+    let byte = |at: usize| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok();
+    let payload: Vec<u8> = (0..digits.len()).step_by(2).map(byte).collect::<Option<_>>()?;
+    decode_payload(&payload, ty).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    fn record() -> Record {
+        let numeric = |text: &str| Datum::Numeric(Arc::new(text.parse().unwrap()));
+        let summary = Summary {
+            null_fraction: 0.25,
+            width: 5.0,
+            distinct: -0.5,
+            common: vec![(numeric("1.50"), 0.3)],
+            histogram: vec![numeric("-2"), numeric("0.001"), Datum::NumericNan],
+            correlation: Some(-0.125),
+        };
+        Record {
+            table: 20,
+            generation: 3,
+            at_us: 1_700_000_000_000_000,
+            automatic: true,
+            rows: 1000.0,
+            row_bytes: 40.5,
+            bytes: 12_345,
+            family: Some((19, FamilySize { average: 2.5, most: 9.0 })),
+            columns: vec![ColumnRecord { id: 4, ty: SqlType::Numeric(Some((9, 2))), summary }],
+        }
+    }
+
+    #[test]
+    fn what_is_stored_is_read_back() {
+        let record = record();
+        let back = Record::decode(&record.encode()).unwrap();
+        assert_eq!(format!("{back:?}"), format!("{record:?}"));
+        let none = Record { family: None, columns: vec![], ..record };
+        let back = Record::decode(&none.encode()).unwrap();
+        assert_eq!(format!("{back:?}"), format!("{none:?}"));
+    }
+
+    #[test]
+    fn what_is_damaged_is_nothing() {
+        assert!(Record::decode(b"{}").is_none());
+        let text = String::from_utf8(record().encode()).unwrap();
+        assert!(Record::decode(text.replace("\"type\"", "\"kind\"").as_bytes()).is_none());
+        assert!(Record::decode(&text.as_bytes()[..text.len() - 1]).is_none());
+    }
+}
