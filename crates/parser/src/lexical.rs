@@ -135,7 +135,8 @@ pub(crate) fn mark_scalar_queries(tokens: &mut Vec<TokenWithSpan>) {
     while at + 3 < tokens.len() {
         let query = is(tokens, at, "in")
             && is_token(tokens, at + 1, &Token::LParen)
-            && is_token(tokens, at + 2, &Token::LParen);
+            && is_token(tokens, at + 2, &Token::LParen)
+            && opens_query(tokens, at + 2);
         if query
             && let Some(end) = closing(tokens, at + 2)
             && !continues_query(tokens, end + 1)
@@ -145,6 +146,14 @@ pub(crate) fn mark_scalar_queries(tokens: &mut Vec<TokenWithSpan>) {
         }
         at += 1;
     }
+}
+
+/// Whether the first word behind these parentheses begins a query.
+fn opens_query(tokens: &[TokenWithSpan], mut at: usize) -> bool {
+    while is_token(tokens, at, &Token::LParen) {
+        at += 1;
+    }
+    ["select", "with", "values", "table"].iter().any(|w| is(tokens, at, w))
 }
 
 /// Whether a query in parentheses goes on here, or ends.
@@ -294,6 +303,7 @@ mod tests {
     fn queries_in_lists_and_locks_before_limits() {
         assert_eq!(shown("x in ((select 2),-1)"), "x in ( coalesce ( ( select 2 ) ) , - 1 )");
         assert_eq!(shown("x in ((select 2))"), "x in ( ( select 2 ) )");
+        assert_eq!(shown("r in ((1, 2), (3, 4))"), "r in ( ( 1 , 2 ) , ( 3 , 4 ) )");
         assert_eq!(
             shown("trim(leading from a) || trim(from b)"),
             "trim ( leading a ) || trim ( b )"

@@ -7,7 +7,7 @@ use sqlparser::ast::{
 
 use crate::bind_call::{bind_function, bind_named};
 use crate::bind_compare::{
-    bind_any_all, bind_in_list, compare_bound, match_sides, without_symmetric,
+    bind_any_all, bind_in_list, bind_side, compare_bound, distinct_bound, without_symmetric,
 };
 use crate::conversion::{coerce, fold, settle, unify};
 use crate::{BindContext, Bound, CaseBranch, CmpOp, Node, Scope, ident_name, sql_type_of};
@@ -119,9 +119,9 @@ pub fn bind_unsettled(expr: &Expr, scope: &Scope, ctx: &mut dyn BindContext) -> 
         Expr::InList { expr, list, negated } => bind_in_list(expr, list, *negated, scope, ctx),
         Expr::Between { expr, negated, low, high } => {
             let plain = without_symmetric(low);
-            let value = bind_unsettled(expr, scope, ctx)?;
-            let low = bind_unsettled(plain.as_ref().unwrap_or(low), scope, ctx)?;
-            let high = bind_unsettled(high, scope, ctx)?;
+            let value = bind_side(expr, scope, ctx)?;
+            let low = bind_side(plain.as_ref().unwrap_or(low), scope, ctx)?;
+            let high = bind_side(high, scope, ctx)?;
             let between = |low: &Bound, high: &Bound, ctx: &mut dyn BindContext| {
                 let above = compare_bound(CmpOp::Ge, value.clone(), low.clone(), ctx)?;
                 let below = compare_bound(CmpOp::Le, value.clone(), high.clone(), ctx)?;
@@ -563,11 +563,12 @@ fn bind_binary(
         }
         _ => {}
     }
-    let l = bind_unsettled(left, scope, ctx)?;
-    let r = bind_unsettled(right, scope, ctx)?;
     if let Some(op) = comparison(op) {
+        let (l, r) = (bind_side(left, scope, ctx)?, bind_side(right, scope, ctx)?);
         return compare_bound(op, l, r, ctx);
     }
+    let l = bind_unsettled(left, scope, ctx)?;
+    let r = bind_unsettled(right, scope, ctx)?;
     match operator_name(op) {
         Some(name) => bind_named(name, vec![l, r], true, ctx),
         None => {
@@ -627,13 +628,9 @@ fn bind_distinct(
     scope: &Scope,
     ctx: &mut dyn BindContext,
 ) -> SqlResult<Bound> {
-    let a = bind_unsettled(a, scope, ctx)?;
-    let b = bind_unsettled(b, scope, ctx)?;
-    if matches!((a.node(), b.node()), (Node::Row(..), Node::Row(..))) {
-        return Ok(Bound::new(Node::IsDistinct(a, b, not), SqlType::Bool));
-    }
-    let (a, b) = match_sides("=", a, b, ctx)?;
-    fold(Bound::new(Node::IsDistinct(a, b, not), SqlType::Bool))
+    let a = bind_side(a, scope, ctx)?;
+    let b = bind_side(b, scope, ctx)?;
+    distinct_bound(a, b, not, ctx)
 }
 
 fn bind_like(

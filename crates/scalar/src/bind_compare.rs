@@ -1,13 +1,15 @@
 //! Comparisons: which types meet, rows, IN, ANY and ALL.
 
 use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
-use sqlparser::ast::{BinaryOperator, Expr, UnaryOperator};
+use sqlparser::ast::{
+    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, UnaryOperator,
+};
 
 use crate::bind::{
     bind_unsettled, comparison, general_query_needed, operator_name, plain_operator,
 };
 use crate::conversion::{coerce, comparison_type, fold, settle};
-use crate::{BindContext, Bound, CmpOp, Node, QuantifiedOp, Scope, resolve};
+use crate::{BindContext, Bound, CmpOp, Node, QuantifiedOp, Scope, object_name_parts, resolve};
 
 /// Compares two bound expressions, converting them as PostgreSQL does. A bare column stays bare
 /// whenever possible, so that planners recognise `column = constant`.
@@ -36,6 +38,7 @@ pub(crate) fn match_sides(
     ctx: &mut dyn BindContext,
 ) -> SqlResult<(Bound, Bound)> {
     let unknown = SqlType::Unknown;
+    let (left, right) = (settle_row(left, ctx)?, settle_row(right, ctx)?);
     let (left, right) = match (*left.ty() == unknown, *right.ty() == unknown) {
         (true, true) => (
             settle(left, &SqlType::Text, CastContext::Implicit, ctx)?,
@@ -200,6 +203,75 @@ fn compare_rows(
     }
 }
 
+/// A side of a comparison. The fields of a row take their types from the fields beside them.
+///
+/// # Errors
+/// As [`bind_unsettled`].
+pub(crate) fn bind_side(expr: &Expr, scope: &Scope, ctx: &mut dyn BindContext) -> SqlResult<Bound> {
+    let fields = match expr {
+        Expr::Nested(inner) => return bind_side(inner, scope, ctx),
+        Expr::Tuple(parts) => Some(parts.iter().collect()),
+        Expr::Function(function) => row_fields(function),
+        _ => None,
+    };
+    let Some(fields): Option<Vec<&Expr>> = fields else {
+        return bind_unsettled(expr, scope, ctx);
+    };
+    if let Some(bound) = ctx.intercept(expr, scope)? {
+        return Ok(bound);
+    }
+    let fields = fields.iter().map(|e| bind_side(e, scope, ctx)).collect::<SqlResult<Vec<_>>>()?;
+    Ok(Bound::new(Node::Row(fields, None), SqlType::Record))
+}
+
+/// The fields of `ROW(..)`.
+fn row_fields(function: &Function) -> Option<Vec<&Expr>> {
+    let [name]: [String; 1] = object_name_parts(&function.name).try_into().ok()?;
+    let FunctionArguments::List(list) = &function.args else { return None };
+    let field = |arg| match arg {
+        &FunctionArg::Unnamed(FunctionArgExpr::Expr(ref e)) => Some(e),
+        _ => None,
+    };
+    match name.as_str() {
+        "row" => list.args.iter().map(field).collect(),
+        _ => None,
+    }
+}
+
+/// A row beside something else than a row: nothing says what its literals and parameters are.
+fn settle_row(side: Bound, ctx: &mut dyn BindContext) -> SqlResult<Bound> {
+    let Node::Row(fields, None) = side.node() else { return Ok(side) };
+    let text = |field: &Bound| match field.node() {
+        Node::Row(_, None) => settle_row(field.clone(), ctx),
+        _ => settle(field.clone(), &SqlType::Text, CastContext::Implicit, ctx),
+    };
+    let fields = fields.iter().map(text).collect::<SqlResult<Vec<_>>>()?;
+    Ok(Bound::new(Node::Row(fields, None), SqlType::Record))
+}
+
+/// `a IS [NOT] DISTINCT FROM b`.
+pub(crate) fn distinct_bound(
+    a: Bound,
+    b: Bound,
+    not: bool,
+    ctx: &mut dyn BindContext,
+) -> SqlResult<Bound> {
+    if let (Node::Row(l, None), Node::Row(r, None)) = (a.node(), b.node())
+        && l.len() == r.len()
+    {
+        let (mut left, mut right) = (Vec::new(), Vec::new());
+        for (l, r) in l.iter().zip(r) {
+            let (l, r) = match_sides("=", l.clone(), r.clone(), ctx)?;
+            left.push(l);
+            right.push(r);
+        }
+        let row = |fields| Bound::new(Node::Row(fields, None), SqlType::Record);
+        return Ok(Bound::new(Node::IsDistinct(row(left), row(right), not), SqlType::Bool));
+    }
+    let (a, b) = match_sides("=", a, b, ctx)?;
+    fold(Bound::new(Node::IsDistinct(a, b, not), SqlType::Bool))
+}
+
 /// `expr [NOT] IN (list)`.
 pub(crate) fn bind_in_list(
     expr: &Expr,
@@ -208,9 +280,8 @@ pub(crate) fn bind_in_list(
     scope: &Scope,
     ctx: &mut dyn BindContext,
 ) -> SqlResult<Bound> {
-    let needle = bind_unsettled(expr, scope, ctx)?;
-    let items =
-        list.iter().map(|e| bind_unsettled(e, scope, ctx)).collect::<SqlResult<Vec<_>>>()?;
+    let needle = bind_side(expr, scope, ctx)?;
+    let items = list.iter().map(|e| bind_side(e, scope, ctx)).collect::<SqlResult<Vec<_>>>()?;
     let needle = if *needle.ty() == SqlType::Unknown {
         // x IN (1, 2): the list tells the type of x.
         let types: Vec<&SqlType> = items.iter().map(Bound::ty).collect();

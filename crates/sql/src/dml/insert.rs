@@ -17,6 +17,7 @@ use super::target::{
     Returning, Target, bind_returning, check_assignable, column_ordinal, is_default, refuse_given,
     returned,
 };
+use super::untyped;
 use super::writer::{TableInfo, Writer};
 use crate::general_query::{ColumnInfo, Row};
 use crate::session::Context;
@@ -405,7 +406,8 @@ fn rows(
             other => return other,
         }
     }
-    let source = Source::plan(ctx, query, params)?;
+    let typed = untyped::typed(query, table, targets);
+    let source = Source::plan(ctx, typed.as_ref().unwrap_or(query), params)?;
     let from_values = matches!(&*query.body, ast::SetExpr::Values(_));
     check_count(source.columns().len(), targets, named)?;
     if !from_values {

@@ -7,6 +7,7 @@
 //! - [`references`]: foreign keys and interleave parents. [`defaults`]: values and checks of a row.
 //! - [`table_load`]: very many rows at once.
 //! - [`source`]: rows from a query. [`query_load`]: where they go when they are many.
+//! - [`untyped`]: its literals that have no type.
 //! - [`target`]: names, scopes and RETURNING of the written table.
 
 mod ahead;
@@ -20,6 +21,7 @@ pub(crate) mod references;
 pub mod source;
 pub(crate) mod table_load;
 mod target;
+mod untyped;
 mod update;
 pub mod writer;
 

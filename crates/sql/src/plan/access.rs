@@ -6,6 +6,8 @@
 //!                   spans [/1/2/7.., /1/2/max) [/1/3/7.., /1/3/max)
 //! ```
 //! A condition that a span expresses exactly is not evaluated again; what is left is the *rest*.
+//! An OR whose every alternative bounds the key gives the spans of all of them together, which is
+//! also how row values are read: `(a, b) > (1, 2)` is `a > 1 OR a = 1 AND b > 2`.
 //! Values are expressions without columns of the table itself; they become bytes when the statement
 //! runs. In a join they may use the columns of the tables before it (a *lookup*).
 
@@ -19,6 +21,10 @@ use braid_scalar::{Bound, CmpOp, EvalContext, Node, QuantifiedOp, Volatility};
 
 /// Most combinations of several lists; where there are more, the last lists become a filter.
 const MAX_SPANS: usize = 16_384;
+/// Most alternatives of an OR that are looked at one by one.
+const MAX_ALTERNATIVES: usize = 2_048;
+/// ORs inside of alternatives of ORs: one less than the columns of the longest row value.
+const MAX_DEPTH: usize = 8;
 
 /// Values that one key column may have.
 #[derive(Clone, Debug)]
@@ -43,6 +49,8 @@ pub struct Access {
     pub index: Option<usize>,
     eq: Vec<Values>,
     range: RangeOn,
+    /// One access for each alternative of an OR; then there is nothing above.
+    either: Vec<Access>,
     /// What the spans do not express; every part must hold.
     pub rest: Vec<Bound>,
 }
@@ -121,6 +129,13 @@ fn conditions(
                     out.push(Condition { ordinal: column, kind, at });
                 }
             }
+            // a = 1 OR a IN (2, 3)
+            Node::Or(parts) => {
+                if let Some((ordinal, list)) = one_of(parts, offset, types) {
+                    let kind = ConditionKind::Values(Values::List(list));
+                    out.push(Condition { ordinal, kind, at });
+                }
+            }
             Node::Quantified(QuantifiedOp::Compare(CmpOp::Eq), needle, array, false) => {
                 let Some(column) = own(needle) else { continue };
                 let fits_element = array
@@ -136,6 +151,22 @@ fn conditions(
         }
     }
     out
+}
+
+/// The column and its values when all alternatives of an OR are values of one column.
+fn one_of(
+    parts: &[Bound],
+    offset: usize,
+    types: &dyn Fn(usize) -> Option<SqlType>,
+) -> Option<(usize, Vec<Bound>)> {
+    let each = conditions(parts, offset, types);
+    let ordinal = each.first()?.ordinal;
+    let list = |c: Condition| match c.kind {
+        ConditionKind::Values(Values::List(list)) if c.ordinal == ordinal => Some(list),
+        _ => None,
+    };
+    let lists = each.into_iter().map(list).collect::<Option<Vec<_>>>()?;
+    (lists.len() == parts.len()).then(|| (ordinal, lists.concat()))
 }
 
 /// The access along one key layout.
@@ -183,7 +214,59 @@ fn along(
         .filter(|(i, _)| !used.contains(i))
         .map(|(_, c)| c.clone())
         .collect();
-    Access { index, eq, range, rest }
+    Access { index, eq, range, either: Vec::new(), rest }
+}
+
+/// A table's key, of the rows or of an index, and where conditions find the table's columns.
+struct Key<'a> {
+    table: &'a TableLayout,
+    layout: &'a Layout,
+    index: Option<usize>,
+    columns: usize,
+    offset: usize,
+}
+
+impl Key<'_> {
+    fn plain(&self, conjuncts: &[Bound]) -> Access {
+        let types = |o: usize| self.table.table.columns.get(o).map(|c| c.ty.clone());
+        let conditions = conditions(conjuncts, self.offset, &types);
+        along(self.layout, self.index, self.columns, &conditions, conjuncts)
+    }
+
+    /// The access for all conditions. Of the ORs among them, those from the position `ors` on may
+    /// be cut into alternatives.
+    fn best(&self, conjuncts: &[Bound], ors: usize, depth: usize) -> Access {
+        let mut best = self.plain(conjuncts);
+        for (at, conjunct) in conjuncts.iter().enumerate().skip(ors) {
+            let Node::Or(parts) = conjunct.node() else { continue };
+            if parts.len() > MAX_ALTERNATIVES || depth == MAX_DEPTH {
+                continue;
+            }
+            let mut others = conjuncts.to_vec();
+            others.remove(at);
+            let mut either = Vec::with_capacity(parts.len());
+            for part in parts {
+                let mut with = others.clone();
+                with.extend(part.conjuncts());
+                let mut access = self.best(&with, others.len(), depth + 1);
+                if access.is_full() {
+                    break;
+                }
+                access.rest.clear();
+                either.push(access);
+            }
+            if either.len() < parts.len() {
+                continue;
+            }
+            let rest = conjuncts.to_vec();
+            let (eq, range) = (Vec::new(), RangeOn::default());
+            let all = Access { index: self.index, eq, range, either, rest };
+            if all.score(self.table) > best.score(self.table) {
+                best = all;
+            }
+        }
+        best
+    }
 }
 
 impl Access {
@@ -195,7 +278,7 @@ impl Access {
     }
 
     /// The best access for a list of conditions.
-    pub(crate) fn choose_among(layout: &TableLayout, conjuncts: &[Bound]) -> Access {
+    pub fn choose_among(layout: &TableLayout, conjuncts: &[Bound]) -> Access {
         let all = Access::candidates(layout, conjuncts, 0);
         all.into_iter().max_by_key(|a| a.score(layout)).expect("the primary key is always there")
     }
@@ -209,17 +292,20 @@ impl Access {
     /// One access per key, the primary one first. The table's first column has ordinal `offset`
     /// in the conditions; values may use columns before it.
     pub fn candidates(layout: &TableLayout, conjuncts: &[Bound], offset: usize) -> Vec<Access> {
-        let types = |o: usize| layout.table.columns.get(o).map(|c| c.ty.clone());
-        let conditions = conditions(conjuncts, offset, &types);
-        let rows = &layout.rows;
-        let mut out = vec![along(rows, None, rows.columns().len(), &conditions, conjuncts)];
-        for (i, index) in layout.indexes.iter().enumerate() {
-            out.push(along(&index.layout, Some(i), index.declared, &conditions, conjuncts));
-        }
-        out
+        let rows = (None, &layout.rows, layout.rows.columns().len());
+        let indexes = layout.indexes.iter().enumerate();
+        let indexes = indexes.map(|(i, index)| (Some(i), &index.layout, index.declared));
+        let keys = std::iter::once(rows).chain(indexes);
+        keys.map(|(index, key, columns)| {
+            Key { table: layout, layout: key, index, columns, offset }.best(conjuncts, 0, 0)
+        })
+        .collect()
     }
 
     pub(crate) fn score(&self, layout: &TableLayout) -> (u32, usize, bool, bool) {
+        if let Some(worst) = self.either.iter().map(|a| a.score(layout)).min() {
+            return worst;
+        }
         let bounds = u32::from(self.range.lower.is_some()) + u32::from(self.range.upper.is_some());
         let whole = match self.index {
             None => self.eq.len() == layout.rows.columns().len(),
@@ -232,9 +318,17 @@ impl Access {
         (weight, self.eq.len(), self.index.is_none(), whole)
     }
 
+    /// Whether it reads less than another access of the same table.
+    pub fn is_better_than(&self, other: &Access, layout: &TableLayout) -> bool {
+        self.score(layout) > other.score(layout)
+    }
+
     /// Whether nothing narrows the read.
     pub fn is_full(&self) -> bool {
-        self.eq.is_empty() && self.range.lower.is_none() && self.range.upper.is_none()
+        self.eq.is_empty()
+            && self.range.lower.is_none()
+            && self.range.upper.is_none()
+            && self.either.is_empty()
     }
 
     /// Number of leading key columns that have given values.
@@ -258,6 +352,7 @@ impl Access {
             Values::Array(_) => false,
         });
         let open = self.range.lower.is_none() && self.range.upper.is_none();
+        let open = open && self.either.is_empty();
         each && open && self.index.is_none() && columns.next().is_none()
     }
 
@@ -273,6 +368,7 @@ impl Access {
         for (e, _) in self.range.lower.iter().chain(&self.range.upper) {
             out.extend(e.columns());
         }
+        self.either.iter().for_each(|access| out.extend(access.columns()));
         out
     }
 
@@ -315,7 +411,19 @@ impl Access {
 
     /// Whether the spans are single keys of the primary key.
     pub(crate) fn is_point(&self, layout: &TableLayout) -> bool {
+        if !self.either.is_empty() {
+            return self.either.iter().all(|a| a.is_point(layout) && a.has_few_values());
+        }
         self.index.is_none() && self.eq.len() == layout.rows.columns().len()
+    }
+
+    /// Whether all combinations of its values become spans, whatever they are.
+    fn has_few_values(&self) -> bool {
+        let few = |n: usize, values: &Values| match values {
+            Values::List(list) => n.checked_mul(list.len()).filter(|n| *n <= MAX_SPANS),
+            Values::Array(_) => None,
+        };
+        self.eq.iter().try_fold(1, few).is_some() && self.either.iter().all(Access::has_few_values)
     }
 
     /// The values of each leading column: no value twice, NULLs left out.
@@ -411,6 +519,9 @@ impl Access {
         outer: &[Datum],
         eval: &EvalContext,
     ) -> SqlResult<Vec<KeySpan>> {
+        if !self.either.is_empty() {
+            return self.spans_of_either(table, outer, eval);
+        }
         let layout = self.layout(table);
         let bound = |b: &Option<(Bound, bool)>| -> SqlResult<Option<(Datum, bool)>> {
             b.as_ref().map(|(e, inc)| Ok((e.eval(outer, eval)?, *inc))).transpose()
@@ -436,6 +547,31 @@ impl Access {
         Ok(out)
     }
 
+    /// The spans of all alternatives.
+    fn spans_of_either(
+        &self,
+        table: &TableLayout,
+        outer: &[Datum],
+        eval: &EvalContext,
+    ) -> SqlResult<Vec<KeySpan>> {
+        let mut all = Vec::new();
+        for access in &self.either {
+            all.extend(access.spans(table, outer, eval)?);
+        }
+        all.sort_by(|a, b| a.start.cmp(&b.start));
+        let mut out: Vec<KeySpan> = Vec::with_capacity(all.len());
+        for span in all {
+            match out.last_mut() {
+                Some(last) if span.start <= last.end => last.end = span.end.max(last.end.clone()),
+                _ => out.push(span),
+            }
+        }
+        if let (Some(first), Some(last), true) = (out.first(), out.last(), out.len() > MAX_SPANS) {
+            return Ok(vec![KeySpan::new(first.start.clone(), last.end.clone())]);
+        }
+        Ok(out)
+    }
+
     /// Exact keys, when [`Access::is_point`].
     pub fn points(
         &self,
@@ -443,17 +579,27 @@ impl Access {
         outer: &[Datum],
         eval: &EvalContext,
     ) -> SqlResult<Vec<Vec<u8>>> {
-        let mut keys = self
-            .prefixes(outer, eval)?
-            .iter()
-            .map(|p| table.rows.prefix(p))
-            .collect::<SqlResult<Vec<_>>>()?;
+        let mut keys = Vec::new();
+        for access in &self.either {
+            keys.extend(access.points(table, outer, eval)?);
+        }
+        if self.either.is_empty() {
+            for prefix in self.prefixes(outer, eval)? {
+                keys.push(table.rows.prefix(&prefix)?);
+            }
+        }
         keys.sort();
+        keys.dedup();
         Ok(keys)
     }
 
     /// In words, for EXPLAIN.
     pub fn describe(&self, table: &TableLayout) -> String {
+        if !self.either.is_empty() {
+            let each: Vec<String> =
+                self.either.iter().map(|access| format!("({})", access.describe(table))).collect();
+            return each.join(" OR ");
+        }
         let layout = self.layout(table);
         let name = |n: usize| &table.table.columns[layout.columns()[n].ordinal].name;
         let mut parts: Vec<String> = (0..self.eq.len())

@@ -117,7 +117,7 @@ impl Layout {
     }
 
     /// Span of all keys that start with these values, families included.
-    pub fn prefix_span(&self, values: &[Datum]) -> SqlResult<KeySpan> {
+    pub(crate) fn prefix_span(&self, values: &[Datum]) -> SqlResult<KeySpan> {
         let start = self.prefix(values)?;
         let end = family_end(&start);
         Ok(KeySpan::new(start, end))
@@ -125,7 +125,7 @@ impl Layout {
 
     /// Span of `prefix` and bounds on the next column. NULLs of that column are not inside when a
     /// bound is given, as in SQL.
-    pub fn range_span(
+    pub(crate) fn range_span(
         &self,
         prefix: &[Datum],
         lower: Bound<&Datum>,
