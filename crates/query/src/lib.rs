@@ -18,7 +18,8 @@
 
 mod admission;
 pub mod arrow_form;
-pub mod bind;
+mod bare_groups;
+mod bind;
 mod decorrelate;
 pub mod engine;
 pub mod error;

@@ -26,6 +26,7 @@ use datafusion::physical_optimizer::optimizer::{
 };
 use datafusion::physical_plan::ExecutionPlan;
 
+use crate::bare_groups::BareGroups;
 use crate::exec::stoppable::check;
 use crate::sorted_joins::SortedJoins;
 
@@ -63,7 +64,8 @@ pub(crate) fn rules() -> Vec<Rule> {
         let few_joins = rule.name() == "eliminate_cross_join";
         Arc::new(Watched { rule, few_joins })
     };
-    Optimizer::new().rules.into_iter().map(watched).collect()
+    let own: [Rule; 1] = [Arc::new(BareGroups)];
+    Optimizer::new().rules.into_iter().chain(own).map(watched).collect()
 }
 
 /// As [`rules`], for physical plans.

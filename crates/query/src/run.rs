@@ -20,7 +20,11 @@ use datafusion::execution::{
     SendableRecordBatchStream, SessionState, SessionStateBuilder, TaskContext,
 };
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_optimizer::filter_pushdown::FilterPushdown;
 use datafusion::physical_plan::execution_plan::reset_plan_states;
+use datafusion::physical_plan::joins::HashJoinExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionConfig;
 use futures::StreamExt;
@@ -33,6 +37,9 @@ use crate::exec::stoppable::{Bounds, stoppable};
 use crate::memory::{runtime, spillers_limit};
 use crate::planning::{check_size, physical_rules, rules, stopping_at};
 use crate::sorted_joins::refused;
+
+/// Most different keys of a join that its other side is told one by one.
+const LOOKUPS_MAX: usize = 2_000;
 
 /// Wakes a parked thread.
 struct Unpark(Thread);
@@ -73,6 +80,11 @@ fn new_planner(sorted_joins: bool) -> Arc<SessionState> {
     options.optimizer.repartition_joins = false;
     options.optimizer.enable_round_robin_repartition = false;
     options.execution.collect_statistics = false;
+    // A minimum or maximum of one execution would still bound the scans of the next.
+    options.optimizer.enable_aggregate_dynamic_filter_pushdown = false;
+    // Keys of a join that are looked up one by one on its other side.
+    options.optimizer.hash_join_inlist_pushdown_max_distinct_values = LOOKUPS_MAX;
+    options.optimizer.hash_join_inlist_pushdown_max_size = 1 << 20;
     let state = SessionStateBuilder::new()
         .with_config(config)
         .with_optimizer_rules(rules())
@@ -151,7 +163,21 @@ pub(crate) fn physical_at(
 /// # Errors
 /// What DataFusion reports when it rebuilds a node.
 pub(crate) fn fresh_operators(plan: &Arc<dyn ExecutionPlan>) -> SqlResult<Arc<dyn ExecutionPlan>> {
-    reset_plan_states(plan.clone()).map_err(from_df)
+    let fresh = reset_plan_states(plan.clone()).map_err(from_df)?;
+    if !tells(&fresh) {
+        return Ok(fresh);
+    }
+    // What an operator tells the scans below it belongs to one execution: they are linked anew.
+    let options = planner(false).config_options();
+    FilterPushdown::new_post_optimization().optimize(fresh, options).map_err(from_df)
+}
+
+/// Whether operators of a plan tell scans below them what they have learned.
+fn tells(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    let sort_with_limit = || plan.downcast_ref::<SortExec>().is_some_and(|s| s.fetch().is_some());
+    plan.downcast_ref::<HashJoinExec>().is_some()
+        || sort_with_limit()
+        || plan.children().into_iter().any(tells)
 }
 
 fn bounds(state: &SessionState) -> Arc<Bounds> {

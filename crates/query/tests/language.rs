@@ -552,3 +552,32 @@ fn windows_are_refused_for_the_reason_that_postgres_gives() {
         ],
     );
 }
+
+/// In the query of an INSERT a literal or parameter without a type is what the column wants.
+#[test]
+fn literals_of_an_inserting_query_take_the_columns_types() {
+    let mut db = Db::new();
+    db.run("CREATE TABLE w (id int PRIMARY KEY, d date, n numeric(6,2), s varchar(3))");
+    db.run("INSERT INTO w SELECT i, '2026-11-23', NULL, 'ab' FROM generate_series(1, 2) AS g(i)");
+    db.run("INSERT INTO w (s, id, n) SELECT NULL, '7', '1.005'");
+    assert_eq!(
+        db.run("SELECT * FROM w ORDER BY 1"),
+        ["1|2026-11-23||ab", "2|2026-11-23||ab", "7||1.01|"]
+    );
+    let refused = [
+        ("INSERT INTO w SELECT 8, NULL, NULL, 'long'", "value too long for type"),
+        ("INSERT INTO w SELECT 8, 'no date'", "invalid input syntax for type date"),
+        ("INSERT INTO w SELECT 8, 5", "column \"d\" is of type date but expression is of type"),
+        ("INSERT INTO w SELECT DISTINCT 8, '2026-11-23'", "expression is of type text"),
+    ];
+    for (sql, want) in refused {
+        let error = db.try_run(sql).expect_err(sql).to_string();
+        assert!(error.contains(want), "{sql}\n{error}");
+    }
+    let sql = "INSERT INTO w SELECT $1, $2, $3, $4 FROM w WHERE id = 7";
+    let statement = db.session.parse_script(sql).expect("parses").remove(0);
+    let prepared = db.session.prepare(statement, &[]).expect("plans");
+    use braid_types::SqlType::{Date, Int4, Numeric, Varchar};
+    let types = prepared.param_types();
+    assert!(matches!(types, [Int4, Date, Numeric(_), Varchar(_)]), "{types:?}");
+}

@@ -249,8 +249,8 @@ fn plans_use_keys() {
          WHERE c.id = 2 AND o.id IN (10, 12) GROUP BY c.name",
     );
     let text = plan.join("\n");
-    assert!(text.contains("customers spans=1 key columns=1"), "{text}");
-    assert!(text.contains("orders spans=2 key columns=1"), "{text}");
+    assert!(text.contains("customers spans=1 key: id = 2,"), "{text}");
+    assert!(text.contains("orders spans=2 key: id IN (10, 12),"), "{text}");
 }
 
 #[test]

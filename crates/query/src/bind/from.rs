@@ -18,7 +18,7 @@ use super::lateral::Lateral;
 use super::lift::has_subquery;
 use super::{Binder, Cte, Level, Origin, Relation, Slot, SlotKind};
 use crate::error::from_df;
-use crate::exec::scan::{Source, SqlTable};
+use crate::exec::table::{Source, SqlTable};
 use crate::system;
 
 /// Views may nest this deep.

@@ -31,8 +31,8 @@ use super::{Binder, SlotKind, column};
 use crate::decorrelate::outer::{has_outer, replace_columns, substitute, unaliased};
 use crate::decorrelate::pull::{self, Core};
 use crate::error::from_df;
-use crate::exec::scan::layout_of;
 use crate::exec::subquery::Shape;
+use crate::exec::table::layout_of;
 
 /// A subquery's part in a join: its plan, the values of its columns, the conditions of the join.
 struct Side {

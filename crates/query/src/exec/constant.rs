@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use braid_types::SqlType;
 use datafusion::arrow::datatypes::DataType;
+use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
@@ -28,7 +28,7 @@ const PREFIX: &str = "#";
 
 /// The placeholder of a constant.
 pub(crate) fn placeholder(at: usize, ty: &SqlType) -> Expr {
-    let name = format!("{PREFIX}{at}");
+    let name = name(at);
     let field = arrow_form::field(&name, ty);
     Expr::Placeholder(Placeholder::new_with_field(name, Some(field)))
 }
@@ -42,12 +42,20 @@ pub(crate) fn is_constant(expr: &Expr) -> bool {
     }
 }
 
-/// The value of a constant, in the execution that runs.
-pub(crate) fn value(expr: &Expr, place: &Place) -> Option<ScalarValue> {
-    let Expr::ScalarFunction(call) = expr else { return None };
-    let constant = call.func.inner().downcast_ref::<Constant>()?;
-    let value = place.constant(constant.at).ok()?;
-    Some(arrow_form::scalar(&value, &constant.ty))
+/// The number of a constant at its place.
+pub(crate) fn number(expr: &Expr) -> Option<usize> {
+    match expr {
+        Expr::Placeholder(p) => p.id.strip_prefix(PREFIX)?.parse().ok(),
+        Expr::ScalarFunction(call) => {
+            call.func.inner().downcast_ref::<Constant>().map(|constant| constant.at)
+        }
+        _ => None,
+    }
+}
+
+/// What a constant is called in plans.
+pub(crate) fn name(at: usize) -> String {
+    format!("{PREFIX}{at}")
 }
 
 /// The plan with functions in the place of placeholders.
@@ -57,8 +65,7 @@ pub(crate) fn value(expr: &Expr, place: &Place) -> Option<ScalarValue> {
 pub(crate) fn bind_constants(plan: LogicalPlan, place: &Arc<Place>) -> Result<LogicalPlan> {
     let call = |expr: Expr| {
         let Expr::Placeholder(p) = &expr else { return Ok(Transformed::no(expr)) };
-        let number = p.id.strip_prefix(PREFIX).and_then(|n| n.parse::<usize>().ok());
-        match number.and_then(|at| Some((at, place.constant_type(at)?))) {
+        match number(&expr).and_then(|at| Some((at, place.constant_type(at)?))) {
             Some((at, ty)) => {
                 let name = p.id.clone();
                 let signature = Signature::nullary(Volatility::Volatile);

@@ -3,9 +3,13 @@
 //! Only what cannot fail is taken: it is checked for all rows, also for those that another
 //! condition would have refused. What can fail stays in the filter above the scan, which sees the
 //! rows that are left.
+//!
+//! After them comes what operators above have learned: which keys a join can use, what a sort with
+//! a limit still takes. Most rows may pass that; then it is not asked for every batch.
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use braid_sql::storage::Column;
 use braid_types::{SqlError, SqlResult};
@@ -18,6 +22,7 @@ use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{Between, InList};
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
 
 use super::columns::record_batch;
 use super::constant::is_constant;
@@ -86,11 +91,49 @@ fn is_operand(expr: &Expr, schema: &Schema) -> bool {
     }
 }
 
+/// Rows after which it is known how many pass.
+const TRIAL_ROWS: u64 = 16_384;
+/// Batches that go by unasked when most rows pass.
+const REST_BATCHES: u64 = 16;
+
+/// How much a learned filter is worth: rows that it was asked about, and that passed.
+#[derive(Debug, Default)]
+struct Worth {
+    asked: AtomicU64,
+    passed: AtomicU64,
+    /// Batches until it is asked again.
+    resting: AtomicU64,
+}
+
+impl Worth {
+    fn is_asked(&self) -> bool {
+        let resting = self.resting.load(Ordering::Relaxed);
+        if resting > 0 {
+            self.resting.store(resting - 1, Ordering::Relaxed);
+        }
+        resting == 0
+    }
+
+    fn note(&self, asked: usize, passed: usize) {
+        let asked = self.asked.fetch_add(asked as u64, Ordering::Relaxed) + asked as u64;
+        let passed = self.passed.fetch_add(passed as u64, Ordering::Relaxed) + passed as u64;
+        if asked >= TRIAL_ROWS {
+            if passed * 4 > asked * 3 {
+                self.resting.store(REST_BATCHES, Ordering::Relaxed);
+            }
+            self.asked.store(0, Ordering::Relaxed);
+            self.passed.store(0, Ordering::Relaxed);
+        }
+    }
+}
+
 /// The conditions of a scan.
 #[derive(Clone)]
 pub(super) struct ScanFilter {
     /// Over columns of `schema`.
     conditions: Vec<Arc<dyn PhysicalExpr>>,
+    /// What operators above have learned, over the same columns.
+    learned: Vec<(Arc<dyn PhysicalExpr>, Arc<Worth>)>,
     /// Which columns of the table they are about.
     pub(super) columns: Vec<usize>,
     schema: SchemaRef,
@@ -134,7 +177,33 @@ impl ScanFilter {
         let conditions =
             taken.into_iter().map(|filter| session.create_physical_expr(filter.clone(), &named));
         let conditions = conditions.collect::<Result<_>>()?;
-        Ok(Some(ScanFilter { conditions, columns, schema }))
+        Ok(Some(ScanFilter { conditions, learned: Vec::new(), columns, schema }))
+    }
+
+    /// These conditions, and what operators above learn about columns of the scan's output.
+    ///
+    /// # Errors
+    /// What DataFusion reports when it rewrites an expression.
+    pub(super) fn learning(
+        planned: Option<&ScanFilter>,
+        learned: &[Arc<dyn PhysicalExpr>],
+        table: &Schema,
+    ) -> Result<ScanFilter> {
+        let mut columns = planned.map_or_else(Vec::new, |filter| filter.columns.clone());
+        for filter in learned {
+            for column in collect_columns(filter) {
+                columns.push(table.index_of(column.name())?);
+            }
+        }
+        columns.sort_unstable();
+        columns.dedup();
+        let schema = Arc::new(table.project(&columns)?);
+        let here = |e: &Arc<dyn PhysicalExpr>| reassign_expr_columns(e.clone(), &schema);
+        let conditions = planned.iter().flat_map(|filter| &filter.conditions);
+        let conditions = conditions.map(here).collect::<Result<_>>()?;
+        let learned = learned.iter().map(|e| Ok((here(e)?, Arc::default())));
+        let learned = learned.collect::<Result<_>>()?;
+        Ok(ScanFilter { conditions, learned, columns, schema })
     }
 
     /// Of these rows, which pass; `None`: all.
@@ -171,27 +240,44 @@ impl ScanFilter {
     fn mask(&self, probe: &RecordBatch) -> SqlResult<BooleanArray> {
         let mut mask: Option<BooleanArray> = None;
         for condition in &self.conditions {
-            let value = condition.evaluate(probe).and_then(|v| v.into_array(probe.num_rows()));
-            let value = value.map_err(from_df)?;
-            if *value.data_type() == DataType::Null {
-                return Ok(BooleanArray::from(vec![false; probe.num_rows()]));
-            }
-            let value = value.as_any().downcast_ref::<BooleanArray>();
-            let value =
-                value.ok_or_else(|| SqlError::internal("a condition that is no boolean"))?;
-            let value = match value.null_count() {
-                0 => value.clone(),
-                _ => prep_null_mask_filter(value),
-            };
-            let both = match mask {
-                None => value,
-                Some(mask) => and(&mask, &value).map_err(|e| SqlError::internal(e.to_string()))?,
-            };
+            let both = narrowed(mask.take(), condition, probe)?;
             if !both.has_true() {
                 return Ok(both);
             }
             mask = Some(both);
         }
-        mask.ok_or_else(|| SqlError::internal("a filter without conditions"))
+        for (learned, worth) in &self.learned {
+            if !worth.is_asked() {
+                continue;
+            }
+            let before = mask.as_ref().map_or(probe.num_rows(), BooleanArray::true_count);
+            let both = narrowed(mask.take(), learned, probe)?;
+            worth.note(before, both.true_count());
+            mask = Some(both);
+        }
+        Ok(mask.unwrap_or_else(|| BooleanArray::from(vec![true; probe.num_rows()])))
+    }
+}
+
+/// The rows of a mask that pass a condition, too.
+fn narrowed(
+    mask: Option<BooleanArray>,
+    condition: &Arc<dyn PhysicalExpr>,
+    probe: &RecordBatch,
+) -> SqlResult<BooleanArray> {
+    let value = condition.evaluate(probe).and_then(|v| v.into_array(probe.num_rows()));
+    let value = value.map_err(from_df)?;
+    if *value.data_type() == DataType::Null {
+        return Ok(BooleanArray::from(vec![false; probe.num_rows()]));
+    }
+    let value = value.as_any().downcast_ref::<BooleanArray>();
+    let value = value.ok_or_else(|| SqlError::internal("a condition that is no boolean"))?;
+    let value = match value.null_count() {
+        0 => value.clone(),
+        _ => prep_null_mask_filter(value),
+    };
+    match mask {
+        None => Ok(value),
+        Some(mask) => and(&mask, &value).map_err(|e| SqlError::internal(e.to_string())),
     }
 }

@@ -1,0 +1,227 @@
+//! Batches of a scan.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
+
+use braid_sql::storage::{IndexScan, TableScan};
+use braid_types::{Datum, SqlError, SqlResult, SqlType};
+use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::Result;
+use datafusion::execution::RecordBatchStream;
+use futures::Stream;
+
+use super::columns::{ColumnScan, canceled};
+use super::execution::Execution;
+use super::materialized::Materialized;
+use super::scan::{Spec, SqlScan};
+use super::scan_filter::ScanFilter;
+use crate::arrow_form;
+use crate::error::to_df;
+
+/// Rows in one batch.
+const BATCH_ROWS: usize = 1024;
+
+/// The batches of a common table expression.
+pub(super) struct SharedStream {
+    rows: Arc<Materialized>,
+    batches: Option<Arc<Vec<RecordBatch>>>,
+    at: usize,
+    projection: Vec<usize>,
+    schema: SchemaRef,
+    left: usize,
+}
+
+impl SharedStream {
+    pub(super) fn new(rows: Arc<Materialized>, spec: &Spec) -> SharedStream {
+        SharedStream {
+            rows,
+            batches: None,
+            at: 0,
+            projection: spec.projection.clone(),
+            schema: spec.schema.clone(),
+            left: spec.limit.unwrap_or(usize::MAX),
+        }
+    }
+
+    fn batch(&mut self) -> Result<Option<RecordBatch>> {
+        let batches = match &self.batches {
+            Some(batches) => batches.clone(),
+            None => self.batches.insert(self.rows.batches()?).clone(),
+        };
+        let Some(batch) = batches.get(self.at).filter(|_| self.left > 0) else { return Ok(None) };
+        self.at += 1;
+        let batch = batch.slice(0, batch.num_rows().min(self.left));
+        self.left -= batch.num_rows();
+        let columns = self.projection.iter().map(|at| batch.column(*at).clone()).collect();
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        Ok(Some(RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)?))
+    }
+}
+
+impl Stream for SharedStream {
+    type Item = Result<RecordBatch>;
+
+    fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        Poll::Ready(self.batch().transpose())
+    }
+}
+
+impl RecordBatchStream for SharedStream {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+}
+
+/// Where rows come from.
+pub(super) enum Rows {
+    Table(TableScan),
+    Columns(Box<ColumnScan>),
+    Index(IndexScan),
+    Made(Arc<Vec<Vec<Datum>>>, usize),
+}
+
+impl Rows {
+    /// Tells a scan how many rows will be wanted.
+    pub(super) fn expecting(self, rows: Option<usize>) -> Rows {
+        match (self, rows) {
+            (Rows::Table(scan), Some(rows)) => Rows::Table(scan.expecting(rows)),
+            (Rows::Index(scan), Some(rows)) => Rows::Index(scan.expecting(rows)),
+            (other, _) => other,
+        }
+    }
+
+    /// What can be read without a value in between is.
+    pub(super) fn in_columns(self, spec: &Spec, filter: Option<ScanFilter>) -> Rows {
+        match self {
+            Rows::Table(scan) => {
+                let scan = ColumnScan::new(scan, &spec.projection, spec.schema.clone(), filter);
+                Rows::Columns(Box::new(scan))
+            }
+            other => other,
+        }
+    }
+
+    /// What its transaction has asked so far.
+    fn requests(&self) -> u64 {
+        match self {
+            Rows::Table(scan) => scan.txn().stats().requests,
+            Rows::Columns(scan) => scan.txn().stats().requests,
+            Rows::Index(scan) => scan.txn().stats().requests,
+            Rows::Made(..) => 0,
+        }
+    }
+
+    fn next(&mut self) -> SqlResult<Option<Vec<Datum>>> {
+        Ok(match self {
+            Rows::Table(_) | Rows::Columns(_) => None,
+            Rows::Index(scan) => scan.next_row()?.map(|(_, row)| row),
+            Rows::Made(rows, at) => {
+                let row = rows.get(*at).cloned();
+                *at += 1;
+                row
+            }
+        })
+    }
+}
+
+/// Batches of rows. Reading blocks: the stream is driven by the thread that wants them.
+pub(super) struct ScanStream {
+    scan: SqlScan,
+    execution: Arc<Execution>,
+    /// `None` until the first batch is wanted.
+    rows: Option<Rows>,
+    /// Columns that the filter is about.
+    probe: Vec<(usize, SqlType)>,
+    left: usize,
+}
+
+impl ScanStream {
+    pub(super) fn new(scan: SqlScan, execution: Arc<Execution>) -> ScanStream {
+        let (probe, left) = (scan.probe_types(), scan.spec().limit.unwrap_or(usize::MAX));
+        ScanStream { scan, execution, rows: None, probe, left }
+    }
+
+    /// The next batch; what it asked the store is counted.
+    fn batch(&mut self) -> SqlResult<Option<RecordBatch>> {
+        if self.execution.cancel.load(Ordering::Relaxed) {
+            return Err(canceled());
+        }
+        let mut rows = match self.rows.take() {
+            Some(rows) => rows,
+            None => self.scan.open(&self.execution)?,
+        };
+        let before = rows.requests();
+        let batch = self.read(&mut rows);
+        self.scan.count(rows.requests() - before);
+        self.rows = Some(rows);
+        batch
+    }
+
+    fn read(&mut self, rows: &mut Rows) -> SqlResult<Option<RecordBatch>> {
+        let spec = self.scan.spec();
+        if let Rows::Columns(scan) = rows {
+            let batch = scan.next(self.left, &self.execution.cancel)?;
+            self.left -= batch.as_ref().map_or(0, RecordBatch::num_rows);
+            return Ok(batch);
+        }
+        loop {
+            let most = BATCH_ROWS.min(self.left);
+            let (mut read, mut columns) = (0, vec![Vec::new(); spec.projection.len()]);
+            let mut probe = vec![Vec::new(); self.probe.len()];
+            while read < most {
+                let Some(mut row) = rows.next()? else { break };
+                for (column, (at, _)) in probe.iter_mut().zip(&self.probe) {
+                    column.push(row[*at].clone());
+                }
+                for (column, at) in columns.iter_mut().zip(&spec.projection) {
+                    column.push(std::mem::replace(&mut row[*at], Datum::Null));
+                }
+                read += 1;
+            }
+            let mut batch = built(&columns, spec.types.iter(), &spec.schema, read)?;
+            if let Some(filter) = self.scan.filter() {
+                let types = self.probe.iter().map(|(_, ty)| ty);
+                batch = filter.filter(&batch, &built(&probe, types, filter.schema(), read)?)?;
+            }
+            self.left -= batch.num_rows();
+            if batch.num_rows() > 0 {
+                return Ok(Some(batch));
+            }
+            if read < most || self.left == 0 {
+                return Ok(None);
+            }
+        }
+    }
+}
+
+/// The batch of these values.
+fn built<'a>(
+    columns: &[Vec<Datum>],
+    types: impl Iterator<Item = &'a SqlType>,
+    schema: &SchemaRef,
+    rows: usize,
+) -> SqlResult<RecordBatch> {
+    let arrays = columns.iter().zip(types);
+    let arrays: Vec<ArrayRef> =
+        arrays.map(|(values, ty)| arrow_form::build(ty, values.iter())).collect();
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    RecordBatch::try_new_with_options(schema.clone(), arrays, &options)
+        .map_err(|e| SqlError::internal(e.to_string()))
+}
+
+impl Stream for ScanStream {
+    type Item = Result<RecordBatch>;
+
+    fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        Poll::Ready(self.batch().map_err(to_df).transpose())
+    }
+}
+
+impl RecordBatchStream for ScanStream {
+    fn schema(&self) -> SchemaRef {
+        self.scan.spec().schema.clone()
+    }
+}

@@ -1,0 +1,165 @@
+//! Tables as DataFusion sees them: stored tables read through the transaction, and virtual tables
+//! whose rows are made from the catalog.
+//!
+//! A scan takes the projection (columns nobody asked for are not decoded), a limit, conditions that
+//! cannot fail, which it checks itself (`scan_filter.rs`), and conditions on key columns, which
+//! become spans (`key_conditions.rs`); these are checked above it as well.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use braid_scalar::Bound;
+use braid_sql::plan::access::Access;
+use braid_sql::storage::TableLayout;
+use braid_types::{Datum, SqlError, SqlType};
+use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::Result;
+use datafusion::datasource::source_as_provider;
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableSource, TableType};
+use datafusion::physical_plan::ExecutionPlan;
+
+use super::execution::Place;
+use super::key_conditions::Filters;
+use super::materialized::Materialized;
+use super::scan::{Spec, SqlScan};
+use super::scan_filter::{ScanFilter, is_for_scan};
+use crate::arrow_form;
+use crate::error::to_df;
+
+/// Where a table's rows come from.
+#[derive(Clone)]
+pub enum Source {
+    /// A stored table.
+    Stored(Arc<TableLayout>),
+    /// Rows made beforehand.
+    Rows(Arc<Vec<Vec<Datum>>>),
+    /// Rows of a common table expression.
+    Shared(Arc<Materialized>),
+}
+
+/// A table for DataFusion.
+pub(crate) struct SqlTable {
+    name: String,
+    columns: Vec<(String, SqlType)>,
+    schema: SchemaRef,
+    source: Source,
+    place: Arc<Place>,
+}
+
+impl fmt::Debug for SqlTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+impl SqlTable {
+    /// A table with these columns.
+    pub fn new(
+        name: String,
+        columns: Vec<(String, SqlType)>,
+        source: Source,
+        place: Arc<Place>,
+    ) -> SqlTable {
+        let fields: Vec<Field> = columns
+            .iter()
+            .map(|(name, ty)| Field::new(name, arrow_form::data_type(ty), true))
+            .collect();
+        SqlTable { name, columns, schema: Arc::new(Schema::new(fields)), source, place }
+    }
+}
+
+#[async_trait]
+impl TableProvider for SqlTable {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    fn supports_filters_pushdown(
+        &self,
+        filters: &[&Expr],
+    ) -> Result<Vec<TableProviderFilterPushDown>> {
+        let support = |filter: &&Expr| {
+            if !matches!(self.source, Source::Stored(_)) {
+                TableProviderFilterPushDown::Unsupported
+            } else if is_for_scan(filter, &self.schema) {
+                TableProviderFilterPushDown::Exact
+            } else if self.condition(filter).is_some() {
+                TableProviderFilterPushDown::Inexact
+            } else {
+                TableProviderFilterPushDown::Unsupported
+            }
+        };
+        Ok(filters.iter().map(support).collect())
+    }
+
+    async fn scan(
+        &self,
+        session: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let projection: Vec<usize> =
+            projection.cloned().unwrap_or_else(|| (0..self.columns.len()).collect());
+        let mut conditions = Vec::new();
+        for filter in filters {
+            let condition = self.condition(filter);
+            // What was taken is checked by nobody else.
+            if condition.is_none() && !is_for_scan(filter, &self.schema) {
+                return Err(to_df(SqlError::internal(format!("a scan cannot check {filter}"))));
+            }
+            conditions.extend(condition.iter().flat_map(Bound::conjuncts));
+        }
+        let access = match &self.source {
+            Source::Stored(layout) => Some(Access::choose_among(layout, &conditions)),
+            Source::Rows(_) | Source::Shared(_) => None,
+        };
+        let filter = ScanFilter::new(filters, &self.schema, session)?;
+        let spec = Spec {
+            name: self.name.clone(),
+            types: projection.iter().map(|at| self.columns[*at].1.clone()).collect(),
+            schema: Arc::new(self.schema.project(&projection)?),
+            table: self.schema.clone(),
+            projection,
+            access,
+            conditions,
+            limit,
+            source: self.source.clone(),
+            place: self.place.clone(),
+        };
+        Ok(Arc::new(SqlScan::new(spec, filter)))
+    }
+}
+
+impl SqlTable {
+    /// What a filter says about the keys to read.
+    fn condition(&self, filter: &Expr) -> Option<Bound> {
+        let Source::Stored(layout) = &self.source else { return None };
+        Filters { layout, place: &self.place }.condition(filter)
+    }
+}
+
+/// The layout of a stored table.
+pub(crate) fn layout_of(source: &Arc<dyn TableSource>) -> Option<Arc<TableLayout>> {
+    let provider = source_as_provider(source).ok()?;
+    match &provider.downcast_ref::<SqlTable>()?.source {
+        Source::Stored(layout) => Some(layout.clone()),
+        _ => None,
+    }
+}
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Source::Stored(_) => "stored",
+            Source::Rows(_) => "rows",
+            Source::Shared(_) => "shared",
+        })
+    }
+}
