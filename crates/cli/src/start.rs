@@ -37,6 +37,10 @@ pub(crate) struct StartArguments {
     /// Block cache in MiB.
     #[arg(long)]
     cache_mib: Option<usize>,
+    /// A setting that sessions begin with, for instance log_min_duration_statement=100ms. May be
+    /// given several times.
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    settings: Vec<String>,
 }
 
 pub(crate) fn run(arguments: StartArguments) -> CliResult {
@@ -54,6 +58,13 @@ pub(crate) fn run(arguments: StartArguments) -> CliResult {
     config.trim = Some(crate::return_free_memory);
     config.resident = Some(braid_env::memory::resident);
     config.cache_bytes = arguments.cache_mib.map(|mib| mib << 20);
+
+    for setting in &arguments.settings {
+        let (name, value) = setting
+            .split_once('=')
+            .ok_or_else(|| format!("--set {setting}: NAME=VALUE is expected"))?;
+        config.settings.push((name.trim().to_string(), value.trim().to_string()));
+    }
 
     let data_dir = config.data_dir.display().to_string();
     let server = Server::start(config)?;

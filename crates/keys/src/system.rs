@@ -106,6 +106,12 @@ pub fn table_lock(id: u32, step: u32) -> Vec<u8> {
     key(b'l', &[id, step])
 }
 
+/// The table whose shape is locked under this name.
+pub fn locked_table(name: &[u8]) -> Option<u32> {
+    let rest = name.strip_prefix(key(b'l', &[]).as_slice())?;
+    u32::try_from(crate::path::read_number(rest)?.0).ok()
+}
+
 /// Name under which changes of a table exclude each other; nothing is stored there.
 pub fn change_lock(id: u32) -> Vec<u8> {
     key(b'x', &[id])

@@ -63,7 +63,8 @@ pub use scan::{ReadMode, Rows, ScanOptions, TxnScan};
 pub use shown::Shown;
 pub use spans::{
     Begun, Commit, GetMany, GotMany, Grant, Jump, LockItem, LockMany, LockOne, LockReport,
-    LockedMany, ReadAt, ScanMany, ScannedMany, SpanRows, SpanScan, Spans, Validate, Writes,
+    LockedMany, ReadAt, ScanMany, ScannedMany, ShownLock, SpanRows, SpanScan, Spans, Validate,
+    Writes,
 };
 pub use store::{Store, StoreOptions};
 pub use txn::{Isolation, Locked, SavepointId, StatementMark, Txn, TxnOptions, TxnStats};

@@ -207,7 +207,11 @@ impl Spans for Store {
     }
 
     fn describe_locks(&self) -> LockReport {
-        LockReport { lines: self.locks().describe(), waiting: self.locks().waiting() }
+        LockReport {
+            lines: self.locks().describe(),
+            waiting: self.locks().waiting(),
+            locks: self.locks().all(),
+        }
     }
 }
 

@@ -315,4 +315,19 @@ pub struct LockReport {
     pub lines: String,
     /// Number of requests that wait.
     pub waiting: usize,
+    /// The same locks and requests as data.
+    pub locks: Vec<ShownLock>,
+}
+
+/// A lock that is held or waited for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShownLock {
+    /// By whom.
+    pub txn: TxnId,
+    /// Of what.
+    pub target: Target,
+    /// How strong.
+    pub mode: LockMode,
+    /// Held.
+    pub granted: bool,
 }

@@ -44,6 +44,8 @@ pub enum StartError {
     Store(KvError),
     /// The system catalog cannot be read or written.
     Catalog(SqlError),
+    /// A setting that sessions cannot begin with.
+    Setting(SqlError),
     /// The operating system refused a thread or another resource.
     System(std::io::Error),
 }
@@ -60,6 +62,7 @@ impl fmt::Display for StartError {
             StartError::Listen(address, e) => write!(f, "cannot listen on {address}: {e}"),
             StartError::Store(e) => write!(f, "cannot open the store: {e}"),
             StartError::Catalog(e) => write!(f, "cannot open the catalog: {e}"),
+            StartError::Setting(e) => write!(f, "{e}"),
             StartError::System(e) => write!(f, "{e}"),
         }
     }
@@ -115,6 +118,7 @@ impl Server {
         let general = braid_query::Engine::new(spill).map_err(StartError::Catalog)?;
         let coordinator = store.coordinator();
         let database = Database::open(coordinator, general).map_err(StartError::Catalog)?;
+        database.set_defaults(config.settings.clone()).map_err(StartError::Setting)?;
 
         let address = listener.local_addr().map_err(StartError::System)?;
         let http_address = http_listener.as_ref().and_then(|l| l.local_addr().ok());

@@ -30,9 +30,10 @@ use crate::general_query::GeneralQueries;
 use crate::jobs::reclaim::Reclaim;
 use crate::jobs::undo::Undo;
 use crate::jobs::{Jobs, Reclaimed};
-use crate::runtime::Statements;
-use crate::runtime::statements::ENTRIES_MAX;
+use crate::runtime::node::Runtime;
+use crate::runtime::{Sessions, Statements};
 use crate::session::Backends;
+use crate::session::settings::Settings;
 use crate::statistics::Statistics;
 
 /// Microseconds from 1970 to 2000, PostgreSQL's epoch.
@@ -56,7 +57,9 @@ pub struct Database {
     jobs: Jobs,
     undos: Mutex<Vec<Undo>>,
     reclaim: Reclaim,
-    statements: Statements,
+    runtime: Runtime,
+    /// Settings that sessions begin with.
+    defaults: OnceLock<Vec<(String, String)>>,
     statistics: Statistics,
 }
 
@@ -108,7 +111,7 @@ impl Database {
         let catalog = Arc::new(load_catalog(&txn)?);
         let now = coordinator.wall_clock_us();
         let reclaim = Reclaim::for_catalog(&catalog, now);
-        let statements = Statements::new(ENTRIES_MAX, now as i64 - EPOCH_MICROS);
+        let runtime = Runtime::new(now as i64 - EPOCH_MICROS);
         Ok(Arc::new(Database {
             coordinator,
             general,
@@ -122,7 +125,8 @@ impl Database {
             jobs: Jobs::default(),
             undos: Mutex::default(),
             reclaim,
-            statements,
+            runtime,
+            defaults: OnceLock::new(),
             statistics: Statistics::default(),
         }))
     }
@@ -139,7 +143,26 @@ impl Database {
 
     /// What statements have done.
     pub fn statements(&self) -> &Statements {
-        &self.statements
+        &self.runtime.statements
+    }
+
+    /// Who is connected, and what each does.
+    pub fn sessions(&self) -> &Sessions {
+        &self.runtime.sessions
+    }
+
+    /// Settings that sessions begin with and RESET returns to; the first call counts.
+    ///
+    /// # Errors
+    /// 42704 for a setting that there is not, 22023 for a value that it cannot have.
+    pub fn set_defaults(&self, settings: Vec<(String, String)>) -> SqlResult<()> {
+        Settings::check_all(&settings)?;
+        self.defaults.get_or_init(|| settings);
+        Ok(())
+    }
+
+    pub(crate) fn defaults(&self) -> &[(String, String)] {
+        self.defaults.get().map_or(&[], |settings| settings)
     }
 
     /// Says where the sessions of the node are found; the first call counts.

@@ -17,7 +17,7 @@
 //! - [`storage`]: rows and index entries as keys and values.
 //! - [`statistics`]: ANALYZE, and what planners ask of it.
 //! - [`copy`]: COPY and IMPORT. [`jobs`]: records of long work, what runs, and taking it back.
-//! - [`runtime`]: what statements have done: statistics by fingerprint.
+//! - [`runtime`]: what statements do and have done: sessions, statistics by fingerprint.
 //!
 //! Text becomes statements in [`braid_parser`]; scalar expressions are bound and evaluated in
 //! [`braid_scalar`].

@@ -19,6 +19,7 @@ use parking_lot::{Condvar, Mutex};
 use super::LockMode;
 use super::spans::SpanLocks;
 use crate::error::{KvError, KvResult};
+use crate::spans::ShownLock;
 
 /// Identity of a transaction within this process. Never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -491,6 +492,39 @@ impl LockTable {
     /// Number of requests that wait.
     pub fn waiting(&self) -> usize {
         self.state.lock().waiting.values().map(Vec::len).sum()
+    }
+
+    /// All locks, then all requests that wait, in order of arrival.
+    pub(crate) fn all(&self) -> Vec<ShownLock> {
+        let state = self.state.lock();
+        let mut out = Vec::new();
+        for (key, point) in &state.points {
+            let target = Target::Key(key.clone());
+            out.extend(point.holders.iter().map(|(txn, mode)| ShownLock {
+                txn: *txn,
+                target: target.clone(),
+                mode: *mode,
+                granted: true,
+            }));
+        }
+        for (start, end, holders) in state.spans.all() {
+            let target = Target::Span(KeySpan::new(start.to_vec(), end.to_vec()));
+            out.extend(holders.iter().map(|h| ShownLock {
+                txn: h.txn,
+                target: target.clone(),
+                mode: h.mode,
+                granted: true,
+            }));
+        }
+        let mut waiting: Vec<_> = state.waiting.values().flatten().collect();
+        waiting.sort_by_key(|r| r.ticket);
+        out.extend(waiting.into_iter().map(|r| ShownLock {
+            txn: r.txn,
+            target: r.target.clone(),
+            mode: r.mode,
+            granted: false,
+        }));
+        out
     }
 
     /// The table as text, one line per lock or waiting request, in key order.

@@ -108,14 +108,6 @@ pub const EMPTY: &[(&str, &str)] = &[
          avg_width int4, n_distinct float4",
     ),
     (
-        "pg_stat_activity",
-        "datid oid, datname name, pid int4, leader_pid int4, usesysid oid, usename name, \
-         application_name text, client_addr text, client_hostname text, client_port int4, \
-         backend_start timestamptz, xact_start timestamptz, query_start timestamptz, \
-         state_change timestamptz, wait_event_type text, wait_event text, state text, \
-         backend_xid oid, backend_xmin oid, query_id int8, query text, backend_type text",
-    ),
-    (
         "pg_stat_user_tables",
         "relid oid, schemaname name, relname name, seq_scan int8, seq_tup_read int8, \
          idx_scan int8, idx_tup_fetch int8, n_tup_ins int8, n_tup_upd int8, n_tup_del int8, \
@@ -137,11 +129,6 @@ pub const EMPTY: &[(&str, &str)] = &[
         "relid oid, indexrelid oid, schemaname name, relname name, indexrelname name, \
          idx_scan int8, idx_tup_read int8, idx_tup_fetch int8",
     ),
-    (
-        "pg_stat_database",
-        "datid oid, datname name, numbackends int4, xact_commit int8, xact_rollback int8",
-    ),
-    ("pg_locks", "locktype text, database oid, relation oid, pid int4, mode text, granted bool"),
     (
         "pg_prepared_xacts",
         "transaction oid, gid text, prepared timestamptz, owner name, database name",

@@ -8,7 +8,7 @@ use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::Parser;
 
 use super::table::{SystemTable, View};
-use super::{info_schema, pg_tables, statistics};
+use super::{activity, info_schema, pg_tables, statistics};
 
 /// Whether `pg_catalog` has a table of this name, which then means it unless a schema is named.
 pub(crate) fn is_pg_table(name: &str) -> bool {
@@ -18,7 +18,10 @@ pub(crate) fn is_pg_table(name: &str) -> bool {
 /// A system table by schema and name.
 pub fn table(schema: &str, name: &str) -> Option<SystemTable> {
     match schema {
-        "pg_catalog" => pg_tables::table(name).or_else(|| statistics::table(name)),
+        "pg_catalog" => {
+            let live = || statistics::table(name).or_else(|| activity::table(name));
+            pg_tables::table(name).or_else(live)
+        }
         "information_schema" => info_schema::table(name),
         _ => None,
     }

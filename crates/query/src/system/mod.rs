@@ -2,6 +2,7 @@
 //! that describe its objects.
 
 mod absent;
+mod activity;
 mod code;
 mod definition;
 mod info_schema;

@@ -44,7 +44,7 @@ pub(super) fn table(name: &str) -> Option<SystemTable> {
     Some(SystemTable { layout, rows })
 }
 
-fn number(value: u64) -> Datum {
+pub(super) fn number(value: u64) -> Datum {
     Datum::Int8(i64::try_from(value).unwrap_or(i64::MAX))
 }
 

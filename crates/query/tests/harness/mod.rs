@@ -9,6 +9,15 @@ use braid_query::{Engine, SpillDirectory};
 use braid_sql::{Database, Outcome, Session, SessionOptions};
 use braid_types::{SqlResult, TimeZone};
 
+fn session(db: Arc<Database>) -> Session {
+    let options = SessionOptions {
+        user: "root".into(),
+        database: "defaultdb".into(),
+        ..SessionOptions::default()
+    };
+    Session::new(db, options).expect("session")
+}
+
 /// One session of a fresh database.
 pub struct Db {
     /// The session.
@@ -25,12 +34,12 @@ impl Db {
         let store = Store::open(options).expect("store");
         let engine = Engine::new(SpillDirectory::default()).expect("engine");
         let db = Database::open(store.coordinator(), engine).expect("database");
-        let options = SessionOptions {
-            user: "root".into(),
-            database: "defaultdb".into(),
-            ..SessionOptions::default()
-        };
-        Db { session: Session::new(db, options).expect("session") }
+        Db { session: session(db) }
+    }
+
+    /// Another session of the same database.
+    pub fn another(&self) -> Db {
+        Db { session: session(self.session.state().db().clone()) }
     }
 
     /// Runs statements; gives the rows of the last as `a|b` lines, NULL as nothing.

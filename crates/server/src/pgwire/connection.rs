@@ -67,6 +67,7 @@ fn open_session(
         settings: parameters.into_iter().collect(),
         cancel: Arc::clone(backend.interrupt.flag()),
         pid: Some(backend.pid),
+        client: backend.socket.peer_addr().ok(),
     };
     Session::new(database, options)
 }
@@ -296,6 +297,7 @@ impl Connection {
         } else {
             backend.idle_in_transaction.begin(limits.idle_in_transaction);
         }
+        self.session.rests();
         let status = match self.session.tx_status() {
             b'I' => TransactionStatus::Idle,
             b'T' => TransactionStatus::Transaction,

@@ -5,10 +5,14 @@
 
 use std::sync::Arc;
 
+use braid_catalog::After;
 use braid_env::clock::{Clock, WallClock};
 use braid_env::memory::Account;
-use braid_kv::Txn;
+use braid_kv::{Txn, TxnStats};
+use braid_types::SqlError;
 
+use super::log::{self, Ended};
+use super::sessions::{Activity, Sum};
 use super::statements::Counted;
 use crate::session::Context;
 
@@ -17,15 +21,27 @@ pub(crate) fn now_nanos() -> u64 {
     WallClock.monotonic_nanos()
 }
 
+/// What is known of an execution as it begins.
+pub(crate) struct Begin {
+    /// Where it is counted, if it is.
+    pub(crate) counted: Option<Arc<Counted>>,
+    pub(crate) activity: Arc<Activity>,
+    /// What its rows are to its session's sums.
+    pub(crate) rows_are: Sum,
+    /// It is a transaction of its own.
+    pub(crate) alone: bool,
+    /// Nanoseconds of planning, if it was planned for this.
+    pub(crate) planned: u64,
+    /// Nanoseconds from which on it is logged.
+    pub(crate) slow: Option<u64>,
+}
+
 /// See the [module documentation](self). Dropped without an end, it counts as failed.
 pub(crate) struct Measure {
-    entry: Arc<Counted>,
-    session: i32,
+    begin: Begin,
     /// When it began or went on; `None` while it waits for its client.
     since: Option<u64>,
     spent: u64,
-    /// Nanoseconds of planning, if it was planned for this.
-    planned: u64,
     tries: u64,
     work: Option<Work>,
     ended: bool,
@@ -34,29 +50,30 @@ pub(crate) struct Measure {
 /// Where it is seen what an execution does.
 struct Work {
     txn: Arc<Txn>,
-    /// Requests that the transaction had made before.
-    requests: u64,
+    /// What the transaction had done before.
+    before: TxnStats,
     memory: Arc<Account>,
 }
 
 impl Measure {
     /// An execution begins.
-    pub(crate) fn begin(entry: Arc<Counted>, session: i32, planned: u64) -> Measure {
+    pub(crate) fn begin(begin: Begin) -> Measure {
         let since = Some(now_nanos());
-        Measure { entry, session, since, spent: 0, planned, tries: 0, work: None, ended: false }
+        Measure { begin, since, spent: 0, tries: 0, work: None, ended: false }
     }
 
     /// It was planned once more.
     pub(crate) fn add_planning(&mut self, nanos: u64) {
-        self.planned += nanos;
+        self.begin.planned += nanos;
     }
 
     /// One try begins.
     pub(crate) fn begin_try(&mut self, ctx: &Context) {
         self.tries += 1;
+        self.begin.activity.enters(ctx.txn.id().0);
         let known = self.work.as_ref().filter(|work| Arc::ptr_eq(&work.txn, &ctx.txn));
-        let requests = known.map_or_else(|| ctx.txn.stats().requests, |work| work.requests);
-        self.work = Some(Work { txn: ctx.txn.clone(), requests, memory: ctx.memory.clone() });
+        let before = known.map_or_else(|| ctx.txn.stats(), |work| work.before);
+        self.work = Some(Work { txn: ctx.txn.clone(), before, memory: ctx.memory.clone() });
     }
 
     /// The client is going to ask for the next rows, sometime.
@@ -73,22 +90,49 @@ impl Measure {
         }
     }
 
+    /// It has failed.
+    pub(crate) fn fail(self, error: &SqlError) {
+        // What lets go of its locks before it runs again has lost by a deadlock.
+        if After::error(error) == After::AgainUnlocked {
+            self.begin.activity.add(Sum::Deadlocks, 1);
+        }
+        drop(self);
+    }
+
     /// It has come to its end, after so many rows.
     pub(crate) fn end(mut self, rows: u64) {
         self.pause();
         self.ended = true;
         let milliseconds = |nanos: u64| nanos as f64 / 1e6;
         let work = self.work.take();
-        let requests = work.as_ref().map_or(0, |w| w.txn.stats().requests - w.requests);
+        let (now, before) =
+            work.as_ref().map_or_else(Default::default, |w| (w.txn.stats(), w.before));
         let peak = work.as_ref().map_or(0, |w| w.memory.peak() as u64);
-        self.entry.count(self.session, |tally| {
+        let read = now.rows_scanned + now.gets - before.rows_scanned - before.gets;
+        self.begin.activity.add(Sum::RowsRead, read);
+        self.begin.activity.add(self.begin.rows_are, rows);
+        self.begin.activity.add(Sum::Commits, u64::from(self.begin.alone));
+        if self.begin.slow.is_some_and(|limit| self.spent >= limit) {
+            let ended = Ended {
+                nanos: self.spent,
+                planned_nanos: self.begin.planned,
+                rows,
+                tries: self.tries,
+                memory_peak: peak,
+                before,
+                after: now,
+            };
+            log::slow(&self.begin.activity, &ended);
+        }
+        let Some(counted) = &self.begin.counted else { return };
+        counted.count(self.begin.activity.pid, |tally| {
             tally.executions.add(milliseconds(self.spent));
-            if self.planned > 0 {
-                tally.plans.add(milliseconds(self.planned));
+            if self.begin.planned > 0 {
+                tally.plans.add(milliseconds(self.begin.planned));
             }
             tally.rows += rows;
             tally.retries += self.tries.saturating_sub(1);
-            tally.requests += requests;
+            tally.requests += now.requests - before.requests;
             tally.memory_peak = tally.memory_peak.max(peak);
         });
     }
@@ -96,9 +140,14 @@ impl Measure {
 
 impl Drop for Measure {
     fn drop(&mut self) {
-        if !self.ended {
-            let retries = self.tries.saturating_sub(1);
-            self.entry.count(self.session, |tally| {
+        if self.ended {
+            return;
+        }
+        self.begin.activity.add(Sum::Errors, 1);
+        self.begin.activity.add(Sum::Rollbacks, u64::from(self.begin.alone));
+        let retries = self.tries.saturating_sub(1);
+        if let Some(counted) = &self.begin.counted {
+            counted.count(self.begin.activity.pid, |tally| {
                 tally.errors += 1;
                 tally.retries += retries;
             });

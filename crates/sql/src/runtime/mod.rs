@@ -1,4 +1,5 @@
-//! What statements have done: statistics by fingerprint, and one execution while it is measured.
+//! What statements do and have done: sessions, statistics by fingerprint, one execution while it is
+//! measured.
 //!
 //! ```text
 //!   execute ── Measure ── rows ── .. ── last row ──► Tally of the statement's fingerprint
@@ -7,13 +8,20 @@
 //!                   memory's peak                         braid_statement_statistics
 //! ```
 //! - [`statements`]: all fingerprints of the node and their tallies, bounded.
-//! - [`tally`]: what is counted of one of them. [`measure`]: from an execution's begin to its end.
+//! - [`tally`]: what is counted of one of them. `measure`: from an execution's begin to its end.
+//! - `node`: all of it, for one node. `log`: slow statements in the node's log.
+//! - [`sessions`]: who is connected, what each does now, and sums by database.
 //!
-//! Costs on the way of a point read: two looks at the clock and one lock that nobody else wants.
+//! Costs on the way of a point read: four looks at the clock, and three locks that nobody else
+//! wants.
 
+pub(crate) mod log;
 pub(crate) mod measure;
+pub(crate) mod node;
+pub mod sessions;
 pub mod statements;
 pub mod tally;
 
+pub use sessions::{Activity, Done, Now, Sessions, State};
 pub use statements::{StatementStatistics, Statements};
 pub use tally::{Tally, Times};

@@ -95,6 +95,10 @@ impl Counted {
         self.gone.load(Ordering::Relaxed)
     }
 
+    pub(crate) fn id(&self) -> i64 {
+        self.key.id
+    }
+
     /// Counts, in the stripe of a session.
     pub(crate) fn count(&self, session: i32, f: impl FnOnce(&mut Tally)) {
         f(&mut self.tallies[session as usize % STRIPES].0.lock());

@@ -10,6 +10,7 @@ use super::transaction::{
     Failure, OpenTxn, Savepoint, as_of_timestamp, isolation_at, isolation_name, level_of,
     no_transaction,
 };
+use crate::runtime::sessions::Sum;
 use braid_parser::TxnModes;
 use braid_scalar::{ParamTypes, Scope};
 
@@ -190,12 +191,15 @@ impl Session {
             self.state.settings(|s| *s = open.settings);
         }
         self.state.settings(Settings::end_transaction);
+        let ended = if result.is_ok() { Sum::Commits } else { Sum::Rollbacks };
+        self.activity.add(ended, 1);
         result.map_err(kv_error)
     }
 
     pub(super) fn rollback(&mut self) {
         let Some(open) = self.open.take() else { return };
         open.txn.rollback();
+        self.activity.add(Sum::Rollbacks, 1);
         self.state.settings(|s| {
             *s = open.settings;
             s.end_transaction();

@@ -3,6 +3,7 @@
 //! Preparing is in [`super::prepare`], running in [`super::execute`].
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -18,6 +19,7 @@ use super::state::SessionState;
 use super::transaction::OpenTxn;
 use crate::database::Database;
 use crate::runtime::measure::Measure;
+use crate::runtime::{Activity, State};
 use braid_parser::Statement;
 
 /// How a session starts.
@@ -33,6 +35,8 @@ pub struct SessionOptions {
     pub cancel: Arc<AtomicBool>,
     /// The process id that the client was told; `None`: any.
     pub pid: Option<i32>,
+    /// Where the client is.
+    pub client: Option<SocketAddr>,
 }
 
 /// One client's session. Not shared between threads at a time.
@@ -50,6 +54,8 @@ pub struct Session {
     pub(super) shapes: Shapes,
     /// What runs now.
     pub(super) measuring: Option<Measure>,
+    /// What others see of it.
+    pub(super) activity: Arc<Activity>,
 }
 
 impl Session {
@@ -66,7 +72,7 @@ impl Session {
             ));
         }
         let mut settings = Settings::default();
-        for (name, value) in &options.settings {
+        for (name, value) in db.defaults().iter().chain(&options.settings) {
             settings.set_startup(name, value)?;
         }
         let state = SessionState::new(
@@ -78,9 +84,11 @@ impl Session {
             options.pid,
         );
         let notices = state.notices.clone();
+        let state = Arc::new(state);
+        let activity = db.sessions().open(&state, options.client, db.clock_micros());
         Ok(Session {
             db,
-            state: Arc::new(state),
+            state,
             cancel: options.cancel,
             open: None,
             notices,
@@ -89,6 +97,7 @@ impl Session {
             cache: HashMap::new(),
             shapes: Shapes::default(),
             measuring: None,
+            activity,
         })
     }
 
@@ -104,6 +113,7 @@ impl Session {
 
     /// Parses a text into statements; see [`braid_parser::parse_script`].
     pub fn parse_script(&self, sql: &str) -> SqlResult<Vec<Statement>> {
+        self.begins(sql);
         braid_parser::parse_script(sql)
     }
 
@@ -114,6 +124,23 @@ impl Session {
             Some(o) if o.explicit => b'T',
             _ => b'I',
         }
+    }
+
+    /// The client says something that begins or goes on with this text.
+    pub(super) fn begins(&self, text: &str) {
+        let open = self.open.as_ref().map(|o| o.started_micros);
+        self.activity.begin(text, self.db.clock_micros(), open);
+    }
+
+    /// The client has its answer, and nothing runs until it speaks.
+    pub fn rests(&self) {
+        let state = match &self.open {
+            None => State::Idle,
+            Some(open) if open.is_failed() => State::IdleInFailedTransaction,
+            Some(_) => State::IdleInTransaction,
+        };
+        let open = self.open.as_ref().map(|o| o.started_micros);
+        self.activity.rest(state, self.db.clock_micros(), open);
     }
 
     /// Gives back memory that only saves time, because the client is silent: plans of statements
@@ -140,5 +167,11 @@ impl Session {
 
     pub(super) fn warn(&self, state: SqlState, message: &str) {
         self.notices.lock().push(Notice { severity: "WARNING", state, message: message.into() });
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.db.sessions().close(&self.activity);
     }
 }

@@ -11,7 +11,10 @@ use super::context::Context;
 use super::outcome::{Outcome, Rows, RowsTag, VecRows};
 use super::prepared::{Plan, Prepared};
 use super::transaction::{OpenTxn, aborted};
-use crate::runtime::measure::{Measure, rows_of_tag};
+use crate::runtime::log::{self, Logged};
+use crate::runtime::measure::{Begin, Measure, rows_of_tag};
+use crate::runtime::sessions::Sum;
+use crate::runtime::statements::Counted;
 use crate::statement::Effect;
 use crate::statement::entry::Runs;
 use braid_parser::{Kind, Statement};
@@ -32,6 +35,7 @@ impl From<Outcome> for Ran {
 impl Session {
     /// Runs a statement with parameter values in the types of [`Prepared::param_types`].
     pub fn execute(&mut self, p: &Arc<Prepared>, params: Vec<Datum>) -> SqlResult<Outcome> {
+        self.begins(&p.statement.text);
         let result = self.execute_inner(p, params);
         if result.is_err() {
             self.fail();
@@ -55,7 +59,14 @@ impl Session {
         self.measuring = self.measure(p);
         let result = self.execute_unmeasured(p, params);
         let Some(measure) = self.measuring.take() else { return result };
-        Ok(match result? {
+        let outcome = match result {
+            Ok(outcome) => outcome,
+            Err(e) => {
+                measure.fail(&e);
+                return Err(e);
+            }
+        };
+        Ok(match outcome {
             Outcome::Rows(rows) => Outcome::Rows(rows.measured(measure)),
             Outcome::Done(tag) => {
                 measure.end(rows_of_tag(&tag));
@@ -73,27 +84,46 @@ impl Session {
     /// An execution that begins, if executions of such statements are counted. EXECUTE is not:
     /// what it runs is.
     fn measure(&self, p: &Arc<Prepared>) -> Option<Measure> {
-        let counts = self.state.derived().counts;
+        let derived = self.state.derived();
+        let counts = derived.counts;
         let is_utility = matches!(p.plan, Plan::Utility);
         let is_about_others = matches!(
             *p.statement.kind,
             Kind::Empty | Kind::Execute(..) | Kind::Prepare(..) | Kind::Deallocate(_)
         );
-        if is_about_others || !counts.queries || (is_utility && !counts.utilities) {
+        if is_about_others {
             return None;
         }
-        let mut known = p.counted.lock();
-        if known.as_ref().is_none_or(|counted| counted.is_gone()) {
-            let catalog = self.state.catalog();
-            let database = catalog.database(&self.state.database).map_or(0, |d| d.id);
-            *known = Some(self.db.statements().entry(database, &p.statement.text));
+        if derived.logged >= logged_by(p) {
+            log::statement(&self.activity);
         }
+        let counted = counts.queries && (counts.utilities || !is_utility);
+        let counted = counted.then(|| self.counted(p));
+        self.activity.runs(counted.as_ref().map_or(0, |counted| counted.id()));
         let planned = match p.planned.load(Ordering::Relaxed) {
             0 => 0,
             _ => p.planned.swap(0, Ordering::Relaxed),
         };
         let planned = if is_utility { 0 } else { planned };
-        Some(Measure::begin(known.clone()?, self.state.pid(), planned))
+        Some(Measure::begin(Begin {
+            counted,
+            activity: self.activity.clone(),
+            rows_are: written(p),
+            alone: self.open.is_none() && !matches!(*p.statement.kind, Kind::Begin(_)),
+            planned,
+            slow: derived.slow,
+        }))
+    }
+
+    /// Where executions of a statement are counted.
+    fn counted(&self, p: &Prepared) -> Arc<Counted> {
+        let mut known = p.counted.lock();
+        if let Some(counted) = known.as_ref().filter(|counted| !counted.is_gone()) {
+            return counted.clone();
+        }
+        let catalog = self.state.catalog();
+        let database = catalog.database(&self.state.database).map_or(0, |d| d.id);
+        known.insert(self.db.statements().entry(database, &p.statement.text)).clone()
     }
 
     fn execute_unmeasured(&mut self, p: &Arc<Prepared>, params: Vec<Datum>) -> SqlResult<Outcome> {
@@ -146,6 +176,26 @@ impl Session {
     }
 }
 
+/// The least of `log_statement` by which it is logged.
+fn logged_by(p: &Prepared) -> Logged {
+    match p.entry.runs {
+        Runs::Change(_) => Logged::Ddl,
+        _ if p.entry.effect == Effect::Writes => Logged::Mod,
+        _ => Logged::All,
+    }
+}
+
+/// As what its rows are counted.
+fn written(p: &Prepared) -> Sum {
+    match (&p.plan, &*p.statement.kind) {
+        (Plan::Insert(_), _) | (_, Kind::Import(_)) => Sum::Inserted,
+        (_, Kind::Copy(copy)) if !copy.to => Sum::Inserted,
+        (Plan::Update(_), _) => Sum::Updated,
+        (Plan::Delete(_), _) => Sum::Deleted,
+        _ => Sum::RowsGiven,
+    }
+}
+
 /// 25006 if it writes, and the transaction must not.
 fn check_writable(ctx: &Context, p: &Prepared) -> SqlResult<()> {
     if ctx.txn.read_only() && !p.only_reads() {
@@ -186,14 +236,14 @@ fn run_plan(session: &mut Session, ctx: &Context, p: &Arc<Prepared>) -> SqlResul
             let stream = g.execute(&ctx.run_context())?;
             Ok(Outcome::Rows(Rows::new(stream, RowsTag::Counted("SELECT"))).into())
         }
-        Plan::Insert(i) => written(i.run(ctx)?, "INSERT 0"),
-        Plan::Update(u) => written(u.run(ctx)?, "UPDATE"),
-        Plan::Delete(d) => written(d.run(ctx)?, "DELETE"),
+        Plan::Insert(i) => wrote(i.run(ctx)?, "INSERT 0"),
+        Plan::Update(u) => wrote(u.run(ctx)?, "UPDATE"),
+        Plan::Delete(d) => wrote(d.run(ctx)?, "DELETE"),
         Plan::Utility => utility(session, ctx, p),
     }
 }
 
-fn written(w: crate::dml::Written, word: &str) -> SqlResult<Ran> {
+fn wrote(w: crate::dml::Written, word: &str) -> SqlResult<Ran> {
     let tag = format!("{word} {}", w.count);
     Ok(match w.returning {
         Some(rows) => {

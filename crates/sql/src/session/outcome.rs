@@ -100,8 +100,9 @@ impl Rows {
                 Ok(None)
             }
             Err(e) => {
-                // Dropped without its end, it counts as failed.
-                self.measure = None;
+                if let Some(measure) = self.measure.take() {
+                    measure.fail(&e);
+                }
                 self.finish();
                 if let Some(failure) = &self.failure {
                     failure.raise();

@@ -33,6 +33,7 @@ impl Session {
         statement: Statement,
         declared: &[Option<SqlType>],
     ) -> SqlResult<Arc<Prepared>> {
+        self.begins(&statement.text);
         let result = self.prepare_inner(statement, declared);
         if result.is_err() {
             self.fail();

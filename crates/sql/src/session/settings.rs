@@ -43,6 +43,8 @@ const KNOWN: &[(&str, &str, &str, bool)] = &[
     ("lc_numeric", "C", "", true),
     ("lc_time", "C", "", true),
     ("lock_timeout", "0", "", true),
+    ("log_min_duration_statement", "-1", "", true),
+    ("log_statement", "none", "", true),
     ("max_identifier_length", "63", "", false),
     ("max_index_keys", "32", "", false),
     ("max_parallel_maintenance_workers", "2", "", true),
@@ -63,6 +65,7 @@ const KNOWN: &[(&str, &str, &str, bool)] = &[
     ("synchronize_seqscans", "on", "", true),
     ("synchronous_commit", "on", "", true),
     ("timezone", "UTC", "TimeZone", true),
+    ("track_activity_query_size", "1024", "", false),
     ("transaction_isolation", "", "", true),
     ("transaction_read_only", "", "", true),
     ("transaction_timeout", "0", "", true),
@@ -185,6 +188,12 @@ impl Settings {
         Ok(())
     }
 
+    /// Whether sessions can begin with these.
+    pub(crate) fn check_all(settings: &[(String, String)]) -> SqlResult<()> {
+        let mut all = Settings::default();
+        settings.iter().try_for_each(|(name, value)| all.set_startup(name, value))
+    }
+
     /// RESET; `None` resets all.
     pub fn reset(&mut self, name: Option<&str>) -> SqlResult<()> {
         match name {
@@ -279,6 +288,18 @@ pub(crate) fn memory_bytes(value: &str) -> Option<usize> {
     n.checked_mul(factor)
 }
 
+fn encoding(value: &str) -> SqlResult<String> {
+    // Only letters and digits count: asyncpg sends the name in quotes.
+    let plain = value.to_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "");
+    match plain.as_str() {
+        "utf8" | "unicode" | "" => Ok("UTF8".to_string()),
+        // Bytes are passed through; text must be UTF-8 all the same.
+        "sqlascii" => Ok("SQL_ASCII".to_string()),
+        _ => Err(invalid("client_encoding", value)
+            .with_hint("Only UTF8 is supported as client encoding.")),
+    }
+}
+
 fn check(name: &str, value: &str) -> SqlResult<String> {
     let ok = |v: &str| Ok(v.to_string());
     match name {
@@ -286,19 +307,7 @@ fn check(name: &str, value: &str) -> SqlResult<String> {
             Some((_, name)) => Ok(name),
             None => Err(invalid("TimeZone", value)),
         },
-        "client_encoding" => {
-            // Only letters and digits count: asyncpg sends the name in quotes.
-            let plain = value.to_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "");
-            match plain.as_str() {
-                "utf8" | "unicode" | "" => ok("UTF8"),
-                // Bytes are passed through; text must be UTF-8 all the same.
-                "sqlascii" => ok("SQL_ASCII"),
-                _ => {
-                    Err(invalid(name, value)
-                        .with_hint("Only UTF8 is supported as client encoding."))
-                }
-            }
-        }
+        "client_encoding" => encoding(value),
         "standard_conforming_strings" => match boolean(value) {
             Some("on") => ok("on"),
             _ => Err(invalid(name, value).with_hint("Only \"on\" is supported.")),
@@ -318,13 +327,16 @@ fn check(name: &str, value: &str) -> SqlResult<String> {
         {
             ok(boolean(value).unwrap_or("on"))
         }
+        "log_min_duration_statement" if value.trim() == "-1" => ok("-1"),
         "lock_timeout"
         | "statement_timeout"
         | "transaction_timeout"
         | "idle_in_transaction_session_timeout"
-        | "idle_session_timeout" => {
+        | "idle_session_timeout"
+        | "log_min_duration_statement" => {
             duration_ms(value).map(|v| v.to_string()).ok_or_else(|| invalid(name, value))
         }
+        "log_statement" => one_of(name, value, &["none", "ddl", "mod", "all"]),
         "compute_query_id" => one_of(name, value, &["auto", "regress", "on", "off"]),
         "pg_stat_statements.track" => one_of(name, value, &["none", "top", "all"]),
         // Less would not even plan.

@@ -60,6 +60,7 @@ impl Session {
             return Ok(None);
         }
         let Some(shape) = Shape::of(text) else { return Ok(None) };
+        self.begins(text);
         let plan = match self.shapes.plans.get(shape.key()).cloned() {
             Some(plan) => plan,
             None if self.shapes.comes_again(shape.key()) => self.plan_shape(&shape),
@@ -92,7 +93,7 @@ impl Session {
 
     fn try_plan_shape(&mut self, shape: &Shape) -> SqlResult<Option<Arc<Prepared>>> {
         let declared: Vec<Option<SqlType>> = shape.literals.iter().map(type_of).collect();
-        let mut statements = self.parse_script(shape.text())?;
+        let mut statements = braid_parser::parse_script(shape.text())?;
         let (Some(statement), true) = (statements.pop(), statements.is_empty()) else {
             return Ok(None);
         };

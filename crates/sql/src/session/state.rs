@@ -17,6 +17,7 @@ use super::interrupt::Cause;
 use super::settings::{Settings, duration_ms, memory_bytes};
 use super::transaction::isolation_of;
 use crate::database::Database;
+use crate::runtime::log::Logged;
 use braid_scalar::{EvalContext, SessionFunctions};
 use braid_types::quote_ident;
 
@@ -59,6 +60,10 @@ pub(crate) struct Derived {
     pub(crate) backfill_rate: u64,
     /// Which executions are counted.
     pub(crate) counts: Counting,
+    /// `log_statement`.
+    pub(crate) logged: Logged,
+    /// `log_min_duration_statement` in nanoseconds.
+    pub(crate) slow: Option<u64>,
     /// Keys, rows or locks that one request to the store asks for at most. Internal: tests compare
     /// answers of different sizes.
     pub(crate) request_batch: usize,
@@ -99,6 +104,9 @@ impl Derived {
                     && get("compute_query_id") != "off",
                 utilities: get("pg_stat_statements.track_utility") == "on",
             },
+            logged: Logged::of(&get("log_statement")),
+            slow: duration_ms(&get("log_min_duration_statement"))
+                .map(|ms| ms.saturating_mul(1_000_000)),
             isolation: isolation_of(&get("default_transaction_isolation")),
             read_only: get("default_transaction_read_only") == "on",
             lock_timeout: limit("lock_timeout"),
@@ -146,6 +154,11 @@ impl SessionState {
     /// Process id as clients know it.
     pub(crate) fn pid(&self) -> i32 {
         self.pid
+    }
+
+    /// The value of a setting.
+    pub(crate) fn settings_get(&self, name: &str) -> Option<String> {
+        self.shared.lock().settings.get(name)
     }
 
     /// The database object.
@@ -408,7 +421,7 @@ impl SessionFunctions for SessionState {
     }
 
     fn setting(&self, name: &str) -> Option<String> {
-        self.shared.lock().settings.get(name)
+        self.settings_get(name)
     }
 
     fn set_setting(&self, name: &str, value: &str, local: bool) -> SqlResult<String> {

@@ -1,0 +1,193 @@
+//! What sessions do at this moment, and what was done in each database: `pg_stat_activity`,
+//! `pg_locks`, `pg_stat_database`.
+//!
+//! What has no meaning here is NULL. Each look is at another moment, even in one transaction.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use braid_catalog::{Catalog, oid_of};
+use braid_keys::{path, pretty, system};
+use braid_kv::{LockMode, ShownLock, Target};
+use braid_sql::runtime::{Activity, State};
+use braid_types::{Datum, SqlResult};
+
+use super::statistics::number;
+use super::table::{ROOT, SystemTable, View, flag, text};
+
+type Made = SqlResult<Vec<Vec<Datum>>>;
+
+/// A table about this moment.
+pub(super) fn table(name: &str) -> Option<SystemTable> {
+    let (layout, rows): (&'static str, super::table::Rows) = match name {
+        "pg_stat_activity" => (
+            "datid oid, datname name, pid int4, leader_pid int4, usesysid oid, usename name, \
+             application_name text, client_addr text, client_hostname text, client_port int4, \
+             backend_start timestamptz, xact_start timestamptz, query_start timestamptz, \
+             state_change timestamptz, wait_event_type text, wait_event text, state text, \
+             backend_xid oid, backend_xmin oid, query_id int8, query text, backend_type text",
+            pg_stat_activity,
+        ),
+        "pg_locks" => (
+            "locktype text, database oid, relation oid, page int4, tuple int2, virtualxid text, \
+             transactionid oid, classid oid, objid oid, objsubid int2, virtualtransaction text, \
+             pid int4, mode text, granted bool, fastpath bool, waitstart timestamptz, key text",
+            pg_locks,
+        ),
+        "pg_stat_database" => (
+            "datid oid, datname name, numbackends int4, xact_commit int8, xact_rollback int8, \
+             blks_read int8, blks_hit int8, tup_returned int8, tup_fetched int8, \
+             tup_inserted int8, tup_updated int8, tup_deleted int8, conflicts int8, \
+             temp_files int8, temp_bytes int8, deadlocks int8, checksum_failures int8, \
+             checksum_last_failure timestamptz, blk_read_time float8, blk_write_time float8, \
+             session_time float8, active_time float8, idle_in_transaction_time float8, \
+             sessions int8, sessions_abandoned int8, sessions_fatal int8, sessions_killed int8, \
+             stats_reset timestamptz",
+            pg_stat_database,
+        ),
+        _ => return None,
+    };
+    Some(SystemTable { layout, rows })
+}
+
+fn locks(v: &View<'_>) -> Vec<ShownLock> {
+    v.database_object.coordinator().describe_locks().locks
+}
+
+fn time(micros: Option<i64>) -> Datum {
+    micros.map_or(Datum::Null, Datum::TimestampTz)
+}
+
+fn pg_stat_activity(v: &View<'_>) -> Made {
+    let mut waiting = HashMap::new();
+    for lock in locks(v).into_iter().filter(|lock| !lock.granted) {
+        waiting.insert(lock.txn.0, kind(&lock.target));
+    }
+    let row = |a: Arc<Activity>| {
+        let now = a.now();
+        let database = v.catalog.database(&a.database);
+        let (class, event) = match now.state {
+            State::Active => match waiting.get(&a.transaction()) {
+                Some(kind) => (text("Lock"), text(*kind)),
+                None => (Datum::Null, Datum::Null),
+            },
+            _ => (text("Client"), text("ClientRead")),
+        };
+        vec![
+            database.map_or(Datum::Null, |d| Datum::Oid(oid_of(d.id))),
+            text(a.database.as_str()),
+            Datum::Int4(a.pid),
+            Datum::Null,
+            Datum::Oid(ROOT),
+            text(a.user.as_str()),
+            text(a.application()),
+            a.client.map_or(Datum::Null, |c| text(c.ip().to_string())),
+            Datum::Null,
+            a.client.map_or(Datum::Null, |c| Datum::Int4(i32::from(c.port()))),
+            Datum::TimestampTz(a.begun),
+            time(now.transaction_since),
+            time(now.text_since),
+            Datum::TimestampTz(now.since),
+            class,
+            event,
+            text(state_name(now.state)),
+            Datum::Null,
+            Datum::Null,
+            a.fingerprint().map_or(Datum::Null, Datum::Int8),
+            text(now.text),
+            text("client backend"),
+        ]
+    };
+    Ok(v.database_object.sessions().all().into_iter().map(row).collect())
+}
+
+fn state_name(state: State) -> &'static str {
+    match state {
+        State::Active => "active",
+        State::Idle => "idle",
+        State::IdleInTransaction => "idle in transaction",
+        State::IdleInFailedTransaction => "idle in transaction (aborted)",
+    }
+}
+
+fn start(target: &Target) -> &[u8] {
+    match target {
+        Target::Key(key) => key,
+        Target::Span(span) => &span.start,
+    }
+}
+
+/// What PostgreSQL calls such a lock. A span of keys has no name there.
+fn kind(target: &Target) -> &'static str {
+    match target {
+        _ if system::locked_table(start(target)).is_some() => "relation",
+        Target::Key(_) => "tuple",
+        Target::Span(_) => "span",
+    }
+}
+
+/// The relation that a lock is in.
+fn relation(catalog: &Catalog, target: &Target) -> Option<u32> {
+    if let Some(table) = system::locked_table(start(target)) {
+        return Some(table);
+    }
+    let id = path::elements(start(target)).ok()?.last()?.id;
+    let table = catalog.table(id).map(|table| table.id);
+    table.or_else(|| catalog.index(id).map(|(table, _)| table.id))
+}
+
+/// PostgreSQL's names for locks of tables, and what it takes on a row for each strength.
+fn mode_name(lock: &ShownLock) -> &'static str {
+    let is_table = system::locked_table(start(&lock.target)).is_some();
+    match lock.mode {
+        LockMode::KeyShare => "AccessShareLock",
+        LockMode::Shared if is_table => "AccessShareLock",
+        LockMode::Shared => "RowShareLock",
+        LockMode::NoKeyExclusive => "ExclusiveLock",
+        LockMode::Exclusive => "AccessExclusiveLock",
+    }
+}
+
+fn pg_locks(v: &View<'_>) -> Made {
+    let sessions = v.database_object.sessions().all();
+    let pids: HashMap<u64, i32> = sessions.iter().map(|a| (a.transaction(), a.pid)).collect();
+    let row = |lock: ShownLock| {
+        let relation = relation(v.catalog, &lock.target);
+        let key = match &lock.target {
+            Target::Key(key) => pretty::key(key),
+            Target::Span(span) => pretty::span(&span.start, &span.end),
+        };
+        let mut row = vec![
+            text(kind(&lock.target)),
+            Datum::Oid(oid_of(v.database_id)),
+            relation.map_or(Datum::Null, |id| Datum::Oid(oid_of(id))),
+        ];
+        row.resize(10, Datum::Null);
+        row.push(text(lock.txn.0.to_string()));
+        row.push(pids.get(&lock.txn.0).map_or(Datum::Null, |pid| Datum::Int4(*pid)));
+        row.extend([text(mode_name(&lock)), flag(lock.granted), flag(false), Datum::Null]);
+        row.push(text(key));
+        row
+    };
+    Ok(locks(v).into_iter().map(row).collect())
+}
+
+fn pg_stat_database(v: &View<'_>) -> Made {
+    let row = |database: &braid_catalog::Database| {
+        let (done, connected) = v.database_object.sessions().done(&database.name);
+        let [inserted, updated, deleted] = done.rows_written();
+        let mut row = vec![
+            Datum::Oid(oid_of(database.id)),
+            text(database.name.as_str()),
+            Datum::Int4(i32::try_from(connected).unwrap_or(i32::MAX)),
+            number(done.commits()),
+            number(done.rollbacks()),
+            Datum::Null,
+            Datum::Null,
+        ];
+        row.extend([done.rows_read(), done.rows_given(), inserted, updated, deleted].map(number));
+        row.extend([Datum::Null, Datum::Null, Datum::Null, number(done.deadlocks())]);
+        row
+    };
+    Ok(v.catalog.databases().map(|d| row(d)).collect())
+}

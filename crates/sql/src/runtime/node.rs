@@ -1,0 +1,18 @@
+//! All that a node knows of its statements and sessions.
+
+use super::sessions::Sessions;
+use super::statements::{ENTRIES_MAX, Statements};
+
+/// See the [module documentation](self).
+pub(crate) struct Runtime {
+    pub(crate) statements: Statements,
+    pub(crate) sessions: Sessions,
+}
+
+impl Runtime {
+    /// Nothing yet.
+    pub(crate) fn new(now_micros: i64) -> Runtime {
+        let statements = Statements::new(ENTRIES_MAX, now_micros);
+        Runtime { statements, sessions: Sessions::default() }
+    }
+}
