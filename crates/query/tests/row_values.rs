@@ -41,11 +41,14 @@ fn prepared(db: &mut Db, sql: &str, params: &[&str]) -> (Vec<SqlType>, Vec<Strin
     (types, lines)
 }
 
+/// A statement, its parameters, their types, the answer.
+type Case<'a> = (&'a str, &'a [&'a str], &'a [SqlType], &'a [&'a str]);
+
 #[test]
 fn parameters_in_rows_take_the_types_of_the_columns_beside_them() {
     let mut db = pages();
     let (int8, date, text) = (SqlType::Int8, SqlType::Date, SqlType::Text);
-    let cases: &[(&str, &[&str], &[SqlType], &[&str])] = &[
+    let cases: &[Case] = &[
         (
             "SELECT id, no FROM o WHERE (id, no) > ($1, $2) ORDER BY id, no LIMIT 3",
             &["7", "4"],
