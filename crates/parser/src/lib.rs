@@ -102,6 +102,8 @@ pub enum Kind {
     CreateDatabase(String, bool),
     /// SET.
     Set(SetVar),
+    /// ALTER SYSTEM SET; RESET has no values.
+    AlterSystem(SetVar),
     /// RESET name, or all.
     Reset(Option<String>),
     /// SHOW.

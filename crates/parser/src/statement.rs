@@ -10,7 +10,9 @@ use crate::cursor::Cursor;
 use crate::maintenance::maintenance;
 use crate::script::parse_nested;
 use crate::sequence::sequence_or_alter;
-use crate::transaction::{chain, job, modes, set, show, take_transaction_word, variable};
+use crate::transaction::{
+    alter_system, chain, job, modes, set, show, take_transaction_word, variable,
+};
 
 /// Reads a statement of ours; `None` if it is not one.
 pub(crate) fn statement(c: &mut Cursor) -> SqlResult<Option<Kind>> {
@@ -36,6 +38,8 @@ pub(crate) fn statement(c: &mut Cursor) -> SqlResult<Option<Kind>> {
     } else if c.take(&["release"]) {
         c.take(&["savepoint"]);
         Kind::Release(c.ident()?)
+    } else if c.take(&["alter", "system"]) {
+        alter_system(c)?
     } else if c.take(&["set"]) {
         set(c)?
     } else if c.take(&["reset"]) {

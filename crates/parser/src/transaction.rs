@@ -63,6 +63,18 @@ pub(crate) fn variable(c: &mut Cursor) -> SqlResult<String> {
     Ok(c.name()?.join(".").to_lowercase())
 }
 
+/// What follows ALTER SYSTEM.
+pub(crate) fn alter_system(c: &mut Cursor) -> SqlResult<Kind> {
+    if c.take(&["reset"]) {
+        return Ok(Kind::AlterSystem(SetVar { local: false, name: variable(c)?, values: None }));
+    }
+    c.expect(&["set"])?;
+    match set(c)? {
+        Kind::Set(variable) if !variable.local => Ok(Kind::AlterSystem(variable)),
+        _ => Err(c.unexpected()),
+    }
+}
+
 pub(crate) fn set(c: &mut Cursor) -> SqlResult<Kind> {
     if c.take(&["session", "characteristics", "as", "transaction"]) {
         return Ok(Kind::SetSessionTransaction(modes(c)?));

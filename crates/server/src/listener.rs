@@ -32,6 +32,8 @@ const OTHER_DESCRIPTORS: u64 = 200;
 const RECLAIM_BUDGET: usize = 8_192;
 /// How often the GC threshold follows the clock, if the window is not shorter.
 const GC_INTERVAL: Duration = Duration::from_secs(10);
+/// How often it is asked whether a table has changed much.
+const ANALYZE_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Why a server did not start.
 #[derive(Debug)]
@@ -143,6 +145,8 @@ impl Server {
         threads.push(spawn("accept", move || accept_loop(&listener, &accept))?);
         let gc = Arc::clone(&shared);
         threads.push(spawn("gc", move || gc_loop(&gc))?);
+        let analyze = Arc::clone(&shared);
+        threads.push(spawn("analyze", move || analyze_loop(&analyze))?);
         if let Some(listener) = http_listener {
             let http = Arc::clone(&shared);
             threads.push(spawn("http", move || http::serve(listener, http))?);
@@ -315,6 +319,24 @@ fn gc_loop(shared: &Shared) {
             if let Err(e) = shared.database.reclaim(readable, RECLAIM_BUDGET) {
                 tracing::warn!(error = %e, "cannot reclaim what nobody can reach");
             }
+        }
+    }
+}
+
+/// Keeps statistics of tables as new as plans need them. Long work has a thread of its own.
+fn analyze_loop(shared: &Shared) {
+    const STEP: Duration = Duration::from_millis(200);
+    let ending = || shared.stopping.load(Ordering::Relaxed);
+    let mut waited = Duration::ZERO;
+    while !ending() {
+        std::thread::sleep(STEP);
+        waited += STEP;
+        if waited < ANALYZE_INTERVAL {
+            continue;
+        }
+        waited = Duration::ZERO;
+        if let Err(e) = shared.database.analyze_changed(&ending) {
+            tracing::warn!(error = %e, "cannot analyze a table");
         }
     }
 }

@@ -266,3 +266,81 @@ fn plans_are_made_again_when_statistics_change_markedly() {
     assert_eq!(db.statistics_version(), version);
     assert_eq!(rows(&db, "t"), 1_010.0);
 }
+
+#[test]
+fn tables_that_change_much_are_analyzed_by_themselves() {
+    let db = database();
+    let go_on = || db.analyze_changed(&|| false).unwrap();
+    let s = &mut session(&db);
+    run(s, "create table t (a int primary key, b int); create table u (a int primary key)");
+    fill(s, "t", 0..50, |n| format!("({n}, {n})"));
+    assert!(!go_on() && !go_on(), "50 rows are few");
+    run(s, "insert into t values (50, 50)");
+    assert!(go_on() && !go_on());
+    assert_eq!(statistics(&db, "t").unwrap().rows, 51.0);
+    run(s, "update t set b = 1");
+    assert!(!go_on() && !go_on(), "51 of 55");
+    run(s, "delete from t where a < 5");
+    assert!(!go_on(), "somebody writes at the moment");
+    assert!(go_on() && !go_on());
+    assert_eq!(column(&db, "t", "b").distinct, 1.0);
+
+    let seen = db.table_activity(&layout(&db, "t").table);
+    assert_eq!((seen.inserted, seen.updated, seen.deleted, seen.modified), (51, 51, 5, 0));
+    assert_eq!((seen.analyzes, seen.auto_analyzes), (0, 2));
+    assert!(seen.last_analyze.is_none() && seen.last_auto_analyze.is_some());
+    fill(s, "u", 0..5_000, |n| format!("({n})"));
+    assert!(!db.analyze_changed(&|| true).unwrap() && statistics(&db, "u").is_none(), "stopped");
+    assert!(go_on() && statistics(&db, "u").is_some());
+    run(s, "truncate t, u");
+    assert!(!go_on() && !go_on(), "what is gone needs no statistics");
+}
+
+#[test]
+fn the_background_can_be_turned_off() {
+    let fs = MemFs::new();
+    let shown = |s: &mut Session| run(s, "show autovacuum").rows.remove(0).remove(0);
+    {
+        let (_store, db) = open(&fs);
+        let s = &mut session(&db);
+        run(s, "create table t (a int primary key)");
+        assert_eq!(shown(s), "on");
+        assert_eq!(run(s, "alter system set autovacuum to off").tag, "ALTER SYSTEM");
+        for (sql, expected) in [
+            ("set autovacuum = on", "55P02"),
+            ("alter system set autovacuum = 3", "22023"),
+            ("alter system set nonsense = 3", "42704"),
+            ("alter system set work_mem = '1MB'", "0A000"),
+            ("alter system set local autovacuum = on", "42601"),
+            ("alter system autovacuum = on", "42601"),
+        ] {
+            assert_eq!(state(s, sql), expected, "{sql}");
+        }
+        run(s, "begin");
+        assert_eq!(state(s, "alter system reset autovacuum"), "25001");
+        run(s, "rollback");
+    }
+    let (_store, db) = open(&fs);
+    let s = &mut session(&db);
+    assert_eq!(shown(s), "off");
+    fill(s, "t", 0..100, |n| format!("({n})"));
+    assert!(!db.analyze_changed(&|| false).unwrap());
+    run(s, "alter system reset autovacuum");
+    assert!(db.analyze_changed(&|| false).unwrap());
+}
+
+#[test]
+fn a_process_that_begins_looks_for_tables_of_which_nothing_is_known() {
+    let fs = MemFs::new();
+    {
+        let (store, db) = open(&fs);
+        let s = &mut session(&db);
+        run(s, "create table v (a int primary key, b text); create table w (a int primary key)");
+        fill(s, "v", 0..20_000, |n| format!("({n}, md5('{n}'))"));
+        store.engine().flush().unwrap();
+    }
+    let (_store, db) = open(&fs);
+    assert!(db.analyze_changed(&|| false).unwrap());
+    assert_eq!(statistics(&db, "v").unwrap().rows, 20_000.0);
+    assert!(!db.analyze_changed(&|| false).unwrap(), "once");
+}

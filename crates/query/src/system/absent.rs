@@ -1,5 +1,5 @@
 //! Tables of `pg_catalog` about things that are not here: triggers, policies, publications,
-//! extensions, partitions, statistics. They exist, so that clients' queries run, and are empty.
+//! extensions, partitions. They exist, so that clients' queries run, and are empty.
 
 /// Name and layout of each.
 pub const EMPTY: &[(&str, &str)] = &[
@@ -102,23 +102,6 @@ pub const EMPTY: &[(&str, &str)] = &[
          partclass oid[], partcollation oid[], partexprs text",
     ),
     ("pg_init_privs", "objoid oid, classoid oid, objsubid int4, privtype char, initprivs text[]"),
-    (
-        "pg_stats",
-        "schemaname name, tablename name, attname name, inherited bool, null_frac float4, \
-         avg_width int4, n_distinct float4",
-    ),
-    (
-        "pg_stat_user_tables",
-        "relid oid, schemaname name, relname name, seq_scan int8, seq_tup_read int8, \
-         idx_scan int8, idx_tup_fetch int8, n_tup_ins int8, n_tup_upd int8, n_tup_del int8, \
-         n_live_tup int8, n_dead_tup int8",
-    ),
-    (
-        "pg_stat_all_tables",
-        "relid oid, schemaname name, relname name, seq_scan int8, seq_tup_read int8, \
-         idx_scan int8, idx_tup_fetch int8, n_tup_ins int8, n_tup_upd int8, n_tup_del int8, \
-         n_live_tup int8, n_dead_tup int8",
-    ),
     (
         "pg_stat_user_indexes",
         "relid oid, indexrelid oid, schemaname name, relname name, indexrelname name, \

@@ -8,7 +8,7 @@ use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::Parser;
 
 use super::table::{SystemTable, View};
-use super::{activity, info_schema, pg_tables, statistics};
+use super::{activity, info_schema, pg_tables, row_statistics, statistics};
 
 /// Whether `pg_catalog` has a table of this name, which then means it unless a schema is named.
 pub(crate) fn is_pg_table(name: &str) -> bool {
@@ -20,7 +20,8 @@ pub fn table(schema: &str, name: &str) -> Option<SystemTable> {
     match schema {
         "pg_catalog" => {
             let live = || statistics::table(name).or_else(|| activity::table(name));
-            pg_tables::table(name).or_else(live)
+            let known = pg_tables::table(name).or_else(|| row_statistics::table(name));
+            known.or_else(live)
         }
         "information_schema" => info_schema::table(name),
         _ => None,

@@ -8,6 +8,7 @@ mod definition;
 mod info_schema;
 mod lookup;
 mod pg_tables;
+mod row_statistics;
 mod statistics;
 mod table;
 

@@ -9,6 +9,7 @@ use braid_types::{Datum, SqlResult, SqlType, TypeCategory};
 use super::absent::EMPTY;
 use super::code;
 use super::definition::{check_text, foreign_key_text, index_text, key_text};
+use super::row_statistics::class_size;
 use super::table::{
     INFORMATION_SCHEMA, PG_CATALOG, ROOT, SystemTable, View, attnums, constraint_oid, empty, flag,
     object, shown_indexes, text,
@@ -313,7 +314,9 @@ fn class_row(
     ]
 }
 
-/// Position of `relhastriggers`.
+/// Positions of `relpages`, `reltuples` and `relhastriggers`.
+const PAGES: usize = 9;
+const TUPLES: usize = 10;
 const TRIGGERS: usize = 20;
 
 fn pg_class(v: &View<'_>) -> Made {
@@ -327,10 +330,15 @@ fn pg_class(v: &View<'_>) -> Made {
         let references =
             !t.foreign_keys.is_empty() || v.catalog.referencing_tables(t.id).next().is_some();
         row[TRIGGERS] = flag(references);
+        let (pages, tuples) = class_size(v, t);
+        (row[PAGES], row[TUPLES]) = (Datum::Int4(pages), Datum::Float4(tuples));
         rows.push(row);
         for i in indexes {
             let natts = i.columns.len() + i.include.len();
-            rows.push(class_row(oid_of(i.id), &i.name, t.schema, "i", natts, 0, false));
+            let mut row = class_row(oid_of(i.id), &i.name, t.schema, "i", natts, 0, false);
+            // An entry for each row; PostgreSQL has 0 as long as it does not know.
+            row[TUPLES] = Datum::Float4(tuples.max(0.0));
+            rows.push(row);
         }
     }
     for view in v.catalog.views().filter(|x| v.schema(x.schema).is_some()) {

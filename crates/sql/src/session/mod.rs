@@ -10,7 +10,8 @@
 //! - [`client`]: [`Session`], what a connection holds and asks. [`prepare`]: plans, and which are
 //!   kept. [`execute`]: who runs a statement. [`retry`]: trying it until it is done.
 //! - [`blocks`]: BEGIN, COMMIT, savepoints; [`transaction`]: what is open meanwhile, isolation
-//!   levels, AS OF SYSTEM TIME. [`named`]: PREPARE and EXECUTE. [`variables`]: SET, RESET, DISCARD.
+//!   levels, AS OF SYSTEM TIME. [`named`]: PREPARE and EXECUTE. [`variables`]: SET, RESET, DISCARD;
+//!   `node_settings`: ALTER SYSTEM.
 //! - [`settings`], [`state`]: the settings themselves; what functions see of the session.
 //! - `context`: what one running statement has around it. `interrupt`: who stops it.
 //! - `jobs`: schema changes that run in steps, SHOW JOBS, CANCEL JOB.
@@ -25,6 +26,7 @@ pub(crate) mod execute;
 pub mod interrupt;
 mod jobs;
 mod named;
+mod node_settings;
 mod outcome;
 pub(crate) mod prepare;
 pub(crate) mod prepared;

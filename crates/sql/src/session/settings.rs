@@ -14,6 +14,7 @@ pub(crate) const SERVER_VERSION: &str = concat!("15.0 (BraidDB ", env!("CARGO_PK
 /// (name, default, shown to clients by ParameterStatus under this name or "", can be set)
 const KNOWN: &[(&str, &str, &str, bool)] = &[
     ("application_name", "", "application_name", true),
+    ("autovacuum", "on", "", false),
     ("backslash_quote", "safe_encoding", "", true),
     ("backfill_rows_per_second", "0", "", true),
     ("bytea_output", "hex", "", true),
@@ -139,6 +140,11 @@ impl Settings {
         }
     }
 
+    /// 42704 if there is no such setting.
+    pub(super) fn known(&self, name: &str) -> SqlResult<()> {
+        if known(name).is_some() || name.contains('.') { Ok(()) } else { Err(unknown(name)) }
+    }
+
     /// All known settings with their values.
     pub fn all(&self) -> Vec<(String, String)> {
         KNOWN.iter().map(|k| (k.0.to_string(), self.get(k.0).unwrap_or_default())).collect()
@@ -254,6 +260,19 @@ fn boolean(value: &str) -> Option<&'static str> {
         "off" | "false" | "no" | "0" | "f" | "n" => Some("off"),
         _ => None,
     }
+}
+
+/// `on` or `off`.
+///
+/// # Errors
+/// 22023 if the value is neither.
+pub(super) fn switch(name: &str, value: &str) -> SqlResult<&'static str> {
+    boolean(value).ok_or_else(|| {
+        SqlError::new(
+            SqlState::INVALID_PARAMETER_VALUE,
+            format!("parameter \"{name}\" requires a Boolean value"),
+        )
+    })
 }
 
 /// Milliseconds of `100`, `100ms`, `5s`, `2min`, `1h`.

@@ -421,7 +421,10 @@ impl SessionFunctions for SessionState {
     }
 
     fn setting(&self, name: &str) -> Option<String> {
-        self.settings_get(name)
+        match self.db.node_setting(name) {
+            Ok(Some(value)) => Some(value),
+            _ => self.settings_get(name),
+        }
     }
 
     fn set_setting(&self, name: &str, value: &str, local: bool) -> SqlResult<String> {

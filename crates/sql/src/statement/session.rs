@@ -100,6 +100,15 @@ pub(super) static ENTRIES: &[Entry] = &[
         }),
     ),
     Entry::session(
+        "ALTER SYSTEM",
+        "alter system set autovacuum = on",
+        "a setting of the node, at once and for good: autovacuum",
+        work!(Kind::AlterSystem(variable) => |session| {
+            session.alter_system(variable)?;
+            done("ALTER SYSTEM")
+        }),
+    ),
+    Entry::session(
         "RESET",
         "reset application_name",
         "a setting, or all of them, as at the start of the session",

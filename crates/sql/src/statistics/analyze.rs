@@ -20,11 +20,11 @@ use crate::storage::TableLayout;
 /// histogram's parts below a half with 99 % (Chaudhuri, Motwani and Narasayya, 1998).
 const ROWS_PER_TARGET: usize = 300;
 /// How much is kept of a column if nobody says otherwise.
-const DEFAULT_TARGET: usize = 100;
+pub(super) const DEFAULT_TARGET: usize = 100;
 
 /// What one table is analyzed with.
 pub(super) struct Work<'a> {
-    pub(super) db: &'a Arc<Database>,
+    pub(super) db: &'a Database,
     pub(super) txn: &'a Arc<Txn>,
     pub(super) catalog: &'a Catalog,
     pub(super) memory: &'a Account,
@@ -92,8 +92,9 @@ pub(super) fn analyze_table(
     })?;
     let looked = Looked { sampled: sample.rows, rows: sample.total };
     let record = record(work, &layout, parent.as_ref(), sample, columns)?;
+    let now = record.at_us;
     work.db.store_record(table, record)?;
-    written.analyzed(mark);
+    written.analyzed(mark, work.automatic, now);
     Ok(looked)
 }
 
@@ -110,6 +111,8 @@ fn record(
     let leading = layout.rows.columns().first().map(|c| c.ordinal);
     let row_bytes = sample.columns.iter().map(|values| values.bytes_per_row()).sum();
     let mut records = Vec::new();
+    // Of no rows there is nothing to say.
+    let columns = if sample.rows == 0 { Some(&[][..]) } else { columns };
     for (at, (values, column)) in sample.columns.into_iter().zip(&table.columns).enumerate() {
         (work.stop)()?;
         if columns.is_some_and(|columns| !columns.contains(&at)) {
@@ -180,10 +183,12 @@ fn ordinals(table: &Table, columns: &[String]) -> SqlResult<Option<Vec<usize>>> 
     Ok((!out.is_empty()).then_some(out))
 }
 
-/// Whether a name means a table of the system catalog, which is made when it is read.
+/// Whether a name means a table of the system catalog, which is made when it is read: those are the
+/// business of general queries.
 fn is_system(ctx: &Context, name: &Name) -> SqlResult<bool> {
     let text: Vec<String> = name.iter().map(|part| braid_types::quote_ident(part)).collect();
-    Ok(ctx.session.relation_oid(&text.join("."))?.is_some())
+    let query = braid_parser::parse_query(&format!("SELECT FROM {}", text.join(".")))?;
+    Ok(ctx.db.general().plan(&query, &ctx.plan_context(), &[]).is_ok())
 }
 
 fn warn(ctx: &Context, name: &Name) {

@@ -11,10 +11,11 @@ use braid_kv::{Isolation, KvError, ReadMode, TxnOptions};
 use braid_types::{SqlResult, SqlType};
 use parking_lot::Mutex;
 
-use super::changes::Changes;
+use super::auto::Waiting;
+use super::changes::{Changes, TableActivity};
 use super::record::Record;
 use super::table::TableStatistics;
-use crate::database::Database;
+use crate::database::{Database, EPOCH_MICROS};
 use crate::storage::TableLayout;
 
 /// Stored bytes that a row takes beside its values: key, timestamp, lengths.
@@ -30,6 +31,7 @@ pub(crate) struct Statistics {
     tables: Mutex<HashMap<u32, Known>>,
     version: AtomicU64,
     pub(crate) changes: Changes,
+    pub(super) waiting: Waiting,
 }
 
 /// What is stored about a table, and the same by the columns of its last descriptor.
@@ -75,6 +77,18 @@ impl Database {
         // Nobody plans worse without an answer than with an error.
         let bytes = self.coordinator().stored_bytes(&span).unwrap_or(0) as f64;
         (bytes / stored_width(table)).max(written.grown()).floor()
+    }
+
+    /// What was written to a table, and when it was analyzed.
+    pub fn table_activity(&self, table: &Table) -> TableActivity {
+        let mut out = self.statistics_state().changes.of(table).activity();
+        if let Some(record) = self.record(table) {
+            // Also if that was in the life of another process.
+            let last =
+                if record.automatic { &mut out.last_auto_analyze } else { &mut out.last_analyze };
+            last.get_or_insert(record.at_us as i64 - EPOCH_MICROS);
+        }
+        out
     }
 
     /// What is stored about the rows that a table has now.

@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use braid_catalog::Table;
 use parking_lot::Mutex;
 
+use crate::database::EPOCH_MICROS;
+
 /// Rows that were written to tables, by id and generation.
 #[derive(Default)]
 pub(crate) struct Changes {
@@ -19,12 +21,45 @@ pub(crate) struct Changes {
 /// Rows written to one table since the process began.
 #[derive(Debug, Default)]
 pub(crate) struct Written {
-    pub(super) inserted: AtomicU64,
-    pub(super) updated: AtomicU64,
-    pub(super) deleted: AtomicU64,
+    inserted: AtomicU64,
+    updated: AtomicU64,
+    deleted: AtomicU64,
     /// Of all three, and of rows more than before, since the last ANALYZE.
     modified: AtomicI64,
     grown: AtomicI64,
+    /// `modified` when the background looked last.
+    seen: AtomicI64,
+    /// By somebody, and by the background.
+    asked: Analyzes,
+    automatic: Analyzes,
+}
+
+/// How often a table was analyzed, and when last, in microseconds since 1970.
+#[derive(Debug, Default)]
+struct Analyzes {
+    count: AtomicU64,
+    last_us: AtomicU64,
+}
+
+/// What was written to a table since the process began, and when it was analyzed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TableActivity {
+    /// Rows that were inserted.
+    pub inserted: u64,
+    /// Rows that were updated.
+    pub updated: u64,
+    /// Rows that were deleted.
+    pub deleted: u64,
+    /// Rows that were written since the last ANALYZE.
+    pub modified: u64,
+    /// When an ANALYZE ended that somebody had asked for, in microseconds since 2000.
+    pub last_analyze: Option<i64>,
+    /// When one ended that nobody had asked for.
+    pub last_auto_analyze: Option<i64>,
+    /// How many of the former.
+    pub analyzes: u64,
+    /// How many of the latter.
+    pub auto_analyzes: u64,
 }
 
 /// What a statement has written to a table.
@@ -98,6 +133,40 @@ impl Written {
         self.grown.fetch_add(inserted as i64 - deleted as i64, Ordering::Relaxed);
     }
 
+    /// Rows that were written since the last ANALYZE.
+    pub(super) fn modified(&self) -> i64 {
+        self.modified.load(Ordering::Relaxed)
+    }
+
+    /// Whether nothing was written since the background looked last, which is now.
+    pub(super) fn is_as_seen(&self, modified: i64) -> bool {
+        self.seen.swap(modified, Ordering::Relaxed) == modified
+    }
+
+    /// Whether the last ANALYZE was so long ago, or never.
+    pub(super) fn looked_before(&self, now_us: u64, micros: u64) -> bool {
+        let last = |a: &Analyzes| a.last_us.load(Ordering::Relaxed);
+        last(&self.asked).max(last(&self.automatic)) + micros <= now_us
+    }
+
+    pub(super) fn activity(&self) -> TableActivity {
+        let count = |n: &AtomicU64| n.load(Ordering::Relaxed);
+        let last = |a: &Analyzes| match count(&a.last_us) {
+            0 => None,
+            us => Some(us as i64 - EPOCH_MICROS),
+        };
+        TableActivity {
+            inserted: count(&self.inserted),
+            updated: count(&self.updated),
+            deleted: count(&self.deleted),
+            modified: self.modified().max(0) as u64,
+            last_analyze: last(&self.asked),
+            last_auto_analyze: last(&self.automatic),
+            analyzes: count(&self.asked.count),
+            auto_analyzes: count(&self.automatic.count),
+        }
+    }
+
     /// Rows that there are more than at the last ANALYZE.
     pub(super) fn grown_since_analyze(&self) -> f64 {
         self.grown.load(Ordering::Relaxed) as f64
@@ -114,8 +183,11 @@ impl Written {
         (self.modified.load(Ordering::Relaxed), self.grown.load(Ordering::Relaxed))
     }
 
-    /// An ANALYZE has seen what was counted up to then.
-    pub(super) fn analyzed(&self, (modified, grown): (i64, i64)) {
+    /// An ANALYZE that ends now has seen what was counted up to then.
+    pub(super) fn analyzed(&self, (modified, grown): (i64, i64), automatic: bool, now_us: u64) {
+        let kind = if automatic { &self.automatic } else { &self.asked };
+        kind.count.fetch_add(1, Ordering::Relaxed);
+        kind.last_us.store(now_us, Ordering::Relaxed);
         self.modified.fetch_sub(modified, Ordering::Relaxed);
         self.grown.fetch_sub(grown, Ordering::Relaxed);
     }

@@ -9,9 +9,10 @@
 //! - [`sample`]: drawing rows from all over a table. [`estimate`]: from them to what is kept.
 //! - [`record`]: what is stored. [`cache`]: what is in memory, and how many rows there are.
 //! - [`changes`]: rows that were written since.
-//! - [`analyze`]: the statement.
+//! - [`analyze`]: the statement. [`auto`]: without one, in the background.
 
 mod analyze;
+mod auto;
 mod cache;
 mod changes;
 mod estimate;
@@ -22,5 +23,6 @@ mod table;
 
 pub(crate) use analyze::analyze;
 pub(crate) use cache::Statistics;
+pub use changes::TableActivity;
 pub(crate) use changes::{Delta, Tally};
 pub use table::{ColumnStatistics, FamilySize, TableStatistics};

@@ -1,0 +1,122 @@
+//! ANALYZE that nobody has asked for: of tables that have changed much, one at a time.
+//!
+//! ```text
+//!   rows written since the last ANALYZE  >  50 + a tenth of the rows      PostgreSQL's rule
+//!   and there was none, or nobody writes at the moment, or it was a       a table that is loaded
+//!   minute ago                                                            changes all the time
+//! ```
+//! Counts begin anew with a process. So the first time, tables are looked for that hold much, or
+//! much more than then, and about which nothing is known.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use braid_catalog::{Catalog, Table, kv_error};
+use braid_kv::TxnOptions;
+use braid_types::{SqlError, SqlResult, SqlState};
+use parking_lot::Mutex;
+
+use super::analyze::{DEFAULT_TARGET, Work, analyze_table};
+use crate::database::Database;
+use crate::storage::TableLayout;
+
+/// Rows that may be written without a word, and the part of the table that may.
+const FEW: f64 = 50.0;
+const PART: f64 = 0.1;
+/// A table that is written all the time is analyzed this often.
+const BUSY_MICROS: u64 = 60_000_000;
+/// What a sample may hold.
+const MEMORY: usize = 64 << 20;
+/// Pause after a thousand rows: half of the time others have the processor and the disk.
+const PAUSE: Duration = Duration::from_millis(2);
+/// Stored bytes that are worth a look after the start, if nothing is known; and by how much a table
+/// must have grown, if something is.
+const MUCH_BYTES: u64 = 64 << 10;
+const MORE_BYTES: u64 = 8 << 20;
+
+/// Tables that have something to be found out about, after the start of the process.
+#[derive(Default)]
+pub(super) struct Waiting(Mutex<Option<VecDeque<u32>>>);
+
+impl Database {
+    /// Analyzes the table that has changed most since its last ANALYZE, if one has changed enough;
+    /// whether there was one; none while `autovacuum` is off. `ending` is asked now and then
+    /// whether to give up. Called from time to time by a background task.
+    pub fn analyze_changed(&self, ending: &dyn Fn() -> bool) -> SqlResult<bool> {
+        if self.node_setting("autovacuum")?.as_deref() == Some("off") {
+            return Ok(false);
+        }
+        let (txn, catalog) = self.begin(TxnOptions { read_only: true, ..TxnOptions::default() })?;
+        let Some(table) = self.next_to_analyze(&catalog)? else { return Ok(false) };
+        let stop = || {
+            if ending() {
+                return Err(SqlError::new(SqlState::ADMIN_SHUTDOWN, "the node is stopping"));
+            }
+            std::thread::sleep(PAUSE);
+            Ok(())
+        };
+        let work = Work {
+            db: self,
+            txn: &txn,
+            catalog: &catalog,
+            memory: &self.coordinator().memory().account(MEMORY),
+            stop: &stop,
+            target: DEFAULT_TARGET,
+            automatic: true,
+            whole_bytes: None,
+        };
+        match analyze_table(&work, &table, None) {
+            Err(e) if e.state() == SqlState::ADMIN_SHUTDOWN => Ok(false),
+            done => done.map(|_| true),
+        }
+    }
+
+    fn next_to_analyze(&self, catalog: &Catalog) -> SqlResult<Option<Arc<Table>>> {
+        let now = self.coordinator().wall_clock_us();
+        let mut best: Option<(f64, Arc<Table>)> = None;
+        for table in catalog.tables() {
+            let written = self.statistics_state().changes.of(table);
+            let modified = written.modified();
+            let rests = written.is_as_seen(modified);
+            let most = FEW + PART * self.record(table).map_or(0.0, |record| record.rows);
+            let much = modified as f64 / most;
+            if much > 1.0
+                && (rests || written.looked_before(now, BUSY_MICROS))
+                && best.as_ref().is_none_or(|(least, _)| much > *least)
+            {
+                best = Some((much, table.clone()));
+            }
+        }
+        match best {
+            Some((_, table)) => Ok(Some(table)),
+            None => self.next_waiting(catalog),
+        }
+    }
+
+    /// The next of those that were there when the process began.
+    fn next_waiting(&self, catalog: &Catalog) -> SqlResult<Option<Arc<Table>>> {
+        let mut waiting = self.statistics_state().waiting.0.lock();
+        if waiting.is_none() {
+            *waiting = Some(self.unknown(catalog)?);
+        }
+        let next = waiting.as_mut().and_then(VecDeque::pop_front);
+        Ok(next.and_then(|id| catalog.table(id)).cloned())
+    }
+
+    fn unknown(&self, catalog: &Catalog) -> SqlResult<VecDeque<u32>> {
+        let mut out = VecDeque::new();
+        for table in catalog.tables() {
+            let span = TableLayout::new(catalog, table)?.rows.whole_span();
+            let bytes = self.coordinator().stored_bytes(&span).map_err(kv_error)?;
+            let most = match self.record(table) {
+                Some(record) => record.bytes.saturating_mul(2).saturating_add(MORE_BYTES),
+                None => MUCH_BYTES,
+            };
+            if bytes > most {
+                out.push_back(table.id);
+            }
+        }
+        Ok(out)
+    }
+}
