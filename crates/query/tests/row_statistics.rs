@@ -73,3 +73,87 @@ fn sizes_of_tables_and_what_was_written_to_them() {
     db.run("analyze pg_class; analyze");
     db.check(&[("select reltuples from pg_class where relname = 'fresh'", "2")]);
 }
+
+/// Rows of a table, and what is known of its columns: `n_distinct` of pg_stats by name.
+fn sampled(db: &mut Db, table: &str) -> (f64, impl Fn(&str) -> f64 + use<>) {
+    let rows = db.run(&format!("select reltuples from pg_class where relname = '{table}'"));
+    let rows: f64 = rows[0].parse().unwrap();
+    let query = "select attname, case when n_distinct < 0 then -n_distinct * reltuples \
+                 else n_distinct end from pg_stats, pg_class \
+                 where relname = tablename and tablename =";
+    let columns = db.run(&format!("{query} '{table}'"));
+    let distinct = move |name: &str| -> f64 {
+        let mut found = columns.iter().filter_map(|line| line.split_once('|'));
+        let (_, n) = found.find(|(column, _)| *column == name).unwrap();
+        n.parse().unwrap()
+    };
+    (rows, distinct)
+}
+
+fn near(said: f64, truth: f64, ratio: f64) -> bool {
+    said.max(truth) / said.min(truth).max(1e-9) < ratio
+}
+
+#[test]
+fn a_large_table_is_sampled_from_all_over() {
+    let mut db = Db::new();
+    db.run(
+        "create table big (id int primary key, few int, many int, hash text, beside int, n int);
+         insert into big select i, i % 12, (i::int8 * 7919 % 9973)::int, md5(i::text), i / 10,
+             case when i % 4 = 0 then null when i < 10000 then i else 77 end
+             from generate_series(0, 99999) g(i);
+         set braid.analyze_whole_bytes = 1; set default_statistics_target = 10; analyze big",
+    );
+    let (rows, distinct) = sampled(&mut db, "big");
+    assert!(rows != 100_000.0 && near(rows, 100_000.0, 1.1), "{rows}");
+    for (column, truth, ratio) in [
+        ("id", 100_000.0, 1.1),
+        ("few", 12.0, 1.01),
+        ("many", 9_973.0, 1.3),
+        ("hash", 100_000.0, 1.1),
+        ("beside", 10_000.0, 4.0),
+    ] {
+        assert!(near(distinct(column), truth, ratio), "{column}: {}", distinct(column));
+    }
+    db.check(&[
+        (
+            "select abs(null_frac - 0.25) < 0.04, \
+             most_common_vals, most_common_freqs[1] between 0.62 and 0.73 \
+             from pg_stats where tablename = 'big' and attname = 'n'",
+            "t|{77}|t",
+        ),
+        (
+            "select correlation > 0.99, array_length(histogram_bounds::int[], 1), \
+             (histogram_bounds::int[])[1] < 500, (histogram_bounds::int[])[11] > 99500, \
+             abs((histogram_bounds::int[])[6] - 50000) < 4000 \
+             from pg_stats where tablename = 'big' and attname = 'id'",
+            "t|11|t|t|t",
+        ),
+    ]);
+}
+
+#[test]
+fn large_families_are_sampled_from_all_over() {
+    let mut db = Db::new();
+    db.run(
+        "create table p (id int primary key, v text);
+         create table c (id int, k int, n text, primary key (id, k)) interleave in parent p;
+         create table d (id int, k int, m int, n text, primary key (id, k, m))
+             interleave in parent c;
+         insert into p select i, 'p' || i % 7 from generate_series(1, 4000) g(i);
+         insert into c select i / 5, i % 5, md5(i::text) from generate_series(5, 20004) g(i);
+         insert into d select i / 20, i / 4 % 5, i % 4, md5(i::text)
+             from generate_series(20, 80019) g(i);
+         set braid.analyze_whole_bytes = 1; set default_statistics_target = 10; analyze",
+    );
+    let (rows, distinct) = sampled(&mut db, "d");
+    assert!(near(rows, 80_000.0, 1.1), "{rows}");
+    assert!(near(distinct("id"), 4_000.0, 1.2), "{}", distinct("id"));
+    assert!(near(distinct("k"), 5.0, 1.01) && near(distinct("m"), 4.0, 1.01));
+    assert!(near(distinct("n"), 80_000.0, 1.1), "{}", distinct("n"));
+    let (rows, distinct) = sampled(&mut db, "c");
+    assert!(near(rows, 20_000.0, 1.15), "{rows}");
+    assert!(near(distinct("id"), 4_000.0, 1.2), "{}", distinct("id"));
+    let (rows, distinct) = sampled(&mut db, "p");
+    assert!(near(rows, 4_000.0, 1.25) && distinct("v") == 7.0, "{rows}");
+}

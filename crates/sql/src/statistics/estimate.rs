@@ -287,3 +287,93 @@ fn stored_width(value: &Datum) -> usize {
         Datum::Record(fields) => varying(24 + fields.iter().map(stored_width).sum::<usize>()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(values: &[i32], rows: f64, target: usize) -> Summary {
+        let mut sample = Values::default();
+        values.iter().for_each(|v| sample.push(Sampled::Kept(Datum::Int4(*v))));
+        summarize(sample, &SqlType::Int4, Scale { rows, target }, None)
+    }
+
+    fn ints(values: &[Datum]) -> Vec<i32> {
+        let int = |v: &Datum| match v {
+            Datum::Int4(v) => *v,
+            other => panic!("{other:?}"),
+        };
+        values.iter().map(int).collect()
+    }
+
+    #[test]
+    fn distinct_values_by_what_came_again() {
+        // 6 of 100 values, 4 different ones, 2 of them once: 6 * 4 / (4 + 2 * 6 / 100).
+        assert_eq!(distinct_values(6, 4, 2, 0, 100.0), (24.0f64 / 4.12 + 0.5).floor());
+        assert_eq!(distinct_values(6, 6, 0, 0, 100.0), 100.0, "nothing came again");
+        assert_eq!(distinct_values(6, 3, 3, 0, 100.0), 3.0, "everything came again");
+        assert_eq!(distinct_values(6, 4, 2, 0, 6.0), 4.0, "all were seen");
+        assert!(distinct_values(6, 3, 3, 2, 100.0) > 4.0, "long values are taken to differ");
+    }
+
+    #[test]
+    fn what_grows_with_the_table_is_a_part_of_it() {
+        assert_eq!(of(&[1, 2, 3, 4], 4_000.0, 10).distinct, -1.0);
+        assert_eq!(of(&[1, 1, 2, 2], 4_000.0, 10).distinct, 2.0);
+        assert_eq!(of(&[1, 1, 2, 2], 4.0, 10).distinct, -0.5);
+        let mut nulls = Values::default();
+        (0..4).for_each(|n| nulls.push(Sampled::Kept(Datum::Int4(n))));
+        (0..4).for_each(|_| nulls.push(Sampled::Kept(Datum::Null)));
+        let scale = Scale { rows: 800.0, target: 10 };
+        let summary = summarize(nulls, &SqlType::Int4, scale, None);
+        assert_eq!((summary.distinct, summary.null_fraction), (-0.5, 0.5));
+        let known = of(&[1, 2, 3, 4], 4_000.0, 10);
+        assert_eq!(ints(&known.histogram), [1, 2, 3, 4]);
+        let mut four = Values::default();
+        (0..4).for_each(|n| four.push(Sampled::Kept(Datum::Int4(n))));
+        let summary = summarize(four, &SqlType::Int4, Scale { rows: 4e3, target: 9 }, Some(250.0));
+        assert_eq!(summary.distinct, 250.0, "where it is known better");
+    }
+
+    #[test]
+    fn values_are_common_if_that_is_no_chance() {
+        let mut values = vec![0; 500];
+        values.extend(1..=490);
+        values.extend([1_000, 1_000]);
+        let sampled = of(&values, 1_000_000.0, 100);
+        assert_eq!(sampled.common.len(), 1, "twice is chance");
+        assert_eq!(sampled.histogram.len(), 101);
+        assert!(!ints(&sampled.histogram).contains(&0), "a common value is in no part");
+        let whole = of(&values, values.len() as f64, 100);
+        assert_eq!(whole.common.len(), 2, "twice of all is twice");
+        let few = of(&values, values.len() as f64, 1);
+        assert_eq!((few.common.len(), few.histogram.len()), (1, 2));
+    }
+
+    #[test]
+    fn correlation_is_that_of_the_order_of_rows() {
+        assert_eq!(of(&[1, 2, 3, 9], 4.0, 10).correlation, Some(1.0));
+        assert_eq!(of(&[9, 5, 3, 1], 4.0, 10).correlation, Some(-1.0));
+        assert_eq!(of(&[4], 1.0, 10).correlation, None);
+        let mixed = of(&[3, 1, 4, 2], 4.0, 10).correlation.unwrap();
+        assert!(mixed.abs() < 0.5, "{mixed}");
+    }
+
+    #[test]
+    fn nothing_but_nulls_long_values_and_values_without_order() {
+        let scale = Scale { rows: 3.0, target: 10 };
+        let mut nulls = Values::default();
+        (0..3).for_each(|_| nulls.push(Sampled::Kept(Datum::Null)));
+        let nulls = summarize(nulls, &SqlType::Text, scale, None);
+        assert_eq!((nulls.null_fraction, nulls.distinct, nulls.width), (1.0, 0.0, 0.0));
+        let mut long = Values::default();
+        (0..3).for_each(|_| long.push(Sampled::new(Datum::text("x".repeat(5_000)))));
+        let long = summarize(long, &SqlType::Text, scale, None);
+        assert_eq!((long.distinct, long.common.len(), long.width), (-1.0, 0, 5_004.0));
+        let mut json = Values::default();
+        (0..3).for_each(|_| json.push(Sampled::Kept(Datum::Json("{}".into()))));
+        let json = summarize(json, &SqlType::Json, scale, None);
+        assert_eq!((json.distinct, json.common.len(), json.correlation), (0.0, 0, None));
+        assert_eq!(summarize(Values::default(), &SqlType::Int4, scale, None).distinct, 0.0);
+    }
+}

@@ -20,6 +20,8 @@ mod position;
 mod record;
 mod sample;
 mod table;
+#[cfg(test)]
+mod truth;
 
 pub(crate) use analyze::analyze;
 pub(crate) use cache::Statistics;

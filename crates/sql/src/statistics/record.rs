@@ -126,7 +126,8 @@ impl ColumnRecord {
     }
 }
 
-fn statistics_of(summary: &Summary, rows: f64) -> ColumnStatistics {
+/// For planners: numbers of values, not parts of the rows.
+pub(super) fn statistics_of(summary: &Summary, rows: f64) -> ColumnStatistics {
     let Summary { null_fraction, width, distinct, common, histogram, correlation } =
         summary.clone();
     let distinct = if distinct < 0.0 { -distinct * rows } else { distinct };
