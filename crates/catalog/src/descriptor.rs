@@ -71,6 +71,9 @@ pub struct Column {
     /// `COMMENT ON COLUMN`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
+    /// `SET STATISTICS`: how much ANALYZE keeps of it, if not as much as the setting says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub statistics: Option<u32>,
 }
 
 /// One key column of an index.
@@ -337,7 +340,8 @@ impl Table {
     /// indexes must still be kept: what is not in them any more would go unnoticed.
     pub(crate) fn reads_like(&self, old: &Table) -> bool {
         let as_read = |t: &Table| {
-            let columns = t.columns.iter().cloned().map(|c| Column { nullable: true, ..c });
+            let read = |c| Column { nullable: true, statistics: None, ..c };
+            let columns = t.columns.iter().cloned().map(read);
             Table {
                 columns: columns.collect(),
                 indexes: Vec::new(),

@@ -216,6 +216,8 @@ pub enum AlterOwn {
     SetInterleave(InterleaveClause),
     /// SET SCHEMA.
     SetSchema(String),
+    /// ALTER COLUMN .. SET STATISTICS.
+    SetStatistics(String, i64),
 }
 
 /// Options of CREATE SEQUENCE and ALTER SEQUENCE; outer `None` = not named.

@@ -37,6 +37,8 @@ pub(crate) fn sequence_or_alter(c: &mut Cursor) -> SqlResult<Option<Kind>> {
             AlterOwn::SetInterleave(create::interleave(&mut probe)?)
         } else if probe.take(&["set", "schema"]) {
             AlterOwn::SetSchema(probe.ident()?)
+        } else if let Some(own) = statistics_target(&mut probe) {
+            own?
         } else {
             return Ok(None);
         };
@@ -44,6 +46,17 @@ pub(crate) fn sequence_or_alter(c: &mut Cursor) -> SqlResult<Option<Kind>> {
         return Ok(Some(Kind::AlterTableOwn(name, if_exists, own)));
     }
     Ok(None)
+}
+
+/// `ALTER [COLUMN] c SET STATISTICS n`; `None` if it is another change of a column.
+fn statistics_target(c: &mut Cursor) -> Option<SqlResult<AlterOwn>> {
+    if !c.take(&["alter"]) {
+        return None;
+    }
+    c.take(&["column"]);
+    let column = c.ident().ok()?;
+    c.take(&["set", "statistics"])
+        .then(|| c.integer().map(|target| AlterOwn::SetStatistics(column, target)))
 }
 
 fn sequence_options(c: &mut Cursor) -> SqlResult<SequenceChange> {

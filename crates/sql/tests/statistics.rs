@@ -158,6 +158,45 @@ fn single_columns_blocks_and_mistakes() {
 }
 
 #[test]
+fn columns_have_targets_of_their_own() {
+    let db = database();
+    let s = &mut session(&db);
+    run(s, "create table t (a int primary key, b int, c int); set default_statistics_target = 3");
+    fill(s, "t", 0..2_000, |n| format!("({n}, {}, {})", n % 50, n % 50));
+    run(
+        s,
+        "alter table t alter column b set statistics 20; alter table t alter c set statistics 0",
+    );
+    run(s, "analyze t");
+    assert_eq!(column(&db, "t", "a").histogram.len(), 4);
+    assert_eq!(column(&db, "t", "b").common.len(), 20);
+    assert!(statistics(&db, "t").unwrap().column(2).is_none(), "nobody wants to know");
+    run(s, "alter table t alter b set statistics -1; alter table t alter c set statistics 20000");
+    run(s, "analyze t");
+    assert_eq!((column(&db, "t", "b").common.len(), column(&db, "t", "c").common.len()), (3, 50));
+    for (sql, expected) in [
+        ("alter table t alter b set statistics -2", "22023"),
+        ("alter table t alter x set statistics 2", "42703"),
+        ("alter table t alter b set statistics many", "42601"),
+    ] {
+        assert_eq!(state(s, sql), expected, "{sql}");
+    }
+}
+
+#[test]
+fn a_sample_is_bounded_by_what_a_statement_may_hold() {
+    let db = database();
+    let s = &mut session(&db);
+    run(s, "create table t (a int primary key, b text)");
+    fill(s, "t", 0..5_000, |n| format!("({n}, '{}')", "x".repeat(200)));
+    run(s, "set statement_mem = '256kB'");
+    assert_eq!(state(s, "analyze t"), "53200");
+    run(s, "reset statement_mem");
+    assert_eq!(db.coordinator().memory().used(), 0);
+    run(s, "analyze t");
+}
+
+#[test]
 fn statistics_survive_a_restart() {
     let fs = MemFs::new();
     let (before, table) = {

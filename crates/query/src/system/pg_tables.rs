@@ -383,6 +383,7 @@ struct Attribute<'a> {
     has_default: bool,
     identity: &'a str,
     generated: &'a str,
+    statistics: Option<u32>,
 }
 
 fn attribute_row(a: &Attribute<'_>) -> Vec<Datum> {
@@ -392,7 +393,7 @@ fn attribute_row(a: &Attribute<'_>) -> Vec<Datum> {
         Datum::Oid(a.relation),
         text(a.name),
         Datum::Oid(a.ty.oid()),
-        Datum::Int4(-1),
+        Datum::Int4(a.statistics.map_or(-1, |target| target as i32)),
         Datum::Int2(length),
         Datum::Int2(a.number),
         Datum::Int4(i32::from(a.ty.element().is_some())),
@@ -431,6 +432,7 @@ fn pg_attribute(v: &View<'_>) -> Made {
                     None => "",
                 },
                 generated: if c.generated.is_some() { "s" } else { "" },
+                statistics: c.statistics,
             }));
         }
         for i in v.indexes(t) {
@@ -446,6 +448,7 @@ fn pg_attribute(v: &View<'_>) -> Made {
                     has_default: false,
                     identity: "",
                     generated: "",
+                    statistics: None,
                 }));
             }
         }
@@ -461,6 +464,7 @@ fn pg_attribute(v: &View<'_>) -> Made {
                 has_default: false,
                 identity: "",
                 generated: "",
+                statistics: None,
             }));
         }
     }

@@ -38,7 +38,7 @@ pub(crate) fn run(c: &mut Change, a: &ast::AlterTable) -> SqlResult<String> {
     Ok(tag)
 }
 
-/// SET SCHEMA, SET INTERLEAVE IN, SET ON DELETE: where a table lies.
+/// SET SCHEMA, SET INTERLEAVE IN, SET ON DELETE: where a table lies; SET STATISTICS.
 pub(crate) fn place(
     c: &mut Change,
     name: &Name,
@@ -55,6 +55,9 @@ pub(crate) fn place(
         AlterOwn::SetOnDelete(action) => interleave::set_on_delete(c, &table, *action)?,
         AlterOwn::SetInterleave(clause) => interleave::set_interleave(c, &table, clause)?,
         AlterOwn::SetSchema(schema) => schema::set_schema(c, &table, schema)?,
+        AlterOwn::SetStatistics(column, target) => {
+            alter_column::set_statistics(c, &table, column, *target)?;
+        }
     }
     Ok("ALTER TABLE".into())
 }

@@ -16,7 +16,7 @@ use super::column::{self, check_default, table_scope};
 use super::{
     Change, alter, alter_type, backfill, bad_table, constraint, drop as drops, parts, truncate,
 };
-use crate::session::SessionState;
+use crate::session::{Notice, SessionState};
 use braid_parser::{Name, parse_expr};
 use braid_scalar::{ParamTypes, Scope, Volatility, ident_name};
 
@@ -222,6 +222,35 @@ fn forget_column(
         }
     }
     new.columns.remove(ordinal);
+    c.put(new);
+    Ok(())
+}
+
+/// SET STATISTICS: how much ANALYZE keeps of a column; -1: as much as the setting says, 0: nothing.
+pub(super) fn set_statistics(
+    c: &mut Change,
+    t: &Arc<Table>,
+    name: &str,
+    target: i64,
+) -> SqlResult<()> {
+    const MOST: i64 = 10_000;
+    let Some(col) = t.column_named(name) else { return Err(no_column(t, name)) };
+    if target < -1 {
+        return Err(SqlError::new(
+            SqlState::INVALID_PARAMETER_VALUE,
+            format!("statistics target {target} is too low"),
+        ));
+    }
+    if target > MOST {
+        c.ctx.notices.lock().push(Notice {
+            severity: "WARNING",
+            state: SqlState::INVALID_PARAMETER_VALUE,
+            message: format!("lowering statistics target to {MOST}"),
+        });
+    }
+    let mut new = (**t).clone();
+    let at = t.ordinal(col.id).expect("found by name");
+    new.columns[at].statistics = u32::try_from(target.min(MOST)).ok();
     c.put(new);
     Ok(())
 }

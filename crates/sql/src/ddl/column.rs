@@ -75,6 +75,7 @@ pub(super) fn declare(c: &Change, t: &mut Table, def: &ast::ColumnDef) -> SqlRes
         generated: None,
         hidden: false,
         comment: None,
+        statistics: None,
     };
     for o in &def.options {
         option(c, &mut col, &mut out, o)?;

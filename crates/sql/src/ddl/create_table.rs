@@ -196,6 +196,7 @@ fn add_row_id(t: &mut Table) {
         generated: None,
         hidden: true,
         comment: None,
+        statistics: None,
     });
     t.primary.columns = vec![IndexColumn::asc(id)];
 }
@@ -234,6 +235,7 @@ fn create_as(
             generated: None,
             hidden: false,
             comment: None,
+            statistics: None,
         });
     }
     add_row_id(&mut t);

@@ -80,11 +80,12 @@ pub(super) fn analyze_table(
     let layout = TableLayout::new(work.catalog, table)?;
     let parent = table.interleave.as_ref().and_then(|i| work.catalog.table(i.parent));
     let parent = parent.map(|p| TableLayout::new(work.catalog, p)).transpose()?;
+    let targets = table.columns.iter().map(|c| c.statistics.map_or(work.target, |n| n as usize));
     let sample = draw(&Source {
         txn: work.txn,
         layout: &layout,
         parent: parent.as_ref(),
-        target: work.target * ROWS_PER_TARGET,
+        target: targets.max().unwrap_or(work.target).max(1) * ROWS_PER_TARGET,
         memory: work.memory,
         stop: work.stop,
         seed: work.db.random_u64(),
@@ -107,7 +108,6 @@ fn record(
 ) -> SqlResult<Record> {
     let table = &layout.table;
     let before = work.db.record(table);
-    let scale = Scale { rows: sample.total, target: work.target };
     let leading = layout.rows.columns().first().map(|c| c.ordinal);
     let row_bytes = sample.columns.iter().map(|values| values.bytes_per_row()).sum();
     let mut records = Vec::new();
@@ -120,6 +120,11 @@ fn record(
             records.extend(old.cloned());
             continue;
         }
+        let target = column.statistics.map_or(work.target, |n| n as usize);
+        if target == 0 {
+            continue;
+        }
+        let scale = Scale { rows: sample.total, target };
         let distinct = sample.leading.filter(|_| leading == Some(at));
         let summary = summarize(values, &column.ty, scale, distinct);
         records.push(ColumnRecord { id: column.id, ty: column.ty.clone(), summary });
