@@ -1,4 +1,5 @@
-//! What the node does by itself while nobody asks: taking away what nobody can reach any more.
+//! What the node does by itself while nobody asks: taking away what nobody can reach any more, and
+//! looking what tables hold.
 
 mod support;
 
@@ -66,4 +67,26 @@ fn the_node_reclaims_what_nobody_can_reach_and_counts_it() {
     talk.query("select count(*) from c where n > 0");
     let (answer, _) = talk.until_ready();
     assert!(answer.contains("150"), "{answer}");
+}
+
+#[test]
+fn the_node_analyzes_tables_that_have_changed_much() {
+    let running = Running::with(|_| {});
+    let mut talk = running.connect();
+    talk.query(
+        "create table t (id int primary key, n int);
+         insert into t select g, g % 7 from generate_series(1, 20000) g",
+    );
+    assert!(!talk.until_ready().0.contains("Error("));
+    let known = "select reltuples || ' rows, ' || n_distinct || ' values' from pg_class, pg_stats
+         where relname = 't' and tablename = 't' and attname = 'n'";
+    for _ in 0..600 {
+        talk.query(known);
+        let (answer, _) = talk.until_ready();
+        if answer.contains("20000 rows, 7 values") {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    panic!("nobody has analyzed the table");
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use braid_env::clock::WallClock;
 use braid_env::fs::MemFs;
+use braid_env::random::Random;
 use braid_kv::{Store, StoreOptions};
 use braid_sql::session::Session;
 use braid_sql::statistics::{ColumnStatistics, TableStatistics};
@@ -255,6 +256,54 @@ fn tables_inside_of_others_and_the_sizes_of_families() {
     assert_eq!(family("d"), (900.0, Some((2.0, 2.0))));
     assert_eq!(column(&db, "c", "id").distinct, 150.0);
     assert_eq!(rows(&db, "d"), 900.0);
+}
+
+#[test]
+fn the_sizes_of_families_are_seen_in_pieces_too() {
+    let (store, db) = open(&MemFs::new());
+    let s = &mut session(&db);
+    run(
+        s,
+        "create table p (id int primary key, v text);
+         create table c (id int, k int, v text, primary key (id, k))
+             interleave in parent p on delete cascade",
+    );
+    // What cannot be compressed.
+    let random = &mut Random::seeded(3);
+    let texts: Vec<String> = (0..20_000)
+        .map(|_| (0..12).map(|_| format!("{:016x}", random.next_u64())).collect())
+        .collect();
+    fill(s, "p", 0..2_000, |n| format!("({n}, 'v')"));
+    fill(s, "c", 0..20_000, |n| format!("({}, {}, '{}')", n / 10, n % 10, texts[n]));
+    store.engine().flush().unwrap();
+    run(s, "set braid.analyze_whole_bytes = 1; set default_statistics_target = 5; analyze");
+    let all = statistics(&db, "c").unwrap();
+    assert!(all.rows != 20_000.0 && (all.rows / 20_000.0 - 1.0).abs() < 0.1, "{}", all.rows);
+    let family = all.family.unwrap();
+    assert!((family.average - 10.0).abs() < 0.5 && family.most == 10.0, "{family:?}");
+    let id = column(&db, "c", "id").distinct;
+    assert!((id / 2_000.0 - 1.0).abs() < 0.15, "{id}");
+    let p = statistics(&db, "p").unwrap().rows;
+    assert!((p / 2_000.0 - 1.0).abs() < 0.15, "{p}");
+    let estimated = rows(&db, "c");
+    run(s, "delete from p where id < 100");
+    let fewer = estimated - rows(&db, "c");
+    assert!((fewer - 1_000.0).abs() < 150.0, "{fewer}");
+}
+
+#[test]
+fn rows_are_estimated_by_bytes_where_nothing_else_is_known() {
+    let fs = MemFs::new();
+    {
+        let (store, db) = open(&fs);
+        let s = &mut session(&db);
+        run(s, "create table t (a int primary key, b int8, c text)");
+        fill(s, "t", 0..20_000, |n| format!("({n}, {}, '{:032x}')", n * 7919, n * n * 7919));
+        store.engine().flush().unwrap();
+    }
+    let (_store, db) = open(&fs);
+    let said = rows(&db, "t");
+    assert!((5_000.0..80_000.0).contains(&said), "{said}");
 }
 
 #[test]
