@@ -144,8 +144,11 @@ fn large_families_are_sampled_from_all_over() {
          insert into c select i / 5, i % 5, md5(i::text) from generate_series(5, 20004) g(i);
          insert into d select i / 20, i / 4 % 5, i % 4, md5(i::text)
              from generate_series(20, 80019) g(i);
+         create table seldom (id int, k int, primary key (id, k)) interleave in parent p;
+         insert into seldom select i * 100, 1 from generate_series(1, 30) g(i);
          set braid.analyze_whole_bytes = 1; set default_statistics_target = 10; analyze",
     );
+    assert_eq!(sampled(&mut db, "seldom").0, 30.0, "few rows among many are counted");
     let (rows, distinct) = sampled(&mut db, "d");
     assert!(near(rows, 80_000.0, 1.1), "{rows}");
     assert!(near(distinct("id"), 4_000.0, 1.2), "{}", distinct("id"));

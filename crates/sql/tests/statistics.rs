@@ -327,6 +327,9 @@ fn rows_are_counted_as_they_are_written() {
     run(s, "drop table r; delete from p where id between 20 and 29");
     assert_eq!(rows(&db, "p"), 80.0);
     assert_eq!(rows(&db, "c"), 297.0 - 30.0 - 30.0, "by what a family holds");
+    run(s, "create table w (a int primary key, b int); insert into w values (1, 1), (2, 2)");
+    run(s, "analyze w; alter table w alter column b type text using b::text || 'x'");
+    assert_eq!(rows(&db, "w"), 2.0, "rows that were written anew");
     run(s, "create table big as select 1 as x; insert into big select x from big");
     assert_eq!(rows(&db, "big"), 2.0);
 }

@@ -18,6 +18,7 @@ use crate::dml::keys::{duplicate_key, key_detail};
 use crate::dml::references::{find_by_key_as, missing_parent, missing_reference, reference_values};
 use crate::general_query::Row;
 use crate::jobs::reclaim;
+use crate::statistics::Delta;
 use crate::storage::bulk::{LOAD_MEMORY, SMALL_LOAD, ingest_private};
 use crate::storage::layout::IndexLayout;
 use crate::storage::{TableLayout, TableScan};
@@ -237,8 +238,10 @@ pub(super) fn rewrite(
     let indexes: Vec<&IndexLayout> = now.indexes.iter().filter(|i| renewed(i)).collect();
     let mut load =
         c.ctx.txn.bulk_load(1 + indexes.len(), LOAD_MEMORY, &c.ctx.memory).map_err(kv_error)?;
+    let mut rows = 0;
     each_row(c, old, |_, row| {
         let row = convert(row)?;
+        rows += 1;
         load.put(0, &now.row_key(&row)?, &now.row_value(&row)).map_err(kv_error)?;
         for (n, i) in indexes.iter().enumerate() {
             let value = now.entry_value(i, &row);
@@ -262,6 +265,7 @@ pub(super) fn rewrite(
         };
         Err(duplicate_key(&c.ctx, &now.table, index, &values.unwrap_or_default()))
     })?;
+    c.ctx.db.statistics_state().changes.add(&now.table, Delta::inserted(rows));
     if root {
         c.ctx.txn.delete_span(&old_span).map_err(kv_error)?;
     }
@@ -281,9 +285,12 @@ fn replace_rows(
     new: &TableLayout,
     mut convert: impl FnMut(Row) -> SqlResult<Row>,
 ) -> SqlResult<()> {
+    let mut rows = 0;
     each_row(c, old, |_, row| {
         let row = convert(row)?;
+        rows += 1;
         c.ctx.txn.put(new.row_key(&row)?, new.row_value(&row)).map_err(kv_error)
     })?;
+    c.ctx.db.statistics_state().changes.add(&new.table, Delta::updated(rows));
     Ok(())
 }

@@ -7,9 +7,10 @@
 //!                              └─ every so many pieces one is read to its end, and counted
 //! ```
 //! A table inside of another is found among the rows around it by its row class; its parents' rows
-//! are counted along with it. Rows that lie beside each other in a sample would look as if values
-//! came again and again wherever a table is sorted by them, so they come from as many places as the
-//! store can name.
+//! are counted along with it. One with fewer rows than are wanted of each piece is read whole,
+//! however much lies around it: there is no other way to find them. Rows that lie beside each other
+//! in a sample would look as if values came again and again wherever a table is sorted by them, so
+//! they come from as many places as the store can name.
 
 use std::sync::Arc;
 
@@ -137,7 +138,7 @@ pub(super) fn draw(source: &Source<'_>) -> SqlResult<Sample> {
     };
     if pieces.len() > COUNTED && !drawing.is_small(&span)? {
         let (rows, total) = drawing.pieces(&pieces)?;
-        return Ok(drawing.finish(rows, Some(total), bytes));
+        return Ok(drawing.finish(rows, total, bytes));
     }
     let mut all = Reservoir::new(source.target);
     drawing.read(&span, &mut all, 0)?;
@@ -167,6 +168,7 @@ impl Drawing<'_> {
     fn read(&mut self, span: &KeySpan, into: &mut Reservoir, base: u64) -> SqlResult<()> {
         let mut scan = self.source.txn.scan(span.clone(), self.options(true)).map_err(kv_error)?;
         let layout = self.source.layout;
+        self.check()?;
         self.before = None;
         self.tally.runs += 1;
         let mut place = base;
@@ -186,8 +188,8 @@ impl Drawing<'_> {
         Ok(())
     }
 
-    /// Some rows of each piece, and the number of all rows.
-    fn pieces(&mut self, pieces: &[KeySpan]) -> SqlResult<(Vec<Kept>, f64)> {
+    /// Some rows of each piece, and the number of all rows if they were not counted.
+    fn pieces(&mut self, pieces: &[KeySpan]) -> SqlResult<(Vec<Kept>, Option<f64>)> {
         // What was written last is in no file yet, and lies where it lies: the last piece, where
         // new keys come, may be much larger than it seems.
         let (last, body) = pieces.split_last().expect("there are more than one");
@@ -203,6 +205,9 @@ impl Drawing<'_> {
             counted += 1;
         }
         let mean = self.tally.rows as f64 / counted.max(1) as f64;
+        if mean < each as f64 {
+            return Ok((self.all_of(pieces)?, None));
+        }
         let gap = (mean / each as f64).clamp(1.0, GAP as f64) as usize;
         for (n, piece) in body.iter().enumerate() {
             if n < first || !(n - first).is_multiple_of(step) {
@@ -222,7 +227,17 @@ impl Drawing<'_> {
             end.rows.swap_remove(at);
         }
         kept.append(&mut end.rows);
-        Ok((kept, of_body + of_end))
+        Ok((kept, Some(of_body + of_end)))
+    }
+
+    /// Every row, piece by piece.
+    fn all_of(&mut self, pieces: &[KeySpan]) -> SqlResult<Vec<Kept>> {
+        self.tally = Tally::default();
+        let mut all = Reservoir::new(self.source.target);
+        for (n, piece) in pieces.iter().enumerate() {
+            self.read(piece, &mut all, (n as u64) << 32)?;
+        }
+        Ok(all.rows)
     }
 
     /// Keeps some rows of a piece that is not read to its end.
@@ -234,6 +249,7 @@ impl Drawing<'_> {
         base: u64,
         kept: &mut Vec<Kept>,
     ) -> SqlResult<()> {
+        self.check()?;
         let mut skip = self.random.below(gap as u64) as usize;
         let options = ScanOptions { first: skip + 1 + (each - 1) * gap, ..self.options(false) };
         let mut scan = self.source.txn.scan(piece.clone(), options).map_err(kv_error)?;
@@ -333,7 +349,7 @@ impl Drawing<'_> {
         }
         let Tally { runs, rows, parents, leading, families, most, .. } = self.tally;
         // What a piece begins with may have begun before it.
-        let edges = if total.is_some() { runs } else { 0 };
+        let edges = runs.saturating_sub(1);
         let families = families.saturating_sub(edges).max(parents).max(1);
         let family = self
             .source
