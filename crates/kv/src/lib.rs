@@ -62,9 +62,9 @@ pub use read_set::Reads;
 pub use scan::{ReadMode, Rows, ScanOptions, TxnScan};
 pub use shown::Shown;
 pub use spans::{
-    Begun, Commit, GetMany, GotMany, Grant, Jump, LockItem, LockMany, LockOne, LockReport,
-    LockedMany, ReadAt, ScanMany, ScannedMany, ShownLock, SpanRows, SpanScan, Spans, Validate,
-    Writes,
+    Begun, Commit, GetMany, GotMany, GotOne, Grant, Jump, LockItem, LockMany, LockOne, LockReport,
+    LockedMany, LockedOne, ReadAt, ScanMany, ScannedMany, ShownLock, SpanRows, SpanScan, Spans,
+    Validate, Work, Writes,
 };
 pub use store::{Store, StoreOptions};
 pub use txn::{Isolation, Locked, SavepointId, StatementMark, Txn, TxnOptions, TxnStats};

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use braid_lsm::{CommitTs, IngestOptions, KeySpan, RowBatch, Scan, View};
+use braid_lsm::{CommitTs, IngestOptions, KeySpan, RowBatch, Scan, ScanStats, View};
 use bytes::Bytes;
 use parking_lot::Mutex;
 
@@ -17,8 +17,9 @@ use crate::error::{Conflict, KvError, KvResult};
 use crate::locks::{Target, TxnId};
 use crate::read_set::successor;
 use crate::spans::{
-    Begun, Commit, GetMany, GotMany, Grant, Jump, LockMany, LockOne, LockReport, LockedMany,
-    ReadAt, ScanMany, ScannedMany, SpanRows, SpanScan, Spans, Validate, Writes,
+    Begun, Commit, GetMany, GotMany, GotOne, Grant, Jump, LockMany, LockOne, LockReport,
+    LockedMany, LockedOne, ReadAt, ScanMany, ScannedMany, SpanRows, SpanScan, Spans, Validate,
+    Work, Writes,
 };
 use crate::store::Store;
 
@@ -103,28 +104,26 @@ impl Spans for Store {
     fn get_many(&self, request: &GetMany) -> KvResult<GotMany> {
         let at = self.time_of(request.at);
         let noting = request.notes && self.durable().open_at(at).is_some();
-        let mut out = GotMany { values: Vec::with_capacity(request.keys.len()), undurable: None };
+        let values = Vec::with_capacity(request.keys.len());
+        let mut out = GotMany { values, ..GotMany::default() };
         for key in &request.keys {
-            let (value, seen) = self.get_at(key, at, noting)?;
-            out.undurable = out.undurable.max(seen);
+            let GotOne { value, undurable, work } = self.get_at(key, at, noting)?;
+            out.undurable = out.undurable.max(undurable);
+            out.work = out.work.plus(work);
             out.values.push(value);
         }
         Ok(out)
     }
 
-    fn get(
-        &self,
-        key: &[u8],
-        at: ReadAt,
-        notes: bool,
-    ) -> KvResult<(Option<Bytes>, Option<CommitTs>)> {
+    fn get(&self, key: &[u8], at: ReadAt, notes: bool) -> KvResult<GotOne> {
         let at = self.time_of(at);
         self.get_at(key, at, notes && self.durable().open_at(at).is_some())
     }
 
     fn scan_many(&self, request: &ScanMany) -> KvResult<ScannedMany> {
         let at = self.time_of(request.at);
-        let mut answer = Scanning { store: self, request, at, view: None, rows: 0, bytes: 0 };
+        let (view, work) = (None, Work::default());
+        let mut answer = Scanning { store: self, request, at, view, rows: 0, bytes: 0, work };
         let mut parts = Vec::with_capacity(request.scans.len());
         let mut undurable = None;
         for scan in &request.scans {
@@ -134,7 +133,8 @@ impl Spans for Store {
             }
             parts.push(part);
         }
-        Ok(ScannedMany { parts, at, undurable })
+        let work = Work { bytes: answer.bytes as u64, ..answer.work };
+        Ok(ScannedMany { parts, at, undurable, work })
     }
 
     fn divide(&self, span: &KeySpan, parts: usize, least: u64) -> KvResult<Vec<Bytes>> {
@@ -153,9 +153,10 @@ impl Spans for Store {
         let LockMany { txn, items, read_ts, wait, timeout } = request;
         let mut answer = LockedMany::default();
         for item in &items {
-            let (grant, error) = self.lock(LockOne { txn, item, read_ts, wait, timeout }, stop);
-            answer.grants.extend(grant);
-            answer.error = error;
+            let locked = self.lock(LockOne { txn, item, read_ts, wait, timeout }, stop);
+            answer.grants.extend(locked.grant);
+            answer.error = locked.error;
+            answer.waited_nanos += locked.waited_nanos;
             if answer.error.is_some() {
                 break;
             }
@@ -163,9 +164,10 @@ impl Spans for Store {
         answer
     }
 
-    fn lock(&self, request: LockOne<'_>, stop: &AtomicBool) -> (Option<Grant>, Option<KvError>) {
-        let LockOne { txn, item, read_ts, wait, timeout } = request;
-        match self.locks().acquire(txn, item.target.clone(), item.mode, wait, timeout, stop) {
+    fn lock(&self, request: LockOne<'_>, stop: &AtomicBool) -> LockedOne {
+        let LockOne { item, read_ts, .. } = request;
+        let mut waited_nanos = 0;
+        let (grant, error) = match self.locks().acquire(request, stop, &mut waited_nanos) {
             Ok(true) if !item.check => (Some(Grant::Held), None),
             Ok(true) => match self.check_unwritten(&item.target, read_ts) {
                 Ok(()) => (Some(Grant::Held), None),
@@ -173,7 +175,8 @@ impl Spans for Store {
             },
             Ok(false) => (Some(Grant::Skipped), None),
             Err(error) => (None, Some(error)),
-        }
+        };
+        LockedOne { grant, error, waited_nanos }
     }
 
     fn release(&self, txn: TxnId, targets: &[Target], ended: bool) {
@@ -224,16 +227,17 @@ impl Store {
     }
 
     /// A value, and, if `noting`, what of the answer is not durable.
-    fn get_at(
-        &self,
-        key: &[u8],
-        at: CommitTs,
-        noting: bool,
-    ) -> KvResult<(Option<Bytes>, Option<CommitTs>)> {
+    fn get_at(&self, key: &[u8], at: CommitTs, noting: bool) -> KvResult<GotOne> {
+        let length =
+            |value: &Option<Bytes>| value.as_ref().map_or(0, |v| key.len() + v.len()) as u64;
         if !noting {
-            return Ok((self.engine().get(key, at)?, None));
+            let (value, stats) = self.engine().get_with_stats(key, at)?;
+            let work = Work { bytes: length(&value), ..work_of(stats) };
+            return Ok(GotOne { value, undurable: None, work });
         }
-        let found = self.engine().view(at)?.get_with_ts(key)?;
+        let view = self.engine().view(at)?;
+        let found = view.get_with_ts(key)?;
+        let (blocks, blocks_from_disk) = view.blocks_read();
         let seen = match &found {
             Some((_, ts)) => Some(*ts).filter(|ts| *ts > self.durable().upto()),
             // What is not there may be missing because of a newer deletion.
@@ -242,7 +246,10 @@ impl Store {
                 self.undurable_in(&KeySpan::new(key.clone(), successor(&key)), at)?
             }
         };
-        Ok((found.map(|(value, _)| value), seen.map(|ts| ts.min(at))))
+        let value = found.map(|(value, _)| value);
+        let (entries, bytes) = (u64::from(value.is_some()), length(&value));
+        let work = Work { entries, blocks, blocks_from_disk, bytes, tombstones: 0 };
+        Ok(GotOne { value, undurable: seen.map(|ts| ts.min(at)), work })
     }
 
     /// The newest thing in a span, up to `at`, that is not durable.
@@ -289,6 +296,18 @@ struct Scanning<'a> {
     view: Option<View>,
     rows: usize,
     bytes: usize,
+    work: Work,
+}
+
+/// What a scan has looked at.
+fn work_of(stats: ScanStats) -> Work {
+    Work {
+        entries: stats.rows_visited,
+        tombstones: stats.slabs_parked + stats.tombstones_passed,
+        blocks: stats.blocks_read,
+        blocks_from_disk: stats.blocks_from_disk,
+        bytes: 0,
+    }
 }
 
 /// A scan that passes so many rows for each that it hands out leaps over them by seeks: classes
@@ -309,6 +328,7 @@ impl Scanning<'_> {
             return Ok(SpanRows { rows: Arc::default(), rest, cursor: asked.cursor });
         }
         let mut scan = self.open(asked, most)?;
+        let before = work_of(scan.stats());
         // Blocks are kept by whoever reads on and on, not by many small answers.
         let keeps = request.scans.len() == 1 && asked.more;
         let mut rows = if keeps { RowBatch::new() } else { RowBatch::copying() };
@@ -323,6 +343,7 @@ impl Scanning<'_> {
         };
         self.rows += rows.len();
         self.bytes += rows.byte_len();
+        self.work = self.work.plus(work_of(scan.stats()).since(before));
         let rest = match rows.len().checked_sub(1).map(|last| rows.key(last)) {
             _ if !is_full => None,
             None => None,

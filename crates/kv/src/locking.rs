@@ -8,7 +8,7 @@ use bytes::Bytes;
 use crate::error::{Conflict, KvError, KvResult};
 use crate::locks::{LockMode, Target, Wait};
 use crate::read_set::Reads;
-use crate::spans::{Grant, LockItem, LockMany, LockOne, Validate};
+use crate::spans::{Grant, LockItem, LockMany, LockOne, LockedOne, Validate};
 use crate::txn::{Held, Isolation, Locked, State, Txn};
 
 /// What a lock takes besides its key.
@@ -129,7 +129,7 @@ impl Txn {
             state.read_ts
         };
         self.count_request();
-        let (grant, error) = self.spans().lock(
+        let LockedOne { grant, error, waited_nanos } = self.spans().lock(
             LockOne {
                 txn: self.id(),
                 item: &item,
@@ -139,6 +139,7 @@ impl Txn {
             },
             self.stop_flag(),
         );
+        self.counts.add_wait(waited_nanos);
         let mut state = self.state.lock();
         let held = matches!(grant, Some(Grant::Held | Grant::Newer));
         let checked = item.check && grant == Some(Grant::Held);
@@ -167,6 +168,7 @@ impl Txn {
         };
         let request = self.lock_request(items.clone(), read_ts, wait);
         let answer = self.spans().lock_many(request, self.stop_flag());
+        self.counts.add_wait(answer.waited_nanos);
         let mut state = self.state.lock();
         let mut kept = 0;
         for (item, grant) in items.into_iter().zip(&answer.grants) {
@@ -206,6 +208,7 @@ impl Txn {
         let items = vec![LockItem { target: target.clone(), mode, check: true }];
         let request = self.lock_request(items, read_ts, Wait::Block);
         let answer = self.spans().lock_many(request, self.stop_flag());
+        self.counts.add_wait(answer.waited_nanos);
         // What was held before is held on, and released at the end.
         if !held && !answer.grants.is_empty() {
             self.spans().release(self.id(), &[target], false);

@@ -49,9 +49,10 @@ impl Txn {
             at
         };
         self.count_request();
-        let (value, undurable) = self.spans().get(key, at, self.options.shown.is_some())?;
-        self.note(undurable);
-        Ok(value)
+        let got = self.spans().get(key, at, self.options.shown.is_some())?;
+        self.counts.add_work(got.work);
+        self.note(got.undurable);
+        Ok(got.value)
     }
 
     /// A span as parts of about the same number of stored bytes, in key order, for readers that
@@ -104,6 +105,7 @@ impl Txn {
             let notes = self.options.shown.is_some();
             let request = GetMany { keys: keys.to_vec(), at, notes };
             let got = self.spans().get_many(&request)?;
+            self.counts.add_work(got.work);
             self.note(got.undurable);
             let mut state = self.open_state()?;
             let told = state.ahead.told(self.coordinator().memory());
@@ -193,6 +195,7 @@ impl Txn {
             notes: self.options.shown.is_some(),
         };
         let answer = self.spans().scan_many(&request)?;
+        self.counts.add_work(answer.work);
         self.note(answer.undurable);
         Ok(answer)
     }

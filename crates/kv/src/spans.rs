@@ -36,6 +36,47 @@ pub enum ReadAt {
     Latest,
 }
 
+/// What the far side has looked at to make an answer, and how long that is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    /// Entries, visible or not, wanted or not.
+    pub entries: u64,
+    /// Range tombstones below which something was passed over.
+    pub tombstones: u64,
+    /// Blocks, cached or not.
+    pub blocks: u64,
+    /// Of these, those that were not in the cache.
+    pub blocks_from_disk: u64,
+    /// Bytes of keys and values of the answer.
+    pub bytes: u64,
+}
+
+impl Work {
+    /// What both are.
+    #[must_use]
+    pub fn plus(self, other: Work) -> Work {
+        Work {
+            entries: self.entries + other.entries,
+            tombstones: self.tombstones + other.tombstones,
+            blocks: self.blocks + other.blocks,
+            blocks_from_disk: self.blocks_from_disk + other.blocks_from_disk,
+            bytes: self.bytes + other.bytes,
+        }
+    }
+
+    /// What has come since then, of numbers that only grow.
+    #[must_use]
+    pub fn since(self, before: Work) -> Work {
+        Work {
+            entries: self.entries - before.entries,
+            tombstones: self.tombstones - before.tombstones,
+            blocks: self.blocks - before.blocks,
+            blocks_from_disk: self.blocks_from_disk - before.blocks_from_disk,
+            bytes: self.bytes - before.bytes,
+        }
+    }
+}
+
 /// Asks for the values of keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GetMany {
@@ -54,6 +95,19 @@ pub struct GotMany {
     pub values: Vec<Option<Bytes>>,
     /// The newest thing that was seen and is not durable yet.
     pub undurable: Option<CommitTs>,
+    /// What was looked at.
+    pub work: Work,
+}
+
+/// Answers for one key.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GotOne {
+    /// The value.
+    pub value: Option<Bytes>,
+    /// The newest thing that was seen and is not durable yet.
+    pub undurable: Option<CommitTs>,
+    /// What was looked at.
+    pub work: Work,
 }
 
 /// After a row of these classes a scan goes on at the row's key followed by this suffix: what lies
@@ -122,6 +176,8 @@ pub struct ScannedMany {
     pub at: CommitTs,
     /// The newest thing that was seen and is not durable yet.
     pub undurable: Option<CommitTs>,
+    /// What was looked at.
+    pub work: Work,
 }
 
 /// One lock of [`LockMany`].
@@ -183,6 +239,19 @@ pub struct LockedMany {
     pub grants: Vec<Grant>,
     /// Why the last grant is no good, or the item after it was not granted.
     pub error: Option<KvError>,
+    /// Nanoseconds for which somebody else had to be waited for.
+    pub waited_nanos: u64,
+}
+
+/// Answers [`LockOne`].
+#[derive(Debug, Default)]
+pub struct LockedOne {
+    /// What became of it.
+    pub grant: Option<Grant>,
+    /// Why the grant is no good, or there is none.
+    pub error: Option<KvError>,
+    /// As in [`LockedMany`].
+    pub waited_nanos: u64,
 }
 
 /// Asks whether nothing of this has changed.
@@ -253,15 +322,11 @@ pub trait Spans: Send + Sync {
     fn get_many(&self, request: &GetMany) -> KvResult<GotMany>;
 
     /// Reads one key: as [`Spans::get_many`], without lists.
-    fn get(
-        &self,
-        key: &[u8],
-        at: ReadAt,
-        notes: bool,
-    ) -> KvResult<(Option<Bytes>, Option<CommitTs>)> {
+    fn get(&self, key: &[u8], at: ReadAt, notes: bool) -> KvResult<GotOne> {
         let keys = vec![Bytes::copy_from_slice(key)];
         let mut got = self.get_many(&GetMany { keys, at, notes })?;
-        Ok((got.values.pop().flatten(), got.undurable))
+        let value = got.values.pop().flatten();
+        Ok(GotOne { value, undurable: got.undurable, work: got.work })
     }
 
     /// Reads rows of spans.
@@ -281,11 +346,12 @@ pub trait Spans: Send + Sync {
     fn lock_many(&self, request: LockMany, stop: &AtomicBool) -> LockedMany;
 
     /// Takes one lock: as [`Spans::lock_many`], without lists.
-    fn lock(&self, request: LockOne<'_>, stop: &AtomicBool) -> (Option<Grant>, Option<KvError>) {
+    fn lock(&self, request: LockOne<'_>, stop: &AtomicBool) -> LockedOne {
         let LockOne { txn, item, read_ts, wait, timeout } = request;
         let items = vec![item.clone()];
         let answer = self.lock_many(LockMany { txn, items, read_ts, wait, timeout }, stop);
-        (answer.grants.first().copied(), answer.error)
+        let (grant, error) = (answer.grants.first().copied(), answer.error);
+        LockedOne { grant, error, waited_nanos: answer.waited_nanos }
     }
 
     /// Gives locks back. `ended`: the transaction holds and wants nothing else.

@@ -19,7 +19,7 @@ use crate::locking::lock_memory;
 use crate::locks::{LockMode, Target, TxnId, Wait};
 use crate::read_set::{ReadMark, ReadSet};
 use crate::shown::Shown;
-use crate::spans::{Begun, Commit, Spans, Validate, Writes};
+use crate::spans::{Begun, Commit, Spans, Validate, Work, Writes};
 
 /// Locks that are released without letting others at the table.
 const RELEASED_AT_ONCE: usize = 256;
@@ -111,6 +111,12 @@ pub struct TxnStats {
     pub span_deletes: u64,
     /// Requests to the far side (see [`Spans`]) that were answered.
     pub requests: u64,
+    /// What was looked at there for point reads and scans.
+    pub work: Work,
+    /// Requests that had to wait for a lock of somebody else, and nanoseconds of that.
+    pub lock_waits: u64,
+    /// See `lock_waits`.
+    pub lock_wait_nanos: u64,
 }
 
 /// See the [crate documentation](crate). All methods take `&self`; one transaction may be used from
@@ -131,6 +137,47 @@ pub(crate) struct Counts {
     writes: AtomicU64,
     span_deletes: AtomicU64,
     requests: AtomicU64,
+    entries: AtomicU64,
+    tombstones: AtomicU64,
+    blocks: AtomicU64,
+    blocks_from_disk: AtomicU64,
+    bytes: AtomicU64,
+    lock_waits: AtomicU64,
+    lock_wait_nanos: AtomicU64,
+}
+
+impl Counts {
+    /// Somebody else had to be waited for, if it took any time.
+    pub(crate) fn add_wait(&self, nanos: u64) {
+        if nanos > 0 {
+            self.lock_waits.fetch_add(1, Ordering::Relaxed);
+            self.lock_wait_nanos.fetch_add(nanos, Ordering::Relaxed);
+        }
+    }
+
+    /// What was looked at for an answer.
+    pub(crate) fn add_work(&self, work: Work) {
+        let add = |counter: &AtomicU64, more: u64| {
+            if more > 0 {
+                counter.fetch_add(more, Ordering::Relaxed);
+            }
+        };
+        add(&self.entries, work.entries);
+        add(&self.tombstones, work.tombstones);
+        add(&self.blocks, work.blocks);
+        add(&self.blocks_from_disk, work.blocks_from_disk);
+        add(&self.bytes, work.bytes);
+    }
+
+    fn work(&self) -> Work {
+        Work {
+            entries: self.entries.load(Ordering::Relaxed),
+            tombstones: self.tombstones.load(Ordering::Relaxed),
+            blocks: self.blocks.load(Ordering::Relaxed),
+            blocks_from_disk: self.blocks_from_disk.load(Ordering::Relaxed),
+            bytes: self.bytes.load(Ordering::Relaxed),
+        }
+    }
 }
 
 /// All that a transaction is, at its coordinator. Nothing of it is anywhere else but its locks, and
@@ -237,6 +284,9 @@ impl Txn {
             writes: self.counts.writes.load(Ordering::Relaxed),
             span_deletes: self.counts.span_deletes.load(Ordering::Relaxed),
             requests: self.counts.requests.load(Ordering::Relaxed),
+            work: self.counts.work(),
+            lock_waits: self.counts.lock_waits.load(Ordering::Relaxed),
+            lock_wait_nanos: self.counts.lock_wait_nanos.load(Ordering::Relaxed),
         }
     }
 

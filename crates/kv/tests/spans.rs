@@ -516,3 +516,37 @@ fn requests_are_counted_and_grow_with_batches_and_not_with_rows() {
     let carried = carried.carried.load(Ordering::Relaxed);
     assert!(carried >= txn.stats().requests && carried <= txn.stats().requests + 8, "{carried}");
 }
+
+#[test]
+fn answers_say_what_was_looked_at() {
+    let store = store();
+    fill(&store, 500);
+    store.engine().flush().expect("flushes");
+    let at = store.coordinator();
+    let txn = begin(&at, 1024);
+    let work = || txn.stats().work;
+    assert_eq!(work(), Default::default());
+    assert!(txn.get(key(7).as_bytes()).expect("reads").is_some());
+    let one = work();
+    assert!(one.blocks >= 1 && one.blocks_from_disk <= one.blocks, "{one:?}");
+    assert_eq!((one.entries, one.bytes), (1, (key(7).len() + "v7".len()) as u64));
+    assert_eq!(all(&txn, ScanOptions::default()).len(), 500);
+    let scanned = work().since(one);
+    assert_eq!((scanned.entries, scanned.tombstones), (500, 0), "{scanned:?}");
+    assert!(scanned.blocks >= 1 && scanned.bytes > 500 * 5, "{scanned:?}");
+    // What a transaction knows already is not looked at again.
+    let (before, requests) = (work(), txn.stats().requests);
+    txn.put(key(7), "new").expect("puts");
+    txn.get(key(7).as_bytes()).expect("reads");
+    assert_eq!((work(), txn.stats().requests - requests), (before, 1), "the lock");
+    txn.rollback();
+
+    let deleting = begin(&at, 1024);
+    deleting.delete_span(&KeySpan::new(key(100), key(400))).expect("deletes");
+    deleting.commit().expect("commits");
+    let txn = begin(&at, 1024);
+    assert_eq!(all(&txn, ScanOptions::default()).len(), 200);
+    let work = txn.stats().work;
+    // Rows below the tombstone are passed over, not looked at.
+    assert!(work.tombstones >= 1 && work.entries < 300, "{work:?}");
+}

@@ -13,7 +13,7 @@ use crate::compaction::levels_targets;
 use crate::error::{Error, Result};
 use crate::inspect::Event;
 use crate::inspect::{explain_get, explain_scan};
-use crate::iter::ReadWork;
+use crate::iter::{ReadWork, ScanStats};
 use crate::key::{CommitTs, KeySpan};
 use crate::metrics::{LevelMetrics, Metrics};
 use crate::open;
@@ -78,6 +78,11 @@ impl Db {
     /// The value of a key as of `ts`, `None` if it does not exist: what [`View::get`] of a fresh
     /// view returns, without making one. Lock-free; may read from the device.
     pub fn get(&self, key: &[u8], ts: CommitTs) -> Result<Option<Bytes>> {
+        Ok(self.get_with_stats(key, ts)?.0)
+    }
+
+    /// As [`Db::get`], with what was looked at: entries and blocks.
+    pub fn get_with_stats(&self, key: &[u8], ts: CommitTs) -> Result<(Option<Bytes>, ScanStats)> {
         let store = &self.store;
         if store.closed.load(Ordering::Acquire) {
             return Err(Error::Closed);
@@ -96,8 +101,16 @@ impl Db {
         if store.read_meter.is_due() {
             store.sample_get(&state, key);
         }
-        let found = state.get(&store.env, key, read, &mut ReadWork::default())?;
-        Ok(found.map(|(value, _)| value))
+        let mut work = ReadWork::default();
+        let found = state.get(&store.env, key, read, &mut work)?;
+        let stats = ScanStats {
+            rows_visited: work.rows_passed + u64::from(found.is_some()),
+            rows_returned: u64::from(found.is_some()),
+            blocks_read: work.blocks,
+            blocks_from_disk: work.from_disk,
+            ..ScanStats::default()
+        };
+        Ok((found.map(|(value, _)| value), stats))
     }
 
     /// Newest timestamp of an entry of `key` or a range tombstone over it, over everything that

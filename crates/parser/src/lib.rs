@@ -15,6 +15,7 @@
 mod copy;
 mod create;
 mod cursor;
+mod explain;
 mod fingerprint;
 mod lexical;
 mod maintenance;
@@ -28,6 +29,7 @@ use std::sync::Arc;
 
 use sqlparser::ast;
 
+pub use explain::{ExplainFormat, ExplainOptions};
 pub use fingerprint::Fingerprint;
 pub use script::{parse_expr, parse_query, parse_script};
 pub use shape::{Literal, LiteralKind, Shape};
@@ -126,8 +128,8 @@ pub enum Kind {
     SetSessionTransaction(TxnModes),
     /// EXPLAIN.
     Explain {
-        /// Runs it.
-        analyze: bool,
+        /// How.
+        options: ExplainOptions,
         /// The explained statement.
         statement: Statement,
     },

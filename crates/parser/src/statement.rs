@@ -7,6 +7,7 @@ use sqlparser::tokenizer::Token;
 use crate::Kind;
 use crate::copy::{copy, import};
 use crate::cursor::Cursor;
+use crate::explain::explain;
 use crate::maintenance::maintenance;
 use crate::script::parse_nested;
 use crate::sequence::sequence_or_alter;
@@ -93,38 +94,6 @@ fn no_op(c: &Cursor) -> Option<Kind> {
         }
     }
     refused.iter().find(|w| c.is_word(0, w)).map(|w| Kind::Refused(w.to_uppercase()))
-}
-
-fn explain(c: &mut Cursor) -> SqlResult<Kind> {
-    let mut analyze = false;
-    if c.peek() == Some(&Token::LParen) {
-        c.next();
-        loop {
-            let name = c.ident()?;
-            let value = match c.peek() {
-                Some(Token::Comma | Token::RParen) => None,
-                _ => c.next().map(|t| t.to_string().to_lowercase()),
-            };
-            if name.starts_with("analy") {
-                analyze = !matches!(value.as_deref(), Some("false" | "off" | "0"));
-            }
-            if !c.take_token(&Token::Comma) {
-                break;
-            }
-        }
-        c.expect_token(&Token::RParen)?;
-    }
-    loop {
-        if c.take(&["analyze"]) || c.take(&["analyse"]) {
-            analyze = true;
-        } else if !c.take(&["verbose"]) {
-            break;
-        }
-    }
-    if c.done() {
-        return Err(c.unexpected());
-    }
-    Ok(Kind::Explain { analyze, statement: parse_nested(c.rest())? })
 }
 
 fn prepare(c: &mut Cursor) -> SqlResult<Kind> {

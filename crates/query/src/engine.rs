@@ -11,16 +11,20 @@
 //! subqueries that run by themselves) makes the binder say so; such a query is bound and planned
 //! for each execution.
 
+#[path = "explain.rs"]
+mod explain;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use braid_scalar::{Bound, Node, ParamTypes};
+use braid_sql::explain::{Explained, PlanLine};
 use braid_sql::session::SessionState as SqlSession;
 use braid_sql::{ColumnInfo, GeneralPlan, GeneralQueries, PlanContext, Row, RowStream, RunContext};
 use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlType};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
-use datafusion::physical_plan::{ExecutionPlan, displayable};
+use datafusion::physical_plan::ExecutionPlan;
 use parking_lot::Mutex;
 use sqlparser::ast;
 
@@ -316,37 +320,26 @@ impl GeneralPlan for Plan {
         Ok(Box::new(running))
     }
 
-    fn explain(&self, run: &RunContext, analyze: bool) -> SqlResult<Vec<String>> {
+    fn explain(&self, run: &RunContext, analyze: bool, _verbose: bool) -> SqlResult<Explained> {
         let _admitted = analyze.then(|| self.admitted(run)).transpose()?;
         // With the values of this execution, so that spans can be shown.
         let now = Execution::new(run.eval.clone(), Some(run.txn.clone()), run.cancel.clone());
         let place = Place::of(now);
         let logical = self.bind(run, &place, Binding::Once)?;
-        let entered = self.handle.enter();
-        let physical = run::physical_at(&logical, &place, false, &run.cancel)?;
-        drop(entered);
-        let mut lines = vec!["general plan (DataFusion)".to_string()];
+        let _entered = self.handle.enter();
+        let mut physical = run::physical_at(&logical, &place, false, &run.cancel)?;
+        let mut head = "general plan (DataFusion)".to_string();
+        let mut rows = None;
         if analyze {
-            let types = self.columns.iter().map(|c| c.ty.clone()).collect();
             let before = run.txn.stats().requests;
             let task = run::task(self.bounds(run), &self.common)?;
-            let mut rows = PlanRows::start(
-                task,
-                physical.clone(),
-                types,
-                run.cancel.clone(),
-                self.handle.clone(),
-            )?;
-            let mut count = 0;
-            while let Some(batch) = rows.next_batch()? {
-                count += batch.len();
-            }
-            drop(rows);
+            let (measured, count) = explain::measure(task, physical, &run.cancel)?;
+            (physical, rows) = (measured, Some(count));
             let requests = run.txn.stats().requests - before;
-            lines[0].push_str(&format!(" (actual rows={count}, requests={requests})"));
+            head.push_str(&format!(" (actual rows={count}, requests={requests})"));
         }
-        let text = displayable(physical.as_ref()).indent(false).to_string();
-        lines.extend(text.lines().map(|l| format!("  {l}")));
-        Ok(lines)
+        let mut lines = vec![PlanLine::from(head)];
+        lines.extend(explain::lines(&physical, 1));
+        Ok(Explained { lines, rows })
     }
 }

@@ -69,6 +69,11 @@ fn who_waits_for_a_lock_is_shown_with_its_lock() {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
     assert_eq!(seen, ["Lock|tuple|active"]);
+    // How far it has come: what it changes was read, and nothing is written.
+    let progress = "select tries, requests > 1, entries_read > 0, memory_bytes >= 0, lock_waits \
+                    from braid_active_statements where query like '%c%' and pid <> \
+                    pg_backend_pid()";
+    assert_eq!(db.run(progress), ["1|t|t|t|0"]);
     let locks = db.run(
         "select locktype, relation::regclass, mode, granted, pid = pg_backend_pid() \
          from pg_locks where locktype = 'tuple' order by granted desc",
@@ -80,6 +85,10 @@ fn who_waits_for_a_lock_is_shown_with_its_lock() {
     db.run("commit");
     drop(waiting.join().expect("goes on"));
     assert_eq!(db.run("select count(*) from pg_locks"), ["0"]);
+    let waited = "select calls, lock_waits, lock_wait_time > 1 from braid_statement_statistics \
+                  where query like 'update t%' order by lock_waits desc";
+    assert_eq!(db.run(waited), ["2|1|t"]);
+    assert_eq!(db.run("select count(*) from braid_active_statements"), ["1"]);
 }
 
 #[test]

@@ -52,7 +52,8 @@ fn what_takes_long_is_logged_with_what_it_did() {
         "slow statement pid=",
         "user=\"root\" database=\"defaultdb\"",
         "duration_ms=",
-        "rows=2 requests=1 memory_peak=",
+        "rows=2 requests=1 bytes=",
+        " lock_wait_ms=0.0 entries=2 blocks=0 blocks_from_disk=0 memory_peak=",
         "tries=1 query_id=",
         "statement=\"select v from t\"",
     ] {

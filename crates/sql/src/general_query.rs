@@ -15,6 +15,7 @@ use braid_types::{Datum, SqlResult, SqlType};
 use sqlparser::ast;
 
 use crate::database::Database;
+use crate::explain::Explained;
 use crate::session::SessionState;
 use braid_scalar::EvalContext;
 
@@ -103,8 +104,9 @@ pub trait GeneralPlan: Send + Sync {
     fn param_types(&self) -> &[SqlType];
     /// Runs it.
     fn execute(&self, run: &RunContext) -> SqlResult<Box<dyn RowStream>>;
-    /// The plan as lines of text; with `analyze` it is run (rows thrown away) and shows counts.
-    fn explain(&self, run: &RunContext, analyze: bool) -> SqlResult<Vec<String>>;
+    /// The plan as lines; with `analyze` it is run (rows thrown away), and its operators say what
+    /// they did.
+    fn explain(&self, run: &RunContext, analyze: bool, verbose: bool) -> SqlResult<Explained>;
 }
 
 /// Plans general queries.

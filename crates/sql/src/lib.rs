@@ -17,6 +17,7 @@
 //! - [`storage`]: rows and index entries as keys and values.
 //! - [`statistics`]: ANALYZE, and what planners ask of it.
 //! - [`copy`]: COPY and IMPORT. [`jobs`]: records of long work, what runs, and taking it back.
+//! - [`explain`]: EXPLAIN, from a plan's lines to JSON.
 //! - [`runtime`]: what statements do and have done: sessions, statistics by fingerprint.
 //!
 //! Text becomes statements in [`braid_parser`]; scalar expressions are bound and evaluated in
@@ -28,6 +29,7 @@ pub mod copy;
 pub mod database;
 pub mod ddl;
 pub mod dml;
+pub mod explain;
 pub mod general_query;
 pub mod jobs;
 pub mod plan;

@@ -11,7 +11,7 @@ use harness::{database, error, rows, run, session, tag, try_run};
 
 /// How often a statement asks, as EXPLAIN ANALYZE says.
 fn requests(s: &mut Session, sql: &str) -> u64 {
-    let lines = rows(s, &format!("explain analyze {sql}"));
+    let lines = rows(s, &format!("explain (analyze, timing off, summary off) {sql}"));
     let last = lines.last().expect("EXPLAIN says something");
     let (_, count) = last.rsplit_once("requests: ").unwrap_or_else(|| panic!("{lines:?}"));
     count.parse().expect("a number")
@@ -117,7 +117,10 @@ fn many_rows_are_deleted_by_few_requests() {
     run(s, &format!("insert into r values {}", values(3_000, |n| format!("({n}, 1)"))));
     run(s, "insert into q select id, 1 from r");
     let list = values(2_000, |n| n.to_string());
-    let lines = rows(s, &format!("explain analyze delete from r where id in ({list})"));
+    let lines = rows(
+        s,
+        &format!("explain (analyze, timing off, summary off) delete from r where id in ({list})"),
+    );
     assert!(lines.iter().any(|line| line.contains("range delete")), "{lines:?}");
     let (_, count) = lines.last().expect("a line").rsplit_once("requests: ").expect("a count");
     assert!(count.parse::<u64>().expect("a number") <= 20, "{lines:?}");
@@ -293,7 +296,10 @@ fn range_deletes_probe_foreign_keys_in_batches() {
         run(s, &format!("insert into {t} values {those}"));
     }
     let list = values(2_000, |n| n.to_string());
-    let lines = rows(s, &format!("explain analyze delete from r where id in ({list})"));
+    let lines = rows(
+        s,
+        &format!("explain (analyze, timing off, summary off) delete from r where id in ({list})"),
+    );
     assert!(lines.iter().any(|line| line.contains("range delete")), "{lines:?}");
     let (_, count) = lines.last().expect("a line").rsplit_once("requests: ").expect("a count");
     assert!(count.parse::<u64>().expect("a number") <= 20 + 2 * 14, "{lines:?}");
@@ -348,17 +354,18 @@ fn explain_analyze_tells_what_each_step_asked() {
     let s = &mut session(&db);
     filled(s);
     run(s, "insert into i select id, 1, 1 from p where id < 40");
-    let sql = "explain analyze select c.e, p.v from c join p on p.id = c.p where c.v = 3";
+    let sql = "explain (analyze, timing off, summary off) select c.e, p.v from c join p \
+               on p.id = c.p where c.v = 3";
     let lines = rows(s, sql);
     let of = |what: &str| -> u64 {
         let line = lines.iter().find(|l| l.contains(what)).unwrap_or_else(|| panic!("{lines:?}"));
-        let (_, rest) = line.split_once("requests: ").unwrap_or_else(|| panic!("{lines:?}"));
-        rest.trim_end_matches(')').parse().expect("a number")
+        let (_, rest) = line.split_once("requests").unwrap_or_else(|| panic!("{lines:?}"));
+        rest.trim_matches([':', '=', ' ', ')']).parse().expect("a number")
     };
     let (index, lookup, all) = (of("on c using"), of("point read on p"), of("rows: "));
     assert!(index <= 6, "{lines:?}");
     assert_eq!(index + lookup, all, "{lines:?}");
-    let plain = rows(s, &sql.replace(" analyze", ""));
+    let plain = rows(s, &sql.replace("analyze, timing off, summary off", "costs"));
     assert!(plain.iter().all(|line| !line.contains("requests")), "{plain:?}");
 }
 

@@ -8,4 +8,4 @@ mod hlc;
 mod wall;
 
 pub use hlc::{Hlc, LOGICAL_BITS};
-pub use wall::{Clock, ManualClock, WallClock};
+pub use wall::{Clock, ManualClock, WallClock, thread_cpu_nanos};

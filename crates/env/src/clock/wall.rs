@@ -40,6 +40,13 @@ impl Clock for WallClock {
     }
 }
 
+/// Nanoseconds that the calling thread has spent on a core, if the system says so.
+pub fn thread_cpu_nanos() -> Option<u64> {
+    let spent = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    let (seconds, nanos) = (u64::try_from(spent.tv_sec).ok()?, u64::try_from(spent.tv_nsec).ok()?);
+    Some(seconds * 1_000_000_000 + nanos)
+}
+
 /// A clock that stands still until a test moves it.
 #[derive(Debug)]
 pub struct ManualClock {

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use braid_env::clock::{Clock, WallClock};
 use braid_lsm::KeySpan;
 use bytes::Bytes;
 use parking_lot::{Condvar, Mutex};
@@ -19,7 +20,7 @@ use parking_lot::{Condvar, Mutex};
 use super::LockMode;
 use super::spans::SpanLocks;
 use crate::error::{KvError, KvResult};
-use crate::spans::ShownLock;
+use crate::spans::{LockOne, ShownLock};
 
 /// Identity of a transaction within this process. Never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -355,20 +356,24 @@ fn bounds(span: &KeySpan) -> (Bound<&[u8]>, Bound<&[u8]>) {
 const POLL: Duration = Duration::from_millis(50);
 
 impl LockTable {
-    /// Locks the target. Blocks according to `wait`. `false`: skipped because it was locked.
+    /// Locks the target. Blocks according to `wait`; `waited` grows by the nanoseconds of that.
+    /// `false`: skipped because it was locked.
     pub(crate) fn acquire(
         &self,
-        txn: TxnId,
-        target: Target,
-        mode: LockMode,
-        wait: Wait,
-        timeout: Option<Duration>,
+        request: LockOne<'_>,
         cancel: &AtomicBool,
+        waited: &mut u64,
     ) -> KvResult<bool> {
-        match self.ask(txn, target, mode, wait)? {
+        let LockOne { txn, item, wait, timeout, .. } = request;
+        match self.ask(txn, item.target.clone(), item.mode, wait)? {
             Asked::Granted => Ok(true),
             Asked::Skipped => Ok(false),
-            Asked::Waits(request) => self.wait(&request, timeout, cancel),
+            Asked::Waits(request) => {
+                let begun = WallClock.monotonic_nanos();
+                let granted = self.wait(&request, timeout, cancel);
+                *waited += (WallClock.monotonic_nanos() - begun).max(1);
+                granted
+            }
         }
     }
 

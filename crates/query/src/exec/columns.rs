@@ -6,7 +6,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use braid_kv::Txn;
 use braid_sql::storage::{Column, Form, RowDecoder, TableScan, Values};
 use braid_types::{SqlError, SqlResult, SqlState, SqlType};
 use datafusion::arrow::array::{
@@ -134,11 +133,6 @@ impl ColumnScan {
         let probe = filter.as_ref().map_or(&[][..], |filter| &filter.columns);
         let decoder = RowDecoder::new(layout, &forms(projection), &forms(probe));
         ColumnScan { scan, decoder, schema, filter, rows: FIRST_ROWS }
-    }
-
-    /// The transaction that it reads in.
-    pub(super) fn txn(&self) -> &Txn {
-        self.scan.txn()
     }
 
     /// The next batch, of at most `left` rows.

@@ -10,14 +10,19 @@
 //! A *constant* is an expression without columns whose value is the same for a whole execution but
 //! not for all: it is computed at its first use, so what fails fails only where it is wanted.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::LazyLock;
 use std::sync::atomic::AtomicBool;
 
-use braid_kv::Txn;
+use braid_kv::{Txn, TxnStats, Work};
 use braid_scalar::{Bound, EvalContext};
 use braid_types::{Datum, SqlError, SqlResult, SqlType};
+use datafusion::physical_plan::ExecutionPlan;
 use parking_lot::Mutex;
+
+use super::scan::{Spec, SqlScan};
+use super::table::Source;
 
 /// One execution of a plan.
 pub struct Execution {
@@ -29,12 +34,22 @@ pub struct Execution {
     pub cancel: Arc<AtomicBool>,
     /// Values of the place's constants, as far as they were wanted.
     values: Mutex<Vec<Option<Datum>>>,
+    /// What each scan has asked the store, by the address of what it was planned as.
+    scanned: Mutex<HashMap<usize, (u64, Work)>>,
 }
 
 impl Execution {
     /// An execution that has computed nothing yet.
     pub fn new(eval: EvalContext, txn: Option<Arc<Txn>>, cancel: Arc<AtomicBool>) -> Execution {
-        Execution { eval, txn, cancel, values: Mutex::default() }
+        Execution { eval, txn, cancel, values: Mutex::default(), scanned: Mutex::default() }
+    }
+
+    /// A scan has read, and its transaction did this meanwhile.
+    pub(super) fn scanned(&self, spec: &Spec, before: TxnStats, now: TxnStats) {
+        let mut scanned = self.scanned.lock();
+        let (requests, work) = scanned.entry(std::ptr::from_ref(spec) as usize).or_default();
+        *requests += now.requests - before.requests;
+        *work = work.plus(now.work.since(before.work));
     }
 }
 
@@ -119,4 +134,27 @@ impl Place {
         values[at] = Some(value.clone());
         Ok(value)
     }
+}
+
+/// What EXPLAIN says of a scan beside its line.
+pub(crate) struct AboutScan {
+    pub(crate) relation: String,
+    pub(crate) index: Option<String>,
+    pub(crate) requests: u64,
+    pub(crate) work: Work,
+}
+
+/// About an operator that is a scan, in the execution that runs.
+pub(crate) fn about_scan(plan: &dyn ExecutionPlan) -> Option<AboutScan> {
+    let spec = plan.downcast_ref::<SqlScan>()?.spec();
+    let index = match (&spec.source, &spec.access) {
+        (Source::Stored(layout), Some(access)) => {
+            access.index.map(|at| layout.indexes[at].index.name.clone())
+        }
+        _ => None,
+    };
+    let scanned = spec.place.execution_or_nothing();
+    let known = scanned.scanned.lock().get(&(std::ptr::from_ref(spec) as usize)).copied();
+    let (requests, work) = known.unwrap_or_default();
+    Some(AboutScan { relation: spec.name.clone(), index, requests, work })
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
+use braid_kv::TxnStats;
 use braid_sql::storage::{IndexScan, TableScan};
 use braid_types::{Datum, SqlError, SqlResult, SqlType};
 use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
@@ -104,16 +105,6 @@ impl Rows {
         }
     }
 
-    /// What its transaction has asked so far.
-    fn requests(&self) -> u64 {
-        match self {
-            Rows::Table(scan) => scan.txn().stats().requests,
-            Rows::Columns(scan) => scan.txn().stats().requests,
-            Rows::Index(scan) => scan.txn().stats().requests,
-            Rows::Made(..) => 0,
-        }
-    }
-
     fn next(&mut self) -> SqlResult<Option<Vec<Datum>>> {
         Ok(match self {
             Rows::Table(_) | Rows::Columns(_) => None,
@@ -149,15 +140,22 @@ impl ScanStream {
         if self.execution.cancel.load(Ordering::Relaxed) {
             return Err(canceled());
         }
+        let before = self.stats();
         let mut rows = match self.rows.take() {
             Some(rows) => rows,
             None => self.scan.open(&self.execution)?,
         };
-        let before = rows.requests();
         let batch = self.read(&mut rows);
-        self.scan.count(rows.requests() - before);
+        let now = self.stats();
+        self.scan.count(now.requests - before.requests);
+        self.execution.scanned(self.scan.spec(), before, now);
         self.rows = Some(rows);
         batch
+    }
+
+    /// What its transaction has done so far.
+    fn stats(&self) -> TxnStats {
+        self.execution.txn.as_ref().map_or_else(TxnStats::default, |txn| txn.stats())
     }
 
     fn read(&mut self, rows: &mut Rows) -> SqlResult<Option<RecordBatch>> {

@@ -103,6 +103,11 @@ pub(crate) fn stoppable(
     Ok(wrapped.data)
 }
 
+/// Whether this is a check and no operator.
+pub(crate) fn is_stoppable(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    plan.name() == STOPPABLE
+}
+
 /// An operator of one input, which now comes in pieces.
 fn in_pieces(
     node: &Arc<dyn ExecutionPlan>,
@@ -156,6 +161,8 @@ const ROWS: usize = 16;
 /// List elements that are unnested at once.
 const ELEMENTS: usize = 8192;
 
+const STOPPABLE: &str = "Stoppable";
+
 /// See the [module documentation](self).
 #[derive(Debug)]
 struct Stoppable {
@@ -167,13 +174,13 @@ struct Stoppable {
 
 impl DisplayAs for Stoppable {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Stoppable")
+        f.write_str(STOPPABLE)
     }
 }
 
 impl ExecutionPlan for Stoppable {
     fn name(&self) -> &str {
-        "Stoppable"
+        STOPPABLE
     }
 
     fn downcast_delegate(&self) -> Option<&dyn ExecutionPlan> {

@@ -28,6 +28,13 @@ pub(super) fn table(name: &str) -> Option<SystemTable> {
              backend_xid oid, backend_xmin oid, query_id int8, query text, backend_type text",
             pg_stat_activity,
         ),
+        "braid_active_statements" => (
+            "pid int4, database name, username name, query_id int8, query text, \
+             query_start timestamptz, tries int8, requests int8, entries_read int8, \
+             tombstones_met int8, blocks_read int8, blocks_from_disk int8, bytes_read int8, \
+             lock_waits int8, lock_wait_time float8, memory_bytes int8, memory_peak_bytes int8",
+            active_statements,
+        ),
         "pg_locks" => (
             "locktype text, database oid, relation oid, page int4, tuple int2, virtualxid text, \
              transactionid oid, classid oid, objid oid, objsubid int2, virtualtransaction text, \
@@ -99,6 +106,34 @@ fn pg_stat_activity(v: &View<'_>) -> Made {
         ]
     };
     Ok(v.database_object.sessions().all().into_iter().map(row).collect())
+}
+
+/// Statements that run, and how far each has come.
+fn active_statements(v: &View<'_>) -> Made {
+    let row = |a: Arc<Activity>| {
+        let (now, progress) = (a.now(), a.progress().unwrap_or_default());
+        if now.state != State::Active {
+            return None;
+        }
+        let work = progress.work;
+        let mut row = vec![
+            Datum::Int4(a.pid),
+            text(a.database.as_str()),
+            text(a.user.as_str()),
+            a.fingerprint().map_or(Datum::Null, Datum::Int8),
+            text(now.text),
+            time(now.text_since),
+            number(progress.tries),
+            number(progress.requests),
+        ];
+        let looked = [work.entries, work.tombstones, work.blocks, work.blocks_from_disk];
+        row.extend(looked.map(number));
+        row.extend([number(work.bytes), number(progress.lock_waits)]);
+        row.push(Datum::Float8(progress.lock_wait_nanos as f64 / 1e6));
+        row.extend([progress.memory as u64, progress.memory_peak as u64].map(number));
+        Some(row)
+    };
+    Ok(v.database_object.sessions().all().into_iter().filter_map(row).collect())
 }
 
 fn state_name(state: State) -> &'static str {
@@ -175,6 +210,7 @@ fn pg_locks(v: &View<'_>) -> Made {
 fn pg_stat_database(v: &View<'_>) -> Made {
     let row = |database: &braid_catalog::Database| {
         let (done, connected) = v.database_object.sessions().done(&database.name);
+        let [found, read] = done.blocks();
         let [inserted, updated, deleted] = done.rows_written();
         let mut row = vec![
             Datum::Oid(oid_of(database.id)),
@@ -182,8 +218,8 @@ fn pg_stat_database(v: &View<'_>) -> Made {
             Datum::Int4(i32::try_from(connected).unwrap_or(i32::MAX)),
             number(done.commits()),
             number(done.rollbacks()),
-            Datum::Null,
-            Datum::Null,
+            number(read),
+            number(found),
         ];
         row.extend([done.rows_read(), done.rows_given(), inserted, updated, deleted].map(number));
         row.extend([Datum::Null, Datum::Null, Datum::Null, number(done.deadlocks())]);

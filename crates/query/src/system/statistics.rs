@@ -34,8 +34,10 @@ pub(super) fn table(name: &str) -> Option<SystemTable> {
         }),
         "braid_statement_statistics" => (
             "database_id oid, query_id int8, query text, calls int8, errors int8, retries int8, \
-             rows int8, requests int8, memory_peak_bytes int8, plans int8, \
-             total_plan_time float8, total_exec_time float8, mean_exec_time float8, \
+             rows int8, requests int8, memory_peak_bytes int8, entries_read int8, \
+             tombstones_met int8, blocks_read int8, blocks_from_disk int8, bytes_read int8, \
+             lock_waits int8, lock_wait_time float8, \
+             plans int8, total_plan_time float8, total_exec_time float8, mean_exec_time float8, \
              max_exec_time float8, stddev_exec_time float8",
             braid_statement_statistics,
         ),
@@ -70,7 +72,9 @@ fn pg_stat_statements(v: &View<'_>) -> Made {
         row.extend(milliseconds(&s.tally.plans));
         row.push(number(s.tally.executions.count));
         row.extend(milliseconds(&s.tally.executions));
-        row.push(number(s.tally.rows));
+        let work = s.tally.work;
+        let found = work.blocks - work.blocks_from_disk;
+        row.extend([s.tally.rows, found, work.blocks_from_disk].map(number));
         row
     };
     // As in PostgreSQL, a statement that only ever failed is not there.
@@ -91,6 +95,13 @@ fn braid_statement_statistics(v: &View<'_>) -> Made {
             number(t.rows),
             number(t.requests),
             number(t.memory_peak),
+            number(t.work.entries),
+            number(t.work.tombstones),
+            number(t.work.blocks),
+            number(t.work.blocks_from_disk),
+            number(t.work.bytes),
+            number(t.lock_waits),
+            Datum::Float8(t.lock_wait_time),
             number(t.plans.count),
             Datum::Float8(t.plans.total),
             total,

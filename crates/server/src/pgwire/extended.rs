@@ -41,7 +41,6 @@ struct Portal {
     state: PortalState,
 }
 
-#[expect(clippy::large_enum_variant, reason = "a portal is open for nearly all of its life")]
 enum PortalState {
     Fresh,
     Open {

@@ -250,12 +250,12 @@ pub struct CopyIn {
     decoder: Decoder,
     columns: Vec<ColumnInfo>,
     format: CopyFormat,
-    measure: Option<Measure>,
+    measure: Option<Box<Measure>>,
 }
 
 impl CopyIn {
     /// What it does is counted.
-    pub(crate) fn measured(mut self, measure: Measure) -> CopyIn {
+    pub(crate) fn measured(mut self, measure: Box<Measure>) -> CopyIn {
         self.measure = Some(measure);
         self
     }

@@ -27,7 +27,7 @@ pub struct CopyOut {
     rows: u64,
     begun: bool,
     ended: bool,
-    measure: Option<Measure>,
+    measure: Option<Box<Measure>>,
 }
 
 impl CopyOut {
@@ -65,7 +65,7 @@ impl CopyOut {
     }
 
     /// What it does is counted.
-    pub(crate) fn measured(mut self, measure: Measure) -> CopyOut {
+    pub(crate) fn measured(mut self, measure: Box<Measure>) -> CopyOut {
         self.measure = Some(measure);
         self
     }

@@ -15,6 +15,7 @@ use super::source::Source;
 use super::target::{Returning, Target, bind_returning, returned};
 use super::update::{key_items, key_query};
 use super::writer::{TableInfo, Writer};
+use crate::explain::{Explained, PlanLine, writing};
 use crate::general_query::{ColumnInfo, Row};
 use crate::plan::access::Access;
 use crate::plan::rows::collect_rows;
@@ -143,30 +144,22 @@ impl DeletePlan {
     }
 
     /// EXPLAIN.
-    pub fn explain(&self, ctx: &Context, analyze: bool) -> SqlResult<Vec<String>> {
-        let mut lines = vec![format!("Delete on {}", self.info.table().name)];
+    pub fn explain(&self, ctx: &Context, analyze: bool) -> SqlResult<Explained> {
+        let mut lines: Vec<PlanLine> = Vec::new();
         match &self.how {
-            How::Range(r) => lines.extend(r.explain(ctx, &self.info)?),
+            How::Range(r) => {
+                lines.extend(r.explain(ctx, &self.info)?.into_iter().map(PlanLine::from))
+            }
             How::Rows { access, reason } => {
-                lines.push(format!("  row by row: {reason}"));
+                lines.push(format!("  row by row: {reason}").into());
                 lines.extend(crate::plan::rows::describe(&self.info.layout, access, "  "));
             }
             How::General(source) => {
-                lines.push("  row by row: the rows are named by a query".into());
-                lines.extend(source.explain(ctx)?.into_iter().map(|l| format!("  {l}")));
+                lines.push(PlanLine::from("  row by row: the rows are named by a query"));
+                lines.extend(source.explain(ctx)?);
             }
         }
-        if analyze {
-            let before = ctx.txn.stats();
-            let count = self.run(ctx)?.count;
-            let after = ctx.txn.stats();
-            lines.push(format!(
-                "  rows: {count}, tombstones: {}, point writes: {}, requests: {}",
-                after.span_deletes - before.span_deletes,
-                after.writes - before.writes,
-                after.requests - before.requests
-            ));
-        }
-        Ok(lines)
+        let run = analyze.then_some(|| Ok(self.run(ctx)?.count));
+        writing(ctx, "Delete", &self.info.table().name, lines, run)
     }
 }

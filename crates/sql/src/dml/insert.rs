@@ -19,6 +19,7 @@ use super::target::{
 };
 use super::untyped;
 use super::writer::{TableInfo, Writer};
+use crate::explain::{Explained, PlanLine, writing};
 use crate::general_query::{ColumnInfo, Row};
 use crate::session::Context;
 use crate::storage::scan::get_row_as;
@@ -368,22 +369,17 @@ impl InsertPlan {
     }
 
     /// EXPLAIN.
-    pub fn explain(&self, ctx: &Context, analyze: bool) -> SqlResult<Vec<String>> {
-        let mut lines = vec![format!("Insert on {}", self.info.table().name)];
+    pub fn explain(&self, ctx: &Context, analyze: bool) -> SqlResult<Explained> {
+        let mut lines: Vec<PlanLine> = Vec::new();
         match &self.source {
-            Rows::Values(rows) => lines.push(format!("  values: {} rows", rows.len())),
+            Rows::Values(rows) => lines.push(format!("  values: {} rows", rows.len()).into()),
             Rows::Defaults => lines.push("  default values".into()),
             Rows::Query(s) => {
-                lines.extend(s.explain(ctx)?.into_iter().map(|l| format!("  {l}")));
+                lines.extend(s.explain(ctx)?);
             }
         }
-        if analyze {
-            let before = ctx.txn.stats().requests;
-            let count = self.run(ctx)?.count;
-            let requests = ctx.txn.stats().requests - before;
-            lines.push(format!("  rows: {count}, requests: {requests}"));
-        }
-        Ok(lines)
+        let run = analyze.then_some(|| Ok(self.run(ctx)?.count));
+        writing(ctx, "Insert", &self.info.table().name, lines, run)
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use braid_types::{SqlResult, SqlType};
 use sqlparser::ast;
 
+use crate::explain::PlanLine;
 use crate::general_query::{ColumnInfo, GeneralPlan, Row, RowStream};
 use crate::plan::SelectPlan;
 use crate::session::Context;
@@ -76,10 +77,11 @@ impl Source {
     }
 
     /// EXPLAIN lines.
-    pub fn explain(&self, ctx: &Context) -> SqlResult<Vec<String>> {
-        match self {
-            Source::Own(p) => p.explain(ctx, false),
-            Source::General(g) => g.explain(&ctx.run_context(), false),
-        }
+    pub fn explain(&self, ctx: &Context) -> SqlResult<Vec<PlanLine>> {
+        let explained = match self {
+            Source::Own(p) => p.explain(ctx, false)?,
+            Source::General(g) => g.explain(&ctx.run_context(), false, false)?,
+        };
+        Ok(explained.lines.into_iter().map(PlanLine::indented).collect())
     }
 }

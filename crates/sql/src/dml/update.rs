@@ -17,6 +17,7 @@ use super::insert::{bind_sets, set_list};
 use super::source::Source;
 use super::target::{Returning, Target, bind_returning, check_assignable, is_default, returned};
 use super::writer::{TableInfo, Writer};
+use crate::explain::{Explained, writing};
 use crate::general_query::{ColumnInfo, Row};
 use crate::plan::access::Access;
 use crate::plan::rows::collect_rows;
@@ -153,23 +154,13 @@ impl UpdatePlan {
     }
 
     /// EXPLAIN.
-    pub fn explain(&self, ctx: &Context, analyze: bool) -> SqlResult<Vec<String>> {
-        let mut lines = vec![format!("Update on {}", self.info.table().name)];
-        match &self.how {
-            How::Own { access, .. } => {
-                lines.extend(crate::plan::rows::describe(&self.info.layout, access, "  "));
-            }
-            How::General { source, .. } => {
-                lines.extend(source.explain(ctx)?.into_iter().map(|l| format!("  {l}")));
-            }
-        }
-        if analyze {
-            let before = ctx.txn.stats().requests;
-            let count = self.run(ctx)?.count;
-            let requests = ctx.txn.stats().requests - before;
-            lines.push(format!("  rows: {count}, requests: {requests}"));
-        }
-        Ok(lines)
+    pub fn explain(&self, ctx: &Context, analyze: bool) -> SqlResult<Explained> {
+        let lines = match &self.how {
+            How::Own { access, .. } => crate::plan::rows::describe(&self.info.layout, access, "  "),
+            How::General { source, .. } => source.explain(ctx)?,
+        };
+        let run = analyze.then_some(|| Ok(self.run(ctx)?.count));
+        writing(ctx, "Update", &self.info.table().name, lines, run)
     }
 }
 

@@ -20,6 +20,7 @@ use bytes::Bytes;
 use super::family::FamilyScan;
 use super::rows::{self, RowSource};
 use super::select::{Parts, Step};
+use crate::explain::Timed;
 use crate::general_query::{Row, row_memory};
 use crate::session::Context;
 
@@ -72,13 +73,20 @@ pub(super) struct Joined {
     foresees: bool,
 }
 
-/// Counts what a step asks the store, if somebody wants to know.
+/// Measures a part of what a step does, if somebody wants to know.
 fn counted<T>(ctx: &Context, step: usize, work: impl FnOnce() -> T) -> T {
-    let Some(asked) = &ctx.asked else { return work() };
-    let before = ctx.txn.stats().requests;
+    let Some(measured) = &ctx.measured else { return work() };
+    let timed = Timed::begin(ctx);
     let out = work();
-    asked.lock()[step] += ctx.txn.stats().requests - before;
+    measured.lock()[step].add(timed.end(ctx));
     out
+}
+
+/// A step has begun once more, or gives a row.
+fn note(ctx: &Context, step: usize, rows: u64, loops: u64) {
+    if let Some(measured) = &ctx.measured {
+        measured.lock()[step].note(rows, loops);
+    }
 }
 
 /// Whether all of them hold.
@@ -160,6 +168,7 @@ impl Joined {
                                 continue;
                             }
                             open.matched = true;
+                            note(ctx, stage.first, 1, 0);
                             Some((key, row))
                         }
                         None => None,
@@ -167,6 +176,7 @@ impl Joined {
                 }
                 Source::Family(scan) => {
                     if let Some(row) = counted(ctx, stage.first, || scan.next_row(ctx))? {
+                        note(ctx, stage.first, 1, 0);
                         return Ok(Some((Bytes::new(), row)));
                     }
                     open.matched = scan.matched;
@@ -213,6 +223,7 @@ impl Joined {
                 None => rows,
             })
         };
+        note(ctx, stage.first, 0, 1);
         stage.open = Some(Open { source, outer, matched: false });
         Ok(true)
     }

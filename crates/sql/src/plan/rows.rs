@@ -8,6 +8,7 @@ use braid_types::{Datum, SqlResult};
 use bytes::Bytes;
 
 use super::access::Access;
+use crate::explain::PlanLine;
 use crate::general_query::Row;
 use crate::session::Context;
 use crate::storage::scan::{Lookahead, get_row_as, rows_ahead, stored_rows};
@@ -214,21 +215,26 @@ pub fn collect_rows(
 }
 
 /// How an access reads, for EXPLAIN.
-pub fn describe(layout: &TableLayout, access: &Access, indent: &str) -> Vec<String> {
+pub fn describe(layout: &TableLayout, access: &Access, indent: &str) -> Vec<PlanLine> {
     let table = &layout.table.name;
+    let kind = if access.is_full() { "Seq Scan" } else { "Index Scan" };
     let head = match access.index {
         None if access.is_point(layout) => format!("point read on {table}"),
         None if access.is_full() => format!("full scan of {table}"),
         None => format!("span read on {table}"),
         Some(i) => format!("index lookup on {table} using {}", layout.indexes[i].index.name),
     };
-    let mut lines = vec![format!("{indent}{head}")];
+    let mut first = PlanLine::operator(format!("{indent}{head}"), kind, Some(table));
+    if let (Some(operator), Some(at)) = (&mut first.operator, access.index) {
+        operator.index = Some(layout.indexes[at].index.name.clone());
+    }
+    let mut lines = vec![first];
     if !access.is_full() {
-        lines.push(format!("{indent}  key: {}", access.describe(layout)));
+        lines.push(format!("{indent}  key: {}", access.describe(layout)).into());
     }
     if !access.rest.is_empty() {
         let parts: Vec<_> = access.rest.iter().map(ToString::to_string).collect();
-        lines.push(format!("{indent}  filter: {}", parts.join(" AND ")));
+        lines.push(format!("{indent}  filter: {}", parts.join(" AND ")).into());
     }
     lines
 }

@@ -9,6 +9,7 @@ use super::access::Access;
 use super::aggregate::Aggregate;
 use super::joined::Joined;
 use super::stream::SelectStream;
+use crate::explain::{Actual, Explained, PlanLine};
 use crate::general_query::{ColumnInfo, Row, RowStream};
 use crate::session::{Context, VecRows};
 use crate::storage::TableLayout;
@@ -138,64 +139,65 @@ impl SelectPlan {
     }
 
     /// EXPLAIN.
-    pub fn explain(&self, ctx: &Context, analyze: bool) -> SqlResult<Vec<String>> {
+    pub fn explain(&self, ctx: &Context, analyze: bool) -> SqlResult<Explained> {
         let p = &self.parts;
         let ran = if analyze { Some(self.measure(ctx)?) } else { None };
-        let mut lines = Vec::new();
+        let mut lines: Vec<PlanLine> = Vec::new();
         if let Output::Aggregates(a) = &p.output {
             let names: Vec<_> = a.iter().map(ToString::to_string).collect();
             let first = if p.first_only { " (first row of the key)" } else { "" };
-            lines.push(format!("aggregate: {}{first}", names.join(", ")));
+            lines.push(format!("aggregate: {}{first}", names.join(", ")).into());
         }
         if p.limit.is_some() || p.offset.is_some() {
             let show = |b: &Option<Bound>| b.as_ref().map_or("none".into(), ToString::to_string);
-            lines.push(format!("limit: {}, offset: {}", show(&p.limit), show(&p.offset)));
+            lines.push(format!("limit: {}, offset: {}", show(&p.limit), show(&p.offset)).into());
         }
         if !p.sort.is_empty() {
-            lines.push(format!("sort: {} keys", p.sort.len()));
+            lines.push(format!("sort: {} keys", p.sort.len()).into());
         }
         if let Some(l) = p.locking {
-            lines.push(format!("lock rows: {:?}", l.mode));
+            lines.push(format!("lock rows: {:?}", l.mode).into());
         }
         if p.steps.is_empty() {
-            lines.push("result".into());
+            lines.push(PlanLine::operator("result", "Result", None));
         }
         let mut pass_ends = None;
         for (n, s) in p.steps.iter().enumerate() {
             let indent = "  ".repeat(n);
             let mut own = super::rows::describe(&s.layout, &s.access, &indent);
             if s.family {
-                own[0] = format!("{indent}family read of {}", s.layout.table.name);
+                own[0].text = format!("{indent}family read of {}", s.layout.table.name);
             }
             let in_pass = pass_ends.is_some_and(|end| n <= end);
             if !in_pass {
                 pass_ends = Some(p.passes[n]);
             }
             if in_pass {
-                own[0].push_str(if s.left { " (left, same pass)" } else { " (same pass)" });
+                own[0].text.push_str(if s.left { " (left, same pass)" } else { " (same pass)" });
             } else if n > 0 {
-                own[0].push_str(if s.left { " (left lookup)" } else { " (lookup)" });
+                own[0].text.push_str(if s.left { " (left lookup)" } else { " (lookup)" });
             } else if p.reverse {
-                own[0].push_str(" (backwards)");
+                own[0].text.push_str(" (backwards)");
             }
-            match ran.as_ref().map(|(_, asked)| asked[n]) {
-                None | Some(0) => {}
-                Some(asked) => own[0].push_str(&format!(" (requests: {asked})")),
+            // The steps of one pass are measured together.
+            if let Some(ran) = ran.as_ref().filter(|_| !in_pass) {
+                own[0].ran(ran.with_inputs(n));
             }
             lines.extend(own);
             if !s.after.is_empty() {
                 let parts: Vec<_> = s.after.iter().map(ToString::to_string).collect();
-                lines.push(format!("{indent}  filter after join: {}", parts.join(" AND ")));
+                lines.push(format!("{indent}  filter after join: {}", parts.join(" AND ")).into());
             }
         }
-        lines.extend(ran.map(|(line, _)| line));
-        Ok(lines)
+        let rows = ran.as_ref().map(|ran| ran.rows);
+        lines.extend(ran.map(|ran| PlanLine::from(ran.line)));
+        Ok(Explained { lines, rows })
     }
 
-    /// Runs it for EXPLAIN ANALYZE: what it did, and what each step asked the store.
-    fn measure(&self, ctx: &Context) -> SqlResult<(String, Vec<u64>)> {
-        let asked = Arc::new(Mutex::new(vec![0; self.parts.steps.len()]));
-        let ctx = Context { asked: Some(asked.clone()), ..ctx.clone() };
+    /// Runs it for EXPLAIN ANALYZE: what it did, and what each step did.
+    fn measure(&self, ctx: &Context) -> SqlResult<RanSelect> {
+        let steps = Arc::new(Mutex::new(vec![Actual::default(); self.parts.steps.len()]));
+        let ctx = Context { measured: Some(steps.clone()), ..ctx.clone() };
         let before = ctx.txn.stats();
         let mut stream = self.run(&ctx)?;
         let mut rows = 0;
@@ -210,8 +212,26 @@ impl SelectPlan {
             after.rows_scanned - before.rows_scanned,
             after.requests - before.requests
         );
-        let asked = asked.lock().clone();
-        Ok((line, asked))
+        let steps = steps.lock().clone();
+        Ok(RanSelect { line, rows: rows as u64, steps })
+    }
+}
+
+/// What EXPLAIN ANALYZE has seen.
+struct RanSelect {
+    line: String,
+    rows: u64,
+    steps: Vec<Actual>,
+}
+
+impl RanSelect {
+    /// What a step did, with the time of those that stand below it.
+    fn with_inputs(&self, step: usize) -> Actual {
+        let mut own = self.steps[step];
+        let below: u64 = self.steps[step + 1..].iter().filter_map(|s| Some(s.nanos?.1)).sum();
+        let (first, all) = own.nanos.unwrap_or_default();
+        own.nanos = Some((first, all + below));
+        own
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   INFO braid::statement: slow statement pid=7 user=app database=shop duration_ms=812.4
-//!        planning_ms=0.9 rows=12 requests=4 memory_peak=81920 tries=1 query_id=-61.. statement=..
+//!        planning_ms=0.9 rows=12 requests=4 bytes=711 lock_wait_ms=0 entries=12 blocks=3
+//!        blocks_from_disk=0 memory_peak=81920 tries=1 query_id=-61.. statement=..
 //! ```
 //! Both have the target `braid::statement`, so that `BRAID_LOG=braid::statement=off,info` hides
 //! them. The text is as the client sent it, cut like that of `pg_stat_activity`.
@@ -60,6 +61,7 @@ pub(crate) struct Ended {
 /// A statement that took long.
 pub(crate) fn slow(activity: &Activity, ended: &Ended) {
     let milliseconds = |nanos: u64| (nanos / 1_000) as f64 / 1e3;
+    let work = ended.after.work.since(ended.before.work);
     tracing::info!(
         target: "braid::statement",
         pid = activity.pid,
@@ -70,6 +72,13 @@ pub(crate) fn slow(activity: &Activity, ended: &Ended) {
         planning_ms = milliseconds(ended.planned_nanos),
         rows = ended.rows,
         requests = ended.after.requests - ended.before.requests,
+        bytes = work.bytes,
+        lock_wait_ms = milliseconds(
+            ended.after.lock_wait_nanos - ended.before.lock_wait_nanos
+        ),
+        entries = work.entries,
+        blocks = work.blocks,
+        blocks_from_disk = work.blocks_from_disk,
         memory_peak = ended.memory_peak,
         tries = ended.tries,
         query_id = activity.fingerprint().unwrap_or_default(),

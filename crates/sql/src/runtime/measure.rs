@@ -57,9 +57,9 @@ struct Work {
 
 impl Measure {
     /// An execution begins.
-    pub(crate) fn begin(begin: Begin) -> Measure {
+    pub(crate) fn begin(begin: Begin) -> Box<Measure> {
         let since = Some(now_nanos());
-        Measure { begin, since, spent: 0, tries: 0, work: None, ended: false }
+        Box::new(Measure { begin, since, spent: 0, tries: 0, work: None, ended: false })
     }
 
     /// It was planned once more.
@@ -70,9 +70,9 @@ impl Measure {
     /// One try begins.
     pub(crate) fn begin_try(&mut self, ctx: &Context) {
         self.tries += 1;
-        self.begin.activity.enters(ctx.txn.id().0);
         let known = self.work.as_ref().filter(|work| Arc::ptr_eq(&work.txn, &ctx.txn));
         let before = known.map_or_else(|| ctx.txn.stats(), |work| work.before);
+        self.begin.activity.runs_in(&ctx.txn, before, &ctx.memory, self.tries);
         self.work = Some(Work { txn: ctx.txn.clone(), before, memory: ctx.memory.clone() });
     }
 
@@ -110,6 +110,12 @@ impl Measure {
         let peak = work.as_ref().map_or(0, |w| w.memory.peak() as u64);
         let read = now.rows_scanned + now.gets - before.rows_scanned - before.gets;
         self.begin.activity.add(Sum::RowsRead, read);
+        let (looked, from_disk) = (
+            now.work.blocks - before.work.blocks,
+            now.work.blocks_from_disk - before.work.blocks_from_disk,
+        );
+        self.begin.activity.add(Sum::BlocksFound, looked - from_disk);
+        self.begin.activity.add(Sum::BlocksRead, from_disk);
         self.begin.activity.add(self.begin.rows_are, rows);
         self.begin.activity.add(Sum::Commits, u64::from(self.begin.alone));
         if self.begin.slow.is_some_and(|limit| self.spent >= limit) {
@@ -133,6 +139,10 @@ impl Measure {
             tally.rows += rows;
             tally.retries += self.tries.saturating_sub(1);
             tally.requests += now.requests - before.requests;
+            tally.lock_waits += now.lock_waits - before.lock_waits;
+            let waited = now.lock_wait_nanos - before.lock_wait_nanos;
+            tally.lock_wait_time += milliseconds(waited);
+            tally.work = tally.work.plus(now.work.since(before.work));
             tally.memory_peak = tally.memory_peak.max(peak);
         });
     }

@@ -22,6 +22,6 @@ pub mod sessions;
 pub mod statements;
 pub mod tally;
 
-pub use sessions::{Activity, Done, Now, Sessions, State};
+pub use sessions::{Activity, Done, Now, Progress, Sessions, State};
 pub use statements::{StatementStatistics, Statements};
 pub use tally::{Tally, Times};

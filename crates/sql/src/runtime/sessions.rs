@@ -14,6 +14,8 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
+use braid_env::memory::Account;
+use braid_kv::{Txn, TxnStats, Work};
 use parking_lot::Mutex;
 
 use crate::session::SessionState;
@@ -62,6 +64,7 @@ pub struct Activity {
     now: Mutex<Now>,
     /// The transaction that ran last, as locks know it.
     transaction: AtomicU64,
+    running: Mutex<Option<Running>>,
     fingerprint: AtomicI64,
     done: Counters,
 }
@@ -81,9 +84,36 @@ pub struct Now {
     pub transaction_since: Option<i64>,
 }
 
+/// Where it is seen how far a statement has come. It ends without being asked.
+struct Running {
+    txn: Weak<Txn>,
+    before: TxnStats,
+    memory: Weak<Account>,
+    tries: u64,
+}
+
+/// How far a statement has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Tries, this one among them.
+    pub tries: u64,
+    /// Requests to the store.
+    pub requests: u64,
+    /// What was looked at there.
+    pub work: Work,
+    /// Times that it waited for a lock, without the one that it waits for now.
+    pub lock_waits: u64,
+    /// Nanoseconds of that.
+    pub lock_wait_nanos: u64,
+    /// Bytes that it holds.
+    pub memory: usize,
+    /// Most bytes that it held.
+    pub memory_peak: usize,
+}
+
 /// Sums that only their session adds to.
 #[derive(Default)]
-pub(crate) struct Counters([AtomicU64; 9]);
+pub(crate) struct Counters([AtomicU64; 11]);
 
 /// What is summed.
 #[derive(Clone, Copy, Debug)]
@@ -97,11 +127,13 @@ pub(crate) enum Sum {
     Deleted,
     Deadlocks,
     Errors,
+    BlocksFound,
+    BlocksRead,
 }
 
 /// What sessions have done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Done([u64; 9]);
+pub struct Done([u64; 11]);
 
 impl Done {
     pub(crate) fn get(&self, sum: Sum) -> u64 {
@@ -136,6 +168,11 @@ impl Done {
     /// Statements that failed because of a deadlock.
     pub fn deadlocks(&self) -> u64 {
         self.get(Sum::Deadlocks)
+    }
+
+    /// Blocks found in the cache, and those that were not.
+    pub fn blocks(&self) -> [u64; 2] {
+        [Sum::BlocksFound, Sum::BlocksRead].map(|sum| self.get(sum))
     }
 
     fn add(&mut self, other: Done) {
@@ -179,9 +216,34 @@ impl Activity {
         self.fingerprint.store(fingerprint, Ordering::Relaxed);
     }
 
-    /// A transaction's id, as locks know it.
-    pub(crate) fn enters(&self, transaction: u64) {
-        self.transaction.store(transaction, Ordering::Relaxed);
+    /// A try of its statement begins.
+    pub(crate) fn runs_in(
+        &self,
+        txn: &Arc<Txn>,
+        before: TxnStats,
+        memory: &Arc<Account>,
+        tries: u64,
+    ) {
+        self.transaction.store(txn.id().0, Ordering::Relaxed);
+        let (txn, memory) = (Arc::downgrade(txn), Arc::downgrade(memory));
+        *self.running.lock() = Some(Running { txn, before, memory, tries });
+    }
+
+    /// How far its statement has come, if one runs in a transaction.
+    pub fn progress(&self) -> Option<Progress> {
+        let running = self.running.lock();
+        let running = running.as_ref()?;
+        let (txn, memory) = (running.txn.upgrade()?, running.memory.upgrade()?);
+        let (now, before) = (txn.stats(), &running.before);
+        Some(Progress {
+            tries: running.tries,
+            requests: now.requests - before.requests,
+            work: now.work.since(before.work),
+            lock_waits: now.lock_waits - before.lock_waits,
+            lock_wait_nanos: now.lock_wait_nanos - before.lock_wait_nanos,
+            memory: memory.used(),
+            memory_peak: memory.peak(),
+        })
     }
 
     pub(crate) fn add(&self, sum: Sum, more: u64) {
@@ -231,6 +293,7 @@ impl Sessions {
             session: Arc::downgrade(session),
             now: Mutex::new(Now { since: now, ..Now::default() }),
             transaction: AtomicU64::new(0),
+            running: Mutex::default(),
             fingerprint: AtomicI64::new(0),
             done: Counters::default(),
         });

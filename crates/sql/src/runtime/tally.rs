@@ -1,5 +1,7 @@
 //! What is counted of executions, and how two counts become one.
 
+use braid_kv::Work;
+
 /// Times in milliseconds, summed up so that mean and deviation come out.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Times {
@@ -68,6 +70,12 @@ pub struct Tally {
     pub retries: u64,
     /// Requests to the store.
     pub requests: u64,
+    /// Requests that waited for locks of others, and milliseconds of that.
+    pub lock_waits: u64,
+    /// See `lock_waits`.
+    pub lock_wait_time: f64,
+    /// What was looked at in the store.
+    pub work: Work,
     /// Most bytes that one execution held.
     pub memory_peak: u64,
 }
@@ -81,6 +89,9 @@ impl Tally {
         self.rows += other.rows;
         self.retries += other.retries;
         self.requests += other.requests;
+        self.lock_waits += other.lock_waits;
+        self.lock_wait_time += other.lock_wait_time;
+        self.work = self.work.plus(other.work);
         self.memory_peak = self.memory_peak.max(other.memory_peak);
     }
 }

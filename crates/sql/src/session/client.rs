@@ -53,7 +53,7 @@ pub struct Session {
     /// Plans of statements that come again with other literals.
     pub(super) shapes: Shapes,
     /// What runs now.
-    pub(super) measuring: Option<Measure>,
+    pub(super) measuring: Option<Box<Measure>>,
     /// What others see of it.
     pub(super) activity: Arc<Activity>,
 }
@@ -153,6 +153,11 @@ impl Session {
     /// Messages since the last call.
     pub fn take_notices(&mut self) -> Vec<Notice> {
         std::mem::take(&mut self.notices.lock())
+    }
+
+    /// Settings that are not as when nobody had said anything.
+    pub(crate) fn changed_settings(&self) -> Vec<(String, String)> {
+        self.state.settings(|s| s.changed())
     }
 
     /// Settings to tell the client about, changed since the last call.

@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 use super::SessionState;
 use super::transaction::Failure;
 use crate::database::Database;
+use crate::explain::Actual;
 use crate::general_query::{PlanContext, Row, RunContext, row_memory};
 use braid_parser::Name;
 use braid_scalar::EvalContext;
@@ -50,8 +51,8 @@ pub struct Context {
     pub cancel: Arc<AtomicBool>,
     /// How rows are read that the statement returns.
     pub(crate) reading: ReadMode,
-    /// EXPLAIN ANALYZE: requests of the steps of the plan.
-    pub(crate) asked: Option<Arc<Mutex<Vec<u64>>>>,
+    /// EXPLAIN ANALYZE: what the steps of the plan do.
+    pub(crate) measured: Option<Arc<Mutex<Vec<Actual>>>>,
     /// What the statement holds.
     pub memory: Arc<Account>,
     /// Announced schema changes when the catalog was chosen.

@@ -17,7 +17,7 @@ use crate::runtime::sessions::Sum;
 use crate::runtime::statements::Counted;
 use crate::statement::Effect;
 use crate::statement::entry::Runs;
-use braid_parser::{Kind, Statement};
+use braid_parser::Kind;
 
 /// What one try of a statement did.
 pub(crate) struct Ran {
@@ -83,7 +83,7 @@ impl Session {
 
     /// An execution that begins, if executions of such statements are counted. EXECUTE is not:
     /// what it runs is.
-    fn measure(&self, p: &Arc<Prepared>) -> Option<Measure> {
+    fn measure(&self, p: &Arc<Prepared>) -> Option<Box<Measure>> {
         let derived = self.state.derived();
         let counts = derived.counts;
         let is_utility = matches!(p.plan, Plan::Utility);
@@ -153,27 +153,6 @@ impl Session {
         }
         self.run_alone(p, params)
     }
-
-    /// Plans and explains a statement.
-    pub(crate) fn explain(
-        &mut self,
-        ctx: &Context,
-        inner: &Statement,
-        analyze: bool,
-    ) -> SqlResult<Vec<String>> {
-        let p = self.plan(ctx, inner.clone(), &[])?;
-        if analyze && !matches!(p.plan, Plan::Utility) {
-            check_writable(ctx, &p)?;
-        }
-        match &p.plan {
-            Plan::Select(s) => s.explain(ctx, analyze),
-            Plan::General(g) => g.explain(&ctx.run_context(), analyze),
-            Plan::Insert(i) => i.explain(ctx, analyze),
-            Plan::Update(u) => u.explain(ctx, analyze),
-            Plan::Delete(d) => d.explain(ctx, analyze),
-            Plan::Utility => Ok(vec!["Utility statement".to_string()]),
-        }
-    }
 }
 
 /// The least of `log_statement` by which it is logged.
@@ -197,7 +176,7 @@ fn written(p: &Prepared) -> Sum {
 }
 
 /// 25006 if it writes, and the transaction must not.
-fn check_writable(ctx: &Context, p: &Prepared) -> SqlResult<()> {
+pub(crate) fn check_writable(ctx: &Context, p: &Prepared) -> SqlResult<()> {
     if ctx.txn.read_only() && !p.only_reads() {
         let name = p.name();
         return Err(SqlError::new(

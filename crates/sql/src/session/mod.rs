@@ -34,7 +34,7 @@ mod retry;
 pub mod settings;
 mod shapes;
 pub(crate) mod show;
-mod show_create;
+pub(crate) mod show_create;
 pub mod state;
 pub mod transaction;
 mod variables;

@@ -35,7 +35,7 @@ pub struct Rows {
     /// What the statement holds, until its last row was given.
     memory: Option<Arc<Account>>,
     /// Until the last row was given.
-    measure: Option<Measure>,
+    measure: Option<Box<Measure>>,
 }
 
 /// How the command tag of a row-returning statement reads.
@@ -66,7 +66,7 @@ impl Rows {
     }
 
     /// What it does is counted.
-    pub(crate) fn measured(mut self, measure: Measure) -> Rows {
+    pub(crate) fn measured(mut self, measure: Box<Measure>) -> Rows {
         self.measure = Some(measure);
         self
     }

@@ -112,7 +112,7 @@ impl Session {
             eval,
             cancel: self.cancel.clone(),
             reading: ReadMode::Recorded,
-            asked: None,
+            measured: None,
             memory: self.db.coordinator().memory().account(self.state.derived().statement_mem),
             epoch: self.open.as_ref().map_or_else(|| self.db.schema_epoch(), |o| o.epoch),
             failure: self.open.as_ref().map(|o| o.failure.clone()),
@@ -120,7 +120,7 @@ impl Session {
         }
     }
 
-    pub(super) fn plan(
+    pub(crate) fn plan(
         &mut self,
         ctx: &Context,
         statement: Statement,

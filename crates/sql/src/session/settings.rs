@@ -194,6 +194,19 @@ impl Settings {
         Ok(())
     }
 
+    /// Settings that are not as when nobody had said anything.
+    pub(crate) fn changed(&self) -> Vec<(String, String)> {
+        let maps = [&self.startup, &self.session, &self.local];
+        let mut names: Vec<&String> = maps.into_iter().flat_map(BTreeMap::keys).collect();
+        names.sort();
+        names.dedup();
+        let changed = |name: &&String| {
+            let value = self.get(name).unwrap_or_default();
+            (known(name).is_none_or(|k| k.1 != value)).then(|| ((*name).clone(), value))
+        };
+        names.iter().filter_map(changed).collect()
+    }
+
     /// Whether sessions can begin with these.
     pub(crate) fn check_all(settings: &[(String, String)]) -> SqlResult<()> {
         let mut all = Settings::default();

@@ -1,6 +1,6 @@
 //! Statements about the session: transactions, settings, prepared statements, reports.
 
-use braid_parser::Kind;
+use braid_parser::{ExplainFormat, ExplainOptions, Kind};
 use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType};
 
 use super::entry::{Effect, Entry, work};
@@ -230,31 +230,44 @@ pub(super) static ENTRIES: &[Entry] = &[
     Entry::utility(
         "EXPLAIN",
         "explain select * from t",
-        "how a statement would run, and why so",
+        "how a statement would run, and why so; FORMAT JSON, YAML",
         Effect::Reads,
-        work!(Kind::Explain { analyze: false, statement } => |session, ctx| {
-            explained(session.explain(ctx, statement, false)?)
+        work!(Kind::Explain { options, statement } if !options.analyze => |session, ctx| {
+            explained(session.explain(ctx, statement, options)?, options)
         }),
     )
     .with_columns(query_plan),
     Entry::utility(
         "EXPLAIN ANALYZE",
         "explain analyze select * from t",
-        "runs a statement, and says how it ran: rows, requests",
+        "runs a statement, and says how it ran: rows, times, requests; DEBUG",
         Effect::AsExplained,
-        work!(Kind::Explain { analyze: true, statement } => |session, ctx| {
-            explained(session.explain(ctx, statement, true)?)
+        work!(Kind::Explain { options, statement } if options.analyze => |session, ctx| {
+            explained(session.explain(ctx, statement, options)?, options)
         }),
     )
     .with_columns(query_plan),
 ];
 
-fn query_plan(_: &Session, _: &braid_parser::Statement) -> SqlResult<Option<Vec<ColumnInfo>>> {
-    Ok(Some(vec![ColumnInfo::computed("QUERY PLAN", SqlType::Text)]))
+fn query_plan(_: &Session, s: &braid_parser::Statement) -> SqlResult<Option<Vec<ColumnInfo>>> {
+    let is_json = matches!(&*s.kind, Kind::Explain { options, .. } if is_json(options));
+    let ty = if is_json { SqlType::Json } else { SqlType::Text };
+    Ok(Some(vec![ColumnInfo::computed("QUERY PLAN", ty)]))
 }
 
-fn explained(lines: Vec<String>) -> SqlResult<crate::session::execute::Ran> {
-    Ok(text_rows(lines.into_iter().map(|l| vec![Datum::text(l)]).collect(), "EXPLAIN"))
+fn is_json(options: &ExplainOptions) -> bool {
+    options.format == ExplainFormat::Json && !options.debug
+}
+
+fn explained(
+    lines: Vec<String>,
+    options: &ExplainOptions,
+) -> SqlResult<crate::session::execute::Ran> {
+    let value = |line: String| match is_json(options) {
+        true => Datum::Json(line.into()),
+        false => Datum::text(line),
+    };
+    Ok(text_rows(lines.into_iter().map(|line| vec![value(line)]).collect(), "EXPLAIN"))
 }
 
 /// Maintenance that is not needed here: only its tables must exist.

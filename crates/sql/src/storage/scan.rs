@@ -110,11 +110,6 @@ impl TableScan {
         TableScan { spans: Spans::new(txn, layout, spans, options), open: None, wanted, rows: 0 }
     }
 
-    /// Its transaction.
-    pub fn txn(&self) -> &Txn {
-        &self.spans.txn
-    }
-
     /// The table.
     pub fn layout(&self) -> &Arc<TableLayout> {
         &self.spans.layout
@@ -229,11 +224,6 @@ impl IndexScan {
         let ahead = Lookahead::new(options.first);
         let (spans, entries) = (Spans::new(txn, layout, spans, options), VecDeque::new());
         IndexScan { spans, index, open: None, ahead, entries }
-    }
-
-    /// Its transaction.
-    pub fn txn(&self) -> &Txn {
-        &self.spans.txn
     }
 
     /// Sets which state the scan sees. Default: the transaction's, recorded.

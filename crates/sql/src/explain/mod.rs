@@ -1,0 +1,17 @@
+//! EXPLAIN: what is said of a plan, and of running it.
+//!
+//! - [`lines`]: a plan as lines, some of which are operators with what they did. Plans write them.
+//! - `writing`: what INSERT, UPDATE and DELETE did.
+//! - `run`: EXPLAIN of a statement. `summary`: what is known of it as a whole.
+//! - `text`, `tree`: the forms in which clients get it: TEXT, JSON and YAML. `debug`: all of it.
+
+mod debug;
+pub mod lines;
+mod run;
+mod summary;
+mod text;
+mod tree;
+mod writing;
+
+pub use lines::{Actual, Explained, Operator, PlanLine};
+pub(crate) use writing::{Timed, writing};
