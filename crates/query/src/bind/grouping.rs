@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use braid_scalar::{AggregateCode, Bound, Choice, Code, coerce, first_of_group, resolve};
+use braid_scalar::{
+    AggregateCode, Bound, Choice, Code, Volatility, coerce, first_of_group, resolve,
+};
 use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::{AggregateUDF, Expr, LogicalPlan, LogicalPlanBuilder};
@@ -26,10 +28,20 @@ pub(super) struct Group {
 
 /// An aggregate that was met.
 pub(super) struct Pending {
-    pub(super) udf: Arc<AggregateUDF>,
-    pub(super) args: Vec<Bound>,
-    pub(super) filter: Option<Bound>,
-    pub(super) slot: usize,
+    /// As it was written.
+    text: String,
+    udf: Arc<AggregateUDF>,
+    args: Vec<Bound>,
+    filter: Option<Bound>,
+    slot: usize,
+}
+
+impl Pending {
+    /// Whether it may have another value when it is computed again.
+    fn is_volatile(&self) -> bool {
+        let mut parts = self.args.iter().chain(&self.filter);
+        parts.any(|part| part.volatility() == Volatility::Volatile)
+    }
 }
 
 /// An aggregate's function with its converted arguments.
@@ -146,6 +158,13 @@ impl Binder<'_> {
         if let Some(clause) = self.level().no_aggregates {
             return Err(aggregate_not_allowed(clause));
         }
+        // Written once more, in HAVING or ORDER BY: it is computed once.
+        let text = function.to_string();
+        let same = self.level().aggregates.iter().find(|known| known.text == text);
+        if let Some(slot) = same.filter(|known| !known.is_volatile()).map(|known| known.slot) {
+            let ty = self.level().slots[slot].ty.clone();
+            return Ok(Bound::column(slot, ty));
+        }
         self.level().inside_aggregate = true;
         let chosen = self.choose_aggregate(name, function);
         let filter = match &function.filter {
@@ -157,7 +176,7 @@ impl Binder<'_> {
         let column = self.fresh("agg");
         let slot = self.add_column(&column, chosen.ret.clone());
         self.note_aggregate(name, &chosen, slot);
-        let pending = Pending { udf: chosen.udf, args: chosen.args, filter, slot };
+        let pending = Pending { text, udf: chosen.udf, args: chosen.args, filter, slot };
         self.level().aggregates.push(pending);
         Ok(Bound::column(slot, chosen.ret))
     }
