@@ -19,6 +19,7 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::common::{JoinType, Result};
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::optimizer::optimize_projections::OptimizeProjections;
 use datafusion::optimizer::optimizer::{ApplyOrder, Optimizer};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 use datafusion::physical_optimizer::optimizer::{
@@ -66,6 +67,11 @@ pub(crate) fn rules() -> Vec<Rule> {
     };
     let own: [Rule; 1] = [Arc::new(BareGroups)];
     Optimizer::new().rules.into_iter().chain(own).map(watched).collect()
+}
+
+/// The rules for plans whose joins were put in order.
+pub(crate) fn rules_after_ordering() -> Optimizer {
+    Optimizer::with_rules(vec![Arc::new(OptimizeProjections::new()), Arc::new(BareGroups)])
 }
 
 /// As [`rules`], for physical plans.

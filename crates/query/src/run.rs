@@ -34,8 +34,9 @@ use crate::error::from_df;
 use crate::exec::constant::bind_constants;
 use crate::exec::execution::Place;
 use crate::exec::stoppable::{Bounds, stoppable};
+use crate::join_order;
 use crate::memory::{runtime, spillers_limit};
-use crate::planning::{check_size, physical_rules, rules, stopping_at};
+use crate::planning::{check_size, physical_rules, rules, rules_after_ordering, stopping_at};
 use crate::sorted_joins::refused;
 
 /// Most different keys of a join that its other side is told one by one.
@@ -152,10 +153,21 @@ pub(crate) fn physical_at(
     check_size(plan)?;
     let state = planner(sorted_joins);
     stopping_at(cancel, || {
-        let optimized = bind_constants(state.optimize(plan)?, place)?;
+        let ordered = ordered(state.optimize(plan)?, state)?;
+        let optimized = bind_constants(ordered, place)?;
         drive(state.query_planner().create_physical_plan(&optimized, state.as_ref()))
     })
     .map_err(from_df)
+}
+
+/// An optimized plan with its joins in order.
+fn ordered(plan: LogicalPlan, state: &SessionState) -> datafusion::common::Result<LogicalPlan> {
+    let ordered = join_order::ordered(plan)?;
+    if !ordered.transformed {
+        return Ok(ordered.data);
+    }
+    // Other columns are wanted in between now.
+    rules_after_ordering().optimize(ordered.data, state, |_, _| {})
 }
 
 /// The operators of a plan as they were before anybody executed them.

@@ -329,7 +329,8 @@ impl Binder<'_> {
         source: Source,
     ) -> SqlResult<Item> {
         let qualifier = self.fresh("t");
-        let provider = SqlTable::new(name.to_string(), columns.clone(), source, self.place.clone());
+        let provider = SqlTable::new(name.to_string(), columns.clone(), source, self.place.clone())
+            .with_facts(&self.context.db);
         let plan = LogicalPlanBuilder::scan(
             datafusion::common::TableReference::bare(qualifier.clone()),
             provider_as_source(Arc::new(provider)),

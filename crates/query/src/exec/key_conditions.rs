@@ -61,7 +61,7 @@ fn keeps_order(from: &SqlType, to: &DataType) -> bool {
 }
 
 /// The value of a column's type that a literal is; `None` if there is none (too large, NULL).
-fn value_of(literal: &ScalarValue, ty: &SqlType) -> Option<Datum> {
+pub(crate) fn value_of(literal: &ScalarValue, ty: &SqlType) -> Option<Datum> {
     let carrier = arrow_form::data_type(ty);
     let fitted = if literal.data_type() == carrier {
         literal.clone()

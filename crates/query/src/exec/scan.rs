@@ -13,8 +13,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use braid_catalog::kv_error;
-use braid_kv::{KeySpan, Txn};
+use braid_kv::KeySpan;
 use braid_scalar::{Bound, Node};
 use braid_sql::plan::access::Access;
 use braid_sql::storage::{IndexScan, TableLayout, TableScan};
@@ -36,18 +35,13 @@ use datafusion::physical_plan::{
 };
 
 use super::execution::{Execution, Place};
+use super::facts::Facts;
 use super::key_conditions::Learned;
 use super::scan_filter::ScanFilter;
 use super::scan_stream::{Rows, ScanStream, SharedStream};
 use super::table::Source;
 use crate::error::to_df;
 
-/// Spans that are looked up whatever the size of the table.
-const FEW_SPANS: usize = 8;
-/// Stored bytes that are read in the time of one look-up.
-const BYTES_PER_LOOKUP: u64 = 2 << 10;
-/// The same for an index, which leads to rows elsewhere.
-const BYTES_PER_INDEX_LOOKUP: u64 = 8 << 10;
 /// Longest text of spans in EXPLAIN.
 const KEY_TEXT_MAX: usize = 160;
 
@@ -63,6 +57,8 @@ pub(super) struct Spec {
     pub(super) table: SchemaRef,
     /// `None`: the rows are not stored.
     pub(super) access: Option<Access>,
+    /// What is known about the table.
+    pub(super) facts: Option<Arc<Facts>>,
     /// What the access was chosen for.
     pub(super) conditions: Vec<Bound>,
     pub(super) limit: Option<usize>,
@@ -140,7 +136,7 @@ impl SqlScan {
         };
         let txn = execution.txn.clone();
         let txn = txn.ok_or_else(|| SqlError::internal("a scan without transaction"))?;
-        let narrowed = self.narrowed(layout, access, &txn, execution)?;
+        let narrowed = self.narrowed(layout, access, execution)?;
         let access = narrowed.as_ref().unwrap_or(access);
         let spans = spans_of(access, layout, execution);
         let rows = match access.index {
@@ -160,9 +156,9 @@ impl SqlScan {
         &self,
         layout: &TableLayout,
         planned: &Access,
-        txn: &Txn,
         execution: &Execution,
     ) -> SqlResult<Option<Access>> {
+        let Some(facts) = &self.spec.facts else { return Ok(None) };
         let learned = Learned { layout, projection: &self.spec.projection };
         let mut known = Vec::new();
         for filter in &self.learned {
@@ -180,11 +176,20 @@ impl SqlScan {
             Some(Access::choose_among(layout, &all))
                 .filter(|access| access.is_better_than(planned, layout))
         };
-        if let Some(access) = with(&known) {
-            let spans = spans_of(&access, layout, execution);
-            if pays(&access, &spans, layout, txn)? {
-                self.looked_up.fetch_add(spans.len() as u64, Ordering::Relaxed);
-                return Ok(Some(access));
+        let listed = known.iter().map(alternatives).max().unwrap_or(0);
+        if listed > 0 {
+            let all_rows = facts.rows_now();
+            let planned_cost =
+                facts.cost(planned, spans_of(planned, layout, execution).len(), all_rows);
+            // The cheapest way to look them up: before the spans are worked out.
+            if facts.look_up_cost(listed) < planned_cost
+                && let Some(access) = with(&known)
+            {
+                let spans = spans_of(&access, layout, execution).len();
+                if facts.cost(&access, spans, all_rows) < planned_cost {
+                    self.looked_up.fetch_add(spans as u64, Ordering::Relaxed);
+                    return Ok(Some(access));
+                }
             }
         }
         known.retain(|c| matches!(c.node(), Node::Compare(..)));
@@ -201,17 +206,13 @@ fn spans_of(access: &Access, layout: &TableLayout, execution: &Execution) -> Vec
         .unwrap_or_else(|_| vec![access.layout(layout).whole_span()])
 }
 
-/// Whether looking up spans takes less time than reading the whole table.
-fn pays(access: &Access, spans: &[KeySpan], table: &TableLayout, txn: &Txn) -> SqlResult<bool> {
-    if spans.len() <= FEW_SPANS {
-        return Ok(true);
+/// How many values or rows of values a condition lists.
+fn alternatives(condition: &Bound) -> usize {
+    match condition.node() {
+        Node::InList(_, list, _) => list.len(),
+        Node::Or(parts) => parts.len(),
+        _ => 0,
     }
-    let each = match access.index {
-        None => BYTES_PER_LOOKUP,
-        Some(_) => BYTES_PER_INDEX_LOOKUP,
-    };
-    let half = spans.len() as u64 * each / 2;
-    Ok(txn.divide(&table.rows.whole_span(), 2, half).map_err(kv_error)?.len() > 1)
 }
 
 impl DisplayAs for SqlScan {

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use braid_scalar::Bound;
+use braid_sql::Database;
 use braid_sql::plan::access::Access;
 use braid_sql::storage::TableLayout;
 use braid_types::{Datum, SqlError, SqlType};
@@ -21,6 +22,7 @@ use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableSource, T
 use datafusion::physical_plan::ExecutionPlan;
 
 use super::execution::Place;
+use super::facts::Facts;
 use super::key_conditions::Filters;
 use super::materialized::Materialized;
 use super::scan::{Spec, SqlScan};
@@ -46,6 +48,7 @@ pub(crate) struct SqlTable {
     schema: SchemaRef,
     source: Source,
     place: Arc<Place>,
+    facts: Option<Arc<Facts>>,
 }
 
 impl fmt::Debug for SqlTable {
@@ -66,7 +69,17 @@ impl SqlTable {
             .iter()
             .map(|(name, ty)| Field::new(name, arrow_form::data_type(ty), true))
             .collect();
-        SqlTable { name, columns, schema: Arc::new(Schema::new(fields)), source, place }
+        let schema = Arc::new(Schema::new(fields));
+        SqlTable { name, columns, schema, source, place, facts: None }
+    }
+
+    /// Lets planners ask what is known about the rows.
+    #[must_use]
+    pub(crate) fn with_facts(mut self, db: &Arc<Database>) -> SqlTable {
+        if let Source::Stored(layout) = &self.source {
+            self.facts = Some(Arc::new(Facts::new(db.clone(), layout.clone())));
+        }
+        self
     }
 }
 
@@ -128,6 +141,7 @@ impl TableProvider for SqlTable {
             table: self.schema.clone(),
             projection,
             access,
+            facts: self.facts.clone(),
             conditions,
             limit,
             source: self.source.clone(),
@@ -143,6 +157,12 @@ impl SqlTable {
         let Source::Stored(layout) = &self.source else { return None };
         Filters { layout, place: &self.place }.condition(filter)
     }
+}
+
+/// What is known about the table behind a scan; `None` if it is not stored.
+pub(crate) fn facts_of(source: &Arc<dyn TableSource>) -> Option<Arc<Facts>> {
+    let provider = source_as_provider(source).ok()?;
+    provider.downcast_ref::<SqlTable>()?.facts.clone()
 }
 
 /// The layout of a stored table.

@@ -16,7 +16,7 @@ use std::ops::Bound as Limit;
 use braid_kv::KeySpan;
 use braid_types::{Datum, SqlResult, SqlType};
 
-use crate::storage::{Layout, TableLayout};
+use crate::storage::{KeyColumn, Layout, TableLayout};
 use braid_scalar::{Bound, CmpOp, EvalContext, Node, QuantifiedOp, Volatility};
 
 /// Most combinations of several lists; where there are more, the last lists become a filter.
@@ -42,6 +42,75 @@ struct RangeOn {
     upper: Option<(Bound, bool)>,
 }
 
+/// `(a, b) IN ((1, 2), ..)`: values of leading key columns that belong together.
+#[derive(Clone, Debug)]
+struct Tuples {
+    fields: Vec<Field>,
+    rows: Vec<Vec<Bound>>,
+}
+
+/// Where the value of a key column comes from.
+#[derive(Clone, Debug)]
+enum Field {
+    /// It is the same for all rows.
+    Known(Bound),
+    /// From this place of each row.
+    OfRow(usize),
+}
+
+impl Tuples {
+    /// The values of each row, NULLs left out: they equal nothing.
+    fn prefixes(&self, outer: &[Datum], eval: &EvalContext) -> SqlResult<Vec<Vec<Datum>>> {
+        let mut out = Vec::with_capacity(self.rows.len());
+        let known = |field: &Field| match field {
+            Field::Known(value) => value.eval(outer, eval).map(Some),
+            Field::OfRow(_) => Ok(None),
+        };
+        let known = self.fields.iter().map(known).collect::<SqlResult<Vec<_>>>()?;
+        for row in &self.rows {
+            let mut prefix = Vec::with_capacity(known.len());
+            for (field, known) in self.fields.iter().zip(&known) {
+                prefix.push(match (field, known) {
+                    (Field::OfRow(at), _) => row[*at].eval(outer, eval)?,
+                    (_, Some(value)) => value.clone(),
+                    (Field::Known(value), None) => value.eval(outer, eval)?,
+                });
+            }
+            if !prefix.iter().any(Datum::is_null) {
+                out.push(prefix);
+            }
+        }
+        Ok(out)
+    }
+
+    fn describe<'a>(&self, name: &dyn Fn(usize) -> &'a String) -> String {
+        let mut parts = Vec::new();
+        let mut columns = Vec::new();
+        for (n, field) in self.fields.iter().enumerate() {
+            match field {
+                Field::Known(value) => parts.push(format!("{} = {value}", name(n))),
+                Field::OfRow(at) => columns.push((name(n).as_str(), *at)),
+            }
+        }
+        let row = |row: &Vec<Bound>| {
+            let values: Vec<String> = columns.iter().map(|(_, at)| row[*at].to_string()).collect();
+            format!("({})", values.join(", "))
+        };
+        let rows: Vec<String> = self.rows.iter().map(row).collect();
+        let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
+        parts.push(format!("({}) IN ({})", names.join(", "), rows.join(", ")));
+        parts.join(" AND ")
+    }
+
+    fn values(&self) -> impl Iterator<Item = &Bound> {
+        let known = self.fields.iter().filter_map(|field| match field {
+            Field::Known(value) => Some(value),
+            Field::OfRow(_) => None,
+        });
+        known.chain(self.rows.iter().flatten())
+    }
+}
+
 /// Which keys to read: of the primary key, or of a secondary index.
 #[derive(Clone, Debug)]
 pub struct Access {
@@ -51,6 +120,8 @@ pub struct Access {
     range: RangeOn,
     /// One access for each alternative of an OR; then there is nothing above.
     either: Vec<Access>,
+    /// Rows of values for the leading columns; then there is nothing above.
+    tuples: Option<Tuples>,
     /// What the spans do not express; every part must hold.
     pub rest: Vec<Bound>,
 }
@@ -214,7 +285,7 @@ fn along(
         .filter(|(i, _)| !used.contains(i))
         .map(|(_, c)| c.clone())
         .collect();
-    Access { index, eq, range, either: Vec::new(), rest }
+    Access { index, eq, range, either: Vec::new(), tuples: None, rest }
 }
 
 /// A table's key, of the rows or of an index, and where conditions find the table's columns.
@@ -242,6 +313,16 @@ impl Key<'_> {
             if parts.len() > MAX_ALTERNATIVES || depth == MAX_DEPTH {
                 continue;
             }
+            if let Some(tuples) = self.tuples(parts, conjuncts) {
+                let all = Access {
+                    tuples: Some(tuples),
+                    ..Access::nothing(self.index, conjuncts.to_vec())
+                };
+                if all.score(self.table) > best.score(self.table) {
+                    best = all;
+                }
+                continue;
+            }
             let mut others = conjuncts.to_vec();
             others.remove(at);
             let mut either = Vec::with_capacity(parts.len());
@@ -258,18 +339,80 @@ impl Key<'_> {
             if either.len() < parts.len() {
                 continue;
             }
-            let rest = conjuncts.to_vec();
-            let (eq, range) = (Vec::new(), RangeOn::default());
-            let all = Access { index: self.index, eq, range, either, rest };
+            let all = Access { either, ..Access::nothing(self.index, conjuncts.to_vec()) };
             if all.score(self.table) > best.score(self.table) {
                 best = all;
             }
         }
         best
     }
+
+    /// The rows of values that the alternatives of an OR are, if they bound this key together with
+    /// the other conditions.
+    fn tuples(&self, parts: &[Bound], conjuncts: &[Bound]) -> Option<Tuples> {
+        let types = |o: usize| self.table.table.columns.get(o).map(|c| c.ty.clone());
+        let value = |c: Condition| match c.kind {
+            ConditionKind::Values(Values::List(list)) if list.len() == 1 => {
+                Some((c.ordinal, list.into_iter().next()?))
+            }
+            _ => None,
+        };
+        let mut ordinals: Vec<usize> = Vec::new();
+        let mut rows = Vec::with_capacity(parts.len());
+        for part in parts {
+            let equalities = part.conjuncts();
+            let found = conditions(&equalities, self.offset, &types).into_iter().map(value);
+            let (columns, row): (Vec<usize>, Vec<Bound>) =
+                found.collect::<Option<Vec<_>>>()?.into_iter().unzip();
+            if rows.is_empty() {
+                ordinals = columns;
+            } else if ordinals != columns {
+                return None;
+            }
+            if row.len() < equalities.len() {
+                return None;
+            }
+            rows.push(row);
+        }
+        let others: Vec<(usize, Bound)> =
+            conditions(conjuncts, self.offset, &types).into_iter().filter_map(value).collect();
+        let field = |key: &KeyColumn| match ordinals.iter().position(|o| *o == key.ordinal) {
+            Some(at) => Some(Field::OfRow(at)),
+            None => {
+                let known = others.iter().find(|(ordinal, _)| *ordinal == key.ordinal);
+                known.map(|(_, value)| Field::Known(value.clone()))
+            }
+        };
+        let fields: Vec<Field> =
+            self.layout.columns()[..self.columns].iter().map_while(field).collect();
+        let of_rows = fields.iter().any(|field| matches!(field, Field::OfRow(_)));
+        of_rows.then_some(Tuples { fields, rows })
+    }
+}
+
+/// Spans in order, none of which touches the next; one for all if they are too many.
+fn merged(mut spans: Vec<KeySpan>) -> Vec<KeySpan> {
+    spans.sort_by(|a, b| a.start.cmp(&b.start));
+    let mut out: Vec<KeySpan> = Vec::with_capacity(spans.len());
+    for span in spans {
+        match out.last_mut() {
+            Some(last) if span.start <= last.end => last.end = span.end.max(last.end.clone()),
+            _ => out.push(span),
+        }
+    }
+    if let (Some(first), Some(last), true) = (out.first(), out.last(), out.len() > MAX_SPANS) {
+        return vec![KeySpan::new(first.start.clone(), last.end.clone())];
+    }
+    out
 }
 
 impl Access {
+    /// All keys.
+    fn nothing(index: Option<usize>, rest: Vec<Bound>) -> Access {
+        let (eq, range, either) = (Vec::new(), RangeOn::default(), Vec::new());
+        Access { index, eq, range, either, tuples: None, rest }
+    }
+
     /// The best access for a condition over a table's row. `first` is the ordinal of the table's
     /// first column in the condition's scope.
     pub fn choose(layout: &TableLayout, filter: Option<&Bound>) -> Access {
@@ -307,15 +450,16 @@ impl Access {
             return worst;
         }
         let bounds = u32::from(self.range.lower.is_some()) + u32::from(self.range.upper.is_some());
+        let given = self.tuples.as_ref().map_or(self.eq.len(), |tuples| tuples.fields.len());
         let whole = match self.index {
-            None => self.eq.len() == layout.rows.columns().len(),
+            None => given == layout.rows.columns().len(),
             Some(i) => {
                 let index = &layout.indexes[i];
-                index.index.unique && self.eq.len() == index.declared
+                index.index.unique && given == index.declared
             }
         };
-        let weight = if whole { 1000 } else { self.eq.len() as u32 * 4 + bounds };
-        (weight, self.eq.len(), self.index.is_none(), whole)
+        let weight = if whole { 1000 } else { given as u32 * 4 + bounds };
+        (weight, given, self.index.is_none(), whole)
     }
 
     /// Whether it reads less than another access of the same table.
@@ -329,6 +473,17 @@ impl Access {
             && self.range.lower.is_none()
             && self.range.upper.is_none()
             && self.either.is_empty()
+            && self.tuples.is_none()
+    }
+
+    /// Ordinals of the leading key columns that have given values in each span.
+    pub fn bound_columns(&self, table: &TableLayout) -> Vec<usize> {
+        let given = match (&self.tuples, self.either.is_empty()) {
+            (Some(tuples), _) => tuples.fields.len(),
+            (None, true) => self.eq.len(),
+            (None, false) => 0,
+        };
+        self.layout(table).columns()[..given].iter().map(|key| key.ordinal).collect()
     }
 
     /// Number of leading key columns that have given values.
@@ -352,7 +507,7 @@ impl Access {
             Values::Array(_) => false,
         });
         let open = self.range.lower.is_none() && self.range.upper.is_none();
-        let open = open && self.either.is_empty();
+        let open = open && self.either.is_empty() && self.tuples.is_none();
         each && open && self.index.is_none() && columns.next().is_none()
     }
 
@@ -369,6 +524,8 @@ impl Access {
             out.extend(e.columns());
         }
         self.either.iter().for_each(|access| out.extend(access.columns()));
+        let tuples = self.tuples.iter().flat_map(Tuples::values);
+        tuples.for_each(|value| out.extend(value.columns()));
         out
     }
 
@@ -414,7 +571,8 @@ impl Access {
         if !self.either.is_empty() {
             return self.either.iter().all(|a| a.is_point(layout) && a.has_few_values());
         }
-        self.index.is_none() && self.eq.len() == layout.rows.columns().len()
+        let given = self.tuples.as_ref().map_or(self.eq.len(), |tuples| tuples.fields.len());
+        self.index.is_none() && given == layout.rows.columns().len()
     }
 
     /// Whether all combinations of its values become spans, whatever they are.
@@ -467,6 +625,9 @@ impl Access {
     /// The combinations of values of the leading columns, in key order of ascending columns. Of
     /// columns that would make too many nothing is said: see [`Access::excess`].
     pub fn prefixes(&self, outer: &[Datum], eval: &EvalContext) -> SqlResult<Vec<Vec<Datum>>> {
+        if let Some(tuples) = &self.tuples {
+            return tuples.prefixes(outer, eval);
+        }
         let mut out: Vec<Vec<Datum>> = vec![Vec::new()];
         let mut values = self.values(outer, eval)?;
         values.truncate(Access::combined(&values));
@@ -520,7 +681,11 @@ impl Access {
         eval: &EvalContext,
     ) -> SqlResult<Vec<KeySpan>> {
         if !self.either.is_empty() {
-            return self.spans_of_either(table, outer, eval);
+            let mut all = Vec::new();
+            for access in &self.either {
+                all.extend(access.spans(table, outer, eval)?);
+            }
+            return Ok(merged(all));
         }
         let layout = self.layout(table);
         let bound = |b: &Option<(Bound, bool)>| -> SqlResult<Option<(Datum, bool)>> {
@@ -543,32 +708,10 @@ impl Access {
                 out.push(span);
             }
         }
+        if self.tuples.is_some() {
+            return Ok(merged(out));
+        }
         out.sort_by(|a, b| a.start.cmp(&b.start));
-        Ok(out)
-    }
-
-    /// The spans of all alternatives.
-    fn spans_of_either(
-        &self,
-        table: &TableLayout,
-        outer: &[Datum],
-        eval: &EvalContext,
-    ) -> SqlResult<Vec<KeySpan>> {
-        let mut all = Vec::new();
-        for access in &self.either {
-            all.extend(access.spans(table, outer, eval)?);
-        }
-        all.sort_by(|a, b| a.start.cmp(&b.start));
-        let mut out: Vec<KeySpan> = Vec::with_capacity(all.len());
-        for span in all {
-            match out.last_mut() {
-                Some(last) if span.start <= last.end => last.end = span.end.max(last.end.clone()),
-                _ => out.push(span),
-            }
-        }
-        if let (Some(first), Some(last), true) = (out.first(), out.last(), out.len() > MAX_SPANS) {
-            return Ok(vec![KeySpan::new(first.start.clone(), last.end.clone())]);
-        }
         Ok(out)
     }
 
@@ -612,6 +755,9 @@ impl Access {
                 Values::Array(a) => format!("{} = ANY ({a})", name(n)),
             })
             .collect();
+        if let Some(tuples) = &self.tuples {
+            parts.push(tuples.describe(&name));
+        }
         let n = self.eq.len();
         if let Some((v, inc)) = &self.range.lower {
             parts.push(format!("{} {} {v}", name(n), if *inc { ">=" } else { ">" }));

@@ -13,5 +13,5 @@ pub mod row_codec;
 pub mod scan;
 
 pub use columns::{Column, Form, RowDecoder, Values};
-pub use layout::{KeyColumn, Layout, TableLayout};
+pub use layout::{IndexLayout, KeyColumn, Layout, TableLayout};
 pub use scan::{IndexScan, TableScan};

@@ -1,0 +1,139 @@
+//! What is known about a stored table: rows, statistics, and what reading it by a key costs.
+//!
+//! Costs are counted in rows of a scan: one costs 1, a look-up as much as dozens of them, and a row
+//! behind an entry of an index is a look-up of its own.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use braid_sql::Database;
+use braid_sql::plan::access::Access;
+use braid_sql::statistics::TableStatistics;
+use braid_sql::storage::{IndexLayout, KeyColumn, Layout, TableLayout};
+
+/// Rows that are read in the time of one look-up.
+const LOOKUP: f64 = 40.0;
+/// Share of a table that a range of a key has, when nothing else is known.
+const RANGE: f64 = 0.3;
+
+/// See the [module documentation](self). Looked up when somebody asks.
+pub(crate) struct Facts {
+    db: Arc<Database>,
+    layout: Arc<TableLayout>,
+    rows: OnceLock<f64>,
+    statistics: OnceLock<Option<Arc<TableStatistics>>>,
+}
+
+impl fmt::Debug for Facts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Facts of {}", self.layout.table.name)
+    }
+}
+
+impl Facts {
+    pub(super) fn new(db: Arc<Database>, layout: Arc<TableLayout>) -> Facts {
+        Facts { db, layout, rows: OnceLock::new(), statistics: OnceLock::new() }
+    }
+
+    /// How the table is stored.
+    pub(crate) fn layout(&self) -> &TableLayout {
+        &self.layout
+    }
+
+    /// How many rows it had, about, when somebody asked first.
+    pub(crate) fn rows(&self) -> f64 {
+        *self.rows.get_or_init(|| self.rows_now())
+    }
+
+    /// How many rows it has, about.
+    pub(super) fn rows_now(&self) -> f64 {
+        self.db.estimated_rows(&self.layout)
+    }
+
+    /// What ANALYZE has found out.
+    pub(crate) fn statistics(&self) -> Option<&TableStatistics> {
+        let found = || self.db.statistics(&self.layout.table);
+        self.statistics.get_or_init(found).as_deref()
+    }
+
+    /// How many different values a column has.
+    pub(crate) fn distinct(&self, ordinal: usize) -> f64 {
+        let known = self.statistics().and_then(|s| s.column(ordinal).map(|c| c.distinct));
+        if let Some(distinct) = known {
+            return distinct.max(1.0);
+        }
+        let rows = self.rows().max(1.0);
+        let key = self.layout.rows.columns();
+        let unique = |i: &IndexLayout| {
+            i.index.unique && i.declared == 1 && i.layout.columns()[0].ordinal == ordinal
+        };
+        if key.len() == 1 && key[0].ordinal == ordinal || self.layout.indexes.iter().any(unique) {
+            return rows;
+        }
+        // A part of a key: more values the fewer parts there are.
+        if key.iter().any(|column| column.ordinal == ordinal) {
+            return rows.powf(1.5 / key.len() as f64).min(rows).max(1.0);
+        }
+        (rows / 10.0).clamp(1.0, 200.0).max(rows.sqrt())
+    }
+
+    /// Whether some of these columns tell rows apart.
+    pub(crate) fn has_key_within<'a>(&self, columns: impl Iterator<Item = &'a str>) -> bool {
+        let given = self.ordinals(columns);
+        let all = |keys: &[KeyColumn]| keys.iter().all(|key| given.contains(&key.ordinal));
+        let unique = |i: &IndexLayout| i.index.unique && all(&i.layout.columns()[..i.declared]);
+        all(self.layout.rows.columns()) || self.layout.indexes.iter().any(unique)
+    }
+
+    /// What it costs to look up so many values of these columns; `None` if no key begins with any
+    /// of them.
+    pub(crate) fn cost_by_columns<'a>(
+        &self,
+        columns: impl Iterator<Item = &'a str>,
+        values: f64,
+    ) -> Option<f64> {
+        let given = self.ordinals(columns);
+        let leading = |layout: &Layout, most: usize| -> Vec<usize> {
+            let keys = layout.columns()[..most].iter().map(|key| key.ordinal);
+            keys.take_while(|ordinal| given.contains(ordinal)).collect()
+        };
+        let rows = &self.layout.rows;
+        let own = leading(rows, rows.columns().len());
+        let indexes = self.layout.indexes.iter().map(|i| leading(&i.layout, i.declared));
+        let costs = std::iter::once((own, 1.0)).chain(indexes.map(|bound| (bound, LOOKUP)));
+        let costs = costs.filter(|(bound, _)| !bound.is_empty());
+        let costs =
+            costs.map(|(bound, row)| values * (LOOKUP + self.rows_for(&bound, self.rows()) * row));
+        costs.reduce(f64::min)
+    }
+
+    /// What it costs to read these spans of an access.
+    pub(super) fn cost(&self, access: &Access, spans: usize, all_rows: f64) -> f64 {
+        let row = if access.index.is_some() { LOOKUP } else { 1.0 };
+        if access.is_full() {
+            return all_rows * row;
+        }
+        let bound = access.bound_columns(&self.layout);
+        let rows = match bound.is_empty() {
+            true => all_rows * RANGE,
+            false => spans as f64 * self.rows_for(&bound, all_rows),
+        };
+        spans as f64 * LOOKUP + rows.min(all_rows) * row
+    }
+
+    /// The least that so many look-ups cost.
+    pub(super) fn look_up_cost(&self, lookups: usize) -> f64 {
+        lookups as f64 * LOOKUP
+    }
+
+    /// Rows with the same values in these columns.
+    fn rows_for(&self, columns: &[usize], all_rows: f64) -> f64 {
+        let different: f64 = columns.iter().map(|ordinal| self.distinct(*ordinal)).product();
+        (all_rows / different.max(1.0)).max(1.0)
+    }
+
+    fn ordinals<'a>(&self, columns: impl Iterator<Item = &'a str>) -> Vec<usize> {
+        let own = &self.layout.table.columns;
+        columns.filter_map(|name| own.iter().position(|c| c.name == *name)).collect()
+    }
+}
