@@ -34,7 +34,7 @@ enum How {
     /// One tombstone per span.
     Range(Box<RangeDelete>),
     /// Row by row, with the reason why not by tombstone.
-    Rows { access: Access, reason: String },
+    Rows { access: Box<Access>, reason: String },
     /// Rows named by a query that yields keys.
     General(Source),
 }
@@ -84,7 +84,8 @@ impl DeletePlan {
                 match RangeDelete::plan(ctx, &info, primary, returning.is_some())? {
                     Ok(range) => How::Range(Box::new(range)),
                     Err(reason) => {
-                        How::Rows { access: Access::choose(&info.layout, filter.as_ref()), reason }
+                        let access = Access::choose(&info.layout, filter.as_ref());
+                        How::Rows { access: Box::new(access), reason }
                     }
                 }
             }
