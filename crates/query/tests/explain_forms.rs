@@ -59,8 +59,9 @@ fn operators_of_a_general_plan_say_what_they_did() {
         let found = scans.iter().find(|scan| scan["Relation Name"] == table);
         found.unwrap_or_else(|| panic!("{table}: {explained}"))
     };
+    assert_eq!((&scan("b")["Actual Rows"], &join["Actual Rows"]), (&300.into(), &144.into()));
     // The join tells which keys can meet: other rows are looked at and not given.
-    assert_eq!(scan("b")["Actual Rows"], 144);
+    assert!(scan("a")["Actual Rows"].as_u64() < scan("a")["rows_scanned"].as_u64(), "{explained}");
     assert!(scan("b")["rows_scanned"].as_u64() >= Some(300), "{explained}");
     assert!(scan("b")["bytes_returned"].as_u64() > Some(1_000), "{explained}");
     assert!(scan("b")["Requests"].as_u64() >= Some(1), "{explained}");
@@ -87,7 +88,7 @@ fn text_has_the_same_behind_its_lines() {
     let lines = db.run(&format!("explain (analyze, buffers) {JOIN}"));
     let scan = lines.iter().position(|l| l.contains("TableScan: b")).expect("a scan");
     assert!(lines[scan].contains("(actual time="), "{lines:#?}");
-    assert!(lines[scan].contains(" rows=144 loops=1"), "{lines:#?}");
+    assert!(lines[scan].contains(" rows=300 loops=1"), "{lines:#?}");
     assert!(lines[scan + 1].trim_start().starts_with("Buffers: shared hit="), "{lines:#?}");
     assert!(lines[scan + 1].contains(" entries=301 tombstones=0 bytes="), "{lines:#?}");
     assert!(lines.last().is_some_and(|l| l.starts_with("Execution Time: ")), "{lines:#?}");

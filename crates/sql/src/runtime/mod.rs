@@ -12,7 +12,7 @@
 //! - `node`: all of it, for one node. `log`: slow statements in the node's log.
 //! - [`sessions`]: who is connected, what each does now, and sums by database.
 //!
-//! Costs on the way of a point read: four looks at the clock, and three locks that nobody else
+//! Costs on the way of a point read: four looks at the clock, and four locks that nobody else
 //! wants.
 
 pub(crate) mod log;
