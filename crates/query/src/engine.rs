@@ -11,9 +11,6 @@
 //! subqueries that run by themselves) makes the binder say so; such a query is bound and planned
 //! for each execution.
 
-#[path = "explain.rs"]
-mod explain;
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,6 +31,7 @@ use crate::error::from_df;
 use crate::exec::execution::{Execution, Place};
 use crate::exec::scalar;
 use crate::exec::stoppable::Bounds;
+use crate::explain;
 use crate::memory::{SpillDirectory, common_runtime};
 use crate::run::{self, PlanRows};
 use crate::system;

@@ -24,6 +24,7 @@ mod decorrelate;
 pub mod engine;
 pub mod error;
 pub mod exec;
+mod explain;
 mod join_order;
 pub mod memory;
 mod planning;

@@ -148,3 +148,29 @@ fn a_failed_execution_leaves_the_plan_usable() {
     }
     assert_eq!(all(&mut db, &divided, &with(2)), "1145");
 }
+
+/// When the schema or what is known of the rows has changed, a statement is planned once more, not
+/// at each execution.
+#[test]
+fn a_change_is_planned_for_once() {
+    let mut db = shop();
+    let statement = prepare(&mut db, JOIN);
+    let plans = |db: &mut Db| -> i64 {
+        let sql = "SELECT sum(plans) FROM pg_stat_statements WHERE query LIKE 'SELECT c.name%'";
+        db.run(sql)[0].parse().expect("a number")
+    };
+    all(&mut db, &statement, &[Datum::Int4(3), Datum::Int4(0)]);
+    for change in [
+        "CREATE TABLE other (id int PRIMARY KEY)",
+        "INSERT INTO o SELECT i + 1000, 7, 1, now() FROM generate_series(1, 3000) AS g(i);
+         ANALYZE o",
+    ] {
+        let before = plans(&mut db);
+        db.run(change);
+        for id in 2..7 {
+            let got = all(&mut db, &statement, &[Datum::Int4(id), Datum::Int4(0)]);
+            assert!(got.starts_with(&format!("name {id}|")), "{got}");
+        }
+        assert_eq!(plans(&mut db), before + 1, "{change}");
+    }
+}

@@ -143,6 +143,7 @@ impl Session {
             _ => params.finish(),
         };
         Ok(Prepared {
+            newer: Mutex::default(),
             statement,
             entry,
             plan,
@@ -161,6 +162,9 @@ impl Session {
         if p.fits(ctx) {
             return Ok(p.clone());
         }
+        if let Some(newer) = p.newer.lock().clone().filter(|newer| newer.fits(ctx)) {
+            return Ok(newer);
+        }
         let declared: Vec<_> = p.params.iter().cloned().map(Some).collect();
         let new = self.plan(ctx, p.statement.clone(), &declared)?;
         let shown = |p: &Prepared| {
@@ -178,7 +182,9 @@ impl Session {
         if let Some(measure) = &mut self.measuring {
             measure.add_planning(new.planned.swap(0, Ordering::Relaxed));
         }
-        Ok(Arc::new(new))
+        let new = Arc::new(new);
+        *p.newer.lock() = Some(new.clone());
+        Ok(new)
     }
 }
 

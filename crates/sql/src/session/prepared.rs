@@ -32,6 +32,8 @@ pub struct Prepared {
     pub(crate) planned: AtomicU64,
     /// What was known of the tables' rows: see [`crate::Database::statistics_version`].
     pub(crate) statistics: u64,
+    /// The same statement planned for what has changed since: whoever holds this one uses that.
+    pub(crate) newer: Mutex<Option<Arc<Prepared>>>,
 }
 
 /// How a statement is run.

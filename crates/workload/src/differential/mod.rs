@@ -14,6 +14,7 @@
 
 mod corpus;
 mod expressions;
+mod joins;
 mod known;
 mod queries;
 mod runner;

@@ -3,6 +3,7 @@
 use braid_env::random::Random;
 
 use super::expressions::{Source, condition, scalar, sources};
+use super::joins;
 use super::schema::{Schema, Table, Type};
 use super::subqueries;
 
@@ -23,7 +24,12 @@ pub(super) fn random(random: &mut Random, schema: &Schema, with_subqueries: bool
     }
     let table = random.pick(&schema.tables).clone();
     let from = sources("", &table.columns);
-    match random.below(12) {
+    match random.below(16) {
+        12..=14 => unordered(joins::random(random, schema)),
+        15 => {
+            let condition = joins::row_value(random, &from);
+            unordered(format!("SELECT * FROM {} WHERE {condition}", table.name))
+        }
         0 | 1 => point_or_span(random, &table, &from),
         2 => ordered_page(random, &table, &from),
         3 => {

@@ -95,7 +95,12 @@ fn round(
     prepare(braid, "flat", &flat)?;
     prepare(braid, "nested", &schema.ddl(true))?;
     let mut history = Vec::new();
+    let analyzed = random.chance(1, 2);
     for n in 0..settings.round {
+        // Half of the rounds plan their queries with statistics.
+        if analyzed && n == settings.round / 4 {
+            braid.batch_execute("ANALYZE")?;
+        }
         let (sql, ordered) = if n < settings.round / 4 || random.chance(2, 5) {
             (writes::random(&mut random, &schema), false)
         } else {
