@@ -126,6 +126,17 @@ fn orders_make_no_difference() {
             "count(*), sum(orders.o)",
             "orders.c = customer.c AND customer.c = region.r AND orders.c = region.r",
         ),
+        // Two columns of a table equal the same of another.
+        (
+            &["line", "orders", "customer"],
+            "count(*), sum(line.o)",
+            "line.o = orders.o AND line.n = orders.o AND orders.c = customer.c",
+        ),
+        (
+            &["part", "customer", "orders"],
+            "count(*), sum(part.p)",
+            "part.p = customer.c AND part.kind = customer.c AND customer.r = orders.o AND 1 = 1",
+        ),
         (
             &["(SELECT o, count(*) AS k FROM line GROUP BY o) AS g", "orders", "customer"],
             "count(*), sum(k)",

@@ -224,3 +224,26 @@ fn many_rows_are_answered_together() {
         ),
     ]);
 }
+
+/// A mark of a subquery that itself joins the groups of another.
+#[test]
+fn marks_of_joins() {
+    let mut db = Db::new();
+    db.run(
+        "CREATE TABLE a (k int PRIMARY KEY, v int); CREATE TABLE b (k int PRIMARY KEY, v int UNIQUE);
+         INSERT INTO a VALUES (1, 1), (2, 2), (3, NULL), (4, 7);
+         INSERT INTO b VALUES (1, 1), (2, 2), (3, 3), (4, NULL);",
+    );
+    db.check(&[
+        (
+            "SELECT k, EXISTS (SELECT 1 FROM a s WHERE o.v < (SELECT min(b.v) FROM b
+                WHERE b.v = s.v)) FROM a o ORDER BY 1",
+            "1|t; 2|f; 3|f; 4|f",
+        ),
+        (
+            "SELECT k FROM a o WHERE k = 4 OR EXISTS (SELECT 1 FROM a s, b WHERE s.v = b.k
+                AND b.v = o.v AND s.k IN (SELECT k FROM b)) ORDER BY 1",
+            "1; 2; 4",
+        ),
+    ]);
+}

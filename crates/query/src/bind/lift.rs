@@ -218,6 +218,7 @@ impl Binder<'_> {
         conditions: Vec<Expr>,
     ) -> SqlResult<Bound> {
         let mut columns = columns_of(plan);
+        let (inner, conditions) = self.renamed(inner, conditions)?;
         let marked = LogicalPlanBuilder::from(plan.clone())
             .join_on(inner, JoinType::LeftMark, conditions)
             .and_then(LogicalPlanBuilder::build)
@@ -230,6 +231,27 @@ impl Binder<'_> {
             .map_err(from_df)?;
         let slot = self.add_column(&name, SqlType::Bool);
         Ok(Bound::column(slot, SqlType::Bool))
+    }
+
+    /// A plan whose columns have no table, and conditions that find them. DataFusion names a mark
+    /// after the table that all columns of the other side are of, and would look for it by that
+    /// name when it has left out some of them.
+    fn renamed(
+        &mut self,
+        plan: LogicalPlan,
+        conditions: Vec<Expr>,
+    ) -> SqlResult<(LogicalPlan, Vec<Expr>)> {
+        let known = plan.schema().columns();
+        let names: Vec<String> = known.iter().map(|_| self.fresh("in")).collect();
+        let new = known.iter().cloned().zip(names.iter().map(|name| column(name))).collect();
+        let conditions = conditions.into_iter().map(|e| replace_columns(e, &new));
+        let conditions = conditions.collect::<Result<Vec<_>>>().map_err(from_df)?;
+        let named = known.into_iter().zip(&names).map(|(c, name)| Expr::Column(c).alias(name));
+        let plan = LogicalPlanBuilder::from(plan)
+            .project(named)
+            .and_then(LogicalPlanBuilder::build)
+            .map_err(from_df)?;
+        Ok((plan, conditions))
     }
 
     /// IN as a value: true if a row is equal; else NULL if a NULL could be; else false.

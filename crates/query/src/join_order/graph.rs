@@ -127,7 +127,22 @@ impl Graph {
                 .into_iter()
                 .for_each(|part| graph.add_condition(part));
         }
-        Ok(Some(graph))
+        graph.add_equalities_within();
+        // What is about no relation has no place in a tree of them.
+        Ok(graph.conditions.iter().all(|c| c.uses != 0).then_some(graph))
+    }
+
+    /// Columns of one relation that equal the same elsewhere equal each other: a join compares one
+    /// of them with the other side.
+    fn add_equalities_within(&mut self) {
+        let mut within = Vec::new();
+        for class in &self.classes {
+            for (at, member) in class.iter().enumerate() {
+                let first = class[..at].iter().find(|m| m.relation == member.relation);
+                within.extend(first.map(|first| first.expr.clone().eq(member.expr.clone())));
+            }
+        }
+        within.into_iter().for_each(|equality| self.add_condition(equality));
     }
 
     fn uses(&self, expr: &Expr) -> Set {

@@ -1,8 +1,8 @@
 //! Which parts of a plan are put in order.
 
-use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::common::{JoinType, Result};
+use datafusion::logical_expr::{Join, LogicalPlan};
 
 use super::graph::{self, Graph};
 use super::{search, sides};
@@ -12,7 +12,7 @@ use super::{search, sides};
 /// # Errors
 /// What DataFusion reports when it rebuilds a node.
 pub(crate) fn ordered(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
-    if !has_join(&plan)? {
+    if !has_join(&plan)? || has_mark(&plan)? {
         return Ok(Transformed::no(plan));
     }
     let joined = in_order(plan)?;
@@ -37,4 +37,11 @@ pub(super) fn in_order(plan: LogicalPlan) -> Result<LogicalPlan> {
 
 fn has_join(plan: &LogicalPlan) -> Result<bool> {
     plan.exists(|node| Ok(matches!(node, LogicalPlan::Join(_))))
+}
+
+/// Whether there is a mark join. The name of its mark depends on the columns that its right side
+/// happens to have, and those above it would not find it any more.
+fn has_mark(plan: &LogicalPlan) -> Result<bool> {
+    let is_mark = |join: &Join| matches!(join.join_type, JoinType::LeftMark | JoinType::RightMark);
+    plan.exists(|node| Ok(matches!(node, LogicalPlan::Join(join) if is_mark(join))))
 }
