@@ -247,3 +247,38 @@ fn marks_of_joins() {
         ),
     ]);
 }
+
+/// A column that is known to have a value narrows the subquery, whatever form the value has.
+#[test]
+fn known_values_of_all_types() {
+    let mut db = Db::new();
+    db.run(
+        "CREATE TABLE a (k int PRIMARY KEY, n numeric(8,2), m numeric, f float8, d date, b bigint,
+             t text, u uuid);
+         INSERT INTO a VALUES (1, 11.60, 2.5, 0.5, '2026-11-23', 7, 'x',
+             '00000000-0000-0000-0000-000000000001'), (2, 3, NULL, 1, NULL, 8, 'y', NULL);",
+    );
+    for (column, value) in [
+        ("n", "11.60"),
+        ("n", "11.600"),
+        ("m", "2.50"),
+        ("f", "0.5"),
+        ("d", "'2026-11-23'"),
+        ("b", "7"),
+        ("t", "'x'"),
+        ("u", "'00000000-0000-0000-0000-000000000001'"),
+    ] {
+        let inner = format!("SELECT 1 FROM a s WHERE s.{column} = o.{column}");
+        for (condition, want) in [
+            (format!("EXISTS ({inner})"), vec!["1"]),
+            (format!("NOT EXISTS ({inner})"), vec![]),
+            (format!("k IN (SELECT k FROM a s WHERE s.{column} = o.{column})"), vec!["1"]),
+            (format!("1 = (SELECT count(*) FROM a s WHERE s.{column} = o.{column})"), vec!["1"]),
+        ] {
+            let sql = format!("SELECT k FROM a o WHERE o.{column} = {value} AND {condition}");
+            assert_eq!(db.run(&sql), want, "{sql}");
+        }
+        let nothing = format!("SELECT k FROM a o WHERE o.n = 11.605 AND EXISTS ({inner})");
+        assert!(db.run(&nothing).is_empty());
+    }
+}

@@ -27,7 +27,8 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, when};
 
 use super::call::AppliedSubquery;
 use super::function_table::columns_of;
-use super::{Binder, SlotKind, column};
+use super::{Binder, SlotKind, column, fitted};
+use crate::arrow_form;
 use crate::decorrelate::outer::{has_outer, replace_columns, substitute, unaliased};
 use crate::decorrelate::pull::{self, Core};
 use crate::error::from_df;
@@ -429,8 +430,11 @@ impl Binder<'_> {
         for ((name, _), arg) in applied.subquery.outer.iter().zip(outer) {
             let fixed = self.level().fixed.clone();
             let found = fixed.iter().find(|(at, _)| arg.as_column() == Some(*at));
-            if let Some((_, constant)) = found {
-                values.insert(name.clone(), self.plan_expr(constant)?);
+            let found = found.map(|(_, constant)| fitted(constant, arg.ty()));
+            // In another form than the column's it would meet no column there.
+            let carrier = |bound: &Bound| arrow_form::data_type(bound.ty());
+            if let Some(constant) = found.filter(|constant| carrier(constant) == carrier(arg)) {
+                values.insert(name.clone(), self.plan_expr(&constant)?);
             }
         }
         let mut filters = Vec::new();
