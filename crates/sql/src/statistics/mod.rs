@@ -9,7 +9,7 @@
 //! - [`sample`]: drawing rows from all over a table. [`estimate`]: from them to what is kept.
 //! - [`record`]: what is stored. [`cache`]: what is in memory, and how many rows there are.
 //! - [`changes`]: rows that were written since.
-//! - [`analyze`]: the statement. [`auto`]: without one, in the background.
+//! - [`mod@analyze`]: the statement. [`auto`]: without one, in the background.
 
 mod analyze;
 mod auto;
