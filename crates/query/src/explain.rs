@@ -250,7 +250,8 @@ impl Stream for Watched {
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let begun = now();
         let polled = self.input.as_mut().poll_next(cx);
-        let nanos = self.seen.nanos.fetch_add(now() - begun, Ordering::Relaxed) + (now() - begun);
+        let took = now() - begun;
+        let nanos = self.seen.nanos.fetch_add(took, Ordering::Relaxed) + took;
         if let Poll::Ready(Some(Ok(batch))) = &polled {
             let before = self.seen.rows.fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
             if before == 0 && batch.num_rows() > 0 {

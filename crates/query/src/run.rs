@@ -33,14 +33,12 @@ use crate::arrow_form::Reader;
 use crate::error::from_df;
 use crate::exec::constant::bind_constants;
 use crate::exec::execution::Place;
+use crate::exec::facts::LOOKUPS_MAX;
 use crate::exec::stoppable::{Bounds, stoppable};
 use crate::join_order;
 use crate::memory::{runtime, spillers_limit};
 use crate::planning::{check_size, physical_rules, rules, rules_after_ordering, stopping_at};
 use crate::sorted_joins::refused;
-
-/// Most different keys of a join that its other side is told one by one.
-const LOOKUPS_MAX: usize = 2_000;
 
 /// Wakes a parked thread.
 struct Unpark(Thread);

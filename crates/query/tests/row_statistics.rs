@@ -100,7 +100,7 @@ fn a_large_table_is_sampled_from_all_over() {
     db.run(
         "create table big (id int primary key, few int, many int, hash text, beside int, n int);
          insert into big select i, i % 12, (i::int8 * 7919 % 9973)::int, md5(i::text), i / 10,
-             case when i % 4 = 0 then null when i < 10000 then i else 77 end
+             case when (i::int8 * 7919 % 9973) % 4 = 0 then null when i < 10000 then i else 77 end
              from generate_series(0, 99999) g(i);
          set braid.analyze_whole_bytes = 1; set default_statistics_target = 10; analyze big",
     );
@@ -117,9 +117,8 @@ fn a_large_table_is_sampled_from_all_over() {
     }
     db.check(&[
         (
-            // Rows beside each other are drawn together, and every fourth is NULL.
-            "select abs(null_frac - 0.25) < 0.12, \
-             most_common_vals, most_common_freqs[1] between 0.52 and 0.83 \
+            "select abs(null_frac - 0.25) < 0.04, \
+             most_common_vals, most_common_freqs[1] between 0.62 and 0.73 \
              from pg_stats where tablename = 'big' and attname = 'n'",
             "t|{77}|t",
         ),

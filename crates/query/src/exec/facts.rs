@@ -11,6 +11,8 @@ use braid_sql::plan::access::Access;
 use braid_sql::statistics::TableStatistics;
 use braid_sql::storage::{IndexLayout, KeyColumn, Layout, TableLayout};
 
+/// Most different keys of a join that its other side is told one by one.
+pub(crate) const LOOKUPS_MAX: usize = 2_000;
 /// Rows that are read in the time of one look-up.
 const LOOKUP: f64 = 40.0;
 /// Share of a table that a range of a key has, when nothing else is known.

@@ -10,6 +10,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 
 use super::graph::{Graph, Set};
 use super::share::SOME;
+use crate::exec::facts::LOOKUPS_MAX;
 
 /// Relations of which all trees are looked at.
 const ALL_TREES: usize = 10;
@@ -17,8 +18,6 @@ const ALL_TREES: usize = 10;
 const HELD: f64 = 1.0;
 /// What a row that comes out of a join costs.
 const GIVEN: f64 = 0.5;
-/// Keys that a scan is told one by one.
-const LOOKUPS_MAX: f64 = 2_000.0;
 
 /// A tree of joins; the left side is read first and held.
 #[derive(Clone, Debug)]
@@ -191,7 +190,7 @@ fn joined(
     let way = |held: &Joined, read: &Joined| {
         let mut cost = read.cost;
         if let Tree::Relation(number) = read.tree
-            && held.rows <= LOOKUPS_MAX
+            && held.rows <= LOOKUPS_MAX as f64
             && let Some(facts) = &graph.relations[number].estimate.table
         {
             let keys = keys_of(number);

@@ -86,7 +86,7 @@ fn whole(facts: &Facts, filter: &Expr) -> f64 {
 }
 
 fn nulls(facts: &Facts, expr: &Expr) -> f64 {
-    let known = column(facts, expr).and_then(|at| facts.statistics()?.column(at).cloned());
+    let known = column(facts, expr).and_then(|at| facts.statistics()?.column(at));
     known.map_or(ONE_OF_MANY, |c| c.null_fraction)
 }
 
@@ -112,7 +112,7 @@ fn comparison(
 }
 
 fn equal(facts: &Facts, column: usize, value: &Expr) -> f64 {
-    let statistics = facts.statistics().and_then(|s| s.column(column).cloned());
+    let statistics = facts.statistics().and_then(|s| s.column(column));
     match (statistics, known(facts, column, value)) {
         (Some(column), Some(value)) => column.fraction_equal(&value),
         (Some(column), None) => column.fraction_of_equal_unknown(),
@@ -124,7 +124,7 @@ fn between(facts: &Facts, column: usize, range: &Range) -> f64 {
     let edge = |b: &Bound<Option<Datum>>| !matches!(b, Bound::Unbounded);
     let ends = i32::from(edge(&range.low)) + i32::from(edge(&range.high));
     let unknown = if ends == 2 { ONE_OF_MANY * 5.0 } else { HALF_OPEN };
-    let statistics = facts.statistics().and_then(|s| s.column(column).cloned());
+    let statistics = facts.statistics().and_then(|s| s.column(column));
     let (Some(statistics), Some(low), Some(high)) =
         (statistics, value_at(&range.low), value_at(&range.high))
     else {
