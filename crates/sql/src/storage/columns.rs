@@ -20,9 +20,8 @@ use braid_kv::Rows;
 use braid_types::{Datum, SqlResult, SqlType};
 
 use super::TableLayout;
-use super::row_codec::{
-    DecimalOf, damaged, decode_decimal, decode_integer, decode_payload, encode_payload, locate,
-};
+use super::row_codec::{DecimalOf, decode_decimal, decode_integer, decode_payload};
+use super::row_value::{Finder, Stored, damaged};
 
 /// How the values of a column are carried.
 #[derive(Clone, Copy, Debug)]
@@ -122,14 +121,6 @@ struct Target {
     ty: SqlType,
     form: Form,
     dir: braid_keys::Direction,
-}
-
-/// A wanted column of row values.
-#[derive(Clone, Debug)]
-pub(super) struct Stored {
-    pub(super) id: u32,
-    /// What it is in rows older than the column, encoded; `None`: NULL.
-    pub(super) missing: Option<Vec<u8>>,
 }
 
 /// Turns batches of a table's rows into columns. See the [module's page](self).
@@ -261,6 +252,7 @@ impl RowDecoder {
         let mut keys = vec![None; self.key_count * count];
         let mut values = vec![None; self.stored.len() * count];
         let mut rows = 0;
+        let mut finder = Finder::new(&self.stored);
         for i in 0..count {
             let wanted = |at: usize| self.keys[at].map(|column| column * count + rows);
             let key = batch.key(i);
@@ -273,7 +265,7 @@ impl RowDecoder {
                 continue;
             }
             if !self.stored.is_empty() {
-                locate(batch.value(i), &self.stored, |at, payload| {
+                finder.find(batch.value(i), |at, payload| {
                     values[at * count + rows] = payload;
                 })?;
             }
@@ -470,13 +462,5 @@ impl Adding<'_> {
             true => Ok(decode_column(bytes, &self.target.ty, self.target.dir)?.0),
             false => decode_payload(bytes, &self.target.ty),
         }
-    }
-}
-
-impl Stored {
-    pub(super) fn new(id: u32, missing: &Datum) -> Stored {
-        let mut bytes = Vec::new();
-        encode_payload(&mut bytes, missing);
-        Stored { id, missing: (!missing.is_null()).then_some(bytes) }
     }
 }

@@ -19,8 +19,8 @@ use braid_keys::{CHILD_MARKER, END_MARKER, KeyBuilder, family_end, path, system}
 use braid_kv::{KeySpan, ReadMode, ScanOptions, Txn};
 use braid_types::{Datum, SqlError, SqlResult, SqlType, TimeZone};
 
-use super::columns::Stored;
-use super::row_codec::{RowReader, RowWriter, decode_payload};
+use super::row_codec::decode_payload;
+use super::row_value::{RowReader, RowWriter, Stored};
 use crate::general_query::Row;
 
 /// A key column.

@@ -2,14 +2,16 @@
 //!
 //! - [`bulk`]: tables and indexes as targets of bulk loads.
 //! - [`columns`]: rows to columns.
-//! - [`row_codec`]: the value of a row: columns by id, skippable.
+//! - [`row_value`]: the value of a row: columns by id, each found at once.
+//! - [`row_codec`]: the payload of a column in it.
 //! - [`layout`]: where a table's rows and an index's entries lie: keys, spans, decoding.
 //! - [`scan`]: rows of a table or through an index, over spans.
 
 pub mod bulk;
 pub mod columns;
 pub mod layout;
-pub mod row_codec;
+pub(crate) mod row_codec;
+mod row_value;
 pub mod scan;
 
 pub use columns::{Column, Form, RowDecoder, Values};

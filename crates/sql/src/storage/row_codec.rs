@@ -1,107 +1,17 @@
-//! The value of a row or index entry: a compact tuple of the columns that the key does not hold.
-//!
-//! ```text
-//!   01 | highest column id at the time of writing | (id delta, length, payload)*
-//! ```
-//! All numbers are LEB128. NULL columns are left out. A column whose id is above the highest id of
-//! the time of writing was added later: it has its table's "missing" value. A reader skips the
-//! columns it does not want by their lengths. Columns dropped meanwhile are skipped as well.
+//! Payloads: the bytes of one value in a row (`row_value.rs`). The reader knows the type.
 //! Byte table: `docs/formats/keys.md`.
 
 use std::sync::Arc;
 
 use bigdecimal::BigDecimal;
 use bigdecimal::num_bigint::BigInt;
-use braid_types::{ArrayValue, Datum, Interval, SqlError, SqlResult, SqlState, SqlType};
+use braid_types::{ArrayValue, Datum, Interval, SqlResult, SqlType};
 
-use super::columns::Stored;
-
-/// First byte of every row value.
-pub(crate) const ROW_FORMAT: u8 = 1;
-
-/// Builds a row value. Columns must be added by ascending id.
-pub struct RowWriter {
-    bytes: Vec<u8>,
-    last: u32,
-}
-
-impl RowWriter {
-    /// Starts a value; `highest` is the table's highest column id so far.
-    pub fn new(highest: u32) -> RowWriter {
-        let mut bytes = vec![ROW_FORMAT];
-        push_varint(&mut bytes, u64::from(highest));
-        RowWriter { bytes, last: 0 }
-    }
-
-    /// Adds a column; NULL takes no space.
-    pub fn column(&mut self, id: u32, value: &Datum) {
-        if value.is_null() {
-            return;
-        }
-        debug_assert!(id > self.last, "columns come by ascending id");
-        push_varint(&mut self.bytes, u64::from(id - self.last));
-        self.last = id;
-        let mut payload = Vec::with_capacity(16);
-        encode_payload(&mut payload, value);
-        push_varint(&mut self.bytes, payload.len() as u64);
-        self.bytes.extend_from_slice(&payload);
-    }
-
-    /// The value.
-    pub fn finish(self) -> Vec<u8> {
-        self.bytes
-    }
-}
-
-/// Reads a row value column by column.
-pub(crate) struct RowReader<'a> {
-    rest: &'a [u8],
-    highest: u32,
-    last: u32,
-}
-
-impl<'a> RowReader<'a> {
-    /// Starts reading.
-    pub fn new(bytes: &'a [u8]) -> SqlResult<RowReader<'a>> {
-        let mut rest = bytes;
-        match rest.split_first() {
-            Some((&ROW_FORMAT, r)) => rest = r,
-            _ => return Err(damaged("unknown row format")),
-        }
-        let highest = read_varint(&mut rest)? as u32;
-        Ok(RowReader { rest, highest, last: 0 })
-    }
-
-    /// Highest column id of the table when the row was written.
-    pub fn highest(&self) -> u32 {
-        self.highest
-    }
-
-    /// The next column: its id and payload.
-    pub fn next_column(&mut self) -> SqlResult<Option<(u32, &'a [u8])>> {
-        if self.rest.is_empty() {
-            return Ok(None);
-        }
-        let delta = read_varint(&mut self.rest)? as u32;
-        self.last = self.last.checked_add(delta).ok_or_else(|| damaged("column id"))?;
-        let len = read_varint(&mut self.rest)? as usize;
-        if len > self.rest.len() {
-            return Err(damaged("column length"));
-        }
-        let (payload, rest) = self.rest.split_at(len);
-        self.rest = rest;
-        Ok(Some((self.last, payload)))
-    }
-}
-
-/// XX001.
-pub(super) fn damaged(what: &str) -> SqlError {
-    SqlError::new(SqlState::DATA_CORRUPTED, format!("damaged row value: {what}"))
-}
+use super::row_value::damaged;
 
 /// A number of one byte, which most are, or of more.
 #[inline]
-fn short_varint(bytes: &mut &[u8]) -> SqlResult<u64> {
+pub(super) fn short_varint(bytes: &mut &[u8]) -> SqlResult<u64> {
     match bytes.split_first() {
         Some((&b, rest)) if b < 0x80 => {
             *bytes = rest;
@@ -109,43 +19,6 @@ fn short_varint(bytes: &mut &[u8]) -> SqlResult<u64> {
         }
         _ => read_varint(bytes),
     }
-}
-
-/// Tells where each of the wanted columns, which come by ascending id, lies in a row value: its
-/// payload, or `None` for NULL. Looks at nothing behind the last of them.
-#[inline]
-pub(super) fn locate<'a>(
-    value: &'a [u8],
-    wanted: &'a [Stored],
-    mut found: impl FnMut(usize, Option<&'a [u8]>),
-) -> SqlResult<()> {
-    let Some((&ROW_FORMAT, mut rest)) = value.split_first() else {
-        return Err(damaged("unknown row format"));
-    };
-    let highest = short_varint(&mut rest)? as u32;
-    let absent = |column: &'a Stored| column.missing.as_deref().filter(|_| column.id > highest);
-    let (mut at, mut id) = (0, 0u32);
-    while at < wanted.len() {
-        if rest.is_empty() {
-            (at..wanted.len()).for_each(|at| found(at, absent(&wanted[at])));
-            break;
-        }
-        let delta = short_varint(&mut rest)? as u32;
-        id = id.checked_add(delta).ok_or_else(|| damaged("column id"))?;
-        let len = short_varint(&mut rest)? as usize;
-        let (payload, behind) =
-            rest.split_at_checked(len).ok_or_else(|| damaged("column length"))?;
-        rest = behind;
-        while at < wanted.len() && wanted[at].id < id {
-            found(at, absent(&wanted[at]));
-            at += 1;
-        }
-        if at < wanted.len() && wanted[at].id == id {
-            found(at, Some(payload));
-            at += 1;
-        }
-    }
-    Ok(())
 }
 
 /// An integer's payload.
@@ -347,83 +220,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn round_trip_and_skipping() {
-        let mut w = RowWriter::new(9);
-        w.column(2, &Datum::Int4(-7));
-        w.column(3, &Datum::Null);
-        w.column(5, &Datum::text("héllo"));
-        w.column(9, &Datum::Numeric(Arc::new("-12.500".parse().unwrap())));
-        let bytes = w.finish();
-        let mut r = RowReader::new(&bytes).unwrap();
-        assert_eq!(r.highest(), 9);
-        let (id, p) = r.next_column().unwrap().unwrap();
-        assert_eq!(
-            (id, decode_payload(p, &SqlType::Int4).unwrap().to_string_for_test()),
-            (2, "-7".into())
-        );
-        let (id, _) = r.next_column().unwrap().unwrap();
-        assert_eq!(id, 5);
-        let (id, p) = r.next_column().unwrap().unwrap();
-        let d = decode_payload(p, &SqlType::Numeric(None)).unwrap();
-        assert_eq!((id, d.to_string_for_test()), (9, "-12.500".into()));
-        assert!(r.next_column().unwrap().is_none());
-        for cut in 0..bytes.len() {
-            if let Ok(mut r) = RowReader::new(&bytes[..cut]) {
-                while let Ok(Some(_)) = r.next_column() {}
-            }
-        }
-    }
-
-    #[test]
-    fn located_columns_are_those_that_are_read_and_damage_has_one_name() {
-        let mut w = RowWriter::new(200);
-        let values = [
-            (2, SqlType::Int4, Datum::Int4(-70_000)),
-            (3, SqlType::Text, Datum::text("a text")),
-            (
-                7,
-                SqlType::Numeric(Some((9, 2))),
-                Datum::Numeric(Arc::new("-12.50".parse().unwrap())),
-            ),
-            (150, SqlType::Int8, Datum::Int8(i64::MIN)),
-        ];
-        values.iter().for_each(|(id, _, value)| w.column(*id, value));
-        let whole = w.finish();
-        let missing = Datum::text("missing");
-        let wanted = [1, 2, 3, 4, 7, 150, 199, 200, 201].map(|id| Stored::new(id, &missing));
-        let mut cases: Vec<Vec<u8>> = (0..=whole.len()).map(|n| whole[..n].to_vec()).collect();
-        for at in 0..whole.len() {
-            let mut changed = whole.clone();
-            changed[at] ^= 0xFF;
-            cases.push(changed);
-        }
-        for bytes in cases {
-            let read = || -> SqlResult<_> {
-                let mut reader = RowReader::new(&bytes)?;
-                let mut found = vec![None; wanted.len()];
-                for (column, found) in wanted.iter().zip(&mut found) {
-                    *found = column.missing.as_deref().filter(|_| column.id > reader.highest());
-                }
-                while let Some((id, payload)) = reader.next_column()? {
-                    if let Some(at) = wanted.iter().position(|column| column.id == id) {
-                        found[at] = Some(payload);
-                    }
-                }
-                Ok(found)
-            };
-            let mut located = vec![None; wanted.len()];
-            let told = locate(&bytes, &wanted, |at, payload| located[at] = payload);
-            match (read(), told) {
-                (Ok(found), Ok(())) => assert_eq!(located, found, "{bytes:?}"),
-                (Err(one), Err(other)) => assert_eq!(one.to_string(), other.to_string()),
-                // What lies behind the last wanted column is not looked at.
-                (Err(_), Ok(())) => assert!(bytes != whole),
-                (Ok(_), Err(error)) => panic!("{bytes:?}: {error}"),
-            }
-        }
-    }
-
-    #[test]
     fn decimals_are_the_numbers_that_rows_hold() {
         for text in ["0", "1.5", "-0.01", "99999999999999999999999999999999999.99", "7", "1e5"] {
             let number: BigDecimal = text.parse().unwrap();
@@ -445,14 +241,5 @@ mod tests {
         assert_eq!(unfit(number("1e40")), DecimalOf::Unfit);
         assert_eq!(unfit(Datum::NumericInf(true)), DecimalOf::Unfit);
         assert_eq!(unfit(Datum::NumericNan), DecimalOf::NotANumber);
-    }
-
-    trait ForTest {
-        fn to_string_for_test(&self) -> String;
-    }
-    impl ForTest for Datum {
-        fn to_string_for_test(&self) -> String {
-            self.to_text(braid_types::TimeZone::utc()).unwrap()
-        }
     }
 }

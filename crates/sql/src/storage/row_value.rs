@@ -1,0 +1,450 @@
+//! The value of a row or index entry: the columns that the key does not hold, each found at once.
+//!
+//! ```text
+//!   02 | highest column id | which are there | end of each | payloads
+//!        of the time of      one bit for       1, 2 or 4
+//!        writing, LEB128     each id           bytes: 02, 03, 04
+//! ```
+//! NULL columns are not there. A column whose id is above the highest id of the time of writing was
+//! added later: it has its table's "missing" value. The payload of a column begins where that of
+//! the one before it ends, so a reader that wants one column looks at two ends, however many others
+//! there are; rows with the same columns share the work of finding out which ends those are. What
+//! was dropped meanwhile is passed over. Rows of format 1, a list of ids, lengths and payloads, are
+//! read as well. Byte tables: `docs/formats/keys.md`.
+
+use braid_types::{Datum, SqlError, SqlResult, SqlState};
+
+use super::row_codec::{encode_payload, push_varint, read_varint, short_varint};
+
+/// A list of columns; no longer written.
+const LISTED: u8 = 1;
+/// First bytes of rows whose ends have 1, 2 and 4 bytes.
+const PLACED: [u8; 3] = [2, 3, 4];
+
+/// XX001.
+pub(super) fn damaged(what: &str) -> SqlError {
+    SqlError::new(SqlState::DATA_CORRUPTED, format!("damaged row value: {what}"))
+}
+
+/// Builds a row value. Columns must be added by ascending id.
+pub struct RowWriter {
+    highest: u32,
+    last: u32,
+    map: Vec<u8>,
+    ends: Vec<u32>,
+    body: Vec<u8>,
+}
+
+impl RowWriter {
+    /// Starts a value; `highest` is the table's highest column id so far.
+    pub fn new(highest: u32) -> RowWriter {
+        let map = vec![0; map_bytes(highest)];
+        RowWriter { highest, last: 0, map, ends: Vec::new(), body: Vec::with_capacity(64) }
+    }
+
+    /// Adds a column; NULL takes no space.
+    pub fn column(&mut self, id: u32, value: &Datum) {
+        if value.is_null() {
+            return;
+        }
+        debug_assert!(id > self.last && id <= self.highest, "columns come by ascending id");
+        self.last = id;
+        let bit = (id - 1) as usize;
+        self.map[bit / 8] |= 1 << (bit % 8);
+        encode_payload(&mut self.body, value);
+        self.ends.push(self.body.len() as u32);
+    }
+
+    /// The value.
+    pub fn finish(self) -> Vec<u8> {
+        let wide = match self.body.len() {
+            0..=0xFF => 0,
+            0x100..=0xFFFF => 1,
+            _ => 2,
+        };
+        let ends = self.ends.len() << wide;
+        let mut out = Vec::with_capacity(6 + self.map.len() + ends + self.body.len());
+        out.push(PLACED[wide]);
+        push_varint(&mut out, u64::from(self.highest));
+        out.extend_from_slice(&self.map);
+        for end in self.ends {
+            out.extend_from_slice(&end.to_le_bytes()[..1 << wide]);
+        }
+        out.extend_from_slice(&self.body);
+        out
+    }
+}
+
+fn map_bytes(highest: u32) -> usize {
+    (highest as usize).div_ceil(8)
+}
+
+/// Ends and payloads of a row.
+#[derive(Clone, Copy)]
+struct Placed<'a> {
+    /// The power of two that an end's width is.
+    wide: usize,
+    ends: &'a [u8],
+    body: &'a [u8],
+}
+
+impl<'a> Placed<'a> {
+    /// What comes behind the map of a row with so many columns.
+    #[inline]
+    fn new(wide: usize, columns: usize, rest: &'a [u8]) -> SqlResult<Placed<'a>> {
+        let (ends, body) =
+            rest.split_at_checked(columns << wide).ok_or_else(|| damaged("ends of columns"))?;
+        let placed = Placed { wide, ends, body };
+        if placed.end(columns) != body.len() {
+            return Err(damaged("length"));
+        }
+        Ok(placed)
+    }
+
+    /// Where the first `columns` of them end.
+    #[inline]
+    fn end(&self, columns: usize) -> usize {
+        if columns == 0 {
+            return 0;
+        }
+        let at = (columns - 1) << self.wide;
+        match self.wide {
+            0 => usize::from(self.ends[at]),
+            1 => usize::from(u16::from_le_bytes([self.ends[at], self.ends[at + 1]])),
+            _ => {
+                let end = &self.ends[at..at + 4];
+                u32::from_le_bytes([end[0], end[1], end[2], end[3]]) as usize
+            }
+        }
+    }
+
+    /// The payload of the column that has so many before it.
+    #[inline]
+    fn payload(&self, before: usize) -> SqlResult<&'a [u8]> {
+        let payload = self.body.get(self.end(before)..self.end(before + 1));
+        payload.ok_or_else(|| damaged("column length"))
+    }
+}
+
+/// The parts of a row value before the ends: its format, the highest id, the map.
+fn split_head(value: &[u8]) -> SqlResult<(usize, u32, &[u8], &[u8])> {
+    let Some((format, mut rest)) = value.split_first() else {
+        return Err(damaged("unknown row format"));
+    };
+    let wide = PLACED.iter().position(|placed| placed == format);
+    let wide = wide.ok_or_else(|| damaged("unknown row format"))?;
+    let highest = read_highest(&mut rest)?;
+    let (map, rest) =
+        rest.split_at_checked(map_bytes(highest)).ok_or_else(|| damaged("map of columns"))?;
+    Ok((wide, highest, map, rest))
+}
+
+fn read_highest(rest: &mut &[u8]) -> SqlResult<u32> {
+    short_varint(rest)?.try_into().map_err(|_| damaged("column id"))
+}
+
+/// Reads a row value column by column.
+pub(crate) struct RowReader<'a> {
+    highest: u32,
+    last: u32,
+    columns: Columns<'a>,
+}
+
+enum Columns<'a> {
+    Listed(&'a [u8]),
+    Placed { map: &'a [u8], placed: Placed<'a>, before: usize },
+}
+
+impl<'a> RowReader<'a> {
+    /// Starts reading.
+    pub fn new(bytes: &'a [u8]) -> SqlResult<RowReader<'a>> {
+        if let Some((&LISTED, mut rest)) = bytes.split_first() {
+            let highest = read_highest(&mut rest)?;
+            return Ok(RowReader { highest, last: 0, columns: Columns::Listed(rest) });
+        }
+        let (wide, highest, map, rest) = split_head(bytes)?;
+        let placed = Placed::new(wide, ones(map), rest)?;
+        Ok(RowReader { highest, last: 0, columns: Columns::Placed { map, placed, before: 0 } })
+    }
+
+    /// Highest column id of the table when the row was written.
+    pub fn highest(&self) -> u32 {
+        self.highest
+    }
+
+    /// The next column: its id and payload.
+    pub fn next_column(&mut self) -> SqlResult<Option<(u32, &'a [u8])>> {
+        match &mut self.columns {
+            Columns::Listed(rest) => {
+                if rest.is_empty() {
+                    return Ok(None);
+                }
+                let delta = read_varint(rest)? as u32;
+                self.last = self.last.checked_add(delta).ok_or_else(|| damaged("column id"))?;
+                let len = read_varint(rest)? as usize;
+                let (payload, behind) =
+                    rest.split_at_checked(len).ok_or_else(|| damaged("column length"))?;
+                *rest = behind;
+                Ok(Some((self.last, payload)))
+            }
+            Columns::Placed { map, placed, before } => {
+                let next = (self.last..).find(|bit| {
+                    map.get((bit / 8) as usize).is_none_or(|byte| byte & (1 << (bit % 8)) != 0)
+                });
+                let Some(bit) = next.filter(|bit| ((bit / 8) as usize) < map.len()) else {
+                    return Ok(None);
+                };
+                let payload = placed.payload(*before)?;
+                *before += 1;
+                self.last = bit + 1;
+                Ok(Some((self.last, payload)))
+            }
+        }
+    }
+}
+
+fn ones(map: &[u8]) -> usize {
+    map.iter().map(|byte| byte.count_ones() as usize).sum()
+}
+
+/// A wanted column of row values.
+#[derive(Clone, Debug)]
+pub(super) struct Stored {
+    pub(super) id: u32,
+    /// What it is in rows older than the column, encoded; `None`: NULL.
+    pub(super) missing: Option<Vec<u8>>,
+}
+
+impl Stored {
+    pub(super) fn new(id: u32, missing: &Datum) -> Stored {
+        let mut bytes = Vec::new();
+        encode_payload(&mut bytes, missing);
+        Stored { id, missing: (!missing.is_null()).then_some(bytes) }
+    }
+}
+
+/// Finds wanted columns in row values, one after the other.
+pub(super) struct Finder<'a> {
+    /// By ascending id.
+    wanted: &'a [Stored],
+    /// Format, highest id and map of the row before: most rows have the same.
+    head: &'a [u8],
+    wide: usize,
+    /// Columns of such a row.
+    columns: usize,
+    /// For each wanted column, where it is in such a row.
+    places: Vec<Found<'a>>,
+}
+
+#[derive(Clone, Copy)]
+enum Found<'a> {
+    /// So many are before it.
+    Behind(usize),
+    /// The same in all such rows.
+    Known(Option<&'a [u8]>),
+}
+
+impl<'a> Finder<'a> {
+    pub(super) fn new(wanted: &'a [Stored]) -> Finder<'a> {
+        Finder { wanted, head: &[], wide: 0, columns: 0, places: Vec::new() }
+    }
+
+    /// Tells where each wanted column lies in a row value: its payload, or `None` for NULL. Does
+    /// not look at the others.
+    #[inline]
+    pub(super) fn find(
+        &mut self,
+        value: &'a [u8],
+        found: impl FnMut(usize, Option<&'a [u8]>),
+    ) -> SqlResult<()> {
+        if self.head.is_empty() || !value.starts_with(self.head) {
+            if value.first() == Some(&LISTED) {
+                return find_listed(value, self.wanted, found);
+            }
+            self.learn(value)?;
+        }
+        self.find_placed(&value[self.head.len()..], found)
+    }
+
+    #[inline]
+    fn find_placed(
+        &self,
+        rest: &'a [u8],
+        mut found: impl FnMut(usize, Option<&'a [u8]>),
+    ) -> SqlResult<()> {
+        let placed = Placed::new(self.wide, self.columns, rest)?;
+        for (at, place) in self.places.iter().enumerate() {
+            match *place {
+                Found::Behind(before) => found(at, Some(placed.payload(before)?)),
+                Found::Known(payload) => found(at, payload),
+            }
+        }
+        Ok(())
+    }
+
+    /// Works out where the columns are in rows like this one.
+    #[cold]
+    fn learn(&mut self, value: &'a [u8]) -> SqlResult<()> {
+        let (wide, highest, map, rest) = split_head(value)?;
+        self.places.clear();
+        for column in self.wanted {
+            let bit = (column.id - 1) as usize;
+            self.places.push(if column.id > highest {
+                Found::Known(column.missing.as_deref())
+            } else if map[bit / 8] & (1 << (bit % 8)) == 0 {
+                Found::Known(None)
+            } else {
+                let in_byte = map[bit / 8] & ((1 << (bit % 8)) - 1);
+                Found::Behind(ones(&map[..bit / 8]) + in_byte.count_ones() as usize)
+            });
+        }
+        self.head = &value[..value.len() - rest.len()];
+        (self.wide, self.columns) = (wide, ones(map));
+        Ok(())
+    }
+}
+
+/// As [`Finder::find`], in a row of format 1. Looks at nothing behind the last wanted column.
+fn find_listed<'a>(
+    value: &'a [u8],
+    wanted: &'a [Stored],
+    mut found: impl FnMut(usize, Option<&'a [u8]>),
+) -> SqlResult<()> {
+    let mut reader = RowReader::new(value)?;
+    let highest = reader.highest();
+    let absent = |column: &'a Stored| column.missing.as_deref().filter(|_| column.id > highest);
+    let mut at = 0;
+    while at < wanted.len() {
+        let Some((id, payload)) = reader.next_column()? else {
+            (at..wanted.len()).for_each(|at| found(at, absent(&wanted[at])));
+            break;
+        };
+        while at < wanted.len() && wanted[at].id < id {
+            found(at, absent(&wanted[at]));
+            at += 1;
+        }
+        if at < wanted.len() && wanted[at].id == id {
+            found(at, Some(payload));
+            at += 1;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use braid_types::SqlType;
+
+    use super::super::row_codec::decode_payload;
+    use super::*;
+
+    /// A row as it was written in format 1.
+    fn listed(highest: u32, columns: &[(u32, Datum)]) -> Vec<u8> {
+        let mut out = vec![LISTED];
+        push_varint(&mut out, u64::from(highest));
+        let mut last = 0;
+        for (id, value) in columns.iter().filter(|(_, value)| !value.is_null()) {
+            let mut payload = Vec::new();
+            encode_payload(&mut payload, value);
+            push_varint(&mut out, u64::from(id - last));
+            push_varint(&mut out, payload.len() as u64);
+            out.extend_from_slice(&payload);
+            last = *id;
+        }
+        out
+    }
+
+    fn placed(highest: u32, columns: &[(u32, Datum)]) -> Vec<u8> {
+        let mut writer = RowWriter::new(highest);
+        columns.iter().for_each(|(id, value)| writer.column(*id, value));
+        writer.finish()
+    }
+
+    fn some_columns(text: usize) -> Vec<(u32, Datum)> {
+        vec![
+            (2, Datum::Int4(-70_000)),
+            (3, Datum::text("é".repeat(text))),
+            (4, Datum::Null),
+            (7, Datum::Numeric(Arc::new("-12.50".parse().unwrap()))),
+            (8, Datum::text("")),
+            (150, Datum::Int8(i64::MIN)),
+        ]
+    }
+
+    #[test]
+    fn both_formats_give_back_what_was_written() {
+        for text in [0, 3, 200, 40_000] {
+            let columns = some_columns(text);
+            for (first, bytes) in [(1, listed(200, &columns)), (2, placed(200, &columns))] {
+                let wide = (text >= 200) as u8 + (text >= 40_000) as u8;
+                assert_eq!(bytes[0], if first == 1 { 1 } else { 2 + wide });
+                let mut reader = RowReader::new(&bytes).unwrap();
+                assert_eq!(reader.highest(), 200);
+                for (id, value) in columns.iter().filter(|(_, value)| !value.is_null()) {
+                    let (found, payload) = reader.next_column().unwrap().expect("a column");
+                    let ty = match id {
+                        2 => SqlType::Int4,
+                        7 => SqlType::Numeric(None),
+                        150 => SqlType::Int8,
+                        _ => SqlType::Text,
+                    };
+                    let read = decode_payload(payload, &ty).unwrap();
+                    assert_eq!((found, format!("{read:?}")), (*id, format!("{value:?}")));
+                }
+                assert!(reader.next_column().unwrap().is_none());
+            }
+        }
+        let empty = placed(0, &[]);
+        assert_eq!(empty, [2, 0]);
+        assert!(RowReader::new(&empty).unwrap().next_column().unwrap().is_none());
+    }
+
+    #[test]
+    fn found_columns_are_those_that_are_read_and_damage_has_one_name() {
+        let missing = Datum::text("missing");
+        let wanted = [1, 2, 3, 4, 7, 8, 150, 199, 200, 201].map(|id| Stored::new(id, &missing));
+        let columns = some_columns(2);
+        for whole in [listed(200, &columns), placed(200, &columns)] {
+            let mut cases: Vec<Vec<u8>> = (0..=whole.len()).map(|n| whole[..n].to_vec()).collect();
+            for at in 0..whole.len() {
+                let mut changed = whole.clone();
+                changed[at] ^= 0xFF;
+                cases.push(changed);
+            }
+            let other = placed(250, &columns[..2]);
+            let mut finder = Finder::new(&wanted);
+            for bytes in &cases {
+                let read = || -> SqlResult<_> {
+                    let mut reader = RowReader::new(bytes)?;
+                    let mut found = vec![None; wanted.len()];
+                    for (column, found) in wanted.iter().zip(&mut found) {
+                        *found = column.missing.as_deref().filter(|_| column.id > reader.highest());
+                    }
+                    while let Some((id, payload)) = reader.next_column()? {
+                        if let Some(at) = wanted.iter().position(|column| column.id == id) {
+                            found[at] = Some(payload);
+                        }
+                    }
+                    Ok(found)
+                };
+                let mut located = vec![None; wanted.len()];
+                let told = finder.find(bytes, |at, payload| located[at] = payload);
+                match (read(), told) {
+                    (Ok(found), Ok(())) => assert_eq!(located, found, "{bytes:?}"),
+                    (Err(one), Err(other)) => assert_eq!(one.to_string(), other.to_string()),
+                    // Other columns are not looked at.
+                    (Err(_), Ok(())) => assert!(*bytes != whole),
+                    (Ok(_), Err(error)) => panic!("{bytes:?}: {error}"),
+                }
+                // What was learned from one row is not applied to another.
+                let mut located = vec![None; wanted.len()];
+                finder.find(&other, |at, payload| located[at] = payload).unwrap();
+                let there = [false, true, true, false, false, false, false, false, false, false];
+                let found: Vec<bool> = located.iter().map(Option::is_some).collect();
+                assert_eq!(found, there);
+            }
+        }
+    }
+}
