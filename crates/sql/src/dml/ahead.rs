@@ -17,7 +17,6 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use braid_catalog::{ForeignKey, RefAction, kv_error};
-use braid_keys::{family_end, row_end};
 use braid_kv::{KeySpan, LockItem, LockMode, ReadMode, Target};
 use braid_types::{Datum, SqlResult};
 use bytes::Bytes;
@@ -318,18 +317,7 @@ pub(super) fn of_updates(ctx: &Context, changes: &[Change<'_>]) -> SqlResult<()>
     for (info, key, old, new) in changes {
         ahead.update(info, key, old, new)?;
     }
-    ahead.ask()?;
-    let moved: Vec<&Change<'_>> =
-        changes.iter().filter(|(info, key, _, new)| moves(info, key, new)).collect();
-    for (info, key, ..) in &moved {
-        for t in &ctx.catalog.subtree(info.table())[1..] {
-            let layout = Arc::new(TableLayout::new(&ctx.catalog, t)?);
-            let options = layout.scan_options(ReadMode::Latest, false);
-            let below = KeySpan::new(row_end(key), family_end(key));
-            ctx.txn.scan_ahead(&[below], &options).map_err(kv_error)?;
-        }
-    }
-    Ok(())
+    ahead.ask()
 }
 
 /// Before rows are put whose keys have changed that others refer to. The tables that refer to them
@@ -351,10 +339,6 @@ pub(super) fn of_changed_keys(
         }
     }
     referring.ask()
-}
-
-fn moves(info: &TableInfo, key: &Bytes, new: &Row) -> bool {
-    info.layout.has_children && info.layout.row_key(new).is_ok_and(|new| new[..] != key[..])
 }
 
 impl Ahead<'_> {

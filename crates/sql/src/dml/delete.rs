@@ -1,4 +1,4 @@
-//! DELETE: by range tombstones where that is right, else row by row.
+//! DELETE: families by range tombstones, whatever names their rows; single rows one by one.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use bytes::Bytes;
 use sqlparser::ast;
 
 use super::Written;
-use super::range_delete::RangeDelete;
+use super::family::span_delete::{self, Deleted};
 use super::source::Source;
 use super::target::{Returning, Target, bind_returning, returned};
 use super::update::{key_items, key_query};
@@ -21,7 +21,7 @@ use crate::plan::access::Access;
 use crate::plan::rows::collect_rows;
 use crate::session::Context;
 use crate::storage::scan::get_row;
-use braid_scalar::ParamTypes;
+use braid_scalar::{Bound, ParamTypes};
 
 /// A planned DELETE.
 pub struct DeletePlan {
@@ -31,10 +31,10 @@ pub struct DeletePlan {
 }
 
 enum How {
-    /// One tombstone per span.
-    Range(Box<RangeDelete>),
-    /// Row by row, with the reason why not by tombstone.
-    Rows { access: Box<Access>, reason: String },
+    /// What lies in spans of the key goes.
+    Spans(Box<Access>),
+    /// Rows are found, and go one by one or with their families.
+    Found { access: Box<Access>, reason: String },
     /// Rows named by a query that yields keys.
     General(Source),
 }
@@ -51,50 +51,16 @@ impl DeletePlan {
         let [one] = from.as_slice() else {
             return Err(SqlError::syntax("DELETE needs one table"));
         };
-        if !one.joins.is_empty() || !delete.order_by.is_empty() || delete.limit.is_some() {
-            return Err(SqlError::unsupported("DELETE with JOIN, ORDER BY or LIMIT")
-                .with_hint("Use DELETE .. USING, or a subquery that names the rows."));
+        if !one.joins.is_empty() {
+            return Err(SqlError::unsupported("DELETE with JOIN").with_hint("Use DELETE .. USING."));
         }
         let target = Target::factor(ctx, &one.relation)?;
         let info = Arc::new(TableInfo::new(ctx, &target.table)?);
         let returning =
             bind_returning(delete.returning.as_deref(), &target, delete.using.is_some(), params)?;
-        let own = if delete.using.is_none() {
-            let mut tried = params.clone();
-            let filter = match &delete.selection {
-                Some(e) => {
-                    braid_scalar::bind_bool(e, "WHERE", &target.scope(), &mut tried).map(Some)
-                }
-                None => Ok(None),
-            };
-            match filter {
-                Ok(filter) => {
-                    *params = tried;
-                    Some(filter)
-                }
-                Err(e) if braid_scalar::needs_general_query(&e) => None,
-                Err(e) => return Err(e),
-            }
-        } else {
-            None
-        };
-        let how = match own {
-            Some(filter) => {
-                let primary = Access::primary(&info.layout, filter.as_ref());
-                match RangeDelete::plan(ctx, &info, primary, returning.is_some())? {
-                    Ok(range) => How::Range(Box::new(range)),
-                    Err(reason) => {
-                        let access = Access::choose(&info.layout, filter.as_ref());
-                        How::Rows { access: Box::new(access), reason }
-                    }
-                }
-            }
-            None => {
-                let mut from = vec![one.to_string()];
-                from.extend(delete.using.iter().flatten().map(ToString::to_string));
-                let items = key_items(&target);
-                How::General(key_query(ctx, &items, &from, delete.selection.as_ref(), params)?)
-            }
+        let how = match own_filter(delete, &target, params)? {
+            Some(filter) => own_access(ctx, &info, filter.as_ref())?,
+            None => How::General(named_rows(ctx, delete, one, &target, params)?),
         };
         Ok(DeletePlan { info, how, returning })
     }
@@ -108,14 +74,24 @@ impl DeletePlan {
     pub fn run(&self, ctx: &Context) -> SqlResult<Written> {
         let mut w = Writer::new(ctx);
         w.use_info(&self.info)?;
+        let layout = &self.info.layout;
         let found: Vec<(Bytes, Row)> = match &self.how {
-            How::Range(r) if r.is_too_wide(ctx, &self.info)? => {
-                collect_rows(ctx, &self.info.layout, r.access())?
+            // Heads of families by their keys are read: those that are not there count for nothing.
+            How::Spans(access) | How::Found { access, .. } if access.is_point(layout) => {
+                collect_rows(ctx, layout, access)?
             }
-            How::Range(r) => {
-                return Ok(Written { count: r.run(ctx, &self.info)?, returning: None });
+            // Lists of keys may name so many combinations that the spans would hold other rows too.
+            How::Spans(access) if access.excess(layout, &[], &ctx.eval)?.is_empty() => {
+                let wanted = self.returning.is_some();
+                match span_delete::run(ctx, &mut w, &self.info, access, wanted)? {
+                    Deleted::Few(rows) => rows,
+                    Deleted::Erased(count, rows) => {
+                        w.act()?;
+                        return self.end(ctx, w, count, &rows);
+                    }
+                }
             }
-            How::Rows { access, .. } => collect_rows(ctx, &self.info.layout, access)?,
+            How::Spans(access) | How::Found { access, .. } => collect_rows(ctx, layout, access)?,
             How::General(source) => {
                 let mut seen = HashSet::new();
                 let mut keys = Vec::new();
@@ -137,30 +113,133 @@ impl DeletePlan {
             }
         };
         w.delete(&self.info, &found)?;
-        w.finish()?;
-        let count = found.len() as u64;
         let rows: Vec<Row> = found.into_iter().map(|(_, r)| r).collect();
-        let returning = returned(ctx, self.returning.as_ref(), &rows)?;
-        Ok(Written { count, returning })
+        self.end(ctx, w, rows.len() as u64, &rows)
+    }
+
+    fn end(&self, ctx: &Context, mut w: Writer, count: u64, rows: &[Row]) -> SqlResult<Written> {
+        w.finish()?;
+        let returning = returned(ctx, self.returning.as_ref(), rows)?;
+        Ok(Written { count, returning, work: w.work })
     }
 
     /// EXPLAIN.
     pub fn explain(&self, ctx: &Context, analyze: bool) -> SqlResult<Explained> {
+        let layout = &self.info.layout;
+        let fate = self.info.fate(ctx)?;
         let mut lines: Vec<PlanLine> = Vec::new();
         match &self.how {
-            How::Range(r) => {
-                lines.extend(r.explain(ctx, &self.info)?.into_iter().map(PlanLine::from))
+            How::Spans(access) => {
+                lines.extend(spans_explained(ctx, &self.info, access)?);
+                lines.extend(fate.explain().into_iter().map(|l| format!("    {l}").into()));
             }
-            How::Rows { access, reason } => {
-                lines.push(format!("  row by row: {reason}").into());
-                lines.extend(crate::plan::rows::describe(&self.info.layout, access, "  "));
+            How::Found { access, reason } => {
+                lines.extend(self.found_explained(ctx, reason)?);
+                lines.extend(crate::plan::rows::describe(layout, access, "  "));
             }
             How::General(source) => {
-                lines.push(PlanLine::from("  row by row: the rows are named by a query"));
+                lines.extend(self.found_explained(ctx, "the rows are named by a query")?);
                 lines.extend(source.explain(ctx)?);
             }
         }
-        let run = analyze.then_some(|| Ok(self.run(ctx)?.count));
+        let run = analyze.then_some(|| self.run(ctx));
         writing(ctx, "Delete", &self.info.table().name, lines, run)
     }
+
+    /// How rows go that are looked for.
+    fn found_explained(&self, ctx: &Context, reason: &str) -> SqlResult<Vec<PlanLine>> {
+        let fate = self.info.fate(ctx)?;
+        if !fate.is_family() {
+            return Ok(vec![format!("  row by row: {reason}").into()]);
+        }
+        let names: Vec<_> = fate.dying.iter().map(|t| t.name.as_str()).collect();
+        let mut lines = vec![PlanLine::from(format!("  range delete: {}", names.join(", ")))];
+        lines.push(format!("    one tombstone for each row: {reason}").into());
+        lines.extend(fate.explain().into_iter().map(|l| format!("    {l}").into()));
+        Ok(lines)
+    }
+}
+
+/// The condition, if our own plans can find the rows; `None` if a query must name them.
+fn own_filter(
+    delete: &ast::Delete,
+    target: &Target,
+    params: &mut ParamTypes,
+) -> SqlResult<Option<Option<Bound>>> {
+    if delete.using.is_some() || !delete.order_by.is_empty() || delete.limit.is_some() {
+        return Ok(None);
+    }
+    let mut tried = params.clone();
+    let filter = match &delete.selection {
+        Some(e) => braid_scalar::bind_bool(e, "WHERE", &target.scope(), &mut tried).map(Some),
+        None => Ok(None),
+    };
+    match filter {
+        Ok(filter) => {
+            *params = tried;
+            Ok(Some(filter))
+        }
+        Err(e) if braid_scalar::needs_general_query(&e) => Ok(None),
+        Err(e) => Err(e),
+    }
+}
+
+/// By spans where they say exactly what goes and something lies in the rows, else by finding them.
+fn own_access(ctx: &Context, info: &TableInfo, filter: Option<&Bound>) -> SqlResult<How> {
+    let primary = Access::primary(&info.layout, filter);
+    let family = info.fate(ctx)?.is_family();
+    let exact = span_delete::is_exact(ctx, info, &primary);
+    let reason = match exact {
+        // Those of a table that nothing lies in may be many.
+        Ok(()) if family || info.table().interleave.is_some() => {
+            if family || !primary.is_point(&info.layout) {
+                return Ok(How::Spans(Box::new(primary)));
+            }
+            "single rows by their keys".into()
+        }
+        Ok(()) => "no table is interleaved in it".into(),
+        Err(reason) => reason,
+    };
+    let access = Box::new(Access::choose(&info.layout, filter));
+    Ok(How::Found { access, reason })
+}
+
+/// A query for the keys of the rows.
+fn named_rows(
+    ctx: &Context,
+    delete: &ast::Delete,
+    one: &ast::TableWithJoins,
+    target: &Target,
+    params: &mut ParamTypes,
+) -> SqlResult<Source> {
+    let mut from = vec![one.to_string()];
+    from.extend(delete.using.iter().flatten().map(ToString::to_string));
+    let mut tail = String::new();
+    if !delete.order_by.is_empty() {
+        let by: Vec<String> = delete.order_by.iter().map(ToString::to_string).collect();
+        tail.push_str(&format!(" ORDER BY {}", by.join(", ")));
+    }
+    if let Some(limit) = &delete.limit {
+        tail.push_str(&format!(" LIMIT {limit}"));
+    }
+    key_query(ctx, &key_items(target), &from, delete.selection.as_ref(), &tail, params)
+}
+
+/// EXPLAIN lines of spans that go.
+fn spans_explained(ctx: &Context, info: &TableInfo, access: &Access) -> SqlResult<Vec<PlanLine>> {
+    let fate = info.fate(ctx)?;
+    let names: Vec<_> = fate.dying.iter().map(|t| t.name.as_str()).collect();
+    let few = if fate.is_family() { "" } else { ", row by row if they are few" };
+    let mut lines = vec![format!("  range delete: {}{few}", names.join(", "))];
+    lines.push(format!("    where: {}", access.describe(&info.layout)));
+    // Without parameter values the spans are not known yet.
+    if let Ok(spans) = access.spans(&info.layout, &[], &ctx.eval) {
+        for s in spans.iter().take(10) {
+            lines.push(format!("    span: {}", braid_keys::pretty::span(&s.start, &s.end)));
+        }
+        if spans.len() > 10 {
+            lines.push(format!("    and {} more spans", spans.len() - 10));
+        }
+    }
+    Ok(lines.into_iter().map(PlanLine::from).collect())
 }

@@ -193,7 +193,9 @@ impl InsertPlan {
                 } else {
                     match take_rows(ctx, source, &self.info, &mut whole)? {
                         Taken::Given(rows) => rows,
-                        Taken::Loaded(count) => return Ok(Written { count, returning: None }),
+                        Taken::Loaded(count) => {
+                            return Ok(Written { count, ..Written::default() });
+                        }
                     }
                 };
                 all(&mut rows.into_iter().map(whole))?;
@@ -201,7 +203,7 @@ impl InsertPlan {
         }
         w.finish()?;
         let returning = returned(ctx, self.returning.as_ref(), &out)?;
-        Ok(Written { count, returning })
+        Ok(Written { count, returning, work: w.work })
     }
 
     fn convert(
@@ -378,7 +380,7 @@ impl InsertPlan {
                 lines.extend(s.explain(ctx)?);
             }
         }
-        let run = analyze.then_some(|| Ok(self.run(ctx)?.count));
+        let run = analyze.then_some(|| self.run(ctx));
         writing(ctx, "Insert", &self.info.table().name, lines, run)
     }
 }

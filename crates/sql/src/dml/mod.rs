@@ -3,7 +3,7 @@
 //! - [`insert`], [`update`], [`delete`]: the statements: what to write.
 //! - [`writer`]: writing a row with its index entries, constraints and referential actions.
 //! - [`ahead`]: what writing many rows will ask, asked in batches.
-//! - [`range_delete`]: one tombstone for a whole span of families, and when that is right.
+//! - [`family`]: families go or move as a whole, by one tombstone each.
 //! - [`references`]: foreign keys and interleave parents. [`defaults`]: values and checks of a row.
 //! - [`table_load`]: very many rows at once.
 //! - [`source`]: rows from a query. [`query_load`]: where they go when they are many.
@@ -13,10 +13,10 @@
 mod ahead;
 pub mod defaults;
 mod delete;
+mod family;
 mod insert;
 pub(crate) mod keys;
 pub(crate) mod query_load;
-pub mod range_delete;
 pub(crate) mod references;
 pub mod source;
 pub(crate) mod table_load;
@@ -41,4 +41,6 @@ pub struct Written {
     pub count: u64,
     /// RETURNING.
     pub returning: Option<Vec<Row>>,
+    /// What that took.
+    pub work: writer::WriteWork,
 }

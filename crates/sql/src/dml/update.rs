@@ -13,6 +13,7 @@ use bytes::Bytes;
 use sqlparser::ast::{self, UpdateTableFromKind};
 
 use super::Written;
+use super::family::fate::Fate;
 use super::insert::{bind_sets, set_list};
 use super::source::Source;
 use super::target::{Returning, Target, bind_returning, check_assignable, is_default, returned};
@@ -94,7 +95,7 @@ impl UpdatePlan {
         let rows = w.update(&self.info, changes)?;
         w.finish()?;
         let returning = returned(ctx, self.returning.as_ref(), &rows)?;
-        Ok(Written { count, returning })
+        Ok(Written { count, returning, work: w.work })
     }
 
     fn changes(&self, ctx: &Context) -> SqlResult<Vec<(Bytes, Row, Row)>> {
@@ -153,13 +154,29 @@ impl UpdatePlan {
         }
     }
 
+    /// The tables whose rows move along when the key changes.
+    fn moving(&self, ctx: &Context) -> SqlResult<Option<String>> {
+        let sets: Vec<usize> = match &self.how {
+            How::Own { sets, .. } => sets.iter().map(|(at, _)| *at).collect(),
+            How::General { sets, .. } => sets.iter().map(|(at, _)| *at).collect(),
+        };
+        let key = self.info.layout.rows.columns();
+        if !key.iter().any(|k| sets.contains(&k.ordinal)) {
+            return Ok(None);
+        }
+        let fate = Fate::of_moved(&ctx.catalog, self.info.table())?;
+        let names: Vec<&str> = fate.dying[1..].iter().map(|t| t.name.as_str()).collect();
+        Ok((!names.is_empty()).then(|| format!("  families move: {}", names.join(", "))))
+    }
+
     /// EXPLAIN.
     pub fn explain(&self, ctx: &Context, analyze: bool) -> SqlResult<Explained> {
-        let lines = match &self.how {
+        let mut lines: Vec<_> = self.moving(ctx)?.into_iter().map(Into::into).collect();
+        lines.extend(match &self.how {
             How::Own { access, .. } => crate::plan::rows::describe(&self.info.layout, access, "  "),
             How::General { source, .. } => source.explain(ctx)?,
-        };
-        let run = analyze.then_some(|| Ok(self.run(ctx)?.count));
+        });
+        let run = analyze.then_some(|| self.run(ctx));
         writing(ctx, "Update", &self.info.table().name, lines, run)
     }
 }
@@ -211,7 +228,7 @@ fn bind_general(
     {
         from.extend(list.iter().map(ToString::to_string));
     }
-    let source = key_query(ctx, &items, &from, update.selection.as_ref(), params)?;
+    let source = key_query(ctx, &items, &from, update.selection.as_ref(), "", params)?;
     let mut given = source.columns()[table.primary.columns.len()..].iter();
     for (at, from) in sets.iter_mut() {
         if let Some(from) = from {
@@ -235,17 +252,19 @@ pub(super) fn key_items(target: &Target) -> Vec<String> {
         .collect()
 }
 
-/// Plans `SELECT items FROM from WHERE selection`.
+/// Plans `SELECT items FROM from WHERE selection`, and what comes behind that.
 pub(super) fn key_query(
     ctx: &Context,
     items: &[String],
     from: &[String],
     selection: Option<&ast::Expr>,
+    tail: &str,
     params: &mut ParamTypes,
 ) -> SqlResult<Source> {
     let mut text = format!("SELECT {} FROM {}", items.join(", "), from.join(", "));
     if let Some(e) = selection {
         text.push_str(&format!(" WHERE {e}"));
     }
+    text.push_str(tail);
     Source::plan(ctx, &*braid_parser::parse_query(&text)?, params)
 }

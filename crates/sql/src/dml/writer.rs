@@ -11,16 +11,17 @@
 //! ```
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use braid_catalog::{ForeignKey, RefAction, Table, kv_error};
-use braid_keys::row_end;
-use braid_kv::{KeySpan, LockMode, ReadMode, Wait};
+use braid_kv::{LockMode, ReadMode, Wait};
 use braid_types::{Datum, SqlError, SqlResult, SqlState};
 use bytes::Bytes;
 
 use super::ahead::{self, Ahead, Referring};
 use super::defaults::Filler;
+use super::family::fate::Fate;
+use super::family::moves::Moved;
 use super::keys::duplicate_key;
 use super::references::{
     find_by_key, missing_reference, parent_exists, reference_exists, rows_with, still_has_children,
@@ -47,6 +48,8 @@ pub struct TableInfo {
     pub(super) referenced_by: Vec<(Arc<Table>, ForeignKey)>,
     /// Tables interleaved in this one that enforce it.
     pub(super) children: Vec<Arc<Table>>,
+    /// What goes with its rows; worked out when it is asked for.
+    fate: OnceLock<Arc<Fate>>,
 }
 
 impl TableInfo {
@@ -85,7 +88,17 @@ impl TableInfo {
             parent,
             referenced_by,
             children,
+            fate: OnceLock::new(),
         })
+    }
+
+    /// What goes with its rows when they are deleted.
+    pub(super) fn fate(&self, ctx: &Context) -> SqlResult<Arc<Fate>> {
+        if let Some(fate) = self.fate.get() {
+            return Ok(fate.clone());
+        }
+        let fate = Arc::new(Fate::of_deleted(&ctx.catalog, self.table())?);
+        Ok(self.fate.get_or_init(|| fate).clone())
     }
 
     /// The table.
@@ -101,7 +114,7 @@ impl TableInfo {
 }
 
 /// A question for the end of the statement.
-enum Later {
+pub(super) enum Later {
     /// Does the referenced row exist now? (table, foreign key, row)
     Reference(Arc<TableInfo>, usize, Row),
     /// Is the old key still referenced? (referenced table, its old row, referencing table, key)
@@ -112,7 +125,7 @@ enum Later {
 
 /// Writes rows of one statement.
 pub struct Writer {
-    ctx: Context,
+    pub(super) ctx: Context,
     infos: HashMap<u32, Arc<TableInfo>>,
     later: Vec<Later>,
     /// Parent key that was found last, per table: children come in groups.
@@ -122,10 +135,21 @@ pub struct Writer {
     /// What referential actions have left to do: a list, since chains of references may be longer
     /// than a stack is deep.
     actions: VecDeque<Action>,
-    /// An action has updated a row, which may wait for another one in its older form.
-    updated: bool,
+    /// Rows have changed or gone that may wait for an action in their older form.
+    stale: bool,
     /// For statistics.
     tally: Tally,
+    /// For EXPLAIN ANALYZE.
+    pub(super) work: WriteWork,
+}
+
+/// What writing took, besides what the transaction counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WriteWork {
+    /// Rows elsewhere that were looked at: do they refer to what goes?
+    pub probes: u64,
+    /// Entries of indexes that were written or deleted one by one.
+    pub entries: u64,
 }
 
 /// A referential action on a row of a table.
@@ -146,8 +170,9 @@ impl Writer {
             last_parent: HashMap::new(),
             deleted: HashSet::new(),
             actions: VecDeque::new(),
-            updated: false,
+            stale: false,
             tally: Tally::default(),
+            work: WriteWork::default(),
         }
     }
 
@@ -160,7 +185,7 @@ impl Writer {
         Ok(())
     }
 
-    fn info(&mut self, table: u32) -> SqlResult<Arc<TableInfo>> {
+    pub(super) fn info(&mut self, table: u32) -> SqlResult<Arc<TableInfo>> {
         if let Some(i) = self.infos.get(&table) {
             return Ok(i.clone());
         }
@@ -314,6 +339,7 @@ impl Writer {
             let value = layout.entry_value(i, row);
             if !unchanged || old.is_some_and(|o| layout.entry_value(i, o) != value) {
                 txn.put(entry, value).map_err(kv_error)?;
+                self.work.entries += 1;
             }
         }
         self.note(layout, row)?;
@@ -350,6 +376,10 @@ impl Writer {
 
     /// Deletes rows, and then does what others declared for that.
     pub fn delete(&mut self, info: &Arc<TableInfo>, rows: &[(Bytes, Row)]) -> SqlResult<()> {
+        if info.fate(&self.ctx)?.is_family() {
+            self.erase_rows(info, rows)?;
+            return self.act();
+        }
         for part in rows.chunks(self.ctx.txn.batch_max()) {
             if part.len() > 1 {
                 let all: Vec<_> = part.iter().map(|(key, row)| (info.clone(), key, row)).collect();
@@ -378,7 +408,13 @@ impl Writer {
     /// Asks ahead what deleting rows will ask.
     fn ask_deletes(&mut self, rows: &[(Arc<TableInfo>, &Bytes, &Row)]) -> SqlResult<()> {
         let mut tables: Vec<u32> = Vec::new();
-        for (info, ..) in rows {
+        let mut single = Vec::with_capacity(rows.len());
+        for (info, key, row) in rows {
+            // Families are not looked into.
+            if info.fate(&self.ctx)?.is_family() {
+                continue;
+            }
+            single.push((info, *key, *row));
             let referring = info.referenced_by.iter().map(|(t, _)| t.id);
             for id in referring.chain(info.children.iter().map(|t| t.id)) {
                 if !tables.contains(&id) {
@@ -389,8 +425,7 @@ impl Writer {
         // Before the questions: this may lock the tables' shapes.
         let infos: HashMap<u32, Arc<TableInfo>> =
             tables.into_iter().map(|id| Ok((id, self.info(id)?))).collect::<SqlResult<_>>()?;
-        let rows: Vec<_> = rows.iter().map(|(info, key, row)| (info, *key, *row)).collect();
-        ahead::of_deletes(&self.ctx, &rows, &|id| infos.get(&id).cloned())
+        ahead::of_deletes(&self.ctx, &single, &|id| infos.get(&id).cloned())
     }
 
     /// Asks ahead what the next actions will ask; how many they are.
@@ -401,7 +436,7 @@ impl Writer {
         }
         let actions: Vec<Action> = self.actions.iter().take(count).cloned().collect();
         // After the first of them that sets something, rows are looked at again.
-        let updates = self.updated || actions.iter().any(|a| matches!(a, Action::Set(..)));
+        let updates = self.stale || actions.iter().any(|a| matches!(a, Action::Set(..)));
         let keys: Vec<(Arc<TableInfo>, Bytes)> = actions
             .iter()
             .filter(|_| updates)
@@ -442,7 +477,7 @@ impl Writer {
     }
 
     /// Does all that referential actions have left to do.
-    fn act(&mut self) -> SqlResult<()> {
+    pub(super) fn act(&mut self) -> SqlResult<()> {
         let mut asked = 0usize;
         while !self.actions.is_empty() {
             if asked == 0 {
@@ -456,12 +491,26 @@ impl Writer {
                 get_row_as(&txn, &info.layout, key.clone(), ReadMode::Latest)
             };
             match action {
-                Action::Delete(info, key, mut row) => {
-                    if self.updated {
-                        let Some((_, found)) = now(&info, &key)? else { continue };
-                        row = found;
+                Action::Delete(info, key, row) => {
+                    let family = info.fate(&self.ctx)?.is_family();
+                    let mut rows = vec![(key, row)];
+                    while family && let Some((key, row)) = self.next_deleted(&info) {
+                        asked = asked.saturating_sub(1);
+                        rows.push((key, row));
                     }
-                    self.delete_one(&info, &key, &row)?;
+                    if self.stale {
+                        let old = std::mem::take(&mut rows);
+                        for (key, _) in old {
+                            rows.extend(now(&info, &key)?);
+                        }
+                    }
+                    if family {
+                        self.erase_rows(&info, &rows)?;
+                        continue;
+                    }
+                    for (key, row) in &rows {
+                        self.delete_one(&info, key, row)?;
+                    }
                 }
                 Action::Set(info, key, values) => {
                     if self.deleted.contains(&key) {
@@ -472,7 +521,7 @@ impl Writer {
                     for (at, value) in values {
                         new[at] = value;
                     }
-                    self.updated = true;
+                    self.stale = true;
                     self.update_all(&info, vec![(key, old, new)])?;
                 }
             }
@@ -480,7 +529,29 @@ impl Writer {
         Ok(())
     }
 
-    fn delete_later(&mut self, info: &Arc<TableInfo>, key: Bytes, row: Row) {
+    /// The row of the next action, if it deletes one of this table too.
+    fn next_deleted(&mut self, info: &TableInfo) -> Option<(Bytes, Row)> {
+        match self.actions.front() {
+            Some(Action::Delete(next, ..)) if next.table().id == info.table().id => {}
+            _ => return None,
+        }
+        match self.actions.pop_front() {
+            Some(Action::Delete(_, key, row)) => Some((key, row)),
+            _ => None,
+        }
+    }
+
+    /// Rows that wait for an action may not be any more what they were.
+    pub(super) fn is_stale(&mut self) {
+        self.stale = true;
+    }
+
+    /// A question for the end of the statement.
+    pub(super) fn ask_later(&mut self, later: Later) {
+        self.later.push(later);
+    }
+
+    pub(super) fn delete_later(&mut self, info: &Arc<TableInfo>, key: Bytes, row: Row) {
         if self.deleted.insert(key.clone()) {
             self.actions.push_back(Action::Delete(info.clone(), key, row));
         }
@@ -492,6 +563,7 @@ impl Writer {
         txn.delete(key.clone()).map_err(kv_error)?;
         for i in info.layout.kept_indexes() {
             txn.delete(i.entry_key(row)?).map_err(kv_error)?;
+            self.work.entries += 1;
         }
         self.note(&info.layout, row)?;
         self.tally.add(info.table(), Delta::deleted(1));
@@ -589,24 +661,7 @@ impl Writer {
                     return Err(still_referenced(&self.ctx, parent, old, child.table(), fk));
                 }
                 RefAction::Cascade if new.is_none() => self.delete_later(&child, key, row),
-                _ => {
-                    let mut values = Vec::with_capacity(fk.columns.len());
-                    for (n, c) in fk.columns.iter().enumerate() {
-                        let at = child.table().ordinal(*c).unwrap_or_default();
-                        let value = match (action, new) {
-                            (RefAction::Cascade, Some(new)) => {
-                                let o = parent.ordinal(fk.parent_columns[n]).unwrap_or_default();
-                                let (from, to) =
-                                    (&parent.columns[o].ty, &child.table().columns[at].ty);
-                                crate::dml::assign(&new[o], from, to, &self.ctx.eval)?
-                            }
-                            (RefAction::SetDefault, _) => child.filler.default(&self.ctx, at)?,
-                            _ => Datum::Null,
-                        };
-                        values.push((at, value));
-                    }
-                    self.actions.push_back(Action::Set(child.clone(), key, values));
-                }
+                _ => self.set_later(parent, new, (&child, key), fk, action)?,
             }
         }
         if action == RefAction::SetDefault {
@@ -614,6 +669,33 @@ impl Writer {
             let child = child.table().id;
             self.later.push(Later::Referenced(info.clone(), old.clone(), child, fk.clone()));
         }
+        Ok(())
+    }
+
+    /// A row that refers to a key which is gone or has become that of `new` gets other values.
+    pub(super) fn set_later(
+        &mut self,
+        parent: &Table,
+        new: Option<&Row>,
+        (child, key): (&Arc<TableInfo>, Bytes),
+        fk: &ForeignKey,
+        action: RefAction,
+    ) -> SqlResult<()> {
+        let mut values = Vec::with_capacity(fk.columns.len());
+        for (n, c) in fk.columns.iter().enumerate() {
+            let at = child.table().ordinal(*c).unwrap_or_default();
+            let value = match (action, new) {
+                (RefAction::Cascade, Some(new)) => {
+                    let o = parent.ordinal(fk.parent_columns[n]).unwrap_or_default();
+                    let (from, to) = (&parent.columns[o].ty, &child.table().columns[at].ty);
+                    crate::dml::assign(&new[o], from, to, &self.ctx.eval)?
+                }
+                (RefAction::SetDefault, _) => child.filler.default(&self.ctx, at)?,
+                _ => Datum::Null,
+            };
+            values.push((at, value));
+        }
+        self.actions.push_back(Action::Set(child.clone(), key, values));
         Ok(())
     }
 
@@ -634,26 +716,48 @@ impl Writer {
         info: &Arc<TableInfo>,
         changes: Vec<(Bytes, Row, Row)>,
     ) -> SqlResult<Vec<Row>> {
-        let layout = &info.layout;
         let mut ready = Vec::with_capacity(changes.len());
+        let mut moved = Moved::new();
         let mut left = changes.into_iter();
         loop {
             let part = left.by_ref().take(self.ctx.txn.batch_max()).collect();
-            if !self.remove_changing(info, part, &mut ready)? {
+            if !self.remove_changing(info, part, &mut ready, &mut moved)? {
                 break;
             }
         }
+        let many = ready.len() > self.ctx.txn.batch_max();
+        let out = self.put_changed(info, ready, many)?;
+        self.tally.add(info.table(), Delta::updated(out.len() as u64));
+        for (child, mut rows) in moved {
+            for (.., new) in &mut rows {
+                child.filler.complete(&self.ctx, new)?;
+            }
+            let count = self.put_changed(&child, rows, true)?.len();
+            self.tally.add(child.table(), Delta::updated(count as u64));
+        }
+        Ok(out)
+    }
+
+    /// The second half of replacing rows: they come back. Asks ahead for all of it `again`, if the
+    /// first half did not, or so much that it was forgotten.
+    fn put_changed(
+        &mut self,
+        info: &Arc<TableInfo>,
+        mut ready: Vec<(Bytes, Row, Row)>,
+        again: bool,
+    ) -> SqlResult<Vec<Row>> {
         let mut out = Vec::with_capacity(ready.len());
         let most = self.ctx.txn.batch_max();
         for n in 0..ready.len() {
             // What was asked for the first rows is forgotten, if there were many.
             if n.is_multiple_of(most) && most > 1 && ready.len() > 1 {
                 let part = &ready[n..ready.len().min(n + most)];
-                self.ask_updates(info, part, ready.len() > most)?;
+                self.ask_updates(info, part, again)?;
             }
             let (key, old, new) = std::mem::take(&mut ready[n]);
+            self.ctx.check_cancel()?;
             self.put_new(info, &new, Some(&old))?;
-            if layout.row_key(&new)?[..] != key[..] {
+            if info.layout.row_key(&new)?[..] != key[..] {
                 self.check_parent(info, &new)?;
             }
             self.check_references(info, &new, Some(&old))?;
@@ -664,7 +768,6 @@ impl Writer {
             }
             out.push(new);
         }
-        self.tally.add(info.table(), Delta::updated(out.len() as u64));
         Ok(out)
     }
 
@@ -695,6 +798,7 @@ impl Writer {
         info: &Arc<TableInfo>,
         mut changes: Vec<(Bytes, Row, Row)>,
         ready: &mut Vec<(Bytes, Row, Row)>,
+        moved: &mut Moved,
     ) -> SqlResult<bool> {
         let layout = &info.layout;
         let mut bad = None;
@@ -714,6 +818,7 @@ impl Writer {
             ahead::of_updates(&self.ctx, &all)?;
         }
         let some = !changes.is_empty();
+        let mut heads = Vec::new();
         for (key, old, new) in changes {
             let new_key = layout.row_key(&new)?;
             self.note(layout, &old)?;
@@ -721,41 +826,21 @@ impl Writer {
                 let entry = i.entry_key(&old)?;
                 if entry != i.entry_key(&new)? {
                     self.ctx.txn.delete(entry).map_err(kv_error)?;
+                    self.work.entries += 1;
                 }
             }
             if new_key[..] != key[..] {
                 self.ctx.txn.delete(key.clone()).map_err(kv_error)?;
                 if layout.has_children {
-                    let below = KeySpan::new(row_end(&key), braid_keys::family_end(&key));
-                    self.refuse_move(info, below)?;
+                    heads.push((key.clone(), old.clone(), new.clone()));
                 }
             }
             ready.push((key, old, new));
         }
-        bad.map_or(Ok(some), Err)
-    }
-
-    /// A row with rows interleaved in it keeps its key.
-    fn refuse_move(&self, info: &TableInfo, below: KeySpan) -> SqlResult<()> {
-        let subtree = self.ctx.catalog.subtree(info.table());
-        for t in &subtree[1..] {
-            let layout = Arc::new(TableLayout::new(&self.ctx.catalog, t)?);
-            let mut scan =
-                TableScan::new(self.ctx.txn.clone(), layout, vec![below.clone()], None, false)
-                    .reading(ReadMode::Latest);
-            if scan.next_row()?.is_some() {
-                return Err(SqlError::unsupported(format!(
-                    "changing the primary key of a row of table \"{}\" that has rows of \"{}\" \
-                     interleaved in it",
-                    info.table().name,
-                    t.name
-                ))
-                .with_hint(
-                    "Insert the row with its new key, copy the children, delete the old row.",
-                ));
-            }
+        if !heads.is_empty() {
+            self.take_families(info, &heads, moved)?;
         }
-        Ok(())
+        bad.map_or(Ok(some), Err)
     }
 
     /// Answers what was left for the end of the statement.

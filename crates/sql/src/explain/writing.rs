@@ -5,6 +5,7 @@ use braid_kv::TxnStats;
 use braid_types::SqlResult;
 
 use super::lines::{Actual, Explained, PlanLine};
+use crate::dml::Written;
 use crate::session::Context;
 
 /// A piece of work that is measured.
@@ -36,7 +37,7 @@ pub(crate) fn writing(
     verb: &str,
     table: &str,
     below: Vec<PlanLine>,
-    run: Option<impl FnOnce() -> SqlResult<u64>>,
+    run: Option<impl FnOnce() -> SqlResult<Written>>,
 ) -> SqlResult<Explained> {
     let mut head = PlanLine::operator(format!("{verb} on {table}"), "ModifyTable", Some(table));
     let mut lines = below;
@@ -44,14 +45,17 @@ pub(crate) fn writing(
     if let Some(run) = run {
         let timed = Timed::begin(ctx);
         let before = timed.before;
-        let count = run()?;
+        let Written { count, work, .. } = run()?;
         let actual = timed.end(ctx);
         let after = ctx.txn.stats();
         head.ran(Actual { rows: count, loops: 1, ..actual });
         lines.push(PlanLine::from(format!(
-            "  rows: {count}, tombstones: {}, point writes: {}, requests: {}",
+            "  rows: {count}, tombstones: {}, point writes: {}, index entries: {}, probes: {}, \
+             requests: {}",
             after.span_deletes - before.span_deletes,
             after.writes - before.writes,
+            work.entries,
+            work.probes,
             actual.requests
         )));
         rows = Some(count);

@@ -3,8 +3,8 @@
 //! ```text
 //!   rows and entries inside of families,        left by TRUNCATE, DROP and rewrites, which write a
 //!     of a generation that is over              record of it; found by their row class
-//!   entries of global indexes                   left by range deletes, which put a mark on the
-//!     whose rows are gone                       table; each entry is compared with its row
+//!   entries of indexes outside of the rows      left by range deletes, which put a mark on the
+//!     that are gone                             table; each entry is compared with its row
 //! ```
 //! Everything goes by ordinary transactions that delete what they have found, under its locks: a
 //! reader of the past goes on seeing what was there, a writer who is in the way is let go first.
@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use braid_catalog::{After, Catalog, Table, kv_error};
+use braid_catalog::{After, Catalog, Index, Table, kv_error};
 use braid_keys::{KeyBuilder, family_end, path, system};
 use braid_kv::{
     CommitTs, Coordinator, Isolation, KeySpan, KvError, LockMode, ReadMode, ScanOptions, Txn,
@@ -43,7 +43,7 @@ pub struct Reclaimed {
     pub examined: u64,
     /// Rows and entries of generations that are over.
     pub discarded: u64,
-    /// Entries of global indexes without their rows.
+    /// Entries of indexes without their rows.
     pub dead_entries: u64,
 }
 
@@ -65,15 +65,15 @@ impl Reclaim {
         let reclaim = Reclaim::default();
         for t in catalog.tables() {
             if t.interleave.is_some() || catalog.interleaved_children(t.id).next().is_some() {
-                reclaim.mark(t, now_us);
+                reclaim.mark(t, |i| i.interleave_in != Some(t.id), now_us);
             }
         }
         reclaim
     }
 
-    /// A range delete has erased rows of a table.
-    pub(crate) fn mark(&self, table: &Table, now_us: u64) {
-        if table.indexes.iter().any(|i| i.interleave_in.is_none()) {
+    /// A range delete has erased rows of a table; entries of some of its indexes may be left.
+    pub(crate) fn mark(&self, table: &Table, leaves: impl Fn(&Index) -> bool, now_us: u64) {
+        if table.indexes.iter().any(leaves) {
             self.marks.lock().insert(table.id, now_us);
         }
     }
@@ -305,7 +305,7 @@ fn dead_entries(db: &Database, readable: CommitTs, most: usize) -> SqlResult<Opt
 type Part = (usize, bool, SqlResult<u64>);
 
 /// Entries from where the last part ended: how many, whether the index ended, and the deletion of
-/// the dead ones. `None` for an index that lies inside of families, whose entries go with them.
+/// the dead ones. `None` for an index that lies in its own table's rows: entries go with those.
 fn part_of_index(
     txn: &Arc<Txn>,
     layout: &TableLayout,
@@ -313,7 +313,7 @@ fn part_of_index(
     most: usize,
 ) -> SqlResult<Option<Part>> {
     let i = &layout.indexes[at];
-    if i.index.interleave_in.is_some() {
+    if i.index.interleave_in == Some(layout.table.id) {
         return Ok(None);
     }
     let place = system::reclaim_place(i.index.id, i.index.generation);
@@ -331,7 +331,9 @@ fn part_of_index(
             break;
         };
         examined += 1;
-        if live_row(txn, layout, i, &key, &value, mode)?.is_none() {
+        // Inside of families there are others of the same class.
+        let own = i.layout.cut(&key, 0)?.is_some();
+        if own && live_row(txn, layout, i, &key, &value, mode)?.is_none() {
             dead.push(key.clone());
         }
         last = Some([&key[..], &[0]].concat());

@@ -77,6 +77,37 @@ impl Layout {
         1 << path::class_of(last.id, last.generation)
     }
 
+    /// Number of elements of its path, one for a root.
+    pub(crate) fn depth(&self) -> usize {
+        self.elements.len()
+    }
+
+    /// How long the part of a key is that ends where the columns of an element begin: everything
+    /// with that start lies below one row, in one table or index. `None` if the key is of another.
+    pub(crate) fn cut(&self, key: &[u8], element: usize) -> SqlResult<Option<usize>> {
+        let (mut rest, mut cut) = (key, 0);
+        for (n, e) in self.elements.iter().enumerate() {
+            match rest.strip_prefix(e.start.as_slice()) {
+                Some(behind) => rest = behind,
+                None => return Ok(None),
+            }
+            if n == element {
+                cut = key.len() - rest.len();
+            }
+            // A short entry ends before the last columns.
+            for _ in 0..e.columns {
+                if rest.is_empty() && n + 1 == self.elements.len() {
+                    break;
+                }
+                if rest.is_empty() {
+                    return Ok(None);
+                }
+                rest = &rest[skip_column(rest)?..];
+            }
+        }
+        Ok(rest.is_empty().then_some(cut))
+    }
+
     /// Number of leading columns after which a span is pure.
     pub(crate) fn pure_len(&self) -> usize {
         self.columns.len() - self.elements.last().expect("a layout has a root").columns

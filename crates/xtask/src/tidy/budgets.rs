@@ -50,7 +50,6 @@ const LONG: &[(&str, &str)] = &[
     ("crates/sql/src/ddl/index.rs", "interleave"),
     ("crates/sql/src/dml/insert.rs", "conflict"),
     ("crates/sql/src/dml/insert.rs", "run"),
-    ("crates/sql/src/dml/range_delete.rs", "plan"),
     ("crates/sql/src/plan/build.rs", "plan"),
     ("crates/types/src/cast.rs", "convert"),
     ("crates/types/src/datetime_in.rs", "parse_fields"),
