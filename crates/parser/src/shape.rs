@@ -9,9 +9,10 @@
 //! the same answer. It is found by a look at the text, much cheaper than parsing it.
 //!
 //! A literal becomes a parameter where nothing but its value matters: next to a comparison or to
-//! arithmetic in a condition or in SET, in an IN list, as a bound of BETWEEN, as a whole value of
-//! VALUES. Anywhere else (select lists, GROUP BY, LIMIT, casts, function arguments) it stays. A
-//! text with anything unusual in it has no shape.
+//! arithmetic in a condition or in SET, in a row that is compared, in an IN list, as a bound of
+//! BETWEEN, as a whole value of VALUES. A number also in an array of a condition, behind `||`, and
+//! under a cast. Anywhere else (select lists, GROUP BY, LIMIT, function arguments) it stays. A text
+//! with anything unusual in it has no shape.
 
 /// What a literal is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +78,7 @@ impl Shape {
 enum Before {
     /// `=`, `<` and the like, with a column or an expression on its left.
     Comparison,
-    /// `+ - * / %` behind something.
+    /// `+ - * / %` or `||` behind something.
     Arithmetic,
     /// A sign: what stands before it decides.
     Sign(Sign),
@@ -104,9 +105,18 @@ enum Sign {
 enum Region {
     Condition,
     Values,
-    /// An IN list, or a row of VALUES.
+    /// An IN list, a row that is compared, or a row of VALUES.
     List,
+    /// `ARRAY [ .. ]` in a condition.
+    Array,
     Other,
+}
+
+impl Region {
+    /// Whether a number with which something is computed is no more than its value.
+    fn computes(self) -> bool {
+        matches!(self, Region::Condition | Region::List | Region::Array)
+    }
 }
 
 struct Reader<'a> {
@@ -121,6 +131,8 @@ struct Reader<'a> {
     before: Before,
     /// The word before was IN or VALUES.
     opens_list: bool,
+    /// The word before was ARRAY.
+    opens_array: bool,
     /// A BETWEEN waits for its AND.
     between: bool,
 }
@@ -137,6 +149,7 @@ impl<'a> Reader<'a> {
             outer: Vec::new(),
             before: Before::Other,
             opens_list: false,
+            opens_array: false,
             between: false,
         }
     }
@@ -158,28 +171,22 @@ impl<'a> Reader<'a> {
                 b'"' => self.quoted_name()?,
                 b'0'..=b'9' => self.number()?,
                 b'\'' => self.quoted()?,
-                b'(' => {
-                    let list = std::mem::take(&mut self.opens_list);
-                    self.outer.push(self.region);
-                    if list {
-                        self.region = Region::List;
-                    }
-                    self.before = if list { Before::Item } else { Before::Other };
-                    self.at += 1;
+                b'(' => self.opening(),
+                b'[' => {
+                    let array = self.opens_array && self.region == Region::Condition;
+                    self.enter(if array { Region::Array } else { Region::Other });
                 }
-                b')' => {
+                b')' | b']' => {
                     self.region = self.outer.pop()?;
                     self.punctuation(Before::Value);
                     self.opens_list = self.region == Region::Values;
                 }
                 b',' => {
-                    let next =
-                        if self.region == Region::List { Before::Item } else { Before::Other };
-                    self.punctuation(next);
+                    let items = matches!(self.region, Region::List | Region::Array);
+                    self.punctuation(if items { Before::Item } else { Before::Other });
                     self.opens_list = self.region == Region::Values;
                 }
                 b'.' => self.punctuation(Before::Other),
-                b'[' | b']' => self.punctuation(Before::Other),
                 b':' => self.punctuation(Before::Other),
                 byte if is_operator(byte) => self.operator()?,
                 _ => return None,
@@ -202,7 +209,29 @@ impl<'a> Reader<'a> {
     fn punctuation(&mut self, before: Before) {
         self.at += 1;
         self.before = before;
-        self.opens_list = false;
+        (self.opens_list, self.opens_array) = (false, false);
+    }
+
+    /// A bracket opens a part of the statement.
+    fn enter(&mut self, region: Region) {
+        self.outer.push(self.region);
+        self.region = region;
+        let items = matches!(region, Region::List | Region::Array);
+        self.punctuation(if items { Before::Item } else { Before::Other });
+    }
+
+    /// `(` of a list, of a row that is compared or stands in a list, or of anything.
+    fn opening(&mut self) {
+        let row = match self.before {
+            Before::Comparison => self.region == Region::Condition,
+            Before::Item => self.region == Region::List,
+            _ => false,
+        };
+        self.enter(match self.region {
+            _ if row || self.opens_list => Region::List,
+            Region::List | Region::Array => Region::Other,
+            region => region,
+        });
     }
 
     fn word(&mut self) -> Option<()> {
@@ -217,6 +246,7 @@ impl<'a> Reader<'a> {
         self.at += length;
         let is = |keyword: &str| word.eq_ignore_ascii_case(keyword);
         self.opens_list = false;
+        self.opens_array = is("array");
         let and = is("and");
         if and && self.between {
             (self.between, self.before) = (false, Before::Bound);
@@ -243,7 +273,7 @@ impl<'a> Reader<'a> {
         let length = self.rest()[1..].iter().position(|b| *b == b'"')?;
         self.at += length + 2;
         self.before = Before::Value;
-        self.opens_list = false;
+        (self.opens_list, self.opens_array) = (false, false);
         Some(())
     }
 
@@ -263,11 +293,11 @@ impl<'a> Reader<'a> {
         };
         self.before = match (operator, signed) {
             ("=" | "<" | ">" | "<=" | ">=" | "<>" | "!=", _) if value => Before::Comparison,
-            ("+" | "-" | "*" | "/" | "%", _) if any => Before::Arithmetic,
+            ("+" | "-" | "*" | "/" | "%" | "||", _) if any => Before::Arithmetic,
             ("-", Some(sign)) => Before::Sign(sign),
             _ => Before::Other,
         };
-        self.opens_list = false;
+        (self.opens_list, self.opens_array) = (false, false);
         self.at += length;
         Some(())
     }
@@ -324,23 +354,28 @@ impl<'a> Reader<'a> {
         let end = self.at + length;
         let follows = follower(&self.sql[end..]);
         let quoted = kind == LiteralKind::Quoted;
+        let signed = matches!(self.before, Before::Sign(_));
         let place = match self.before {
             Before::Comparison | Before::Bound | Before::Sign(Sign::Comparison | Sign::Bound) => {
                 self.region == Region::Condition
             }
-            Before::Arithmetic => self.region == Region::Condition && !quoted,
-            Before::Item | Before::Sign(Sign::Item) => {
-                self.region == Region::List && follows == Follower::Separator
-            }
+            Before::Arithmetic => self.region.computes() && !quoted,
+            Before::Item | Before::Sign(Sign::Item) => match self.region {
+                Region::List => follows != Follower::End,
+                // What an array's texts are is found out from all of them together.
+                Region::Array => !quoted,
+                Region::Condition | Region::Values | Region::Other => false,
+            },
             Before::Value | Before::Literal | Before::Other => false,
         };
         let fits = match follows {
             Follower::Separator | Follower::End => true,
             Follower::Arithmetic => !quoted,
+            // The cast comes before the sign.
+            Follower::Cast => !quoted && !signed,
             Follower::Other => false,
         };
         if place && fits && self.literals.len() < MAX_LITERALS {
-            let signed = matches!(self.before, Before::Sign(_));
             let mut from = &self.sql[self.taken..self.at];
             if signed {
                 from = from.trim_end().strip_suffix('-').unwrap_or(from);
@@ -365,11 +400,13 @@ fn is_operator(byte: u8) -> bool {
 /// What follows a literal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Follower {
-    /// `)` or `,`.
+    /// `)`, `]` or `,`.
     Separator,
     /// The end, or a word that ends an operand.
     End,
     Arithmetic,
+    /// `::`.
+    Cast,
     Other,
 }
 
@@ -410,7 +447,8 @@ fn follower(rest: &str) -> Follower {
     let rest = rest.trim_start();
     let Some(&byte) = rest.as_bytes().first() else { return Follower::End };
     match byte {
-        b')' | b',' => Follower::Separator,
+        b')' | b']' | b',' => Follower::Separator,
+        b':' if rest.starts_with("::") => Follower::Cast,
         b'a'..=b'z' | b'A'..=b'Z' => {
             let length =
                 rest.bytes().take_while(|b| b.is_ascii_alphanumeric() || *b == b'_').count();
@@ -422,7 +460,7 @@ fn follower(rest: &str) -> Follower {
         _ => {
             let length = rest.bytes().take_while(|b| is_operator(*b)).count();
             match &rest[..length] {
-                "+" | "-" | "*" | "/" | "%" => Follower::Arithmetic,
+                "+" | "-" | "*" | "/" | "%" | "||" => Follower::Arithmetic,
                 _ => Follower::Other,
             }
         }
@@ -459,6 +497,11 @@ mod tests {
                  1|x|-2.50|3|y|4",
             ),
             (
+                "INSERT INTO t VALUES (1 + 2, 'x' || 'y', 3::text, f(4, 5) + 6)",
+                "INSERT INTO t VALUES ( $1 + $2, 'x' || 'y', $3::text, f(4, 5) + $4) [iiii] \
+                 1|2|3|6",
+            ),
+            (
                 "UPDATE t SET n = n + 1, s = 'a' WHERE id = 3 RETURNING n + 2",
                 "UPDATE t SET n = n + $1, s = $2 WHERE id = $3 RETURNING n + 2 [isi] 1|a|3",
             ),
@@ -468,6 +511,17 @@ mod tests {
                  [iiiii] 5|5|9|1|2",
             ),
             ("select a from t where 1 = 0", "select a from t where 1 = 0 [] "),
+            (
+                "select a from t where (a, b) > (1, 'x') and (a) in ((2, -3), (4, f(5, 6)))",
+                "select a from t where (a, b) > ( $1, $2) and (a) in (( $3, $4), ( $5, f(5, 6))) \
+                 [isiii] 1|x|2|-3|4",
+            ),
+            (
+                "select a from t where a = any (array[1, 2 + 3, -4]::bigint[]) \
+                 and s = 'n' || 5::text",
+                "select a from t where a = any (array[ $1, $2 + $3, $4]::bigint[]) \
+                 and s = 'n' || $5::text [iiiii] 1|2|3|-4|5",
+            ),
         ];
         for (sql, want) in cases {
             assert_eq!(shown(sql), want, "{sql}");
@@ -480,6 +534,9 @@ mod tests {
             "select a from t where d > date '2020-01-01'",
             "select a from t where d > '2020-01-01'::date",
             "select a from t where s = 'a' || s",
+            "select a from t where s = any (array['a', 'b'])",
+            "select a from t where n = -1::text",
+            "select array[1, 2] from t where x[1] < y",
             "select a from t where s like 'a%'",
             "select a from t where j ->> 'k' is null",
             "select a from t where round(a, 2) > b",

@@ -97,6 +97,24 @@ const STATEMENTS: &[(&str, &[&str])] = &[
     ("UPDATE t SET price = price + ?, name = 'new' WHERE id = 3", &["1", "2.505", "99999999"]),
     ("UPDATE t SET small = ? WHERE id = 3 RETURNING small + 1", &["1", "70000", "'4'", "2.5"]),
     ("DELETE FROM u WHERE id = ?", &["1", "2", "'3'", "4"]),
+    (
+        "SELECT id FROM t WHERE (small, id) > (?, 3) ORDER BY small, id LIMIT 3",
+        &["1", "4", "'5'", "-1", "70000", "2.5", "NULL"],
+    ),
+    (
+        "SELECT id FROM t WHERE (day, id) >= ('2026-02-20', ?) ORDER BY day, id",
+        &["50", "51", "1000000000000"],
+    ),
+    ("SELECT id FROM t WHERE (id, small) IN ((?, 3), (4, 4), (5, 6))", &["3", "10", "'17'", "3.0"]),
+    ("SELECT id FROM t WHERE (id) IN ((?), (f(5, 6)), (7))", &["3", "4"]),
+    ("SELECT id FROM t WHERE name = 'name ' || ?::text", &["3", "4.0", "-5", "'6'"]),
+    ("SELECT id FROM t WHERE name = ?::int || 'x'", &["3", "4", "9999999999"]),
+    (
+        "SELECT id FROM t WHERE id = ANY (ARRAY[?, 5 + 6, 9]::int[]) ORDER BY id",
+        &["1", "2", "-3", "'4'", "2.5", "99999999999"],
+    ),
+    ("SELECT id FROM t WHERE id = (?) OR id = (4 + 5)", &["1", "'3'", "(7)"]),
+    ("INSERT INTO u VALUES (?::int, abs(-5), substr('abc', 2))", &["2010", "2011.6", "2012"]),
 ];
 
 #[test]
@@ -182,4 +200,98 @@ fn a_failed_statement_fails_its_block() {
     let aborted = by_text(&mut db, "INSERT INTO u VALUES (5003, 1, 'x')").expect_err("aborted");
     assert!(aborted.contains("current transaction is aborted"), "{aborted}");
     db.run("ROLLBACK");
+}
+
+/// A hierarchy of three levels, as in `scripts/bench-oltp`.
+const HIERARCHY: &str = "
+    CREATE TABLE customers (id bigint PRIMARY KEY, name text NOT NULL, city text NOT NULL,
+        balance bigint NOT NULL);
+    CREATE TABLE orders (id bigint, order_no bigint, placed date NOT NULL, state text NOT NULL,
+        PRIMARY KEY (id, order_no)) INTERLEAVE IN PARENT customers (id) ON DELETE CASCADE;
+    CREATE TABLE lines (id bigint, order_no bigint, line int, product bigint NOT NULL,
+        amount bigint NOT NULL, note text, PRIMARY KEY (id, order_no, line))
+        INTERLEAVE IN PARENT orders (id, order_no) ON DELETE CASCADE;
+    CREATE TABLE counters (id bigint PRIMARY KEY, n bigint NOT NULL);
+    CREATE TABLE history (tid bigint, bid bigint, aid bigint, delta bigint, at timestamp);
+    CREATE INDEX customers_name ON customers (name);
+    CREATE INDEX lines_product ON lines (product);
+    INSERT INTO customers SELECT i, 'name ' || i, 'city ' || i % 5, 0
+        FROM generate_series(1, 60) AS g(i);
+    INSERT INTO orders SELECT i, o, date '2026-01-01' + o::int, 'state ' || o % 5
+        FROM generate_series(1, 60) AS g(i), generate_series(1, 3) AS h(o);
+    INSERT INTO lines SELECT i, o, l, i + o + l, (i + o + l) % 97, 'note'
+        FROM generate_series(1, 60) AS g(i), generate_series(1, 3) AS h(o),
+             generate_series(1, 3) AS k(l);
+    INSERT INTO counters SELECT i, 0 FROM generate_series(1, 1000) AS g(i)";
+
+/// The statements of `scripts/bench-oltp`, with a `?` for each value.
+const SHORT_STATEMENTS: &[&str] = &[
+    "SELECT name FROM customers WHERE id = ?;",
+    "SELECT * FROM orders WHERE id = ? AND order_no = ?;",
+    "SELECT line, product, amount FROM lines WHERE id = ?;",
+    "SELECT id, name FROM customers WHERE id BETWEEN ? AND ? + 99;",
+    "SELECT id FROM customers WHERE name = 'name ' || ?::text;",
+    "SELECT id, amount FROM lines WHERE product BETWEEN ? AND ? + 4;",
+    "SELECT id, name FROM customers WHERE id IN (?, ? + 7, ? + 13, ? + 29, ? + 31);",
+    "SELECT id, name FROM customers WHERE id = ANY (ARRAY[?, ? + 7, ? + 13]::bigint[]);",
+    "SELECT c.name, o.placed, l.product FROM customers c JOIN orders o ON o.id = c.id
+     JOIN lines l ON l.id = o.id AND l.order_no = o.order_no WHERE c.id = ? AND o.order_no = ?;",
+    "SELECT c.name, o.placed, l.product FROM customers c JOIN orders o ON o.id = c.id
+     JOIN lines l ON l.id = o.id AND l.order_no = o.order_no WHERE c.id = ?;",
+    "SELECT o.order_no, o.placed, count(*), sum(l.amount) FROM orders o JOIN lines l
+     ON l.id = o.id AND l.order_no = o.order_no WHERE o.id = ? GROUP BY o.order_no, o.placed;",
+    "SELECT count(*), sum(amount), max(product) FROM lines WHERE id = ?;",
+    "SELECT order_no FROM orders o WHERE id = ? AND EXISTS (SELECT 1 FROM lines l
+     WHERE l.id = o.id AND l.order_no = o.order_no AND l.amount > 90);",
+    "SELECT order_no FROM orders o WHERE id = ? AND NOT EXISTS (SELECT 1 FROM lines l
+     WHERE l.id = o.id AND l.order_no = o.order_no AND l.amount > 90);",
+    "SELECT name, (SELECT count(*) FROM orders o WHERE o.id = c.id) FROM customers c WHERE id = ?;",
+    "SELECT order_no, placed FROM orders WHERE id = ? AND order_no IN (SELECT order_no FROM lines
+     WHERE id = ? AND amount > 80);",
+    "SELECT DISTINCT state FROM orders WHERE id = ?;",
+    "SELECT order_no, placed FROM orders WHERE id = ? ORDER BY placed DESC LIMIT 3;",
+    "SELECT id, order_no, state FROM orders WHERE (id, order_no) > (?, ?)
+     ORDER BY id, order_no LIMIT 20;",
+    "INSERT INTO counters VALUES (10?, 1);",
+    "UPDATE customers SET balance = balance + 1 WHERE id = ?;",
+    "UPDATE customers SET name = 'name ' || ?::text WHERE id = ?;",
+    "INSERT INTO counters VALUES (?, 1) ON CONFLICT (id) DO UPDATE SET n = counters.n + 1;",
+    "SELECT n FROM counters WHERE id = ?;",
+    "INSERT INTO history VALUES (?, 1, ?, 1, now());",
+];
+
+/// Plannings of all statements so far.
+fn plannings(db: &mut Db) -> i64 {
+    let sql = "SELECT sum(plans)::bigint FROM pg_stat_statements WHERE query NOT LIKE '%plans%'";
+    db.run(sql)[0].parse().expect("a number")
+}
+
+#[test]
+fn short_statements_are_planned_once() {
+    let (mut db, mut plain) = (Db::new(), Db::new());
+    db.run(HIERARCHY);
+    plain.run(HIERARCHY);
+    let mut wrong = Vec::new();
+    for statement in SHORT_STATEMENTS {
+        let text = |n: u32| statement.replace('?', &n.to_string());
+        // The first is planned as it is written, the second as a shape.
+        for n in [11, 12] {
+            let sql = text(n);
+            let got = by_shape(&mut db, &sql).unwrap_or_else(|| by_text(&mut db, &sql));
+            assert_eq!(got, by_text(&mut plain, &sql), "{sql}");
+        }
+        let before = plannings(&mut db);
+        for n in 13..18 {
+            let sql = text(n);
+            match by_shape(&mut db, &sql) {
+                Some(got) => assert_eq!(got, by_text(&mut plain, &sql), "{sql}"),
+                None => wrong.push(format!("has no shape: {sql}")),
+            }
+        }
+        let planned = plannings(&mut db) - before;
+        if planned > 0 {
+            wrong.push(format!("{planned} plannings: {statement}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
