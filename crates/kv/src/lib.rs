@@ -51,6 +51,7 @@ mod shown;
 mod span_map;
 mod spans;
 mod store;
+mod tally;
 mod txn;
 
 pub use braid_lsm::{CommitTs, KeySpan, RowBatch};
@@ -67,4 +68,5 @@ pub use spans::{
     Validate, Work, Writes,
 };
 pub use store::{Store, StoreOptions};
+pub use tally::Tally;
 pub use txn::{Isolation, Locked, SavepointId, StatementMark, Txn, TxnOptions, TxnStats};

@@ -20,6 +20,7 @@ use crate::locks::{LockMode, Target, TxnId, Wait};
 use crate::read_set::{ReadMark, ReadSet};
 use crate::shown::Shown;
 use crate::spans::{Begun, Commit, Spans, Validate, Work, Writes};
+use crate::tally::Tally;
 
 /// Locks that are released without letting others at the table.
 const RELEASED_AT_ONCE: usize = 256;
@@ -157,6 +158,7 @@ impl Counts {
 
     /// What was looked at for an answer.
     pub(crate) fn add_work(&self, work: Work) {
+        Tally::add_work(work);
         let add = |counter: &AtomicU64, more: u64| {
             if more > 0 {
                 counter.fetch_add(more, Ordering::Relaxed);
@@ -602,6 +604,7 @@ impl Txn {
 
     pub(crate) fn count_request(&self) {
         self.counts.requests.fetch_add(1, Ordering::Relaxed);
+        Tally::add_request();
     }
 }
 

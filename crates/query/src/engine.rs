@@ -14,6 +14,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use braid_env::tasks::cores;
 use braid_scalar::{Bound, Node, ParamTypes};
 use braid_sql::explain::{Explained, PlanLine};
 use braid_sql::session::SessionState as SqlSession;
@@ -33,8 +34,13 @@ use crate::exec::scalar;
 use crate::exec::stoppable::Bounds;
 use crate::explain;
 use crate::memory::{SpillDirectory, common_runtime};
-use crate::run::{self, PlanRows};
+use crate::run::{self, PlanRows, Way};
+use crate::side_by_side;
 use crate::system;
+
+/// Stack of a thread that reads for others, as large as that of one that serves a client: deep
+/// plans recurse. Only what is touched takes memory.
+const STACK_BYTES: usize = 64 << 20;
 
 /// See the [module documentation](self).
 pub struct Engine {
@@ -50,7 +56,8 @@ impl Engine {
     /// When threads cannot be started, or nothing can be made in the directory.
     pub fn new(spill: SpillDirectory) -> SqlResult<Arc<Engine>> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(1)
+            .worker_threads(cores())
+            .thread_stack_size(STACK_BYTES)
             .thread_name("braid-query")
             // A thread that read a spilled file keeps what it has freed until it ends.
             .thread_keep_alive(Duration::from_millis(200))
@@ -77,6 +84,8 @@ struct Plan {
     handle: tokio::runtime::Handle,
     /// Whether it can be executed many times as it was made.
     kept: bool,
+    /// Whether several threads could read for it.
+    side_by_side: bool,
     /// Copies that no execution uses. A second one is made when a portal of the statement is still
     /// open as the next one begins.
     idle: Arc<Mutex<Vec<PlanCopy>>>,
@@ -86,8 +95,17 @@ struct Plan {
 struct PlanCopy {
     place: Arc<Place>,
     logical: LogicalPlan,
-    /// Never executed itself: each execution gets its operators anew.
-    physical: Option<Arc<dyn ExecutionPlan>>,
+    /// For one thread, and for several. Never executed itself: each execution gets its operators
+    /// anew.
+    physical: [Option<(Way, Arc<dyn ExecutionPlan>)>; 2],
+    /// Entries that its last execution has looked at in one scan.
+    entries: Option<u64>,
+}
+
+impl PlanCopy {
+    fn new(place: Arc<Place>, logical: LogicalPlan) -> PlanCopy {
+        PlanCopy { place, logical, physical: [None, None], entries: None }
+    }
 }
 
 /// A running plan, with its place among those that run.
@@ -95,6 +113,8 @@ struct Running {
     /// Ends before its copy is given back.
     rows: Option<PlanRows>,
     copy: Option<PlanCopy>,
+    /// Whether the copy is used again.
+    kept: bool,
     idle: Arc<Mutex<Vec<PlanCopy>>>,
     _admitted: Admitted,
 }
@@ -108,9 +128,11 @@ impl RowStream for Running {
 impl Drop for Running {
     fn drop(&mut self) {
         self.rows = None;
-        if let Some(copy) = self.copy.take() {
-            copy.place.leave();
-            self.idle.lock().push(copy);
+        if let Some(mut copy) = self.copy.take() {
+            copy.entries = copy.place.leave();
+            if self.kept {
+                self.idle.lock().push(copy);
+            }
         }
     }
 }
@@ -173,16 +195,18 @@ impl GeneralQueries for Engine {
             place: place.clone(),
             binding: Binding::Kept,
             cancel: context.cancel.clone(),
-            state: run::planner(false).clone(),
+            state: run::planner().clone(),
             params: ParamTypes::new(declared),
         });
         let bound = binder.statement(query)?;
         let kept = binder.can_be_kept();
+        let side_by_side =
+            !binder.is_volatile() && side_by_side::is_possible(&bound.plan).map_err(from_df)?;
         let mut copies = Vec::new();
         let columns = output(&bound);
         if kept {
             let logical = result_columns(bound, &place)?;
-            copies.push(PlanCopy { place, logical, physical: None });
+            copies.push(PlanCopy::new(place, logical));
         }
         Ok(Arc::new(Plan {
             query: query.clone(),
@@ -192,6 +216,7 @@ impl GeneralQueries for Engine {
             gate: self.gate.clone(),
             handle: self.runtime.handle().clone(),
             kept,
+            side_by_side,
             idle: Arc::new(Mutex::new(copies)),
         }))
     }
@@ -215,7 +240,7 @@ impl Plan {
     ) -> SqlResult<LogicalPlan> {
         let state = match binding {
             Binding::Once => run::session(self.bounds(run), &self.common)?,
-            Binding::Kept | Binding::Anew => run::planner(false).clone(),
+            Binding::Kept | Binding::Anew => run::planner().clone(),
         };
         let declared: Vec<Option<SqlType>> = self.params.iter().cloned().map(Some).collect();
         let mut binder = Binder::new(Surroundings {
@@ -246,7 +271,7 @@ impl Plan {
         if !self.kept {
             let place = Place::of(now);
             let logical = self.bind(run, &place, Binding::Once)?;
-            return Ok(PlanCopy { place, logical, physical: None });
+            return Ok(PlanCopy::new(place, logical));
         }
         let idle = self.idle.lock().pop();
         let copy = match idle {
@@ -254,7 +279,7 @@ impl Plan {
             None => {
                 let place = Arc::new(Place::default());
                 let logical = self.bind(run, &place, Binding::Kept)?;
-                PlanCopy { place, logical, physical: None }
+                PlanCopy::new(place, logical)
             }
         };
         copy.place.enter(now);
@@ -268,16 +293,34 @@ impl Plan {
         run: &RunContext,
     ) -> SqlResult<Arc<dyn ExecutionPlan>> {
         let _entered = self.handle.enter();
-        let made = match copy.physical.take() {
-            Some(made) => made,
-            None => run::physical_at(&copy.logical, &copy.place, false, &run.cancel)?,
+        let known = copy.entries.map(|entries| self.way(run, side_by_side::after(run, entries)));
+        if let Some(way) = known
+            && let Some((made_for, made)) = &copy.physical[usize::from(way.helpers > 0)]
+            && *made_for == way
+        {
+            return run::fresh_operators(made);
+        }
+        let optimized = run::optimized(&copy.logical, &run.cancel)?;
+        let way = match known {
+            Some(way) => way,
+            None => self.way(run, side_by_side::at_first(run, &optimized)?),
         };
+        let made = run::physical_at(optimized, &copy.place, way, &run.cancel)?;
         if !self.kept {
             return Ok(made);
         }
         let fresh = run::fresh_operators(&made)?;
-        copy.physical = Some(made);
+        copy.physical[usize::from(way.helpers > 0)] = Some((way, made));
         Ok(fresh)
+    }
+
+    /// How operators are made for an execution that reads much, or not.
+    fn way(&self, run: &RunContext, much: bool) -> Way {
+        let threads = match much && self.side_by_side {
+            true => side_by_side::threads(run.side_by_side),
+            false => 1,
+        };
+        Way { sorted_joins: false, helpers: threads - 1 }
     }
 
     /// Starts an execution.
@@ -285,10 +328,14 @@ impl Plan {
         let physical = self.operators(copy, run)?;
         let types = self.columns.iter().map(|c| c.ty.clone()).collect();
         let task = run::task(self.bounds(run), &self.common)?;
-        let rows = PlanRows::start(task, physical, types, run.cancel.clone(), self.handle.clone())?;
+        let execution = copy.place.execution()?;
+        let rows = PlanRows::start(task, physical, types, &execution, self.handle.clone())?;
         let (logical, place, cancel) =
             (copy.logical.clone(), copy.place.clone(), run.cancel.clone());
-        Ok(rows.or_else(Box::new(move || run::physical_at(&logical, &place, true, &cancel))))
+        Ok(rows.or_else(Box::new(move || {
+            let way = Way { sorted_joins: true, helpers: 0 };
+            run::physical_at(run::optimized(&logical, &cancel)?, &place, way, &cancel)
+        })))
     }
 }
 
@@ -306,14 +353,12 @@ impl GeneralPlan for Plan {
         let mut running = Running {
             rows: None,
             copy: Some(self.enter(run)?),
+            kept: self.kept,
             idle: self.idle.clone(),
             _admitted: admitted,
         };
         if let Some(copy) = &mut running.copy {
             running.rows = Some(self.start(copy, run)?);
-        }
-        if !self.kept {
-            running.copy = None;
         }
         Ok(Box::new(running))
     }
@@ -325,13 +370,16 @@ impl GeneralPlan for Plan {
         let place = Place::of(now);
         let logical = self.bind(run, &place, Binding::Once)?;
         let _entered = self.handle.enter();
-        let mut physical = run::physical_at(&logical, &place, false, &run.cancel)?;
+        let optimized = run::optimized(&logical, &run.cancel)?;
+        let way = self.way(run, side_by_side::at_first(run, &optimized)?);
+        let mut physical = run::physical_at(optimized, &place, way, &run.cancel)?;
         let mut head = "general plan (DataFusion)".to_string();
         let mut rows = None;
         if analyze {
             let before = run.txn.stats().requests;
             let task = run::task(self.bounds(run), &self.common)?;
-            let (measured, count) = explain::measure(task, physical, &run.cancel)?;
+            let measured = explain::measure(task, physical, &run.cancel);
+            let (measured, count) = measured.inspect_err(|_| _ = place.leave())?;
             (physical, rows) = (measured, Some(count));
             let requests = run.txn.stats().requests - before;
             head.push_str(&format!(" (actual rows={count}, requests={requests})"));

@@ -172,6 +172,8 @@ fn kind(plan: &dyn ExecutionPlan, by_index: bool) -> String {
         "HashJoinExec" => "Hash Join",
         "NestedLoopJoinExec" | "CrossJoinExec" => "Nested Loop",
         "SortMergeJoinExec" => "Merge Join",
+        "CoalescePartitionsExec" => "Gather",
+        "SortPreservingMergeExec" => "Gather Merge",
         "SortExec" => "Sort",
         "UnionExec" => "Append",
         "WindowAggExec" | "BoundedWindowAggExec" => "WindowAgg",

@@ -1,9 +1,10 @@
 //! Running plans: DataFusion's session, memory budget, batches to rows.
 //!
 //! A plan is driven by the thread that asks for rows: no channel, no task of its own. Operators
-//! that want an async runtime (spilling) find the engine's.
+//! that want an async runtime find the engine's: those that spill, and those of plans for several
+//! threads (`side_by_side.rs`).
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,16 +29,19 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionConfig;
 use futures::StreamExt;
+use parking_lot::Mutex;
 
 use crate::arrow_form::Reader;
 use crate::error::from_df;
 use crate::exec::constant::bind_constants;
-use crate::exec::execution::Place;
+use crate::exec::execution::{Execution, Place};
 use crate::exec::facts::LOOKUPS_MAX;
+use crate::exec::pieces::Readers;
 use crate::exec::stoppable::{Bounds, stoppable};
 use crate::join_order;
 use crate::memory::{runtime, spillers_limit};
 use crate::planning::{check_size, physical_rules, rules, rules_after_ordering, stopping_at};
+use crate::side_by_side::Threads;
 use crate::sorted_joins::refused;
 
 /// Wakes a parked thread.
@@ -51,7 +55,9 @@ impl Wake for Unpark {
 
 /// Drives a future on this thread. May be nested: a plan's function may drive another plan.
 pub(crate) fn drive<F: Future>(future: F) -> F::Output {
-    let mut future = pin!(future);
+    // On one of the engine's threads, a nested plan must not use up what the plan around it may do
+    // before others get their turn: nobody would give it more.
+    let mut future = pin!(tokio::task::coop::unconstrained(future));
     let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
     let mut context = Context::from_waker(&waker);
     loop {
@@ -62,21 +68,42 @@ pub(crate) fn drive<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// The session that makes all plans. It knows no functions by name: all names are resolved by our
-/// binder. `sorted_joins`: its joins hold no whole input.
-pub(crate) fn planner(sorted_joins: bool) -> &'static Arc<SessionState> {
-    static PLANNERS: [LazyLock<Arc<SessionState>>; 2] =
-        [LazyLock::new(|| new_planner(false)), LazyLock::new(|| new_planner(true))];
-    &PLANNERS[usize::from(sorted_joins)]
+/// How a plan is made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Way {
+    /// Joins hold no whole input.
+    pub(crate) sorted_joins: bool,
+    /// Threads that read besides the first.
+    pub(crate) helpers: usize,
 }
 
-fn new_planner(sorted_joins: bool) -> Arc<SessionState> {
+/// The session that makes all plans for one thread.
+pub(crate) fn planner() -> &'static Arc<SessionState> {
+    static PLANNER: LazyLock<Arc<SessionState>> = LazyLock::new(|| new_planner(Way::default()));
+    &PLANNER
+}
+
+/// The session that makes plans in this way.
+fn planner_for(way: Way) -> Arc<SessionState> {
+    static PLANNERS: Mutex<BTreeMap<Way, Arc<SessionState>>> = Mutex::new(BTreeMap::new());
+    if way == Way::default() {
+        return planner().clone();
+    }
+    PLANNERS.lock().entry(way).or_insert_with(|| new_planner(way)).clone()
+}
+
+/// It knows no functions by name: all names are resolved by our binder.
+fn new_planner(way: Way) -> Arc<SessionState> {
+    let threads = way.helpers + 1;
     let mut config = SessionConfig::new()
-        .with_target_partitions(1)
+        .with_target_partitions(threads)
         .with_batch_size(1024)
-        .with_information_schema(false);
+        .with_information_schema(false)
+        .with_extension(Arc::new(Threads(threads)));
     let options = config.options_mut();
+    // One side of a join is held once, for all threads.
     options.optimizer.repartition_joins = false;
+    options.optimizer.repartition_windows = false;
     options.optimizer.enable_round_robin_repartition = false;
     options.execution.collect_statistics = false;
     // A minimum or maximum of one execution would still bound the scans of the next.
@@ -87,7 +114,7 @@ fn new_planner(sorted_joins: bool) -> Arc<SessionState> {
     let state = SessionStateBuilder::new()
         .with_config(config)
         .with_optimizer_rules(rules())
-        .with_physical_optimizer_rules(physical_rules(sorted_joins))
+        .with_physical_optimizer_rules(physical_rules(way.sorted_joins))
         .build();
     Arc::new(state)
 }
@@ -95,7 +122,7 @@ fn new_planner(sorted_joins: bool) -> Arc<SessionState> {
 /// The configuration of a statement that keeps within bounds.
 fn config(bounds: Bounds) -> SessionConfig {
     let limit = spillers_limit(&bounds.memory);
-    let mut config = planner(false).config().clone().with_extension(Arc::new(bounds));
+    let mut config = planner().config().clone().with_extension(Arc::new(bounds));
     let options = config.options_mut();
     // What a sort keeps free for merging what it has spilled.
     options.execution.sort_spill_reservation_bytes = (limit / 32).clamp(64 << 10, 10 << 20);
@@ -122,7 +149,7 @@ pub(crate) fn task(bounds: Bounds, common: &RuntimeEnv) -> SqlResult<Arc<TaskCon
 /// When the runtime cannot be set up.
 pub fn session(bounds: Bounds, common: &RuntimeEnv) -> SqlResult<Arc<SessionState>> {
     let runtime = runtime(bounds.memory.clone(), common)?;
-    let state = SessionStateBuilder::new_from_existing(planner(false).as_ref().clone())
+    let state = SessionStateBuilder::new_from_existing(planner().as_ref().clone())
         .with_config(config(bounds))
         .with_runtime_env(runtime)
         .build();
@@ -138,21 +165,29 @@ pub fn physical(state: &SessionState, plan: &LogicalPlan) -> SqlResult<Arc<dyn E
     stopping_at(&bounds(state).cancel, || drive(state.create_physical_plan(plan))).map_err(from_df)
 }
 
-/// The physical plan of a logical one that may hold constants of an execution at this place.
+/// An optimized logical plan, which may hold constants of an execution.
+///
+/// # Errors
+/// As [`physical`].
+pub(crate) fn optimized(plan: &LogicalPlan, cancel: &Arc<AtomicBool>) -> SqlResult<LogicalPlan> {
+    check_size(plan)?;
+    let state = planner();
+    stopping_at(cancel, || ordered(state.optimize(plan)?, state)).map_err(from_df)
+}
+
+/// The physical plan of an optimized one for executions at this place.
 ///
 /// # Errors
 /// As [`physical`].
 pub(crate) fn physical_at(
-    plan: &LogicalPlan,
+    optimized: LogicalPlan,
     place: &Arc<Place>,
-    sorted_joins: bool,
+    way: Way,
     cancel: &Arc<AtomicBool>,
 ) -> SqlResult<Arc<dyn ExecutionPlan>> {
-    check_size(plan)?;
-    let state = planner(sorted_joins);
+    let state = planner_for(way);
     stopping_at(cancel, || {
-        let ordered = ordered(state.optimize(plan)?, state)?;
-        let optimized = bind_constants(ordered, place)?;
+        let optimized = bind_constants(optimized, place)?;
         drive(state.query_planner().create_physical_plan(&optimized, state.as_ref()))
     })
     .map_err(from_df)
@@ -178,7 +213,7 @@ pub(crate) fn fresh_operators(plan: &Arc<dyn ExecutionPlan>) -> SqlResult<Arc<dy
         return Ok(fresh);
     }
     // What an operator tells the scans below it belongs to one execution: they are linked anew.
-    let options = planner(false).config_options();
+    let options = planner().config_options();
     FilterPushdown::new_post_optimization().optimize(fresh, options).map_err(from_df)
 }
 
@@ -249,6 +284,8 @@ pub(crate) struct PlanRows {
     task: Arc<TaskContext>,
     /// Until the first row.
     again: Option<Again>,
+    /// Threads that read for the plan.
+    readers: Arc<Readers>,
     handle: tokio::runtime::Handle,
 }
 
@@ -261,13 +298,14 @@ impl PlanRows {
         task: Arc<TaskContext>,
         plan: Arc<dyn ExecutionPlan>,
         types: Vec<SqlType>,
-        cancel: Arc<AtomicBool>,
+        execution: &Execution,
         handle: tokio::runtime::Handle,
     ) -> SqlResult<PlanRows> {
+        let (cancel, readers) = (execution.cancel.clone(), execution.readers.clone());
         let _entered = handle.enter();
         let stream = start(task.clone(), plan, &cancel)?;
         drop(_entered);
-        Ok(PlanRows { stream: Some(stream), types, cancel, task, again: None, handle })
+        Ok(PlanRows { stream: Some(stream), types, cancel, task, again: None, readers, handle })
     }
 
     /// What to run instead when a hash join is refused its memory before the first row.
@@ -292,6 +330,7 @@ impl PlanRows {
             };
             // What it held is free before the next plan begins.
             self.stream = None;
+            self.readers.settle();
             match self.again.take().filter(|_| refused(&error)) {
                 Some(again) => {
                     self.stream = Some(start(self.task.clone(), again()?, &self.cancel)?);

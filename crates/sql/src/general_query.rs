@@ -89,6 +89,18 @@ pub struct RunContext {
     pub cancel: Arc<AtomicBool>,
     /// What the statement holds.
     pub memory: Arc<Account>,
+    /// Whether several threads may read for it.
+    pub side_by_side: SideBySide,
+}
+
+/// Whether several threads may read for one query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SideBySide {
+    /// How many besides the first; there are no more threads than cores.
+    /// `max_parallel_workers_per_gather`.
+    pub helpers: usize,
+    /// Bytes of a table from which on it is worth it. `min_parallel_table_scan_size`.
+    pub least_bytes: u64,
 }
 
 /// Bytes that a row takes.

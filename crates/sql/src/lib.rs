@@ -43,7 +43,7 @@ pub use braid_catalog::{kv_error, memory_error};
 pub use database::Database;
 pub use general_query::{
     ColumnInfo, GeneralPlan, GeneralQueries, NoGeneralQueries, PlanContext, Row, RowStream,
-    RunContext, row_memory,
+    RunContext, SideBySide, row_memory,
 };
 pub use session::{
     Backends, Cause, Interrupt, Notice, Outcome, Prepared, Rows, RowsTag, Session, SessionOptions,

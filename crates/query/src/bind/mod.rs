@@ -250,6 +250,11 @@ impl<'a> Binder<'a> {
         self.binding == Binding::Kept
     }
 
+    /// Whether what was bound calls volatile functions.
+    pub(crate) fn is_volatile(&self) -> bool {
+        self.volatile
+    }
+
     /// What is bound next depends on the execution. Gives its context, if it is known; if not, the
     /// query will be bound again for each execution.
     fn bind_anew(&mut self) -> Option<EvalContext> {

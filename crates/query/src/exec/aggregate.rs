@@ -98,6 +98,15 @@ impl Hash for SqlAggregate {
     }
 }
 
+/// Whether the result of an aggregate depends on the order in which it is given rows.
+pub(crate) fn depends_on_order(function: &AggregateUDF) -> bool {
+    match function.inner().downcast_ref::<SqlAggregate>() {
+        // Of equal values it does not matter which is first.
+        Some(own) => own.spec.code.by_order && own.spec.name != FIRST,
+        None => !function.order_sensitivity().is_insensitive(),
+    }
+}
+
 /// The function of a spec.
 pub fn aggregate(spec: Spec) -> Arc<AggregateUDF> {
     let n = spec.args.len() + spec.order.len();

@@ -15,12 +15,13 @@ use std::sync::Arc;
 use std::sync::LazyLock;
 use std::sync::atomic::AtomicBool;
 
-use braid_kv::{Txn, TxnStats, Work};
+use braid_kv::{Tally, Txn, Work};
 use braid_scalar::{Bound, EvalContext};
 use braid_types::{Datum, SqlError, SqlResult, SqlType};
 use datafusion::physical_plan::ExecutionPlan;
 use parking_lot::Mutex;
 
+use super::pieces::Readers;
 use super::scan::{Spec, SqlScan};
 use super::table::Source;
 
@@ -35,21 +36,28 @@ pub struct Execution {
     /// Values of the place's constants, as far as they were wanted.
     values: Mutex<Vec<Option<Datum>>>,
     /// What each scan has asked the store, by the address of what it was planned as.
-    scanned: Mutex<HashMap<usize, (u64, Work)>>,
+    scanned: Mutex<HashMap<usize, Tally>>,
+    /// Other threads that read for it.
+    pub(crate) readers: Arc<Readers>,
 }
 
 impl Execution {
     /// An execution that has computed nothing yet.
     pub fn new(eval: EvalContext, txn: Option<Arc<Txn>>, cancel: Arc<AtomicBool>) -> Execution {
-        Execution { eval, txn, cancel, values: Mutex::default(), scanned: Mutex::default() }
+        let (values, scanned, readers) = (Mutex::default(), Mutex::default(), Arc::default());
+        Execution { eval, txn, cancel, values, scanned, readers }
     }
 
-    /// A scan has read, and its transaction did this meanwhile.
-    pub(super) fn scanned(&self, spec: &Spec, before: TxnStats, now: TxnStats) {
+    /// A scan has read, and asked this.
+    pub(super) fn scanned(&self, spec: &Spec, asked: Tally) {
         let mut scanned = self.scanned.lock();
-        let (requests, work) = scanned.entry(std::ptr::from_ref(spec) as usize).or_default();
-        *requests += now.requests - before.requests;
-        *work = work.plus(now.work.since(before.work));
+        let all = scanned.entry(std::ptr::from_ref(spec) as usize).or_default();
+        *all = all.plus(asked);
+    }
+
+    /// Entries that the scan that looked at most of them has looked at.
+    pub(crate) fn most_entries(&self) -> u64 {
+        self.scanned.lock().values().map(|asked| asked.work.entries).max().unwrap_or(0)
     }
 }
 
@@ -79,11 +87,13 @@ impl Place {
         *self.now.lock() = Some(Arc::new(execution));
     }
 
-    /// The execution has ended.
-    pub fn leave(&self) {
+    /// The execution has ended, and whoever wanted its rows is gone. Waits for other threads that
+    /// read for it. Gives the number of entries that the scan that looked at most has looked at.
+    pub fn leave(&self) -> Option<u64> {
         // Dropped outside of the lock: it may be the last to hold the transaction.
-        let ended = self.now.lock().take();
-        drop(ended);
+        let ended = self.now.lock().take()?;
+        ended.readers.end();
+        Some(ended.most_entries())
     }
 
     /// The execution that runs.
@@ -155,6 +165,6 @@ pub(crate) fn about_scan(plan: &dyn ExecutionPlan) -> Option<AboutScan> {
     };
     let scanned = spec.place.execution_or_nothing();
     let known = scanned.scanned.lock().get(&(std::ptr::from_ref(spec) as usize)).copied();
-    let (requests, work) = known.unwrap_or_default();
+    let Tally { requests, work } = known.unwrap_or_default();
     Some(AboutScan { relation: spec.name.clone(), index, requests, work })
 }

@@ -52,6 +52,11 @@ impl Facts {
         self.db.estimated_rows(&self.layout)
     }
 
+    /// How many bytes its rows have in files, about.
+    pub(super) fn bytes(&self) -> f64 {
+        self.db.estimated_bytes(&self.layout)
+    }
+
     /// What ANALYZE has found out.
     pub(crate) fn statistics(&self) -> Option<&TableStatistics> {
         let found = || self.db.statistics(&self.layout.table);

@@ -8,6 +8,7 @@ pub(crate) mod facts;
 mod folds;
 pub(crate) mod key_conditions;
 pub mod materialized;
+pub(crate) mod pieces;
 pub mod scalar;
 mod scan;
 mod scan_filter;

@@ -6,6 +6,8 @@
 //!               looked up one by one, else the least and the greatest bound the span
 //!   read        columns of rows that pass the filter (columns.rs), or rows of an index
 //! ```
+//! Several threads may read what was found: `pieces.rs`.
+//!
 //! What joins, sorts with a limit and aggregates above learn arrives as dynamic filters of
 //! DataFusion, which the scan takes in the last phase of planning.
 
@@ -13,7 +15,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use braid_kv::KeySpan;
+use braid_kv::{KeySpan, Txn};
 use braid_scalar::{Bound, Node};
 use braid_sql::plan::access::Access;
 use braid_sql::storage::{IndexScan, TableLayout, TableScan};
@@ -33,10 +35,12 @@ use datafusion::physical_plan::filter_pushdown::{
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties,
 };
+use parking_lot::Mutex;
 
 use super::execution::{Execution, Place};
 use super::facts::Facts;
 use super::key_conditions::Learned;
+use super::pieces::Pieces;
 use super::scan_filter::ScanFilter;
 use super::scan_stream::{Rows, ScanStream, SharedStream};
 use super::table::Source;
@@ -62,6 +66,8 @@ pub(super) struct Spec {
     /// What the access was chosen for.
     pub(super) conditions: Vec<Bound>,
     pub(super) limit: Option<usize>,
+    /// How many threads may read.
+    pub(super) threads: usize,
     pub(super) source: Source,
     pub(super) place: Arc<Place>,
 }
@@ -79,13 +85,15 @@ pub(super) struct SqlScan {
     asked: Arc<AtomicU64>,
     /// Spans that were looked up because of what was learned.
     looked_up: Arc<AtomicU64>,
+    /// What several threads have not read yet; `None`: none of them has begun.
+    pieces: Arc<Mutex<Option<Pieces>>>,
 }
 
 impl SqlScan {
     pub(super) fn new(spec: Spec, filter: Option<ScanFilter>) -> SqlScan {
         let properties = Arc::new(PlanProperties::new(
             EquivalenceProperties::new(spec.schema.clone()),
-            Partitioning::UnknownPartitioning(1),
+            Partitioning::UnknownPartitioning(spec.threads),
             EmissionType::Incremental,
             Boundedness::Bounded,
         ));
@@ -97,6 +105,7 @@ impl SqlScan {
             learned: Vec::new(),
             asked: Arc::default(),
             looked_up: Arc::default(),
+            pieces: Arc::default(),
         }
     }
 
@@ -123,32 +132,61 @@ impl SqlScan {
         filter.columns.iter().map(|at| (*at, columns[*at].ty.clone())).collect()
     }
 
-    /// Begins to read, once the operators above know what they want.
+    /// Begins to read, once the operators above know what they want; the next piece, if several
+    /// threads read. `None`: all was read, or is being read.
     ///
     /// # Errors
     /// Of reading.
-    pub(super) fn open(&self, execution: &Execution) -> SqlResult<Rows> {
+    pub(super) fn open(&self, execution: &Execution) -> SqlResult<Option<Rows>> {
         let spec = &self.spec;
         let (layout, access) = match (&spec.source, &spec.access) {
-            (Source::Rows(rows), _) => return Ok(Rows::Made(rows.clone(), 0)),
+            (Source::Rows(rows), _) => return Ok(Some(Rows::Made(rows.clone(), 0))),
             (Source::Stored(layout), Some(access)) => (layout, access),
             _ => return Err(SqlError::internal("a scan without rows")),
         };
-        let txn = execution.txn.clone();
+        let txn = execution.txn.as_ref();
         let txn = txn.ok_or_else(|| SqlError::internal("a scan without transaction"))?;
-        let narrowed = self.narrowed(layout, access, execution)?;
-        let access = narrowed.as_ref().unwrap_or(access);
-        let spans = spans_of(access, layout, execution);
+        let whole = || -> SqlResult<(Access, Vec<KeySpan>)> {
+            let narrowed = self.narrowed(layout, access, execution)?;
+            let access = narrowed.unwrap_or_else(|| access.clone());
+            let spans = spans_of(&access, layout, execution);
+            Ok((access, spans))
+        };
+        if spec.threads == 1 {
+            let (access, spans) = whole()?;
+            return Ok(Some(self.rows(layout, txn, &access, spans)));
+        }
+        let mut pieces = self.pieces.lock();
+        let pieces = match &mut *pieces {
+            Some(pieces) => pieces,
+            none => {
+                let (access, spans) = whole()?;
+                none.insert(Pieces::new(txn, access, spans, spec.threads)?)
+            }
+        };
+        let piece = pieces.take();
+        Ok(piece.map(|spans| self.rows(layout, txn, &pieces.access, spans)))
+    }
+
+    /// The rows in these spans.
+    fn rows(
+        &self,
+        layout: &Arc<TableLayout>,
+        txn: &Arc<Txn>,
+        access: &Access,
+        spans: Vec<KeySpan>,
+    ) -> Rows {
+        let (spec, txn, layout) = (&self.spec, txn.clone(), layout.clone());
         let rows = match access.index {
-            Some(at) => Rows::Index(IndexScan::new(txn, layout.clone(), at, spans, false)),
+            Some(at) => Rows::Index(IndexScan::new(txn, layout, at, spans, false)),
             None => {
                 let mut wanted = vec![false; layout.table.columns.len()];
                 spec.projection.iter().for_each(|at| wanted[*at] = true);
-                Rows::Table(TableScan::new(txn, layout.clone(), spans, Some(wanted), false))
+                Rows::Table(TableScan::new(txn, layout, spans, Some(wanted), false))
             }
         };
         let expected = spec.limit.filter(|_| self.filter().is_none());
-        Ok(rows.expecting(expected).in_columns(spec, self.filter().cloned()))
+        rows.expecting(expected).in_columns(spec, self.filter().cloned())
     }
 
     /// A narrower access because of what was learned, if that is worth it.
@@ -237,6 +275,9 @@ impl DisplayAs for SqlScan {
         }
         if let Some(limit) = spec.limit {
             write!(f, ", limit={limit}")?;
+        }
+        if spec.threads > 1 {
+            write!(f, ", threads={}", spec.threads)?;
         }
         match self.looked_up.load(Ordering::Relaxed) {
             0 => {}
@@ -331,6 +372,7 @@ impl ExecutionPlan for SqlScan {
             learned: Vec::new(),
             asked: Arc::default(),
             looked_up: Arc::default(),
+            pieces: Arc::default(),
             ..SqlScan::clone(&self)
         }))
     }

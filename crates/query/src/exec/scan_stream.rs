@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
-use braid_kv::TxnStats;
+use braid_kv::Tally;
 use braid_sql::storage::{IndexScan, TableScan};
 use braid_types::{Datum, SqlError, SqlResult, SqlType};
 use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
@@ -17,6 +17,7 @@ use futures::Stream;
 use super::columns::{ColumnScan, canceled};
 use super::execution::Execution;
 use super::materialized::Materialized;
+use super::pieces::Reading;
 use super::scan::{Spec, SqlScan};
 use super::scan_filter::ScanFilter;
 use crate::arrow_form;
@@ -124,6 +125,8 @@ pub(super) struct ScanStream {
     execution: Arc<Execution>,
     /// `None` until the first batch is wanted.
     rows: Option<Rows>,
+    /// If others read beside it.
+    _reading: Option<Reading>,
     /// Columns that the filter is about.
     probe: Vec<(usize, SqlType)>,
     left: usize,
@@ -132,30 +135,40 @@ pub(super) struct ScanStream {
 impl ScanStream {
     pub(super) fn new(scan: SqlScan, execution: Arc<Execution>) -> ScanStream {
         let (probe, left) = (scan.probe_types(), scan.spec().limit.unwrap_or(usize::MAX));
-        ScanStream { scan, execution, rows: None, probe, left }
+        let _reading = (scan.spec().threads > 1).then(|| execution.readers.begin());
+        ScanStream { scan, execution, rows: None, _reading, probe, left }
     }
 
     /// The next batch; what it asked the store is counted.
     fn batch(&mut self) -> SqlResult<Option<RecordBatch>> {
-        if self.execution.cancel.load(Ordering::Relaxed) {
-            return Err(canceled());
-        }
-        let before = self.stats();
-        let mut rows = match self.rows.take() {
-            Some(rows) => rows,
-            None => self.scan.open(&self.execution)?,
-        };
-        let batch = self.read(&mut rows);
-        let now = self.stats();
-        self.scan.count(now.requests - before.requests);
-        self.execution.scanned(self.scan.spec(), before, now);
-        self.rows = Some(rows);
+        let before = Tally::here();
+        let batch = self.next_rows();
+        let asked = Tally::here().since(before);
+        self.scan.count(asked.requests);
+        self.execution.scanned(self.scan.spec(), asked);
         batch
     }
 
-    /// What its transaction has done so far.
-    fn stats(&self) -> TxnStats {
-        self.execution.txn.as_ref().map_or_else(TxnStats::default, |txn| txn.stats())
+    fn next_rows(&mut self) -> SqlResult<Option<RecordBatch>> {
+        loop {
+            let execution = self.execution.clone();
+            if execution.cancel.load(Ordering::Relaxed) || execution.readers.have_ended() {
+                return Err(canceled());
+            }
+            let mut rows = match self.rows.take() {
+                Some(rows) => rows,
+                None => match self.scan.open(&execution)? {
+                    Some(rows) => rows,
+                    None => return Ok(None),
+                },
+            };
+            let batch = self.read(&mut rows)?;
+            let last = self.scan.spec().threads == 1 || self.left == 0;
+            if batch.is_some() || last {
+                self.rows = Some(rows);
+                return Ok(batch);
+            }
+        }
     }
 
     fn read(&mut self, rows: &mut Rows) -> SqlResult<Option<RecordBatch>> {

@@ -29,6 +29,7 @@ use super::scan::{Spec, SqlScan};
 use super::scan_filter::{ScanFilter, is_for_scan};
 use crate::arrow_form;
 use crate::error::to_df;
+use crate::side_by_side::threads_of;
 
 /// Where a table's rows come from.
 #[derive(Clone)]
@@ -134,7 +135,12 @@ impl TableProvider for SqlTable {
             Source::Rows(_) | Source::Shared(_) => None,
         };
         let filter = ScanFilter::new(filters, &self.schema, session)?;
+        let threads = match access.as_ref().is_some_and(Access::is_full) {
+            true => threads_of(session.config()),
+            false => 1,
+        };
         let spec = Spec {
+            threads,
             name: self.name.clone(),
             types: projection.iter().map(|at| self.columns[*at].1.clone()).collect(),
             schema: Arc::new(self.schema.project(&projection)?),
@@ -152,6 +158,19 @@ impl TableProvider for SqlTable {
 }
 
 impl SqlTable {
+    /// About how many bytes its rows have in files.
+    pub(crate) fn bytes(&self) -> f64 {
+        self.facts.as_ref().map_or(0.0, |facts| facts.bytes())
+    }
+
+    /// Whether filters leave all of the table to be read.
+    pub(crate) fn is_read_whole(&self, filters: &[Expr]) -> bool {
+        let Source::Stored(layout) = &self.source else { return false };
+        let conditions = filters.iter().filter_map(|filter| self.condition(filter));
+        let conditions: Vec<Bound> = conditions.flat_map(|c| c.conjuncts()).collect();
+        Access::choose_among(layout, &conditions).is_full()
+    }
+
     /// What a filter says about the keys to read.
     fn condition(&self, filter: &Expr) -> Option<Bound> {
         let Source::Stored(layout) = &self.source else { return None };

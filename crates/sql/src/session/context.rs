@@ -94,6 +94,7 @@ impl Context {
             eval: self.eval.clone(),
             cancel: self.cancel.clone(),
             memory: self.memory.clone(),
+            side_by_side: self.session.derived().side_by_side,
         }
     }
 

@@ -49,6 +49,8 @@ const KNOWN: &[(&str, &str, &str, bool)] = &[
     ("max_identifier_length", "63", "", false),
     ("max_index_keys", "32", "", false),
     ("max_parallel_maintenance_workers", "2", "", true),
+    ("max_parallel_workers_per_gather", "2", "", true),
+    ("min_parallel_table_scan_size", "8MB", "", true),
     ("pg_stat_statements.max", "5000", "", false),
     ("pg_stat_statements.track", "top", "", true),
     ("pg_stat_statements.track_utility", "on", "", true),
@@ -388,7 +390,13 @@ fn check(name: &str, value: &str) -> SqlResult<String> {
         },
         "extra_float_digits" => ok(number_in(name, value, -15..=3)?),
         "default_statistics_target" => ok(number_in(name, value, 1..=10_000)?),
-        "max_parallel_maintenance_workers" => ok(number_in(name, value, 0..=1024)?),
+        "min_parallel_table_scan_size" => match memory_bytes(value) {
+            Some(_) => ok(value.trim()),
+            None => Err(invalid(name, value).with_hint("Units: B, kB, MB, GB, TB.")),
+        },
+        "max_parallel_maintenance_workers" | "max_parallel_workers_per_gather" => {
+            ok(number_in(name, value, 0..=1024)?)
+        }
         "backfill_rows_per_second" => ok(number_in(name, value, 0..=i64::from(i32::MAX))?),
         _ => ok(value),
     }

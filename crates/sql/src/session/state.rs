@@ -17,6 +17,7 @@ use super::interrupt::Cause;
 use super::settings::{Settings, duration_ms, memory_bytes};
 use super::transaction::isolation_of;
 use crate::database::Database;
+use crate::general_query::SideBySide;
 use crate::runtime::log::Logged;
 use braid_scalar::{EvalContext, SessionFunctions};
 use braid_types::quote_ident;
@@ -56,6 +57,8 @@ pub(crate) struct Derived {
     pub(crate) statement_mem: usize,
     /// Threads that help a statement that builds something.
     pub(crate) maintenance_workers: usize,
+    /// Threads that may read for one query.
+    pub(crate) side_by_side: SideBySide,
     /// What a change in steps may read in a second; 0: as much as it can.
     pub(crate) backfill_rate: u64,
     /// Which executions are counted.
@@ -118,6 +121,11 @@ impl Derived {
                 .unwrap_or_else(|| TxnOptions::default().batch),
             backfill_rate: get("backfill_rows_per_second").parse().unwrap_or(0),
             maintenance_workers: get("max_parallel_maintenance_workers").parse().unwrap_or(0),
+            side_by_side: SideBySide {
+                helpers: get("max_parallel_workers_per_gather").parse().unwrap_or(0),
+                least_bytes: memory_bytes(&get("min_parallel_table_scan_size"))
+                    .map_or(u64::MAX, |bytes| bytes as u64),
+            },
             statement_mem: memory_bytes(&get("statement_mem")).unwrap_or(usize::MAX),
             timeouts: Timeouts {
                 statement: limit("statement_timeout"),

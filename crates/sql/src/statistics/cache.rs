@@ -79,6 +79,12 @@ impl Database {
         (bytes / stored_width(table)).max(written.grown()).floor()
     }
 
+    /// How many bytes the rows of a table have in files, as far as that can be known without
+    /// looking.
+    pub fn estimated_bytes(&self, layout: &TableLayout) -> f64 {
+        self.estimated_rows(layout) * stored_width(&layout.table)
+    }
+
     /// What was written to a table, and when it was analyzed.
     pub fn table_activity(&self, table: &Table) -> TableActivity {
         let mut out = self.statistics_state().changes.of(table).activity();
