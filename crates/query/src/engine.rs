@@ -374,6 +374,9 @@ impl GeneralPlan for Plan {
         let way = self.way(run, side_by_side::at_first(run, &optimized)?);
         let mut physical = run::physical_at(optimized, &place, way, &run.cancel)?;
         let mut head = "general plan (DataFusion)".to_string();
+        if !self.kept {
+            head.push_str(", made for each execution");
+        }
         let mut rows = None;
         if analyze {
             let before = run.txn.stats().requests;

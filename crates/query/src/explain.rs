@@ -122,6 +122,7 @@ fn add_lines(
             (actual.requests, actual.work) = (scan.requests, scan.work);
         }
         (operator.relation, operator.index) = (Some(scan.relation), scan.index);
+        operator.estimate = scan.estimate.or(operator.estimate);
     }
     out.push(PlanLine { text, operator: Some(operator) });
     plan.children().into_iter().for_each(|below| add_lines(below, None, depth + 1, out));

@@ -143,7 +143,7 @@ fn yaml_says_what_json_says() {
     let yaml = db.run(&format!("explain (format yaml) {sql}"));
     let want = "- Plan:\n    Node Type: \"Index Scan\"\n    Relation Name: \"b\"\n    \
                 Index Name: \"by_n\"\n    Operation: \"index lookup on b using by_n\"\n    \
-                Index Cond: \"n = 7\"";
+                Plan Rows: 10\n    Index Cond: \"n = 7\"";
     assert_eq!(yaml, [want]);
     let explained = json(&mut db, &format!("explain (format json) {sql}"));
     assert_eq!(explained["Plan"]["Index Cond"], "n = 7");

@@ -292,6 +292,10 @@ fn short_statements_are_planned_once() {
         if planned > 0 {
             wrong.push(format!("{planned} plannings: {statement}"));
         }
+        let plan = db.run(&format!("EXPLAIN {}", text(5)));
+        if plan[0].contains("made for each execution") {
+            wrong.push(format!("{}: {statement}", plan[0]));
+        }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -150,6 +150,7 @@ impl Place {
 pub(crate) struct AboutScan {
     pub(crate) relation: String,
     pub(crate) index: Option<String>,
+    pub(crate) estimate: Option<f64>,
     pub(crate) requests: u64,
     pub(crate) work: Work,
 }
@@ -166,5 +167,6 @@ pub(crate) fn about_scan(plan: &dyn ExecutionPlan) -> Option<AboutScan> {
     let scanned = spec.place.execution_or_nothing();
     let known = scanned.scanned.lock().get(&(std::ptr::from_ref(spec) as usize)).copied();
     let Tally { requests, work } = known.unwrap_or_default();
-    Some(AboutScan { relation: spec.name.clone(), index, requests, work })
+    let (relation, estimate) = (spec.name.clone(), spec.rows_expected());
+    Some(AboutScan { relation, index, estimate, requests, work })
 }

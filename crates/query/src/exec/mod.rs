@@ -4,7 +4,6 @@ pub mod aggregate;
 pub(crate) mod columns;
 pub(crate) mod constant;
 pub mod execution;
-pub(crate) mod facts;
 mod folds;
 pub(crate) mod key_conditions;
 pub mod materialized;
@@ -18,3 +17,5 @@ pub mod stoppable;
 pub mod subquery;
 pub mod table;
 pub(crate) mod vector;
+
+pub(crate) use braid_sql::plan::facts;

@@ -25,6 +25,7 @@ use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::Expr;
 use datafusion::physical_expr::expressions::{CastExpr, Column, DynamicFilterPhysicalExpr};
 use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
@@ -45,6 +46,7 @@ use super::scan_filter::ScanFilter;
 use super::scan_stream::{Rows, ScanStream, SharedStream};
 use super::table::Source;
 use crate::error::to_df;
+use crate::join_order::share_of_table;
 
 /// Longest text of spans in EXPLAIN.
 const KEY_TEXT_MAX: usize = 160;
@@ -65,6 +67,8 @@ pub(super) struct Spec {
     pub(super) facts: Option<Arc<Facts>>,
     /// What the access was chosen for.
     pub(super) conditions: Vec<Bound>,
+    /// All that is known of the rows that are wanted.
+    pub(super) filters: Vec<Expr>,
     pub(super) limit: Option<usize>,
     /// How many threads may read.
     pub(super) threads: usize,
@@ -87,6 +91,15 @@ pub(super) struct SqlScan {
     looked_up: Arc<AtomicU64>,
     /// What several threads have not read yet; `None`: none of them has begun.
     pieces: Arc<Mutex<Option<Pieces>>>,
+}
+
+impl Spec {
+    /// How many rows are expected, without what operators above are going to tell.
+    pub(super) fn rows_expected(&self) -> Option<f64> {
+        let facts = self.facts.as_ref()?;
+        let rows = facts.rows() * share_of_table(facts, &self.filters);
+        Some(self.limit.map_or(rows, |limit| rows.min(limit as f64)))
+    }
 }
 
 impl SqlScan {

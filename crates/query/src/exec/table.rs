@@ -12,6 +12,7 @@ use async_trait::async_trait;
 use braid_scalar::Bound;
 use braid_sql::Database;
 use braid_sql::plan::access::Access;
+use braid_sql::plan::choice;
 use braid_sql::storage::TableLayout;
 use braid_types::{Datum, SqlError, SqlType};
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
@@ -131,7 +132,10 @@ impl TableProvider for SqlTable {
             conditions.extend(condition.iter().flat_map(Bound::conjuncts));
         }
         let access = match &self.source {
-            Source::Stored(layout) => Some(Access::choose_among(layout, &conditions)),
+            Source::Stored(layout) => Some(match &self.facts {
+                Some(facts) => choice::for_scan(facts, &conditions),
+                None => Access::choose_among(layout, &conditions),
+            }),
             Source::Rows(_) | Source::Shared(_) => None,
         };
         let filter = ScanFilter::new(filters, &self.schema, session)?;
@@ -149,6 +153,7 @@ impl TableProvider for SqlTable {
             access,
             facts: self.facts.clone(),
             conditions,
+            filters: filters.to_vec(),
             limit,
             source: self.source.clone(),
             place: self.place.clone(),

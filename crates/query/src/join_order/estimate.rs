@@ -9,8 +9,8 @@ use datafusion::logical_expr::{
     Aggregate, BinaryExpr, Distinct, Expr, FetchType, Join, LogicalPlan, Operator, TableScan,
 };
 
-use super::share::{self, LIKE, SOME};
-use crate::exec::facts::Facts;
+use super::share;
+use crate::exec::facts::{Facts, LIKE, SOME};
 use crate::exec::table::facts_of;
 
 /// Rows of something that nobody can tell anything about.

@@ -21,3 +21,4 @@ mod share;
 mod sides;
 
 pub(crate) use groups::ordered;
+pub(crate) use share::of_table as share_of_table;

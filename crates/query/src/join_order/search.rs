@@ -9,8 +9,8 @@ use datafusion::common::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 
 use super::graph::{Graph, Set};
-use super::share::SOME;
-use crate::exec::facts::LOOKUPS_MAX;
+
+use crate::exec::facts::{LOOKUPS_MAX, SOME};
 
 /// Relations of which all trees are looked at.
 const ALL_TREES: usize = 10;

@@ -7,36 +7,21 @@ use braid_types::{Datum, SqlType};
 use datafusion::logical_expr::expr::{Between, InList};
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 
-use crate::exec::facts::Facts;
+use crate::exec::facts::{Facts, Range, SOME};
 use crate::exec::key_conditions::value_of;
 
-/// Share of rows that pass a condition about which nothing is known.
-pub(super) const SOME: f64 = 0.3;
-/// The same for a pattern.
-pub(super) const LIKE: f64 = 0.05;
-/// The same for an equality.
-const ONE_OF_MANY: f64 = 0.005;
-/// The same for one end of a range.
-const HALF_OPEN: f64 = 1.0 / 3.0;
 /// Never less than this: an estimate of nothing hides all that follows.
 const LEAST: f64 = 1e-7;
 
-/// Bounds on one column.
-#[derive(Clone)]
-struct Range {
-    low: Bound<Option<Datum>>,
-    high: Bound<Option<Datum>>,
-}
-
 /// The share of a table's rows that pass all filters.
-pub(super) fn of_table(facts: &Facts, filters: &[Expr]) -> f64 {
+pub(crate) fn of_table(facts: &Facts, filters: &[Expr]) -> f64 {
     let mut ranges: HashMap<usize, Range> = HashMap::new();
     let mut share = 1.0;
     for filter in filters {
         share *= part(facts, filter, &mut ranges);
     }
     for (ordinal, range) in ranges {
-        share *= between(facts, ordinal, &range);
+        share *= facts.share_between(ordinal, &range);
     }
     share.clamp(LEAST, 1.0)
 }
@@ -86,8 +71,7 @@ fn whole(facts: &Facts, filter: &Expr) -> f64 {
 }
 
 fn nulls(facts: &Facts, expr: &Expr) -> f64 {
-    let known = column(facts, expr).and_then(|at| facts.statistics()?.column(at));
-    known.map_or(ONE_OF_MANY, |c| c.null_fraction)
+    column(facts, expr).map_or(SOME, |at| facts.share_of_nulls(at))
 }
 
 fn comparison(
@@ -98,48 +82,20 @@ fn comparison(
     ranges: &mut HashMap<usize, Range>,
 ) -> f64 {
     let known = || known(facts, column, value);
-    let open = Range { low: Bound::Unbounded, high: Bound::Unbounded };
     match op {
         Operator::Eq | Operator::IsNotDistinctFrom => return equal(facts, column, value),
         Operator::NotEq | Operator::IsDistinctFrom => return 1.0 - equal(facts, column, value),
-        Operator::Gt => ranges.entry(column).or_insert(open).low = Bound::Excluded(known()),
-        Operator::GtEq => ranges.entry(column).or_insert(open).low = Bound::Included(known()),
-        Operator::Lt => ranges.entry(column).or_insert(open).high = Bound::Excluded(known()),
-        Operator::LtEq => ranges.entry(column).or_insert(open).high = Bound::Included(known()),
+        Operator::Gt => ranges.entry(column).or_default().low = Bound::Excluded(known()),
+        Operator::GtEq => ranges.entry(column).or_default().low = Bound::Included(known()),
+        Operator::Lt => ranges.entry(column).or_default().high = Bound::Excluded(known()),
+        Operator::LtEq => ranges.entry(column).or_default().high = Bound::Included(known()),
         _ => return SOME,
     }
     1.0
 }
 
 fn equal(facts: &Facts, column: usize, value: &Expr) -> f64 {
-    let statistics = facts.statistics().and_then(|s| s.column(column));
-    match (statistics, known(facts, column, value)) {
-        (Some(column), Some(value)) => column.fraction_equal(&value),
-        (Some(column), None) => column.fraction_of_equal_unknown(),
-        (None, _) => 1.0 / facts.distinct(column),
-    }
-}
-
-fn between(facts: &Facts, column: usize, range: &Range) -> f64 {
-    let edge = |b: &Bound<Option<Datum>>| !matches!(b, Bound::Unbounded);
-    let ends = i32::from(edge(&range.low)) + i32::from(edge(&range.high));
-    let unknown = if ends == 2 { ONE_OF_MANY * 5.0 } else { HALF_OPEN };
-    let statistics = facts.statistics().and_then(|s| s.column(column));
-    let (Some(statistics), Some(low), Some(high)) =
-        (statistics, value_at(&range.low), value_at(&range.high))
-    else {
-        return unknown;
-    };
-    statistics.fraction_between(low, high)
-}
-
-/// A bound with its value; `None` if that is not known.
-fn value_at(bound: &Bound<Option<Datum>>) -> Option<Bound<&Datum>> {
-    Some(match bound {
-        Bound::Unbounded => Bound::Unbounded,
-        Bound::Included(value) => Bound::Included(value.as_ref()?),
-        Bound::Excluded(value) => Bound::Excluded(value.as_ref()?),
-    })
+    facts.share_equal(column, known(facts, column, value).as_ref())
 }
 
 fn known(facts: &Facts, column: usize, value: &Expr) -> Option<Datum> {

@@ -18,6 +18,7 @@ use super::writer::{TableInfo, Writer};
 use crate::explain::{Explained, PlanLine, writing};
 use crate::general_query::{ColumnInfo, Row};
 use crate::plan::access::Access;
+use crate::plan::choice;
 use crate::plan::rows::collect_rows;
 use crate::session::Context;
 use crate::storage::scan::get_row;
@@ -135,7 +136,7 @@ impl DeletePlan {
             }
             How::Found { access, reason } => {
                 lines.extend(self.found_explained(ctx, reason)?);
-                lines.extend(crate::plan::rows::describe(layout, access, "  "));
+                lines.extend(choice::described(ctx, layout, access, "  "));
             }
             How::General(source) => {
                 lines.extend(self.found_explained(ctx, "the rows are named by a query")?);
@@ -200,7 +201,7 @@ fn own_access(ctx: &Context, info: &TableInfo, filter: Option<&Bound>) -> SqlRes
         Ok(()) => "no table is interleaved in it".into(),
         Err(reason) => reason,
     };
-    let access = Box::new(Access::choose(&info.layout, filter));
+    let access = Box::new(choice::for_writing(ctx, &info.layout, filter));
     Ok(How::Found { access, reason })
 }
 

@@ -21,6 +21,7 @@ use super::writer::{TableInfo, Writer};
 use crate::explain::{Explained, writing};
 use crate::general_query::{ColumnInfo, Row};
 use crate::plan::access::Access;
+use crate::plan::choice;
 use crate::plan::rows::collect_rows;
 use crate::session::Context;
 use crate::storage::scan::get_row;
@@ -61,7 +62,7 @@ impl UpdatePlan {
         let info = Arc::new(TableInfo::new(ctx, &target.table)?);
         let own = if update.from.is_none() {
             let mut tried = params.clone();
-            match bind_own(&target, &info, update, &mut tried) {
+            match bind_own(ctx, &target, &info, update, &mut tried) {
                 Ok(how) => {
                     *params = tried;
                     Some(how)
@@ -173,7 +174,7 @@ impl UpdatePlan {
     pub fn explain(&self, ctx: &Context, analyze: bool) -> SqlResult<Explained> {
         let mut lines: Vec<_> = self.moving(ctx)?.into_iter().map(Into::into).collect();
         lines.extend(match &self.how {
-            How::Own { access, .. } => crate::plan::rows::describe(&self.info.layout, access, "  "),
+            How::Own { access, .. } => choice::described(ctx, &self.info.layout, access, "  "),
             How::General { source, .. } => source.explain(ctx)?,
         });
         let run = analyze.then_some(|| self.run(ctx));
@@ -182,6 +183,7 @@ impl UpdatePlan {
 }
 
 fn bind_own(
+    ctx: &Context,
     target: &Target,
     info: &TableInfo,
     update: &ast::Update,
@@ -193,7 +195,8 @@ fn bind_own(
         Some(e) => Some(braid_scalar::bind_bool(e, "WHERE", &scope, params)?),
         None => None,
     };
-    Ok(How::Own { access: Access::choose(&info.layout, filter.as_ref()), sets })
+    let access = choice::for_writing(ctx, &info.layout, filter.as_ref());
+    Ok(How::Own { access, sets })
 }
 
 /// `SELECT key, value.. FROM target, others WHERE ..`.

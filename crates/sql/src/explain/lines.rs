@@ -91,6 +91,13 @@ impl PlanLine {
         PlanLine { text: format!("  {}", self.text), ..self }
     }
 
+    /// How many rows it is expected to give.
+    pub(crate) fn expect(&mut self, rows: f64) {
+        if let Some(operator) = &mut self.operator {
+            operator.estimate = Some(rows);
+        }
+    }
+
     /// What it did.
     pub fn ran(&mut self, actual: Actual) {
         if let Some(operator) = &mut self.operator {

@@ -28,7 +28,7 @@ const MAX_DEPTH: usize = 8;
 
 /// Values that one key column may have.
 #[derive(Clone, Debug)]
-enum Values {
+pub(super) enum Values {
     /// `= e` or `IN (e, ..)`.
     List(Vec<Bound>),
     /// `= ANY (array)`.
@@ -37,21 +37,21 @@ enum Values {
 
 /// Bounds of the key column after those with values.
 #[derive(Clone, Debug, Default)]
-struct RangeOn {
-    lower: Option<(Bound, bool)>,
-    upper: Option<(Bound, bool)>,
+pub(super) struct RangeOn {
+    pub(super) lower: Option<(Bound, bool)>,
+    pub(super) upper: Option<(Bound, bool)>,
 }
 
 /// `(a, b) IN ((1, 2), ..)`: values of leading key columns that belong together.
 #[derive(Clone, Debug)]
-struct Tuples {
-    fields: Vec<Field>,
-    rows: Vec<Vec<Bound>>,
+pub(super) struct Tuples {
+    pub(super) fields: Vec<Field>,
+    pub(super) rows: Vec<Vec<Bound>>,
 }
 
 /// Where the value of a key column comes from.
 #[derive(Clone, Debug)]
-enum Field {
+pub(super) enum Field {
     /// It is the same for all rows.
     Known(Bound),
     /// From this place of each row.
@@ -116,12 +116,12 @@ impl Tuples {
 pub struct Access {
     /// Position among the table's secondary indexes; `None` is the primary key.
     pub index: Option<usize>,
-    eq: Vec<Values>,
-    range: RangeOn,
+    pub(super) eq: Vec<Values>,
+    pub(super) range: RangeOn,
     /// One access for each alternative of an OR; then there is nothing above.
-    either: Vec<Access>,
+    pub(super) either: Vec<Access>,
     /// Rows of values for the leading columns; then there is nothing above.
-    tuples: Option<Tuples>,
+    pub(super) tuples: Option<Tuples>,
     /// What the spans do not express; every part must hold.
     pub rest: Vec<Bound>,
 }
@@ -413,17 +413,16 @@ impl Access {
         Access { index, eq, range, either, tuples: None, rest }
     }
 
-    /// The best access for a condition over a table's row. `first` is the ordinal of the table's
-    /// first column in the condition's scope.
-    pub fn choose(layout: &TableLayout, filter: Option<&Bound>) -> Access {
-        let conjuncts = filter.map(Bound::conjuncts).unwrap_or_default();
-        Access::choose_among(layout, &conjuncts)
+    /// The best access for a list of conditions, by the rules.
+    pub fn choose_among(layout: &TableLayout, conjuncts: &[Bound]) -> Access {
+        let mut all = Access::candidates(layout, conjuncts, 0);
+        let best = Access::best_of(&all, layout);
+        all.swap_remove(best)
     }
 
-    /// The best access for a list of conditions.
-    pub fn choose_among(layout: &TableLayout, conjuncts: &[Bound]) -> Access {
-        let all = Access::candidates(layout, conjuncts, 0);
-        all.into_iter().max_by_key(|a| a.score(layout)).expect("the primary key is always there")
+    /// Which of several accesses is the best by the rules; 0 if there is none.
+    pub(super) fn best_of(all: &[Access], layout: &TableLayout) -> usize {
+        (0..all.len()).max_by_key(|at| all[*at].score(layout)).unwrap_or(0)
     }
 
     /// The access along the primary key only.
@@ -451,15 +450,22 @@ impl Access {
         }
         let bounds = u32::from(self.range.lower.is_some()) + u32::from(self.range.upper.is_some());
         let given = self.tuples.as_ref().map_or(self.eq.len(), |tuples| tuples.fields.len());
-        let whole = match self.index {
+        let whole = self.is_whole_key(layout);
+        let weight = if whole { 1000 } else { given as u32 * 4 + bounds };
+        (weight, given, self.index.is_none(), whole)
+    }
+
+    /// Whether each of its spans is the whole of a key that tells rows apart.
+    pub(super) fn is_whole_key(&self, layout: &TableLayout) -> bool {
+        let given = self.tuples.as_ref().map_or(self.eq.len(), |tuples| tuples.fields.len());
+        match self.index {
+            _ if !self.either.is_empty() => false,
             None => given == layout.rows.columns().len(),
             Some(i) => {
                 let index = &layout.indexes[i];
                 index.index.unique && given == index.declared
             }
-        };
-        let weight = if whole { 1000 } else { given as u32 * 4 + bounds };
-        (weight, given, self.index.is_none(), whole)
+        }
     }
 
     /// Whether it reads less than another access of the same table.
@@ -477,7 +483,7 @@ impl Access {
     }
 
     /// Ordinals of the leading key columns that have given values in each span.
-    pub fn bound_columns(&self, table: &TableLayout) -> Vec<usize> {
+    pub(super) fn bound_columns(&self, table: &TableLayout) -> Vec<usize> {
         let given = match (&self.tuples, self.either.is_empty()) {
             (Some(tuples), _) => tuples.fields.len(),
             (None, true) => self.eq.len(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use braid_catalog::{Relation, kv_error};
 use braid_kv::{LockMode, Wait};
-use braid_types::{CastContext, SqlError, SqlResult, SqlState, SqlType};
+use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast::{
     self, GroupByExpr, JoinConstraint, JoinOperator, LimitClause, OrderByKind, SelectItem, SetExpr,
     TableFactor,
@@ -12,6 +12,7 @@ use sqlparser::ast::{
 
 use super::access::Access;
 use super::aggregate::Aggregate;
+use super::choice::{self, Wanted};
 use super::order::{Met, met};
 use super::select::{Locking, Output, Parts, SelectPlan, SortKey, Step};
 use crate::dml::{returning, scope_of};
@@ -105,12 +106,16 @@ fn plan(ctx: &Context, q: &ast::Query, params: &mut ParamTypes) -> SqlResult<Opt
     let first_only = matches!(output, Output::Aggregates(_)) && !sort.is_empty();
     let (limit, offset) = limits(q, params)?;
     let Some(locking) = locking(q, tables.len())? else { return Ok(None) };
-    let mut steps = chain(&tables, &filter, &sort, limit.is_some() || first_only);
+    let first = match first_only {
+        true => Some(1.0),
+        false => limit.as_ref().map(|limit| first_rows(ctx, limit, offset.as_ref())),
+    };
+    let mut steps = chain(ctx, &tables, &filter, &sort, first);
     let mut first_only = first_only;
     if first_only && !matches!(steps, Some((_, _, Met::Forward | Met::Backward))) {
         first_only = false;
         sort.clear();
-        steps = chain(&tables, &filter, &sort, false);
+        steps = chain(ctx, &tables, &filter, &sort, None);
     }
     if steps.is_none() && tables.len() == 2 && !tables.iter().any(|t| t.left) && locking.is_none() {
         // The other way round.
@@ -131,7 +136,7 @@ fn plan(ctx: &Context, q: &ast::Query, params: &mut ParamTypes) -> SqlResult<Opt
             }
         }
         sort.iter_mut().for_each(|k| k.expr = remap(&k.expr));
-        steps = chain(&tables, &filter, &sort, limit.is_some());
+        steps = chain(ctx, &tables, &filter, &sort, first);
     }
     let Some((mut steps, constant, order)) = steps else { return Ok(None) };
     if matches!(output, Output::Aggregates(_)) && !first_only && reads_much(ctx, &steps)? {
@@ -399,12 +404,26 @@ fn locking(q: &ast::Query, tables: usize) -> SqlResult<Option<Option<Locking>>> 
     Ok(Some(Some(Locking { mode, wait })))
 }
 
-/// Puts conditions on tables and chooses their keys. `None` if a key-wise plan would be poor.
+/// Rows that a LIMIT of unknown value is taken to want.
+const SOME_ROWS: f64 = 100.0;
+
+/// How many rows LIMIT and OFFSET want to be found.
+fn first_rows(ctx: &Context, limit: &Bound, offset: Option<&Bound>) -> f64 {
+    let number = |bound: &Bound| match bound.eval(&[], &ctx.eval) {
+        Ok(Datum::Int8(rows)) => rows.max(0) as f64,
+        _ => SOME_ROWS,
+    };
+    number(limit) + offset.map_or(0.0, number)
+}
+
+/// Puts conditions on tables and chooses their keys. `first`: so many rows are wanted. `None` if a
+/// key-wise plan would be poor.
 fn chain(
+    ctx: &Context,
     tables: &[From],
     filter: &[Bound],
     sort: &[SortKey],
-    limited: bool,
+    first: Option<f64>,
 ) -> Option<(Vec<Step>, Vec<Bound>, Met)> {
     let mut left_over: Vec<Bound> = filter.to_vec();
     // What says something else each time it is asked is asked for each joined row.
@@ -425,19 +444,18 @@ fn chain(
         } else {
             on.extend(take(&mut left_over, ready));
         }
-        let mut all = Access::candidates(&t.layout, &on, t.offset);
+        let all = Access::candidates(&t.layout, &on, t.offset);
         // Rests are evaluated over the joined row; nothing to remap.
         let best = if n == 0 && tables.len() == 1 {
-            choose_ordered(t, all, sort, limited)
+            choose_ordered(ctx, t, all, sort, first)
         } else {
-            let at = (0..all.len()).max_by_key(|i| all[*i].score(&t.layout))?;
-            all.swap_remove(at)
+            choose_joined(ctx, t, all, n == 0)
         };
         let family = n > 0 && is_family(&tables[n - 1], t, &best);
         if n > 0 && best.eq_len() == 0 {
             return None;
         }
-        if n > 0 && !family && steps.iter().all(|s: &Step| s.access.is_full()) && !limited {
+        if n > 0 && !family && steps.iter().all(|s: &Step| s.access.is_full()) && first.is_none() {
             // Looking up a row for each row of a whole table: a hash join does better.
             return None;
         }
@@ -470,7 +488,13 @@ fn take(list: &mut Vec<Bound>, wanted: impl Fn(&Bound) -> bool) -> Vec<Bound> {
 
 /// For one table: the best key, preferring one that gives the order when that saves a sort of
 /// everything.
-fn choose_ordered(t: &From, all: Vec<Access>, sort: &[SortKey], limited: bool) -> Access {
+fn choose_ordered(
+    ctx: &Context,
+    t: &From,
+    all: Vec<Access>,
+    sort: &[SortKey],
+    first: Option<f64>,
+) -> Access {
     let gives = |a: &Access| {
         let step = Step {
             layout: t.layout.clone(),
@@ -483,21 +507,37 @@ fn choose_ordered(t: &From, all: Vec<Access>, sort: &[SortKey], limited: bool) -
         };
         met(&[step], sort) != Met::No
     };
-    let best = all
-        .iter()
-        .max_by_key(|a| a.score(&t.layout))
-        .expect("the primary key is always there")
-        .clone();
-    if sort.is_empty() || gives(&best) {
-        return best;
-    }
-    let ordered = all.iter().filter(|a| gives(a)).max_by_key(|a| a.score(&t.layout));
-    match ordered {
-        Some(o) if o.score(&t.layout) >= best.score(&t.layout) => o.clone(),
-        Some(o) if best.is_full() && limited => o.clone(),
-        Some(o) if best.is_full() && o.index.is_none() => o.clone(),
+    let score = |at: usize| all[at].score(&t.layout);
+    let best = Access::best_of(&all, &t.layout);
+    let ordered = (0..all.len()).filter(|at| gives(&all[*at])).max_by_key(|at| score(*at));
+    let by_rules = match ordered {
+        _ if sort.is_empty() || gives(&all[best]) => best,
+        Some(at) if score(at) >= score(best) => at,
+        Some(at) if all[best].is_full() && first.is_some() => at,
+        Some(at) if all[best].is_full() && all[at].index.is_none() => at,
         _ => best,
+    };
+    let wanted = Wanted { ordered: !sort.is_empty(), first };
+    choice::choose(ctx, &t.layout, t.offset, all, by_rules, (wanted, &gives))
+}
+
+/// For one of several tables, the outermost or one that is looked up in.
+fn choose_joined(ctx: &Context, t: &From, mut all: Vec<Access>, outermost: bool) -> Access {
+    let mut by_rules = Access::best_of(&all, &t.layout);
+    if !outermost {
+        // Where rows lie inside of others, that is the way to them.
+        if all[by_rules].index.is_none() {
+            return all.swap_remove(by_rules);
+        }
+        let looked_up = |access: &Access| access.index.is_some() && access.eq_len() > 0;
+        let best = all[by_rules].clone();
+        all.retain(looked_up);
+        by_rules = Access::best_of(&all, &t.layout);
+        if all.is_empty() {
+            return best;
+        }
     }
+    choice::choose(ctx, &t.layout, t.offset, all, by_rules, (Wanted::default(), &|_| false))
 }
 
 /// Whether the looked-up rows lie inside the row found before.

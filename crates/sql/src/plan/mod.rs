@@ -16,11 +16,14 @@
 pub mod access;
 mod aggregate;
 mod build;
+pub mod choice;
+pub mod facts;
 mod family;
 mod joined;
 mod order;
 pub mod rows;
 mod select;
+pub mod share;
 mod sorting;
 mod stream;
 

@@ -7,7 +7,9 @@ use braid_types::{Datum, SqlError, SqlResult, SqlState};
 
 use super::access::Access;
 use super::aggregate::Aggregate;
+use super::facts::Facts;
 use super::joined::Joined;
+use super::share::Estimator;
 use super::stream::SelectStream;
 use crate::explain::{Actual, Explained, PlanLine};
 use crate::general_query::{ColumnInfo, Row, RowStream};
@@ -162,6 +164,7 @@ impl SelectPlan {
             lines.push(PlanLine::operator("result", "Result", None));
         }
         let mut pass_ends = None;
+        let expected = self.rows_expected(ctx);
         for (n, s) in p.steps.iter().enumerate() {
             let indent = "  ".repeat(n);
             let mut own = super::rows::describe(&s.layout, &s.access, &indent);
@@ -169,6 +172,8 @@ impl SelectPlan {
                 own[0].text = format!("{indent}family read of {}", s.layout.table.name);
             }
             let in_pass = pass_ends.is_some_and(|end| n <= end);
+            // What is said of a pass stands where it begins.
+            own[0].expect(expected[if in_pass { n } else { p.passes[n] }]);
             if !in_pass {
                 pass_ends = Some(p.passes[n]);
             }
@@ -194,6 +199,16 @@ impl SelectPlan {
         Ok(Explained { lines, rows })
     }
 
+    /// Rows that each step is expected to give in all.
+    fn rows_expected(&self, ctx: &Context) -> Vec<f64> {
+        let mut rows = 1.0;
+        let each = self.parts.steps.iter().map(|step| {
+            rows = if self.parts.first_only { 1.0 } else { step.rows_expected(ctx, rows) };
+            rows
+        });
+        each.collect()
+    }
+
     /// Runs it for EXPLAIN ANALYZE: what it did, and what each step did.
     fn measure(&self, ctx: &Context) -> SqlResult<RanSelect> {
         let steps = Arc::new(Mutex::new(vec![Actual::default(); self.parts.steps.len()]));
@@ -214,6 +229,17 @@ impl SelectPlan {
         );
         let steps = steps.lock().clone();
         Ok(RanSelect { line, rows: rows as u64, steps })
+    }
+}
+
+impl Step {
+    /// Rows that it is expected to give in all, for so many rows of the steps before.
+    fn rows_expected(&self, ctx: &Context, outer: f64) -> f64 {
+        let facts = Facts::new(ctx.db.clone(), self.layout.clone());
+        let estimator = Estimator { facts: &facts, eval: Some(&ctx.eval), offset: self.offset };
+        let matches = outer * estimator.rows_passing(&self.access);
+        let joined = if self.left { matches.max(outer) } else { matches };
+        joined * estimator.share(&self.after)
     }
 }
 

@@ -4,26 +4,63 @@
 //! behind an entry of an index is a look-up of its own.
 
 use std::fmt;
+use std::ops::Bound;
 use std::sync::{Arc, OnceLock};
 
-use braid_sql::Database;
-use braid_sql::plan::access::Access;
-use braid_sql::statistics::TableStatistics;
-use braid_sql::storage::{IndexLayout, KeyColumn, Layout, TableLayout};
+use braid_types::Datum;
+
+use super::access::Access;
+use crate::database::Database;
+use crate::statistics::TableStatistics;
+use crate::storage::{IndexLayout, KeyColumn, Layout, TableLayout};
 
 /// Most different keys of a join that its other side is told one by one.
-pub(crate) const LOOKUPS_MAX: usize = 2_000;
+pub const LOOKUPS_MAX: usize = 2_000;
 /// Rows that are read in the time of one look-up.
-const LOOKUP: f64 = 40.0;
+pub(super) const LOOKUP: f64 = 40.0;
 /// Share of a table that a range of a key has, when nothing else is known.
 const RANGE: f64 = 0.3;
+/// Share of rows that pass a condition about which nothing is known.
+pub const SOME: f64 = 0.3;
+/// The same for a pattern.
+pub const LIKE: f64 = 0.05;
+/// The same for one end of a range.
+const HALF_OPEN: f64 = 1.0 / 3.0;
+/// The same for both.
+const BOTH_ENDS: f64 = 0.025;
+/// The same for being NULL.
+const NULLS: f64 = 0.005;
 
 /// See the [module documentation](self). Looked up when somebody asks.
-pub(crate) struct Facts {
+pub struct Facts {
     db: Arc<Database>,
     layout: Arc<TableLayout>,
     rows: OnceLock<f64>,
     statistics: OnceLock<Option<Arc<TableStatistics>>>,
+}
+
+/// Bounds on one column, whose values may be unknown.
+#[derive(Clone, Debug)]
+pub struct Range {
+    /// The lower one.
+    pub low: Bound<Option<Datum>>,
+    /// The upper one.
+    pub high: Bound<Option<Datum>>,
+}
+
+impl Default for Range {
+    fn default() -> Range {
+        Range { low: Bound::Unbounded, high: Bound::Unbounded }
+    }
+}
+
+/// A bound with its value; `None` if that is not known.
+fn known(bound: &Bound<Option<Datum>>) -> Option<Bound<&Datum>> {
+    Some(match bound {
+        Bound::Unbounded => Bound::Unbounded,
+        Bound::Included(value) => Bound::Included(value.as_ref()?),
+        Bound::Excluded(value) => Bound::Excluded(value.as_ref()?),
+    })
 }
 
 impl fmt::Debug for Facts {
@@ -33,38 +70,39 @@ impl fmt::Debug for Facts {
 }
 
 impl Facts {
-    pub(super) fn new(db: Arc<Database>, layout: Arc<TableLayout>) -> Facts {
+    /// About a table.
+    pub fn new(db: Arc<Database>, layout: Arc<TableLayout>) -> Facts {
         Facts { db, layout, rows: OnceLock::new(), statistics: OnceLock::new() }
     }
 
     /// How the table is stored.
-    pub(crate) fn layout(&self) -> &TableLayout {
+    pub fn layout(&self) -> &TableLayout {
         &self.layout
     }
 
     /// How many rows it had, about, when somebody asked first.
-    pub(crate) fn rows(&self) -> f64 {
+    pub fn rows(&self) -> f64 {
         *self.rows.get_or_init(|| self.rows_now())
     }
 
     /// How many rows it has, about.
-    pub(super) fn rows_now(&self) -> f64 {
+    pub fn rows_now(&self) -> f64 {
         self.db.estimated_rows(&self.layout)
     }
 
     /// How many bytes its rows have in files, about.
-    pub(super) fn bytes(&self) -> f64 {
+    pub fn bytes(&self) -> f64 {
         self.db.estimated_bytes(&self.layout)
     }
 
     /// What ANALYZE has found out.
-    pub(crate) fn statistics(&self) -> Option<&TableStatistics> {
+    pub fn statistics(&self) -> Option<&TableStatistics> {
         let found = || self.db.statistics(&self.layout.table);
         self.statistics.get_or_init(found).as_deref()
     }
 
     /// How many different values a column has.
-    pub(crate) fn distinct(&self, ordinal: usize) -> f64 {
+    pub fn distinct(&self, ordinal: usize) -> f64 {
         let known = self.statistics().and_then(|s| s.column(ordinal).map(|c| c.distinct));
         if let Some(distinct) = known {
             return distinct.max(1.0);
@@ -84,8 +122,38 @@ impl Facts {
         (rows / 10.0).clamp(1.0, 200.0).max(rows.sqrt())
     }
 
+    /// Share of the rows whose value equals this one, or one that is not known yet.
+    pub fn share_equal(&self, ordinal: usize, value: Option<&Datum>) -> f64 {
+        match (self.statistics().and_then(|s| s.column(ordinal)), value) {
+            (Some(column), Some(value)) => column.fraction_equal(value),
+            (Some(column), None) => column.fraction_of_equal_unknown(),
+            (None, _) => 1.0 / self.distinct(ordinal),
+        }
+    }
+
+    /// Share of the rows whose value lies between bounds; `None` is a value that is not known yet.
+    pub fn share_between(&self, ordinal: usize, range: &Range) -> f64 {
+        let edge = |b: &Bound<Option<Datum>>| !matches!(b, Bound::Unbounded);
+        let unknown = match (edge(&range.low), edge(&range.high)) {
+            (false, false) => return 1.0,
+            (true, true) => BOTH_ENDS,
+            _ => HALF_OPEN,
+        };
+        let column = self.statistics().and_then(|s| s.column(ordinal));
+        match (column, known(&range.low), known(&range.high)) {
+            (Some(column), Some(low), Some(high)) => column.fraction_between(low, high),
+            _ => unknown,
+        }
+    }
+
+    /// Share of the rows in which a column is NULL.
+    pub fn share_of_nulls(&self, ordinal: usize) -> f64 {
+        let column = self.statistics().and_then(|s| s.column(ordinal));
+        column.map_or(NULLS, |column| column.null_fraction)
+    }
+
     /// Whether some of these columns tell rows apart.
-    pub(crate) fn has_key_within<'a>(&self, columns: impl Iterator<Item = &'a str>) -> bool {
+    pub fn has_key_within<'a>(&self, columns: impl Iterator<Item = &'a str>) -> bool {
         let given = self.ordinals(columns);
         let all = |keys: &[KeyColumn]| keys.iter().all(|key| given.contains(&key.ordinal));
         let unique = |i: &IndexLayout| i.index.unique && all(&i.layout.columns()[..i.declared]);
@@ -94,7 +162,7 @@ impl Facts {
 
     /// What it costs to look up so many values of these columns; `None` if no key begins with any
     /// of them.
-    pub(crate) fn cost_by_columns<'a>(
+    pub fn cost_by_columns<'a>(
         &self,
         columns: impl Iterator<Item = &'a str>,
         values: f64,
@@ -115,7 +183,7 @@ impl Facts {
     }
 
     /// What it costs to read these spans of an access.
-    pub(super) fn cost(&self, access: &Access, spans: usize, all_rows: f64) -> f64 {
+    pub fn cost(&self, access: &Access, spans: usize, all_rows: f64) -> f64 {
         let row = if access.index.is_some() { LOOKUP } else { 1.0 };
         if access.is_full() {
             return all_rows * row;
@@ -129,12 +197,12 @@ impl Facts {
     }
 
     /// The least that so many look-ups cost.
-    pub(super) fn look_up_cost(&self, lookups: usize) -> f64 {
+    pub fn look_up_cost(&self, lookups: usize) -> f64 {
         lookups as f64 * LOOKUP
     }
 
     /// Rows with the same values in these columns.
-    fn rows_for(&self, columns: &[usize], all_rows: f64) -> f64 {
+    pub(super) fn rows_for(&self, columns: &[usize], all_rows: f64) -> f64 {
         let different: f64 = columns.iter().map(|ordinal| self.distinct(*ordinal)).product();
         (all_rows / different.max(1.0)).max(1.0)
     }
