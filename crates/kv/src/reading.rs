@@ -36,9 +36,7 @@ impl Txn {
                 Lookup::Deleted => return Ok(None),
                 Lookup::Unknown => {}
             }
-            // A key that only we can write cannot be changed by others: no need to validate it.
-            let own = state.held.get(key).is_some_and(|h| h.checked && h.mode.owns_writes());
-            if mode == ReadMode::Recorded && self.records_reads() && !own {
+            if mode == ReadMode::Recorded && self.records_reads() && !state.is_own(key) {
                 state.reads.add_point(key);
                 state.count_reads()?;
             }
@@ -53,6 +51,49 @@ impl Txn {
         self.counts.add_work(got.work);
         self.note(got.undurable);
         Ok(got.value)
+    }
+
+    /// The values of keys, each as [`Txn::get_as`] gives it, in as few requests as there are
+    /// batches. The far side is asked in key order, so that it reads together what lies together.
+    pub fn get_many(&self, keys: &[Bytes], mode: ReadMode) -> KvResult<Vec<Option<Bytes>>> {
+        self.counts.gets.fetch_add(keys.len() as u64, Ordering::Relaxed);
+        let mut out = vec![None; keys.len()];
+        let mut wanted = Vec::with_capacity(keys.len());
+        let at = {
+            let mut state = self.open_state()?;
+            let at = state.read_at(mode);
+            let records = mode == ReadMode::Recorded && self.records_reads();
+            for (n, key) in keys.iter().enumerate() {
+                match state.buffer.get(key) {
+                    Lookup::Put(value) => out[n] = Some(value),
+                    Lookup::Deleted => {}
+                    Lookup::Unknown => {
+                        if records && !state.is_own(key) {
+                            state.reads.add_point(key);
+                        }
+                        match state.ahead.point(key, at) {
+                            Some(value) => out[n] = value.clone(),
+                            None => wanted.push(n),
+                        }
+                    }
+                }
+            }
+            state.count_reads()?;
+            at
+        };
+        wanted.sort_unstable_by(|a, b| keys[*a].cmp(&keys[*b]));
+        for part in wanted.chunks(self.batch_max().max(1)) {
+            self.count_request();
+            let notes = self.options.shown.is_some();
+            let asked = part.iter().map(|n| keys[*n].clone()).collect();
+            let got = self.spans().get_many(&GetMany { keys: asked, at, notes })?;
+            self.counts.add_work(got.work);
+            self.note(got.undurable);
+            for (n, value) in part.iter().zip(got.values) {
+                out[*n] = value;
+            }
+        }
+        Ok(out)
     }
 
     /// A span as parts of about the same number of stored bytes, in key order, for readers that
@@ -253,6 +294,11 @@ impl Txn {
 }
 
 impl State {
+    /// Whether only we can write a key: others cannot change it, so nobody need validate it.
+    fn is_own(&self, key: &[u8]) -> bool {
+        self.held.get(key).is_some_and(|h| h.checked && h.mode.owns_writes())
+    }
+
     fn read_at(&self, mode: ReadMode) -> ReadAt {
         match mode {
             ReadMode::Recorded | ReadMode::Unrecorded => ReadAt::Time(self.read_ts),

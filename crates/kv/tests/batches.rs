@@ -8,7 +8,11 @@ use std::sync::Arc;
 use braid_env::clock::WallClock;
 use braid_env::fs::MemFs;
 use braid_env::random::Random;
-use braid_kv::{KeySpan, ScanOptions, Store, StoreOptions, Txn, TxnOptions, TxnScan};
+use braid_kv::{
+    Isolation, KeySpan, KvError, ReadMode, ScanOptions, Store, StoreOptions, Txn, TxnOptions,
+    TxnScan,
+};
+use bytes::Bytes;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -192,5 +196,49 @@ fn what_was_handed_out_is_read_and_nothing_else() {
         };
         assert!(!survives(all, b"k999"), "the end is read");
         assert_eq!(survives(all, &key(19, Some(7))), jump.is_some(), "inside of the last row");
+    }
+}
+
+#[test]
+fn many_keys_at_once_are_what_they_are_one_by_one() {
+    let store = store();
+    let mut random = Random::seeded(5);
+    let txn = begin(&store);
+    let mut model = Model::new();
+    write(&txn, &mut model, &mut random, 400);
+    txn.commit().expect("commits");
+    for isolation in [Isolation::ReadCommitted, Isolation::RepeatableRead, Isolation::Serializable]
+    {
+        let txn = store.begin(TxnOptions { batch: 50, isolation, ..TxnOptions::default() });
+        let txn = txn.expect("begins");
+        let mut own = model.clone();
+        for own_writes in [0, 60] {
+            write(&txn, &mut own, &mut random, own_writes);
+            let keys: Vec<Bytes> = (0..130)
+                .flat_map(|n| [key(n, None), key(n, Some(random.below(400)))])
+                .chain([key(500, None)])
+                .map(Bytes::from)
+                .collect();
+            let before = txn.stats();
+            let got = txn.get_many(&keys, ReadMode::Recorded).expect("reads");
+            let after = txn.stats();
+            for (key, value) in keys.iter().zip(got) {
+                assert_eq!(value.as_deref(), own.get(key.as_ref()).map(Vec::as_slice), "{key:?}");
+                assert_eq!(txn.get(key).expect("reads"), value, "{key:?}");
+            }
+            assert_eq!(after.gets - before.gets, 261);
+            let asked = 261u64.div_ceil(50);
+            let requests = after.requests - before.requests;
+            assert!(requests <= asked && (own_writes > 0 || requests == asked), "{requests}");
+        }
+        // Each counts as read.
+        let other = store.begin(TxnOptions::default()).expect("begins");
+        other.put(key(500, None), b"other".to_vec()).expect("puts");
+        other.commit().expect("commits");
+        txn.put(b"x".to_vec(), b"".to_vec()).expect("puts");
+        let lost = matches!(txn.commit(), Err(KvError::Retry { .. }));
+        assert_eq!(lost, isolation == Isolation::Serializable, "{isolation:?}");
+        own.insert(key(500, None), b"other".to_vec());
+        model = own;
     }
 }

@@ -190,13 +190,16 @@ impl SqlScan {
         spans: Vec<KeySpan>,
     ) -> Rows {
         let (spec, txn, layout) = (&self.spec, txn.clone(), layout.clone());
+        let mut wanted = vec![false; layout.table.columns.len()];
+        spec.projection.iter().for_each(|at| wanted[*at] = true);
         let rows = match access.index {
-            Some(at) => Rows::Index(IndexScan::new(txn, layout, at, spans, false)),
-            None => {
-                let mut wanted = vec![false; layout.table.columns.len()];
-                spec.projection.iter().for_each(|at| wanted[*at] = true);
-                Rows::Table(TableScan::new(txn, layout, spans, Some(wanted), false))
+            Some(at) => {
+                let filtered = self.filter().map(|filter| &filter.columns);
+                filtered.into_iter().flatten().for_each(|at| wanted[*at] = true);
+                let scan = IndexScan::new(txn, layout, at, spans, false);
+                Rows::Index(scan.wanting(Some(wanted)))
             }
+            None => Rows::Table(TableScan::new(txn, layout, spans, Some(wanted), false)),
         };
         let expected = spec.limit.filter(|_| self.filter().is_none());
         rows.expecting(expected).in_columns(spec, self.filter().cloned())

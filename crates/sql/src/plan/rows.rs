@@ -113,7 +113,7 @@ impl RowSource {
             }
             Some(i) => {
                 let scan = IndexScan::new(txn, layout.clone(), i, spans, reverse);
-                RowSource::Index(scan.reading(ctx.reading))
+                RowSource::Index(scan.reading(ctx.reading).wanting(wanted))
             }
         };
         if lists.is_empty() {

@@ -81,7 +81,7 @@ impl Database {
 
     /// How many bytes the rows of a table have in files, as far as that can be known without
     /// looking.
-    pub fn estimated_bytes(&self, layout: &TableLayout) -> f64 {
+    pub(crate) fn estimated_bytes(&self, layout: &TableLayout) -> f64 {
         self.estimated_rows(layout) * stored_width(&layout.table)
     }
 

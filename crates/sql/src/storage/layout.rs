@@ -142,6 +142,21 @@ impl Layout {
         self.prefix_of(self.columns.iter().map(|c| &row[c.ordinal]))
     }
 
+    /// The key of these columns, encoded as they are in it.
+    pub(super) fn key_of_columns<'a>(
+        &self,
+        mut columns: impl Iterator<Item = &'a [u8]>,
+    ) -> Vec<u8> {
+        let mut key = Vec::with_capacity(64);
+        for element in &self.elements {
+            key.extend_from_slice(&element.start);
+            for column in columns.by_ref().take(element.columns) {
+                key.extend_from_slice(column);
+            }
+        }
+        key
+    }
+
     /// The key of the first `n` columns of a row.
     pub(crate) fn partial_key_of_row(&self, row: &[Datum], n: usize) -> SqlResult<Vec<u8>> {
         self.prefix_of(self.columns[..n].iter().map(|c| &row[c.ordinal]))

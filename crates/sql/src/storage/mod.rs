@@ -4,11 +4,13 @@
 //! - [`columns`]: rows to columns.
 //! - [`row_value`]: the value of a row: columns by id, each found at once.
 //! - [`row_codec`]: the payload of a column in it.
+//! - [`entry`]: from an entry of an index to its row.
 //! - [`layout`]: where a table's rows and an index's entries lie: keys, spans, decoding.
 //! - [`scan`]: rows of a table or through an index, over spans.
 
 pub mod bulk;
 pub mod columns;
+mod entry;
 pub mod layout;
 pub(crate) mod row_codec;
 mod row_value;

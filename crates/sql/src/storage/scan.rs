@@ -18,6 +18,7 @@ use bytes::Bytes;
 
 use super::TableLayout;
 use super::columns::{Column, RowDecoder};
+use super::entry::EntryWay;
 use super::layout::IndexLayout;
 use crate::general_query::Row;
 
@@ -194,10 +195,19 @@ impl TableScan {
 }
 
 /// Rows of a table in the order of an index.
+///
+/// Entries are taken many at a time, and their rows asked for in one request. Of the newest state,
+/// which the locks may move that are taken for one row after the other, they are only asked for
+/// ahead.
 pub struct IndexScan {
     spans: Spans,
     index: usize,
     open: Option<TxnScan>,
+    way: EntryWay,
+    /// Entries to take next.
+    step: usize,
+    /// Rows of the entries that were taken.
+    ready: VecDeque<(Bytes, Row)>,
     ahead: Lookahead,
     /// Entries that come next, as they are stored, with the keys of their rows.
     entries: VecDeque<Entry>,
@@ -221,9 +231,17 @@ impl IndexScan {
         reverse: bool,
     ) -> IndexScan {
         let options = layout.indexes[index].scan_options(ReadMode::Recorded, reverse);
-        let ahead = Lookahead::new(options.first);
-        let (spans, entries) = (Spans::new(txn, layout, spans, options), VecDeque::new());
-        IndexScan { spans, index, open: None, ahead, entries }
+        let (ahead, step) = (Lookahead::new(options.first), options.first);
+        let way = EntryWay::new(&layout, &layout.indexes[index]);
+        let (entries, ready) = (VecDeque::new(), VecDeque::new());
+        let spans = Spans::new(txn, layout, spans, options);
+        IndexScan { spans, index, open: None, way, step, ready, ahead, entries }
+    }
+
+    /// Decodes these columns and those of the index; the others are NULL.
+    pub fn wanting(mut self, wanted: Option<Vec<bool>>) -> IndexScan {
+        self.way.wanting(wanted, &self.spans.layout.indexes[self.index]);
+        self
     }
 
     /// Sets which state the scan sees. Default: the transaction's, recorded.
@@ -235,54 +253,90 @@ impl IndexScan {
     /// Says how many rows will be wanted, as far as that is known.
     pub fn expecting(mut self, rows: usize) -> IndexScan {
         self.spans.options.first = rows;
-        self.ahead = Lookahead::new(rows);
+        (self.ahead, self.step) = (Lookahead::new(rows), rows.max(1));
         self
     }
 
     /// The next row with its key.
     pub fn next_row(&mut self) -> SqlResult<Option<(Bytes, Row)>> {
         loop {
-            let scan = match &mut self.open {
-                Some(s) => s,
-                None => match self.spans.open()? {
-                    None => return Ok(None),
-                    Some(scan) => {
-                        let found = std::mem::take(&mut self.spans.found);
-                        self.entries.clear();
-                        if !found.is_empty() {
-                            let (txn, layout) = (&self.spans.txn, &self.spans.layout);
-                            let index = &layout.indexes[self.index];
-                            let found = found.iter().flat_map(|rows| stored_rows(rows));
-                            rows_ahead(txn, layout, index, found, self.spans.options.mode)?;
-                        }
-                        self.open.insert(scan)
-                    }
-                },
-            };
-            let Some((key, value)) = scan.next().map_err(kv_error)? else {
-                self.open = None;
-                continue;
-            };
-            let most = self.spans.txn.batch_max();
-            let ask = self.ahead.next(scan.waiting() + 1, most);
-            if ask > 1 {
-                let next: (&[u8], &[u8]) = (&key, &value);
-                let entries = std::iter::once(next).chain(scan.waiting_rows().take(ask - 1));
-                ask_entries(&self.spans, self.index, entries, &mut self.entries)?;
+            if let Some(row) = self.ready.pop_front() {
+                return Ok(Some(row));
             }
-            let known = self.known(&key, &value);
-            let (txn, layout) = (&self.spans.txn, &self.spans.layout);
-            let index = &layout.indexes[self.index];
-            let row_key = match known {
-                Some(row_key) => row_key,
-                None => layout.row_key_of_entry(index, &key, &value)?.map(Bytes::from),
+            if self.open.is_none() && !self.open_next()? {
+                return Ok(None);
+            }
+            let more = match self.spans.options.mode {
+                ReadMode::Latest => self.take_one()?,
+                ReadMode::Recorded | ReadMode::Unrecorded => self.take_many()?,
             };
-            let Some(row_key) = row_key else { continue };
-            let mode = self.spans.options.mode;
-            if let Some(found) = row_of_live_entry(txn, layout, index, &key, row_key, mode)? {
-                return Ok(Some(found));
+            if !more {
+                self.open = None;
             }
         }
+    }
+
+    /// Opens the scan of the next span; `false` if there is none.
+    fn open_next(&mut self) -> SqlResult<bool> {
+        self.open = self.spans.open()?;
+        let found = std::mem::take(&mut self.spans.found);
+        self.entries.clear();
+        if !found.is_empty() {
+            let (txn, layout) = (&self.spans.txn, &self.spans.layout);
+            let found = found.iter().flat_map(|rows| stored_rows(rows));
+            rows_ahead(txn, layout, &layout.indexes[self.index], found, self.spans.options.mode)?;
+        }
+        Ok(self.open.is_some())
+    }
+
+    /// Takes the next entries and asks for their rows; `false` at the end of the span.
+    fn take_many(&mut self) -> SqlResult<bool> {
+        let Some(scan) = &mut self.open else { return Ok(false) };
+        let (txn, layout) = (&self.spans.txn, &self.spans.layout);
+        let table = (&**layout, &layout.indexes[self.index]);
+        let most = self.step.min(txn.batch_max()).max(1);
+        self.step = self.step.saturating_mul(4);
+        let Some(entries) = scan.next_batch(most).map_err(kv_error)? else { return Ok(false) };
+        let (mut keys, mut of) = (Vec::with_capacity(entries.len()), Vec::new());
+        for at in 0..entries.len() {
+            if let Some(key) = self.way.row_key(table, entries.key(at), entries.value(at))? {
+                keys.push(key);
+                of.push(entries.key(at));
+            }
+        }
+        let values = txn.get_many(&keys, self.spans.options.mode).map_err(kv_error)?;
+        for ((key, value), entry) in keys.into_iter().zip(values).zip(of) {
+            let Some(value) = value else { continue };
+            if let Some(row) = self.way.row(table, entry, (&key, &value))? {
+                self.ready.push_back((key, row));
+            }
+        }
+        Ok(true)
+    }
+
+    /// Takes one entry and reads its row; `false` at the end of the span.
+    fn take_one(&mut self) -> SqlResult<bool> {
+        let Some(scan) = &mut self.open else { return Ok(false) };
+        let Some((key, value)) = scan.next().map_err(kv_error)? else { return Ok(false) };
+        let most = self.spans.txn.batch_max();
+        let ask = self.ahead.next(scan.waiting() + 1, most);
+        if ask > 1 {
+            let next: (&[u8], &[u8]) = (&key, &value);
+            let entries = std::iter::once(next).chain(scan.waiting_rows().take(ask - 1));
+            ask_entries(&self.spans, self.index, entries, &mut self.entries)?;
+        }
+        let known = self.known(&key, &value);
+        let (txn, layout) = (&self.spans.txn, &self.spans.layout);
+        let index = &layout.indexes[self.index];
+        let row_key = match known {
+            Some(row_key) => row_key,
+            None => layout.row_key_of_entry(index, &key, &value)?.map(Bytes::from),
+        };
+        if let Some(row_key) = row_key {
+            let mode = self.spans.options.mode;
+            self.ready.extend(row_of_live_entry(txn, layout, index, &key, row_key, mode)?);
+        }
+        Ok(true)
     }
 
     /// The key of the row behind an entry, if it was worked out before. Own writes may have hidden

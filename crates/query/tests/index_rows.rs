@@ -1,0 +1,170 @@
+//! What an index finds is what a scan of the rows finds, whatever has become of them meanwhile.
+
+mod harness;
+
+use harness::Db;
+
+/// A number of a sequence that is the same in every run.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (self.0 >> 33) % n
+    }
+}
+
+/// Children of `p`, inside of it or beside it, with an index of each kind.
+fn create(interleaved: bool) -> Db {
+    let mut db = Db::new();
+    let (place, below) = match interleaved {
+        true => (
+            "INTERLEAVE IN PARENT p (a) ON DELETE CASCADE",
+            "INTERLEAVE IN PARENT c (a, k) ON DELETE CASCADE",
+        ),
+        false => ("", ""),
+    };
+    let wide: Vec<String> = (1..=18).map(|n| format!("w{n} int DEFAULT {n}")).collect();
+    let names: Vec<String> = (1..=18).map(|n| format!("w{n}")).collect();
+    db.run(&format!(
+        "CREATE TABLE p (a int PRIMARY KEY, v text);
+         CREATE TABLE c (a int, k text, n int, u int, t text, x numeric, {wide},
+             PRIMARY KEY (a, k)) {place};
+         CREATE TABLE d (a int, k text, l int, PRIMARY KEY (a, k, l)) {below};
+         CREATE INDEX by_n ON c (n);
+         CREATE UNIQUE INDEX by_u ON c (u);
+         CREATE INDEX by_t ON c (t DESC, k DESC) INCLUDE (x);
+         CREATE INDEX by_x ON c (x, n);
+         CREATE INDEX by_wide ON c ({names});",
+        wide = wide.join(", "),
+        names = names.join(", "),
+    ));
+    if interleaved {
+        db.run("CREATE INDEX inside ON c (a, n) INTERLEAVE IN p");
+    }
+    db
+}
+
+/// A statement that writes.
+fn write(random: &mut Random) -> String {
+    let (a, k) = (random.below(12), random.below(4));
+    let (n, x) = (random.below(6), random.below(5));
+    let u = match random.below(3) {
+        0 => "NULL".to_string(),
+        _ => random.below(40).to_string(),
+    };
+    match random.below(10) {
+        0..4 => format!(
+            "INSERT INTO p VALUES ({a}, 'v') ON CONFLICT DO NOTHING;
+             INSERT INTO c (a, k, n, u, t, x) VALUES ({a}, 'k{k}', {n}, {u}, 't{x}', {x}.50)
+             ON CONFLICT DO NOTHING; INSERT INTO d VALUES ({a}, 'k{k}', {n}) ON CONFLICT DO NOTHING"
+        ),
+        4 => format!("UPDATE c SET n = {n}, x = {x} WHERE a = {a}"),
+        5 => format!("UPDATE c SET t = 't{x}', w3 = {n} WHERE a = {a} AND k = 'k{k}'"),
+        6 => format!("DELETE FROM c WHERE a = {a} AND k = 'k{k}'"),
+        7 => format!("DELETE FROM c WHERE n = {n} AND a > {a}"),
+        _ => format!("DELETE FROM p WHERE a BETWEEN {a} AND {}", a + random.below(3)),
+    }
+}
+
+/// Queries by an index, and the same without.
+fn queries(random: &mut Random) -> Vec<(&'static str, String, String)> {
+    let (n, x, u) = (random.below(6), random.below(5), random.below(40));
+    let pair = |index, columns: &str, by: String, without: String| {
+        let sql = |condition: &str| format!("SELECT {columns} FROM c WHERE {condition}");
+        (index, sql(&by), sql(&without))
+    };
+    vec![
+        pair("by_n", "a, k, n", format!("n = {n}"), format!("n + 0 = {n}")),
+        pair("by_n", "*", format!("n = {n} AND k > 'k1'"), format!("n + 0 = {n} AND k > 'k1'")),
+        pair("by_n", "n, k", format!("n IN (1, {n})"), format!("n + 0 IN (1, {n})")),
+        pair("by_u", "a, u, t", format!("u = {u}"), format!("u + 0 = {u}")),
+        pair("by_u", "u", format!("u < {u}"), format!("u + 0 < {u}")),
+        pair("by_t", "t, k, x, a", format!("t = 't{x}'"), format!("t || '' = 't{x}'")),
+        pair("by_t", "v", format!("t > 't{x}'"), format!("t || '' > 't{x}'")).named("w5"),
+        pair("by_x", "x, n, a", format!("x = {x}.5"), format!("x + 0 = {x}.5")),
+        pair("by_x", "x", format!("x >= {x}"), format!("x + 0 >= {x}")),
+        pair("by_wide", "w1, w18, k", "w1 = 1 AND w2 = 2".into(), "w1 + 0 = 1 AND w2 = 2".into()),
+    ]
+}
+
+trait Named {
+    fn named(self, columns: &str) -> Self;
+}
+
+impl Named for (&'static str, String, String) {
+    /// With other columns instead of `v`.
+    fn named(self, columns: &str) -> Self {
+        let other = |sql: String| sql.replace("SELECT v ", &format!("SELECT {columns} "));
+        (self.0, other(self.1), other(self.2))
+    }
+}
+
+fn sorted(db: &mut Db, sql: &str) -> Vec<String> {
+    let mut rows = db.run(sql);
+    rows.sort();
+    rows
+}
+
+fn check(db: &mut Db, random: &mut Random, what: &str) {
+    for (index, by_index, without) in queries(random) {
+        let want = sorted(db, &without);
+        assert_eq!(sorted(db, &by_index), want, "{what}: {by_index}");
+        let plan = db.run(&format!("EXPLAIN {by_index}")).join("\n");
+        assert!(plan.contains(index), "{by_index}: {plan}");
+        // The same rows by a general plan.
+        let general =
+            |sql: &str| format!("SELECT * FROM ({sql}) s UNION ALL SELECT * FROM ({sql}) r");
+        assert_eq!(sorted(db, &general(&by_index)).len(), 2 * want.len(), "{what}: {by_index}");
+    }
+}
+
+fn histories(interleaved: bool, level: &str) {
+    let mut random = Random(level.len() as u64);
+    for history in 0..2 {
+        let mut db = create(interleaved);
+        let mut beside = db.another();
+        for step in 0..8 {
+            let what = format!("{level}, history {history}, step {step}");
+            db.run(&format!("BEGIN ISOLATION LEVEL {level}"));
+            check(&mut db, &mut random, &what);
+            // What others do meanwhile is seen or not, by all queries alike.
+            for _ in 0..random.below(3) {
+                let sql = write(&mut random);
+                _ = beside.try_run(&sql);
+            }
+            check(&mut db, &mut random, &what);
+            for _ in 0..random.below(5) {
+                let sql = write(&mut random);
+                if db.try_run(&sql).is_err() {
+                    break;
+                }
+                check(&mut db, &mut random, &format!("{what}, own {sql}"));
+            }
+            if db.try_run("COMMIT").is_err() {
+                db.run("ROLLBACK");
+            }
+            check(&mut db, &mut random, &what);
+        }
+    }
+}
+
+#[test]
+fn read_committed() {
+    histories(true, "READ COMMITTED");
+}
+
+#[test]
+fn repeatable_read() {
+    histories(true, "REPEATABLE READ");
+}
+
+#[test]
+fn serializable() {
+    histories(true, "SERIALIZABLE");
+}
+
+#[test]
+fn flat_tables() {
+    histories(false, "SERIALIZABLE");
+}
