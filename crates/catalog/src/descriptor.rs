@@ -447,4 +447,23 @@ pub struct Sequence {
     /// Table and column that own it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owned_by: Option<(u32, u32)>,
+    /// Its values are those of a counter with their bits in reverse.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reversed: Option<Reversed>,
+}
+
+/// A sequence whose values lie far from each other: `BIT_REVERSED_POSITIVE`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reversed {
+    /// Values that are left out, both ends included.
+    pub skip: Option<(i64, i64)>,
+}
+
+impl Reversed {
+    /// The value of a positive counter: its 63 lowest bits, the lowest one first. `None` if it is
+    /// left out.
+    pub fn value(&self, counter: i64) -> Option<i64> {
+        let value = ((counter as u64).reverse_bits() >> 1) as i64;
+        self.skip.is_none_or(|(least, most)| value < least || value > most).then_some(value)
+    }
 }

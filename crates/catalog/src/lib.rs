@@ -34,8 +34,8 @@ mod store;
 pub use conflict::{After, Lost};
 pub use descriptor::{
     Addition, Building, Check, Column, Database, ForeignKey, Identity, Index, IndexColumn,
-    IndexConstraint, Interleave, InterleaveForm, MissingValue, NOTES_GENERATION, RefAction, Schema,
-    Sequence, Table, View,
+    IndexConstraint, Interleave, InterleaveForm, MissingValue, NOTES_GENERATION, RefAction,
+    Reversed, Schema, Sequence, Table, View,
 };
 pub use error::{kv_error, memory_error};
 pub use hierarchy::MAX_DEPTH;

@@ -198,6 +198,10 @@ fn lift_primary_key(tail: &mut Vec<TokenWithSpan>) -> SqlResult<Option<Vec<Token
     if !(is(0, "primary") && is(1, "key")) {
         return Ok(None);
     }
+    if tail.get(3).is_some_and(|t| t.token == Token::RParen) {
+        return Err(SqlError::unsupported("PRIMARY KEY () of a table with at most one row")
+            .with_hint("Declare a key column with a CHECK that allows one value."));
+    }
     let end = closing(tail, 2).ok_or_else(|| SqlError::syntax("syntax error in PRIMARY KEY"))?;
     Ok(Some(tail.drain(..=end).collect()))
 }

@@ -20,7 +20,7 @@ use crate::script::{word, wrap};
 /// What the tokenizer reports.
 pub(crate) fn tokens(sql: &str) -> Result<Vec<TokenWithSpan>, TokenizerError> {
     let dialect = PostgreSqlDialect {};
-    let mut text = sql.to_string();
+    let mut text = crate::spellings::plain_backticks(sql).unwrap_or_else(|| sql.to_string());
     // Blanks that were put in: line, column. Tokens behind one stand one column too far right.
     let mut inserted: Vec<(u64, u64)> = Vec::new();
     loop {

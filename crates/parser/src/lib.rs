@@ -22,6 +22,7 @@ mod maintenance;
 mod script;
 mod sequence;
 mod shape;
+mod spellings;
 mod statement;
 mod transaction;
 
@@ -76,6 +77,8 @@ pub struct Statement {
     pub kind: Arc<Kind>,
     /// `AS OF SYSTEM TIME` expression.
     pub as_of: Option<Arc<ast::Expr>>,
+    /// What was read and left out, for the client.
+    pub notices: Arc<[String]>,
 }
 
 /// A dotted name, folded.
@@ -241,6 +244,10 @@ pub struct SequenceChange {
     pub cache: Option<i64>,
     /// CYCLE.
     pub cycle: Option<bool>,
+    /// BIT_REVERSED_POSITIVE: a counter whose bits are handed out in reverse.
+    pub reversed: bool,
+    /// SKIP RANGE; inner `None` is NO SKIP RANGE.
+    pub skip: Option<Option<(i64, i64)>>,
     /// OWNED BY table.column; inner `None` is NONE.
     pub owned_by: Option<Option<Name>>,
     /// RENAME TO.

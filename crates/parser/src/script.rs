@@ -11,7 +11,7 @@ use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Word};
 use crate::cursor::{Cursor, token_is};
 use crate::{
     Kind, MAX_CONNECTIVES, MAX_DEPTH, MAX_OPERATORS, MAX_SCRIPT_BYTES, Overriding, Statement,
-    create, lexical, statement,
+    create, lexical, spellings, statement,
 };
 
 /// Lines in a packed position, see [`parser_error`].
@@ -208,9 +208,10 @@ pub(crate) fn wrap(token: Token) -> TokenWithSpan {
 }
 
 fn parse_tokens(mut tokens: Vec<TokenWithSpan>, text: &str) -> SqlResult<Statement> {
+    let notices = spellings::rewrite(&mut tokens)?.into();
     let as_of = lift_as_of(&mut tokens)?;
-    let kind = parse_kind(tokens, text)?;
-    Ok(Statement { text: Arc::from(text), kind: Arc::new(kind), as_of: as_of.map(Arc::new) })
+    let (kind, as_of) = (Arc::new(parse_kind(tokens, text)?), as_of.map(Arc::new));
+    Ok(Statement { text: Arc::from(text), kind, as_of, notices })
 }
 
 /// Parses the statement that starts here (after EXPLAIN, PREPARE .. AS).

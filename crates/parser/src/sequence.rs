@@ -1,6 +1,6 @@
 //! Sequences, databases, and what ALTER TABLE has that sqlparser does not know.
 
-use braid_types::SqlResult;
+use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::tokenizer::Token;
 
 use crate::cursor::Cursor;
@@ -75,7 +75,21 @@ fn sequence_options(c: &mut Cursor) -> SqlResult<SequenceChange> {
             s.max = Some(None);
         } else if c.take(&["maxvalue"]) {
             s.max = Some(Some(c.integer()?));
+        } else if c.take(&["bit_reversed_positive"]) {
+            s.reversed = true;
+        } else if c.take(&["options"]) || c.take(&["set", "options"]) {
+            spanner_options(c, &mut s)?;
+        } else if c.take(&["no", "skip", "range"]) {
+            s.skip = Some(None);
+        } else if c.take(&["skip", "range"]) {
+            let from = c.integer()?;
+            c.take_token(&Token::Comma);
+            s.skip = Some(Some((from, c.integer()?)));
+        } else if c.take(&["restart", "counter"]) {
+            c.take(&["with"]);
+            s.restart = Some(Some(c.integer()?));
         } else if c.take(&["start"]) {
+            c.take(&["counter"]);
             c.take(&["with"]);
             s.start = Some(c.integer()?);
         } else if c.take(&["restart"]) {
@@ -100,4 +114,43 @@ fn sequence_options(c: &mut Cursor) -> SqlResult<SequenceChange> {
         }
     }
     Ok(s)
+}
+
+/// GoogleSQL's `OPTIONS (sequence_kind = 'bit_reversed_positive', skip_range_min = 1, ..)`.
+fn spanner_options(c: &mut Cursor, s: &mut SequenceChange) -> SqlResult<()> {
+    c.expect_token(&Token::LParen)?;
+    let (mut least, mut most) = (None, None);
+    while !c.take_token(&Token::RParen) {
+        let name = c.ident()?;
+        c.expect_token(&Token::Eq)?;
+        match name.as_str() {
+            "sequence_kind" => {
+                let kind = c.string()?;
+                if kind != "bit_reversed_positive" {
+                    return Err(SqlError::new(
+                        SqlState::INVALID_PARAMETER_VALUE,
+                        format!("sequence kind \"{kind}\" is not known"),
+                    )
+                    .with_hint("The kind is bit_reversed_positive."));
+                }
+                s.reversed = true;
+            }
+            "skip_range_min" => least = Some(c.integer()?),
+            "skip_range_max" => most = Some(c.integer()?),
+            "start_with_counter" => s.start = Some(c.integer()?),
+            _ => return Err(c.unexpected()),
+        }
+        c.take_token(&Token::Comma);
+    }
+    match (least, most) {
+        (Some(from), Some(to)) => s.skip = Some(Some((from, to))),
+        (None, None) => {}
+        _ => {
+            return Err(SqlError::new(
+                SqlState::INVALID_PARAMETER_VALUE,
+                "skip_range_min and skip_range_max belong together",
+            ));
+        }
+    }
+    Ok(())
 }

@@ -79,10 +79,51 @@ pub(crate) fn bind_function(
     if name == "array" {
         return Err(general_query_needed("a subquery"));
     }
-    let exprs = argument_exprs(function)?;
+    let stars = if name == "row" { with_stars(function, scope)? } else { None };
+    let exprs = match &stars {
+        Some(exprs) => exprs.iter().collect(),
+        None => argument_exprs(function)?,
+    };
     let args =
         exprs.iter().map(|e| bind_unsettled(e, scope, ctx)).collect::<SqlResult<Vec<_>>>()?;
     bind_special(&name, args, ctx)
+}
+
+/// The fields of `ROW(t.*, ..)`: each column of the table is one. `None` without a star.
+fn with_stars(function: &Function, scope: &Scope) -> SqlResult<Option<Vec<Expr>>> {
+    let FunctionArguments::List(list) = &function.args else { return Ok(None) };
+    let star = |arg: &FunctionArg| {
+        matches!(arg, FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(_)))
+    };
+    if !list.args.iter().any(star) {
+        return Ok(None);
+    }
+    let mut out = Vec::new();
+    for arg in &list.args {
+        let table = match arg {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(e)) => {
+                out.push(e.clone());
+                continue;
+            }
+            FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(table)) => table,
+            _ => return Err(SqlError::syntax("syntax error in ROW")),
+        };
+        let alias = object_name_parts(table).pop().unwrap_or_default();
+        let of_table = |c: &&crate::ScopeColumn| c.table.as_deref() == Some(&*alias) && !c.hidden;
+        let mut columns = scope.columns().iter().filter(of_table).peekable();
+        if columns.peek().is_none() {
+            // It may be a table around this query.
+            return Err(SqlError::new(
+                SqlState::UNDEFINED_TABLE,
+                format!("missing FROM-clause entry for table \"{alias}\""),
+            ));
+        }
+        let quoted = |name: &str| sqlparser::ast::Ident::with_quote('"', name);
+        out.extend(
+            columns.map(|c| Expr::CompoundIdentifier(vec![quoted(&alias), quoted(&c.name)])),
+        );
+    }
+    Ok(Some(out))
 }
 
 /// Constructs with rules of their own, then the table.

@@ -322,6 +322,15 @@ impl Database {
     /// # Errors
     /// 2200H when a sequence without CYCLE is at its bound.
     pub fn nextval(&self, s: &Sequence) -> SqlResult<i64> {
+        let Some(reversed) = &s.reversed else { return self.next_counter(s) };
+        loop {
+            if let Some(value) = reversed.value(self.next_counter(s)?) {
+                return Ok(value);
+            }
+        }
+    }
+
+    fn next_counter(&self, s: &Sequence) -> SqlResult<i64> {
         let block = self.block(s);
         let mut block = block.lock();
         if block.left > 0 && block.rules != Some(Rules::of(s)) {

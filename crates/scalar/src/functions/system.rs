@@ -96,6 +96,7 @@ fn session(t: &mut Table) {
     };
     t.add("gen_random_uuid() uuid -- a random UUID", uuid).volatile();
     t.add("uuid_generate_v4() uuid -- a random UUID", uuid).volatile();
+    t.add("generate_uuid() uuid -- a random UUID, as Spanner calls it", uuid).volatile();
 }
 
 fn statistics(t: &mut Table) {

@@ -1,6 +1,6 @@
 //! CREATE SEQUENCE, ALTER SEQUENCE, and sequences of serial and identity columns.
 
-use braid_catalog::{Relation, Sequence};
+use braid_catalog::{Relation, Reversed, Sequence};
 use braid_types::{SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast;
 
@@ -85,12 +85,32 @@ pub(super) fn new(
         cache: s.cache.unwrap_or(1),
         generation: 1,
         owned_by,
+        reversed: (s.reversed || s.skip.is_some()).then(|| Reversed { skip: s.skip.flatten() }),
     };
+    check_reversed(&seq, s)?;
     check(&seq)?;
     let id = seq.id;
     c.catalog.put_sequence(seq);
     c.sync();
     Ok(id)
+}
+
+/// A counter that is handed out in reverse goes up by one, and has all of bigint.
+fn check_reversed(seq: &Sequence, s: &SequenceChange) -> SqlResult<()> {
+    let Some(reversed) = &seq.reversed else { return Ok(()) };
+    let shaped = s.increment.is_some() || s.min.is_some() || s.max.is_some() || seq.cycle;
+    if shaped || seq.ty != SqlType::Int8 {
+        return Err(bad(
+            "a bit-reversed sequence has no type, INCREMENT, MINVALUE, MAXVALUE or CYCLE",
+        )
+        .with_hint("Its options are SKIP RANGE, START COUNTER and CACHE."));
+    }
+    match reversed.skip {
+        Some((least, most)) if least > most || least < 1 => {
+            Err(bad(format!("SKIP RANGE ({least}, {most}) must be positive and in order")))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn check(s: &Sequence) -> SqlResult<()> {
@@ -185,6 +205,16 @@ pub(crate) fn alter(
         Some(Some(n)) => new.owned_by = Some(owner(c, n)?),
         None => {}
     }
+    if s.reversed && new.reversed.is_none() {
+        return Err(bad(format!("sequence \"{}\" is not bit-reversed", new.name))
+            .with_hint("Create another sequence with BIT_REVERSED_POSITIVE."));
+    }
+    match (&mut new.reversed, s.skip) {
+        (Some(reversed), Some(skip)) => reversed.skip = skip,
+        (None, Some(_)) => return Err(bad("SKIP RANGE is for bit-reversed sequences")),
+        (_, None) => {}
+    }
+    check_reversed(&new, s)?;
     if let Some(n) = &s.rename {
         if c.taken(new.schema, n) {
             return Err(exists(n));

@@ -70,8 +70,8 @@ impl InsertPlan {
         let ast::TableObject::TableName(name) = &insert.table else {
             return Err(SqlError::syntax("INSERT needs a table name"));
         };
-        if insert.or.is_some() || insert.replace_into || insert.overwrite {
-            return Err(SqlError::unsupported("INSERT OR REPLACE")
+        if insert.replace_into || insert.overwrite {
+            return Err(SqlError::unsupported("REPLACE INTO")
                 .with_hint("Use INSERT .. ON CONFLICT .. DO UPDATE."));
         }
         let target = Target::named(ctx, name, insert.table_alias.as_ref().map(|a| &a.alias))?;
@@ -112,10 +112,16 @@ impl InsertPlan {
             }
         }
         let info = Arc::new(TableInfo::new(ctx, table)?);
-        let conflict = match &insert.on {
-            None => None,
-            Some(ast::OnInsert::OnConflict(c)) => Some(conflict(&info, &target, c, params)?),
-            Some(_) => return Err(SqlError::unsupported("ON DUPLICATE KEY UPDATE")),
+        let conflict = match (&insert.or, &insert.on) {
+            (None, None) => None,
+            (None, Some(ast::OnInsert::OnConflict(c))) => {
+                Some(conflict(&info, &target, c, params)?)
+            }
+            (Some(or), None) => {
+                let by_key = by_key(table, or, &targets)?;
+                by_key.map(|c| conflict(&info, &target, &c, params)).transpose()?
+            }
+            _ => return Err(SqlError::unsupported("ON DUPLICATE KEY UPDATE")),
         };
         let returning = bind_returning(insert.returning.as_deref(), &target, false, params)?;
         Ok(InsertPlan { info, targets, ignored, source, conflict, returning })
@@ -473,6 +479,45 @@ pub(super) fn bind_column(
             err
         }
     })
+}
+
+/// Spanner's INSERT OR UPDATE and INSERT OR IGNORE, CockroachDB's UPSERT: a row with the same
+/// primary key gets the values that are given, or stays.
+fn by_key(
+    table: &braid_catalog::Table,
+    or: &ast::SqliteOnConflict,
+    targets: &[usize],
+) -> SqlResult<Option<ast::OnConflict>> {
+    let update = match or {
+        ast::SqliteOnConflict::Ignore => false,
+        // What the parser makes of INSERT OR UPDATE.
+        ast::SqliteOnConflict::Replace => true,
+        other => return Err(SqlError::unsupported(format!("INSERT {other}"))),
+    };
+    if table.has_row_id() {
+        return Ok(None);
+    }
+    let quoted = |name: &str| ast::Ident::with_quote('"', name);
+    let key = table.key_columns();
+    let set = |at: &&usize| {
+        let c = &table.columns[**at];
+        update && !key.contains(&c.id) && c.generated.is_none()
+    };
+    let assignment = |at: &usize| {
+        let name = quoted(&table.columns[*at].name);
+        ast::Assignment {
+            target: AssignmentTarget::ColumnName(vec![name.clone()].into()),
+            value: ast::Expr::CompoundIdentifier(vec![quoted("excluded"), name]),
+        }
+    };
+    let assignments: Vec<ast::Assignment> = targets.iter().filter(set).map(assignment).collect();
+    let action = match assignments.is_empty() {
+        true => ast::OnConflictAction::DoNothing,
+        false => ast::OnConflictAction::DoUpdate(ast::DoUpdate { assignments, selection: None }),
+    };
+    let names = key.iter().filter_map(|id| table.column(*id)).map(|c| quoted(&c.name)).collect();
+    let conflict_target = Some(ast::ConflictTarget::Columns(names));
+    Ok(Some(ast::OnConflict { conflict_target, action }))
 }
 
 fn conflict(

@@ -52,6 +52,9 @@ impl Session {
             return Err(aborted());
         }
         let ctx = self.planning_context(statement.as_of.as_deref())?;
+        for notice in statement.notices.iter() {
+            ctx.notice(notice.as_str());
+        }
         let cacheable = declared.iter().all(Option::is_none);
         if cacheable
             && let Some(p) = self.cache.get(&statement.text)

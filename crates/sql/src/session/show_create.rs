@@ -39,6 +39,15 @@ fn create_sequence(c: &Catalog, s: &Sequence) -> String {
         SqlType::Int8 => String::new(),
         _ => format!(" AS {}", s.ty.name()),
     };
+    if let Some(reversed) = &s.reversed {
+        let skip = reversed.skip.map(|(a, b)| format!(" SKIP RANGE {a}, {b}")).unwrap_or_default();
+        return format!(
+            "CREATE SEQUENCE {} BIT_REVERSED_POSITIVE{skip} START COUNTER WITH {} CACHE {}",
+            qualified(c, s.id),
+            s.start,
+            s.cache
+        );
+    }
     format!(
         "CREATE SEQUENCE {}{ty} START WITH {} INCREMENT BY {} MINVALUE {} MAXVALUE {} CACHE {}{}",
         qualified(c, s.id),

@@ -398,6 +398,10 @@ impl SessionFunctions for SessionState {
 
     fn setval(&self, sequence: u32, value: i64, is_called: bool) -> SqlResult<i64> {
         let s = self.sequence(sequence)?;
+        if s.reversed.is_some() {
+            return Err(SqlError::unsupported("setval of a bit-reversed sequence")
+                .with_hint("Use ALTER SEQUENCE .. RESTART COUNTER WITH ..."));
+        }
         self.db.setval(&s, value, is_called)?;
         if is_called {
             self.shared.lock().current_values.insert(sequence, value);

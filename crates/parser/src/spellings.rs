@@ -1,0 +1,487 @@
+//! What Spanner and CockroachDB write otherwise, settled on tokens.
+//!
+//! ```text
+//!   GoogleSQL, CockroachDB                    read as
+//!   `Singers`                                 "singers"
+//!   SELECT a, FROM t                          SELECT a FROM t
+//!   ARRAY(SELECT AS STRUCT c.* FROM c)        ARRAY(SELECT c FROM c)
+//!   STRUCT(1 AS a, 'x')                       ROW(1, 'x')
+//!   a IN UNNEST([1, 2])                       a = ANY([1, 2])
+//!   INSERT OR UPDATE t .., UPSERT INTO t ..   INSERT OR REPLACE INTO t ..
+//!   .. THEN RETURN a                          .. RETURNING a
+//!   GET_NEXT_SEQUENCE_VALUE(SEQUENCE s)       nextval('s')
+//!   c INT64 AS (a + 1) STORED                 c INT64 GENERATED ALWAYS AS (a + 1) STORED
+//!   ALTER COLUMN c STRING(9) NOT NULL         ALTER COLUMN c TYPE STRING(9), .. SET NOT NULL
+//!   t@{FORCE_INDEX=i}, t@i, @{..} SELECT      nothing, with a notice
+//!   FAMILY f (a, b)                           nothing, with a notice
+//!   CREATE VIEW v SQL SECURITY INVOKER AS     CREATE VIEW v AS
+//! ```
+//! None of the left column means anything in PostgreSQL, so nobody loses by it.
+
+use braid_types::{SqlError, SqlResult, quote_ident};
+use sqlparser::tokenizer::{Token, TokenWithSpan};
+
+use crate::cursor::{Cursor, closing, token_is};
+use crate::script::{word, wrap};
+
+type Tokens = Vec<TokenWithSpan>;
+
+/// Rewrites the tokens of one statement. Returns what was left out and is to be told.
+pub(crate) fn rewrite(tokens: &mut Tokens) -> SqlResult<Vec<String>> {
+    let mut notices = Vec::new();
+    hints(tokens, &mut notices);
+    upserts(tokens)?;
+    let mut at = 0;
+    while at < tokens.len() {
+        if let Token::Word(w) = &tokens[at].token
+            && w.quote_style.is_none()
+        {
+            match w.value.to_ascii_lowercase().as_str() {
+                "from" => trailing_comma(tokens, &mut at),
+                "select" => select_as_struct(tokens, at)?,
+                "struct" if is_token(tokens, at + 1, &Token::LParen) => one_struct(tokens, at)?,
+                "unnest" => in_unnest(tokens, at),
+                "then" => then_return(tokens, at),
+                "get_next_sequence_value" => next_value(tokens, at)?,
+                "sql" => security(tokens, at),
+                _ => {}
+            }
+        }
+        at += 1;
+    }
+    if is(tokens, 0, "create") && tokens.iter().take(4).any(|t| token_is(&t.token, "table")) {
+        families(tokens, &mut notices);
+        generated(tokens, 1);
+    } else if is(tokens, 0, "alter") && is(tokens, 1, "table") {
+        generated(tokens, 0);
+        column_types(tokens)?;
+    }
+    Ok(notices)
+}
+
+fn is(tokens: &[TokenWithSpan], at: usize, text: &str) -> bool {
+    tokens.get(at).is_some_and(|t| token_is(&t.token, text))
+}
+
+fn is_token(tokens: &[TokenWithSpan], at: usize, token: &Token) -> bool {
+    tokens.get(at).is_some_and(|t| t.token == *token)
+}
+
+fn is_word(tokens: &[TokenWithSpan], at: usize) -> bool {
+    matches!(tokens.get(at).map(|t| &t.token), Some(Token::Word(_)))
+}
+
+/// Names in backticks as quoted ones, in lower case as PostgreSQL folds them; nothing inside of
+/// quotes and comments changes, and no place in the text.
+pub(crate) fn plain_backticks(sql: &str) -> Option<String> {
+    if !sql.contains('`') {
+        return None;
+    }
+    let mut out = String::with_capacity(sql.len());
+    let mut rest = sql;
+    while let Some(c) = rest.chars().next() {
+        let end = match c {
+            '\'' | '"' => rest[1..].find(c).map(|n| n + 2),
+            '-' if rest.starts_with("--") => rest.find('\n'),
+            '/' if rest.starts_with("/*") => rest.find("*/").map(|n| n + 2),
+            '$' => dollar_quoted(rest),
+            '`' => {
+                if let Some(n) = rest[1..].find('`')
+                    && !rest[1..=n].contains('"')
+                {
+                    out.push_str(&format!("\"{}\"", rest[1..=n].to_ascii_lowercase()));
+                    rest = &rest[n + 2..];
+                    continue;
+                }
+                Some(1)
+            }
+            c => Some(c.len_utf8()),
+        };
+        let (done, behind) = rest.split_at(end.unwrap_or(rest.len()));
+        out.push_str(done);
+        rest = behind;
+    }
+    Some(out)
+}
+
+/// The length of `$tag$ .. $tag$`, or of the sign.
+fn dollar_quoted(text: &str) -> Option<usize> {
+    let tag = text[1..].find('$').map(|n| &text[..n + 2]);
+    let name = |t: &&str| t[1..t.len() - 1].chars().all(|c| c.is_alphanumeric() || c == '_');
+    match tag.filter(name) {
+        Some(tag) => text[tag.len()..].find(tag).map(|n| n + 2 * tag.len()),
+        None => Some(1),
+    }
+}
+
+/// Hints: `@{..}` anywhere, and `t@index` behind FROM, JOIN, UPDATE and INTO.
+fn hints(tokens: &mut Tokens, notices: &mut Vec<String>) {
+    let mut at = 0;
+    while at < tokens.len() {
+        if tokens[at].token != Token::AtSign {
+            at += 1;
+            continue;
+        }
+        let end = if is_token(tokens, at + 1, &Token::LBrace) {
+            tokens[at..].iter().position(|t| t.token == Token::RBrace).map(|n| at + n + 1)
+        } else {
+            (is_word(tokens, at + 1) && names_table(tokens, at)).then_some(at + 2)
+        };
+        let Some(end) = end else {
+            at += 1;
+            continue;
+        };
+        let hint: String = tokens.drain(at..end).map(|t| t.token.to_string()).collect();
+        notices.push(format!(
+            "hint {hint} is ignored: plans are chosen by what is known of the \
+                rows"
+        ));
+    }
+}
+
+/// Whether the words before this place are a table's name.
+fn names_table(tokens: &[TokenWithSpan], end: usize) -> bool {
+    let mut at = end;
+    while at > 0 && is_word(tokens, at - 1) {
+        at -= 1;
+        if at > 0 && is_token(tokens, at - 1, &Token::Period) {
+            at -= 1;
+            continue;
+        }
+        return at < end
+            && ["from", "join", "update", "into"].iter().any(|w| at > 0 && is(tokens, at - 1, w));
+    }
+    false
+}
+
+/// `INSERT OR UPDATE [INTO] t`, `INSERT OR IGNORE [INTO] t`, `UPSERT INTO t`. A genuine INSERT OR
+/// REPLACE, which would delete the row that is there, is refused.
+fn upserts(tokens: &mut Tokens) -> SqlResult<()> {
+    let Some(at) =
+        (0..tokens.len().min(2)).find(|n| is(tokens, *n, "insert") || is(tokens, *n, "upsert"))
+    else {
+        return Ok(());
+    };
+    if is(tokens, at, "upsert") {
+        if !is(tokens, at + 1, "into") {
+            return Ok(());
+        }
+        tokens.splice(at..=at, ["insert", "or", "replace"].map(word));
+        return Ok(());
+    }
+    if !is(tokens, at + 1, "or") {
+        return Ok(());
+    }
+    if is(tokens, at + 2, "replace") {
+        return Err(SqlError::unsupported("INSERT OR REPLACE")
+            .with_hint("Use INSERT OR UPDATE, or INSERT .. ON CONFLICT .. DO UPDATE."));
+    }
+    if !is(tokens, at + 3, "into") {
+        tokens.insert(at + 3, word("into"));
+    }
+    if is(tokens, at + 2, "update") {
+        tokens[at + 2] = word("replace");
+    }
+    Ok(())
+}
+
+fn trailing_comma(tokens: &mut Tokens, at: &mut usize) {
+    if *at > 0 && is_token(tokens, *at - 1, &Token::Comma) {
+        tokens.remove(*at - 1);
+        *at -= 1;
+    }
+}
+
+/// `SELECT AS STRUCT items`: one row value.
+fn select_as_struct(tokens: &mut Tokens, at: usize) -> SqlResult<()> {
+    if !(is(tokens, at + 1, "as") && is(tokens, at + 2, "struct")) {
+        return Ok(());
+    }
+    let mut depth = 0i32;
+    let start = at + 3;
+    let end = (start..tokens.len()).find(|n| match &tokens[*n].token {
+        Token::LParen | Token::LBracket => {
+            depth += 1;
+            false
+        }
+        Token::RParen | Token::RBracket => {
+            depth -= 1;
+            depth < 0
+        }
+        t => depth == 0 && token_is(t, "from"),
+    });
+    let end = end.unwrap_or(tokens.len());
+    let items: Tokens = tokens.drain(start..end).collect();
+    tokens.drain(at + 1..start);
+    let whole = items.len() == 3
+        && is_word(&items, 0)
+        && items[1].token == Token::Period
+        && items[2].token == Token::Mul;
+    let row = if whole {
+        vec![items[0].clone()]
+    } else {
+        let mut row = vec![word("row"), wrap(Token::LParen)];
+        row.extend(without_names(items)?);
+        row.push(wrap(Token::RParen));
+        row
+    };
+    tokens.splice(at + 1..at + 1, row);
+    Ok(())
+}
+
+/// `STRUCT(a AS x, b)` as `ROW(a, b)`.
+fn one_struct(tokens: &mut Tokens, at: usize) -> SqlResult<()> {
+    let Some(end) = closing(tokens, at + 1) else { return Ok(()) };
+    let items: Tokens = tokens.drain(at + 2..end).collect();
+    tokens.splice(at + 2..at + 2, without_names(items)?);
+    tokens[at] = word("row");
+    Ok(())
+}
+
+/// Items of a STRUCT without their names: rows have none.
+fn without_names(items: Tokens) -> SqlResult<Tokens> {
+    if items.len() == 1 && items[0].token == Token::Mul {
+        return Err(SqlError::unsupported("SELECT AS STRUCT *")
+            .with_hint("Name the table: SELECT AS STRUCT t.* FROM t."));
+    }
+    let mut out = Tokens::new();
+    let mut depth = 0i32;
+    let mut items = items.into_iter().peekable();
+    while let Some(t) = items.next() {
+        match &t.token {
+            Token::LParen | Token::LBracket => depth += 1,
+            Token::RParen | Token::RBracket => depth -= 1,
+            _ if depth == 0 && token_is(&t.token, "as") => {
+                items.next();
+                continue;
+            }
+            _ => {}
+        }
+        out.push(t);
+    }
+    if out.last().is_some_and(|t| t.token == Token::Comma) {
+        out.pop();
+    }
+    Ok(out)
+}
+
+/// `x [NOT] IN UNNEST(array)` as `x = ANY (array)`, `x <> ALL (array)`.
+fn in_unnest(tokens: &mut Tokens, at: usize) {
+    if at == 0 || !is(tokens, at - 1, "in") || !is_token(tokens, at + 1, &Token::LParen) {
+        return;
+    }
+    if at > 1 && is(tokens, at - 2, "not") {
+        tokens.splice(at - 2..=at, [wrap(Token::Neq), word("all")]);
+        // The place that comes next is the same.
+        tokens.insert(at, wrap(Token::LParen));
+        tokens.remove(at + 1);
+    } else {
+        tokens.splice(at - 1..=at, [wrap(Token::Eq), word("any")]);
+    }
+}
+
+/// `THEN RETURN` of a statement that writes: outside of CASE.
+fn then_return(tokens: &mut Tokens, at: usize) {
+    let writes = ["insert", "update", "delete", "with"].iter().any(|w| is(tokens, 0, w));
+    let open = |w: &str| tokens[..at].iter().filter(|t| token_is(&t.token, w)).count();
+    if writes && is(tokens, at + 1, "return") && open("case") == open("end") {
+        tokens.splice(at..at + 2, [word("returning")]);
+    }
+}
+
+fn next_value(tokens: &mut Tokens, at: usize) -> SqlResult<()> {
+    if !is_token(tokens, at + 1, &Token::LParen) || !is(tokens, at + 2, "sequence") {
+        return Ok(());
+    }
+    let Some(end) = closing(tokens, at + 1) else { return Ok(()) };
+    let mut c = Cursor::new(tokens[at + 3..end].to_vec());
+    let name: Vec<String> = c.name()?.iter().map(|part| quote_ident(part)).collect();
+    c.expect_end()?;
+    let name = wrap(Token::SingleQuotedString(name.join(".")));
+    tokens.splice(at..end, [word("nextval"), wrap(Token::LParen), name]);
+    Ok(())
+}
+
+/// SQL SECURITY of a view.
+fn security(tokens: &mut Tokens, at: usize) {
+    let view = is(tokens, 0, "create") && tokens.iter().take(4).any(|t| token_is(&t.token, "view"));
+    let whose = is(tokens, at + 2, "invoker") || is(tokens, at + 2, "definer");
+    if view && is(tokens, at + 1, "security") && whose && is(tokens, at + 3, "as") {
+        tokens.drain(at..at + 3);
+    }
+}
+
+/// `FAMILY [name] (columns)` among the items of CREATE TABLE.
+fn families(tokens: &mut Tokens, notices: &mut Vec<String>) {
+    let mut at = 1;
+    while at < tokens.len() {
+        let first = is_token(tokens, at - 1, &Token::LParen);
+        let item = (first || is_token(tokens, at - 1, &Token::Comma)) && is(tokens, at, "family");
+        let open = at + 1 + usize::from(is_word(tokens, at + 1));
+        // A column of this name has numbers in its type's parentheses.
+        let columns = is_token(tokens, open, &Token::LParen) && is_word(tokens, open + 1);
+        let end = if item && columns { closing(tokens, open) } else { None };
+        match end {
+            Some(end) => {
+                let start = if first { at } else { at - 1 };
+                let more = first && is_token(tokens, end + 1, &Token::Comma);
+                tokens.drain(start..=end + usize::from(more));
+                notices.push("column families are ignored: a row is stored as a whole".into());
+                at = start.max(1);
+            }
+            None => at += 1,
+        }
+    }
+    notices.dedup();
+}
+
+/// `AS (expression) [STORED | VIRTUAL]` of a column, at this depth of parentheses.
+fn generated(tokens: &mut Tokens, at_depth: i32) {
+    let mut depth = 0i32;
+    let mut at = 0;
+    while at < tokens.len() {
+        match tokens[at].token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth -= 1,
+            _ if depth == at_depth
+                && is(tokens, at, "as")
+                && at > 0
+                && !is(tokens, at - 1, "always")
+                && is_token(tokens, at + 1, &Token::LParen) =>
+            {
+                let Some(end) = closing(tokens, at + 1) else { return };
+                // Values of virtual columns are kept too, and are the same.
+                match is(tokens, end + 1, "virtual") {
+                    true => tokens[end + 1] = word("stored"),
+                    false if is(tokens, end + 1, "stored") => {}
+                    false => tokens.insert(end + 1, word("stored")),
+                }
+                tokens.splice(at..at, ["generated", "always"].map(word));
+                at = end + 3;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+}
+
+/// GoogleSQL's `ALTER COLUMN c type [NOT NULL]`: without NOT NULL, the column takes NULLs.
+fn column_types(tokens: &mut Tokens) -> SqlResult<()> {
+    let Some(at) = tokens
+        .windows(2)
+        .position(|w| token_is(&w[0].token, "alter") && token_is(&w[1].token, "column"))
+    else {
+        return Ok(());
+    };
+    let ty = at + 3;
+    let known = ["type", "set", "drop", "add", "restart", "reset"];
+    if ty >= tokens.len() || !is_word(tokens, ty) || known.iter().any(|w| is(tokens, ty, w)) {
+        return Ok(());
+    }
+    let mut c = Cursor::new(tokens[ty..].to_vec());
+    c.with_parser(|p| p.parse_data_type())?;
+    let end = ty + c.at();
+    let required = is(tokens, end, "not") && is(tokens, end + 1, "null");
+    let last = end + if required { 2 } else { 0 };
+    if last < tokens.len() {
+        return Ok(());
+    }
+    tokens.truncate(end);
+    let column = tokens[at + 2].clone();
+    let verb = if required { "set" } else { "drop" };
+    tokens.push(wrap(Token::Comma));
+    tokens.extend([word("alter"), word("column"), column]);
+    tokens.extend([verb, "not", "null"].map(word));
+    tokens.insert(ty, word("type"));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parse_script;
+
+    fn shown(sql: &str) -> String {
+        let mut t = crate::lexical::tokens(sql).unwrap();
+        rewrite(&mut t).unwrap();
+        t.iter().map(|t| t.token.to_string()).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn queries() {
+        for (sql, want) in [
+            ("select a, from t", "select a from t"),
+            (
+                "select array(select as struct c.* from c), from t",
+                "select array ( select c from c ) from t",
+            ),
+            (
+                "select as struct a as x, f(b, c) as y from t",
+                "select row ( a , f ( b , c ) ) from t",
+            ),
+            ("select struct(1 as a, 'x')", "select row ( 1 , 'x' )"),
+            ("select 1 where a in unnest([1, 2])", "select 1 where a = any ( [ 1 , 2 ] )"),
+            ("select 1 where a not in unnest(b) and c", "select 1 where a <> all ( b ) and c"),
+            ("select * from t@{force_index=i} where x", "select * from t where x"),
+            ("select * from s.t@primary join u@i on true", "select * from s . t join u on true"),
+            ("@{optimizer_version=2} select 1", "select 1"),
+            ("select @ -1, a from t", "select @ - 1 , a from t"),
+            ("select `a`, '`b`' from `My Table`", "select \"a\" , '`b`' from \"my table\""),
+            (
+                "select case when a then return end from t",
+                "select case when a then return end from t",
+            ),
+        ] {
+            assert_eq!(shown(sql), want, "{sql}");
+        }
+    }
+
+    #[test]
+    fn statements() {
+        for (sql, want) in [
+            (
+                "insert or update t (a) values (1) then return a",
+                "insert or replace into t ( a ) values ( 1 ) returning a",
+            ),
+            ("insert or ignore into t values (1)", "insert or ignore into t values ( 1 )"),
+            ("upsert into t values (1)", "insert or replace into t values ( 1 )"),
+            (
+                "update t set a = case when b then c end then return a",
+                "update t set a = case when b then c end returning a",
+            ),
+            ("select get_next_sequence_value(sequence My.Seq)", "select nextval ( 'my.seq' )"),
+            (
+                "create table t (a int64, family f (a), b int64 as (a + 1))",
+                "create table t ( a int64 , b int64 generated always as ( a + 1 ) stored )",
+            ),
+            (
+                "create table t (family (a, b), a int as (b) virtual, family numeric(10, 2))",
+                "create table t ( a int generated always as ( b ) stored , family numeric ( 10 \
+                    , 2 ) )",
+            ),
+            ("create table t (a int) as (select 1)", "create table t ( a int ) as ( select 1 )"),
+            (
+                "alter table t alter column a string(9) not null",
+                "alter table t alter column a type string ( 9 ) , alter column a set not null",
+            ),
+            ("alter table t alter column a type text", "alter table t alter column a type text"),
+            ("create view v sql security invoker as select 1", "create view v as select 1"),
+        ] {
+            assert_eq!(shown(sql), want, "{sql}");
+        }
+        assert_eq!(
+            parse_script("insert or replace into t values (1)").unwrap_err().state().0,
+            "0A000"
+        );
+        let statements = parse_script("select 1 from t@i; select 2").unwrap();
+        assert_eq!((statements[0].notices.len(), statements[1].notices.len()), (1, 0));
+    }
+
+    #[test]
+    fn backticks_in_quotes_stay() {
+        let same = |sql: &str| assert_eq!(plain_backticks(sql).as_deref(), Some(sql));
+        same("select '`a`', \"`b`\", $x$`c`$x$ -- `d`\n, /* `e` */ '`'");
+        assert_eq!(plain_backticks("select `A`.`b`").as_deref(), Some("select \"a\".\"b\""));
+        assert_eq!(plain_backticks("select 1"), None);
+    }
+}

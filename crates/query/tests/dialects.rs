@@ -1,0 +1,192 @@
+//! What is understood of Spanner's and CockroachDB's own grammar: each line is run, and
+//! `docs/dialects.md` is written from them (`WRITE_DOCS=1 cargo test -p braid-query --test dialects`).
+
+mod harness;
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use harness::Db;
+
+/// Whose grammar, a statement, the SQLSTATE it is refused with (or nothing), what it does or why not.
+struct Line(&'static str, &'static str, &'static str, &'static str);
+
+const SPANNER: &str = "Spanner";
+const COCKROACH: &str = "CockroachDB";
+
+const LINES: &[Line] = &[
+    Line(
+        SPANNER,
+        "CREATE TABLE Singers (SingerId INT64 NOT NULL, Name STRING(MAX), Born DATE, Photo \
+            BYTES(MAX),) PRIMARY KEY (SingerId)",
+        "",
+        "GoogleSQL's types, the key behind the columns, a comma after the last",
+    ),
+    Line(
+        SPANNER,
+        "CREATE TABLE Albums (SingerId INT64 NOT NULL, AlbumId INT64 NOT NULL, Year INT64, \
+            Decade INT64 AS (Year / 10 * 10) STORED) PRIMARY KEY (SingerId, AlbumId DESC), INTERLEAVE IN PARENT Singers ON DELETE CASCADE",
+        "",
+        "see `docs/interleaving.md`; generated columns, STORED or not, are kept",
+    ),
+    Line(
+        SPANNER,
+        "CREATE TABLE Notes (SingerId INT64 NOT NULL, N INT64) PRIMARY KEY (SingerId, N), \
+            INTERLEAVE IN Singers",
+        "",
+        "for locality only",
+    ),
+    Line(SPANNER, "ALTER TABLE Albums SET ON DELETE NO ACTION", "", "at once"),
+    Line(
+        SPANNER,
+        "ALTER TABLE Notes SET INTERLEAVE IN PARENT Singers ON DELETE CASCADE",
+        "",
+        "rows are validated; in one step",
+    ),
+    Line(
+        SPANNER,
+        "CREATE INDEX ByYear ON Albums (SingerId, Year) STORING (Decade), INTERLEAVE IN Singers",
+        "",
+        "also INCLUDE",
+    ),
+    Line(
+        SPANNER,
+        "CREATE NULL_FILTERED INDEX ByBirth ON Singers (Born)",
+        "0A000",
+        "there are no partial indexes yet",
+    ),
+    Line(
+        SPANNER,
+        "ALTER TABLE Singers ALTER COLUMN Name STRING(100) NOT NULL",
+        "",
+        "without NOT NULL the column takes NULLs",
+    ),
+    Line(
+        SPANNER,
+        "CREATE SEQUENCE Ids OPTIONS (sequence_kind = 'bit_reversed_positive', skip_range_min \
+            = 1, skip_range_max = 1000)",
+        "",
+        "also `BIT_REVERSED_POSITIVE SKIP RANGE 1, 1000 START COUNTER WITH 1`",
+    ),
+    Line(SPANNER, "SELECT GET_NEXT_SEQUENCE_VALUE(SEQUENCE Ids)", "", "is nextval"),
+    Line(
+        SPANNER,
+        "INSERT OR UPDATE Singers (SingerId, Name) VALUES (1, 'a'), (2, 'b')",
+        "",
+        "a row that is there gets the values that are given; its children stay",
+    ),
+    Line(
+        SPANNER,
+        "INSERT OR IGNORE INTO Singers (SingerId, Name) VALUES (1, 'x') THEN RETURN SingerId",
+        "",
+        "is RETURNING",
+    ),
+    Line(
+        SPANNER,
+        "INSERT OR REPLACE INTO Singers (SingerId, Name) VALUES (1, 'x')",
+        "0A000",
+        "it would delete the row, and its children with it",
+    ),
+    Line(
+        SPANNER,
+        "SELECT `Name`, FROM Singers@{FORCE_INDEX=_BASE_TABLE} WHERE SingerId IN UNNEST([1, 2])",
+        "",
+        "backticks; hints are ignored with a notice",
+    ),
+    Line(
+        SPANNER,
+        "SELECT s.SingerId, ARRAY(SELECT AS STRUCT a.* FROM Albums a WHERE a.SingerId = \
+            s.SingerId) AS albums FROM Singers s",
+        "",
+        "an array of rows",
+    ),
+    Line(SPANNER, "SELECT STRUCT(1 AS a, 'x' AS b)", "", "a row; its fields have no names"),
+    Line(SPANNER, "SELECT AS STRUCT * FROM Singers", "0A000", "name the table: `s.*`"),
+    Line(SPANNER, "SELECT GENERATE_UUID()", "", "of type uuid"),
+    Line(
+        SPANNER,
+        "CREATE VIEW Names SQL SECURITY INVOKER AS SELECT Singers.Name FROM Singers",
+        "",
+        "",
+    ),
+    Line(SPANNER, "CREATE TABLE One (a INT64) PRIMARY KEY ()", "0A000", "declare a key column"),
+    Line(
+        SPANNER,
+        "INSERT INTO Singers (SingerId, Born) VALUES (9, PENDING_COMMIT_TIMESTAMP())",
+        "42883",
+        "the commit timestamp is not known to a statement",
+    ),
+    Line(
+        SPANNER,
+        "CREATE CHANGE STREAM Everything FOR ALL",
+        "42601",
+        "there are no change streams",
+    ),
+    Line(
+        COCKROACH,
+        "CREATE TABLE t (id INT PRIMARY KEY, s STRING, d DECIMAL(10, 2), b BYTES, c INT8 AS \
+            (id + 1) STORED, INDEX by_s (s) STORING (d), FAMILY f1 (id, s), FAMILY (d))",
+        "",
+        "INT is PostgreSQL's, four bytes; families are ignored with a notice",
+    ),
+    Line(
+        COCKROACH,
+        "CREATE TABLE u (id INT, n INT, PRIMARY KEY (id, n)) INTERLEAVE IN PARENT t (id)",
+        "",
+        "for locality only, as there",
+    ),
+    Line(COCKROACH, "CREATE INDEX ON u (id, n) INTERLEAVE IN PARENT t (id)", "", ""),
+    Line(COCKROACH, "UPSERT INTO t (id, s) VALUES (1, 'a')", "", "as INSERT OR UPDATE"),
+    Line(COCKROACH, "SELECT * FROM t@by_s WHERE s = 'a'", "", "hints are ignored with a notice"),
+    Line(COCKROACH, "DELETE FROM t WHERE s > 'b' ORDER BY s LIMIT 10", "", ""),
+    Line(
+        COCKROACH,
+        "ALTER TABLE u ALTER PRIMARY KEY USING COLUMNS (id, n)",
+        "42601",
+        "create another table and copy",
+    ),
+];
+
+fn page(lines: &[Line]) -> String {
+    let mut out = String::from(
+        "# Spanner's and CockroachDB's grammar\n\nWhat is understood besides PostgreSQL's. \
+            Each line \
+         is run by `crates/query/tests/dialects.rs`,\nwhich writes this page.\n",
+    );
+    for system in [SPANNER, COCKROACH] {
+        let _ = write!(out, "\n## {system}\n\n| statement | | |\n|---|---|---|\n");
+        for Line(_, sql, state, note) in lines.iter().filter(|line| line.0 == system) {
+            let verdict = if state.is_empty() { "yes".into() } else { format!("no ({state})") };
+            let _ = writeln!(out, "| {} | {verdict} | {note} |", cell(sql));
+        }
+    }
+    out
+}
+
+/// As code in a table; a backtick within is doubled around.
+fn cell(sql: &str) -> String {
+    match sql.contains('`') {
+        true => format!("`` {sql} ``"),
+        false => format!("`{sql}`"),
+    }
+}
+
+#[test]
+#[allow(clippy::disallowed_methods, reason = "a page of the repository, not a database")]
+fn every_line_is_true_and_the_page_says_so() {
+    let mut db = Db::new();
+    for Line(_, sql, state, _) in LINES {
+        match (db.try_run(sql), *state) {
+            (Ok(_), "") => {}
+            (Err(e), state) if e.state().0 == state => {}
+            (answer, state) => panic!("{sql}\n{answer:?}, want {state:?}"),
+        }
+    }
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/dialects.md");
+    let text = page(LINES);
+    if std::env::var_os("WRITE_DOCS").is_some() {
+        std::fs::write(&path, &text).expect("the page can be written");
+    }
+    let stored = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(stored, text, "docs/dialects.md is stale: run with WRITE_DOCS=1");
+}
