@@ -97,7 +97,7 @@ pub enum Kind {
     CreateTable(Box<CreateTable>),
     /// CREATE INDEX.
     CreateIndex(Box<CreateIndex>),
-    /// ALTER TABLE .. SET ON DELETE / SET INTERLEAVE IN / SET SCHEMA.
+    /// ALTER TABLE in a form of ours.
     AlterTableOwn(Name, bool, AlterOwn),
     /// CREATE SEQUENCE.
     CreateSequence(Name, bool, SequenceChange),
@@ -219,6 +219,10 @@ pub enum AlterOwn {
     SetOnDelete(DeleteAction),
     /// SET INTERLEAVE IN.
     SetInterleave(InterleaveClause),
+    /// DROP INTERLEAVE.
+    DropInterleave,
+    /// ALTER PRIMARY KEY USING COLUMNS: names, with whether they descend.
+    PrimaryKey(Vec<(String, bool)>, Option<InterleaveClause>),
     /// SET SCHEMA.
     SetSchema(String),
     /// ALTER COLUMN .. SET STATISTICS.

@@ -35,6 +35,15 @@ pub(crate) fn sequence_or_alter(c: &mut Cursor) -> SqlResult<Option<Kind>> {
         } else if probe.looking_at(&["set", "interleave"]) {
             probe.next();
             AlterOwn::SetInterleave(create::interleave(&mut probe)?)
+        } else if probe.take(&["drop", "interleave"]) {
+            AlterOwn::DropInterleave
+        } else if probe.take(&["alter", "primary", "key", "using", "columns"]) {
+            let columns = directed(&mut probe)?;
+            let clause = match probe.looking_at(&["interleave"]) {
+                true => Some(create::interleave(&mut probe)?),
+                false => None,
+            };
+            AlterOwn::PrimaryKey(columns, clause)
         } else if probe.take(&["set", "schema"]) {
             AlterOwn::SetSchema(probe.ident()?)
         } else if let Some(own) = statistics_target(&mut probe) {
@@ -46,6 +55,24 @@ pub(crate) fn sequence_or_alter(c: &mut Cursor) -> SqlResult<Option<Kind>> {
         return Ok(Some(Kind::AlterTableOwn(name, if_exists, own)));
     }
     Ok(None)
+}
+
+/// `(a, b DESC)`.
+fn directed(c: &mut Cursor) -> SqlResult<Vec<(String, bool)>> {
+    c.expect_token(&Token::LParen)?;
+    let mut out = Vec::new();
+    loop {
+        let name = c.ident()?;
+        let desc = c.take(&["desc"]);
+        if !desc {
+            c.take(&["asc"]);
+        }
+        out.push((name, desc));
+        if !c.take_token(&Token::Comma) {
+            c.expect_token(&Token::RParen)?;
+            return Ok(out);
+        }
+    }
 }
 
 /// `ALTER [COLUMN] c SET STATISTICS n`; `None` if it is another change of a column.

@@ -142,8 +142,8 @@ const LINES: &[Line] = &[
     Line(
         COCKROACH,
         "ALTER TABLE u ALTER PRIMARY KEY USING COLUMNS (id, n)",
-        "42601",
-        "create another table and copy",
+        "",
+        "without a clause, the table lies in no parent afterwards, as there",
     ),
 ];
 

@@ -8,7 +8,7 @@ use sqlparser::ast::{self, AlterTableOperation as Op};
 
 use super::{
     Change, alter_column, backfill, bad_table, constraint, drop, exists, index, interleave, parts,
-    schema,
+    relocate, schema,
 };
 use braid_parser::{AlterOwn, Name};
 use braid_scalar::ident_name;
@@ -38,7 +38,8 @@ pub(crate) fn run(c: &mut Change, a: &ast::AlterTable) -> SqlResult<String> {
     Ok(tag)
 }
 
-/// SET SCHEMA, SET INTERLEAVE IN, SET ON DELETE: where a table lies; SET STATISTICS.
+/// SET SCHEMA, SET INTERLEAVE IN, DROP INTERLEAVE, SET ON DELETE, ALTER PRIMARY KEY: where a table
+/// lies; SET STATISTICS.
 pub(crate) fn place(
     c: &mut Change,
     name: &Name,
@@ -54,6 +55,10 @@ pub(crate) fn place(
     match op {
         AlterOwn::SetOnDelete(action) => interleave::set_on_delete(c, &table, *action)?,
         AlterOwn::SetInterleave(clause) => interleave::set_interleave(c, &table, clause)?,
+        AlterOwn::DropInterleave => relocate::out_of_parent(c, &table)?,
+        AlterOwn::PrimaryKey(columns, clause) => {
+            relocate::primary_key(c, &table, columns, clause.as_ref())?;
+        }
         AlterOwn::SetSchema(schema) => schema::set_schema(c, &table, schema)?,
         AlterOwn::SetStatistics(column, target) => {
             alter_column::set_statistics(c, &table, column, *target)?;

@@ -105,7 +105,7 @@ pub(super) fn duplicated(
 
 /// Ends a load into new spans: small ones go through the transaction's buffer. `twice` makes the
 /// error for a key that came twice.
-fn take_in(
+pub(super) fn take_in(
     c: &Change,
     load: BulkLoad,
     spans: Vec<KeySpan>,

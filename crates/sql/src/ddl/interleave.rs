@@ -14,7 +14,7 @@ use std::sync::Arc;
 use braid_catalog::{Interleave, InterleaveForm, MAX_DEPTH, RefAction, Relation, Table};
 use braid_types::{SqlError, SqlResult, SqlState};
 
-use super::{Change, backfill, bad_table};
+use super::{Change, backfill, bad_table, relocate};
 use braid_parser::{DeleteAction, InterleaveClause};
 use braid_types::quote_ident;
 
@@ -251,26 +251,19 @@ pub(super) fn set_on_delete(c: &mut Change, t: &Arc<Table>, action: DeleteAction
     Ok(())
 }
 
-/// ALTER TABLE .. SET INTERLEAVE IN: switches between enforcing and locality only.
+/// ALTER TABLE .. SET INTERLEAVE IN: switches between enforcing and locality only in the same
+/// parent; in another one, the rows move.
 pub(super) fn set_interleave(
     c: &mut Change,
     t: &Arc<Table>,
     clause: &InterleaveClause,
 ) -> SqlResult<()> {
-    let move_rows = |what: &str| {
-        Err(SqlError::unsupported(what).with_hint(
-            "Create a table with the wanted INTERLEAVE clause and copy the rows: \
-             INSERT INTO .. SELECT.",
-        ))
+    let parent = parent(c, t, clause)?;
+    let old = t.interleave.as_ref().filter(|old| old.parent == parent.id);
+    let Some(was_enforced) = old.map(|old| old.enforced()) else {
+        return relocate::into_parent(c, t, clause);
     };
-    let Some(old) = &t.interleave else {
-        return move_rows("interleaving an existing table");
-    };
-    let was_enforced = old.enforced();
     let new_decl = declare(c, t, clause)?;
-    if new_decl.parent != old.parent {
-        return move_rows("changing the parent of an interleaved table");
-    }
     let mut new = (**t).clone();
     let enforce = new_decl.enforced() && !was_enforced;
     new.interleave = Some(new_decl);

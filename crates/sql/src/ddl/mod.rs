@@ -21,6 +21,7 @@
 //!   [`index_entries`]: the entries, made on several threads.
 //! - [`online`]: the same for a table that has rows, in steps that do not keep writers out;
 //!   [`online_index`]: filling an index meanwhile.
+//! - [`relocate`]: tables that move into, out of and between parents, or to another primary key.
 //! - [`schema`], [`view`], [`sequence`], [`comment`]: databases and schemas, and what lies in them.
 
 pub(crate) mod alter;
@@ -38,6 +39,7 @@ mod index_entries;
 mod interleave;
 pub(crate) mod online;
 mod online_index;
+mod relocate;
 pub(crate) mod schema;
 pub(crate) mod sequence;
 pub(crate) mod truncate;

@@ -132,7 +132,8 @@ impl DeletePlan {
         match &self.how {
             How::Spans(access) => {
                 lines.extend(spans_explained(ctx, &self.info, access)?);
-                lines.extend(fate.explain().into_iter().map(|l| format!("    {l}").into()));
+                let about = fate.explain().into_iter().chain(fate.explain_left());
+                lines.extend(about.map(|l| format!("    {l}").into()));
             }
             How::Found { access, reason } => {
                 lines.extend(self.found_explained(ctx, reason)?);
@@ -150,13 +151,16 @@ impl DeletePlan {
     /// How rows go that are looked for.
     fn found_explained(&self, ctx: &Context, reason: &str) -> SqlResult<Vec<PlanLine>> {
         let fate = self.info.fate(ctx)?;
+        let about = fate.explain().into_iter().map(|l| PlanLine::from(format!("    {l}")));
         if !fate.is_family() {
-            return Ok(vec![format!("  row by row: {reason}").into()]);
+            let first = PlanLine::from(format!("  row by row: {reason}"));
+            return Ok(std::iter::once(first).chain(about).collect());
         }
         let names: Vec<_> = fate.dying.iter().map(|t| t.name.as_str()).collect();
         let mut lines = vec![PlanLine::from(format!("  range delete: {}", names.join(", ")))];
         lines.push(format!("    one tombstone for each row: {reason}").into());
-        lines.extend(fate.explain().into_iter().map(|l| format!("    {l}").into()));
+        lines.extend(about);
+        lines.extend(fate.explain_left().map(|l| PlanLine::from(format!("    {l}"))));
         Ok(lines)
     }
 }

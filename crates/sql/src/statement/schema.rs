@@ -41,7 +41,8 @@ pub(super) static ENTRIES: &[Entry] = &[
     Entry::change(
         "ALTER TABLE",
         "alter table t set schema x",
-        "where a table lies: SET SCHEMA, SET INTERLEAVE IN, SET ON DELETE; SET STATISTICS",
+        "where a table lies: SET SCHEMA, SET INTERLEAVE IN, DROP INTERLEAVE, SET ON DELETE, ALTER \
+         PRIMARY KEY USING COLUMNS; SET STATISTICS",
         work!(Kind::AlterTableOwn(name, if_exists, op) => |c| {
             alter::place(c, name, *if_exists, op)
         }),

@@ -109,7 +109,7 @@ impl Fate {
         self.dying.len() > 1
     }
 
-    /// EXPLAIN lines: who goes, who stays, who is asked.
+    /// EXPLAIN lines: who stays, who is asked.
     pub(crate) fn explain(&self) -> Vec<String> {
         let mut lines: Vec<String> = self.kept.iter().map(Kept::explain).collect();
         for i in &self.incoming {
@@ -123,14 +123,17 @@ impl Fate {
                 }
             });
         }
+        lines
+    }
+
+    /// EXPLAIN line: which indexes keep entries of rows that went in spans.
+    pub(crate) fn explain_left(&self) -> Option<String> {
         let left: Vec<&str> = (self.dying.iter())
             .flat_map(|t| t.indexes.iter().filter(|i| self.leaves_entries(i.interleave_in)))
             .map(|i| i.name.as_str())
             .collect();
-        if !left.is_empty() {
-            lines.push(format!("entries left to the background: {}", left.join(", ")));
-        }
-        lines
+        let names = left.join(", ");
+        (!left.is_empty()).then(|| format!("entries left to the background: {names}"))
     }
 
     /// Whether entries of an index that lies in such a table outlive the spans.

@@ -1,0 +1,250 @@
+//! Tables that move to other keys: into a parent, out of one, to another parent, to another primary
+//! key; with everything interleaved in them.
+//!
+//! ```text
+//!   ALTER TABLE lines SET INTERLEAVE IN PARENT orders ON DELETE CASCADE
+//!     rows of lines and of what lies in lines ─ sorted ─► runs under new keys, taken in at once
+//!     the catalog changes with the commit: readers see the old rows until then
+//!     the old rows: one tombstone, or a record for the background where they lay in families
+//! ```
+//! Every table and index that moves gets a new generation, so that nothing can be mistaken: a crash
+//! in the middle leaves the old rows and the old catalog, and new rows that nobody can reach.
+//! Writers of the tables wait meanwhile.
+
+use std::sync::Arc;
+
+use braid_catalog::{
+    Index, IndexColumn, IndexConstraint, MAX_DEPTH, Table, choose_name, constraint_name, kv_error,
+};
+use braid_kv::{LockMode, Wait};
+use braid_parser::InterleaveClause;
+use braid_types::{SqlError, SqlResult, SqlState};
+
+use super::{Change, backfill, bad_table, create_table, index, interleave, truncate};
+use crate::dml::keys::duplicate_key;
+use crate::statistics::Delta;
+use crate::storage::TableLayout;
+use crate::storage::bulk::LOAD_MEMORY;
+
+/// Interleaves a table in a parent that it does not lie in.
+pub(super) fn into_parent(
+    c: &mut Change,
+    t: &Arc<Table>,
+    clause: &InterleaveClause,
+) -> SqlResult<()> {
+    let declared = interleave::declare(c, t, clause)?;
+    let parent = c.catalog.table(declared.parent).cloned();
+    let parent = parent.ok_or_else(|| SqlError::internal("the parent is gone"))?;
+    if c.catalog.is_self_or_ancestor(t.id, &parent) {
+        return Err(bad_table(format!(
+            "table \"{}\" cannot be interleaved in \"{}\", which lies in it",
+            t.name, parent.name
+        )));
+    }
+    let below = c.catalog.subtree(t).iter().map(|s| c.catalog.depth(s)).max().unwrap_or_default();
+    let depth = c.catalog.depth(&parent) + 1 + below - c.catalog.depth(t);
+    if depth > MAX_DEPTH {
+        return Err(bad_table(format!(
+            "tables in \"{}\" would be too deeply nested; the limit is {MAX_DEPTH} levels",
+            t.name
+        )));
+    }
+    let enforced = declared.enforced();
+    let mut new = (**t).clone();
+    new.interleave = Some(declared);
+    relocate(c, t, new)?;
+    if enforced {
+        let moved = c.catalog.table(t.id).cloned();
+        let moved = moved.ok_or_else(|| SqlError::internal("the table is gone"))?;
+        backfill::validate_parents(c, &moved)?;
+    }
+    Ok(())
+}
+
+/// Takes a table out of its parent.
+pub(super) fn out_of_parent(c: &mut Change, t: &Arc<Table>) -> SqlResult<()> {
+    if t.interleave.is_none() {
+        return Err(bad_table(format!("table \"{}\" is not interleaved", t.name))
+            .with_hint("SHOW CREATE TABLE tells where a table lies."));
+    }
+    let mut new = (**t).clone();
+    new.interleave = None;
+    relocate(c, t, new)
+}
+
+/// Gives a table another primary key. The old one becomes a unique index, for those who refer to
+/// it. Without a clause the table lies in no parent afterwards.
+pub(super) fn primary_key(
+    c: &mut Change,
+    t: &Arc<Table>,
+    columns: &[(String, bool)],
+    clause: Option<&InterleaveClause>,
+) -> SqlResult<()> {
+    let children: Vec<_> =
+        c.catalog.interleaved_children(t.id).map(|t| format!("\"{}\"", t.name)).collect();
+    if !children.is_empty() {
+        return Err(bad_table(format!(
+            "cannot change the primary key of table \"{}\": {} interleaved in it",
+            t.name,
+            children.join(", ")
+        ))
+        .with_hint("Take them out first: ALTER TABLE .. DROP INTERLEAVE."));
+    }
+    if t.has_row_id() {
+        return Err(bad_table(format!("table \"{}\" has no primary key", t.name))
+            .with_hint("Use ALTER TABLE .. ADD PRIMARY KEY."));
+    }
+    let columns = key(t, columns)?;
+    for k in &columns {
+        if let Some(at) = t.ordinal(k.column).filter(|at| t.columns[*at].nullable) {
+            backfill::validate_not_null(c, t.id, at)?;
+        }
+    }
+    let mut new = (**t).clone();
+    let ids = |columns: &[IndexColumn]| {
+        let mut ids: Vec<u32> = columns.iter().map(|k| k.column).collect();
+        ids.sort_unstable();
+        ids
+    };
+    let (old, wanted) = (ids(&t.primary.columns), ids(&columns));
+    let kept = |i: &Index| i.unique && ids(&i.columns) == old;
+    if old != wanted && !t.indexes.iter().any(kept) {
+        new.indexes.push(former_key(c, t)?);
+    }
+    create_table::set_primary(&mut new, columns, t.primary.name.clone())?;
+    new.interleave = None;
+    if let Some(clause) = clause {
+        new.interleave = Some(interleave::declare(c, &new, clause)?);
+    }
+    let enforced = new.interleave.as_ref().is_some_and(|i| i.enforced());
+    relocate(c, t, new)?;
+    match c.catalog.table(t.id).cloned().filter(|_| enforced) {
+        Some(moved) => backfill::validate_parents(c, &moved),
+        None => Ok(()),
+    }
+}
+
+fn key(t: &Table, columns: &[(String, bool)]) -> SqlResult<Vec<IndexColumn>> {
+    let mut out: Vec<IndexColumn> = Vec::new();
+    for (name, desc) in columns {
+        let column = t.column_named(name).ok_or_else(|| {
+            SqlError::new(
+                SqlState::UNDEFINED_COLUMN,
+                format!("column \"{name}\" named in key does not exist"),
+            )
+        })?;
+        if out.iter().any(|k| k.column == column.id) {
+            return Err(SqlError::new(
+                SqlState::DUPLICATE_COLUMN,
+                format!("column \"{name}\" appears twice in the key"),
+            ));
+        }
+        out.push(IndexColumn { column: column.id, desc: *desc, nulls_first: *desc });
+    }
+    index::check_key_types(t, &out)?;
+    Ok(out)
+}
+
+/// A unique index on the columns of the primary key that ends.
+fn former_key(c: &Change, t: &Table) -> SqlResult<Index> {
+    let names: Vec<&str> =
+        t.primary.columns.iter().filter_map(|k| t.column(k.column)).map(|c| &*c.name).collect();
+    let base = constraint_name(&t.name, &names, "key");
+    Ok(Index {
+        id: c.new_id()?,
+        name: choose_name(&base, |n| c.taken(t.schema, n)),
+        constraint: Some(IndexConstraint::Unique),
+        interleave_in: None,
+        ..t.primary.clone()
+    })
+}
+
+/// Writes a table's rows, and those of everything in it, under the keys that `new` gives them.
+fn relocate(c: &mut Change, t: &Arc<Table>, new: Table) -> SqlResult<()> {
+    let subtree = c.catalog.subtree(t);
+    for s in &subtree {
+        c.ctx.lock_for_change(s.id)?;
+    }
+    let old = subtree
+        .iter()
+        .map(|s| Ok(Arc::new(TableLayout::new(&c.catalog, s)?)))
+        .collect::<SqlResult<Vec<_>>>()?;
+    for s in &subtree {
+        c.discard(s)?;
+    }
+    c.put(new);
+    for s in &subtree {
+        renew(c, s.id)?;
+    }
+    // Whoever has written here has ended; if that was after this statement began, it begins anew
+    // before the work instead of after it.
+    let root = t.interleave.is_none();
+    if root {
+        let span = old[0].rows.whole_span();
+        c.ctx.txn.lock_span(&span, LockMode::Exclusive, Wait::Block).map_err(kv_error)?;
+    }
+    for old in &old {
+        copy(c, old)?;
+    }
+    for (old, s) in old.iter().zip(&subtree) {
+        if s.interleave.is_none() {
+            truncate::erase(c, s.id, s.generation)?;
+        }
+        for i in old.indexes.iter().filter(|i| i.index.interleave_in.is_none()) {
+            truncate::erase(c, i.index.id, i.index.generation)?;
+        }
+    }
+    Ok(())
+}
+
+/// Gives a table that moves, and its indexes, new generations. An index that lay in a table which
+/// is above no more lies by itself.
+fn renew(c: &mut Change, table: u32) -> SqlResult<()> {
+    let t = c.catalog.table(table).cloned();
+    let t = t.ok_or_else(|| SqlError::internal("a table is gone"))?;
+    let mut new = (*t).clone();
+    new.generation = c.next_generation(t.id, t.generation)?;
+    for i in &mut new.indexes {
+        i.generation = c.next_generation(i.id, i.generation)?;
+        if let Some(ancestor) = i.interleave_in.filter(|a| !c.catalog.is_self_or_ancestor(*a, &t)) {
+            let name = c.catalog.table(ancestor).map_or("", |a| &a.name);
+            c.ctx.notice(format!("index \"{}\" is not interleaved in \"{name}\" any more", i.name));
+            i.interleave_in = None;
+        }
+    }
+    c.put(new);
+    Ok(())
+}
+
+/// All rows of a table, with their entries, under its present keys.
+fn copy(c: &mut Change, old: &Arc<TableLayout>) -> SqlResult<()> {
+    let now = backfill::layout(c, old.table.id)?;
+    let targets = 1 + now.indexes.len();
+    let mut load = c.ctx.txn.bulk_load(targets, LOAD_MEMORY, &c.ctx.memory).map_err(kv_error)?;
+    let rows = backfill::each_row(c, old, |_, row| {
+        load.put(0, &now.row_key(&row)?, &now.row_value(&row)).map_err(kv_error)?;
+        for (n, i) in now.indexes.iter().enumerate() {
+            let value = now.entry_value(i, &row);
+            load.put(n + 1, &i.entry_key(&row)?, &value).map_err(kv_error)?;
+        }
+        Ok(())
+    })?;
+    let mut spans = Vec::new();
+    if now.table.interleave.is_none() {
+        spans.push(now.rows.whole_span());
+    }
+    let global = now.indexes.iter().filter(|i| i.index.interleave_in.is_none());
+    spans.extend(global.map(|i| i.layout.whole_span()));
+    backfill::take_in(c, load, spans, |row| {
+        let (values, index) = match row.target {
+            0 => (now.decode(row.key, row.value, None)?, &now.table.primary),
+            n => {
+                let i = &now.indexes[n - 1];
+                (now.row_of_entry(i, row.key, row.value)?, &i.index)
+            }
+        };
+        Err(duplicate_key(&c.ctx, &now.table, index, &values.unwrap_or_default()))
+    })?;
+    c.ctx.db.statistics_state().changes.add(&now.table, Delta::inserted(rows));
+    Ok(())
+}
