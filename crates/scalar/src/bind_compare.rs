@@ -303,7 +303,8 @@ pub(crate) fn bind_in_list(
         let same_needle = matches!(
             (l.node(), needle.node()),
             (Node::Column(a), Node::Column(b)) if a == b
-        ) || l.as_const().is_some() && l.ty() == needle.ty();
+        ) || l.as_const().is_some() && l.ty() == needle.ty()
+            || l.is_unchanged(&needle);
         let item = if same_needle { Some(r.clone()) } else { None };
         comparisons.push((item, Bound::new(Node::Compare(CmpOp::Eq, l, r), SqlType::Bool)));
     }

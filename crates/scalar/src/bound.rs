@@ -195,6 +195,11 @@ pub struct Bound {
 }
 
 impl Bound {
+    /// Whether this is a clone of the other one.
+    pub(crate) fn is_unchanged(&self, other: &Bound) -> bool {
+        Arc::ptr_eq(&self.node, &other.node) && self.ty == other.ty
+    }
+
     /// Wraps a node; the caller vouches for the type.
     pub fn new(node: Node, ty: SqlType) -> Bound {
         Bound { ty, node: Arc::new(node) }

@@ -95,10 +95,45 @@ fn total_cast(from: &SqlType, to: &SqlType, context: CastContext) -> bool {
     let unlimited = to.typmod() < 0;
     unlimited
         && (from.same_base(to)
+            || widens(from, to)
             || matches!(to, SqlType::Text | SqlType::Varchar(None))
             || (context == CastContext::Implicit
                 && cast_exists(from, to) == Some(CastContext::Implicit)
                 && (from.is_integer() || from.is_text_like())))
+}
+
+/// Whether each number of a type is one of the other, or near one.
+fn widens(from: &SqlType, to: &SqlType) -> bool {
+    use SqlType::{Float4, Float8, Int2, Int4, Int8, Numeric};
+    match to {
+        Numeric(_) | Float8 => {
+            matches!(from, Int2 | Int4 | Int8) || (from, to) == (&Float4, &Float8)
+        }
+        Float4 => matches!(from, Int2 | Int4 | Int8),
+        Int8 => matches!(from, Int2 | Int4),
+        Int4 => matches!(from, Int2),
+        _ => false,
+    }
+}
+
+/// Whether this is a number, a date or a time that parameters give, all but as it is: what can be
+/// wrong with it is wrong for all rows, and PostgreSQL says so before it looks at any.
+fn is_given(bound: &Bound) -> bool {
+    use SqlType as T;
+    let plain = |ty: &SqlType| {
+        ty.is_integer()
+            || matches!(ty, T::Numeric(_) | T::Date | T::Timestamp | T::TimestampTz | T::Interval)
+    };
+    match bound.node() {
+        Node::Const(_) | Node::Param(_) => true,
+        Node::Cast(inner, _) => plain(inner.ty()) && plain(bound.ty()) && is_given(inner),
+        Node::Call(function, args) => {
+            matches!(function.name, "+" | "-" | "*")
+                && plain(bound.ty())
+                && args.iter().all(is_given)
+        }
+        _ => false,
+    }
 }
 
 /// Whether an argument is a number of at least this much.
@@ -189,6 +224,9 @@ fn same(a: &Bound, b: &Bound) -> bool {
 impl Binder<'_> {
     /// Whether computing an expression can raise an error, or runs a subquery.
     pub(super) fn can_fail(&self, bound: &Bound) -> bool {
+        if is_given(bound) {
+            return false;
+        }
         let own = match bound.node() {
             Node::Call(function, args) => {
                 !TOTAL.contains(&function.name)

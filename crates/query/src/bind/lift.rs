@@ -7,11 +7,12 @@
 //!   EXISTS or IN inside of an expression   t LEFT MARK JOIN s: a boolean column
 //!   (SELECT max(s.b) .. s.k = t.k)         t LEFT JOIN (SELECT s.k, max(s.b) .. GROUP BY s.k)
 //!   (SELECT s.b .. s.id = t.k), id a key   t LEFT JOIN s ON s.id = t.k
+//!   (SELECT max(s.b) FROM s)               (SELECT max(s.b) FROM s) CROSS JOIN t
 //! ```
 //! A subquery is computed for all rows then, also for those that the row form would not have asked
 //! for: so one that can fail keeps the row form, and so does one whose plan cannot be taken apart
 //! ([`crate::decorrelate`]). One without outer columns keeps it as well, because it is computed
-//! once; only IN as a condition is a join also then.
+//! once; only IN as a condition and aggregates, which have always one row, are joins also then.
 //!
 //! `a NOT IN (SELECT b ..)` with NULLs is three anti joins: no row has `a = b`, none has `b IS
 //! NULL`, and if `a IS NULL` there is no row at all. What is NOT NULL needs only the first.
@@ -195,7 +196,7 @@ impl Binder<'_> {
         }
         let Some((applied, args)) = subquery_of(&lifted) else { return Ok(lifted) };
         if applied.subquery.outer.is_empty() {
-            return Ok(lifted);
+            return Ok(self.one_row_join(plan, applied)?.unwrap_or(lifted));
         }
         let found = match &applied.subquery.shape {
             Shape::Exists => match self.side(applied, args)? {
@@ -288,6 +289,33 @@ impl Binder<'_> {
         }
         let null = Bound::constant(Datum::Null, SqlType::Bool);
         Ok(Some(Bound::or(vec![found, Bound::and(vec![null, Bound::or(unknown)])])))
+    }
+
+    /// A value that is the same for all rows, of an aggregate that has always one row.
+    fn one_row_join(
+        &mut self,
+        plan: &mut LogicalPlan,
+        applied: &AppliedSubquery,
+    ) -> SqlResult<Option<Bound>> {
+        if applied.risky || !matches!(applied.subquery.shape, Shape::Scalar) {
+            return Ok(None);
+        }
+        let (core, values) =
+            pull::open(applied.subquery.plan.clone(), applied.values.clone()).map_err(from_df)?;
+        let one_row = matches!(&core, LogicalPlan::Aggregate(a) if a.group_expr.is_empty());
+        let Some(value) = values.into_iter().next().filter(|_| one_row) else { return Ok(None) };
+        let name = self.fresh("sub");
+        let columns: Vec<Expr> = columns_of(plan).into_iter().chain([column(&name)]).collect();
+        // The row stands on the left: that side is held.
+        *plan = LogicalPlanBuilder::from(core)
+            .project([value.alias(name.clone())])
+            .and_then(|one| one.cross_join(plan.clone()))
+            .and_then(|b| b.project(columns))
+            .and_then(LogicalPlanBuilder::build)
+            .map_err(from_df)?;
+        let ty = applied.subquery.types[0].clone();
+        let slot = self.add_column(&name, ty.clone());
+        Ok(Some(Bound::column(slot, ty)))
     }
 
     /// A value that is one row of a join at most.
