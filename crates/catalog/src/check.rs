@@ -3,6 +3,8 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use braid_types::SqlType;
+
 use crate::MAX_DEPTH;
 use crate::descriptor::Table;
 use crate::snapshot::Catalog;
@@ -21,6 +23,14 @@ impl Catalog {
                 && self.table(table).and_then(|t| t.column(column)).is_none()
             {
                 bad.push(format!("sequence {} is owned by a missing column", s.name));
+            }
+        }
+        for ty in self.user_types() {
+            if self.schema_by_id(ty.schema).is_none() {
+                bad.push(format!("type {} is in missing schema {}", ty.name, ty.schema));
+            }
+            if self.type_in(ty.schema, &ty.name).is_none_or(|found| found.id != ty.id) {
+                bad.push(format!("type name {} is used twice in schema {}", ty.name, ty.schema));
             }
         }
         for v in self.views() {
@@ -78,6 +88,11 @@ impl Catalog {
                 && self.sequence(s).is_none()
             {
                 bad.push(format!("table {name}: column {} has a missing sequence", c.name));
+            }
+            if let SqlType::Enum(ty) = c.ty.element().unwrap_or(&c.ty)
+                && self.sql_type_by_oid(ty.oid).is_none()
+            {
+                bad.push(format!("table {name}: column {} has a missing type", c.name));
             }
         }
         let building = t.building_index().map(|(index, _)| index);

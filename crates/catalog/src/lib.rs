@@ -1,4 +1,5 @@
-//! What exists: databases, schemas, tables, indexes, views, sequences, interleave declarations.
+//! What exists: databases, schemas, tables, indexes, views, sequences, types, interleave
+//! declarations.
 //!
 //! A [`Catalog`] is an immutable picture of all descriptors at one moment. Schema changes build a
 //! new picture and write the changed descriptors through the same transaction that asked for
@@ -14,8 +15,10 @@
 //! ```
 //!
 //! Invariants (see [`Catalog::check`], run after every schema change):
-//! 1. Every id named by a descriptor exists: schema of table, parent of interleave, foreign keys.
-//! 2. Names are unique inside their schema over tables, indexes, views and sequences.
+//! 1. Every id named by a descriptor exists: schema of table, parent of interleave, foreign keys,
+//!    types of columns.
+//! 2. Names are unique inside their schema over tables, indexes, views and sequences; so are names
+//!    of types over types.
 //! 3. An interleaved table's primary key starts with its parent's: same count, types, directions.
 //! 4. Interleave chains end, are acyclic and at most [`MAX_DEPTH`] levels deep.
 //! 5. Ids are never used again, not even after a rollback.
@@ -30,6 +33,7 @@ mod hierarchy;
 mod names;
 mod snapshot;
 mod store;
+mod user_types;
 
 pub use conflict::{After, Lost};
 pub use descriptor::{
@@ -45,6 +49,7 @@ pub use store::{
     bootstrap, change_lock_key, load_catalog, read_version, reserve_ids, table_lock_key,
     write_changes,
 };
+pub use user_types::{TypeKind, UserType, uses_type};
 
 /// The OID under which `pg_catalog` shows an object of this id. User objects start at 16384.
 pub fn oid_of(id: u32) -> u32 {

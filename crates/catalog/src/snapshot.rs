@@ -6,7 +6,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use braid_types::EnumType;
+
 use crate::descriptor::{Database, Index, Schema, Sequence, Table, View};
+use crate::user_types::UserType;
 
 /// A relation found by name.
 #[derive(Clone, Debug)]
@@ -53,6 +56,9 @@ pub struct Catalog {
     pub(crate) tables: BTreeMap<u32, Arc<Table>>,
     pub(crate) views: BTreeMap<u32, Arc<View>>,
     pub(crate) sequences: BTreeMap<u32, Arc<Sequence>>,
+    pub(crate) types: BTreeMap<u32, Arc<UserType>>,
+    /// What values need of enum types, by oid.
+    pub(crate) enums: HashMap<u32, Arc<EnumType>>,
     /// (schema, name) -> relation id, indexes included.
     names: HashMap<(u32, String), u32>,
     /// index id -> table id.
@@ -191,6 +197,8 @@ impl Catalog {
     /// Adds or replaces a schema.
     pub fn put_schema(&mut self, s: Schema) {
         self.schemas.insert(s.id, Arc::new(s));
+        self.know_types();
+        self.settle_columns();
     }
 
     /// Adds or replaces a table.
@@ -218,11 +226,15 @@ impl Catalog {
         self.tables.remove(&id);
         self.views.remove(&id);
         self.sequences.remove(&id);
+        if self.types.remove(&id).is_some() {
+            self.know_types();
+        }
         self.reindex();
     }
 
     /// Rebuilds the lookups. Schema changes are rare, so simple beats fast here.
     pub(crate) fn reindex(&mut self) {
+        self.settle_columns();
         self.names.clear();
         self.index_tables.clear();
         self.children.clear();

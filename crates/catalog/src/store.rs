@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::descriptor::{Database, Schema, Sequence, Table, View};
 use crate::error::kv_error;
 use crate::snapshot::Catalog;
+use crate::user_types::UserType;
 
 /// The first id for user objects. Smaller ones belong to the initial database.
 pub(crate) const FIRST_USER_ID: u32 = 16;
@@ -26,6 +27,7 @@ enum Stored {
     Table(Box<Table>),
     View(View),
     Sequence(Sequence),
+    Type(UserType),
 }
 
 /// The version of the catalog as the transaction reads it; `None` in an empty store. The
@@ -60,8 +62,10 @@ pub fn load_catalog(txn: &Arc<Txn>) -> SqlResult<Catalog> {
             Stored::Table(t) => drop(catalog.tables.insert(t.id, Arc::new(*t))),
             Stored::View(v) => drop(catalog.views.insert(v.id, Arc::new(v))),
             Stored::Sequence(s) => drop(catalog.sequences.insert(s.id, Arc::new(s))),
+            Stored::Type(t) => drop(catalog.types.insert(t.id, Arc::new(t))),
         }
     }
+    catalog.know_types();
     catalog.reindex();
     Ok(catalog)
 }
@@ -91,6 +95,7 @@ pub fn write_changes(txn: &Txn, old: &Catalog, new: &mut Catalog) -> SqlResult<(
     }
     diff(txn, &old.views, &new.views, |v| Stored::View(v.clone()))?;
     diff(txn, &old.sequences, &new.sequences, |s| Stored::Sequence(s.clone()))?;
+    diff(txn, &old.types, &new.types, |t| Stored::Type(t.clone()))?;
     Ok(())
 }
 

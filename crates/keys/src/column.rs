@@ -113,6 +113,7 @@ fn encode_ascending(out: &mut Vec<u8>, value: &Datum) -> SqlResult<()> {
             encode_int(out, *v);
         }
         Datum::Oid(v) => encode_int(out, i64::from(*v)),
+        Datum::Enum(v) => encode_int(out, v.place),
         Datum::Float4(v) => encode_float(out, f64::from(*v)),
         Datum::Float8(v) => encode_float(out, *v),
         Datum::Numeric(v) => decimal::encode(out, v),
@@ -269,6 +270,7 @@ fn decode_tagged(r: &mut Reader<'_>, tag: u8, ty: &SqlType) -> SqlResult<Datum> 
                 SqlType::Time => Datum::Time(v),
                 SqlType::Timestamp => Datum::Timestamp(v),
                 SqlType::TimestampTz => Datum::TimestampTz(v),
+                SqlType::Enum(ty) => Datum::Enum(ty.value_at(v).ok_or_else(damaged)?),
                 _ => return Err(damaged()),
             }
         }

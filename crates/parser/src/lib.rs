@@ -103,6 +103,8 @@ pub enum Kind {
     CreateSequence(Name, bool, SequenceChange),
     /// ALTER SEQUENCE.
     AlterSequence(Name, bool, SequenceChange),
+    /// ALTER TYPE .. SET SCHEMA, OWNER TO.
+    AlterTypePlace(Name, TypePlace),
     /// CREATE DATABASE; the flag is IF NOT EXISTS.
     CreateDatabase(String, bool),
     /// SET.
@@ -227,6 +229,15 @@ pub enum AlterOwn {
     SetSchema(String),
     /// ALTER COLUMN .. SET STATISTICS.
     SetStatistics(String, i64),
+}
+
+/// Where a type lies and whose it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TypePlace {
+    /// SET SCHEMA.
+    Schema(String),
+    /// OWNER TO.
+    Owner,
 }
 
 /// Options of CREATE SEQUENCE and ALTER SEQUENCE; outer `None` = not named.

@@ -1,10 +1,10 @@
-//! Sequences, databases, and what ALTER TABLE has that sqlparser does not know.
+//! Sequences, databases, and what ALTER TABLE and ALTER TYPE have that sqlparser does not know.
 
 use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::tokenizer::Token;
 
 use crate::cursor::Cursor;
-use crate::{AlterOwn, Kind, SequenceChange, create};
+use crate::{AlterOwn, Kind, SequenceChange, TypePlace, create};
 
 pub(crate) fn sequence_or_alter(c: &mut Cursor) -> SqlResult<Option<Kind>> {
     if c.take(&["create", "sequence"]) || c.take(&["create", "temp", "sequence"]) {
@@ -23,6 +23,9 @@ pub(crate) fn sequence_or_alter(c: &mut Cursor) -> SqlResult<Option<Kind>> {
         // OWNER, ENCODING, TEMPLATE and friends: one encoding, one owner, nothing to choose.
         while c.next().is_some() {}
         return Ok(Some(Kind::CreateDatabase(name, if_not_exists)));
+    }
+    if c.looking_at(&["alter", "type"]) {
+        return alter_type(c);
     }
     if c.looking_at(&["alter", "table"]) {
         let mut probe = c.clone();
@@ -73,6 +76,23 @@ fn directed(c: &mut Cursor) -> SqlResult<Vec<(String, bool)>> {
             return Ok(out);
         }
     }
+}
+
+/// Where a type lies; `None` for what sqlparser knows.
+fn alter_type(c: &mut Cursor) -> SqlResult<Option<Kind>> {
+    let mut probe = c.clone();
+    probe.take(&["alter", "type"]);
+    let Ok(name) = probe.name() else { return Ok(None) };
+    let place = if probe.take(&["set", "schema"]) {
+        TypePlace::Schema(probe.ident()?)
+    } else if probe.take(&["owner", "to"]) {
+        probe.ident()?;
+        TypePlace::Owner
+    } else {
+        return Ok(None);
+    };
+    *c = probe;
+    Ok(Some(Kind::AlterTypePlace(name, place)))
 }
 
 /// `ALTER [COLUMN] c SET STATISTICS n`; `None` if it is another change of a column.

@@ -6,6 +6,7 @@
 //! ```text
 //!   native    bool, int2/4/8, oid            Boolean, Int16/32/64, UInt32
 //!             date, time, timestamp(tz)      Int32, Int64 (PostgreSQL's epoch)
+//!             enum types                     Int64: the places of their values
 //!             text types; bytea, uuid        Utf8; Binary       bytes order as SQL orders
 //!             numeric(p,s), p <= 38          Decimal128(38, s): see below
 //!   floats    Float32, Float64               compared by a normal form: one NaN, one zero
@@ -23,7 +24,7 @@
 use std::sync::Arc;
 
 use braid_keys::column::{Direction, encode_column};
-use braid_types::jsonb::serde_json::Value;
+use braid_types::jsonb::serde_json::{self, Value};
 use braid_types::numeric::BigDecimal;
 use braid_types::{ArrayValue, Datum, RecordValue, SqlType, numeric};
 use datafusion::arrow::array::{
@@ -86,9 +87,11 @@ pub fn data_type(ty: &SqlType) -> DataType {
         SqlType::Bool => DataType::Boolean,
         SqlType::Int2 => DataType::Int16,
         SqlType::Int4 | SqlType::Date => DataType::Int32,
-        SqlType::Int8 | SqlType::Time | SqlType::Timestamp | SqlType::TimestampTz => {
-            DataType::Int64
-        }
+        SqlType::Int8
+        | SqlType::Time
+        | SqlType::Timestamp
+        | SqlType::TimestampTz
+        | SqlType::Enum(_) => DataType::Int64,
         SqlType::Oid | SqlType::Regclass | SqlType::Regtype => DataType::UInt32,
         SqlType::Float4 => DataType::Float32,
         SqlType::Float8 => DataType::Float64,
@@ -154,12 +157,31 @@ pub fn pack(value: &Datum, out: &mut Vec<u8>) {
 
 /// Type, length and bytes of a value inside another.
 fn pack_field(field: &Datum, out: &mut Vec<u8>) {
-    out.extend(field.implied_type().oid().to_be_bytes());
+    pack_type(&field.implied_type(), out);
     if field.is_null() {
         out.extend(u32::MAX.to_be_bytes());
         return;
     }
     push_sized(out, |out| pack(field, out));
+}
+
+/// Marks an enum type, and an array of one, whose oid alone says nothing here.
+const ENUM: u32 = u32::MAX;
+const ENUM_ARRAY: u32 = u32::MAX - 1;
+
+/// The oid of a type; of an enum type all of it.
+fn pack_type(ty: &SqlType, out: &mut Vec<u8>) {
+    let (mark, user) = match ty {
+        SqlType::Enum(user) => (ENUM, user),
+        SqlType::Array(element) => match &**element {
+            SqlType::Enum(user) => (ENUM_ARRAY, user),
+            _ => return out.extend(ty.oid().to_be_bytes()),
+        },
+        _ => return out.extend(ty.oid().to_be_bytes()),
+    };
+    out.extend(mark.to_be_bytes());
+    // Names and numbers, which JSON always takes.
+    push_sized(out, |out| out.extend(serde_json::to_vec(&**user).unwrap_or_default()));
 }
 
 fn push_sized(out: &mut Vec<u8>, f: impl FnOnce(&mut Vec<u8>)) {
@@ -200,12 +222,23 @@ impl<'a> Packed<'a> {
     }
 
     fn field(&mut self) -> Option<Datum> {
-        let oid = self.number()?;
+        let ty = self.sql_type()?;
         let length = self.number()?;
         if length == u32::MAX {
             return Some(Datum::Null);
         }
-        Some(unpack(self.bytes(length)?, &SqlType::from_oid(oid, -1)?))
+        Some(unpack(self.bytes(length)?, &ty))
+    }
+
+    /// What [`pack_type`] wrote.
+    fn sql_type(&mut self) -> Option<SqlType> {
+        let oid = self.number()?;
+        if oid != ENUM && oid != ENUM_ARRAY {
+            return SqlType::from_oid(oid, -1);
+        }
+        let length = self.number()?;
+        let user = SqlType::Enum(serde_json::from_slice(self.bytes(length)?).ok().map(Arc::new)?);
+        Some(if oid == ENUM { user } else { SqlType::Array(Box::new(user)) })
     }
 
     fn record(&mut self) -> Option<Datum> {
@@ -323,6 +356,7 @@ pub fn build<'a>(ty: &SqlType, values: impl Iterator<Item = &'a Datum>) -> Array
         DataType::Int64 => collect!(
             Int64Array,
             Datum::Int8(i) | Datum::Time(i) | Datum::Timestamp(i) | Datum::TimestampTz(i) => *i,
+            Datum::Enum(value) => value.place,
             Datum::Int4(i) => i64::from(*i),
             Datum::Int2(i) => i64::from(*i)
         ),
@@ -478,6 +512,7 @@ impl<'a> Reader<'a> {
                     SqlType::Time => Datum::Time(v),
                     SqlType::Timestamp => Datum::Timestamp(v),
                     SqlType::TimestampTz => Datum::TimestampTz(v),
+                    SqlType::Enum(ty) => ty.value_at(v).map_or(Datum::Null, Datum::Enum),
                     _ => Datum::Int8(v),
                 }
             }

@@ -196,7 +196,7 @@ impl GeneralQueries for Engine {
             binding: Binding::Kept,
             cancel: context.cancel.clone(),
             state: run::planner().clone(),
-            params: ParamTypes::new(declared),
+            params: ParamTypes::new(declared).with_types(context.types()),
         });
         let bound = binder.statement(query)?;
         let kept = binder.can_be_kept();
@@ -250,7 +250,7 @@ impl Plan {
             binding,
             cancel: run.cancel.clone(),
             state,
-            params: ParamTypes::new(&declared),
+            params: ParamTypes::new(&declared).with_types(run.plan.types()),
         });
         let bound = binder.statement(&self.query)?;
         result_columns(bound, place)

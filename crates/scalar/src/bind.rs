@@ -93,7 +93,7 @@ pub fn bind_unsettled(expr: &Expr, scope: &Scope, ctx: &mut dyn BindContext) -> 
         Expr::Value(value) => bind_value(&value.value, ctx),
         Expr::TypedString(typed) => {
             let text = typed.value.clone().into_string().unwrap_or_default();
-            let ty = sql_type_of(&typed.data_type)?;
+            let ty = sql_type_of(&typed.data_type, ctx.params().named_types())?;
             let literal = Bound::constant(Datum::text(text), SqlType::Unknown);
             settle(literal, &ty, CastContext::Explicit, ctx)
         }
@@ -680,7 +680,7 @@ fn bind_cast(
     scope: &Scope,
     ctx: &mut dyn BindContext,
 ) -> SqlResult<Bound> {
-    let ty = sql_type_of(data_type)?;
+    let ty = sql_type_of(data_type, ctx.params().named_types())?;
     // ARRAY[] alone has no element type: the cast gives it.
     if let (Expr::Array(array), SqlType::Array(element)) = (expr, &ty) {
         let parts = array

@@ -4,14 +4,15 @@ use std::ops::ControlFlow;
 
 use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType, TypeCategory};
 use sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectName, Visit, Visitor,
+    ArrayElemTypeDef, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
+    ObjectName, Visit, Visitor,
 };
 
 use crate::bind::{bind_unsettled, general_query_needed};
 use crate::bind_compare::match_sides;
 use crate::conversion::{coerce, fails_always, fold, unify};
 use crate::{
-    BindContext, Bound, CmpOp, Node, Scope, compare_bound, ident_name, is_aggregate,
+    BindContext, Bound, CmpOp, Node, Scope, compare_bound, enums, ident_name, is_aggregate,
     is_set_returning, object_name_parts, registry, resolve,
 };
 
@@ -173,6 +174,7 @@ fn bind_special(name: &str, mut args: Vec<Bound>, ctx: &mut dyn BindContext) -> 
             let ty = args[0].ty().clone();
             Ok(Bound::constant(braid_types::Datum::Oid(ty.oid()), SqlType::Regtype))
         }
+        ("enum_first" | "enum_last" | "enum_range", 1 | 2) => enums::bind(name, args, ctx),
         // A type's name called as function is a cast: text(x), int4(x), date(x).
         (_, 1) if !registry::exists(name) && SqlType::from_name(name).is_some() => {
             let ty = SqlType::from_name(name).expect("just checked");
@@ -274,15 +276,8 @@ fn named(expr: &Expr) -> Option<String> {
         Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => named(inner),
         Expr::Function(f) => object_name_parts(&f.name).pop(),
         // A cast keeps the name of what it casts if that has one of its own, else the type's.
-        Expr::Cast { expr, data_type, .. } => own_name(expr).or_else(|| {
-            crate::sql_type_of(data_type).ok().map(|t| match t {
-                SqlType::Array(element) => element.internal_name(),
-                other => other.internal_name(),
-            })
-        }),
-        Expr::TypedString(typed) => {
-            crate::sql_type_of(&typed.data_type).ok().map(|t| t.internal_name())
-        }
+        Expr::Cast { expr, data_type, .. } => own_name(expr).or_else(|| type_column(data_type)),
+        Expr::TypedString(typed) => type_column(&typed.data_type),
         Expr::Interval(_) => fixed("interval"),
         Expr::Case { else_result, .. } => {
             else_result.as_deref().and_then(own_name).or_else(|| fixed("case"))
@@ -318,6 +313,24 @@ fn named(expr: &Expr) -> Option<String> {
             _ => None,
         },
         _ => None,
+    }
+}
+
+/// The name of a column that only has a type: that of the type, of an array that of its elements.
+fn type_column(data_type: &DataType) -> Option<String> {
+    match crate::sql_type_of(data_type, None) {
+        Ok(SqlType::Array(element)) => Some(element.internal_name()),
+        Ok(other) => Some(other.internal_name()),
+        // A type of a user; binding says whether there is one.
+        Err(_) => match data_type {
+            DataType::Custom(name, _) => object_name_parts(name).pop(),
+            DataType::Array(
+                ArrayElemTypeDef::SquareBracket(inner, _)
+                | ArrayElemTypeDef::AngleBracket(inner)
+                | ArrayElemTypeDef::Parenthesis(inner),
+            ) => type_column(inner),
+            _ => None,
+        },
     }
 }
 

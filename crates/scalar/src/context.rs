@@ -7,16 +7,35 @@ use sqlparser::ast;
 
 use crate::{Bound, Scope};
 
+/// Types that users have made, by name.
+pub trait TypeNames: std::fmt::Debug + Send + Sync {
+    /// The type that a name means, with its schema if one is written.
+    fn user_type(&self, parts: &[String]) -> Option<SqlType>;
+}
+
 /// Types of `$1`, `$2`, ... as far as they are known. The first use that tells a type decides it.
+/// And which types can be named at all.
 #[derive(Clone, Debug, Default)]
 pub struct ParamTypes {
     types: Vec<Option<SqlType>>,
+    named: Option<Arc<dyn TypeNames>>,
 }
 
 impl ParamTypes {
     /// Starts from the types that the client declared.
     pub fn new(declared: &[Option<SqlType>]) -> ParamTypes {
-        ParamTypes { types: declared.to_vec() }
+        ParamTypes { types: declared.to_vec(), named: None }
+    }
+
+    /// With types that users have made.
+    pub fn with_types(mut self, named: Option<Arc<dyn TypeNames>>) -> ParamTypes {
+        self.named = named;
+        self
+    }
+
+    /// The types that users have made and that can be named here.
+    pub fn named_types(&self) -> Option<&dyn TypeNames> {
+        self.named.as_deref()
     }
 
     /// Type of the parameter with this zero-based index, if decided.
@@ -138,6 +157,16 @@ pub trait SessionFunctions: Send + Sync {
     fn relation_oid(&self, name: &str) -> SqlResult<Option<u32>> {
         let _ = name;
         Ok(None)
+    }
+    /// The type of a user that a (possibly quoted, qualified) name means.
+    fn type_by_name(&self, name: &str) -> Option<SqlType> {
+        let _ = name;
+        None
+    }
+    /// The type of a user, or of arrays of one, with this oid.
+    fn type_by_oid(&self, oid: u32) -> Option<SqlType> {
+        let _ = oid;
+        None
     }
     /// Name of a relation as `regclass` prints it: qualified only when not in the search path.
     fn relation_name(&self, oid: u32) -> Option<String> {

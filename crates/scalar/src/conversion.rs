@@ -76,6 +76,19 @@ pub fn convert(
                 },
             }))
         }
+        (Datum::Text(name), SqlType::Regtype) => match cast(value, from, to, context, ctx.style) {
+            Err(e) => match ctx.session.type_by_name(name) {
+                Some(ty) => Ok(Datum::Oid(ty.oid())),
+                None => Err(e),
+            },
+            found => found,
+        },
+        (Datum::Oid(oid), to) if *from == SqlType::Regtype && to.is_text_like() => {
+            match ctx.session.type_by_oid(*oid) {
+                Some(ty) => Ok(Datum::text(ty.base_name())),
+                None => cast(value, from, to, context, ctx.style),
+            }
+        }
         _ => cast(value, from, to, context, ctx.style),
     }
 }

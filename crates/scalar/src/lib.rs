@@ -24,6 +24,7 @@ mod bound;
 mod context;
 mod conversion;
 mod display;
+mod enums;
 mod functions;
 mod operators;
 mod pattern;
@@ -42,7 +43,7 @@ pub use bound::{
     Applied, Bound, CaseBranch, CmpOp, FieldNames, Node, QuantifiedOp, Volatility, compare,
 };
 
-pub use context::{BindContext, EvalContext, NoSession, ParamTypes, SessionFunctions};
+pub use context::{BindContext, EvalContext, NoSession, ParamTypes, SessionFunctions, TypeNames};
 pub use conversion::{common_type, convert as convert_datum};
 pub use functions::{plain_text, to_json};
 pub use operators::add_interval;

@@ -34,6 +34,8 @@ pub enum ArgType {
     AnyElement,
     /// Any array, of the call's any-element type.
     AnyArray,
+    /// As `AnyElement`, of enum types only.
+    AnyEnum,
     /// Any type, each on its own.
     Any,
 }
@@ -44,6 +46,7 @@ impl fmt::Display for ArgType {
             ArgType::Exact(ty) => write!(f, "{}", ty.base_name()),
             ArgType::AnyElement => f.write_str("anyelement"),
             ArgType::AnyArray => f.write_str("anyarray"),
+            ArgType::AnyEnum => f.write_str("anyenum"),
             ArgType::Any => f.write_str("any"),
         }
     }
@@ -232,6 +235,7 @@ fn arg_type(text: &str) -> ArgType {
         "any" => ArgType::Any,
         "anyelement" => ArgType::AnyElement,
         "anyarray" => ArgType::AnyArray,
+        "anyenum" => ArgType::AnyEnum,
         name => ArgType::Exact(
             SqlType::from_name(name)
                 .unwrap_or_else(|| panic!("signature names the unknown type {name}")),

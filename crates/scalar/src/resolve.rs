@@ -64,7 +64,10 @@ fn instantiate(function: &'static Builtin, given: &[SqlType]) -> Option<Choice> 
     for (at, ty) in given.iter().enumerate() {
         match (param(function, at), ty) {
             (_, SqlType::Unknown) => {}
-            (ArgType::AnyElement, ty) => elements.push(ty),
+            (ArgType::AnyElement, ty) | (ArgType::AnyEnum, ty @ SqlType::Enum(_)) => {
+                elements.push(ty);
+            }
+            (ArgType::AnyEnum, _) => return None,
             (ArgType::AnyArray, SqlType::Array(element)) => elements.push(element),
             (ArgType::AnyArray, _) => return None,
             _ => {}
@@ -73,31 +76,22 @@ fn instantiate(function: &'static Builtin, given: &[SqlType]) -> Option<Choice> 
     if !COMPATIBLE.contains(&function.name) && !same_arrays(function, given) {
         return None;
     }
-    let polymorphic = |a: &ArgType| matches!(a, ArgType::AnyElement | ArgType::AnyArray);
+    let polymorphic =
+        |a: &ArgType| matches!(a, ArgType::AnyElement | ArgType::AnyArray | ArgType::AnyEnum);
     let element = if function.args.iter().any(polymorphic) {
         crate::conversion::common_type(&elements)?
     } else {
         SqlType::Text
     };
-    // Arrays have one dimension.
-    let arrays = function.args.contains(&ArgType::AnyArray) || function.ret == ArgType::AnyArray;
-    if arrays && matches!(element, SqlType::Array(_)) {
+    if function.args.contains(&ArgType::AnyEnum) && !matches!(element, SqlType::Enum(_)) {
         return None;
     }
-    // Without one argument that is an array for sure, an array function is not meant.
-    let array_given = given.iter().enumerate().any(|(at, ty)| {
-        matches!((param(function, at), ty), (ArgType::AnyArray, SqlType::Array(_)))
-    });
-    let operator = function.kind() == FunctionKind::Operator;
-    if function.args.contains(&ArgType::AnyArray)
-        && !array_given
-        && (operator || (elements.is_empty() && given.iter().any(|ty| *ty != SqlType::Unknown)))
-    {
+    if !arrays_are_meant(function, given, &element, elements.is_empty()) {
         return None;
     }
     let resolve = |a: &ArgType, own: &SqlType| match a {
         ArgType::Exact(ty) => ty.clone(),
-        ArgType::AnyElement => element.base(),
+        ArgType::AnyElement | ArgType::AnyEnum => element.base(),
         ArgType::AnyArray => SqlType::Array(Box::new(element.base())),
         ArgType::Any if *own == SqlType::Unknown => SqlType::Text,
         ArgType::Any => own.clone(),
@@ -113,6 +107,30 @@ fn instantiate(function: &'static Builtin, given: &[SqlType]) -> Option<Choice> 
     }
     let ret = resolve(&function.ret, &SqlType::Text);
     Some(Choice { function, args, ret })
+}
+
+/// Whether a call can mean a function over arrays, if it is one.
+fn arrays_are_meant(
+    function: &Builtin,
+    given: &[SqlType],
+    element: &SqlType,
+    no_elements: bool,
+) -> bool {
+    // Arrays have one dimension.
+    let arrays = function.args.contains(&ArgType::AnyArray) || function.ret == ArgType::AnyArray;
+    if arrays && matches!(element, SqlType::Array(_)) {
+        return false;
+    }
+    if !function.args.contains(&ArgType::AnyArray) {
+        return true;
+    }
+    // Without one argument that is an array for sure, an array function is not meant.
+    let array_given = given.iter().enumerate().any(|(at, ty)| {
+        matches!((param(function, at), ty), (ArgType::AnyArray, SqlType::Array(_)))
+    });
+    let operator = function.kind() == FunctionKind::Operator;
+    let some_type = given.iter().any(|ty| *ty != SqlType::Unknown);
+    array_given || !(operator || (no_elements && some_type))
 }
 
 /// Picks the overload for argument types.

@@ -5,7 +5,7 @@ use sqlparser::ast::{
     ArrayElemTypeDef, BinaryLength, CharacterLength, DataType, ExactNumberInfo, TimezoneInfo,
 };
 
-use crate::object_name_parts;
+use crate::{TypeNames, object_name_parts};
 
 fn length(given: &Option<CharacterLength>, ty: &str) -> SqlResult<Option<u32>> {
     match given {
@@ -58,11 +58,11 @@ fn seconds_precision(given: &Option<u64>, ty: SqlType) -> SqlResult<SqlType> {
 }
 
 /// The type that a parsed type name means: `integer`, `varchar(3)`, `text[]`, also Spanner's names
-/// (`STRING(MAX)`, `INT64`, `BYTES(n)`, `ARRAY<...>`).
+/// (`STRING(MAX)`, `INT64`, `BYTES(n)`, `ARRAY<...>`), and those of users.
 ///
 /// # Errors
 /// 42704 for unknown names, 22023 for bad modifiers, 0A000 for types that are not here.
-pub fn sql_type_of(data_type: &DataType) -> SqlResult<SqlType> {
+pub fn sql_type_of(data_type: &DataType, types: Option<&dyn TypeNames>) -> SqlResult<SqlType> {
     Ok(match data_type {
         DataType::Bool | DataType::Boolean => SqlType::Bool,
         DataType::SmallInt(None) | DataType::Int2(None) | DataType::Int16 => SqlType::Int2,
@@ -119,8 +119,8 @@ pub fn sql_type_of(data_type: &DataType) -> SqlResult<SqlType> {
             ArrayElemTypeDef::SquareBracket(inner, _)
             | ArrayElemTypeDef::AngleBracket(inner)
             | ArrayElemTypeDef::Parenthesis(inner),
-        ) => sql_type_of(inner)?.array_of()?,
-        DataType::Custom(name, args) => custom(&object_name_parts(name), name, args)?,
+        ) => sql_type_of(inner, types)?.array_of()?,
+        DataType::Custom(name, args) => custom(&object_name_parts(name), name, args, types)?,
         other => {
             return Err(SqlError::new(
                 SqlState::UNDEFINED_OBJECT,
@@ -134,6 +134,7 @@ fn custom(
     parts: &[String],
     name: &sqlparser::ast::ObjectName,
     args: &[String],
+    types: Option<&dyn TypeNames>,
 ) -> SqlResult<SqlType> {
     let quoted = name.0.last().and_then(|p| p.as_ident()).is_some_and(|i| i.quote_style.is_some());
     let bare = match parts {
@@ -166,12 +167,12 @@ fn custom(
         "smallserial" | "serial2" => SqlType::Int2,
         _ => match SqlType::from_name(bare) {
             Some(ty) if !matches!(ty, SqlType::Unknown | SqlType::Void | SqlType::Record) => ty,
-            _ => {
-                return Err(SqlError::new(
+            _ => types.and_then(|types| types.user_type(parts)).ok_or_else(|| {
+                SqlError::new(
                     SqlState::UNDEFINED_OBJECT,
                     format!("type \"{}\" does not exist", parts.join(".")),
-                ));
-            }
+                )
+            })?,
         },
     })
 }

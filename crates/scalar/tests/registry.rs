@@ -5,9 +5,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
+use std::sync::Arc;
 
 use braid_scalar::{Builtin, Code, FunctionKind, functions_of, resolve};
-use braid_types::SqlType;
+use braid_types::{EnumType, SqlType};
 
 const KINDS: [(FunctionKind, &str); 5] = [
     (FunctionKind::Operator, "Operators"),
@@ -98,6 +99,7 @@ fn aggregates_of_nothing_and_their_states() {
                 ArgType::Exact(ty) => ty.clone(),
                 ArgType::AnyArray => SqlType::Array(Box::new(SqlType::Int4)),
                 ArgType::AnyElement | ArgType::Any => SqlType::Int4,
+                ArgType::AnyEnum => SqlType::Enum(Arc::new(EnumType::unresolved(16_400))),
             })
             .collect();
         let choice = resolve(f.name, &given, false).unwrap_or_else(|e| panic!("{f:?}: {e}"));

@@ -17,7 +17,8 @@ use sqlparser::ast;
 use crate::database::Database;
 use crate::explain::Explained;
 use crate::session::SessionState;
-use braid_scalar::EvalContext;
+use crate::session::types_in_reach;
+use braid_scalar::{EvalContext, TypeNames};
 
 /// One row of a result.
 pub type Row = Vec<Datum>;
@@ -73,6 +74,11 @@ impl PlanContext {
     /// Id of the session's database; 0 if it was dropped meanwhile.
     pub fn database_id(&self) -> u32 {
         self.catalog.database(&self.database).map_or(0, |d| d.id)
+    }
+
+    /// Types of users that can be named.
+    pub fn types(&self) -> Option<Arc<dyn TypeNames>> {
+        types_in_reach(&self.catalog, self.database_id(), &self.search_path)
     }
 }
 

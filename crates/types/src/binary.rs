@@ -7,8 +7,8 @@ use bigdecimal::num_bigint::BigInt;
 use bigdecimal::num_traits::{Signed, ToPrimitive, Zero};
 
 use crate::{
-    ArrayValue, CastContext, Datum, Interval, SqlError, SqlResult, SqlState, SqlType, cast, json,
-    jsonb, numeric,
+    ArrayValue, CastContext, Datum, EnumValue, Interval, SqlError, SqlResult, SqlState, SqlType,
+    cast, json, jsonb, numeric,
 };
 
 fn malformed(ty: &SqlType) -> SqlError {
@@ -99,6 +99,10 @@ impl Datum {
                 json::check(text)?;
                 Datum::Json(text.into())
             }
+            SqlType::Enum(enum_type) => Datum::Enum(EnumValue {
+                ty: enum_type.clone(),
+                place: enum_type.place_of(checked_text(bytes)?)?,
+            }),
             SqlType::Array(element) => array_in(bytes, element).ok_or_else(|| malformed(ty))??,
             SqlType::Record => {
                 return Err(SqlError::unsupported("input of anonymous composite types"));
@@ -147,6 +151,7 @@ impl Datum {
                 out.extend(jsonb::text(v).as_bytes());
             }
             Datum::Json(text) => out.extend(text.as_bytes()),
+            Datum::Enum(value) => out.extend(value.label().as_bytes()),
             Datum::Array(array) => array_out(array, ty, out),
             Datum::Record(fields) => {
                 out.extend((fields.len() as i32).to_be_bytes());
@@ -181,6 +186,7 @@ impl Datum {
             Datum::Interval(_) => SqlType::Interval,
             Datum::Uuid(_) => SqlType::Uuid,
             Datum::Jsonb(_) => SqlType::Jsonb,
+            Datum::Enum(value) => SqlType::Enum(value.ty.clone()),
             Datum::Array(a) => SqlType::Array(Box::new(a.element.clone())),
             Datum::Record(_) => SqlType::Record,
         }
@@ -225,10 +231,12 @@ fn array_in(bytes: &[u8], element: &SqlType) -> Option<SqlResult<Datum>> {
     let dimensions = int()?;
     let _flags = int()?;
     let oid = int()? as u32;
-    let sender = SqlType::from_oid(oid, -1)?;
-    let both_text = sender.is_text_like() && element.is_text_like();
-    if !both_text && !sender.same_base(element) {
-        return None;
+    if oid != element.oid() {
+        let sender = SqlType::from_oid(oid, -1)?;
+        let both_text = sender.is_text_like() && element.is_text_like();
+        if !both_text && !sender.same_base(element) {
+            return None;
+        }
     }
     let mut items = Vec::new();
     if dimensions > 1 {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bigdecimal::BigDecimal;
 
-use crate::SqlType;
+use crate::{EnumValue, SqlType};
 
 /// One SQL value. The type is implied by the variant only up to its modifiers: `varchar(3)`,
 /// `char(3)`, `text` and `name` are all [`Datum::Text`] (a `char(n)` keeps its blank padding).
@@ -54,6 +54,8 @@ pub enum Datum {
     Jsonb(Arc<serde_json::Value>),
     /// `json`, checked.
     Json(Arc<str>),
+    /// A value of an enum type.
+    Enum(EnumValue),
     /// One-dimensional array.
     Array(Arc<ArrayValue>),
     /// Row value.

@@ -121,6 +121,8 @@ states! {
     DUPLICATE_ALIAS = "42712";
     /// Object of another kind exists.
     DUPLICATE_OBJECT = "42710";
+    /// A name that cannot be one.
+    INVALID_NAME = "42602";
     /// Ambiguous column name.
     AMBIGUOUS_COLUMN = "42702";
     /// Ambiguous function or operator.

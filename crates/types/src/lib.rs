@@ -30,6 +30,7 @@ mod style;
 mod text_in;
 mod text_out;
 mod time_zone;
+mod user_type;
 
 pub use binary::{checked_text, push_numeric, small_numeric};
 pub use cast::{CastContext, cast, cast_exists};
@@ -44,3 +45,4 @@ pub use quote::quote_ident;
 pub use sql_type::{SqlType, TypeCategory};
 pub use style::{DateForm, DateOrder, IntervalForm, Style};
 pub use time_zone::TimeZone;
+pub use user_type::{EnumLabel, EnumType, EnumValue, LABEL_STEP};

@@ -65,6 +65,7 @@ impl Datum {
             ) => a.cmp(b),
             (Datum::Interval(a), Datum::Interval(b)) => a.length().cmp(&b.length()),
             (Datum::Uuid(a), Datum::Uuid(b)) => a.cmp(b),
+            (Datum::Enum(a), Datum::Enum(b)) => a.place.cmp(&b.place),
             (Datum::Jsonb(a), Datum::Jsonb(b)) => jsonb::compare(a, b),
             (Datum::Json(a), Datum::Json(b)) => a.cmp(b),
             (Datum::Array(a), Datum::Array(b)) => sequence(&a.items, &b.items),
@@ -129,7 +130,8 @@ fn kind(value: &Datum) -> u8 {
         Datum::Jsonb(_) | Datum::Json(_) => 9,
         Datum::Array(_) => 10,
         Datum::Record(_) => 11,
-        Datum::Null => 12,
+        Datum::Enum(_) => 12,
+        Datum::Null => 13,
     }
 }
 
@@ -165,6 +167,7 @@ fn hash_datum<H: Hasher>(value: &Datum, state: &mut H) {
         Datum::Time(t) | Datum::Timestamp(t) | Datum::TimestampTz(t) => t.hash(state),
         Datum::Interval(i) => i.length().hash(state),
         Datum::Uuid(u) => u.hash(state),
+        Datum::Enum(value) => value.place.hash(state),
         Datum::Json(text) => text.hash(state),
         Datum::Array(a) => {
             for item in &a.items {

@@ -1,8 +1,11 @@
 //! SQL types with their modifiers.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
-use crate::{SqlError, SqlResult, SqlState, oid};
+use crate::user_type::by_oid;
+use crate::{EnumType, SqlError, SqlResult, SqlState, oid};
 
 /// The type of a column, parameter or expression.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -55,6 +58,8 @@ pub enum SqlType {
     Regclass,
     /// `regtype`: an oid that prints as a type name.
     Regtype,
+    /// A type of `CREATE TYPE .. AS ENUM`.
+    Enum(#[serde(with = "by_oid")] Arc<EnumType>),
     /// One-dimensional array of an element type that is not itself an array.
     Array(Box<SqlType>),
     /// A row value (`record`): only as an intermediate result.
@@ -80,6 +85,8 @@ pub enum TypeCategory {
     Composite,
     /// Text-like.
     String,
+    /// Enum types.
+    Enum,
     /// Interval.
     Timespan,
     /// Everything else with a meaning of its own: bytea, uuid, jsonb.
@@ -155,6 +162,7 @@ impl SqlType {
             | (SqlType::Varchar(_), SqlType::Varchar(_))
             | (SqlType::Char(_), SqlType::Char(_)) => true,
             (SqlType::Array(a), SqlType::Array(b)) => a.same_base(b),
+            (SqlType::Enum(a), SqlType::Enum(b)) => a.oid == b.oid,
             (a, b) => a == b,
         }
     }
@@ -166,13 +174,14 @@ impl SqlType {
         NAMES
             .iter()
             .find(|row| row.0.same_base(self))
-            .expect("every type that is not an array has a row in NAMES")
+            .expect("every built-in type that is not an array has a row in NAMES")
     }
 
     /// The type's oid.
     pub fn oid(&self) -> u32 {
         match self {
-            SqlType::Array(element) => element.row().2,
+            SqlType::Array(element) => element.array_oid(),
+            SqlType::Enum(ty) => ty.oid,
             other => other.row().1,
         }
     }
@@ -181,6 +190,7 @@ impl SqlType {
     pub fn array_oid(&self) -> u32 {
         match self {
             SqlType::Array(_) => 0,
+            SqlType::Enum(ty) => ty.array_oid,
             other => other.row().2,
         }
     }
@@ -240,6 +250,7 @@ impl SqlType {
             | SqlType::Date
             | SqlType::Regclass
             | SqlType::Regtype
+            | SqlType::Enum(_)
             | SqlType::Void => 4,
             SqlType::Int8
             | SqlType::Float8
@@ -257,6 +268,7 @@ impl SqlType {
     pub fn base_name(&self) -> String {
         match self {
             SqlType::Array(element) => format!("{}[]", element.base_name()),
+            SqlType::Enum(ty) => ty.shown_name(),
             other => other.row().3.to_string(),
         }
     }
@@ -265,6 +277,7 @@ impl SqlType {
     pub fn internal_name(&self) -> String {
         match self {
             SqlType::Array(element) => format!("_{}", element.internal_name()),
+            SqlType::Enum(ty) => ty.name.clone(),
             other => other.row().4.to_string(),
         }
     }
@@ -276,6 +289,7 @@ impl SqlType {
             SqlType::Varchar(Some(n)) => format!("character varying({n})"),
             SqlType::Char(n) if *n > 0 => format!("character({n})"),
             SqlType::Numeric(Some((p, s))) => format!("numeric({p},{s})"),
+            SqlType::Enum(ty) => ty.shown_name(),
             other => other.row().3.to_string(),
         }
     }
@@ -322,6 +336,7 @@ impl SqlType {
                 TypeCategory::String
             }
             SqlType::CharByte => TypeCategory::String,
+            SqlType::Enum(_) => TypeCategory::Enum,
             SqlType::Interval => TypeCategory::Timespan,
             SqlType::Bytea | SqlType::Uuid | SqlType::Jsonb | SqlType::Json | SqlType::Void => {
                 TypeCategory::User

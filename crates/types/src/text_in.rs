@@ -6,8 +6,8 @@ use crate::datetime_in::{parse_date, parse_time, parse_timestamp};
 use crate::float_text::{parse_float4, parse_float8};
 use crate::interval::parse_interval;
 use crate::{
-    ArrayValue, CastContext, Datum, SqlError, SqlResult, SqlState, SqlType, Style, array_text,
-    cast, json, jsonb, numeric,
+    ArrayValue, CastContext, Datum, EnumValue, SqlError, SqlResult, SqlState, SqlType, Style,
+    array_text, cast, json, jsonb, numeric,
 };
 
 pub(crate) fn bad_input(ty: &str, text: &str) -> SqlError {
@@ -78,6 +78,7 @@ pub(crate) fn parse_base(text: &str, ty: &SqlType, style: &Style) -> SqlResult<D
             json::check(text)?;
             Datum::Json(Arc::from(text))
         }
+        SqlType::Enum(ty) => Datum::Enum(EnumValue { ty: ty.clone(), place: ty.place_of(text)? }),
         SqlType::Array(element) => {
             let mut items = Vec::new();
             for item in array_text::split(text)? {

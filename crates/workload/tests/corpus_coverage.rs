@@ -9,6 +9,7 @@ fn type_name(arg: &ArgType) -> String {
         ArgType::Exact(ty) => ty.internal_name(),
         ArgType::AnyElement => "anyelement".to_string(),
         ArgType::AnyArray => "anyarray".to_string(),
+        ArgType::AnyEnum => "anyenum".to_string(),
         ArgType::Any => "any".to_string(),
     }
 }

@@ -410,12 +410,14 @@ impl Binder<'_> {
         let ctes = std::mem::take(&mut self.ctes);
         let levels = std::mem::take(&mut self.levels);
         let path = std::mem::replace(&mut self.search_path, view.search_path.clone());
+        self.name_types();
         self.view_depth += 1;
         self.levels.push(Level::default());
         let bound = self.query(&query);
         self.levels = levels;
         self.ctes = ctes;
         self.search_path = path;
+        self.name_types();
         self.view_depth -= 1;
         let bound = bound?;
         let mut relation =

@@ -32,6 +32,7 @@ use braid_scalar::{
     bind_unsettled, ident_name,
 };
 use braid_sql::PlanContext;
+use braid_sql::session::types_in_reach;
 use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::common::Column;
 use datafusion::execution::SessionState;
@@ -272,6 +273,13 @@ impl<'a> Binder<'a> {
             Volatility::Stable | Volatility::Volatile => self.bind_anew(),
         };
         eval.map(|eval| bound.eval(&[], &eval)).transpose()
+    }
+
+    /// Types are found by the search path that holds now.
+    fn name_types(&mut self) {
+        let (catalog, database) = (&self.context.catalog, self.context.database_id());
+        let types = types_in_reach(catalog, database, &self.search_path);
+        self.params = std::mem::take(&mut self.params).with_types(types);
     }
 
     fn fresh(&mut self, prefix: &str) -> String {

@@ -70,7 +70,6 @@ pub const EMPTY: &[(&str, &str)] = &[
         "oid oid, extname name, extowner oid, extnamespace oid, extrelocatable bool, \
          extversion text, extconfig oid[], extcondition text[]",
     ),
-    ("pg_enum", "oid oid, enumtypid oid, enumsortorder float4, enumlabel name"),
     (
         "pg_range",
         "rngtypid oid, rngsubtype oid, rngmultitypid oid, rngcollation oid, rngsubopc oid, \

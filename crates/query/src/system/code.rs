@@ -18,6 +18,7 @@ fn oid(a: &ArgType) -> u32 {
         ArgType::Exact(ty) => ty.oid(),
         ArgType::AnyElement => 2283,
         ArgType::AnyArray => 2277,
+        ArgType::AnyEnum => 3500,
         ArgType::Any => ANY,
     }
 }

@@ -64,7 +64,11 @@ fn visible(session: &SessionState, catalog: &Catalog, oid: u32) -> Option<bool> 
 }
 
 fn comment(catalog: &Catalog, oid: u32, column: i32) -> Option<String> {
-    match catalog.relation_by_id(id_of_oid(oid)?)? {
+    let id = id_of_oid(oid)?;
+    if let Some(ty) = catalog.user_type(id) {
+        return ty.comment.clone();
+    }
+    match catalog.relation_by_id(id)? {
         Relation::Table(t) if column > 0 => t.column(column as u32)?.comment.clone(),
         Relation::Table(t) => t.comment.clone(),
         Relation::View(v) => v.comment.clone(),

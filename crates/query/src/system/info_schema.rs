@@ -178,7 +178,11 @@ fn column_row(
     row[3] = text(name);
     row[4] = number(at);
     row[6] = yes_no(true);
-    row[7] = text(if ty.element().is_some() { "ARRAY".to_string() } else { ty.base_name() });
+    row[7] = text(match ty {
+        SqlType::Array(_) => "ARRAY".to_string(),
+        SqlType::Enum(_) => "USER-DEFINED".to_string(),
+        other => other.base_name(),
+    });
     match ty {
         SqlType::Varchar(Some(n)) => {
             row[8] = number(*n as i32);

@@ -11,6 +11,7 @@ mod pg_tables;
 mod row_statistics;
 mod statistics;
 mod table;
+mod type_rows;
 
 pub use definition::catalog_function;
 pub(crate) use lookup::{is_pg_table, type_named};

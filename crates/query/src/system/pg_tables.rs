@@ -4,7 +4,7 @@
 //! that are not here (triggers, rules, policies, publications) exist and are empty.
 
 use braid_catalog::{Catalog, IndexConstraint, RefAction, oid_of};
-use braid_types::{Datum, SqlResult, SqlType, TypeCategory};
+use braid_types::{Datum, SqlResult, SqlType};
 
 use super::absent::EMPTY;
 use super::code;
@@ -14,6 +14,7 @@ use super::table::{
     INFORMATION_SCHEMA, PG_CATALOG, ROOT, SystemTable, View, attnums, constraint_oid, empty, flag,
     object, shown_indexes, text,
 };
+use super::type_rows;
 
 type Made = SqlResult<Vec<Vec<Datum>>>;
 
@@ -63,8 +64,11 @@ fn relations(name: &str) -> Option<SystemTable> {
              typmodin oid, typmodout oid, typanalyze oid, typalign char, typstorage char, \
              typnotnull bool, typbasetype oid, typtypmod int4, typndims int4, \
              typcollation oid, typdefaultbin text, typdefault text, typacl text[]",
-            pg_type,
+            type_rows::pg_type,
         ),
+        "pg_enum" => {
+            made("oid oid, enumtypid oid, enumsortorder float4, enumlabel name", type_rows::pg_enum)
+        }
         "pg_index" => made(
             "indexrelid oid, indrelid oid, indnatts int2, indnkeyatts int2, indisunique bool, \
              indnullsnotdistinct bool, indisprimary bool, indisexclusion bool, \
@@ -488,67 +492,6 @@ fn pg_attrdef(v: &View<'_>) -> Made {
     Ok(rows)
 }
 
-fn category(ty: &SqlType) -> &'static str {
-    match ty.category() {
-        TypeCategory::Array => "A",
-        TypeCategory::Boolean => "B",
-        TypeCategory::DateTime => "D",
-        TypeCategory::Numeric => "N",
-        TypeCategory::Composite => "P",
-        TypeCategory::String => "S",
-        TypeCategory::Timespan => "T",
-        TypeCategory::User => "U",
-        TypeCategory::Unknown => "X",
-    }
-}
-
-fn pg_type(_: &View<'_>) -> Made {
-    let mut rows = Vec::new();
-    let mut row = |ty: &SqlType| {
-        let length = ty.type_len();
-        let pseudo = matches!(ty, SqlType::Record | SqlType::Void | SqlType::Unknown);
-        let element = ty.element().map_or(0, SqlType::oid);
-        rows.push(vec![
-            Datum::Oid(ty.oid()),
-            text(ty.internal_name()),
-            Datum::Oid(PG_CATALOG),
-            Datum::Oid(ROOT),
-            Datum::Int2(length),
-            flag((1..=8).contains(&length)),
-            text(if pseudo { "p" } else { "b" }),
-            text(category(ty)),
-            flag(ty.is_preferred()),
-            flag(true),
-            text(","),
-            Datum::Oid(0),
-            Datum::Oid(if element == 0 { 0 } else { 6179 }),
-            Datum::Oid(element),
-            Datum::Oid(ty.array_oid()),
-            Datum::Oid(0),
-            Datum::Oid(0),
-            Datum::Oid(0),
-            Datum::Oid(0),
-            Datum::Oid(0),
-            Datum::Oid(0),
-            Datum::Oid(0),
-            text(if length == 8 { "d" } else { "i" }),
-            text(if length > 0 { "p" } else { "x" }),
-            flag(false),
-            Datum::Oid(0),
-            Datum::Int4(-1),
-            Datum::Int4(0),
-            Datum::Oid(if ty.is_text_like() { 100 } else { 0 }),
-        ]);
-    };
-    for ty in SqlType::all_base() {
-        row(ty);
-        if ty.array_oid() != 0 {
-            row(&SqlType::Array(Box::new(ty.clone())));
-        }
-    }
-    Ok(rows)
-}
-
 fn pg_index(v: &View<'_>) -> Made {
     let mut rows = Vec::new();
     for (_, t) in v.tables() {
@@ -707,6 +650,12 @@ fn pg_description(v: &View<'_>) -> Made {
                 let number = Datum::Int4(c.id as i32);
                 rows.push(vec![object(t.id), class.clone(), number, text(comment.as_str())]);
             }
+        }
+    }
+    for ty in v.catalog.user_types() {
+        if let Some(comment) = &ty.comment {
+            let class = Datum::Oid(1247);
+            rows.push(vec![object(ty.id), class, Datum::Int4(0), text(comment.as_str())]);
         }
     }
     for view in v.catalog.views() {

@@ -89,6 +89,7 @@ pub(super) fn fill(t: &mut Table) {
                 concat!($name, "(interval) interval"),
                 concat!($name, "(oid) oid"),
                 concat!($name, "(anyarray) anyarray"),
+                concat!($name, "(anyenum) anyenum"),
             ] {
                 t.aggregate(signature, |_| one($next)).extreme($last);
             }

@@ -36,5 +36,6 @@ pub(crate) const SUBJECTS: &[fn(&mut Table)] = &[
     json::fill,
     json_text::fill,
     array::fill,
+    crate::enums::fill,
     system::fill,
 ];

@@ -243,8 +243,6 @@ fn catalog(t: &mut Table) {
             "NULL";
         "pg_my_temp_schema", [""], "oid", Datum::Oid(0),
             "0";
-        "to_regtype", ["text"], "regtype", Datum::Null,
-            "oid of a type, NULL if there is none";
     }
 }
 
@@ -286,13 +284,14 @@ fn describing(t: &mut Table) {
         Ok(c.session.relation_oid(text_of(&a[0]))?.map_or(Datum::Null, Datum::Oid))
     })
     .stable();
-    t.add("format_type(oid, int4) text -- a type's name", |a, _| {
+    t.add("format_type(oid, int4) text -- a type's name", |a, c| {
         let Datum::Oid(oid) = &a[0] else { return Ok(Datum::Null) };
         let typmod = match &a[1] {
             Datum::Int4(m) => *m,
             _ => -1,
         };
-        Ok(Datum::text(match SqlType::from_oid(*oid, typmod) {
+        let known = SqlType::from_oid(*oid, typmod).or_else(|| c.session.type_by_oid(*oid));
+        Ok(Datum::text(match known {
             Some(SqlType::Char(_)) if typmod < 0 && !a[1].is_null() => "bpchar".to_string(),
             Some(ty) if typmod < 0 => ty.base_name(),
             Some(ty) => ty.name(),
@@ -300,7 +299,15 @@ fn describing(t: &mut Table) {
             None => "???".to_string(),
         }))
     })
-    .lax();
+    .lax()
+    .stable();
+    t.add("to_regtype(text) regtype -- oid of a type, NULL if there is none", |a, c| {
+        let name = text_of(&a[0]);
+        let known =
+            SqlType::from_name(&name.to_lowercase()).or_else(|| c.session.type_by_name(name));
+        Ok(known.map_or(Datum::Null, |ty| Datum::Oid(ty.oid())))
+    })
+    .stable();
     t.add("pg_size_pretty(int8) text -- bytes in words", |a, _| {
         size_pretty(&numeric::from_i128(i64_of(&a[0]).into()))
     });

@@ -309,7 +309,10 @@ impl Connection {
 
     pub(crate) fn send_notices(&mut self) -> Result<(), Fatal> {
         for notice in self.session.take_notices() {
-            let e = SqlError::new(notice.state, notice.message);
+            let mut e = SqlError::new(notice.state, notice.message);
+            if let Some(detail) = notice.detail {
+                e = e.with_detail(detail);
+            }
             self.wire.send(&notice_response(notice.severity, &e))?;
         }
         for (name, value) in self.session.take_parameter_changes() {

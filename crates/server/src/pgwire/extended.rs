@@ -92,7 +92,7 @@ impl Connection {
             .iter()
             .map(|&oid| match oid {
                 0 => Ok(None),
-                oid => SqlType::from_oid(oid, -1).map(Some).ok_or_else(|| {
+                oid => self.session.type_of_oid(oid).map(Some).ok_or_else(|| {
                     SqlError::new(
                         SqlState::UNDEFINED_OBJECT,
                         format!("parameter type with OID {oid} does not exist"),

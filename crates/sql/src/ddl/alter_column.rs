@@ -18,7 +18,7 @@ use super::{
 };
 use crate::session::{Notice, SessionState};
 use braid_parser::{Name, parse_expr};
-use braid_scalar::{ParamTypes, Scope, Volatility, ident_name};
+use braid_scalar::{Scope, Volatility, ident_name};
 
 fn no_column(t: &Table, name: &str) -> SqlError {
     SqlError::new(
@@ -97,7 +97,7 @@ fn fill_default(c: &Change, t: &mut Table, at: usize) -> SqlResult<bool> {
         &parse_expr(text)?,
         &col.ty,
         &Scope::empty(),
-        &mut ParamTypes::default(),
+        &mut c.ctx.no_params(),
     )?;
     if bound.volatility() == Volatility::Volatile {
         return Ok(true);
@@ -192,7 +192,7 @@ fn forget_column(
     let scope = table_scope(&new);
     let ordinal = new.ordinal(id).expect("found by name");
     let uses = |text: &str| -> SqlResult<bool> {
-        let b = braid_scalar::bind(&parse_expr(text)?, &scope, &mut ParamTypes::default())?;
+        let b = braid_scalar::bind(&parse_expr(text)?, &scope, &mut c.ctx.no_params())?;
         Ok(b.columns().contains(&ordinal))
     };
     let mut checks = Vec::new();
@@ -246,6 +246,7 @@ pub(super) fn set_statistics(
             severity: "WARNING",
             state: SqlState::INVALID_PARAMETER_VALUE,
             message: format!("lowering statistics target to {MOST}"),
+            detail: None,
         });
     }
     let mut new = (**t).clone();
@@ -337,7 +338,7 @@ pub(super) fn alter(
                     t.name
                 )));
             }
-            check_default(value, &new.columns[at].ty)?;
+            check_default(c, value, &new.columns[at].ty)?;
             new.columns[at].default = Some(value.to_string());
             set_sequence_of_default(c, &mut new, at)?;
         }
@@ -347,13 +348,7 @@ pub(super) fn alter(
                 new.columns[at].sequence.filter(|_| new.columns[at].identity.is_some());
         }
         ast::AlterColumnOperation::SetDataType { data_type, using, .. } => {
-            return alter_type::run(
-                c,
-                t,
-                at,
-                &braid_scalar::sql_type_of(data_type)?,
-                using.as_ref(),
-            );
+            return alter_type::run(c, t, at, &c.ctx.type_of(data_type)?, using.as_ref());
         }
         ast::AlterColumnOperation::AddGenerated { generated_as, sequence_options } => {
             let mut option = ast::ColumnOptionDef {

@@ -10,7 +10,6 @@ use sqlparser::ast;
 use super::column::{check_default, table_scope};
 use super::{Change, alter, backfill, bad_table, constraint};
 use braid_parser::parse_expr;
-use braid_scalar::ParamTypes;
 
 /// Whether a stored value of one type is a stored value of the other with the same meaning.
 fn same_stored_form(from: &SqlType, to: &SqlType) -> bool {
@@ -47,10 +46,10 @@ pub(super) fn run(
         ))
         .with_hint("Parent and child key columns must have the same type."));
     }
-    refuse_generated_from(t, at)?;
+    refuse_generated_from(c, t, at)?;
     let mut new = (**t).clone();
     new.columns[at].ty = ty.clone();
-    convert_default(&mut new, at, &old_type)?;
+    convert_default(c, &mut new, at, &old_type)?;
     check_keys(c, &new, at)?;
     if using.is_none() && same_stored_form(&old_type, ty) {
         let table = c.put(new);
@@ -65,7 +64,7 @@ pub(super) fn run(
         .with_hint("Drop the index first, or create a new table and copy the rows."));
     }
     let convert = match using {
-        Some(e) => Some(braid_scalar::bind_to(e, ty, &table_scope(t), &mut ParamTypes::default())?),
+        Some(e) => Some(braid_scalar::bind_to(e, ty, &table_scope(t), &mut c.ctx.no_params())?),
         None => {
             if !braid_types::cast_exists(&old_type, ty)
                 .is_some_and(|k| matches!(k, CastContext::Implicit | CastContext::Assignment))
@@ -95,11 +94,11 @@ pub(super) fn run(
 }
 
 /// A generated column that is made from this one would have to be made again with another meaning.
-fn refuse_generated_from(t: &Table, at: usize) -> SqlResult<()> {
+fn refuse_generated_from(c: &Change, t: &Table, at: usize) -> SqlResult<()> {
     let scope = table_scope(t);
     for column in &t.columns {
         let Some(text) = &column.generated else { continue };
-        let bound = braid_scalar::bind(&parse_expr(text)?, &scope, &mut ParamTypes::default())?;
+        let bound = braid_scalar::bind(&parse_expr(text)?, &scope, &mut c.ctx.no_params())?;
         if bound.columns().contains(&at) {
             return Err(SqlError::new(
                 SqlState::FEATURE_NOT_SUPPORTED,
@@ -115,7 +114,7 @@ fn refuse_generated_from(t: &Table, at: usize) -> SqlResult<()> {
 }
 
 /// The default keeps its value: it is computed in the old type and cast to the new one.
-fn convert_default(t: &mut Table, at: usize, old: &SqlType) -> SqlResult<()> {
+fn convert_default(c: &Change, t: &mut Table, at: usize, old: &SqlType) -> SqlResult<()> {
     let column = &mut t.columns[at];
     let Some(text) = &column.default else { return Ok(()) };
     let cast = CastContext::Assignment;
@@ -135,7 +134,7 @@ fn convert_default(t: &mut Table, at: usize, old: &SqlType) -> SqlResult<()> {
         ));
     }
     let e = parse_expr(&format!("CAST(CAST(({text}) AS {}) AS {})", old.name(), column.ty.name()))?;
-    check_default(&e, &column.ty)?;
+    check_default(c, &e, &column.ty)?;
     column.default = Some(e.to_string());
     Ok(())
 }
@@ -165,7 +164,7 @@ fn check_again(c: &Change, t: &Arc<Table>, at: usize) -> SqlResult<()> {
     let (scope, id) = (table_scope(t), t.columns[at].id);
     for check in &t.checks {
         let e = parse_expr(&check.expr)?;
-        let bound = braid_scalar::bind_bool(&e, "CHECK", &scope, &mut ParamTypes::default())?;
+        let bound = braid_scalar::bind_bool(&e, "CHECK", &scope, &mut c.ctx.no_params())?;
         if bound.columns().contains(&at) {
             backfill::validate_check(c, t, &check.name, &bound)?;
         }

@@ -6,7 +6,7 @@ use sqlparser::ast;
 
 use super::{Change, bad_table, sequence};
 use braid_parser::SequenceChange;
-use braid_scalar::{ParamTypes, Scope, ident_name};
+use braid_scalar::{Scope, ident_name};
 use braid_types::quote_ident;
 
 /// What a column declaration says beyond the column itself.
@@ -53,7 +53,7 @@ pub(super) fn declare(c: &Change, t: &mut Table, def: &ast::ColumnDef) -> SqlRes
     let serial = serial(&def.data_type);
     let ty = match &serial {
         Some(ty) => ty.clone(),
-        None => braid_scalar::sql_type_of(&def.data_type)?,
+        None => c.ctx.type_of(&def.data_type)?,
     };
     if matches!(ty, SqlType::Record | SqlType::Void | SqlType::Unknown | SqlType::CharByte) {
         return Err(bad_table(format!("column \"{name}\" has pseudo-type {}", ty.name())));
@@ -95,7 +95,7 @@ fn option(
         ast::ColumnOption::Null => {}
         ast::ColumnOption::NotNull => col.nullable = false,
         ast::ColumnOption::Default(e) => {
-            check_default(e, &col.ty)?;
+            check_default(c, e, &col.ty)?;
             col.default = Some(e.to_string());
         }
         ast::ColumnOption::PrimaryKey(p) => {
@@ -149,7 +149,6 @@ fn option(
         }
         ast::ColumnOption::Comment(text) => col.comment = Some(text.clone()),
         other => {
-            let _ = c;
             return Err(SqlError::unsupported(format!("column option {other}")));
         }
     }
@@ -157,8 +156,8 @@ fn option(
 }
 
 /// Checks that a DEFAULT fits its column.
-pub(super) fn check_default(e: &ast::Expr, ty: &SqlType) -> SqlResult<()> {
-    match braid_scalar::bind_to(e, ty, &Scope::empty(), &mut ParamTypes::default()) {
+pub(super) fn check_default(c: &Change, e: &ast::Expr, ty: &SqlType) -> SqlResult<()> {
+    match braid_scalar::bind_to(e, ty, &Scope::empty(), &mut c.ctx.no_params()) {
         Ok(_) => Ok(()),
         Err(e) if braid_scalar::needs_general_query(&e) => Err(SqlError::new(
             SqlState::FEATURE_NOT_SUPPORTED,
@@ -194,7 +193,7 @@ pub(super) fn finish(c: &mut Change, t: &mut Table, declared: &[Declared]) -> Sq
     for col in t.columns.iter().filter(|x| x.generated.is_some()) {
         let text = col.generated.as_deref().unwrap_or_default();
         let e = braid_parser::parse_expr(text)?;
-        let bound = braid_scalar::bind_to(&e, &col.ty, &scope, &mut ParamTypes::default())?;
+        let bound = braid_scalar::bind_to(&e, &col.ty, &scope, &mut c.ctx.no_params())?;
         if bound.volatility() != braid_scalar::Volatility::Immutable {
             return Err(SqlError::new(
                 SqlState::INVALID_OBJECT_DEFINITION,

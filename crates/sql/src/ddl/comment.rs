@@ -4,7 +4,7 @@ use braid_catalog::{Relation, View};
 use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::ast;
 
-use super::{Change, parts};
+use super::{Change, parts, user_type};
 
 pub(crate) fn comment(
     c: &mut Change,
@@ -42,7 +42,8 @@ pub(crate) fn comment(
                 c.sync();
             }
         }
-        _ => c.ctx.notice("comments are kept for tables, columns and views only"),
+        ast::CommentObject::Type => user_type::comment(c, &name, text)?,
+        _ => c.ctx.notice("comments are kept for tables, columns, types and views only"),
     }
     Ok(tag)
 }

@@ -12,7 +12,7 @@ use sqlparser::ast;
 use super::column::table_scope;
 use super::{Change, backfill, bad_table, exists, index, parts};
 use braid_parser::parse_expr;
-use braid_scalar::{ParamTypes, ident_name};
+use braid_scalar::ident_name;
 
 /// 0A000 for constraints whose check is to be put off.
 pub(super) fn refuse_deferrable(c: Option<&ast::ConstraintCharacteristics>) -> SqlResult<()> {
@@ -81,7 +81,7 @@ pub(super) fn declare(
         ast::TableConstraint::Unique(u) => {
             Ok(Addition::Index { index: unique(c, t, u, column)?, noting: false })
         }
-        ast::TableConstraint::Check(k) => check(t, k, column).map(Addition::Check),
+        ast::TableConstraint::Check(k) => check(c, t, k, column).map(Addition::Check),
         ast::TableConstraint::ForeignKey(f) => {
             foreign_key(c, t, f, column).map(Addition::ForeignKey)
         }
@@ -110,7 +110,7 @@ pub(super) fn prove(c: &Change, t: &Arc<Table>, addition: &Addition) -> SqlResul
         Addition::Check(check) => {
             let e = parse_expr(&check.expr)?;
             let scope = table_scope(t);
-            let bound = braid_scalar::bind_bool(&e, "CHECK", &scope, &mut ParamTypes::default())?;
+            let bound = braid_scalar::bind_bool(&e, "CHECK", &scope, &mut c.ctx.no_params())?;
             backfill::validate_check(c, t, &check.name, &bound)
         }
         Addition::ForeignKey(fk) => backfill::validate_foreign_key(c, t, fk),
@@ -156,10 +156,14 @@ fn unique(
     })
 }
 
-fn check(t: &Table, k: &ast::CheckConstraint, column: Option<&str>) -> SqlResult<Check> {
+fn check(
+    c: &Change,
+    t: &Table,
+    k: &ast::CheckConstraint,
+    column: Option<&str>,
+) -> SqlResult<Check> {
     let scope = table_scope(t);
-    let bound = match braid_scalar::bind_bool(&k.expr, "CHECK", &scope, &mut ParamTypes::default())
-    {
+    let bound = match braid_scalar::bind_bool(&k.expr, "CHECK", &scope, &mut c.ctx.no_params()) {
         Err(e) if braid_scalar::needs_general_query(&e) => {
             return Err(SqlError::new(
                 SqlState::FEATURE_NOT_SUPPORTED,

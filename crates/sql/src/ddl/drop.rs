@@ -11,7 +11,7 @@ use braid_catalog::{IndexConstraint, Relation, Table};
 use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::ast::{self, ObjectType};
 
-use super::{Change, backfill, parts, truncate};
+use super::{Change, backfill, parts, truncate, user_type};
 use braid_parser::Name;
 
 pub(crate) fn run(
@@ -31,6 +31,10 @@ pub(crate) fn run(
             }
         }
         drop_tables(c, &tables, cascade)?;
+        return Ok(tag);
+    }
+    if kind == ObjectType::Type {
+        user_type::drop_types(c, names, if_exists, cascade)?;
         return Ok(tag);
     }
     for name in names {
@@ -140,14 +144,25 @@ fn drop_relation(
     }
 }
 
-fn refuse_or_notice(c: &Change, cascade: bool, what: &str, lines: &[String]) -> SqlResult<()> {
+pub(super) fn refuse_or_notice(
+    c: &Change,
+    cascade: bool,
+    what: &str,
+    lines: &[String],
+) -> SqlResult<()> {
     if lines.is_empty() {
         return Ok(());
     }
     if cascade {
-        for l in lines {
-            let object = l.split(" depends on ").next().unwrap_or(l);
-            c.ctx.notice(format!("drop cascades to {object}"));
+        let object = |line: &String| {
+            format!("drop cascades to {}", line.split(" depends on ").next().unwrap_or(line))
+        };
+        match lines {
+            [one] => c.ctx.notice(object(one)),
+            more => c.ctx.notice_with(
+                format!("drop cascades to {} other objects", more.len()),
+                Some(more.iter().map(object).collect::<Vec<_>>().join("\n")),
+            ),
         }
         return Ok(());
     }
@@ -408,6 +423,8 @@ fn drop_schema(c: &mut Change, name: &Name, if_exists: bool, cascade: bool) -> S
     if sequences.iter().any(|s| c.catalog.sequence(*s).is_some_and(|s| s.owned_by.is_none())) {
         lines.push(format!("sequence depends on schema {bare}"));
     }
+    let types: Vec<_> = c.catalog.user_types().filter(|t| t.schema == schema.id).cloned().collect();
+    lines.extend(types.iter().map(|t| format!("type {} depends on schema {bare}", t.name)));
     refuse_or_notice(c, cascade, &format!("schema {bare}"), &lines)?;
     for v in dependent_views(c, &views).into_iter().chain(views) {
         c.catalog.remove(v);
@@ -416,6 +433,9 @@ fn drop_schema(c: &mut Change, name: &Name, if_exists: bool, cascade: bool) -> S
     drop_tables(c, &tables, true)?;
     for s in sequences {
         c.catalog.remove(s);
+    }
+    for ty in types {
+        user_type::drop_type(c, &ty, true)?;
     }
     c.catalog.remove(schema.id);
     c.sync();
@@ -457,7 +477,10 @@ fn drop_database(c: &mut Change, name: &Name, if_exists: bool) -> SqlResult<()> 
     drop_tables(c, &tables, true)?;
     let sequences: Vec<_> =
         c.catalog.sequences().filter(|s| schemas.contains(&s.schema)).map(|s| s.id).collect();
-    for id in sequences.into_iter().chain(schemas) {
+    let types: Vec<_> = c.catalog.user_types().map(|t| (t.schema, t.id)).collect();
+    let types = types.into_iter().filter(|t| schemas.contains(&t.0)).map(|t| t.1);
+    let types: Vec<u32> = types.collect();
+    for id in sequences.into_iter().chain(types).chain(schemas) {
         c.catalog.remove(id);
     }
     c.catalog.remove(db.id);

@@ -22,7 +22,8 @@
 //! - [`online`]: the same for a table that has rows, in steps that do not keep writers out;
 //!   [`online_index`]: filling an index meanwhile.
 //! - [`relocate`]: tables that move into, out of and between parents, or to another primary key.
-//! - [`schema`], [`view`], [`sequence`], [`comment`]: databases and schemas, and what lies in them.
+//! - [`schema`], [`view`], [`sequence`], [`user_type`], [`comment`]: databases and schemas, and
+//!   what lies in them.
 
 pub(crate) mod alter;
 mod alter_column;
@@ -43,6 +44,7 @@ mod relocate;
 pub(crate) mod schema;
 pub(crate) mod sequence;
 pub(crate) mod truncate;
+pub(crate) mod user_type;
 pub(crate) mod view;
 
 pub(crate) use change::{Change, run};

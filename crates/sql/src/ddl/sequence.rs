@@ -26,7 +26,7 @@ pub(crate) fn create(
         return Err(exists(&bare));
     }
     let ty = match &s.ty {
-        Some(t) => braid_scalar::sql_type_of(t)?,
+        Some(t) => c.ctx.type_of(t)?,
         None => SqlType::Int8,
     };
     let owner = match &s.owned_by {
@@ -186,7 +186,7 @@ pub(crate) fn alter(
     };
     let mut new = (*old).clone();
     if let Some(t) = &s.ty {
-        new.ty = braid_scalar::sql_type_of(t)?;
+        new.ty = c.ctx.type_of(t)?;
     }
     let up = s.increment.unwrap_or(new.increment) > 0;
     let (low, high) = bounds(&new.ty)?;

@@ -10,7 +10,7 @@ use super::keys::failing_row;
 use crate::ddl::table_scope;
 use crate::session::Context;
 use braid_parser::parse_expr;
-use braid_scalar::{Bound, EvalContext, ParamTypes, Scope, Volatility};
+use braid_scalar::{Bound, EvalContext, Scope, Volatility};
 
 /// Where a column's value comes from when none is given.
 #[derive(Clone, Debug)]
@@ -32,11 +32,11 @@ pub struct Filler {
 
 impl Filler {
     /// Binds everything.
-    pub fn new(_ctx: &Context, table: &Arc<Table>) -> SqlResult<Filler> {
+    pub fn new(ctx: &Context, table: &Arc<Table>) -> SqlResult<Filler> {
         let scope = table_scope(table);
         let mut defaults = Vec::new();
         let mut generated = Vec::new();
-        let mut none = ParamTypes::default();
+        let mut none = ctx.no_params();
         for (at, c) in table.columns.iter().enumerate() {
             if let Some(g) = &c.generated {
                 generated

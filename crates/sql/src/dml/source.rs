@@ -22,7 +22,7 @@ pub enum Source {
 impl Source {
     /// Plans a query without parameters.
     pub(crate) fn plan_query(ctx: &Context, q: &ast::Query) -> SqlResult<Source> {
-        Source::plan(ctx, q, &mut ParamTypes::default())
+        Source::plan(ctx, q, &mut ctx.no_params())
     }
 
     /// Plans a query; parameters are shared with the statement around it.

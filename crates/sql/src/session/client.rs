@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use braid_kv::Shown;
-use braid_types::{SqlError, SqlResult, SqlState};
+use braid_types::{SqlError, SqlResult, SqlState, SqlType};
 use parking_lot::Mutex;
 
 use super::context::Notice;
@@ -111,6 +111,12 @@ impl Session {
         self.shown.clone()
     }
 
+    /// The type with this oid, built in or made by a user.
+    pub fn type_of_oid(&self, oid: u32) -> Option<SqlType> {
+        SqlType::from_oid(oid, -1)
+            .or_else(|| self.planning_context(None).ok()?.catalog.sql_type_by_oid(oid))
+    }
+
     /// Parses a text into statements; see [`braid_parser::parse_script`].
     pub fn parse_script(&self, sql: &str) -> SqlResult<Vec<Statement>> {
         self.begins(sql);
@@ -171,7 +177,12 @@ impl Session {
     }
 
     pub(super) fn warn(&self, state: SqlState, message: &str) {
-        self.notices.lock().push(Notice { severity: "WARNING", state, message: message.into() });
+        self.notices.lock().push(Notice {
+            severity: "WARNING",
+            state,
+            message: message.into(),
+            detail: None,
+        });
     }
 }
 

@@ -28,6 +28,8 @@ pub struct Notice {
     pub state: SqlState,
     /// Text.
     pub message: String,
+    /// More of it, in lines.
+    pub detail: Option<String>,
 }
 
 /// What a statement runs in.
@@ -66,10 +68,16 @@ pub struct Context {
 impl Context {
     /// Adds a NOTICE.
     pub fn notice(&self, message: impl Into<String>) {
+        self.notice_with(message, None);
+    }
+
+    /// Adds a NOTICE with its details.
+    pub(crate) fn notice_with(&self, message: impl Into<String>, detail: Option<String>) {
         self.notices.lock().push(Notice {
             severity: "NOTICE",
             state: SqlState::SUCCESSFUL_COMPLETION,
             message: message.into(),
+            detail,
         });
     }
 

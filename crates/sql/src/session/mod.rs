@@ -13,7 +13,8 @@
 //!   levels, AS OF SYSTEM TIME. [`named`]: PREPARE and EXECUTE. [`variables`]: SET, RESET, DISCARD;
 //!   `node_settings`: ALTER SYSTEM.
 //! - [`settings`], [`state`]: the settings themselves; what functions see of the session.
-//! - `context`: what one running statement has around it. `interrupt`: who stops it.
+//! - `context`: what one running statement has around it; `type_names`: the types that it can name.
+//!   `interrupt`: who stops it.
 //! - `jobs`: schema changes that run in steps, SHOW JOBS, CANCEL JOB.
 //! - [`show`]: SHOW statements. [`outcome`]: what execution gives back.
 //!
@@ -37,6 +38,7 @@ pub(crate) mod show;
 pub(crate) mod show_create;
 pub mod state;
 pub mod transaction;
+mod type_names;
 mod variables;
 
 pub use client::{Session, SessionOptions};
@@ -47,3 +49,4 @@ pub use outcome::{NoRows, Outcome, Rows, RowsTag, VecRows};
 pub use prepared::Prepared;
 pub use show_create::{column_names, foreign_key, index_definition};
 pub use state::{SessionState, Timeouts};
+pub use type_names::types_in_reach;

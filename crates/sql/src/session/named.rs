@@ -9,7 +9,7 @@ use super::client::Session;
 use super::outcome::Outcome;
 use super::prepared::Prepared;
 use braid_parser::Statement;
-use braid_scalar::{ParamTypes, Scope};
+use braid_scalar::Scope;
 
 impl Session {
     pub(crate) fn named(&self, name: &str) -> SqlResult<Arc<Prepared>> {
@@ -39,7 +39,7 @@ impl Session {
             )));
         }
         let ctx = self.planning_context(None)?;
-        let mut none = ParamTypes::default();
+        let mut none = ctx.no_params();
         args.iter()
             .zip(&target.params)
             .map(|(a, ty)| {
@@ -96,10 +96,9 @@ impl Session {
         types: &[DataType],
         inner: &Statement,
     ) -> SqlResult<()> {
-        let types = types
-            .iter()
-            .map(|t| braid_scalar::sql_type_of(t).map(Some))
-            .collect::<SqlResult<Vec<_>>>()?;
+        let ctx = self.planning_context(None)?;
+        let types =
+            types.iter().map(|t| ctx.type_of(t).map(Some)).collect::<SqlResult<Vec<_>>>()?;
         self.check_unnamed(name)?;
         let p = self.prepare_inner(inner.clone(), &types)?;
         self.named.insert(name.to_string(), p);

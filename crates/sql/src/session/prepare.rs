@@ -131,7 +131,7 @@ impl Session {
     ) -> SqlResult<Prepared> {
         let entry = registry::entry_of(&statement)?;
         let begun = now_nanos();
-        let mut params = ParamTypes::new(declared);
+        let mut params = ctx.params(declared);
         let statistics = ctx.db.statistics_version();
         let (plan, columns) = match (&entry.runs, entry.columns) {
             (Runs::Plan(of), _) => {

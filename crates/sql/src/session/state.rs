@@ -9,13 +9,14 @@ use std::time::Duration;
 
 use braid_catalog::{Catalog, Relation, Sequence, id_of_oid, oid_of};
 use braid_kv::{Isolation, TxnOptions};
-use braid_types::{Datum, SqlError, SqlResult, SqlState, Style};
+use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType, Style};
 use parking_lot::Mutex;
 
 use super::context::Notice;
 use super::interrupt::Cause;
 use super::settings::{Settings, duration_ms, memory_bytes};
 use super::transaction::isolation_of;
+use super::type_names::types_in_reach;
 use crate::database::Database;
 use crate::general_query::SideBySide;
 use crate::runtime::log::Logged;
@@ -354,6 +355,7 @@ impl SessionFunctions for SessionState {
                 severity: "WARNING",
                 state: SqlState("01000"),
                 message: format!("PID {pid} is not a PostgreSQL server process"),
+                detail: None,
             });
         }
         known
@@ -420,6 +422,22 @@ impl SessionFunctions for SessionState {
             _ => None,
         };
         Ok(found.map(|r| oid_of(r.id())))
+    }
+
+    fn type_by_name(&self, name: &str) -> Option<SqlType> {
+        let catalog = self.catalog();
+        let database = catalog.database(&self.database).map_or(0, |d| d.id);
+        let (name, is_array) = match name.trim().strip_suffix("[]") {
+            Some(element) => (element, true),
+            None => (name, false),
+        };
+        let types = types_in_reach(&catalog, database, &self.search_path())?;
+        let found = types.user_type(&SessionState::split_name(name))?;
+        Some(if is_array { SqlType::Array(Box::new(found)) } else { found })
+    }
+
+    fn type_by_oid(&self, oid: u32) -> Option<SqlType> {
+        self.catalog().sql_type_by_oid(oid)
     }
 
     fn relation_name(&self, oid: u32) -> Option<String> {

@@ -5,7 +5,8 @@ use sqlparser::ast::{ObjectType, Statement as Sql};
 
 use super::entry::{Entry, work};
 use crate::ddl::{
-    Change, alter, comment, create_table, drop, index, online, schema, sequence, truncate, view,
+    Change, alter, comment, create_table, drop, index, online, schema, sequence, truncate,
+    user_type, view,
 };
 
 /// DROP of one kind of object.
@@ -82,6 +83,26 @@ pub(super) static ENTRIES: &[Entry] = &[
         work!(Sql Sql::CreateView(v) => |c| view::create_view(c, v)),
     ),
     Entry::change(
+        "CREATE TYPE",
+        "create type n as enum ('one', 'two')",
+        "a new enum type",
+        work!(Sql Sql::CreateType { name, representation } => |c| {
+            user_type::create(c, name, representation.as_ref())
+        }),
+    ),
+    Entry::change(
+        "ALTER TYPE",
+        "alter type m add value 'more'",
+        "values of an enum type, at any place among the others, and names; no row is touched",
+        work!(Sql Sql::AlterType(a) => |c| user_type::alter(c, a)),
+    ),
+    Entry::change(
+        "ALTER TYPE",
+        "alter type m set schema x",
+        "where a type lies; OWNER TO is accepted",
+        work!(Kind::AlterTypePlace(name, place) => |c| user_type::place(c, name, place)),
+    ),
+    Entry::change(
         "CREATE SCHEMA",
         "create schema n",
         "a new place for relations",
@@ -111,6 +132,12 @@ pub(super) static ENTRIES: &[Entry] = &[
     ),
     Entry::change("DROP INDEX", "drop index i", "indexes, also CONCURRENTLY", dropping!(Index)),
     Entry::change("DROP VIEW", "drop view v", "views", dropping!(View)),
+    Entry::change(
+        "DROP TYPE",
+        "drop type m",
+        "types; CASCADE takes along the columns that have them",
+        dropping!(Type),
+    ),
     Entry::change("DROP SEQUENCE", "drop sequence s", "sequences", dropping!(Sequence)),
     Entry::change(
         "DROP SCHEMA",

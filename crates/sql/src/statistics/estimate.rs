@@ -267,6 +267,7 @@ fn stored_width(value: &Datum) -> usize {
         Datum::Bool(_) => 1,
         Datum::Int2(_) => 2,
         Datum::Int4(_) | Datum::Date(_) | Datum::Oid(_) | Datum::Float4(_) => 4,
+        Datum::Enum(_) => 4,
         Datum::Int8(_) | Datum::Float8(_) | Datum::Time(_) => 8,
         Datum::Timestamp(_) | Datum::TimestampTz(_) => 8,
         Datum::Uuid(_) | Datum::Interval(_) => 16,

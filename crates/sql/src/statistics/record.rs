@@ -4,8 +4,10 @@
 //! table that was truncated, or a column that is another now, has none. Values are written as in
 //! rows, in hexadecimal digits.
 
+use std::sync::Arc;
+
 use braid_catalog::Table;
-use braid_types::{Datum, SqlType};
+use braid_types::{ArrayValue, Datum, EnumValue, SqlType};
 use serde_json::{Value, json};
 
 use super::estimate::Summary;
@@ -46,8 +48,11 @@ impl Record {
     /// For planners, by the columns that the table has now.
     pub(super) fn shaped(&self, table: &Table) -> TableStatistics {
         let column = |c: &braid_catalog::Column| {
-            let found = self.columns.iter().find(|r| r.id == c.id && r.ty == c.ty)?;
-            Some(statistics_of(&found.summary, self.rows))
+            let is_of = |r: &&ColumnRecord| {
+                r.id == c.id && r.ty.same_base(&c.ty) && r.ty.typmod() == c.ty.typmod()
+            };
+            let found = self.columns.iter().find(is_of)?;
+            Some(statistics_of(&found.summary.as_type(&c.ty), self.rows))
         };
         let parent = table.interleave.as_ref().map(|i| i.parent);
         TableStatistics {
@@ -126,6 +131,30 @@ impl ColumnRecord {
     }
 }
 
+impl Summary {
+    /// The same about a column of this type. A record knows of an enum type no more than its oid;
+    /// the column's type has the labels.
+    fn as_type(&self, ty: &SqlType) -> Summary {
+        let mut out = self.clone();
+        let common = out.common.iter_mut().map(|(value, _)| value);
+        common.chain(&mut out.histogram).for_each(|value| *value = of_type(value, ty));
+        out
+    }
+}
+
+fn of_type(value: &Datum, ty: &SqlType) -> Datum {
+    match (value, ty) {
+        (Datum::Enum(v), SqlType::Enum(ty)) => {
+            Datum::Enum(EnumValue { ty: ty.clone(), place: v.place })
+        }
+        (Datum::Array(array), SqlType::Array(element)) => {
+            let items = array.items.iter().map(|item| of_type(item, element)).collect();
+            Datum::Array(Arc::new(ArrayValue { element: (**element).clone(), items }))
+        }
+        (other, _) => other.clone(),
+    }
+}
+
 /// For planners: numbers of values, not parts of the rows.
 pub(super) fn statistics_of(summary: &Summary, rows: f64) -> ColumnStatistics {
     let Summary { null_fraction, width, distinct, common, histogram, correlation } =
@@ -153,8 +182,6 @@ fn datum(value: &Value, ty: &SqlType) -> Option<Datum> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
 
     fn record() -> Record {

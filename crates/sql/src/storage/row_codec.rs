@@ -104,6 +104,7 @@ pub(crate) fn encode_payload(out: &mut Vec<u8>, value: &Datum) {
             push_varint(out, zigzag(*v));
         }
         Datum::Oid(v) => push_varint(out, zigzag(i64::from(*v))),
+        Datum::Enum(v) => push_varint(out, zigzag(v.place)),
         Datum::Float4(v) => out.extend_from_slice(&v.to_le_bytes()),
         Datum::Float8(v) => out.extend_from_slice(&v.to_le_bytes()),
         Datum::Numeric(v) => {
@@ -159,6 +160,10 @@ pub(crate) fn decode_payload(mut b: &[u8], ty: &SqlType) -> SqlResult<Datum> {
         SqlType::Oid | SqlType::Regclass | SqlType::Regtype => {
             Datum::Oid(int(&mut b)?.try_into().map_err(narrow)?)
         }
+        SqlType::Enum(ty) => {
+            let value = ty.value_at(int(&mut b)?);
+            Datum::Enum(value.ok_or_else(|| damaged("a value that its enum type has not"))?)
+        }
         SqlType::Float4 => {
             Datum::Float4(f32::from_le_bytes(b.try_into().map_err(|_| damaged("real"))?))
         }
@@ -194,25 +199,24 @@ pub(crate) fn decode_payload(mut b: &[u8], ty: &SqlType) -> SqlResult<Datum> {
             let text = std::str::from_utf8(b).map_err(|_| damaged("jsonb is not UTF-8"))?;
             Datum::Jsonb(Arc::new(serde_json::from_str(text).map_err(|_| damaged("jsonb"))?))
         }
-        SqlType::Array(element) => {
-            let mut items = Vec::new();
-            while !b.is_empty() {
-                let n = read_varint(&mut b)? as usize;
-                if n == 0 {
-                    items.push(Datum::Null);
-                    continue;
-                }
-                if n - 1 > b.len() {
-                    return Err(damaged("array"));
-                }
-                let (payload, rest) = b.split_at(n - 1);
-                b = rest;
-                items.push(decode_payload(payload, element)?);
-            }
-            Datum::Array(Arc::new(ArrayValue { element: (**element).clone(), items }))
-        }
+        SqlType::Array(element) => decode_array(b, element)?,
         SqlType::Record | SqlType::Void | SqlType::Unknown => return Err(damaged("type")),
     })
+}
+
+fn decode_array(mut b: &[u8], element: &SqlType) -> SqlResult<Datum> {
+    let mut items = Vec::new();
+    while !b.is_empty() {
+        let n = read_varint(&mut b)? as usize;
+        if n == 0 {
+            items.push(Datum::Null);
+            continue;
+        }
+        let (payload, rest) = b.split_at_checked(n - 1).ok_or_else(|| damaged("array"))?;
+        b = rest;
+        items.push(decode_payload(payload, element)?);
+    }
+    Ok(Datum::Array(Arc::new(ArrayValue { element: element.clone(), items })))
 }
 
 #[cfg(test)]

@@ -60,6 +60,7 @@ fn kind(ty: &SqlType) -> Option<u8> {
         SqlType::Timestamp | SqlType::TimestampTz => 6,
         SqlType::Bytea => 7,
         SqlType::Uuid => 8,
+        SqlType::Enum(_) => 10,
         ty if ty.is_text_like() => 9,
         _ => return None,
     })

@@ -43,6 +43,10 @@ const LEFT_OUT: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "over types that users make: compared by `scripts/as-postgres`",
+        &["enum_first", "enum_last", "enum_range"],
+    ),
+    (
         "describes the storage of each server",
         &[
             "pg_column_size",

@@ -1,0 +1,378 @@
+//! CREATE TYPE .. AS ENUM, ALTER TYPE, DROP TYPE.
+//!
+//! Rows hold the places of labels and never their names, so that no change of a type touches a row:
+//! RENAME VALUE changes a name, ADD VALUE finds a place between two others.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use braid_catalog::{Lost, TypeKind, UserType, oid_of, uses_type};
+use braid_types::{
+    Datum, EnumLabel, EnumValue, LABEL_STEP, SqlError, SqlResult, SqlState, SqlType,
+};
+use sqlparser::ast::{self, AlterTypeAddValuePosition, UserDefinedTypeRepresentation};
+
+use super::{Change, alter_column, drop, parts};
+use braid_parser::{Name, TypePlace, parse_expr};
+use braid_scalar::Scope;
+
+/// Longest label, in bytes, as PostgreSQL has it.
+const LABEL_BYTES: usize = 63;
+
+pub(crate) fn create(
+    c: &mut Change,
+    name: &ast::ObjectName,
+    what: Option<&UserDefinedTypeRepresentation>,
+) -> SqlResult<String> {
+    let labels = match what {
+        Some(UserDefinedTypeRepresentation::Enum { labels }) => labels,
+        Some(UserDefinedTypeRepresentation::Composite { .. }) => {
+            return Err(SqlError::unsupported("a composite type")
+                .with_hint("A table or a jsonb column holds several fields."));
+        }
+        Some(UserDefinedTypeRepresentation::Range { .. }) => {
+            return Err(SqlError::unsupported("a range type"));
+        }
+        _ => return Err(SqlError::unsupported("a base type")),
+    };
+    let (schema, name) = c.ctx.target_schema(&parts(name))?;
+    refuse_taken(c, schema, &name)?;
+    let ids = c.ctx.db.new_ids(2 + labels.len() as u32)?;
+    let mut made: Vec<EnumLabel> = Vec::new();
+    for (at, label) in labels.iter().enumerate() {
+        check_label(&label.value)?;
+        if made.iter().any(|l| l.label == label.value) {
+            return Err(Lost::Duplicate
+                .error(
+                    "duplicate key value violates unique constraint \"pg_enum_typid_label_index\"",
+                )
+                .with_table("pg_catalog", "pg_enum")
+                .with_constraint("pg_enum_typid_label_index")
+                .with_detail(format!(
+                    "Key (enumtypid, enumlabel)=({}, {}) already exists.",
+                    oid_of(ids),
+                    label.value
+                )));
+        }
+        made.push(EnumLabel {
+            oid: oid_of(ids + 2 + at as u32),
+            place: (at as i64 + 1) * LABEL_STEP,
+            label: label.value.clone(),
+        });
+    }
+    let kind = TypeKind::Enum(made);
+    c.catalog.put_type(UserType { id: ids, schema, name, array: ids + 1, kind, comment: None });
+    c.sync();
+    Ok("CREATE TYPE".into())
+}
+
+fn refuse_taken(c: &Change, schema: u32, name: &str) -> SqlResult<()> {
+    let is_relation = c.catalog.relation(schema, name).is_some_and(|r| r.kind() != "index");
+    if c.catalog.type_in(schema, name).is_some() || is_relation {
+        return Err(SqlError::new(
+            SqlState::DUPLICATE_OBJECT,
+            format!("type \"{name}\" already exists"),
+        ));
+    }
+    Ok(())
+}
+
+fn check_label(label: &str) -> SqlResult<()> {
+    if label.len() <= LABEL_BYTES {
+        return Ok(());
+    }
+    Err(SqlError::new(SqlState::INVALID_NAME, format!("invalid enum label \"{label}\""))
+        .with_detail(format!("Labels must be {LABEL_BYTES} bytes or less.")))
+}
+
+/// A type by name; `None` if there is none.
+fn find(c: &Change, name: &Name) -> SqlResult<Option<Arc<UserType>>> {
+    let (schema, bare) = c.ctx.split(name)?;
+    Ok(match schema {
+        Some(s) => {
+            c.catalog.schema(c.ctx.database, &s).and_then(|s| c.catalog.type_in(s.id, &bare))
+        }
+        None => c.catalog.resolve_type(c.ctx.database, &c.ctx.search_path, &bare),
+    }
+    .cloned())
+}
+
+fn no_type(name: &Name) -> SqlError {
+    SqlError::new(SqlState::UNDEFINED_OBJECT, format!("type \"{}\" does not exist", name.join(".")))
+}
+
+/// Changes a type; statements that use its tables are planned anew.
+pub(crate) fn alter(c: &mut Change, a: &ast::AlterType) -> SqlResult<String> {
+    let name = parts(&a.name);
+    let mut new = (*find(c, &name)?.ok_or_else(|| no_type(&name))?).clone();
+    let tag = "ALTER TYPE".to_string();
+    match &a.operation {
+        ast::AlterTypeOperation::Rename(to) => {
+            refuse_if_written(c, &new, "rename")?;
+            let to = braid_scalar::ident_name(&to.new_name);
+            refuse_taken(c, new.schema, &to)?;
+            new.name = to;
+        }
+        ast::AlterTypeOperation::AddValue(add) => {
+            if !add_value(c, &mut new, add)? {
+                return Ok(tag);
+            }
+        }
+        ast::AlterTypeOperation::RenameValue(rename) => {
+            let (from, to) = (&rename.from.value, &rename.to.value);
+            check_label(to)?;
+            refuse_if_written(c, &new, "rename a value of")?;
+            let TypeKind::Enum(labels) = &mut new.kind;
+            let at = place_in(labels, from)?;
+            if labels.iter().any(|l| l.label == *to) {
+                return Err(label_exists(to));
+            }
+            labels[at].label = to.clone();
+        }
+    }
+    put(c, new)?;
+    Ok(tag)
+}
+
+/// Puts a type in the place of what it was.
+fn put(c: &mut Change, new: UserType) -> SqlResult<()> {
+    lock_users(c, &new)?;
+    let (id, defaults) = (new.id, constant_defaults(c, &new)?);
+    c.catalog.put_type(new);
+    write_defaults(c, id, &defaults);
+    c.sync();
+    Ok(())
+}
+
+/// SET SCHEMA and OWNER TO of a type.
+pub(crate) fn place(c: &mut Change, name: &Name, place: &TypePlace) -> SqlResult<String> {
+    match place {
+        TypePlace::Schema(schema) => set_schema(c, name, schema),
+        // There is one owner.
+        TypePlace::Owner => {
+            find(c, name)?.ok_or_else(|| no_type(name))?;
+            Ok("ALTER TYPE".into())
+        }
+    }
+}
+
+/// COMMENT ON TYPE.
+pub(super) fn comment(c: &mut Change, name: &Name, text: Option<String>) -> SqlResult<()> {
+    let mut new = (*find(c, name)?.ok_or_else(|| no_type(name))?).clone();
+    new.comment = text;
+    c.catalog.put_type(new);
+    c.sync();
+    Ok(())
+}
+
+fn set_schema(c: &mut Change, name: &Name, schema: &str) -> SqlResult<String> {
+    let mut new = (*find(c, name)?.ok_or_else(|| no_type(name))?).clone();
+    let Some(schema) = c.catalog.schema(c.ctx.database, schema).cloned() else {
+        return Err(crate::session::no_schema(schema));
+    };
+    if schema.id != new.schema {
+        refuse_if_written(c, &new, "move")?;
+        refuse_taken(c, schema.id, &new.name)?;
+    }
+    new.schema = schema.id;
+    put(c, new)?;
+    Ok("ALTER TYPE".into())
+}
+
+fn place_in(labels: &[EnumLabel], label: &str) -> SqlResult<usize> {
+    labels.iter().position(|l| l.label == label).ok_or_else(|| {
+        SqlError::new(
+            SqlState::INVALID_PARAMETER_VALUE,
+            format!("\"{label}\" is not an existing enum label"),
+        )
+    })
+}
+
+fn label_exists(label: &str) -> SqlError {
+    SqlError::new(SqlState::DUPLICATE_OBJECT, format!("enum label \"{label}\" already exists"))
+}
+
+/// Adds a label; `false` if it is there already and that is allowed.
+fn add_value(c: &Change, ty: &mut UserType, add: &ast::AlterTypeAddValue) -> SqlResult<bool> {
+    let label = &add.value.value;
+    check_label(label)?;
+    let TypeKind::Enum(labels) = &mut ty.kind;
+    if labels.iter().any(|l| l.label == *label) {
+        if add.if_not_exists {
+            c.ctx.notice(format!("enum label \"{label}\" already exists, skipping"));
+            return Ok(false);
+        }
+        return Err(label_exists(label));
+    }
+    let at = match &add.position {
+        None => labels.len(),
+        Some(AlterTypeAddValuePosition::Before(other)) => place_in(labels, &other.value)?,
+        Some(AlterTypeAddValuePosition::After(other)) => place_in(labels, &other.value)? + 1,
+    };
+    let below = at.checked_sub(1).map(|at| labels[at].place);
+    let place = match (below, labels.get(at).map(|l| l.place)) {
+        (None, None) => LABEL_STEP,
+        (Some(below), None) => below + LABEL_STEP,
+        (None, Some(above)) => above - LABEL_STEP,
+        (Some(below), Some(above)) if above - below > 1 => below + (above - below) / 2,
+        (Some(_), Some(_)) => {
+            return Err(SqlError::unsupported("a label where so many were put before")
+                .with_hint("Create a new type and change the columns to it."));
+        }
+    };
+    labels.insert(at, EnumLabel { oid: oid_of(c.new_id()?), place, label: label.clone() });
+    Ok(true)
+}
+
+/// Excludes all who use tables with columns of the type.
+fn lock_users(c: &Change, ty: &UserType) -> SqlResult<()> {
+    let oid = oid_of(ty.id);
+    for table in c.catalog.tables() {
+        if table.columns.iter().any(|column| uses_type(&column.ty, oid)) {
+            c.ctx.lock_for_change(table.id)?;
+        }
+    }
+    Ok(())
+}
+
+/// Expressions are kept as text: one that says the name of a type or of a value would mean nothing
+/// when that has another name. Defaults that are one value can be written anew:
+/// [`write_defaults`].
+fn refuse_if_written(c: &Change, ty: &UserType, doing: &str) -> SqlResult<()> {
+    let oid = oid_of(ty.id);
+    let names = |text: &str| {
+        let mut words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
+        words.any(|word| word == ty.name)
+    };
+    for table in c.catalog.tables() {
+        for column in &table.columns {
+            let own = uses_type(&column.ty, oid);
+            let default = column.default.as_deref().filter(|text| own || names(text));
+            if let Some(default) = default
+                && constant_of(c, default, &column.ty)?.is_none()
+            {
+                return Err(written(ty, doing, "a default", &table.name));
+            }
+            if column.generated.as_deref().is_some_and(|text| own || names(text)) {
+                return Err(written(ty, doing, "a generated column", &table.name));
+            }
+        }
+        let uses = table.columns.iter().any(|column| uses_type(&column.ty, oid));
+        if table.kept_checks().any(|check| uses || names(&check.expr)) {
+            return Err(written(ty, doing, "a constraint", &table.name));
+        }
+    }
+    for view in c.catalog.views() {
+        if names(&view.query) || view.columns.iter().any(|(_, ty)| uses_type(ty, oid)) {
+            return Err(written(ty, doing, "the query", &view.name));
+        }
+    }
+    Ok(())
+}
+
+/// The value of a default that is one value of an enum type.
+fn constant_of(c: &Change, text: &str, ty: &SqlType) -> SqlResult<Option<EnumValue>> {
+    let expr = parse_expr(text)?;
+    let bound = braid_scalar::bind_to(&expr, ty, &Scope::empty(), &mut c.ctx.no_params())?;
+    Ok(match bound.as_const() {
+        Some(Datum::Enum(value)) => Some(value.clone()),
+        _ => None,
+    })
+}
+
+/// Writes the defaults that are one value of a type with the names of now; `before` finds them.
+fn write_defaults(c: &mut Change, ty: u32, before: &[(u32, u32, i64)]) {
+    for (table, column, place) in before {
+        let Some(mut table) = c.catalog.table(*table).map(|t| (**t).clone()) else { continue };
+        for own in table.columns.iter_mut().filter(|own| own.id == *column) {
+            if let SqlType::Enum(now) = &own.ty
+                && now.oid == oid_of(ty)
+                && let Some(label) = now.label_at(*place)
+            {
+                let label = label.label.replace('\'', "''");
+                own.default = Some(format!("'{label}'::{}", now.shown_name()));
+            }
+        }
+        c.catalog.put_table(table);
+    }
+}
+
+/// Table, column and value of the defaults that are one value of a type.
+fn constant_defaults(c: &Change, ty: &UserType) -> SqlResult<Vec<(u32, u32, i64)>> {
+    let mut found = Vec::new();
+    for table in c.catalog.tables() {
+        for column in table.columns.iter().filter(|own| uses_type(&own.ty, oid_of(ty.id))) {
+            let Some(text) = &column.default else { continue };
+            if let Some(value) = constant_of(c, text, &column.ty)? {
+                found.push((table.id, column.id, value.place));
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn written(ty: &UserType, doing: &str, what: &str, of: &str) -> SqlError {
+    SqlError::new(
+        SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
+        format!("cannot {doing} type {} because {what} of \"{of}\" may name it", ty.name),
+    )
+    .with_hint("Drop what names it first, and create it again afterwards.")
+}
+
+/// DROP TYPE: columns of the type stand in the way, or go along with CASCADE.
+pub(crate) fn drop_types(
+    c: &mut Change,
+    names: &[ast::ObjectName],
+    if_exists: bool,
+    cascade: bool,
+) -> SqlResult<()> {
+    for name in names {
+        let name = parts(name);
+        match find(c, &name)? {
+            Some(ty) => drop_type(c, &ty, cascade)?,
+            None if if_exists => {
+                c.ctx.notice(format!("type \"{}\" does not exist, skipping", name.join(".")));
+            }
+            None => return Err(no_type(&name)),
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn drop_type(c: &mut Change, ty: &UserType, cascade: bool) -> SqlResult<()> {
+    let oid = oid_of(ty.id);
+    let shown = c.catalog.sql_type(ty).map_or_else(String::new, |ty| ty.name());
+    let brackets = |ty: &SqlType| if ty.element().is_some() { "[]" } else { "" };
+    let (mut columns, mut lines) = (Vec::new(), Vec::new());
+    for table in c.catalog.tables() {
+        for column in table.columns.iter().filter(|column| uses_type(&column.ty, oid)) {
+            columns.push((table.id, column.name.clone()));
+            let (column, table, brackets) = (&column.name, &table.name, brackets(&column.ty));
+            lines.push(format!(
+                "column {column} of table {table} depends on type {shown}{brackets}"
+            ));
+        }
+    }
+    let views: BTreeSet<u32> = c
+        .catalog
+        .views()
+        .filter(|view| view.columns.iter().any(|(_, ty)| uses_type(ty, oid)))
+        .map(|view| view.id)
+        .collect();
+    for view in views.iter().filter_map(|id| c.catalog.view(*id)) {
+        lines.push(format!("view {} depends on type {shown}", view.name));
+    }
+    drop::refuse_or_notice(c, cascade, &format!("type {shown}"), &lines)?;
+    for view in drop::dependent_views(c, &views).into_iter().chain(views) {
+        c.catalog.remove(view);
+    }
+    c.sync();
+    for (table, column) in columns {
+        if let Some(table) = c.catalog.table(table).cloned() {
+            alter_column::drop(c, &table, &column, false, true)?;
+        }
+    }
+    c.catalog.remove(ty.id);
+    c.sync();
+    Ok(())
+}
