@@ -71,9 +71,22 @@ pub struct Column {
     /// `COMMENT ON COLUMN`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
+    /// What its declared type asks of values beyond `ty`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refinement: Option<Refined>,
     /// `SET STATISTICS`: how much ANALYZE keeps of it, if not as much as the setting says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub statistics: Option<u32>,
+}
+
+/// What a declared type asks of values beyond the type that they are kept as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Refined {
+    /// So many digits of seconds.
+    Precision(u8),
+    /// What the domain of this id says.
+    Domain(u32),
 }
 
 /// One key column of an index.

@@ -39,7 +39,7 @@ pub use conflict::{After, Lost};
 pub use descriptor::{
     Addition, Building, Check, Column, Database, ForeignKey, Identity, Index, IndexColumn,
     IndexConstraint, Interleave, InterleaveForm, MissingValue, NOTES_GENERATION, RefAction,
-    Reversed, Schema, Sequence, Table, View,
+    Refined, Reversed, Schema, Sequence, Table, View,
 };
 pub use error::{kv_error, memory_error};
 pub use hierarchy::MAX_DEPTH;
@@ -49,7 +49,7 @@ pub use store::{
     bootstrap, change_lock_key, load_catalog, read_version, reserve_ids, table_lock_key,
     write_changes,
 };
-pub use user_types::{TypeKind, UserType, uses_type};
+pub use user_types::{Domain, TypeKind, UserType, uses_type};
 
 /// The OID under which `pg_catalog` shows an object of this id. User objects start at 16384.
 pub fn oid_of(id: u32) -> u32 {

@@ -6,10 +6,10 @@
 
 use std::sync::Arc;
 
-use braid_types::{EnumLabel, EnumType, SqlType};
+use braid_types::{EnumLabel, EnumType, SqlType, shown_type_name};
 use serde::{Deserialize, Serialize};
 
-use crate::descriptor::{Table, View};
+use crate::descriptor::{Check, Column, Refined, Table, View};
 use crate::oid_of;
 use crate::snapshot::Catalog;
 
@@ -38,6 +38,25 @@ pub struct UserType {
 pub enum TypeKind {
     /// An enum type: its labels in their order.
     Enum(Vec<EnumLabel>),
+    /// Another type with conditions.
+    Domain(Box<Domain>),
+}
+
+/// A domain. Its values are kept as those of its base type.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Domain {
+    /// The type of its values.
+    pub base: SqlType,
+    /// Digits of seconds that are kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub precision: Option<u8>,
+    /// Whether NULL is refused.
+    pub not_null: bool,
+    /// DEFAULT expression as SQL text, for columns without one of their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default: Option<String>,
+    /// Conditions over `VALUE`.
+    pub checks: Vec<Check>,
 }
 
 impl Catalog {
@@ -71,16 +90,41 @@ impl Catalog {
 
     /// What values of a type are.
     pub fn sql_type(&self, user: &UserType) -> Option<SqlType> {
-        self.enums.get(&oid_of(user.id)).cloned().map(SqlType::Enum)
+        match &user.kind {
+            TypeKind::Enum(_) => self.enums.get(&oid_of(user.id)).cloned().map(SqlType::Enum),
+            TypeKind::Domain(domain) => {
+                Some(self.as_known(&domain.base).unwrap_or_else(|| domain.base.clone()))
+            }
+        }
     }
 
-    /// The type of a user, or of arrays of one, by its oid.
+    /// What values are of the type of a user, or of arrays of one, by its oid.
     pub fn sql_type_by_oid(&self, oid: u32) -> Option<SqlType> {
-        if let Some(found) = self.enums.get(&oid) {
-            return Some(SqlType::Enum(found.clone()));
+        let (user, is_array) = self.by_oid(oid)?;
+        let ty = self.sql_type(user)?;
+        Some(if is_array { SqlType::Array(Box::new(ty)) } else { ty })
+    }
+
+    /// The name of such a type.
+    pub fn type_name(&self, oid: u32) -> Option<String> {
+        let (user, is_array) = self.by_oid(oid)?;
+        let schema = self.schema_by_id(user.schema).map_or("", |s| &s.name);
+        let name = shown_type_name(schema, &user.name);
+        Some(if is_array { format!("{name}[]") } else { name })
+    }
+
+    fn by_oid(&self, oid: u32) -> Option<(&UserType, bool)> {
+        let found = |user: &&Arc<UserType>| oid_of(user.id) == oid || oid_of(user.array) == oid;
+        let user = self.types.values().find(found)?;
+        Some((user, oid_of(user.array) == oid))
+    }
+
+    /// A domain by id.
+    pub fn domain(&self, id: u32) -> Option<&Domain> {
+        match &self.user_type(id)?.kind {
+            TypeKind::Domain(domain) => Some(domain),
+            TypeKind::Enum(_) => None,
         }
-        let of = self.enums.values().find(|t| t.array_oid == oid)?;
-        Some(SqlType::Array(Box::new(SqlType::Enum(of.clone()))))
     }
 
     /// Adds or replaces a type.
@@ -96,7 +140,7 @@ impl Catalog {
         let mut enums = std::mem::take(&mut self.enums);
         enums.retain(|oid, _| self.types.values().any(|t| oid_of(t.id) == *oid));
         for user in self.types.values() {
-            let TypeKind::Enum(labels) = &user.kind;
+            let TypeKind::Enum(labels) = &user.kind else { continue };
             let now = EnumType {
                 oid: oid_of(user.id),
                 array_oid: oid_of(user.array),
@@ -150,6 +194,25 @@ impl Catalog {
             }
             SqlType::Array(element) => self.as_known(element).map(|e| SqlType::Array(Box::new(e))),
             _ => None,
+        }
+    }
+}
+
+impl Column {
+    /// Whether the column has the type of this id: as its domain, or in its values.
+    pub fn has_type(&self, id: u32) -> bool {
+        self.refinement == Some(Refined::Domain(id)) || uses_type(&self.ty, oid_of(id))
+    }
+
+    /// Its type modifier for clients.
+    pub fn typmod(&self) -> i32 {
+        match (self.refinement, &self.ty) {
+            (Some(Refined::Precision(digits)), SqlType::Interval) => {
+                // All fields, as PostgreSQL writes them, in the upper half.
+                (0x7fff << 16) | i32::from(digits)
+            }
+            (Some(Refined::Precision(digits)), _) => i32::from(digits),
+            _ => self.ty.typmod(),
         }
     }
 }

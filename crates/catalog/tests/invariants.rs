@@ -19,6 +19,7 @@ fn column(id: u32, name: &str, ty: SqlType) -> Column {
         generated: None,
         hidden: false,
         comment: None,
+        refinement: None,
         statistics: None,
     }
 }

@@ -15,6 +15,7 @@
 mod copy;
 mod create;
 mod cursor;
+mod domain;
 mod explain;
 mod fingerprint;
 mod lexical;
@@ -30,6 +31,7 @@ use std::sync::Arc;
 
 use sqlparser::ast;
 
+pub use domain::{CreateDomain, DomainChange};
 pub use explain::{ExplainFormat, ExplainOptions};
 pub use fingerprint::Fingerprint;
 pub use script::{parse_expr, parse_query, parse_script};
@@ -103,7 +105,11 @@ pub enum Kind {
     CreateSequence(Name, bool, SequenceChange),
     /// ALTER SEQUENCE.
     AlterSequence(Name, bool, SequenceChange),
-    /// ALTER TYPE .. SET SCHEMA, OWNER TO.
+    /// CREATE DOMAIN.
+    CreateDomain(Box<CreateDomain>),
+    /// ALTER DOMAIN.
+    AlterDomain(Name, DomainChange),
+    /// ALTER TYPE and ALTER DOMAIN .. SET SCHEMA, OWNER TO.
     AlterTypePlace(Name, TypePlace),
     /// CREATE DATABASE; the flag is IF NOT EXISTS.
     CreateDatabase(String, bool),

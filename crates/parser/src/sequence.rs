@@ -24,7 +24,7 @@ pub(crate) fn sequence_or_alter(c: &mut Cursor) -> SqlResult<Option<Kind>> {
         while c.next().is_some() {}
         return Ok(Some(Kind::CreateDatabase(name, if_not_exists)));
     }
-    if c.looking_at(&["alter", "type"]) {
+    if c.looking_at(&["alter", "type"]) || c.looking_at(&["alter", "domain"]) {
         return alter_type(c);
     }
     if c.looking_at(&["alter", "table"]) {
@@ -81,7 +81,7 @@ fn directed(c: &mut Cursor) -> SqlResult<Vec<(String, bool)>> {
 /// Where a type lies; `None` for what sqlparser knows.
 fn alter_type(c: &mut Cursor) -> SqlResult<Option<Kind>> {
     let mut probe = c.clone();
-    probe.take(&["alter", "type"]);
+    let _ = probe.take(&["alter", "type"]) || probe.take(&["alter", "domain"]);
     let Ok(name) = probe.name() else { return Ok(None) };
     let place = if probe.take(&["set", "schema"]) {
         TypePlace::Schema(probe.ident()?)

@@ -7,6 +7,7 @@ use sqlparser::tokenizer::Token;
 use crate::Kind;
 use crate::copy::{copy, import};
 use crate::cursor::Cursor;
+use crate::domain::domain;
 use crate::explain::explain;
 use crate::maintenance::maintenance;
 use crate::script::parse_nested;
@@ -67,6 +68,8 @@ pub(crate) fn statement(c: &mut Cursor) -> SqlResult<Option<Kind>> {
     } else if c.take(&["cancel", "job"]) {
         Kind::CancelJob(job(c)?)
     } else if let Some(kind) = maintenance(c)? {
+        kind
+    } else if let Some(kind) = domain(c)? {
         kind
     } else if let Some(kind) = sequence_or_alter(c)? {
         kind

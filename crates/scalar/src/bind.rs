@@ -10,7 +10,9 @@ use crate::bind_compare::{
     bind_any_all, bind_in_list, bind_side, compare_bound, distinct_bound, without_symmetric,
 };
 use crate::conversion::{coerce, fold, settle, unify};
-use crate::{BindContext, Bound, CaseBranch, CmpOp, Node, Scope, ident_name, sql_type_of};
+use crate::{
+    BindContext, Bound, CaseBranch, CmpOp, Node, Scope, ident_name, refinement_of, sql_type_of,
+};
 
 /// Marks errors of [`bind`] that mean "this expression holds a subquery, aggregate or window
 /// function": the caller sends the whole statement to the general planner.
@@ -94,8 +96,10 @@ pub fn bind_unsettled(expr: &Expr, scope: &Scope, ctx: &mut dyn BindContext) -> 
         Expr::TypedString(typed) => {
             let text = typed.value.clone().into_string().unwrap_or_default();
             let ty = sql_type_of(&typed.data_type, ctx.params().named_types())?;
+            let refinement = refinement_of(&typed.data_type, ctx.params().named_types())?;
             let literal = Bound::constant(Datum::text(text), SqlType::Unknown);
-            settle(literal, &ty, CastContext::Explicit, ctx)
+            let value = settle(literal, &ty, CastContext::Explicit, ctx)?;
+            fold(refinement.over(value))
         }
         Expr::Interval(interval) => bind_interval(interval, scope, ctx),
         Expr::UnaryOp { op, expr } => bind_unary(*op, expr, scope, ctx),
@@ -681,8 +685,19 @@ fn bind_cast(
     ctx: &mut dyn BindContext,
 ) -> SqlResult<Bound> {
     let ty = sql_type_of(data_type, ctx.params().named_types())?;
+    let refinement = refinement_of(data_type, ctx.params().named_types())?;
+    let value = cast_to(expr, &ty, scope, ctx)?;
+    fold(refinement.over(value))
+}
+
+fn cast_to(
+    expr: &Expr,
+    ty: &SqlType,
+    scope: &Scope,
+    ctx: &mut dyn BindContext,
+) -> SqlResult<Bound> {
     // ARRAY[] alone has no element type: the cast gives it.
-    if let (Expr::Array(array), SqlType::Array(element)) = (expr, &ty) {
+    if let (Expr::Array(array), SqlType::Array(element)) = (expr, ty) {
         let parts = array
             .elem
             .iter()
@@ -697,13 +712,13 @@ fn bind_cast(
     if *value.ty() == SqlType::Unknown && matches!(value.node(), Node::Const(Datum::Text(_))) {
         // Explicit: '...'::varchar(3) cuts. Parsing happens in the base type, then the cut.
         let base = settle(value, &ty.base(), CastContext::Explicit, ctx);
-        return match (&ty, base) {
+        return match (ty, base) {
             (SqlType::Char(_), _) => {
                 let text = bind(expr, scope, ctx)?;
-                coerce(text, &ty, CastContext::Explicit, ctx)
+                coerce(text, ty, CastContext::Explicit, ctx)
             }
             (_, Ok(base)) => {
-                if base.ty() == &ty {
+                if base.ty() == ty {
                     Ok(base)
                 } else {
                     fold(Bound::new(Node::Cast(base, CastContext::Explicit), ty.clone()))
@@ -712,7 +727,7 @@ fn bind_cast(
             (_, Err(e)) => Err(e),
         };
     }
-    coerce(value, &ty, CastContext::Explicit, ctx)
+    coerce(value, ty, CastContext::Explicit, ctx)
 }
 
 fn bind_case(

@@ -601,7 +601,8 @@ fn zone_matters(from: &SqlType, to: &SqlType) -> bool {
         own || t.element().is_some_and(styled)
     }
     fn ordered(t: &T) -> bool {
-        matches!(t, T::Date | T::Timestamp | T::Interval) || t.element().is_some_and(ordered)
+        matches!(t, T::Date | T::Time | T::Timestamp | T::Interval)
+            || t.element().is_some_and(ordered)
     }
     let text = |t: &T| t.is_text_like() || *t == T::Unknown;
     !from.same_base(to)

@@ -5,12 +5,19 @@ use std::sync::Arc;
 use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType, Style};
 use sqlparser::ast;
 
-use crate::{Bound, Scope};
+use crate::{Bound, Refinement, Scope};
 
 /// Types that users have made, by name.
 pub trait TypeNames: std::fmt::Debug + Send + Sync {
-    /// The type that a name means, with its schema if one is written.
+    /// The type that a name means, with its schema if one is written; of a domain, the type that
+    /// its values have.
     fn user_type(&self, parts: &[String]) -> Option<SqlType>;
+
+    /// What a domain asks of its values; `None` if the name means no domain.
+    ///
+    /// # Errors
+    /// Those of binding its conditions.
+    fn domain(&self, parts: &[String]) -> SqlResult<Option<Refinement>>;
 }
 
 /// Types of `$1`, `$2`, ... as far as they are known. The first use that tells a type decides it.
@@ -158,13 +165,13 @@ pub trait SessionFunctions: Send + Sync {
         let _ = name;
         Ok(None)
     }
-    /// The type of a user that a (possibly quoted, qualified) name means.
-    fn type_by_name(&self, name: &str) -> Option<SqlType> {
+    /// Oid of the type of a user that a (possibly quoted, qualified) name means.
+    fn type_oid(&self, name: &str) -> Option<u32> {
         let _ = name;
         None
     }
-    /// The type of a user, or of arrays of one, with this oid.
-    fn type_by_oid(&self, oid: u32) -> Option<SqlType> {
+    /// Name of the type of a user, or of arrays of one, with this oid.
+    fn type_name(&self, oid: u32) -> Option<String> {
         let _ = oid;
         None
     }

@@ -77,15 +77,15 @@ pub fn convert(
             }))
         }
         (Datum::Text(name), SqlType::Regtype) => match cast(value, from, to, context, ctx.style) {
-            Err(e) => match ctx.session.type_by_name(name) {
-                Some(ty) => Ok(Datum::Oid(ty.oid())),
+            Err(e) => match ctx.session.type_oid(name) {
+                Some(oid) => Ok(Datum::Oid(oid)),
                 None => Err(e),
             },
             found => found,
         },
         (Datum::Oid(oid), to) if *from == SqlType::Regtype && to.is_text_like() => {
-            match ctx.session.type_by_oid(*oid) {
-                Some(ty) => Ok(Datum::text(ty.base_name())),
+            match ctx.session.type_name(*oid) {
+                Some(name) => Ok(Datum::text(name)),
                 None => cast(value, from, to, context, ctx.style),
             }
         }
@@ -176,7 +176,8 @@ fn fold_literal(expr: Bound) -> SqlResult<Bound> {
 
 /// A date that no `DateStyle` can read is an error at once.
 fn refuse_malformed(cast: Bound) -> SqlResult<Bound> {
-    let dated = [SqlType::Date, SqlType::Timestamp, SqlType::TimestampTz, SqlType::Interval];
+    let dated =
+        [SqlType::Date, SqlType::Time, SqlType::Timestamp, SqlType::TimestampTz, SqlType::Interval];
     if !dated.contains(cast.ty().element().unwrap_or(cast.ty())) {
         return Ok(cast);
     }
@@ -199,6 +200,14 @@ fn styleless(cast: &Bound) -> bool {
     reads_alike(text.trim(), cast.ty())
 }
 
+/// Words that mean another date or time at each moment.
+const NOW_WORDS: [&str; 4] = ["now", "today", "tomorrow", "yesterday"];
+
+fn depends_on_now(text: &str) -> bool {
+    let mut words = text.split(|c: char| !c.is_ascii_alphabetic());
+    words.any(|word| NOW_WORDS.iter().any(|now| word.eq_ignore_ascii_case(now)))
+}
+
 fn reads_alike(text: &str, ty: &SqlType) -> bool {
     let iso = |b: &[u8]| {
         let digits = b.iter().take_while(|c| c.is_ascii_digit()).count();
@@ -206,9 +215,12 @@ fn reads_alike(text: &str, ty: &SqlType) -> bool {
     };
     match ty {
         // `-1 day` has one sign and one field; of several the style says which are meant.
+        SqlType::Time => !depends_on_now(text),
         SqlType::Interval => !text.starts_with('-') || text.split(' ').count() <= 2,
         SqlType::Date | SqlType::Timestamp => {
-            iso(text.as_bytes()) || !text.contains(|c: char| c.is_ascii_digit())
+            // `today` is another day tomorrow.
+            let lasting = !text.contains(|c: char| c.is_ascii_digit()) && !depends_on_now(text);
+            iso(text.as_bytes()) || lasting
         }
         SqlType::TimestampTz => {
             let zoned = |time: &str| time.contains(['+', '-']) || time.ends_with('Z');

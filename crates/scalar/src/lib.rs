@@ -28,6 +28,7 @@ mod enums;
 mod functions;
 mod operators;
 mod pattern;
+mod refinement;
 mod registry;
 mod resolve;
 mod scope;
@@ -48,13 +49,14 @@ pub use conversion::{common_type, convert as convert_datum};
 pub use functions::{plain_text, to_json};
 pub use operators::add_interval;
 pub use pattern::TextPattern;
+pub use refinement::{Domain, Refinement};
 pub use registry::{
     ArgType, Builtin, Code, Columns, FunctionKind, Rows, functions_of, is_aggregate,
     is_set_returning, is_volatile,
 };
 pub use resolve::{Choice, resolve};
 pub use scope::{Padding, Scope, ScopeColumn, ident_name, object_name_parts};
-pub use type_name::sql_type_of;
+pub use type_name::{refinement_of, sql_type_of};
 pub use windows::WindowCode;
 
 use braid_types::{CastContext, SqlResult, SqlType};

@@ -5,7 +5,7 @@ use sqlparser::ast::{
     ArrayElemTypeDef, BinaryLength, CharacterLength, DataType, ExactNumberInfo, TimezoneInfo,
 };
 
-use crate::{TypeNames, object_name_parts};
+use crate::{Refinement, TypeNames, object_name_parts};
 
 fn length(given: &Option<CharacterLength>, ty: &str) -> SqlResult<Option<u32>> {
     match given {
@@ -49,12 +49,51 @@ fn numeric(info: &ExactNumberInfo) -> SqlResult<SqlType> {
     Ok(SqlType::Numeric(Some((precision as u16, scale as i16))))
 }
 
-fn seconds_precision(given: &Option<u64>, ty: SqlType) -> SqlResult<SqlType> {
-    match given {
-        None | Some(6) => Ok(ty),
-        Some(p) => Err(SqlError::unsupported(format!("{}({p})", ty.base_name()))
-            .with_hint("Values keep microseconds; leave the precision out.")),
+/// The digits of seconds that a type name asks for, if they are fewer than values keep.
+fn seconds_precision(data_type: &DataType) -> Option<u8> {
+    match data_type {
+        DataType::Time(p, _) | DataType::Timestamp(p, _) => *p,
+        DataType::Interval { precision, .. } => *precision,
+        _ => None,
     }
+    .and_then(|p| u8::try_from(p).ok())
+    .filter(|p| *p < 6)
+}
+
+/// What a type name asks of values beyond their type: digits of seconds, or what a domain says.
+///
+/// # Errors
+/// Those of a domain's conditions; 0A000 for arrays of such types.
+pub fn refinement_of(data_type: &DataType, types: Option<&dyn TypeNames>) -> SqlResult<Refinement> {
+    match data_type {
+        DataType::Custom(name, _) => match types {
+            Some(types) => Ok(types.domain(&object_name_parts(name))?.unwrap_or_default()),
+            None => Ok(Refinement::default()),
+        },
+        DataType::Array(
+            ArrayElemTypeDef::SquareBracket(inner, _)
+            | ArrayElemTypeDef::AngleBracket(inner)
+            | ArrayElemTypeDef::Parenthesis(inner),
+        ) => match refinement_of(inner, types)? {
+            none if none.is_none() => Ok(none),
+            _ => Err(SqlError::unsupported(format!("an array of {inner}"))
+                .with_hint("Arrays keep microseconds, and hold values of no domain.")),
+        },
+        other => Ok(Refinement { precision: seconds_precision(other), domain: None }),
+    }
+}
+
+/// The name of a type whose modifier is a number of digits of seconds.
+pub(crate) fn name_with_precision(oid: u32, typmod: i32) -> Option<String> {
+    let digits = typmod & 0xffff;
+    let (name, rest) = match SqlType::from_oid(oid, -1)? {
+        SqlType::Time => ("time", " without time zone"),
+        SqlType::Timestamp => ("timestamp", " without time zone"),
+        SqlType::TimestampTz => ("timestamp", " with time zone"),
+        SqlType::Interval => ("interval", ""),
+        _ => return None,
+    };
+    (0..6).contains(&digits).then(|| format!("{name}({digits}){rest}")).filter(|_| typmod >= 0)
 }
 
 /// The type that a parsed type name means: `integer`, `varchar(3)`, `text[]`, also Spanner's names
@@ -97,20 +136,16 @@ pub fn sql_type_of(data_type: &DataType, types: Option<&dyn TypeNames>) -> SqlRe
         DataType::Bytes(_) => SqlType::Bytea,
         DataType::Varbinary(None | Some(BinaryLength::Max)) => SqlType::Bytea,
         DataType::Date => SqlType::Date,
-        DataType::Time(p, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => {
-            seconds_precision(p, SqlType::Time)?
-        }
+        DataType::Time(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => SqlType::Time,
         DataType::Time(..) => {
             return Err(SqlError::unsupported("type time with time zone")
                 .with_hint("Use time, or timestamptz."));
         }
-        DataType::Timestamp(p, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => {
-            seconds_precision(p, SqlType::Timestamp)?
+        DataType::Timestamp(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => {
+            SqlType::Timestamp
         }
-        DataType::Timestamp(p, _) => seconds_precision(p, SqlType::TimestampTz)?,
-        DataType::Interval { fields: None, precision } => {
-            seconds_precision(precision, SqlType::Interval)?
-        }
+        DataType::Timestamp(..) => SqlType::TimestampTz,
+        DataType::Interval { fields: None, .. } => SqlType::Interval,
         DataType::Uuid => SqlType::Uuid,
         DataType::JSON => SqlType::Json,
         DataType::JSONB => SqlType::Jsonb,

@@ -2,7 +2,7 @@
 
 use crate::datetime::{
     DATE_INFINITY, DATE_MINUS_INFINITY, MICROS_PER_DAY, MICROS_PER_SECOND, UNIX_EPOCH_MICROS,
-    check_date, check_timestamp, days_from_civil, month_days,
+    check_date, check_timestamp, civil_from_days, days_from_civil, month_days,
 };
 use crate::{DateOrder, SqlError, SqlResult, SqlState, Style, TimeZone};
 
@@ -56,7 +56,8 @@ fn month_number(word: &str) -> Option<i64> {
 
 /// Splits and reads a date/time text: ISO, `Jan 5 2020`, `5 January 2020`, `1/5/2020` (month
 /// first), `20200105`, times with fraction and AM/PM, zones as offset or name, BC, infinity.
-pub(crate) fn parse_fields(text: &str, type_name: &str, order: DateOrder) -> SqlResult<Fields> {
+pub(crate) fn parse_fields(text: &str, type_name: &str, style: &Style) -> SqlResult<Fields> {
+    let order = style.order;
     let mut fields = Fields::default();
     let lowered = text.trim().to_lowercase();
     match lowered.as_str() {
@@ -64,10 +65,6 @@ pub(crate) fn parse_fields(text: &str, type_name: &str, order: DateOrder) -> Sql
         "-infinity" => fields.infinity = Some(false),
         "epoch" => fields.epoch = true,
         "allballs" => fields.time = Some(0),
-        "now" | "today" | "tomorrow" | "yesterday" => {
-            return Err(SqlError::unsupported(format!("the date/time input \"{lowered}\""))
-                .with_hint("Use now() or current_date."));
-        }
         _ => {}
     }
     if fields.infinity.is_some() || fields.epoch || fields.time.is_some() {
@@ -84,6 +81,13 @@ pub(crate) fn parse_fields(text: &str, type_name: &str, order: DateOrder) -> Sql
             if let Some(zone) = zone {
                 fields.zone =
                     Some(TimeZone::parse_input(zone).ok_or_else(|| bad(type_name, text))?);
+            }
+        } else if let Some(days) = days_from_today(part) {
+            let local = style.zone.to_local(style.now);
+            fields.date = Some(civil_from_days(local.div_euclid(MICROS_PER_DAY) + days));
+            if part == "now" {
+                fields.time = Some(local.rem_euclid(MICROS_PER_DAY));
+                fields.zone = Some(style.zone);
             }
         } else if part == "bc" {
             bc = true;
@@ -141,6 +145,16 @@ pub(crate) fn parse_fields(text: &str, type_name: &str, order: DateOrder) -> Sql
         }
     }
     Ok(fields)
+}
+
+/// How far away the day lies that a word means.
+fn days_from_today(word: &str) -> Option<i64> {
+    match word {
+        "now" | "today" => Some(0),
+        "tomorrow" => Some(1),
+        "yesterday" => Some(-1),
+        _ => None,
+    }
 }
 
 fn num(digits: &str) -> i64 {
@@ -269,7 +283,7 @@ pub(crate) fn fraction_micros(digits: &str) -> Option<i64> {
 
 /// Reads a `date`.
 pub(crate) fn parse_date(text: &str, style: &Style) -> SqlResult<i32> {
-    let fields = parse_fields(text, "date", style.order)?;
+    let fields = parse_fields(text, "date", style)?;
     match fields.infinity {
         Some(true) => return Ok(DATE_INFINITY),
         Some(false) => return Ok(DATE_MINUS_INFINITY),
@@ -286,14 +300,14 @@ pub(crate) fn parse_date(text: &str, style: &Style) -> SqlResult<i32> {
 
 /// Reads a `time`.
 pub(crate) fn parse_time(text: &str, style: &Style) -> SqlResult<i64> {
-    let fields = parse_fields(text, "time", style.order)?;
+    let fields = parse_fields(text, "time", style)?;
     fields.time.ok_or_else(|| bad("time", text))
 }
 
 /// Reads a `timestamp`, or a `timestamptz`.
 pub(crate) fn parse_timestamp(text: &str, style: &Style, zoned: bool) -> SqlResult<i64> {
     let type_name = if zoned { "timestamp with time zone" } else { "timestamp" };
-    let fields = parse_fields(text, type_name, style.order)?;
+    let fields = parse_fields(text, type_name, style)?;
     match fields.infinity {
         Some(true) => return Ok(i64::MAX),
         Some(false) => return Ok(i64::MIN),

@@ -45,4 +45,4 @@ pub use quote::quote_ident;
 pub use sql_type::{SqlType, TypeCategory};
 pub use style::{DateForm, DateOrder, IntervalForm, Style};
 pub use time_zone::TimeZone;
-pub use user_type::{EnumLabel, EnumType, EnumValue, LABEL_STEP};
+pub use user_type::{EnumLabel, EnumType, EnumValue, LABEL_STEP, shown_type_name};

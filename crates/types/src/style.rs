@@ -58,6 +58,8 @@ pub struct Style {
     pub float_digits: i8,
     /// `bytea_output = escape`.
     pub bytea_escape: bool,
+    /// What `now` and `today` mean where they are read: microseconds since 2000-01-01 UTC.
+    pub now: i64,
 }
 
 impl Style {
@@ -70,6 +72,7 @@ impl Style {
             interval: IntervalForm::Postgres,
             float_digits: 1,
             bytea_escape: false,
+            now: 0,
         }
     }
 

@@ -61,7 +61,7 @@ impl EnumType {
 
     /// The name as messages and `format_type` print it.
     pub fn shown_name(&self) -> String {
-        shown_name(&self.schema, &self.name)
+        shown_type_name(&self.schema, &self.name)
     }
 
     /// The label at a place.
@@ -108,8 +108,8 @@ impl EnumValue {
     }
 }
 
-/// Types outside of `public` are shown with their schema.
-fn shown_name(schema: &str, name: &str) -> String {
+/// The name of a type of a user as messages show it: types outside of `public` with their schema.
+pub fn shown_type_name(schema: &str, name: &str) -> String {
     match schema {
         "" | "public" | "pg_catalog" => quote_ident(name),
         other => format!("{}.{}", quote_ident(other), quote_ident(name)),

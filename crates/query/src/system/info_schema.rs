@@ -1,7 +1,7 @@
 //! `information_schema`, with Spanner's columns about interleaving in `tables` and its table
 //! `indexes`.
 
-use braid_catalog::{IndexConstraint, InterleaveForm, RefAction};
+use braid_catalog::{IndexConstraint, InterleaveForm, RefAction, Refined};
 use braid_types::{Datum, SqlResult, SqlType};
 
 use super::table::{Rows, SystemTable, View, text};
@@ -215,7 +215,10 @@ fn column_row(
         _ => {}
     }
     row[25] = text(v.database);
-    row[26] = text("pg_catalog");
+    row[26] = text(match ty.element().unwrap_or(ty) {
+        SqlType::Enum(user) => user.schema.as_str(),
+        _ => "pg_catalog",
+    });
     row[27] = text(ty.internal_name());
     row[32] = text(at.to_string());
     row[33] = text("NO");
@@ -231,6 +234,18 @@ fn columns(v: &View<'_>) -> Made {
     for (s, t) in v.tables() {
         for c in t.visible_columns() {
             let mut row = column_row(v, &s.name, &t.name, &c.name, c.id as i32, &c.ty);
+            let user = match c.refinement {
+                Some(Refined::Domain(id)) => v.catalog.user_type(id),
+                _ => None,
+            };
+            if let (Some(user), Some(schema)) = (user, user.and_then(|u| v.schema(u.schema))) {
+                row[22] = text(v.database);
+                row[23] = text(schema.name.as_str());
+                row[24] = text(user.name.as_str());
+            }
+            if let Some(Refined::Precision(digits)) = c.refinement {
+                row[13] = number(i32::from(digits));
+            }
             row[5] = c.default.as_ref().map_or(Datum::Null, |d| text(d.as_str()));
             row[6] = yes_no(c.nullable);
             if let Some(identity) = c.identity {

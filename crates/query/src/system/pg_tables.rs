@@ -3,7 +3,7 @@
 //! Oids of user objects are their ids plus 16384; types have PostgreSQL's oids. Tables about things
 //! that are not here (triggers, rules, policies, publications) exist and are empty.
 
-use braid_catalog::{Catalog, IndexConstraint, RefAction, oid_of};
+use braid_catalog::{Catalog, Column, IndexConstraint, RefAction, Refined, oid_of};
 use braid_types::{Datum, SqlResult, SqlType};
 
 use super::absent::EMPTY;
@@ -382,6 +382,8 @@ struct Attribute<'a> {
     relation: u32,
     name: &'a str,
     ty: &'a SqlType,
+    /// Oid and modifier of the type as it was declared.
+    declared: (u32, i32),
     number: i16,
     not_null: bool,
     has_default: bool,
@@ -390,19 +392,27 @@ struct Attribute<'a> {
     statistics: Option<u32>,
 }
 
+/// Oid and modifier of a column's type as it was declared.
+fn declared(c: &Column) -> (u32, i32) {
+    match c.refinement {
+        Some(Refined::Domain(id)) => (oid_of(id), -1),
+        _ => (c.ty.oid(), c.typmod()),
+    }
+}
+
 fn attribute_row(a: &Attribute<'_>) -> Vec<Datum> {
     let length = a.ty.type_len();
     let collation = if a.ty.is_text_like() { 100 } else { 0 };
     vec![
         Datum::Oid(a.relation),
         text(a.name),
-        Datum::Oid(a.ty.oid()),
+        Datum::Oid(a.declared.0),
         Datum::Int4(a.statistics.map_or(-1, |target| target as i32)),
         Datum::Int2(length),
         Datum::Int2(a.number),
         Datum::Int4(i32::from(a.ty.element().is_some())),
         Datum::Int4(-1),
-        Datum::Int4(a.ty.typmod()),
+        Datum::Int4(a.declared.1),
         flag((1..=8).contains(&length)),
         text(if length == 8 { "d" } else { "i" }),
         text(if length > 0 { "p" } else { "x" }),
@@ -427,6 +437,7 @@ fn pg_attribute(v: &View<'_>) -> Made {
                 relation: oid_of(t.id),
                 name: &c.name,
                 ty: &c.ty,
+                declared: declared(c),
                 number: c.id as i16,
                 not_null: !c.nullable,
                 has_default: c.default.is_some() || c.generated.is_some(),
@@ -447,6 +458,7 @@ fn pg_attribute(v: &View<'_>) -> Made {
                     relation: oid_of(i.id),
                     name: &c.name,
                     ty: &c.ty,
+                    declared: declared(c),
                     number: at as i16 + 1,
                     not_null: false,
                     has_default: false,
@@ -463,6 +475,7 @@ fn pg_attribute(v: &View<'_>) -> Made {
                 relation: oid_of(view.id),
                 name,
                 ty,
+                declared: (ty.oid(), ty.typmod()),
                 number: at as i16 + 1,
                 not_null: false,
                 has_default: false,
@@ -594,6 +607,7 @@ fn pg_constraint(v: &View<'_>) -> Made {
             rows.push(row);
         }
     }
+    rows.extend(type_rows::domain_constraints(v));
     Ok(rows)
 }
 
@@ -804,5 +818,5 @@ pub(crate) fn constraint_text(catalog: &Catalog, database: u32, oid: u32) -> Opt
             }
         }
     }
-    None
+    type_rows::domain_check(catalog, oid).map(|check| check_text(&check.expr))
 }

@@ -1,9 +1,9 @@
 //! `pg_type` and `pg_enum`: the types that are built in, and those of users.
 
-use braid_catalog::TypeKind;
+use braid_catalog::{Catalog, Check, Domain, TypeKind, UserType, oid_of};
 use braid_types::{Datum, SqlResult, SqlType, TypeCategory};
 
-use super::table::{PG_CATALOG, ROOT, View, flag, object, text};
+use super::table::{PG_CATALOG, ROOT, View, constraint_oid, flag, object, text};
 
 type Made = SqlResult<Vec<Vec<Datum>>>;
 
@@ -65,7 +65,7 @@ fn row(ty: &SqlType, schema: u32) -> Vec<Datum> {
 }
 
 pub(super) fn pg_type(v: &View<'_>) -> Made {
-    let mut rows = Vec::new();
+    let (mut rows, mut domains) = (Vec::new(), Vec::new());
     let mut add = |ty: &SqlType, schema: u32| {
         rows.push(row(ty, schema));
         if ty.array_oid() != 0 {
@@ -74,17 +74,101 @@ pub(super) fn pg_type(v: &View<'_>) -> Made {
     };
     SqlType::all_base().for_each(|ty| add(ty, PG_CATALOG));
     for user in v.catalog.user_types().filter(|t| v.schema(t.schema).is_some()) {
-        if let (Some(ty), Datum::Oid(schema)) = (v.catalog.sql_type(user), object(user.schema)) {
-            add(&ty, schema);
+        let Some(ty) = v.catalog.sql_type(user) else { continue };
+        match &user.kind {
+            TypeKind::Enum(_) => add(&ty, oid_of(user.schema)),
+            TypeKind::Domain(domain) => {
+                let array = SqlType::Array(Box::new(ty.clone()));
+                domains.push(domain_row(user, domain, row(&ty, oid_of(user.schema))));
+                domains.push(domain_array_row(user, row(&array, oid_of(user.schema))));
+            }
         }
     }
+    rows.extend(domains);
     Ok(rows)
+}
+
+/// Positions of the fields in which a domain differs from its base type.
+mod field {
+    pub(super) const OID: usize = 0;
+    pub(super) const NAME: usize = 1;
+    pub(super) const KIND: usize = 6;
+    pub(super) const PREFERRED: usize = 8;
+    pub(super) const SUBSCRIPTS: usize = 12;
+    pub(super) const ELEMENT: usize = 13;
+    pub(super) const ARRAY: usize = 14;
+    pub(super) const NOT_NULL: usize = 24;
+    pub(super) const BASE: usize = 25;
+    pub(super) const MODIFIER: usize = 26;
+    pub(super) const DEFAULT: usize = 30;
+}
+
+fn domain_row(user: &UserType, domain: &Domain, mut row: Vec<Datum>) -> Vec<Datum> {
+    row.resize(field::DEFAULT + 1, Datum::Null);
+    let digits = domain.precision.map_or(domain.base.typmod(), i32::from);
+    row[field::BASE] = row[field::OID].clone();
+    row[field::OID] = object(user.id);
+    row[field::NAME] = text(user.name.as_str());
+    row[field::KIND] = text("d");
+    row[field::PREFERRED] = flag(false);
+    row[field::SUBSCRIPTS] = Datum::Oid(0);
+    row[field::ELEMENT] = Datum::Oid(0);
+    row[field::ARRAY] = object(user.array);
+    row[field::NOT_NULL] = flag(domain.not_null);
+    row[field::MODIFIER] = Datum::Int4(digits);
+    row[field::DEFAULT] = domain.default.as_deref().map_or(Datum::Null, text);
+    row
+}
+
+fn domain_array_row(user: &UserType, mut row: Vec<Datum>) -> Vec<Datum> {
+    row[field::OID] = object(user.array);
+    row[field::NAME] = text(format!("_{}", user.name));
+    row[field::ELEMENT] = object(user.id);
+    row
+}
+
+/// Rows of `pg_constraint` for the conditions of domains.
+pub(super) fn domain_constraints(v: &View<'_>) -> Vec<Vec<Datum>> {
+    let mut rows = Vec::new();
+    for user in v.catalog.user_types().filter(|t| v.schema(t.schema).is_some()) {
+        let TypeKind::Domain(domain) = &user.kind else { continue };
+        for (at, check) in domain.checks.iter().enumerate() {
+            let mut row = vec![Datum::Null; 26];
+            row[0] = Datum::Oid(constraint_oid(user.id, at));
+            row[1] = text(check.name.as_str());
+            row[2] = object(user.schema);
+            row[3] = text("c");
+            row[4..6].fill(flag(false));
+            row[6] = flag(true);
+            row[7] = Datum::Oid(0);
+            row[8] = object(user.id);
+            row[9..12].fill(Datum::Oid(0));
+            row[12..15].fill(text(" "));
+            row[15] = flag(true);
+            row[16] = Datum::Int4(0);
+            row[17] = flag(false);
+            row[25] = text(check.expr.as_str());
+            rows.push(row);
+        }
+    }
+    rows
+}
+
+/// The condition of a domain with this oid.
+pub(super) fn domain_check(catalog: &Catalog, oid: u32) -> Option<&Check> {
+    catalog.user_types().find_map(|user| match &user.kind {
+        TypeKind::Domain(domain) => {
+            let mut checks = domain.checks.iter().enumerate();
+            checks.find(|(at, _)| constraint_oid(user.id, *at) == oid).map(|(_, check)| check)
+        }
+        TypeKind::Enum(_) => None,
+    })
 }
 
 pub(super) fn pg_enum(v: &View<'_>) -> Made {
     let mut rows = Vec::new();
     for user in v.catalog.user_types().filter(|t| v.schema(t.schema).is_some()) {
-        let TypeKind::Enum(labels) = &user.kind;
+        let TypeKind::Enum(labels) = &user.kind else { continue };
         for label in labels {
             rows.push(vec![
                 Datum::Oid(label.oid),

@@ -10,6 +10,7 @@ use super::calendar::{iso_week, weekday_monday};
 use super::number_format::{self, Value};
 use super::{date_format, date_parse, f64_of, i64_of, interval_of, text_of};
 use crate::EvalContext;
+use crate::refinement::round_seconds;
 use crate::registry::{Eval, Table};
 
 fn unknown_unit(unit: &str, ty: &str) -> SqlError {
@@ -538,6 +539,27 @@ fn clocks(t: &mut Table) {
     };
     t.add("localtime() time -- as `current_time`, without time zone", time).stable();
     t.add("current_time() time -- the time of day at which the transaction began", time).stable();
+    // With so many digits of seconds.
+    t.add("current_timestamp(int4) timestamptz", |a, c| {
+        Ok(round_seconds(Datum::TimestampTz(c.transaction_micros), digits(&a[0])))
+    })
+    .stable();
+    t.add("localtimestamp(int4) timestamp", |a, c| {
+        let local = c.style.zone.to_local(c.transaction_micros);
+        Ok(round_seconds(Datum::Timestamp(local), digits(&a[0])))
+    })
+    .stable();
+    for signature in ["localtime(int4) time", "current_time(int4) time"] {
+        t.add(signature, |a, c| {
+            let local = c.style.zone.to_local(c.transaction_micros);
+            Ok(round_seconds(Datum::Time(local.rem_euclid(MICROS_PER_DAY)), digits(&a[0])))
+        })
+        .stable();
+    }
+}
+
+fn digits(of: &Datum) -> u8 {
+    u8::try_from(i64_of(of)).unwrap_or(6)
 }
 
 fn overflow(message: String) -> SqlError {

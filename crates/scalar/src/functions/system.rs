@@ -290,8 +290,13 @@ fn describing(t: &mut Table) {
             Datum::Int4(m) => *m,
             _ => -1,
         };
-        let known = SqlType::from_oid(*oid, typmod).or_else(|| c.session.type_by_oid(*oid));
-        Ok(Datum::text(match known {
+        if let Some(name) = c.session.type_name(*oid) {
+            return Ok(Datum::text(name));
+        }
+        if let Some(name) = crate::type_name::name_with_precision(*oid, typmod) {
+            return Ok(Datum::text(name));
+        }
+        Ok(Datum::text(match SqlType::from_oid(*oid, typmod) {
             Some(SqlType::Char(_)) if typmod < 0 && !a[1].is_null() => "bpchar".to_string(),
             Some(ty) if typmod < 0 => ty.base_name(),
             Some(ty) => ty.name(),
@@ -303,9 +308,8 @@ fn describing(t: &mut Table) {
     .stable();
     t.add("to_regtype(text) regtype -- oid of a type, NULL if there is none", |a, c| {
         let name = text_of(&a[0]);
-        let known =
-            SqlType::from_name(&name.to_lowercase()).or_else(|| c.session.type_by_name(name));
-        Ok(known.map_or(Datum::Null, |ty| Datum::Oid(ty.oid())))
+        let built_in = SqlType::from_name(&name.to_lowercase()).map(|ty| ty.oid());
+        Ok(built_in.or_else(|| c.session.type_oid(name)).map_or(Datum::Null, Datum::Oid))
     })
     .stable();
     t.add("pg_size_pretty(int8) text -- bytes in words", |a, _| {

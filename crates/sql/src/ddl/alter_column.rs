@@ -8,15 +8,17 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use braid_catalog::{MissingValue, Relation, Table};
+use braid_catalog::{MissingValue, Refined, Relation, Table};
 use braid_types::{Datum, SqlError, SqlResult, SqlState, TimeZone};
 use sqlparser::ast;
 
 use super::column::{self, check_default, table_scope};
 use super::{
-    Change, alter, alter_type, backfill, bad_table, constraint, drop as drops, parts, truncate,
+    Change, alter, alter_type, backfill, bad_table, constraint, domain, drop as drops, parts,
+    truncate,
 };
 use crate::session::{Notice, SessionState};
+use crate::storage::TableLayout;
 use braid_parser::{Name, parse_expr};
 use braid_scalar::{Scope, Volatility, ident_name};
 
@@ -57,7 +59,7 @@ pub(super) fn add(
     c.put(new.clone());
     column::finish(c, &mut new, std::slice::from_ref(&declared))?;
     let at = new.columns.len() - 1;
-    let per_row = fill_default(c, &mut new, at)?;
+    let per_row = fill_default(c, &mut new, at, &old)?;
     let nullable = new.columns[at].nullable;
     let empty_value = new.columns[at].missing.is_none() && !per_row;
     let table = c.put(new);
@@ -87,14 +89,23 @@ pub(super) fn add(
 }
 
 /// Notes a constant default as the value of old rows; `true` if each row needs its own value.
-fn fill_default(c: &Change, t: &mut Table, at: usize) -> SqlResult<bool> {
+fn fill_default(c: &Change, t: &mut Table, at: usize, old: &Arc<TableLayout>) -> SqlResult<bool> {
     let col = &mut t.columns[at];
     if col.generated.is_some() || col.sequence.is_some() {
         return Ok(true);
     }
-    let Some(text) = &col.default else { return Ok(false) };
+    let domain = match col.refinement {
+        Some(Refined::Domain(id)) => c.catalog.domain(id).and_then(|d| d.default.clone()),
+        _ => None,
+    };
+    let Some(text) = col.default.clone().or(domain) else {
+        if col.refinement.is_some() && backfill::has_rows(c, old)? {
+            domain::judge_new_column(c, col, &Datum::Null)?;
+        }
+        return Ok(false);
+    };
     let bound = braid_scalar::bind_to(
-        &parse_expr(text)?,
+        &parse_expr(&text)?,
         &col.ty,
         &Scope::empty(),
         &mut c.ctx.no_params(),
@@ -102,7 +113,7 @@ fn fill_default(c: &Change, t: &mut Table, at: usize) -> SqlResult<bool> {
     if bound.volatility() == Volatility::Volatile {
         return Ok(true);
     }
-    let value = bound.eval(&[], &c.ctx.eval)?;
+    let value = domain::judge_new_column(c, col, &bound.eval(&[], &c.ctx.eval)?)?;
     col.missing = value.to_text(TimeZone::utc()).map(MissingValue);
     Ok(false)
 }
@@ -348,7 +359,11 @@ pub(super) fn alter(
                 new.columns[at].sequence.filter(|_| new.columns[at].identity.is_some());
         }
         ast::AlterColumnOperation::SetDataType { data_type, using, .. } => {
-            return alter_type::run(c, t, at, &c.ctx.type_of(data_type)?, using.as_ref());
+            let to = alter_type::Target {
+                ty: c.ctx.type_of(data_type)?,
+                refinement: column::refined(c, data_type)?,
+            };
+            return alter_type::run(c, t, at, &to, using.as_ref());
         }
         ast::AlterColumnOperation::AddGenerated { generated_as, sequence_options } => {
             let mut option = ast::ColumnOptionDef {

@@ -3,13 +3,14 @@
 
 use std::sync::Arc;
 
-use braid_catalog::Table;
+use braid_catalog::{Refined, Table};
 use braid_types::{CastContext, SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast;
 
 use super::column::{check_default, table_scope};
 use super::{Change, alter, backfill, bad_table, constraint};
 use braid_parser::parse_expr;
+use braid_scalar::Bound;
 
 /// Whether a stored value of one type is a stored value of the other with the same meaning.
 fn same_stored_form(from: &SqlType, to: &SqlType) -> bool {
@@ -23,14 +24,21 @@ fn same_stored_form(from: &SqlType, to: &SqlType) -> bool {
     }
 }
 
+/// What the type is changed to.
+pub(super) struct Target {
+    pub(super) ty: SqlType,
+    pub(super) refinement: Option<Refined>,
+}
+
 /// Changes the type of the column at position `at`.
 pub(super) fn run(
     c: &mut Change,
     t: &Arc<Table>,
     at: usize,
-    ty: &SqlType,
+    to: &Target,
     using: Option<&ast::Expr>,
 ) -> SqlResult<()> {
+    let ty = &to.ty;
     let old_type = t.columns[at].ty.clone();
     let id = t.columns[at].id;
     let name = &t.columns[at].name;
@@ -49,9 +57,12 @@ pub(super) fn run(
     refuse_generated_from(c, t, at)?;
     let mut new = (**t).clone();
     new.columns[at].ty = ty.clone();
+    new.columns[at].refinement = to.refinement;
     convert_default(c, &mut new, at, &old_type)?;
     check_keys(c, &new, at)?;
-    if using.is_none() && same_stored_form(&old_type, ty) {
+    // What is asked of values now was asked before, or nothing is asked.
+    let as_refined = to.refinement.is_none() || to.refinement == t.columns[at].refinement;
+    if using.is_none() && as_refined && same_stored_form(&old_type, ty) {
         let table = c.put(new);
         return check_again(c, &table, at);
     }
@@ -78,15 +89,30 @@ pub(super) fn run(
             None
         }
     };
+    rewrite(c, t, new, at, convert.as_ref())
+}
+
+/// Gives all rows the value of the new type, and the table its new descriptor.
+fn rewrite(
+    c: &mut Change,
+    t: &Arc<Table>,
+    mut new: Table,
+    at: usize,
+    convert: Option<&Bound>,
+) -> SqlResult<()> {
+    let (old_type, ty) = (t.columns[at].ty.clone(), new.columns[at].ty.clone());
     let old = backfill::layout(c, t.id)?;
     new.columns[at].missing = None;
     c.put(new);
     let eval = c.ctx.eval.clone();
+    let refinement =
+        c.ctx.refinement(&c.catalog.table(t.id).expect("just put there").columns[at])?;
     backfill::rewrite(c, &old, t.id, |mut row| {
-        row[at] = match &convert {
+        let value = match convert {
             Some(e) => e.eval(&row, &eval)?,
-            None => crate::dml::assign(&row[at], &old_type, ty, &eval)?,
+            None => crate::dml::assign(&row[at], &old_type, &ty, &eval)?,
         };
+        row[at] = refinement.refine(value, &eval)?;
         Ok(row)
     })?;
     let table = c.catalog.table(t.id).expect("it was just altered").clone();

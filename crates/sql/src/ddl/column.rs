@@ -1,6 +1,6 @@
 //! Column declarations: types, defaults, serial and identity, generated columns.
 
-use braid_catalog::{Column, Identity, Table, choose_name, constraint_name};
+use braid_catalog::{Column, Identity, Refined, Table, choose_name, constraint_name};
 use braid_types::{SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast;
 
@@ -63,6 +63,10 @@ pub(super) fn declare(c: &Change, t: &mut Table, def: &ast::ColumnDef) -> SqlRes
         constraints: Vec::new(),
         sequence: serial.is_some().then(SequenceChange::default),
     };
+    let refinement = match &serial {
+        Some(_) => None,
+        None => refined(c, &def.data_type)?,
+    };
     let mut col = Column {
         id: t.next_column,
         name,
@@ -75,6 +79,7 @@ pub(super) fn declare(c: &Change, t: &mut Table, def: &ast::ColumnDef) -> SqlRes
         generated: None,
         hidden: false,
         comment: None,
+        refinement,
         statistics: None,
     };
     for o in &def.options {
@@ -83,6 +88,19 @@ pub(super) fn declare(c: &Change, t: &mut Table, def: &ast::ColumnDef) -> SqlRes
     t.next_column += 1;
     t.columns.push(col);
     Ok(out)
+}
+
+/// What a declared type asks of values beyond their type.
+pub(super) fn refined(c: &Change, data_type: &ast::DataType) -> SqlResult<Option<Refined>> {
+    if let ast::DataType::Custom(name, _) = data_type
+        && let Some(user) = c.ctx.user_type(&super::parts(name))?
+        && c.catalog.domain(user.id).is_some()
+    {
+        return Ok(Some(Refined::Domain(user.id)));
+    }
+    let types = c.ctx.no_params();
+    let refinement = braid_scalar::refinement_of(data_type, types.named_types())?;
+    Ok(refinement.precision.map(Refined::Precision))
 }
 
 fn option(

@@ -42,7 +42,9 @@ pub(crate) fn comment(
                 c.sync();
             }
         }
-        ast::CommentObject::Type => user_type::comment(c, &name, text)?,
+        ast::CommentObject::Type | ast::CommentObject::Domain => {
+            user_type::comment(c, &name, text)?
+        }
         _ => c.ctx.notice("comments are kept for tables, columns, types and views only"),
     }
     Ok(tag)

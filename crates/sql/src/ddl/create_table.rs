@@ -196,6 +196,7 @@ fn add_row_id(t: &mut Table) {
         generated: None,
         hidden: true,
         comment: None,
+        refinement: None,
         statistics: None,
     });
     t.primary.columns = vec![IndexColumn::asc(id)];
@@ -235,6 +236,7 @@ fn create_as(
             generated: None,
             hidden: false,
             comment: None,
+            refinement: None,
             statistics: None,
         });
     }

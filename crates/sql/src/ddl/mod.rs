@@ -22,8 +22,8 @@
 //! - [`online`]: the same for a table that has rows, in steps that do not keep writers out;
 //!   [`online_index`]: filling an index meanwhile.
 //! - [`relocate`]: tables that move into, out of and between parents, or to another primary key.
-//! - [`schema`], [`view`], [`sequence`], [`user_type`], [`comment`]: databases and schemas, and
-//!   what lies in them.
+//! - [`schema`], [`view`], [`sequence`], [`user_type`], [`domain`], [`comment`]: databases and
+//!   schemas, and what lies in them.
 
 pub(crate) mod alter;
 mod alter_column;
@@ -34,6 +34,7 @@ mod column;
 pub(crate) mod comment;
 mod constraint;
 pub(crate) mod create_table;
+pub(crate) mod domain;
 pub(crate) mod drop;
 pub(crate) mod index;
 mod index_entries;

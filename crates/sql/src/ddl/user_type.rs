@@ -4,7 +4,6 @@
 //! RENAME VALUE changes a name, ADD VALUE finds a place between two others.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use braid_catalog::{Lost, TypeKind, UserType, oid_of, uses_type};
 use braid_types::{
@@ -66,7 +65,7 @@ pub(crate) fn create(
     Ok("CREATE TYPE".into())
 }
 
-fn refuse_taken(c: &Change, schema: u32, name: &str) -> SqlResult<()> {
+pub(super) fn refuse_taken(c: &Change, schema: u32, name: &str) -> SqlResult<()> {
     let is_relation = c.catalog.relation(schema, name).is_some_and(|r| r.kind() != "index");
     if c.catalog.type_in(schema, name).is_some() || is_relation {
         return Err(SqlError::new(
@@ -85,33 +84,19 @@ fn check_label(label: &str) -> SqlResult<()> {
         .with_detail(format!("Labels must be {LABEL_BYTES} bytes or less.")))
 }
 
-/// A type by name; `None` if there is none.
-fn find(c: &Change, name: &Name) -> SqlResult<Option<Arc<UserType>>> {
-    let (schema, bare) = c.ctx.split(name)?;
-    Ok(match schema {
-        Some(s) => {
-            c.catalog.schema(c.ctx.database, &s).and_then(|s| c.catalog.type_in(s.id, &bare))
-        }
-        None => c.catalog.resolve_type(c.ctx.database, &c.ctx.search_path, &bare),
-    }
-    .cloned())
-}
-
-fn no_type(name: &Name) -> SqlError {
+pub(super) fn no_type(name: &Name) -> SqlError {
     SqlError::new(SqlState::UNDEFINED_OBJECT, format!("type \"{}\" does not exist", name.join(".")))
 }
 
 /// Changes a type; statements that use its tables are planned anew.
 pub(crate) fn alter(c: &mut Change, a: &ast::AlterType) -> SqlResult<String> {
     let name = parts(&a.name);
-    let mut new = (*find(c, &name)?.ok_or_else(|| no_type(&name))?).clone();
+    let mut new = (*c.ctx.user_type(&name)?.ok_or_else(|| no_type(&name))?).clone();
     let tag = "ALTER TYPE".to_string();
     match &a.operation {
         ast::AlterTypeOperation::Rename(to) => {
-            refuse_if_written(c, &new, "rename")?;
-            let to = braid_scalar::ident_name(&to.new_name);
-            refuse_taken(c, new.schema, &to)?;
-            new.name = to;
+            rename(c, &new, &braid_scalar::ident_name(&to.new_name))?;
+            return Ok(tag);
         }
         ast::AlterTypeOperation::AddValue(add) => {
             if !add_value(c, &mut new, add)? {
@@ -122,7 +107,7 @@ pub(crate) fn alter(c: &mut Change, a: &ast::AlterType) -> SqlResult<String> {
             let (from, to) = (&rename.from.value, &rename.to.value);
             check_label(to)?;
             refuse_if_written(c, &new, "rename a value of")?;
-            let TypeKind::Enum(labels) = &mut new.kind;
+            let labels = labels_of(&mut new)?;
             let at = place_in(labels, from)?;
             if labels.iter().any(|l| l.label == *to) {
                 return Err(label_exists(to));
@@ -132,6 +117,24 @@ pub(crate) fn alter(c: &mut Change, a: &ast::AlterType) -> SqlResult<String> {
     }
     put(c, new)?;
     Ok(tag)
+}
+
+/// RENAME TO.
+pub(super) fn rename(c: &mut Change, ty: &UserType, to: &str) -> SqlResult<()> {
+    refuse_if_written(c, ty, "rename")?;
+    refuse_taken(c, ty.schema, to)?;
+    put(c, UserType { name: to.to_string(), ..ty.clone() })
+}
+
+/// # Errors
+/// 42809 for what is no enum type.
+fn labels_of(ty: &mut UserType) -> SqlResult<&mut Vec<EnumLabel>> {
+    match &mut ty.kind {
+        TypeKind::Enum(labels) => Ok(labels),
+        TypeKind::Domain(_) => {
+            Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("{} is not an enum", ty.name)))
+        }
+    }
 }
 
 /// Puts a type in the place of what it was.
@@ -150,7 +153,7 @@ pub(crate) fn place(c: &mut Change, name: &Name, place: &TypePlace) -> SqlResult
         TypePlace::Schema(schema) => set_schema(c, name, schema),
         // There is one owner.
         TypePlace::Owner => {
-            find(c, name)?.ok_or_else(|| no_type(name))?;
+            c.ctx.user_type(name)?.ok_or_else(|| no_type(name))?;
             Ok("ALTER TYPE".into())
         }
     }
@@ -158,7 +161,7 @@ pub(crate) fn place(c: &mut Change, name: &Name, place: &TypePlace) -> SqlResult
 
 /// COMMENT ON TYPE.
 pub(super) fn comment(c: &mut Change, name: &Name, text: Option<String>) -> SqlResult<()> {
-    let mut new = (*find(c, name)?.ok_or_else(|| no_type(name))?).clone();
+    let mut new = (*c.ctx.user_type(name)?.ok_or_else(|| no_type(name))?).clone();
     new.comment = text;
     c.catalog.put_type(new);
     c.sync();
@@ -166,7 +169,7 @@ pub(super) fn comment(c: &mut Change, name: &Name, text: Option<String>) -> SqlR
 }
 
 fn set_schema(c: &mut Change, name: &Name, schema: &str) -> SqlResult<String> {
-    let mut new = (*find(c, name)?.ok_or_else(|| no_type(name))?).clone();
+    let mut new = (*c.ctx.user_type(name)?.ok_or_else(|| no_type(name))?).clone();
     let Some(schema) = c.catalog.schema(c.ctx.database, schema).cloned() else {
         return Err(crate::session::no_schema(schema));
     };
@@ -196,7 +199,7 @@ fn label_exists(label: &str) -> SqlError {
 fn add_value(c: &Change, ty: &mut UserType, add: &ast::AlterTypeAddValue) -> SqlResult<bool> {
     let label = &add.value.value;
     check_label(label)?;
-    let TypeKind::Enum(labels) = &mut ty.kind;
+    let labels = labels_of(ty)?;
     if labels.iter().any(|l| l.label == *label) {
         if add.if_not_exists {
             c.ctx.notice(format!("enum label \"{label}\" already exists, skipping"));
@@ -225,10 +228,9 @@ fn add_value(c: &Change, ty: &mut UserType, add: &ast::AlterTypeAddValue) -> Sql
 }
 
 /// Excludes all who use tables with columns of the type.
-fn lock_users(c: &Change, ty: &UserType) -> SqlResult<()> {
-    let oid = oid_of(ty.id);
+pub(super) fn lock_users(c: &Change, ty: &UserType) -> SqlResult<()> {
     for table in c.catalog.tables() {
-        if table.columns.iter().any(|column| uses_type(&column.ty, oid)) {
+        if table.columns.iter().any(|column| column.has_type(ty.id)) {
             c.ctx.lock_for_change(table.id)?;
         }
     }
@@ -319,6 +321,26 @@ fn written(ty: &UserType, doing: &str, what: &str, of: &str) -> SqlError {
     .with_hint("Drop what names it first, and create it again afterwards.")
 }
 
+/// DROP DOMAIN.
+pub(crate) fn drop_domain(c: &mut Change, d: &ast::DropDomain) -> SqlResult<String> {
+    let name = parts(&d.name);
+    let cascade = d.drop_behavior == Some(ast::DropBehavior::Cascade);
+    match c.ctx.user_type(&name)? {
+        Some(ty) if matches!(ty.kind, TypeKind::Domain(_)) => drop_type(c, &ty, cascade)?,
+        Some(_) => {
+            return Err(SqlError::new(
+                SqlState::WRONG_OBJECT_TYPE,
+                format!("\"{}\" is not a domain", name.join(".")),
+            ));
+        }
+        None if d.if_exists => {
+            c.ctx.notice(format!("type \"{}\" does not exist, skipping", name.join(".")));
+        }
+        None => return Err(no_type(&name)),
+    }
+    Ok("DROP DOMAIN".into())
+}
+
 /// DROP TYPE: columns of the type stand in the way, or go along with CASCADE.
 pub(crate) fn drop_types(
     c: &mut Change,
@@ -328,7 +350,7 @@ pub(crate) fn drop_types(
 ) -> SqlResult<()> {
     for name in names {
         let name = parts(name);
-        match find(c, &name)? {
+        match c.ctx.user_type(&name)? {
             Some(ty) => drop_type(c, &ty, cascade)?,
             None if if_exists => {
                 c.ctx.notice(format!("type \"{}\" does not exist, skipping", name.join(".")));
@@ -341,11 +363,12 @@ pub(crate) fn drop_types(
 
 pub(super) fn drop_type(c: &mut Change, ty: &UserType, cascade: bool) -> SqlResult<()> {
     let oid = oid_of(ty.id);
-    let shown = c.catalog.sql_type(ty).map_or_else(String::new, |ty| ty.name());
+    let shown = c.catalog.type_name(oid).unwrap_or_default();
     let brackets = |ty: &SqlType| if ty.element().is_some() { "[]" } else { "" };
     let (mut columns, mut lines) = (Vec::new(), Vec::new());
     for table in c.catalog.tables() {
-        for column in table.columns.iter().filter(|column| uses_type(&column.ty, oid)) {
+        // In PostgreSQL's order.
+        for column in table.columns.iter().rev().filter(|column| column.has_type(ty.id)) {
             columns.push((table.id, column.name.clone()));
             let (column, table, brackets) = (&column.name, &table.name, brackets(&column.ty));
             lines.push(format!(

@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
-use braid_catalog::{Table, oid_of};
+use braid_catalog::{Column, Refined, Table, oid_of};
 use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
 
 use super::keys::failing_row;
 use crate::ddl::table_scope;
 use crate::session::Context;
 use braid_parser::parse_expr;
-use braid_scalar::{Bound, EvalContext, Scope, Volatility};
+use braid_scalar::{Bound, EvalContext, Refinement, Scope, Volatility};
 
 /// Where a column's value comes from when none is given.
 #[derive(Clone, Debug)]
@@ -27,6 +27,8 @@ pub struct Filler {
     table: Arc<Table>,
     defaults: Vec<Default>,
     generated: Vec<(usize, Bound)>,
+    /// What declared types ask of values.
+    refined: Vec<(usize, Refinement)>,
     checks: Vec<(String, Bound)>,
 }
 
@@ -35,7 +37,7 @@ impl Filler {
     pub fn new(ctx: &Context, table: &Arc<Table>) -> SqlResult<Filler> {
         let scope = table_scope(table);
         let mut defaults = Vec::new();
-        let mut generated = Vec::new();
+        let (mut generated, mut refined) = (Vec::new(), Vec::new());
         let mut none = ctx.no_params();
         for (at, c) in table.columns.iter().enumerate() {
             if let Some(g) = &c.generated {
@@ -51,8 +53,20 @@ impl Filler {
                     &Scope::empty(),
                     &mut none,
                 )?),
-                (None, None) => Default::Null,
+                (None, None) => match domain_default(ctx, c) {
+                    Some(d) => Default::Expr(braid_scalar::bind_to(
+                        &parse_expr(d)?,
+                        &c.ty,
+                        &Scope::empty(),
+                        &mut none,
+                    )?),
+                    None => Default::Null,
+                },
             });
+            let refinement = ctx.refinement(c)?;
+            if !refinement.is_none() {
+                refined.push((at, refinement));
+            }
         }
         let checks = table
             .kept_checks()
@@ -62,7 +76,7 @@ impl Filler {
                 Ok((k.name.clone(), bound))
             })
             .collect::<SqlResult<_>>()?;
-        Ok(Filler { table: table.clone(), defaults, generated, checks })
+        Ok(Filler { table: table.clone(), defaults, generated, refined, checks })
     }
 
     /// The value of a column that was not given.
@@ -97,10 +111,19 @@ impl Filler {
         }
     }
 
-    /// Computes generated columns.
+    /// Refines values as their columns' types want them, and computes generated columns.
     pub fn generate(&self, ctx: &Context, row: &mut [Datum]) -> SqlResult<()> {
+        let generated = |at: &usize| self.generated.iter().any(|(g, _)| g == at);
+        for (at, refinement) in self.refined.iter().filter(|(at, _)| !generated(at)) {
+            row[*at] =
+                refinement.refine(std::mem::replace(&mut row[*at], Datum::Null), &ctx.eval)?;
+        }
         for (at, e) in &self.generated {
             row[*at] = e.eval(row, &ctx.eval)?;
+        }
+        for (at, refinement) in self.refined.iter().filter(|(at, _)| generated(at)) {
+            row[*at] =
+                refinement.refine(std::mem::replace(&mut row[*at], Datum::Null), &ctx.eval)?;
         }
         Ok(())
     }
@@ -139,6 +162,14 @@ impl Filler {
             }
         }
         Ok(())
+    }
+}
+
+/// The default of a column's domain.
+fn domain_default<'a>(ctx: &'a Context, column: &Column) -> Option<&'a str> {
+    match column.refinement {
+        Some(Refined::Domain(id)) => ctx.catalog.domain(id)?.default.as_deref(),
+        _ => None,
     }
 }
 

@@ -50,3 +50,4 @@ pub use prepared::Prepared;
 pub use show_create::{column_names, foreign_key, index_definition};
 pub use state::{SessionState, Timeouts};
 pub use type_names::types_in_reach;
+pub(crate) use type_names::{judged, value_scope};

@@ -139,6 +139,7 @@ impl Settings {
             interval: Style::parse_interval_form(&get("intervalstyle")).unwrap_or_default(),
             float_digits: get("extra_float_digits").parse().unwrap_or(1),
             bytea_escape: get("bytea_output") == "escape",
+            now: 0,
         }
     }
 

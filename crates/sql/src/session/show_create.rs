@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use braid_catalog::{
-    Catalog, ForeignKey, Identity, Index, IndexConstraint, InterleaveForm, RefAction, Relation,
-    Sequence, Table,
+    Catalog, Column, ForeignKey, Identity, Index, IndexConstraint, InterleaveForm, RefAction,
+    Refined, Relation, Sequence, Table, oid_of,
 };
 use braid_types::{SqlError, SqlResult, SqlType};
 
@@ -158,6 +158,19 @@ pub fn constraints(c: &Catalog, t: &Arc<Table>) -> Vec<(String, &'static str, St
     out
 }
 
+/// A column's type as it was declared.
+fn declared_type(c: &Catalog, column: &Column) -> String {
+    match (column.refinement, &column.ty) {
+        (Some(Refined::Domain(id)), ty) => c.type_name(oid_of(id)).unwrap_or_else(|| ty.name()),
+        (Some(Refined::Precision(digits)), ty) => {
+            let name = ty.name();
+            let (word, rest) = name.split_once(' ').unwrap_or((&name, ""));
+            format!("{word}({digits}) {rest}").trim_end().to_string()
+        }
+        (None, ty) => ty.name(),
+    }
+}
+
 /// `CREATE TABLE` of a table, with all that belongs to it. Columns with a sequence of their own
 /// print as IDENTITY or serial, so that the statement stands alone.
 pub fn create_table(c: &Catalog, t: &Arc<Table>) -> String {
@@ -168,7 +181,7 @@ pub fn create_table(c: &Catalog, t: &Arc<Table>) -> String {
             (SqlType::Int2, true) => "smallserial".to_string(),
             (SqlType::Int4, true) => "serial".to_string(),
             (SqlType::Int8, true) => "bigserial".to_string(),
-            (ty, _) => ty.name(),
+            _ => declared_type(c, col),
         };
         let mut line = format!("{} {ty}", quote_ident(&col.name));
         if !col.nullable {

@@ -9,14 +9,14 @@ use std::time::Duration;
 
 use braid_catalog::{Catalog, Relation, Sequence, id_of_oid, oid_of};
 use braid_kv::{Isolation, TxnOptions};
-use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType, Style};
+use braid_types::{Datum, SqlError, SqlResult, SqlState, Style};
 use parking_lot::Mutex;
 
 use super::context::Notice;
 use super::interrupt::Cause;
 use super::settings::{Settings, duration_ms, memory_bytes};
 use super::transaction::isolation_of;
-use super::type_names::types_in_reach;
+use super::type_names::find_type;
 use crate::database::Database;
 use crate::general_query::SideBySide;
 use crate::runtime::log::Logged;
@@ -304,7 +304,7 @@ impl SessionState {
             params: Arc::from(params),
             statement_micros,
             transaction_micros,
-            style: self.style(),
+            style: Style { now: transaction_micros, ..self.style() },
             session: self.clone(),
         }
     }
@@ -424,20 +424,20 @@ impl SessionFunctions for SessionState {
         Ok(found.map(|r| oid_of(r.id())))
     }
 
-    fn type_by_name(&self, name: &str) -> Option<SqlType> {
+    fn type_oid(&self, name: &str) -> Option<u32> {
         let catalog = self.catalog();
         let database = catalog.database(&self.database).map_or(0, |d| d.id);
         let (name, is_array) = match name.trim().strip_suffix("[]") {
             Some(element) => (element, true),
             None => (name, false),
         };
-        let types = types_in_reach(&catalog, database, &self.search_path())?;
-        let found = types.user_type(&SessionState::split_name(name))?;
-        Some(if is_array { SqlType::Array(Box::new(found)) } else { found })
+        let parts = SessionState::split_name(name);
+        let found = find_type(&catalog, database, &self.search_path(), &parts)?;
+        Some(oid_of(if is_array { found.array } else { found.id }))
     }
 
-    fn type_by_oid(&self, oid: u32) -> Option<SqlType> {
-        self.catalog().sql_type_by_oid(oid)
+    fn type_name(&self, oid: u32) -> Option<String> {
+        self.catalog().type_name(oid)
     }
 
     fn relation_name(&self, oid: u32) -> Option<String> {

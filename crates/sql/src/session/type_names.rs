@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use braid_catalog::Catalog;
-use braid_scalar::{ParamTypes, TypeNames};
-use braid_types::{SqlResult, SqlType};
+use braid_catalog::{Catalog, Column, Domain, Refined, TypeKind, UserType, oid_of};
+use braid_parser::parse_expr;
+use braid_scalar::{ParamTypes, Refinement, Scope, TypeNames};
+use braid_types::{SqlResult, SqlType, shown_type_name};
 use sqlparser::ast::DataType;
 
 /// The types of a database as a search path sees them.
@@ -15,18 +16,76 @@ struct InReach {
     search_path: Vec<String>,
 }
 
+impl InReach {
+    fn find(&self, parts: &[String]) -> Option<Arc<UserType>> {
+        find_type(&self.catalog, self.database, &self.search_path, parts)
+    }
+}
+
+/// A type of a user by a name of one or two parts.
+pub(super) fn find_type(
+    catalog: &Catalog,
+    database: u32,
+    search_path: &[String],
+    parts: &[String],
+) -> Option<Arc<UserType>> {
+    match parts {
+        [name] => catalog.resolve_type(database, search_path, name),
+        [schema, name] => catalog.type_in(catalog.schema(database, schema)?.id, name),
+        _ => None,
+    }
+    .cloned()
+}
+
 impl TypeNames for InReach {
     fn user_type(&self, parts: &[String]) -> Option<SqlType> {
-        let found = match parts {
-            [name] => self.catalog.resolve_type(self.database, &self.search_path, name),
-            [schema, name] => {
-                let schema = self.catalog.schema(self.database, schema)?;
-                self.catalog.type_in(schema.id, name)
-            }
-            _ => None,
-        }?;
-        self.catalog.sql_type(found)
+        self.catalog.sql_type(&*self.find(parts)?)
     }
+
+    fn domain(&self, parts: &[String]) -> SqlResult<Option<Refinement>> {
+        match self.find(parts) {
+            Some(user) => domain_refinement(&self.catalog, &user, self),
+            None => Ok(None),
+        }
+    }
+}
+
+/// What a domain asks of values; `None` for other types.
+fn domain_refinement(
+    catalog: &Catalog,
+    user: &UserType,
+    types: &InReach,
+) -> SqlResult<Option<Refinement>> {
+    let TypeKind::Domain(domain) = &user.kind else { return Ok(None) };
+    let schema = catalog.schema_by_id(user.schema).map_or("", |s| &s.name);
+    let base = catalog.sql_type(user).unwrap_or_else(|| domain.base.clone());
+    let named = types_in_reach(&types.catalog, types.database, &types.search_path);
+    let mut params = ParamTypes::default().with_types(named);
+    let name = shown_type_name(schema, &user.name);
+    judged(domain, name, &base, &mut params).map(Some)
+}
+
+/// A domain with its conditions bound.
+pub(crate) fn judged(
+    domain: &Domain,
+    name: String,
+    base: &SqlType,
+    params: &mut ParamTypes,
+) -> SqlResult<Refinement> {
+    let scope = value_scope(base);
+    let mut checks = Vec::new();
+    for check in &domain.checks {
+        let expr = parse_expr(&check.expr)?;
+        let bound = braid_scalar::bind_bool(&expr, "CHECK", &scope, params)?;
+        checks.push((check.name.clone(), bound));
+    }
+    let judge = braid_scalar::Domain { name, not_null: domain.not_null, checks };
+    Ok(Refinement { precision: domain.precision, domain: Some(Arc::new(judge)) })
+}
+
+/// Where the conditions of a domain look for `VALUE`.
+pub(crate) fn value_scope(base: &SqlType) -> Scope {
+    Scope::table("", None, [("value".to_string(), base.clone(), true)])
 }
 
 /// What binding asks about types; nothing in a catalog without any.
@@ -53,6 +112,33 @@ impl super::Context {
     /// Those of [`braid_scalar::sql_type_of`].
     pub(crate) fn type_of(&self, data_type: &DataType) -> SqlResult<SqlType> {
         braid_scalar::sql_type_of(data_type, self.no_params().named_types())
+    }
+
+    /// The type of a user that a name means.
+    ///
+    /// # Errors
+    /// 0A000 for a reference to another database.
+    pub(crate) fn user_type(&self, name: &[String]) -> SqlResult<Option<Arc<UserType>>> {
+        let (schema, bare) = self.split(&name.to_vec())?;
+        let parts: Vec<String> = schema.into_iter().chain([bare]).collect();
+        Ok(find_type(&self.catalog, self.database, &self.search_path, &parts))
+    }
+
+    /// What a column's declared type asks of its values.
+    ///
+    /// # Errors
+    /// Those of binding a domain's conditions.
+    pub(crate) fn refinement(&self, column: &Column) -> SqlResult<Refinement> {
+        let id = match column.refinement {
+            None => return Ok(Refinement::default()),
+            Some(Refined::Precision(digits)) => {
+                return Ok(Refinement { precision: Some(digits), domain: None });
+            }
+            Some(Refined::Domain(id)) => id,
+        };
+        let Some(domain) = self.catalog.domain(id) else { return Ok(Refinement::default()) };
+        let name = self.catalog.type_name(oid_of(id)).unwrap_or_default();
+        judged(domain, name, &column.ty, &mut self.no_params())
     }
 
     /// For binding an expression without parameters.

@@ -5,7 +5,7 @@ use sqlparser::ast::{ObjectType, Statement as Sql};
 
 use super::entry::{Entry, work};
 use crate::ddl::{
-    Change, alter, comment, create_table, drop, index, online, schema, sequence, truncate,
+    Change, alter, comment, create_table, domain, drop, index, online, schema, sequence, truncate,
     user_type, view,
 };
 
@@ -101,6 +101,24 @@ pub(super) static ENTRIES: &[Entry] = &[
         "alter type m set schema x",
         "where a type lies; OWNER TO is accepted",
         work!(Kind::AlterTypePlace(name, place) => |c| user_type::place(c, name, place)),
+    ),
+    Entry::change(
+        "CREATE DOMAIN",
+        "create domain n as int check (value > 0)",
+        "a type with conditions and a default, over another",
+        work!(Kind::CreateDomain(d) => |c| domain::create(c, d)),
+    ),
+    Entry::change(
+        "ALTER DOMAIN",
+        "alter domain p set not null",
+        "conditions, default and name of a domain; rows there are keep to new conditions",
+        work!(Kind::AlterDomain(name, change) => |c| domain::alter(c, name, change)),
+    ),
+    Entry::change(
+        "DROP DOMAIN",
+        "drop domain p",
+        "a domain; CASCADE takes along the columns that have it",
+        work!(Sql Sql::DropDomain(d) => |c| user_type::drop_domain(c, d)),
     ),
     Entry::change(
         "CREATE SCHEMA",

@@ -1,0 +1,130 @@
+//! What a declared type asks of a value beyond the type that the value has: `timestamp(3)` and a
+//! domain are kept as their base types, and a cast or an assignment to them refines the value.
+//!
+//! ```text
+//!   '2020-01-01 12:34:56.789'::timestamp(0)    cast to timestamp, then rounded
+//!   17::even                                   cast to int, then NOT NULL and each CHECK
+//! ```
+//! Operators and functions see the base type alone, as in PostgreSQL.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use braid_types::{Datum, Interval, SqlError, SqlResult, SqlState};
+
+use crate::{Applied, Bound, EvalContext, Node, Volatility};
+
+/// A domain, ready to judge values.
+#[derive(Clone, Debug)]
+pub struct Domain {
+    /// Name, as messages show it.
+    pub name: String,
+    /// NULL is refused.
+    pub not_null: bool,
+    /// Names and conditions, over a row that is the value alone.
+    pub checks: Vec<(String, Bound)>,
+}
+
+/// See the [module documentation](self).
+#[derive(Clone, Debug, Default)]
+pub struct Refinement {
+    /// Digits of seconds that are kept.
+    pub precision: Option<u8>,
+    /// What the value must keep to.
+    pub domain: Option<Arc<Domain>>,
+}
+
+impl Refinement {
+    /// Whether every value passes as it is.
+    pub fn is_none(&self) -> bool {
+        self.precision.is_none() && self.domain.is_none()
+    }
+
+    /// The value as the type wants it.
+    ///
+    /// # Errors
+    /// 23502 and 23514 of domains.
+    pub fn refine(&self, value: Datum, ctx: &EvalContext) -> SqlResult<Datum> {
+        let value = match self.precision {
+            Some(digits) => round_seconds(value, digits),
+            None => value,
+        };
+        if let Some(domain) = &self.domain {
+            domain.judge(&value, ctx)?;
+        }
+        Ok(value)
+    }
+
+    /// An expression whose values are refined.
+    pub fn over(self, value: Bound) -> Bound {
+        if self.is_none() {
+            return value;
+        }
+        let ty = value.ty().clone();
+        Bound::new(Node::Apply(Arc::new(self), vec![value]), ty)
+    }
+}
+
+impl Domain {
+    /// # Errors
+    /// 23502 for NULL, 23514 for the first condition that is false.
+    fn judge(&self, value: &Datum, ctx: &EvalContext) -> SqlResult<()> {
+        if self.not_null && value.is_null() {
+            return Err(SqlError::new(
+                SqlState::NOT_NULL_VIOLATION,
+                format!("domain {} does not allow null values", self.name),
+            ));
+        }
+        for (name, check) in &self.checks {
+            if matches!(check.eval(std::slice::from_ref(value), ctx)?, Datum::Bool(false)) {
+                return Err(SqlError::new(
+                    SqlState::CHECK_VIOLATION,
+                    format!("value for domain {} violates check constraint \"{name}\"", self.name),
+                )
+                .with_constraint(name));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A time or a span of time with so many digits of seconds, rounded away from zero at the half.
+pub(crate) fn round_seconds(value: Datum, digits: u8) -> Datum {
+    let unit = 10i64.pow(6 - u32::from(digits.min(6)));
+    let round = |micros: i64| match micros {
+        i64::MAX | i64::MIN => micros,
+        // Beyond the last unit nothing is left to round to.
+        m if m >= 0 => m.saturating_add(unit / 2) / unit * unit,
+        m => -(m.saturating_neg().saturating_add(unit / 2) / unit * unit),
+    };
+    match value {
+        Datum::Time(t) => Datum::Time(round(t)),
+        Datum::Timestamp(t) => Datum::Timestamp(round(t)),
+        Datum::TimestampTz(t) => Datum::TimestampTz(round(t)),
+        Datum::Interval(i) => Datum::Interval(Interval { micros: round(i.micros), ..i }),
+        other => other,
+    }
+}
+
+impl Applied for Refinement {
+    fn apply(&self, args: &[Datum], ctx: &EvalContext) -> SqlResult<Datum> {
+        self.refine(args.first().cloned().unwrap_or(Datum::Null), ctx)
+    }
+
+    fn label(&self) -> String {
+        match (&self.domain, self.precision) {
+            (Some(domain), _) => domain.name.clone(),
+            (None, Some(digits)) => format!("round_seconds_{digits}"),
+            (None, None) => "value".to_string(),
+        }
+    }
+
+    fn volatility(&self) -> Volatility {
+        let checks = self.domain.iter().flat_map(|d| &d.checks);
+        checks.map(|(_, check)| check.volatility()).max().unwrap_or(Volatility::Immutable)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}

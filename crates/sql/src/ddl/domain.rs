@@ -1,0 +1,201 @@
+//! CREATE DOMAIN and ALTER DOMAIN.
+//!
+//! A column of a domain is a column of its base type that remembers the domain. What the domain
+//! says is asked when a row is written, so a change of the domain looks at the rows there are.
+
+use std::sync::Arc;
+
+use braid_catalog::{
+    Check, Column, Domain, Refined, Table, TypeKind, UserType, choose_name, constraint_name,
+};
+use braid_types::{Datum, SqlError, SqlResult, SqlState, shown_type_name};
+
+use super::{Change, backfill, user_type};
+use crate::session::{judged, value_scope};
+use braid_parser::{CreateDomain, DomainChange, Name};
+use braid_scalar::Refinement;
+
+pub(crate) fn create(c: &mut Change, d: &CreateDomain) -> SqlResult<String> {
+    let (schema, name) = c.ctx.target_schema(&d.name)?;
+    user_type::refuse_taken(c, schema, &name)?;
+    let base = c.ctx.type_of(&d.base)?;
+    let types = c.ctx.no_params();
+    let refinement = braid_scalar::refinement_of(&d.base, types.named_types())?;
+    if refinement.domain.is_some() {
+        return Err(SqlError::unsupported("a domain over a domain")
+            .with_hint("Repeat the conditions of the inner one."));
+    }
+    let mut domain = Domain {
+        base,
+        precision: refinement.precision,
+        not_null: d.not_null,
+        default: None,
+        checks: Vec::new(),
+    };
+    set_default(c, &mut domain, d.default.as_ref())?;
+    for (given, condition) in &d.checks {
+        add_check(c, &mut domain, &name, given.as_deref(), condition)?;
+    }
+    let id = c.ctx.db.new_ids(2)?;
+    let kind = TypeKind::Domain(Box::new(domain));
+    c.catalog.put_type(UserType { id, schema, name, array: id + 1, kind, comment: None });
+    c.sync();
+    Ok("CREATE DOMAIN".into())
+}
+
+fn set_default(
+    c: &Change,
+    domain: &mut Domain,
+    default: Option<&sqlparser::ast::Expr>,
+) -> SqlResult<()> {
+    if let Some(e) = default {
+        super::column::check_default(c, e, &domain.base)?;
+    }
+    domain.default = default.map(ToString::to_string);
+    Ok(())
+}
+
+/// Adds a condition; gives its name.
+fn add_check(
+    c: &Change,
+    domain: &mut Domain,
+    of: &str,
+    given: Option<&str>,
+    condition: &sqlparser::ast::Expr,
+) -> SqlResult<String> {
+    let taken = |name: &str| domain.checks.iter().any(|k| k.name == name);
+    let name = match given {
+        Some(name) if taken(name) => {
+            return Err(SqlError::new(
+                SqlState::DUPLICATE_OBJECT,
+                format!("constraint \"{name}\" for domain \"{of}\" already exists"),
+            ));
+        }
+        Some(name) => name.to_string(),
+        None => choose_name(&constraint_name(of, &[], "check"), taken),
+    };
+    let scope = value_scope(&domain.base);
+    braid_scalar::bind_bool(condition, "CHECK", &scope, &mut c.ctx.no_params())?;
+    domain.checks.push(Check { name: name.clone(), expr: condition.to_string() });
+    Ok(name)
+}
+
+pub(crate) fn alter(c: &mut Change, name: &Name, change: &DomainChange) -> SqlResult<String> {
+    let tag = "ALTER DOMAIN".to_string();
+    let Some(user) = c.ctx.user_type(name)? else { return Err(user_type::no_type(name)) };
+    let mut new = (*user).clone();
+    let TypeKind::Domain(domain) = &mut new.kind else {
+        return Err(SqlError::new(
+            SqlState::WRONG_OBJECT_TYPE,
+            format!("\"{}\" is not a domain", name.join(".")),
+        ));
+    };
+    let no_constraint = |constraint: &str| {
+        SqlError::new(
+            SqlState::UNDEFINED_OBJECT,
+            format!("constraint \"{constraint}\" of domain \"{}\" does not exist", user.name),
+        )
+    };
+    // What existing rows have to keep to from now on.
+    let mut proven = None;
+    match change {
+        DomainChange::Default(e) => set_default(c, domain, e.as_ref())?,
+        DomainChange::NotNull(not_null) => {
+            domain.not_null = *not_null;
+            proven = not_null.then(|| Domain { checks: Vec::new(), ..(**domain).clone() });
+        }
+        DomainChange::Add(given, condition, not_valid) => {
+            let added = add_check(c, domain, &user.name, given.as_deref(), condition)?;
+            let mut only = (**domain).clone();
+            only.not_null = false;
+            only.checks.retain(|check| check.name == added);
+            proven = (!not_valid).then_some(only);
+        }
+        DomainChange::Drop(constraint, if_exists) => {
+            let before = domain.checks.len();
+            domain.checks.retain(|check| check.name != *constraint);
+            if domain.checks.len() == before {
+                if !if_exists {
+                    return Err(no_constraint(constraint));
+                }
+                c.ctx.notice(format!(
+                    "constraint \"{constraint}\" of domain \"{}\" does not exist, skipping",
+                    user.name
+                ));
+            }
+        }
+        DomainChange::Validate(constraint) => {
+            let mut only = (**domain).clone();
+            only.not_null = false;
+            only.checks.retain(|check| check.name == *constraint);
+            if only.checks.is_empty() {
+                return Err(no_constraint(constraint));
+            }
+            proven = Some(only);
+        }
+        DomainChange::RenameConstraint(from, to) => {
+            let found = domain.checks.iter_mut().find(|check| check.name == *from);
+            found.ok_or_else(|| no_constraint(from))?.name.clone_from(to);
+        }
+        DomainChange::Rename(to) => {
+            user_type::rename(c, &new, to)?;
+            return Ok(tag);
+        }
+    }
+    user_type::lock_users(c, &new)?;
+    if let Some(domain) = proven {
+        prove(c, &new, &domain)?;
+    }
+    c.catalog.put_type(new);
+    c.touch_users(user.id);
+    Ok(tag)
+}
+
+/// Looks at the values of all columns of a domain.
+fn prove(c: &Change, user: &UserType, domain: &Domain) -> SqlResult<()> {
+    let name = shown_type_name(&c.ctx.schema_name(user.schema), &user.name);
+    let base = c.catalog.sql_type(user).unwrap_or_else(|| domain.base.clone());
+    let refinement = judged(domain, name, &base, &mut c.ctx.no_params())?;
+    let tables: Vec<Arc<Table>> = c.catalog.tables().cloned().collect();
+    for table in tables {
+        for (at, column) in table.columns.iter().enumerate().rev() {
+            if column.refinement == Some(Refined::Domain(user.id)) {
+                prove_column(c, &table, at, &refinement)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn prove_column(
+    c: &Change,
+    table: &Arc<Table>,
+    at: usize,
+    refinement: &Refinement,
+) -> SqlResult<()> {
+    let layout = backfill::layout(c, table.id)?;
+    backfill::each_row(c, &layout, |_, row| {
+        refinement.refine(row[at].clone(), &c.ctx.eval).map(drop).map_err(|e| {
+            let (column, table_name) = (&table.columns[at].name, &table.name);
+            let message = match e.state() {
+                SqlState::NOT_NULL_VIOLATION => {
+                    format!("column \"{column}\" of table \"{table_name}\" contains null values")
+                }
+                SqlState::CHECK_VIOLATION => format!(
+                    "column \"{column}\" of table \"{table_name}\" contains values that violate \
+                     the new constraint"
+                ),
+                _ => return e,
+            };
+            SqlError::new(e.state(), message)
+                .with_table(c.ctx.schema_name(table.schema), table_name)
+                .with_column(column)
+        })
+    })?;
+    Ok(())
+}
+
+/// That the value of a new column in rows that are there already is one of its domain.
+pub(super) fn judge_new_column(c: &Change, column: &Column, value: &Datum) -> SqlResult<Datum> {
+    c.ctx.refinement(column)?.refine(value.clone(), &c.ctx.eval)
+}
