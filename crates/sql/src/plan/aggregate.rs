@@ -1,8 +1,6 @@
 //! Aggregates over all rows, without DISTINCT, FILTER, ORDER BY, GROUP BY. What they compute is the
 //! registry's ([`braid_scalar::Accumulator`]); general plans use the same.
 
-use std::fmt;
-
 use braid_scalar::{
     Accumulator, AggregateCode, AggregateTypes, Bound, Choice, Code, EvalContext, ParamTypes,
     Scope, bind_unsettled, coerce, needs_general_query, object_name_parts, resolve,
@@ -25,15 +23,14 @@ pub(super) struct State {
     row: Vec<Datum>,
 }
 
-impl fmt::Display for Aggregate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let args: Vec<String> = self.args.iter().map(ToString::to_string).collect();
-        let args = if args.is_empty() { "*".to_string() } else { args.join(", ") };
-        write!(f, "{}({args})", self.name)
-    }
-}
-
 impl Aggregate {
+    /// What EXPLAIN says, with columns of the joined row named by `names`.
+    pub(super) fn describe(&self, names: &dyn Fn(usize) -> String) -> String {
+        let args: Vec<String> = self.args.iter().map(|arg| arg.to_sql(names)).collect();
+        let args = if args.is_empty() { "*".to_string() } else { args.join(", ") };
+        format!("{}({args})", self.name)
+    }
+
     /// Binds an aggregate call; `None` if it is not one, or one that the general planner runs:
     /// those that look at the order of rows or keep them.
     pub(super) fn bind(

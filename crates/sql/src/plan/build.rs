@@ -13,6 +13,7 @@ use sqlparser::ast::{
 use super::access::Access;
 use super::aggregate::Aggregate;
 use super::choice::{self, Wanted};
+use super::groups::{Groups, MANY_ROWS, Over, has_groups};
 use super::order::{Met, met};
 use super::select::{Locking, Output, Parts, SelectPlan, SortKey, Step};
 use crate::dml::{returning, scope_of};
@@ -65,13 +66,13 @@ fn simple_select(q: &ast::Query) -> Option<&ast::Select> {
     let SetExpr::Select(s) = &*q.body else { return None };
     let ungrouped =
         matches!(&s.group_by, GroupByExpr::Expressions(e, m) if e.is_empty() && m.is_empty());
-    let plain = s.distinct.is_none()
+    let plain = (s.distinct.is_none() || has_groups(s))
         && s.top.is_none()
         && s.into.is_none()
         && s.lateral_views.is_empty()
         && s.prewhere.is_none()
         && s.connect_by.is_empty()
-        && ungrouped
+        && (ungrouped || has_groups(s))
         && s.cluster_by.is_empty()
         && s.distribute_by.is_empty()
         && s.sort_by.is_empty()
@@ -93,10 +94,12 @@ fn plan(ctx: &Context, q: &ast::Query, params: &mut ParamTypes) -> SqlResult<Opt
         let c = t.layout.table.columns.get(at - t.offset)?;
         Some((t.layout.table.id, c.id))
     };
-    let Some((mut output, columns)) = output(select, &scope, &origin, params)? else {
-        return Ok(None);
-    };
+    let bound = output(q, select, &Over { scope: &scope, origin: &origin }, params)?;
+    let Some((mut output, columns)) = bound else { return Ok(None) };
     let mut sort = sort_keys(q, select, &output, &columns, &scope, params)?;
+    if matches!(output, Output::Groups(_)) && !q.locks.is_empty() {
+        return Ok(None);
+    }
     if matches!(output, Output::Aggregates(_)) {
         if !sort.is_empty() || !q.locks.is_empty() {
             return Ok(None);
@@ -108,6 +111,8 @@ fn plan(ctx: &Context, q: &ast::Query, params: &mut ParamTypes) -> SqlResult<Opt
     let Some(locking) = locking(q, tables.len())? else { return Ok(None) };
     let first = match first_only {
         true => Some(1.0),
+        // All rows are wanted for the first group.
+        false if matches!(output, Output::Groups(_)) => None,
         false => limit.as_ref().map(|limit| first_rows(ctx, limit, offset.as_ref())),
     };
     let mut steps = chain(ctx, &tables, &filter, &sort, first);
@@ -134,12 +139,16 @@ fn plan(ctx: &Context, q: &ast::Query, params: &mut ParamTypes) -> SqlResult<Opt
             Output::Aggregates(list) => {
                 list.iter_mut().for_each(|a| a.args = a.args.iter().map(remap).collect());
             }
+            Output::Groups(groups) => groups.exprs_mut().for_each(|e| *e = remap(e)),
         }
         sort.iter_mut().for_each(|k| k.expr = remap(&k.expr));
         steps = chain(ctx, &tables, &filter, &sort, first);
     }
     let Some((mut steps, constant, order)) = steps else { return Ok(None) };
     if matches!(output, Output::Aggregates(_)) && !first_only && reads_much(ctx, &steps)? {
+        return Ok(None);
+    }
+    if matches!(output, Output::Groups(_)) && (steps.is_empty() || groups_many(ctx, &steps)?) {
         return Ok(None);
     }
     let reverse = order == Met::Backward;
@@ -278,13 +287,34 @@ fn reads_much(ctx: &Context, steps: &[Step]) -> SqlResult<bool> {
     Ok(ctx.txn.divide(&whole, 2, MUCH_BYTES).map_err(kv_error)?.len() > 1)
 }
 
-/// What is selected: plain expressions, or aggregates only.
+/// Whether so many rows are grouped that a general plan does it faster.
+fn groups_many(ctx: &Context, steps: &[Step]) -> SqlResult<bool> {
+    if !ctx.db.general().reads_columns() {
+        return Ok(false);
+    }
+    // A hash join reads each table once.
+    if steps.len() > 1 && steps[0].access.is_full() || reads_much(ctx, steps)? {
+        return Ok(true);
+    }
+    let mut rows = 1.0;
+    Ok(steps.iter().any(|step| {
+        rows = step.rows_expected(ctx, rows);
+        rows > MANY_ROWS
+    }))
+}
+
+/// What is selected: groups, plain expressions, or aggregates only.
 fn output(
+    q: &ast::Query,
     select: &ast::Select,
-    scope: &Scope,
-    origin: &dyn Fn(usize) -> Option<(u32, u32)>,
+    over: &Over<'_>,
     params: &mut ParamTypes,
 ) -> SqlResult<Option<(Output, Vec<ColumnInfo>)>> {
+    let (scope, origin) = (over.scope, over.origin);
+    if has_groups(select) {
+        let groups = Groups::bind(q, select, over, params)?;
+        return Ok(groups.map(|(groups, columns)| (Output::Groups(groups), columns)));
+    }
     let mut plain = params.clone();
     match returning(&select.projection, scope, origin, &mut plain) {
         Ok(r) => {
@@ -337,8 +367,11 @@ fn sort_keys(
     let OrderByKind::Expressions(list) = &order.kind else {
         return Err(SqlError::unsupported("ORDER BY ALL"));
     };
-    let Output::Rows(exprs) = output else {
-        return Err(SqlError::unsupported("ORDER BY of an aggregate"));
+    let exprs = match output {
+        Output::Rows(exprs) => exprs,
+        // They know it themselves.
+        Output::Groups(_) => return Ok(Vec::new()),
+        Output::Aggregates(_) => return Err(SqlError::unsupported("ORDER BY of an aggregate")),
     };
     let _ = select;
     let mut out = Vec::new();
@@ -556,6 +589,7 @@ fn note_wanted(steps: &mut [Step], output: &Output, sort: &[SortKey]) {
         Output::Aggregates(list) => {
             list.iter().flat_map(|a| &a.args).for_each(|e| used.extend(e.columns()));
         }
+        Output::Groups(groups) => groups.exprs().for_each(|e| used.extend(e.columns())),
     }
     sort.iter().for_each(|k| used.extend(k.expr.columns()));
     for s in steps.iter() {

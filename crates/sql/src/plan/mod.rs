@@ -8,8 +8,8 @@
 //! A plan is a chain of steps, one per table. Each step finds its rows by a key, whose values are
 //! constants, parameters or columns of the steps before. Steps whose tables lie inside each other
 //! are read in one pass ([`family`]). What a step is going to look up is asked for many rows at
-//! once ([`joined`]). Rows stream; nothing else is kept but what an ORDER BY that the keys do not
-//! give needs.
+//! once ([`joined`]). Rows stream; nothing else is kept but groups ([`groups`]), and what an ORDER
+//! BY that the keys do not give needs.
 //!
 //! What does not fit ([`plan_query`] gives `None`) goes to [`crate::general_query`].
 
@@ -19,6 +19,7 @@ mod build;
 pub mod choice;
 pub mod facts;
 mod family;
+mod groups;
 mod joined;
 mod order;
 pub mod rows;

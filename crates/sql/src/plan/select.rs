@@ -8,6 +8,7 @@ use braid_types::{Datum, SqlError, SqlResult, SqlState};
 use super::access::Access;
 use super::aggregate::Aggregate;
 use super::facts::Facts;
+use super::groups::Groups;
 use super::joined::Joined;
 use super::share::Estimator;
 use super::stream::SelectStream;
@@ -53,6 +54,8 @@ pub(super) enum Output {
     Rows(Vec<Bound>),
     /// One row in all.
     Aggregates(Vec<Aggregate>),
+    /// One row for each group.
+    Groups(Groups),
 }
 
 pub(super) struct Parts {
@@ -71,6 +74,21 @@ pub(super) struct Parts {
     pub(super) offset: Option<Bound>,
     pub(super) locking: Option<Locking>,
     pub(super) columns: Vec<ColumnInfo>,
+}
+
+impl Parts {
+    /// The name of a column of the joined row; with its table's, if there are several.
+    fn column_name(&self, at: usize) -> String {
+        let Some(step) = self.steps.iter().rev().find(|step| step.offset <= at) else {
+            return format!("column {at}");
+        };
+        let table = &step.layout.table;
+        let column = &table.columns[at - step.offset].name;
+        match self.steps.len() {
+            1 => column.clone(),
+            _ => format!("{}.{column}", table.name),
+        }
+    }
 }
 
 /// A planned query; see the [module documentation](super).
@@ -105,6 +123,12 @@ impl SelectPlan {
         }
         if !run || limit == Some(0) {
             return Ok(Box::new(VecRows::new(Vec::new())));
+        }
+        if let Output::Groups(groups) = &p.output {
+            let rows = groups.collect(ctx, Joined::open(ctx.clone(), p.clone(), None))?;
+            let [skip, most] = [Some(offset), limit].map(|n| n.map(|n| n as usize));
+            let kept = rows.into_iter().skip(skip.unwrap_or(0)).take(most.unwrap_or(usize::MAX));
+            return Ok(Box::new(VecRows::new(kept.collect())));
         }
         let mut ctx = ctx.clone();
         if p.locking.is_some_and(|l| l.wait == Wait::SkipLocked) {
@@ -146,9 +170,12 @@ impl SelectPlan {
         let ran = if analyze { Some(self.measure(ctx)?) } else { None };
         let mut lines: Vec<PlanLine> = Vec::new();
         if let Output::Aggregates(a) = &p.output {
-            let names: Vec<_> = a.iter().map(ToString::to_string).collect();
+            let names: Vec<_> = a.iter().map(|a| a.describe(&|at| p.column_name(at))).collect();
             let first = if p.first_only { " (first row of the key)" } else { "" };
             lines.push(format!("aggregate: {}{first}", names.join(", ")).into());
+        }
+        if let Output::Groups(groups) = &p.output {
+            lines.push(groups.describe(&|at| p.column_name(at)).into());
         }
         if p.limit.is_some() || p.offset.is_some() {
             let show = |b: &Option<Bound>| b.as_ref().map_or("none".into(), ToString::to_string);
@@ -234,7 +261,7 @@ impl SelectPlan {
 
 impl Step {
     /// Rows that it is expected to give in all, for so many rows of the steps before.
-    fn rows_expected(&self, ctx: &Context, outer: f64) -> f64 {
+    pub(super) fn rows_expected(&self, ctx: &Context, outer: f64) -> f64 {
         let facts = Facts::new(ctx.db.clone(), self.layout.clone());
         let estimator = Estimator { facts: &facts, eval: Some(&ctx.eval), offset: self.offset };
         let matches = outer * estimator.rows_passing(&self.access);

@@ -193,7 +193,8 @@ impl RowStream for SelectStream {
     }
 }
 
-fn compare(keys: &[SortKey], a: &[Datum], b: &[Datum]) -> std::cmp::Ordering {
+/// The order of two rows of sort values.
+pub(super) fn compare(keys: &[SortKey], a: &[Datum], b: &[Datum]) -> std::cmp::Ordering {
     use std::cmp::Ordering::{Equal, Greater, Less};
     for ((k, x), y) in keys.iter().zip(a).zip(b) {
         let o = match (x.is_null(), y.is_null()) {
