@@ -24,6 +24,7 @@ mod script;
 mod sequence;
 mod shape;
 mod spellings;
+mod sql_cursor;
 mod statement;
 mod transaction;
 
@@ -36,6 +37,7 @@ pub use explain::{ExplainFormat, ExplainOptions};
 pub use fingerprint::Fingerprint;
 pub use script::{parse_expr, parse_query, parse_script};
 pub use shape::{Literal, LiteralKind, Shape};
+pub use sql_cursor::{DeclareCursor, FetchRows, Steps};
 
 /// Longest accepted text, in bytes.
 pub(crate) const MAX_SCRIPT_BYTES: usize = 16 << 20;
@@ -154,6 +156,12 @@ pub enum Kind {
     Execute(String, Vec<ast::Expr>),
     /// DEALLOCATE name, or all.
     Deallocate(Option<String>),
+    /// DECLARE CURSOR.
+    DeclareCursor(Box<DeclareCursor>),
+    /// FETCH and MOVE.
+    Fetch(FetchRows),
+    /// CLOSE a cursor, or all.
+    CloseCursor(Option<String>),
     /// DISCARD ALL and friends.
     Discard(String),
     /// ANALYZE, and VACUUM with the option of that name.

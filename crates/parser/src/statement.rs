@@ -12,6 +12,7 @@ use crate::explain::explain;
 use crate::maintenance::maintenance;
 use crate::script::parse_nested;
 use crate::sequence::sequence_or_alter;
+use crate::sql_cursor::sql_cursor;
 use crate::transaction::{
     alter_system, chain, job, modes, set, show, take_transaction_word, variable,
 };
@@ -69,6 +70,8 @@ pub(crate) fn statement(c: &mut Cursor) -> SqlResult<Option<Kind>> {
         Kind::CancelJob(job(c)?)
     } else if let Some(kind) = maintenance(c)? {
         kind
+    } else if let Some(kind) = sql_cursor(c)? {
+        kind
     } else if let Some(kind) = domain(c)? {
         kind
     } else if let Some(kind) = sequence_or_alter(c)? {
@@ -81,11 +84,7 @@ pub(crate) fn statement(c: &mut Cursor) -> SqlResult<Option<Kind>> {
 }
 
 fn no_op(c: &Cursor) -> Option<Kind> {
-    // What pools of connections say before they lend one again.
-    if c.looking_at(&["close", "all"]) {
-        return Some(Kind::NoOp("CLOSE", vec![]));
-    }
-    let refused = ["declare", "fetch", "move", "close", "listen", "notify", "do", "lock", "merge"];
+    let refused = ["listen", "notify", "do", "lock", "merge"];
     for (word, tag) in [
         ("checkpoint", "CHECKPOINT"),
         ("reindex", "REINDEX"),

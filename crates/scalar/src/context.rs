@@ -101,6 +101,39 @@ impl BindContext for ParamTypes {
     }
 }
 
+/// What an advisory lock is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AdvisoryKey {
+    /// One number.
+    One(i64),
+    /// Two, which are apart from all single ones.
+    Two(i32, i32),
+}
+
+/// What is done with an advisory lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AdvisoryCall {
+    /// Wait for it.
+    Lock,
+    /// Take it if it is free.
+    TryLock,
+    /// Give it back.
+    Unlock,
+}
+
+/// A call of one of the functions over advisory locks.
+#[derive(Clone, Copy, Debug)]
+pub struct Advisory {
+    /// What is done.
+    pub call: AdvisoryCall,
+    /// The lock.
+    pub key: AdvisoryKey,
+    /// Together with others who share it.
+    pub shared: bool,
+    /// Until the transaction ends, not the session.
+    pub in_transaction: bool,
+}
+
 /// What functions ask of the session that runs the statement. Every method has a default that
 /// says what an expression without session (a test, a constant) gets.
 pub trait SessionFunctions: Send + Sync {
@@ -131,6 +164,18 @@ pub trait SessionFunctions: Send + Sync {
     /// Process id shown to the client.
     fn backend_pid(&self) -> i32 {
         0
+    }
+    /// Functions over advisory locks: whether the lock was taken, or given back.
+    fn advisory(&self, advisory: Advisory) -> SqlResult<bool> {
+        let _ = advisory;
+        Err(SqlError::unsupported("an advisory lock here"))
+    }
+    /// `pg_advisory_unlock_all`.
+    fn advisory_unlock_all(&self) {}
+    /// `pg_sleep`: so many microseconds.
+    fn sleep(&self, micros: i64) -> SqlResult<()> {
+        let _ = micros;
+        Err(SqlError::unsupported("pg_sleep here"))
     }
     /// `pg_cancel_backend`, `pg_terminate_backend`: whether there is such a session.
     fn signal_backend(&self, pid: i32, terminate: bool) -> bool {

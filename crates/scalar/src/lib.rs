@@ -44,7 +44,10 @@ pub use bound::{
     Applied, Bound, CaseBranch, CmpOp, FieldNames, Node, QuantifiedOp, Volatility, compare,
 };
 
-pub use context::{BindContext, EvalContext, NoSession, ParamTypes, SessionFunctions, TypeNames};
+pub use context::{
+    Advisory, AdvisoryCall, AdvisoryKey, BindContext, EvalContext, NoSession, ParamTypes,
+    SessionFunctions, TypeNames,
+};
 pub use conversion::{common_type, convert as convert_datum};
 pub use functions::{plain_text, to_json};
 pub use operators::add_interval;

@@ -30,6 +30,7 @@ use crate::general_query::GeneralQueries;
 use crate::jobs::reclaim::Reclaim;
 use crate::jobs::undo::Undo;
 use crate::jobs::{Jobs, Reclaimed};
+use crate::runtime::advisory::AdvisoryLocks;
 use crate::runtime::node::Runtime;
 use crate::runtime::{Sessions, Statements};
 use crate::session::Backends;
@@ -149,6 +150,11 @@ impl Database {
     /// Who is connected, and what each does.
     pub fn sessions(&self) -> &Sessions {
         &self.runtime.sessions
+    }
+
+    /// Locks on numbers.
+    pub(crate) fn advisory(&self) -> &AdvisoryLocks {
+        &self.runtime.advisory
     }
 
     /// Settings that sessions begin with and RESET returns to; the first call counts.

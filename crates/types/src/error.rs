@@ -73,6 +73,8 @@ states! {
     DEPENDENT_OBJECTS_STILL_EXIST = "2BP01";
     /// Unknown portal.
     INVALID_CURSOR_NAME = "34000";
+    /// Cursor exists.
+    DUPLICATE_CURSOR = "42P03";
     /// Unknown savepoint.
     INVALID_SAVEPOINT = "3B001";
     /// Unknown database.

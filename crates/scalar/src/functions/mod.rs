@@ -2,6 +2,7 @@
 //!
 //! `arguments` unpacks what they are called with.
 
+mod advisory;
 mod arguments;
 mod array;
 mod calendar;
@@ -38,4 +39,5 @@ pub(crate) const SUBJECTS: &[fn(&mut Table)] = &[
     array::fill,
     crate::enums::fill,
     system::fill,
+    advisory::fill,
 ];

@@ -3,7 +3,7 @@
 use braid_types::numeric::{self, BigDecimal};
 use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType};
 
-use super::{bool_of, i64_of, text_of};
+use super::{bool_of, f64_of, i64_of, interval_of, text_of};
 use crate::EvalContext;
 use crate::operators::array;
 use crate::registry::{Eval, Table};
@@ -84,8 +84,16 @@ fn session(t: &mut Table) {
         Ok(Datum::Null)
     })
     .stable();
-    t.add("pg_sleep(float8) void -- refused", |_, _| Err(SqlError::unsupported("pg_sleep")))
-        .volatile();
+    t.add("pg_sleep(float8) void -- waits for so many seconds", |a, c| {
+        c.session.sleep((f64_of(&a[0]).max(0.0) * 1e6) as i64)?;
+        Ok(Datum::text(""))
+    })
+    .volatile();
+    t.add("pg_sleep_for(interval) void -- waits for so long", |a, c| {
+        c.session.sleep(i64::try_from(interval_of(&a[0]).length()).unwrap_or(i64::MAX))?;
+        Ok(Datum::text(""))
+    })
+    .volatile();
     let uuid: Eval = |_, c| {
         let mut bytes = [0u8; 16];
         bytes[..8].copy_from_slice(&c.session.random_u64().to_be_bytes());
@@ -324,19 +332,6 @@ fn describing(t: &mut Table) {
         a[0].to_binary(&a[0].implied_type(), &mut bytes);
         Ok(Datum::Int4(bytes.len() as i32))
     });
-    for signature in [
-        "pg_advisory_lock(int8) void -- refused: lock a row instead",
-        "pg_advisory_xact_lock(int8) void -- refused: lock a row instead",
-    ] {
-        t.add(signature, |_, _| {
-            Err(SqlError::unsupported("an advisory lock").with_hint("Lock a row instead."))
-        })
-        .volatile();
-    }
-    t.add("pg_advisory_unlock_all() void -- nothing: there are no advisory locks", |_, _| {
-        Ok(Datum::text(""))
-    })
-    .volatile();
     t.add("pg_cancel_backend(int4) bool -- stops the statement of a session", |a, c| {
         signal(&a[0], false, c)
     })

@@ -54,7 +54,9 @@ fn run(
         Plan::Insert(i) => i.explain(ctx, runs)?,
         Plan::Update(u) => u.explain(ctx, runs)?,
         Plan::Delete(d) => d.explain(ctx, runs)?,
-        Plan::Utility => Explained { lines: vec![PlanLine::from("Utility statement")], rows: None },
+        Plan::Utility | Plan::Declare(_) => {
+            Explained { lines: vec![PlanLine::from("Utility statement")], rows: None }
+        }
     };
     if !runs {
         return Ok((explained, None));

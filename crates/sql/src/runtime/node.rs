@@ -1,5 +1,6 @@
 //! All that a node knows of its statements and sessions.
 
+use super::advisory::AdvisoryLocks;
 use super::sessions::Sessions;
 use super::statements::{ENTRIES_MAX, Statements};
 
@@ -7,12 +8,13 @@ use super::statements::{ENTRIES_MAX, Statements};
 pub(crate) struct Runtime {
     pub(crate) statements: Statements,
     pub(crate) sessions: Sessions,
+    pub(crate) advisory: AdvisoryLocks,
 }
 
 impl Runtime {
     /// Nothing yet.
     pub(crate) fn new(now_micros: i64) -> Runtime {
         let statements = Statements::new(ENTRIES_MAX, now_micros);
-        Runtime { statements, sessions: Sessions::default() }
+        Runtime { statements, sessions: Sessions::default(), advisory: AdvisoryLocks::default() }
     }
 }

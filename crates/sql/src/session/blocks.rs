@@ -5,6 +5,7 @@ use braid_kv::TxnOptions;
 use braid_types::{SqlError, SqlResult, SqlState};
 
 use super::client::Session;
+use super::cursors::Cursor;
 use super::settings::Settings;
 use super::transaction::{
     Failure, OpenTxn, Savepoint, as_of_timestamp, isolation_at, isolation_name, level_of,
@@ -182,6 +183,7 @@ impl Session {
 
     pub(super) fn commit(&mut self) -> SqlResult<()> {
         let Some(open) = self.open.take() else { return Ok(()) };
+        self.end_cursors(true);
         let result = if open.schema_changed {
             self.db.commit_schema_change(&open.txn)
         } else {
@@ -189,7 +191,10 @@ impl Session {
         };
         if result.is_err() {
             self.state.settings(|s| *s = open.settings);
+            self.cursors.retain(|_, cursor| !cursor.is_new());
         }
+        self.cursors.values_mut().for_each(Cursor::settle);
+        self.state.end_transaction_locks();
         self.state.settings(Settings::end_transaction);
         let ended = if result.is_ok() { Sum::Commits } else { Sum::Rollbacks };
         self.activity.add(ended, 1);
@@ -198,6 +203,8 @@ impl Session {
 
     pub(super) fn rollback(&mut self) {
         let Some(open) = self.open.take() else { return };
+        self.end_cursors(false);
+        self.state.end_transaction_locks();
         open.txn.rollback();
         self.activity.add(Sum::Rollbacks, 1);
         self.state.settings(|s| {
@@ -222,8 +229,9 @@ impl Session {
     }
 
     pub(crate) fn rollback_to(&mut self, name: &str) -> SqlResult<()> {
+        let at = self.block("ROLLBACK TO SAVEPOINT")?.savepoint(name)?;
+        self.forget_cursors_since(at);
         let open = self.block("ROLLBACK TO SAVEPOINT")?;
-        let at = open.savepoint(name)?;
         open.savepoints.truncate(at + 1);
         open.savepoints_changed();
         let s = &open.savepoints[at];
@@ -243,6 +251,7 @@ impl Session {
         let at = open.savepoint(name)?;
         open.savepoints.truncate(at);
         open.savepoints_changed();
+        self.adopt_cursors(at);
         Ok(())
     }
 

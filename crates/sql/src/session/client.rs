@@ -12,6 +12,7 @@ use braid_types::{SqlError, SqlResult, SqlState, SqlType};
 use parking_lot::Mutex;
 
 use super::context::Notice;
+use super::cursors::Cursor;
 use super::prepared::Prepared;
 use super::settings::Settings;
 use super::shapes::Shapes;
@@ -50,6 +51,8 @@ pub struct Session {
     pub(super) shown: Arc<Shown>,
     pub(super) named: HashMap<String, Arc<Prepared>>,
     pub(super) cache: HashMap<Arc<str>, Arc<Prepared>>,
+    /// Cursors by name.
+    pub(super) cursors: HashMap<String, Cursor>,
     /// Plans of statements that come again with other literals.
     pub(super) shapes: Shapes,
     /// What runs now.
@@ -81,7 +84,7 @@ impl Session {
             options.database,
             settings,
             catalog,
-            options.pid,
+            (options.pid, options.cancel.clone()),
         );
         let notices = state.notices.clone();
         let state = Arc::new(state);
@@ -95,6 +98,7 @@ impl Session {
             shown: Arc::default(),
             named: HashMap::new(),
             cache: HashMap::new(),
+            cursors: HashMap::new(),
             shapes: Shapes::default(),
             measuring: None,
             activity,
@@ -140,6 +144,9 @@ impl Session {
 
     /// The client has its answer, and nothing runs until it speaks.
     pub fn rests(&self) {
+        if self.open.is_none() {
+            self.state.end_transaction_locks();
+        }
         let state = match &self.open {
             None => State::Idle,
             Some(open) if open.is_failed() => State::IdleInFailedTransaction,

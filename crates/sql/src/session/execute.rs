@@ -8,6 +8,7 @@ use braid_types::{Datum, SqlError, SqlResult, SqlState};
 
 use super::client::Session;
 use super::context::Context;
+use super::cursors::Declared;
 use super::outcome::{Outcome, Rows, RowsTag, VecRows};
 use super::prepared::{Plan, Prepared};
 use super::transaction::{OpenTxn, aborted};
@@ -208,18 +209,31 @@ pub(super) fn run(session: &mut Session, ctx: &Context, p: &Arc<Prepared>) -> Sq
 
 fn run_plan(session: &mut Session, ctx: &Context, p: &Arc<Prepared>) -> SqlResult<Ran> {
     match &p.plan {
-        Plan::Select(s) => {
-            Ok(Outcome::Rows(Rows::new(s.run(ctx)?, RowsTag::Counted("SELECT"))).into())
-        }
-        Plan::General(g) => {
-            let stream = g.execute(&ctx.run_context())?;
-            Ok(Outcome::Rows(Rows::new(stream, RowsTag::Counted("SELECT"))).into())
+        Plan::Select(_) | Plan::General(_) => Ok(Outcome::Rows(rows_of(ctx, &p.plan)?).into()),
+        Plan::Declare(d) => {
+            let rows = rows_of(ctx, &d.rows)?.holding(ctx.memory.clone());
+            session.declare(
+                ctx,
+                Declared { cursor: &d.cursor, columns: d.columns.clone() },
+                rows,
+            )?;
+            Ok(Outcome::Done("DECLARE CURSOR".into()).into())
         }
         Plan::Insert(i) => wrote(i.run(ctx)?, "INSERT 0"),
         Plan::Update(u) => wrote(u.run(ctx)?, "UPDATE"),
         Plan::Delete(d) => wrote(d.run(ctx)?, "DELETE"),
         Plan::Utility => utility(session, ctx, p),
     }
+}
+
+/// The rows of a query.
+fn rows_of(ctx: &Context, plan: &Plan) -> SqlResult<Rows> {
+    let stream = match plan {
+        Plan::Select(s) => s.run(ctx)?,
+        Plan::General(g) => g.execute(&ctx.run_context())?,
+        _ => return Err(SqlError::internal("a plan that is no query's")),
+    };
+    Ok(Rows::new(stream, RowsTag::Counted("SELECT")))
 }
 
 fn wrote(w: crate::dml::Written, word: &str) -> SqlResult<Ran> {

@@ -15,6 +15,7 @@
 //! - [`settings`], [`state`]: the settings themselves; what functions see of the session.
 //! - `context`: what one running statement has around it; `type_names`: the types that it can name.
 //!   `interrupt`: who stops it.
+//! - `cursors`: DECLARE, FETCH, MOVE, CLOSE.
 //! - `jobs`: schema changes that run in steps, SHOW JOBS, CANCEL JOB.
 //! - [`show`]: SHOW statements. [`outcome`]: what execution gives back.
 //!
@@ -23,6 +24,7 @@
 mod blocks;
 mod client;
 mod context;
+mod cursors;
 pub(crate) mod execute;
 pub mod interrupt;
 mod jobs;

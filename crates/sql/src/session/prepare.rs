@@ -143,6 +143,10 @@ impl Session {
         };
         let params = match &plan {
             Plan::General(g) => g.param_types().to_vec(),
+            Plan::Declare(d) => match &d.rows {
+                Plan::General(g) => g.param_types().to_vec(),
+                _ => params.finish(),
+            },
             _ => params.finish(),
         };
         Ok(Prepared {

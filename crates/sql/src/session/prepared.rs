@@ -13,7 +13,7 @@ use crate::general_query::{ColumnInfo, GeneralPlan};
 use crate::plan::SelectPlan;
 use crate::runtime::statements::Counted;
 use crate::statement::{Effect, Entry};
-use braid_parser::Statement;
+use braid_parser::{DeclareCursor, Statement};
 
 /// A statement that was planned and can be executed.
 pub struct Prepared {
@@ -48,8 +48,18 @@ pub(crate) enum Plan {
     Update(Arc<UpdatePlan>),
     /// DELETE.
     Delete(Arc<DeletePlan>),
+    /// DECLARE CURSOR.
+    Declare(Arc<DeclarePlan>),
     /// Run from the parsed statement.
     Utility,
+}
+
+/// A cursor and the plan of its rows.
+pub(crate) struct DeclarePlan {
+    pub(crate) cursor: DeclareCursor,
+    /// Of a query.
+    pub(crate) rows: Plan,
+    pub(crate) columns: Vec<ColumnInfo>,
 }
 
 impl Prepared {

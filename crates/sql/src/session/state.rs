@@ -5,12 +5,13 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use braid_catalog::{Catalog, Relation, Sequence, id_of_oid, oid_of};
 use braid_kv::{Isolation, TxnOptions};
 use braid_types::{Datum, SqlError, SqlResult, SqlState, Style};
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 
 use super::context::Notice;
 use super::interrupt::Cause;
@@ -19,8 +20,9 @@ use super::transaction::isolation_of;
 use super::type_names::find_type;
 use crate::database::Database;
 use crate::general_query::SideBySide;
+use crate::runtime::advisory::Want;
 use crate::runtime::log::Logged;
-use braid_scalar::{EvalContext, SessionFunctions};
+use braid_scalar::{Advisory, AdvisoryCall, EvalContext, SessionFunctions};
 use braid_types::quote_ident;
 
 /// See the [module documentation](self).
@@ -31,6 +33,9 @@ pub struct SessionState {
     /// The session's database.
     pub database: String,
     pid: i32,
+    /// Its number among those who hold advisory locks.
+    locker: u64,
+    cancel: Arc<AtomicBool>,
     pub(super) notices: Arc<Mutex<Vec<Notice>>>,
     shared: Mutex<Shared>,
 }
@@ -145,8 +150,10 @@ impl SessionState {
         database: String,
         settings: Settings,
         catalog: Arc<Catalog>,
-        pid: Option<i32>,
+        backend: (Option<i32>, Arc<AtomicBool>),
     ) -> SessionState {
+        let (pid, cancel) = backend;
+        let locker = db.advisory().open();
         let pid = pid.unwrap_or_else(|| db.new_pid());
         let shared = Shared {
             settings,
@@ -157,7 +164,21 @@ impl SessionState {
             reports: Vec::new(),
         };
         let notices = Arc::default();
-        SessionState { db, user, database, pid, notices, shared: Mutex::new(shared) }
+        SessionState {
+            db,
+            user,
+            database,
+            pid,
+            locker,
+            cancel,
+            notices,
+            shared: Mutex::new(shared),
+        }
+    }
+
+    /// Gives back the advisory locks of a transaction that has ended.
+    pub(super) fn end_transaction_locks(&self) {
+        self.db.advisory().unlock_all(self.locker, true);
     }
 
     /// Process id as clients know it.
@@ -310,7 +331,64 @@ impl SessionState {
     }
 }
 
+impl Drop for SessionState {
+    fn drop(&mut self) {
+        self.db.advisory().unlock_all(self.locker, true);
+        self.db.advisory().unlock_all(self.locker, false);
+    }
+}
+
+/// How often a sleeper looks whether he shall stop.
+const NAP: Duration = Duration::from_millis(10);
+
 impl SessionFunctions for SessionState {
+    fn advisory(&self, advisory: Advisory) -> SqlResult<bool> {
+        let Advisory { call, key, shared, in_transaction } = advisory;
+        let catalog = self.catalog();
+        let place = (catalog.database(&self.database).map_or(0, |d| d.id), key);
+        let (locks, want) = (self.db.advisory(), Want { place, shared, in_transaction });
+        match call {
+            AdvisoryCall::Lock => {
+                let limit = self.derived().lock_timeout;
+                locks.lock(self.locker, &want, &self.cancel, limit).map(|()| true)
+            }
+            AdvisoryCall::TryLock => Ok(locks.try_lock(self.locker, &want)),
+            AdvisoryCall::Unlock => {
+                let held = locks.unlock(self.locker, &place, shared);
+                if !held {
+                    let mode = if shared { "ShareLock" } else { "ExclusiveLock" };
+                    self.notices.lock().push(Notice {
+                        severity: "WARNING",
+                        state: SqlState("01000"),
+                        message: format!("you don't own a lock of type {mode}"),
+                        detail: None,
+                    });
+                }
+                Ok(held)
+            }
+        }
+    }
+
+    fn advisory_unlock_all(&self) {
+        self.db.advisory().unlock_all(self.locker, false);
+    }
+
+    fn sleep(&self, micros: i64) -> SqlResult<()> {
+        let until = self.db.clock_micros().saturating_add(micros);
+        let (nobody, never) = (Mutex::new(()), Condvar::new());
+        loop {
+            if self.cancel.load(Ordering::Relaxed) {
+                return Err(SqlError::new(
+                    SqlState::QUERY_CANCELED,
+                    "canceling statement due to user request",
+                ));
+            }
+            let left = until.saturating_sub(self.db.clock_micros());
+            let Ok(left @ 1..) = u64::try_from(left) else { return Ok(()) };
+            never.wait_for(&mut nobody.lock(), NAP.min(Duration::from_micros(left)));
+        }
+    }
+
     fn current_user(&self) -> String {
         self.user.clone()
     }

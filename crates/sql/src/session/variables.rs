@@ -5,6 +5,7 @@ use braid_types::{SqlError, SqlResult, SqlState};
 use super::client::Session;
 use super::transaction::{isolation_of, level_of};
 use braid_parser::{SetVar, TxnModes};
+use braid_scalar::SessionFunctions;
 
 impl Session {
     /// SET.
@@ -62,6 +63,8 @@ impl Session {
             }
             self.reset(None)?;
             self.named.clear();
+            self.close_cursor(None)?;
+            SessionFunctions::advisory_unlock_all(&*self.state);
         }
         if what == "all" || what == "plans" {
             self.cache.clear();

@@ -10,7 +10,7 @@ use crate::copy::{self, CopyIn, CopyOut};
 use crate::dml::{DeletePlan, InsertPlan, UpdatePlan};
 use crate::session::Outcome;
 use crate::session::prepare::plan_query;
-use crate::session::prepared::Plan;
+use crate::session::prepared::{DeclarePlan, Plan};
 
 pub(super) static ENTRIES: &[Entry] = &[
     Entry::plan(
@@ -21,6 +21,17 @@ pub(super) static ENTRIES: &[Entry] = &[
         work!(Sql Sql::Query(q) => |p| {
             let (plan, columns) = plan_query(p.ctx, q, p.params, p.declared)?;
             Ok((plan, Some(columns)))
+        }),
+    ),
+    Entry::plan(
+        "DECLARE CURSOR",
+        "declare n cursor with hold for select a from t",
+        "a query whose rows are fetched bit by bit; SCROLL, WITH HOLD",
+        Effect::Reads,
+        work!(Kind::DeclareCursor(d) => |p| {
+            let (rows, columns) = plan_query(p.ctx, &d.query, p.params, p.declared)?;
+            let plan = DeclarePlan { cursor: (**d).clone(), rows, columns };
+            Ok((Plan::Declare(Arc::new(plan)), None))
         }),
     ),
     Entry::plan(

@@ -198,10 +198,29 @@ pub(super) static ENTRIES: &[Entry] = &[
         work!(Kind::NoOp("CLUSTER", _) => |_| done("CLUSTER")),
     ),
     Entry::session(
+        "FETCH",
+        "fetch 1 from c",
+        "rows of a cursor, onward or back: NEXT, PRIOR, FIRST, LAST, ABSOLUTE, RELATIVE, ALL",
+        work!(Kind::Fetch(f) if !f.only_move => |session| session.fetch(f)),
+    )
+    .with_columns(|session, s| match &*s.kind {
+        Kind::Fetch(f) => session.cursor_columns(&f.cursor).map(Some),
+        _ => Ok(None),
+    }),
+    Entry::session(
+        "MOVE",
+        "move 1 in c",
+        "as FETCH, without the rows",
+        work!(Kind::Fetch(f) if f.only_move => |session| session.fetch(f)),
+    ),
+    Entry::session(
         "CLOSE",
         "close all",
-        "accepted as CLOSE ALL: there are no cursors with names",
-        work!(Kind::NoOp("CLOSE", _) => |_| done("CLOSE CURSOR ALL")),
+        "forgets a cursor, or all",
+        work!(Kind::CloseCursor(name) => |session| {
+            session.close_cursor(name.as_deref())?;
+            done(if name.is_none() { "CLOSE CURSOR ALL" } else { "CLOSE CURSOR" })
+        }),
     ),
     Entry::session(
         "UNLISTEN",

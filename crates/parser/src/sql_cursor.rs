@@ -1,0 +1,136 @@
+//! DECLARE, FETCH, MOVE and CLOSE.
+
+use braid_types::{SqlError, SqlResult};
+use sqlparser::ast;
+use sqlparser::tokenizer::Token;
+
+use crate::Kind;
+use crate::cursor::Cursor;
+use crate::script::parse_nested;
+
+/// DECLARE CURSOR.
+#[derive(Clone, Debug)]
+pub struct DeclareCursor {
+    /// Name.
+    pub name: String,
+    /// SCROLL, or NO SCROLL.
+    pub scroll: Option<bool>,
+    /// WITH HOLD.
+    pub hold: bool,
+    /// Its rows.
+    pub query: Box<ast::Query>,
+}
+
+/// Which rows FETCH and MOVE mean, from where the cursor stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Steps {
+    /// So many rows onward, or if negative back; 0 is the row it stands on. NEXT is 1, PRIOR -1.
+    By(i64),
+    /// All that are left.
+    AllOnward,
+    /// All before it.
+    AllBack,
+    /// The row with this number, from the end if negative. FIRST is 1, LAST -1.
+    Absolute(i64),
+    /// The row so many rows away.
+    Relative(i64),
+}
+
+/// FETCH or MOVE.
+#[derive(Clone, Debug)]
+pub struct FetchRows {
+    /// Cursor.
+    pub cursor: String,
+    /// Which rows.
+    pub steps: Steps,
+    /// MOVE: no rows are given.
+    pub only_move: bool,
+}
+
+/// Reads one of these statements; `None` if it is another.
+pub(crate) fn sql_cursor(c: &mut Cursor) -> SqlResult<Option<Kind>> {
+    if c.take(&["declare"]) {
+        return declare(c).map(|d| Some(Kind::DeclareCursor(Box::new(d))));
+    }
+    for (word, only_move) in [("fetch", false), ("move", true)] {
+        if c.take(&[word]) {
+            let steps = steps(c)?;
+            let _ = c.take(&["from"]) || c.take(&["in"]);
+            return Ok(Some(Kind::Fetch(FetchRows { cursor: c.ident()?, steps, only_move })));
+        }
+    }
+    if c.take(&["close"]) {
+        let name = if c.take(&["all"]) { None } else { Some(c.ident()?) };
+        return Ok(Some(Kind::CloseCursor(name)));
+    }
+    Ok(None)
+}
+
+fn declare(c: &mut Cursor) -> SqlResult<DeclareCursor> {
+    let name = c.ident()?;
+    let mut scroll = None;
+    loop {
+        if c.take(&["binary"]) {
+            return Err(SqlError::unsupported("a binary cursor")
+                .with_hint("The protocol asks for binary results of any statement."));
+        } else if c.take(&["scroll"]) {
+            scroll = Some(true);
+        } else if c.take(&["no", "scroll"]) {
+            scroll = Some(false);
+        } else if !(c.take(&["insensitive"]) || c.take(&["asensitive"])) {
+            break;
+        }
+    }
+    c.expect(&["cursor"])?;
+    let hold = c.take(&["with", "hold"]);
+    c.take(&["without", "hold"]);
+    c.expect(&["for"])?;
+    if c.done() {
+        return Err(c.unexpected());
+    }
+    match &*parse_nested(c.rest())?.kind {
+        Kind::Sql(sql) => match &**sql {
+            ast::Statement::Query(query) => {
+                while c.next().is_some() {}
+                Ok(DeclareCursor { name, scroll, hold, query: query.clone() })
+            }
+            _ => Err(c.unexpected()),
+        },
+        _ => Err(c.unexpected()),
+    }
+}
+
+/// The direction, which may be left out.
+fn steps(c: &mut Cursor) -> SqlResult<Steps> {
+    Ok(if c.take(&["next"]) {
+        Steps::By(1)
+    } else if c.take(&["prior"]) {
+        Steps::By(-1)
+    } else if c.take(&["first"]) {
+        Steps::Absolute(1)
+    } else if c.take(&["last"]) {
+        Steps::Absolute(-1)
+    } else if c.take(&["absolute"]) {
+        Steps::Absolute(c.integer()?)
+    } else if c.take(&["relative"]) {
+        Steps::Relative(c.integer()?)
+    } else if c.take(&["all"]) {
+        Steps::AllOnward
+    } else if c.take(&["forward"]) {
+        if c.take(&["all"]) { Steps::AllOnward } else { Steps::By(count(c)?.unwrap_or(1)) }
+    } else if c.take(&["backward"]) {
+        match c.take(&["all"]) {
+            true => Steps::AllBack,
+            false => Steps::By(count(c)?.unwrap_or(1).saturating_neg()),
+        }
+    } else {
+        Steps::By(count(c)?.unwrap_or(1))
+    })
+}
+
+fn count(c: &mut Cursor) -> SqlResult<Option<i64>> {
+    match c.peek() {
+        Some(Token::Number(..) | Token::Minus | Token::Plus) => c.integer().map(Some),
+        _ => Ok(None),
+    }
+}

@@ -1,0 +1,307 @@
+//! Cursors: DECLARE, FETCH, MOVE, CLOSE.
+//!
+//! ```text
+//!   before the first     1      2      3     behind the last
+//!         0              1      2      3            4          where a cursor stands
+//! ```
+//! A cursor without SCROLL pulls its rows when they are fetched and keeps none of them, so it can
+//! go onward only. One that scrolls keeps what has passed, in the memory that a statement may hold;
+//! one WITH HOLD keeps all from the beginning, because it outlives its transaction.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use braid_catalog::memory_error;
+use braid_env::memory::Account;
+use braid_types::{SqlError, SqlResult, SqlState};
+
+use super::client::Session;
+use super::context::Context;
+use super::outcome::{Outcome, Rows, RowsTag, VecRows};
+use crate::general_query::{ColumnInfo, Row, row_memory};
+use braid_parser::{DeclareCursor, FetchRows, Steps};
+
+/// What [`Session::declare`] needs beside the rows.
+pub(crate) struct Declared<'a> {
+    pub(crate) cursor: &'a DeclareCursor,
+    pub(crate) columns: Vec<ColumnInfo>,
+}
+
+/// A cursor.
+pub(crate) struct Cursor {
+    columns: Vec<ColumnInfo>,
+    /// Rows that nobody has pulled yet; `None` when there are no more.
+    source: Option<Rows>,
+    /// Pulled, and still ahead.
+    ahead: VecDeque<Row>,
+    /// Passed, from the first; only of a cursor that scrolls.
+    passed: Vec<Row>,
+    scrolls: bool,
+    /// Where it stands.
+    at: u64,
+    hold: bool,
+    /// How many savepoints there were when it was declared; `None` once its transaction has ended.
+    savepoints: Option<usize>,
+    /// What it keeps.
+    memory: Arc<Account>,
+}
+
+impl Cursor {
+    /// The next row, which the cursor stands on then.
+    fn next(&mut self) -> SqlResult<Option<Row>> {
+        if self.scrolls && (self.at as usize) < self.passed.len() {
+            self.at += 1;
+            return Ok(Some(self.passed[self.at as usize - 1].clone()));
+        }
+        let is_behind = self.source.is_none() && self.ahead.is_empty();
+        let row = self.pull()?;
+        match &row {
+            Some(row) => {
+                self.at += 1;
+                if self.scrolls {
+                    if !self.hold {
+                        self.keep(row)?;
+                    }
+                    self.passed.push(row.clone());
+                }
+            }
+            None if is_behind && !self.scrolls => {}
+            None => self.at = self.last() + 1,
+        }
+        Ok(row)
+    }
+
+    /// The number of the last row, once all were pulled.
+    fn last(&self) -> u64 {
+        if self.scrolls { self.passed.len() as u64 } else { self.at }
+    }
+
+    fn pull(&mut self) -> SqlResult<Option<Row>> {
+        while self.ahead.is_empty() {
+            let Some(source) = &mut self.source else { return Ok(None) };
+            match source.next_batch()? {
+                Some(rows) => self.ahead.extend(rows),
+                None => self.source = None,
+            }
+        }
+        Ok(self.ahead.pop_front())
+    }
+
+    fn keep(&self, row: &Row) -> SqlResult<()> {
+        self.memory.take("the rows of a cursor", row_memory(row)).map_err(|e| memory_error(&e))
+    }
+
+    /// The row before; `None`, and the cursor stands before the first, when there is none.
+    fn prior(&mut self) -> SqlResult<Option<Row>> {
+        self.check_scrolls()?;
+        self.at = self.at.saturating_sub(1);
+        Ok(self.at.checked_sub(1).map(|at| self.passed[at as usize].clone()))
+    }
+
+    /// The row that it stands on.
+    fn current(&self) -> SqlResult<Option<Row>> {
+        self.check_scrolls()?;
+        Ok(self.at.checked_sub(1).and_then(|at| self.passed.get(at as usize).cloned()))
+    }
+
+    /// Whether it was declared in the transaction that is open.
+    pub(super) fn is_new(&self) -> bool {
+        self.savepoints.is_some()
+    }
+
+    /// Its transaction has committed.
+    pub(super) fn settle(&mut self) {
+        self.savepoints = None;
+    }
+
+    fn check_scrolls(&self) -> SqlResult<()> {
+        if self.scrolls {
+            return Ok(());
+        }
+        Err(SqlError::new(
+            SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+            "cursor can only scan forward",
+        )
+        .with_hint("Declare it with SCROLL option to enable backward scan."))
+    }
+
+    /// Reads everything, for a cursor that outlives its transaction.
+    fn pull_all(&mut self) -> SqlResult<()> {
+        while let Some(source) = &mut self.source {
+            let Some(rows) = source.next_batch()? else { break };
+            for row in rows {
+                self.keep(&row)?;
+                self.ahead.push_back(row);
+            }
+        }
+        self.source = None;
+        Ok(())
+    }
+
+    /// Goes, and gives each row that it comes to.
+    fn go(&mut self, steps: Steps, mut each: impl FnMut(Row) -> SqlResult<()>) -> SqlResult<u64> {
+        let mut found = 0;
+        let mut give = |row: Option<Row>| -> SqlResult<bool> {
+            let Some(row) = row else { return Ok(false) };
+            each(row)?;
+            found += 1;
+            Ok(true)
+        };
+        match steps {
+            Steps::By(0) => drop(give(self.current()?)?),
+            Steps::By(n) if n > 0 => {
+                for _ in 0..n {
+                    if !give(self.next()?)? {
+                        break;
+                    }
+                }
+            }
+            Steps::By(n) => {
+                for _ in 0..n.unsigned_abs() {
+                    if !give(self.prior()?)? {
+                        break;
+                    }
+                }
+            }
+            Steps::AllOnward => while give(self.next()?)? {},
+            Steps::AllBack => while give(self.prior()?)? {},
+            Steps::Absolute(n) => drop(give(self.absolute(n)?)?),
+            Steps::Relative(n) => {
+                let to = i64::try_from(self.at).unwrap_or(i64::MAX).saturating_add(n);
+                let row = match (n, to) {
+                    (0, _) => self.current()?,
+                    (_, ..=0) => self.absolute(0)?,
+                    (_, to) => self.absolute(to)?,
+                };
+                give(row)?;
+            }
+        }
+        Ok(found)
+    }
+
+    /// Goes to the row with a number, from the end if it is negative.
+    fn absolute(&mut self, n: i64) -> SqlResult<Option<Row>> {
+        let to = match u64::try_from(n) {
+            Ok(to) => to,
+            Err(_) => {
+                self.check_scrolls()?;
+                while self.next()?.is_some() {}
+                (self.last() + 1).saturating_sub(n.unsigned_abs())
+            }
+        };
+        if to <= self.at {
+            self.check_scrolls()?;
+            self.at = to;
+            return self.current();
+        }
+        while self.at + 1 < to {
+            if self.next()?.is_none() {
+                return Ok(None);
+            }
+        }
+        self.next()
+    }
+}
+
+impl Session {
+    /// DECLARE: `rows` are those of the query.
+    pub(crate) fn declare(
+        &mut self,
+        ctx: &Context,
+        declared: Declared<'_>,
+        rows: Rows,
+    ) -> SqlResult<()> {
+        let DeclareCursor { name, scroll, hold, .. } = declared.cursor;
+        let savepoints = self.open.as_ref().filter(|o| o.explicit).map(|o| o.savepoints.len());
+        if !hold && savepoints.is_none() {
+            return Err(SqlError::new(
+                SqlState::NO_ACTIVE_SQL_TRANSACTION,
+                "DECLARE CURSOR can only be used in transaction blocks",
+            ));
+        }
+        if self.cursors.contains_key(name) {
+            return Err(SqlError::new(
+                SqlState::DUPLICATE_CURSOR,
+                format!("cursor \"{name}\" already exists"),
+            ));
+        }
+        let rows = match &ctx.failure {
+            Some(failure) => rows.failing(failure.clone()),
+            None => rows,
+        };
+        let mut cursor = Cursor {
+            columns: declared.columns,
+            source: Some(rows),
+            ahead: VecDeque::new(),
+            passed: Vec::new(),
+            scrolls: scroll.unwrap_or(*hold),
+            at: 0,
+            hold: *hold,
+            savepoints,
+            memory: ctx.memory.clone(),
+        };
+        if *hold {
+            cursor.pull_all()?;
+        }
+        self.cursors.insert(name.clone(), cursor);
+        Ok(())
+    }
+
+    fn cursor(&mut self, name: &str) -> SqlResult<&mut Cursor> {
+        self.cursors.get_mut(name).ok_or_else(|| no_cursor(name))
+    }
+
+    /// The columns of a cursor's rows.
+    pub(crate) fn cursor_columns(&self, name: &str) -> SqlResult<Vec<ColumnInfo>> {
+        self.cursors.get(name).map(|c| c.columns.clone()).ok_or_else(|| no_cursor(name))
+    }
+
+    /// FETCH and MOVE.
+    pub(crate) fn fetch(&mut self, fetch: &FetchRows) -> SqlResult<Outcome> {
+        let memory = self.db.coordinator().memory();
+        let account = memory.account(self.state.derived().statement_mem);
+        let cursor = self.cursor(&fetch.cursor)?;
+        if fetch.only_move {
+            let passed = cursor.go(fetch.steps, |_| Ok(()))?;
+            return Ok(Outcome::Done(format!("MOVE {passed}")));
+        }
+        let mut rows = Vec::new();
+        let found = cursor.go(fetch.steps, |row| {
+            account.take("the rows of a FETCH", row_memory(&row)).map_err(|e| memory_error(&e))?;
+            rows.push(row);
+            Ok(())
+        })?;
+        let tag = RowsTag::Fixed(format!("FETCH {found}"));
+        Ok(Outcome::Rows(Rows::new(Box::new(VecRows::new(rows)), tag).holding(account)))
+    }
+
+    /// CLOSE; `None`: all.
+    pub(crate) fn close_cursor(&mut self, name: Option<&str>) -> SqlResult<()> {
+        match name {
+            None => self.cursors.clear(),
+            Some(name) => drop(self.cursors.remove(name).ok_or_else(|| no_cursor(name))?),
+        }
+        Ok(())
+    }
+
+    /// A transaction ends: its cursors go, but for those WITH HOLD if it commits.
+    pub(super) fn end_cursors(&mut self, commits: bool) {
+        self.cursors.retain(|_, cursor| !cursor.is_new() || (commits && cursor.hold));
+    }
+
+    /// What was declared since this savepoint never was.
+    pub(super) fn forget_cursors_since(&mut self, savepoint: usize) {
+        self.cursors.retain(|_, cursor| cursor.savepoints.is_none_or(|n| n <= savepoint));
+    }
+
+    /// A savepoint is forgotten: what was declared since belongs to the one before it.
+    pub(super) fn adopt_cursors(&mut self, savepoint: usize) {
+        for cursor in self.cursors.values_mut() {
+            cursor.savepoints = cursor.savepoints.map(|n| n.min(savepoint));
+        }
+    }
+}
+
+fn no_cursor(name: &str) -> SqlError {
+    SqlError::new(SqlState::INVALID_CURSOR_NAME, format!("cursor \"{name}\" does not exist"))
+}
