@@ -32,6 +32,8 @@ fn system_key(bytes: &[u8]) -> String {
         Some(b'a') => "Statistics",
         Some(b'c') => "CatalogVersion",
         Some(b'd') => "Descriptor",
+        Some(b'e') => "Erasure",
+        Some(b'f') => "ErasuresAreNoted",
         Some(b'g') => "Discarded",
         Some(b'h') => "Shape",
         Some(b'i') => "NextId",

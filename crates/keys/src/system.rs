@@ -4,6 +4,8 @@
 //!   01 'a' id           what ANALYZE has found out about a table
 //!   01 'c'              catalog version
 //!   01 'd' id           descriptor of an object
+//!   01 'e' id n         spans of a hierarchy in which rows were erased, and index entries were not
+//!   01 'f'              since this is there, such spans have records
 //!   01 'g' id gen       a generation inside of families that is over, until it is reclaimed
 //!   01 'h' id           changes when reads of a table would answer differently by its descriptor
 //!   01 'i'              next object id
@@ -58,6 +60,28 @@ pub fn descriptors() -> (Vec<u8>, Vec<u8>) {
 /// descriptor that they would notice.
 pub fn shape(id: u32) -> Vec<u8> {
     key(b'h', &[id])
+}
+
+/// Record of spans of a root table in which rows were erased, without their entries elsewhere.
+pub fn erasure(root: u32, number: u64) -> Vec<u8> {
+    let mut out = key(b'e', &[root]);
+    push_number(&mut out, number);
+    out
+}
+
+/// Span of all [`erasure`] records of a root table.
+pub fn erasures(root: u32) -> (Vec<u8>, Vec<u8>) {
+    (key(b'e', &[root]), key(b'e', &[root + 1]))
+}
+
+/// Span of all [`erasure`] records.
+pub fn all_erasures() -> (Vec<u8>, Vec<u8>) {
+    (key(b'e', &[]), key(b'f', &[]))
+}
+
+/// Says that erasures have records in this store.
+pub fn erasures_are_noted() -> Vec<u8> {
+    key(b'f', &[])
 }
 
 /// Record of a generation inside of families that is over.

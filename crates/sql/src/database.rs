@@ -110,6 +110,7 @@ impl Database {
         crate::jobs::undo::all(&coordinator)?;
         let txn = coordinator.begin(read_only()).map_err(kv_error)?;
         let catalog = Arc::new(load_catalog(&txn)?);
+        crate::jobs::reclaim::adopt(&coordinator, &catalog)?;
         let now = coordinator.wall_clock_us();
         let reclaim = Reclaim::for_catalog(&catalog, now);
         let runtime = Runtime::new(now as i64 - EPOCH_MICROS);

@@ -193,10 +193,12 @@ fn a_fresh_process_looks_for_dead_entries_once() {
     drop(db);
     drop(store);
     let (_store, db) = open(&fs);
+    db.reclaim(ALWAYS, 300).unwrap();
+    assert_eq!(db.reclaimed().dead_entries + first, 600, "it goes on where it was");
+    // What was erased while another process looked, it cannot know: it looks once more.
     db.reclaim(ALWAYS, 1_000_000).unwrap();
-    assert_eq!(db.reclaimed().dead_entries + first, 600);
     let examined = db.reclaimed().examined;
-    assert!(examined < 300, "it goes on where it was: {examined}");
+    assert!(examined < 600, "{examined}");
     db.reclaim(ALWAYS, 1_000_000).unwrap();
     assert_eq!(db.reclaimed().examined, examined);
 }

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use braid_kv::{KeySpan, Txn};
 use braid_scalar::{Bound, Node};
 use braid_sql::plan::access::Access;
-use braid_sql::storage::{IndexScan, TableLayout, TableScan};
+use braid_sql::storage::{IndexScan, Liveness, TableLayout, TableScan};
 use braid_types::{SqlError, SqlResult, SqlType};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::Result;
@@ -190,16 +190,17 @@ impl SqlScan {
         spans: Vec<KeySpan>,
     ) -> Rows {
         let (spec, txn, layout) = (&self.spec, txn.clone(), layout.clone());
-        let mut wanted = vec![false; layout.table.columns.len()];
-        spec.projection.iter().for_each(|at| wanted[*at] = true);
         let rows = match access.index {
             Some(at) => {
-                let filtered = self.filter().map(|filter| &filter.columns);
-                filtered.into_iter().flatten().for_each(|at| wanted[*at] = true);
+                let wanted = Some(self.wanted(&layout));
                 let scan = IndexScan::new(txn, layout, at, spans, false);
-                Rows::Index(scan.wanting(Some(wanted)))
+                Rows::Index(scan.wanting(wanted).covering(Liveness::default()))
             }
-            None => Rows::Table(TableScan::new(txn, layout, spans, Some(wanted), false)),
+            None => {
+                let mut wanted = vec![false; layout.table.columns.len()];
+                spec.projection.iter().for_each(|at| wanted[*at] = true);
+                Rows::Table(TableScan::new(txn, layout, spans, Some(wanted), false))
+            }
         };
         let expected = spec.limit.filter(|_| self.filter().is_none());
         rows.expecting(expected).in_columns(spec, self.filter().cloned())
@@ -324,6 +325,15 @@ fn learned_columns(filter: &Arc<dyn PhysicalExpr>) -> String {
 }
 
 impl SqlScan {
+    /// By ordinal, the columns of rows that are read one by one.
+    fn wanted(&self, layout: &TableLayout) -> Vec<bool> {
+        let mut wanted = vec![false; layout.table.columns.len()];
+        let filtered = self.filter().map(|filter| &filter.columns);
+        let all = self.spec.projection.iter().chain(filtered.into_iter().flatten());
+        all.for_each(|at| wanted[*at] = true);
+        wanted
+    }
+
     fn fmt_access(
         &self,
         layout: &TableLayout,
@@ -333,7 +343,13 @@ impl SqlScan {
         let name = &self.spec.name;
         match access.index {
             None => write!(f, "TableScan: {name}")?,
-            Some(at) => write!(f, "IndexScan: {name} using {}", layout.indexes[at].index.name)?,
+            Some(at) => {
+                let index = &layout.indexes[at];
+                write!(f, "IndexScan: {name} using {}", index.index.name)?;
+                if layout.is_covered_by(index, &self.wanted(layout)) {
+                    f.write_str(" (covering)")?;
+                }
+            }
         }
         if access.is_full() {
             return f.write_str(" all rows");

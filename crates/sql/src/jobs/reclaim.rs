@@ -6,6 +6,9 @@
 //!   entries of indexes outside of the rows      left by range deletes, which put a mark on the
 //!     that are gone                             table; each entry is compared with its row
 //! ```
+//! Until that has happened, a record tells readers of entries where dead ones may be
+//! ([`crate::storage::erased`]).
+//!
 //! Everything goes by ordinary transactions that delete what they have found, under its locks: a
 //! reader of the past goes on seeing what was there, a writer who is in the way is let go first.
 //! Work begins when nobody can read the time any more at which it became garbage, so that the next
@@ -28,8 +31,9 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 
 use crate::database::Database;
-use crate::storage::TableLayout;
+use crate::session::Context;
 use crate::storage::scan::live_row;
+use crate::storage::{TableLayout, erased};
 
 /// Keys that are looked at for one transaction.
 const AT_ONCE: usize = 512;
@@ -54,6 +58,8 @@ pub(crate) struct Reclaim {
     marks: Mutex<BTreeMap<u32, u64>>,
     /// The table that is being looked at, and the index that comes next.
     under_way: Mutex<Option<(u32, usize)>>,
+    /// Records of erasures that are done with when all entries of that table were looked at.
+    settling: Mutex<Vec<Bytes>>,
     examined: AtomicU64,
     discarded: AtomicU64,
     dead_entries: AtomicU64,
@@ -71,8 +77,8 @@ impl Reclaim {
         reclaim
     }
 
-    /// A range delete has erased rows of a table; entries of some of its indexes may be left.
-    pub(crate) fn mark(&self, table: &Table, leaves: impl Fn(&Index) -> bool, now_us: u64) {
+    /// Rows of a table were erased; entries of some of its indexes may be left.
+    fn mark(&self, table: &Table, leaves: impl Fn(&Index) -> bool, now_us: u64) {
         if table.indexes.iter().any(leaves) {
             self.marks.lock().insert(table.id, now_us);
         }
@@ -117,6 +123,51 @@ impl Discarded {
         let since = u64::from_be_bytes(*since);
         Some(Discarded { id, generation, root, since, place: place.to_vec() })
     }
+}
+
+/// Rows of tables of one hierarchy are erased in these spans, and entries of the indexes for which
+/// `leaves` holds stay behind: readers of entries alone are told, and somebody will look for them.
+pub(crate) fn erased(
+    ctx: &Context,
+    tables: &[Arc<Table>],
+    leaves: impl Fn(&Index) -> bool,
+    spans: &[KeySpan],
+) -> SqlResult<()> {
+    let coordinator = ctx.db.coordinator();
+    let now = coordinator.wall_clock_us();
+    let mut left = Vec::new();
+    for t in tables {
+        let building = t.building_index().map(|(index, _)| index);
+        if t.indexes.iter().chain(building).any(&leaves) {
+            left.push(t.id);
+            ctx.db.reclaim_state().mark(t, &leaves, now);
+        }
+    }
+    let root = tables.first().and_then(|t| ctx.catalog.chain(t).first().map(|root| root.id));
+    match root.filter(|_| !left.is_empty() && !spans.is_empty()) {
+        Some(root) => {
+            let number = coordinator.unique_number() as u64;
+            erased::note(&ctx.txn, (root, number), left, spans)
+        }
+        None => Ok(()),
+    }
+}
+
+/// Makes sure that erasures in a store have records: in one from before there were any, entries of
+/// all tables may be dead.
+pub(crate) fn adopt(coordinator: &Arc<Coordinator>, catalog: &Catalog) -> SqlResult<()> {
+    let txn = coordinator.begin(patient()).map_err(kv_error)?;
+    let noted = system::erasures_are_noted();
+    if txn.get_as(&noted, ReadMode::Unrecorded).map_err(kv_error)?.is_some() {
+        return Ok(());
+    }
+    for t in catalog.tables().filter(|t| !t.indexes.is_empty()) {
+        let rows = TableLayout::new(catalog, t)?.rows;
+        let name = (rows.root(), coordinator.unique_number() as u64);
+        erased::note(&txn, name, vec![t.id], &[rows.whole_span()])?;
+    }
+    txn.put(noted, Vec::new()).map_err(kv_error)?;
+    txn.commit().map(|_| ()).map_err(kv_error)
 }
 
 /// Notes with a transaction that a generation inside of the families of `catalog` is over.
@@ -269,6 +320,7 @@ fn dead_entries(db: &Database, readable: CommitTs, most: usize) -> SqlResult<Opt
             };
             // What comes from now on needs another look.
             marks.remove(&table);
+            *state.settling.lock() = begun(db, table)?;
             *under_way = Some((table, 0));
         }
         under_way.expect("just made sure")
@@ -277,13 +329,12 @@ fn dead_entries(db: &Database, readable: CommitTs, most: usize) -> SqlResult<Opt
     let layout = match catalog.table(table) {
         Some(t) => TableLayout::new(&catalog, t)?,
         None => {
-            *state.under_way.lock() = None;
-            return Ok(Some(0));
+            *state.settling.lock() = erased::records(&txn, None, table)?;
+            return settled(db, &txn, &catalog, (None, table));
         }
     };
     if at >= layout.indexes.len() {
-        *state.under_way.lock() = None;
-        return Ok(Some(0));
+        return settled(db, &txn, &catalog, (Some(layout.rows.root()), table));
     }
     let result = part_of_index(&txn, &layout, at, most)?;
     let Some((examined, ended, work)) = result else {
@@ -300,6 +351,47 @@ fn dead_entries(db: &Database, readable: CommitTs, most: usize) -> SqlResult<Opt
         }
         None => Ok(None),
     }
+}
+
+/// A look at all entries of a table begins: which records of erasures it settles. None, if it goes
+/// on where another one was.
+fn begun(db: &Database, table: u32) -> SqlResult<Vec<Bytes>> {
+    let (txn, catalog) = db.begin(patient())?;
+    let Some(t) = catalog.table(table) else { return Ok(Vec::new()) };
+    for i in &t.indexes {
+        let place = system::reclaim_place(i.id, i.generation);
+        if txn.get_as(&place, ReadMode::Unrecorded).map_err(kv_error)?.is_some() {
+            return Ok(Vec::new());
+        }
+    }
+    erased::records(&txn, Some(TableLayout::new(&catalog, t)?.rows.root()), table)
+}
+
+/// A look at all entries of a table has ended: the erasures before it have left none.
+fn settled(
+    db: &Database,
+    txn: &Arc<Txn>,
+    catalog: &Catalog,
+    (root, table): (Option<u32>, u32),
+) -> SqlResult<Option<usize>> {
+    let state = db.reclaim_state();
+    let records = std::mem::take(&mut *state.settling.lock());
+    let others = erased::records(txn, root, table)?.len() > records.len();
+    let work = || -> SqlResult<u64> {
+        records.iter().try_for_each(|key| erased::settle(txn, catalog, key, table))?;
+        Ok(records.len() as u64)
+    };
+    if finish(txn, work())?.is_none() {
+        *state.settling.lock() = records;
+        return Ok(None);
+    }
+    if others {
+        // What it has not seen, or not all of it, needs another look.
+        let now = db.coordinator().wall_clock_us();
+        state.marks.lock().entry(table).or_insert(now);
+    }
+    *state.under_way.lock() = None;
+    Ok(Some(0))
 }
 
 type Part = (usize, bool, SqlResult<u64>);

@@ -7,16 +7,56 @@
 //! ```
 //! Nothing is decoded where both keys write their common columns alike. Short entries of unique
 //! indexes name their row in their value, and take the way over values.
+//!
+//! An entry that tells all that is wanted of its row *covers* the query: the row is not read, if
+//! the entry is known to be live ([`super::erased`]).
 
-use braid_keys::column::encode_column;
-use braid_types::SqlResult;
+use braid_keys::column::{encode_column, is_composite};
+use braid_types::{Datum, SqlResult};
 use bytes::Bytes;
 
 use super::layout::{IndexLayout, TableLayout};
+use super::row_codec::decode_payload;
+use super::row_value::RowReader;
 use crate::general_query::Row;
 
 /// Most columns of an entry whose places are kept.
 const COLUMNS_MAX: usize = 16;
+
+impl TableLayout {
+    /// Whether the columns that are wanted can be told from an entry alone: its key gives them as
+    /// they are, or its value holds them.
+    pub fn is_covered_by(&self, index: &IndexLayout, wanted: &[bool]) -> bool {
+        let told = |at: usize| {
+            let column = &self.table.columns[at];
+            let keys = index.layout.columns();
+            let in_key = keys.iter().any(|key| key.ordinal == at) && !is_composite(&column.ty);
+            in_key || self.is_in_value(index, column.id)
+        };
+        (0..wanted.len()).all(|at| !wanted[at] || told(at))
+    }
+
+    /// The wanted columns of a row, of an entry that [covers](TableLayout::is_covered_by) them.
+    fn row_from_entry(
+        &self,
+        index: &IndexLayout,
+        (key, value): (&[u8], &[u8]),
+        wanted: &[bool],
+    ) -> SqlResult<Option<Row>> {
+        let mut row = vec![Datum::Null; self.table.columns.len()];
+        if !index.layout.decode(key, &mut row, Some(wanted))? {
+            return Ok(None);
+        }
+        let mut reader = RowReader::new(value)?;
+        while let Some((id, payload)) = reader.next_column()? {
+            let at = self.table.columns.iter().position(|column| column.id == id);
+            if let Some(at) = at.filter(|at| wanted[*at]) {
+                row[at] = decode_payload(payload, &self.table.columns[at].ty)?;
+            }
+        }
+        Ok(Some(row))
+    }
+}
 
 /// Where the columns of an entry's key lie.
 type Places<'a> = [&'a [u8]; COLUMNS_MAX];
@@ -30,6 +70,8 @@ pub(super) struct EntryWay {
     own: Vec<usize>,
     /// By ordinal, which columns of a row are decoded.
     wanted: Option<Vec<bool>>,
+    /// Those that an entry tells, if these are all that are wanted.
+    covered: Option<Vec<bool>>,
     /// An encoded column.
     scratch: Vec<u8>,
 }
@@ -44,7 +86,7 @@ impl EntryWay {
         let key = fits.then(|| row.iter().map(place).collect::<Option<Vec<usize>>>()).flatten();
         let is_own = |at: &usize| row.iter().all(|key| key.column != entry[*at].column);
         let own = (0..entry.len()).filter(is_own).collect();
-        EntryWay { key, own, wanted: None, scratch: Vec::new() }
+        EntryWay { key, own, wanted: None, covered: None, scratch: Vec::new() }
     }
 
     /// Decodes these columns only, and those of the index.
@@ -53,6 +95,27 @@ impl EntryWay {
         if let Some(wanted) = &mut self.wanted {
             index.layout.columns().iter().for_each(|column| wanted[column.ordinal] = true);
         }
+    }
+
+    /// Lets rows be made of entries, where these tell all that is wanted.
+    pub(super) fn covering(&mut self, (table, index): (&TableLayout, &IndexLayout)) {
+        let wanted = self.wanted.as_ref();
+        self.covered = wanted.filter(|wanted| table.is_covered_by(index, wanted)).cloned();
+    }
+
+    /// Whether rows may be made of entries.
+    pub(super) fn covers(&self) -> bool {
+        self.covered.is_some()
+    }
+
+    /// The row that a live entry tells; `None` if entries do not tell all that is wanted.
+    pub(super) fn told(
+        &self,
+        (table, index): (&TableLayout, &IndexLayout),
+        entry: (&[u8], &[u8]),
+    ) -> SqlResult<Option<Row>> {
+        let Some(covered) = &self.covered else { return Ok(None) };
+        table.row_from_entry(index, entry, covered)
     }
 
     /// The key of the row that an entry stands for; `None` if the entry is of another index.

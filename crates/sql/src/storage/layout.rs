@@ -108,6 +108,11 @@ impl Layout {
         Ok(rest.is_empty().then_some(cut))
     }
 
+    /// The root table in whose span all keys lie, or the global index.
+    pub(crate) fn root(&self) -> u32 {
+        self.elements[0].id
+    }
+
     /// Number of leading columns after which a span is pure.
     pub(crate) fn pure_len(&self) -> usize {
         self.columns.len() - self.elements.last().expect("a layout has a root").columns
@@ -596,7 +601,7 @@ impl TableLayout {
         w.finish()
     }
 
-    fn is_in_value(&self, index: &IndexLayout, column: u32) -> bool {
+    pub(super) fn is_in_value(&self, index: &IndexLayout, column: u32) -> bool {
         self.rows.columns.iter().any(|k| k.column == column)
             || index.index.include.contains(&column)
     }

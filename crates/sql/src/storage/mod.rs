@@ -5,17 +5,20 @@
 //! - [`row_value`]: the value of a row: columns by id, each found at once.
 //! - [`row_codec`]: the payload of a column in it.
 //! - [`entry`]: from an entry of an index to its row.
+//! - [`erased`]: which entries may have lost their rows.
 //! - [`layout`]: where a table's rows and an index's entries lie: keys, spans, decoding.
 //! - [`scan`]: rows of a table or through an index, over spans.
 
 pub mod bulk;
 pub mod columns;
 mod entry;
+pub(crate) mod erased;
 pub mod layout;
 pub(crate) mod row_codec;
 mod row_value;
 pub mod scan;
 
 pub use columns::{Column, Form, RowDecoder, Values};
+pub use erased::Liveness;
 pub use layout::{IndexLayout, KeyColumn, Layout, TableLayout};
 pub use scan::{IndexScan, TableScan};

@@ -5,7 +5,9 @@
 //!
 //! **Liveness of index entries.** A range delete removes rows without removing their entries in
 //! indexes that lie outside of the deleted span. So an entry counts only if its base row exists
-//! and yields this very entry; [`IndexScan`] reads the base row anyway and checks that.
+//! and yields this very entry; [`IndexScan`] checks that where it reads the base row anyway. Where
+//! the entry alone would do, it asks first in which spans rows were erased ([`super::erased`]), and
+//! reads the rows that lie there.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,6 +21,7 @@ use bytes::Bytes;
 use super::TableLayout;
 use super::columns::{Column, RowDecoder};
 use super::entry::EntryWay;
+use super::erased::Liveness;
 use super::layout::IndexLayout;
 use crate::general_query::Row;
 
@@ -208,6 +211,7 @@ pub struct IndexScan {
     step: usize,
     /// Rows of the entries that were taken.
     ready: VecDeque<(Bytes, Row)>,
+    liveness: Liveness,
     ahead: Lookahead,
     /// Entries that come next, as they are stored, with the keys of their rows.
     entries: VecDeque<Entry>,
@@ -235,12 +239,22 @@ impl IndexScan {
         let way = EntryWay::new(&layout, &layout.indexes[index]);
         let (entries, ready) = (VecDeque::new(), VecDeque::new());
         let spans = Spans::new(txn, layout, spans, options);
-        IndexScan { spans, index, open: None, way, step, ready, ahead, entries }
+        let liveness = Liveness::default();
+        IndexScan { spans, index, open: None, way, step, ready, liveness, ahead, entries }
     }
 
     /// Decodes these columns and those of the index; the others are NULL.
     pub fn wanting(mut self, wanted: Option<Vec<bool>>) -> IndexScan {
         self.way.wanting(wanted, &self.spans.layout.indexes[self.index]);
+        self
+    }
+
+    /// Makes rows of entries where these tell all columns that are wanted: nobody asks for the rows
+    /// themselves, to lock or to change them.
+    pub fn covering(mut self, liveness: Liveness) -> IndexScan {
+        self.liveness = liveness;
+        let layout = &self.spans.layout;
+        self.way.covering((layout, &layout.indexes[self.index]));
         self
     }
 
@@ -281,10 +295,13 @@ impl IndexScan {
         self.open = self.spans.open()?;
         let found = std::mem::take(&mut self.spans.found);
         self.entries.clear();
-        if !found.is_empty() {
-            let (txn, layout) = (&self.spans.txn, &self.spans.layout);
+        if found.is_empty() {
+            return Ok(self.open.is_some());
+        }
+        let (txn, layout, mode) = (&self.spans.txn, &self.spans.layout, self.spans.options.mode);
+        if !self.way.covers() || self.liveness.ask(txn, layout, mode)?.is_none() {
             let found = found.iter().flat_map(|rows| stored_rows(rows));
-            rows_ahead(txn, layout, &layout.indexes[self.index], found, self.spans.options.mode)?;
+            rows_ahead(txn, layout, &layout.indexes[self.index], found, mode)?;
         }
         Ok(self.open.is_some())
     }
@@ -297,20 +314,36 @@ impl IndexScan {
         let most = self.step.min(txn.batch_max()).max(1);
         self.step = self.step.saturating_mul(4);
         let Some(entries) = scan.next_batch(most).map_err(kv_error)? else { return Ok(false) };
+        let covers = self.way.covers();
+        if covers && entries.len() >= WORTH_ASKING {
+            self.liveness.ask(txn, layout, self.spans.options.mode)?;
+        }
+        let alive = self.liveness.known().filter(|_| covers);
         let (mut keys, mut of) = (Vec::with_capacity(entries.len()), Vec::new());
         for at in 0..entries.len() {
-            if let Some(key) = self.way.row_key(table, entries.key(at), entries.value(at))? {
-                keys.push(key);
-                of.push(entries.key(at));
+            let entry = (entries.key(at), entries.value(at));
+            let Some(key) = self.way.row_key(table, entry.0, entry.1)? else { continue };
+            if alive.is_some_and(|erased| !erased.may_hold(&key)) {
+                self.ready.extend(self.way.told(table, entry)?.map(|row| (key, row)));
+                continue;
             }
+            // Rows stay in the order of their entries.
+            self.ready.push_back((key.clone(), Row::new()));
+            keys.push(key);
+            of.push((self.ready.len() - 1, entry.0));
+        }
+        if keys.is_empty() {
+            return Ok(true);
         }
         let values = txn.get_many(&keys, self.spans.options.mode).map_err(kv_error)?;
-        for ((key, value), entry) in keys.into_iter().zip(values).zip(of) {
+        for ((key, value), (place, entry)) in keys.iter().zip(values).zip(of) {
             let Some(value) = value else { continue };
-            if let Some(row) = self.way.row(table, entry, (&key, &value))? {
-                self.ready.push_back((key, row));
+            if let Some(row) = self.way.row(table, entry, (key, &value))? {
+                self.ready[place].1 = row;
             }
         }
+        // A row has columns.
+        self.ready.retain(|(_, row)| !row.is_empty());
         Ok(true)
     }
 
@@ -348,6 +381,9 @@ impl IndexScan {
         (entry.value == value).then_some(entry.row)
     }
 }
+
+/// Of fewer entries the rows are asked for at once, instead of asking first which ones are alive.
+const WORTH_ASKING: usize = 4;
 
 /// Asks ahead for the rows behind entries, and remembers which those are.
 fn ask_entries<'a>(

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use braid_catalog::{RefAction, Table, kv_error};
+use braid_catalog::{Index, RefAction, Table, kv_error};
 use braid_kv::{KeySpan, LockItem, LockMode, Target, Wait};
 use braid_types::{Datum, SqlResult};
 use bytes::Bytes;
@@ -17,6 +17,7 @@ use super::probe::{parent_row_of, referring};
 use crate::dml::references::{still_has_children, still_referenced};
 use crate::dml::writer::{Later, TableInfo, Writer};
 use crate::general_query::Row;
+use crate::jobs::reclaim;
 use crate::session::Context;
 use crate::statistics::Delta;
 
@@ -57,10 +58,8 @@ impl Writer {
             // indexes elsewhere are dead like all others.
             ctx.txn.delete_span(span).map_err(kv_error)?;
         }
-        let now = ctx.db.coordinator().wall_clock_us();
-        for t in &fate.dying {
-            ctx.db.reclaim_state().mark(t, |i| fate.leaves_entries(i.interleave_in), now);
-        }
+        let leaves = |i: &Index| fate.leaves_entries(i.interleave_in);
+        reclaim::erased(&ctx, &fate.dying, leaves, &gone)?;
         // Actions that wait may be about rows that are gone now.
         self.is_stale();
         tell(&ctx, fate, info.table(), doomed.count);

@@ -12,7 +12,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use braid_catalog::kv_error;
+use braid_catalog::{Index, kv_error};
 use braid_kv::ReadMode;
 use braid_types::SqlResult;
 use bytes::Bytes;
@@ -22,6 +22,7 @@ use super::erase::lock_families;
 use super::fate::Fate;
 use crate::dml::writer::{TableInfo, Writer};
 use crate::general_query::Row;
+use crate::jobs::reclaim;
 use crate::storage::{TableLayout, TableScan};
 
 /// Rows that move along: by table, parents first; key, old row, new row.
@@ -73,13 +74,12 @@ impl Writer {
         }
         kept.sort_by(|a, b| a.start.cmp(&b.start));
         kept.dedup_by(|next, before| next.start < before.end);
-        for span in without(&spans, &kept) {
-            ctx.txn.delete_span(&span).map_err(kv_error)?;
+        let gone = without(&spans, &kept);
+        for span in &gone {
+            ctx.txn.delete_span(span).map_err(kv_error)?;
         }
-        let now = ctx.db.coordinator().wall_clock_us();
-        for t in &fate.dying {
-            ctx.db.reclaim_state().mark(t, |i| fate.leaves_entries(i.interleave_in), now);
-        }
+        let leaves = |i: &Index| fate.leaves_entries(i.interleave_in);
+        reclaim::erased(&ctx, &fate.dying, leaves, &gone)?;
         Ok(())
     }
 }
