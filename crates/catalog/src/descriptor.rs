@@ -272,6 +272,18 @@ pub struct Table {
     /// What such a change is adding at the moment: writers keep it, readers do not know it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub building: Option<Building>,
+    /// Which rows are too old to be kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttl: Option<Ttl>,
+}
+
+/// A row deletion policy: rows go when a column is older than an interval.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ttl {
+    /// The column, by id.
+    pub column: u32,
+    /// The interval as text.
+    pub interval: String,
 }
 
 fn is_zero(n: &u32) -> bool {
@@ -363,6 +375,7 @@ impl Table {
                 comment: None,
                 step: 0,
                 building: None,
+                ttl: None,
                 ..t.clone()
             }
         };

@@ -39,7 +39,7 @@ pub use conflict::{After, Lost};
 pub use descriptor::{
     Addition, Building, Check, Column, Database, ForeignKey, Identity, Index, IndexColumn,
     IndexConstraint, Interleave, InterleaveForm, MissingValue, NOTES_GENERATION, RefAction,
-    Refined, Reversed, Schema, Sequence, Table, View,
+    Refined, Reversed, Schema, Sequence, Table, Ttl, View,
 };
 pub use error::{kv_error, memory_error};
 pub use hierarchy::MAX_DEPTH;

@@ -54,6 +54,7 @@ fn table(id: u32, name: &str, key: &[u32]) -> Table {
         comment: None,
         step: 0,
         building: None,
+        ttl: None,
     }
 }
 

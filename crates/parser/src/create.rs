@@ -13,7 +13,7 @@ use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use crate::cursor::{Cursor, closing, token_is};
 use crate::script::{parse_all, word, wrap};
-use crate::{CreateIndex, CreateTable, InterleaveClause, Kind};
+use crate::{CreateIndex, CreateTable, InterleaveClause, Kind, TtlClause};
 
 /// Reads CREATE TABLE and CREATE INDEX; `None` if it is another statement.
 pub(crate) fn statement(c: &mut Cursor) -> SqlResult<Option<Kind>> {
@@ -87,7 +87,7 @@ fn depth_zero(tokens: &[TokenWithSpan], w: &str) -> Option<usize> {
 }
 
 fn create_table(mut tokens: Vec<TokenWithSpan>) -> SqlResult<CreateTable> {
-    let mut clause = None;
+    let (mut clause, mut ttl) = (None, None);
     let mut indexes = Vec::new();
     let open = tokens.iter().position(|t| t.token == Token::LParen);
     let as_select = depth_zero(&tokens, "as");
@@ -95,6 +95,7 @@ fn create_table(mut tokens: Vec<TokenWithSpan>) -> SqlResult<CreateTable> {
         && let Some(close) = closing(&tokens, open)
     {
         let mut tail: Vec<_> = tokens.drain(close + 1..).collect();
+        ttl = lift_ttl(&mut tail)?;
         clause = lift_interleave(&mut tail)?;
         let key = lift_primary_key(&mut tail)?;
         let body: Vec<_> = tokens.drain(open + 1..close).collect();
@@ -121,7 +122,9 @@ fn create_table(mut tokens: Vec<TokenWithSpan>) -> SqlResult<CreateTable> {
         clause = lift_interleave(&mut tokens)?.or(clause);
     }
     match parse_all(tokens, |p| p.parse_statement())? {
-        ast::Statement::CreateTable(base) => Ok(CreateTable { base, interleave: clause, indexes }),
+        ast::Statement::CreateTable(base) => {
+            Ok(CreateTable { base, interleave: clause, indexes, ttl })
+        }
         _ => Err(SqlError::syntax("syntax error in CREATE TABLE")),
     }
 }
@@ -190,6 +193,47 @@ fn lift_interleave(tail: &mut Vec<TokenWithSpan>) -> SqlResult<Option<Interleave
         ));
     }
     Ok(Some(clause))
+}
+
+fn lift_ttl(tail: &mut Vec<TokenWithSpan>) -> SqlResult<Option<TtlClause>> {
+    let is = |n: usize, w: &str| tail.get(n).is_some_and(|t| token_is(&t.token, w));
+    let begins = |n: usize| {
+        (is(n, "row") && is(n + 1, "deletion")) || (is(n, "ttl") && is(n + 1, "interval"))
+    };
+    let Some(at) = (0..tail.len()).find(|n| begins(*n)) else { return Ok(None) };
+    let mut c = Cursor::new(tail[at..].to_vec());
+    let clause = ttl(&mut c)?;
+    let used = c.at();
+    tail.drain(at..at + used);
+    drop_comma_before(tail, at);
+    Ok(Some(clause))
+}
+
+/// `ROW DELETION POLICY (OLDER_THAN(column, INTERVAL n DAY))`, `TTL INTERVAL 'n days' ON column`.
+pub(crate) fn ttl(c: &mut Cursor) -> SqlResult<TtlClause> {
+    if c.take(&["ttl", "interval"]) {
+        let interval = c.string()?;
+        c.expect(&["on"])?;
+        return Ok(TtlClause { column: c.ident()?, interval });
+    }
+    c.expect(&["row", "deletion", "policy"])?;
+    c.expect_token(&Token::LParen)?;
+    c.expect(&["older_than"])?;
+    c.expect_token(&Token::LParen)?;
+    let column = c.ident()?;
+    c.expect_token(&Token::Comma)?;
+    c.expect(&["interval"])?;
+    let interval = match c.peek() {
+        Some(Token::SingleQuotedString(_)) => c.string()?,
+        _ => {
+            let days = c.integer()?;
+            c.expect(&["day"])?;
+            format!("{days} days")
+        }
+    };
+    c.expect_token(&Token::RParen)?;
+    c.expect_token(&Token::RParen)?;
+    Ok(TtlClause { column, interval })
 }
 
 /// GoogleSQL's `) PRIMARY KEY (a, b)` as a table constraint.

@@ -217,6 +217,17 @@ pub struct CreateTable {
     pub interleave: Option<InterleaveClause>,
     /// Indexes declared inside the parentheses.
     pub indexes: Vec<CreateIndex>,
+    /// ROW DELETION POLICY or TTL.
+    pub ttl: Option<TtlClause>,
+}
+
+/// `OLDER_THAN(column, INTERVAL n DAY)` or `TTL INTERVAL 'interval' ON column`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TtlClause {
+    /// The column.
+    pub column: String,
+    /// How old a row may become.
+    pub interval: String,
 }
 
 /// CREATE INDEX with our additions.
@@ -235,6 +246,8 @@ pub enum AlterOwn {
     SetOnDelete(DeleteAction),
     /// SET INTERLEAVE IN.
     SetInterleave(InterleaveClause),
+    /// ADD, ALTER, REPLACE or DROP of a row deletion policy.
+    SetTtl(Option<TtlClause>),
     /// DROP INTERLEAVE.
     DropInterleave,
     /// ALTER PRIMARY KEY USING COLUMNS: names, with whether they descend.
@@ -319,6 +332,10 @@ pub enum Show {
     Views,
     /// Schema changes and other long work.
     Jobs,
+    /// Row deletion policies.
+    Policies,
+    /// Tables and indexes as they lie in each other: all, or those around a table.
+    InterleaveTree(Option<Name>),
     /// CREATE TABLE, VIEW or SEQUENCE statement.
     Create(Name),
 }

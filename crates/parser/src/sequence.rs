@@ -38,6 +38,8 @@ pub(crate) fn sequence_or_alter(c: &mut Cursor) -> SqlResult<Option<Kind>> {
         } else if probe.looking_at(&["set", "interleave"]) {
             probe.next();
             AlterOwn::SetInterleave(create::interleave(&mut probe)?)
+        } else if let Some(own) = row_deletion(&mut probe) {
+            own?
         } else if probe.take(&["drop", "interleave"]) {
             AlterOwn::DropInterleave
         } else if probe.take(&["alter", "primary", "key", "using", "columns"]) {
@@ -58,6 +60,24 @@ pub(crate) fn sequence_or_alter(c: &mut Cursor) -> SqlResult<Option<Kind>> {
         return Ok(Some(Kind::AlterTableOwn(name, if_exists, own)));
     }
     Ok(None)
+}
+
+/// `ADD | REPLACE | ALTER | DROP ROW DELETION POLICY`, `ADD | ALTER | DROP TTL`; `None` if it is
+/// another change: `ADD ttl interval` is a column.
+fn row_deletion(c: &mut Cursor) -> Option<SqlResult<AlterOwn>> {
+    if c.take(&["drop", "row", "deletion", "policy"]) || c.take(&["drop", "ttl"]) {
+        return Some(Ok(AlterOwn::SetTtl(None)));
+    }
+    let verb = ["add", "alter", "replace"].iter().any(|verb| c.is_word(0, verb));
+    let policy = c.is_word(1, "row") && c.is_word(2, "deletion");
+    let ttl = c.is_word(1, "ttl")
+        && c.is_word(2, "interval")
+        && matches!(c.peek_at(3), Some(Token::SingleQuotedString(_)));
+    if !verb || !(policy || ttl) {
+        return None;
+    }
+    c.next();
+    Some(create::ttl(c).map(|clause| AlterOwn::SetTtl(Some(clause))))
 }
 
 /// `(a, b DESC)`.

@@ -161,6 +161,10 @@ pub(crate) fn show(c: &mut Cursor) -> SqlResult<Show> {
         Show::Views
     } else if c.take(&["jobs"]) {
         Show::Jobs
+    } else if c.take(&["row", "deletion", "policies"]) {
+        Show::Policies
+    } else if c.take(&["interleave", "tree"]) {
+        Show::InterleaveTree(if from(c) { Some(c.name()?) } else { None })
     } else if c.take(&["columns"]) {
         c.expect(&["from"])?;
         Show::Columns(c.name()?)

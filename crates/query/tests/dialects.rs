@@ -118,6 +118,14 @@ const LINES: &[Line] = &[
     ),
     Line(
         SPANNER,
+        "CREATE TABLE Events (Id INT64, At TIMESTAMP) PRIMARY KEY (Id), ROW DELETION POLICY \
+         (OLDER_THAN(At, INTERVAL 30 DAY))",
+        "",
+        "also `TTL INTERVAL '30 days' ON at`; once a minute, see `SHOW ROW DELETION POLICIES`",
+    ),
+    Line(SPANNER, "ALTER TABLE Events DROP ROW DELETION POLICY", "", "also ADD and REPLACE"),
+    Line(
+        SPANNER,
         "CREATE CHANGE STREAM Everything FOR ALL",
         "42601",
         "there are no change streams",

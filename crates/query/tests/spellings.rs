@@ -200,3 +200,33 @@ fn cockroachdb_tables_and_hints() {
     );
     assert_eq!(rows(s, "select family, @ (-a) from family"), ["1.50|2"]);
 }
+
+#[test]
+fn information_schema_tells_of_interleaving_and_policies() {
+    let s = &mut Db::new();
+    run(
+        s,
+        "create table p (id int primary key, at timestamptz) ttl interval '3 days' on at;
+         create table c (id int, n int, primary key (id, n)) interleave in parent p on delete cascade;
+         create table k (id int, n int, primary key (id, n)) interleave in p;
+         create index inside on c (id, n) interleave in p",
+    );
+    let got = rows(
+        s,
+        "select table_name, parent_table_name, on_delete_action, interleave_type, spanner_state,
+                row_deletion_policy_expression
+         from information_schema.tables where table_schema = 'public' order by 1",
+    );
+    let want = [
+        "c|p|CASCADE|IN PARENT|COMMITTED|",
+        "k|p||IN|COMMITTED|",
+        "p||||COMMITTED|OLDER_THAN(at, INTERVAL '3 days')",
+    ];
+    assert_eq!(got, want);
+    let got = rows(
+        s,
+        "select index_name, parent_table_name from information_schema.indexes
+         where index_name = 'inside'",
+    );
+    assert_eq!(got, ["inside|p"]);
+}

@@ -34,6 +34,8 @@ const RECLAIM_BUDGET: usize = 8_192;
 const GC_INTERVAL: Duration = Duration::from_secs(10);
 /// How often it is asked whether a table has changed much.
 const ANALYZE_INTERVAL: Duration = Duration::from_secs(2);
+/// How often row deletion policies have their turn.
+const EXPIRY_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Why a server did not start.
 #[derive(Debug)]
@@ -147,6 +149,8 @@ impl Server {
         threads.push(spawn("gc", move || gc_loop(&gc))?);
         let analyze = Arc::clone(&shared);
         threads.push(spawn("analyze", move || analyze_loop(&analyze))?);
+        let expiry = Arc::clone(&shared);
+        threads.push(spawn("expiry", move || expiry_loop(&expiry))?);
         if let Some(listener) = http_listener {
             let http = Arc::clone(&shared);
             threads.push(spawn("http", move || http::serve(listener, http))?);
@@ -337,6 +341,24 @@ fn analyze_loop(shared: &Shared) {
         waited = Duration::ZERO;
         if let Err(e) = shared.database.analyze_changed(&ending) {
             tracing::warn!(error = %e, "cannot analyze a table");
+        }
+    }
+}
+
+/// Takes rows away that row deletion policies find too old.
+fn expiry_loop(shared: &Shared) {
+    const STEP: Duration = Duration::from_millis(200);
+    let ending = || shared.stopping.load(Ordering::Relaxed);
+    let mut waited = Duration::ZERO;
+    while !ending() {
+        std::thread::sleep(STEP);
+        waited += STEP;
+        if waited < EXPIRY_INTERVAL {
+            continue;
+        }
+        waited = Duration::ZERO;
+        if let Err(e) = shared.database.expire_rows(&ending) {
+            tracing::warn!(error = %e, "cannot delete rows that are too old");
         }
     }
 }

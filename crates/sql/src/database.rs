@@ -27,6 +27,7 @@ use braid_types::{SqlError, SqlResult, SqlState};
 use parking_lot::Mutex;
 
 use crate::general_query::GeneralQueries;
+use crate::jobs::expiry::Expiry;
 use crate::jobs::reclaim::Reclaim;
 use crate::jobs::undo::Undo;
 use crate::jobs::{Jobs, Reclaimed};
@@ -197,6 +198,10 @@ impl Database {
     /// What [`Database::reclaim`] has done.
     pub fn reclaimed(&self) -> Reclaimed {
         self.reclaim.done()
+    }
+
+    pub(crate) fn expiry(&self) -> &Expiry {
+        self.jobs.expiry()
     }
 
     pub(crate) fn reclaim_state(&self) -> &Reclaim {

@@ -2,6 +2,7 @@
 //! `indexes`.
 
 use braid_catalog::{IndexConstraint, InterleaveForm, RefAction, Refined};
+use braid_sql::session::row_deletion_policy;
 use braid_types::{Datum, SqlResult, SqlType};
 
 use super::table::{Rows, SystemTable, View, text};
@@ -18,7 +19,8 @@ pub fn table(name: &str) -> Option<SystemTable> {
              user_defined_type_catalog name, user_defined_type_schema name, \
              user_defined_type_name name, is_insertable_into text, is_typed text, \
              commit_action text, parent_table_name name, on_delete_action text, \
-             interleave_type text, spanner_state text",
+             interleave_type text, spanner_state text, \
+             row_deletion_policy_expression text",
             tables,
         ),
         "columns" => t(
@@ -130,7 +132,7 @@ fn table_name(v: &View<'_>, id: u32) -> Datum {
 
 fn tables(v: &View<'_>) -> Made {
     let row = |schema: &str, name: &str, kind: &str, writable: bool| {
-        let mut row = vec![Datum::Null; 16];
+        let mut row = vec![Datum::Null; 17];
         row[0] = text(v.database);
         row[1] = text(schema);
         row[2] = text(name);
@@ -149,6 +151,7 @@ fn tables(v: &View<'_>) -> Made {
             r[14] = text(if i.form == InterleaveForm::Locality { "IN" } else { "IN PARENT" });
         }
         r[15] = text("COMMITTED");
+        r[16] = row_deletion_policy(t).map_or(Datum::Null, text);
         rows.push(r);
     }
     for view in v.catalog.views() {

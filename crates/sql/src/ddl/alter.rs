@@ -8,7 +8,7 @@ use sqlparser::ast::{self, AlterTableOperation as Op};
 
 use super::{
     Change, alter_column, backfill, bad_table, constraint, drop, exists, index, interleave, parts,
-    relocate, schema,
+    relocate, schema, ttl,
 };
 use braid_parser::{AlterOwn, Name};
 use braid_scalar::ident_name;
@@ -55,6 +55,7 @@ pub(crate) fn place(
     match op {
         AlterOwn::SetOnDelete(action) => interleave::set_on_delete(c, &table, *action)?,
         AlterOwn::SetInterleave(clause) => interleave::set_interleave(c, &table, clause)?,
+        AlterOwn::SetTtl(clause) => ttl::set(c, &table, clause.as_ref())?,
         AlterOwn::DropInterleave => relocate::out_of_parent(c, &table)?,
         AlterOwn::PrimaryKey(columns, clause) => {
             relocate::primary_key(c, &table, columns, clause.as_ref())?;

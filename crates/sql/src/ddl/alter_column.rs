@@ -15,7 +15,7 @@ use sqlparser::ast;
 use super::column::{self, check_default, table_scope};
 use super::{
     Change, alter, alter_type, backfill, bad_table, constraint, domain, drop as drops, parts,
-    truncate,
+    truncate, ttl,
 };
 use crate::session::{Notice, SessionState};
 use crate::storage::TableLayout;
@@ -135,6 +135,7 @@ pub(super) fn drop(
         }
         return Err(no_column(t, name));
     };
+    ttl::refuse_used(t, col.id)?;
     let id = col.id;
     if t.primary.columns.iter().any(|k| k.column == id) {
         return Err(SqlError::unsupported(format!(

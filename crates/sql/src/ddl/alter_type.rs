@@ -8,7 +8,7 @@ use braid_types::{CastContext, SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast;
 
 use super::column::{check_default, table_scope};
-use super::{Change, alter, backfill, bad_table, constraint};
+use super::{Change, alter, backfill, bad_table, constraint, ttl};
 use braid_parser::parse_expr;
 use braid_scalar::Bound;
 
@@ -42,6 +42,7 @@ pub(super) fn run(
     let old_type = t.columns[at].ty.clone();
     let id = t.columns[at].id;
     let name = &t.columns[at].name;
+    ttl::refuse_used(t, id)?;
     alter::refuse_if_viewed(c, t, "alter the type of a column of table")?;
     let in_key = t.all_indexes().any(|i| i.columns.iter().any(|k| k.column == id));
     let shared = t.interleave.as_ref().is_some_and(|i| i.columns.contains(&id))

@@ -8,7 +8,7 @@ use sqlparser::ast;
 
 use super::column::{self, Declared};
 use super::constraint;
-use super::{Change, bad_table, exists, index, interleave, parts};
+use super::{Change, bad_table, exists, index, interleave, parts, ttl};
 use braid_parser::CreateTable;
 use braid_scalar::ident_name;
 
@@ -44,6 +44,9 @@ pub(crate) fn run(c: &mut Change, create: &CreateTable) -> SqlResult<String> {
     primary_key(c, &mut t, base, &declared)?;
     if let Some(clause) = &create.interleave {
         t.interleave = Some(interleave::declare(c, &t, clause)?);
+    }
+    if let Some(clause) = &create.ttl {
+        t.ttl = Some(ttl::declare(c, &t, clause)?);
     }
     let mut t = (*c.put(t)).clone();
     column::finish(c, &mut t, &declared)?;
@@ -112,6 +115,7 @@ pub(super) fn empty(c: &Change, schema: u32, name: String) -> SqlResult<Table> {
         comment: None,
         step: 0,
         building: None,
+        ttl: None,
     })
 }
 

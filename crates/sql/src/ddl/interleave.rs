@@ -14,7 +14,7 @@ use std::sync::Arc;
 use braid_catalog::{Interleave, InterleaveForm, MAX_DEPTH, RefAction, Relation, Table};
 use braid_types::{SqlError, SqlResult, SqlState};
 
-use super::{Change, backfill, bad_table, relocate};
+use super::{Change, backfill, bad_table, relocate, ttl};
 use braid_parser::{DeleteAction, InterleaveClause};
 use braid_types::quote_ident;
 
@@ -50,12 +50,10 @@ pub(super) fn declare(
         (true, Some(_), None) => InterleaveForm::Columns,
         _ => InterleaveForm::Enforced,
     };
-    Ok(Interleave {
-        parent: parent.id,
-        form,
-        on_delete: clause.on_delete.map(ref_action).unwrap_or_default(),
-        columns,
-    })
+    let on_delete = clause.on_delete.map(ref_action).unwrap_or_default();
+    let declared = Interleave { parent: parent.id, form, on_delete, columns };
+    ttl::check_above(c, &t.name, &declared)?;
+    Ok(declared)
 }
 
 fn parent(c: &Change, t: &Table, clause: &InterleaveClause) -> SqlResult<Arc<Table>> {
@@ -245,7 +243,10 @@ pub(super) fn set_on_delete(c: &mut Change, t: &Arc<Table>, action: DeleteAction
             ))
             .with_hint("Use ALTER TABLE .. SET INTERLEAVE IN PARENT .. ON DELETE .. instead."));
         }
-        Some(i) => i.on_delete = ref_action(action),
+        Some(i) => {
+            i.on_delete = ref_action(action);
+            ttl::check_above(c, &t.name, i)?;
+        }
     }
     c.put(new);
     Ok(())

@@ -22,6 +22,7 @@
 //! - [`online`]: the same for a table that has rows, in steps that do not keep writers out;
 //!   [`online_index`]: filling an index meanwhile.
 //! - [`relocate`]: tables that move into, out of and between parents, or to another primary key.
+//! - [`ttl`]: row deletion policies.
 //! - [`schema`], [`view`], [`sequence`], [`user_type`], [`domain`], [`comment`]: databases and
 //!   schemas, and what lies in them.
 
@@ -45,6 +46,7 @@ mod relocate;
 pub(crate) mod schema;
 pub(crate) mod sequence;
 pub(crate) mod truncate;
+mod ttl;
 pub(crate) mod user_type;
 pub(crate) mod view;
 

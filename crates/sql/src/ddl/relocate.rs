@@ -150,10 +150,12 @@ fn former_key(c: &Change, t: &Table) -> SqlResult<Index> {
     let names: Vec<&str> =
         t.primary.columns.iter().filter_map(|k| t.column(k.column)).map(|c| &*c.name).collect();
     let base = constraint_name(&t.name, &names, "key");
+    let directed = t.primary.columns.iter().any(|k| k.desc);
     Ok(Index {
         id: c.new_id()?,
         name: choose_name(&base, |n| c.taken(t.schema, n)),
-        constraint: Some(IndexConstraint::Unique),
+        // A constraint would not tell the direction.
+        constraint: (!directed).then_some(IndexConstraint::Unique),
         interleave_in: None,
         ..t.primary.clone()
     })

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 
+use super::expiry::Expiry;
 use super::record::{Record, State};
 
 /// A step that a job is about to take, told to listeners in the job's own thread.
@@ -77,9 +78,15 @@ impl Job {
 pub struct Jobs {
     running: Mutex<BTreeMap<u32, Arc<Job>>>,
     listener: RwLock<Option<Listener>>,
+    /// What row deletion policies have done.
+    expiry: Expiry,
 }
 
 impl Jobs {
+    pub(crate) fn expiry(&self) -> &Expiry {
+        &self.expiry
+    }
+
     /// Sets who is told about the steps of jobs that start from now on.
     pub fn listen(&self, listener: impl Fn(&Step) + Send + Sync + 'static) {
         *self.listener.write() = Some(Arc::new(listener));

@@ -17,7 +17,8 @@
 //!   `interrupt`: who stops it.
 //! - `cursors`: DECLARE, FETCH, MOVE, CLOSE.
 //! - `jobs`: schema changes that run in steps, SHOW JOBS, CANCEL JOB.
-//! - [`show`]: SHOW statements. [`outcome`]: what execution gives back.
+//! - [`show`]: SHOW statements; `show_tree`: SHOW INTERLEAVE TREE.
+//! - [`outcome`]: what execution gives back.
 //!
 //! Which statement types there are, and what each may do: [`crate::statement`].
 
@@ -38,6 +39,7 @@ pub mod settings;
 mod shapes;
 pub(crate) mod show;
 pub(crate) mod show_create;
+mod show_tree;
 pub mod state;
 pub mod transaction;
 mod type_names;
@@ -49,7 +51,7 @@ pub use context::{Context, Notice, no_schema};
 pub use interrupt::{Backends, Cause, Interrupt};
 pub use outcome::{NoRows, Outcome, Rows, RowsTag, VecRows};
 pub use prepared::Prepared;
-pub use show_create::{column_names, foreign_key, index_definition};
+pub use show_create::{column_names, foreign_key, index_definition, row_deletion_policy};
 pub use state::{SessionState, Timeouts};
 pub use type_names::types_in_reach;
 pub(crate) use type_names::{judged, value_scope};

@@ -1,10 +1,13 @@
 //! SHOW statements.
 
+use std::sync::Arc;
+
 use braid_catalog::{Catalog, Index, Table};
-use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType};
+use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType, TimeZone};
 
 use super::Context;
 use super::transaction::isolation_name;
+use crate::database::EPOCH_MICROS;
 use crate::general_query::{ColumnInfo, Row};
 use braid_parser::Show;
 use braid_scalar::SessionFunctions;
@@ -27,6 +30,8 @@ pub(crate) fn columns(s: &Show) -> Vec<ColumnInfo> {
         Show::Sequences => &["schema_name", "sequence_name"],
         Show::Views => &["schema_name", "view_name"],
         Show::Jobs => &["id", "kind", "statement", "state", "step", "fraction", "error"],
+        Show::Policies => &["table_name", "policy", "deleted_rows", "undeletable_rows", "last_run"],
+        Show::InterleaveTree(_) => &["tree", "kind", "key", "on_delete", "rows"],
         Show::Create(_) => &["table_name", "create_statement"],
     };
     names.iter().map(|n| ColumnInfo::computed(*n, SqlType::Text)).collect()
@@ -70,11 +75,39 @@ pub(crate) fn rows(ctx: &Context, s: &Show) -> SqlResult<Vec<Row>> {
             .map(|v| vec![t(ctx.schema_name(v.schema)), t(&v.name)])
             .collect(),
         Show::Jobs => super::jobs::rows(ctx)?,
+        Show::Policies => policies(ctx),
+        Show::InterleaveTree(n) => {
+            let only = n.as_ref().map(|n| ctx.table(n)).transpose()?;
+            super::show_tree::rows(ctx, only.as_ref())
+        }
         Show::Create(n) => {
             let r = ctx.relation(n)?;
             vec![vec![t(n.join(".")), t(super::show_create::create_statement(ctx, &r)?)]]
         }
     })
+}
+
+/// Row deletion policies, and what they have done since the process began.
+fn policies(ctx: &Context) -> Vec<Row> {
+    let c = &ctx.catalog;
+    let own = |t: &&Arc<Table>| {
+        c.schema_by_id(t.schema).is_some_and(|s| s.database == ctx.database) && t.ttl.is_some()
+    };
+    c.tables()
+        .filter(own)
+        .map(|table| {
+            let done = ctx.db.expiry().of(table.id);
+            let name = format!("{}.{}", ctx.schema_name(table.schema), table.name);
+            let policy = super::show_create::row_deletion_policy(table).unwrap_or_default();
+            let last = (done.last_us as i64) - EPOCH_MICROS;
+            let last = match done.last_us {
+                0 => Datum::Null,
+                _ => Datum::TimestampTz(last).to_text(TimeZone::utc()).map_or(Datum::Null, t),
+            };
+            let (gone, kept) = (done.deleted.to_string(), done.undeletable.to_string());
+            vec![t(name), t(policy), t(gone), t(kept), last]
+        })
+        .collect()
 }
 
 fn settings(ctx: &Context) -> Vec<Row> {

@@ -221,8 +221,24 @@ pub fn create_table(c: &Catalog, t: &Arc<Table>) -> String {
             InterleaveForm::Columns => {
                 out.push_str(&format!(" INTERLEAVE IN PARENT {parent} ({columns})"));
             }
-            InterleaveForm::Locality => out.push_str(&format!(" INTERLEAVE IN {parent}")),
+            InterleaveForm::Locality => {
+                out.push_str(&format!(" INTERLEAVE IN {parent}"));
+                let named = c.table(i.parent).map(|p| column_names(p, p.key_columns()));
+                if named.is_some_and(|named| named != columns) {
+                    out.push_str(&format!(" ({columns})"));
+                }
+            }
         }
     }
+    if let Some(ttl) = &t.ttl {
+        let column = column_names(t, [ttl.column]);
+        out.push_str(&format!(" TTL INTERVAL '{}' ON {column}", ttl.interval));
+    }
     out
+}
+
+/// A row deletion policy as Spanner's `information_schema` shows it.
+pub fn row_deletion_policy(t: &Table) -> Option<String> {
+    let ttl = t.ttl.as_ref()?;
+    Some(format!("OLDER_THAN({}, INTERVAL '{}')", column_names(t, [ttl.column]), ttl.interval))
 }

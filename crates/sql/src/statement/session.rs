@@ -238,7 +238,8 @@ pub(super) static ENTRIES: &[Entry] = &[
     Entry::utility(
         "SHOW",
         "show tables",
-        "settings, and what lies in the database: SHOW CREATE, SHOW TABLES, SHOW JOBS",
+        "settings, and what lies in the database: SHOW CREATE, SHOW TABLES, SHOW JOBS, SHOW \
+         INTERLEAVE TREE, SHOW ROW DELETION POLICIES",
         Effect::Reads,
         work!(Kind::Show(s) => |_, ctx| Ok(text_rows(show::rows(ctx, s)?, "SHOW"))),
     )
