@@ -68,7 +68,8 @@ fn every_form_of_naming_parents_takes_the_fast_path() {
             left
         };
         let done = work(s, &sql);
-        assert_eq!(done, [parents, tombstones, 0, 0, 0], "{sql}");
+        // One write: the record by which readers of indexes know what is gone.
+        assert_eq!(done, [parents, tombstones, tombstones.min(1), 0, 0], "{sql}");
         for table in ["c", "o", "l"] {
             let mut ids = rows(s, &format!("select id from {table} order by id"));
             ids.dedup();
@@ -100,7 +101,7 @@ fn many_rows_of_a_leaf_are_one_span_and_few_are_not() {
     let values: Vec<String> = (10..1_010).map(|l| format!("(1, 1, {l}, {l})")).collect();
     run(s, &format!("insert into l values {}", values.join(", ")));
     assert_eq!(work(s, "delete from l where id = 1 and o = 1 and l < 20"), [12, 0, 36, 24, 0]);
-    assert_eq!(work(s, "delete from l where id = 1 and o = 1"), [990, 1, 0, 0, 0]);
+    assert_eq!(work(s, "delete from l where id = 1 and o = 1"), [990, 1, 1, 0, 0]);
     assert_eq!(rows(s, "select count(*) from l where id = 1"), ["4"]);
     assert_eq!(rows(s, "select count(*) from l where n >= 20"), ["0"]);
     assert_eq!(rows(s, "select count(*) from l where id = 1 and n >= 0"), ["4"]);
