@@ -176,7 +176,7 @@ fn kind(plan: &dyn ExecutionPlan, by_index: bool) -> String {
         "CoalescePartitionsExec" => "Gather",
         "SortPreservingMergeExec" => "Gather Merge",
         "SortExec" => "Sort",
-        "UnionExec" => "Append",
+        "UnionExec" | "InOrder" => "Append",
         "WindowAggExec" | "BoundedWindowAggExec" => "WindowAgg",
         "RecursiveQueryExec" => "Recursive Union",
         "ProjectionExec" => "Projection",

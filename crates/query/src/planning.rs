@@ -28,6 +28,7 @@ use datafusion::physical_optimizer::optimizer::{
 use datafusion::physical_plan::ExecutionPlan;
 
 use crate::bare_groups::BareGroups;
+use crate::exec::in_order::UnionsInOrder;
 use crate::exec::stoppable::check;
 use crate::sorted_joins::SortedJoins;
 
@@ -76,9 +77,12 @@ pub(crate) fn rules_after_ordering() -> Optimizer {
 
 /// As [`rules`], for physical plans.
 ///
-/// `sorted_joins`: joins hold no whole input, see [`SortedJoins`].
-pub(crate) fn physical_rules(sorted_joins: bool) -> Vec<PhysicalRule> {
+/// `sorted_joins`: joins hold no whole input, see [`SortedJoins`]. `threads`: how many read.
+pub(crate) fn physical_rules(sorted_joins: bool, threads: usize) -> Vec<PhysicalRule> {
     let mut rules: Vec<PhysicalRule> = Vec::new();
+    if threads == 1 {
+        rules.push(Arc::new(UnionsInOrder));
+    }
     for rule in PhysicalOptimizer::new().rules {
         // It moves conditions below projections that can fail, before the conditions that stand
         // there; scans have got theirs from the logical plan. (The rule of the same name at the end

@@ -114,7 +114,7 @@ fn new_planner(way: Way) -> Arc<SessionState> {
     let state = SessionStateBuilder::new()
         .with_config(config)
         .with_optimizer_rules(rules())
-        .with_physical_optimizer_rules(physical_rules(way.sorted_joins))
+        .with_physical_optimizer_rules(physical_rules(way.sorted_joins, threads))
         .build();
     Arc::new(state)
 }

@@ -326,6 +326,26 @@ fn window_arguments_out_of_range_are_named() {
 
 /// Found by the corpus of expressions against PostgreSQL 15.
 #[test]
+fn parts_of_a_union_come_in_their_order() {
+    let mut db = Db::new();
+    db.run(
+        "create table big (id int primary key); create table small (id int primary key);
+         insert into big select * from generate_series(1, 20000); insert into small values (-1)",
+    );
+    for _ in 0..20 {
+        let rows = db.run("select * from big union all select * from small union all select 0");
+        assert_eq!(rows.len(), 20_002);
+        assert_eq!(rows[20_000..], ["-1", "0"]);
+        db.check(&[("select 3 union all select 2 union all select 1", "3; 2; 1")]);
+    }
+    db.check(&[(
+        "select count(*) from small s join (select id from big union all select id - 20001 \
+         from big) u on u.id = s.id",
+        "1",
+    )]);
+}
+
+#[test]
 fn what_the_corpus_found_in_windows_and_sets() {
     let mut db = small();
     db.check(&[

@@ -5,6 +5,7 @@ pub(crate) mod columns;
 pub(crate) mod constant;
 pub mod execution;
 mod folds;
+pub(crate) mod in_order;
 pub(crate) mod key_conditions;
 pub mod materialized;
 pub(crate) mod pieces;

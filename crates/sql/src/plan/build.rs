@@ -16,19 +16,21 @@ use super::choice::{self, Wanted};
 use super::groups::{Groups, MANY_ROWS, Over, has_groups};
 use super::order::{Met, met};
 use super::select::{Locking, Output, Parts, SelectPlan, SortKey, Step};
+use super::semi::{Semi, divided};
 use crate::dml::{returning, scope_of};
 use crate::general_query::ColumnInfo;
 use crate::session::Context;
 use crate::storage::TableLayout;
 use braid_scalar::{Bound, ParamTypes, Scope, Volatility, ident_name, object_name_parts};
 
-/// A table named in FROM.
-struct From {
-    layout: Arc<TableLayout>,
-    alias: String,
-    offset: usize,
-    left: bool,
-    on: Vec<Bound>,
+/// A table named in FROM, or in a condition that asks whether it has a row.
+pub(super) struct From {
+    pub(super) layout: Arc<TableLayout>,
+    pub(super) alias: String,
+    pub(super) offset: usize,
+    pub(super) left: bool,
+    pub(super) semi: Option<Semi>,
+    pub(super) on: Vec<Bound>,
 }
 
 /// Plans a query if it is one of ours. `params` changes only then.
@@ -54,7 +56,7 @@ pub(crate) fn plan_query(
     }
 }
 
-fn simple_select(q: &ast::Query) -> Option<&ast::Select> {
+pub(super) fn simple_select(q: &ast::Query) -> Option<&ast::Select> {
     if q.with.is_some()
         || q.fetch.is_some()
         || q.for_clause.is_some()
@@ -85,10 +87,11 @@ fn simple_select(q: &ast::Query) -> Option<&ast::Select> {
 fn plan(ctx: &Context, q: &ast::Query, params: &mut ParamTypes) -> SqlResult<Option<SelectPlan>> {
     let Some(select) = simple_select(q) else { return Ok(None) };
     let Some((mut tables, scope)) = from(ctx, select, params)? else { return Ok(None) };
-    let filter = match &select.selection {
-        Some(e) => braid_scalar::bind_bool(e, "WHERE", &scope, params)?.conjuncts(),
-        None => Vec::new(),
-    };
+    let (asked, plain) = select.selection.as_ref().map(divided).unwrap_or_default();
+    let mut filter = Vec::new();
+    for condition in plain {
+        filter.extend(braid_scalar::bind_bool(condition, "WHERE", &scope, params)?.conjuncts());
+    }
     let origin = |at: usize| {
         let t = tables.iter().rev().find(|t| t.offset <= at)?;
         let c = t.layout.table.columns.get(at - t.offset)?;
@@ -109,6 +112,15 @@ fn plan(ctx: &Context, q: &ast::Query, params: &mut ParamTypes) -> SqlResult<Opt
     let first_only = matches!(output, Output::Aggregates(_)) && !sort.is_empty();
     let (limit, offset) = limits(q, params)?;
     let Some(locking) = locking(q, tables.len())? else { return Ok(None) };
+    if !asked.is_empty() && (locking.is_some() || tables.is_empty()) {
+        return Ok(None);
+    }
+    let mut width = scope.len();
+    for condition in &asked {
+        let Some(inner) = condition.bind(ctx, &scope, width, params)? else { return Ok(None) };
+        width += inner.layout.table.columns.len();
+        tables.push(inner);
+    }
     let first = match first_only {
         true => Some(1.0),
         // All rows are wanted for the first group.
@@ -122,33 +134,19 @@ fn plan(ctx: &Context, q: &ast::Query, params: &mut ParamTypes) -> SqlResult<Opt
         sort.clear();
         steps = chain(ctx, &tables, &filter, &sort, None);
     }
-    if steps.is_none() && tables.len() == 2 && !tables.iter().any(|t| t.left) && locking.is_none() {
-        // The other way round.
-        let widths = [tables[0].layout.table.columns.len(), tables[1].layout.table.columns.len()];
-        let map = move |c: usize| if c < widths[0] { c + widths[1] } else { c - widths[0] };
-        let remap = |b: &Bound| b.remap_columns(&map);
-        let filter: Vec<_> = filter.iter().map(remap).collect();
-        let on: Vec<_> = tables[1].on.iter().map(remap).collect();
-        tables.swap(0, 1);
-        tables[0].offset = 0;
-        tables[0].on = Vec::new();
-        tables[1].offset = widths[1];
-        tables[1].on = on;
-        match &mut output {
-            Output::Rows(exprs) => exprs.iter_mut().for_each(|e| *e = remap(e)),
-            Output::Aggregates(list) => {
-                list.iter_mut().for_each(|a| a.args = a.args.iter().map(remap).collect());
-            }
-            Output::Groups(groups) => groups.exprs_mut().for_each(|e| *e = remap(e)),
-        }
-        sort.iter_mut().for_each(|k| k.expr = remap(&k.expr));
+    let plain = |t: &From| !t.left && t.semi.is_none();
+    if steps.is_none() && tables.len() == 2 && tables.iter().all(plain) && locking.is_none() {
+        let filter = turn_round(&mut tables, &filter, &mut output, &mut sort);
         steps = chain(ctx, &tables, &filter, &sort, first);
     }
     let Some((mut steps, constant, order)) = steps else { return Ok(None) };
     if matches!(output, Output::Aggregates(_)) && !first_only && reads_much(ctx, &steps)? {
         return Ok(None);
     }
-    if matches!(output, Output::Groups(_)) && (steps.is_empty() || groups_many(ctx, &steps)?) {
+    if matches!(output, Output::Groups(_)) && (steps.is_empty() || joins_many(ctx, &steps)?) {
+        return Ok(None);
+    }
+    if !asked.is_empty() && joins_many(ctx, &steps)? {
         return Ok(None);
     }
     let reverse = order == Met::Backward;
@@ -176,6 +174,33 @@ fn plan(ctx: &Context, q: &ast::Query, params: &mut ParamTypes) -> SqlResult<Opt
         columns,
     };
     Ok(Some(SelectPlan { parts: Arc::new(parts) }))
+}
+
+/// Two joined tables the other way round; the filter over them.
+fn turn_round(
+    tables: &mut [From],
+    filter: &[Bound],
+    output: &mut Output,
+    sort: &mut [SortKey],
+) -> Vec<Bound> {
+    let widths = [tables[0].layout.table.columns.len(), tables[1].layout.table.columns.len()];
+    let map = move |c: usize| if c < widths[0] { c + widths[1] } else { c - widths[0] };
+    let remap = |b: &Bound| b.remap_columns(&map);
+    let on: Vec<_> = tables[1].on.iter().map(remap).collect();
+    tables.swap(0, 1);
+    tables[0].offset = 0;
+    tables[0].on = Vec::new();
+    tables[1].offset = widths[1];
+    tables[1].on = on;
+    match output {
+        Output::Rows(exprs) => exprs.iter_mut().for_each(|e| *e = remap(e)),
+        Output::Aggregates(list) => {
+            list.iter_mut().for_each(|a| a.args = a.args.iter().map(remap).collect());
+        }
+        Output::Groups(groups) => groups.exprs_mut().for_each(|e| *e = remap(e)),
+    }
+    sort.iter_mut().for_each(|k| k.expr = remap(&k.expr));
+    filter.iter().map(remap).collect()
 }
 
 /// The tables of FROM with their ON conditions, and the scope of all their columns.
@@ -217,7 +242,11 @@ fn from(
     Ok(Some((tables, scope)))
 }
 
-fn add_table(
+/// Adds a table and its columns; `false` if it is none of ours.
+///
+/// # Errors
+/// 42712 for an alias that is there.
+pub(super) fn add_table(
     ctx: &Context,
     factor: &TableFactor,
     left: bool,
@@ -270,7 +299,7 @@ fn add_table(
         scope.push(c);
     }
     let layout = Arc::new(TableLayout::new(&ctx.catalog, &table)?);
-    tables.push(From { layout, alias, offset, left, on: Vec::new() });
+    tables.push(From { layout, alias, offset, left, semi: None, on: Vec::new() });
     Ok(true)
 }
 
@@ -287,8 +316,8 @@ fn reads_much(ctx: &Context, steps: &[Step]) -> SqlResult<bool> {
     Ok(ctx.txn.divide(&whole, 2, MUCH_BYTES).map_err(kv_error)?.len() > 1)
 }
 
-/// Whether so many rows are grouped that a general plan does it faster.
-fn groups_many(ctx: &Context, steps: &[Step]) -> SqlResult<bool> {
+/// Whether so many rows are grouped or asked for others that a general plan does it faster.
+fn joins_many(ctx: &Context, steps: &[Step]) -> SqlResult<bool> {
     if !ctx.db.general().reads_columns() {
         return Ok(false);
     }
@@ -464,9 +493,10 @@ fn chain(
     let constant =
         take(&mut left_over, |b| b.columns().is_empty() && (tables.is_empty() || !volatile(b)));
     let mut steps = Vec::new();
+    let joined = tables.iter().filter(|t| t.semi.is_none()).count();
     for (n, t) in tables.iter().enumerate() {
         let end = t.offset + t.layout.table.columns.len();
-        let whole = n + 1 == tables.len();
+        let whole = n + 1 == joined;
         let ready = |b: &Bound| b.columns().into_iter().all(|c| c < end) && (whole || !volatile(b));
         let mut after = Vec::new();
         let mut on = t.on.clone();
@@ -474,18 +504,22 @@ fn chain(
             // An ON condition that is not about this table at all still decides about NULLs, so it
             // stays with the lookup; WHERE comes after.
             after = take(&mut left_over, ready);
-        } else {
+        } else if t.semi.is_none() {
             on.extend(take(&mut left_over, ready));
         }
         let all = Access::candidates(&t.layout, &on, t.offset);
         // Rests are evaluated over the joined row; nothing to remap.
-        let best = if n == 0 && tables.len() == 1 {
+        let best = if n == 0 && joined == 1 {
             choose_ordered(ctx, t, all, sort, first)
         } else {
             choose_joined(ctx, t, all, n == 0)
         };
-        let family = n > 0 && is_family(&tables[n - 1], t, &best);
+        let family = n > 0 && t.semi.is_none() && is_family(&tables[n - 1], t, &best);
         if n > 0 && best.eq_len() == 0 {
+            return None;
+        }
+        if t.semi.is_some() && best.columns().into_iter().all(|c| c >= t.offset) {
+            // The same rows for each outer one: a general plan reads them once.
             return None;
         }
         if n > 0 && !family && steps.iter().all(|s: &Step| s.access.is_full()) && first.is_none() {
@@ -497,6 +531,7 @@ fn chain(
             offset: t.offset,
             access: best,
             left: t.left,
+            semi: t.semi,
             after,
             wanted: None,
             family,
@@ -534,6 +569,7 @@ fn choose_ordered(
             offset: 0,
             access: a.clone(),
             left: false,
+            semi: None,
             after: Vec::new(),
             wanted: None,
             family: false,

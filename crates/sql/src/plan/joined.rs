@@ -20,6 +20,7 @@ use bytes::Bytes;
 use super::family::FamilyScan;
 use super::rows::{self, RowSource};
 use super::select::{Parts, Step};
+use super::semi::Semi;
 use crate::explain::Timed;
 use crate::general_query::{Row, row_memory};
 use crate::session::Context;
@@ -99,10 +100,11 @@ pub(super) fn passes(conditions: &[Bound], row: &Row, ctx: &Context) -> SqlResul
     Ok(true)
 }
 
-/// What becomes of a row for which these steps have found nothing: LEFT JOINs go on with NULLs.
+/// What becomes of a row for which these steps have found nothing: LEFT JOINs go on with NULLs, and
+/// so does what there should be none of.
 pub(super) fn without_match(steps: &[Step], mut row: Row, ctx: &Context) -> SqlResult<Option<Row>> {
     for step in steps {
-        if !step.left {
+        if !step.left && step.semi != Some(Semi::Absent) {
             return Ok(None);
         }
         row.extend(vec![Datum::Null; step.layout.table.columns.len()]);
@@ -194,8 +196,15 @@ impl Joined {
                     None => continue,
                 }
             };
-            if passes(&step.after, &row, ctx)? {
-                return Ok(Some((key, row)));
+            match step.semi {
+                None if passes(&step.after, &row, ctx)? => return Ok(Some((key, row))),
+                None => {}
+                // One is enough to know.
+                Some(Semi::Exists) => {
+                    stage.open = None;
+                    return Ok(Some((key, row)));
+                }
+                Some(Semi::Absent) => stage.open = None,
             }
         }
     }

@@ -6,7 +6,8 @@
 //!     step 2   family read of orders        in the same pass
 //! ```
 //! A plan is a chain of steps, one per table. Each step finds its rows by a key, whose values are
-//! constants, parameters or columns of the steps before. Steps whose tables lie inside each other
+//! constants, parameters or columns of the steps before; some steps only ask whether there is a row
+//! ([`semi`]). Steps whose tables lie inside each other
 //! are read in one pass ([`family`]). What a step is going to look up is asked for many rows at
 //! once ([`joined`]). Rows stream; nothing else is kept but groups ([`groups`]), and what an ORDER
 //! BY that the keys do not give needs.
@@ -24,6 +25,7 @@ mod joined;
 mod order;
 pub mod rows;
 mod select;
+mod semi;
 pub mod share;
 mod sorting;
 mod stream;

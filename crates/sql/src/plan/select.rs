@@ -10,6 +10,7 @@ use super::aggregate::Aggregate;
 use super::facts::Facts;
 use super::groups::Groups;
 use super::joined::Joined;
+use super::semi::Semi;
 use super::share::Estimator;
 use super::stream::SelectStream;
 use crate::explain::{Actual, Explained, PlanLine};
@@ -27,6 +28,8 @@ pub(super) struct Step {
     pub(super) access: Access,
     /// LEFT JOIN: a row without a match stays, with NULLs.
     pub(super) left: bool,
+    /// It only asks whether there is a row. Its columns mean nothing afterwards.
+    pub(super) semi: Option<Semi>,
     /// Conditions after the join (of a LEFT JOIN: those of WHERE).
     pub(super) after: Vec<Bound>,
     pub(super) wanted: Option<Vec<bool>>,
@@ -207,7 +210,12 @@ impl SelectPlan {
             if in_pass {
                 own[0].text.push_str(if s.left { " (left, same pass)" } else { " (same pass)" });
             } else if n > 0 {
-                own[0].text.push_str(if s.left { " (left lookup)" } else { " (lookup)" });
+                own[0].text.push_str(match s.semi {
+                    Some(Semi::Exists) => " (is there one?)",
+                    Some(Semi::Absent) => " (is there none?)",
+                    None if s.left => " (left lookup)",
+                    None => " (lookup)",
+                });
             } else if p.reverse {
                 own[0].text.push_str(" (backwards)");
             }
@@ -265,6 +273,11 @@ impl Step {
         let facts = Facts::new(ctx.db.clone(), self.layout.clone());
         let estimator = Estimator { facts: &facts, eval: Some(&ctx.eval), offset: self.offset };
         let matches = outer * estimator.rows_passing(&self.access);
+        match self.semi {
+            Some(Semi::Exists) => return matches.min(outer),
+            Some(Semi::Absent) => return outer,
+            None => {}
+        }
         let joined = if self.left { matches.max(outer) } else { matches };
         joined * estimator.share(&self.after)
     }
