@@ -24,6 +24,9 @@ pub struct Schema {
     pub database: u32,
     /// Name, unique in its database.
     pub name: String,
+    /// `ON COMMIT` of temporary tables, by table.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub on_commit: Vec<(u32, OnCommit)>,
 }
 
 /// What a row written before the column existed holds in it, in PostgreSQL's text form.
@@ -234,6 +237,16 @@ impl Interleave {
     pub fn enforced(&self) -> bool {
         self.form == InterleaveForm::Enforced
     }
+}
+
+/// What a commit does to a temporary table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnCommit {
+    /// DROP.
+    Drop,
+    /// DELETE ROWS.
+    DeleteRows,
 }
 
 /// A table.

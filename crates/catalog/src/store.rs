@@ -128,7 +128,7 @@ pub fn bootstrap(coordinator: &Arc<Coordinator>) -> SqlResult<()> {
     let old = Catalog::default();
     let mut new = old.clone();
     new.put_database(Database { id: 1, name: "defaultdb".into() });
-    new.put_schema(Schema { id: 2, database: 1, name: "public".into() });
+    new.put_schema(Schema { id: 2, database: 1, name: "public".into(), on_commit: Vec::new() });
     write_changes(&txn, &old, &mut new)?;
     txn.put(system::erasures_are_noted(), Vec::new()).map_err(kv_error)?;
     txn.commit().map_err(kv_error)?;

@@ -72,7 +72,7 @@ fn inside(mut t: Table, parent: u32, columns: &[u32]) -> Table {
 fn good() -> Catalog {
     let mut c = Catalog::default();
     c.put_database(Database { id: 1, name: "d".into() });
-    c.put_schema(Schema { id: 2, database: 1, name: "public".into() });
+    c.put_schema(Schema { id: 2, database: 1, name: "public".into(), on_commit: Vec::new() });
     c.put_table(table(10, "parent", &[1]));
     c.put_table(inside(table(11, "child", &[1, 2]), 10, &[1]));
     c

@@ -34,8 +34,8 @@ use crate::jobs::{Jobs, Reclaimed};
 use crate::runtime::advisory::AdvisoryLocks;
 use crate::runtime::node::Runtime;
 use crate::runtime::{Sessions, Statements};
-use crate::session::Backends;
 use crate::session::settings::Settings;
+use crate::session::{Backends, drop_leftovers};
 use crate::statistics::Statistics;
 
 /// Microseconds from 1970 to 2000, PostgreSQL's epoch.
@@ -115,7 +115,7 @@ impl Database {
         let now = coordinator.wall_clock_us();
         let reclaim = Reclaim::for_catalog(&catalog, now);
         let runtime = Runtime::new(now as i64 - EPOCH_MICROS);
-        Ok(Arc::new(Database {
+        let database = Arc::new(Database {
             coordinator,
             general,
             cache: Mutex::new(Cached { catalog, stable_at: Some(0) }),
@@ -131,7 +131,9 @@ impl Database {
             runtime,
             defaults: OnceLock::new(),
             statistics: Statistics::default(),
-        }))
+        });
+        drop_leftovers(&database)?;
+        Ok(database)
     }
 
     /// Where transactions are begun.

@@ -260,6 +260,9 @@ impl Binder<'_> {
         let catalog = self.context.catalog.clone();
         let found = match schema {
             Some(schema) => {
+                // The first of the search path is the session's own.
+                let own = self.search_path.first().map_or(schema, String::as_str);
+                let schema = if schema == "pg_temp" { own } else { schema };
                 catalog.schema(database, schema).and_then(|s| catalog.relation(s.id, name))
             }
             None => catalog.resolve(database, &self.search_path, name),

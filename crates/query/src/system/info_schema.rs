@@ -143,7 +143,12 @@ fn tables(v: &View<'_>) -> Made {
     };
     let mut rows = Vec::new();
     for (s, t) in v.tables() {
-        let mut r = row(&s.name, &t.name, "BASE TABLE", true);
+        let mut r = row(
+            &s.name,
+            &t.name,
+            if s.name.starts_with("pg_temp_") { "LOCAL TEMPORARY" } else { "BASE TABLE" },
+            true,
+        );
         if let Some(i) = &t.interleave {
             r[12] = table_name(v, i.parent);
             let enforced = i.form == InterleaveForm::Enforced;

@@ -3,7 +3,7 @@
 //! Oids of user objects are their ids plus 16384; types have PostgreSQL's oids. Tables about things
 //! that are not here (triggers, rules, policies, publications) exist and are empty.
 
-use braid_catalog::{Catalog, Column, IndexConstraint, RefAction, Refined, oid_of};
+use braid_catalog::{Catalog, Column, IndexConstraint, RefAction, Refined, id_of_oid, oid_of};
 use braid_types::{Datum, SqlResult, SqlType};
 
 use super::absent::EMPTY;
@@ -322,6 +322,9 @@ fn class_row(
 const PAGES: usize = 9;
 const TUPLES: usize = 10;
 const TRIGGERS: usize = 20;
+/// Positions of `relnamespace` and `relpersistence`.
+const NAMESPACE: usize = 2;
+const PERSISTENCE: usize = 15;
 
 fn pg_class(v: &View<'_>) -> Made {
     let mut rows = Vec::new();
@@ -358,6 +361,16 @@ fn pg_class(v: &View<'_>) -> Made {
     }
     for s in v.catalog.sequences().filter(|x| v.schema(x.schema).is_some()) {
         rows.push(class_row(oid_of(s.id), &s.name, s.schema, "S", 3, 0, false));
+    }
+    for row in &mut rows {
+        let temporary = |s: &braid_catalog::Schema| s.name.starts_with("pg_temp_");
+        let schema = match &row[NAMESPACE] {
+            Datum::Oid(oid) => id_of_oid(*oid).and_then(|id| v.schema(id)),
+            _ => None,
+        };
+        if schema.is_some_and(|s| temporary(s)) {
+            row[PERSISTENCE] = text("t");
+        }
     }
     Ok(rows)
 }

@@ -10,7 +10,7 @@ use braid_types::{SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast;
 
 use super::column::table_scope;
-use super::{Change, backfill, bad_table, exists, index, parts};
+use super::{Change, backfill, bad_table, exists, index, parts, temporary};
 use braid_parser::parse_expr;
 use braid_scalar::ident_name;
 
@@ -216,6 +216,7 @@ fn foreign_key(
 ) -> SqlResult<ForeignKey> {
     refuse_deferrable(f.characteristics.as_ref())?;
     let parent = c.ctx.table(&parts(&f.foreign_table))?;
+    temporary::check_reference(c, t, &parent)?;
     let names: Vec<String> = match column {
         Some(n) => vec![n.to_string()],
         None => f.columns.iter().map(ident_name).collect(),

@@ -1,14 +1,14 @@
 //! CREATE TABLE.
 
 use braid_catalog::{
-    Column, Index, IndexColumn, IndexConstraint, Table, choose_name, constraint_name,
+    Column, Index, IndexColumn, IndexConstraint, OnCommit, Table, choose_name, constraint_name,
 };
 use braid_types::{SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast;
 
 use super::column::{self, Declared};
 use super::constraint;
-use super::{Change, bad_table, exists, index, interleave, parts, ttl};
+use super::{Change, bad_table, exists, index, interleave, parts, temporary, ttl};
 use braid_parser::CreateTable;
 use braid_scalar::ident_name;
 
@@ -18,7 +18,7 @@ const MAX_COLUMNS: usize = 1600;
 pub(crate) fn run(c: &mut Change, create: &CreateTable) -> SqlResult<String> {
     let base = &create.base;
     refuse(base)?;
-    let (schema, name) = c.ctx.target_schema(&parts(&base.name))?;
+    let (schema, name) = place(c, base)?;
     if c.taken(schema, &name) {
         if base.if_not_exists {
             c.ctx.notice(format!("relation \"{name}\" already exists, skipping"));
@@ -30,6 +30,7 @@ pub(crate) fn run(c: &mut Change, create: &CreateTable) -> SqlResult<String> {
         return create_as(c, schema, name, base, query);
     }
     let mut t = empty(c, schema, name)?;
+    temporary::note(c, &t, on_commit(base))?;
     let mut declared = Vec::new();
     for def in &base.columns {
         let d = column::declare(c, &mut t, def)?;
@@ -43,7 +44,11 @@ pub(crate) fn run(c: &mut Change, create: &CreateTable) -> SqlResult<String> {
     }
     primary_key(c, &mut t, base, &declared)?;
     if let Some(clause) = &create.interleave {
-        t.interleave = Some(interleave::declare(c, &t, clause)?);
+        let place = interleave::declare(c, &t, clause)?;
+        if let Some(parent) = c.catalog.table(place.parent) {
+            temporary::check_reference(c, &t, parent)?;
+        }
+        t.interleave = Some(place);
     }
     if let Some(clause) = &create.ttl {
         t.ttl = Some(ttl::declare(c, &t, clause)?);
@@ -72,9 +77,40 @@ pub(crate) fn run(c: &mut Change, create: &CreateTable) -> SqlResult<String> {
     Ok("CREATE TABLE".into())
 }
 
+/// The schema and the name of the new table.
+fn place(c: &mut Change, base: &ast::CreateTable) -> SqlResult<(u32, String)> {
+    let name = parts(&base.name);
+    if base.temporary {
+        return match name.as_slice() {
+            [bare] => Ok((temporary::schema(c)?, bare.clone())),
+            [schema, bare] if c.ctx.session.is_own_temporary(schema) => {
+                Ok((temporary::schema(c)?, bare.clone()))
+            }
+            _ => Err(bad_table("cannot create temporary relation in non-temporary schema")),
+        };
+    }
+    if let [schema, bare] = name.as_slice()
+        && c.ctx.session.is_own_temporary(schema)
+    {
+        return Ok((temporary::schema(c)?, bare.clone()));
+    }
+    if base.on_commit.is_some() {
+        return Err(bad_table("ON COMMIT can only be used on temporary tables"));
+    }
+    c.ctx.target_schema(&name)
+}
+
+/// ON COMMIT, as the descriptor has it.
+fn on_commit(base: &ast::CreateTable) -> Option<OnCommit> {
+    match base.on_commit {
+        Some(ast::OnCommit::Drop) => Some(OnCommit::Drop),
+        Some(ast::OnCommit::DeleteRows) => Some(OnCommit::DeleteRows),
+        Some(ast::OnCommit::PreserveRows) | None => None,
+    }
+}
+
 fn refuse(base: &ast::CreateTable) -> SqlResult<()> {
     let refused = [
-        (base.temporary, "a temporary table"),
         (base.like.is_some(), "CREATE TABLE .. LIKE"),
         (base.inherits.is_some(), "INHERITS"),
         (base.partition_by.is_some() || base.partition_of.is_some(), "PARTITION BY"),
@@ -217,6 +253,7 @@ fn create_as(
     let source = crate::dml::source::Source::plan_query(&c.ctx, query)?;
     let columns = source.columns().to_vec();
     let mut t = empty(c, schema, name)?;
+    temporary::note(c, &t, on_commit(base))?;
     for (n, info) in columns.iter().enumerate() {
         let name = base.columns.get(n).map_or_else(|| info.name.clone(), |d| ident_name(&d.name));
         if t.column_named(&name).is_some() {

@@ -201,7 +201,7 @@ fn view_lines(c: &Change, views: &BTreeSet<u32>, on: &str) -> Vec<String> {
 /// Drops tables together: what depends on one of them and is not one of them is refused, or goes
 /// along with CASCADE. Tables that are interleaved for locality only depend on nothing: with
 /// CASCADE they and their rows stay, in a place of their own.
-fn drop_tables(c: &mut Change, tables: &[Arc<Table>], cascade: bool) -> SqlResult<()> {
+pub(super) fn drop_tables(c: &mut Change, tables: &[Arc<Table>], cascade: bool) -> SqlResult<()> {
     let named: BTreeSet<u32> = tables.iter().map(|t| t.id).collect();
     let (dying, survivors) = fates(c, tables);
     let ids: BTreeSet<u32> = dying.iter().map(|t| t.id).collect();

@@ -23,6 +23,7 @@
 //!   [`online_index`]: filling an index meanwhile.
 //! - [`relocate`]: tables that move into, out of and between parents, or to another primary key.
 //! - [`ttl`]: row deletion policies.
+//! - [`temporary`]: tables that go with their session.
 //! - [`schema`], [`view`], [`sequence`], [`user_type`], [`domain`], [`comment`]: databases and
 //!   schemas, and what lies in them.
 
@@ -45,6 +46,7 @@ mod online_index;
 mod relocate;
 pub(crate) mod schema;
 pub(crate) mod sequence;
+pub(crate) mod temporary;
 pub(crate) mod truncate;
 mod ttl;
 pub(crate) mod user_type;

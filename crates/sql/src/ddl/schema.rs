@@ -40,7 +40,12 @@ pub(crate) fn create_schema(
         .with_detail("The prefix \"pg_\" is reserved for system schemas."));
     }
     let id = c.new_id()?;
-    c.catalog.put_schema(Schema { id, database: c.ctx.database, name: bare });
+    c.catalog.put_schema(Schema {
+        id,
+        database: c.ctx.database,
+        name: bare,
+        on_commit: Vec::new(),
+    });
     c.sync();
     Ok(tag)
 }
@@ -94,7 +99,12 @@ pub(crate) fn create_database(
     }
     let id = c.ctx.db.new_ids(2)?;
     c.catalog.put_database(Database { id, name: name.to_string() });
-    c.catalog.put_schema(Schema { id: id + 1, database: id, name: "public".into() });
+    c.catalog.put_schema(Schema {
+        id: id + 1,
+        database: id,
+        name: "public".into(),
+        on_commit: Vec::new(),
+    });
     c.sync();
     Ok(tag)
 }

@@ -39,15 +39,26 @@ pub(crate) fn run(c: &mut Change, t: &ast::Truncate) -> SqlResult<String> {
     } else {
         check_alone(&c.catalog, &wanted)?;
     }
-    for id in &wanted {
+    take_rows(c, &wanted, restart)?;
+    Ok("TRUNCATE TABLE".into())
+}
+
+/// Takes the rows of tables that nothing else hangs on.
+pub(super) fn tables(c: &mut Change, wanted: &BTreeSet<u32>) -> SqlResult<()> {
+    check_alone(&c.catalog, wanted)?;
+    take_rows(c, wanted, false)
+}
+
+fn take_rows(c: &mut Change, wanted: &BTreeSet<u32>, restart: bool) -> SqlResult<()> {
+    for id in wanted {
         let t = c.catalog.table(*id).cloned().expect("collected from the catalog");
         c.lock_chain(&t)?;
     }
-    for id in &wanted {
+    for id in wanted {
         truncate_one(c, *id, restart)?;
     }
     c.sync();
-    Ok("TRUNCATE TABLE".into())
+    Ok(())
 }
 
 /// The tables and everything interleaved in them or referencing them.

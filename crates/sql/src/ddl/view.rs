@@ -7,15 +7,15 @@ use braid_catalog::{Relation, View};
 use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::ast;
 
-use super::{Change, exists, parts};
+use super::{Change, exists, parts, temporary};
 use braid_scalar::ident_name;
 
 pub(crate) fn create_view(c: &mut Change, v: &ast::CreateView) -> SqlResult<String> {
-    if v.materialized || v.temporary {
-        return Err(SqlError::unsupported("a materialized or temporary view"));
+    if v.materialized {
+        return Err(SqlError::unsupported("a materialized view"));
     }
     let tag = "CREATE VIEW".to_string();
-    let (schema, name) = c.ctx.target_schema(&parts(&v.name))?;
+    let (schema, name) = place(c, v)?;
     let old = match c.catalog.relation(schema, &name) {
         None => None,
         Some(Relation::View(old)) if v.or_replace => Some(old),
@@ -77,8 +77,34 @@ pub(crate) fn create_view(c: &mut Change, v: &ast::CreateView) -> SqlResult<Stri
     Ok(tag)
 }
 
+/// The schema and the name of the new view: what shows temporary tables is temporary.
+fn place(c: &mut Change, v: &ast::CreateView) -> SqlResult<(u32, String)> {
+    let name = parts(&v.name);
+    let shows_temporary = relations_of(c, &v.query).into_iter().any(|id| {
+        let relation = c.catalog.relation_by_id(id);
+        relation.is_some_and(|r| temporary::holds_temporary(c, schema_of(&r)))
+    });
+    match name.as_slice() {
+        [bare] if v.temporary || shows_temporary => {
+            if !v.temporary {
+                c.ctx.notice(format!("view \"{bare}\" will be a temporary view"));
+            }
+            Ok((temporary::schema(c)?, bare.clone()))
+        }
+        _ => c.ctx.target_schema(&name),
+    }
+}
+
 fn bad_view(message: &str) -> SqlError {
     super::bad_table(message)
+}
+
+fn schema_of(relation: &Relation) -> u32 {
+    match relation {
+        Relation::Table(t) | Relation::Index(t, _) => t.schema,
+        Relation::View(v) => v.schema,
+        Relation::Sequence(s) => s.schema,
+    }
 }
 
 /// Relations that a query names and that exist.

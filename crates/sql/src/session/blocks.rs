@@ -182,6 +182,10 @@ impl Session {
     }
 
     pub(super) fn commit(&mut self) -> SqlResult<()> {
+        if let Err(e) = self.clear_at_commit() {
+            self.rollback();
+            return Err(e);
+        }
         let Some(open) = self.open.take() else { return Ok(()) };
         self.end_cursors(true);
         let result = if open.schema_changed {

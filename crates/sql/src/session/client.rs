@@ -195,6 +195,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
+        self.end_temporary();
         self.db.sessions().close(&self.activity);
     }
 }

@@ -12,6 +12,7 @@ use braid_types::{SqlError, SqlResult, SqlState};
 use parking_lot::Mutex;
 
 use super::SessionState;
+use super::temporary::is_temporary_schema;
 use super::transaction::Failure;
 use crate::database::Database;
 use crate::explain::Actual;
@@ -141,6 +142,7 @@ impl Context {
             None => self
                 .search_path
                 .iter()
+                .filter(|s| !is_temporary_schema(s))
                 .find_map(|s| self.catalog.schema(self.database, s))
                 .map(|s| (s.id, bare))
                 .ok_or_else(|| {
@@ -156,6 +158,13 @@ impl Context {
     pub fn split(&self, name: &Name) -> SqlResult<(Option<String>, String)> {
         match name.as_slice() {
             [n] => Ok((None, n.clone())),
+            [s, n] if self.session.is_own_temporary(s) => {
+                Ok((Some(self.session.temporary_schema()), n.clone()))
+            }
+            [s, _] if is_temporary_schema(s) => Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "cannot access temporary tables of other sessions",
+            )),
             [s, n] => Ok((Some(s.clone()), n.clone())),
             [d, s, n] if *d == self.session.database => Ok((Some(s.clone()), n.clone())),
             [_, _, _] => Err(SqlError::unsupported(format!(

@@ -15,7 +15,7 @@
 //! - [`settings`], [`state`]: the settings themselves; what functions see of the session.
 //! - `context`: what one running statement has around it; `type_names`: the types that it can name.
 //!   `interrupt`: who stops it.
-//! - `cursors`: DECLARE, FETCH, MOVE, CLOSE.
+//! - `cursors`: DECLARE, FETCH, MOVE, CLOSE. `temporary`: tables that go with the session.
 //! - `jobs`: schema changes that run in steps, SHOW JOBS, CANCEL JOB.
 //! - [`show`]: SHOW statements; `show_tree`: SHOW INTERLEAVE TREE.
 //! - [`outcome`]: what execution gives back.
@@ -41,6 +41,7 @@ pub(crate) mod show;
 pub(crate) mod show_create;
 mod show_tree;
 pub mod state;
+mod temporary;
 pub mod transaction;
 mod type_names;
 mod variables;
@@ -53,5 +54,6 @@ pub use outcome::{NoRows, Outcome, Rows, RowsTag, VecRows};
 pub use prepared::Prepared;
 pub use show_create::{column_names, foreign_key, index_definition, row_deletion_policy};
 pub use state::{SessionState, Timeouts};
+pub(crate) use temporary::{drop_leftovers, is_temporary_schema};
 pub use type_names::types_in_reach;
 pub(crate) use type_names::{judged, value_scope};

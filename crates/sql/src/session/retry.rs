@@ -121,7 +121,11 @@ impl Session {
                 }
                 Ok(Ran { outcome: o @ Outcome::CopyIn(_), .. }) => return Ok(o),
                 Ok(Ran { outcome: o @ Outcome::CopyOut(_), .. }) => return Ok(o),
-                Ok(ran) => {
+                Ok(mut ran) => {
+                    if let Err(e) = self.clear_after(&ctx, &mut ran) {
+                        txn.rollback();
+                        return Err(e);
+                    }
                     let committed = match &ran.catalog {
                         Some(_) => self.db.commit_schema_change(&txn),
                         None => txn.commit().map(|_| ()),

@@ -16,6 +16,7 @@ use parking_lot::{Condvar, Mutex};
 use super::context::Notice;
 use super::interrupt::Cause;
 use super::settings::{Settings, duration_ms, memory_bytes};
+use super::temporary::{is_temporary_schema, schema_of};
 use super::transaction::isolation_of;
 use super::type_names::find_type;
 use crate::database::Database;
@@ -35,6 +36,8 @@ pub struct SessionState {
     pid: i32,
     /// Its number among those who hold advisory locks.
     locker: u64,
+    /// Whether it has made temporary tables.
+    temporary: AtomicBool,
     cancel: Arc<AtomicBool>,
     pub(super) notices: Arc<Mutex<Vec<Notice>>>,
     shared: Mutex<Shared>,
@@ -102,12 +105,15 @@ pub struct Timeouts {
 }
 
 impl Derived {
-    fn new(settings: &Settings, user: &str) -> Derived {
+    fn new(settings: &Settings, user: &str, pid: i32) -> Derived {
         let get = |n: &str| settings.get(n).unwrap_or_default();
         let limit = |n: &str| duration_ms(&get(n)).filter(|ms| *ms > 0).map(Duration::from_millis);
         Derived {
             style: settings.style(),
-            search_path: Arc::new(settings.search_path(user)),
+            // The session's temporary tables come before everything.
+            search_path: Arc::new(
+                [schema_of(pid)].into_iter().chain(settings.search_path(user)).collect(),
+            ),
             counts: Counting {
                 queries: get("pg_stat_statements.track") != "none"
                     && get("compute_query_id") != "off",
@@ -170,6 +176,7 @@ impl SessionState {
             database,
             pid,
             locker,
+            temporary: AtomicBool::new(false),
             cancel,
             notices,
             shared: Mutex::new(shared),
@@ -179,6 +186,26 @@ impl SessionState {
     /// Gives back the advisory locks of a transaction that has ended.
     pub(super) fn end_transaction_locks(&self) {
         self.db.advisory().unlock_all(self.locker, true);
+    }
+
+    /// The schema of the session's temporary tables, whether there is one or not.
+    pub(crate) fn temporary_schema(&self) -> String {
+        schema_of(self.pid)
+    }
+
+    /// Whether a name means that schema.
+    pub(crate) fn is_own_temporary(&self, schema: &str) -> bool {
+        schema == "pg_temp" || schema == self.temporary_schema()
+    }
+
+    /// The session makes a temporary table.
+    pub(crate) fn has_temporary(&self) {
+        self.temporary.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it has made one.
+    pub(super) fn made_temporary(&self) -> bool {
+        self.temporary.load(Ordering::Relaxed)
     }
 
     /// Process id as clients know it.
@@ -217,7 +244,7 @@ impl SessionState {
         if let Some(d) = &s.derived {
             return d.clone();
         }
-        let d = Arc::new(Derived::new(&s.settings, &self.user));
+        let d = Arc::new(Derived::new(&s.settings, &self.user, self.pid));
         s.derived = Some(d.clone());
         d
     }
@@ -406,9 +433,11 @@ impl SessionFunctions for SessionState {
             .filter(|s| {
                 catalog.schema(db, s).is_some() || s == "pg_catalog" || s == "information_schema"
             })
+            .filter(|s| implicit || !is_temporary_schema(s))
             .collect();
         if implicit && !path.iter().any(|s| s == "pg_catalog") {
-            path.insert(0, "pg_catalog".into());
+            let behind = usize::from(path.first().is_some_and(|s| is_temporary_schema(s)));
+            path.insert(behind, "pg_catalog".into());
         }
         path
     }
@@ -495,6 +524,8 @@ impl SessionFunctions for SessionState {
         let found = match SessionState::split_name(name).as_slice() {
             [name] => catalog.resolve(db, &self.search_path(), name),
             [schema, name] | [_, schema, name] => {
+                let own = self.temporary_schema();
+                let schema = if schema == "pg_temp" { &own } else { schema };
                 catalog.schema(db, schema).and_then(|s| catalog.relation(s.id, name))
             }
             _ => None,

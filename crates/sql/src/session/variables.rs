@@ -66,6 +66,9 @@ impl Session {
             self.close_cursor(None)?;
             SessionFunctions::advisory_unlock_all(&*self.state);
         }
+        if what == "all" || what == "temp" || what == "temporary" {
+            self.drop_temporary()?;
+        }
         if what == "all" || what == "plans" {
             self.cache.clear();
         }

@@ -1,0 +1,94 @@
+//! Temporary tables: tables of a schema that belongs to one session.
+//!
+//! ```text
+//!   pg_temp_7.t        what session 7 calls t, or pg_temp.t, before anything of its search path
+//! ```
+//! The schema comes with the first temporary table, and goes with everything in it when the session
+//! ends; what a crash leaves behind goes when the database is opened. Otherwise these are tables
+//! like all others: in transactions, with indexes, rolled back.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use braid_catalog::{OnCommit, Schema, Table};
+use braid_types::{SqlError, SqlResult, SqlState};
+
+use super::{Change, drop, truncate};
+use crate::session::{Context, is_temporary_schema};
+
+/// The schema of the session's temporary tables, made when it is not there.
+pub(super) fn schema(c: &mut Change) -> SqlResult<u32> {
+    let name = c.ctx.session.temporary_schema();
+    c.ctx.session.has_temporary();
+    if let Some(schema) = c.catalog.schema(c.ctx.database, &name) {
+        return Ok(schema.id);
+    }
+    let id = c.new_id()?;
+    let database = c.ctx.database;
+    c.catalog.put_schema(Schema { id, database, name, on_commit: Vec::new() });
+    c.sync();
+    Ok(id)
+}
+
+/// Whether a schema is one of temporary tables.
+pub(super) fn holds_temporary(c: &Change, schema: u32) -> bool {
+    c.catalog.schema_by_id(schema).is_some_and(|s| is_temporary_schema(&s.name))
+}
+
+/// Tables that end with sessions, and those that stay, do not refer to each other.
+///
+/// # Errors
+/// 42P16.
+pub(super) fn check_reference(c: &Change, from: &Table, to: &Table) -> SqlResult<()> {
+    let kind = match (holds_temporary(c, from.schema), holds_temporary(c, to.schema)) {
+        (true, false) => "temporary",
+        (false, true) => "permanent",
+        _ => return Ok(()),
+    };
+    Err(SqlError::new(
+        SqlState::INVALID_TABLE_DEFINITION,
+        format!("constraints on {kind} tables may reference only {kind} tables"),
+    ))
+}
+
+/// What ON COMMIT asks of the session's tables, at the end of a transaction.
+pub(crate) fn at_commit(c: &mut Change) -> SqlResult<String> {
+    let (dropped, emptied): (Vec<_>, Vec<_>) =
+        due(&c.ctx).into_iter().partition(|(_, on)| *on == OnCommit::Drop);
+    let dropped: Vec<Arc<Table>> = dropped.into_iter().map(|(table, _)| table).collect();
+    drop::drop_tables(c, &dropped, true)?;
+    let mut full = BTreeSet::new();
+    for (table, _) in &emptied {
+        let layout = super::backfill::layout(c, table.id)?;
+        if super::backfill::has_rows(c, &layout)? {
+            full.insert(table.id);
+        }
+    }
+    truncate::tables(c, &full)?;
+    Ok(String::new())
+}
+
+/// Keeps what ON COMMIT says of a new table.
+pub(super) fn note(c: &mut Change, table: &Table, on_commit: Option<OnCommit>) -> SqlResult<()> {
+    let Some(on_commit) = on_commit else { return Ok(()) };
+    let schema = c.catalog.schema_by_id(table.schema);
+    let mut schema = (**schema.ok_or_else(|| SqlError::internal("schema is gone"))?).clone();
+    schema.on_commit.retain(|(id, _)| c.catalog.table(*id).is_some());
+    schema.on_commit.push((table.id, on_commit));
+    c.catalog.put_schema(schema);
+    c.sync();
+    Ok(())
+}
+
+/// Whether there is something to do for [`at_commit`].
+pub(crate) fn is_due(ctx: &Context) -> bool {
+    !due(ctx).is_empty()
+}
+
+/// The session's tables that have an ON COMMIT.
+fn due(ctx: &Context) -> Vec<(Arc<Table>, OnCommit)> {
+    let name = ctx.session.temporary_schema();
+    let schema = ctx.catalog.schema(ctx.database, &name);
+    let noted = schema.into_iter().flat_map(|s| &s.on_commit);
+    noted.filter_map(|(id, on)| Some((ctx.catalog.table(*id)?.clone(), *on))).collect()
+}
