@@ -126,6 +126,11 @@ fn the_key_is_chosen_by_what_it_finds() {
     assert!(rare.starts_with("index lookup on tasks using by_state"), "{rare}");
     let rare = plan(&mut db, "UPDATE tasks SET note = '' WHERE owner = 1 AND day = 5");
     assert!(rare.contains("using by_day"), "{rare}");
+    // Entries that tell all that is wanted cost less than rows behind them.
+    let told = plan(&mut db, "SELECT count(*), max(day) FROM tasks WHERE day < 200");
+    assert!(told.contains("index lookup on tasks using by_day (covering)"), "{told}");
+    let rows = plan(&mut db, "SELECT count(*), max(note) FROM tasks WHERE day < 200");
+    assert!(rows.contains("full scan of tasks") || rows.contains("tasks all rows"), "{rows}");
     // The first rows of an order are found sooner than all rows of a condition.
     let first = "SELECT * FROM tasks WHERE state = 'done' ORDER BY id LIMIT 5";
     let shown = plan(&mut db, first);

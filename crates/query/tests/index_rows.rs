@@ -2,6 +2,7 @@
 
 mod harness;
 
+use braid_kv::CommitTs;
 use harness::Db;
 
 /// A number of a sequence that is the same in every run.
@@ -106,6 +107,11 @@ fn sorted(db: &mut Db, sql: &str) -> Vec<String> {
     rows
 }
 
+/// Takes entries away whose rows are gone, or some of them.
+fn reclaim(db: &Db, budget: usize) {
+    db.session.state().db().reclaim(CommitTs(u64::MAX), budget).expect("reclaims");
+}
+
 fn check(db: &mut Db, random: &mut Random, what: &str) {
     for (index, by_index, without) in queries(random) {
         let want = sorted(db, &without);
@@ -132,6 +138,9 @@ fn histories(interleaved: bool, level: &str) {
             for _ in 0..random.below(3) {
                 let sql = write(&mut random);
                 _ = beside.try_run(&sql);
+            }
+            if random.below(3) == 0 {
+                reclaim(&db, random.below(200) as usize);
             }
             check(&mut db, &mut random, &what);
             for _ in 0..random.below(5) {
@@ -167,4 +176,74 @@ fn serializable() {
 #[test]
 fn flat_tables() {
     histories(false, "SERIALIZABLE");
+}
+
+fn point_reads(db: &mut Db, sql: &str) -> (bool, u64) {
+    let lines = db.run(&format!("EXPLAIN ANALYZE {sql}")).join("\n");
+    let reads = lines.split("point reads: ").nth(1).expect("tells how many");
+    let reads = reads.split(',').next().expect("a number").parse().expect("a number");
+    (lines.contains("(covering)"), reads)
+}
+
+#[test]
+fn what_entries_tell_needs_no_rows() {
+    let mut db = create(true);
+    db.run(
+        "INSERT INTO p SELECT i, 'v' FROM generate_series(1, 20) AS g(i);
+         INSERT INTO c (a, k, n, u, t, x) SELECT i, 'k' || j, j, i * 10 + j, 't', 1.50
+             FROM generate_series(1, 20) AS g(i), generate_series(1, 5) AS h(j)",
+    );
+    for (sql, covers) in [
+        ("SELECT a, k, n FROM c WHERE n = 3", true),
+        ("SELECT count(*) FROM c WHERE n = 3", true),
+        ("SELECT sum(a) FROM c WHERE n = 3 AND k > 'k1'", true),
+        ("SELECT x, t FROM c WHERE t = 't'", true),
+        ("SELECT n FROM c WHERE n > 2 ORDER BY n DESC", true),
+        ("SELECT u FROM c WHERE u < 100", true),
+        ("SELECT u, a, k FROM c WHERE u < 100", true),
+        ("SELECT n FROM c WHERE n IN (2, 3, 4)", true),
+        ("SELECT n FROM c WHERE a < 50 AND a > 0 AND n = 3", true),
+        ("SELECT n FROM c WHERE n = 3 AND v = 'x'", false),
+        ("SELECT n, t FROM c WHERE n = 3", false),
+        // 1.50 and 1.5 have one key.
+        ("SELECT x FROM c WHERE x = 1.5", false),
+        ("SELECT n FROM c WHERE n = 3 FOR UPDATE", false),
+    ] {
+        let sql = sql.replace("v = 'x'", "w7 = 7");
+        let (covering, reads) = point_reads(&mut db, &sql);
+        assert_eq!((covering, reads == 0), (covers, covers), "{sql}: {reads} point reads");
+    }
+    assert_eq!(db.run("SELECT x FROM c WHERE t = 't' LIMIT 1"), ["1.50"]);
+    let general = "EXPLAIN SELECT rank() OVER (ORDER BY k) FROM c WHERE n = 3";
+    assert!(db.run(general).join("\n").contains("using by_n (covering)"));
+    // Where a family was erased, rows tell, until all entries were looked at.
+    db.run("DELETE FROM p WHERE a = 7");
+    let sql = "SELECT a, k, n FROM c WHERE n = 3";
+    assert_eq!((point_reads(&mut db, sql), db.run(sql).len()), ((true, 1), 19));
+    let mut before = db.another();
+    before.run("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1 FROM p");
+    reclaim(&db, 1_000);
+    assert_eq!((point_reads(&mut db, sql), db.run(sql).len()), ((true, 0), 19));
+    assert_eq!((point_reads(&mut before, sql), before.run(sql).len()), ((true, 1), 19));
+}
+
+/// An erasure that a serializable reader of entries did not see is a conflict, as if it had read
+/// the rows.
+#[test]
+fn readers_of_entries_notice_erasures() {
+    for (level, lost) in [("SERIALIZABLE", true), ("REPEATABLE READ", false)] {
+        let mut db = create(true);
+        db.run(
+            "INSERT INTO p SELECT i, 'v' FROM generate_series(1, 9) AS g(i);
+             INSERT INTO c (a, k, n) SELECT i, 'k', 3 FROM generate_series(1, 9) AS g(i)",
+        );
+        let mut beside = db.another();
+        db.run(&format!("BEGIN ISOLATION LEVEL {level}"));
+        assert_eq!(db.run("SELECT count(*) FROM c WHERE n = 3"), ["9"]);
+        beside.run("DELETE FROM p WHERE a = 4");
+        assert_eq!(db.run("SELECT count(*) FROM c WHERE n = 3"), ["9"]);
+        db.run("INSERT INTO p VALUES (100, 'v')");
+        assert_eq!(db.try_run("COMMIT").is_err(), lost, "{level}");
+        assert_eq!(beside.run("SELECT count(*) FROM c WHERE n = 3"), ["8"]);
+    }
 }

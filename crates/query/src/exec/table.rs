@@ -131,14 +131,17 @@ impl TableProvider for SqlTable {
             }
             conditions.extend(condition.iter().flat_map(Bound::conjuncts));
         }
+        let filter = ScanFilter::new(filters, &self.schema, session)?;
+        let mut wanted = vec![false; self.columns.len()];
+        let filtered = filter.iter().flat_map(|filter| &filter.columns);
+        projection.iter().chain(filtered).for_each(|at| wanted[*at] = true);
         let access = match &self.source {
             Source::Stored(layout) => Some(match &self.facts {
-                Some(facts) => choice::for_scan(facts, &conditions),
+                Some(facts) => choice::for_scan(facts, &conditions, &wanted),
                 None => Access::choose_among(layout, &conditions),
             }),
             Source::Rows(_) | Source::Shared(_) => None,
         };
-        let filter = ScanFilter::new(filters, &self.schema, session)?;
         let threads = match access.as_ref().is_some_and(Access::is_full) {
             true => threads_of(session.config()),
             false => 1,

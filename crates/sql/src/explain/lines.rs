@@ -91,6 +91,14 @@ impl PlanLine {
         PlanLine { text: format!("  {}", self.text), ..self }
     }
 
+    /// It reads an index and no rows.
+    pub(crate) fn covers(&mut self) {
+        self.text.push_str(" (covering)");
+        if let Some(operator) = &mut self.operator {
+            operator.kind = "Index Only Scan".into();
+        }
+    }
+
     /// How many rows it is expected to give.
     pub(crate) fn expect(&mut self, rows: f64) {
         if let Some(operator) = &mut self.operator {

@@ -1,5 +1,6 @@
 //! From a parsed query to a [`SelectPlan`], or to the answer that it is none of ours.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use braid_catalog::{Relation, kv_error};
@@ -127,17 +128,19 @@ fn plan(ctx: &Context, q: &ast::Query, params: &mut ParamTypes) -> SqlResult<Opt
         false if matches!(output, Output::Groups(_)) => None,
         false => limit.as_ref().map(|limit| first_rows(ctx, limit, offset.as_ref())),
     };
-    let mut steps = chain(ctx, &tables, &filter, &sort, first);
+    let used = used_columns(&output, &sort, &filter, &tables);
+    let covers = locking.is_none().then_some(&used);
+    let mut steps = chain(ctx, &tables, &filter, (&sort, covers), first);
     let mut first_only = first_only;
     if first_only && !matches!(steps, Some((_, _, Met::Forward | Met::Backward))) {
         first_only = false;
         sort.clear();
-        steps = chain(ctx, &tables, &filter, &sort, None);
+        steps = chain(ctx, &tables, &filter, (&sort, covers), None);
     }
     let plain = |t: &From| !t.left && t.semi.is_none();
     if steps.is_none() && tables.len() == 2 && tables.iter().all(plain) && locking.is_none() {
         let filter = turn_round(&mut tables, &filter, &mut output, &mut sort);
-        steps = chain(ctx, &tables, &filter, &sort, first);
+        steps = chain(ctx, &tables, &filter, (&sort, None), first);
     }
     let Some((mut steps, constant, order)) = steps else { return Ok(None) };
     if matches!(output, Output::Aggregates(_)) && !first_only && reads_much(ctx, &steps)? {
@@ -478,13 +481,13 @@ fn first_rows(ctx: &Context, limit: &Bound, offset: Option<&Bound>) -> f64 {
     number(limit) + offset.map_or(0.0, number)
 }
 
-/// Puts conditions on tables and chooses their keys. `first`: so many rows are wanted. `None` if a
-/// key-wise plan would be poor.
+/// Puts conditions on tables and chooses their keys. `used`: nothing else is looked at; `first`: so
+/// many rows are wanted. `None` if a key-wise plan would be poor.
 fn chain(
     ctx: &Context,
     tables: &[From],
     filter: &[Bound],
-    sort: &[SortKey],
+    (sort, used): (&[SortKey], Option<&BTreeSet<usize>>),
     first: Option<f64>,
 ) -> Option<(Vec<Step>, Vec<Bound>, Met)> {
     let mut left_over: Vec<Bound> = filter.to_vec();
@@ -510,7 +513,7 @@ fn chain(
         let all = Access::candidates(&t.layout, &on, t.offset);
         // Rests are evaluated over the joined row; nothing to remap.
         let best = if n == 0 && joined == 1 {
-            choose_ordered(ctx, t, all, sort, first)
+            choose_ordered(ctx, t, all, (sort, used), first)
         } else {
             choose_joined(ctx, t, all, n == 0)
         };
@@ -560,7 +563,7 @@ fn choose_ordered(
     ctx: &Context,
     t: &From,
     all: Vec<Access>,
-    sort: &[SortKey],
+    (sort, used): (&[SortKey], Option<&BTreeSet<usize>>),
     first: Option<f64>,
 ) -> Access {
     let gives = |a: &Access| {
@@ -586,7 +589,10 @@ fn choose_ordered(
         Some(at) if all[best].is_full() && all[at].index.is_none() => at,
         _ => best,
     };
-    let wanted = Wanted { ordered: !sort.is_empty(), first };
+    let columns = t.layout.table.columns.len();
+    let columns: Option<Vec<bool>> =
+        used.map(|used| (0..columns).map(|at| used.contains(&(t.offset + at))).collect());
+    let wanted = Wanted { ordered: !sort.is_empty(), first, columns: columns.as_deref() };
     choice::choose(ctx, &t.layout, t.offset, all, by_rules, (wanted, &gives))
 }
 
@@ -617,9 +623,9 @@ fn is_family(outer: &From, inner: &From, access: &Access) -> bool {
         })
 }
 
-/// Tells each step which columns anybody looks at.
-fn note_wanted(steps: &mut [Step], output: &Output, sort: &[SortKey]) {
-    let mut used = std::collections::BTreeSet::new();
+/// Columns that make what comes out.
+fn columns_out(output: &Output, sort: &[SortKey]) -> BTreeSet<usize> {
+    let mut used = BTreeSet::new();
     match output {
         Output::Rows(exprs) => exprs.iter().for_each(|e| used.extend(e.columns())),
         Output::Aggregates(list) => {
@@ -628,6 +634,25 @@ fn note_wanted(steps: &mut [Step], output: &Output, sort: &[SortKey]) {
         Output::Groups(groups) => groups.exprs().for_each(|e| used.extend(e.columns())),
     }
     sort.iter().for_each(|k| used.extend(k.expr.columns()));
+    used
+}
+
+/// Columns that anybody may look at, before it is known which conditions keys express.
+fn used_columns(
+    output: &Output,
+    sort: &[SortKey],
+    filter: &[Bound],
+    tables: &[From],
+) -> BTreeSet<usize> {
+    let mut used = columns_out(output, sort);
+    let conditions = filter.iter().chain(tables.iter().flat_map(|t| &t.on));
+    conditions.for_each(|e| used.extend(e.columns()));
+    used
+}
+
+/// Tells each step which columns anybody looks at.
+fn note_wanted(steps: &mut [Step], output: &Output, sort: &[SortKey]) {
+    let mut used = columns_out(output, sort);
     for s in steps.iter() {
         s.after.iter().chain(&s.access.rest).for_each(|e| used.extend(e.columns()));
         used.extend(s.access.columns());

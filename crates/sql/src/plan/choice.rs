@@ -26,6 +26,8 @@ use crate::storage::TableLayout;
 
 /// What the row behind an entry of an index costs in our own plans, counted in rows of a scan.
 const ROW_BEHIND_ENTRY: f64 = 12.0;
+/// What an entry costs that tells all that is wanted of its row.
+const COVERING_ENTRY: f64 = 1.5;
 /// What beginning to read a span costs.
 const SPAN: f64 = 10.0;
 /// What a row costs that is sorted.
@@ -106,6 +108,12 @@ impl Estimator<'_> {
         }
     }
 
+    /// Whether entries of an index tell these columns.
+    fn covers(&self, index: usize, columns: Option<&[bool]>) -> bool {
+        let layout = self.facts.layout();
+        columns.is_some_and(|columns| layout.is_covered_by(&layout.indexes[index], columns))
+    }
+
     /// How many rows pass an access with its rest.
     pub(super) fn rows_passing(&self, access: &Access) -> f64 {
         let found = self.rows_found(access);
@@ -122,11 +130,15 @@ impl Estimator<'_> {
         all: &[Access],
         by_rules: usize,
         behind_entry: f64,
-        (wanted, gives): (Wanted, &dyn Fn(&Access) -> bool),
+        (wanted, gives): (Wanted<'_>, &dyn Fn(&Access) -> bool),
     ) -> usize {
         let cost = |access: &Access| {
             let (found, passing) = (self.rows_found(access), self.rows_passing(access));
-            let row = if access.index.is_some() { 1.0 + behind_entry } else { 1.0 };
+            let row = match access.index {
+                Some(at) if self.covers(at, wanted.columns) => COVERING_ENTRY,
+                Some(_) => 1.0 + behind_entry,
+                None => 1.0,
+            };
             match wanted.first {
                 _ if wanted.ordered && !gives(access) => SPAN + found * row + SORTED * passing,
                 // Reading ends with the last row that is wanted.
@@ -159,11 +171,13 @@ fn is_open(all: &[Access], by_rules: &Access, layout: &TableLayout) -> bool {
 
 /// What a query wants of the rows of its only table.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Wanted {
+pub(super) struct Wanted<'a> {
     /// They come in an order, for which rows are sorted where the key does not give it.
     pub(super) ordered: bool,
     /// So many of them.
     pub(super) first: Option<f64>,
+    /// By ordinal, no other columns than these; `None`: all of them.
+    pub(super) columns: Option<&'a [bool]>,
 }
 
 /// The best of several accesses: by the rules, unless statistics know one that costs markedly less.
@@ -174,7 +188,7 @@ pub(super) fn choose(
     offset: usize,
     mut all: Vec<Access>,
     by_rules: usize,
-    (wanted, gives): (Wanted, &dyn Fn(&Access) -> bool),
+    (wanted, gives): (Wanted<'_>, &dyn Fn(&Access) -> bool),
 ) -> Access {
     if !is_open(&all, &all[by_rules], layout) {
         return all.swap_remove(by_rules);
@@ -190,13 +204,14 @@ pub(super) fn choose(
 
 /// The best access for the conditions of a scan that reads columns. What its constants are is not
 /// asked: the plan outlives this execution.
-pub fn for_scan(facts: &Facts, conditions: &[Bound]) -> Access {
+pub fn for_scan(facts: &Facts, conditions: &[Bound], columns: &[bool]) -> Access {
     let layout = facts.layout();
     let mut all = Access::candidates(layout, conditions, 0);
     let mut best = Access::best_of(&all, layout);
     if is_open(&all, &all[best], layout) && facts.statistics().is_some() {
         let estimator = Estimator { facts, eval: None, offset: 0 };
-        best = estimator.choose(&all, best, LOOKUP, (Wanted::default(), &|_| false));
+        let wanted = Wanted { columns: Some(columns), ..Wanted::default() };
+        best = estimator.choose(&all, best, LOOKUP, (wanted, &|_| false));
     }
     all.swap_remove(best)
 }

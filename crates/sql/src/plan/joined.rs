@@ -24,6 +24,7 @@ use super::semi::Semi;
 use crate::explain::Timed;
 use crate::general_query::{Row, row_memory};
 use crate::session::Context;
+use crate::storage::Liveness;
 
 /// Bytes of rows in a window.
 const WINDOW_BYTES: usize = 1 << 20;
@@ -64,6 +65,8 @@ pub(super) struct Joined {
     ctx: Context,
     parts: Arc<Parts>,
     stages: Vec<Stage>,
+    /// For each step, where entries of its index may be dead.
+    liveness: Vec<Liveness>,
     /// There is no table: one row without columns.
     single: bool,
     seen: u64,
@@ -132,7 +135,8 @@ impl Joined {
         let conditions = |s: &Step| s.after.iter().chain(&s.access.rest).all(settled);
         let foresees = parts.steps.iter().all(conditions);
         let single = stages.is_empty();
-        Joined { ctx, parts, stages, single, seen: 0, first, given: 0, foresees }
+        let liveness = parts.steps.iter().map(|_| Liveness::default()).collect();
+        Joined { ctx, parts, stages, liveness, single, seen: 0, first, given: 0, foresees }
     }
 
     /// The next row, with the key of the table's row if there is one table.
@@ -227,6 +231,10 @@ impl Joined {
             let s = &parts.steps[stage.first];
             let wanted = s.wanted.clone();
             let rows = RowSource::lookup(ctx, &s.layout, &s.access, wanted, reverse, &outer)?;
+            let rows = match parts.locking {
+                None => rows.covering(self.liveness[stage.first].clone()),
+                Some(_) => rows,
+            };
             Source::Table(match self.first {
                 Some(first) => rows.expecting(first),
                 None => rows,
@@ -262,9 +270,11 @@ impl Joined {
         }
         let step = &parts.steps[stage.first];
         let rows = stage.waiting.iter();
+        let liveness = &self.liveness[stage.first];
+        let covered = (parts.locking.is_none() && step.is_covered()).then_some(liveness);
         counted(ctx, stage.first, || match stage.last > stage.first {
             true => FamilyScan::ask_ahead(ctx, parts, (stage.first, stage.last), rows),
-            false => rows::ask_ahead(ctx, &step.layout, &step.access, rows),
+            false => rows::ask_ahead(ctx, &step.layout, &step.access, rows, covered),
         })
     }
 }

@@ -12,7 +12,7 @@ use crate::explain::PlanLine;
 use crate::general_query::Row;
 use crate::session::Context;
 use crate::storage::scan::{Lookahead, get_row_as, rows_ahead, stored_rows};
-use crate::storage::{IndexScan, TableLayout, TableScan};
+use crate::storage::{IndexScan, Liveness, TableLayout, TableScan};
 
 /// Rows with their keys, in key order of the access.
 pub(crate) enum RowSource {
@@ -124,6 +124,14 @@ impl RowSource {
         Ok(RowSource::Filtered(Box::new(source), Box::new(excess)))
     }
 
+    /// Makes rows of entries where these tell all that is wanted; for who does not lock them.
+    pub fn covering(self, liveness: Liveness) -> RowSource {
+        match self {
+            RowSource::Index(scan) => RowSource::Index(scan.covering(liveness)),
+            other => other,
+        }
+    }
+
     /// Says how many rows will be wanted, as far as that is known.
     pub fn expecting(self, rows: usize) -> RowSource {
         match self {
@@ -156,13 +164,15 @@ impl RowSource {
 /// Keys or spans that are asked for ahead, for each row that a batch may have.
 const ASKED_PER_ROW: usize = 8;
 
-/// Asks ahead what [`RowSource::lookup`] is going to ask for each of these rows. What fails here
-/// fails again when it is that row's turn.
+/// Asks ahead what [`RowSource::lookup`] is going to ask for each of these rows: of those that
+/// entries tell, only where these may be dead. What fails here fails again when it is that row's
+/// turn.
 pub(super) fn ask_ahead<'a>(
     ctx: &Context,
     layout: &Arc<TableLayout>,
     access: &Access,
     outers: impl Iterator<Item = &'a Row>,
+    covered: Option<&Liveness>,
 ) -> SqlResult<()> {
     let (eval, mode) = (&ctx.eval, ctx.reading);
     let most = ctx.txn.batch_max().saturating_mul(ASKED_PER_ROW);
@@ -183,6 +193,11 @@ pub(super) fn ask_ahead<'a>(
             let index = &layout.indexes[n];
             let options = index.scan_options(mode, false);
             let entries = ctx.txn.scan_ahead(&spans, &options).map_err(kv_error)?;
+            if let Some(liveness) = covered
+                && liveness.ask(&ctx.txn, layout, mode)?.is_some()
+            {
+                return Ok(());
+            }
             let entries = entries.iter().flat_map(|rows| stored_rows(rows));
             rows_ahead(&ctx.txn, layout, index, entries, mode)
         }

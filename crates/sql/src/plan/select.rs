@@ -202,6 +202,9 @@ impl SelectPlan {
                 own[0].text = format!("{indent}family read of {}", s.layout.table.name);
             }
             let in_pass = pass_ends.is_some_and(|end| n <= end);
+            if p.locking.is_none() && s.is_covered() {
+                own[0].covers();
+            }
             // What is said of a pass stands where it begins.
             own[0].expect(expected[if in_pass { n } else { p.passes[n] }]);
             if !in_pass {
@@ -268,6 +271,12 @@ impl SelectPlan {
 }
 
 impl Step {
+    /// Whether the entries of its index tell all that is wanted.
+    pub(super) fn is_covered(&self) -> bool {
+        let (Some(at), Some(wanted)) = (self.access.index, &self.wanted) else { return false };
+        self.layout.is_covered_by(&self.layout.indexes[at], wanted)
+    }
+
     /// Rows that it is expected to give in all, for so many rows of the steps before.
     pub(super) fn rows_expected(&self, ctx: &Context, outer: f64) -> f64 {
         let facts = Facts::new(ctx.db.clone(), self.layout.clone());
