@@ -174,3 +174,41 @@ fn a_change_is_planned_for_once() {
         assert_eq!(plans(&mut db), before + 1, "{change}");
     }
 }
+
+#[test]
+fn integers_beside_declared_numerics_are_numerics_of_that_scale() {
+    let mut db = Db::new();
+    db.run(
+        "create table t (id int primary key, v numeric(15,2), w numeric(30,25), x numeric);
+         insert into t select i, i / 4.0, i / 7.0, i / 2.0 from generate_series(-500, 500) g(i);
+         insert into t values (1000, 'NaN', null, 'NaN')",
+    );
+    for condition in [
+        "v >= {a} and v <= {a} + {b}",
+        "v = {a} or w > {b}",
+        "{a} < w",
+        "x <> {a}",
+        "v in ({a}, {b}, {a} + {b})",
+        "v between {a} and {a} * {b}",
+        "w < {a} - 1000000000000000000",
+    ] {
+        let with = |a: &str, b: &str| {
+            let condition = condition.replace("{a}", a).replace("{b}", b);
+            format!(
+                "select count(*), sum(id) from t where {condition} group by id % 2 order by 1, 2"
+            )
+        };
+        for (a, b) in [(1, 10), (-3, 2), (70, 9), (0, 0), (2147483647, 1)] {
+            let sum_fits = i32::try_from(i64::from(a) + i64::from(b)).is_ok();
+            if condition.contains("{a} + {b}") && !sum_fits {
+                continue;
+            }
+            // The first time with its values, then with parameters; then as numerics.
+            let given = with(&a.to_string(), &b.to_string());
+            let (first, second) = (db.run(&given), db.run(&given));
+            let other = db.run(&with(&format!("{a}::numeric"), &format!("{b}::numeric")));
+            assert_eq!(first, second, "{given}");
+            assert_eq!(first, other, "{given}");
+        }
+    }
+}

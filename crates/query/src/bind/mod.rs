@@ -632,19 +632,28 @@ impl<'a> Binder<'a> {
 /// The slot of an outer column that a part of this level with slots of its own uses.
 const ELSEWHERE: usize = usize::MAX;
 
+/// Digits of the largest integer.
+const WIDEST_INTEGER: i16 = 19;
+
 /// A constant in the carrier of what it is compared with, if that can hold it; else as it is. So it
 /// is not the column that is converted, which could not bound a scan then: numeric constants beside
-/// declared numerics, and integers of an execution beside wider ones.
+/// declared numerics, and integers of an execution beside wider ones and declared numerics.
 fn fitted(bound: &Bound, beside: &SqlType) -> Bound {
     use SqlType::{Int2, Int4, Int8};
     let wider = matches!((bound.ty(), beside), (Int2, Int4 | Int8) | (Int4, Int8));
     if wider && bound.as_const().is_none() && bound.columns().is_empty() {
         return Bound::new(Node::Cast(bound.clone(), CastContext::Implicit), beside.clone());
     }
-    let (Some(value), Some(scale)) = (bound.as_const(), arrow_form::decimal_scale(beside)) else {
-        return bound.clone();
-    };
+    let Some(scale) = arrow_form::decimal_scale(beside) else { return bound.clone() };
     let ty = SqlType::Numeric(Some((38, i16::from(scale))));
+    if let Node::Cast(inner, _) = bound.node()
+        && inner.ty().is_integer()
+        && inner.columns().is_empty()
+        && i16::from(scale) <= 38 - WIDEST_INTEGER
+    {
+        return Bound::new(Node::Cast(inner.clone(), CastContext::Implicit), ty);
+    }
+    let Some(value) = bound.as_const() else { return bound.clone() };
     match arrow_form::to_decimal(value, scale) {
         Some(fits) => Bound::constant(arrow_form::from_decimal(fits, scale), ty),
         None if value.is_null() => Bound::constant(Datum::Null, ty),
