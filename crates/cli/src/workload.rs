@@ -4,7 +4,8 @@ use braid_env::clock::{Clock, WallClock};
 use clap::{Args, Subcommand};
 use postgres::{Client, NoTls};
 
-use braid_workload::{differential, history, interleave, tpcc, tpch};
+use braid_workload::levels::{IndexPlace, Shape};
+use braid_workload::{differential, history, interleave, levels, tpcc, tpch};
 
 use crate::CliResult;
 use crate::shell::DEFAULT_URL;
@@ -35,6 +36,18 @@ enum Workload {
         /// Children below one parent, for the question whether their number matters.
         #[arg(long, value_delimiter = ',', default_value = "1000,10000,100000")]
         children: Vec<u64>,
+        /// Instead: deletes from a hierarchy of so many tables, one in the other.
+        #[arg(long, value_parser = clap::value_parser!(u8).range(1..=8))]
+        levels: Option<u8>,
+        /// With --levels: rows of the first table.
+        #[arg(long, default_value_t = 100)]
+        parents: u64,
+        /// With --levels: rows of each other table for one row above.
+        #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
+        ratio: u64,
+        /// With --levels: rows of one statement.
+        #[arg(long, default_value_t = 1)]
+        rows_in_single_delete: u64,
     },
     /// Random statements here and on PostgreSQL must give the same answers.
     Differential {
@@ -181,14 +194,19 @@ pub(crate) fn run(arguments: WorkloadArguments) -> CliResult {
             tpcc::create(&mut client, layout)?;
             println!("{}", tpcc::load(&mut client, warehouses, seed)?);
         }
-        Workload::Interleave { rounds, children } => {
-            println!("{}", interleave::heading());
-            for case in interleave::cases(&mut client, rounds)? {
-                println!("{case}");
-            }
-            for count in children {
-                println!("{}", interleave::grow(&mut client, count, rounds)?);
-            }
+        Workload::Interleave { rounds, children, levels: None, .. } => {
+            report_deletes(&mut client, rounds, &children)?;
+        }
+        Workload::Interleave {
+            levels: Some(depth),
+            rounds,
+            parents,
+            ratio,
+            rows_in_single_delete,
+            ..
+        } => {
+            let shapes = shapes(depth.into(), parents, ratio, rows_in_single_delete);
+            report_levels(&mut client, rounds, shapes)?;
         }
         Workload::Differential { .. }
         | Workload::Corpus { .. }
@@ -196,6 +214,36 @@ pub(crate) fn run(arguments: WorkloadArguments) -> CliResult {
         | Workload::Tpch(_) => unreachable!("handled above, it connects by itself"),
     }
     Ok(())
+}
+
+fn report_deletes(client: &mut Client, rounds: usize, children: &[u64]) -> CliResult {
+    println!("{}", interleave::heading());
+    for case in interleave::cases(client, rounds)? {
+        println!("{case}");
+    }
+    for count in children {
+        println!("{}", interleave::grow(client, *count, rounds)?);
+    }
+    Ok(())
+}
+
+fn report_levels(client: &mut Client, rounds: usize, shapes: Vec<Shape>) -> CliResult {
+    println!("{}", interleave::heading());
+    for shape in shapes {
+        println!("{}", levels::run(client, shape, rounds)?);
+    }
+    Ok(())
+}
+
+/// Deletes from each level, with each kind of index.
+fn shapes(levels: usize, parents: u64, ratio: u64, rows_at_once: u64) -> Vec<Shape> {
+    let mut out = Vec::new();
+    for delete_from in 0..levels {
+        for index in [IndexPlace::None, IndexPlace::Inside, IndexPlace::Global] {
+            out.push(Shape { levels, parents, ratio, delete_from, rows_at_once, index });
+        }
+    }
+    out
 }
 
 fn run_tpch(url: String, command: Tpch) -> CliResult {

@@ -47,3 +47,17 @@ fn tpcc_has_its_tables_in_both_layouts() {
         assert_eq!(count, 9, "{name}");
     }
 }
+
+#[test]
+fn deletes_of_each_level_take_what_lies_below() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let node = Node::start(directory.path());
+    let rest = ["--levels", "3", "--parents", "6", "--ratio", "3", "--rounds", "2"];
+    let few = ["--rows-in-single-delete", "2"];
+    // It fails when other rows go than those, or others are counted.
+    let report =
+        braid(&[&["workload", "--url", &node.url, "interleave"], &rest[..], &few[..]].concat());
+    for line in ["3 levels, 2 of level 0, None index", "3 levels, 2 of level 2, Global index"] {
+        assert!(report.contains(line), "{report}");
+    }
+}

@@ -205,14 +205,14 @@ fn calm(client: &mut Client) -> WorkloadResult<f64> {
     }
 }
 
-fn timed(client: &mut Client, statement: &str) -> WorkloadResult<(f64, u64)> {
+pub(crate) fn timed(client: &mut Client, statement: &str) -> WorkloadResult<(f64, u64)> {
     let clock = WallClock;
     let start = clock.monotonic_nanos();
     let rows = client.execute(statement, &[])?;
     Ok(((clock.monotonic_nanos() - start) as f64 / 1e9, rows))
 }
 
-fn copy(
+pub(crate) fn copy(
     client: &mut Client,
     table: &str,
     lines: impl Iterator<Item = String>,
@@ -233,7 +233,7 @@ fn copy(
     sink.finish()
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
+pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
 }

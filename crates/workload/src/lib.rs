@@ -2,7 +2,8 @@
 //!
 //! - [`tpcc`]: the TPC-C schema as a hierarchy or flat, with its generator.
 //! - [`tpch`]: the TPC-H queries, alone or beside PostgreSQL.
-//! - [`interleave`]: the cost of a cascading delete, fast path against row by row.
+//! - [`interleave`]: the cost of a cascading delete, fast path against row by row; [`levels`]: of
+//!   rows at any level of a deep hierarchy.
 //! - [`differential`]: the same answers as PostgreSQL.
 //! - [`history`]: random transactions and the question whether an isolation level allows what they
 //!   saw.
@@ -14,6 +15,7 @@ pub mod bank;
 pub mod differential;
 pub mod history;
 pub mod interleave;
+pub mod levels;
 pub mod tpcc;
 pub mod tpch;
 
