@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
+use std::time::Duration;
 
 use braid_catalog::memory_error;
 use braid_sql::general_query::{Row, RowStream, row_memory};
@@ -275,6 +276,9 @@ fn push_rows(batch: &RecordBatch, types: &[SqlType], rows: &mut Vec<Row>) {
 /// Plans a statement again, for joins that hold no whole input.
 pub type Again = Box<dyn FnOnce() -> SqlResult<Arc<dyn ExecutionPlan>> + Send>;
 
+/// Milliseconds for which a plan waits at most for what the one before it held.
+const SETTLING: usize = 5_000;
+
 /// The rows of a running plan.
 pub(crate) struct PlanRows {
     stream: Option<SendableRecordBatchStream>,
@@ -286,6 +290,8 @@ pub(crate) struct PlanRows {
     again: Option<Again>,
     /// Threads that read for the plan.
     readers: Arc<Readers>,
+    /// What its statement held before.
+    held: usize,
     handle: tokio::runtime::Handle,
 }
 
@@ -302,10 +308,12 @@ impl PlanRows {
         handle: tokio::runtime::Handle,
     ) -> SqlResult<PlanRows> {
         let (cancel, readers) = (execution.cancel.clone(), execution.readers.clone());
+        let held = task.runtime_env().memory_pool.reserved();
         let _entered = handle.enter();
         let stream = start(task.clone(), plan, &cancel)?;
         drop(_entered);
-        Ok(PlanRows { stream: Some(stream), types, cancel, task, again: None, readers, handle })
+        let stream = Some(stream);
+        Ok(PlanRows { stream, types, cancel, task, again: None, readers, held, handle })
     }
 
     /// What to run instead when a hash join is refused its memory before the first row.
@@ -313,6 +321,18 @@ impl PlanRows {
     pub fn or_else(mut self, again: Again) -> PlanRows {
         self.again = Some(again);
         self
+    }
+
+    /// Waits for other threads that ran parts of a plan, and for what these held.
+    fn settle(&self) {
+        self.readers.settle();
+        let pool = &self.task.runtime_env().memory_pool;
+        for _ in 0..SETTLING {
+            if pool.reserved() <= self.held {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// The next batch of the plan; of the other plan when this one could not hold a join.
@@ -330,7 +350,7 @@ impl PlanRows {
             };
             // What it held is free before the next plan begins.
             self.stream = None;
-            self.readers.settle();
+            self.settle();
             match self.again.take().filter(|_| refused(&error)) {
                 Some(again) => {
                     self.stream = Some(start(self.task.clone(), again()?, &self.cancel)?);

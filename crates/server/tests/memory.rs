@@ -98,6 +98,15 @@ fn each_operator_over_its_limit_says_its_name_and_gives_all_back() {
         "a hash join that does not fit becomes one that spills: {said}"
     );
     wait_for_nothing_held(&server);
+    // Also one that several threads began, whose memory is given back before the other begins.
+    talk.query("SET min_parallel_table_scan_size = 0");
+    talk.answer();
+    for _ in 0..5 {
+        talk.query("SELECT count(*), max(y.a) FROM (SELECT a.v, b.a FROM k a, generate_series(1, 20) b(a)) x JOIN k y ON x.v = y.v");
+        let said = error(&mut talk);
+        assert_eq!(said, "");
+        wait_for_nothing_held(&server);
+    }
 }
 
 #[test]
