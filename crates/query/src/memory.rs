@@ -44,7 +44,13 @@ struct StatementPool {
 /// Whether an operator gets an equal share: it can spill, or merges what was spilled, in several
 /// rounds if need be.
 fn shares(consumer: &MemoryConsumer) -> bool {
-    consumer.can_spill() || consumer.name().starts_with("ExternalSorterMerge")
+    consumer.can_spill() || merges(consumer)
+}
+
+/// Whether an operator merges rows that a sort holds, which are counted for both meanwhile, or has
+/// spilled.
+fn merges(consumer: &MemoryConsumer) -> bool {
+    consumer.name().starts_with("ExternalSorterMerge")
 }
 
 /// Operators that get along with less. They share equally what the others leave: one sort that took
@@ -53,6 +59,8 @@ fn shares(consumer: &MemoryConsumer) -> bool {
 struct Spillers {
     count: usize,
     bytes: usize,
+    /// The most that one of them was given, merges apart.
+    most: usize,
 }
 
 /// What all operators of a statement may hold together that can spill: at most a third of what the
@@ -72,8 +80,12 @@ impl StatementPool {
 
     fn count(&self, reservation: &MemoryReservation, change: isize) {
         if shares(reservation.consumer()) {
-            let bytes = &mut self.spillers.lock().bytes;
-            *bytes = bytes.saturating_add_signed(change);
+            let mut spillers = self.spillers.lock();
+            spillers.bytes = spillers.bytes.saturating_add_signed(change);
+            if !merges(reservation.consumer()) {
+                let size = reservation.size().saturating_add_signed(change);
+                spillers.most = spillers.most.max(size);
+            }
         }
     }
 }
@@ -112,6 +124,12 @@ impl MemoryPool for StatementPool {
     }
 
     fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
+        let merges = merges(reservation.consumer());
+        if merges && reservation.size() + additional <= self.spillers.lock().most {
+            // Its sort has grown to that when there was more room, and must be able to spill now.
+            self.grow(reservation, additional);
+            return Ok(());
+        }
         if shares(reservation.consumer()) && reservation.size() + additional > self.share() {
             let what = operator(reservation.consumer().name()).to_string();
             let limit = self.account.limit();
@@ -189,4 +207,28 @@ pub(crate) fn runtime(account: Arc<Account>, common: &RuntimeEnv) -> SqlResult<A
         .with_memory_pool(Arc::new(pool))
         .build_arc()
         .map_err(from_df)
+}
+
+#[cfg(test)]
+mod tests {
+    use braid_env::memory::Pool;
+
+    use super::*;
+
+    #[test]
+    fn a_merge_gets_what_its_sort_had_though_there_is_less_room_now() {
+        const MIB: usize = 1 << 20;
+        let node = Pool::new(96 * MIB);
+        let runtime = runtime(node.account(usize::MAX), &RuntimeEnv::default()).expect("starts");
+        let pool = &runtime.memory_pool;
+        let sort = MemoryConsumer::new("ExternalSorter[0]").with_can_spill(true).register(pool);
+        let merge = MemoryConsumer::new("ExternalSorterMerge[0]").register(pool);
+        while sort.try_grow(MIB).is_ok() {}
+        let had = sort.size();
+        assert!(had > 8 * MIB, "{had}");
+        node.note_resident(96 * MIB + node.used(), 0);
+        assert!(sort.try_grow(MIB).is_err());
+        while merge.try_grow(MIB).is_ok() {}
+        assert_eq!(merge.size(), had);
+    }
 }
