@@ -71,6 +71,17 @@ impl Shape {
     pub fn text(&self) -> &str {
         &self.key[..self.end]
     }
+
+    /// Whether there may be alternatives that have a condition in common, `b = 'x' AND c = 7 OR
+    /// b = 'x' AND d = 8`. It tells more than the two parameters of the shape, of which nobody
+    /// knows that they are equal.
+    pub fn repeats_itself_in_alternatives(&self) -> bool {
+        let texts = || self.literals.iter().filter(|l| l.kind == LiteralKind::Quoted);
+        let repeats = texts().enumerate().any(|(n, one)| texts().skip(n + 1).any(|l| l == one));
+        let is_part = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
+        let mut words = self.text().as_bytes().split(|b| !is_part(*b));
+        repeats && words.any(|word| word.eq_ignore_ascii_case(b"or"))
+    }
 }
 
 /// What stands before a literal.

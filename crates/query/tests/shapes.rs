@@ -166,6 +166,26 @@ fn plans_of_shapes_read_no_more_than_they_must() {
     }
 }
 
+/// What alternatives have in common is a condition of its own: a plan with parameters would not know.
+#[test]
+fn alternatives_that_repeat_a_text_are_planned_with_it() {
+    let mut db = shop();
+    let either = |a: &str, b: &str| {
+        format!(
+            "SELECT sum(u.id) FROM t, u WHERE t.id = u.t AND t.code = '{a}' AND u.note > 'note 3' \
+             AND u.id > 5 OR t.id = u.t AND t.code = '{b}' AND u.note > 'note 3' AND u.id > 7"
+        )
+    };
+    let plain = "SELECT sum(u.id) FROM t, u WHERE t.id = u.t AND (t.code = 'c1' OR u.note > 'n')";
+    for n in 0..3 {
+        assert!(by_shape(&mut db, &either("c1", &format!("c{n}"))).is_none());
+        assert_eq!(by_shape(&mut db, plain).is_some(), n > 0);
+    }
+    let plan = db.run(&format!("EXPLAIN {}", either("c1", "c2"))).join("\n");
+    let filters: Vec<&str> = plan.lines().filter(|line| line.contains("filter=note@")).collect();
+    assert_eq!(filters.len(), 1, "{plan}");
+}
+
 #[test]
 fn a_plan_of_a_shape_follows_the_schema() {
     let mut db = shop();

@@ -6,7 +6,8 @@
 //!   from then on  SELECT v FROM t WHERE id = 9     $1 = 9
 //! ```
 //! The shape ([`Shape`]) is found without parsing. A shape that cannot be planned, because some
-//! literal was more than a value after all, is remembered as such: its statements are parsed.
+//! literal was more than a value after all, is remembered as such: its statements are parsed. So is
+//! one whose plan would know less than a plan with its values.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
@@ -98,7 +99,12 @@ impl Session {
             return Ok(None);
         };
         let prepared = self.prepare_inner(statement, &declared)?;
-        let planned = !matches!(prepared.plan, Plan::Utility);
+        let planned = match &prepared.plan {
+            Plan::Utility => false,
+            // Much is read: what the values tell is worth planning each time.
+            Plan::General(_) => !shape.repeats_itself_in_alternatives(),
+            _ => true,
+        };
         Ok((planned && prepared.params.len() == declared.len()).then_some(prepared))
     }
 
