@@ -42,7 +42,6 @@ use crate::exec::stoppable::{Bounds, stoppable};
 use crate::join_order;
 use crate::memory::{runtime, spillers_limit};
 use crate::planning::{check_size, physical_rules, rules, rules_after_ordering, stopping_at};
-use crate::side_by_side::Threads;
 use crate::sorted_joins::refused;
 
 /// Wakes a parked thread.
@@ -99,8 +98,7 @@ fn new_planner(way: Way) -> Arc<SessionState> {
     let mut config = SessionConfig::new()
         .with_target_partitions(threads)
         .with_batch_size(1024)
-        .with_information_schema(false)
-        .with_extension(Arc::new(Threads(threads)));
+        .with_information_schema(false);
     let options = config.options_mut();
     // One side of a join is held once, for all threads.
     options.optimizer.repartition_joins = false;

@@ -16,8 +16,6 @@
 //! One thread reads for a query that calls volatile functions, or whose aggregates depend on the
 //! order of the rows, and for a query that another one runs for its values.
 
-use std::sync::Arc;
-
 use braid_env::tasks::cores;
 use braid_sql::{RunContext, SideBySide};
 use braid_types::SqlResult;
@@ -87,13 +85,4 @@ pub(crate) fn is_possible(plan: &LogicalPlan) -> Result<bool> {
         })
     })?;
     Ok(possible)
-}
-
-/// What a scan is told while it is planned: an extension of the session's configuration.
-#[derive(Debug)]
-pub(crate) struct Threads(pub(crate) usize);
-
-/// How many threads read in plans of this configuration.
-pub(crate) fn threads_of(config: &datafusion::prelude::SessionConfig) -> usize {
-    config.get_extension::<Threads>().map_or(1, |threads: Arc<Threads>| threads.0)
 }

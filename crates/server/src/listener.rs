@@ -327,40 +327,37 @@ fn gc_loop(shared: &Shared) {
     }
 }
 
-/// Keeps statistics of tables as new as plans need them. Long work has a thread of its own.
-fn analyze_loop(shared: &Shared) {
+/// Does something again and again, each time after so long, until the server stops.
+fn every(shared: &Shared, interval: Duration, mut work: impl FnMut(&dyn Fn() -> bool)) {
     const STEP: Duration = Duration::from_millis(200);
     let ending = || shared.stopping.load(Ordering::Relaxed);
     let mut waited = Duration::ZERO;
     while !ending() {
         std::thread::sleep(STEP);
         waited += STEP;
-        if waited < ANALYZE_INTERVAL {
-            continue;
-        }
-        waited = Duration::ZERO;
-        if let Err(e) = shared.database.analyze_changed(&ending) {
-            tracing::warn!(error = %e, "cannot analyze a table");
+        if waited >= interval {
+            waited = Duration::ZERO;
+            work(&ending);
         }
     }
 }
 
+/// Keeps statistics of tables as new as plans need them. Long work has a thread of its own.
+fn analyze_loop(shared: &Shared) {
+    every(shared, ANALYZE_INTERVAL, |ending| {
+        if let Err(e) = shared.database.analyze_changed(ending) {
+            tracing::warn!(error = %e, "cannot analyze a table");
+        }
+    });
+}
+
 /// Takes rows away that row deletion policies find too old.
 fn expiry_loop(shared: &Shared) {
-    const STEP: Duration = Duration::from_millis(200);
-    let ending = || shared.stopping.load(Ordering::Relaxed);
-    let mut waited = Duration::ZERO;
-    while !ending() {
-        std::thread::sleep(STEP);
-        waited += STEP;
-        if waited < EXPIRY_INTERVAL {
-            continue;
-        }
-        waited = Duration::ZERO;
-        if let Err(e) = shared.database.expire_rows(&ending) {
+    every(shared, EXPIRY_INTERVAL, |ending| {
+        if let Err(e) = shared.database.expire_rows(ending) {
             tracing::warn!(error = %e, "cannot delete rows that are too old");
         }
-    }
+    });
 }
 
 /// Accepts connections; who they are is asked elsewhere.

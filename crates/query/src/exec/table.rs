@@ -30,7 +30,6 @@ use super::scan::{Spec, SqlScan};
 use super::scan_filter::{ScanFilter, is_for_scan};
 use crate::arrow_form;
 use crate::error::to_df;
-use crate::side_by_side::threads_of;
 
 /// Where a table's rows come from.
 #[derive(Clone)]
@@ -143,7 +142,7 @@ impl TableProvider for SqlTable {
             Source::Rows(_) | Source::Shared(_) => None,
         };
         let threads = match access.as_ref().is_some_and(Access::is_full) {
-            true => threads_of(session.config()),
+            true => session.config().target_partitions(),
             false => 1,
         };
         let spec = Spec {

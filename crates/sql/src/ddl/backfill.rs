@@ -196,6 +196,48 @@ pub(super) fn validate_parents(c: &Change, table: &Arc<Table>) -> SqlResult<()> 
     Ok(())
 }
 
+/// Loads all rows of a table, converted, with their entries in these indexes, under the keys of its
+/// present layout. How many there are.
+///
+/// # Errors
+/// 23505 for two of them with one key; of reading and of `convert`.
+pub(super) fn load_rows(
+    c: &mut Change,
+    old: &Arc<TableLayout>,
+    now: &TableLayout,
+    indexes: &[&IndexLayout],
+    mut convert: impl FnMut(Row) -> SqlResult<Row>,
+) -> SqlResult<u64> {
+    let mut load =
+        c.ctx.txn.bulk_load(1 + indexes.len(), LOAD_MEMORY, &c.ctx.memory).map_err(kv_error)?;
+    let rows = each_row(c, old, |_, row| {
+        let row = convert(row)?;
+        load.put(0, &now.row_key(&row)?, &now.row_value(&row)).map_err(kv_error)?;
+        for (n, i) in indexes.iter().enumerate() {
+            let value = now.entry_value(i, &row);
+            load.put(n + 1, &i.entry_key(&row)?, &value).map_err(kv_error)?;
+        }
+        Ok(())
+    })?;
+    let mut spans = Vec::new();
+    if now.table.interleave.is_none() {
+        spans.push(now.rows.whole_span());
+    }
+    let global = indexes.iter().filter(|i| i.index.interleave_in.is_none());
+    spans.extend(global.map(|i| i.layout.whole_span()));
+    take_in(c, load, spans, |row| {
+        let (values, index) = match row.target {
+            0 => (now.decode(row.key, row.value, None)?, &now.table.primary),
+            n => {
+                let i = indexes[n - 1];
+                (now.row_of_entry(i, row.key, row.value)?, &i.index)
+            }
+        };
+        Err(duplicate_key(&c.ctx, &now.table, index, &values.unwrap_or_default()))
+    })?;
+    Ok(rows)
+}
+
 /// Writes all rows of `old` anew as rows of `table` in the catalog: after a change of the primary
 /// key or of a column's stored form. `convert` makes the new row. Rows move to another generation
 /// of the table, and entries to that of indexes which the caller has given a new one; only where
@@ -204,7 +246,7 @@ pub(super) fn rewrite(
     c: &mut Change,
     old: &Arc<TableLayout>,
     table: u32,
-    mut convert: impl FnMut(Row) -> SqlResult<Row>,
+    convert: impl FnMut(Row) -> SqlResult<Row>,
 ) -> SqlResult<()> {
     let mut now = layout(c, table)?;
     let moved_before = old.table.generation != now.table.generation
@@ -236,35 +278,7 @@ pub(super) fn rewrite(
             || old.rows.columns().len() != now.rows.columns().len()
     };
     let indexes: Vec<&IndexLayout> = now.indexes.iter().filter(|i| renewed(i)).collect();
-    let mut load =
-        c.ctx.txn.bulk_load(1 + indexes.len(), LOAD_MEMORY, &c.ctx.memory).map_err(kv_error)?;
-    let mut rows = 0;
-    each_row(c, old, |_, row| {
-        let row = convert(row)?;
-        rows += 1;
-        load.put(0, &now.row_key(&row)?, &now.row_value(&row)).map_err(kv_error)?;
-        for (n, i) in indexes.iter().enumerate() {
-            let value = now.entry_value(i, &row);
-            load.put(n + 1, &i.entry_key(&row)?, &value).map_err(kv_error)?;
-        }
-        Ok(())
-    })?;
-    let mut spans = Vec::new();
-    if now.table.interleave.is_none() {
-        spans.push(now.rows.whole_span());
-    }
-    let global = indexes.iter().filter(|i| i.index.interleave_in.is_none());
-    spans.extend(global.map(|i| i.layout.whole_span()));
-    take_in(c, load, spans, |row| {
-        let (values, index) = match row.target {
-            0 => (now.decode(row.key, row.value, None)?, &now.table.primary),
-            n => {
-                let i = indexes[n - 1];
-                (now.row_of_entry(i, row.key, row.value)?, &i.index)
-            }
-        };
-        Err(duplicate_key(&c.ctx, &now.table, index, &values.unwrap_or_default()))
-    })?;
+    let rows = load_rows(c, old, &now, &indexes, convert)?;
     c.ctx.db.statistics_state().changes.add(&now.table, Delta::inserted(rows));
     if root {
         c.ctx.txn.delete_span(&old_span).map_err(kv_error)?;

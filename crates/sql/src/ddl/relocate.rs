@@ -21,10 +21,8 @@ use braid_parser::InterleaveClause;
 use braid_types::{SqlError, SqlResult, SqlState};
 
 use super::{Change, backfill, bad_table, create_table, index, interleave, truncate};
-use crate::dml::keys::duplicate_key;
 use crate::statistics::Delta;
-use crate::storage::TableLayout;
-use crate::storage::bulk::LOAD_MEMORY;
+use crate::storage::{IndexLayout, TableLayout};
 
 /// Interleaves a table in a parent that it does not lie in.
 pub(super) fn into_parent(
@@ -221,32 +219,8 @@ fn renew(c: &mut Change, table: u32) -> SqlResult<()> {
 /// All rows of a table, with their entries, under its present keys.
 fn copy(c: &mut Change, old: &Arc<TableLayout>) -> SqlResult<()> {
     let now = backfill::layout(c, old.table.id)?;
-    let targets = 1 + now.indexes.len();
-    let mut load = c.ctx.txn.bulk_load(targets, LOAD_MEMORY, &c.ctx.memory).map_err(kv_error)?;
-    let rows = backfill::each_row(c, old, |_, row| {
-        load.put(0, &now.row_key(&row)?, &now.row_value(&row)).map_err(kv_error)?;
-        for (n, i) in now.indexes.iter().enumerate() {
-            let value = now.entry_value(i, &row);
-            load.put(n + 1, &i.entry_key(&row)?, &value).map_err(kv_error)?;
-        }
-        Ok(())
-    })?;
-    let mut spans = Vec::new();
-    if now.table.interleave.is_none() {
-        spans.push(now.rows.whole_span());
-    }
-    let global = now.indexes.iter().filter(|i| i.index.interleave_in.is_none());
-    spans.extend(global.map(|i| i.layout.whole_span()));
-    backfill::take_in(c, load, spans, |row| {
-        let (values, index) = match row.target {
-            0 => (now.decode(row.key, row.value, None)?, &now.table.primary),
-            n => {
-                let i = &now.indexes[n - 1];
-                (now.row_of_entry(i, row.key, row.value)?, &i.index)
-            }
-        };
-        Err(duplicate_key(&c.ctx, &now.table, index, &values.unwrap_or_default()))
-    })?;
+    let indexes: Vec<&IndexLayout> = now.indexes.iter().collect();
+    let rows = backfill::load_rows(c, old, &now, &indexes, Ok)?;
     c.ctx.db.statistics_state().changes.add(&now.table, Delta::inserted(rows));
     Ok(())
 }

@@ -25,6 +25,7 @@ use braid_types::{SqlError, SqlResult, SqlState};
 use bytes::Bytes;
 
 use super::TableLayout;
+use super::layout::united;
 
 /// Most spans of a record: of more, a few wider ones are as good, since rows tell.
 const SPANS_MAX: usize = 64;
@@ -80,7 +81,7 @@ impl Erased {
                 spans.extend(record.spans);
             }
         }
-        Ok((records <= RECORDS_MAX).then(|| Erased { spans: merged(spans) }))
+        Ok((records <= RECORDS_MAX).then(|| Erased { spans: united(spans) }))
     }
 
     /// Whether a row may have been erased.
@@ -93,19 +94,6 @@ impl Erased {
 fn damaged(key: &[u8]) -> SqlError {
     let key = braid_keys::pretty::key(key);
     SqlError::new(SqlState::DATA_CORRUPTED, format!("damaged system record: {key}"))
-}
-
-/// Spans in order, none of which touches the next.
-fn merged(mut spans: Vec<KeySpan>) -> Vec<KeySpan> {
-    spans.sort_by(|a, b| a.start.cmp(&b.start));
-    let mut out: Vec<KeySpan> = Vec::with_capacity(spans.len());
-    for span in spans {
-        match out.last_mut() {
-            Some(last) if span.start <= last.end => last.end = span.end.max(last.end.clone()),
-            _ => out.push(span),
-        }
-    }
-    out
 }
 
 /// What is stored.
@@ -158,7 +146,7 @@ pub(crate) fn note(
     tables: Vec<u32>,
     spans: &[KeySpan],
 ) -> SqlResult<()> {
-    let all = merged(spans.to_vec());
+    let all = united(spans.to_vec());
     let each = all.len().div_ceil(SPANS_MAX).max(1);
     let wide =
         |part: &[KeySpan]| KeySpan::new(part[0].start.clone(), part[part.len() - 1].end.clone());
@@ -203,7 +191,7 @@ mod tests {
     #[test]
     fn a_key_is_in_a_span_or_not() {
         let spans = vec![span("m", "p"), span("c", "e"), span("d", "f"), span("f", "g")];
-        let erased = Erased { spans: merged(spans) };
+        let erased = Erased { spans: united(spans) };
         assert_eq!(erased.spans.len(), 2);
         for (key, inside) in
             [("b", false), ("c", true), ("fz", true), ("g", false), ("m", true), ("p", false)]

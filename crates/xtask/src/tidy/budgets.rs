@@ -45,7 +45,6 @@ const LONG: &[(&str, &str)] = &[
     ("crates/scalar/src/functions/text.rs", "format_text"),
     ("crates/scalar/src/operators.rs", "concat_ops"),
     ("crates/scalar/src/operators.rs", "datetime_ops"),
-    ("crates/sql/src/ddl/backfill.rs", "rewrite"),
     ("crates/sql/src/ddl/index.rs", "interleave"),
     ("crates/sql/src/dml/insert.rs", "conflict"),
     ("crates/sql/src/dml/insert.rs", "run"),
