@@ -115,8 +115,10 @@ struct Running {
     copy: Option<PlanCopy>,
     /// Whether the copy is used again.
     kept: bool,
+    /// Whether it is executed, or only shown.
+    runs: bool,
     idle: Arc<Mutex<Vec<PlanCopy>>>,
-    _admitted: Admitted,
+    _admitted: Option<Admitted>,
 }
 
 impl RowStream for Running {
@@ -129,7 +131,10 @@ impl Drop for Running {
     fn drop(&mut self) {
         self.rows = None;
         if let Some(mut copy) = self.copy.take() {
-            copy.entries = copy.place.leave();
+            let entries = copy.place.leave();
+            if self.runs {
+                copy.entries = entries;
+            }
             if self.kept {
                 self.idle.lock().push(copy);
             }
@@ -265,14 +270,20 @@ impl Plan {
         self.gate.pass(run.memory.pool(), run.txn.is_unlocked(), &run.cancel, &self.handle)
     }
 
+    /// A copy for one execution, with its values as literals.
+    fn for_these_values(&self, run: &RunContext) -> SqlResult<PlanCopy> {
+        let now = Execution::new(run.eval.clone(), Some(run.txn.clone()), run.cancel.clone());
+        let place = Place::of(now);
+        let logical = self.bind(run, &place, Binding::Once)?;
+        Ok(PlanCopy::new(place, logical))
+    }
+
     /// A copy whose execution has begun, to be given back if it can be used again.
     fn enter(&self, run: &RunContext) -> SqlResult<PlanCopy> {
-        let now = Execution::new(run.eval.clone(), Some(run.txn.clone()), run.cancel.clone());
         if !self.kept {
-            let place = Place::of(now);
-            let logical = self.bind(run, &place, Binding::Once)?;
-            return Ok(PlanCopy::new(place, logical));
+            return self.for_these_values(run);
         }
+        let now = Execution::new(run.eval.clone(), Some(run.txn.clone()), run.cancel.clone());
         let idle = self.idle.lock().pop();
         let copy = match idle {
             Some(copy) => copy,
@@ -354,8 +365,9 @@ impl GeneralPlan for Plan {
             rows: None,
             copy: Some(self.enter(run)?),
             kept: self.kept,
+            runs: true,
             idle: self.idle.clone(),
-            _admitted: admitted,
+            _admitted: Some(admitted),
         };
         if let Some(copy) = &mut running.copy {
             running.rows = Some(self.start(copy, run)?);
@@ -363,16 +375,24 @@ impl GeneralPlan for Plan {
         Ok(Box::new(running))
     }
 
-    fn explain(&self, run: &RunContext, analyze: bool, _verbose: bool) -> SqlResult<Explained> {
-        let _admitted = analyze.then(|| self.admitted(run)).transpose()?;
-        // With the values of this execution, so that spans can be shown.
-        let now = Execution::new(run.eval.clone(), Some(run.txn.clone()), run.cancel.clone());
-        let place = Place::of(now);
-        let logical = self.bind(run, &place, Binding::Once)?;
+    fn explain(&self, run: &RunContext, analyze: bool, as_kept: bool) -> SqlResult<Explained> {
+        let admitted = analyze.then(|| self.admitted(run)).transpose()?;
+        let copy = match as_kept {
+            true => self.enter(run)?,
+            false => self.for_these_values(run)?,
+        };
+        // With its values in place, so that spans can be shown.
+        let mut running = Running {
+            rows: None,
+            copy: Some(copy),
+            kept: self.kept && as_kept,
+            runs: analyze,
+            idle: self.idle.clone(),
+            _admitted: admitted,
+        };
+        let Some(copy) = &mut running.copy else { unreachable!("it was put there") };
+        let mut physical = self.operators(copy, run)?;
         let _entered = self.handle.enter();
-        let optimized = run::optimized(&logical, &run.cancel)?;
-        let way = self.way(run, side_by_side::at_first(run, &optimized)?);
-        let mut physical = run::physical_at(optimized, &place, way, &run.cancel)?;
         let mut head = "general plan (DataFusion)".to_string();
         if !self.kept {
             head.push_str(", made for each execution");
@@ -381,8 +401,7 @@ impl GeneralPlan for Plan {
         if analyze {
             let before = run.txn.stats().requests;
             let task = run::task(self.bounds(run), &self.common)?;
-            let measured = explain::measure(task, physical, &run.cancel);
-            let (measured, count) = measured.inspect_err(|_| _ = place.leave())?;
+            let (measured, count) = explain::measure(task, physical, &run.cancel)?;
             (physical, rows) = (measured, Some(count));
             let requests = run.txn.stats().requests - before;
             head.push_str(&format!(" (actual rows={count}, requests={requests})"));

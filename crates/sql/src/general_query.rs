@@ -123,8 +123,8 @@ pub trait GeneralPlan: Send + Sync {
     /// Runs it.
     fn execute(&self, run: &RunContext) -> SqlResult<Box<dyn RowStream>>;
     /// The plan as lines; with `analyze` it is run (rows thrown away), and its operators say what
-    /// they did.
-    fn explain(&self, run: &RunContext, analyze: bool, verbose: bool) -> SqlResult<Explained>;
+    /// they did. `as_kept`: the plan that executions share, not one for the values of this one.
+    fn explain(&self, run: &RunContext, analyze: bool, as_kept: bool) -> SqlResult<Explained>;
 }
 
 /// Plans general queries.

@@ -357,7 +357,7 @@ impl SqlScan {
         if let Ok(execution) = self.spec.place.execution() {
             write!(f, " spans={}", spans_of(access, layout, &execution).len())?;
         }
-        let mut key = access.describe(layout);
+        let mut key = access.describe(layout, &|at| layout.column_name(at));
         if key.len() > KEY_TEXT_MAX {
             key.truncate(key.floor_char_boundary(KEY_TEXT_MAX));
             key.push_str(" ..");

@@ -63,6 +63,13 @@ impl Db {
         Ok(lines)
     }
 
+    /// Names of a query's columns.
+    pub fn titles(&mut self, sql: &str) -> Vec<String> {
+        let statement = self.session.parse_script(sql).expect(sql).remove(0);
+        let prepared = self.session.prepare(statement, &[]).expect(sql);
+        prepared.columns().expect("rows").iter().map(|c| c.name.clone()).collect()
+    }
+
     /// Runs statements that must succeed.
     pub fn run(&mut self, sql: &str) -> Vec<String> {
         self.try_run(sql).unwrap_or_else(|e| panic!("{sql}\n{e}"))

@@ -236,7 +236,8 @@ fn spans_explained(ctx: &Context, info: &TableInfo, access: &Access) -> SqlResul
     let names: Vec<_> = fate.dying.iter().map(|t| t.name.as_str()).collect();
     let few = if fate.is_family() { "" } else { ", row by row if they are few" };
     let mut lines = vec![format!("  range delete: {}{few}", names.join(", "))];
-    lines.push(format!("    where: {}", access.describe(&info.layout)));
+    let names = |at| info.layout.column_name(at);
+    lines.push(format!("    where: {}", access.describe(&info.layout, &names)));
     // Without parameter values the spans are not known yet.
     if let Ok(spans) = access.spans(&info.layout, &[], &ctx.eval) {
         for s in spans.iter().take(10) {

@@ -1,7 +1,9 @@
 //! EXPLAIN of a statement: planning it, running it if asked to, and what is said.
 
+use std::sync::Arc;
+
 use braid_env::clock::{Clock, WallClock, thread_cpu_nanos};
-use braid_parser::{ExplainFormat, ExplainOptions, Statement};
+use braid_parser::{ExplainFormat, ExplainOptions, Kind, Statement};
 use braid_types::SqlResult;
 
 use super::lines::{Explained, PlanLine};
@@ -20,13 +22,13 @@ impl Session {
         options: &ExplainOptions,
     ) -> SqlResult<Vec<String>> {
         let begun = WallClock.monotonic_nanos();
-        let p = self.plan(ctx, inner.clone(), &[])?;
+        let (ctx, p) = &self.explained_plan(ctx, inner)?;
         let planning_nanos = WallClock.monotonic_nanos() - begun;
-        let runs = options.analyze && !matches!(p.plan, Plan::Utility);
-        if runs {
-            check_writable(ctx, &p)?;
+        if runs(p, options) {
+            check_writable(ctx, p)?;
         }
-        let (explained, ran) = run(ctx, &p, runs, options)?;
+        let is_kept = matches!(*inner.kind, Kind::Execute(..));
+        let (explained, ran) = run(ctx, p, is_kept, options)?;
         let settings = self.changed_settings();
         let summary = Summary { planning_nanos, ran, settings };
         if options.debug {
@@ -39,18 +41,41 @@ impl Session {
             _ => vec![tree::text(&explained.lines, &summary, options)],
         })
     }
+
+    /// The plan, and what it runs in. That of EXECUTE is the plan which is kept for it.
+    fn explained_plan(
+        &mut self,
+        ctx: &Context,
+        inner: &Statement,
+    ) -> SqlResult<(Context, Arc<Prepared>)> {
+        let Kind::Execute(name, values) = &*inner.kind else {
+            return Ok((ctx.clone(), Arc::new(self.plan(ctx, inner.clone(), &[])?)));
+        };
+        let target = self.named(name)?;
+        let params = self.execute_args(&target, name, values)?;
+        let mut ctx = ctx.clone();
+        ctx.eval.params = Arc::from(params);
+        let p = self.replan(&target, &ctx)?;
+        Ok((ctx, p))
+    }
+}
+
+/// Whether a plan is executed.
+fn runs(p: &Prepared, options: &ExplainOptions) -> bool {
+    options.analyze && !matches!(p.plan, Plan::Utility)
 }
 
 fn run(
     ctx: &Context,
     p: &Prepared,
-    runs: bool,
+    is_kept: bool,
     options: &ExplainOptions,
 ) -> SqlResult<(Explained, Option<Ran>)> {
+    let runs = runs(p, options);
     let (before, begun, cpu) = (ctx.txn.stats(), WallClock.monotonic_nanos(), thread_cpu_nanos());
     let explained = match &p.plan {
         Plan::Select(s) => s.explain(ctx, runs)?,
-        Plan::General(g) => g.explain(&ctx.run_context(), runs, options.verbose)?,
+        Plan::General(g) => g.explain(&ctx.run_context(), runs, is_kept)?,
         Plan::Insert(i) => i.explain(ctx, runs)?,
         Plan::Update(u) => u.explain(ctx, runs)?,
         Plan::Delete(d) => d.explain(ctx, runs)?,

@@ -16,6 +16,7 @@ use std::ops::Bound as Limit;
 use braid_kv::KeySpan;
 use braid_types::{Datum, SqlResult, SqlType};
 
+use crate::storage::layout::united;
 use crate::storage::{KeyColumn, Layout, TableLayout};
 use braid_scalar::{Bound, CmpOp, EvalContext, Node, QuantifiedOp, Volatility};
 
@@ -83,17 +84,24 @@ impl Tuples {
         Ok(out)
     }
 
-    fn describe<'a>(&self, name: &dyn Fn(usize) -> &'a String) -> String {
+    fn describe<'a>(
+        &self,
+        name: &dyn Fn(usize) -> &'a String,
+        names: &dyn Fn(usize) -> String,
+    ) -> String {
         let mut parts = Vec::new();
         let mut columns = Vec::new();
         for (n, field) in self.fields.iter().enumerate() {
             match field {
-                Field::Known(value) => parts.push(format!("{} = {value}", name(n))),
+                Field::Known(value) => {
+                    parts.push(format!("{} = {}", name(n), value.to_sql(names)));
+                }
                 Field::OfRow(at) => columns.push((name(n).as_str(), *at)),
             }
         }
         let row = |row: &Vec<Bound>| {
-            let values: Vec<String> = columns.iter().map(|(_, at)| row[*at].to_string()).collect();
+            let values = columns.iter().map(|(_, at)| row[*at].to_sql(names));
+            let values: Vec<String> = values.collect();
             format!("({})", values.join(", "))
         };
         let rows: Vec<String> = self.rows.iter().map(row).collect();
@@ -391,15 +399,8 @@ impl Key<'_> {
 }
 
 /// Spans in order, none of which touches the next; one for all if they are too many.
-fn merged(mut spans: Vec<KeySpan>) -> Vec<KeySpan> {
-    spans.sort_by(|a, b| a.start.cmp(&b.start));
-    let mut out: Vec<KeySpan> = Vec::with_capacity(spans.len());
-    for span in spans {
-        match out.last_mut() {
-            Some(last) if span.start <= last.end => last.end = span.end.max(last.end.clone()),
-            _ => out.push(span),
-        }
-    }
+fn merged(spans: Vec<KeySpan>) -> Vec<KeySpan> {
+    let out = united(spans);
     if let (Some(first), Some(last), true) = (out.first(), out.last(), out.len() > MAX_SPANS) {
         return vec![KeySpan::new(first.start.clone(), last.end.clone())];
     }
@@ -742,34 +743,39 @@ impl Access {
         Ok(keys)
     }
 
-    /// In words, for EXPLAIN.
-    pub fn describe(&self, table: &TableLayout) -> String {
+    /// In words, for EXPLAIN. `names` are those of the columns that values come from.
+    pub fn describe(&self, table: &TableLayout, names: &dyn Fn(usize) -> String) -> String {
         if !self.either.is_empty() {
-            let each: Vec<String> =
-                self.either.iter().map(|access| format!("({})", access.describe(table))).collect();
-            return each.join(" OR ");
+            let each = self.either.iter().map(|one| format!("({})", one.describe(table, names)));
+            return each.collect::<Vec<_>>().join(" OR ");
         }
         let layout = self.layout(table);
         let name = |n: usize| &table.table.columns[layout.columns()[n].ordinal].name;
         let mut parts: Vec<String> = (0..self.eq.len())
             .map(|n| match &self.eq[n] {
-                Values::List(l) if l.len() == 1 => format!("{} = {}", name(n), l[0]),
+                Values::List(l) if l.len() == 1 => {
+                    format!("{} = {}", name(n), l[0].to_sql(names))
+                }
                 Values::List(l) => {
-                    let items: Vec<_> = l.iter().map(ToString::to_string).collect();
+                    let items: Vec<_> = l.iter().map(|value| value.to_sql(names)).collect();
                     format!("{} IN ({})", name(n), items.join(", "))
                 }
-                Values::Array(a) => format!("{} = ANY ({a})", name(n)),
+                Values::Array(a) => {
+                    format!("{} = ANY ({})", name(n), a.to_sql(names))
+                }
             })
             .collect();
         if let Some(tuples) = &self.tuples {
-            parts.push(tuples.describe(&name));
+            parts.push(tuples.describe(&name, names));
         }
         let n = self.eq.len();
         if let Some((v, inc)) = &self.range.lower {
-            parts.push(format!("{} {} {v}", name(n), if *inc { ">=" } else { ">" }));
+            let sign = if *inc { ">=" } else { ">" };
+            parts.push(format!("{} {sign} {}", name(n), v.to_sql(names)));
         }
         if let Some((v, inc)) = &self.range.upper {
-            parts.push(format!("{} {} {v}", name(n), if *inc { "<=" } else { "<" }));
+            let sign = if *inc { "<=" } else { "<" };
+            parts.push(format!("{} {sign} {}", name(n), v.to_sql(names)));
         }
         if parts.is_empty() { "all rows".into() } else { parts.join(" AND ") }
     }

@@ -18,6 +18,7 @@ use super::groups::{Groups, MANY_ROWS, Over, has_groups};
 use super::order::{Met, met};
 use super::select::{Locking, Output, Parts, SelectPlan, SortKey, Step};
 use super::semi::{Semi, divided};
+use super::value::{self, Value};
 use crate::dml::{returning, scope_of};
 use crate::general_query::ColumnInfo;
 use crate::session::Context;
@@ -31,7 +32,20 @@ pub(super) struct From {
     pub(super) offset: usize,
     pub(super) left: bool,
     pub(super) semi: Option<Semi>,
+    pub(super) value: Option<Arc<Value>>,
     pub(super) on: Vec<Bound>,
+}
+
+impl From {
+    /// How wide the joined row is with it.
+    pub(super) fn end(&self) -> usize {
+        self.offset + self.layout.table.columns.len() + usize::from(self.value.is_some())
+    }
+
+    /// A table of FROM, not of a subquery.
+    fn is_joined(&self) -> bool {
+        self.semi.is_none() && self.value.is_none()
+    }
 }
 
 /// Plans a query if it is one of ours. `params` changes only then.
@@ -87,8 +101,23 @@ pub(super) fn simple_select(q: &ast::Query) -> Option<&ast::Select> {
 
 fn plan(ctx: &Context, q: &ast::Query, params: &mut ParamTypes) -> SqlResult<Option<SelectPlan>> {
     let Some(select) = simple_select(q) else { return Ok(None) };
-    let Some((mut tables, scope)) = from(ctx, select, params)? else { return Ok(None) };
+    let without = value::taken_out(select);
+    let (select, values) = without.as_ref().map_or((select, &[][..]), |(s, v)| (s, v));
+    let Some((mut tables, mut scope)) = from(ctx, select, params)? else { return Ok(None) };
+    let joined = tables.len();
     let (asked, plain) = select.selection.as_ref().map(divided).unwrap_or_default();
+    let asks = !asked.is_empty() || !values.is_empty();
+    if asks && (joined == 0 || !q.locks.is_empty()) {
+        return Ok(None);
+    }
+    for condition in &asked {
+        let width = tables.last().map_or(0, From::end);
+        let Some(inner) = condition.bind(ctx, &scope, width, params)? else { return Ok(None) };
+        tables.push(inner);
+    }
+    if !value::bind(ctx, values, &mut tables, &mut scope, params)? {
+        return Ok(None);
+    }
     let mut filter = Vec::new();
     for condition in plain {
         filter.extend(braid_scalar::bind_bool(condition, "WHERE", &scope, params)?.conjuncts());
@@ -108,20 +137,11 @@ fn plan(ctx: &Context, q: &ast::Query, params: &mut ParamTypes) -> SqlResult<Opt
         if !sort.is_empty() || !q.locks.is_empty() {
             return Ok(None);
         }
-        sort = extreme_order(&output, &tables);
+        sort = extreme_order(&output, &tables[..joined]);
     }
     let first_only = matches!(output, Output::Aggregates(_)) && !sort.is_empty();
     let (limit, offset) = limits(q, params)?;
-    let Some(locking) = locking(q, tables.len())? else { return Ok(None) };
-    if !asked.is_empty() && (locking.is_some() || tables.is_empty()) {
-        return Ok(None);
-    }
-    let mut width = scope.len();
-    for condition in &asked {
-        let Some(inner) = condition.bind(ctx, &scope, width, params)? else { return Ok(None) };
-        width += inner.layout.table.columns.len();
-        tables.push(inner);
-    }
+    let Some(locking) = locking(q, joined)? else { return Ok(None) };
     let first = match first_only {
         true => Some(1.0),
         // All rows are wanted for the first group.
@@ -137,7 +157,7 @@ fn plan(ctx: &Context, q: &ast::Query, params: &mut ParamTypes) -> SqlResult<Opt
         sort.clear();
         steps = chain(ctx, &tables, &filter, (&sort, covers), None);
     }
-    let plain = |t: &From| !t.left && t.semi.is_none();
+    let plain = |t: &From| !t.left && t.is_joined();
     if steps.is_none() && tables.len() == 2 && tables.iter().all(plain) && locking.is_none() {
         let filter = turn_round(&mut tables, &filter, &mut output, &mut sort);
         steps = chain(ctx, &tables, &filter, (&sort, None), first);
@@ -149,7 +169,7 @@ fn plan(ctx: &Context, q: &ast::Query, params: &mut ParamTypes) -> SqlResult<Opt
     if matches!(output, Output::Groups(_)) && (steps.is_empty() || joins_many(ctx, &steps)?) {
         return Ok(None);
     }
-    if !asked.is_empty() && joins_many(ctx, &steps)? {
+    if asks && joins_many(ctx, &steps)? {
         return Ok(None);
     }
     let reverse = order == Met::Backward;
@@ -302,7 +322,7 @@ pub(super) fn add_table(
         scope.push(c);
     }
     let layout = Arc::new(TableLayout::new(&ctx.catalog, &table)?);
-    tables.push(From { layout, alias, offset, left, semi: None, on: Vec::new() });
+    tables.push(From { layout, alias, offset, left, semi: None, value: None, on: Vec::new() });
     Ok(true)
 }
 
@@ -496,14 +516,14 @@ fn chain(
     let constant =
         take(&mut left_over, |b| b.columns().is_empty() && (tables.is_empty() || !volatile(b)));
     let mut steps = Vec::new();
-    let joined = tables.iter().filter(|t| t.semi.is_none()).count();
+    let joined = tables.iter().filter(|t| t.is_joined()).count();
     for (n, t) in tables.iter().enumerate() {
-        let end = t.offset + t.layout.table.columns.len();
+        let end = t.end();
         let whole = n + 1 == joined;
         let ready = |b: &Bound| b.columns().into_iter().all(|c| c < end) && (whole || !volatile(b));
         let mut after = Vec::new();
         let mut on = t.on.clone();
-        if t.left {
+        if t.left || t.value.is_some() {
             // An ON condition that is not about this table at all still decides about NULLs, so it
             // stays with the lookup; WHERE comes after.
             after = take(&mut left_over, ready);
@@ -517,11 +537,11 @@ fn chain(
         } else {
             choose_joined(ctx, t, all, n == 0)
         };
-        let family = n > 0 && t.semi.is_none() && is_family(&tables[n - 1], t, &best);
+        let family = n > 0 && t.is_joined() && is_family(&tables[n - 1], t, &best);
         if n > 0 && best.eq_len() == 0 {
             return None;
         }
-        if t.semi.is_some() && best.columns().into_iter().all(|c| c >= t.offset) {
+        if !t.is_joined() && best.columns().into_iter().all(|c| c >= t.offset) {
             // The same rows for each outer one: a general plan reads them once.
             return None;
         }
@@ -535,6 +555,7 @@ fn chain(
             access: best,
             left: t.left,
             semi: t.semi,
+            value: t.value.clone(),
             after,
             wanted: None,
             family,
@@ -573,6 +594,7 @@ fn choose_ordered(
             access: a.clone(),
             left: false,
             semi: None,
+            value: None,
             after: Vec::new(),
             wanted: None,
             family: false,
@@ -645,7 +667,8 @@ fn used_columns(
     tables: &[From],
 ) -> BTreeSet<usize> {
     let mut used = columns_out(output, sort);
-    let conditions = filter.iter().chain(tables.iter().flat_map(|t| &t.on));
+    let values = tables.iter().filter_map(|t| t.value.as_ref()).flat_map(|value| value.exprs());
+    let conditions = filter.iter().chain(tables.iter().flat_map(|t| &t.on)).chain(values);
     conditions.for_each(|e| used.extend(e.columns()));
     used
 }
@@ -656,6 +679,8 @@ fn note_wanted(steps: &mut [Step], output: &Output, sort: &[SortKey]) {
     for s in steps.iter() {
         s.after.iter().chain(&s.access.rest).for_each(|e| used.extend(e.columns()));
         used.extend(s.access.columns());
+        let value = s.value.iter().flat_map(|value| value.exprs());
+        value.for_each(|e| used.extend(e.columns()));
     }
     for s in steps.iter_mut() {
         let n = s.layout.table.columns.len();

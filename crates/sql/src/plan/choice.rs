@@ -237,7 +237,7 @@ pub(crate) fn described(
 ) -> Vec<PlanLine> {
     let facts = Facts::new(ctx.db.clone(), layout.clone());
     let estimator = Estimator { facts: &facts, eval: Some(&ctx.eval), offset: 0 };
-    let mut lines = rows::describe(layout, access, indent);
+    let mut lines = rows::describe(layout, access, indent, &|at| layout.column_name(at));
     lines[0].expect(estimator.rows_passing(access));
     lines
 }

@@ -19,6 +19,8 @@ use sqlparser::ast::{self, Distinct, GroupByExpr, OrderByKind, SelectItem};
 use super::aggregate::{Aggregate, State};
 use super::joined::Joined;
 use super::select::SortKey;
+use super::sorting::sorted;
+use super::stream::compare;
 use crate::dml::returning;
 use crate::general_query::{ColumnInfo, Row, row_memory};
 use crate::session::Context;
@@ -207,16 +209,17 @@ impl Groups {
             };
             out.push(self.shown.iter().map(value).collect::<SqlResult<Row>>()?);
         }
-        if !self.sort.is_empty() {
-            out.sort_by(|a, b| self.compare(a, b));
+        if self.sort.is_empty() {
+            return Ok(out);
         }
-        Ok(out)
-    }
-
-    fn compare(&self, a: &Row, b: &Row) -> std::cmp::Ordering {
-        let columns: Vec<usize> = self.sort.iter().filter_map(|k| k.expr.as_column()).collect();
-        let key = |row: &Row| columns.iter().map(|at| row[*at].clone()).collect::<Vec<_>>();
-        super::stream::compare(&self.sort, &key(a), &key(b))
+        let mut keyed = Vec::with_capacity(out.len());
+        for row in out {
+            let key = self.sort.iter().map(|key| key.expr.eval(&row, &ctx.eval));
+            keyed.push((key.collect::<SqlResult<Row>>()?, row));
+        }
+        let by_keys = |a: &(Row, Row), b: &(Row, Row)| compare(&self.sort, &a.0, &b.0);
+        let keyed = sorted(keyed, by_keys, || ctx.check_cancel())?;
+        Ok(keyed.into_iter().map(|(_, row)| row).collect())
     }
 
     /// What EXPLAIN says, with columns of the joined row named by `names`.

@@ -21,6 +21,7 @@ use super::family::FamilyScan;
 use super::rows::{self, RowSource};
 use super::select::{Parts, Step};
 use super::semi::Semi;
+use super::value::Computing;
 use crate::explain::Timed;
 use crate::general_query::{Row, row_memory};
 use crate::session::Context;
@@ -45,6 +46,24 @@ struct Open {
     /// The row of the steps before.
     outer: Row,
     matched: bool,
+    /// Of a step that gives one.
+    value: Option<Computing>,
+}
+
+impl Open {
+    /// The row that comes when there are no more: with the value that was wanted, or without match.
+    fn end(self, steps: &[Step], ctx: &Context) -> SqlResult<Option<Row>> {
+        let (mut row, step) = (self.outer, &steps[0]);
+        match (&step.value, self.value) {
+            (Some(value), Some(computing)) => {
+                row.extend(vec![Datum::Null; step.layout.table.columns.len()]);
+                row.push(value.finish(computing, &ctx.eval)?);
+                Ok(passes(&step.after, &row, ctx)?.then_some(row))
+            }
+            _ if self.matched => Ok(None),
+            _ => without_match(steps, row, ctx),
+        }
+    }
 }
 
 /// Steps `first` to `last`, which are one pass if they are several.
@@ -173,8 +192,12 @@ impl Joined {
                             if !passes(&step.access.rest, &row, ctx)? {
                                 continue;
                             }
-                            open.matched = true;
                             note(ctx, stage.first, 1, 0);
+                            if let (Some(value), Some(computing)) = (&step.value, &mut open.value) {
+                                value.add(computing, &row, &ctx.eval)?;
+                                continue;
+                            }
+                            open.matched = true;
                             Some((key, row))
                         }
                         None => None,
@@ -191,11 +214,8 @@ impl Joined {
             };
             let Some((key, row)) = found else {
                 let Some(done) = stage.open.take() else { continue };
-                if done.matched {
-                    continue;
-                }
                 let steps = &parts.steps[stage.first..=stage.last];
-                match without_match(steps, done.outer, ctx)? {
+                match done.end(steps, ctx)? {
                     Some(row) => return Ok(Some((Bytes::new(), row))),
                     None => continue,
                 }
@@ -236,12 +256,13 @@ impl Joined {
                 Some(_) => rows,
             };
             Source::Table(match self.first {
-                Some(first) => rows.expecting(first),
-                None => rows,
+                Some(first) if s.value.is_none() => rows.expecting(first),
+                _ => rows,
             })
         };
         note(ctx, stage.first, 0, 1);
-        stage.open = Some(Open { source, outer, matched: false });
+        let value = parts.steps[stage.first].value.as_ref().map(|value| value.start());
+        stage.open = Some(Open { source, outer, matched: false, value });
         Ok(true)
     }
 

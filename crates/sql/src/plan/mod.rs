@@ -7,8 +7,8 @@
 //! ```
 //! A plan is a chain of steps, one per table. Each step finds its rows by a key, whose values are
 //! constants, parameters or columns of the steps before; some steps only ask whether there is a row
-//! ([`semi`]). Steps whose tables lie inside each other
-//! are read in one pass ([`family`]). What a step is going to look up is asked for many rows at
+//! ([`semi`]) or give one value ([`value`]). Steps whose tables lie inside each other are read in
+//! one pass ([`family`]). What a step is going to look up is asked for many rows at
 //! once ([`joined`]). Rows stream; nothing else is kept but groups ([`groups`]), and what an ORDER
 //! BY that the keys do not give needs.
 //!
@@ -29,6 +29,7 @@ mod semi;
 pub mod share;
 mod sorting;
 mod stream;
+mod value;
 
 pub(crate) use build::plan_query;
 pub use select::SelectPlan;

@@ -62,7 +62,7 @@ pub(super) fn met(steps: &[Step], sort: &[SortKey]) -> Met {
         }
     }
     match direction {
-        Some(true) if steps[1..].iter().all(|s| s.semi.is_some()) => Met::Backward,
+        Some(true) if !steps[1..].iter().any(Step::multiplies) => Met::Backward,
         Some(true) => Met::No,
         _ => Met::Forward,
     }

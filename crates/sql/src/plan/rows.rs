@@ -229,8 +229,13 @@ pub fn collect_rows(
     Ok(out)
 }
 
-/// How an access reads, for EXPLAIN.
-pub fn describe(layout: &TableLayout, access: &Access, indent: &str) -> Vec<PlanLine> {
+/// How an access reads, for EXPLAIN. `names` are those of the columns that it computes with.
+pub fn describe(
+    layout: &TableLayout,
+    access: &Access,
+    indent: &str,
+    names: &dyn Fn(usize) -> String,
+) -> Vec<PlanLine> {
     let table = &layout.table.name;
     let kind = if access.is_full() { "Seq Scan" } else { "Index Scan" };
     let head = match access.index {
@@ -245,10 +250,10 @@ pub fn describe(layout: &TableLayout, access: &Access, indent: &str) -> Vec<Plan
     }
     let mut lines = vec![first];
     if !access.is_full() {
-        lines.push(format!("{indent}  key: {}", access.describe(layout)).into());
+        lines.push(format!("{indent}  key: {}", access.describe(layout, names)).into());
     }
     if !access.rest.is_empty() {
-        let parts: Vec<_> = access.rest.iter().map(ToString::to_string).collect();
+        let parts: Vec<_> = access.rest.iter().map(|part| part.to_sql(names)).collect();
         lines.push(format!("{indent}  filter: {}", parts.join(" AND ")).into());
     }
     lines

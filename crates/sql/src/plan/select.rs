@@ -13,6 +13,7 @@ use super::joined::Joined;
 use super::semi::Semi;
 use super::share::Estimator;
 use super::stream::SelectStream;
+use super::value::Value;
 use crate::explain::{Actual, Explained, PlanLine};
 use crate::general_query::{ColumnInfo, Row, RowStream};
 use crate::session::{Context, VecRows};
@@ -30,6 +31,8 @@ pub(super) struct Step {
     pub(super) left: bool,
     /// It only asks whether there is a row. Its columns mean nothing afterwards.
     pub(super) semi: Option<Semi>,
+    /// It gives one value for each row before it, behind its columns, which mean nothing then.
+    pub(super) value: Option<Arc<Value>>,
     /// Conditions after the join (of a LEFT JOIN: those of WHERE).
     pub(super) after: Vec<Bound>,
     pub(super) wanted: Option<Vec<bool>>,
@@ -85,11 +88,15 @@ impl Parts {
         let Some(step) = self.steps.iter().rev().find(|step| step.offset <= at) else {
             return format!("column {at}");
         };
-        let table = &step.layout.table;
-        let column = &table.columns[at - step.offset].name;
+        let own = at - step.offset;
+        if let Some(value) = step.value.as_ref().filter(|_| own >= step.layout.table.columns.len())
+        {
+            return format!("({})", value.describe(&|at| self.column_name(at)));
+        }
+        let column = step.layout.column_name(own);
         match self.steps.len() {
-            1 => column.clone(),
-            _ => format!("{}.{column}", table.name),
+            1 => column,
+            _ => format!("{}.{column}", step.layout.table.name),
         }
     }
 }
@@ -172,13 +179,14 @@ impl SelectPlan {
         let p = &self.parts;
         let ran = if analyze { Some(self.measure(ctx)?) } else { None };
         let mut lines: Vec<PlanLine> = Vec::new();
+        let column = |at| p.column_name(at);
         if let Output::Aggregates(a) = &p.output {
-            let names: Vec<_> = a.iter().map(|a| a.describe(&|at| p.column_name(at))).collect();
+            let names: Vec<_> = a.iter().map(|a| a.describe(&column)).collect();
             let first = if p.first_only { " (first row of the key)" } else { "" };
             lines.push(format!("aggregate: {}{first}", names.join(", ")).into());
         }
         if let Output::Groups(groups) = &p.output {
-            lines.push(groups.describe(&|at| p.column_name(at)).into());
+            lines.push(groups.describe(&column).into());
         }
         if p.limit.is_some() || p.offset.is_some() {
             let show = |b: &Option<Bound>| b.as_ref().map_or("none".into(), ToString::to_string);
@@ -197,7 +205,7 @@ impl SelectPlan {
         let expected = self.rows_expected(ctx);
         for (n, s) in p.steps.iter().enumerate() {
             let indent = "  ".repeat(n);
-            let mut own = super::rows::describe(&s.layout, &s.access, &indent);
+            let mut own = super::rows::describe(&s.layout, &s.access, &indent, &column);
             if s.family {
                 own[0].text = format!("{indent}family read of {}", s.layout.table.name);
             }
@@ -213,12 +221,7 @@ impl SelectPlan {
             if in_pass {
                 own[0].text.push_str(if s.left { " (left, same pass)" } else { " (same pass)" });
             } else if n > 0 {
-                own[0].text.push_str(match s.semi {
-                    Some(Semi::Exists) => " (is there one?)",
-                    Some(Semi::Absent) => " (is there none?)",
-                    None if s.left => " (left lookup)",
-                    None => " (lookup)",
-                });
+                own[0].text.push_str(&s.purpose(&column));
             } else if p.reverse {
                 own[0].text.push_str(" (backwards)");
             }
@@ -228,7 +231,7 @@ impl SelectPlan {
             }
             lines.extend(own);
             if !s.after.is_empty() {
-                let parts: Vec<_> = s.after.iter().map(ToString::to_string).collect();
+                let parts: Vec<_> = s.after.iter().map(|part| part.to_sql(&column)).collect();
                 lines.push(format!("{indent}  filter after join: {}", parts.join(" AND ")).into());
             }
         }
@@ -271,6 +274,22 @@ impl SelectPlan {
 }
 
 impl Step {
+    /// Whether it may give several rows for one before it.
+    pub(super) fn multiplies(&self) -> bool {
+        self.semi.is_none() && self.value.is_none()
+    }
+
+    /// What a step behind the first does, for EXPLAIN.
+    fn purpose(&self, names: &dyn Fn(usize) -> String) -> String {
+        match (self.semi, &self.value) {
+            (Some(Semi::Exists), _) => " (is there one?)".into(),
+            (Some(Semi::Absent), _) => " (is there none?)".into(),
+            (None, Some(value)) => format!(" (value: {})", value.describe(names)),
+            (None, None) if self.left => " (left lookup)".into(),
+            (None, None) => " (lookup)".into(),
+        }
+    }
+
     /// Whether the entries of its index tell all that is wanted.
     pub(super) fn is_covered(&self) -> bool {
         let (Some(at), Some(wanted)) = (self.access.index, &self.wanted) else { return false };
@@ -282,6 +301,9 @@ impl Step {
         let facts = Facts::new(ctx.db.clone(), self.layout.clone());
         let estimator = Estimator { facts: &facts, eval: Some(&ctx.eval), offset: self.offset };
         let matches = outer * estimator.rows_passing(&self.access);
+        if self.value.is_some() {
+            return outer * estimator.share(&self.after);
+        }
         match self.semi {
             Some(Semi::Exists) => return matches.min(outer),
             Some(Semi::Absent) => return outer,

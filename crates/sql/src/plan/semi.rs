@@ -101,19 +101,8 @@ impl Condition<'_> {
         width: usize,
         params: &mut ParamTypes,
     ) -> SqlResult<Option<From>> {
-        let query = self.query;
-        let Some(select) = simple_select(query).filter(|s| !has_groups(s)) else { return Ok(None) };
-        let [table] = select.from.as_slice() else { return Ok(None) };
-        let bare = query.order_by.is_none() && query.limit_clause.is_none();
-        if !table.joins.is_empty() || !bare || !query.locks.is_empty() {
-            return Ok(None);
-        }
-        let Some((mut inner, inside)) = inner_table(ctx, &table.relation, scope, width)? else {
-            return Ok(None);
-        };
-        if let Some(condition) = &select.selection {
-            inner.on = braid_scalar::bind_bool(condition, "WHERE", &inside, params)?.conjuncts();
-        }
+        let found = subquery(ctx, self.query, (scope, width), params)?;
+        let Some((mut inner, inside, select)) = found else { return Ok(None) };
         match self.needle {
             // What is selected must be right, and is not looked at.
             None => drop(returning(&select.projection, &inside, &|_| None, params)?),
@@ -135,22 +124,42 @@ impl Condition<'_> {
     }
 }
 
+/// The only table of a subquery with its conditions, what is bound over it, and the subquery;
+/// `None` if it is not as simple as that. Around it are columns, and the joined row is that wide.
+///
+/// # Errors
+/// What is wrong with its conditions.
+pub(super) fn subquery<'q>(
+    ctx: &Context,
+    query: &'q ast::Query,
+    (scope, width): (&Scope, usize),
+    params: &mut ParamTypes,
+) -> SqlResult<Option<(From, Scope, &'q ast::Select)>> {
+    let Some(select) = simple_select(query).filter(|s| !has_groups(s)) else { return Ok(None) };
+    let [table] = select.from.as_slice() else { return Ok(None) };
+    let bare = query.order_by.is_none() && query.limit_clause.is_none();
+    if !table.joins.is_empty() || !bare || !query.locks.is_empty() {
+        return Ok(None);
+    }
+    let Some((mut inner, inside)) = inner_table(ctx, &table.relation, scope, width)? else {
+        return Ok(None);
+    };
+    if let Some(condition) = &select.selection {
+        inner.on = braid_scalar::bind_bool(condition, "WHERE", &inside, params)?.conjuncts();
+    }
+    Ok(Some((inner, inside, select)))
+}
+
 fn equal(needle: Bound, value: Bound, params: &mut ParamTypes) -> SqlResult<Bound> {
     compare_bound(CmpOp::Eq, value, needle, params)
 }
 
-/// The table of the subquery, and what its expressions are bound over: its own columns first, then
-/// those around it, as far as none of its own has their name.
-fn inner_table(
-    ctx: &Context,
-    relation: &TableFactor,
-    scope: &Scope,
-    width: usize,
-) -> SqlResult<Option<(From, Scope)>> {
-    let mut inside = scope.clone();
-    while inside.len() < width {
-        // Of another subquery: only their place counts.
-        inside.push(ScopeColumn {
+/// A scope with that many columns: those that come behind belong to other subqueries, only their
+/// place counts.
+pub(super) fn padded(scope: &Scope, width: usize) -> Scope {
+    let mut out = scope.clone();
+    while out.len() < width {
+        out.push(ScopeColumn {
             table: None,
             schema: None,
             name: String::new(),
@@ -161,6 +170,18 @@ fn inner_table(
             padding: Default::default(),
         });
     }
+    out
+}
+
+/// The table of the subquery, and what its expressions are bound over: its own columns first, then
+/// those around it, as far as none of its own has their name.
+fn inner_table(
+    ctx: &Context,
+    relation: &TableFactor,
+    scope: &Scope,
+    width: usize,
+) -> SqlResult<Option<(From, Scope)>> {
+    let mut inside = padded(scope, width);
     let mut tables = Vec::new();
     if !add_table(ctx, relation, false, &mut tables, &mut inside)? {
         return Ok(None);

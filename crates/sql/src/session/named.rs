@@ -21,7 +21,8 @@ impl Session {
         })
     }
 
-    fn execute_args(
+    /// Values for the parameters of a prepared statement.
+    pub(crate) fn execute_args(
         &mut self,
         target: &Prepared,
         name: &str,

@@ -165,7 +165,7 @@ impl Session {
     }
 
     /// The plan for the context's catalog: the given one, or a new one.
-    pub(super) fn replan(&mut self, p: &Arc<Prepared>, ctx: &Context) -> SqlResult<Arc<Prepared>> {
+    pub(crate) fn replan(&mut self, p: &Arc<Prepared>, ctx: &Context) -> SqlResult<Arc<Prepared>> {
         if p.fits(ctx) {
             return Ok(p.clone());
         }

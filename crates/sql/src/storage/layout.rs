@@ -286,6 +286,19 @@ impl Layout {
     }
 }
 
+/// Spans in order, none of which touches the next.
+pub(crate) fn united(mut spans: Vec<KeySpan>) -> Vec<KeySpan> {
+    spans.sort_by(|a, b| a.start.cmp(&b.start));
+    let mut out: Vec<KeySpan> = Vec::with_capacity(spans.len());
+    for span in spans {
+        match out.last_mut() {
+            Some(last) if span.start <= last.end => last.end = span.end.max(last.end.clone()),
+            _ => out.push(span),
+        }
+    }
+    out
+}
+
 /// A secondary index of a table.
 #[derive(Clone, Debug)]
 pub struct IndexLayout {
@@ -432,6 +445,14 @@ fn index_layout(catalog: &Catalog, table: &Arc<Table>, index: &Index) -> SqlResu
 }
 
 impl TableLayout {
+    /// The name of the column at this position, for EXPLAIN.
+    pub fn column_name(&self, at: usize) -> String {
+        match self.table.columns.get(at) {
+            Some(column) => column.name.clone(),
+            None => format!("column {}", at + 1),
+        }
+    }
+
     /// Tells a transaction that it reads this table: its commit depends on the table's shape, since
     /// TRUNCATE and other schema changes alter nothing else that it reads.
     pub(crate) fn used_by(&self, txn: &Txn, mode: ReadMode) -> SqlResult<()> {
