@@ -68,9 +68,14 @@ pub struct Column {
     /// `GENERATED ALWAYS AS (expr) STORED` as SQL text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generated: Option<String>,
-    /// The row id of a table without a primary key: not seen by `SELECT *` or clients.
+    /// Not seen by `SELECT *` or clients: the row id of a table without a primary key, or an
+    /// expression of an index.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hidden: bool,
+    /// What an index holds instead of a column of the table, as SQL text: computed from the row
+    /// whenever it is wanted, and never stored with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expression: Option<String>,
     /// `COMMENT ON COLUMN`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
@@ -80,6 +85,13 @@ pub struct Column {
     /// `SET STATISTICS`: how much ANALYZE keeps of it, if not as much as the setting says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub statistics: Option<u32>,
+}
+
+impl Column {
+    /// Whether it is the key of a table without a primary key.
+    pub fn is_row_id(&self) -> bool {
+        self.hidden && self.expression.is_none()
+    }
 }
 
 /// What a declared type asks of values beyond the type that they are kept as.
@@ -141,6 +153,9 @@ pub struct Index {
     /// Table (ancestor or the table itself) inside whose rows the entries live; `None` = global.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interleave_in: Option<u32>,
+    /// `WHERE`: only rows for which this holds have entries. SQL text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub predicate: Option<String>,
     /// Set if a constraint owns the index.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub constraint: Option<IndexConstraint>,
@@ -324,6 +339,9 @@ pub enum Addition {
         /// older timestamp, and note which of them they would have written or deleted.
         /// `false`: writers keep its entries, as those of any index.
         noting: bool,
+        /// Columns that stand for its expressions.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        expressions: Vec<Column>,
     },
     /// A CHECK constraint, enforced for new rows.
     Check(Check),
@@ -367,7 +385,7 @@ impl Table {
     /// The index that is being built, and whether writers only note what it would hold.
     pub fn building_index(&self) -> Option<(&Index, bool)> {
         match &self.building {
-            Some(Building { addition: Addition::Index { index, noting }, .. }) => {
+            Some(Building { addition: Addition::Index { index, noting, .. }, .. }) => {
                 Some((index, *noting))
             }
             _ => None,
@@ -379,7 +397,7 @@ impl Table {
     pub(crate) fn reads_like(&self, old: &Table) -> bool {
         let as_read = |t: &Table| {
             let read = |c| Column { nullable: true, statistics: None, ..c };
-            let columns = t.columns.iter().cloned().map(read);
+            let columns = t.columns.iter().filter(|c| c.expression.is_none()).cloned().map(read);
             Table {
                 columns: columns.collect(),
                 indexes: Vec::new(),
@@ -389,6 +407,7 @@ impl Table {
                 step: 0,
                 building: None,
                 ttl: None,
+                next_column: 0,
                 ..t.clone()
             }
         };
@@ -417,7 +436,35 @@ impl Table {
 
     /// Whether the user declared no primary key, so that a hidden row id is the key.
     pub fn has_row_id(&self) -> bool {
-        self.columns.iter().any(|c| c.hidden)
+        self.columns.iter().any(|c| c.is_row_id())
+    }
+
+    /// What a column of a key is called: its name, or the expression that it stands for.
+    pub fn key_name(&self, id: u32) -> &str {
+        self.column(id).map_or("", |c| c.expression.as_deref().unwrap_or(&c.name))
+    }
+
+    /// Adds the columns that stand for an index's expressions, unless they are there.
+    pub fn adopt(&mut self, expressions: &[Column]) {
+        for c in expressions {
+            if self.column(c.id).is_none() {
+                self.next_column = self.next_column.max(c.id + 1);
+                self.columns.push(c.clone());
+            }
+        }
+    }
+
+    /// Removes columns that stand for expressions of indexes that are gone.
+    pub fn forget_expressions(&mut self) {
+        let building = self.building_index().map(|(index, _)| index);
+        let used: Vec<u32> = self
+            .indexes
+            .iter()
+            .chain(building)
+            .flat_map(|i| &i.columns)
+            .map(|k| k.column)
+            .collect();
+        self.columns.retain(|c| c.expression.is_none() || used.contains(&c.id));
     }
 
     /// Ids of the primary key's columns in order.

@@ -21,6 +21,7 @@ fn column(id: u32, name: &str, ty: SqlType) -> Column {
         comment: None,
         refinement: None,
         statistics: None,
+        expression: None,
     }
 }
 
@@ -34,6 +35,7 @@ fn index(id: u32, name: &str, columns: &[u32]) -> Index {
         columns: columns.iter().map(|c| IndexColumn::asc(*c)).collect(),
         include: Vec::new(),
         interleave_in: None,
+        predicate: None,
         constraint: Some(IndexConstraint::Primary),
     }
 }

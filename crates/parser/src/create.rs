@@ -20,12 +20,9 @@ pub(crate) fn statement(c: &mut Cursor) -> SqlResult<Option<Kind>> {
     if !c.is_word(0, "create") {
         return Ok(None);
     }
-    if c.looking_at(&["create", "null_filtered"])
-        || c.looking_at(&["create", "unique", "null_filtered"])
-    {
-        return Err(SqlError::unsupported("NULL_FILTERED INDEX"));
-    }
-    let index = c.is_word(1, "index") || (c.is_word(1, "unique") && c.is_word(2, "index"));
+    let at = if c.is_word(1, "unique") { 2 } else { 1 };
+    let index =
+        c.is_word(at, "index") || (c.is_word(at, "null_filtered") && c.is_word(at + 1, "index"));
     if index {
         return Ok(Some(Kind::CreateIndex(Box::new(create_index(c.rest())?))));
     }
@@ -46,6 +43,9 @@ pub(crate) fn statement(c: &mut Cursor) -> SqlResult<Option<Kind>> {
 
 fn create_index(mut tokens: Vec<TokenWithSpan>) -> SqlResult<CreateIndex> {
     let mut interleave_clause = None;
+    let null_filtered =
+        (1..3).find(|at| tokens.get(*at).is_some_and(|t| token_is(&t.token, "null_filtered")));
+    null_filtered.into_iter().for_each(|at| drop(tokens.remove(at)));
     if let Some(at) = depth_zero(&tokens, "interleave") {
         let mut c = Cursor::new(tokens[at..].to_vec());
         interleave_clause = Some(interleave(&mut c)?);
@@ -60,7 +60,8 @@ fn create_index(mut tokens: Vec<TokenWithSpan>) -> SqlResult<CreateIndex> {
     }
     match parse_all(tokens, |p| p.parse_statement())? {
         ast::Statement::CreateIndex(base) => {
-            Ok(CreateIndex { base, interleave: interleave_clause })
+            let null_filtered = null_filtered.is_some();
+            Ok(CreateIndex { base, interleave: interleave_clause, null_filtered })
         }
         _ => Err(SqlError::syntax("syntax error in CREATE INDEX")),
     }

@@ -18,6 +18,7 @@ mod cursor;
 mod domain;
 mod explain;
 mod fingerprint;
+mod insert;
 mod lexical;
 mod maintenance;
 mod script;
@@ -35,6 +36,7 @@ use sqlparser::ast;
 pub use domain::{CreateDomain, DomainChange};
 pub use explain::{ExplainFormat, ExplainOptions};
 pub use fingerprint::Fingerprint;
+pub use insert::{Inference, InsertClauses, Overriding};
 pub use script::{parse_expr, parse_query, parse_script};
 pub use shape::{Literal, LiteralKind, Shape};
 pub use sql_cursor::{DeclareCursor, FetchRows, Steps};
@@ -95,8 +97,8 @@ pub enum Kind {
     Empty,
     /// Everything that sqlparser knows and that needs no addition of ours.
     Sql(Box<ast::Statement>),
-    /// INSERT, with OVERRIDING.
-    Insert(Box<ast::Insert>, Option<Overriding>),
+    /// INSERT.
+    Insert(Box<ast::Insert>, Box<InsertClauses>),
     /// CREATE TABLE.
     CreateTable(Box<CreateTable>),
     /// CREATE INDEX.
@@ -186,15 +188,6 @@ pub struct Analyze {
     pub tables: Vec<(Name, Vec<String>)>,
 }
 
-/// OVERRIDING of INSERT.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Overriding {
-    /// SYSTEM VALUE: given values win over GENERATED ALWAYS.
-    System,
-    /// USER VALUE: given values of identity columns are ignored.
-    User,
-}
-
 /// An INTERLEAVE clause of a table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InterleaveClause {
@@ -235,6 +228,8 @@ pub struct TtlClause {
 pub struct CreateIndex {
     /// sqlparser's part.
     pub base: ast::CreateIndex,
+    /// NULL_FILTERED, Spanner's: rows with a NULL in the key have no entries.
+    pub null_filtered: bool,
     /// `INTERLEAVE IN [PARENT] t [(cols)]`.
     pub interleave: Option<InterleaveClause>,
 }

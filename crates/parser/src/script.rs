@@ -10,8 +10,8 @@ use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Word};
 
 use crate::cursor::{Cursor, token_is};
 use crate::{
-    Kind, MAX_CONNECTIVES, MAX_DEPTH, MAX_OPERATORS, MAX_SCRIPT_BYTES, Overriding, Statement,
-    create, lexical, spellings, statement,
+    Kind, MAX_CONNECTIVES, MAX_DEPTH, MAX_OPERATORS, MAX_SCRIPT_BYTES, Statement, create, insert,
+    lexical, spellings, statement,
 };
 
 /// Lines in a packed position, see [`parser_error`].
@@ -239,24 +239,13 @@ fn parse_kind(tokens: Vec<TokenWithSpan>, text: &str) -> SqlResult<Kind> {
     if token_is(&tokens[0].token, "drop") && tokens.len() > 3 {
         tokens.retain(|t| !token_is(&t.token, "concurrently"));
     }
-    let overriding = lift_overriding(&mut tokens);
+    let clauses = insert::lift(&mut tokens)?;
     let statement = parse_all(tokens, |p| p.parse_statement())?;
     let _ = text;
     Ok(match statement {
-        ast::Statement::Insert(i) => Kind::Insert(Box::new(i), overriding),
+        ast::Statement::Insert(i) => Kind::Insert(Box::new(i), Box::new(clauses)),
         s => Kind::Sql(Box::new(s)),
     })
-}
-
-fn lift_overriding(tokens: &mut Vec<TokenWithSpan>) -> Option<Overriding> {
-    let at = tokens.windows(3).position(|w| {
-        token_is(&w[0].token, "overriding")
-            && (token_is(&w[1].token, "system") || token_is(&w[1].token, "user"))
-            && token_is(&w[2].token, "value")
-    })?;
-    let system = token_is(&tokens[at + 1].token, "system");
-    tokens.drain(at..at + 3);
-    Some(if system { Overriding::System } else { Overriding::User })
 }
 
 /// Cuts `AS OF SYSTEM TIME expr` out, wherever it stands outside of quotes.

@@ -52,8 +52,8 @@ const LINES: &[Line] = &[
     Line(
         SPANNER,
         "CREATE NULL_FILTERED INDEX ByBirth ON Singers (Born)",
-        "0A000",
-        "there are no partial indexes yet",
+        "",
+        "a partial index: `WHERE \"Born\" IS NOT NULL`",
     ),
     Line(
         SPANNER,

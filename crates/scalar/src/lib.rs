@@ -26,6 +26,7 @@ mod conversion;
 mod display;
 mod enums;
 mod functions;
+mod likeness;
 mod operators;
 mod pattern;
 mod refinement;

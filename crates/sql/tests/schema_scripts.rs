@@ -119,8 +119,10 @@ fn describe(p: &mut Printed, catalog: &Catalog, t: &Table) -> String {
     lines.extend(t.foreign_keys.iter().map(|fk| format!("  {}", foreign_key(catalog, t, fk))));
     if let Some(building) = &t.building {
         let what = match &building.addition {
-            Addition::Index { index: i, noting: true } => format!("noting {}", index(p, t, i)),
-            Addition::Index { index: i, noting: false } => format!("write-only {}", index(p, t, i)),
+            Addition::Index { index: i, noting: true, .. } => format!("noting {}", index(p, t, i)),
+            Addition::Index { index: i, noting: false, .. } => {
+                format!("write-only {}", index(p, t, i))
+            }
             Addition::Check(c) => format!("enforced check {} ({})", c.name, c.expr),
             Addition::ForeignKey(fk) => format!("enforced {}", foreign_key(catalog, t, fk)),
             Addition::NotNull(c) => {

@@ -20,6 +20,10 @@ const INTERLEAVED: &str = "
     create index {}cx on {}c (a, x) interleave in {}a;
     create index {}cy on {}c (x);
     create index {}ox on {}o (a, b);
+    create unique index {}uy on {}b ((u * 10 + x)) where x > 4;
+    create index {}ay on {}a ((x + 1)) where a <> 3;
+    create index {}cz on {}c (a, (b + x), upper(c)) interleave in {}a where x > 2;
+    create index {}bz on {}b (a, b DESC, (x * 2)) interleave in {}b where u is not null;
     create table {}k (a int, b int, k int, x int, primary key (a, b DESC, k)) interleave in {}b;
     create index {}kx on {}k (a, x) interleave in {}a;
     create table {}m (a int, b int, k int, m int, primary key (a, b DESC, k, m)) interleave in parent {}k on delete cascade;
@@ -35,6 +39,7 @@ const FLAT: &str = "
     create table {}d (a int, d int, x int, primary key (a, d), foreign key (a) references {}a on delete NOACTION on update cascade);
     create table {}o (id int primary key, a int, b int, foreign key (a, b) references {}b (a, b));
     create unique index {}ux on {}b (u);
+    create unique index {}uy on {}b ((u * 10 + x)) where x > 4;
     create table {}k (a int, b int, k int, x int, primary key (a, b, k));
     create table {}m (a int, b int, k int, m int, primary key (a, b, k, m), foreign key (a, b, k) references {}k on delete cascade on update cascade);
     create table {}s (id int primary key, a int references {}a on delete set null on update cascade);
@@ -43,7 +48,10 @@ const FLAT: &str = "
 
 fn condition(r: &mut Random, table: char) -> String {
     let n = |r: &mut Random| r.below(8);
-    match (r.below(14), table) {
+    match (r.below(16), table) {
+        (14, 'a') => format!(" where x + 1 = {} and a <> 3", n(r)),
+        (14, 'b') => format!(" where u * 10 + x = {} and x > 4", r.below(300)),
+        (15, 'c') => format!(" where a = {} and b + x = {} and x in (4, 5, 6)", n(r), n(r) + 3),
         (0, _) => String::new(),
         (1, _) => format!(" where a = {}", n(r)),
         (2, _) => format!(" where a in ({}, {}, {})", n(r), n(r), n(r)),
@@ -127,6 +135,11 @@ fn compare(s: &mut Session, r: &mut Random, history: &[String]) {
     queries.push(format!("select count(*), sum(x) from {{}}c where x = {n}"));
     queries.push(format!("select b from {{}}b where a = {n} order by b desc limit 3"));
     queries.push(format!("select b from {{}}b where a = {n} order by b"));
+    queries.push(format!("select a, x from {{}}a where x + 1 = {n} and a <> 3"));
+    queries.push(format!("select a, b, u from {{}}b where u * 10 + x >= {} and x > 4", n * 20));
+    queries.push(format!("select b, c from {{}}c where a = {n} and b + x in (5, 7) and x > 3"));
+    queries.push(format!("select count(*) from {{}}c where a = {n} and b + x > 4 and x = 5"));
+    queries.push(format!("select b from {{}}b where a = {n} and x * 2 > 6 and u is not null"));
     queries.push("select a from {}a order by a desc limit 2".to_string());
     queries.push(format!(
         "select p.a, k.b, k.x from {{}}a p left join {{}}b k on k.a = p.a and k.x > 2 where p.a >= {n}"

@@ -603,7 +603,7 @@ fn one_row_each(plan: &LogicalPlan, keys: &[Column]) -> bool {
                 || layout
                     .indexes
                     .iter()
-                    .filter(|i| i.index.unique && !i.index.columns.is_empty())
+                    .filter(|i| i.tells_rows_apart() && !i.index.columns.is_empty())
                     .any(|i| i.index.columns.iter().all(|c| named(c.column)))
         }
         _ => false,

@@ -2,7 +2,7 @@
 
 use braid_catalog::{Catalog, ForeignKey, Index, Relation, Table, id_of_oid};
 use braid_scalar::SessionFunctions;
-use braid_sql::session::{SessionState, column_names, foreign_key, index_definition};
+use braid_sql::session::{SessionState, column_names, foreign_key, index_definition, key_column};
 use braid_types::quote_ident;
 use braid_types::{Datum, SqlResult};
 
@@ -48,7 +48,7 @@ fn definition_of(catalog: &Catalog, args: &[Datum]) -> Option<String> {
                 .map(|c| c.column)
                 .chain(index.include.iter().copied())
                 .collect();
-            Some(column_names(table, [*keys.get(at)?]))
+            Some(key_column(table, *keys.get(at)?))
         }
         _ => Some(index_text(catalog, table, index)),
     }

@@ -343,7 +343,7 @@ fn referenced<'a>(
 ) -> Option<(&'a braid_catalog::Table, &'a braid_catalog::Index)> {
     let parent = v.catalog.table(fk.parent)?;
     let index = parent.all_indexes().find(|i| {
-        (i.unique || i.id == parent.primary.id)
+        (i.unique && i.predicate.is_none() || i.id == parent.primary.id)
             && i.columns.len() == fk.parent_columns.len()
             && i.columns.iter().all(|c| fk.parent_columns.contains(&c.column))
     })?;
@@ -555,7 +555,7 @@ fn index_columns(v: &View<'_>) -> Made {
                     text(t.name.as_str()),
                     text(if primary { "PRIMARY_KEY" } else { i.name.as_str() }),
                     text(if primary { "PRIMARY_KEY" } else { "INDEX" }),
-                    text(column.name.as_str()),
+                    text(t.key_name(id)),
                     place,
                     order,
                     yes_no(column.nullable),

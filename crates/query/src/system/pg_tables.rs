@@ -3,7 +3,9 @@
 //! Oids of user objects are their ids plus 16384; types have PostgreSQL's oids. Tables about things
 //! that are not here (triggers, rules, policies, publications) exist and are empty.
 
-use braid_catalog::{Catalog, Column, IndexConstraint, RefAction, Refined, id_of_oid, oid_of};
+use braid_catalog::{
+    Catalog, Column, IndexColumn, IndexConstraint, RefAction, Refined, Table, id_of_oid, oid_of,
+};
 use braid_types::{Datum, SqlResult, SqlType};
 
 use super::absent::EMPTY;
@@ -465,11 +467,13 @@ fn pg_attribute(v: &View<'_>) -> Made {
         }
         for i in v.indexes(t) {
             let keys = i.columns.iter().map(|c| c.column).chain(i.include.iter().copied());
+            let mut taken = Vec::new();
             for (at, id) in keys.enumerate() {
                 let Some(c) = t.column(id) else { continue };
+                let name = braid_sql::session::index_column_name(c, &taken);
                 rows.push(attribute_row(&Attribute {
                     relation: oid_of(i.id),
-                    name: &c.name,
+                    name: &name,
                     ty: &c.ty,
                     declared: declared(c),
                     number: at as i16 + 1,
@@ -479,6 +483,7 @@ fn pg_attribute(v: &View<'_>) -> Made {
                     generated: "",
                     statistics: None,
                 }));
+                taken.push(name);
             }
         }
     }
@@ -518,11 +523,23 @@ fn pg_attrdef(v: &View<'_>) -> Made {
     Ok(rows)
 }
 
+/// `attnum` of a column of a key; expressions have none.
+fn number(t: &Table, id: u32) -> u32 {
+    t.column(id).map_or(0, |c| if c.expression.is_some() { 0 } else { id })
+}
+
 fn pg_index(v: &View<'_>) -> Made {
     let mut rows = Vec::new();
     for (_, t) in v.tables() {
         for i in v.indexes(t) {
             let keys = i.columns.len();
+            let included = i.include.iter().copied();
+            let list = |c: &IndexColumn| t.column(c.column).and_then(|c| c.expression.as_deref());
+            let list: Vec<&str> = i.columns.iter().filter_map(list).collect();
+            let expressions = match list.is_empty() {
+                true => Datum::Null,
+                false => text(list.join(", ")),
+            };
             let options =
                 i.columns.iter().map(|c| u32::from(c.desc) + if c.nulls_first { 2 } else { 0 });
             rows.push(vec![
@@ -541,10 +558,12 @@ fn pg_index(v: &View<'_>) -> Made {
                 flag(true),
                 flag(true),
                 flag(false),
-                attnums(i.columns.iter().map(|c| c.column).chain(i.include.iter().copied())),
+                attnums(i.columns.iter().map(|c| number(t, c.column)).chain(included)),
                 Datum::Null,
                 Datum::Null,
                 attnums(options),
+                expressions,
+                i.predicate.as_ref().map_or(Datum::Null, |p| text(p.as_str())),
             ]);
         }
     }

@@ -150,7 +150,7 @@ fn add_primary_key(c: &mut Change, t: &Arc<Table>, p: &ast::PrimaryKeyConstraint
             backfill::validate_not_null(c, t.id, ordinal)?;
         }
     }
-    let hidden = t.columns.iter().position(|x| x.hidden).expect("it has a row id");
+    let hidden = t.columns.iter().position(|x| x.is_row_id()).expect("it has a row id");
     let mut new = (**t).clone();
     super::create_table::set_primary(&mut new, columns, name)?;
     new.columns.remove(hidden);

@@ -9,13 +9,13 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use braid_catalog::{MissingValue, Refined, Relation, Table};
-use braid_types::{Datum, SqlError, SqlResult, SqlState, TimeZone};
+use braid_types::{Datum, SqlError, SqlResult, SqlState, TimeZone, quote_ident};
 use sqlparser::ast;
 
 use super::column::{self, check_default, table_scope};
 use super::{
-    Change, alter, alter_type, backfill, bad_table, constraint, domain, drop as drops, parts,
-    truncate, ttl,
+    Change, alter, alter_type, backfill, bad_table, constraint, domain, drop as drops, index,
+    parts, truncate, ttl,
 };
 use crate::session::{Notice, SessionState};
 use crate::storage::TableLayout;
@@ -195,7 +195,7 @@ fn forget_column(
 ) -> SqlResult<()> {
     let current = c.catalog.table(t.id).expect("still there").clone();
     for i in &current.indexes {
-        if i.columns.iter().any(|k| k.column == id) || i.include.contains(&id) {
+        if index::uses_column(&current, i, id)? {
             let now = c.catalog.table(t.id).expect("still there").clone();
             drops::remove_index(c, &now, i.id, cascade)?;
         }
@@ -283,12 +283,15 @@ pub(super) fn rename(c: &mut Change, t: &Arc<Table>, old: &str, new: String) -> 
         k.expr = rename_in(&k.expr, old, &new)?;
     }
     for x in &mut table.columns {
-        if let Some(g) = &x.generated {
-            x.generated = Some(rename_in(g, old, &new)?);
+        for text in x.generated.iter_mut().chain(&mut x.expression) {
+            *text = rename_in(text, old, &new)?;
         }
         if x.id == id {
             x.name = new.clone();
         }
+    }
+    for predicate in table.indexes.iter_mut().filter_map(|i| i.predicate.as_mut()) {
+        *predicate = rename_in(predicate, old, &new)?;
     }
     c.put(table);
     Ok(())
@@ -299,7 +302,10 @@ fn rename_in(text: &str, old: &str, new: &str) -> SqlResult<String> {
     let mut e = parse_expr(text)?;
     let change = |i: &mut ast::Ident| {
         if ident_name(i) == old {
-            *i = ast::Ident::with_quote('"', new);
+            *i = match quote_ident(new) == new {
+                true => ast::Ident::new(new),
+                false => ast::Ident::with_quote('"', new),
+            };
         }
     };
     let _ = ast::visit_expressions_mut(&mut e, |e| {

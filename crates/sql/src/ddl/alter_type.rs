@@ -8,7 +8,8 @@ use braid_types::{CastContext, SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast;
 
 use super::column::{check_default, table_scope};
-use super::{Change, alter, backfill, bad_table, constraint, ttl};
+use super::{Change, alter, backfill, bad_table, constraint, index, ttl};
+use crate::storage::computed::Computed;
 use braid_parser::parse_expr;
 use braid_scalar::Bound;
 
@@ -59,11 +60,12 @@ pub(super) fn run(
     let mut new = (**t).clone();
     new.columns[at].ty = ty.clone();
     new.columns[at].refinement = to.refinement;
+    let computed = renew_expressions(c, &mut new, id)?;
     convert_default(c, &mut new, at, &old_type)?;
     check_keys(c, &new, at)?;
     // What is asked of values now was asked before, or nothing is asked.
     let as_refined = to.refinement.is_none() || to.refinement == t.columns[at].refinement;
-    if using.is_none() && as_refined && same_stored_form(&old_type, ty) {
+    if using.is_none() && as_refined && !computed && same_stored_form(&old_type, ty) {
         let table = c.put(new);
         return check_again(c, &table, at);
     }
@@ -91,6 +93,37 @@ pub(super) fn run(
         }
     };
     rewrite(c, t, new, at, convert.as_ref())
+}
+
+/// Expressions and predicates of indexes mean something else over another type: those indexes get
+/// new entries. Whether there are any.
+fn renew_expressions(c: &mut Change, t: &mut Table, id: u32) -> SqlResult<bool> {
+    let mut some = false;
+    for n in 0..t.indexes.len() {
+        let index = t.indexes[n].clone();
+        let plain = index.columns.iter().any(|k| k.column == id) || index.include.contains(&id);
+        if plain || !index::uses_column(t, &index, id)? {
+            continue;
+        }
+        for computed in Computed::of_table(t)? {
+            let own = t.columns[computed.ordinal].id;
+            if index.columns.iter().any(|k| k.column == own) {
+                t.columns[computed.ordinal].ty = computed.expr.ty().clone();
+            }
+        }
+        index::check_key_types(t, &index.columns)?;
+        let inside = c.catalog.interleaved_children(t.id).next().is_some();
+        if inside || index.interleave_in.is_some() {
+            return Err(SqlError::unsupported(format!(
+                "changing the type of a column that index \"{}\" computes with",
+                index.name
+            ))
+            .with_hint("Drop the index first, and create it again behind the change."));
+        }
+        t.indexes[n].generation = c.new_generation()?;
+        some = true;
+    }
+    Ok(some)
 }
 
 /// Gives all rows the value of the new type, and the table its new descriptor.

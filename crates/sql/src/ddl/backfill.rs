@@ -13,7 +13,7 @@ use braid_kv::{BulkLoad, KeySpan, Loaded, LockMode, ReadMode, Wait};
 use braid_types::{SqlError, SqlResult, SqlState};
 
 use super::Change;
-use super::index_entries::{Entries, finish_beside, put_each};
+use super::index::entries::{Entries, finish_beside, put_each};
 use crate::dml::keys::{duplicate_key, key_detail};
 use crate::dml::references::{find_by_key_as, missing_parent, missing_reference, reference_values};
 use crate::general_query::Row;
@@ -211,11 +211,12 @@ pub(super) fn load_rows(
     let mut load =
         c.ctx.txn.bulk_load(1 + indexes.len(), LOAD_MEMORY, &c.ctx.memory).map_err(kv_error)?;
     let rows = each_row(c, old, |_, row| {
-        let row = convert(row)?;
+        let mut row = convert(row)?;
         load.put(0, &now.row_key(&row)?, &now.row_value(&row)).map_err(kv_error)?;
         for (n, i) in indexes.iter().enumerate() {
-            let value = now.entry_value(i, &row);
-            load.put(n + 1, &i.entry_key(&row)?, &value).map_err(kv_error)?;
+            now.compute(i, &mut row)?;
+            let Some(key) = i.entry_key(&row)? else { continue };
+            load.put(n + 1, &key, &now.entry_value(i, &row)).map_err(kv_error)?;
         }
         Ok(())
     })?;

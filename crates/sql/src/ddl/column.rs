@@ -81,6 +81,7 @@ pub(super) fn declare(c: &Change, t: &mut Table, def: &ast::ColumnDef) -> SqlRes
         comment: None,
         refinement,
         statistics: None,
+        expression: None,
     };
     for o in &def.options {
         option(c, &mut col, &mut out, o)?;

@@ -79,7 +79,8 @@ pub(super) fn declare(
 ) -> SqlResult<Addition> {
     match k {
         ast::TableConstraint::Unique(u) => {
-            Ok(Addition::Index { index: unique(c, t, u, column)?, noting: false })
+            let index = unique(c, t, u, column)?;
+            Ok(Addition::Index { index, noting: false, expressions: Vec::new() })
         }
         ast::TableConstraint::Check(k) => check(c, t, k, column).map(Addition::Check),
         ast::TableConstraint::ForeignKey(f) => {
@@ -92,7 +93,10 @@ pub(super) fn declare(
 /// Makes it part of its table.
 pub(super) fn settle(t: &mut Table, addition: Addition) {
     match addition {
-        Addition::Index { index, .. } => t.indexes.push(index),
+        Addition::Index { index, expressions, .. } => {
+            t.adopt(&expressions);
+            t.indexes.push(index);
+        }
         Addition::Check(check) => t.checks.push(check),
         Addition::ForeignKey(fk) => t.foreign_keys.push(fk),
         Addition::NotNull(column) => {
@@ -152,6 +156,7 @@ fn unique(
         columns,
         include: Vec::new(),
         interleave_in: None,
+        predicate: None,
         constraint: Some(IndexConstraint::Unique),
     })
 }
@@ -282,7 +287,8 @@ fn is_key(parent: &Table, columns: &[u32]) -> bool {
     wanted.sort_unstable();
     parent
         .all_indexes()
-        .filter(|i| i.unique && !(i.id == parent.primary.id && parent.has_row_id()))
+        .filter(|i| i.unique && i.predicate.is_none())
+        .filter(|i| !(i.id == parent.primary.id && parent.has_row_id()))
         .any(|i| {
             let mut have: Vec<_> = i.columns.iter().map(|c| c.column).collect();
             have.sort_unstable();

@@ -134,6 +134,7 @@ pub(super) fn empty(c: &Change, schema: u32, name: String) -> SqlResult<Table> {
         columns: Vec::new(),
         include: Vec::new(),
         interleave_in: None,
+        predicate: None,
         constraint: None,
     };
     Ok(Table {
@@ -238,6 +239,7 @@ fn add_row_id(t: &mut Table) {
         comment: None,
         refinement: None,
         statistics: None,
+        expression: None,
     });
     t.primary.columns = vec![IndexColumn::asc(id)];
 }
@@ -279,6 +281,7 @@ fn create_as(
             comment: None,
             refinement: None,
             statistics: None,
+            expression: None,
         });
     }
     add_row_id(&mut t);

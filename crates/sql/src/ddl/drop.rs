@@ -369,12 +369,14 @@ pub(super) fn remove_index(
     let mut new = (**t).clone();
     let Some(at) = new.indexes.iter().position(|i| i.id == id) else { return Ok(()) };
     let index = new.indexes.remove(at);
+    new.forget_expressions();
     let key: BTreeSet<u32> = index.columns.iter().map(|k| k.column).collect();
     let still_unique = new
         .all_indexes()
-        .any(|i| i.unique && i.columns.iter().map(|k| k.column).collect::<BTreeSet<_>>() == key);
+        .filter(|i| i.unique && i.predicate.is_none())
+        .any(|i| i.columns.iter().map(|k| k.column).collect::<BTreeSet<_>>() == key);
     let mut lines = Vec::new();
-    if index.unique && !still_unique {
+    if index.unique && index.predicate.is_none() && !still_unique {
         for r in c.catalog.referencing_tables(t.id) {
             for fk in &r.foreign_keys {
                 if fk.parent == t.id

@@ -17,8 +17,7 @@
 //! - [`create_table`], [`mod@column`], [`constraint`], [`interleave`]: declarations and their
 //!   checks.
 //! - [`alter`]: ALTER TABLE. [`mod@drop`]: DROP and TRUNCATE. [`index`]: CREATE INDEX.
-//! - [`backfill`]: index entries, key changes and validation over existing rows;
-//!   [`index_entries`]: the entries, made on several threads.
+//! - [`backfill`]: index entries, key changes and validation over existing rows.
 //! - [`online`]: the same for a table that has rows, in steps that do not keep writers out;
 //!   [`online_index`]: filling an index meanwhile.
 //! - [`relocate`]: tables that move into, out of and between parents, or to another primary key.
@@ -39,7 +38,6 @@ pub(crate) mod create_table;
 pub(crate) mod domain;
 pub(crate) mod drop;
 pub(crate) mod index;
-mod index_entries;
 mod interleave;
 pub(crate) mod online;
 mod online_index;

@@ -102,10 +102,13 @@ impl<'a> Wish<'a> {
                 if name.is_some_and(|name| c.taken(t.schema, &name)) {
                     return Ok(None);
                 }
-                Some(Addition::Index { index: index::declare(c, t, create)?, noting: true })
+                let (index, expressions) = index::declare(c, t, create)?;
+                Some(Addition::Index { index, noting: true, expressions })
             }
             Wish::Constraint(k) => match constraint::declare(c, t, k, None)? {
-                Addition::Index { index, .. } => Some(Addition::Index { index, noting: true }),
+                Addition::Index { index, expressions, .. } => {
+                    Some(Addition::Index { index, noting: true, expressions })
+                }
                 other => Some(other),
             },
             Wish::NotNull(name) => {
@@ -212,10 +215,11 @@ impl Online {
     fn complete(&self, addition: Addition) -> SqlResult<()> {
         self.job.step("wait for users");
         self.wait_for_users()?;
-        if let Addition::Index { index, .. } = &addition {
+        if let Addition::Index { index, expressions, .. } = &addition {
             online_index::fill(self)?;
             self.job.step("enforce");
-            let kept = Addition::Index { index: index.clone(), noting: false };
+            let (index, expressions) = (index.clone(), expressions.clone());
+            let kept = Addition::Index { index, noting: false, expressions };
             self.publish(Some(&kept), true)?;
             self.job.step("wait for noting users");
             self.wait_for_users()?;
@@ -276,6 +280,9 @@ impl Online {
         let mut record = self.job.record();
         match building {
             Some(addition) => {
+                if let Addition::Index { expressions, .. } = addition {
+                    table.adopt(expressions);
+                }
                 table.building = Some(Building { job, addition: addition.clone() });
             }
             None => {

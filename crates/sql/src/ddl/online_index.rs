@@ -24,7 +24,7 @@ use braid_types::{SqlError, SqlResult};
 use bytes::Bytes;
 
 use super::backfill::duplicated;
-use super::index_entries::{Entries, Way, finish_beside, put_each};
+use super::index::entries::{Entries, Way, finish_beside, put_each};
 use super::online::Online;
 use crate::general_query::Row;
 use crate::session::Context;
@@ -99,11 +99,14 @@ fn note_all_rows(online: &Online) -> SqlResult<()> {
     loop {
         let next = rows.next_row()?;
         let last = next.is_none();
-        if let Some((key, row)) = next {
+        if let Some((key, mut row)) = next {
             pace.row(ctx)?;
             online.job().progress(way.fraction(&key));
+            layout.compute(notes, &mut row)?;
             let value = layout.entry_value(notes, &row);
-            batch.push((notes.entry_key(&row)?.into(), value.into()));
+            if let Some(key) = notes.entry_key(&row)? {
+                batch.push((key.into(), value.into()));
+            }
         }
         if batch.len() == AT_ONCE || last {
             let batch = std::mem::take(&mut batch);
@@ -170,13 +173,15 @@ fn settle(
         return Err(SqlError::internal("a note is not one of its index"));
     };
     let row_key = Bytes::from(layout.row_key(&noted)?);
-    let entry = Bytes::from(i.entry_key(&noted)?);
+    let entry = Bytes::from(i.key_of(&noted)?);
     txn.hold(&row_key, LockMode::Shared).map_err(kv_error)?;
     txn.hold(&entry, LockMode::Exclusive).map_err(kv_error)?;
     let row: Option<Row> =
         get_row_as(txn, layout, row_key.clone(), ReadMode::Latest)?.map(|(_, row)| row);
     let wanted = match row {
-        Some(row) if i.entry_key(&row)? == entry[..] => Some(layout.entry_value(i, &row)),
+        Some(row) if i.entry_key(&row)?.as_deref() == Some(&entry[..]) => {
+            Some(layout.entry_value(i, &row))
+        }
         _ => None,
     };
     let stored = txn.get_as(&entry, ReadMode::Latest).map_err(kv_error)?;

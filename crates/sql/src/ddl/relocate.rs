@@ -105,7 +105,7 @@ pub(super) fn primary_key(
         ids
     };
     let (old, wanted) = (ids(&t.primary.columns), ids(&columns));
-    let kept = |i: &Index| i.unique && ids(&i.columns) == old;
+    let kept = |i: &Index| i.unique && i.predicate.is_none() && ids(&i.columns) == old;
     if old != wanted && !t.indexes.iter().any(kept) {
         new.indexes.push(former_key(c, t)?);
     }

@@ -62,7 +62,7 @@ impl<'a> Ahead<'a> {
     /// The lock for noting a row whose index is being built.
     fn note(&mut self, layout: &TableLayout, row: &Row) -> SqlResult<()> {
         if let Some(notes) = layout.notes() {
-            self.write(notes.entry_key(row)?);
+            notes.entry_key(row)?.into_iter().for_each(|key| self.write(key));
         }
         Ok(())
     }
@@ -201,14 +201,15 @@ pub(super) fn of_inserts(
     for row in rows {
         keys.push(layout.row_key(row)?.into());
         for i in layout.kept_indexes().filter(|i| i.index.unique && i.enforces_for(row)) {
-            keys.push(i.entry_key(row)?.into());
+            keys.extend(i.entry_key(row)?.map(Bytes::from));
         }
     }
     ctx.txn.get_ahead(keys, ReadMode::Unrecorded).map_err(kv_error)?;
     let mut behind: Vec<Bytes> = Vec::new();
     for row in rows {
         for i in layout.kept_indexes().filter(|i| i.index.unique && i.enforces_for(row)) {
-            behind.extend(row_behind(ctx, layout, i, &i.entry_key(row)?)?);
+            let Some(entry) = i.entry_key(row)? else { continue };
+            behind.extend(row_behind(ctx, layout, i, &entry)?);
         }
     }
     ctx.txn.get_ahead(behind, ReadMode::Unrecorded).map_err(kv_error)?;
@@ -226,7 +227,7 @@ pub(super) fn of_inserts(
             }
         }
         for i in layout.kept_indexes() {
-            let entry = Bytes::from(i.entry_key(row)?);
+            let Some(entry) = i.entry_key(row)?.map(Bytes::from) else { continue };
             if i.index.unique
                 && i.enforces_for(row)
                 && let Some(holder) = row_behind(ctx, layout, i, &entry)?
@@ -270,7 +271,7 @@ fn has_entry(
     row: &Bytes,
 ) -> SqlResult<bool> {
     match get_row_as(&ctx.txn, layout, row.clone(), ReadMode::Unrecorded)? {
-        Some((_, row)) => Ok(index.entry_key(&row)? == entry),
+        Some((_, row)) => Ok(index.entry_key(&row)?.as_deref() == Some(entry)),
         None => Ok(false),
     }
 }
@@ -308,7 +309,7 @@ pub(super) fn of_updates(ctx: &Context, changes: &[Change<'_>]) -> SqlResult<()>
         for i in info.layout.kept_indexes().filter(|i| i.index.unique && i.enforces_for(new)) {
             let entry = i.entry_key(new)?;
             if i.entry_key(old)? != entry {
-                keys.push(entry.into());
+                keys.extend(entry.map(Bytes::from));
             }
         }
     }
@@ -355,9 +356,9 @@ impl Ahead<'_> {
         for i in layout.kept_indexes() {
             let (before, after) = (i.entry_key(old)?, i.entry_key(new)?);
             if before != after {
-                self.write(before);
+                before.into_iter().for_each(|entry| self.write(entry));
             } else if layout.entry_value(i, old) != layout.entry_value(i, new) {
-                self.write(after);
+                after.into_iter().for_each(|entry| self.write(entry));
             }
         }
         if new_key != *key {
@@ -368,9 +369,9 @@ impl Ahead<'_> {
             self.parent(info, new)?;
         }
         for i in layout.kept_indexes() {
-            let after = i.entry_key(new)?;
+            let Some(after) = i.entry_key(new)? else { continue };
             let asks = i.index.unique && i.enforces_for(new);
-            if i.entry_key(old)? != after && (!asks || self.is_free(&after)?) {
+            if i.entry_key(old)?.as_ref() != Some(&after) && (!asks || self.is_free(&after)?) {
                 self.write(after);
             }
         }
@@ -397,7 +398,7 @@ pub(super) fn of_deletes(
     for (info, key, row) in rows {
         ahead.write((*key).clone());
         for i in info.layout.kept_indexes() {
-            ahead.write(i.entry_key(row)?);
+            i.entry_key(row)?.into_iter().for_each(|entry| ahead.write(entry));
         }
         ahead.note(&info.layout, row)?;
     }

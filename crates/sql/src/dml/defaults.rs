@@ -9,6 +9,7 @@ use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
 use super::keys::failing_row;
 use crate::ddl::table_scope;
 use crate::session::Context;
+use crate::storage::computed::Computed;
 use braid_parser::parse_expr;
 use braid_scalar::{Bound, EvalContext, Refinement, Scope, Volatility};
 
@@ -30,6 +31,8 @@ pub struct Filler {
     /// What declared types ask of values.
     refined: Vec<(usize, Refinement)>,
     checks: Vec<(String, Bound)>,
+    /// Expressions of indexes.
+    computed: Vec<Computed>,
 }
 
 impl Filler {
@@ -45,7 +48,7 @@ impl Filler {
                     .push((at, braid_scalar::bind_to(&parse_expr(g)?, &c.ty, &scope, &mut none)?));
             }
             defaults.push(match (&c.default, c.sequence) {
-                _ if c.hidden => Default::RowId,
+                _ if c.is_row_id() => Default::RowId,
                 (_, Some(s)) => Default::Sequence(oid_of(s)),
                 (Some(d), None) => Default::Expr(braid_scalar::bind_to(
                     &parse_expr(d)?,
@@ -76,7 +79,8 @@ impl Filler {
                 Ok((k.name.clone(), bound))
             })
             .collect::<SqlResult<_>>()?;
-        Ok(Filler { table: table.clone(), defaults, generated, refined, checks })
+        let computed = Computed::of_table(table)?;
+        Ok(Filler { table: table.clone(), defaults, generated, refined, checks, computed })
     }
 
     /// The value of a column that was not given.
@@ -111,8 +115,21 @@ impl Filler {
         }
     }
 
-    /// Refines values as their columns' types want them, and computes generated columns.
+    /// Refines values as their columns' types want them, and computes generated columns and
+    /// expressions of indexes.
     pub fn generate(&self, ctx: &Context, row: &mut [Datum]) -> SqlResult<()> {
+        self.fill_columns(ctx, row)?;
+        self.compute(row)
+    }
+
+    fn compute(&self, row: &mut [Datum]) -> SqlResult<()> {
+        for computed in &self.computed {
+            row[computed.ordinal] = computed.value(row)?;
+        }
+        Ok(())
+    }
+
+    fn fill_columns(&self, ctx: &Context, row: &mut [Datum]) -> SqlResult<()> {
         let generated = |at: &usize| self.generated.iter().any(|(g, _)| g == at);
         for (at, refinement) in self.refined.iter().filter(|(at, _)| !generated(at)) {
             row[*at] =
@@ -128,9 +145,9 @@ impl Filler {
         Ok(())
     }
 
-    /// Computes generated columns, then checks NOT NULL and CHECK.
+    /// Computes generated columns, then checks NOT NULL and CHECK; then computes what indexes want.
     pub fn complete(&self, ctx: &Context, row: &mut [Datum]) -> SqlResult<()> {
-        self.generate(ctx, row)?;
+        self.fill_columns(ctx, row)?;
         let t = &self.table;
         for (c, v) in t.columns.iter().zip(row.iter()) {
             if v.is_null() && !t.takes_null(c) {
@@ -161,7 +178,7 @@ impl Filler {
                 .with_constraint(name));
             }
         }
-        Ok(())
+        self.compute(row)
     }
 }
 

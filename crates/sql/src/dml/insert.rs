@@ -11,6 +11,7 @@ use sqlparser::ast::{self, AssignmentTarget};
 
 use super::Written;
 use super::ahead;
+use super::arbiters;
 use super::query_load::{Taken, take_rows};
 use super::source::Source;
 use super::target::{
@@ -23,8 +24,8 @@ use crate::explain::{Explained, PlanLine, writing};
 use crate::general_query::{ColumnInfo, Row};
 use crate::session::Context;
 use crate::storage::scan::get_row_as;
-use braid_parser::Overriding;
-use braid_scalar::{Bound, ParamTypes, Scope, Volatility, ident_name, object_name_parts};
+use braid_parser::{Inference, InsertClauses, Overriding};
+use braid_scalar::{Bound, ParamTypes, Scope, Volatility, object_name_parts};
 
 /// A planned INSERT.
 pub struct InsertPlan {
@@ -64,7 +65,7 @@ impl InsertPlan {
     pub fn new(
         ctx: &Context,
         insert: &ast::Insert,
-        overriding: Option<Overriding>,
+        clauses: &InsertClauses,
         params: &mut ParamTypes,
     ) -> SqlResult<InsertPlan> {
         let ast::TableObject::TableName(name) = &insert.table else {
@@ -88,6 +89,7 @@ impl InsertPlan {
             }
             targets.push(at);
         }
+        let overriding = clauses.overriding;
         let named = !targets.is_empty();
         if !named {
             targets = (0..table.columns.len()).filter(|i| !table.columns[*i].hidden).collect();
@@ -115,11 +117,11 @@ impl InsertPlan {
         let conflict = match (&insert.or, &insert.on) {
             (None, None) => None,
             (None, Some(ast::OnInsert::OnConflict(c))) => {
-                Some(conflict(&info, &target, c, params)?)
+                Some(conflict(&info, &target, (c, clauses.inference.as_ref()), params)?)
             }
             (Some(or), None) => {
                 let by_key = by_key(table, or, &targets)?;
-                by_key.map(|c| conflict(&info, &target, &c, params)).transpose()?
+                by_key.map(|c| conflict(&info, &target, (&c, None), params)).transpose()?
             }
             _ => return Err(SqlError::unsupported("ON DUPLICATE KEY UPDATE")),
         };
@@ -300,7 +302,10 @@ impl InsertPlan {
             let key = match index {
                 None => Some(Bytes::from(layout.row_key(row)?)),
                 Some(i) if !i.index.unique || !i.enforces_for(row) => None,
-                Some(i) => ahead::row_behind(ctx, layout, i, &i.entry_key(row)?)?,
+                Some(i) => match i.entry_key(row)? {
+                    Some(entry) => ahead::row_behind(ctx, layout, i, &entry)?,
+                    None => None,
+                },
             };
             let Some(key) = key else { continue };
             let Some(found) = get_row_as(&ctx.txn, layout, key, ReadMode::Unrecorded)? else {
@@ -523,79 +528,11 @@ fn by_key(
 fn conflict(
     info: &TableInfo,
     target: &Target,
-    c: &ast::OnConflict,
+    (c, inference): (&ast::OnConflict, Option<&Inference>),
     params: &mut ParamTypes,
 ) -> SqlResult<Conflict> {
     let table = &target.table;
-    let arbiters = match &c.conflict_target {
-        None => {
-            if matches!(c.action, ast::OnConflictAction::DoUpdate(_)) {
-                return Err(SqlError::syntax(
-                    "ON CONFLICT DO UPDATE requires inference specification or constraint name",
-                ));
-            }
-            let mut all = vec![None];
-            all.extend(
-                info.layout
-                    .indexes
-                    .iter()
-                    .enumerate()
-                    .filter(|(_, i)| i.index.unique)
-                    .map(|(n, _)| Some(n)),
-            );
-            all
-        }
-        Some(ast::ConflictTarget::Columns(names)) => {
-            let mut wanted = Vec::new();
-            for n in names {
-                wanted.push(table.columns[column_ordinal(table, &ident_name(n))?].id);
-            }
-            wanted.sort_unstable();
-            wanted.dedup();
-            let same = |mut key: Vec<u32>| {
-                key.sort_unstable();
-                key == wanted
-            };
-            let mut found = Vec::new();
-            if !table.has_row_id() && same(table.key_columns()) {
-                found.push(None);
-            }
-            for (n, i) in info.layout.indexes.iter().enumerate() {
-                if i.index.unique && same(i.index.columns.iter().map(|c| c.column).collect()) {
-                    found.push(Some(n));
-                }
-            }
-            if found.is_empty() {
-                return Err(SqlError::new(
-                    SqlState::INVALID_COLUMN_REFERENCE,
-                    "there is no unique or exclusion constraint matching the ON CONFLICT \
-                     specification",
-                ));
-            }
-            found
-        }
-        Some(ast::ConflictTarget::OnConstraint(name)) => {
-            let name = object_name_parts(name).pop().unwrap_or_default();
-            if table.primary.name == name && !table.has_row_id() {
-                vec![None]
-            } else {
-                let at = info
-                    .layout
-                    .indexes
-                    .iter()
-                    .position(|i| i.index.name == name && i.index.constraint.is_some());
-                vec![Some(at.ok_or_else(|| {
-                    SqlError::new(
-                        SqlState::UNDEFINED_OBJECT,
-                        format!(
-                            "constraint \"{name}\" for table \"{}\" does not exist",
-                            table.name
-                        ),
-                    )
-                })?)]
-            }
-        }
-    };
+    let arbiters = arbiters::of(info, target, (c, inference), params)?;
     let update = match &c.action {
         ast::OnConflictAction::DoNothing => None,
         ast::OnConflictAction::DoUpdate(u) => {

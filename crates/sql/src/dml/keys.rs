@@ -3,17 +3,24 @@
 use braid_catalog::{Index, Lost, Table};
 use braid_types::{Datum, SqlError, TimeZone};
 
-use crate::session::Context;
+use crate::session::{Context, shown_expression};
 
 /// A value as error details show it.
 pub(crate) fn show(d: &Datum) -> String {
     d.to_text(TimeZone::utc()).unwrap_or_else(|| "null".into())
 }
 
+/// What a column of a key is called; an expression as it stands in the index.
+fn key_name(t: &Table, id: u32) -> String {
+    match t.column(id).and_then(|c| c.expression.as_ref()) {
+        Some(text) => shown_expression(text),
+        None => t.key_name(id).to_string(),
+    }
+}
+
 /// `Key (a, b)=(1, x)`.
 pub(crate) fn columns_detail(t: &Table, columns: &[u32], row: &[Datum]) -> String {
-    let names: Vec<_> =
-        columns.iter().map(|c| t.column(*c).map_or("", |c| c.name.as_str())).collect();
+    let names: Vec<_> = columns.iter().map(|c| key_name(t, *c)).collect();
     let values: Vec<_> =
         columns.iter().map(|c| t.ordinal(*c).map_or_else(String::new, |o| show(&row[o]))).collect();
     format!("Key ({})=({})", names.join(", "), values.join(", "))

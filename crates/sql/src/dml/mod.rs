@@ -11,6 +11,7 @@
 //! - [`target`]: names, scopes and RETURNING of the written table.
 
 mod ahead;
+mod arbiters;
 pub mod defaults;
 mod delete;
 mod family;

@@ -25,7 +25,7 @@ use crate::general_query::Row;
 use crate::plan::rows::RowSource;
 use crate::session::Context;
 use crate::storage::scan::live_row;
-use crate::storage::{IndexScan, TableLayout, TableScan};
+use crate::storage::{IndexLayout, IndexScan, TableLayout, TableScan};
 
 /// Where a row with given values in the columns of a unique key is to be found.
 pub(crate) enum Place {
@@ -60,10 +60,10 @@ pub(crate) fn place_of(
     if same(&layout.table.key_columns()) {
         return Ok(Place::Row(layout.row_key(&row)?.into()));
     }
-    for (n, i) in layout.indexes.iter().enumerate().filter(|(_, i)| i.index.unique) {
+    for (n, i) in layout.indexes.iter().enumerate().filter(|(_, i)| i.tells_rows_apart()) {
         let key: Vec<u32> = i.index.columns.iter().map(|c| c.column).collect();
         if same(&key) {
-            return Ok(Place::Entry(n, i.entry_key(&row)?.into()));
+            return Ok(Place::Entry(n, i.key_of(&row)?.into()));
         }
     }
     Err(SqlError::internal("a foreign key references columns without a unique index"))
@@ -287,7 +287,8 @@ pub(crate) fn lookup_of(
         |keys: &mut dyn Iterator<Item = u32>| -> Vec<Datum> { keys.map_while(value_of).collect() };
     let primary = prefix(&mut layout.rows.columns().iter().map(|k| k.column));
     let mut best: Option<(usize, Vec<Datum>)> = None;
-    for (n, i) in layout.indexes.iter().enumerate() {
+    let whole = |(_, i): &(usize, &IndexLayout)| i.predicate.is_none();
+    for (n, i) in layout.indexes.iter().enumerate().filter(whole) {
         let p = prefix(&mut i.layout.columns()[..i.declared].iter().map(|k| k.column));
         if p.len() > primary.len() && best.as_ref().is_none_or(|b| p.len() > b.1.len()) {
             best = Some((n, p));

@@ -120,7 +120,7 @@ impl TableLoad {
         self.rows += 1;
         self.load.put(0, &key, &layout.row_value(row)).map_err(kv_error)?;
         for (n, i) in layout.kept_indexes().chain(layout.notes()).enumerate() {
-            let key = i.entry_key(row)?;
+            let Some(key) = i.entry_key(row)? else { continue };
             self.load.put(n + 1, &key, &layout.entry_value(i, row)).map_err(kv_error)?;
         }
         Ok(())

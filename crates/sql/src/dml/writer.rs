@@ -243,7 +243,7 @@ impl Writer {
         if !i.index.unique || !i.enforces_for(row) {
             return Ok(None);
         }
-        let key = i.entry_key(row)?;
+        let Some(key) = i.entry_key(row)? else { return Ok(None) };
         let Some(value) = self.occupied(&key)? else { return Ok(None) };
         let txn = &self.ctx.txn;
         let found = live_row(txn, layout, i, &key, &value, ReadMode::Recorded)?;
@@ -259,7 +259,8 @@ impl Writer {
     /// Notes that the entry of a row in an index that is being built may have come or gone.
     fn note(&self, layout: &TableLayout, row: &Row) -> SqlResult<()> {
         let Some(notes) = layout.notes() else { return Ok(()) };
-        let (key, value) = (notes.entry_key(row)?, layout.entry_value(notes, row));
+        let Some(key) = notes.entry_key(row)? else { return Ok(()) };
+        let value = layout.entry_value(notes, row);
         self.ctx.txn.put(key, value).map_err(kv_error)
     }
 
@@ -328,9 +329,9 @@ impl Writer {
             return Err(duplicate_key(&self.ctx, &layout.table, &layout.table.primary, row));
         }
         for i in layout.kept_indexes() {
-            let entry = i.entry_key(row)?;
+            let Some(entry) = i.entry_key(row)? else { continue };
             let unchanged = match old {
-                Some(old) => i.entry_key(old)? == entry,
+                Some(old) => i.entry_key(old)?.as_ref() == Some(&entry),
                 None => false,
             };
             if !unchanged && self.find_in_index(layout, i, row)?.is_some() {
@@ -562,7 +563,8 @@ impl Writer {
         let txn = &self.ctx.txn;
         txn.delete(key.clone()).map_err(kv_error)?;
         for i in info.layout.kept_indexes() {
-            txn.delete(i.entry_key(row)?).map_err(kv_error)?;
+            let Some(entry) = i.entry_key(row)? else { continue };
+            txn.delete(entry).map_err(kv_error)?;
             self.work.entries += 1;
         }
         self.note(&info.layout, row)?;
@@ -823,8 +825,8 @@ impl Writer {
             let new_key = layout.row_key(&new)?;
             self.note(layout, &old)?;
             for i in layout.kept_indexes() {
-                let entry = i.entry_key(&old)?;
-                if entry != i.entry_key(&new)? {
+                let Some(entry) = i.entry_key(&old)? else { continue };
+                if i.entry_key(&new)?.as_ref() != Some(&entry) {
                     self.ctx.txn.delete(entry).map_err(kv_error)?;
                     self.work.entries += 1;
                 }

@@ -95,6 +95,7 @@ fn remove(txn: &Arc<Txn>, catalog: &Catalog, job: u32, now_us: u64) -> SqlResult
             }
             let mut t = (**t).clone();
             t.building = None;
+            t.forget_expressions();
             new.put_table(t);
         }
     }

@@ -16,6 +16,7 @@ use std::ops::Bound as Limit;
 use braid_kv::KeySpan;
 use braid_types::{Datum, SqlResult, SqlType};
 
+use super::implied::implies;
 use crate::storage::layout::united;
 use crate::storage::{KeyColumn, Layout, TableLayout};
 use braid_scalar::{Bound, CmpOp, EvalContext, Node, QuantifiedOp, Volatility};
@@ -86,7 +87,7 @@ impl Tuples {
 
     fn describe<'a>(
         &self,
-        name: &dyn Fn(usize) -> &'a String,
+        name: &dyn Fn(usize) -> &'a str,
         names: &dyn Fn(usize) -> String,
     ) -> String {
         let mut parts = Vec::new();
@@ -96,7 +97,7 @@ impl Tuples {
                 Field::Known(value) => {
                     parts.push(format!("{} = {}", name(n), value.to_sql(names)));
                 }
-                Field::OfRow(at) => columns.push((name(n).as_str(), *at)),
+                Field::OfRow(at) => columns.push((name(n), *at)),
             }
         }
         let row = |row: &Vec<Bound>| {
@@ -130,6 +131,8 @@ pub struct Access {
     pub(super) either: Vec<Access>,
     /// Rows of values for the leading columns; then there is nothing above.
     pub(super) tuples: Option<Tuples>,
+    /// The index is partial, and the conditions imply its predicate.
+    pub(super) partial: bool,
     /// What the spans do not express; every part must hold.
     pub rest: Vec<Bound>,
 }
@@ -167,26 +170,45 @@ fn to_limit(b: &Option<(Datum, bool)>) -> Limit<&Datum> {
     }
 }
 
-/// Conditions on the columns of a table whose first column has ordinal `offset` in the scope.
-fn conditions(
-    conjuncts: &[Bound],
+/// Where conditions find what a key consists of: columns of its table, whose first one has ordinal
+/// `offset` in the conditions, and expressions of its index.
+struct Parts<'a> {
+    table: &'a TableLayout,
+    index: Option<usize>,
     offset: usize,
-    types: &dyn Fn(usize) -> Option<SqlType>,
-) -> Vec<Condition> {
+}
+
+impl Parts<'_> {
+    /// The column of the table that an expression is, and its type.
+    fn column(&self, b: &Bound) -> Option<(usize, SqlType)> {
+        let columns = &self.table.table.columns;
+        let typed = |at: usize| columns.get(at).map(|c| (at, c.ty.clone()));
+        if let Some(at) = b.as_column() {
+            return typed(at.checked_sub(self.offset)?);
+        }
+        let key = self.table.indexes[self.index?].layout.columns();
+        let like = self.table.computed_like(b, self.offset);
+        typed(like.into_iter().find(|at| key.iter().any(|k| k.ordinal == *at))?)
+    }
+
+    /// Whether an expression has a value before the table is read.
+    fn knows(&self, b: &Bound) -> bool {
+        b.volatility() < Volatility::Volatile && b.columns().into_iter().all(|c| c < self.offset)
+    }
+}
+
+/// Conditions on what a key consists of.
+fn conditions(conjuncts: &[Bound], parts: &Parts<'_>) -> Vec<Condition> {
     let mut out = Vec::new();
-    let known = |b: &Bound| {
-        b.volatility() < Volatility::Volatile && b.columns().into_iter().all(|c| c < offset)
-    };
-    let own = |b: &Bound| b.as_column().and_then(|c| c.checked_sub(offset));
     for (at, c) in conjuncts.iter().enumerate() {
         match c.node() {
             Node::Compare(op, a, b) => {
-                let (column, op, value) = match (own(a), own(b)) {
-                    (Some(col), _) if known(b) => (col, *op, b),
-                    (_, Some(col)) if known(a) => (col, op.flipped(), a),
+                let (column, op, value) = match (parts.column(a), parts.column(b)) {
+                    (Some(column), _) if parts.knows(b) => (column, *op, b),
+                    (_, Some(column)) if parts.knows(a) => (column, op.flipped(), a),
                     _ => continue,
                 };
-                if !types(column).is_some_and(|t| fits(&t, value.ty())) {
+                if !fits(&column.1, value.ty()) {
                     continue;
                 }
                 let v = value.clone();
@@ -198,32 +220,28 @@ fn conditions(
                     CmpOp::Le => ConditionKind::Upper(v, true),
                     CmpOp::Ne => continue,
                 };
-                out.push(Condition { ordinal: column, kind, at });
+                out.push(Condition { ordinal: column.0, kind, at });
             }
             Node::InList(needle, list, false) => {
-                let Some(column) = own(needle) else { continue };
-                let ok = |v: &Bound| known(v) && types(column).is_some_and(|t| fits(&t, v.ty()));
-                if list.iter().all(ok) {
+                let Some((ordinal, ty)) = parts.column(needle) else { continue };
+                if list.iter().all(|v| parts.knows(v) && fits(&ty, v.ty())) {
                     let kind = ConditionKind::Values(Values::List(list.clone()));
-                    out.push(Condition { ordinal: column, kind, at });
+                    out.push(Condition { ordinal, kind, at });
                 }
             }
             // a = 1 OR a IN (2, 3)
-            Node::Or(parts) => {
-                if let Some((ordinal, list)) = one_of(parts, offset, types) {
+            Node::Or(alternatives) => {
+                if let Some((ordinal, list)) = one_of(alternatives, parts) {
                     let kind = ConditionKind::Values(Values::List(list));
                     out.push(Condition { ordinal, kind, at });
                 }
             }
             Node::Quantified(QuantifiedOp::Compare(CmpOp::Eq), needle, array, false) => {
-                let Some(column) = own(needle) else { continue };
-                let fits_element = array
-                    .ty()
-                    .element()
-                    .is_some_and(|e| types(column).is_some_and(|t| fits(&t, e)));
-                if known(array) && fits_element {
+                let Some((ordinal, ty)) = parts.column(needle) else { continue };
+                let fits_element = array.ty().element().is_some_and(|e| fits(&ty, e));
+                if parts.knows(array) && fits_element {
                     let kind = ConditionKind::Values(Values::Array(array.clone()));
-                    out.push(Condition { ordinal: column, kind, at });
+                    out.push(Condition { ordinal, kind, at });
                 }
             }
             _ => {}
@@ -233,19 +251,15 @@ fn conditions(
 }
 
 /// The column and its values when all alternatives of an OR are values of one column.
-fn one_of(
-    parts: &[Bound],
-    offset: usize,
-    types: &dyn Fn(usize) -> Option<SqlType>,
-) -> Option<(usize, Vec<Bound>)> {
-    let each = conditions(parts, offset, types);
+fn one_of(alternatives: &[Bound], parts: &Parts<'_>) -> Option<(usize, Vec<Bound>)> {
+    let each = conditions(alternatives, parts);
     let ordinal = each.first()?.ordinal;
     let list = |c: Condition| match c.kind {
         ConditionKind::Values(Values::List(list)) if c.ordinal == ordinal => Some(list),
         _ => None,
     };
     let lists = each.into_iter().map(list).collect::<Option<Vec<_>>>()?;
-    (lists.len() == parts.len()).then(|| (ordinal, lists.concat()))
+    (lists.len() == alternatives.len()).then(|| (ordinal, lists.concat()))
 }
 
 /// The access along one key layout.
@@ -293,7 +307,7 @@ fn along(
         .filter(|(i, _)| !used.contains(i))
         .map(|(_, c)| c.clone())
         .collect();
-    Access { index, eq, range, either: Vec::new(), tuples: None, rest }
+    Access { index, eq, range, either: Vec::new(), tuples: None, partial: false, rest }
 }
 
 /// A table's key, of the rows or of an index, and where conditions find the table's columns.
@@ -306,9 +320,12 @@ struct Key<'a> {
 }
 
 impl Key<'_> {
+    fn parts(&self) -> Parts<'_> {
+        Parts { table: self.table, index: self.index, offset: self.offset }
+    }
+
     fn plain(&self, conjuncts: &[Bound]) -> Access {
-        let types = |o: usize| self.table.table.columns.get(o).map(|c| c.ty.clone());
-        let conditions = conditions(conjuncts, self.offset, &types);
+        let conditions = conditions(conjuncts, &self.parts());
         along(self.layout, self.index, self.columns, &conditions, conjuncts)
     }
 
@@ -358,7 +375,6 @@ impl Key<'_> {
     /// The rows of values that the alternatives of an OR are, if they bound this key together with
     /// the other conditions.
     fn tuples(&self, parts: &[Bound], conjuncts: &[Bound]) -> Option<Tuples> {
-        let types = |o: usize| self.table.table.columns.get(o).map(|c| c.ty.clone());
         let value = |c: Condition| match c.kind {
             ConditionKind::Values(Values::List(list)) if list.len() == 1 => {
                 Some((c.ordinal, list.into_iter().next()?))
@@ -369,7 +385,7 @@ impl Key<'_> {
         let mut rows = Vec::with_capacity(parts.len());
         for part in parts {
             let equalities = part.conjuncts();
-            let found = conditions(&equalities, self.offset, &types).into_iter().map(value);
+            let found = conditions(&equalities, &self.parts()).into_iter().map(value);
             let (columns, row): (Vec<usize>, Vec<Bound>) =
                 found.collect::<Option<Vec<_>>>()?.into_iter().unzip();
             if rows.is_empty() {
@@ -383,7 +399,7 @@ impl Key<'_> {
             rows.push(row);
         }
         let others: Vec<(usize, Bound)> =
-            conditions(conjuncts, self.offset, &types).into_iter().filter_map(value).collect();
+            conditions(conjuncts, &self.parts()).into_iter().filter_map(value).collect();
         let field = |key: &KeyColumn| match ordinals.iter().position(|o| *o == key.ordinal) {
             Some(at) => Some(Field::OfRow(at)),
             None => {
@@ -411,7 +427,7 @@ impl Access {
     /// All keys.
     fn nothing(index: Option<usize>, rest: Vec<Bound>) -> Access {
         let (eq, range, either) = (Vec::new(), RangeOn::default(), Vec::new());
-        Access { index, eq, range, either, tuples: None, rest }
+        Access { index, eq, range, either, tuples: None, partial: false, rest }
     }
 
     /// The best access for a list of conditions, by the rules.
@@ -439,10 +455,22 @@ impl Access {
         let indexes = layout.indexes.iter().enumerate();
         let indexes = indexes.map(|(i, index)| (Some(i), &index.layout, index.declared));
         let keys = std::iter::once(rows).chain(indexes);
-        keys.map(|(index, key, columns)| {
-            Key { table: layout, layout: key, index, columns, offset }.best(conjuncts, 0, 0)
-        })
-        .collect()
+        let best = |(index, key, columns): (Option<usize>, _, _)| {
+            let predicate = index.and_then(|at| layout.indexes[at].predicate.as_ref());
+            if predicate.is_some_and(|p| !implies(conjuncts, &p.condition, offset)) {
+                return None;
+            }
+            let mut best =
+                Key { table: layout, layout: key, index, columns, offset }.best(conjuncts, 0, 0);
+            if let Some(predicate) = predicate {
+                best.partial = true;
+                // Entries say it by being there.
+                let said = predicate.condition.conjuncts();
+                best.rest.retain(|c| !said.iter().any(|p| c.is_like(p, offset)));
+            }
+            Some(best)
+        };
+        keys.filter_map(best).collect()
     }
 
     pub(crate) fn score(&self, layout: &TableLayout) -> (u32, usize, bool, bool) {
@@ -452,7 +480,9 @@ impl Access {
         let bounds = u32::from(self.range.lower.is_some()) + u32::from(self.range.upper.is_some());
         let given = self.tuples.as_ref().map_or(self.eq.len(), |tuples| tuples.fields.len());
         let whole = self.is_whole_key(layout);
-        let weight = if whole { 1000 } else { given as u32 * 4 + bounds };
+        let narrowed = given as u32 * 4 + bounds;
+        // A partial index is small, or nobody would have made it.
+        let weight = if whole { 1000 } else { narrowed.max(u32::from(self.partial)) };
         (weight, given, self.index.is_none(), whole)
     }
 
@@ -476,7 +506,8 @@ impl Access {
 
     /// Whether nothing narrows the read.
     pub fn is_full(&self) -> bool {
-        self.eq.is_empty()
+        !self.partial
+            && self.eq.is_empty()
             && self.range.lower.is_none()
             && self.range.upper.is_none()
             && self.either.is_empty()
@@ -750,7 +781,7 @@ impl Access {
             return each.collect::<Vec<_>>().join(" OR ");
         }
         let layout = self.layout(table);
-        let name = |n: usize| &table.table.columns[layout.columns()[n].ordinal].name;
+        let name = |n: usize| table.table.key_name(layout.columns()[n].column);
         let mut parts: Vec<String> = (0..self.eq.len())
             .map(|n| match &self.eq[n] {
                 Values::List(l) if l.len() == 1 => {

@@ -42,7 +42,7 @@ const ARRAY: f64 = 10.0;
 impl Estimator<'_> {
     /// How many rows an access finds, before its rest is checked.
     pub(super) fn rows_found(&self, access: &Access) -> f64 {
-        let all = self.facts.rows();
+        let all = self.rows_known(access);
         if !access.either.is_empty() {
             let each = access.either.iter().map(|access| self.rows_found(access));
             return each.sum::<f64>().min(all);
@@ -83,6 +83,15 @@ impl Estimator<'_> {
             self.facts.share_between(column.ordinal, &range)
         });
         (rows * equal * behind.unwrap_or(1.0)).max(1.0).min(all)
+    }
+
+    /// How many rows the key of an access knows: a partial index not all.
+    fn rows_known(&self, access: &Access) -> f64 {
+        let predicate = access.index.and_then(|at| {
+            self.facts.layout().indexes[at].predicate.as_ref().map(|p| p.condition.conjuncts())
+        });
+        let whole = Estimator { offset: 0, ..*self };
+        self.facts.rows() * predicate.map_or(1.0, |conjuncts| whole.share(&conjuncts))
     }
 
     fn limit(&self, bound: &Option<(Bound, bool)>) -> std::ops::Bound<Option<Datum>> {

@@ -110,7 +110,7 @@ impl Facts {
         let rows = self.rows().max(1.0);
         let key = self.layout.rows.columns();
         let unique = |i: &IndexLayout| {
-            i.index.unique && i.declared == 1 && i.layout.columns()[0].ordinal == ordinal
+            i.tells_rows_apart() && i.declared == 1 && i.layout.columns()[0].ordinal == ordinal
         };
         if key.len() == 1 && key[0].ordinal == ordinal || self.layout.indexes.iter().any(unique) {
             return rows;
@@ -156,7 +156,8 @@ impl Facts {
     pub fn has_key_within<'a>(&self, columns: impl Iterator<Item = &'a str>) -> bool {
         let given = self.ordinals(columns);
         let all = |keys: &[KeyColumn]| keys.iter().all(|key| given.contains(&key.ordinal));
-        let unique = |i: &IndexLayout| i.index.unique && all(&i.layout.columns()[..i.declared]);
+        let unique =
+            |i: &IndexLayout| i.tells_rows_apart() && all(&i.layout.columns()[..i.declared]);
         all(self.layout.rows.columns()) || self.layout.indexes.iter().any(unique)
     }
 
@@ -174,7 +175,8 @@ impl Facts {
         };
         let rows = &self.layout.rows;
         let own = leading(rows, rows.columns().len());
-        let indexes = self.layout.indexes.iter().map(|i| leading(&i.layout, i.declared));
+        let indexes = self.layout.indexes.iter().filter(|i| i.predicate.is_none());
+        let indexes = indexes.map(|i| leading(&i.layout, i.declared));
         let costs = std::iter::once((own, 1.0)).chain(indexes.map(|bound| (bound, LOOKUP)));
         let costs = costs.filter(|(bound, _)| !bound.is_empty());
         let costs =

@@ -21,6 +21,7 @@ pub mod choice;
 pub mod facts;
 mod family;
 mod groups;
+pub(crate) mod implied;
 mod joined;
 mod order;
 pub mod rows;

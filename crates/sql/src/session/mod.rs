@@ -52,7 +52,10 @@ pub use context::{Context, Notice, no_schema};
 pub use interrupt::{Backends, Cause, Interrupt};
 pub use outcome::{NoRows, Outcome, Rows, RowsTag, VecRows};
 pub use prepared::Prepared;
-pub use show_create::{column_names, foreign_key, index_definition, row_deletion_policy};
+pub(crate) use show_create::shown_expression;
+pub use show_create::{
+    column_names, foreign_key, index_column_name, index_definition, key_column, row_deletion_policy,
+};
 pub use state::{SessionState, Timeouts};
 pub(crate) use temporary::{drop_leftovers, is_temporary_schema};
 pub use type_names::types_in_reach;

@@ -11,10 +11,14 @@
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use braid_parser::{Literal, LiteralKind, Shape};
+use braid_catalog::{Index, IndexColumn, Table};
+use braid_parser::{Kind, Literal, LiteralKind, Shape};
+use braid_scalar::object_name_parts;
 use braid_types::{Datum, SqlResult, SqlType};
+use sqlparser::ast;
 
 use super::client::Session;
 use super::outcome::Outcome;
@@ -98,6 +102,9 @@ impl Session {
         let (Some(statement), true) = (statements.pop(), statements.is_empty()) else {
             return Ok(None);
         };
+        if self.is_told_by_literals(&statement.kind) {
+            return Ok(None);
+        }
         let prepared = self.prepare_inner(statement, &declared)?;
         let planned = match &prepared.plan {
             Plan::Utility => false,
@@ -106,6 +113,28 @@ impl Session {
             _ => true,
         };
         Ok((planned && prepared.params.len() == declared.len()).then_some(prepared))
+    }
+
+    /// Whether literals may tell which index is read: those in expressions of indexes, and those
+    /// that imply the predicate of a partial one.
+    fn is_told_by_literals(&self, kind: &Kind) -> bool {
+        let Kind::Sql(statement) = kind else { return false };
+        let catalog = self.state.catalog();
+        let with_text = |i: &Index, t: &Table| {
+            let computed =
+                |k: &IndexColumn| t.column(k.column).is_some_and(|c| c.expression.is_some());
+            i.predicate.is_some() || i.columns.iter().any(computed)
+        };
+        let told = |t: &Table| t.indexes.iter().any(|i| with_text(i, t));
+        ast::visit_relations(&**statement, |name| {
+            let name = object_name_parts(name).pop();
+            let mut named = catalog.tables().filter(|t| Some(&t.name) == name.as_ref());
+            match named.any(|t| told(t)) {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        })
+        .is_break()
     }
 
     fn values(&self, plan: &Prepared, literals: &[Literal]) -> Option<Vec<Datum>> {

@@ -156,7 +156,7 @@ fn columns_of(table: &Table) -> Vec<Row> {
 }
 
 fn index(c: &Catalog, table: &Table, i: &Index) -> Row {
-    let name = |id: u32| table.column(id).map_or("", |c| c.name.as_str());
+    let name = |id: u32| table.key_name(id);
     let cols: Vec<_> = i
         .columns
         .iter()

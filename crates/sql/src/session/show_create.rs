@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use braid_catalog::{
     Catalog, Column, ForeignKey, Identity, Index, IndexConstraint, InterleaveForm, RefAction,
-    Refined, Relation, Sequence, Table, oid_of,
+    Refined, Relation, Sequence, Table, choose_name, oid_of,
 };
 use braid_types::{SqlError, SqlResult, SqlType};
 
@@ -68,11 +68,35 @@ pub fn column_names(t: &Table, ids: impl IntoIterator<Item = u32>) -> String {
         .join(", ")
 }
 
+/// A column of an index's key: its name, or an expression as it must be written.
+pub fn key_column(t: &Table, id: u32) -> String {
+    match t.column(id).and_then(|c| c.expression.as_ref()) {
+        Some(text) => shown_expression(text),
+        None => column_names(t, [id]),
+    }
+}
+
+/// What a column of an index is called: an expression as it would be in a select list.
+pub fn index_column_name(c: &Column, taken: &[String]) -> String {
+    let Some(text) = &c.expression else { return c.name.clone() };
+    let name = braid_parser::parse_expr(text).map(|e| braid_scalar::output_name(&e));
+    let name = name.ok().filter(|name| name != "?column?").unwrap_or_else(|| "expr".into());
+    choose_name(&name, |name| taken.iter().any(|t| t == name))
+}
+
+/// An expression among the columns of an index: only calls of functions stand without parentheses.
+pub(crate) fn shown_expression(text: &str) -> String {
+    match braid_parser::parse_expr(text) {
+        Ok(sqlparser::ast::Expr::Function(_)) => text.to_string(),
+        _ => format!("({text})"),
+    }
+}
+
 fn key_list(t: &Table, i: &Index) -> String {
     i.columns
         .iter()
         .map(|c| {
-            let mut out = column_names(t, [c.column]);
+            let mut out = key_column(t, c.column);
             if c.desc {
                 out.push_str(" DESC");
             }
@@ -107,6 +131,9 @@ pub fn index_definition(c: &Catalog, t: &Table, i: &Index, method: &str) -> Stri
     }
     if let Some(p) = i.interleave_in {
         out.push_str(&format!(" INTERLEAVE IN {}", qualified(c, p)));
+    }
+    if let Some(predicate) = &i.predicate {
+        out.push_str(&format!(" WHERE ({predicate})"));
     }
     out
 }

@@ -59,7 +59,7 @@ fn indented(name: &str, depth: usize) -> Datum {
 
 fn key(t: &Table, i: &Index) -> Datum {
     let column = |k: &braid_catalog::IndexColumn| {
-        let name = t.column(k.column).map_or("", |c| &c.name);
+        let name = t.key_name(k.column);
         format!("{name}{}", if k.desc { " DESC" } else { "" })
     };
     text(i.columns.iter().map(column).collect::<Vec<_>>().join(", "))

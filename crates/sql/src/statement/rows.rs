@@ -39,8 +39,8 @@ pub(super) static ENTRIES: &[Entry] = &[
         "insert into t values (7, 'seven')",
         "new rows; ON CONFLICT, OVERRIDING, RETURNING",
         Effect::Writes,
-        work!(Kind::Insert(i, overriding) => |p| {
-            let plan = InsertPlan::new(p.ctx, i, *overriding, p.params)?;
+        work!(Kind::Insert(i, clauses) => |p| {
+            let plan = InsertPlan::new(p.ctx, i, clauses, p.params)?;
             let columns = plan.columns();
             Ok((Plan::Insert(Arc::new(plan)), columns))
         }),

@@ -94,6 +94,8 @@ impl EntryWay {
         self.wanted = wanted;
         if let Some(wanted) = &mut self.wanted {
             index.layout.columns().iter().for_each(|column| wanted[column.ordinal] = true);
+            let predicate = index.predicate.iter().flat_map(|predicate| predicate.inputs());
+            predicate.for_each(|at| wanted[*at] = true);
         }
     }
 
@@ -142,9 +144,12 @@ impl EntryWay {
         (key, value): (&[u8], &[u8]),
     ) -> SqlResult<Option<Row>> {
         let Some(row) = table.decode(key, value, self.wanted.as_deref())? else { return Ok(None) };
+        if !index.takes(&row)? {
+            return Ok(None);
+        }
         let known = self.key.as_ref().map(|_| places(index, entry)).transpose()?;
         let Some(places) = known.flatten() else {
-            return Ok((index.entry_key(&row)? == entry).then_some(row));
+            return Ok((index.key_of(&row)? == entry).then_some(row));
         };
         for at in &self.own {
             let column = &index.layout.columns()[*at];

@@ -10,15 +10,17 @@
 //! A prefix that fills all elements but the last steps into the last: its span is *pure*, it holds
 //! nothing but the table's rows and what is interleaved in them.
 
-use std::ops::Bound;
+use std::ops::Bound as Limit;
 use std::sync::Arc;
 
 use braid_catalog::{Catalog, Index, NOTES_GENERATION, Table, kv_error};
 use braid_keys::column::{Direction, decode_column, encode_column, is_composite, skip_column};
 use braid_keys::{CHILD_MARKER, END_MARKER, KeyBuilder, family_end, path, system};
 use braid_kv::{KeySpan, ReadMode, ScanOptions, Txn};
+use braid_scalar::Bound;
 use braid_types::{Datum, SqlError, SqlResult, SqlType, TimeZone};
 
+use super::computed::{Computed, Predicate};
 use super::row_codec::decode_payload;
 use super::row_value::{RowReader, RowWriter, Stored};
 use crate::general_query::Row;
@@ -179,8 +181,8 @@ impl Layout {
     pub(crate) fn range_span(
         &self,
         prefix: &[Datum],
-        lower: Bound<&Datum>,
-        upper: Bound<&Datum>,
+        lower: Limit<&Datum>,
+        upper: Limit<&Datum>,
     ) -> SqlResult<KeySpan> {
         let column = &self.columns[prefix.len()];
         let base = self.prefix(prefix)?;
@@ -189,22 +191,22 @@ impl Layout {
             encode_column(&mut key, v, column.dir)?;
             Ok(key)
         };
-        if matches!((&lower, &upper), (Bound::Unbounded, Bound::Unbounded)) {
+        if matches!((&lower, &upper), (Limit::Unbounded, Limit::Unbounded)) {
             let end = family_end(&base);
             return Ok(KeySpan::new(base, end));
         }
         let (first, last) = if column.dir.desc { (upper, lower) } else { (lower, upper) };
         let start = match first {
-            Bound::Included(v) => with(v)?,
-            Bound::Excluded(v) => family_end(&with(v)?),
-            Bound::Unbounded if column.dir.nulls_first => family_end(&with(&Datum::Null)?),
-            Bound::Unbounded => base.clone(),
+            Limit::Included(v) => with(v)?,
+            Limit::Excluded(v) => family_end(&with(v)?),
+            Limit::Unbounded if column.dir.nulls_first => family_end(&with(&Datum::Null)?),
+            Limit::Unbounded => base.clone(),
         };
         let end = match last {
-            Bound::Included(v) => family_end(&with(v)?),
-            Bound::Excluded(v) => with(v)?,
-            Bound::Unbounded if column.dir.nulls_first => family_end(&base),
-            Bound::Unbounded => with(&Datum::Null)?,
+            Limit::Included(v) => family_end(&with(v)?),
+            Limit::Excluded(v) => with(v)?,
+            Limit::Unbounded if column.dir.nulls_first => family_end(&base),
+            Limit::Unbounded => with(&Datum::Null)?,
         };
         Ok(KeySpan::new(start, end))
     }
@@ -308,6 +310,8 @@ pub struct IndexLayout {
     pub layout: Layout,
     /// Number of leading key columns that the index declares (ancestor columns included).
     pub declared: usize,
+    /// Which rows have entries, if not all.
+    pub predicate: Option<Predicate>,
 }
 
 impl IndexLayout {
@@ -321,15 +325,34 @@ impl IndexLayout {
                 }))
     }
 
-    /// The entry's key for a row.
-    pub fn entry_key(&self, row: &[Datum]) -> SqlResult<Vec<u8>> {
+    /// The key of the entry that a row has; `None` if a partial index leaves it out.
+    pub fn entry_key(&self, row: &[Datum]) -> SqlResult<Option<Vec<u8>>> {
+        match self.takes(row)? {
+            true => self.key_of(row).map(Some),
+            false => Ok(None),
+        }
+    }
+
+    /// Whether a row has an entry.
+    pub fn takes(&self, row: &[Datum]) -> SqlResult<bool> {
+        self.predicate.as_ref().map_or(Ok(true), |predicate| predicate.holds(row))
+    }
+
+    /// The key of an entry for these values of its columns.
+    pub(crate) fn key_of(&self, row: &[Datum]) -> SqlResult<Vec<u8>> {
         let n = if self.short(row) { self.declared } else { self.layout.columns.len() };
         self.layout.partial_key_of_row(row, n)
     }
 
-    /// Whether two rows with these values would collide (a unique index without NULLs).
+    /// Whether two rows with these values would collide, if both have entries (a unique index
+    /// without NULLs).
     pub(crate) fn enforces_for(&self, row: &[Datum]) -> bool {
         self.short(row)
+    }
+
+    /// Whether no two rows of the table have the same key: it is unique, and knows all rows.
+    pub fn tells_rows_apart(&self) -> bool {
+        self.index.unique && self.predicate.is_none()
     }
 }
 
@@ -379,6 +402,8 @@ pub struct TableLayout {
     pub has_children: bool,
     /// Whether its row class tells its rows from those that they lie in.
     own_class: bool,
+    /// Expressions of indexes, which rows in memory have as columns.
+    pub computed: Vec<Computed>,
     /// Columns kept in the value: id, ordinal, type; by id.
     stored: Vec<(u32, usize, SqlType)>,
     /// Values of columns in rows older than the column, by ordinal.
@@ -441,14 +466,16 @@ fn index_layout(catalog: &Catalog, table: &Arc<Table>, index: &Index) -> SqlResu
     }
     let (is_root, own) = (elements.is_empty(), columns.len() - inherited);
     elements.push(Element::new(is_root, index.id, index.generation, own));
-    Ok(IndexLayout { index: index.clone(), layout: Layout { elements, columns }, declared })
+    let predicate = Predicate::of_index(table, index)?;
+    let layout = Layout { elements, columns };
+    Ok(IndexLayout { index: index.clone(), layout, declared, predicate })
 }
 
 impl TableLayout {
     /// The name of the column at this position, for EXPLAIN.
     pub fn column_name(&self, at: usize) -> String {
         match self.table.columns.get(at) {
-            Some(column) => column.name.clone(),
+            Some(column) => self.table.key_name(column.id).to_string(),
             None => format!("column {}", at + 1),
         }
     }
@@ -507,6 +534,7 @@ impl TableLayout {
             .columns
             .iter()
             .enumerate()
+            .filter(|(_, c)| c.expression.is_none())
             .filter(|(_, c)| is_composite(&c.ty) || !rows.columns.iter().any(|k| k.column == c.id))
             .map(|(i, c)| (c.id, i, c.ty.clone()))
             .collect();
@@ -529,6 +557,7 @@ impl TableLayout {
             table: table.clone(),
             rows,
             indexes,
+            computed: Computed::of_table(table)?,
             stored,
             missing,
             highest: table.next_column - 1,
@@ -570,12 +599,44 @@ impl TableLayout {
         value: &[u8],
         wanted: Option<&[bool]>,
     ) -> SqlResult<Option<Row>> {
+        let asked = |c: &&Computed| wanted.is_none_or(|w| w[c.ordinal]);
+        let inputs = wanted.filter(|_| self.computed.iter().any(|c| asked(&c))).map(|wanted| {
+            let mut inputs = wanted.to_vec();
+            let all = self.computed.iter().filter(asked).flat_map(Computed::inputs);
+            all.for_each(|at| inputs[*at] = true);
+            inputs
+        });
+        let decoded = inputs.as_deref().or(wanted);
         let mut row = vec![Datum::Null; self.table.columns.len()];
-        if !self.rows.decode(key, &mut row, wanted)? {
+        if !self.rows.decode(key, &mut row, decoded)? {
             return Ok(None);
         }
-        self.decode_value(value, &mut row, wanted)?;
+        self.decode_value(value, &mut row, decoded)?;
+        for computed in self.computed.iter().filter(asked) {
+            row[computed.ordinal] = computed.value(&row).unwrap_or(Datum::Null);
+        }
         Ok(Some(row))
+    }
+
+    /// Computes the expressions of an index of a row that is going to have an entry.
+    ///
+    /// # Errors
+    /// Those of the expressions.
+    pub(crate) fn compute(&self, index: &IndexLayout, row: &mut [Datum]) -> SqlResult<()> {
+        for computed in &self.computed {
+            let id = self.table.columns[computed.ordinal].id;
+            if index.index.columns.iter().any(|key| key.column == id) {
+                row[computed.ordinal] = computed.value(row)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Positions of the columns that stand for expressions of indexes which this one is like. The
+    /// table's first column is at `offset` in it.
+    pub(crate) fn computed_like(&self, expr: &Bound, offset: usize) -> Vec<usize> {
+        let like = self.computed.iter().filter(|c| expr.is_like(&c.expr, offset));
+        like.map(|c| c.ordinal).collect()
     }
 
     /// The id of a column, by its ordinal, if row values hold it.
@@ -631,7 +692,14 @@ impl TableLayout {
     pub(crate) fn entry_columns(&self, index: &IndexLayout) -> Vec<bool> {
         let in_key = |id: u32| index.layout.columns.iter().any(|k| k.column == id);
         let columns = self.table.columns.iter();
-        columns.map(|c| in_key(c.id) || self.is_in_value(index, c.id)).collect()
+        let mut of: Vec<bool> =
+            columns.map(|c| in_key(c.id) || self.is_in_value(index, c.id)).collect();
+        let predicate = index.predicate.iter().flat_map(Predicate::inputs);
+        let own = self.computed.iter().filter(|c| of[c.ordinal]).flat_map(Computed::inputs);
+        for at in predicate.chain(own).copied().collect::<Vec<_>>() {
+            of[at] = true;
+        }
+        of
     }
 
     /// The key of the row that an index entry stands for.

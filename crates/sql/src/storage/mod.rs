@@ -2,6 +2,7 @@
 //!
 //! - [`bulk`]: tables and indexes as targets of bulk loads.
 //! - [`columns`]: rows to columns.
+//! - [`computed`]: expressions of indexes, computed when they are wanted.
 //! - [`row_value`]: the value of a row: columns by id, each found at once.
 //! - [`row_codec`]: the payload of a column in it.
 //! - [`entry`]: from an entry of an index to its row.
@@ -11,6 +12,7 @@
 
 pub mod bulk;
 pub mod columns;
+pub mod computed;
 mod entry;
 pub(crate) mod erased;
 pub mod layout;

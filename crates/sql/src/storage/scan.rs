@@ -445,7 +445,7 @@ fn row_of_live_entry(
     mode: ReadMode,
 ) -> SqlResult<Option<(Bytes, Row)>> {
     let Some((row_key, row)) = get_row_as(txn, layout, row_key, mode)? else { return Ok(None) };
-    if index.entry_key(&row)? != key {
+    if index.entry_key(&row)?.as_deref() != Some(key) {
         return Ok(None);
     }
     Ok(Some((row_key, row)))

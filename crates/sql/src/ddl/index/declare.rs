@@ -1,11 +1,13 @@
 //! CREATE INDEX and its checks.
 
-use braid_catalog::{Index, IndexColumn, Relation, Table, choose_name, constraint_name};
+use braid_catalog::{Column, Index, IndexColumn, Relation, Table, choose_name, constraint_name};
 use braid_keys::column::is_key_type;
 use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::ast;
 
-use super::{Change, backfill, bad_table, exists, parts};
+use super::expressions::{self as declared, Keys};
+use crate::ddl::{Change, backfill, bad_table, exists, parts};
+use crate::storage::computed::{Computed, Predicate};
 use braid_parser::CreateIndex;
 use braid_scalar::ident_name;
 use braid_types::quote_ident;
@@ -13,7 +15,7 @@ use braid_types::quote_ident;
 /// Most columns of a key.
 const MAX_KEY_COLUMNS: usize = 32;
 
-fn no_column(t: &Table, name: &str) -> SqlError {
+pub(super) fn no_column(t: &Table, name: &str) -> SqlError {
     let _ = t;
     SqlError::new(
         SqlState::UNDEFINED_COLUMN,
@@ -22,12 +24,12 @@ fn no_column(t: &Table, name: &str) -> SqlError {
 }
 
 /// Columns of a key as declared.
-pub(super) fn key_columns(t: &Table, columns: &[ast::IndexColumn]) -> SqlResult<Vec<IndexColumn>> {
+pub(crate) fn key_columns(t: &Table, columns: &[ast::IndexColumn]) -> SqlResult<Vec<IndexColumn>> {
     let mut out: Vec<IndexColumn> = Vec::new();
     for c in columns {
         let ast::Expr::Identifier(ident) = &c.column.expr else {
-            return Err(SqlError::unsupported("an expression as index column")
-                .with_hint("Index a GENERATED ALWAYS AS (..) STORED column instead."));
+            return Err(SqlError::syntax("an expression cannot be part of a constraint's key")
+                .with_hint("Use CREATE UNIQUE INDEX .. ((expression))."));
         };
         let name = ident_name(ident);
         let col = t.column_named(&name).ok_or_else(|| no_column(t, &name))?;
@@ -37,21 +39,31 @@ pub(super) fn key_columns(t: &Table, columns: &[ast::IndexColumn]) -> SqlResult<
                 format!("column \"{name}\" appears twice in the key"),
             ));
         }
-        let desc = c.column.options.asc == Some(false);
-        let nulls_first = c.column.options.nulls_first.unwrap_or(desc);
-        out.push(IndexColumn { column: col.id, desc, nulls_first });
+        out.push(directed(col.id, c));
     }
-    if out.len() > MAX_KEY_COLUMNS {
+    check_width(out.len())?;
+    Ok(out)
+}
+
+/// A key column in the direction that is declared.
+pub(super) fn directed(column: u32, declared: &ast::IndexColumn) -> IndexColumn {
+    let options = &declared.column.options;
+    let desc = options.asc == Some(false);
+    IndexColumn { column, desc, nulls_first: options.nulls_first.unwrap_or(desc) }
+}
+
+fn check_width(columns: usize) -> SqlResult<()> {
+    if columns > MAX_KEY_COLUMNS {
         return Err(SqlError::new(
             SqlState::TOO_MANY_COLUMNS,
             format!("cannot use more than {MAX_KEY_COLUMNS} columns in an index"),
         ));
     }
-    Ok(out)
+    Ok(())
 }
 
 /// Refuses types without an order.
-pub(super) fn check_key_types(t: &Table, columns: &[IndexColumn]) -> SqlResult<()> {
+pub(crate) fn check_key_types(t: &Table, columns: &[IndexColumn]) -> SqlResult<()> {
     for k in columns {
         let Some(c) = t.column(k.column) else { continue };
         if !is_key_type(&c.ty) {
@@ -87,34 +99,43 @@ pub(crate) fn run(c: &mut Change, create: &CreateIndex) -> SqlResult<String> {
 }
 
 /// Adds a declared index to a table of the catalog and fills it.
-pub(super) fn add(c: &mut Change, t: &mut Table, create: &CreateIndex) -> SqlResult<()> {
-    let index = declare(c, t, create)?;
+pub(crate) fn add(c: &mut Change, t: &mut Table, create: &CreateIndex) -> SqlResult<()> {
+    let (index, expressions) = declare(c, t, create)?;
     let id = index.id;
+    t.adopt(&expressions);
     t.indexes.push(index);
     c.put(t.clone());
     backfill::build_index(c, t.id, id)
 }
 
-/// The index that a statement declares.
-pub(super) fn declare(c: &Change, t: &Table, create: &CreateIndex) -> SqlResult<Index> {
+/// The index that a statement declares, with columns that stand for its expressions.
+pub(crate) fn declare(
+    c: &Change,
+    t: &Table,
+    create: &CreateIndex,
+) -> SqlResult<(Index, Vec<Column>)> {
     let base = &create.base;
-    if base.predicate.is_some() {
-        return Err(SqlError::unsupported("a partial index (CREATE INDEX .. WHERE)"));
-    }
     if let Some(using) = &base.using
         && !using.to_string().eq_ignore_ascii_case("btree")
     {
         return Err(SqlError::unsupported(format!("the index method {using}")));
     }
-    let columns = key_columns(t, &base.columns)?;
-    check_key_types(t, &columns)?;
+    let Keys { columns, expressions, names } = declared::keys(c, t, &base.columns)?;
+    check_width(columns.len())?;
+    let mut with = t.clone();
+    with.adopt(&expressions);
+    check_key_types(&with, &columns)?;
+    let predicate = base.predicate.as_ref();
+    let mut predicate = predicate.map(|e| declared::predicate(c, t, e)).transpose()?;
+    if create.null_filtered {
+        predicate = declared::without_nulls(&with, &columns, predicate);
+    }
     let mut include = Vec::new();
     for n in &base.include {
         let name = ident_name(n);
         include.push(t.column_named(&name).ok_or_else(|| no_column(t, &name))?.id);
     }
-    let names: Vec<_> =
-        columns.iter().map(|k| t.column(k.column).map_or("", |c| &c.name)).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let default = constraint_name(&t.name, &names, "idx");
     let name = match &base.name {
         Some(n) => parts(n).pop().unwrap_or_default(),
@@ -132,12 +153,29 @@ pub(super) fn declare(c: &Change, t: &Table, create: &CreateIndex) -> SqlResult<
         columns,
         include,
         interleave_in: None,
+        predicate,
         constraint: None,
     };
     if let Some(clause) = &create.interleave {
         index.interleave_in = Some(interleave(c, t, &index, clause)?);
     }
-    Ok(index)
+    Ok((index, expressions))
+}
+
+/// Whether an index of a table needs a column: as part of its entries, or to compute them.
+pub(crate) fn uses_column(t: &Table, i: &Index, id: u32) -> SqlResult<bool> {
+    if i.columns.iter().any(|k| k.column == id) || i.include.contains(&id) {
+        return Ok(true);
+    }
+    let at = t.ordinal(id);
+    let own = |c: &Computed| i.columns.iter().any(|k| k.column == t.columns[c.ordinal].id);
+    let computed = Computed::of_table(t)?;
+    let mut used = computed.iter().filter(|c| own(c)).flat_map(|c| c.expr.columns());
+    if used.any(|o| Some(o) == at) {
+        return Ok(true);
+    }
+    let predicate = Predicate::of_index(t, i)?;
+    Ok(predicate.is_some_and(|p| p.condition.columns().into_iter().any(|o| Some(o) == at)))
 }
 
 /// The table in whose rows the index's entries shall live.
@@ -244,7 +282,7 @@ pub(crate) fn alter(
 }
 
 /// Renames an index, and with it its constraint.
-pub(super) fn rename(c: &mut Change, t: &Table, id: u32, new: String) -> SqlResult<()> {
+pub(crate) fn rename(c: &mut Change, t: &Table, id: u32, new: String) -> SqlResult<()> {
     c.ctx.lock_for_change(t.id)?;
     if c.taken(t.schema, &new) {
         return Err(exists(&new));

@@ -30,18 +30,21 @@ const CANCEL_EVERY: u64 = 1024;
 const PART_BYTES: u64 = 4 << 20;
 
 /// What is read, and how.
-pub(super) struct Entries<'a> {
-    pub(super) ctx: &'a Context,
-    pub(super) layout: &'a Arc<TableLayout>,
-    pub(super) index: &'a IndexLayout,
-    pub(super) reading: ReadMode,
+pub(in crate::ddl) struct Entries<'a> {
+    pub(in crate::ddl) ctx: &'a Context,
+    pub(in crate::ddl) layout: &'a Arc<TableLayout>,
+    pub(in crate::ddl) index: &'a IndexLayout,
+    pub(in crate::ddl) reading: ReadMode,
     /// Rows to be read in a second at most, by all threads.
-    pub(super) rate: Option<u64>,
+    pub(in crate::ddl) rate: Option<u64>,
 }
 
 impl Entries<'_> {
     /// All entries, as a load. `progress` is told how much of the table was read.
-    pub(super) fn load(&self, progress: impl Fn(f64) + Sync) -> Result<BulkLoad, LoadError> {
+    pub(in crate::ddl) fn load(
+        &self,
+        progress: impl Fn(f64) + Sync,
+    ) -> Result<BulkLoad, LoadError> {
         let whole = self.layout.rows.whole_span();
         let parts = self.ctx.txn.divide(&whole, build_threads(self.ctx), PART_BYTES)?;
         let done: Vec<AtomicU64> = parts.iter().map(|_| AtomicU64::new(0)).collect();
@@ -78,13 +81,16 @@ impl Entries<'_> {
         let wanted = Some(layout.entry_columns(index));
         let mut rows = self.scan(part, wanted, false);
         let way = Way::over(self, part)?;
-        while let Some((key, row)) = rows.next_row()? {
+        while let Some((key, mut row)) = rows.next_row()? {
             pace.row(ctx)?;
             if rows.rows.is_multiple_of(CANCEL_EVERY) {
                 ctx.check_cancel()?;
                 progress(way.fraction(&key));
             }
-            load.put(0, &index.entry_key(&row)?, &layout.entry_value(index, &row))?;
+            layout.compute(index, &mut row)?;
+            if let Some(entry) = index.entry_key(&row)? {
+                load.put(0, &entry, &layout.entry_value(index, &row))?;
+            }
         }
         progress(1.0);
         load.sort();
@@ -92,12 +98,12 @@ impl Entries<'_> {
     }
 
     /// How fast one of so many threads may read.
-    pub(super) fn pace(&self, threads: usize) -> Pace {
+    pub(in crate::ddl) fn pace(&self, threads: usize) -> Pace {
         Pace { rate: self.rate, threads: threads as u64, left: 0 }
     }
 
     /// The rows of a part.
-    pub(super) fn scan(
+    pub(in crate::ddl) fn scan(
         &self,
         part: &KeySpan,
         wanted: Option<Vec<bool>>,
@@ -110,7 +116,7 @@ impl Entries<'_> {
 
 /// Keeps a thread from reading faster than it may: some rows, then a pause. It measures nothing, so
 /// that with the time that reading takes it is rather slower than that.
-pub(super) struct Pace {
+pub(in crate::ddl) struct Pace {
     rate: Option<u64>,
     threads: u64,
     /// Rows before the next pause.
@@ -122,7 +128,7 @@ impl Pace {
     const PAUSES: u64 = 20;
 
     /// Before each row.
-    pub(super) fn row(&mut self, ctx: &Context) -> SqlResult<()> {
+    pub(in crate::ddl) fn row(&mut self, ctx: &Context) -> SqlResult<()> {
         let Some(rate) = self.rate else { return Ok(()) };
         if self.left > 0 {
             self.left -= 1;
@@ -149,7 +155,7 @@ fn build_threads(ctx: &Context) -> usize {
 }
 
 /// Writes the rows of a small load through the transaction; `twice` as in [`finish_beside`].
-pub(super) fn put_each(
+pub(in crate::ddl) fn put_each(
     ctx: &Context,
     load: BulkLoad,
     twice: impl Fn(&Loaded<'_>) -> SqlResult<()>,
@@ -163,7 +169,7 @@ pub(super) fn put_each(
 }
 
 /// Writes the ssts of a load on several threads; `twice` makes the error for a key that came twice.
-pub(super) fn finish_beside(
+pub(in crate::ddl) fn finish_beside(
     ctx: &Context,
     load: BulkLoad,
     twice: impl Fn(&Loaded<'_>) -> SqlResult<()> + Sync,
@@ -181,7 +187,7 @@ pub(super) fn finish_beside(
 }
 
 /// How far along its span a key lies.
-pub(super) struct Way {
+pub(in crate::ddl) struct Way {
     common: usize,
     first: f64,
     last: f64,
@@ -189,7 +195,7 @@ pub(super) struct Way {
 
 impl Way {
     /// From the first to the last row of a part.
-    pub(super) fn over(entries: &Entries<'_>, part: &KeySpan) -> SqlResult<Way> {
+    pub(in crate::ddl) fn over(entries: &Entries<'_>, part: &KeySpan) -> SqlResult<Way> {
         let end = |reverse: bool| -> SqlResult<Option<Bytes>> {
             Ok(entries.scan(part, None, reverse).next_row()?.map(|(key, _)| key))
         };
@@ -209,7 +215,7 @@ impl Way {
     }
 
     /// 0 at the first row, 1 at the last.
-    pub(super) fn fraction(&self, key: &[u8]) -> f64 {
+    pub(in crate::ddl) fn fraction(&self, key: &[u8]) -> f64 {
         if self.last > self.first {
             (self.place(key) - self.first) / (self.last - self.first)
         } else {

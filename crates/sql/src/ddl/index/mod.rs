@@ -1,0 +1,12 @@
+//! CREATE INDEX: what is declared, and the entries for rows that are there.
+//!
+//! - [`declare`]: CREATE INDEX and its checks.
+//! - [`expressions`]: what expressions and predicates may be.
+//! - [`entries`]: the entries for all rows of a table, made on several threads.
+
+mod declare;
+pub(super) mod entries;
+mod expressions;
+
+pub(crate) use declare::{add, check_key_types, declare, key_columns, rename, uses_column};
+pub(crate) use declare::{alter, run};

@@ -1,0 +1,138 @@
+//! Which unique keys ON CONFLICT catches.
+//!
+//! ```text
+//!   ON CONFLICT (tenant, lower(email)) WHERE active
+//!     users_pkey     (id)                                     another key
+//!     users_email    (tenant, lower(email)) WHERE active      this one
+//!     users_login    (tenant, login)                          another key
+//! ```
+//! A list of columns and expressions means every unique key of exactly those, in any order; that
+//! of a partial index only if the WHERE behind the list implies its predicate.
+
+use braid_parser::Inference;
+use braid_scalar::{Bound, ParamTypes, ident_name, object_name_parts};
+use braid_types::{SqlError, SqlResult, SqlState};
+use sqlparser::ast;
+
+use super::target::{Target, column_ordinal};
+use super::writer::TableInfo;
+use crate::plan::implied::implies;
+use crate::storage::IndexLayout;
+
+/// The caught keys: `None` is the primary key, else a position among the secondary indexes.
+pub(super) fn of(
+    info: &TableInfo,
+    target: &Target,
+    (c, inference): (&ast::OnConflict, Option<&Inference>),
+    params: &mut ParamTypes,
+) -> SqlResult<Vec<Option<usize>>> {
+    match (&c.conflict_target, inference) {
+        (_, Some(inference)) => inferred(info, target, inference, params),
+        (None, None) => {
+            if matches!(c.action, ast::OnConflictAction::DoUpdate(_)) {
+                return Err(SqlError::syntax(
+                    "ON CONFLICT DO UPDATE requires inference specification or constraint name",
+                ));
+            }
+            let indexes = info.layout.indexes.iter().enumerate();
+            let unique = indexes.filter(|(_, i)| i.index.unique).map(|(n, _)| Some(n));
+            Ok(std::iter::once(None).chain(unique).collect())
+        }
+        (Some(ast::ConflictTarget::Columns(names)), None) => {
+            let elements = names.iter().cloned().map(ast::Expr::Identifier).collect();
+            inferred(info, target, &Inference { elements, predicate: None }, params)
+        }
+        (Some(ast::ConflictTarget::OnConstraint(name)), None) => {
+            constraint(info, object_name_parts(name).pop().unwrap_or_default()).map(|n| vec![n])
+        }
+    }
+}
+
+/// Unique keys of exactly these columns and expressions.
+fn inferred(
+    info: &TableInfo,
+    target: &Target,
+    inference: &Inference,
+    params: &mut ParamTypes,
+) -> SqlResult<Vec<Option<usize>>> {
+    let table = &target.table;
+    let scope = target.scope();
+    let (mut columns, mut expressions) = (Vec::new(), Vec::new());
+    for element in &inference.elements {
+        match plain(element) {
+            ast::Expr::Identifier(name) => {
+                columns.push(table.columns[column_ordinal(table, &ident_name(name))?].id);
+            }
+            e => expressions.push(braid_scalar::bind(e, &scope, params)?),
+        }
+    }
+    columns.sort_unstable();
+    columns.dedup();
+    let predicate = match &inference.predicate {
+        Some(e) => braid_scalar::bind_bool(e, "WHERE", &scope, params)?.conjuncts(),
+        None => Vec::new(),
+    };
+    let mut found = Vec::new();
+    let mut key = table.key_columns();
+    key.sort_unstable();
+    if !table.has_row_id() && key == columns && expressions.is_empty() {
+        found.push(None);
+    }
+    for (n, i) in info.layout.indexes.iter().enumerate() {
+        let implied = i.predicate.as_ref().is_none_or(|p| implies(&predicate, &p.condition, 0));
+        if i.index.unique && implied && is_key(info, i, &columns, &expressions) {
+            found.push(Some(n));
+        }
+    }
+    if found.is_empty() {
+        return Err(SqlError::new(
+            SqlState::INVALID_COLUMN_REFERENCE,
+            "there is no unique or exclusion constraint matching the ON CONFLICT specification",
+        ));
+    }
+    Ok(found)
+}
+
+/// An element without the parentheses and the collation that it may have.
+fn plain(e: &ast::Expr) -> &ast::Expr {
+    match e {
+        ast::Expr::Nested(inner) => plain(inner),
+        ast::Expr::Collate { expr, .. } => plain(expr),
+        e => e,
+    }
+}
+
+/// Whether an index has exactly these columns, in order of their ids, and expressions as its key.
+fn is_key(info: &TableInfo, i: &IndexLayout, columns: &[u32], expressions: &[Bound]) -> bool {
+    let computed = |id: u32| {
+        let own = info.table().ordinal(id);
+        info.layout.computed.iter().find(|c| Some(c.ordinal) == own)
+    };
+    let (mut plain, mut own) = (Vec::new(), Vec::new());
+    for key in &i.index.columns {
+        match computed(key.column) {
+            Some(computed) => own.push(&computed.expr),
+            None => plain.push(key.column),
+        }
+    }
+    plain.sort_unstable();
+    let listed = |e: &&Bound| expressions.iter().any(|x| x.is_like(e, 0));
+    let kept = |x: &Bound| own.iter().any(|e| x.is_like(e, 0));
+    plain == columns && own.iter().all(listed) && expressions.iter().all(kept)
+}
+
+/// The key of a constraint.
+fn constraint(info: &TableInfo, name: String) -> SqlResult<Option<usize>> {
+    let table = info.table();
+    if table.primary.name == name && !table.has_row_id() {
+        return Ok(None);
+    }
+    let mut indexes = info.layout.indexes.iter();
+    let at = indexes.position(|i| i.index.name == name && i.index.constraint.is_some());
+    at.map(Some).ok_or_else(|| {
+        SqlError::new(
+            SqlState::UNDEFINED_OBJECT,
+            format!("constraint \"{name}\" for table \"{}\" does not exist", table.name),
+        )
+    })
+}
