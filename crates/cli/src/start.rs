@@ -37,6 +37,9 @@ pub(crate) struct StartArguments {
     /// Block cache in MiB.
     #[arg(long)]
     cache_mib: Option<usize>,
+    /// The folder that IMPORT reads files below; "import" in the store's directory unless given.
+    #[arg(long, value_name = "DIR")]
+    import_dir: Option<PathBuf>,
     /// A setting that sessions begin with, for instance log_min_duration_statement=100ms. May be
     /// given several times.
     #[arg(long = "set", value_name = "NAME=VALUE")]
@@ -55,6 +58,7 @@ pub(crate) fn run(arguments: StartArguments) -> CliResult {
     config.startup_timeout = Duration::from_secs(arguments.startup_timeout_seconds);
     config.gc_window = Duration::from_secs(arguments.gc_window_seconds);
     config.memory_max = arguments.max_memory.map(|mib| mib << 20);
+    config.import_dir = arguments.import_dir;
     config.trim = Some(crate::return_free_memory);
     config.resident = Some(braid_env::memory::resident);
     config.cache_bytes = arguments.cache_mib.map(|mib| mib << 20);

@@ -178,7 +178,8 @@ fn check_copy(o: &CopyOptions) -> SqlResult<()> {
 pub(crate) fn import(c: &mut Cursor) -> SqlResult<Import> {
     let table = c.name()?;
     let columns = if c.peek() == Some(&Token::LParen) { c.ident_list()? } else { Vec::new() };
-    c.expect(&["csv", "data"])?;
+    let format = c.ident()?;
+    c.expect(&["data"])?;
     c.expect_token(&Token::LParen)?;
     let mut files = Vec::new();
     loop {
@@ -190,20 +191,10 @@ pub(crate) fn import(c: &mut Cursor) -> SqlResult<Import> {
     c.expect_token(&Token::RParen)?;
     let mut options = Vec::new();
     if c.take(&["with"]) {
+        c.take(&["options"]);
         let parens = c.take_token(&Token::LParen);
         loop {
-            let name = c.ident()?;
-            let value = if c.take_token(&Token::Eq) {
-                Some(match c.next() {
-                    Some(Token::SingleQuotedString(s) | Token::EscapedStringLiteral(s)) => s,
-                    Some(Token::Number(n, _)) => n,
-                    Some(Token::Word(w)) => w.value,
-                    _ => return Err(c.unexpected()),
-                })
-            } else {
-                None
-            };
-            options.push((name, value));
+            options.push(import_option(c)?);
             if !c.take_token(&Token::Comma) {
                 break;
             }
@@ -212,5 +203,19 @@ pub(crate) fn import(c: &mut Cursor) -> SqlResult<Import> {
             c.expect_token(&Token::RParen)?;
         }
     }
-    Ok(Import { table, columns, files, options })
+    Ok(Import { table, columns, format, files, options, job: None })
+}
+
+fn import_option(c: &mut Cursor) -> SqlResult<(String, Option<String>)> {
+    let name = c.ident()?;
+    if !c.take_token(&Token::Eq) {
+        return Ok((name, None));
+    }
+    let value = match c.next() {
+        Some(Token::SingleQuotedString(s) | Token::EscapedStringLiteral(s)) => s,
+        Some(Token::Number(n, _)) => n,
+        Some(Token::Word(w)) => w.value,
+        _ => return Err(c.unexpected()),
+    };
+    Ok((name, Some(value)))
 }

@@ -150,7 +150,7 @@ pub enum Kind {
     },
     /// COPY.
     Copy(Box<Copy>),
-    /// IMPORT INTO .. CSV DATA.
+    /// IMPORT INTO .. DATA.
     Import(Box<Import>),
     /// PREPARE name (types) AS statement.
     Prepare(String, Vec<ast::DataType>, Statement),
@@ -173,6 +173,10 @@ pub enum Kind {
     NoOp(&'static str, Vec<Name>),
     /// CANCEL JOB.
     CancelJob(u32),
+    /// PAUSE JOB.
+    PauseJob(u32),
+    /// RESUME JOB.
+    ResumeJob(u32),
     /// Known and refused, with what it is called.
     Refused(String),
 }
@@ -401,8 +405,12 @@ pub struct Import {
     pub table: Name,
     /// Columns; empty = all.
     pub columns: Vec<String>,
+    /// What the files hold, in lower case: `csv`.
+    pub format: String,
     /// Files.
     pub files: Vec<String>,
     /// WITH options: lower-case name and value.
     pub options: Vec<(String, Option<String>)>,
+    /// The job's id, if it has one already: of a statement that does not wait for it.
+    pub job: Option<u32>,
 }

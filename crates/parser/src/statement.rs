@@ -68,6 +68,10 @@ pub(crate) fn statement(c: &mut Cursor) -> SqlResult<Option<Kind>> {
         Kind::Discard(c.ident()?)
     } else if c.take(&["cancel", "job"]) {
         Kind::CancelJob(job(c)?)
+    } else if c.take(&["pause", "job"]) {
+        Kind::PauseJob(job(c)?)
+    } else if c.take(&["resume", "job"]) {
+        Kind::ResumeJob(job(c)?)
     } else if let Some(kind) = maintenance(c)? {
         kind
     } else if let Some(kind) = sql_cursor(c)? {

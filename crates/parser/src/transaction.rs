@@ -142,7 +142,7 @@ pub(crate) fn job(c: &mut Cursor) -> SqlResult<u32> {
         Some(Token::Number(text, _)) => text.parse().ok(),
         _ => None,
     }
-    .ok_or_else(|| SqlError::syntax("CANCEL JOB wants the id of a job, as SHOW JOBS lists it"))
+    .ok_or_else(|| SqlError::syntax("the id of a job is expected, as SHOW JOBS lists it"))
 }
 
 pub(crate) fn show(c: &mut Cursor) -> SqlResult<Show> {

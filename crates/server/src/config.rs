@@ -25,6 +25,9 @@ pub struct ServerConfig {
     /// What the node may hold: cache, memtables, and what clients make it hold. Default: half of
     /// the machine's memory, or of the control group's.
     pub memory_max: Option<usize>,
+    /// The folder that IMPORT reads files below. Default: `import` in the store's directory;
+    /// CockroachDB calls it the external I/O directory.
+    pub import_dir: Option<PathBuf>,
     /// Settings that sessions begin with, by name.
     pub settings: Vec<(String, String)>,
     /// Returns free memory to the system; called now and then. The allocator is the binary's
@@ -46,6 +49,7 @@ impl ServerConfig {
             gc_window: Duration::from_secs(4 * 3600),
             cache_bytes: None,
             memory_max: None,
+            import_dir: None,
             settings: Vec::new(),
             trim: None,
             resident: None,

@@ -123,6 +123,8 @@ impl Server {
         let coordinator = store.coordinator();
         let database = Database::open(coordinator, general).map_err(StartError::Catalog)?;
         database.set_defaults(config.settings.clone()).map_err(StartError::Setting)?;
+        let import_dir = config.import_dir.clone();
+        database.set_import_folder(import_dir.unwrap_or_else(|| config.data_dir.join("import")));
 
         let address = listener.local_addr().map_err(StartError::System)?;
         let http_address = http_listener.as_ref().and_then(|l| l.local_addr().ok());
@@ -199,6 +201,7 @@ impl Server {
         for pid in self.shared.backends.pids() {
             watch::raise(&self.shared, pid, Cause::Shutdown);
         }
+        self.shared.database.jobs().cancel_all();
         // The accept loop sleeps in accept(): one more connection wakes it.
         let _woken = TcpStream::connect(self.address);
         for thread in self.threads.drain(..) {

@@ -17,10 +17,12 @@
 //! crash loses the rest of a block, never repeats a value.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use braid_catalog::{Catalog, Sequence, kv_error, load_catalog, read_version, reserve_ids};
+use braid_import::Folder;
 use braid_keys::system;
 use braid_kv::{CommitTs, Coordinator, Isolation, KvError, Txn, TxnOptions};
 use braid_types::{SqlError, SqlResult, SqlState};
@@ -173,6 +175,23 @@ impl Database {
 
     pub(crate) fn defaults(&self) -> &[(String, String)] {
         self.defaults.get().map_or(&[], |settings| settings)
+    }
+
+    /// Says below which folder IMPORT finds its files; the first call counts.
+    pub fn set_import_folder(&self, folder: impl Into<PathBuf>) {
+        self.runtime.import_folder.get_or_init(|| Folder::new(folder));
+    }
+
+    /// Where IMPORT finds its files.
+    ///
+    /// # Errors
+    /// 55000 if the node has no such folder.
+    pub(crate) fn import_folder(&self) -> SqlResult<&Folder> {
+        self.runtime.import_folder.get().ok_or_else(|| {
+            let state = SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE;
+            SqlError::new(state, "this node has no folder for imports")
+                .with_hint("Start it with --import-dir, or use COPY FROM STDIN.")
+        })
     }
 
     /// Says where the sessions of the node are found; the first call counts.

@@ -16,7 +16,8 @@
 //! - [`plan`]: our own SELECT plans. [`general_query`]: the seam to the others.
 //! - [`storage`]: rows and index entries as keys and values.
 //! - [`statistics`]: ANALYZE, and what planners ask of it.
-//! - [`copy`]: COPY and IMPORT. [`jobs`]: records of long work, what runs, and taking it back.
+//! - [`copy`]: COPY. `import`: IMPORT.
+//! - [`jobs`]: records of long work, what runs, and taking it back.
 //! - [`explain`]: EXPLAIN, from a plan's lines to JSON.
 //! - [`runtime`]: what statements do and have done: sessions, statistics by fingerprint.
 //!
@@ -31,6 +32,7 @@ pub mod ddl;
 pub mod dml;
 pub mod explain;
 pub mod general_query;
+pub(crate) mod import;
 pub mod jobs;
 pub mod plan;
 pub mod runtime;

@@ -1,4 +1,4 @@
-//! COPY and IMPORT.
+//! COPY.
 
 mod harness;
 
@@ -70,32 +70,6 @@ fn errors_name_the_place_and_nothing_stays() {
     run(s, "begin");
     assert!(copy_in(s, "copy t from stdin csv", &[b"3,3\n"]).is_ok());
     run(s, "rollback");
-    assert_eq!(rows(s, "select count(*) from t"), ["0"]);
-}
-
-#[test]
-fn import_reads_files() {
-    let dir = std::env::temp_dir().join(format!("braid-sql-import-{}", std::process::id()));
-    braid_env::fs::FileSystem::create_dir_all(&braid_env::fs::DiskFs, &dir).unwrap();
-    let put = |name: &str, text: &str| {
-        let path = dir.join(name);
-        let _old = braid_env::fs::FileSystem::remove(&braid_env::fs::DiskFs, &path);
-        let f = braid_env::fs::FileSystem::create(&braid_env::fs::DiskFs, &path).unwrap();
-        f.write_at(text.as_bytes(), 0).unwrap();
-        path.to_str().unwrap().to_string()
-    };
-    let (a, b) = (put("a.csv", "id;x\n1;\"o;ne\"\n2;-\n"), put("b.csv", "id;x\n3;c\nfour;d\n"));
-    let s = &mut session(&database());
-    run(s, "create table t (id int primary key, x text)");
-    let sql =
-        format!("import into t csv data ('{a}') with delimiter = ';', nullif = '-', skip = '1'");
-    assert_eq!(tag(s, &sql), "IMPORT 2");
-    assert_eq!(rows(s, "select * from t order by id"), ["1|o;ne", "2|NULL"]);
-    run(s, "delete from t");
-    let e =
-        error(s, &format!("import into t csv data ('{a}', '{b}') with delimiter = ';', header"));
-    let detail = e.detail().unwrap();
-    assert!(detail.contains("b.csv") && detail.contains("line 3, column id"), "{detail}");
     assert_eq!(rows(s, "select count(*) from t"), ["0"]);
 }
 

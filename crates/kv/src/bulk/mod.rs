@@ -188,6 +188,14 @@ impl BulkLoad {
     /// small.
     pub fn drain<E: From<KvError>>(
         mut self,
+        each: impl FnMut(Loaded<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.visit(each)
+    }
+
+    /// Calls `each` with every row in key order, and writes nothing.
+    pub fn visit<E: From<KvError>>(
+        &mut self,
         mut each: impl FnMut(Loaded<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         self.sort();

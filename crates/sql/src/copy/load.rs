@@ -1,4 +1,4 @@
-//! Rows in: COPY FROM STDIN, COPY FROM 'file', IMPORT INTO.
+//! Rows in: COPY FROM STDIN, COPY FROM 'file'.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::dml::writer::{TableInfo, Writer};
 use crate::general_query::ColumnInfo;
 use crate::runtime::measure::Measure;
 use crate::session::Context;
-use braid_parser::{Copy, CopyFormat, CopyOptions, Import};
+use braid_parser::{Copy, CopyFormat, CopyOptions};
 
 /// Bytes read from a file at once.
 const CHUNK: usize = 1 << 20;
@@ -59,35 +59,7 @@ impl Loader {
         binary: bool,
         input: String,
     ) -> SqlResult<Loader> {
-        let mut targets: Vec<usize> = Vec::new();
-        for n in names {
-            let col = table.column_named(n).ok_or_else(|| {
-                SqlError::new(
-                    SqlState::UNDEFINED_COLUMN,
-                    format!("column \"{n}\" of relation \"{}\" does not exist", table.name),
-                )
-            })?;
-            let at = table.ordinal(col.id).expect("it is a column of the table");
-            if col.generated.is_some() {
-                return Err(SqlError::new(
-                    SqlState::INVALID_COLUMN_REFERENCE,
-                    format!("column \"{n}\" is a generated column"),
-                )
-                .with_detail("Generated columns cannot be used in COPY."));
-            }
-            if targets.contains(&at) {
-                return Err(SqlError::new(
-                    SqlState::DUPLICATE_COLUMN,
-                    format!("column \"{n}\" specified more than once"),
-                ));
-            }
-            targets.push(at);
-        }
-        if names.is_empty() {
-            targets = (0..table.columns.len())
-                .filter(|i| !table.columns[*i].hidden && table.columns[*i].generated.is_none())
-                .collect();
-        }
+        let targets = targets(table, names)?;
         let info = Arc::new(TableInfo::new(ctx, table)?);
         let sink = Sink::Waiting { rows: Vec::new(), bytes: 0 };
         Ok(Loader { ctx: ctx.clone(), info, sink, targets, binary, input, count: 0 })
@@ -244,6 +216,43 @@ impl Loader {
     }
 }
 
+/// The columns that fields go to, in order: those that are named, or all that take values.
+///
+/// # Errors
+/// 42703, 42701, and 42P10 for generated columns.
+pub(crate) fn targets(table: &Table, names: &[String]) -> SqlResult<Vec<usize>> {
+    let mut targets: Vec<usize> = Vec::new();
+    for n in names {
+        let col = table.column_named(n).ok_or_else(|| {
+            SqlError::new(
+                SqlState::UNDEFINED_COLUMN,
+                format!("column \"{n}\" of relation \"{}\" does not exist", table.name),
+            )
+        })?;
+        let at = table.ordinal(col.id).expect("it is a column of the table");
+        if col.generated.is_some() {
+            return Err(SqlError::new(
+                SqlState::INVALID_COLUMN_REFERENCE,
+                format!("column \"{n}\" is a generated column"),
+            )
+            .with_detail("Generated columns cannot be used in COPY."));
+        }
+        if targets.contains(&at) {
+            return Err(SqlError::new(
+                SqlState::DUPLICATE_COLUMN,
+                format!("column \"{n}\" specified more than once"),
+            ));
+        }
+        targets.push(at);
+    }
+    if names.is_empty() {
+        targets = (0..table.columns.len())
+            .filter(|i| !table.columns[*i].hidden && table.columns[*i].generated.is_none())
+            .collect();
+    }
+    Ok(targets)
+}
+
 /// COPY FROM STDIN: feed it the client's data.
 pub struct CopyIn {
     loader: Loader,
@@ -359,19 +368,11 @@ fn read_file(path: &str, mut feed: impl FnMut(&[u8]) -> SqlResult<()>) -> SqlRes
 }
 
 /// Loads one file.
-fn load_file(loader: &mut Loader, options: &CopyOptions, skip: u64, path: &str) -> SqlResult<()> {
+fn load_file(loader: &mut Loader, options: &CopyOptions, path: &str) -> SqlResult<()> {
     let mut decoder = Decoder::new(options, loader.targets.len())?;
-    let mut skipped = 0;
     let mut rows = Vec::new();
-    let mut take = |rows: &mut Vec<RawRow>, loader: &mut Loader| -> SqlResult<()> {
-        for row in rows.drain(..) {
-            if skipped < skip {
-                skipped += 1;
-            } else {
-                loader.write(row)?;
-            }
-        }
-        Ok(())
+    let take = |rows: &mut Vec<RawRow>, loader: &mut Loader| -> SqlResult<()> {
+        rows.drain(..).try_for_each(|row| loader.write(row))
     };
     let name_file = |e: SqlError| match e.detail() {
         Some(d) if !d.contains(path) => {
@@ -395,50 +396,6 @@ pub(crate) fn copy_from_file(ctx: &Context, c: &Copy) -> SqlResult<String> {
     let path = c.file.as_deref().unwrap_or_default();
     let binary = c.options.format == CopyFormat::Binary;
     let mut loader = Loader::new(ctx, &table, &c.columns, binary, "COPY".into())?;
-    load_file(&mut loader, &c.options, 0, path)?;
+    load_file(&mut loader, &c.options, path)?;
     Ok(format!("COPY {}", loader.finish()?))
-}
-
-/// IMPORT INTO: all files or nothing; the command tag.
-pub(crate) fn import(ctx: &Context, i: &Import) -> SqlResult<String> {
-    let table = ctx.table(&i.table)?;
-    let mut options = CopyOptions { format: CopyFormat::Csv, ..CopyOptions::default() };
-    let mut skip = 0;
-    let one = |name: &str, v: &Option<String>| -> SqlResult<char> {
-        let mut chars = v.as_deref().unwrap_or_default().chars();
-        match (chars.next(), chars.next()) {
-            (Some(c), None) => Ok(c),
-            _ => Err(bad_option(name, "needs one character")),
-        }
-    };
-    for (name, value) in &i.options {
-        match name.as_str() {
-            "delimiter" => options.delimiter = Some(one(name, value)?),
-            "quote" => options.quote = Some(one(name, value)?),
-            "escape" => options.escape = Some(one(name, value)?),
-            "nullif" | "null" => options.null = Some(value.clone().unwrap_or_default()),
-            "header" => {
-                options.header = !matches!(value.as_deref(), Some("false" | "off" | "0"));
-            }
-            "skip" => {
-                skip = value
-                    .as_deref()
-                    .and_then(|v| v.parse().ok())
-                    .ok_or_else(|| bad_option(name, "needs a number of rows"))?;
-            }
-            other => {
-                return Err(bad_option(other, "is not known")
-                    .with_hint("Known are delimiter, quote, escape, nullif, header, skip."));
-            }
-        }
-    }
-    let mut loader = Loader::new(ctx, &table, &i.columns, false, "IMPORT INTO".into())?;
-    for path in &i.files {
-        load_file(&mut loader, &options, skip, path)?;
-    }
-    Ok(format!("IMPORT {}", loader.finish()?))
-}
-
-fn bad_option(name: &str, what: &str) -> SqlError {
-    SqlError::new(SqlState::INVALID_PARAMETER_VALUE, format!("IMPORT option \"{name}\" {what}"))
 }

@@ -44,7 +44,37 @@ pub(crate) struct TableLoad {
     occupied: Vec<bool>,
     /// By foreign key, the parent last: the values that were found last. Children come in groups.
     found: Vec<Option<Vec<Datum>>>,
-    rows: u64,
+    written: Written,
+}
+
+/// What a load has taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Written {
+    /// Rows.
+    pub(crate) rows: u64,
+    /// Entries of indexes.
+    pub(crate) entries: u64,
+    /// Bytes of keys and values.
+    pub(crate) bytes: u64,
+}
+
+/// A key that more than one row wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TakenKey {
+    /// As targets are numbered.
+    pub(crate) target: usize,
+    /// The key.
+    pub(crate) key: Bytes,
+    /// A row that was there before has it.
+    pub(crate) stored: bool,
+}
+
+/// Who decides what becomes of a row that is no good: an error ends the load.
+pub(crate) type Refuse<'a, T> = dyn FnMut(T, SqlError) -> SqlResult<()> + 'a;
+
+/// Whether an error says something of a row, so that others may go on without it.
+pub(crate) fn is_of_row(e: &SqlError) -> bool {
+    e.state().0.starts_with("22") || e.state().0.starts_with("23")
 }
 
 impl TableLoad {
@@ -66,6 +96,15 @@ impl TableLoad {
         if let Some(parent) = &info.parent {
             ctx.lock_writers_out(&parent.table)?;
         }
+        TableLoad::begin(ctx, info)
+    }
+
+    /// As [`TableLoad::start`], for a load that will never be written: nobody is kept out.
+    pub(crate) fn trial(ctx: &Context, info: &Arc<TableInfo>) -> SqlResult<TableLoad> {
+        TableLoad::begin(ctx, info)
+    }
+
+    fn begin(ctx: &Context, info: &Arc<TableInfo>) -> SqlResult<TableLoad> {
         let layout = &info.layout;
         let mut occupied =
             vec![holds_rows(ctx, layout.rows.whole_span(), layout.rows.class_mask())?];
@@ -75,55 +114,110 @@ impl TableLoad {
             );
         }
         let targets = occupied.len() + usize::from(layout.notes().is_some());
-        occupied.resize(targets, false);
-        let load = ctx.txn.bulk_load(targets, LOAD_MEMORY, &ctx.memory).map_err(kv_error)?;
+        // The last one is for records, which need no memory.
+        occupied.resize(targets + 1, false);
+        let memory = LOAD_MEMORY / targets * (targets + 1);
+        let load = ctx.txn.bulk_load(targets + 1, memory, &ctx.memory).map_err(kv_error)?;
         let found = vec![None; info.references.len() + 1];
         // In a block it is, or no load is possible; outside, a table that the statement makes.
         let private =
             ctx.failure.is_some() || ctx.db.current_catalog()?.table(info.table().id).is_none();
         let (ctx, info) = (ctx.clone(), info.clone());
-        Ok(TableLoad { ctx, info, load, private, occupied, found, rows: 0 })
+        Ok(TableLoad { ctx, info, load, private, occupied, found, written: Written::default() })
+    }
+
+    /// What it has taken so far.
+    pub(crate) fn written(&self) -> Written {
+        self.written
     }
 
     /// Adds rows whose defaults are filled in, each with its place in the input.
     ///
     /// # Errors
     /// What is wrong with the first bad row, and its place.
-    pub(crate) fn add<T>(&mut self, mut rows: Vec<(T, Row)>) -> Result<(), (T, SqlError)> {
-        let mut bad = None;
-        for (n, (_, row)) in rows.iter_mut().enumerate() {
-            if let Err(e) = self.info.filler.complete(&self.ctx, row) {
-                bad = Some((n, e));
-                break;
-            }
-        }
-        let bad = bad.and_then(|(n, e)| {
-            rows.truncate(n + 1);
-            rows.pop().map(|(place, _)| (place, e))
+    pub(crate) fn add<T>(&mut self, rows: Vec<(T, Row)>) -> Result<(), (T, SqlError)> {
+        let mut first = None;
+        let refused = self.add_or_refuse(rows, &mut |place, e: SqlError| {
+            first = Some(place);
+            Err(e)
         });
-        let asked = match rows.len() {
-            0 | 1 => Ok(()),
-            _ => ahead::of_loads(&self.ctx, &self.info, rows.iter().map(|(_, row)| row)),
+        match (refused, first) {
+            (Err(e), Some(place)) => Err((place, e)),
+            _ => Ok(()),
+        }
+    }
+
+    /// As [`TableLoad::add`]; `refuse` decides about rows that are no good.
+    ///
+    /// # Errors
+    /// Those of `refuse`.
+    pub(crate) fn add_or_refuse<T>(
+        &mut self,
+        rows: Vec<(T, Row)>,
+        refuse: &mut Refuse<'_, T>,
+    ) -> SqlResult<()> {
+        let complete = |(place, mut row): (T, Row)| {
+            let done = self.info.filler.complete(&self.ctx, &mut row);
+            (place, done.map(|()| row))
         };
+        let rows: Vec<(T, SqlResult<Row>)> = rows.into_iter().map(complete).collect();
+        let good = || rows.iter().filter_map(|(_, row)| row.as_ref().ok());
+        // What fails here fails again for the row that it is about.
+        let asked = match good().count() {
+            0 | 1 => Ok(()),
+            _ => ahead::of_loads(&self.ctx, &self.info, good()),
+        };
+        let mut asked = asked.err().filter(|e| !is_of_row(e));
         for (place, row) in rows {
-            if let Err(e) = asked.clone().and_then(|()| self.put(&row)) {
-                return Err((place, e));
+            let put = match asked.take() {
+                Some(e) => Err(e),
+                None => row.and_then(|row| self.put(&row)),
+            };
+            if let Err(e) = put {
+                refuse(place, e)?;
             }
         }
-        bad.map_or(Ok(()), Err)
+        Ok(())
     }
 
     fn put(&mut self, row: &Row) -> SqlResult<()> {
         self.check_references(row)?;
         let layout = self.info.layout.clone();
+        // All of a row or nothing: a key that cannot be is found before anything is put.
+        let indexes = || layout.kept_indexes().chain(layout.notes()).enumerate();
         let key = layout.row_key(row)?;
-        self.rows += 1;
-        self.load.put(0, &key, &layout.row_value(row)).map_err(kv_error)?;
-        for (n, i) in layout.kept_indexes().chain(layout.notes()).enumerate() {
-            let Some(key) = i.entry_key(row)? else { continue };
-            self.load.put(n + 1, &key, &layout.entry_value(i, row)).map_err(kv_error)?;
+        let entries = indexes().map(|(_, i)| i.entry_key(row)).collect::<SqlResult<Vec<_>>>()?;
+        let value = layout.row_value(row);
+        self.written.rows += 1;
+        self.written.bytes += (key.len() + value.len()) as u64;
+        self.load.put(0, &key, &value).map_err(kv_error)?;
+        for (n, i) in indexes() {
+            let Some(key) = &entries[n] else { continue };
+            let value = layout.entry_value(i, row);
+            self.written.entries += 1;
+            self.written.bytes += (key.len() + value.len()) as u64;
+            self.load.put(n + 1, key, &value).map_err(kv_error)?;
         }
         Ok(())
+    }
+
+    /// Puts a record next to the rows: it is stored if they are, and only then. Nobody else may
+    /// write it meanwhile.
+    pub(crate) fn along(&mut self, key: &[u8], value: &[u8]) -> SqlResult<()> {
+        let last = self.occupied.len() - 1;
+        self.load.put(last, key, value).map_err(kv_error)
+    }
+
+    /// The key that a row has in a target, if it has one there.
+    pub(crate) fn key_in(
+        layout: &TableLayout,
+        target: usize,
+        row: &Row,
+    ) -> SqlResult<Option<Vec<u8>>> {
+        match target {
+            0 => layout.row_key(row).map(Some),
+            _ => index_of(layout, target)?.entry_key(row),
+        }
     }
 
     fn check_references(&mut self, row: &Row) -> SqlResult<()> {
@@ -158,21 +252,41 @@ impl TableLoad {
         Ok(())
     }
 
+    /// Looks for keys that more than one row wants, without writing anything: at most so many of
+    /// them.
+    pub(crate) fn taken_keys(&mut self, most: usize) -> SqlResult<Vec<TakenKey>> {
+        let TableLoad { ctx, info, load, occupied, .. } = self;
+        let mut found: Vec<TakenKey> = Vec::new();
+        let mut refuse = |key: TakenKey, e: SqlError| {
+            found.push(key);
+            if found.len() < most { Ok(()) } else { Err(e) }
+        };
+        let mut judge = Judge { ctx, info, waiting: Vec::new(), seen: 0, refuse: &mut refuse };
+        let visited = load.visit(|row: Loaded<'_>| judge.look_at(&row, occupied));
+        let judged = visited.map_err(SqlError::from).and_then(|()| judge.decide());
+        match judged {
+            // That is what stopped it.
+            Err(_) if found.len() >= most => Ok(found),
+            other => other.map(|()| found),
+        }
+    }
+
     /// Puts the rows where the transaction's end makes them appear, all at once.
     pub(crate) fn finish(self) -> SqlResult<()> {
-        let TableLoad { ctx, info, load, private, occupied, rows, .. } = self;
-        let mut seen = 0u64;
-        let mut judge = Judge { ctx: &ctx, info: &info, waiting: Vec::new() };
-        let files = load.finish(|row: Loaded<'_>| -> Result<(), LoadError> {
-            seen += 1;
-            if seen.is_multiple_of(4096) {
-                ctx.check_cancel()?;
-            }
-            if row.again || occupied[row.target] {
-                judge.take(&row)?;
-            }
-            Ok(())
-        })?;
+        self.finish_or_tell(&mut None)
+    }
+
+    /// As [`TableLoad::finish`]; says which key is taken, if that is what it fails for.
+    pub(crate) fn finish_or_tell(self, taken: &mut Option<TakenKey>) -> SqlResult<()> {
+        let TableLoad { ctx, info, load, private, occupied, written, .. } = self;
+        let rows = written.rows;
+        let mut refuse = |key: TakenKey, e: SqlError| {
+            *taken = Some(key);
+            Err(e)
+        };
+        let (waiting, seen) = (Vec::new(), 0);
+        let mut judge = Judge { ctx: &ctx, info: &info, waiting, seen, refuse: &mut refuse };
+        let files = load.finish(|row: Loaded<'_>| judge.look_at(&row, &occupied))?;
         judge.decide()?;
         ctx.db.statistics_state().changes.add(info.table(), Delta::inserted(rows));
         if !private {
@@ -197,12 +311,16 @@ fn holds_rows(ctx: &Context, span: KeySpan, classes: u32) -> SqlResult<bool> {
     Ok(scan.next().map_err(kv_error)?.is_some())
 }
 
-/// Says whether the keys of a load are taken: 23505 for the first that is. Asks for many at once.
+/// Says whether the keys of a load are taken: 23505 for each that is. Asks for many at once.
 struct Judge<'a> {
     ctx: &'a Context,
     info: &'a TableInfo,
     /// In the order in which they came.
     waiting: Vec<Candidate>,
+    /// Rows that were looked at.
+    seen: u64,
+    /// Whom to tell about a key that is taken.
+    refuse: &'a mut Refuse<'a, TakenKey>,
 }
 
 /// A row of a load whose key may be taken.
@@ -215,6 +333,18 @@ struct Candidate {
 }
 
 impl Judge<'_> {
+    /// A row on its way; `occupied`: whether something is stored in its target already.
+    fn look_at(&mut self, row: &Loaded<'_>, occupied: &[bool]) -> Result<(), LoadError> {
+        self.seen += 1;
+        if self.seen.is_multiple_of(4096) {
+            self.ctx.check_cancel()?;
+        }
+        if row.again || occupied[row.target] {
+            self.take(row)?;
+        }
+        Ok(())
+    }
+
     fn take(&mut self, row: &Loaded<'_>) -> SqlResult<()> {
         let (key, value) = (Bytes::copy_from_slice(row.key), Bytes::copy_from_slice(row.value));
         self.waiting.push(Candidate { target: row.target, key, value, again: row.again });
@@ -240,7 +370,13 @@ impl Judge<'_> {
             }
         }
         txn.get_ahead(behind, ReadMode::Latest).map_err(kv_error)?;
-        waiting.iter().try_for_each(|row| judge(self.ctx, self.info, row))
+        waiting.into_iter().try_for_each(|row| match judge(self.ctx, self.info, &row) {
+            Err(e) if is_of_row(&e) => {
+                let (target, key, stored) = (row.target, row.key, !row.again);
+                (self.refuse)(TakenKey { target, key, stored }, e)
+            }
+            other => other,
+        })
     }
 }
 

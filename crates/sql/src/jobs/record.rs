@@ -16,6 +16,8 @@ const REMEMBERED: usize = 100;
 pub enum State {
     /// At work.
     Running,
+    /// By PAUSE JOB, until RESUME JOB.
+    Paused,
     /// It failed, and what it has published is being taken back.
     Undoing,
     /// Done.
@@ -26,8 +28,9 @@ pub enum State {
     Canceled,
 }
 
-const STATES: [(State, &str); 5] = [
+const STATES: [(State, &str); 6] = [
     (State::Running, "running"),
+    (State::Paused, "paused"),
     (State::Undoing, "undoing"),
     (State::Succeeded, "succeeded"),
     (State::Failed, "failed"),
@@ -42,7 +45,7 @@ impl State {
 
     /// Whether nothing will happen to the job any more.
     pub(crate) fn is_final(self) -> bool {
-        !matches!(self, State::Running | State::Undoing)
+        !matches!(self, State::Running | State::Paused | State::Undoing)
     }
 }
 
@@ -84,12 +87,22 @@ impl Record {
 
     /// Writes it with the transaction.
     pub(crate) fn put(&self, txn: &Txn) -> SqlResult<()> {
+        txn.put(self.key(), self.encode()).map_err(kv_error)
+    }
+
+    /// Where it is stored.
+    pub(crate) fn key(&self) -> Vec<u8> {
+        system::job(self.id)
+    }
+
+    /// As it is stored.
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let value = json!({
             "kind": self.kind, "statement": self.statement, "state": self.state.name(),
             "step": self.step, "fraction": self.fraction, "error": self.error,
             "index": self.index,
         });
-        txn.put(system::job(self.id), value.to_string()).map_err(kv_error)
+        value.to_string().into_bytes()
     }
 
     fn decode(id: u32, bytes: &[u8]) -> Option<Record> {

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
-use parking_lot::{Mutex, RwLock};
+use braid_types::SqlResult;
+use parking_lot::{Condvar, Mutex, RwLock};
 
 use super::expiry::Expiry;
 use super::record::{Record, State};
@@ -31,7 +33,19 @@ pub(crate) struct Job {
     /// Tables that it changes.
     tables: Vec<u32>,
     listener: Option<Listener>,
+    /// Of a job that can pause: whether it shall.
+    pause: Option<Pause>,
 }
+
+/// Whether a job shall pause, and how it learns that it shall go on.
+#[derive(Default)]
+struct Pause {
+    paused: Mutex<bool>,
+    changed: Condvar,
+}
+
+/// How often a job that pauses looks whether it was canceled.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 impl Job {
     pub(crate) fn id(&self) -> u32 {
@@ -41,6 +55,9 @@ impl Job {
     pub(crate) fn record(&self) -> Record {
         let mut record = self.record.lock().clone();
         record.fraction = self.fraction.load(Ordering::Relaxed) as f64 / 1e6;
+        if record.state == State::Running && self.is_paused() {
+            record.state = State::Paused;
+        }
         record
     }
 
@@ -65,6 +82,43 @@ impl Job {
         if let Some(listener) = &self.listener {
             listener(&Step { job, name });
         }
+    }
+
+    /// Begins a step of a job whose progress is that of all its steps.
+    pub(crate) fn phase(&self, name: &'static str) {
+        let job = {
+            let mut record = self.record.lock();
+            record.step = name.into();
+            record.id
+        };
+        if let Some(listener) = &self.listener {
+            listener(&Step { job, name });
+        }
+    }
+
+    /// At least so much is done: what is done again does not take it back.
+    pub(crate) fn at_least(&self, fraction: f64) {
+        let parts = (fraction.clamp(0.0, 1.0) * 1e6) as u64;
+        self.fraction.fetch_max(parts, Ordering::Relaxed);
+    }
+
+    fn is_paused(&self) -> bool {
+        self.pause.as_ref().is_some_and(|pause| *pause.paused.lock())
+    }
+
+    /// A place where a job may stay as long as it shall pause.
+    ///
+    /// # Errors
+    /// Those of `check`, which is asked now and then.
+    pub(crate) fn pass(&self, check: &dyn Fn() -> SqlResult<()>) -> SqlResult<()> {
+        check()?;
+        let Some(pause) = &self.pause else { return Ok(()) };
+        let mut paused = pause.paused.lock();
+        while *paused {
+            pause.changed.wait_for(&mut paused, LOOK_EVERY);
+            check()?;
+        }
+        Ok(())
     }
 
     /// Part of the present step that is done.
@@ -98,11 +152,47 @@ impl Jobs {
         tables: Vec<u32>,
         cancel: Arc<AtomicBool>,
     ) -> Arc<Job> {
+        self.start_with(record, tables, cancel, None)
+    }
+
+    /// As [`Jobs::start`], of a job that asks whether it shall [pause](Job::pass).
+    pub(crate) fn start_pausable(
+        &self,
+        record: Record,
+        tables: Vec<u32>,
+        cancel: Arc<AtomicBool>,
+    ) -> Arc<Job> {
+        self.start_with(record, tables, cancel, Some(Pause::default()))
+    }
+
+    fn start_with(
+        &self,
+        record: Record,
+        tables: Vec<u32>,
+        cancel: Arc<AtomicBool>,
+        pause: Option<Pause>,
+    ) -> Arc<Job> {
         let listener = self.listener.read().clone();
-        let (id, fraction) = (record.id, AtomicU64::new(0));
-        let job = Arc::new(Job { record: Mutex::new(record), fraction, cancel, tables, listener });
+        let (id, fraction, record) = (record.id, AtomicU64::new(0), Mutex::new(record));
+        let job = Arc::new(Job { record, fraction, cancel, tables, listener, pause });
         self.running.lock().insert(id, job.clone());
         job
+    }
+
+    /// Lets a job pause or go on; `None` if it is not running, `false` if it cannot pause.
+    pub(crate) fn set_paused(&self, id: u32, paused: bool) -> Option<bool> {
+        let job = self.running.lock().get(&id).cloned()?;
+        let Some(pause) = &job.pause else { return Some(false) };
+        *pause.paused.lock() = paused;
+        pause.changed.notify_all();
+        Some(true)
+    }
+
+    /// Asks all jobs to stop.
+    pub fn cancel_all(&self) {
+        for job in self.running.lock().values() {
+            job.cancel.store(true, Ordering::SeqCst);
+        }
     }
 
     pub(crate) fn end(&self, id: u32) {

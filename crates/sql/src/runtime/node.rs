@@ -1,5 +1,9 @@
 //! All that a node knows of its statements and sessions.
 
+use std::sync::OnceLock;
+
+use braid_import::Folder;
+
 use super::advisory::AdvisoryLocks;
 use super::sessions::Sessions;
 use super::statements::{ENTRIES_MAX, Statements};
@@ -9,12 +13,19 @@ pub(crate) struct Runtime {
     pub(crate) statements: Statements,
     pub(crate) sessions: Sessions,
     pub(crate) advisory: AdvisoryLocks,
+    /// Where files for IMPORT are, once somebody has said it.
+    pub(crate) import_folder: OnceLock<Folder>,
 }
 
 impl Runtime {
     /// Nothing yet.
     pub(crate) fn new(now_micros: i64) -> Runtime {
         let statements = Statements::new(ENTRIES_MAX, now_micros);
-        Runtime { statements, sessions: Sessions::default(), advisory: AdvisoryLocks::default() }
+        Runtime {
+            statements,
+            sessions: Sessions::default(),
+            advisory: AdvisoryLocks::default(),
+            import_folder: OnceLock::new(),
+        }
     }
 }

@@ -30,9 +30,23 @@ impl Session {
         if self.db.jobs().cancel(id) {
             return Ok(());
         }
+        Err(self.not_running(id)?)
+    }
+
+    /// PAUSE JOB and RESUME JOB.
+    pub(crate) fn pause_job(&self, id: u32, paused: bool) -> SqlResult<()> {
+        match self.db.jobs().set_paused(id, paused) {
+            Some(true) => Ok(()),
+            Some(false) => Err(SqlError::unsupported("PAUSE JOB of a schema change")
+                .with_hint("CANCEL JOB takes it back.")),
+            None => Err(self.not_running(id)?),
+        }
+    }
+
+    fn not_running(&self, id: u32) -> SqlResult<SqlError> {
         let txn = self.db.coordinator().begin(TxnOptions::default()).map_err(kv_error)?;
         let known = Record::all(&txn)?.into_iter().find(|record| record.id == id);
-        Err(match known {
+        Ok(match known {
             Some(record) => SqlError::new(
                 SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!("job {id} is not running"),

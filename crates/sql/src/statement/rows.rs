@@ -8,6 +8,7 @@ use sqlparser::ast::Statement as Sql;
 use super::entry::{Effect, Entry, work};
 use crate::copy::{self, CopyIn, CopyOut};
 use crate::dml::{DeletePlan, InsertPlan, UpdatePlan};
+use crate::import;
 use crate::session::Outcome;
 use crate::session::prepare::plan_query;
 use crate::session::prepared::{DeclarePlan, Plan};
@@ -94,9 +95,15 @@ pub(super) static ENTRIES: &[Entry] = &[
     ),
     Entry::utility(
         "IMPORT",
-        "import into t csv data ('/nowhere.csv')",
-        "rows of CSV files into a table",
+        "import into t csv data ('nowhere.csv')",
+        "rows of CSV, JSONL, Parquet or Avro files of the node into a table",
         Effect::Writes,
-        work!(Kind::Import(i) => |_, ctx| Ok(Outcome::Done(copy::import(ctx, i)?).into())),
-    ),
+        work!(statement, Kind::Import(i) => |session, ctx| {
+            Ok(import::start(session, ctx, i, &statement.text)?.into())
+        }),
+    )
+    .with_columns(|_, s| match &*s.kind {
+        Kind::Import(i) => Ok(Some(import::columns(i))),
+        _ => Ok(None),
+    }),
 ];

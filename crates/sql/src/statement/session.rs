@@ -164,6 +164,24 @@ pub(super) static ENTRIES: &[Entry] = &[
         }),
     ),
     Entry::session(
+        "PAUSE JOB",
+        "pause job 1",
+        "lets an import wait; what it has locked stays locked",
+        work!(Kind::PauseJob(id) => |session| {
+            session.pause_job(*id, true)?;
+            done("PAUSE JOB")
+        }),
+    ),
+    Entry::session(
+        "RESUME JOB",
+        "resume job 1",
+        "lets an import that waits go on",
+        work!(Kind::ResumeJob(id) => |session| {
+            session.pause_job(*id, false)?;
+            done("RESUME JOB")
+        }),
+    ),
+    Entry::session(
         "VACUUM",
         "vacuum t",
         "accepted: compactions do the work",

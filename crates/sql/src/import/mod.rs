@@ -1,0 +1,24 @@
+//! IMPORT: files of the node's folder into a table, all of them or nothing.
+//!
+//! ```text
+//!   statement ─ [`options`] ─► what is read and how
+//!   files ─ braid_import::Reader (a thread) ─► rows ─ defaults ─► [`crate::dml::table_load`]
+//!             │ misfits                            │ refused rows
+//!             └───────► [`refused`] ◄──────────────┘      ► an error with its place, or a file
+//!   all rows sorted ─ taken keys? ─ [`locate`] reads again and says where they came from
+//!   ssts ─► in at once, with the commit; the job's record says so in the same step
+//! ```
+//! Readers see the table as it was until the commit; other writers wait. Nothing of a load that
+//! fails is ever reachable: its sorted runs are files of their own, which go with it.
+//!
+//! `online` is the other way: small transactions, beside other writers, each of which stays.
+
+mod answer;
+mod detached;
+mod locate;
+mod options;
+mod refused;
+mod run;
+
+pub(crate) use answer::columns;
+pub(crate) use detached::start;

@@ -1,0 +1,278 @@
+//! The options of IMPORT: their names, which format they are for, and what values they take.
+//!
+//! Names are CockroachDB's where it has the option.
+
+use std::collections::BTreeSet;
+
+use braid_import::{Compression, Format, Header, ReadOptions};
+use braid_parser::Import;
+use braid_types::{SqlError, SqlResult, SqlState};
+
+/// What IMPORT was told.
+#[derive(Clone, Debug)]
+pub(super) struct Options {
+    /// How files are read.
+    pub(super) read: ReadOptions,
+    /// Rows after which reading ends.
+    pub(super) row_limit: Option<u64>,
+    /// So many rows may be no good.
+    pub(super) max_bad_rows: u64,
+    /// Where those are written.
+    pub(super) reject_file: Option<String>,
+    /// Everything is read and checked, and nothing is applied.
+    pub(super) dry_run: bool,
+    /// The statement answers at once, and the job goes on.
+    pub(super) detached: bool,
+    /// Fields that no column has are left out.
+    pub(super) ignore_unknown: bool,
+}
+
+/// For which formats an option is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum For {
+    Csv,
+    Lines,
+    Named,
+    All,
+}
+
+const KNOWN: &[(&str, For)] = &[
+    ("delimiter", For::Csv),
+    ("quote", For::Csv),
+    ("escape", For::Csv),
+    ("nullif", For::Csv),
+    ("header", For::Csv),
+    ("skip", For::Csv),
+    ("comment", For::Csv),
+    ("strict_quotes", For::Csv),
+    ("decompress", For::Lines),
+    ("max_row_size", For::Lines),
+    ("ignore_unknown_fields", For::Named),
+    ("row_limit", For::All),
+    ("max_bad_rows", For::All),
+    ("reject_file", For::All),
+    ("dry_run", For::All),
+    ("detached", For::All),
+];
+
+impl For {
+    fn holds(self, format: Format) -> bool {
+        match self {
+            For::Csv => format == Format::Csv,
+            For::Lines => matches!(format, Format::Csv | Format::JsonLines),
+            For::Named => format != Format::Csv,
+            For::All => true,
+        }
+    }
+}
+
+/// Whether a statement asks for a dry run, as far as can be told before its options are checked.
+pub(super) fn is_dry_run(i: &Import) -> bool {
+    i.options.iter().any(|(name, value)| name == "dry_run" && flag(name, value).unwrap_or(false))
+}
+
+impl Options {
+    /// Reads all options.
+    ///
+    /// # Errors
+    /// 0A000 for a format that there is not; 22023 for an option that is not known, is not for the
+    /// format, comes twice or has a value that it cannot have.
+    pub(super) fn read(i: &Import) -> SqlResult<Options> {
+        let format = Format::named(&i.format).ok_or_else(|| {
+            SqlError::unsupported(format!("IMPORT of {} data", i.format.to_uppercase()))
+                .with_hint("Formats are CSV, JSONL, PARQUET and AVRO.")
+        })?;
+        let mut out = Options {
+            read: ReadOptions::new(format),
+            row_limit: None,
+            max_bad_rows: 0,
+            reject_file: None,
+            dry_run: false,
+            detached: false,
+            ignore_unknown: false,
+        };
+        let mut seen = BTreeSet::new();
+        for (name, value) in &i.options {
+            let name = if name == "null" { "nullif" } else { name.as_str() };
+            check_known(name, format)?;
+            if !seen.insert(name) {
+                return Err(bad(name, "is given twice"));
+            }
+            out.take(name, value)?;
+        }
+        out.check(&seen)?;
+        Ok(out)
+    }
+
+    fn take(&mut self, name: &str, value: &Option<String>) -> SqlResult<()> {
+        let csv = &mut self.read.csv;
+        match name {
+            "delimiter" => csv.delimiter = byte(name, value)?,
+            "quote" => {
+                let same = csv.escape == csv.quote;
+                csv.quote = byte(name, value)?;
+                if same {
+                    csv.escape = csv.quote;
+                }
+            }
+            "escape" => csv.escape = byte(name, value)?,
+            "comment" => csv.comment = Some(byte(name, value)?),
+            "nullif" => csv.null = text(name, value)?.into_bytes(),
+            "header" => {
+                csv.header = match value.as_deref() {
+                    Some("match") => Header::Match,
+                    _ if flag(name, value)? => Header::Skipped,
+                    _ => Header::None,
+                }
+            }
+            "skip" => csv.skip = number(name, value)?,
+            "strict_quotes" => csv.strict_quotes = flag(name, value)?,
+            "decompress" => {
+                let named = Compression::named(&text(name, value)?.to_lowercase());
+                self.read.compression =
+                    named.ok_or_else(|| bad(name, "is auto, none, gzip, zstd or bzip2"))?;
+            }
+            "max_row_size" => self.read.row_bytes_max = size(name, value)?,
+            "ignore_unknown_fields" => self.ignore_unknown = flag(name, value)?,
+            "row_limit" => self.row_limit = Some(number(name, value)?),
+            "max_bad_rows" => self.max_bad_rows = number(name, value)?,
+            "reject_file" => self.reject_file = Some(text(name, value)?),
+            "dry_run" => self.dry_run = flag(name, value)?,
+            "detached" => self.detached = flag(name, value)?,
+            other => return Err(SqlError::internal(format!("nobody reads option {other}"))),
+        }
+        Ok(())
+    }
+
+    /// What options say of each other.
+    fn check(&self, given: &BTreeSet<&str>) -> SqlResult<()> {
+        let csv = &self.read.csv;
+        if csv.delimiter == csv.quote {
+            return Err(bad("delimiter", "must not be the quote"));
+        }
+        if csv.delimiter == csv.escape {
+            return Err(bad("delimiter", "must not be the escape"));
+        }
+        if csv.comment.is_some_and(|c| c == csv.quote || c == csv.delimiter) {
+            return Err(bad("comment", "must be neither the quote nor the delimiter"));
+        }
+        if csv.null.contains(&csv.delimiter) || csv.null.contains(&b'\n') {
+            return Err(bad("nullif", "must hold neither the delimiter nor a line break"));
+        }
+        if self.row_limit == Some(0) {
+            return Err(bad("row_limit", "must be more than 0"));
+        }
+        if given.contains("reject_file") && self.max_bad_rows == 0 {
+            let e = bad("reject_file", "needs max_bad_rows");
+            return Err(e.with_hint("WITH max_bad_rows = '100' lets so many rows be no good."));
+        }
+        if self.dry_run && (self.detached || given.contains("reject_file")) {
+            return Err(bad("dry_run", "writes nothing and answers with a report"));
+        }
+        Ok(())
+    }
+}
+
+fn check_known(name: &str, format: Format) -> SqlResult<()> {
+    match KNOWN.iter().find(|(known, _)| *known == name) {
+        Some((_, formats)) if formats.holds(format) => Ok(()),
+        Some(_) => Err(bad(name, "is not for this format").with_hint(known(format))),
+        None => Err(bad(name, "is not known").with_hint(known(format))),
+    }
+}
+
+fn known(format: Format) -> String {
+    let names: Vec<&str> =
+        KNOWN.iter().filter(|(_, f)| f.holds(format)).map(|(name, _)| *name).collect();
+    format!("Options are {}.", names.join(", "))
+}
+
+fn text(name: &str, value: &Option<String>) -> SqlResult<String> {
+    value.clone().ok_or_else(|| bad(name, "needs a value"))
+}
+
+fn byte(name: &str, value: &Option<String>) -> SqlResult<u8> {
+    let text = text(name, value)?;
+    // As shells and CockroachDB's users write it.
+    let text = if text == "\\t" { "\t" } else { &text };
+    match text.as_bytes() {
+        [b] if b.is_ascii() && !matches!(b, b'\n' | b'\r' | 0) => Ok(*b),
+        _ => Err(bad(name, "must be a single one-byte character")),
+    }
+}
+
+fn flag(name: &str, value: &Option<String>) -> SqlResult<bool> {
+    match value.as_deref().map(str::to_lowercase).as_deref() {
+        None | Some("true" | "on" | "yes" | "1") => Ok(true),
+        Some("false" | "off" | "no" | "0") => Ok(false),
+        Some(_) => Err(bad(name, "is true or false")),
+    }
+}
+
+fn number(name: &str, value: &Option<String>) -> SqlResult<u64> {
+    text(name, value)?.trim().parse().map_err(|_| bad(name, "needs a whole number"))
+}
+
+/// Bytes, with a unit if there is one: `512`, `10MB`, `1 GiB`.
+fn size(name: &str, value: &Option<String>) -> SqlResult<usize> {
+    let text = text(name, value)?;
+    let digits = text.trim_start().bytes().take_while(u8::is_ascii_digit).count();
+    let (digits, unit) = text.trim().split_at(digits);
+    let factor: usize = match unit.trim().to_lowercase().as_str() {
+        "" | "b" => 1,
+        "kb" | "kib" => 1 << 10,
+        "mb" | "mib" => 1 << 20,
+        "gb" | "gib" => 1 << 30,
+        _ => return Err(bad(name, "is a size, such as 10MB")),
+    };
+    let bytes = digits.parse().ok().and_then(|n: usize| n.checked_mul(factor));
+    bytes.filter(|n| *n > 0).ok_or_else(|| bad(name, "is a size, such as 10MB"))
+}
+
+fn bad(name: &str, what: &str) -> SqlError {
+    SqlError::new(SqlState::INVALID_PARAMETER_VALUE, format!("IMPORT option \"{name}\" {what}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(format: &str, options: &[(&str, Option<&str>)]) -> SqlResult<Options> {
+        let options = options.iter().map(|(n, v)| (n.to_string(), v.map(str::to_string))).collect();
+        let (table, columns, files) = (vec!["t".into()], Vec::new(), Vec::new());
+        let (format, job) = (format.into(), None);
+        Options::read(&Import { table, columns, format, files, options, job })
+    }
+
+    #[test]
+    fn what_is_not_known_or_not_for_the_format_is_refused_with_what_there_is() {
+        for (format, name, value, says) in [
+            ("csv", "delimitr", Some(","), "is not known"),
+            ("parquet", "delimiter", Some(","), "is not for this format"),
+            ("csv", "delimiter", Some("ab"), "single one-byte"),
+            ("csv", "delimiter", Some("\""), "must not be the quote"),
+            ("csv", "skip", Some("-1"), "whole number"),
+            ("csv", "skip", None, "needs a value"),
+            ("csv", "header", Some("maybe"), "true or false"),
+            ("jsonl", "decompress", Some("lzma"), "gzip, zstd or bzip2"),
+            ("csv", "max_row_size", Some("10 parsecs"), "is a size"),
+            ("csv", "row_limit", Some("0"), "more than 0"),
+            ("avro", "reject_file", Some("x"), "needs max_bad_rows"),
+        ] {
+            let e = read(format, &[(name, value)]).expect_err(name);
+            assert_eq!(e.state().0, "22023", "{name}");
+            assert!(e.message().contains(says), "{name}: {}", e.message());
+        }
+        assert!(read("csv", &[("skip", Some("1")), ("skip", Some("1"))]).is_err());
+        assert_eq!(read("xml", &[]).unwrap_err().state().0, "0A000");
+    }
+
+    #[test]
+    fn sizes_have_units_and_quotes_take_their_escape_along() {
+        let o = read("csv", &[("max_row_size", Some("10 MiB")), ("quote", Some("'"))]).unwrap();
+        assert_eq!(o.read.row_bytes_max, 10 << 20);
+        assert_eq!((o.read.csv.quote, o.read.csv.escape), (b'\'', b'\''));
+        let o = read("csv", &[("null", Some("\\N")), ("delimiter", Some("\\t"))]).unwrap();
+        assert_eq!((o.read.csv.null.as_slice(), o.read.csv.delimiter), (&b"\\N"[..], b'\t'));
+    }
+}
