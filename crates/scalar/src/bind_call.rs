@@ -65,7 +65,7 @@ pub(crate) fn bind_function(
     if function.over.is_some() || !function.within_group.is_empty() {
         return Err(general_query_needed("a window function"));
     }
-    if is_aggregate(&name) {
+    if is_aggregate(&name) || name == "grouping" {
         return Err(general_query_needed("an aggregate"));
     }
     if is_set_returning(&name) {

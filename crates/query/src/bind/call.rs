@@ -68,6 +68,9 @@ impl Binder<'_> {
         if function.over.is_some() {
             return self.window_call(&name, function).map(Some);
         }
+        if name == "grouping" {
+            return self.grouping_call(function).map(Some);
+        }
         if is_aggregate(&name) {
             return self.aggregate_call(&name, function).map(Some);
         }

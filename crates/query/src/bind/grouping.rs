@@ -11,7 +11,7 @@ use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::{AggregateUDF, Expr, LogicalPlan, LogicalPlanBuilder};
 use sqlparser::ast;
 
-use super::{Binder, SlotKind, aggregate_not_allowed};
+use super::{Binder, SlotKind, aggregate_not_allowed, grouping_sets};
 use crate::error::from_df;
 use crate::exec::aggregate::{FIRST, OrderKey, Spec, aggregate};
 use crate::exec::scalar;
@@ -215,32 +215,55 @@ impl Binder<'_> {
         exprs: &[ast::Expr],
         select: &[(Option<String>, ast::Expr)],
     ) -> SqlResult<()> {
-        let mut groups = Vec::new();
-        for expr in exprs {
-            let mut expr = expr.clone();
-            while let ast::Expr::Nested(inner) = expr {
-                expr = *inner;
+        let Some(sets) = grouping_sets::alternatives(exprs)? else {
+            let groups: Vec<(ast::Expr, Bound)> =
+                exprs.iter().map(|e| self.bind_group(e, select)).collect::<SqlResult<_>>()?;
+            for (target, bound) in groups {
+                self.add_group(Some(target), bound);
             }
-            if matches!(
-                expr,
-                ast::Expr::GroupingSets(_) | ast::Expr::Cube(_) | ast::Expr::Rollup(_)
-            ) {
-                return Err(SqlError::unsupported("GROUPING SETS, CUBE or ROLLUP")
-                    .with_hint("Use UNION ALL of several GROUP BY queries."));
+            return Ok(());
+        };
+        let mut groups: Vec<(ast::Expr, Bound)> = Vec::new();
+        let mut members: Vec<Vec<usize>> = Vec::with_capacity(sets.len());
+        for set in &sets {
+            let mut own = Vec::with_capacity(set.len());
+            for e in set {
+                let (target, bound) = self.bind_group(e, select)?;
+                let known = groups.iter().position(|(_, g)| g.is_like(&bound, 0));
+                own.push(known.unwrap_or(groups.len()));
+                if known.is_none() {
+                    groups.push((target, bound));
+                }
             }
-            let target = self.group_target(&expr, select)?;
-            let scope = self.level().scope.clone();
-            self.level().no_aggregates = Some("GROUP BY");
-            let bound = braid_scalar::bind(&target, &scope, self);
-            self.level().no_aggregates = None;
-            let bound = bound?;
-            bound.ty().check_comparable("equality")?;
-            groups.push((target, bound));
+            members.push(own);
         }
+        let count = groups.len();
+        let set = |own: &Vec<usize>| (0..count).map(|n| own.contains(&n)).collect();
+        self.note_sets(members.iter().map(set).collect());
         for (target, bound) in groups {
             self.add_group(Some(target), bound);
         }
         Ok(())
+    }
+
+    /// Binds one expression of GROUP BY.
+    fn bind_group(
+        &mut self,
+        expr: &ast::Expr,
+        select: &[(Option<String>, ast::Expr)],
+    ) -> SqlResult<(ast::Expr, Bound)> {
+        let mut expr = expr.clone();
+        while let ast::Expr::Nested(inner) = expr {
+            expr = *inner;
+        }
+        let target = self.group_target(&expr, select)?;
+        let scope = self.level().scope.clone();
+        self.level().no_aggregates = Some("GROUP BY");
+        let bound = braid_scalar::bind(&target, &scope, self);
+        self.level().no_aggregates = None;
+        let bound = bound?;
+        bound.ty().check_comparable("equality")?;
+        Ok((target, bound))
     }
 
     fn group_target(
@@ -302,10 +325,13 @@ impl Binder<'_> {
             return Ok(group.slot);
         }
         if let Some(Some(origin)) = level.origins.get(at).copied() {
+            let always = |n: usize| level.grouping.as_ref().is_none_or(|sets| sets.all_have(n));
             let grouped = level
                 .groups
                 .iter()
-                .filter_map(|g| g.bound.as_column())
+                .enumerate()
+                .filter(|(n, _)| always(*n))
+                .filter_map(|(_, g)| g.bound.as_column())
                 .filter_map(|c| level.origins.get(c).copied().flatten())
                 .filter(|o| o.relation == origin.relation && o.key)
                 .count();
@@ -332,10 +358,17 @@ impl Binder<'_> {
     pub(super) fn aggregate_plan(&mut self, mut plan: LogicalPlan) -> SqlResult<LogicalPlan> {
         let groups = self.level().groups.clone();
         let pending = std::mem::take(&mut self.level().aggregates);
+        let sets = self.level().grouping.clone();
         let mut keys = Vec::new();
         let mut results: Vec<Expr> = Vec::new();
-        for group in &groups {
-            let bound = self.lift(&mut plan, &group.bound)?;
+        if let Some(sets) = &sets {
+            plan = self.rows_by_set(plan, sets)?;
+            keys.push(super::column(&self.slot_name(sets.slot)));
+        }
+        let present = sets.as_ref().and_then(|sets| sets.present.clone());
+        for (n, group) in groups.iter().enumerate() {
+            let value = sets.as_ref().map(|sets| sets.value(n, &group.bound));
+            let bound = self.lift(&mut plan, value.as_ref().unwrap_or(&group.bound))?;
             let expr = self.plan_expr(&bound)?;
             let name = self.slot_name(group.slot);
             if crate::arrow_form::is_native(group.bound.ty()) {
@@ -356,10 +389,16 @@ impl Binder<'_> {
             let filter = match &one.filter {
                 Some(f) => {
                     let filter = self.lift(&mut plan, f)?;
-                    Some(Box::new(self.plan_expr(&filter)?))
+                    Some(self.plan_expr(&filter)?)
                 }
                 None => None,
             };
+            let there = present.as_ref().map(|present| super::column(present).is_not_null());
+            let filter = match (there, filter) {
+                (Some(there), Some(filter)) => Some(there.and(filter)),
+                (one, other) => one.or(other),
+            };
+            let filter = filter.map(Box::new);
             let call = AggregateFunction::new_udf(one.udf, args, false, filter, Vec::new(), None);
             let name = self.slot_name(one.slot);
             results.push(Expr::AggregateFunction(call).alias(name));
@@ -369,10 +408,18 @@ impl Binder<'_> {
             let one = Expr::Literal(datafusion::common::ScalarValue::Int64(Some(1)), None);
             results.push(self.first_value(one, &SqlType::Int8).alias(self.fresh("group")));
         }
-        LogicalPlanBuilder::from(plan)
+        let rows = present.map(|present| (self.fresh("rows"), present));
+        if let Some((rows, present)) = &rows {
+            results.push(grouping_sets::count_present(present).alias(rows.clone()));
+        }
+        let plan = LogicalPlanBuilder::from(plan)
             .aggregate(keys, results)
             .and_then(LogicalPlanBuilder::build)
-            .map_err(from_df)
+            .map_err(from_df)?;
+        match (sets, rows) {
+            (Some(sets), Some((rows, _))) => self.without_absent(plan, &sets, &rows),
+            _ => Ok(plan),
+        }
     }
 
     /// The plan name behind a slot made by `add_column`.

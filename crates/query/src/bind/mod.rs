@@ -17,6 +17,7 @@ mod faults;
 mod from;
 mod function_table;
 mod grouping;
+mod grouping_sets;
 mod lateral;
 mod lift;
 mod select;
@@ -105,6 +106,7 @@ struct Level {
     /// Outer columns: placeholder name, expression in the parent's slots.
     outer: Vec<(String, Bound, usize)>,
     groups: Vec<grouping::Group>,
+    grouping: Option<grouping_sets::GroupingSets>,
     aggregates: Vec<grouping::Pending>,
     windows: Vec<window::Pending>,
     set_functions: Vec<function_table::Pending>,
