@@ -219,6 +219,19 @@ pub struct ForeignKey {
     /// MATCH FULL.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub match_full: bool,
+    /// DEFERRABLE: its checks may wait for the end of the transaction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deferral: Option<Deferral>,
+}
+
+/// What INITIALLY says of a DEFERRABLE constraint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Deferral {
+    /// IMMEDIATE: checked with each statement, unless SET CONSTRAINTS says otherwise.
+    Immediate,
+    /// DEFERRED: checked at the end of the transaction, unless SET CONSTRAINTS says otherwise.
+    Deferred,
 }
 
 /// How an interleaving was declared.

@@ -37,9 +37,9 @@ mod user_types;
 
 pub use conflict::{After, Lost};
 pub use descriptor::{
-    Addition, Building, Check, Column, Database, ForeignKey, Identity, Index, IndexColumn,
-    IndexConstraint, Interleave, InterleaveForm, MissingValue, NOTES_GENERATION, OnCommit,
-    RefAction, Refined, Reversed, Schema, Sequence, Table, Ttl, View,
+    Addition, Building, Check, Column, Database, Deferral, ForeignKey, Identity, Index,
+    IndexColumn, IndexConstraint, Interleave, InterleaveForm, MissingValue, NOTES_GENERATION,
+    OnCommit, RefAction, Refined, Reversed, Schema, Sequence, Table, Ttl, View,
 };
 pub use error::{kv_error, memory_error};
 pub use hierarchy::MAX_DEPTH;

@@ -140,6 +140,7 @@ fn every_broken_invariant_is_named() {
             on_delete: RefAction::NoAction,
             on_update: RefAction::NoAction,
             match_full: false,
+            deferral: None,
         });
         c.put_table(t);
     });

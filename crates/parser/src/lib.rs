@@ -97,6 +97,8 @@ pub enum Kind {
     Empty,
     /// Everything that sqlparser knows and that needs no addition of ours.
     Sql(Box<ast::Statement>),
+    /// SET CONSTRAINTS: some by name or all, whether they wait.
+    SetConstraints(Option<Vec<Name>>, bool),
     /// INSERT.
     Insert(Box<ast::Insert>, Box<InsertClauses>),
     /// CREATE TABLE.

@@ -90,8 +90,7 @@ pub(crate) fn set(c: &mut Cursor) -> SqlResult<Kind> {
         c.take(&["session"]);
     }
     if c.take(&["constraints"]) {
-        while c.next().is_some() {}
-        return Ok(Kind::NoOp("SET CONSTRAINTS", Vec::new()));
+        return set_constraints(c);
     }
     if c.take(&["time", "zone"]) {
         let values = set_values(c)?;
@@ -115,6 +114,25 @@ pub(crate) fn set(c: &mut Cursor) -> SqlResult<Kind> {
     }
     let values = set_values(c)?;
     Ok(Kind::Set(SetVar { local, name, values }))
+}
+
+/// What follows SET CONSTRAINTS.
+fn set_constraints(c: &mut Cursor) -> SqlResult<Kind> {
+    let names = match c.take(&["all"]) {
+        true => None,
+        false => {
+            let mut names = vec![c.name()?];
+            while c.take_token(&Token::Comma) {
+                names.push(c.name()?);
+            }
+            Some(names)
+        }
+    };
+    let deferred = c.take(&["deferred"]);
+    if !deferred {
+        c.expect(&["immediate"])?;
+    }
+    Ok(Kind::SetConstraints(names, deferred))
 }
 
 fn set_values(c: &mut Cursor) -> SqlResult<Option<Vec<String>>> {

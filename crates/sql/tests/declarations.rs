@@ -136,7 +136,7 @@ const WRONG: &[(&str, &str, &str)] = &[
     ("alter table other drop interleave", "42P16", "table \"other\" is not interleaved"),
     ("insert into k values (8, 8, 8, 8)", "23503", "violates its interleave constraint"),
     (
-        "create table c (id int primary key references p deferrable initially deferred)",
+        "create table c (id int primary key, a int unique deferrable initially deferred)",
         "0A000",
         "DEFERRABLE",
     ),

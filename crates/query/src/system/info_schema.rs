@@ -1,7 +1,7 @@
 //! `information_schema`, with Spanner's columns about interleaving in `tables` and its table
 //! `indexes`.
 
-use braid_catalog::{IndexConstraint, InterleaveForm, RefAction, Refined};
+use braid_catalog::{Deferral, IndexConstraint, InterleaveForm, RefAction, Refined};
 use braid_sql::session::row_deletion_policy;
 use braid_types::{Datum, SqlResult, SqlType};
 
@@ -402,6 +402,10 @@ fn constraint_column_usage(v: &View<'_>) -> Made {
     Ok(rows)
 }
 
+fn deferral(c: &Constraint<'_>) -> Option<Deferral> {
+    c.foreign.and_then(|fk| fk.deferral)
+}
+
 fn table_constraints(v: &View<'_>) -> Made {
     Ok(constraints(v)
         .into_iter()
@@ -414,8 +418,8 @@ fn table_constraints(v: &View<'_>) -> Made {
                 text(c.schema),
                 text(c.table.name.as_str()),
                 text(c.kind),
-                text("NO"),
-                text("NO"),
+                yes_no(deferral(&c).is_some()),
+                yes_no(deferral(&c) == Some(Deferral::Deferred)),
                 text("YES"),
                 if c.kind == "UNIQUE" { text("YES") } else { Datum::Null },
             ]

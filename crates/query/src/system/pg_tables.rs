@@ -4,7 +4,8 @@
 //! that are not here (triggers, rules, policies, publications) exist and are empty.
 
 use braid_catalog::{
-    Catalog, Column, IndexColumn, IndexConstraint, RefAction, Refined, Table, id_of_oid, oid_of,
+    Catalog, Column, Deferral, IndexColumn, IndexConstraint, RefAction, Refined, Table, id_of_oid,
+    oid_of,
 };
 use braid_types::{Datum, SqlResult, SqlType};
 
@@ -635,6 +636,8 @@ fn pg_constraint(v: &View<'_>) -> Made {
             row[12] = text(action(fk.on_update));
             row[13] = text(action(fk.on_delete));
             row[14] = text(if fk.match_full { "f" } else { "s" });
+            row[4] = flag(fk.deferral.is_some());
+            row[5] = flag(fk.deferral == Some(Deferral::Deferred));
             row[19] = attnums(fk.parent_columns.iter().copied());
             rows.push(row);
         }

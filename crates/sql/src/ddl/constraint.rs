@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use braid_catalog::{
-    Addition, Check, ForeignKey, Index, IndexColumn, IndexConstraint, RefAction, Table,
+    Addition, Check, Deferral, ForeignKey, Index, IndexColumn, IndexConstraint, RefAction, Table,
     choose_name, constraint_name,
 };
 use braid_types::{SqlError, SqlResult, SqlState, SqlType};
@@ -11,25 +11,70 @@ use sqlparser::ast;
 
 use super::column::table_scope;
 use super::{Change, backfill, bad_table, exists, index, parts, temporary};
-use braid_parser::parse_expr;
+use crate::session::Context;
+use braid_parser::{Name, parse_expr};
 use braid_scalar::ident_name;
 
-/// 0A000 for constraints whose check is to be put off.
+/// 0A000 for keys whose check is to be put off.
 pub(super) fn refuse_deferrable(c: Option<&ast::ConstraintCharacteristics>) -> SqlResult<()> {
-    if let Some(c) = c {
-        if c.deferrable == Some(true)
-            || matches!(c.initially, Some(ast::DeferrableInitial::Deferred))
-        {
-            return Err(SqlError::unsupported("a DEFERRABLE constraint").with_hint(
-                "Constraints are checked at the end of each statement; write parents before \
-                 children.",
-            ));
-        }
-        if c.enforced == Some(false) {
-            return Err(SqlError::unsupported("a constraint that is NOT ENFORCED"));
-        }
+    match deferral(c)? {
+        None => Ok(()),
+        Some(_) => Err(SqlError::unsupported("a DEFERRABLE key")
+            .with_hint("Only foreign keys can be checked at the end of the transaction.")),
     }
-    Ok(())
+}
+
+/// When a constraint is checked; `None`: it is not DEFERRABLE.
+fn deferral(c: Option<&ast::ConstraintCharacteristics>) -> SqlResult<Option<Deferral>> {
+    let Some(c) = c else { return Ok(None) };
+    if c.enforced == Some(false) {
+        return Err(SqlError::unsupported("a constraint that is NOT ENFORCED"));
+    }
+    let deferred = matches!(c.initially, Some(ast::DeferrableInitial::Deferred));
+    match c.deferrable {
+        Some(false) if deferred => {
+            Err(SqlError::syntax("constraint declared INITIALLY DEFERRED must be DEFERRABLE"))
+        }
+        _ if deferred => Ok(Some(Deferral::Deferred)),
+        Some(true) => Ok(Some(Deferral::Immediate)),
+        _ => Ok(None),
+    }
+}
+
+/// The ids of foreign keys by their names, for SET CONSTRAINTS.
+pub(crate) fn deferrable(ctx: &Context, names: &[Name]) -> SqlResult<Vec<u32>> {
+    let mut out = Vec::new();
+    for name in names {
+        let bare = name.last().cloned().unwrap_or_default();
+        let schemas: Vec<&str> = match name.len() {
+            1 => ctx.search_path.iter().map(String::as_str).collect(),
+            n => vec![&name[n - 2]],
+        };
+        let within = |t: &&Arc<Table>| {
+            let own = ctx.catalog.schema_by_id(t.schema);
+            own.is_some_and(|s| s.database == ctx.database && schemas.contains(&s.name.as_str()))
+        };
+        let mut found = Vec::new();
+        let mut fixed = false;
+        for t in ctx.catalog.tables().filter(within) {
+            fixed |= t.all_indexes().any(|i| i.constraint.is_some() && i.name == bare);
+            fixed |= t.checks.iter().any(|k| k.name == bare);
+            for fk in t.foreign_keys.iter().filter(|fk| fk.name == bare) {
+                fixed |= fk.deferral.is_none();
+                found.push(fk.id);
+            }
+        }
+        if fixed {
+            let text = format!("constraint \"{bare}\" is not deferrable");
+            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, text));
+        }
+        if found.is_empty() {
+            let text = format!("constraint \"{}\" does not exist", name.join("."));
+            return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, text));
+        }
+        out.extend(found);
+    }
+    Ok(out)
 }
 
 /// Whether a constraint name is in use on the table.
@@ -219,7 +264,7 @@ fn foreign_key(
     f: &ast::ForeignKeyConstraint,
     column: Option<&str>,
 ) -> SqlResult<ForeignKey> {
-    refuse_deferrable(f.characteristics.as_ref())?;
+    let deferral = deferral(f.characteristics.as_ref())?;
     let parent = c.ctx.table(&parts(&f.foreign_table))?;
     temporary::check_reference(c, t, &parent)?;
     let names: Vec<String> = match column {
@@ -262,6 +307,7 @@ fn foreign_key(
         on_delete: action(f.on_delete),
         on_update: action(f.on_update),
         match_full: matches!(f.match_kind, Some(ast::ConstraintReferenceMatchKind::Full)),
+        deferral,
     };
     if matches!(f.match_kind, Some(ast::ConstraintReferenceMatchKind::Partial)) {
         return Err(SqlError::unsupported("MATCH PARTIAL"));

@@ -33,7 +33,7 @@ pub mod backfill;
 mod change;
 mod column;
 pub(crate) mod comment;
-mod constraint;
+pub(crate) mod constraint;
 pub(crate) mod create_table;
 pub(crate) mod domain;
 pub(crate) mod drop;

@@ -13,10 +13,12 @@
 mod ahead;
 mod arbiters;
 pub mod defaults;
+pub(crate) mod deferred;
 mod delete;
 mod family;
 mod insert;
 pub(crate) mod keys;
+mod later;
 pub(crate) mod query_load;
 pub(crate) mod references;
 pub mod source;

@@ -18,6 +18,7 @@ use braid_types::{Datum, SqlError, SqlResult};
 use bytes::Bytes;
 
 use super::ahead;
+use super::deferred::Deferred;
 use super::keys::duplicate_key;
 use super::references::{find_by_key, missing_parent, missing_reference, reference_values};
 use super::writer::TableInfo;
@@ -83,7 +84,11 @@ impl TableLoad {
         let table = info.table();
         // Whether rows of the load refer to each other could be told only when all are there.
         let own = info.references.iter().any(|(fk, _)| fk.parent == table.id);
-        Ok(!own && (ctx.failure.is_none() || ctx.is_private(table)?))
+        // Those that wait ask when all is there.
+        let waits =
+            |deferred: &Arc<Deferred>| info.references.iter().any(|(fk, _)| deferred.waits(fk));
+        let waits = ctx.deferred.as_ref().is_some_and(waits);
+        Ok(!own && !waits && (ctx.failure.is_none() || ctx.is_private(table)?))
     }
 
     /// Begins. Waits for those who write to the table or to tables that it refers to, and keeps

@@ -23,6 +23,7 @@ use super::defaults::Filler;
 use super::family::fate::Fate;
 use super::family::moves::Moved;
 use super::keys::duplicate_key;
+use super::later::Later;
 use super::references::{
     find_by_key, missing_reference, parent_exists, reference_exists, rows_with, still_has_children,
     still_referenced,
@@ -111,16 +112,6 @@ impl TableInfo {
         let by = &self.referenced_by;
         by.iter().any(|(_, fk)| changed(self.table(), &fk.parent_columns, old, new))
     }
-}
-
-/// A question for the end of the statement.
-pub(super) enum Later {
-    /// Does the referenced row exist now? (table, foreign key, row)
-    Reference(Arc<TableInfo>, usize, Row),
-    /// Is the old key still referenced? (referenced table, its old row, referencing table, key)
-    Referenced(Arc<TableInfo>, Row, u32, ForeignKey),
-    /// Are there still children below this row? (parent, its row, child)
-    Children(Arc<TableInfo>, Row, Arc<Table>),
 }
 
 /// Writes rows of one statement.
@@ -845,8 +836,17 @@ impl Writer {
         bad.map_or(Ok(some), Err)
     }
 
-    /// Answers what was left for the end of the statement.
+    /// Answers what was left for the end of the statement; what waits for that of the block is left
+    /// to it.
     pub fn finish(&mut self) -> SqlResult<()> {
+        if let Some(deferred) = self.ctx.deferred.clone() {
+            deferred.take(&mut self.later)?;
+        }
+        self.answer_all()
+    }
+
+    /// Answers all that was asked.
+    pub(super) fn answer_all(&mut self) -> SqlResult<()> {
         let mut laters = std::mem::take(&mut self.later).into_iter();
         loop {
             let part: Vec<Later> = laters.by_ref().take(self.ctx.txn.batch_max()).collect();

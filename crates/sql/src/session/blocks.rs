@@ -11,8 +11,10 @@ use super::transaction::{
     Failure, OpenTxn, Savepoint, as_of_timestamp, isolation_at, isolation_name, level_of,
     no_transaction,
 };
+use crate::ddl::constraint;
+use crate::dml::deferred::Deferred;
 use crate::runtime::sessions::Sum;
-use braid_parser::TxnModes;
+use braid_parser::{Name, TxnModes};
 use braid_scalar::{ParamTypes, Scope};
 
 impl Session {
@@ -79,6 +81,7 @@ impl Session {
         self.state.set_catalog(catalog.clone());
         self.open = Some(OpenTxn {
             failure: Failure::new(&txn),
+            deferred: Deferred::new(self.db.coordinator().memory().account(usize::MAX)),
             txn,
             catalog,
             explicit,
@@ -181,8 +184,39 @@ impl Session {
         }
     }
 
+    /// Checks constraints that waited for the end of the block.
+    fn check_deferred(&mut self) -> SqlResult<()> {
+        let Some(open) = self.open.as_ref().filter(|o| !o.is_failed()) else { return Ok(()) };
+        if open.deferred.is_empty() {
+            return Ok(());
+        }
+        let deferred = open.deferred.clone();
+        let ctx = self.context(open.txn.clone(), open.catalog.clone(), Vec::new());
+        deferred.answer(&ctx, true)
+    }
+
+    /// SET CONSTRAINTS.
+    pub(crate) fn set_constraints(
+        &mut self,
+        names: Option<&[Name]>,
+        deferred: bool,
+    ) -> SqlResult<()> {
+        let Some(open) = self.open.as_ref() else {
+            self.warn(
+                SqlState::NO_ACTIVE_SQL_TRANSACTION,
+                "SET CONSTRAINTS can only be used in transaction blocks",
+            );
+            return Ok(());
+        };
+        let checks = open.deferred.clone();
+        let ctx = self.context(open.txn.clone(), open.catalog.clone(), Vec::new());
+        let ids = names.map(|names| constraint::deferrable(&ctx, names)).transpose()?;
+        checks.set(ids.as_deref(), deferred);
+        checks.answer(&ctx, false)
+    }
+
     pub(super) fn commit(&mut self) -> SqlResult<()> {
-        if let Err(e) = self.clear_at_commit() {
+        if let Err(e) = self.check_deferred().and_then(|()| self.clear_at_commit()) {
             self.rollback();
             return Err(e);
         }

@@ -15,6 +15,7 @@ use super::SessionState;
 use super::temporary::is_temporary_schema;
 use super::transaction::Failure;
 use crate::database::Database;
+use crate::dml::deferred::Deferred;
 use crate::explain::Actual;
 use crate::general_query::{PlanContext, Row, RunContext, row_memory};
 use braid_parser::Name;
@@ -62,6 +63,8 @@ pub struct Context {
     pub(crate) epoch: Option<u64>,
     /// In a transaction block: the failure that a late error raises. Outside of one: nothing.
     pub(crate) failure: Option<Arc<Failure>>,
+    /// In a transaction block: checks that wait for its end.
+    pub(crate) deferred: Option<Arc<Deferred>>,
     /// Messages for the client.
     pub(crate) notices: Arc<Mutex<Vec<Notice>>>,
 }
@@ -282,6 +285,9 @@ impl Context {
     /// # Errors
     /// 40001 if a change in steps has come between; 55006 if one is running and would wait for us.
     pub(crate) fn lock_for_change(&self, table: u32) -> SqlResult<()> {
+        if let Some(deferred) = &self.deferred {
+            deferred.refuse_change(table)?;
+        }
         if let Some(job) = self.db.jobs().changing(table)
             && self.failure.is_some()
             && self.db.current_catalog()?.version < self.catalog.version

@@ -119,6 +119,7 @@ impl Session {
             memory: self.db.coordinator().memory().account(self.state.derived().statement_mem),
             epoch: self.open.as_ref().map_or_else(|| self.db.schema_epoch(), |o| o.epoch),
             failure: self.open.as_ref().map(|o| o.failure.clone()),
+            deferred: self.open.as_ref().map(|o| o.deferred.clone()),
             notices: self.notices.clone(),
         }
     }

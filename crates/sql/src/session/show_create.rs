@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use braid_catalog::{
-    Catalog, Column, ForeignKey, Identity, Index, IndexConstraint, InterleaveForm, RefAction,
-    Refined, Relation, Sequence, Table, choose_name, oid_of,
+    Catalog, Column, Deferral, ForeignKey, Identity, Index, IndexConstraint, InterleaveForm,
+    RefAction, Refined, Relation, Sequence, Table, choose_name, oid_of,
 };
 use braid_types::{SqlError, SqlResult, SqlType};
 
@@ -160,6 +160,11 @@ pub fn foreign_key(
     }
     if fk.on_delete != RefAction::NoAction {
         out.push_str(&format!(" ON DELETE {}", fk.on_delete.sql()));
+    }
+    match fk.deferral {
+        None => {}
+        Some(Deferral::Immediate) => out.push_str(" DEFERRABLE"),
+        Some(Deferral::Deferred) => out.push_str(" DEFERRABLE INITIALLY DEFERRED"),
     }
     out
 }

@@ -17,6 +17,7 @@ use parking_lot::Mutex;
 
 use super::settings::Settings;
 use crate::database::EPOCH_MICROS;
+use crate::dml::deferred::Deferred;
 
 /// An open transaction of a session.
 pub(crate) struct OpenTxn {
@@ -26,6 +27,8 @@ pub(crate) struct OpenTxn {
     pub(crate) explicit: bool,
     /// Raised by a failed statement or stream.
     pub(crate) failure: Arc<Failure>,
+    /// Checks that wait for the end.
+    pub(crate) deferred: Arc<Deferred>,
     pub(crate) savepoints: Vec<Savepoint>,
     /// The catalog was changed by this transaction.
     pub(crate) schema_changed: bool,

@@ -82,6 +82,15 @@ pub(super) static ENTRIES: &[Entry] = &[
         }),
     ),
     Entry::session(
+        "SET CONSTRAINTS",
+        "set constraints all deferred",
+        "whether deferrable constraints wait for the end of the block",
+        work!(Kind::SetConstraints(names, deferred) => |session| {
+            session.set_constraints(names.as_deref(), *deferred)?;
+            done("SET CONSTRAINTS")
+        }),
+    ),
+    Entry::session(
         "SET SESSION CHARACTERISTICS",
         "set session characteristics as transaction read only",
         "modes of the transactions to come",
