@@ -89,3 +89,4 @@ pub use metrics::{LevelMetrics, Metrics, ReasonMetrics};
 pub use options::{Codec, MAX_KEY_LEN, Options, RowClassFn};
 pub use structure::{IngestFile, IngestOptions, PreparedBatch, SstBuilder};
 pub use view::View;
+pub use wal::{LogAppended, SegmentedLog, SegmentedLogOptions, VisitRecord};

@@ -41,7 +41,7 @@ use crate::versions::{
     Backing, Manifest, ManifestWitness, Recovered, SstEnv, SstMeta, load_manifest,
     manifest_numbers, manifest_path,
 };
-use crate::wal::{Framer, LogMark, LogStart, SegmentFile, Wal, Walked, segment_path, walk_log};
+use crate::wal::{LogStart, SegmentFile, Wal, settle, walk_log};
 
 /// Opens the store in `dir`, creating it if there is none.
 pub(crate) fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Result<Arc<Store>> {
@@ -315,71 +315,4 @@ fn remove_strangers(
             tracing::warn!(name, %error, "cannot remove a file that is not needed");
         }
     }
-}
-
-/// Makes the log that was found end where it ends: removes what was never durable, makes the rest
-/// durable, and seals a torn end, so that a later open does not mistake it for damage. Returns the
-/// first segment that is free to write, and where the log ends now.
-fn settle(fs: &dyn FileSystem, dir: &Path, walked: &Walked) -> Result<(u64, LogMark)> {
-    remove_segments(fs, dir, walked.left.iter())?;
-    settle_segments(fs, dir, &walked.kept)?;
-    let Some((segment, at)) = walked.torn else { return Ok((walked.next, walked.end)) };
-    if !walked.kept.iter().any(|file| file.number == segment) {
-        return Ok((segment, walked.end));
-    }
-    let position = seal_torn_segment(fs, dir, segment, at)?;
-    Ok((segment + 1, LogMark { position, ..walked.end }))
-}
-
-fn remove_segments<'a>(
-    fs: &dyn FileSystem,
-    dir: &Path,
-    segments: impl Iterator<Item = &'a SegmentFile>,
-) -> Result<()> {
-    let mut removed = false;
-    for file in segments {
-        let path = file.path(dir);
-        fs.remove(&path)
-            .map_err(|error| Error::io(format!("removing {}", path.display()), &error))?;
-        removed = true;
-    }
-    if removed {
-        // Before the segment in front of them gets a seal: they must not seem to follow it.
-        fs.sync_dir(dir)
-            .map_err(|error| Error::io(format!("syncing {}", dir.display()), &error))?;
-    }
-    Ok(())
-}
-
-/// Makes replayed segments durable, in order: after the death of a process the system may still
-/// hold part of them, and new segments will be named as if it did not.
-fn settle_segments(fs: &dyn FileSystem, dir: &Path, segments: &[SegmentFile]) -> Result<()> {
-    for file in segments {
-        let path = segment_path(dir, file.number);
-        let io = |error| Error::io(format!("syncing {}", path.display()), &error);
-        if file.ahead {
-            fs.rename(&file.path(dir), &path).map_err(io)?;
-        }
-        fs.open_write(&path).and_then(|open| open.sync_data()).map_err(io)?;
-        fs.sync_dir(dir).map_err(io)?;
-    }
-    Ok(())
-}
-
-/// Returns where the segment ends with its seal.
-fn seal_torn_segment(fs: &dyn FileSystem, dir: &Path, segment: u64, at: u64) -> Result<u64> {
-    let path = segment_path(dir, segment);
-    let io = |error| Error::io(format!("sealing {}", path.display()), &error);
-    let file = fs.open_write(&path).map_err(io)?;
-    let mut framer = Framer::at(segment, at);
-    let mut seal = Vec::new();
-    framer.seal(at, &mut seal);
-    file.write_at(&seal, at).map_err(io)?;
-    file.sync_data().map_err(io)?;
-    // What lies behind never became durable, and the next open need not read it. Not before the
-    // seal is durable: a segment that is short and has none was cut off by somebody else.
-    file.set_len(at + seal.len() as u64).map_err(io)?;
-    file.sync_data().map_err(io)?;
-    fs.sync_dir(dir).map_err(io)?;
-    Ok(framer.position())
 }

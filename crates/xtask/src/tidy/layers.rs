@@ -8,7 +8,7 @@ use std::process::Command;
 const LAYERS: &[&[&str]] = &[
     &["braid-env"],
     &["braid-lsm", "braid-types"],
-    &["braid-keys", "braid-kv", "braid-parser", "braid-scalar", "braid-import"],
+    &["braid-keys", "braid-kv", "braid-parser", "braid-scalar", "braid-import", "braid-consensus"],
     &["braid-catalog"],
     &["braid-sql"],
     &["braid-query"],

@@ -1,0 +1,377 @@
+//! One replica's part in a group: a pure machine around the raft crate.
+//!
+//! ```text
+//!   tick()  receive()  propose()  persisted()  applied()      what has happened
+//!                        |
+//!                    effects()                                what must be done about it
+//!                        |
+//!     send            messages for other replicas
+//!     appends         make durable, in this order; then say so with persisted(number), and only
+//!                     then send what belongs to it
+//!     apply           committed entries, in order, each one once; then say so with applied(index)
+//! ```
+//!
+//! Invariants, which [`Group::open`] checks of what was stored:
+//!
+//! 1. Entries behind the cut have no gap, and their terms never go down.
+//! 2. `cut <= applied <= last entry`: what was applied was durable in this log before.
+//! 3. `applied <= commit <= last entry`. A commit that was known when an entry was applied may not
+//!    have become durable (nobody waits for that); it is raised to `applied`.
+//! 4. The set of replicas is the one as of `applied`: it is stored with it.
+//!
+//! *Only the leader proposes*: the raft crate's followers would hand proposals on silently, and
+//! whoever proposed could not tell what became of them.
+//!
+//! The raft crate draws election timeouts from the thread's generator. They are replaced after
+//! every call, by one that follows from the replica's seed, its term and its role (`settle`).
+
+use std::collections::VecDeque;
+use std::fmt::Write as _;
+
+use braid_env::random::Random;
+use protobuf::Message as _;
+use raft::eraftpb::{self, ConfChangeV2};
+use raft::{Config, RawNode, StateRole};
+
+use crate::entry::{Entry, EntryKind, HardState, ReplicaChange, ReplicaSet};
+use crate::error::{Error, Result};
+use crate::group_log::GroupLog;
+use crate::ids::{LogIndex, ReplicaId, Term};
+use crate::message::Message;
+
+/// How a group behaves; the same for all of its replicas.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GroupOptions {
+    /// A follower that hears nothing for so many ticks, up to twice as many, asks for votes.
+    pub election_ticks: usize,
+    /// The leader says that it is there every so many ticks.
+    pub heartbeat_ticks: usize,
+    /// Bytes of proposals that are not committed yet; beyond that the leader is busy.
+    pub max_uncommitted_bytes: u64,
+}
+
+impl Default for GroupOptions {
+    fn default() -> GroupOptions {
+        GroupOptions { election_ticks: 10, heartbeat_ticks: 3, max_uncommitted_bytes: 64 << 20 }
+    }
+}
+
+/// What was stored of a replica.
+#[derive(Debug, Clone, Default)]
+pub struct GroupStart {
+    /// What it has promised.
+    pub hard_state: HardState,
+    /// Who belonged to the group when `applied` was.
+    pub replicas: ReplicaSet,
+    /// The last entry whose effect is stored.
+    pub applied: LogIndex,
+    /// Place and term of the last entry that was dropped.
+    pub cut: (LogIndex, Term),
+    /// The entries behind it.
+    pub entries: Vec<Entry>,
+}
+
+/// Something to be made durable.
+#[derive(Debug, Default)]
+pub struct Append {
+    /// For [`Group::persisted`]; grows.
+    pub number: u64,
+    /// To be put behind the entry before the first of them; what is there goes.
+    pub entries: Vec<Entry>,
+    /// What is promised from now on.
+    pub hard_state: Option<HardState>,
+    /// Whether somebody waits for it. If not, it is enough that all earlier ones are durable.
+    pub must_sync: bool,
+    /// To be sent when this is durable.
+    pub send: Vec<Message>,
+}
+
+/// What a replica wants to be done.
+#[derive(Debug, Default)]
+pub struct Effects {
+    /// To be sent now.
+    pub send: Vec<Message>,
+    /// To be made durable, in this order.
+    pub appends: Vec<Append>,
+    /// Committed: to be applied in this order.
+    pub apply: Vec<Entry>,
+}
+
+/// One replica of a group.
+pub struct Group {
+    node: RawNode<GroupLog>,
+    /// Of election timeouts.
+    seed: u64,
+    options: GroupOptions,
+}
+
+impl Group {
+    /// A replica as it was stored. Fails if what was stored does not fit together.
+    pub fn open(
+        id: ReplicaId,
+        options: GroupOptions,
+        start: GroupStart,
+        mut random: Random,
+    ) -> Result<Group> {
+        let log = checked_log(&start)?;
+        let config = Config {
+            id: id.0,
+            election_tick: options.election_ticks,
+            heartbeat_tick: options.heartbeat_ticks,
+            min_election_tick: options.election_ticks,
+            max_election_tick: options.election_ticks * 2,
+            applied: start.applied.0,
+            max_size_per_msg: 1 << 20,
+            max_inflight_msgs: 64,
+            max_committed_size_per_ready: 16 << 20,
+            max_uncommitted_size: options.max_uncommitted_bytes,
+            check_quorum: true,
+            pre_vote: true,
+            ..Config::default()
+        };
+        let logger = slog::Logger::root(slog::Discard, slog::o!());
+        let node = RawNode::new(&config, log, &logger)
+            .map_err(|error| Error::Inconsistent(error.to_string()))?;
+        let mut group = Group { node, seed: random.next_u64(), options };
+        group.settle();
+        Ok(group)
+    }
+
+    /// Time has passed.
+    pub fn tick(&mut self) {
+        self.node.tick();
+        self.settle();
+    }
+
+    /// A message has arrived. Those that are late, repeated or lost do no harm.
+    pub fn receive(&mut self, message: Message) -> Result<()> {
+        if message.to() != self.id() {
+            let (to, id) = (message.to(), self.id());
+            return Err(Error::BadMessage(format!("it is for {to}, not for {id}")));
+        }
+        let result = self.node.step(message.raft);
+        self.settle();
+        match result {
+            // From somebody who does not belong to the group any more, or not yet.
+            Ok(()) | Err(raft::Error::StepPeerNotFound) => Ok(()),
+            Err(error) => Err(Error::BadMessage(error.to_string())),
+        }
+    }
+
+    /// Puts a command into the leader's log; returns its place. It happens if that entry is
+    /// committed, and never if another one is at that place.
+    pub fn propose(&mut self, data: Vec<u8>) -> Result<LogIndex> {
+        self.check_leader()?;
+        let result = self.node.propose(Vec::new(), data);
+        self.settle();
+        self.proposed(result)
+    }
+
+    /// Proposes other replicas. One change at a time; several at once go over a joint set.
+    pub fn change_replicas(&mut self, changes: &[ReplicaChange]) -> Result<LogIndex> {
+        self.check_leader()?;
+        if self.node.raft.has_pending_conf() {
+            return Err(Error::Busy);
+        }
+        let mut change = ConfChangeV2::default();
+        change.set_changes(changes.iter().map(|change| change.to_raft()).collect());
+        let result = self.node.propose_conf_change(Vec::new(), change);
+        self.settle();
+        self.proposed(result)
+    }
+
+    /// Carries out an entry of [`EntryKind::Replicas`] when it is applied; returns the replicas as
+    /// of then.
+    pub fn apply_replicas(&mut self, entry: &Entry) -> Result<ReplicaSet> {
+        let bad = |reason: String| Error::Inconsistent(format!("{}: {reason}", entry.index));
+        if entry.kind != EntryKind::Replicas {
+            return Err(bad("the entry does not change replicas".into()));
+        }
+        let mut change = ConfChangeV2::default();
+        change.merge_from_bytes(&entry.data).map_err(|error| bad(error.to_string()))?;
+        let state = self.node.apply_conf_change(&change).map_err(|error| bad(error.to_string()))?;
+        self.settle();
+        Ok(ReplicaSet::of_raft(&state))
+    }
+
+    /// Hands leadership to a follower, if it is up to date in time.
+    pub fn transfer_leadership(&mut self, to: ReplicaId) {
+        self.node.transfer_leader(to.0);
+        self.settle();
+    }
+
+    /// Asks for votes now.
+    pub fn campaign(&mut self) -> Result<()> {
+        let result = self.node.campaign();
+        self.settle();
+        result.map_err(|error| Error::Inconsistent(error.to_string()))
+    }
+
+    /// Everything up to the append of this number is durable.
+    pub fn persisted(&mut self, number: u64) {
+        self.node.on_persist_ready(number);
+        self.settle();
+    }
+
+    /// Everything up to this entry was applied.
+    pub fn applied(&mut self, index: LogIndex) {
+        self.node.advance_apply_to(index.0);
+        self.settle();
+    }
+
+    /// Drops entries up to `index`: they must be applied, their effect durable, and no replica may
+    /// need them any more. Returns place and term of the last one that is dropped.
+    pub fn cut(&mut self, index: LogIndex) -> (LogIndex, Term) {
+        let index = index.0.min(self.node.raft.raft_log.applied);
+        self.node.mut_store().cut_to(index);
+        let (index, term) = self.node.store().cut();
+        (LogIndex(index), Term(term))
+    }
+
+    /// What must be done. Changes of no other kind may happen before it is taken up.
+    pub fn effects(&mut self) -> Effects {
+        let mut out = Effects::default();
+        while self.node.has_ready() {
+            let mut ready = self.node.ready();
+            let messages = |list: Vec<eraftpb::Message>| {
+                list.into_iter().map(|raft| Message { raft }).collect::<Vec<_>>()
+            };
+            out.send.extend(messages(ready.take_messages()));
+            let committed = ready.take_committed_entries();
+            out.apply.extend(committed.into_iter().map(Entry::of_raft));
+            let entries = ready.take_entries();
+            self.node.mut_store().append(entries.clone());
+            out.appends.push(Append {
+                number: ready.number(),
+                entries: entries.into_iter().map(Entry::of_raft).collect(),
+                hard_state: ready.hs().map(HardState::of_raft),
+                must_sync: ready.must_sync(),
+                send: messages(ready.take_persisted_messages()),
+            });
+            self.node.advance_append_async(ready);
+        }
+        out
+    }
+
+    /// This replica.
+    pub fn id(&self) -> ReplicaId {
+        ReplicaId(self.node.raft.id)
+    }
+
+    /// The newest term that it has heard of.
+    pub fn term(&self) -> Term {
+        Term(self.node.raft.term)
+    }
+
+    /// Whether it leads, as far as it knows.
+    pub fn is_leader(&self) -> bool {
+        self.node.raft.state == StateRole::Leader
+    }
+
+    /// Who leads, as far as it knows.
+    pub fn leader(&self) -> Option<ReplicaId> {
+        Some(ReplicaId(self.node.raft.leader_id)).filter(|leader| leader.0 != 0)
+    }
+
+    /// On the leader: up to here every replica is known to have the log.
+    pub fn matched_by_all(&self) -> Option<LogIndex> {
+        if !self.is_leader() {
+            return None;
+        }
+        let matched = self.node.raft.prs().iter().map(|(_, progress)| progress.matched);
+        matched.min().map(LogIndex)
+    }
+
+    /// The place behind which entries are kept.
+    pub fn cut_at(&self) -> LogIndex {
+        LogIndex(self.node.store().cut().0)
+    }
+
+    /// All entries that are kept, to be written again.
+    pub fn kept_entries(&self) -> Vec<Entry> {
+        self.node.store().entries().iter().cloned().map(Entry::of_raft).collect()
+    }
+
+    /// The state in one line.
+    pub fn describe(&self) -> String {
+        let raft = &self.node.raft;
+        let (cut, last) = (self.node.store().cut().0, self.node.store().last());
+        let mut out = format!("{} ", self.id());
+        let _ = match raft.state {
+            StateRole::Leader => write!(out, "leads"),
+            StateRole::Follower if raft.leader_id == 0 => write!(out, "follows nobody"),
+            StateRole::Follower => write!(out, "follows r{}", raft.leader_id),
+            StateRole::PreCandidate => write!(out, "looks around"),
+            StateRole::Candidate => write!(out, "asks for votes"),
+        };
+        let (commit, applied) = (raft.raft_log.committed, raft.raft_log.applied);
+        let _ = write!(
+            out,
+            " t{}, log (i{cut}, i{last}], durable i{}, commit i{commit}, applied i{applied}",
+            raft.term, raft.raft_log.persisted
+        );
+        if self.is_leader() {
+            let mut matched: Vec<(u64, u64)> =
+                raft.prs().iter().map(|(id, progress)| (*id, progress.matched)).collect();
+            matched.sort_unstable();
+            let matched: Vec<String> =
+                matched.iter().map(|(id, m)| format!("r{id} i{m}")).collect();
+            let _ = write!(out, ", has {}", matched.join(" "));
+        }
+        out
+    }
+
+    fn check_leader(&self) -> Result<()> {
+        match self.is_leader() {
+            true => Ok(()),
+            false => Err(Error::NotLeader { leader: self.leader() }),
+        }
+    }
+
+    fn proposed(&self, result: raft::Result<()>) -> Result<LogIndex> {
+        match result {
+            Ok(()) => Ok(LogIndex(self.node.raft.raft_log.last_index())),
+            Err(raft::Error::ProposalDropped) => Err(Error::Busy),
+            Err(error) => Err(Error::Inconsistent(error.to_string())),
+        }
+    }
+
+    /// Replaces the election timeout, which the call before may have drawn: the same seed, term and
+    /// role give the same one. Two replicas that stand for election at the same time do so with
+    /// other timeouts in the next term.
+    fn settle(&mut self) {
+        let raft = &mut self.node.raft;
+        let mut random = Random::seeded(self.seed ^ (raft.term << 2) ^ raft.state as u64);
+        let shortest = self.options.election_ticks;
+        let ticks = shortest + random.below(shortest as u64) as usize;
+        raft.set_randomized_election_timeout(ticks);
+    }
+}
+
+/// Checks the invariants of what was stored.
+fn checked_log(start: &GroupStart) -> Result<GroupLog> {
+    let bad = |reason: String| Err(Error::Inconsistent(reason));
+    let (mut last, mut term) = start.cut;
+    for entry in &start.entries {
+        if entry.index != last.next() || entry.term < term {
+            return bad(format!("{}/{} follows {last}/{term}", entry.index, entry.term));
+        }
+        (last, term) = (entry.index, entry.term);
+    }
+    let (cut, applied) = (start.cut.0, start.applied);
+    if applied < cut || last < applied {
+        return bad(format!("{applied} was applied, but the raft log has ({cut}, {last}]"));
+    }
+    let commit = start.hard_state.commit.max(applied);
+    if last < commit {
+        return bad(format!("{commit} was committed, but the raft log has ({cut}, {last}]"));
+    }
+    if start.hard_state.term < term {
+        let known = start.hard_state.term;
+        return bad(format!("there is an entry of {term}, but no term above {known} was seen"));
+    }
+    let hard_state = HardState { commit, ..start.hard_state }.to_raft();
+    let entries: VecDeque<_> = start.entries.iter().map(Entry::to_raft).collect();
+    let cut = (start.cut.0.0, start.cut.1.0);
+    Ok(GroupLog::new(hard_state, start.replicas.to_raft(), cut, entries))
+}
