@@ -53,15 +53,17 @@ impl Entry {
     }
 
     pub(crate) fn to_raft(&self) -> eraftpb::Entry {
-        let mut entry = eraftpb::Entry::default();
-        entry.index = self.index.0;
-        entry.term = self.term.0;
+        let mut entry = eraftpb::Entry {
+            index: self.index.0,
+            term: self.term.0,
+            data: self.data.clone(),
+            ..eraftpb::Entry::default()
+        };
         entry.set_entry_type(match self.kind {
             EntryKind::Command => EntryType::EntryNormal,
             // Those of the older form are never proposed.
             EntryKind::Replicas => EntryType::EntryConfChangeV2,
         });
-        entry.data = self.data.clone();
         entry
     }
 }
@@ -84,11 +86,12 @@ impl HardState {
     }
 
     pub(crate) fn to_raft(self) -> eraftpb::HardState {
-        let mut state = eraftpb::HardState::default();
-        state.term = self.term.0;
-        state.vote = self.vote.map_or(0, |vote| vote.0);
-        state.commit = self.commit.0;
-        state
+        eraftpb::HardState {
+            term: self.term.0,
+            vote: self.vote.map_or(0, |vote| vote.0),
+            commit: self.commit.0,
+            ..eraftpb::HardState::default()
+        }
     }
 }
 

@@ -48,8 +48,8 @@ pub struct RaftLog {
     groups: BTreeMap<GroupId, Remembered>,
     /// The segment that was written last.
     segment: u64,
-    /// The newest state of all groups: its segment and its end.
-    state: Option<(u64, LogPlace)>,
+    /// The newest state of all groups: its segment.
+    state: Option<u64>,
     /// End of what was written, and of what somebody waits for.
     written: LogPlace,
     awaited: LogPlace,
@@ -70,7 +70,9 @@ impl RaftLog {
         let mut groups = BTreeMap::new();
         let mut logged = BTreeMap::new();
         for (group, found) in found {
-            let whole = found.finish(group).map_err(crate::Error::Inconsistent)?;
+            let whole = found.finish(group).map_err(|reason| {
+                crate::Error::Inconsistent(format!("raft log {}: {reason}", dir.display()))
+            })?;
             logged.insert(group, whole);
             let (hard_state, cut, runs) = (found.hard_state, found.cut, found.runs);
             groups.insert(group, Remembered { hard_state, cut, runs });
@@ -122,7 +124,7 @@ impl RaftLog {
         self.written = LogPlace(appended.upto);
         // A record that fills the segment may be followed by one that begins the next: then the
         // state lies there, and what is before it is needed no more than before.
-        self.state = Some((appended.segment, self.written));
+        self.state = Some(appended.segment);
         Ok(())
     }
 
@@ -157,11 +159,12 @@ impl RaftLog {
 
     /// Gives up segments that no group needs. Blocks on the device if there are any.
     pub fn release(&mut self) -> Result<()> {
-        let Some((state_segment, state_end)) = self.state else { return Ok(()) };
+        let Some(state_segment) = self.state else { return Ok(()) };
         let needed = self.groups.values().filter_map(|known| known.runs.oldest()).min();
         let floor = needed.unwrap_or(state_segment).min(state_segment);
         if floor > self.log.oldest_segment() {
-            self.log.sync(state_end.0)?;
+            // The state, and the cuts since then: without them entries would be missing.
+            self.log.sync(self.written.0)?;
             self.log.release(floor)?;
         }
         Ok(())

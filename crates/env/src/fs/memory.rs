@@ -335,6 +335,11 @@ impl MemFs {
         *self.shared.armed.lock() = Some(Armed { changes_left: changes, random, policy });
     }
 
+    /// Takes back [`MemFs::arm_crash`], if that moment has not come.
+    pub fn disarm_crash(&self) {
+        *self.shared.armed.lock() = None;
+    }
+
     /// The file system as an armed crash left it, if that moment has come.
     pub fn take_crash(&self) -> Option<MemFs> {
         self.shared.crashed.lock().take()

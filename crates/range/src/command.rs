@@ -1,0 +1,170 @@
+//! What the entries of a range's log say (`docs/formats/range_entries.md`).
+
+use braid_consensus::LogIndex;
+use braid_consensus::codec::{Reader, put_bytes, put_number};
+use braid_lsm::{CommitTs, KeySpan};
+use bytes::Bytes;
+
+use crate::ids::{TxnId, put_span, put_txn, take_span, take_txn};
+use crate::lease::Lease;
+
+const VERSION: u8 = 1;
+
+/// One change of data.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Write {
+    /// Sets the value of a key.
+    Put(Bytes, Bytes),
+    /// Deletes a key, which need not exist.
+    Delete(Bytes),
+    /// Deletes all keys of a span: one range tombstone.
+    DeleteSpan(KeySpan),
+}
+
+impl Write {
+    /// The keys that it changes.
+    pub fn span(&self) -> KeySpan {
+        match self {
+            Write::Put(key, _) | Write::Delete(key) => KeySpan::point(key),
+            Write::DeleteSpan(span) => span.clone(),
+        }
+    }
+
+    /// Bytes of its keys and values.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Write::Put(key, value) => key.len() + value.len(),
+            Write::Delete(key) => key.len(),
+            Write::DeleteSpan(span) => span.start.len() + span.end.len(),
+        }
+    }
+}
+
+/// What a command does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Act {
+    /// A transaction commits.
+    Commit { txn: TxnId, writes: Vec<Write> },
+    /// A replica gets the lease, or renews its own.
+    Lease(Lease),
+    /// All replicas have the log up to here: it may be cut.
+    Cut(LogIndex),
+}
+
+/// What a leader proposes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Command {
+    /// The lease under which it was proposed; of [`Act::Lease`]: the one before it.
+    pub(crate) lease: u64,
+    /// Counts proposals under a lease: a repeated one is known by it.
+    pub(crate) proposal: u64,
+    /// When it happens.
+    pub(crate) ts: CommitTs,
+    pub(crate) act: Act,
+}
+
+impl Command {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = vec![VERSION];
+        put_number(&mut out, self.lease);
+        put_number(&mut out, self.proposal);
+        put_number(&mut out, self.ts.0);
+        match &self.act {
+            Act::Commit { txn, writes } => {
+                out.push(1);
+                put_txn(&mut out, *txn);
+                put_number(&mut out, writes.len() as u64);
+                writes.iter().for_each(|write| put_write(&mut out, write));
+            }
+            Act::Lease(lease) => {
+                out.push(2);
+                lease.encode(&mut out);
+            }
+            Act::Cut(index) => {
+                out.push(3);
+                put_number(&mut out, index.0);
+            }
+        }
+        out
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Command> {
+        let mut reader = Reader::new(bytes);
+        if reader.byte()? != VERSION {
+            return None;
+        }
+        let (lease, proposal) = (reader.number()?, reader.number()?);
+        let ts = CommitTs(reader.number()?);
+        let act = match reader.byte()? {
+            1 => {
+                let txn = take_txn(&mut reader)?;
+                let count = reader.number()?;
+                let mut writes = Vec::new();
+                for _ in 0..count {
+                    writes.push(take_write(&mut reader)?);
+                }
+                Act::Commit { txn, writes }
+            }
+            2 => Act::Lease(Lease::decode(&mut reader)?),
+            3 => Act::Cut(LogIndex(reader.number()?)),
+            _ => return None,
+        };
+        reader.is_empty().then_some(Command { lease, proposal, ts, act })
+    }
+}
+
+fn put_write(out: &mut Vec<u8>, write: &Write) {
+    match write {
+        Write::Put(key, value) => {
+            out.push(1);
+            put_bytes(out, key);
+            put_bytes(out, value);
+        }
+        Write::Delete(key) => {
+            out.push(2);
+            put_bytes(out, key);
+        }
+        Write::DeleteSpan(span) => {
+            out.push(3);
+            put_span(out, span);
+        }
+    }
+}
+
+fn take_write(reader: &mut Reader<'_>) -> Option<Write> {
+    let kind = reader.byte()?;
+    if kind == 3 {
+        return Some(Write::DeleteSpan(take_span(reader)?));
+    }
+    let key = Bytes::copy_from_slice(reader.bytes()?);
+    match kind {
+        1 => Some(Write::Put(key, Bytes::copy_from_slice(reader.bytes()?))),
+        2 => Some(Write::Delete(key)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_round_trip_and_cuts_are_noticed() {
+        let txn = TxnId { began: CommitTs(1 << 40), number: 3 };
+        let writes = vec![
+            Write::Put(Bytes::from_static(b"a"), Bytes::from_static(b"1")),
+            Write::Delete(Bytes::from_static(b"b")),
+            Write::DeleteSpan(KeySpan::new("c", "d")),
+        ];
+        for act in [
+            Act::Commit { txn, writes },
+            Act::Lease(Lease { sequence: 300, ..Lease::NONE }),
+            Act::Cut(LogIndex(9)),
+        ] {
+            let command = Command { lease: 2, proposal: 400, ts: CommitTs(77), act };
+            let bytes = command.encode();
+            assert_eq!(Command::decode(&bytes), Some(command));
+            (0..bytes.len()).for_each(|len| assert_eq!(Command::decode(&bytes[..len]), None));
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! Ranges: key spans of which several nodes have a replica each.
+//!
+//! ```text
+//!   request            message        tick          disk done
+//!      |                  |             |               |
+//!   +--v------------------v-------------v---------------v--+
+//!   | Replicas                       all ranges of a node  |
+//!   |   Replica    lease, latches, requests that wait      |-----> answers, messages
+//!   |     Group    agrees on the order of commands         |
+//!   |     Machine  applies commands, each exactly once     |
+//!   +------------------+---------------------+-------------+
+//!                      |                     |
+//!                  raft log            one store (lsm)
+//! ```
+//!
+//! The life of a commit: the leaseholder looks whether what was read still holds, takes a
+//! timestamp, takes *latches* on what will be written and proposes one command. When a majority has
+//! it durable, each replica applies it: data, outcome and the place in the log in one batch. Then
+//! the leaseholder answers. Reads at the leaseholder ask nobody else: they wait for latches, and
+//! read the store.
+//!
+//! Everything in here is a state machine: no thread, no socket, no clock but the one that is
+//! given. What is promised: keys are linearizable and commits serializable as long as clocks are
+//! within the bound of each other; what was acknowledged survives while a majority of the replicas
+//! does; a commit that is asked for again happens once.
+//!
+//! What is not there yet: splits, transactions over several ranges, replicas that move, snapshots.
+//! So the log of a range is kept until all replicas have it.
+//!
+//! What this crate does not know: SQL, transactions' buffers and locks, sockets, the raft crate.
+
+mod command;
+mod ids;
+mod lease;
+mod local_keys;
+mod machine;
+mod outcomes;
+mod replica;
+mod replicas;
+mod request;
+mod state;
+
+pub use command::Write;
+pub use ids::{NodeId, RangeDescriptor, RangeId, TxnId};
+pub use lease::Lease;
+pub use local_keys::FIRST_DATA_KEY;
+pub use replicas::{NodeEffects, NodeEnv, NodeOptions, Replicas, StorePosition};
+pub use request::{Answer, Ask, Request, RequestNumber};

@@ -1,0 +1,83 @@
+//! Keys of the records that a node keeps beside the data, in the same store.
+//!
+//! ```text
+//!   00 'n'                        the node: its number, how often its store was started
+//!   00 'r' range 's'              state of a range's replica: what was applied, lease, descriptor
+//!   00 'r' range 'o' began number outcome of a transaction: its commit timestamp
+//!   01 ..                         data
+//! ```
+//!
+//! Numbers have eight bytes, big-endian. Readers of data never come here: requests for keys below
+//! `01` are refused. A record is written in the batch of the entry that changes it, at the entry's
+//! timestamp: timestamps of the entries of a range only grow (see `machine`), so that contract C1
+//! holds for its records as it does for its data.
+
+use braid_lsm::KeySpan;
+
+use crate::ids::{RangeId, TxnId};
+
+/// Data has keys from here on.
+pub const FIRST_DATA_KEY: &[u8] = &[1];
+
+/// Key of the node's record.
+pub(crate) const NODE: &[u8] = &[0, b'n'];
+
+fn of_range(range: RangeId, kind: u8) -> Vec<u8> {
+    let mut key = vec![0, b'r'];
+    key.extend_from_slice(&range.0.to_be_bytes());
+    key.push(kind);
+    key
+}
+
+/// Key of the state of a range's replica.
+pub(crate) fn state(range: RangeId) -> Vec<u8> {
+    of_range(range, b's')
+}
+
+/// Keys of the outcomes that a range remembers.
+pub(crate) fn outcomes(range: RangeId) -> KeySpan {
+    KeySpan::prefix(&of_range(range, b'o'))
+}
+
+/// Key of the outcome of a transaction.
+pub(crate) fn outcome(range: RangeId, txn: TxnId) -> Vec<u8> {
+    let mut key = of_range(range, b'o');
+    key.extend_from_slice(&txn.began.0.to_be_bytes());
+    key.extend_from_slice(&txn.number.to_be_bytes());
+    key
+}
+
+/// The transaction of a key made by [`outcome`].
+pub(crate) fn txn_of_outcome(key: &[u8]) -> Option<TxnId> {
+    let rest = key.get(11..)?;
+    let number = |at: usize| -> Option<u64> {
+        Some(u64::from_be_bytes(rest.get(at..at + 8)?.try_into().ok()?))
+    };
+    Some(TxnId { began: braid_lsm::CommitTs(number(0)?), number: number(8)? })
+}
+
+/// All state records.
+pub(crate) fn all_ranges() -> KeySpan {
+    KeySpan::prefix(&[0, b'r'])
+}
+
+/// Whether a key is that of a state record.
+pub(crate) fn is_state(key: &[u8]) -> bool {
+    key.len() == 11 && key[10] == b's'
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use braid_lsm::CommitTs;
+
+    #[test]
+    fn keys_of_a_range_are_its_own() {
+        let txn = TxnId { began: CommitTs(7), number: 9 };
+        let key = outcome(RangeId(3), txn);
+        assert!(outcomes(RangeId(3)).contains(&key) && !outcomes(RangeId(4)).contains(&key));
+        assert_eq!(txn_of_outcome(&key), Some(txn));
+        assert!(is_state(&state(RangeId(3))) && !is_state(&key));
+        assert!(all_ranges().contains(&key) && key.as_slice() < FIRST_DATA_KEY);
+    }
+}

@@ -1,0 +1,211 @@
+//! Applies the entries of a range's log to the store, each exactly once.
+//!
+//! A pure function of the log: what an entry does follows from the entries before it, so it is the
+//! same on all replicas. What an entry does is one batch: its writes, the outcome of its
+//! transaction, and the range's state with the entry's place in the log. After a crash the store
+//! has a prefix of the batches, and so knows from which entry to go on.
+//!
+//! An entry comes to *nothing* if it was proposed under another lease than the one that holds at
+//! its place, if it repeats a proposal or a transaction, or if its timestamp is not the lease's.
+//! What comes to nothing is not written either: applied again after a crash it comes to nothing
+//! again.
+//!
+//! Timestamps of entries with an effect only grow: a holder takes them from its clock in the order
+//! in which it proposes, and a lease begins above the end of the one before it. The machine
+//! insists on it, since records without a time of their own are stamped with them.
+
+use braid_consensus::{Entry, EntryKind, Error, LogIndex, Result};
+use braid_lsm::{Batch, CommitTs, Db, Pending, ScanOptions};
+use bytes::Bytes;
+
+use crate::command::{Act, Command, Write};
+use crate::ids::{RangeId, TxnId};
+use crate::lease::Lease;
+use crate::local_keys;
+use crate::outcomes::Outcomes;
+use crate::state::RangeState;
+
+/// What became of an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Applied {
+    /// It is the group's own.
+    Foreign,
+    /// It came to nothing.
+    Nothing { lease: u64, proposal: u64 },
+    /// It had its effect.
+    Done { lease: u64, proposal: u64 },
+    /// There is a lease that is not a renewal.
+    Leased,
+}
+
+/// See the [module's page](self).
+pub(crate) struct Machine {
+    db: Db,
+    pub(crate) state: RangeState,
+    pub(crate) outcomes: Outcomes,
+    /// The place in the log that the store knows.
+    pub(crate) stored: LogIndex,
+    /// The last batch.
+    pub(crate) pending: Option<Pending>,
+}
+
+impl Machine {
+    /// The machine of a range as the store has it.
+    pub(crate) fn open(db: Db, state: RangeState, window_micros: u64) -> Result<Machine> {
+        let range = state.descriptor.id;
+        let mut stored = Vec::new();
+        let view = db.view(newest())?;
+        let mut scan = view.scan(local_keys::outcomes(range), ScanOptions::default())?;
+        while let Some(row) = scan.next_row()? {
+            let txn = local_keys::txn_of_outcome(&row.key);
+            let at = <[u8; 8]>::try_from(row.value.as_ref()).map(u64::from_be_bytes);
+            let (Some(txn), Ok(at)) = (txn, at) else {
+                return Err(Error::Inconsistent(format!("an outcome of {range:?} is damaged")));
+            };
+            stored.push((CommitTs(at), txn));
+        }
+        let mut outcomes = Outcomes::new(window_micros);
+        outcomes.load(stored);
+        let applied = state.applied;
+        Ok(Machine { db, state, outcomes, stored: applied, pending: None })
+    }
+
+    fn range(&self) -> RangeId {
+        self.state.descriptor.id
+    }
+
+    /// Applies an entry, which is the one behind the last one.
+    pub(crate) fn apply(&mut self, entry: &Entry) -> Result<Applied> {
+        let range = self.range();
+        let wrong = |reason: &str| {
+            Err(Error::Inconsistent(format!("{range:?}, {}: {reason}", entry.index)))
+        };
+        if entry.index != self.state.applied.next() {
+            return wrong("it is not the entry that follows");
+        }
+        if entry.kind == EntryKind::Replicas {
+            return wrong("this version cannot change the replicas of a range");
+        }
+        self.state.applied = entry.index;
+        if entry.data.is_empty() {
+            return Ok(Applied::Foreign);
+        }
+        let Some(command) = Command::decode(&entry.data) else {
+            return wrong("this version does not understand the entry");
+        };
+        let Command { lease, proposal, ts, act } = command;
+        if !self.has_effect(lease, proposal, ts, &act) {
+            return Ok(Applied::Nothing { lease, proposal });
+        }
+        if ts <= self.state.stamp {
+            return wrong("its timestamp is not above those of the entries before it");
+        }
+        let mut batch = Batch::at(ts);
+        let done = match act {
+            Act::Commit { txn, writes } => {
+                writes.iter().for_each(|write| put(&mut batch, write));
+                self.remember(&mut batch, txn, ts);
+                Applied::Done { lease, proposal }
+            }
+            Act::Lease(next) if next.sequence == lease => {
+                self.state.lease.expiry = next.expiry;
+                Applied::Done { lease, proposal }
+            }
+            Act::Lease(next) => {
+                self.state.lease = Lease { term: entry.term, ..next };
+                Applied::Leased
+            }
+            Act::Cut(index) => {
+                self.state.cut = index;
+                Applied::Done { lease, proposal }
+            }
+        };
+        self.state.stamp = ts;
+        self.state.proposal = if done == Applied::Leased { 0 } else { proposal };
+        batch.put(&local_keys::state(range), &self.state.encode());
+        self.pending = Some(self.db.apply(batch)?);
+        self.stored = entry.index;
+        Ok(done)
+    }
+
+    /// Whether a command counts at this place of the log.
+    fn has_effect(&self, lease: u64, proposal: u64, ts: CommitTs, act: &Act) -> bool {
+        let held = &self.state.lease;
+        if lease != held.sequence {
+            return false;
+        }
+        let in_lease = proposal > self.state.proposal && held.start <= ts && ts < held.expiry;
+        match act {
+            Act::Lease(next) if next.sequence == held.sequence => {
+                let own = next.holder == held.holder && next.expiry > held.expiry;
+                own && proposal > self.state.proposal
+            }
+            // The holder's own next lease may begin at once: it knows what it has served.
+            Act::Lease(next) => {
+                let after = next.holder == held.holder || next.start > held.expiry;
+                after && next.sequence == held.sequence + 1
+            }
+            Act::Commit { txn, .. } => in_lease && self.outcomes.of(*txn).is_none(),
+            Act::Cut(index) => in_lease && *index > self.state.cut,
+        }
+    }
+
+    fn remember(&mut self, batch: &mut Batch, txn: TxnId, ts: CommitTs) {
+        let range = self.range();
+        for gone in self.outcomes.trim(ts) {
+            batch.delete(&local_keys::outcome(range, gone));
+        }
+        self.outcomes.add(txn, ts);
+        batch.put(&local_keys::outcome(range, txn), &ts.0.to_be_bytes());
+    }
+
+    /// Whether the transaction's outcome is not known any more.
+    pub(crate) fn is_forgotten(&self, txn: TxnId) -> bool {
+        self.outcomes.is_forgotten(txn, self.state.stamp)
+    }
+
+    /// Newest change of a span above `floor`.
+    pub(crate) fn newest_above(
+        &self,
+        span: &braid_lsm::KeySpan,
+        floor: CommitTs,
+    ) -> Result<Option<CommitTs>> {
+        Ok(self.db.newest_above(span, floor)?)
+    }
+
+    /// Rows of a span, at most so many bytes but at least one; and what is left of it.
+    pub(crate) fn rows(
+        &self,
+        span: &braid_lsm::KeySpan,
+        at: CommitTs,
+        bytes: &mut usize,
+        rows: &mut Vec<(Bytes, Bytes)>,
+    ) -> Result<Option<braid_lsm::KeySpan>> {
+        let view = self.db.view(at)?;
+        let mut scan = view.scan(span.clone(), ScanOptions::default())?;
+        while let Some(row) = scan.next_row()? {
+            let size = row.key.len() + row.value.len();
+            if size > *bytes && !rows.is_empty() {
+                return Ok(Some(braid_lsm::KeySpan::new(row.key.clone(), span.end.clone())));
+            }
+            *bytes = bytes.saturating_sub(size);
+            // The row's block is not kept for it.
+            let own = |part: &Bytes| Bytes::copy_from_slice(part);
+            rows.push((own(&row.key), own(&row.value)));
+        }
+        Ok(None)
+    }
+}
+
+/// A timestamp that sees everything.
+pub(crate) fn newest() -> CommitTs {
+    CommitTs(u64::MAX - 1)
+}
+
+fn put(batch: &mut Batch, write: &Write) {
+    match write {
+        Write::Put(key, value) => batch.put(key, value),
+        Write::Delete(key) => batch.delete(key),
+        Write::DeleteSpan(span) => batch.delete_span(&span.start, &span.end),
+    }
+}

@@ -1,0 +1,419 @@
+//! One replica of a range: it asks for the lease when it leads, and serves while it has it.
+//!
+//! ```text
+//!   request ----> answered at once | waits | proposed
+//!                                    |         |  latches on what it writes
+//!                        tried again |         v
+//!                        when something      applied ----> answered, latches given back
+//!                        was applied
+//! ```
+//!
+//! Rules:
+//!
+//! 1. A replica *serves* a timestamp if it has applied the lease that this process asked for, and
+//!    the lease covers the timestamp. A process that was started anew serves under no lease that it
+//!    had before: it does not know what it has served.
+//! 2. It *proposes* only while it also leads in the term of its lease. So proposals of one lease
+//!    are in the log in the order of their numbers and timestamps, or not at all.
+//! 3. A read waits for every proposal that writes what it reads at or below its timestamp. The
+//!    clock is lifted to each timestamp that was served, so that later writes are above it.
+//! 4. What was proposed under a lease that has ended, and was not applied, will never be: when
+//!    the next lease is applied, its askers are told to ask again.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use braid_consensus::{Entry, Error, Group, LogIndex, Result, Term};
+use braid_env::clock::{Clock, Hlc};
+use braid_lsm::{CommitTs, KeySpan, MAX_KEY_LEN};
+
+use crate::command::{Act, Command, Write};
+use crate::ids::{NodeId, TxnId};
+use crate::lease::{Lease, micros};
+use crate::local_keys::FIRST_DATA_KEY;
+use crate::machine::{Applied, Machine};
+use crate::replicas::NodeOptions;
+use crate::request::{Answer, Ask, Request, RequestNumber};
+
+/// Bytes that a commit may write: it is one entry.
+const MAX_COMMIT_BYTES: usize = 64 << 20;
+
+/// The clocks of a node.
+#[derive(Clone)]
+pub(crate) struct Clocks {
+    pub(crate) wall: Arc<dyn Clock>,
+    pub(crate) hlc: Arc<Hlc>,
+}
+
+impl Clocks {
+    pub(crate) fn now(&self) -> CommitTs {
+        CommitTs(self.hlc.now())
+    }
+}
+
+/// What was proposed and is not applied yet.
+struct Pending {
+    txn: Option<TxnId>,
+    ts: CommitTs,
+    /// Latches.
+    spans: Vec<KeySpan>,
+    askers: Vec<RequestNumber>,
+}
+
+struct Waiting {
+    number: RequestNumber,
+    ask: Ask,
+    ticks_left: u64,
+}
+
+/// What comes of trying to serve a request.
+enum Tried {
+    Answer(Answer),
+    Wait,
+    Proposed,
+}
+
+/// See the [module's page](self).
+pub(crate) struct Replica {
+    pub(crate) group: Group,
+    pub(crate) machine: Machine,
+    options: NodeOptions,
+    clocks: Clocks,
+    /// The lease that this process may serve under: it has asked for it and applied it.
+    own: Option<u64>,
+    /// A lease that was asked for: its sequence, and the place of the entry.
+    asked: Option<(u64, Term, LogIndex)>,
+    /// The last entry of a term that was applied.
+    applied_term: Term,
+    /// Somebody wants the range to be served.
+    wanted: bool,
+    last_proposal: u64,
+    /// By lease and proposal.
+    pending: BTreeMap<(u64, u64), Pending>,
+    waiting: VecDeque<Waiting>,
+    pub(crate) answers: Vec<(RequestNumber, Answer)>,
+}
+
+impl Replica {
+    pub(crate) fn new(
+        group: Group,
+        machine: Machine,
+        options: NodeOptions,
+        clocks: Clocks,
+    ) -> Replica {
+        Replica {
+            group,
+            machine,
+            options,
+            clocks,
+            own: None,
+            asked: None,
+            applied_term: Term(0),
+            wanted: true,
+            last_proposal: 0,
+            pending: BTreeMap::new(),
+            waiting: VecDeque::new(),
+            answers: Vec::new(),
+        }
+    }
+
+    /// Time has passed.
+    pub(crate) fn tick(&mut self) -> Result<()> {
+        self.group.tick();
+        self.look_after_lease()?;
+        self.propose_cut()?;
+        for waiting in &mut self.waiting {
+            waiting.ticks_left -= 1;
+        }
+        let is_late = |waiting: &Waiting| waiting.ticks_left == 0;
+        for late in self.waiting.iter().filter(|waiting| is_late(waiting)) {
+            self.answers.push((late.number, Answer::Again));
+        }
+        self.waiting.retain(|waiting| !is_late(waiting));
+        self.try_waiting()
+    }
+
+    /// A request has come; it is answered now or later.
+    pub(crate) fn request(&mut self, number: RequestNumber, request: Request) -> Result<()> {
+        match self.attempt(number, &request.ask)? {
+            Tried::Answer(answer) => self.answers.push((number, answer)),
+            Tried::Proposed => {}
+            Tried::Wait => {
+                let ticks_left = self.options.patience_ticks.max(1);
+                self.waiting.push_back(Waiting { number, ask: request.ask, ticks_left });
+                self.look_after_lease()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Applies committed entries.
+    pub(crate) fn apply(&mut self, entries: &[Entry]) -> Result<()> {
+        for entry in entries {
+            let applied = self.machine.apply(entry)?;
+            self.applied_term = entry.term;
+            match applied {
+                Applied::Foreign => {}
+                Applied::Nothing { lease, proposal } | Applied::Done { lease, proposal } => {
+                    self.settle_proposal(lease, proposal);
+                }
+                Applied::Leased => self.begin_lease(),
+            }
+            self.asked = self.asked.filter(|asked| entry.index < asked.2);
+        }
+        let Some(last) = entries.last() else { return Ok(()) };
+        self.group.applied(last.index);
+        self.look_after_lease()?;
+        self.try_waiting()
+    }
+
+    /// A proposal's entry was applied, with or without an effect.
+    fn settle_proposal(&mut self, lease: u64, proposal: u64) {
+        let Some(pending) = self.pending.remove(&(lease, proposal)) else { return };
+        let outcome = pending.txn.and_then(|txn| self.machine.outcomes.of(txn));
+        let answer = outcome.map_or(Answer::Again, |at| Answer::Committed { at });
+        self.answers.extend(pending.askers.into_iter().map(|asker| (asker, answer.clone())));
+    }
+
+    /// There is a new lease: what was proposed under earlier ones and was not applied, is lost.
+    fn begin_lease(&mut self) {
+        let lease = self.machine.state.lease;
+        let asked =
+            self.asked.is_some_and(|asked| (asked.0, asked.1) == (lease.sequence, lease.term));
+        self.own = (asked && lease.holder == self.group.id()).then_some(lease.sequence);
+        self.last_proposal = 0;
+        for (_, lost) in std::mem::take(&mut self.pending) {
+            self.answers.extend(lost.askers.into_iter().map(|asker| (asker, Answer::Again)));
+        }
+    }
+
+    /// Whether this replica may serve a timestamp; see the rules.
+    fn serves(&self, ts: CommitTs) -> bool {
+        let lease = &self.machine.state.lease;
+        self.own == Some(lease.sequence) && lease.covers(ts, self.options.max_clock_offset_micros)
+    }
+
+    /// Whether it leads in the term of its lease.
+    fn proposes(&self) -> bool {
+        let lease = &self.machine.state.lease;
+        let leads = self.group.is_leader() && lease.term == self.group.term();
+        leads && self.own == Some(lease.sequence)
+    }
+
+    /// Asks for the lease, or to have it renewed, if that is due.
+    fn look_after_lease(&mut self) -> Result<()> {
+        // All entries of earlier terms are applied when the first one of this term is.
+        let ready = self.group.is_leader() && self.applied_term == self.group.term();
+        if !ready || self.asked.is_some() {
+            return Ok(());
+        }
+        let lease = self.machine.state.lease;
+        let now = self.clocks.wall.now_micros();
+        let expiry = Hlc::from_micros(now + self.options.lease_micros);
+        if self.proposes() {
+            let half_over = now + self.options.lease_micros / 2 > micros(lease.expiry);
+            if half_over && std::mem::take(&mut self.wanted) && expiry > lease.expiry.0 {
+                let next = Lease { expiry: CommitTs(expiry), ..lease };
+                let ts = self.clocks.now();
+                self.ask_for(next, ts)?;
+            }
+            return Ok(());
+        }
+        if self.own != Some(lease.sequence) && !lease.is_over(now) {
+            return Ok(());
+        }
+        let start = self.clocks.now();
+        let (sequence, holder) = (lease.sequence + 1, self.group.id());
+        let term = self.group.term();
+        self.ask_for(Lease { sequence, holder, term, start, expiry: CommitTs(expiry) }, start)
+    }
+
+    fn ask_for(&mut self, lease: Lease, ts: CommitTs) -> Result<()> {
+        if let Some((_, index)) = self.propose(Act::Lease(lease), ts)? {
+            self.asked = Some((lease.sequence, self.group.term(), index));
+        }
+        Ok(())
+    }
+
+    /// Lets the log be cut where all replicas have it and this one has applied it.
+    fn propose_cut(&mut self) -> Result<()> {
+        let ts = self.clocks.now();
+        if !self.proposes() || !self.serves(ts) {
+            return Ok(());
+        }
+        let state = &self.machine.state;
+        let Some(matched) = self.group.matched_by_all() else { return Ok(()) };
+        let index = matched.min(self.machine.stored);
+        if index.0 >= state.cut.0 + self.options.cut_after_entries {
+            self.propose(Act::Cut(index), ts)?;
+        }
+        Ok(())
+    }
+
+    /// Proposes; returns the proposal's number and the place of its entry, nothing if the group
+    /// takes none now.
+    fn propose(&mut self, act: Act, ts: CommitTs) -> Result<Option<(u64, LogIndex)>> {
+        let proposal = self.last_proposal + 1;
+        let lease = self.machine.state.lease.sequence;
+        let command = Command { lease, proposal, ts, act };
+        match self.group.propose(command.encode()) {
+            Ok(index) => {
+                self.last_proposal = proposal;
+                Ok(Some((proposal, index)))
+            }
+            Err(Error::Busy | Error::NotLeader { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn try_waiting(&mut self) -> Result<()> {
+        for waiting in std::mem::take(&mut self.waiting) {
+            match self.attempt(waiting.number, &waiting.ask)? {
+                Tried::Answer(answer) => self.answers.push((waiting.number, answer)),
+                Tried::Proposed => {}
+                Tried::Wait => self.waiting.push_back(waiting),
+            }
+        }
+        Ok(())
+    }
+
+    fn attempt(&mut self, number: RequestNumber, ask: &Ask) -> Result<Tried> {
+        if let Some(answer) = self.refusal(ask) {
+            return Ok(Tried::Answer(answer));
+        }
+        self.wanted = true;
+        match ask {
+            Ask::Read { spans, at, bytes } => self.read(spans, *at, *bytes),
+            Ask::Commit { txn, read_at, reads, writes } => {
+                self.commit(number, *txn, (*read_at, reads), writes)
+            }
+        }
+    }
+
+    /// Why the request can never be served here.
+    fn refusal(&self, ask: &Ask) -> Option<Answer> {
+        let descriptor = &self.machine.state.descriptor;
+        let refused = |reason: &str| Some(Answer::Refused(reason.to_string()));
+        let outside = |span: &KeySpan| span.is_empty() || !descriptor.span.covers(span);
+        let local = |span: &KeySpan| span.start.as_ref() < FIRST_DATA_KEY;
+        let (spans, writes) = match ask {
+            Ask::Read { spans, .. } => (spans, &[][..]),
+            Ask::Commit { reads, writes, .. } => (reads, writes.as_slice()),
+        };
+        let all = || spans.iter().cloned().chain(writes.iter().map(Write::span));
+        if all().any(|span| local(&span)) {
+            return refused("keys below 01 are the node's own");
+        }
+        if all().any(|span| span.end.len() > MAX_KEY_LEN + 1) {
+            return refused("a key is longer than 65536 bytes");
+        }
+        if writes.iter().map(Write::bytes).sum::<usize>() > MAX_COMMIT_BYTES {
+            return refused("a commit writes more than 64 MiB: commit in parts");
+        }
+        all().any(|span| outside(&span)).then(|| Answer::WrongRange { known: descriptor.clone() })
+    }
+
+    /// Who else may serve; nothing if this replica may be about to.
+    fn elsewhere(&self) -> Option<Answer> {
+        if self.group.is_leader() {
+            return None;
+        }
+        let leader = self.group.leader();
+        let node = |replica| self.machine.state.descriptor.node_of(replica);
+        Some(Answer::NotHolder { try_node: leader.and_then(node) })
+    }
+
+    /// Whether something that is not applied yet writes into a span at or below `ts`.
+    fn is_latched(&self, spans: &[KeySpan], ts: CommitTs) -> bool {
+        let overlap = |pending: &Pending| {
+            pending.ts <= ts
+                && pending.spans.iter().any(|held| spans.iter().any(|span| held.overlaps(span)))
+        };
+        self.pending.values().any(overlap)
+    }
+
+    fn read(&mut self, spans: &[KeySpan], at: Option<CommitTs>, bytes: usize) -> Result<Tried> {
+        let now = self.clocks.now();
+        let ts = at.unwrap_or(now);
+        if micros(ts) > micros(now) + self.options.max_clock_offset_micros {
+            let reason = "it reads a time that this node's clock has not come to";
+            return Ok(Tried::Answer(Answer::Refused(reason.into())));
+        }
+        if !self.serves(ts.max(now)) {
+            return Ok(self.elsewhere().map_or(Tried::Wait, Tried::Answer));
+        }
+        self.clocks.hlc.update(ts.0);
+        if self.is_latched(spans, ts) {
+            return Ok(Tried::Wait);
+        }
+        let (mut rows, mut rest, mut left) = (Vec::new(), Vec::new(), bytes);
+        for span in spans {
+            match rest.is_empty() {
+                true => rest.extend(self.machine.rows(span, ts, &mut left, &mut rows)?),
+                false => rest.push(span.clone()),
+            }
+        }
+        Ok(Tried::Answer(Answer::Rows { at: ts, rows, rest }))
+    }
+
+    fn commit(
+        &mut self,
+        number: RequestNumber,
+        txn: TxnId,
+        (read_at, reads): (CommitTs, &[KeySpan]),
+        writes: &[Write],
+    ) -> Result<Tried> {
+        if let Some(at) = self.machine.outcomes.of(txn) {
+            return Ok(Tried::Answer(Answer::Committed { at }));
+        }
+        let now = self.clocks.now();
+        if micros(txn.began) > micros(now) + self.options.max_clock_offset_micros {
+            let reason = "it began at a time that this node's clock has not come to";
+            return Ok(Tried::Answer(Answer::Refused(reason.into())));
+        }
+        // Its commit must be above its begin: see `outcomes`.
+        self.clocks.hlc.update(txn.began.0);
+        if !self.proposes() || !self.serves(now.max(txn.began)) {
+            return Ok(self.elsewhere().map_or(Tried::Wait, Tried::Answer));
+        }
+        if self.machine.is_forgotten(txn) {
+            return Ok(Tried::Answer(Answer::OutcomeUnknown));
+        }
+        if let Some(twin) = self.pending.values_mut().find(|pending| pending.txn == Some(txn)) {
+            twin.askers.push(number);
+            return Ok(Tried::Proposed);
+        }
+        let spans: Vec<KeySpan> = writes.iter().map(Write::span).collect();
+        if self.is_latched(reads, now) || self.is_latched(&spans, now) {
+            return Ok(Tried::Wait);
+        }
+        for span in reads {
+            if let Some(newest) = self.machine.newest_above(span, read_at)? {
+                return Ok(Tried::Answer(Answer::Conflict { newest }));
+            }
+        }
+        let ts = self.clocks.now();
+        if !self.serves(ts) {
+            return Ok(Tried::Wait);
+        }
+        let act = Act::Commit { txn, writes: writes.to_vec() };
+        let Some((proposal, _)) = self.propose(act, ts)? else { return Ok(Tried::Wait) };
+        let lease = self.machine.state.lease.sequence;
+        let pending = Pending { txn: Some(txn), ts, spans, askers: vec![number] };
+        self.pending.insert((lease, proposal), pending);
+        Ok(Tried::Proposed)
+    }
+
+    /// The state in a few lines.
+    pub(crate) fn describe(&self, node: NodeId) -> String {
+        let state = &self.machine.state;
+        format!(
+            "{node:?} {} | {:?} | {} pending, {} waiting, {} outcomes",
+            self.group.describe(),
+            state.lease,
+            self.pending.len(),
+            self.waiting.len(),
+            self.machine.outcomes.count(),
+        )
+    }
+}

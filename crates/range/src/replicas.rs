@@ -1,0 +1,430 @@
+//! All replicas of a node, with the store and the raft log that they share.
+//!
+//! ```text
+//!   receive  request  tick  log_synced      what has happened
+//!                |
+//!             effects()                     messages, answers, and what should be synced
+//! ```
+//!
+//! Everything that groups want to be durable is written to the raft log as one record; whoever
+//! drives this syncs the log, on whatever thread, and says so with [`Replicas::log_synced`]. The
+//! store is synced now and then ([`Replicas::store_position`]); only then are logs cut, as the
+//! store may lose what was not synced.
+//!
+//! A message carries the sender's clock. One that is further ahead than the bound is not looked at,
+//! nor is its clock taken over: a node whose clock leaves the bound cannot talk to the others.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::path::Path;
+use std::sync::Arc;
+
+use braid_consensus::codec::{Reader, put_bytes, put_number};
+use braid_consensus::{
+    Error, Group, GroupOptions, GroupStart, LogBatch, LogIndex, LogPlace, LoggedGroup, Message,
+    RaftLog, RaftLogOptions, Result,
+};
+use braid_env::clock::{Clock, Hlc};
+use braid_env::fs::FileSystem;
+use braid_env::random::Random;
+use braid_lsm::{Batch, CommitTs, Db, Durability, Options, Pending, ScanOptions};
+
+use crate::ids::{NodeId, RangeDescriptor, RangeId};
+use crate::lease::micros;
+use crate::local_keys;
+use crate::machine::{Machine, newest};
+use crate::replica::{Clocks, Replica};
+use crate::request::{Answer, Request, RequestNumber};
+use crate::state::RangeState;
+
+/// How a node behaves; but for `node` the same on all nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NodeOptions {
+    /// This node.
+    pub node: NodeId,
+    /// How its groups behave.
+    pub group: GroupOptions,
+    /// Length of a lease, in microseconds. Default 6 s.
+    pub lease_micros: u64,
+    /// No two clocks differ by more, in microseconds. Default 250 ms.
+    pub max_clock_offset_micros: u64,
+    /// For so long outcomes of transactions are remembered, in microseconds. Default 10 s.
+    pub outcome_window_micros: u64,
+    /// A request that cannot be served is given back after so many ticks.
+    pub patience_ticks: u64,
+    /// Entries that all replicas have are dropped when there are so many.
+    pub cut_after_entries: u64,
+}
+
+impl NodeOptions {
+    /// The defaults.
+    pub fn new(node: NodeId) -> NodeOptions {
+        NodeOptions {
+            node,
+            group: GroupOptions::default(),
+            lease_micros: 6_000_000,
+            max_clock_offset_micros: 250_000,
+            outcome_window_micros: 10_000_000,
+            patience_ticks: 20,
+            cut_after_entries: 10_000,
+        }
+    }
+}
+
+/// What a node stands on.
+pub struct NodeEnv {
+    /// Its files, below `dir`.
+    pub fs: Arc<dyn FileSystem>,
+    /// Its clock.
+    pub clock: Arc<dyn Clock>,
+    /// For election timeouts.
+    pub random: Random,
+    /// Of the store.
+    pub store: Options,
+    /// Of the raft log.
+    pub log: RaftLogOptions,
+}
+
+/// What a node wants to be done.
+#[derive(Debug, Default)]
+pub struct NodeEffects {
+    /// Bytes for other nodes' [`Replicas::receive`].
+    pub send: Vec<(NodeId, Vec<u8>)>,
+    /// Answers to requests.
+    pub answers: Vec<(RequestNumber, Answer)>,
+    /// Somebody waits for the raft log to be durable up to here.
+    pub sync: Option<LogPlace>,
+}
+
+/// What the store holds at a moment; see [`Replicas::store_position`].
+pub struct StorePosition {
+    last: Vec<Pending>,
+    stored: Vec<(RangeId, LogIndex)>,
+}
+
+impl StorePosition {
+    /// Blocks until all of it is durable.
+    pub fn wait_durable(&self) -> Result<()> {
+        self.last.iter().try_for_each(|pending| Ok(pending.wait_durable()?))
+    }
+}
+
+/// An append that is written and not durable.
+struct Unsynced {
+    place: LogPlace,
+    range: RangeId,
+    number: u64,
+    send: Vec<Message>,
+}
+
+/// See the [module's page](self).
+pub struct Replicas {
+    options: NodeOptions,
+    clocks: Clocks,
+    db: Db,
+    log: RaftLog,
+    replicas: BTreeMap<RangeId, Replica>,
+    /// Those that something has happened to.
+    touched: BTreeSet<RangeId>,
+    unsynced: VecDeque<Unsynced>,
+    synced: LogPlace,
+    effects: NodeEffects,
+    starts: u64,
+}
+
+impl Replicas {
+    /// Opens a node's store and raft log, below a directory. A node that is new gets replicas of
+    /// `ranges` as far as these name it. Fails if anything is damaged, or if store and log do not
+    /// fit together. Blocks on the device.
+    pub fn open(
+        mut env: NodeEnv,
+        dir: &Path,
+        options: NodeOptions,
+        ranges: &[RangeDescriptor],
+    ) -> Result<Replicas> {
+        let db = Db::open(env.fs.clone(), &dir.join("store"), env.store)?;
+        let (log, mut logged) = RaftLog::open(env.fs, &dir.join("raft"), env.log)?;
+        let hlc = Arc::new(Hlc::new(env.clock.clone()));
+        hlc.update(db.last_commit_ts().0);
+        let clocks = Clocks { wall: env.clock, hlc };
+        let starts = count_start(&db, options.node, ranges)?;
+        let mut replicas = BTreeMap::new();
+        for state in stored_states(&db)? {
+            let range = state.descriptor.id;
+            let logged = logged.remove(&range.group()).unwrap_or_default();
+            let random = Random::seeded(env.random.next_u64());
+            let replica = open_replica(&db, state, logged, options, random, clocks.clone())?;
+            replicas.insert(range, replica);
+        }
+        if let Some(group) = logged.keys().next() {
+            let reason =
+                format!("the raft log has entries of {group}, of which the store has nothing");
+            return Err(Error::Inconsistent(reason));
+        }
+        let touched = replicas.keys().copied().collect();
+        let mut node = Replicas {
+            options,
+            clocks,
+            db,
+            log,
+            replicas,
+            touched,
+            unsynced: VecDeque::new(),
+            synced: LogPlace::default(),
+            effects: NodeEffects::default(),
+            starts,
+        };
+        node.pump()?;
+        Ok(node)
+    }
+
+    /// Time has passed: one tick.
+    pub fn tick(&mut self) -> Result<()> {
+        for (range, replica) in &mut self.replicas {
+            replica.tick()?;
+            self.touched.insert(*range);
+        }
+        self.pump()
+    }
+
+    /// Bytes have come from another node. What is not a message, or not for this node, does
+    /// nothing; an error means that the node cannot go on.
+    pub fn receive(&mut self, bytes: &[u8]) -> Result<()> {
+        let Some((range, clock, message)) = open_envelope(bytes) else { return Ok(()) };
+        let bound = self.clocks.wall.now_micros() + self.options.max_clock_offset_micros;
+        if micros(clock) > bound {
+            return Ok(());
+        }
+        let Some(replica) = self.replicas.get_mut(&range) else { return Ok(()) };
+        let Ok(message) = Message::decode(message) else { return Ok(()) };
+        self.clocks.hlc.update(clock.0);
+        match replica.group.receive(message) {
+            Ok(()) | Err(Error::BadMessage(_)) => {}
+            Err(error) => return Err(error),
+        }
+        self.touched.insert(range);
+        self.pump()
+    }
+
+    /// A client asks. The answer has the same number.
+    pub fn request(&mut self, number: RequestNumber, request: Request) -> Result<()> {
+        let range = request.range;
+        let Some(replica) = self.replicas.get_mut(&range) else {
+            self.effects.answers.push((number, Answer::NoReplica));
+            return Ok(());
+        };
+        replica.request(number, request)?;
+        self.touched.insert(range);
+        self.pump()
+    }
+
+    /// Blocks until the raft log is durable up to there.
+    pub fn sync_log(&self, upto: LogPlace) -> Result<()> {
+        self.log.sync(upto)
+    }
+
+    /// The raft log is durable up to there.
+    pub fn log_synced(&mut self, upto: LogPlace) -> Result<()> {
+        self.synced = self.synced.max(upto);
+        self.pump()
+    }
+
+    /// What the store holds now.
+    pub fn store_position(&self) -> StorePosition {
+        let pending = |replica: &Replica| replica.machine.pending.clone();
+        let stored = |(range, replica): (&RangeId, &Replica)| (*range, replica.machine.stored);
+        StorePosition {
+            last: self.replicas.values().filter_map(pending).collect(),
+            stored: self.replicas.iter().map(stored).collect(),
+        }
+    }
+
+    /// What the store held then is durable: logs may be cut. Blocks on the device if segments of
+    /// the raft log can go.
+    pub fn store_synced(&mut self, position: &StorePosition) -> Result<()> {
+        let mut batch = LogBatch::default();
+        for (range, stored) in &position.stored {
+            let Some(replica) = self.replicas.get_mut(range) else { continue };
+            let index = replica.machine.state.cut.min(*stored);
+            if index > replica.group.cut_at() {
+                batch.cut(range.group(), replica.group.cut(index));
+            }
+        }
+        for group in self.log.holding(2) {
+            let Some(replica) = self.replicas.get(&RangeId(group.0)) else { continue };
+            batch.entries(group, &replica.group.kept_entries());
+        }
+        if !batch.is_empty() {
+            self.log.write(&batch)?;
+            self.log.release()?;
+        }
+        Ok(())
+    }
+
+    /// What must be done.
+    pub fn effects(&mut self) -> NodeEffects {
+        std::mem::take(&mut self.effects)
+    }
+
+    /// How often this node was started.
+    pub fn starts(&self) -> u64 {
+        self.starts
+    }
+
+    /// The store, to look at.
+    pub fn store(&self) -> &Db {
+        &self.db
+    }
+
+    /// The last entry that a range's replica has applied.
+    pub fn applied(&self, range: RangeId) -> Option<LogIndex> {
+        self.replicas.get(&range).map(|replica| replica.machine.state.applied)
+    }
+
+    /// The state, a line for each replica.
+    pub fn describe(&self) -> String {
+        let node = self.options.node;
+        let lines: Vec<String> =
+            self.replicas.values().map(|replica| replica.describe(node)).collect();
+        lines.join("\n")
+    }
+
+    /// Carries out what groups want, until they want nothing.
+    fn pump(&mut self) -> Result<()> {
+        self.tell_synced();
+        while !self.touched.is_empty() {
+            let mut batch = LogBatch::default();
+            let mut appended = Vec::new();
+            for range in std::mem::take(&mut self.touched) {
+                let Some(replica) = self.replicas.get_mut(&range) else { continue };
+                let effects = replica.group.effects();
+                let idle = effects.appends.is_empty() && effects.apply.is_empty();
+                self.send(range, effects.send);
+                for append in effects.appends {
+                    batch.append(range.group(), &append);
+                    appended.push((range, append.number, append.send));
+                }
+                let Some(replica) = self.replicas.get_mut(&range) else { continue };
+                replica.apply(&effects.apply)?;
+                self.effects.answers.append(&mut replica.answers);
+                if !idle {
+                    self.touched.insert(range);
+                }
+            }
+            let place = self.log.write(&batch)?;
+            let unsynced = |(range, number, send)| Unsynced { place, range, number, send };
+            self.unsynced.extend(appended.into_iter().map(unsynced));
+            self.tell_synced();
+        }
+        let awaited = self.unsynced.back().map(|unsynced| unsynced.place);
+        self.effects.sync = awaited.filter(|place| *place > self.synced);
+        Ok(())
+    }
+
+    /// Tells groups what is durable.
+    fn tell_synced(&mut self) {
+        while let Some(unsynced) = self.unsynced.pop_front() {
+            if unsynced.place > self.synced {
+                self.unsynced.push_front(unsynced);
+                return;
+            }
+            let Unsynced { range, number, send, .. } = unsynced;
+            self.send(range, send);
+            if let Some(replica) = self.replicas.get_mut(&range) {
+                replica.group.persisted(number);
+                self.touched.insert(range);
+            }
+        }
+    }
+
+    fn send(&mut self, range: RangeId, messages: Vec<Message>) {
+        let Some(replica) = self.replicas.get(&range) else { return };
+        let descriptor = &replica.machine.state.descriptor;
+        let clock = self.clocks.hlc.peek().max(Hlc::from_micros(self.clocks.wall.now_micros()));
+        for message in messages {
+            if let Some(node) = descriptor.node_of(message.to()) {
+                let mut bytes = Vec::new();
+                put_number(&mut bytes, range.0);
+                put_number(&mut bytes, clock);
+                put_bytes(&mut bytes, &message.encode());
+                self.effects.send.push((node, bytes));
+            }
+        }
+    }
+}
+
+fn open_envelope(bytes: &[u8]) -> Option<(RangeId, CommitTs, &[u8])> {
+    let mut reader = Reader::new(bytes);
+    let (range, clock) = (RangeId(reader.number()?), CommitTs(reader.number()?));
+    let message = reader.bytes()?;
+    reader.is_empty().then_some((range, clock, message))
+}
+
+fn open_replica(
+    db: &Db,
+    state: RangeState,
+    logged: LoggedGroup,
+    options: NodeOptions,
+    random: Random,
+    clocks: Clocks,
+) -> Result<Replica> {
+    let range = state.descriptor.id;
+    let lost = || Error::Inconsistent(format!("{range:?} has no replica on this node"));
+    let id = state.descriptor.replica_on(options.node).ok_or_else(lost)?;
+    let start = GroupStart {
+        hard_state: logged.hard_state,
+        replicas: state.replicas(),
+        applied: state.applied,
+        cut: logged.cut,
+        entries: logged.entries,
+    };
+    let group = Group::open(id, options.group, start, random)
+        .map_err(|error| Error::Inconsistent(format!("{range:?}: {error}")))?;
+    let machine = Machine::open(db.clone(), state, options.outcome_window_micros)?;
+    Ok(Replica::new(group, machine, options, clocks))
+}
+
+/// The states of all replicas in the store.
+fn stored_states(db: &Db) -> Result<Vec<RangeState>> {
+    let view = db.view(newest())?;
+    let mut scan = view.scan(local_keys::all_ranges(), ScanOptions::default())?;
+    let mut states = Vec::new();
+    while let Some(row) = scan.next_row()? {
+        if local_keys::is_state(&row.key) {
+            let damaged = || Error::Inconsistent("the state of a range is damaged".into());
+            states.push(RangeState::decode(&row.value).ok_or_else(damaged)?);
+        }
+    }
+    Ok(states)
+}
+
+/// Counts a start of the node's store; at the first one, its replicas get their states. Durable
+/// when it returns.
+fn count_start(db: &Db, node: NodeId, ranges: &[RangeDescriptor]) -> Result<u64> {
+    let wrong = |reason: String| Err(Error::Inconsistent(reason));
+    let mut starts = 0;
+    if let Some(record) = db.get(local_keys::NODE, newest())? {
+        let mut reader = Reader::new(&record);
+        let (Some(owner), Some(count)) = (reader.number(), reader.number()) else {
+            return wrong("the node's record is damaged".into());
+        };
+        if owner != node.0 {
+            return wrong(format!("this is the store of n{owner}, not of {node:?}"));
+        }
+        starts = count;
+    }
+    starts += 1;
+    // The record has no other time than its own count.
+    let mut batch = Batch::at(CommitTs(starts));
+    let mut record = Vec::new();
+    put_number(&mut record, node.0);
+    put_number(&mut record, starts);
+    batch.put(local_keys::NODE, &record);
+    if starts == 1 {
+        for range in ranges.iter().filter(|range| range.replica_on(node).is_some()) {
+            let state = RangeState::new(range.clone());
+            batch.put(&local_keys::state(range.id), &state.encode());
+        }
+    }
+    db.write(batch, Durability::Sync)?;
+    Ok(starts)
+}

@@ -1,0 +1,91 @@
+//! What a replica has applied: its place in the log, and what the log has made of the range.
+
+use braid_consensus::codec::{Reader, put_number};
+use braid_consensus::{LogIndex, ReplicaId, ReplicaSet};
+use braid_lsm::CommitTs;
+
+use crate::ids::RangeDescriptor;
+use crate::lease::Lease;
+
+const VERSION: u8 = 1;
+
+/// The same on all replicas that have applied the same entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RangeState {
+    /// The last entry that was applied. What is stored may lag behind by entries without effect.
+    pub(crate) applied: LogIndex,
+    /// Newest timestamp of an entry with an effect.
+    pub(crate) stamp: CommitTs,
+    pub(crate) lease: Lease,
+    /// Last proposal under that lease that had an effect.
+    pub(crate) proposal: u64,
+    /// All replicas have the log up to here.
+    pub(crate) cut: LogIndex,
+    pub(crate) descriptor: RangeDescriptor,
+}
+
+impl RangeState {
+    /// A range nothing was proposed in yet.
+    pub(crate) fn new(descriptor: RangeDescriptor) -> RangeState {
+        RangeState {
+            applied: LogIndex(0),
+            stamp: CommitTs(1),
+            lease: Lease::NONE,
+            proposal: 0,
+            cut: LogIndex(0),
+            descriptor,
+        }
+    }
+
+    /// Who belongs to the group.
+    pub(crate) fn replicas(&self) -> ReplicaSet {
+        let voters = self.descriptor.replicas.iter().map(|(replica, _)| *replica);
+        ReplicaSet::of_voters(voters.collect::<Vec<ReplicaId>>())
+    }
+
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = vec![VERSION];
+        put_number(&mut out, self.applied.0);
+        put_number(&mut out, self.stamp.0);
+        self.lease.encode(&mut out);
+        put_number(&mut out, self.proposal);
+        put_number(&mut out, self.cut.0);
+        self.descriptor.encode(&mut out);
+        out
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Option<RangeState> {
+        let mut reader = Reader::new(bytes);
+        if reader.byte()? != VERSION {
+            return None;
+        }
+        let state = RangeState {
+            applied: LogIndex(reader.number()?),
+            stamp: CommitTs(reader.number()?),
+            lease: Lease::decode(&mut reader)?,
+            proposal: reader.number()?,
+            cut: LogIndex(reader.number()?),
+            descriptor: RangeDescriptor::decode(&mut reader)?,
+        };
+        reader.is_empty().then_some(state)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::{NodeId, RangeId};
+    use braid_lsm::KeySpan;
+
+    #[test]
+    fn states_round_trip_and_cuts_are_noticed() {
+        let replicas = vec![(ReplicaId(4), NodeId(1)), (ReplicaId(5), NodeId(300))];
+        let span = KeySpan::new("a", "q");
+        let descriptor = RangeDescriptor { id: RangeId(9), span, generation: 2, replicas };
+        let mut state = RangeState::new(descriptor);
+        (state.applied, state.proposal) = (LogIndex(70_000), 12);
+        let bytes = state.encode();
+        assert_eq!(RangeState::decode(&bytes), Some(state));
+        (0..bytes.len()).for_each(|len| assert_eq!(RangeState::decode(&bytes[..len]), None));
+    }
+}

@@ -1,0 +1,104 @@
+//! How the things of a history lie in the key space.
+//!
+//! ```text
+//!   01 'l' n            a list: its values in order, eight bytes each
+//!   01 'l' n 'c' value  a child for each of its values, inside of its family
+//!   01 't' n            the erasures of the list, in order
+//!   01 'r' n            a register
+//! ```
+//!
+//! A list is erased by deleting its family's span and writing it anew, in one commit.
+
+use braid_lsm::KeySpan;
+use braid_range::Write;
+use braid_workload::history::Op;
+use braid_workload::history::record::Key;
+use bytes::Bytes;
+
+fn key_of(key: Key) -> Vec<u8> {
+    let (kind, number) = match key {
+        Key::List(n) => (b'l', n),
+        Key::Trail(n) => (b't', n),
+        Key::Register(n) => (b'r', n),
+    };
+    let mut out = vec![1, kind];
+    out.extend_from_slice(&number.to_be_bytes());
+    out
+}
+
+fn child_of(key: Key, value: u64) -> Vec<u8> {
+    let mut out = key_of(key);
+    out.push(b'c');
+    out.extend_from_slice(&value.to_be_bytes());
+    out
+}
+
+/// The keys of something, with all that is inside.
+pub(crate) fn span(key: Key) -> KeySpan {
+    KeySpan::prefix(&key_of(key))
+}
+
+type Row = (Bytes, Bytes);
+
+fn numbers(bytes: &[u8]) -> Vec<u64> {
+    let number = |chunk: &[u8]| u64::from_be_bytes(chunk.try_into().expect("eight bytes"));
+    bytes.chunks_exact(8).map(number).collect()
+}
+
+fn bytes(values: &[u64]) -> Vec<u8> {
+    values.iter().flat_map(|value| value.to_be_bytes()).collect()
+}
+
+/// The values of something among rows.
+pub(crate) fn values(rows: &[Row], key: Key) -> Vec<u64> {
+    let own = key_of(key);
+    let row = rows.iter().find(|(key, _)| key.as_ref() == own);
+    row.map(|(_, value)| numbers(value)).unwrap_or_default()
+}
+
+/// What rows say of something.
+pub(crate) fn seen(rows: &[Row], key: Key) -> Vec<Op> {
+    let values = values(rows, key);
+    match key {
+        Key::Register(_) => vec![Op::Get { key, value: values.first().copied().unwrap_or(0) }],
+        Key::Trail(_) => vec![Op::Read { key, values, scan: false }],
+        Key::List(_) => {
+            let own = key_of(key);
+            let child = |key: &Bytes| key.len() == 15 && key.starts_with(&own);
+            let children = rows.iter().filter(|(key, _)| child(key));
+            let mut children: Vec<u64> = children.flat_map(|(key, _)| numbers(&key[7..])).collect();
+            // In the order of the list, if they are the same.
+            let place = |child: &u64| values.iter().position(|value| value == child);
+            children.sort_by_key(|child| (place(child).is_none(), place(child), *child));
+            let list = Op::Read { key, values, scan: false };
+            vec![list, Op::Children { key, values: children }]
+        }
+    }
+}
+
+fn put(key: Vec<u8>, value: Vec<u8>) -> Write {
+    Write::Put(key.into(), value.into())
+}
+
+/// Appends to a list of which these are the values.
+pub(crate) fn append(key: Key, before: &[u64], value: u64) -> Vec<Write> {
+    let mut values = before.to_vec();
+    values.push(value);
+    let list = put(key_of(key), bytes(&values));
+    match key {
+        Key::List(_) => vec![list, put(child_of(key, value), Vec::new())],
+        _ => vec![list],
+    }
+}
+
+/// Erases a list; its trail gets the value, with which the list begins anew.
+pub(crate) fn erase(key: Key, value: u64) -> Vec<Write> {
+    let mut writes = vec![Write::DeleteSpan(span(key))];
+    writes.extend(append(key, &[], value));
+    writes
+}
+
+/// Writes a register.
+pub(crate) fn write(key: Key, value: u64) -> Vec<Write> {
+    vec![put(key_of(key), bytes(&[value]))]
+}

@@ -1,0 +1,132 @@
+//! A node: its disk, its clock, and the process on it, if it runs.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use braid_consensus::{GroupOptions, RaftLogOptions, Result};
+use braid_env::fs::{CrashPolicy, MemFs};
+use braid_env::random::Random;
+use braid_env::tasks::SeededTasks;
+use braid_lsm::{Codec, Options};
+use braid_range::{NodeEnv, NodeId, NodeOptions, RangeDescriptor, Replicas};
+
+use crate::clock::NodeClock;
+use crate::plan::Plan;
+
+/// See the [module's page](self).
+pub(crate) struct Node {
+    pub(crate) id: NodeId,
+    pub(crate) clock: Arc<NodeClock>,
+    pub(crate) process: Option<Replicas>,
+    /// Which life of the process: what was meant for an earlier one does not reach it.
+    pub(crate) life: u64,
+    /// The process stands still until then.
+    pub(crate) paused_until: u64,
+    fs: MemFs,
+    tasks: Arc<SeededTasks>,
+    random: Random,
+}
+
+impl Node {
+    pub(crate) fn new(id: NodeId, world: Arc<AtomicU64>, mut random: Random) -> Node {
+        Node {
+            id,
+            clock: Arc::new(NodeClock::new(world)),
+            process: None,
+            life: 0,
+            paused_until: 0,
+            fs: MemFs::new(),
+            tasks: Arc::new(SeededTasks::new(random.next_u64())),
+            random,
+        }
+    }
+
+    /// Starts the process on what is on the disk.
+    pub(crate) fn start(&mut self, plan: &Plan, range: &RangeDescriptor) -> Result<()> {
+        self.life += 1;
+        self.tasks = Arc::new(SeededTasks::new(self.random.next_u64()));
+        let store = Options {
+            memtable_size: plan.disk.memtable_size,
+            wal_segment_size: 32 << 10,
+            target_sst_size: 32 << 10,
+            codec: Codec::None,
+            bottom_codec: Codec::None,
+            block_cache_size: 1 << 20,
+            ballast_size: 0,
+            read_triggered: false,
+            compaction_slots: 1,
+            tasks: Some(self.tasks.clone()),
+            clock: self.clock.clone(),
+            ..Options::default()
+        };
+        let log = RaftLogOptions {
+            segment_size: 16 << 10,
+            clock: self.clock.clone(),
+            ..RaftLogOptions::default()
+        };
+        let env = NodeEnv {
+            fs: Arc::new(self.fs.clone()),
+            clock: self.clock.clone(),
+            random: Random::seeded(self.random.next_u64()),
+            store,
+            log,
+        };
+        let options = NodeOptions {
+            group: GroupOptions::default(),
+            lease_micros: plan.lease_micros,
+            max_clock_offset_micros: plan.offset_micros,
+            outcome_window_micros: 600_000_000,
+            cut_after_entries: plan.cut_after,
+            ..NodeOptions::new(self.id)
+        };
+        let opened = Replicas::open(env, Path::new("/node"), options, std::slice::from_ref(range));
+        self.process = Some(opened?);
+        Ok(())
+    }
+
+    /// The power fails. What is on the disk afterwards is what may be.
+    pub(crate) fn crash(&mut self, survives: u8) {
+        let Some(process) = self.process.take() else { return };
+        let policy = match survives {
+            0 => CrashPolicy::LoseAll,
+            100 => CrashPolicy::KeepAll,
+            percent => CrashPolicy::Random(percent),
+        };
+        let after = self.fs.crash_clone(&mut self.random, policy);
+        self.tasks.clear();
+        // What the process does while it is taken down goes to a disk that nobody reads again.
+        drop(process);
+        self.fs = after;
+        self.paused_until = 0;
+        self.life += 1;
+    }
+
+    /// A power failure that takes place after some more changes of the disk.
+    pub(crate) fn arm_crash(&mut self, changes: u64, survives: u8) {
+        let random = Random::seeded(self.random.next_u64());
+        self.fs.arm_crash(changes, random, CrashPolicy::Random(survives.clamp(10, 90)));
+    }
+
+    /// The power will not fail.
+    pub(crate) fn disarm(&mut self) {
+        self.fs.disarm_crash();
+    }
+
+    /// Whether an armed power failure has happened: then the process is gone.
+    pub(crate) fn has_crashed(&mut self) -> bool {
+        let Some(after) = self.fs.take_crash() else { return false };
+        self.tasks.clear();
+        drop(self.process.take());
+        self.fs = after;
+        self.life += 1;
+        true
+    }
+
+    /// Flushes and compactions get some time.
+    pub(crate) fn background(&mut self) {
+        if self.random.chance(1, 2) {
+            self.tasks.run_one();
+        }
+    }
+}

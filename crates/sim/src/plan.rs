@@ -1,0 +1,123 @@
+//! What a run is going to be like: a function of the seed, printed when something is wrong.
+
+use braid_env::random::Random;
+
+/// A promise of the world that is broken, to see whether a run notices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sabotage {
+    /// Disks say that they have synced, and have not.
+    DisksLie,
+    /// Clocks differ by much more than nodes believe.
+    ClocksBeyondBound,
+    /// Whoever has no answer to a commit tries again under another name.
+    NewNames,
+    /// A client takes "ask again" for "it has happened".
+    AgainIsDone,
+    /// The raft log is cut at what the store has, durable or not.
+    CutTooEarly,
+}
+
+/// See the [module's page](self).
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// Where everything comes from.
+    pub seed: u64,
+    /// Nodes, each with a replica.
+    pub nodes: u64,
+    /// Clients that work at the same time.
+    pub clients: usize,
+    /// Transactions in all.
+    pub transactions: u64,
+    /// Microseconds for which a client rests between two of them, at most.
+    pub rest_micros: u64,
+    /// Lists and registers.
+    pub keys: u64,
+    /// How messages travel.
+    pub network: NetworkPlan,
+    /// How disks work.
+    pub disk: DiskPlan,
+    /// Microseconds between two pieces of trouble.
+    pub trouble_every: u64,
+    /// Kinds of trouble, by weight: crash, all crash, partition, one direction, clock jump, pause.
+    pub trouble: [u64; 6],
+    /// Two clocks differ by at most so much, and nodes know it.
+    pub offset_micros: u64,
+    /// Length of leases.
+    pub lease_micros: u64,
+    /// Entries after which logs are cut.
+    pub cut_after: u64,
+    /// What is broken on purpose.
+    pub sabotage: Option<Sabotage>,
+}
+
+/// How messages travel while things break.
+#[derive(Debug, Clone)]
+pub struct NetworkPlan {
+    /// Of a thousand messages so many are lost.
+    pub lost: u64,
+    /// Of a thousand so many are doubled.
+    pub doubled: u64,
+    /// Of a thousand so many take a hundred times as long.
+    pub slow: u64,
+    /// Microseconds that the others take at most.
+    pub delay_micros: u64,
+}
+
+/// How disks work.
+#[derive(Debug, Clone)]
+pub struct DiskPlan {
+    /// Microseconds that a sync takes at most.
+    pub sync_micros: u64,
+    /// Percent of unsynced changes that survive a crash.
+    pub survives: u8,
+    /// Bytes of the stores' memtables: with small ones stores flush all the time.
+    pub memtable_size: usize,
+}
+
+impl Plan {
+    /// The plan of a seed.
+    pub fn of_seed(seed: u64) -> Plan {
+        let mut random = Random::seeded(seed);
+        let calm = random.chance(1, 10);
+        let mut some = |most: u64| if calm { 0 } else { random.below(most + 1) };
+        let (lost, doubled, slow) = (some(100), some(100), some(20));
+        let trouble = [some(10), some(2), some(6), some(6), some(4), some(4)];
+        let delay_micros = *random.pick(&[500, 5_000, 50_000]);
+        let sync_micros = *random.pick(&[100, 2_000, 20_000]);
+        let survives = *random.pick(&[0, 50, 100]);
+        let memtable_size = *random.pick(&[64 << 10, 1 << 20]);
+        Plan {
+            seed,
+            nodes: if random.chance(1, 5) { 5 } else { 3 },
+            clients: random.between(2, 8) as usize,
+            transactions: random.between(100, 300),
+            rest_micros: *random.pick(&[1, 20_000, 500_000]),
+            network: NetworkPlan { lost, doubled, slow, delay_micros },
+            disk: DiskPlan { sync_micros, survives, memtable_size },
+            trouble_every: *random.pick(&[300_000, 1_000_000, 3_000_000]),
+            trouble,
+            offset_micros: *random.pick(&[10_000, 100_000, 250_000]),
+            lease_micros: *random.pick(&[1_000_000, 2_000_000, 4_000_000]),
+            keys: random.between(2, 6),
+            cut_after: *random.pick(&[8, 100]),
+            sabotage: None,
+        }
+    }
+
+    /// The same with a broken promise. There is trouble enough for it to matter.
+    pub fn sabotaged(mut self, sabotage: Sabotage) -> Plan {
+        self.sabotage = Some(sabotage);
+        if sabotage == Sabotage::ClocksBeyondBound {
+            // One clock is slow for long, and nothing else is wrong.
+            self.trouble = [0, 0, 0, 0, 1, 0];
+            (self.trouble_every, self.lease_micros) = (6_000_000, 1_000_000);
+            (self.network.lost, self.rest_micros) = (0, 500_000);
+            return self;
+        }
+        self.disk.memtable_size = 1 << 20;
+        self.trouble = self.trouble.map(|weight| weight.max(1));
+        self.trouble_every = self.trouble_every.min(500_000);
+        self.network.lost = self.network.lost.max(20);
+        self
+    }
+}

@@ -1,0 +1,547 @@
+//! The loop: the next event is taken, and may make others.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use braid_consensus::{LogPlace, ReplicaId, Result};
+use braid_env::random::Random;
+use braid_lsm::{CommitTs, KeySpan, ScanOptions};
+use braid_range::{
+    Answer, Ask, FIRST_DATA_KEY, NodeId, RangeDescriptor, RangeId, Replicas, Request,
+};
+use braid_workload::history::{History, Outcome, Transaction};
+
+use crate::client::{Client, Wish};
+use crate::clock::BEGIN_MICROS;
+use crate::network::{Network, Party};
+use crate::node::Node;
+use crate::plan::{Plan, Sabotage};
+use crate::trouble::{Trouble, draw};
+use crate::verdict::Verdict;
+
+/// Clients have numbers above those of nodes.
+const FIRST_CLIENT: Party = 1_000;
+const TICK_MICROS: u64 = 100_000;
+const STORE_SYNC_MICROS: u64 = 1_000_000;
+/// Trouble is over after so long, whatever clients have come to.
+const TROUBLE_MICROS: u64 = 120_000_000;
+/// After that every transaction comes to its end within so long.
+const HEALED_MICROS: u64 = 60_000_000;
+
+/// Something that happens.
+enum Event {
+    Tick { node: u64, life: u64 },
+    StoreSync { node: u64, life: u64 },
+    LogSynced { node: u64, life: u64, place: LogPlace },
+    Message { from: u64, node: u64, bytes: Vec<u8> },
+    Request { node: u64, number: u64, request: Request },
+    Answer { client: Party, number: u64, answer: Answer },
+    Impatient { client: Party, number: u64 },
+    Begin { client: usize },
+    Trouble,
+    Mend,
+    Start { node: u64 },
+}
+
+/// What is going to happen, by time; at the same time in the order in which it was put in.
+#[derive(Default)]
+struct Agenda {
+    queue: BinaryHeap<Reverse<(u64, u64)>>,
+    events: BTreeMap<u64, Event>,
+    count: u64,
+}
+
+impl Agenda {
+    fn put(&mut self, at: u64, event: Event) {
+        self.count += 1;
+        self.queue.push(Reverse((at, self.count)));
+        self.events.insert(self.count, event);
+    }
+
+    fn take(&mut self) -> Option<(u64, Event)> {
+        let Reverse((at, number)) = self.queue.pop()?;
+        Some((at, self.events.remove(&number).expect("each is taken once")))
+    }
+}
+
+struct World {
+    plan: Plan,
+    range: RangeDescriptor,
+    random: Random,
+    now: Arc<AtomicU64>,
+    agenda: Agenda,
+    nodes: Vec<Node>,
+    clients: Vec<Client>,
+    network: Network,
+    history: History,
+    /// Transactions of which nobody knows the outcome: their places in the history.
+    unknown: Vec<(usize, Ask)>,
+    begun: u64,
+    healed_at: Option<u64>,
+    /// A client asks for what was given up; what it was told.
+    asks_again: bool,
+    found_out: Outcome,
+    verdict: Verdict,
+}
+
+/// Runs a plan to its end.
+pub fn run(plan: &Plan) -> Verdict {
+    let mut world = World::new(plan.clone());
+    world.go();
+    world.verdict
+}
+
+impl World {
+    fn new(plan: Plan) -> World {
+        let mut random = Random::seeded(plan.seed ^ 0x5117);
+        let now = Arc::new(AtomicU64::new(BEGIN_MICROS));
+        let mut fork = || Random::seeded(random.next_u64());
+        let network = Network::new(&plan.network, fork());
+        let nodes: Vec<Node> =
+            (1..=plan.nodes).map(|id| Node::new(NodeId(id), now.clone(), fork())).collect();
+        let clients = (0..plan.clients as u64)
+            .map(|n| Client::new(FIRST_CLIENT + n, &plan, fork()))
+            .collect();
+        let replicas = (1..=plan.nodes).map(|id| (ReplicaId(id), NodeId(id))).collect();
+        let span = KeySpan::new(FIRST_DATA_KEY, KeySpan::all().end);
+        let range = RangeDescriptor { id: RangeId(1), span, generation: 1, replicas };
+        World {
+            range,
+            random,
+            now,
+            agenda: Agenda::default(),
+            nodes,
+            clients,
+            network,
+            history: History::default(),
+            unknown: Vec::new(),
+            begun: 0,
+            healed_at: None,
+            asks_again: false,
+            found_out: Outcome::Unknown,
+            verdict: Verdict::default(),
+            plan,
+        }
+    }
+
+    fn now(&self) -> u64 {
+        self.now.load(Ordering::Relaxed)
+    }
+
+    fn after(&mut self, micros: u64, event: Event) {
+        self.agenda.put(self.now() + micros, event);
+    }
+
+    /// Notes what has happened.
+    fn note(&mut self, what: String) {
+        let line = format!("{} {what}", self.now() - BEGIN_MICROS);
+        for byte in line.bytes() {
+            self.verdict.trace =
+                (self.verdict.trace ^ u64::from(byte)).wrapping_mul(0x100_0000_01B3);
+        }
+        self.verdict.events += 1;
+        let tail = &mut self.verdict.tail;
+        if tail.len() == 2_000 {
+            tail.pop_front();
+        }
+        tail.push_back(line);
+    }
+
+    fn count(&mut self, what: &'static str) {
+        *self.verdict.counts.entry(what).or_default() += 1;
+    }
+
+    fn wrong(&mut self, what: String) {
+        self.note(format!("WRONG: {what}"));
+        self.verdict.problems.push(what);
+    }
+
+    fn go(&mut self) {
+        (1..=self.plan.nodes).for_each(|node| self.after(0, Event::Start { node }));
+        self.after(self.plan.trouble_every, Event::Trouble);
+        for client in 0..self.clients.len() {
+            self.next_transaction(client);
+        }
+        while self.verdict.problems.is_empty() && !self.is_over() {
+            let Some((at, event)) = self.agenda.take() else { break };
+            self.now.store(at, Ordering::Relaxed);
+            self.happen(event);
+            self.heal_if_due();
+        }
+        if self.verdict.problems.is_empty() {
+            self.look_at_everything();
+        }
+        for state in self.nodes.iter().map(describe).collect::<Vec<_>>() {
+            self.note(state);
+        }
+        self.verdict.micros = self.now() - BEGIN_MICROS;
+        let history = std::mem::take(&mut self.history);
+        self.verdict.judge(&history);
+    }
+
+    fn is_over(&mut self) -> bool {
+        let idle = self.clients.iter().all(Client::is_idle);
+        if idle && self.begun == self.plan.transactions && self.healed_at.is_some() {
+            return true;
+        }
+        let late = self.healed_at.is_some_and(|at| at + HEALED_MICROS < self.now());
+        if late {
+            let states: Vec<String> = self.nodes.iter().map(describe).collect();
+            self.wrong(format!(
+                "not live a minute after all was healed:\n  {}",
+                states.join("\n  ")
+            ));
+        }
+        late
+    }
+
+    fn heal_if_due(&mut self) {
+        let done = self.begun == self.plan.transactions;
+        if self.healed_at.is_some() || !done && self.now() < BEGIN_MICROS + TROUBLE_MICROS {
+            return;
+        }
+        self.note("all is healed".into());
+        self.healed_at = Some(self.now());
+        self.network.heal();
+        for node in 1..=self.plan.nodes {
+            let here = &mut self.nodes[node as usize - 1];
+            here.clock.set_off(0);
+            here.paused_until = 0;
+            here.disarm();
+            if here.process.is_none() {
+                self.after(1_000, Event::Start { node });
+            }
+        }
+    }
+
+    fn happen(&mut self, event: Event) {
+        let node = match &event {
+            Event::Tick { node, life }
+            | Event::StoreSync { node, life }
+            | Event::LogSynced { node, life, .. } => {
+                // What was meant for a process that is gone.
+                if self.nodes[*node as usize - 1].life != *life {
+                    return;
+                }
+                Some(*node)
+            }
+            Event::Message { node, .. } | Event::Request { node, .. } => Some(*node),
+            _ => None,
+        };
+        let Some(node) = node else { return self.happen_outside(event) };
+        let until = self.nodes[node as usize - 1].paused_until;
+        if self.now() < until {
+            let wait = until - self.now();
+            return self.after(wait, event);
+        }
+        if self.nodes[node as usize - 1].process.is_none() {
+            return;
+        }
+        self.happen_on(node, event);
+    }
+
+    /// Something happens to a process.
+    fn happen_on(&mut self, node: u64, event: Event) {
+        let lies = self.plan.sabotage;
+        let here = &mut self.nodes[node as usize - 1];
+        let process = here.process.as_mut().expect("checked before");
+        let (what, again, result) = match event {
+            Event::Tick { life, .. } => {
+                let again = Some((TICK_MICROS, Event::Tick { node, life }));
+                (format!("n{node} tick"), again, process.tick())
+            }
+            Event::StoreSync { life, .. } => {
+                let again = Some((STORE_SYNC_MICROS, Event::StoreSync { node, life }));
+                let result = sync_store(process, lies == Some(Sabotage::CutTooEarly));
+                (format!("n{node} store synced"), again, result)
+            }
+            Event::LogSynced { place, .. } => {
+                let synced = match lies {
+                    Some(Sabotage::DisksLie) => Ok(()),
+                    _ => process.sync_log(place),
+                };
+                let result = synced.and_then(|()| process.log_synced(place));
+                (format!("n{node} log synced {place:?}"), None, result)
+            }
+            Event::Message { from, bytes, .. } => {
+                let what = format!("n{from} to n{node}: {} bytes {}", bytes.len(), digest(&bytes));
+                (what, None, process.receive(&bytes))
+            }
+            Event::Request { number, request, .. } => {
+                let what = format!("n{node} is asked {number}: {:?}", request.ask);
+                (what, None, process.request(number, request))
+            }
+            _ => unreachable!("other events happen outside of processes"),
+        };
+        self.note(what);
+        if let Some((micros, event)) = again {
+            self.after(micros, event);
+        }
+        self.settle(node, result);
+    }
+
+    /// Takes up what a process wants.
+    fn settle(&mut self, node: u64, result: Result<()>) {
+        let here = &mut self.nodes[node as usize - 1];
+        // A flush makes all of the store durable, too.
+        if self.plan.sabotage != Some(Sabotage::CutTooEarly) {
+            here.background();
+        }
+        if here.has_crashed() {
+            self.note(format!("n{node} lost power in mid-write"));
+            self.count("crashes in mid-write");
+            let down = self.random.between(10_000, 3_000_000);
+            return self.after(down, Event::Start { node });
+        }
+        if let Err(error) = result {
+            return self.wrong(format!("n{node} stopped: {error}"));
+        }
+        let life = here.life;
+        let Some(process) = here.process.as_mut() else { return };
+        let effects = process.effects();
+        for (to, bytes) in effects.send {
+            for delay in self.network.arrivals(node, to.0) {
+                let bytes = bytes.clone();
+                self.after(delay, Event::Message { from: node, node: to.0, bytes });
+            }
+        }
+        for (number, answer) in effects.answers {
+            let client = number >> 32;
+            for delay in self.network.arrivals(node, client) {
+                let answer = answer.clone();
+                self.after(delay, Event::Answer { client, number, answer });
+            }
+        }
+        if let Some(place) = effects.sync {
+            let micros = self.random.between(10, self.plan.disk.sync_micros);
+            self.after(micros, Event::LogSynced { node, life, place });
+        }
+    }
+
+    fn happen_outside(&mut self, event: Event) {
+        match event {
+            Event::Answer { client, number, answer } => {
+                let n = (client - FIRST_CLIENT) as usize;
+                if self.clients[n].number == number {
+                    self.note(format!("c{n} is answered {number}: {answer:?}"));
+                    let now = self.now();
+                    if let Some(wish) = self.clients[n].answer(now, answer) {
+                        self.grant(n, wish);
+                    }
+                }
+            }
+            Event::Impatient { client, number } => {
+                let n = (client - FIRST_CLIENT) as usize;
+                if self.clients[n].number == number {
+                    let now = self.now();
+                    let wish = self.clients[n].impatient(now);
+                    self.grant(n, wish);
+                }
+            }
+            Event::Begin { client } => self.next_transaction(client),
+            Event::Trouble => self.trouble(),
+            Event::Mend => {
+                self.note("the network is mended".into());
+                self.network.mend();
+            }
+            Event::Start { node } => self.start(node),
+            _ => unreachable!("other events happen to processes"),
+        }
+    }
+
+    fn start(&mut self, node: u64) {
+        if self.nodes[node as usize - 1].process.is_some() {
+            return;
+        }
+        let (plan, range) = (self.plan.clone(), self.range.clone());
+        if let Err(error) = self.nodes[node as usize - 1].start(&plan, &range) {
+            return self.wrong(format!("n{node} does not start: {error}"));
+        }
+        let life = self.nodes[node as usize - 1].life;
+        let state = describe(&self.nodes[node as usize - 1]);
+        self.note(state);
+        let first = self.random.below(TICK_MICROS);
+        self.after(first, Event::Tick { node, life });
+        self.after(STORE_SYNC_MICROS, Event::StoreSync { node, life });
+        self.settle(node, Ok(()));
+    }
+
+    fn next_transaction(&mut self, client: usize) {
+        if self.begun < self.plan.transactions {
+            self.begun += 1;
+            let now = self.now();
+            let wish = self.clients[client].begin(now);
+            self.grant(client, wish);
+        }
+    }
+
+    fn grant(&mut self, client: usize, wish: Wish) {
+        match wish {
+            Wish::Done(transaction, ask) => self.ended(client, transaction, ask),
+            Wish::Send { node, number, request, patience_micros } => {
+                let party = FIRST_CLIENT + client as u64;
+                for delay in self.network.arrivals(party, node.0) {
+                    let request = request.clone();
+                    self.after(delay, Event::Request { node: node.0, number, request });
+                }
+                self.after(patience_micros, Event::Impatient { client: party, number });
+            }
+        }
+    }
+
+    fn ended(&mut self, client: usize, transaction: Transaction, ask: Option<Ask>) {
+        self.note(format!("c{client} is done: {transaction:?}"));
+        if self.asks_again {
+            self.found_out = transaction.outcome;
+            return;
+        }
+        self.unknown.extend(ask.map(|ask| (self.history.transactions.len(), ask)));
+        self.history.transactions.push(transaction);
+        let rest = self.random.below(self.plan.rest_micros);
+        self.after(rest, Event::Begin { client });
+    }
+
+    fn trouble(&mut self) {
+        if self.healed_at.is_some() {
+            return;
+        }
+        let every = self.plan.trouble_every;
+        let next = self.random.between(every / 2, every * 3 / 2);
+        self.after(next, Event::Trouble);
+        let nodes = 1..=self.plan.nodes;
+        let parties: Vec<Party> =
+            nodes.chain((0..self.clients.len() as u64).map(|n| FIRST_CLIENT + n)).collect();
+        let Some(trouble) = draw(&mut self.random, &self.plan, &parties) else { return };
+        self.note(format!("{trouble:?}"));
+        match trouble {
+            Trouble::Crash { node, in_changes: Some(changes), .. } => {
+                let survives = self.plan.disk.survives;
+                self.nodes[node as usize - 1].arm_crash(changes, survives);
+            }
+            Trouble::Crash { node, in_changes: None, down_micros } => self.crash(node, down_micros),
+            Trouble::CrashAll { down_micros } => {
+                (1..=self.plan.nodes).for_each(|node| self.crash(node, down_micros));
+            }
+            Trouble::Partition { side, micros } => {
+                self.count("partitions");
+                for a in &parties {
+                    for b in parties.iter().filter(|b| side.contains(a) != side.contains(b)) {
+                        self.network.cut(*a, *b);
+                    }
+                }
+                self.after(micros, Event::Mend);
+            }
+            Trouble::OneWay { pairs, micros } => {
+                self.count("one-way cuts");
+                pairs.iter().for_each(|(from, to)| self.network.cut(*from, *to));
+                self.after(micros, Event::Mend);
+            }
+            Trouble::Clock { node, off_micros } => {
+                self.count("clock jumps");
+                let mut off = off_micros;
+                if self.plan.sabotage == Some(Sabotage::ClocksBeyondBound) {
+                    self.nodes.iter().for_each(|node| node.clock.set_off(0));
+                    off = -10 * self.plan.lease_micros as i64;
+                }
+                self.nodes[node as usize - 1].clock.set_off(off);
+            }
+            Trouble::Pause { node, micros } => {
+                self.count("pauses");
+                self.nodes[node as usize - 1].paused_until = self.now() + micros;
+            }
+        }
+    }
+
+    fn crash(&mut self, node: u64, down_micros: u64) {
+        let here = &mut self.nodes[node as usize - 1];
+        if here.process.is_some() {
+            let before = describe(here);
+            here.crash(self.plan.disk.survives);
+            self.note(format!("crash of {before}"));
+            self.count("crashes");
+            self.after(down_micros, Event::Start { node });
+        }
+    }
+
+    /// What was given up is found out: has it happened? Then one transaction reads everything, and
+    /// all replicas must have the same rows.
+    fn look_at_everything(&mut self) {
+        for (place, ask) in std::mem::take(&mut self.unknown) {
+            self.asks_again = true;
+            let wish = self.clients[0].find_out(ask);
+            self.grant(0, wish);
+            if !self.go_until(|world| world.clients[0].is_idle()) {
+                return self.wrong("nobody says what became of a commit".into());
+            }
+            self.asks_again = false;
+            let now = self.now();
+            let transaction = &mut self.history.transactions[place];
+            (transaction.outcome, transaction.ended) = (self.found_out, now);
+            self.count("found out later");
+        }
+        let now = self.now();
+        let wish = self.clients[0].begin_last(now);
+        self.grant(0, wish);
+        if !self.go_until(|world| world.clients[0].is_idle() && world.replicas_are_level()) {
+            let states: Vec<String> = self.nodes.iter().map(describe).collect();
+            return self.wrong(format!("replicas do not become alike:\n  {}", states.join("\n  ")));
+        }
+        let rows: Vec<_> = self.nodes.iter().map(rows_of).collect();
+        if let Some(other) = rows.iter().position(|other| *other != rows[0]) {
+            self.wrong(format!("n{} has other rows than n1", other + 1));
+        }
+    }
+
+    /// Lets things happen until that is so; whether it came to that in time.
+    fn go_until(&mut self, is_so: impl Fn(&World) -> bool) -> bool {
+        let until = self.now() + HEALED_MICROS;
+        while !is_so(self) {
+            let Some((at, event)) = self.agenda.take() else { return false };
+            if at > until || !self.verdict.problems.is_empty() {
+                return false;
+            }
+            self.now.store(at, Ordering::Relaxed);
+            self.happen(event);
+        }
+        true
+    }
+
+    fn replicas_are_level(&self) -> bool {
+        let applied = |node: &Node| node.process.as_ref().and_then(|p| p.applied(RangeId(1)));
+        let first = applied(&self.nodes[0]);
+        first.is_some() && self.nodes.iter().all(|node| applied(node) == first)
+    }
+}
+
+fn describe(node: &Node) -> String {
+    let process = node.process.as_ref();
+    process.map_or_else(|| format!("{:?} is down", node.id), Replicas::describe)
+}
+
+fn sync_store(process: &mut Replicas, lie: bool) -> Result<()> {
+    let position = process.store_position();
+    if !lie {
+        position.wait_durable()?;
+    }
+    process.store_synced(&position)
+}
+
+fn digest(bytes: &[u8]) -> u64 {
+    let fold = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01B3);
+    bytes.iter().fold(0xCBF2_9CE4_8422_2325, fold)
+}
+
+/// All rows of a node's replica, with their timestamps.
+fn rows_of(node: &Node) -> Vec<(Vec<u8>, Vec<u8>, CommitTs)> {
+    let Some(process) = &node.process else { return Vec::new() };
+    let view = process.store().view(CommitTs(u64::MAX - 1)).expect("the store is open");
+    let span = KeySpan::new(FIRST_DATA_KEY, KeySpan::all().end);
+    let mut scan = view.scan(span, ScanOptions::default()).expect("the disk works");
+    let mut rows = Vec::new();
+    while let Some(row) = scan.next_row().expect("the disk works") {
+        rows.push((row.key.to_vec(), row.value.to_vec(), row.ts));
+    }
+    rows
+}

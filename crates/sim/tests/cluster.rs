@@ -1,0 +1,90 @@
+//! Simulated clusters: seeds that must be good, and broken promises that must be noticed.
+//!
+//! `BRAID_SEEDS` and `BRAID_FIRST_SEED` choose other seeds; `BRAID_TRACE=1` prints what happened
+//! last in a run that is not good.
+
+use braid_sim::{Plan, Sabotage, Verdict, run};
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().and_then(|text| text.parse().ok())
+}
+
+fn seeds(count: u64) -> std::ops::Range<u64> {
+    let first = number("BRAID_FIRST_SEED").unwrap_or(1);
+    first..first + number("BRAID_SEEDS").unwrap_or(count)
+}
+
+fn show(plan: &Plan, verdict: &Verdict) -> String {
+    let tail = if number("BRAID_TRACE").is_some() {
+        Vec::from(verdict.tail.clone()).join("\n")
+    } else {
+        String::new()
+    };
+    format!("{plan:?}\n{verdict}\n{tail}")
+}
+
+#[test]
+fn histories_are_serializable_and_live_whatever_breaks() {
+    let (mut seconds, mut events, mut committed) = (0, 0, 0);
+    let mut counts = std::collections::BTreeMap::<&str, u64>::new();
+    let all = seeds(10);
+    for seed in all.clone() {
+        let plan = Plan::of_seed(seed);
+        let verdict = run(&plan);
+        assert!(verdict.is_good(), "seed {seed}: {}", show(&plan, &verdict));
+        seconds += verdict.micros / 1_000_000;
+        events += verdict.events;
+        committed += verdict.outcomes[0];
+        verdict.counts.iter().for_each(|(what, n)| *counts.entry(what).or_default() += n);
+    }
+    println!("seeds {all:?}: {seconds} simulated seconds, {events} events, {committed} commits");
+    println!("{counts:?}");
+}
+
+#[test]
+fn a_seed_gives_the_same_trace_again() {
+    for seed in seeds(4) {
+        let plan = Plan::of_seed(seed);
+        let (one, two) = (run(&plan), run(&plan));
+        assert_eq!((one.trace, one.events), (two.trace, two.events), "seed {seed}");
+        assert_eq!(one.tail, two.tail, "seed {seed}");
+    }
+}
+
+/// The first seed whose run notices the broken promise.
+fn noticed(sabotage: Sabotage, most: u64) {
+    for seed in seeds(most) {
+        let plan = Plan::of_seed(seed).sabotaged(sabotage);
+        let verdict = run(&plan);
+        if !verdict.is_good() {
+            println!("{sabotage:?}: seed {seed}: {}", verdict.problems.join("\n"));
+            return;
+        }
+    }
+    panic!("{most} seeds do not notice {sabotage:?}");
+}
+
+#[test]
+fn disks_that_lie_are_noticed() {
+    noticed(Sabotage::DisksLie, 30);
+}
+
+#[test]
+fn clocks_beyond_the_bound_are_noticed() {
+    noticed(Sabotage::ClocksBeyondBound, 60);
+}
+
+#[test]
+fn commits_tried_again_under_new_names_are_noticed() {
+    noticed(Sabotage::NewNames, 30);
+}
+
+#[test]
+fn a_client_that_takes_again_for_done_is_noticed() {
+    noticed(Sabotage::AgainIsDone, 30);
+}
+
+#[test]
+fn logs_that_are_cut_too_early_are_noticed() {
+    noticed(Sabotage::CutTooEarly, 60);
+}
