@@ -66,6 +66,9 @@ enum Workload {
         /// All queries have subqueries.
         #[arg(long)]
         subqueries: bool,
+        /// Most rows of a table before the statements begin.
+        #[arg(long, default_value_t = 0)]
+        rows: u64,
     },
     /// Random transactions by several clients; what they saw is checked against their level.
     History {
@@ -113,6 +116,24 @@ enum Tpcc {
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
+    /// Run the transactions, and check that the tables fit each other.
+    Run {
+        /// Number of warehouses that were loaded.
+        #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+        warehouses: u32,
+        /// Connections. Each belongs to one warehouse, and does not wait between transactions.
+        #[arg(long, default_value_t = 16)]
+        terminals: u32,
+        /// Seconds that count.
+        #[arg(long, default_value_t = 30)]
+        seconds: u64,
+        /// Seconds before that.
+        #[arg(long, default_value_t = 5)]
+        warm_up: u64,
+        /// Seed of the inputs.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
 }
 
 #[derive(Subcommand)]
@@ -147,7 +168,7 @@ enum Tpch {
 }
 
 pub(crate) fn run(arguments: WorkloadArguments) -> CliResult {
-    if let Workload::Differential { postgres_url, seed, statements, round, subqueries } =
+    if let Workload::Differential { postgres_url, seed, statements, round, subqueries, rows } =
         arguments.workload
     {
         let settings = differential::Settings {
@@ -157,6 +178,7 @@ pub(crate) fn run(arguments: WorkloadArguments) -> CliResult {
             statements,
             round,
             subqueries,
+            rows,
         };
         let report = differential::run(&settings)?;
         println!("{report}");
@@ -189,11 +211,7 @@ pub(crate) fn run(arguments: WorkloadArguments) -> CliResult {
     }
     let mut client = Client::connect(&arguments.url, NoTls)?;
     match arguments.workload {
-        Workload::Tpcc(Tpcc::Init { warehouses, flat, seed }) => {
-            let layout = if flat { tpcc::Layout::Flat } else { tpcc::Layout::Interleaved };
-            tpcc::create(&mut client, layout)?;
-            println!("{}", tpcc::load(&mut client, warehouses, seed)?);
-        }
+        Workload::Tpcc(command) => run_tpcc(&mut client, arguments.url, command)?,
         Workload::Interleave { rounds, children, levels: None, .. } => {
             report_deletes(&mut client, rounds, &children)?;
         }
@@ -212,6 +230,35 @@ pub(crate) fn run(arguments: WorkloadArguments) -> CliResult {
         | Workload::Corpus { .. }
         | Workload::History { .. }
         | Workload::Tpch(_) => unreachable!("handled above, it connects by itself"),
+    }
+    Ok(())
+}
+
+fn run_tpcc(client: &mut Client, url: String, command: Tpcc) -> CliResult {
+    match command {
+        Tpcc::Init { warehouses, flat, seed } => {
+            let layout = if flat { tpcc::Layout::Flat } else { tpcc::Layout::Interleaved };
+            tpcc::create(client, layout)?;
+            println!("{}", tpcc::load(client, warehouses, seed)?);
+        }
+        Tpcc::Run { warehouses, terminals, seconds, warm_up, seed } => {
+            let (items, customers) = (tpcc::ITEMS, tpcc::CUSTOMERS);
+            let settings = tpcc::RunSettings {
+                url,
+                warehouses,
+                items,
+                customers,
+                terminals,
+                seconds,
+                warm_up,
+                seed,
+            };
+            println!("{}", tpcc::run(&settings)?);
+            let wrong = tpcc::inconsistencies(client)?;
+            if !wrong.is_empty() {
+                return Err(wrong.join("; ").into());
+            }
+        }
     }
     Ok(())
 }

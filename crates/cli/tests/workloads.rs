@@ -48,6 +48,53 @@ fn tpcc_has_its_tables_in_both_layouts() {
     }
 }
 
+/// One small warehouse: 200 items, 30 customers and orders in each district.
+const SMALL: &str = "INSERT INTO item SELECT i, i, 'item ' || i, 1 + i % 90, 'data'
+        FROM generate_series(1, 200) AS g(i);
+    INSERT INTO warehouse VALUES (1, 'w', 's', 's', 'c', 'st', 'zip', 0.1, 300000);
+    INSERT INTO district SELECT 1, d, 'd', 's', 's', 'c', 'st', 'zip', 0.1, 30000, 31
+        FROM generate_series(1, 10) AS g(d);
+    INSERT INTO customer SELECT 1, d, c, 'f' || c, 'OE', 'BARBARBAR', 's', 's', 'c', 'st', 'zip', 'phone',
+        now()::timestamp, CASE WHEN c % 3 = 0 THEN 'BC' ELSE 'GC' END, 50000, 0.1, -10, 10, 1, 0, 'data'
+        FROM generate_series(1, 10) AS g(d), generate_series(1, 30) AS h(c);
+    INSERT INTO stock SELECT 1, i, 50, 'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 0, 0, 0, 'data'
+        FROM generate_series(1, 200) AS g(i);
+    INSERT INTO orders SELECT 1, d, o, o, now()::timestamp, NULL, 1, 1
+        FROM generate_series(1, 10) AS g(d), generate_series(1, 30) AS h(o);
+    INSERT INTO order_line SELECT 1, d, o, 1, o, 1, NULL, 5, 1.5, 'x'
+        FROM generate_series(1, 10) AS g(d), generate_series(1, 30) AS h(o);
+    INSERT INTO new_order SELECT 1, d, o
+        FROM generate_series(1, 10) AS g(d), generate_series(20, 30) AS h(o)";
+
+#[test]
+fn terminals_of_tpcc_leave_tables_that_fit_each_other() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    for (name, layout) in [("interleaved", Layout::Interleaved), ("flat", Layout::Flat)] {
+        let node = Node::start(&directory.path().join(name));
+        let mut client = node.client();
+        tpcc::create(&mut client, layout).expect("creates the tables");
+        client.batch_execute(SMALL).expect("fills them");
+        let settings = tpcc::RunSettings {
+            url: node.url.clone(),
+            warehouses: 1,
+            items: 200,
+            customers: 30,
+            terminals: 4,
+            seconds: 3,
+            warm_up: 0,
+            seed: 1,
+        };
+        let report = tpcc::run(&settings).expect("runs");
+        assert!(report.per_minute() > 0.0, "{name}\n{report}");
+        let wrong = tpcc::inconsistencies(&mut client).expect("asks");
+        assert_eq!(wrong, [""; 0], "{name}\n{report}");
+        let one_more = "UPDATE district SET d_next_o_id = d_next_o_id + 1 WHERE d_id = 3";
+        client.batch_execute(one_more).expect("updates");
+        let wrong = tpcc::inconsistencies(&mut client).expect("asks");
+        assert_eq!(wrong.len(), 1, "{name}\n{report}\n{wrong:?}");
+    }
+}
+
 #[test]
 fn deletes_of_each_level_take_what_lies_below() {
     let directory = tempfile::tempdir().expect("a temporary directory");

@@ -14,6 +14,7 @@
 
 mod corpus;
 mod expressions;
+mod fill;
 mod joins;
 mod known;
 mod queries;

@@ -104,12 +104,16 @@ const VALUE_TYPES: [Type; 8] = [
 ];
 
 impl Schema {
-    pub(super) fn random(random: &mut Random) -> Schema {
+    /// `free`: nothing but keys restricts what rows may be.
+    pub(super) fn random(random: &mut Random, free: bool) -> Schema {
         let count = random.between(2, 5) as usize;
         let mut tables: Vec<Table> = Vec::new();
         for i in 0..count {
             let parent = (i > 0 && random.chance(5, 6)).then(|| random.below(i as u64) as usize);
-            let table = random_table(random, i, parent, &tables);
+            let mut table = random_table(random, i, parent, &tables);
+            if free {
+                table.extras.clear();
+            }
             tables.push(table);
         }
         Schema { tables }

@@ -17,7 +17,12 @@
 
 mod load;
 mod rows;
+mod run;
 mod schema;
+mod transactions;
 
 pub use load::{LoadReport, load};
+pub use rows::{CUSTOMERS, ITEMS};
+pub use run::{RunReport, RunSettings, inconsistencies, run};
 pub use schema::{Layout, create};
+pub use transactions::Kind;

@@ -5,11 +5,11 @@ use std::fmt::Write;
 use braid_env::random::Random;
 
 /// Items, and stock rows of each warehouse.
-pub(super) const ITEMS: u32 = 100_000;
+pub const ITEMS: u32 = 100_000;
 /// Districts of each warehouse.
 pub(super) const DISTRICTS: u32 = 10;
 /// Customers and orders of each district.
-pub(super) const CUSTOMERS: u32 = 3_000;
+pub const CUSTOMERS: u32 = 3_000;
 /// Orders of each district that are not delivered yet: the last ones.
 pub(super) const NEW_ORDERS: u32 = 900;
 
@@ -106,9 +106,7 @@ impl RowWriter {
         self.text(8, 16);
         self.put(format_args!("OE\t"));
         let name = if id <= 1000 { id - 1 } else { self.random.below(1000) as u32 };
-        for digit in [name / 100, name / 10 % 10, name % 10] {
-            self.out.push_str(SYLLABLES[digit as usize]);
-        }
+        self.out.push_str(&last_name(name));
         self.out.push('\t');
         self.address();
         let phone = self.random.below(10_000_000_000_000_000);
@@ -176,6 +174,12 @@ impl RowWriter {
         self.random.shuffle(&mut customers);
         customers
     }
+}
+
+/// The last name for a number below 1,000: a syllable for each digit.
+pub(super) fn last_name(number: u32) -> String {
+    let digits = [number / 100, number / 10 % 10, number % 10];
+    digits.map(|digit| SYLLABLES[digit as usize]).concat()
 }
 
 /// Whether an order of the initial load is not delivered yet.

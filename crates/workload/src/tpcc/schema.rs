@@ -51,6 +51,8 @@ fn statements(layout: Layout) -> Vec<String> {
         child("stock", STOCK, "warehouse", "s_w_id"),
         format!("CREATE TABLE new_order ({NEW_ORDER})"),
         format!("CREATE TABLE history ({HISTORY})"),
+        "CREATE INDEX customer_name ON customer (c_w_id, c_d_id, c_last, c_first)".to_string(),
+        "CREATE INDEX orders_customer ON orders (o_w_id, o_d_id, o_c_id, o_id)".to_string(),
     ]
 }
 
