@@ -157,6 +157,7 @@ impl Server {
             let http = Arc::clone(&shared);
             threads.push(spawn("http", move || http::serve(listener, http))?);
         }
+        shared.database.resume_imports().map_err(StartError::Catalog)?;
         tracing::info!(%address, "listening for PostgreSQL clients (loopback only, no password)");
         Ok(Server { address, http_address, shared, threads })
     }
@@ -201,7 +202,7 @@ impl Server {
         for pid in self.shared.backends.pids() {
             watch::raise(&self.shared, pid, Cause::Shutdown);
         }
-        self.shared.database.jobs().cancel_all();
+        self.shared.database.jobs().stop_all();
         // The accept loop sleeps in accept(): one more connection wakes it.
         let _woken = TcpStream::connect(self.address);
         for thread in self.threads.drain(..) {

@@ -756,3 +756,124 @@ fn mutate(content: &mut Vec<u8>, random: &mut Random) {
         }
     }
 }
+
+/// Waits until a job has ended; its state and error.
+fn ended(s: &mut Session, job: &str) -> (String, String) {
+    for _ in 0..600 {
+        let jobs = run(s, "show jobs").rows;
+        let found = jobs.into_iter().find(|j| j[0] == job);
+        if let Some(j) = found.filter(|j| !["running", "paused"].contains(&&*j[3])) {
+            return (j[3].clone(), j[6].clone());
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    panic!("job {job} does not end");
+}
+
+#[test]
+fn an_import_is_a_job_that_can_pause_go_on_and_be_canceled() {
+    let files = Files::new();
+    let (db, s) = &mut files.database();
+    make_tables(s);
+    files.put("a.csv", (0..20_000).map(line).collect::<String>());
+    for (how, wanted) in [("resume", "succeeded"), ("cancel", "canceled")] {
+        run(s, "delete from flat");
+        // In front of the first row it is told to pause.
+        let paused_by = parking_lot::Mutex::new(session(db));
+        db.jobs().listen(move |step| {
+            if step.name == "read" {
+                run(&mut paused_by.lock(), &format!("pause job {}", step.job));
+            }
+        });
+        let answer = run(s, "import into flat csv data ('a.csv') with detached");
+        let job = &answer.rows[0][0];
+        assert_eq!(&answer.rows[0][1..3], ["running", "0"]);
+        let listed =
+            |s: &mut Session| run(s, "show jobs").rows.into_iter().find(|j| j[0] == *job).unwrap();
+        while listed(s)[3] != "paused" {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        assert_eq!(listed(s)[1], "import");
+        assert_eq!(rows(s, "select count(*) from flat"), ["0"]);
+        db.jobs().listen(|_| {});
+        run(s, &format!("{how} job {job}"));
+        let (state, error) = ended(s, job);
+        assert_eq!(state, wanted, "{error}");
+        let count = if how == "resume" { "20000" } else { "0" };
+        assert_eq!(rows(s, "select count(*) from flat"), [count]);
+        assert_eq!(error_state(s, &format!("pause job {job}")), "55000");
+        run(s, "insert into flat values (1, 1000000, 1000001)");
+    }
+    // What fails is told where nobody waits, too.
+    files.put("b.csv", "1,x,1,1,a,1\n");
+    let job = run(s, "import into flat csv data ('b.csv') with detached").rows[0][0].clone();
+    let (state, error) = ended(s, &job);
+    assert_eq!(state, "failed");
+    assert!(error.contains("file \"b.csv\", line 1, column k"), "{error}");
+}
+
+fn error_state(s: &mut Session, sql: &str) -> &'static str {
+    state(s, sql)
+}
+
+/// Whenever the node dies, the import is there once afterwards, whole.
+#[test]
+fn an_import_that_a_crash_interrupts_begins_again_and_is_there_once() {
+    use braid_env::clock::WallClock;
+    use braid_env::fs::{CrashPolicy, MemFs};
+    use braid_kv::{Store, StoreOptions};
+    const ROWS: u64 = 4000;
+    let files = Files::new();
+    files.put("a.csv", (0..ROWS).map(|n| format!("{n},{}\n", n % 7)).collect::<String>());
+    let open = |fs: &MemFs| {
+        let mut options = StoreOptions::new(Arc::new(fs.clone()), "db", Arc::new(WallClock));
+        options.engine.row_class = braid_keys::row_class;
+        let store = Store::open(options).unwrap();
+        let general = Arc::new(braid_sql::NoGeneralQueries);
+        let db = Database::open(store.coordinator(), general).unwrap();
+        db.set_import_folder(&files.0);
+        db
+    };
+    let (mut again, mut never, mut done) = (0, 0, 0);
+    let random = &mut Random::seeded(11);
+    for round in 0..24 {
+        let fs = MemFs::new();
+        let db = open(&fs);
+        let s = &mut session(&db);
+        // No primary key: rows that came twice would stay.
+        run(
+            s,
+            "create table t (a int, b int); create index on t (b); insert into t values (-1, 0)",
+        );
+        let policy = [CrashPolicy::LoseAll, CrashPolicy::Random(50), CrashPolicy::KeepAll];
+        fs.arm_crash(random.below(40), Random::seeded(round), policy[round as usize % 3]);
+        run(s, "import into t csv data ('a.csv')");
+        let crashed = fs.take_crash().unwrap_or_else(|| fs.crash_clone(random, policy[0]));
+        let db = open(&crashed);
+        let s = &mut session(&db);
+        let jobs = run(s, "show jobs").rows;
+        let before = rows(s, "select count(*) from t")[0].clone();
+        match jobs.first().map(|j| &*j[3]) {
+            None => never += 1,
+            Some("succeeded") => done += 1,
+            _ => again += 1,
+        }
+        let resumed = db.resume_imports().unwrap();
+        let whole = (ROWS + 1).to_string();
+        match jobs.first() {
+            Some(job) if job[3] == "running" => {
+                assert_eq!((resumed, &*before), (1, "1"), "round {round}");
+                assert_eq!(ended(s, &job[0]).0, "succeeded", "round {round}");
+                assert_eq!(rows(s, "select count(*) from t"), [&*whole], "round {round}");
+            }
+            Some(job) => assert_eq!((&*job[3], &*before), ("succeeded", &*whole), "round {round}"),
+            None => assert_eq!((resumed, &*before), (0, "1"), "round {round}"),
+        }
+        if jobs.first().is_some() {
+            let counted = rows(s, "select count(*) from t where b = 3");
+            assert_eq!(counted, [(ROWS / 7 + u64::from(ROWS % 7 > 3)).to_string()]);
+        }
+        assert_eq!(db.resume_imports().unwrap(), 0);
+    }
+    assert!(again > 3 && done > 0, "again {again}, never {never}, done {done}");
+}

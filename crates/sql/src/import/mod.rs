@@ -21,4 +21,4 @@ mod refused;
 mod run;
 
 pub(crate) use answer::columns;
-pub(crate) use detached::start;
+pub(crate) use detached::{go_on, start};

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use braid_catalog::{After, Table, kv_error};
+use braid_catalog::Table;
 use braid_env::clock::{Clock, WallClock};
 use braid_env::fs::DiskFs;
 use braid_import::reader::Job as Reading;
 use braid_import::{Batch, Misfit, Reader, SourceFile, Target, TargetColumn};
-use braid_kv::{Isolation, TxnOptions};
 use braid_parser::Import;
 use braid_types::{Datum, SqlError, SqlResult, SqlState};
 
@@ -21,7 +20,7 @@ use crate::dml::table_load::{TableLoad, Written, is_of_row};
 use crate::dml::writer::TableInfo;
 use crate::general_query::Row;
 use crate::jobs::registry::Job;
-use crate::jobs::{Record, State};
+use crate::jobs::{Record, RunAs, State};
 use crate::session::{Context, Outcome};
 
 /// How much of an import reading is; the rest is sorting and writing.
@@ -62,11 +61,11 @@ pub(crate) fn import(ctx: &Context, i: &Import, statement: &str) -> SqlResult<Ou
         }
     }
     let id = i.job.map_or_else(|| ctx.db.new_ids(1), Ok)?;
-    let record = Record::new(id, "import", statement);
+    let record = Record { run_as: Some(run_as(ctx)), ..Record::new(id, "import", statement) };
     let reject = reject_file(folder, &options, &table, id)?;
     let dry_run = options.dry_run;
     if !dry_run {
-        store(&ctx.db, &record)?;
+        record.store(ctx.db.coordinator())?;
     }
     let jobs = ctx.db.jobs();
     let job = jobs.start_pausable(record, vec![table.id], ctx.cancel.clone());
@@ -79,6 +78,12 @@ pub(crate) fn import(ctx: &Context, i: &Import, statement: &str) -> SqlResult<Ou
         note_failure(&ctx.db, job.record(), e);
     }
     done
+}
+
+/// What the statement needs to run again without its client.
+pub(super) fn run_as(ctx: &Context) -> RunAs {
+    let (user, database) = (ctx.session.user.clone(), ctx.session.database.clone());
+    RunAs { user, database, settings: ctx.session.changed_settings() }
 }
 
 fn reject_file(
@@ -306,26 +311,17 @@ fn in_order(batch: Batch) -> impl Iterator<Item = (u64, Item)> {
     })
 }
 
-/// Stores what is known of a job, in a transaction of its own.
-pub(super) fn store(db: &Database, record: &Record) -> SqlResult<()> {
-    let options = TxnOptions { isolation: Isolation::RepeatableRead, ..TxnOptions::default() };
-    loop {
-        let txn = db.coordinator().begin(options.clone()).map_err(kv_error)?;
-        let put = record.put(&txn).and_then(|()| Record::forget_old(&txn));
-        match put.and_then(|()| txn.commit().map(|_| ()).map_err(kv_error)) {
-            Err(e) if After::error(&e).is_again() => {}
-            other => return other,
-        }
-    }
-}
-
-/// Writes down that an import has failed. Nothing has to be taken back.
+/// Writes down that an import has failed. Nothing has to be taken back. Of one that ends because the
+/// node does nothing is written: it begins again.
 pub(super) fn note_failure(db: &Database, mut record: Record, e: &SqlError) {
     let canceled = e.state() == SqlState::QUERY_CANCELED;
+    if canceled && db.jobs().is_stopping() {
+        return;
+    }
     record.state = if canceled { State::Canceled } else { State::Failed };
     let detail = e.detail().map_or_else(String::new, |d| format!(": {d}"));
     record.error = Some(format!("{}{detail}", e.message()));
-    if let Err(error) = store(db, &record) {
+    if let Err(error) = record.store(db.coordinator()) {
         tracing::warn!(%error, job = record.id, "cannot write down that a job has failed");
     }
 }

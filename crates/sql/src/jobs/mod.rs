@@ -5,6 +5,7 @@
 //!                     ├─► succeeded
 //!                     └─► undoing ─► failed | canceled
 //!   found running or undoing when the store is opened ─► undone before the first session
+//!   .. but for imports, which begin again: Database::resume_imports
 //! ```
 //!
 //! - [`record`]: what is stored about a job; SHOW JOBS prints it.
@@ -25,5 +26,5 @@ pub(crate) mod undo;
 
 pub use expiry::Expired;
 pub use reclaim::Reclaimed;
-pub use record::{Record, State};
+pub use record::{Record, RunAs, State};
 pub use registry::{Jobs, Step};

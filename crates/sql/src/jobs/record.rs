@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use braid_catalog::kv_error;
+use braid_catalog::{After, kv_error};
 use braid_keys::system;
-use braid_kv::{KeySpan, ReadMode, ScanOptions, Txn};
+use braid_kv::{Coordinator, Isolation, KeySpan, ReadMode, ScanOptions, Txn, TxnOptions};
 use braid_types::{SqlError, SqlResult, SqlState};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// Finished jobs that are remembered.
@@ -68,6 +69,19 @@ pub struct Record {
     pub error: Option<String>,
     /// The index that it builds: its entries and notes are erased when it is undone.
     pub index: Option<u32>,
+    /// As whom it runs, if it begins again when the node has stopped in the middle.
+    pub run_as: Option<RunAs>,
+}
+
+/// What a statement needs to run without the client that asked for it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunAs {
+    /// User.
+    pub user: String,
+    /// Database.
+    pub database: String,
+    /// Settings that are not as at the start of every session.
+    pub settings: Vec<(String, String)>,
 }
 
 impl Record {
@@ -82,6 +96,7 @@ impl Record {
             fraction: 0.0,
             error: None,
             index: None,
+            run_as: None,
         }
     }
 
@@ -100,7 +115,7 @@ impl Record {
         let value = json!({
             "kind": self.kind, "statement": self.statement, "state": self.state.name(),
             "step": self.step, "fraction": self.fraction, "error": self.error,
-            "index": self.index,
+            "index": self.index, "run_as": self.run_as,
         });
         value.to_string().into_bytes()
     }
@@ -118,7 +133,39 @@ impl Record {
             fraction: value["fraction"].as_f64()?,
             error: text("error"),
             index: value["index"].as_u64().and_then(|n| u32::try_from(n).ok()),
+            run_as: RunAs::deserialize(&value["run_as"]).ok(),
         })
+    }
+
+    /// Stores it, in a transaction of its own.
+    pub(crate) fn store(&self, coordinator: &Arc<Coordinator>) -> SqlResult<()> {
+        Record::change(coordinator, self.id, |_| Some(self.clone())).map(|_| ())
+    }
+
+    /// Stores what becomes of a job, in a transaction of its own: `change` gets what is stored, and
+    /// says what is to be, if anything. Gives what was there before.
+    pub(crate) fn change(
+        coordinator: &Arc<Coordinator>,
+        id: u32,
+        change: impl Fn(Option<&Record>) -> Option<Record>,
+    ) -> SqlResult<Option<Record>> {
+        let options = TxnOptions { isolation: Isolation::RepeatableRead, ..TxnOptions::default() };
+        loop {
+            let txn = coordinator.begin(options.clone()).map_err(kv_error)?;
+            let tried = (|| {
+                let stored = Record::all(&txn)?.into_iter().find(|record| record.id == id);
+                if let Some(record) = change(stored.as_ref()) {
+                    record.put(&txn)?;
+                    Record::forget_old(&txn)?;
+                    txn.commit().map_err(kv_error)?;
+                }
+                Ok(stored)
+            })();
+            match tried {
+                Err(e) if After::error(&e).is_again() => {}
+                other => return other,
+            }
+        }
     }
 
     /// All jobs that the transaction sees, by id.

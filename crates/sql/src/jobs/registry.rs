@@ -134,6 +134,8 @@ pub struct Jobs {
     listener: RwLock<Option<Listener>>,
     /// What row deletion policies have done.
     expiry: Expiry,
+    /// The node stops: what ends now has not failed.
+    stopping: AtomicBool,
 }
 
 impl Jobs {
@@ -188,8 +190,14 @@ impl Jobs {
         Some(true)
     }
 
-    /// Asks all jobs to stop.
-    pub fn cancel_all(&self) {
+    /// Whether the node stops.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::SeqCst)
+    }
+
+    /// Asks all jobs to stop, since the node does: those that can begin again will.
+    pub fn stop_all(&self) {
+        self.stopping.store(true, Ordering::SeqCst);
         for job in self.running.lock().values() {
             job.cancel.store(true, Ordering::SeqCst);
         }

@@ -115,7 +115,9 @@ pub(crate) fn all(coordinator: &Arc<Coordinator>) -> SqlResult<()> {
     let txn = coordinator.begin(options).map_err(kv_error)?;
     let records = Record::all(&txn)?;
     let mut catalog = load_catalog(&txn)?;
-    for record in records.into_iter().filter(|record| !record.state.is_final()) {
+    // What can begin again has left nothing to take back.
+    let undone = |record: &Record| !record.state.is_final() && record.run_as.is_none();
+    for record in records.into_iter().filter(undone) {
         catalog = remove(&txn, &catalog, record.id, coordinator.wall_clock_us())?;
         erase(&txn, &record)?;
         let error = record.error.clone().or_else(|| Some("the node stopped".into()));

@@ -8,7 +8,7 @@ use super::Context;
 use super::client::Session;
 use super::outcome::Outcome;
 use crate::general_query::Row;
-use crate::jobs::Record;
+use crate::jobs::{Record, State};
 use braid_parser::{Statement, TxnModes};
 
 impl Session {
@@ -30,17 +30,42 @@ impl Session {
         if self.db.jobs().cancel(id) {
             return Ok(());
         }
-        Err(self.not_running(id)?)
+        // One that pauses since before the node started has left nothing.
+        let canceled = self.change_paused(id, State::Canceled)?;
+        if canceled.is_some() { Ok(()) } else { Err(self.not_running(id)?) }
     }
 
     /// PAUSE JOB and RESUME JOB.
     pub(crate) fn pause_job(&self, id: u32, paused: bool) -> SqlResult<()> {
+        let state = if paused { State::Paused } else { State::Running };
         match self.db.jobs().set_paused(id, paused) {
-            Some(true) => Ok(()),
+            Some(true) => {
+                let change = |stored: Option<&Record>| {
+                    let stored = stored.filter(|record| !record.state.is_final())?;
+                    Some(Record { state, ..stored.clone() })
+                };
+                Record::change(self.db.coordinator(), id, change).map(|_| ())
+            }
             Some(false) => Err(SqlError::unsupported("PAUSE JOB of a schema change")
                 .with_hint("CANCEL JOB takes it back.")),
-            None => Err(self.not_running(id)?),
+            None => match paused {
+                true => Err(self.not_running(id)?),
+                false => match self.change_paused(id, State::Running)? {
+                    Some(record) => crate::import::go_on(&self.db, record),
+                    None => Err(self.not_running(id)?),
+                },
+            },
         }
+    }
+
+    /// Another state for a job that pauses and does not run; `None` if it is not one.
+    fn change_paused(&self, id: u32, state: State) -> SqlResult<Option<Record>> {
+        let pauses = |record: &&Record| record.state == State::Paused;
+        let change = |stored: Option<&Record>| {
+            stored.filter(pauses).map(|stored| Record { state, ..stored.clone() })
+        };
+        let before = Record::change(self.db.coordinator(), id, change)?;
+        Ok(before.filter(|record| pauses(&record)).map(|record| Record { state, ..record }))
     }
 
     fn not_running(&self, id: u32) -> SqlResult<SqlError> {

@@ -291,6 +291,11 @@ impl SessionState {
         self.derived().timeouts
     }
 
+    /// Settings that are not as when nobody had said anything.
+    pub(crate) fn changed_settings(&self) -> Vec<(String, String)> {
+        self.settings(|s| s.changed())
+    }
+
     /// The session's time zone.
     pub fn style(&self) -> Style {
         self.derived().style

@@ -98,8 +98,8 @@ pub(super) static ENTRIES: &[Entry] = &[
         "import into t csv data ('nowhere.csv')",
         "rows of CSV, JSONL, Parquet or Avro files of the node into a table",
         Effect::Writes,
-        work!(statement, Kind::Import(i) => |session, ctx| {
-            Ok(import::start(session, ctx, i, &statement.text)?.into())
+        work!(statement, Kind::Import(i) => |_, ctx| {
+            Ok(import::start(ctx, i, &statement.text)?.into())
         }),
     )
     .with_columns(|_, s| match &*s.kind {
