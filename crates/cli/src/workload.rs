@@ -1,5 +1,7 @@
 //! `braid workload`: generators and measurements against a running node (or PostgreSQL).
 
+use std::path::PathBuf;
+
 use braid_env::clock::{Clock, WallClock};
 use clap::{Args, Subcommand};
 use postgres::{Client, NoTls};
@@ -134,6 +136,28 @@ enum Tpcc {
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
+    /// Write the rows as CSV files, with a script that imports them.
+    Fixtures {
+        /// Number of warehouses.
+        #[arg(long, default_value_t = 1)]
+        warehouses: u32,
+        /// Folder for the files.
+        #[arg(long)]
+        dir: PathBuf,
+        /// What the script calls that folder: its path below the node's folder for imports; unless
+        /// given, the last part of it.
+        #[arg(long)]
+        name: Option<String>,
+        /// Plain foreign keys instead of interleaving.
+        #[arg(long)]
+        flat: bool,
+        /// Rows of the table stock in random order.
+        #[arg(long)]
+        shuffle_stock: bool,
+        /// Seed of the generator.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
 }
 
 #[derive(Subcommand)]
@@ -188,19 +212,14 @@ pub(crate) fn run(arguments: WorkloadArguments) -> CliResult {
         };
     }
     if let Workload::Corpus { postgres_url, seed, expressions, only } = arguments.workload {
-        let settings = differential::CorpusSettings {
-            braid_url: arguments.url,
+        let braid_url = arguments.url;
+        return compare_corpus(&differential::CorpusSettings {
+            braid_url,
             postgres_url,
             seed,
             expressions,
             only,
-        };
-        let report = differential::run_corpus(&settings)?;
-        println!("{report}");
-        return match report.total() {
-            0 => Ok(()),
-            n => Err(format!("{n} differences").into()),
-        };
+        });
     }
     if let Workload::History { transactions, level, seed, clients } = arguments.workload {
         let url = arguments.url;
@@ -208,6 +227,9 @@ pub(crate) fn run(arguments: WorkloadArguments) -> CliResult {
     }
     if let Workload::Tpch(command) = arguments.workload {
         return run_tpch(arguments.url, command);
+    }
+    if let Workload::Tpcc(command @ Tpcc::Fixtures { .. }) = arguments.workload {
+        return write_fixtures(command);
     }
     let mut client = Client::connect(&arguments.url, NoTls)?;
     match arguments.workload {
@@ -259,7 +281,35 @@ fn run_tpcc(client: &mut Client, url: String, command: Tpcc) -> CliResult {
                 return Err(wrong.join("; ").into());
             }
         }
+        Tpcc::Fixtures { .. } => unreachable!("handled above, it connects to nothing"),
     }
+    Ok(())
+}
+
+fn compare_corpus(settings: &differential::CorpusSettings) -> CliResult {
+    let report = differential::run_corpus(settings)?;
+    println!("{report}");
+    match report.total() {
+        0 => Ok(()),
+        n => Err(format!("{n} differences").into()),
+    }
+}
+
+fn write_fixtures(command: Tpcc) -> CliResult {
+    let Tpcc::Fixtures { warehouses, dir, name, flat, shuffle_stock, seed } = command else {
+        return Ok(());
+    };
+    let last = || dir.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    let fixtures = tpcc::Fixtures {
+        name: name.unwrap_or_else(last),
+        folder: dir,
+        warehouses,
+        layout: if flat { tpcc::Layout::Flat } else { tpcc::Layout::Interleaved },
+        shuffle_stock,
+        seed,
+    };
+    println!("{}", tpcc::write_fixtures(&fixtures)?);
+    println!("{} loads them", fixtures.folder.join("load.sql").display());
     Ok(())
 }
 

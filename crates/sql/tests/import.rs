@@ -869,7 +869,7 @@ fn an_import_that_a_crash_interrupts_begins_again_and_is_there_once() {
             Some(job) => assert_eq!((&*job[3], &*before), ("succeeded", &*whole), "round {round}"),
             None => assert_eq!((resumed, &*before), (0, "1"), "round {round}"),
         }
-        if jobs.first().is_some() {
+        if !jobs.is_empty() {
             let counted = rows(s, "select count(*) from t where b = 3");
             assert_eq!(counted, [(ROWS / 7 + u64::from(ROWS % 7 > 3)).to_string()]);
         }

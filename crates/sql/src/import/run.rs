@@ -311,8 +311,8 @@ fn in_order(batch: Batch) -> impl Iterator<Item = (u64, Item)> {
     })
 }
 
-/// Writes down that an import has failed. Nothing has to be taken back. Of one that ends because the
-/// node does nothing is written: it begins again.
+/// Writes down that an import has failed. Nothing has to be taken back. Of one that ends because
+/// the node does nothing is written: it begins again.
 pub(super) fn note_failure(db: &Database, mut record: Record, e: &SqlError) {
     let canceled = e.state() == SqlState::QUERY_CANCELED;
     if canceled && db.jobs().is_stopping() {

@@ -15,14 +15,16 @@
 //! tombstones would lie between the rows of `order`. Column names, sizes and distributions follow
 //! the TPC-C specification, revision 5.11, clauses 1.3 and 4.3.
 
+mod fixtures;
 mod load;
 mod rows;
 mod run;
 mod schema;
 mod transactions;
 
+pub use fixtures::{Fixtures, write as write_fixtures};
 pub use load::{LoadReport, load};
 pub use rows::{CUSTOMERS, ITEMS};
 pub use run::{RunReport, RunSettings, inconsistencies, run};
-pub use schema::{Layout, create};
+pub use schema::{Layout, TABLES, create};
 pub use transactions::Kind;

@@ -36,7 +36,20 @@ pub fn create(client: &mut Client, layout: Layout) -> WorkloadResult<()> {
     Ok(())
 }
 
-fn statements(layout: Layout) -> Vec<String> {
+/// The tables, parents first.
+pub const TABLES: [&str; 9] = [
+    "warehouse",
+    "item",
+    "district",
+    "customer",
+    "orders",
+    "order_line",
+    "stock",
+    "new_order",
+    "history",
+];
+
+pub(super) fn statements(layout: Layout) -> Vec<String> {
     let child = |table: &str, body: &str, parent: &str, columns: &str| {
         let (constraint, clause) = layout.child_of(parent, columns);
         format!("CREATE TABLE {table} ({body}{constraint}){clause}")

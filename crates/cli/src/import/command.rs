@@ -1,0 +1,103 @@
+//! What `braid import` is told, and files that the client sends.
+//!
+//! ```text
+//!   CSV files of the client       ─ COPY FROM STDIN ─►  a transaction for each file
+//!   --on-node: files of the node  ─ IMPORT INTO ─►      one job for all; SHOW JOBS tells how far
+//! ```
+//! On a terminal a line shows the part that is done, the rate, and when it will be done.
+
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use postgres::{Client, NoTls};
+
+use super::on_node;
+use super::progress::Progress;
+use crate::CliResult;
+use crate::shell::{DEFAULT_URL, describe_error};
+
+/// Arguments of `braid import`.
+#[derive(Args)]
+pub(crate) struct ImportArguments {
+    /// Table to load into, with its schema if it is not `public`; columns in parentheses.
+    pub(super) table: String,
+    /// CSV files; or, with --on-node, files or patterns below the node's folder for imports.
+    #[arg(required = true)]
+    pub(super) files: Vec<PathBuf>,
+    /// The files are the node's: CSV, JSON lines, Parquet or Avro, by their suffix.
+    #[arg(long)]
+    on_node: bool,
+    /// With --on-node: csv, jsonl, parquet or avro, if the suffix does not tell.
+    #[arg(long, requires = "on_node")]
+    pub(super) format: Option<String>,
+    /// With --on-node: an option of IMPORT, for instance max_bad_rows=100. May be given several
+    /// times.
+    #[arg(long = "option", short = 'o', value_name = "NAME=VALUE", requires = "on_node")]
+    pub(super) options: Vec<String>,
+    /// With --on-node: read and check everything, change nothing, and report.
+    #[arg(long, requires = "on_node")]
+    pub(super) dry_run: bool,
+    /// The first line of each CSV file names the columns.
+    #[arg(long)]
+    pub(super) header: bool,
+    /// Column separator.
+    #[arg(long, default_value = ",")]
+    pub(super) delimiter: char,
+    /// Text that stands for NULL.
+    #[arg(long, default_value = "")]
+    pub(super) null: String,
+    /// Where the node listens.
+    #[arg(long, default_value = DEFAULT_URL, env = "BRAID_URL")]
+    pub(super) url: String,
+}
+
+pub(crate) fn run(arguments: ImportArguments) -> CliResult {
+    if arguments.on_node {
+        return on_node::run(&arguments);
+    }
+    let mut client = Client::connect(&arguments.url, NoTls)?;
+    let statement = format!(
+        "COPY {} FROM STDIN WITH (FORMAT csv, HEADER {}, DELIMITER {}, NULL {})",
+        arguments.table,
+        arguments.header,
+        literal(&arguments.delimiter.to_string()),
+        literal(&arguments.null),
+    );
+    for path in &arguments.files {
+        let rows = send(&mut client, &statement, path)?;
+        println!("{}: {rows} rows", path.display());
+    }
+    Ok(())
+}
+
+/// Sends one file of the client.
+fn send(client: &mut Client, statement: &str, path: &Path) -> CliResult<u64> {
+    let name = path.display().to_string();
+    #[expect(clippy::disallowed_methods, reason = "a file of the user, not of a store")]
+    let opened = std::fs::File::open(path);
+    let mut file = opened.map_err(|e| format!("{name}: {e}"))?;
+    let size = file.metadata().map_or(0, |m| m.len());
+    let failed = |e: postgres::Error| format!("{name}: {}", describe_error(&e));
+    let mut sink = client.copy_in(statement).map_err(failed)?;
+    let mut buffer = vec![0; 1 << 20];
+    let mut progress = Progress::new(&name);
+    let mut sent = 0;
+    loop {
+        let read = file.read(&mut buffer).map_err(|e| format!("{name}: {e}"))?;
+        // When the server has given up, `finish` says why.
+        if read == 0 || sink.write_all(&buffer[..read]).is_err() {
+            break;
+        }
+        sent += read as u64;
+        progress.show(sent as f64 / size.max(1) as f64, Some(sent), "");
+    }
+    let rows = sink.finish();
+    progress.end();
+    Ok(rows.map_err(failed)?)
+}
+
+/// A text as an SQL literal.
+pub(super) fn literal(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}

@@ -1,0 +1,7 @@
+//! `braid import`: files into a table of a running node.
+
+mod command;
+mod on_node;
+mod progress;
+
+pub(crate) use command::{ImportArguments, run};
