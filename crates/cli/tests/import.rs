@@ -115,3 +115,155 @@ fn a_killed_node_goes_on_with_tpcc_in_random_order() {
     let sum = "SELECT count(DISTINCT s_i_id), min(s_i_id), max(s_i_id) FROM stock";
     assert_eq!(rows(client, sum)[0], ["100000", "1", "100000"]);
 }
+
+/// What pg_dump writes, with a bit of everything.
+const DUMP: &str = r#"--
+-- PostgreSQL database dump
+--
+
+\restrict aBcDeF
+
+-- Dumped from database version 15.4
+
+SET statement_timeout = 0;
+SET lock_timeout = 0;
+SET idle_in_transaction_session_timeout = 0;
+SET client_encoding = 'UTF8';
+SET standard_conforming_strings = on;
+SELECT pg_catalog.set_config('search_path', '', false);
+SET check_function_bodies = false;
+SET xmloption = content;
+SET client_min_messages = warning;
+SET row_security = off;
+
+CREATE EXTENSION IF NOT EXISTS plpgsql WITH SCHEMA pg_catalog;
+
+CREATE TYPE public.mood AS ENUM (
+    'sad',
+    'happy'
+);
+ALTER TYPE public.mood OWNER TO me;
+
+CREATE FUNCTION public.f() RETURNS integer
+    LANGUAGE plpgsql
+    AS $_$
+BEGIN
+  RETURN 'a;b'; -- no end
+END;
+$_$;
+
+SET default_tablespace = '';
+SET default_table_access_method = heap;
+
+CREATE TABLE public.customers (
+    id integer NOT NULL,
+    name text DEFAULT 'it''s; here'::text,
+    mood public.mood,
+    CONSTRAINT named CHECK ((length(name) < 100))
+);
+ALTER TABLE public.customers OWNER TO me;
+
+CREATE SEQUENCE public.customers_id_seq
+    AS integer
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+ALTER SEQUENCE public.customers_id_seq OWNED BY public.customers.id;
+
+CREATE TABLE public.orders (
+    customer integer NOT NULL,
+    n integer NOT NULL,
+    total numeric(10,2)
+);
+
+ALTER TABLE ONLY public.customers ALTER COLUMN id SET DEFAULT nextval('public.customers_id_seq'::regclass);
+
+COPY public.customers (id, name, mood) FROM stdin;
+1	Ada; -- 'x'	happy
+2	\N	sad
+3	back\\slash	\N
+\.
+
+
+COPY public.orders (customer, n, total) FROM stdin;
+1	1	10.50
+3	1	\N
+\.
+
+
+SELECT pg_catalog.setval('public.customers_id_seq', 3, true);
+
+ALTER TABLE ONLY public.customers
+    ADD CONSTRAINT customers_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY public.orders
+    ADD CONSTRAINT orders_pkey PRIMARY KEY (customer, n);
+CREATE INDEX orders_total ON public.orders USING btree (total) WHERE (total > (5)::numeric);
+CREATE TRIGGER t BEFORE INSERT ON public.orders FOR EACH ROW EXECUTE FUNCTION public.f();
+ALTER TABLE ONLY public.orders
+    ADD CONSTRAINT orders_customer_fkey FOREIGN KEY (customer) REFERENCES public.customers(id);
+COMMENT ON TABLE public.orders IS 'what; they want';
+REVOKE USAGE ON SCHEMA public FROM PUBLIC;
+
+--
+-- PostgreSQL database dump complete
+--
+
+\unrestrict aBcDeF
+"#;
+
+#[test]
+fn a_plain_dump_loads_whole_or_not_at_all() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let store = directory.path().join("store");
+    let folder = store.join("import");
+    put(&folder, "dump.sql", DUMP);
+    put(&folder, "cut.sql", &DUMP[..DUMP.find("3\t1").expect("the second table")]);
+    put(&folder, "orphan.sql", &DUMP.replace("3\t1\t", "4\t1\t"));
+    put(&folder, "clean.sql", "DROP TABLE IF EXISTS public.orders;\n");
+    put(&folder, "odd.sql", "CREATE TABLE a (i int);\nCREATE FOREIGN TABLE b (i int) SERVER s;\n");
+    let node = Node::start(&store);
+    let client = &mut node.client();
+    let fails = |client: &mut Client, sql: &str| {
+        let e = client.simple_query(sql).expect_err(sql);
+        let e = e.as_db_error().expect("the node's").clone();
+        let (detail, hint) = (e.detail().unwrap_or_default(), e.hint().unwrap_or_default());
+        format!("{} {} | {detail} | {hint}", e.code().code(), e.message())
+    };
+    let tables = "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'";
+    let cut = fails(client, "IMPORT PGDUMP 'cut.sql'");
+    assert!(cut.contains("22P04") && cut.contains("file \"cut.sql\""), "{cut}");
+    let orphan = fails(client, "IMPORT PGDUMP 'orphan.sql'");
+    assert!(orphan.contains("23503") && orphan.contains("FOREIGN KEY (customer)"), "{orphan}");
+    let clean = fails(client, "IMPORT PGDUMP 'clean.sql'");
+    assert!(clean.contains("allow_destructive") && clean.contains("line 1"), "{clean}");
+    let odd = fails(client, "IMPORT PGDUMP 'odd.sql'");
+    assert!(odd.contains("ignore_unsupported_statements") && odd.contains("line 2"), "{odd}");
+    assert_eq!(rows(client, tables)[0][0], "0", "nothing of those that failed is there");
+    rows(client, "IMPORT PGDUMP 'dump.sql' WITH dry_run");
+    assert_eq!(rows(client, tables)[0][0], "0", "a dry run changes nothing");
+    let report = rows(client, "IMPORT PGDUMP 'dump.sql'");
+    let of = |kind: &str| -> Vec<String> {
+        report.iter().filter(|r| r[0] == kind).map(|r| format!("{}: {}", r[2], r[3])).collect()
+    };
+    assert_eq!(of("loaded"), ["public.customers: 3 rows", "public.orders: 2 rows"]);
+    let ignored = of("ignored").join("\n");
+    for what in ["\\restrict", "OWNER TO me", "CREATE FUNCTION", "CREATE TRIGGER", "REVOKE"] {
+        assert!(ignored.contains(what), "{what}: {ignored}");
+    }
+    let found = rows(client, "SELECT id, name, mood FROM customers ORDER BY id");
+    let want = [["1", "Ada; -- 'x'", "happy"], ["2", "NULL", "sad"], ["3", "back\\slash", "NULL"]];
+    assert_eq!(found, want);
+    assert_eq!(rows(client, "SELECT n FROM orders WHERE total > 6"), [["1"]]);
+    assert_eq!(
+        rows(client, "INSERT INTO customers (mood) VALUES ('sad') RETURNING id, name"),
+        [["4", "it's; here"]]
+    );
+    let referred = fails(client, "DELETE FROM customers WHERE id = 3");
+    assert!(referred.contains("orders_customer_fkey"), "{referred}");
+    let again = fails(client, "IMPORT PGDUMP 'dump.sql'");
+    assert!(again.contains("already exists"), "{again}");
+    rows(client, "IMPORT PGDUMP 'clean.sql' WITH allow_destructive");
+    assert_eq!(rows(client, tables)[0][0], "1");
+}

@@ -5,6 +5,7 @@
 //!   file ─ input ─► bytes, decompressed, with a count of what was read of the file
 //!   bytes ─ csv jsonl parquet avro ─► rows of values in the columns' types
 //!   [`reader`]: a thread ahead of whoever takes the batches
+//!   [`dump`]: statements and data of a plain dump
 //! ```
 //!
 //! A row that does not fit is no end: it comes as a [`Misfit`] with its place, column and text, and
@@ -17,6 +18,7 @@
 mod avro;
 mod batch;
 mod csv;
+pub mod dump;
 mod folder;
 mod input;
 mod jsonl;

@@ -4,7 +4,7 @@ use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::tokenizer::Token;
 
 use crate::cursor::{Cursor, closing};
-use crate::{Copy, CopyFormat, CopyOptions, Import};
+use crate::{Copy, CopyFormat, CopyOptions, Import, ImportDump};
 
 pub(crate) fn copy(c: &mut Cursor) -> SqlResult<Copy> {
     let mut out = Copy {
@@ -189,6 +189,20 @@ pub(crate) fn import(c: &mut Cursor) -> SqlResult<Import> {
         }
     }
     c.expect_token(&Token::RParen)?;
+    let options = import_options(c)?;
+    Ok(Import { table, columns, format, files, options, job: None })
+}
+
+pub(crate) fn import_dump(c: &mut Cursor) -> SqlResult<ImportDump> {
+    let brackets = c.take_token(&Token::LParen);
+    let file = c.string()?;
+    if brackets {
+        c.expect_token(&Token::RParen)?;
+    }
+    Ok(ImportDump { file, options: import_options(c)? })
+}
+
+fn import_options(c: &mut Cursor) -> SqlResult<Vec<(String, Option<String>)>> {
     let mut options = Vec::new();
     if c.take(&["with"]) {
         c.take(&["options"]);
@@ -203,7 +217,7 @@ pub(crate) fn import(c: &mut Cursor) -> SqlResult<Import> {
             c.expect_token(&Token::RParen)?;
         }
     }
-    Ok(Import { table, columns, format, files, options, job: None })
+    Ok(options)
 }
 
 fn import_option(c: &mut Cursor) -> SqlResult<(String, Option<String>)> {

@@ -152,6 +152,8 @@ pub enum Kind {
     },
     /// COPY.
     Copy(Box<Copy>),
+    /// IMPORT PGDUMP.
+    ImportDump(Box<ImportDump>),
     /// IMPORT INTO .. DATA.
     Import(Box<Import>),
     /// PREPARE name (types) AS statement.
@@ -398,6 +400,15 @@ pub struct Copy {
     pub file: Option<String>,
     /// Options.
     pub options: CopyOptions,
+}
+
+/// IMPORT PGDUMP.
+#[derive(Clone, Debug)]
+pub struct ImportDump {
+    /// The dump.
+    pub file: String,
+    /// WITH options: lower-case name and value.
+    pub options: Vec<(String, Option<String>)>,
 }
 
 /// IMPORT INTO.

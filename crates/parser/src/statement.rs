@@ -5,7 +5,7 @@ use braid_types::SqlResult;
 use sqlparser::tokenizer::Token;
 
 use crate::Kind;
-use crate::copy::{copy, import};
+use crate::copy::{copy, import, import_dump};
 use crate::cursor::Cursor;
 use crate::domain::domain;
 use crate::explain::explain;
@@ -55,6 +55,8 @@ pub(crate) fn statement(c: &mut Cursor) -> SqlResult<Option<Kind>> {
         Kind::Copy(Box::new(copy(c)?))
     } else if c.take(&["import", "into"]) {
         Kind::Import(Box::new(import(c)?))
+    } else if c.take(&["import", "pgdump"]) {
+        Kind::ImportDump(Box::new(import_dump(c)?))
     } else if c.looking_at(&["prepare", "transaction"]) {
         return Ok(Some(Kind::Refused("PREPARE TRANSACTION".into())));
     } else if c.take(&["prepare"]) {

@@ -15,6 +15,7 @@
 
 mod answer;
 mod detached;
+mod dump;
 mod locate;
 mod options;
 mod refused;
@@ -22,3 +23,4 @@ mod run;
 
 pub(crate) use answer::columns;
 pub(crate) use detached::{go_on, start};
+pub(crate) use dump::{dump_columns, import_dump};

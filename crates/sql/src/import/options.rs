@@ -187,7 +187,7 @@ fn known(format: Format) -> String {
     format!("Options are {}.", names.join(", "))
 }
 
-fn text(name: &str, value: &Option<String>) -> SqlResult<String> {
+pub(super) fn text(name: &str, value: &Option<String>) -> SqlResult<String> {
     value.clone().ok_or_else(|| bad(name, "needs a value"))
 }
 
@@ -201,7 +201,7 @@ fn byte(name: &str, value: &Option<String>) -> SqlResult<u8> {
     }
 }
 
-fn flag(name: &str, value: &Option<String>) -> SqlResult<bool> {
+pub(super) fn flag(name: &str, value: &Option<String>) -> SqlResult<bool> {
     match value.as_deref().map(str::to_lowercase).as_deref() {
         None | Some("true" | "on" | "yes" | "1") => Ok(true),
         Some("false" | "off" | "no" | "0") => Ok(false),
@@ -209,12 +209,12 @@ fn flag(name: &str, value: &Option<String>) -> SqlResult<bool> {
     }
 }
 
-fn number(name: &str, value: &Option<String>) -> SqlResult<u64> {
+pub(super) fn number(name: &str, value: &Option<String>) -> SqlResult<u64> {
     text(name, value)?.trim().parse().map_err(|_| bad(name, "needs a whole number"))
 }
 
 /// Bytes, with a unit if there is one: `512`, `10MB`, `1 GiB`.
-fn size(name: &str, value: &Option<String>) -> SqlResult<usize> {
+pub(super) fn size(name: &str, value: &Option<String>) -> SqlResult<usize> {
     let text = text(name, value)?;
     let digits = text.trim_start().bytes().take_while(u8::is_ascii_digit).count();
     let (digits, unit) = text.trim().split_at(digits);
@@ -229,7 +229,7 @@ fn size(name: &str, value: &Option<String>) -> SqlResult<usize> {
     bytes.filter(|n| *n > 0).ok_or_else(|| bad(name, "is a size, such as 10MB"))
 }
 
-fn bad(name: &str, what: &str) -> SqlError {
+pub(super) fn bad(name: &str, what: &str) -> SqlError {
     SqlError::new(SqlState::INVALID_PARAMETER_VALUE, format!("IMPORT option \"{name}\" {what}"))
 }
 

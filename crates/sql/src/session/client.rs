@@ -170,7 +170,7 @@ impl Session {
 
     /// Settings that are not as when nobody had said anything.
     pub(crate) fn changed_settings(&self) -> Vec<(String, String)> {
-        self.state.settings(|s| s.changed())
+        self.state.changed_settings()
     }
 
     /// Settings to tell the client about, changed since the last call.

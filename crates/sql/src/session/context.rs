@@ -126,10 +126,7 @@ impl Context {
     /// 57014 if the client asked to stop.
     pub fn check_cancel(&self) -> SqlResult<()> {
         if self.cancel.load(std::sync::atomic::Ordering::Relaxed) {
-            return Err(SqlError::new(
-                SqlState::QUERY_CANCELED,
-                "canceling statement due to user request",
-            ));
+            return Err(canceled());
         }
         Ok(())
     }
@@ -311,6 +308,11 @@ impl Context {
             _ => Ok(()),
         }
     }
+}
+
+/// 57014.
+pub(super) fn canceled() -> SqlError {
+    SqlError::new(SqlState::QUERY_CANCELED, "canceling statement due to user request")
 }
 
 fn changed_meanwhile(table: &str) -> SqlError {

@@ -1,15 +1,20 @@
 //! Jobs as a session sees them: schema changes that run in steps, SHOW JOBS, CANCEL JOB.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use braid_catalog::kv_error;
 use braid_kv::{Isolation, TxnOptions};
 use braid_types::{Datum, SqlError, SqlResult, SqlState};
 
 use super::Context;
-use super::client::Session;
+use super::client::{Session, SessionOptions};
+use super::context::canceled;
 use super::outcome::Outcome;
 use crate::general_query::Row;
+use crate::jobs::registry::Job;
 use crate::jobs::{Record, State};
-use braid_parser::{Statement, TxnModes};
+use braid_parser::{ImportDump, Statement, TxnModes};
 
 impl Session {
     /// Runs a schema change in steps, if it is one to run so.
@@ -23,6 +28,36 @@ impl Session {
         let ctx = self.context(txn, catalog, Vec::new());
         let tag = crate::ddl::online::run(&ctx, statement)?;
         Ok(tag.map(Outcome::Done))
+    }
+
+    /// IMPORT PGDUMP, in a session of its own that is like this one.
+    pub(crate) fn import_dump(&mut self, d: &ImportDump, statement: &str) -> SqlResult<Outcome> {
+        if self.open.is_some() {
+            let state = SqlState::ACTIVE_SQL_TRANSACTION;
+            return Err(SqlError::new(state, "IMPORT cannot run inside a transaction block"));
+        }
+        let options = SessionOptions {
+            user: self.state.user.clone(),
+            database: self.state.database.clone(),
+            settings: self.changed_settings(),
+            cancel: self.cancel.clone(),
+            ..SessionOptions::default()
+        };
+        let own = Session::new(self.db.clone(), options)?;
+        crate::import::import_dump(own, &self.db, d, statement)
+    }
+
+    /// The flag that stops what runs.
+    pub(crate) fn cancel_flag(&self) -> Arc<AtomicBool> {
+        self.cancel.clone()
+    }
+
+    /// A place where a job of this session may pause, or ends.
+    pub(crate) fn pass(&self, job: &Job) -> SqlResult<()> {
+        job.pass(&|| match self.cancel.load(Ordering::Relaxed) {
+            true => Err(canceled()),
+            false => Ok(()),
+        })
     }
 
     /// CANCEL JOB.

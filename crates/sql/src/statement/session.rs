@@ -173,6 +173,18 @@ pub(super) static ENTRIES: &[Entry] = &[
         }),
     ),
     Entry::session(
+        "IMPORT PGDUMP",
+        "import pgdump 'nowhere.sql'",
+        "all of a plain dump of PostgreSQL, in one transaction",
+        work!(statement, Kind::ImportDump(d) => |session| {
+            session.import_dump(d, &statement.text)
+        }),
+    )
+    .with_columns(|_, s| match &*s.kind {
+        Kind::ImportDump(_) => Ok(Some(crate::import::dump_columns())),
+        _ => Ok(None),
+    }),
+    Entry::session(
         "PAUSE JOB",
         "pause job 1",
         "lets an import wait; what it has locked stays locked",
