@@ -187,8 +187,10 @@ impl Joined {
                     let found = counted(ctx, stage.first, || rows.next_row(ctx))?;
                     match found {
                         Some((key, own)) => {
-                            let mut row = open.outer.clone();
-                            row.extend(own);
+                            let row = match open.outer.is_empty() {
+                                true => own,
+                                false => [open.outer.as_slice(), &own].concat(),
+                            };
                             if !passes(&step.access.rest, &row, ctx)? {
                                 continue;
                             }

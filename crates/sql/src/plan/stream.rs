@@ -11,6 +11,7 @@ use std::sync::Arc;
 use braid_catalog::{Lost, kv_error, memory_error};
 use braid_env::memory::Held;
 use braid_kv::{KvError, LockItem, Locked, Target, Wait};
+use braid_scalar::Bound;
 use braid_types::{Datum, SqlError, SqlResult};
 use bytes::Bytes;
 
@@ -175,8 +176,9 @@ impl RowStream for SelectStream {
         let Output::Rows(exprs) = &parts.output else {
             return Err(SqlError::internal("aggregates are not streamed"));
         };
+        let moves = are_moved(exprs);
         while out.len() < BATCH && self.left != Some(0) {
-            let Some((_, row)) = self.next_kept()? else {
+            let Some((_, mut row)) = self.next_kept()? else {
                 self.left = Some(0);
                 break;
             };
@@ -184,13 +186,26 @@ impl RowStream for SelectStream {
                 self.skip -= 1;
                 continue;
             }
-            let values =
-                exprs.iter().map(|e| e.eval(&row, &self.ctx.eval)).collect::<SqlResult<Row>>()?;
-            out.push(values);
+            let value = |e: &Bound| match e.as_column().filter(|_| moves) {
+                Some(at) => Ok(std::mem::replace(&mut row[at], Datum::Null)),
+                None => e.eval(&row, &self.ctx.eval),
+            };
+            out.push(exprs.iter().map(value).collect::<SqlResult<Row>>()?);
             self.left = self.left.map(|l| l - 1);
         }
         Ok(if out.is_empty() { None } else { Some(out) })
     }
+}
+
+/// Most columns of a row of which it is found out whether one stands in it twice.
+const MOVED_MAX: usize = 32;
+
+/// Whether a row is nothing but columns, none of them twice: then their values need not be copied.
+fn are_moved(exprs: &[Bound]) -> bool {
+    let once = |(n, e): (usize, &Bound)| {
+        e.as_column().is_some_and(|at| exprs[..n].iter().all(|o| o.as_column() != Some(at)))
+    };
+    exprs.len() <= MOVED_MAX && exprs.iter().enumerate().all(once)
 }
 
 /// The order of two rows of sort values.
