@@ -1,0 +1,324 @@
+//! Three replicas of one range, driven by hand: what is refused, what waits, what is answered again.
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use braid_consensus::{RaftLogOptions, ReplicaId};
+use braid_env::clock::{Clock, ManualClock};
+use braid_env::fs::{CrashPolicy, MemFs};
+use braid_env::random::Random;
+use braid_env::tasks::SeededTasks;
+use braid_lsm::{CommitTs, KeySpan, Options};
+use braid_range::{
+    Answer, Ask, FIRST_DATA_KEY, NodeEnv, NodeId, NodeOptions, RangeDescriptor, RangeId, Replicas,
+    Request, TxnId, Write,
+};
+use bytes::Bytes;
+
+struct Node {
+    fs: MemFs,
+    clock: Arc<ManualClock>,
+    process: Option<Replicas>,
+}
+
+struct Cluster {
+    nodes: Vec<Node>,
+    messages: VecDeque<(NodeId, Vec<u8>)>,
+    answers: Vec<(u64, Answer)>,
+    cut_off: Vec<u64>,
+    asked: u64,
+}
+
+fn descriptor() -> RangeDescriptor {
+    let replicas = (1..=3).map(|id| (ReplicaId(id), NodeId(id))).collect();
+    let span = KeySpan::new(FIRST_DATA_KEY, "\x01z");
+    RangeDescriptor { id: RangeId(1), span, generation: 1, replicas }
+}
+
+fn start(id: u64, node: &mut Node) {
+    let tasks = Some(Arc::new(SeededTasks::new(id)) as Arc<dyn braid_env::tasks::Tasks>);
+    let store = Options {
+        block_cache_size: 1 << 20,
+        ballast_size: 0,
+        tasks,
+        clock: node.clock.clone(),
+        ..Options::default()
+    };
+    let env = NodeEnv {
+        fs: Arc::new(node.fs.clone()),
+        clock: node.clock.clone(),
+        random: Random::seeded(id),
+        store,
+        log: RaftLogOptions { clock: node.clock.clone(), ..RaftLogOptions::default() },
+    };
+    let options = NodeOptions { outcome_window_micros: 20_000_000, ..NodeOptions::new(NodeId(id)) };
+    let opened = Replicas::open(env, Path::new("/node"), options, &[descriptor()]);
+    node.process = Some(opened.unwrap_or_else(|error| panic!("n{id}: {error}")));
+}
+
+impl Cluster {
+    /// Three nodes; n1 leads and has the lease.
+    fn new() -> Cluster {
+        let node = |_| {
+            let clock = Arc::new(ManualClock::at_micros(1_000_000_000));
+            Node { fs: MemFs::new(), clock, process: None }
+        };
+        let mut nodes: Vec<Node> = (1..=3).map(node).collect();
+        nodes.iter_mut().enumerate().for_each(|(n, node)| start(n as u64 + 1, node));
+        let (messages, answers) = (VecDeque::new(), Vec::new());
+        let mut cluster = Cluster { nodes, messages, answers, cut_off: Vec::new(), asked: 0 };
+        cluster.pass(40, &[1]);
+        assert!(cluster.describe(1).contains("lease 1 of r1"), "{}", cluster.describe(1));
+        cluster
+    }
+
+    fn process(&mut self, id: u64) -> &mut Replicas {
+        self.nodes[id as usize - 1].process.as_mut().expect("it runs")
+    }
+
+    fn describe(&mut self, id: u64) -> String {
+        self.process(id).describe()
+    }
+
+    /// Time passes on all clocks, in ticks of 100 ms; these nodes notice.
+    fn pass(&mut self, ticks: u64, who: &[u64]) {
+        for _ in 0..ticks {
+            self.nodes.iter().for_each(|node| node.clock.advance(Duration::from_millis(100)));
+            for id in who {
+                self.process(*id).tick().expect("nothing fails");
+            }
+            self.settle();
+        }
+    }
+
+    /// Messages arrive and disks work until nothing is left to do.
+    fn settle(&mut self) {
+        loop {
+            let mut any = false;
+            for id in 1..=3u64 {
+                let cut_off = self.cut_off.contains(&id);
+                let Some(process) = self.nodes[id as usize - 1].process.as_mut() else { continue };
+                let effects = process.effects();
+                any |= effects.sync.is_some();
+                if let Some(place) = effects.sync {
+                    process.sync_log(place).expect("the disk works");
+                    process.log_synced(place).expect("nothing fails");
+                }
+                self.answers.extend(effects.answers);
+                if !cut_off {
+                    self.messages.extend(effects.send);
+                }
+            }
+            while let Some((to, bytes)) = self.messages.pop_front() {
+                any = true;
+                let there = self.nodes[to.0 as usize - 1].process.as_mut();
+                if let (Some(process), false) = (there, self.cut_off.contains(&to.0)) {
+                    process.receive(&bytes).expect("nothing fails");
+                }
+            }
+            if !any {
+                return;
+            }
+        }
+    }
+
+    fn ask(&mut self, id: u64, ask: Ask) -> Option<Answer> {
+        self.asked += 1;
+        let number = self.asked;
+        let request = Request { range: RangeId(1), ask };
+        self.process(id).request(number, request).expect("nothing fails");
+        self.settle();
+        self.answer(number)
+    }
+
+    fn answer(&mut self, number: u64) -> Option<Answer> {
+        let at = self.answers.iter().position(|(of, _)| *of == number)?;
+        Some(self.answers.remove(at).1)
+    }
+
+    fn now(&self, id: u64) -> CommitTs {
+        CommitTs(self.nodes[id as usize - 1].clock.now_micros() << 12)
+    }
+
+    fn crash(&mut self, id: u64, policy: CrashPolicy) {
+        let node = &mut self.nodes[id as usize - 1];
+        let after = node.fs.crash_clone(&mut Random::seeded(id), policy);
+        drop(node.process.take());
+        node.fs = after;
+    }
+
+    fn restart(&mut self, id: u64) {
+        start(id, &mut self.nodes[id as usize - 1]);
+    }
+}
+
+fn key(name: &str) -> Bytes {
+    Bytes::from(format!("\x01{name}"))
+}
+
+fn put(name: &str, value: &'static str) -> Write {
+    Write::Put(key(name), Bytes::from_static(value.as_bytes()))
+}
+
+fn commit(txn: TxnId, writes: Vec<Write>) -> Ask {
+    Ask::Commit { txn, read_at: txn.began, reads: Vec::new(), writes }
+}
+
+fn read(from: &str, to: &str) -> Ask {
+    let span = KeySpan::new(key(from), key(to));
+    Ask::Read { spans: vec![span], at: None, bytes: 1 << 20 }
+}
+
+fn shown(answer: Option<Answer>) -> String {
+    let Some(Answer::Rows { rows, .. }) = answer else { return format!("{answer:?}") };
+    let text =
+        |bytes: &Bytes| String::from_utf8_lossy(bytes).trim_start_matches('\x01').to_string();
+    let rows: Vec<String> = rows.iter().map(|(k, v)| format!("{}={}", text(k), text(v))).collect();
+    rows.join(" ")
+}
+
+#[test]
+fn a_commit_is_read_and_a_family_goes_with_one_delete() {
+    let mut cluster = Cluster::new();
+    let now = cluster.now(1);
+    let txn = |number| TxnId { began: now, number };
+    let writes = vec![put("a", "1"), put("a/x", "2"), put("b", "3")];
+    assert!(matches!(cluster.ask(1, commit(txn(1), writes)), Some(Answer::Committed { .. })));
+    assert_eq!(shown(cluster.ask(1, read("a", "c"))), "a=1 a/x=2 b=3");
+    let family = Write::DeleteSpan(KeySpan::new(key("a"), key("b")));
+    let erased = cluster.ask(1, commit(txn(2), vec![family, put("a", "4")]));
+    let Some(Answer::Committed { at }) = erased else { panic!("{erased:?}") };
+    assert_eq!(shown(cluster.ask(1, read("a", "c"))), "a=4 b=3");
+    let spans = vec![KeySpan::new(key("a"), key("c"))];
+    let before = Ask::Read { spans, at: Some(CommitTs(at.0 - 1)), bytes: 1 << 20 };
+    assert_eq!(shown(cluster.ask(1, before)), "a=1 a/x=2 b=3");
+}
+
+#[test]
+fn asked_again_a_commit_happens_once_also_after_crashes_and_elsewhere() {
+    let mut cluster = Cluster::new();
+    let txn = TxnId { began: cluster.now(1), number: 7 };
+    let again = commit(txn, vec![put("a", "1")]);
+    let first = cluster.ask(1, again.clone()).expect("answered");
+    assert!(matches!(first, Answer::Committed { .. }));
+    let other = TxnId { began: cluster.now(1), number: 8 };
+    cluster.ask(1, commit(other, vec![put("a", "2")])).expect("answered");
+    assert_eq!(cluster.ask(1, again.clone()), Some(first.clone()));
+    cluster.crash(1, CrashPolicy::LoseAll);
+    cluster.pass(100, &[2, 3]);
+    let leader = if cluster.describe(2).contains("leads") { 2 } else { 3 };
+    assert_eq!(cluster.ask(leader, again.clone()), Some(first.clone()));
+    cluster.restart(1);
+    cluster.pass(10, &[1, 2, 3]);
+    // What happened is true wherever it is known.
+    assert_eq!(cluster.ask(1, again.clone()), Some(first));
+    assert_eq!(shown(cluster.ask(leader, read("a", "b"))), "a=2");
+    // Beyond the window nobody knows, and nobody tries.
+    cluster.pass(250, &[1, 2, 3]);
+    let later = TxnId { began: cluster.now(leader), number: 9 };
+    cluster.ask(leader, commit(later, vec![put("a", "3")])).expect("answered");
+    assert_eq!(cluster.ask(leader, again), Some(Answer::OutcomeUnknown));
+}
+
+#[test]
+fn what_was_read_must_still_hold() {
+    let mut cluster = Cluster::new();
+    let read_at = cluster.now(1);
+    let change = TxnId { began: read_at, number: 1 };
+    cluster.pass(1, &[1]);
+    let changed = cluster.ask(1, commit(change, vec![put("a/x", "1")]));
+    let Some(Answer::Committed { at }) = changed else { panic!("{changed:?}") };
+    let txn = TxnId { began: read_at, number: 2 };
+    let reads = vec![KeySpan::new(key("a"), key("b"))];
+    let ask = |reads| Ask::Commit { txn, read_at, reads, writes: vec![put("c", "2")] };
+    assert_eq!(cluster.ask(1, ask(reads)), Some(Answer::Conflict { newest: at }));
+    assert_eq!(shown(cluster.ask(1, read("c", "d"))), "");
+    let untouched = vec![KeySpan::new(key("b"), key("c"))];
+    assert!(matches!(cluster.ask(1, ask(untouched)), Some(Answer::Committed { .. })));
+}
+
+#[test]
+fn nobody_serves_beyond_the_lease_and_nobody_before_it_is_over() {
+    let mut cluster = Cluster::new();
+    let txn = TxnId { began: cluster.now(1), number: 1 };
+    cluster.ask(1, commit(txn, vec![put("a", "1")])).expect("answered");
+    cluster.pass(1, &[1, 2, 3]);
+    // n1 is alone: it serves what it has until its lease is over, and takes no writes.
+    cluster.cut_off = vec![1];
+    assert_eq!(shown(cluster.ask(1, read("a", "b"))), "a=1");
+    let alone = TxnId { began: cluster.now(1), number: 2 };
+    assert_eq!(cluster.ask(1, commit(alone, vec![put("a", "2")])), None);
+    let (mut served, mut taken_over) = (0, 0);
+    for tick in 1..=200 {
+        cluster.pass(1, &[2, 3]);
+        // The key that is being written waits; others are served.
+        if shown(cluster.ask(1, read("b", "c"))).is_empty() {
+            served = tick;
+        }
+        let holder = [2, 3].into_iter().find(|id| {
+            let state = cluster.describe(*id);
+            state.contains("leads") && state.contains("lease 2")
+        });
+        if taken_over == 0
+            && let Some(holder) = holder
+        {
+            taken_over = tick;
+            let txn = TxnId { began: cluster.now(holder), number: 3 };
+            let written = cluster.ask(holder, commit(txn, vec![put("a", "3")]));
+            assert!(matches!(written, Some(Answer::Committed { .. })), "{written:?}");
+        }
+    }
+    assert!(served > 0 && served < taken_over, "served until {served}, taken over {taken_over}");
+    // Back again, n1 learns that its write came to nothing, and what has happened instead.
+    cluster.cut_off.clear();
+    cluster.pass(20, &[1, 2, 3]);
+    let lost: Vec<&Answer> = cluster.answers.iter().map(|(_, answer)| answer).collect();
+    assert!(lost.contains(&&Answer::Again), "{lost:?}");
+    let holder = if cluster.describe(2).contains("leads") { 2 } else { 3 };
+    assert_eq!(shown(cluster.ask(holder, read("a", "b"))), "a=3");
+}
+
+#[test]
+fn what_cannot_be_served_is_refused_by_name() {
+    let mut cluster = Cluster::new();
+    let now = cluster.now(1);
+    let txn = |number| TxnId { began: now, number };
+    let follower = cluster.ask(2, read("a", "b"));
+    assert_eq!(follower, Some(Answer::NotHolder { try_node: Some(NodeId(1)) }));
+    let outside = cluster.ask(1, commit(txn(1), vec![put("zz", "1")]));
+    assert_eq!(outside, Some(Answer::WrongRange { known: descriptor() }));
+    let local = Write::Put(Bytes::from_static(b"\0n"), Bytes::new());
+    let refused = cluster.ask(1, commit(txn(2), vec![local]));
+    assert!(format!("{refused:?}").contains("the node's own"), "{refused:?}");
+    let long = Write::Put(Bytes::from(vec![1; 70_000]), Bytes::new());
+    let refused = cluster.ask(1, commit(txn(3), vec![long]));
+    assert!(format!("{refused:?}").contains("longer than 65536"), "{refused:?}");
+    let future = TxnId { began: CommitTs(now.0 + (1 << 40)), number: 4 };
+    let refused = cluster.ask(1, commit(future, vec![put("a", "1")]));
+    assert!(format!("{refused:?}").contains("clock"), "{refused:?}");
+    let number = cluster.asked + 1;
+    let elsewhere = Request { range: RangeId(9), ask: read("a", "b") };
+    cluster.process(1).request(number, elsewhere).expect("nothing fails");
+    cluster.settle();
+    assert_eq!(cluster.answer(number), Some(Answer::NoReplica));
+    assert_eq!(shown(cluster.ask(1, read("a", "z"))), "", "nothing of it was written");
+}
+
+#[test]
+fn a_long_answer_comes_in_parts() {
+    let mut cluster = Cluster::new();
+    let writes = (0..20).map(|n| put(&format!("k{n:02}"), "0123456789")).collect();
+    let txn = TxnId { began: cluster.now(1), number: 1 };
+    cluster.ask(1, commit(txn, writes)).expect("answered");
+    let mut spans = vec![KeySpan::new(key("k"), key("k05")), KeySpan::new(key("k05"), key("l"))];
+    let (mut at, mut count, mut parts) = (None, 0, 0);
+    while !spans.is_empty() {
+        let answer = cluster.ask(1, Ask::Read { spans, at, bytes: 50 });
+        let Some(Answer::Rows { at: then, rows, rest }) = answer else { panic!("{answer:?}") };
+        assert!(!rows.is_empty() && at.is_none_or(|at| at == then));
+        (at, count, spans, parts) = (Some(then), count + rows.len(), rest, parts + 1);
+    }
+    assert_eq!((count, parts > 5), (20, true));
+}
