@@ -5,7 +5,7 @@ use braid_consensus::codec::{Reader, put_bytes, put_number};
 use braid_lsm::{CommitTs, KeySpan};
 use bytes::Bytes;
 
-use crate::ids::{TxnId, put_span, put_txn, take_span, take_txn};
+use crate::ids::{RangeId, TxnId, put_span, put_txn, take_span, take_txn};
 use crate::lease::Lease;
 
 const VERSION: u8 = 1;
@@ -49,6 +49,17 @@ pub(crate) enum Act {
     Lease(Lease),
     /// All replicas have the log up to here: it may be cut.
     Cut(LogIndex),
+    /// The keys from `at` on become a range of their own.
+    Split(Split),
+}
+
+/// How a range is split.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Split {
+    /// First key of the new range.
+    pub at: Bytes,
+    /// The new range: a number that no range ever had.
+    pub right: RangeId,
 }
 
 /// What a leader proposes.
@@ -84,6 +95,11 @@ impl Command {
                 out.push(3);
                 put_number(&mut out, index.0);
             }
+            Act::Split(split) => {
+                out.push(4);
+                put_bytes(&mut out, &split.at);
+                put_number(&mut out, split.right.0);
+            }
         }
         out
     }
@@ -107,6 +123,10 @@ impl Command {
             }
             2 => Act::Lease(Lease::decode(&mut reader)?),
             3 => Act::Cut(LogIndex(reader.number()?)),
+            4 => {
+                let at = Bytes::copy_from_slice(reader.bytes()?);
+                Act::Split(Split { at, right: RangeId(reader.number()?) })
+            }
             _ => return None,
         };
         reader.is_empty().then_some(Command { lease, proposal, ts, act })
@@ -160,6 +180,7 @@ mod tests {
             Act::Commit { txn, writes },
             Act::Lease(Lease { sequence: 300, ..Lease::NONE }),
             Act::Cut(LogIndex(9)),
+            Act::Split(Split { at: Bytes::from_static(b"m"), right: RangeId(3) }),
         ] {
             let command = Command { lease: 2, proposal: 400, ts: CommitTs(77), act };
             let bytes = command.encode();

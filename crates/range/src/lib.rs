@@ -24,8 +24,12 @@
 //! within the bound of each other; what was acknowledged survives while a majority of the replicas
 //! does; a commit that is asked for again happens once.
 //!
-//! What is not there yet: splits, transactions over several ranges, replicas that move, snapshots.
-//! So the log of a range is kept until all replicas have it.
+//! The life of a split: a command of the range's log gives the keys from some key on to a new
+//! range, with the same nodes, the lease and the outcomes that there are. Each replica makes its
+//! replica of the new range when it applies that. Who asks the old one for keys that went is told.
+//!
+//! What is not there yet: a place to look ranges up, transactions over several ranges, replicas
+//! that move, snapshots. So the log of a range is kept until all replicas have it.
 //!
 //! What this crate does not know: SQL, transactions' buffers and locks, sockets, the raft crate.
 
@@ -40,7 +44,7 @@ mod replicas;
 mod request;
 mod state;
 
-pub use command::Write;
+pub use command::{Split, Write};
 pub use ids::{NodeId, RangeDescriptor, RangeId, TxnId};
 pub use lease::Lease;
 pub use local_keys::FIRST_DATA_KEY;

@@ -14,11 +14,11 @@
 //! in which it proposes, and a lease begins above the end of the one before it. The machine
 //! insists on it, since records without a time of their own are stamped with them.
 
-use braid_consensus::{Entry, EntryKind, Error, LogIndex, Result};
+use braid_consensus::{Entry, EntryKind, Error, LogIndex, Result, Term};
 use braid_lsm::{Batch, CommitTs, Db, Pending, ScanOptions};
 use bytes::Bytes;
 
-use crate::command::{Act, Command, Write};
+use crate::command::{Act, Command, Split, Write};
 use crate::ids::{RangeId, TxnId};
 use crate::lease::Lease;
 use crate::local_keys;
@@ -26,7 +26,7 @@ use crate::outcomes::Outcomes;
 use crate::state::RangeState;
 
 /// What became of an entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Applied {
     /// It is the group's own.
     Foreign,
@@ -36,6 +36,8 @@ pub(crate) enum Applied {
     Done { lease: u64, proposal: u64 },
     /// There is a lease that is not a renewal.
     Leased,
+    /// The range was split: the state of the new one.
+    Split { lease: u64, proposal: u64, right: Box<RangeState> },
 }
 
 /// See the [module's page](self).
@@ -119,6 +121,10 @@ impl Machine {
                 self.state.cut = index;
                 Applied::Done { lease, proposal }
             }
+            Act::Split(split) => {
+                let right = Box::new(self.split(&mut batch, split, ts));
+                Applied::Split { lease, proposal, right }
+            }
         };
         self.state.stamp = ts;
         self.state.proposal = if done == Applied::Leased { 0 } else { proposal };
@@ -145,9 +151,39 @@ impl Machine {
                 let after = next.holder == held.holder || next.start > held.expiry;
                 after && next.sequence == held.sequence + 1
             }
-            Act::Commit { txn, .. } => in_lease && self.outcomes.of(*txn).is_none(),
+            // Writes may have been proposed before the range was split.
+            Act::Commit { txn, writes } => {
+                let span = &self.state.descriptor.span;
+                let inside = writes.iter().all(|write| span.covers(&write.span()));
+                in_lease && inside && self.outcomes.of(*txn).is_none()
+            }
             Act::Cut(index) => in_lease && *index > self.state.cut,
+            Act::Split(split) => {
+                let span = &self.state.descriptor.span;
+                in_lease && span.start < split.at && split.at < span.end
+            }
         }
+    }
+
+    /// Gives the keys from there on to a range of its own. That one inherits the lease, so that
+    /// nobody else serves before it is over, and all outcomes, so that a commit is answered
+    /// wherever it is asked for again.
+    fn split(&mut self, batch: &mut Batch, split: Split, ts: CommitTs) -> RangeState {
+        let left = &mut self.state.descriptor;
+        left.generation += 1;
+        let mut right = left.clone();
+        right.id = split.right;
+        left.span.end = split.at.clone();
+        right.span.start = split.at;
+        // No entry of the new range's log has granted it.
+        let lease = Lease { term: Term(0), ..self.state.lease };
+        let right = RangeState { stamp: ts, lease, ..RangeState::new(right) };
+        let id = right.descriptor.id;
+        batch.put(&local_keys::state(id), &right.encode());
+        for (at, txn) in self.outcomes.all() {
+            batch.put(&local_keys::outcome(id, txn), &at.0.to_be_bytes());
+        }
+        right
     }
 
     fn remember(&mut self, batch: &mut Batch, txn: TxnId, ts: CommitTs) {

@@ -59,6 +59,11 @@ impl Outcomes {
         gone
     }
 
+    /// All that are remembered, in the order of timestamps.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (CommitTs, TxnId)> {
+        self.order.iter().copied()
+    }
+
     /// How many are remembered.
     pub(crate) fn count(&self) -> usize {
         self.order.len()

@@ -19,6 +19,9 @@
 //!    clock is lifted to each timestamp that was served, so that later writes are above it.
 //! 4. What was proposed under a lease that has ended, and was not applied, will never be: when
 //!    the next lease is applied, its askers are told to ask again.
+//! 5. A replica that has applied a split knows of every commit of keys on both sides whether it has
+//!    happened: later it cannot. So it looks for the outcome before it says that the keys are not
+//!    its own.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -27,13 +30,14 @@ use braid_consensus::{Entry, Error, Group, LogIndex, Result, Term};
 use braid_env::clock::{Clock, Hlc};
 use braid_lsm::{CommitTs, KeySpan, MAX_KEY_LEN};
 
-use crate::command::{Act, Command, Write};
+use crate::command::{Act, Command, Split, Write};
 use crate::ids::{NodeId, TxnId};
 use crate::lease::{Lease, micros};
 use crate::local_keys::FIRST_DATA_KEY;
 use crate::machine::{Applied, Machine};
 use crate::replicas::NodeOptions;
 use crate::request::{Answer, Ask, Request, RequestNumber};
+use crate::state::RangeState;
 
 /// Bytes that a commit may write: it is one entry.
 const MAX_COMMIT_BYTES: usize = 64 << 20;
@@ -92,6 +96,8 @@ pub(crate) struct Replica {
     pending: BTreeMap<(u64, u64), Pending>,
     waiting: VecDeque<Waiting>,
     pub(crate) answers: Vec<(RequestNumber, Answer)>,
+    /// Ranges that this one was split into, of which there is no replica yet.
+    pub(crate) born: Vec<RangeState>,
 }
 
 impl Replica {
@@ -114,6 +120,17 @@ impl Replica {
             pending: BTreeMap::new(),
             waiting: VecDeque::new(),
             answers: Vec::new(),
+            born: Vec::new(),
+        }
+    }
+
+    /// Begins its life by a split of another one. Where that one may serve, this one may, too: the
+    /// same process has served its keys.
+    pub(crate) fn inherit(&mut self, left: &Replica) -> Result<()> {
+        self.own = left.own;
+        match left.group.is_leader() {
+            true => self.group.campaign(),
+            false => Ok(()),
         }
     }
 
@@ -158,6 +175,10 @@ impl Replica {
                     self.settle_proposal(lease, proposal);
                 }
                 Applied::Leased => self.begin_lease(),
+                Applied::Split { lease, proposal, right } => {
+                    self.settle_proposal(lease, proposal);
+                    self.born.push(*right);
+                }
             }
             self.asked = self.asked.filter(|asked| entry.index < asked.2);
         }
@@ -278,6 +299,12 @@ impl Replica {
     }
 
     fn attempt(&mut self, number: RequestNumber, ask: &Ask) -> Result<Tried> {
+        // First of all: it may have happened when the range still had all of its keys.
+        if let Ask::Commit { txn, .. } = ask
+            && let Some(at) = self.machine.outcomes.of(*txn)
+        {
+            return Ok(Tried::Answer(Answer::Committed { at }));
+        }
         if let Some(answer) = self.refusal(ask) {
             return Ok(Tried::Answer(answer));
         }
@@ -287,6 +314,7 @@ impl Replica {
             Ask::Commit { txn, read_at, reads, writes } => {
                 self.commit(number, *txn, (*read_at, reads), writes)
             }
+            Ask::Split(split) => self.split(number, split),
         }
     }
 
@@ -296,9 +324,14 @@ impl Replica {
         let refused = |reason: &str| Some(Answer::Refused(reason.to_string()));
         let outside = |span: &KeySpan| span.is_empty() || !descriptor.span.covers(span);
         let local = |span: &KeySpan| span.start.as_ref() < FIRST_DATA_KEY;
+        let known = vec![descriptor.clone()];
         let (spans, writes) = match ask {
             Ask::Read { spans, .. } => (spans, &[][..]),
             Ask::Commit { reads, writes, .. } => (reads, writes.as_slice()),
+            Ask::Split(Split { at, .. }) => {
+                let inside = descriptor.span.start < *at && *at < descriptor.span.end;
+                return (!inside).then_some(Answer::WrongRange { known });
+            }
         };
         let all = || spans.iter().cloned().chain(writes.iter().map(Write::span));
         if all().any(|span| local(&span)) {
@@ -310,7 +343,7 @@ impl Replica {
         if writes.iter().map(Write::bytes).sum::<usize>() > MAX_COMMIT_BYTES {
             return refused("a commit writes more than 64 MiB: commit in parts");
         }
-        all().any(|span| outside(&span)).then(|| Answer::WrongRange { known: descriptor.clone() })
+        all().any(|span| outside(&span)).then_some(Answer::WrongRange { known })
     }
 
     /// Who else may serve; nothing if this replica may be about to.
@@ -356,6 +389,19 @@ impl Replica {
         Ok(Tried::Answer(Answer::Rows { at: ts, rows, rest }))
     }
 
+    fn split(&mut self, number: RequestNumber, split: &Split) -> Result<Tried> {
+        let ts = self.clocks.now();
+        if !self.proposes() || !self.serves(ts) {
+            return Ok(self.elsewhere().map_or(Tried::Wait, Tried::Answer));
+        }
+        let act = Act::Split(split.clone());
+        let Some((proposal, _)) = self.propose(act, ts)? else { return Ok(Tried::Wait) };
+        let lease = self.machine.state.lease.sequence;
+        let pending = Pending { txn: None, ts, spans: Vec::new(), askers: vec![number] };
+        self.pending.insert((lease, proposal), pending);
+        Ok(Tried::Proposed)
+    }
+
     fn commit(
         &mut self,
         number: RequestNumber,
@@ -363,9 +409,6 @@ impl Replica {
         (read_at, reads): (CommitTs, &[KeySpan]),
         writes: &[Write],
     ) -> Result<Tried> {
-        if let Some(at) = self.machine.outcomes.of(txn) {
-            return Ok(Tried::Answer(Answer::Committed { at }));
-        }
         let now = self.clocks.now();
         if micros(txn.began) > micros(now) + self.options.max_clock_offset_micros {
             let reason = "it began at a time that this node's clock has not come to";

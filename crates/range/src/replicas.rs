@@ -15,13 +15,14 @@
 //! nor is its clock taken over: a node whose clock leaves the bound cannot talk to the others.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::mem::take;
 use std::path::Path;
 use std::sync::Arc;
 
 use braid_consensus::codec::{Reader, put_bytes, put_number};
 use braid_consensus::{
-    Error, Group, GroupOptions, GroupStart, LogBatch, LogIndex, LogPlace, LoggedGroup, Message,
-    RaftLog, RaftLogOptions, Result,
+    Error, Group, GroupId, GroupOptions, GroupStart, LogBatch, LogIndex, LogPlace, LoggedGroup,
+    Message, RaftLog, RaftLogOptions, Result,
 };
 use braid_env::clock::{Clock, Hlc};
 use braid_env::fs::FileSystem;
@@ -129,6 +130,10 @@ pub struct Replicas {
     synced: LogPlace,
     effects: NodeEffects,
     starts: u64,
+    /// What the raft log has of ranges that the store does not know: a split was lost with the end
+    /// of the store's log, and will be applied again.
+    unborn: BTreeMap<GroupId, LoggedGroup>,
+    random: Random,
 }
 
 impl Replicas {
@@ -155,11 +160,6 @@ impl Replicas {
             let replica = open_replica(&db, state, logged, options, random, clocks.clone())?;
             replicas.insert(range, replica);
         }
-        if let Some(group) = logged.keys().next() {
-            let reason =
-                format!("the raft log has entries of {group}, of which the store has nothing");
-            return Err(Error::Inconsistent(reason));
-        }
         let touched = replicas.keys().copied().collect();
         let mut node = Replicas {
             options,
@@ -172,6 +172,8 @@ impl Replicas {
             synced: LogPlace::default(),
             effects: NodeEffects::default(),
             starts,
+            unborn: logged,
+            random: env.random,
         };
         node.pump()?;
         Ok(node)
@@ -275,9 +277,12 @@ impl Replicas {
         &self.db
     }
 
-    /// The last entry that a range's replica has applied.
-    pub fn applied(&self, range: RangeId) -> Option<LogIndex> {
-        self.replicas.get(&range).map(|replica| replica.machine.state.applied)
+    /// What each replica has applied: its range's descriptor, and up to which entry.
+    pub fn ranges(&self) -> Vec<(RangeDescriptor, LogIndex)> {
+        let state = |replica: &Replica| {
+            (replica.machine.state.descriptor.clone(), replica.machine.state.applied)
+        };
+        self.replicas.values().map(state).collect()
     }
 
     /// The state, a line for each replica.
@@ -305,7 +310,14 @@ impl Replicas {
                 }
                 let Some(replica) = self.replicas.get_mut(&range) else { continue };
                 replica.apply(&effects.apply)?;
-                self.effects.answers.append(&mut replica.answers);
+                let (answers, born) = (take(&mut replica.answers), take(&mut replica.born));
+                for state in born {
+                    self.bear(range, state)?;
+                }
+                let answers =
+                    answers.into_iter().map(|(number, answer)| (number, self.told(answer)));
+                let answers: Vec<_> = answers.collect();
+                self.effects.answers.extend(answers);
                 if !idle {
                     self.touched.insert(range);
                 }
@@ -318,6 +330,36 @@ impl Replicas {
         let awaited = self.unsynced.back().map(|unsynced| unsynced.place);
         self.effects.sync = awaited.filter(|place| *place > self.synced);
         Ok(())
+    }
+
+    /// Makes the replica of a range that another one was split into.
+    fn bear(&mut self, left: RangeId, state: RangeState) -> Result<()> {
+        let range = state.descriptor.id;
+        let logged = self.unborn.remove(&range.group()).unwrap_or_default();
+        let random = Random::seeded(self.random.next_u64());
+        let clocks = self.clocks.clone();
+        let mut replica = open_replica(&self.db, state, logged, self.options, random, clocks)?;
+        if let Some(left) = self.replicas.get(&left) {
+            replica.inherit(left)?;
+        }
+        self.replicas.insert(range, replica);
+        self.touched.insert(range);
+        Ok(())
+    }
+
+    /// An answer with what the node knows of other ranges.
+    fn told(&self, answer: Answer) -> Answer {
+        const MOST: usize = 64;
+        match answer {
+            Answer::WrongRange { mut known } => {
+                let own = known[0].id;
+                let others =
+                    self.replicas.values().map(|replica| &replica.machine.state.descriptor);
+                known.extend(others.filter(|other| other.id != own).take(MOST).cloned());
+                Answer::WrongRange { known }
+            }
+            other => other,
+        }
     }
 
     /// Tells groups what is durable.

@@ -3,7 +3,7 @@
 use braid_lsm::{CommitTs, KeySpan};
 use bytes::Bytes;
 
-use crate::command::Write;
+use crate::command::{Split, Write};
 use crate::ids::{NodeId, RangeDescriptor, RangeId, TxnId};
 
 /// Tells the answers to a node's requests apart.
@@ -42,6 +42,8 @@ pub enum Ask {
         /// What it writes.
         writes: Vec<Write>,
     },
+    /// Splits the range. Answered like a request for keys that it does not have, once it was.
+    Split(Split),
 }
 
 /// What a range answers.
@@ -74,8 +76,8 @@ pub enum Answer {
     /// Nothing has happened here: the range has other keys. It never had the request's, or gave
     /// them away.
     WrongRange {
-        /// What the range is now.
-        known: RangeDescriptor,
+        /// What the range is now, and others of which the node has replicas.
+        known: Vec<RangeDescriptor>,
     },
     /// There is no such range on the node.
     NoReplica,

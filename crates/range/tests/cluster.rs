@@ -13,7 +13,7 @@ use braid_env::tasks::SeededTasks;
 use braid_lsm::{CommitTs, KeySpan, Options};
 use braid_range::{
     Answer, Ask, FIRST_DATA_KEY, NodeEnv, NodeId, NodeOptions, RangeDescriptor, RangeId, Replicas,
-    Request, TxnId, Write,
+    Request, Split, TxnId, Write,
 };
 use bytes::Bytes;
 
@@ -125,9 +125,13 @@ impl Cluster {
     }
 
     fn ask(&mut self, id: u64, ask: Ask) -> Option<Answer> {
+        self.ask_range(1, id, ask)
+    }
+
+    fn ask_range(&mut self, range: u64, id: u64, ask: Ask) -> Option<Answer> {
         self.asked += 1;
         let number = self.asked;
-        let request = Request { range: RangeId(1), ask };
+        let request = Request { range: RangeId(range), ask };
         self.process(id).request(number, request).expect("nothing fails");
         self.settle();
         self.answer(number)
@@ -281,6 +285,50 @@ fn nobody_serves_beyond_the_lease_and_nobody_before_it_is_over() {
 }
 
 #[test]
+fn a_range_is_split_in_the_middle_of_its_life() {
+    let mut cluster = Cluster::new();
+    let txn = |cluster: &Cluster, number| TxnId { began: cluster.now(1), number };
+    let old = commit(txn(&cluster, 1), vec![put("b", "1"), put("m", "1")]);
+    let first = cluster.ask(1, old.clone()).expect("answered");
+    assert!(matches!(first, Answer::Committed { .. }));
+    let split = Ask::Split(Split { at: key("k"), right: RangeId(2) });
+    assert_eq!(cluster.ask(1, split.clone()), Some(Answer::Again));
+    let told = cluster.ask(1, split);
+    let Some(Answer::WrongRange { known }) = told else { panic!("{told:?}") };
+    let spans: Vec<_> = known.iter().map(|range| (range.id.0, range.span.clone())).collect();
+    let (left, right) = (KeySpan::new("\x01", key("k")), KeySpan::new(key("k"), "\x01z"));
+    assert_eq!(spans, [(1, left), (2, right)]);
+    // The same process goes on serving both. What has happened is known on both sides, also of keys
+    // that are on both sides now, where nobody can write any more.
+    assert_eq!(cluster.ask_range(1, 1, old.clone()), Some(first.clone()));
+    assert_eq!(cluster.ask_range(2, 1, old.clone()), Some(first.clone()));
+    assert_eq!(shown(cluster.ask_range(2, 1, read("k", "z"))), "m=1");
+    let across = commit(txn(&cluster, 2), vec![put("a", "2"), put("m", "2")]);
+    for range in [1, 2] {
+        let refused = cluster.ask_range(range, 1, across.clone());
+        assert!(matches!(refused, Some(Answer::WrongRange { .. })), "{refused:?}");
+    }
+    cluster.pass(3, &[1, 2, 3]);
+    let (a, m) = (commit(txn(&cluster, 3), vec![put("a", "3")]), put("m", "4"));
+    assert!(matches!(cluster.ask(1, a), Some(Answer::Committed { .. })));
+    let m = commit(txn(&cluster, 4), vec![m]);
+    assert!(matches!(cluster.ask_range(2, 1, m), Some(Answer::Committed { .. })));
+    // All of it stands in logs, whatever the stores had made durable.
+    (1..=3).for_each(|id| cluster.crash(id, CrashPolicy::LoseAll));
+    (1..=3).for_each(|id| cluster.restart(id));
+    cluster.pass(150, &[1, 2, 3]);
+    let mut found = Vec::new();
+    for (range, from, to) in [(1, "a", "k"), (2, "k", "z")] {
+        let rows = (1..=3).map(|id| cluster.ask_range(range, id, read(from, to)));
+        let rows: Vec<String> = rows.map(shown).filter(|rows| rows.contains('=')).collect();
+        found.extend(rows);
+    }
+    assert_eq!(found, ["a=3 b=1", "m=4"]);
+    let again: Vec<_> = (1..=3).map(|id| cluster.ask_range(2, id, old.clone())).collect();
+    assert!(again.contains(&Some(first)), "{again:?}");
+}
+
+#[test]
 fn what_cannot_be_served_is_refused_by_name() {
     let mut cluster = Cluster::new();
     let now = cluster.now(1);
@@ -288,7 +336,7 @@ fn what_cannot_be_served_is_refused_by_name() {
     let follower = cluster.ask(2, read("a", "b"));
     assert_eq!(follower, Some(Answer::NotHolder { try_node: Some(NodeId(1)) }));
     let outside = cluster.ask(1, commit(txn(1), vec![put("zz", "1")]));
-    assert_eq!(outside, Some(Answer::WrongRange { known: descriptor() }));
+    assert_eq!(outside, Some(Answer::WrongRange { known: vec![descriptor()] }));
     let local = Write::Put(Bytes::from_static(b"\0n"), Bytes::new());
     let refused = cluster.ask(1, commit(txn(2), vec![local]));
     assert!(format!("{refused:?}").contains("the node's own"), "{refused:?}");

@@ -8,7 +8,7 @@
 
 use braid_env::random::Random;
 use braid_lsm::{CommitTs, KeySpan};
-use braid_range::{Answer, Ask, NodeId, RangeId, Request, TxnId, Write};
+use braid_range::{Answer, Ask, NodeId, RangeDescriptor, RangeId, Request, TxnId, Write};
 use braid_workload::history::record::{Key, Op, Outcome, Transaction};
 use bytes::Bytes;
 
@@ -59,9 +59,7 @@ pub(crate) enum Wish {
 pub(crate) struct Client {
     id: u64,
     random: Random,
-    nodes: u64,
-    keys: u64,
-    sabotage: Option<Sabotage>,
+    plan: Plan,
     steps: Vec<Step>,
     stage: Stage,
     began: u64,
@@ -72,17 +70,17 @@ pub(crate) struct Client {
     ops: Vec<Op>,
     ask: Option<Ask>,
     node: u64,
+    /// The ranges that it knows of.
+    known: Vec<RangeDescriptor>,
     gives_up: bool,
 }
 
 impl Client {
-    pub(crate) fn new(id: u64, plan: &Plan, random: Random) -> Client {
+    pub(crate) fn new(id: u64, plan: &Plan, range: RangeDescriptor, random: Random) -> Client {
         Client {
             id,
             random,
-            nodes: plan.nodes,
-            keys: plan.keys,
-            sabotage: plan.sabotage,
+            plan: plan.clone(),
             steps: Vec::new(),
             stage: Stage::Idle,
             began: 0,
@@ -92,6 +90,7 @@ impl Client {
             ops: Vec::new(),
             ask: None,
             node: 1 + id % plan.nodes,
+            known: vec![range],
             gives_up: false,
         }
     }
@@ -105,7 +104,7 @@ impl Client {
         let random = &mut self.random;
         let mut steps = Vec::new();
         for _ in 0..random.between(1, 3) {
-            let n = random.below(self.keys) as u32;
+            let n = random.below(self.plan.keys) as u32;
             let step = match random.below(10) {
                 0..=1 => Step::Look(Key::List(n)),
                 2 => Step::Look(Key::Register(n)),
@@ -125,18 +124,16 @@ impl Client {
         }
         self.gives_up = random.chance(1, 30);
         if random.chance(1, 6) {
-            self.node = random.between(1, self.nodes);
+            self.node = random.between(1, self.plan.nodes);
         }
         self.start(now, steps)
     }
 
-    /// Begins the transaction that looks at everything.
-    pub(crate) fn begin_last(&mut self, now: u64) -> Wish {
+    /// Begins a transaction that looks at everything of a number.
+    pub(crate) fn begin_last(&mut self, now: u64, n: u32) -> Wish {
         self.gives_up = false;
-        let keys =
-            (0..self.keys as u32).flat_map(|n| [Key::List(n), Key::Trail(n), Key::Register(n)]);
-        let steps = keys.map(Step::Look).collect();
-        self.start(now, steps)
+        let keys = [Key::List(n), Key::Trail(n), Key::Register(n)];
+        self.start(now, keys.map(Step::Look).to_vec())
     }
 
     fn start(&mut self, now: u64, steps: Vec<Step>) -> Wish {
@@ -163,9 +160,44 @@ impl Client {
     fn send(&mut self) -> Wish {
         let ask = self.ask.clone().expect("a question is open");
         let patience_micros = self.random.between(200_000, 1_500_000);
-        let request = Request { range: RangeId(1), ask };
+        let range = self.range().unwrap_or(RangeId(1));
+        let request = Request { range, ask };
         let (node, number) = (NodeId(self.node), self.number);
         Wish::Send { node, number, request, patience_micros }
+    }
+
+    /// The range that has all keys of the transaction, as far as is known.
+    fn range(&self) -> Option<RangeId> {
+        let asked: Vec<KeySpan> = match self.ask.as_ref()? {
+            Ask::Commit { reads, writes, .. } => {
+                reads.iter().cloned().chain(writes.iter().map(Write::span)).collect()
+            }
+            Ask::Read { spans, .. } => spans.clone(),
+            Ask::Split(_) => return None,
+        };
+        let own = self.steps.iter().flat_map(|step| step.reads()).map(data::span);
+        let all: Vec<KeySpan> = asked.into_iter().chain(own).collect();
+        let has = |range: &&RangeDescriptor| all.iter().all(|span| range.span.covers(span));
+        let having = self.known.iter().filter(has);
+        having.max_by_key(|range| range.generation).map(|range| range.id)
+    }
+
+    /// Ranges are not what they were thought to be.
+    fn learn(&mut self, now: u64, told: Vec<RangeDescriptor>) -> Option<Wish> {
+        let before = self.range();
+        for range in told {
+            match self.known.iter_mut().find(|known| known.id == range.id) {
+                Some(known) if known.generation < range.generation => *known = range,
+                Some(_) => {}
+                None => self.known.push(range),
+            }
+        }
+        match self.range() {
+            // It would have several participants, which nobody can do yet.
+            None => Some(self.done(now, Outcome::Aborted)),
+            after if after != before => Some(self.send()),
+            _ => None,
+        }
     }
 
     fn commit(&mut self, now: u64) -> Wish {
@@ -230,6 +262,7 @@ impl Client {
     /// Asks for what somebody gave up, until it is answered.
     pub(crate) fn find_out(&mut self, ask: Ask) -> Wish {
         self.gives_up = false;
+        self.steps = Vec::new();
         self.stage = Stage::Committing;
         self.pose(ask)
     }
@@ -240,14 +273,14 @@ impl Client {
             if self.gives_up {
                 return self.done(now, Outcome::Unknown);
             }
-            if self.sabotage == Some(Sabotage::NewNames) {
+            if self.plan.sabotage == Some(Sabotage::NewNames) {
                 let name = self.name(now);
                 if let Some(Ask::Commit { txn, read_at, .. }) = &mut self.ask {
                     (*txn, *read_at) = (name, name.began);
                 }
             }
         }
-        self.node = 1 + self.random.below(self.nodes);
+        self.node = 1 + self.random.below(self.plan.nodes);
         self.send()
     }
 
@@ -261,10 +294,11 @@ impl Client {
             }
             Answer::Committed { .. } => Some(self.done(now, Outcome::Committed)),
             Answer::Conflict { .. } => Some(self.done(now, Outcome::Aborted)),
-            Answer::Again if self.sabotage == Some(Sabotage::AgainIsDone) => {
+            Answer::Again if self.plan.sabotage == Some(Sabotage::AgainIsDone) => {
                 let committing = matches!(self.stage, Stage::Committing);
                 committing.then(|| self.done(now, Outcome::Committed))
             }
+            Answer::WrongRange { known } => self.learn(now, known),
             Answer::NotHolder { try_node: Some(node) } if node.0 != self.node => {
                 self.node = node.0;
                 Some(self.send())

@@ -1,11 +1,12 @@
 //! How the things of a history lie in the key space.
 //!
 //! ```text
-//!   01 'l' n            a list: its values in order, eight bytes each
-//!   01 'l' n 'c' value  a child for each of its values, inside of its family
-//!   01 't' n            the erasures of the list, in order
-//!   01 'r' n            a register
+//!   01 n 'l'            a list: its values in order, eight bytes each
+//!   01 n 'l' 'c' value  a child for each of its values, inside of its family
+//!   01 n 't'            the erasures of the list, in order
+//!   01 n 'r'            a register
 //! ```
+//! Ranges are split in front of an n: what has the same number stays together.
 //!
 //! A list is erased by deleting its family's span and writing it anew, in one commit.
 
@@ -21,9 +22,15 @@ fn key_of(key: Key) -> Vec<u8> {
         Key::Trail(n) => (b't', n),
         Key::Register(n) => (b'r', n),
     };
-    let mut out = vec![1, kind];
+    let mut out = vec![1];
     out.extend_from_slice(&number.to_be_bytes());
+    out.push(kind);
     out
+}
+
+/// Where ranges are split.
+pub(crate) fn border(number: u32) -> Bytes {
+    key_of(Key::List(number))[..5].to_vec().into()
 }
 
 fn child_of(key: Key, value: u64) -> Vec<u8> {

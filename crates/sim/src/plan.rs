@@ -36,6 +36,8 @@ pub struct Plan {
     pub network: NetworkPlan,
     /// How disks work.
     pub disk: DiskPlan,
+    /// Of ten pieces of trouble so many come with a split.
+    pub splits: u64,
     /// Microseconds between two pieces of trouble.
     pub trouble_every: u64,
     /// Kinds of trouble, by weight: crash, all crash, partition, one direction, clock jump, pause.
@@ -100,6 +102,7 @@ impl Plan {
             lease_micros: *random.pick(&[1_000_000, 2_000_000, 4_000_000]),
             keys: random.between(2, 6),
             cut_after: *random.pick(&[8, 100]),
+            splits: random.below(4),
             sabotage: None,
         }
     }

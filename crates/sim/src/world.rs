@@ -9,12 +9,13 @@ use braid_consensus::{LogPlace, ReplicaId, Result};
 use braid_env::random::Random;
 use braid_lsm::{CommitTs, KeySpan, ScanOptions};
 use braid_range::{
-    Answer, Ask, FIRST_DATA_KEY, NodeId, RangeDescriptor, RangeId, Replicas, Request,
+    Answer, Ask, FIRST_DATA_KEY, NodeId, RangeDescriptor, RangeId, Replicas, Request, Split,
 };
 use braid_workload::history::{History, Outcome, Transaction};
 
 use crate::client::{Client, Wish};
 use crate::clock::BEGIN_MICROS;
+use crate::data;
 use crate::network::{Network, Party};
 use crate::node::Node;
 use crate::plan::{Plan, Sabotage};
@@ -80,9 +81,10 @@ struct World {
     unknown: Vec<(usize, Ask)>,
     begun: u64,
     healed_at: Option<u64>,
-    /// A client asks for what was given up; what it was told.
-    asks_again: bool,
-    found_out: Outcome,
+    /// While a client asks for what was given up: what it was told.
+    found_out: Option<Outcome>,
+    /// Ranges that were thought of.
+    ranges: u64,
     verdict: Verdict,
 }
 
@@ -99,14 +101,14 @@ impl World {
         let now = Arc::new(AtomicU64::new(BEGIN_MICROS));
         let mut fork = || Random::seeded(random.next_u64());
         let network = Network::new(&plan.network, fork());
-        let nodes: Vec<Node> =
-            (1..=plan.nodes).map(|id| Node::new(NodeId(id), now.clone(), fork())).collect();
-        let clients = (0..plan.clients as u64)
-            .map(|n| Client::new(FIRST_CLIENT + n, &plan, fork()))
-            .collect();
         let replicas = (1..=plan.nodes).map(|id| (ReplicaId(id), NodeId(id))).collect();
         let span = KeySpan::new(FIRST_DATA_KEY, KeySpan::all().end);
         let range = RangeDescriptor { id: RangeId(1), span, generation: 1, replicas };
+        let nodes: Vec<Node> =
+            (1..=plan.nodes).map(|id| Node::new(NodeId(id), now.clone(), fork())).collect();
+        let clients = (0..plan.clients as u64)
+            .map(|n| Client::new(FIRST_CLIENT + n, &plan, range.clone(), fork()))
+            .collect();
         World {
             range,
             random,
@@ -119,8 +121,8 @@ impl World {
             unknown: Vec::new(),
             begun: 0,
             healed_at: None,
-            asks_again: false,
-            found_out: Outcome::Unknown,
+            found_out: None,
+            ranges: 1,
             verdict: Verdict::default(),
             plan,
         }
@@ -309,6 +311,9 @@ impl World {
         }
         for (number, answer) in effects.answers {
             let client = number >> 32;
+            if client < FIRST_CLIENT {
+                continue;
+            }
             for delay in self.network.arrivals(node, client) {
                 let answer = answer.clone();
                 self.after(delay, Event::Answer { client, number, answer });
@@ -393,8 +398,8 @@ impl World {
 
     fn ended(&mut self, client: usize, transaction: Transaction, ask: Option<Ask>) {
         self.note(format!("c{client} is done: {transaction:?}"));
-        if self.asks_again {
-            self.found_out = transaction.outcome;
+        if let Some(found_out) = &mut self.found_out {
+            *found_out = transaction.outcome;
             return;
         }
         self.unknown.extend(ask.map(|ask| (self.history.transactions.len(), ask)));
@@ -410,6 +415,9 @@ impl World {
         let every = self.plan.trouble_every;
         let next = self.random.between(every / 2, every * 3 / 2);
         self.after(next, Event::Trouble);
+        if self.random.chance(self.plan.splits, 10) {
+            self.split();
+        }
         let nodes = 1..=self.plan.nodes;
         let parties: Vec<Party> =
             nodes.chain((0..self.clients.len() as u64).map(|n| FIRST_CLIENT + n)).collect();
@@ -454,6 +462,19 @@ impl World {
         }
     }
 
+    /// Somebody wants a range to be split, and does not care what becomes of it.
+    fn split(&mut self) {
+        self.ranges += 1;
+        let right = RangeId(self.ranges);
+        let at = data::border(self.random.below(self.plan.keys) as u32);
+        let ask = Ask::Split(Split { at, right });
+        let range = RangeId(self.random.between(1, self.ranges - 1));
+        for node in 1..=self.plan.nodes {
+            let request = Request { range, ask: ask.clone() };
+            self.after(node * 1_000, Event::Request { node, number: 0, request });
+        }
+    }
+
     fn crash(&mut self, node: u64, down_micros: u64) {
         let here = &mut self.nodes[node as usize - 1];
         if here.process.is_some() {
@@ -469,25 +490,30 @@ impl World {
     /// all replicas must have the same rows.
     fn look_at_everything(&mut self) {
         for (place, ask) in std::mem::take(&mut self.unknown) {
-            self.asks_again = true;
+            self.found_out = Some(Outcome::Unknown);
             let wish = self.clients[0].find_out(ask);
             self.grant(0, wish);
             if !self.go_until(|world| world.clients[0].is_idle()) {
                 return self.wrong("nobody says what became of a commit".into());
             }
-            self.asks_again = false;
-            let now = self.now();
+            let (found_out, now) = (self.found_out.take(), self.now());
             let transaction = &mut self.history.transactions[place];
-            (transaction.outcome, transaction.ended) = (self.found_out, now);
+            transaction.outcome = found_out.unwrap_or(Outcome::Unknown);
+            transaction.ended = now;
             self.count("found out later");
         }
-        let now = self.now();
-        let wish = self.clients[0].begin_last(now);
-        self.grant(0, wish);
-        if !self.go_until(|world| world.clients[0].is_idle() && world.replicas_are_level()) {
+        let mut over = true;
+        for n in 0..self.plan.keys as u32 {
+            let now = self.now();
+            let wish = self.clients[0].begin_last(now, n);
+            self.grant(0, wish);
+            over &= self.go_until(|world| world.clients[0].is_idle());
+        }
+        if !over || !self.go_until(World::replicas_are_level) {
             let states: Vec<String> = self.nodes.iter().map(describe).collect();
             return self.wrong(format!("replicas do not become alike:\n  {}", states.join("\n  ")));
         }
+        self.check_ranges();
         let rows: Vec<_> = self.nodes.iter().map(rows_of).collect();
         if let Some(other) = rows.iter().position(|other| *other != rows[0]) {
             self.wrong(format!("n{} has other rows than n1", other + 1));
@@ -509,9 +535,26 @@ impl World {
     }
 
     fn replicas_are_level(&self) -> bool {
-        let applied = |node: &Node| node.process.as_ref().and_then(|p| p.applied(RangeId(1)));
-        let first = applied(&self.nodes[0]);
-        first.is_some() && self.nodes.iter().all(|node| applied(node) == first)
+        let ranges = |node: &Node| node.process.as_ref().map(Replicas::ranges);
+        let first = ranges(&self.nodes[0]);
+        first.is_some() && self.nodes.iter().all(|node| ranges(node) == first)
+    }
+
+    /// Ranges cover all keys, each key once.
+    fn check_ranges(&mut self) {
+        let Some(process) = &self.nodes[0].process else { return };
+        let mut spans: Vec<KeySpan> =
+            process.ranges().into_iter().map(|(range, _)| range.span).collect();
+        spans.sort_by(|a, b| a.start.cmp(&b.start));
+        let ends = spans.iter().map(|span| &span.end).take(spans.len() - 1);
+        let gapless = spans.iter().skip(1).map(|span| &span.start).eq(ends);
+        let whole = spans[0].start.as_ref() == FIRST_DATA_KEY
+            && spans[spans.len() - 1].end == KeySpan::all().end;
+        let splits = spans.len() as u64 - 1;
+        *self.verdict.counts.entry("splits").or_default() += splits;
+        if !gapless || !whole {
+            self.wrong(format!("ranges overlap or leave keys out: {spans:?}"));
+        }
     }
 }
 

@@ -21,6 +21,9 @@ const ASIDE: &[&str] = &["xtask", "braid-script", "braid-sim"];
 const NEVER: &[(&str, &str)] = &[
     ("braid-lsm", "tokio"),
     ("braid-kv", "tokio"),
+    ("braid-consensus", "tokio"),
+    ("braid-range", "tokio"),
+    ("braid-range", "raft"),
     ("braid-catalog", "braid-parser"),
     ("braid-catalog", "braid-scalar"),
     ("braid-sql", "braid-lsm"),
