@@ -21,7 +21,7 @@ use std::path::PathBuf;
 use braid_lsm::{Batch, CommitTs, IngestOptions};
 
 use crate::error::{Conflict, KvError, KvResult};
-use crate::read_set::Reads;
+use crate::read_set::{PointRead, Reads};
 use crate::store::Store;
 
 impl Store {
@@ -93,9 +93,9 @@ impl Store {
         if self.engine().last_commit_ts() <= floor {
             return Ok(());
         }
-        for key in &reads.points {
-            if self.engine().newest_of(key, floor)?.is_some() {
-                return Err(KvError::Retry { conflict: Conflict::Read(key.clone()) });
+        for read in &reads.points {
+            if self.engine().newest_of(&read.key, floor)?.is_some() && !self.says_the_same(read)? {
+                return Err(KvError::Retry { conflict: Conflict::Read(read.key.clone()) });
             }
         }
         for span in &reads.spans {
@@ -104,5 +104,16 @@ impl Store {
             }
         }
         Ok(())
+    }
+
+    /// Whether what mattered of a value that was written since it was read is as it was: then the
+    /// read would give the same now.
+    fn says_the_same(&self, read: &PointRead) -> KvResult<bool> {
+        let (Some(part), Some(digest)) = (&read.part, self.part_digest()) else { return Ok(false) };
+        let now = self.engine().get(&read.key, self.engine().last_commit_ts())?;
+        Ok(match now {
+            None => part.digest.is_none(),
+            Some(value) => part.digest.is_some() && digest(&value, &part.what) == part.digest,
+        })
     }
 }

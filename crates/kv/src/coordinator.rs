@@ -8,6 +8,7 @@ use braid_lsm::{CommitTs, KeySpan, RowClassFn};
 use crate::bulk::BulkFolder;
 use crate::error::KvResult;
 use crate::locks::TxnId;
+use crate::read_set::PartDigest;
 use crate::shown::Shown;
 use crate::spans::{LockReport, Spans};
 use crate::txn::{Txn, TxnOptions};
@@ -17,7 +18,14 @@ pub struct Coordinator {
     spans: Arc<dyn Spans>,
     memory: Arc<Pool>,
     bulk: Arc<BulkFolder>,
-    row_class: RowClassFn,
+    forms: ValueForms,
+}
+
+/// What is known of the keys and values that transactions write.
+#[derive(Clone, Copy)]
+pub(crate) struct ValueForms {
+    pub(crate) row_class: RowClassFn,
+    pub(crate) part_digest: Option<PartDigest>,
 }
 
 impl Coordinator {
@@ -25,9 +33,9 @@ impl Coordinator {
         spans: Arc<dyn Spans>,
         memory: Arc<Pool>,
         bulk: Arc<BulkFolder>,
-        row_class: RowClassFn,
+        forms: ValueForms,
     ) -> Coordinator {
-        Coordinator { spans, memory, bulk, row_class }
+        Coordinator { spans, memory, bulk, forms }
     }
 
     /// Starts a transaction.
@@ -90,6 +98,10 @@ impl Coordinator {
     }
 
     pub(crate) fn row_class(&self) -> RowClassFn {
-        self.row_class
+        self.forms.row_class
+    }
+
+    pub(crate) fn part_digest(&self) -> Option<PartDigest> {
+        self.forms.part_digest
     }
 }

@@ -59,7 +59,7 @@ pub use bulk::{BulkFiles, BulkLoad, Loaded};
 pub use coordinator::Coordinator;
 pub use error::{Conflict, KvError, KvResult};
 pub use locks::{LockMode, LockTable, Target, TxnId, Wait};
-pub use read_set::Reads;
+pub use read_set::{PartDigest, PointRead, ReadPart, Reads};
 pub use scan::{ReadMode, Rows, ScanOptions, TxnScan};
 pub use shown::Shown;
 pub use spans::{

@@ -6,11 +6,33 @@ use bytes::Bytes;
 /// Above this many entries neighbouring reads are merged, which can only add false conflicts.
 const ENTRIES_MAX: usize = 16_384;
 
+/// Tells a part of a value from others: equal parts have equal digests. `None` for what is no
+/// value. It must be as good as unique: a transaction goes on when the digest has stayed.
+pub type PartDigest = fn(value: &[u8], what: &[u8]) -> Option<u128>;
+
+/// A part of a value, or that there was none.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ReadPart {
+    /// Which part: known to the [`PartDigest`] of the store.
+    pub what: Bytes,
+    /// Its digest; `None`: there was no value.
+    pub digest: Option<u128>,
+}
+
+/// A key that was read.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PointRead {
+    /// The key.
+    pub key: Bytes,
+    /// What of its value mattered; `None`: all.
+    pub part: Option<ReadPart>,
+}
+
 /// What was read: keys, and spans with what was not there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reads {
     /// Single keys.
-    pub points: Vec<Bytes>,
+    pub points: Vec<PointRead>,
     /// Whole spans.
     pub spans: Vec<KeySpan>,
 }
@@ -25,7 +47,11 @@ pub(crate) struct ReadSet {
 }
 
 /// What an entry takes besides its keys.
-const ENTRY_BYTES: usize = size_of::<KeySpan>();
+const ENTRY_BYTES: usize = size_of::<PointRead>();
+
+fn point_bytes(read: &PointRead) -> usize {
+    read.key.len() + read.part.as_ref().map_or(0, |part| part.what.len())
+}
 
 /// A position in the order of reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,8 +63,16 @@ pub(crate) struct ReadMark {
 
 impl ReadSet {
     pub(crate) fn add_point(&mut self, key: &[u8]) {
-        self.size_bytes += key.len() + ENTRY_BYTES;
-        self.reads.points.push(Bytes::copy_from_slice(key));
+        self.add(PointRead { key: Bytes::copy_from_slice(key), part: None });
+    }
+
+    pub(crate) fn add_part(&mut self, key: &[u8], part: ReadPart) {
+        self.add(PointRead { key: Bytes::copy_from_slice(key), part: Some(part) });
+    }
+
+    fn add(&mut self, read: PointRead) {
+        self.size_bytes += point_bytes(&read) + ENTRY_BYTES;
+        self.reads.points.push(read);
         if self.reads.points.len() > ENTRIES_MAX {
             self.compact();
         }
@@ -79,7 +113,7 @@ impl ReadSet {
     }
 
     fn measure(&mut self) {
-        let points = self.reads.points.iter().map(Bytes::len);
+        let points = self.reads.points.iter().map(point_bytes);
         let spans = self.reads.spans.iter().map(|s| s.start.len() + s.end.len());
         let entries = self.reads.points.len() + self.reads.spans.len();
         self.size_bytes = points.chain(spans).sum::<usize>() + entries * ENTRY_BYTES;
@@ -102,7 +136,7 @@ impl ReadSet {
         if self.reads.points.len() > ENTRIES_MAX / 2 {
             let points = std::mem::take(&mut self.reads.points);
             for chunk in points.chunks(16) {
-                let (first, last) = (&chunk[0], &chunk[chunk.len() - 1]);
+                let (first, last) = (&chunk[0].key, &chunk[chunk.len() - 1].key);
                 self.reads.spans.push(KeySpan::new(first.clone(), successor(last)));
             }
         }
@@ -151,7 +185,7 @@ mod tests {
         set.forget_since(mark);
         assert_eq!(
             (&set.reads.points[..], &set.reads.spans[..]),
-            ([Bytes::from("a")].as_slice(), [].as_slice())
+            ([PointRead { key: Bytes::from("a"), part: None }].as_slice(), [].as_slice())
         );
         set.add_point(b"b");
         set.compact();
@@ -170,7 +204,7 @@ mod tests {
         }
         assert!(set.reads.points.len() + set.reads.spans.len() <= 2 * ENTRIES_MAX);
         for key in keys.iter().step_by(61) {
-            let covered = set.reads.points.iter().any(|p| p == key)
+            let covered = set.reads.points.iter().any(|p| p.key == key)
                 || set.reads.spans.iter().any(|s| s.contains(key));
             assert!(covered, "{key:?}");
         }

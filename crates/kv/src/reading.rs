@@ -9,6 +9,7 @@ use bytes::Bytes;
 
 use crate::buffer::Lookup;
 use crate::error::KvResult;
+use crate::read_set::ReadPart;
 use crate::scan::{ReadMode, ScanOptions, TxnScan};
 use crate::spans::{GetMany, Jump, ReadAt, ScanMany, ScannedMany, SpanScan};
 use crate::txn::{State, Txn};
@@ -51,6 +52,37 @@ impl Txn {
         self.counts.add_work(got.work);
         self.note(got.undurable);
         Ok(got.value)
+    }
+
+    /// As [`Txn::get_as`], for who looks at nothing but a part of the value: the commit depends on
+    /// that part only. `what` names it to the store's [`PartDigest`](crate::PartDigest).
+    pub fn get_part(&self, key: &[u8], mode: ReadMode, what: &Bytes) -> KvResult<Option<Bytes>> {
+        let digest = self.coordinator().part_digest().filter(|_| self.is_validated(mode));
+        let Some(digest) = digest else { return self.get_as(key, mode) };
+        let is_ours = {
+            let state = self.open_state()?;
+            state.is_own(key) || !matches!(state.buffer.get(key), Lookup::Unknown)
+        };
+        if is_ours {
+            return self.get_as(key, mode);
+        }
+        let value = self.get_as(key, ReadMode::Unrecorded)?;
+        let part = match &value {
+            None => Some(None),
+            Some(value) => digest(value, what).map(Some),
+        };
+        let mut state = self.open_state()?;
+        match part {
+            Some(digest) => state.reads.add_part(key, ReadPart { what: what.clone(), digest }),
+            None => state.reads.add_point(key),
+        }
+        state.count_reads()?;
+        Ok(value)
+    }
+
+    /// Whether the commit is going to check what such reads have read.
+    pub fn is_validated(&self, mode: ReadMode) -> bool {
+        mode == ReadMode::Recorded && self.records_reads()
     }
 
     /// The values of keys, each as [`Txn::get_as`] gives it, in as few requests as there are

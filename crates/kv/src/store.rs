@@ -13,10 +13,11 @@ use braid_lsm::{CommitTs, Db};
 use parking_lot::Mutex;
 
 use crate::bulk::BulkFolder;
-use crate::coordinator::Coordinator;
+use crate::coordinator::{Coordinator, ValueForms};
 use crate::error::{KvError, KvResult};
 use crate::local::Cursors;
 use crate::locks::{LockTable, TxnId};
+use crate::read_set::PartDigest;
 use crate::shown::Durable;
 use crate::spans::Spans;
 use crate::txn::{Txn, TxnOptions};
@@ -35,6 +36,9 @@ pub struct StoreOptions {
     pub gc_window: Duration,
     /// What transactions and statements may hold together. Default: no limit.
     pub memory: Arc<Pool>,
+    /// Tells parts of values from each other, for reads that want no more than a part. Without it,
+    /// as by default, such a read depends on the whole value.
+    pub part_digest: Option<PartDigest>,
 }
 
 impl StoreOptions {
@@ -47,6 +51,7 @@ impl StoreOptions {
             clock,
             gc_window: Duration::from_secs(4 * 3600),
             memory: Pool::unlimited(),
+            part_digest: None,
         }
     }
 }
@@ -57,6 +62,7 @@ pub struct Store {
     hlc: Hlc,
     locks: LockTable,
     row_class: braid_lsm::RowClassFn,
+    part_digest: Option<PartDigest>,
     /// Serializes "validate what came since, and apply". Never held while waiting for the disk or
     /// for background work.
     pub(crate) commit_order: Mutex<()>,
@@ -80,7 +86,7 @@ impl Store {
     /// # Errors
     /// [`KvError::Engine`] when the directory is in use, damaged, or of a newer format.
     pub fn open(options: StoreOptions) -> KvResult<Arc<Store>> {
-        let row_class = options.engine.row_class;
+        let (row_class, part_digest) = (options.engine.row_class, options.part_digest);
         let db = Db::open(options.fs.clone(), &options.dir, options.engine.clone())?;
         // After the store was locked for this process.
         let bulk = BulkFolder::open(options.fs, &options.dir, options.engine)?;
@@ -96,6 +102,7 @@ impl Store {
             hlc,
             locks: LockTable::default(),
             row_class,
+            part_digest,
             commit_order: Mutex::new(()),
             bulk,
             next_txn: AtomicU64::new(1),
@@ -119,7 +126,8 @@ impl Store {
     /// A coordinator whose requests somebody else carries to this store.
     pub fn coordinator_through(self: &Arc<Self>, carrier: Arc<dyn Spans>) -> Arc<Coordinator> {
         let (memory, bulk) = (self.memory.clone(), self.bulk.clone());
-        Arc::new(Coordinator::new(carrier, memory, bulk, self.row_class))
+        let forms = ValueForms { row_class: self.row_class, part_digest: self.part_digest };
+        Arc::new(Coordinator::new(carrier, memory, bulk, forms))
     }
 
     /// Starts a transaction with a coordinator of its own.
@@ -210,6 +218,10 @@ impl Store {
     /// The lock table, to look at.
     pub fn locks(&self) -> &LockTable {
         &self.locks
+    }
+
+    pub(crate) fn part_digest(&self) -> Option<PartDigest> {
+        self.part_digest
     }
 
     pub(crate) fn row_class(&self) -> braid_lsm::RowClassFn {

@@ -10,9 +10,9 @@ use braid_env::fs::MemFs;
 use braid_env::random::Random;
 use braid_kv::{
     Begun, Commit, CommitTs, Coordinator, GetMany, GotMany, Grant, Isolation, Jump, KeySpan,
-    KvError, KvResult, LockItem, LockMany, LockMode, LockReport, LockedMany, ReadAt, ReadMode,
-    Reads, ScanMany, ScanOptions, ScannedMany, SpanScan, Spans, Store, StoreOptions, Target, Txn,
-    TxnId, TxnOptions, Validate, Wait,
+    KvError, KvResult, LockItem, LockMany, LockMode, LockReport, LockedMany, PointRead, ReadAt,
+    ReadMode, Reads, ScanMany, ScanOptions, ScannedMany, SpanScan, Spans, Store, StoreOptions,
+    Target, Txn, TxnId, TxnOptions, Validate, Wait,
 };
 use bytes::Bytes;
 
@@ -412,7 +412,8 @@ fn validation_tells_what_a_commit_has_changed() {
     fill(&store, 10);
     let floor = Spans::begin(&*store, None).expect("begins").read_ts;
     let ask = |points: &[&str], spans: &[(&str, &str)]| {
-        let points = points.iter().map(|key| Bytes::copy_from_slice(key.as_bytes())).collect();
+        let point = |key: &&str| PointRead { key: Bytes::from(key.to_string()), part: None };
+        let points = points.iter().map(point).collect();
         let spans = spans.iter().map(|(a, b)| KeySpan::new(a.to_string(), b.to_string())).collect();
         store.validate(&Validate { floor, reads: Reads { points, spans } })
     };

@@ -116,6 +116,7 @@ impl Server {
             StoreOptions::new(DiskFs::shared(), config.data_dir.clone(), Arc::new(WallClock));
         options.gc_window = config.gc_window;
         options.engine.row_class = braid_keys::row_class;
+        options.part_digest = Some(braid_sql::part_digest);
         let memory_fixed = share_memory(&config, &mut options);
         let store = Store::open(options).map_err(StartError::Store)?;
         let spill = spill_directory(&config).map_err(StartError::System)?;

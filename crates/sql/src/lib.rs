@@ -51,3 +51,4 @@ pub use session::{
     Backends, Cause, Interrupt, Notice, Outcome, Prepared, Rows, RowsTag, Session, SessionOptions,
     Timeouts,
 };
+pub use storage::part_digest;

@@ -31,6 +31,7 @@ impl Db {
         let clock = Arc::new(braid_env::clock::WallClock);
         let mut options = StoreOptions::new(fs, "/data", clock);
         options.engine.row_class = braid_keys::row_class;
+        options.part_digest = Some(braid_sql::part_digest);
         let store = Store::open(options).expect("store");
         let engine = Engine::new(SpillDirectory::default()).expect("engine");
         let db = Database::open(store.coordinator(), engine).expect("database");

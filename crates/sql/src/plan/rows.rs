@@ -11,7 +11,7 @@ use super::access::Access;
 use crate::explain::PlanLine;
 use crate::general_query::Row;
 use crate::session::Context;
-use crate::storage::scan::{Lookahead, get_row_as, rows_ahead, stored_rows};
+use crate::storage::scan::{Lookahead, get_part_of_row, get_row_as, rows_ahead, stored_rows};
 use crate::storage::{IndexScan, Liveness, TableLayout, TableScan};
 
 /// Rows with their keys, in key order of the access.
@@ -31,12 +31,23 @@ pub(crate) struct PointReads {
     keys: std::vec::IntoIter<Vec<u8>>,
     layout: Arc<TableLayout>,
     ahead: Lookahead,
+    /// Columns that anybody looks at, and their name to the store; `None`: all of them.
+    wanted: Option<(Vec<bool>, Bytes)>,
 }
 
 impl PointReads {
-    fn new(keys: Vec<Vec<u8>>, layout: &Arc<TableLayout>) -> PointReads {
+    fn new(
+        ctx: &Context,
+        keys: Vec<Vec<u8>>,
+        layout: &Arc<TableLayout>,
+        wanted: Option<Vec<bool>>,
+    ) -> PointReads {
         let ahead = Lookahead::new(usize::MAX);
-        PointReads { keys: keys.into_iter(), layout: layout.clone(), ahead }
+        let wanted = wanted.filter(|_| ctx.txn.is_validated(ctx.reading)).map(|wanted| {
+            let part = layout.part(&wanted);
+            (wanted, part)
+        });
+        PointReads { keys: keys.into_iter(), layout: layout.clone(), ahead, wanted }
     }
 
     fn expecting(mut self, rows: usize) -> PointReads {
@@ -56,7 +67,14 @@ impl PointReads {
                 ctx.txn.get_ahead(keys, ctx.reading).map_err(kv_error)?;
             }
             let Some(key) = self.keys.next() else { return Ok(None) };
-            if let Some(found) = get_row_as(&ctx.txn, &self.layout, key, ctx.reading)? {
+            let found = match &self.wanted {
+                None => get_row_as(&ctx.txn, &self.layout, key, ctx.reading)?,
+                Some((wanted, part)) => {
+                    let part = (wanted.as_slice(), part);
+                    get_part_of_row(&ctx.txn, &self.layout, key, ctx.reading, part)?
+                }
+            };
+            if let Some(found) = found {
                 return Ok(Some(found));
             }
         }
@@ -100,7 +118,7 @@ impl RowSource {
             if reverse {
                 keys.reverse();
             }
-            return Ok(RowSource::Points(PointReads::new(keys, layout)));
+            return Ok(RowSource::Points(PointReads::new(ctx, keys, layout, wanted)));
         }
         let spans = access.spans(layout, outer, eval)?;
         let txn = ctx.txn.clone();

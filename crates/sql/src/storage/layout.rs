@@ -19,10 +19,11 @@ use braid_keys::{CHILD_MARKER, END_MARKER, KeyBuilder, family_end, path, system}
 use braid_kv::{KeySpan, ReadMode, ScanOptions, Txn};
 use braid_scalar::Bound;
 use braid_types::{Datum, SqlError, SqlResult, SqlType, TimeZone};
+use bytes::Bytes;
 
 use super::computed::{Computed, Predicate};
 use super::row_codec::decode_payload;
-use super::row_value::{RowReader, RowWriter, Stored};
+use super::row_value::{self, RowReader, RowWriter, Stored};
 use crate::general_query::Row;
 
 /// A key column.
@@ -600,12 +601,8 @@ impl TableLayout {
         wanted: Option<&[bool]>,
     ) -> SqlResult<Option<Row>> {
         let asked = |c: &&Computed| wanted.is_none_or(|w| w[c.ordinal]);
-        let inputs = wanted.filter(|_| self.computed.iter().any(|c| asked(&c))).map(|wanted| {
-            let mut inputs = wanted.to_vec();
-            let all = self.computed.iter().filter(asked).flat_map(Computed::inputs);
-            all.for_each(|at| inputs[*at] = true);
-            inputs
-        });
+        let inputs = wanted.filter(|_| self.computed.iter().any(|c| asked(&c)));
+        let inputs = inputs.map(|wanted| self.inputs(wanted));
         let decoded = inputs.as_deref().or(wanted);
         let mut row = vec![Datum::Null; self.table.columns.len()];
         if !self.rows.decode(key, &mut row, decoded)? {
@@ -642,6 +639,21 @@ impl TableLayout {
     /// The id of a column, by its ordinal, if row values hold it.
     pub(super) fn stored_id(&self, ordinal: usize) -> Option<u32> {
         self.stored.iter().find(|(_, at, _)| *at == ordinal).map(|(id, ..)| *id)
+    }
+
+    /// Names the columns of a row value that are looked at by who wants these columns.
+    pub(crate) fn part(&self, wanted: &[bool]) -> Bytes {
+        let inputs = self.inputs(wanted);
+        let ids = self.stored.iter().filter(|(_, ordinal, _)| inputs[*ordinal]);
+        row_value::part(ids.map(|(id, ..)| *id).collect())
+    }
+
+    /// What must be decoded for these columns: computed ones are made of others.
+    fn inputs(&self, wanted: &[bool]) -> Vec<bool> {
+        let mut inputs = wanted.to_vec();
+        let asked = self.computed.iter().filter(|c| wanted[c.ordinal]);
+        asked.flat_map(Computed::inputs).for_each(|at| inputs[*at] = true);
+        inputs
     }
 
     /// What readers of columns know of one that row values hold.

@@ -23,4 +23,5 @@ pub mod scan;
 pub use columns::{Column, Form, RowDecoder, Values};
 pub use erased::Liveness;
 pub use layout::{IndexLayout, KeyColumn, Layout, TableLayout};
+pub use row_value::part_digest;
 pub use scan::{IndexScan, TableScan};

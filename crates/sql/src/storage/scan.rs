@@ -460,6 +460,19 @@ pub(crate) fn get_row(
     get_row_as(txn, layout, key, ReadMode::Recorded)
 }
 
+/// The row with this key, with these columns; the others are NULL, and nothing depends on them.
+pub(crate) fn get_part_of_row(
+    txn: &Txn,
+    layout: &TableLayout,
+    key: impl Into<Bytes>,
+    mode: ReadMode,
+    (wanted, part): (&[bool], &Bytes),
+) -> SqlResult<Option<(Bytes, Row)>> {
+    let key = key.into();
+    let Some(value) = txn.get_part(&key, mode, part).map_err(kv_error)? else { return Ok(None) };
+    Ok(layout.decode(&key, &value, Some(wanted))?.map(|row| (key, row)))
+}
+
 /// The row with this key, in the state that the mode says.
 pub(crate) fn get_row_as(
     txn: &Txn,

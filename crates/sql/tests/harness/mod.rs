@@ -22,6 +22,7 @@ pub fn database() -> Arc<Database> {
 pub fn database_with(general: Arc<dyn GeneralQueries>) -> Arc<Database> {
     let mut options = StoreOptions::new(Arc::new(MemFs::new()), "db", Arc::new(WallClock));
     options.engine.row_class = braid_keys::row_class;
+    options.part_digest = Some(braid_sql::part_digest);
     Database::open(Store::open(options).unwrap().coordinator(), general).unwrap()
 }
 
