@@ -681,11 +681,12 @@ fn avro_files_of_several_blocks_and_codecs() {
 }
 
 /// Damaged files: an error that names its place, or rows; never a panic, never a part of a file.
-/// BRAID_IMPORT_MUTATIONS says how many.
+/// BRAID_SEEDS says how many.
 #[test]
 fn mutated_files_are_errors_or_rows_and_never_half() {
-    let rounds = std::env::var("BRAID_IMPORT_MUTATIONS").ok().and_then(|n| n.parse().ok());
-    let rounds: u64 = rounds.unwrap_or(400);
+    let given = |name| std::env::var(name).ok().and_then(|n: String| n.parse::<u64>().ok());
+    let (first, rounds) =
+        (given("BRAID_FIRST_SEED").unwrap_or(1), given("BRAID_SEEDS").unwrap_or(400));
     let files = Files::new();
     let (_, s) = &mut files.database();
     run(s, TYPED);
@@ -707,7 +708,6 @@ fn mutated_files_are_errors_or_rows_and_never_half() {
         let blocks = [rows_of(0..20), rows_of(20..40)];
         seeds.push(("avro", avro_file::file(avro_file::SCHEMA, codec, &blocks)));
     }
-    let first = std::env::var("BRAID_SEED").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
     for seed in first..first + rounds {
         let random = &mut Random::seeded(seed);
         let (format, content) = &seeds[random.below(seeds.len() as u64) as usize];

@@ -220,7 +220,11 @@ impl Load<'_> {
         if starts(words, &["copy"]) && words.iter().any(|w| w == "stdin") {
             return self.copy(dump, line, text, words);
         }
-        match self.run_one(text) {
+        let named = own_identity(text, words);
+        if named.is_some() {
+            self.tell("changed", line, text, "the sequence has the name that the table gives it");
+        }
+        match self.run_one(named.as_deref().unwrap_or(text)) {
             Err(e) if self.may_be_left_out(&e, words) => {
                 let why = format!("{}: {}", e.state().0, e.message());
                 self.tell("ignored", line, text, &why);
@@ -369,6 +373,24 @@ fn destroys(words: &[String]) -> bool {
         || starts(words, &["alter", "table"]) && words.iter().any(drops) && !column
 }
 
+/// `ADD GENERATED .. AS IDENTITY (..)` as our grammar has it: pg_dump names the sequence, and
+/// writes its options, each in a line, in another order.
+fn own_identity(text: &str, words: &[String]) -> Option<String> {
+    const ORDER: [&str; 6] = ["increment", "minvalue", "maxvalue", "start", "cache", "cycle"];
+    if !starts(words, &["alter", "table"]) {
+        return None;
+    }
+    let (head, rest) = text.split_once(" AS IDENTITY (")?;
+    let (body, tail) = rest.rsplit_once(')')?;
+    let mut options: Vec<&str> = body.lines().map(str::trim).filter(|l| !l.is_empty()).collect();
+    options.retain(|option| !option.starts_with("SEQUENCE NAME "));
+    options.sort_by_key(|option| {
+        let lower = option.to_lowercase();
+        ORDER.iter().position(|word| lower.split_whitespace().any(|w| w == *word))
+    });
+    Some(format!("{head} AS IDENTITY ({}){tail}", options.join(" ")))
+}
+
 /// A statement of PostgreSQL that we cannot read is one that we do not support.
 fn is_unsupported(e: &SqlError) -> bool {
     matches!(e.state(), SqlState::FEATURE_NOT_SUPPORTED | SqlState::SYNTAX_ERROR)
@@ -404,8 +426,7 @@ mod tests {
         assert!(takes("DROP TABLE IF EXISTS t") && takes("TRUNCATE t"));
         assert!(takes("ALTER TABLE IF EXISTS ONLY t DROP CONSTRAINT IF EXISTS k"));
         assert!(!takes("ALTER TABLE t ALTER COLUMN a DROP DEFAULT"));
-        assert!(is_foreign_key(&words(
-            "ALTER TABLE ONLY a ADD CONSTRAINT c FOREIGN KEY (b) REFERENCES d(e)"
-        )));
+        let key = "ALTER TABLE ONLY a ADD CONSTRAINT c FOREIGN KEY (b) REFERENCES d(e)";
+        assert!(is_foreign_key(&words(key)));
     }
 }
