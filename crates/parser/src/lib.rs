@@ -99,6 +99,15 @@ pub enum Kind {
     Sql(Box<ast::Statement>),
     /// SET CONSTRAINTS: some by name or all, whether they wait.
     SetConstraints(Option<Vec<Name>>, bool),
+    /// LOCK TABLE.
+    LockRelations {
+        /// The tables.
+        tables: Vec<Name>,
+        /// Of a mode that conflicts with writing.
+        keeps_writers_out: bool,
+        /// NOWAIT.
+        nowait: bool,
+    },
     /// INSERT.
     Insert(Box<ast::Insert>, Box<InsertClauses>),
     /// CREATE TABLE.

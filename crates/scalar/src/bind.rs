@@ -11,7 +11,8 @@ use crate::bind_compare::{
 };
 use crate::conversion::{coerce, fold, settle, unify};
 use crate::{
-    BindContext, Bound, CaseBranch, CmpOp, Node, Scope, ident_name, refinement_of, sql_type_of,
+    BindContext, Bound, CaseBranch, CmpOp, Node, Scope, ident_name, object_name_parts,
+    refinement_of, sql_type_of,
 };
 
 /// Marks errors of [`bind`] that mean "this expression holds a subquery, aggregate or window
@@ -332,6 +333,16 @@ fn bind_subscript(
     {
         let index = bind_unsettled(index, scope, ctx)?;
         return bind_named("->", vec![value, index], true, ctx);
+    }
+    if *value.ty() == SqlType::Name
+        && let Subscript::Index { index } = subscript
+    {
+        // A name is an array of characters, the first of which has the number 0.
+        let index = bind_unsettled(index, scope, ctx)?;
+        let one = Bound::constant(Datum::Int4(1), SqlType::Int4);
+        let place = bind_named("+", vec![index, one.clone()], true, ctx)?;
+        let text = coerce(value, &SqlType::Text, CastContext::Implicit, ctx)?;
+        return bind_named("substr", vec![text, place, one], false, ctx);
     }
     let Some(element) = value.ty().element().cloned() else {
         return Err(SqlError::new(
@@ -685,6 +696,17 @@ fn bind_cast(
     ctx: &mut dyn BindContext,
 ) -> SqlResult<Bound> {
     let ty = sql_type_of(data_type, ctx.params().named_types())?;
+    if let DataType::Custom(name, _) = data_type
+        && object_name_parts(name).last().is_some_and(|name| name == "regnamespace")
+    {
+        let value = bind_unsettled(expr, scope, ctx)?;
+        if value.ty().is_text_like()
+            || value.as_const().is_some_and(|v| !v.is_null()) && *value.ty() == SqlType::Unknown
+        {
+            let value = settle(value, &SqlType::Text, CastContext::Implicit, ctx)?;
+            return bind_named("regnamespacein", vec![value], false, ctx);
+        }
+    }
     let refinement = refinement_of(data_type, ctx.params().named_types())?;
     let value = cast_to(expr, &ty, scope, ctx)?;
     fold(refinement.over(value))

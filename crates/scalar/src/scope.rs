@@ -138,7 +138,8 @@ impl Scope {
                 continue;
             }
             match qualifier {
-                None if column.hidden => continue,
+                // Which table a row of the catalog is of, is never among its columns.
+                None if column.hidden && name != "tableoid" => continue,
                 Some((schema, table))
                     if column.table.as_deref() != Some(table.as_str())
                         || schema.is_some_and(|s| column.schema.as_ref() != Some(s)) =>

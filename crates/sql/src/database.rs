@@ -435,6 +435,22 @@ impl Database {
         }
     }
 
+    /// The last value of a sequence that was handed out; `false`: none was, and it is the first.
+    ///
+    /// # Errors
+    /// Of reading it.
+    pub fn sequence_position(&self, s: &Sequence) -> SqlResult<(i64, bool)> {
+        let block = self.block(s);
+        let block = block.lock();
+        if block.left > 0 {
+            let increment = block.rules.map_or(s.increment, |r| r.increment);
+            return Ok(((block.next - i128::from(increment)) as i64, true));
+        }
+        let txn = self.coordinator.begin(snapshot()).map_err(kv_error)?;
+        let stored = stored_position(&txn, &system::sequence_value(s.id, s.generation))?;
+        Ok(stored.map_or((s.start, false), |at| (at.value as i64, at.is_called)))
+    }
+
     /// Sets a sequence; the next value is `value`, or the one after it when `is_called`.
     pub fn setval(&self, s: &Sequence, value: i64, is_called: bool) -> SqlResult<()> {
         if value < s.min || value > s.max {

@@ -8,7 +8,7 @@ use braid_scalar::{
     object_name_parts,
 };
 use braid_sql::storage::TableLayout;
-use braid_types::{CastContext, SqlError, SqlResult, SqlState, SqlType};
+use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::common::{Column, JoinType};
 use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
@@ -270,10 +270,7 @@ impl Binder<'_> {
         let item = match found {
             Some(CatalogRelation::Table(table)) => self.stored_item(&table, &shown, alias)?,
             Some(CatalogRelation::View(view)) => self.view_item(&view, &shown)?,
-            Some(CatalogRelation::Sequence(_)) => {
-                return Err(SqlError::unsupported("reading a sequence as a table")
-                    .with_hint("Use currval, lastval or the table pg_sequences."));
-            }
+            Some(CatalogRelation::Sequence(s)) => self.sequence_item(&s, &shown)?,
             Some(CatalogRelation::Index(..)) => {
                 return Err(SqlError::new(
                     SqlState::WRONG_OBJECT_TYPE,
@@ -332,6 +329,7 @@ impl Binder<'_> {
         source: Source,
     ) -> SqlResult<Item> {
         let qualifier = self.fresh("t");
+        let is_system = schema.as_deref() == Some("pg_catalog");
         let provider = SqlTable::new(name.to_string(), columns.clone(), source, self.place.clone())
             .with_facts(&self.context.db);
         let plan = LogicalPlanBuilder::scan(
@@ -347,13 +345,14 @@ impl Binder<'_> {
                 Some(datafusion::common::TableReference::bare(qualifier.clone())),
                 name.clone(),
             )));
+            let hidden = is_system && name == system::TABLE_OID;
             relation.scope.push(ScopeColumn {
                 table: Some(shown.to_string()),
                 schema: schema.clone(),
                 name,
                 ty,
                 nullable: true,
-                hidden: false,
+                hidden,
                 scalar: false,
                 padding: Padding::None,
             });
@@ -399,6 +398,24 @@ impl Binder<'_> {
         };
         let columns = table.columns();
         self.scan_item(name, shown, Some(schema.to_string()), columns, Source::Rows(rows)).map(Some)
+    }
+
+    /// A sequence as a table of one row.
+    fn sequence_item(&mut self, s: &braid_catalog::Sequence, shown: &str) -> SqlResult<Item> {
+        let rows = match self.bind_anew() {
+            Some(_) => {
+                let (last, called) = self.context.db.sequence_position(s)?;
+                vec![vec![Datum::Int8(last), Datum::Int8(0), Datum::Bool(called)]]
+            }
+            None => Vec::new(),
+        };
+        let columns = [
+            ("last_value", SqlType::Int8),
+            ("log_cnt", SqlType::Int8),
+            ("is_called", SqlType::Bool),
+        ];
+        let columns = columns.map(|(name, ty)| (name.to_string(), ty)).to_vec();
+        self.scan_item(&s.name, shown, None, columns, Source::Rows(Arc::new(rows)))
     }
 
     fn view_item(&mut self, view: &braid_catalog::View, shown: &str) -> SqlResult<Item> {

@@ -30,7 +30,45 @@ pub const EMPTY: &[(&str, &str)] = &[
     ("pg_publication_rel", "oid oid, prpubid oid, prrelid oid, prqual text, prattrs int2[]"),
     ("pg_publication_namespace", "oid oid, pnpubid oid, pnnspid oid"),
     ("pg_publication_tables", "pubname name, schemaname name, tablename name"),
-    ("pg_subscription", "oid oid, subdbid oid, subname name, subowner oid, subenabled bool"),
+    (
+        "pg_subscription",
+        "oid oid, subdbid oid, subskiplsn text, subname name, subowner oid, subenabled bool, \
+         subbinary bool, substream bool, subtwophasestate char, subdisableonerr bool, \
+         subconninfo text, subslotname name, subsynccommit text, subpublications text[]",
+    ),
+    ("pg_opfamily", "oid oid, opfmethod oid, opfname name, opfnamespace oid, opfowner oid"),
+    (
+        "pg_amop",
+        "oid oid, amopfamily oid, amoplefttype oid, amoprighttype oid, amopstrategy int2, \
+         amoppurpose char, amopopr oid, amopmethod oid, amopsortfamily oid",
+    ),
+    (
+        "pg_amproc",
+        "oid oid, amprocfamily oid, amproclefttype oid, amprocrighttype oid, amprocnum int2, \
+         amproc oid",
+    ),
+    ("pg_transform", "oid oid, trftype oid, trflang oid, trffromsql oid, trftosql oid"),
+    (
+        "pg_ts_parser",
+        "oid oid, prsname name, prsnamespace oid, prsstart oid, prstoken oid, prsend oid, \
+         prsheadline oid, prslextype oid",
+    ),
+    ("pg_ts_template", "oid oid, tmplname name, tmplnamespace oid, tmplinit oid, tmpllexize oid"),
+    (
+        "pg_ts_dict",
+        "oid oid, dictname name, dictnamespace oid, dictowner oid, dicttemplate oid, \
+         dictinitoption text",
+    ),
+    ("pg_ts_config_map", "mapcfg oid, maptokentype int4, mapseqno int4, mapdict oid"),
+    (
+        "pg_seclabels",
+        "objoid oid, classoid oid, objsubid int4, objtype text, objnamespace oid, objname text, \
+         provider text, label text",
+    ),
+    (
+        "pg_user_mappings",
+        "umid oid, srvid oid, srvname name, umuser oid, usename name, umoptions text[]",
+    ),
     (
         "pg_statistic_ext",
         "oid oid, stxrelid oid, stxname name, stxnamespace oid, stxowner oid, \

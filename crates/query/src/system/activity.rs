@@ -54,7 +54,7 @@ pub(super) fn table(name: &str) -> Option<SystemTable> {
         ),
         _ => return None,
     };
-    Some(SystemTable { layout, rows })
+    Some(SystemTable { layout, rows, oid: 0 })
 }
 
 fn locks(v: &View<'_>) -> Vec<ShownLock> {

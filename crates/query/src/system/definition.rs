@@ -1,10 +1,12 @@
 //! Descriptors back to SQL, and the functions over the catalog that clients call.
 
-use braid_catalog::{Catalog, ForeignKey, Index, Relation, Table, id_of_oid};
+use braid_catalog::{Catalog, ForeignKey, Index, Relation, Table, id_of_oid, oid_of};
 use braid_scalar::SessionFunctions;
 use braid_sql::session::{SessionState, column_names, foreign_key, index_definition, key_column};
 use braid_types::quote_ident;
-use braid_types::{Datum, SqlResult};
+use braid_types::{Datum, SqlError, SqlResult, SqlState};
+
+use super::table::{INFORMATION_SCHEMA, PG_CATALOG};
 
 /// The key columns of an index, without directions.
 pub(crate) fn key_text(t: &Table, i: &Index) -> String {
@@ -87,10 +89,26 @@ fn serial_sequence(session: &SessionState, catalog: &Catalog, args: &[Datum]) ->
     Some(format!("{}.{}", quote_ident(&schema), quote_ident(&name)))
 }
 
+/// The oid of a schema by its name.
+fn schema_oid(session: &SessionState, catalog: &Catalog, args: &[Datum]) -> SqlResult<u32> {
+    let Some(Datum::Text(name)) = args.first() else { return Ok(0) };
+    if let Ok(oid) = name.trim().parse() {
+        return Ok(oid);
+    }
+    let database = catalog.database(&session.database).map_or(0, |d| d.id);
+    match name.trim().trim_matches('"') {
+        "pg_catalog" => Ok(PG_CATALOG),
+        "information_schema" => Ok(INFORMATION_SCHEMA),
+        own => catalog.schema(database, own).map(|s| oid_of(s.id)).ok_or_else(|| {
+            SqlError::new(SqlState("3F000"), format!("schema \"{own}\" does not exist"))
+        }),
+    }
+}
+
 /// Functions over the catalog; `None` leaves the answer to the function's default.
 ///
 /// # Errors
-/// None so far; the signature leaves room.
+/// 3F000 for a schema that is not there.
 pub fn catalog_function(
     session: &SessionState,
     name: &str,
@@ -101,6 +119,7 @@ pub fn catalog_function(
     Ok(match name {
         // Expressions are kept as text, so the stored form is the shown one.
         "pg_get_expr" => args.first().cloned(),
+        "regnamespacein" => Some(Datum::Oid(schema_oid(session, &catalog, args)?)),
         "pg_get_indexdef" => as_text(definition_of(&catalog, args)),
         "pg_get_constraintdef" => {
             let database = catalog.database(&session.database).map_or(0, |d| d.id);

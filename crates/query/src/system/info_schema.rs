@@ -11,7 +11,7 @@ type Made = SqlResult<Vec<Vec<Datum>>>;
 
 /// A table of `information_schema`.
 pub fn table(name: &str) -> Option<SystemTable> {
-    let t = |layout: &'static str, rows: Rows| Some(SystemTable { layout, rows });
+    let t = |layout: &'static str, rows: Rows| Some(SystemTable { layout, rows, oid: 0 });
     match name {
         "tables" => t(
             "table_catalog name, table_schema name, table_name name, table_type text, \
@@ -119,7 +119,7 @@ fn other_table(name: &str) -> Option<SystemTable> {
         }
         _ => return None,
     };
-    Some(SystemTable { layout, rows: super::table::empty })
+    Some(SystemTable { layout, rows: super::table::empty, oid: 0 })
 }
 
 fn yes_no(value: bool) -> Datum {

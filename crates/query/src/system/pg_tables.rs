@@ -27,11 +27,11 @@ pub fn table(name: &str) -> Option<SystemTable> {
     relations(name)
         .or_else(|| lists(name))
         .or_else(|| server(name))
-        .or_else(|| nothing.map(|(_, layout)| SystemTable { layout, rows: empty }))
+        .or_else(|| nothing.map(|(_, layout)| SystemTable { layout, rows: empty, oid: 0 }))
 }
 
 fn made(layout: &'static str, rows: super::table::Rows) -> Option<SystemTable> {
-    Some(SystemTable { layout, rows })
+    Some(SystemTable { layout, rows, oid: 0 })
 }
 
 /// Tables about relations and their parts.
@@ -233,9 +233,16 @@ fn server(name: &str) -> Option<SystemTable> {
              castmethod char",
             code::pg_cast,
         ),
-        "pg_language" => made("oid oid, lanname name, lanowner oid, lanispl bool", |_| {
-            Ok(vec![vec![Datum::Oid(12), text("internal"), Datum::Oid(ROOT), flag(false)]])
-        }),
+        "pg_language" => made(
+            "oid oid, lanname name, lanowner oid, lanispl bool, lanpltrusted bool, \
+             lanplcallfoid oid, laninline oid, lanvalidator oid, lanacl text[]",
+            |_| {
+                let mut row = vec![Datum::Oid(12), text("internal"), Datum::Oid(ROOT), flag(false)];
+                row.push(flag(false));
+                row.extend([0, 0, 0].map(Datum::Oid));
+                Ok(vec![row])
+            },
+        ),
         "pg_settings" => made(
             "name text, setting text, unit text, category text, short_desc text, \
              extra_desc text, context text, vartype text, source text, min_val text, \
@@ -735,11 +742,13 @@ fn pg_sequence(v: &View<'_>) -> Made {
 }
 
 fn pg_sequences(v: &View<'_>) -> Made {
-    Ok(v.catalog
+    v.catalog
         .sequences()
         .filter_map(|s| Some((v.schema(s.schema)?, s)))
         .map(|(schema, s)| {
-            vec![
+            let (last, called) = v.database_object.sequence_position(s)?;
+            let last = if called { Datum::Int8(last) } else { Datum::Null };
+            Ok(vec![
                 text(schema.name.as_str()),
                 text(s.name.as_str()),
                 text(v.user),
@@ -750,10 +759,10 @@ fn pg_sequences(v: &View<'_>) -> Made {
                 Datum::Int8(s.increment),
                 flag(s.cycle),
                 Datum::Int8(s.cache),
-                Datum::Null,
-            ]
+                last,
+            ])
         })
-        .collect())
+        .collect()
 }
 
 /// Dependencies that tools read: sequences owned by columns.

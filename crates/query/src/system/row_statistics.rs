@@ -57,7 +57,7 @@ pub(super) fn table(name: &str) -> Option<SystemTable> {
         "pg_stat_sys_tables" => (ACTIVITY, super::table::empty),
         _ => return None,
     };
-    Some(SystemTable { layout, rows })
+    Some(SystemTable { layout, rows, oid: 0 })
 }
 
 /// `relpages` and `reltuples` of a table.

@@ -43,7 +43,7 @@ pub(super) fn table(name: &str) -> Option<SystemTable> {
         ),
         _ => return None,
     };
-    Some(SystemTable { layout, rows })
+    Some(SystemTable { layout, rows, oid: 0 })
 }
 
 pub(super) fn number(value: u64) -> Datum {

@@ -16,6 +16,9 @@ pub(crate) const INFORMATION_SCHEMA: u32 = 13_183;
 /// Oid of the user `root`.
 pub(crate) const ROOT: u32 = 10;
 
+/// The hidden column that tells which table a row is of.
+pub(crate) const TABLE_OID: &str = "tableoid";
+
 /// Code that makes the rows of a table.
 pub type Rows = fn(&View<'_>) -> SqlResult<Vec<Vec<Datum>>>;
 
@@ -26,6 +29,8 @@ pub struct SystemTable {
     pub layout: &'static str,
     /// Its rows.
     pub rows: Rows,
+    /// What its hidden column `tableoid` says; 0: it has none.
+    pub oid: u32,
 }
 
 impl SystemTable {
@@ -35,6 +40,7 @@ impl SystemTable {
             .split(',')
             .filter_map(|column| column.trim().split_once(' '))
             .map(|(name, ty)| (name.to_string(), type_named(ty.trim())))
+            .chain((self.oid != 0).then(|| (TABLE_OID.to_string(), SqlType::Oid)))
             .collect()
     }
 

@@ -173,6 +173,14 @@ macro_rules! catalog {
 
 fn catalog(t: &mut Table) {
     catalog! { t,
+        "acldefault", ["\"char\", oid"], "text[]", Datum::Null,
+            "NULL: there are no privileges yet";
+        "regnamespacein", ["text"], "oid", Datum::Null,
+            "oid of a schema: what `'name'::regnamespace` means";
+        "getdatabaseencoding", [""], "name", Datum::text("UTF8"),
+            "name of the encoding";
+        "pg_conversion_is_visible", ["oid"], "bool", Datum::Bool(true),
+            "true";
         "pg_get_expr", ["text, oid", "text, oid, bool"], "text", Datum::Null,
             "text of a stored expression";
         "pg_get_indexdef", ["oid", "oid, int4, bool"], "text", Datum::Null,

@@ -1,12 +1,13 @@
 //! Statements about the session: transactions, settings, prepared statements, reports.
 
-use braid_parser::{ExplainFormat, ExplainOptions, Kind};
+use braid_catalog::Relation;
+use braid_parser::{ExplainFormat, ExplainOptions, Kind, Name};
 use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType};
 
 use super::entry::{Effect, Entry, work};
 use crate::general_query::ColumnInfo;
 use crate::session::execute::text_rows;
-use crate::session::{Outcome, Session, show};
+use crate::session::{Context, Outcome, Session, show};
 
 fn done(tag: &str) -> SqlResult<Outcome> {
     Ok(Outcome::Done(tag.to_string()))
@@ -209,6 +210,16 @@ pub(super) static ENTRIES: &[Entry] = &[
         work!(Kind::NoOp("VACUUM", tables) => |session| nothing_to_do(session, "VACUUM", tables)),
     ),
     Entry::utility(
+        "LOCK TABLE",
+        "lock table t in share mode",
+        "keeps writers out of tables until the end of the block; readers go on in every mode",
+        Effect::Reads,
+        work!(Kind::LockRelations { tables, keeps_writers_out, nowait } => |_, ctx| {
+            lock_tables(ctx, tables, *keeps_writers_out, *nowait)?;
+            Ok(Outcome::Done("LOCK TABLE".to_string()).into())
+        }),
+    ),
+    Entry::utility(
         "ANALYZE",
         "analyze t",
         "counts rows and values, of tables or of columns, for planners; also VACUUM (ANALYZE)",
@@ -307,6 +318,43 @@ pub(super) static ENTRIES: &[Entry] = &[
     )
     .with_columns(query_plan),
 ];
+
+/// LOCK TABLE. The modes that go with writing are kept by every statement anyway.
+fn lock_tables(
+    ctx: &Context,
+    tables: &[Name],
+    keeps_writers_out: bool,
+    nowait: bool,
+) -> SqlResult<()> {
+    if ctx.failure.is_none() {
+        return Err(SqlError::new(
+            SqlState::NO_ACTIVE_SQL_TRANSACTION,
+            "LOCK TABLE can only be used in transaction blocks",
+        ));
+    }
+    for name in tables {
+        let table = match ctx.relation(name)? {
+            Relation::Table(table) => table,
+            Relation::View(_) => continue,
+            other => {
+                let sequence = matches!(other, Relation::Sequence(_));
+                let kind = if sequence { "sequences" } else { "indexes" };
+                let relation = name.last().map_or("", String::as_str);
+                let text = format!("cannot lock relation \"{relation}\"");
+                return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, text)
+                    .with_detail(format!("This operation is not supported for {kind}.")));
+            }
+        };
+        if keeps_writers_out && nowait {
+            return Err(SqlError::unsupported("LOCK TABLE .. NOWAIT")
+                .with_hint("Set lock_timeout instead."));
+        }
+        if keeps_writers_out {
+            ctx.lock_writers_out(&table)?;
+        }
+    }
+    Ok(())
+}
 
 fn query_plan(_: &Session, s: &braid_parser::Statement) -> SqlResult<Option<Vec<ColumnInfo>>> {
     let is_json = matches!(&*s.kind, Kind::Explain { options, .. } if is_json(options));
