@@ -11,7 +11,7 @@ use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::ast;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
-use crate::cursor::{Cursor, closing, token_is};
+use crate::cursor::{Cursor, closing, fold, token_is};
 use crate::script::{parse_all, word, wrap};
 use crate::{CreateIndex, CreateTable, InterleaveClause, Kind, TtlClause};
 
@@ -87,9 +87,75 @@ fn depth_zero(tokens: &[TokenWithSpan], w: &str) -> Option<usize> {
     None
 }
 
+/// `SELECT .. INTO t FROM ..`, as `CREATE TABLE t AS SELECT .. FROM ..`; `None` without INTO.
+pub(crate) fn select_into(tokens: &[TokenWithSpan]) -> Option<Vec<TokenWithSpan>> {
+    let first = tokens.first()?;
+    if !token_is(&first.token, "select") && !token_is(&first.token, "with") {
+        return None;
+    }
+    let at = depth_zero(tokens, "into")?;
+    if ["insert", "merge"].iter().any(|word| at > 0 && token_is(&tokens[at - 1].token, word)) {
+        return None;
+    }
+    let mut c = Cursor::new(tokens[at + 1..].to_vec());
+    let mut temporary = false;
+    while ["temp", "temporary", "unlogged", "local", "global", "table"].iter().any(|word| {
+        let taken = c.take(&[word]);
+        temporary |= taken && word.starts_with("temp");
+        taken
+    }) {}
+    let name = c.at();
+    c.name().ok()?;
+    let mut out = vec![word("create")];
+    out.extend(temporary.then(|| word("temporary")));
+    out.push(word("table"));
+    out.extend_from_slice(&tokens[at + 1 + name..at + 1 + c.at()]);
+    out.push(word("as"));
+    out.extend_from_slice(&tokens[..at]);
+    out.extend(c.rest());
+    Some(out)
+}
+
+/// Takes what sqlparser does not read of CREATE TABLE .. AS: names of columns, WITH [NO] DATA and
+/// TABLE as a query. The names, and whether the table stays empty.
+fn lift_as(tokens: &mut Vec<TokenWithSpan>) -> (Vec<String>, bool) {
+    let Some(at) = depth_zero(tokens, "as") else { return (Vec::new(), false) };
+    let ends = |tokens: &[TokenWithSpan], words: &[&str]| {
+        tokens.len() > words.len()
+            && words.iter().rev().zip(tokens.iter().rev()).all(|(w, t)| token_is(&t.token, w))
+    };
+    let no_data = ends(tokens, &["with", "no", "data"]);
+    if no_data {
+        tokens.truncate(tokens.len() - 3);
+    } else if ends(tokens, &["with", "data"]) {
+        tokens.truncate(tokens.len() - 2);
+    }
+    if tokens.get(at + 1).is_some_and(|t| token_is(&t.token, "table")) {
+        tokens.splice(at + 1..at + 2, [word("select"), wrap(Token::Mul), word("from")]);
+    }
+    let mut names = Vec::new();
+    if let Some(open) = tokens[..at].iter().position(|t| t.token == Token::LParen)
+        && let Some(close) = closing(tokens, open)
+    {
+        for (n, t) in tokens[open + 1..close].iter().enumerate() {
+            match &t.token {
+                Token::Word(w) if n % 2 == 0 => names.push(fold(w)),
+                Token::Comma if n % 2 == 1 => {}
+                // Columns with types, or options of storage.
+                _ => return (Vec::new(), no_data),
+            }
+        }
+        if close < at {
+            tokens.drain(open..=close);
+        }
+    }
+    (names, no_data)
+}
+
 fn create_table(mut tokens: Vec<TokenWithSpan>) -> SqlResult<CreateTable> {
     let (mut clause, mut ttl) = (None, None);
     let mut indexes = Vec::new();
+    let (names, no_data) = lift_as(&mut tokens);
     let open = tokens.iter().position(|t| t.token == Token::LParen);
     let as_select = depth_zero(&tokens, "as");
     if let Some(open) = open.filter(|o| as_select.is_none_or(|a| *o < a))
@@ -124,7 +190,7 @@ fn create_table(mut tokens: Vec<TokenWithSpan>) -> SqlResult<CreateTable> {
     }
     match parse_all(tokens, |p| p.parse_statement())? {
         ast::Statement::CreateTable(base) => {
-            Ok(CreateTable { base, interleave: clause, indexes, ttl })
+            Ok(CreateTable { base, interleave: clause, indexes, ttl, names, no_data })
         }
         _ => Err(SqlError::syntax("syntax error in CREATE TABLE")),
     }

@@ -227,6 +227,10 @@ pub struct CreateTable {
     pub interleave: Option<InterleaveClause>,
     /// Indexes declared inside the parentheses.
     pub indexes: Vec<CreateIndex>,
+    /// Names of columns before AS.
+    pub names: Vec<String>,
+    /// WITH NO DATA.
+    pub no_data: bool,
     /// ROW DELETION POLICY or TTL.
     pub ttl: Option<TtlClause>,
 }

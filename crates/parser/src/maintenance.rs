@@ -1,4 +1,4 @@
-//! VACUUM and ANALYZE: options in brackets or as words, then tables with optional columns.
+//! VACUUM, ANALYZE and LOCK: options in brackets or as words, then tables with optional columns.
 
 use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::tokenizer::Token;
@@ -30,6 +30,9 @@ struct Options {
 
 /// Reads VACUUM or ANALYZE; `None` if it is neither.
 pub(crate) fn maintenance(c: &mut Cursor) -> SqlResult<Option<Kind>> {
+    if c.take(&["lock"]) {
+        return lock_table(c).map(Some);
+    }
     if c.take(&["vacuum"]) {
         let options = options(c, "VACUUM", &VACUUM_WORDS, &VACUUM_OPTIONS)?;
         let tables = tables(c)?;
@@ -108,6 +111,37 @@ fn tables(c: &mut Cursor) -> SqlResult<Vec<(Name, Vec<String>)>> {
     }
 }
 
+/// What follows LOCK.
+fn lock_table(c: &mut Cursor) -> SqlResult<Kind> {
+    c.take(&["table"]);
+    let mut tables = Vec::new();
+    loop {
+        c.take(&["only"]);
+        tables.push(c.name()?);
+        c.take_token(&Token::Mul);
+        if !c.take_token(&Token::Comma) {
+            break;
+        }
+    }
+    let mut keeps_writers_out = true;
+    if c.take(&["in"]) {
+        let weak = [["access", "share"], ["row", "share"], ["row", "exclusive"]];
+        let strong: [&[&str]; 5] = [
+            &["share", "update", "exclusive"],
+            &["share", "row", "exclusive"],
+            &["access", "exclusive"],
+            &["share"],
+            &["exclusive"],
+        ];
+        keeps_writers_out = !weak.iter().any(|mode| c.take(mode));
+        if keeps_writers_out && !strong.iter().any(|mode| c.take(mode)) {
+            return Err(c.unexpected());
+        }
+        c.expect(&["mode"])?;
+    }
+    let nowait = c.take(&["nowait"]);
+    Ok(Kind::LockRelations { tables, keeps_writers_out, nowait })
+}
 #[cfg(test)]
 mod tests {
     use crate::{Kind, parse_script};

@@ -224,7 +224,8 @@ fn parse_kind(tokens: Vec<TokenWithSpan>, text: &str) -> SqlResult<Kind> {
     if tokens.is_empty() {
         return Ok(Kind::Empty);
     }
-    let mut c = Cursor::new(tokens);
+    let into = create::select_into(&tokens);
+    let mut c = Cursor::new(into.unwrap_or(tokens));
     if let Some(kind) = statement::statement(&mut c)? {
         return Ok(kind);
     }

@@ -68,8 +68,6 @@ pub(crate) fn statement(c: &mut Cursor) -> SqlResult<Option<Kind>> {
         if c.take(&["all"]) { Kind::Deallocate(None) } else { Kind::Deallocate(Some(c.ident()?)) }
     } else if c.take(&["discard"]) {
         Kind::Discard(c.ident()?)
-    } else if c.take(&["lock"]) {
-        lock_table(c)?
     } else if c.take(&["cancel", "job"]) {
         Kind::CancelJob(job(c)?)
     } else if c.take(&["pause", "job"]) {
@@ -104,38 +102,6 @@ fn no_op(c: &Cursor) -> Option<Kind> {
         }
     }
     refused.iter().find(|w| c.is_word(0, w)).map(|w| Kind::Refused(w.to_uppercase()))
-}
-
-/// What follows LOCK.
-fn lock_table(c: &mut Cursor) -> SqlResult<Kind> {
-    c.take(&["table"]);
-    let mut tables = Vec::new();
-    loop {
-        c.take(&["only"]);
-        tables.push(c.name()?);
-        c.take_token(&Token::Mul);
-        if !c.take_token(&Token::Comma) {
-            break;
-        }
-    }
-    let mut keeps_writers_out = true;
-    if c.take(&["in"]) {
-        let weak = [["access", "share"], ["row", "share"], ["row", "exclusive"]];
-        let strong: [&[&str]; 5] = [
-            &["share", "update", "exclusive"],
-            &["share", "row", "exclusive"],
-            &["access", "exclusive"],
-            &["share"],
-            &["exclusive"],
-        ];
-        keeps_writers_out = !weak.iter().any(|mode| c.take(mode));
-        if keeps_writers_out && !strong.iter().any(|mode| c.take(mode)) {
-            return Err(c.unexpected());
-        }
-        c.expect(&["mode"])?;
-    }
-    let nowait = c.take(&["nowait"]);
-    Ok(Kind::LockRelations { tables, keeps_writers_out, nowait })
 }
 
 fn prepare(c: &mut Cursor) -> SqlResult<Kind> {

@@ -27,7 +27,7 @@ pub(crate) fn run(c: &mut Change, create: &CreateTable) -> SqlResult<String> {
         return Err(exists(&name));
     }
     if let Some(query) = &base.query {
-        return create_as(c, schema, name, base, query);
+        return create_as(c, schema, name, create, query);
     }
     let mut t = empty(c, schema, name)?;
     temporary::note(c, &t, on_commit(base))?;
@@ -249,15 +249,19 @@ fn create_as(
     c: &mut Change,
     schema: u32,
     name: String,
-    base: &ast::CreateTable,
+    create: &CreateTable,
     query: &ast::Query,
 ) -> SqlResult<String> {
     let source = crate::dml::source::Source::plan_query(&c.ctx, query)?;
     let columns = source.columns().to_vec();
+    if create.names.len() > columns.len() {
+        return Err(SqlError::syntax("too many column names were specified"));
+    }
+    let base = &create.base;
     let mut t = empty(c, schema, name)?;
     temporary::note(c, &t, on_commit(base))?;
     for (n, info) in columns.iter().enumerate() {
-        let name = base.columns.get(n).map_or_else(|| info.name.clone(), |d| ident_name(&d.name));
+        let name = create.names.get(n).unwrap_or(&info.name).clone();
         if t.column_named(&name).is_some() {
             return Err(SqlError::new(
                 SqlState::DUPLICATE_COLUMN,
@@ -286,6 +290,9 @@ fn create_as(
     }
     add_row_id(&mut t);
     let t = c.put(t);
+    if create.no_data {
+        return Ok("CREATE TABLE AS".into());
+    }
     let count = crate::dml::query_load::fill_table(&c.ctx, &t, &source)?;
     Ok(format!("SELECT {count}"))
 }
