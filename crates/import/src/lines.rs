@@ -257,7 +257,7 @@ mod tests {
         let escaped = Quoting { escape: b'\\', ..q };
         assert_eq!(ends(b"\"a\\\"\n\"\nb\n", escaped), [6, 8]);
         let strict = Quoting { only_behind: Some(b','), ..q };
-        assert_eq!(ends(b"a\"b\nc\"d\n\"e\n\",f\n", strict), [3, 7, 13]);
+        assert_eq!(ends(b"a\"b\nc\"d\n\"e\n\",f\n", strict), [3, 7, 14]);
         assert_eq!(ends(b"1,\"a\"\"\n\"\n", strict), [8]);
     }
 }

@@ -229,6 +229,34 @@ fn wrong_input_is_refused() {
     small().run("VACUUM; ANALYZE t (a), public.u; VACUUM FULL ANALYZE v; VACUUM (FREEZE) t");
 }
 
+/// The first row of each group is that of an order which begins with the groups.
+#[test]
+fn distinct_on_goes_with_the_first_keys_of_order_by() {
+    let mut db = small();
+    db.run(
+        "CREATE TABLE g (id int PRIMARY KEY, a int, b int);
+         INSERT INTO g VALUES (1, 1, 5), (2, 1, 4), (3, 2, 4), (4, 2, 3)",
+    );
+    for sql in [
+        "SELECT DISTINCT ON (a) a, id FROM g ORDER BY id",
+        "SELECT DISTINCT ON (a, b) id FROM g ORDER BY a, id, b",
+        "SELECT DISTINCT ON (a + 1) id FROM g ORDER BY a",
+    ] {
+        fails(&mut db, &[(sql, "42P10")]);
+    }
+    db.check(&[
+        // Names are those of the result first.
+        ("SELECT DISTINCT ON (a) a AS b, b AS a FROM g ORDER BY g.b, id", "2|3; 1|4; 1|5"),
+        ("SELECT DISTINCT ON (a) a, id FROM g ORDER BY a, b", "1|2; 2|4"),
+        ("SELECT DISTINCT ON (a, b) id FROM g ORDER BY b DESC, a, id", "1; 2; 3; 4"),
+        ("SELECT DISTINCT ON (a) id FROM g ORDER BY a DESC, a, id", "3; 1"),
+        ("SELECT DISTINCT ON (a + 1) id FROM g ORDER BY a + 1, id DESC", "2; 4"),
+        ("SELECT DISTINCT ON (1) a, id FROM g ORDER BY 1, id DESC", "1|2; 2|4"),
+        ("SELECT count(*) FROM (SELECT DISTINCT ON (a, b) id FROM g ORDER BY a) x", "4"),
+        ("SELECT count(*) FROM (SELECT DISTINCT ON (a) * FROM g) x", "2"),
+    ]);
+}
+
 #[test]
 fn json_is_not_sorted_and_not_grouped() {
     let mut db = small();

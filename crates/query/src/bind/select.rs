@@ -33,6 +33,39 @@ struct OrderKey {
     nulls_first: bool,
 }
 
+impl OrderKey {
+    /// Whether both are of the same expression.
+    fn is_by_same(&self, other: &OrderKey, items: &[Item]) -> bool {
+        let output = |key: &OrderKey| match &key.target {
+            Target::Output(at) => Some(*at),
+            Target::Expr(bound) => same_item(bound, items),
+        };
+        match (output(self), output(other), &self.target, &other.target) {
+            (None, None, Target::Expr(a), Target::Expr(b)) => {
+                a.columns() == b.columns() && a.to_string() == b.to_string()
+            }
+            (a, b, ..) => a == b,
+        }
+    }
+}
+
+/// 42P10 if the keys of an ORDER BY do not begin with those of DISTINCT ON, in any order.
+fn check_begins_with(keys: &[OrderKey], on: &[OrderKey], items: &[Item]) -> SqlResult<()> {
+    let mut left: Vec<&OrderKey> = on.iter().collect();
+    for key in keys {
+        let before = left.len();
+        left.retain(|o| !o.is_by_same(key, items));
+        let is_again = || on.iter().any(|o| o.is_by_same(key, items));
+        if before > 0 && left.len() == before && !is_again() {
+            return Err(SqlError::new(
+                SqlState::INVALID_COLUMN_REFERENCE,
+                "SELECT DISTINCT ON expressions must match initial ORDER BY expressions",
+            ));
+        }
+    }
+    Ok(())
+}
+
 enum Target {
     /// An output column.
     Output(usize),
@@ -145,6 +178,7 @@ impl Binder<'_> {
         };
         let mut keys = self.order_keys(order, &items, "ordering")?;
         let distinct_on = self.distinct_on(select, &items)?;
+        check_begins_with(&keys, distinct_on.as_deref().unwrap_or_default(), &items)?;
         let aggregated = grouped || having.is_some() || !self.level().aggregates.is_empty();
         if aggregated {
             self.regroup_all(&mut items, &mut having, &mut keys)?;
