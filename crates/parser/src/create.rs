@@ -116,7 +116,7 @@ pub(crate) fn select_into(tokens: &[TokenWithSpan]) -> Option<Vec<TokenWithSpan>
     Some(out)
 }
 
-/// Takes what sqlparser does not read of CREATE TABLE .. AS: names of columns, WITH [NO] DATA and
+/// Takes what sqlparser does not read of CREATE TABLE .. AS: names of columns, WITH NO DATA and
 /// TABLE as a query. The names, and whether the table stays empty.
 fn lift_as(tokens: &mut Vec<TokenWithSpan>) -> (Vec<String>, bool) {
     let Some(at) = depth_zero(tokens, "as") else { return (Vec::new(), false) };

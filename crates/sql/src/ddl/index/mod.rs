@@ -1,6 +1,6 @@
 //! CREATE INDEX: what is declared, and the entries for rows that are there.
 //!
-//! - [`declare`]: CREATE INDEX and its checks.
+//! - [`mod@declare`]: CREATE INDEX and its checks.
 //! - [`expressions`]: what expressions and predicates may be.
 //! - [`entries`]: the entries for all rows of a table, made on several threads.
 
