@@ -88,6 +88,26 @@ pub struct Column {
 }
 
 impl Column {
+    /// A column of which nothing else is known, and which may be NULL.
+    pub fn new(id: u32, name: impl Into<String>, ty: SqlType) -> Column {
+        Column {
+            id,
+            name: name.into(),
+            ty,
+            nullable: true,
+            default: None,
+            missing: None,
+            identity: None,
+            sequence: None,
+            generated: None,
+            hidden: false,
+            expression: None,
+            comment: None,
+            refinement: None,
+            statistics: None,
+        }
+    }
+
     /// Whether it is the key of a table without a primary key.
     pub fn is_row_id(&self) -> bool {
         self.hidden && self.expression.is_none()

@@ -7,22 +7,7 @@ use braid_catalog::{
 use braid_types::SqlType;
 
 fn column(id: u32, name: &str, ty: SqlType) -> Column {
-    Column {
-        id,
-        name: name.into(),
-        ty,
-        nullable: false,
-        default: None,
-        missing: None,
-        identity: None,
-        sequence: None,
-        generated: None,
-        hidden: false,
-        comment: None,
-        refinement: None,
-        statistics: None,
-        expression: None,
-    }
+    Column { nullable: false, ..Column::new(id, name, ty) }
 }
 
 fn index(id: u32, name: &str, columns: &[u32]) -> Index {

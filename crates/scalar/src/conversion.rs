@@ -9,34 +9,45 @@ use crate::{BindContext, Bound, EvalContext, Node};
 
 /// Oids of the system tables that clients name by them (`'pg_class'::regclass`).
 const SYSTEM_OIDS: &[(&str, u32)] = &[
+    ("pg_tablespace", 1213),
     ("pg_type", 1247),
     ("pg_attribute", 1249),
     ("pg_proc", 1255),
     ("pg_class", 1259),
     ("pg_authid", 1260),
+    ("pg_auth_members", 1261),
     ("pg_database", 1262),
-    ("pg_tablespace", 1213),
+    ("pg_sequence", 2224),
+    ("pg_shdescription", 2396),
     ("pg_am", 2601),
+    ("pg_amop", 2602),
+    ("pg_amproc", 2603),
     ("pg_attrdef", 2604),
+    ("pg_cast", 2605),
     ("pg_constraint", 2606),
+    ("pg_conversion", 2607),
+    ("pg_depend", 2608),
     ("pg_description", 2609),
     ("pg_index", 2610),
+    ("pg_inherits", 2611),
     ("pg_language", 2612),
     ("pg_namespace", 2615),
     ("pg_opclass", 2616),
     ("pg_operator", 2617),
     ("pg_rewrite", 2618),
     ("pg_trigger", 2620),
-    ("pg_sequence", 2224),
+    ("pg_opfamily", 2753),
     ("pg_extension", 3079),
     ("pg_policy", 3256),
     ("pg_statistic_ext", 3381),
     ("pg_collation", 3456),
     ("pg_event_trigger", 3466),
+    ("pg_enum", 3501),
     ("pg_publication", 6104),
 ];
 
-fn system_oid(name: &str) -> Option<u32> {
+/// PostgreSQL's oid of a system table, with or without its schema, if clients know it by heart.
+pub fn system_oid(name: &str) -> Option<u32> {
     let bare = name.strip_prefix("pg_catalog.").unwrap_or(name);
     SYSTEM_OIDS.iter().find(|(n, _)| *n == bare).map(|(_, oid)| *oid)
 }

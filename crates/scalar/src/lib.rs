@@ -49,7 +49,7 @@ pub use context::{
     Advisory, AdvisoryCall, AdvisoryKey, BindContext, EvalContext, NoSession, ParamTypes,
     SessionFunctions, TypeNames,
 };
-pub use conversion::{common_type, convert as convert_datum};
+pub use conversion::{common_type, convert as convert_datum, system_oid};
 pub use functions::{plain_text, to_json};
 pub use operators::add_interval;
 pub use pattern::TextPattern;

@@ -94,6 +94,23 @@ impl Scope {
         self.columns.len() - 1
     }
 
+    /// Appends columns that nobody can name until there are so many: of something else, only their
+    /// place counts.
+    pub fn pad(&mut self, width: usize) {
+        while self.columns.len() < width {
+            self.columns.push(ScopeColumn {
+                table: None,
+                schema: None,
+                name: String::new(),
+                ty: SqlType::Unknown,
+                nullable: true,
+                hidden: true,
+                scalar: false,
+                padding: Padding::None,
+            });
+        }
+    }
+
     /// The columns in order.
     pub fn columns(&self) -> &[ScopeColumn] {
         &self.columns

@@ -41,9 +41,7 @@ impl OrderKey {
             Target::Expr(bound) => same_item(bound, items),
         };
         match (output(self), output(other), &self.target, &other.target) {
-            (None, None, Target::Expr(a), Target::Expr(b)) => {
-                a.columns() == b.columns() && a.to_string() == b.to_string()
-            }
+            (None, None, Target::Expr(a), Target::Expr(b)) => a.is_like(b, 0),
             (a, b, ..) => a == b,
         }
     }

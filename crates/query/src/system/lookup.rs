@@ -1,6 +1,6 @@
 //! Finding a system table or the query of a view, and reading its rows.
 
-use braid_scalar::EvalContext;
+use braid_scalar::{EvalContext, system_oid};
 use braid_sql::PlanContext;
 use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast;
@@ -30,41 +30,8 @@ pub fn table(schema: &str, name: &str) -> Option<SystemTable> {
 
 /// The oid of a table of `pg_catalog`: PostgreSQL's where clients know it by heart.
 fn oid_of_table(name: &str) -> u32 {
-    const KNOWN: &[(&str, u32)] = &[
-        ("pg_type", 1247),
-        ("pg_attribute", 1249),
-        ("pg_proc", 1255),
-        ("pg_class", 1259),
-        ("pg_authid", 1260),
-        ("pg_auth_members", 1261),
-        ("pg_database", 1262),
-        ("pg_tablespace", 1213),
-        ("pg_shdescription", 2396),
-        ("pg_am", 2601),
-        ("pg_amop", 2602),
-        ("pg_amproc", 2603),
-        ("pg_attrdef", 2604),
-        ("pg_cast", 2605),
-        ("pg_constraint", 2606),
-        ("pg_conversion", 2607),
-        ("pg_depend", 2608),
-        ("pg_description", 2609),
-        ("pg_index", 2610),
-        ("pg_inherits", 2611),
-        ("pg_language", 2612),
-        ("pg_namespace", 2615),
-        ("pg_opclass", 2616),
-        ("pg_operator", 2617),
-        ("pg_rewrite", 2618),
-        ("pg_trigger", 2620),
-        ("pg_opfamily", 2753),
-        ("pg_extension", 3079),
-        ("pg_collation", 3456),
-        ("pg_enum", 3501),
-    ];
-    let known = KNOWN.iter().find(|(known, _)| *known == name).map(|(_, oid)| *oid);
     // Of the others it only matters that each has its own.
-    known.unwrap_or_else(|| {
+    system_oid(name).unwrap_or_else(|| {
         let hash = name.bytes().fold(7u32, |hash, b| hash.wrapping_mul(31).wrapping_add(b.into()));
         14_000 + hash % 2_000
     })

@@ -76,6 +76,25 @@ impl Db {
         self.try_run(sql).unwrap_or_else(|e| panic!("{sql}\n{e}"))
     }
 
+    /// Checks that queries have own plans with this mark in them, and the answers of the general
+    /// plans that a subquery in FROM makes of them; with statistics of the tables and without.
+    pub fn check_own_plans(&mut self, queries: &[&str], mark: &str) {
+        for analyzed in [false, true] {
+            if analyzed {
+                self.run("analyze");
+            }
+            for sql in queries {
+                let plan = self.run(&format!("explain {sql}")).join("\n");
+                assert!(plan.contains(mark) && !plan.contains("general"), "{sql}\n{plan}");
+                let mut own = self.run(sql);
+                let mut other = self.run(&format!("select * from ({sql}) x"));
+                own.sort();
+                other.sort();
+                assert_eq!(own, other, "{sql}\n{plan}");
+            }
+        }
+    }
+
     /// Checks many queries and reports all differences at once. Rows are joined by `; `.
     pub fn check(&mut self, cases: &[(&str, &str)]) {
         let mut wrong = Vec::new();

@@ -67,22 +67,8 @@ pub(super) fn declare(c: &Change, t: &mut Table, def: &ast::ColumnDef) -> SqlRes
         Some(_) => None,
         None => refined(c, &def.data_type)?,
     };
-    let mut col = Column {
-        id: t.next_column,
-        name,
-        ty,
-        nullable: serial.is_none(),
-        default: None,
-        missing: None,
-        identity: None,
-        sequence: None,
-        generated: None,
-        hidden: false,
-        comment: None,
-        refinement,
-        statistics: None,
-        expression: None,
-    };
+    let mut col =
+        Column { nullable: serial.is_none(), refinement, ..Column::new(t.next_column, name, ty) };
     for o in &def.options {
         option(c, &mut col, &mut out, o)?;
     }

@@ -226,20 +226,9 @@ fn add_row_id(t: &mut Table) {
     let id = t.next_column;
     t.next_column += 1;
     t.columns.push(Column {
-        id,
-        name: "rowid".into(),
-        ty: SqlType::Int8,
         nullable: false,
-        default: None,
-        missing: None,
-        identity: None,
-        sequence: None,
-        generated: None,
         hidden: true,
-        comment: None,
-        refinement: None,
-        statistics: None,
-        expression: None,
+        ..Column::new(id, "rowid", SqlType::Int8)
     });
     t.primary.columns = vec![IndexColumn::asc(id)];
 }
@@ -271,22 +260,7 @@ fn create_as(
         let ty = if info.ty == SqlType::Unknown { SqlType::Text } else { info.ty.clone() };
         let id = t.next_column;
         t.next_column += 1;
-        t.columns.push(Column {
-            id,
-            name,
-            ty,
-            nullable: true,
-            default: None,
-            missing: None,
-            identity: None,
-            sequence: None,
-            generated: None,
-            hidden: false,
-            comment: None,
-            refinement: None,
-            statistics: None,
-            expression: None,
-        });
+        t.columns.push(Column::new(id, name, ty));
     }
     add_row_id(&mut t);
     let t = c.put(t);

@@ -9,7 +9,7 @@
 //! tables around it. Everything else (NOT IN with its NULLs, aggregates, LIMIT, several tables) is
 //! for general plans, and so are many outer rows: these are compared with all inner ones at once.
 
-use braid_scalar::{Bound, CmpOp, ParamTypes, Scope, ScopeColumn, compare_bound};
+use braid_scalar::{Bound, CmpOp, ParamTypes, Scope, compare_bound};
 use braid_types::{SqlResult, SqlType};
 use sqlparser::ast::{self, BinaryOperator, Expr, SelectItem, TableFactor, UnaryOperator};
 
@@ -154,25 +154,6 @@ fn equal(needle: Bound, value: Bound, params: &mut ParamTypes) -> SqlResult<Boun
     compare_bound(CmpOp::Eq, value, needle, params)
 }
 
-/// A scope with that many columns: those that come behind belong to other subqueries, only their
-/// place counts.
-pub(super) fn padded(scope: &Scope, width: usize) -> Scope {
-    let mut out = scope.clone();
-    while out.len() < width {
-        out.push(ScopeColumn {
-            table: None,
-            schema: None,
-            name: String::new(),
-            ty: SqlType::Unknown,
-            nullable: true,
-            hidden: true,
-            scalar: false,
-            padding: Default::default(),
-        });
-    }
-    out
-}
-
 /// The table of the subquery, and what its expressions are bound over: its own columns first, then
 /// those around it, as far as none of its own has their name.
 fn inner_table(
@@ -181,7 +162,9 @@ fn inner_table(
     scope: &Scope,
     width: usize,
 ) -> SqlResult<Option<(From, Scope)>> {
-    let mut inside = padded(scope, width);
+    let mut inside = scope.clone();
+    // Tables of other subqueries.
+    inside.pad(width);
     let mut tables = Vec::new();
     if !add_table(ctx, relation, false, &mut tables, &mut inside)? {
         return Ok(None);

@@ -10,9 +10,10 @@
 //! what EXISTS may: one table whose key its conditions bound with columns of the tables around it.
 //! It selects an aggregate, or an expression over at most one row.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use braid_scalar::{Bound, EvalContext, ParamTypes, Scope, ScopeColumn, object_name_parts};
+use braid_scalar::{Bound, EvalContext, ParamTypes, Scope, object_name_parts};
 use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast::{
     self, BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, SelectItem,
@@ -21,7 +22,7 @@ use sqlparser::ast::{
 use super::aggregate::{Aggregate, State};
 use super::build::From;
 use super::groups::has_groups;
-use super::semi::{self, padded};
+use super::semi;
 use crate::session::Context;
 
 /// The table of whose columns those are that stand for subqueries: nobody writes such a letter.
@@ -105,7 +106,11 @@ impl Value {
 
 /// A query with columns in the place of its subqueries, and those; `None` if there are none.
 pub(super) fn taken_out(select: &ast::Select) -> Option<(ast::Select, Vec<ast::Query>)> {
-    if has_groups(select) {
+    let is_subquery = |e: &Expr| match e {
+        Expr::Subquery(_) => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
+    };
+    if has_groups(select) || ast::visit_expressions(select, is_subquery).is_continue() {
         return None;
     }
     let mut out = select.clone();
@@ -209,17 +214,10 @@ pub(super) fn bind(
         inner.value = Some(Arc::new(value));
         width = inner.end();
         tables.push(inner);
-        *scope = padded(scope, width - 1);
-        scope.push(ScopeColumn {
-            table: Some(TABLE.to_string()),
-            schema: None,
-            name: n.to_string(),
-            ty,
-            nullable: true,
-            hidden: true,
-            scalar: false,
-            padding: Default::default(),
-        });
+        // Its table's columns, and those of tables before it, cannot be named.
+        scope.pad(width - 1);
+        let value = scope.push_table(TABLE, None, [(n.to_string(), ty, true)]);
+        scope.columns_mut()[value].hidden = true;
     }
     Ok(true)
 }

@@ -103,20 +103,9 @@ fn plain(e: &ast::Expr) -> SqlResult<&ast::Expr> {
 /// The hidden column that stands for an expression. Its name can be nobody's.
 fn standing_for(id: u32, e: &ast::Expr, bound: &Bound) -> Column {
     Column {
-        id,
-        name: format!("\0{id}"),
-        ty: bound.ty().clone(),
-        nullable: true,
-        default: None,
-        missing: None,
-        identity: None,
-        sequence: None,
-        generated: None,
         hidden: true,
         expression: Some(e.to_string()),
-        comment: None,
-        refinement: None,
-        statistics: None,
+        ..Column::new(id, format!("\0{id}"), bound.ty().clone())
     }
 }
 
