@@ -9,6 +9,7 @@
 //!     appends         make durable, in this order; then say so with persisted(number), and only
 //!                     then send what belongs to it
 //!     apply           committed entries, in order, each one once; then say so with applied(index)
+//!     fetch           entries to be read from the log's files; hand them over with fetched(..)
 //! ```
 //!
 //! Invariants, which [`Group::open`] checks of what was stored:
@@ -17,7 +18,8 @@
 //! 2. `cut <= applied <= last entry`: what was applied was durable in this log before.
 //! 3. `applied <= commit <= last entry`. A commit that was known when an entry was applied may not
 //!    have become durable (nobody waits for that); it is raised to `applied`.
-//! 4. The set of replicas is the one as of `applied`: it is stored with it.
+//! 4. What is not applied, or not durable, is in memory; other entries may be in the files only.
+//! 5. The set of replicas is the one as of `applied`: it is stored with it.
 //!
 //! *Only the leader proposes*: the raft crate's followers would hand proposals on silently, and
 //! whoever proposed could not tell what became of them.
@@ -35,7 +37,7 @@ use raft::{Config, RawNode, StateRole};
 
 use crate::entry::{Entry, EntryKind, HardState, ReplicaChange, ReplicaSet};
 use crate::error::{Error, Result};
-use crate::group_log::GroupLog;
+use crate::group_log::{GroupLog, Missing};
 use crate::ids::{LogIndex, ReplicaId, Term};
 use crate::message::Message;
 
@@ -48,11 +50,19 @@ pub struct GroupOptions {
     pub heartbeat_ticks: usize,
     /// Bytes of proposals that are not committed yet; beyond that the leader is busy.
     pub max_uncommitted_bytes: u64,
+    /// Bytes of entries that are kept in memory though they are applied and durable: followers that
+    /// are further behind get theirs from the log's files. Default 1 MiB.
+    pub kept_bytes: u64,
 }
 
 impl Default for GroupOptions {
     fn default() -> GroupOptions {
-        GroupOptions { election_ticks: 10, heartbeat_ticks: 3, max_uncommitted_bytes: 64 << 20 }
+        GroupOptions {
+            election_ticks: 10,
+            heartbeat_ticks: 3,
+            max_uncommitted_bytes: 64 << 20,
+            kept_bytes: 1 << 20,
+        }
     }
 }
 
@@ -67,7 +77,10 @@ pub struct GroupStart {
     pub applied: LogIndex,
     /// Place and term of the last entry that was dropped.
     pub cut: (LogIndex, Term),
-    /// The entries behind it.
+    /// What lies between the cut and the first of `entries` is in the log's files only: where each
+    /// term begins there.
+    pub older: Vec<(LogIndex, Term)>,
+    /// The entries behind that: at least those that are not applied.
     pub entries: Vec<Entry>,
 }
 
@@ -95,6 +108,36 @@ pub struct Effects {
     pub appends: Vec<Append>,
     /// Committed: to be applied in this order.
     pub apply: Vec<Entry>,
+    /// To be read from the log's files. What is not is asked for again.
+    pub fetch: Vec<Fetch>,
+}
+
+/// Entries that a follower needs and that are not in memory.
+pub struct Fetch {
+    missing: Missing,
+}
+
+impl Fetch {
+    /// The first one.
+    pub fn first(&self) -> LogIndex {
+        LogIndex(self.missing.first)
+    }
+
+    /// The one behind the last.
+    pub fn end(&self) -> LogIndex {
+        LogIndex(self.missing.end)
+    }
+
+    /// Bytes that are wanted at most, but at least one entry.
+    pub fn bytes(&self) -> u64 {
+        self.missing.bytes
+    }
+}
+
+impl std::fmt::Debug for Fetch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "fetch [{}, {})", self.first(), self.end())
+    }
 }
 
 /// One replica of a group.
@@ -210,12 +253,31 @@ impl Group {
     /// Everything up to the append of this number is durable.
     pub fn persisted(&mut self, number: u64) {
         self.node.on_persist_ready(number);
+        self.let_go();
         self.settle();
     }
 
     /// Everything up to this entry was applied.
     pub fn applied(&mut self, index: LogIndex) {
         self.node.advance_apply_to(index.0);
+        self.let_go();
+        self.settle();
+    }
+
+    /// Lets go of entries that nobody needs who is not far behind.
+    fn let_go(&mut self) {
+        let log = &self.node.raft.raft_log;
+        let upto = log.applied.min(log.persisted);
+        self.node.mut_store().let_go(upto, self.options.kept_bytes);
+    }
+
+    /// Here is what [`Effects::fetch`] has asked for, or the first part of it.
+    pub fn fetched(&mut self, fetch: Fetch, entries: &[Entry]) {
+        self.node.mut_store().set_fetched(entries.iter().map(Entry::to_raft).collect());
+        for context in fetch.missing.contexts {
+            self.node.on_entries_fetched(context);
+        }
+        self.node.mut_store().set_fetched(Vec::new());
         self.settle();
     }
 
@@ -250,6 +312,8 @@ impl Group {
             });
             self.node.advance_append_async(ready);
         }
+        let missing = self.node.mut_store().take_missing();
+        out.fetch = missing.into_iter().map(|missing| Fetch { missing }).collect();
         out
     }
 
@@ -287,9 +351,15 @@ impl Group {
         LogIndex(self.node.store().cut().0)
     }
 
-    /// All entries that are kept, to be written again.
-    pub fn kept_entries(&self) -> Vec<Entry> {
-        self.node.store().entries().iter().cloned().map(Entry::of_raft).collect()
+    /// All entries behind the cut, to be written again; nothing if some are only in files.
+    pub fn all_entries(&self) -> Option<Vec<Entry>> {
+        let all = self.node.store().all()?;
+        Some(all.iter().cloned().map(Entry::of_raft).collect())
+    }
+
+    /// How many entries are in memory, and how many behind the cut are only in files.
+    pub fn entry_counts(&self) -> (u64, u64) {
+        self.node.store().counts()
     }
 
     /// The state in one line.
@@ -310,6 +380,10 @@ impl Group {
             " t{}, log (i{cut}, i{last}], durable i{}, commit i{commit}, applied i{applied}",
             raft.term, raft.raft_log.persisted
         );
+        let (_, in_files) = self.entry_counts();
+        if in_files > 0 {
+            let _ = write!(out, ", {in_files} in files only");
+        }
         if self.is_leader() {
             let mut matched: Vec<(u64, u64)> =
                 raft.prs().iter().map(|(id, progress)| (*id, progress.matched)).collect();
@@ -352,6 +426,19 @@ impl Group {
 fn checked_log(start: &GroupStart) -> Result<GroupLog> {
     let bad = |reason: String| Err(Error::Inconsistent(reason));
     let (mut last, mut term) = start.cut;
+    let kept = start.entries.first().map_or(last.next(), |entry| entry.index);
+    for (first, of) in &start.older {
+        if *first < last.next() || *first >= kept || *of < term {
+            return bad(format!("{first}/{of} follows {last}/{term}"));
+        }
+        (last, term) = (*first, *of);
+    }
+    if kept != start.cut.0.next() {
+        if start.older.first().is_none_or(|(first, _)| *first != start.cut.0.next()) {
+            return bad(format!("nothing is known of entries between {last} and {kept}"));
+        }
+        last = LogIndex(kept.0 - 1);
+    }
     for entry in &start.entries {
         if entry.index != last.next() || entry.term < term {
             return bad(format!("{}/{} follows {last}/{term}", entry.index, entry.term));
@@ -362,6 +449,9 @@ fn checked_log(start: &GroupStart) -> Result<GroupLog> {
     if applied < cut || last < applied {
         return bad(format!("{applied} was applied, but the raft log has ({cut}, {last}]"));
     }
+    if kept > applied.next() {
+        return bad(format!("{applied} was applied, but entries are given from {kept} on"));
+    }
     let commit = start.hard_state.commit.max(applied);
     if last < commit {
         return bad(format!("{commit} was committed, but the raft log has ({cut}, {last}]"));
@@ -371,7 +461,8 @@ fn checked_log(start: &GroupStart) -> Result<GroupLog> {
         return bad(format!("there is an entry of {term}, but no term above {known} was seen"));
     }
     let hard_state = HardState { commit, ..start.hard_state }.to_raft();
-    let entries: VecDeque<_> = start.entries.iter().map(Entry::to_raft).collect();
+    let entries = start.entries.iter().map(Entry::to_raft).collect();
+    let older: VecDeque<_> = start.older.iter().map(|(first, term)| (first.0, term.0)).collect();
     let cut = (start.cut.0.0, start.cut.1.0);
-    Ok(GroupLog::new(hard_state, start.replicas.to_raft(), cut, entries))
+    Ok(GroupLog::new(hard_state, start.replicas.to_raft(), cut, older, entries))
 }

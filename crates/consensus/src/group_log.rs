@@ -1,17 +1,34 @@
-//! The part of a group's log that is kept in memory: everything behind the *cut*.
+//! What a group knows of its log, and the part that it keeps in memory.
 //!
 //! ```text
-//!   i1 i2 i3 | i4 i5 i6 i7          the cut is at i3: place and term of i3 are still known,
-//!            cut                    so that a follower's log can be compared there
+//!   i1 i2 i3 | i4 i5 i6 i7 | i8 i9 i10
+//!           cut           kept from here on
 //! ```
+//!
+//! Of the entry at the *cut*, the last one that was dropped, place and term are still known, so that
+//! a follower's log can be compared there. Of entries behind it that are only in the log's files
+//! the terms are known. What is applied and durable may be let go of: only followers that are far
+//! behind need it, and then it is *fetched*: whoever drives the group reads it from the files.
 //!
 //! The raft crate reads entries from here. An entry is put in when it is handed out to be made
 //! durable, which may be before it is.
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
 
 use raft::eraftpb::{ConfState, Entry, HardState, Snapshot};
 use raft::{Error, GetEntriesContext, RaftState, Storage, StorageError};
+
+/// What the frame of an entry takes is small beside this estimate.
+const FRAME_BYTES: u64 = 32;
+
+/// Entries that are not in memory, and for which of the raft crate's followers.
+pub(crate) struct Missing {
+    pub(crate) first: u64,
+    pub(crate) end: u64,
+    pub(crate) bytes: u64,
+    pub(crate) contexts: Vec<GetEntriesContext>,
+}
 
 /// See the [module's page](self).
 pub(crate) struct GroupLog {
@@ -19,51 +36,116 @@ pub(crate) struct GroupLog {
     replicas: ConfState,
     /// Place and term of the last entry that is gone.
     cut: (u64, u64),
+    /// Where terms begin behind the cut.
+    terms: VecDeque<(u64, u64)>,
+    /// The first entry in memory, or the place where it will be.
+    first: u64,
     entries: VecDeque<Entry>,
+    /// Bytes of those.
+    bytes: u64,
+    /// Entries that were fetched, for the moment.
+    fetched: Vec<Entry>,
+    missing: RefCell<Vec<Missing>>,
+}
+
+fn size(entry: &Entry) -> u64 {
+    entry.data.len() as u64 + FRAME_BYTES
 }
 
 impl GroupLog {
+    /// A log that was cut; behind that lie entries of which only the terms are known, then those
+    /// that are given.
     pub(crate) fn new(
         hard_state: HardState,
         replicas: ConfState,
         cut: (u64, u64),
-        entries: VecDeque<Entry>,
+        older: VecDeque<(u64, u64)>,
+        entries: Vec<Entry>,
     ) -> GroupLog {
-        GroupLog { hard_state, replicas, cut, entries }
+        let first = entries.first().map_or(cut.0 + 1, |entry| entry.index);
+        let mut log = GroupLog {
+            hard_state,
+            replicas,
+            cut,
+            terms: older,
+            first,
+            entries: VecDeque::new(),
+            bytes: 0,
+            fetched: Vec::new(),
+            missing: RefCell::default(),
+        };
+        log.append(entries);
+        log
     }
 
     pub(crate) fn last(&self) -> u64 {
-        self.cut.0 + self.entries.len() as u64
+        self.first + self.entries.len() as u64 - 1
     }
 
     pub(crate) fn cut(&self) -> (u64, u64) {
         self.cut
     }
 
-    /// All entries behind the cut.
-    pub(crate) fn entries(&self) -> &VecDeque<Entry> {
-        &self.entries
+    /// All entries behind the cut, if they are in memory.
+    pub(crate) fn all(&self) -> Option<&VecDeque<Entry>> {
+        (self.first == self.cut.0 + 1).then_some(&self.entries)
+    }
+
+    /// Entries in memory, and those only in files.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        (self.entries.len() as u64, self.first - self.cut.0 - 1)
     }
 
     /// Puts entries in; they take the place of what is there from the first of them on.
     pub(crate) fn append(&mut self, entries: Vec<Entry>) {
         let Some(first) = entries.first().map(|entry| entry.index) else { return };
         assert!(
-            self.cut.0 < first && first <= self.last() + 1,
-            "entries from {first} on do not follow a log of ({}, {}]",
+            self.first <= first && first <= self.last() + 1,
+            "entries from {first} on do not follow a log of ({}, {}], kept from {} on",
             self.cut.0,
-            self.last()
+            self.last(),
+            self.first
         );
-        self.entries.truncate((first - self.cut.0 - 1) as usize);
-        self.entries.extend(entries);
+        let gone = self.entries.drain((first - self.first) as usize..);
+        self.bytes -= gone.map(|entry| size(&entry)).sum::<u64>();
+        while self.terms.back().is_some_and(|run| run.0 >= first) {
+            self.terms.pop_back();
+        }
+        for entry in entries {
+            self.bytes += size(&entry);
+            if self.terms.back().is_none_or(|run| run.1 != entry.term) {
+                self.terms.push_back((entry.index, entry.term));
+            }
+            self.entries.push_back(entry);
+        }
     }
 
     /// Drops the entries up to `index`, which must be there.
     pub(crate) fn cut_to(&mut self, index: u64) {
-        while self.cut.0 < index
-            && let Some(entry) = self.entries.pop_front()
+        let index = index.min(self.last());
+        let Some(term) = self.term_of(index).filter(|_| index > self.cut.0) else { return };
+        self.cut = (index, term);
+        while let Some(entry) = self.entries.pop_front_if(|entry| entry.index <= index) {
+            self.bytes -= size(&entry);
+        }
+        self.first = self.first.max(index + 1);
+        while self.terms.get(1).is_some_and(|run| run.0 <= index + 1) {
+            self.terms.pop_front();
+        }
+        if self.last() == index {
+            self.terms.clear();
+        }
+    }
+
+    /// Lets go of entries up to `index`, which are durable and applied, as long as there are more
+    /// bytes than that.
+    pub(crate) fn let_go(&mut self, index: u64, bytes: u64) {
+        while self.bytes > bytes
+            && self.entries.len() > 1
+            && let Some(entry) = self.entries.pop_front_if(|entry| entry.index <= index)
         {
-            self.cut = (entry.index, entry.term);
+            self.bytes -= size(&entry);
+            self.first += 1;
         }
     }
 
@@ -71,9 +153,43 @@ impl GroupLog {
         if index == self.cut.0 {
             return Some(self.cut.1);
         }
-        let at = index.checked_sub(self.cut.0 + 1)?;
-        self.entries.get(at as usize).map(|entry| entry.term)
+        if index < self.cut.0 || index > self.last() {
+            return None;
+        }
+        let at = self.terms.partition_point(|run| run.0 <= index);
+        self.terms.get(at.checked_sub(1)?).map(|run| run.1)
     }
+
+    /// What was asked for since the last time and is not in memory.
+    pub(crate) fn take_missing(&mut self) -> Vec<Missing> {
+        std::mem::take(self.missing.get_mut())
+    }
+
+    /// Has entries at hand that are not kept.
+    pub(crate) fn set_fetched(&mut self, entries: Vec<Entry>) {
+        self.fetched = entries;
+    }
+
+    fn miss(&self, first: u64, end: u64, bytes: u64, context: GetEntriesContext) {
+        let mut missing = self.missing.borrow_mut();
+        match missing.iter_mut().find(|known| known.first == first) {
+            Some(known) => known.contexts.push(context),
+            None => missing.push(Missing { first, end, bytes, contexts: vec![context] }),
+        }
+    }
+}
+
+/// The first of some entries, up to so many bytes, but at least one.
+fn limited<'a>(entries: impl Iterator<Item = &'a Entry>, most: u64) -> Vec<Entry> {
+    let (mut bytes, mut out) = (0, Vec::new());
+    for entry in entries {
+        bytes += size(entry);
+        if !out.is_empty() && bytes > most {
+            break;
+        }
+        out.push(entry.clone());
+    }
+    out
 }
 
 impl Storage for GroupLog {
@@ -86,7 +202,7 @@ impl Storage for GroupLog {
         low: u64,
         high: u64,
         max_size: impl Into<Option<u64>>,
-        _context: GetEntriesContext,
+        context: GetEntriesContext,
     ) -> raft::Result<Vec<Entry>> {
         if low <= self.cut.0 {
             return Err(Error::Store(StorageError::Compacted));
@@ -94,20 +210,24 @@ impl Storage for GroupLog {
         if high > self.last() + 1 {
             return Err(Error::Store(StorageError::Unavailable));
         }
-        let from = (low - self.cut.0 - 1) as usize;
-        let count = high.saturating_sub(low) as usize;
         let most = max_size.into().unwrap_or(u64::MAX);
-        let mut bytes = 0;
-        let mut out = Vec::new();
-        for entry in self.entries.range(from..from + count) {
-            // What the frame of an entry takes is small beside this estimate.
-            bytes += entry.data.len() as u64 + 32;
-            if !out.is_empty() && bytes > most {
-                break;
-            }
-            out.push(entry.clone());
+        if low >= self.first {
+            let from = (low - self.first) as usize;
+            let count = high.saturating_sub(low) as usize;
+            return Ok(limited(self.entries.range(from..from + count), most));
         }
-        Ok(out)
+        let fetched = self.fetched.first().map_or(u64::MAX, |entry| entry.index);
+        if fetched <= low && low < fetched + self.fetched.len() as u64 {
+            let wanted =
+                self.fetched.iter().filter(|entry| low <= entry.index && entry.index < high);
+            return Ok(limited(wanted, most));
+        }
+        if !context.can_async() {
+            // It asks for what is not applied, and that is never let go of.
+            return Err(Error::Store(StorageError::Unavailable));
+        }
+        self.miss(low, high.min(self.first), most, context);
+        Err(Error::Store(StorageError::LogTemporarilyUnavailable))
     }
 
     fn term(&self, index: u64) -> raft::Result<u64> {

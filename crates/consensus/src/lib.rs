@@ -36,7 +36,7 @@ mod raft_log;
 
 pub use entry::{Entry, EntryKind, HardState, ReplicaChange, ReplicaSet};
 pub use error::{Error, Result};
-pub use group::{Append, Effects, Group, GroupOptions, GroupStart};
+pub use group::{Append, Effects, Fetch, Group, GroupOptions, GroupStart};
 pub use ids::{GroupId, LogIndex, ReplicaId, Term};
 pub use message::Message;
 pub use raft_log::{LogBatch, LogPlace, LoggedGroup, RaftLog, RaftLogOptions};

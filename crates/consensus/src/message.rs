@@ -25,6 +25,11 @@ impl Message {
         ReplicaId(self.raft.to)
     }
 
+    /// Whether it brings entries. One that does can be lost like any other, and is sent again.
+    pub fn brings_entries(&self) -> bool {
+        !self.raft.get_entries().is_empty()
+    }
+
     /// The bytes that [`Message::decode`] reads.
     pub fn encode(&self) -> Vec<u8> {
         self.raft.write_to_bytes().expect("all fields of a message are optional")

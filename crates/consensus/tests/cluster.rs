@@ -6,6 +6,8 @@ mod group_scenarios;
 mod raft_log_crash;
 #[path = "raft_log/damage.rs"]
 mod raft_log_damage;
+#[path = "raft_log/read.rs"]
+mod raft_log_read;
 #[path = "raft_log/segments.rs"]
 mod raft_log_segments;
 

@@ -108,6 +108,30 @@ impl Store {
         Ok(pending)
     }
 
+    /// As `apply`, without waiting for room: the caller has looked.
+    pub(crate) fn apply_at_once(self: &Arc<Store>, mut batch: Batch) -> Result<Pending> {
+        batch.normalise()?;
+        self.background.forgive_disk_full();
+        if batch.adds_data() && self.ballast.is_full() {
+            return Err(Error::DiskFull);
+        }
+        let pending = self.apply_prepared(&mut batch)?;
+        pending.relieve()?;
+        Ok(pending)
+    }
+
+    /// Whether a batch is taken in without waiting for background work. If not, that is under way.
+    pub(crate) fn has_room(self: &Arc<Store>) -> bool {
+        let state = self.state.load();
+        let most = self.options.max_immutable_memtables.max(1);
+        let full = state.mutable.bytes() >= self.options.memtable_size;
+        let free = !(full && state.immutable.len() >= most) && !self.throttle.is_full();
+        if !free {
+            self.schedule();
+        }
+        free
+    }
+
     /// As `apply`, of a net effect for which there is room.
     pub(crate) fn apply_prepared(self: &Arc<Store>, batch: &mut Batch) -> Result<Pending> {
         let size = batch.encoded().len() as u64;

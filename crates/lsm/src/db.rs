@@ -56,6 +56,18 @@ impl Db {
         self.store.apply(batch)
     }
 
+    /// As [`Db::apply`], and never waits for background work: for threads that have others to
+    /// serve. Whoever calls it asks [`Db::has_room`] first; without room the store grows in memory.
+    pub fn apply_at_once(&self, batch: Batch) -> Result<Pending> {
+        self.store.apply_at_once(batch)
+    }
+
+    /// Whether a batch is taken in without waiting for flushes or compactions. They are under way
+    /// if not: ask again later. Lock-free.
+    pub fn has_room(&self) -> bool {
+        self.store.has_room()
+    }
+
     /// Does all that a batch needs before it has its place in the order of arrival and its
     /// timestamp: its net effect and wal form, waiting for room; a large one is written into ssts.
     /// Blocks on the device. The caller then applies it under whatever lock decides his order.

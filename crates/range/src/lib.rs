@@ -29,7 +29,7 @@
 //! replica of the new range when it applies that. Who asks the old one for keys that went is told.
 //!
 //! What is not there yet: a place to look ranges up, transactions over several ranges, replicas
-//! that move, snapshots. So the log of a range is kept until all replicas have it.
+//! that move, snapshots. So the log of a range is kept, on disk, until all replicas have it.
 //!
 //! What this crate does not know: SQL, transactions' buffers and locks, sockets, the raft crate.
 

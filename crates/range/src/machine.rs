@@ -76,6 +76,11 @@ impl Machine {
         self.state.descriptor.id
     }
 
+    /// Whether an entry can be applied without waiting for the store's background work.
+    pub(crate) fn has_room(&self) -> bool {
+        self.db.has_room()
+    }
+
     /// Applies an entry, which is the one behind the last one.
     pub(crate) fn apply(&mut self, entry: &Entry) -> Result<Applied> {
         let range = self.range();
@@ -129,7 +134,7 @@ impl Machine {
         self.state.stamp = ts;
         self.state.proposal = if done == Applied::Leased { 0 } else { proposal };
         batch.put(&local_keys::state(range), &self.state.encode());
-        self.pending = Some(self.db.apply(batch)?);
+        self.pending = Some(self.db.apply_at_once(batch)?);
         self.stored = entry.index;
         Ok(done)
     }
@@ -243,5 +248,64 @@ fn put(batch: &mut Batch, write: &Write) {
         Write::Put(key, value) => batch.put(key, value),
         Write::Delete(key) => batch.delete(key),
         Write::DeleteSpan(span) => batch.delete_span(&span.start, &span.end),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::{NodeId, RangeDescriptor};
+    use braid_consensus::ReplicaId;
+    use braid_env::fs::MemFs;
+    use braid_lsm::{KeySpan, Options};
+
+    fn machine() -> Machine {
+        let options = Options { ballast_size: 0, ..Options::default() };
+        let fs = std::sync::Arc::new(MemFs::new());
+        let db = Db::open(fs, std::path::Path::new("/store"), options).expect("it opens");
+        let replicas = vec![(ReplicaId(1), NodeId(1))];
+        let span = KeySpan::new(local_keys::FIRST_DATA_KEY, KeySpan::all().end);
+        let descriptor = RangeDescriptor { id: RangeId(1), span, generation: 1, replicas };
+        Machine::open(db, RangeState::new(descriptor), 1_000_000).expect("it opens")
+    }
+
+    fn apply(machine: &mut Machine, lease: u64, proposal: u64, ts: u64, act: Act) -> Applied {
+        let command = Command { lease, proposal, ts: CommitTs(ts), act };
+        let (index, term) = (machine.state.applied.next(), Term(1));
+        let entry = Entry { index, term, kind: EntryKind::Command, data: command.encode().into() };
+        machine.apply(&entry).expect("it applies")
+    }
+
+    fn lease(sequence: u64, start: u64, expiry: u64) -> Act {
+        let (start, expiry) = (CommitTs(start), CommitTs(expiry));
+        Act::Lease(Lease { sequence, holder: ReplicaId(1), term: Term(1), start, expiry })
+    }
+
+    fn commit(number: u64) -> Act {
+        let txn = TxnId { began: CommitTs(1), number };
+        Act::Commit { txn, writes: vec![Write::Put("\x01k".into(), number.to_string().into())] }
+    }
+
+    /// What clocks within the bound keep from happening, the sequence of the lease does as well:
+    /// its holder does not know of the proposal, and may have served what it changes.
+    #[test]
+    fn an_entry_of_an_earlier_lease_comes_to_nothing_whatever_its_timestamp() {
+        let mut machine = machine();
+        assert_eq!(apply(&mut machine, 0, 1, 10, lease(1, 10, 1_000)), Applied::Leased);
+        let done = Applied::Done { lease: 1, proposal: 1 };
+        assert_eq!(apply(&mut machine, 1, 1, 20, commit(1)), done);
+        assert_eq!(apply(&mut machine, 1, 2, 30, lease(2, 30, 2_000)), Applied::Leased);
+        let nothing = Applied::Nothing { lease: 1, proposal: 3 };
+        assert_eq!(apply(&mut machine, 1, 3, 40, commit(2)), nothing);
+        let cut = Act::Cut(LogIndex(1));
+        assert_eq!(apply(&mut machine, 1, 3, 41, cut), nothing);
+        let split = Act::Split(Split { at: "\x01k".into(), right: RangeId(2) });
+        assert_eq!(apply(&mut machine, 1, 3, 42, split), nothing);
+        assert_eq!(apply(&mut machine, 1, 3, 43, lease(3, 43, 3_000)), nothing);
+        assert_eq!(machine.state.lease.sequence, 2);
+        let value = machine.db.get(b"\x01k", newest()).expect("it reads");
+        assert_eq!(value.as_deref(), Some(b"1".as_slice()));
+        let next = Applied::Done { lease: 2, proposal: 1 };
+        assert_eq!(apply(&mut machine, 2, 1, 50, commit(3)), next);
     }
 }

@@ -19,7 +19,9 @@
 //!    clock is lifted to each timestamp that was served, so that later writes are above it.
 //! 4. What was proposed under a lease that has ended, and was not applied, will never be: when
 //!    the next lease is applied, its askers are told to ask again.
-//! 5. A replica that has applied a split knows of every commit of keys on both sides whether it has
+//! 5. Applying never waits for the store. What is committed waits while there is no room for it,
+//!    and all else goes on: ticks, votes, leases, reads. While much waits, no more is taken.
+//! 6. A replica that has applied a split knows of every commit of keys on both sides whether it has
 //!    happened: later it cannot. So it looks for the outcome before it says that the keys are not
 //!    its own.
 
@@ -41,6 +43,9 @@ use crate::state::RangeState;
 
 /// Bytes that a commit may write: it is one entry.
 const MAX_COMMIT_BYTES: usize = 64 << 20;
+
+/// While so many bytes of committed entries wait for room in the store, no more are taken.
+const MAX_UNAPPLIED_BYTES: usize = 16 << 20;
 
 /// The clocks of a node.
 #[derive(Clone)]
@@ -91,6 +96,10 @@ pub(crate) struct Replica {
     applied_term: Term,
     /// Somebody wants the range to be served.
     wanted: bool,
+    /// Committed entries that wait for room in the store.
+    unapplied: VecDeque<Entry>,
+    /// Bytes of them.
+    unapplied_bytes: usize,
     last_proposal: u64,
     /// By lease and proposal.
     pending: BTreeMap<(u64, u64), Pending>,
@@ -116,6 +125,8 @@ impl Replica {
             asked: None,
             applied_term: Term(0),
             wanted: true,
+            unapplied: VecDeque::new(),
+            unapplied_bytes: 0,
             last_proposal: 0,
             pending: BTreeMap::new(),
             waiting: VecDeque::new(),
@@ -164,10 +175,24 @@ impl Replica {
         Ok(())
     }
 
-    /// Applies committed entries.
-    pub(crate) fn apply(&mut self, entries: &[Entry]) -> Result<()> {
-        for entry in entries {
-            let applied = self.machine.apply(entry)?;
+    /// Takes committed entries, to be applied.
+    pub(crate) fn take_committed(&mut self, entries: Vec<Entry>) {
+        self.unapplied_bytes += entries.iter().map(|entry| entry.data.len()).sum::<usize>();
+        self.unapplied.extend(entries);
+    }
+
+    /// Whether so much waits to be applied that no more should come.
+    pub(crate) fn is_choked(&self) -> bool {
+        self.unapplied_bytes > MAX_UNAPPLIED_BYTES
+    }
+
+    /// Applies what is committed, as far as the store has room.
+    pub(crate) fn apply(&mut self) -> Result<()> {
+        let mut last = None;
+        while !self.unapplied.is_empty() && self.machine.has_room() {
+            let entry = self.unapplied.pop_front().expect("there is one");
+            self.unapplied_bytes -= entry.data.len();
+            let applied = self.machine.apply(&entry)?;
             self.applied_term = entry.term;
             match applied {
                 Applied::Foreign => {}
@@ -181,9 +206,10 @@ impl Replica {
                 }
             }
             self.asked = self.asked.filter(|asked| entry.index < asked.2);
+            last = Some(entry.index);
         }
-        let Some(last) = entries.last() else { return Ok(()) };
-        self.group.applied(last.index);
+        let Some(last) = last else { return Ok(()) };
+        self.group.applied(last);
         self.look_after_lease()?;
         self.try_waiting()
     }
@@ -274,6 +300,10 @@ impl Replica {
     /// Proposes; returns the proposal's number and the place of its entry, nothing if the group
     /// takes none now.
     fn propose(&mut self, act: Act, ts: CommitTs) -> Result<Option<(u64, LogIndex)>> {
+        // A lease is small, and to lose it would help nobody.
+        if self.is_choked() && !matches!(act, Act::Lease(_)) {
+            return Ok(None);
+        }
         let proposal = self.last_proposal + 1;
         let lease = self.machine.state.lease.sequence;
         let command = Command { lease, proposal, ts, act };
@@ -451,9 +481,10 @@ impl Replica {
     pub(crate) fn describe(&self, node: NodeId) -> String {
         let state = &self.machine.state;
         format!(
-            "{node:?} {} | {:?} | {} pending, {} waiting, {} outcomes",
+            "{node:?} {} | {:?} | {} to apply, {} pending, {} waiting, {} outcomes",
             self.group.describe(),
             state.lease,
+            self.unapplied.len(),
             self.pending.len(),
             self.waiting.len(),
             self.machine.outcomes.count(),

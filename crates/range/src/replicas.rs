@@ -157,6 +157,7 @@ impl Replicas {
             let range = state.descriptor.id;
             let logged = logged.remove(&range.group()).unwrap_or_default();
             let random = Random::seeded(env.random.next_u64());
+            let logged = with_unapplied(&log, &state, logged)?;
             let replica = open_replica(&db, state, logged, options, random, clocks.clone())?;
             replicas.insert(range, replica);
         }
@@ -199,6 +200,9 @@ impl Replicas {
         let Some(replica) = self.replicas.get_mut(&range) else { return Ok(()) };
         let Ok(message) = Message::decode(message) else { return Ok(()) };
         self.clocks.hlc.update(clock.0);
+        if message.brings_entries() && replica.is_choked() {
+            return Ok(());
+        }
         match replica.group.receive(message) {
             Ok(()) | Err(Error::BadMessage(_)) => {}
             Err(error) => return Err(error),
@@ -253,7 +257,9 @@ impl Replicas {
         }
         for group in self.log.holding(2) {
             let Some(replica) = self.replicas.get(&RangeId(group.0)) else { continue };
-            batch.entries(group, &replica.group.kept_entries());
+            // Those with many entries are not quiet: some replica is far behind.
+            let all = replica.group.all_entries().unwrap_or_default();
+            batch.entries(group, &all);
         }
         if !batch.is_empty() {
             self.log.write(&batch)?;
@@ -302,14 +308,22 @@ impl Replicas {
             for range in std::mem::take(&mut self.touched) {
                 let Some(replica) = self.replicas.get_mut(&range) else { continue };
                 let effects = replica.group.effects();
-                let idle = effects.appends.is_empty() && effects.apply.is_empty();
+                let idle = effects.appends.is_empty()
+                    && effects.apply.is_empty()
+                    && effects.fetch.is_empty();
                 self.send(range, effects.send);
                 for append in effects.appends {
                     batch.append(range.group(), &append);
                     appended.push((range, append.number, append.send));
                 }
                 let Some(replica) = self.replicas.get_mut(&range) else { continue };
-                replica.apply(&effects.apply)?;
+                for fetch in effects.fetch {
+                    let (first, end) = (fetch.first(), fetch.end());
+                    let entries = self.log.read(range.group(), first, end, fetch.bytes())?;
+                    replica.group.fetched(fetch, &entries);
+                }
+                replica.take_committed(effects.apply);
+                replica.apply()?;
                 let (answers, born) = (take(&mut replica.answers), take(&mut replica.born));
                 for state in born {
                     self.bear(range, state)?;
@@ -336,6 +350,7 @@ impl Replicas {
     fn bear(&mut self, left: RangeId, state: RangeState) -> Result<()> {
         let range = state.descriptor.id;
         let logged = self.unborn.remove(&range.group()).unwrap_or_default();
+        let logged = with_unapplied(&self.log, &state, logged)?;
         let random = Random::seeded(self.random.next_u64());
         let clocks = self.clocks.clone();
         let mut replica = open_replica(&self.db, state, logged, self.options, random, clocks)?;
@@ -401,6 +416,19 @@ fn open_envelope(bytes: &[u8]) -> Option<(RangeId, CommitTs, &[u8])> {
     reader.is_empty().then_some((range, clock, message))
 }
 
+/// What the log has of a group, with all entries that are not applied.
+fn with_unapplied(log: &RaftLog, state: &RangeState, logged: LoggedGroup) -> Result<LoggedGroup> {
+    let next = state.applied.max(logged.cut.0).next();
+    let Some(first) = logged.entries.first().map(|entry| entry.index).filter(|at| next < *at)
+    else {
+        return Ok(logged);
+    };
+    let mut entries = log.read(state.descriptor.id.group(), next, first, u64::MAX)?;
+    entries.extend(logged.entries);
+    let older = logged.older.into_iter().filter(|(begins, _)| *begins < next).collect();
+    Ok(LoggedGroup { older, entries, ..logged })
+}
+
 fn open_replica(
     db: &Db,
     state: RangeState,
@@ -417,6 +445,7 @@ fn open_replica(
         replicas: state.replicas(),
         applied: state.applied,
         cut: logged.cut,
+        older: logged.older,
         entries: logged.entries,
     };
     let group = Group::open(id, options.group, start, random)

@@ -5,12 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use braid_consensus::{RaftLogOptions, ReplicaId};
+use braid_consensus::{GroupOptions, RaftLogOptions, ReplicaId};
 use braid_env::clock::{Clock, ManualClock};
 use braid_env::fs::{CrashPolicy, MemFs};
 use braid_env::random::Random;
 use braid_env::tasks::SeededTasks;
-use braid_lsm::{CommitTs, KeySpan, Options};
+use braid_lsm::{CommitTs, KeySpan, Options, ScanOptions};
 use braid_range::{
     Answer, Ask, FIRST_DATA_KEY, NodeEnv, NodeId, NodeOptions, RangeDescriptor, RangeId, Replicas,
     Request, Split, TxnId, Write,
@@ -20,6 +20,7 @@ use bytes::Bytes;
 struct Node {
     fs: MemFs,
     clock: Arc<ManualClock>,
+    tasks: Arc<SeededTasks>,
     process: Option<Replicas>,
 }
 
@@ -38,11 +39,13 @@ fn descriptor() -> RangeDescriptor {
 }
 
 fn start(id: u64, node: &mut Node) {
-    let tasks = Some(Arc::new(SeededTasks::new(id)) as Arc<dyn braid_env::tasks::Tasks>);
+    node.tasks = Arc::new(SeededTasks::new(id));
     let store = Options {
+        memtable_size: 64 << 10,
+        max_immutable_memtables: 1,
         block_cache_size: 1 << 20,
         ballast_size: 0,
-        tasks,
+        tasks: Some(node.tasks.clone()),
         clock: node.clock.clone(),
         ..Options::default()
     };
@@ -53,7 +56,9 @@ fn start(id: u64, node: &mut Node) {
         store,
         log: RaftLogOptions { clock: node.clock.clone(), ..RaftLogOptions::default() },
     };
-    let options = NodeOptions { outcome_window_micros: 20_000_000, ..NodeOptions::new(NodeId(id)) };
+    let group = GroupOptions { kept_bytes: 10_000, ..GroupOptions::default() };
+    let outcome_window_micros = 20_000_000;
+    let options = NodeOptions { outcome_window_micros, group, ..NodeOptions::new(NodeId(id)) };
     let opened = Replicas::open(env, Path::new("/node"), options, &[descriptor()]);
     node.process = Some(opened.unwrap_or_else(|error| panic!("n{id}: {error}")));
 }
@@ -63,7 +68,7 @@ impl Cluster {
     fn new() -> Cluster {
         let node = |_| {
             let clock = Arc::new(ManualClock::at_micros(1_000_000_000));
-            Node { fs: MemFs::new(), clock, process: None }
+            Node { fs: MemFs::new(), clock, tasks: Arc::new(SeededTasks::new(0)), process: None }
         };
         let mut nodes: Vec<Node> = (1..=3).map(node).collect();
         nodes.iter_mut().enumerate().for_each(|(n, node)| start(n as u64 + 1, node));
@@ -144,6 +149,11 @@ impl Cluster {
 
     fn now(&self, id: u64) -> CommitTs {
         CommitTs(self.nodes[id as usize - 1].clock.now_micros() << 12)
+    }
+
+    /// Background work of stores is done.
+    fn work(&mut self) {
+        self.nodes.iter().for_each(|node| while node.tasks.run_one() {});
     }
 
     fn crash(&mut self, id: u64, policy: CrashPolicy) {
@@ -326,6 +336,101 @@ fn a_range_is_split_in_the_middle_of_its_life() {
     assert_eq!(found, ["a=3 b=1", "m=4"]);
     let again: Vec<_> = (1..=3).map(|id| cluster.ask_range(2, id, old.clone())).collect();
     assert!(again.contains(&Some(first)), "{again:?}");
+}
+
+#[test]
+fn a_commit_that_was_proposed_behind_a_split_of_its_keys_comes_to_nothing() {
+    let mut cluster = Cluster::new();
+    let now = cluster.now(1);
+    let txn = |number| TxnId { began: now, number };
+    cluster.pass(1, &[1, 2, 3]);
+    // n1 hears nobody: the split stays in its log, and two commits come behind it.
+    cluster.cut_off = vec![2, 3];
+    let split = Ask::Split(Split { at: key("k"), right: RangeId(2) });
+    assert_eq!(cluster.ask(1, split), None);
+    let (left, right) = (commit(txn(1), vec![put("a", "1")]), commit(txn(2), vec![put("m", "2")]));
+    assert_eq!((cluster.ask(1, left), cluster.ask(1, right.clone())), (None, None));
+    let (of_left, of_right) = (cluster.asked - 1, cluster.asked);
+    cluster.cut_off.clear();
+    cluster.pass(4, &[1, 2, 3]);
+    assert!(matches!(cluster.answer(of_left), Some(Answer::Committed { .. })));
+    assert_eq!(cluster.answer(of_right), Some(Answer::Again), "the key is another range's now");
+    assert_eq!(shown(cluster.ask_range(2, 1, read("k", "z"))), "");
+    // So it is asked for again where the key is, and happens there, once.
+    let first = cluster.ask_range(2, 1, right.clone());
+    assert!(matches!(first, Some(Answer::Committed { .. })), "{first:?}");
+    assert_eq!(cluster.ask_range(2, 1, right), first);
+    assert_eq!(shown(cluster.ask_range(2, 1, read("k", "z"))), "m=2");
+    assert_eq!(shown(cluster.ask(1, read("a", "k"))), "a=1");
+}
+
+const LONG: &str =
+    "................................................................................";
+
+#[test]
+fn a_replica_that_was_away_for_long_gets_its_entries_from_files() {
+    let mut cluster = Cluster::new();
+    cluster.pass(1, &[1, 2, 3]);
+    cluster.cut_off = vec![3];
+    for number in 0..400 {
+        let txn = TxnId { began: cluster.now(1), number };
+        let done = cluster.ask(1, commit(txn, vec![put(&format!("k{number:03}"), LONG)]));
+        assert!(matches!(done, Some(Answer::Committed { .. })), "{done:?}");
+        if number % 50 == 0 {
+            cluster.pass(1, &[1, 2]);
+            cluster.work();
+        }
+    }
+    assert!(cluster.describe(1).contains("in files only"), "{}", cluster.describe(1));
+    // The other one starts anew and finds the same in its files.
+    cluster.crash(2, CrashPolicy::LoseAll);
+    cluster.restart(2);
+    cluster.cut_off.clear();
+    cluster.pass(10, &[1, 2, 3]);
+    cluster.work();
+    cluster.pass(2, &[1, 2, 3]);
+    let applied: Vec<_> = (1..=3).map(|id| cluster.process(id).ranges()[0].1).collect();
+    assert!(applied.iter().all(|index| *index == applied[0] && index.0 > 400), "{applied:?}");
+    let rows = |cluster: &mut Cluster, id| {
+        let view = cluster.process(id).store().view(CommitTs(u64::MAX - 1)).expect("it is open");
+        let span = KeySpan::new(key("k"), key("l"));
+        let mut scan = view.scan(span, ScanOptions::default()).expect("it reads");
+        let mut count = 0;
+        while scan.next_row().expect("it reads").is_some() {
+            count += 1;
+        }
+        count
+    };
+    assert_eq!([1, 2, 3].map(|id| rows(&mut cluster, id)), [400; 3]);
+}
+
+#[test]
+fn a_store_without_room_holds_up_commits_and_nothing_else() {
+    let mut cluster = Cluster::new();
+    let big = |number: u64| Write::Put(key(&format!("k{number}")), Bytes::from(vec![7; 30_000]));
+    let mut waits = None;
+    for number in 0..20 {
+        let txn = TxnId { began: cluster.now(1), number };
+        if cluster.ask(1, commit(txn, vec![big(number)])).is_none() {
+            waits = Some((cluster.asked, number));
+            break;
+        }
+    }
+    let (asked, count) = waits.expect("nobody flushes, and memory is full");
+    assert!(cluster.describe(1).contains(" 1 to apply"), "{}", cluster.describe(1));
+    // The lease goes on being served, longer than it was granted for at first; elections do not
+    // begin.
+    cluster.pass(30, &[1, 2, 3]);
+    assert!(cluster.describe(1).contains("leads t1,"), "{}", cluster.describe(1));
+    assert_eq!(shown(cluster.ask(1, read("a", "b"))), "");
+    assert_eq!(cluster.answer(asked), None);
+    cluster.work();
+    cluster.pass(2, &[1, 2, 3]);
+    assert!(matches!(cluster.answer(asked), Some(Answer::Committed { .. })));
+    let spans = vec![KeySpan::new(key("k"), key("l"))];
+    let all = cluster.ask(1, Ask::Read { spans, at: None, bytes: 10 << 20 });
+    let Some(Answer::Rows { rows, .. }) = all else { panic!("{all:?}") };
+    assert_eq!(rows.len() as u64, count + 1);
 }
 
 #[test]

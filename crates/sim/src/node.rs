@@ -73,7 +73,7 @@ impl Node {
             log,
         };
         let options = NodeOptions {
-            group: GroupOptions::default(),
+            group: GroupOptions { kept_bytes: plan.kept_bytes, ..GroupOptions::default() },
             lease_micros: plan.lease_micros,
             max_clock_offset_micros: plan.offset_micros,
             outcome_window_micros: 600_000_000,

@@ -48,6 +48,8 @@ pub struct Plan {
     pub lease_micros: u64,
     /// Entries after which logs are cut.
     pub cut_after: u64,
+    /// Bytes of entries that are kept in memory though nobody near needs them.
+    pub kept_bytes: u64,
     /// What is broken on purpose.
     pub sabotage: Option<Sabotage>,
 }
@@ -103,6 +105,7 @@ impl Plan {
             keys: random.between(2, 6),
             cut_after: *random.pick(&[8, 100]),
             splits: random.below(4),
+            kept_bytes: *random.pick(&[0, 1 << 10, 1 << 20]),
             sabotage: None,
         }
     }

@@ -21,9 +21,10 @@ use std::sync::Arc;
 use braid_env::fs::FileSystem;
 use braid_lsm::{SegmentedLog, SegmentedLogOptions};
 
-use super::batch::{LogBatch, Noted, decode};
-use super::recovery::{LoggedGroup, Runs, take_up};
-use crate::entry::HardState;
+use super::batch::{Item, LogBatch, Noted, decode};
+use super::recovery::{LoggedGroup, take_up};
+use super::runs::{Place, Runs};
+use crate::entry::{Entry, HardState};
 use crate::error::Result;
 use crate::ids::{GroupId, LogIndex, Term};
 
@@ -64,8 +65,9 @@ impl RaftLog {
         options: RaftLogOptions,
     ) -> Result<(RaftLog, BTreeMap<GroupId, LoggedGroup>)> {
         let mut found = BTreeMap::new();
-        let log = SegmentedLog::open(fs, dir, options, &mut |segment, record| {
-            take_up(&mut found, segment, decode(record)?)
+        let log = SegmentedLog::open(fs, dir, options, &mut |segment, offset, record| {
+            let place = Place { segment, offset, bytes: record.len() as u64 };
+            take_up(&mut found, place, decode(record)?)
         })?;
         let mut groups = BTreeMap::new();
         let mut logged = BTreeMap::new();
@@ -98,8 +100,10 @@ impl RaftLog {
 
     fn put(&mut self, batch: &LogBatch) -> Result<()> {
         let appended = self.log.append(&batch.bytes)?;
+        let (segment, offset) = (appended.segment, appended.offset);
+        let place = Place { segment, offset, bytes: batch.bytes.len() as u64 };
         for noted in &batch.noted {
-            self.note(*noted, appended.segment);
+            self.note(*noted, place);
         }
         self.written = LogPlace(appended.upto);
         if appended.segment != self.segment {
@@ -128,10 +132,10 @@ impl RaftLog {
         Ok(())
     }
 
-    fn note(&mut self, noted: Noted, segment: u64) {
+    fn note(&mut self, noted: Noted, place: Place) {
         match noted {
             Noted::Entries { group, first, last } => {
-                self.groups.entry(group).or_default().runs.write(first, last, segment);
+                self.groups.entry(group).or_default().runs.write(first, last, place);
             }
             Noted::HardState { group, state } => {
                 self.groups.entry(group).or_default().hard_state = state;
@@ -145,6 +149,41 @@ impl RaftLog {
                 self.groups.remove(&group);
             }
         }
+    }
+
+    /// Reads entries of a group from `first` on, in front of `end` and up to so many bytes, but at
+    /// least one. All of them must be behind the group's cut. Blocks on the device.
+    pub fn read(
+        &self,
+        group: GroupId,
+        first: LogIndex,
+        end: LogIndex,
+        bytes: u64,
+    ) -> Result<Vec<Entry>> {
+        let missing = |index: LogIndex| {
+            let reason = format!("{group}, {index}: the raft log does not have the entry");
+            crate::Error::Inconsistent(reason)
+        };
+        let known = self.groups.get(&group).ok_or_else(|| missing(first))?;
+        let (mut next, mut left, mut out) = (first, bytes, Vec::new());
+        while next < end && left > 0 {
+            let run = known.runs.holding(next).ok_or_else(|| missing(next))?;
+            let (last, before) = (run.last.min(LogIndex(end.0 - 1)), next);
+            self.log.read(run.place.segment, run.place.offset, &mut |record| {
+                for entry in entries_of(group, decode(record)?) {
+                    if entry.index == next && next <= last && left > 0 {
+                        left = left.saturating_sub(entry.data.len() as u64 + 32);
+                        next = next.next();
+                        out.push(entry);
+                    }
+                }
+                Ok(next <= last && left > 0)
+            })?;
+            if next == before {
+                return Err(missing(next));
+            }
+        }
+        Ok(out)
     }
 
     /// Blocks until everything up to there is durable.
@@ -186,4 +225,19 @@ impl RaftLog {
             None => Ok(()),
         }
     }
+}
+
+/// What a record has of a group's entries, after all of its items.
+fn entries_of(group: GroupId, items: Vec<Item>) -> Vec<Entry> {
+    let mut out: Vec<Entry> = Vec::new();
+    for item in items {
+        if let Item::Entries { group: of, entries } = item
+            && of == group
+            && let Some(first) = entries.first().map(|entry| entry.index)
+        {
+            out.retain(|entry| entry.index < first);
+            out.extend(entries);
+        }
+    }
+    out
 }

@@ -1,8 +1,12 @@
 //! What is known of each group after the records of the log were read in order.
+//!
+//! Of a group that holds many entries only the newest are kept in memory: the others stay where
+//! they are, and [`super::RaftLog::read`] finds them.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use super::batch::Item;
+use super::runs::{Place, Runs};
 use crate::entry::{Entry, HardState};
 use crate::ids::{GroupId, LogIndex, Term};
 
@@ -13,56 +17,31 @@ pub struct LoggedGroup {
     pub hard_state: HardState,
     /// Place and term of the last entry that was dropped.
     pub cut: (LogIndex, Term),
-    /// The entries behind it.
+    /// What lies between the cut and the first of `entries` is in the log's files only: where each
+    /// term begins there. Usually nothing does.
+    pub older: Vec<(LogIndex, Term)>,
+    /// The entries behind that.
     pub entries: Vec<Entry>,
 }
+
+/// So many bytes of a group's entries are kept while the log is read.
+const KEPT: usize = 256 << 10;
 
 /// A group while records are being read.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) hard_state: HardState,
     pub(super) cut: (LogIndex, Term),
+    /// Where terms begin, of entries that were let go of.
+    older: VecDeque<(LogIndex, Term)>,
     entries: VecDeque<Entry>,
+    /// Bytes of them.
+    bytes: usize,
     pub(super) runs: Runs,
 }
 
-/// Which segments hold the entries of a group that are needed.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Runs {
-    /// First and last entry, and the segment that holds them; without gaps.
-    runs: VecDeque<(LogIndex, LogIndex, u64)>,
-}
-
-impl Runs {
-    /// Entries were written into a segment: what was there from the first on does not count.
-    pub(super) fn write(&mut self, first: LogIndex, last: LogIndex, segment: u64) {
-        while self.runs.back().is_some_and(|run| run.0 >= first) {
-            self.runs.pop_back();
-        }
-        if let Some(run) = self.runs.back_mut().filter(|run| run.1 >= first) {
-            run.1 = LogIndex(first.0 - 1);
-        }
-        match self.runs.back_mut() {
-            Some(run) if run.2 == segment => run.1 = last,
-            _ => self.runs.push_back((first, last, segment)),
-        }
-    }
-
-    /// Entries up to there are not needed.
-    pub(super) fn cut(&mut self, index: LogIndex) {
-        while self.runs.front().is_some_and(|run| run.1 <= index) {
-            self.runs.pop_front();
-        }
-    }
-
-    /// The oldest segment that is needed.
-    pub(super) fn oldest(&self) -> Option<u64> {
-        self.runs.iter().map(|run| run.2).min()
-    }
-}
-
 impl Found {
-    fn entries(&mut self, entries: Vec<Entry>, segment: u64) -> Result<(), String> {
+    fn entries(&mut self, entries: Vec<Entry>, place: Place) -> Result<(), String> {
         let (Some(first), Some(last)) = (entries.first(), entries.last()) else { return Ok(()) };
         let (first, last) = (first.index, last.index);
         let here = self.entries.front().map(|entry| entry.index);
@@ -73,46 +52,77 @@ impl Found {
                     "entries from {first} on follow a log that ends before i{next}"
                 ));
             }
-            Some(start) if start < first => {
-                self.entries.truncate((first.0 - start.0) as usize);
+            Some(start) if start < first => self.keep((first.0 - start.0) as usize),
+            _ => {
+                self.keep(0);
+                while self.older.back().is_some_and(|run| run.0 >= first) {
+                    self.older.pop_back();
+                }
             }
-            _ => self.entries.clear(),
         }
+        self.bytes += entries.iter().map(|entry| entry.data.len()).sum::<usize>();
         self.entries.extend(entries);
-        self.runs.write(first, last, segment);
+        self.runs.write(first, last, place);
+        while self.bytes > KEPT && self.entries.len() > 1 {
+            let gone = self.entries.pop_front().expect("there are two");
+            self.bytes -= gone.data.len();
+            if self.older.back().is_none_or(|run| run.1 != gone.term) {
+                self.older.push_back((gone.index, gone.term));
+            }
+        }
         Ok(())
+    }
+
+    /// Forgets all but the first so many of the entries.
+    fn keep(&mut self, count: usize) {
+        let count = count.min(self.entries.len());
+        self.bytes -= self.entries.drain(count..).map(|entry| entry.data.len()).sum::<usize>();
     }
 
     fn cut(&mut self, at: (LogIndex, Term)) {
         self.cut = self.cut.max(at);
-        while self.entries.front().is_some_and(|entry| entry.index <= self.cut.0) {
-            self.entries.pop_front();
+        while let Some(entry) = self.entries.pop_front_if(|entry| entry.index <= self.cut.0) {
+            self.bytes -= entry.data.len();
+        }
+        // Of the terms that begin up to the cut, the last one may go on behind it.
+        let behind = self.cut.0.next();
+        while self.older.get(1).is_some_and(|run| run.0 <= behind) {
+            self.older.pop_front();
+        }
+        if let Some(run) = self.older.front_mut() {
+            run.0 = run.0.max(behind);
+        }
+        let first = self.entries.front().map(|entry| entry.index);
+        if first.is_none_or(|first| first <= behind) {
+            self.older.clear();
         }
         self.runs.cut(self.cut.0);
     }
 
     pub(super) fn finish(&self, group: GroupId) -> Result<LoggedGroup, String> {
-        let first = self.entries.front().map(|entry| entry.index);
+        let oldest = self.older.front().map(|run| run.0);
+        let first = oldest.or_else(|| self.entries.front().map(|entry| entry.index));
         let (cut, wanted) = (self.cut, self.cut.0.next());
         if let Some(first) = first.filter(|first| *first != wanted) {
             return Err(format!("entries {wanted} to {first} of {group} are missing"));
         }
         let entries = self.entries.iter().cloned().collect();
-        Ok(LoggedGroup { hard_state: self.hard_state, cut, entries })
+        let older = self.older.iter().copied().collect();
+        Ok(LoggedGroup { hard_state: self.hard_state, cut, older, entries })
     }
 }
 
 /// Takes a record in.
 pub(super) fn take_up(
     groups: &mut BTreeMap<GroupId, Found>,
-    segment: u64,
+    place: Place,
     items: Vec<Item>,
 ) -> Result<(), String> {
     for item in items {
         match item {
             Item::Entries { group, entries } => {
                 let found = groups.entry(group).or_default();
-                found.entries(entries, segment).map_err(|reason| format!("{group}: {reason}"))?;
+                found.entries(entries, place).map_err(|reason| format!("{group}: {reason}"))?;
             }
             Item::HardState { group, state } => groups.entry(group).or_default().hard_state = state,
             Item::Cut { group, at } => groups.entry(group).or_default().cut(at),
@@ -122,28 +132,4 @@ pub(super) fn take_up(
         }
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn runs_know_the_oldest_segment_that_is_needed() {
-        let i = LogIndex;
-        let mut runs = Runs::default();
-        runs.write(i(1), i(4), 1);
-        runs.write(i(5), i(6), 1);
-        runs.write(i(7), i(9), 2);
-        assert_eq!(runs.oldest(), Some(1));
-        // Entries 5 to 9 are overwritten: 1 to 4 are still in segment 1.
-        runs.write(i(5), i(5), 3);
-        assert_eq!(runs.runs, [(i(1), i(4), 1), (i(5), i(5), 3)]);
-        runs.cut(i(3));
-        assert_eq!(runs.oldest(), Some(1));
-        runs.cut(i(4));
-        assert_eq!(runs.oldest(), Some(3));
-        runs.cut(i(5));
-        assert_eq!(runs.oldest(), None);
-    }
 }

@@ -63,6 +63,24 @@ fn step(random: &mut Random, groups: &mut Groups, batch: &mut LogBatch) {
     }
 }
 
+/// All that a group has can be read again from the files, from any place on.
+fn check_files(log: &RaftLog, groups: &Groups, random: &mut Random) {
+    for (id, group) in groups.iter().filter(|(_, group)| !group.entries.is_empty()) {
+        let from = random.below(group.entries.len() as u64) as usize;
+        let to = random.between(from as u64, group.entries.len() as u64) as usize;
+        let (first, last) = (group.entries[from].index, group.cut.0.0 + 1 + to as u64);
+        let bytes = if random.chance(1, 2) { u64::MAX } else { random.between(1, 400) };
+        let read = log.read(*id, first, LogIndex(last), bytes).expect("it is there");
+        let wanted = &group.entries[from..to];
+        assert!(wanted.starts_with(&read), "{id}: {read:?} of {wanted:?}");
+        let size = |entries: &[Entry]| {
+            entries.iter().map(|entry| entry.data.len() as u64 + 32).sum::<u64>()
+        };
+        assert!(read.len() == wanted.len() || size(&read) >= bytes, "{id}: {read:?}");
+        assert!(read.is_empty() == wanted.is_empty());
+    }
+}
+
 /// Groups of which nothing is known are the same as no groups.
 fn known(groups: &Groups) -> Groups {
     let unknown = LoggedGroup::default();
@@ -92,12 +110,16 @@ fn what_was_synced_survives_and_the_rest_is_a_prefix() {
             synced = at;
             fs.arm_crash(random.below(200), random.clone(), CrashPolicy::Random(60));
             let mut groups = states[at].clone();
+            check_files(&log, &groups, &mut random);
             fs = loop {
                 let mut batch = LogBatch::default();
                 (0..random.between(1, 3)).for_each(|_| step(&mut random, &mut groups, &mut batch));
                 log.write(&batch).expect("the disk works");
                 states.push(groups.clone());
                 records += 1;
+                if random.chance(1, 10) {
+                    check_files(&log, &groups, &mut random);
+                }
                 let sync = random.chance(1, 4);
                 if sync {
                     log.sync(log.written()).expect("the disk works");

@@ -8,6 +8,7 @@
 mod chain;
 mod reader;
 mod record;
+mod seek;
 mod segmented_log;
 mod segments;
 mod settle;

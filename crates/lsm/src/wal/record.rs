@@ -150,17 +150,18 @@ pub(crate) struct Chunk<'a> {
 
 /// Reads the chunk at `offset`; `None` if there is no valid one of this segment.
 pub(crate) fn chunk_at(image: &[u8], offset: u64, segment: u64) -> Option<Chunk<'_>> {
-    let start = offset as usize;
-    let mark = image.get(start + 7..start + 11)?;
-    if mark != (segment as u32).to_le_bytes() {
-        return None;
-    }
-    any_chunk_at(image, offset)
+    is_marked(image, offset as usize, segment).then(|| any_chunk_at(image, offset))?
 }
 
 /// Reads the chunk at `offset`, of whatever segment.
 pub(crate) fn any_chunk_at(image: &[u8], offset: u64) -> Option<Chunk<'_>> {
-    let start = offset as usize;
+    chunk_in(image, 0, offset)
+}
+
+/// Reads the chunk at `offset` of a segment of which `image` is the part from `base` on, which is
+/// the start of a block.
+pub(crate) fn chunk_in(image: &[u8], base: u64, offset: u64) -> Option<Chunk<'_>> {
+    let start = (offset - base) as usize;
     let header = image.get(start..start + HEADER as usize)?;
     let kind = ChunkKind::from_u8(header[6])?;
     let len = u16::from_le_bytes([header[4], header[5]]) as usize;
@@ -181,6 +182,11 @@ pub(crate) fn any_chunk_at(image: &[u8], offset: u64) -> Option<Chunk<'_>> {
         synced_to,
         payload: &image[start + HEADER as usize..end],
     })
+}
+
+/// Whether the bytes at `start` would be a chunk of this segment.
+pub(crate) fn is_marked(image: &[u8], start: usize, segment: u64) -> bool {
+    image.get(start + 7..start + 11).is_some_and(|mark| mark == (segment as u32).to_le_bytes())
 }
 
 /// Visits the valid chunks from `offset` on; returns where the first invalid one would begin.

@@ -25,6 +25,7 @@ use braid_env::random::Random;
 use parking_lot::Mutex;
 
 use super::chain::{LogFacts, LogMark, walk_log};
+use super::seek::read_records;
 use super::segments::{SegmentFile, segment_path};
 use super::settle::settle;
 use super::writer::{LogStart, LogWitness, Lsn, SpaceReserve, Wal};
@@ -59,6 +60,8 @@ pub struct LogAppended {
     pub upto: u64,
     /// The segment that holds it.
     pub segment: u64,
+    /// Where it lies there: for [`SegmentedLog::read`].
+    pub offset: u64,
 }
 
 /// What the mark file says.
@@ -160,9 +163,9 @@ pub struct SegmentedLog {
     _lock: Box<dyn DirLock>,
 }
 
-/// Is called with each record: its segment, its bytes. What it says is wrong becomes an error with
-/// the file and the offset.
-pub type VisitRecord<'a> = dyn FnMut(u64, &[u8]) -> std::result::Result<(), String> + 'a;
+/// Is called with each record: its segment, where it lies there, its bytes. What it says is wrong
+/// becomes an error with the file and the offset.
+pub type VisitRecord<'a> = dyn FnMut(u64, u64, &[u8]) -> std::result::Result<(), String> + 'a;
 
 impl SegmentedLog {
     /// Opens the log in a directory, creating both if they do not exist, and visits its records in
@@ -189,7 +192,7 @@ impl SegmentedLog {
             closed: said.closed,
         };
         let walked = walk_log(&*fs, dir, &names, &facts, &mut |segment, path, at, record| {
-            visit(segment, record).map_err(|reason| Error::corruption(path, at, reason))
+            visit(segment, at, record).map_err(|reason| Error::corruption(path, at, reason))
         })?;
         let (segment, mark) = settle(&*fs, dir, &walked)?;
         let file = MarkFile { fs: fs.clone(), dir: dir.to_path_buf(), said: Mutex::new(said) };
@@ -210,7 +213,8 @@ impl SegmentedLog {
     /// Queues a record; does not wait for the device.
     pub fn append(&self, record: &[u8]) -> Result<LogAppended> {
         let appended = self.wal.append(record)?;
-        Ok(LogAppended { upto: appended.lsn, segment: appended.segment })
+        let (upto, segment, offset) = (appended.lsn, appended.segment, appended.offset);
+        Ok(LogAppended { upto, segment, offset })
     }
 
     /// Blocks until everything up to there was handed to the operating system.
@@ -225,6 +229,17 @@ impl SegmentedLog {
             self.wal.prepare_segment();
         }
         Ok(())
+    }
+
+    /// Visits records from one on that was written ([`SegmentedLog::write`]) and not given up,
+    /// until `visit` returns `false`. Blocks on the device.
+    pub fn read(
+        &self,
+        segment: u64,
+        offset: u64,
+        visit: &mut dyn FnMut(&[u8]) -> std::result::Result<bool, String>,
+    ) -> Result<()> {
+        read_records(&*self.mark.fs, &self.mark.dir, (segment, offset), visit)
     }
 
     /// Gives up the segments before `floor`: what is needed must be durable from there on. Durable

@@ -72,6 +72,8 @@ pub(crate) struct LogStart {
 pub(crate) struct Appended {
     pub(crate) lsn: Lsn,
     pub(crate) segment: u64,
+    /// Where it begins in that segment, or the padding in front of it.
+    pub(crate) offset: u64,
     /// Bytes that wait in memory now.
     pub(crate) queued: u64,
 }
@@ -257,6 +259,7 @@ impl Wal {
         let synced_to = queue.segment_synced;
         let queue = &mut *queue;
         let mut framer = queue.framer.clone();
+        let offset = framer.position();
         let bytes = &mut queue.open_piece().bytes;
         let before = bytes.len();
         framer.frame(record, synced_to, bytes);
@@ -265,7 +268,7 @@ impl Wal {
         queue.queued_bytes += added;
         queue.appended += added;
         let (lsn, segment, queued) = (queue.appended, queue.segment, queue.queued_bytes);
-        Ok(Appended { lsn, segment, queued })
+        Ok(Appended { lsn, segment, offset, queued })
     }
 
     /// Ends the current segment; returns the number of the next one.
