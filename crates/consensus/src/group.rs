@@ -358,7 +358,7 @@ impl Group {
     }
 
     /// How many entries are in memory, and how many behind the cut are only in files.
-    pub fn entry_counts(&self) -> (u64, u64) {
+    pub(crate) fn entry_counts(&self) -> (u64, u64) {
         self.node.store().counts()
     }
 

@@ -5,8 +5,8 @@
 //!           cut           kept from here on
 //! ```
 //!
-//! Of the entry at the *cut*, the last one that was dropped, place and term are still known, so that
-//! a follower's log can be compared there. Of entries behind it that are only in the log's files
+//! Of the entry at the *cut*, the last one that was dropped, place and term are still known: a
+//! follower's log can be compared there. Of entries behind it that are only in the log's files
 //! the terms are known. What is applied and durable may be let go of: only followers that are far
 //! behind need it, and then it is *fetched*: whoever drives the group reads it from the files.
 //!

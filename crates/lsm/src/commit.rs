@@ -125,11 +125,11 @@ impl Store {
         let state = self.state.load();
         let most = self.options.max_immutable_memtables.max(1);
         let full = state.mutable.bytes() >= self.options.memtable_size;
-        let free = !(full && state.immutable.len() >= most) && !self.throttle.is_full();
-        if !free {
+        let waits = full && state.immutable.len() >= most || self.throttle.is_full();
+        if waits {
             self.schedule();
         }
-        free
+        !waits
     }
 
     /// As `apply`, of a net effect for which there is room.

@@ -31,6 +31,6 @@ mod trouble;
 mod verdict;
 mod world;
 
-pub use plan::{DiskPlan, NetworkPlan, Plan, Sabotage};
+pub use plan::{DiskPlan, LogPlan, NetworkPlan, Plan, Sabotage};
 pub use verdict::Verdict;
 pub use world::run;

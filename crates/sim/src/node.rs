@@ -73,11 +73,11 @@ impl Node {
             log,
         };
         let options = NodeOptions {
-            group: GroupOptions { kept_bytes: plan.kept_bytes, ..GroupOptions::default() },
+            group: GroupOptions { kept_bytes: plan.log.kept_bytes, ..GroupOptions::default() },
             lease_micros: plan.lease_micros,
             max_clock_offset_micros: plan.offset_micros,
             outcome_window_micros: 600_000_000,
-            cut_after_entries: plan.cut_after,
+            cut_after_entries: plan.log.cut_after,
             ..NodeOptions::new(self.id)
         };
         let opened = Replicas::open(env, Path::new("/node"), options, std::slice::from_ref(range));

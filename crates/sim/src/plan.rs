@@ -46,10 +46,8 @@ pub struct Plan {
     pub offset_micros: u64,
     /// Length of leases.
     pub lease_micros: u64,
-    /// Entries after which logs are cut.
-    pub cut_after: u64,
-    /// Bytes of entries that are kept in memory though nobody near needs them.
-    pub kept_bytes: u64,
+    /// How long entries of logs are kept.
+    pub log: LogPlan,
     /// What is broken on purpose.
     pub sabotage: Option<Sabotage>,
 }
@@ -65,6 +63,15 @@ pub struct NetworkPlan {
     pub slow: u64,
     /// Microseconds that the others take at most.
     pub delay_micros: u64,
+}
+
+/// How long entries of logs are kept.
+#[derive(Debug, Clone)]
+pub struct LogPlan {
+    /// Entries after which logs are cut.
+    pub cut_after: u64,
+    /// Bytes of entries that stay in memory though nobody near needs them.
+    pub kept_bytes: u64,
 }
 
 /// How disks work.
@@ -103,9 +110,11 @@ impl Plan {
             offset_micros: *random.pick(&[10_000, 100_000, 250_000]),
             lease_micros: *random.pick(&[1_000_000, 2_000_000, 4_000_000]),
             keys: random.between(2, 6),
-            cut_after: *random.pick(&[8, 100]),
+            log: LogPlan {
+                cut_after: *random.pick(&[8, 100]),
+                kept_bytes: *random.pick(&[0, 1 << 10, 1 << 20]),
+            },
             splits: random.below(4),
-            kept_bytes: *random.pick(&[0, 1 << 10, 1 << 20]),
             sabotage: None,
         }
     }

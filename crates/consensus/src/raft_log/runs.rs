@@ -1,8 +1,8 @@
 //! Where the entries of a group lie in the log's files.
 //!
 //! ```text
-//!   entries  1 .. 40 | 41 .. 60 | 61 .. 64      runs: each begins with a record, at a known offset,
-//!   segment      7   |     7    |     8         and goes on with what follows it there
+//!   entries  1 .. 40 | 41 .. 60 | 61 .. 64      runs: each begins with a record, at a known
+//!   segment      7   |     7    |     8         offset, and goes on with what follows it there
 //! ```
 //!
 //! A run ends where its segment does, where it was overwritten, and after so many bytes: whoever
