@@ -31,7 +31,7 @@ use super::scan::{ScanPlan, ScanStats};
 use super::source::{ReadWork, Source};
 use super::stretch::Stretch;
 use crate::error::Result;
-use crate::key::Kind;
+use crate::key::{Kind, compare};
 use crate::range_tombstone::Cover;
 use crate::versions::SstMeta;
 
@@ -78,11 +78,29 @@ impl Stopwatch<'_> {
     }
 }
 
+/// For each layer, which of those above it has the first row in front of `end`. Passing tombstones
+/// moves no layer to another row.
+fn rows_above(layers: &[Layer], end: &[u8]) -> Vec<Option<usize>> {
+    let mut first: Option<(usize, &[u8])> = None;
+    let mut rows = Vec::with_capacity(layers.len());
+    for (i, layer) in layers.iter().enumerate() {
+        rows.push(first.map(|(row, _)| row));
+        if let Some(key) = layer.source.key()
+            && key < first.map_or(end, |(_, key)| key)
+        {
+            first = Some((i, key));
+        }
+    }
+    rows
+}
+
 /// Moves `at` over tombstones of the first layer that has one there, up to the next row of a layer
 /// above it. Returns how many there were. `last` is the layer whose tombstones were passed last: it
-/// has none where they ended.
+/// has none where they ended. `rows`: for each layer, which of those above it has the next row in
+/// the span.
 fn pass_one_run(
     layers: &mut [Layer],
+    rows: &[Option<usize>],
     at: &mut Vec<u8>,
     end: &[u8],
     last: &mut Option<usize>,
@@ -96,9 +114,8 @@ fn pass_one_run(
         if !layer.is_known {
             return Ok(0);
         }
-        let keys = above.iter().filter_map(|layer| layer.source.key());
-        let stop = keys.min().map_or(end, |key| key.min(end));
-        if stop <= at.as_slice() {
+        let stop = rows[i].and_then(|row| above[row].source.key()).unwrap_or(end);
+        if compare(stop, at).is_le() {
             // A row is here, or a layer has to be sought to here.
             return Ok(0);
         }
@@ -278,8 +295,9 @@ impl MergeCursor {
         let mut at = until.to_vec();
         let before = stats.tombstones_passed;
         let mut last = None;
-        while at.as_slice() < plan.span.end.as_ref() {
-            let passed = pass_one_run(layers, &mut at, &plan.span.end, &mut last)?;
+        let rows = rows_above(layers, &plan.span.end);
+        loop {
+            let passed = pass_one_run(layers, &rows, &mut at, &plan.span.end, &mut last)?;
             stats.tombstones_passed += passed;
             if passed == 0 {
                 break;

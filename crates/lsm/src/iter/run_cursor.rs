@@ -11,7 +11,7 @@ use bytes::Bytes;
 use super::scan::ScanPlan;
 use super::{ReadWork, Source, Stretch};
 use crate::error::Result;
-use crate::key::Kind;
+use crate::key::{Kind, compare};
 use crate::range_tombstone::Cover;
 use crate::sstable::{SstCursor, SstReader, Wanted};
 use crate::versions::{Run, SstMeta};
@@ -284,8 +284,8 @@ impl Source for RunCursor {
         while at.as_slice() < stop {
             let near = finger.0;
             let is_near = self.files.contains(&near)
-                && run.starts_up_to(near, at)
-                && at.as_slice() < run.ssts()[near].bounds().end.as_ref();
+                && compare(at, &run.ssts()[near].bounds().end).is_lt()
+                && compare(&run.ssts()[near].bounds().start, at).is_le();
             let found = if is_near { Some(near) } else { self.file_for(at) };
             let Some(i) = found.filter(|i| is_near || run.starts_up_to(*i, at)) else { break };
             let file = &run.files()[i];
@@ -298,12 +298,14 @@ impl Source for RunCursor {
             let skyline = file.reader(self.plan.env())?.skyline();
             let read = (self.plan.read().ts, file.max_point_ts);
             let own = own_key.map(|own| own.max(at.as_slice()));
-            let reached = skyline.run_from(at, read, (stop, own), &mut finger.1, &mut passed);
             let end = run.ssts()[i].bounds().end.as_ref();
-            let Some(reached) = reached.map(|reached| reached.min(end)) else { break };
+            let to = if compare(end, stop).is_lt() { end } else { stop };
+            let reached = skyline.run_from(at, read, (to, own), &mut finger.1, &mut passed);
+            let Some(reached) = reached else { break };
             at.clear();
-            at.extend_from_slice(reached.min(stop));
-            if reached != end {
+            let reached = if compare(reached, to).is_lt() { reached } else { to };
+            at.extend_from_slice(reached);
+            if compare(reached, end).is_ne() {
                 break;
             }
         }

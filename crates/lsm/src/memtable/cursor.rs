@@ -6,7 +6,7 @@ use super::skiplist::NodeRef;
 use super::table::Memtable;
 use crate::error::Result;
 use crate::iter::{ReadPoint, ReadWork, ScanPlan, Source};
-use crate::key::{KeySpan, Kind};
+use crate::key::{KeySpan, Kind, compare};
 use crate::options::RowClassFn;
 use crate::range_tombstone::{Cover, Finger};
 
@@ -171,7 +171,7 @@ impl Source for MemtableCursor {
         let own = self.at.as_ref().map(|node| node.key().max(at.as_slice()));
         let reached = skyline.run_from(at, read, (stop, own), &mut self.finger, &mut passed);
         if let Some(reached) = reached {
-            let reached = reached.min(stop);
+            let reached = if compare(reached, stop).is_lt() { reached } else { stop };
             at.clear();
             at.extend_from_slice(reached);
         }

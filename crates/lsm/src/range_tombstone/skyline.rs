@@ -45,6 +45,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 
 use super::fragment::{Facts, Fragment, FragmentRef, allocate, freeze};
+use crate::key::compare;
 use crate::memtable::{Arena, Link, Tombstone, key_head};
 
 const MAX_HEIGHT: usize = 20;
@@ -304,7 +305,14 @@ impl Skyline {
     /// to, if `key` is a few fragments behind.
     fn locate_near<'a>(&'a self, key: &[u8], finger: Finger) -> Place<'a> {
         const NEAR: usize = 4;
-        let mut near = self.fragment(finger.0).filter(|at| at.start() <= key);
+        let last = self.fragment(finger.0);
+        // Where tombstones of several layers touch in turn, the next one starts right here.
+        if let Some(next) = last.and_then(|last| self.fragment(last.link(0).next()))
+            && compare(next.start(), key).is_eq()
+        {
+            return Place::Inside(next, next.end());
+        }
+        let mut near = last.filter(|at| at.start() <= key);
         for _ in 0..NEAR {
             let Some(at) = near else { break };
             let end = at.end();
@@ -349,11 +357,13 @@ impl Skyline {
             }
             *passed += 1;
             reached = Some(end);
-            if end >= stop {
+            if compare(end, stop).is_ge() {
                 break;
             }
             match self.fragment(fragment.link(0).next()) {
-                Some(next) if next.start() <= end => (fragment, end) = (next, next.end()),
+                Some(next) if compare(next.start(), end).is_le() => {
+                    (fragment, end) = (next, next.end());
+                }
                 _ => break,
             }
         }

@@ -22,12 +22,14 @@
 //!   first fragment u32 x (a + 1) | start u32 x f | end u32 x f | under u32 x f | ts u64 x f | keys
 //! ```
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
 use super::columns::{head_of, partition_point, slice_at, u32_at, u64_at};
 use super::format::le_u32;
+use crate::key::compare;
 use crate::memtable::Tombstone;
 use crate::range_tombstone::{Cover, Head, TombstoneMap, Top, TopPlace, coalesce};
 
@@ -455,15 +457,23 @@ impl StoredSkyline {
         0
     }
 
-    /// The fragment of the top that is over `key`. `finger`: where a reader looked last.
+    /// The fragment of the top that is over `key`. `finger`: one near to where a reader looked
+    /// last, best the one behind.
     fn top_near(&self, key: &[u8], finger: usize) -> Option<usize> {
         const NEAR: usize = 3;
         let end_of = |at: usize| self.bound(self.end(at) as usize);
         let start_of = |at: usize| self.bound(self.start(at) as usize);
-        if finger < self.first(1) && start_of(finger) <= key {
-            for at in finger..(finger + NEAR).min(self.first(1)) {
-                if key < end_of(at) {
-                    return (start_of(at) <= key).then_some(at);
+        if finger < self.first(1) {
+            match compare(start_of(finger), key) {
+                Ordering::Equal => return Some(finger),
+                Ordering::Greater if finger == 0 || end_of(finger - 1) <= key => return None,
+                Ordering::Greater => {}
+                Ordering::Less => {
+                    for at in finger..(finger + NEAR).min(self.first(1)) {
+                        if key < end_of(at) {
+                            return (start_of(at) <= key).then_some(at);
+                        }
+                    }
                 }
             }
         }
@@ -502,7 +512,7 @@ impl StoredSkyline {
         loop {
             *finger = at;
             let (ts, end) = (self.ts(at), self.end(at));
-            let before = |key: &[u8]| self.bound(end as usize) < key;
+            let before = |key: &[u8]| compare(self.bound(end as usize), key).is_lt();
             let is_hidden = || own.is_none_or(|own| self.bound(end as usize) <= own);
             if ts > read_ts || ts <= newest_point && !is_hidden() {
                 break;
@@ -514,6 +524,9 @@ impl StoredSkyline {
                 Some(last) => end >= last,
                 None => !before(stop),
             };
+            if left > 0 {
+                *finger = at + 1;
+            }
             if ends || left == 0 || self.start(at + 1) != end {
                 break;
             }
