@@ -139,6 +139,13 @@ pub fn generations_upto(id: u32, generation: u32) -> (Vec<u8>, Vec<u8>) {
     (start, end)
 }
 
+/// Span of one generation of a root table or global index.
+pub fn generation(id: u32, generation: u32) -> (Vec<u8>, Vec<u8>) {
+    let start = KeyBuilder::root(id, generation).bytes;
+    let end = family_end(&start);
+    (start, end)
+}
+
 /// One path element of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Element {

@@ -51,6 +51,9 @@ impl Store {
             let _order = self.commit_order.lock();
             catch_up(&mut floor)?;
             let ts = self.next_commit_ts();
+            if !self.watches().is_empty() {
+                self.watches().batch(&prepared, ts, self.row_class());
+            }
             let pending = prepared.apply(ts)?;
             if waits {
                 self.durable().applied(ts, &pending);
@@ -77,11 +80,13 @@ impl Store {
             self.check_reads(floor, reads)?;
             floor = seen.max(floor);
         }
+        let spans = self.engine().spans_of(files)?;
         let _order = self.commit_order.lock();
         if let Some(reads) = reads {
             self.check_reads(floor, reads)?;
         }
         let ts = self.next_commit_ts();
+        self.watches().files(&spans, ts);
         let options = IngestOptions { ts_override: Some(ts), ..IngestOptions::default() };
         self.engine().ingest(files, options)?;
         self.publish(ts);

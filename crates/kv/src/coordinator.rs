@@ -12,6 +12,7 @@ use crate::read_set::PartDigest;
 use crate::shown::Shown;
 use crate::spans::{LockReport, Spans};
 use crate::txn::{Txn, TxnOptions};
+use crate::watch::{Watch, Watched};
 
 /// Begins transactions. One for a node; shared by all of its sessions.
 pub struct Coordinator {
@@ -84,6 +85,12 @@ impl Coordinator {
         self.spans.stored_bytes(span)
     }
 
+    /// Watches what commits touch from now on, until it is dropped. Transactions that begin after
+    /// this see everything that the watch does not.
+    pub fn watch(self: &Arc<Self>, watch: Watch) -> Watching {
+        Watching { number: self.spans.watch(watch), coordinator: self.clone() }
+    }
+
     /// The locks, to look at.
     pub fn describe_locks(&self) -> LockReport {
         self.spans.describe_locks()
@@ -103,5 +110,25 @@ impl Coordinator {
 
     pub(crate) fn part_digest(&self) -> Option<PartDigest> {
         self.forms.part_digest
+    }
+}
+
+/// A watch that is open.
+pub struct Watching {
+    number: u64,
+    coordinator: Arc<Coordinator>,
+}
+
+impl Watching {
+    /// What was touched since the last question by what this transaction sees; more than that, now
+    /// and then.
+    pub fn upto(&self, txn: &Txn) -> Watched {
+        self.coordinator.spans().watched(self.number, txn.read_ts())
+    }
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        self.coordinator.spans().unwatch(self.number);
     }
 }

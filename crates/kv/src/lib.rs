@@ -53,10 +53,11 @@ mod spans;
 mod store;
 mod tally;
 mod txn;
+mod watch;
 
 pub use braid_lsm::{CommitTs, KeySpan, RowBatch};
 pub use bulk::{BulkFiles, BulkLoad, Loaded};
-pub use coordinator::Coordinator;
+pub use coordinator::{Coordinator, Watching};
 pub use error::{Conflict, KvError, KvResult};
 pub use locks::{LockMode, LockTable, Target, TxnId, Wait};
 pub use read_set::{PartDigest, PointRead, ReadPart, Reads};
@@ -70,3 +71,4 @@ pub use spans::{
 pub use store::{Store, StoreOptions};
 pub use tally::Tally;
 pub use txn::{Isolation, Locked, SavepointId, StatementMark, Txn, TxnOptions, TxnStats};
+pub use watch::{Watch, Watched};

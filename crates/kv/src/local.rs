@@ -22,6 +22,7 @@ use crate::spans::{
     Work, Writes,
 };
 use crate::store::Store;
+use crate::watch::{Watch, Watched};
 
 /// Scans that were not finished by one answer.
 #[derive(Default)]
@@ -203,6 +204,19 @@ impl Spans for Store {
             }
             other => Ok(other?),
         }
+    }
+
+    fn watch(&self, watch: Watch) -> u64 {
+        let _order = self.commit_order.lock();
+        self.watches().open(watch)
+    }
+
+    fn watched(&self, watch: u64, upto: CommitTs) -> Watched {
+        self.watches().take(watch, upto)
+    }
+
+    fn unwatch(&self, watch: u64) {
+        self.watches().close(watch);
     }
 
     fn await_durable(&self, ts: CommitTs) -> KvResult<()> {

@@ -26,6 +26,7 @@ use bytes::Bytes;
 use crate::error::{KvError, KvResult};
 use crate::locks::{LockMode, Target, TxnId, Wait};
 use crate::read_set::Reads;
+use crate::watch::{Watch, Watched};
 
 /// Which state a request reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -366,6 +367,16 @@ pub trait Spans: Send + Sync {
     /// Takes ssts in at this timestamp, which lies in the past: for spans that nobody else knows.
     /// Durable when it returns.
     fn ingest(&self, files: &[PathBuf], at: CommitTs) -> KvResult<()>;
+
+    /// Watches what commits touch, from now on: every later commit, and each with a timestamp above
+    /// those that a transaction sees which has begun before.
+    fn watch(&self, watch: Watch) -> u64;
+
+    /// What commits up to `upto`, which are all visible, have touched since the last question.
+    fn watched(&self, watch: u64, upto: CommitTs) -> Watched;
+
+    /// Ends a watch.
+    fn unwatch(&self, watch: u64);
 
     /// Blocks until every commit up to `ts` that somebody waits for is durable.
     fn await_durable(&self, ts: CommitTs) -> KvResult<()>;

@@ -21,6 +21,7 @@ use crate::read_set::PartDigest;
 use crate::shown::Durable;
 use crate::spans::Spans;
 use crate::txn::{Txn, TxnOptions};
+use crate::watch::Watches;
 
 /// How to open a [`Store`].
 pub struct StoreOptions {
@@ -61,8 +62,7 @@ pub struct Store {
     db: Db,
     hlc: Hlc,
     locks: LockTable,
-    row_class: braid_lsm::RowClassFn,
-    part_digest: Option<PartDigest>,
+    forms: ValueForms,
     /// Serializes "validate what came since, and apply". Never held while waiting for the disk or
     /// for background work.
     pub(crate) commit_order: Mutex<()>,
@@ -71,6 +71,7 @@ pub struct Store {
     newest_visible: AtomicU64,
     durable: Durable,
     cursors: Cursors,
+    watches: Watches,
     bulk: Arc<BulkFolder>,
     next_txn: AtomicU64,
     /// Read timestamps of running transactions: the GC threshold stays below all of them.
@@ -98,11 +99,11 @@ impl Store {
             newest_visible: AtomicU64::new(db.last_commit_ts().0),
             durable: Durable::default(),
             cursors: Cursors::default(),
+            watches: Watches::default(),
             db,
             hlc,
             locks: LockTable::default(),
-            row_class,
-            part_digest,
+            forms: ValueForms { row_class, part_digest },
             commit_order: Mutex::new(()),
             bulk,
             next_txn: AtomicU64::new(1),
@@ -126,8 +127,7 @@ impl Store {
     /// A coordinator whose requests somebody else carries to this store.
     pub fn coordinator_through(self: &Arc<Self>, carrier: Arc<dyn Spans>) -> Arc<Coordinator> {
         let (memory, bulk) = (self.memory.clone(), self.bulk.clone());
-        let forms = ValueForms { row_class: self.row_class, part_digest: self.part_digest };
-        Arc::new(Coordinator::new(carrier, memory, bulk, forms))
+        Arc::new(Coordinator::new(carrier, memory, bulk, self.forms))
     }
 
     /// Starts a transaction with a coordinator of its own.
@@ -144,6 +144,10 @@ impl Store {
 
     pub(crate) fn cursors(&self) -> &Cursors {
         &self.cursors
+    }
+
+    pub(crate) fn watches(&self) -> &Watches {
+        &self.watches
     }
 
     /// The newest timestamp at which every acknowledged commit is visible.
@@ -221,11 +225,11 @@ impl Store {
     }
 
     pub(crate) fn part_digest(&self) -> Option<PartDigest> {
-        self.part_digest
+        self.forms.part_digest
     }
 
     pub(crate) fn row_class(&self) -> braid_lsm::RowClassFn {
-        self.row_class
+        self.forms.row_class
     }
 
     /// How far commits are durable.

@@ -12,7 +12,7 @@ use braid_kv::{
     Begun, Commit, CommitTs, Coordinator, GetMany, GotMany, Grant, Isolation, Jump, KeySpan,
     KvError, KvResult, LockItem, LockMany, LockMode, LockReport, LockedMany, PointRead, ReadAt,
     ReadMode, Reads, ScanMany, ScanOptions, ScannedMany, SpanScan, Spans, Store, StoreOptions,
-    Target, Txn, TxnId, TxnOptions, Validate, Wait,
+    Target, Txn, TxnId, TxnOptions, Validate, Wait, Watch, Watched,
 };
 use bytes::Bytes;
 
@@ -120,6 +120,15 @@ impl Spans for Carried {
     }
     fn ingest(&self, files: &[PathBuf], at: CommitTs) -> KvResult<()> {
         self.store.ingest(files, at)
+    }
+    fn watch(&self, watch: Watch) -> u64 {
+        self.over(move |store| Spans::watch(store, watch))
+    }
+    fn watched(&self, watch: u64, upto: CommitTs) -> Watched {
+        self.over(move |store| Spans::watched(store, watch, upto))
+    }
+    fn unwatch(&self, watch: u64) {
+        self.over(move |store| Spans::unwatch(store, watch));
     }
     fn await_durable(&self, ts: CommitTs) -> KvResult<()> {
         self.over(move |store| store.await_durable(ts))

@@ -191,6 +191,11 @@ impl Db {
         self.store.ingest(files, options)
     }
 
+    /// The spans of finished ssts that may be ingested. Reads their ends from the device.
+    pub fn spans_of(&self, files: &[PathBuf]) -> Result<Vec<KeySpan>> {
+        self.store.spans_of(files)
+    }
+
     /// Cuts a span out of the store: views made after it see nothing in there of what was written
     /// before, at any time, and newer writes may have older timestamps. Views made before go on
     /// reading it. Costs as much as the number of ssts at the span's edges; files wholly inside are

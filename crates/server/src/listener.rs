@@ -158,7 +158,7 @@ impl Server {
             let http = Arc::clone(&shared);
             threads.push(spawn("http", move || http::serve(listener, http))?);
         }
-        shared.database.resume_imports().map_err(StartError::Catalog)?;
+        shared.database.resume_jobs().map_err(StartError::Catalog)?;
         tracing::info!(%address, "listening for PostgreSQL clients (loopback only, no password)");
         Ok(Server { address, http_address, shared, threads })
     }

@@ -858,7 +858,7 @@ fn an_import_that_a_crash_interrupts_begins_again_and_is_there_once() {
             Some("succeeded") => done += 1,
             _ => again += 1,
         }
-        let resumed = db.resume_imports().unwrap();
+        let resumed = db.resume_jobs().unwrap();
         let whole = (ROWS + 1).to_string();
         match jobs.first() {
             Some(job) if job[3] == "running" => {
@@ -873,7 +873,7 @@ fn an_import_that_a_crash_interrupts_begins_again_and_is_there_once() {
             let counted = rows(s, "select count(*) from t where b = 3");
             assert_eq!(counted, [(ROWS / 7 + u64::from(ROWS % 7 > 3)).to_string()]);
         }
-        assert_eq!(db.resume_imports().unwrap(), 0);
+        assert_eq!(db.resume_jobs().unwrap(), 0);
     }
     assert!(again > 3 && done > 0, "again {again}, never {never}, done {done}");
 }

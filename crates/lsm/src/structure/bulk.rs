@@ -106,6 +106,19 @@ impl PreparedBatch {
         }
         store.place_early(self, ts)
     }
+
+    /// What it touches: deleted spans first, as start and end, then keys in order.
+    pub fn touched(&self) -> impl Iterator<Item = (&[u8], Option<&[u8]>)> {
+        self.batch.ops().map(|op| match op {
+            BatchOp::Span { start, end } => (start, Some(end)),
+            BatchOp::Point { key, .. } => (key, None),
+        })
+    }
+
+    /// Number of keys and spans that it touches.
+    pub fn touched_count(&self) -> usize {
+        self.batch.len()
+    }
 }
 
 impl Store {

@@ -112,6 +112,12 @@ fn refuse<T>(path: &Path, reason: &str) -> Result<T> {
 }
 
 impl Store {
+    /// See [`Db::spans_of`](crate::Db::spans_of).
+    pub(crate) fn spans_of(&self, paths: &[PathBuf]) -> Result<Vec<KeySpan>> {
+        let options = IngestOptions::default();
+        paths.iter().map(|path| Ok(Candidate::open(self, path, &options)?.span())).collect()
+    }
+
     /// See [`Db::ingest`](crate::Db::ingest).
     pub(crate) fn ingest(
         self: &Arc<Store>,

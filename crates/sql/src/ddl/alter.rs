@@ -7,8 +7,8 @@ use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::ast::{self, AlterTableOperation as Op};
 
 use super::{
-    Change, alter_column, backfill, bad_table, constraint, drop, exists, index, interleave, parts,
-    relocate, schema, ttl,
+    Change, alter_column, backfill, bad_table, constraint, drop, exists, index, interleave, moves,
+    moves::Place, parts, schema, ttl,
 };
 use braid_parser::{AlterOwn, Name};
 use braid_scalar::ident_name;
@@ -56,9 +56,9 @@ pub(crate) fn place(
         AlterOwn::SetOnDelete(action) => interleave::set_on_delete(c, &table, *action)?,
         AlterOwn::SetInterleave(clause) => interleave::set_interleave(c, &table, clause)?,
         AlterOwn::SetTtl(clause) => ttl::set(c, &table, clause.as_ref())?,
-        AlterOwn::DropInterleave => relocate::out_of_parent(c, &table)?,
+        AlterOwn::DropInterleave => moves::run(c, &table, Place::Alone)?,
         AlterOwn::PrimaryKey(columns, clause) => {
-            relocate::primary_key(c, &table, columns, clause.as_ref())?;
+            moves::run(c, &table, Place::Key(columns, clause.as_ref()))?;
         }
         AlterOwn::SetSchema(schema) => schema::set_schema(c, &table, schema)?,
         AlterOwn::SetStatistics(column, target) => {

@@ -18,6 +18,7 @@ use crate::dml::keys::{duplicate_key, key_detail};
 use crate::dml::references::{find_by_key_as, missing_parent, missing_reference, reference_values};
 use crate::general_query::Row;
 use crate::jobs::reclaim;
+use crate::session::Context;
 use crate::statistics::Delta;
 use crate::storage::bulk::{LOAD_MEMORY, SMALL_LOAD, ingest_private};
 use crate::storage::layout::IndexLayout;
@@ -146,20 +147,22 @@ pub(super) fn validate_not_null(c: &Change, table: u32, ordinal: usize) -> SqlRe
     let layout = layout(c, table)?;
     each_row(c, &layout, |_, row| {
         if row[ordinal].is_null() {
-            let t = &layout.table;
-            return Err(SqlError::new(
-                SqlState::NOT_NULL_VIOLATION,
-                format!(
-                    "column \"{}\" of relation \"{}\" contains null values",
-                    t.columns[ordinal].name, t.name
-                ),
-            )
-            .with_table(c.ctx.schema_name(t.schema), &t.name)
-            .with_column(&t.columns[ordinal].name));
+            return Err(null_found(&c.ctx, &layout.table, ordinal));
         }
         Ok(())
     })?;
     Ok(())
+}
+
+/// 23502: a column that shall hold none holds a NULL.
+pub(super) fn null_found(ctx: &Context, t: &Table, ordinal: usize) -> SqlError {
+    let name = &t.columns[ordinal].name;
+    SqlError::new(
+        SqlState::NOT_NULL_VIOLATION,
+        format!("column \"{name}\" of relation \"{}\" contains null values", t.name),
+    )
+    .with_table(ctx.schema_name(t.schema), &t.name)
+    .with_column(name)
 }
 
 /// Checks a new foreign key.
@@ -226,17 +229,25 @@ pub(super) fn load_rows(
     }
     let global = indexes.iter().filter(|i| i.index.interleave_in.is_none());
     spans.extend(global.map(|i| i.layout.whole_span()));
-    take_in(c, load, spans, |row| {
-        let (values, index) = match row.target {
-            0 => (now.decode(row.key, row.value, None)?, &now.table.primary),
-            n => {
-                let i = indexes[n - 1];
-                (now.row_of_entry(i, row.key, row.value)?, &i.index)
-            }
-        };
-        Err(duplicate_key(&c.ctx, &now.table, index, &values.unwrap_or_default()))
-    })?;
+    take_in(c, load, spans, |row| Err(twice(&c.ctx, now, indexes, row)?))?;
     Ok(rows)
+}
+
+/// 23505 of a load of rows and their entries.
+pub(super) fn twice(
+    ctx: &Context,
+    now: &TableLayout,
+    indexes: &[&IndexLayout],
+    row: &Loaded<'_>,
+) -> SqlResult<SqlError> {
+    let (values, index) = match row.target {
+        0 => (now.decode(row.key, row.value, None)?, &now.table.primary),
+        n => {
+            let i = indexes[n - 1];
+            (now.row_of_entry(i, row.key, row.value)?, &i.index)
+        }
+    };
+    Ok(duplicate_key(ctx, &now.table, index, &values.unwrap_or_default()))
 }
 
 /// Writes all rows of `old` anew as rows of `table` in the catalog: after a change of the primary

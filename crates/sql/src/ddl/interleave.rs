@@ -12,9 +12,11 @@
 use std::sync::Arc;
 
 use braid_catalog::{Interleave, InterleaveForm, MAX_DEPTH, RefAction, Relation, Table};
+use braid_kv::ReadMode;
 use braid_types::{SqlError, SqlResult, SqlState};
 
-use super::{Change, backfill, bad_table, relocate, ttl};
+use super::moves::Place;
+use super::{Change, backfill, bad_table, moves, ttl};
 use braid_parser::{DeleteAction, InterleaveClause};
 use braid_types::quote_ident;
 
@@ -44,7 +46,10 @@ pub(super) fn declare(
             parent.name
         )));
     }
-    c.lock_chain(&parent)?;
+    // A change in steps keeps nobody out.
+    if c.reading == ReadMode::Latest {
+        c.lock_chain(&parent)?;
+    }
     let form = match (clause.in_parent, &clause.columns, clause.on_delete) {
         (false, _, _) => InterleaveForm::Locality,
         (true, Some(_), None) => InterleaveForm::Columns,
@@ -252,6 +257,12 @@ pub(super) fn set_on_delete(c: &mut Change, t: &Arc<Table>, action: DeleteAction
     Ok(())
 }
 
+/// Whether a declaration names another parent than the one that a table lies in.
+pub(super) fn is_elsewhere(c: &Change, t: &Table, clause: &InterleaveClause) -> SqlResult<bool> {
+    let parent = parent(c, t, clause)?;
+    Ok(t.interleave.as_ref().is_none_or(|old| old.parent != parent.id))
+}
+
 /// ALTER TABLE .. SET INTERLEAVE IN: switches between enforcing and locality only in the same
 /// parent; in another one, the rows move.
 pub(super) fn set_interleave(
@@ -262,7 +273,7 @@ pub(super) fn set_interleave(
     let parent = parent(c, t, clause)?;
     let old = t.interleave.as_ref().filter(|old| old.parent == parent.id);
     let Some(was_enforced) = old.map(|old| old.enforced()) else {
-        return relocate::into_parent(c, t, clause);
+        return moves::run(c, t, Place::Inside(clause));
     };
     let new_decl = declare(c, t, clause)?;
     let mut new = (**t).clone();

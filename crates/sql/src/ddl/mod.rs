@@ -20,7 +20,7 @@
 //! - [`backfill`]: index entries, key changes and validation over existing rows.
 //! - [`online`]: the same for a table that has rows, in steps that do not keep writers out;
 //!   [`online_index`]: filling an index meanwhile.
-//! - [`relocate`]: tables that move into, out of and between parents, or to another primary key.
+//! - [`moves`]: tables that move into, out of and between parents, or to another primary key.
 //! - [`ttl`]: row deletion policies.
 //! - [`temporary`]: tables that go with their session.
 //! - [`schema`], [`view`], [`sequence`], [`user_type`], [`domain`], [`comment`]: databases and
@@ -39,9 +39,9 @@ pub(crate) mod domain;
 pub(crate) mod drop;
 pub(crate) mod index;
 mod interleave;
+pub(crate) mod moves;
 pub(crate) mod online;
 mod online_index;
-mod relocate;
 pub(crate) mod schema;
 pub(crate) mod sequence;
 pub(crate) mod temporary;

@@ -162,7 +162,7 @@ pub(crate) fn run(ctx: &Context, statement: &braid_parser::Statement) -> SqlResu
 }
 
 /// A context for another transaction.
-fn at(ctx: &Context, txn: Arc<Txn>, catalog: Arc<Catalog>) -> Context {
+pub(super) fn at(ctx: &Context, txn: Arc<Txn>, catalog: Arc<Catalog>) -> Context {
     Context { txn, catalog, ..ctx.clone() }
 }
 

@@ -1,6 +1,6 @@
-//! Imports that nobody waits for: the statement answers with the job's id, a thread goes on. So do
-//! those that a stopped node has left, when it starts again: from their beginning, since nothing of
-//! a load is stored before its end.
+//! Jobs that nobody waits for: imports whose statement answers with the job's id, and what a
+//! stopped node has left when it starts again. They run in a thread; those of before from their
+//! beginning, since nothing of them counts before its end.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use braid_types::{SqlError, SqlResult};
 
 use super::answer;
 use super::options::Options;
-use super::run::{import, note_failure, run_as};
+use super::run::{import, note_failure};
 use crate::database::Database;
 use crate::jobs::{Record, State};
 use crate::session::{Context, Outcome, Session, SessionOptions};
@@ -28,16 +28,16 @@ pub(crate) fn start(ctx: &Context, i: &Import, statement: &str) -> SqlResult<Out
     i.files.iter().try_for_each(|pattern| folder.files(pattern).map(|_| ()))?;
     crate::copy::targets(&table, &i.columns)?;
     let job = ctx.db.new_ids(1)?;
-    let record = Record { run_as: Some(run_as(ctx)), ..Record::new(job, "import", statement) };
+    let record = Record { run_as: Some(ctx.run_as()), ..Record::new(job, "import", statement) };
     record.store(ctx.db.coordinator())?;
     go_on(&ctx.db, record)?;
     Ok(answer::of_start(job))
 }
 
 impl Database {
-    /// Begins the imports again that an earlier process has not ended, but for those that pause.
-    /// How many there are.
-    pub fn resume_imports(self: &Arc<Self>) -> SqlResult<usize> {
+    /// Begins the imports and moves of tables again that an earlier process has not ended, but for
+    /// those that pause. How many there are.
+    pub fn resume_jobs(self: &Arc<Self>) -> SqlResult<usize> {
         let txn = self.coordinator().begin(TxnOptions::default()).map_err(kv_error)?;
         let left = |record: &Record| {
             record.run_as.is_some()
@@ -47,14 +47,14 @@ impl Database {
         let records: Vec<Record> = Record::all(&txn)?.into_iter().filter(left).collect();
         let count = records.len();
         for record in records {
-            tracing::info!(job = record.id, "an import begins again");
+            tracing::info!(job = record.id, kind = record.kind, "a job begins again");
             go_on(self, record)?;
         }
         Ok(count)
     }
 }
 
-/// Runs an import in a thread and a session of its own.
+/// Runs a job in a thread and a session of its own.
 pub(crate) fn go_on(db: &Arc<Database>, record: Record) -> SqlResult<()> {
     let run_as = record.run_as.clone();
     let run_as = run_as.ok_or_else(|| SqlError::internal("a job that cannot begin again"))?;
@@ -72,21 +72,27 @@ pub(crate) fn go_on(db: &Arc<Database>, record: Record) -> SqlResult<()> {
         }
     };
     let db = db.clone();
-    spawn_thread("import", move || {
+    spawn_thread("job", move || {
         if let Err(e) = run(session, &record) {
-            tracing::warn!(job = record.id, error = %e, "an import has failed");
-            note_failure(&db, record, &e);
+            tracing::warn!(job = record.id, kind = record.kind, error = %e, "a job has failed");
+            // One that was taken back has said so itself.
+            let stored = Record::change(db.coordinator(), record.id, |_| None);
+            if stored.is_ok_and(|r| r.is_some_and(|r| r.state == State::Running)) {
+                note_failure(&db, record, &e);
+            }
         }
     });
     Ok(())
 }
 
 fn run(mut session: Session, record: &Record) -> SqlResult<()> {
-    let lost = || SqlError::internal("the text of an import is none");
+    let lost = || SqlError::internal("the text of a job is none");
     let parsed = session.parse_script(&record.statement)?;
     let mut statements = parsed.into_iter();
     let mut statement: Statement = statements.next().ok_or_else(lost)?;
-    let Kind::Import(import) = &*statement.kind else { return Err(lost()) };
+    let Kind::Import(import) = &*statement.kind else {
+        return session.move_again(statement, record);
+    };
     let import = Import { job: Some(record.id), ..(**import).clone() };
     statement.kind = Kind::Import(Box::new(import)).into();
     let prepared = session.prepare(statement, &[])?;

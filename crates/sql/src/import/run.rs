@@ -20,7 +20,7 @@ use crate::dml::table_load::{TableLoad, Written, is_of_row};
 use crate::dml::writer::TableInfo;
 use crate::general_query::Row;
 use crate::jobs::registry::Job;
-use crate::jobs::{Record, RunAs, State};
+use crate::jobs::{Record, State};
 use crate::session::{Context, Outcome};
 
 /// How much of an import reading is; the rest is sorting and writing.
@@ -61,7 +61,7 @@ pub(crate) fn import(ctx: &Context, i: &Import, statement: &str) -> SqlResult<Ou
         }
     }
     let id = i.job.map_or_else(|| ctx.db.new_ids(1), Ok)?;
-    let record = Record { run_as: Some(run_as(ctx)), ..Record::new(id, "import", statement) };
+    let record = Record { run_as: Some(ctx.run_as()), ..Record::new(id, "import", statement) };
     let reject = reject_file(folder, &options, &table, id)?;
     let dry_run = options.dry_run;
     if !dry_run {
@@ -78,12 +78,6 @@ pub(crate) fn import(ctx: &Context, i: &Import, statement: &str) -> SqlResult<Ou
         note_failure(&ctx.db, job.record(), e);
     }
     done
-}
-
-/// What the statement needs to run again without its client.
-pub(super) fn run_as(ctx: &Context) -> RunAs {
-    let (user, database) = (ctx.session.user.clone(), ctx.session.database.clone());
-    RunAs { user, database, settings: ctx.session.changed_settings() }
 }
 
 fn reject_file(

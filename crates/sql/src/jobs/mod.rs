@@ -5,7 +5,7 @@
 //!                     ├─► succeeded
 //!                     └─► undoing ─► failed | canceled
 //!   found running or undoing when the store is opened ─► undone before the first session
-//!   .. but for imports, which begin again: Database::resume_imports
+//!   .. but for imports and moves of tables, which begin again: Database::resume_jobs
 //! ```
 //!
 //! - [`record`]: what is stored about a job; SHOW JOBS prints it.

@@ -178,9 +178,19 @@ pub(crate) fn discard(
     (id, generation): (u32, u32),
     since: u64,
 ) -> SqlResult<()> {
-    let chain = catalog.chain(lies_in);
-    let Some(root) = chain.first() else { return Ok(()) };
-    let root = (root.id, root.generation);
+    match catalog.chain(lies_in).first() {
+        Some(root) => discard_below(txn, (root.id, root.generation), (id, generation), since),
+        None => Ok(()),
+    }
+}
+
+/// As [`discard`], inside of the families of a generation of a root table.
+pub(crate) fn discard_below(
+    txn: &Txn,
+    root: (u32, u32),
+    (id, generation): (u32, u32),
+    since: u64,
+) -> SqlResult<()> {
     let record = Discarded { id, generation, root, since, place: Vec::new() };
     txn.put(system::discarded(id, generation), record.encode()).map_err(kv_error)
 }

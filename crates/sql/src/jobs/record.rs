@@ -71,6 +71,19 @@ pub struct Record {
     pub index: Option<u32>,
     /// As whom it runs, if it begins again when the node has stopped in the middle.
     pub run_as: Option<RunAs>,
+    /// What it writes and nobody reads yet: erased when it is undone or begins again.
+    pub copies: Vec<Copied>,
+}
+
+/// A generation of a table or an index that a job fills.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Copied {
+    /// Table or index.
+    pub id: u32,
+    /// Generation.
+    pub generation: u32,
+    /// The root table, and its generation, in whose families it lies, if it does.
+    pub root: Option<(u32, u32)>,
 }
 
 /// What a statement needs to run without the client that asked for it.
@@ -97,6 +110,7 @@ impl Record {
             error: None,
             index: None,
             run_as: None,
+            copies: Vec::new(),
         }
     }
 
@@ -115,7 +129,7 @@ impl Record {
         let value = json!({
             "kind": self.kind, "statement": self.statement, "state": self.state.name(),
             "step": self.step, "fraction": self.fraction, "error": self.error,
-            "index": self.index, "run_as": self.run_as,
+            "index": self.index, "run_as": self.run_as, "copies": self.copies,
         });
         value.to_string().into_bytes()
     }
@@ -134,6 +148,7 @@ impl Record {
             error: text("error"),
             index: value["index"].as_u64().and_then(|n| u32::try_from(n).ok()),
             run_as: RunAs::deserialize(&value["run_as"]).ok(),
+            copies: Vec::deserialize(&value["copies"]).unwrap_or_default(),
         })
     }
 

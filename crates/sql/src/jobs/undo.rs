@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use braid_catalog::{After, Catalog, NOTES_GENERATION, kv_error, load_catalog, write_changes};
-use braid_keys::path::generations_upto;
+use braid_keys::path::{generation, generations_upto};
 use braid_kv::{Coordinator, Isolation, KeySpan, KvError, Txn, TxnId, TxnOptions};
 use braid_types::SqlResult;
 
@@ -46,8 +46,8 @@ impl Undo {
             return Ok(false);
         }
         let txn = db.coordinator().begin(patient()).map_err(kv_error)?;
-        erase(&txn, &self.record)?;
-        Record { state: self.ends, ..self.record.clone() }.put(&txn)?;
+        erase(&txn, &self.record, db.coordinator().wall_clock_us())?;
+        Record { state: self.ends, copies: Vec::new(), ..self.record.clone() }.put(&txn)?;
         Record::forget_old(&txn)?;
         match txn.commit() {
             Ok(_) => Ok(true),
@@ -103,10 +103,19 @@ fn remove(txn: &Arc<Txn>, catalog: &Catalog, job: u32, now_us: u64) -> SqlResult
     Ok(new)
 }
 
-fn erase(txn: &Txn, record: &Record) -> SqlResult<()> {
-    let Some(index) = record.index else { return Ok(()) };
-    let (start, end) = generations_upto(index, NOTES_GENERATION);
-    txn.delete_span(&KeySpan::new(start, end)).map(|_| ()).map_err(kv_error)
+fn erase(txn: &Txn, record: &Record, now_us: u64) -> SqlResult<()> {
+    let span = |(start, end)| txn.delete_span(&KeySpan::new(start, end)).map(|_| ());
+    if let Some(index) = record.index {
+        span(generations_upto(index, NOTES_GENERATION)).map_err(kv_error)?;
+    }
+    for copied in &record.copies {
+        let own = (copied.id, copied.generation);
+        match copied.root {
+            Some(root) => reclaim::discard_below(txn, root, own, now_us)?,
+            None => span(generation(copied.id, copied.generation)).map_err(kv_error)?,
+        }
+    }
+    Ok(())
 }
 
 /// Takes back all that an earlier process has left unfinished. Called before the first session.
@@ -115,11 +124,20 @@ pub(crate) fn all(coordinator: &Arc<Coordinator>) -> SqlResult<()> {
     let txn = coordinator.begin(options).map_err(kv_error)?;
     let records = Record::all(&txn)?;
     let mut catalog = load_catalog(&txn)?;
-    // What can begin again has left nothing to take back.
-    let undone = |record: &Record| !record.state.is_final() && record.run_as.is_none();
-    for record in records.into_iter().filter(undone) {
-        catalog = remove(&txn, &catalog, record.id, coordinator.wall_clock_us())?;
-        erase(&txn, &record)?;
+    let now_us = coordinator.wall_clock_us();
+    for record in records.into_iter().filter(|record| !record.state.is_final()) {
+        // What can begin again is not in the catalog.
+        let again = record.run_as.is_some() && record.state != State::Undoing;
+        if again && record.copies.is_empty() {
+            continue;
+        }
+        erase(&txn, &record, now_us)?;
+        let record = Record { copies: Vec::new(), ..record };
+        if again {
+            record.put(&txn)?;
+            continue;
+        }
+        catalog = remove(&txn, &catalog, record.id, now_us)?;
         let error = record.error.clone().or_else(|| Some("the node stopped".into()));
         Record { state: State::Failed, error, ..record }.put(&txn)?;
     }

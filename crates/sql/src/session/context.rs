@@ -18,6 +18,7 @@ use crate::database::Database;
 use crate::dml::deferred::Deferred;
 use crate::explain::Actual;
 use crate::general_query::{PlanContext, Row, RunContext, row_memory};
+use crate::jobs::RunAs;
 use braid_parser::Name;
 use braid_scalar::EvalContext;
 
@@ -210,6 +211,12 @@ impl Context {
                 format!("\"{}\" is not a table", name.last().map_or("", |s| s)),
             )),
         }
+    }
+
+    /// What a job needs to begin again without the client that asked for it.
+    pub(crate) fn run_as(&self) -> RunAs {
+        let (user, database) = (self.session.user.clone(), self.session.database.clone());
+        RunAs { user, database, settings: self.session.changed_settings() }
     }
 
     /// Name of a table's schema.

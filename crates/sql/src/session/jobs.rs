@@ -19,6 +19,27 @@ use braid_parser::{ImportDump, Statement, TxnModes};
 impl Session {
     /// Runs a schema change in steps, if it is one to run so.
     pub(super) fn run_in_steps(&mut self, statement: &Statement) -> SqlResult<Option<Outcome>> {
+        self.go_in_steps(statement, None)
+    }
+
+    /// Runs a move of a table that the node has not ended before it stopped.
+    pub(crate) fn move_again(&mut self, statement: Statement, record: &Record) -> SqlResult<()> {
+        if self.go_in_steps(&statement, Some(record.id))?.is_some() {
+            return Ok(());
+        }
+        // Without rows it is no job any more.
+        let prepared = self.prepare(statement, &[])?;
+        self.execute(&prepared, Vec::new())?;
+        let ended = Record { state: State::Succeeded, fraction: 1.0, ..record.clone() };
+        ended.store(self.db.coordinator())
+    }
+
+    /// `again`: as the job of this id.
+    fn go_in_steps(
+        &mut self,
+        statement: &Statement,
+        again: Option<u32>,
+    ) -> SqlResult<Option<Outcome>> {
         if self.state.derived().read_only {
             return Ok(None);
         }
@@ -26,7 +47,10 @@ impl Session {
         let options = TxnOptions { isolation: Isolation::RepeatableRead, ..options };
         let (txn, catalog) = self.db.begin(options)?;
         let ctx = self.context(txn, catalog, Vec::new());
-        let tag = crate::ddl::online::run(&ctx, statement)?;
+        let tag = match crate::ddl::online::run(&ctx, statement)? {
+            None => crate::ddl::moves::run_in_steps(&ctx, statement, again)?,
+            done => done,
+        };
         Ok(tag.map(Outcome::Done))
     }
 

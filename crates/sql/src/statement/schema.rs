@@ -5,8 +5,8 @@ use sqlparser::ast::{ObjectType, Statement as Sql};
 
 use super::entry::{Entry, work};
 use crate::ddl::{
-    Change, alter, comment, create_table, domain, drop, index, online, schema, sequence, truncate,
-    user_type, view,
+    Change, alter, comment, create_table, domain, drop, index, moves, online, schema, sequence,
+    truncate, user_type, view,
 };
 
 /// DROP of one kind of object.
@@ -47,7 +47,8 @@ pub(super) static ENTRIES: &[Entry] = &[
         work!(Kind::AlterTableOwn(name, if_exists, op) => |c| {
             alter::place(c, name, *if_exists, op)
         }),
-    ),
+    )
+    .in_steps(moves::may_go_in_steps),
     Entry::change(
         "ALTER INDEX",
         "alter index i rename to j",

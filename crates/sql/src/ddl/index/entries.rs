@@ -99,7 +99,7 @@ impl Entries<'_> {
 
     /// How fast one of so many threads may read.
     pub(in crate::ddl) fn pace(&self, threads: usize) -> Pace {
-        Pace { rate: self.rate, threads: threads as u64, left: 0 }
+        Pace::new(self.rate, threads)
     }
 
     /// The rows of a part.
@@ -126,6 +126,11 @@ pub(in crate::ddl) struct Pace {
 impl Pace {
     /// Pauses in a second, if more than one row comes between them.
     const PAUSES: u64 = 20;
+
+    /// So many rows in a second, by so many threads.
+    pub(in crate::ddl) fn new(rate: Option<u64>, threads: usize) -> Pace {
+        Pace { rate, threads: threads as u64, left: 0 }
+    }
 
     /// Before each row.
     pub(in crate::ddl) fn row(&mut self, ctx: &Context) -> SqlResult<()> {
@@ -199,11 +204,15 @@ impl Way {
         let end = |reverse: bool| -> SqlResult<Option<Bytes>> {
             Ok(entries.scan(part, None, reverse).next_row()?.map(|(key, _)| key))
         };
-        let (first, last) = (end(false)?.unwrap_or_default(), end(true)?.unwrap_or_default());
-        let common = first.iter().zip(&last).take_while(|(a, b)| a == b).count();
+        Ok(Way::between(&end(false)?.unwrap_or_default(), &end(true)?.unwrap_or_default()))
+    }
+
+    /// From one key to another.
+    pub(in crate::ddl) fn between(first: &[u8], last: &[u8]) -> Way {
+        let common = first.iter().zip(last).take_while(|(a, b)| a == b).count();
         let mut way = Way { common, first: 0.0, last: 1.0 };
-        (way.first, way.last) = (way.place(&first), way.place(&last));
-        Ok(way)
+        (way.first, way.last) = (way.place(first), way.place(last));
+        way
     }
 
     fn place(&self, key: &[u8]) -> f64 {

@@ -1,5 +1,6 @@
-//! Tables that move to other keys: into a parent, out of one, to another parent, to another primary
-//! key; with everything interleaved in them.
+//! What becomes of tables that move to other keys: into a parent, out of one, to another parent, to
+//! another primary key; with everything interleaved in them. And the move itself where it belongs
+//! to a transaction.
 //!
 //! ```text
 //!   ALTER TABLE lines SET INTERLEAVE IN PARENT orders ON DELETE CASCADE
@@ -9,27 +10,54 @@
 //! ```
 //! Every table and index that moves gets a new generation, so that nothing can be mistaken: a crash
 //! in the middle leaves the old rows and the old catalog, and new rows that nobody can reach.
-//! Writers of the tables wait meanwhile.
+//! In a block writers of the tables wait meanwhile; else it goes in steps ([`super::online`]).
 
 use std::sync::Arc;
 
 use braid_catalog::{
     Index, IndexColumn, IndexConstraint, MAX_DEPTH, Table, choose_name, constraint_name, kv_error,
 };
-use braid_kv::{LockMode, Wait};
+use braid_kv::{LockMode, ReadMode, Wait};
 use braid_parser::InterleaveClause;
 use braid_types::{SqlError, SqlResult, SqlState};
 
-use super::{Change, backfill, bad_table, create_table, index, interleave, truncate};
+use crate::ddl::{Change, backfill, bad_table, create_table, index, interleave, truncate};
 use crate::statistics::Delta;
 use crate::storage::{IndexLayout, TableLayout};
 
-/// Interleaves a table in a parent that it does not lie in.
-pub(super) fn into_parent(
-    c: &mut Change,
-    t: &Arc<Table>,
-    clause: &InterleaveClause,
-) -> SqlResult<()> {
+/// Where a table is to lie.
+#[derive(Clone, Copy)]
+pub(in crate::ddl) enum Place<'a> {
+    /// In a parent that it does not lie in.
+    Inside(&'a InterleaveClause),
+    /// In none.
+    Alone,
+    /// Under another primary key. The old one becomes a unique index, for those who refer to it.
+    /// Without a clause the table lies in no parent afterwards.
+    Key(&'a [(String, bool)], Option<&'a InterleaveClause>),
+}
+
+/// Moves a table with the statement's transaction.
+pub(in crate::ddl) fn run(c: &mut Change, t: &Arc<Table>, place: Place<'_>) -> SqlResult<()> {
+    let new = wanted(c, t, place)?;
+    let enforced = new.interleave.as_ref().is_some_and(|i| i.enforced());
+    relocate(c, t, new)?;
+    match c.catalog.table(t.id).cloned().filter(|_| enforced) {
+        Some(moved) => backfill::validate_parents(c, &moved),
+        None => Ok(()),
+    }
+}
+
+/// What the table becomes. Nothing is changed yet.
+pub(super) fn wanted(c: &mut Change, t: &Arc<Table>, place: Place<'_>) -> SqlResult<Table> {
+    match place {
+        Place::Inside(clause) => into_parent(c, t, clause),
+        Place::Alone => out_of_parent(t),
+        Place::Key(columns, clause) => primary_key(c, t, columns, clause),
+    }
+}
+
+fn into_parent(c: &mut Change, t: &Arc<Table>, clause: &InterleaveClause) -> SqlResult<Table> {
     let declared = interleave::declare(c, t, clause)?;
     let parent = c.catalog.table(declared.parent).cloned();
     let parent = parent.ok_or_else(|| SqlError::internal("the parent is gone"))?;
@@ -47,37 +75,23 @@ pub(super) fn into_parent(
             t.name
         )));
     }
-    let enforced = declared.enforced();
-    let mut new = (**t).clone();
-    new.interleave = Some(declared);
-    relocate(c, t, new)?;
-    if enforced {
-        let moved = c.catalog.table(t.id).cloned();
-        let moved = moved.ok_or_else(|| SqlError::internal("the table is gone"))?;
-        backfill::validate_parents(c, &moved)?;
-    }
-    Ok(())
+    Ok(Table { interleave: Some(declared), ..(**t).clone() })
 }
 
-/// Takes a table out of its parent.
-pub(super) fn out_of_parent(c: &mut Change, t: &Arc<Table>) -> SqlResult<()> {
+fn out_of_parent(t: &Table) -> SqlResult<Table> {
     if t.interleave.is_none() {
         return Err(bad_table(format!("table \"{}\" is not interleaved", t.name))
             .with_hint("SHOW CREATE TABLE tells where a table lies."));
     }
-    let mut new = (**t).clone();
-    new.interleave = None;
-    relocate(c, t, new)
+    Ok(Table { interleave: None, ..t.clone() })
 }
 
-/// Gives a table another primary key. The old one becomes a unique index, for those who refer to
-/// it. Without a clause the table lies in no parent afterwards.
-pub(super) fn primary_key(
+fn primary_key(
     c: &mut Change,
     t: &Arc<Table>,
     columns: &[(String, bool)],
     clause: Option<&InterleaveClause>,
-) -> SqlResult<()> {
+) -> SqlResult<Table> {
     let children: Vec<_> =
         c.catalog.interleaved_children(t.id).map(|t| format!("\"{}\"", t.name)).collect();
     if !children.is_empty() {
@@ -94,7 +108,9 @@ pub(super) fn primary_key(
     }
     let columns = key(t, columns)?;
     for k in &columns {
-        if let Some(at) = t.ordinal(k.column).filter(|at| t.columns[*at].nullable) {
+        let nullable = t.ordinal(k.column).filter(|at| t.columns[*at].nullable);
+        // In steps each row is looked at as it moves.
+        if let Some(at) = nullable.filter(|_| c.reading == ReadMode::Latest) {
             backfill::validate_not_null(c, t.id, at)?;
         }
     }
@@ -114,12 +130,7 @@ pub(super) fn primary_key(
     if let Some(clause) = clause {
         new.interleave = Some(interleave::declare(c, &new, clause)?);
     }
-    let enforced = new.interleave.as_ref().is_some_and(|i| i.enforced());
-    relocate(c, t, new)?;
-    match c.catalog.table(t.id).cloned().filter(|_| enforced) {
-        Some(moved) => backfill::validate_parents(c, &moved),
-        None => Ok(()),
-    }
+    Ok(new)
 }
 
 fn key(t: &Table, columns: &[(String, bool)]) -> SqlResult<Vec<IndexColumn>> {
@@ -172,10 +183,7 @@ fn relocate(c: &mut Change, t: &Arc<Table>, new: Table) -> SqlResult<()> {
     for s in &subtree {
         c.discard(s)?;
     }
-    c.put(new);
-    for s in &subtree {
-        renew(c, s.id)?;
-    }
+    renew_all(c, new, &subtree)?;
     // Whoever has written here has ended; if that was after this statement began, it begins anew
     // before the work instead of after it.
     let root = t.interleave.is_none();
@@ -186,15 +194,25 @@ fn relocate(c: &mut Change, t: &Arc<Table>, new: Table) -> SqlResult<()> {
     for old in &old {
         copy(c, old)?;
     }
-    for (old, s) in old.iter().zip(&subtree) {
-        if s.interleave.is_none() {
-            truncate::erase(c, s.id, s.generation)?;
-        }
-        for i in old.indexes.iter().filter(|i| i.index.interleave_in.is_none()) {
-            truncate::erase(c, i.index.id, i.index.generation)?;
-        }
+    old.iter().try_for_each(|old| erase(c, old))
+}
+
+/// Erases what a table had outside of families.
+pub(super) fn erase(c: &Change, old: &TableLayout) -> SqlResult<()> {
+    let t = &old.table;
+    if t.interleave.is_none() {
+        truncate::erase(c, t.id, t.generation)?;
+    }
+    for i in old.indexes.iter().filter(|i| i.index.interleave_in.is_none()) {
+        truncate::erase(c, i.index.id, i.index.generation)?;
     }
     Ok(())
+}
+
+/// Puts a table as it will be, and gives it and what lies in it new generations.
+pub(super) fn renew_all(c: &mut Change, new: Table, subtree: &[Arc<Table>]) -> SqlResult<()> {
+    c.put(new);
+    subtree.iter().try_for_each(|s| renew(c, s.id))
 }
 
 /// Gives a table that moves, and its indexes, new generations. An index that lay in a table which
