@@ -6,10 +6,10 @@ mod harness;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use braid_catalog::load_catalog;
-use braid_env::clock::WallClock;
+use braid_env::clock::{Clock, WallClock};
 use braid_env::fs::{CrashPolicy, MemFs};
 use braid_env::random::Random;
 use braid_kv::{KeySpan, ScanOptions, Store, StoreOptions, TxnOptions};
@@ -324,6 +324,10 @@ fn it_is_listed_and_canceled_and_leaves_nothing() {
     }
 }
 
+fn since(begun: u64) -> Duration {
+    Duration::from_micros(WallClock.now_micros().saturating_sub(begun))
+}
+
 fn open(fs: MemFs) -> Arc<Database> {
     let mut options = StoreOptions::new(Arc::new(fs), "db", Arc::new(WallClock));
     options.engine.row_class = braid_keys::row_class;
@@ -365,9 +369,9 @@ fn after_a_crash_at_any_step_it_begins_again() {
             };
             let old = shown(s);
             assert_eq!(db.resume_jobs().unwrap(), 1);
-            let begun = Instant::now();
+            let begun = WallClock.now_micros();
             while !rows(s, "show jobs").last().unwrap().contains("|succeeded|") {
-                assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", rows(s, "show jobs"));
+                assert!(since(begun) < Duration::from_secs(60), "{:?}", rows(s, "show jobs"));
                 std::thread::sleep(Duration::from_millis(10));
             }
             assert_ne!(shown(s), old);
@@ -386,11 +390,11 @@ fn a_transaction_that_is_open_makes_only_the_move_wait() {
     std::thread::scope(|scope| {
         let moving = scope.spawn(|| run(&mut session(&db), MOVES[0].1));
         let mut longest = Duration::ZERO;
-        let begun = Instant::now();
-        while begun.elapsed() < Duration::from_millis(600) {
-            let start = Instant::now();
+        let begun = WallClock.now_micros();
+        while since(begun) < Duration::from_millis(600) {
+            let start = WallClock.now_micros();
             run(other, "update o set n = n + 1 where id = 2 and o = 1");
-            longest = longest.max(start.elapsed());
+            longest = longest.max(since(start));
         }
         assert!(!moving.is_finished());
         assert!(longest < Duration::from_millis(400), "a writer waited for {longest:?}");
@@ -446,7 +450,7 @@ fn write_at_random(db: &Arc<Database>, who: u64, stop: &AtomicBool) -> (Vec<Stri
         if random.below(2) == 0 || back {
             sql = format!("begin; {sql}; {}", if back { "rollback" } else { "commit" });
         }
-        let start = Instant::now();
+        let start = WallClock.now_micros();
         match try_run(s, &sql, &[]) {
             Ok(_) if !back => (orders, lines) = (new_orders, new_lines),
             Ok(_) => {}
@@ -456,7 +460,7 @@ fn write_at_random(db: &Arc<Database>, who: u64, stop: &AtomicBool) -> (Vec<Stri
                 run(s, "rollback");
             }
         }
-        longest = longest.max(start.elapsed());
+        longest = longest.max(since(start));
     }
     let mut all: Vec<String> =
         orders.iter().map(|((id, o), n)| format!("{id:05}|{o}|{n}")).collect();

@@ -105,7 +105,7 @@ fn pass_one_run(
     end: &[u8],
     last: &mut Option<usize>,
 ) -> Result<u64> {
-    for i in 0..layers.len() {
+    for (i, row) in rows.iter().enumerate().take(layers.len()) {
         if *last == Some(i) {
             continue;
         }
@@ -114,7 +114,7 @@ fn pass_one_run(
         if !layer.is_known {
             return Ok(0);
         }
-        let stop = rows[i].and_then(|row| above[row].source.key()).unwrap_or(end);
+        let stop = row.and_then(|row| above[row].source.key()).unwrap_or(end);
         if compare(stop, at).is_le() {
             // A row is here, or a layer has to be sought to here.
             return Ok(0);
