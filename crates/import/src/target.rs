@@ -96,7 +96,7 @@ fn fit(value: Value, ty: &SqlType, style: Style) -> SqlResult<Datum> {
         (Value::List(items), SqlType::Array(element)) => {
             let items = items.into_iter().map(|item| fit(item, element, style));
             let items = items.collect::<SqlResult<Vec<Datum>>>()?;
-            Ok(Datum::Array(Arc::new(ArrayValue { element: (**element).clone(), items })))
+            Ok(Datum::Array(Arc::new(ArrayValue::list((**element).clone(), items))))
         }
         (Value::List(_), _) => Err(mismatch("a list", ty)),
         (Value::Json(_), _) => Err(mismatch("a JSON value", ty)),

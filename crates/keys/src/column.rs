@@ -24,12 +24,16 @@
 
 use std::sync::Arc;
 
-use braid_types::{ArrayValue, Datum, Interval, SqlError, SqlResult, SqlState, SqlType};
+use braid_types::{
+    ArrayValue, Datum, Dimension, Interval, Shape, SqlError, SqlResult, SqlState, SqlType,
+};
 
 use crate::decimal;
 
+const LOW_GRID_END: u8 = 0x0E;
 const ARRAY_END: u8 = 0x0F;
 const NULL_FIRST: u8 = 0x10;
+const GRID_END: u8 = 0x11;
 const FALSE: u8 = 0x28;
 const TRUE: u8 = 0x29;
 const INT_ZERO: u8 = 0x38;
@@ -81,6 +85,7 @@ pub fn is_key_type(ty: &SqlType) -> bool {
         SqlType::Json | SqlType::Jsonb | SqlType::Record | SqlType::Void | SqlType::Unknown => {
             false
         }
+        SqlType::Int2Vector | SqlType::OidVector => false,
         SqlType::Array(e) => is_key_type(e),
         _ => true,
     }
@@ -140,7 +145,10 @@ fn encode_ascending(out: &mut Vec<u8>, value: &Datum) -> SqlResult<()> {
             for item in &a.items {
                 encode_ascending(out, item)?;
             }
-            out.push(ARRAY_END);
+            match &a.shape {
+                Shape::Grid(dimensions) => encode_grid(out, dimensions),
+                Shape::List | Shape::Vector => out.push(ARRAY_END),
+            }
         }
         Datum::Jsonb(_) | Datum::Json(_) | Datum::Record(_) => {
             return Err(SqlError::unsupported("a key column of type json, jsonb or record"));
@@ -263,9 +271,7 @@ fn decode_tagged(r: &mut Reader<'_>, tag: u8, ty: &SqlType) -> SqlResult<Datum> 
                 SqlType::Int2 => Datum::Int2(v.try_into().map_err(bad)?),
                 SqlType::Int4 => Datum::Int4(v.try_into().map_err(bad)?),
                 SqlType::Int8 => Datum::Int8(v),
-                SqlType::Oid | SqlType::Regclass | SqlType::Regtype => {
-                    Datum::Oid(v.try_into().map_err(bad)?)
-                }
+                ty if ty.is_oid_like() => Datum::Oid(v.try_into().map_err(bad)?),
                 SqlType::Date => Datum::Date(v.try_into().map_err(bad)?),
                 SqlType::Time => Datum::Time(v),
                 SqlType::Timestamp => Datum::Timestamp(v),
@@ -304,16 +310,50 @@ fn decode_tagged(r: &mut Reader<'_>, tag: u8, ty: &SqlType) -> SqlResult<Datum> 
         (NUMERIC_NAN, SqlType::Numeric(_)) => Datum::NumericNan,
         (ARRAY, SqlType::Array(element)) => {
             let mut items = Vec::new();
-            loop {
+            let dimensions = loop {
                 match r.byte()? {
-                    ARRAY_END => break,
+                    ARRAY_END => break Vec::new(),
+                    LOW_GRID_END | GRID_END => break decode_grid(r)?,
                     t => items.push(decode_tagged(r, t, element)?),
                 }
+            };
+            let places = dimensions.iter().try_fold(1usize, |n, d| n.checked_mul(d.length));
+            if !dimensions.is_empty() && places != Some(items.len()) {
+                return Err(damaged());
             }
-            Datum::Array(Arc::new(ArrayValue { element: (**element).clone(), items }))
+            Datum::Array(Arc::new(ArrayValue::of((**element).clone(), items, &dimensions)))
         }
         _ => return Err(damaged()),
     })
+}
+
+/// After the elements of an array that is not one list from 1: number of dimensions, and of each
+/// its length, then of each its first subscript. Arrays of equal elements sort by that; a list from
+/// 1 has only its mark, which lies between those of one dimension from less and all others.
+fn encode_grid(out: &mut Vec<u8>, dimensions: &[Dimension]) {
+    let low = matches!(dimensions, [Dimension { lower: ..=0, .. }]);
+    out.push(if low { LOW_GRID_END } else { GRID_END });
+    out.push(dimensions.len() as u8);
+    for dimension in dimensions {
+        out.extend_from_slice(&(dimension.length as u32).to_be_bytes());
+    }
+    for dimension in dimensions {
+        out.extend_from_slice(&((dimension.lower as u32) ^ (1 << 31)).to_be_bytes());
+    }
+}
+
+fn decode_grid(r: &mut Reader<'_>) -> SqlResult<Vec<Dimension>> {
+    let count = r.byte()?;
+    braid_types::check_dimensions(count.into()).map_err(|_| damaged())?;
+    let mut dimensions = Vec::new();
+    for _ in 0..count {
+        let length = u32::from_be_bytes(r.array()?) as usize;
+        dimensions.push(Dimension { lower: 1, length });
+    }
+    for dimension in &mut dimensions {
+        dimension.lower = (u32::from_be_bytes(r.array()?) ^ (1 << 31)) as i32;
+    }
+    Ok(dimensions)
 }
 
 /// A value that equals the encoded one, in months, days and microseconds of PostgreSQL's
@@ -444,6 +484,10 @@ fn skip_tagged(r: &mut Reader<'_>, tag: u8) -> SqlResult<()> {
             loop {
                 match r.byte()? {
                     ARRAY_END => break,
+                    LOW_GRID_END | GRID_END => {
+                        decode_grid(r)?;
+                        break;
+                    }
                     t => skip_tagged(r, t)?,
                 }
             }

@@ -114,7 +114,7 @@ fn value(kind: usize) -> BoxedStrategy<Datum> {
         _ => prop::collection::vec(prop_oneof![1 => Just(None), 4 => ints().prop_map(Some)], 0..4)
             .prop_map(|v| {
                 let items = v.into_iter().map(|i| i.map_or(Datum::Null, Datum::Int8)).collect();
-                Datum::Array(Arc::new(ArrayValue { element: SqlType::Int8, items }))
+                Datum::Array(Arc::new(ArrayValue::list(SqlType::Int8, items)))
             })
             .boxed(),
     }

@@ -92,7 +92,13 @@ pub fn data_type(ty: &SqlType) -> DataType {
         | SqlType::Timestamp
         | SqlType::TimestampTz
         | SqlType::Enum(_) => DataType::Int64,
-        SqlType::Oid | SqlType::Regclass | SqlType::Regtype => DataType::UInt32,
+        SqlType::Oid
+        | SqlType::Regclass
+        | SqlType::Regtype
+        | SqlType::Regproc
+        | SqlType::Regprocedure
+        | SqlType::Regnamespace
+        | SqlType::Regrole => DataType::UInt32,
         SqlType::Float4 => DataType::Float32,
         SqlType::Float8 => DataType::Float64,
         SqlType::Text
@@ -109,6 +115,8 @@ pub fn data_type(ty: &SqlType) -> DataType {
         | SqlType::Interval
         | SqlType::Jsonb
         | SqlType::Array(_)
+        | SqlType::Int2Vector
+        | SqlType::OidVector
         | SqlType::Record => DataType::Binary,
     }
 }
@@ -129,6 +137,8 @@ pub(crate) fn is_native(ty: &SqlType) -> bool {
                 | SqlType::Interval
                 | SqlType::Jsonb
                 | SqlType::Array(_)
+                | SqlType::Int2Vector
+                | SqlType::OidVector
                 | SqlType::Record
         )
 }
@@ -259,7 +269,7 @@ impl<'a> Packed<'a> {
     fn records(&mut self) -> Option<Datum> {
         let count = self.number()?;
         let items = (0..count).map(|_| self.field()).collect::<Option<Vec<_>>>()?;
-        Some(Datum::Array(Arc::new(ArrayValue { element: SqlType::Record, items })))
+        Some(Datum::Array(Arc::new(ArrayValue::list(SqlType::Record, items))))
     }
 }
 

@@ -145,7 +145,7 @@ impl Drop for Running {
 /// Clients are shown names for `regclass` and `regtype`, as text.
 fn shown_type(ty: &SqlType) -> SqlType {
     match ty {
-        SqlType::Regclass | SqlType::Regtype => SqlType::Text,
+        ty if ty.names_objects() => SqlType::Text,
         other => other.clone(),
     }
 }

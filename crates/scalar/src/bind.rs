@@ -168,7 +168,7 @@ pub fn bind_unsettled(expr: &Expr, scope: &Scope, ctx: &mut dyn BindContext) -> 
                 .map(|e| bind_unsettled(e, scope, ctx))
                 .collect::<SqlResult<Vec<_>>>()?;
             let (parts, element) = unify(parts, "ARRAY", ctx)?;
-            fold(Bound::new(Node::Array(parts), element.array_of()?))
+            fold(Bound::new(Node::Array(parts), element.array_of()))
         }
         Expr::Tuple(parts) => {
             let parts = parts.iter().map(|e| bind(e, scope, ctx)).collect::<SqlResult<Vec<_>>>()?;
@@ -283,10 +283,21 @@ fn bind_access(
     } else {
         bind_unsettled(root, scope, ctx)?
     };
-    for access in rest {
+    while let Some((access, after)) = rest.split_first() {
+        rest = after;
         value = match access {
-            AccessExpr::Subscript(subscript) => bind_subscript(value, subscript, scope, ctx)?,
             AccessExpr::Dot(field) => select_field(&value, field)?,
+            AccessExpr::Subscript(subscript) if value.ty().element().is_none() => {
+                bind_subscript(value, subscript, scope, ctx)?
+            }
+            AccessExpr::Subscript(first) => {
+                let mut subscripts = vec![first];
+                while let Some((AccessExpr::Subscript(next), after)) = rest.split_first() {
+                    subscripts.push(next);
+                    rest = after;
+                }
+                bind_subscripts(value, &subscripts, scope, ctx)?
+            }
         };
     }
     Ok(value)
@@ -322,6 +333,7 @@ fn select_field(value: &Bound, field: &Expr) -> SqlResult<Bound> {
     }
 }
 
+/// `json['key']` and `name[0]`.
 fn bind_subscript(
     value: Bound,
     subscript: &Subscript,
@@ -344,31 +356,46 @@ fn bind_subscript(
         let text = coerce(value, &SqlType::Text, CastContext::Implicit, ctx)?;
         return bind_named("substr", vec![text, place, one], false, ctx);
     }
-    let Some(element) = value.ty().element().cloned() else {
-        return Err(SqlError::new(
-            SqlState::DATATYPE_MISMATCH,
-            format!(
-                "cannot subscript type {} because it does not support subscripting",
-                value.ty()
-            ),
-        ));
-    };
-    let index = |e: &Expr, ctx: &mut dyn BindContext| {
+    Err(SqlError::new(
+        SqlState::DATATYPE_MISMATCH,
+        format!("cannot subscript type {} because it does not support subscripting", value.ty()),
+    ))
+}
+
+/// `array[1][2]`, and `array[1:2][3]`: with one slice among them all are slices, those of one
+/// number from 1 to it.
+fn bind_subscripts(
+    value: Bound,
+    subscripts: &[&Subscript],
+    scope: &Scope,
+    ctx: &mut dyn BindContext,
+) -> SqlResult<Bound> {
+    let mut index = |e: &Expr| {
         let bound = bind_unsettled(e, scope, ctx)?;
         coerce(bound, &SqlType::Int4, CastContext::Assignment, ctx)
     };
-    match subscript {
-        Subscript::Index { index: at } => {
-            let at = index(at, ctx)?;
-            fold(Bound::new(Node::Subscript(value, at), element))
-        }
-        Subscript::Slice { lower_bound, upper_bound, .. } => {
-            let low = lower_bound.as_ref().map(|e| index(e, ctx)).transpose()?;
-            let high = upper_bound.as_ref().map(|e| index(e, ctx)).transpose()?;
-            let ty = value.ty().clone();
-            fold(Bound::new(Node::Slice(value, low, high), ty))
+    let ty = value.ty().clone();
+    let element = ty.element().cloned().unwrap_or(SqlType::Unknown);
+    braid_types::check_dimensions(subscripts.len())?;
+    let sliced = subscripts.iter().any(|s| matches!(s, Subscript::Slice { .. }));
+    let (mut places, mut bounds) = (Vec::new(), Vec::new());
+    for subscript in subscripts {
+        match subscript {
+            Subscript::Index { index: at } if sliced => {
+                let one = Bound::constant(Datum::Int4(1), SqlType::Int4);
+                bounds.push((Some(one), Some(index(at)?)));
+            }
+            Subscript::Index { index: at } => places.push(index(at)?),
+            Subscript::Slice { lower_bound, upper_bound, .. } => {
+                let low = lower_bound.as_ref().map(&mut index).transpose()?;
+                bounds.push((low, upper_bound.as_ref().map(&mut index).transpose()?));
+            }
         }
     }
+    fold(match sliced {
+        true => Bound::new(Node::Slice(value, bounds), ty),
+        false => Bound::new(Node::Subscript(value, places), element),
+    })
 }
 
 fn number(text: &str) -> SqlResult<Bound> {
@@ -724,8 +751,13 @@ fn cast_to(
             .elem
             .iter()
             .map(|e| {
+                // Lists in lists are of the same type.
+                if matches!(e, Expr::Array(_)) {
+                    return cast_to(e, ty, scope, ctx);
+                }
                 let part = bind_unsettled(e, scope, ctx)?;
-                coerce(part, element, CastContext::Explicit, ctx)
+                let whole = matches!(part.ty(), SqlType::Array(_));
+                coerce(part, if whole { ty } else { element }, CastContext::Explicit, ctx)
             })
             .collect::<SqlResult<Vec<_>>>()?;
         return fold(Bound::new(Node::Array(parts), ty.clone()));

@@ -146,10 +146,10 @@ pub enum Node {
     Array(Vec<Bound>),
     /// `ROW(...)`, or a table's row with the names of its columns.
     Row(Vec<Bound>, Option<FieldNames>),
-    /// `array[index]`.
-    Subscript(Bound, Bound),
-    /// `array[low:high]`.
-    Slice(Bound, Option<Bound>, Option<Bound>),
+    /// `array[index][index]`.
+    Subscript(Bound, Vec<Bound>),
+    /// `array[low:high][low:high]`.
+    Slice(Bound, Vec<(Option<Bound>, Option<Bound>)>),
     /// A function or operator.
     Call(&'static Builtin, Vec<Bound>),
     /// A computation that the planner supplies, such as a subquery.
@@ -350,7 +350,12 @@ impl Bound {
             Node::Array(parts) => {
                 let items = parts.iter().map(|p| p.eval(row, ctx)).collect::<SqlResult<_>>()?;
                 let element = self.ty.element().cloned().unwrap_or(SqlType::Text);
-                Ok(Datum::Array(Arc::new(ArrayValue { element, items })))
+                let nested = parts.iter().any(|p| matches!(p.ty(), SqlType::Array(_)));
+                let array = match nested {
+                    true => stacked(element, items)?,
+                    false => ArrayValue::list(element, items),
+                };
+                Ok(Datum::Array(Arc::new(array)))
             }
             Node::Row(parts, names) => {
                 let fields = parts.iter().map(|p| p.eval(row, ctx)).collect::<SqlResult<_>>()?;
@@ -361,14 +366,19 @@ impl Bound {
                     args.iter().map(|a| a.eval(row, ctx)).collect::<SqlResult<Vec<_>>>()?;
                 code.apply(&values, ctx)
             }
-            Node::Subscript(array, index) => {
+            Node::Subscript(array, indexes) => {
                 // Of no array no place is computed.
-                match array.eval(row, ctx)? {
-                    Datum::Null => Ok(Datum::Null),
-                    array => Ok(element(&array, &index.eval(row, ctx)?)),
+                let Datum::Array(array) = array.eval(row, ctx)? else { return Ok(Datum::Null) };
+                let mut places = Vec::with_capacity(indexes.len());
+                for index in indexes {
+                    match index.eval(row, ctx)? {
+                        Datum::Int4(place) => places.push(place),
+                        _ => return Ok(Datum::Null),
+                    }
                 }
+                Ok(array.at(&places).cloned().unwrap_or(Datum::Null))
             }
-            Node::Slice(array, low, high) => eval_slice(array, low, high, row, ctx),
+            Node::Slice(array, bounds) => eval_slice(array, bounds, row, ctx),
             Node::Call(function, args) => self.call(function, args, row, ctx),
         }
     }
@@ -393,7 +403,7 @@ impl Bound {
         match (&value, &self.ty) {
             (Datum::Array(array), SqlType::Array(element)) if array.element == SqlType::Unknown => {
                 let (element, items) = ((**element).clone(), array.items.clone());
-                Ok(Datum::Array(Arc::new(ArrayValue { element, items })))
+                Ok(Datum::Array(Arc::new(array.like(element, items))))
             }
             _ => Ok(value),
         }
@@ -484,14 +494,17 @@ impl Bound {
             Node::Compare(_, a, b)
             | Node::IsDistinct(a, b, _)
             | Node::Quantified(_, a, b, _)
-            | Node::NullIf(a, b)
-            | Node::Subscript(a, b) => vec![a, b],
-            Node::InList(a, list, _) => std::iter::once(a).chain(list).collect(),
+            | Node::NullIf(a, b) => vec![a, b],
+            Node::InList(a, list, _) | Node::Subscript(a, list) => {
+                std::iter::once(a).chain(list).collect()
+            }
             Node::Case(branches, otherwise) => {
                 branches.iter().flat_map(|b| [&b.when, &b.then]).chain(otherwise.as_ref()).collect()
             }
-            Node::Slice(a, low, high) => {
-                std::iter::once(a).chain(low.as_ref()).chain(high.as_ref()).collect()
+            Node::Slice(a, bounds) => {
+                let both = |(low, high)| [low, high];
+                let both = bounds.iter().map(|(low, high)| (low, high)).flat_map(both);
+                std::iter::once(a).chain(both.flatten()).collect()
             }
         }
     }
@@ -517,7 +530,10 @@ impl Bound {
             Node::IsDistinct(a, b, n) => Node::IsDistinct(f(a), f(b), *n),
             Node::Quantified(op, a, b, n) => Node::Quantified(op.clone(), f(a), f(b), *n),
             Node::NullIf(a, b) => Node::NullIf(f(a), f(b)),
-            Node::Subscript(a, b) => Node::Subscript(f(a), f(b)),
+            Node::Subscript(a, list) => {
+                let a = f(a);
+                Node::Subscript(a, list.iter().map(&mut *f).collect())
+            }
             Node::InList(a, list, n) => {
                 let a = f(a);
                 Node::InList(a, list.iter().map(&mut *f).collect(), *n)
@@ -529,8 +545,12 @@ impl Bound {
                     .collect(),
                 otherwise.as_ref().map(&mut *f),
             ),
-            Node::Slice(a, low, high) => {
-                Node::Slice(f(a), low.as_ref().map(&mut *f), high.as_ref().map(&mut *f))
+            Node::Slice(a, bounds) => {
+                let a = f(a);
+                let mut both = |(low, high): &(Option<Bound>, Option<Bound>)| {
+                    (low.as_ref().map(&mut *f), high.as_ref().map(&mut *f))
+                };
+                Node::Slice(a, bounds.iter().map(&mut both).collect())
             }
         };
         Bound::new(node, self.ty.clone())
@@ -694,38 +714,38 @@ fn eval_extreme(
     Ok(best)
 }
 
-fn element(array: &Datum, index: &Datum) -> Datum {
-    match (array, index) {
-        (Datum::Array(a), Datum::Int4(at)) if *at >= 1 => {
-            a.items.get(*at as usize - 1).cloned().unwrap_or(Datum::Null)
-        }
-        _ => Datum::Null,
-    }
+/// Arrays in an array: one of a dimension more. NULLs go with empty arrays only.
+fn stacked(element: SqlType, items: Vec<Datum>) -> SqlResult<ArrayValue> {
+    let empty = || Arc::new(ArrayValue::list(element.clone(), Vec::new()));
+    let parts: Vec<Arc<ArrayValue>> = items
+        .into_iter()
+        .map(|item| match item {
+            Datum::Array(part) => part,
+            _ => empty(),
+        })
+        .collect();
+    ArrayValue::stack(element.clone(), &parts)
 }
 
 fn eval_slice(
     array: &Bound,
-    low: &Option<Bound>,
-    high: &Option<Bound>,
+    bounds: &[(Option<Bound>, Option<Bound>)],
     row: &[Datum],
     ctx: &EvalContext,
 ) -> SqlResult<Datum> {
     let Datum::Array(array) = array.eval(row, ctx)? else { return Ok(Datum::Null) };
-    let limit = |bound: &Option<Bound>, default: i32| -> SqlResult<Option<i32>> {
-        match bound {
-            None => Ok(Some(default)),
-            Some(b) => Ok(match b.eval(row, ctx)? {
-                Datum::Int4(v) => Some(v),
-                _ => None,
-            }),
-        }
+    // A bound that is NULL makes the whole NULL; one that is left out is the array's own.
+    let limit = |bound: &Option<Bound>| -> SqlResult<Option<Option<i32>>> {
+        let Some(bound) = bound else { return Ok(Some(None)) };
+        Ok(match bound.eval(row, ctx)? {
+            Datum::Int4(v) => Some(Some(v)),
+            _ => None,
+        })
     };
-    let length = array.items.len() as i32;
-    let (Some(low), Some(high)) = (limit(low, 1)?, limit(high, length)?) else {
-        return Ok(Datum::Null);
-    };
-    let from = low.max(1) as usize - 1;
-    let to = high.clamp(0, length) as usize;
-    let items = if from < to { array.items[from..to].to_vec() } else { Vec::new() };
-    Ok(Datum::Array(Arc::new(ArrayValue { element: array.element.clone(), items })))
+    let mut limits = Vec::with_capacity(bounds.len());
+    for (low, high) in bounds {
+        let (Some(low), Some(high)) = (limit(low)?, limit(high)?) else { return Ok(Datum::Null) };
+        limits.push((low, high));
+    }
+    Ok(Datum::Array(Arc::new(array.slice(&limits))))
 }

@@ -75,10 +75,13 @@ impl Bound {
             Node::Array(parts) => format!("ARRAY[{}]", list(parts, ", ")),
             Node::Row(parts, _) => format!("ROW({})", list(parts, ", ")),
             Node::Apply(code, parts) => format!("{}({})", code.label(), list(parts, ", ")),
-            Node::Subscript(a, at) => format!("{}[{}]", sql(a), sql(at)),
-            Node::Slice(a, low, high) => {
+            Node::Subscript(a, at) => format!("{}[{}]", sql(a), list(at, "][")),
+            Node::Slice(a, bounds) => {
                 let bound = |b: &Option<Bound>| b.as_ref().map(sql).unwrap_or_default();
-                format!("{}[{}:{}]", sql(a), bound(low), bound(high))
+                let both = |(low, high): &(Option<Bound>, Option<Bound>)| {
+                    format!("[{}:{}]", bound(low), bound(high))
+                };
+                format!("{}{}", sql(a), bounds.iter().map(both).collect::<String>())
             }
             Node::Call(f, parts) => {
                 let sign = !f.name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');

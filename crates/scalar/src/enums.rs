@@ -18,7 +18,7 @@ use crate::{BindContext, Bound, Node, resolve};
 fn range(ty: &Arc<EnumType>, low: i64, high: i64) -> Datum {
     let between = ty.labels.iter().filter(|l| (low..=high).contains(&l.place));
     let items = between.map(|l| value(ty, l.place)).collect();
-    Datum::Array(Arc::new(ArrayValue { element: SqlType::Enum(ty.clone()), items }))
+    Datum::Array(Arc::new(ArrayValue::list(SqlType::Enum(ty.clone()), items)))
 }
 
 fn value(ty: &Arc<EnumType>, place: i64) -> Datum {

@@ -17,6 +17,7 @@
 //!   error for which [`needs_general_query`] is true, unless [`BindContext::intercept`] takes them.
 
 mod aggregates;
+mod array_operators;
 mod bind;
 mod bind_call;
 mod bind_compare;
@@ -45,6 +46,7 @@ pub use bound::{
     Applied, Bound, CaseBranch, CmpOp, FieldNames, Node, QuantifiedOp, Volatility, compare,
 };
 
+pub use array_operators::array_of_values;
 pub use context::{
     Advisory, AdvisoryCall, AdvisoryKey, BindContext, EvalContext, NoSession, ParamTypes,
     SessionFunctions, TypeNames,
@@ -98,7 +100,7 @@ pub(crate) fn regexp_captures(
                         .map_or(braid_types::Datum::Null, |m| braid_types::Datum::text(m.as_str()))
                 })
                 .collect();
-            operators::array(SqlType::Text, items)
+            array_operators::array(SqlType::Text, items)
         })
         .collect())
 }

@@ -60,8 +60,10 @@ fn same_node(own: &Node, other: &Node, offset: usize) -> bool {
         (Node::Cast(_, a), Node::Cast(_, b)) => a == b,
         (Node::Case(a, m), Node::Case(b, n)) => a.len() == b.len() && m.is_some() == n.is_some(),
         (Node::Row(_, a), Node::Row(_, b)) => a == b,
-        (Node::Slice(_, a, m), Node::Slice(_, b, n)) => {
-            a.is_some() == b.is_some() && m.is_some() == n.is_some()
+        (Node::Slice(_, a), Node::Slice(_, b)) => {
+            let given =
+                |(low, high): &(Option<Bound>, Option<Bound>)| (low.is_some(), high.is_some());
+            a.iter().map(given).eq(b.iter().map(given))
         }
         (Node::Call(a, _), Node::Call(b, _)) => std::ptr::eq(*a, *b),
         (Node::Apply(a, _), Node::Apply(b, _)) => Arc::ptr_eq(a, b),
@@ -70,8 +72,8 @@ fn same_node(own: &Node, other: &Node, offset: usize) -> bool {
         | (Node::Not(_), Node::Not(_))
         | (Node::Coalesce(_), Node::Coalesce(_))
         | (Node::NullIf(..), Node::NullIf(..))
-        | (Node::Array(_), Node::Array(_))
-        | (Node::Subscript(..), Node::Subscript(..)) => true,
+        | (Node::Array(_), Node::Array(_)) => true,
+        (Node::Subscript(_, a), Node::Subscript(_, b)) => a.len() == b.len(),
         _ => false,
     }
 }

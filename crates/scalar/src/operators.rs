@@ -1,10 +1,8 @@
 //! Operators that are not comparisons: arithmetic, concatenation, patterns, jsonb, arrays.
 
-use std::sync::Arc;
-
 use braid_types::{
-    ArrayValue, Datum, Interval, MICROS_PER_DAY, SqlError, SqlResult, SqlState, SqlType,
-    check_date, check_timestamp, civil_from_days, days_from_civil, jsonb, numeric,
+    Datum, Interval, MICROS_PER_DAY, SqlError, SqlResult, SqlState, check_date, check_timestamp,
+    civil_from_days, days_from_civil, jsonb, numeric,
 };
 
 use crate::functions::numeric_special as special;
@@ -467,28 +465,6 @@ fn piece(value: &Datum, ctx: &EvalContext) -> String {
     }
 }
 
-fn items_of(value: &Datum) -> &[Datum] {
-    match value {
-        Datum::Array(a) => &a.items,
-        _ => &[],
-    }
-}
-
-fn element_of(values: &[Datum]) -> SqlType {
-    values
-        .iter()
-        .find_map(|v| match v {
-            Datum::Array(a) => Some(a.element.clone()),
-            _ => None,
-        })
-        .unwrap_or(SqlType::Text)
-}
-
-/// An array of items.
-pub(crate) fn array(element: SqlType, items: Vec<Datum>) -> Datum {
-    Datum::Array(Arc::new(ArrayValue { element, items }))
-}
-
 fn concat_ops(t: &mut Table) {
     t.add("||(text, text) text -- both sides one behind the other", |a, _| {
         Ok(Datum::text(format!("{}{}", text_of(&a[0]), text_of(&a[1]))))
@@ -538,56 +514,6 @@ fn concat_ops(t: &mut Table) {
         (Datum::Bytea(x), Datum::Bytea(y)) => Ok(Datum::Bytea([&x[..], &y[..]].concat().into())),
         _ => Ok(Datum::Null),
     });
-    let concat: Eval = |a, _| {
-        if a.iter().all(Datum::is_null) {
-            return Ok(Datum::Null);
-        }
-        Ok(array(element_of(a), [items_of(&a[0]), items_of(&a[1])].concat()))
-    };
-    t.add("||(anyarray, anyarray) anyarray", concat).lax();
-    t.add("array_cat(anyarray, anyarray) anyarray -- both arrays one behind the other", concat)
-        .lax();
-    let append: Eval = |a, _| {
-        let element = match &a[0] {
-            Datum::Array(array) => array.element.clone(),
-            _ => a[1].implied_type(),
-        };
-        let mut items = items_of(&a[0]).to_vec();
-        items.push(a[1].clone());
-        Ok(array(element, items))
-    };
-    t.add("||(anyarray, anyelement) anyarray", append).lax();
-    t.add("array_append(anyarray, anyelement) anyarray -- with an element at the end", append)
-        .lax();
-    let prepend: Eval = |a, _| {
-        let element = match &a[1] {
-            Datum::Array(array) => array.element.clone(),
-            _ => a[0].implied_type(),
-        };
-        let mut items = vec![a[0].clone()];
-        items.extend_from_slice(items_of(&a[1]));
-        Ok(array(element, items))
-    };
-    t.add("||(anyelement, anyarray) anyarray", prepend).lax();
-    t.add("array_prepend(anyelement, anyarray) anyarray -- with an element at the start", prepend)
-        .lax();
-    t.add("@>(anyarray, anyarray) bool -- whether the left side holds the right one", |a, _| {
-        Ok(Datum::Bool(contains(&a[0], &a[1])))
-    });
-    t.add("<@(anyarray, anyarray) bool -- whether the right side holds the left one", |a, _| {
-        Ok(Datum::Bool(contains(&a[1], &a[0])))
-    });
-    t.add("&&(anyarray, anyarray) bool -- whether the arrays have an element in common", |a, _| {
-        let (left, right) = (items_of(&a[0]), items_of(&a[1]));
-        Ok(Datum::Bool(
-            left.iter().any(|x| !x.is_null() && right.iter().any(|y| x.cmp_sql(y).is_eq())),
-        ))
-    });
-}
-
-fn contains(left: &Datum, right: &Datum) -> bool {
-    let left = items_of(left);
-    items_of(right).iter().all(|x| !x.is_null() && left.iter().any(|y| x.cmp_sql(y).is_eq()))
 }
 
 fn like(a: &[Datum], ignore_case: bool) -> SqlResult<bool> {
@@ -690,7 +616,7 @@ fn json_get(a: &[Datum]) -> Option<&serde_json::Value> {
 
 fn json_path(a: &[Datum]) -> Option<&serde_json::Value> {
     let mut value = json_of(&a[0]);
-    for step in items_of(&a[1]) {
+    for step in crate::array_operators::items_of(&a[1]) {
         match step {
             Datum::Text(step) => value = json_step(value, step)?,
             _ => return None,

@@ -23,7 +23,7 @@ use braid_types::{Datum, SqlError, SqlResult, SqlType};
 
 use crate::aggregates::{self, Accumulator, AggregateCode, AggregateTypes};
 use crate::windows::WindowCode;
-use crate::{EvalContext, Volatility, functions, operators, sets, windows};
+use crate::{EvalContext, Volatility, array_operators, functions, operators, sets, windows};
 
 /// What a parameter of a function accepts.
 #[derive(Clone, Debug, PartialEq)]
@@ -301,6 +301,7 @@ fn table() -> &'static HashMap<&'static str, Vec<Builtin>> {
     TABLE.get_or_init(|| {
         let mut table = Table::default();
         operators::fill(&mut table);
+        array_operators::fill(&mut table);
         for fill in
             [functions::SUBJECTS, aggregates::SUBJECTS, sets::SUBJECTS].into_iter().flatten()
         {

@@ -56,7 +56,7 @@ fn instantiate(function: &'static Builtin, given: &[SqlType]) -> Option<Choice> 
         return None;
     }
     if matches!(function.code, Code::Rows(_, Columns::Elements))
-        && !given.iter().all(|ty| matches!(ty, SqlType::Array(_)))
+        && !given.iter().all(|ty| ty.element().is_some())
     {
         return None;
     }
@@ -68,8 +68,7 @@ fn instantiate(function: &'static Builtin, given: &[SqlType]) -> Option<Choice> 
                 elements.push(ty);
             }
             (ArgType::AnyEnum, _) => return None,
-            (ArgType::AnyArray, SqlType::Array(element)) => elements.push(element),
-            (ArgType::AnyArray, _) => return None,
+            (ArgType::AnyArray, ty) => elements.push(ty.element()?),
             _ => {}
         }
     }
@@ -116,7 +115,7 @@ fn arrays_are_meant(
     element: &SqlType,
     no_elements: bool,
 ) -> bool {
-    // Arrays have one dimension.
+    // An array of arrays has no type of its own.
     let arrays = function.args.contains(&ArgType::AnyArray) || function.ret == ArgType::AnyArray;
     if arrays && matches!(element, SqlType::Array(_)) {
         return false;
@@ -125,9 +124,10 @@ fn arrays_are_meant(
         return true;
     }
     // Without one argument that is an array for sure, an array function is not meant.
-    let array_given = given.iter().enumerate().any(|(at, ty)| {
-        matches!((param(function, at), ty), (ArgType::AnyArray, SqlType::Array(_)))
-    });
+    let array_given = given
+        .iter()
+        .enumerate()
+        .any(|(at, ty)| *param(function, at) == ArgType::AnyArray && ty.element().is_some());
     let operator = function.kind() == FunctionKind::Operator;
     let some_type = given.iter().any(|ty| *ty != SqlType::Unknown);
     array_given || !(operator || (no_elements && some_type))

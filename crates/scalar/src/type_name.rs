@@ -154,7 +154,7 @@ pub fn sql_type_of(data_type: &DataType, types: Option<&dyn TypeNames>) -> SqlRe
             ArrayElemTypeDef::SquareBracket(inner, _)
             | ArrayElemTypeDef::AngleBracket(inner)
             | ArrayElemTypeDef::Parenthesis(inner),
-        ) => sql_type_of(inner, types)?.array_of()?,
+        ) => sql_type_of(inner, types)?.array_of(),
         DataType::Custom(name, args) => custom(&object_name_parts(name), name, args, types)?,
         other => {
             return Err(SqlError::new(

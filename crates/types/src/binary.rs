@@ -6,9 +6,10 @@ use bigdecimal::BigDecimal;
 use bigdecimal::num_bigint::BigInt;
 use bigdecimal::num_traits::{Signed, ToPrimitive, Zero};
 
+use crate::array::check_dimensions;
 use crate::{
-    ArrayValue, CastContext, Datum, EnumValue, Interval, SqlError, SqlResult, SqlState, SqlType,
-    cast, json, jsonb, numeric,
+    ArrayValue, CastContext, Datum, Dimension, EnumValue, Interval, Shape, SqlError, SqlResult,
+    SqlState, SqlType, cast, json, jsonb, numeric,
 };
 
 fn malformed(ty: &SqlType) -> SqlError {
@@ -57,24 +58,19 @@ impl Datum {
             SqlType::Int2 => Datum::Int2(i16::from_be_bytes(exact(bytes, ty)?)),
             SqlType::Int4 => Datum::Int4(i32::from_be_bytes(exact(bytes, ty)?)),
             SqlType::Int8 => Datum::Int8(i64::from_be_bytes(exact(bytes, ty)?)),
-            SqlType::Oid | SqlType::Regclass | SqlType::Regtype => {
-                Datum::Oid(u32::from_be_bytes(exact(bytes, ty)?))
-            }
+            SqlType::Oid
+            | SqlType::Regclass
+            | SqlType::Regtype
+            | SqlType::Regproc
+            | SqlType::Regprocedure
+            | SqlType::Regnamespace
+            | SqlType::Regrole => Datum::Oid(u32::from_be_bytes(exact(bytes, ty)?)),
             SqlType::Float4 => Datum::Float4(f32::from_be_bytes(exact(bytes, ty)?)),
             SqlType::Float8 => Datum::Float8(f64::from_be_bytes(exact(bytes, ty)?)),
             SqlType::Numeric(_) => numeric_in(bytes).ok_or_else(|| malformed(ty))?,
             SqlType::Bytea => Datum::Bytea(bytes.into()),
             SqlType::Date => Datum::Date(i32::from_be_bytes(exact(bytes, ty)?)),
-            SqlType::Time => {
-                let micros = i64::from_be_bytes(exact(bytes, ty)?);
-                if !(0..=crate::MICROS_PER_DAY).contains(&micros) {
-                    return Err(SqlError::new(
-                        SqlState::DATETIME_FIELD_OVERFLOW,
-                        "time out of range",
-                    ));
-                }
-                Datum::Time(micros)
-            }
+            SqlType::Time => time_in(i64::from_be_bytes(exact(bytes, ty)?))?,
             SqlType::Timestamp => Datum::Timestamp(i64::from_be_bytes(exact(bytes, ty)?)),
             SqlType::TimestampTz => Datum::TimestampTz(i64::from_be_bytes(exact(bytes, ty)?)),
             SqlType::Interval => {
@@ -104,6 +100,9 @@ impl Datum {
                 place: enum_type.place_of(checked_text(bytes)?)?,
             }),
             SqlType::Array(element) => array_in(bytes, element).ok_or_else(|| malformed(ty))??,
+            SqlType::Int2Vector | SqlType::OidVector => {
+                vector_in(bytes, ty).ok_or_else(|| malformed(ty))??
+            }
             SqlType::Record => {
                 return Err(SqlError::unsupported("input of anonymous composite types"));
             }
@@ -187,10 +186,21 @@ impl Datum {
             Datum::Uuid(_) => SqlType::Uuid,
             Datum::Jsonb(_) => SqlType::Jsonb,
             Datum::Enum(value) => SqlType::Enum(value.ty.clone()),
+            Datum::Array(a) if a.shape == Shape::Vector && a.element == SqlType::Oid => {
+                SqlType::OidVector
+            }
+            Datum::Array(a) if a.shape == Shape::Vector => SqlType::Int2Vector,
             Datum::Array(a) => SqlType::Array(Box::new(a.element.clone())),
             Datum::Record(_) => SqlType::Record,
         }
     }
+}
+
+fn time_in(micros: i64) -> SqlResult<Datum> {
+    if (0..=crate::MICROS_PER_DAY).contains(&micros) {
+        return Ok(Datum::Time(micros));
+    }
+    Err(SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, "time out of range"))
 }
 
 fn sized(value: &Datum, ty: &SqlType, out: &mut Vec<u8>) {
@@ -208,14 +218,14 @@ fn sized(value: &Datum, ty: &SqlType, out: &mut Vec<u8>) {
 fn array_out(array: &ArrayValue, ty: &SqlType, out: &mut Vec<u8>) {
     let element = ty.element().unwrap_or(&array.element);
     let has_nulls = array.items.iter().any(Datum::is_null);
-    out.extend(i32::from(!array.items.is_empty()).to_be_bytes());
+    let dimensions = array.dimensions();
+    out.extend((dimensions.len() as i32).to_be_bytes());
     out.extend(i32::from(has_nulls).to_be_bytes());
     out.extend(element.oid().to_be_bytes());
-    if array.items.is_empty() {
-        return;
+    for dimension in dimensions {
+        out.extend((dimension.length as i32).to_be_bytes());
+        out.extend(dimension.lower.to_be_bytes());
     }
-    out.extend((array.items.len() as i32).to_be_bytes());
-    out.extend(1i32.to_be_bytes());
     for item in &array.items {
         sized(item, element, out);
     }
@@ -238,33 +248,53 @@ fn array_in(bytes: &[u8], element: &SqlType) -> Option<SqlResult<Datum>> {
             return None;
         }
     }
-    let mut items = Vec::new();
-    if dimensions > 1 {
-        return Some(Err(SqlError::unsupported("an array of several dimensions")));
+    let mut shape = Vec::new();
+    let mut count = usize::from(dimensions > 0);
+    for _ in 0..dimensions.max(0) {
+        let (length, lower) = (usize::try_from(int()?).ok()?, int()?);
+        count = count.checked_mul(length)?;
+        shape.push(Dimension { lower, length });
+        if let Err(e) = check_dimensions(shape.len()) {
+            return Some(Err(e));
+        }
     }
-    if dimensions == 1 {
-        let count = int()?;
-        let _lower_bound = int()?;
-        for _ in 0..count {
-            let (head, tail) = rest.split_at_checked(4)?;
-            let length = i32::from_be_bytes(head.try_into().expect("four bytes"));
-            rest = tail;
-            if length < 0 {
-                items.push(Datum::Null);
-                continue;
-            }
-            let (value, tail) = rest.split_at_checked(length as usize)?;
-            rest = tail;
-            match Datum::from_binary(value, element) {
-                Ok(item) => items.push(item),
-                Err(e) => return Some(Err(e)),
-            }
+    // Each element has four bytes at least.
+    if count > rest.len() / 4 {
+        return None;
+    }
+    let mut items = Vec::with_capacity(count);
+    for _ in 0..count {
+        let (head, tail) = rest.split_at_checked(4)?;
+        let length = i32::from_be_bytes(head.try_into().expect("four bytes"));
+        rest = tail;
+        if length < 0 {
+            items.push(Datum::Null);
+            continue;
+        }
+        let (value, tail) = rest.split_at_checked(length as usize)?;
+        rest = tail;
+        match Datum::from_binary(value, element) {
+            Ok(item) => items.push(item),
+            Err(e) => return Some(Err(e)),
         }
     }
     if !rest.is_empty() {
         return None;
     }
-    Some(Ok(Datum::Array(Arc::new(ArrayValue { element: element.clone(), items }))))
+    Some(Ok(Datum::Array(Arc::new(ArrayValue::of(element.clone(), items, &shape)))))
+}
+
+/// A vector: an array of one dimension, whatever its lower bound.
+fn vector_in(bytes: &[u8], ty: &SqlType) -> Option<SqlResult<Datum>> {
+    let element = ty.element()?;
+    Some(match array_in(bytes, element)? {
+        Ok(Datum::Array(array)) if array.dimensions().len() <= 1 => {
+            let items = array.items.clone();
+            Ok(Datum::Array(Arc::new(ArrayValue::vector(element.clone(), items))))
+        }
+        Ok(_) => return None,
+        Err(e) => Err(e),
+    })
 }
 
 /// Base-10000 digits, weight of the first, sign, display scale.

@@ -33,6 +33,12 @@ pub fn cast_exists(from: &SqlType, to: &SqlType) -> Option<CastContext> {
     if let (T::Array(a), T::Array(b)) = (from, to) {
         return cast_exists(a, b);
     }
+    if from.is_vector() && matches!(to, T::Array(_)) {
+        return cast_exists(from.element()?, to.element()?);
+    }
+    if to.is_vector() && matches!(from, T::Array(_)) {
+        return (from.element() == to.element()).then_some(Explicit);
+    }
     Some(match (from, to) {
         (T::Int2, T::Int4 | T::Int8 | T::Float4 | T::Float8 | T::Numeric(_)) => Implicit,
         (T::Int4, T::Int8 | T::Float4 | T::Float8 | T::Numeric(_)) => Implicit,
@@ -98,7 +104,14 @@ pub fn cast(
         for item in &array.items {
             items.push(cast(item, &array.element, target, context, style)?);
         }
-        return Ok(Datum::Array(Arc::new(ArrayValue { element: (**target).clone(), items })));
+        return Ok(Datum::Array(Arc::new(if from.is_vector() {
+            ArrayValue::of((**target).clone(), items, &array.dimensions())
+        } else {
+            array.like((**target).clone(), items)
+        })));
+    } else if let (Datum::Array(array), Some(target)) = (value, to.element()) {
+        let items = array.items.clone();
+        return Ok(Datum::Array(Arc::new(ArrayValue::vector(target.clone(), items))));
     } else {
         convert(value, from, to, style)?
     };
@@ -114,7 +127,7 @@ fn convert(value: &Datum, from: &SqlType, to: &SqlType, style: &Style) -> SqlRes
     }
     match to {
         T::Int2 | T::Int4 | T::Int8 => to_integer(value, from, to),
-        T::Oid | T::Regclass | T::Regtype => match value {
+        oid if oid.is_oid_like() => match value {
             Datum::Text(text) => parse_base(text, to, style),
             other => {
                 let v = integer(other).ok_or_else(|| no_cast(from, to))?;
@@ -437,7 +450,7 @@ pub(crate) fn fit_modifiers(value: Datum, to: &SqlType, context: CastContext) ->
             for item in &array.items {
                 items.push(fit_modifiers(item.clone(), element, context)?);
             }
-            Ok(Datum::Array(Arc::new(ArrayValue { element: (**element).clone(), items })))
+            Ok(Datum::Array(Arc::new(array.like((**element).clone(), items))))
         }
         _ => Ok(value),
     }

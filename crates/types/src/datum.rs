@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bigdecimal::BigDecimal;
 
-use crate::{EnumValue, SqlType};
+use crate::{ArrayValue, EnumValue};
 
 /// One SQL value. The type is implied by the variant only up to its modifiers: `varchar(3)`,
 /// `char(3)`, `text` and `name` are all [`Datum::Text`] (a `char(n)` keeps its blank padding).
@@ -22,7 +22,7 @@ pub enum Datum {
     Int4(i32),
     /// `bigint`.
     Int8(i64),
-    /// `oid`, `regclass`, `regtype`.
+    /// `oid`, `regclass`, `regtype` and the other types that name objects.
     Oid(u32),
     /// `real`.
     Float4(f32),
@@ -56,7 +56,7 @@ pub enum Datum {
     Json(Arc<str>),
     /// A value of an enum type.
     Enum(EnumValue),
-    /// One-dimensional array.
+    /// Array.
     Array(Arc<ArrayValue>),
     /// Row value.
     Record(Arc<RecordValue>),
@@ -71,15 +71,6 @@ pub struct Interval {
     pub days: i32,
     /// Microseconds.
     pub micros: i64,
-}
-
-/// The elements of a one-dimensional array; the lower bound is 1.
-#[derive(Clone, Debug)]
-pub struct ArrayValue {
-    /// Type of the elements.
-    pub element: SqlType,
-    /// Elements, NULLs included.
-    pub items: Vec<Datum>,
 }
 
 /// The fields of a row value.

@@ -7,6 +7,7 @@
 //! This crate knows PostgreSQL's meaning of values (text forms, casts, comparison, arithmetic) and
 //! nothing of tables, keys, statements or connections.
 
+mod array;
 mod array_text;
 mod binary;
 mod cast;
@@ -32,13 +33,14 @@ mod text_out;
 mod time_zone;
 mod user_type;
 
+pub use array::{ArrayValue, Dimension, Shape, check_dimensions};
 pub use binary::{checked_text, push_numeric, small_numeric};
 pub use cast::{CastContext, cast, cast_exists};
 pub use datetime::{
     MICROS_PER_DAY, MICROS_PER_SECOND, UNIX_EPOCH_MICROS, check_date, check_timestamp,
     civil_from_days, days_from_civil,
 };
-pub use datum::{ArrayValue, Datum, Interval, RecordValue};
+pub use datum::{Datum, Interval, RecordValue};
 pub use error::{SqlError, SqlResult, SqlState};
 pub use order::GroupKey;
 pub use quote::quote_ident;

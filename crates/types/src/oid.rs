@@ -36,6 +36,12 @@ oids! {
     JSONB = 3802, JSONB_ARRAY = 3807, "jsonb";
     REGCLASS = 2205, REGCLASS_ARRAY = 2210, "regclass";
     REGTYPE = 2206, REGTYPE_ARRAY = 2211, "regtype";
+    REGPROC = 24, REGPROC_ARRAY = 1008, "regproc";
+    REGPROCEDURE = 2202, REGPROCEDURE_ARRAY = 2207, "regprocedure";
+    REGNAMESPACE = 4089, REGNAMESPACE_ARRAY = 4090, "regnamespace";
+    REGROLE = 4096, REGROLE_ARRAY = 4097, "regrole";
+    INT2_VECTOR = 22, INT2_VECTOR_ARRAY = 1006, "int2vector";
+    OID_VECTOR = 30, OID_VECTOR_ARRAY = 1013, "oidvector";
     RECORD = 2249, RECORD_ARRAY = 2287, "record";
 }
 

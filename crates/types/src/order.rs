@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 
 use bigdecimal::BigDecimal;
 
-use crate::{Datum, jsonb, numeric};
+use crate::{ArrayValue, Datum, jsonb, numeric};
 
 fn float_order(a: f64, b: f64) -> Ordering {
     // NaN is equal to itself and greater than everything else; the zeros are equal.
@@ -68,7 +68,12 @@ impl Datum {
             (Datum::Enum(a), Datum::Enum(b)) => a.place.cmp(&b.place),
             (Datum::Jsonb(a), Datum::Jsonb(b)) => jsonb::compare(a, b),
             (Datum::Json(a), Datum::Json(b)) => a.cmp(b),
-            (Datum::Array(a), Datum::Array(b)) => sequence(&a.items, &b.items),
+            (Datum::Array(a), Datum::Array(b)) => {
+                sequence(&a.items, &b.items).then_with(|| match a.shape == b.shape {
+                    true => Ordering::Equal,
+                    false => dimensions(a, b),
+                })
+            }
             (Datum::Record(a), Datum::Record(b)) => sequence(a, b),
             (Datum::NumericNan, Datum::NumericNan) => Ordering::Equal,
             _ => self.cmp_number(other),
@@ -104,6 +109,15 @@ impl Datum {
 /// Where an infinity stands beside finite values.
 fn beyond(negative: bool) -> Ordering {
     if negative { Ordering::Less } else { Ordering::Greater }
+}
+
+/// The order of arrays of equal elements: by the number of dimensions, their lengths, their first
+/// subscripts.
+fn dimensions(a: &ArrayValue, b: &ArrayValue) -> Ordering {
+    let (a, b) = (a.dimensions(), b.dimensions());
+    let lengths = || a.iter().map(|d| d.length).cmp(b.iter().map(|d| d.length));
+    let lowers = || a.iter().map(|d| d.lower).cmp(b.iter().map(|d| d.lower));
+    a.len().cmp(&b.len()).then_with(lengths).then_with(lowers)
 }
 
 fn sequence(a: &[Datum], b: &[Datum]) -> Ordering {

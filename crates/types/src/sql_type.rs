@@ -58,9 +58,21 @@ pub enum SqlType {
     Regclass,
     /// `regtype`: an oid that prints as a type name.
     Regtype,
+    /// `regproc`: an oid that prints as a function name.
+    Regproc,
+    /// `regprocedure`: an oid that prints as a function with its arguments.
+    Regprocedure,
+    /// `regnamespace`: an oid that prints as a schema name.
+    Regnamespace,
+    /// `regrole`: an oid that prints as the name of a role.
+    Regrole,
+    /// `int2vector`: a list of `smallint`, subscripts from 0, of the system catalog only.
+    Int2Vector,
+    /// `oidvector`: the same, of `oid`.
+    OidVector,
     /// A type of `CREATE TYPE .. AS ENUM`.
     Enum(#[serde(with = "by_oid")] Arc<EnumType>),
-    /// One-dimensional array of an element type that is not itself an array.
+    /// Array, of any dimensions, of an element type that is not itself an array.
     Array(Box<SqlType>),
     /// A row value (`record`): only as an intermediate result.
     Record,
@@ -133,6 +145,24 @@ const NAMES: &[(SqlType, u32, u32, &str, &str)] = &[
     (SqlType::Jsonb, oid::JSONB, oid::JSONB_ARRAY, "jsonb", "jsonb"),
     (SqlType::Regclass, oid::REGCLASS, oid::REGCLASS_ARRAY, "regclass", "regclass"),
     (SqlType::Regtype, oid::REGTYPE, oid::REGTYPE_ARRAY, "regtype", "regtype"),
+    (SqlType::Regproc, oid::REGPROC, oid::REGPROC_ARRAY, "regproc", "regproc"),
+    (
+        SqlType::Regprocedure,
+        oid::REGPROCEDURE,
+        oid::REGPROCEDURE_ARRAY,
+        "regprocedure",
+        "regprocedure",
+    ),
+    (
+        SqlType::Regnamespace,
+        oid::REGNAMESPACE,
+        oid::REGNAMESPACE_ARRAY,
+        "regnamespace",
+        "regnamespace",
+    ),
+    (SqlType::Regrole, oid::REGROLE, oid::REGROLE_ARRAY, "regrole", "regrole"),
+    (SqlType::Int2Vector, oid::INT2_VECTOR, oid::INT2_VECTOR_ARRAY, "int2vector", "int2vector"),
+    (SqlType::OidVector, oid::OID_VECTOR, oid::OID_VECTOR_ARRAY, "oidvector", "oidvector"),
     (SqlType::Record, oid::RECORD, oid::RECORD_ARRAY, "record", "record"),
     (SqlType::Void, oid::VOID, 0, "void", "void"),
     (SqlType::Unknown, oid::UNKNOWN, 0, "unknown", "unknown"),
@@ -250,6 +280,10 @@ impl SqlType {
             | SqlType::Date
             | SqlType::Regclass
             | SqlType::Regtype
+            | SqlType::Regproc
+            | SqlType::Regprocedure
+            | SqlType::Regnamespace
+            | SqlType::Regrole
             | SqlType::Enum(_)
             | SqlType::Void => 4,
             SqlType::Int8
@@ -309,7 +343,7 @@ impl SqlType {
             "decimal" | "dec" => SqlType::Numeric(None),
             "float" => SqlType::Float8,
             "string" => SqlType::Text,
-            "regproc" | "regnamespace" | "regrole" | "xid" | "cid" => SqlType::Oid,
+            "xid" | "cid" => SqlType::Oid,
             _ => return None,
         })
     }
@@ -317,7 +351,7 @@ impl SqlType {
     /// The category for overload resolution.
     pub fn category(&self) -> TypeCategory {
         match self {
-            SqlType::Array(_) => TypeCategory::Array,
+            SqlType::Array(_) | SqlType::Int2Vector | SqlType::OidVector => TypeCategory::Array,
             SqlType::Bool => TypeCategory::Boolean,
             SqlType::Date | SqlType::Time | SqlType::Timestamp | SqlType::TimestampTz => {
                 TypeCategory::DateTime
@@ -330,7 +364,11 @@ impl SqlType {
             | SqlType::Float8
             | SqlType::Numeric(_)
             | SqlType::Regclass
-            | SqlType::Regtype => TypeCategory::Numeric,
+            | SqlType::Regtype
+            | SqlType::Regproc
+            | SqlType::Regprocedure
+            | SqlType::Regnamespace
+            | SqlType::Regrole => TypeCategory::Numeric,
             SqlType::Record => TypeCategory::Composite,
             SqlType::Text | SqlType::Varchar(_) | SqlType::Char(_) | SqlType::Name => {
                 TypeCategory::String
@@ -358,15 +396,11 @@ impl SqlType {
         )
     }
 
-    /// The type of arrays of this type.
-    ///
-    /// # Errors
-    /// 0A000 for arrays: they have one dimension here.
-    pub fn array_of(&self) -> SqlResult<SqlType> {
+    /// The type of arrays of this type. Arrays of several dimensions have the type of those of one.
+    pub fn array_of(&self) -> SqlType {
         match self {
-            SqlType::Array(_) => Err(SqlError::unsupported("an array of several dimensions")
-                .with_hint("Arrays have one dimension; jsonb holds nested lists.")),
-            element => Ok(SqlType::Array(Box::new(element.clone()))),
+            SqlType::Array(_) => self.clone(),
+            element => SqlType::Array(Box::new(element.clone())),
         }
     }
 
@@ -400,9 +434,27 @@ impl SqlType {
         matches!(self, SqlType::Int2 | SqlType::Int4 | SqlType::Int8)
     }
 
-    /// `oid`, `regclass`, `regtype`.
+    /// `regclass`, `regtype` and their like: oids that print as names.
+    pub fn names_objects(&self) -> bool {
+        matches!(
+            self,
+            SqlType::Regclass
+                | SqlType::Regtype
+                | SqlType::Regproc
+                | SqlType::Regprocedure
+                | SqlType::Regnamespace
+                | SqlType::Regrole
+        )
+    }
+
+    /// Whether values are lists with subscripts from 0.
+    pub(crate) fn is_vector(&self) -> bool {
+        matches!(self, SqlType::Int2Vector | SqlType::OidVector)
+    }
+
+    /// `oid`, and the types whose oids print as names.
     pub fn is_oid_like(&self) -> bool {
-        matches!(self, SqlType::Oid | SqlType::Regclass | SqlType::Regtype)
+        self.names_objects() || *self == SqlType::Oid
     }
 
     /// Types whose values are [`crate::Datum::Text`].
@@ -414,6 +466,8 @@ impl SqlType {
     pub fn element(&self) -> Option<&SqlType> {
         match self {
             SqlType::Array(element) => Some(element),
+            SqlType::Int2Vector => Some(&SqlType::Int2),
+            SqlType::OidVector => Some(&SqlType::Oid),
             _ => None,
         }
     }

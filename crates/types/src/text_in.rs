@@ -43,21 +43,15 @@ pub(crate) fn parse_base(text: &str, ty: &SqlType, style: &Style) -> SqlResult<D
             Datum::Int4(parse_int(text, "integer", min, max)? as i32)
         }
         SqlType::Int8 => Datum::Int8(parse_int(text, "bigint", i64::MIN, i64::MAX)?),
-        SqlType::Oid | SqlType::Regclass => {
+        SqlType::Oid
+        | SqlType::Regclass
+        | SqlType::Regproc
+        | SqlType::Regprocedure
+        | SqlType::Regnamespace
+        | SqlType::Regrole => {
             Datum::Oid(parse_int(text, "oid", i64::from(i32::MIN), i64::from(u32::MAX))? as u32)
         }
-        SqlType::Regtype => match SqlType::from_name(&text.to_lowercase()) {
-            Some(found) => Datum::Oid(found.oid()),
-            None => match text.trim().parse() {
-                Ok(oid) => Datum::Oid(oid),
-                Err(_) => {
-                    return Err(SqlError::new(
-                        SqlState::UNDEFINED_OBJECT,
-                        format!("type \"{text}\" does not exist"),
-                    ));
-                }
-            },
-        },
+        SqlType::Regtype => parse_type_name(text)?,
         SqlType::Float4 => Datum::Float4(parse_float4(text)?),
         SqlType::Float8 => Datum::Float8(parse_float8(text)?),
         SqlType::Numeric(_) => parse_numeric(text)?,
@@ -79,21 +73,39 @@ pub(crate) fn parse_base(text: &str, ty: &SqlType, style: &Style) -> SqlResult<D
             Datum::Json(Arc::from(text))
         }
         SqlType::Enum(ty) => Datum::Enum(EnumValue { ty: ty.clone(), place: ty.place_of(text)? }),
-        SqlType::Array(element) => {
-            let mut items = Vec::new();
-            for item in array_text::split(text)? {
-                items.push(match item {
-                    None => Datum::Null,
-                    Some(text) => parse_base(&text, element, style)?,
-                });
-            }
-            Datum::Array(Arc::new(ArrayValue { element: (**element).clone(), items }))
+        SqlType::Array(element) => parse_array(text, element, style)?,
+        SqlType::Int2Vector | SqlType::OidVector => {
+            let element = if *ty == SqlType::OidVector { SqlType::Oid } else { SqlType::Int2 };
+            let words = text.split_whitespace();
+            let items = words.map(|w| parse_base(w, &element, style)).collect::<SqlResult<_>>()?;
+            Datum::Array(Arc::new(ArrayValue::vector(element, items)))
         }
         SqlType::Record => {
             return Err(SqlError::unsupported("input of anonymous composite types"));
         }
         SqlType::Void => Datum::text(""),
     })
+}
+
+fn parse_type_name(text: &str) -> SqlResult<Datum> {
+    if let Some(found) = SqlType::from_name(&text.to_lowercase()) {
+        return Ok(Datum::Oid(found.oid()));
+    }
+    text.trim().parse().map(Datum::Oid).map_err(|_| {
+        SqlError::new(SqlState::UNDEFINED_OBJECT, format!("type \"{text}\" does not exist"))
+    })
+}
+
+fn parse_array(text: &str, element: &SqlType, style: &Style) -> SqlResult<Datum> {
+    let literal = array_text::split(text)?;
+    let mut items = Vec::with_capacity(literal.items.len());
+    for item in literal.items {
+        items.push(match item {
+            None => Datum::Null,
+            Some(text) => parse_base(&text, element, style)?,
+        });
+    }
+    Ok(Datum::Array(Arc::new(ArrayValue::of(element.clone(), items, &literal.dimensions))))
 }
 
 /// Names keep at most 63 bytes.

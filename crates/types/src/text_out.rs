@@ -43,7 +43,7 @@ impl Datum {
             Datum::Uuid(bytes) => uuid::Uuid::from_bytes(*bytes).hyphenated().to_string(),
             Datum::Jsonb(value) => jsonb::text(value),
             Datum::Enum(value) => value.label().to_string(),
-            Datum::Array(array) => array_text::write(array.items.iter().map(|i| i.to_text(style))),
+            Datum::Array(array) => array_text::write(array, style),
             Datum::Record(fields) => record_text(fields, style),
         })
     }

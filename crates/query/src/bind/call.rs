@@ -62,7 +62,7 @@ impl Binder<'_> {
             let inner = self.inner_query(query)?;
             let [ty] = inner.types.as_slice() else { return Err(one_column()) };
             let ty = ty.clone();
-            let array = ty.array_of()?;
+            let array = ty.array_of();
             return self.subquery_slot(inner, Shape::Array(ty), Vec::new(), array).map(Some);
         }
         if function.over.is_some() {

@@ -59,11 +59,6 @@ fn resolve_aggregate(
     within: usize,
 ) -> SqlResult<(Choice, AggregateCode)> {
     let types: Vec<SqlType> = args.iter().map(|a| a.ty().clone()).collect();
-    if name == "array_agg"
-        && let [SqlType::Array(_)] = types.as_slice()
-    {
-        return Err(SqlError::unsupported("an array of several dimensions"));
-    }
     let choice = resolve(name, &types, false)?;
     let Code::Aggregate(code) = choice.function.code else {
         return Err(SqlError::internal(format!("{name} is no aggregate")));

@@ -13,7 +13,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use braid_scalar::{Bound, CmpOp, EvalContext, compare};
-use braid_types::{ArrayValue, Datum, GroupKey, SqlError, SqlResult, SqlState, SqlType};
+use braid_types::{Datum, GroupKey, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlan};
@@ -231,7 +231,7 @@ impl Subquery {
             Shape::Rows => Kept::Rows(Arc::new(rows)),
             Shape::Array(element) => {
                 let items = rows.into_iter().filter_map(|r| r.into_iter().next()).collect();
-                Kept::Value(Datum::Array(Arc::new(ArrayValue { element: element.clone(), items })))
+                Kept::Value(braid_scalar::array_of_values(element, items)?)
             }
             Shape::In(converters) => {
                 let mut members = Members { set: HashSet::new(), partial: Vec::new() };

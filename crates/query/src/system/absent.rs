@@ -72,14 +72,14 @@ pub const EMPTY: &[(&str, &str)] = &[
     (
         "pg_statistic_ext",
         "oid oid, stxrelid oid, stxname name, stxnamespace oid, stxowner oid, \
-         stxstattarget int4, stxkeys int2[], stxkind text[], stxexprs text",
+         stxstattarget int4, stxkeys int2vector, stxkind text[], stxexprs text",
     ),
     (
         "pg_trigger",
         "oid oid, tgrelid oid, tgparentid oid, tgname name, tgfoid oid, tgtype int2, \
          tgenabled char, tgisinternal bool, tgconstrrelid oid, tgconstrindid oid, \
          tgconstraint oid, tgdeferrable bool, tginitdeferred bool, tgnargs int2, \
-         tgattr int2[], tgargs bytea, tgqual text, tgoldtable name, tgnewtable name",
+         tgattr int2vector, tgargs bytea, tgqual text, tgoldtable name, tgnewtable name",
     ),
     (
         "pg_rewrite",
@@ -135,8 +135,8 @@ pub const EMPTY: &[(&str, &str)] = &[
     ("pg_shseclabel", "objoid oid, classoid oid, objsubid int4, provider text, label text"),
     (
         "pg_partitioned_table",
-        "partrelid oid, partstrat char, partnatts int2, partdefid oid, partattrs int2[], \
-         partclass oid[], partcollation oid[], partexprs text",
+        "partrelid oid, partstrat char, partnatts int2, partdefid oid, partattrs int2vector, \
+         partclass oidvector, partcollation oidvector, partexprs text",
     ),
     ("pg_init_privs", "objoid oid, classoid oid, objsubid int4, privtype char, initprivs text[]"),
     (

@@ -27,7 +27,7 @@ fn row(at: usize, f: &Builtin) -> Vec<Datum> {
     let kind = f.kind();
     let set = kind == FunctionKind::SetReturning;
     let items = f.args.iter().map(|a| Datum::Oid(oid(a))).collect();
-    let types = Datum::Array(Arc::new(ArrayValue { element: SqlType::Oid, items }));
+    let types = Datum::Array(Arc::new(ArrayValue::vector(SqlType::Oid, items)));
     vec![
         Datum::Oid(10_000 + at as u32),
         text(f.name),

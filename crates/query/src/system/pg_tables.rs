@@ -15,7 +15,7 @@ use super::definition::{check_text, foreign_key_text, index_text, key_text};
 use super::row_statistics::class_size;
 use super::table::{
     INFORMATION_SCHEMA, PG_CATALOG, ROOT, SystemTable, View, attnums, constraint_oid, empty, flag,
-    object, shown_indexes, text,
+    int2_vector, object, oid_vector, shown_indexes, text,
 };
 use super::type_rows;
 
@@ -76,8 +76,9 @@ fn relations(name: &str) -> Option<SystemTable> {
             "indexrelid oid, indrelid oid, indnatts int2, indnkeyatts int2, indisunique bool, \
              indnullsnotdistinct bool, indisprimary bool, indisexclusion bool, \
              indimmediate bool, indisclustered bool, indisvalid bool, indcheckxmin bool, \
-             indisready bool, indislive bool, indisreplident bool, indkey int2[], \
-             indcollation oid[], indclass oid[], indoption int2[], indexprs text, indpred text",
+             indisready bool, indislive bool, indisreplident bool, indkey int2vector, \
+             indcollation oidvector, indclass oidvector, indoption int2vector, indexprs text, \
+             indpred text",
             pg_index,
         ),
         "pg_constraint" => made(
@@ -92,6 +93,13 @@ fn relations(name: &str) -> Option<SystemTable> {
         "pg_description" => {
             made("objoid oid, classoid oid, objsubid int4, description text", pg_description)
         }
+        _ => parts(name),
+    }
+}
+
+/// Tables about what belongs to relations.
+fn parts(name: &str) -> Option<SystemTable> {
+    match name {
         "pg_sequence" => made(
             "seqrelid oid, seqtypid oid, seqstart int8, seqincrement int8, seqmax int8, \
              seqmin int8, seqcache int8, seqcycle bool",
@@ -217,7 +225,7 @@ fn server(name: &str) -> Option<SystemTable> {
              procost float4, prorows float4, provariadic oid, prosupport oid, prokind char, \
              prosecdef bool, proleakproof bool, proisstrict bool, proretset bool, \
              provolatile char, proparallel char, pronargs int2, pronargdefaults int2, \
-             prorettype oid, proargtypes oid[], proallargtypes oid[], proargmodes text[], \
+             prorettype oid, proargtypes oidvector, proallargtypes oid[], proargmodes text[], \
              proargnames text[], proargdefaults text, protrftypes oid[], prosrc text, \
              probin text, prosqlbody text, proconfig text[], proacl text[]",
             code::pg_proc,
@@ -425,7 +433,6 @@ fn declared(c: &Column) -> (u32, i32) {
 
 fn attribute_row(a: &Attribute<'_>) -> Vec<Datum> {
     let length = a.ty.type_len();
-    let collation = if a.ty.is_text_like() { 100 } else { 0 };
     vec![
         Datum::Oid(a.relation),
         text(a.name),
@@ -448,7 +455,7 @@ fn attribute_row(a: &Attribute<'_>) -> Vec<Datum> {
         flag(false),
         flag(true),
         Datum::Int4(0),
-        Datum::Oid(collation),
+        Datum::Oid(collation(a.ty)),
     ]
 }
 
@@ -531,6 +538,22 @@ fn pg_attrdef(v: &View<'_>) -> Made {
     Ok(rows)
 }
 
+/// Oid of the collation of a type.
+pub(super) fn collation(ty: &SqlType) -> u32 {
+    let of = ty.element().unwrap_or(ty);
+    match of {
+        // Names sort as in "C".
+        SqlType::Name => 950,
+        of if of.is_text_like() && *of != SqlType::CharByte => 100,
+        _ => 0,
+    }
+}
+
+/// Oid of the btree operator class of a type: there is one of each.
+pub(super) fn operator_class(ty: &SqlType) -> u32 {
+    9_000_000 + ty.oid()
+}
+
 /// `attnum` of a column of a key; expressions have none.
 fn number(t: &Table, id: u32) -> u32 {
     t.column(id).map_or(0, |c| if c.expression.is_some() { 0 } else { id })
@@ -543,6 +566,7 @@ fn pg_index(v: &View<'_>) -> Made {
             let keys = i.columns.len();
             let included = i.include.iter().copied();
             let list = |c: &IndexColumn| t.column(c.column).and_then(|c| c.expression.as_deref());
+            let key_type = |c: &IndexColumn| t.column(c.column).map(|c| &c.ty);
             let list: Vec<&str> = i.columns.iter().filter_map(list).collect();
             let expressions = match list.is_empty() {
                 true => Datum::Null,
@@ -566,10 +590,10 @@ fn pg_index(v: &View<'_>) -> Made {
                 flag(true),
                 flag(true),
                 flag(false),
-                attnums(i.columns.iter().map(|c| number(t, c.column)).chain(included)),
-                Datum::Null,
-                Datum::Null,
-                attnums(options),
+                int2_vector(i.columns.iter().map(|c| number(t, c.column)).chain(included)),
+                oid_vector(i.columns.iter().map(|c| key_type(c).map_or(0, collation))),
+                oid_vector(i.columns.iter().map(|c| key_type(c).map_or(0, operator_class))),
+                int2_vector(options),
                 expressions,
                 i.predicate.as_ref().map_or(Datum::Null, |p| text(p.as_str())),
             ]);

@@ -161,7 +161,7 @@ fn values<'a>(values: impl Iterator<Item = &'a Datum>, style: Style) -> Datum {
     if items.is_empty() {
         return Datum::Null;
     }
-    let array = Datum::Array(Arc::new(ArrayValue { element: SqlType::Text, items }));
+    let array = Datum::Array(Arc::new(ArrayValue::list(SqlType::Text, items)));
     array.to_text(style).map_or(Datum::Null, Datum::text)
 }
 
@@ -171,7 +171,7 @@ fn numbers(numbers: impl Iterator<Item = f64>) -> Datum {
     if items.is_empty() {
         return Datum::Null;
     }
-    Datum::Array(Arc::new(ArrayValue { element: SqlType::Float4, items }))
+    Datum::Array(Arc::new(ArrayValue::list(SqlType::Float4, items)))
 }
 
 fn pg_stat_tables(v: &View<'_>) -> Made {

@@ -133,5 +133,17 @@ pub(crate) fn constraint_oid(table: u32, place: usize) -> u32 {
 /// The attribute numbers of columns, as PostgreSQL counts them.
 pub(crate) fn attnums(columns: impl IntoIterator<Item = u32>) -> Datum {
     let items = columns.into_iter().map(|c| Datum::Int2(c as i16)).collect();
-    Datum::Array(Arc::new(braid_types::ArrayValue { element: SqlType::Int2, items }))
+    Datum::Array(Arc::new(braid_types::ArrayValue::list(SqlType::Int2, items)))
+}
+
+/// The same as an `int2vector`.
+pub(crate) fn int2_vector(numbers: impl IntoIterator<Item = u32>) -> Datum {
+    let items = numbers.into_iter().map(|c| Datum::Int2(c as i16)).collect();
+    Datum::Array(Arc::new(braid_types::ArrayValue::vector(SqlType::Int2, items)))
+}
+
+/// Oids as an `oidvector`.
+pub(crate) fn oid_vector(oids: impl IntoIterator<Item = u32>) -> Datum {
+    let items = oids.into_iter().map(Datum::Oid).collect();
+    Datum::Array(Arc::new(braid_types::ArrayValue::vector(SqlType::Oid, items)))
 }

@@ -3,6 +3,7 @@
 use braid_catalog::{Catalog, Check, Domain, TypeKind, UserType, oid_of};
 use braid_types::{Datum, SqlResult, SqlType, TypeCategory};
 
+use super::pg_tables::collation;
 use super::table::{PG_CATALOG, ROOT, View, constraint_oid, flag, object, text};
 
 type Made = SqlResult<Vec<Vec<Datum>>>;
@@ -59,7 +60,7 @@ fn row(ty: &SqlType, schema: u32) -> Vec<Datum> {
         Datum::Oid(0),
         Datum::Int4(-1),
         Datum::Int4(0),
-        Datum::Oid(if ty.is_text_like() { 100 } else { 0 }),
+        Datum::Oid(collation(ty)),
     ]);
     row
 }

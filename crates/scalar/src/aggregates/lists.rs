@@ -1,13 +1,12 @@
 //! Aggregates that keep all rows: arrays, texts, documents.
 
-use std::sync::Arc;
-
 use braid_types::json::quoted;
 use braid_types::jsonb::serde_json::{Map, Value};
-use braid_types::{ArrayValue, Datum, SqlResult, SqlType, jsonb};
+use braid_types::{Datum, SqlResult, SqlType, jsonb};
 
 use super::accumulator::Accumulator;
 use crate::EvalContext;
+use crate::array_operators::array_of_values;
 use crate::functions::{json_key, json_text, to_json};
 use crate::registry::Table;
 
@@ -54,8 +53,7 @@ impl Accumulator for List {
 }
 
 fn array(list: &List, _: &EvalContext) -> SqlResult<Datum> {
-    let (element, items) = (list.element.clone(), list.values.clone());
-    Ok(Datum::Array(Arc::new(ArrayValue { element, items })))
+    array_of_values(&list.element, list.values.clone())
 }
 
 fn text(list: &List, _: &EvalContext) -> SqlResult<Datum> {
@@ -139,6 +137,16 @@ pub(super) fn fill(t: &mut Table) {
         };
     }
     list!("array_agg(anyelement) anyarray -- the values as an array", array, true);
+    t.aggregate("array_agg(anyarray) anyarray -- arrays as one of a dimension more", |types| {
+        Box::new(List {
+            values: Vec::new(),
+            width: 1,
+            nulls: true,
+            element: types.element().array_of(),
+            make: array,
+        })
+    })
+    .by_order();
     list!("string_agg(text, text) text -- the texts with another between them", text, false);
     list!("string_agg(bytea, bytea) bytea", bytes, false);
     list!("json_agg(anyelement) json -- the values as a json array", json_array, true);

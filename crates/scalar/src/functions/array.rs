@@ -1,10 +1,13 @@
 //! Functions over arrays.
 
-use braid_types::{Datum, SqlError, SqlState, SqlType};
+use std::sync::Arc;
+
+use braid_types::{ArrayValue, Datum, Dimension, SqlError, SqlResult, SqlState, SqlType};
 
 use super::i64_of;
-use crate::operators::array;
-use crate::registry::{Eval, Table};
+use crate::EvalContext;
+use crate::array_operators::array;
+use crate::registry::Table;
 
 fn items(value: &Datum) -> &[Datum] {
     match value {
@@ -20,39 +23,90 @@ fn element(value: &Datum) -> SqlType {
     }
 }
 
+/// A dimension by its number, from 1.
+fn dimension(value: &Datum, number: &Datum) -> Option<Dimension> {
+    let Datum::Array(array) = value else { return None };
+    let at = usize::try_from(i64_of(number)).ok()?.checked_sub(1)?;
+    array.dimensions().get(at).copied()
+}
+
+fn number(value: Option<i32>) -> SqlResult<Datum> {
+    Ok(value.map_or(Datum::Null, Datum::Int4))
+}
+
+fn dimensions(value: &Datum) -> Vec<Dimension> {
+    match value {
+        Datum::Array(array) => array.dimensions(),
+        _ => Vec::new(),
+    }
+}
+
 /// Adds the functions of this file.
 pub(super) fn fill(t: &mut Table) {
-    let length: Eval = |a, _| {
-        let n = items(&a[0]).len();
-        Ok(if i64_of(&a[1]) == 1 && n > 0 { Datum::Int4(n as i32) } else { Datum::Null })
-    };
     t.add(
-        "array_length(anyarray, int4) int4 -- number of elements, NULL of an empty array",
-        length,
+        "array_length(anyarray, int4) int4 -- length of a dimension, NULL of an empty array",
+        |a, _| number(dimension(&a[0], &a[1]).map(|d| d.length as i32)),
     );
-    t.add("array_upper(anyarray, int4) int4 -- highest subscript", length);
-    t.add("array_lower(anyarray, int4) int4 -- lowest subscript", |a, _| {
-        let some = i64_of(&a[1]) == 1 && !items(&a[0]).is_empty();
-        Ok(if some { Datum::Int4(1) } else { Datum::Null })
+    t.add("array_upper(anyarray, int4) int4 -- highest subscript of a dimension", |a, _| {
+        number(dimension(&a[0], &a[1]).map(|d| d.upper()))
+    });
+    t.add("array_lower(anyarray, int4) int4 -- lowest subscript of a dimension", |a, _| {
+        number(dimension(&a[0], &a[1]).map(|d| d.lower))
     });
     t.add("cardinality(anyarray) int4 -- number of elements", |a, _| {
         Ok(Datum::Int4(items(&a[0]).len() as i32))
     });
     t.add("array_ndims(anyarray) int4 -- number of dimensions", |a, _| {
-        Ok(if items(&a[0]).is_empty() { Datum::Null } else { Datum::Int4(1) })
+        number(Some(dimensions(&a[0]).len() as i32).filter(|n| *n > 0))
     });
     t.add("array_dims(anyarray) text -- the dimensions as text", |a, _| {
-        let n = items(&a[0]).len();
-        Ok(if n == 0 { Datum::Null } else { Datum::text(format!("[1:{n}]")) })
+        let all = dimensions(&a[0]);
+        let text: String = all.iter().map(|d| format!("[{}:{}]", d.lower, d.upper())).collect();
+        Ok(if all.is_empty() { Datum::Null } else { Datum::text(text) })
     });
+    searches(t);
+    changes(t);
+}
+
+/// The first subscript of an array that is searched.
+fn searched(value: &Datum) -> SqlResult<i32> {
+    match dimensions(value).as_slice() {
+        [] => Ok(1),
+        [one] => Ok(one.lower),
+        _ => Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "searching for elements in multidimensional arrays is not supported",
+        )),
+    }
+}
+
+fn searches(t: &mut Table) {
     t.add(
         "array_position(anyarray, anyelement) int4 -- subscript of the first such element",
         |a, _| {
             if a[0].is_null() {
                 return Ok(Datum::Null);
             }
+            let lower = searched(&a[0])?;
             let found = items(&a[0]).iter().position(|i| i.cmp_sql(&a[1]).is_eq());
-            Ok(found.map_or(Datum::Null, |at| Datum::Int4(at as i32 + 1)))
+            number(found.map(|at| at as i32 + lower))
+        },
+    )
+    .lax();
+    t.add(
+        "array_position(anyarray, anyelement, int4) int4 -- the first from a subscript on",
+        |a, _| {
+            if a[2].is_null() {
+                return Err(SqlError::new(SqlState("22004"), "initial position must not be null"));
+            }
+            if a[0].is_null() {
+                return Ok(Datum::Null);
+            }
+            let lower = searched(&a[0])?;
+            let skipped = usize::try_from(i64_of(&a[2]) - i64::from(lower)).unwrap_or(0);
+            let mut rest = items(&a[0]).iter().skip(skipped);
+            let found = rest.position(|i| i.cmp_sql(&a[1]).is_eq());
+            number(found.map(|at| (at + skipped) as i32 + lower))
         },
     )
     .lax();
@@ -62,62 +116,101 @@ pub(super) fn fill(t: &mut Table) {
             if a[0].is_null() {
                 return Ok(Datum::Null);
             }
+            let lower = searched(&a[0])?;
             let found = items(&a[0])
                 .iter()
                 .enumerate()
                 .filter(|(_, i)| i.cmp_sql(&a[1]).is_eq())
-                .map(|(at, _)| Datum::Int4(at as i32 + 1))
+                .map(|(at, _)| Datum::Int4(at as i32 + lower))
                 .collect();
             Ok(array(SqlType::Int4, found))
         },
     )
     .lax();
+}
+
+fn changes(t: &mut Table) {
     t.add("array_remove(anyarray, anyelement) anyarray -- without these elements", |a, _| {
         if a[0].is_null() {
             return Ok(Datum::Null);
         }
-        let kept = items(&a[0]).iter().filter(|i| i.cmp_sql(&a[1]).is_ne()).cloned().collect();
-        Ok(array(element(&a[0]), kept))
+        let all = dimensions(&a[0]);
+        if all.len() > 1 {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "removing elements from multidimensional arrays is not supported",
+            ));
+        }
+        let kept = items(&a[0]).iter().filter(|i| i.cmp_sql(&a[1]).is_ne()).cloned();
+        let kept: Vec<Datum> = kept.collect();
+        let laid = all.iter().map(|d| Dimension { length: kept.len(), ..*d });
+        Ok(laid_out(element(&a[0]), kept.clone(), &laid.collect::<Vec<_>>()))
     })
     .lax();
     t.add(
         "array_replace(anyarray, anyelement, anyelement) anyarray -- these elements replaced",
         |a, _| {
-            if a[0].is_null() {
-                return Ok(Datum::Null);
-            }
-            let replaced = items(&a[0])
+            let Datum::Array(whole) = &a[0] else { return Ok(Datum::Null) };
+            let replaced = whole
+                .items
                 .iter()
                 .map(|i| if i.cmp_sql(&a[1]).is_eq() { a[2].clone() } else { i.clone() })
                 .collect();
-            Ok(array(element(&a[0]), replaced))
+            Ok(Datum::Array(Arc::new(whole.like(whole.element.clone(), replaced))))
         },
     )
     .lax();
-    t.add("array_fill(anyelement, int4[]) anyarray -- an array of one value", |a, _| {
-        let sizes = items(&a[1]);
-        let [size] = sizes else {
-            return Err(SqlError::unsupported("an array of several dimensions"));
-        };
-        let n = i64_of(size);
-        if !(0..=10_000_000).contains(&n) {
-            return Err(SqlError::new(
-                SqlState::PROGRAM_LIMIT_EXCEEDED,
-                "array size exceeds the maximum allowed",
-            ));
-        }
-        Ok(array(a[0].implied_type(), vec![a[0].clone(); n as usize]))
-    })
-    .lax();
+    t.add("array_fill(anyelement, int4[]) anyarray -- an array of one value", filled).lax();
+    t.add("array_fill(anyelement, int4[], int4[]) anyarray -- with first subscripts", filled).lax();
     t.add("trim_array(anyarray, int4) anyarray -- without so many elements at the end", |a, _| {
-        let all = items(&a[0]);
+        let Datum::Array(whole) = &a[0] else { return Ok(Datum::Null) };
         let n = i64_of(&a[1]);
-        if n < 0 || n > all.len() as i64 {
+        let first = whole.dimensions().first().copied();
+        let length = first.map_or(0, |d| d.length as i64);
+        if n < 0 || n > length {
             return Err(SqlError::new(
                 SqlState("2202E"),
-                format!("number of elements to trim must be between 0 and {}", all.len()),
+                format!("number of elements to trim must be between 0 and {length}"),
             ));
         }
-        Ok(array(element(&a[0]), all[..all.len() - n as usize].to_vec()))
+        let upper = first.map(|d| d.upper().wrapping_sub(n as i32));
+        Ok(Datum::Array(Arc::new(whole.slice(&[(None, upper)]))))
     });
+}
+
+fn laid_out(element: SqlType, items: Vec<Datum>, dimensions: &[Dimension]) -> Datum {
+    Datum::Array(Arc::new(ArrayValue::of(element, items, dimensions)))
+}
+
+/// `array_fill`.
+fn filled(a: &[Datum], _: &EvalContext) -> SqlResult<Datum> {
+    let null = |what: &str| SqlError::new(SqlState("22004"), what.to_string());
+    if a[1..].iter().any(Datum::is_null) {
+        return Err(null("dimension array or low bound array cannot be null"));
+    }
+    let (sizes, lowers) = (items(&a[1]), a.get(2).map(items));
+    if sizes.iter().chain(lowers.unwrap_or_default()).any(Datum::is_null) {
+        return Err(null("dimension values cannot be null"));
+    }
+    if lowers.is_some_and(|l| l.len() != sizes.len()) {
+        return Err(SqlError::new(SqlState("2202E"), "wrong number of array subscripts")
+            .with_detail("Low bound array has different size than dimensions array."));
+    }
+    braid_types::check_dimensions(sizes.len())?;
+    const MOST: usize = 10_000_000;
+    let too_large = || {
+        SqlError::new(
+            SqlState::PROGRAM_LIMIT_EXCEEDED,
+            format!("array size exceeds the maximum allowed ({MOST})"),
+        )
+    };
+    let (mut laid, mut count) = (Vec::new(), 1usize);
+    for (at, size) in sizes.iter().enumerate() {
+        let length = usize::try_from(i64_of(size)).map_err(|_| too_large())?;
+        count = count.checked_mul(length).filter(|n| *n <= MOST).ok_or_else(too_large)?;
+        let lower = lowers.map_or(1, |l| i64_of(&l[at]) as i32);
+        laid.push(Dimension { lower, length });
+    }
+    let count = if sizes.is_empty() { 0 } else { count };
+    Ok(laid_out(a[0].implied_type(), vec![a[0].clone(); count], &laid))
 }

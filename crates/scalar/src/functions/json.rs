@@ -24,7 +24,7 @@ pub fn to_json(value: &Datum, ctx: &EvalContext) -> SqlResult<Value> {
         Datum::Jsonb(v) => (**v).clone(),
         Datum::Json(text) => jsonb::parse(text)?,
         Datum::Array(a) => {
-            Value::Array(a.items.iter().map(|i| to_json(i, ctx)).collect::<SqlResult<_>>()?)
+            Value::Array(a.outer().iter().map(|i| to_json(i, ctx)).collect::<SqlResult<_>>()?)
         }
         Datum::Record(record) => {
             let mut map = Map::new();

@@ -61,7 +61,8 @@ pub(crate) fn json_text(value: &Datum, ctx: &EvalContext, pretty: bool) -> Strin
             json::number(&value.to_text(ctx.style).unwrap_or_default())
         }
         Datum::Array(array) => {
-            let items: Vec<String> = array.items.iter().map(|i| json_text(i, ctx, false)).collect();
+            let items: Vec<String> =
+                array.outer().iter().map(|i| json_text(i, ctx, false)).collect();
             format!("[{}]", items.join(if pretty { ",\n " } else { "," }))
         }
         Datum::Record(record) => {

@@ -5,7 +5,7 @@ use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType};
 
 use super::{bool_of, f64_of, i64_of, interval_of, text_of};
 use crate::EvalContext;
-use crate::operators::array;
+use crate::array_operators::array;
 use crate::registry::{Eval, Table};
 
 /// Oid of the one user.

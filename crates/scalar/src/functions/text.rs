@@ -4,7 +4,7 @@ use braid_types::{ArrayValue, Datum, SqlError, SqlResult, SqlState, SqlType};
 use std::sync::Arc;
 
 use super::{bytes_of, encoding, i64_of, text_of};
-use crate::operators::array;
+use crate::array_operators::array;
 use crate::registry::{Eval, Table};
 use crate::{EvalContext, pattern};
 use braid_types::quote_ident;
@@ -554,7 +554,7 @@ fn regexes(t: &mut Table) {
         let items = (first..regex.captures_len())
             .map(|i| captures.get(i).map_or(Datum::Null, |m| Datum::text(m.as_str())))
             .collect();
-        Ok(Datum::Array(Arc::new(ArrayValue { element: SqlType::Text, items })))
+        Ok(Datum::Array(Arc::new(ArrayValue::list(SqlType::Text, items))))
     };
     t.add("regexp_match(text, text) text[] -- captures of the first match", found);
     t.add("regexp_match(text, text, text) text[]", found);

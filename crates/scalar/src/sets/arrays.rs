@@ -19,18 +19,25 @@ fn unnest(a: &[Datum], _: &EvalContext) -> SqlResult<Rows> {
     Ok((0..longest).map(|row| at(row).collect()).collect())
 }
 
+/// The subscripts of a dimension.
+fn subscripts(a: &[Datum]) -> Rows {
+    let Datum::Array(array) = &a[0] else { return Rows::new() };
+    let at = usize::try_from(i64_of(&a[1])).ok().and_then(|n| n.checked_sub(1));
+    let dimensions = array.dimensions();
+    let found = at.and_then(|at| dimensions.get(at));
+    found.map_or(Rows::new(), |d| (d.lower..=d.upper()).map(|i| vec![Datum::Int4(i)]).collect())
+}
+
 /// Adds the functions of this file.
 pub(super) fn fill(t: &mut Table) {
     t.rows("unnest(anyarray) anyelement -- the elements of an array", unnest);
     // Several arrays in step, each of its own type; a NULL array is an empty one.
     t.rows("unnest(any, ...any) record", unnest).elements().lax();
     t.rows("generate_subscripts(anyarray, int4) int4 -- the subscripts of an array", |a, _| {
-        let n = if i64_of(&a[1]) == 1 { items(&a[0]).len() as i32 } else { 0 };
-        Ok((1..=n).map(|i| vec![Datum::Int4(i)]).collect())
+        Ok(subscripts(a))
     });
     t.rows("generate_subscripts(anyarray, int4, bool) int4", |a, _| {
-        let n = if i64_of(&a[1]) == 1 { items(&a[0]).len() as i32 } else { 0 };
-        let mut rows: Rows = (1..=n).map(|i| vec![Datum::Int4(i)]).collect();
+        let mut rows = subscripts(a);
         if bool_of(&a[2]) {
             rows.reverse();
         }

@@ -138,7 +138,7 @@ impl Returning {
     fn push(&mut self, name: &str, bound: Bound, origin: &dyn Fn(usize) -> Option<(u32, u32)>) {
         let mut info = column_info(name, &bound, origin);
         let bound = match bound.ty() {
-            SqlType::Regclass | SqlType::Regtype => {
+            ty if ty.names_objects() => {
                 info.ty = SqlType::Text;
                 Bound::new(Node::Cast(bound, CastContext::Explicit), SqlType::Text)
             }

@@ -149,7 +149,7 @@ fn of_type(value: &Datum, ty: &SqlType) -> Datum {
         }
         (Datum::Array(array), SqlType::Array(element)) => {
             let items = array.items.iter().map(|item| of_type(item, element)).collect();
-            Datum::Array(Arc::new(ArrayValue { element: (**element).clone(), items }))
+            Datum::Array(Arc::new(ArrayValue::list((**element).clone(), items)))
         }
         (other, _) => other.clone(),
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bigdecimal::BigDecimal;
 use bigdecimal::num_bigint::BigInt;
-use braid_types::{ArrayValue, Datum, Interval, SqlResult, SqlType};
+use braid_types::{ArrayValue, Datum, Dimension, Interval, Shape, SqlResult, SqlType};
 
 use super::row_value::damaged;
 
@@ -126,6 +126,9 @@ pub(crate) fn encode_payload(out: &mut Vec<u8>, value: &Datum) {
         }
         Datum::Jsonb(j) => out.extend_from_slice(braid_types::jsonb::text(j).as_bytes()),
         Datum::Array(a) => {
+            if let Shape::Grid(dimensions) = &a.shape {
+                encode_dimensions(out, dimensions);
+            }
             for item in &a.items {
                 if item.is_null() {
                     push_varint(out, 0);
@@ -157,9 +160,13 @@ pub(crate) fn decode_payload(mut b: &[u8], ty: &SqlType) -> SqlResult<Datum> {
         SqlType::Time => Datum::Time(int(&mut b)?),
         SqlType::Timestamp => Datum::Timestamp(int(&mut b)?),
         SqlType::TimestampTz => Datum::TimestampTz(int(&mut b)?),
-        SqlType::Oid | SqlType::Regclass | SqlType::Regtype => {
-            Datum::Oid(int(&mut b)?.try_into().map_err(narrow)?)
-        }
+        SqlType::Oid
+        | SqlType::Regclass
+        | SqlType::Regtype
+        | SqlType::Regproc
+        | SqlType::Regprocedure
+        | SqlType::Regnamespace
+        | SqlType::Regrole => Datum::Oid(int(&mut b)?.try_into().map_err(narrow)?),
         SqlType::Enum(ty) => {
             let value = ty.value_at(int(&mut b)?);
             Datum::Enum(value.ok_or_else(|| damaged("a value that its enum type has not"))?)
@@ -200,11 +207,45 @@ pub(crate) fn decode_payload(mut b: &[u8], ty: &SqlType) -> SqlResult<Datum> {
             Datum::Jsonb(Arc::new(serde_json::from_str(text).map_err(|_| damaged("jsonb"))?))
         }
         SqlType::Array(element) => decode_array(b, element)?,
-        SqlType::Record | SqlType::Void | SqlType::Unknown => return Err(damaged("type")),
+        SqlType::Int2Vector
+        | SqlType::OidVector
+        | SqlType::Record
+        | SqlType::Void
+        | SqlType::Unknown => return Err(damaged("type")),
     })
 }
 
+/// In front of the elements of an array that is not one list from 1: no element is that long.
+const GRID: u64 = u64::MAX;
+
+fn encode_dimensions(out: &mut Vec<u8>, dimensions: &[Dimension]) {
+    push_varint(out, GRID);
+    push_varint(out, dimensions.len() as u64);
+    for dimension in dimensions {
+        push_varint(out, dimension.length as u64);
+        push_varint(out, zigzag(dimension.lower.into()));
+    }
+}
+
+fn decode_dimensions(b: &mut &[u8]) -> SqlResult<Vec<Dimension>> {
+    let bad = || damaged("dimensions of an array");
+    let mut rest = *b;
+    if rest.is_empty() || read_varint(&mut rest)? != GRID {
+        return Ok(Vec::new());
+    }
+    let mut dimensions = Vec::new();
+    for _ in 0..read_varint(&mut rest)? {
+        let length = usize::try_from(read_varint(&mut rest)?).map_err(|_| bad())?;
+        let lower = i32::try_from(unzigzag(read_varint(&mut rest)?)).map_err(|_| bad())?;
+        dimensions.push(Dimension { lower, length });
+        braid_types::check_dimensions(dimensions.len()).map_err(|_| bad())?;
+    }
+    *b = rest;
+    Ok(dimensions)
+}
+
 fn decode_array(mut b: &[u8], element: &SqlType) -> SqlResult<Datum> {
+    let dimensions = decode_dimensions(&mut b)?;
     let mut items = Vec::new();
     while !b.is_empty() {
         let n = read_varint(&mut b)? as usize;
@@ -216,7 +257,11 @@ fn decode_array(mut b: &[u8], element: &SqlType) -> SqlResult<Datum> {
         b = rest;
         items.push(decode_payload(payload, element)?);
     }
-    Ok(Datum::Array(Arc::new(ArrayValue { element: element.clone(), items })))
+    let places = dimensions.iter().try_fold(1usize, |n, d| n.checked_mul(d.length));
+    if !dimensions.is_empty() && places != Some(items.len()) {
+        return Err(damaged("dimensions of an array"));
+    }
+    Ok(Datum::Array(Arc::new(ArrayValue::of(element.clone(), items, &dimensions))))
 }
 
 #[cfg(test)]

@@ -52,7 +52,7 @@ fn kind(ty: &SqlType) -> Option<u8> {
     Some(match ty {
         SqlType::Bool => 0,
         SqlType::Int2 | SqlType::Int4 | SqlType::Int8 => 1,
-        SqlType::Oid | SqlType::Regclass | SqlType::Regtype => 1,
+        ty if ty.is_oid_like() => 1,
         SqlType::Float4 | SqlType::Float8 => 2,
         SqlType::Numeric(_) => 3,
         SqlType::Date => 4,

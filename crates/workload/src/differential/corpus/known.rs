@@ -262,7 +262,6 @@ fn date_converted(f: &Found<'_>) -> bool {
 
 /// What we refuse on purpose: the SQLSTATE is 0A000 and the message begins so.
 const REFUSED: &[(&str, &str)] = &[
-    ("an array of several dimensions", "arrays have one dimension"),
     ("look-around in a regular expression", "the engine of expressions has none"),
     ("the encoding ", "texts are UTF-8: other encodings are not converted"),
     ("COLLATE in an argument of ", "lower, upper and initcap know the letters of all alphabets"),
