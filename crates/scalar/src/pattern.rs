@@ -227,12 +227,11 @@ fn translated(pattern: &str) -> String {
         match (c, inside) {
             ('\\', _) => match (chars.next(), inside) {
                 (Some('x'), _) => {
-                    // Any number of digits; what is no character then is refused below.
                     let mut digits = String::new();
                     while let Some(digit) = chars.next_if(char::is_ascii_hexdigit) {
                         digits.push(digit);
                     }
-                    out.push_str(&format!("\\x{{{digits}}}"));
+                    out.push_str(&numbered(&digits, inside));
                 }
                 (Some('b'), _) => out.push_str("\\x08"),
                 (Some('B'), _) => out.push_str("\\\\"),
@@ -286,6 +285,19 @@ fn translated(pattern: &str) -> String {
         }
     }
     out
+}
+
+/// A character by its number, of any number of digits. A number that is none of Unicode's stands
+/// for a character that no text has; one beyond 31 bits is refused later.
+fn numbered(digits: &str, inside: bool) -> String {
+    let number = u32::from_str_radix(digits.trim_start_matches('0'), 16);
+    match number {
+        Ok(n) if n < 0x7fff_ffff && char::from_u32(n).is_none() => {
+            // In brackets the last of all characters, which is reserved for no use.
+            String::from(if inside { "\\x{10FFFF}" } else { "[^\\s\\S]" })
+        }
+        _ => format!("\\x{{{digits}}}"),
+    }
 }
 
 /// Classes of characters mean all of Unicode, as they do in PostgreSQL under a UTF-8 locale.

@@ -54,13 +54,26 @@ fn month_number(word: &str) -> Option<i64> {
     MONTHS.iter().position(|m| m.starts_with(word)).map(|at| at as i64 + 1)
 }
 
+/// The text in lower case, with blanks in place of the punctuation that only divides.
+pub(crate) fn without_punctuation(text: &str) -> String {
+    let mut in_word = false;
+    let mut divided = |c: char| {
+        // Names of zones have underscores in them.
+        let means = "+-.:/".contains(c) || (c == '_' && in_word);
+        in_word = c.is_alphabetic() || (c == '_' && in_word);
+        if c.is_ascii_punctuation() && !means { ' ' } else { c }
+    };
+    text.to_lowercase().chars().map(&mut divided).collect()
+}
+
 /// Splits and reads a date/time text: ISO, `Jan 5 2020`, `5 January 2020`, `1/5/2020` (month
 /// first), `20200105`, times with fraction and AM/PM, zones as offset or name, BC, infinity.
 pub(crate) fn parse_fields(text: &str, type_name: &str, style: &Style) -> SqlResult<Fields> {
     let order = style.order;
     let mut fields = Fields::default();
-    let lowered = text.trim().to_lowercase();
-    match lowered.as_str() {
+    let spaced = without_punctuation(text);
+    let lowered = spaced.trim();
+    match lowered {
         "infinity" | "+infinity" => fields.infinity = Some(true),
         "-infinity" => fields.infinity = Some(false),
         "epoch" => fields.epoch = true,
@@ -73,7 +86,7 @@ pub(crate) fn parse_fields(text: &str, type_name: &str, style: &Style) -> SqlRes
     let mut loose: Vec<i64> = Vec::new();
     let mut month_word: Option<(i64, usize)> = None;
     let mut bc = false;
-    for part in split_words(&lowered) {
+    for part in split_words(lowered) {
         let part = part.as_str();
         if part.contains(':') && !part.starts_with(['+', '-']) {
             let (time, zone) = split_zone(part);
@@ -164,7 +177,7 @@ fn num(digits: &str) -> i64 {
 /// Words separated by blanks, commas, and the `t` between an ISO date and its time.
 fn split_words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
-    for word in text.split([' ', ',', '\t', '\n']).filter(|w| !w.is_empty()) {
+    for word in text.split_ascii_whitespace() {
         let bytes = word.as_bytes();
         let split = word.find('t').filter(|&at| {
             at > 0

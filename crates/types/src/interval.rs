@@ -1,7 +1,7 @@
 //! `interval`: arithmetic and reading.
 
 use crate::datetime::{MICROS_PER_DAY, MICROS_PER_SECOND};
-use crate::datetime_in::fraction_micros;
+use crate::datetime_in::{fraction_micros, without_punctuation};
 use crate::{Interval, IntervalForm, SqlError, SqlResult, SqlState, Style};
 
 fn bad(text: &str) -> SqlError {
@@ -135,7 +135,8 @@ fn unit(word: &str) -> Option<(f64, f64, f64)> {
 
 /// Reads all the styles PostgreSQL reads by default.
 pub(crate) fn parse_interval(text: &str, style: &Style) -> SqlResult<Interval> {
-    let lowered = text.trim().to_lowercase();
+    let spaced = without_punctuation(text);
+    let lowered = spaced.trim();
     if lowered.is_empty() {
         return Err(bad(text));
     }
@@ -150,10 +151,10 @@ pub(crate) fn parse_interval(text: &str, style: &Style) -> SqlResult<Interval> {
     let mut pending: Option<f64> = None;
     let mut any = false;
     let mut ago = false;
-    let text_of_fields = if standard { &lowered[1..] } else { lowered.as_str() };
+    let text_of_fields = if standard { &lowered[1..] } else { lowered };
     for word in words(text_of_fields) {
         let word = word.as_str();
-        if word == "@" || word == "and" {
+        if word == "and" {
         } else if word == "ago" {
             ago = true;
         } else if word.contains(':') {
@@ -194,7 +195,7 @@ pub(crate) fn parse_interval(text: &str, style: &Style) -> SqlResult<Interval> {
 fn words(text: &str) -> Vec<String> {
     let mut out = Vec::new();
     for word in text.split_whitespace() {
-        if word.contains(':') || word == "@" {
+        if word.contains(':') {
             out.push(word.to_string());
             continue;
         }

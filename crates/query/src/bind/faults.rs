@@ -11,7 +11,7 @@
 
 use std::sync::Arc;
 
-use braid_scalar::{Bound, CmpOp, Node, QuantifiedOp, Volatility};
+use braid_scalar::{Bound, CaseBranch, CmpOp, Node, QuantifiedOp, Volatility};
 use braid_types::{CastContext, Datum, SqlResult, SqlType, cast_exists, numeric};
 use datafusion::logical_expr::Expr;
 
@@ -289,6 +289,23 @@ impl Binder<'_> {
             out.push(Bound::or(parts.into_iter().map(Bound::and).collect()));
         }
         out
+    }
+
+    /// The arguments of an aggregate with a FILTER: none is computed for a row that the filter
+    /// rejects.
+    pub(super) fn behind_filter(&self, filter: Option<&Bound>, args: Vec<Bound>) -> Vec<Bound> {
+        let Some(filter) = filter.filter(|f| f.volatility() != Volatility::Volatile) else {
+            return args;
+        };
+        let guarded = |arg: Bound| {
+            if !self.can_fail(&arg) {
+                return arg;
+            }
+            let ty = arg.ty().clone();
+            let branch = CaseBranch { when: filter.clone(), then: arg };
+            Bound::new(Node::Case(vec![branch], None), ty)
+        };
+        args.into_iter().map(guarded).collect()
     }
 
     /// The filters of a condition, in the order in which they are put upon each other. With

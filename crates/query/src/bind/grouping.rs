@@ -171,7 +171,8 @@ impl Binder<'_> {
         let column = self.fresh("agg");
         let slot = self.add_column(&column, chosen.ret.clone());
         self.note_aggregate(name, &chosen, slot);
-        let pending = Pending { text, udf: chosen.udf, args: chosen.args, filter, slot };
+        let args = self.behind_filter(filter.as_ref(), chosen.args);
+        let pending = Pending { text, udf: chosen.udf, args, filter, slot };
         self.level().aggregates.push(pending);
         Ok(Bound::column(slot, chosen.ret))
     }

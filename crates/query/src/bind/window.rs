@@ -150,6 +150,7 @@ impl Binder<'_> {
             Some(f) => Some(self.condition(f, "FILTER")?),
             None => None,
         };
+        let args = self.behind_filter(filter.as_ref(), args);
         let mut partition = Vec::new();
         for expr in &spec.partition_by {
             let bound = self.settled(expr)?;

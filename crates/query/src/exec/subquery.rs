@@ -16,7 +16,7 @@ use braid_scalar::{Bound, CmpOp, EvalContext, compare};
 use braid_types::{Datum, GroupKey, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::execution::SessionState;
-use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, lit};
 use parking_lot::Mutex;
 
 use super::scalar::RowFunction;
@@ -126,7 +126,7 @@ impl Subquery {
             match &*optimized {
                 Some(plan) => plan.clone(),
                 None => {
-                    let plan = self.state.optimize(&self.plan).map_err(from_df)?;
+                    let plan = self.state.optimize(&self.alone()?).map_err(from_df)?;
                     optimized.insert(plan).clone()
                 }
             }
@@ -146,6 +146,18 @@ impl Subquery {
             _ => usize::MAX,
         };
         collect_rows(&self.state, filled, &self.types, limit)
+    }
+
+    /// The plan as it runs for one row of the outer query: of rows that need only be there, no
+    /// column is read.
+    fn alone(&self) -> SqlResult<LogicalPlan> {
+        if !matches!(self.shape, Shape::Exists) {
+            return Ok(self.plan.clone());
+        }
+        LogicalPlanBuilder::from(self.plan.clone())
+            .project([lit(true)])
+            .and_then(LogicalPlanBuilder::build)
+            .map_err(from_df)
     }
 
     /// Computes the results of arguments that are new, if that can be done together.

@@ -121,6 +121,14 @@ impl TableProvider for SqlTable {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let projection: Vec<usize> =
             projection.cloned().unwrap_or_else(|| (0..self.columns.len()).collect());
+        if let Source::Stored(layout) = &self.source
+            && let Some(at) =
+                projection.iter().find(|at| layout.table.columns[**at].expression.is_some())
+        {
+            let name = &layout.table.columns[*at].name;
+            let text = format!("a scan is asked for {name}, an expression of an index");
+            return Err(to_df(SqlError::internal(text)));
+        }
         let mut conditions = Vec::new();
         for filter in filters {
             let condition = self.condition(filter);

@@ -103,7 +103,10 @@ impl<'a> Input<'a> {
             .with_detail(format!(
                 "Field requires {n} characters, but only {} remain.",
                 piece.chars().count()
-            )));
+            ))
+            .with_hint(
+                "If your source string is not fixed-width, try using the \"FM\" modifier.",
+            ));
         }
         if digits == 0 {
             return Err(invalid().with_detail("Value must be an integer."));
@@ -389,25 +392,28 @@ fn assemble(f: &mut Fields, text: &str) -> SqlResult<i64> {
             (None, _) => first + 1,
         });
     }
-    if f.before_christ {
-        year = year.map(|y| if y > 0 { 1 - y } else { y });
-    } else if let Some(y) = year.filter(|y| *y < 0) {
-        year = Some(y + 1);
-    }
+    // There is no year 0: one before Christ, written so or as a negative number, is one further.
+    let counted = |y: i64| match y {
+        y if f.before_christ && y > 0 => 1 - y,
+        y if !f.before_christ && y < 0 => y + 1,
+        y => y,
+    };
+    let year = year.map(counted);
+    let iso_year = f.iso_year.map(counted);
     let y = year.unwrap_or(0);
     let mut days = None;
     if let Some(julian) = f.julian {
         days = Some(julian - 2_451_545);
     }
     if let Some(week) = f.iso_week {
-        let iso_year = f.iso_year.or(year).unwrap_or(0);
+        let iso_year = iso_year.or(year).unwrap_or(0);
         let day = match f.weekday.filter(|d| *d != 0) {
             None => 0,
             Some(day) if day > 1 => day - 2,
             Some(_) => 6,
         };
         days = Some(iso_year_start(iso_year) + (week - 1) * 7 + day);
-    } else if let (Some(iso_year), Some(day)) = (f.iso_year, f.day_of_year) {
+    } else if let (Some(iso_year), Some(day)) = (iso_year, f.day_of_year) {
         days = Some(iso_year_start(iso_year) + day - 1);
     } else if let Some(week) = f.week {
         f.day_of_year = Some((week - 1) * 7 + 1);
@@ -437,8 +443,7 @@ fn assemble(f: &mut Fields, text: &str) -> SqlResult<i64> {
             if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
                 return Err(out_of_range(text));
             }
-            let y =
-                if f.iso_year.is_some() && year.is_none() { f.iso_year.unwrap_or(0) } else { y };
+            let y = year.or(iso_year).unwrap_or(0);
             let first = days_from_civil(y, month, 1);
             let next = days_from_civil(y + i64::from(month == 12), month % 12 + 1, 1);
             if day > next - first {
