@@ -683,10 +683,10 @@ fn json_remove_path(value: &serde_json::Value, path: &[Datum]) -> SqlResult<serd
     let mut at = &mut value;
     for (n, step) in path.iter().enumerate() {
         let last = n + 1 == path.len();
+        let step = path_step(step, n)?;
         if !at.is_array() && !at.is_object() {
             break;
         }
-        let step = path_step(step, n)?;
         match at {
             serde_json::Value::Object(map) if last => {
                 map.shift_remove(step);

@@ -244,6 +244,8 @@ fn translated(pattern: &str) -> String {
                 (Some('w'), true) => out.push_str("\\p{Alphabetic}\\p{Nd}_"),
                 (Some('d'), _) => out.push_str(if inside { "0-9" } else { "[0-9]" }),
                 (Some('D'), false) => out.push_str("[^0-9]"),
+                // What is no letter of ASCII stands for itself.
+                (Some(sign), _) if !sign.is_ascii() => out.push(sign),
                 (other, _) => {
                     out.push(c);
                     out.extend(other);

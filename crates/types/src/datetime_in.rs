@@ -123,8 +123,11 @@ pub(crate) fn parse_fields(text: &str, type_name: &str, style: &Style) -> SqlRes
         } else if part.bytes().all(|b| b.is_ascii_digit()) {
             if part.len() == 8 && fields.date.is_none() {
                 fields.date = Some((num(&part[..4]), num(&part[4..6]), num(&part[6..])));
-            } else if part.len() == 6 && fields.date.is_some() {
+            } else if part.len() == 6 && (fields.date.is_some() || type_name == "time") {
                 let clock = format!("{}:{}:{}", &part[..2], &part[2..4], &part[4..]);
+                fields.time = Some(parse_clock(&clock, text, type_name)?);
+            } else if part.len() == 4 && type_name == "time" {
+                let clock = format!("{}:{}", &part[..2], &part[2..]);
                 fields.time = Some(parse_clock(&clock, text, type_name)?);
             } else {
                 loose.push(part.parse().map_err(|_| bad(type_name, text))?);

@@ -46,7 +46,7 @@ fn shortest8(value: f64) -> String {
 }
 
 /// The shortest digits that lie strictly between the neighbours' midpoints: PostgreSQL does not
-/// count on ties being read back to even.
+/// count on ties being read back to even. Of two that are as near the value, the even one.
 fn shortest4(value: f32) -> String {
     let text = format!("{value:e}");
     let middle = |other: f32| (f64::from(value) + f64::from(other)) / 2.0;
@@ -55,10 +55,11 @@ fn shortest4(value: f32) -> String {
         let ends = [middle(value.next_up()), middle(value.next_down())];
         t.parse() == Ok(value) && !ends.contains(&exact)
     };
-    if inside(&text) {
-        return text;
-    }
     let digits = text.bytes().take_while(|b| *b != b'e').filter(u8::is_ascii_digit).count();
+    if inside(&text) {
+        let even = format!("{value:.*e}", digits.saturating_sub(1));
+        return if inside(&even) { even } else { text };
+    }
     (digits..9).map(|n| trimmed(&format!("{value:.n$e}"))).find(inside).unwrap_or(text)
 }
 

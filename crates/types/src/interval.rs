@@ -11,6 +11,10 @@ fn bad(text: &str) -> SqlError {
     )
 }
 
+fn field_out_of_range(text: &str) -> SqlError {
+    SqlError::new(SqlState("22015"), format!("interval field value out of range: \"{text}\""))
+}
+
 fn overflow() -> SqlError {
     SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, "interval out of range")
 }
@@ -171,8 +175,15 @@ pub(crate) fn parse_interval(text: &str, style: &Style) -> SqlResult<Interval> {
                 micros * amount,
             )?)?;
             any = true;
-        } else if let Some(found) = parse_year_month(word) {
-            total = total.add(&found)?;
+        } else if let Some((years, months)) = parse_year_month(word) {
+            if months >= 12 {
+                return Err(field_out_of_range(text));
+            }
+            let months = years.checked_mul(12).map(|all| all + months);
+            let months = months.and_then(|all| i32::try_from(all).ok());
+            let sign = if word.starts_with('-') { -1 } else { 1 };
+            let months = sign * months.ok_or_else(|| field_out_of_range(text))?;
+            total = total.add(&Interval { months, ..Interval::default() })?;
             any = true;
         } else {
             if pending.is_some() {
@@ -258,13 +269,14 @@ fn parse_hms(word: &str) -> Option<Interval> {
 }
 
 /// `1-2`: years and months.
-fn parse_year_month(word: &str) -> Option<Interval> {
-    let (sign, rest) = signed(word);
-    let (years, months) = rest.split_once('-')?;
-    let years: i64 = years.parse().ok()?;
-    let months: i64 = months.parse().ok()?;
-    let total = sign * (years.checked_mul(12)? + months);
-    Some(Interval { months: i32::try_from(total).ok()?, ..Interval::default() })
+/// Years and months of `1-2`, without its sign.
+fn parse_year_month(word: &str) -> Option<(i64, i64)> {
+    let (years, months) = signed(word).1.split_once('-')?;
+    let number = |digits: &str| match digits.bytes().all(|b| b.is_ascii_digit()) {
+        true => digits.parse().ok(),
+        false => None,
+    };
+    Some((number(years)?, number(months)?))
 }
 
 /// ISO 8601 after the P: `1y2m3dt4h5m6s`.

@@ -95,13 +95,14 @@ pub(super) fn fill(t: &mut Table) {
             }
         };
     }
+    // Of equal values that look different (0 and 0.00) the last is kept, as in PostgreSQL.
     extreme!("min", "the smallest value", false, |kept, v| v
         .cmp_sql(kept)
-        .is_lt()
+        .is_le()
         .then(|| v.clone()));
     extreme!("max", "the greatest value", true, |kept, v| v
         .cmp_sql(kept)
-        .is_gt()
+        .is_ge()
         .then(|| v.clone()));
     for signature in
         ["bool_and(bool) bool -- whether all are true", "every(bool) bool -- as `bool_and`"]

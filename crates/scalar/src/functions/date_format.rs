@@ -175,7 +175,8 @@ pub(super) fn write_interval(i: &Interval, format: &str) -> SqlResult<String> {
             second: seconds % 60,
             micros: i.micros % MICROS_PER_SECOND,
             days: julian_of_span(year, month, i64::from(i.days)) - 2_451_545,
-            day_of_year: (year * 12 + month) * 30 + i64::from(i.days),
+            // PostgreSQL counts with 32 bits, and goes round.
+            day_of_year: i64::from(i.months.wrapping_mul(30).wrapping_add(i.days)),
             interval: true,
             zone: None,
         },

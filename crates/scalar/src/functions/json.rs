@@ -120,10 +120,10 @@ fn change_path(
     change: Change,
 ) -> SqlResult<()> {
     let Some(step) = path.get(at) else { return Ok(()) };
+    let step = path_step(step, at)?;
     if !target.is_array() && !target.is_object() {
         return Ok(());
     }
-    let step = path_step(step, at)?;
     let last = at + 1 == path.len();
     match target {
         Value::Object(map) if last => match (map.contains_key(step), change) {
