@@ -533,3 +533,68 @@ fn tables_move_about_beside_threads_of_writers() {
     assert_eq!(rows(s, "select count(*) from l where id >= 1000"), ["20000"]);
     check_entries(&db, "threads");
 }
+
+/// `BRAID_ROWS=1000000` moves that many, and prints what writers have waited.
+#[test]
+fn writers_do_not_wait_for_a_move() {
+    let all = std::env::var("BRAID_ROWS").ok().and_then(|n| n.parse().ok()).unwrap_or(20_000u64);
+    let db = database();
+    let s = &mut session(&db);
+    run(
+        s,
+        "create table c (id int primary key); create table d (id int primary key);
+         create table o (id int, o int, n int, t text, primary key (id, o))
+             interleave in parent c on delete cascade;
+         create index o_n on o (n)",
+    );
+    let families = all / 20;
+    for part in (0..families).collect::<Vec<_>>().chunks(200) {
+        let ids: Vec<String> = part.iter().map(|id| format!("({id})")).collect();
+        let order = |n: u64| format!("({}, {}, {n}, 'some text')", n / 20, n % 20);
+        let values: Vec<String> =
+            (part[0] * 20..(part[part.len() - 1] + 1) * 20).map(order).collect();
+        let ids = ids.join(", ");
+        run(s, &format!("insert into c values {ids}; insert into d values {ids}"));
+        run(s, &format!("insert into o values {}", values.join(", ")));
+    }
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..2u64)
+            .map(|who| {
+                let (db, stop) = (&db, &stop);
+                scope.spawn(move || {
+                    let s = &mut session(db);
+                    let mut random = Random::seeded(who);
+                    let mut times = Vec::new();
+                    while !stop.load(Ordering::Relaxed) {
+                        let (id, o) = (random.below(families), random.below(20));
+                        let begun = WallClock.now_micros();
+                        let sql = format!("update o set n = n + 1 where id = {id} and o = {o}");
+                        run(s, &sql);
+                        times.push(since(begun));
+                    }
+                    times
+                })
+            })
+            .collect();
+        for change in [
+            "alter table o set interleave in parent d on delete cascade",
+            "alter table o drop interleave",
+        ] {
+            let begun = WallClock.now_micros();
+            run(&mut session(&db), change);
+            println!("{change}: {all} rows in {:?}", since(begun));
+        }
+        stop.store(true, Ordering::Relaxed);
+        let mut times: Vec<Duration> =
+            writers.into_iter().flat_map(|w| w.join().unwrap()).collect();
+        times.sort_unstable();
+        let longest = times[times.len() - 1];
+        let p999 = times[times.len() * 999 / 1000];
+        println!("{} writes, 99.9 % within {p999:?}, the longest {longest:?}", times.len());
+        // A machine that is busy with other tests is slow; a move takes many times that.
+        assert!(longest < Duration::from_secs(2), "a writer waited for {longest:?}");
+    });
+    assert_eq!(rows(s, "select count(*) from o"), [(families * 20).to_string()]);
+    check_entries(&db, "writers");
+}

@@ -1,12 +1,18 @@
 //! Aggregates over all rows, without DISTINCT, FILTER, ORDER BY, GROUP BY. What they compute is the
 //! registry's ([`braid_scalar::Accumulator`]); general plans use the same.
 
+use std::sync::Arc;
+
+use braid_catalog::memory_error;
+use braid_env::memory::{Account, Held};
 use braid_scalar::{
     Accumulator, AggregateCode, AggregateTypes, Bound, Choice, Code, EvalContext, ParamTypes,
     Scope, bind_unsettled, coerce, needs_general_query, object_name_parts, resolve,
 };
 use braid_types::{CastContext, Datum, SqlResult, SqlType};
 use sqlparser::ast::{self, FunctionArg, FunctionArgExpr, FunctionArguments};
+
+use crate::general_query::row_memory;
 
 /// One aggregate; its arguments are over the joined row. No argument is `count(*)`.
 pub(super) struct Aggregate {
@@ -21,6 +27,8 @@ pub(super) struct State {
     accumulator: Box<dyn Accumulator>,
     /// The arguments of the row at hand.
     row: Vec<Datum>,
+    /// Memory of one that keeps its rows.
+    held: Option<Held>,
 }
 
 impl Aggregate {
@@ -34,6 +42,18 @@ impl Aggregate {
     /// Binds an aggregate call; `None` if it is not one, or one that the general planner runs:
     /// those that look at the order of rows or keep them.
     pub(super) fn bind(
+        e: &ast::Expr,
+        scope: &Scope,
+        params: &mut ParamTypes,
+    ) -> SqlResult<Option<Aggregate>> {
+        let keeps = |aggregate: &Aggregate| {
+            aggregate.code.by_order || aggregate.start_in(None).accumulator.keeps_rows()
+        };
+        Ok(Aggregate::bind_any(e, scope, params)?.filter(|aggregate| !keeps(aggregate)))
+    }
+
+    /// As [`Aggregate::bind`], of those too that keep their rows, which then come in key order.
+    pub(super) fn bind_any(
         e: &ast::Expr,
         scope: &Scope,
         params: &mut ParamTypes,
@@ -77,8 +97,7 @@ impl Aggregate {
         params: &mut ParamTypes,
     ) -> SqlResult<Option<Aggregate>> {
         let Code::Aggregate(code) = choice.function.code else { return Ok(None) };
-        let types = AggregateTypes { args: &choice.args, ret: &choice.ret };
-        if code.by_order || code.within_group.is_some() || (code.start)(types).keeps_rows() {
+        if code.within_group.is_some() {
             return Ok(None);
         }
         let mut args = Vec::with_capacity(given.len());
@@ -95,15 +114,26 @@ impl Aggregate {
     }
 
     pub(super) fn start(&self) -> State {
+        self.start_in(None)
+    }
+
+    /// As [`Aggregate::start`], with the account that pays for rows that it keeps.
+    pub(super) fn start_in(&self, account: Option<&Arc<Account>>) -> State {
         let types: Vec<SqlType> = self.args.iter().map(|a| a.ty().clone()).collect();
         let types = AggregateTypes { args: &types, ret: &self.ty };
-        State { accumulator: (self.code.start)(types), row: Vec::with_capacity(self.args.len()) }
+        let accumulator = (self.code.start)(types);
+        let account = account.filter(|_| accumulator.keeps_rows());
+        let held = account.map(|account| account.hold("the value of a subquery"));
+        State { accumulator, row: Vec::with_capacity(self.args.len()), held }
     }
 
     pub(super) fn add(&self, s: &mut State, row: &[Datum], eval: &EvalContext) -> SqlResult<()> {
         s.row.clear();
         for arg in &self.args {
             s.row.push(arg.eval(row, eval)?);
+        }
+        if let Some(held) = &mut s.held {
+            held.grow(row_memory(&s.row)).map_err(|e| memory_error(&e))?;
         }
         s.accumulator.update(&s.row)
     }

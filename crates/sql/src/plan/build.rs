@@ -14,6 +14,7 @@ use sqlparser::ast::{
 use super::access::Access;
 use super::aggregate::Aggregate;
 use super::choice::{self, Wanted};
+use super::gather::Gather;
 use super::groups::{Groups, MANY_ROWS, Over, has_groups};
 use super::order::{Met, met};
 use super::select::{Locking, Output, Parts, SelectPlan, SortKey, Step};
@@ -177,15 +178,11 @@ fn plan(ctx: &Context, q: &ast::Query, params: &mut ParamTypes) -> SqlResult<Opt
         sort.clear();
     }
     note_wanted(&mut steps, &output, &sort);
-    // A pass goes forward only.
-    let passes = if reverse {
-        (0..steps.len()).collect()
-    } else {
-        super::family::whole_passes(&steps, &ctx.catalog)
-    };
+    let (passes, gather) = in_one_pass(ctx, &steps, reverse, locking.is_some());
     let parts = Parts {
         steps,
         passes,
+        gather,
         constant,
         output,
         sort,
@@ -197,6 +194,23 @@ fn plan(ctx: &Context, q: &ast::Query, params: &mut ParamTypes) -> SqlResult<Opt
         columns,
     };
     Ok(Some(SelectPlan { parts: Arc::new(parts) }))
+}
+
+/// Which steps are one pass: for each the last, and what the first one gathers.
+fn in_one_pass(
+    ctx: &Context,
+    steps: &[Step],
+    reverse: bool,
+    locks: bool,
+) -> (Vec<usize>, Option<Gather>) {
+    // A pass goes forward only.
+    if reverse || steps.is_empty() {
+        return ((0..steps.len()).collect(), None);
+    }
+    let mut passes = super::family::whole_passes(steps, &ctx.catalog);
+    let gather = if locks { None } else { Gather::plan(ctx, steps, &passes) };
+    passes[0] = gather.as_ref().map_or(passes[0], |gather| gather.last);
+    (passes, gather)
 }
 
 /// Two joined tables the other way round; the filter over them.

@@ -251,6 +251,6 @@ impl FamilyScan {
 }
 
 /// Whether a key lies in the family of a row with another key.
-fn is_inside(key: &[u8], row: &[u8]) -> bool {
+pub(super) fn is_inside(key: &[u8], row: &[u8]) -> bool {
     key.starts_with(row) && key.get(row.len()) == Some(&CHILD_MARKER)
 }

@@ -18,6 +18,7 @@ use braid_types::{Datum, SqlError, SqlResult};
 use bytes::Bytes;
 
 use super::family::FamilyScan;
+use super::gather::GatherScan;
 use super::rows::{self, RowSource};
 use super::select::{Parts, Step};
 use super::semi::Semi;
@@ -38,6 +39,27 @@ enum Source {
     Table(RowSource),
     /// Rows of this and the following steps, joined already.
     Family(FamilyScan),
+    /// The same, of tables that are not one chain.
+    Gathered(GatherScan),
+}
+
+impl Source {
+    /// The next row of all steps of a pass.
+    fn next_of_pass(&mut self, ctx: &Context, parts: &Parts) -> SqlResult<Option<Row>> {
+        match (self, &parts.gather) {
+            (Source::Family(scan), _) => scan.next_row(ctx),
+            (Source::Gathered(scan), Some(gather)) => scan.next_row(ctx, gather),
+            _ => Err(SqlError::internal("no pass over families")),
+        }
+    }
+
+    /// Whether the first step of a pass has found a row.
+    fn has_matched(&self) -> bool {
+        match self {
+            Source::Family(scan) => scan.matched,
+            _ => true,
+        }
+    }
 }
 
 /// A step, or several in one pass, looking up rows for one row of the steps before.
@@ -205,12 +227,13 @@ impl Joined {
                         None => None,
                     }
                 }
-                Source::Family(scan) => {
-                    if let Some(row) = counted(ctx, stage.first, || scan.next_row(ctx))? {
+                pass => {
+                    if let Some(row) = counted(ctx, stage.first, || pass.next_of_pass(ctx, parts))?
+                    {
                         note(ctx, stage.first, 1, 0);
                         return Ok(Some((Bytes::new(), row)));
                     }
-                    open.matched = scan.matched;
+                    open.matched = pass.has_matched();
                     None
                 }
             };
@@ -245,7 +268,9 @@ impl Joined {
         let Some(outer) = stage.waiting.pop_front() else {
             return stage.end.clone().unwrap_or(Ok(())).map(|()| false);
         };
-        let source = if stage.last > stage.first {
+        let source = if stage.first == 0 && parts.gather.is_some() {
+            Source::Gathered(GatherScan::open(ctx, parts.clone())?)
+        } else if stage.last > stage.first {
             let scan =
                 FamilyScan::open(ctx, parts.clone(), stage.first, stage.last, outer.clone())?;
             Source::Family(scan)
@@ -263,7 +288,7 @@ impl Joined {
             })
         };
         note(ctx, stage.first, 0, 1);
-        let value = parts.steps[stage.first].value.as_ref().map(|value| value.start());
+        let value = parts.steps[stage.first].value.as_ref().map(|value| value.start(ctx));
         stage.open = Some(Open { source, outer, matched: false, value });
         Ok(true)
     }

@@ -8,7 +8,7 @@
 //! A plan is a chain of steps, one per table. Each step finds its rows by a key, whose values are
 //! constants, parameters or columns of the steps before; some steps only ask whether there is a row
 //! ([`semi`]) or give one value ([`value`]). Steps whose tables lie inside each other are read in
-//! one pass ([`family`]). What a step is going to look up is asked for many rows at
+//! one pass ([`family`], [`gather`]). What a step is going to look up is asked for many rows at
 //! once ([`joined`]). Rows stream; nothing else is kept but groups ([`groups`]), and what an ORDER
 //! BY that the keys do not give needs.
 //!
@@ -20,6 +20,7 @@ mod build;
 pub mod choice;
 pub mod facts;
 mod family;
+mod gather;
 mod groups;
 pub(crate) mod implied;
 mod joined;

@@ -8,6 +8,7 @@ use braid_types::{Datum, SqlError, SqlResult, SqlState};
 use super::access::Access;
 use super::aggregate::Aggregate;
 use super::facts::Facts;
+use super::gather::Gather;
 use super::groups::Groups;
 use super::joined::Joined;
 use super::semi::Semi;
@@ -68,6 +69,8 @@ pub(super) struct Parts {
     pub(super) steps: Vec<Step>,
     /// For each step, the last step that one pass beginning there covers.
     pub(super) passes: Vec<usize>,
+    /// The first of them is one over tables that are not one chain.
+    pub(super) gather: Option<Gather>,
     /// Conditions without tables (`WHERE false`, `WHERE $1`).
     pub(super) constant: Vec<Bound>,
     pub(super) output: Output,
@@ -218,7 +221,11 @@ impl SelectPlan {
             if !in_pass {
                 pass_ends = Some(p.passes[n]);
             }
-            if in_pass {
+            let gathered = p.gather.as_ref().is_some_and(|gather| n <= gather.last);
+            if in_pass && gathered && (s.semi.is_some() || s.value.is_some()) {
+                own[0].text.push_str(&s.purpose(&column));
+                own[0].text.push_str(" (same pass)");
+            } else if in_pass {
                 own[0].text.push_str(if s.left { " (left, same pass)" } else { " (same pass)" });
             } else if n > 0 {
                 own[0].text.push_str(&s.purpose(&column));

@@ -42,9 +42,11 @@ pub(super) enum Computing {
 }
 
 impl Value {
-    pub(super) fn start(&self) -> Computing {
+    pub(super) fn start(&self, ctx: &Context) -> Computing {
         match self {
-            Value::Aggregate(aggregate) => Computing::Aggregate(aggregate.start()),
+            Value::Aggregate(aggregate) => {
+                Computing::Aggregate(aggregate.start_in(Some(&ctx.memory)))
+            }
             Value::Row(_) => Computing::Row(None),
         }
     }
@@ -193,7 +195,7 @@ pub(super) fn bind(
             [SelectItem::UnnamedExpr(e) | SelectItem::ExprWithAlias { expr: e, .. }] => e,
             _ => return Ok(false),
         };
-        let (value, ty) = match Aggregate::bind(expr, &inside, params)? {
+        let (value, ty) = match Aggregate::bind_any(expr, &inside, params)? {
             Some(aggregate) => {
                 let ty = aggregate.ty.clone();
                 (Value::Aggregate(aggregate), ty)

@@ -28,7 +28,7 @@ use crate::storage::TableScan;
 /// Rows that are looked at together, and written by one transaction.
 const AT_ONCE: usize = 256;
 /// So many places can be looked at while writers wait.
-const FEW: usize = 256;
+const FEW: usize = 64;
 
 /// Where the copies stand.
 pub(super) struct Copies<'a> {
@@ -60,7 +60,7 @@ impl Seen {
         let few = |seen: &Watched| {
             !seen.lost
                 && seen.touched.len() <= FEW
-                && seen.erased.len() <= FEW / 8
+                && seen.erased.len() <= FEW / 4
                 && seen.touched.iter().all(points)
         };
         few(&self.old) && few(&self.new)

@@ -1,0 +1,435 @@
+//! Families with siblings in one pass: all rows that a row of the first table leads to are gathered
+//! while its family is scanned, and then joined in memory.
+//!
+//! ```text
+//!   SELECT c.name, n.text, (SELECT json_agg(o.o) FROM orders o WHERE o.id = c.id)
+//!   FROM customers c LEFT JOIN notes n ON n.id = c.id WHERE c.id BETWEEN 1 AND 100
+//!
+//!   keys, one scan        gathered                      handed out, when /c/8 comes
+//!   /c/7                  c7 | orders      | notes      c7 n1, c7 n2, with the value of o1 o2
+//!   /c/7/#/o/1            c7 | o1          |
+//!   /c/7/#/o/2            c7 | o1 o2       |
+//!   /c/7/#/n/1            c7 | o1 o2       | n1 ..
+//! ```
+//! What is joined, asked (EXISTS) and computed for a row is what the steps say, as nested loops
+//! would have it ([`super::joined`]); only the rows come from memory. A family of many bytes is not
+//! gathered: its rows are looked up.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use braid_catalog::{Catalog, kv_error};
+use braid_keys::family_end;
+use braid_kv::{KeySpan, ScanOptions, TxnScan};
+use braid_types::{Datum, SqlResult};
+use bytes::Bytes;
+
+use super::facts::Facts;
+use super::family::is_inside;
+use super::joined::{passes, without_match};
+use super::rows::RowSource;
+use super::select::{Parts, Step};
+use super::semi::Semi;
+use super::value::Computing;
+use crate::general_query::{Row, row_memory};
+use crate::session::Context;
+use crate::storage::TableLayout;
+use crate::storage::scan::Lookahead;
+
+/// Bytes of one family that are gathered.
+const FAMILY_BYTES: usize = 1 << 20;
+/// Rows that nobody wants which are passed over rather than to look up once more.
+const PASSED: f64 = 32.0;
+
+/// Which steps are answered by one pass, from the first one on.
+pub(super) struct Gather {
+    /// The last of them.
+    pub(super) last: usize,
+    /// What is gathered, each table once.
+    tables: Vec<Gathered>,
+    /// For each step behind the first: which of the tables, and in the row of which step it lies.
+    of: Vec<(usize, usize)>,
+}
+
+struct Gathered {
+    layout: Arc<TableLayout>,
+    wanted: Option<Vec<bool>>,
+}
+
+impl Gather {
+    /// Finds out whether the first steps can be one pass, and whether that is less work than to
+    /// look up; `passes` are those of chains, which need no memory.
+    pub(super) fn plan(ctx: &Context, steps: &[Step], passes: &[usize]) -> Option<Gather> {
+        let head = steps.first().filter(|head| head.access.index.is_none() && !head.left)?;
+        let mut out = Gather { last: 0, tables: Vec::new(), of: Vec::new() };
+        for (n, step) in steps.iter().enumerate().skip(1) {
+            let Some(anchor) = (0..n).find(|at| lies_in(&steps[*at], step, &ctx.catalog)) else {
+                break;
+            };
+            let of = |known: &Gathered| known.layout.table.id == step.layout.table.id;
+            let table = out.tables.iter().position(of).unwrap_or_else(|| {
+                let layout = step.layout.clone();
+                out.tables.push(Gathered { layout, wanted: step.wanted.clone() });
+                out.tables.len() - 1
+            });
+            let known = &mut out.tables[table].wanted;
+            *known = match (known.take(), &step.wanted) {
+                (Some(a), Some(b)) => Some(a.iter().zip(b).map(|(a, b)| a | b).collect()),
+                _ => None,
+            };
+            out.of.push((table, anchor));
+            out.last = n;
+        }
+        let more =
+            out.last > passes[0] && out.tables.iter().all(|t| t.layout.table.id != head.id());
+        (more && out.is_cheap(ctx, steps)).then_some(out)
+    }
+
+    /// Whether little is read that nobody wants.
+    fn is_cheap(&self, ctx: &Context, steps: &[Step]) -> bool {
+        let rows = |layout: &Arc<TableLayout>| Facts::new(ctx.db.clone(), layout.clone()).rows();
+        let heads = rows(&steps[0].layout).max(1.0);
+        // The first row may be enough for these.
+        let asked = steps[1..=self.last].iter().filter(|step| step.semi.is_some());
+        if asked.map(|step| rows(&step.layout)).any(|all| all / heads > PASSED) {
+            return false;
+        }
+        let catalog = &ctx.catalog;
+        let mut passed = 0.0;
+        for t in catalog.subtree(&steps[0].layout.table).iter() {
+            let Ok(layout) = TableLayout::new(catalog, t).map(Arc::new) else { return false };
+            let wanted = self.tables.iter().any(|known| known.layout.table.id == t.id);
+            let inside = t.indexes.iter().filter(|i| i.interleave_in.is_some()).count();
+            let is_head = t.id == steps[0].id();
+            let times = inside + usize::from(!wanted && !is_head);
+            if times > 0 {
+                passed += rows(&layout) * times as f64;
+            }
+        }
+        passed / heads <= PASSED * self.last as f64
+    }
+}
+
+impl Step {
+    fn id(&self) -> u32 {
+        self.layout.table.id
+    }
+}
+
+/// Whether a step wants exactly the rows that lie inside of a row of another one.
+fn lies_in(outer: &Step, inner: &Step, catalog: &Catalog) -> bool {
+    let key = outer.layout.rows.columns();
+    let below = |t: &Arc<braid_catalog::Table>| catalog.is_self_or_ancestor(outer.id(), t);
+    outer.semi.is_none()
+        && outer.value.is_none()
+        && outer.access.index.is_none()
+        && inner.id() != outer.id()
+        && below(&inner.layout.table)
+        && inner.access.is_exactly(key.iter().map(|k| outer.offset + k.ordinal))
+}
+
+/// A row of the first table with what was gathered for it.
+struct Head {
+    key: Bytes,
+    row: Row,
+    /// Rows by table, in key order.
+    lists: Vec<Vec<(Bytes, Row)>>,
+    bytes: usize,
+    /// It is too much: rows are looked up.
+    is_large: bool,
+}
+
+/// Rows of a step for one row of those before.
+enum Source {
+    /// From here to there in the list of the step's table.
+    List(usize, usize),
+    Lookup(Box<RowSource>),
+}
+
+/// A step that goes through its rows.
+struct Level {
+    step: usize,
+    source: Source,
+    outer: Row,
+    /// Of the row that it is at.
+    key: Bytes,
+    matched: bool,
+    value: Option<Computing>,
+}
+
+/// One pass over families.
+pub(super) struct GatherScan {
+    parts: Arc<Parts>,
+    spans: std::vec::IntoIter<KeySpan>,
+    ahead: Lookahead,
+    excess: Vec<(usize, Vec<Datum>)>,
+    scan: Option<TxnScan>,
+    /// Being gathered.
+    next: Option<Head>,
+    /// Being handed out.
+    head: Option<Head>,
+    levels: Vec<Level>,
+    /// Whole already.
+    ready: VecDeque<Row>,
+    seen: u64,
+}
+
+impl GatherScan {
+    pub(super) fn open(ctx: &Context, parts: Arc<Parts>) -> SqlResult<GatherScan> {
+        let step = &parts.steps[0];
+        let spans = step.access.spans(&step.layout, &[], &ctx.eval)?;
+        let excess = step.access.excess(&step.layout, &[], &ctx.eval)?;
+        Ok(GatherScan {
+            parts,
+            spans: spans.into_iter(),
+            ahead: Lookahead::new(1),
+            excess,
+            scan: None,
+            next: None,
+            head: None,
+            levels: Vec::new(),
+            ready: VecDeque::new(),
+            seen: 0,
+        })
+    }
+
+    /// The next row of all steps of the pass.
+    pub(super) fn next_row(&mut self, ctx: &Context, gather: &Gather) -> SqlResult<Option<Row>> {
+        loop {
+            if let Some(row) = self.ready.pop_front() {
+                return Ok(Some(row));
+            }
+            if self.head.is_some() {
+                if let Some(row) = self.go_on(ctx, gather)? {
+                    return Ok(Some(row));
+                }
+                self.head = None;
+            }
+            if !self.gather(ctx, gather)? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Gathers one more family; `false` at the end.
+    fn gather(&mut self, ctx: &Context, gather: &Gather) -> SqlResult<bool> {
+        let parts = self.parts.clone();
+        let first = &parts.steps[0];
+        loop {
+            self.seen += 1;
+            if self.seen.is_multiple_of(1024) {
+                ctx.check_cancel()?;
+            }
+            let Some(scan) = &mut self.scan else {
+                let last = self.next.take();
+                if self.begin_with(ctx, gather, last)? {
+                    return Ok(true);
+                }
+                if !self.open_next(ctx, gather)? {
+                    return Ok(false);
+                }
+                continue;
+            };
+            let Some((key, value)) = scan.next().map_err(kv_error)? else {
+                self.scan = None;
+                continue;
+            };
+            let inside = self.next.as_ref().is_some_and(|head| is_inside(&key, &head.key));
+            if inside {
+                self.take(gather, key, &value)?;
+                continue;
+            }
+            let wanted = if self.excess.is_empty() { first.wanted.as_deref() } else { None };
+            let Some(row) = first.layout.decode(&key, &value, wanted)? else {
+                // Its parent is missing, where only the layout was declared.
+                continue;
+            };
+            let before = self.next.take();
+            if self.admits(ctx, first, &row)? {
+                let lists = gather.tables.iter().map(|_| Vec::new()).collect();
+                self.next = Some(Head { key, row, lists, bytes: 0, is_large: false });
+            } else {
+                self.pass(&key)?;
+            }
+            if self.begin_with(ctx, gather, before)? {
+                return Ok(true);
+            }
+        }
+    }
+
+    fn admits(&self, ctx: &Context, first: &Step, row: &Row) -> SqlResult<bool> {
+        let (access, layout) = (&first.access, &first.layout);
+        let fits = self.excess.is_empty()
+            || access.admits(&self.excess, layout, row, &Row::new(), &ctx.eval)?;
+        Ok(fits && passes(&access.rest, row, ctx)? && passes(&first.after, row, ctx)?)
+    }
+
+    /// Leaves the rest of a family alone.
+    fn pass(&mut self, key: &[u8]) -> SqlResult<()> {
+        match &mut self.scan {
+            Some(scan) => scan.seek(&family_end(key)).map_err(kv_error),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes in a row inside of the family that is being gathered.
+    fn take(&mut self, gather: &Gather, key: Bytes, value: &[u8]) -> SqlResult<()> {
+        let Some(head) = &mut self.next else { return Ok(()) };
+        for (list, table) in head.lists.iter_mut().zip(&gather.tables) {
+            let found = table.layout.decode(&key, value, table.wanted.as_deref())?;
+            if let Some(row) = found {
+                head.bytes += key.len() + row_memory(&row);
+                list.push((key, row));
+                break;
+            }
+        }
+        if head.bytes > FAMILY_BYTES {
+            head.is_large = true;
+            head.lists.iter_mut().for_each(|list| *list = Vec::new());
+            let key = head.key.clone();
+            self.pass(&key)?;
+        }
+        Ok(())
+    }
+
+    /// Opens the scan of the next span; `false` if there is none.
+    fn open_next(&mut self, ctx: &Context, gather: &Gather) -> SqlResult<bool> {
+        let head = &self.parts.steps[0].layout;
+        let layouts = || gather.tables.iter().map(|t| &t.layout).chain([head]);
+        let classes = layouts().fold(0, |mask, layout| mask | layout.rows.class_mask());
+        let options = ScanOptions { classes, mode: ctx.reading, ..ScanOptions::default() };
+        let waiting = self.spans.as_slice();
+        if !waiting.is_empty() {
+            let ask = self.ahead.next(waiting.len(), ctx.txn.batch_max());
+            if ask > 1 {
+                ctx.txn.scan_ahead(&waiting[..ask], &options).map_err(kv_error)?;
+            }
+        }
+        let Some(span) = self.spans.next() else { return Ok(false) };
+        for layout in layouts() {
+            layout.used_by(&ctx.txn, ctx.reading)?;
+        }
+        self.scan = Some(ctx.txn.scan(span, options).map_err(kv_error)?);
+        Ok(true)
+    }
+
+    /// Begins to hand out a family; `false` if there is none.
+    fn begin_with(
+        &mut self,
+        ctx: &Context,
+        gather: &Gather,
+        head: Option<Head>,
+    ) -> SqlResult<bool> {
+        let Some(mut head) = head else { return Ok(false) };
+        let row = std::mem::take(&mut head.row);
+        self.head = Some(head);
+        self.descend(ctx, gather, 0, row)?;
+        Ok(true)
+    }
+
+    /// A row of the steps up to this one goes to the next.
+    fn descend(&mut self, ctx: &Context, gather: &Gather, at: usize, row: Row) -> SqlResult<()> {
+        if at == gather.last {
+            self.ready.push_back(row);
+            return Ok(());
+        }
+        let step = at + 1;
+        let s = &self.parts.steps[step];
+        let head = self.head.as_ref().expect("a family is handed out");
+        let (table, anchor) = gather.of[step - 1];
+        let source = if head.is_large {
+            let (layout, wanted) = (&s.layout, s.wanted.clone());
+            let rows = RowSource::lookup(ctx, layout, &s.access, wanted, false, &row)?;
+            Source::Lookup(Box::new(rows))
+        } else {
+            let list = &head.lists[table];
+            match self.levels.iter().find(|level| level.step == anchor) {
+                None if anchor == 0 => Source::List(0, list.len()),
+                // A LEFT JOIN has found nothing there.
+                None => Source::List(0, 0),
+                Some(level) => {
+                    let end = family_end(&level.key);
+                    let from = list.partition_point(|(key, _)| key[..] <= level.key[..]);
+                    let to = list.partition_point(|(key, _)| key[..] < end[..]);
+                    Source::List(from, to.max(from))
+                }
+            }
+        };
+        let value = s.value.as_ref().map(|value| value.start(ctx));
+        let key = Bytes::new();
+        self.levels.push(Level { step, source, outer: row, key, matched: false, value });
+        Ok(())
+    }
+
+    /// The next row of the family.
+    fn go_on(&mut self, ctx: &Context, gather: &Gather) -> SqlResult<Option<Row>> {
+        let parts = self.parts.clone();
+        while let Some(level) = self.levels.last_mut() {
+            self.seen += 1;
+            if self.seen.is_multiple_of(1024) {
+                ctx.check_cancel()?;
+            }
+            let at = level.step;
+            let step = &parts.steps[at];
+            let found = match &mut level.source {
+                Source::List(from, to) if *from < *to => {
+                    let lists = &self.head.as_ref().expect("a family is handed out").lists;
+                    *from += 1;
+                    Some(lists[gather.of[at - 1].0][*from - 1].clone())
+                }
+                Source::List(..) => None,
+                Source::Lookup(rows) => rows.next_row(ctx)?,
+            };
+            let row = match found {
+                Some((key, own)) => {
+                    let row = [level.outer.as_slice(), &own].concat();
+                    if !passes(&step.access.rest, &row, ctx)? {
+                        continue;
+                    }
+                    if let (Some(value), Some(computing)) = (&step.value, &mut level.value) {
+                        value.add(computing, &row, &ctx.eval)?;
+                        continue;
+                    }
+                    level.matched = true;
+                    level.key = key;
+                    match step.semi {
+                        None if !passes(&step.after, &row, ctx)? => continue,
+                        None => {}
+                        // One is enough to know.
+                        Some(semi) => {
+                            self.levels.pop();
+                            if semi == Semi::Absent {
+                                continue;
+                            }
+                        }
+                    }
+                    row
+                }
+                None => {
+                    let done = self.levels.pop().expect("it is the last");
+                    let Some(row) = ended(step, done, ctx)? else { continue };
+                    row
+                }
+            };
+            self.descend(ctx, gather, at, row)?;
+            if let Some(row) = self.ready.pop_front() {
+                return Ok(Some(row));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The row that comes when a step has no more: with the value that was wanted, or without match.
+fn ended(step: &Step, done: Level, ctx: &Context) -> SqlResult<Option<Row>> {
+    let mut row = done.outer;
+    match (&step.value, done.value) {
+        (Some(value), Some(computing)) => {
+            row.extend(vec![Datum::Null; step.layout.table.columns.len()]);
+            row.push(value.finish(computing, &ctx.eval)?);
+            Ok(passes(&step.after, &row, ctx)?.then_some(row))
+        }
+        _ if done.matched => Ok(None),
+        _ => without_match(std::slice::from_ref(step), row, ctx),
+    }
+}
