@@ -30,6 +30,16 @@ pub fn kv_error(e: KvError) -> SqlError {
             "cannot execute a writing statement in a read-only transaction",
         ),
         KvError::Ended => SqlError::internal("the transaction has already ended"),
+        KvError::Unavailable(reason) => SqlError::new(
+            SqlState::CANNOT_CONNECT_NOW,
+            format!("the rows cannot be reached: {reason}"),
+        )
+        .with_hint("Nothing has changed; run it again when the node that holds them is back."),
+        KvError::OutcomeUnknown(reason) => SqlError::new(
+            SqlState::STATEMENT_COMPLETION_UNKNOWN,
+            format!("it is not known whether the transaction was committed: {reason}"),
+        )
+        .with_hint("Look at what it should have changed before running it again."),
         KvError::Engine(e) => engine_error(&e),
     }
 }
@@ -77,6 +87,8 @@ mod tests {
             KvError::OutOfMemory(exceeded),
             KvError::ReadOnly,
             KvError::Ended,
+            KvError::Unavailable("no answer".into()),
+            KvError::OutcomeUnknown("no answer".into()),
             engine(braid_lsm::Error::DiskFull),
         ];
         all.into_iter()
@@ -90,6 +102,8 @@ mod tests {
                     KvError::OutOfMemory(_) => "53200",
                     KvError::ReadOnly => "25006",
                     KvError::Ended => "XX000",
+                    KvError::Unavailable(_) => "57P03",
+                    KvError::OutcomeUnknown(_) => "40003",
                     KvError::Engine(_) => "53100",
                 };
                 (e, state)

@@ -20,8 +20,8 @@ use std::path::PathBuf;
 
 use braid_lsm::{Batch, CommitTs, IngestOptions};
 
-use crate::error::{Conflict, KvError, KvResult};
-use crate::read_set::{PointRead, Reads};
+use crate::error::KvResult;
+use crate::read_set::Reads;
 use crate::store::Store;
 
 impl Store {
@@ -98,27 +98,6 @@ impl Store {
         if self.engine().last_commit_ts() <= floor {
             return Ok(());
         }
-        for read in &reads.points {
-            if self.engine().newest_of(&read.key, floor)?.is_some() && !self.says_the_same(read)? {
-                return Err(KvError::Retry { conflict: Conflict::Read(read.key.clone()) });
-            }
-        }
-        for span in &reads.spans {
-            if self.engine().newest_above(span, floor)?.is_some() {
-                return Err(KvError::Retry { conflict: Conflict::ReadSpan(span.clone()) });
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether what mattered of a value that was written since it was read is as it was: then the
-    /// read would give the same now.
-    fn says_the_same(&self, read: &PointRead) -> KvResult<bool> {
-        let (Some(part), Some(digest)) = (&read.part, self.part_digest()) else { return Ok(false) };
-        let now = self.engine().get(&read.key, self.engine().last_commit_ts())?;
-        Ok(match now {
-            None => part.digest.is_none(),
-            Some(value) => part.digest.is_some() && digest(&value, &part.what) == part.digest,
-        })
+        self.stored().check_reads(floor, reads)
     }
 }

@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use std::path::PathBuf;
+
+use braid_env::fs::FileSystem;
 use braid_env::memory::Pool;
 use braid_lsm::{CommitTs, KeySpan, RowClassFn};
 
@@ -22,6 +25,20 @@ pub struct Coordinator {
     forms: ValueForms,
 }
 
+/// What a coordinator has on its own side.
+pub struct CoordinatorOptions {
+    /// Where the files of bulk loads lie, in a folder `bulk` below `dir`.
+    pub fs: Arc<dyn FileSystem>,
+    /// See `fs`.
+    pub dir: PathBuf,
+    /// How those files are written; classes of rows.
+    pub engine: braid_lsm::Options,
+    /// What transactions and statements may hold together.
+    pub memory: Arc<Pool>,
+    /// Tells parts of values from each other: as where the keys are kept.
+    pub part_digest: Option<PartDigest>,
+}
+
 /// What is known of the keys and values that transactions write.
 #[derive(Clone, Copy)]
 pub(crate) struct ValueForms {
@@ -37,6 +54,18 @@ impl Coordinator {
         forms: ValueForms,
     ) -> Coordinator {
         Coordinator { spans, memory, bulk, forms }
+    }
+
+    /// A coordinator of transactions whose keys are kept elsewhere. Removes what an earlier process
+    /// left of its bulk loads.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn over(spans: Arc<dyn Spans>, options: CoordinatorOptions) -> KvResult<Arc<Coordinator>> {
+        let CoordinatorOptions { fs, dir, engine, memory, part_digest } = options;
+        let forms = ValueForms { row_class: engine.row_class, part_digest };
+        let bulk = BulkFolder::open(fs, &dir, engine)?;
+        Ok(Arc::new(Coordinator::new(spans, memory, bulk, forms)))
     }
 
     /// Starts a transaction.

@@ -44,6 +44,10 @@ pub enum KvError {
     ReadOnly,
     /// The transaction has already ended.
     Ended,
+    /// Whoever keeps the keys cannot be reached, or cannot do it (57P03). Nothing has happened.
+    Unavailable(String),
+    /// Nobody says whether the transaction has happened (40003).
+    OutcomeUnknown(String),
     /// The engine refused or failed.
     Engine(braid_lsm::Error),
 }
@@ -61,6 +65,11 @@ pub enum Conflict {
     ReadSpan(KeySpan),
     /// Its statement would have to see a newer state, but it was promised one view.
     FixedView,
+    /// What it reads was written at about the time at which it began: by clocks alone nobody can
+    /// tell what was first.
+    Uncertain(CommitTs),
+    /// Its locks went when another node took their range over.
+    LocksLost,
 }
 
 impl Conflict {
@@ -73,6 +82,10 @@ impl Conflict {
             Conflict::Read(k) => format!("{} was read and has changed since", key(k)),
             Conflict::ReadSpan(s) => format!("{} was read and has changed since", span(s)),
             Conflict::FixedView => "the view of this transaction cannot move".into(),
+            Conflict::Uncertain(ts) => {
+                format!("a row was written at {}, about when this transaction began", ts.0)
+            }
+            Conflict::LocksLost => "its locks went with the lease of their range".into(),
         }
     }
 }
@@ -113,6 +126,10 @@ impl fmt::Display for KvError {
             ),
             KvError::ReadOnly => f.write_str("write in a read-only transaction"),
             KvError::Ended => f.write_str("transaction has ended"),
+            KvError::Unavailable(reason) => write!(f, "not available: {reason}"),
+            KvError::OutcomeUnknown(reason) => {
+                write!(f, "it is not known whether the transaction has happened: {reason}")
+            }
             KvError::Engine(e) => write!(f, "{e}"),
         }
     }

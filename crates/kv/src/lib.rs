@@ -51,15 +51,16 @@ mod shown;
 mod span_map;
 mod spans;
 mod store;
+mod stored;
 mod tally;
 mod txn;
 mod watch;
 
 pub use braid_lsm::{CommitTs, KeySpan, RowBatch};
 pub use bulk::{BulkFiles, BulkLoad, Loaded};
-pub use coordinator::{Coordinator, Watching};
+pub use coordinator::{Coordinator, CoordinatorOptions, Watching};
 pub use error::{Conflict, KvError, KvResult};
-pub use locks::{LockMode, LockTable, Target, TxnId, Wait};
+pub use locks::{Asked, LockMode, LockTable, LockWait, TXN_COUNTER_BITS, Target, TxnId, Wait};
 pub use read_set::{PartDigest, PointRead, ReadPart, Reads};
 pub use scan::{ReadMode, Rows, ScanOptions, TxnScan};
 pub use shown::Shown;
@@ -69,6 +70,7 @@ pub use spans::{
     Validate, Work, Writes,
 };
 pub use store::{Store, StoreOptions};
+pub use stored::StoredKeys;
 pub use tally::Tally;
 pub use txn::{Isolation, Locked, SavepointId, StatementMark, Txn, TxnOptions, TxnStats};
 pub use watch::{Watch, Watched};

@@ -1,72 +1,23 @@
 //! [`Spans`] over one engine in this process: every request is a call.
 //!
-//! Nothing is pinned from one request to the next but a scan's *cursor*: the engine's scan where
-//! the last answer ended. It is known by a number and taken out of the table while it is in use; an
-//! asker who comes without it, or after it was closed, is searched its place by key.
+//! What an engine answers is in `stored.rs`; here are locks, what is not durable yet, and time.
 
-use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::AtomicBool;
 
-use braid_lsm::{CommitTs, IngestOptions, KeySpan, RowBatch, Scan, ScanStats, View};
+use braid_lsm::{CommitTs, IngestOptions, KeySpan};
 use bytes::Bytes;
-use parking_lot::Mutex;
 
 use crate::error::{Conflict, KvError, KvResult};
 use crate::locks::{Target, TxnId};
 use crate::read_set::successor;
 use crate::spans::{
-    Begun, Commit, GetMany, GotMany, GotOne, Grant, Jump, LockMany, LockOne, LockReport,
-    LockedMany, LockedOne, ReadAt, ScanMany, ScannedMany, SpanRows, SpanScan, Spans, Validate,
-    Work, Writes,
+    Begun, Commit, GetMany, GotMany, GotOne, Grant, LockMany, LockOne, LockReport, LockedMany,
+    LockedOne, ReadAt, ScanMany, ScannedMany, SpanRows, SpanScan, Spans, Validate, Work, Writes,
 };
 use crate::store::Store;
+use crate::stored::{Scanning, work_of};
 use crate::watch::{Watch, Watched};
-
-/// Scans that were not finished by one answer.
-#[derive(Default)]
-pub(crate) struct Cursors {
-    open: Mutex<HashMap<u64, Cursor>>,
-    last: AtomicU64,
-}
-
-/// Where an answer ended.
-struct Cursor {
-    scan: Scan,
-    at: CommitTs,
-    /// What it would read on.
-    rest: KeySpan,
-}
-
-impl Cursors {
-    /// The cursor of this number, if it can go on with the span.
-    fn take(&self, number: u64, span: &KeySpan, at: CommitTs, reverse: bool) -> Option<Cursor> {
-        let cursor = self.open.lock().remove(&number)?;
-        let same = match reverse {
-            true => cursor.rest == *span,
-            false => cursor.rest.end == span.end && cursor.rest.start <= span.start,
-        };
-        (same && cursor.at == at).then_some(cursor)
-    }
-
-    fn keep(&self, cursor: Cursor) -> u64 {
-        let number = self.last.fetch_add(1, Ordering::Relaxed);
-        self.open.lock().insert(number, cursor);
-        number
-    }
-
-    fn close(&self, number: u64) {
-        // Freed outside of the lock.
-        let closed = self.open.lock().remove(&number);
-        drop(closed);
-    }
-
-    /// Number of open cursors.
-    pub(crate) fn len(&self) -> usize {
-        self.open.lock().len()
-    }
-}
 
 impl Spans for Store {
     fn begin(&self, as_of: Option<CommitTs>) -> KvResult<Begun> {
@@ -124,7 +75,8 @@ impl Spans for Store {
     fn scan_many(&self, request: &ScanMany) -> KvResult<ScannedMany> {
         let at = self.time_of(request.at);
         let (view, work) = (None, Work::default());
-        let mut answer = Scanning { store: self, request, at, view, rows: 0, bytes: 0, work };
+        let stored = self.stored();
+        let mut answer = Scanning { stored, request, at, view, rows: 0, bytes: 0, work };
         let mut parts = Vec::with_capacity(request.scans.len());
         let mut undurable = None;
         for scan in &request.scans {
@@ -170,7 +122,7 @@ impl Spans for Store {
         let mut waited_nanos = 0;
         let (grant, error) = match self.locks().acquire(request, stop, &mut waited_nanos) {
             Ok(true) if !item.check => (Some(Grant::Held), None),
-            Ok(true) => match self.check_unwritten(&item.target, read_ts) {
+            Ok(true) => match self.stored().check_unwritten(&item.target, read_ts) {
                 Ok(()) => (Some(Grant::Held), None),
                 Err(error) => (Some(Grant::Newer), Some(error)),
             },
@@ -189,7 +141,7 @@ impl Spans for Store {
     }
 
     fn commit(&self, request: Commit) -> KvResult<CommitTs> {
-        let Commit { read_ts, reads, writes, waits } = request;
+        let Commit { read_ts, reads, writes, waits, .. } = request;
         match writes {
             Writes::Batch(batch) => self.commit_batch(read_ts, reads.as_ref(), waits, batch),
             Writes::Files(files) => self.commit_files(read_ts, reads.as_ref(), &files),
@@ -275,20 +227,6 @@ impl Store {
         // What is newer than the view was not seen, but may hide what was.
         Ok(newest.map(|ts| ts.min(at)))
     }
-
-    /// That nothing newer than `read_ts` is stored at a target.
-    fn check_unwritten(&self, target: &Target, read_ts: CommitTs) -> KvResult<()> {
-        let conflict = match target {
-            Target::Key(key) if self.engine().max_ts(key)? > read_ts => {
-                Conflict::Written(key.clone())
-            }
-            Target::Span(span) if self.engine().newest_above(span, read_ts)?.is_some() => {
-                Conflict::WrittenSpan(span.clone())
-            }
-            Target::Key(_) | Target::Span(_) => return Ok(()),
-        };
-        Err(KvError::Retry { conflict })
-    }
 }
 
 /// What an answer has read of a span: its rows, and where there were none.
@@ -298,166 +236,6 @@ fn read_part(scan: &SpanScan, part: &SpanRows, request: &ScanMany) -> KeySpan {
         None => span.clone(),
         Some(rest) if request.reverse => KeySpan::new(rest.end.clone(), span.end.clone()),
         Some(rest) => KeySpan::new(span.start.clone(), rest.start.clone()),
-    }
-}
-
-/// An answer to [`ScanMany`] that is being made.
-struct Scanning<'a> {
-    store: &'a Store,
-    request: &'a ScanMany,
-    at: CommitTs,
-    /// Made when it is first needed.
-    view: Option<View>,
-    rows: usize,
-    bytes: usize,
-    work: Work,
-}
-
-/// What a scan has looked at.
-fn work_of(stats: ScanStats) -> Work {
-    Work {
-        entries: stats.rows_visited,
-        tombstones: stats.slabs_parked + stats.tombstones_passed,
-        blocks: stats.blocks_read,
-        blocks_from_disk: stats.blocks_from_disk,
-        bytes: 0,
-    }
-}
-
-/// A scan that passes so many rows for each that it hands out leaps over them by seeks: classes
-/// are passed 64 rows at a time, and without reading blocks that have none of them.
-const PASSED_MAX: u64 = 256;
-/// Rows from one look at what is passed to the next.
-const LEAPS: usize = 64;
-
-impl Scanning<'_> {
-    fn part(&mut self, asked: &SpanScan) -> KvResult<SpanRows> {
-        let request = self.request;
-        let most = asked.rows.min(request.rows.saturating_sub(self.rows));
-        if asked.span.is_empty() {
-            return Ok(SpanRows::default());
-        }
-        if most == 0 || self.bytes >= request.bytes {
-            let rest = Some(asked.span.clone());
-            return Ok(SpanRows { rows: Arc::default(), rest, cursor: asked.cursor });
-        }
-        let mut scan = self.open(asked, most)?;
-        let before = work_of(scan.stats());
-        // Blocks are kept by whoever reads on and on, not by many small answers.
-        let keeps = request.scans.len() == 1 && asked.more;
-        let mut rows = if keeps { RowBatch::new() } else { RowBatch::copying() };
-        let bytes = request.bytes - self.bytes;
-        let mut from = None;
-        let is_full = match &request.jump {
-            None => scan.extend_batch(&mut rows, most, bytes)?,
-            Some(jump) => {
-                let past = from.insert(asked.span.start.to_vec());
-                self.fill_jumping(&mut scan, &mut rows, (most, bytes), jump, past)?
-            }
-        };
-        self.rows += rows.len();
-        self.bytes += rows.byte_len();
-        self.work = self.work.plus(work_of(scan.stats()).since(before));
-        let rest = match rows.len().checked_sub(1).map(|last| rows.key(last)) {
-            _ if !is_full => None,
-            None => None,
-            Some(last) if request.reverse => {
-                Some(KeySpan::new(asked.span.start.clone(), last.to_vec()))
-            }
-            Some(last) => {
-                let start = from.filter(|past| past.as_slice() > last);
-                let start = start.unwrap_or_else(|| successor(last));
-                Some(KeySpan::new(start, asked.span.end.clone()))
-            }
-        };
-        let rest = rest.filter(|rest| !rest.is_empty());
-        let cursor = rest.as_ref().filter(|_| asked.more).map(|rest| {
-            let rest = rest.clone();
-            self.store.cursors().keep(Cursor { scan, at: self.at, rest })
-        });
-        Ok(SpanRows { rows: Arc::new(rows), rest, cursor })
-    }
-
-    /// Rows up to `most` or `bytes` without what lies inside of those that are jumped over; `past`
-    /// is where the next one may lie. `false` at the end of the span.
-    ///
-    /// Where little lies between two rows, that is passed by class; where there is much, the scan
-    /// leaps.
-    fn fill_jumping(
-        &self,
-        scan: &mut Scan,
-        rows: &mut RowBatch,
-        (most, bytes): (usize, usize),
-        jump: &Jump,
-        past: &mut Vec<u8>,
-    ) -> KvResult<bool> {
-        let class_of = self.store.row_class();
-        let all = self.request.classes & !jump.classes == 0;
-        let leaps = |key: &[u8], past: &mut Vec<u8>| {
-            if key < past.as_slice() {
-                return false;
-            }
-            if all || jump.classes & (1 << class_of(key)) != 0 {
-                past.clear();
-                past.extend_from_slice(key);
-                past.extend_from_slice(&jump.suffix);
-            }
-            true
-        };
-        let mut step = 4;
-        loop {
-            let (before, visited) = (rows.len(), scan.stats().rows_visited);
-            let goes_on = scan.extend_batch(rows, most.min(before + step), bytes)?;
-            rows.retain_keys(before, |key| leaps(key, past));
-            if !goes_on {
-                return Ok(scan.is_at_limit() && !rows.is_empty());
-            }
-            if rows.len() >= most || rows.byte_len() >= bytes {
-                return Ok(true);
-            }
-            step = (step * 4).min(1_024);
-            let visited = scan.stats().rows_visited - visited;
-            if visited < PASSED_MAX * (rows.len() - before).max(1) as u64 {
-                continue;
-            }
-            step = 1;
-            for _ in 0..LEAPS {
-                scan.seek(past)?;
-                let before = rows.len();
-                if !scan.push_row(rows)? {
-                    return Ok(scan.is_at_limit() && !rows.is_empty());
-                }
-                rows.retain_keys(before, |key| leaps(key, past));
-                if rows.len() >= most || rows.byte_len() >= bytes {
-                    return Ok(true);
-                }
-            }
-        }
-    }
-
-    /// The engine's scan at the place where the span begins.
-    fn open(&mut self, asked: &SpanScan, most: usize) -> KvResult<Scan> {
-        let request = self.request;
-        let known = asked.cursor.and_then(|number| {
-            self.store.cursors().take(number, &asked.span, self.at, request.reverse)
-        });
-        if let Some(mut cursor) = known {
-            if cursor.rest.start < asked.span.start {
-                cursor.scan.seek(&asked.span.start)?;
-            }
-            return Ok(cursor.scan);
-        }
-        let options = braid_lsm::ScanOptions {
-            reverse: request.reverse,
-            classes: request.classes,
-            limit: (!asked.more).then_some(most),
-            ..Default::default()
-        };
-        let view = match &self.view {
-            Some(view) => view,
-            None => self.view.insert(self.store.engine().view(self.at)?),
-        };
-        Ok(view.scan(asked.span.clone(), options)?)
     }
 }
 

@@ -262,7 +262,7 @@ impl Txn {
         }
         self.count_request();
         let reads = Reads { points: Vec::new(), spans: vec![span.clone()] };
-        match self.spans().validate(&Validate { floor, reads }) {
+        match self.spans().validate(&Validate { floor, through: floor, reads }) {
             Err(KvError::Retry { .. }) => {
                 Err(KvError::Retry { conflict: Conflict::WrittenSpan(span.clone()) })
             }

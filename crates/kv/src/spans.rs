@@ -260,6 +260,8 @@ pub struct LockedOne {
 pub struct Validate {
     /// Since then.
     pub floor: CommitTs,
+    /// Up to there: no later change has a timestamp at or below this one.
+    pub through: CommitTs,
     /// What.
     pub reads: Reads,
 }
@@ -276,6 +278,8 @@ pub enum Writes {
 /// Asks to make a transaction happen: reads still true, then all writes, at one timestamp.
 #[derive(Clone, Debug)]
 pub struct Commit {
+    /// Whose locks protect what is written.
+    pub txn: TxnId,
     /// What it has read is as of this timestamp.
     pub read_ts: CommitTs,
     /// What must still be as it was read; `None` below SERIALIZABLE.

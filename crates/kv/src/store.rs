@@ -15,11 +15,11 @@ use parking_lot::Mutex;
 use crate::bulk::BulkFolder;
 use crate::coordinator::{Coordinator, ValueForms};
 use crate::error::{KvError, KvResult};
-use crate::local::Cursors;
 use crate::locks::{LockTable, TxnId};
 use crate::read_set::PartDigest;
 use crate::shown::Durable;
 use crate::spans::Spans;
+use crate::stored::{Cursors, StoredKeys};
 use crate::txn::{Txn, TxnOptions};
 use crate::watch::Watches;
 
@@ -224,12 +224,15 @@ impl Store {
         &self.locks
     }
 
-    pub(crate) fn part_digest(&self) -> Option<PartDigest> {
-        self.forms.part_digest
-    }
-
     pub(crate) fn row_class(&self) -> braid_lsm::RowClassFn {
         self.forms.row_class
+    }
+
+    /// The engine, to be asked.
+    pub(crate) fn stored(&self) -> StoredKeys<'_> {
+        let ValueForms { row_class, part_digest } = self.forms;
+        let cursors = Some(&self.cursors);
+        StoredKeys { engine: &self.db, row_class, part_digest, cursors }
     }
 
     /// How far commits are durable.

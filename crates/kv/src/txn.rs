@@ -361,7 +361,8 @@ impl Txn {
             return Ok(());
         }
         self.count_request();
-        let request = Validate { floor: old, reads: state.reads.take() };
+        let through = state.read_ts;
+        let request = Validate { floor: old, through, reads: state.reads.take() };
         let unchanged = self.spans().validate(&request);
         state.reads.put_back(request.reads);
         unchanged
@@ -533,7 +534,7 @@ impl Txn {
                 None => Writes::Batch(state.buffer.to_batch()),
             };
             let waits = !self.options.async_commit && files.is_none();
-            (Commit { read_ts: state.read_ts, reads, writes, waits }, files)
+            (Commit { txn: self.id, read_ts: state.read_ts, reads, writes, waits }, files)
         };
         self.count_request();
         let waits = request.waits;

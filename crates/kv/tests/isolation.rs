@@ -1,28 +1,29 @@
 //! What concurrent transactions may see of each other, level by level.
 
+mod place;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use braid_env::clock::{ManualClock, WallClock};
+use braid_env::clock::ManualClock;
 use braid_env::fs::MemFs;
 use braid_env::random::Random;
 use braid_kv::{
-    Isolation, KeySpan, KvError, LockMode, Locked, ScanOptions, Store, StoreOptions, Txn,
-    TxnOptions, Wait,
+    Coordinator, Isolation, KeySpan, KvError, LockMode, Locked, ScanOptions, Store, StoreOptions,
+    Txn, TxnOptions, Wait,
 };
 
-fn store() -> Arc<Store> {
-    let fs = Arc::new(MemFs::new());
-    Store::open(StoreOptions::new(fs, Path::new("db"), Arc::new(WallClock))).expect("opens")
+fn store() -> Arc<Coordinator> {
+    place::coordinator()
 }
 
-fn begin(store: &Arc<Store>, isolation: Isolation) -> Arc<Txn> {
+fn begin(store: &Arc<Coordinator>, isolation: Isolation) -> Arc<Txn> {
     store.begin(TxnOptions { isolation, ..TxnOptions::default() }).expect("begins")
 }
 
-fn set(store: &Arc<Store>, rows: &[(&str, &str)]) {
+fn set(store: &Arc<Coordinator>, rows: &[(&str, &str)]) {
     let txn = begin(store, Isolation::Serializable);
     for (k, v) in rows {
         txn.put(k.as_bytes().to_vec(), v.as_bytes().to_vec()).expect("puts");
@@ -175,14 +176,14 @@ fn a_deadlock_has_one_victim() {
     b.put("y", "b").unwrap();
     let other = Arc::clone(&a);
     let waiting = std::thread::Builder::new().spawn(move || other.put("y", "a")).unwrap();
-    while !store.locks().describe().contains("wanted") {
+    while !store.describe_locks().lines.contains("wanted") {
         std::thread::sleep(Duration::from_millis(1));
     }
     assert!(matches!(b.put("x", "b"), Err(KvError::Deadlock { .. })));
     b.rollback();
     waiting.join().unwrap().expect("the other one goes on");
     a.commit().unwrap();
-    assert_eq!(store.locks().describe(), "", "nothing is left locked");
+    assert_eq!(store.describe_locks().lines, "", "nothing is left locked");
 }
 
 #[test]
@@ -194,13 +195,13 @@ fn waiting_can_be_cancelled_and_leaves_nothing_behind() {
     let options = TxnOptions { cancel: Some(Arc::clone(&cancel)), ..TxnOptions::default() };
     let waiter = store.begin(options).unwrap();
     let thread = std::thread::Builder::new().spawn(move || waiter.put("x", "2")).unwrap();
-    while !store.locks().describe().contains("wanted") {
+    while !store.describe_locks().lines.contains("wanted") {
         std::thread::sleep(Duration::from_millis(1));
     }
     cancel.store(true, Ordering::Relaxed);
     assert!(matches!(thread.join().unwrap(), Err(KvError::Canceled)));
     holder.commit().unwrap();
-    assert_eq!(store.locks().describe(), "");
+    assert_eq!(store.describe_locks().lines, "");
 }
 
 #[test]
@@ -209,10 +210,10 @@ fn the_past_can_be_read_within_the_window_only() {
     let mut options = StoreOptions::new(Arc::new(MemFs::new()), Path::new("db"), clock.clone());
     options.gc_window = Duration::from_secs(100);
     let store = Store::open(options).unwrap();
-    set(&store, &[("x", "old")]);
+    set(&store.coordinator(), &[("x", "old")]);
     let then = store.now();
     clock.advance(Duration::from_secs(50));
-    set(&store, &[("x", "new")]);
+    set(&store.coordinator(), &[("x", "new")]);
     store.advance_gc().unwrap();
     let at = |ts| store.begin(TxnOptions { as_of: Some(ts), ..TxnOptions::default() });
     let past = at(then).unwrap();
@@ -258,7 +259,7 @@ fn sum(txn: &Arc<Txn>) -> i64 {
     text.split(' ').map(|cell| cell.split_once('=').unwrap().1.parse::<i64>().unwrap()).sum()
 }
 
-fn transfers(store: &Arc<Store>, seed: u64) -> u64 {
+fn transfers(store: &Arc<Coordinator>, seed: u64) -> u64 {
     let mut random = Random::seeded(seed);
     let mut commits = 0;
     for _ in 0..150 {

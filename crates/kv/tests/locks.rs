@@ -1,30 +1,31 @@
 //! Locks: who waits for whom, what a wait costs, what savepoints and ends release.
 #![allow(clippy::disallowed_types, reason = "a test may panic while it holds a lock")]
 
+mod place;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use braid_env::clock::{ManualClock, WallClock};
+use braid_env::clock::ManualClock;
 use braid_env::fs::MemFs;
 use braid_kv::{
-    Isolation, KeySpan, KvError, LockMode, Locked, ReadMode, ScanOptions, Store, StoreOptions, Txn,
-    TxnOptions, Wait,
+    Coordinator, Isolation, KeySpan, KvError, LockMode, Locked, ReadMode, ScanOptions, Store,
+    StoreOptions, Txn, TxnOptions, Wait,
 };
 
 const LEVELS: [Isolation; 3] =
     [Isolation::Serializable, Isolation::RepeatableRead, Isolation::ReadCommitted];
 
-fn store() -> Arc<Store> {
-    let fs = Arc::new(MemFs::new());
-    Store::open(StoreOptions::new(fs, Path::new("db"), Arc::new(WallClock))).expect("opens")
+fn store() -> Arc<Coordinator> {
+    place::coordinator()
 }
 
-fn begin(store: &Arc<Store>, isolation: Isolation) -> Arc<Txn> {
+fn begin(store: &Arc<Coordinator>, isolation: Isolation) -> Arc<Txn> {
     store.begin(TxnOptions { isolation, ..TxnOptions::default() }).expect("begins")
 }
 
-fn set(store: &Arc<Store>, key: &str, value: &str) {
+fn set(store: &Arc<Coordinator>, key: &str, value: &str) {
     let txn = begin(store, Isolation::Serializable);
     txn.put(key.to_string(), value.to_string()).expect("puts");
     txn.commit().expect("commits");
@@ -36,13 +37,13 @@ fn span(start: &str, end: &str) -> KeySpan {
 
 /// Runs `f` on a thread and returns when it waits for a lock.
 fn waiting<T: Send + 'static>(
-    store: &Arc<Store>,
+    store: &Arc<Coordinator>,
     f: impl FnOnce() -> T + Send + 'static,
 ) -> std::thread::JoinHandle<T> {
-    let before = store.locks().waiting();
+    let before = store.describe_locks().waiting;
     #[expect(clippy::disallowed_methods, reason = "a test of real threads")]
     let handle = std::thread::spawn(f);
-    while store.locks().waiting() == before {
+    while store.describe_locks().waiting == before {
         assert!(!handle.is_finished(), "it should have waited");
         std::thread::yield_now();
     }
@@ -109,7 +110,7 @@ fn a_holder_passes_those_who_wait_for_it() {
     a.delete_span(&span("f/", "f0")).unwrap();
     a.commit().unwrap();
     assert!(matches!(waiter.join().unwrap(), Err(KvError::Retry { .. })));
-    assert_eq!(store.locks().describe(), "");
+    assert_eq!(store.describe_locks().lines, "");
 }
 
 #[test]
@@ -126,7 +127,7 @@ fn a_writer_in_a_family_goes_on_while_others_wait_for_the_family() {
     a.commit().unwrap();
     assert!(matches!(family.join().unwrap(), Err(KvError::Retry { .. })));
     assert!(matches!(row.join().unwrap(), Err(KvError::Retry { .. })));
-    assert_eq!(store.locks().describe(), "");
+    assert_eq!(store.describe_locks().lines, "");
 }
 
 #[test]
@@ -177,14 +178,14 @@ fn waiting_for_a_key_keeps_no_lock() {
     let waiter = waiting(&store, move || b2.await_key(b"k", LockMode::KeyShare));
     a.rollback();
     waiter.join().unwrap().unwrap();
-    assert_eq!(store.locks().describe(), "");
+    assert_eq!(store.describe_locks().lines, "");
     let c = begin(&store, Isolation::ReadCommitted);
     c.delete("k").unwrap();
     let b2 = b.clone();
     let waiter = waiting(&store, move || b2.await_key(b"k", LockMode::KeyShare));
     c.commit().unwrap();
     assert!(matches!(waiter.join().unwrap(), Err(KvError::Retry { .. })), "it has changed");
-    assert_eq!(store.locks().describe(), "");
+    assert_eq!(store.describe_locks().lines, "");
 }
 
 #[test]
@@ -210,7 +211,7 @@ fn those_who_wait_for_one_key_are_served_in_order_of_arrival() {
         handle.join().unwrap();
     }
     assert_eq!(*order.lock().unwrap(), (0..50).collect::<Vec<_>>());
-    assert_eq!(store.locks().describe(), "");
+    assert_eq!(store.describe_locks().lines, "");
 }
 
 #[test]
@@ -272,7 +273,7 @@ fn unique_numbers_survive_a_clock_that_was_set_back() {
         assert!(n > last);
         last = n;
     }
-    set(&store, "k", "1");
+    set(&store.coordinator(), "k", "1");
     // Moves the gc threshold far beyond the newest commit.
     clock.set_micros(900_000_000_000);
     store.set_gc_window(Duration::from_secs(1));
@@ -282,5 +283,5 @@ fn unique_numbers_survive_a_clock_that_was_set_back() {
     clock.set_micros(1_000);
     let store = open(&clock);
     assert!(store.unique_number() > last);
-    set(&store, "k", "2");
+    set(&store.coordinator(), "k", "2");
 }

@@ -424,7 +424,8 @@ fn validation_tells_what_a_commit_has_changed() {
         let point = |key: &&str| PointRead { key: Bytes::from(key.to_string()), part: None };
         let points = points.iter().map(point).collect();
         let spans = spans.iter().map(|(a, b)| KeySpan::new(a.to_string(), b.to_string())).collect();
-        store.validate(&Validate { floor, reads: Reads { points, spans } })
+        let through = store.now();
+        store.validate(&Validate { floor, through, reads: Reads { points, spans } })
     };
     ask(&["k001"], &[("k", "l")]).expect("nothing happened yet");
     let txn = store.begin(TxnOptions::default()).expect("begins");

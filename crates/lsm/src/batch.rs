@@ -46,6 +46,17 @@ pub(crate) enum BatchOp<'a> {
     Span { start: &'a [u8], end: &'a [u8] },
 }
 
+/// One call that was made to a [`Batch`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BatchWrite<'a> {
+    /// [`Batch::put`]: key and value.
+    Put(&'a [u8], &'a [u8]),
+    /// [`Batch::delete`].
+    Delete(&'a [u8]),
+    /// [`Batch::delete_span`]: start and end.
+    DeleteSpan(&'a [u8], &'a [u8]),
+}
+
 impl<'a> BatchOp<'a> {
     /// The tag and the two byte strings of an entry.
     fn of(tag: u8, key: &'a [u8], value: &'a [u8]) -> BatchOp<'a> {
@@ -209,6 +220,15 @@ impl Batch {
             let mut bytes = || take_bytes(&mut rest).expect("push wrote whole entries");
             let key = bytes();
             Some((tag, key, bytes()))
+        })
+    }
+
+    /// What was written into it, in the order of the calls.
+    pub fn writes(&self) -> impl Iterator<Item = BatchWrite<'_>> {
+        self.ops().map(|op| match op {
+            BatchOp::Point { key, kind: Kind::Put, value } => BatchWrite::Put(key, value),
+            BatchOp::Point { key, kind: Kind::Delete, .. } => BatchWrite::Delete(key),
+            BatchOp::Span { start, end } => BatchWrite::DeleteSpan(start, end),
         })
     }
 

@@ -72,7 +72,7 @@ mod versions;
 mod view;
 mod wal;
 
-pub use batch::Batch;
+pub use batch::{Batch, BatchWrite};
 pub use commit::{Durability, Pending};
 pub use compaction::CompactionReason;
 pub use db::Db;
@@ -87,6 +87,6 @@ pub use iter::{Row, RowBatch, Scan, ScanOptions, ScanStats, even_cuts};
 pub use key::{CommitTs, KeySpan};
 pub use metrics::{LevelMetrics, Metrics, ReasonMetrics};
 pub use options::{Codec, MAX_KEY_LEN, Options, RowClassFn};
-pub use structure::{IngestFile, IngestOptions, PreparedBatch, SstBuilder};
+pub use structure::{IngestFile, IngestOptions, PreparedBatch, SstBuilder, visit_sst};
 pub use view::View;
 pub use wal::{LogAppended, SegmentedLog, SegmentedLogOptions, VisitRecord};

@@ -45,6 +45,8 @@ impl Write {
 pub(crate) enum Act {
     /// A transaction commits.
     Commit { txn: TxnId, writes: Vec<Write> },
+    /// Rows appear at a time of the past, where nobody looks yet.
+    Ingest { txn: TxnId, at: CommitTs, rows: Vec<(Bytes, Bytes)> },
     /// A replica gets the lease, or renews its own.
     Lease(Lease),
     /// All replicas have the log up to here: it may be cut.
@@ -100,6 +102,16 @@ impl Command {
                 put_bytes(&mut out, &split.at);
                 put_number(&mut out, split.right.0);
             }
+            Act::Ingest { txn, at, rows } => {
+                out.push(5);
+                put_txn(&mut out, *txn);
+                put_number(&mut out, at.0);
+                put_number(&mut out, rows.len() as u64);
+                for (key, value) in rows {
+                    put_bytes(&mut out, key);
+                    put_bytes(&mut out, value);
+                }
+            }
         }
         out
     }
@@ -126,6 +138,15 @@ impl Command {
             4 => {
                 let at = Bytes::copy_from_slice(reader.bytes()?);
                 Act::Split(Split { at, right: RangeId(reader.number()?) })
+            }
+            5 => {
+                let (txn, at) = (take_txn(&mut reader)?, CommitTs(reader.number()?));
+                let mut rows = Vec::new();
+                for _ in 0..reader.number()? {
+                    let key = Bytes::copy_from_slice(reader.bytes()?);
+                    rows.push((key, Bytes::copy_from_slice(reader.bytes()?)));
+                }
+                Act::Ingest { txn, at, rows }
             }
             _ => return None,
         };
@@ -181,6 +202,11 @@ mod tests {
             Act::Lease(Lease { sequence: 300, ..Lease::NONE }),
             Act::Cut(LogIndex(9)),
             Act::Split(Split { at: Bytes::from_static(b"m"), right: RangeId(3) }),
+            Act::Ingest {
+                txn,
+                at: CommitTs(7),
+                rows: vec![(Bytes::from_static(b"k"), Bytes::from_static(b"v"))],
+            },
         ] {
             let command = Command { lease: 2, proposal: 400, ts: CommitTs(77), act };
             let bytes = command.encode();

@@ -37,11 +37,13 @@ mod command;
 mod ids;
 mod lease;
 mod local_keys;
+mod locking;
 mod machine;
 mod outcomes;
 mod replica;
 mod replicas;
 mod request;
+mod serving;
 mod state;
 
 pub use command::{Split, Write};
@@ -49,4 +51,6 @@ pub use ids::{NodeId, RangeDescriptor, RangeId, TxnId};
 pub use lease::Lease;
 pub use local_keys::FIRST_DATA_KEY;
 pub use replicas::{NodeEffects, NodeEnv, NodeOptions, Replicas, StorePosition};
-pub use request::{Answer, Ask, Request, RequestNumber};
+pub use request::{
+    Answer, Ask, CommitAsk, LockAsk, LockSession, LockStop, Locked, Request, RequestNumber, When,
+};

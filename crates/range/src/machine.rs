@@ -15,7 +15,8 @@
 //! insists on it, since records without a time of their own are stamped with them.
 
 use braid_consensus::{Entry, EntryKind, Error, LogIndex, Result, Term};
-use braid_lsm::{Batch, CommitTs, Db, Pending, ScanOptions};
+use braid_kv::{PartDigest, StoredKeys};
+use braid_lsm::{Batch, CommitTs, Db, Pending, RowClassFn, ScanOptions, View};
 use bytes::Bytes;
 
 use crate::command::{Act, Command, Split, Write};
@@ -40,8 +41,16 @@ pub(crate) enum Applied {
     Split { lease: u64, proposal: u64, right: Box<RangeState> },
 }
 
+/// What is known of the values of data.
+#[derive(Clone, Copy)]
+pub(crate) struct ValueForms {
+    pub(crate) row_class: RowClassFn,
+    pub(crate) part_digest: Option<PartDigest>,
+}
+
 /// See the [module's page](self).
 pub(crate) struct Machine {
+    forms: ValueForms,
     db: Db,
     pub(crate) state: RangeState,
     pub(crate) outcomes: Outcomes,
@@ -53,7 +62,12 @@ pub(crate) struct Machine {
 
 impl Machine {
     /// The machine of a range as the store has it.
-    pub(crate) fn open(db: Db, state: RangeState, window_micros: u64) -> Result<Machine> {
+    pub(crate) fn open(
+        db: Db,
+        state: RangeState,
+        window_micros: u64,
+        forms: ValueForms,
+    ) -> Result<Machine> {
         let range = state.descriptor.id;
         let mut stored = Vec::new();
         let view = db.view(newest())?;
@@ -69,11 +83,21 @@ impl Machine {
         let mut outcomes = Outcomes::new(window_micros);
         outcomes.load(stored);
         let applied = state.applied;
-        Ok(Machine { db, state, outcomes, stored: applied, pending: None })
+        Ok(Machine { forms, db, state, outcomes, stored: applied, pending: None })
     }
 
     fn range(&self) -> RangeId {
         self.state.descriptor.id
+    }
+
+    /// The data, to be asked.
+    pub(crate) fn keys(&self) -> StoredKeys<'_> {
+        StoredKeys::new(&self.db, self.forms.row_class, self.forms.part_digest)
+    }
+
+    /// The data as of a time.
+    pub(crate) fn view(&self, at: CommitTs) -> braid_lsm::Result<View> {
+        self.db.view(at)
     }
 
     /// Whether an entry can be applied without waiting for the store's background work.
@@ -111,6 +135,15 @@ impl Machine {
         let done = match act {
             Act::Commit { txn, writes } => {
                 writes.iter().for_each(|write| put(&mut batch, write));
+                self.remember(&mut batch, txn, ts);
+                Applied::Done { lease, proposal }
+            }
+            // Data first, in a batch of its own time: if only that survives a crash, the same rows
+            // are put again at the same time, which changes nothing.
+            Act::Ingest { txn, at, rows } => {
+                let mut data = Batch::at(at);
+                rows.iter().for_each(|(key, value)| data.put(key, value));
+                drop(self.db.apply_at_once(data)?);
                 self.remember(&mut batch, txn, ts);
                 Applied::Done { lease, proposal }
             }
@@ -161,6 +194,11 @@ impl Machine {
                 let span = &self.state.descriptor.span;
                 let inside = writes.iter().all(|write| span.covers(&write.span()));
                 in_lease && inside && self.outcomes.of(*txn).is_none()
+            }
+            Act::Ingest { txn, at, rows } => {
+                let span = &self.state.descriptor.span;
+                let inside = rows.iter().all(|(key, _)| span.contains(key));
+                in_lease && inside && *at < ts && self.outcomes.of(*txn).is_none()
             }
             Act::Cut(index) => in_lease && *index > self.state.cut,
             Act::Split(split) => {
@@ -266,7 +304,8 @@ mod tests {
         let replicas = vec![(ReplicaId(1), NodeId(1))];
         let span = KeySpan::new(local_keys::FIRST_DATA_KEY, KeySpan::all().end);
         let descriptor = RangeDescriptor { id: RangeId(1), span, generation: 1, replicas };
-        Machine::open(db, RangeState::new(descriptor), 1_000_000).expect("it opens")
+        let forms = ValueForms { row_class: Options::default().row_class, part_digest: None };
+        Machine::open(db, RangeState::new(descriptor), 1_000_000, forms).expect("it opens")
     }
 
     fn apply(machine: &mut Machine, lease: u64, proposal: u64, ts: u64, act: Act) -> Applied {

@@ -30,15 +30,19 @@ use std::sync::Arc;
 
 use braid_consensus::{Entry, Error, Group, LogIndex, Result, Term};
 use braid_env::clock::{Clock, Hlc};
+use braid_kv::KvError;
 use braid_lsm::{CommitTs, KeySpan, MAX_KEY_LEN};
+use bytes::Bytes;
 
 use crate::command::{Act, Command, Split, Write};
 use crate::ids::{NodeId, TxnId};
 use crate::lease::{Lease, micros};
 use crate::local_keys::FIRST_DATA_KEY;
+use crate::locking::{Locking, span_of};
 use crate::machine::{Applied, Machine};
 use crate::replicas::NodeOptions;
-use crate::request::{Answer, Ask, Request, RequestNumber};
+use crate::request::{Answer, Ask, CommitAsk, Request, RequestNumber};
+use crate::serving::{failed, spans_of};
 use crate::state::RangeState;
 
 /// Bytes that a commit may write: it is one entry.
@@ -75,19 +79,28 @@ struct Waiting {
     ticks_left: u64,
 }
 
+/// Committed entries that wait for room in the store.
+#[derive(Default)]
+struct Unapplied {
+    entries: VecDeque<Entry>,
+    bytes: usize,
+}
+
 /// What comes of trying to serve a request.
-enum Tried {
+pub(crate) enum Tried {
     Answer(Answer),
     Wait,
-    Proposed,
+    /// It is answered when it has happened.
+    Later,
 }
 
 /// See the [module's page](self).
 pub(crate) struct Replica {
     pub(crate) group: Group,
     pub(crate) machine: Machine,
-    options: NodeOptions,
-    clocks: Clocks,
+    pub(crate) options: NodeOptions,
+    pub(crate) clocks: Clocks,
+    pub(crate) locking: Locking,
     /// The lease that this process may serve under: it has asked for it and applied it.
     own: Option<u64>,
     /// A lease that was asked for: its sequence, and the place of the entry.
@@ -96,10 +109,7 @@ pub(crate) struct Replica {
     applied_term: Term,
     /// Somebody wants the range to be served.
     wanted: bool,
-    /// Committed entries that wait for room in the store.
-    unapplied: VecDeque<Entry>,
-    /// Bytes of them.
-    unapplied_bytes: usize,
+    unapplied: Unapplied,
     last_proposal: u64,
     /// By lease and proposal.
     pending: BTreeMap<(u64, u64), Pending>,
@@ -121,12 +131,12 @@ impl Replica {
             machine,
             options,
             clocks,
+            locking: Locking::default(),
             own: None,
             asked: None,
             applied_term: Term(0),
             wanted: true,
-            unapplied: VecDeque::new(),
-            unapplied_bytes: 0,
+            unapplied: Unapplied::default(),
             last_proposal: 0,
             pending: BTreeMap::new(),
             waiting: VecDeque::new(),
@@ -136,9 +146,10 @@ impl Replica {
     }
 
     /// Begins its life by a split of another one. Where that one may serve, this one may, too: the
-    /// same process has served its keys.
-    pub(crate) fn inherit(&mut self, left: &Replica) -> Result<()> {
+    /// same process has served its keys, and has locked them.
+    pub(crate) fn inherit(&mut self, left: &mut Replica) -> Result<()> {
         self.own = left.own;
+        self.locking = left.locking.split_off(&self.machine.state.descriptor.span.start);
         match left.group.is_leader() {
             true => self.group.campaign(),
             false => Ok(()),
@@ -158,6 +169,7 @@ impl Replica {
             self.answers.push((late.number, Answer::Again));
         }
         self.waiting.retain(|waiting| !is_late(waiting));
+        self.end_silent_sessions()?;
         self.try_waiting()
     }
 
@@ -165,7 +177,7 @@ impl Replica {
     pub(crate) fn request(&mut self, number: RequestNumber, request: Request) -> Result<()> {
         match self.attempt(number, &request.ask)? {
             Tried::Answer(answer) => self.answers.push((number, answer)),
-            Tried::Proposed => {}
+            Tried::Later => {}
             Tried::Wait => {
                 let ticks_left = self.options.patience_ticks.max(1);
                 self.waiting.push_back(Waiting { number, ask: request.ask, ticks_left });
@@ -177,21 +189,21 @@ impl Replica {
 
     /// Takes committed entries, to be applied.
     pub(crate) fn take_committed(&mut self, entries: Vec<Entry>) {
-        self.unapplied_bytes += entries.iter().map(|entry| entry.data.len()).sum::<usize>();
-        self.unapplied.extend(entries);
+        self.unapplied.bytes += entries.iter().map(|entry| entry.data.len()).sum::<usize>();
+        self.unapplied.entries.extend(entries);
     }
 
     /// Whether so much waits to be applied that no more should come.
     pub(crate) fn is_choked(&self) -> bool {
-        self.unapplied_bytes > MAX_UNAPPLIED_BYTES
+        self.unapplied.bytes > MAX_UNAPPLIED_BYTES
     }
 
     /// Applies what is committed, as far as the store has room.
     pub(crate) fn apply(&mut self) -> Result<()> {
         let mut last = None;
-        while !self.unapplied.is_empty() && self.machine.has_room() {
-            let entry = self.unapplied.pop_front().expect("there is one");
-            self.unapplied_bytes -= entry.data.len();
+        while !self.unapplied.entries.is_empty() && self.machine.has_room() {
+            let entry = self.unapplied.entries.pop_front().expect("there is one");
+            self.unapplied.bytes -= entry.data.len();
             let applied = self.machine.apply(&entry)?;
             self.applied_term = entry.term;
             match applied {
@@ -202,6 +214,8 @@ impl Replica {
                 Applied::Leased => self.begin_lease(),
                 Applied::Split { lease, proposal, right } => {
                     self.settle_proposal(lease, proposal);
+                    // Who waits for locks may want them of the other range.
+                    self.dismiss_lock_waiters();
                     self.born.push(*right);
                 }
             }
@@ -227,15 +241,28 @@ impl Replica {
         let lease = self.machine.state.lease;
         let asked =
             self.asked.is_some_and(|asked| (asked.0, asked.1) == (lease.sequence, lease.term));
+        let before = self.own;
         self.own = (asked && lease.holder == self.group.id()).then_some(lease.sequence);
         self.last_proposal = 0;
+        // Nobody else has had it in between.
+        let goes_on = self.own.is_some() && before == Some(lease.sequence - 1);
+        if !goes_on {
+            self.dismiss_lock_waiters();
+            self.locking = Locking::of_lease(lease.sequence);
+        }
         for (_, lost) in std::mem::take(&mut self.pending) {
             self.answers.extend(lost.askers.into_iter().map(|asker| (asker, Answer::Again)));
         }
     }
 
+    /// Whoever waits for locks is told to ask again.
+    fn dismiss_lock_waiters(&mut self) {
+        let askers = self.locking.dismiss();
+        self.answers.extend(askers.into_iter().map(|asker| (asker, Answer::Again)));
+    }
+
     /// Whether this replica may serve a timestamp; see the rules.
-    fn serves(&self, ts: CommitTs) -> bool {
+    pub(crate) fn serves(&self, ts: CommitTs) -> bool {
         let lease = &self.machine.state.lease;
         self.own == Some(lease.sequence) && lease.covers(ts, self.options.max_clock_offset_micros)
     }
@@ -321,16 +348,16 @@ impl Replica {
         for waiting in std::mem::take(&mut self.waiting) {
             match self.attempt(waiting.number, &waiting.ask)? {
                 Tried::Answer(answer) => self.answers.push((waiting.number, answer)),
-                Tried::Proposed => {}
+                Tried::Later => {}
                 Tried::Wait => self.waiting.push_back(waiting),
             }
         }
-        Ok(())
+        self.advance_locks()
     }
 
     fn attempt(&mut self, number: RequestNumber, ask: &Ask) -> Result<Tried> {
         // First of all: it may have happened when the range still had all of its keys.
-        if let Ask::Commit { txn, .. } = ask
+        if let Ask::Commit(CommitAsk { txn, .. }) | Ask::Ingest { txn, .. } = ask
             && let Some(at) = self.machine.outcomes.of(*txn)
         {
             return Ok(Tried::Answer(Answer::Committed { at }));
@@ -341,9 +368,25 @@ impl Replica {
         self.wanted = true;
         match ask {
             Ask::Read { spans, at, bytes } => self.read(spans, *at, *bytes),
-            Ask::Commit { txn, read_at, reads, writes } => {
-                self.commit(number, *txn, (*read_at, reads), writes)
+            Ask::Get { keys, when } => self.get(keys, when),
+            Ask::Scan { request, when } => self.scan(request, when),
+            Ask::Commit(commit) => self.commit(number, commit),
+            Ask::Validate { txn, floor, through, reads } => {
+                self.validate(*txn, (*floor, *through), reads)
             }
+            Ask::Lock(lock) => self.lock(number, lock),
+            Ask::GiveUp { txn, step } => self.give_up(*txn, *step),
+            Ask::Release { txn, step, targets, ended } => {
+                self.release((*txn, *step), targets, *ended)
+            }
+            Ask::Running { newest, running } => self.running(*newest, running),
+            Ask::Ingest { txn, at, rows } => self.ingest(number, *txn, *at, rows),
+            Ask::Divide(span, parts, least) => Ok(self.divide(span, *parts, *least)),
+            Ask::StoredBytes(span) => Ok(self.stored_bytes(span)),
+            Ask::ShowLocks => Ok(match self.serves(self.clocks.now()) {
+                true => Tried::Answer(Answer::Locks(self.locking.describe())),
+                false => self.elsewhere().map_or(Tried::Wait, Tried::Answer),
+            }),
             Ask::Split(split) => self.split(number, split),
         }
     }
@@ -355,29 +398,25 @@ impl Replica {
         let outside = |span: &KeySpan| span.is_empty() || !descriptor.span.covers(span);
         let local = |span: &KeySpan| span.start.as_ref() < FIRST_DATA_KEY;
         let known = vec![descriptor.clone()];
-        let (spans, writes) = match ask {
-            Ask::Read { spans, .. } => (spans, &[][..]),
-            Ask::Commit { reads, writes, .. } => (reads, writes.as_slice()),
-            Ask::Split(Split { at, .. }) => {
-                let inside = descriptor.span.start < *at && *at < descriptor.span.end;
-                return (!inside).then_some(Answer::WrongRange { known });
-            }
-        };
-        let all = || spans.iter().cloned().chain(writes.iter().map(Write::span));
-        if all().any(|span| local(&span)) {
+        if let Ask::Split(Split { at, .. }) = ask {
+            let inside = descriptor.span.start < *at && *at < descriptor.span.end;
+            return (!inside).then_some(Answer::WrongRange { known });
+        }
+        let (spans, bytes) = touched(ask);
+        if spans.iter().any(local) {
             return refused("keys below 01 are the node's own");
         }
-        if all().any(|span| span.end.len() > MAX_KEY_LEN + 1) {
+        if spans.iter().any(|span| span.end.len() > MAX_KEY_LEN + 1) {
             return refused("a key is longer than 65536 bytes");
         }
-        if writes.iter().map(Write::bytes).sum::<usize>() > MAX_COMMIT_BYTES {
+        if bytes > MAX_COMMIT_BYTES {
             return refused("a commit writes more than 64 MiB: commit in parts");
         }
-        all().any(|span| outside(&span)).then_some(Answer::WrongRange { known })
+        spans.iter().any(outside).then_some(Answer::WrongRange { known })
     }
 
     /// Who else may serve; nothing if this replica may be about to.
-    fn elsewhere(&self) -> Option<Answer> {
+    pub(crate) fn elsewhere(&self) -> Option<Answer> {
         if self.group.is_leader() {
             return None;
         }
@@ -387,7 +426,7 @@ impl Replica {
     }
 
     /// Whether something that is not applied yet writes into a span at or below `ts`.
-    fn is_latched(&self, spans: &[KeySpan], ts: CommitTs) -> bool {
+    pub(crate) fn is_latched(&self, spans: &[KeySpan], ts: CommitTs) -> bool {
         let overlap = |pending: &Pending| {
             pending.ts <= ts
                 && pending.spans.iter().any(|held| spans.iter().any(|span| held.overlaps(span)))
@@ -429,65 +468,144 @@ impl Replica {
         let lease = self.machine.state.lease.sequence;
         let pending = Pending { txn: None, ts, spans: Vec::new(), askers: vec![number] };
         self.pending.insert((lease, proposal), pending);
-        Ok(Tried::Proposed)
+        Ok(Tried::Later)
     }
 
-    fn commit(
+    fn commit(&mut self, number: RequestNumber, ask: &CommitAsk) -> Result<Tried> {
+        let spans: Vec<KeySpan> = ask.writes.iter().map(Write::span).collect();
+        let reads = spans_of(&ask.reads);
+        if let Some(tried) = self.not_ready(number, ask.txn, &[&reads, &spans])? {
+            return Ok(tried);
+        }
+        if let Some(lost) = self.lost_locks(ask.locks) {
+            return Ok(Tried::Answer(lost));
+        }
+        match self.machine.keys().check_reads(ask.read_at, &ask.reads) {
+            Ok(()) => {}
+            Err(KvError::Retry { conflict }) => {
+                return Ok(Tried::Answer(Answer::Conflict(conflict)));
+            }
+            Err(error) => return Err(failed(error)),
+        }
+        let ts = self.clocks.now();
+        if ask.not_after.is_some_and(|latest| latest < ts) {
+            return Ok(Tried::Answer(Answer::TooLate));
+        }
+        let act = Act::Commit { txn: ask.txn, writes: ask.writes.clone() };
+        self.propose_named(number, (ask.txn, ts), spans, act)
+    }
+
+    /// Takes rows in at a time of the past.
+    fn ingest(
         &mut self,
         number: RequestNumber,
         txn: TxnId,
-        (read_at, reads): (CommitTs, &[KeySpan]),
-        writes: &[Write],
+        at: CommitTs,
+        rows: &[(Bytes, Bytes)],
     ) -> Result<Tried> {
+        let spans: Vec<KeySpan> = rows.iter().map(|(key, _)| KeySpan::point(key)).collect();
+        if let Some(tried) = self.not_ready(number, txn, &[&spans])? {
+            return Ok(tried);
+        }
+        for (key, _) in rows {
+            if self.machine.newest_above(&KeySpan::point(key), at)?.is_some() {
+                let conflict = braid_kv::Conflict::Written(key.clone());
+                return Ok(Tried::Answer(Answer::Conflict(conflict)));
+            }
+        }
+        let ts = self.clocks.now();
+        if at >= ts {
+            let reason = "rows of the past have a time that has not come";
+            return Ok(Tried::Answer(Answer::Refused(reason.into())));
+        }
+        let act = Act::Ingest { txn, at, rows: rows.to_vec() };
+        self.propose_named(number, (txn, ts), spans, act)
+    }
+
+    /// Why a transaction cannot be proposed at this moment, if it cannot.
+    fn not_ready(
+        &mut self,
+        number: RequestNumber,
+        txn: TxnId,
+        touched: &[&[KeySpan]],
+    ) -> Result<Option<Tried>> {
         let now = self.clocks.now();
         if micros(txn.began) > micros(now) + self.options.max_clock_offset_micros {
             let reason = "it began at a time that this node's clock has not come to";
-            return Ok(Tried::Answer(Answer::Refused(reason.into())));
+            return Ok(Some(Tried::Answer(Answer::Refused(reason.into()))));
         }
         // Its commit must be above its begin: see `outcomes`.
         self.clocks.hlc.update(txn.began.0);
         if !self.proposes() || !self.serves(now.max(txn.began)) {
-            return Ok(self.elsewhere().map_or(Tried::Wait, Tried::Answer));
+            return Ok(Some(self.elsewhere().map_or(Tried::Wait, Tried::Answer)));
         }
         if self.machine.is_forgotten(txn) {
-            return Ok(Tried::Answer(Answer::OutcomeUnknown));
+            return Ok(Some(Tried::Answer(Answer::OutcomeUnknown)));
         }
         if let Some(twin) = self.pending.values_mut().find(|pending| pending.txn == Some(txn)) {
             twin.askers.push(number);
-            return Ok(Tried::Proposed);
+            return Ok(Some(Tried::Later));
         }
-        let spans: Vec<KeySpan> = writes.iter().map(Write::span).collect();
-        if self.is_latched(reads, now) || self.is_latched(&spans, now) {
-            return Ok(Tried::Wait);
-        }
-        for span in reads {
-            if let Some(newest) = self.machine.newest_above(span, read_at)? {
-                return Ok(Tried::Answer(Answer::Conflict { newest }));
-            }
-        }
-        let ts = self.clocks.now();
+        let latched = touched.iter().any(|spans| self.is_latched(spans, now));
+        Ok(latched.then_some(Tried::Wait))
+    }
+
+    fn propose_named(
+        &mut self,
+        number: RequestNumber,
+        (txn, ts): (TxnId, CommitTs),
+        spans: Vec<KeySpan>,
+        act: Act,
+    ) -> Result<Tried> {
         if !self.serves(ts) {
             return Ok(Tried::Wait);
         }
-        let act = Act::Commit { txn, writes: writes.to_vec() };
         let Some((proposal, _)) = self.propose(act, ts)? else { return Ok(Tried::Wait) };
         let lease = self.machine.state.lease.sequence;
         let pending = Pending { txn: Some(txn), ts, spans, askers: vec![number] };
         self.pending.insert((lease, proposal), pending);
-        Ok(Tried::Proposed)
+        Ok(Tried::Later)
     }
 
     /// The state in a few lines.
     pub(crate) fn describe(&self, node: NodeId) -> String {
         let state = &self.machine.state;
         format!(
-            "{node:?} {} | {:?} | {} to apply, {} pending, {} waiting, {} outcomes",
+            "{node:?} {} | {:?} | {} to apply, {} pending, {} waiting, {} for locks, {} outcomes",
             self.group.describe(),
             state.lease,
-            self.unapplied.len(),
+            self.unapplied.entries.len(),
             self.pending.len(),
             self.waiting.len(),
+            self.locking.waiting(),
             self.machine.outcomes.count(),
         )
     }
+}
+
+/// The spans that a request is about, and how many bytes it writes.
+fn touched(ask: &Ask) -> (Vec<KeySpan>, usize) {
+    let spans = match ask {
+        Ask::Read { spans, .. } => spans.clone(),
+        Ask::Get { keys, .. } => keys.iter().map(|key| KeySpan::point(key)).collect(),
+        Ask::Scan { request, .. } => request.scans.iter().map(|scan| scan.span.clone()).collect(),
+        Ask::Commit(CommitAsk { reads, writes, .. }) => {
+            let mut spans = spans_of(reads);
+            spans.extend(writes.iter().map(Write::span));
+            return (spans, writes.iter().map(Write::bytes).sum());
+        }
+        Ask::Ingest { rows, .. } => {
+            let spans = rows.iter().map(|(key, _)| KeySpan::point(key)).collect();
+            return (spans, rows.iter().map(|(key, value)| key.len() + value.len()).sum());
+        }
+        Ask::Validate { reads, .. } => spans_of(reads),
+        Ask::Lock(ask) => ask.request.items.iter().map(|item| span_of(&item.target)).collect(),
+        Ask::Divide(span, ..) | Ask::StoredBytes(span) => vec![span.clone()],
+        Ask::Release { .. }
+        | Ask::GiveUp { .. }
+        | Ask::Running { .. }
+        | Ask::ShowLocks
+        | Ask::Split(_) => Vec::new(),
+    };
+    (spans, 0)
 }

@@ -27,12 +27,13 @@ use braid_consensus::{
 use braid_env::clock::{Clock, Hlc};
 use braid_env::fs::FileSystem;
 use braid_env::random::Random;
+use braid_kv::PartDigest;
 use braid_lsm::{Batch, CommitTs, Db, Durability, Options, Pending, ScanOptions};
 
 use crate::ids::{NodeId, RangeDescriptor, RangeId};
 use crate::lease::micros;
 use crate::local_keys;
-use crate::machine::{Machine, newest};
+use crate::machine::{Machine, ValueForms, newest};
 use crate::replica::{Clocks, Replica};
 use crate::request::{Answer, Request, RequestNumber};
 use crate::state::RangeState;
@@ -54,6 +55,8 @@ pub struct NodeOptions {
     pub patience_ticks: u64,
     /// Entries that all replicas have are dropped when there are so many.
     pub cut_after_entries: u64,
+    /// Locks of a coordinator that was not heard of for so long go, in microseconds. Default 10 s.
+    pub coordinator_patience_micros: u64,
 }
 
 impl NodeOptions {
@@ -67,6 +70,7 @@ impl NodeOptions {
             outcome_window_micros: 10_000_000,
             patience_ticks: 20,
             cut_after_entries: 10_000,
+            coordinator_patience_micros: 10_000_000,
         }
     }
 }
@@ -83,6 +87,8 @@ pub struct NodeEnv {
     pub store: Options,
     /// Of the raft log.
     pub log: RaftLogOptions,
+    /// Tells parts of values from each other, as in [`braid_kv::StoreOptions`].
+    pub part_digest: Option<PartDigest>,
 }
 
 /// What a node wants to be done.
@@ -121,6 +127,7 @@ struct Unsynced {
 pub struct Replicas {
     options: NodeOptions,
     clocks: Clocks,
+    forms: ValueForms,
     db: Db,
     log: RaftLog,
     replicas: BTreeMap<RangeId, Replica>,
@@ -146,6 +153,7 @@ impl Replicas {
         options: NodeOptions,
         ranges: &[RangeDescriptor],
     ) -> Result<Replicas> {
+        let forms = ValueForms { row_class: env.store.row_class, part_digest: env.part_digest };
         let db = Db::open(env.fs.clone(), &dir.join("store"), env.store)?;
         let (log, mut logged) = RaftLog::open(env.fs, &dir.join("raft"), env.log)?;
         let hlc = Arc::new(Hlc::new(env.clock.clone()));
@@ -158,13 +166,15 @@ impl Replicas {
             let logged = logged.remove(&range.group()).unwrap_or_default();
             let random = Random::seeded(env.random.next_u64());
             let logged = with_unapplied(&log, &state, logged)?;
-            let replica = open_replica(&db, state, logged, options, random, clocks.clone())?;
+            let made = (options, clocks.clone(), forms);
+            let replica = open_replica(&db, state, logged, random, made)?;
             replicas.insert(range, replica);
         }
         let touched = replicas.keys().copied().collect();
         let mut node = Replicas {
             options,
             clocks,
+            forms,
             db,
             log,
             replicas,
@@ -291,6 +301,17 @@ impl Replicas {
         self.replicas.values().map(state).collect()
     }
 
+    /// The node's clock, which every message and every answer lifts.
+    pub fn hlc(&self) -> &Arc<Hlc> {
+        &self.clocks.hlc
+    }
+
+    /// Whether this node serves a range at the moment.
+    pub fn serves(&self, range: RangeId) -> bool {
+        let replica = self.replicas.get(&range);
+        replica.is_some_and(|replica| replica.serves(self.clocks.now()))
+    }
+
     /// The state, a line for each replica.
     pub fn describe(&self) -> String {
         let node = self.options.node;
@@ -352,9 +373,9 @@ impl Replicas {
         let logged = self.unborn.remove(&range.group()).unwrap_or_default();
         let logged = with_unapplied(&self.log, &state, logged)?;
         let random = Random::seeded(self.random.next_u64());
-        let clocks = self.clocks.clone();
-        let mut replica = open_replica(&self.db, state, logged, self.options, random, clocks)?;
-        if let Some(left) = self.replicas.get(&left) {
+        let made = (self.options, self.clocks.clone(), self.forms);
+        let mut replica = open_replica(&self.db, state, logged, random, made)?;
+        if let Some(left) = self.replicas.get_mut(&left) {
             replica.inherit(left)?;
         }
         self.replicas.insert(range, replica);
@@ -433,9 +454,8 @@ fn open_replica(
     db: &Db,
     state: RangeState,
     logged: LoggedGroup,
-    options: NodeOptions,
     random: Random,
-    clocks: Clocks,
+    (options, clocks, forms): (NodeOptions, Clocks, ValueForms),
 ) -> Result<Replica> {
     let range = state.descriptor.id;
     let lost = || Error::Inconsistent(format!("{range:?} has no replica on this node"));
@@ -450,7 +470,7 @@ fn open_replica(
     };
     let group = Group::open(id, options.group, start, random)
         .map_err(|error| Error::Inconsistent(format!("{range:?}: {error}")))?;
-    let machine = Machine::open(db.clone(), state, options.outcome_window_micros)?;
+    let machine = Machine::open(db.clone(), state, options.outcome_window_micros, forms)?;
     Ok(Replica::new(group, machine, options, clocks))
 }
 

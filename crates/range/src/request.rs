@@ -1,5 +1,9 @@
 //! What is asked of a range, and what it answers. All of it is data.
 
+use braid_kv::{
+    Conflict, GotMany, Grant, KvError, LockMany, LockReport, Reads, ScanMany, ScannedMany, Target,
+    TxnId as LockTxn,
+};
 use braid_lsm::{CommitTs, KeySpan};
 use bytes::Bytes;
 
@@ -18,6 +22,29 @@ pub struct Request {
     pub ask: Ask,
 }
 
+/// Which state is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct When {
+    /// Every commit at or before this timestamp.
+    pub at: CommitTs,
+    /// What was written up to here may have happened before the reader began.
+    pub limit: CommitTs,
+    /// What the clock of the node that is asked showed at some time after the reader began, if
+    /// that is known: what it has written later came later.
+    pub observed: Option<CommitTs>,
+}
+
+impl When {
+    /// As of a timestamp, whatever was written later.
+    pub fn exactly(at: CommitTs) -> When {
+        When { at, limit: at, observed: None }
+    }
+}
+
+/// The locks that a transaction has in a range: the sequence of the lease with which their table
+/// began. They go when another process gets the lease.
+pub type LockSession = u64;
+
 /// What is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ask {
@@ -30,20 +57,109 @@ pub enum Ask {
         /// Bytes of keys and values after which the answer ends. One row is always given.
         bytes: usize,
     },
+    /// The values of keys.
+    Get {
+        /// Each is answered.
+        keys: Vec<Bytes>,
+        /// Which state.
+        when: When,
+    },
+    /// Rows of spans. Its time and its cursors do not count.
+    Scan {
+        /// What.
+        request: ScanMany,
+        /// Which state.
+        when: When,
+    },
     /// A transaction of which all writes are in this range: what was read must still hold, then
     /// all writes happen at one timestamp.
-    Commit {
-        /// Who. Asking again with the same name never makes it happen twice.
-        txn: TxnId,
-        /// As of when it has read.
-        read_at: CommitTs,
-        /// What it has read.
-        reads: Vec<KeySpan>,
-        /// What it writes.
-        writes: Vec<Write>,
+    Commit(CommitAsk),
+    /// Whether what was read still holds, and the locks are still there.
+    Validate {
+        /// Of whom.
+        txn: Option<(LockTxn, LockSession)>,
+        /// Nothing newer than that,
+        floor: CommitTs,
+        /// and nothing up to here will come.
+        through: CommitTs,
+        /// What was read.
+        reads: Reads,
     },
+    /// Locks, one after the other.
+    Lock(LockAsk),
+    /// The transaction does not wait any longer for what it asked for at this step.
+    GiveUp {
+        /// Who.
+        txn: LockTxn,
+        /// Which request.
+        step: u64,
+    },
+    /// Gives locks back.
+    Release {
+        /// Of whom.
+        txn: LockTxn,
+        /// As in [`LockAsk`].
+        step: u64,
+        /// Which. Not held: nothing happens.
+        targets: Vec<Target>,
+        /// All that it has in this range.
+        ended: bool,
+    },
+    /// A coordinator is there, and leads these transactions. Others of its own up to `newest` have
+    /// ended: their locks go.
+    Running {
+        /// The newest one that it has begun.
+        newest: LockTxn,
+        /// Those that have not ended.
+        running: Vec<LockTxn>,
+    },
+    /// Rows at a timestamp of the past, for keys that nobody else knows and that were never
+    /// written.
+    Ingest {
+        /// Names it. Asking again with the same name never makes it happen twice.
+        txn: TxnId,
+        /// When.
+        at: CommitTs,
+        /// What.
+        rows: Vec<(Bytes, Bytes)>,
+    },
+    /// Keys that cut a span into about even parts of at least so many bytes; how many at most.
+    Divide(KeySpan, usize, u64),
+    /// About how many bytes a span has in files.
+    StoredBytes(KeySpan),
+    /// The locks, to look at.
+    ShowLocks,
     /// Splits the range. Answered like a request for keys that it does not have, once it was.
     Split(Split),
+}
+
+/// Asks for a commit: see [`Ask::Commit`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommitAsk {
+    /// Who. Asking again with the same name never makes it happen twice.
+    pub txn: TxnId,
+    /// As of when it has read.
+    pub read_at: CommitTs,
+    /// What it has read.
+    pub reads: Reads,
+    /// Its locks in this range, which must still be there.
+    pub locks: Option<(LockTxn, LockSession)>,
+    /// It must not happen later than that.
+    pub not_after: Option<CommitTs>,
+    /// What it writes.
+    pub writes: Vec<Write>,
+}
+
+/// Asks for locks: see [`Ask::Lock`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LockAsk {
+    /// What.
+    pub request: LockMany,
+    /// Grows with every request of the transaction for locks. Asking again with the same one
+    /// gives the same answer.
+    pub step: u64,
+    /// The locks that it has in this range already, as far as it knows.
+    pub session: Option<LockSession>,
 }
 
 /// What a range answers.
@@ -63,11 +179,27 @@ pub enum Answer {
         /// When.
         at: CommitTs,
     },
-    /// The transaction has not happened and will not: what it has read was changed.
-    Conflict {
-        /// When.
-        newest: CommitTs,
-    },
+    /// To [`Ask::Get`].
+    Got(GotMany),
+    /// To [`Ask::Scan`].
+    Scanned(ScannedMany),
+    /// Something was written about when the reader began. Reading as of this timestamp, or a later
+    /// one, is certain.
+    Uncertain(CommitTs),
+    /// To [`Ask::Validate`]: nothing has changed. To [`Ask::Release`] and [`Ask::Running`]: done.
+    Fine,
+    /// What it has read was changed, or its locks are gone: it has not happened and will not.
+    Conflict(Conflict),
+    /// Nothing has happened: it would be later than it must be.
+    TooLate,
+    /// To [`Ask::Lock`] and [`Ask::GiveUp`].
+    Locked(Locked),
+    /// To [`Ask::Divide`].
+    Divided(Vec<Bytes>),
+    /// To [`Ask::StoredBytes`].
+    Stored(u64),
+    /// To [`Ask::ShowLocks`].
+    Locks(LockReport),
     /// Nothing has happened here: another replica may serve.
     NotHolder {
         /// Which, as far as this one knows.
@@ -87,4 +219,44 @@ pub enum Answer {
     OutcomeUnknown,
     /// The request cannot be carried out, now or later.
     Refused(String),
+}
+
+/// Answers [`Ask::Lock`]: grants for the first items, and why there are no more.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Locked {
+    /// To be named with later requests.
+    pub session: LockSession,
+    /// In the order of the items.
+    pub grants: Vec<Grant>,
+    /// Why the last grant is no good, or the item after it was not granted.
+    pub stop: Option<LockStop>,
+    /// Nanoseconds for which somebody else had to be waited for.
+    pub waited_nanos: u64,
+}
+
+/// Why there are no more locks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LockStop {
+    /// Something newer is there.
+    Newer(Conflict),
+    /// One is not free.
+    NotFree,
+    /// One was not free in time.
+    TimedOut,
+    /// Waiting would have closed this circle.
+    Deadlock(String),
+    /// The asker gave up.
+    GivenUp,
+}
+
+impl From<LockStop> for KvError {
+    fn from(stop: LockStop) -> KvError {
+        match stop {
+            LockStop::Newer(conflict) => KvError::Retry { conflict },
+            LockStop::NotFree => KvError::LockNotAvailable,
+            LockStop::TimedOut => KvError::LockTimeout,
+            LockStop::Deadlock(cycle) => KvError::Deadlock { cycle },
+            LockStop::GivenUp => KvError::Canceled,
+        }
+    }
 }

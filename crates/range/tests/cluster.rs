@@ -1,5 +1,8 @@
 //! Three replicas of one range, driven by hand: what is refused, what waits, what is answered again.
 
+#[path = "cluster/locks.rs"]
+mod locks;
+
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
@@ -10,10 +13,11 @@ use braid_env::clock::{Clock, ManualClock};
 use braid_env::fs::{CrashPolicy, MemFs};
 use braid_env::random::Random;
 use braid_env::tasks::SeededTasks;
+use braid_kv::{Conflict, Reads};
 use braid_lsm::{CommitTs, KeySpan, Options, ScanOptions};
 use braid_range::{
-    Answer, Ask, FIRST_DATA_KEY, NodeEnv, NodeId, NodeOptions, RangeDescriptor, RangeId, Replicas,
-    Request, Split, TxnId, Write,
+    Answer, Ask, CommitAsk, FIRST_DATA_KEY, NodeEnv, NodeId, NodeOptions, RangeDescriptor, RangeId,
+    Replicas, Request, Split, TxnId, Write,
 };
 use bytes::Bytes;
 
@@ -55,6 +59,7 @@ fn start(id: u64, node: &mut Node) {
         random: Random::seeded(id),
         store,
         log: RaftLogOptions { clock: node.clock.clone(), ..RaftLogOptions::default() },
+        part_digest: None,
     };
     let group = GroupOptions { kept_bytes: 10_000, ..GroupOptions::default() };
     let outcome_window_micros = 20_000_000;
@@ -177,7 +182,12 @@ fn put(name: &str, value: &'static str) -> Write {
 }
 
 fn commit(txn: TxnId, writes: Vec<Write>) -> Ask {
-    Ask::Commit { txn, read_at: txn.began, reads: Vec::new(), writes }
+    commit_reading(txn, txn.began, Vec::new(), writes)
+}
+
+fn commit_reading(txn: TxnId, read_at: CommitTs, spans: Vec<KeySpan>, writes: Vec<Write>) -> Ask {
+    let (reads, locks, not_after) = (Reads { points: Vec::new(), spans }, None, None);
+    Ask::Commit(CommitAsk { txn, read_at, reads, locks, not_after, writes })
 }
 
 fn read(from: &str, to: &str) -> Ask {
@@ -246,8 +256,10 @@ fn what_was_read_must_still_hold() {
     let Some(Answer::Committed { at }) = changed else { panic!("{changed:?}") };
     let txn = TxnId { began: read_at, number: 2 };
     let reads = vec![KeySpan::new(key("a"), key("b"))];
-    let ask = |reads| Ask::Commit { txn, read_at, reads, writes: vec![put("c", "2")] };
-    assert_eq!(cluster.ask(1, ask(reads)), Some(Answer::Conflict { newest: at }));
+    let ask = |reads| commit_reading(txn, read_at, reads, vec![put("c", "2")]);
+    let conflict = Conflict::ReadSpan(reads[0].clone());
+    assert!(at > read_at);
+    assert_eq!(cluster.ask(1, ask(reads)), Some(Answer::Conflict(conflict)));
     assert_eq!(shown(cluster.ask(1, read("c", "d"))), "");
     let untouched = vec![KeySpan::new(key("b"), key("c"))];
     assert!(matches!(cluster.ask(1, ask(untouched)), Some(Answer::Committed { .. })));

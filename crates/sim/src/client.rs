@@ -7,8 +7,11 @@
 //! instead: then nobody knows whether the transaction has happened.
 
 use braid_env::random::Random;
+use braid_kv::Reads;
 use braid_lsm::{CommitTs, KeySpan};
-use braid_range::{Answer, Ask, NodeId, RangeDescriptor, RangeId, Request, TxnId, Write};
+use braid_range::{
+    Answer, Ask, CommitAsk, NodeId, RangeDescriptor, RangeId, Request, TxnId, Write,
+};
 use braid_workload::history::record::{Key, Op, Outcome, Transaction};
 use bytes::Bytes;
 
@@ -169,11 +172,11 @@ impl Client {
     /// The range that has all keys of the transaction, as far as is known.
     fn range(&self) -> Option<RangeId> {
         let asked: Vec<KeySpan> = match self.ask.as_ref()? {
-            Ask::Commit { reads, writes, .. } => {
-                reads.iter().cloned().chain(writes.iter().map(Write::span)).collect()
+            Ask::Commit(CommitAsk { reads, writes, .. }) => {
+                reads.spans.iter().cloned().chain(writes.iter().map(Write::span)).collect()
             }
             Ask::Read { spans, .. } => spans.clone(),
-            Ask::Split(_) => return None,
+            _ => return None,
         };
         let own = self.steps.iter().flat_map(|step| step.reads()).map(data::span);
         let all: Vec<KeySpan> = asked.into_iter().chain(own).collect();
@@ -241,7 +244,9 @@ impl Client {
             self.steps.iter().flat_map(|step| step.reads()).map(data::span).collect();
         let (txn, read_at) = (self.name(now), self.read_at);
         self.stage = Stage::Committing;
-        self.pose(Ask::Commit { txn, read_at, reads, writes })
+        let reads = Reads { points: Vec::new(), spans: reads };
+        let (locks, not_after) = (None, None);
+        self.pose(Ask::Commit(CommitAsk { txn, read_at, reads, locks, not_after, writes }))
     }
 
     /// Names the commit.
@@ -275,7 +280,7 @@ impl Client {
             }
             if self.plan.sabotage == Some(Sabotage::NewNames) {
                 let name = self.name(now);
-                if let Some(Ask::Commit { txn, read_at, .. }) = &mut self.ask {
+                if let Some(Ask::Commit(CommitAsk { txn, read_at, .. })) = &mut self.ask {
                     (*txn, *read_at) = (name, name.began);
                 }
             }
@@ -293,7 +298,7 @@ impl Client {
                 self.read_on(now, at)
             }
             Answer::Committed { .. } => Some(self.done(now, Outcome::Committed)),
-            Answer::Conflict { .. } => Some(self.done(now, Outcome::Aborted)),
+            Answer::Conflict(_) => Some(self.done(now, Outcome::Aborted)),
             Answer::Again if self.plan.sabotage == Some(Sabotage::AgainIsDone) => {
                 let committing = matches!(self.stage, Stage::Committing);
                 committing.then(|| self.done(now, Outcome::Committed))

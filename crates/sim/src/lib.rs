@@ -24,6 +24,7 @@
 mod client;
 mod clock;
 mod data;
+mod live;
 mod network;
 mod node;
 mod plan;
@@ -31,6 +32,7 @@ mod trouble;
 mod verdict;
 mod world;
 
+pub use live::{LiveCluster, LiveOptions};
 pub use plan::{DiskPlan, LogPlan, NetworkPlan, Plan, Sabotage};
 pub use verdict::Verdict;
 pub use world::run;

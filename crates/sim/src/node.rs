@@ -71,6 +71,7 @@ impl Node {
             random: Random::seeded(self.random.next_u64()),
             store,
             log,
+            part_digest: None,
         };
         let options = NodeOptions {
             group: GroupOptions { kept_bytes: plan.log.kept_bytes, ..GroupOptions::default() },

@@ -83,6 +83,8 @@ states! {
     INVALID_SCHEMA_NAME = "3F000";
     /// Transactions conflicted: run the transaction again.
     SERIALIZATION_FAILURE = "40001";
+    /// Nobody knows whether a statement has happened.
+    STATEMENT_COMPLETION_UNKNOWN = "40003";
     /// Deadlock: run the transaction again.
     DEADLOCK_DETECTED = "40P01";
     /// Malformed statement.
@@ -159,6 +161,8 @@ states! {
     QUERY_CANCELED = "57014";
     /// Server is shutting down.
     ADMIN_SHUTDOWN = "57P01";
+    /// What is needed is not there at the moment.
+    CANNOT_CONNECT_NOW = "57P03";
     /// I/O failure.
     IO_ERROR = "58030";
     /// A configuration file or directory is in use.

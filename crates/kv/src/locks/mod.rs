@@ -29,4 +29,4 @@ mod spans;
 pub(crate) mod table;
 
 pub use mode::LockMode;
-pub use table::{LockTable, Target, TxnId, Wait};
+pub use table::{Asked, LockTable, LockWait, TXN_COUNTER_BITS, Target, TxnId, Wait};

@@ -64,7 +64,7 @@ impl Scene {
                 format!("{who} has it")
             }
             Ok(Asked::Skipped) => format!("{who} skips it"),
-            Ok(Asked::Waits(request)) => {
+            Ok(Asked::Waits(LockWait(request))) => {
                 let granted = request.is_granted();
                 self.waiting.push(request);
                 if granted {

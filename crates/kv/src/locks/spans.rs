@@ -78,6 +78,12 @@ impl SpanLocks {
         }
     }
 
+    /// Takes out what lies from `at` on.
+    pub(super) fn split_off(&mut self, at: &Bytes) -> SpanLocks {
+        self.cut(at);
+        SpanLocks { fragments: self.fragments.split_off(at) }
+    }
+
     fn starts_in(&self, span: &KeySpan) -> Vec<Bytes> {
         let inside = (
             Bound::Included(span.start.as_ref() as &[u8]),

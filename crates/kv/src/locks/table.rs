@@ -22,7 +22,11 @@ use super::spans::SpanLocks;
 use crate::error::{KvError, KvResult};
 use crate::spans::{LockOne, ShownLock};
 
-/// Identity of a transaction within this process. Never reused.
+/// Of a transaction's number so many bits count; those above say who has begun it, if there are
+/// several who do.
+pub const TXN_COUNTER_BITS: u32 = 40;
+
+/// Identity of a transaction. Never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TxnId(pub u64);
 
@@ -83,11 +87,24 @@ struct Point {
     queue: VecDeque<Arc<Request>>,
 }
 
-/// What asking for a lock comes to.
-pub(super) enum Asked {
+/// What asking for a lock comes to, without waiting for it.
+pub enum Asked {
+    /// It is held.
     Granted,
+    /// It is not free, and the asker passes over it.
     Skipped,
-    Waits(Arc<Request>),
+    /// It is not free. The request stands in its queue until it is granted or given up.
+    Waits(LockWait),
+}
+
+/// A request that waits in the table.
+pub struct LockWait(pub(super) Arc<Request>);
+
+impl LockWait {
+    /// Whether the lock is held now.
+    pub fn is_granted(&self) -> bool {
+        self.0.is_granted()
+    }
 }
 
 /// Somebody waits.
@@ -368,7 +385,7 @@ impl LockTable {
         match self.ask(txn, item.target.clone(), item.mode, wait)? {
             Asked::Granted => Ok(true),
             Asked::Skipped => Ok(false),
-            Asked::Waits(request) => {
+            Asked::Waits(LockWait(request)) => {
                 let begun = WallClock.monotonic_nanos();
                 let granted = self.wait(&request, timeout, cancel);
                 *waited += (WallClock.monotonic_nanos() - begun).max(1);
@@ -378,13 +395,10 @@ impl LockTable {
     }
 
     /// Grants the lock, or says what is to be done instead. Never blocks.
-    pub(super) fn ask(
-        &self,
-        txn: TxnId,
-        target: Target,
-        mode: LockMode,
-        wait: Wait,
-    ) -> KvResult<Asked> {
+    ///
+    /// # Errors
+    /// [`KvError::LockNotAvailable`] and [`KvError::Deadlock`].
+    pub fn ask(&self, txn: TxnId, target: Target, mode: LockMode, wait: Wait) -> KvResult<Asked> {
         let mut state = self.state.lock();
         let request = Request {
             ticket: state.next_ticket,
@@ -413,7 +427,12 @@ impl LockTable {
             let names: Vec<String> = cycle.iter().map(|t| format!("transaction {}", t.0)).collect();
             return Err(KvError::Deadlock { cycle: names.join(" waits for ") });
         }
-        Ok(Asked::Waits(request))
+        Ok(Asked::Waits(LockWait(request)))
+    }
+
+    /// Takes a request back that waits. `false`: too late, it has been granted.
+    pub fn take_back(&self, wait: &LockWait) -> bool {
+        self.give_up(&wait.0)
     }
 
     /// Takes a request back. `false`: too late, it has been granted.
@@ -459,13 +478,19 @@ impl LockTable {
         }
     }
 
+    /// Takes the locks on keys from `at` on out, into a table of their own. Nobody may wait.
+    pub fn split_off(&self, at: &Bytes) -> LockTable {
+        let mut state = self.state.lock();
+        debug_assert!(state.waiting.is_empty(), "those who wait are told to ask again first");
+        let points = state.points.split_off(at);
+        let spans = state.spans.split_off(at);
+        let (blocking, next_ticket) = (state.blocking.clone(), state.next_ticket);
+        let right = State { points, spans, blocking, next_ticket, ..State::default() };
+        LockTable { state: Mutex::new(right) }
+    }
+
     /// Releases locks of `txn`. `ended`: it holds and wants nothing else.
-    pub(crate) fn release<'a>(
-        &self,
-        txn: TxnId,
-        targets: impl Iterator<Item = &'a Target>,
-        ended: bool,
-    ) {
+    pub fn release<'a>(&self, txn: TxnId, targets: impl Iterator<Item = &'a Target>, ended: bool) {
         let mut state = self.state.lock();
         let mut wanted = Vec::new();
         for target in targets {
@@ -500,7 +525,7 @@ impl LockTable {
     }
 
     /// All locks, then all requests that wait, in order of arrival.
-    pub(crate) fn all(&self) -> Vec<ShownLock> {
+    pub fn all(&self) -> Vec<ShownLock> {
         let state = self.state.lock();
         let mut out = Vec::new();
         for (key, point) in &state.points {

@@ -24,6 +24,7 @@ mod queued;
 mod record;
 mod split;
 mod sst_builder;
+mod sst_rows;
 
 pub use bulk::PreparedBatch;
 pub use ingest::IngestOptions;
@@ -32,3 +33,4 @@ pub(crate) use queued::{
 };
 pub(crate) use record::{Record, StructuralRecord};
 pub use sst_builder::{IngestFile, SstBuilder};
+pub use sst_rows::visit_sst;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use braid_env::clock::WallClock;
 use braid_env::fs::MemFs;
 use braid_kv::{Store, StoreOptions};
+use braid_sim::{LiveCluster, LiveOptions};
 use braid_sql::{Database, GeneralQueries, NoGeneralQueries, Outcome, Session, SessionOptions};
 use braid_types::{Datum, SqlError, SqlResult, TimeZone};
 
@@ -18,8 +19,15 @@ pub fn database() -> Arc<Database> {
     database_with(Arc::new(NoGeneralQueries))
 }
 
-/// A fresh database with a planner of general queries.
+/// A fresh database with a planner of general queries. In a test crate whose name says so, its keys
+/// are kept by three replicas of a range.
 pub fn database_with(general: Arc<dyn GeneralQueries>) -> Arc<Database> {
+    if env!("CARGO_CRATE_NAME").ends_with("over_a_range") {
+        let (row_class, part_digest) =
+            (Some(braid_keys::row_class as _), Some(braid_sql::part_digest as _));
+        let options = LiveOptions { row_class, part_digest, ..LiveOptions::default() };
+        return Database::open(LiveCluster::start(options).coordinator(), general).unwrap();
+    }
     let mut options = StoreOptions::new(Arc::new(MemFs::new()), "db", Arc::new(WallClock));
     options.engine.row_class = braid_keys::row_class;
     options.part_digest = Some(braid_sql::part_digest);

@@ -1,0 +1,326 @@
+//! Commits, and [`Spans`] as a whole.
+//!
+//! ```text
+//!   one range     Commit ───────────────────────────────► at C
+//!   reads or      Validate through H  (elsewhere)
+//!   locks also    Commit not after H  (where it writes) ─► at C <= H, or once more with a later H
+//!   elsewhere
+//! ```
+
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+use braid_env::clock::Hlc;
+use braid_kv::{
+    Begun, Commit, GetMany, GotMany, KvError, KvResult, LockMany, LockReport, LockedMany, Reads,
+    ScanMany, ScannedMany, Spans, Target, TxnId, Validate, Watch, Watched, Writes,
+};
+use braid_lsm::{BatchWrite, CommitTs, KeySpan, visit_sst};
+use braid_range::{Answer, Ask, CommitAsk, TxnId as CommitName, Write};
+use bytes::Bytes;
+
+use crate::reads::cut;
+use crate::router::{Router, Sent, unexpected};
+use crate::routes::Route;
+
+/// A commit may come so much later than what it has read elsewhere was validated.
+const VALIDATED_AHEAD_MICROS: u64 = 100_000;
+/// So often a commit that was too late is validated again.
+const TRIES: usize = 20;
+/// Bytes of rows that are taken in at once.
+const INGEST_BYTES: usize = 1 << 20;
+
+fn span_of(write: &Write) -> KeySpan {
+    match write {
+        Write::Put(key, _) | Write::Delete(key) => KeySpan::point(key),
+        Write::DeleteSpan(span) => span.clone(),
+    }
+}
+
+impl Router {
+    /// What a transaction writes, in the order in which it must happen.
+    fn writes_of(&self, writes: &Writes) -> KvResult<Vec<Write>> {
+        let copy = Bytes::copy_from_slice;
+        match writes {
+            Writes::Batch(batch) => {
+                let write = |write| match write {
+                    BatchWrite::Put(key, value) => Write::Put(copy(key), copy(value)),
+                    BatchWrite::Delete(key) => Write::Delete(copy(key)),
+                    BatchWrite::DeleteSpan(start, end) => {
+                        Write::DeleteSpan(KeySpan::new(copy(start), copy(end)))
+                    }
+                };
+                Ok(batch.writes().map(write).collect())
+            }
+            Writes::Files(files) => {
+                let rows = self.rows_of(files)?.into_iter();
+                Ok(rows.map(|(key, value)| Write::Put(key, value)).collect())
+            }
+        }
+    }
+
+    fn rows_of(&self, files: &[PathBuf]) -> KvResult<Vec<(Bytes, Bytes)>> {
+        let mut rows = Vec::new();
+        for file in files {
+            visit_sst(&*self.options.fs, file, &mut |key, value| {
+                rows.push((Bytes::copy_from_slice(key), Bytes::copy_from_slice(value)));
+            })?;
+        }
+        Ok(rows)
+    }
+
+    fn commit_writes(&self, request: &Commit) -> KvResult<CommitTs> {
+        let writes = self.writes_of(&request.writes)?;
+        let name = CommitName { began: self.now(), number: request.txn.0 };
+        let reads = request.reads.clone().unwrap_or_default();
+        for _ in 0..TRIES {
+            let route = self.only_participant(&writes)?;
+            let (here, elsewhere) = match split_reads(&reads, &route.span) {
+                (here, elsewhere) if elsewhere == Reads::default() => (here, None),
+                (here, elsewhere) => (here, Some(elsewhere)),
+            };
+            let not_after = self.settle_elsewhere(request, &route, elsewhere)?;
+            let session = self.txns.lock().session(request.txn, route.range);
+            let ask = CommitAsk {
+                txn: name,
+                read_at: request.read_ts,
+                reads: here,
+                locks: session.map(|session| (request.txn, session)),
+                not_after,
+                writes: writes.clone(),
+            };
+            let sent = self.send(&route, &|_| Ask::Commit(ask.clone()), None);
+            match sent {
+                // It may have been proposed by somebody who did not come to answer.
+                Err(KvError::Unavailable(reason)) => return Err(KvError::OutcomeUnknown(reason)),
+                Err(error) => return Err(error),
+                Ok(Sent::Moved | Sent::Answer(Answer::TooLate)) => {}
+                Ok(Sent::Answer(Answer::Committed { at })) => return Ok(at),
+                Ok(Sent::Answer(other)) => return Err(unexpected(other)),
+            }
+        }
+        Err(KvError::Unavailable("ranges move faster than the commit".into()))
+    }
+
+    /// The range into which all writes go.
+    fn only_participant(&self, writes: &[Write]) -> KvResult<Route> {
+        let mut participant: Option<Route> = None;
+        for write in writes {
+            for (route, _) in self.pieces(&span_of(write))? {
+                if participant.as_ref().is_some_and(|known| known.range != route.range) {
+                    let reason = "it writes into several ranges, which is not possible yet";
+                    return Err(KvError::Unavailable(reason.into()));
+                }
+                participant = Some(route);
+            }
+        }
+        participant.ok_or_else(|| KvError::Unavailable("a commit without a write".into()))
+    }
+
+    /// Validates what was read, and looks after locks, where nothing is written. Returns the time
+    /// up to which that is true.
+    fn settle_elsewhere(
+        &self,
+        request: &Commit,
+        writer: &Route,
+        reads: Option<Reads>,
+    ) -> KvResult<Option<CommitTs>> {
+        let sessions = self.txns.lock().sessions(request.txn);
+        let others: Vec<_> = sessions.into_iter().filter(|(r, _)| *r != writer.range).collect();
+        if reads.is_none() && others.is_empty() {
+            return Ok(None);
+        }
+        let through = CommitTs(self.now().0 + Hlc::from_micros(VALIDATED_AHEAD_MICROS));
+        for (range, session) in others {
+            let Some(route) = self.route_of(range) else { continue };
+            let times = (request.read_ts, through);
+            self.validate_in(&route, Some((request.txn, session)), times, &Reads::default())?;
+        }
+        if let Some(reads) = reads {
+            self.validate_reads(&Validate { floor: request.read_ts, through, reads })?;
+        }
+        Ok(Some(through))
+    }
+
+    fn ingest_rows(&self, files: &[PathBuf], at: CommitTs) -> KvResult<()> {
+        let mut left = self.rows_of(files)?;
+        left.reverse();
+        while let Some((key, _)) = left.last() {
+            let route = self.route(key)?;
+            let (mut rows, mut bytes) = (Vec::new(), 0);
+            while bytes < INGEST_BYTES
+                && let Some((key, value)) = left.pop_if(|(key, _)| route.span.contains(key))
+            {
+                bytes += key.len() + value.len();
+                rows.push((key, value));
+            }
+            let name = CommitName { began: self.now(), number: self.new_txn().0 };
+            let ask = |_| Ask::Ingest { txn: name, at, rows: rows.clone() };
+            match self.send(&route, &ask, None)? {
+                Sent::Moved => left.extend(rows.into_iter().rev()),
+                Sent::Answer(Answer::Committed { .. }) => {}
+                Sent::Answer(other) => return Err(unexpected(other)),
+            }
+        }
+        Ok(())
+    }
+
+    fn divided(&self, span: &KeySpan, parts: usize, least: u64) -> KvResult<Vec<Bytes>> {
+        let mut cuts = Vec::new();
+        for (route, piece) in self.pieces(span)? {
+            if piece.start != span.start {
+                cuts.push(piece.start.clone());
+            }
+            match self.send(&route, &|_| Ask::Divide(piece.clone(), parts, least), None)? {
+                Sent::Moved => {}
+                Sent::Answer(Answer::Divided(more)) => cuts.extend(more),
+                Sent::Answer(other) => return Err(unexpected(other)),
+            }
+        }
+        // Too many of them are thinned out evenly.
+        let most = parts.max(1) - 1;
+        let step = cuts.len().div_ceil(most.max(1)).max(1);
+        Ok(cuts.into_iter().skip(step - 1).step_by(step).take(most).collect())
+    }
+}
+
+/// What of the reads is inside of a span, and what is not.
+fn split_reads(reads: &Reads, span: &KeySpan) -> (Reads, Reads) {
+    let (mut here, mut elsewhere) = (Reads::default(), Reads::default());
+    for read in &reads.points {
+        let side = if span.contains(&read.key) { &mut here } else { &mut elsewhere };
+        side.points.push(read.clone());
+    }
+    for read in &reads.spans {
+        for (inside, part) in cut(read, span) {
+            if inside { &mut here } else { &mut elsewhere }.spans.push(part);
+        }
+    }
+    (here, elsewhere)
+}
+
+impl Spans for Router {
+    fn begin(&self, as_of: Option<CommitTs>) -> KvResult<Begun> {
+        let now = self.now();
+        if let Some(asked) = as_of.filter(|asked| *asked > now) {
+            return Err(KvError::TimestampOutOfWindow { asked, oldest: CommitTs(1), newest: now });
+        }
+        let txn = self.new_txn();
+        let mut txns = self.txns.lock();
+        txns.begin(txn);
+        if as_of.is_none() {
+            txns.read_from(now, self.options.home);
+        }
+        Ok(Begun { txn, read_ts: as_of.unwrap_or(now) })
+    }
+
+    fn refresh(&self, _txn: TxnId, old: CommitTs) -> CommitTs {
+        let now = self.now();
+        let mut txns = self.txns.lock();
+        txns.read_no_more(old);
+        txns.read_from(now, self.options.home);
+        now
+    }
+
+    fn leave(&self, txn: TxnId, read_ts: CommitTs) {
+        let ranges = {
+            let mut txns = self.txns.lock();
+            txns.read_no_more(read_ts);
+            txns.end(txn)
+        };
+        ranges.into_iter().for_each(|range| self.end_in(txn, range));
+    }
+
+    fn all_younger_than(&self, txn: TxnId) -> bool {
+        self.txns.lock().all_younger_than(txn)
+    }
+
+    fn unique_number(&self) -> i64 {
+        self.new_number()
+    }
+
+    fn wall_clock_us(&self) -> u64 {
+        self.options.wall.now_micros()
+    }
+
+    fn get_many(&self, request: &GetMany) -> KvResult<GotMany> {
+        self.get_keys(request)
+    }
+
+    fn scan_many(&self, request: &ScanMany) -> KvResult<ScannedMany> {
+        self.scan_spans(request)
+    }
+
+    fn divide(&self, span: &KeySpan, parts: usize, least: u64) -> KvResult<Vec<Bytes>> {
+        self.divided(span, parts, least)
+    }
+
+    fn stored_bytes(&self, span: &KeySpan) -> KvResult<u64> {
+        let mut sum = 0;
+        for (route, piece) in self.pieces(span)? {
+            match self.send(&route, &|_| Ask::StoredBytes(piece.clone()), None)? {
+                Sent::Moved => {}
+                Sent::Answer(Answer::Stored(bytes)) => sum += bytes,
+                Sent::Answer(other) => return Err(unexpected(other)),
+            }
+        }
+        Ok(sum)
+    }
+
+    /// There are none.
+    fn close_cursor(&self, _cursor: u64) {}
+
+    fn lock_many(&self, request: LockMany, stop: &AtomicBool) -> LockedMany {
+        self.lock_all(&request, stop)
+    }
+
+    fn release(&self, txn: TxnId, targets: &[Target], ended: bool) {
+        self.release_all(txn, targets, ended);
+    }
+
+    fn validate(&self, request: &Validate) -> KvResult<()> {
+        self.validate_reads(request)
+    }
+
+    fn commit(&self, request: Commit) -> KvResult<CommitTs> {
+        let at = self.commit_writes(&request)?;
+        // Whoever begins here from now on sees it.
+        self.options.hlc.update(at.0);
+        Ok(at)
+    }
+
+    fn ingest(&self, files: &[PathBuf], at: CommitTs) -> KvResult<()> {
+        self.ingest_rows(files, at)
+    }
+
+    fn watch(&self, watch: Watch) -> u64 {
+        self.open_watch(watch)
+    }
+
+    fn watched(&self, watch: u64, upto: CommitTs) -> Watched {
+        self.look_at_watch(watch, upto)
+    }
+
+    fn unwatch(&self, watch: u64) {
+        self.watches.close(watch);
+    }
+
+    /// What was answered is durable on a majority of the nodes.
+    fn await_durable(&self, _ts: CommitTs) -> KvResult<()> {
+        Ok(())
+    }
+
+    fn describe_locks(&self) -> LockReport {
+        let mut out = LockReport::default();
+        for route in self.routes() {
+            if let Ok(Sent::Answer(Answer::Locks(locks))) =
+                self.send(&route, &|_| Ask::ShowLocks, None)
+            {
+                out.lines.push_str(&locks.lines);
+                out.waiting += locks.waiting;
+                out.locks.extend(locks.locks);
+            }
+        }
+        out
+    }
+}

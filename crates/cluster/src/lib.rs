@@ -1,0 +1,35 @@
+//! The far side of transactions when it is ranges on several nodes.
+//!
+//! ```text
+//!   Txn, Coordinator        kv
+//!        |  trait Spans
+//!      Router               cuts requests at the borders of ranges, finds leaseholders,
+//!        |                  asks again, follows each commit to its outcome
+//!        |  trait Transport
+//!   leaseholders            range
+//! ```
+//!
+//! A [`Router`] is the [`braid_kv::Spans`] of a node: what is above does not know whether its keys
+//! are in this process or elsewhere. It keeps of each transaction its steps and where it has locks,
+//! of each read timestamp what it has seen of other nodes' clocks, and of ranges what it was told.
+//!
+//! * Reads go to the leaseholder of each range. If something was written about when the transaction
+//!   began, they end in [`braid_kv::KvError::Retry`], as when a row has changed.
+//! * Locks are taken range by range, in their order; each range keeps them with its lease.
+//! * A commit that writes into one range is one request there. What it has read or locked in other
+//!   ranges is validated first, *through* a time that the commit then must not come behind.
+//! * A commit that writes into several ranges is refused: that is not there yet.
+//!
+//! What this crate does not know: SQL, sockets, the raft crate.
+
+mod commit;
+mod locks;
+mod reads;
+mod router;
+mod routes;
+mod transport;
+mod txns;
+mod watches;
+
+pub use router::{Router, RouterOptions};
+pub use transport::{Reply, Transport};

@@ -1,0 +1,178 @@
+//! Locks, range by range in their order.
+//!
+//! A span over several ranges is locked in pieces; it is held when all of them are.
+
+use std::sync::atomic::AtomicBool;
+
+use braid_kv::{Grant, KvError, KvResult, LockItem, LockMany, LockedMany, Target, TxnId};
+use braid_range::{Answer, Ask, LockAsk, Locked, RangeId};
+
+use crate::router::{Router, Sent, unexpected};
+use crate::routes::Route;
+
+/// A part of an item that lies in one range.
+struct Piece {
+    /// Of the request.
+    item: usize,
+    target: Target,
+}
+
+impl Router {
+    pub(crate) fn lock_all(&self, request: &LockMany, stop: &AtomicBool) -> LockedMany {
+        let mut out = LockedMany::default();
+        let mut grants: Vec<(usize, Grant)> = Vec::new();
+        let result = self.lock_pieces(request, stop, &mut grants, &mut out.waited_nanos);
+        out.error = result.err();
+        let mut pieces = grants.into_iter().peekable();
+        while let Some((item, mut grant)) = pieces.next() {
+            while let Some((_, other)) = pieces.next_if(|(next, _)| *next == item) {
+                grant = worse(grant, other);
+            }
+            let last = pieces.peek().is_none();
+            let whole = !last || out.error.is_none() || grant == Grant::Newer;
+            // Of an item that was not granted in all of its ranges, the caller holds nothing that
+            // it knows of; what it has of it goes when it ends.
+            if whole || self.is_one_piece(&request.items[item].target) {
+                out.grants.push(grant);
+            }
+        }
+        out
+    }
+
+    fn is_one_piece(&self, target: &Target) -> bool {
+        self.pieces_of(0, target).is_ok_and(|pieces| pieces.len() == 1)
+    }
+
+    fn pieces_of(&self, item: usize, target: &Target) -> KvResult<Vec<(Route, Piece)>> {
+        match target {
+            Target::Key(key) => {
+                Ok(vec![(self.route(key)?, Piece { item, target: target.clone() })])
+            }
+            Target::Span(span) => {
+                let piece = |(route, span)| (route, Piece { item, target: Target::Span(span) });
+                Ok(self.pieces(span)?.into_iter().map(piece).collect())
+            }
+        }
+    }
+
+    fn lock_pieces(
+        &self,
+        request: &LockMany,
+        stop: &AtomicBool,
+        grants: &mut Vec<(usize, Grant)>,
+        waited_nanos: &mut u64,
+    ) -> KvResult<()> {
+        let whole = |(n, item): (usize, &LockItem)| Piece { item: n, target: item.target.clone() };
+        let mut left: Vec<Piece> = request.items.iter().enumerate().map(whole).collect();
+        left.reverse();
+        while !left.is_empty() {
+            let mut group: Vec<Piece> = Vec::new();
+            let mut here: Option<Route> = None;
+            while let Some(piece) = left.pop() {
+                let mut pieces = self.pieces_of(piece.item, &piece.target)?.into_iter();
+                let Some((route, first)) = pieces.next() else { continue };
+                if here.as_ref().is_some_and(|here| here.range != route.range) {
+                    left.push(piece);
+                    break;
+                }
+                here = Some(route);
+                group.push(first);
+                let rest: Vec<Piece> = pieces.map(|(_, piece)| piece).collect();
+                let leaves = !rest.is_empty();
+                left.extend(rest.into_iter().rev());
+                if leaves {
+                    break;
+                }
+            }
+            let Some(route) = here else { break };
+            match self.lock_in(&route, request, &group, stop)? {
+                None => left.extend(group.into_iter().rev()),
+                Some(locked) => {
+                    *waited_nanos += locked.waited_nanos;
+                    let items = group.iter().map(|piece| piece.item);
+                    grants.extend(items.zip(locked.grants));
+                    if let Some(stop) = locked.stop {
+                        return Err(stop.into());
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes locks in one range. `None`: it has other keys.
+    fn lock_in(
+        &self,
+        route: &Route,
+        request: &LockMany,
+        pieces: &[Piece],
+        stop: &AtomicBool,
+    ) -> KvResult<Option<Locked>> {
+        let item = |piece: &Piece| LockItem {
+            target: piece.target.clone(),
+            ..request.items[piece.item].clone()
+        };
+        let items = pieces.iter().map(item).collect();
+        let txn = request.txn;
+        let (step, session) = {
+            let mut txns = self.txns.lock();
+            (txns.step(txn), txns.session(txn, route.range))
+        };
+        let ask = LockAsk { request: LockMany { items, ..request.clone() }, step, session };
+        let sent = match self.send(route, &|_| Ask::Lock(ask.clone()), Some(stop)) {
+            Err(KvError::Canceled) => {
+                match self.send(route, &|_| Ask::GiveUp { txn, step }, None)? {
+                    Sent::Answer(Answer::Locked(locked)) => Sent::Answer(Answer::Locked(locked)),
+                    _ => return Err(KvError::Canceled),
+                }
+            }
+            sent => sent?,
+        };
+        match sent {
+            Sent::Moved => Ok(None),
+            Sent::Answer(Answer::Locked(locked)) => {
+                self.txns.lock().has_locks(txn, route.range, locked.session);
+                Ok(Some(locked))
+            }
+            Sent::Answer(other) => Err(unexpected(other)),
+        }
+    }
+
+    /// Gives locks back. What is not heard of goes when the transaction ends.
+    pub(crate) fn release_all(&self, txn: TxnId, targets: &[Target], ended: bool) {
+        if ended {
+            // The lock goes before anybody is asked.
+            let ranges = self.txns.lock().take_sessions(txn);
+            return ranges.into_iter().for_each(|range| self.end_in(txn, range));
+        }
+        let mut by_range: Vec<(RangeId, Vec<Target>)> = Vec::new();
+        for target in targets {
+            for (route, piece) in self.pieces_of(0, target).unwrap_or_default() {
+                match by_range.iter_mut().find(|(range, _)| *range == route.range) {
+                    Some((_, targets)) => targets.push(piece.target),
+                    None => by_range.push((route.range, vec![piece.target])),
+                }
+            }
+        }
+        for (range, targets) in by_range {
+            let step = self.txns.lock().step(txn);
+            self.tell(range, Ask::Release { txn, step, targets, ended: false });
+        }
+    }
+
+    /// A transaction has nothing left in a range.
+    pub(crate) fn end_in(&self, txn: TxnId, range: RangeId) {
+        // No step comes behind it.
+        let step = u64::MAX;
+        self.tell(range, Ask::Release { txn, step, targets: Vec::new(), ended: true });
+    }
+}
+
+/// What became of a target of which two parts came to that.
+fn worse(one: Grant, other: Grant) -> Grant {
+    match (one, other) {
+        (Grant::Newer, _) | (_, Grant::Newer) => Grant::Newer,
+        (Grant::Skipped, _) | (_, Grant::Skipped) => Grant::Skipped,
+        (Grant::Held, Grant::Held) => Grant::Held,
+    }
+}

@@ -1,0 +1,259 @@
+//! Reads and validation, range by range.
+
+use std::sync::Arc;
+
+use braid_kv::{
+    Conflict, GetMany, GotMany, KvError, KvResult, ReadAt, Reads, ScanMany, ScannedMany, SpanRows,
+    SpanScan, TxnId, Validate, Work,
+};
+use braid_lsm::{CommitTs, KeySpan};
+use braid_range::{Answer, Ask, LockSession, RangeId};
+use bytes::Bytes;
+
+use crate::router::{Router, Sent, unexpected};
+use crate::routes::Route;
+
+/// The newest state is read at a time that is not in doubt: so often a later one is tried.
+const LATEST_TRIES: usize = 20;
+
+impl Router {
+    /// Calls `read` with a time: with that of the request, or with one that shows the newest state.
+    fn reading<T>(&self, at: ReadAt, read: impl Fn(CommitTs) -> KvResult<T>) -> KvResult<T> {
+        let ReadAt::Time(at) = at else {
+            let mut newest = CommitTs::ZERO;
+            for _ in 0..LATEST_TRIES {
+                let at = self.now().max(newest);
+                let home = self.options.home.filter(|_| at > newest);
+                self.txns.lock().read_from(at, home);
+                let answer = read(at);
+                self.txns.lock().read_no_more(at);
+                match answer {
+                    Err(KvError::Retry { conflict: Conflict::Uncertain(ts) }) => newest = ts,
+                    answer => return answer,
+                }
+            }
+            let conflict = Conflict::Uncertain(newest);
+            return Err(KvError::Retry { conflict });
+        };
+        read(at)
+    }
+
+    pub(crate) fn get_keys(&self, request: &GetMany) -> KvResult<GotMany> {
+        self.reading(request.at, |at| self.get_at(&request.keys, at))
+    }
+
+    fn get_at(&self, keys: &[Bytes], at: CommitTs) -> KvResult<GotMany> {
+        let mut out = GotMany { values: vec![None; keys.len()], ..GotMany::default() };
+        let mut left: Vec<usize> = (0..keys.len()).collect();
+        while let Some(first) = left.first() {
+            let route = self.route(&keys[*first])?;
+            let (here, elsewhere): (Vec<usize>, Vec<usize>) =
+                left.iter().partition(|n| route.span.contains(&keys[**n]));
+            let asked: Vec<Bytes> = here.iter().map(|n| keys[*n].clone()).collect();
+            let bound = self.options.max_clock_offset_micros;
+            let ask = |node| Ask::Get {
+                keys: asked.clone(),
+                when: self.txns.lock().when(at, node, bound),
+            };
+            match self.send(&route, &ask, None)? {
+                Sent::Moved => {}
+                Sent::Answer(Answer::Got(got)) => {
+                    out.work = out.work.plus(got.work);
+                    here.iter().zip(got.values).for_each(|(n, value)| out.values[*n] = value);
+                    left = elsewhere;
+                }
+                Sent::Answer(other) => return Err(unexpected(other)),
+            }
+        }
+        Ok(out)
+    }
+
+    pub(crate) fn scan_spans(&self, request: &ScanMany) -> KvResult<ScannedMany> {
+        self.reading(request.at, |at| self.scan_at(request, at))
+    }
+
+    /// Each span is read up to the first border behind which nothing was found so far: whoever
+    /// wants more asks for the rest.
+    fn scan_at(&self, request: &ScanMany, at: CommitTs) -> KvResult<ScannedMany> {
+        let untouched = |scan: &SpanScan| SpanRows {
+            rows: Arc::default(),
+            rest: Some(scan.span.clone()).filter(|span| !span.is_empty()),
+            cursor: None,
+        };
+        let mut parts: Vec<SpanRows> = request.scans.iter().map(untouched).collect();
+        let (mut rows, mut bytes, mut work) = (0, 0, Work::default());
+        let mut next = 0;
+        while next < parts.len() && rows < request.rows && bytes < request.bytes {
+            let Some(rest) = parts[next].rest.clone() else {
+                next += 1;
+                continue;
+            };
+            if !parts[next].rows.is_empty() {
+                next += 1;
+                continue;
+            }
+            let (route, group) = self.scans_of_one_range(request, &parts, next, rest)?;
+            let asked = ScanMany {
+                scans: group.iter().map(|(_, scan)| scan.clone()).collect(),
+                rows: request.rows - rows,
+                bytes: request.bytes - bytes,
+                ..request.clone()
+            };
+            let bound = self.options.max_clock_offset_micros;
+            let ask = |node| Ask::Scan {
+                request: asked.clone(),
+                when: self.txns.lock().when(at, node, bound),
+            };
+            let scanned = match self.send(&route, &ask, None)? {
+                Sent::Moved => continue,
+                Sent::Answer(Answer::Scanned(scanned)) => scanned,
+                Sent::Answer(other) => return Err(unexpected(other)),
+            };
+            work = work.plus(scanned.work);
+            for ((n, scan), part) in group.into_iter().zip(scanned.parts) {
+                rows += part.rows.len();
+                bytes += part.rows.byte_len();
+                let whole = parts[n].rest.clone().expect("it was asked for");
+                let is_cut = part.rest.is_some();
+                parts[n] = SpanRows {
+                    rest: rest_of(&whole, &scan.span, part.rest, request.reverse),
+                    rows: part.rows,
+                    cursor: None,
+                };
+                if is_cut && parts[n].rows.is_empty() {
+                    // The answer ended in front of it.
+                    return Ok(ScannedMany { parts, at, undurable: None, work });
+                }
+            }
+        }
+        Ok(ScannedMany { parts, at, undurable: None, work })
+    }
+
+    /// The scans from one on that begin in the same range, up to the first that leaves it; clipped
+    /// to the range.
+    fn scans_of_one_range(
+        &self,
+        request: &ScanMany,
+        parts: &[SpanRows],
+        from: usize,
+        first: KeySpan,
+    ) -> KvResult<(Route, Vec<(usize, SpanScan)>)> {
+        let route = match request.reverse {
+            true => self.route_before(&first.end)?,
+            false => self.route(&first.start)?,
+        };
+        let mut group = Vec::new();
+        for (n, scan) in request.scans.iter().enumerate().skip(from) {
+            let Some(rest) = &parts[n].rest else { continue };
+            let begins_here = match request.reverse {
+                true => route.span.start < rest.end && rest.end <= route.span.end,
+                false => route.span.contains(&rest.start),
+            };
+            if !begins_here {
+                break;
+            }
+            let start = rest.start.clone().max(route.span.start.clone());
+            let end = rest.end.clone().min(route.span.end.clone());
+            let span = KeySpan::new(start, end);
+            let leaves = span != *rest;
+            group.push((n, SpanScan { span, cursor: None, ..scan.clone() }));
+            if leaves {
+                break;
+            }
+        }
+        Ok((route, group))
+    }
+
+    /// Whether nothing of this has changed since `floor`, and locks in other ranges are there.
+    pub(crate) fn validate_reads(&self, request: &Validate) -> KvResult<()> {
+        let mut left = request.reads.clone();
+        while let Some((route, here, elsewhere)) = self.reads_of_one_range(left)? {
+            let times = (request.floor, request.through);
+            left = match self.validate_in(&route, None, times, &here)? {
+                true => elsewhere,
+                false => joined(here, elsewhere),
+            };
+        }
+        Ok(())
+    }
+
+    /// Validates in one range; `false`: it has other keys.
+    pub(crate) fn validate_in(
+        &self,
+        route: &Route,
+        txn: Option<(TxnId, LockSession)>,
+        (floor, through): (CommitTs, CommitTs),
+        reads: &Reads,
+    ) -> KvResult<bool> {
+        let ask = |_| Ask::Validate { txn, floor, through, reads: reads.clone() };
+        match self.send(route, &ask, None)? {
+            Sent::Moved => Ok(false),
+            Sent::Answer(Answer::Fine) => Ok(true),
+            Sent::Answer(other) => Err(unexpected(other)),
+        }
+    }
+
+    /// Reads in the range of the first one, and those elsewhere; spans are cut.
+    pub(crate) fn reads_of_one_range(
+        &self,
+        reads: Reads,
+    ) -> KvResult<Option<(Route, Reads, Reads)>> {
+        let first = reads.points.first().map(|read| read.key.clone());
+        let Some(first) = first.or_else(|| reads.spans.first().map(|span| span.start.clone()))
+        else {
+            return Ok(None);
+        };
+        let route = self.route(&first)?;
+        let (mut here, mut elsewhere) = (Reads::default(), Reads::default());
+        for read in reads.points {
+            let side = if route.span.contains(&read.key) { &mut here } else { &mut elsewhere };
+            side.points.push(read);
+        }
+        for span in reads.spans {
+            for (side, part) in cut(&span, &route.span) {
+                if side { &mut here } else { &mut elsewhere }.spans.push(part);
+            }
+        }
+        Ok(Some((route, here, elsewhere)))
+    }
+
+    pub(crate) fn route_of(&self, range: RangeId) -> Option<Route> {
+        self.routes().into_iter().find(|route| route.range == range)
+    }
+}
+
+/// Both sets of reads.
+fn joined(mut one: Reads, other: Reads) -> Reads {
+    one.points.extend(other.points);
+    one.spans.extend(other.spans);
+    one
+}
+
+/// The parts of a span, and whether each is inside of another one.
+pub(crate) fn cut(span: &KeySpan, inside: &KeySpan) -> Vec<(bool, KeySpan)> {
+    let (start, end) = (&span.start, &span.end);
+    let from = inside.start.clone().clamp(start.clone(), end.clone());
+    let to = inside.end.clone().clamp(start.clone(), end.clone());
+    let parts = [
+        (false, KeySpan::new(start.clone(), from.clone())),
+        (true, KeySpan::new(from, to.clone())),
+        (false, KeySpan::new(to, end.clone())),
+    ];
+    parts.into_iter().filter(|(_, part)| !part.is_empty()).collect()
+}
+
+/// What is left of a span of which a part was read up to `rest`.
+fn rest_of(
+    whole: &KeySpan,
+    part: &KeySpan,
+    rest: Option<KeySpan>,
+    reverse: bool,
+) -> Option<KeySpan> {
+    let left = match (rest, reverse) {
+        (Some(rest), false) => KeySpan::new(rest.start, whole.end.clone()),
+        (Some(rest), true) => KeySpan::new(whole.start.clone(), rest.end),
+        (None, false) => KeySpan::new(part.end.clone(), whole.end.clone()),
+        (None, true) => KeySpan::new(whole.start.clone(), part.start.clone()),
+    };
+    Some(left).filter(|left| !left.is_empty())
+}

@@ -1,0 +1,129 @@
+//! What is known of ranges: which keys each has, and which node serves it.
+//!
+//! ```text
+//!   known   r1 [a ----------------- z) generation 1
+//!   told                r2 [m ---- z) generation 2
+//!   then    r1 [a ---- m) | r2 [m - z)          the rest of r1 is a guess
+//! ```
+//!
+//! All of it may be wrong: whoever is asked for keys that it does not have says what it knows, and
+//! of two that say something about a key the one with the higher generation is right.
+
+use std::collections::BTreeMap;
+use std::ops::Bound::{Excluded, Included, Unbounded};
+
+use braid_lsm::KeySpan;
+use braid_range::{NodeId, RangeDescriptor, RangeId};
+use bytes::Bytes;
+
+/// A range, as far as is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Route {
+    pub(crate) range: RangeId,
+    pub(crate) span: KeySpan,
+    generation: u64,
+    pub(crate) nodes: Vec<NodeId>,
+    /// Who served it last.
+    pub(crate) holder: Option<NodeId>,
+}
+
+/// See the [module's page](self).
+#[derive(Debug, Default)]
+pub(crate) struct Routes {
+    /// By start; disjoint.
+    by_start: BTreeMap<Bytes, Route>,
+}
+
+impl Routes {
+    /// The range that has a key.
+    pub(crate) fn of(&self, key: &[u8]) -> Option<&Route> {
+        let (_, route) = self.by_start.range::<[u8], _>((Unbounded, Included(key))).next_back()?;
+        route.span.contains(key).then_some(route)
+    }
+
+    /// The range that has the keys right in front of `end`.
+    pub(crate) fn before(&self, end: &[u8]) -> Option<&Route> {
+        let (_, route) = self.by_start.range::<[u8], _>((Unbounded, Excluded(end))).next_back()?;
+        (route.span.end.as_ref() >= end).then_some(route)
+    }
+
+    /// All of them.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Route> {
+        self.by_start.values()
+    }
+
+    pub(crate) fn set_holder(&mut self, range: RangeId, node: Option<NodeId>) {
+        for route in self.by_start.values_mut().filter(|route| route.range == range) {
+            route.holder = node;
+        }
+    }
+
+    /// Takes up what somebody has said. Returns which ranges have got keys of which others.
+    pub(crate) fn learn(&mut self, told: Vec<RangeDescriptor>) -> Vec<(RangeId, RangeId)> {
+        let mut came_from = Vec::new();
+        for range in told {
+            let overlapping: Vec<Route> =
+                self.by_start.values().filter(|r| r.span.overlaps(&range.span)).cloned().collect();
+            if overlapping.iter().any(|known| known.generation >= range.generation) {
+                continue;
+            }
+            let mut holder = None;
+            for known in overlapping {
+                self.by_start.remove(&known.span.start);
+                if known.range != range.id {
+                    came_from.push((known.range, range.id));
+                }
+                holder = holder.or(known.holder);
+                let before = KeySpan::new(known.span.start.clone(), range.span.start.clone());
+                let behind = KeySpan::new(range.span.end.clone(), known.span.end.clone());
+                for span in [before, behind].into_iter().filter(|span| span.start < span.end) {
+                    self.by_start.insert(span.start.clone(), Route { span, ..known.clone() });
+                }
+            }
+            let nodes = range.replicas.iter().map(|(_, node)| *node).collect();
+            let (id, generation) = (range.id, range.generation);
+            let route = Route { range: id, span: range.span, generation, nodes, holder };
+            self.by_start.insert(route.span.start.clone(), route);
+        }
+        came_from
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use braid_consensus::ReplicaId;
+
+    fn range(id: u64, start: &'static str, end: &'static str, generation: u64) -> RangeDescriptor {
+        let replicas = vec![(ReplicaId(1), NodeId(id))];
+        RangeDescriptor { id: RangeId(id), span: KeySpan::new(start, end), generation, replicas }
+    }
+
+    fn shown(routes: &Routes) -> String {
+        let text = |bytes: &Bytes| String::from_utf8_lossy(bytes).into_owned();
+        let line = |route: &Route| {
+            format!("{}[{},{})", route.range.0, text(&route.span.start), text(&route.span.end))
+        };
+        routes.all().map(line).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn what_is_told_takes_the_place_of_what_is_older() {
+        let mut routes = Routes::default();
+        assert_eq!(routes.learn(vec![range(1, "a", "z", 1)]), []);
+        routes.set_holder(RangeId(1), Some(NodeId(7)));
+        // The other half was not told of.
+        assert_eq!(routes.learn(vec![range(2, "m", "z", 2)]), [(RangeId(1), RangeId(2))]);
+        assert_eq!(shown(&routes), "1[a,m) 2[m,z)");
+        assert_eq!(routes.of(b"n").and_then(|route| route.holder), Some(NodeId(7)));
+        // Old news.
+        assert_eq!(routes.learn(vec![range(1, "a", "z", 1)]), []);
+        let split = vec![range(1, "a", "d", 4), range(4, "g", "m", 4)];
+        assert_eq!(routes.learn(split), [(RangeId(1), RangeId(4))]);
+        assert_eq!(shown(&routes), "1[a,d) 1[d,g) 4[g,m) 2[m,z)");
+        let of = |key: &str| routes.of(key.as_bytes()).map(|route| route.range.0);
+        assert_eq!([of("a"), of("f"), of("g"), of("z")], [Some(1), Some(1), Some(4), None]);
+        let before = |key: &str| routes.before(key.as_bytes()).map(|route| route.range.0);
+        assert_eq!([before("a"), before("d"), before("z")], [None, Some(1), Some(2)]);
+    }
+}

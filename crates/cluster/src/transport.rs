@@ -1,0 +1,33 @@
+//! How requests reach nodes. Whoever carries them is elsewhere: a simulation, or sockets.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use braid_lsm::CommitTs;
+use braid_range::{Answer, NodeId, Request};
+
+/// What a node has answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reply {
+    /// What its clock showed then.
+    pub clock: CommitTs,
+    /// The answer.
+    pub answer: Answer,
+}
+
+/// Carries requests to nodes and answers back. Both may be lost, late or doubled on the way: who
+/// asks does so again, and names what must not happen twice.
+pub trait Transport: Send + Sync {
+    /// Asks a node, and blocks until it has answered. `None`: there was no answer for that long, or
+    /// `stop` was raised.
+    fn ask(
+        &self,
+        node: NodeId,
+        request: &Request,
+        patience: Duration,
+        stop: &AtomicBool,
+    ) -> Option<Reply>;
+
+    /// Blocks for a moment, before another try.
+    fn pause(&self, time: Duration);
+}

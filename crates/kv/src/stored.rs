@@ -1,0 +1,303 @@
+//! What one engine answers to requests: the same for a store in this process and for a replica of a
+//! range.
+//!
+//! Nothing is pinned from one request to the next but a scan's *cursor*: the engine's scan where
+//! the last answer ended. It is known by a number and taken out of the table while it is in use; an
+//! asker who comes without it, or after it was closed, is searched its place by key. Who keeps no
+//! cursors searches each time.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use braid_lsm::{CommitTs, Db, KeySpan, RowBatch, RowClassFn, Scan, ScanStats, View};
+use bytes::Bytes;
+use parking_lot::Mutex;
+
+use crate::error::{Conflict, KvError, KvResult};
+use crate::locks::Target;
+use crate::read_set::{PartDigest, PointRead, Reads, successor};
+use crate::spans::{GotMany, Jump, ScanMany, ScannedMany, SpanRows, SpanScan, Work};
+
+/// The keys of an engine, to be asked. See the [module's page](self).
+#[derive(Clone, Copy)]
+pub struct StoredKeys<'a> {
+    pub(crate) engine: &'a Db,
+    pub(crate) row_class: RowClassFn,
+    pub(crate) part_digest: Option<PartDigest>,
+    pub(crate) cursors: Option<&'a Cursors>,
+}
+
+impl<'a> StoredKeys<'a> {
+    /// Those of an engine, of whose values this is known. No cursors are kept.
+    pub fn new(engine: &'a Db, row_class: RowClassFn, part_digest: Option<PartDigest>) -> Self {
+        StoredKeys { engine, row_class, part_digest, cursors: None }
+    }
+
+    /// The values of keys.
+    pub fn get_many(&self, keys: &[Bytes], at: CommitTs) -> KvResult<GotMany> {
+        let mut out = GotMany::default();
+        for key in keys {
+            let (value, stats) = self.engine.get_with_stats(key, at)?;
+            let bytes = value.as_ref().map_or(0, |v| key.len() + v.len()) as u64;
+            out.work = out.work.plus(Work { bytes, ..work_of(stats) });
+            out.values.push(value);
+        }
+        Ok(out)
+    }
+
+    /// Rows of spans, as of `at`, whatever the request says.
+    pub fn scan_many(&self, request: &ScanMany, at: CommitTs) -> KvResult<ScannedMany> {
+        let (view, work) = (None, Work::default());
+        let mut answer = Scanning { stored: *self, request, at, view, rows: 0, bytes: 0, work };
+        let parts = request.scans.iter().map(|scan| answer.part(scan));
+        let parts = parts.collect::<KvResult<Vec<SpanRows>>>()?;
+        let work = Work { bytes: answer.bytes as u64, ..answer.work };
+        Ok(ScannedMany { parts, at, undurable: None, work })
+    }
+
+    /// That nothing newer than `read_ts` is stored at a target.
+    pub fn check_unwritten(&self, target: &Target, read_ts: CommitTs) -> KvResult<()> {
+        let conflict = match target {
+            Target::Key(key) if self.engine.max_ts(key)? > read_ts => {
+                Conflict::Written(key.clone())
+            }
+            Target::Span(span) if self.engine.newest_above(span, read_ts)?.is_some() => {
+                Conflict::WrittenSpan(span.clone())
+            }
+            Target::Key(_) | Target::Span(_) => return Ok(()),
+        };
+        Err(KvError::Retry { conflict })
+    }
+
+    /// Whether nothing that was read has changed after `floor`.
+    pub fn check_reads(&self, floor: CommitTs, reads: &Reads) -> KvResult<()> {
+        for read in &reads.points {
+            if self.engine.newest_of(&read.key, floor)?.is_some() && !self.says_the_same(read)? {
+                return Err(KvError::Retry { conflict: Conflict::Read(read.key.clone()) });
+            }
+        }
+        for span in &reads.spans {
+            if self.engine.newest_above(span, floor)?.is_some() {
+                return Err(KvError::Retry { conflict: Conflict::ReadSpan(span.clone()) });
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether what mattered of a value that was written since it was read is as it was: then the
+    /// read would give the same now.
+    fn says_the_same(&self, read: &PointRead) -> KvResult<bool> {
+        let (Some(part), Some(digest)) = (&read.part, self.part_digest) else { return Ok(false) };
+        let now = self.engine.get(&read.key, self.engine.last_commit_ts())?;
+        Ok(match now {
+            None => part.digest.is_none(),
+            Some(value) => part.digest.is_some() && digest(&value, &part.what) == part.digest,
+        })
+    }
+}
+
+/// Scans that were not finished by one answer.
+#[derive(Default)]
+pub(crate) struct Cursors {
+    open: Mutex<HashMap<u64, Cursor>>,
+    last: AtomicU64,
+}
+
+/// Where an answer ended.
+struct Cursor {
+    scan: Scan,
+    at: CommitTs,
+    /// What it would read on.
+    rest: KeySpan,
+}
+
+impl Cursors {
+    /// The cursor of this number, if it can go on with the span.
+    fn take(&self, number: u64, span: &KeySpan, at: CommitTs, reverse: bool) -> Option<Cursor> {
+        let cursor = self.open.lock().remove(&number)?;
+        let same = match reverse {
+            true => cursor.rest == *span,
+            false => cursor.rest.end == span.end && cursor.rest.start <= span.start,
+        };
+        (same && cursor.at == at).then_some(cursor)
+    }
+
+    fn keep(&self, cursor: Cursor) -> u64 {
+        let number = self.last.fetch_add(1, Ordering::Relaxed);
+        self.open.lock().insert(number, cursor);
+        number
+    }
+
+    pub(crate) fn close(&self, number: u64) {
+        // Freed outside of the lock.
+        let closed = self.open.lock().remove(&number);
+        drop(closed);
+    }
+
+    /// Number of open cursors.
+    pub(crate) fn len(&self) -> usize {
+        self.open.lock().len()
+    }
+}
+
+/// An answer to [`ScanMany`] that is being made.
+pub(crate) struct Scanning<'a> {
+    pub(crate) stored: StoredKeys<'a>,
+    pub(crate) request: &'a ScanMany,
+    pub(crate) at: CommitTs,
+    /// Made when it is first needed.
+    pub(crate) view: Option<View>,
+    pub(crate) rows: usize,
+    pub(crate) bytes: usize,
+    pub(crate) work: Work,
+}
+
+/// What a scan has looked at.
+pub(crate) fn work_of(stats: ScanStats) -> Work {
+    Work {
+        entries: stats.rows_visited,
+        tombstones: stats.slabs_parked + stats.tombstones_passed,
+        blocks: stats.blocks_read,
+        blocks_from_disk: stats.blocks_from_disk,
+        bytes: 0,
+    }
+}
+
+/// A scan that passes so many rows for each that it hands out leaps over them by seeks: classes
+/// are passed 64 rows at a time, and without reading blocks that have none of them.
+const PASSED_MAX: u64 = 256;
+/// Rows from one look at what is passed to the next.
+const LEAPS: usize = 64;
+
+impl Scanning<'_> {
+    pub(crate) fn part(&mut self, asked: &SpanScan) -> KvResult<SpanRows> {
+        let request = self.request;
+        let most = asked.rows.min(request.rows.saturating_sub(self.rows));
+        if asked.span.is_empty() {
+            return Ok(SpanRows::default());
+        }
+        if most == 0 || self.bytes >= request.bytes {
+            let rest = Some(asked.span.clone());
+            return Ok(SpanRows { rows: Arc::default(), rest, cursor: asked.cursor });
+        }
+        let mut scan = self.open(asked, most)?;
+        let before = work_of(scan.stats());
+        // Blocks are kept by whoever reads on and on, not by many small answers.
+        let keeps = request.scans.len() == 1 && asked.more;
+        let mut rows = if keeps { RowBatch::new() } else { RowBatch::copying() };
+        let bytes = request.bytes - self.bytes;
+        let mut from = None;
+        let is_full = match &request.jump {
+            None => scan.extend_batch(&mut rows, most, bytes)?,
+            Some(jump) => {
+                let past = from.insert(asked.span.start.to_vec());
+                self.fill_jumping(&mut scan, &mut rows, (most, bytes), jump, past)?
+            }
+        };
+        self.rows += rows.len();
+        self.bytes += rows.byte_len();
+        self.work = self.work.plus(work_of(scan.stats()).since(before));
+        let rest = match rows.len().checked_sub(1).map(|last| rows.key(last)) {
+            _ if !is_full => None,
+            None => None,
+            Some(last) if request.reverse => {
+                Some(KeySpan::new(asked.span.start.clone(), last.to_vec()))
+            }
+            Some(last) => {
+                let start = from.filter(|past| past.as_slice() > last);
+                let start = start.unwrap_or_else(|| successor(last));
+                Some(KeySpan::new(start, asked.span.end.clone()))
+            }
+        };
+        let rest = rest.filter(|rest| !rest.is_empty());
+        let kept = rest.as_ref().filter(|_| asked.more).zip(self.stored.cursors);
+        let cursor = kept.map(|(rest, cursors)| {
+            let rest = rest.clone();
+            cursors.keep(Cursor { scan, at: self.at, rest })
+        });
+        Ok(SpanRows { rows: Arc::new(rows), rest, cursor })
+    }
+
+    /// Rows up to `most` or `bytes` without what lies inside of those that are jumped over; `past`
+    /// is where the next one may lie. `false` at the end of the span.
+    ///
+    /// Where little lies between two rows, that is passed by class; where there is much, the scan
+    /// leaps.
+    fn fill_jumping(
+        &self,
+        scan: &mut Scan,
+        rows: &mut RowBatch,
+        (most, bytes): (usize, usize),
+        jump: &Jump,
+        past: &mut Vec<u8>,
+    ) -> KvResult<bool> {
+        let class_of = self.stored.row_class;
+        let all = self.request.classes & !jump.classes == 0;
+        let leaps = |key: &[u8], past: &mut Vec<u8>| {
+            if key < past.as_slice() {
+                return false;
+            }
+            if all || jump.classes & (1 << class_of(key)) != 0 {
+                past.clear();
+                past.extend_from_slice(key);
+                past.extend_from_slice(&jump.suffix);
+            }
+            true
+        };
+        let mut step = 4;
+        loop {
+            let (before, visited) = (rows.len(), scan.stats().rows_visited);
+            let goes_on = scan.extend_batch(rows, most.min(before + step), bytes)?;
+            rows.retain_keys(before, |key| leaps(key, past));
+            if !goes_on {
+                return Ok(scan.is_at_limit() && !rows.is_empty());
+            }
+            if rows.len() >= most || rows.byte_len() >= bytes {
+                return Ok(true);
+            }
+            step = (step * 4).min(1_024);
+            let visited = scan.stats().rows_visited - visited;
+            if visited < PASSED_MAX * (rows.len() - before).max(1) as u64 {
+                continue;
+            }
+            step = 1;
+            for _ in 0..LEAPS {
+                scan.seek(past)?;
+                let before = rows.len();
+                if !scan.push_row(rows)? {
+                    return Ok(scan.is_at_limit() && !rows.is_empty());
+                }
+                rows.retain_keys(before, |key| leaps(key, past));
+                if rows.len() >= most || rows.byte_len() >= bytes {
+                    return Ok(true);
+                }
+            }
+        }
+    }
+
+    /// The engine's scan at the place where the span begins.
+    fn open(&mut self, asked: &SpanScan, most: usize) -> KvResult<Scan> {
+        let request = self.request;
+        let known = asked.cursor.zip(self.stored.cursors).and_then(|(number, cursors)| {
+            cursors.take(number, &asked.span, self.at, request.reverse)
+        });
+        if let Some(mut cursor) = known {
+            if cursor.rest.start < asked.span.start {
+                cursor.scan.seek(&asked.span.start)?;
+            }
+            return Ok(cursor.scan);
+        }
+        let options = braid_lsm::ScanOptions {
+            reverse: request.reverse,
+            classes: request.classes,
+            limit: (!asked.more).then_some(most),
+            ..Default::default()
+        };
+        let view = match &self.view {
+            Some(view) => view,
+            None => self.view.insert(self.stored.engine.view(self.at)?),
+        };
+        Ok(view.scan(asked.span.clone(), options)?)
+    }
+}

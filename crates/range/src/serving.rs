@@ -1,0 +1,137 @@
+//! What a leaseholder answers from what is applied: reads, validation, sizes. Nothing of it goes
+//! through the log.
+//!
+//! ```text
+//!   at          observed        limit = at + bound of clocks
+//!   |----- ? -------|------------------|
+//!    may have been   was later: the clock of this node showed `observed` after the reader began
+//! ```
+//!
+//! A reader reads as of a time of its own clock. What this node wrote above that, but below the
+//! limit, may have been acknowledged before the reader began, by a clock that is ahead. What it
+//! wrote under its lease and above a time that its clock showed after the reader began, was not. In
+//! between nobody knows: then the reader is told to read at a later time, where nothing is in
+//! doubt.
+
+use braid_consensus::{Error, Result};
+use braid_kv::{KvError, KvResult, Reads, ScanMany, TxnId as LockTxn};
+use braid_lsm::{CommitTs, KeySpan};
+use bytes::Bytes;
+
+use crate::lease::micros;
+use crate::machine::newest;
+use crate::replica::{Replica, Tried};
+use crate::request::{Answer, LockSession, When};
+
+/// What was read, as spans.
+pub(crate) fn spans_of(reads: &Reads) -> Vec<KeySpan> {
+    let points = reads.points.iter().map(|read| KeySpan::point(&read.key));
+    points.chain(reads.spans.iter().cloned()).collect()
+}
+
+/// The store has failed under a request.
+pub(crate) fn failed(error: KvError) -> Error {
+    match error {
+        KvError::Engine(error) => Error::Log(error),
+        other => Error::Inconsistent(other.to_string()),
+    }
+}
+
+/// An answer that the store gave, or why there is none.
+fn told(result: KvResult<Answer>) -> Tried {
+    Tried::Answer(match result {
+        Ok(answer) => answer,
+        Err(KvError::Retry { conflict }) => Answer::Conflict(conflict),
+        Err(error) => Answer::Refused(error.to_string()),
+    })
+}
+
+impl Replica {
+    pub(crate) fn get(&mut self, keys: &[Bytes], when: &When) -> Result<Tried> {
+        let spans: Vec<KeySpan> = keys.iter().map(|key| KeySpan::point(key)).collect();
+        if let Some(not) = self.not_readable(&spans, when)? {
+            return Ok(not);
+        }
+        Ok(told(self.machine.keys().get_many(keys, when.at).map(Answer::Got)))
+    }
+
+    pub(crate) fn scan(&mut self, request: &ScanMany, when: &When) -> Result<Tried> {
+        let spans: Vec<KeySpan> = request.scans.iter().map(|scan| scan.span.clone()).collect();
+        if let Some(not) = self.not_readable(&spans, when)? {
+            return Ok(not);
+        }
+        Ok(told(self.machine.keys().scan_many(request, when.at).map(Answer::Scanned)))
+    }
+
+    /// Why spans cannot be read as of that time, if they cannot. If they can, nothing will be
+    /// written at or below that time.
+    fn not_readable(&mut self, spans: &[KeySpan], when: &When) -> Result<Option<Tried>> {
+        let now = self.clocks.now();
+        if let Some(tried) = self.not_serving(when.at, now) {
+            return Ok(Some(tried));
+        }
+        if self.is_latched(spans, when.at) {
+            return Ok(Some(Tried::Wait));
+        }
+        let certain = when.observed.unwrap_or(now).max(self.machine.state.lease.start);
+        if when.limit.min(certain) > when.at {
+            for span in spans {
+                if let Some(newest) = self.machine.newest_above(span, when.at)? {
+                    return Ok(Some(Tried::Answer(Answer::Uncertain(newest))));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Why this replica cannot answer for a time; if it can, its clock is lifted to it.
+    pub(crate) fn not_serving(&self, ts: CommitTs, now: CommitTs) -> Option<Tried> {
+        if micros(ts) > micros(now) + self.options.max_clock_offset_micros {
+            let reason = "it is about a time that this node's clock has not come to";
+            return Some(Tried::Answer(Answer::Refused(reason.into())));
+        }
+        if !self.serves(ts.max(now)) {
+            return Some(self.elsewhere().map_or(Tried::Wait, Tried::Answer));
+        }
+        self.clocks.hlc.update(ts.0);
+        None
+    }
+
+    pub(crate) fn validate(
+        &mut self,
+        txn: Option<(LockTxn, LockSession)>,
+        (floor, through): (CommitTs, CommitTs),
+        reads: &Reads,
+    ) -> Result<Tried> {
+        if let Some(tried) = self.not_serving(through, self.clocks.now()) {
+            return Ok(tried);
+        }
+        if let Some(lost) = self.lost_locks(txn) {
+            return Ok(Tried::Answer(lost));
+        }
+        if self.is_latched(&spans_of(reads), newest()) {
+            return Ok(Tried::Wait);
+        }
+        Ok(told(self.machine.keys().check_reads(floor, reads).map(|()| Answer::Fine)))
+    }
+
+    /// What a transaction is told whose locks are gone.
+    pub(crate) fn lost_locks(&self, txn: Option<(LockTxn, LockSession)>) -> Option<Answer> {
+        let (txn, session) = txn?;
+        let lost = !self.locking.has(txn, session);
+        lost.then_some(Answer::Conflict(braid_kv::Conflict::LocksLost))
+    }
+
+    pub(crate) fn divide(&self, span: &KeySpan, parts: usize, least: u64) -> Tried {
+        told(self.sizes(|view| view.divide(span, parts, least)).map(Answer::Divided))
+    }
+
+    pub(crate) fn stored_bytes(&self, span: &KeySpan) -> Tried {
+        told(self.sizes(|view| view.stored_bytes(span)).map(Answer::Stored))
+    }
+
+    /// Sizes are about right on any replica.
+    fn sizes<T>(&self, ask: impl FnOnce(&braid_lsm::View) -> braid_lsm::Result<T>) -> KvResult<T> {
+        Ok(ask(&self.machine.view(newest())?)?)
+    }
+}

@@ -1,0 +1,273 @@
+//! Three nodes for tests that have threads of their own: whoever asks moves the cluster on, under
+//! one lock, until there is an answer.
+//!
+//! ```text
+//!   threads of a test        Router.ask ──► lock ──► messages, disks, ticks until it is quiet ──►
+//! ```
+//!
+//! Messages arrive at once and disks never fail: it is not for finding what breaks under trouble,
+//! but for running tests that know nothing of ranges over some.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use braid_cluster::{Reply, Router, RouterOptions, Transport};
+use braid_consensus::{RaftLogOptions, ReplicaId};
+use braid_env::clock::{Clock, WallClock};
+use braid_env::fs::MemFs;
+use braid_env::memory::Pool;
+use braid_env::random::Random;
+use braid_env::tasks::SeededTasks;
+use braid_kv::{Coordinator, CoordinatorOptions, PartDigest};
+use braid_lsm::{CommitTs, KeySpan, Options, RowClassFn};
+use braid_range::{
+    Answer, Ask, FIRST_DATA_KEY, NodeEnv, NodeId, NodeOptions, RangeDescriptor, RangeId, Replicas,
+    Request, Split,
+};
+use bytes::Bytes;
+use parking_lot::{Condvar, Mutex};
+
+const NODES: u64 = 3;
+/// From one tick to the next, in real time.
+const TICK_MICROS: u64 = 10_000;
+/// Stores are synced every so many ticks.
+const SYNC_TICKS: u64 = 50;
+const ANNOUNCE_MICROS: u64 = 1_000_000;
+
+/// What the nodes know of values.
+#[derive(Default)]
+pub struct LiveOptions {
+    /// As in the engine's options.
+    pub row_class: Option<RowClassFn>,
+    /// As in the store's options.
+    pub part_digest: Option<PartDigest>,
+    /// The range is split at these keys before anybody uses it.
+    pub borders: Vec<Bytes>,
+}
+
+struct Node {
+    process: Replicas,
+    tasks: Arc<SeededTasks>,
+}
+
+#[derive(Default)]
+struct Inner {
+    nodes: Vec<Node>,
+    messages: VecDeque<(NodeId, Vec<u8>)>,
+    answers: BTreeMap<u64, Answer>,
+    /// Whose answers nobody waits for.
+    abandoned: BTreeSet<u64>,
+    asked: u64,
+    ticks: u64,
+    ticked_at: u64,
+}
+
+/// See the [module's page](self).
+pub struct LiveCluster {
+    inner: Mutex<Inner>,
+    changed: Condvar,
+    clock: Arc<dyn Clock>,
+    options: LiveOptions,
+    routers: Mutex<Vec<Weak<Router>>>,
+    announced_at: AtomicU64,
+}
+
+fn descriptor() -> RangeDescriptor {
+    let replicas = (1..=NODES).map(|id| (ReplicaId(id), NodeId(id))).collect();
+    let span = KeySpan::new(FIRST_DATA_KEY, KeySpan::all().end);
+    RangeDescriptor { id: RangeId(1), span, generation: 1, replicas }
+}
+
+impl LiveCluster {
+    /// Starts three nodes with new disks. The first one leads.
+    pub fn start(options: LiveOptions) -> Arc<LiveCluster> {
+        let clock: Arc<dyn Clock> = Arc::new(WallClock);
+        let mut inner = Inner::default();
+        for id in 1..=NODES {
+            let tasks = Arc::new(SeededTasks::new(id));
+            let defaults = Options::default();
+            let store = Options {
+                row_class: options.row_class.unwrap_or(defaults.row_class),
+                memtable_size: 4 << 20,
+                block_cache_size: 4 << 20,
+                ballast_size: 0,
+                tasks: Some(tasks.clone()),
+                clock: clock.clone(),
+                ..defaults
+            };
+            let env = NodeEnv {
+                fs: Arc::new(MemFs::new()),
+                clock: clock.clone(),
+                random: Random::seeded(id),
+                store,
+                log: RaftLogOptions { clock: clock.clone(), ..RaftLogOptions::default() },
+                part_digest: options.part_digest,
+            };
+            let own = NodeOptions::new(NodeId(id));
+            let process = Replicas::open(env, Path::new("/node"), own, &[descriptor()]);
+            inner.nodes.push(Node { process: process.expect("its disk is new"), tasks });
+        }
+        // Only the first one's time passes until it leads.
+        while !inner.nodes[0].process.serves(RangeId(1)) {
+            inner.nodes[0].process.tick().expect("nothing fails");
+            inner.settle();
+        }
+        for (n, at) in options.borders.iter().enumerate() {
+            inner.split(at, RangeId(n as u64 + 2));
+        }
+        let (inner, changed) = (Mutex::new(inner), Condvar::new());
+        let (routers, announced_at) = (Mutex::default(), AtomicU64::new(0));
+        Arc::new(LiveCluster { inner, changed, clock, options, routers, announced_at })
+    }
+
+    /// Begins transactions, on the first node.
+    pub fn coordinator(self: &Arc<Self>) -> Arc<Coordinator> {
+        let mut routers = self.routers.lock();
+        let fs = Arc::new(MemFs::new());
+        let options = RouterOptions {
+            home: Some(NodeId(1)),
+            coordinator: 1 + routers.len() as u64,
+            hlc: self.inner.lock().nodes[0].process.hlc().clone(),
+            wall: self.clock.clone(),
+            max_clock_offset_micros: 250_000,
+            patience: Duration::from_secs(30),
+            fs: fs.clone(),
+            ranges: vec![descriptor()],
+        };
+        let router = Arc::new(Router::new(self.clone(), options));
+        routers.push(Arc::downgrade(&router));
+        let defaults = Options::default();
+        let row_class = self.options.row_class.unwrap_or(defaults.row_class);
+        let own = CoordinatorOptions {
+            fs,
+            dir: "/".into(),
+            engine: Options { row_class, ..defaults },
+            memory: Pool::unlimited(),
+            part_digest: self.options.part_digest,
+        };
+        Coordinator::over(router, own).expect("its disk is new")
+    }
+
+    /// What the nodes have, a line for each range of each.
+    pub fn describe(&self) -> String {
+        let inner = self.inner.lock();
+        let lines: Vec<String> = inner.nodes.iter().map(|node| node.process.describe()).collect();
+        lines.join("\n")
+    }
+
+    /// Routers say who is running, if that is due.
+    fn announce(&self) {
+        let (now, last) = (self.clock.now_micros(), self.announced_at.load(Ordering::Relaxed));
+        if last + ANNOUNCE_MICROS < now {
+            self.announced_at.store(now, Ordering::Relaxed);
+            let routers: Vec<_> = self.routers.lock().iter().filter_map(Weak::upgrade).collect();
+            routers.iter().for_each(|router| router.announce());
+        }
+    }
+}
+
+impl Inner {
+    /// Messages arrive and disks work until nothing is left to do.
+    fn settle(&mut self) {
+        let mut any = true;
+        while std::mem::take(&mut any) {
+            for node in &mut self.nodes {
+                while node.tasks.run_one() {}
+                let effects = node.process.effects();
+                if let Some(place) = effects.sync {
+                    any = true;
+                    node.process.sync_log(place).expect("the disk works");
+                    node.process.log_synced(place).expect("nothing fails");
+                }
+                for (number, answer) in effects.answers {
+                    if !self.abandoned.remove(&number) {
+                        self.answers.insert(number, answer);
+                    }
+                }
+                self.messages.extend(effects.send);
+            }
+            while let Some((to, bytes)) = self.messages.pop_front() {
+                any = true;
+                let there = &mut self.nodes[to.0 as usize - 1].process;
+                there.receive(&bytes).expect("nothing fails");
+            }
+        }
+    }
+
+    /// Time passes, if it is time.
+    fn pass(&mut self, now: u64) {
+        if self.ticked_at + TICK_MICROS > now {
+            return;
+        }
+        (self.ticked_at, self.ticks) = (now, self.ticks + 1);
+        for node in &mut self.nodes {
+            node.process.tick().expect("nothing fails");
+            if self.ticks.is_multiple_of(SYNC_TICKS) {
+                let position = node.process.store_position();
+                position.wait_durable().expect("the disk works");
+                node.process.store_synced(&position).expect("the disk works");
+            }
+        }
+        self.settle();
+    }
+
+    fn request(&mut self, node: NodeId, request: Request) -> u64 {
+        self.asked += 1;
+        let there = &mut self.nodes[node.0 as usize - 1].process;
+        there.request(self.asked, request).expect("nothing fails");
+        self.settle();
+        self.asked
+    }
+
+    /// Splits whatever range has the key.
+    fn split(&mut self, at: &Bytes, right: RangeId) {
+        let ranges = self.nodes[0].process.ranges();
+        let has = ranges.into_iter().find(|(range, _)| range.span.contains(at));
+        let (range, _) = has.expect("ranges have all keys");
+        let ask = Ask::Split(Split { at: at.clone(), right });
+        let number = self.request(NodeId(1), Request { range: range.id, ask });
+        self.answers.remove(&number);
+        while !self.nodes[0].process.serves(right) {
+            self.nodes[0].process.tick().expect("nothing fails");
+            self.settle();
+        }
+    }
+}
+
+impl Transport for LiveCluster {
+    fn ask(
+        &self,
+        node: NodeId,
+        request: &Request,
+        patience: Duration,
+        stop: &AtomicBool,
+    ) -> Option<Reply> {
+        self.announce();
+        let mut inner = self.inner.lock();
+        let number = inner.request(node, request.clone());
+        self.changed.notify_all();
+        let until = self.clock.now_micros() + patience.as_micros() as u64;
+        loop {
+            if let Some(answer) = inner.answers.remove(&number) {
+                let clock = CommitTs(inner.nodes[node.0 as usize - 1].process.hlc().now());
+                return Some(Reply { clock, answer });
+            }
+            let now = self.clock.now_micros();
+            if now > until || stop.load(Ordering::Relaxed) {
+                inner.abandoned.insert(number);
+                return None;
+            }
+            inner.pass(now);
+            if !inner.answers.contains_key(&number) {
+                self.changed.wait_for(&mut inner, Duration::from_millis(5));
+            }
+        }
+    }
+
+    fn pause(&self, time: Duration) {
+        self.clock.sleep(time);
+    }
+}
