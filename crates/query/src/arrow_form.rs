@@ -497,6 +497,14 @@ impl<'a> Reader<'a> {
         .unwrap_or(Reader::Nulls)
     }
 
+    /// The text of a row, in a column of texts that is not NULL there.
+    pub fn text(&self, row: usize) -> Option<&'a str> {
+        match self {
+            Reader::Text(a) if a.is_valid(row) => Some(a.value(row)),
+            _ => None,
+        }
+    }
+
     /// The value of a row as a SQL type.
     pub fn get(&self, row: usize, ty: &SqlType) -> Datum {
         macro_rules! valid {

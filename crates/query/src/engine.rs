@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use braid_env::tasks::cores;
 use braid_scalar::{Bound, Node, ParamTypes};
+use braid_sql::answer::Answer;
 use braid_sql::explain::{Explained, PlanLine};
 use braid_sql::session::SessionState as SqlSession;
 use braid_sql::{ColumnInfo, GeneralPlan, GeneralQueries, PlanContext, Row, RowStream, RunContext};
@@ -124,6 +125,10 @@ struct Running {
 impl RowStream for Running {
     fn next_batch(&mut self) -> SqlResult<Option<Vec<Row>>> {
         self.rows.as_mut().map_or(Ok(None), PlanRows::next_batch)
+    }
+
+    fn next_answer(&mut self) -> SqlResult<Option<Answer>> {
+        self.rows.as_mut().map_or(Ok(None), PlanRows::next_answer)
     }
 }
 

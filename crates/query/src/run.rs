@@ -14,6 +14,7 @@ use std::thread::Thread;
 use std::time::Duration;
 
 use braid_catalog::memory_error;
+use braid_sql::answer::{Answer, Cell, CellReader, ColumnBatch};
 use braid_sql::general_query::{Row, RowStream, row_memory};
 use braid_types::{SqlError, SqlResult, SqlState, SqlType};
 use datafusion::arrow::array::RecordBatch;
@@ -280,7 +281,7 @@ const SETTLING: usize = 5_000;
 /// The rows of a running plan.
 pub(crate) struct PlanRows {
     stream: Option<SendableRecordBatchStream>,
-    types: Vec<SqlType>,
+    types: Arc<[SqlType]>,
     cancel: Arc<AtomicBool>,
     /// Kept so that spilled files and the budget live as long as the stream.
     task: Arc<TaskContext>,
@@ -311,6 +312,7 @@ impl PlanRows {
         let stream = start(task.clone(), plan, &cancel)?;
         drop(_entered);
         let stream = Some(stream);
+        let types = types.into();
         Ok(PlanRows { stream, types, cancel, task, again: None, readers, held, handle })
     }
 
@@ -359,9 +361,62 @@ impl PlanRows {
     }
 }
 
+/// A batch of a plan, as an answer.
+struct PlanBatch {
+    batch: RecordBatch,
+    types: Arc<[SqlType]>,
+}
+
+impl ColumnBatch for PlanBatch {
+    fn rows(&self) -> usize {
+        self.batch.num_rows()
+    }
+
+    fn readers(&self) -> Vec<Box<dyn CellReader + '_>> {
+        let columns = self.batch.columns().iter().zip(self.types.iter());
+        columns
+            .map(|(array, ty)| {
+                Box::new(PlanCells { values: Reader::new(array), ty }) as Box<dyn CellReader + '_>
+            })
+            .collect()
+    }
+}
+
+/// Reads one column of a plan's batch.
+struct PlanCells<'a> {
+    values: Reader<'a>,
+    ty: &'a SqlType,
+}
+
+impl CellReader for PlanCells<'_> {
+    fn cell(&self, row: usize) -> Cell<'_> {
+        match self.values.text(row) {
+            Some(text) => Cell::Text(text),
+            None => Cell::Value(self.values.get(row, self.ty)),
+        }
+    }
+}
+
 impl RowStream for PlanRows {
     fn next_batch(&mut self) -> SqlResult<Option<Vec<Row>>> {
-        let _entered = self.handle.enter();
+        let Some(batch) = self.next_full()? else { return Ok(None) };
+        let mut rows = Vec::with_capacity(batch.num_rows());
+        push_rows(&batch, &self.types, &mut rows);
+        Ok(Some(rows))
+    }
+
+    fn next_answer(&mut self) -> SqlResult<Option<Answer>> {
+        let Some(batch) = self.next_full()? else { return Ok(None) };
+        let types = self.types.clone();
+        Ok(Some(Answer::Columns(Box::new(PlanBatch { batch, types }))))
+    }
+}
+
+impl PlanRows {
+    /// The next batch that has rows.
+    fn next_full(&mut self) -> SqlResult<Option<RecordBatch>> {
+        let handle = self.handle.clone();
+        let _entered = handle.enter();
         loop {
             if self.cancel.load(Ordering::Relaxed) {
                 self.stream = None;
@@ -376,11 +431,7 @@ impl RowStream for PlanRows {
                     return Ok(None);
                 }
                 Some(batch) if batch.num_rows() == 0 => {}
-                Some(batch) => {
-                    let mut rows = Vec::with_capacity(batch.num_rows());
-                    push_rows(&batch, &self.types, &mut rows);
-                    return Ok(Some(rows));
-                }
+                Some(batch) => return Ok(Some(batch)),
             }
         }
     }

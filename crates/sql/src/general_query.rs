@@ -14,6 +14,7 @@ use braid_kv::Txn;
 use braid_types::{Datum, SqlResult, SqlType};
 use sqlparser::ast;
 
+use crate::answer::Answer;
 use crate::database::Database;
 use crate::explain::Explained;
 use crate::session::SessionState;
@@ -49,6 +50,11 @@ pub trait RowStream: Send {
     ///
     /// Blocks. Checks the cancel flag.
     fn next_batch(&mut self) -> SqlResult<Option<Vec<Row>>>;
+
+    /// As [`RowStream::next_batch`], in columns where the stream has them so.
+    fn next_answer(&mut self) -> SqlResult<Option<Answer>> {
+        Ok(self.next_batch()?.map(Answer::Rows))
+    }
 }
 
 /// What planning may look at.

@@ -26,6 +26,7 @@
 //!
 //! Not here: bytes on the wire, DataFusion, how keys are stored.
 
+pub mod answer;
 pub mod copy;
 pub mod database;
 pub mod ddl;

@@ -80,6 +80,7 @@ fn array(column: Column, rows: usize, ty: &DataType) -> SqlResult<ArrayRef> {
             let array = Decimal128Array::try_new(ScalarBuffer::from(values), nulls);
             Arc::new(array.map_err(internal)?.with_data_type(ty.clone()))
         }
+        Values::Made(_) => return Err(SqlError::internal("values instead of a column")),
         Values::Bytes(ends, bytes) => {
             let ends = OffsetBuffer::new(ScalarBuffer::from(ends));
             let bytes = Buffer::from_vec(bytes);

@@ -50,8 +50,8 @@ impl Db {
             let prepared = self.session.prepare(statement, &[])?;
             lines.clear();
             if let Outcome::Rows(mut rows) = self.session.execute(&prepared, Vec::new())? {
-                while let Some(batch) = rows.next_batch()? {
-                    for row in batch {
+                while let Some(batch) = rows.next_answer()? {
+                    for row in batch.into_rows() {
                         let cells: Vec<String> = row
                             .iter()
                             .map(|v| v.to_text(TimeZone::utc()).unwrap_or_default())

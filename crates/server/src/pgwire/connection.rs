@@ -390,10 +390,8 @@ impl Connection {
         let style = self.session.state().style();
         let mut writer =
             RowWriter { columns, formats: &[Format::Text], style, scratch: Vec::new() };
-        while let Some(batch) = rows.next_batch()? {
-            for row in &batch {
-                writer.send(&mut self.wire, row)?;
-            }
+        while let Some(batch) = rows.next_answer()? {
+            writer.send_all(&mut self.wire, &batch)?;
         }
         Ok(rows.tag())
     }

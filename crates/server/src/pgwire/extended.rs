@@ -12,6 +12,7 @@ use std::collections::HashMap;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use braid_sql::answer::Answer;
 use braid_sql::{ColumnInfo, Outcome, Prepared, Row, Rows, Session};
 use braid_types::{Datum, SqlError, SqlState, SqlType};
 use pgwire::messages::data::{NoData, ParameterDescription};
@@ -284,8 +285,17 @@ impl Connection {
                     self.wire.send(&PortalSuspended::new())?;
                     return Ok(());
                 }
-                match rows.next_batch()? {
-                    Some(batch) => rest.extend(batch),
+                let batch = match max_rows {
+                    0 => rows.next_answer()?,
+                    _ => rows.next_batch()?.map(Answer::Rows),
+                };
+                match batch {
+                    Some(Answer::Rows(batch)) => rest.extend(batch),
+                    // All of them are wanted.
+                    Some(batch) => {
+                        writer.send_all(&mut self.wire, &batch)?;
+                        sent += batch.rows();
+                    }
                     // The tag counts the rows of this Execute, not those of earlier pieces.
                     None if rows.tag().starts_with("SELECT ") => break format!("SELECT {sent}"),
                     None => break rows.tag(),

@@ -1,5 +1,6 @@
 //! Values to bytes and back, and the description of result columns.
 
+use braid_sql::answer::{Answer, Cell};
 use braid_sql::{ColumnInfo, Row};
 use braid_types::{Datum, SqlError, SqlState, SqlType, Style, checked_text};
 use bytes::{BufMut, BytesMut};
@@ -85,6 +86,29 @@ impl RowWriter<'_> {
         })
     }
 
+    /// Sends a DataRow for each row of a batch.
+    pub(crate) fn send_all(&mut self, wire: &mut Wire, batch: &Answer) -> Result<(), Fatal> {
+        let columns = match batch {
+            Answer::Rows(rows) => return rows.iter().try_for_each(|row| self.send(wire, row)),
+            Answer::Columns(columns) => columns,
+        };
+        let readers = columns.readers();
+        for row in 0..columns.rows() {
+            wire.send_raw(b'D', |out| {
+                out.put_i16(readers.len() as i16);
+                for (i, reader) in readers.iter().enumerate() {
+                    match reader.cell(row) {
+                        // Both forms of a text are its bytes.
+                        Cell::Text(text) => put_text(text, out),
+                        Cell::Value(value) => self.put(i, &value, out),
+                    }
+                }
+                Ok::<(), Fatal>(())
+            })?;
+        }
+        Ok(())
+    }
+
     fn put(&mut self, i: usize, datum: &Datum, out: &mut BytesMut) {
         let binary = format_of(self.formats, i) == Format::Binary;
         match (datum, binary, self.columns.get(i)) {
@@ -96,17 +120,18 @@ impl RowWriter<'_> {
                 out.put_slice(&self.scratch);
             }
             // Already text: no copy in between.
-            (Datum::Text(text), ..) => {
-                out.put_i32(text.len() as i32);
-                out.put_slice(text.as_bytes());
-            }
-            _ => {
-                let text = datum.to_text(self.style).unwrap_or_default();
-                out.put_i32(text.len() as i32);
-                out.put_slice(text.as_bytes());
-            }
+            (Datum::Text(text), ..) => put_text(text, out),
+            (Datum::Int2(v), ..) => put_text(itoa::Buffer::new().format(*v), out),
+            (Datum::Int4(v), ..) => put_text(itoa::Buffer::new().format(*v), out),
+            (Datum::Int8(v), ..) => put_text(itoa::Buffer::new().format(*v), out),
+            _ => put_text(&datum.to_text(self.style).unwrap_or_default(), out),
         }
     }
+}
+
+fn put_text(text: &str, out: &mut BytesMut) {
+    out.put_i32(text.len() as i32);
+    out.put_slice(text.as_bytes());
 }
 
 /// Decodes one parameter value; `None` is NULL.

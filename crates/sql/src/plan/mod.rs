@@ -18,6 +18,7 @@ pub mod access;
 mod aggregate;
 mod build;
 pub mod choice;
+mod columnar;
 pub mod facts;
 mod family;
 mod gather;

@@ -15,9 +15,11 @@ use braid_scalar::Bound;
 use braid_types::{Datum, SqlError, SqlResult};
 use bytes::Bytes;
 
+use super::columnar::ColumnarRows;
 use super::joined::Joined;
 use super::select::{Locking, Output, Parts, SortKey};
 use super::sorting::sorted;
+use crate::answer::Answer;
 use crate::general_query::{Row, RowStream, row_memory};
 use crate::session::Context;
 
@@ -39,6 +41,15 @@ pub(super) struct SelectStream {
     locking: VecDeque<(Bytes, Row)>,
     /// What comes after them, if it is no row.
     end: Option<SqlResult<()>>,
+    columns: Columns,
+}
+
+/// Whether the rows come in columns.
+enum Columns {
+    /// Nobody has asked for anything yet.
+    Unknown,
+    No,
+    Yes(Box<ColumnarRows>),
 }
 
 impl SelectStream {
@@ -64,6 +75,7 @@ impl SelectStream {
             sorting: None,
             locking: VecDeque::new(),
             end: None,
+            columns: Columns::Unknown,
         };
         if parts.sort.is_empty() {
             out.joined = Some(joined);
@@ -170,7 +182,24 @@ impl SelectStream {
 }
 
 impl RowStream for SelectStream {
+    fn next_answer(&mut self) -> SqlResult<Option<Answer>> {
+        if matches!(self.columns, Columns::Unknown)
+            && self.skip == 0
+            && let Some(rows) = ColumnarRows::open(&self.ctx, &self.parts, self.left)?
+        {
+            self.columns = Columns::Yes(Box::new(rows));
+        }
+        match &mut self.columns {
+            Columns::Yes(rows) => rows.next(&self.ctx),
+            _ => Ok(self.next_batch()?.map(Answer::Rows)),
+        }
+    }
+
     fn next_batch(&mut self) -> SqlResult<Option<Vec<Row>>> {
+        if let Columns::Yes(rows) = &mut self.columns {
+            return Ok(rows.next(&self.ctx)?.map(Answer::into_rows));
+        }
+        self.columns = Columns::No;
         let mut out = Vec::new();
         let parts = self.parts.clone();
         let Output::Rows(exprs) = &parts.output else {

@@ -6,6 +6,7 @@ use braid_env::memory::Account;
 use braid_types::SqlResult;
 
 use super::transaction::Failure;
+use crate::answer::Answer;
 use crate::copy::{CopyIn, CopyOut};
 use crate::general_query::{Row, RowStream};
 use crate::runtime::measure::{Measure, rows_of_tag};
@@ -83,16 +84,32 @@ impl Rows {
     /// # Errors
     /// Whatever the statement fails with.
     pub fn next_batch(&mut self) -> SqlResult<Option<Vec<Row>>> {
+        self.pull(|stream| stream.next_batch(), Vec::len)
+    }
+
+    /// As [`Rows::next_batch`], in columns where the statement has them so.
+    ///
+    /// # Errors
+    /// Whatever the statement fails with.
+    pub fn next_answer(&mut self) -> SqlResult<Option<Answer>> {
+        self.pull(|stream| stream.next_answer(), Answer::rows)
+    }
+
+    fn pull<T>(
+        &mut self,
+        next: impl FnOnce(&mut dyn RowStream) -> SqlResult<Option<T>>,
+        rows: impl FnOnce(&T) -> usize,
+    ) -> SqlResult<Option<T>> {
         if self.done {
             return Ok(None);
         }
         if let Some(measure) = &mut self.measure {
             measure.go_on();
         }
-        match self.stream.next_batch() {
-            Ok(Some(rows)) => {
-                self.returned += rows.len() as u64;
-                Ok(Some(rows))
+        match next(&mut *self.stream) {
+            Ok(Some(batch)) => {
+                self.returned += rows(&batch) as u64;
+                Ok(Some(batch))
             }
             Ok(None) => {
                 self.end_measure();

@@ -46,6 +46,8 @@ pub enum Form {
     Bytes,
     /// Bytes that this makes of a value, which is not NULL.
     Packed(fn(&Datum, &mut Vec<u8>)),
+    /// Values, made one by one.
+    Made,
 }
 
 /// Values in one piece of memory. NULLs have one that means nothing.
@@ -67,6 +69,8 @@ pub enum Values {
     F64(Vec<f64>),
     /// Of [`Form::I128`].
     I128(Vec<i128>),
+    /// Of [`Form::Made`].
+    Made(Vec<Datum>),
     /// Of the others: where each begins, and behind the last where it ends.
     Bytes(Vec<i32>, Vec<u8>),
 }
@@ -91,6 +95,7 @@ impl Column {
             Form::F32 => Values::F32(Vec::new()),
             Form::F64 => Values::F64(Vec::new()),
             Form::I128(_) => Values::I128(Vec::new()),
+            Form::Made => Values::Made(Vec::new()),
             Form::Bytes | Form::Packed(_) => Values::Bytes(vec![0], Vec::new()),
         };
         Column { values, nulls: Vec::new() }
@@ -100,6 +105,7 @@ impl Column {
     fn byte_len(&self) -> usize {
         match &self.values {
             Values::Bytes(_, bytes) => bytes.len(),
+            Values::Made(values) => values.iter().map(Datum::memory).sum(),
             _ => 0,
         }
     }
@@ -339,6 +345,13 @@ impl Adding<'_> {
                 adding.stored_only().map(|()| Some(f64::from_le_bytes(bytes)))
             }),
             Values::I128(out) => self.each(out, bytes, Self::decimal),
+            Values::Made(out) => {
+                out.reserve(bytes.len());
+                for bytes in bytes {
+                    out.push(bytes.map_or(Ok(Datum::Null), |bytes| self.value(bytes))?);
+                }
+                Ok(())
+            }
             Values::Bytes(ends, out) => self.each_bytes(ends, out, bytes),
         }
     }

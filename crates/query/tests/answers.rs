@@ -1,0 +1,148 @@
+//! Answers come in columns where nothing but columns is selected; they say what rows say.
+
+mod harness;
+
+use braid_sql::Outcome;
+use braid_sql::answer::Answer;
+use braid_types::TimeZone;
+use harness::Db;
+
+/// A table of all types with its twin of texts, children inside of parents, and a long table.
+fn db() -> Db {
+    let mut db = Db::new();
+    db.run(
+        "create type mood as enum ('sad', 'ok', 'happy');
+         create table every (id int primary key, b bool, i2 int2, i8 int8, f4 float4, f8 float8,
+             n numeric, n2 numeric(8,2), t text, v varchar(10), c char(5), y bytea, u uuid, d date,
+             ti time, ts timestamp, tz timestamptz, iv interval, j json, jb jsonb, a int[], m mood,
+             o oid, nm name);
+         insert into every (id) values (1), (5);
+         insert into every values
+             (2, true, -3, 9223372036854775807, 1.5, 'NaN', 123.4500, -0.05, 'tÄxt', 'v', 'c',
+              '\\xde00', '11111111-2222-3333-4444-555555555555', '2024-02-29', '12:34:56.7',
+              '2024-01-01 00:00:00', '2024-01-01 00:00:00+02', '1 mon 2 days', '{\"b\": 1,  \"a\":2}',
+              '{\"b\": 1,  \"a\":2}', '{1,NULL,3}', 'ok', 4294967295, 'nm'),
+             (3, false, 0, 0, '-Infinity', -0.0, 'NaN', 0, '', '', '', '', null, 'infinity', '24:00',
+              '-infinity', 'infinity', '-1 day', '[]', '[]', '{}', 'happy', 0, ''),
+             (4, null, null, -1, 0.1, 1e300, 1e40, 999999.99, repeat('long ', 500), null, 'abcde',
+              null, null, '0001-01-01 BC', null, null, null, null, null, null, null, null, null, null);
+         alter table every add column late int default 7;
+         insert into every (id, late) values (6, null);
+         create table p (id bigint, k text, x int, primary key (id desc, k));
+         create table q (id bigint, k text, n int, note text, primary key (id desc, k, n))
+             interleave in parent p on delete cascade;
+         insert into p select i, 'k' || i % 3, i from generate_series(1, 50) g(i);
+         insert into q select id, k, n, 'note ' || n from p, generate_series(1, 5) g(n);
+         create table many (id int primary key, t text);
+         insert into many select i, 'text ' || i from generate_series(1, 10000) g(i)",
+    );
+    db
+}
+
+/// The rows as lines, and whether any came in columns.
+fn rows(db: &mut Db, query: &str, columns: bool) -> (Vec<String>, bool) {
+    let statement = db.session.parse_script(query).unwrap().remove(0);
+    let prepared = db.session.prepare(statement, &[]).unwrap();
+    let Ok(Outcome::Rows(mut rows)) = db.session.execute(&prepared, Vec::new()) else {
+        panic!("{query}")
+    };
+    let (mut lines, mut any) = (Vec::new(), false);
+    loop {
+        let batch = match columns {
+            true => rows.next_answer().unwrap(),
+            false => rows.next_batch().unwrap().map(Answer::Rows),
+        };
+        let Some(batch) = batch else { break };
+        any |= matches!(batch, Answer::Columns(_));
+        let count = batch.rows();
+        let batch = batch.into_rows();
+        assert_eq!(batch.len(), count);
+        for row in batch {
+            let text = |v: &braid_types::Datum| v.to_text(TimeZone::utc());
+            lines.push(row.iter().map(|v| format!("{:?}", text(v))).collect::<Vec<_>>().join("|"));
+        }
+    }
+    assert_eq!(rows.tag(), format!("SELECT {}", lines.len()), "{query}");
+    (lines, any)
+}
+
+const IN_COLUMNS: &[&str] = &[
+    "select * from every",
+    "select t, id, t, late from every where id > 2",
+    "select late, c, n from every where id between 2 and 4 order by id desc",
+    "select id, x from p",
+    "select k, id from p where id between 10 and 20 order by id desc, k",
+    "select note from q where id = 7",
+    "select n, note, k from q where id = 7 and k = 'k1' order by n desc limit 2",
+    "select id from many limit 3000",
+    "select * from many where id > 100",
+    "select t from many where id >= 5 and id < 9000 limit 1",
+    // General plans.
+    "select t, count(*) from every group by t having count(*) < 9 order by t",
+    "select m.t, p.x from many m join p on p.x = m.id and m.t <> 'text 3' order by m.id",
+    "select e.*, late + 1 from every e where t <> 'x' or late is null order by random() limit 0 offset 0",
+];
+
+#[test]
+fn columns_say_what_rows_say() {
+    let mut db = db();
+    for query in IN_COLUMNS {
+        let (in_rows, no) = rows(&mut db, query, false);
+        let (in_columns, yes) = rows(&mut db, query, true);
+        assert_eq!(in_rows, in_columns, "{query}");
+        assert!(!no && (yes || in_rows.is_empty()), "{query}");
+    }
+}
+
+#[test]
+fn own_writes_are_among_the_columns() {
+    let mut db = db();
+    db.run("begin");
+    db.run(
+        "update many set t = 'mine' where id % 500 = 0; delete from many where id between 3 and 2000;
+         insert into many values (0, null), (20000, 'last'); delete from p where id = 9;
+         insert into q select id, k, 9, 'ninth' from p where id < 20",
+    );
+    for query in IN_COLUMNS {
+        let in_rows = rows(&mut db, query, false).0;
+        assert_eq!(in_rows, rows(&mut db, query, true).0, "{query}");
+    }
+    assert_eq!(rows(&mut db, "select t from many where id in (0, 2500)", true).0.len(), 2);
+}
+
+#[test]
+fn both_kinds_of_batches_go_on_with_each_other() {
+    let mut db = db();
+    let statement = db.session.parse_script("select id, t from many").unwrap().remove(0);
+    let prepared = db.session.prepare(statement, &[]).unwrap();
+    for columns_first in [true, false] {
+        let Outcome::Rows(mut rows) = db.session.execute(&prepared, Vec::new()).unwrap() else {
+            panic!("rows")
+        };
+        let (mut ids, mut columns) = (Vec::new(), columns_first);
+        loop {
+            let batch = match columns {
+                true => rows.next_answer().unwrap(),
+                false => rows.next_batch().unwrap().map(Answer::Rows),
+            };
+            let Some(batch) = batch else { break };
+            ids.extend(batch.into_rows().iter().map(|row| row[0].to_text(TimeZone::utc())));
+            columns = !columns;
+        }
+        let all: Vec<_> = (1..=10000).map(|id: i32| Some(id.to_string())).collect();
+        assert_eq!(ids, all);
+    }
+}
+
+#[test]
+fn what_columns_showed_is_validated() {
+    let mut db = db();
+    let mut other = db.another();
+    db.run("begin isolation level serializable");
+    let (lines, columns) = rows(&mut db, "select n, note from q where id = 7", true);
+    assert!(columns && lines.len() == 5);
+    other.run("insert into q values (7, 'k1', 6, 'a phantom')");
+    db.run("update many set t = 'seen ' || 5 where id = 1");
+    let error = db.try_run("commit").unwrap_err();
+    assert_eq!(error.state().0, "40001");
+}

@@ -1,0 +1,133 @@
+//! Answers on their way to the client: rows of values, or columns that nobody has made values of.
+//!
+//! ```text
+//!   stored bytes ---> columns ------------------------> text or binary of the protocol
+//!                        \---> rows of Datums --------->
+//! ```
+//!
+//! Whoever asks for a batch of an [`Answer`] takes either. Rows are for those who look at values:
+//! cursors, COPY, statements that write what a query gives.
+
+use std::sync::Arc;
+
+use braid_types::{Datum, SqlType};
+
+use crate::general_query::Row;
+use crate::storage::{Column, Values};
+
+/// A batch of a result, never empty.
+pub enum Answer {
+    /// Rows.
+    Rows(Vec<Row>),
+    /// Columns.
+    Columns(Box<dyn ColumnBatch>),
+}
+
+/// Rows in columns.
+pub trait ColumnBatch: Send {
+    /// How many rows there are.
+    fn rows(&self) -> usize;
+    /// The columns, each to be read from above.
+    fn readers(&self) -> Vec<Box<dyn CellReader + '_>>;
+}
+
+/// Reads one column.
+pub trait CellReader {
+    /// What stands in a row.
+    fn cell(&self, row: usize) -> Cell<'_>;
+}
+
+/// What stands in one row of one column.
+#[derive(Debug)]
+pub enum Cell<'a> {
+    /// A text that need not be copied.
+    Text(&'a str),
+    /// Any other value, and NULL.
+    Value(Datum),
+}
+
+impl Answer {
+    /// How many rows there are.
+    pub fn rows(&self) -> usize {
+        match self {
+            Answer::Rows(rows) => rows.len(),
+            Answer::Columns(columns) => columns.rows(),
+        }
+    }
+
+    /// As rows of values.
+    pub fn into_rows(self) -> Vec<Row> {
+        let columns = match self {
+            Answer::Rows(rows) => return rows,
+            Answer::Columns(columns) => columns,
+        };
+        let readers = columns.readers();
+        let value = |cell: Cell<'_>| match cell {
+            Cell::Text(text) => Datum::text(text),
+            Cell::Value(value) => value,
+        };
+        (0..columns.rows())
+            .map(|row| readers.iter().map(|reader| value(reader.cell(row))).collect())
+            .collect()
+    }
+}
+
+/// Columns of a stored table, decoded.
+pub(crate) struct StoredColumns {
+    columns: Vec<Column>,
+    types: Arc<[SqlType]>,
+    rows: usize,
+}
+
+impl StoredColumns {
+    /// `types`: what the columns are, in their order.
+    pub(crate) fn new(columns: Vec<Column>, types: Arc<[SqlType]>, rows: usize) -> StoredColumns {
+        StoredColumns { columns, types, rows }
+    }
+}
+
+impl ColumnBatch for StoredColumns {
+    fn rows(&self) -> usize {
+        self.rows
+    }
+
+    fn readers(&self) -> Vec<Box<dyn CellReader + '_>> {
+        let reader = |(column, ty)| Box::new(StoredCells { column, ty }) as Box<dyn CellReader>;
+        self.columns.iter().zip(self.types.iter()).map(reader).collect()
+    }
+}
+
+struct StoredCells<'a> {
+    column: &'a Column,
+    ty: &'a SqlType,
+}
+
+impl CellReader for StoredCells<'_> {
+    fn cell(&self, row: usize) -> Cell<'_> {
+        let nulls = &self.column.nulls;
+        if !nulls.is_empty() && nulls.binary_search(&(row as u32)).is_ok() {
+            return Cell::Value(Datum::Null);
+        }
+        Cell::Value(match &self.column.values {
+            Values::Bool(values) => Datum::Bool(values[row]),
+            Values::I16(values) => Datum::Int2(values[row]),
+            Values::I32(values) if *self.ty == SqlType::Date => Datum::Date(values[row]),
+            Values::I32(values) => Datum::Int4(values[row]),
+            Values::I64(values) => match self.ty {
+                SqlType::Time => Datum::Time(values[row]),
+                SqlType::Timestamp => Datum::Timestamp(values[row]),
+                SqlType::TimestampTz => Datum::TimestampTz(values[row]),
+                _ => Datum::Int8(values[row]),
+            },
+            Values::F32(values) => Datum::Float4(values[row]),
+            Values::F64(values) => Datum::Float8(values[row]),
+            Values::Bytes(ends, bytes) => {
+                let bytes = &bytes[ends[row] as usize..ends[row + 1] as usize];
+                return Cell::Text(std::str::from_utf8(bytes).unwrap_or_default());
+            }
+            Values::Made(values) => values[row].clone(),
+            // No column of an answer is decoded so.
+            Values::U32(_) | Values::I128(_) => Datum::Null,
+        })
+    }
+}

@@ -1,0 +1,109 @@
+//! Plain reads of one table, in columns: what is selected are columns, and the spans say all that
+//! is asked of a row. Then no row is ever put together: keys and values become columns, and these
+//! what the client is sent.
+
+use std::sync::Arc;
+
+use braid_types::{SqlResult, SqlType};
+
+use super::rows::RowSource;
+use super::select::{Output, Parts};
+use crate::answer::{Answer, StoredColumns};
+use crate::session::Context;
+use crate::storage::{Form, RowDecoder, TableScan};
+
+/// Rows of the first batch.
+const FIRST_ROWS: usize = 256;
+/// Rows of a batch at most.
+const BATCH_ROWS: usize = 4_096;
+/// Bytes of text and the like after which a batch ends.
+const BATCH_BYTES: usize = 1 << 20;
+
+/// Rows of a table on their way out.
+pub(super) struct ColumnarRows {
+    scan: TableScan,
+    decoder: RowDecoder,
+    types: Arc<[SqlType]>,
+    /// Rows of the next batch.
+    rows: usize,
+    /// Rows that are still wanted.
+    left: Option<u64>,
+}
+
+/// How a column is decoded: as it is sent.
+fn form(ty: &SqlType) -> Form {
+    match ty {
+        SqlType::Bool => Form::Bool,
+        SqlType::Int2 => Form::I16,
+        SqlType::Int4 | SqlType::Date => Form::I32,
+        SqlType::Int8 | SqlType::Time | SqlType::Timestamp | SqlType::TimestampTz => Form::I64,
+        SqlType::Float4 => Form::F32,
+        SqlType::Float8 => Form::F64,
+        SqlType::Text | SqlType::Varchar(_) | SqlType::Char(_) | SqlType::Name => Form::Bytes,
+        _ => Form::Made,
+    }
+}
+
+impl ColumnarRows {
+    /// Opens such a read; `None` if the plan is another one.
+    pub(super) fn open(
+        ctx: &Context,
+        parts: &Parts,
+        limit: Option<u64>,
+    ) -> SqlResult<Option<ColumnarRows>> {
+        let ([step], Output::Rows(exprs)) = (parts.steps.as_slice(), &parts.output) else {
+            return Ok(None);
+        };
+        let layout = &step.layout;
+        let columns: Option<Vec<usize>> = exprs.iter().map(|e| e.as_column()).collect();
+        let plain = parts.sort.is_empty()
+            && parts.locking.is_none()
+            && ctx.measured.is_none()
+            && step.access.rest.is_empty()
+            && step.access.index.is_none()
+            && !step.access.is_point(layout)
+            && step.after.is_empty()
+            && step.semi.is_none()
+            && step.value.is_none()
+            && (!layout.has_children || layout.jumps());
+        let Some(columns) = columns.filter(|_| plain) else { return Ok(None) };
+        let table = &layout.table.columns;
+        if columns.iter().any(|at| table[*at].expression.is_some()) {
+            return Ok(None);
+        }
+        let wanted = step.wanted.clone();
+        let rows = RowSource::lookup(ctx, layout, &step.access, wanted, parts.reverse, &[])?;
+        let RowSource::Table(scan) = rows else { return Ok(None) };
+        let expected = limit.and_then(|rows| usize::try_from(rows).ok());
+        let scan = match expected {
+            Some(rows) => scan.expecting(rows),
+            None => scan,
+        };
+        let out: Vec<(usize, Form)> =
+            columns.iter().map(|at| (*at, form(&table[*at].ty))).collect();
+        let types = columns.iter().map(|at| table[*at].ty.clone()).collect();
+        let decoder = RowDecoder::new(layout.clone(), &out, &[]);
+        Ok(Some(ColumnarRows { scan, decoder, types, rows: FIRST_ROWS, left: limit }))
+    }
+
+    /// The next rows.
+    pub(super) fn next(&mut self, ctx: &Context) -> SqlResult<Option<Answer>> {
+        let left = self.left.map_or(usize::MAX, |left| usize::try_from(left).unwrap_or(usize::MAX));
+        let wanted = self.rows.min(left);
+        self.rows = (self.rows * 2).min(BATCH_ROWS);
+        while self.decoder.len() < wanted && self.decoder.byte_len() < BATCH_BYTES {
+            ctx.check_cancel()?;
+            let most = wanted - self.decoder.len();
+            if !self.scan.read_columns(&mut self.decoder, most, |_, _| Ok(None))? {
+                break;
+            }
+        }
+        let (columns, rows) = self.decoder.take();
+        self.left = self.left.map(|left| left - rows as u64);
+        if rows == 0 {
+            return Ok(None);
+        }
+        let columns = StoredColumns::new(columns, self.types.clone(), rows);
+        Ok(Some(Answer::Columns(Box::new(columns))))
+    }
+}
