@@ -130,7 +130,9 @@ impl Router {
         if reads.is_none() && others.is_empty() {
             return Ok(None);
         }
-        let through = CommitTs(self.now().0 + Hlc::from_micros(VALIDATED_AHEAD_MICROS));
+        // By the wall: a clock that others have lifted is not lifted on and on.
+        let ahead = self.options.wall.now_micros() + VALIDATED_AHEAD_MICROS;
+        let through = self.now().max(CommitTs(Hlc::from_micros(ahead)));
         for (range, session) in others {
             let Some(route) = self.route_of(range) else { continue };
             let times = (request.read_ts, through);

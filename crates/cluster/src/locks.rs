@@ -131,7 +131,10 @@ impl Router {
         match sent {
             Sent::Moved => Ok(None),
             Sent::Answer(Answer::Locked(locked)) => {
-                self.txns.lock().has_locks(txn, route.range, locked.session);
+                let granted = pieces.iter().zip(&locked.grants);
+                let granted = granted.map(|(piece, _)| piece.target.clone());
+                let session = (route.range, locked.session);
+                self.txns.lock().has_locks(txn, session, granted);
                 Ok(Some(locked))
             }
             Sent::Answer(other) => Err(unexpected(other)),

@@ -211,7 +211,7 @@ impl Router {
     fn learn(&self, known: Vec<RangeDescriptor>) {
         let came_from = self.routes.lock().learn(known);
         let mut txns = self.txns.lock();
-        came_from.into_iter().for_each(|(from, to)| txns.moved(from, to));
+        came_from.iter().for_each(|(from, (to, span))| txns.moved(*from, (*to, span)));
     }
 
     /// Lifts the clock, unless the other one is out of bounds.

@@ -58,8 +58,12 @@ impl Routes {
         }
     }
 
-    /// Takes up what somebody has said. Returns which ranges have got keys of which others.
-    pub(crate) fn learn(&mut self, told: Vec<RangeDescriptor>) -> Vec<(RangeId, RangeId)> {
+    /// Takes up what somebody has said. Returns of which ranges which others have got keys, and
+    /// what those are.
+    pub(crate) fn learn(
+        &mut self,
+        told: Vec<RangeDescriptor>,
+    ) -> Vec<(RangeId, (RangeId, KeySpan))> {
         let mut came_from = Vec::new();
         for range in told {
             let overlapping: Vec<Route> =
@@ -71,7 +75,7 @@ impl Routes {
             for known in overlapping {
                 self.by_start.remove(&known.span.start);
                 if known.range != range.id {
-                    came_from.push((known.range, range.id));
+                    came_from.push((known.range, (range.id, range.span.clone())));
                 }
                 holder = holder.or(known.holder);
                 let before = KeySpan::new(known.span.start.clone(), range.span.start.clone());
@@ -113,13 +117,16 @@ mod tests {
         assert_eq!(routes.learn(vec![range(1, "a", "z", 1)]), []);
         routes.set_holder(RangeId(1), Some(NodeId(7)));
         // The other half was not told of.
-        assert_eq!(routes.learn(vec![range(2, "m", "z", 2)]), [(RangeId(1), RangeId(2))]);
+        assert_eq!(
+            routes.learn(vec![range(2, "m", "z", 2)]),
+            [(RangeId(1), (RangeId(2), KeySpan::new("m", "z")))]
+        );
         assert_eq!(shown(&routes), "1[a,m) 2[m,z)");
         assert_eq!(routes.of(b"n").and_then(|route| route.holder), Some(NodeId(7)));
         // Old news.
         assert_eq!(routes.learn(vec![range(1, "a", "z", 1)]), []);
         let split = vec![range(1, "a", "d", 4), range(4, "g", "m", 4)];
-        assert_eq!(routes.learn(split), [(RangeId(1), RangeId(4))]);
+        assert_eq!(routes.learn(split), [(RangeId(1), (RangeId(4), KeySpan::new("g", "m")))]);
         assert_eq!(shown(&routes), "1[a,d) 1[d,g) 4[g,m) 2[m,z)");
         let of = |key: &str| routes.of(key.as_bytes()).map(|route| route.range.0);
         assert_eq!([of("a"), of("f"), of("g"), of("z")], [Some(1), Some(1), Some(4), None]);

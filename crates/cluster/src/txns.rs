@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use braid_kv::TxnId;
-use braid_lsm::CommitTs;
+use braid_kv::{Target, TxnId};
+use braid_lsm::{CommitTs, KeySpan};
 use braid_range::{LockSession, NodeId, RangeId, When};
 
 /// A transaction that has not ended.
@@ -13,6 +13,8 @@ struct Running {
     step: u64,
     /// Where it has locks.
     sessions: BTreeMap<RangeId, LockSession>,
+    /// What it has ever locked.
+    locked: Vec<Target>,
 }
 
 /// See the [module's page](self).
@@ -60,9 +62,16 @@ impl Txns {
     }
 
     /// A transaction has locks in a range.
-    pub(crate) fn has_locks(&mut self, txn: TxnId, range: RangeId, session: LockSession) {
+    pub(crate) fn has_locks(
+        &mut self,
+        txn: TxnId,
+        (range, session): (RangeId, LockSession),
+        targets: impl Iterator<Item = Target>,
+    ) {
+        let running = self.running.entry(txn).or_default();
         // The first one counts: if the lease was lost since then, so were its locks.
-        self.running.entry(txn).or_default().sessions.entry(range).or_insert(session);
+        running.sessions.entry(range).or_insert(session);
+        running.locked.extend(targets);
         self.locked.insert(range);
     }
 
@@ -73,10 +82,15 @@ impl Txns {
         sessions.into_keys().collect()
     }
 
-    /// A range has keys that were another one's, and the locks on them.
-    pub(crate) fn moved(&mut self, from: RangeId, to: RangeId) {
+    /// A range has keys that were another one's. Whoever has locks on some of them has them there.
+    pub(crate) fn moved(&mut self, from: RangeId, (to, span): (RangeId, &KeySpan)) {
         for running in self.running.values_mut() {
-            if let Some(session) = running.sessions.get(&from).copied() {
+            let Some(session) = running.sessions.get(&from).copied() else { continue };
+            let is_there = |target: &Target| match target {
+                Target::Key(key) => span.contains(key),
+                Target::Span(locked) => span.overlaps(locked),
+            };
+            if running.locked.iter().any(is_there) {
                 running.sessions.entry(to).or_insert(session);
                 self.locked.insert(to);
             }

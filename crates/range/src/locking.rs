@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use braid_consensus::Result;
 use braid_kv::TxnId as LockTxn;
 use braid_kv::{Asked, Conflict, Grant, KvError, LockReport, LockTable, LockWait, Target};
-use braid_lsm::KeySpan;
+use braid_lsm::{CommitTs, KeySpan};
 use bytes::Bytes;
 
 use crate::replica::{Replica, Tried};
@@ -60,6 +60,8 @@ pub(crate) struct Locking {
     /// The lease under which it began. Leases of the same process that follow each other without
     /// another one in between are one to it.
     since: u64,
+    /// Whoever validated was told that nothing will be written up to here.
+    pub(crate) promised: CommitTs,
     table: LockTable,
     sessions: BTreeMap<LockTxn, Session>,
     waiters: Vec<Waiter>,
@@ -115,8 +117,8 @@ impl Locking {
     /// What lies from a key on, for a range of its own. Nobody may wait.
     pub(crate) fn split_off(&mut self, at: &Bytes) -> Locking {
         let (table, sessions) = (self.table.split_off(at), self.sessions.clone());
-        let (since, heard) = (self.since, self.heard.clone());
-        Locking { since, table, sessions, waiters: Vec::new(), heard }
+        let (since, promised, heard) = (self.since, self.promised, self.heard.clone());
+        Locking { since, promised, table, sessions, waiters: Vec::new(), heard }
     }
 
     fn hear(&mut self, txn: LockTxn, now_micros: u64) {

@@ -487,7 +487,7 @@ impl Replica {
             }
             Err(error) => return Err(failed(error)),
         }
-        let ts = self.clocks.now();
+        let ts = self.next_write();
         if ask.not_after.is_some_and(|latest| latest < ts) {
             return Ok(Tried::Answer(Answer::TooLate));
         }
@@ -513,7 +513,7 @@ impl Replica {
                 return Ok(Tried::Answer(Answer::Conflict(conflict)));
             }
         }
-        let ts = self.clocks.now();
+        let ts = self.next_write();
         if at >= ts {
             let reason = "rows of the past have a time that has not come";
             return Ok(Tried::Answer(Answer::Refused(reason.into())));
@@ -550,6 +550,12 @@ impl Replica {
         Ok(latched.then_some(Tried::Wait))
     }
 
+    /// When something that is proposed now is written: above what was read, by the clock, and above
+    /// what was promised.
+    fn next_write(&self) -> CommitTs {
+        self.clocks.now().max(CommitTs(self.locking.promised.0 + 1))
+    }
+
     fn propose_named(
         &mut self,
         number: RequestNumber,
@@ -560,6 +566,8 @@ impl Replica {
         if !self.serves(ts) {
             return Ok(Tried::Wait);
         }
+        // Entries of any kind are above it from now on.
+        self.clocks.hlc.update(ts.0);
         let Some((proposal, _)) = self.propose(act, ts)? else { return Ok(Tried::Wait) };
         let lease = self.machine.state.lease.sequence;
         let pending = Pending { txn: Some(txn), ts, spans, askers: vec![number] };

@@ -70,6 +70,7 @@ impl Replica {
         if let Some(tried) = self.not_serving(when.at, now) {
             return Ok(Some(tried));
         }
+        self.clocks.hlc.update(when.at.0);
         if self.is_latched(spans, when.at) {
             return Ok(Some(Tried::Wait));
         }
@@ -84,7 +85,7 @@ impl Replica {
         Ok(None)
     }
 
-    /// Why this replica cannot answer for a time; if it can, its clock is lifted to it.
+    /// Why this replica cannot answer for a time.
     pub(crate) fn not_serving(&self, ts: CommitTs, now: CommitTs) -> Option<Tried> {
         if micros(ts) > micros(now) + self.options.max_clock_offset_micros {
             let reason = "it is about a time that this node's clock has not come to";
@@ -93,7 +94,6 @@ impl Replica {
         if !self.serves(ts.max(now)) {
             return Some(self.elsewhere().map_or(Tried::Wait, Tried::Answer));
         }
-        self.clocks.hlc.update(ts.0);
         None
     }
 
@@ -109,6 +109,8 @@ impl Replica {
         if let Some(lost) = self.lost_locks(txn) {
             return Ok(Tried::Answer(lost));
         }
+        // The clock stays: all ranges of the node have it, and the writer may be one of them.
+        self.locking.promised = self.locking.promised.max(through);
         if self.is_latched(&spans_of(reads), newest()) {
             return Ok(Tried::Wait);
         }

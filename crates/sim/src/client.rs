@@ -20,7 +20,7 @@ use crate::plan::{Plan, Sabotage};
 
 /// What a transaction does with a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step {
+pub(crate) enum Step {
     Look(Key),
     Append(Key),
     Erase(u32),
@@ -30,7 +30,7 @@ enum Step {
 
 impl Step {
     /// What it has to read.
-    fn reads(self) -> Vec<Key> {
+    pub(crate) fn reads(self) -> Vec<Key> {
         match self {
             Step::Look(key) | Step::Append(key) | Step::Overwrite(key, true) => vec![key],
             Step::Erase(n) => vec![Key::List(n), Key::Trail(n)],
@@ -56,6 +56,37 @@ pub(crate) enum Wish {
     Send { node: NodeId, number: u64, request: Request, patience_micros: u64 },
     /// The transaction is over. If nobody knows how, this is what could be asked again.
     Done(Transaction, Option<Ask>),
+    /// The transaction has not happened, and why.
+    Failed(Transaction, String),
+    /// Some time is to pass, and then the client looks again.
+    Rest { number: u64, micros: u64 },
+    /// The client itself is broken.
+    Wrong(String),
+}
+
+/// What a transaction is going to do.
+pub(crate) fn steps(random: &mut Random, plan: &Plan) -> Vec<Step> {
+    let mut steps = Vec::new();
+    for _ in 0..random.between(1, 3) {
+        let n = random.below(plan.keys) as u32;
+        let step = match random.below(10) {
+            0..=1 => Step::Look(Key::List(n)),
+            2 => Step::Look(Key::Register(n)),
+            3..=6 => Step::Append(Key::List(n)),
+            7 => Step::Erase(n),
+            8 => Step::Overwrite(Key::Register(n), true),
+            _ => Step::Overwrite(Key::Register(n), false),
+        };
+        // Each key once: what a transaction sees of itself is its coordinator's business.
+        let touched = |step: &Step| match *step {
+            Step::Look(key) | Step::Append(key) | Step::Overwrite(key, _) => key,
+            Step::Erase(n) => Key::List(n),
+        };
+        if !steps.iter().any(|other| touched(other) == touched(&step)) {
+            steps.push(step);
+        }
+    }
+    steps
 }
 
 /// See the [module's page](self).
@@ -104,27 +135,8 @@ impl Client {
 
     /// Begins a transaction.
     pub(crate) fn begin(&mut self, now: u64) -> Wish {
+        let steps = steps(&mut self.random, &self.plan);
         let random = &mut self.random;
-        let mut steps = Vec::new();
-        for _ in 0..random.between(1, 3) {
-            let n = random.below(self.plan.keys) as u32;
-            let step = match random.below(10) {
-                0..=1 => Step::Look(Key::List(n)),
-                2 => Step::Look(Key::Register(n)),
-                3..=6 => Step::Append(Key::List(n)),
-                7 => Step::Erase(n),
-                8 => Step::Overwrite(Key::Register(n), true),
-                _ => Step::Overwrite(Key::Register(n), false),
-            };
-            // Each key once: what a transaction sees of itself is its coordinator's business.
-            let touched = |step: &Step| match *step {
-                Step::Look(key) | Step::Append(key) | Step::Overwrite(key, _) => key,
-                Step::Erase(n) => Key::List(n),
-            };
-            if !steps.iter().any(|other| touched(other) == touched(&step)) {
-                steps.push(step);
-            }
-        }
         self.gives_up = random.chance(1, 30);
         if random.chance(1, 6) {
             self.node = random.between(1, self.plan.nodes);

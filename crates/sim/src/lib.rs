@@ -21,6 +21,7 @@
 //! synced, clocks beyond the bound, a client that retries under another name): a run that does
 //! not notice would prove nothing.
 
+mod actor;
 mod client;
 mod clock;
 mod data;
@@ -33,6 +34,6 @@ mod verdict;
 mod world;
 
 pub use live::{LiveCluster, LiveOptions};
-pub use plan::{DiskPlan, LogPlan, NetworkPlan, Plan, Sabotage};
+pub use plan::{ClientPlan, DiskPlan, LogPlan, NetworkPlan, Plan, Sabotage};
 pub use verdict::Verdict;
 pub use world::run;

@@ -151,6 +151,14 @@ impl LiveCluster {
         Coordinator::over(router, own).expect("its disk is new")
     }
 
+    /// Splits whatever range has the key there. Nobody is told.
+    pub fn split(&self, at: &Bytes) {
+        let mut inner = self.inner.lock();
+        let ranges = inner.nodes[0].process.ranges();
+        let newest = ranges.iter().map(|(range, _)| range.id.0).max().unwrap_or(0);
+        inner.split(at, RangeId(newest + 1));
+    }
+
     /// What the nodes have, a line for each range of each.
     pub fn describe(&self) -> String {
         let inner = self.inner.lock();

@@ -24,12 +24,8 @@ pub struct Plan {
     pub seed: u64,
     /// Nodes, each with a replica.
     pub nodes: u64,
-    /// Clients that work at the same time.
-    pub clients: usize,
-    /// Transactions in all.
-    pub transactions: u64,
-    /// Microseconds for which a client rests between two of them, at most.
-    pub rest_micros: u64,
+    /// What clients do.
+    pub clients: ClientPlan,
     /// Lists and registers.
     pub keys: u64,
     /// How messages travel.
@@ -50,6 +46,19 @@ pub struct Plan {
     pub log: LogPlan,
     /// What is broken on purpose.
     pub sabotage: Option<Sabotage>,
+}
+
+/// What clients do.
+#[derive(Debug, Clone)]
+pub struct ClientPlan {
+    /// How many work at the same time.
+    pub count: usize,
+    /// Their transactions are those of `kv` over a router, instead of requests to one range.
+    pub over_kv: bool,
+    /// Transactions in all.
+    pub transactions: u64,
+    /// Microseconds for which a client rests between two of them, at most.
+    pub rest_micros: u64,
 }
 
 /// How messages travel while things break.
@@ -100,9 +109,12 @@ impl Plan {
         Plan {
             seed,
             nodes: if random.chance(1, 5) { 5 } else { 3 },
-            clients: random.between(2, 8) as usize,
-            transactions: random.between(100, 300),
-            rest_micros: *random.pick(&[1, 20_000, 500_000]),
+            clients: ClientPlan {
+                count: random.between(2, 8) as usize,
+                over_kv: false,
+                transactions: random.between(100, 300),
+                rest_micros: *random.pick(&[1, 20_000, 500_000]),
+            },
             network: NetworkPlan { lost, doubled, slow, delay_micros },
             disk: DiskPlan { sync_micros, survives, memtable_size },
             trouble_every: *random.pick(&[300_000, 1_000_000, 3_000_000]),
@@ -119,6 +131,12 @@ impl Plan {
         }
     }
 
+    /// The same with transactions of `kv`.
+    pub fn over_kv(mut self) -> Plan {
+        self.clients.over_kv = true;
+        self
+    }
+
     /// The same with a broken promise. There is trouble enough for it to matter.
     pub fn sabotaged(mut self, sabotage: Sabotage) -> Plan {
         self.sabotage = Some(sabotage);
@@ -126,7 +144,7 @@ impl Plan {
             // One clock is slow for long, and nothing else is wrong.
             self.trouble = [0, 0, 0, 0, 1, 0];
             (self.trouble_every, self.lease_micros) = (6_000_000, 1_000_000);
-            (self.network.lost, self.rest_micros) = (0, 500_000);
+            (self.network.lost, self.clients.rest_micros) = (0, 500_000);
             return self;
         }
         self.disk.memtable_size = 1 << 20;

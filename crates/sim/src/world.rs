@@ -13,6 +13,7 @@ use braid_range::{
 };
 use braid_workload::history::{History, Outcome, Transaction};
 
+use crate::actor::{Actor, reply};
 use crate::client::{Client, Wish};
 use crate::clock::BEGIN_MICROS;
 use crate::data;
@@ -38,7 +39,7 @@ enum Event {
     LogSynced { node: u64, life: u64, place: LogPlace },
     Message { from: u64, node: u64, bytes: Vec<u8> },
     Request { node: u64, number: u64, request: Request },
-    Answer { client: Party, number: u64, answer: Answer },
+    Answer { client: Party, number: u64, clock: CommitTs, answer: Answer },
     Impatient { client: Party, number: u64 },
     Begin { client: usize },
     Trouble,
@@ -67,6 +68,49 @@ impl Agenda {
     }
 }
 
+/// Who asks.
+enum Worker {
+    Plain(Box<Client>),
+    Threaded(Box<Actor>),
+}
+
+impl Worker {
+    fn number(&self) -> u64 {
+        match self {
+            Worker::Plain(client) => client.number,
+            Worker::Threaded(actor) => actor.number,
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        match self {
+            Worker::Plain(client) => client.is_idle(),
+            Worker::Threaded(actor) => actor.is_idle(),
+        }
+    }
+
+    fn begin(&mut self, now: u64) -> Wish {
+        match self {
+            Worker::Plain(client) => client.begin(now),
+            Worker::Threaded(actor) => actor.begin(now),
+        }
+    }
+
+    fn answer(&mut self, now: u64, clock: CommitTs, answer: Answer) -> Option<Wish> {
+        match self {
+            Worker::Plain(client) => client.answer(now, answer),
+            Worker::Threaded(actor) => Some(actor.reply(now, reply(clock, answer))),
+        }
+    }
+
+    fn impatient(&mut self, now: u64) -> Wish {
+        match self {
+            Worker::Plain(client) => client.impatient(now),
+            Worker::Threaded(actor) => actor.reply(now, None),
+        }
+    }
+}
+
 struct World {
     plan: Plan,
     range: RangeDescriptor,
@@ -74,7 +118,7 @@ struct World {
     now: Arc<AtomicU64>,
     agenda: Agenda,
     nodes: Vec<Node>,
-    clients: Vec<Client>,
+    workers: Vec<Worker>,
     network: Network,
     history: History,
     /// Transactions of which nobody knows the outcome: their places in the history.
@@ -106,16 +150,28 @@ impl World {
         let range = RangeDescriptor { id: RangeId(1), span, generation: 1, replicas };
         let nodes: Vec<Node> =
             (1..=plan.nodes).map(|id| Node::new(NodeId(id), now.clone(), fork())).collect();
-        let clients = (0..plan.clients as u64)
-            .map(|n| Client::new(FIRST_CLIENT + n, &plan, range.clone(), fork()))
-            .collect();
+        let plain = |n, random| {
+            Worker::Plain(Box::new(Client::new(FIRST_CLIENT + n, &plan, range.clone(), random)))
+        };
+        let threaded = |n, random| {
+            let (id, now) = (FIRST_CLIENT + n, now.clone());
+            Worker::Threaded(Box::new(Actor::new(id, &plan, range.clone(), now, random)))
+        };
+        let mut workers: Vec<Worker> = Vec::new();
+        for n in 0..plan.clients.count as u64 {
+            workers.push(if plan.clients.over_kv { threaded(n, fork()) } else { plain(n, fork()) });
+        }
+        if plan.clients.over_kv {
+            // Who looks at everything in the end.
+            workers.push(plain(plan.clients.count as u64, fork()));
+        }
         World {
             range,
             random,
             now,
             agenda: Agenda::default(),
             nodes,
-            clients,
+            workers,
             network,
             history: History::default(),
             unknown: Vec::new(),
@@ -163,7 +219,7 @@ impl World {
     fn go(&mut self) {
         (1..=self.plan.nodes).for_each(|node| self.after(0, Event::Start { node }));
         self.after(self.plan.trouble_every, Event::Trouble);
-        for client in 0..self.clients.len() {
+        for client in 0..self.plan.clients.count {
             self.next_transaction(client);
         }
         while self.verdict.problems.is_empty() && !self.is_over() {
@@ -184,8 +240,8 @@ impl World {
     }
 
     fn is_over(&mut self) -> bool {
-        let idle = self.clients.iter().all(Client::is_idle);
-        if idle && self.begun == self.plan.transactions && self.healed_at.is_some() {
+        let idle = self.workers.iter().all(Worker::is_idle);
+        if idle && self.begun == self.plan.clients.transactions && self.healed_at.is_some() {
             return true;
         }
         let late = self.healed_at.is_some_and(|at| at + HEALED_MICROS < self.now());
@@ -200,7 +256,7 @@ impl World {
     }
 
     fn heal_if_due(&mut self) {
-        let done = self.begun == self.plan.transactions;
+        let done = self.begun == self.plan.clients.transactions;
         if self.healed_at.is_some() || !done && self.now() < BEGIN_MICROS + TROUBLE_MICROS {
             return;
         }
@@ -302,6 +358,7 @@ impl World {
         }
         let life = here.life;
         let Some(process) = here.process.as_mut() else { return };
+        let clock = CommitTs(process.hlc().peek());
         let effects = process.effects();
         for (to, bytes) in effects.send {
             for delay in self.network.arrivals(node, to.0) {
@@ -316,7 +373,7 @@ impl World {
             }
             for delay in self.network.arrivals(node, client) {
                 let answer = answer.clone();
-                self.after(delay, Event::Answer { client, number, answer });
+                self.after(delay, Event::Answer { client, number, clock, answer });
             }
         }
         if let Some(place) = effects.sync {
@@ -327,21 +384,21 @@ impl World {
 
     fn happen_outside(&mut self, event: Event) {
         match event {
-            Event::Answer { client, number, answer } => {
+            Event::Answer { client, number, clock, answer } => {
                 let n = (client - FIRST_CLIENT) as usize;
-                if self.clients[n].number == number {
+                if self.workers[n].number() == number {
                     self.note(format!("c{n} is answered {number}: {answer:?}"));
                     let now = self.now();
-                    if let Some(wish) = self.clients[n].answer(now, answer) {
+                    if let Some(wish) = self.workers[n].answer(now, clock, answer) {
                         self.grant(n, wish);
                     }
                 }
             }
             Event::Impatient { client, number } => {
                 let n = (client - FIRST_CLIENT) as usize;
-                if self.clients[n].number == number {
+                if self.workers[n].number() == number {
                     let now = self.now();
-                    let wish = self.clients[n].impatient(now);
+                    let wish = self.workers[n].impatient(now);
                     self.grant(n, wish);
                 }
             }
@@ -374,10 +431,10 @@ impl World {
     }
 
     fn next_transaction(&mut self, client: usize) {
-        if self.begun < self.plan.transactions {
+        if self.begun < self.plan.clients.transactions {
             self.begun += 1;
             let now = self.now();
-            let wish = self.clients[client].begin(now);
+            let wish = self.workers[client].begin(now);
             self.grant(client, wish);
         }
     }
@@ -385,6 +442,11 @@ impl World {
     fn grant(&mut self, client: usize, wish: Wish) {
         match wish {
             Wish::Done(transaction, ask) => self.ended(client, transaction, ask),
+            Wish::Failed(transaction, why) => {
+                self.count(kind_of(&why));
+                self.note(format!("c{client} has failed: {why}"));
+                self.ended(client, transaction, None);
+            }
             Wish::Send { node, number, request, patience_micros } => {
                 let party = FIRST_CLIENT + client as u64;
                 for delay in self.network.arrivals(party, node.0) {
@@ -393,6 +455,11 @@ impl World {
                 }
                 self.after(patience_micros, Event::Impatient { client: party, number });
             }
+            Wish::Rest { number, micros } => {
+                let client = FIRST_CLIENT + client as u64;
+                self.after(micros, Event::Impatient { client, number });
+            }
+            Wish::Wrong(what) => self.wrong(what),
         }
     }
 
@@ -404,7 +471,7 @@ impl World {
         }
         self.unknown.extend(ask.map(|ask| (self.history.transactions.len(), ask)));
         self.history.transactions.push(transaction);
-        let rest = self.random.below(self.plan.rest_micros);
+        let rest = self.random.below(self.plan.clients.rest_micros);
         self.after(rest, Event::Begin { client });
     }
 
@@ -420,7 +487,7 @@ impl World {
         }
         let nodes = 1..=self.plan.nodes;
         let parties: Vec<Party> =
-            nodes.chain((0..self.clients.len() as u64).map(|n| FIRST_CLIENT + n)).collect();
+            nodes.chain((0..self.workers.len() as u64).map(|n| FIRST_CLIENT + n)).collect();
         let Some(trouble) = draw(&mut self.random, &self.plan, &parties) else { return };
         self.note(format!("{trouble:?}"));
         match trouble {
@@ -491,9 +558,10 @@ impl World {
     fn look_at_everything(&mut self) {
         for (place, ask) in std::mem::take(&mut self.unknown) {
             self.found_out = Some(Outcome::Unknown);
-            let wish = self.clients[0].find_out(ask);
-            self.grant(0, wish);
-            if !self.go_until(|world| world.clients[0].is_idle()) {
+            let wish = self.last().find_out(ask);
+            let last = self.workers.len() - 1;
+            self.grant(last, wish);
+            if !self.go_until(World::last_is_idle) {
                 return self.wrong("nobody says what became of a commit".into());
             }
             let (found_out, now) = (self.found_out.take(), self.now());
@@ -505,9 +573,10 @@ impl World {
         let mut over = true;
         for n in 0..self.plan.keys as u32 {
             let now = self.now();
-            let wish = self.clients[0].begin_last(now, n);
-            self.grant(0, wish);
-            over &= self.go_until(|world| world.clients[0].is_idle());
+            let wish = self.last().begin_last(now, n);
+            let last = self.workers.len() - 1;
+            self.grant(last, wish);
+            over &= self.go_until(World::last_is_idle);
         }
         if !over || !self.go_until(World::replicas_are_level) {
             let states: Vec<String> = self.nodes.iter().map(describe).collect();
@@ -518,6 +587,18 @@ impl World {
         if let Some(other) = rows.iter().position(|other| *other != rows[0]) {
             self.wrong(format!("n{} has other rows than n1", other + 1));
         }
+    }
+
+    /// The client that looks at everything in the end.
+    fn last(&mut self) -> &mut Client {
+        match self.workers.last_mut() {
+            Some(Worker::Plain(client)) => client,
+            _ => unreachable!("the last one is plain"),
+        }
+    }
+
+    fn last_is_idle(&self) -> bool {
+        self.workers.last().is_some_and(Worker::is_idle)
     }
 
     /// Lets things happen until that is so; whether it came to that in time.
@@ -556,6 +637,21 @@ impl World {
             self.wrong(format!("ranges overlap or leave keys out: {spans:?}"));
         }
     }
+}
+
+/// Of what kind a failure is, for counting.
+fn kind_of(why: &str) -> &'static str {
+    const KINDS: [&str; 8] = [
+        "about when this transaction began",
+        "several ranges",
+        "lease of their range",
+        "was read and has changed",
+        "changed",
+        "in time",
+        "deadlock",
+        "not known",
+    ];
+    KINDS.into_iter().find(|kind| why.contains(kind)).unwrap_or("other failures")
 }
 
 fn describe(node: &Node) -> String {

@@ -42,9 +42,29 @@ fn histories_are_serializable_and_live_whatever_breaks() {
 }
 
 #[test]
+fn transactions_of_kv_are_serializable_and_live_whatever_breaks() {
+    let (mut seconds, mut events, mut outcomes) = (0, 0, [0; 3]);
+    let mut counts = std::collections::BTreeMap::<&str, u64>::new();
+    let all = seeds(10);
+    for seed in all.clone() {
+        let plan = Plan::of_seed(seed).over_kv();
+        let verdict = run(&plan);
+        assert!(verdict.is_good(), "seed {seed}: {}", show(&plan, &verdict));
+        seconds += verdict.micros / 1_000_000;
+        events += verdict.events;
+        (0..3).for_each(|n| outcomes[n] += verdict.outcomes[n]);
+        verdict.counts.iter().for_each(|(what, n)| *counts.entry(what).or_default() += n);
+    }
+    println!("seeds {all:?}: {seconds} simulated seconds, {events} events, outcomes {outcomes:?}");
+    println!("{counts:?}");
+}
+
+#[test]
 fn a_seed_gives_the_same_trace_again() {
-    for seed in seeds(4) {
-        let plan = Plan::of_seed(seed);
+    for seed in seeds(4).flat_map(|seed| [seed, seed + 1_000_000]) {
+        let over_kv = seed > 1_000_000;
+        let plan = Plan::of_seed(seed % 1_000_000);
+        let plan = if over_kv { plan.over_kv() } else { plan };
         let (one, two) = (run(&plan), run(&plan));
         assert_eq!((one.trace, one.events), (two.trace, two.events), "seed {seed}");
         assert_eq!(one.tail, two.tail, "seed {seed}");

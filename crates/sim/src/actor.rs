@@ -1,0 +1,313 @@
+//! A client with a thread: its transactions are those of `kv`, over a router.
+//!
+//! ```text
+//!   world    begin ────────►│               │◄─ Ask ── answer ──►│             │◄─ Done
+//!   thread                  begin, get, ..  ask (waits)          put, .. commit
+//! ```
+//!
+//! The thread runs only while the world waits for it: it gets the baton with an answer and gives it
+//! back with the next question. So everything happens in one order, which the seed decides.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use braid_cluster::{Reply, Router, RouterOptions, Transport};
+use braid_env::clock::{Clock, Hlc};
+use braid_env::fs::MemFs;
+use braid_env::memory::Pool;
+use braid_env::random::Random;
+use braid_env::tasks::spawn_thread;
+use braid_kv::{Coordinator, CoordinatorOptions, KvError, KvResult, ScanOptions, Txn, TxnOptions};
+use braid_range::{Answer, NodeId, RangeDescriptor, Request, Write};
+use braid_workload::history::record::{Key, Op, Outcome, Transaction};
+use bytes::Bytes;
+use parking_lot::Mutex;
+
+use crate::client::{Step, Wish, steps};
+use crate::clock::NodeClock;
+use crate::data;
+use crate::plan::Plan;
+
+/// The world's word to the thread.
+enum Word {
+    /// Run a transaction; values that it writes begin with this one.
+    Begin(u64),
+    /// The answer to the question, if there was one.
+    Reply(Option<Reply>),
+}
+
+/// The thread's word to the world.
+enum Said {
+    Ask {
+        node: NodeId,
+        request: Request,
+        patience: Duration,
+    },
+    Pause(Duration),
+    Done {
+        outcome: Outcome,
+        ops: Vec<Op>,
+        why: Option<String>,
+    },
+    /// It has panicked.
+    Gone,
+}
+
+/// See the [module's page](self).
+pub(crate) struct Actor {
+    id: u64,
+    words: Option<Sender<Word>>,
+    said: Receiver<Said>,
+    thread: Option<JoinHandle<()>>,
+    /// Of the question that is open. Its answers have it.
+    pub(crate) number: u64,
+    began: u64,
+    count: u64,
+    idle: bool,
+}
+
+/// How the thread's questions leave it.
+struct Baton {
+    words: Mutex<Receiver<Word>>,
+    said: Sender<Said>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Actor {
+    pub(crate) fn new(
+        id: u64,
+        plan: &Plan,
+        range: RangeDescriptor,
+        world: Arc<AtomicU64>,
+        mut random: Random,
+    ) -> Actor {
+        let (words, inbox) = channel();
+        let (outbox, said) = channel();
+        let clock: Arc<dyn Clock> = Arc::new(NodeClock::new(world));
+        let gone = outbox.clone();
+        let baton = Arc::new(Baton { words: Mutex::new(inbox), said: outbox, clock });
+        let (plan, seed) = (plan.clone(), random.next_u64());
+        let thread = spawn_thread("sim-client", move || {
+            let run = std::panic::AssertUnwindSafe(|| work(id, &plan, range, &baton, seed));
+            if std::panic::catch_unwind(run).is_err() {
+                // Nobody listens if the world is over, too.
+                let _ = gone.send(Said::Gone);
+            }
+        });
+        Actor {
+            id,
+            words: Some(words),
+            said,
+            thread: Some(thread),
+            number: id << 32,
+            began: 0,
+            count: 0,
+            idle: true,
+        }
+    }
+
+    pub(crate) fn is_idle(&self) -> bool {
+        self.idle
+    }
+
+    pub(crate) fn begin(&mut self, now: u64) -> Wish {
+        (self.began, self.idle) = (now, false);
+        self.count += 1;
+        let first = (self.id << 40) | self.count << 8;
+        self.go_on(now, Word::Begin(first))
+    }
+
+    /// An answer to the open question, or none.
+    pub(crate) fn reply(&mut self, now: u64, reply: Option<Reply>) -> Wish {
+        self.go_on(now, Word::Reply(reply))
+    }
+
+    /// Gives the thread the baton, and waits until it gives it back.
+    fn go_on(&mut self, now: u64, word: Word) -> Wish {
+        // A thread that is gone has said so.
+        let _ = self.words.as_ref().expect("the world goes on").send(word);
+        self.number += 1;
+        let number = self.number;
+        match self.said.recv().unwrap_or(Said::Gone) {
+            Said::Ask { node, request, patience } => {
+                let patience_micros = patience.as_micros() as u64;
+                Wish::Send { node, number, request, patience_micros }
+            }
+            Said::Pause(time) => Wish::Rest { number, micros: time.as_micros() as u64 },
+            Said::Done { outcome, ops, why } => {
+                self.idle = true;
+                let transaction = Transaction { began: self.began, ended: now, outcome, ops };
+                match why {
+                    Some(why) => Wish::Failed(transaction, why),
+                    None => Wish::Done(transaction, None),
+                }
+            }
+            Said::Gone => Wish::Wrong(format!("client {} has panicked", self.id)),
+        }
+    }
+}
+
+impl Drop for Actor {
+    fn drop(&mut self) {
+        self.words = None;
+        if let Some(thread) = self.thread.take() {
+            // What it has to say of its end was said.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Baton {
+    /// Gives the baton back, and waits for it. `None`: the world is over.
+    fn say(&self, said: Said) -> Option<Word> {
+        self.said.send(said).ok()?;
+        self.words.lock().recv().ok()
+    }
+}
+
+impl Transport for Baton {
+    fn ask(
+        &self,
+        node: NodeId,
+        request: &Request,
+        patience: Duration,
+        _stop: &AtomicBool,
+    ) -> Option<Reply> {
+        if std::thread::panicking() {
+            return None;
+        }
+        match self.say(Said::Ask { node, request: request.clone(), patience }) {
+            Some(Word::Reply(reply)) => reply,
+            // Whoever asks on and on would never end: the thread is unwound.
+            _ => std::panic::resume_unwind(Box::new(())),
+        }
+    }
+
+    fn pause(&self, time: Duration) {
+        if !std::thread::panicking() && self.say(Said::Pause(time)).is_none() {
+            std::panic::resume_unwind(Box::new(()));
+        }
+    }
+}
+
+/// What the thread does.
+fn work(id: u64, plan: &Plan, range: RangeDescriptor, baton: &Arc<Baton>, seed: u64) {
+    let fs = Arc::new(MemFs::new());
+    let options = RouterOptions {
+        home: None,
+        coordinator: id,
+        hlc: Arc::new(Hlc::new(baton.clock.clone())),
+        wall: baton.clock.clone(),
+        max_clock_offset_micros: plan.offset_micros,
+        // Nobody gives up: what becomes of a commit is always found out.
+        patience: Duration::from_secs(3_600),
+        fs: fs.clone(),
+        ranges: vec![range],
+    };
+    let router = Arc::new(Router::new(baton.clone(), options));
+    let own = CoordinatorOptions {
+        fs,
+        dir: Path::new("/").into(),
+        engine: braid_lsm::Options::default(),
+        memory: Pool::unlimited(),
+        part_digest: None,
+    };
+    let coordinator = Coordinator::over(router.clone(), own).expect("its disk is new");
+    let mut random = Random::seeded(seed);
+    let mut word = baton.words.lock().recv().ok();
+    while let Some(Word::Begin(value)) = word {
+        router.announce();
+        let mut ops = Vec::new();
+        let run = transaction(&coordinator, plan, &mut random, value, &mut ops);
+        let (outcome, why) = match run {
+            Ok(()) => (Outcome::Committed, None),
+            Err(KvError::OutcomeUnknown(why)) => (Outcome::Unknown, Some(why)),
+            Err(why) => (Outcome::Aborted, Some(why.to_string())),
+        };
+        word = baton.say(Said::Done { outcome, ops, why });
+    }
+}
+
+fn rows(txn: &Arc<Txn>, key: Key) -> KvResult<Vec<(Bytes, Bytes)>> {
+    let mut scan = txn.scan(data::span(key), ScanOptions::default())?;
+    let mut out = Vec::new();
+    while let Some(row) = scan.next()? {
+        out.push(row);
+    }
+    Ok(out)
+}
+
+fn write(txn: &Arc<Txn>, writes: Vec<Write>) -> KvResult<()> {
+    for write in writes {
+        match write {
+            Write::Put(key, value) => txn.put(key, value)?,
+            Write::Delete(key) => txn.delete(key)?,
+            Write::DeleteSpan(span) => drop(txn.delete_span(&span)?),
+        }
+    }
+    Ok(())
+}
+
+/// One transaction, up to its commit. What fails is rolled back when it is dropped.
+fn transaction(
+    coordinator: &Arc<Coordinator>,
+    plan: &Plan,
+    random: &mut Random,
+    first: u64,
+    ops: &mut Vec<Op>,
+) -> KvResult<()> {
+    // Circles of waiting over several ranges are not found.
+    let lock_timeout = Some(Duration::from_millis(random.between(200, 3_000)));
+    let options =
+        TxnOptions { lock_timeout, batch: random.between(1, 8) as usize, ..TxnOptions::default() };
+    let txn = coordinator.begin(options)?;
+    let mut count = 0;
+    let mut fresh = || {
+        count += 1;
+        first | count
+    };
+    let mut writes = false;
+    for step in steps(random, plan) {
+        let mut seen: Vec<(Bytes, Bytes)> = Vec::new();
+        for key in step.reads() {
+            seen.extend(rows(&txn, key)?);
+        }
+        ops.extend(step.reads().into_iter().flat_map(|key| data::seen(&seen, key)));
+        let before = |key| data::values(&seen, key);
+        writes |= !matches!(step, Step::Look(_));
+        match step {
+            Step::Look(_) => {}
+            Step::Append(key) => {
+                let value = fresh();
+                write(&txn, data::append(key, &before(key), value))?;
+                ops.push(Op::Append { key, value });
+            }
+            Step::Overwrite(key, _) => {
+                let value = fresh();
+                write(&txn, data::write(key, value))?;
+                ops.push(Op::Write { key, value });
+            }
+            Step::Erase(n) => {
+                let (key, trail, value) = (Key::List(n), Key::Trail(n), fresh());
+                write(&txn, data::append(trail, &before(trail), value))?;
+                write(&txn, data::erase(key, value))?;
+                ops.push(Op::Append { key: trail, value });
+                ops.push(Op::Erase { key, value });
+            }
+        }
+    }
+    if !writes && random.chance(1, 2) {
+        txn.rollback();
+        return Ok(());
+    }
+    txn.commit().map(drop)
+}
+
+/// What an answer was, and what the clock of the node showed.
+pub(crate) fn reply(clock: braid_lsm::CommitTs, answer: Answer) -> Option<Reply> {
+    Some(Reply { clock, answer })
+}
