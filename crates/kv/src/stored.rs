@@ -169,6 +169,8 @@ pub(crate) fn work_of(stats: ScanStats) -> Work {
 const PASSED_MAX: u64 = 256;
 /// Rows from one look at what is passed to the next.
 const LEAPS: usize = 64;
+/// The first rows are leapt from, whatever lies in them: who wants few of them does not pay for it.
+const FIRST_LEAPS: usize = 3;
 
 impl Scanning<'_> {
     pub(crate) fn part(&mut self, asked: &SpanScan) -> KvResult<SpanRows> {
@@ -192,6 +194,7 @@ impl Scanning<'_> {
             None => scan.extend_batch(&mut rows, most, bytes)?,
             Some(jump) => {
                 let past = from.insert(asked.span.start.to_vec());
+                let jump = (jump, asked.cursor.is_none());
                 self.fill_jumping(&mut scan, &mut rows, (most, bytes), jump, past)?
             }
         };
@@ -222,14 +225,14 @@ impl Scanning<'_> {
     /// Rows up to `most` or `bytes` without what lies inside of those that are jumped over; `past`
     /// is where the next one may lie. `false` at the end of the span.
     ///
-    /// Where little lies between two rows, that is passed by class; where there is much, the scan
-    /// leaps.
+    /// Where little lies between two rows, that is passed by class; where there is much, and behind
+    /// the first rows of a span, the scan leaps.
     fn fill_jumping(
         &self,
         scan: &mut Scan,
         rows: &mut RowBatch,
         (most, bytes): (usize, usize),
-        jump: &Jump,
+        (jump, from_start): (&Jump, bool),
         past: &mut Vec<u8>,
     ) -> KvResult<bool> {
         let class_of = self.stored.row_class;
@@ -245,8 +248,22 @@ impl Scanning<'_> {
             }
             true
         };
+        let mut few = FIRST_LEAPS;
         let mut step = 4;
         loop {
+            // To take a row is to look for the next one, over all that lies in between.
+            while few > 0 && from_start {
+                few -= 1;
+                let before = rows.len();
+                if !scan.push_row(rows)? {
+                    return Ok(scan.is_at_limit() && !rows.is_empty());
+                }
+                rows.retain_keys(before, |key| leaps(key, past));
+                if rows.len() >= most || rows.byte_len() >= bytes {
+                    return Ok(true);
+                }
+                scan.seek(past)?;
+            }
             let (before, visited) = (rows.len(), scan.stats().rows_visited);
             let goes_on = scan.extend_batch(rows, most.min(before + step), bytes)?;
             rows.retain_keys(before, |key| leaps(key, past));

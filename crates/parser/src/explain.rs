@@ -47,6 +47,8 @@ pub struct ExplainOptions {
     pub format: ExplainFormat,
     /// All that somebody needs who was not there.
     pub debug: bool,
+    /// The trees in which its tables lie.
+    pub interleave: bool,
 }
 
 impl ExplainOptions {
@@ -84,6 +86,7 @@ impl ExplainOptions {
             "timing" => self.timing = Some(boolean(name, value)?),
             "summary" => self.summary = Some(boolean(name, value)?),
             "debug" => self.debug = boolean(name, value)?,
+            "interleave" => self.interleave = boolean(name, value)?,
             "format" => self.format = format(value.unwrap_or_default())?,
             _ => {
                 let message = format!("unrecognized EXPLAIN option \"{name}\"");
@@ -202,6 +205,7 @@ mod tests {
                 "explain (analyze off, verbose, settings on, summary) select 1",
                 ExplainOptions { verbose: true, settings: true, summary: Some(true), ..none },
             ),
+            ("explain (interleave) select 1", ExplainOptions { interleave: true, ..none }),
             ("explain analyze (debug) select 1", ExplainOptions { debug: true, ..analyze }),
         ] {
             assert_eq!(options(sql).unwrap_or_else(|e| panic!("{sql}: {e}")), want, "{sql}");

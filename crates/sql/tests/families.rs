@@ -4,7 +4,7 @@ mod harness;
 
 use braid_env::random::Random;
 use braid_sql::Session;
-use harness::{database, rows, run, session};
+use harness::{database, rows, run, session, state};
 
 /// The same rows in an interleaved hierarchy, in one with siblings between, and in flat tables, whose
 /// joins are lookups; `k` is layout only, so it also has rows without a parent.
@@ -253,4 +253,36 @@ fn a_family_with_siblings_is_one_request() {
                from c2 c where c.id between 2 and 6";
     let plan = rows(s, &format!("explain {sql}")).join("\n");
     assert!(!plan.contains("same pass"), "{plan}");
+}
+
+#[test]
+fn explain_draws_what_a_statement_touches() {
+    let s = &mut session(&database());
+    fill(s);
+    let drawn = |s: &mut Session, sql: &str| {
+        let all = rows(s, &format!("explain (interleave) {sql}"));
+        let at = all.iter().position(|line| line == "Interleave Tree:");
+        at.map_or(Vec::new(), |at| all[at + 1..].to_vec())
+    };
+    assert_eq!(
+        drawn(s, "select * from c join o on o.id = c.id where c.id = 5"),
+        [
+            "  c        point read on c",
+            "    o      family read of o (same pass)",
+            "      l    -",
+            "        k  -",
+        ]
+    );
+    assert_eq!(
+        drawn(s, "delete from c where id = 5"),
+        [
+            "  c        Delete on c; range delete",
+            "    o      range delete",
+            "      l    range delete",
+            "        k  stays",
+        ]
+    );
+    // What lies in no tree has none.
+    assert!(drawn(s, "select * from o3 where id = 5").is_empty());
+    assert_eq!(state(s, "explain (interleave, format json) select * from c"), "0A000");
 }

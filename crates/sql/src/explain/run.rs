@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use braid_env::clock::{Clock, WallClock, thread_cpu_nanos};
 use braid_parser::{ExplainFormat, ExplainOptions, Kind, Statement};
-use braid_types::SqlResult;
+use braid_types::{SqlError, SqlResult};
 
 use super::lines::{Explained, PlanLine};
 use super::summary::{Ran, Summary};
-use super::{debug, text, tree};
+use super::{debug, interleave, text, tree};
 use crate::session::execute::check_writable;
 use crate::session::prepared::{Plan, Prepared};
 use crate::session::{Context, Session};
@@ -21,6 +21,10 @@ impl Session {
         inner: &Statement,
         options: &ExplainOptions,
     ) -> SqlResult<Vec<String>> {
+        if options.interleave && options.format != ExplainFormat::Text {
+            return Err(SqlError::unsupported("EXPLAIN (INTERLEAVE) in JSON or YAML")
+                .with_hint("FORMAT TEXT draws the trees."));
+        }
         let begun = WallClock.monotonic_nanos();
         let (ctx, p) = &self.explained_plan(ctx, inner)?;
         let planning_nanos = WallClock.monotonic_nanos() - begun;
@@ -37,7 +41,13 @@ impl Session {
             return debug::bundle(ctx, inner, &explained.lines, &summary, plan);
         }
         Ok(match options.format {
-            ExplainFormat::Text => text::lines(&explained.lines, &summary, options),
+            ExplainFormat::Text => {
+                let mut out = text::lines(&explained.lines, &summary, options);
+                if options.interleave {
+                    out.extend(interleave::lines(ctx, &explained.lines));
+                }
+                out
+            }
             _ => vec![tree::text(&explained.lines, &summary, options)],
         })
     }
