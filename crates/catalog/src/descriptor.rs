@@ -447,6 +447,15 @@ impl Table {
         as_read(self) == as_read(old) && old.indexes.iter().all(|i| self.indexes.contains(i))
     }
 
+    /// Whether a constraint of this name is here, one behind an index included.
+    pub fn has_constraint(&self, name: &str) -> bool {
+        let index =
+            |i: &Index| i.name == name && (i.constraint.is_some() || i.id == self.primary.id);
+        self.all_indexes().any(index)
+            || self.checks.iter().any(|c| c.name == name)
+            || self.foreign_keys.iter().any(|f| f.name == name)
+    }
+
     /// Column by id.
     pub fn column(&self, id: u32) -> Option<&Column> {
         self.columns.iter().find(|c| c.id == id)

@@ -25,6 +25,7 @@
 //!
 //! Not here: how a statement is parsed or run, how rows are encoded, who may do what.
 
+mod access;
 mod check;
 mod conflict;
 mod descriptor;
@@ -35,6 +36,10 @@ mod snapshot;
 mod store;
 mod user_types;
 
+pub use access::{
+    BOOTSTRAP_NAME, BOOTSTRAP_ROLE, DefaultAcl, Grant, Membership, Notes, PREDEFINED_ROLES, PUBLIC,
+    Privileges, Role, RoleAttributes, Securable, change_acl,
+};
 pub use conflict::{After, Lost};
 pub use descriptor::{
     Addition, Building, Check, Column, Database, Deferral, ForeignKey, Identity, Index,

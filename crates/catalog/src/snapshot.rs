@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use braid_types::EnumType;
 
+use crate::access::{DefaultAcl, Notes, Role};
 use crate::descriptor::{Database, Index, Schema, Sequence, Table, View};
 use crate::user_types::UserType;
 
@@ -57,6 +58,10 @@ pub struct Catalog {
     pub(crate) views: BTreeMap<u32, Arc<View>>,
     pub(crate) sequences: BTreeMap<u32, Arc<Sequence>>,
     pub(crate) types: BTreeMap<u32, Arc<UserType>>,
+    pub(crate) roles: BTreeMap<u32, Arc<Role>>,
+    pub(crate) default_acls: BTreeMap<u32, Arc<DefaultAcl>>,
+    /// What is noted about objects, by their ids.
+    pub(crate) notes: BTreeMap<u32, Arc<Notes>>,
     /// What values need of enum types, by oid.
     pub(crate) enums: HashMap<u32, Arc<EnumType>>,
     /// (schema, name) -> relation id, indexes included.

@@ -4,6 +4,7 @@
 //! schema change: two concurrent ones therefore conflict, and a cached catalog is current for a
 //! transaction exactly if it has the version that the transaction reads.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use braid_keys::system;
@@ -11,6 +12,7 @@ use braid_kv::{Coordinator, Isolation, KeySpan, KvError, ReadMode, ScanOptions, 
 use braid_types::{SqlError, SqlResult, SqlState};
 use serde::{Deserialize, Serialize};
 
+use crate::access::{DefaultAcl, Notes, Role};
 use crate::descriptor::{Database, Schema, Sequence, Table, View};
 use crate::error::kv_error;
 use crate::snapshot::Catalog;
@@ -28,6 +30,9 @@ enum Stored {
     View(View),
     Sequence(Sequence),
     Type(UserType),
+    Role(Role),
+    #[serde(rename = "default_acl")]
+    DefaultAcl(DefaultAcl),
 }
 
 /// The version of the catalog as the transaction reads it; `None` in an empty store. The
@@ -63,7 +68,17 @@ pub fn load_catalog(txn: &Arc<Txn>) -> SqlResult<Catalog> {
             Stored::View(v) => drop(catalog.views.insert(v.id, Arc::new(v))),
             Stored::Sequence(s) => drop(catalog.sequences.insert(s.id, Arc::new(s))),
             Stored::Type(t) => drop(catalog.types.insert(t.id, Arc::new(t))),
+            Stored::Role(r) => drop(catalog.roles.insert(r.id, Arc::new(r))),
+            Stored::DefaultAcl(d) => drop(catalog.default_acls.insert(d.id, Arc::new(d))),
         }
+    }
+    let (start, end) = system::all_notes();
+    let options = ScanOptions { mode: ReadMode::Unrecorded, ..ScanOptions::default() };
+    let mut scan = txn.scan(KeySpan::new(start, end), options).map_err(kv_error)?;
+    while let Some((key, value)) = scan.next().map_err(kv_error)? {
+        let notes: Notes = serde_json::from_slice(&value)
+            .map_err(|e| damaged(format!("{}: {e}", braid_keys::pretty::key(&key))))?;
+        catalog.notes.insert(notes.id, Arc::new(notes));
     }
     catalog.know_types();
     catalog.reindex();
@@ -75,6 +90,7 @@ pub fn load_catalog(txn: &Arc<Txn>) -> SqlResult<Catalog> {
 /// # Errors
 /// XX000 naming the broken invariants if `new` does not pass [`Catalog::check`].
 pub fn write_changes(txn: &Txn, old: &Catalog, new: &mut Catalog) -> SqlResult<()> {
+    new.prune_notes();
     let broken = new.check();
     if !broken.is_empty() {
         return Err(SqlError::internal(format!("catalog invariant: {}", broken.join("; "))));
@@ -96,17 +112,31 @@ pub fn write_changes(txn: &Txn, old: &Catalog, new: &mut Catalog) -> SqlResult<(
     diff(txn, &old.views, &new.views, |v| Stored::View(v.clone()))?;
     diff(txn, &old.sequences, &new.sequences, |s| Stored::Sequence(s.clone()))?;
     diff(txn, &old.types, &new.types, |t| Stored::Type(t.clone()))?;
+    diff(txn, &old.roles, &new.roles, |r| Stored::Role(r.clone()))?;
+    diff(txn, &old.default_acls, &new.default_acls, |d| Stored::DefaultAcl(d.clone()))?;
+    diff_at(system::notes, txn, &old.notes, &new.notes, Notes::clone)?;
     Ok(())
 }
 
+/// Writes what differs under the descriptors' keys.
 fn diff<T: PartialEq>(
     txn: &Txn,
-    old: &std::collections::BTreeMap<u32, Arc<T>>,
-    new: &std::collections::BTreeMap<u32, Arc<T>>,
+    old: &BTreeMap<u32, Arc<T>>,
+    new: &BTreeMap<u32, Arc<T>>,
     stored: impl Fn(&T) -> Stored,
 ) -> SqlResult<()> {
+    diff_at(system::descriptor, txn, old, new, stored)
+}
+
+fn diff_at<T: PartialEq, S: Serialize>(
+    key: fn(u32) -> Vec<u8>,
+    txn: &Txn,
+    old: &BTreeMap<u32, Arc<T>>,
+    new: &BTreeMap<u32, Arc<T>>,
+    stored: impl Fn(&T) -> S,
+) -> SqlResult<()> {
     for id in old.keys().filter(|id| !new.contains_key(id)) {
-        txn.delete(system::descriptor(*id)).map_err(kv_error)?;
+        txn.delete(key(*id)).map_err(kv_error)?;
     }
     for (id, value) in new {
         if old.get(id).is_some_and(|o| Arc::ptr_eq(o, value) || **o == **value) {
@@ -114,7 +144,7 @@ fn diff<T: PartialEq>(
         }
         let json = serde_json::to_vec(&stored(value))
             .map_err(|e| SqlError::internal(format!("descriptor {id} as JSON: {e}")))?;
-        txn.put(system::descriptor(*id), json).map_err(kv_error)?;
+        txn.put(key(*id), json).map_err(kv_error)?;
     }
     Ok(())
 }

@@ -78,7 +78,8 @@ pub(crate) fn run(arguments: StartArguments) -> CliResult {
         println!("  health   http://{http}/healthz");
         println!("  metrics  http://{http}/metrics");
     }
-    println!("Listening on loopback only: passwords and TLS come later. Ctrl-C stops.");
+    println!("Listening on loopback only: passwords and TLS come later.");
+    println!("Roles and privileges are kept and shown, but not enforced. Ctrl-C stops.");
     wait_for_signal()?;
     tracing::info!("stopping");
     server.stop()?;

@@ -39,6 +39,7 @@ fn system_key(bytes: &[u8]) -> String {
         Some(b'i') => "NextId",
         Some(b'j') => "Job",
         Some(b'l') => "TableLock",
+        Some(b'n') => "Notes",
         Some(b'p') => "PendingLoad",
         Some(b'r') => "ReclaimPlace",
         Some(b's') => "Sequence",

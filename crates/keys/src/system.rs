@@ -11,6 +11,7 @@
 //!   01 'i'              next object id
 //!   01 'j' id           a job: a schema change that runs in steps
 //!   01 'l' id step      lock name of a table's shape at a step (never stored)
+//!   01 'n' id           who owns an object, who may use it, what is said about it
 //!   01 'p' id           spans of an unfinished bulk load
 //!   01 'r' id gen       where reclaiming entries of an index goes on
 //!   01 's' id gen       current value of a sequence
@@ -49,6 +50,16 @@ pub fn next_id() -> Vec<u8> {
 /// An object's descriptor.
 pub fn descriptor(id: u32) -> Vec<u8> {
     key(b'd', &[id])
+}
+
+/// What is noted about an object beside its descriptor.
+pub fn notes(id: u32) -> Vec<u8> {
+    key(b'n', &[id])
+}
+
+/// Span of all [`notes`].
+pub fn all_notes() -> (Vec<u8>, Vec<u8>) {
+    (key(b'n', &[]), key(b'o', &[]))
 }
 
 /// Span of all descriptors.

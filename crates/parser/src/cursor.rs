@@ -172,6 +172,32 @@ impl Cursor {
         Ok(out)
     }
 
+    /// An expression that ends where one of these words stands outside of brackets.
+    pub(crate) fn expr_before(&mut self, ends: &[&[&str]]) -> SqlResult<ast::Expr> {
+        let (mut depth, mut end) = (0usize, self.tokens.len());
+        for at in self.at..self.tokens.len() {
+            let stops = |words: &&[&str]| {
+                words.iter().enumerate().all(|(n, word)| {
+                    self.tokens.get(at + n).is_some_and(|t| token_is(&t.token, word))
+                })
+            };
+            match self.tokens[at].token {
+                Token::LParen => depth += 1,
+                Token::RParen => depth = depth.saturating_sub(1),
+                _ if depth == 0 && at > self.at && ends.iter().any(|words| stops(words)) => {
+                    end = at;
+                    break;
+                }
+                _ => {}
+            }
+        }
+        let mut part = Cursor::new(self.tokens[self.at..end].to_vec());
+        let expr = part.expr()?;
+        part.expect_end()?;
+        self.at = end;
+        Ok(expr)
+    }
+
     pub(crate) fn expr(&mut self) -> SqlResult<ast::Expr> {
         self.with_parser(|p| p.parse_expr())
     }

@@ -57,6 +57,9 @@ pub(crate) fn domain(c: &mut Cursor) -> SqlResult<Option<Kind>> {
     Ok(Some(Kind::AlterDomain(name, change)))
 }
 
+/// What ends a DEFAULT: `1 NOT NULL` is no expression here.
+const AFTER_DEFAULT: [&[&str]; 4] = [&["not", "null"], &["constraint"], &["check"], &["collate"]];
+
 fn create(c: &mut Cursor) -> SqlResult<CreateDomain> {
     let name = c.name()?;
     c.take(&["as"]);
@@ -72,7 +75,7 @@ fn create(c: &mut Cursor) -> SqlResult<CreateDomain> {
         } else if c.take(&["check"]) {
             domain.checks.push((named, condition(c)?));
         } else if c.take(&["default"]) {
-            domain.default = Some(c.expr()?);
+            domain.default = Some(c.expr_before(&AFTER_DEFAULT)?);
         } else if c.take(&["collate"]) {
             // What text sorts by is always the same.
             c.name()?;

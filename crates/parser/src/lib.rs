@@ -12,12 +12,15 @@
 //! Limits: [`MAX_SCRIPT_BYTES`] of text, [`MAX_DEPTH`] levels of nesting, [`MAX_OPERATORS`] and
 //! [`MAX_CONNECTIVES`] in a row, else SQLSTATE 54001.
 
+mod access;
+mod comment;
 mod copy;
 mod create;
 mod cursor;
 mod domain;
 mod explain;
 mod fingerprint;
+mod identity;
 mod insert;
 mod lexical;
 mod maintenance;
@@ -33,6 +36,11 @@ use std::sync::Arc;
 
 use sqlparser::ast;
 
+pub use access::{
+    Access, GrantKind, GrantObjects, GrantPrivileges, OwnedKind, OwnerChange, RoleChange, RoleName,
+    RoleOption,
+};
+pub use comment::{Comment, Commented};
 pub use domain::{CreateDomain, DomainChange};
 pub use explain::{ExplainFormat, ExplainOptions};
 pub use fingerprint::Fingerprint;
@@ -124,8 +132,14 @@ pub enum Kind {
     CreateDomain(Box<CreateDomain>),
     /// ALTER DOMAIN.
     AlterDomain(Name, DomainChange),
-    /// ALTER TYPE and ALTER DOMAIN .. SET SCHEMA, OWNER TO.
-    AlterTypePlace(Name, TypePlace),
+    /// Roles and privileges.
+    Access(Box<Access>),
+    /// ALTER .. OWNER TO.
+    Owner(Box<OwnerChange>),
+    /// COMMENT ON.
+    Comment(Comment),
+    /// ALTER TYPE and ALTER DOMAIN .. SET SCHEMA.
+    AlterTypeSchema(Name, String),
     /// CREATE DATABASE; the flag is IF NOT EXISTS.
     CreateDatabase(String, bool),
     /// SET.
@@ -272,15 +286,6 @@ pub enum AlterOwn {
     SetSchema(String),
     /// ALTER COLUMN .. SET STATISTICS.
     SetStatistics(String, i64),
-}
-
-/// Where a type lies and whose it is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TypePlace {
-    /// SET SCHEMA.
-    Schema(String),
-    /// OWNER TO.
-    Owner,
 }
 
 /// Options of CREATE SEQUENCE and ALTER SEQUENCE; outer `None` = not named.

@@ -4,7 +4,7 @@ use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::tokenizer::Token;
 
 use crate::cursor::Cursor;
-use crate::{AlterOwn, Kind, SequenceChange, TypePlace, create};
+use crate::{AlterOwn, Kind, SequenceChange, create};
 
 pub(crate) fn sequence_or_alter(c: &mut Cursor) -> SqlResult<Option<Kind>> {
     if c.take(&["create", "sequence"]) || c.take(&["create", "temp", "sequence"]) {
@@ -103,16 +103,12 @@ fn alter_type(c: &mut Cursor) -> SqlResult<Option<Kind>> {
     let mut probe = c.clone();
     let _ = probe.take(&["alter", "type"]) || probe.take(&["alter", "domain"]);
     let Ok(name) = probe.name() else { return Ok(None) };
-    let place = if probe.take(&["set", "schema"]) {
-        TypePlace::Schema(probe.ident()?)
-    } else if probe.take(&["owner", "to"]) {
-        probe.ident()?;
-        TypePlace::Owner
-    } else {
+    if !probe.take(&["set", "schema"]) {
         return Ok(None);
-    };
+    }
+    let schema = probe.ident()?;
     *c = probe;
-    Ok(Some(Kind::AlterTypePlace(name, place)))
+    Ok(Some(Kind::AlterTypeSchema(name, schema)))
 }
 
 /// `ALTER [COLUMN] c SET STATISTICS n`; `None` if it is another change of a column.

@@ -5,6 +5,8 @@ use braid_types::SqlResult;
 use sqlparser::tokenizer::Token;
 
 use crate::Kind;
+use crate::access::access;
+use crate::comment::comment;
 use crate::copy::{copy, import, import_dump};
 use crate::cursor::Cursor;
 use crate::domain::domain;
@@ -74,19 +76,23 @@ pub(crate) fn statement(c: &mut Cursor) -> SqlResult<Option<Kind>> {
         Kind::PauseJob(job(c)?)
     } else if c.take(&["resume", "job"]) {
         Kind::ResumeJob(job(c)?)
-    } else if let Some(kind) = maintenance(c)? {
-        kind
-    } else if let Some(kind) = sql_cursor(c)? {
-        kind
-    } else if let Some(kind) = domain(c)? {
-        kind
-    } else if let Some(kind) = sequence_or_alter(c)? {
+    } else if let Some(kind) = of_subject(c)? {
         kind
     } else {
         return Ok(no_op(c));
     };
     c.expect_end()?;
     Ok(Some(kind))
+}
+
+/// Statements that have files of their own.
+fn of_subject(c: &mut Cursor) -> SqlResult<Option<Kind>> {
+    for read in [access, comment, maintenance, sql_cursor, domain, sequence_or_alter] {
+        if let Some(kind) = read(c)? {
+            return Ok(Some(kind));
+        }
+    }
+    Ok(None)
 }
 
 fn no_op(c: &Cursor) -> Option<Kind> {

@@ -105,8 +105,12 @@ pub(crate) fn set(c: &mut Cursor) -> SqlResult<Kind> {
         let values = Some(vec![c.string()?]);
         return Ok(Kind::Set(SetVar { local, name: "search_path".into(), values }));
     }
-    if c.take(&["role"]) || c.looking_at(&["session", "authorization"]) {
-        return Ok(Kind::Refused("SET ROLE".into()));
+    let role = c.looking_at(&["role"]) && !c.is_word(1, "to");
+    if role || c.take(&["session", "authorization"]) {
+        c.take(&["role"]);
+        let name = if role { "role" } else { "session_authorization" };
+        let values = set_values(c)?;
+        return Ok(Kind::Set(SetVar { local, name: name.into(), values }));
     }
     let name = c.name()?.join(".").to_lowercase();
     if !c.take(&["to"]) {

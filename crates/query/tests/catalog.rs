@@ -146,13 +146,13 @@ fn lists() {
              JOIN pg_catalog.pg_roles b ON (m.roleid = b.oid) WHERE m.member = r.oid) as memberof,
              r.rolreplication, r.rolbypassrls FROM pg_catalog.pg_roles r WHERE r.rolname !~ '^pg_'
              ORDER BY 1;",
-            "root|t|t|t|t|t|-1||{}|f|t",
+            "root|t|t|t|t|t|-1||{}|t|t",
         ),
         (
             "SELECT n.nspname AS \"Name\", pg_catalog.pg_get_userbyid(n.nspowner) AS \"Owner\"
              FROM pg_catalog.pg_namespace n WHERE n.nspname !~ '^pg_' AND n.nspname <>
              'information_schema' ORDER BY 1;",
-            "public|root",
+            "public|pg_database_owner",
         ),
         (
             "SELECT n.nspname, p.proname, pg_catalog.pg_get_function_result(p.oid),

@@ -58,6 +58,10 @@ fn nothing_is_an_internal_error() {
     fails(
         &mut db,
         &[
+            (
+                "SELECT array(SELECT CASE WHEN id > 1 THEN array[a, m] ELSE array[a] END FROM t)",
+                "2202E",
+            ),
             ("SELECT array_fill(array[1], array[2])", "42883"),
             ("SELECT nth_value(a, m) OVER (ORDER BY id) FROM t", "0A000"),
             (

@@ -11,8 +11,7 @@ use crate::bind_compare::{
 };
 use crate::conversion::{coerce, fold, settle, unify};
 use crate::{
-    BindContext, Bound, CaseBranch, CmpOp, Node, Scope, ident_name, object_name_parts,
-    refinement_of, sql_type_of,
+    BindContext, Bound, CaseBranch, CmpOp, Node, Scope, ident_name, refinement_of, sql_type_of,
 };
 
 /// Marks errors of [`bind`] that mean "this expression holds a subquery, aggregate or window
@@ -723,17 +722,6 @@ fn bind_cast(
     ctx: &mut dyn BindContext,
 ) -> SqlResult<Bound> {
     let ty = sql_type_of(data_type, ctx.params().named_types())?;
-    if let DataType::Custom(name, _) = data_type
-        && object_name_parts(name).last().is_some_and(|name| name == "regnamespace")
-    {
-        let value = bind_unsettled(expr, scope, ctx)?;
-        if value.ty().is_text_like()
-            || value.as_const().is_some_and(|v| !v.is_null()) && *value.ty() == SqlType::Unknown
-        {
-            let value = settle(value, &SqlType::Text, CastContext::Implicit, ctx)?;
-            return bind_named("regnamespacein", vec![value], false, ctx);
-        }
-    }
     let refinement = refinement_of(data_type, ctx.params().named_types())?;
     let value = cast_to(expr, &ty, scope, ctx)?;
     fold(refinement.over(value))

@@ -611,7 +611,7 @@ impl Bound {
 fn zone_matters(from: &SqlType, to: &SqlType) -> bool {
     use SqlType as T;
     fn zoned(t: &T) -> bool {
-        matches!(t, T::TimestampTz | T::Regclass | T::Regtype) || t.element().is_some_and(zoned)
+        *t == T::TimestampTz || t.names_objects() || t.element().is_some_and(zoned)
     }
     fn styled(t: &T) -> bool {
         let own = matches!(

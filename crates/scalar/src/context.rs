@@ -137,9 +137,13 @@ pub struct Advisory {
 /// What functions ask of the session that runs the statement. Every method has a default that
 /// says what an expression without session (a test, a constant) gets.
 pub trait SessionFunctions: Send + Sync {
-    /// `current_user`, `session_user`.
+    /// `current_user`.
     fn current_user(&self) -> String {
         "root".to_string()
+    }
+    /// `session_user`.
+    fn session_user(&self) -> String {
+        self.current_user()
     }
     /// `current_database()`, `current_catalog`.
     fn current_database(&self) -> String {

@@ -100,7 +100,34 @@ pub fn convert(
                 None => cast(value, from, to, context, ctx.style),
             }
         }
+        (Datum::Text(name), to) if to.names_objects() => named_object(name.trim(), to, ctx),
+        (Datum::Oid(oid), to) if from.names_objects() && to.is_text_like() => {
+            let asked = [Datum::text(from.name()), Datum::Oid(*oid)];
+            match ctx.session.catalog_function("regout", &asked)? {
+                Some(name) => Ok(name),
+                None if *oid == 0 => Ok(Datum::text("-")),
+                None => Ok(Datum::text(oid.to_string())),
+            }
+        }
         _ => cast(value, from, to, context, ctx.style),
+    }
+}
+
+/// The oid of a schema, role or function that is named, or written as a number.
+fn named_object(name: &str, to: &SqlType, ctx: &EvalContext) -> SqlResult<Datum> {
+    if name == "-" {
+        return Ok(Datum::Oid(0));
+    }
+    if let Ok(oid) = name.parse() {
+        return Ok(Datum::Oid(oid));
+    }
+    let asked = [Datum::text(to.name()), Datum::text(name)];
+    match ctx.session.catalog_function("regin", &asked)? {
+        Some(found) => Ok(found),
+        None => Err(SqlError::new(
+            SqlState::UNDEFINED_OBJECT,
+            format!("the name \"{name}\" cannot be looked up here"),
+        )),
     }
 }
 

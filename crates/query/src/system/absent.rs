@@ -3,9 +3,6 @@
 
 /// Name and layout of each.
 pub const EMPTY: &[(&str, &str)] = &[
-    ("pg_auth_members", "roleid oid, member oid, grantor oid, admin_option bool"),
-    ("pg_group", "groname name, grosysid oid, grolist oid[]"),
-    ("pg_shdescription", "objoid oid, classoid oid, description text"),
     (
         "pg_matviews",
         "schemaname name, matviewname name, matviewowner name, tablespace name, \
@@ -82,11 +79,6 @@ pub const EMPTY: &[(&str, &str)] = &[
          tgattr int2vector, tgargs bytea, tgqual text, tgoldtable name, tgnewtable name",
     ),
     (
-        "pg_rewrite",
-        "oid oid, rulename name, ev_class oid, ev_type char, ev_enabled char, \
-         is_instead bool, ev_qual text, ev_action text",
-    ),
-    (
         "pg_shdepend",
         "dbid oid, classid oid, objid oid, objsubid int4, refclassid oid, refobjid oid, \
          deptype char",
@@ -125,11 +117,6 @@ pub const EMPTY: &[(&str, &str)] = &[
         "oid oid, evtname name, evtevent name, evtowner oid, evtfoid oid, evtenabled char, \
          evttags text[]",
     ),
-    (
-        "pg_default_acl",
-        "oid oid, defaclrole oid, defaclnamespace oid, defaclobjtype char, defaclacl text[]",
-    ),
-    ("pg_db_role_setting", "setdatabase oid, setrole oid, setconfig text[]"),
     ("pg_largeobject_metadata", "oid oid, lomowner oid, lomacl text[]"),
     ("pg_seclabel", "objoid oid, classoid oid, objsubid int4, provider text, label text"),
     ("pg_shseclabel", "objoid oid, classoid oid, objsubid int4, provider text, label text"),

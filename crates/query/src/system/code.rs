@@ -23,13 +23,16 @@ fn oid(a: &ArgType) -> u32 {
     }
 }
 
-fn row(at: usize, f: &Builtin) -> Vec<Datum> {
+/// Oid of the first of them.
+const FIRST_FUNCTION: u32 = 10_000;
+
+fn row(oid_of_function: u32, f: &Builtin) -> Vec<Datum> {
     let kind = f.kind();
     let set = kind == FunctionKind::SetReturning;
     let items = f.args.iter().map(|a| Datum::Oid(oid(a))).collect();
     let types = Datum::Array(Arc::new(ArrayValue::vector(SqlType::Oid, items)));
     vec![
-        Datum::Oid(10_000 + at as u32),
+        Datum::Oid(oid_of_function),
         text(f.name),
         Datum::Oid(PG_CATALOG),
         Datum::Oid(ROOT),
@@ -78,9 +81,24 @@ const NAMED: [FunctionKind; 4] = [
     FunctionKind::Window,
 ];
 
+/// All that is called by a name, with its oid.
+pub(super) fn functions() -> impl Iterator<Item = (u32, &'static Builtin)> {
+    (FIRST_FUNCTION..).zip(NAMED.into_iter().flat_map(functions_of))
+}
+
+/// The type of a parameter as `regprocedure` shows it.
+pub(super) fn argument_name(a: &ArgType) -> String {
+    match a {
+        ArgType::Exact(ty) => ty.base_name(),
+        ArgType::AnyElement => "anyelement".to_string(),
+        ArgType::AnyArray => "anyarray".to_string(),
+        ArgType::AnyEnum => "anyenum".to_string(),
+        ArgType::Any => "\"any\"".to_string(),
+    }
+}
+
 pub(super) fn pg_proc(_: &View<'_>) -> Made {
-    let all = NAMED.into_iter().flat_map(functions_of);
-    Ok(all.enumerate().map(|(at, f)| row(at, f)).collect())
+    Ok(functions().map(|(oid, f)| row(oid, f)).collect())
 }
 
 fn operator(at: usize, name: &str, args: &[u32], ret: u32) -> Vec<Datum> {

@@ -1,12 +1,13 @@
 //! Descriptors back to SQL, and the functions over the catalog that clients call.
 
-use braid_catalog::{Catalog, ForeignKey, Index, Relation, Table, id_of_oid, oid_of};
+use braid_catalog::{Catalog, ForeignKey, Index, Table, id_of_oid, oid_of};
 use braid_scalar::SessionFunctions;
 use braid_sql::session::{SessionState, column_names, foreign_key, index_definition, key_column};
 use braid_types::quote_ident;
-use braid_types::{Datum, SqlError, SqlResult, SqlState};
+use braid_types::{Datum, SqlResult};
 
-use super::table::{INFORMATION_SCHEMA, PG_CATALOG};
+use super::comments::comment;
+use super::{names, qualified};
 
 /// The key columns of an index, without directions.
 pub(crate) fn key_text(t: &Table, i: &Index) -> String {
@@ -24,12 +25,45 @@ pub(crate) fn index_text(c: &Catalog, t: &Table, i: &Index) -> String {
 
 /// A CHECK constraint.
 pub fn check_text(expr: &str) -> String {
-    format!("CHECK (({expr}))")
+    match is_enclosed(expr) {
+        true => format!("CHECK ({expr})"),
+        false => format!("CHECK (({expr}))"),
+    }
+}
+
+/// Whether one pair of brackets is around the whole of an expression.
+fn is_enclosed(expr: &str) -> bool {
+    let (mut depth, mut quote) = (0usize, None);
+    for (at, c) in expr.char_indices() {
+        match (quote, c) {
+            (Some(q), c) if q == c => quote = None,
+            (Some(_), _) => {}
+            (None, '\'' | '"') => quote = Some(c),
+            (None, '(') => depth += 1,
+            (None, ')') => {
+                depth = depth.saturating_sub(1);
+                if depth == 0 && at + 1 < expr.len() {
+                    return false;
+                }
+            }
+            (None, _) if depth == 0 => return false,
+            (None, _) => {}
+        }
+    }
+    !expr.is_empty()
 }
 
 /// A foreign key as `pg_get_constraintdef` prints it.
-pub(crate) fn foreign_key_text(c: &Catalog, t: &Table, fk: &ForeignKey) -> String {
-    foreign_key(c, t, fk, |parent| quote_ident(&parent.name))
+pub(crate) fn foreign_key_text(
+    session: &SessionState,
+    c: &Catalog,
+    t: &Table,
+    fk: &ForeignKey,
+) -> String {
+    foreign_key(c, t, fk, |parent| {
+        let shown = session.relation_name(oid_of(parent.id));
+        shown.unwrap_or_else(|| quote_ident(&parent.name))
+    })
 }
 
 fn oid_arg(args: &[Datum], at: usize) -> Option<u32> {
@@ -65,15 +99,10 @@ fn visible(session: &SessionState, catalog: &Catalog, oid: u32) -> Option<bool> 
     Some(found.id() == id)
 }
 
-fn comment(catalog: &Catalog, oid: u32, column: i32) -> Option<String> {
-    let id = id_of_oid(oid)?;
-    if let Some(ty) = catalog.user_type(id) {
-        return ty.comment.clone();
-    }
-    match catalog.relation_by_id(id)? {
-        Relation::Table(t) if column > 0 => t.column(column as u32)?.comment.clone(),
-        Relation::Table(t) => t.comment.clone(),
-        Relation::View(v) => v.comment.clone(),
+/// The catalog that a comment is looked for in, by the name that the caller gives.
+fn class_arg(args: &[Datum]) -> Option<u32> {
+    match args.get(1) {
+        Some(Datum::Text(name)) => Some(braid_scalar::system_oid(name).unwrap_or(0)),
         _ => None,
     }
 }
@@ -89,22 +118,6 @@ fn serial_sequence(session: &SessionState, catalog: &Catalog, args: &[Datum]) ->
     Some(format!("{}.{}", quote_ident(&schema), quote_ident(&name)))
 }
 
-/// The oid of a schema by its name.
-fn schema_oid(session: &SessionState, catalog: &Catalog, args: &[Datum]) -> SqlResult<u32> {
-    let Some(Datum::Text(name)) = args.first() else { return Ok(0) };
-    if let Ok(oid) = name.trim().parse() {
-        return Ok(oid);
-    }
-    let database = catalog.database(&session.database).map_or(0, |d| d.id);
-    match name.trim().trim_matches('"') {
-        "pg_catalog" => Ok(PG_CATALOG),
-        "information_schema" => Ok(INFORMATION_SCHEMA),
-        own => catalog.schema(database, own).map(|s| oid_of(s.id)).ok_or_else(|| {
-            SqlError::new(SqlState("3F000"), format!("schema \"{own}\" does not exist"))
-        }),
-    }
-}
-
 /// Functions over the catalog; `None` leaves the answer to the function's default.
 ///
 /// # Errors
@@ -115,37 +128,52 @@ pub fn catalog_function(
     args: &[Datum],
 ) -> SqlResult<Option<Datum>> {
     let catalog = session.catalog();
+    let database = catalog.database(&session.database).map_or(0, |d| d.id);
     let as_text = |t: Option<String>| t.map(Datum::text);
     Ok(match name {
-        // Expressions are kept as text, so the stored form is the shown one.
-        "pg_get_expr" => args.first().cloned(),
-        "regnamespacein" => Some(Datum::Oid(schema_oid(session, &catalog, args)?)),
+        "pg_get_expr" => match args.first() {
+            Some(Datum::Text(text)) => {
+                let shown = qualified::expression(session, &catalog, text, oid_arg(args, 1));
+                Some(Datum::text(shown))
+            }
+            other => other.cloned(),
+        },
+        "pg_get_function_arguments" | "pg_get_function_identity_arguments" => {
+            as_text(oid_arg(args, 0).and_then(names::arguments_of))
+        }
+        "pg_get_function_result" => as_text(oid_arg(args, 0).and_then(names::result_of)),
+        "regin" => names::oid_of_name(session, &catalog, args)?,
+        "regout" => names::name_of_oid(session, &catalog, args),
         "pg_get_indexdef" => as_text(definition_of(&catalog, args)),
         "pg_get_constraintdef" => {
-            let database = catalog.database(&session.database).map_or(0, |d| d.id);
-            as_text(
-                oid_arg(args, 0)
-                    .and_then(|oid| super::pg_tables::constraint_text(&catalog, database, oid)),
-            )
+            as_text(oid_arg(args, 0).and_then(|oid| {
+                super::pg_tables::constraint_text(session, &catalog, database, oid)
+            }))
         }
         "pg_get_viewdef" => as_text(
             oid_arg(args, 0)
                 .and_then(id_of_oid)
-                .and_then(|id| catalog.view(id).map(|v| format!(" {};", v.query))),
+                .and_then(|id| catalog.view(id))
+                .map(|v| format!(" {};", qualified::view_query(session, &catalog, v))),
         ),
         "pg_get_serial_sequence" => as_text(serial_sequence(session, &catalog, args)),
-        "pg_get_userbyid" => Some(Datum::text(session.user.clone())),
+        "pg_get_userbyid" => oid_arg(args, 0).map(|oid| {
+            let name = catalog.role_name(oid, &session.user);
+            Datum::text(name.unwrap_or_else(|| format!("unknown (OID={oid})")))
+        }),
         "pg_table_is_visible" => Some(Datum::Bool(
             oid_arg(args, 0).is_some_and(|oid| visible(session, &catalog, oid).unwrap_or(false)),
         )),
-        "obj_description" => as_text(oid_arg(args, 0).and_then(|oid| comment(&catalog, oid, 0))),
+        "obj_description" | "shobj_description" => as_text(
+            oid_arg(args, 0).and_then(|oid| comment(&catalog, database, oid, class_arg(args), 0)),
+        ),
         "col_description" => {
             let column = match args.get(1) {
                 Some(Datum::Int4(n)) => *n,
                 _ => 0,
             };
-            as_text(oid_arg(args, 0).and_then(|oid| comment(&catalog, oid, column)))
+            as_text(oid_arg(args, 0).and_then(|oid| comment(&catalog, database, oid, None, column)))
         }
-        _ => None,
+        _ => return super::privileges::function(session, name, args),
     })
 }

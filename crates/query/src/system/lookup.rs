@@ -8,7 +8,7 @@ use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::Parser;
 
 use super::table::{SystemTable, View};
-use super::{activity, info_schema, pg_tables, row_statistics, statistics};
+use super::{activity, info_schema, pg_tables, roles, row_statistics, statistics};
 
 /// Whether `pg_catalog` has a table of this name, which then means it unless a schema is named.
 pub(crate) fn is_pg_table(name: &str) -> bool {
@@ -23,7 +23,7 @@ pub fn table(schema: &str, name: &str) -> Option<SystemTable> {
             let known = pg_tables::table(name).or_else(|| row_statistics::table(name));
             known.or_else(live).map(|table| SystemTable { oid: oid_of_table(name), ..table })
         }
-        "information_schema" => info_schema::table(name),
+        "information_schema" => info_schema::table(name).or_else(|| roles::information_table(name)),
         _ => None,
     }
 }

@@ -4,10 +4,16 @@
 mod absent;
 mod activity;
 mod code;
+mod comments;
 mod definition;
+mod dependencies;
 mod info_schema;
 mod lookup;
+mod names;
 mod pg_tables;
+mod privileges;
+mod qualified;
+mod roles;
 mod row_statistics;
 mod statistics;
 mod table;

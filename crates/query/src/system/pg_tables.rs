@@ -7,6 +7,7 @@ use braid_catalog::{
     Catalog, Column, Deferral, IndexColumn, IndexConstraint, RefAction, Refined, Table, id_of_oid,
     oid_of,
 };
+use braid_sql::session::SessionState;
 use braid_types::{Datum, SqlResult, SqlType};
 
 use super::absent::EMPTY;
@@ -14,10 +15,10 @@ use super::code;
 use super::definition::{check_text, foreign_key_text, index_text, key_text};
 use super::row_statistics::class_size;
 use super::table::{
-    INFORMATION_SCHEMA, PG_CATALOG, ROOT, SystemTable, View, attnums, constraint_oid, empty, flag,
-    int2_vector, object, oid_vector, shown_indexes, text,
+    INFORMATION_SCHEMA, PG_CATALOG, ROOT, SystemTable, View, attnums, constraint_oid, default_oid,
+    empty, flag, int2_vector, object, oid_vector, shown_indexes, text,
 };
-use super::type_rows;
+use super::{comments, dependencies, qualified, roles, type_rows};
 
 type Made = SqlResult<Vec<Vec<Datum>>>;
 
@@ -27,6 +28,9 @@ pub fn table(name: &str) -> Option<SystemTable> {
     relations(name)
         .or_else(|| lists(name))
         .or_else(|| server(name))
+        .or_else(|| roles::table(name))
+        .or_else(|| comments::table(name))
+        .or_else(|| dependencies::table(name))
         .or_else(|| nothing.map(|(_, layout)| SystemTable { layout, rows: empty, oid: 0 }))
 }
 
@@ -90,9 +94,6 @@ fn relations(name: &str) -> Option<SystemTable> {
              conffeqop oid[], confdelsetcols int2[], conexclop oid[], conbin text",
             pg_constraint,
         ),
-        "pg_description" => {
-            made("objoid oid, classoid oid, objsubid int4, description text", pg_description)
-        }
         _ => parts(name),
     }
 }
@@ -105,11 +106,6 @@ fn parts(name: &str) -> Option<SystemTable> {
              seqmin int8, seqcache int8, seqcycle bool",
             pg_sequence,
         ),
-        "pg_depend" => made(
-            "classid oid, objid oid, objsubid int4, refclassid oid, refobjid oid, \
-             refobjsubid int4, deptype char",
-            pg_depend,
-        ),
         _ => None,
     }
 }
@@ -117,27 +113,6 @@ fn parts(name: &str) -> Option<SystemTable> {
 /// Readable lists.
 fn lists(name: &str) -> Option<SystemTable> {
     match name {
-        "pg_roles" | "pg_authid" => made(
-            "rolname name, rolsuper bool, rolinherit bool, rolcreaterole bool, \
-             rolcreatedb bool, rolcanlogin bool, rolreplication bool, rolconnlimit int4, \
-             rolpassword text, rolvaliduntil timestamptz, rolbypassrls bool, \
-             rolconfig text[], oid oid",
-            pg_roles,
-        ),
-        "pg_user" | "pg_shadow" => made(
-            "usename name, usesysid oid, usecreatedb bool, usesuper bool, userepl bool, \
-             usebypassrls bool, passwd text, valuntil timestamptz, useconfig text[]",
-            |v| {
-                Ok(vec![vec![
-                    text(v.user),
-                    Datum::Oid(ROOT),
-                    flag(true),
-                    flag(true),
-                    flag(false),
-                    flag(false),
-                ]])
-            },
-        ),
         "pg_sequences" => made(
             "schemaname name, sequencename name, sequenceowner name, data_type regtype, \
              start_value int8, min_value int8, max_value int8, increment_by int8, cycle bool, \
@@ -153,7 +128,7 @@ fn lists(name: &str) -> Option<SystemTable> {
                         vec![
                             text(s.name.as_str()),
                             text(view.name.as_str()),
-                            text(v.user),
+                            roles::owner_name(v, view.id),
                             text(view.query.as_str()),
                         ]
                     })
@@ -170,7 +145,7 @@ fn lists(name: &str) -> Option<SystemTable> {
                         vec![
                             text(s.name.as_str()),
                             text(t.name.as_str()),
-                            text(v.user),
+                            roles::owner_name(v, t.id),
                             Datum::Null,
                             flag(!v.indexes(t).is_empty()),
                             flag(false),
@@ -340,8 +315,10 @@ fn class_row(
 const PAGES: usize = 9;
 const TUPLES: usize = 10;
 const TRIGGERS: usize = 20;
-/// Positions of `relnamespace` and `relpersistence`.
+/// Positions of `relnamespace`, `relowner`, `relpersistence` and `relacl`.
 const NAMESPACE: usize = 2;
+const OWNER: usize = 5;
+const ACL: usize = 30;
 const PERSISTENCE: usize = 15;
 
 fn pg_class(v: &View<'_>) -> Made {
@@ -389,6 +366,13 @@ fn pg_class(v: &View<'_>) -> Made {
         if schema.is_some_and(|s| temporary(s)) {
             row[PERSISTENCE] = text("t");
         }
+        let Datum::Oid(oid) = row[0] else { continue };
+        let Some(id) = id_of_oid(oid) else { continue };
+        // An index is whose table it is.
+        let table = v.catalog.index(id).map(|(table, _)| table.id);
+        row[OWNER] = roles::owner(v, table.unwrap_or(id));
+        row.resize(ACL + 1, Datum::Null);
+        row[ACL] = if table.is_none() { roles::acl(v, id) } else { Datum::Null };
     }
     Ok(rows)
 }
@@ -404,7 +388,8 @@ fn pg_namespace(v: &View<'_>) -> Made {
         ],
     ];
     for s in v.schemas() {
-        rows.push(vec![object(s.id), text(s.name.as_str()), Datum::Oid(ROOT), Datum::Null]);
+        let (owner, acl) = (roles::owner(v, s.id), roles::acl(v, s.id));
+        rows.push(vec![object(s.id), text(s.name.as_str()), owner, acl]);
     }
     Ok(rows)
 }
@@ -421,6 +406,7 @@ struct Attribute<'a> {
     identity: &'a str,
     generated: &'a str,
     statistics: Option<u32>,
+    acl: Datum,
 }
 
 /// Oid and modifier of a column's type as it was declared.
@@ -456,6 +442,7 @@ fn attribute_row(a: &Attribute<'_>) -> Vec<Datum> {
         flag(true),
         Datum::Int4(0),
         Datum::Oid(collation(a.ty)),
+        a.acl.clone(),
     ]
 }
 
@@ -478,6 +465,7 @@ fn pg_attribute(v: &View<'_>) -> Made {
                 },
                 generated: if c.generated.is_some() { "s" } else { "" },
                 statistics: c.statistics,
+                acl: roles::column_acl(v, t.id, c.id),
             }));
         }
         for i in v.indexes(t) {
@@ -497,6 +485,7 @@ fn pg_attribute(v: &View<'_>) -> Made {
                     identity: "",
                     generated: "",
                     statistics: None,
+                    acl: Datum::Null,
                 }));
                 taken.push(name);
             }
@@ -515,6 +504,7 @@ fn pg_attribute(v: &View<'_>) -> Made {
                 identity: "",
                 generated: "",
                 statistics: None,
+                acl: roles::column_acl(v, view.id, at as u32 + 1),
             }));
         }
     }
@@ -527,7 +517,7 @@ fn pg_attrdef(v: &View<'_>) -> Made {
         for c in t.visible_columns() {
             if let Some(expr) = c.generated.as_ref().or(c.default.as_ref()) {
                 rows.push(vec![
-                    Datum::Oid(constraint_oid(t.id, 500 + c.id as usize)),
+                    Datum::Oid(default_oid(t.id, c.id)),
                     object(t.id),
                     Datum::Int2(c.id as i16),
                     text(expr.as_str()),
@@ -684,7 +674,7 @@ fn pg_database(v: &View<'_>) -> Made {
             vec![
                 object(d.id),
                 text(d.name.as_str()),
-                Datum::Oid(ROOT),
+                roles::owner(v, d.id),
                 Datum::Int4(6),
                 text("c"),
                 flag(false),
@@ -695,55 +685,12 @@ fn pg_database(v: &View<'_>) -> Made {
                 Datum::Oid(1663),
                 text("C.UTF-8"),
                 text("C.UTF-8"),
+                Datum::Null,
+                Datum::Null,
+                roles::acl(v, d.id),
             ]
         })
         .collect())
-}
-
-fn pg_roles(v: &View<'_>) -> Made {
-    Ok(vec![vec![
-        text(v.user),
-        flag(true),
-        flag(true),
-        flag(true),
-        flag(true),
-        flag(true),
-        flag(false),
-        Datum::Int4(-1),
-        text("********"),
-        Datum::Null,
-        flag(true),
-        Datum::Null,
-        Datum::Oid(ROOT),
-    ]])
-}
-
-fn pg_description(v: &View<'_>) -> Made {
-    let mut rows = Vec::new();
-    let class = Datum::Oid(1259);
-    for (_, t) in v.tables() {
-        if let Some(comment) = &t.comment {
-            rows.push(vec![object(t.id), class.clone(), Datum::Int4(0), text(comment.as_str())]);
-        }
-        for c in t.visible_columns() {
-            if let Some(comment) = &c.comment {
-                let number = Datum::Int4(c.id as i32);
-                rows.push(vec![object(t.id), class.clone(), number, text(comment.as_str())]);
-            }
-        }
-    }
-    for ty in v.catalog.user_types() {
-        if let Some(comment) = &ty.comment {
-            let class = Datum::Oid(1247);
-            rows.push(vec![object(ty.id), class, Datum::Int4(0), text(comment.as_str())]);
-        }
-    }
-    for view in v.catalog.views() {
-        if let Some(comment) = &view.comment {
-            rows.push(vec![object(view.id), class.clone(), Datum::Int4(0), text(comment.as_str())]);
-        }
-    }
-    Ok(rows)
 }
 
 fn pg_sequence(v: &View<'_>) -> Made {
@@ -775,7 +722,7 @@ fn pg_sequences(v: &View<'_>) -> Made {
             Ok(vec![
                 text(schema.name.as_str()),
                 text(s.name.as_str()),
-                text(v.user),
+                roles::owner_name(v, s.id),
                 Datum::Oid(s.ty.oid()),
                 Datum::Int8(s.start),
                 Datum::Int8(s.min),
@@ -787,30 +734,6 @@ fn pg_sequences(v: &View<'_>) -> Made {
             ])
         })
         .collect()
-}
-
-/// Dependencies that tools read: sequences owned by columns.
-fn pg_depend(v: &View<'_>) -> Made {
-    let class = || Datum::Oid(1259);
-    let mut rows = Vec::new();
-    for s in v.catalog.sequences() {
-        let Some((table, column)) = s.owned_by else { continue };
-        let identity = v
-            .catalog
-            .table(table)
-            .and_then(|t| t.column(column))
-            .is_some_and(|c| c.identity.is_some());
-        rows.push(vec![
-            class(),
-            object(s.id),
-            Datum::Int4(0),
-            class(),
-            object(table),
-            Datum::Int4(column as i32),
-            text(if identity { "i" } else { "a" }),
-        ]);
-    }
-    Ok(rows)
 }
 
 fn pg_settings(v: &View<'_>) -> Made {
@@ -866,7 +789,12 @@ fn pg_settings(v: &View<'_>) -> Made {
 }
 
 /// Text of the constraint with this oid, as `pg_get_constraintdef` prints it.
-pub(crate) fn constraint_text(catalog: &Catalog, database: u32, oid: u32) -> Option<String> {
+pub(crate) fn constraint_text(
+    session: &SessionState,
+    catalog: &Catalog,
+    database: u32,
+    oid: u32,
+) -> Option<String> {
     let here = |schema: u32| catalog.schema_by_id(schema).is_some_and(|s| s.database == database);
     for t in catalog.tables().filter(|t| here(t.schema)) {
         for (at, i) in shown_indexes(t).into_iter().enumerate() {
@@ -877,14 +805,16 @@ pub(crate) fn constraint_text(catalog: &Catalog, database: u32, oid: u32) -> Opt
         }
         for (at, c) in t.checks.iter().enumerate() {
             if constraint_oid(t.id, 200 + at) == oid {
-                return Some(check_text(&c.expr));
+                let shown = qualified::expression_of(session, catalog, &c.expr, Some(t));
+                return Some(check_text(&shown));
             }
         }
         for fk in &t.foreign_keys {
             if oid_of(fk.id) == oid {
-                return Some(foreign_key_text(catalog, t, fk));
+                return Some(foreign_key_text(session, catalog, t, fk));
             }
         }
     }
-    type_rows::domain_check(catalog, oid).map(|check| check_text(&check.expr))
+    let check = type_rows::domain_check(catalog, oid)?;
+    Some(check_text(&qualified::expression_of(session, catalog, &check.expr, None)))
 }

@@ -130,6 +130,16 @@ pub(crate) fn constraint_oid(table: u32, place: usize) -> u32 {
     2_000_000_000 + (table % 1_000_000) * 1_000 + place as u32 % 1_000
 }
 
+/// The oid of a column's default.
+pub(crate) fn default_oid(table: u32, column: u32) -> u32 {
+    constraint_oid(table, 500 + column as usize)
+}
+
+/// The oid of the rule that makes a view of a relation.
+pub(crate) fn rule_oid(view: u32) -> u32 {
+    1_000_000_000 + view
+}
+
 /// The attribute numbers of columns, as PostgreSQL counts them.
 pub(crate) fn attnums(columns: impl IntoIterator<Item = u32>) -> Datum {
     let items = columns.into_iter().map(|c| Datum::Int2(c as i16)).collect();

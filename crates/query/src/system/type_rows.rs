@@ -4,6 +4,7 @@ use braid_catalog::{Catalog, Check, Domain, TypeKind, UserType, oid_of};
 use braid_types::{Datum, SqlResult, SqlType, TypeCategory};
 
 use super::pg_tables::collation;
+use super::roles;
 use super::table::{PG_CATALOG, ROOT, View, constraint_oid, flag, object, text};
 
 type Made = SqlResult<Vec<Vec<Datum>>>;
@@ -86,6 +87,17 @@ pub(super) fn pg_type(v: &View<'_>) -> Made {
         }
     }
     rows.extend(domains);
+    for user in v.catalog.user_types() {
+        let own = [oid_of(user.id), oid_of(user.array)];
+        let is_own = |row: &&mut Vec<Datum>| matches!(row[0], Datum::Oid(o) if own.contains(&o));
+        for row in rows.iter_mut().filter(is_own) {
+            row[field::OWNER] = roles::owner(v, user.id);
+            row.resize(field::ACL + 1, Datum::Null);
+            if matches!(row[0], Datum::Oid(oid) if oid == own[0]) {
+                row[field::ACL] = roles::acl(v, user.id);
+            }
+        }
+    }
     Ok(rows)
 }
 
@@ -93,6 +105,7 @@ pub(super) fn pg_type(v: &View<'_>) -> Made {
 mod field {
     pub(super) const OID: usize = 0;
     pub(super) const NAME: usize = 1;
+    pub(super) const OWNER: usize = 3;
     pub(super) const KIND: usize = 6;
     pub(super) const PREFERRED: usize = 8;
     pub(super) const SUBSCRIPTS: usize = 12;
@@ -101,7 +114,9 @@ mod field {
     pub(super) const NOT_NULL: usize = 24;
     pub(super) const BASE: usize = 25;
     pub(super) const MODIFIER: usize = 26;
+    pub(super) const DEFAULT_EXPRESSION: usize = 29;
     pub(super) const DEFAULT: usize = 30;
+    pub(super) const ACL: usize = 31;
 }
 
 fn domain_row(user: &UserType, domain: &Domain, mut row: Vec<Datum>) -> Vec<Datum> {
@@ -118,6 +133,7 @@ fn domain_row(user: &UserType, domain: &Domain, mut row: Vec<Datum>) -> Vec<Datu
     row[field::NOT_NULL] = flag(domain.not_null);
     row[field::MODIFIER] = Datum::Int4(digits);
     row[field::DEFAULT] = domain.default.as_deref().map_or(Datum::Null, text);
+    row[field::DEFAULT_EXPRESSION] = row[field::DEFAULT].clone();
     row
 }
 

@@ -22,12 +22,15 @@ fn session(t: &mut Table) {
     let user: Eval = |_, c| Ok(Datum::text(c.session.current_user()));
     for name in [
         "current_user() name -- name of the user",
-        "session_user() name -- name of the user",
         "user() name -- name of the user",
         "current_role() name -- name of the user",
     ] {
         t.add(name, user).stable();
     }
+    t.add("session_user() name -- name of the user that is connected", |_, c| {
+        Ok(Datum::text(c.session.session_user()))
+    })
+    .stable();
     let database: Eval = |_, c| Ok(Datum::text(c.session.current_database()));
     t.add("current_database() name -- name of the database", database).stable();
     t.add("current_catalog() name -- name of the database", database).stable();
@@ -174,9 +177,7 @@ macro_rules! catalog {
 fn catalog(t: &mut Table) {
     catalog! { t,
         "acldefault", ["\"char\", oid"], "text[]", Datum::Null,
-            "NULL: there are no privileges yet";
-        "regnamespacein", ["text"], "oid", Datum::Null,
-            "oid of a schema: what `'name'::regnamespace` means";
+            "privileges on an object of which nothing is said";
         "getdatabaseencoding", [""], "name", Datum::text("UTF8"),
             "name of the encoding";
         "pg_conversion_is_visible", ["oid"], "bool", Datum::Bool(true),
@@ -196,11 +197,23 @@ fn catalog(t: &mut Table) {
         "pg_get_functiondef", ["oid"], "text", Datum::Null,
             "NULL: there are no functions of users";
         "pg_get_function_result", ["oid"], "text", Datum::Null,
-            "NULL: there are no functions of users";
+            "type of a function's result";
         "pg_get_function_arguments", ["oid"], "text", Datum::Null,
-            "NULL: there are no functions of users";
+            "types of a function's arguments";
         "pg_get_function_identity_arguments", ["oid"], "text", Datum::Null,
+            "types of a function's arguments";
+        "pg_get_function_sqlbody", ["oid"], "text", Datum::Null,
             "NULL: there are no functions of users";
+        "pg_opfamily_is_visible", ["oid"], "bool", Datum::Bool(true),
+            "whether its name needs no schema";
+        "pg_ts_dict_is_visible", ["oid"], "bool", Datum::Bool(true),
+            "whether its name needs no schema";
+        "pg_ts_parser_is_visible", ["oid"], "bool", Datum::Bool(true),
+            "whether its name needs no schema";
+        "pg_ts_template_is_visible", ["oid"], "bool", Datum::Bool(true),
+            "whether its name needs no schema";
+        "pg_tablespace_size", ["oid", "name"], "int8", Datum::Int8(0),
+            "bytes of a tablespace";
         "pg_get_serial_sequence", ["text, text"], "text", Datum::Null,
             "sequence behind a column";
         "pg_get_partkeydef", ["oid"], "text", Datum::Null,
@@ -263,36 +276,52 @@ fn catalog(t: &mut Table) {
 }
 
 fn privileges(t: &mut Table) {
-    let allowed: Eval = |_, _| Ok(Datum::Bool(true));
-    for signature in [
-        "has_table_privilege(oid, text) bool -- true: there is one role",
-        "has_table_privilege(text, text) bool",
-        "has_table_privilege(name, oid, text) bool",
-        "has_table_privilege(name, text, text) bool",
-        "has_column_privilege(oid, int2, text) bool -- true: there is one role",
-        "has_any_column_privilege(oid, text) bool -- true: there is one role",
-        "has_sequence_privilege(oid, text) bool -- true: there is one role",
-        "has_sequence_privilege(text, text) bool",
-        "has_schema_privilege(oid, text) bool -- true: there is one role",
-        "has_schema_privilege(text, text) bool",
-        "has_schema_privilege(name, text, text) bool",
-        "has_database_privilege(oid, text) bool -- true: there is one role",
-        "has_database_privilege(text, text) bool",
-        "has_database_privilege(name, text, text) bool",
-        "has_function_privilege(oid, text) bool -- true: there is one role",
-        "has_type_privilege(oid, text) bool -- true: there is one role",
-        "has_tablespace_privilege(oid, text) bool -- true: there is one role",
-        "pg_has_role(name, text) bool -- true: there is one role",
-        "pg_has_role(oid, text) bool",
-        "pg_has_role(name, oid, text) bool",
-        "row_security_active(oid) bool -- false",
-    ] {
-        t.add(
-            signature,
-            if signature.starts_with("row_") { |_, _| Ok(Datum::Bool(false)) } else { allowed },
-        )
-        .stable();
+    // Objects and roles by name or by oid; of no role: of the own one.
+    catalog! { t,
+        "has_table_privilege", ["text, text", "oid, text", "name, text, text", "name, oid, text",
+            "oid, text, text", "oid, oid, text"],
+            "bool", Datum::Bool(true),
+            "whether a role was granted something on a table";
+        "has_any_column_privilege", ["text, text", "oid, text", "name, text, text",
+            "name, oid, text", "oid, text, text", "oid, oid, text"],
+            "bool", Datum::Bool(true),
+            "whether on any column of a table";
+        "has_sequence_privilege", ["text, text", "oid, text", "name, text, text", "name, oid, text",
+            "oid, text, text", "oid, oid, text"],
+            "bool", Datum::Bool(true),
+            "whether on a sequence";
+        "has_schema_privilege", ["text, text", "oid, text", "name, text, text", "name, oid, text",
+            "oid, text, text", "oid, oid, text"],
+            "bool", Datum::Bool(true),
+            "whether on a schema";
+        "has_database_privilege", ["text, text", "oid, text", "name, text, text", "name, oid, text",
+            "oid, text, text", "oid, oid, text"],
+            "bool", Datum::Bool(true),
+            "whether on a database";
+        "has_type_privilege", ["text, text", "oid, text", "name, text, text", "name, oid, text",
+            "oid, text, text", "oid, oid, text"],
+            "bool", Datum::Bool(true),
+            "whether on a type";
+        "has_function_privilege", ["text, text", "oid, text", "name, text, text", "name, oid, text",
+            "oid, text, text", "oid, oid, text"],
+            "bool", Datum::Bool(true),
+            "true: everybody may call functions";
+        "has_tablespace_privilege", ["text, text", "oid, text", "name, text, text",
+            "name, oid, text", "oid, text, text", "oid, oid, text"],
+            "bool", Datum::Bool(true),
+            "true: there are no tablespaces";
+        "pg_has_role", ["text, text", "oid, text", "name, text, text", "name, oid, text",
+            "oid, text, text", "oid, oid, text"],
+            "bool", Datum::Bool(true),
+            "whether a role is another, or a member of it";
+        "has_column_privilege", ["text, text, text", "text, int2, text", "oid, text, text",
+            "oid, int2, text", "name, text, text, text", "name, text, int2, text",
+            "name, oid, text, text", "name, oid, int2, text", "oid, text, text, text",
+            "oid, text, int2, text", "oid, oid, text, text", "oid, oid, int2, text"],
+            "bool", Datum::Bool(true),
+            "whether a role was granted something on a column";
     }
+    t.add("row_security_active(oid) bool -- false", |_, _| Ok(Datum::Bool(false))).stable();
 }
 
 fn describing(t: &mut Table) {

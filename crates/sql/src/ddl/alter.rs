@@ -16,17 +16,9 @@ use braid_scalar::ident_name;
 pub(crate) fn run(c: &mut Change, a: &ast::AlterTable) -> SqlResult<String> {
     let name = parts(&a.name);
     let tag = "ALTER TABLE".to_string();
-    match c.ctx.find_relation(&name)? {
-        None if a.if_exists => {
-            c.ctx.notice(format!("relation \"{}\" does not exist, skipping", name.join(".")));
-            return Ok(tag);
-        }
-        Some(braid_catalog::Relation::Sequence(_) | braid_catalog::Relation::View(_))
-            if a.operations.iter().all(|o| matches!(o, Op::OwnerTo { .. })) =>
-        {
-            return Ok(tag);
-        }
-        _ => {}
+    if a.if_exists && c.ctx.find_relation(&name)?.is_none() {
+        c.ctx.notice(format!("relation \"{}\" does not exist, skipping", name.join(".")));
+        return Ok(tag);
     }
     let id = c.ctx.table(&name)?.id;
     for op in &a.operations {
@@ -102,8 +94,9 @@ fn operation(c: &mut Change, t: &Arc<Table>, op: &Op) -> SqlResult<()> {
             let (ast::RenameTableNameKind::To(n) | ast::RenameTableNameKind::As(n)) = table_name;
             rename_table(c, t, parts(n).pop().unwrap_or_default())
         }
-        // One owner, no replication, no triggers: nothing to change.
-        Op::OwnerTo { .. } | Op::ReplicaIdentity { .. } | Op::ClusterBy { .. } => Ok(()),
+        Op::OwnerTo { new_owner } => super::access::roles::give_table(c, t, new_owner),
+        // No replication, no triggers: nothing to change.
+        Op::ReplicaIdentity { .. } | Op::ClusterBy { .. } => Ok(()),
         Op::ValidateConstraint { name } => {
             let name = ident_name(name);
             let known = t.checks.iter().any(|k| k.name == name)

@@ -127,5 +127,6 @@ pub(crate) fn run(
 ) -> SqlResult<(String, Catalog)> {
     let mut change = Change::new(ctx);
     let tag = work(&mut change)?;
+    super::access::roles::note_new_objects(&mut change, &ctx.catalog);
     Ok((tag, change.catalog))
 }

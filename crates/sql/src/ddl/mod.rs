@@ -23,9 +23,11 @@
 //! - [`moves`]: tables that move into, out of and between parents, or to another primary key.
 //! - [`ttl`]: row deletion policies.
 //! - [`temporary`]: tables that go with their session.
+//! - [`access`]: roles, owners, privileges, which are kept and not enforced.
 //! - [`schema`], [`view`], [`sequence`], [`user_type`], [`domain`], [`comment`]: databases and
 //!   schemas, and what lies in them.
 
+pub(crate) mod access;
 pub(crate) mod alter;
 mod alter_column;
 mod alter_type;

@@ -46,6 +46,14 @@ pub(crate) fn create_schema(
         name: bare,
         on_commit: Vec::new(),
     });
+    let owner = match name {
+        ast::SchemaName::Simple(_) => None,
+        ast::SchemaName::NamedAuthorization(_, owner)
+        | ast::SchemaName::UnnamedAuthorization(owner) => Some(ident_name(owner)),
+    };
+    if let Some(owner) = owner {
+        super::access::roles::give_new(c, id, &owner)?;
+    }
     c.sync();
     Ok(tag)
 }
@@ -67,7 +75,6 @@ pub(crate) fn alter_schema(c: &mut Change, a: &ast::AlterSchema) -> SqlResult<St
                 }
                 c.catalog.put_schema(Schema { name: new, ..(*schema).clone() });
             }
-            ast::AlterSchemaOperation::OwnerTo { .. } => {}
             other => return Err(SqlError::unsupported(format!("ALTER SCHEMA {other}"))),
         }
     }

@@ -12,7 +12,7 @@ use braid_types::{
 use sqlparser::ast::{self, AlterTypeAddValuePosition, UserDefinedTypeRepresentation};
 
 use super::{Change, alter_column, drop, parts};
-use braid_parser::{Name, TypePlace, parse_expr};
+use braid_parser::{Name, parse_expr};
 use braid_scalar::Scope;
 
 /// Longest label, in bytes, as PostgreSQL has it.
@@ -147,18 +147,6 @@ fn put(c: &mut Change, new: UserType) -> SqlResult<()> {
     Ok(())
 }
 
-/// SET SCHEMA and OWNER TO of a type.
-pub(crate) fn place(c: &mut Change, name: &Name, place: &TypePlace) -> SqlResult<String> {
-    match place {
-        TypePlace::Schema(schema) => set_schema(c, name, schema),
-        // There is one owner.
-        TypePlace::Owner => {
-            c.ctx.user_type(name)?.ok_or_else(|| no_type(name))?;
-            Ok("ALTER TYPE".into())
-        }
-    }
-}
-
 /// COMMENT ON TYPE.
 pub(super) fn comment(c: &mut Change, name: &Name, text: Option<String>) -> SqlResult<()> {
     let mut new = (*c.ctx.user_type(name)?.ok_or_else(|| no_type(name))?).clone();
@@ -168,7 +156,8 @@ pub(super) fn comment(c: &mut Change, name: &Name, text: Option<String>) -> SqlR
     Ok(())
 }
 
-fn set_schema(c: &mut Change, name: &Name, schema: &str) -> SqlResult<String> {
+/// SET SCHEMA of a type.
+pub(crate) fn set_schema(c: &mut Change, name: &Name, schema: &str) -> SqlResult<String> {
     let mut new = (*c.ctx.user_type(name)?.ok_or_else(|| no_type(name))?).clone();
     let Some(schema) = c.catalog.schema(c.ctx.database, schema).cloned() else {
         return Err(crate::session::no_schema(schema));

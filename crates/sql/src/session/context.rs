@@ -86,6 +86,16 @@ impl Context {
         });
     }
 
+    /// Adds a WARNING.
+    pub(crate) fn warn(&self, message: impl Into<String>) {
+        self.notices.lock().push(Notice {
+            severity: "WARNING",
+            state: SqlState("01000"),
+            message: message.into(),
+            detail: None,
+        });
+    }
+
     /// For planning general queries.
     pub(crate) fn plan_context(&self) -> PlanContext {
         PlanContext {

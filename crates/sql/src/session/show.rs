@@ -183,7 +183,7 @@ fn variable(ctx: &Context, name: &str) -> SqlResult<String> {
         "transaction_read_only" => {
             Ok(ctx.session.setting("default_transaction_read_only").unwrap_or_default())
         }
-        "session_authorization" => Ok(ctx.session.user.clone()),
+        "session_authorization" => Ok(ctx.session.session_user()),
         _ => ctx.session.setting(name).ok_or_else(|| {
             SqlError::new(
                 SqlState::UNDEFINED_OBJECT,

@@ -326,7 +326,7 @@ impl SessionState {
     }
 
     /// Splits `a.b`, `"A".b` into folded parts.
-    pub(crate) fn split_name(name: &str) -> Vec<String> {
+    pub fn split_name(name: &str) -> Vec<String> {
         let mut parts = vec![String::new()];
         let mut chars = name.trim().chars().peekable();
         let mut quoted = false;
@@ -422,7 +422,13 @@ impl SessionFunctions for SessionState {
     }
 
     fn current_user(&self) -> String {
-        self.user.clone()
+        let role = self.settings_get("role").filter(|role| role != "none");
+        role.unwrap_or_else(|| self.session_user())
+    }
+
+    fn session_user(&self) -> String {
+        let set = self.settings_get("session_authorization").filter(|user| !user.is_empty());
+        set.unwrap_or_else(|| self.user.clone())
     }
 
     fn current_database(&self) -> String {

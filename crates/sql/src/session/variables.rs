@@ -26,6 +26,9 @@ impl Session {
             );
             return Ok(());
         }
+        if let ("role" | "session_authorization", Some([role])) = (&*v.name, v.values.as_deref()) {
+            self.check_role(&v.name, role)?;
+        }
         match &v.values {
             None => {
                 self.state.settings(|s| s.reset(Some(&v.name)))?;
@@ -43,6 +46,18 @@ impl Session {
             }
         }
         Ok(())
+    }
+
+    /// SET ROLE and SET SESSION AUTHORIZATION take roles that exist.
+    fn check_role(&self, setting: &str, role: &str) -> SqlResult<()> {
+        let known = self.state.catalog().role_oid(role, &self.state.user).is_some();
+        if known || (setting == "role" && role == "none") {
+            return Ok(());
+        }
+        Err(SqlError::new(
+            SqlState::INVALID_PARAMETER_VALUE,
+            format!("role \"{role}\" does not exist"),
+        ))
     }
 
     /// RESET; `None`: all.

@@ -23,3 +23,4 @@ mod session;
 
 pub use entry::{Effect, Entry};
 pub use registry::entries;
+pub(crate) use schema::is_built_in;

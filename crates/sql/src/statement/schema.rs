@@ -1,12 +1,13 @@
 //! Statements that change descriptors. The changes themselves: [`crate::ddl`].
 
-use braid_parser::Kind;
+use braid_parser::{Access, Kind};
 use sqlparser::ast::{ObjectType, Statement as Sql};
 
 use super::entry::{Entry, work};
+use crate::ddl::access::roles;
 use crate::ddl::{
-    Change, alter, comment, create_table, domain, drop, index, moves, online, schema, sequence,
-    truncate, user_type, view,
+    alter, comment, create_table, domain, drop, index, moves, online, schema, sequence, truncate,
+    user_type, view,
 };
 
 /// DROP of one kind of object.
@@ -100,8 +101,8 @@ pub(super) static ENTRIES: &[Entry] = &[
     Entry::change(
         "ALTER TYPE",
         "alter type m set schema x",
-        "where a type lies; OWNER TO is accepted",
-        work!(Kind::AlterTypePlace(name, place) => |c| user_type::place(c, name, place)),
+        "where a type lies",
+        work!(Kind::AlterTypeSchema(name, to) => |c| user_type::set_schema(c, name, to)),
     ),
     Entry::change(
         "CREATE DOMAIN",
@@ -174,9 +175,7 @@ pub(super) static ENTRIES: &[Entry] = &[
         "COMMENT",
         "comment on table t is 'rows'",
         "a text about an object; IS NULL takes it away",
-        work!(Sql Sql::Comment { object_type, object_name, comment, .. } => |c| {
-            comment::comment(c, *object_type, object_name, comment.clone())
-        }),
+        work!(Kind::Comment(statement) => |c| comment::comment(c, statement)),
     ),
     Entry::change(
         "CREATE EXTENSION",
@@ -188,25 +187,60 @@ pub(super) static ENTRIES: &[Entry] = &[
         }),
     ),
     Entry::change(
-        "GRANT",
-        "grant select on t to root",
-        "accepted with a notice: there are no privileges yet",
-        work!(Sql Sql::Grant(_) => |c| Ok(no_privileges(c, "GRANT"))),
+        "CREATE ROLE",
+        "create role n login",
+        "a role: users and groups; also CREATE USER, CREATE GROUP",
+        work!(Kind::Access(a) if matches!(**a, Access::CreateRole(..)) => |c| roles::run(c, a)),
     ),
     Entry::change(
-        "REVOKE",
-        "revoke select on t from root",
-        "accepted with a notice: there are no privileges yet",
-        work!(Sql Sql::Revoke(_) => |c| Ok(no_privileges(c, "REVOKE"))),
+        "ALTER ROLE",
+        "alter role root superuser",
+        "attributes, name, settings and members of a role",
+        work!(Kind::Access(a) if matches!(**a, Access::AlterRole(..)) => |c| roles::run(c, a)),
+    ),
+    Entry::change(
+        "DROP ROLE",
+        "drop role if exists n",
+        "roles that own nothing and were granted nothing",
+        work!(Kind::Access(a) if matches!(**a, Access::DropRole(..)) => |c| roles::run(c, a)),
+    ),
+    Entry::change(
+        "GRANT",
+        "grant select on t to root",
+        "privileges and roles: kept and shown by the catalogs, not enforced yet; REVOKE",
+        work!(Kind::Access(a) if is_grant(a) => |c| roles::run(c, a)),
+    ),
+    Entry::change(
+        "ALTER DEFAULT PRIVILEGES",
+        "alter default privileges grant select on tables to public",
+        "what is granted on objects to come",
+        work!(Kind::Access(a) if matches!(**a, Access::DefaultPrivileges(_)) => |c| {
+            roles::run(c, a)
+        }),
+    ),
+    Entry::change(
+        "REASSIGN OWNED",
+        "reassign owned by root to root",
+        "gives all that roles own to another; DROP OWNED takes what they were granted",
+        work!(Kind::Access(a) if is_about_owned(a) => |c| roles::run(c, a)),
+    ),
+    Entry::change(
+        "ALTER TABLE",
+        "alter table t owner to root",
+        "OWNER TO; the same of views, sequences, schemas, databases, types",
+        work!(Kind::Owner(o) => |c| roles::change_owner(c, o)),
     ),
 ];
 
-/// Extensions whose parts are always here.
-fn is_built_in(extension: &str) -> bool {
-    ["plpgsql", "pg_stat_statements"].iter().any(|name| extension.eq_ignore_ascii_case(name))
+fn is_grant(a: &Access) -> bool {
+    matches!(a, Access::Grant(_) | Access::GrantRole { .. })
 }
 
-fn no_privileges(c: &Change, tag: &str) -> String {
-    c.ctx.notice("there are no privileges yet: every user may do everything");
-    tag.to_string()
+fn is_about_owned(a: &Access) -> bool {
+    matches!(a, Access::Reassign(..) | Access::DropOwned(..))
+}
+
+/// Extensions whose parts are always here.
+pub(crate) fn is_built_in(extension: &str) -> bool {
+    ["plpgsql", "pg_stat_statements"].iter().any(|name| extension.eq_ignore_ascii_case(name))
 }

@@ -23,7 +23,6 @@ const LONG: &[(&str, &str)] = &[
     ("crates/query/src/bind/set_op.rs", "recursive_query"),
     ("crates/query/src/bind/set_op.rs", "set_operation"),
     ("crates/query/src/system/info_schema.rs", "table"),
-    ("crates/query/src/system/pg_tables.rs", "lists"),
     ("crates/query/src/system/pg_tables.rs", "server"),
     ("crates/scalar/src/bind.rs", "bind_unsettled"),
     ("crates/scalar/src/bind_compare.rs", "bind_any_all"),

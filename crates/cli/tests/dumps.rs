@@ -1,0 +1,77 @@
+//! pg_dump against a real node: what it writes is read back, and dumped again as it was.
+//! `scripts/dump-round-trip` restores into PostgreSQL, too. Skipped where pg_dump is not installed.
+
+mod support;
+
+use std::process::{Command, Output};
+
+use support::Node;
+
+const OBJECTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/dumps/objects.sql");
+
+/// Whether PostgreSQL's programs are here, of a version that is claimed.
+fn programs() -> bool {
+    let version = |program: &str| {
+        let output = Command::new(program).arg("--version").output().ok()?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        text.split_whitespace().find_map(|w| w.split('.').next()?.parse::<u32>().ok())
+    };
+    let found = [version("pg_dump"), version("psql")];
+    found.iter().all(|v| v.is_some_and(|v| (15..=17).contains(&v)))
+}
+
+fn succeed(command: &mut Command) -> Output {
+    let output = command.output().expect("the program runs");
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {error}");
+    output
+}
+
+fn psql(url: &str, arguments: &[&str]) {
+    succeed(Command::new("psql").args(["-X", "-q", "-v", "ON_ERROR_STOP=1", url]).args(arguments));
+}
+
+/// A dump, without what pg_dump says of itself.
+fn dump(url: &str) -> String {
+    let output = succeed(Command::new("pg_dump").arg(url));
+    let text = String::from_utf8(output.stdout).expect("a dump is text");
+    let own = |line: &&str| {
+        !["\\restrict", "\\unrestrict", "-- Dumped"].iter().any(|head| line.starts_with(head))
+    };
+    text.lines().filter(own).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn what_pg_dump_writes_comes_back() {
+    if !programs() {
+        println!("skipped: psql and pg_dump 15 to 17 are not here");
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let node = Node::start(folder.path());
+    let at = |database: &str| node.url.replace("defaultdb", database);
+    for statement in ["CREATE ROLE reader", "CREATE DATABASE dumped", "CREATE DATABASE restored"] {
+        psql(&node.url, &["-c", statement]);
+    }
+    psql(&at("dumped"), &["-f", OBJECTS]);
+    let first = dump(&at("dumped"));
+    for part in [
+        "CREATE TABLE shop.people (",
+        "COPY shop.people (",
+        "CREATE VIEW shop.a_happier AS",
+        "CREATE DOMAIN shop.positive",
+        "GRANT SELECT,INSERT ON TABLE shop.people TO reader;",
+        "COMMENT ON CONSTRAINT short ON shop.people IS",
+    ] {
+        assert!(first.contains(part), "{part}\n{first}");
+    }
+    let file = folder.path().join("dump.sql");
+    let file = file.to_str().expect("a path of ASCII");
+    succeed(Command::new("pg_dump").args(["-f", file, &at("dumped")]));
+    psql(&at("restored"), &["-f", file]);
+    let second = dump(&at("restored"));
+    for (one, other) in first.lines().zip(second.lines()) {
+        assert_eq!(one, other);
+    }
+    assert_eq!(first.len(), second.len());
+}

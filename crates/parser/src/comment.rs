@@ -1,0 +1,118 @@
+//! COMMENT ON, of every kind of object.
+
+use braid_types::SqlResult;
+use sqlparser::tokenizer::Token;
+
+use crate::cursor::Cursor;
+use crate::{Kind, Name};
+
+/// What a comment is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Commented {
+    /// A relation, of the kind that is said.
+    Relation(&'static str),
+    /// A column: the name ends with it.
+    Column,
+    /// A schema.
+    Schema,
+    /// A database.
+    Database,
+    /// A type, or a domain.
+    Type(&'static str),
+    /// A role.
+    Role,
+    /// An extension.
+    Extension,
+    /// A constraint of a table: the name of the table, and then its own.
+    TableConstraint,
+    /// A constraint of a domain, in the same way.
+    DomainConstraint,
+    /// What is not here: functions, triggers and others.
+    Other(&'static str),
+}
+
+/// COMMENT ON.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Comment {
+    /// What it is about.
+    pub kind: Commented,
+    /// Its name.
+    pub name: Name,
+    /// The text; `None` takes it away.
+    pub text: Option<String>,
+}
+
+/// Kinds, as COMMENT ON says them.
+const KINDS: [(&[&str], Commented); 29] = [
+    (&["materialized", "view"], Commented::Relation("materialized view")),
+    (&["table"], Commented::Relation("table")),
+    (&["view"], Commented::Relation("view")),
+    (&["sequence"], Commented::Relation("sequence")),
+    (&["index"], Commented::Relation("index")),
+    (&["column"], Commented::Column),
+    (&["schema"], Commented::Schema),
+    (&["database"], Commented::Database),
+    (&["type"], Commented::Type("type")),
+    (&["domain"], Commented::Type("domain")),
+    (&["role"], Commented::Role),
+    (&["extension"], Commented::Extension),
+    (&["constraint"], Commented::TableConstraint),
+    (&["access", "method"], Commented::Other("access method")),
+    (&["aggregate"], Commented::Other("aggregate")),
+    (&["cast"], Commented::Other("cast")),
+    (&["collation"], Commented::Other("collation")),
+    (&["conversion"], Commented::Other("conversion")),
+    (&["event", "trigger"], Commented::Other("event trigger")),
+    (&["foreign", "table"], Commented::Other("foreign table")),
+    (&["function"], Commented::Other("function")),
+    (&["language"], Commented::Other("language")),
+    (&["operator"], Commented::Other("operator")),
+    (&["policy"], Commented::Other("policy")),
+    (&["procedure"], Commented::Other("procedure")),
+    (&["publication"], Commented::Other("publication")),
+    (&["rule"], Commented::Other("rule")),
+    (&["tablespace"], Commented::Other("tablespace")),
+    (&["trigger"], Commented::Other("trigger")),
+];
+
+/// Reads COMMENT ON; `None` if it is another statement.
+pub(crate) fn comment(c: &mut Cursor) -> SqlResult<Option<Kind>> {
+    if !c.take(&["comment", "on"]) {
+        return Ok(None);
+    }
+    let Some((_, kind)) = KINDS.iter().find(|(words, _)| c.take(words)) else {
+        return Err(c.unexpected());
+    };
+    let (mut kind, mut name) = (*kind, Vec::new());
+    match kind {
+        Commented::Other(_) => {
+            while !c.done() && !c.is_word(0, "is") {
+                c.next();
+            }
+        }
+        Commented::TableConstraint => {
+            let own = c.ident()?;
+            c.expect(&["on"])?;
+            if c.take(&["domain"]) {
+                kind = Commented::DomainConstraint;
+            }
+            name = c.name()?;
+            name.push(own);
+        }
+        _ => name = c.name()?,
+    }
+    c.expect(&["is"])?;
+    let text = if c.take(&["null"]) { None } else { Some(text(c)?) };
+    Ok(Some(Kind::Comment(Comment { kind, name, text })))
+}
+
+fn text(c: &mut Cursor) -> SqlResult<String> {
+    match c.peek() {
+        Some(Token::DollarQuotedString(s)) => {
+            let text = s.value.clone();
+            c.next();
+            Ok(text)
+        }
+        _ => c.string(),
+    }
+}

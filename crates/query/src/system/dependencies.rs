@@ -1,0 +1,106 @@
+//! `pg_depend` and `pg_rewrite`: what needs what. Tools that dump a database order its objects by
+//! it, and look for the sequences that columns own.
+
+use braid_catalog::{Table, TypeKind, oid_of};
+use braid_types::{Datum, SqlResult};
+
+use super::table::{SystemTable, View, default_oid, flag, rule_oid, text};
+
+type Made = SqlResult<Vec<Vec<Datum>>>;
+
+/// Oids of catalogs.
+const CLASS: u32 = 1259;
+const TYPE: u32 = 1247;
+const ATTRDEF: u32 = 2604;
+const REWRITE: u32 = 2618;
+
+/// A table about dependencies.
+pub fn table(name: &str) -> Option<SystemTable> {
+    let (layout, rows): (_, super::table::Rows) = match name {
+        "pg_depend" => (
+            "classid oid, objid oid, objsubid int4, refclassid oid, refobjid oid, \
+             refobjsubid int4, deptype char",
+            pg_depend,
+        ),
+        "pg_rewrite" => (
+            "oid oid, rulename name, ev_class oid, ev_type char, ev_enabled char, \
+             is_instead bool, ev_qual text, ev_action text",
+            pg_rewrite,
+        ),
+        _ => return None,
+    };
+    Some(SystemTable { layout, rows, oid: 0 })
+}
+
+/// An object, or a column: the catalog that it is in, its oid, its number.
+type Place = (u32, u32, u32);
+
+fn row(what: Place, needs: Place, how: &str) -> Vec<Datum> {
+    let place =
+        |(class, oid, part): Place| [Datum::Oid(class), Datum::Oid(oid), Datum::Int4(part as i32)];
+    place(what).into_iter().chain(place(needs)).chain([text(how)]).collect()
+}
+
+fn pg_depend(v: &View<'_>) -> Made {
+    let mut rows = Vec::new();
+    for s in v.catalog.sequences() {
+        let Some((table, column)) = s.owned_by else { continue };
+        let found = v.catalog.table(table).and_then(|t| t.column(column));
+        let how = if found.is_some_and(|c| c.identity.is_some()) { "i" } else { "a" };
+        rows.push(row((CLASS, oid_of(s.id), 0), (CLASS, oid_of(table), column), how));
+    }
+    for (_, t) in v.tables() {
+        columns(t, &mut rows);
+    }
+    for view in v.catalog.views().filter(|x| v.schema(x.schema).is_some()) {
+        let rule = (REWRITE, rule_oid(view.id), 0);
+        rows.push(row(rule, (CLASS, oid_of(view.id), 0), "i"));
+        for relation in &view.depends_on {
+            rows.push(row(rule, (CLASS, oid_of(*relation), 0), "n"));
+        }
+    }
+    for user in v.catalog.user_types() {
+        let TypeKind::Domain(domain) = &user.kind else { continue };
+        let base = domain.base.element().unwrap_or(&domain.base).oid();
+        if base >= oid_of(0) {
+            rows.push(row((TYPE, oid_of(user.id), 0), (TYPE, base, 0), "n"));
+        }
+    }
+    Ok(rows)
+}
+
+/// Defaults belong to their columns, and those of serial columns need sequences.
+fn columns(t: &Table, rows: &mut Vec<Vec<Datum>>) {
+    for c in t.visible_columns() {
+        let column = (CLASS, oid_of(t.id), c.id);
+        if c.generated.is_some() || c.default.is_some() {
+            let default = (ATTRDEF, default_oid(t.id, c.id), 0);
+            rows.push(row(default, column, "a"));
+            if let Some(sequence) = c.sequence.filter(|_| c.default.is_some()) {
+                rows.push(row(default, (CLASS, oid_of(sequence), 0), "n"));
+            }
+        }
+        let ty = c.ty.element().unwrap_or(&c.ty).oid();
+        if ty >= oid_of(0) {
+            rows.push(row(column, (TYPE, ty, 0), "n"));
+        }
+    }
+}
+
+/// The rule that makes a view of a relation.
+fn pg_rewrite(v: &View<'_>) -> Made {
+    let views = v.catalog.views().filter(|x| v.schema(x.schema).is_some());
+    let rule = |view: &std::sync::Arc<braid_catalog::View>| {
+        vec![
+            Datum::Oid(rule_oid(view.id)),
+            text("_RETURN"),
+            Datum::Oid(oid_of(view.id)),
+            text("1"),
+            text("O"),
+            flag(true),
+            text("<>"),
+            text(view.query.as_str()),
+        ]
+    };
+    Ok(views.map(rule).collect())
+}

@@ -1,0 +1,117 @@
+//! `regnamespace`, `regrole`, `regproc`, `regprocedure`: oids that are written and shown as names.
+
+use braid_catalog::{Catalog, id_of_oid, oid_of};
+use braid_scalar::Builtin;
+use braid_sql::session::SessionState;
+use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType, quote_ident};
+
+use super::code;
+use super::table::{INFORMATION_SCHEMA, PG_CATALOG};
+
+/// The oid behind a name: of which type, and the name.
+pub(super) fn oid_of_name(
+    session: &SessionState,
+    catalog: &Catalog,
+    args: &[Datum],
+) -> SqlResult<Option<Datum>> {
+    let [Datum::Text(ty), Datum::Text(text)] = args else { return Ok(None) };
+    let name = text.trim();
+    let missing = |state, what: &str| {
+        let shown = SessionState::split_name(name).join(".");
+        SqlError::new(SqlState(state), format!("{what} \"{shown}\" does not exist"))
+    };
+    let bare = SessionState::split_name(name.split('(').next().unwrap_or(name));
+    let bare = bare.last().map_or("", String::as_str);
+    let oid = match &**ty {
+        "regnamespace" => {
+            let database = catalog.database(&session.database).map_or(0, |d| d.id);
+            match bare {
+                "pg_catalog" => PG_CATALOG,
+                "information_schema" => INFORMATION_SCHEMA,
+                own => match catalog.schema(database, own) {
+                    Some(schema) => oid_of(schema.id),
+                    None => return Err(missing("3F000", "schema")),
+                },
+            }
+        }
+        "regrole" => {
+            catalog.role_oid(bare, &session.user).ok_or_else(|| missing("42704", "role"))?
+        }
+        _ => {
+            let mut found = code::functions().filter(|(_, f)| f.name == bare);
+            let wanted = arguments(name);
+            let fits = |f: &Builtin| wanted.as_ref().is_none_or(|w| *w == shown_arguments(f));
+            let first = found.by_ref().find(|(_, f)| fits(f));
+            let more = wanted.is_none() && found.next().is_some();
+            match first {
+                Some(_) if more => {
+                    return Err(SqlError::new(
+                        SqlState("42725"),
+                        format!("more than one function named \"{name}\""),
+                    ));
+                }
+                Some((oid, _)) => oid,
+                None => return Err(missing("42883", "function")),
+            }
+        }
+    };
+    Ok(Some(Datum::Oid(oid)))
+}
+
+/// Names of the types in `f(int, text)`; `None` without brackets.
+fn arguments(name: &str) -> Option<Vec<String>> {
+    let inner = name.split_once('(')?.1.trim_end().strip_suffix(')')?;
+    let name = |ty: &str| {
+        let ty = ty.trim().to_lowercase();
+        SqlType::from_name(&ty).map_or(ty, |ty| ty.base_name())
+    };
+    Some(inner.split(',').filter(|ty| !ty.trim().is_empty()).map(name).collect())
+}
+
+fn shown_arguments(f: &Builtin) -> Vec<String> {
+    f.args.iter().map(code::argument_name).collect()
+}
+
+fn function(oid: u32) -> Option<&'static Builtin> {
+    code::functions().find(|(o, _)| *o == oid).map(|(_, f)| f)
+}
+
+/// The types of a function's arguments.
+pub(super) fn arguments_of(oid: u32) -> Option<String> {
+    let f = function(oid)?;
+    let mut shown = shown_arguments(f);
+    if let Some(last) = shown.last_mut().filter(|_| f.variadic) {
+        *last = format!("VARIADIC {last}");
+    }
+    Some(shown.join(", "))
+}
+
+/// The type of a function's result.
+pub(super) fn result_of(oid: u32) -> Option<String> {
+    let f = function(oid)?;
+    let rows = f.kind() == braid_scalar::FunctionKind::SetReturning;
+    Some(format!("{}{}", if rows { "SETOF " } else { "" }, code::argument_name(&f.ret)))
+}
+
+/// The name of an oid: of which type, and the oid.
+pub(super) fn name_of_oid(
+    session: &SessionState,
+    catalog: &Catalog,
+    args: &[Datum],
+) -> Option<Datum> {
+    let [Datum::Text(ty), Datum::Oid(oid)] = args else { return None };
+    let name = match &**ty {
+        "regnamespace" => match *oid {
+            PG_CATALOG => "pg_catalog".to_string(),
+            INFORMATION_SCHEMA => "information_schema".to_string(),
+            own => quote_ident(&catalog.schema_by_id(id_of_oid(own)?)?.name).to_string(),
+        },
+        "regrole" => quote_ident(&catalog.role_name(*oid, &session.user)?).to_string(),
+        "regprocedure" => {
+            let f = function(*oid)?;
+            format!("{}({})", f.name, shown_arguments(f).join(","))
+        }
+        _ => function(*oid)?.name.to_string(),
+    };
+    Some(Datum::text(name))
+}

@@ -1,0 +1,257 @@
+//! Stored queries and expressions as clients are shown them: names that their search path does not
+//! find have their schemas, so that what is dumped can be read anywhere.
+
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+
+use braid_catalog::{Catalog, Relation, Table, View, id_of_oid};
+use braid_scalar::{SessionFunctions, ident_name, object_name_parts};
+use braid_sql::session::SessionState;
+use sqlparser::ast::{self, VisitMut, VisitorMut};
+
+use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::parser::Parser;
+
+use super::parse_query;
+
+/// Puts schemas in front of names.
+struct Qualifier<'a> {
+    session: &'a SessionState,
+    catalog: &'a Catalog,
+    database: u32,
+    /// By which the names are meant.
+    path: Vec<String>,
+    /// Names of WITH: no relations.
+    own: HashSet<String>,
+}
+
+impl Qualifier<'_> {
+    fn relation(&self, name: &mut ast::ObjectName) {
+        let parts = object_name_parts(name);
+        let [bare] = parts.as_slice() else { return };
+        if self.own.contains(bare) {
+            return;
+        }
+        let found = self.catalog.resolve(self.database, &self.path, bare).map(|r| r.id());
+        let visible = self.catalog.resolve(self.database, &self.session.search_path(), bare);
+        if let Some(id) = found.filter(|id| visible.map(|r| r.id()) != Some(*id))
+            && let Some((schema, _)) = self.catalog.qualified_name(id)
+        {
+            put_schema(name, &schema);
+        }
+    }
+
+    fn data_type(&self, ty: &mut ast::DataType) {
+        match ty {
+            ast::DataType::Array(
+                ast::ArrayElemTypeDef::SquareBracket(inner, _)
+                | ast::ArrayElemTypeDef::AngleBracket(inner)
+                | ast::ArrayElemTypeDef::Parenthesis(inner),
+            ) => self.data_type(inner),
+            ast::DataType::Custom(name, _) => {
+                let parts = object_name_parts(name);
+                let [bare] = parts.as_slice() else { return };
+                let resolve = |path: &[String]| {
+                    self.catalog.resolve_type(self.database, path, bare).map(|t| (t.id, t.schema))
+                };
+                let visible = resolve(&self.session.search_path());
+                if let Some(found) = resolve(&self.path).filter(|found| visible != Some(*found))
+                    && let Some(schema) = self.catalog.schema_by_id(found.1)
+                {
+                    put_schema(name, &schema.name);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// `nextval('s')`: the sequence's name as it is found now.
+    fn sequence(&self, function: &mut ast::Function) {
+        let of_sequence = |n: &str| matches!(n, "nextval" | "currval" | "setval");
+        let called = object_name_parts(&function.name);
+        if !called.last().is_some_and(|n| of_sequence(n)) {
+            return;
+        }
+        let ast::FunctionArguments::List(list) = &mut function.args else { return };
+        let Some(ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(arg))) =
+            list.args.first_mut()
+        else {
+            return;
+        };
+        let literal = match arg {
+            ast::Expr::Cast { expr, .. } => &mut **expr,
+            other => other,
+        };
+        let ast::Expr::Value(value) = literal else { return };
+        let ast::Value::SingleQuotedString(text) = &mut value.value else { return };
+        let parts = SessionState::split_name(text);
+        let [bare] = parts.as_slice() else { return };
+        let found = self.catalog.resolve(self.database, &self.path, bare);
+        if let Some(Relation::Sequence(s)) = found
+            && let Some(shown) = self.session.relation_name(braid_catalog::oid_of(s.id))
+        {
+            *text = shown;
+        }
+    }
+}
+
+fn put_schema(name: &mut ast::ObjectName, schema: &str) {
+    let plain = schema.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+    let ident = match plain {
+        true => ast::Ident::new(schema),
+        false => ast::Ident::with_quote('"', schema),
+    };
+    name.0.insert(0, ast::ObjectNamePart::Identifier(ident));
+}
+
+impl VisitorMut for Qualifier<'_> {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &mut ast::Query) -> ControlFlow<()> {
+        let tables = query.with.iter().flat_map(|with| &with.cte_tables);
+        self.own.extend(tables.map(|cte| ident_name(&cte.alias.name)));
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_relation(&mut self, relation: &mut ast::ObjectName) -> ControlFlow<()> {
+        self.relation(relation);
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut ast::Expr) -> ControlFlow<()> {
+        match expr {
+            ast::Expr::Cast { data_type, .. } => self.data_type(data_type),
+            ast::Expr::TypedString(typed) => self.data_type(&mut typed.data_type),
+            ast::Expr::Function(function) => self.sequence(function),
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// The query of a view, with the names that its columns have.
+pub(super) fn view_query(session: &SessionState, catalog: &Catalog, view: &View) -> String {
+    let Ok(mut query) = parse_query(&view.query) else { return view.query.clone() };
+    let mut qualifier = Qualifier {
+        session,
+        catalog,
+        database: catalog.database(&session.database).map_or(0, |d| d.id),
+        path: view.search_path.clone(),
+        own: HashSet::new(),
+    };
+    let _ = query.visit(&mut qualifier);
+    let named = name_columns(&mut query.body, view) || has_names(&query, catalog, view);
+    if !named {
+        let names: Vec<String> = view
+            .columns
+            .iter()
+            .map(|(name, _)| braid_types::quote_ident(name).to_string())
+            .collect();
+        return format!("SELECT * FROM ({query}) AS q ({})", names.join(", "));
+    }
+    query.to_string()
+}
+
+/// Gives the items of a SELECT the names of the view's columns; false where it has a star or is
+/// none.
+fn name_columns(body: &mut ast::SetExpr, view: &View) -> bool {
+    let select = match body {
+        ast::SetExpr::Select(select) => select,
+        // The first part names the columns.
+        ast::SetExpr::SetOperation { left, .. } => return name_columns(left, view),
+        _ => return false,
+    };
+    let plain = |item: &ast::SelectItem| {
+        matches!(item, ast::SelectItem::UnnamedExpr(_) | ast::SelectItem::ExprWithAlias { .. })
+    };
+    if select.projection.len() != view.columns.len() || !select.projection.iter().all(plain) {
+        return false;
+    }
+    for (item, (name, _)) in select.projection.iter_mut().zip(&view.columns) {
+        let (expr, now) = match item {
+            ast::SelectItem::UnnamedExpr(expr) => {
+                let now = braid_scalar::output_name(expr);
+                (expr.clone(), now)
+            }
+            ast::SelectItem::ExprWithAlias { expr, alias } => (expr.clone(), ident_name(alias)),
+            _ => continue,
+        };
+        if now != *name {
+            let alias = ast::Ident::with_quote('"', name.as_str());
+            *item = ast::SelectItem::ExprWithAlias { expr, alias };
+        }
+    }
+    true
+}
+
+/// Whether `SELECT *` of one relation has the names of the view's columns.
+fn has_names(query: &ast::Query, catalog: &Catalog, view: &View) -> bool {
+    let ast::SetExpr::Select(select) = &*query.body else { return false };
+    let ([ast::SelectItem::Wildcard(_)], [from]) = (&*select.projection, &*select.from) else {
+        return false;
+    };
+    if !from.joins.is_empty() {
+        return false;
+    }
+    let names: Vec<String> = match &from.relation {
+        ast::TableFactor::Derived { alias: Some(alias), .. } => {
+            alias.columns.iter().map(|c| ident_name(&c.name)).collect()
+        }
+        ast::TableFactor::Table { name, alias: None, .. } => {
+            let bare = object_name_parts(name).pop().unwrap_or_default();
+            let relations = view.depends_on.iter().filter_map(|id| catalog.relation_by_id(*id));
+            let mut found = relations.filter_map(|relation| match relation {
+                Relation::Table(t) if t.name == bare => {
+                    Some(t.visible_columns().map(|c| c.name.clone()).collect())
+                }
+                Relation::View(v) if v.name == bare => {
+                    Some(v.columns.iter().map(|(name, _)| name.clone()).collect())
+                }
+                _ => None,
+            });
+            found.next().unwrap_or_default()
+        }
+        _ => return false,
+    };
+    view.columns.iter().map(|(name, _)| name).eq(&names)
+}
+
+/// An expression that is kept with a table, or with what has this oid.
+pub(super) fn expression(
+    session: &SessionState,
+    catalog: &Catalog,
+    text: &str,
+    of: Option<u32>,
+) -> String {
+    if !text.contains("::") && !text.contains('(') {
+        return text.to_string();
+    }
+    let table = of.and_then(id_of_oid).and_then(|id| catalog.table(id));
+    expression_of(session, catalog, text, table.map(|t| &**t))
+}
+
+/// The same of a table that is known.
+pub(super) fn expression_of(
+    session: &SessionState,
+    catalog: &Catalog,
+    text: &str,
+    table: Option<&Table>,
+) -> String {
+    let parsed = Parser::new(&PostgreSqlDialect {}).try_with_sql(text);
+    let Ok(mut expr) = parsed.and_then(|mut p| p.parse_expr()) else {
+        return text.to_string();
+    };
+    let own = table.and_then(|t| catalog.schema_by_id(t.schema)).map(|s| s.name.clone());
+    let before = expr.clone();
+    let mut qualifier = Qualifier {
+        session,
+        catalog,
+        database: catalog.database(&session.database).map_or(0, |d| d.id),
+        path: own.into_iter().chain(["public".to_string()]).collect(),
+        own: HashSet::new(),
+    };
+    let _ = expr.visit(&mut qualifier);
+    let shown = if expr == before { text.to_string() } else { expr.to_string() };
+    // As PostgreSQL writes the one name that every serial column has.
+    shown.replace("::REGCLASS", "::regclass")
+}
