@@ -184,7 +184,7 @@ impl Cursor {
             match self.tokens[at].token {
                 Token::LParen => depth += 1,
                 Token::RParen => depth = depth.saturating_sub(1),
-                _ if depth == 0 && at > self.at && ends.iter().any(|words| stops(words)) => {
+                _ if depth == 0 && at > self.at && ends.iter().any(stops) => {
                     end = at;
                     break;
                 }
