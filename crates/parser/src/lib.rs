@@ -124,6 +124,15 @@ pub enum Kind {
     CreateIndex(Box<CreateIndex>),
     /// ALTER TABLE in a form of ours.
     AlterTableOwn(Name, bool, AlterOwn),
+    /// ALTER INDEX .. ADD or DROP STORED COLUMN.
+    StoredColumn {
+        /// The index.
+        index: Name,
+        /// The column.
+        column: String,
+        /// Whether it is added.
+        add: bool,
+    },
     /// CREATE SEQUENCE.
     CreateSequence(Name, bool, SequenceChange),
     /// ALTER SEQUENCE.

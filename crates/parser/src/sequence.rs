@@ -27,6 +27,12 @@ pub(crate) fn sequence_or_alter(c: &mut Cursor) -> SqlResult<Option<Kind>> {
     if c.looking_at(&["alter", "type"]) || c.looking_at(&["alter", "domain"]) {
         return alter_type(c);
     }
+    if c.looking_at(&["alter", "index"]) {
+        let mut probe = c.clone();
+        let Some(stored) = stored_column(&mut probe)? else { return Ok(None) };
+        *c = probe;
+        return Ok(Some(stored));
+    }
     if c.looking_at(&["alter", "table"]) {
         let mut probe = c.clone();
         probe.take(&["alter", "table"]);
@@ -60,6 +66,23 @@ pub(crate) fn sequence_or_alter(c: &mut Cursor) -> SqlResult<Option<Kind>> {
         return Ok(Some(Kind::AlterTableOwn(name, if_exists, own)));
     }
     Ok(None)
+}
+
+/// `ALTER INDEX i ADD | DROP STORED COLUMN c`, also `INCLUDE [COLUMN] c`; `None` if it is another
+/// change.
+fn stored_column(c: &mut Cursor) -> SqlResult<Option<Kind>> {
+    c.take(&["alter", "index"]);
+    let Ok(index) = c.name() else { return Ok(None) };
+    let add = match (c.take(&["add"]), c.take(&["drop"])) {
+        (false, false) => return Ok(None),
+        (add, _) => add,
+    };
+    if c.take(&["include"]) {
+        c.take(&["column"]);
+    } else if !c.take(&["stored", "column"]) {
+        return Ok(None);
+    }
+    Ok(Some(Kind::StoredColumn { index, column: c.ident()?, add }))
 }
 
 /// `ADD | REPLACE | ALTER | DROP ROW DELETION POLICY`, `ADD | ALTER | DROP TTL`; `None` if it is

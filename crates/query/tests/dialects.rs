@@ -51,6 +51,12 @@ const LINES: &[Line] = &[
     ),
     Line(
         SPANNER,
+        "ALTER INDEX ByYear DROP STORED COLUMN Decade",
+        "",
+        "also ADD; its entries are written anew, writers wait",
+    ),
+    Line(
+        SPANNER,
         "CREATE NULL_FILTERED INDEX ByBirth ON Singers (Born)",
         "",
         "a partial index: `WHERE \"Born\" IS NOT NULL`",

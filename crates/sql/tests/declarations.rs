@@ -2,6 +2,7 @@
 
 mod harness;
 
+use braid_sql::Session;
 use harness::{database, error, rows, run, session, state};
 
 /// (statement, SQLSTATE, part of the message)
@@ -308,4 +309,56 @@ fn chains_are_limited() {
     );
     assert_eq!(rows(s, "select count(*) from t16"), ["0"]);
     assert_eq!(rows(s, "select count(*) from t6"), ["1"]);
+}
+
+#[test]
+fn stored_columns_of_an_index_come_and_go() {
+    let s = &mut session(&database());
+    run(
+        s,
+        "create table c (id int primary key);
+         create table o (id int, o int, n int, t text, u int, primary key (id, o))
+             interleave in parent c on delete cascade;
+         create index o_n on o (n);
+         create unique index o_in_c on o (id, n) interleave in c;
+         insert into c values (1), (2), (3)",
+    );
+    for id in 1..=3 {
+        // Enough for sorted runs.
+        let values: Vec<String> =
+            (0..4_000).map(|o| format!("({id}, {o}, {}, 'text {o}', {id})", o + 1)).collect();
+        run(s, &format!("insert into o values {}", values.join(", ")));
+    }
+    for (index, sql) in [
+        ("o_n", "select t from o where n = 77"),
+        ("o_in_c", "select t from o where id = 2 and n = 77"),
+    ] {
+        let covers = |s: &mut Session| {
+            rows(s, &format!("explain {sql}")).join("\n").contains(&format!("{index} (covering)"))
+        };
+        let found = rows(s, sql);
+        assert!(!covers(s), "{index}");
+        run(s, &format!("alter index {index} add stored column t"));
+        assert!(covers(s), "{index}");
+        assert_eq!(rows(s, sql), found, "{index}");
+        run(s, "update o set t = 'other' where n = 77");
+        assert_eq!(rows(s, sql), vec!["other"; found.len()], "{index}");
+        assert_eq!(state(s, &format!("alter index {index} add include column t")), "42701");
+        assert_eq!(state(s, &format!("alter index {index} add stored column n")), "42P16");
+        assert_eq!(state(s, &format!("alter index {index} add stored column o")), "42P16");
+        assert_eq!(state(s, &format!("alter index {index} add stored column x")), "42703");
+        assert_eq!(state(s, &format!("alter index {index} drop stored column u")), "42P16");
+        // What a block changes goes with it.
+        run(s, &format!("begin; alter index {index} drop include t; rollback"));
+        assert!(covers(s), "{index}");
+        run(s, &format!("alter index {index} drop stored column t"));
+        assert!(!covers(s), "{index}");
+        assert_eq!(rows(s, sql), vec!["other"; found.len()], "{index}");
+        run(s, "update o set t = 'text 76' where n = 77");
+    }
+    assert_eq!(state(s, "alter index c_pkey add stored column id"), "42809");
+    assert_eq!(state(s, "alter index nothing add stored column id"), "42P01");
+    assert_eq!(state(s, "insert into o values (1, 9000, 77, 'x', 1)"), "23505");
+    run(s, "delete from c where id = 2");
+    assert_eq!(rows(s, "select count(*) from o where n = 77"), ["2"]);
 }

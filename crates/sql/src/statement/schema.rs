@@ -57,6 +57,14 @@ pub(super) static ENTRIES: &[Entry] = &[
         work!(Sql Sql::AlterIndex { name, operation } => |c| index::alter(c, name, operation)),
     ),
     Entry::change(
+        "ALTER INDEX",
+        "alter index i add stored column e",
+        "ADD or DROP STORED COLUMN (also INCLUDE): which columns entries hold besides their key",
+        work!(Kind::StoredColumn { index, column, add } => |c| {
+            index::store_column(c, index, column, *add)
+        }),
+    ),
+    Entry::change(
         "TRUNCATE TABLE",
         "truncate t",
         "takes all rows at once, whatever their number; RESTART IDENTITY, CASCADE",

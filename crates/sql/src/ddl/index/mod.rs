@@ -2,11 +2,14 @@
 //!
 //! - [`mod@declare`]: CREATE INDEX and its checks.
 //! - [`expressions`]: what expressions and predicates may be.
+//! - [`stored`]: columns that entries hold besides their key come and go.
 //! - [`entries`]: the entries for all rows of a table, made on several threads.
 
 mod declare;
 pub(super) mod entries;
 mod expressions;
+mod stored;
 
 pub(crate) use declare::{add, check_key_types, declare, key_columns, rename, uses_column};
 pub(crate) use declare::{alter, run};
+pub(crate) use stored::store_column;
