@@ -44,6 +44,7 @@ mod replica;
 mod replicas;
 mod request;
 mod serving;
+mod splitting;
 mod state;
 
 pub use command::{Split, Write};
@@ -54,3 +55,4 @@ pub use replicas::{NodeEffects, NodeEnv, NodeOptions, Replicas, StorePosition};
 pub use request::{
     Answer, Ask, CommitAsk, LockAsk, LockSession, LockStop, Locked, Request, RequestNumber, When,
 };
+pub use splitting::{SplitPoints, anywhere};

@@ -24,6 +24,7 @@ use crate::ids::{RangeId, TxnId};
 use crate::lease::Lease;
 use crate::local_keys;
 use crate::outcomes::Outcomes;
+use crate::splitting::SplitPoints;
 use crate::state::RangeState;
 
 /// What became of an entry.
@@ -46,6 +47,7 @@ pub(crate) enum Applied {
 pub(crate) struct ValueForms {
     pub(crate) row_class: RowClassFn,
     pub(crate) part_digest: Option<PartDigest>,
+    pub(crate) split_points: SplitPoints,
 }
 
 /// See the [module's page](self).
@@ -93,6 +95,11 @@ impl Machine {
     /// The data, to be asked.
     pub(crate) fn keys(&self) -> StoredKeys<'_> {
         StoredKeys::new(&self.db, self.forms.row_class, self.forms.part_digest)
+    }
+
+    /// Where keys may be parted.
+    pub(crate) fn split_points(&self) -> SplitPoints {
+        self.forms.split_points
     }
 
     /// The data as of a time.
@@ -304,7 +311,9 @@ mod tests {
         let replicas = vec![(ReplicaId(1), NodeId(1))];
         let span = KeySpan::new(local_keys::FIRST_DATA_KEY, KeySpan::all().end);
         let descriptor = RangeDescriptor { id: RangeId(1), span, generation: 1, replicas };
-        let forms = ValueForms { row_class: Options::default().row_class, part_digest: None };
+        let row_class = Options::default().row_class;
+        let split_points = crate::splitting::anywhere;
+        let forms = ValueForms { row_class, part_digest: None, split_points };
         Machine::open(db, RangeState::new(descriptor), 1_000_000, forms).expect("it opens")
     }
 

@@ -268,7 +268,7 @@ impl Replica {
     }
 
     /// Whether it leads in the term of its lease.
-    fn proposes(&self) -> bool {
+    pub(crate) fn proposes(&self) -> bool {
         let lease = &self.machine.state.lease;
         let leads = self.group.is_leader() && lease.term == self.group.term();
         leads && self.own == Some(lease.sequence)
@@ -573,6 +573,11 @@ impl Replica {
         let pending = Pending { txn: Some(txn), ts, spans, askers: vec![number] };
         self.pending.insert((lease, proposal), pending);
         Ok(Tried::Later)
+    }
+
+    /// Whether a split was proposed and is not applied yet.
+    pub(crate) fn is_being_split(&self) -> bool {
+        self.pending.values().any(|pending| pending.txn.is_none())
     }
 
     /// The state in a few lines.

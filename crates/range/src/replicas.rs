@@ -30,12 +30,14 @@ use braid_env::random::Random;
 use braid_kv::PartDigest;
 use braid_lsm::{Batch, CommitTs, Db, Durability, Options, Pending, ScanOptions};
 
+use crate::command::Split;
 use crate::ids::{NodeId, RangeDescriptor, RangeId};
 use crate::lease::micros;
 use crate::local_keys;
 use crate::machine::{Machine, ValueForms, newest};
 use crate::replica::{Clocks, Replica};
-use crate::request::{Answer, Request, RequestNumber};
+use crate::request::{Answer, Ask, NOBODY, Request, RequestNumber};
+use crate::splitting::SplitPoints;
 use crate::state::RangeState;
 
 /// How a node behaves; but for `node` the same on all nodes.
@@ -55,6 +57,8 @@ pub struct NodeOptions {
     pub patience_ticks: u64,
     /// Entries that all replicas have are dropped when there are so many.
     pub cut_after_entries: u64,
+    /// A range with more bytes in files is split. Default 256 MiB.
+    pub max_range_bytes: u64,
     /// Locks of a coordinator that was not heard of for so long go, in microseconds. Default 10 s.
     pub coordinator_patience_micros: u64,
 }
@@ -70,6 +74,7 @@ impl NodeOptions {
             outcome_window_micros: 10_000_000,
             patience_ticks: 20,
             cut_after_entries: 10_000,
+            max_range_bytes: 256 << 20,
             coordinator_patience_micros: 10_000_000,
         }
     }
@@ -89,6 +94,8 @@ pub struct NodeEnv {
     pub log: RaftLogOptions,
     /// Tells parts of values from each other, as in [`braid_kv::StoreOptions`].
     pub part_digest: Option<PartDigest>,
+    /// Where ranges may be split.
+    pub split_points: SplitPoints,
 }
 
 /// What a node wants to be done.
@@ -141,7 +148,13 @@ pub struct Replicas {
     /// of the store's log, and will be applied again.
     unborn: BTreeMap<GroupId, LoggedGroup>,
     random: Random,
+    ticks: u64,
+    /// By size, of this process.
+    splits: u64,
 }
+
+/// Sizes are looked at every so many ticks.
+const SIZE_TICKS: u64 = 10;
 
 impl Replicas {
     /// Opens a node's store and raft log, below a directory. A node that is new gets replicas of
@@ -153,7 +166,8 @@ impl Replicas {
         options: NodeOptions,
         ranges: &[RangeDescriptor],
     ) -> Result<Replicas> {
-        let forms = ValueForms { row_class: env.store.row_class, part_digest: env.part_digest };
+        let NodeEnv { part_digest, split_points, .. } = env;
+        let forms = ValueForms { row_class: env.store.row_class, part_digest, split_points };
         let db = Db::open(env.fs.clone(), &dir.join("store"), env.store)?;
         let (log, mut logged) = RaftLog::open(env.fs, &dir.join("raft"), env.log)?;
         let hlc = Arc::new(Hlc::new(env.clock.clone()));
@@ -185,6 +199,8 @@ impl Replicas {
             starts,
             unborn: logged,
             random: env.random,
+            ticks: 0,
+            splits: 0,
         };
         node.pump()?;
         Ok(node)
@@ -196,7 +212,24 @@ impl Replicas {
             replica.tick()?;
             self.touched.insert(*range);
         }
+        self.ticks += 1;
+        if self.ticks.is_multiple_of(SIZE_TICKS) {
+            self.split_by_size()?;
+        }
         self.pump()
+    }
+
+    /// Splits what is too large and led by this node.
+    fn split_by_size(&mut self) -> Result<()> {
+        for (range, replica) in &mut self.replicas {
+            let Some(at) = replica.wanted_split()? else { continue };
+            self.splits += 1;
+            // Not used by any other node, nor by an earlier process of this one.
+            let right = RangeId(self.options.node.0 << 48 | self.starts << 24 | self.splits);
+            let ask = Ask::Split(Split { at, right });
+            replica.request(NOBODY, Request { range: *range, ask })?;
+        }
+        Ok(())
     }
 
     /// Bytes have come from another node. What is not a message, or not for this node, does
@@ -351,7 +384,7 @@ impl Replicas {
                 }
                 let answers =
                     answers.into_iter().map(|(number, answer)| (number, self.told(answer)));
-                let answers: Vec<_> = answers.collect();
+                let answers: Vec<_> = answers.filter(|(number, _)| *number != NOBODY).collect();
                 self.effects.answers.extend(answers);
                 if !idle {
                     self.touched.insert(range);

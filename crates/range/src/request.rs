@@ -13,6 +13,9 @@ use crate::ids::{NodeId, RangeDescriptor, RangeId, TxnId};
 /// Tells the answers to a node's requests apart.
 pub type RequestNumber = u64;
 
+/// The number of requests that a node makes of itself: nobody hears the answer.
+pub(crate) const NOBODY: RequestNumber = 0;
+
 /// A question to a range.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {

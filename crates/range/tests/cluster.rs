@@ -42,6 +42,12 @@ fn descriptor() -> RangeDescriptor {
     RangeDescriptor { id: RangeId(1), span, generation: 1, replicas }
 }
 
+/// Rows lie in each other as folders do.
+fn points(key: &[u8]) -> Vec<usize> {
+    let inner = key.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
+    inner.chain([key.len()]).collect()
+}
+
 fn start(id: u64, node: &mut Node) {
     node.tasks = Arc::new(SeededTasks::new(id));
     let store = Options {
@@ -60,10 +66,13 @@ fn start(id: u64, node: &mut Node) {
         store,
         log: RaftLogOptions { clock: node.clock.clone(), ..RaftLogOptions::default() },
         part_digest: None,
+        split_points: points,
     };
     let group = GroupOptions { kept_bytes: 10_000, ..GroupOptions::default() };
     let outcome_window_micros = 20_000_000;
-    let options = NodeOptions { outcome_window_micros, group, ..NodeOptions::new(NodeId(id)) };
+    let max_range_bytes = 50_000;
+    let own = NodeOptions::new(NodeId(id));
+    let options = NodeOptions { outcome_window_micros, group, max_range_bytes, ..own };
     let opened = Replicas::open(env, Path::new("/node"), options, &[descriptor()]);
     node.process = Some(opened.unwrap_or_else(|error| panic!("n{id}: {error}")));
 }
@@ -374,6 +383,61 @@ fn a_commit_that_was_proposed_behind_a_split_of_its_keys_comes_to_nothing() {
     assert_eq!(cluster.ask_range(2, 1, right), first);
     assert_eq!(shown(cluster.ask_range(2, 1, read("k", "z"))), "m=2");
     assert_eq!(shown(cluster.ask(1, read("a", "k"))), "a=1");
+}
+
+/// Families of so many rows of 1,000 bytes, and where the ranges are split then.
+fn splits_of(families: &[(&str, u64)]) -> Vec<String> {
+    let mut cluster = Cluster::new();
+    let mut number = 0;
+    for (family, rows) in families {
+        for row in 0..*rows {
+            number += 1;
+            let txn = TxnId { began: cluster.now(1), number };
+            let name = key(&format!("{family}/{:03}/{:03}", row / 10, row % 10));
+            // Bytes that no codec makes smaller.
+            let mut random = Random::seeded(number);
+            let value: Vec<u8> = (0..1_000).map(|_| random.below(256) as u8).collect();
+            let ask = commit(txn, vec![Write::Put(name.clone(), value.into())]);
+            // Whatever range has it now.
+            let ranges = cluster.process(1).ranges();
+            let range = ranges.into_iter().find(|(range, _)| range.span.contains(&name));
+            let range = range.expect("ranges have all keys").0.id.0;
+            let done = cluster.ask_range(range, 1, ask);
+            assert!(matches!(done, Some(Answer::Committed { .. })), "{done:?}");
+            if number % 20 == 0 {
+                cluster.nodes.iter_mut().for_each(|node| {
+                    node.process.as_mut().expect("it runs").store().flush().expect("it flushes");
+                });
+                cluster.work();
+                cluster.pass(12, &[1, 2, 3]);
+            }
+        }
+    }
+    cluster.pass(60, &[1, 2, 3]);
+    let starts = |cluster: &mut Cluster, id| {
+        let ranges = cluster.process(id).ranges();
+        let mut starts: Vec<Bytes> =
+            ranges.into_iter().map(|(range, _)| range.span.start).collect();
+        starts.sort();
+        starts
+    };
+    let first = starts(&mut cluster, 1);
+    assert_eq!((starts(&mut cluster, 2), starts(&mut cluster, 3)), (first.clone(), first.clone()));
+    let text = |start: &Bytes| String::from_utf8_lossy(&start[1..]).into_owned();
+    first[1..].iter().map(text).collect()
+}
+
+#[test]
+fn ranges_are_split_between_families_and_inside_of_one_that_is_larger_than_a_range() {
+    let small = [("a", 20), ("b", 20), ("c", 20), ("d", 20), ("e", 20), ("f", 20), ("g", 20)];
+    let splits = splits_of(&small);
+    assert!(splits.len() >= 2, "{splits:?}");
+    assert!(splits.iter().all(|at| !at.contains('/')), "only between families: {splits:?}");
+    // One of them is three times a range: it is split inside, between its inner families.
+    let splits = splits_of(&[("a", 10), ("b", 150), ("c", 10)]);
+    assert!(splits.contains(&"b".to_string()), "{splits:?}");
+    let inside: Vec<&String> = splits.iter().filter(|at| at.contains('/')).collect();
+    assert!(inside.len() >= 2 && inside.iter().all(|at| at.len() == "b/000".len()), "{splits:?}");
 }
 
 const LONG: &str =

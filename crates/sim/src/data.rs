@@ -28,6 +28,11 @@ fn key_of(key: Key) -> Vec<u8> {
     out
 }
 
+/// A number's things stay together, as a family does.
+pub(crate) fn split_points(key: &[u8]) -> Vec<usize> {
+    [5].into_iter().filter(|length| *length <= key.len()).collect()
+}
+
 /// Where ranges are split.
 pub(crate) fn border(number: u32) -> Bytes {
     key_of(Key::List(number))[..5].to_vec().into()

@@ -25,7 +25,7 @@ use braid_kv::{Coordinator, CoordinatorOptions, PartDigest};
 use braid_lsm::{CommitTs, KeySpan, Options, RowClassFn};
 use braid_range::{
     Answer, Ask, FIRST_DATA_KEY, NodeEnv, NodeId, NodeOptions, RangeDescriptor, RangeId, Replicas,
-    Request, Split,
+    Request, Split, anywhere,
 };
 use bytes::Bytes;
 use parking_lot::{Condvar, Mutex};
@@ -105,6 +105,7 @@ impl LiveCluster {
                 store,
                 log: RaftLogOptions { clock: clock.clone(), ..RaftLogOptions::default() },
                 part_digest: options.part_digest,
+                split_points: anywhere,
             };
             let own = NodeOptions::new(NodeId(id));
             let process = Replicas::open(env, Path::new("/node"), own, &[descriptor()]);

@@ -72,6 +72,7 @@ impl Node {
             store,
             log,
             part_digest: None,
+            split_points: crate::data::split_points,
         };
         let options = NodeOptions {
             group: GroupOptions { kept_bytes: plan.log.kept_bytes, ..GroupOptions::default() },
@@ -79,6 +80,7 @@ impl Node {
             max_clock_offset_micros: plan.offset_micros,
             outcome_window_micros: 600_000_000,
             cut_after_entries: plan.log.cut_after,
+            max_range_bytes: plan.disk.max_range_bytes,
             ..NodeOptions::new(self.id)
         };
         let opened = Replicas::open(env, Path::new("/node"), options, std::slice::from_ref(range));

@@ -92,6 +92,8 @@ pub struct DiskPlan {
     pub survives: u8,
     /// Bytes of the stores' memtables: with small ones stores flush all the time.
     pub memtable_size: usize,
+    /// Bytes at which ranges are split.
+    pub max_range_bytes: u64,
 }
 
 impl Plan {
@@ -105,7 +107,8 @@ impl Plan {
         let delay_micros = *random.pick(&[500, 5_000, 50_000]);
         let sync_micros = *random.pick(&[100, 2_000, 20_000]);
         let survives = *random.pick(&[0, 50, 100]);
-        let memtable_size = *random.pick(&[64 << 10, 1 << 20]);
+        let memtable_size = *random.pick(&[8 << 10, 64 << 10, 1 << 20]);
+        let max_range_bytes = *random.pick(&[1 << 10, 4 << 10, 1 << 28]);
         Plan {
             seed,
             nodes: if random.chance(1, 5) { 5 } else { 3 },
@@ -116,7 +119,7 @@ impl Plan {
                 rest_micros: *random.pick(&[1, 20_000, 500_000]),
             },
             network: NetworkPlan { lost, doubled, slow, delay_micros },
-            disk: DiskPlan { sync_micros, survives, memtable_size },
+            disk: DiskPlan { sync_micros, survives, memtable_size, max_range_bytes },
             trouble_every: *random.pick(&[300_000, 1_000_000, 3_000_000]),
             trouble,
             offset_micros: *random.pick(&[10_000, 100_000, 250_000]),

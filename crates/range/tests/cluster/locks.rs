@@ -207,3 +207,22 @@ fn what_was_written_about_when_a_reader_began_is_in_doubt() {
     assert_eq!(values("a", When { limit: CommitTs(ts.0 - (300_000 << 12)), ..in_doubt }), None);
     assert_eq!(values("a", When::exactly(at)), None);
 }
+
+#[test]
+fn what_was_promised_to_a_validator_is_kept_also_behind_a_split() {
+    let mut cluster = Cluster::new();
+    let now = cluster.now(1);
+    let through = CommitTs(now.0 + (100_000 << 12));
+    let reads = Reads { points: Vec::new(), spans: vec![KeySpan::new(key("a"), key("z"))] };
+    let validate = Ask::Validate { txn: None, floor: now, through, reads };
+    assert_eq!(cluster.ask(1, validate.clone()), Some(Answer::Fine));
+    let split = Ask::Split(Split { at: key("k"), right: RangeId(2) });
+    assert_eq!(cluster.ask(1, split), Some(Answer::Again));
+    for (range, name, number) in [(1, "b", 1), (2, "m", 2)] {
+        let writes = commit(TxnId { began: now, number }, vec![put(name, "1")]);
+        let done = cluster.ask_range(range, 1, writes);
+        let Some(Answer::Committed { at }) = done else { panic!("{done:?}") };
+        assert!(at > through, "{name} was written at {at}, nothing was to come up to {through}");
+    }
+    assert!(matches!(cluster.ask(1, validate), Some(Answer::WrongRange { .. })));
+}
