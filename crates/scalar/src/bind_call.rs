@@ -13,7 +13,7 @@ use crate::bind_compare::match_sides;
 use crate::conversion::{coerce, fails_always, fold, unify};
 use crate::{
     BindContext, Bound, CmpOp, Node, Scope, compare_bound, enums, ident_name, is_aggregate,
-    is_set_returning, object_name_parts, registry, resolve,
+    is_set_returning, named_arguments, object_name_parts, registry, resolve,
 };
 
 /// Name of a called function without `pg_catalog`.
@@ -81,7 +81,8 @@ pub(crate) fn bind_function(
         return Err(general_query_needed("a subquery"));
     }
     let stars = if name == "row" { with_stars(function, scope)? } else { None };
-    let exprs = match &stars {
+    let ordered = named_arguments::in_order(&name, function)?;
+    let exprs = match stars.as_ref().or(ordered.as_ref()) {
         Some(exprs) => exprs.iter().collect(),
         None => argument_exprs(function)?,
     };

@@ -28,6 +28,7 @@ mod display;
 mod enums;
 mod functions;
 mod likeness;
+mod named_arguments;
 mod operators;
 mod pattern;
 mod refinement;
