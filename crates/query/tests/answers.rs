@@ -2,8 +2,8 @@
 
 mod harness;
 
-use braid_sql::Outcome;
 use braid_sql::answer::Answer;
+use braid_sql::{Outcome, Rows};
 use braid_types::TimeZone;
 use harness::Db;
 
@@ -39,20 +39,28 @@ fn db() -> Db {
     db
 }
 
-/// The rows as lines, and whether any came in columns.
-fn rows(db: &mut Db, query: &str, columns: bool) -> (Vec<String>, bool) {
+/// What a query has to give.
+fn open(db: &mut Db, query: &str) -> Rows {
     let statement = db.session.parse_script(query).unwrap().remove(0);
     let prepared = db.session.prepare(statement, &[]).unwrap();
-    let Ok(Outcome::Rows(mut rows)) = db.session.execute(&prepared, Vec::new()) else {
-        panic!("{query}")
-    };
+    match db.session.execute(&prepared, Vec::new()) {
+        Ok(Outcome::Rows(rows)) => rows,
+        _ => panic!("{query}"),
+    }
+}
+
+fn next(rows: &mut Rows, columns: bool) -> Option<Answer> {
+    match columns {
+        true => rows.next_answer().unwrap(),
+        false => rows.next_batch().unwrap().map(Answer::Rows),
+    }
+}
+
+/// The rows as lines, and whether any came in columns.
+fn rows(db: &mut Db, query: &str, columns: bool) -> (Vec<String>, bool) {
+    let mut rows = open(db, query);
     let (mut lines, mut any) = (Vec::new(), false);
-    loop {
-        let batch = match columns {
-            true => rows.next_answer().unwrap(),
-            false => rows.next_batch().unwrap().map(Answer::Rows),
-        };
-        let Some(batch) = batch else { break };
+    while let Some(batch) = next(&mut rows, columns) {
         any |= matches!(batch, Answer::Columns(_));
         let count = batch.rows();
         let batch = batch.into_rows();
@@ -94,6 +102,35 @@ fn columns_say_what_rows_say() {
     }
 }
 
+/// Aggregates over columns, and the same over rows: a condition that the spans do not tell.
+const AGGREGATES: &[(&str, &str, &str)] = &[
+    ("count(*), count(n), sum(n), max(note), min(k)", "q", "id = 7"),
+    ("count(*)", "every", "id > 1"),
+    (
+        "sum(i2), avg(n2), max(t), min(d), max(late), bool_and(b), count(distinct c)",
+        "every",
+        "id < 6",
+    ),
+    ("string_agg(t, ','), array_agg(id), sum(id + late)", "every", "id between 2 and 4"),
+    ("sum(id), max(t), count(t)", "many", "id > 100"),
+    ("count(*), sum(x)", "p", "id between 10 and 30"),
+    ("max(id), min(id)", "many", "id < 0"),
+];
+
+#[test]
+fn aggregates_of_columns_are_those_of_rows() {
+    let mut db = db();
+    let writes = "begin; delete from many where id < 5000; insert into p values (15, 'new', 99)";
+    for before in ["select 1", writes] {
+        db.run(before);
+        for (list, table, keys) in AGGREGATES {
+            let plain = db.run(&format!("select {list} from {table} where {keys}"));
+            let by_rows = format!("select {list} from {table} where {keys} and id + 0 = id");
+            assert_eq!(plain, db.run(&by_rows), "{list}");
+        }
+    }
+}
+
 #[test]
 fn own_writes_are_among_the_columns() {
     let mut db = db();
@@ -113,19 +150,10 @@ fn own_writes_are_among_the_columns() {
 #[test]
 fn both_kinds_of_batches_go_on_with_each_other() {
     let mut db = db();
-    let statement = db.session.parse_script("select id, t from many").unwrap().remove(0);
-    let prepared = db.session.prepare(statement, &[]).unwrap();
     for columns_first in [true, false] {
-        let Outcome::Rows(mut rows) = db.session.execute(&prepared, Vec::new()).unwrap() else {
-            panic!("rows")
-        };
+        let mut rows = open(&mut db, "select id, t from many");
         let (mut ids, mut columns) = (Vec::new(), columns_first);
-        loop {
-            let batch = match columns {
-                true => rows.next_answer().unwrap(),
-                false => rows.next_batch().unwrap().map(Answer::Rows),
-            };
-            let Some(batch) = batch else { break };
+        while let Some(batch) = next(&mut rows, columns) {
             ids.extend(batch.into_rows().iter().map(|row| row[0].to_text(TimeZone::utc())));
             columns = !columns;
         }

@@ -46,6 +46,16 @@ pub enum Cell<'a> {
     Value(Datum),
 }
 
+impl Cell<'_> {
+    /// As a value.
+    pub(crate) fn into_value(self) -> Datum {
+        match self {
+            Cell::Text(text) => Datum::text(text),
+            Cell::Value(value) => value,
+        }
+    }
+}
+
 impl Answer {
     /// How many rows there are.
     pub fn rows(&self) -> usize {
@@ -62,13 +72,8 @@ impl Answer {
             Answer::Columns(columns) => columns,
         };
         let readers = columns.readers();
-        let value = |cell: Cell<'_>| match cell {
-            Cell::Text(text) => Datum::text(text),
-            Cell::Value(value) => value,
-        };
-        (0..columns.rows())
-            .map(|row| readers.iter().map(|reader| value(reader.cell(row))).collect())
-            .collect()
+        let row = |at: usize| readers.iter().map(|r| r.cell(at).into_value()).collect();
+        (0..columns.rows()).map(row).collect()
     }
 }
 

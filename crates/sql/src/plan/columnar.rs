@@ -1,14 +1,15 @@
-//! Plain reads of one table, in columns: what is selected are columns, and the spans say all that
-//! is asked of a row. Then no row is ever put together: keys and values become columns, and these
-//! what the client is sent.
+//! Plain reads of one table, in columns: what is selected are columns, or aggregates over them, and
+//! the spans say all that is asked of a row. Then no row is ever put together: keys and values
+//! become columns, and these what the client is sent.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use braid_types::{SqlResult, SqlType};
+use braid_types::{Datum, SqlResult, SqlType};
 
 use super::rows::RowSource;
 use super::select::{Output, Parts};
-use crate::answer::{Answer, StoredColumns};
+use crate::answer::{ColumnBatch, StoredColumns};
 use crate::session::Context;
 use crate::storage::{Form, RowDecoder, TableScan};
 
@@ -23,6 +24,8 @@ const BATCH_BYTES: usize = 1 << 20;
 pub(super) struct ColumnarRows {
     scan: TableScan,
     decoder: RowDecoder,
+    /// Which columns of the table they are.
+    columns: Vec<usize>,
     types: Arc<[SqlType]>,
     /// Rows of the next batch.
     rows: usize,
@@ -51,11 +54,18 @@ impl ColumnarRows {
         parts: &Parts,
         limit: Option<u64>,
     ) -> SqlResult<Option<ColumnarRows>> {
-        let ([step], Output::Rows(exprs)) = (parts.steps.as_slice(), &parts.output) else {
-            return Ok(None);
+        let columns: Option<Vec<usize>> = match &parts.output {
+            Output::Rows(exprs) => exprs.iter().map(|e| e.as_column()).collect(),
+            // Those that arguments are made of.
+            Output::Aggregates(aggregates) => {
+                let args = aggregates.iter().flat_map(|a| &a.args);
+                let columns: BTreeSet<usize> = args.flat_map(|arg| arg.columns()).collect();
+                Some(columns.into_iter().collect())
+            }
+            Output::Groups(_) => None,
         };
+        let [step] = parts.steps.as_slice() else { return Ok(None) };
         let layout = &step.layout;
-        let columns: Option<Vec<usize>> = exprs.iter().map(|e| e.as_column()).collect();
         let plain = parts.sort.is_empty()
             && parts.locking.is_none()
             && ctx.measured.is_none()
@@ -83,11 +93,30 @@ impl ColumnarRows {
             columns.iter().map(|at| (*at, form(&table[*at].ty))).collect();
         let types = columns.iter().map(|at| table[*at].ty.clone()).collect();
         let decoder = RowDecoder::new(layout.clone(), &out, &[]);
-        Ok(Some(ColumnarRows { scan, decoder, types, rows: FIRST_ROWS, left: limit }))
+        Ok(Some(ColumnarRows { scan, decoder, columns, types, rows: FIRST_ROWS, left: limit }))
+    }
+
+    /// Gives each row to `use_row`, with the columns of the read in their places and nothing else.
+    pub(super) fn each(
+        mut self,
+        ctx: &Context,
+        mut use_row: impl FnMut(&[Datum]) -> SqlResult<()>,
+    ) -> SqlResult<()> {
+        let mut row = vec![Datum::Null; self.columns.iter().max().map_or(0, |last| last + 1)];
+        while let Some(columns) = self.next(ctx)? {
+            let readers = columns.readers();
+            for at in 0..columns.rows() {
+                for (column, reader) in self.columns.iter().zip(&readers) {
+                    row[*column] = reader.cell(at).into_value();
+                }
+                use_row(&row)?;
+            }
+        }
+        Ok(())
     }
 
     /// The next rows.
-    pub(super) fn next(&mut self, ctx: &Context) -> SqlResult<Option<Answer>> {
+    pub(super) fn next(&mut self, ctx: &Context) -> SqlResult<Option<StoredColumns>> {
         let left = self.left.map_or(usize::MAX, |left| usize::try_from(left).unwrap_or(usize::MAX));
         let wanted = self.rows.min(left);
         self.rows = (self.rows * 2).min(BATCH_ROWS);
@@ -103,7 +132,6 @@ impl ColumnarRows {
         if rows == 0 {
             return Ok(None);
         }
-        let columns = StoredColumns::new(columns, self.types.clone(), rows);
-        Ok(Some(Answer::Columns(Box::new(columns))))
+        Ok(Some(StoredColumns::new(columns, self.types.clone(), rows)))
     }
 }

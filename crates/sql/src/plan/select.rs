@@ -7,6 +7,7 @@ use braid_types::{Datum, SqlError, SqlResult, SqlState};
 
 use super::access::Access;
 use super::aggregate::Aggregate;
+use super::columnar::ColumnarRows;
 use super::facts::Facts;
 use super::gather::Gather;
 use super::groups::Groups;
@@ -162,13 +163,22 @@ impl SelectPlan {
 
     fn aggregate(&self, ctx: &Context, aggregates: &[Aggregate], run: bool) -> SqlResult<Row> {
         let mut states: Vec<_> = aggregates.iter().map(Aggregate::start).collect();
-        if run {
-            let first = self.parts.first_only.then_some(1);
+        let mut add = |row: &[Datum]| {
+            let mut each = aggregates.iter().zip(&mut states);
+            each.try_for_each(|(a, s)| a.add(s, row, &ctx.eval))
+        };
+        let first = self.parts.first_only.then_some(1);
+        let columns = match run {
+            true => ColumnarRows::open(ctx, &self.parts, first)?,
+            false => None,
+        };
+        if let Some(columns) = columns {
+            columns.each(ctx, add)?;
+        } else if run {
+            let first = first.map(|rows| rows as usize);
             let mut joined = Joined::open(ctx.clone(), self.parts.clone(), first);
             while let Some((_, row)) = joined.next_row()? {
-                for (a, s) in aggregates.iter().zip(&mut states) {
-                    a.add(s, &row, &ctx.eval)?;
-                }
+                add(&row)?;
                 if self.parts.first_only {
                     break;
                 }

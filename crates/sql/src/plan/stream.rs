@@ -190,14 +190,17 @@ impl RowStream for SelectStream {
             self.columns = Columns::Yes(Box::new(rows));
         }
         match &mut self.columns {
-            Columns::Yes(rows) => rows.next(&self.ctx),
+            Columns::Yes(rows) => {
+                Ok(rows.next(&self.ctx)?.map(|columns| Answer::Columns(Box::new(columns))))
+            }
             _ => Ok(self.next_batch()?.map(Answer::Rows)),
         }
     }
 
     fn next_batch(&mut self) -> SqlResult<Option<Vec<Row>>> {
         if let Columns::Yes(rows) = &mut self.columns {
-            return Ok(rows.next(&self.ctx)?.map(Answer::into_rows));
+            let columns = rows.next(&self.ctx)?;
+            return Ok(columns.map(|columns| Answer::Columns(Box::new(columns)).into_rows()));
         }
         self.columns = Columns::No;
         let mut out = Vec::new();
