@@ -248,19 +248,23 @@ impl Scanning<'_> {
             }
             true
         };
+        // Takes one row; `Some` if that is the end, and whether there is more of the span.
+        let take = |scan: &mut Scan, rows: &mut RowBatch, past: &mut Vec<u8>| {
+            let before = rows.len();
+            if !scan.push_row(rows)? {
+                return Ok::<_, KvError>(Some(scan.is_at_limit() && !rows.is_empty()));
+            }
+            rows.retain_keys(before, |key| leaps(key, past));
+            Ok((rows.len() >= most || rows.byte_len() >= bytes).then_some(true))
+        };
         let mut few = FIRST_LEAPS;
         let mut step = 4;
         loop {
             // To take a row is to look for the next one, over all that lies in between.
             while few > 0 && from_start {
                 few -= 1;
-                let before = rows.len();
-                if !scan.push_row(rows)? {
-                    return Ok(scan.is_at_limit() && !rows.is_empty());
-                }
-                rows.retain_keys(before, |key| leaps(key, past));
-                if rows.len() >= most || rows.byte_len() >= bytes {
-                    return Ok(true);
+                if let Some(more) = take(scan, rows, past)? {
+                    return Ok(more);
                 }
                 scan.seek(past)?;
             }
@@ -281,13 +285,8 @@ impl Scanning<'_> {
             step = 1;
             for _ in 0..LEAPS {
                 scan.seek(past)?;
-                let before = rows.len();
-                if !scan.push_row(rows)? {
-                    return Ok(scan.is_at_limit() && !rows.is_empty());
-                }
-                rows.retain_keys(before, |key| leaps(key, past));
-                if rows.len() >= most || rows.byte_len() >= bytes {
-                    return Ok(true);
+                if let Some(more) = take(scan, rows, past)? {
+                    return Ok(more);
                 }
             }
         }

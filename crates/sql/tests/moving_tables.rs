@@ -14,9 +14,9 @@ use braid_env::fs::{CrashPolicy, MemFs};
 use braid_env::random::Random;
 use braid_kv::{KeySpan, ScanOptions, Store, StoreOptions, TxnOptions};
 use braid_sql::jobs::Step;
-use braid_sql::storage::{TableLayout, TableScan};
-use braid_sql::{Database, NoGeneralQueries, Session};
-use harness::{database, rows, run, session, state, tag, try_run};
+use braid_sql::storage::TableLayout;
+use braid_sql::{Database, NoGeneralQueries, Row, Session};
+use harness::{database, entries, rows, run, session, state, tag, try_run};
 use parking_lot::Mutex;
 
 const STEPS: [&str; 4] = ["copy", "catch up", "validate", "switch"];
@@ -122,27 +122,11 @@ fn check_entries(db: &Arc<Database>, story: &str) {
     let catalog = load_catalog(&txn).unwrap();
     for table in catalog.tables() {
         let layout = Arc::new(TableLayout::new(&catalog, table).unwrap());
-        let (mut wanted, mut stored) = (Vec::new(), Vec::new());
-        let span = vec![layout.rows.whole_span()];
-        let mut scan = TableScan::new(txn.clone(), layout.clone(), span, None, false);
-        while let Some((_, row)) = scan.next_row().unwrap() {
-            wanted.extend(layout.indexes.iter().filter_map(|i| i.entry_key(&row).unwrap()));
-        }
-        for i in &layout.indexes {
-            let options = ScanOptions { classes: i.layout.class_mask(), ..ScanOptions::default() };
-            let mut scan = txn.scan(i.layout.whole_span(), options).unwrap();
-            while let Some((key, value)) = scan.next().unwrap() {
-                if let Some(row) = layout.row_of_entry(i, &key, &value).unwrap() {
-                    // Those of rows that went by tombstones are dead, and nobody minds.
-                    let row = layout.row_key(&row).unwrap();
-                    if txn.get(&row).unwrap().is_some() {
-                        stored.push(key.to_vec());
-                    }
-                }
-            }
-        }
-        wanted.sort();
-        stored.sort();
+        let (wanted, stored) = entries(&txn, &layout);
+        // Those of rows that went by tombstones are dead, and nobody minds.
+        let lives = |row: &Row| txn.get(&layout.row_key(row).unwrap()).unwrap().is_some();
+        let stored: Vec<Vec<u8>> =
+            stored.into_iter().filter(|(_, row)| lives(row)).map(|(key, _)| key).collect();
         assert_eq!(wanted, stored, "entries of {}: {story}", table.name);
     }
 }

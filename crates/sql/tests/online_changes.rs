@@ -12,7 +12,7 @@ use braid_env::fs::{CrashPolicy, MemFs};
 use braid_env::random::Random;
 use braid_kv::{KeySpan, ScanOptions, Store, StoreOptions, TxnOptions};
 use braid_sql::jobs::Step;
-use braid_sql::storage::{TableLayout, TableScan};
+use braid_sql::storage::TableLayout;
 use braid_sql::{Database, NoGeneralQueries, Outcome, Session};
 use harness::actors::Stage;
 use harness::{database, error, rows, run, session, state, tag, try_run};
@@ -67,24 +67,8 @@ fn entries(db: &Arc<Database>, table: &str) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
     let table = catalog.tables().find(|t| t.name == table).unwrap();
     assert!(table.building.is_none());
     let layout = Arc::new(TableLayout::new(&catalog, table).unwrap());
-    let (mut wanted, mut stored) = (Vec::new(), Vec::new());
-    let span = vec![layout.rows.whole_span()];
-    let mut scan = TableScan::new(txn.clone(), layout.clone(), span, None, false);
-    while let Some((_, row)) = scan.next_row().unwrap() {
-        wanted.extend(layout.indexes.iter().filter_map(|i| i.entry_key(&row).unwrap()));
-    }
-    for i in &layout.indexes {
-        let options = ScanOptions { classes: i.layout.class_mask(), ..ScanOptions::default() };
-        let mut scan = txn.scan(i.layout.whole_span(), options).unwrap();
-        while let Some((key, value)) = scan.next().unwrap() {
-            if layout.row_of_entry(i, &key, &value).unwrap().is_some() {
-                stored.push(key.to_vec());
-            }
-        }
-    }
-    wanted.sort();
-    stored.sort();
-    (wanted, stored)
+    let (wanted, stored) = harness::entries(&txn, &layout);
+    (wanted, stored.into_iter().map(|(key, _)| key).collect())
 }
 
 /// That nothing of an index that was given up is left.

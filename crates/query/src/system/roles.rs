@@ -273,6 +273,14 @@ fn lines(v: &View<'_>, acl: &[Grant], of: Privileges) -> Vec<[Datum; 4]> {
     out
 }
 
+/// A row about a grant: who to whom, on what, what, and whether it may be given on.
+fn granted([grantor, grantee, privilege, grantable]: [Datum; 4], place: &[Datum]) -> Vec<Datum> {
+    let mut row = vec![grantor, grantee];
+    row.extend_from_slice(place);
+    row.extend([privilege, grantable]);
+    row
+}
+
 /// Tables and views: id, schema, name, numbered columns.
 type Relations<'a> = Vec<(u32, &'a str, &'a str, Vec<(u32, &'a str)>)>;
 
@@ -300,17 +308,14 @@ fn table_privileges(v: &View<'_>) -> Made {
     let mut rows = Vec::new();
     for (id, schema, name, _) in relations(v) {
         let acl = whole(v, id, Securable::Table);
-        for [grantor, grantee, privilege, grantable] in
-            lines(v, &acl, Securable::Table.privileges())
-        {
-            let hierarchy = match &privilege {
+        for line in lines(v, &acl, Securable::Table.privileges()) {
+            let hierarchy = match &line[2] {
                 Datum::Text(name) if **name == *"SELECT" => text("YES"),
                 _ => text("NO"),
             };
             let place = [text(v.database), text(schema), text(name)];
-            let mut row = vec![grantor, grantee];
-            row.extend(place);
-            row.extend([privilege, grantable, hierarchy]);
+            let mut row = granted(line, &place);
+            row.push(hierarchy);
             rows.push(row);
         }
     }
@@ -327,14 +332,9 @@ fn column_privileges(v: &View<'_>) -> Made {
             for grant in own.into_iter().flatten() {
                 braid_catalog::change_acl(&mut all, *grant, false);
             }
-            for [grantor, grantee, privilege, grantable] in
-                lines(v, &all, Securable::Column.privileges())
-            {
+            for line in lines(v, &all, Securable::Column.privileges()) {
                 let place = [text(v.database), text(schema), text(name), text(column)];
-                let mut row = vec![grantor, grantee];
-                row.extend(place);
-                row.extend([privilege, grantable]);
-                rows.push(row);
+                rows.push(granted(line, &place));
             }
         }
     }
@@ -355,12 +355,9 @@ fn usage_privileges(v: &View<'_>) -> Made {
     for (id, schema, name, kind, shown) in objects {
         let Some(schema) = v.schema(schema) else { continue };
         let acl = whole(v, id, kind);
-        for [grantor, grantee, privilege, grantable] in lines(v, &acl, Privileges::of("U")) {
+        for line in lines(v, &acl, Privileges::of("U")) {
             let place = [text(v.database), text(schema.name.as_str()), text(name), text(shown)];
-            let mut row = vec![grantor, grantee];
-            row.extend(place);
-            row.extend([privilege, grantable]);
-            rows.push(row);
+            rows.push(granted(line, &place));
         }
     }
     Ok(rows)

@@ -9,9 +9,12 @@ use std::sync::Arc;
 
 use braid_env::clock::WallClock;
 use braid_env::fs::MemFs;
-use braid_kv::{Store, StoreOptions};
+use braid_kv::{ScanOptions, Store, StoreOptions, Txn};
 use braid_sim::{LiveCluster, LiveOptions};
-use braid_sql::{Database, GeneralQueries, NoGeneralQueries, Outcome, Session, SessionOptions};
+use braid_sql::storage::{TableLayout, TableScan};
+use braid_sql::{
+    Database, GeneralQueries, NoGeneralQueries, Outcome, Row, Session, SessionOptions,
+};
 use braid_types::{Datum, SqlError, SqlResult, TimeZone};
 
 /// A fresh database on an in-memory file system.
@@ -104,4 +107,27 @@ pub fn error(s: &mut Session, sql: &str) -> SqlError {
 /// SQLSTATE of statements that must fail.
 pub fn state(s: &mut Session, sql: &str) -> &'static str {
     error(s, sql).state().0
+}
+
+/// The entries that the rows of a table ask for, and those that are stored: keys, and the rows that
+/// they lead to.
+pub fn entries(txn: &Arc<Txn>, layout: &Arc<TableLayout>) -> (Vec<Vec<u8>>, Vec<(Vec<u8>, Row)>) {
+    let (mut wanted, mut stored) = (Vec::new(), Vec::new());
+    let span = vec![layout.rows.whole_span()];
+    let mut scan = TableScan::new(txn.clone(), layout.clone(), span, None, false);
+    while let Some((_, row)) = scan.next_row().unwrap() {
+        wanted.extend(layout.indexes.iter().filter_map(|i| i.entry_key(&row).unwrap()));
+    }
+    for i in &layout.indexes {
+        let options = ScanOptions { classes: i.layout.class_mask(), ..ScanOptions::default() };
+        let mut scan = txn.scan(i.layout.whole_span(), options).unwrap();
+        while let Some((key, value)) = scan.next().unwrap() {
+            if let Some(row) = layout.row_of_entry(i, &key, &value).unwrap() {
+                stored.push((key.to_vec(), row));
+            }
+        }
+    }
+    wanted.sort();
+    stored.sort_by(|a, b| a.0.cmp(&b.0));
+    (wanted, stored)
 }
