@@ -109,9 +109,11 @@ pub fn state(s: &mut Session, sql: &str) -> &'static str {
     error(s, sql).state().0
 }
 
-/// The entries that the rows of a table ask for, and those that are stored: keys, and the rows that
-/// they lead to.
-pub fn entries(txn: &Arc<Txn>, layout: &Arc<TableLayout>) -> (Vec<Vec<u8>>, Vec<(Vec<u8>, Row)>) {
+/// Keys of entries, and the rows that they lead to.
+pub type Entries = Vec<(Vec<u8>, Row)>;
+
+/// The entries that the rows of a table ask for, and those that are stored.
+pub fn entries(txn: &Arc<Txn>, layout: &Arc<TableLayout>) -> (Vec<Vec<u8>>, Entries) {
     let (mut wanted, mut stored) = (Vec::new(), Vec::new());
     let span = vec![layout.rows.whole_span()];
     let mut scan = TableScan::new(txn.clone(), layout.clone(), span, None, false);
