@@ -12,11 +12,11 @@ use braid_catalog::load_catalog;
 use braid_env::clock::{Clock, WallClock};
 use braid_env::fs::{CrashPolicy, MemFs};
 use braid_env::random::Random;
-use braid_kv::{KeySpan, ScanOptions, Store, StoreOptions, TxnOptions};
+use braid_kv::{KeySpan, ScanOptions, TxnOptions};
 use braid_sql::jobs::Step;
 use braid_sql::storage::TableLayout;
-use braid_sql::{Database, NoGeneralQueries, Row, Session};
-use harness::{database, entries, rows, run, session, state, tag, try_run};
+use braid_sql::{Database, Row, Session};
+use harness::{database, database_on, entries, rows, run, session, state, tag, try_run};
 use parking_lot::Mutex;
 
 const STEPS: [&str; 4] = ["copy", "catch up", "validate", "switch"];
@@ -312,18 +312,12 @@ fn since(begun: u64) -> Duration {
     Duration::from_micros(WallClock.now_micros().saturating_sub(begun))
 }
 
-fn open(fs: MemFs) -> Arc<Database> {
-    let mut options = StoreOptions::new(Arc::new(fs), "db", Arc::new(WallClock));
-    options.engine.row_class = braid_keys::row_class;
-    Database::open(Store::open(options).unwrap().coordinator(), Arc::new(NoGeneralQueries)).unwrap()
-}
-
 #[test]
 fn after_a_crash_at_any_step_it_begins_again() {
     for (before, change) in [MOVES[0], MOVES[2], MOVES[6]] {
         for step in STEPS.iter().filter(|s| **s != "validate" || change.contains("parent")) {
             let fs = MemFs::new();
-            let db = open(fs.clone());
+            let db = database_on(fs.clone());
             let s = &mut session(&db);
             run(s, SCHEMA);
             fill(s, 600);
@@ -342,7 +336,7 @@ fn after_a_crash_at_any_step_it_begins_again() {
             run(s, change);
             let moved = contents(s);
             db.jobs().listen(|_| {});
-            let db = open(crashed.lock().take().unwrap());
+            let db = database_on(crashed.lock().take().unwrap());
             let s = &mut session(&db);
             assert_eq!(contents(s), moved, "{change}, {step}");
             check_entries(&db, change);

@@ -7,15 +7,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use braid_catalog::load_catalog;
-use braid_env::clock::WallClock;
 use braid_env::fs::{CrashPolicy, MemFs};
 use braid_env::random::Random;
-use braid_kv::{KeySpan, ScanOptions, Store, StoreOptions, TxnOptions};
+use braid_kv::{KeySpan, ScanOptions, TxnOptions};
 use braid_sql::jobs::Step;
 use braid_sql::storage::TableLayout;
-use braid_sql::{Database, NoGeneralQueries, Outcome, Session};
+use braid_sql::{Database, Outcome, Session};
 use harness::actors::Stage;
-use harness::{database, error, rows, run, session, state, tag, try_run};
+use harness::{database, database_on, error, rows, run, session, state, tag, try_run};
 use parking_lot::Mutex;
 
 const LEVELS: [&str; 3] = ["serializable", "repeatable read", "read committed"];
@@ -460,12 +459,6 @@ fn a_backfill_can_be_slowed_down_and_canceled_meanwhile() {
     assert_eq!(rows(other, "select n from t where id = 987654"), ["7"]);
 }
 
-fn open(fs: MemFs) -> Arc<Database> {
-    let mut options = StoreOptions::new(Arc::new(fs), "db", Arc::new(WallClock));
-    options.engine.row_class = braid_keys::row_class;
-    Database::open(Store::open(options).unwrap().coordinator(), Arc::new(NoGeneralQueries)).unwrap()
-}
-
 #[test]
 fn a_crash_at_any_step_leaves_no_half_of_a_change() {
     let changes = [
@@ -475,7 +468,7 @@ fn a_crash_at_any_step_leaves_no_half_of_a_change() {
     for (change, steps) in changes {
         for step in steps {
             let fs = MemFs::new();
-            let db = open(fs.clone());
+            let db = database_on(fs.clone());
             table_with_rows(&db);
             let crashed: Arc<Mutex<Option<MemFs>>> = Arc::default();
             let (slot, at_step) = (crashed.clone(), *step);
@@ -488,7 +481,7 @@ fn a_crash_at_any_step_leaves_no_half_of_a_change() {
                 }
             });
             run(&mut session(&db), change);
-            let db = open(crashed.lock().take().unwrap());
+            let db = database_on(crashed.lock().take().unwrap());
             nothing_is_left(&db, "t");
             let s = &mut session(&db);
             assert_eq!(rows(s, "select count(*) from t"), ["7"], "{change}, {step}");

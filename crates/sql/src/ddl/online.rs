@@ -161,6 +161,17 @@ pub(crate) fn run(ctx: &Context, statement: &braid_parser::Statement) -> SqlResu
     result.map(|()| Some(wish.tag().to_string()))
 }
 
+/// What a change has done is taken back, since it failed or was canceled.
+pub(super) fn take_back(ctx: &Context, job: &Job, error: &SqlError) -> SqlResult<()> {
+    let canceled = error.state() == SqlState::QUERY_CANCELED;
+    let ends = if canceled { State::Canceled } else { State::Failed };
+    let detail = error.detail().map_or_else(String::new, |detail| format!(": {detail}"));
+    job.set_state(State::Undoing, Some(format!("{}{detail}", error.message())));
+    // Others may go on; and whoever is in the way of taking it back may be waiting for us.
+    ctx.txn.rollback();
+    ctx.db.undo(Undo::new(job.record(), ends))
+}
+
 /// A context for another transaction.
 pub(super) fn at(ctx: &Context, txn: Arc<Txn>, catalog: Arc<Catalog>) -> Context {
     Context { txn, catalog, ..ctx.clone() }
@@ -201,14 +212,9 @@ impl Online {
         self.job.step("announce");
         self.publish(Some(&addition), true)?;
         let result = self.complete(addition);
-        let Err(e) = &result else { return result };
-        let canceled = e.state() == SqlState::QUERY_CANCELED;
-        let ends = if canceled { State::Canceled } else { State::Failed };
-        let detail = e.detail().map_or_else(String::new, |detail| format!(": {detail}"));
-        self.job.set_state(State::Undoing, Some(format!("{}{detail}", e.message())));
-        // Others may go on; and whoever is in the way of taking it back may be waiting for us.
-        self.ctx.txn.rollback();
-        self.ctx.db.undo(Undo::new(self.job.record(), ends))?;
+        if let Err(e) = &result {
+            take_back(&self.ctx, &self.job, e)?;
+        }
         result
     }
 

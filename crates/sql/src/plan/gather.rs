@@ -26,7 +26,7 @@ use bytes::Bytes;
 
 use super::facts::Facts;
 use super::family::is_inside;
-use super::joined::{passes, without_match};
+use super::joined::{ended, passes};
 use super::rows::RowSource;
 use super::select::{Parts, Step};
 use super::semi::Semi;
@@ -407,7 +407,8 @@ impl GatherScan {
                 }
                 None => {
                     let done = self.levels.pop().expect("it is the last");
-                    let Some(row) = ended(step, done, ctx)? else { continue };
+                    let (steps, end) = (std::slice::from_ref(step), (done.value, done.matched));
+                    let Some(row) = ended(steps, done.outer, end, ctx)? else { continue };
                     row
                 }
             };
@@ -417,19 +418,5 @@ impl GatherScan {
             }
         }
         Ok(None)
-    }
-}
-
-/// The row that comes when a step has no more: with the value that was wanted, or without match.
-fn ended(step: &Step, done: Level, ctx: &Context) -> SqlResult<Option<Row>> {
-    let mut row = done.outer;
-    match (&step.value, done.value) {
-        (Some(value), Some(computing)) => {
-            row.extend(vec![Datum::Null; step.layout.table.columns.len()]);
-            row.push(value.finish(computing, &ctx.eval)?);
-            Ok(passes(&step.after, &row, ctx)?.then_some(row))
-        }
-        _ if done.matched => Ok(None),
-        _ => without_match(std::slice::from_ref(step), row, ctx),
     }
 }

@@ -72,22 +72,6 @@ struct Open {
     value: Option<Computing>,
 }
 
-impl Open {
-    /// The row that comes when there are no more: with the value that was wanted, or without match.
-    fn end(self, steps: &[Step], ctx: &Context) -> SqlResult<Option<Row>> {
-        let (mut row, step) = (self.outer, &steps[0]);
-        match (&step.value, self.value) {
-            (Some(value), Some(computing)) => {
-                row.extend(vec![Datum::Null; step.layout.table.columns.len()]);
-                row.push(value.finish(computing, &ctx.eval)?);
-                Ok(passes(&step.after, &row, ctx)?.then_some(row))
-            }
-            _ if self.matched => Ok(None),
-            _ => without_match(steps, row, ctx),
-        }
-    }
-}
-
 /// Steps `first` to `last`, which are one pass if they are several.
 struct Stage {
     first: usize,
@@ -157,6 +141,26 @@ pub(super) fn without_match(steps: &[Step], mut row: Row, ctx: &Context) -> SqlR
         }
     }
     Ok(Some(row))
+}
+
+/// The row that comes when these steps, of which one may give a value, have no more rows for
+/// `outer`: with the value that was wanted, or without match.
+pub(super) fn ended(
+    steps: &[Step],
+    outer: Row,
+    (value, matched): (Option<Computing>, bool),
+    ctx: &Context,
+) -> SqlResult<Option<Row>> {
+    let (mut row, step) = (outer, &steps[0]);
+    match (&step.value, value) {
+        (Some(value), Some(computing)) => {
+            row.extend(vec![Datum::Null; step.layout.table.columns.len()]);
+            row.push(value.finish(computing, &ctx.eval)?);
+            Ok(passes(&step.after, &row, ctx)?.then_some(row))
+        }
+        _ if matched => Ok(None),
+        _ => without_match(steps, row, ctx),
+    }
 }
 
 impl Joined {
@@ -240,7 +244,7 @@ impl Joined {
             let Some((key, row)) = found else {
                 let Some(done) = stage.open.take() else { continue };
                 let steps = &parts.steps[stage.first..=stage.last];
-                match done.end(steps, ctx)? {
+                match ended(steps, done.outer, (done.value, done.matched), ctx)? {
                     Some(row) => return Ok(Some((Bytes::new(), row))),
                     None => continue,
                 }

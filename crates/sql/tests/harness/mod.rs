@@ -31,7 +31,16 @@ pub fn database_with(general: Arc<dyn GeneralQueries>) -> Arc<Database> {
         let options = LiveOptions { row_class, part_digest, ..LiveOptions::default() };
         return Database::open(LiveCluster::start(options).coordinator(), general).unwrap();
     }
-    let mut options = StoreOptions::new(Arc::new(MemFs::new()), "db", Arc::new(WallClock));
+    on_files(MemFs::new(), general)
+}
+
+/// The database in these files, which one before may have left.
+pub fn database_on(files: MemFs) -> Arc<Database> {
+    on_files(files, Arc::new(NoGeneralQueries))
+}
+
+fn on_files(files: MemFs, general: Arc<dyn GeneralQueries>) -> Arc<Database> {
+    let mut options = StoreOptions::new(Arc::new(files), "db", Arc::new(WallClock));
     options.engine.row_class = braid_keys::row_class;
     options.part_digest = Some(braid_sql::part_digest);
     Database::open(Store::open(options).unwrap().coordinator(), general).unwrap()

@@ -33,10 +33,9 @@ use super::changes::{Copies, Seen};
 use super::copy::copy;
 use super::moving::Moving;
 use super::relocate::{self, Place};
-use crate::ddl::online::at;
+use crate::ddl::online::{at, take_back};
 use crate::ddl::{Change, backfill, interleave};
 use crate::jobs::registry;
-use crate::jobs::undo::Undo;
 use crate::jobs::{Record, State};
 use crate::session::Context;
 
@@ -207,15 +206,10 @@ impl Job {
     fn take_steps(&self, moving: &Moving) -> SqlResult<()> {
         let result = self.complete(moving);
         let Err(e) = &result else { return result };
-        let canceled = e.state() == SqlState::QUERY_CANCELED;
-        if canceled && self.ctx.db.jobs().is_stopping() {
+        if e.state() == SqlState::QUERY_CANCELED && self.ctx.db.jobs().is_stopping() {
             return result;
         }
-        let ends = if canceled { State::Canceled } else { State::Failed };
-        let detail = e.detail().map_or_else(String::new, |detail| format!(": {detail}"));
-        self.job.set_state(State::Undoing, Some(format!("{}{detail}", e.message())));
-        self.ctx.txn.rollback();
-        self.ctx.db.undo(Undo::new(self.job.record(), ends))?;
+        take_back(&self.ctx, &self.job, e)?;
         result
     }
 
