@@ -21,6 +21,10 @@ use crate::user_types::UserType;
 /// The first id for user objects. Smaller ones belong to the initial database.
 pub(crate) const FIRST_USER_ID: u32 = 16;
 
+/// What an empty store has: a place to work in, and those that PostgreSQL's tools connect to before
+/// they create or drop another.
+const FIRST_DATABASES: [&str; 3] = ["defaultdb", "postgres", "template1"];
+
 #[derive(Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 enum Stored {
@@ -157,8 +161,12 @@ pub fn bootstrap(coordinator: &Arc<Coordinator>) -> SqlResult<()> {
     }
     let old = Catalog::default();
     let mut new = old.clone();
-    new.put_database(Database { id: 1, name: "defaultdb".into() });
-    new.put_schema(Schema { id: 2, database: 1, name: "public".into(), on_commit: Vec::new() });
+    for (at, name) in FIRST_DATABASES.into_iter().enumerate() {
+        let id = at as u32 * 2 + 1;
+        new.put_database(Database { id, name: name.into() });
+        let (name, on_commit) = ("public".into(), Vec::new());
+        new.put_schema(Schema { id: id + 1, database: id, name, on_commit });
+    }
     write_changes(&txn, &old, &mut new)?;
     txn.put(system::erasures_are_noted(), Vec::new()).map_err(kv_error)?;
     txn.commit().map_err(kv_error)?;

@@ -27,6 +27,10 @@ pub(crate) struct StartArguments {
     /// Seconds in which a new client must say who it is.
     #[arg(long, default_value_t = 10)]
     startup_timeout_seconds: u64,
+    /// Microseconds for which a thread looks for the next message of a quick client before it
+    /// sleeps; 0 for never.
+    #[arg(long, default_value_t = 100)]
+    eager_wait_micros: u64,
     /// How many seconds back AS OF SYSTEM TIME can read.
     #[arg(long, default_value_t = 4 * 3600)]
     gc_window_seconds: u64,
@@ -56,6 +60,7 @@ pub(crate) fn run(arguments: StartArguments) -> CliResult {
     };
     config.connections_max = arguments.max_connections;
     config.startup_timeout = Duration::from_secs(arguments.startup_timeout_seconds);
+    config.eager_wait = Duration::from_micros(arguments.eager_wait_micros);
     config.gc_window = Duration::from_secs(arguments.gc_window_seconds);
     config.memory_max = arguments.max_memory.map(|mib| mib << 20);
     config.import_dir = arguments.import_dir;

@@ -108,3 +108,15 @@ fn deletes_of_each_level_take_what_lies_below() {
         assert!(report.contains(line), "{report}");
     }
 }
+
+/// The corpus that compares with PostgreSQL (`scripts/differential expressions`) finds its way
+/// through what a node claims, casts and comparisons included; here it compares two nodes.
+#[test]
+fn the_corpus_calls_what_a_node_claims() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let nodes = ["one", "other"].map(|name| Node::start(&directory.path().join(name)));
+    let [url, other] = nodes.each_ref().map(|node| node.url.as_str());
+    let to = ["workload", "--url", url, "corpus", "--postgres-url", other];
+    let report = braid(&[&to[..], &["--expressions", "300", "--seed", "7"]].concat());
+    assert!(report.contains(" 0 differences of 0 kinds"), "{report}");
+}

@@ -128,6 +128,9 @@ impl Router {
             }
             sent => sent?,
         };
+        if self.txns.lock().is_said_to_wait(txn) {
+            self.say_who_waits(txn, route.range, Vec::new());
+        }
         match sent {
             Sent::Moved => Ok(None),
             Sent::Answer(Answer::Locked(locked)) => {

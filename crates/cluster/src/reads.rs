@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use braid_kv::{
     Conflict, GetMany, GotMany, KvError, KvResult, ReadAt, Reads, ScanMany, ScannedMany, SpanRows,
-    SpanScan, TxnId, Validate, Work,
+    SpanScan, Validate, Work,
 };
 use braid_lsm::{CommitTs, KeySpan};
-use braid_range::{Answer, Ask, LockSession, RangeId};
+use braid_range::{Answer, Ask, HeldLocks};
 use bytes::Bytes;
 
 use crate::router::{Router, Sent, unexpected};
@@ -181,11 +181,11 @@ impl Router {
     pub(crate) fn validate_in(
         &self,
         route: &Route,
-        txn: Option<(TxnId, LockSession)>,
+        locks: Option<HeldLocks>,
         (floor, through): (CommitTs, CommitTs),
         reads: &Reads,
     ) -> KvResult<bool> {
-        let ask = |_| Ask::Validate { txn, floor, through, reads: reads.clone() };
+        let ask = |_| Ask::Validate { locks: locks.clone(), floor, through, reads: reads.clone() };
         match self.send(route, &ask, None)? {
             Sent::Moved => Ok(false),
             Sent::Answer(Answer::Fine) => Ok(true),
@@ -215,10 +215,6 @@ impl Router {
             }
         }
         Ok(Some((route, here, elsewhere)))
-    }
-
-    pub(crate) fn route_of(&self, range: RangeId) -> Option<Route> {
-        self.routes().into_iter().find(|route| route.range == range)
     }
 }
 

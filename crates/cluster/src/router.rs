@@ -6,14 +6,15 @@ use std::time::Duration;
 
 use braid_env::clock::{Clock, Hlc};
 use braid_env::fs::FileSystem;
-use braid_kv::{KvError, KvResult, TXN_COUNTER_BITS, TxnId};
+use braid_kv::{KvError, KvResult, TXN_COUNTER_BITS, Tally, TxnId};
 use braid_lsm::{CommitTs, KeySpan};
 use braid_range::{Answer, Ask, NodeId, RangeDescriptor, RangeId, Request};
 use parking_lot::Mutex;
 
 use crate::routes::{Route, Routes};
+use crate::several::Decided;
 use crate::transport::Transport;
-use crate::txns::Txns;
+use crate::txns::{Announcement, Txns};
 use crate::watches::Watches;
 
 /// A node that has not answered for so long is asked again, or another one is.
@@ -44,10 +45,13 @@ pub struct RouterOptions {
 /// See the [crate's page](crate).
 pub struct Router {
     pub(crate) options: RouterOptions,
-    transport: Arc<dyn Transport>,
+    pub(crate) transport: Arc<dyn Transport>,
     routes: Mutex<Routes>,
     pub(crate) txns: Mutex<Txns>,
     pub(crate) watches: Watches,
+    /// Transactions that have happened in several ranges, or have not, and of which not all of them
+    /// have said that they know it.
+    pub(crate) decided: Mutex<Vec<Decided>>,
     count: AtomicU64,
     last_number: AtomicU64,
     never: AtomicBool,
@@ -72,6 +76,7 @@ impl Router {
             routes: Mutex::new(routes),
             txns: Mutex::default(),
             watches: Watches::default(),
+            decided: Mutex::default(),
             count: AtomicU64::new(0),
             last_number: AtomicU64::new(0),
             never: AtomicBool::new(false),
@@ -140,11 +145,12 @@ impl Router {
     ) -> KvResult<Sent> {
         let stop = stop.unwrap_or(&self.never);
         let wall = &self.options.wall;
-        let until = wall.now_micros() + self.options.patience.as_micros() as u64;
+        let mut until = wall.now_micros() + self.options.patience.as_micros() as u64;
         let mut node = route.holder.unwrap_or(route.nodes[0]);
         let mut hops = 0;
         loop {
             let request = Request { range: route.range, ask: ask(node) };
+            self.count_call(node);
             let reply = self.transport.ask(node, &request, ASK_PATIENCE, stop);
             if reply.is_none() && stop.load(Ordering::Relaxed) {
                 return Err(KvError::Canceled);
@@ -166,6 +172,17 @@ impl Router {
                 }
                 Answer::NotHolder { .. } | Answer::NoReplica => (other(route, node), true),
                 Answer::Again => (node, true),
+                Answer::Waits { waits } => {
+                    if let Ask::Lock(lock) = &request.ask {
+                        self.say_who_waits(lock.request.txn, route.range, waits);
+                    }
+                    until = wall.now_micros() + self.options.patience.as_micros() as u64;
+                    (node, false)
+                }
+                Answer::Blocked { txn, anchor } => {
+                    self.unblock(route, txn, &anchor)?;
+                    (node, false)
+                }
                 Answer::WrongRange { known } => {
                     self.learn(known);
                     return Ok(Sent::Moved);
@@ -178,8 +195,8 @@ impl Router {
             if until < wall.now_micros() {
                 return Err(unavailable(route, "no node serves it at the moment"));
             }
+            hops = if next == node { 0 } else { hops + 1 };
             node = next;
-            hops += 1;
             if waits {
                 hops = 0;
                 self.transport.pause(PAUSE);
@@ -187,24 +204,68 @@ impl Router {
         }
     }
 
-    /// Asks once, and does not care what comes of it.
-    pub(crate) fn tell(&self, range: RangeId, ask: Ask) {
+    /// Asks once; whether it was done.
+    pub(crate) fn tell(&self, range: RangeId, ask: Ask) -> bool {
         let known = self.routes.lock().all().find(|route| route.range == range).cloned();
-        let Some(route) = known else { return };
+        let Some(route) = known else { return false };
         let node = route.holder.unwrap_or(route.nodes[0]);
         let request = Request { range, ask };
-        if let Some(reply) = self.transport.ask(node, &request, ASK_PATIENCE, &self.never) {
-            self.hear(reply.clock);
+        self.count_call(node);
+        let reply = self.transport.ask(node, &request, ASK_PATIENCE, &self.never);
+        let Some(reply) = reply else {
+            self.routes.lock().set_holder(range, Some(other(&route, node)));
+            return false;
+        };
+        self.hear(reply.clock);
+        if let Answer::NotHolder { try_node } = reply.answer {
+            let next = try_node.filter(|next| *next != node);
+            self.routes.lock().set_holder(range, Some(next.unwrap_or(other(&route, node))));
+        }
+        reply.answer == Answer::Fine
+    }
+
+    /// Says where a transaction has locks who waits for whom while it waits in another range;
+    /// nobody: it waits no more.
+    pub(crate) fn say_who_waits(&self, txn: TxnId, waits_in: RangeId, waits: Vec<(TxnId, TxnId)>) {
+        let sessions = self.txns.lock().waits(txn, !waits.is_empty());
+        for route in self.routes() {
+            if route.range != waits_in && sessions.contains_key(&route.range) {
+                self.post(&route, Ask::WaitsFor { txn, waits: waits.clone() });
+            }
+        }
+    }
+
+    /// Sends a request to whoever has served a range last, and does not wait for the answer.
+    pub(crate) fn post(&self, route: &Route, ask: Ask) {
+        let node = route.holder.unwrap_or(route.nodes[0]);
+        self.count_call(node);
+        self.transport.tell(node, &Request { range: route.range, ask });
+    }
+
+    fn count_call(&self, node: NodeId) {
+        if self.options.home != Some(node) {
+            Tally::add_remote_call();
         }
     }
 
     /// Says in all ranges where transactions of this router have had locks which of them are still
     /// running. To be called every second or two: without it their locks go.
     pub fn announce(&self) {
-        let Some((newest, running, ranges)) = self.txns.lock().announcement() else { return };
+        let announcement = self.txns.lock().announcement();
+        let Some(Announcement { newest, running, ranges }) = announcement else { return };
         for range in ranges {
-            self.tell(range, Ask::Running { newest, running: running.clone() });
+            // A range that has not heard it may keep locks of transactions that are over.
+            if self.tell(range.0, Ask::Running { newest, running: running.clone() }) {
+                self.txns.lock().announced(range);
+            }
         }
+    }
+
+    /// What is to be done now and then: [`Router::announce`], and what transactions over several
+    /// ranges have left to do.
+    pub fn housekeep(&self) {
+        self.announce();
+        self.finish_decided();
     }
 
     /// Takes up what a node has said of ranges.
@@ -239,6 +300,7 @@ pub(crate) fn unexpected(answer: Answer) -> KvError {
         Answer::Conflict(conflict) => KvError::Retry { conflict },
         Answer::Uncertain(ts) => KvError::Retry { conflict: braid_kv::Conflict::Uncertain(ts) },
         Answer::Refused(reason) => KvError::Unavailable(reason),
+        Answer::Aborted => KvError::Retry { conflict: braid_kv::Conflict::Abandoned },
         Answer::OutcomeUnknown => KvError::OutcomeUnknown("it was asked for too late".into()),
         other => KvError::Unavailable(format!("a node gave a wrong kind of answer: {other:?}")),
     }

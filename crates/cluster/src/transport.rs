@@ -28,6 +28,9 @@ pub trait Transport: Send + Sync {
         stop: &AtomicBool,
     ) -> Option<Reply>;
 
+    /// Sends a request to a node, and does not wait for the answer.
+    fn tell(&self, node: NodeId, request: &Request);
+
     /// Blocks for a moment, before another try.
     fn pause(&self, time: Duration);
 }

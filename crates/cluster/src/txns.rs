@@ -1,6 +1,6 @@
 //! What a router keeps of transactions and of read timestamps.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 
 use braid_kv::{Target, TxnId};
 use braid_lsm::{CommitTs, KeySpan};
@@ -15,6 +15,16 @@ struct Running {
     sessions: BTreeMap<RangeId, LockSession>,
     /// What it has ever locked.
     locked: Vec<Target>,
+    /// It was said whom it waits for.
+    waits: bool,
+}
+
+/// What is said now and then.
+pub(crate) struct Announcement {
+    pub(crate) newest: TxnId,
+    pub(crate) running: Vec<TxnId>,
+    /// Where, and what [`Txns::announced`] wants to know.
+    pub(crate) ranges: Vec<(RangeId, u64)>,
 }
 
 /// See the [module's page](self).
@@ -23,8 +33,10 @@ pub(crate) struct Txns {
     running: BTreeMap<TxnId, Running>,
     /// Of each read timestamp: what clocks of other nodes showed after it was taken.
     observed: HashMap<CommitTs, BTreeMap<NodeId, CommitTs>>,
-    /// Ranges in which somebody had locks since that was said there last.
-    locked: BTreeSet<RangeId>,
+    /// Ranges that may think that somebody has locks there, and how many requests for locks there
+    /// were in all when the last one was there.
+    locked: BTreeMap<RangeId, u64>,
+    requests: u64,
     newest: Option<TxnId>,
 }
 
@@ -56,9 +68,22 @@ impl Txns {
         self.running.get(&txn)?.sessions.get(&range).copied()
     }
 
-    pub(crate) fn sessions(&self, txn: TxnId) -> Vec<(RangeId, LockSession)> {
+    /// What a transaction has locked, and in which ranges it has locks.
+    pub(crate) fn locks(&self, txn: TxnId) -> (Vec<Target>, BTreeMap<RangeId, LockSession>) {
         let running = self.running.get(&txn);
-        running.into_iter().flat_map(|r| &r.sessions).map(|(r, s)| (*r, *s)).collect()
+        running.map(|own| (own.locked.clone(), own.sessions.clone())).unwrap_or_default()
+    }
+
+    /// It is said whether a transaction waits somewhere. Returns where it has locks.
+    pub(crate) fn waits(&mut self, txn: TxnId, waits: bool) -> BTreeMap<RangeId, LockSession> {
+        let Some(running) = self.running.get_mut(&txn) else { return BTreeMap::new() };
+        running.waits = waits;
+        running.sessions.clone()
+    }
+
+    /// Whether it was said that a transaction waits.
+    pub(crate) fn is_said_to_wait(&self, txn: TxnId) -> bool {
+        self.running.get(&txn).is_some_and(|running| running.waits)
     }
 
     /// A transaction has locks in a range.
@@ -72,7 +97,8 @@ impl Txns {
         // The first one counts: if the lease was lost since then, so were its locks.
         running.sessions.entry(range).or_insert(session);
         running.locked.extend(targets);
-        self.locked.insert(range);
+        self.requests += 1;
+        self.locked.insert(range, self.requests);
     }
 
     /// Forgets where a transaction has locks; returns where.
@@ -92,17 +118,26 @@ impl Txns {
             };
             if running.locked.iter().any(is_there) {
                 running.sessions.entry(to).or_insert(session);
-                self.locked.insert(to);
+                self.requests += 1;
+                self.locked.insert(to, self.requests);
             }
         }
     }
 
     /// What is to be said where: the newest transaction, those that are running, and the ranges.
-    pub(crate) fn announcement(&mut self) -> Option<(TxnId, Vec<TxnId>, Vec<RangeId>)> {
-        let has = |range: &RangeId| self.running.values().any(|r| r.sessions.contains_key(range));
-        let still: BTreeSet<RangeId> = self.locked.iter().copied().filter(has).collect();
-        let ranges = std::mem::replace(&mut self.locked, still).into_iter().collect();
-        Some((self.newest?, self.running.keys().copied().collect(), ranges))
+    pub(crate) fn announcement(&self) -> Option<Announcement> {
+        let ranges = self.locked.iter().map(|(range, requests)| (*range, *requests)).collect();
+        let running = self.running.keys().copied().collect();
+        Some(Announcement { newest: self.newest?, running, ranges })
+    }
+
+    /// A range has heard an announcement. If nobody has had locks there since then, and nobody has
+    /// any, it need not hear another one.
+    pub(crate) fn announced(&mut self, (range, requests): (RangeId, u64)) {
+        let has = self.running.values().any(|running| running.sessions.contains_key(&range));
+        if !has && self.locked.get(&range) == Some(&requests) {
+            self.locked.remove(&range);
+        }
     }
 
     /// A read timestamp is in use. Of the node that gave it, it is what its clock showed.

@@ -7,6 +7,15 @@ pub(crate) const BATCH_BYTES: usize = 512 << 10;
 /// Rows after which a batch ends.
 pub(crate) const BATCH_ROWS: usize = 1024;
 
+/// A place in a file from which reading can go on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Position {
+    /// Bytes in front of it, decompressed; 0 for formats whose rows are found by number.
+    pub offset: u64,
+    /// Lines in front of it, or rows.
+    pub number: u64,
+}
+
 /// A row in the target's columns.
 #[derive(Debug, Clone)]
 pub struct Row {
@@ -42,6 +51,8 @@ pub struct Batch {
     pub misfits: Vec<Misfit>,
     /// Bytes read of the file so far, as it lies on the disk.
     pub read: u64,
+    /// What comes behind this batch.
+    pub end: Position,
     /// Bytes of input in this batch, about.
     pub size: usize,
     /// Nothing comes after it from this file.

@@ -1,4 +1,5 @@
-//! Plain dumps of PostgreSQL: statements, the data of COPY, and what is meant for psql.
+//! Dumps of PostgreSQL: statements, the data of COPY, and what is meant for psql. Archives come as
+//! the text of a plain dump.
 //!
 //! ```text
 //!   CREATE TABLE t (..);              statement, line 30
@@ -15,8 +16,11 @@ use std::sync::Arc;
 
 use braid_env::fs::FileSystem;
 
-use crate::folder::SourceFile;
-use crate::input::Input;
+use crate::archive::place::Archive;
+use crate::archive::script::{Places, Script};
+use crate::batch::Position;
+use crate::folder::{Folder, SourceFile};
+use crate::input::{Input, failed};
 use crate::lines::Lines;
 use crate::options::Compression;
 use crate::target::not_utf8;
@@ -37,6 +41,8 @@ pub struct Dump {
     /// What is left of the last line, and its number.
     rest: Option<(u64, String)>,
     statement_max: usize,
+    /// Of an archive: the lines at which its entries begin.
+    places: Option<Places>,
 }
 
 /// Where the reading of a statement is.
@@ -61,18 +67,37 @@ struct Open {
 }
 
 impl Dump {
-    /// Opens a dump.
+    /// Opens a dump: a plain one, an archive, or the table of contents of a directory.
     pub fn open(
-        fs: &dyn FileSystem,
+        fs: &Arc<dyn FileSystem>,
+        folder: &Folder,
         file: &SourceFile,
         compression: Compression,
         row_bytes_max: usize,
         account: &Arc<Account>,
     ) -> SqlResult<Dump> {
-        let input = Input::open(fs, file, compression)?;
+        let opened = fs.open(&file.path).map_err(|e| failed(file, &e))?;
+        let archive = Archive::open(fs, folder, (&file.name, opened));
+        let (input, places) = match archive.map_err(|e| failed(file, &e))? {
+            None => (Input::open(&**fs, file, compression, 0)?, None),
+            Some(archive) => {
+                let (script, places, read) = Script::new(archive);
+                (Input::of(Box::new(script), read), Some(places))
+            }
+        };
         let held = account.hold("the longest line of a dump");
-        let lines = Lines::new(input, file.clone(), row_bytes_max, held);
-        Ok(Dump { lines, file: file.clone(), rest: None, statement_max: row_bytes_max })
+        let from = Position::default();
+        let lines = Lines::new(input, file.clone(), from, row_bytes_max, held);
+        let (file, rest) = (file.clone(), None);
+        Ok(Dump { lines, file, rest, statement_max: row_bytes_max, places })
+    }
+
+    /// What an archive has at a line: its entry, and the line there.
+    pub fn entry(&self, line: u64) -> Option<String> {
+        let places = self.places.as_ref()?.lock();
+        let at = places.partition_point(|(first, _)| *first <= line).checked_sub(1)?;
+        let (first, entry) = &places[at];
+        Some(format!("{entry}, its line {}", line - first + 1))
     }
 
     /// Bytes read of the file so far.

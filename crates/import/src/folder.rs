@@ -17,6 +17,8 @@ pub struct SourceFile {
     pub path: PathBuf,
     /// Bytes, as it lies on the disk.
     pub size: u64,
+    /// When it was written last, in nanoseconds since 1970, if the file system knows.
+    pub modified: u64,
 }
 
 /// See the [module documentation](self).
@@ -93,6 +95,19 @@ impl Folder {
         }
     }
 
+    /// Where a file of this name is written; one that is there is replaced.
+    ///
+    /// # Errors
+    /// As [`Folder::new_file`], but for files that are there.
+    pub fn written_file(&self, name: &str) -> SqlResult<PathBuf> {
+        let root = self.root()?;
+        let path = self.inside(&root, name)?;
+        match path.symlink_metadata() {
+            Err(_) => self.new_file(name),
+            Ok(_) => source(&root, name, &path).map(|found| found.path),
+        }
+    }
+
     /// A path below the folder, as far as its text tells.
     fn inside(&self, root: &Path, pattern: &str) -> SqlResult<PathBuf> {
         let mut text = pattern;
@@ -130,7 +145,10 @@ fn source(root: &Path, pattern: &str, path: &Path) -> SqlResult<SourceFile> {
         return Err(SqlError::new(state, format!("\"{pattern}\" is not a file")));
     }
     let name = path.strip_prefix(root).unwrap_or(path).display().to_string();
-    Ok(SourceFile { name, path: real, size: metadata.len() })
+    let modified = metadata.modified().ok();
+    let modified = modified.and_then(|t| t.duration_since(std::time::UNIX_EPOCH).ok());
+    let modified = modified.map_or(0, |t| u64::try_from(t.as_nanos()).unwrap_or(0));
+    Ok(SourceFile { name, path: real, size: metadata.len(), modified })
 }
 
 fn outside(pattern: &str) -> SqlError {

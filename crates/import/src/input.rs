@@ -13,7 +13,7 @@ use crate::options::Compression;
 /// Bytes asked of the disk at once.
 const CHUNK: usize = 256 << 10;
 
-/// The bytes of a file from its beginning.
+/// The bytes of a file from a place on.
 pub(crate) struct Input {
     stream: Box<dyn Read + Send>,
     read: Arc<AtomicU64>,
@@ -36,16 +36,20 @@ impl Read for Raw {
 }
 
 impl Input {
-    /// Opens a file.
+    /// Opens a file, `from` bytes behind its beginning, decompressed.
     pub(crate) fn open(
         fs: &dyn FileSystem,
         source: &SourceFile,
         compression: Compression,
+        from: u64,
     ) -> SqlResult<Input> {
         let file = fs.open(&source.path).map_err(|e| failed(source, &e))?;
         let read = Arc::new(AtomicU64::new(0));
-        let raw = BufReader::with_capacity(CHUNK, Raw { file, at: 0, read: read.clone() });
-        let stream: Box<dyn Read + Send> = match compression.of(&source.path) {
+        let compression = compression.of(&source.path);
+        let plain = matches!(compression, Compression::Auto | Compression::None);
+        let at = if plain { from } else { 0 };
+        let raw = BufReader::with_capacity(CHUNK, Raw { file, at, read: read.clone() });
+        let stream: Box<dyn Read + Send> = match compression {
             Compression::Auto | Compression::None => Box::new(raw),
             Compression::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(raw)),
             Compression::Bzip2 => Box::new(bzip2::bufread::MultiBzDecoder::new(raw)),
@@ -54,7 +58,18 @@ impl Input {
                 Box::new(decoder.map_err(|e| failed(source, &e))?)
             }
         };
-        Ok(Input { stream, read })
+        let mut input = Input { stream, read };
+        if !plain && from > 0 {
+            // Nothing else finds a place in compressed bytes.
+            let skipped = io::copy(&mut (&mut input.stream).take(from), &mut io::sink());
+            skipped.map_err(|e| failed(source, &e))?;
+        }
+        Ok(input)
+    }
+
+    /// Bytes that come from elsewhere, and how many of the file were read for them.
+    pub(crate) fn of(stream: Box<dyn Read + Send>, read: Arc<AtomicU64>) -> Input {
+        Input { stream, read }
     }
 
     /// Bytes read of the file so far.

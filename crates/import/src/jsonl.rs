@@ -113,7 +113,7 @@ impl Source for JsonSource {
                 }
             }
         }
-        out.read = self.lines.position();
+        (out.read, out.end) = (self.lines.position(), self.lines.taken());
         Ok(())
     }
 }

@@ -5,7 +5,7 @@
 //!   file ─ input ─► bytes, decompressed, with a count of what was read of the file
 //!   bytes ─ csv jsonl parquet avro ─► rows of values in the columns' types
 //!   [`reader`]: a thread ahead of whoever takes the batches
-//!   [`dump`]: statements and data of a plain dump
+//!   [`dump`]: statements and data of a dump, plain or an archive
 //! ```
 //!
 //! A row that does not fit is no end: it comes as a [`Misfit`] with its place, column and text, and
@@ -15,9 +15,11 @@
 //! Nothing here knows sessions, tables' constraints, plans or the wire. Libraries that may panic
 //! over damaged files are called where a panic becomes an error of that file.
 
+mod archive;
 mod avro;
 mod batch;
 mod csv;
+mod csv_syntax;
 pub mod dump;
 mod folder;
 mod input;
@@ -28,7 +30,8 @@ mod parquet;
 pub mod reader;
 mod target;
 
-pub use batch::{Batch, Misfit, Row};
+pub use batch::{Batch, Misfit, Position, Row};
+pub use csv_syntax::{CsvField, CsvSyntax};
 pub use folder::{Folder, SourceFile};
 pub use options::{Compression, CsvOptions, Format, Header, ReadOptions};
 pub use reader::Reader;

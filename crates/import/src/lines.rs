@@ -12,21 +12,14 @@ use std::ops::Range;
 use braid_env::memory::Held;
 use braid_types::{SqlError, SqlResult, SqlState};
 
+use crate::batch::Position;
+use crate::csv_syntax::CsvSyntax;
 use crate::folder::SourceFile;
 use crate::input::{Input, failed};
 
 /// The buffer at first, in bytes.
 const BUFFER: usize = 256 << 10;
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
-
-/// When a line break belongs to a field.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Quoting {
-    pub(crate) quote: u8,
-    pub(crate) escape: u8,
-    /// A quote opens a field only behind this byte, or at the record's beginning.
-    pub(crate) only_behind: Option<u8>,
-}
 
 /// See the [module documentation](self).
 pub(crate) struct Lines {
@@ -36,6 +29,8 @@ pub(crate) struct Lines {
     start: usize,
     filled: usize,
     ended: bool,
+    /// Bytes of the input in front of the buffer.
+    before: u64,
     /// Of what comes next, from 1.
     line: u64,
     bytes_max: usize,
@@ -50,9 +45,22 @@ pub(crate) struct Record {
 }
 
 impl Lines {
-    pub(crate) fn new(input: Input, source: SourceFile, bytes_max: usize, held: Held) -> Lines {
-        let (buffer, line) = (Vec::new(), 1);
-        Lines { input, source, buffer, start: 0, filled: 0, ended: false, line, bytes_max, held }
+    /// Lines of an input that was opened at a position.
+    pub(crate) fn new(
+        input: Input,
+        source: SourceFile,
+        from: Position,
+        bytes_max: usize,
+        held: Held,
+    ) -> Lines {
+        let (buffer, before, line) = (Vec::new(), from.offset, from.number + 1);
+        let (start, filled, ended) = (0, 0, false);
+        Lines { input, source, buffer, start, filled, ended, before, line, bytes_max, held }
+    }
+
+    /// The position behind what was taken.
+    pub(crate) fn taken(&self) -> Position {
+        Position { offset: self.before + self.start as u64, number: self.line - 1 }
     }
 
     /// Bytes read of the file so far.
@@ -70,18 +78,18 @@ impl Lines {
     /// # Errors
     /// 22P04 for a quote that is never closed and for damaged compression, 54000 for a record over
     /// the limit, 53200 without memory for it; and the disk's. All name the line.
-    pub(crate) fn next(&mut self, quoting: Option<Quoting>) -> SqlResult<Option<Record>> {
+    pub(crate) fn next(&mut self, syntax: Option<CsvSyntax>) -> SqlResult<Option<Record>> {
         let mut scanned = 0;
         let mut inside = false;
         loop {
-            let found = match quoting {
+            let found = match syntax {
                 None => memchr::memchr(b'\n', &self.ahead()[scanned..]).map(|at| scanned + at),
-                Some(q) => end_of_record(self.ahead(), &mut scanned, &mut inside, q, self.ended),
+                Some(q) => q.end_of_record(self.ahead(), &mut scanned, &mut inside, self.ended),
             };
             if let Some(at) = found {
                 return self.take(at, at + 1).map(Some);
             }
-            if quoting.is_none() {
+            if syntax.is_none() {
                 scanned = self.ahead().len();
             }
             if self.ended {
@@ -123,8 +131,9 @@ impl Lines {
 
     /// Reads more, behind what is there.
     fn fill(&mut self) -> SqlResult<()> {
-        let first = self.buffer.is_empty();
+        let first = self.buffer.is_empty() && self.before == 0;
         if self.start > 0 {
+            self.before += self.start as u64;
             self.buffer.copy_within(self.start..self.filled, 0);
             self.filled -= self.start;
             self.start = 0;
@@ -165,99 +174,5 @@ impl Lines {
 
     fn at_line(&self, state: SqlState, message: &str) -> SqlError {
         SqlError::new(state, message).with_detail(self.place())
-    }
-}
-
-/// Finds the line break that ends the first record. `scanned` and `inside` say where the search
-/// is, to go on when there is more input.
-fn end_of_record(
-    input: &[u8],
-    scanned: &mut usize,
-    inside: &mut bool,
-    q: Quoting,
-    at_end: bool,
-) -> Option<usize> {
-    let mut at = *scanned;
-    let found = loop {
-        let rest = &input[at.min(input.len())..];
-        if *inside {
-            match memchr::memchr2(q.quote, q.escape, rest).map(|n| at + n) {
-                None => break None,
-                // The escaped byte may still have to come.
-                Some(here) if q.escape != q.quote && input[here] == q.escape => {
-                    if here + 1 >= input.len() && !at_end {
-                        at = here;
-                        *scanned = at;
-                        return None;
-                    }
-                    at = here + 2;
-                }
-                // A doubled quote closes and opens: the same as staying inside.
-                Some(here) => {
-                    *inside = false;
-                    at = here + 1;
-                    if q.only_behind.is_some() {
-                        if at >= input.len() && !at_end {
-                            *inside = true;
-                            *scanned = here;
-                            return None;
-                        }
-                        if input.get(at) == Some(&q.quote) && q.escape == q.quote {
-                            *inside = true;
-                            at += 1;
-                        }
-                    }
-                }
-            }
-        } else {
-            match memchr::memchr2(q.quote, b'\n', rest).map(|n| at + n) {
-                None => break None,
-                Some(here) if input[here] == b'\n' => break Some(here),
-                Some(here) => {
-                    let opens = |before: u8| here == 0 || input[here - 1] == before;
-                    *inside = q.only_behind.is_none_or(opens);
-                    at = here + 1;
-                }
-            }
-        }
-    };
-    *scanned = input.len().max(at);
-    found
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Whether the cut of the input matters: it must not.
-    fn ends(text: &[u8], q: Quoting) -> Vec<usize> {
-        let mut out = Vec::new();
-        let mut start = 0;
-        while start < text.len() {
-            let rest = &text[start..];
-            let (mut scanned, mut inside) = (0, false);
-            let whole = end_of_record(rest, &mut scanned, &mut inside, q, true);
-            let (mut scanned, mut inside) = (0, false);
-            let pieces = (1..=rest.len()).find_map(|n| {
-                end_of_record(&rest[..n], &mut scanned, &mut inside, q, n == rest.len())
-            });
-            assert_eq!(whole, pieces, "{:?}", String::from_utf8_lossy(rest));
-            let Some(at) = whole else { break };
-            out.push(start + at);
-            start += at + 1;
-        }
-        out
-    }
-
-    #[test]
-    fn line_breaks_in_quotes_are_data() {
-        let q = Quoting { quote: b'"', escape: b'"', only_behind: None };
-        assert_eq!(ends(b"a,b\n\"x\ny\",\"\"\"\n\"\n", q), [3, 15]);
-        assert_eq!(ends(b"a\"b\nc\"d\n", q), [7]);
-        let escaped = Quoting { escape: b'\\', ..q };
-        assert_eq!(ends(b"\"a\\\"\n\"\nb\n", escaped), [6, 8]);
-        let strict = Quoting { only_behind: Some(b','), ..q };
-        assert_eq!(ends(b"a\"b\nc\"d\n\"e\n\",f\n", strict), [3, 7, 14]);
-        assert_eq!(ends(b"1,\"a\"\"\n\"\n", strict), [8]);
     }
 }

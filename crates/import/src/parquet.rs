@@ -14,10 +14,12 @@ use std::sync::Arc;
 use bigdecimal::BigDecimal;
 use bigdecimal::num_bigint::BigInt;
 use braid_env::fs::File;
-use braid_types::{Datum, SqlError, SqlResult, SqlType, numeric};
+use braid_env::memory::{Account, Exceeded, Held};
+use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType, numeric};
 use bytes::Bytes;
 use parquet::basic::{ConvertedType, LogicalType, Repetition, TimeUnit};
-use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
+use parquet::column::page::{Page, PageMetadata, PageReader};
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
 use parquet::data_type::{DataType, FixedLenByteArray, Int96};
 use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::reader::{ChunkReader, FileReader, Length, SerializedFileReader};
@@ -122,6 +124,71 @@ pub(crate) struct ParquetSource {
     left: u64,
     row: u64,
     rows: u64,
+    account: Arc<Account>,
+}
+
+/// Pages of a column, whose memory is counted: a dictionary stays until the column's end, another
+/// page until the next one.
+struct CountedPages {
+    inner: Box<dyn PageReader>,
+    held: Held,
+    dictionary: usize,
+}
+
+impl Iterator for CountedPages {
+    type Item = ParquetResult<Page>;
+
+    fn next(&mut self) -> Option<ParquetResult<Page>> {
+        self.get_next_page().transpose()
+    }
+}
+
+impl PageReader for CountedPages {
+    fn get_next_page(&mut self) -> ParquetResult<Option<Page>> {
+        let Some(page) = self.inner.get_next_page()? else { return Ok(None) };
+        let bytes = page.buffer().len();
+        if page.is_dictionary_page() {
+            self.dictionary = bytes;
+        }
+        let all = if page.is_dictionary_page() { bytes } else { self.dictionary + bytes };
+        self.held.resize(all).map_err(|e| ParquetError::External(Box::new(NoMemory(e))))?;
+        Ok(Some(page))
+    }
+
+    fn peek_next_page(&mut self) -> ParquetResult<Option<PageMetadata>> {
+        self.inner.peek_next_page()
+    }
+
+    fn skip_next_page(&mut self) -> ParquetResult<()> {
+        self.inner.skip_next_page()
+    }
+
+    fn at_record_boundary(&mut self) -> ParquetResult<bool> {
+        self.inner.at_record_boundary()
+    }
+}
+
+/// A page for which there is no memory.
+#[derive(Debug)]
+struct NoMemory(Exceeded);
+
+impl std::fmt::Display for NoMemory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+impl std::error::Error for NoMemory {}
+
+/// What is wrong with a file, or that there is no memory for it.
+fn failure(file: &SourceFile, e: ParquetError) -> SqlError {
+    match e {
+        ParquetError::External(inner) if inner.is::<NoMemory>() => {
+            SqlError::new(SqlState::OUT_OF_MEMORY, format!("out of memory: {inner}"))
+                .with_detail(format!("file \"{}\"", file.name))
+        }
+        e => damaged(file, e),
+    }
 }
 
 impl ParquetSource {
@@ -134,8 +201,9 @@ impl ParquetSource {
         let rows = u64::try_from(metadata.file_metadata().num_rows()).unwrap_or(0);
         let columns = columns(reader.metadata().file_metadata().schema_descr(), &job.target)?;
         let (file, target) = (file.clone(), job.target.clone());
-        let (group, open) = (0, Vec::new());
-        Ok(ParquetSource { reader, file, target, columns, group, open, left: 0, row: 0, rows })
+        let (group, open, left, row) = (0, Vec::new(), 0, 0);
+        let account = job.account.clone();
+        Ok(ParquetSource { reader, file, target, columns, group, open, left, row, rows, account })
     }
 
     /// Opens the next row group; `false` at the end.
@@ -146,8 +214,14 @@ impl ParquetSource {
         }
         let group = self.reader.get_row_group(self.group).map_err(damaged)?;
         self.left = u64::try_from(group.metadata().num_rows()).unwrap_or(0);
-        let open = self.columns.iter().map(|c| group.get_column_reader(c.leaf).map_err(damaged));
-        self.open = open.collect::<SqlResult<Vec<_>>>()?;
+        let schema = self.reader.metadata().file_metadata().schema_descr();
+        let open = self.columns.iter().map(|c| {
+            let inner = group.get_column_page_reader(c.leaf)?;
+            let held = self.account.hold("pages of a Parquet file");
+            let pages = Box::new(CountedPages { inner, held, dictionary: 0 });
+            Ok(get_column_reader(schema.column(c.leaf), pages))
+        });
+        self.open = open.collect::<ParquetResult<Vec<_>>>().map_err(damaged)?;
         self.group += 1;
         Ok(true)
     }
@@ -155,8 +229,10 @@ impl ParquetSource {
     fn take_rows(&mut self, count: usize, out: &mut Batch) -> SqlResult<()> {
         let mut by_column: Vec<std::vec::IntoIter<Value>> = Vec::with_capacity(self.columns.len());
         for (column, reader) in self.columns.iter().zip(&mut self.open) {
-            let values = read(reader, column, count)
-                .map_err(|e| damaged(&self.file, e).with_detail(format!("row {}", self.row + 1)))?;
+            let values = read(reader, column, count).map_err(|e| {
+                let (file, row) = (&self.file.name, self.row + 1);
+                failure(&self.file, e).with_detail(format!("file \"{file}\", row {row}"))
+            })?;
             if values.len() != count {
                 let e = damaged(&self.file, "a column ends before the others do");
                 return Err(e.with_detail(format!("row {}", self.row + 1 + values.len() as u64)));
@@ -226,6 +302,7 @@ impl Source for ParquetSource {
         }
         let part = self.row as f64 / self.rows.max(1) as f64;
         out.read = (self.file.size as f64 * part.min(1.0)) as u64;
+        out.end.number = self.row;
         Ok(())
     }
 }

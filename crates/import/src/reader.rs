@@ -1,4 +1,4 @@
-//! A thread that reads files one after the other, some batches ahead of whoever takes them.
+//! A thread that reads a file, some batches ahead of whoever takes them.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use braid_env::tasks::spawn_thread;
 use braid_types::{SqlError, SqlResult, SqlState};
 
 use crate::avro::AvroSource;
-use crate::batch::Batch;
+use crate::batch::{Batch, Position};
 use crate::csv::CsvSource;
 use crate::folder::SourceFile;
 use crate::input::Input;
@@ -36,10 +36,14 @@ pub(crate) trait Source {
 /// What is to be read.
 #[derive(Clone)]
 pub struct Job {
-    /// Where the files are.
+    /// Where the file is.
     pub fs: Arc<dyn FileSystem>,
-    /// Which ones, in order.
-    pub files: Vec<SourceFile>,
+    /// Which one.
+    pub file: SourceFile,
+    /// Its place in the list of files.
+    pub number: usize,
+    /// Where reading begins.
+    pub from: Position,
     /// For which columns.
     pub target: Arc<Target>,
     /// How.
@@ -68,22 +72,15 @@ impl Reader {
         let stopped = stop.clone();
         let thread = spawn_thread("import-reader", move || {
             let _held = held;
-            for file in 0..job.files.len() {
-                match read_file(&job, file, &sender, &stopped) {
-                    Ok(true) => {}
-                    Ok(false) => return,
-                    Err(e) => {
-                        // Whoever is gone does not ask what failed.
-                        let _gone = sender.send(Err(e));
-                        return;
-                    }
-                }
+            if let Err(e) = read_file(&job, &sender, &stopped) {
+                // Whoever is gone does not ask what failed.
+                let _gone = sender.send(Err(e));
             }
         });
         Ok(Reader { batches: Some(batches), stop, thread: Some(thread) })
     }
 
-    /// The next batch; `None` when all files were read.
+    /// The next batch; `None` when the file was read.
     ///
     /// # Errors
     /// What ends the reading of a file, with its name and the place.
@@ -118,33 +115,33 @@ fn out_of_memory(e: &braid_env::memory::Exceeded) -> SqlError {
         .with_detail(e.to_string())
 }
 
-/// Hands over all batches of a file; `false` if nobody takes them any more.
-fn read_file(
-    job: &Job,
-    file: usize,
-    sender: &SyncSender<SqlResult<Batch>>,
-    stop: &AtomicBool,
-) -> SqlResult<bool> {
-    let source_file = &job.files[file];
+/// Hands over all batches of a file, as long as somebody takes them.
+fn read_file(job: &Job, sender: &SyncSender<SqlResult<Batch>>, stop: &AtomicBool) -> SqlResult<()> {
+    let source_file = &job.file;
     let named = |e: SqlError| name_file(e, source_file);
     let mut source = guarded(source_file, || open(job, source_file)).map_err(named)?;
     loop {
         if stop.load(Ordering::Relaxed) {
-            return Ok(false);
+            return Ok(());
         }
-        let mut batch = Batch { file, ..Batch::default() };
+        let mut batch = Batch { file: job.number, ..Batch::default() };
         let read = guarded(source_file, || source.read(&mut batch));
+        if job.from.offset == 0 {
+            // Found by number: those before have been taken.
+            batch.rows.retain(|row| row.number > job.from.number);
+            batch.misfits.retain(|misfit| misfit.number > job.from.number);
+        }
         let failed = read.map_err(named).err();
         let last = batch.last;
         // Rows in front of the damage are told about first.
         if (failed.is_none() || !batch.rows.is_empty() || !batch.misfits.is_empty())
             && sender.send(Ok(batch)).is_err()
         {
-            return Ok(false);
+            return Ok(());
         }
         match failed {
             Some(e) => return Err(e),
-            None if last => return Ok(true),
+            None if last => return Ok(()),
             None => {}
         }
     }
@@ -153,9 +150,9 @@ fn read_file(
 fn open(job: &Job, file: &SourceFile) -> SqlResult<Box<dyn Source>> {
     let (options, target) = (&job.options, job.target.clone());
     let lines = || {
-        let input = Input::open(&*job.fs, file, options.compression)?;
+        let input = Input::open(&*job.fs, file, options.compression, job.from.offset)?;
         let held = job.account.hold("the longest row of a file");
-        SqlResult::Ok(Lines::new(input, file.clone(), options.row_bytes_max, held))
+        SqlResult::Ok(Lines::new(input, file.clone(), job.from, options.row_bytes_max, held))
     };
     Ok(match options.format {
         Format::Csv => Box::new(CsvSource::new(lines()?, options.csv.clone(), target)),

@@ -12,12 +12,13 @@
 //!   38        0
 //!   39..40    positive integer          1..8 bytes, big-endian
 //!   41        float                     8 bytes: sign-flipped IEEE bits, NaN greatest
-//!   48        text, bytea               bytes with 00 -> 00 FF, end 00 01
+//!   48        text, bytea, inet, bit .. bytes with 00 -> 00 FF, end 00 01
 //!   4A        uuid                      16 bytes
 //!   4C        interval                  16 bytes: total microseconds, sign-flipped
 //!   4F        numeric -Infinity
 //!   50..53    numeric -, 0, +, NaN      see `decimal`; +Infinity is + with exponent FF FF FF FF
 //!   58        array                     elements (NULL = 7F), end 0F
+//!   59        range                     00; or 01, lower, upper: see `encode_range`
 //!   7F        NULL, NULLS LAST
 //! ```
 //! Descending tags are 80..F0, so no column starts with the child marker FE or with FF.
@@ -25,7 +26,8 @@
 use std::sync::Arc;
 
 use braid_types::{
-    ArrayValue, Datum, Dimension, Interval, Shape, SqlError, SqlResult, SqlState, SqlType,
+    ArrayValue, Datum, Dimension, Interval, Ordered, OrderedKind, RangeKind, RangeValue, Shape,
+    SqlError, SqlResult, SqlState, SqlType,
 };
 
 use crate::decimal;
@@ -49,6 +51,7 @@ pub(crate) const NUMERIC_ZERO: u8 = 0x51;
 pub(crate) const NUMERIC_POS: u8 = 0x52;
 pub(crate) const NUMERIC_NAN: u8 = 0x53;
 const ARRAY: u8 = 0x58;
+const RANGE: u8 = 0x59;
 const NULL_LAST: u8 = 0x7F;
 
 const MICROS_PER_DAY: i128 = 86_400_000_000;
@@ -74,6 +77,7 @@ impl Direction {
 pub fn is_composite(ty: &SqlType) -> bool {
     match ty {
         SqlType::Numeric(_) | SqlType::Float4 | SqlType::Float8 | SqlType::Interval => true,
+        SqlType::Range(kind) => is_composite(&kind.element()),
         SqlType::Array(e) => is_composite(e),
         _ => false,
     }
@@ -130,6 +134,8 @@ fn encode_ascending(out: &mut Vec<u8>, value: &Datum) -> SqlResult<()> {
         }
         Datum::Text(s) => encode_bytes(out, s.as_bytes()),
         Datum::Bytea(b) => encode_bytes(out, b),
+        Datum::Ordered(value) => encode_bytes(out, value.bytes()),
+        Datum::Range(range) => encode_range(out, range)?,
         Datum::Uuid(u) => {
             out.push(UUID);
             out.extend_from_slice(u);
@@ -298,6 +304,11 @@ fn decode_tagged(r: &mut Reader<'_>, tag: u8, ty: &SqlType) -> SqlResult<Datum> 
             | SqlType::Name
             | SqlType::CharByte,
         ) => Datum::text(String::from_utf8(r.escaped()?).map_err(|_| damaged())?),
+        (BYTES, ty) if let Some(kind) = OrderedKind::of(ty) => {
+            let value = Ordered::from_bytes(kind, &r.escaped()?).ok_or_else(damaged)?;
+            Datum::Ordered(value)
+        }
+        (RANGE, SqlType::Range(kind)) => decode_range(r, *kind)?,
         (UUID, SqlType::Uuid) => Datum::Uuid(r.array()?),
         (INTERVAL, SqlType::Interval) => decode_interval(u128::from_be_bytes(r.array()?)),
         (NUMERIC_NEG | NUMERIC_ZERO | NUMERIC_POS, SqlType::Numeric(_)) => {
@@ -308,23 +319,69 @@ fn decode_tagged(r: &mut Reader<'_>, tag: u8, ty: &SqlType) -> SqlResult<Datum> 
         }
         (NUMERIC_MINUS_INF, SqlType::Numeric(_)) => Datum::NumericInf(true),
         (NUMERIC_NAN, SqlType::Numeric(_)) => Datum::NumericNan,
-        (ARRAY, SqlType::Array(element)) => {
-            let mut items = Vec::new();
-            let dimensions = loop {
-                match r.byte()? {
-                    ARRAY_END => break Vec::new(),
-                    LOW_GRID_END | GRID_END => break decode_grid(r)?,
-                    t => items.push(decode_tagged(r, t, element)?),
-                }
-            };
-            let places = dimensions.iter().try_fold(1usize, |n, d| n.checked_mul(d.length));
-            if !dimensions.is_empty() && places != Some(items.len()) {
-                return Err(damaged());
-            }
-            Datum::Array(Arc::new(ArrayValue::of((**element).clone(), items, &dimensions)))
-        }
+        (ARRAY, SqlType::Array(element)) => decode_array(r, element)?,
         _ => return Err(damaged()),
     })
+}
+
+fn decode_array(r: &mut Reader<'_>, element: &SqlType) -> SqlResult<Datum> {
+    let mut items = Vec::new();
+    let dimensions = loop {
+        match r.byte()? {
+            ARRAY_END => break Vec::new(),
+            LOW_GRID_END | GRID_END => break decode_grid(r)?,
+            t => items.push(decode_tagged(r, t, element)?),
+        }
+    };
+    let places = dimensions.iter().try_fold(1usize, |n, d| n.checked_mul(d.length));
+    if !dimensions.is_empty() && places != Some(items.len()) {
+        return Err(damaged());
+    }
+    Ok(Datum::Array(Arc::new(ArrayValue::of(element.clone(), items, &dimensions))))
+}
+
+/// Marks of bounds that there are not: no lower one is before all, no upper one behind all.
+const NO_LOWER: u8 = 0;
+const NO_UPPER: u8 = 2;
+const BOUND: u8 = 1;
+
+/// 00: the empty range; else 01 and both bounds. A bound is a mark, its value, and whether it
+/// belongs to the range: a lower one that does comes first, an upper one that does last.
+fn encode_range(out: &mut Vec<u8>, range: &RangeValue) -> SqlResult<()> {
+    out.push(RANGE);
+    out.push(u8::from(!range.empty));
+    if range.empty {
+        return Ok(());
+    }
+    let bounds =
+        [(&range.lower, NO_LOWER, !range.with_lower), (&range.upper, NO_UPPER, range.with_upper)];
+    for (value, none, last) in bounds {
+        if value.is_null() {
+            out.push(none);
+            continue;
+        }
+        out.push(BOUND);
+        encode_ascending(out, value)?;
+        out.push(u8::from(last));
+    }
+    Ok(())
+}
+
+fn decode_range(r: &mut Reader<'_>, kind: RangeKind) -> SqlResult<Datum> {
+    if r.byte()? == 0 {
+        return Ok(Datum::Range(Arc::new(RangeValue::empty(kind))));
+    }
+    let mut bound = |none: u8| {
+        if r.byte()? == none {
+            return Ok((Datum::Null, false));
+        }
+        let tag = r.byte()?;
+        let value = decode_tagged(r, tag, &kind.element())?;
+        Ok((value, r.byte()? != 0))
+    };
+    let ((lower, without_lower), (upper, with_upper)) = (bound(NO_LOWER)?, bound(NO_UPPER)?);
+    let range = RangeValue::new(kind, lower, upper, (!without_lower, with_upper));
+    Ok(Datum::Range(Arc::new(range.map_err(|_| damaged())?)))
 }
 
 /// After the elements of an array that is not one list from 1: number of dimensions, and of each
@@ -474,6 +531,18 @@ fn skip_tagged(r: &mut Reader<'_>, tag: u8) -> SqlResult<()> {
         UUID | INTERVAL => 16,
         BYTES => {
             r.escaped()?;
+            0
+        }
+        RANGE => {
+            if r.byte()? != 0 {
+                for none in [NO_LOWER, NO_UPPER] {
+                    if r.byte()? != none {
+                        let tag = r.byte()?;
+                        skip_tagged(r, tag)?;
+                        r.byte()?;
+                    }
+                }
+            }
             0
         }
         NUMERIC_NEG | NUMERIC_POS => {

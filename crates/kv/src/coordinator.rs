@@ -9,11 +9,11 @@ use braid_env::memory::Pool;
 use braid_lsm::{CommitTs, KeySpan, RowClassFn};
 
 use crate::bulk::BulkFolder;
-use crate::error::KvResult;
+use crate::error::{KvError, KvResult};
 use crate::locks::TxnId;
-use crate::read_set::PartDigest;
+use crate::read_set::{PartDigest, Reads};
 use crate::shown::Shown;
-use crate::spans::{LockReport, Spans};
+use crate::spans::{LockReport, Spans, Validate};
 use crate::txn::{Txn, TxnOptions};
 use crate::watch::{Watch, Watched};
 
@@ -127,6 +127,38 @@ impl Coordinator {
 
     pub(crate) fn spans(&self) -> &dyn Spans {
         &*self.spans
+    }
+
+    /// Replaces what a job has noted to go on in another process; durable when it returns.
+    pub fn write_job_note(&self, job: u32, content: &[u8]) -> KvResult<()> {
+        self.bulk.write_note(job, content)
+    }
+
+    /// What a job has noted; `None` if there is nothing, or not whole.
+    pub fn read_job_note(&self, job: u32) -> Option<Vec<u8>> {
+        self.bulk.read_note(job)
+    }
+
+    /// Removes files of jobs' loads, and their notes, of which `lives` says no, given the job and
+    /// the file's name.
+    pub fn sweep_job_files(&self, lives: impl Fn(u32, &str) -> bool) -> KvResult<()> {
+        self.bulk.sweep(lives)
+    }
+
+    /// A timestamp between what has happened and what will.
+    pub fn now(self: &Arc<Self>) -> KvResult<CommitTs> {
+        Ok(self.begin(TxnOptions::default())?.read_ts())
+    }
+
+    /// Whether nothing in these spans has changed after a timestamp.
+    pub fn is_unchanged(self: &Arc<Self>, spans: Vec<KeySpan>, since: CommitTs) -> KvResult<bool> {
+        let reads = Reads { spans, ..Reads::default() };
+        let through = self.now()?;
+        match self.spans.validate(&Validate { floor: since, through, reads }) {
+            Ok(()) => Ok(true),
+            Err(KvError::Retry { .. }) => Ok(false),
+            Err(e) => Err(e),
+        }
     }
 
     pub(crate) fn bulk_folder(&self) -> &Arc<BulkFolder> {

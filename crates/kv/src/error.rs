@@ -70,6 +70,9 @@ pub enum Conflict {
     Uncertain(CommitTs),
     /// Its locks went when another node took their range over.
     LocksLost,
+    /// It was taken for abandoned in the middle of its commit, and those whom it kept from going on
+    /// have ended it.
+    Abandoned,
 }
 
 impl Conflict {
@@ -86,6 +89,7 @@ impl Conflict {
                 format!("a row was written at {}, about when this transaction began", ts.0)
             }
             Conflict::LocksLost => "its locks went with the lease of their range".into(),
+            Conflict::Abandoned => "its commit took too long and others have ended it".into(),
         }
     }
 }

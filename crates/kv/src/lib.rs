@@ -56,8 +56,8 @@ mod tally;
 mod txn;
 mod watch;
 
-pub use braid_lsm::{CommitTs, KeySpan, RowBatch};
-pub use bulk::{BulkFiles, BulkLoad, Loaded};
+pub use braid_lsm::{CommitTs, KeySpan, RowBatch, even_cuts};
+pub use bulk::{BulkFiles, BulkLoad, Loaded, SavedLoad, SpillAs, Spilled};
 pub use coordinator::{Coordinator, CoordinatorOptions, Watching};
 pub use error::{Conflict, KvError, KvResult};
 pub use locks::{Asked, LockMode, LockTable, LockWait, TXN_COUNTER_BITS, Target, TxnId, Wait};
@@ -65,9 +65,9 @@ pub use read_set::{PartDigest, PointRead, ReadPart, Reads};
 pub use scan::{ReadMode, Rows, ScanOptions, TxnScan};
 pub use shown::Shown;
 pub use spans::{
-    Begun, Commit, GetMany, GotMany, GotOne, Grant, Jump, LockItem, LockMany, LockOne, LockReport,
-    LockedMany, LockedOne, ReadAt, ScanMany, ScannedMany, ShownLock, SpanRows, SpanScan, Spans,
-    Validate, Work, Writes,
+    Begun, Commit, Committed, GetMany, GotMany, GotOne, Grant, Jump, LockItem, LockMany, LockOne,
+    LockReport, LockedMany, LockedOne, ReadAt, ScanMany, ScannedMany, ShownLock, SpanRows,
+    SpanScan, Spans, Validate, Work, Writes,
 };
 pub use store::{Store, StoreOptions};
 pub use stored::StoredKeys;

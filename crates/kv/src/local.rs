@@ -12,8 +12,9 @@ use crate::error::{Conflict, KvError, KvResult};
 use crate::locks::{Target, TxnId};
 use crate::read_set::successor;
 use crate::spans::{
-    Begun, Commit, GetMany, GotMany, GotOne, Grant, LockMany, LockOne, LockReport, LockedMany,
-    LockedOne, ReadAt, ScanMany, ScannedMany, SpanRows, SpanScan, Spans, Validate, Work, Writes,
+    Begun, Commit, Committed, GetMany, GotMany, GotOne, Grant, LockMany, LockOne, LockReport,
+    LockedMany, LockedOne, ReadAt, ScanMany, ScannedMany, SpanRows, SpanScan, Spans, Validate,
+    Work, Writes,
 };
 use crate::store::Store;
 use crate::stored::{Scanning, work_of};
@@ -140,12 +141,13 @@ impl Spans for Store {
         self.check_reads(request.floor, &request.reads)
     }
 
-    fn commit(&self, request: Commit) -> KvResult<CommitTs> {
+    fn commit(&self, request: Commit) -> KvResult<Committed> {
         let Commit { read_ts, reads, writes, waits, .. } = request;
-        match writes {
+        let at = match writes {
             Writes::Batch(batch) => self.commit_batch(read_ts, reads.as_ref(), waits, batch),
             Writes::Files(files) => self.commit_files(read_ts, reads.as_ref(), &files),
-        }
+        };
+        Ok(Committed { at: at?, participants: 1 })
     }
 
     fn ingest(&self, files: &[PathBuf], at: CommitTs) -> KvResult<()> {

@@ -128,7 +128,7 @@ impl Txn {
             state.locked.grow(bytes)?;
             state.read_ts
         };
-        self.count_request();
+        let _asking = self.count_request();
         let LockedOne { grant, error, waited_nanos } = self.spans().lock(
             LockOne {
                 txn: self.id(),
@@ -167,7 +167,9 @@ impl Txn {
             state.read_ts
         };
         let request = self.lock_request(items.clone(), read_ts, wait);
+        let asking = self.count_request();
         let answer = self.spans().lock_many(request, self.stop_flag());
+        drop(asking);
         self.counts.add_wait(answer.waited_nanos);
         let mut state = self.state.lock();
         let mut kept = 0;
@@ -189,7 +191,6 @@ impl Txn {
         read_ts: braid_lsm::CommitTs,
         wait: Wait,
     ) -> LockMany {
-        self.count_request();
         let timeout = self.options.lock_timeout;
         LockMany { txn: self.id(), items, read_ts, wait, timeout }
     }
@@ -207,7 +208,9 @@ impl Txn {
         let target = Target::Key(Bytes::copy_from_slice(key));
         let items = vec![LockItem { target: target.clone(), mode, check: true }];
         let request = self.lock_request(items, read_ts, Wait::Block);
+        let asking = self.count_request();
         let answer = self.spans().lock_many(request, self.stop_flag());
+        drop(asking);
         self.counts.add_wait(answer.waited_nanos);
         // What was held before is held on, and released at the end.
         if !held && !answer.grants.is_empty() {
@@ -233,7 +236,9 @@ impl Txn {
             let target = |key: &Bytes| Target::Key(key.clone());
             let item = |key| LockItem { target: target(key), mode, check: true };
             let request = self.lock_request(keys.iter().map(item).collect(), read_ts, Wait::NoWait);
+            let asking = self.count_request();
             let answer = self.spans().lock_many(request, self.stop_flag());
+            drop(asking);
             let granted: Vec<Target> = keys[..answer.grants.len()].iter().map(target).collect();
             self.spans().release(self.id(), &granted, false);
             let mut state = self.open_state()?;
@@ -260,7 +265,7 @@ impl Txn {
         if self.options.isolation == Isolation::ReadCommitted {
             return Ok(());
         }
-        self.count_request();
+        let _asking = self.count_request();
         let reads = Reads { points: Vec::new(), spans: vec![span.clone()] };
         match self.spans().validate(&Validate { floor, through: floor, reads }) {
             Err(KvError::Retry { .. }) => {

@@ -47,7 +47,7 @@ impl Txn {
             }
             at
         };
-        self.count_request();
+        let _asking = self.count_request();
         let got = self.spans().get(key, at, self.options.shown.is_some())?;
         self.counts.add_work(got.work);
         self.note(got.undurable);
@@ -115,7 +115,7 @@ impl Txn {
         };
         wanted.sort_unstable_by(|a, b| keys[*a].cmp(&keys[*b]));
         for part in wanted.chunks(self.batch_max().max(1)) {
-            self.count_request();
+            let _asking = self.count_request();
             let notes = self.options.shown.is_some();
             let asked = part.iter().map(|n| keys[*n].clone()).collect();
             let got = self.spans().get_many(&GetMany { keys: asked, at, notes })?;
@@ -134,7 +134,7 @@ impl Txn {
         if parts < 2 {
             return Ok(vec![span.clone()]);
         }
-        self.count_request();
+        let _asking = self.count_request();
         let mut start = span.start.clone();
         let mut out = Vec::new();
         for cut in self.spans().divide(span, parts, least)? {
@@ -147,7 +147,7 @@ impl Txn {
     /// About how many bytes a span has in files. What was written last, and what this transaction
     /// has written, does not count.
     pub fn stored_bytes(&self, span: &KeySpan) -> KvResult<u64> {
-        self.count_request();
+        let _asking = self.count_request();
         self.spans().stored_bytes(span)
     }
 
@@ -174,7 +174,7 @@ impl Txn {
             (at, wanted)
         };
         for keys in wanted.chunks(self.batch_max()) {
-            self.count_request();
+            let _asking = self.count_request();
             let notes = self.options.shown.is_some();
             let request = GetMany { keys: keys.to_vec(), at, notes };
             let got = self.spans().get_many(&request)?;
@@ -253,7 +253,7 @@ impl Txn {
         at: ReadAt,
         options: &ScanOptions,
     ) -> KvResult<ScannedMany> {
-        self.count_request();
+        let _asking = self.count_request();
         let request = ScanMany {
             scans,
             at,

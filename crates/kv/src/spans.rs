@@ -290,6 +290,15 @@ pub struct Commit {
     pub waits: bool,
 }
 
+/// Answers [`Commit`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Committed {
+    /// When it has happened.
+    pub at: CommitTs,
+    /// How many places had to agree: 1, unless it wrote into several ranges.
+    pub participants: u64,
+}
+
 /// Answers a transaction's begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Begun {
@@ -366,7 +375,7 @@ pub trait Spans: Send + Sync {
     fn validate(&self, request: &Validate) -> KvResult<()>;
 
     /// Makes a transaction happen; it is visible, and maybe not durable, when this returns.
-    fn commit(&self, request: Commit) -> KvResult<CommitTs>;
+    fn commit(&self, request: Commit) -> KvResult<Committed>;
 
     /// Takes ssts in at this timestamp, which lies in the past: for spans that nobody else knows.
     /// Durable when it returns.

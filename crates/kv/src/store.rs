@@ -166,9 +166,13 @@ impl Store {
     /// what is made of it is committed: the clock never falls behind a commit. Grows with time,
     /// whatever happens to the physical clock.
     pub fn unique_number(&self) -> i64 {
-        // Two stamps, so that half of the second is still greater than any half before it.
-        self.hlc.now();
-        (self.hlc.now() >> 1) as i64
+        // Half of a stamp that is even: no other one has this half, whoever asks at the same time.
+        loop {
+            let stamp = self.hlc.now();
+            if stamp.is_multiple_of(2) {
+                return (stamp >> 1) as i64;
+            }
+        }
     }
 
     /// Physical clock, microseconds since 1970.

@@ -36,14 +36,13 @@ impl<'a> StoredKeys<'a> {
 
     /// The values of keys.
     pub fn get_many(&self, keys: &[Bytes], at: CommitTs) -> KvResult<GotMany> {
-        let mut out = GotMany::default();
-        for key in keys {
-            let (value, stats) = self.engine.get_with_stats(key, at)?;
-            let bytes = value.as_ref().map_or(0, |v| key.len() + v.len()) as u64;
-            out.work = out.work.plus(Work { bytes, ..work_of(stats) });
-            out.values.push(value);
-        }
-        Ok(out)
+        let (values, stats) = self.engine.get_many(keys, at)?;
+        let bytes = |(key, value): (&Bytes, &Option<Bytes>)| {
+            value.as_ref().map_or(0, |value| key.len() + value.len()) as u64
+        };
+        let bytes = keys.iter().zip(&values).map(bytes).sum();
+        let work = Work { bytes, ..work_of(stats) };
+        Ok(GotMany { values, work, ..GotMany::default() })
     }
 
     /// Rows of spans, as of `at`, whatever the request says.

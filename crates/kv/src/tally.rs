@@ -13,6 +13,8 @@ use crate::spans::Work;
 pub struct Tally {
     /// Requests.
     pub requests: u64,
+    /// What was sent to other nodes for them.
+    pub remote_calls: u64,
     /// What was looked at.
     pub work: Work,
 }
@@ -26,13 +28,27 @@ impl Tally {
     /// What has come since then.
     #[must_use]
     pub fn since(self, before: Tally) -> Tally {
-        Tally { requests: self.requests - before.requests, work: self.work.since(before.work) }
+        Tally {
+            requests: self.requests - before.requests,
+            remote_calls: self.remote_calls - before.remote_calls,
+            work: self.work.since(before.work),
+        }
     }
 
     /// What both are.
     #[must_use]
     pub fn plus(self, other: Tally) -> Tally {
-        Tally { requests: self.requests + other.requests, work: self.work.plus(other.work) }
+        Tally {
+            requests: self.requests + other.requests,
+            remote_calls: self.remote_calls + other.remote_calls,
+            work: self.work.plus(other.work),
+        }
+    }
+
+    /// Something is sent to another node: said by far sides that do.
+    pub fn add_remote_call() {
+        let tally = HERE.get();
+        HERE.set(Tally { remote_calls: tally.remote_calls + 1, ..tally });
     }
 
     pub(crate) fn add_request() {
@@ -49,6 +65,7 @@ impl Tally {
 thread_local! {
     static HERE: Cell<Tally> = const { Cell::new(Tally {
         requests: 0,
+        remote_calls: 0,
         work: Work { entries: 0, tombstones: 0, blocks: 0, blocks_from_disk: 0, bytes: 0 },
     }) };
 }

@@ -19,7 +19,7 @@ use crate::locking::lock_memory;
 use crate::locks::{LockMode, Target, TxnId, Wait};
 use crate::read_set::{ReadMark, ReadSet};
 use crate::shown::Shown;
-use crate::spans::{Begun, Commit, Spans, Validate, Work, Writes};
+use crate::spans::{Begun, Commit, Committed, Spans, Validate, Work, Writes};
 use crate::tally::Tally;
 
 /// Locks that are released without letting others at the table.
@@ -112,6 +112,11 @@ pub struct TxnStats {
     pub span_deletes: u64,
     /// Requests to the far side (see [`Spans`]) that were answered.
     pub requests: u64,
+    /// What was sent to other nodes for them, by those who asked. What is looked after later, and
+    /// by others, does not count.
+    pub remote_calls: u64,
+    /// How many ranges the commit had to agree in; 0 before it, and without writes.
+    pub participants: u64,
     /// What was looked at there for point reads and scans.
     pub work: Work,
     /// Requests that had to wait for a lock of somebody else, and nanoseconds of that.
@@ -138,6 +143,8 @@ pub(crate) struct Counts {
     writes: AtomicU64,
     span_deletes: AtomicU64,
     requests: AtomicU64,
+    remote_calls: AtomicU64,
+    participants: AtomicU64,
     entries: AtomicU64,
     tombstones: AtomicU64,
     blocks: AtomicU64,
@@ -286,6 +293,8 @@ impl Txn {
             writes: self.counts.writes.load(Ordering::Relaxed),
             span_deletes: self.counts.span_deletes.load(Ordering::Relaxed),
             requests: self.counts.requests.load(Ordering::Relaxed),
+            remote_calls: self.counts.remote_calls.load(Ordering::Relaxed),
+            participants: self.counts.participants.load(Ordering::Relaxed),
             work: self.counts.work(),
             lock_waits: self.counts.lock_waits.load(Ordering::Relaxed),
             lock_wait_nanos: self.counts.lock_wait_nanos.load(Ordering::Relaxed),
@@ -360,7 +369,7 @@ impl Txn {
         if !self.records_reads() {
             return Ok(());
         }
-        self.count_request();
+        let _asking = self.count_request();
         let through = state.read_ts;
         let request = Validate { floor: old, through, reads: state.reads.take() };
         let unchanged = self.spans().validate(&request);
@@ -413,6 +422,11 @@ impl Txn {
         Ok(self.open_state()?.buffer.delete_span(span))
     }
 
+    /// How it was begun.
+    pub fn options(&self) -> &TxnOptions {
+        &self.options
+    }
+
     /// Starts a bulk load into several targets; see [`BulkLoad`]. `budget` is the memory that it
     /// may use, in bytes, as long as `account` gives it.
     pub fn bulk_load(
@@ -440,7 +454,7 @@ impl Txn {
             return Ok(());
         }
         let mut state = self.open_state()?;
-        self.count_request();
+        let _asking = self.count_request();
         self.spans().ingest(files.paths(), state.read_ts)?;
         // What was said before does not have the new rows.
         state.ahead.clear();
@@ -536,17 +550,18 @@ impl Txn {
             let waits = !self.options.async_commit && files.is_none();
             (Commit { txn: self.id, read_ts: state.read_ts, reads, writes, waits }, files)
         };
-        self.count_request();
+        let _asking = self.count_request();
         let waits = request.waits;
         let result = self.spans().commit(request);
         // The files of a load go when the far side has them.
         drop(files);
         self.end();
-        let committed = result?;
+        let Committed { at, participants } = result?;
+        self.counts.participants.store(participants, Ordering::Relaxed);
         if waits {
-            self.spans().await_durable(committed)?;
+            self.spans().await_durable(at)?;
         }
-        Ok(committed)
+        Ok(at)
     }
 
     /// Ends the transaction without effect. Does nothing if it has ended already.
@@ -603,9 +618,26 @@ impl Txn {
         &self.cancel
     }
 
-    pub(crate) fn count_request(&self) {
+    /// Counts a request, and what is sent for it while the answer lives.
+    pub(crate) fn count_request(&self) -> Asking<'_> {
         self.counts.requests.fetch_add(1, Ordering::Relaxed);
         Tally::add_request();
+        Asking { counts: &self.counts, before: Tally::here().remote_calls }
+    }
+}
+
+/// A request is on its way.
+pub(crate) struct Asking<'a> {
+    counts: &'a Counts,
+    before: u64,
+}
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        let sent = Tally::here().remote_calls - self.before;
+        if sent > 0 {
+            self.counts.remote_calls.fetch_add(sent, Ordering::Relaxed);
+        }
     }
 }
 

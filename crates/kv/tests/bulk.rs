@@ -9,8 +9,8 @@ use braid_env::fs::{FileSystem, MemFs};
 use braid_env::memory::{Account, Pool};
 use braid_env::random::Random;
 use braid_kv::{
-    BulkFiles, BulkLoad, Isolation, KeySpan, KvError, Loaded, ReadMode, ScanOptions, Store,
-    StoreOptions, Txn, TxnOptions,
+    BulkFiles, BulkLoad, Isolation, KeySpan, KvError, Loaded, ReadMode, SavedLoad, ScanOptions,
+    SpillAs, Store, StoreOptions, Txn, TxnOptions,
 };
 
 fn open(fs: &Arc<MemFs>) -> Arc<Store> {
@@ -261,4 +261,223 @@ fn a_span_is_divided_into_parts_of_about_the_same_size() {
     let of_many: u64 = many.iter().map(|part| txn.stored_bytes(part).unwrap()).sum();
     assert!(of_many.abs_diff(all) < all / 20, "{of_many} of {all}");
     assert_eq!(txn.stored_bytes(&KeySpan::new("zz", "zzz")).unwrap(), 0);
+}
+
+/// How the rows of a load are kept until its end.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Way {
+    Spill(SpillAs),
+    Cut,
+}
+
+const WAYS: [Way; 4] =
+    [Way::Spill(SpillAs::Runs), Way::Spill(SpillAs::Ssts), Way::Spill(SpillAs::Observed), Way::Cut];
+
+/// Numbers in the orders in which rows come.
+fn orders(rows: u64) -> Vec<(&'static str, Vec<u64>)> {
+    let sorted: Vec<u64> = (0..rows).collect();
+    let mut random = sorted.clone();
+    Random::seeded(5).shuffle(&mut random);
+    let mut nearly = sorted.clone();
+    nearly.chunks_mut(16).for_each(|part| Random::seeded(6).shuffle(part));
+    let reversed = sorted.iter().rev().copied().collect();
+    vec![("sorted", sorted), ("nearly", nearly), ("reversed", reversed), ("random", random)]
+}
+
+fn plain_key(n: u64) -> Vec<u8> {
+    format!("even/{n:010}").into_bytes()
+}
+
+fn plain_load(txn: &Txn, way: Way, budget: usize) -> BulkLoad {
+    load_of(txn, way, budget, None)
+}
+
+fn load_of(txn: &Txn, way: Way, budget: usize, job: Option<u32>) -> BulkLoad {
+    let mut load = txn.bulk_load(1, budget, &Account::unlimited()).unwrap();
+    job.into_iter().for_each(|job| load.for_job(job));
+    match way {
+        Way::Spill(spill) => load.spill_as(0, spill),
+        Way::Cut => load.cut_at([5_000, 20_000, 30_000].map(plain_key).to_vec()),
+    }
+    load
+}
+
+fn put_plain(load: &mut BulkLoad, numbers: &[u64]) {
+    for n in numbers {
+        load.put(0, &plain_key(*n), &n.to_le_bytes().repeat(5)).unwrap();
+    }
+}
+
+#[test]
+fn rows_in_every_order_become_the_same_whatever_way_they_took() {
+    const ROWS: u64 = 40_000;
+    for (order, numbers) in orders(ROWS) {
+        for way in WAYS {
+            let fs = Arc::new(MemFs::new());
+            let store = open(&fs);
+            let txn = begin(&store, Isolation::Serializable);
+            let mut load = plain_load(&txn, way, 1 << 18);
+            put_plain(&mut load, &numbers);
+            let spilled = load.spilled();
+            let mut seen = 0;
+            let files = load.finish(|row| -> Result<(), KvError> {
+                assert!(!row.again);
+                seen += 1;
+                Ok(())
+            });
+            let files = files.unwrap();
+            let early = files.finished_early();
+            match (order, way) {
+                ("random", Way::Spill(SpillAs::Observed)) => {
+                    assert_eq!((spilled.ssts, early), (0, 0))
+                }
+                ("random", Way::Spill(SpillAs::Ssts)) => assert_eq!((spilled.runs, early), (0, 0)),
+                (_, Way::Spill(SpillAs::Runs) | Way::Cut) => assert_eq!(early, 0),
+                ("nearly", _) => assert!(spilled.runs == 0 && early >= 1, "{spilled:?} {early}"),
+                _ => {
+                    assert_eq!((spilled.runs, early), (0, spilled.ssts), "{order} {way:?}");
+                    assert!(seen < ROWS / 2, "what lies apart is not read again: {seen}");
+                }
+            }
+            txn.attach(files).unwrap();
+            txn.commit().unwrap();
+            assert_eq!(fs.list(Path::new("db/bulk")).unwrap(), Vec::<String>::new());
+            let txn = begin(&store, Isolation::Serializable);
+            assert_eq!(count(&txn), ROWS as usize, "{order} {way:?}");
+            for n in [0, 1, 4_999, 5_000, ROWS - 1] {
+                let value = txn.get(&plain_key(n)).unwrap().expect("it was put");
+                assert_eq!(value[..8], n.to_le_bytes(), "{order} {way:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn equal_keys_are_told_whatever_way_they_took() {
+    for (order, mut numbers) in orders(20_000) {
+        numbers.push(numbers[7]);
+        for way in WAYS {
+            for threads in [1, 3] {
+                let store = open(&Arc::new(MemFs::new()));
+                let txn = begin(&store, Isolation::Serializable);
+                let mut load = plain_load(&txn, way, 1 << 17);
+                put_plain(&mut load, &numbers);
+                let twice = AtomicU64::new(0);
+                let each = || {
+                    |row: Loaded<'_>| -> Result<(), KvError> {
+                        twice.fetch_add(u64::from(row.again), Ordering::Relaxed);
+                        if row.again { Err(KvError::ReadOnly) } else { Ok(()) }
+                    }
+                };
+                let files = match threads {
+                    1 => load.finish(each()),
+                    n => load.finish_beside(n, each),
+                };
+                assert!(matches!(files, Err(KvError::ReadOnly)), "{order} {way:?} {threads}");
+                assert_eq!(twice.load(Ordering::Relaxed), 1, "{order} {way:?} {threads}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_target_that_is_looked_at_gives_every_row_to_see() {
+    let store = open(&Arc::new(MemFs::new()));
+    let txn = begin(&store, Isolation::Serializable);
+    let mut load = plain_load(&txn, Way::Spill(SpillAs::Ssts), 1 << 17);
+    load.look_at_all(0);
+    put_plain(&mut load, &(0..20_000).collect::<Vec<_>>());
+    assert!(load.spilled().ssts > 2);
+    let mut seen = 0;
+    let files = load.finish(|row| -> Result<(), KvError> {
+        assert_eq!(row.key, plain_key(seen));
+        seen += 1;
+        Ok(())
+    });
+    assert_eq!((seen, files.unwrap().finished_early()), (20_000, 0));
+}
+
+#[test]
+fn siblings_fill_their_parts_and_become_one() {
+    for way in WAYS {
+        let store = open(&Arc::new(MemFs::new()));
+        let txn = begin(&store, Isolation::Serializable);
+        let mut load = plain_load(&txn, way, 1 << 18);
+        load.share_memory(2);
+        let mut other = load.sibling();
+        put_plain(&mut load, &(0..15_000).collect::<Vec<_>>());
+        put_plain(&mut other, &(15_000..30_000).collect::<Vec<_>>());
+        load.absorb(other);
+        let mut seen = 0;
+        load.visit(|row| -> Result<(), KvError> {
+            assert!(!row.again);
+            seen += 1;
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(seen, 30_000, "{way:?}");
+        txn.attach(load.finish(|_| -> Result<(), KvError> { Ok(()) }).unwrap()).unwrap();
+        txn.commit().unwrap();
+        assert_eq!(count(&begin(&store, Isolation::Serializable)), 30_000, "{way:?}");
+    }
+}
+
+/// What was saved is there after a crash, what came later is not, and the load goes on.
+#[test]
+fn a_load_goes_on_in_another_process() {
+    use braid_env::fs::CrashPolicy;
+    for (order, numbers) in orders(20_000) {
+        for way in WAYS {
+            let fs = Arc::new(MemFs::new());
+            let store = open(&fs);
+            let txn = begin(&store, Isolation::Serializable);
+            let mut load = load_of(&txn, way, 1 << 17, Some(7));
+            put_plain(&mut load, &numbers[..9_000]);
+            let saved = load.save().unwrap().encode();
+            store.coordinator().write_job_note(7, &saved).unwrap();
+            // Not saved: it comes once more.
+            put_plain(&mut load, &numbers[9_000..14_000]);
+            let crashed = fs.crash_clone(&mut Random::seeded(3), CrashPolicy::LoseAll);
+            drop((load, txn, store));
+
+            let fs = Arc::new(crashed);
+            let store = open(&fs);
+            let coordinator = store.coordinator();
+            let saved = SavedLoad::decode(&coordinator.read_job_note(7).unwrap()).unwrap();
+            let note = |name: &str| name == "job-7-note" || saved.needs(name);
+            coordinator.sweep_job_files(|job, name| job == 7 && note(name)).unwrap();
+            let txn = begin(&store, Isolation::Serializable);
+            let mut load = load_of(&txn, way, 1 << 17, Some(7));
+            load.restore(&saved).unwrap();
+            put_plain(&mut load, &numbers[9_000..]);
+            let files = load.finish(|row| -> Result<(), KvError> {
+                assert!(!row.again, "{order} {way:?}");
+                Ok(())
+            });
+            txn.attach(files.unwrap()).unwrap();
+            txn.commit().unwrap();
+            coordinator.sweep_job_files(|_, _| false).unwrap();
+            assert_eq!(fs.list(Path::new("db/bulk")).unwrap(), Vec::<String>::new());
+            let txn = begin(&store, Isolation::Serializable);
+            assert_eq!(count(&txn), 20_000, "{order} {way:?}");
+        }
+    }
+}
+
+#[test]
+fn a_saved_load_whose_files_changed_is_refused() {
+    let fs = Arc::new(MemFs::new());
+    let store = open(&fs);
+    let txn = begin(&store, Isolation::Serializable);
+    let mut load = load_of(&txn, Way::Spill(SpillAs::Runs), 1 << 17, Some(1));
+    put_plain(&mut load, &(0..5_000).collect::<Vec<_>>());
+    let saved = load.save().unwrap();
+    drop(load);
+    let names = fs.list(Path::new("db/bulk")).unwrap();
+    assert!(!names.is_empty() && names.iter().all(|n| n.starts_with("job-1-")), "{names:?}");
+    let file = fs.open_write(&Path::new("db/bulk").join(&names[0])).unwrap();
+    file.set_len(100).unwrap();
+    let mut again = plain_load(&txn, Way::Spill(SpillAs::Runs), 1 << 17);
+    assert!(again.restore(&saved).is_err());
+    assert!(store.coordinator().read_job_note(1).is_none());
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use braid_env::clock::ManualClock;
+use braid_env::clock::{ManualClock, WallClock};
 use braid_env::fs::MemFs;
 use braid_kv::{
     Coordinator, Isolation, KeySpan, KvError, LockMode, Locked, ReadMode, ScanOptions, Store,
@@ -258,6 +258,22 @@ fn deadlocks_over_keys_and_spans_are_found() {
     assert!(matches!(b.put("k", "b"), Err(KvError::Deadlock { .. })));
     b.rollback();
     waiter.join().unwrap().unwrap();
+}
+
+/// Two that ask at the same time once got one number.
+#[test]
+fn unique_numbers_are_unique_whoever_asks_at_the_same_time() {
+    let fs = Arc::new(MemFs::new());
+    let store = Store::open(StoreOptions::new(fs, "db", Arc::new(WallClock))).unwrap();
+    let ask = || (0..50_000).map(|_| store.unique_number()).collect::<Vec<i64>>();
+    let mut all: Vec<i64> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4).map(|_| scope.spawn(ask)).collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    let asked = all.len();
+    all.sort_unstable();
+    all.dedup();
+    assert_eq!(all.len(), asked);
 }
 
 #[test]

@@ -9,10 +9,10 @@ use braid_env::clock::WallClock;
 use braid_env::fs::MemFs;
 use braid_env::random::Random;
 use braid_kv::{
-    Begun, Commit, CommitTs, Coordinator, GetMany, GotMany, Grant, Isolation, Jump, KeySpan,
-    KvError, KvResult, LockItem, LockMany, LockMode, LockReport, LockedMany, PointRead, ReadAt,
-    ReadMode, Reads, ScanMany, ScanOptions, ScannedMany, SpanScan, Spans, Store, StoreOptions,
-    Target, Txn, TxnId, TxnOptions, Validate, Wait, Watch, Watched,
+    Begun, Commit, CommitTs, Committed, Coordinator, GetMany, GotMany, Grant, Isolation, Jump,
+    KeySpan, KvError, KvResult, LockItem, LockMany, LockMode, LockReport, LockedMany, PointRead,
+    ReadAt, ReadMode, Reads, ScanMany, ScanOptions, ScannedMany, SpanScan, Spans, Store,
+    StoreOptions, Target, Txn, TxnId, TxnOptions, Validate, Wait, Watch, Watched,
 };
 use bytes::Bytes;
 
@@ -115,7 +115,7 @@ impl Spans for Carried {
         let request = request.clone();
         self.over(move |store| store.validate(&request))
     }
-    fn commit(&self, request: Commit) -> KvResult<CommitTs> {
+    fn commit(&self, request: Commit) -> KvResult<Committed> {
         self.over(move |store| Spans::commit(store, request))
     }
     fn ingest(&self, files: &[PathBuf], at: CommitTs) -> KvResult<()> {

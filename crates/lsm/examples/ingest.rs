@@ -1,8 +1,9 @@
 //! How long an ingest takes: `cargo run --release -p braid-lsm --example ingest -- DIR`
 //!
-//! Three loads of 400 ssts of 500 rows, on the real disk: beside each other into nothing; out of
-//! order with some that are wide; and over a memtable that a writer keeps filling. Then excises of
-//! growing spans of the result. Prints medians and maxima in microseconds.
+//! Loads of 400 ssts of 500 rows, on the real disk: beside each other into nothing; out of order
+//! with some that are wide; over a memtable that a writer keeps filling; and by four threads at the
+//! same time, beside each other. Then excises of growing spans of the result. Prints medians and
+//! maxima in microseconds.
 
 use std::path::{Path, PathBuf};
 
@@ -73,6 +74,39 @@ fn load(db: &Db, dir: &Path, options: &Options, name: &str, ts0: u64, over_memta
     report(name, times);
 }
 
+/// Four threads, each with files of its own span.
+fn four_at_once(db: &Db, dir: &Path, options: &Options, ts0: u64) {
+    let clock = WallClock;
+    let mut paths: Vec<Vec<PathBuf>> = Vec::new();
+    for thread in 0..4u64 {
+        let files = (0..FILES / 4).map(|i| {
+            let n = thread * (FILES / 4) + i;
+            build(dir, options, ts0 + n, (FILES + n) * ROWS, false)
+        });
+        paths.push(files.collect());
+    }
+    let start = clock.monotonic_nanos();
+    let times = std::thread::scope(|scope| {
+        let threads: Vec<_> = paths
+            .iter()
+            .map(|own| {
+                scope.spawn(|| {
+                    let ingest = |path: &PathBuf| {
+                        let files = [path.clone()];
+                        let clock = WallClock;
+                        timed(&clock, || db.ingest(&files, IngestOptions::default()).unwrap())
+                    };
+                    own.iter().map(ingest).collect::<Vec<u64>>()
+                })
+            })
+            .collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    let all = (clock.monotonic_nanos() - start) / 1_000_000;
+    report("four at once", times);
+    println!("{:40} {all} ms", "  all of them");
+}
+
 fn main() {
     let Some(dir) = std::env::args().nth(1).map(PathBuf::from) else {
         eprintln!("usage: ingest DIR");
@@ -83,6 +117,7 @@ fn main() {
     load(&db, &dir, &options, "beside each other", 1, false);
     load(&db, &dir, &options, "out of order, every tenth wide", 10_001, false);
     load(&db, &dir, &options, "over a memtable", 20_001, true);
+    four_at_once(&db, &dir, &options, 30_001);
     let metrics = db.metrics();
     println!(
         "flushes {}, compactions {}, runs in L0 {}",

@@ -87,6 +87,8 @@ pub use iter::{Row, RowBatch, Scan, ScanOptions, ScanStats, even_cuts};
 pub use key::{CommitTs, KeySpan};
 pub use metrics::{LevelMetrics, Metrics, ReasonMetrics};
 pub use options::{Codec, MAX_KEY_LEN, Options, RowClassFn};
-pub use structure::{IngestFile, IngestOptions, PreparedBatch, SstBuilder, visit_sst};
+pub use structure::{
+    IngestFile, IngestOptions, PreparedBatch, SstBuilder, SstRowReader, visit_sst,
+};
 pub use view::View;
 pub use wal::{LogAppended, SegmentedLog, SegmentedLogOptions, VisitRecord};

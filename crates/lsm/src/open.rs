@@ -36,7 +36,9 @@ use crate::options::Options;
 use crate::sstable::{check_identity, sst_path};
 use crate::state::State;
 use crate::store::Store;
-use crate::structure::{ARRIVAL_STEP, Incoming, Place, Record, Structural, StructuralRecord};
+use crate::structure::{
+    ARRIVAL_STEP, Incoming, NameSyncs, Place, Record, Structural, StructuralRecord,
+};
 use crate::versions::{
     Backing, Manifest, ManifestWitness, Recovered, SstEnv, SstMeta, load_manifest,
     manifest_numbers, manifest_path,
@@ -126,6 +128,7 @@ pub(crate) fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Res
         next_file: AtomicU64::new(recovered.next_file),
         oldest_segment: Mutex::new(recovered.wal_floor),
         wal,
+        names: NameSyncs::default(),
         ballast,
         background: Background::default(),
         throttle: Throttle::new(l0_sublevels),

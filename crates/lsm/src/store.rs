@@ -23,7 +23,7 @@ use crate::open::remove_old_manifests;
 use crate::options::Options;
 use crate::prepare::Prepared;
 use crate::state::State;
-use crate::structure::ARRIVAL_STEP;
+use crate::structure::{ARRIVAL_STEP, NameSyncs};
 use crate::versions::{Edit, Manifest, SstEnv, SstMeta, Version};
 use crate::view::check_floor;
 use crate::wal::{Wal, segment_path};
@@ -76,6 +76,7 @@ pub(crate) struct Store {
     /// Oldest wal segment that may still exist.
     pub(crate) oldest_segment: Mutex<u64>,
     pub(crate) wal: Wal,
+    pub(crate) names: NameSyncs,
     pub(crate) ballast: Arc<Ballast>,
     pub(crate) background: Background,
     pub(crate) throttle: Throttle,

@@ -14,6 +14,7 @@ pub(crate) fn copy(c: &mut Cursor) -> SqlResult<Copy> {
         to: false,
         file: None,
         options: CopyOptions::default(),
+        condition: None,
     };
     if c.peek() == Some(&Token::LParen) {
         let tokens = c.rest();
@@ -51,11 +52,17 @@ pub(crate) fn copy(c: &mut Cursor) -> SqlResult<Copy> {
         }
         c.expect_token(&Token::RParen)?;
     } else {
-        while !c.done() {
+        while !c.done() && !c.looking_at(&["where"]) {
             copy_legacy_option(c, &mut out.options)?;
         }
     }
-    check_copy(&out.options)?;
+    if c.take(&["where"]) {
+        if out.to {
+            return Err(SqlError::syntax("WHERE clause not allowed with COPY TO"));
+        }
+        out.condition = Some(c.expr()?);
+    }
+    check_copy(&out.options, out.to)?;
     Ok(out)
 }
 
@@ -118,9 +125,13 @@ fn copy_option(c: &mut Cursor, o: &mut CopyOptions) -> SqlResult<()> {
             }
         }
         "force_quote" => {
-            o.force_quote =
-                Some(if c.take_token(&Token::Mul) { Vec::new() } else { c.ident_list()? });
+            o.force_quote = Some(star_or_columns(c)?);
         }
+        "force_null" => o.force_null = Some(star_or_columns(c)?),
+        "force_not_null" => o.force_not_null = Some(star_or_columns(c)?),
+        "on_error" => o.ignore_errors = one_of(c, "ON_ERROR", ["stop", "ignore"])?,
+        "log_verbosity" => o.verbose = one_of(c, "LOG_VERBOSITY", ["default", "verbose"])?,
+        "reject_limit" => o.reject_limit = Some(reject_limit(c)?),
         other => {
             return Err(SqlError::new(
                 SqlState::SYNTAX_ERROR,
@@ -150,15 +161,59 @@ fn copy_legacy_option(c: &mut Cursor, o: &mut CopyOptions) -> SqlResult<()> {
     } else if c.take(&["escape"]) {
         c.take(&["as"]);
         o.escape = Some(one_char(c, "escape")?);
-    } else if c.looking_at(&["where"]) {
-        return Err(SqlError::unsupported("COPY .. WHERE"));
+    } else if c.take(&["force", "quote"]) {
+        o.force_quote = Some(star_or_list(c)?);
+    } else if c.take(&["force", "null"]) {
+        o.force_null = Some(star_or_list(c)?);
+    } else if c.take(&["force", "not", "null"]) {
+        o.force_not_null = Some(star_or_list(c)?);
     } else {
         return Err(c.unexpected());
     }
     Ok(())
 }
 
-fn check_copy(o: &CopyOptions) -> SqlResult<()> {
+fn reject_limit(c: &mut Cursor) -> SqlResult<u64> {
+    let number = c.next().map(|t| t.to_string()).unwrap_or_default();
+    let limit = number.trim_matches('\'').parse().ok().filter(|n| *n > 0);
+    limit.ok_or_else(|| {
+        let state = SqlState::INVALID_PARAMETER_VALUE;
+        SqlError::new(state, format!("REJECT_LIMIT ({number}) must be greater than zero"))
+    })
+}
+
+fn star_or_columns(c: &mut Cursor) -> SqlResult<Vec<String>> {
+    if c.take_token(&Token::Mul) { Ok(Vec::new()) } else { c.ident_list() }
+}
+
+/// As [`star_or_columns`], without parentheses.
+fn star_or_list(c: &mut Cursor) -> SqlResult<Vec<String>> {
+    if c.take_token(&Token::Mul) {
+        return Ok(Vec::new());
+    }
+    let mut names = vec![c.ident()?];
+    while c.take_token(&Token::Comma) {
+        names.push(c.ident()?);
+    }
+    Ok(names)
+}
+
+/// Which of two words an option has: `true` for the second one.
+fn one_of(c: &mut Cursor, option: &str, words: [&str; 2]) -> SqlResult<bool> {
+    let word = match c.peek() {
+        Some(Token::SingleQuotedString(_)) => c.string()?.to_lowercase(),
+        _ => c.ident()?,
+    };
+    match words.iter().position(|known| *known == word) {
+        Some(at) => Ok(at == 1),
+        None => Err(SqlError::new(
+            SqlState::INVALID_PARAMETER_VALUE,
+            format!("COPY {option} \"{word}\" not recognized"),
+        )),
+    }
+}
+
+fn check_copy(o: &CopyOptions, to: bool) -> SqlResult<()> {
     let refuse = |m: &str| Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, m.to_string()));
     if o.format != CopyFormat::Csv {
         if o.quote.is_some() || o.escape.is_some() || o.force_quote.is_some() {
@@ -168,6 +223,26 @@ fn check_copy(o: &CopyOptions) -> SqlResult<()> {
         {
             return refuse("COPY options cannot be given in BINARY mode");
         }
+    }
+    for (given, name) in
+        [(o.force_null.is_some(), "force null"), (o.force_not_null.is_some(), "force not null")]
+    {
+        if given && o.format != CopyFormat::Csv {
+            return refuse(&format!("COPY {name} available only in CSV mode"));
+        }
+        if given && to {
+            return refuse(&format!("COPY {name} only available using COPY FROM"));
+        }
+    }
+    if to && (o.ignore_errors || o.reject_limit.is_some()) {
+        return refuse("COPY ON_ERROR cannot be used with COPY TO");
+    }
+    if o.ignore_errors && o.format == CopyFormat::Binary {
+        return Err(SqlError::syntax("only ON_ERROR STOP is allowed in BINARY mode"));
+    }
+    if o.reject_limit.is_some() && !o.ignore_errors {
+        let message = "COPY REJECT_LIMIT requires ON_ERROR to be set to IGNORE";
+        return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
     }
     if o.delimiter.is_some_and(|d| d == '\n' || d == '\r' || d == '\\') {
         return refuse("COPY delimiter cannot be newline, carriage return or backslash");

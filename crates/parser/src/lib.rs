@@ -105,6 +105,12 @@ pub enum Kind {
     Empty,
     /// Everything that sqlparser knows and that needs no addition of ours.
     Sql(Box<ast::Statement>),
+    /// LISTEN.
+    Listen(String),
+    /// UNLISTEN; `None`: all channels.
+    Unlisten(Option<String>),
+    /// NOTIFY with its payload.
+    Notify(String, Option<String>),
     /// SET CONSTRAINTS: some by name or all, whether they wait.
     SetConstraints(Option<Vec<Name>>, bool),
     /// LOCK TABLE.
@@ -410,6 +416,16 @@ pub struct CopyOptions {
     pub escape: Option<char>,
     /// FORCE_QUOTE columns; empty list is `*`.
     pub force_quote: Option<Vec<String>>,
+    /// FORCE_NULL columns: what stands for NULL does so between quotes, too; empty list is `*`.
+    pub force_null: Option<Vec<String>>,
+    /// FORCE_NOT_NULL columns: nothing stands for NULL; empty list is `*`.
+    pub force_not_null: Option<Vec<String>>,
+    /// ON_ERROR ignore: rows are left out whose values do not fit.
+    pub ignore_errors: bool,
+    /// LOG_VERBOSITY verbose: each of these is told.
+    pub verbose: bool,
+    /// REJECT_LIMIT: more of them end the COPY.
+    pub reject_limit: Option<u64>,
 }
 
 /// COPY.
@@ -427,6 +443,8 @@ pub struct Copy {
     pub file: Option<String>,
     /// Options.
     pub options: CopyOptions,
+    /// WHERE: rows of the input for which it is not true are left out.
+    pub condition: Option<ast::Expr>,
 }
 
 /// IMPORT PGDUMP.

@@ -16,9 +16,12 @@
 //!   FAMILY f (a, b)                           nothing, with a notice
 //!   CREATE VIEW v SQL SECURITY INVOKER AS     CREATE VIEW v AS
 //! ```
-//! None of the left column means anything in PostgreSQL, so nobody loses by it.
+//! None of the left column means anything in PostgreSQL, so nobody loses by it. And two spellings
+//! of PostgreSQL's own: `inet '::1'` is read as `'::1'::inet`, and a set of queries loses the
+//! parentheses of its first one.
 
-use braid_types::{SqlError, SqlResult, quote_ident};
+use braid_types::{SqlError, SqlResult, SqlType, quote_ident};
+use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use crate::cursor::{Cursor, closing, token_is};
@@ -33,6 +36,7 @@ pub(crate) fn rewrite(tokens: &mut Tokens) -> SqlResult<Vec<String>> {
     upserts(tokens)?;
     let mut at = 0;
     while at < tokens.len() {
+        first_of_set(tokens, at);
         if let Token::Word(w) = &tokens[at].token
             && w.quote_style.is_none()
         {
@@ -44,7 +48,7 @@ pub(crate) fn rewrite(tokens: &mut Tokens) -> SqlResult<Vec<String>> {
                 "then" => then_return(tokens, at),
                 "get_next_sequence_value" => next_value(tokens, at)?,
                 "sql" => security(tokens, at),
-                _ => {}
+                _ => typed_literal(tokens, at),
             }
         }
         at += 1;
@@ -185,6 +189,44 @@ fn upserts(tokens: &mut Tokens) -> SqlResult<()> {
     Ok(())
 }
 
+/// `inet '1.2.3.4'`, of a type that is no key word: `'1.2.3.4'::inet`.
+fn typed_literal(tokens: &mut Tokens, at: usize) {
+    let Token::Word(w) = &tokens[at].token else { return };
+    let name = w.value.to_ascii_lowercase();
+    let is_type = w.keyword == Keyword::NoKeyword && SqlType::from_name(&name).is_some();
+    let before = at > 0 && is_token(tokens, at - 1, &Token::Period);
+    let text = tokens.get(at + 1).map(|t| &t.token);
+    if is_type && !before && matches!(text, Some(Token::SingleQuotedString(_))) {
+        tokens.swap(at, at + 1);
+        tokens.insert(at + 1, wrap(Token::DoubleColon));
+    }
+}
+
+/// `((SELECT a) UNION ..)`, which is no expression to the parser: `(SELECT a UNION ..)`. Only where
+/// the parentheses of the first query mean nothing.
+fn first_of_set(tokens: &mut Tokens, at: usize) {
+    let open = is_token(tokens, at, &Token::LParen) && is_token(tokens, at + 1, &Token::LParen);
+    if !open || !is(tokens, at + 2, "select") {
+        return;
+    }
+    let Some(end) = closing(tokens, at + 1) else { return };
+    const SETS: [&str; 3] = ["union", "intersect", "except"];
+    const ENDS: [&str; 5] = ["order", "limit", "offset", "fetch", "for"];
+    let mut depth = 0i32;
+    let bare = tokens[at + 2..end].iter().all(|t| {
+        match t.token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth -= 1,
+            _ => {}
+        }
+        depth > 0 || !SETS.iter().chain(&ENDS).any(|word| token_is(&t.token, word))
+    });
+    if bare && SETS.iter().any(|word| is(tokens, end + 1, word)) {
+        tokens.remove(end);
+        tokens.remove(at + 1);
+    }
+}
+
 fn trailing_comma(tokens: &mut Tokens, at: &mut usize) {
     if *at > 0 && is_token(tokens, *at - 1, &Token::Comma) {
         tokens.remove(*at - 1);
@@ -321,6 +363,12 @@ fn families(tokens: &mut Tokens, notices: &mut Vec<String>) {
         // A column of this name has numbers in its type's parentheses.
         let columns = is_token(tokens, open, &Token::LParen) && is_word(tokens, open + 1);
         let end = if item && columns { closing(tokens, open) } else { None };
+        // What goes on behind it, or is checked, is a call of the function.
+        let alone = |end: usize| {
+            is_token(tokens, end + 1, &Token::Comma) || is_token(tokens, end + 1, &Token::RParen)
+        };
+        let checked = first && at > 1 && is(tokens, at - 2, "check");
+        let end = end.filter(|end| alone(*end) && !checked);
         match end {
             Some(end) => {
                 let start = if first { at } else { at - 1 };

@@ -87,7 +87,7 @@ pub(crate) fn statement(c: &mut Cursor) -> SqlResult<Option<Kind>> {
 
 /// Statements that have files of their own.
 fn of_subject(c: &mut Cursor) -> SqlResult<Option<Kind>> {
-    for read in [access, comment, maintenance, sql_cursor, domain, sequence_or_alter] {
+    for read in [access, comment, maintenance, sql_cursor, domain, sequence_or_alter, channel] {
         if let Some(kind) = read(c)? {
             return Ok(Some(kind));
         }
@@ -95,14 +95,26 @@ fn of_subject(c: &mut Cursor) -> SqlResult<Option<Kind>> {
     Ok(None)
 }
 
+/// LISTEN, NOTIFY, UNLISTEN.
+fn channel(c: &mut Cursor) -> SqlResult<Option<Kind>> {
+    Ok(Some(if c.take(&["listen"]) {
+        Kind::Listen(c.ident()?)
+    } else if c.take(&["unlisten"]) {
+        Kind::Unlisten(if c.take_token(&Token::Mul) { None } else { Some(c.ident()?) })
+    } else if c.take(&["notify"]) {
+        let channel = c.ident()?;
+        let payload = if c.take_token(&Token::Comma) { Some(c.string()?) } else { None };
+        Kind::Notify(channel, payload)
+    } else {
+        return Ok(None);
+    }))
+}
+
 fn no_op(c: &Cursor) -> Option<Kind> {
-    let refused = ["listen", "notify", "do", "merge"];
-    for (word, tag) in [
-        ("checkpoint", "CHECKPOINT"),
-        ("reindex", "REINDEX"),
-        ("cluster", "CLUSTER"),
-        ("unlisten", "UNLISTEN"),
-    ] {
+    let refused = ["do", "merge"];
+    for (word, tag) in
+        [("checkpoint", "CHECKPOINT"), ("reindex", "REINDEX"), ("cluster", "CLUSTER")]
+    {
         if c.is_word(0, word) {
             return Some(Kind::NoOp(tag, vec![]));
         }

@@ -26,7 +26,7 @@ use std::sync::Arc;
 use braid_keys::column::{Direction, encode_column};
 use braid_types::jsonb::serde_json::{self, Value};
 use braid_types::numeric::BigDecimal;
-use braid_types::{ArrayValue, Datum, RecordValue, SqlType, numeric};
+use braid_types::{ArrayValue, Datum, Ordered, OrderedKind, RecordValue, SqlType, numeric};
 use datafusion::arrow::array::{
     Array, ArrayRef, BinaryArray, BinaryBuilder, BooleanArray, Decimal128Array, Decimal256Array,
     Float32Array, Float64Array, Int16Array, Int32Array, Int64Array, StringArray, StringBuilder,
@@ -92,32 +92,12 @@ pub fn data_type(ty: &SqlType) -> DataType {
         | SqlType::Timestamp
         | SqlType::TimestampTz
         | SqlType::Enum(_) => DataType::Int64,
-        SqlType::Oid
-        | SqlType::Regclass
-        | SqlType::Regtype
-        | SqlType::Regproc
-        | SqlType::Regprocedure
-        | SqlType::Regnamespace
-        | SqlType::Regrole => DataType::UInt32,
+        ty if ty.is_oid_like() => DataType::UInt32,
         SqlType::Float4 => DataType::Float32,
         SqlType::Float8 => DataType::Float64,
-        SqlType::Text
-        | SqlType::Varchar(_)
-        | SqlType::Char(_)
-        | SqlType::Name
-        | SqlType::CharByte
-        | SqlType::Json
-        | SqlType::Unknown
-        | SqlType::Void => DataType::Utf8,
-        SqlType::Bytea
-        | SqlType::Uuid
-        | SqlType::Numeric(_)
-        | SqlType::Interval
-        | SqlType::Jsonb
-        | SqlType::Array(_)
-        | SqlType::Int2Vector
-        | SqlType::OidVector
-        | SqlType::Record => DataType::Binary,
+        ty if ty.is_text_like() => DataType::Utf8,
+        SqlType::Json | SqlType::Unknown | SqlType::Void => DataType::Utf8,
+        _ => DataType::Binary,
     }
 }
 
@@ -137,6 +117,7 @@ pub(crate) fn is_native(ty: &SqlType) -> bool {
                 | SqlType::Interval
                 | SqlType::Jsonb
                 | SqlType::Array(_)
+                | SqlType::Range(_)
                 | SqlType::Int2Vector
                 | SqlType::OidVector
                 | SqlType::Record
@@ -434,6 +415,7 @@ fn packed<'a>(values: impl Iterator<Item = &'a Datum>) -> ArrayRef {
             Datum::Null => builder.append_null(),
             Datum::Bytea(b) => builder.append_value(b),
             Datum::Uuid(u) => builder.append_value(u),
+            Datum::Ordered(value) => builder.append_value(value.bytes()),
             other => {
                 bytes.clear();
                 pack(other, &mut bytes);
@@ -549,6 +531,9 @@ impl<'a> Reader<'a> {
                 match ty {
                     SqlType::Bytea => Datum::Bytea(bytes.into()),
                     SqlType::Uuid => bytes.try_into().map_or(Datum::Null, Datum::Uuid),
+                    ty if let Some(kind) = OrderedKind::of(ty) => {
+                        Ordered::from_bytes(kind, bytes).map_or(Datum::Null, Datum::Ordered)
+                    }
                     ty => unpack(bytes, ty),
                 }
             }

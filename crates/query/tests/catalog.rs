@@ -138,7 +138,9 @@ fn lists() {
              d.daticulocale, CASE d.datlocprovider WHEN 'c' THEN 'libc' WHEN 'i' THEN 'icu' END,
              pg_catalog.array_to_string(d.datacl, E'\\n') AS \"Access privileges\"
              FROM pg_catalog.pg_database d ORDER BY 1;",
-            "defaultdb|root|UTF8|C.UTF-8|C.UTF-8||libc|",
+            "defaultdb|root|UTF8|C.UTF-8|C.UTF-8||libc|; \
+             postgres|root|UTF8|C.UTF-8|C.UTF-8||libc|; \
+             template1|root|UTF8|C.UTF-8|C.UTF-8||libc|",
         ),
         (
             "SELECT r.rolname, r.rolsuper, r.rolinherit, r.rolcreaterole, r.rolcreatedb, r.rolcanlogin,

@@ -52,6 +52,13 @@ const OWN: &[&str] = &[
         where p.id = o.amount)",
     "select c.id, o.no from c left join o on o.id = c.id and o.no > 6 where c.id in (2, 3) \
         and exists (select 1 from p where p.c = c.best)",
+    // The value of the outer key instead of its name.
+    "select c.id, o.no from c left join o on o.id = 6 and o.no = 99 where c.id = 6 \
+        and not exists (select 1 from l where l.id = 6 and l.no = o.no)",
+    "select c.id, o.no, o.amount from c left join o on o.id = 6 and o.amount > 1 where c.id = 6 \
+        and exists (select 1 from o q where q.id = 6 and q.no >= c.best)",
+    "select o.no, l.line from o left join l on l.id = 6 and l.no = o.no and l.line > 2 \
+        where o.id = 6 and exists (select 1 from l k where k.id = 6 and k.no = o.no)",
     "select no from o where id = 1000 and exists (select 1 from l where l.id = o.id)",
     "select no from o where id = 7 and exists (select 1 from l where l.id = 1000 + o.id)",
     "select no from o where id = 7 and not exists (select 1 from l where l.id = 1000 + o.id)",

@@ -7,6 +7,7 @@ use bytes::Bytes;
 
 use crate::ids::{RangeId, TxnId, put_span, put_txn, take_span, take_txn};
 use crate::lease::Lease;
+use crate::prepared::{Anchor, Decision, Prepared, put_list, take_list};
 
 const VERSION: u8 = 1;
 
@@ -43,8 +44,8 @@ impl Write {
 /// What a command does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Act {
-    /// A transaction commits.
-    Commit { txn: TxnId, writes: Vec<Write> },
+    /// A transaction commits. If it has an anchor this is it, and other ranges are part of it.
+    Commit { txn: TxnId, writes: Vec<Write>, anchor: Option<Anchor> },
     /// Rows appear at a time of the past, where nobody looks yet.
     Ingest { txn: TxnId, at: CommitTs, rows: Vec<(Bytes, Bytes)> },
     /// A replica gets the lease, or renews its own.
@@ -53,6 +54,15 @@ pub(crate) enum Act {
     Cut(LogIndex),
     /// The keys from `at` on become a range of their own.
     Split(Split),
+    /// A part of a transaction over several ranges is ready to happen. Its bound is the entry's
+    /// timestamp.
+    Prepare(Box<Prepared>),
+    /// What was prepared happens, or goes.
+    Resolve { txn: TxnId, decision: Decision },
+    /// A transaction that has not happened never will.
+    Abort { txn: TxnId },
+    /// Nobody waits for the outcome of a transaction any more.
+    Settle { txn: TxnId },
 }
 
 /// How a range is split.
@@ -83,11 +93,25 @@ impl Command {
         put_number(&mut out, self.proposal);
         put_number(&mut out, self.ts.0);
         match &self.act {
-            Act::Commit { txn, writes } => {
+            Act::Commit { txn, writes, anchor } => {
                 out.push(1);
                 put_txn(&mut out, *txn);
-                put_number(&mut out, writes.len() as u64);
-                writes.iter().for_each(|write| put_write(&mut out, write));
+                put_list(&mut out, writes, put_write);
+                out.push(u8::from(anchor.is_some()));
+                anchor.iter().for_each(|anchor| anchor.encode(&mut out));
+            }
+            Act::Prepare(prepared) => {
+                out.push(6);
+                prepared.encode(&mut out);
+            }
+            Act::Resolve { txn, decision } => {
+                out.push(7);
+                put_txn(&mut out, *txn);
+                decision.encode(&mut out);
+            }
+            Act::Abort { txn } | Act::Settle { txn } => {
+                out.push(if matches!(self.act, Act::Abort { .. }) { 8 } else { 9 });
+                put_txn(&mut out, *txn);
             }
             Act::Lease(lease) => {
                 out.push(2);
@@ -123,38 +147,49 @@ impl Command {
         }
         let (lease, proposal) = (reader.number()?, reader.number()?);
         let ts = CommitTs(reader.number()?);
-        let act = match reader.byte()? {
-            1 => {
-                let txn = take_txn(&mut reader)?;
-                let count = reader.number()?;
-                let mut writes = Vec::new();
-                for _ in 0..count {
-                    writes.push(take_write(&mut reader)?);
-                }
-                Act::Commit { txn, writes }
-            }
-            2 => Act::Lease(Lease::decode(&mut reader)?),
-            3 => Act::Cut(LogIndex(reader.number()?)),
-            4 => {
-                let at = Bytes::copy_from_slice(reader.bytes()?);
-                Act::Split(Split { at, right: RangeId(reader.number()?) })
-            }
-            5 => {
-                let (txn, at) = (take_txn(&mut reader)?, CommitTs(reader.number()?));
-                let mut rows = Vec::new();
-                for _ in 0..reader.number()? {
-                    let key = Bytes::copy_from_slice(reader.bytes()?);
-                    rows.push((key, Bytes::copy_from_slice(reader.bytes()?)));
-                }
-                Act::Ingest { txn, at, rows }
-            }
-            _ => return None,
-        };
+        let act = take_act(&mut reader)?;
         reader.is_empty().then_some(Command { lease, proposal, ts, act })
     }
 }
 
-fn put_write(out: &mut Vec<u8>, write: &Write) {
+fn take_act(reader: &mut Reader<'_>) -> Option<Act> {
+    Some(match reader.byte()? {
+        1 => {
+            let (txn, writes) = (take_txn(reader)?, take_list(reader, take_write)?);
+            let anchor = match reader.byte()? {
+                0 => None,
+                1 => Some(Anchor::decode(reader)?),
+                _ => return None,
+            };
+            Act::Commit { txn, writes, anchor }
+        }
+        6 => Act::Prepare(Box::new(Prepared::decode(reader)?)),
+        7 => {
+            let (txn, decision) = (take_txn(reader)?, Decision::decode(reader)?);
+            Act::Resolve { txn, decision }
+        }
+        8 => Act::Abort { txn: take_txn(reader)? },
+        9 => Act::Settle { txn: take_txn(reader)? },
+        2 => Act::Lease(Lease::decode(reader)?),
+        3 => Act::Cut(LogIndex(reader.number()?)),
+        4 => {
+            let at = Bytes::copy_from_slice(reader.bytes()?);
+            Act::Split(Split { at, right: RangeId(reader.number()?) })
+        }
+        5 => {
+            let (txn, at) = (take_txn(reader)?, CommitTs(reader.number()?));
+            let mut rows = Vec::new();
+            for _ in 0..reader.number()? {
+                let key = Bytes::copy_from_slice(reader.bytes()?);
+                rows.push((key, Bytes::copy_from_slice(reader.bytes()?)));
+            }
+            Act::Ingest { txn, at, rows }
+        }
+        _ => return None,
+    })
+}
+
+pub(crate) fn put_write(out: &mut Vec<u8>, write: &Write) {
     match write {
         Write::Put(key, value) => {
             out.push(1);
@@ -172,7 +207,7 @@ fn put_write(out: &mut Vec<u8>, write: &Write) {
     }
 }
 
-fn take_write(reader: &mut Reader<'_>) -> Option<Write> {
+pub(crate) fn take_write(reader: &mut Reader<'_>) -> Option<Write> {
     let kind = reader.byte()?;
     if kind == 3 {
         return Some(Write::DeleteSpan(take_span(reader)?));
@@ -188,6 +223,7 @@ fn take_write(reader: &mut Reader<'_>) -> Option<Write> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ids::NodeId;
 
     #[test]
     fn commands_round_trip_and_cuts_are_noticed() {
@@ -197,8 +233,15 @@ mod tests {
             Write::Delete(Bytes::from_static(b"b")),
             Write::DeleteSpan(KeySpan::new("c", "d")),
         ];
+        let participants = vec![KeySpan::new("x", "y")];
+        let anchor = Anchor { key: Bytes::from_static(b"a"), participants };
         for act in [
-            Act::Commit { txn, writes },
+            Act::Commit { txn, writes: writes.clone(), anchor: None },
+            Act::Commit { txn, writes, anchor: Some(anchor) },
+            Act::Resolve { txn, decision: Decision::Committed { at: CommitTs(5), by: NodeId(3) } },
+            Act::Resolve { txn, decision: Decision::Aborted },
+            Act::Abort { txn },
+            Act::Settle { txn },
             Act::Lease(Lease { sequence: 300, ..Lease::NONE }),
             Act::Cut(LogIndex(9)),
             Act::Split(Split { at: Bytes::from_static(b"m"), right: RangeId(3) }),

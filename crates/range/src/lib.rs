@@ -28,22 +28,28 @@
 //! range, with the same nodes, the lease and the outcomes that there are. Each replica makes its
 //! replica of the new range when it applies that. Who asks the old one for keys that went is told.
 //!
-//! What is not there yet: a place to look ranges up, transactions over several ranges, replicas
+//! A transaction over several ranges is *prepared* in all of them but one, its *anchor*, where
+//! one entry commits it; then the others are told (`prepared`, `several`).
+//!
+//! What is not there yet: a place to look ranges up, replicas
 //! that move, snapshots. So the log of a range is kept, on disk, until all replicas have it.
 //!
 //! What this crate does not know: SQL, transactions' buffers and locks, sockets, the raft crate.
 
 mod command;
+mod deadlocks;
 mod ids;
 mod lease;
 mod local_keys;
 mod locking;
 mod machine;
 mod outcomes;
+mod prepared;
 mod replica;
 mod replicas;
 mod request;
 mod serving;
+mod several;
 mod splitting;
 mod state;
 
@@ -51,8 +57,10 @@ pub use command::{Split, Write};
 pub use ids::{NodeId, RangeDescriptor, RangeId, TxnId};
 pub use lease::Lease;
 pub use local_keys::FIRST_DATA_KEY;
+pub use prepared::{Anchor, Decision};
 pub use replicas::{NodeEffects, NodeEnv, NodeOptions, Replicas, StorePosition};
 pub use request::{
-    Answer, Ask, CommitAsk, LockAsk, LockSession, LockStop, Locked, Request, RequestNumber, When,
+    Answer, Ask, CommitAsk, HeldLocks, LockAsk, LockSession, LockStop, Locked, PrepareAsk, Request,
+    RequestNumber, Unfinished, When,
 };
 pub use splitting::{SplitPoints, anywhere};

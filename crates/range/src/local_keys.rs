@@ -3,7 +3,9 @@
 //! ```text
 //!   00 'n'                        the node: its number, how often its store was started
 //!   00 'r' range 's'              state of a range's replica: what was applied, lease, descriptor
-//!   00 'r' range 'o' began number outcome of a transaction: its commit timestamp
+//!   00 'r' range 'o' began number outcome of a transaction
+//!   00 'r' range 'p' began number part of a transaction that is prepared and not resolved
+//!   00 'r' range 'd' began number it is being resolved: its writes are there
 //!   01 ..                         data
 //! ```
 //!
@@ -39,16 +41,35 @@ pub(crate) fn outcomes(range: RangeId) -> KeySpan {
     KeySpan::prefix(&of_range(range, b'o'))
 }
 
-/// Key of the outcome of a transaction.
-pub(crate) fn outcome(range: RangeId, txn: TxnId) -> Vec<u8> {
-    let mut key = of_range(range, b'o');
+fn of_txn(range: RangeId, kind: u8, txn: TxnId) -> Vec<u8> {
+    let mut key = of_range(range, kind);
     key.extend_from_slice(&txn.began.0.to_be_bytes());
     key.extend_from_slice(&txn.number.to_be_bytes());
     key
 }
 
-/// The transaction of a key made by [`outcome`].
-pub(crate) fn txn_of_outcome(key: &[u8]) -> Option<TxnId> {
+/// Key of the outcome of a transaction.
+pub(crate) fn outcome(range: RangeId, txn: TxnId) -> Vec<u8> {
+    of_txn(range, b'o', txn)
+}
+
+/// Keys of what is prepared in a range.
+pub(crate) fn all_prepared(range: RangeId) -> KeySpan {
+    KeySpan::prefix(&of_range(range, b'p'))
+}
+
+/// Key of what a transaction has prepared in a range.
+pub(crate) fn prepared(range: RangeId, txn: TxnId) -> Vec<u8> {
+    of_txn(range, b'p', txn)
+}
+
+/// Key that is there while a transaction's writes are, and its resolution is not.
+pub(crate) fn done(range: RangeId, txn: TxnId) -> Vec<u8> {
+    of_txn(range, b'd', txn)
+}
+
+/// The transaction of a key made by [`outcome`] or [`prepared`].
+pub(crate) fn txn_of(key: &[u8]) -> Option<TxnId> {
     let rest = key.get(11..)?;
     let number = |at: usize| -> Option<u64> {
         Some(u64::from_be_bytes(rest.get(at..at + 8)?.try_into().ok()?))
@@ -76,7 +97,7 @@ mod tests {
         let txn = TxnId { began: CommitTs(7), number: 9 };
         let key = outcome(RangeId(3), txn);
         assert!(outcomes(RangeId(3)).contains(&key) && !outcomes(RangeId(4)).contains(&key));
-        assert_eq!(txn_of_outcome(&key), Some(txn));
+        assert_eq!(txn_of(&key), Some(txn));
         assert!(is_state(&state(RangeId(3))) && !is_state(&key));
         assert!(all_ranges().contains(&key) && key.as_slice() < FIRST_DATA_KEY);
     }

@@ -15,15 +15,21 @@
 //! Requests come late and twice. Those of a transaction are numbered by *steps*: an older step than
 //! the last one does nothing, the last one is answered again. A session that no coordinator speaks
 //! for ends: when its coordinator names those that are running, or is not heard of for long.
+//!
+//! The locks of a transaction that is prepared here stay until it is resolved, whoever has the
+//! lease: a new table begins with them.
 
 use std::collections::BTreeMap;
 
 use braid_consensus::Result;
 use braid_kv::TxnId as LockTxn;
-use braid_kv::{Asked, Conflict, Grant, KvError, LockReport, LockTable, LockWait, Target};
+use braid_kv::{
+    Asked, Conflict, Grant, KvError, LockMode, LockReport, LockTable, LockWait, Target, Wait,
+};
 use braid_lsm::{CommitTs, KeySpan};
 use bytes::Bytes;
 
+use crate::prepared::Prepared;
 use crate::replica::{Replica, Tried};
 use crate::request::{Answer, LockAsk, LockSession, LockStop, Locked, RequestNumber};
 
@@ -36,22 +42,33 @@ struct Session {
     last: Option<Locked>,
     /// All that it was ever granted.
     held: Vec<Target>,
+    /// Its locks are there only because it is prepared: they were another table's.
+    restored: bool,
 }
 
 /// A request that is not answered yet.
-struct Waiter {
-    askers: Vec<RequestNumber>,
-    ask: LockAsk,
-    locked: Locked,
-    on: Option<WaitsFor>,
+pub(crate) struct Waiter {
+    pub(crate) askers: Vec<RequestNumber>,
+    pub(crate) ask: LockAsk,
+    pub(crate) locked: Locked,
+    pub(crate) on: Option<WaitsFor>,
+    /// It was to fail when circles of waiting were looked for last.
+    pub(crate) in_circle: bool,
     /// Since when it waits for a lock, in microseconds.
     since: u64,
 }
 
 /// What keeps a request from being answered. Of a latch the lock below it is held.
-enum WaitsFor {
+pub(crate) enum WaitsFor {
     Lock(LockWait),
     Latch,
+}
+
+impl WaitsFor {
+    /// Whether it is a lock, and nobody has granted it yet.
+    pub(crate) fn is_for_lock(&self) -> bool {
+        matches!(self, WaitsFor::Lock(wait) if !wait.is_granted())
+    }
 }
 
 /// See the [module's page](self).
@@ -62,9 +79,13 @@ pub(crate) struct Locking {
     since: u64,
     /// Whoever validated was told that nothing will be written up to here.
     pub(crate) promised: CommitTs,
-    table: LockTable,
+    pub(crate) table: LockTable,
     sessions: BTreeMap<LockTxn, Session>,
-    waiters: Vec<Waiter>,
+    pub(crate) waiters: Vec<Waiter>,
+    pub(crate) ticks: u64,
+    /// Who waits for whom, as those who wait in other ranges have said, and when they said it, in
+    /// microseconds.
+    pub(crate) elsewhere: BTreeMap<LockTxn, (Vec<(LockTxn, LockTxn)>, u64)>,
     /// When each coordinator was heard of last, in microseconds.
     heard: BTreeMap<u64, u64>,
 }
@@ -89,7 +110,34 @@ impl Locking {
 
     /// Whether the transaction still has the locks that it got in a session.
     pub(crate) fn has(&self, txn: LockTxn, session: LockSession) -> bool {
-        session == self.since && self.sessions.contains_key(&txn)
+        let own = self.sessions.get(&txn);
+        session == self.since && own.is_some_and(|own| !own.restored)
+    }
+
+    /// What a transaction holds.
+    pub(crate) fn held_by(&self, txn: LockTxn) -> Vec<(Target, LockMode)> {
+        let own = self.sessions.get(&txn);
+        own.map(|own| self.table.held_by(txn, &own.held)).unwrap_or_default()
+    }
+
+    /// Takes up the locks of what is prepared, into a table that nobody has asked for a lock yet.
+    pub(crate) fn restore<'a>(&mut self, prepared: impl Iterator<Item = &'a Prepared>) {
+        for part in prepared {
+            let session = self.sessions.entry(part.owner).or_default();
+            session.restored = true;
+            for (target, mode) in &part.locks {
+                // Those of parts that are prepared do not exclude each other.
+                let asked = self.table.ask(part.owner, target.clone(), *mode, Wait::NoWait);
+                debug_assert!(matches!(asked, Ok(Asked::Granted)), "{part:?}");
+                session.held.push(target.clone());
+            }
+        }
+    }
+
+    /// Whether a transaction whose part is resolved has nothing else to do here.
+    fn is_over(&self, owner: LockTxn) -> bool {
+        let own = self.sessions.get(&owner);
+        own.is_some_and(|own| own.restored || own.step == u64::MAX)
     }
 
     /// Requests that wait.
@@ -118,7 +166,9 @@ impl Locking {
     pub(crate) fn split_off(&mut self, at: &Bytes) -> Locking {
         let (table, sessions) = (self.table.split_off(at), self.sessions.clone());
         let (since, promised, heard) = (self.since, self.promised, self.heard.clone());
-        Locking { since, promised, table, sessions, waiters: Vec::new(), heard }
+        let (waiters, elsewhere) = (Vec::new(), self.elsewhere.clone());
+        let ticks = self.ticks;
+        Locking { since, promised, table, sessions, waiters, ticks, elsewhere, heard }
     }
 
     fn hear(&mut self, txn: LockTxn, now_micros: u64) {
@@ -138,6 +188,7 @@ impl Locking {
                 }
                 askers.extend(waiter.askers);
             }
+            self.elsewhere.remove(&txn);
             if let Some(session) = self.sessions.remove(&txn) {
                 self.table.release(txn, session.held.iter(), true);
             }
@@ -174,7 +225,7 @@ impl Replica {
         (session.step, session.last) = (ask.step, None);
         let locked = Locked { session: self.locking.since, ..Locked::default() };
         let (askers, ask) = (vec![number], ask.clone());
-        let mut waiter = Waiter { askers, ask, locked, on: None, since: 0 };
+        let mut waiter = Waiter { askers, ask, locked, on: None, in_circle: false, since: 0 };
         match self.advance(&mut waiter)? {
             true => self.answer_locked(waiter),
             false => self.locking.waiters.push(waiter),
@@ -226,7 +277,7 @@ impl Replica {
             }
             if item.check {
                 let span = span_of(&item.target);
-                if self.is_latched(std::slice::from_ref(&span), crate::machine::newest()) {
+                if self.is_being_written(std::slice::from_ref(&span)) {
                     waiter.on = Some(WaitsFor::Latch);
                     return Ok(false);
                 }
@@ -245,7 +296,7 @@ impl Replica {
         Ok(true)
     }
 
-    fn answer_locked(&mut self, waiter: Waiter) {
+    pub(crate) fn answer_locked(&mut self, waiter: Waiter) {
         if let Some(session) = self.locking.sessions.get_mut(&waiter.ask.request.txn) {
             let granted = waiter.ask.request.items.iter().zip(&waiter.locked.grants);
             let granted = granted.filter(|(_, grant)| **grant != Grant::Skipped);
@@ -333,6 +384,9 @@ impl Replica {
 
     /// A coordinator says which of its transactions are running.
     pub(crate) fn running(&mut self, newest: LockTxn, running: &[LockTxn]) -> Result<Tried> {
+        if !self.serves(self.clocks.now()) {
+            return Ok(self.elsewhere().map_or(Tried::Wait, Tried::Answer));
+        }
         self.locking.hear(newest, self.clocks.wall.now_micros());
         let coordinator = coordinator_of(newest);
         self.end_sessions(|txn| {
@@ -353,8 +407,34 @@ impl Replica {
         self.end_sessions(|txn| !heard.contains(&coordinator_of(txn)))
     }
 
+    /// Parts were resolved: what was kept for them goes.
+    pub(crate) fn end_resolved(&mut self) -> Result<()> {
+        for owner in std::mem::take(&mut self.machine.resolved) {
+            if self.locking.is_over(owner) {
+                self.end_sessions(|txn| txn == owner)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells those who wait for locks of transactions that should be at their end. They go on
+    /// waiting: whoever asks again is found here.
+    pub(crate) fn tell_of_abandoned(&mut self) {
+        for mut waiter in std::mem::take(&mut self.locking.waiters) {
+            let item = waiter.ask.request.items.get(waiter.locked.grants.len());
+            let wanted = item.map(|item| span_of(&item.target));
+            let blocked = wanted.and_then(|span| self.abandoned_at(&span));
+            if let Some(answer) = blocked {
+                let askers = std::mem::take(&mut waiter.askers);
+                self.answers.extend(askers.into_iter().map(|asker| (asker, answer.clone())));
+            }
+            self.locking.waiters.push(waiter);
+        }
+    }
+
     fn end_sessions(&mut self, is_over: impl Fn(LockTxn) -> bool) -> Result<()> {
-        let askers = self.locking.end(is_over);
+        let kept = self.owners_of_parts();
+        let askers = self.locking.end(|txn| !kept.contains(&txn) && is_over(txn));
         self.answers.extend(askers.into_iter().map(|asker| (asker, Answer::Again)));
         self.advance_locks()
     }

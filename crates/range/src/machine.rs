@@ -13,17 +13,26 @@
 //! Timestamps of entries with an effect only grow: a holder takes them from its clock in the order
 //! in which it proposes, and a lease begins above the end of the one before it. The machine
 //! insists on it, since records without a time of their own are stamped with them.
+//!
+//! Data may have an older timestamp than its entry: rows that are taken in, and what was prepared
+//! and is resolved. Such data is a batch of its own, in front of the entry's. If a crash keeps only
+//! the first one, the entry is applied again: rows are put again as they are, and what is resolved
+//! has left a mark with its data and is not written twice.
 
+use std::collections::BTreeMap;
+
+use braid_consensus::codec::Reader;
 use braid_consensus::{Entry, EntryKind, Error, LogIndex, Result, Term};
-use braid_kv::{PartDigest, StoredKeys};
-use braid_lsm::{Batch, CommitTs, Db, Pending, RowClassFn, ScanOptions, View};
+use braid_kv::{PartDigest, StoredKeys, TxnId as LockTxn};
+use braid_lsm::{Batch, CommitTs, Db, KeySpan, Pending, RowClassFn, ScanOptions, View};
 use bytes::Bytes;
 
 use crate::command::{Act, Command, Split, Write};
-use crate::ids::{RangeId, TxnId};
+use crate::ids::{NodeId, RangeId, TxnId};
 use crate::lease::Lease;
 use crate::local_keys;
-use crate::outcomes::Outcomes;
+use crate::outcomes::{Outcome, Outcomes};
+use crate::prepared::{Decision, Prepared};
 use crate::splitting::SplitPoints;
 use crate::state::RangeState;
 
@@ -56,6 +65,10 @@ pub(crate) struct Machine {
     db: Db,
     pub(crate) state: RangeState,
     pub(crate) outcomes: Outcomes,
+    /// What is prepared and not resolved.
+    pub(crate) prepared: BTreeMap<TxnId, Prepared>,
+    /// Whose parts were resolved since somebody looked.
+    pub(crate) resolved: Vec<LockTxn>,
     /// The place in the log that the store knows.
     pub(crate) stored: LogIndex,
     /// The last batch.
@@ -71,21 +84,28 @@ impl Machine {
         forms: ValueForms,
     ) -> Result<Machine> {
         let range = state.descriptor.id;
-        let mut stored = Vec::new();
+        let damaged = |what: &str| Error::Inconsistent(format!("{what} of {range:?} is damaged"));
+        let (mut stored, mut prepared) = (Vec::new(), BTreeMap::new());
         let view = db.view(newest())?;
         let mut scan = view.scan(local_keys::outcomes(range), ScanOptions::default())?;
         while let Some(row) = scan.next_row()? {
-            let txn = local_keys::txn_of_outcome(&row.key);
-            let at = <[u8; 8]>::try_from(row.value.as_ref()).map(u64::from_be_bytes);
-            let (Some(txn), Ok(at)) = (txn, at) else {
-                return Err(Error::Inconsistent(format!("an outcome of {range:?} is damaged")));
+            let txn = local_keys::txn_of(&row.key);
+            let (Some(txn), Some(outcome)) = (txn, Outcome::decode(&row.value)) else {
+                return Err(damaged("an outcome"));
             };
-            stored.push((CommitTs(at), txn));
+            stored.push((txn, outcome));
+        }
+        let mut scan = view.scan(local_keys::all_prepared(range), ScanOptions::default())?;
+        while let Some(row) = scan.next_row()? {
+            let part = Prepared::decode(&mut Reader::new(&row.value));
+            let part = part.ok_or_else(|| damaged("a prepared part"))?;
+            prepared.insert(part.txn, part);
         }
         let mut outcomes = Outcomes::new(window_micros);
         outcomes.load(stored);
-        let applied = state.applied;
-        Ok(Machine { forms, db, state, outcomes, stored: applied, pending: None })
+        let stored = state.applied;
+        let resolved = Vec::new();
+        Ok(Machine { forms, db, state, outcomes, prepared, resolved, stored, pending: None })
     }
 
     fn range(&self) -> RangeId {
@@ -140,35 +160,17 @@ impl Machine {
         }
         let mut batch = Batch::at(ts);
         let done = match act {
-            Act::Commit { txn, writes } => {
-                writes.iter().for_each(|write| put(&mut batch, write));
-                self.remember(&mut batch, txn, ts);
-                Applied::Done { lease, proposal }
-            }
-            // Data first, in a batch of its own time: if only that survives a crash, the same rows
-            // are put again at the same time, which changes nothing.
-            Act::Ingest { txn, at, rows } => {
-                let mut data = Batch::at(at);
-                rows.iter().for_each(|(key, value)| data.put(key, value));
-                drop(self.db.apply_at_once(data)?);
-                self.remember(&mut batch, txn, ts);
-                Applied::Done { lease, proposal }
-            }
-            Act::Lease(next) if next.sequence == lease => {
-                self.state.lease.expiry = next.expiry;
-                Applied::Done { lease, proposal }
-            }
-            Act::Lease(next) => {
+            Act::Lease(next) if next.sequence != lease => {
                 self.state.lease = Lease { term: entry.term, ..next };
                 Applied::Leased
-            }
-            Act::Cut(index) => {
-                self.state.cut = index;
-                Applied::Done { lease, proposal }
             }
             Act::Split(split) => {
                 let right = Box::new(self.split(&mut batch, split, ts));
                 Applied::Split { lease, proposal, right }
+            }
+            act => {
+                self.perform(&mut batch, act, ts)?;
+                Applied::Done { lease, proposal }
             }
         };
         self.state.stamp = ts;
@@ -177,6 +179,76 @@ impl Machine {
         self.pending = Some(self.db.apply_at_once(batch)?);
         self.stored = entry.index;
         Ok(done)
+    }
+
+    /// What an act does within the range and its lease.
+    fn perform(&mut self, batch: &mut Batch, act: Act, ts: CommitTs) -> Result<()> {
+        let range = self.range();
+        match act {
+            Act::Commit { txn, writes, anchor } => {
+                writes.iter().for_each(|write| put(batch, write));
+                let decision = Decision::Committed { at: ts, by: self.holder() };
+                self.remember(batch, txn, Outcome { decision, since: ts, anchor });
+            }
+            // Data first, in a batch of its own time: if only that survives a crash, the same rows
+            // are put again at the same time, which changes nothing.
+            Act::Ingest { txn, at, rows } => {
+                let mut data = Batch::at(at);
+                rows.iter().for_each(|(key, value)| data.put(key, value));
+                drop(self.db.apply_at_once(data)?);
+                let decision = Decision::Committed { at: ts, by: self.holder() };
+                self.remember(batch, txn, Outcome { decision, since: ts, anchor: None });
+            }
+            Act::Lease(next) => self.state.lease.expiry = next.expiry,
+            Act::Cut(index) => self.state.cut = index,
+            Act::Prepare(part) => {
+                let part = Prepared { bound: ts, ..*part };
+                let mut record = Vec::new();
+                part.encode(&mut record);
+                batch.put(&local_keys::prepared(range, part.txn), &record);
+                self.prepared.insert(part.txn, part);
+            }
+            Act::Resolve { txn, decision } => self.resolve(batch, txn, (decision, ts))?,
+            Act::Abort { txn } => {
+                let decision = Decision::Aborted;
+                self.remember(batch, txn, Outcome { decision, since: ts, anchor: None });
+            }
+            Act::Settle { txn } => {
+                if let Some(decision) = self.outcomes.of(txn) {
+                    self.remember(batch, txn, Outcome { decision, since: ts, anchor: None });
+                }
+            }
+            Act::Split(_) => unreachable!("a split makes a range"),
+        }
+        Ok(())
+    }
+
+    /// What was prepared happens at the time that was decided, or goes.
+    fn resolve(
+        &mut self,
+        batch: &mut Batch,
+        txn: TxnId,
+        (decision, ts): (Decision, CommitTs),
+    ) -> Result<()> {
+        let range = self.range();
+        let part = self.prepared.remove(&txn).expect("only what is prepared is resolved");
+        if let Decision::Committed { at, by } = decision {
+            let done = local_keys::done(range, txn);
+            if self.db.get(&done, newest())?.is_none() {
+                let mut data = Batch::at(at);
+                part.writes.iter().for_each(|write| put(&mut data, write));
+                data.put(&done, &[]);
+                drop(self.db.apply_at_once(data)?);
+            }
+            batch.delete(&done);
+            if by != self.holder() {
+                self.state.foreign = self.state.foreign.max(at);
+            }
+        }
+        batch.delete(&local_keys::prepared(range, txn));
+        self.remember(batch, txn, Outcome { decision, since: ts, anchor: None });
+        self.resolved.push(part.owner);
+        Ok(())
     }
 
     /// Whether a command counts at this place of the log.
@@ -197,7 +269,7 @@ impl Machine {
                 after && next.sequence == held.sequence + 1
             }
             // Writes may have been proposed before the range was split.
-            Act::Commit { txn, writes } => {
+            Act::Commit { txn, writes, .. } => {
                 let span = &self.state.descriptor.span;
                 let inside = writes.iter().all(|write| span.covers(&write.span()));
                 in_lease && inside && self.outcomes.of(*txn).is_none()
@@ -212,37 +284,101 @@ impl Machine {
                 let span = &self.state.descriptor.span;
                 in_lease && span.start < split.at && split.at < span.end
             }
+            Act::Prepare(part) => {
+                let is_new = self.outcomes.of(part.txn).is_none() && !self.is_forgotten(part.txn);
+                let whole = part.clipped(&self.state.descriptor.span);
+                let inside = whole.is_some_and(|whole| whole == **part);
+                in_lease && inside && is_new && !self.prepared.contains_key(&part.txn)
+            }
+            Act::Resolve { txn, decision } => {
+                let part = self.prepared.get(txn);
+                let in_time = |part: &Prepared| match decision {
+                    // What only reads may have been prepared too late to matter.
+                    Decision::Committed { at, .. } => {
+                        *at < ts && (part.writes.is_empty() || part.bound <= *at)
+                    }
+                    Decision::Aborted => true,
+                };
+                in_lease && part.is_some_and(in_time)
+            }
+            Act::Abort { txn } => in_lease && self.outcomes.of(*txn).is_none(),
+            Act::Settle { txn } => {
+                let record = self.outcomes.record_of(*txn);
+                in_lease && record.is_some_and(|record| record.anchor.is_some())
+            }
         }
     }
 
     /// Gives the keys from there on to a range of its own. That one inherits the lease, so that
     /// nobody else serves before it is over, and all outcomes, so that a commit is answered
-    /// wherever it is asked for again.
+    /// wherever it is asked for again. What is prepared goes with its keys.
     fn split(&mut self, batch: &mut Batch, split: Split, ts: CommitTs) -> RangeState {
         let left = &mut self.state.descriptor;
         left.generation += 1;
         let mut right = left.clone();
         right.id = split.right;
         left.span.end = split.at.clone();
-        right.span.start = split.at;
+        right.span.start = split.at.clone();
         // No entry of the new range's log has granted it.
         let lease = Lease { term: Term(0), ..self.state.lease };
-        let right = RangeState { stamp: ts, lease, ..RangeState::new(right) };
+        let foreign = self.state.foreign;
+        let right = RangeState { stamp: ts, lease, foreign, ..RangeState::new(right) };
         let id = right.descriptor.id;
         batch.put(&local_keys::state(id), &right.encode());
-        for (at, txn) in self.outcomes.all() {
-            batch.put(&local_keys::outcome(id, txn), &at.0.to_be_bytes());
+        let mut stripped = Vec::new();
+        for (txn, outcome) in self.outcomes.all() {
+            // Whoever has the anchor's key keeps the record for those who wait.
+            let mut copy = outcome.clone();
+            match &outcome.anchor {
+                Some(anchor) if anchor.key < split.at => (copy.since, copy.anchor) = (ts, None),
+                Some(_) => stripped.push((txn, outcome.decision)),
+                None => {}
+            }
+            batch.put(&local_keys::outcome(id, txn), &copy.encode());
         }
+        for (txn, decision) in stripped {
+            self.remember(batch, txn, Outcome { decision, since: ts, anchor: None });
+        }
+        self.part_prepared(batch, id, &right.descriptor.span);
         right
     }
 
-    fn remember(&mut self, batch: &mut Batch, txn: TxnId, ts: CommitTs) {
+    /// What is prepared for keys of a new range is prepared there.
+    fn part_prepared(&mut self, batch: &mut Batch, right: RangeId, span: &KeySpan) {
+        let own = self.state.descriptor.span.clone();
+        let left = self.range();
+        for (txn, part) in std::mem::take(&mut self.prepared) {
+            let record = |part: &Prepared| {
+                let mut record = Vec::new();
+                part.encode(&mut record);
+                record
+            };
+            if let Some(theirs) = part.clipped(span) {
+                batch.put(&local_keys::prepared(right, txn), &record(&theirs));
+            }
+            match part.clipped(&own) {
+                Some(part) => {
+                    batch.put(&local_keys::prepared(left, txn), &record(&part));
+                    self.prepared.insert(txn, part);
+                }
+                None => batch.delete(&local_keys::prepared(left, txn)),
+            }
+        }
+    }
+
+    /// Whose clock stamps entries.
+    fn holder(&self) -> NodeId {
+        let node = self.state.descriptor.node_of(self.state.lease.holder);
+        node.unwrap_or(NodeId(0))
+    }
+
+    fn remember(&mut self, batch: &mut Batch, txn: TxnId, outcome: Outcome) {
         let range = self.range();
-        for gone in self.outcomes.trim(ts) {
+        for gone in self.outcomes.trim(outcome.since) {
             batch.delete(&local_keys::outcome(range, gone));
         }
-        self.outcomes.add(txn, ts);
-        batch.put(&local_keys::outcome(range, txn), &ts.0.to_be_bytes());
+        batch.put(&local_keys::outcome(range, txn), &outcome.encode());
+        self.outcomes.add(txn, outcome);
     }
 
     /// Whether the transaction's outcome is not known any more.
@@ -251,28 +387,24 @@ impl Machine {
     }
 
     /// Newest change of a span above `floor`.
-    pub(crate) fn newest_above(
-        &self,
-        span: &braid_lsm::KeySpan,
-        floor: CommitTs,
-    ) -> Result<Option<CommitTs>> {
+    pub(crate) fn newest_above(&self, span: &KeySpan, floor: CommitTs) -> Result<Option<CommitTs>> {
         Ok(self.db.newest_above(span, floor)?)
     }
 
     /// Rows of a span, at most so many bytes but at least one; and what is left of it.
     pub(crate) fn rows(
         &self,
-        span: &braid_lsm::KeySpan,
+        span: &KeySpan,
         at: CommitTs,
         bytes: &mut usize,
         rows: &mut Vec<(Bytes, Bytes)>,
-    ) -> Result<Option<braid_lsm::KeySpan>> {
+    ) -> Result<Option<KeySpan>> {
         let view = self.db.view(at)?;
         let mut scan = view.scan(span.clone(), ScanOptions::default())?;
         while let Some(row) = scan.next_row()? {
             let size = row.key.len() + row.value.len();
             if size > *bytes && !rows.is_empty() {
-                return Ok(Some(braid_lsm::KeySpan::new(row.key.clone(), span.end.clone())));
+                return Ok(Some(KeySpan::new(row.key.clone(), span.end.clone())));
             }
             *bytes = bytes.saturating_sub(size);
             // The row's block is not kept for it.
@@ -299,10 +431,10 @@ fn put(batch: &mut Batch, write: &Write) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::{NodeId, RangeDescriptor};
+    use crate::ids::RangeDescriptor;
     use braid_consensus::ReplicaId;
     use braid_env::fs::MemFs;
-    use braid_lsm::{KeySpan, Options};
+    use braid_lsm::Options;
 
     fn machine() -> Machine {
         let options = Options { ballast_size: 0, ..Options::default() };
@@ -331,7 +463,8 @@ mod tests {
 
     fn commit(number: u64) -> Act {
         let txn = TxnId { began: CommitTs(1), number };
-        Act::Commit { txn, writes: vec![Write::Put("\x01k".into(), number.to_string().into())] }
+        let writes = vec![Write::Put("\x01k".into(), number.to_string().into())];
+        Act::Commit { txn, writes, anchor: None }
     }
 
     /// What clocks within the bound keep from happening, the sequence of the lease does as well:

@@ -30,7 +30,7 @@ use std::sync::Arc;
 
 use braid_consensus::{Entry, Error, Group, LogIndex, Result, Term};
 use braid_env::clock::{Clock, Hlc};
-use braid_kv::KvError;
+use braid_kv::{KvError, Reads, TxnId as LockTxn};
 use braid_lsm::{CommitTs, KeySpan, MAX_KEY_LEN};
 use bytes::Bytes;
 
@@ -40,8 +40,9 @@ use crate::lease::{Lease, micros};
 use crate::local_keys::FIRST_DATA_KEY;
 use crate::locking::{Locking, span_of};
 use crate::machine::{Applied, Machine};
+use crate::prepared::Decision;
 use crate::replicas::NodeOptions;
-use crate::request::{Answer, Ask, CommitAsk, Request, RequestNumber};
+use crate::request::{Answer, Ask, CommitAsk, HeldLocks, PrepareAsk, Request, RequestNumber};
 use crate::serving::{failed, spans_of};
 use crate::state::RangeState;
 
@@ -64,12 +65,28 @@ impl Clocks {
     }
 }
 
+/// What a proposal is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Matter {
+    Split,
+    /// Whether a transaction happens.
+    End(TxnId),
+    /// A part of a transaction, with the owner of its locks.
+    Part(TxnId, LockTxn),
+    /// The end of such a part.
+    Resolution(TxnId),
+    /// The end of a transaction's record.
+    Record(TxnId),
+}
+
 /// What was proposed and is not applied yet.
-struct Pending {
-    txn: Option<TxnId>,
+pub(crate) struct Pending {
+    pub(crate) matter: Matter,
     ts: CommitTs,
-    /// Latches.
+    /// Latches: what it writes.
     spans: Vec<KeySpan>,
+    /// What others must not write.
+    pub(crate) guarded: Vec<KeySpan>,
     askers: Vec<RequestNumber>,
 }
 
@@ -77,6 +94,16 @@ struct Waiting {
     number: RequestNumber,
     ask: Ask,
     ticks_left: u64,
+}
+
+/// Since when this process serves.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Tenure {
+    /// The lease that it may serve under: it has asked for it and applied it.
+    lease: Option<u64>,
+    /// When the first of its leases began that followed each other: since then this node's clock
+    /// alone has stamped what is written.
+    pub(crate) since: CommitTs,
 }
 
 /// Committed entries that wait for room in the store.
@@ -101,8 +128,7 @@ pub(crate) struct Replica {
     pub(crate) options: NodeOptions,
     pub(crate) clocks: Clocks,
     pub(crate) locking: Locking,
-    /// The lease that this process may serve under: it has asked for it and applied it.
-    own: Option<u64>,
+    pub(crate) tenure: Tenure,
     /// A lease that was asked for: its sequence, and the place of the entry.
     asked: Option<(u64, Term, LogIndex)>,
     /// The last entry of a term that was applied.
@@ -112,7 +138,7 @@ pub(crate) struct Replica {
     unapplied: Unapplied,
     last_proposal: u64,
     /// By lease and proposal.
-    pending: BTreeMap<(u64, u64), Pending>,
+    pub(crate) pending: BTreeMap<(u64, u64), Pending>,
     waiting: VecDeque<Waiting>,
     pub(crate) answers: Vec<(RequestNumber, Answer)>,
     /// Ranges that this one was split into, of which there is no replica yet.
@@ -132,7 +158,7 @@ impl Replica {
             options,
             clocks,
             locking: Locking::default(),
-            own: None,
+            tenure: Tenure::default(),
             asked: None,
             applied_term: Term(0),
             wanted: true,
@@ -148,7 +174,7 @@ impl Replica {
     /// Begins its life by a split of another one. Where that one may serve, this one may, too: the
     /// same process has served its keys, and has locked them.
     pub(crate) fn inherit(&mut self, left: &mut Replica) -> Result<()> {
-        self.own = left.own;
+        self.tenure = left.tenure;
         self.locking = left.locking.split_off(&self.machine.state.descriptor.span.start);
         match left.group.is_leader() {
             true => self.group.campaign(),
@@ -170,6 +196,8 @@ impl Replica {
         }
         self.waiting.retain(|waiting| !is_late(waiting));
         self.end_silent_sessions()?;
+        self.tell_of_abandoned();
+        self.look_for_deadlocks()?;
         self.try_waiting()
     }
 
@@ -225,15 +253,40 @@ impl Replica {
         let Some(last) = last else { return Ok(()) };
         self.group.applied(last);
         self.look_after_lease()?;
+        // What is written here from now on is above what others have stamped.
+        self.clocks.hlc.update(self.machine.state.foreign.0);
+        self.end_resolved()?;
         self.try_waiting()
     }
 
     /// A proposal's entry was applied, with or without an effect.
     fn settle_proposal(&mut self, lease: u64, proposal: u64) {
         let Some(pending) = self.pending.remove(&(lease, proposal)) else { return };
-        let outcome = pending.txn.and_then(|txn| self.machine.outcomes.of(txn));
-        let answer = outcome.map_or(Answer::Again, |at| Answer::Committed { at });
+        let answer = match pending.matter {
+            Matter::Split => Answer::Again,
+            Matter::End(txn) => self.decided(txn).unwrap_or(Answer::Again),
+            Matter::Part(txn, _) => match self.machine.prepared.get(&txn) {
+                Some(part) => Answer::Prepared { bound: part.bound },
+                None => self.decided(txn).unwrap_or(Answer::Again),
+            },
+            Matter::Resolution(txn) => match self.machine.prepared.contains_key(&txn) {
+                true => Answer::Again,
+                false => Answer::Fine,
+            },
+            Matter::Record(txn) => match self.machine.outcomes.record_of(txn) {
+                Some(record) if record.anchor.is_some() => Answer::Again,
+                _ => Answer::Fine,
+            },
+        };
         self.answers.extend(pending.askers.into_iter().map(|asker| (asker, answer.clone())));
+    }
+
+    /// What has become of a transaction, if that is known.
+    pub(crate) fn decided(&self, txn: TxnId) -> Option<Answer> {
+        Some(match self.machine.outcomes.of(txn)? {
+            Decision::Committed { at, by } => Answer::Committed { at, by },
+            Decision::Aborted => Answer::Aborted,
+        })
     }
 
     /// There is a new lease: what was proposed under earlier ones and was not applied, is lost.
@@ -241,14 +294,18 @@ impl Replica {
         let lease = self.machine.state.lease;
         let asked =
             self.asked.is_some_and(|asked| (asked.0, asked.1) == (lease.sequence, lease.term));
-        let before = self.own;
-        self.own = (asked && lease.holder == self.group.id()).then_some(lease.sequence);
+        let before = self.tenure.lease;
+        self.tenure.lease = (asked && lease.holder == self.group.id()).then_some(lease.sequence);
         self.last_proposal = 0;
         // Nobody else has had it in between.
-        let goes_on = self.own.is_some() && before == Some(lease.sequence - 1);
+        let goes_on = self.tenure.lease.is_some() && before == Some(lease.sequence - 1);
         if !goes_on {
+            self.tenure.since = lease.start;
             self.dismiss_lock_waiters();
             self.locking = Locking::of_lease(lease.sequence);
+            if self.tenure.lease.is_some() {
+                self.locking.restore(self.machine.prepared.values());
+            }
         }
         for (_, lost) in std::mem::take(&mut self.pending) {
             self.answers.extend(lost.askers.into_iter().map(|asker| (asker, Answer::Again)));
@@ -264,14 +321,15 @@ impl Replica {
     /// Whether this replica may serve a timestamp; see the rules.
     pub(crate) fn serves(&self, ts: CommitTs) -> bool {
         let lease = &self.machine.state.lease;
-        self.own == Some(lease.sequence) && lease.covers(ts, self.options.max_clock_offset_micros)
+        self.tenure.lease == Some(lease.sequence)
+            && lease.covers(ts, self.options.max_clock_offset_micros)
     }
 
     /// Whether it leads in the term of its lease.
     pub(crate) fn proposes(&self) -> bool {
         let lease = &self.machine.state.lease;
         let leads = self.group.is_leader() && lease.term == self.group.term();
-        leads && self.own == Some(lease.sequence)
+        leads && self.tenure.lease == Some(lease.sequence)
     }
 
     /// Asks for the lease, or to have it renewed, if that is due.
@@ -293,7 +351,7 @@ impl Replica {
             }
             return Ok(());
         }
-        if self.own != Some(lease.sequence) && !lease.is_over(now) {
+        if self.tenure.lease != Some(lease.sequence) && !lease.is_over(now) {
             return Ok(());
         }
         let start = self.clocks.now();
@@ -357,10 +415,13 @@ impl Replica {
 
     fn attempt(&mut self, number: RequestNumber, ask: &Ask) -> Result<Tried> {
         // First of all: it may have happened when the range still had all of its keys.
-        if let Ask::Commit(CommitAsk { txn, .. }) | Ask::Ingest { txn, .. } = ask
-            && let Some(at) = self.machine.outcomes.of(*txn)
+        if let Ask::Commit(CommitAsk { txn, .. })
+        | Ask::Ingest { txn, .. }
+        | Ask::Prepare(PrepareAsk { txn, .. })
+        | Ask::Decide { txn, .. } = ask
+            && let Some(decided) = self.decided(*txn)
         {
-            return Ok(Tried::Answer(Answer::Committed { at }));
+            return Ok(Tried::Answer(decided));
         }
         if let Some(answer) = self.refusal(ask) {
             return Ok(Tried::Answer(answer));
@@ -371,14 +432,20 @@ impl Replica {
             Ask::Get { keys, when } => self.get(keys, when),
             Ask::Scan { request, when } => self.scan(request, when),
             Ask::Commit(commit) => self.commit(number, commit),
-            Ask::Validate { txn, floor, through, reads } => {
-                self.validate(*txn, (*floor, *through), reads)
+            Ask::Prepare(part) => self.prepare(number, part),
+            Ask::Resolve { txn, decision, .. } => self.resolve(number, *txn, *decision),
+            Ask::Decide { txn, .. } => self.decide(number, *txn),
+            Ask::Settle { txn, .. } => self.settle(number, *txn),
+            Ask::Unfinished => Ok(self.unfinished()),
+            Ask::Validate { locks, floor, through, reads } => {
+                self.validate(locks.as_ref(), (*floor, *through), reads)
             }
             Ask::Lock(lock) => self.lock(number, lock),
             Ask::GiveUp { txn, step } => self.give_up(*txn, *step),
             Ask::Release { txn, step, targets, ended } => {
                 self.release((*txn, *step), targets, *ended)
             }
+            Ask::WaitsFor { txn, waits } => Ok(self.waits_for(*txn, waits)),
             Ask::Running { newest, running } => self.running(*newest, running),
             Ask::Ingest { txn, at, rows } => self.ingest(number, *txn, *at, rows),
             Ask::Divide(span, parts, least) => Ok(self.divide(span, *parts, *least)),
@@ -427,11 +494,7 @@ impl Replica {
 
     /// Whether something that is not applied yet writes into a span at or below `ts`.
     pub(crate) fn is_latched(&self, spans: &[KeySpan], ts: CommitTs) -> bool {
-        let overlap = |pending: &Pending| {
-            pending.ts <= ts
-                && pending.spans.iter().any(|held| spans.iter().any(|span| held.overlaps(span)))
-        };
-        self.pending.values().any(overlap)
+        self.pending.values().any(|held| held.ts <= ts && overlap(&held.spans, spans))
     }
 
     fn read(&mut self, spans: &[KeySpan], at: Option<CommitTs>, bytes: usize) -> Result<Tried> {
@@ -447,6 +510,9 @@ impl Replica {
         self.clocks.hlc.update(ts.0);
         if self.is_latched(spans, ts) {
             return Ok(Tried::Wait);
+        }
+        if let Some(tried) = self.in_the_way_of_reads(spans, ts) {
+            return Ok(tried);
         }
         let (mut rows, mut rest, mut left) = (Vec::new(), Vec::new(), bytes);
         for span in spans {
@@ -464,35 +530,50 @@ impl Replica {
             return Ok(self.elsewhere().map_or(Tried::Wait, Tried::Answer));
         }
         let act = Act::Split(split.clone());
-        let Some((proposal, _)) = self.propose(act, ts)? else { return Ok(Tried::Wait) };
-        let lease = self.machine.state.lease.sequence;
-        let pending = Pending { txn: None, ts, spans: Vec::new(), askers: vec![number] };
-        self.pending.insert((lease, proposal), pending);
-        Ok(Tried::Later)
+        self.propose_for(number, Matter::Split, (ts, Vec::new(), Vec::new()), act)
     }
 
     fn commit(&mut self, number: RequestNumber, ask: &CommitAsk) -> Result<Tried> {
         let spans: Vec<KeySpan> = ask.writes.iter().map(Write::span).collect();
         let reads = spans_of(&ask.reads);
-        if let Some(tried) = self.not_ready(number, ask.txn, &[&reads, &spans])? {
+        let above = ask.txn.began.max(ask.not_before);
+        if let Some(tried) =
+            self.not_ready(number, Matter::End(ask.txn), (above, &reads, &spans))?
+        {
             return Ok(tried);
         }
-        if let Some(lost) = self.lost_locks(ask.locks) {
-            return Ok(Tried::Answer(lost));
+        // Who has prepared nothing elsewhere keeps nobody waiting while it waits.
+        let elsewhere = ask.anchor.is_some().then_some(ask.txn);
+        if let Some(tried) = self.in_the_way_of_writes(elsewhere, &reads, &spans) {
+            return Ok(tried);
         }
-        match self.machine.keys().check_reads(ask.read_at, &ask.reads) {
-            Ok(()) => {}
-            Err(KvError::Retry { conflict }) => {
-                return Ok(Tried::Answer(Answer::Conflict(conflict)));
-            }
-            Err(error) => return Err(failed(error)),
+        if let Some(no) = self.does_not_hold(ask.locks.as_ref(), ask.read_at, &ask.reads)? {
+            return Ok(Tried::Answer(no));
         }
         let ts = self.next_write();
         if ask.not_after.is_some_and(|latest| latest < ts) {
             return Ok(Tried::Answer(Answer::TooLate));
         }
-        let act = Act::Commit { txn: ask.txn, writes: ask.writes.clone() };
-        self.propose_named(number, (ask.txn, ts), spans, act)
+        let (writes, anchor) = (ask.writes.clone(), ask.anchor.clone());
+        let act = Act::Commit { txn: ask.txn, writes, anchor };
+        self.propose_for(number, Matter::End(ask.txn), (ts, spans, Vec::new()), act)
+    }
+
+    /// Why a transaction cannot happen, if it cannot: locks that are gone, or what was read.
+    pub(crate) fn does_not_hold(
+        &self,
+        locks: Option<&HeldLocks>,
+        read_at: CommitTs,
+        reads: &Reads,
+    ) -> Result<Option<Answer>> {
+        if let Some(lost) = self.lost_locks(locks) {
+            return Ok(Some(lost));
+        }
+        match self.machine.keys().check_reads(read_at, reads) {
+            Ok(()) => Ok(None),
+            Err(KvError::Retry { conflict }) => Ok(Some(Answer::Conflict(conflict))),
+            Err(error) => Err(failed(error)),
+        }
     }
 
     /// Takes rows in at a time of the past.
@@ -504,7 +585,11 @@ impl Replica {
         rows: &[(Bytes, Bytes)],
     ) -> Result<Tried> {
         let spans: Vec<KeySpan> = rows.iter().map(|(key, _)| KeySpan::point(key)).collect();
-        if let Some(tried) = self.not_ready(number, txn, &[&spans])? {
+        let matter = Matter::End(txn);
+        if let Some(tried) = self.not_ready(number, matter, (txn.began, &[], &spans))? {
+            return Ok(tried);
+        }
+        if let Some(tried) = self.in_the_way_of_writes(None, &[], &spans) {
             return Ok(tried);
         }
         for (key, _) in rows {
@@ -519,48 +604,56 @@ impl Replica {
             return Ok(Tried::Answer(Answer::Refused(reason.into())));
         }
         let act = Act::Ingest { txn, at, rows: rows.to_vec() };
-        self.propose_named(number, (txn, ts), spans, act)
+        self.propose_for(number, matter, (ts, spans, Vec::new()), act)
     }
 
-    /// Why a transaction cannot be proposed at this moment, if it cannot.
-    fn not_ready(
+    /// Why something about a transaction cannot be proposed at this moment, if it cannot. If it
+    /// can, the clock is above `above`.
+    pub(crate) fn not_ready(
         &mut self,
         number: RequestNumber,
-        txn: TxnId,
-        touched: &[&[KeySpan]],
+        matter: Matter,
+        (above, reads, writes): (CommitTs, &[KeySpan], &[KeySpan]),
     ) -> Result<Option<Tried>> {
         let now = self.clocks.now();
-        if micros(txn.began) > micros(now) + self.options.max_clock_offset_micros {
-            let reason = "it began at a time that this node's clock has not come to";
+        if micros(above) > micros(now) + self.options.max_clock_offset_micros {
+            let reason = "it is about a time that this node's clock has not come to";
             return Ok(Some(Tried::Answer(Answer::Refused(reason.into()))));
         }
         // Its commit must be above its begin: see `outcomes`.
-        self.clocks.hlc.update(txn.began.0);
-        if !self.proposes() || !self.serves(now.max(txn.began)) {
+        self.clocks.hlc.update(above.0);
+        if !self.proposes() || !self.serves(now.max(above)) {
             return Ok(Some(self.elsewhere().map_or(Tried::Wait, Tried::Answer)));
         }
-        if self.machine.is_forgotten(txn) {
+        if let Matter::End(txn) | Matter::Part(txn, _) = matter
+            && self.machine.is_forgotten(txn)
+        {
             return Ok(Some(Tried::Answer(Answer::OutcomeUnknown)));
         }
-        if let Some(twin) = self.pending.values_mut().find(|pending| pending.txn == Some(txn)) {
+        if let Some(twin) = self.pending.values_mut().find(|pending| pending.matter == matter) {
             twin.askers.push(number);
             return Ok(Some(Tried::Later));
         }
-        let latched = touched.iter().any(|spans| self.is_latched(spans, now));
+        let now = self.clocks.now();
+        let guarded = |pending: &Pending| overlap(&pending.guarded, writes);
+        let latched = self.is_latched(reads, now)
+            || self.is_latched(writes, now)
+            || self.pending.values().any(guarded);
         Ok(latched.then_some(Tried::Wait))
     }
 
     /// When something that is proposed now is written: above what was read, by the clock, and above
     /// what was promised.
-    fn next_write(&self) -> CommitTs {
+    pub(crate) fn next_write(&self) -> CommitTs {
         self.clocks.now().max(CommitTs(self.locking.promised.0 + 1))
     }
 
-    fn propose_named(
+    /// Proposes something at a time; it writes into spans, and guards others.
+    pub(crate) fn propose_for(
         &mut self,
         number: RequestNumber,
-        (txn, ts): (TxnId, CommitTs),
-        spans: Vec<KeySpan>,
+        matter: Matter,
+        (ts, spans, guarded): (CommitTs, Vec<KeySpan>, Vec<KeySpan>),
         act: Act,
     ) -> Result<Tried> {
         if !self.serves(ts) {
@@ -570,21 +663,22 @@ impl Replica {
         self.clocks.hlc.update(ts.0);
         let Some((proposal, _)) = self.propose(act, ts)? else { return Ok(Tried::Wait) };
         let lease = self.machine.state.lease.sequence;
-        let pending = Pending { txn: Some(txn), ts, spans, askers: vec![number] };
+        let pending = Pending { matter, ts, spans, guarded, askers: vec![number] };
         self.pending.insert((lease, proposal), pending);
         Ok(Tried::Later)
     }
 
     /// Whether a split was proposed and is not applied yet.
     pub(crate) fn is_being_split(&self) -> bool {
-        self.pending.values().any(|pending| pending.txn.is_none())
+        self.pending.values().any(|pending| pending.matter == Matter::Split)
     }
 
     /// The state in a few lines.
     pub(crate) fn describe(&self, node: NodeId) -> String {
         let state = &self.machine.state;
         format!(
-            "{node:?} {} | {:?} | {} to apply, {} pending, {} waiting, {} for locks, {} outcomes",
+            "{node:?} {} | {:?} | {} to apply, {} pending, {} waiting, {} for locks, {} outcomes, \
+             {} prepared",
             self.group.describe(),
             state.lease,
             self.unapplied.entries.len(),
@@ -592,8 +686,13 @@ impl Replica {
             self.waiting.len(),
             self.locking.waiting(),
             self.machine.outcomes.count(),
+            self.machine.prepared.len(),
         )
     }
+}
+
+fn overlap(some: &[KeySpan], others: &[KeySpan]) -> bool {
+    some.iter().any(|one| others.iter().any(|other| one.overlaps(other)))
 }
 
 /// The spans that a request is about, and how many bytes it writes.
@@ -602,8 +701,10 @@ fn touched(ask: &Ask) -> (Vec<KeySpan>, usize) {
         Ask::Read { spans, .. } => spans.clone(),
         Ask::Get { keys, .. } => keys.iter().map(|key| KeySpan::point(key)).collect(),
         Ask::Scan { request, .. } => request.scans.iter().map(|scan| scan.span.clone()).collect(),
-        Ask::Commit(CommitAsk { reads, writes, .. }) => {
+        Ask::Commit(CommitAsk { reads, writes, locks, .. })
+        | Ask::Prepare(PrepareAsk { reads, writes, locks, .. }) => {
             let mut spans = spans_of(reads);
+            spans.extend(locks.iter().map(|locks| locks.span.clone()));
             spans.extend(writes.iter().map(Write::span));
             return (spans, writes.iter().map(Write::bytes).sum());
         }
@@ -611,10 +712,18 @@ fn touched(ask: &Ask) -> (Vec<KeySpan>, usize) {
             let spans = rows.iter().map(|(key, _)| KeySpan::point(key)).collect();
             return (spans, rows.iter().map(|(key, value)| key.len() + value.len()).sum());
         }
-        Ask::Validate { reads, .. } => spans_of(reads),
+        Ask::Validate { reads, locks, .. } => {
+            let mut spans = spans_of(reads);
+            spans.extend(locks.iter().map(|locks| locks.span.clone()));
+            spans
+        }
         Ask::Lock(ask) => ask.request.items.iter().map(|item| span_of(&item.target)).collect(),
         Ask::Divide(span, ..) | Ask::StoredBytes(span) => vec![span.clone()],
+        Ask::Decide { anchor, .. } | Ask::Settle { anchor, .. } => vec![KeySpan::point(anchor)],
+        Ask::Resolve { span, .. } => span.iter().cloned().collect(),
         Ask::Release { .. }
+        | Ask::Unfinished
+        | Ask::WaitsFor { .. }
         | Ask::GiveUp { .. }
         | Ask::Running { .. }
         | Ask::ShowLocks

@@ -31,10 +31,11 @@ use braid_kv::PartDigest;
 use braid_lsm::{Batch, CommitTs, Db, Durability, Options, Pending, ScanOptions};
 
 use crate::command::Split;
-use crate::ids::{NodeId, RangeDescriptor, RangeId};
+use crate::ids::{NodeId, RangeDescriptor, RangeId, TxnId};
 use crate::lease::micros;
 use crate::local_keys;
 use crate::machine::{Machine, ValueForms, newest};
+use crate::prepared::Decision;
 use crate::replica::{Clocks, Replica};
 use crate::request::{Answer, Ask, NOBODY, Request, RequestNumber};
 use crate::splitting::SplitPoints;
@@ -61,6 +62,12 @@ pub struct NodeOptions {
     pub max_range_bytes: u64,
     /// Locks of a coordinator that was not heard of for so long go, in microseconds. Default 10 s.
     pub coordinator_patience_micros: u64,
+    /// Every so many ticks circles of waiting are looked for that lead over several ranges.
+    /// Default 10.
+    pub deadlock_ticks: u64,
+    /// A transaction over several ranges that is not at its end for so long is taken for abandoned,
+    /// in microseconds. Default 3 s.
+    pub abandoned_micros: u64,
 }
 
 impl NodeOptions {
@@ -76,6 +83,8 @@ impl NodeOptions {
             cut_after_entries: 10_000,
             max_range_bytes: 256 << 20,
             coordinator_patience_micros: 10_000_000,
+            deadlock_ticks: 10,
+            abandoned_micros: 3_000_000,
         }
     }
 }
@@ -343,6 +352,22 @@ impl Replicas {
     pub fn serves(&self, range: RangeId) -> bool {
         let replica = self.replicas.get(&range);
         replica.is_some_and(|replica| replica.serves(self.clocks.now()))
+    }
+
+    /// What has become of a transaction, as far as any replica remembers it.
+    pub fn decision(&self, txn: TxnId) -> Option<Decision> {
+        let mut known = self.replicas.values().filter_map(|r| r.machine.outcomes.of(txn));
+        known.next()
+    }
+
+    /// How many transactions over several ranges are not at their end, as far as replicas know:
+    /// prepared ones, and decided ones that somebody may not know of.
+    pub fn unfinished(&self) -> (usize, usize) {
+        let of = |replica: &Replica| {
+            (replica.machine.prepared.len(), replica.machine.outcomes.anchored().count())
+        };
+        let all = self.replicas.values().map(of);
+        all.fold((0, 0), |(prepared, decided), (p, d)| (prepared + p, decided + d))
     }
 
     /// The state, a line for each replica.

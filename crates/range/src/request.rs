@@ -9,6 +9,7 @@ use bytes::Bytes;
 
 use crate::command::{Split, Write};
 use crate::ids::{NodeId, RangeDescriptor, RangeId, TxnId};
+use crate::prepared::{Anchor, Decision};
 
 /// Tells the answers to a node's requests apart.
 pub type RequestNumber = u64;
@@ -48,6 +49,17 @@ impl When {
 /// began. They go when another process gets the lease.
 pub type LockSession = u64;
 
+/// Locks that a transaction relies on, in one range.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeldLocks {
+    /// Whose.
+    pub owner: LockTxn,
+    /// Since when: they must still be there.
+    pub session: LockSession,
+    /// All of them are inside of this span.
+    pub span: KeySpan,
+}
+
 /// What is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ask {
@@ -77,10 +89,39 @@ pub enum Ask {
     /// A transaction of which all writes are in this range: what was read must still hold, then
     /// all writes happen at one timestamp.
     Commit(CommitAsk),
+    /// A part of a transaction over several ranges: what was read must still hold, then nothing
+    /// gets in its way until it is known whether the transaction has happened.
+    Prepare(PrepareAsk),
+    /// What has become of a transaction over several ranges; it was decided.
+    Resolve {
+        /// Which.
+        txn: TxnId,
+        /// What.
+        decision: Decision,
+        /// The keys for which this is asked; `None`: whatever the range has.
+        span: Option<KeySpan>,
+    },
+    /// Whether a transaction over several ranges has happened. If nobody knows of it, it never
+    /// will.
+    Decide {
+        /// Which.
+        txn: TxnId,
+        /// The range that has this key knows.
+        anchor: Bytes,
+    },
+    /// All that waited for the outcome of a transaction over several ranges know it.
+    Settle {
+        /// Which.
+        txn: TxnId,
+        /// As in [`Ask::Decide`].
+        anchor: Bytes,
+    },
+    /// Transactions over several ranges that are not at their end here after a while.
+    Unfinished,
     /// Whether what was read still holds, and the locks are still there.
     Validate {
-        /// Of whom.
-        txn: Option<(LockTxn, LockSession)>,
+        /// Which locks.
+        locks: Option<HeldLocks>,
         /// Nothing newer than that,
         floor: CommitTs,
         /// and nothing up to here will come.
@@ -116,6 +157,13 @@ pub enum Ask {
         /// Those that have not ended.
         running: Vec<LockTxn>,
     },
+    /// A transaction that may have locks in this range waits in another one.
+    WaitsFor {
+        /// Who.
+        txn: LockTxn,
+        /// Who waits for whom, from this one on; nobody: it waits no more.
+        waits: Vec<(LockTxn, LockTxn)>,
+    },
     /// Rows at a timestamp of the past, for keys that nobody else knows and that were never
     /// written.
     Ingest {
@@ -146,9 +194,32 @@ pub struct CommitAsk {
     /// What it has read.
     pub reads: Reads,
     /// Its locks in this range, which must still be there.
-    pub locks: Option<(LockTxn, LockSession)>,
+    pub locks: Option<HeldLocks>,
     /// It must not happen later than that.
     pub not_after: Option<CommitTs>,
+    /// It must not happen earlier: what is prepared elsewhere has these bounds.
+    pub not_before: CommitTs,
+    /// What it writes here.
+    pub writes: Vec<Write>,
+    /// What it touches in other ranges, where it is prepared.
+    pub anchor: Option<Anchor>,
+}
+
+/// Asks to prepare: see [`Ask::Prepare`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PrepareAsk {
+    /// As in [`CommitAsk`]. Asking again with the same name gives the same answer.
+    pub txn: TxnId,
+    /// Whose locks are to be kept.
+    pub owner: LockTxn,
+    /// Its locks in this range, which must still be there.
+    pub locks: Option<HeldLocks>,
+    /// The range that has this key will know whether it has happened.
+    pub anchor: Bytes,
+    /// As of when it has read.
+    pub read_at: CommitTs,
+    /// What it has read.
+    pub reads: Reads,
     /// What it writes.
     pub writes: Vec<Write>,
 }
@@ -181,7 +252,29 @@ pub enum Answer {
     Committed {
         /// When.
         at: CommitTs,
+        /// The node whose clock has chosen that.
+        by: NodeId,
     },
+    /// To [`Ask::Prepare`]: it can happen from this timestamp on.
+    Prepared {
+        /// Not below.
+        bound: CommitTs,
+    },
+    /// The transaction has not happened and never will: others have ended it.
+    Aborted,
+    /// Nothing has happened so far: an older transaction is prepared there, and this one may keep
+    /// that one waiting elsewhere. It gives up what it has prepared, and begins its commit anew.
+    Yield,
+    /// Nothing has happened so far: a transaction is in the way which should be at its end by now.
+    /// Somebody should find out what has become of it.
+    Blocked {
+        /// Which.
+        txn: TxnId,
+        /// The range that has this key knows.
+        anchor: Bytes,
+    },
+    /// To [`Ask::Unfinished`].
+    Unfinished(Unfinished),
     /// To [`Ask::Get`].
     Got(GotMany),
     /// To [`Ask::Scan`].
@@ -197,6 +290,12 @@ pub enum Answer {
     TooLate,
     /// To [`Ask::Lock`] and [`Ask::GiveUp`].
     Locked(Locked),
+    /// To [`Ask::Lock`], again and again: it is not granted yet. Whoever asks again finds the
+    /// request in its place.
+    Waits {
+        /// Who waits for whom, from the asker on, as far as is known here.
+        waits: Vec<(LockTxn, LockTxn)>,
+    },
     /// To [`Ask::Divide`].
     Divided(Vec<Bytes>),
     /// To [`Ask::StoredBytes`].
@@ -222,6 +321,15 @@ pub enum Answer {
     OutcomeUnknown,
     /// The request cannot be carried out, now or later.
     Refused(String),
+}
+
+/// Answers [`Ask::Unfinished`].
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Unfinished {
+    /// Prepared, and the keys of those who know what has become of them.
+    pub prepared: Vec<(TxnId, Bytes)>,
+    /// Decided here, with those who may not know it.
+    pub decided: Vec<(TxnId, Decision, Anchor)>,
 }
 
 /// Answers [`Ask::Lock`]: grants for the first items, and why there are no more.

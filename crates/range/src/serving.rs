@@ -9,19 +9,19 @@
 //!
 //! A reader reads as of a time of its own clock. What this node wrote above that, but below the
 //! limit, may have been acknowledged before the reader began, by a clock that is ahead. What it
-//! wrote under its lease and above a time that its clock showed after the reader began, was not. In
-//! between nobody knows: then the reader is told to read at a later time, where nothing is in
+//! wrote under its leases and above a time that its clock showed after the reader began, was not.
+//! In between nobody knows: then the reader is told to read at a later time, where nothing is in
 //! doubt.
 
 use braid_consensus::{Error, Result};
-use braid_kv::{KvError, KvResult, Reads, ScanMany, TxnId as LockTxn};
+use braid_kv::{KvError, KvResult, Reads, ScanMany};
 use braid_lsm::{CommitTs, KeySpan};
 use bytes::Bytes;
 
 use crate::lease::micros;
 use crate::machine::newest;
 use crate::replica::{Replica, Tried};
-use crate::request::{Answer, LockSession, When};
+use crate::request::{Answer, HeldLocks, When};
 
 /// What was read, as spans.
 pub(crate) fn spans_of(reads: &Reads) -> Vec<KeySpan> {
@@ -74,7 +74,13 @@ impl Replica {
         if self.is_latched(spans, when.at) {
             return Ok(Some(Tried::Wait));
         }
-        let certain = when.observed.unwrap_or(now).max(self.machine.state.lease.start);
+        // What is prepared may happen, or have happened, at any time above its bound.
+        if let Some(tried) = self.in_the_way_of_reads(spans, when.limit.max(when.at)) {
+            return Ok(Some(tried));
+        }
+        // Other clocks than this node's have chosen the timestamps of some of the data.
+        let certain = when.observed.unwrap_or(now).max(self.tenure.since);
+        let certain = certain.max(self.machine.state.foreign);
         if when.limit.min(certain) > when.at {
             for span in spans {
                 if let Some(newest) = self.machine.newest_above(span, when.at)? {
@@ -99,28 +105,32 @@ impl Replica {
 
     pub(crate) fn validate(
         &mut self,
-        txn: Option<(LockTxn, LockSession)>,
+        locks: Option<&HeldLocks>,
         (floor, through): (CommitTs, CommitTs),
         reads: &Reads,
     ) -> Result<Tried> {
         if let Some(tried) = self.not_serving(through, self.clocks.now()) {
             return Ok(tried);
         }
-        if let Some(lost) = self.lost_locks(txn) {
+        if let Some(lost) = self.lost_locks(locks) {
             return Ok(Tried::Answer(lost));
         }
         // The clock stays: all ranges of the node have it, and the writer may be one of them.
         self.locking.promised = self.locking.promised.max(through);
-        if self.is_latched(&spans_of(reads), newest()) {
+        let spans = spans_of(reads);
+        if self.is_latched(&spans, newest()) {
             return Ok(Tried::Wait);
+        }
+        if let Some(tried) = self.in_the_way_of_reads(&spans, newest()) {
+            return Ok(tried);
         }
         Ok(told(self.machine.keys().check_reads(floor, reads).map(|()| Answer::Fine)))
     }
 
     /// What a transaction is told whose locks are gone.
-    pub(crate) fn lost_locks(&self, txn: Option<(LockTxn, LockSession)>) -> Option<Answer> {
-        let (txn, session) = txn?;
-        let lost = !self.locking.has(txn, session);
+    pub(crate) fn lost_locks(&self, locks: Option<&HeldLocks>) -> Option<Answer> {
+        let HeldLocks { owner, session, .. } = locks?;
+        let lost = !self.locking.has(*owner, *session);
         lost.then_some(Answer::Conflict(braid_kv::Conflict::LocksLost))
     }
 

@@ -17,6 +17,9 @@ pub(crate) struct RangeState {
     /// Newest timestamp of an entry with an effect.
     pub(crate) stamp: CommitTs,
     pub(crate) lease: Lease,
+    /// Newest timestamp of data that was not taken from the holder's own clock: of transactions
+    /// over several ranges that were decided elsewhere.
+    pub(crate) foreign: CommitTs,
     /// Last proposal under that lease that had an effect.
     pub(crate) proposal: u64,
     /// All replicas have the log up to here.
@@ -30,6 +33,7 @@ impl RangeState {
         RangeState {
             applied: LogIndex(0),
             stamp: CommitTs(1),
+            foreign: CommitTs::ZERO,
             lease: Lease::NONE,
             proposal: 0,
             cut: LogIndex(0),
@@ -47,6 +51,7 @@ impl RangeState {
         let mut out = vec![VERSION];
         put_number(&mut out, self.applied.0);
         put_number(&mut out, self.stamp.0);
+        put_number(&mut out, self.foreign.0);
         self.lease.encode(&mut out);
         put_number(&mut out, self.proposal);
         put_number(&mut out, self.cut.0);
@@ -62,6 +67,7 @@ impl RangeState {
         let state = RangeState {
             applied: LogIndex(reader.number()?),
             stamp: CommitTs(reader.number()?),
+            foreign: CommitTs(reader.number()?),
             lease: Lease::decode(&mut reader)?,
             proposal: reader.number()?,
             cut: LogIndex(reader.number()?),

@@ -2,6 +2,8 @@
 
 #[path = "cluster/locks.rs"]
 mod locks;
+#[path = "cluster/several.rs"]
+mod several;
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -195,8 +197,16 @@ fn commit(txn: TxnId, writes: Vec<Write>) -> Ask {
 }
 
 fn commit_reading(txn: TxnId, read_at: CommitTs, spans: Vec<KeySpan>, writes: Vec<Write>) -> Ask {
-    let (reads, locks, not_after) = (Reads { points: Vec::new(), spans }, None, None);
-    Ask::Commit(CommitAsk { txn, read_at, reads, locks, not_after, writes })
+    Ask::Commit(CommitAsk {
+        txn,
+        read_at,
+        reads: Reads { points: Vec::new(), spans },
+        locks: None,
+        not_after: None,
+        not_before: CommitTs::ZERO,
+        writes,
+        anchor: None,
+    })
 }
 
 fn read(from: &str, to: &str) -> Ask {
@@ -222,7 +232,7 @@ fn a_commit_is_read_and_a_family_goes_with_one_delete() {
     assert_eq!(shown(cluster.ask(1, read("a", "c"))), "a=1 a/x=2 b=3");
     let family = Write::DeleteSpan(KeySpan::new(key("a"), key("b")));
     let erased = cluster.ask(1, commit(txn(2), vec![family, put("a", "4")]));
-    let Some(Answer::Committed { at }) = erased else { panic!("{erased:?}") };
+    let Some(Answer::Committed { at, .. }) = erased else { panic!("{erased:?}") };
     assert_eq!(shown(cluster.ask(1, read("a", "c"))), "a=4 b=3");
     let spans = vec![KeySpan::new(key("a"), key("c"))];
     let before = Ask::Read { spans, at: Some(CommitTs(at.0 - 1)), bytes: 1 << 20 };
@@ -262,7 +272,7 @@ fn what_was_read_must_still_hold() {
     let change = TxnId { began: read_at, number: 1 };
     cluster.pass(1, &[1]);
     let changed = cluster.ask(1, commit(change, vec![put("a/x", "1")]));
-    let Some(Answer::Committed { at }) = changed else { panic!("{changed:?}") };
+    let Some(Answer::Committed { at, .. }) = changed else { panic!("{changed:?}") };
     let txn = TxnId { began: read_at, number: 2 };
     let reads = vec![KeySpan::new(key("a"), key("b"))];
     let ask = |reads| commit_reading(txn, read_at, reads, vec![put("c", "2")]);

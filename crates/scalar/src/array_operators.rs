@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use braid_types::{ArrayValue, Datum, Dimension, SqlError, SqlResult, SqlState, SqlType};
+use braid_types::{
+    ArrayValue, Datum, Dimension, SqlError, SqlResult, SqlState, SqlType, check_bounds,
+};
 
 use crate::EvalContext;
 use crate::registry::{Eval, Table};
@@ -80,6 +82,7 @@ fn concat(a: &[Datum], _: &EvalContext) -> SqlResult<Datum> {
             "Arrays with differing {what} are not compatible for concatenation."
         )));
     }
+    check_bounds(&own)?;
     let items = [&left.items[..], &right.items[..]].concat();
     Ok(Datum::Array(Arc::new(ArrayValue::of(left.element.clone(), items, &own))))
 }
@@ -109,9 +112,14 @@ fn with_element(value: &Datum, element: &Datum, at_start: bool) -> SqlResult<Dat
         _ => element.implied_type(),
     };
     let (items, lower) = list_of(value)?;
+    if at_start && lower == i32::MIN {
+        let state = SqlState::NUMERIC_VALUE_OUT_OF_RANGE;
+        return Err(SqlError::new(state, "integer out of range"));
+    }
     let one = std::slice::from_ref(element);
     let items = if at_start { [one, items].concat() } else { [items, one].concat() };
     let laid = [Dimension { lower, length: items.len() }];
+    check_bounds(&laid)?;
     Ok(Datum::Array(Arc::new(ArrayValue::of(ty, items, &laid))))
 }
 

@@ -1,6 +1,6 @@
 //! Binding of expressions: the walk over the parsed tree.
 
-use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType, numeric};
+use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType, Style, numeric};
 use sqlparser::ast::{
     AccessExpr, BinaryOperator, CaseWhen, DataType, Expr, Subscript, UnaryOperator, Value,
 };
@@ -206,6 +206,9 @@ fn bind_syntax(expr: &Expr, scope: &Scope, ctx: &mut dyn BindContext) -> SqlResu
         Expr::Position { expr, r#in } => {
             let needle = bind_unsettled(expr, scope, ctx)?;
             let text = bind_unsettled(r#in, scope, ctx)?;
+            if matches!(text.ty(), SqlType::Bit(_) | SqlType::Varbit(_)) {
+                return bind_named("position", vec![text, needle], false, ctx);
+            }
             bind_named("strpos", vec![text, needle], false, ctx)
         }
         Expr::Substring { expr, substring_from, substring_for, shorthand, .. } => {
@@ -266,19 +269,20 @@ fn bind_access(
 ) -> SqlResult<Bound> {
     // `t.arr[1]` arrives as root t, then .arr, then [1].
     let mut names = match root {
-        Expr::Identifier(ident) => vec![ident_name(ident)],
-        Expr::CompoundIdentifier(parts) => parts.iter().map(ident_name).collect(),
+        Expr::Identifier(ident) => vec![ident.clone()],
+        Expr::CompoundIdentifier(parts) => parts.clone(),
         _ => Vec::new(),
     };
     let mut rest = chain;
     while let (false, Some(AccessExpr::Dot(Expr::Identifier(ident)))) =
         (names.is_empty(), rest.first())
     {
-        names.push(ident_name(ident));
+        names.push(ident.clone());
         rest = &rest[1..];
     }
     let mut value = if names.len() > 1 {
-        bind_column(&names, scope)?
+        // As any other column: who binds a subquery finds it outside, or in a group.
+        bind_unsettled(&Expr::CompoundIdentifier(names), scope, ctx)?
     } else {
         bind_unsettled(root, scope, ctx)?
     };
@@ -434,8 +438,16 @@ fn bind_value(value: &Value, ctx: &mut dyn BindContext) -> SqlResult<Bound> {
             let ty = ctx.params().get(index).cloned().unwrap_or(SqlType::Unknown);
             Ok(Bound::new(Node::Param(index), ty))
         }
+        Value::SingleQuotedByteStringLiteral(digits) => bit_string(digits, 'b'),
+        Value::HexStringLiteral(digits) => bit_string(digits, 'x'),
         other => Err(SqlError::unsupported(format!("the literal {other}"))),
     }
+}
+
+fn bit_string(digits: &str, kind: char) -> SqlResult<Bound> {
+    let ty = SqlType::Bit(0);
+    let value = Datum::parse(&format!("{kind}{digits}"), &ty, Style::utc())?;
+    Ok(Bound::constant(value, ty))
 }
 
 fn bind_interval(
@@ -528,8 +540,17 @@ pub(crate) fn operator_name(op: &BinaryOperator) -> Option<&'static str> {
         BinaryOperator::Question => "?",
         BinaryOperator::QuestionAnd => "?&",
         BinaryOperator::QuestionPipe => "?|",
+        BinaryOperator::AndLt => "&<",
+        BinaryOperator::AndGt => "&>",
+        BinaryOperator::Custom(sign) => return custom_operator(sign),
         _ => return None,
     })
+}
+
+/// Operators for which the parser has no names.
+fn custom_operator(sign: &str) -> Option<&'static str> {
+    const SIGNS: &[&str] = &["<<=", ">>=", "-|-"];
+    SIGNS.iter().find(|s| **s == sign).copied()
 }
 
 /// The comparison an operator is, if it is one.

@@ -12,8 +12,8 @@ use crate::bind::{bind_unsettled, general_query_needed};
 use crate::bind_compare::match_sides;
 use crate::conversion::{coerce, fails_always, fold, unify};
 use crate::{
-    BindContext, Bound, CmpOp, Node, Scope, compare_bound, enums, ident_name, is_aggregate,
-    is_set_returning, named_arguments, object_name_parts, registry, resolve,
+    ArgType, BindContext, Bound, CmpOp, Node, Scope, compare_bound, enums, ident_name,
+    is_aggregate, is_set_returning, named_arguments, object_name_parts, registry, resolve,
 };
 
 /// Name of a called function without `pg_catalog`.
@@ -176,14 +176,22 @@ fn bind_special(name: &str, mut args: Vec<Bound>, ctx: &mut dyn BindContext) -> 
             Ok(Bound::constant(braid_types::Datum::Oid(ty.oid()), SqlType::Regtype))
         }
         ("enum_first" | "enum_last" | "enum_range", 1 | 2) => enums::bind(name, args, ctx),
-        // A type's name called as function is a cast: text(x), int4(x), date(x).
-        (_, 1) if !registry::exists(name) && SqlType::from_name(name).is_some() => {
-            let ty = SqlType::from_name(name).expect("just checked");
-            let arg = args.pop().expect("one argument");
-            coerce(arg, &ty, CastContext::Explicit, ctx)
-        }
+        // A type's name called as function is a cast: text(x), int4(x), date(x). Only a function
+        // that takes the very type goes before it.
+        (_, 1) => match as_type(name, args[0].ty()) {
+            Some(ty) => coerce(args.remove(0), &ty, CastContext::Explicit, ctx),
+            None => bind_named(name, args, false, ctx),
+        },
         _ => bind_named(name, args, false, ctx),
     }
+}
+
+/// The type that a function's name with one argument of a type means.
+fn as_type(name: &str, given: &SqlType) -> Option<SqlType> {
+    let takes = |arg: &ArgType| matches!(arg, ArgType::Exact(ty) if ty.same_base(given));
+    let own =
+        registry::overloads(name).iter().any(|f| matches!(f.args.as_slice(), [arg] if takes(arg)));
+    if own { None } else { SqlType::from_name(name) }
 }
 
 /// NULLIF has the type that its left side has as an operand of `=`: `nullif(1, 1.5)` is numeric.

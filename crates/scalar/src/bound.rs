@@ -611,17 +611,26 @@ impl Bound {
 fn zone_matters(from: &SqlType, to: &SqlType) -> bool {
     use SqlType as T;
     fn zoned(t: &T) -> bool {
-        *t == T::TimestampTz || t.names_objects() || t.element().is_some_and(zoned)
+        matches!(t, T::TimestampTz | T::TimeTz)
+            || t.names_objects()
+            || t.element().is_some_and(zoned)
     }
     fn styled(t: &T) -> bool {
         let own = matches!(
             t,
-            T::Date | T::Timestamp | T::Interval | T::Float4 | T::Float8 | T::Bytea | T::Record
+            T::Date
+                | T::Timestamp
+                | T::Range(_)
+                | T::Interval
+                | T::Float4
+                | T::Float8
+                | T::Bytea
+                | T::Record
         );
         own || t.element().is_some_and(styled)
     }
     fn ordered(t: &T) -> bool {
-        matches!(t, T::Date | T::Time | T::Timestamp | T::Interval)
+        matches!(t, T::Date | T::Time | T::Timestamp | T::Interval | T::Range(_))
             || t.element().is_some_and(ordered)
     }
     let text = |t: &T| t.is_text_like() || *t == T::Unknown;

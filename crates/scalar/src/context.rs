@@ -176,6 +176,15 @@ pub trait SessionFunctions: Send + Sync {
     }
     /// `pg_advisory_unlock_all`.
     fn advisory_unlock_all(&self) {}
+    /// `pg_notify`.
+    fn notify(&self, channel: &str, payload: &str) -> SqlResult<()> {
+        let _ = (channel, payload);
+        Err(SqlError::unsupported("a notification here"))
+    }
+    /// `pg_listening_channels`.
+    fn listening(&self) -> Vec<Arc<str>> {
+        Vec::new()
+    }
     /// `pg_sleep`: so many microseconds.
     fn sleep(&self, micros: i64) -> SqlResult<()> {
         let _ = micros;

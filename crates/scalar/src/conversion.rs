@@ -198,7 +198,7 @@ pub(crate) fn coerce(
         .with_hint("You will need to rewrite or cast the expression.")),
         _ => Err(SqlError::new(
             SqlState::CANNOT_COERCE,
-            format!("cannot cast type {} to {}", expr.ty(), to),
+            format!("cannot cast type {} to {}", expr.ty().base_name(), to.base_name()),
         )),
     }
 }
@@ -214,8 +214,14 @@ fn fold_literal(expr: Bound) -> SqlResult<Bound> {
 
 /// A date that no `DateStyle` can read is an error at once.
 fn refuse_malformed(cast: Bound) -> SqlResult<Bound> {
-    let dated =
-        [SqlType::Date, SqlType::Time, SqlType::Timestamp, SqlType::TimestampTz, SqlType::Interval];
+    let dated = [
+        SqlType::Date,
+        SqlType::Time,
+        SqlType::TimeTz,
+        SqlType::Timestamp,
+        SqlType::TimestampTz,
+        SqlType::Interval,
+    ];
     if !dated.contains(cast.ty().element().unwrap_or(cast.ty())) {
         return Ok(cast);
     }
@@ -254,6 +260,10 @@ fn reads_alike(text: &str, ty: &SqlType) -> bool {
     match ty {
         // `-1 day` has one sign and one field; of several the style says which are meant.
         SqlType::Time => !depends_on_now(text),
+        SqlType::TimeTz => {
+            let zoned = text.find(':').is_some_and(|at| text[at..].contains(['+', '-']));
+            zoned && !text.contains(|c: char| c.is_ascii_alphabetic())
+        }
         SqlType::Interval => !text.starts_with('-') || text.split(' ').count() <= 2,
         SqlType::Date | SqlType::Timestamp => {
             // `today` is another day tomorrow.
@@ -468,7 +478,8 @@ pub(crate) fn comparison_type(left: &SqlType, right: &SqlType) -> Option<SqlType
     if left.same_base(right) {
         return Some(left.base());
     }
-    let number = |t: &T| t.category() == TypeCategory::Numeric && !t.is_oid_like();
+    let number =
+        |t: &T| t.category() == TypeCategory::Numeric && !t.is_oid_like() && *t != T::Money;
     let float = |t: &T| matches!(t, T::Float4 | T::Float8);
     match (left, right) {
         (l, r) if l.is_oid_like() && r.is_oid_like() => Some(T::Oid),
@@ -489,6 +500,10 @@ pub(crate) fn comparison_type(left: &SqlType, right: &SqlType) -> Option<SqlType
         (T::Date | T::Timestamp | T::TimestampTz, T::TimestampTz)
         | (T::TimestampTz, T::Date | T::Timestamp) => Some(T::TimestampTz),
         (T::Time, T::Interval) | (T::Interval, T::Time) => Some(T::Interval),
+        (T::Time, T::TimeTz) | (T::TimeTz, T::Time) => Some(T::TimeTz),
+        (T::Inet, T::Cidr) | (T::Cidr, T::Inet) => Some(T::Inet),
+        (T::Bit(_), T::Varbit(_)) | (T::Varbit(_), T::Bit(_)) => Some(T::Varbit(None)),
+        (T::Macaddr, T::Macaddr8) | (T::Macaddr8, T::Macaddr) => Some(T::Macaddr8),
         // Arrays compare with arrays of the same elements only.
         (T::Array(a), T::Array(b)) if a.is_oid_like() && b.is_oid_like() => {
             Some(T::Array(Box::new(T::Oid)))

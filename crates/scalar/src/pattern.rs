@@ -219,10 +219,13 @@ pub(crate) fn similar_regex(pattern: &str, escape: Option<char>) -> String {
 
 /// The escapes that mean something else in PostgreSQL, and brackets, in which nothing but a class
 /// opens another bracket.
-fn translated(pattern: &str) -> String {
+///
+/// # Errors
+/// 2201B for a number that is none of a group or a character, 0A000 for one of a group.
+fn translated(pattern: &str) -> SqlResult<String> {
     let mut out = String::new();
     let mut chars = pattern.chars().peekable();
-    let mut inside = false;
+    let (mut inside, mut groups) = (false, 0);
     while let Some(c) = chars.next() {
         match (c, inside) {
             ('\\', _) => match (chars.next(), inside) {
@@ -232,6 +235,10 @@ fn translated(pattern: &str) -> String {
                         digits.push(digit);
                     }
                     out.push_str(&numbered(&digits, inside));
+                }
+                (Some(digit @ '0'..='9'), _) => {
+                    let groups = if inside { None } else { Some(groups) };
+                    out.push_str(&octal(digit, &mut chars, groups)?);
                 }
                 (Some('b'), _) => out.push_str("\\x08"),
                 (Some('B'), _) => out.push_str("\\\\"),
@@ -264,29 +271,69 @@ fn translated(pattern: &str) -> String {
                 out.push_str("\\[");
             }
             ('[', true) => {
-                // A class up to its closing bracket.
                 out.push(c);
-                for next in chars.by_ref() {
-                    out.push(next);
-                    if next == ']' {
-                        break;
-                    }
-                }
+                copy_class(&mut chars, &mut out);
             }
             ('&' | '~', true) => out.extend(['\\', c]),
             // Blanks mean something in brackets, also where the flag `x` ignores them.
             (' ' | '#', true) => out.extend(['\\', c]),
-            ('\t' | '\n' | '\r' | '\x0b' | '\x0c', true) => {
-                out.push_str(&format!("\\x{:02x}", c as u32));
-            }
+            ('\t'..='\r', true) => out.push_str(&format!("\\x{:02x}", c as u32)),
             (']', true) => {
                 inside = false;
+                out.push(c);
+            }
+            ('(', false) => {
+                groups += u32::from(chars.peek() != Some(&'?'));
                 out.push(c);
             }
             _ => out.push(c),
         }
     }
-    out
+    Ok(out)
+}
+
+/// A class, up to its closing bracket.
+fn copy_class(chars: &mut Characters<'_>, out: &mut String) {
+    for next in chars.by_ref() {
+        out.push(next);
+        if next == ']' {
+            return;
+        }
+    }
+}
+
+type Characters<'a> = std::iter::Peekable<std::str::Chars<'a>>;
+
+/// A character by its octal number, which begins with this digit. `groups`: how many were opened
+/// before; `None` in brackets, where no number is of a group.
+fn octal(digit: char, chars: &mut Characters<'_>, groups: Option<u32>) -> SqlResult<String> {
+    let invalid = |what: &str| {
+        let message = format!("invalid regular expression: {what}");
+        Err(SqlError::new(SqlState("2201B"), message))
+    };
+    let digits: String = chars.clone().take_while(char::is_ascii_digit).collect();
+    let group = format!("{digit}{digits}").parse::<u32>().ok();
+    let is_there = group.is_some_and(|n| groups.is_some_and(|groups| n <= groups));
+    // As PostgreSQL tells it: one digit is a group, more are if there are so many.
+    if digit != '0' && (digits.is_empty() || is_there) {
+        return match groups {
+            Some(_) if is_there => {
+                Err(SqlError::unsupported("back reference in a regular expression"))
+            }
+            Some(_) => invalid("invalid backreference number"),
+            None => invalid("invalid escape \\ sequence"),
+        };
+    }
+    let Some(mut number) = digit.to_digit(8) else {
+        return invalid("invalid escape \\ sequence");
+    };
+    for _ in 0..2 {
+        let next = chars.peek().and_then(|c| c.to_digit(8)).map(|d| number * 8 + d);
+        let Some(next) = next.filter(|n| *n <= 0xff) else { break };
+        number = next;
+        chars.next();
+    }
+    Ok(format!("\\x{{{number:x}}}"))
 }
 
 /// A character by its number, of any number of digits. A number that is none of Unicode's stands
@@ -371,7 +418,7 @@ pub(crate) fn regex(pattern: &str, flags: &str) -> SqlResult<Arc<Regex>> {
     }
     let spelled = match flags.contains('q') {
         true => regex::escape(pattern),
-        false => unicode_classes(&translated(&plain_braces(pattern))),
+        false => unicode_classes(&translated(&plain_braces(pattern))?),
     };
     let mut builder = regex::RegexBuilder::new(&spelled);
     builder.size_limit(4 << 20).dot_matches_new_line(true);

@@ -10,7 +10,8 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use braid_types::{Datum, Interval, SqlError, SqlResult, SqlState};
+use braid_types::ordered::timetz;
+use braid_types::{Datum, Interval, OrderedKind, SqlError, SqlResult, SqlState};
 
 use crate::{Applied, Bound, EvalContext, Node, Volatility};
 
@@ -101,6 +102,10 @@ pub(crate) fn round_seconds(value: Datum, digits: u8) -> Datum {
         Datum::Time(t) => Datum::Time(round(t)),
         Datum::Timestamp(t) => Datum::Timestamp(round(t)),
         Datum::TimestampTz(t) => Datum::TimestampTz(round(t)),
+        Datum::Ordered(value) if value.kind() == OrderedKind::TimeTz => {
+            let (micros, east) = timetz::parts(&value);
+            Datum::Ordered(timetz::of(round(micros), east))
+        }
         Datum::Interval(i) => Datum::Interval(Interval { micros: round(i.micros), ..i }),
         other => other,
     }

@@ -348,8 +348,3 @@ pub fn is_set_returning(name: &str) -> bool {
 pub fn is_volatile(name: &str) -> bool {
     overloads(name).iter().any(|b| b.volatility == Volatility::Volatile)
 }
-
-/// Whether any overload has this name.
-pub(crate) fn exists(name: &str) -> bool {
-    table().contains_key(name)
-}

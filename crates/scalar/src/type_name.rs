@@ -28,6 +28,11 @@ fn length(given: &Option<CharacterLength>, ty: &str) -> SqlResult<Option<u32>> {
     }
 }
 
+fn bit_length(length: Option<u64>, ty: &str) -> SqlResult<Option<u32>> {
+    let length = length.map(|length| CharacterLength::IntegerLength { length, unit: None });
+    self::length(&length, ty)
+}
+
 fn numeric(info: &ExactNumberInfo) -> SqlResult<SqlType> {
     let (precision, scale) = match info {
         ExactNumberInfo::None => return Ok(SqlType::Numeric(None)),
@@ -88,6 +93,7 @@ pub(crate) fn name_with_precision(oid: u32, typmod: i32) -> Option<String> {
     let digits = typmod & 0xffff;
     let (name, rest) = match SqlType::from_oid(oid, -1)? {
         SqlType::Time => ("time", " without time zone"),
+        SqlType::TimeTz => ("time", " with time zone"),
         SqlType::Timestamp => ("timestamp", " without time zone"),
         SqlType::TimestampTz => ("timestamp", " with time zone"),
         SqlType::Interval => ("interval", ""),
@@ -137,10 +143,9 @@ pub fn sql_type_of(data_type: &DataType, types: Option<&dyn TypeNames>) -> SqlRe
         DataType::Varbinary(None | Some(BinaryLength::Max)) => SqlType::Bytea,
         DataType::Date => SqlType::Date,
         DataType::Time(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => SqlType::Time,
-        DataType::Time(..) => {
-            return Err(SqlError::unsupported("type time with time zone")
-                .with_hint("Use time, or timestamptz."));
-        }
+        DataType::Time(..) => SqlType::TimeTz,
+        DataType::Bit(n) => SqlType::Bit(bit_length(*n, "bit")?.unwrap_or(1)),
+        DataType::BitVarying(n) | DataType::VarBit(n) => SqlType::Varbit(bit_length(*n, "varbit")?),
         DataType::Timestamp(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => {
             SqlType::Timestamp
         }
@@ -196,7 +201,8 @@ fn custom(
         "int64" => SqlType::Int8,
         "float64" => SqlType::Float8,
         "float32" => SqlType::Float4,
-        "timetz" => return Err(SqlError::unsupported("type time with time zone")),
+        "varbit" => SqlType::Varbit(bit_length(number().map(u64::from), "varbit")?),
+        "bit" => SqlType::Bit(bit_length(number().map(u64::from), "bit")?.unwrap_or(1)),
         "serial" | "serial4" => SqlType::Int4,
         "bigserial" | "serial8" => SqlType::Int8,
         "smallserial" | "serial2" => SqlType::Int2,

@@ -74,7 +74,8 @@ impl Deadline {
     }
 }
 
-fn now() -> u64 {
+/// Nanoseconds of the monotonic clock.
+pub(crate) fn now() -> u64 {
     WallClock.monotonic_nanos()
 }
 
@@ -100,6 +101,8 @@ struct Entry {
     backend: Arc<Backend>,
     is_session: bool,
     parked: Option<Parked>,
+    /// There is something to tell its client, and a thread had it.
+    roused: bool,
 }
 
 /// A connection's place in the register; dropping it gives the place back.
@@ -136,7 +139,8 @@ impl Backends {
             idle_in_transaction: Deadline::default(),
         });
         backend.idle.begin(Some(limit));
-        let entry = Entry { backend: Arc::clone(&backend), is_session: false, parked: None };
+        let entry =
+            Entry { backend: Arc::clone(&backend), is_session: false, parked: None, roused: false };
         state.open.insert(pid, entry);
         Registration { backend, backends: Arc::clone(self) }
     }
@@ -213,6 +217,25 @@ impl Backends {
     /// Takes a connection that was parked.
     pub(crate) fn take(&self, pid: i32) -> Option<Parked> {
         self.state.lock().open.get_mut(&pid)?.parked.take()
+    }
+
+    /// Takes a session that has something to tell its client. One that a thread has is noted: the
+    /// thread looks before it waits, or [`Backends::roused`] says it when it is parked.
+    pub(crate) fn rouse(&self, pid: i32) -> Option<Parked> {
+        let mut state = self.state.lock();
+        let entry = state.open.get_mut(&pid)?;
+        let parked = entry.parked.take();
+        entry.roused = parked.is_none();
+        parked
+    }
+
+    /// Takes a session that was parked although it was roused.
+    pub(crate) fn roused(&self, pid: i32) -> Option<Parked> {
+        let mut state = self.state.lock();
+        let entry = state.open.get_mut(&pid)?;
+        let parked = if entry.roused { entry.parked.take() } else { None };
+        entry.roused = false;
+        parked
     }
 
     pub(crate) fn find(&self, pid: i32) -> Option<Arc<Backend>> {

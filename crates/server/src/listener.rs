@@ -295,6 +295,14 @@ impl braid_sql::Backends for Signals {
             shared.backends.is_session(pid) && watch::raise(&shared, pid, cause)
         })
     }
+
+    fn wake(&self, pid: i32) {
+        if let Some(shared) = self.0.upgrade()
+            && let Some(parked) = shared.backends.rouse(pid)
+        {
+            watch::wake(&shared, parked);
+        }
+    }
 }
 
 fn spawn(
@@ -413,7 +421,7 @@ fn accept_loop(listener: &TcpListener, shared: &Arc<Shared>) {
 fn admit(socket: TcpStream, secret: i32, shared: &Arc<Shared>) {
     let registration = shared.backends.admit(socket, secret, shared);
     let backend = Arc::clone(&registration.backend);
-    let parked = Greeting::new(registration).and_then(|greeting| {
+    let parked = Greeting::new(registration, shared.config.eager_wait).and_then(|greeting| {
         let parked = Parked::Greeting(Box::new(greeting));
         let (pid, speech) = (backend.pid, Interest::Speech);
         shared.backends.park(pid, parked, |b| shared.watch.add(pid, &b.socket, speech))
@@ -487,7 +495,12 @@ fn converse(parked: Parked, shared: &Arc<Shared>) -> Result<(), Fatal> {
             connection.rest();
             let parked = Parked::Session(connection);
             let kept = shared.backends.park(backend.pid, parked, |_| arm(Interest::Speech));
-            kept.map_err(Fatal::Disconnected)
+            kept.map_err(Fatal::Disconnected)?;
+            // Something to tell may have come while nobody could take the connection.
+            if let Some(parked) = shared.backends.roused(backend.pid) {
+                watch::wake(shared, parked);
+            }
+            Ok(())
         }
     }
 }

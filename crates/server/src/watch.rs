@@ -142,7 +142,7 @@ pub(crate) fn raise(shared: &Arc<Shared>, pid: i32, cause: Cause) -> bool {
     true
 }
 
-fn wake(shared: &Arc<Shared>, parked: Parked) {
+pub(crate) fn wake(shared: &Arc<Shared>, parked: Parked) {
     let own = Arc::clone(shared);
     if let Err(e) = shared.workers.run(Box::new(move || resume(parked, &own))) {
         tracing::warn!(error = %e, "no thread for a connection: it is closed");

@@ -9,9 +9,9 @@
 //! back with the next question. So everything happens in one order, which the seed decides.
 
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, OnceLock, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use braid_env::memory::Pool;
 use braid_env::random::Random;
 use braid_env::tasks::spawn_thread;
 use braid_kv::{Coordinator, CoordinatorOptions, KvError, KvResult, ScanOptions, Txn, TxnOptions};
-use braid_range::{Answer, NodeId, RangeDescriptor, Request, Write};
+use braid_range::{Answer, Ask, CommitAsk, NodeId, RangeDescriptor, Request, TxnId, Write};
 use braid_workload::history::record::{Key, Op, Outcome, Transaction};
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -36,6 +36,10 @@ use crate::plan::Plan;
 enum Word {
     /// Run a transaction; values that it writes begin with this one.
     Begin(u64),
+    /// Look at everything of a number.
+    Look(u32),
+    /// Bring to their end what others have left.
+    Tidy,
     /// The answer to the question, if there was one.
     Reply(Option<Reply>),
 }
@@ -47,10 +51,14 @@ enum Said {
         request: Request,
         patience: Duration,
     },
+    /// Goes on at once.
+    Tell {
+        node: NodeId,
+        request: Request,
+    },
     Pause(Duration),
     Done {
         outcome: Outcome,
-        ops: Vec<Op>,
         why: Option<String>,
     },
     /// It has panicked.
@@ -68,6 +76,12 @@ pub(crate) struct Actor {
     began: u64,
     count: u64,
     idle: bool,
+    /// What the transaction has done so far.
+    ops: Arc<Mutex<Vec<Op>>>,
+    /// What nobody waits for the answer of.
+    tells: Vec<(NodeId, Request)>,
+    /// Under which names the transaction was to be committed.
+    names: Vec<TxnId>,
 }
 
 /// How the thread's questions leave it.
@@ -75,11 +89,21 @@ struct Baton {
     words: Mutex<Receiver<Word>>,
     said: Sender<Said>,
     clock: Arc<dyn Clock>,
+    /// Says now and then who is running, also while it waits for an answer.
+    router: OnceLock<Weak<Router>>,
+    announced_at: AtomicU64,
 }
 
+/// From one announcement to the next.
+const ANNOUNCE_MICROS: u64 = 1_000_000;
+
+/// Of the numbers of coordinators that die and have successors these bits are the client's.
+const CLIENT_BITS: u32 = 12;
+
 impl Actor {
+    /// The client with this number, after so many others.
     pub(crate) fn new(
-        id: u64,
+        (id, dead): (u64, u64),
         plan: &Plan,
         range: RangeDescriptor,
         world: Arc<AtomicU64>,
@@ -89,10 +113,19 @@ impl Actor {
         let (outbox, said) = channel();
         let clock: Arc<dyn Clock> = Arc::new(NodeClock::new(world));
         let gone = outbox.clone();
-        let baton = Arc::new(Baton { words: Mutex::new(inbox), said: outbox, clock });
+        let baton = Arc::new(Baton {
+            words: Mutex::new(inbox),
+            said: outbox,
+            clock,
+            router: OnceLock::new(),
+            announced_at: AtomicU64::new(0),
+        });
         let (plan, seed) = (plan.clone(), random.next_u64());
+        let (ops, coordinator) = (Arc::new(Mutex::default()), dead << CLIENT_BITS | id);
+        let done = Arc::clone(&ops);
         let thread = spawn_thread("sim-client", move || {
-            let run = std::panic::AssertUnwindSafe(|| work(id, &plan, range, &baton, seed));
+            let run = || work(coordinator, &plan, range, &baton, seed, &done);
+            let run = std::panic::AssertUnwindSafe(run);
             if std::panic::catch_unwind(run).is_err() {
                 // Nobody listens if the world is over, too.
                 let _ = gone.send(Said::Gone);
@@ -103,10 +136,13 @@ impl Actor {
             words: Some(words),
             said,
             thread: Some(thread),
-            number: id << 32,
+            number: id << 32 | dead << 24,
             began: 0,
-            count: 0,
+            count: dead << 16,
             idle: true,
+            ops,
+            tells: Vec::new(),
+            names: Vec::new(),
         }
     }
 
@@ -115,10 +151,40 @@ impl Actor {
     }
 
     pub(crate) fn begin(&mut self, now: u64) -> Wish {
-        (self.began, self.idle) = (now, false);
         self.count += 1;
         let first = (self.id << 40) | self.count << 8;
-        self.go_on(now, Word::Begin(first))
+        self.start(now, Word::Begin(first))
+    }
+
+    /// Looks at everything of a number, until it has seen it.
+    pub(crate) fn begin_last(&mut self, now: u64, n: u32) -> Wish {
+        self.start(now, Word::Look(n))
+    }
+
+    /// Brings to their end what others have left half done.
+    pub(crate) fn tidy(&mut self, now: u64) -> Wish {
+        self.start(now, Word::Tidy)
+    }
+
+    fn start(&mut self, now: u64, word: Word) -> Wish {
+        (self.began, self.idle) = (now, false);
+        self.names.clear();
+        self.ops.lock().clear();
+        self.go_on(now, word)
+    }
+
+    /// It dies in the middle of its transaction: that one, and the names under which it may have
+    /// happened.
+    pub(crate) fn die(self, now: u64) -> (Transaction, Vec<TxnId>) {
+        let ops = self.ops.lock().clone();
+        let outcome = Outcome::Unknown;
+        let names = self.names.clone();
+        (Transaction { began: self.began, ended: now, outcome, ops }, names)
+    }
+
+    /// What was sent along, and is not answered.
+    pub(crate) fn take_tells(&mut self) -> Vec<(NodeId, Request)> {
+        std::mem::take(&mut self.tells)
     }
 
     /// An answer to the open question, or none.
@@ -132,14 +198,25 @@ impl Actor {
         let _ = self.words.as_ref().expect("the world goes on").send(word);
         self.number += 1;
         let number = self.number;
-        match self.said.recv().unwrap_or(Said::Gone) {
+        let said = loop {
+            match self.said.recv().unwrap_or(Said::Gone) {
+                Said::Tell { node, request } => self.tells.push((node, request)),
+                said => break said,
+            }
+        };
+        match said {
+            Said::Tell { .. } => unreachable!("it does not give the baton back"),
             Said::Ask { node, request, patience } => {
+                if let Ask::Commit(CommitAsk { txn, .. }) = &request.ask {
+                    self.names.push(*txn);
+                }
                 let patience_micros = patience.as_micros() as u64;
                 Wish::Send { node, number, request, patience_micros }
             }
             Said::Pause(time) => Wish::Rest { number, micros: time.as_micros() as u64 },
-            Said::Done { outcome, ops, why } => {
+            Said::Done { outcome, why } => {
                 self.idle = true;
+                let ops = self.ops.lock().clone();
                 let transaction = Transaction { began: self.began, ended: now, outcome, ops };
                 match why {
                     Some(why) => Wish::Failed(transaction, why),
@@ -162,6 +239,16 @@ impl Drop for Actor {
 }
 
 impl Baton {
+    fn announce(&self) {
+        let (now, last) = (self.clock.now_micros(), self.announced_at.load(Ordering::Relaxed));
+        if last + ANNOUNCE_MICROS < now
+            && let Some(router) = self.router.get().and_then(Weak::upgrade)
+        {
+            self.announced_at.store(now, Ordering::Relaxed);
+            router.announce();
+        }
+    }
+
     /// Gives the baton back, and waits for it. `None`: the world is over.
     fn say(&self, said: Said) -> Option<Word> {
         self.said.send(said).ok()?;
@@ -180,10 +267,18 @@ impl Transport for Baton {
         if std::thread::panicking() {
             return None;
         }
+        self.announce();
         match self.say(Said::Ask { node, request: request.clone(), patience }) {
             Some(Word::Reply(reply)) => reply,
             // Whoever asks on and on would never end: the thread is unwound.
             _ => std::panic::resume_unwind(Box::new(())),
+        }
+    }
+
+    fn tell(&self, node: NodeId, request: &Request) {
+        if !std::thread::panicking() {
+            // Nobody listens if the world is over.
+            let _ = self.said.send(Said::Tell { node, request: request.clone() });
         }
     }
 
@@ -195,11 +290,18 @@ impl Transport for Baton {
 }
 
 /// What the thread does.
-fn work(id: u64, plan: &Plan, range: RangeDescriptor, baton: &Arc<Baton>, seed: u64) {
+fn work(
+    coordinator: u64,
+    plan: &Plan,
+    range: RangeDescriptor,
+    baton: &Arc<Baton>,
+    seed: u64,
+    ops: &Mutex<Vec<Op>>,
+) {
     let fs = Arc::new(MemFs::new());
     let options = RouterOptions {
         home: None,
-        coordinator: id,
+        coordinator,
         hlc: Arc::new(Hlc::new(baton.clock.clone())),
         wall: baton.clock.clone(),
         max_clock_offset_micros: plan.offset_micros,
@@ -209,6 +311,7 @@ fn work(id: u64, plan: &Plan, range: RangeDescriptor, baton: &Arc<Baton>, seed: 
         ranges: vec![range],
     };
     let router = Arc::new(Router::new(baton.clone(), options));
+    let _ = baton.router.set(Arc::downgrade(&router));
     let own = CoordinatorOptions {
         fs,
         dir: Path::new("/").into(),
@@ -219,16 +322,61 @@ fn work(id: u64, plan: &Plan, range: RangeDescriptor, baton: &Arc<Baton>, seed: 
     let coordinator = Coordinator::over(router.clone(), own).expect("its disk is new");
     let mut random = Random::seeded(seed);
     let mut word = baton.words.lock().recv().ok();
-    while let Some(Word::Begin(value)) = word {
-        router.announce();
-        let mut ops = Vec::new();
-        let run = transaction(&coordinator, plan, &mut random, value, &mut ops);
+    while let Some(task) = word {
+        let run = match task {
+            Word::Begin(value) => {
+                router.housekeep();
+                transaction(&coordinator, plan, &mut random, value, ops)
+            }
+            Word::Look(n) => {
+                look(&coordinator, n, ops, baton);
+                Ok(())
+            }
+            Word::Tidy => tidy(&router, &coordinator, plan, baton),
+            Word::Reply(_) => return,
+        };
         let (outcome, why) = match run {
             Ok(()) => (Outcome::Committed, None),
             Err(KvError::OutcomeUnknown(why)) => (Outcome::Unknown, Some(why)),
             Err(why) => (Outcome::Aborted, Some(why.to_string())),
         };
-        word = baton.say(Said::Done { outcome, ops, why });
+        word = baton.say(Said::Done { outcome, why });
+    }
+}
+
+/// Some time passes, and what is old by then is brought to its end.
+fn tidy(
+    router: &Router,
+    coordinator: &Arc<Coordinator>,
+    plan: &Plan,
+    baton: &Baton,
+) -> KvResult<()> {
+    let unused = Mutex::default();
+    for _ in 0..3 {
+        baton.pause(Duration::from_secs(4));
+        // Ranges are learned of by asking for keys.
+        (0..plan.keys as u32).for_each(|n| look(coordinator, n, &unused, baton));
+        router.housekeep();
+        router.recover()?;
+    }
+    Ok(())
+}
+
+/// Looks at everything of a number, until it has seen it.
+fn look(coordinator: &Arc<Coordinator>, n: u32, ops: &Mutex<Vec<Op>>, baton: &Baton) {
+    loop {
+        ops.lock().clear();
+        let seen = || -> KvResult<()> {
+            let txn = coordinator.begin(TxnOptions { read_only: true, ..TxnOptions::default() })?;
+            for key in [Key::List(n), Key::Trail(n), Key::Register(n)] {
+                ops.lock().extend(data::seen(&rows(&txn, key)?, key));
+            }
+            txn.commit().map(drop)
+        };
+        match seen() {
+            Ok(()) => return,
+            Err(_) => baton.pause(Duration::from_millis(20)),
+        }
     }
 }
 
@@ -258,10 +406,10 @@ fn transaction(
     plan: &Plan,
     random: &mut Random,
     first: u64,
-    ops: &mut Vec<Op>,
+    ops: &Mutex<Vec<Op>>,
 ) -> KvResult<()> {
-    // Circles of waiting over several ranges are not found.
-    let lock_timeout = Some(Duration::from_millis(random.between(200, 3_000)));
+    let most = random.between(200, 3_000);
+    let lock_timeout = random.chance(1, 2).then(|| Duration::from_millis(most));
     let options =
         TxnOptions { lock_timeout, batch: random.between(1, 8) as usize, ..TxnOptions::default() };
     let txn = coordinator.begin(options)?;
@@ -276,7 +424,7 @@ fn transaction(
         for key in step.reads() {
             seen.extend(rows(&txn, key)?);
         }
-        ops.extend(step.reads().into_iter().flat_map(|key| data::seen(&seen, key)));
+        ops.lock().extend(step.reads().into_iter().flat_map(|key| data::seen(&seen, key)));
         let before = |key| data::values(&seen, key);
         writes |= !matches!(step, Step::Look(_));
         match step {
@@ -284,19 +432,19 @@ fn transaction(
             Step::Append(key) => {
                 let value = fresh();
                 write(&txn, data::append(key, &before(key), value))?;
-                ops.push(Op::Append { key, value });
+                ops.lock().push(Op::Append { key, value });
             }
             Step::Overwrite(key, _) => {
                 let value = fresh();
                 write(&txn, data::write(key, value))?;
-                ops.push(Op::Write { key, value });
+                ops.lock().push(Op::Write { key, value });
             }
             Step::Erase(n) => {
                 let (key, trail, value) = (Key::List(n), Key::Trail(n), fresh());
                 write(&txn, data::append(trail, &before(trail), value))?;
                 write(&txn, data::erase(key, value))?;
-                ops.push(Op::Append { key: trail, value });
-                ops.push(Op::Erase { key, value });
+                ops.lock().push(Op::Append { key: trail, value });
+                ops.lock().push(Op::Erase { key, value });
             }
         }
     }

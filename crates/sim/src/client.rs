@@ -257,8 +257,17 @@ impl Client {
         let (txn, read_at) = (self.name(now), self.read_at);
         self.stage = Stage::Committing;
         let reads = Reads { points: Vec::new(), spans: reads };
-        let (locks, not_after) = (None, None);
-        self.pose(Ask::Commit(CommitAsk { txn, read_at, reads, locks, not_after, writes }))
+        let (locks, not_after, not_before, anchor) = (None, None, CommitTs::ZERO, None);
+        self.pose(Ask::Commit(CommitAsk {
+            txn,
+            read_at,
+            reads,
+            locks,
+            not_after,
+            not_before,
+            writes,
+            anchor,
+        }))
     }
 
     /// Names the commit.

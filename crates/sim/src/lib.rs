@@ -29,6 +29,7 @@ mod live;
 mod network;
 mod node;
 mod plan;
+mod sabotage;
 mod trouble;
 mod verdict;
 mod world;

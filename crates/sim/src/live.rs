@@ -24,8 +24,8 @@ use braid_env::tasks::SeededTasks;
 use braid_kv::{Coordinator, CoordinatorOptions, PartDigest};
 use braid_lsm::{CommitTs, KeySpan, Options, RowClassFn};
 use braid_range::{
-    Answer, Ask, FIRST_DATA_KEY, NodeEnv, NodeId, NodeOptions, RangeDescriptor, RangeId, Replicas,
-    Request, Split, anywhere,
+    Answer, Ask, CommitAsk, FIRST_DATA_KEY, NodeEnv, NodeId, NodeOptions, RangeDescriptor, RangeId,
+    Replicas, Request, Split, anywhere,
 };
 use bytes::Bytes;
 use parking_lot::{Condvar, Mutex};
@@ -35,7 +35,9 @@ const NODES: u64 = 3;
 const TICK_MICROS: u64 = 10_000;
 /// Stores are synced every so many ticks.
 const SYNC_TICKS: u64 = 50;
-const ANNOUNCE_MICROS: u64 = 1_000_000;
+/// Every range costs time at every tick.
+const MOST_RANGES: usize = 24;
+const ANNOUNCE_MICROS: u64 = 100_000;
 
 /// What the nodes know of values.
 #[derive(Default)]
@@ -46,6 +48,9 @@ pub struct LiveOptions {
     pub part_digest: Option<PartDigest>,
     /// The range is split at these keys before anybody uses it.
     pub borders: Vec<Bytes>,
+    /// Ranges are split in the middle of every so many commits, in front of the last key that each
+    /// of these writes.
+    pub split_at_commits: Option<u64>,
 }
 
 struct Node {
@@ -63,6 +68,7 @@ struct Inner {
     asked: u64,
     ticks: u64,
     ticked_at: u64,
+    commits: u64,
 }
 
 /// See the [module's page](self).
@@ -126,12 +132,17 @@ impl LiveCluster {
 
     /// Begins transactions, on the first node.
     pub fn coordinator(self: &Arc<Self>) -> Arc<Coordinator> {
+        self.coordinator_on(1)
+    }
+
+    /// Begins transactions, on this node.
+    pub fn coordinator_on(self: &Arc<Self>, node: u64) -> Arc<Coordinator> {
         let mut routers = self.routers.lock();
         let fs = Arc::new(MemFs::new());
         let options = RouterOptions {
-            home: Some(NodeId(1)),
+            home: Some(NodeId(node)),
             coordinator: 1 + routers.len() as u64,
-            hlc: self.inner.lock().nodes[0].process.hlc().clone(),
+            hlc: self.inner.lock().nodes[node as usize - 1].process.hlc().clone(),
             wall: self.clock.clone(),
             max_clock_offset_micros: 250_000,
             patience: Duration::from_secs(30),
@@ -160,6 +171,17 @@ impl LiveCluster {
         inner.split(at, RangeId(newest + 1));
     }
 
+    /// What transactions over several ranges have left to do is done.
+    pub fn settle(&self) {
+        let routers: Vec<_> = self.routers.lock().iter().filter_map(Weak::upgrade).collect();
+        routers.iter().for_each(|router| router.housekeep());
+    }
+
+    /// As [`Replicas::unfinished`], of the first node.
+    pub fn unfinished(&self) -> (usize, usize) {
+        self.inner.lock().nodes[0].process.unfinished()
+    }
+
     /// What the nodes have, a line for each range of each.
     pub fn describe(&self) -> String {
         let inner = self.inner.lock();
@@ -173,7 +195,7 @@ impl LiveCluster {
         if last + ANNOUNCE_MICROS < now {
             self.announced_at.store(now, Ordering::Relaxed);
             let routers: Vec<_> = self.routers.lock().iter().filter_map(Weak::upgrade).collect();
-            routers.iter().for_each(|router| router.announce());
+            routers.iter().for_each(|router| router.housekeep());
         }
     }
 }
@@ -231,6 +253,19 @@ impl Inner {
         self.asked
     }
 
+    /// Splits the range of a commit that comes, if that is due: nobody who asks knows of it.
+    fn split_under(&mut self, request: &Request, every: u64) {
+        let Ask::Commit(CommitAsk { writes, .. }) = &request.ask else { return };
+        self.commits += 1;
+        let Some(at) = writes.last().map(|write| write.span().start) else { return };
+        let ranges = self.nodes[0].process.ranges();
+        let starts = ranges.iter().any(|(range, _)| range.span.start == at);
+        if self.commits.is_multiple_of(every) && !starts && ranges.len() < MOST_RANGES {
+            let newest = ranges.iter().map(|(range, _)| range.id.0).max().unwrap_or(0);
+            self.split(&at, RangeId(newest + 1));
+        }
+    }
+
     /// Splits whatever range has the key.
     fn split(&mut self, at: &Bytes, right: RangeId) {
         let ranges = self.nodes[0].process.ranges();
@@ -256,6 +291,9 @@ impl Transport for LiveCluster {
     ) -> Option<Reply> {
         self.announce();
         let mut inner = self.inner.lock();
+        if let Some(every) = self.options.split_at_commits {
+            inner.split_under(request, every);
+        }
         let number = inner.request(node, request.clone());
         self.changed.notify_all();
         let until = self.clock.now_micros() + patience.as_micros() as u64;
@@ -274,6 +312,15 @@ impl Transport for LiveCluster {
                 self.changed.wait_for(&mut inner, Duration::from_millis(5));
             }
         }
+    }
+
+    fn tell(&self, node: NodeId, request: &Request) {
+        let mut inner = self.inner.lock();
+        let number = inner.request(node, request.clone());
+        if inner.answers.remove(&number).is_none() {
+            inner.abandoned.insert(number);
+        }
+        self.changed.notify_all();
     }
 
     fn pause(&self, time: Duration) {

@@ -15,6 +15,18 @@ pub enum Sabotage {
     AgainIsDone,
     /// The raft log is cut at what the store has, durable or not.
     CutTooEarly,
+    /// A node says that a part of a transaction is prepared, and has forgotten it.
+    LostIntent,
+    /// What is prepared happens before the transaction is decided.
+    ResolveBeforeRecord,
+    /// The anchor says that a transaction has not happened, whatever is true.
+    RecordForgotten,
+    /// Readers take for certain what may be older than they are.
+    SkippedUncertainty,
+    /// What was read may change where it is validated or prepared.
+    UnguardedReads,
+    /// A node answers for keys that it has given away.
+    StaleDescriptor,
 }
 
 /// See the [module's page](self).
@@ -34,6 +46,8 @@ pub struct Plan {
     pub disk: DiskPlan,
     /// Of ten pieces of trouble so many come with a split.
     pub splits: u64,
+    /// The range is split in front of everything as soon as it is served.
+    pub borders: bool,
     /// Microseconds between two pieces of trouble.
     pub trouble_every: u64,
     /// Kinds of trouble, by weight: crash, all crash, partition, one direction, clock jump, pause.
@@ -57,6 +71,8 @@ pub struct ClientPlan {
     pub over_kv: bool,
     /// Transactions in all.
     pub transactions: u64,
+    /// Of ten pieces of trouble so many come with the death of a client, if they have threads.
+    pub deaths: u64,
     /// Microseconds for which a client rests between two of them, at most.
     pub rest_micros: u64,
 }
@@ -109,12 +125,13 @@ impl Plan {
         let survives = *random.pick(&[0, 50, 100]);
         let memtable_size = *random.pick(&[8 << 10, 64 << 10, 1 << 20]);
         let max_range_bytes = *random.pick(&[1 << 10, 4 << 10, 1 << 28]);
-        Plan {
+        let mut plan = Plan {
             seed,
             nodes: if random.chance(1, 5) { 5 } else { 3 },
             clients: ClientPlan {
                 count: random.between(2, 8) as usize,
                 over_kv: false,
+                deaths: 0,
                 transactions: random.between(100, 300),
                 rest_micros: *random.pick(&[1, 20_000, 500_000]),
             },
@@ -130,13 +147,19 @@ impl Plan {
                 kept_bytes: *random.pick(&[0, 1 << 10, 1 << 20]),
             },
             splits: random.below(4),
+            borders: false,
             sabotage: None,
-        }
+        };
+        plan.clients.deaths = if calm { 0 } else { random.below(4) };
+        plan
     }
 
     /// The same with transactions of `kv`.
     pub fn over_kv(mut self) -> Plan {
         self.clients.over_kv = true;
+        // Most transactions are to have several participants.
+        self.splits = self.splits.max(2);
+        self.borders = self.seed.is_multiple_of(3);
         self
     }
 
@@ -149,6 +172,18 @@ impl Plan {
             (self.trouble_every, self.lease_micros) = (6_000_000, 1_000_000);
             (self.network.lost, self.clients.rest_micros) = (0, 500_000);
             return self;
+        }
+        if matches!(
+            sabotage,
+            Sabotage::LostIntent
+                | Sabotage::ResolveBeforeRecord
+                | Sabotage::RecordForgotten
+                | Sabotage::SkippedUncertainty
+                | Sabotage::UnguardedReads
+                | Sabotage::StaleDescriptor
+        ) {
+            self = self.over_kv();
+            (self.borders, self.clients.deaths) = (true, 2);
         }
         self.disk.memtable_size = 1 << 20;
         self.trouble = self.trouble.map(|weight| weight.max(1));

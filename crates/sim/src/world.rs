@@ -9,7 +9,8 @@ use braid_consensus::{LogPlace, ReplicaId, Result};
 use braid_env::random::Random;
 use braid_lsm::{CommitTs, KeySpan, ScanOptions};
 use braid_range::{
-    Answer, Ask, FIRST_DATA_KEY, NodeId, RangeDescriptor, RangeId, Replicas, Request, Split,
+    Answer, Ask, Decision, FIRST_DATA_KEY, NodeId, RangeDescriptor, RangeId, Replicas, Request,
+    Split, TxnId,
 };
 use braid_workload::history::{History, Outcome, Transaction};
 
@@ -20,6 +21,7 @@ use crate::data;
 use crate::network::{Network, Party};
 use crate::node::Node;
 use crate::plan::{Plan, Sabotage};
+use crate::sabotage::{twist_answer, twist_request};
 use crate::trouble::{Trouble, draw};
 use crate::verdict::Verdict;
 
@@ -109,6 +111,33 @@ impl Worker {
             Worker::Threaded(actor) => actor.reply(now, None),
         }
     }
+
+    fn begin_last(&mut self, now: u64, n: u32) -> Wish {
+        match self {
+            Worker::Plain(client) => client.begin_last(now, n),
+            Worker::Threaded(actor) => actor.begin_last(now, n),
+        }
+    }
+
+    fn take_tells(&mut self) -> Vec<(NodeId, Request)> {
+        match self {
+            Worker::Plain(_) => Vec::new(),
+            Worker::Threaded(actor) => actor.take_tells(),
+        }
+    }
+}
+
+/// Transactions whose outcome is found out in the end: their places in the history.
+#[derive(Default)]
+struct Fates {
+    /// Nobody was told.
+    unknown: Vec<(usize, Ask)>,
+    /// Their clients died: under which names they may have happened.
+    orphans: Vec<(usize, Vec<TxnId>)>,
+    /// Clients that died.
+    dead: u64,
+    /// What nodes were asked, by number, as far as their answers are twisted.
+    asked: BTreeMap<u64, Request>,
 }
 
 struct World {
@@ -121,8 +150,7 @@ struct World {
     workers: Vec<Worker>,
     network: Network,
     history: History,
-    /// Transactions of which nobody knows the outcome: their places in the history.
-    unknown: Vec<(usize, Ask)>,
+    fates: Fates,
     begun: u64,
     healed_at: Option<u64>,
     /// While a client asks for what was given up: what it was told.
@@ -155,7 +183,7 @@ impl World {
         };
         let threaded = |n, random| {
             let (id, now) = (FIRST_CLIENT + n, now.clone());
-            Worker::Threaded(Box::new(Actor::new(id, &plan, range.clone(), now, random)))
+            Worker::Threaded(Box::new(Actor::new((id, 0), &plan, range.clone(), now, random)))
         };
         let mut workers: Vec<Worker> = Vec::new();
         for n in 0..plan.clients.count as u64 {
@@ -163,7 +191,7 @@ impl World {
         }
         if plan.clients.over_kv {
             // Who looks at everything in the end.
-            workers.push(plain(plan.clients.count as u64, fork()));
+            workers.push(threaded(plan.clients.count as u64, fork()));
         }
         World {
             range,
@@ -174,7 +202,7 @@ impl World {
             workers,
             network,
             history: History::default(),
-            unknown: Vec::new(),
+            fates: Fates::default(),
             begun: 0,
             healed_at: None,
             found_out: None,
@@ -219,6 +247,7 @@ impl World {
     fn go(&mut self) {
         (1..=self.plan.nodes).for_each(|node| self.after(0, Event::Start { node }));
         self.after(self.plan.trouble_every, Event::Trouble);
+        self.split_at_borders();
         for client in 0..self.plan.clients.count {
             self.next_transaction(client);
         }
@@ -294,8 +323,17 @@ impl World {
             let wait = until - self.now();
             return self.after(wait, event);
         }
-        if self.nodes[node as usize - 1].process.is_none() {
-            return;
+        let Some(process) = &self.nodes[node as usize - 1].process else { return };
+        let mut event = event;
+        if let (Event::Request { number, request, .. }, Some(sabotage)) =
+            (&mut event, self.plan.sabotage)
+        {
+            let clock = CommitTs(process.hlc().now());
+            self.fates.asked.insert(*number, request.clone());
+            if let Some(answer) = twist_request(sabotage, request, clock) {
+                let (client, number) = (*number >> 32, *number);
+                return self.after(1_000, Event::Answer { client, number, clock, answer });
+            }
         }
         self.happen_on(node, event);
     }
@@ -366,10 +404,19 @@ impl World {
                 self.after(delay, Event::Message { from: node, node: to.0, bytes });
             }
         }
-        for (number, answer) in effects.answers {
+        for (number, mut answer) in effects.answers {
             let client = number >> 32;
             if client < FIRST_CLIENT {
                 continue;
+            }
+            if let (Some(sabotage), Some(request)) =
+                (self.plan.sabotage, self.fates.asked.get(&number))
+            {
+                let there = (request, NodeId(node));
+                if let Some(ask) = twist_answer(sabotage, there, &mut answer) {
+                    let request = Request { range: request.range, ask };
+                    self.after(1, Event::Request { node, number: 0, request });
+                }
             }
             for delay in self.network.arrivals(node, client) {
                 let answer = answer.clone();
@@ -439,7 +486,38 @@ impl World {
         }
     }
 
+    /// A client dies in the middle of what it does; another one takes its place.
+    fn kill_client(&mut self) {
+        let n = self.random.below(self.plan.clients.count as u64);
+        let seed = self.random.next_u64();
+        if !self.plan.clients.over_kv || self.workers[n as usize].is_idle() {
+            return;
+        }
+        self.fates.dead += 1;
+        self.count("clients died");
+        let (id, now) = ((FIRST_CLIENT + n, self.fates.dead), self.now());
+        let random = Random::seeded(seed);
+        let next = Actor::new(id, &self.plan, self.range.clone(), self.now.clone(), random);
+        let next = Worker::Threaded(Box::new(next));
+        let Worker::Threaded(old) = std::mem::replace(&mut self.workers[n as usize], next) else {
+            unreachable!("all that die have threads")
+        };
+        let (transaction, names) = old.die(now);
+        self.note(format!("c{n} dies: {transaction:?}"));
+        self.fates.orphans.push((self.history.transactions.len(), names));
+        self.history.transactions.push(transaction);
+        let rest = self.random.below(self.plan.clients.rest_micros);
+        self.after(rest, Event::Begin { client: n as usize });
+    }
+
     fn grant(&mut self, client: usize, wish: Wish) {
+        let party = FIRST_CLIENT + client as u64;
+        for (node, request) in self.workers[client].take_tells() {
+            for delay in self.network.arrivals(party, node.0) {
+                let (number, request) = (party << 32, request.clone());
+                self.after(delay, Event::Request { node: node.0, number, request });
+            }
+        }
         match wish {
             Wish::Done(transaction, ask) => self.ended(client, transaction, ask),
             Wish::Failed(transaction, why) => {
@@ -448,7 +526,13 @@ impl World {
                 self.ended(client, transaction, None);
             }
             Wish::Send { node, number, request, patience_micros } => {
-                let party = FIRST_CLIENT + client as u64;
+                match &request.ask {
+                    Ask::Commit(ask) if ask.anchor.is_some() => {
+                        self.count("commits into several ranges");
+                    }
+                    Ask::Decide { .. } => self.count("asked whether it has happened"),
+                    _ => {}
+                }
                 for delay in self.network.arrivals(party, node.0) {
                     let request = request.clone();
                     self.after(delay, Event::Request { node: node.0, number, request });
@@ -456,8 +540,7 @@ impl World {
                 self.after(patience_micros, Event::Impatient { client: party, number });
             }
             Wish::Rest { number, micros } => {
-                let client = FIRST_CLIENT + client as u64;
-                self.after(micros, Event::Impatient { client, number });
+                self.after(micros, Event::Impatient { client: party, number });
             }
             Wish::Wrong(what) => self.wrong(what),
         }
@@ -469,7 +552,7 @@ impl World {
             *found_out = transaction.outcome;
             return;
         }
-        self.unknown.extend(ask.map(|ask| (self.history.transactions.len(), ask)));
+        self.fates.unknown.extend(ask.map(|ask| (self.history.transactions.len(), ask)));
         self.history.transactions.push(transaction);
         let rest = self.random.below(self.plan.clients.rest_micros);
         self.after(rest, Event::Begin { client });
@@ -484,6 +567,9 @@ impl World {
         self.after(next, Event::Trouble);
         if self.random.chance(self.plan.splits, 10) {
             self.split();
+        }
+        if self.random.chance(self.plan.clients.deaths, 10) {
+            self.kill_client();
         }
         let nodes = 1..=self.plan.nodes;
         let parties: Vec<Party> =
@@ -529,6 +615,23 @@ impl World {
         }
     }
 
+    /// The first range is split in front of everything, if the plan says so.
+    fn split_at_borders(&mut self) {
+        if !self.plan.borders {
+            return;
+        }
+        // From the last one on, so that the first range has all of them.
+        for n in (1..self.plan.keys as u32).rev() {
+            self.ranges += 1;
+            let split = Split { at: data::border(n), right: RangeId(self.ranges) };
+            for node in 1..=self.plan.nodes {
+                let request = Request { range: RangeId(1), ask: Ask::Split(split.clone()) };
+                let micros = 2_000_000 + 100_000 * u64::from(self.ranges as u32);
+                self.after(micros, Event::Request { node, number: 0, request });
+            }
+        }
+    }
+
     /// Somebody wants a range to be split, and does not care what becomes of it.
     fn split(&mut self) {
         self.ranges += 1;
@@ -556,12 +659,10 @@ impl World {
     /// What was given up is found out: has it happened? Then one transaction reads everything, and
     /// all replicas must have the same rows.
     fn look_at_everything(&mut self) {
-        for (place, ask) in std::mem::take(&mut self.unknown) {
+        for (place, ask) in std::mem::take(&mut self.fates.unknown) {
             self.found_out = Some(Outcome::Unknown);
             let wish = self.last().find_out(ask);
-            let last = self.workers.len() - 1;
-            self.grant(last, wish);
-            if !self.go_until(World::last_is_idle) {
+            if !self.lasts(wish) {
                 return self.wrong("nobody says what became of a commit".into());
             }
             let (found_out, now) = (self.found_out.take(), self.now());
@@ -573,20 +674,53 @@ impl World {
         let mut over = true;
         for n in 0..self.plan.keys as u32 {
             let now = self.now();
-            let wish = self.last().begin_last(now, n);
-            let last = self.workers.len() - 1;
-            self.grant(last, wish);
-            over &= self.go_until(World::last_is_idle);
+            let wish = self.workers.last_mut().expect("there is one").begin_last(now, n);
+            over &= self.lasts(wish);
+        }
+        // It has been in all ranges.
+        if let Some(Worker::Threaded(actor)) = self.workers.last_mut() {
+            self.found_out = Some(Outcome::Unknown);
+            let wish = actor.tidy(self.now.load(Ordering::Relaxed));
+            over &= self.lasts(wish);
+            self.found_out = None;
         }
         if !over || !self.go_until(World::replicas_are_level) {
             let states: Vec<String> = self.nodes.iter().map(describe).collect();
             return self.wrong(format!("replicas do not become alike:\n  {}", states.join("\n  ")));
         }
+        self.judge_orphans();
         self.check_ranges();
         let rows: Vec<_> = self.nodes.iter().map(rows_of).collect();
         if let Some(other) = rows.iter().position(|other| *other != rows[0]) {
             self.wrong(format!("n{} has other rows than n1", other + 1));
         }
+    }
+
+    /// What has become of transactions whose clients died; and nothing of them is left.
+    fn judge_orphans(&mut self) {
+        let now = self.now();
+        let Some(process) = &self.nodes[0].process else { return };
+        let left = process.unfinished();
+        for (place, names) in &self.fates.orphans {
+            let happened =
+                |name: &TxnId| matches!(process.decision(*name), Some(Decision::Committed { .. }));
+            let outcome = match names.iter().any(happened) {
+                true => Outcome::Committed,
+                false => Outcome::Aborted,
+            };
+            let transaction = &mut self.history.transactions[*place];
+            (transaction.outcome, transaction.ended) = (outcome, now);
+        }
+        if left != (0, 0) {
+            self.wrong(format!("of transactions that are over is left: {left:?}"));
+        }
+    }
+
+    /// Lets the last client do something; whether it came to its end.
+    fn lasts(&mut self, wish: Wish) -> bool {
+        let last = self.workers.len() - 1;
+        self.grant(last, wish);
+        self.go_until(World::last_is_idle)
     }
 
     /// The client that looks at everything in the end.
@@ -643,7 +777,7 @@ impl World {
 fn kind_of(why: &str) -> &'static str {
     const KINDS: [&str; 8] = [
         "about when this transaction began",
-        "several ranges",
+        "took too long",
         "lease of their range",
         "was read and has changed",
         "changed",

@@ -108,3 +108,33 @@ fn a_client_that_takes_again_for_done_is_noticed() {
 fn logs_that_are_cut_too_early_are_noticed() {
     noticed(Sabotage::CutTooEarly, 60);
 }
+
+#[test]
+fn parts_that_are_prepared_and_forgotten_are_noticed() {
+    noticed(Sabotage::LostIntent, 30);
+}
+
+#[test]
+fn parts_that_happen_before_they_are_decided_are_noticed() {
+    noticed(Sabotage::ResolveBeforeRecord, 30);
+}
+
+#[test]
+fn forgotten_records_of_commits_are_noticed() {
+    noticed(Sabotage::RecordForgotten, 60);
+}
+
+#[test]
+fn readers_that_skip_their_doubts_are_noticed() {
+    noticed(Sabotage::SkippedUncertainty, 60);
+}
+
+#[test]
+fn reads_that_are_not_guarded_while_prepared_are_noticed() {
+    noticed(Sabotage::UnguardedReads, 60);
+}
+
+#[test]
+fn nodes_that_answer_for_keys_they_gave_away_are_noticed() {
+    noticed(Sabotage::StaleDescriptor, 30);
+}

@@ -140,25 +140,175 @@ fn a_locked_span_is_locked_in_all_of_its_ranges() {
     assert_eq!(at.describe_locks().lines, "");
 }
 
+fn all_rows(at: &Arc<Coordinator>) -> Vec<(Bytes, Bytes)> {
+    let txn = begin(at, Isolation::Serializable, 1024);
+    scan(&txn, KeySpan::new(key(0), key(400)), ScanOptions::default())
+}
+
+fn row(n: u64, value: &'static str) -> (Bytes, Bytes) {
+    (key(n), value.into())
+}
+
 #[test]
-fn writes_into_several_ranges_are_refused_and_nothing_happens() {
+fn a_commit_into_several_ranges_happens_in_all_of_them_at_one_time() {
     let (cluster, at) = cluster();
     let txn = begin(&at, Isolation::Serializable, 1024);
-    txn.put(key(1), "a").expect("puts");
-    txn.put(key(101), "b").expect("puts");
-    let refused = txn.commit();
-    let said = refused.expect_err("two ranges").to_string();
-    assert!(said.contains("several ranges"), "{said}");
-    let erases = begin(&at, Isolation::Serializable, 1024);
-    erases.delete_span(&KeySpan::new(key(90), key(110))).expect("deletes");
-    assert!(erases.commit().is_err());
+    [1, 101, 201].into_iter().for_each(|n| txn.put(key(n), "a").expect("puts"));
+    let before = begin(&at, Isolation::RepeatableRead, 1024);
+    let done = txn.commit().expect("commits");
+    assert_eq!(txn.stats().participants, 3);
+    assert_eq!(all_rows(&at), [row(1, "a"), row(101, "a"), row(201, "a")]);
+    assert_eq!(before.get(&key(101)).expect("gets"), None);
+    for (time, rows) in [(done.0 - 1, 0), (done.0, 3)] {
+        let options =
+            TxnOptions { as_of: Some(braid_lsm::CommitTs(time)), ..TxnOptions::default() };
+        let past = at.begin(options).expect("begins");
+        let span = KeySpan::new(key(0), key(400));
+        assert_eq!(scan(&past, span, ScanOptions::default()).len(), rows);
+    }
     // Its keys were in one range when it began, and are in two when it commits.
     let txn = begin(&at, Isolation::Serializable, 1024);
-    txn.put(key(10), "a").expect("puts");
+    txn.put(key(10), "b").expect("puts");
     txn.put(key(20), "b").expect("puts");
     cluster.split(&key(15));
-    assert!(txn.commit().expect_err("two ranges").to_string().contains("several ranges"));
-    let all = begin(&at, Isolation::Serializable, 1024);
-    let rows = scan(&all, KeySpan::new(key(0), key(300)), ScanOptions::default());
-    assert_eq!((rows.len(), at.describe_locks().lines.as_str()), (0, ""));
+    txn.commit().expect("commits");
+    // A span over all borders, those that nobody knows of, too.
+    cluster.split(&key(150));
+    let erases = begin(&at, Isolation::Serializable, 1024);
+    erases.delete_span(&KeySpan::new(key(5), key(300))).expect("deletes");
+    erases.put(key(120), "c").expect("puts");
+    cluster.split(&key(110));
+    erases.commit().expect("commits");
+    assert_eq!(all_rows(&at), [row(1, "a"), row(120, "c")]);
+    assert_eq!(at.describe_locks().lines, "");
+    cluster.settle();
+    assert_eq!(cluster.unfinished(), (0, 0));
+}
+
+#[test]
+fn of_two_that_read_what_the_other_writes_over_borders_one_happens() {
+    for seed in 0..10 {
+        let (cluster, at) = cluster();
+        let mut random = Random::seeded(seed);
+        let keys = [1, 101, 201];
+        keys.into_iter().for_each(|n| set(&at, n, "0"));
+        // Each reads one range and writes the other two.
+        let run = |n: usize, pause: u64| {
+            let txn = begin(&at, Isolation::Serializable, 1024);
+            let read = txn.get(&key(keys[n])).expect("gets");
+            std::thread::sleep(std::time::Duration::from_millis(pause));
+            let text = format!("{} after {:?}", n, read.expect("there"));
+            for other in (0..3).filter(|other| *other != n) {
+                txn.put(key(keys[other]), text.clone())?;
+            }
+            txn.commit()
+        };
+        let pauses = [random.below(20), random.below(20), random.below(20)];
+        let done: Vec<_> = std::thread::scope(|scope| {
+            let run = &run;
+            let spawn = |(n, pause)| scope.spawn(move || run(n, pause));
+            let threads: Vec<_> = pauses.into_iter().enumerate().map(spawn).collect();
+            threads.into_iter().map(|thread| thread.join().expect("joins")).collect()
+        });
+        let happened = done.iter().filter(|done| done.is_ok()).count();
+        assert!(happened >= 1, "{done:?}");
+        for failed in done.iter().filter_map(|done| done.as_ref().err()) {
+            let expected = matches!(failed, KvError::Retry { .. } | KvError::Deadlock { .. });
+            assert!(expected, "{failed}");
+        }
+        cluster.settle();
+        assert_eq!((cluster.unfinished(), at.describe_locks().lines.as_str()), ((0, 0), ""));
+    }
+}
+
+#[test]
+fn circles_of_waiting_over_several_ranges_are_found() {
+    for count in [2, 3] {
+        let (cluster, at) = cluster();
+        let keys = [1, 101, 201];
+        let barrier = std::sync::Barrier::new(count);
+        let run = |n: usize| {
+            let txn = begin(&at, Isolation::ReadCommitted, 1024);
+            txn.put(key(keys[n]), "mine").expect("puts");
+            barrier.wait();
+            txn.put(key(keys[(n + 1) % count]), "mine")?;
+            txn.commit()
+        };
+        let done: Vec<_> = std::thread::scope(|scope| {
+            let run = &run;
+            let threads: Vec<_> = (0..count).map(|n| scope.spawn(move || run(n))).collect();
+            threads.into_iter().map(|thread| thread.join().expect("joins")).collect()
+        });
+        // The others go on; what they had seen may have changed by then.
+        let deadlock = |done: &&Result<_, _>| matches!(done, Err(KvError::Deadlock { .. }));
+        assert_eq!(done.iter().filter(deadlock).count(), 1, "{done:?}");
+        let fine = |done: &Result<_, KvError>| match done {
+            Ok(_) | Err(KvError::Deadlock { .. }) => true,
+            Err(KvError::Retry { conflict: Conflict::Written(_) }) => true,
+            Err(_) => false,
+        };
+        assert!(done.iter().all(fine) && done.iter().any(Result::is_ok), "{done:?}");
+        cluster.settle();
+        assert_eq!((cluster.unfinished(), at.describe_locks().lines.as_str()), ((0, 0), ""));
+    }
+}
+
+#[test]
+fn a_long_wait_for_a_lock_is_no_failure() {
+    let (_cluster, at) = cluster();
+    let holder = begin(&at, Isolation::ReadCommitted, 1024);
+    holder.put(key(1), "first").expect("puts");
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(|| {
+            let txn = begin(&at, Isolation::ReadCommitted, 1024);
+            txn.put(key(101), "second").expect("puts");
+            txn.lock(&key(1), LockMode::Exclusive, Wait::Block).map(|_| txn.commit().is_ok())
+        });
+        std::thread::sleep(std::time::Duration::from_secs(4));
+        assert!(!waits.is_finished());
+        holder.rollback();
+        assert!(waits.join().expect("joins").expect("locks"));
+    });
+}
+
+#[test]
+fn a_failed_commit_into_several_ranges_leaves_nothing() {
+    let (cluster, at) = cluster();
+    set(&at, 201, "0");
+    let txn = begin(&at, Isolation::Serializable, 1024);
+    assert!(txn.get(&key(201)).expect("gets").is_some());
+    [1, 101].into_iter().for_each(|n| txn.put(key(n), "a").expect("puts"));
+    set(&at, 201, "1");
+    let refused = txn.commit();
+    assert!(matches!(refused, Err(KvError::Retry { .. })), "{refused:?}");
+    assert_eq!(all_rows(&at), [row(201, "1")]);
+    // What was prepared is gone: others write there at once.
+    [1, 101].into_iter().for_each(|n| set(&at, n, "b"));
+    cluster.settle();
+    assert_eq!((cluster.unfinished(), at.describe_locks().lines.as_str()), ((0, 0), ""));
+}
+
+#[test]
+fn participants_and_remote_calls_are_counted() {
+    let (cluster, at) = cluster();
+    let count = |at: &Arc<Coordinator>, keys: &[u64], reads: &[u64]| {
+        let txn = begin(at, Isolation::Serializable, 1024);
+        reads.iter().for_each(|n| drop(txn.get(&key(*n)).expect("gets")));
+        keys.iter().for_each(|n| txn.put(key(*n), "a").expect("puts"));
+        assert_eq!(txn.stats().participants, 0);
+        txn.commit().expect("commits");
+        (txn.stats().participants, txn.stats().remote_calls)
+    };
+    // All ranges are served by the first node, and asked by it.
+    assert_eq!(count(&at, &[1, 2], &[3]), (1, 0));
+    assert_eq!(count(&at, &[1, 101, 201], &[]), (3, 0));
+    assert_eq!(count(&at, &[], &[1, 101]), (0, 0));
+    // What is only read elsewhere does not make a participant.
+    assert_eq!(count(&at, &[1], &[101, 201]), (1, 0));
+    let elsewhere = cluster.coordinator_on(2);
+    // A lock, a commit, and the lock back.
+    assert_eq!(count(&elsewhere, &[1], &[]), (1, 3));
+    // It learns of a border. Then: two locks; prepare, commit and resolve; both locks back.
+    assert_eq!(count(&elsewhere, &[1, 101], &[]), (2, 8));
+    assert_eq!(count(&elsewhere, &[1, 101], &[]), (2, 7));
 }

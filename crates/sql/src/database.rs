@@ -34,6 +34,7 @@ use crate::jobs::reclaim::Reclaim;
 use crate::jobs::undo::Undo;
 use crate::jobs::{Jobs, Reclaimed};
 use crate::runtime::advisory::AdvisoryLocks;
+use crate::runtime::channels::Channels;
 use crate::runtime::node::Runtime;
 use crate::runtime::{Sessions, Statements};
 use crate::session::settings::Settings;
@@ -161,6 +162,18 @@ impl Database {
     /// Locks on numbers.
     pub(crate) fn advisory(&self) -> &AdvisoryLocks {
         &self.runtime.advisory
+    }
+
+    /// Who listens to what.
+    pub(crate) fn channels(&self) -> &Channels {
+        &self.runtime.channels
+    }
+
+    /// Has a session look for what it is to be told.
+    pub(crate) fn wake(&self, pid: i32) {
+        if let Some(backends) = self.backends.get() {
+            backends.wake(pid);
+        }
     }
 
     /// Settings that sessions begin with and RESET returns to; the first call counts.

@@ -48,6 +48,7 @@ pub use general_query::{
     ColumnInfo, GeneralPlan, GeneralQueries, NoGeneralQueries, PlanContext, Row, RowStream,
     RunContext, SideBySide, row_memory,
 };
+pub use runtime::Notification;
 pub use session::{
     Backends, Cause, Interrupt, Notice, Outcome, Prepared, Rows, RowsTag, Session, SessionOptions,
     Timeouts,

@@ -340,3 +340,70 @@ fn an_index_is_built_by_several_threads() {
     assert!(built[0] == built[1]);
     assert_eq!(state(&mut s, "SET max_parallel_maintenance_workers = -1"), "22023");
 }
+
+/// As PostgreSQL 15 answered; ON_ERROR and what belongs to it as of 17 and 18.
+#[test]
+fn options_say_what_is_null_and_which_rows_come() {
+    let s = &mut session(&database());
+    run(s, "create table t (a int, b text, c text)");
+    let rows_of = "1,x,y\n2,\"N\",N\n3,N,\"N\"\n";
+    let sql = "copy t from stdin with (format csv, null 'N', force_null (b), force_not_null (c))
+               where a > 1";
+    assert_eq!(copy_in(s, sql, &[rows_of.as_bytes()]).unwrap(), 2);
+    assert_eq!(rows(s, "select * from t"), ["2|NULL|N", "3|NULL|N"]);
+    run(s, "delete from t");
+    let old = "copy t from stdin csv null 'N' force not null b, c force null a where b = 'N'";
+    assert_eq!(copy_in(s, old, &[b"1,N,\"N\"\n", b"\"N\",x,N\n"]).unwrap(), 1);
+    assert_eq!(rows(s, "select * from t"), ["1|N|N"]);
+    run(s, "create table g (a int, g int generated always as (a * 2) stored)");
+    for (sql, wanted) in [
+        ("copy t (a) from stdin with (format csv, force_null (b))", "42P10"),
+        ("copy t from stdin with (force_null (b))", "0A000"),
+        ("copy t to stdout with (format csv, force_not_null (b))", "0A000"),
+        ("copy t to stdout where a > 1", "42601"),
+        ("copy g from stdin where g > 1", "42P10"),
+        ("copy t from stdin where nope > 1", "42703"),
+        ("copy t from stdin where a", "42804"),
+        ("copy t from stdin with (format binary, on_error ignore)", "42601"),
+        ("copy t from stdin with (on_error maybe)", "22023"),
+        ("copy t from stdin with (reject_limit 3)", "22023"),
+    ] {
+        let e = copy_in(s, sql, &[]).expect_err(sql);
+        assert_eq!(e.state().0, wanted, "{sql}: {e:?}");
+    }
+    run(s, "delete from t");
+    s.take_notices();
+    let ignore = "copy t from stdin with (on_error ignore, log_verbosity verbose)";
+    let input = b"1\tx\ty\ntwo\tx\ty\n3\tx\ty\n9999999999\tx\ty\n";
+    assert_eq!(copy_in(s, ignore, &[input]).unwrap(), 2);
+    assert_eq!(rows(s, "select a from t"), ["1", "3"]);
+    let told: Vec<String> = s.take_notices().into_iter().map(|n| n.message).collect();
+    assert!(told[0].contains("at line 2 for column \"a\": \"two\""), "{told:?}");
+    assert_eq!(told[2], "2 rows were skipped due to data type incompatibility");
+    let limited = "copy t from stdin with (on_error ignore, reject_limit 1)";
+    let e = copy_in(s, limited, &[input]).unwrap_err();
+    assert_eq!((e.state().0, e.detail()), ("22P02", Some("COPY t, line 4, column a")));
+    // A row that is no row is an error all the same.
+    assert_eq!(copy_in(s, ignore, &[b"1\tx\n"]).unwrap_err().state().0, "22P04");
+    assert_eq!(rows(s, "select count(*) from t"), ["2"]);
+}
+
+#[test]
+fn files_are_those_of_the_folder_for_imports() {
+    let files = harness::import_files::Files::new();
+    let (_, s) = &mut files.database();
+    run(s, "create table t (a int, b text)");
+    files.put("in/a.csv", "1,x\n2,\"y\nz\"\n");
+    assert_eq!(tag(s, "copy t from 'in/a.csv' csv"), "COPY 2");
+    assert_eq!(tag(s, "copy t to 'in/b.csv' csv"), "COPY 2");
+    assert_eq!(files.text("in/b.csv"), "1,x\n2,\"y\nz\"\n");
+    run(s, "delete from t where a = 1");
+    assert_eq!(tag(s, "copy t to 'in/b.csv' csv"), "COPY 1", "it is replaced");
+    assert_eq!(files.text("in/b.csv"), "2,\"y\nz\"\n");
+    for sql in ["copy t from '/etc/passwd'", "copy t from '../x'", "copy t to '/tmp/x.csv'"] {
+        assert_eq!(state(s, sql), "42501", "{sql}");
+    }
+    let e = error(s, "copy t from 'in/b.csv' with (format csv, delimiter ';')");
+    assert!(e.detail().unwrap().contains("file \"in/b.csv\""), "{e:?}");
+    assert_eq!(state(s, "copy t from 'in/none.csv'"), "58P01");
+}

@@ -2,58 +2,13 @@
 
 mod harness;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
-use braid_env::fs::{DiskFs, FileSystem};
 use braid_env::random::Random;
 use braid_sql::{Database, Session};
+use harness::import_files::{Files, ended};
 use harness::{database, error, rows, run, session, state, tag};
-
-/// A folder for imports that goes with the test.
-struct Files(PathBuf);
-
-impl Files {
-    fn new() -> Files {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let n = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("braid-import-{}-{n}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        DiskFs.create_dir_all(&path).unwrap();
-        Files(path)
-    }
-
-    /// A database that imports from here, and a session.
-    fn database(&self) -> (Arc<Database>, Session) {
-        let db = database();
-        db.set_import_folder(&self.0);
-        let s = session(&db);
-        (db, s)
-    }
-
-    fn put(&self, name: &str, content: impl AsRef<[u8]>) -> &Files {
-        let path = self.0.join(name);
-        DiskFs.create_dir_all(path.parent().unwrap()).unwrap();
-        DiskFs.create(&path).unwrap().write_at(content.as_ref(), 0).unwrap();
-        self
-    }
-
-    fn text(&self, name: &str) -> String {
-        let bytes = braid_env::fs::read_all(&DiskFs, &self.0.join(name)).unwrap();
-        String::from_utf8(bytes).unwrap()
-    }
-
-    fn names(&self) -> Vec<String> {
-        DiskFs.list(&self.0).unwrap()
-    }
-}
-
-impl Drop for Files {
-    fn drop(&mut self) {
-        let _left_behind = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 fn detail(s: &mut Session, sql: &str) -> (String, String) {
     let e = error(s, sql);
@@ -755,19 +710,6 @@ fn mutate(content: &mut Vec<u8>, random: &mut Random) {
             content.insert(at.min(content.len()), special);
         }
     }
-}
-
-/// Waits until a job has ended; its state and error.
-fn ended(s: &mut Session, job: &str) -> (String, String) {
-    for _ in 0..600 {
-        let jobs = run(s, "show jobs").rows;
-        let found = jobs.into_iter().find(|j| j[0] == job);
-        if let Some(j) = found.filter(|j| !["running", "paused"].contains(&&*j[3])) {
-            return (j[3].clone(), j[6].clone());
-        }
-        std::thread::sleep(std::time::Duration::from_millis(50));
-    }
-    panic!("job {job} does not end");
 }
 
 #[test]

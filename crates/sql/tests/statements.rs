@@ -324,6 +324,5 @@ fn a_pool_can_reset_its_connections() {
     assert_eq!(rows(s, "show search_path"), ["\"$user\", public"]);
     // One with a name cannot be there.
     assert_eq!(state(s, "close c"), "34000");
-    assert_eq!(state(s, "listen c"), "0A000");
     assert_eq!(state(s, "move 5 from c"), "34000");
 }

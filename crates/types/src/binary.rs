@@ -6,10 +6,10 @@ use bigdecimal::BigDecimal;
 use bigdecimal::num_bigint::BigInt;
 use bigdecimal::num_traits::{Signed, ToPrimitive, Zero};
 
-use crate::array::check_dimensions;
+use crate::array::{check_bounds, check_dimensions};
 use crate::{
-    ArrayValue, CastContext, Datum, Dimension, EnumValue, Interval, Shape, SqlError, SqlResult,
-    SqlState, SqlType, cast, json, jsonb, numeric,
+    ArrayValue, CastContext, Datum, Dimension, EnumValue, Interval, Ordered, OrderedKind, Shape,
+    SqlError, SqlResult, SqlState, SqlType, cast, json, jsonb, numeric, range,
 };
 
 fn malformed(ty: &SqlType) -> SqlError {
@@ -58,13 +58,7 @@ impl Datum {
             SqlType::Int2 => Datum::Int2(i16::from_be_bytes(exact(bytes, ty)?)),
             SqlType::Int4 => Datum::Int4(i32::from_be_bytes(exact(bytes, ty)?)),
             SqlType::Int8 => Datum::Int8(i64::from_be_bytes(exact(bytes, ty)?)),
-            SqlType::Oid
-            | SqlType::Regclass
-            | SqlType::Regtype
-            | SqlType::Regproc
-            | SqlType::Regprocedure
-            | SqlType::Regnamespace
-            | SqlType::Regrole => Datum::Oid(u32::from_be_bytes(exact(bytes, ty)?)),
+            ty if ty.is_oid_like() => Datum::Oid(u32::from_be_bytes(exact(bytes, ty)?)),
             SqlType::Float4 => Datum::Float4(f32::from_be_bytes(exact(bytes, ty)?)),
             SqlType::Float8 => Datum::Float8(f64::from_be_bytes(exact(bytes, ty)?)),
             SqlType::Numeric(_) => numeric_in(bytes).ok_or_else(|| malformed(ty))?,
@@ -103,16 +97,18 @@ impl Datum {
             SqlType::Int2Vector | SqlType::OidVector => {
                 vector_in(bytes, ty).ok_or_else(|| malformed(ty))??
             }
+            ty if let Some(kind) = OrderedKind::of(ty) => {
+                Datum::Ordered(Ordered::from_wire(kind, bytes).ok_or_else(|| malformed(ty))?)
+            }
+            SqlType::Range(kind) => {
+                let value = range::from_wire(bytes, *kind).ok_or_else(|| malformed(ty))??;
+                Datum::Range(Arc::new(value))
+            }
             SqlType::Record => {
                 return Err(SqlError::unsupported("input of anonymous composite types"));
             }
-            SqlType::Text
-            | SqlType::Varchar(_)
-            | SqlType::Char(_)
-            | SqlType::Name
-            | SqlType::CharByte
-            | SqlType::Unknown
-            | SqlType::Void => Datum::text(checked_text(bytes)?),
+            // Texts of all kinds.
+            _ => Datum::text(checked_text(bytes)?),
         };
         cast::fit_modifiers(value, ty, CastContext::Assignment)
     }
@@ -151,6 +147,8 @@ impl Datum {
             }
             Datum::Json(text) => out.extend(text.as_bytes()),
             Datum::Enum(value) => out.extend(value.label().as_bytes()),
+            Datum::Ordered(value) => value.to_wire(out),
+            Datum::Range(value) => range::to_wire(value, out),
             Datum::Array(array) => array_out(array, ty, out),
             Datum::Record(fields) => {
                 out.extend((fields.len() as i32).to_be_bytes());
@@ -186,6 +184,8 @@ impl Datum {
             Datum::Uuid(_) => SqlType::Uuid,
             Datum::Jsonb(_) => SqlType::Jsonb,
             Datum::Enum(value) => SqlType::Enum(value.ty.clone()),
+            Datum::Ordered(value) => value.kind().sql_type(),
+            Datum::Range(value) => SqlType::Range(value.kind),
             Datum::Array(a) if a.shape == Shape::Vector && a.element == SqlType::Oid => {
                 SqlType::OidVector
             }
@@ -254,7 +254,7 @@ fn array_in(bytes: &[u8], element: &SqlType) -> Option<SqlResult<Datum>> {
         let (length, lower) = (usize::try_from(int()?).ok()?, int()?);
         count = count.checked_mul(length)?;
         shape.push(Dimension { lower, length });
-        if let Err(e) = check_dimensions(shape.len()) {
+        if let Err(e) = check_dimensions(shape.len()).and_then(|()| check_bounds(&shape)) {
             return Some(Err(e));
         }
     }

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use crate::datetime::{
     DATE_INFINITY, DATE_MINUS_INFINITY, MICROS_PER_DAY, check_date, check_timestamp,
 };
+use crate::ordered::bits::fit;
+use crate::ordered::cast as ordered;
 use crate::text_in::{bad_input, clip_name, parse_base};
 use crate::{
     ArrayValue, Datum, Interval, SqlError, SqlResult, SqlState, SqlType, Style, TypeCategory,
@@ -50,6 +52,7 @@ pub fn cast_exists(from: &SqlType, to: &SqlType) -> Option<CastContext> {
         (T::Int2 | T::Int4 | T::Int8, t) if t.is_oid_like() => Implicit,
         (f, T::Int4 | T::Int8) if f.is_oid_like() => Assignment,
         (f, t) if f.is_oid_like() && t.is_oid_like() => Implicit,
+        (from, to) if let Some(least) = ordered::exists(from, to) => least,
         (T::Bool, T::Int4) | (T::Int4, T::Bool) => Explicit,
         (T::Text | T::Varchar(_) | T::Char(_), T::Regclass) => Implicit,
         (T::Text | T::Varchar(_), T::Text | T::Varchar(_) | T::Char(_) | T::Name) => Implicit,
@@ -124,6 +127,9 @@ fn convert(value: &Datum, from: &SqlType, to: &SqlType, style: &Style) -> SqlRes
         && let Datum::Text(text) = value
     {
         return parse_base(text, to, style);
+    }
+    if let Some(converted) = ordered::convert(value, to, style) {
+        return converted;
     }
     match to {
         T::Int2 | T::Int4 | T::Int8 => to_integer(value, from, to),
@@ -207,7 +213,7 @@ fn convert(value: &Datum, from: &SqlType, to: &SqlType, style: &Style) -> SqlRes
 fn no_cast(from: &SqlType, to: &SqlType) -> SqlError {
     SqlError::new(
         SqlState::CANNOT_COERCE,
-        format!("cannot cast type {} to {}", from.name(), to.name()),
+        format!("cannot cast type {} to {}", from.base_name(), to.base_name()),
     )
 }
 
@@ -444,6 +450,12 @@ pub(crate) fn fit_modifiers(value: Datum, to: &SqlType, context: CastContext) ->
         }
         (SqlType::Numeric(Some((p, s))), Datum::Numeric(v)) => {
             Ok(Datum::Numeric(numeric::fit(v, *p, *s)?.into()))
+        }
+        (SqlType::Bit(n @ 1..) | SqlType::Varbit(Some(n)), Datum::Ordered(bits)) => {
+            let varying = matches!(to, SqlType::Varbit(_));
+            let explicit = context == CastContext::Explicit;
+            let fitted = fit(bits, *n as usize, varying, explicit)?;
+            Ok(Datum::Ordered(fitted))
         }
         (SqlType::Array(element), Datum::Array(array)) if element.typmod() >= 0 => {
             let mut items = Vec::with_capacity(array.items.len());

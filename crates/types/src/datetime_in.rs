@@ -83,10 +83,11 @@ pub(crate) fn parse_fields(text: &str, type_name: &str, style: &Style) -> SqlRes
     if fields.infinity.is_some() || fields.epoch || fields.time.is_some() {
         return Ok(fields);
     }
+    let of_day = matches!(type_name, "time" | "time with time zone");
     let mut loose: Vec<i64> = Vec::new();
     let mut month_word: Option<(i64, usize)> = None;
     let mut bc = false;
-    for part in split_words(lowered) {
+    for part in split_words(lowered, of_day) {
         let part = part.as_str();
         if part.contains(':') && !part.starts_with(['+', '-']) {
             let (time, zone) = split_zone(part);
@@ -123,10 +124,10 @@ pub(crate) fn parse_fields(text: &str, type_name: &str, style: &Style) -> SqlRes
         } else if part.bytes().all(|b| b.is_ascii_digit()) {
             if part.len() == 8 && fields.date.is_none() {
                 fields.date = Some((num(&part[..4]), num(&part[4..6]), num(&part[6..])));
-            } else if part.len() == 6 && (fields.date.is_some() || type_name == "time") {
+            } else if part.len() == 6 && (fields.date.is_some() || of_day) {
                 let clock = format!("{}:{}:{}", &part[..2], &part[2..4], &part[4..]);
                 fields.time = Some(parse_clock(&clock, text, type_name)?);
-            } else if part.len() == 4 && type_name == "time" {
+            } else if part.len() == 4 && of_day {
                 let clock = format!("{}:{}", &part[..2], &part[2..]);
                 fields.time = Some(parse_clock(&clock, text, type_name)?);
             } else {
@@ -178,10 +179,18 @@ fn num(digits: &str) -> i64 {
 }
 
 /// Words separated by blanks, commas, and the `t` between an ISO date and its time.
-fn split_words(text: &str) -> Vec<String> {
+fn split_words(text: &str, of_day: bool) -> Vec<String> {
     let mut words = Vec::new();
     for word in text.split_ascii_whitespace() {
         let bytes = word.as_bytes();
+        // `040506+02`: a date has no sign in it.
+        let digits = word.bytes().take_while(u8::is_ascii_digit).count();
+        let one_sign = word.bytes().filter(|b| matches!(b, b'+' | b'-')).count() == 1;
+        let signed = matches!(bytes.get(digits), Some(b'+' | b'-')) && one_sign;
+        if of_day && matches!(digits, 4 | 6) && signed {
+            words.extend([word[..digits].to_string(), word[digits..].to_string()]);
+            continue;
+        }
         let split = word.find('t').filter(|&at| {
             at > 0
                 && bytes[at - 1].is_ascii_digit()

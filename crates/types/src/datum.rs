@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bigdecimal::BigDecimal;
 
-use crate::{ArrayValue, EnumValue};
+use crate::{ArrayValue, EnumValue, Ordered, RangeValue};
 
 /// One SQL value. The type is implied by the variant only up to its modifiers: `varchar(3)`,
 /// `char(3)`, `text` and `name` are all [`Datum::Text`] (a `char(n)` keeps its blank padding).
@@ -56,6 +56,10 @@ pub enum Datum {
     Json(Arc<str>),
     /// A value of an enum type.
     Enum(EnumValue),
+    /// A value of one of the types that are kept as bytes in their order: `inet`, `bit`, ...
+    Ordered(Ordered),
+    /// A range.
+    Range(Arc<RangeValue>),
     /// Array.
     Array(Arc<ArrayValue>),
     /// Row value.
@@ -120,6 +124,10 @@ impl Datum {
             + match self {
                 Datum::Text(s) => SHARED + s.len(),
                 Datum::Bytea(b) => SHARED + b.len(),
+                Datum::Range(r) => {
+                    SHARED + size_of::<RangeValue>() + r.lower.memory() + r.upper.memory()
+                }
+                Datum::Ordered(o) => SHARED + o.bytes().len(),
                 Datum::Numeric(_) => SHARED + 64,
                 Datum::Array(a) => SHARED + a.items.iter().map(Datum::memory).sum::<usize>(),
                 Datum::Record(r) => SHARED + r.iter().map(Datum::memory).sum::<usize>(),

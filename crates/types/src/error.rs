@@ -12,9 +12,21 @@ impl fmt::Debug for SqlState {
     }
 }
 
+impl SqlState {
+    /// The state of this code, if it is one that has a name here.
+    pub fn of_code(code: &str) -> Option<SqlState> {
+        SqlState::KNOWN.iter().copied().find(|state| state.0 == code)
+    }
+}
+
 macro_rules! states {
     ($($(#[$doc:meta])* $name:ident = $code:literal;)*) => {
-        impl SqlState { $($(#[$doc])* pub const $name: SqlState = SqlState($code);)* }
+        impl SqlState {
+            $($(#[$doc])* pub const $name: SqlState = SqlState($code);)*
+
+            /// All of these.
+            const KNOWN: &[SqlState] = &[$(SqlState($code)),*];
+        }
     };
 }
 
@@ -31,6 +43,12 @@ states! {
     CARDINALITY_VIOLATION = "21000";
     /// Text longer than its column.
     STRING_DATA_RIGHT_TRUNCATION = "22001";
+    /// Bits of another number than their type has.
+    STRING_DATA_LENGTH_MISMATCH = "22026";
+    /// A subscript outside of what it may be.
+    ARRAY_SUBSCRIPT_ERROR = "2202E";
+    /// A part of a negative length.
+    SUBSTRING_ERROR = "22011";
     /// Number outside its type's bounds.
     NUMERIC_VALUE_OUT_OF_RANGE = "22003";
     /// Date or time outside its type's bounds.

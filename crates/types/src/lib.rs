@@ -8,7 +8,6 @@
 //! nothing of tables, keys, statements or connections.
 
 mod array;
-mod array_text;
 mod binary;
 mod cast;
 mod datetime;
@@ -18,14 +17,15 @@ mod datum;
 mod error;
 mod float_text;
 mod interval;
-mod interval_text;
 pub mod json;
 pub mod jsonb;
 pub mod numeric;
 pub mod numeric_functions;
 pub mod oid;
 mod order;
+pub mod ordered;
 mod quote;
+mod range;
 mod sql_type;
 mod style;
 mod text_in;
@@ -33,7 +33,7 @@ mod text_out;
 mod time_zone;
 mod user_type;
 
-pub use array::{ArrayValue, Dimension, Shape, check_dimensions};
+pub use array::{ArrayValue, Dimension, Shape, check_bounds, check_dimensions};
 pub use binary::{checked_text, push_numeric, small_numeric};
 pub use cast::{CastContext, cast, cast_exists};
 pub use datetime::{
@@ -43,7 +43,9 @@ pub use datetime::{
 pub use datum::{Datum, Interval, RecordValue};
 pub use error::{SqlError, SqlResult, SqlState};
 pub use order::GroupKey;
+pub use ordered::{Ordered, OrderedKind};
 pub use quote::quote_ident;
+pub use range::{RangeKind, RangeValue};
 pub use sql_type::{SqlType, TypeCategory};
 pub use style::{DateForm, DateOrder, IntervalForm, Style};
 pub use time_zone::TimeZone;

@@ -42,6 +42,23 @@ oids! {
     REGROLE = 4096, REGROLE_ARRAY = 4097, "regrole";
     INT2_VECTOR = 22, INT2_VECTOR_ARRAY = 1006, "int2vector";
     OID_VECTOR = 30, OID_VECTOR_ARRAY = 1013, "oidvector";
+    INET = 869, INET_ARRAY = 1041, "inet";
+    CIDR = 650, CIDR_ARRAY = 651, "cidr";
+    MACADDR = 829, MACADDR_ARRAY = 1040, "macaddr";
+    MACADDR8 = 774, MACADDR8_ARRAY = 775, "macaddr8";
+    BIT = 1560, BIT_ARRAY = 1561, "bit";
+    VARBIT = 1562, VARBIT_ARRAY = 1563, "bit varying";
+    MONEY = 790, MONEY_ARRAY = 791, "money";
+    TIMETZ = 1266, TIMETZ_ARRAY = 1270, "time with time zone";
+    REGOPER = 2203, REGOPER_ARRAY = 2208, "regoper";
+    REGOPERATOR = 2204, REGOPERATOR_ARRAY = 2209, "regoperator";
+    REGCOLLATION = 4191, REGCOLLATION_ARRAY = 4192, "regcollation";
+    INT4RANGE = 3904, INT4RANGE_ARRAY = 3905, "int4range";
+    INT8RANGE = 3926, INT8RANGE_ARRAY = 3927, "int8range";
+    NUMRANGE = 3906, NUMRANGE_ARRAY = 3907, "numrange";
+    TSRANGE = 3908, TSRANGE_ARRAY = 3909, "tsrange";
+    TSTZRANGE = 3910, TSTZRANGE_ARRAY = 3911, "tstzrange";
+    DATERANGE = 3912, DATERANGE_ARRAY = 3913, "daterange";
     RECORD = 2249, RECORD_ARRAY = 2287, "record";
 }
 

@@ -65,6 +65,8 @@ impl Datum {
             ) => a.cmp(b),
             (Datum::Interval(a), Datum::Interval(b)) => a.length().cmp(&b.length()),
             (Datum::Uuid(a), Datum::Uuid(b)) => a.cmp(b),
+            (Datum::Ordered(a), Datum::Ordered(b)) => a.cmp(b),
+            (Datum::Range(a), Datum::Range(b)) => a.compare(b),
             (Datum::Enum(a), Datum::Enum(b)) => a.place.cmp(&b.place),
             (Datum::Jsonb(a), Datum::Jsonb(b)) => jsonb::compare(a, b),
             (Datum::Json(a), Datum::Json(b)) => a.cmp(b),
@@ -145,7 +147,9 @@ fn kind(value: &Datum) -> u8 {
         Datum::Array(_) => 10,
         Datum::Record(_) => 11,
         Datum::Enum(_) => 12,
-        Datum::Null => 13,
+        Datum::Ordered(_) => 13,
+        Datum::Range(_) => 14,
+        Datum::Null => 15,
     }
 }
 
@@ -182,6 +186,12 @@ fn hash_datum<H: Hasher>(value: &Datum, state: &mut H) {
         Datum::Interval(i) => i.length().hash(state),
         Datum::Uuid(u) => u.hash(state),
         Datum::Enum(value) => value.place.hash(state),
+        Datum::Ordered(value) => value.hash(state),
+        Datum::Range(range) => {
+            range.empty.hash(state);
+            hash_datum(&range.lower, state);
+            hash_datum(&range.upper, state);
+        }
         Datum::Json(text) => text.hash(state),
         Datum::Array(a) => {
             for item in &a.items {

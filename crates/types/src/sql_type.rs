@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::user_type::by_oid;
-use crate::{EnumType, SqlError, SqlResult, SqlState, oid};
+use crate::{EnumType, RangeKind, SqlError, SqlResult, SqlState, oid};
 
 /// The type of a column, parameter or expression.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -66,6 +66,30 @@ pub enum SqlType {
     Regnamespace,
     /// `regrole`: an oid that prints as the name of a role.
     Regrole,
+    /// `regoper`: an oid that prints as an operator.
+    Regoper,
+    /// `regoperator`: an oid that prints as an operator with its operands.
+    Regoperator,
+    /// `regcollation`: an oid that prints as the name of a collation.
+    Regcollation,
+    /// `inet`: the address of a host, perhaps with its network.
+    Inet,
+    /// `cidr`: the address of a network.
+    Cidr,
+    /// `macaddr`: six bytes.
+    Macaddr,
+    /// `macaddr8`: eight bytes.
+    Macaddr8,
+    /// `bit(n)`; 0 is `bit` without a length.
+    Bit(u32),
+    /// `bit varying(n)`.
+    Varbit(Option<u32>),
+    /// `money`.
+    Money,
+    /// `time with time zone`.
+    TimeTz,
+    /// `int4range` and the other types of ranges.
+    Range(RangeKind),
     /// `int2vector`: a list of `smallint`, subscripts from 0, of the system catalog only.
     Int2Vector,
     /// `oidvector`: the same, of `oid`.
@@ -101,6 +125,12 @@ pub enum TypeCategory {
     Enum,
     /// Interval.
     Timespan,
+    /// Strings of bits.
+    BitString,
+    /// Addresses of networks.
+    Network,
+    /// Ranges.
+    Range,
     /// Everything else with a meaning of its own: bytea, uuid, jsonb.
     User,
     /// Not decided.
@@ -163,6 +193,53 @@ const NAMES: &[(SqlType, u32, u32, &str, &str)] = &[
     (SqlType::Regrole, oid::REGROLE, oid::REGROLE_ARRAY, "regrole", "regrole"),
     (SqlType::Int2Vector, oid::INT2_VECTOR, oid::INT2_VECTOR_ARRAY, "int2vector", "int2vector"),
     (SqlType::OidVector, oid::OID_VECTOR, oid::OID_VECTOR_ARRAY, "oidvector", "oidvector"),
+    (SqlType::Inet, oid::INET, oid::INET_ARRAY, "inet", "inet"),
+    (SqlType::Cidr, oid::CIDR, oid::CIDR_ARRAY, "cidr", "cidr"),
+    (SqlType::Macaddr, oid::MACADDR, oid::MACADDR_ARRAY, "macaddr", "macaddr"),
+    (SqlType::Macaddr8, oid::MACADDR8, oid::MACADDR8_ARRAY, "macaddr8", "macaddr8"),
+    (SqlType::Bit(0), oid::BIT, oid::BIT_ARRAY, "bit", "bit"),
+    (SqlType::Varbit(None), oid::VARBIT, oid::VARBIT_ARRAY, "bit varying", "varbit"),
+    (SqlType::Money, oid::MONEY, oid::MONEY_ARRAY, "money", "money"),
+    (SqlType::TimeTz, oid::TIMETZ, oid::TIMETZ_ARRAY, "time with time zone", "timetz"),
+    (SqlType::Regoper, oid::REGOPER, oid::REGOPER_ARRAY, "regoper", "regoper"),
+    (SqlType::Regoperator, oid::REGOPERATOR, oid::REGOPERATOR_ARRAY, "regoperator", "regoperator"),
+    (
+        SqlType::Regcollation,
+        oid::REGCOLLATION,
+        oid::REGCOLLATION_ARRAY,
+        "regcollation",
+        "regcollation",
+    ),
+    (
+        SqlType::Range(RangeKind::Int4),
+        oid::INT4RANGE,
+        oid::INT4RANGE_ARRAY,
+        "int4range",
+        "int4range",
+    ),
+    (
+        SqlType::Range(RangeKind::Int8),
+        oid::INT8RANGE,
+        oid::INT8RANGE_ARRAY,
+        "int8range",
+        "int8range",
+    ),
+    (SqlType::Range(RangeKind::Num), oid::NUMRANGE, oid::NUMRANGE_ARRAY, "numrange", "numrange"),
+    (SqlType::Range(RangeKind::Ts), oid::TSRANGE, oid::TSRANGE_ARRAY, "tsrange", "tsrange"),
+    (
+        SqlType::Range(RangeKind::Tstz),
+        oid::TSTZRANGE,
+        oid::TSTZRANGE_ARRAY,
+        "tstzrange",
+        "tstzrange",
+    ),
+    (
+        SqlType::Range(RangeKind::Date),
+        oid::DATERANGE,
+        oid::DATERANGE_ARRAY,
+        "daterange",
+        "daterange",
+    ),
     (SqlType::Record, oid::RECORD, oid::RECORD_ARRAY, "record", "record"),
     (SqlType::Void, oid::VOID, 0, "void", "void"),
     (SqlType::Unknown, oid::UNKNOWN, 0, "unknown", "unknown"),
@@ -180,6 +257,8 @@ impl SqlType {
             SqlType::Numeric(_) => SqlType::Numeric(None),
             SqlType::Varchar(_) => SqlType::Varchar(None),
             SqlType::Char(_) => SqlType::Char(0),
+            SqlType::Bit(_) => SqlType::Bit(0),
+            SqlType::Varbit(_) => SqlType::Varbit(None),
             SqlType::Array(element) => SqlType::Array(Box::new(element.base())),
             other => other.clone(),
         }
@@ -190,7 +269,9 @@ impl SqlType {
         match (self, other) {
             (SqlType::Numeric(_), SqlType::Numeric(_))
             | (SqlType::Varchar(_), SqlType::Varchar(_))
-            | (SqlType::Char(_), SqlType::Char(_)) => true,
+            | (SqlType::Char(_), SqlType::Char(_))
+            | (SqlType::Bit(_), SqlType::Bit(_))
+            | (SqlType::Varbit(_), SqlType::Varbit(_)) => true,
             (SqlType::Array(a), SqlType::Array(b)) => a.same_base(b),
             (SqlType::Enum(a), SqlType::Enum(b)) => a.oid == b.oid,
             (a, b) => a == b,
@@ -243,8 +324,11 @@ impl SqlType {
     }
 
     fn with_typmod(self, typmod: i32) -> SqlType {
-        if typmod < 4 {
-            return self;
+        match self {
+            SqlType::Bit(_) if typmod > 0 => return SqlType::Bit(typmod as u32),
+            SqlType::Varbit(_) if typmod > 0 => return SqlType::Varbit(Some(typmod as u32)),
+            _ if typmod < 4 => return self,
+            _ => {}
         }
         let n = typmod - 4;
         match self {
@@ -264,6 +348,7 @@ impl SqlType {
             SqlType::Varchar(Some(n)) => *n as i32 + 4,
             SqlType::Char(n) if *n > 0 => *n as i32 + 4,
             SqlType::Numeric(Some((p, s))) => ((i32::from(*p) << 16) | (i32::from(*s) & 0x7ff)) + 4,
+            SqlType::Bit(n @ 1..) | SqlType::Varbit(Some(n)) => *n as i32,
             SqlType::Array(element) => element.typmod(),
             _ => -1,
         }
@@ -284,13 +369,20 @@ impl SqlType {
             | SqlType::Regprocedure
             | SqlType::Regnamespace
             | SqlType::Regrole
+            | SqlType::Regoper
+            | SqlType::Regoperator
+            | SqlType::Regcollation
             | SqlType::Enum(_)
             | SqlType::Void => 4,
+            SqlType::Macaddr => 6,
+            SqlType::TimeTz => 12,
             SqlType::Int8
             | SqlType::Float8
             | SqlType::Time
             | SqlType::Timestamp
-            | SqlType::TimestampTz => 8,
+            | SqlType::TimestampTz
+            | SqlType::Macaddr8
+            | SqlType::Money => 8,
             SqlType::Interval | SqlType::Uuid => 16,
             SqlType::Name => 64,
             SqlType::Unknown => -2,
@@ -322,6 +414,8 @@ impl SqlType {
             SqlType::Array(element) => format!("{}[]", element.name()),
             SqlType::Varchar(Some(n)) => format!("character varying({n})"),
             SqlType::Char(n) if *n > 0 => format!("character({n})"),
+            SqlType::Bit(n @ 1..) => format!("bit({n})"),
+            SqlType::Varbit(Some(n)) => format!("bit varying({n})"),
             SqlType::Numeric(Some((p, s))) => format!("numeric({p},{s})"),
             SqlType::Enum(ty) => ty.shown_name(),
             other => other.row().3.to_string(),
@@ -353,9 +447,14 @@ impl SqlType {
         match self {
             SqlType::Array(_) | SqlType::Int2Vector | SqlType::OidVector => TypeCategory::Array,
             SqlType::Bool => TypeCategory::Boolean,
-            SqlType::Date | SqlType::Time | SqlType::Timestamp | SqlType::TimestampTz => {
-                TypeCategory::DateTime
-            }
+            SqlType::Date
+            | SqlType::Time
+            | SqlType::TimeTz
+            | SqlType::Timestamp
+            | SqlType::TimestampTz => TypeCategory::DateTime,
+            SqlType::Inet | SqlType::Cidr => TypeCategory::Network,
+            SqlType::Range(_) => TypeCategory::Range,
+            SqlType::Bit(_) | SqlType::Varbit(_) => TypeCategory::BitString,
             SqlType::Int2
             | SqlType::Int4
             | SqlType::Int8
@@ -368,7 +467,11 @@ impl SqlType {
             | SqlType::Regproc
             | SqlType::Regprocedure
             | SqlType::Regnamespace
-            | SqlType::Regrole => TypeCategory::Numeric,
+            | SqlType::Regrole
+            | SqlType::Regoper
+            | SqlType::Regoperator
+            | SqlType::Regcollation
+            | SqlType::Money => TypeCategory::Numeric,
             SqlType::Record => TypeCategory::Composite,
             SqlType::Text | SqlType::Varchar(_) | SqlType::Char(_) | SqlType::Name => {
                 TypeCategory::String
@@ -376,9 +479,13 @@ impl SqlType {
             SqlType::CharByte => TypeCategory::String,
             SqlType::Enum(_) => TypeCategory::Enum,
             SqlType::Interval => TypeCategory::Timespan,
-            SqlType::Bytea | SqlType::Uuid | SqlType::Jsonb | SqlType::Json | SqlType::Void => {
-                TypeCategory::User
-            }
+            SqlType::Bytea
+            | SqlType::Uuid
+            | SqlType::Jsonb
+            | SqlType::Json
+            | SqlType::Macaddr
+            | SqlType::Macaddr8
+            | SqlType::Void => TypeCategory::User,
             SqlType::Unknown => TypeCategory::Unknown,
         }
     }
@@ -393,6 +500,8 @@ impl SqlType {
                 | SqlType::Bool
                 | SqlType::TimestampTz
                 | SqlType::Interval
+                | SqlType::Inet
+                | SqlType::Varbit(_)
         )
     }
 
@@ -444,6 +553,9 @@ impl SqlType {
                 | SqlType::Regprocedure
                 | SqlType::Regnamespace
                 | SqlType::Regrole
+                | SqlType::Regoper
+                | SqlType::Regoperator
+                | SqlType::Regcollation
         )
     }
 

@@ -6,8 +6,8 @@ use crate::datetime_in::{parse_date, parse_time, parse_timestamp};
 use crate::float_text::{parse_float4, parse_float8};
 use crate::interval::parse_interval;
 use crate::{
-    ArrayValue, CastContext, Datum, EnumValue, SqlError, SqlResult, SqlState, SqlType, Style,
-    array_text, cast, json, jsonb, numeric,
+    ArrayValue, CastContext, Datum, EnumValue, Ordered, OrderedKind, SqlError, SqlResult, SqlState,
+    SqlType, Style, array, cast, json, jsonb, numeric, range,
 };
 
 pub(crate) fn bad_input(ty: &str, text: &str) -> SqlError {
@@ -43,21 +43,13 @@ pub(crate) fn parse_base(text: &str, ty: &SqlType, style: &Style) -> SqlResult<D
             Datum::Int4(parse_int(text, "integer", min, max)? as i32)
         }
         SqlType::Int8 => Datum::Int8(parse_int(text, "bigint", i64::MIN, i64::MAX)?),
-        SqlType::Oid
-        | SqlType::Regclass
-        | SqlType::Regproc
-        | SqlType::Regprocedure
-        | SqlType::Regnamespace
-        | SqlType::Regrole => {
+        SqlType::Regtype => parse_type_name(text)?,
+        ty if ty.is_oid_like() => {
             Datum::Oid(parse_int(text, "oid", i64::from(i32::MIN), i64::from(u32::MAX))? as u32)
         }
-        SqlType::Regtype => parse_type_name(text)?,
         SqlType::Float4 => Datum::Float4(parse_float4(text)?),
         SqlType::Float8 => Datum::Float8(parse_float8(text)?),
         SqlType::Numeric(_) => parse_numeric(text)?,
-        SqlType::Text | SqlType::Varchar(_) | SqlType::Char(_) | SqlType::Unknown => {
-            Datum::text(text)
-        }
         SqlType::Name => Datum::text(clip_name(text)),
         SqlType::CharByte => Datum::text(&text[..text.chars().next().map_or(0, char::len_utf8)]),
         SqlType::Bytea => Datum::Bytea(parse_bytea(text)?.into()),
@@ -84,6 +76,12 @@ pub(crate) fn parse_base(text: &str, ty: &SqlType, style: &Style) -> SqlResult<D
             return Err(SqlError::unsupported("input of anonymous composite types"));
         }
         SqlType::Void => Datum::text(""),
+        SqlType::Range(kind) => Datum::Range(Arc::new(range::parse(text, *kind, style)?)),
+        ty if let Some(kind) = OrderedKind::of(ty) => {
+            Datum::Ordered(Ordered::parse(kind, text, style)?)
+        }
+        // Texts of all kinds.
+        _ => Datum::text(text),
     })
 }
 
@@ -97,7 +95,7 @@ fn parse_type_name(text: &str) -> SqlResult<Datum> {
 }
 
 fn parse_array(text: &str, element: &SqlType, style: &Style) -> SqlResult<Datum> {
-    let literal = array_text::split(text)?;
+    let literal = array::text::split(text)?;
     let mut items = Vec::with_capacity(literal.items.len());
     for item in literal.items {
         items.push(match item {

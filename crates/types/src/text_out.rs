@@ -3,8 +3,8 @@
 use crate::datetime::time_text;
 use crate::datetime_text::{date_text, timestamp_text};
 use crate::float_text::{float4_text, float8_text};
-use crate::interval_text::interval_text;
-use crate::{Datum, Interval, IntervalForm, Style, array_text, jsonb, numeric};
+use crate::interval::interval_text;
+use crate::{Datum, Interval, IntervalForm, Style, array, jsonb, numeric, range};
 
 impl Datum {
     /// The text form; `None` for NULL. A time zone alone means PostgreSQL's default style in it.
@@ -43,7 +43,9 @@ impl Datum {
             Datum::Uuid(bytes) => uuid::Uuid::from_bytes(*bytes).hyphenated().to_string(),
             Datum::Jsonb(value) => jsonb::text(value),
             Datum::Enum(value) => value.label().to_string(),
-            Datum::Array(array) => array_text::write(array, style),
+            Datum::Ordered(value) => value.text(),
+            Datum::Range(value) => range::write(value, style),
+            Datum::Array(array) => array::text::write(array, style),
             Datum::Record(fields) => record_text(fields, style),
         })
     }
@@ -75,6 +77,18 @@ impl std::fmt::Display for Datum {
     }
 }
 
+/// In double quotes, of which those inside are doubled, as are backslashes.
+pub(crate) fn push_quoted(out: &mut String, text: &str) {
+    out.push('"');
+    for c in text.chars() {
+        if matches!(c, '"' | '\\') {
+            out.push(c);
+        }
+        out.push(c);
+    }
+    out.push('"');
+}
+
 fn record_text(fields: &[Datum], style: &Style) -> String {
     let mut out = String::from("(");
     for (at, field) in fields.iter().enumerate() {
@@ -89,14 +103,7 @@ fn record_text(fields: &[Datum], style: &Style) -> String {
                 .chars()
                 .any(|c| matches!(c, '(' | ')' | ',' | '"' | '\\') || c.is_ascii_whitespace());
         if quote {
-            out.push('"');
-            for c in text.chars() {
-                if matches!(c, '"' | '\\') {
-                    out.push(c);
-                }
-                out.push(c);
-            }
-            out.push('"');
+            push_quoted(&mut out, &text);
         } else {
             out.push_str(&text);
         }

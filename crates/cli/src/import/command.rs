@@ -22,7 +22,8 @@ use crate::shell::{DEFAULT_URL, describe_error};
 pub(crate) struct ImportArguments {
     /// Table to load into, with its schema if it is not `public`; columns in parentheses.
     pub(super) table: String,
-    /// CSV files; or, with --on-node, files or patterns below the node's folder for imports.
+    /// CSV files, `-` for standard input; or, with --on-node, files or patterns below the node's
+    /// folder for imports.
     #[arg(required = true)]
     pub(super) files: Vec<PathBuf>,
     /// The files are the node's: CSV, JSON lines, Parquet or Avro, by their suffix.
@@ -74,10 +75,15 @@ pub(crate) fn run(arguments: ImportArguments) -> CliResult {
 /// Sends one file of the client.
 fn send(client: &mut Client, statement: &str, path: &Path) -> CliResult<u64> {
     let name = path.display().to_string();
-    #[expect(clippy::disallowed_methods, reason = "a file of the user, not of a store")]
-    let opened = std::fs::File::open(path);
-    let mut file = opened.map_err(|e| format!("{name}: {e}"))?;
-    let size = file.metadata().map_or(0, |m| m.len());
+    let (mut file, size): (Box<dyn Read>, u64) = if name == "-" {
+        (Box::new(std::io::stdin()), 0)
+    } else {
+        #[expect(clippy::disallowed_methods, reason = "a file of the user, not of a store")]
+        let opened = std::fs::File::open(path);
+        let file = opened.map_err(|e| format!("{name}: {e}"))?;
+        let size = file.metadata().map_or(0, |m| m.len());
+        (Box::new(file), size)
+    };
     let failed = |e: postgres::Error| format!("{name}: {}", describe_error(&e));
     let mut sink = client.copy_in(statement).map_err(failed)?;
     let mut buffer = vec![0; 1 << 20];
@@ -90,7 +96,9 @@ fn send(client: &mut Client, statement: &str, path: &Path) -> CliResult<u64> {
             break;
         }
         sent += read as u64;
-        progress.show(sent as f64 / size.max(1) as f64, Some(sent), "");
+        // Of standard input nobody knows how much is left.
+        let part = if size == 0 { 0.0 } else { sent as f64 / size as f64 };
+        progress.show(part, Some(sent), "");
     }
     let rows = sink.finish();
     progress.end();

@@ -43,7 +43,7 @@ pub(crate) struct AvroSource {
 
 impl AvroSource {
     pub(crate) fn open(job: &Job, file: &SourceFile) -> SqlResult<AvroSource> {
-        let input = Input::open(&*job.fs, file, Compression::None)?;
+        let input = Input::open(&*job.fs, file, Compression::None, 0)?;
         let mut source = AvroSource {
             input,
             file: file.clone(),
@@ -230,6 +230,7 @@ impl Source for AvroSource {
             }
         }
         out.read = self.input.position();
+        out.end.number = self.row;
         Ok(())
     }
 }

@@ -16,6 +16,9 @@ const CHUNK_MIN: usize = 16 << 10;
 /// but no more than this, unless a row is longer.
 const CHUNK_MAX: usize = 1 << 20;
 
+/// Rows are compared with those that are this part of the buffer ahead, to see their order.
+const ORDER_PARTS: usize = 16;
+
 /// A row's place in the chunks.
 #[derive(Clone, Copy)]
 struct Slot {
@@ -36,6 +39,8 @@ pub(crate) struct Buffer {
     /// Length of what all keys begin with.
     common: usize,
     sorted: bool,
+    /// Rows that came behind the one before them.
+    rising: usize,
     /// Bytes of keys and values.
     rows: usize,
     held: Held,
@@ -45,7 +50,7 @@ impl Buffer {
     pub(crate) fn new(account: &Arc<Account>) -> Buffer {
         let held = account.hold("rows to be loaded");
         let (chunks, slots) = (Vec::new(), Vec::new());
-        Buffer { chunks, filling: 0, slots, common: 0, sorted: true, rows: 0, held }
+        Buffer { chunks, filling: 0, slots, common: 0, sorted: true, rising: 0, rows: 0, held }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -69,7 +74,9 @@ impl Buffer {
                 let (last, _) = self.row(self.slots.len() - 1);
                 let same = last.iter().zip(key).take(self.common).take_while(|(a, b)| a == b);
                 let common = same.count();
-                self.sorted = self.sorted && last <= key;
+                let rises = last[common..] <= key[common..];
+                self.sorted = self.sorted && rises;
+                self.rising += usize::from(rises);
                 self.common = common;
             }
         }
@@ -139,6 +146,33 @@ impl Buffer {
         self.sorted = true;
     }
 
+    /// Whether at least this part of the rows, in percent, came in the order of their keys, or in
+    /// the opposite one, but for their neighbourhood: each is compared with one that is some way
+    /// ahead. The rows are sorted.
+    pub(crate) fn is_ordered(&self, percent: usize) -> bool {
+        let came = |slot: &Slot| (slot.chunk, slot.at);
+        let way = (self.slots.len() / ORDER_PARTS).max(1);
+        let ahead = self.slots.iter().skip(way);
+        let pairs = self.slots.len().saturating_sub(way);
+        let rising = self.slots.iter().zip(ahead).filter(|(a, b)| came(a) < came(b)).count();
+        rising.max(pairs - rising) * 100 >= pairs * percent
+    }
+
+    /// Whether all rows came in ascending order, or all in descending order.
+    pub(crate) fn came_in_order(&self) -> bool {
+        self.rising == 0 || self.rising + 1 >= self.slots.len()
+    }
+
+    /// Whether two rows have one key. The rows are sorted.
+    pub(crate) fn has_twins(&self) -> bool {
+        self.slots.windows(2).any(|pair| self.place(&pair[0]).0 == self.place(&pair[1]).0)
+    }
+
+    /// The key at a position of the current order.
+    pub(crate) fn key(&self, n: usize) -> Option<&[u8]> {
+        self.slots.get(n).map(|slot| self.place(slot).0)
+    }
+
     /// Number of rows.
     pub(crate) fn len(&self) -> usize {
         self.slots.len()
@@ -158,7 +192,7 @@ impl Buffer {
     pub(crate) fn clear(&mut self) {
         self.chunks.iter_mut().for_each(Vec::clear);
         self.slots.clear();
-        (self.filling, self.rows) = (0, 0);
+        (self.filling, self.rows, self.rising) = (0, 0, 0);
     }
 }
 

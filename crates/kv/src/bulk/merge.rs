@@ -3,8 +3,10 @@
 //! A heap of sources, smallest key on top. Sources are few (a buffer a target, a run for each time
 //! that one was full), so it is a plain binary heap of their numbers.
 
-use super::Loaded;
+use braid_lsm::SstRowReader;
+
 use super::buffer::Buffer;
+use super::load::Loaded;
 use super::run::{Run, RunReader};
 use crate::error::KvResult;
 
@@ -33,6 +35,7 @@ const FETCH: usize = 64;
 pub(crate) enum Source<'a> {
     Memory(BufferReader<'a>),
     Run(RunReader),
+    Sst(Box<SstRowReader>),
 }
 
 impl<'a> Source<'a> {
@@ -51,6 +54,7 @@ impl<'a> Source<'a> {
         match self {
             Source::Memory(reader) => reader.row(),
             Source::Run(reader) => reader.row(),
+            Source::Sst(reader) => reader.row(),
         }
     }
 
@@ -61,6 +65,7 @@ impl<'a> Source<'a> {
                 Ok(())
             }
             Source::Run(reader) => reader.advance(),
+            Source::Sst(reader) => Ok(reader.advance()?),
         }
     }
 }

@@ -6,11 +6,13 @@
 //! | u32 | crc32c of the payload |
 //! | .. | payload: for each row u32 key length, u32 value length, key, value |
 //!
-//! All numbers are little endian. A run lives as long as its load and is never read by another
-//! process, so it has no version; the checksum is there because disks lie.
+//! All numbers are little endian. A run lives as long as its load, or as its job, which begins from
+//! its first row if it is not what was noted: so it has no version; the checksum is there because
+//! disks lie.
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use braid_env::fs::{File, FileSystem};
 
@@ -18,34 +20,52 @@ use super::io_error;
 use super::merge::Part;
 use crate::error::KvResult;
 
-/// Payload at which a frame ends.
-const FRAME_BYTES: usize = 256 << 10;
+/// Payload at which a frame ends, unless memory is short.
+pub(super) const FRAME_BYTES: usize = 256 << 10;
 const FRAME_HEAD: usize = 8;
 const ROW_HEAD: usize = 8;
 
-/// A run being written.
+/// A run being written. Rows that are only to be read again need not come in order.
 pub(crate) struct RunWriter {
     run: Run,
+    /// Payload at which a frame ends.
+    frame_bytes: usize,
     frame: Vec<u8>,
     /// The first key of the frame.
     first: Vec<u8>,
 }
 
-/// A finished run. Its file goes with it.
+/// A finished run. Its file goes with it, unless it shall stay.
 pub(crate) struct Run {
     fs: Arc<dyn FileSystem>,
     file: Arc<dyn File>,
-    path: PathBuf,
-    len: u64,
+    stays: Arc<AtomicBool>,
+    pub(super) path: PathBuf,
+    pub(super) len: u64,
     /// First keys of the frames, and where these begin.
     frames: Vec<(Vec<u8>, u64)>,
+    /// Its last key.
+    last: Vec<u8>,
 }
 
 impl RunWriter {
-    pub(crate) fn create(fs: &Arc<dyn FileSystem>, path: PathBuf) -> KvResult<RunWriter> {
+    pub(crate) fn create(
+        fs: &Arc<dyn FileSystem>,
+        stays: &Arc<AtomicBool>,
+        path: PathBuf,
+    ) -> KvResult<RunWriter> {
         let file = fs.create(&path).map_err(|error| io_error(&path, &error))?;
-        let run = Run { fs: fs.clone(), file, path, len: 0, frames: Vec::new() };
-        Ok(RunWriter { run, frame: vec![0; FRAME_HEAD], first: Vec::new() })
+        let (fs, stays) = (fs.clone(), stays.clone());
+        let (len, frames, last) = (0, Vec::new(), Vec::new());
+        let run = Run { fs, file, stays, path, len, frames, last };
+        let (frame, first) = (vec![0; FRAME_HEAD], Vec::new());
+        Ok(RunWriter { run, frame_bytes: FRAME_BYTES, frame, first })
+    }
+
+    /// Frames end at so many bytes.
+    pub(crate) fn with_frames_of(mut self, bytes: usize) -> RunWriter {
+        self.frame_bytes = bytes.min(FRAME_BYTES);
+        self
     }
 
     /// Adds a row; keys come in order.
@@ -57,7 +77,7 @@ impl RunWriter {
         self.frame.extend_from_slice(&(value.len() as u32).to_le_bytes());
         self.frame.extend_from_slice(key);
         self.frame.extend_from_slice(value);
-        if self.frame.len() >= FRAME_BYTES {
+        if self.frame.len() >= self.frame_bytes {
             self.end_frame()?;
         }
         Ok(())
@@ -79,13 +99,61 @@ impl RunWriter {
         Ok(())
     }
 
-    pub(crate) fn finish(mut self) -> KvResult<Run> {
+    /// Ends it; `last` is the key that was put last.
+    pub(crate) fn finish(mut self, last: &[u8]) -> KvResult<Run> {
         self.end_frame()?;
+        self.run.last = last.to_vec();
         Ok(self.run)
     }
 }
 
 impl Run {
+    /// One of an earlier process, whose length was noted. One that is not sorted has no marks.
+    pub(crate) fn again(
+        fs: &Arc<dyn FileSystem>,
+        stays: &Arc<AtomicBool>,
+        path: PathBuf,
+        (len, sorted): (u64, bool),
+    ) -> KvResult<Run> {
+        let file = fs.open(&path).map_err(|error| io_error(&path, &error))?;
+        let (fs, stays) = (fs.clone(), stays.clone());
+        let (frames, last) = (Vec::new(), Vec::new());
+        let mut run = Run { fs, file, stays, path, len, frames, last };
+        let found = run.file.len().map_err(|error| io_error(&run.path, &error))?;
+        if found < len {
+            let reason = format!("it has {found} bytes instead of {len}");
+            let file = run.path.clone();
+            return Err(braid_lsm::Error::Corruption { file, offset: found, reason }.into());
+        }
+        if !sorted {
+            return Ok(run);
+        }
+        let mut reader = run.reader(Part::default())?;
+        let mut frames = Vec::new();
+        while reader.row().is_some() {
+            if reader.at_first {
+                let first = reader.row().expect("just seen").0.to_vec();
+                frames.push((first, reader.frame_at));
+            }
+            run.last.clear();
+            run.last.extend_from_slice(reader.row().expect("just seen").0);
+            reader.advance()?;
+        }
+        run.frames = frames;
+        Ok(run)
+    }
+
+    /// Makes its bytes durable.
+    pub(crate) fn sync(&self) -> KvResult<()> {
+        self.file.sync_data().map_err(|error| io_error(&self.path, &error))
+    }
+
+    /// Whether a key of it may lie in `[start, end)`.
+    pub(crate) fn may_meet(&self, start: &[u8], end: &[u8]) -> bool {
+        let first = self.frames.first().is_some_and(|(first, _)| &first[..] < end);
+        first && &self.last[..] >= start
+    }
+
     /// Reads the rows that lie in a part, the first of them at once.
     pub(crate) fn reader(&self, part: Part) -> KvResult<RunReader> {
         let (file, path, len) = (self.file.clone(), self.path.clone(), self.len);
@@ -93,10 +161,21 @@ impl Run {
         let before = part.from.as_ref().map_or(0, |from| {
             self.frames.partition_point(|(first, _)| first < from).saturating_sub(1)
         });
-        let next = self.frames.get(before).map_or(len, |(_, at)| *at);
+        // One without marks is read from its beginning.
+        let next = self.frames.get(before).map_or(0, |(_, at)| *at);
         let Part { from, to } = part;
-        let mut reader =
-            RunReader { file, path, len, next, to, frame: Vec::new(), at: 0, row: None };
+        let mut reader = RunReader {
+            file,
+            path,
+            len,
+            next,
+            to,
+            frame: Vec::new(),
+            at: 0,
+            row: None,
+            frame_at: 0,
+            at_first: false,
+        };
         reader.advance()?;
         while let (Some(from), Some((key, _))) = (&from, reader.row())
             && key < &from[..]
@@ -114,6 +193,9 @@ impl Run {
 
 impl Drop for Run {
     fn drop(&mut self) {
+        if self.stays.load(Ordering::SeqCst) {
+            return;
+        }
         if let Err(error) = self.fs.remove(&self.path) {
             tracing::warn!(path = %self.path.display(), %error, "cannot remove a run of a load");
         }
@@ -132,6 +214,10 @@ pub(crate) struct RunReader {
     at: usize,
     /// Where the current row's key and value lie in the frame.
     row: Option<(std::ops::Range<usize>, std::ops::Range<usize>)>,
+    /// Where the frame lies in the file.
+    frame_at: u64,
+    /// The current row is the frame's first one.
+    at_first: bool,
 }
 
 impl RunReader {
@@ -164,6 +250,7 @@ impl RunReader {
             (self.row, self.next, self.at) = (None, self.len, self.frame.len());
             return Ok(());
         }
+        self.at_first = self.at == 0;
         self.row = Some((own, start + key..start + key + value));
         self.at = start + key + value;
         Ok(())
@@ -183,6 +270,7 @@ impl RunReader {
         if crc32c::crc32c(&self.frame) != crc {
             return Err(self.damaged("checksum mismatch"));
         }
+        self.frame_at = self.next;
         self.next += FRAME_HEAD as u64 + u64::from(len);
         self.at = 0;
         Ok(())

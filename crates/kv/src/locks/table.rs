@@ -446,9 +446,22 @@ impl LockTable {
         true
     }
 
+    /// Whether a transaction holds a lock that is in the way of a request.
+    pub fn is_held_up_by(&self, wait: &LockWait, txn: TxnId) -> bool {
+        self.state.lock().holds_up(txn, &wait.0)
+    }
+
+    /// Lets a request go before others that wait: it would wait for itself behind them.
+    pub fn let_pass(&self, wait: &LockWait) {
+        let mut state = self.state.lock();
+        if !wait.is_granted() {
+            state.prefer(&wait.0);
+            state.wake(&wait.0.target);
+        }
+    }
+
     /// Whom a transaction waits for.
-    #[cfg(test)]
-    pub(super) fn whom(&self, txn: TxnId) -> Vec<TxnId> {
+    pub fn whom(&self, txn: TxnId) -> Vec<TxnId> {
         self.state.lock().waits_for(txn)
     }
 
@@ -517,6 +530,29 @@ impl LockTable {
             }
             state.wake(target);
         }
+    }
+
+    /// What a transaction holds of these targets, and how strongly; of a span the parts.
+    pub fn held_by(&self, txn: TxnId, targets: &[Target]) -> Vec<(Target, LockMode)> {
+        let state = self.state.lock();
+        let mut held = Vec::new();
+        for target in targets {
+            match target {
+                Target::Key(key) => {
+                    let holders = state.points.get(key).into_iter().flat_map(|p| &p.holders);
+                    let own = holders.filter(|(holder, _)| *holder == txn);
+                    held.extend(own.map(|(_, mode)| (target.clone(), *mode)));
+                }
+                Target::Span(span) => {
+                    for (start, end, holders) in state.spans.overlapping(span) {
+                        let part = Target::Span(KeySpan::new(start.clone(), end.clone()));
+                        let own = holders.iter().filter(|holder| holder.txn == txn);
+                        held.extend(own.map(|holder| (part.clone(), holder.mode)));
+                    }
+                }
+            }
+        }
+        held
     }
 
     /// Number of requests that wait.

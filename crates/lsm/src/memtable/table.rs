@@ -83,6 +83,11 @@ impl Memtable {
         self.filter.prefetch(key_hash(key));
     }
 
+    /// Brings closer what a get of a key with this hash looks at first.
+    pub(crate) fn prefetch_hash(&self, hash: u64) {
+        self.filter.prefetch(hash);
+    }
+
     /// Adds points of one batch, after its range tombstones. Invisible as those are.
     pub(crate) fn insert_points<'a>(
         &self,

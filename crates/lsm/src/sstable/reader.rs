@@ -168,6 +168,11 @@ impl SstReader {
         &self.top
     }
 
+    /// Length of the file in bytes.
+    pub(crate) fn file_len(&self) -> std::io::Result<u64> {
+        self.file.len()
+    }
+
     pub(crate) fn properties(&self) -> &Properties {
         &self.properties
     }

@@ -178,7 +178,7 @@ impl Store {
         };
         files.push(self.finish_early(last, &part)?);
         let dir = &self.env.dir;
-        let synced = self.env.fs.sync_dir(dir);
+        let synced = self.names.sync(&*self.env.fs, dir);
         synced.map_err(|error| Error::io(format!("syncing {}", dir.display()), &error))
     }
 

@@ -17,9 +17,10 @@
 //! Files too small to be worth an sst go through the memtable as one batch.
 //!
 //! An ingest waits for two syncs, the directory's and that of its edit or record, one after the
-//! other. A record that outlives a crash must find its file; and as soon as it is in the wal, any
-//! other writer's sync may make it durable, with batches behind it that count on it. Syncing the
-//! file would make its new name durable on some file systems only.
+//! other; those who wait at the same time share them (`names`, `install`). A record that outlives a
+//! crash must find its file; and as soon as it is in the wal, any other writer's sync may make it
+//! durable, with batches behind it that count on it. Syncing the file would make its new name
+//! durable on some file systems only.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -65,12 +66,12 @@ impl Candidate {
     fn open(store: &Store, path: &Path, options: &IngestOptions) -> Result<Candidate> {
         let fs = &*store.env.fs;
         let io = |error| Error::io(format!("opening {}", path.display()), &error);
-        let size = fs.open(path).and_then(|file| file.len()).map_err(io)?;
         let ts_override = options.ts_override.map_or(0, |ts| ts.0);
         let identity = SstIdentity { file_no: 0, sealed_no: None, ts_override };
         // Its blocks do not belong into the store's cache: it has no number there yet.
         let cache = Arc::new(crate::cache::BlockCache::new(1 << 20));
         let reader = Arc::new(SstReader::open(fs, path, identity, cache)?);
+        let size = reader.file_len().map_err(io)?;
         let candidate = Candidate { path: path.to_path_buf(), reader, ts_override, size };
         if ts_override > 0 && candidate.has_versions() {
             return refuse(path, "has several versions of a key: they cannot be of one timestamp");
@@ -235,7 +236,8 @@ impl Store {
         }
         if !files.is_empty() {
             let dir = &self.env.dir;
-            fs.sync_dir(dir)
+            self.names
+                .sync(fs, dir)
                 .map_err(|e| (Error::io(format!("syncing {}", dir.display()), &e), false))?;
         }
         Ok(())

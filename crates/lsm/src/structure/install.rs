@@ -1,4 +1,4 @@
-//! Makes waiting operations part of the version, one edit each.
+//! Makes waiting operations part of the version, those that are due together in one edit.
 //!
 //! ```text
 //!   excise [e, k)       every sst over the span loses it: dropped, or cut to virtual ssts
@@ -24,41 +24,74 @@ use crate::store::Store;
 use crate::versions::{Edit, LEVELS, SstFacts, SstMeta, Version};
 
 impl Store {
-    /// Installs waiting operations as long as nothing older in memory precedes them.
+    /// Installs waiting operations as long as nothing older in memory precedes them: all that are
+    /// due at a moment in one edit, whose sync those who wait for the lock then share.
     pub(crate) fn install_due_operations(&self) -> Result<()> {
         loop {
-            let Some(op) = self.state.load().due_operation().cloned() else { return Ok(()) };
-            self.wal.wait(op.before, true)?;
+            let waiting = self.state.load().due_operations();
+            let Some(durable) = waiting.iter().map(|op| op.before).max() else { return Ok(()) };
+            self.wal.wait(durable, true)?;
             let mut manifest = self.manifest.lock();
-            // Somebody else may have been quicker.
+            // Somebody else may have been quicker; others may have come.
             let state = self.state.load_full();
-            if !state.due_operation().is_some_and(|due| Arc::ptr_eq(due, &op)) {
+            let mut due = state.due_operations();
+            let ready = due.iter().take_while(|op| op.before <= durable).count();
+            due.truncate(independent(&due[..ready]));
+            if due.is_empty() {
                 continue;
             }
-            let edit = self.edit_for(&op, &state.version)?;
-            self.install_locked(&mut manifest, &edit, op.run.ssts(), |state| {
-                state.structural.retain(|other| !Arc::ptr_eq(other, &op));
+            let ssts: Vec<_> = due.iter().flat_map(|op| op.run.ssts()).cloned().collect();
+            let edit = self.edit_for(&due, &ssts, &state.version)?;
+            self.install_locked(&mut manifest, &edit, &ssts, |state| {
+                state.structural.retain(|other| !due.iter().any(|op| Arc::ptr_eq(other, op)));
             })?;
         }
     }
 
-    fn edit_for(&self, op: &Structural, version: &Version) -> Result<Edit> {
-        let mut edit = Edit { installed: vec![op.ticket], ..Edit::default() };
-        let what = match (&op.excised, op.run.ssts().is_empty()) {
-            (Some(_), true) => "excise",
-            (Some(_), false) => "excise and ingest",
-            (None, _) => "ingest",
-        };
-        edit.reason = Some(what.into());
+    /// The edit of some operations, in their order; `lent` are all their ssts.
+    fn edit_for(
+        &self,
+        due: &[Arc<Structural>],
+        lent: &[Arc<SstMeta>],
+        version: &Version,
+    ) -> Result<Edit> {
+        let mut edit = Edit::default();
         // The version as the edit leaves it so far.
         let mut changed: Option<Version> = None;
-        if let Some(span) = &op.excised {
-            let over: Vec<_> =
-                version.ssts().filter(|sst| sst.bounds().overlaps(span)).cloned().collect();
-            for sst in over {
-                self.cut(&mut edit, &sst, span)?;
+        for op in due {
+            if !edit.installed.is_empty() {
+                changed = Some(version.apply(&edit, &self.env, lent).0);
             }
-            changed = Some(version.apply(&edit, &self.env, &[]).0);
+            edit.installed.push(op.ticket);
+            self.add_operation(&mut edit, op, (lent, version), changed.take())?;
+        }
+        let excises = due.iter().any(|op| op.excised.is_some());
+        let ingests = !lent.is_empty();
+        edit.reason = Some(match (excises, ingests) {
+            (true, false) => "excise".into(),
+            (true, true) => "excise and ingest".into(),
+            (false, _) => "ingest".into(),
+        });
+        Ok(edit)
+    }
+
+    /// Adds one operation to an edit; `changed` is the version as the edit leaves it, if that is
+    /// another one.
+    fn add_operation(
+        &self,
+        edit: &mut Edit,
+        op: &Structural,
+        (lent, version): (&[Arc<SstMeta>], &Version),
+        mut changed: Option<Version>,
+    ) -> Result<()> {
+        if let Some(span) = &op.excised {
+            let before = changed.as_ref().unwrap_or(version);
+            let over: Vec<_> =
+                before.ssts().filter(|sst| sst.bounds().overlaps(span)).cloned().collect();
+            for sst in over {
+                self.cut(edit, &sst, span)?;
+            }
+            changed = Some(version.apply(edit, &self.env, lent).0);
         }
         let base = levels_targets(changed.as_ref().unwrap_or(version), &self.options).0;
         for (i, sst) in op.run.ssts().iter().enumerate() {
@@ -67,16 +100,16 @@ impl Store {
             let in_the_way: &[Arc<SstMeta>] =
                 if level > 0 { tree.overlapping(level, sst.bounds()) } else { &[] };
             for other in in_the_way {
-                self.cut(&mut edit, other, sst.bounds())?;
+                self.cut(edit, other, sst.bounds())?;
             }
             let cuts = !in_the_way.is_empty();
             edit.added.push(SstFacts { level, ..sst.facts().clone() });
             // Later files must see what was cut for this one; otherwise their spans are disjoint.
             if cuts && i + 1 < op.run.ssts().len() {
-                changed = Some(version.apply(&edit, &self.env, op.run.ssts()).0);
+                changed = Some(version.apply(edit, &self.env, lent).0);
             }
         }
-        Ok(edit)
+        Ok(())
     }
 
     /// Cuts a span out of an sst that is live, or was added by this very edit.
@@ -118,4 +151,20 @@ impl Store {
         }
         Ok(target)
     }
+}
+
+/// How many operations at the beginning may be in one edit: an excise is alone, and none touches
+/// what another one has just brought.
+fn independent(due: &[Arc<Structural>]) -> usize {
+    if due.first().is_some_and(|op| op.excised.is_some()) {
+        return 1;
+    }
+    let meets = |at: usize| {
+        let op = &due[at];
+        op.excised.is_some()
+            || op.spans().any(|span| {
+                due[..at].iter().flat_map(|other| other.spans()).any(|other| span.overlaps(other))
+            })
+    };
+    (1..due.len()).find(|at| meets(*at)).unwrap_or(due.len())
 }

@@ -20,6 +20,7 @@ mod bulk;
 mod checkpoint;
 mod ingest;
 mod install;
+mod names;
 mod queued;
 mod record;
 mod split;
@@ -28,9 +29,10 @@ mod sst_rows;
 
 pub use bulk::PreparedBatch;
 pub use ingest::IngestOptions;
+pub(crate) use names::NameSyncs;
 pub(crate) use queued::{
     ARRIVAL_STEP, BarrierCursor, Incoming, Place, Queued, Structural, without,
 };
 pub(crate) use record::{Record, StructuralRecord};
 pub use sst_builder::{IngestFile, SstBuilder};
-pub use sst_rows::visit_sst;
+pub use sst_rows::{SstRowReader, visit_sst};

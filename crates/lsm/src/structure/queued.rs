@@ -32,6 +32,9 @@ use crate::state::State;
 use crate::versions::{Run, SstEnv};
 use crate::wal::Lsn;
 
+/// Operations that one edit makes part of the version at most.
+const DUE_AT_ONCE: usize = 32;
+
 /// Distance between the arrival numbers of memtables.
 pub(crate) const ARRIVAL_STEP: u64 = 1 << 20;
 
@@ -202,10 +205,11 @@ impl State {
         self.immutable.iter().filter(|memtable| memtable.arrival < oldest).cloned().collect()
     }
 
-    /// The waiting operation that nothing older in memory precedes, if there is one.
-    pub(crate) fn due_operation(&self) -> Option<&Arc<Structural>> {
+    /// The waiting operations that no older memtable precedes, the oldest first.
+    pub(crate) fn due_operations(&self) -> Vec<Arc<Structural>> {
         let oldest = self.immutable.last().map_or(self.mutable.arrival, |oldest| oldest.arrival);
-        self.structural.last().filter(|op| op.arrival < oldest)
+        let due = self.structural.iter().rev().take_while(|op| op.arrival < oldest);
+        due.take(DUE_AT_ONCE).cloned().collect()
     }
 
     /// Where an operation goes.

@@ -185,6 +185,11 @@ impl Oracle {
             .unwrap_or(0)
     }
 
+    /// All keys that were ever written, in order.
+    pub fn keys(&self) -> impl Iterator<Item = &Key> {
+        self.points.keys()
+    }
+
     /// What a read of `key` at `ts` sees of the first `batches` batches.
     pub fn get(&self, key: &[u8], ts: u64, batches: usize) -> Option<(Vec<u8>, u64)> {
         let entries = self.points.get(key)?;

@@ -233,6 +233,29 @@ impl Subject {
             let said = story.trim_end().ends_with("present");
             assert_eq!(said, expected.is_some(), "{context}: {story}");
         }
+        if self.side.chance(1, 6) {
+            self.check_get_many(&key, CommitTs(ts.max(self.gc)))?;
+        }
+        Ok(())
+    }
+
+    /// Many keys at once, in order or not, some of them nobody's, one of them twice.
+    fn check_get_many(&mut self, key: &Key, ts: CommitTs) -> Result<(), Error> {
+        let nobody = [&key[..], b"?"].concat();
+        let mut keys = vec![key.clone(), nobody, key.clone()];
+        let step = 1 + self.side.below(20) as usize;
+        keys.extend(self.oracle.keys().step_by(step).take(30).cloned());
+        if self.side.chance(1, 2) {
+            keys.sort();
+        }
+        let asked: Vec<bytes::Bytes> = keys.iter().map(|k| k.to_vec().into()).collect();
+        let (found, _) = self.db.get_many(&asked, ts)?;
+        assert_eq!(found.len(), keys.len(), "{}", self.context);
+        for (key, found) in keys.iter().zip(found) {
+            let expected = self.oracle.get(key, ts.0, self.oracle.batches()).map(|(v, _)| v);
+            let found = found.map(|value| value.to_vec());
+            assert_eq!(found, expected, "{}: {} of many", self.context, key.escape_ascii());
+        }
         Ok(())
     }
 

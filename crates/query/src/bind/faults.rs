@@ -69,13 +69,6 @@ const TOTAL: &[&str] = &[
     "floor",
     "round",
     "trunc",
-    "&",
-    "|",
-    "#",
-    "~",
-    "extract",
-    "date_part",
-    "array_position",
     "array_to_string",
     "string_to_array",
     "pg_table_is_visible",
@@ -86,8 +79,23 @@ const TOTAL: &[&str] = &[
     "col_description",
     "pg_get_indexdef",
     "pg_get_constraintdef",
-    "has_table_privilege",
-    "has_schema_privilege",
+];
+
+/// Fields that every date and moment has.
+const FIELDS: &[&str] = &[
+    "century",
+    "day",
+    "decade",
+    "dow",
+    "doy",
+    "epoch",
+    "isodow",
+    "isoyear",
+    "millennium",
+    "month",
+    "quarter",
+    "week",
+    "year",
 ];
 
 /// Whether a conversion gives a value for every argument.
@@ -152,6 +160,25 @@ fn total_call(name: &str, args: &[Bound]) -> bool {
             },
             _ => false,
         },
+        // Other fields and units are refused; what becomes a moment first may lie too far away.
+        "extract" | "date_part" => match args {
+            [field, of] => {
+                let known = |d: &Datum| matches!(d, Datum::Text(t) if FIELDS.contains(&&**t));
+                let total = match of.ty() {
+                    SqlType::Timestamp | SqlType::TimestampTz => true,
+                    SqlType::Date => name == "extract",
+                    _ => false,
+                };
+                total && field.as_const().is_some_and(known)
+            }
+            _ => false,
+        },
+        // Bit strings and addresses must be alike, patterns well-formed.
+        "&" | "|" | "#" | "~" => args.iter().all(|arg| arg.ty().is_integer()),
+        // Names may be nobody's.
+        "has_table_privilege" | "has_schema_privilege" => {
+            args.iter().all(|arg| *arg.ty() == SqlType::Oid || arg.as_const().is_some())
+        }
         "substring" | "substr" => {
             args.len() > 1
                 && args[1..].iter().all(|a| *a.ty() == SqlType::Int4)

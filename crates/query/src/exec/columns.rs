@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use braid_sql::storage::{Column, Form, RowDecoder, TableScan, Values};
-use braid_types::{SqlError, SqlResult, SqlState, SqlType};
+use braid_types::{OrderedKind, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::arrow::array::{
     ArrayRef, ArrowPrimitiveType, BinaryArray, BooleanArray, BooleanBufferBuilder, Decimal128Array,
     PrimitiveArray, RecordBatch, RecordBatchOptions, StringArray,
@@ -40,6 +40,7 @@ fn form(ty: &SqlType) -> Form {
         DataType::Decimal128(_, scale) => Form::I128(i64::from(scale)),
         DataType::Utf8 => Form::Bytes,
         _ if matches!(ty, SqlType::Bytea | SqlType::Uuid) => Form::Bytes,
+        _ if OrderedKind::of(ty).is_some() => Form::Bytes,
         _ => Form::Packed(arrow_form::pack),
     }
 }

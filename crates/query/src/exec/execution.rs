@@ -166,7 +166,7 @@ pub(crate) fn about_scan(plan: &dyn ExecutionPlan) -> Option<AboutScan> {
     };
     let scanned = spec.place.execution_or_nothing();
     let known = scanned.scanned.lock().get(&(std::ptr::from_ref(spec) as usize)).copied();
-    let Tally { requests, work } = known.unwrap_or_default();
+    let Tally { requests, work, .. } = known.unwrap_or_default();
     let (relation, estimate) = (spec.name.clone(), spec.rows_expected());
     Some(AboutScan { relation, index, estimate, requests, work })
 }

@@ -100,11 +100,6 @@ pub const EMPTY: &[(&str, &str)] = &[
         "oid oid, extname name, extowner oid, extnamespace oid, extrelocatable bool, \
          extversion text, extconfig oid[], extcondition text[]",
     ),
-    (
-        "pg_range",
-        "rngtypid oid, rngsubtype oid, rngmultitypid oid, rngcollation oid, rngsubopc oid, \
-         rngcanonical oid, rngsubdiff oid",
-    ),
     ("pg_aggregate", "aggfnoid oid, aggkind char, aggnumdirectargs int2"),
     (
         "pg_conversion",

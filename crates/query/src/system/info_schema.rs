@@ -200,6 +200,7 @@ fn column_row(
             row[8] = number(*n as i32);
             row[9] = number((*n as i32).saturating_mul(4));
         }
+        SqlType::Bit(n) | SqlType::Varbit(Some(n)) => row[8] = number(*n as i32),
         SqlType::Text | SqlType::Varchar(None) => row[9] = number(1_073_741_824),
         SqlType::Int2 | SqlType::Int4 | SqlType::Int8 => {
             row[10] = number(i32::from(ty.type_len()) * 8);
@@ -217,9 +218,11 @@ fn column_row(
         }
         SqlType::Numeric(None) => row[11] = number(10),
         SqlType::Date => row[13] = number(0),
-        SqlType::Time | SqlType::Timestamp | SqlType::TimestampTz | SqlType::Interval => {
-            row[13] = number(6);
-        }
+        SqlType::Time
+        | SqlType::TimeTz
+        | SqlType::Timestamp
+        | SqlType::TimestampTz
+        | SqlType::Interval => row[13] = number(6),
         _ => {}
     }
     row[25] = text(v.database);

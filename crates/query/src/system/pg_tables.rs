@@ -7,7 +7,7 @@ use braid_catalog::{
     Catalog, Column, Deferral, IndexColumn, IndexConstraint, RefAction, Refined, Table, id_of_oid,
     oid_of,
 };
-use braid_sql::session::SessionState;
+use braid_sql::session::{SessionState, checked_columns};
 use braid_types::{Datum, SqlResult, SqlType};
 
 use super::absent::EMPTY;
@@ -72,6 +72,11 @@ fn relations(name: &str) -> Option<SystemTable> {
              typnotnull bool, typbasetype oid, typtypmod int4, typndims int4, \
              typcollation oid, typdefaultbin text, typdefault text, typacl text[]",
             type_rows::pg_type,
+        ),
+        "pg_range" => made(
+            "rngtypid oid, rngsubtype oid, rngmultitypid oid, rngcollation oid, rngsubopc oid, \
+             rngcanonical oid, rngsubdiff oid",
+            type_rows::pg_range,
         ),
         "pg_enum" => {
             made("oid oid, enumtypid oid, enumsortorder float4, enumlabel name", type_rows::pg_enum)
@@ -648,7 +653,9 @@ fn pg_constraint(v: &View<'_>) -> Made {
         }
         for (at, c) in t.checks.iter().enumerate() {
             let oid = constraint_oid(t.id, 200 + at);
-            rows.push(made(oid, &c.name, "c", 0, Datum::Null, text(c.expr.as_str())));
+            let columns = checked_columns(t, &c.expr);
+            let keys = if columns.is_empty() { Datum::Null } else { attnums(columns) };
+            rows.push(made(oid, &c.name, "c", 0, keys, text(c.expr.as_str())));
         }
         for fk in &t.foreign_keys {
             let keys = attnums(fk.columns.iter().copied());
@@ -677,7 +684,7 @@ fn pg_database(v: &View<'_>) -> Made {
                 roles::owner(v, d.id),
                 Datum::Int4(6),
                 text("c"),
-                flag(false),
+                flag(d.name == "template1"),
                 flag(true),
                 Datum::Int4(-1),
                 Datum::Oid(0),

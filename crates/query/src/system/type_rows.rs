@@ -1,7 +1,7 @@
 //! `pg_type` and `pg_enum`: the types that are built in, and those of users.
 
 use braid_catalog::{Catalog, Check, Domain, TypeKind, UserType, oid_of};
-use braid_types::{Datum, SqlResult, SqlType, TypeCategory};
+use braid_types::{Datum, RangeKind, SqlResult, SqlType, TypeCategory};
 
 use super::pg_tables::collation;
 use super::roles;
@@ -23,6 +23,9 @@ fn category(ty: &SqlType) -> &'static str {
         TypeCategory::String => "S",
         TypeCategory::Timespan => "T",
         TypeCategory::User => "U",
+        TypeCategory::BitString => "V",
+        TypeCategory::Network => "I",
+        TypeCategory::Range => "R",
         TypeCategory::Unknown => "X",
     }
 }
@@ -32,6 +35,7 @@ fn row(ty: &SqlType, schema: u32) -> Vec<Datum> {
     let kind = match ty {
         SqlType::Record | SqlType::Void | SqlType::Unknown => "p",
         SqlType::Enum(_) => "e",
+        SqlType::Range(_) => "r",
         _ => "b",
     };
     let element = ty.element().map_or(0, SqlType::oid);
@@ -180,6 +184,15 @@ pub(super) fn domain_check(catalog: &Catalog, oid: u32) -> Option<&Check> {
         }
         TypeKind::Enum(_) => None,
     })
+}
+
+pub(super) fn pg_range(_: &View<'_>) -> Made {
+    let row = |kind: RangeKind| {
+        let types = [SqlType::Range(kind).oid(), kind.element().oid()];
+        // Types of many ranges, collations and functions: there are none.
+        types.into_iter().chain([0; 5]).map(Datum::Oid).collect()
+    };
+    Ok(RangeKind::ALL.into_iter().map(row).collect())
 }
 
 pub(super) fn pg_enum(v: &View<'_>) -> Made {

@@ -5,7 +5,9 @@ use braid_kv::{
     Target, TxnId as LockTxn, Wait,
 };
 use braid_lsm::CommitTs;
-use braid_range::{Answer, Ask, CommitAsk, LockAsk, LockStop, Locked, RangeId, Split, TxnId, When};
+use braid_range::{
+    Answer, Ask, CommitAsk, HeldLocks, LockAsk, LockStop, Locked, RangeId, Split, TxnId, When,
+};
 use bytes::Bytes;
 
 use super::{Cluster, commit, key, put};
@@ -32,9 +34,15 @@ fn commit_locked(cluster: &Cluster, locks: (LockTxn, u64), name: &str) -> Ask {
         txn: TxnId { began, number: locks.0.0 },
         read_at: began,
         reads: Reads::default(),
-        locks: Some(locks),
+        locks: Some(HeldLocks {
+            owner: locks.0,
+            session: locks.1,
+            span: KeySpan::point(&key(name)),
+        }),
         not_after: None,
+        not_before: CommitTs::ZERO,
         writes: vec![put(name, "locked")],
+        anchor: None,
     })
 }
 
@@ -65,7 +73,7 @@ fn locks_go_with_the_lease_and_nobody_commits_without_them() {
     let more = lock(txn(1, 1), 2, Some(1), &["b"], later);
     assert_eq!(cluster.ask(holder, more), Some(LOST));
     let validate = Ask::Validate {
-        txn: Some((txn(1, 1), 1)),
+        locks: Some(HeldLocks { owner: txn(1, 1), session: 1, span: KeySpan::point(&key("a")) }),
         floor: now,
         through: later,
         reads: Reads::default(),
@@ -189,7 +197,9 @@ fn what_was_written_about_when_a_reader_began_is_in_doubt() {
     let at = cluster.now(1);
     cluster.pass(1, &[1, 2, 3]);
     let written = commit(TxnId { began: cluster.now(1), number: 1 }, vec![put("a", "1")]);
-    let Some(Answer::Committed { at: ts }) = cluster.ask(1, written) else { panic!("it commits") };
+    let Some(Answer::Committed { at: ts, .. }) = cluster.ask(1, written) else {
+        panic!("it commits")
+    };
     let limit = CommitTs(at.0 + (250_000 << 12));
     let get = |name: &str, when| Ask::Get { keys: vec![key(name)], when };
     let in_doubt = When { at, limit, observed: None };
@@ -214,14 +224,14 @@ fn what_was_promised_to_a_validator_is_kept_also_behind_a_split() {
     let now = cluster.now(1);
     let through = CommitTs(now.0 + (100_000 << 12));
     let reads = Reads { points: Vec::new(), spans: vec![KeySpan::new(key("a"), key("z"))] };
-    let validate = Ask::Validate { txn: None, floor: now, through, reads };
+    let validate = Ask::Validate { locks: None, floor: now, through, reads };
     assert_eq!(cluster.ask(1, validate.clone()), Some(Answer::Fine));
     let split = Ask::Split(Split { at: key("k"), right: RangeId(2) });
     assert_eq!(cluster.ask(1, split), Some(Answer::Again));
     for (range, name, number) in [(1, "b", 1), (2, "m", 2)] {
         let writes = commit(TxnId { began: now, number }, vec![put(name, "1")]);
         let done = cluster.ask_range(range, 1, writes);
-        let Some(Answer::Committed { at }) = done else { panic!("{done:?}") };
+        let Some(Answer::Committed { at, .. }) = done else { panic!("{done:?}") };
         assert!(at > through, "{name} was written at {at}, nothing was to come up to {through}");
     }
     assert!(matches!(cluster.ask(1, validate), Some(Answer::WrongRange { .. })));

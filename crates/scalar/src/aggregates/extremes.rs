@@ -1,51 +1,14 @@
 //! Aggregates that keep one value: the smallest, the greatest, all true, bits, any.
 
-use braid_types::{Datum, SqlResult};
+use braid_types::Datum;
 
 use super::accumulator::{Accumulator, AggregateCode};
-use crate::EvalContext;
+use super::running::{Next, running};
 use crate::functions::i64_of;
 use crate::registry::Table;
 
-/// The value kept so far, and how it is made of it and the next.
-#[derive(Debug)]
-struct One {
-    kept: Datum,
-    next: fn(&Datum, &Datum) -> Option<Datum>,
-}
-
-impl Accumulator for One {
-    fn update(&mut self, args: &[Datum]) -> SqlResult<()> {
-        let value = &args[0];
-        if value.is_null() {
-            return Ok(());
-        }
-        if self.kept.is_null() {
-            self.kept = value.clone();
-        } else if let Some(better) = (self.next)(&self.kept, value) {
-            self.kept = better;
-        }
-        Ok(())
-    }
-
-    fn finish(&self, _: &EvalContext) -> SqlResult<Datum> {
-        Ok(self.kept.clone())
-    }
-
-    fn parts(&self) -> Vec<Datum> {
-        vec![self.kept.clone()]
-    }
-
-    fn merge(&mut self, parts: &[Datum]) -> SqlResult<()> {
-        match parts {
-            [] => Ok(()),
-            [first, ..] => self.update(std::slice::from_ref(first)),
-        }
-    }
-}
-
 fn one(next: fn(&Datum, &Datum) -> Option<Datum>) -> Box<dyn Accumulator> {
-    Box::new(One { kept: Datum::Null, next })
+    running(Next::Better(next))
 }
 
 /// Keeps the first value that is not NULL: what plans show of values that are equal.
@@ -88,6 +51,9 @@ pub(super) fn fill(t: &mut Table) {
                 concat!($name, "(timestamptz) timestamptz"),
                 concat!($name, "(interval) interval"),
                 concat!($name, "(oid) oid"),
+                concat!($name, "(inet) inet"),
+                concat!($name, "(money) money"),
+                concat!($name, "(timetz) timetz"),
                 concat!($name, "(anyarray) anyarray"),
                 concat!($name, "(anyenum) anyenum"),
             ] {

@@ -13,6 +13,7 @@ mod extremes;
 mod lists;
 mod ordered;
 mod pairs;
+mod running;
 mod sums;
 
 use crate::registry::Table;
@@ -22,4 +23,4 @@ pub use extremes::first_of_group;
 
 /// What adds the aggregates of each subject to the registry.
 pub(crate) const SUBJECTS: &[fn(&mut Table)] =
-    &[sums::fill, extremes::fill, lists::fill, ordered::fill, pairs::fill];
+    &[sums::fill, running::fill, extremes::fill, lists::fill, ordered::fill, pairs::fill];

@@ -96,15 +96,20 @@ fn searches(t: &mut Table) {
     t.add(
         "array_position(anyarray, anyelement, int4) int4 -- the first from a subscript on",
         |a, _| {
-            if a[2].is_null() {
-                return Err(SqlError::new(SqlState("22004"), "initial position must not be null"));
-            }
             if a[0].is_null() {
                 return Ok(Datum::Null);
             }
             let lower = searched(&a[0])?;
+            // Where it is not looked further, nobody looks at the position.
+            let all = items(&a[0]);
+            if all.is_empty() || (a[1].is_null() && !all.iter().any(Datum::is_null)) {
+                return Ok(Datum::Null);
+            }
+            if a[2].is_null() {
+                return Err(SqlError::new(SqlState("22004"), "initial position must not be null"));
+            }
             let skipped = usize::try_from(i64_of(&a[2]) - i64::from(lower)).unwrap_or(0);
-            let mut rest = items(&a[0]).iter().skip(skipped);
+            let mut rest = all.iter().skip(skipped);
             let found = rest.position(|i| i.cmp_sql(&a[1]).is_eq());
             number(found.map(|at| (at + skipped) as i32 + lower))
         },
@@ -212,5 +217,6 @@ fn filled(a: &[Datum], _: &EvalContext) -> SqlResult<Datum> {
         laid.push(Dimension { lower, length });
     }
     let count = if sizes.is_empty() { 0 } else { count };
+    braid_types::check_bounds(&laid)?;
     Ok(laid_out(a[0].implied_type(), vec![a[0].clone(); count], &laid))
 }

@@ -154,11 +154,13 @@ pub(super) fn write_timestamp(
 }
 
 /// The Julian day that PostgreSQL counts for an interval's years, months and days: the formula for
-/// dates, in whole numbers rounded towards zero, with a month that may be zero.
+/// dates, in whole numbers of 32 bits that go round and are rounded towards zero, with a month that
+/// may be zero.
 fn julian_of_span(year: i64, month: i64, day: i64) -> i64 {
     let (y, m) = if month > 2 { (year + 4800, month + 1) } else { (year + 4799, month + 13) };
     let century = y / 100;
-    y * 365 - 32_167 + y / 4 - century + century / 4 + 7834 * m / 256 + day
+    let days = y * 365 - 32_167 + y / 4 - century + century / 4 + 7834 * m / 256 + day;
+    i64::from(days as i32)
 }
 
 /// `to_char(interval, format)`.

@@ -8,12 +8,12 @@ use braid_types::{
 
 use super::calendar::{iso_week, weekday_monday};
 use super::number_format::{self, Value};
-use super::{date_format, date_parse, f64_of, i64_of, interval_of, text_of};
+use super::{date_format, date_parse, f64_of, i64_of, interval_of, text_of, zoned_time};
 use crate::EvalContext;
 use crate::refinement::round_seconds;
 use crate::registry::{Eval, Table};
 
-fn unknown_unit(unit: &str, ty: &str) -> SqlError {
+pub(super) fn unknown_unit(unit: &str, ty: &str) -> SqlError {
     const KNOWN: &[&str] = &[
         "year",
         "month",
@@ -51,7 +51,7 @@ fn unknown_unit(unit: &str, ty: &str) -> SqlError {
 }
 
 /// A unit's name without plural and short forms.
-fn unit_name(text: &str) -> &str {
+pub(super) fn unit_name(text: &str) -> &str {
     match text {
         "years" | "y" | "yr" | "yrs" => "year",
         "months" | "mon" | "mons" => "month",
@@ -206,6 +206,7 @@ fn any_field(unit: &str, value: &Datum, ctx: &EvalContext) -> SqlResult<Option<(
             _ => return Err(unknown_unit(unit, "time without time zone")),
         },
         Datum::Interval(i) => interval_field(unit, i)?,
+        Datum::Ordered(_) => zoned_time::field(unit, value)?,
         _ => return Ok(None),
     }))
 }
@@ -438,7 +439,20 @@ fn bin_of(a: &[Datum]) -> SqlResult<i64> {
     check_timestamp(i128::from(origin) + steps * i128::from(width))
 }
 
-fn zone_of(name: &str) -> SqlResult<TimeZone> {
+/// The zone that lies so far east of UTC.
+pub(super) fn zone_by_interval(value: &Datum) -> SqlResult<TimeZone> {
+    let interval = interval_of(value);
+    if interval.months != 0 || interval.days != 0 {
+        return Err(SqlError::new(
+            SqlState::INVALID_PARAMETER_VALUE,
+            format!("interval time zone \"{interval}\" must not include months or days"),
+        ));
+    }
+    Ok(TimeZone::Fixed((interval.micros / MICROS_PER_SECOND) as i32))
+}
+
+/// The zone of a name.
+pub(super) fn zone_of(name: &str) -> SqlResult<TimeZone> {
     TimeZone::parse(name).ok_or_else(|| {
         SqlError::new(
             SqlState::INVALID_PARAMETER_VALUE,
@@ -466,16 +480,6 @@ fn zones(t: &mut Table) {
             _ => Datum::Null,
         })
     }
-    fn by_interval(value: &Datum) -> SqlResult<TimeZone> {
-        let interval = interval_of(value);
-        if interval.months != 0 || interval.days != 0 {
-            return Err(SqlError::new(
-                SqlState::INVALID_PARAMETER_VALUE,
-                format!("interval time zone \"{interval}\" must not include months or days"),
-            ));
-        }
-        Ok(TimeZone::Fixed((interval.micros / MICROS_PER_SECOND) as i32))
-    }
     t.add(
         "timezone(text, timestamp) timestamptz \
          -- AT TIME ZONE: local time of a zone, or the instant of it",
@@ -494,7 +498,7 @@ fn zones(t: &mut Table) {
         {
             return Ok(Datum::TimestampTz(t));
         }
-        to_utc(&by_interval(&a[0])?, &a[1])
+        to_utc(&zone_by_interval(&a[0])?, &a[1])
     });
     t.add("timezone(interval, timestamptz) timestamp", |a, _| {
         if let Datum::TimestampTz(t) = a[1]
@@ -502,7 +506,7 @@ fn zones(t: &mut Table) {
         {
             return Ok(Datum::Timestamp(t));
         }
-        to_local(&by_interval(&a[0])?, &a[1])
+        to_local(&zone_by_interval(&a[0])?, &a[1])
     });
 }
 
@@ -538,7 +542,6 @@ fn clocks(t: &mut Table) {
         Ok(Datum::Time(c.style.zone.to_local(c.transaction_micros).rem_euclid(MICROS_PER_DAY)))
     };
     t.add("localtime() time -- as `current_time`, without time zone", time).stable();
-    t.add("current_time() time -- the time of day at which the transaction began", time).stable();
     // With so many digits of seconds.
     t.add("current_timestamp(int4) timestamptz", |a, c| {
         Ok(round_seconds(Datum::TimestampTz(c.transaction_micros), digits(&a[0])))
@@ -549,13 +552,11 @@ fn clocks(t: &mut Table) {
         Ok(round_seconds(Datum::Timestamp(local), digits(&a[0])))
     })
     .stable();
-    for signature in ["localtime(int4) time", "current_time(int4) time"] {
-        t.add(signature, |a, c| {
-            let local = c.style.zone.to_local(c.transaction_micros);
-            Ok(round_seconds(Datum::Time(local.rem_euclid(MICROS_PER_DAY)), digits(&a[0])))
-        })
-        .stable();
-    }
+    t.add("localtime(int4) time", |a, c| {
+        let local = c.style.zone.to_local(c.transaction_micros);
+        Ok(round_seconds(Datum::Time(local.rem_euclid(MICROS_PER_DAY)), digits(&a[0])))
+    })
+    .stable();
 }
 
 fn digits(of: &Datum) -> u8 {
@@ -846,6 +847,7 @@ fn extracting(t: &mut Table) {
         "extract(text, timestamp) numeric -- a field as an exact number",
         "extract(text, date) numeric",
         "extract(text, time) numeric",
+        "extract(text, timetz) numeric",
         "extract(text, interval) numeric",
     ] {
         t.add(signature, extract);
@@ -855,6 +857,7 @@ fn extracting(t: &mut Table) {
         "date_part(text, timestamp) float8 -- a field as a double",
         "date_part(text, date) float8",
         "date_part(text, time) float8",
+        "date_part(text, timetz) float8",
         "date_part(text, interval) float8",
     ] {
         t.add(signature, date_part);

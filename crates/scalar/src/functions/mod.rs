@@ -5,7 +5,9 @@
 mod advisory;
 mod arguments;
 mod array;
+pub(crate) mod bit_strings;
 mod calendar;
+mod channels;
 mod date_format;
 mod date_parse;
 mod datetime;
@@ -13,10 +15,14 @@ mod encoding;
 mod json;
 mod json_text;
 mod math;
+pub(crate) mod money;
+mod networks;
 mod number_format;
 pub(crate) mod numeric_special;
+mod ranges;
 mod system;
 mod text;
+mod zoned_time;
 
 use super::registry::Table;
 
@@ -34,10 +40,16 @@ pub(crate) const SUBJECTS: &[fn(&mut Table)] = &[
     math::fill,
     text::fill,
     datetime::fill,
+    zoned_time::fill,
+    networks::fill,
+    bit_strings::fill,
+    money::fill,
+    ranges::fill,
     json::fill,
     json_text::fill,
     array::fill,
     crate::enums::fill,
     system::fill,
     advisory::fill,
+    channels::fill,
 ];

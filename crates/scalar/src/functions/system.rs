@@ -204,14 +204,14 @@ fn catalog(t: &mut Table) {
             "types of a function's arguments";
         "pg_get_function_sqlbody", ["oid"], "text", Datum::Null,
             "NULL: there are no functions of users";
-        "pg_opfamily_is_visible", ["oid"], "bool", Datum::Bool(true),
-            "whether its name needs no schema";
-        "pg_ts_dict_is_visible", ["oid"], "bool", Datum::Bool(true),
-            "whether its name needs no schema";
-        "pg_ts_parser_is_visible", ["oid"], "bool", Datum::Bool(true),
-            "whether its name needs no schema";
-        "pg_ts_template_is_visible", ["oid"], "bool", Datum::Bool(true),
-            "whether its name needs no schema";
+        "pg_opfamily_is_visible", ["oid"], "bool", Datum::Null,
+            "NULL: there are none";
+        "pg_ts_dict_is_visible", ["oid"], "bool", Datum::Null,
+            "NULL: there are none";
+        "pg_ts_parser_is_visible", ["oid"], "bool", Datum::Null,
+            "NULL: there are none";
+        "pg_ts_template_is_visible", ["oid"], "bool", Datum::Null,
+            "NULL: there are none";
         "pg_tablespace_size", ["oid", "name"], "int8", Datum::Int8(0),
             "bytes of a tablespace";
         "pg_get_serial_sequence", ["text, text"], "text", Datum::Null,
@@ -234,10 +234,10 @@ fn catalog(t: &mut Table) {
             "whether its name needs no schema";
         "pg_opclass_is_visible", ["oid"], "bool", Datum::Bool(true),
             "whether its name needs no schema";
-        "pg_statistics_obj_is_visible", ["oid"], "bool", Datum::Bool(true),
-            "whether its name needs no schema";
-        "pg_ts_config_is_visible", ["oid"], "bool", Datum::Bool(true),
-            "whether its name needs no schema";
+        "pg_statistics_obj_is_visible", ["oid"], "bool", Datum::Null,
+            "NULL: there are none";
+        "pg_ts_config_is_visible", ["oid"], "bool", Datum::Null,
+            "NULL: there are none";
         "obj_description", ["oid", "oid, name"], "text", Datum::Null,
             "comment on an object";
         "col_description", ["oid, int4"], "text", Datum::Null,

@@ -64,5 +64,4 @@ pub(super) fn fill(t: &mut Table) {
         Ok(items(&a[0]).iter().filter(|v| !v.is_null()).map(pair).collect())
     })
     .columns(&[("option_name", "text"), ("option_value", "text")]);
-    t.rows("pg_listening_channels() text -- nothing: there is no LISTEN", |_, _| Ok(Vec::new()));
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use braid_sql::{Cause, ColumnInfo, Database, Outcome, Prepared, Rows, Session, SessionOptions};
 use braid_types::{SqlError, SqlState};
 use pgwire::messages::response::{
-    CommandComplete, EmptyQueryResponse, ReadyForQuery, TransactionStatus,
+    CommandComplete, EmptyQueryResponse, NotificationResponse, ReadyForQuery, TransactionStatus,
 };
 use pgwire::messages::startup::{Authentication, BackendKeyData, ParameterStatus};
 
@@ -145,6 +145,10 @@ impl Connection {
         let mut answered = false;
         loop {
             self.check_session()?;
+            if !answered && self.wire.nothing_queued() {
+                self.send_notifications()?;
+                self.wire.flush()?;
+            }
             if answered && workers.crowded() && self.wire.nothing_queued() {
                 return Ok(Pause::Silence);
             }
@@ -298,6 +302,7 @@ impl Connection {
             backend.idle_in_transaction.begin(limits.idle_in_transaction);
         }
         self.session.rests();
+        self.send_notifications()?;
         let status = match self.session.tx_status() {
             b'I' => TransactionStatus::Idle,
             b'T' => TransactionStatus::Transaction,
@@ -305,6 +310,15 @@ impl Connection {
         };
         self.wire.send(&ReadyForQuery::new(status))?;
         self.wire.flush()
+    }
+
+    /// Tells the client what others have said on its channels.
+    fn send_notifications(&mut self) -> Result<(), Fatal> {
+        for told in self.session.take_notifications() {
+            let (channel, payload) = (told.channel.to_string(), told.payload.to_string());
+            self.wire.send(&NotificationResponse::new(told.pid, channel, payload))?;
+        }
+        Ok(())
     }
 
     pub(crate) fn send_notices(&mut self) -> Result<(), Fatal> {

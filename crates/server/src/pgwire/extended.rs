@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use braid_sql::answer::Answer;
 use braid_sql::{ColumnInfo, Outcome, Prepared, Row, Rows, Session};
-use braid_types::{Datum, SqlError, SqlState, SqlType};
+use braid_types::{Datum, SqlError, SqlState, SqlType, checked_text};
 use pgwire::messages::data::{NoData, ParameterDescription};
 use pgwire::messages::extendedquery::{
     BindComplete, CloseComplete, ParseComplete, PortalSuspended,
@@ -147,7 +147,12 @@ impl Connection {
         let mut parameters = Vec::with_capacity(types.len());
         for (i, (value, ty)) in bind.parameters.iter().zip(types).enumerate() {
             let format = rows::format_of(&formats, i);
-            parameters.push(rows::decode(value.as_deref(), ty, format, &style)?);
+            parameters.push(match value.as_deref() {
+                Some(name) if ty.names_objects() && format == Format::Text => {
+                    self.session.object_named(checked_text(name)?, ty)?
+                }
+                value => rows::decode(value, ty, format, &style)?,
+            });
         }
         let portal = Portal {
             prepared,
@@ -188,9 +193,14 @@ impl Connection {
                 (prepared.columns().map(<[_]>::to_vec), Vec::new())
             }
             Target::Portal(name) => {
-                let portal =
-                    self.extended.portals.get(&name).ok_or_else(|| unknown_portal(&name))?;
-                (portal.prepared.columns().map(<[_]>::to_vec), portal.formats.clone())
+                match self.extended.portals.get(&name) {
+                    Some(p) => (p.prepared.columns().map(<[_]>::to_vec), p.formats.clone()),
+                    // Cursors of SQL are portals too.
+                    None => match self.session.cursor_columns(&name) {
+                        Ok(columns) => (Some(columns), Vec::new()),
+                        Err(_) => return Err(unknown_portal(&name).into()),
+                    },
+                }
             }
         };
         match columns {

@@ -1,5 +1,6 @@
 //! PostgreSQL's protocol 3.0 as a conversation.
 //!
+//! - [`eager`]: waits for a client that goes on at once.
 //! - [`wire`]: framed messages on a socket; replies are gathered and sent at the points where the
 //!   client waits.
 //! - [`message`]: what clients send, decoded strictly.
@@ -12,6 +13,7 @@
 
 pub(crate) mod connection;
 pub(crate) mod copy;
+mod eager;
 pub(crate) mod errors;
 pub(crate) mod extended;
 pub(crate) mod message;

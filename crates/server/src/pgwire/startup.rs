@@ -13,6 +13,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use pgwire::messages::response::SslResponse;
 use pgwire::messages::startup::{NegotiateProtocolVersion, SecretKey};
@@ -43,8 +44,8 @@ pub(crate) enum Opening {
 }
 
 impl Greeting {
-    pub(crate) fn new(registration: Registration) -> io::Result<Greeting> {
-        let wire = Wire::new(Arc::clone(&registration.backend))?;
+    pub(crate) fn new(registration: Registration, eager_wait: Duration) -> io::Result<Greeting> {
+        let wire = Wire::new(Arc::clone(&registration.backend), eager_wait)?;
         Ok(Greeting { wire, registration, refusals: 0 })
     }
 

@@ -15,6 +15,7 @@ use braid_types::SqlError;
 use bytes::{Buf, BufMut, BytesMut};
 use pgwire::messages::Message;
 
+use super::eager::Pace;
 use super::errors::Fatal;
 use super::message::{First, Frame, length_max};
 use crate::backends::Backend;
@@ -52,6 +53,7 @@ enum Fill {
 /// One client's socket with its two buffers.
 pub(crate) struct Wire {
     backend: Arc<Backend>,
+    pace: Pace,
     input: BytesMut,
     output: BytesMut,
     /// Says when what is queued may leave.
@@ -71,14 +73,22 @@ pub(crate) type Gate = Box<dyn Fn() -> Result<(), Fatal> + Send>;
 impl Wire {
     /// # Errors
     /// The socket cannot be set up.
-    pub(crate) fn new(backend: Arc<Backend>) -> io::Result<Wire> {
+    pub(crate) fn new(backend: Arc<Backend>, eager_wait: Duration) -> io::Result<Wire> {
         let socket = &backend.socket;
         socket.set_nodelay(true)?;
         socket.set_read_timeout(Some(SILENCE))?;
         socket.set_write_timeout(Some(WRITE_TRY))?;
         let message = backend.memory.hold("message of a client");
         let (input, output) = (BytesMut::new(), BytesMut::new());
-        Ok(Wire { backend, input, output, gate: None, message, refused: None })
+        Ok(Wire {
+            backend,
+            pace: Pace::new(eager_wait),
+            input,
+            output,
+            gate: None,
+            message,
+            refused: None,
+        })
     }
 
     /// From now on nothing is sent before the gate lets it pass.
@@ -218,6 +228,9 @@ impl Wire {
     /// Reads once.
     fn fill(&mut self) -> Result<Fill, Fatal> {
         let filled = self.input.len();
+        if filled == 0 {
+            self.pace.wait(&self.backend.socket);
+        }
         self.input.resize(filled + READ_BYTES, 0);
         let read = loop {
             match (&*self.backend.socket).read(&mut self.input[filled..]) {
@@ -225,6 +238,9 @@ impl Wire {
                 other => break other,
             }
         };
+        if filled == 0 {
+            self.pace.heard();
+        }
         match read {
             Ok(n) => {
                 self.input.truncate(filled + n);

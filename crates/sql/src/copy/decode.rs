@@ -5,9 +5,12 @@
 //!   feed("ace\n\\.\n")     ─► row(line 2: "2", "Grace"), then the end marker: the rest is ignored
 //! ```
 //!
+//! What CSV is, is that of IMPORT ([`CsvSyntax`]).
+//!
 //! A raw field is NULL or bytes: UTF-8 text for the text formats, the value's binary form for the
 //! binary one. Errors are 22P04 (or 22021 for bytes that are not UTF-8) and name the line.
 
+use braid_import::{CsvField, CsvSyntax};
 use braid_types::{SqlError, SqlResult, SqlState};
 
 use braid_parser::{CopyFormat, CopyOptions};
@@ -24,10 +27,13 @@ pub(crate) struct RawRow {
 /// Splits a stream of bytes into rows.
 pub(crate) struct Decoder {
     format: CopyFormat,
-    delimiter: u8,
+    /// Of the text format, the delimiter counts.
+    syntax: CsvSyntax,
     null: Vec<u8>,
-    quote: u8,
-    escape: u8,
+    /// By column, if it is asked for: quotes do not keep it from being NULL.
+    force_null: Vec<bool>,
+    /// By column, if it is asked for: nothing is NULL.
+    force_not_null: Vec<bool>,
     skip_header: bool,
     /// Names that the header must hold.
     header_names: Option<Vec<String>>,
@@ -82,10 +88,15 @@ impl Decoder {
         let null = options.null.as_deref().unwrap_or(default_null(options.format));
         Ok(Decoder {
             format: options.format,
-            delimiter,
+            syntax: CsvSyntax {
+                delimiter,
+                quote,
+                escape: one_byte("escape", options.escape, quote)?,
+                strict_quotes: false,
+            },
             null: null.as_bytes().to_vec(),
-            quote,
-            escape: one_byte("escape", options.escape, quote)?,
+            force_null: Vec::new(),
+            force_not_null: Vec::new(),
             skip_header: options.header,
             header_names: None,
             columns,
@@ -96,6 +107,25 @@ impl Decoder {
             begun: false,
             ended: false,
         })
+    }
+
+    /// What is asked for columns of these names.
+    ///
+    /// # Errors
+    /// 42P10 for a column that is not one of these.
+    pub(crate) fn force(mut self, options: &CopyOptions, names: &[&str]) -> SqlResult<Decoder> {
+        let flags = |asked: &Option<Vec<String>>, option: &str| {
+            let Some(asked) = asked else { return Ok(Vec::new()) };
+            if let Some(other) = asked.iter().find(|name| !names.contains(&name.as_str())) {
+                let message = format!("{option} column \"{other}\" not referenced by COPY");
+                return Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message));
+            }
+            let is_asked = |n: &&str| asked.is_empty() || asked.iter().any(|name| name == n);
+            Ok(names.iter().map(is_asked).collect())
+        };
+        self.force_null = flags(&options.force_null, "FORCE_NULL")?;
+        self.force_not_null = flags(&options.force_not_null, "FORCE_NOT_NULL")?;
+        Ok(self)
     }
 
     /// The header must hold these names, in this order (HEADER MATCH).
@@ -214,27 +244,24 @@ impl Decoder {
             self.in_quotes = false;
         }
         let mut i = self.scanned;
-        while i < input.len() {
-            let byte = input[i];
-            if csv && self.in_quotes && byte == self.escape && self.escape != self.quote {
-                // The escaped byte, whatever it is, may still have to come.
-                if i + 1 >= input.len() && !at_end {
-                    break;
-                }
-                i += 2;
-                continue;
+        if csv {
+            let (scanned, inside) = (&mut self.scanned, &mut self.in_quotes);
+            if let Some(end) = self.syntax.end_of_record(input, scanned, inside, at_end) {
+                let length = if end > 0 && input[end - 1] == b'\r' { end - 1 } else { end };
+                return Ok(Some((length, end + 1)));
             }
-            if csv && byte == self.quote {
-                // A doubled quote toggles twice: the same as staying inside.
-                self.in_quotes = !self.in_quotes;
-            } else if byte == b'\\' && !csv {
+            i = self.scanned;
+        }
+        while !csv && i < input.len() {
+            let byte = input[i];
+            if byte == b'\\' {
                 if i + 1 >= input.len() && !at_end {
                     break;
                 }
                 // A backslash before a line break makes it data.
                 i += if input.get(i + 1) == Some(&b'.') { 1 } else { 2 };
                 continue;
-            } else if byte == b'\n' && !self.in_quotes {
+            } else if byte == b'\n' {
                 let length = if i > 0 && input[i - 1] == b'\r' { i - 1 } else { i };
                 return Ok(Some((length, i + 1)));
             }
@@ -270,7 +297,7 @@ impl Decoder {
         let mut start = 0;
         let mut i = 0;
         loop {
-            if i >= line.len() || line[i] == self.delimiter {
+            if i >= line.len() || line[i] == self.syntax.delimiter {
                 let raw = &line[start..i.min(line.len())];
                 fields.push(if raw == self.null {
                     None
@@ -294,44 +321,20 @@ impl Decoder {
         if self.columns == 0 && line.is_empty() {
             return Ok(Vec::new());
         }
-        let mut fields = Vec::with_capacity(self.columns);
-        let mut field = Vec::new();
-        let (mut quoted, mut inside) = (false, false);
-        let mut i = 0;
-        loop {
-            let byte = line.get(i).copied();
-            match byte {
-                Some(b) if inside && b == self.escape && self.is_escape(line, i) => {
-                    i += 1;
-                    field.push(line[i]);
-                }
-                Some(b) if b == self.quote => {
-                    inside = !inside;
-                    quoted = true;
-                }
-                Some(b) if inside || b != self.delimiter => field.push(b),
-                end => {
-                    let value = std::mem::take(&mut field);
-                    fields.push(if !quoted && value == self.null {
-                        None
-                    } else {
-                        Some(utf8(value, number, fields.len())?)
-                    });
-                    quoted = false;
-                    if end.is_none() {
-                        break;
-                    }
-                }
-            }
-            i += 1;
+        let split = self.syntax.fields(line, self.columns);
+        let split = split.map_err(|(_, e)| e.with_detail(format!("line {number}")))?;
+        let mut fields = Vec::with_capacity(split.len());
+        let forced = |list: &[bool], at: usize| list.get(at).copied().unwrap_or(false);
+        for (at, CsvField { bytes, quoted }) in split.into_iter().enumerate() {
+            let can_be = !quoted && !forced(&self.force_not_null, at)
+                || quoted && forced(&self.force_null, at);
+            fields.push(match can_be && *bytes == *self.null {
+                true => None,
+                false => Some(utf8(bytes.into_owned(), number, at)?),
+            });
         }
         self.field_count(&fields, number)?;
         Ok(fields)
-    }
-
-    /// Whether the escape byte at `i` escapes what follows it.
-    fn is_escape(&self, line: &[u8], i: usize) -> bool {
-        line.get(i + 1).is_some_and(|next| *next == self.quote || *next == self.escape)
     }
 
     /// Takes one row of binary data. Returns the bytes taken, 0 = more input is needed.

@@ -1,18 +1,21 @@
 //! Rows in: COPY FROM STDIN, COPY FROM 'file'.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use braid_catalog::{Table, kv_error};
 use braid_env::fs::{DiskFs, FileSystem};
+use braid_import::SourceFile;
+use braid_scalar::{Bound, ParamTypes, bind_bool};
 use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType};
 
 use super::decode::{Decoder, RawRow};
+use crate::dml::scope_of;
 use crate::dml::table_load::{FEW_BYTES, FEW_ROWS, TableLoad};
 use crate::dml::writer::{TableInfo, Writer};
 use crate::general_query::ColumnInfo;
 use crate::runtime::measure::Measure;
 use crate::session::Context;
+use crate::storage::bulk::LOAD_MEMORY;
 use braid_parser::{Copy, CopyFormat, CopyOptions};
 
 /// Bytes read from a file at once.
@@ -49,20 +52,81 @@ struct Loader {
     /// What errors call the input.
     input: String,
     count: u64,
+    filter: Filter,
+}
+
+/// Which rows of the input are left out.
+struct Filter {
+    condition: Option<Bound>,
+    /// Those whose values do not fit: ON_ERROR ignore.
+    ignores: bool,
+    verbose: bool,
+    limit: u64,
+    skipped: u64,
+}
+
+impl Filter {
+    fn new(table: &Table, c: &Copy) -> SqlResult<Filter> {
+        let scope = scope_of(table, &table.name, None);
+        let mut none = ParamTypes::default();
+        let bind = |e| bind_bool(e, "WHERE", &scope, &mut none);
+        let condition = c.condition.as_ref().map(bind).transpose()?;
+        let used = condition.iter().flat_map(Bound::columns);
+        if let Some(at) = used.into_iter().find(|at| table.columns[*at].generated.is_some()) {
+            let message = "generated columns are not supported in COPY FROM WHERE conditions";
+            let detail = format!("Column \"{}\" is a generated column.", table.columns[at].name);
+            let state = SqlState::INVALID_COLUMN_REFERENCE;
+            return Err(SqlError::new(state, message).with_detail(detail));
+        }
+        let (ignores, verbose) = (c.options.ignore_errors, c.options.verbose);
+        let limit = c.options.reject_limit.unwrap_or(u64::MAX);
+        Ok(Filter { condition, ignores, verbose, limit, skipped: 0 })
+    }
 }
 
 impl Loader {
-    fn new(
-        ctx: &Context,
-        table: &Arc<Table>,
-        names: &[String],
-        binary: bool,
-        input: String,
-    ) -> SqlResult<Loader> {
-        let targets = targets(table, names)?;
+    fn new(ctx: &Context, table: &Arc<Table>, c: &Copy) -> SqlResult<Loader> {
+        let targets = targets(table, &c.columns)?;
+        let filter = Filter::new(table, c)?;
+        let (binary, input) = (c.options.format == CopyFormat::Binary, "COPY".into());
         let info = Arc::new(TableInfo::new(ctx, table)?);
         let sink = Sink::Waiting { rows: Vec::new(), bytes: 0 };
-        Ok(Loader { ctx: ctx.clone(), info, sink, targets, binary, input, count: 0 })
+        Ok(Loader { ctx: ctx.clone(), info, sink, targets, binary, input, count: 0, filter })
+    }
+
+    /// The decoder of its input.
+    fn decoder(&self, options: &CopyOptions) -> SqlResult<Decoder> {
+        let columns = &self.info.table().columns;
+        let names: Vec<&str> = self.targets.iter().map(|at| columns[*at].name.as_str()).collect();
+        let decoder = Decoder::new(options, names.len())?.force(options, &names)?;
+        match options.header_match {
+            true => Ok(decoder.match_header(names.iter().map(|n| n.to_string()).collect())),
+            false => Ok(decoder),
+        }
+    }
+
+    /// Leaves a row out because of a value.
+    fn skip(&mut self, line: u64, column: usize, text: &str) -> SqlResult<()> {
+        self.filter.skipped += 1;
+        let why = "due to data type incompatibility";
+        if self.filter.skipped > self.filter.limit {
+            let limit = self.filter.limit;
+            let message = format!("skipped more than REJECT_LIMIT ({limit}) rows {why}");
+            let e = SqlError::new(SqlState::INVALID_TEXT_REPRESENTATION, message);
+            return Err(self.place(e, line, Some(column)));
+        }
+        if self.filter.verbose {
+            let name = &self.info.table().columns[column].name;
+            let row = format!("at line {line} for column \"{name}\": \"{text}\"");
+            self.ctx.notice(format!("skipping row {why} {row}"));
+        }
+        Ok(())
+    }
+
+    /// Whether a row is to be loaded.
+    fn is_wanted(&self, row: &[Datum]) -> SqlResult<bool> {
+        let Some(condition) = &self.filter.condition else { return Ok(true) };
+        Ok(matches!(condition.eval(row, &self.ctx.eval)?, Datum::Bool(true)))
     }
 
     /// `COPY t, line 3, column a` as the last line of the detail.
@@ -107,9 +171,16 @@ impl Loader {
             return Err(self.place(e, line, None));
         }
         let mut row: Vec<Option<Datum>> = vec![None; table.columns.len()];
-        for (field, at) in raw.fields.into_iter().zip(&self.targets) {
-            let value = self.value(field, &table.columns[*at].ty);
-            row[*at] = Some(value.map_err(|e| self.place(e, line, Some(*at)))?);
+        for (field, at) in raw.fields.into_iter().zip(self.targets.clone()) {
+            let kept = if self.filter.ignores { field.clone() } else { None };
+            match self.value(field, &table.columns[at].ty) {
+                Ok(value) => row[at] = Some(value),
+                Err(e) if self.filter.ignores && e.state().0.starts_with("22") => {
+                    let text = String::from_utf8_lossy(&kept.unwrap_or_default()).into_owned();
+                    return self.skip(line, at, &text);
+                }
+                Err(e) => return Err(self.place(e, line, Some(at))),
+            }
         }
         let mut full = Vec::with_capacity(row.len());
         for (at, v) in row.into_iter().enumerate() {
@@ -117,6 +188,9 @@ impl Loader {
                 Some(v) => v,
                 None => self.info.filler.default(&self.ctx, at)?,
             });
+        }
+        if !self.is_wanted(&full).map_err(|e| self.place(e, line, None))? {
+            return Ok(());
         }
         self.put(line, full, size)?;
         self.count += 1;
@@ -170,7 +244,7 @@ impl Loader {
     /// Begins to write, with the rows that waited.
     fn decide(&mut self, bulk: bool) -> SqlResult<()> {
         let sink = if bulk {
-            let load = Box::new(TableLoad::start(&self.ctx, &self.info)?);
+            let load = Box::new(TableLoad::start(&self.ctx, &self.info, LOAD_MEMORY)?);
             Sink::Bulk { load, rows: Vec::new(), bytes: 0 }
         } else {
             let mut writer = Box::new(Writer::new(&self.ctx));
@@ -203,6 +277,11 @@ impl Loader {
     }
 
     fn finish(mut self) -> SqlResult<u64> {
+        match self.filter.skipped {
+            0 => {}
+            1 => self.ctx.notice("1 row was skipped due to data type incompatibility"),
+            n => self.ctx.notice(format!("{n} rows were skipped due to data type incompatibility")),
+        }
         if matches!(self.sink, Sink::Waiting { .. }) {
             self.decide(false)?;
         }
@@ -271,18 +350,14 @@ impl CopyIn {
 
     pub(crate) fn start(ctx: &Context, c: &Copy) -> SqlResult<CopyIn> {
         let table = copied_table(ctx, c)?;
-        let binary = c.options.format == CopyFormat::Binary;
-        let loader = Loader::new(ctx, &table, &c.columns, binary, "COPY".into())?;
+        let loader = Loader::new(ctx, &table, c)?;
         let columns: Vec<ColumnInfo> = loader
             .targets
             .iter()
             .map(|at| &table.columns[*at])
             .map(|col| ColumnInfo::computed(&col.name, col.ty.clone()))
             .collect();
-        let mut decoder = Decoder::new(&c.options, columns.len())?;
-        if c.options.header_match {
-            decoder = decoder.match_header(columns.iter().map(|c| c.name.clone()).collect());
-        }
+        let decoder = loader.decoder(&c.options)?;
         Ok(CopyIn { loader, decoder, columns, format: c.options.format, measure: None })
     }
 
@@ -345,7 +420,11 @@ fn copied_table(ctx: &Context, c: &Copy) -> SqlResult<Arc<Table>> {
 }
 
 /// Feeds a whole file.
-fn read_file(path: &str, mut feed: impl FnMut(&[u8]) -> SqlResult<()>) -> SqlResult<()> {
+fn read_file(
+    path: &str,
+    source: &SourceFile,
+    mut feed: impl FnMut(&[u8]) -> SqlResult<()>,
+) -> SqlResult<()> {
     let failed = |e: std::io::Error| {
         let state = match e.kind() {
             std::io::ErrorKind::NotFound => SqlState("58P01"),
@@ -354,7 +433,7 @@ fn read_file(path: &str, mut feed: impl FnMut(&[u8]) -> SqlResult<()>) -> SqlRes
         };
         SqlError::new(state, format!("could not open file \"{path}\" for reading: {e}"))
     };
-    let file = DiskFs.open(Path::new(path)).map_err(failed)?;
+    let file = DiskFs.open(&source.path).map_err(failed)?;
     let mut buffer = vec![0; CHUNK];
     let mut offset = 0;
     loop {
@@ -369,7 +448,13 @@ fn read_file(path: &str, mut feed: impl FnMut(&[u8]) -> SqlResult<()>) -> SqlRes
 
 /// Loads one file.
 fn load_file(loader: &mut Loader, options: &CopyOptions, path: &str) -> SqlResult<()> {
-    let mut decoder = Decoder::new(options, loader.targets.len())?;
+    let mut files = loader.ctx.db.import_folder()?.files(path)?;
+    let (Some(source), true) = (files.pop(), files.is_empty()) else {
+        let message = format!("\"{path}\" is more than one file");
+        return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
+            .with_hint("IMPORT INTO reads several."));
+    };
+    let mut decoder = loader.decoder(options)?;
     let mut rows = Vec::new();
     let take = |rows: &mut Vec<RawRow>, loader: &mut Loader| -> SqlResult<()> {
         rows.drain(..).try_for_each(|row| loader.write(row))
@@ -381,7 +466,7 @@ fn load_file(loader: &mut Loader, options: &CopyOptions, path: &str) -> SqlResul
         }
         _ => e,
     };
-    read_file(path, |data| {
+    read_file(path, &source, |data| {
         let fed = decoder.feed(data, &mut rows);
         take(&mut rows, loader)?;
         fed
@@ -390,12 +475,11 @@ fn load_file(loader: &mut Loader, options: &CopyOptions, path: &str) -> SqlResul
     decoder.finish(&mut rows).and_then(|()| take(&mut rows, loader)).map_err(name_file)
 }
 
-/// COPY FROM a file of the server's machine; the command tag.
+/// COPY FROM a file of the node's folder for imports; the command tag.
 pub(crate) fn copy_from_file(ctx: &Context, c: &Copy) -> SqlResult<String> {
     let table = copied_table(ctx, c)?;
     let path = c.file.as_deref().unwrap_or_default();
-    let binary = c.options.format == CopyFormat::Binary;
-    let mut loader = Loader::new(ctx, &table, &c.columns, binary, "COPY".into())?;
+    let mut loader = Loader::new(ctx, &table, c)?;
     load_file(&mut loader, &c.options, path)?;
     Ok(format!("COPY {}", loader.finish()?))
 }

@@ -1,7 +1,5 @@
 //! Rows out: COPY TO STDOUT, COPY TO 'file'.
 
-use std::path::Path;
-
 use braid_env::fs::{DiskFs, FileSystem};
 use braid_types::{SqlError, SqlResult, SqlState};
 
@@ -117,13 +115,14 @@ impl CopyOut {
         Ok(!out.is_empty())
     }
 
-    /// Writes all of it to a file of the server's machine; the command tag.
+    /// Writes all of it to a file of the node's folder for imports; the command tag.
     pub(crate) fn write_file(mut self, ctx: &Context, c: &Copy) -> SqlResult<String> {
         let path = c.file.as_deref().unwrap_or_default();
+        let target = ctx.db.import_folder()?.written_file(path)?;
         let failed = |e: std::io::Error| {
             SqlError::new(SqlState::IO_ERROR, format!("could not write to file \"{path}\": {e}"))
         };
-        let file = DiskFs.create(Path::new(path)).map_err(failed)?;
+        let file = DiskFs.create(&target).map_err(failed)?;
         let (mut offset, mut row, mut data) = (0, Vec::new(), Vec::new());
         loop {
             let more = self.next_row(&mut row)?;

@@ -31,6 +31,13 @@ pub(super) struct Target {
     pub(super) refinement: Option<Refined>,
 }
 
+/// Whether USING says no more than that the column is cast to its new type.
+fn is_plain_cast(c: &Change, using: &ast::Expr, column: &str, to: &SqlType) -> bool {
+    let ast::Expr::Cast { expr, data_type, .. } = using else { return false };
+    let ast::Expr::Identifier(ident) = &**expr else { return false };
+    braid_scalar::ident_name(ident) == column && c.ctx.type_of(data_type).is_ok_and(|ty| ty == *to)
+}
+
 /// Changes the type of the column at position `at`.
 pub(super) fn run(
     c: &mut Change,
@@ -65,7 +72,8 @@ pub(super) fn run(
     check_keys(c, &new, at)?;
     // What is asked of values now was asked before, or nothing is asked.
     let as_refined = to.refinement.is_none() || to.refinement == t.columns[at].refinement;
-    if using.is_none() && as_refined && !computed && same_stored_form(&old_type, ty) {
+    let plain = using.is_none_or(|e| is_plain_cast(c, e, &t.columns[at].name, ty));
+    if plain && as_refined && !computed && same_stored_form(&old_type, ty) {
         let table = c.put(new);
         return check_again(c, &table, at);
     }

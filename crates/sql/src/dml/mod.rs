@@ -5,7 +5,7 @@
 //! - [`ahead`]: what writing many rows will ask, asked in batches.
 //! - [`family`]: families go or move as a whole, by one tombstone each.
 //! - [`references`]: foreign keys and interleave parents. [`defaults`]: values and checks of a row.
-//! - [`table_load`]: very many rows at once.
+//! - [`table_load`]: very many rows at once. [`load_ways`]: how they are kept until the end.
 //! - [`source`]: rows from a query. [`query_load`]: where they go when they are many.
 //! - [`untyped`]: its literals that have no type.
 //! - [`target`]: names, scopes and RETURNING of the written table.
@@ -19,6 +19,7 @@ mod family;
 mod insert;
 pub(crate) mod keys;
 mod later;
+pub(crate) mod load_ways;
 pub(crate) mod query_load;
 pub(crate) mod references;
 pub mod source;

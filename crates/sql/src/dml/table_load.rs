@@ -26,7 +26,7 @@ use crate::general_query::Row;
 use crate::session::Context;
 use crate::statistics::Delta;
 use crate::storage::TableLayout;
-use crate::storage::bulk::{LOAD_MEMORY, LoadError, ingest_private};
+use crate::storage::bulk::{LoadError, ingest_private};
 use crate::storage::layout::IndexLayout;
 use crate::storage::scan::live_row;
 
@@ -37,15 +37,15 @@ pub(crate) const FEW_BYTES: usize = 2 << 20;
 
 /// A load of one table.
 pub(crate) struct TableLoad {
-    ctx: Context,
-    info: Arc<TableInfo>,
-    load: BulkLoad,
-    private: bool,
+    pub(super) ctx: Context,
+    pub(super) info: Arc<TableInfo>,
+    pub(super) load: BulkLoad,
+    pub(super) private: bool,
     /// By target: whether something is stored there already.
-    occupied: Vec<bool>,
+    pub(super) occupied: Vec<bool>,
     /// By foreign key, the parent last: the values that were found last. Children come in groups.
-    found: Vec<Option<Vec<Datum>>>,
-    written: Written,
+    pub(super) found: Vec<Option<Vec<Datum>>>,
+    pub(super) written: Written,
 }
 
 /// What a load has taken.
@@ -92,8 +92,12 @@ impl TableLoad {
     }
 
     /// Begins. Waits for those who write to the table or to tables that it refers to, and keeps
-    /// them out until the end of the transaction.
-    pub(crate) fn start(ctx: &Context, info: &Arc<TableInfo>) -> SqlResult<TableLoad> {
+    /// them out until the end of the transaction. Rows are sorted in so much memory, in bytes.
+    pub(crate) fn start(
+        ctx: &Context,
+        info: &Arc<TableInfo>,
+        memory: usize,
+    ) -> SqlResult<TableLoad> {
         ctx.lock_writers_out(info.table())?;
         for (_, parent) in &info.references {
             ctx.lock_writers_out(&parent.table)?;
@@ -101,15 +105,19 @@ impl TableLoad {
         if let Some(parent) = &info.parent {
             ctx.lock_writers_out(&parent.table)?;
         }
-        TableLoad::begin(ctx, info)
+        TableLoad::begin(ctx, info, memory)
     }
 
     /// As [`TableLoad::start`], for a load that will never be written: nobody is kept out.
-    pub(crate) fn trial(ctx: &Context, info: &Arc<TableInfo>) -> SqlResult<TableLoad> {
-        TableLoad::begin(ctx, info)
+    pub(crate) fn trial(
+        ctx: &Context,
+        info: &Arc<TableInfo>,
+        memory: usize,
+    ) -> SqlResult<TableLoad> {
+        TableLoad::begin(ctx, info, memory)
     }
 
-    fn begin(ctx: &Context, info: &Arc<TableInfo>) -> SqlResult<TableLoad> {
+    fn begin(ctx: &Context, info: &Arc<TableInfo>, memory: usize) -> SqlResult<TableLoad> {
         let layout = &info.layout;
         let mut occupied =
             vec![holds_rows(ctx, layout.rows.whole_span(), layout.rows.class_mask())?];
@@ -121,7 +129,7 @@ impl TableLoad {
         let targets = occupied.len() + usize::from(layout.notes().is_some());
         // The last one is for records, which need no memory.
         occupied.resize(targets + 1, false);
-        let memory = LOAD_MEMORY / targets * (targets + 1);
+        let memory = memory / targets * (targets + 1);
         let load = ctx.txn.bulk_load(targets + 1, memory, &ctx.memory).map_err(kv_error)?;
         let found = vec![None; info.references.len() + 1];
         // In a block it is, or no load is possible; outside, a table that the statement makes.

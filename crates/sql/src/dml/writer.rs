@@ -114,6 +114,13 @@ impl TableInfo {
     }
 }
 
+impl TableInfo {
+    /// The tables that its rows refer to, the interleave parent among them.
+    pub(crate) fn referenced(&self) -> impl Iterator<Item = &Arc<TableLayout>> {
+        self.references.iter().map(|(_, parent)| parent).chain(&self.parent)
+    }
+}
+
 /// Writes rows of one statement.
 pub struct Writer {
     pub(super) ctx: Context,

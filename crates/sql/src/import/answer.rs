@@ -18,6 +18,8 @@ pub(super) struct Report {
     pub(super) input: u64,
     pub(super) written: Written,
     pub(super) nanos: u64,
+    /// Most bytes that the statement held.
+    pub(super) memory: u64,
 }
 
 /// The columns of an answer.
@@ -83,6 +85,7 @@ pub(super) fn of_dry_run(report: &Report, refused: &Refused) -> Outcome {
         ("rows per second".into(), format!("{rate:.0}")),
         ("index entries".into(), entries.to_string()),
         ("bytes before compression".into(), bytes.to_string()),
+        ("peak memory in bytes".into(), report.memory.to_string()),
     ];
     for (place, r) in refused.all() {
         let column = r.column.as_deref().or(r.error.column());

@@ -1,6 +1,6 @@
 //! Jobs that nobody waits for: imports whose statement answers with the job's id, and what a
 //! stopped node has left when it starts again. They run in a thread; those of before from their
-//! beginning, since nothing of them counts before its end.
+//! last checkpoint, or from their beginning.
 
 use std::sync::Arc;
 
@@ -12,7 +12,8 @@ use braid_types::{SqlError, SqlResult};
 
 use super::answer;
 use super::options::Options;
-use super::run::{import, note_failure};
+use super::outcome::note_failure;
+use super::run::import;
 use crate::database::Database;
 use crate::jobs::{Record, State};
 use crate::session::{Context, Outcome, Session, SessionOptions};
@@ -44,7 +45,13 @@ impl Database {
                 && record.state == State::Running
                 && self.jobs().record(record.id).is_none()
         };
-        let records: Vec<Record> = Record::all(&txn)?.into_iter().filter(left).collect();
+        let all = Record::all(&txn)?;
+        let lives = |job: u32, _: &str| {
+            let record = all.iter().find(|record| record.id == job);
+            record.is_some_and(|record| !record.state.is_final())
+        };
+        self.coordinator().sweep_job_files(lives).map_err(kv_error)?;
+        let records: Vec<Record> = all.into_iter().filter(left).collect();
         let count = records.len();
         for record in records {
             tracing::info!(job = record.id, kind = record.kind, "a job begins again");

@@ -14,12 +14,12 @@ use std::sync::Arc;
 use braid_env::fs::DiskFs;
 use braid_env::memory::Account;
 use braid_import::dump::{Dump, Piece};
-use braid_import::{Compression, SourceFile};
+use braid_import::{Compression, Folder, SourceFile};
 use braid_parser::{ImportDump, Kind};
 use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType};
 
 use super::options::{bad, flag, number, size, text};
-use super::run::note_failure;
+use super::outcome::note_failure;
 use crate::copy::CopyIn;
 use crate::database::Database;
 use crate::general_query::{ColumnInfo, Row};
@@ -37,11 +37,6 @@ const IGNORED: &[(&[&str], &str)] = &[
     (&["create", "extension"], "extensions are not supported"),
     (&["comment", "on", "extension"], "extensions are not supported"),
     (&["alter", "extension"], "extensions are not supported"),
-    (&["grant"], "rights are not kept"),
-    (&["revoke"], "rights are not kept"),
-    (&["alter", "default", "privileges"], "rights are not kept"),
-    (&["create", "role"], "roles are not kept"),
-    (&["alter", "role"], "roles are not kept"),
     (&["create", "database"], "the session's database takes the dump"),
     (&["alter", "database"], "the session's database takes the dump"),
     (&["create", "function"], "functions are not supported"),
@@ -63,6 +58,18 @@ const IGNORED: &[(&[&str], &str)] = &[
     (&["create", "or", "replace", "language"], "languages are not supported"),
     (&["create", "statistics"], "statistics over several columns are not supported"),
     (&["security", "label"], "labels are not supported"),
+];
+
+/// Statements about roles and what they may do. One that fails, mostly because a role is not here,
+/// says nothing about rows: it is left out.
+const RIGHTS: &[&[&str]] = &[
+    &["grant"],
+    &["revoke"],
+    &["alter", "default", "privileges"],
+    &["create", "role"],
+    &["alter", "role"],
+    &["create", "user"],
+    &["alter", "user"],
 ];
 
 /// Statements that take something away that may be in use.
@@ -128,6 +135,7 @@ struct Load<'a> {
     session: Session,
     options: Options,
     file: SourceFile,
+    folder: Folder,
     job: &'a Job,
     findings: Vec<Row>,
     rows: u64,
@@ -141,7 +149,7 @@ pub(crate) fn import_dump(
     statement: &str,
 ) -> SqlResult<Outcome> {
     let options = Options::read(d)?;
-    let mut files = db.import_folder()?.files(&d.file)?;
+    let mut files = files_of(db.import_folder()?, &d.file)?;
     let (Some(file), true) = (files.pop(), files.is_empty()) else {
         let state = SqlState::INVALID_PARAMETER_VALUE;
         return Err(SqlError::new(state, format!("\"{}\" is more than one dump", d.file)));
@@ -153,7 +161,8 @@ pub(crate) fn import_dump(
     let account = db.coordinator().memory().account(usize::MAX);
     run_statement(&mut session, "BEGIN")?;
     let (findings, rows) = (Vec::new(), 0);
-    let mut load = Load { session, options, file, job: &job, findings, rows };
+    let folder = db.import_folder()?.clone();
+    let mut load = Load { session, options, file, folder, job: &job, findings, rows };
     let done = load.run(&account).and_then(|()| {
         let end = if load.options.dry_run { "ROLLBACK" } else { "COMMIT" };
         run_statement(&mut load.session, end).map(|_| ())
@@ -176,11 +185,23 @@ pub(crate) fn import_dump(
     }
 }
 
+/// The file of a dump; of a directory that pg_dump wrote, its table of contents.
+fn files_of(folder: &Folder, name: &str) -> SqlResult<Vec<SourceFile>> {
+    match folder.files(name) {
+        Err(e) if e.state() == SqlState::WRONG_OBJECT_TYPE => {
+            let toc = format!("{}/toc.dat", name.trim_end_matches('/'));
+            folder.files(&toc).map_err(|_| e)
+        }
+        other => other,
+    }
+}
+
 impl Load<'_> {
     fn run(&mut self, account: &Arc<Account>) -> SqlResult<()> {
         let (compression, longest) = (self.options.compression, self.options.row_bytes_max);
         let fs = DiskFs::shared();
-        let mut dump = Dump::open(&*fs, &self.file, compression, longest, account)?;
+        let folder = self.folder.clone();
+        let mut dump = Dump::open(&fs, &folder, &self.file, compression, longest, account)?;
         self.job.phase("read");
         while let Some(piece) = dump.next_piece()? {
             self.session.pass(self.job)?;
@@ -192,7 +213,7 @@ impl Load<'_> {
                 Piece::Statement(line, text) => {
                     let words = words(&text);
                     let taken = self.take(&mut dump, line, &text, &words);
-                    taken.map_err(|e| self.placed(e, line, &text))?;
+                    taken.map_err(|e| self.placed(e, line, &text, &dump))?;
                 }
             }
         }
@@ -220,6 +241,9 @@ impl Load<'_> {
         if starts(words, &["copy"]) && words.iter().any(|w| w == "stdin") {
             return self.copy(dump, line, text, words);
         }
+        if is_of_rights(words) {
+            return self.rights(line, text);
+        }
         let named = own_identity(text, words);
         if named.is_some() {
             self.tell("changed", line, text, "the sequence has the name that the table gives it");
@@ -234,6 +258,19 @@ impl Load<'_> {
                 Err(e.with_hint("WITH ignore_unsupported_statements leaves such statements out."))
             }
             other => other,
+        }
+    }
+
+    /// Runs a statement about roles, owners or rights, if that is possible here.
+    fn rights(&mut self, line: u64, text: &str) -> SqlResult<()> {
+        let shown = text.split(" PASSWORD ").next().unwrap_or_default();
+        match self.run_one(text) {
+            Err(e) if is_of_node(&e) => Err(e),
+            Err(e) => {
+                self.tell("ignored", line, shown, e.message());
+                Ok(())
+            }
+            Ok(()) => Ok(()),
         }
     }
 
@@ -292,9 +329,10 @@ impl Load<'_> {
     }
 
     /// An error with its place in the dump and what failed.
-    fn placed(&self, e: SqlError, line: u64, text: &str) -> SqlError {
+    fn placed(&self, e: SqlError, line: u64, text: &str, dump: &Dump) -> SqlError {
         let name = format!("file \"{}\"", self.file.name);
-        let place = format!("{name}, line {line}: {}", head(text));
+        let place = dump.entry(line).unwrap_or_else(|| format!("line {line}"));
+        let place = format!("{name}, {place}: {}", head(text));
         match e.detail() {
             Some(d) if d.contains(&name) => e,
             Some(d) => {
@@ -355,15 +393,23 @@ fn ignored(words: &[String]) -> Option<&'static str> {
         return None;
     }
     let has = |pair: &[&str]| words.windows(pair.len()).any(|w| starts(w, pair));
-    if has(&["owner", "to"]) {
-        return Some("owners are not kept");
-    }
     if has(&["row", "level", "security"]) {
         return Some("row security is not supported");
     }
     let physical = has(&["cluster", "on"]) || has(&["replica", "identity"]);
     (physical || has(&["set", "storage"]) || has(&["set", "compression"]))
         .then_some("says how PostgreSQL stores rows")
+}
+
+/// Whether a statement is about roles, owners or rights.
+fn is_of_rights(words: &[String]) -> bool {
+    let owner = || words.windows(2).any(|w| starts(w, &["owner", "to"]));
+    RIGHTS.iter().any(|with| starts(words, with)) || starts(words, &["alter"]) && owner()
+}
+
+/// An error that has nothing to do with the statement: of the disk, of memory, or a cancel.
+fn is_of_node(e: &SqlError) -> bool {
+    ["53", "57", "58", "XX"].iter().any(|class| e.state().0.starts_with(class))
 }
 
 fn destroys(words: &[String]) -> bool {
@@ -416,9 +462,11 @@ mod tests {
     #[test]
     fn statements_are_told_apart_by_their_words() {
         let why = |text: &str| ignored(&words(text)).is_some();
-        assert!(why("ALTER TABLE ONLY public.t OWNER TO me"));
         assert!(why("CREATE OR REPLACE FUNCTION f()\nRETURNS int"));
-        assert!(why("GRANT ALL ON t TO me") && why("ALTER TABLE t CLUSTER ON i"));
+        assert!(why("ALTER TABLE t CLUSTER ON i"));
+        let of_rights = |text: &str| is_of_rights(&words(text));
+        assert!(of_rights("ALTER TABLE ONLY public.t OWNER TO me"));
+        assert!(of_rights("GRANT ALL ON t TO me") && !of_rights("CREATE TABLE owner (\"to\" int)"));
         assert!(
             !why("CREATE TABLE \"grant\" (a int)") && !why("ALTER TABLE t ADD PRIMARY KEY (a)")
         );

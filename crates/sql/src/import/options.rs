@@ -8,6 +8,9 @@ use braid_import::{Compression, Format, Header, ReadOptions};
 use braid_parser::Import;
 use braid_types::{SqlError, SqlResult, SqlState};
 
+use crate::dml::load_ways::Mode;
+use crate::storage::bulk::LOAD_MEMORY;
+
 /// What IMPORT was told.
 #[derive(Clone, Debug)]
 pub(super) struct Options {
@@ -25,6 +28,14 @@ pub(super) struct Options {
     pub(super) detached: bool,
     /// Fields that no column has are left out.
     pub(super) ignore_unknown: bool,
+    /// How rows are kept until the end.
+    pub(super) mode: Mode,
+    /// Small transactions instead.
+    pub(super) online: bool,
+    /// In which rows are sorted, in bytes.
+    pub(super) memory: usize,
+    /// Bytes of rows between two checkpoints.
+    pub(super) checkpoint_bytes: u64,
 }
 
 /// For which formats an option is.
@@ -53,7 +64,15 @@ const KNOWN: &[(&str, For)] = &[
     ("reject_file", For::All),
     ("dry_run", For::All),
     ("detached", For::All),
+    ("mode", For::All),
+    ("online", For::All),
+    ("memory", For::All),
+    ("checkpoint_size", For::All),
 ];
+/// Less memory than this makes more files than anybody wants.
+const MEMORY_MIN: usize = 1 << 20;
+/// Rows between two checkpoints, in bytes: a fraction of a minute.
+const CHECKPOINT_BYTES: u64 = 512 << 20;
 
 impl For {
     fn holds(self, format: Format) -> bool {
@@ -90,6 +109,10 @@ impl Options {
             dry_run: false,
             detached: false,
             ignore_unknown: false,
+            mode: Mode::Auto,
+            online: false,
+            memory: LOAD_MEMORY,
+            checkpoint_bytes: CHECKPOINT_BYTES,
         };
         let mut seen = BTreeSet::new();
         for (name, value) in &i.options {
@@ -139,6 +162,13 @@ impl Options {
             "reject_file" => self.reject_file = Some(text(name, value)?),
             "dry_run" => self.dry_run = flag(name, value)?,
             "detached" => self.detached = flag(name, value)?,
+            "mode" => {
+                let named = Mode::named(&text(name, value)?.to_lowercase());
+                self.mode = named.ok_or_else(|| bad(name, "is one_pass, two_pass or auto"))?;
+            }
+            "online" => self.online = flag(name, value)?,
+            "memory" => self.memory = size(name, value)?,
+            "checkpoint_size" => self.checkpoint_bytes = size(name, value)? as u64,
             other => return Err(SqlError::internal(format!("nobody reads option {other}"))),
         }
         Ok(())
@@ -165,6 +195,16 @@ impl Options {
         if given.contains("reject_file") && self.max_bad_rows == 0 {
             let e = bad("reject_file", "needs max_bad_rows");
             return Err(e.with_hint("WITH max_bad_rows = '100' lets so many rows be no good."));
+        }
+        if self.memory < MEMORY_MIN {
+            return Err(bad("memory", "must be at least 1MB"));
+        }
+        if self.online && (given.contains("mode") || given.contains("memory")) {
+            let e = bad("online", "goes with neither mode nor memory");
+            return Err(e.with_hint("Rows go through transactions, and nothing is sorted."));
+        }
+        if self.dry_run && self.online {
+            return Err(bad("dry_run", "does not go with online: those rows stay"));
         }
         if self.dry_run && (self.detached || given.contains("reject_file")) {
             return Err(bad("dry_run", "writes nothing and answers with a report"));
@@ -258,6 +298,8 @@ mod tests {
             ("csv", "max_row_size", Some("10 parsecs"), "is a size"),
             ("csv", "row_limit", Some("0"), "more than 0"),
             ("avro", "reject_file", Some("x"), "needs max_bad_rows"),
+            ("csv", "mode", Some("three_pass"), "one_pass, two_pass or auto"),
+            ("csv", "memory", Some("10"), "at least 1MB"),
         ] {
             let e = read(format, &[(name, value)]).expect_err(name);
             assert_eq!(e.state().0, "22023", "{name}");

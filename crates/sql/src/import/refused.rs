@@ -6,6 +6,7 @@ use std::path::Path;
 use braid_catalog::{Table, memory_error};
 use braid_env::fs::FileSystem;
 use braid_types::{SqlError, SqlResult, SqlState};
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::session::Context;
@@ -26,6 +27,18 @@ pub(super) struct Refusal {
     pub(super) column: Option<String>,
     /// As it stands in the file, if it was read as text.
     pub(super) text: Option<String>,
+}
+
+/// A refusal as a checkpoint keeps it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct StoredRefusal {
+    place: Place,
+    state: String,
+    message: String,
+    detail: Option<String>,
+    constraint: Option<String>,
+    column: Option<String>,
+    text: Option<String>,
 }
 
 /// See the [module documentation](self).
@@ -87,6 +100,36 @@ impl Refused {
     /// How many more may come, and one.
     pub(super) fn room(&self) -> u64 {
         self.kept.saturating_sub(self.found.len() as u64) + 1
+    }
+
+    /// What a checkpoint keeps.
+    pub(super) fn stored(&self) -> Vec<StoredRefusal> {
+        let stored = |(place, r): (&Place, &Refusal)| StoredRefusal {
+            place: *place,
+            state: r.error.state().0.into(),
+            message: r.error.message().into(),
+            detail: r.error.detail().map(str::to_string),
+            constraint: r.error.constraint().map(str::to_string),
+            column: r.column.as_deref().or(r.error.column()).map(str::to_string),
+            text: r.text.clone(),
+        };
+        self.found.iter().map(stored).collect()
+    }
+
+    /// Takes up what a checkpoint has kept.
+    pub(super) fn restore(&mut self, ctx: &Context, stored: Vec<StoredRefusal>) -> SqlResult<()> {
+        for StoredRefusal { place, state, message, detail, constraint, column, text } in stored {
+            let state = SqlState::of_code(&state).unwrap_or(SqlState::INVALID_PARAMETER_VALUE);
+            let mut error = SqlError::new(state, message);
+            if let Some(detail) = detail {
+                error = error.with_detail(detail);
+            }
+            if let Some(constraint) = constraint {
+                error = error.with_constraint(constraint);
+            }
+            self.add(ctx, place, Refusal { error, column, text })?;
+        }
+        Ok(())
     }
 
     /// Where a row is, for messages.

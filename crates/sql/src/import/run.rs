@@ -2,21 +2,25 @@
 
 use std::sync::Arc;
 
-use braid_catalog::Table;
+use braid_catalog::{Table, kv_error};
 use braid_env::clock::{Clock, WallClock};
 use braid_env::fs::DiskFs;
 use braid_import::reader::Job as Reading;
-use braid_import::{Batch, Misfit, Reader, SourceFile, Target, TargetColumn};
+use braid_import::{Batch, Misfit, Position, Reader, SourceFile, Target, TargetColumn};
 use braid_parser::Import;
 use braid_types::{Datum, SqlError, SqlResult, SqlState};
 
 use super::answer::{self, Report};
+use super::checkpoint::{Note, surroundings};
+use super::fill::fill;
 use super::locate;
+use super::online;
 use super::options::Options;
-use super::refused::{Place, Refusal, Refused};
+use super::outcome;
+use super::refused::{Place, Refused};
 use crate::copy::targets;
-use crate::database::Database;
-use crate::dml::table_load::{TableLoad, Written, is_of_row};
+use crate::dml::load_ways::{Mode, Sample};
+use crate::dml::table_load::{TableLoad, Written};
 use crate::dml::writer::TableInfo;
 use crate::general_query::Row;
 use crate::jobs::registry::Job;
@@ -24,7 +28,7 @@ use crate::jobs::{Record, State};
 use crate::session::{Context, Outcome};
 
 /// How much of an import reading is; the rest is sorting and writing.
-const READING: f64 = 0.9;
+pub(super) const READING: f64 = 0.9;
 
 /// An import that runs.
 pub(super) struct Run {
@@ -32,12 +36,17 @@ pub(super) struct Run {
     pub(super) info: Arc<TableInfo>,
     /// Where each field goes.
     targets: Vec<usize>,
-    files: Vec<SourceFile>,
+    pub(super) files: Vec<SourceFile>,
+    /// How a file is read: the first one.
     pub(super) reading: Reading,
-    options: Options,
-    job: Arc<Job>,
+    pub(super) options: Options,
+    pub(super) job: Arc<Job>,
     /// Bytes of all files on the disk.
-    bytes: u64,
+    pub(super) bytes: u64,
+    /// What checkpoints depend on.
+    pub(super) surroundings: u64,
+    /// The job may have left a checkpoint.
+    again: bool,
     begun: u64,
 }
 
@@ -49,8 +58,43 @@ pub(crate) fn import(ctx: &Context, i: &Import, statement: &str) -> SqlResult<Ou
         return Err(SqlError::new(state, "IMPORT cannot run inside a transaction block")
             .with_hint("COPY can."));
     }
+    // A transaction of its own: what the job has on the disk goes when it is committed.
+    let ctx = &own_context(ctx)?;
     let table = ctx.table(&i.table)?;
     let folder = ctx.db.import_folder()?;
+    let files = files_of(folder, i)?;
+    let id = i.job.map_or_else(|| ctx.db.new_ids(1), Ok)?;
+    let mut record = Record { run_as: Some(ctx.run_as()), ..Record::new(id, "import", statement) };
+    if i.job.is_some() {
+        let stored = Record::change(ctx.db.coordinator(), id, |_| None)?;
+        record.mark = stored.and_then(|record| record.mark);
+    }
+    let reject = reject_file(folder, &options, &table, id)?;
+    let dry_run = options.dry_run;
+    if !dry_run {
+        record.store(ctx.db.coordinator())?;
+    }
+    let jobs = ctx.db.jobs();
+    let job = jobs.start_pausable(record, vec![table.id], ctx.cancel.clone());
+    let run = Run::new(ctx, i, (&table, statement), files, options, job.clone());
+    let done = run.and_then(|run| run.run(reject.as_deref()));
+    jobs.end(id);
+    match done {
+        Err(e) if !dry_run => Err(outcome::note_end(&ctx.db, job.record(), e)),
+        done => {
+            outcome::forget_files(&ctx.db, id);
+            done
+        }
+    }
+}
+
+pub(super) fn own_context(ctx: &Context) -> SqlResult<Context> {
+    let epoch = ctx.db.schema_epoch();
+    let (txn, catalog) = ctx.db.begin(ctx.txn.options().clone())?;
+    Ok(Context { txn, catalog, epoch, ..ctx.clone() })
+}
+
+fn files_of(folder: &braid_import::Folder, i: &Import) -> SqlResult<Vec<SourceFile>> {
     let mut files: Vec<SourceFile> = Vec::new();
     for pattern in &i.files {
         for file in folder.files(pattern)? {
@@ -60,24 +104,7 @@ pub(crate) fn import(ctx: &Context, i: &Import, statement: &str) -> SqlResult<Ou
             }
         }
     }
-    let id = i.job.map_or_else(|| ctx.db.new_ids(1), Ok)?;
-    let record = Record { run_as: Some(ctx.run_as()), ..Record::new(id, "import", statement) };
-    let reject = reject_file(folder, &options, &table, id)?;
-    let dry_run = options.dry_run;
-    if !dry_run {
-        record.store(ctx.db.coordinator())?;
-    }
-    let jobs = ctx.db.jobs();
-    let job = jobs.start_pausable(record, vec![table.id], ctx.cancel.clone());
-    let run = Run::new(ctx, i, &table, files, options, job.clone());
-    let done = run.and_then(|run| run.run(reject.as_deref()));
-    jobs.end(id);
-    if let Err(e) = &done
-        && !dry_run
-    {
-        note_failure(&ctx.db, job.record(), e);
-    }
-    done
+    Ok(files)
 }
 
 fn reject_file(
@@ -100,7 +127,7 @@ impl Run {
     fn new(
         ctx: &Context,
         i: &Import,
-        table: &Arc<Table>,
+        (table, statement): (&Arc<Table>, &str),
         files: Vec<SourceFile>,
         options: Options,
         job: Arc<Job>,
@@ -116,62 +143,107 @@ impl Run {
             style: ctx.eval.style,
             ignore_unknown: options.ignore_unknown,
         };
+        let first = files.first().cloned();
         let reading = Reading {
             fs: DiskFs::shared(),
-            files: files.clone(),
+            file: first.ok_or_else(|| SqlError::internal("an import without files"))?,
+            number: 0,
+            from: Position::default(),
             target: Arc::new(target),
             options: options.read.clone(),
             account: ctx.memory.clone(),
         };
         let bytes = files.iter().map(|f| f.size).sum();
+        let surroundings = surroundings(&info, &files, statement)?;
         let (ctx, begun) = (ctx.clone(), WallClock.monotonic_nanos());
-        Ok(Run { ctx, info, targets, files, reading, options, job, bytes, begun })
+        let again = i.job.is_some();
+        Ok(Run {
+            ctx,
+            info,
+            targets,
+            files,
+            reading,
+            options,
+            job,
+            bytes,
+            surroundings,
+            again,
+            begun,
+        })
+    }
+
+    /// How one of the files is read.
+    pub(super) fn reading_of(&self, file: usize, from: Position) -> Reading {
+        Reading { file: self.files[file].clone(), number: file, from, ..self.reading.clone() }
+    }
+
+    /// Bytes of rows between two checkpoints, if there are any.
+    pub(super) fn checkpoint_every(&self) -> Option<u64> {
+        (!self.options.dry_run).then_some(self.options.checkpoint_bytes)
     }
 
     fn run(&self, reject: Option<&std::path::Path>) -> SqlResult<Outcome> {
-        if !TableLoad::is_possible(&self.ctx, &self.info)? {
-            let name = &self.info.table().name;
-            let what = format!("IMPORT into \"{name}\", whose rows refer to each other,");
-            return Err(SqlError::unsupported(what)
-                .with_hint("COPY can, or drop the foreign key and add it again afterwards."));
-        }
         let names = self.files.iter().map(|f| f.name.clone()).collect();
         let options = &self.options;
         let (counts, most) = (options.read.format.counts(), options.max_bad_rows);
         let mut refused = Refused::new(self.info.table(), names, counts, most, options.dry_run);
+        if options.online {
+            let written = online::load(self, &mut refused)?;
+            return self.end(written, &refused, reject);
+        }
+        if !TableLoad::is_possible(&self.ctx, &self.info)? {
+            let name = &self.info.table().name;
+            let what = format!("IMPORT into \"{name}\", whose rows refer to each other,");
+            return Err(SqlError::unsupported(what).with_hint(
+                "WITH online or COPY can, or drop the foreign key and add it again afterwards.",
+            ));
+        }
         let (load, written) = self.fill(&mut refused)?;
-        let report = |written: Written| Report {
-            job: self.job.id(),
-            table: self.info.table().name.clone(),
-            files: self.files.len(),
-            input: self.bytes,
-            written,
-            nanos: WallClock.monotonic_nanos().saturating_sub(self.begun),
-        };
         if options.dry_run {
-            return Ok(answer::of_dry_run(&report(written), &refused));
+            return Ok(answer::of_dry_run(&self.report(written), &refused));
         }
         self.job.phase("write");
         self.finish(load, &refused)?;
+        self.end(written, &refused, reject)
+    }
+
+    /// Says what became of it.
+    fn end(
+        &self,
+        written: Written,
+        refused: &Refused,
+        reject: Option<&std::path::Path>,
+    ) -> SqlResult<Outcome> {
         if let Some(path) = reject.filter(|_| refused.count() > 0) {
             refused.write(&*self.reading.fs, path)?;
             let message = format!("{} rows are no good", refused.count());
             self.ctx.notice(format!("{message}: they are in \"{}\"", path.display()));
         }
         self.job.progress(1.0);
-        Ok(answer::of_import(&report(written)))
+        Ok(answer::of_import(&self.report(written)))
+    }
+
+    fn report(&self, written: Written) -> Report {
+        Report {
+            job: self.job.id(),
+            table: self.info.table().name.clone(),
+            files: self.files.len(),
+            input: self.bytes,
+            written,
+            nanos: WallClock.monotonic_nanos().saturating_sub(self.begun),
+            memory: self.ctx.memory.peak() as u64,
+        }
     }
 
     /// Reads everything, until no two rows want one key.
     fn fill(&self, refused: &mut Refused) -> SqlResult<(TableLoad, Written)> {
+        let mut again = self.again;
         loop {
-            let mut load = match self.options.dry_run {
-                true => TableLoad::trial(&self.ctx, &self.info)?,
-                false => TableLoad::start(&self.ctx, &self.info)?,
-            };
+            let (load, note) = self.begin(again, refused)?;
             self.job.phase("read");
-            self.read(&mut load, refused)?;
+            let mut load = fill(self, load, note, refused)?;
             let written = load.written();
+            self.tell_ways(&load);
             if !refused.tolerates() {
                 return Ok((load, written));
             }
@@ -187,72 +259,113 @@ impl Run {
                 return Ok((load, written));
             }
             // Without these rows, all over again: their entries are everywhere by now.
+            drop(load);
+            outcome::forget_files(&self.ctx.db, self.job.id());
+            again = false;
         }
     }
 
-    /// Puts all rows into a load.
-    fn read(&self, load: &mut TableLoad, refused: &mut Refused) -> SqlResult<()> {
-        let mut pending: Vec<(Place, Row)> = Vec::new();
-        self.each(&mut |place, item| {
-            match item {
-                Item::Row(_) if refused.holds(&place) => {}
-                Item::Row(values) => pending.push((place, self.whole(values)?)),
-                Item::Misfit(m) => {
-                    // What is wrong with rows before this one is told first.
-                    self.put(load, std::mem::take(&mut pending), refused)?;
-                    self.refuse_misfit(place, m, refused)?;
+    /// An empty load; or what the job had, if that still counts.
+    fn begin(&self, again: bool, refused: &mut Refused) -> SqlResult<(TableLoad, Option<Note>)> {
+        let memory = self.options.memory;
+        let mut load = match self.options.dry_run {
+            true => TableLoad::trial(&self.ctx, &self.info, memory)?,
+            false => TableLoad::start(&self.ctx, &self.info, memory)?,
+        };
+        let (id, mode) = (self.job.id(), self.options.mode);
+        load.keep_as(mode);
+        if !self.options.dry_run {
+            load.for_job(id);
+        }
+        if again {
+            let note = Note::read(&self.ctx, id, &self.info, self.surroundings)?;
+            match note.map(|note| (self.restore(&mut load, &note), note)) {
+                Some((Ok(()), mut note)) => {
+                    self.job.at_least(note.fraction);
+                    refused.restore(&self.ctx, std::mem::take(&mut note.refused))?;
+                    return Ok((load, Some(note)));
                 }
+                Some((Err(e), _)) => {
+                    // Half of it may be in the load: once more, from the first row.
+                    tracing::warn!(job = id, error = %e, "a checkpoint is of no use");
+                    drop(load);
+                    outcome::forget_files(&self.ctx.db, id);
+                    return self.begin(false, refused);
+                }
+                None => outcome::forget_files(&self.ctx.db, id),
             }
-            if pending.len() < self.ctx.txn.batch_max() {
-                return Ok(());
+        }
+        if mode == Mode::TwoPass {
+            self.job.phase("sample");
+            let cuts = self.sample()?.cuts(memory);
+            if !cuts.is_empty() {
+                load.cut_at(cuts);
             }
-            self.put(load, std::mem::take(&mut pending), refused)
-        })?;
-        self.put(load, pending, refused)
+        }
+        Ok((load, None))
     }
 
-    fn put(
-        &self,
-        load: &mut TableLoad,
-        rows: Vec<(Place, Row)>,
-        refused: &mut Refused,
-    ) -> SqlResult<()> {
-        load.add_or_refuse(rows, &mut |place, error| {
-            if !is_of_row(&error) {
-                return Err(refused.placed(error, place, None));
-            }
-            refused.add(&self.ctx, place, Refusal { error, column: None, text: None })
-        })
-    }
-
-    /// Calls `f` with everything that is read, in the order of the files.
-    pub(super) fn each(&self, f: &mut dyn FnMut(Place, Item) -> SqlResult<()>) -> SqlResult<()> {
-        let mut reader = Reader::start(self.reading.clone())?;
-        let mut left = self.options.row_limit.unwrap_or(u64::MAX);
-        let mut before: u64 = 0;
-        while let Some(batch) = reader.next_batch()? {
-            self.job.pass(&|| self.ctx.check_cancel())?;
-            let (file, read, last) = (batch.file, batch.read, batch.last);
-            for (number, item) in in_order(batch) {
-                if left == 0 {
-                    return Ok(());
-                }
-                left -= 1;
-                f((file, number), item)?;
-            }
-            let share = (before + read) as f64 / self.bytes.max(1) as f64;
-            self.job.at_least(share * READING);
-            if last {
-                before += self.files[file].size;
-            }
+    fn restore(&self, load: &mut TableLoad, note: &Note) -> SqlResult<()> {
+        let id = self.job.id();
+        let swept = self
+            .ctx
+            .db
+            .coordinator()
+            .sweep_job_files(|job, name| job != id || note.needs(id, name));
+        swept.map_err(kv_error)?;
+        for part in &note.parts {
+            let lost = || SqlError::internal("a part of a checkpoint is damaged");
+            load.restore(&part.saved().ok_or_else(lost)?, part.written())?;
         }
         Ok(())
     }
 
-    fn refuse_misfit(&self, place: Place, m: Misfit, refused: &mut Refused) -> SqlResult<()> {
-        let column = m.column.map(|at| self.reading.target.columns[at].name.clone());
-        let refusal = Refusal { error: m.error, column, text: Some(m.text) };
-        refused.add(&self.ctx, place, refusal)
+    /// Keys of some of the rows. What is wrong with others is found later.
+    fn sample(&self) -> SqlResult<Sample> {
+        let mut sample = Sample::default();
+        let columns = self.info.table().columns.len();
+        self.each(&mut |_, item| {
+            if let Item::Row(values) = item {
+                // No defaults: those of sequences would be gone.
+                let mut row = vec![Datum::Null; columns];
+                for (value, at) in values.into_iter().zip(&self.targets) {
+                    row[*at] = value.unwrap_or(Datum::Null);
+                }
+                sample.add(&self.info, &row);
+            }
+            Ok(())
+        })?;
+        Ok(sample)
+    }
+
+    /// How rows went to the disk, if they did.
+    fn tell_ways(&self, load: &TableLoad) {
+        let spilled = load.spilled();
+        let (runs, ssts, parts) = (spilled.runs, spilled.ssts, spilled.parts);
+        if runs + ssts + parts > 0 && !self.options.dry_run {
+            let memory = self.ctx.memory.peak() >> 20;
+            let ways = format!("{ssts} finished ssts, {runs} sorted runs, {parts} parts");
+            self.ctx.notice(format!("rows went to the disk as {ways}; peak memory {memory} MiB"));
+        }
+    }
+
+    /// Calls `f` with everything that is read, in the order of the files.
+    pub(super) fn each(&self, f: &mut dyn FnMut(Place, Item) -> SqlResult<()>) -> SqlResult<()> {
+        let mut left = self.options.row_limit.unwrap_or(u64::MAX);
+        for file in 0..self.files.len() {
+            let mut reader = Reader::start(self.reading_of(file, Position::default()))?;
+            while let Some(batch) = reader.next_batch()? {
+                self.job.pass(&|| self.ctx.check_cancel())?;
+                for (number, item) in in_order(batch) {
+                    if left == 0 {
+                        return Ok(());
+                    }
+                    left -= 1;
+                    f((file, number), item)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// A row of the table, with defaults for what the file does not give.
@@ -276,10 +389,11 @@ impl Run {
         // Nobody else writes it, and whoever notes a failure must not wait for this transaction.
         load.along(&record.key(), &record.encode())?;
         let mut taken = None;
-        let Err(e) = load.finish_or_tell(&mut taken) else { return Ok(()) };
-        match taken {
-            None => Err(e),
-            Some(key) => Err(locate::tell(self, &key, e, refused)),
+        let finished = load.finish_or_tell(&mut taken);
+        match (finished, taken) {
+            (Ok(()), _) => self.ctx.txn.commit().map(|_| ()).map_err(kv_error),
+            (Err(e), None) => Err(e),
+            (Err(e), Some(key)) => Err(locate::tell(self, &key, e, refused)),
         }
     }
 }
@@ -293,7 +407,7 @@ pub(super) enum Item {
 }
 
 /// The rows of a batch and what is none, as they stand in the file.
-fn in_order(batch: Batch) -> impl Iterator<Item = (u64, Item)> {
+pub(super) fn in_order(batch: Batch) -> impl Iterator<Item = (u64, Item)> {
     let mut rows = batch.rows.into_iter().peekable();
     let mut misfits = batch.misfits.into_iter().peekable();
     std::iter::from_fn(move || {
@@ -303,19 +417,4 @@ fn in_order(batch: Batch) -> impl Iterator<Item = (u64, Item)> {
             None => misfits.next().map(|m| (m.number, Item::Misfit(m))),
         }
     })
-}
-
-/// Writes down that an import has failed. Nothing has to be taken back. Of one that ends because
-/// the node does nothing is written: it begins again.
-pub(super) fn note_failure(db: &Database, mut record: Record, e: &SqlError) {
-    let canceled = e.state() == SqlState::QUERY_CANCELED;
-    if canceled && db.jobs().is_stopping() {
-        return;
-    }
-    record.state = if canceled { State::Canceled } else { State::Failed };
-    let detail = e.detail().map_or_else(String::new, |d| format!(": {d}"));
-    record.error = Some(format!("{}{detail}", e.message()));
-    if let Err(error) = record.store(db.coordinator()) {
-        tracing::warn!(%error, job = record.id, "cannot write down that a job has failed");
-    }
 }

@@ -73,6 +73,8 @@ pub struct Record {
     pub run_as: Option<RunAs>,
     /// What it writes and nobody reads yet: erased when it is undone or begins again.
     pub copies: Vec<Copied>,
+    /// Of a job whose work stays as it goes: how far it has come, in its own words.
+    pub mark: Option<String>,
 }
 
 /// A generation of a table or an index that a job fills.
@@ -111,6 +113,7 @@ impl Record {
             index: None,
             run_as: None,
             copies: Vec::new(),
+            mark: None,
         }
     }
 
@@ -130,6 +133,7 @@ impl Record {
             "kind": self.kind, "statement": self.statement, "state": self.state.name(),
             "step": self.step, "fraction": self.fraction, "error": self.error,
             "index": self.index, "run_as": self.run_as, "copies": self.copies,
+            "mark": self.mark,
         });
         value.to_string().into_bytes()
     }
@@ -149,6 +153,7 @@ impl Record {
             index: value["index"].as_u64().and_then(|n| u32::try_from(n).ok()),
             run_as: RunAs::deserialize(&value["run_as"]).ok(),
             copies: Vec::deserialize(&value["copies"]).unwrap_or_default(),
+            mark: text("mark"),
         })
     }
 

@@ -71,28 +71,28 @@ impl Job {
         record.error = error.or(record.error.take());
     }
 
+    /// Says how far it has come whose work stays.
+    pub(crate) fn set_mark(&self, mark: String) {
+        self.record.lock().mark = Some(mark);
+    }
+
     /// Begins a step.
     pub(crate) fn step(&self, name: &'static str) {
-        let job = {
-            let mut record = self.record.lock();
-            record.step = name.into();
-            record.id
-        };
+        self.record.lock().step = name.into();
         self.progress(0.0);
-        if let Some(listener) = &self.listener {
-            listener(&Step { job, name });
-        }
+        self.tell(name);
     }
 
     /// Begins a step of a job whose progress is that of all its steps.
     pub(crate) fn phase(&self, name: &'static str) {
-        let job = {
-            let mut record = self.record.lock();
-            record.step = name.into();
-            record.id
-        };
+        self.record.lock().step = name.into();
+        self.tell(name);
+    }
+
+    /// Tells listeners of something that is no step.
+    pub(crate) fn tell(&self, name: &'static str) {
         if let Some(listener) = &self.listener {
-            listener(&Step { job, name });
+            listener(&Step { job: self.id(), name });
         }
     }
 

@@ -49,6 +49,8 @@ pub(super) struct RangeOn {
 pub(super) struct Tuples {
     pub(super) fields: Vec<Field>,
     pub(super) rows: Vec<Vec<Bound>>,
+    /// How many values a row has.
+    columns: usize,
 }
 
 /// Where the value of a key column comes from.
@@ -61,6 +63,12 @@ pub(super) enum Field {
 }
 
 impl Tuples {
+    /// Whether all values of the rows are among the fields.
+    fn say_all(&self) -> bool {
+        let of_row = |field: &&Field| matches!(field, Field::OfRow(_));
+        self.fields.iter().filter(of_row).count() == self.columns
+    }
+
     /// The values of each row, NULLs left out: they equal nothing.
     fn prefixes(&self, outer: &[Datum], eval: &EvalContext) -> SqlResult<Vec<Vec<Datum>>> {
         let mut out = Vec::with_capacity(self.rows.len());
@@ -338,38 +346,57 @@ impl Key<'_> {
             if parts.len() > MAX_ALTERNATIVES || depth == MAX_DEPTH {
                 continue;
             }
-            if let Some(tuples) = self.tuples(parts, conjuncts) {
-                let all = Access {
-                    tuples: Some(tuples),
-                    ..Access::nothing(self.index, conjuncts.to_vec())
-                };
-                if all.score(self.table) > best.score(self.table) {
-                    best = all;
-                }
-                continue;
-            }
             let mut others = conjuncts.to_vec();
             others.remove(at);
-            let mut either = Vec::with_capacity(parts.len());
-            for part in parts {
-                let mut with = others.clone();
-                with.extend(part.conjuncts());
-                let mut access = self.best(&with, others.len(), depth + 1);
-                if access.is_full() {
-                    break;
+            let all = match self.tuples(parts, conjuncts) {
+                Some(tuples) => {
+                    let rest = if tuples.say_all() { others } else { conjuncts.to_vec() };
+                    Access { tuples: Some(tuples), ..Access::nothing(self.index, rest) }
                 }
-                access.rest.clear();
-                either.push(access);
-            }
-            if either.len() < parts.len() {
-                continue;
-            }
-            let all = Access { either, ..Access::nothing(self.index, conjuncts.to_vec()) };
+                None => {
+                    let Some((either, left)) = self.either(parts, &others, depth) else { continue };
+                    let rest = left.unwrap_or_else(|| conjuncts.to_vec());
+                    Access { either, ..Access::nothing(self.index, rest) }
+                }
+            };
             if all.score(self.table) > best.score(self.table) {
                 best = all;
             }
         }
         best
+    }
+
+    /// One access for each alternative of an OR, together with the other conditions, if each bounds
+    /// the key. If their spans together say what the OR says, then also those of the other
+    /// conditions that they do not say.
+    fn either(
+        &self,
+        parts: &[Bound],
+        others: &[Bound],
+        depth: usize,
+    ) -> Option<(Vec<Access>, Option<Vec<Bound>>)> {
+        let (mut either, mut exact, mut spans) = (Vec::with_capacity(parts.len()), true, 0);
+        let mut unsaid = vec![false; others.len()];
+        for part in parts {
+            let mut with = others.to_vec();
+            with.extend(part.conjuncts());
+            let mut access = self.best(&with, others.len(), depth + 1);
+            if access.is_full() {
+                return None;
+            }
+            for condition in access.rest.drain(..) {
+                match others.iter().position(|other| condition.is_like(other, 0)) {
+                    Some(at) => unsaid[at] = true,
+                    None => exact = false,
+                }
+            }
+            spans += access.spans_max().unwrap_or(MAX_SPANS + 1);
+            either.push(access);
+        }
+        let left = others.iter().zip(unsaid).filter(|(_, unsaid)| *unsaid).map(|(c, _)| c.clone());
+        // Of more spans, one is made that holds them all.
+        let left = (exact && spans <= MAX_SPANS).then(|| left.collect());
+        Some((either, left))
     }
 
     /// The rows of values that the alternatives of an OR are, if they bound this key together with
@@ -410,7 +437,7 @@ impl Key<'_> {
         let fields: Vec<Field> =
             self.layout.columns()[..self.columns].iter().map_while(field).collect();
         let of_rows = fields.iter().any(|field| matches!(field, Field::OfRow(_)));
-        of_rows.then_some(Tuples { fields, rows })
+        of_rows.then_some(Tuples { fields, rows, columns: ordinals.len() })
     }
 }
 
@@ -535,15 +562,27 @@ impl Access {
     }
 
     /// Whether it reads along the primary key, for rows whose leading key columns equal exactly
-    /// these columns of the tables before, and asks nothing more of the key.
-    pub(crate) fn is_exactly(&self, mut columns: impl Iterator<Item = usize>) -> bool {
-        let each = self.eq.iter().all(|values| match values {
-            Values::List(list) => match list.as_slice() {
-                [one] => one.as_column().is_some() && one.as_column() == columns.next(),
-                _ => false,
-            },
-            Values::Array(_) => false,
-        });
+    /// these, and asks nothing more of the key. They are the key of a row that is there for sure,
+    /// if `outer` says how it is found along its primary key; then what has one value there may be
+    /// written as that value here.
+    pub(crate) fn is_exactly(
+        &self,
+        mut columns: impl Iterator<Item = usize>,
+        outer: Option<&Access>,
+    ) -> bool {
+        let one = |access: &Access, n: usize| match access.eq.get(n) {
+            Some(Values::List(list)) if list.len() == 1 => Some(list[0].clone()),
+            _ => None,
+        };
+        let same = |n: usize, column: usize| {
+            one(self, n).is_some_and(|own| {
+                own.as_column() == Some(column)
+                    || outer
+                        .and_then(|outer| one(outer, n))
+                        .is_some_and(|value| own.is_like(&value, 0))
+            })
+        };
+        let each = (0..self.eq.len()).all(|n| columns.next().is_some_and(|at| same(n, at)));
         let open = self.range.lower.is_none() && self.range.upper.is_none();
         let open = open && self.either.is_empty() && self.tuples.is_none();
         each && open && self.index.is_none() && columns.next().is_none()
@@ -607,19 +646,27 @@ impl Access {
     /// Whether the spans are single keys of the primary key.
     pub(crate) fn is_point(&self, layout: &TableLayout) -> bool {
         if !self.either.is_empty() {
-            return self.either.iter().all(|a| a.is_point(layout) && a.has_few_values());
+            return self.either.iter().all(|a| a.is_point(layout) && a.spans_max().is_some());
         }
         let given = self.tuples.as_ref().map_or(self.eq.len(), |tuples| tuples.fields.len());
         self.index.is_none() && given == layout.rows.columns().len()
     }
 
-    /// Whether all combinations of its values become spans, whatever they are.
-    fn has_few_values(&self) -> bool {
-        let few = |n: usize, values: &Values| match values {
-            Values::List(list) => n.checked_mul(list.len()).filter(|n| *n <= MAX_SPANS),
+    /// The most spans that its values make; `None`: too many, or that depends on the values.
+    fn spans_max(&self) -> Option<usize> {
+        let few = |n: usize| (n <= MAX_SPANS).then_some(n);
+        if !self.either.is_empty() {
+            let add = |n: usize, access: &Access| access.spans_max().and_then(|own| few(n + own));
+            return self.either.iter().try_fold(0, add);
+        }
+        if let Some(tuples) = &self.tuples {
+            return few(tuples.rows.len());
+        }
+        let times = |n: usize, values: &Values| match values {
+            Values::List(list) => n.checked_mul(list.len()).and_then(few),
             Values::Array(_) => None,
         };
-        self.eq.iter().try_fold(1, few).is_some() && self.either.iter().all(Access::has_few_values)
+        self.eq.iter().try_fold(1, times)
     }
 
     /// The values of each leading column: no value twice, NULLs left out.

@@ -126,7 +126,7 @@ impl Estimator<'_> {
     /// How many rows pass an access with its rest.
     pub(super) fn rows_passing(&self, access: &Access) -> f64 {
         let found = self.rows_found(access);
-        // Alternatives say all that they have found in their rest once more.
+        // Alternatives may have said what stands in their rest already.
         let said = access.tuples.is_some() || !access.either.is_empty();
         let share = if said { 1.0 } else { self.share(&access.rest) };
         (found * share).max(1.0).min(found)

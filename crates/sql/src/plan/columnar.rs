@@ -5,13 +5,14 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use braid_kv::ReadMode;
 use braid_types::{Datum, SqlResult, SqlType};
 
 use super::rows::RowSource;
 use super::select::{Output, Parts};
 use crate::answer::{ColumnBatch, StoredColumns};
 use crate::session::Context;
-use crate::storage::{Form, RowDecoder, TableScan};
+use crate::storage::{Form, IndexScan, RowDecoder, TableScan};
 
 /// Rows of the first batch.
 const FIRST_ROWS: usize = 256;
@@ -22,7 +23,7 @@ const BATCH_BYTES: usize = 1 << 20;
 
 /// Rows of a table on their way out.
 pub(super) struct ColumnarRows {
-    scan: TableScan,
+    scan: Scan,
     decoder: RowDecoder,
     /// Which columns of the table they are.
     columns: Vec<usize>,
@@ -31,6 +32,29 @@ pub(super) struct ColumnarRows {
     rows: usize,
     /// Rows that are still wanted.
     left: Option<u64>,
+}
+
+/// Where they are found.
+enum Scan {
+    Table(TableScan),
+    Index(IndexScan),
+}
+
+impl Scan {
+    fn expecting(self, rows: usize) -> Scan {
+        match self {
+            Scan::Table(scan) => Scan::Table(scan.expecting(rows)),
+            Scan::Index(scan) => Scan::Index(scan.expecting(rows)),
+        }
+    }
+
+    /// Reads the next rows, `most` or fewer; `false` at the end.
+    fn read(&mut self, decoder: &mut RowDecoder, most: usize) -> SqlResult<bool> {
+        match self {
+            Scan::Table(scan) => scan.read_columns(decoder, most, |_, _| Ok(None)),
+            Scan::Index(scan) => scan.read_columns(decoder, most),
+        }
+    }
 }
 
 /// How a column is decoded: as it is sent.
@@ -70,12 +94,12 @@ impl ColumnarRows {
             && parts.locking.is_none()
             && ctx.measured.is_none()
             && step.access.rest.is_empty()
-            && step.access.index.is_none()
+            && !step.is_covered()
             && !step.access.is_point(layout)
             && step.after.is_empty()
             && step.semi.is_none()
             && step.value.is_none()
-            && (!layout.has_children || layout.jumps());
+            && (step.access.index.is_some() || !layout.has_children || layout.jumps());
         let Some(columns) = columns.filter(|_| plain) else { return Ok(None) };
         let table = &layout.table.columns;
         if columns.iter().any(|at| table[*at].expression.is_some()) {
@@ -83,7 +107,11 @@ impl ColumnarRows {
         }
         let wanted = step.wanted.clone();
         let rows = RowSource::lookup(ctx, layout, &step.access, wanted, parts.reverse, &[])?;
-        let RowSource::Table(scan) = rows else { return Ok(None) };
+        let scan = match rows {
+            RowSource::Table(scan) => Scan::Table(scan),
+            RowSource::Index(scan) if ctx.reading != ReadMode::Latest => Scan::Index(scan),
+            _ => return Ok(None),
+        };
         let expected = limit.and_then(|rows| usize::try_from(rows).ok());
         let scan = match expected {
             Some(rows) => scan.expecting(rows),
@@ -123,7 +151,7 @@ impl ColumnarRows {
         while self.decoder.len() < wanted && self.decoder.byte_len() < BATCH_BYTES {
             ctx.check_cancel()?;
             let most = wanted - self.decoder.len();
-            if !self.scan.read_columns(&mut self.decoder, most, |_, _| Ok(None))? {
+            if !self.scan.read(&mut self.decoder, most)? {
                 break;
             }
         }

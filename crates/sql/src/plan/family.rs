@@ -45,9 +45,10 @@ pub(super) fn whole_passes(steps: &[Step], catalog: &Catalog) -> Vec<usize> {
 /// Whether the inner step wants exactly the rows that lie inside of an outer row.
 fn follows(outer: &Step, inner: &Step) -> bool {
     let key = outer.layout.rows.columns();
+    let found = (!outer.left).then_some(&outer.access);
     inner.family
         && outer.access.index.is_none()
-        && inner.access.is_exactly(key.iter().map(|k| outer.offset + k.ordinal))
+        && inner.access.is_exactly(key.iter().map(|k| outer.offset + k.ordinal), found)
 }
 
 /// A row of the outer tables whose family is being read.
@@ -149,7 +150,7 @@ impl FamilyScan {
     /// The next row of all steps up to `last`.
     pub(super) fn next_row(&mut self, ctx: &Context) -> SqlResult<Option<Row>> {
         let parts = self.parts.clone();
-        let mut seen = 0u64;
+        let (mut seen, mut place) = (0u64, Vec::new());
         loop {
             if let Some(row) = self.ready.pop_front() {
                 return Ok(Some(row));
@@ -167,7 +168,7 @@ impl FamilyScan {
                 }
                 continue;
             };
-            let Some((key, value)) = scan.next().map_err(kv_error)? else {
+            let Some((key, value)) = scan.next_row().map_err(kv_error)? else {
                 self.scan = None;
                 continue;
             };
@@ -176,21 +177,23 @@ impl FamilyScan {
                 let step = &parts.steps[self.first + depth];
                 let all = depth == 0 && !self.excess.is_empty();
                 let wanted = if all { None } else { step.wanted.as_deref() };
-                match step.layout.decode(&key, &value, wanted) {
+                match step.layout.decode(key, value, wanted) {
                     Ok(None) => None,
                     Ok(Some(row)) => Some(Ok((depth, row))),
                     Err(error) => Some(Err(error)),
                 }
             });
             let Some((depth, own)) = found.transpose()? else { continue };
-            let goes_on = self.take(ctx, &key, depth, own)?;
+            place.clear();
+            place.extend_from_slice(key);
+            let goes_on = self.take(ctx, &place, depth, own)?;
             let step = &parts.steps[self.first + depth];
             let leaf = self.first + depth == self.last;
             // What nobody wants is jumped over: below a row that was refused, and below the last,
             // if the scan does not do that by itself.
             let jumps = leaf && step.layout.jumps();
             if step.layout.has_children && !jumps && (leaf || !goes_on) {
-                let end = family_end(&key);
+                let end = family_end(&place);
                 if let Some(scan) = &mut self.scan {
                     scan.seek(&end).map_err(kv_error)?;
                 }
@@ -199,7 +202,7 @@ impl FamilyScan {
     }
 
     /// A row of the table at `depth` was met. Returns whether the rows inside of it matter.
-    fn take(&mut self, ctx: &Context, key: &Bytes, depth: usize, own: Row) -> SqlResult<bool> {
+    fn take(&mut self, ctx: &Context, key: &[u8], depth: usize, own: Row) -> SqlResult<bool> {
         let around = |open: &&OpenRow| is_inside(key, &open.key);
         let kept = self.open.iter().take(depth).take_while(around).count();
         self.close_to(ctx, kept)?;
@@ -211,13 +214,13 @@ impl FamilyScan {
                 return Ok(false);
             }
         }
-        let mut row = match depth {
-            0 => self.outer.clone(),
+        let outer = match depth {
+            0 => &self.outer,
             // Its parent was refused, or is missing where only the layout was declared.
             _ if self.open.len() < depth => return Ok(false),
-            _ => self.open[depth - 1].row.clone(),
+            _ => &self.open[depth - 1].row,
         };
-        row.extend(own);
+        let row = joined(outer, own);
         if !passes(&step.access.rest, &row, ctx)? {
             return Ok(false);
         }
@@ -231,7 +234,8 @@ impl FamilyScan {
         if n == self.last {
             self.ready.push_back(row);
         } else {
-            self.open.push(OpenRow { key: key.clone(), row, matched: false });
+            let key = Bytes::copy_from_slice(key);
+            self.open.push(OpenRow { key, row, matched: false });
         }
         Ok(true)
     }
@@ -248,6 +252,15 @@ impl FamilyScan {
         }
         Ok(())
     }
+}
+
+/// A row of the steps before with one of the next step.
+pub(super) fn joined(outer: &[Datum], own: impl IntoIterator<Item = Datum>) -> Row {
+    let own = own.into_iter();
+    let mut row = Vec::with_capacity(outer.len() + own.size_hint().0);
+    row.extend_from_slice(outer);
+    row.extend(own);
+    row
 }
 
 /// Whether a key lies in the family of a row with another key.

@@ -21,11 +21,12 @@ use std::sync::Arc;
 use braid_catalog::{Catalog, kv_error};
 use braid_keys::family_end;
 use braid_kv::{KeySpan, ScanOptions, TxnScan};
+use braid_scalar::{Bound, Node};
 use braid_types::{Datum, SqlResult};
 use bytes::Bytes;
 
 use super::facts::Facts;
-use super::family::is_inside;
+use super::family::{is_inside, joined};
 use super::joined::{ended, passes};
 use super::rows::RowSource;
 use super::select::{Parts, Step};
@@ -54,6 +55,8 @@ pub(super) struct Gather {
 struct Gathered {
     layout: Arc<TableLayout>,
     wanted: Option<Vec<bool>>,
+    /// What is asked of its rows alone: others need not be gathered.
+    filter: Vec<Bound>,
 }
 
 impl Gather {
@@ -69,7 +72,8 @@ impl Gather {
             let of = |known: &Gathered| known.layout.table.id == step.layout.table.id;
             let table = out.tables.iter().position(of).unwrap_or_else(|| {
                 let layout = step.layout.clone();
-                out.tables.push(Gathered { layout, wanted: step.wanted.clone() });
+                let (wanted, filter) = (step.wanted.clone(), Vec::new());
+                out.tables.push(Gathered { layout, wanted, filter });
                 out.tables.len() - 1
             });
             let known = &mut out.tables[table].wanted;
@@ -80,9 +84,20 @@ impl Gather {
             out.of.push((table, anchor));
             out.last = n;
         }
+        out.note_filters(steps);
         let more =
             out.last > passes[0] && out.tables.iter().all(|t| t.layout.table.id != head.id());
         (more && out.is_cheap(ctx, steps)).then_some(out)
+    }
+
+    /// Finds out what is asked of rows alone, of tables that one step reads.
+    fn note_filters(&mut self, steps: &[Step]) {
+        for (n, table) in self.tables.iter_mut().enumerate() {
+            let users = self.of.iter().zip(&steps[1..]).filter(|((of, _), _)| *of == n);
+            if let [(_, step)] = users.collect::<Vec<_>>().as_slice() {
+                table.filter = step.own_filter();
+            }
+        }
     }
 
     /// Whether little is read that nobody wants.
@@ -114,18 +129,45 @@ impl Step {
     fn id(&self) -> u32 {
         self.layout.table.id
     }
+
+    /// The conditions on its columns alone that cannot fail, over a row of its table.
+    fn own_filter(&self) -> Vec<Bound> {
+        let own = self.offset..self.offset + self.layout.table.columns.len();
+        let is_plain = |e: &Bound| match e.node() {
+            Node::Const(_) | Node::Param(_) => true,
+            Node::Column(at) => own.contains(at),
+            _ => false,
+        };
+        let is_own = |e: &&Bound| match e.node() {
+            Node::Compare(_, a, b) => is_plain(a) && is_plain(b),
+            Node::InList(a, list, _) => is_plain(a) && list.iter().all(is_plain),
+            Node::IsNull(a, _) => is_plain(a),
+            _ => false,
+        };
+        let conditions = self.access.rest.iter().filter(is_own);
+        conditions.map(|e| at_own_place(e, self.offset)).collect()
+    }
+}
+
+/// An expression over the columns from `offset` on, as one over columns from the first on.
+fn at_own_place(e: &Bound, offset: usize) -> Bound {
+    match e.as_column() {
+        Some(at) => Bound::column(at - offset, e.ty().clone()),
+        None => e.map_children(&mut |part| at_own_place(part, offset)),
+    }
 }
 
 /// Whether a step wants exactly the rows that lie inside of a row of another one.
 fn lies_in(outer: &Step, inner: &Step, catalog: &Catalog) -> bool {
     let key = outer.layout.rows.columns();
+    let found = (!outer.left).then_some(&outer.access);
     let below = |t: &Arc<braid_catalog::Table>| catalog.is_self_or_ancestor(outer.id(), t);
     outer.semi.is_none()
         && outer.value.is_none()
         && outer.access.index.is_none()
         && inner.id() != outer.id()
         && below(&inner.layout.table)
-        && inner.access.is_exactly(key.iter().map(|k| outer.offset + k.ordinal))
+        && inner.access.is_exactly(key.iter().map(|k| outer.offset + k.ordinal), found)
 }
 
 /// A row of the first table with what was gathered for it.
@@ -137,6 +179,27 @@ struct Head {
     bytes: usize,
     /// It is too much: rows are looked up.
     is_large: bool,
+}
+
+impl Head {
+    /// Takes in a row of the family.
+    fn take(&mut self, ctx: &Context, gather: &Gather, key: &[u8], value: &[u8]) -> SqlResult<()> {
+        for (list, table) in self.lists.iter_mut().zip(&gather.tables) {
+            let found = table.layout.decode(key, value, table.wanted.as_deref())?;
+            if let Some(row) = found {
+                if passes(&table.filter, &row, ctx)? {
+                    self.bytes += key.len() + row_memory(&row);
+                    list.push((Bytes::copy_from_slice(key), row));
+                }
+                break;
+            }
+        }
+        if self.bytes > FAMILY_BYTES {
+            self.is_large = true;
+            self.lists.iter_mut().for_each(|list| *list = Vec::new());
+        }
+        Ok(())
+    }
 }
 
 /// Rows of a step for one row of those before.
@@ -230,20 +293,24 @@ impl GatherScan {
                 }
                 continue;
             };
-            let Some((key, value)) = scan.next().map_err(kv_error)? else {
+            let Some((key, value)) = scan.next_row().map_err(kv_error)? else {
                 self.scan = None;
                 continue;
             };
-            let inside = self.next.as_ref().is_some_and(|head| is_inside(&key, &head.key));
-            if inside {
-                self.take(gather, key, &value)?;
+            if let Some(head) = self.next.as_mut().filter(|head| is_inside(key, &head.key)) {
+                head.take(ctx, gather, key, value)?;
+                if head.is_large {
+                    let key = head.key.clone();
+                    self.pass(&key)?;
+                }
                 continue;
             }
             let wanted = if self.excess.is_empty() { first.wanted.as_deref() } else { None };
-            let Some(row) = first.layout.decode(&key, &value, wanted)? else {
+            let Some(row) = first.layout.decode(key, value, wanted)? else {
                 // Its parent is missing, where only the layout was declared.
                 continue;
             };
+            let key = Bytes::copy_from_slice(key);
             let before = self.next.take();
             if self.admits(ctx, first, &row)? {
                 let lists = gather.tables.iter().map(|_| Vec::new()).collect();
@@ -270,26 +337,6 @@ impl GatherScan {
             Some(scan) => scan.seek(&family_end(key)).map_err(kv_error),
             None => Ok(()),
         }
-    }
-
-    /// Takes in a row inside of the family that is being gathered.
-    fn take(&mut self, gather: &Gather, key: Bytes, value: &[u8]) -> SqlResult<()> {
-        let Some(head) = &mut self.next else { return Ok(()) };
-        for (list, table) in head.lists.iter_mut().zip(&gather.tables) {
-            let found = table.layout.decode(&key, value, table.wanted.as_deref())?;
-            if let Some(row) = found {
-                head.bytes += key.len() + row_memory(&row);
-                list.push((key, row));
-                break;
-            }
-        }
-        if head.bytes > FAMILY_BYTES {
-            head.is_large = true;
-            head.lists.iter_mut().for_each(|list| *list = Vec::new());
-            let key = head.key.clone();
-            self.pass(&key)?;
-        }
-        Ok(())
     }
 
     /// Opens the scan of the next span; `false` if there is none.
@@ -375,14 +422,16 @@ impl GatherScan {
                 Source::List(from, to) if *from < *to => {
                     let lists = &self.head.as_ref().expect("a family is handed out").lists;
                     *from += 1;
-                    Some(lists[gather.of[at - 1].0][*from - 1].clone())
+                    let (key, own) = &lists[gather.of[at - 1].0][*from - 1];
+                    Some((key.clone(), joined(&level.outer, own.iter().cloned())))
                 }
                 Source::List(..) => None,
-                Source::Lookup(rows) => rows.next_row(ctx)?,
+                Source::Lookup(rows) => {
+                    rows.next_row(ctx)?.map(|(key, own)| (key, joined(&level.outer, own)))
+                }
             };
             let row = match found {
-                Some((key, own)) => {
-                    let row = [level.outer.as_slice(), &own].concat();
+                Some((key, row)) => {
                     if !passes(&step.access.rest, &row, ctx)? {
                         continue;
                     }

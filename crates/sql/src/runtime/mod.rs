@@ -10,13 +10,14 @@
 //! - [`statements`]: all fingerprints of the node and their tallies, bounded.
 //! - [`tally`]: what is counted of one of them. `measure`: from an execution's begin to its end.
 //! - `node`: all of it, for one node. `log`: slow statements in the node's log.
-//! - `advisory`: locks on numbers.
+//! - `advisory`: locks on numbers. [`channels`]: LISTEN and NOTIFY.
 //! - [`sessions`]: who is connected, what each does now, and sums by database.
 //!
 //! Costs on the way of a point read: four looks at the clock, and four locks that nobody else
 //! wants.
 
 pub(crate) mod advisory;
+pub mod channels;
 pub(crate) mod log;
 pub(crate) mod measure;
 pub(crate) mod node;
@@ -24,6 +25,7 @@ pub mod sessions;
 pub mod statements;
 pub mod tally;
 
+pub use channels::Notification;
 pub use sessions::{Activity, Done, Now, Progress, Sessions, State};
 pub use statements::{StatementStatistics, Statements};
 pub use tally::{Tally, Times};

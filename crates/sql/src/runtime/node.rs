@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use braid_import::Folder;
 
 use super::advisory::AdvisoryLocks;
+use super::channels::Channels;
 use super::sessions::Sessions;
 use super::statements::{ENTRIES_MAX, Statements};
 
@@ -13,6 +14,7 @@ pub(crate) struct Runtime {
     pub(crate) statements: Statements,
     pub(crate) sessions: Sessions,
     pub(crate) advisory: AdvisoryLocks,
+    pub(crate) channels: Channels,
     /// Where files for IMPORT are, once somebody has said it.
     pub(crate) import_folder: OnceLock<Folder>,
 }
@@ -25,6 +27,7 @@ impl Runtime {
             statements,
             sessions: Sessions::default(),
             advisory: AdvisoryLocks::default(),
+            channels: Channels::default(),
             import_folder: OnceLock::new(),
         }
     }

@@ -222,11 +222,17 @@ impl Session {
         }
         let Some(open) = self.open.take() else { return Ok(()) };
         self.end_cursors(true);
+        let order = (self.state.asked_count() > 0).then(|| self.db.channels().in_order());
         let result = if open.schema_changed {
             self.db.commit_schema_change(&open.txn)
         } else {
             open.txn.commit().map(|_| ())
         };
+        match result {
+            Ok(()) => self.state.post_asked(),
+            Err(_) => self.state.forget_asked(0),
+        }
+        drop(order);
         if result.is_err() {
             self.state.settings(|s| *s = open.settings);
             self.cursors.retain(|_, cursor| !cursor.is_new());
@@ -242,6 +248,7 @@ impl Session {
     pub(super) fn rollback(&mut self) {
         let Some(open) = self.open.take() else { return };
         self.end_cursors(false);
+        self.state.forget_asked(0);
         self.state.end_transaction_locks();
         open.txn.rollback();
         self.activity.add(Sum::Rollbacks, 1);
@@ -254,6 +261,7 @@ impl Session {
 
     pub(crate) fn savepoint(&mut self, name: &str) -> SqlResult<()> {
         let settings = self.state.settings(|s| s.clone());
+        let asked = self.state.asked_count();
         let open = self.block("SAVEPOINT")?;
         open.savepoints.push(Savepoint {
             name: name.to_string(),
@@ -261,6 +269,7 @@ impl Session {
             catalog: open.catalog.clone(),
             schema_changed: open.schema_changed,
             settings,
+            asked,
         });
         open.savepoints_changed();
         Ok(())
@@ -277,7 +286,8 @@ impl Session {
         open.catalog = s.catalog.clone();
         open.schema_changed = s.schema_changed;
         open.failure.lower();
-        let (catalog, settings) = (s.catalog.clone(), s.settings.clone());
+        let (catalog, settings, asked) = (s.catalog.clone(), s.settings.clone(), s.asked);
+        self.state.forget_asked(asked);
         self.state.set_catalog(catalog);
         self.state.settings(|x| *x = settings);
         Ok(())

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use braid_kv::Shown;
-use braid_types::{SqlError, SqlResult, SqlState, SqlType};
+use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
 use parking_lot::Mutex;
 
 use super::context::Notice;
@@ -121,6 +121,19 @@ impl Session {
             .or_else(|| self.planning_context(None).ok()?.catalog.sql_type_by_oid(oid))
     }
 
+    /// The value of a parameter of `regclass` and its like, whose text is a name.
+    ///
+    /// # Errors
+    /// As of a cast: 42P01 and others if there is nothing of that name.
+    pub fn object_named(&self, name: &str, ty: &SqlType) -> SqlResult<Datum> {
+        let planning = self.planning_context(None)?;
+        self.state.set_catalog(planning.catalog.clone());
+        let now = self.db.clock_micros();
+        let ctx = self.state.eval_context(Vec::new(), now, now);
+        let (name, context) = (Datum::text(name), CastContext::Explicit);
+        braid_scalar::convert_datum(&name, &SqlType::Text, ty, context, &ctx)
+    }
+
     /// Parses a text into statements; see [`braid_parser::parse_script`].
     pub fn parse_script(&self, sql: &str) -> SqlResult<Vec<Statement>> {
         self.begins(sql);
@@ -146,6 +159,8 @@ impl Session {
     pub fn rests(&self) {
         if self.open.is_none() {
             self.state.end_transaction_locks();
+            // What a statement without a block has asked by pg_notify.
+            self.state.post_asked();
         }
         let state = match &self.open {
             None => State::Idle,

@@ -252,7 +252,7 @@ impl Session {
     }
 
     /// The columns of a cursor's rows.
-    pub(crate) fn cursor_columns(&self, name: &str) -> SqlResult<Vec<ColumnInfo>> {
+    pub fn cursor_columns(&self, name: &str) -> SqlResult<Vec<ColumnInfo>> {
         self.cursors.get(name).map(|c| c.columns.clone()).ok_or_else(|| no_cursor(name))
     }
 

@@ -46,8 +46,9 @@ impl Session {
 
     /// Marks an open transaction as failed: something outside of `execute` went wrong.
     pub fn fail(&mut self) {
-        if let Some(o) = &self.open {
-            o.fail();
+        match &self.open {
+            Some(o) => o.fail(),
+            None => self.state.forget_asked(0),
         }
     }
 

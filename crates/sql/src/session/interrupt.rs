@@ -127,6 +127,9 @@ impl Interrupt {
 pub trait Backends: Send + Sync {
     /// Raises a cause in the session with this process id; `false` if there is none.
     fn signal(&self, pid: i32, cause: Cause) -> bool;
+
+    /// Has this session tell its client what waits for it, if the client is silent.
+    fn wake(&self, pid: i32);
 }
 
 #[cfg(test)]

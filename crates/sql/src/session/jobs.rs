@@ -89,9 +89,12 @@ impl Session {
         if self.db.jobs().cancel(id) {
             return Ok(());
         }
-        // One that pauses since before the node started has left nothing.
-        let canceled = self.change_paused(id, State::Canceled)?;
-        if canceled.is_some() { Ok(()) } else { Err(self.not_running(id)?) }
+        // One that pauses since before the node started, or has no room on the disk.
+        if self.change_paused(id, State::Canceled)?.is_none() {
+            return Err(self.not_running(id)?);
+        }
+        crate::import::forget_files(&self.db, id);
+        Ok(())
     }
 
     /// PAUSE JOB and RESUME JOB.
@@ -119,7 +122,11 @@ impl Session {
 
     /// Another state for a job that pauses and does not run; `None` if it is not one.
     fn change_paused(&self, id: u32, state: State) -> SqlResult<Option<Record>> {
-        let pauses = |record: &&Record| record.state == State::Paused;
+        // Without room on the disk it could not be written down that a job pauses.
+        let pauses = |record: &&Record| {
+            let waits = record.state == State::Running && record.run_as.is_some();
+            record.state == State::Paused || waits
+        };
         let change = |stored: Option<&Record>| {
             stored.filter(pauses).map(|stored| Record { state, ..stored.clone() })
         };

@@ -23,6 +23,7 @@
 //! Which statement types there are, and what each may do: [`crate::statement`].
 
 mod blocks;
+mod channels;
 mod client;
 mod context;
 mod cursors;
@@ -54,7 +55,8 @@ pub use outcome::{NoRows, Outcome, Rows, RowsTag, VecRows};
 pub use prepared::Prepared;
 pub(crate) use show_create::shown_expression;
 pub use show_create::{
-    column_names, foreign_key, index_column_name, index_definition, key_column, row_deletion_policy,
+    checked_columns, column_names, foreign_key, index_column_name, index_definition, key_column,
+    row_deletion_policy,
 };
 pub use state::{SessionState, Timeouts};
 pub(crate) use temporary::{drop_leftovers, is_temporary_schema};

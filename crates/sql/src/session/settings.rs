@@ -71,6 +71,7 @@ const KNOWN: &[(&str, &str, &str, bool)] = &[
     ("synchronous_commit", "on", "", true),
     ("timezone", "UTC", "TimeZone", true),
     ("track_activity_query_size", "1024", "", false),
+    ("transaction_deferrable", "off", "", true),
     ("transaction_isolation", "", "", true),
     ("transaction_read_only", "", "", true),
     ("transaction_timeout", "0", "", true),
@@ -337,6 +338,10 @@ fn encoding(value: &str) -> SqlResult<String> {
     }
 }
 
+/// Levels of isolation by their names; the weakest is as the one before it.
+const ISOLATION_LEVELS: [&str; 4] =
+    ["serializable", "repeatable read", "read committed", "read uncommitted"];
+
 fn check(name: &str, value: &str) -> SqlResult<String> {
     let ok = |v: &str| Ok(v.to_string());
     match name {
@@ -351,13 +356,14 @@ fn check(name: &str, value: &str) -> SqlResult<String> {
         },
         "default_transaction_isolation" | "transaction_isolation" => {
             match value.to_lowercase().as_str() {
-                v @ ("serializable" | "repeatable read" | "read committed") => ok(v),
-                "read uncommitted" => ok("read committed"),
+                v if ISOLATION_LEVELS.contains(&v) => ok(v),
                 _ => Err(invalid(name, value)),
             }
         }
         "default_transaction_read_only"
         | "transaction_read_only"
+        | "transaction_deferrable"
+        | "default_transaction_deferrable"
         | "synchronous_commit"
         | "pg_stat_statements.track_utility"
             if boolean(value).is_some() =>

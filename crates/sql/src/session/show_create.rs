@@ -6,9 +6,11 @@ use braid_catalog::{
     Catalog, Column, Deferral, ForeignKey, Identity, Index, IndexConstraint, InterleaveForm,
     RefAction, Refined, Relation, Sequence, Table, choose_name, oid_of,
 };
+use braid_parser::parse_expr;
 use braid_types::{SqlError, SqlResult, SqlType};
 
 use super::Context;
+use crate::ddl::table_scope;
 use braid_types::quote_ident;
 
 /// The statement that creates a relation.
@@ -273,4 +275,15 @@ pub fn create_table(c: &Catalog, t: &Arc<Table>) -> String {
 pub fn row_deletion_policy(t: &Table) -> Option<String> {
     let ttl = t.ttl.as_ref()?;
     Some(format!("OLDER_THAN({}, INTERVAL '{}')", column_names(t, [ttl.column]), ttl.interval))
+}
+
+/// Ids of the columns that a CHECK condition of a table names, for `pg_constraint.conkey`, in the
+/// order of the table.
+pub fn checked_columns(t: &Table, condition: &str) -> Vec<u32> {
+    let bound = parse_expr(condition).and_then(|e| {
+        braid_scalar::bind(&e, &table_scope(t), &mut braid_scalar::ParamTypes::default())
+    });
+    // A condition over types of users is not bound here, and then shown without columns.
+    let Ok(bound) = bound else { return Vec::new() };
+    bound.columns().into_iter().map(|at| t.columns[at].id).collect()
 }

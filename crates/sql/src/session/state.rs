@@ -22,6 +22,7 @@ use super::type_names::find_type;
 use crate::database::Database;
 use crate::general_query::SideBySide;
 use crate::runtime::advisory::Want;
+use crate::runtime::channels::{Asked, AskedList};
 use crate::runtime::log::Logged;
 use braid_scalar::{Advisory, AdvisoryCall, EvalContext, SessionFunctions};
 use braid_types::quote_ident;
@@ -40,6 +41,10 @@ pub struct SessionState {
     temporary: AtomicBool,
     cancel: Arc<AtomicBool>,
     pub(super) notices: Arc<Mutex<Vec<Notice>>>,
+    /// LISTEN and NOTIFY that wait for the end of the transaction.
+    pub(super) asked: Mutex<AskedList>,
+    /// Whether there ever were some.
+    pub(super) listens: AtomicBool,
     shared: Mutex<Shared>,
 }
 
@@ -179,6 +184,8 @@ impl SessionState {
             temporary: AtomicBool::new(false),
             cancel,
             notices,
+            asked: Mutex::default(),
+            listens: AtomicBool::new(false),
             shared: Mutex::new(shared),
         }
     }
@@ -367,6 +374,7 @@ impl Drop for SessionState {
     fn drop(&mut self) {
         self.db.advisory().unlock_all(self.locker, true);
         self.db.advisory().unlock_all(self.locker, false);
+        self.close_channels();
     }
 }
 
@@ -399,6 +407,14 @@ impl SessionFunctions for SessionState {
                 Ok(held)
             }
         }
+    }
+
+    fn notify(&self, channel: &str, payload: &str) -> SqlResult<()> {
+        self.ask(Asked::notify(self.pid, channel, payload)?)
+    }
+
+    fn listening(&self) -> Vec<Arc<str>> {
+        self.channels()
     }
 
     fn advisory_unlock_all(&self) {

@@ -91,6 +91,8 @@ pub(crate) struct Savepoint {
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) schema_changed: bool,
     pub(crate) settings: Settings,
+    /// What was asked of channels before it.
+    pub(crate) asked: usize,
 }
 
 impl OpenTxn {

@@ -80,6 +80,7 @@ impl Session {
             self.named.clear();
             self.close_cursor(None)?;
             SessionFunctions::advisory_unlock_all(&*self.state);
+            self.unlisten(None)?;
         }
         if what == "all" || what == "temp" || what == "temporary" {
             self.drop_temporary()?;

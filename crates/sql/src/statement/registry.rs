@@ -64,7 +64,6 @@ mod tests {
     #[test]
     fn what_is_of_no_type_is_refused_by_name_and_with_a_hint() {
         for (sql, what) in [
-            ("listen x", "LISTEN"),
             ("create extension postgis", "CREATE EXTENSION"),
             ("create function f() returns int language sql as 'select 1'", "CREATE FUNCTION"),
         ] {

@@ -176,7 +176,7 @@ pub(super) static ENTRIES: &[Entry] = &[
     Entry::session(
         "IMPORT PGDUMP",
         "import pgdump 'nowhere.sql'",
-        "all of a plain dump of PostgreSQL, in one transaction",
+        "all of a dump of PostgreSQL, in one transaction",
         work!(statement, Kind::ImportDump(d) => |session| {
             session.import_dump(d, &statement.text)
         }),
@@ -275,8 +275,29 @@ pub(super) static ENTRIES: &[Entry] = &[
     Entry::session(
         "UNLISTEN",
         "unlisten *",
-        "accepted: nobody can listen",
-        work!(Kind::NoOp("UNLISTEN", _) => |_| done("UNLISTEN")),
+        "ends LISTEN, of a channel or of all",
+        work!(Kind::Unlisten(channel) => |session| {
+            session.unlisten(channel.as_deref())?;
+            done("UNLISTEN")
+        }),
+    ),
+    Entry::session(
+        "LISTEN",
+        "listen n",
+        "has the client told what is said on a channel, from the end of the transaction on",
+        work!(Kind::Listen(channel) => |session| {
+            session.listen(channel)?;
+            done("LISTEN")
+        }),
+    ),
+    Entry::session(
+        "NOTIFY",
+        "notify n, 'text'",
+        "tells all sessions that listen to a channel, when the transaction has committed",
+        work!(Kind::Notify(channel, payload) => |session| {
+            session.notify(channel, payload.as_deref())?;
+            done("NOTIFY")
+        }),
     ),
     Entry::session(
         "EMPTY STATEMENT",

@@ -273,6 +273,8 @@ fn stored_width(value: &Datum) -> usize {
         Datum::Uuid(_) | Datum::Interval(_) => 16,
         Datum::Text(text) | Datum::Json(text) => varying(text.len()),
         Datum::Bytea(bytes) => varying(bytes.len()),
+        Datum::Range(range) => varying(9 + stored_width(&range.lower) + stored_width(&range.upper)),
+        Datum::Ordered(value) => varying(value.bytes().len()),
         Datum::Numeric(number) => {
             // Digits come by four, from the point to both sides.
             let (digits, scale) = number.as_bigint_and_exponent();

@@ -38,6 +38,7 @@ fn bytes(value: &Datum) -> Option<&[u8]> {
     match value {
         Datum::Text(text) => Some(text.as_bytes()),
         Datum::Bytea(bytes) => Some(bytes),
+        Datum::Ordered(value) => Some(value.bytes()),
         Datum::Uuid(bytes) => Some(bytes),
         _ => None,
     }

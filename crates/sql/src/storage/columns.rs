@@ -17,7 +17,8 @@ use std::sync::Arc;
 
 use braid_keys::column::{decode_bytes, decode_column, decode_int};
 use braid_kv::Rows;
-use braid_types::{Datum, SqlResult, SqlType};
+use braid_types::{Datum, OrderedKind, SqlResult, SqlType};
+use bytes::Bytes;
 
 use super::TableLayout;
 use super::row_codec::{DecimalOf, decode_decimal, decode_integer, decode_payload};
@@ -129,6 +130,47 @@ struct Target {
     dir: braid_keys::Direction,
 }
 
+/// Rows as they are stored, to be decoded.
+pub trait StoredRows {
+    /// How many.
+    fn count(&self) -> usize;
+    /// Key of row `i`; panics if `i >= count()`.
+    fn key(&self, i: usize) -> &[u8];
+    /// Value of row `i`; panics if `i >= count()`.
+    fn value(&self, i: usize) -> &[u8];
+}
+
+impl StoredRows for Rows<'_> {
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    #[inline]
+    fn key(&self, i: usize) -> &[u8] {
+        Rows::key(self, i)
+    }
+
+    #[inline]
+    fn value(&self, i: usize) -> &[u8] {
+        Rows::value(self, i)
+    }
+}
+
+/// Keys with their values, which lie wherever they were found.
+impl StoredRows for Vec<(Bytes, Bytes)> {
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    fn key(&self, i: usize) -> &[u8] {
+        &self[i].0
+    }
+
+    fn value(&self, i: usize) -> &[u8] {
+        &self[i].1
+    }
+}
+
 /// Turns batches of a table's rows into columns. See the [module's page](self).
 pub struct RowDecoder {
     layout: Arc<TableLayout>,
@@ -229,7 +271,7 @@ impl RowDecoder {
     /// XX001 for damaged keys and values; of the filter.
     pub fn push(
         &mut self,
-        batch: &Rows<'_>,
+        batch: &impl StoredRows,
         filter: impl FnOnce(Vec<Column>, usize) -> SqlResult<Option<Vec<u32>>>,
     ) -> SqlResult<()> {
         let mut columns = std::mem::take(&mut self.columns);
@@ -253,8 +295,8 @@ impl RowDecoder {
     }
 
     /// Finds the wanted columns of the rows that are the table's.
-    fn locate<'a>(&'a self, batch: &Rows<'a>) -> SqlResult<Located<'a>> {
-        let count = batch.len();
+    fn locate<'a>(&'a self, batch: &'a impl StoredRows) -> SqlResult<Located<'a>> {
+        let count = batch.count();
         let mut keys = vec![None; self.key_count * count];
         let mut values = vec![None; self.stored.len() * count];
         let mut rows = 0;
@@ -441,7 +483,9 @@ impl Adding<'_> {
     fn push_bytes(&self, bytes: &[u8], out: &mut Vec<u8>) -> SqlResult<bool> {
         let is_text = match (&self.target.form, &self.target.ty) {
             (Form::Bytes, SqlType::Bytea) => false,
-            (Form::Bytes, SqlType::Uuid) => return self.push_value(bytes, out),
+            (Form::Bytes, ty) if *ty == SqlType::Uuid || OrderedKind::of(ty).is_some() => {
+                return self.push_value(bytes, out);
+            }
             (Form::Bytes, _) => true,
             _ => return self.push_value(bytes, out),
         };
@@ -464,6 +508,7 @@ impl Adding<'_> {
         match (self.value(bytes)?, self.target.form) {
             (Datum::Null, _) => return Ok(false),
             (Datum::Uuid(value), Form::Bytes) => out.extend_from_slice(&value),
+            (Datum::Ordered(value), Form::Bytes) => out.extend_from_slice(value.bytes()),
             (value, Form::Packed(pack)) => pack(&value, out),
             _ => return Err(damaged("type")),
         }

@@ -5,7 +5,10 @@ use std::sync::Arc;
 
 use bigdecimal::BigDecimal;
 use bigdecimal::num_bigint::BigInt;
-use braid_types::{ArrayValue, Datum, Dimension, Interval, Shape, SqlResult, SqlType};
+use braid_types::{
+    ArrayValue, Datum, Dimension, Interval, Ordered, OrderedKind, RangeKind, RangeValue, Shape,
+    SqlResult, SqlType,
+};
 
 use super::row_value::damaged;
 
@@ -118,6 +121,8 @@ pub(crate) fn encode_payload(out: &mut Vec<u8>, value: &Datum) {
         Datum::Json(text) => out.extend_from_slice(text.as_bytes()),
         Datum::Text(s) => out.extend_from_slice(s.as_bytes()),
         Datum::Bytea(b) => out.extend_from_slice(b),
+        Datum::Ordered(value) => out.extend_from_slice(value.bytes()),
+        Datum::Range(range) => encode_range(out, range),
         Datum::Uuid(u) => out.extend_from_slice(u),
         Datum::Interval(i) => {
             push_varint(out, zigzag(i64::from(i.months)));
@@ -160,13 +165,7 @@ pub(crate) fn decode_payload(mut b: &[u8], ty: &SqlType) -> SqlResult<Datum> {
         SqlType::Time => Datum::Time(int(&mut b)?),
         SqlType::Timestamp => Datum::Timestamp(int(&mut b)?),
         SqlType::TimestampTz => Datum::TimestampTz(int(&mut b)?),
-        SqlType::Oid
-        | SqlType::Regclass
-        | SqlType::Regtype
-        | SqlType::Regproc
-        | SqlType::Regprocedure
-        | SqlType::Regnamespace
-        | SqlType::Regrole => Datum::Oid(int(&mut b)?.try_into().map_err(narrow)?),
+        ty if ty.is_oid_like() => Datum::Oid(int(&mut b)?.try_into().map_err(narrow)?),
         SqlType::Enum(ty) => {
             let value = ty.value_at(int(&mut b)?);
             Datum::Enum(value.ok_or_else(|| damaged("a value that its enum type has not"))?)
@@ -207,12 +206,58 @@ pub(crate) fn decode_payload(mut b: &[u8], ty: &SqlType) -> SqlResult<Datum> {
             Datum::Jsonb(Arc::new(serde_json::from_str(text).map_err(|_| damaged("jsonb"))?))
         }
         SqlType::Array(element) => decode_array(b, element)?,
-        SqlType::Int2Vector
-        | SqlType::OidVector
-        | SqlType::Record
-        | SqlType::Void
-        | SqlType::Unknown => return Err(damaged("type")),
+        SqlType::Range(kind) => decode_range(b, *kind)?,
+        ty if let Some(kind) = OrderedKind::of(ty) => {
+            let value = Ordered::from_bytes(kind, b);
+            Datum::Ordered(value.ok_or_else(|| damaged(&ty.name()))?)
+        }
+        _ => return Err(damaged("type")),
     })
+}
+
+/// Flags of a stored range: what it is not, and which bounds belong to it.
+const EMPTY: u8 = 1;
+const WITH_LOWER: u8 = 2;
+const WITH_UPPER: u8 = 4;
+const NO_LOWER: u8 = 8;
+const NO_UPPER: u8 = 16;
+
+fn encode_range(out: &mut Vec<u8>, range: &RangeValue) {
+    let flags = [
+        (range.empty, EMPTY),
+        (range.with_lower, WITH_LOWER),
+        (range.with_upper, WITH_UPPER),
+        (range.lower.is_null(), NO_LOWER),
+        (range.upper.is_null(), NO_UPPER),
+    ];
+    out.push(flags.iter().filter(|(on, _)| *on).map(|(_, flag)| flag).sum());
+    for bound in [&range.lower, &range.upper].into_iter().filter(|b| !b.is_null()) {
+        let mut payload = Vec::new();
+        encode_payload(&mut payload, bound);
+        push_varint(out, payload.len() as u64);
+        out.extend_from_slice(&payload);
+    }
+}
+
+fn decode_range(b: &[u8], kind: RangeKind) -> SqlResult<Datum> {
+    let bad = || damaged("range");
+    let (&flags, mut rest) = b.split_first().ok_or_else(bad)?;
+    if flags & EMPTY != 0 {
+        return Ok(Datum::Range(Arc::new(RangeValue::empty(kind))));
+    }
+    let mut bound = |none: u8| {
+        if flags & none != 0 {
+            return Ok(Datum::Null);
+        }
+        let length = read_varint(&mut rest)? as usize;
+        let (payload, after) = rest.split_at_checked(length).ok_or_else(bad)?;
+        rest = after;
+        decode_payload(payload, &kind.element())
+    };
+    let (lower, upper) = (bound(NO_LOWER)?, bound(NO_UPPER)?);
+    let with = (flags & WITH_LOWER != 0, flags & WITH_UPPER != 0);
+    let range = RangeValue::new(kind, lower, upper, with).map_err(|_| bad())?;
+    Ok(Datum::Range(Arc::new(range)))
 }
 
 /// In front of the elements of an array that is not one list from 1: no element is that long.

@@ -347,6 +347,60 @@ impl IndexScan {
         Ok(true)
     }
 
+    /// Reads the rows behind the next entries, `most` or fewer, into a decoder; `false` at the end.
+    ///
+    /// Of a state that locks do not move. Entries that lie in no erased span are not compared with
+    /// their rows; that is looked up without a trace, since what was read of the rows is checked
+    /// when the transaction commits.
+    pub fn read_columns(&mut self, decoder: &mut RowDecoder, most: usize) -> SqlResult<bool> {
+        loop {
+            if self.open.is_none() && !self.open_next()? {
+                return Ok(false);
+            }
+            match self.take_stored(most)? {
+                None => self.open = None,
+                Some(rows) => {
+                    decoder.push(&rows, |_, _| Ok(None))?;
+                    return Ok(true);
+                }
+            }
+        }
+    }
+
+    /// Takes the next entries and reads their rows as they are stored; `None` at the end of the
+    /// span.
+    fn take_stored(&mut self, most: usize) -> SqlResult<Option<Vec<(Bytes, Bytes)>>> {
+        let Some(scan) = &mut self.open else { return Ok(None) };
+        let (txn, layout) = (&self.spans.txn, &self.spans.layout);
+        let table = (&**layout, &layout.indexes[self.index]);
+        let most = self.step.min(txn.batch_max()).min(most).max(1);
+        self.step = self.step.saturating_mul(4);
+        let Some(entries) = scan.next_batch(most).map_err(kv_error)? else { return Ok(None) };
+        if entries.len() >= WORTH_ASKING {
+            self.liveness.ask(txn, layout, ReadMode::Unrecorded)?;
+        }
+        let (mut keys, mut of) = (Vec::with_capacity(entries.len()), Vec::new());
+        for at in 0..entries.len() {
+            let entry = (entries.key(at), entries.value(at));
+            if let Some(key) = self.way.row_key(table, entry.0, entry.1)? {
+                keys.push(key);
+                of.push(entry.0);
+            }
+        }
+        let values = txn.get_many(&keys, self.spans.options.mode).map_err(kv_error)?;
+        // What it erases itself while the rows are fetched was not told.
+        let told = self.liveness.known().filter(|_| txn.is_clean());
+        let mut out = Vec::with_capacity(keys.len());
+        for ((key, value), entry) in keys.into_iter().zip(values).zip(of) {
+            let Some(value) = value else { continue };
+            let alive = told.is_some_and(|erased| !erased.may_hold(&key));
+            if alive || self.way.row(table, entry, (&key, &value))?.is_some() {
+                out.push((key, value));
+            }
+        }
+        Ok(Some(out))
+    }
+
     /// Takes one entry and reads its row; `false` at the end of the span.
     fn take_one(&mut self) -> SqlResult<bool> {
         let Some(scan) = &mut self.open else { return Ok(false) };

@@ -74,7 +74,8 @@ impl Stage {
         let _ = self.run(who, "commit");
     }
 
-    fn settle(&mut self) {
+    /// Waits until no session can go on without another statement.
+    pub fn settle(&mut self) {
         for _ in 0..200_000 {
             let waiting = self.db.coordinator().describe_locks().waiting;
             let mut quiet = 0;

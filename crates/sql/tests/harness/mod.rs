@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "every test file uses another part")]
 
 pub mod actors;
+pub mod import_files;
 pub mod promises;
 pub mod schedules;
 
@@ -23,12 +24,15 @@ pub fn database() -> Arc<Database> {
 }
 
 /// A fresh database with a planner of general queries. In a test crate whose name says so, its keys
-/// are kept by three replicas of a range.
+/// are kept by three replicas of a range, or of several that are split all the time.
 pub fn database_with(general: Arc<dyn GeneralQueries>) -> Arc<Database> {
-    if env!("CARGO_CRATE_NAME").ends_with("over_a_range") {
+    let name = env!("CARGO_CRATE_NAME");
+    if name.ends_with("over_a_range") || name.ends_with("over_ranges") {
         let (row_class, part_digest) =
             (Some(braid_keys::row_class as _), Some(braid_sql::part_digest as _));
-        let options = LiveOptions { row_class, part_digest, ..LiveOptions::default() };
+        let split_at_commits = name.ends_with("over_ranges").then_some(3);
+        let options =
+            LiveOptions { row_class, part_digest, split_at_commits, ..LiveOptions::default() };
         return Database::open(LiveCluster::start(options).coordinator(), general).unwrap();
     }
     on_files(MemFs::new(), general)

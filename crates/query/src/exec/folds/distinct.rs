@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use braid_types::SqlType;
+use braid_types::{OrderedKind, SqlType};
 use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, BinaryBuilder, Int64Array, PrimitiveArray,
 };
@@ -30,7 +30,9 @@ pub(super) fn fold(arg: &SqlType, carrier: &DataType) -> Option<Box<dyn Fold>> {
         DataType::Utf8 if arg.is_text_like() => {
             Box::new(Distinct { met: Vec::<HashSet<Box<[u8]>>>::new() })
         }
-        DataType::Binary if matches!(arg, SqlType::Bytea | SqlType::Uuid) => {
+        DataType::Binary
+            if matches!(arg, SqlType::Bytea | SqlType::Uuid) || OrderedKind::of(arg).is_some() =>
+        {
             Box::new(Distinct { met: Vec::<HashSet<Box<[u8]>>>::new() })
         }
         _ => return None,

@@ -31,6 +31,8 @@ pub(in crate::dml) fn is_exact(
     access: &Access,
 ) -> Result<(), String> {
     if let Some(rest) = access.rest.first() {
+        let names = |at: usize| info.table().columns[at].name.clone();
+        let rest = rest.to_sql(&names);
         return Err(format!("the condition {rest} is not a span of the primary key"));
     }
     if access.eq_len() < info.layout.rows.pure_len() {

@@ -90,8 +90,9 @@ fn arg(oid: &str, names: &HashMap<String, String>) -> Arg {
     }
 }
 
-fn list(text: &str) -> Vec<&str> {
-    text.trim_matches(['{', '}']).split(',').filter(|s| !s.is_empty()).collect()
+/// The oids of an `oidvector`.
+fn list(text: &str) -> impl Iterator<Item = &str> {
+    text.split_ascii_whitespace()
 }
 
 /// Reads the claims of a server.
@@ -125,7 +126,7 @@ pub(super) fn claims(client: &mut Client) -> CorpusResult<Claims> {
         claims.signatures.push(Signature {
             name: cell(0),
             form: Form::Function,
-            args: list(&cell(1)).into_iter().map(|o| arg(o, &names)).collect(),
+            args: list(&cell(1)).map(|o| arg(o, &names)).collect(),
             variadic: cell(3) != "0",
             ret: arg(&cell(2), &names),
         });

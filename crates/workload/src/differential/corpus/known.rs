@@ -37,7 +37,6 @@ const LEFT_OUT: &[(&str, &[&str])] = &[
             "pg_tablespace_location",
             "pg_ts_config_is_visible",
             "pg_type_is_visible",
-            "regnamespacein",
             "row_security_active",
             "shobj_description",
             "to_regclass",
@@ -142,8 +141,8 @@ const LEFT_OUT: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Types whose values are oids of each server's catalog, or no values at all.
-const LEFT_OUT_TYPES: &[&str] = &["regclass", "regtype", "record", "void", "unknown", "char"];
+/// Types whose values are oids of each server's catalog, or of catalogs only, or no values at all.
+const LEFT_OUT_TYPES: &[&str] = &["char", "int2vector", "oidvector", "record", "unknown", "void"];
 
 /// Whether calls of this function are not generated.
 pub(super) fn left_out(name: &str) -> bool {
@@ -152,7 +151,9 @@ pub(super) fn left_out(name: &str) -> bool {
 
 /// Whether values of this type are not generated.
 pub(super) fn left_out_type(name: &str) -> bool {
-    LEFT_OUT_TYPES.contains(&name.trim_start_matches('_'))
+    let name = name.trim_start_matches('_');
+    // `regclass` and the others that name what catalogs hold.
+    LEFT_OUT_TYPES.contains(&name) || name.starts_with("reg")
 }
 
 /// A difference of one expression, shrunk: its parts alone have none.

@@ -204,6 +204,49 @@ pub(super) const TYPES: &[Values] = &[
         ],
     },
     Values {
+        name: "inet",
+        literals: &[
+            "0.0.0.0/0",
+            "10.1.2.3/8",
+            "192.168.1.5",
+            "255.255.255.255",
+            "::",
+            "fe80::1/10",
+        ],
+    },
+    Values {
+        name: "cidr",
+        literals: &["0.0.0.0/0", "10.1.0.0/16", "192.168.1.5", "2001:db8::/32"],
+    },
+    Values {
+        name: "macaddr",
+        literals: &["00:00:00:00:00:00", "08:00:2b:01:02:03", "ff:ff:ff:ff:ff:ff"],
+    },
+    Values {
+        name: "macaddr8",
+        literals: &[
+            "00:00:00:00:00:00:00:00",
+            "08:00:2b:ff:fe:01:02:03",
+            "ff:ff:ff:00:ff:ff:ff:ff",
+        ],
+    },
+    Values { name: "bit", literals: &["0", "1"] },
+    Values { name: "varbit", literals: &["", "1", "101", "0000000000000000000000000000000000001"] },
+    Values { name: "int4range", literals: &["empty", "(,)", "[1,5)", "(3,9]"] },
+    Values { name: "int8range", literals: &["empty", "(,5)", "[1,5)", "[-3,)"] },
+    Values { name: "numrange", literals: &["empty", "(,)", "[1.5,2.50]", "(0,9)"] },
+    Values {
+        name: "tsrange",
+        literals: &["empty", "[2020-01-01,2020-02-01)", "(,2020-01-15 12:00]"],
+    },
+    Values { name: "tstzrange", literals: &["empty", "[2020-01-01 00:00+00,2020-02-01 00:00+00)"] },
+    Values { name: "daterange", literals: &["empty", "[2020-01-01,2020-02-01]", "(,infinity)"] },
+    Values { name: "money", literals: &["0", "0.01", "-1.50", "1234.56", "92233720368547758.07"] },
+    Values {
+        name: "timetz",
+        literals: &["00:00:00+00", "04:05:06.789-08", "12:00:00+05:30", "24:00:00+15:59"],
+    },
+    Values {
         name: "jsonb",
         literals: &[
             "null",

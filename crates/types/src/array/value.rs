@@ -214,3 +214,16 @@ pub fn check_dimensions(count: usize) -> SqlResult<()> {
         ),
     ))
 }
+
+/// # Errors
+/// 54000 for subscripts behind the last one that can be told.
+pub fn check_bounds(dimensions: &[Dimension]) -> SqlResult<()> {
+    let beyond = |d: &&Dimension| i64::from(d.lower) + d.length as i64 > i64::from(i32::MAX);
+    match dimensions.iter().find(beyond) {
+        None => Ok(()),
+        Some(d) => Err(SqlError::new(
+            SqlState::PROGRAM_LIMIT_EXCEEDED,
+            format!("array lower bound is too large: {}", d.lower),
+        )),
+    }
+}

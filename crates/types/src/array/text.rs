@@ -1,6 +1,6 @@
 //! The text form of arrays: `{1,NULL,"two words"}`, `{{1,2},{3,4}}`, `[0:1]={7,8}`.
 
-use crate::array::{Dimension, check_dimensions};
+use crate::array::{Dimension, check_bounds, check_dimensions};
 use crate::{ArrayValue, Shape, SqlError, SqlResult, SqlState, Style};
 
 /// The text of an array.
@@ -103,6 +103,7 @@ pub(crate) fn split(text: &str) -> SqlResult<Literal> {
         if declared.iter().map(|d| d.length).ne(lengths.iter().copied()) {
             return Err(malformed(text, "Specified array dimensions do not match array contents."));
         }
+        check_bounds(&declared)?;
         return Ok(Literal { items, dimensions: declared });
     }
     if items.is_empty() {

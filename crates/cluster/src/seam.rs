@@ -1,45 +1,24 @@
-//! Commits, and [`Spans`] as a whole.
-//!
-//! ```text
-//!   one range     Commit ───────────────────────────────► at C
-//!   reads or      Validate through H  (elsewhere)
-//!   locks also    Commit not after H  (where it writes) ─► at C <= H, or once more with a later H
-//!   elsewhere
-//! ```
+//! [`Spans`] as a whole, and bulk loads. Commits are in [`crate::several`].
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
-use braid_env::clock::Hlc;
 use braid_kv::{
-    Begun, Commit, GetMany, GotMany, KvError, KvResult, LockMany, LockReport, LockedMany, Reads,
-    ScanMany, ScannedMany, Spans, Target, TxnId, Validate, Watch, Watched, Writes,
+    Begun, Commit, Committed, GetMany, GotMany, KvError, KvResult, LockMany, LockReport,
+    LockedMany, ScanMany, ScannedMany, Spans, Target, TxnId, Validate, Watch, Watched, Writes,
 };
 use braid_lsm::{BatchWrite, CommitTs, KeySpan, visit_sst};
-use braid_range::{Answer, Ask, CommitAsk, TxnId as CommitName, Write};
+use braid_range::{Answer, Ask, TxnId as CommitName, Write};
 use bytes::Bytes;
 
-use crate::reads::cut;
 use crate::router::{Router, Sent, unexpected};
-use crate::routes::Route;
 
-/// A commit may come so much later than what it has read elsewhere was validated.
-const VALIDATED_AHEAD_MICROS: u64 = 100_000;
-/// So often a commit that was too late is validated again.
-const TRIES: usize = 20;
 /// Bytes of rows that are taken in at once.
 const INGEST_BYTES: usize = 1 << 20;
 
-fn span_of(write: &Write) -> KeySpan {
-    match write {
-        Write::Put(key, _) | Write::Delete(key) => KeySpan::point(key),
-        Write::DeleteSpan(span) => span.clone(),
-    }
-}
-
 impl Router {
     /// What a transaction writes, in the order in which it must happen.
-    fn writes_of(&self, writes: &Writes) -> KvResult<Vec<Write>> {
+    pub(crate) fn writes_of(&self, writes: &Writes) -> KvResult<Vec<Write>> {
         let copy = Bytes::copy_from_slice;
         match writes {
             Writes::Batch(batch) => {
@@ -67,81 +46,6 @@ impl Router {
             })?;
         }
         Ok(rows)
-    }
-
-    fn commit_writes(&self, request: &Commit) -> KvResult<CommitTs> {
-        let writes = self.writes_of(&request.writes)?;
-        let name = CommitName { began: self.now(), number: request.txn.0 };
-        let reads = request.reads.clone().unwrap_or_default();
-        for _ in 0..TRIES {
-            let route = self.only_participant(&writes)?;
-            let (here, elsewhere) = match split_reads(&reads, &route.span) {
-                (here, elsewhere) if elsewhere == Reads::default() => (here, None),
-                (here, elsewhere) => (here, Some(elsewhere)),
-            };
-            let not_after = self.settle_elsewhere(request, &route, elsewhere)?;
-            let session = self.txns.lock().session(request.txn, route.range);
-            let ask = CommitAsk {
-                txn: name,
-                read_at: request.read_ts,
-                reads: here,
-                locks: session.map(|session| (request.txn, session)),
-                not_after,
-                writes: writes.clone(),
-            };
-            let sent = self.send(&route, &|_| Ask::Commit(ask.clone()), None);
-            match sent {
-                // It may have been proposed by somebody who did not come to answer.
-                Err(KvError::Unavailable(reason)) => return Err(KvError::OutcomeUnknown(reason)),
-                Err(error) => return Err(error),
-                Ok(Sent::Moved | Sent::Answer(Answer::TooLate)) => {}
-                Ok(Sent::Answer(Answer::Committed { at })) => return Ok(at),
-                Ok(Sent::Answer(other)) => return Err(unexpected(other)),
-            }
-        }
-        Err(KvError::Unavailable("ranges move faster than the commit".into()))
-    }
-
-    /// The range into which all writes go.
-    fn only_participant(&self, writes: &[Write]) -> KvResult<Route> {
-        let mut participant: Option<Route> = None;
-        for write in writes {
-            for (route, _) in self.pieces(&span_of(write))? {
-                if participant.as_ref().is_some_and(|known| known.range != route.range) {
-                    let reason = "it writes into several ranges, which is not possible yet";
-                    return Err(KvError::Unavailable(reason.into()));
-                }
-                participant = Some(route);
-            }
-        }
-        participant.ok_or_else(|| KvError::Unavailable("a commit without a write".into()))
-    }
-
-    /// Validates what was read, and looks after locks, where nothing is written. Returns the time
-    /// up to which that is true.
-    fn settle_elsewhere(
-        &self,
-        request: &Commit,
-        writer: &Route,
-        reads: Option<Reads>,
-    ) -> KvResult<Option<CommitTs>> {
-        let sessions = self.txns.lock().sessions(request.txn);
-        let others: Vec<_> = sessions.into_iter().filter(|(r, _)| *r != writer.range).collect();
-        if reads.is_none() && others.is_empty() {
-            return Ok(None);
-        }
-        // By the wall: a clock that others have lifted is not lifted on and on.
-        let ahead = self.options.wall.now_micros() + VALIDATED_AHEAD_MICROS;
-        let through = self.now().max(CommitTs(Hlc::from_micros(ahead)));
-        for (range, session) in others {
-            let Some(route) = self.route_of(range) else { continue };
-            let times = (request.read_ts, through);
-            self.validate_in(&route, Some((request.txn, session)), times, &Reads::default())?;
-        }
-        if let Some(reads) = reads {
-            self.validate_reads(&Validate { floor: request.read_ts, through, reads })?;
-        }
-        Ok(Some(through))
     }
 
     fn ingest_rows(&self, files: &[PathBuf], at: CommitTs) -> KvResult<()> {
@@ -184,21 +88,6 @@ impl Router {
         let step = cuts.len().div_ceil(most.max(1)).max(1);
         Ok(cuts.into_iter().skip(step - 1).step_by(step).take(most).collect())
     }
-}
-
-/// What of the reads is inside of a span, and what is not.
-fn split_reads(reads: &Reads, span: &KeySpan) -> (Reads, Reads) {
-    let (mut here, mut elsewhere) = (Reads::default(), Reads::default());
-    for read in &reads.points {
-        let side = if span.contains(&read.key) { &mut here } else { &mut elsewhere };
-        side.points.push(read.clone());
-    }
-    for read in &reads.spans {
-        for (inside, part) in cut(read, span) {
-            if inside { &mut here } else { &mut elsewhere }.spans.push(part);
-        }
-    }
-    (here, elsewhere)
 }
 
 impl Spans for Router {
@@ -284,11 +173,11 @@ impl Spans for Router {
         self.validate_reads(request)
     }
 
-    fn commit(&self, request: Commit) -> KvResult<CommitTs> {
-        let at = self.commit_writes(&request)?;
+    fn commit(&self, request: Commit) -> KvResult<Committed> {
+        let committed = self.commit_writes(&request)?;
         // Whoever begins here from now on sees it.
-        self.options.hlc.update(at.0);
-        Ok(at)
+        self.options.hlc.update(committed.at.0);
+        Ok(committed)
     }
 
     fn ingest(&self, files: &[PathBuf], at: CommitTs) -> KvResult<()> {

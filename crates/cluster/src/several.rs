@@ -1,0 +1,437 @@
+//! Commits: into one range, or into several.
+//!
+//! ```text
+//!   one range     Commit ──────────────────────────────────────► at C
+//!   reads or      Validate through H  (elsewhere)
+//!   locks also    Commit not after H  (where it writes) ───────► at C <= H
+//!   elsewhere       too late: what was read elsewhere is prepared, too
+//!   several       Prepare ──► bounds  (all but the anchor)
+//!                 Commit not before the bounds  (anchor) ──────► at C, answered
+//!                 Resolve at C  (the others), Settle  (anchor)   later
+//! ```
+//!
+//! The anchor is the range of the first key that is written. Until it is asked to commit, nothing
+//! can have happened: whatever fails before comes to nothing, and is said to have failed. From then
+//! on the anchor alone knows.
+//!
+//! A range may turn out to be several at any moment. Then everything is cut anew, and asked for
+//! again under the same name: what was prepared is found prepared, on both sides of the new border.
+
+use std::collections::BTreeMap;
+
+use braid_env::clock::Hlc;
+use braid_kv::{Commit, Committed, Conflict, KvError, KvResult, Reads, Target};
+use braid_lsm::{CommitTs, KeySpan};
+use braid_range::{
+    Anchor, Answer, Ask, CommitAsk, Decision, HeldLocks, NodeId, PrepareAsk, RangeId,
+    TxnId as CommitName, Unfinished, Write,
+};
+use bytes::Bytes;
+
+use crate::router::{Router, Sent, unexpected};
+use crate::routes::Route;
+
+/// A commit may come so much later than what it has read elsewhere was validated. At most half of
+/// the bound of clocks: nobody says anything about a time that its clock does not know.
+const VALIDATED_AHEAD_MICROS: u64 = 100_000;
+/// So often a commit is cut anew or begun anew.
+const TRIES: usize = 30;
+/// Before a commit is begun anew whom another one was in the way.
+const YIELD_PAUSE: std::time::Duration = std::time::Duration::from_millis(5);
+
+/// A transaction of which not all ranges are known to know what has become of it.
+#[derive(Debug, Clone)]
+pub(crate) struct Decided {
+    txn: CommitName,
+    decision: Decision,
+    anchor: Anchor,
+}
+
+/// What a transaction has to do with one range.
+struct Part {
+    route: Route,
+    writes: Vec<Write>,
+    reads: Reads,
+    locks: Option<HeldLocks>,
+}
+
+impl Part {
+    /// From the first to the last key.
+    fn hull(&self) -> KeySpan {
+        let points = self.reads.points.iter().map(|read| KeySpan::point(&read.key));
+        let reads = points.chain(self.reads.spans.iter().cloned());
+        let all = reads.chain(self.writes.iter().map(Write::span));
+        let all = all.chain(self.locks.iter().map(|locks| locks.span.clone()));
+        all.reduce(joined).expect("a part has something")
+    }
+}
+
+/// One try to commit, under one name.
+struct Attempt {
+    name: CommitName,
+    anchor: Bytes,
+    /// Where it may be prepared.
+    prepared: BTreeMap<Bytes, KeySpan>,
+    /// What is only read or locked is prepared as well: to validate it takes too long.
+    thorough: bool,
+    /// The anchor was asked to commit. Copies of the request may arrive at any time: from now on
+    /// the anchor decides.
+    asked: bool,
+}
+
+impl Attempt {
+    fn new(name: CommitName, anchor: Bytes, thorough: bool) -> Attempt {
+        Attempt { name, anchor, prepared: BTreeMap::new(), thorough, asked: false }
+    }
+
+    /// It has happened.
+    fn committed(&self, at: CommitTs) -> Committed {
+        Committed { at, participants: 1 + self.prepared.len() as u64 }
+    }
+
+    fn prepares(&mut self, hull: KeySpan) {
+        let known = self.prepared.entry(hull.start.clone()).or_insert_with(|| hull.clone());
+        *known = joined(known.clone(), hull);
+    }
+}
+
+/// What came of a try.
+enum Came {
+    Committed(CommitTs, NodeId),
+    /// Ranges have moved, or it was too late: once more.
+    Again,
+    /// It is over under this name, and nothing has happened.
+    Anew,
+}
+
+fn joined(one: KeySpan, other: KeySpan) -> KeySpan {
+    KeySpan::new(one.start.min(other.start), one.end.max(other.end))
+}
+
+impl Router {
+    pub(crate) fn commit_writes(&self, request: &Commit) -> KvResult<Committed> {
+        let writes = self.writes_of(&request.writes)?;
+        let Some(first) = writes.first() else {
+            return Err(KvError::Unavailable("a commit without a write".into()));
+        };
+        let anchor = first.span().start;
+        let reads = request.reads.clone().unwrap_or_default();
+        let name = CommitName { began: self.now(), number: request.txn.0 };
+        let mut attempt = Attempt::new(name, anchor, false);
+        let mut why = KvError::Retry { conflict: Conflict::Abandoned };
+        for _ in 0..TRIES {
+            match self.try_commit(request, (&writes, &reads), &mut attempt) {
+                Ok(Came::Committed(at, by)) => {
+                    self.is_decided(&attempt, Decision::Committed { at, by });
+                    return Ok(attempt.committed(at));
+                }
+                Ok(Came::Again) => {}
+                Ok(Came::Anew) => {
+                    if let Decision::Committed { at, .. } = self.give_up(&attempt)? {
+                        return Ok(attempt.committed(at));
+                    }
+                    self.transport.pause(YIELD_PAUSE);
+                    let name = CommitName { began: self.now(), number: self.new_txn().0 };
+                    attempt = Attempt::new(name, attempt.anchor, attempt.thorough);
+                }
+                // The anchor knows; it is asked by whoever meets what is prepared.
+                Err(error @ KvError::OutcomeUnknown(_)) => return Err(error),
+                Err(error) => {
+                    why = error;
+                    break;
+                }
+            }
+        }
+        match self.give_up(&attempt)? {
+            Decision::Committed { at, .. } => Ok(attempt.committed(at)),
+            Decision::Aborted => Err(why),
+        }
+    }
+
+    /// Ends a try that cannot go on. It may have happened nevertheless.
+    fn give_up(&self, attempt: &Attempt) -> KvResult<Decision> {
+        if attempt.prepared.is_empty() {
+            return Ok(Decision::Aborted);
+        }
+        let decision = match attempt.asked {
+            false => Decision::Aborted,
+            true => match self.decide(attempt.name, &attempt.anchor) {
+                Err(KvError::Unavailable(why)) => return Err(KvError::OutcomeUnknown(why)),
+                decision => decision?,
+            },
+        };
+        self.is_decided(attempt, decision);
+        Ok(decision)
+    }
+
+    fn try_commit(
+        &self,
+        request: &Commit,
+        (writes, reads): (&[Write], &Reads),
+        attempt: &mut Attempt,
+    ) -> KvResult<Came> {
+        let mut parts = self.parts(request, writes, reads)?;
+        let has_anchor = |part: &Part| part.writes.iter().any(|w| w.span().start == attempt.anchor);
+        let at = parts.iter().position(has_anchor).expect("the anchor is written");
+        let own = parts.swap_remove(at);
+        let (writers, others): (Vec<Part>, Vec<Part>) =
+            parts.into_iter().partition(|part| attempt.thorough || !part.writes.is_empty());
+        // First of all: nothing is prepared while this waits.
+        let mut not_after = None;
+        if !others.is_empty() {
+            let through = self.validated_through();
+            for part in &others {
+                let times = (request.read_ts, through);
+                if !self.validate_in(&part.route, part.locks.clone(), times, &part.reads)? {
+                    return Ok(Came::Again);
+                }
+            }
+            not_after = Some(through);
+        }
+        let mut not_before = CommitTs::ZERO;
+        for part in &writers {
+            match self.prepare_in(part, request, attempt)? {
+                Ok(bound) => not_before = not_before.max(bound),
+                Err(came) => return Ok(came),
+            }
+        }
+        let participants: Vec<KeySpan> = attempt.prepared.values().cloned().collect();
+        let anchor = Anchor { key: attempt.anchor.clone(), participants };
+        let anchor = Some(anchor).filter(|anchor| !anchor.participants.is_empty());
+        let ask = CommitAsk {
+            txn: attempt.name,
+            read_at: request.read_ts,
+            reads: own.reads.clone(),
+            locks: own.locks.clone(),
+            not_after,
+            not_before,
+            writes: own.writes.clone(),
+            anchor,
+        };
+        attempt.asked = true;
+        match self.send(&own.route, &|_| Ask::Commit(ask.clone()), None) {
+            // It may have been proposed by somebody who did not come to answer.
+            Err(KvError::Unavailable(reason)) => Err(KvError::OutcomeUnknown(reason)),
+            Err(error) => Err(error),
+            Ok(Sent::Moved) => Ok(Came::Again),
+            Ok(Sent::Answer(Answer::Committed { at, by })) => Ok(Came::Committed(at, by)),
+            Ok(Sent::Answer(Answer::TooLate)) => {
+                attempt.thorough = true;
+                Ok(Came::Again)
+            }
+            Ok(Sent::Answer(Answer::Yield | Answer::Aborted)) => Ok(Came::Anew),
+            Ok(Sent::Answer(other)) => Err(unexpected(other)),
+        }
+    }
+
+    /// Prepares a part; returns its bound, or what has come of the try.
+    fn prepare_in(
+        &self,
+        part: &Part,
+        request: &Commit,
+        attempt: &mut Attempt,
+    ) -> KvResult<Result<CommitTs, Came>> {
+        // Before it is sent: the answer may be lost.
+        let hull = part.hull();
+        attempt.prepares(hull);
+        let ask = PrepareAsk {
+            txn: attempt.name,
+            owner: request.txn,
+            locks: part.locks.clone(),
+            anchor: attempt.anchor.clone(),
+            read_at: request.read_ts,
+            reads: part.reads.clone(),
+            writes: part.writes.clone(),
+        };
+        match self.send(&part.route, &|_| Ask::Prepare(ask.clone()), None)? {
+            Sent::Moved => Ok(Err(Came::Again)),
+            Sent::Answer(Answer::Prepared { bound }) => Ok(Ok(bound)),
+            // It was not asked to commit, so it has not happened.
+            Sent::Answer(Answer::Yield | Answer::Aborted | Answer::OutcomeUnknown) => {
+                Ok(Err(Came::Anew))
+            }
+            Sent::Answer(other) => Err(unexpected(other)),
+        }
+    }
+
+    /// Up to when others promise that nothing changes.
+    fn validated_through(&self) -> CommitTs {
+        // By the wall: a clock that others have lifted is not lifted on and on.
+        let ahead = VALIDATED_AHEAD_MICROS.min(self.options.max_clock_offset_micros / 2);
+        let ahead = Hlc::from_micros(self.options.wall.now_micros() + ahead);
+        self.now().max(CommitTs(ahead))
+    }
+
+    /// What a transaction has to do with which ranges, as far as these are known.
+    fn parts(&self, request: &Commit, writes: &[Write], reads: &Reads) -> KvResult<Vec<Part>> {
+        let mut parts = Parts { router: self, parts: Vec::new(), by_range: BTreeMap::new() };
+        for write in writes {
+            match write {
+                Write::DeleteSpan(span) => {
+                    for (route, piece) in self.pieces(span)? {
+                        parts.of(route).writes.push(Write::DeleteSpan(piece));
+                    }
+                }
+                Write::Put(key, _) | Write::Delete(key) => {
+                    parts.at(key)?.writes.push(write.clone());
+                }
+            }
+        }
+        for read in &reads.points {
+            parts.at(&read.key)?.reads.points.push(read.clone());
+        }
+        for span in &reads.spans {
+            for (route, piece) in self.pieces(span)? {
+                parts.of(route).reads.spans.push(piece);
+            }
+        }
+        let (locked, sessions) = self.txns.lock().locks(request.txn);
+        for target in &locked {
+            let span = match target {
+                Target::Key(key) => KeySpan::point(key),
+                Target::Span(span) => span.clone(),
+            };
+            for (route, piece) in self.pieces(&span)? {
+                let Some(session) = sessions.get(&route.range).copied() else { continue };
+                let part = parts.of(route);
+                let span = match part.locks.take() {
+                    Some(locks) => joined(locks.span, piece),
+                    None => piece,
+                };
+                part.locks = Some(HeldLocks { owner: request.txn, session, span });
+            }
+        }
+        Ok(parts.parts)
+    }
+
+    /// The fate of a transaction is known: whoever is prepared for it is told, now if that can be
+    /// done without waiting, and until all have said that they know.
+    fn is_decided(&self, attempt: &Attempt, decision: Decision) {
+        if attempt.prepared.is_empty() {
+            return;
+        }
+        let participants: Vec<KeySpan> = attempt.prepared.values().cloned().collect();
+        for span in &participants {
+            for (route, piece) in self.pieces(span).unwrap_or_default() {
+                let (txn, span) = (attempt.name, Some(piece));
+                self.post(&route, Ask::Resolve { txn, decision, span });
+            }
+        }
+        let anchor = Anchor { key: attempt.anchor.clone(), participants };
+        self.decided.lock().push(Decided { txn: attempt.name, decision, anchor });
+    }
+
+    /// Tells those of what was decided who may not have heard of it.
+    pub(crate) fn finish_decided(&self) {
+        let decided = std::mem::take(&mut *self.decided.lock());
+        for one in decided {
+            if self.finish(&one).is_err() {
+                self.decided.lock().push(one);
+            }
+        }
+    }
+
+    fn finish(&self, one: &Decided) -> KvResult<()> {
+        let Decided { txn, decision, anchor } = one;
+        for span in &anchor.participants {
+            let mut left = vec![span.clone()];
+            while let Some(span) = left.pop() {
+                for (route, piece) in self.pieces(&span)? {
+                    let (decision, there) = (*decision, Some(piece.clone()));
+                    let ask = Ask::Resolve { txn: *txn, decision, span: there };
+                    match self.send(&route, &|_| ask.clone(), None)? {
+                        Sent::Moved => left.push(piece),
+                        Sent::Answer(Answer::Fine) => {}
+                        Sent::Answer(other) => return Err(unexpected(other)),
+                    }
+                }
+            }
+        }
+        if matches!(decision, Decision::Aborted) {
+            return Ok(());
+        }
+        self.ask_anchor(&anchor.key, &|key| Ask::Settle { txn: *txn, anchor: key }).map(drop)
+    }
+
+    fn ask_anchor(&self, key: &Bytes, ask: &dyn Fn(Bytes) -> Ask) -> KvResult<Answer> {
+        loop {
+            let route = self.route(key)?;
+            if let Sent::Answer(answer) = self.send(&route, &|_| ask(key.clone()), None)? {
+                return Ok(answer);
+            }
+        }
+    }
+
+    /// What has become of a transaction. If nothing has, nothing will.
+    fn decide(&self, txn: CommitName, anchor: &Bytes) -> KvResult<Decision> {
+        match self.ask_anchor(anchor, &|anchor| Ask::Decide { txn, anchor })? {
+            Answer::Committed { at, by } => Ok(Decision::Committed { at, by }),
+            Answer::Aborted => Ok(Decision::Aborted),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    /// Gets a transaction out of the way that was left there.
+    pub(crate) fn unblock(&self, route: &Route, txn: CommitName, anchor: &Bytes) -> KvResult<()> {
+        let decision = self.decide(txn, anchor)?;
+        let ask = Ask::Resolve { txn, decision, span: None };
+        match self.send(route, &|_| ask.clone(), None)? {
+            Sent::Moved | Sent::Answer(Answer::Fine) => Ok(()),
+            Sent::Answer(other) => Err(unexpected(other)),
+        }
+    }
+
+    /// Brings transactions over several ranges to their end whose coordinators do not, in the
+    /// ranges that are served at home; without a home, in all that are known. Returns how many.
+    pub fn recover(&self) -> KvResult<usize> {
+        let mut count = 0;
+        for route in self.routes() {
+            if self.options.home.is_some() && route.holder != self.options.home {
+                continue;
+            }
+            let Sent::Answer(Answer::Unfinished(Unfinished { prepared, decided })) =
+                self.send(&route, &|_| Ask::Unfinished, None)?
+            else {
+                continue;
+            };
+            count += prepared.len() + decided.len();
+            for (txn, anchor) in prepared {
+                self.unblock(&route, txn, &anchor)?;
+            }
+            for (txn, decision, anchor) in decided {
+                self.finish(&Decided { txn, decision, anchor })?;
+            }
+        }
+        Ok(count)
+    }
+}
+
+/// Parts that grow.
+struct Parts<'a> {
+    router: &'a Router,
+    parts: Vec<Part>,
+    by_range: BTreeMap<RangeId, usize>,
+}
+
+impl Parts<'_> {
+    fn of(&mut self, route: Route) -> &mut Part {
+        let at = *self.by_range.entry(route.range).or_insert_with(|| {
+            let (writes, reads) = (Vec::new(), Reads::default());
+            self.parts.push(Part { route, writes, reads, locks: None });
+            self.parts.len() - 1
+        });
+        &mut self.parts[at]
+    }
+
+    /// The part of a key.
+    fn at(&mut self, key: &[u8]) -> KvResult<&mut Part> {
+        // Most keys are where another one is.
+        match self.parts.iter().position(|part| part.route.span.contains(key)) {
+            Some(at) => Ok(&mut self.parts[at]),
+            None => {
+                let route = self.router.route(key)?;
+                Ok(self.of(route))
+            }
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! What a full buffer becomes: finished ssts, or a sorted run that is merged later.
+//!
+//! ```text
+//!   rows come in order       |--1--|--2--|--3--|     ssts: written once, nothing is left to do
+//!   rows come in any order   |----1----|
+//!                             |----2----|            runs: cheap to write, merged into ssts
+//!                            |-----3-----|
+//! ```
+//! Finished ssts that others overlap must be merged like runs, and cost more to write. So a target
+//! begins with what the order inside of its first buffer promises, and changes its mind when a
+//! buffer lies among those before it, or does so no longer.
+
+use super::buffer::Buffer;
+
+/// How buffers of a target are written when they are full.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SpillAs {
+    /// As sorted runs.
+    #[default]
+    Runs,
+    /// As finished ssts.
+    Ssts,
+    /// As the order of the rows suggests, buffer by buffer.
+    Observed,
+}
+
+/// Part of rows that must rise (or fall) for them to count as ordered, in percent.
+const ORDERED: usize = 80;
+/// Part of a buffer that may lie among earlier ones while it still counts as apart, in percent.
+const AMONG: usize = 20;
+
+/// What was seen of a target's buffers so far.
+#[derive(Debug, Default)]
+pub(super) struct Order {
+    pub(super) spill: SpillAs,
+    /// First and last key of all spilled buffers.
+    span: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+impl Order {
+    /// Whether a sorted buffer becomes ssts; takes it into account. Rows with equal keys never do:
+    /// an sst cannot hold them.
+    pub(super) fn as_ssts(&mut self, buffer: &Buffer) -> bool {
+        let (Some(first), Some(last)) = (buffer.key(0), buffer.key(buffer.len() - 1)) else {
+            return false;
+        };
+        let apart = match &self.span {
+            None => buffer.is_ordered(ORDERED),
+            Some((low, high)) => {
+                let among = buffer.position(&[high, &[0][..]].concat()) - buffer.position(low);
+                among * 100 <= buffer.len() * AMONG
+            }
+        };
+        let (first, last) = (first.to_vec(), last.to_vec());
+        self.span = Some(match self.span.take() {
+            None => (first, last),
+            Some((low, high)) => (low.min(first), high.max(last)),
+        });
+        let wanted = match self.spill {
+            SpillAs::Runs => false,
+            SpillAs::Ssts => true,
+            SpillAs::Observed => apart,
+        };
+        wanted && !buffer.has_twins()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use braid_env::memory::Account;
+
+    fn decide(order: &mut Order, keys: impl Iterator<Item = u64>) -> bool {
+        let mut buffer = Buffer::new(&Account::unlimited());
+        keys.for_each(|n| buffer.push(format!("k{n:06}").as_bytes(), b"").unwrap());
+        buffer.sort();
+        order.as_ssts(&buffer)
+    }
+
+    #[test]
+    fn ssts_while_buffers_come_one_behind_the_other() {
+        let observed = || Order { spill: SpillAs::Observed, ..Order::default() };
+        let up = &mut observed();
+        assert!((0..4).all(|n| decide(up, n * 100..n * 100 + 100)));
+        // Now they come in between, and then no longer.
+        assert!(!decide(up, 50..150));
+        assert!(decide(up, 390..480) && decide(up, 500..600));
+        let down = &mut observed();
+        assert!((0..4).rev().all(|n| decide(down, (n * 100..n * 100 + 100).rev())));
+        let scattered = &mut observed();
+        let mixed = |from: u64| (0..1000).map(move |n| (n * 7919 + from) % 10_007);
+        assert!((0..4).all(|n| !decide(scattered, mixed(n))));
+        assert!(!decide(&mut Order::default(), 0..100), "runs only");
+        let always = &mut Order { spill: SpillAs::Ssts, ..Order::default() };
+        assert!(decide(always, mixed(0)) && decide(always, mixed(1)));
+        assert!(!decide(always, [1, 2, 2].into_iter()), "two rows of one key are no sst");
+    }
+}

@@ -1,0 +1,144 @@
+//! A full buffer that became finished ssts at once, and how those are read where they must be
+//! merged after all.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use braid_lsm::{CommitTs, KeySpan, SstBuilder, SstRowReader};
+
+use super::buffer::Buffer;
+use super::folder::BulkFolder;
+use super::merge::Part;
+use crate::error::{KvError, KvResult};
+
+/// Size at which an sst of a buffer ends, in bytes: where two overlap, no more than this is merged.
+const PIECE_BYTES: u64 = 16 << 20;
+/// Of rows that are only nearly in order, this part at both ends of a buffer becomes an sst of its
+/// own: the neighbours overlap there, and the rest is not merged.
+const EDGE: usize = 16;
+
+/// A finished sst of a load. Its file goes with it, unless it shall stay.
+pub(crate) struct Sst {
+    folder: Arc<BulkFolder>,
+    stays: Arc<AtomicBool>,
+    pub(super) path: PathBuf,
+    /// Every key of it lies in here.
+    pub(super) span: KeySpan,
+    pub(super) bytes: u64,
+}
+
+impl Sst {
+    /// Writes a sorted buffer without equal keys.
+    pub(super) fn of_buffer(
+        folder: &Arc<BulkFolder>,
+        (job, stays): (Option<u32>, &Arc<AtomicBool>),
+        buffer: &Buffer,
+    ) -> KvResult<Vec<Sst>> {
+        let mut out = Vec::new();
+        let mut open: Option<Open> = None;
+        let edge = if buffer.came_in_order() { 0 } else { buffer.len().div_ceil(EDGE) };
+        let ends = [edge, buffer.len() - edge];
+        for (n, (key, value)) in buffer.rows(0..buffer.len()).enumerate() {
+            if n > 0
+                && ends.contains(&n)
+                && let Some(open) = open.take()
+            {
+                out.push(open.finish(stays)?);
+            }
+            let writing = match &mut open {
+                Some(open) => open,
+                None => open.insert(Open::begin(folder, job)?),
+            };
+            let builder = writing.builder.as_mut().expect("it was not finished");
+            builder.put(key, value).map_err(KvError::from)?;
+            if builder.size() >= PIECE_BYTES {
+                out.push(open.take().expect("just written to").finish(stays)?);
+            }
+        }
+        if let Some(last) = open {
+            out.push(last.finish(stays)?);
+        }
+        Ok(out)
+    }
+
+    /// One of an earlier process.
+    pub(super) fn again(
+        folder: &Arc<BulkFolder>,
+        stays: &Arc<AtomicBool>,
+        path: PathBuf,
+        (span, bytes): (KeySpan, u64),
+    ) -> KvResult<Sst> {
+        let file = folder.fs.open(&path).and_then(|file| file.len());
+        let found = file.map_err(|error| super::io_error(&path, &error))?;
+        if found != bytes {
+            let reason = format!("it has {found} bytes instead of {bytes}");
+            return Err(braid_lsm::Error::Corruption { file: path, offset: found, reason }.into());
+        }
+        let (folder, stays) = (folder.clone(), stays.clone());
+        Ok(Sst { folder, stays, path, span, bytes })
+    }
+
+    /// Its rows in a part; `None` if there are none.
+    pub(super) fn reader(&self, part: &Part) -> KvResult<Option<SstRowReader>> {
+        let outside = part.from.as_deref().is_some_and(|from| from >= &self.span.end[..])
+            || part.to.as_deref().is_some_and(|to| to <= &self.span.start[..]);
+        if outside {
+            return Ok(None);
+        }
+        let (from, to) = (part.from.as_deref(), part.to.as_deref());
+        let reader = SstRowReader::open(&*self.folder.fs, &self.path, from, to);
+        Ok(Some(reader.map_err(KvError::from)?))
+    }
+}
+
+impl Drop for Sst {
+    fn drop(&mut self) {
+        if self.stays.load(Ordering::SeqCst) {
+            return;
+        }
+        if let Err(error) = self.folder.fs.remove(&self.path) {
+            tracing::warn!(path = %self.path.display(), %error, "cannot remove an sst of a load");
+        }
+    }
+}
+
+/// An sst being written; what is cut off in the middle is removed.
+struct Open {
+    folder: Arc<BulkFolder>,
+    path: PathBuf,
+    builder: Option<SstBuilder>,
+}
+
+impl Open {
+    fn begin(folder: &Arc<BulkFolder>, job: Option<u32>) -> KvResult<Open> {
+        let path = folder.new_path(job, "sst")?;
+        let builder = SstBuilder::create(&folder.fs, &path, CommitTs(1), &folder.options);
+        let builder = Some(builder.map_err(KvError::from)?);
+        Ok(Open { folder: folder.clone(), path, builder })
+    }
+
+    fn finish(mut self, stays: &Arc<AtomicBool>) -> KvResult<Sst> {
+        let builder = self.builder.take().expect("it is finished once");
+        let finished = builder.finish();
+        let (folder, path) = (self.folder.clone(), self.path.clone());
+        let file = match finished {
+            Ok(file) => file,
+            Err(e) => {
+                let _reported_by_e = folder.fs.remove(&path);
+                return Err(e.into());
+            }
+        };
+        Ok(Sst { folder, stays: stays.clone(), path, span: file.span, bytes: file.bytes })
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        if self.builder.take().is_some()
+            && let Err(error) = self.folder.fs.remove(&self.path)
+        {
+            tracing::warn!(path = %self.path.display(), %error, "cannot remove an sst of a load");
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Waiting for a client that goes on at once.
+//!
+//! To sleep until the next message comes, and to be woken for it, takes the system longer than a
+//! short statement takes us. A client in a tight exchange (a pipeline of short statements over
+//! loopback or within a rack) speaks again before a sleeper would be awake. So who has just been
+//! spoken to quickly looks again and again for a short while before it sleeps:
+//!
+//! ```text
+//!   answer sent ──► last gap short? ──yes──► look for a while ──► bytes: read
+//!                        │ no                    │ nothing
+//!                        └─────────► sleep ◄─────┘
+//! ```
+//! It costs processor time and must never take it from work: half of the processors at most look,
+//! each gives way to whoever is ready to run, and after one pause of the client nobody looks until
+//! it has been quick again. (*Competitive spinning*: Karlin, Li, Manasse, Owicki, 1991.)
+
+use std::net::TcpStream;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::backends::now;
+
+/// Threads that look at this moment, of the whole process: processors are the process's, too.
+static LOOKING: AtomicUsize = AtomicUsize::new(0);
+
+/// How many may.
+fn looking_max() -> usize {
+    static MAX: OnceLock<usize> = OnceLock::new();
+    *MAX.get_or_init(|| std::thread::available_parallelism().map_or(0, |cores| cores.get() / 2))
+}
+
+/// What is known of a client's pace.
+pub(super) struct Pace {
+    /// How long it is looked for bytes, and what counts as a short gap.
+    look_for: Duration,
+    /// Since when its next message is waited for, by the monotonic clock.
+    since: Option<u64>,
+    quick: bool,
+}
+
+impl Pace {
+    pub(super) fn new(look_for: Duration) -> Pace {
+        Pace { look_for, since: None, quick: false }
+    }
+
+    /// The wait begins. Returns when there is something to read, or when it is time to sleep.
+    pub(super) fn wait(&mut self, socket: &TcpStream) {
+        let since = *self.since.get_or_insert_with(now);
+        if !self.quick {
+            return;
+        }
+        let others = LOOKING.fetch_add(1, Ordering::Relaxed);
+        if others < looking_max() {
+            while self.is_soon(since) && !is_readable(socket) {
+                std::thread::yield_now();
+            }
+        }
+        LOOKING.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Whether a wait that began then is short as yet.
+    fn is_soon(&self, since: u64) -> bool {
+        u128::from(now().saturating_sub(since)) < self.look_for.as_nanos()
+    }
+
+    /// Bytes have come, or the wait is over.
+    pub(super) fn heard(&mut self) {
+        self.quick = self.since.take().is_some_and(|since| self.is_soon(since));
+    }
+}
+
+fn is_readable(socket: &TcpStream) -> bool {
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    // An error is told by the read that follows.
+    poll(&mut [PollFd::new(socket, PollFlags::IN)], Some(&at_once)) != Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::net::TcpListener;
+
+    use super::*;
+
+    fn pair() -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        (client, listener.accept().unwrap().0)
+    }
+
+    // One test: threads that look are counted for the whole process.
+    #[test]
+    fn a_quick_client_is_looked_for_until_it_pauses() {
+        let (mut client, server) = pair();
+        let mut pace = Pace::new(Duration::from_secs(60));
+        // Nobody knows the client yet: back at once.
+        pace.wait(&server);
+        assert!(!is_readable(&server));
+        pace.heard();
+        let speaks = std::thread::Builder::new().spawn(move || {
+            std::thread::sleep(Duration::from_millis(20));
+            client.write_all(b"x").unwrap();
+            client
+        });
+        pace.wait(&server);
+        // One processor has none to spare for looking.
+        assert!(is_readable(&server) || looking_max() == 0);
+        drop(speaks.unwrap().join().unwrap());
+
+        let (_client, server) = pair();
+        let mut pace = Pace { quick: true, ..Pace::new(Duration::from_millis(1)) };
+        pace.wait(&server);
+        assert!(!is_readable(&server));
+        std::thread::sleep(Duration::from_millis(2));
+        pace.heard();
+        assert!(!pace.quick);
+        let mut never = Pace::new(Duration::ZERO);
+        never.wait(&server);
+        never.heard();
+        assert!(!never.quick);
+    }
+}

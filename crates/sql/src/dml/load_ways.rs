@@ -1,0 +1,171 @@
+//! How a table's load keeps its rows until the end, is filled side by side, and goes on later.
+//!
+//! - *One pass*: full buffers become finished ssts, which are merged in the end where they overlap:
+//!   good for rows in key order.
+//! - *Two passes*: a sample cuts the key space, and rows go to files of its parts: good for rows in
+//!   any order that are many times the memory.
+//! - *Auto*: ssts or sorted runs, by the order in which the rows, and each index's entries, come.
+
+use braid_catalog::kv_error;
+use braid_kv::{SavedLoad, SpillAs, Spilled, even_cuts};
+
+use braid_types::SqlResult;
+
+use super::table_load::{TableLoad, Written};
+use super::writer::TableInfo;
+use crate::general_query::Row;
+
+/// How rows are kept until the end of a load.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// Full buffers become ssts.
+    OnePass,
+    /// A sample comes first.
+    TwoPass,
+    /// By the order that is seen.
+    #[default]
+    Auto,
+}
+
+impl Mode {
+    /// By the name that statements use.
+    pub(crate) fn named(name: &str) -> Option<Mode> {
+        Some(match name {
+            "one_pass" => Mode::OnePass,
+            "two_pass" => Mode::TwoPass,
+            "auto" => Mode::Auto,
+            _ => return None,
+        })
+    }
+}
+
+impl TableLoad {
+    /// Says how rows are kept, before the first one.
+    pub(crate) fn keep_as(&mut self, mode: Mode) {
+        let spill = match mode {
+            Mode::OnePass => SpillAs::Ssts,
+            Mode::Auto => SpillAs::Observed,
+            Mode::TwoPass => SpillAs::Runs,
+        };
+        for (target, occupied) in self.occupied.iter().enumerate() {
+            // Where something is stored, every row is looked at in the end.
+            self.load.spill_as(target, if *occupied { SpillAs::Runs } else { spill });
+            if *occupied {
+                self.load.look_at_all(target);
+            }
+        }
+    }
+
+    /// Its files stay until those of the job are swept.
+    pub(crate) fn for_job(&mut self, job: u32) {
+        self.load.for_job(job);
+    }
+
+    /// Rows are put into parts between these keys.
+    pub(crate) fn cut_at(&mut self, cuts: Vec<Vec<u8>>) {
+        self.load.cut_at(cuts);
+    }
+
+    /// As many loads like this one, with its memory: this one is the first.
+    pub(crate) fn side_by_side(mut self, count: usize) -> Vec<TableLoad> {
+        self.load.share_memory(count);
+        let sibling = |_| TableLoad {
+            ctx: self.ctx.clone(),
+            info: self.info.clone(),
+            load: self.load.sibling(),
+            private: self.private,
+            occupied: self.occupied.clone(),
+            found: vec![None; self.found.len()],
+            written: Written::default(),
+        };
+        let mut all: Vec<TableLoad> = (1..count).map(sibling).collect();
+        all.insert(0, self);
+        all
+    }
+
+    /// Takes over what a load beside it has.
+    pub(crate) fn absorb(&mut self, other: TableLoad) {
+        self.written.add(other.written);
+        self.load.absorb(other.load);
+    }
+
+    /// Brings everything to the disk, for another process.
+    pub(crate) fn save(&mut self) -> SqlResult<SavedLoad> {
+        self.load.save().map_err(kv_error)
+    }
+
+    /// Takes up what another process has saved.
+    pub(crate) fn restore(&mut self, saved: &SavedLoad, written: Written) -> SqlResult<()> {
+        self.load.restore(saved).map_err(kv_error)?;
+        self.written.add(written);
+        Ok(())
+    }
+
+    /// What lies on disk.
+    pub(crate) fn spilled(&self) -> Spilled {
+        self.load.spilled()
+    }
+}
+
+impl Written {
+    pub(crate) fn add(&mut self, other: Written) {
+        self.rows += other.rows;
+        self.entries += other.entries;
+        self.bytes += other.bytes;
+    }
+}
+
+/// So many keys are kept of a sample.
+const SAMPLED: usize = 1 << 14;
+/// Parts are this part of a load's memory: samples are not exact.
+const PART_OF_MEMORY: usize = 2;
+/// More parts than this would have frames too small to write.
+const PARTS_MAX: usize = 256;
+
+/// Keys of some rows, to cut the key space by.
+#[derive(Default)]
+pub(crate) struct Sample {
+    /// With the bytes of their rows or entries.
+    keys: Vec<(Vec<u8>, u64)>,
+    seen: u64,
+    /// Every row of so many counts, as a power of two.
+    power: u32,
+}
+
+impl Sample {
+    /// Looks at a row. One whose keys cannot be made is no error: not yet.
+    pub(crate) fn add(&mut self, info: &TableInfo, row: &Row) {
+        self.seen += 1;
+        if !self.seen.is_multiple_of(1 << self.power) {
+            return;
+        }
+        let layout = &info.layout;
+        let Ok(key) = layout.row_key(row) else { return };
+        let size = (key.len() + layout.row_value(row).len()) as u64;
+        self.keys.push((key, size));
+        for i in layout.kept_indexes().chain(layout.notes()) {
+            if let Ok(Some(key)) = i.entry_key(row) {
+                let size = (key.len() + layout.entry_value(i, row).len()) as u64;
+                self.keys.push((key, size));
+            }
+        }
+        if self.keys.len() > SAMPLED {
+            let targets = 1 + layout.kept_indexes().chain(layout.notes()).count();
+            let mut n = 0;
+            // Whole rows, so that all targets keep their weight.
+            self.keys.retain(|_| {
+                n += 1;
+                ((n - 1) / targets).is_multiple_of(2)
+            });
+            self.power += 1;
+        }
+    }
+
+    /// Keys that cut all rows into parts that fit into so much memory; none if they do whole.
+    pub(crate) fn cuts(self, memory: usize) -> Vec<Vec<u8>> {
+        let bytes = self.keys.iter().map(|(_, size)| size).sum::<u64>() << self.power;
+        let part = (memory / PART_OF_MEMORY).max(1) as u64;
+        let parts = usize::try_from(bytes.div_ceil(part)).unwrap_or(PARTS_MAX);
+        even_cuts(self.keys, parts.min(PARTS_MAX), 1)
+    }
+}

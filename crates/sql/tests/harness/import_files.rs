@@ -1,0 +1,83 @@
+//! Files to be imported, and jobs that import them.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use braid_env::fs::{DiskFs, FileSystem, MemFs};
+use braid_sql::{Database, Session};
+
+use super::{database, database_on, run, session};
+
+/// A folder for imports that goes with the test.
+pub struct Files(pub PathBuf);
+
+impl Files {
+    pub fn new() -> Files {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let n = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("braid-import-{}-{n}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        DiskFs.create_dir_all(&path).unwrap();
+        Files(path)
+    }
+
+    /// A database on these files that imports from here, and a session.
+    pub fn database_on(&self, fs: &MemFs) -> (Arc<Database>, Session) {
+        let db = database_on(fs.clone());
+        db.set_import_folder(&self.0);
+        let s = session(&db);
+        (db, s)
+    }
+
+    /// A database that imports from here, and a session.
+    pub fn database(&self) -> (Arc<Database>, Session) {
+        let db = database();
+        db.set_import_folder(&self.0);
+        let s = session(&db);
+        (db, s)
+    }
+
+    pub fn put(&self, name: &str, content: impl AsRef<[u8]>) -> &Files {
+        let path = self.0.join(name);
+        DiskFs.create_dir_all(path.parent().unwrap()).unwrap();
+        DiskFs.create(&path).unwrap().write_at(content.as_ref(), 0).unwrap();
+        self
+    }
+
+    /// Removes a file, if it is there.
+    pub fn remove(&self, name: &str) {
+        let path = self.0.join(name);
+        if DiskFs.exists(&path).unwrap() {
+            DiskFs.remove(&path).unwrap();
+        }
+    }
+
+    pub fn text(&self, name: &str) -> String {
+        let bytes = braid_env::fs::read_all(&DiskFs, &self.0.join(name)).unwrap();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    pub fn names(&self) -> Vec<String> {
+        DiskFs.list(&self.0).unwrap()
+    }
+}
+
+impl Drop for Files {
+    fn drop(&mut self) {
+        let _left_behind = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Waits until a job has ended; its state and error.
+pub fn ended(s: &mut Session, job: &str) -> (String, String) {
+    for _ in 0..600 {
+        let jobs = run(s, "show jobs").rows;
+        let found = jobs.into_iter().find(|j| j[0] == job);
+        if let Some(j) = found.filter(|j| !["running", "paused"].contains(&&*j[3])) {
+            return (j[3].clone(), j[6].clone());
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    panic!("job {job} does not end");
+}

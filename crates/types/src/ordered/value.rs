@@ -1,0 +1,172 @@
+//! [`Ordered`]: a value as bytes that sort as SQL sorts the values of its type.
+
+use std::cmp::Ordering;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use super::{bits, inet, macaddr, money, timetz};
+use crate::{SqlResult, SqlType, Style};
+
+/// Which of the types a value is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum OrderedKind {
+    /// `inet`.
+    Inet,
+    /// `cidr`.
+    Cidr,
+    /// `macaddr`.
+    Macaddr,
+    /// `macaddr8`.
+    Macaddr8,
+    /// `bit(n)`.
+    Bit,
+    /// `bit varying(n)`.
+    Varbit,
+    /// `money`.
+    Money,
+    /// `time with time zone`.
+    TimeTz,
+}
+
+/// A value of one of these types. Cloning is cheap.
+#[derive(Clone, Debug)]
+pub struct Ordered {
+    kind: OrderedKind,
+    bytes: Arc<[u8]>,
+}
+
+impl Ordered {
+    /// Only for the files of the types, which know what the bytes must be.
+    pub(super) fn new(kind: OrderedKind, bytes: &[u8]) -> Ordered {
+        Ordered { kind, bytes: bytes.into() }
+    }
+
+    /// The value that stored bytes are; `None` if they are no value of this kind.
+    pub fn from_bytes(kind: OrderedKind, bytes: &[u8]) -> Option<Ordered> {
+        let sound = match kind {
+            OrderedKind::Inet | OrderedKind::Cidr => inet::is_sound(bytes),
+            OrderedKind::Macaddr => bytes.len() == 6,
+            OrderedKind::Macaddr8 | OrderedKind::Money => bytes.len() == 8,
+            OrderedKind::Bit | OrderedKind::Varbit => bits::is_sound(bytes),
+            OrderedKind::TimeTz => timetz::is_sound(bytes),
+        };
+        sound.then(|| Ordered::new(kind, bytes))
+    }
+
+    /// Reads a text form.
+    pub(crate) fn parse(kind: OrderedKind, text: &str, style: &Style) -> SqlResult<Ordered> {
+        match kind {
+            OrderedKind::Inet | OrderedKind::Cidr => inet::parse(text, kind),
+            OrderedKind::Macaddr => macaddr::parse(text),
+            OrderedKind::Macaddr8 => macaddr::parse8(text),
+            OrderedKind::Bit | OrderedKind::Varbit => bits::parse(text, kind),
+            OrderedKind::Money => money::parse(text),
+            OrderedKind::TimeTz => timetz::parse(text, style),
+        }
+    }
+
+    /// The text form.
+    pub(crate) fn text(&self) -> String {
+        match self.kind {
+            OrderedKind::Inet | OrderedKind::Cidr => inet::text(self),
+            OrderedKind::Macaddr | OrderedKind::Macaddr8 => macaddr::text(self),
+            OrderedKind::Bit | OrderedKind::Varbit => bits::text(self),
+            OrderedKind::Money => money::text(self),
+            OrderedKind::TimeTz => timetz::text(self),
+        }
+    }
+
+    /// The binary form of the wire protocol.
+    pub(crate) fn to_wire(&self, out: &mut Vec<u8>) {
+        match self.kind {
+            OrderedKind::Inet | OrderedKind::Cidr => inet::to_wire(self, out),
+            OrderedKind::Macaddr | OrderedKind::Macaddr8 => out.extend(&*self.bytes),
+            OrderedKind::Bit | OrderedKind::Varbit => bits::to_wire(self, out),
+            OrderedKind::Money => out.extend(money::cents(self).to_be_bytes()),
+            OrderedKind::TimeTz => timetz::to_wire(self, out),
+        }
+    }
+
+    /// Reads the binary form; `None` if it is malformed.
+    pub(crate) fn from_wire(kind: OrderedKind, bytes: &[u8]) -> Option<Ordered> {
+        match kind {
+            OrderedKind::Inet | OrderedKind::Cidr => inet::from_wire(bytes, kind),
+            OrderedKind::Macaddr | OrderedKind::Macaddr8 => Ordered::from_bytes(kind, bytes),
+            OrderedKind::Bit | OrderedKind::Varbit => bits::from_wire(bytes, kind),
+            OrderedKind::Money => Some(money::of(i64::from_be_bytes(bytes.try_into().ok()?))),
+            OrderedKind::TimeTz => timetz::from_wire(bytes),
+        }
+    }
+
+    /// The same value of a type that shares its form: `inet` and `cidr`, `bit` and `bit varying`.
+    pub(crate) fn with_kind(&self, kind: OrderedKind) -> Ordered {
+        Ordered { kind, bytes: self.bytes.clone() }
+    }
+
+    /// Which of the types it is of.
+    pub fn kind(&self) -> OrderedKind {
+        self.kind
+    }
+
+    /// The bytes that are stored and compared.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl OrderedKind {
+    /// The type, without modifiers.
+    pub fn sql_type(self) -> SqlType {
+        match self {
+            OrderedKind::Inet => SqlType::Inet,
+            OrderedKind::Cidr => SqlType::Cidr,
+            OrderedKind::Macaddr => SqlType::Macaddr,
+            OrderedKind::Macaddr8 => SqlType::Macaddr8,
+            OrderedKind::Bit => SqlType::Bit(0),
+            OrderedKind::Varbit => SqlType::Varbit(None),
+            OrderedKind::Money => SqlType::Money,
+            OrderedKind::TimeTz => SqlType::TimeTz,
+        }
+    }
+
+    /// The kind of values of a type.
+    pub fn of(ty: &SqlType) -> Option<OrderedKind> {
+        Some(match ty {
+            SqlType::Inet => OrderedKind::Inet,
+            SqlType::Cidr => OrderedKind::Cidr,
+            SqlType::Macaddr => OrderedKind::Macaddr,
+            SqlType::Macaddr8 => OrderedKind::Macaddr8,
+            SqlType::Bit(_) => OrderedKind::Bit,
+            SqlType::Varbit(_) => OrderedKind::Varbit,
+            SqlType::Money => OrderedKind::Money,
+            SqlType::TimeTz => OrderedKind::TimeTz,
+            _ => return None,
+        })
+    }
+}
+
+impl PartialEq for Ordered {
+    fn eq(&self, other: &Ordered) -> bool {
+        self.bytes == other.bytes
+    }
+}
+
+impl Eq for Ordered {}
+
+impl PartialOrd for Ordered {
+    fn partial_cmp(&self, other: &Ordered) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Ordered {
+    fn cmp(&self, other: &Ordered) -> Ordering {
+        self.bytes.cmp(&other.bytes)
+    }
+}
+
+impl Hash for Ordered {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.bytes.hash(state);
+    }
+}
