@@ -383,6 +383,48 @@ fn a_transaction_that_is_open_makes_only_the_move_wait() {
     check_entries(&db, "an open transaction");
 }
 
+/// A row that somebody has locked is his until he ends, wherever it lies afterwards.
+#[test]
+fn rows_that_are_locked_for_update_do_not_move_away() {
+    for ((before, change), mode, level) in [
+        (MOVES[0], "update", "read committed"),
+        (MOVES[2], "share", "read committed"),
+        (MOVES[3], "update", "repeatable read"),
+        (MOVES[4], "update", "read committed"),
+    ] {
+        let story = format!("{change}, for {mode}, {level}");
+        let db = filled(4, before);
+        let (holder, other) = (&mut session(&db), &mut session(&db));
+        run(holder, &format!("begin isolation level {level}"));
+        let row = "select n from l where id = 2 and o = 1 and l = 3 for";
+        assert_eq!(rows(holder, &format!("{row} {mode}")), ["3"], "{story}");
+        run(
+            other,
+            "set lock_timeout = '5ms'; set default_transaction_isolation = 'read committed'",
+        );
+        for change in [change, "truncate o, l, far", "drop table l"] {
+            run(other, "begin");
+            assert_eq!(state(other, change), "55P03", "{change}: {story}");
+            other.fail();
+            run(other, "rollback");
+        }
+        std::thread::scope(|scope| {
+            let moving = scope.spawn(|| run(&mut session(&db), change));
+            let begun = WallClock.now_micros();
+            // Long enough for a move that does not wait to be over.
+            while since(begun) < Duration::from_millis(300) && !moving.is_finished() {
+                let state = state(other, &format!("{row} update nowait"));
+                assert_eq!(state, "55P03", "{story}");
+            }
+            assert!(!moving.is_finished(), "{story}");
+            run(holder, "commit");
+            moving.join().unwrap();
+        });
+        assert_eq!(rows(other, &format!("{row} update nowait")), ["3"], "{story}");
+        check_entries(&db, &story);
+    }
+}
+
 /// Writes at random until told to stop. Keys are its own: what it has written is what must be there.
 fn write_at_random(db: &Arc<Database>, who: u64, stop: &AtomicBool) -> (Vec<String>, Duration) {
     let s = &mut session(db);

@@ -64,6 +64,10 @@ impl SelectStream {
             _ => None,
         };
         let first = first.and_then(|rows| usize::try_from(rows).ok());
+        if parts.locking.is_some() {
+            // Rows that are somebody's must not move away, nor go with their table.
+            parts.steps.iter().try_for_each(|step| ctx.lock_shape(&step.layout.table))?;
+        }
         let mut joined = Joined::open(ctx.clone(), parts.clone(), first);
         let mut out = SelectStream {
             joined: None,
