@@ -8,7 +8,7 @@ use braid_env::clock::{Clock, Hlc};
 use braid_env::fs::FileSystem;
 use braid_kv::{KvError, KvResult, TXN_COUNTER_BITS, Tally, TxnId};
 use braid_lsm::{CommitTs, KeySpan};
-use braid_range::{Answer, Ask, NodeId, RangeDescriptor, RangeId, Request};
+use braid_range::{Answer, Ask, NodeId, RangeDescriptor, RangeId, Request, WaitReport};
 use parking_lot::Mutex;
 
 use crate::routes::{Route, Routes};
@@ -226,7 +226,7 @@ impl Router {
 
     /// Says where a transaction has locks who waits for whom while it waits in another range;
     /// nobody: it waits no more.
-    pub(crate) fn say_who_waits(&self, txn: TxnId, waits_in: RangeId, waits: Vec<(TxnId, TxnId)>) {
+    pub(crate) fn say_who_waits(&self, txn: TxnId, waits_in: RangeId, waits: Vec<WaitReport>) {
         let sessions = self.txns.lock().waits(txn, !waits.is_empty());
         for route in self.routes() {
             if route.range != waits_in && sessions.contains_key(&route.range) {

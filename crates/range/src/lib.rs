@@ -61,6 +61,6 @@ pub use prepared::{Anchor, Decision};
 pub use replicas::{NodeEffects, NodeEnv, NodeOptions, Replicas, StorePosition};
 pub use request::{
     Answer, Ask, CommitAsk, HeldLocks, LockAsk, LockSession, LockStop, Locked, PrepareAsk, Request,
-    RequestNumber, Unfinished, When,
+    RequestNumber, Unfinished, WaitReport, When,
 };
 pub use splitting::{SplitPoints, anywhere};

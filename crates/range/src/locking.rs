@@ -29,6 +29,7 @@ use braid_kv::{
 use braid_lsm::{CommitTs, KeySpan};
 use bytes::Bytes;
 
+use crate::deadlocks::{KnownWaits, Suspected};
 use crate::prepared::Prepared;
 use crate::replica::{Replica, Tried};
 use crate::request::{Answer, LockAsk, LockSession, LockStop, Locked, RequestNumber};
@@ -52,8 +53,8 @@ pub(crate) struct Waiter {
     pub(crate) ask: LockAsk,
     pub(crate) locked: Locked,
     pub(crate) on: Option<WaitsFor>,
-    /// It was to fail when circles of waiting were looked for last.
-    pub(crate) in_circle: bool,
+    /// A circle that it was seen in when circles of waiting were looked for last.
+    pub(crate) suspected: Option<Suspected>,
     /// Since when it waits for a lock, in microseconds.
     since: u64,
 }
@@ -83,9 +84,8 @@ pub(crate) struct Locking {
     sessions: BTreeMap<LockTxn, Session>,
     pub(crate) waiters: Vec<Waiter>,
     pub(crate) ticks: u64,
-    /// Who waits for whom, as those who wait in other ranges have said, and when they said it, in
-    /// microseconds.
-    pub(crate) elsewhere: BTreeMap<LockTxn, (Vec<(LockTxn, LockTxn)>, u64)>,
+    /// Who waits for whom, as those who wait in other ranges have said.
+    pub(crate) elsewhere: KnownWaits,
     /// When each coordinator was heard of last, in microseconds.
     heard: BTreeMap<u64, u64>,
 }
@@ -188,7 +188,7 @@ impl Locking {
                 }
                 askers.extend(waiter.askers);
             }
-            self.elsewhere.remove(&txn);
+            self.elsewhere.forget(txn);
             if let Some(session) = self.sessions.remove(&txn) {
                 self.table.release(txn, session.held.iter(), true);
             }
@@ -225,7 +225,7 @@ impl Replica {
         (session.step, session.last) = (ask.step, None);
         let locked = Locked { session: self.locking.since, ..Locked::default() };
         let (askers, ask) = (vec![number], ask.clone());
-        let mut waiter = Waiter { askers, ask, locked, on: None, in_circle: false, since: 0 };
+        let mut waiter = Waiter { askers, ask, locked, on: None, suspected: None, since: 0 };
         match self.advance(&mut waiter)? {
             true => self.answer_locked(waiter),
             false => self.locking.waiters.push(waiter),

@@ -162,7 +162,7 @@ pub enum Ask {
         /// Who.
         txn: LockTxn,
         /// Who waits for whom, from this one on; nobody: it waits no more.
-        waits: Vec<(LockTxn, LockTxn)>,
+        waits: Vec<WaitReport>,
     },
     /// Rows at a timestamp of the past, for keys that nobody else knows and that were never
     /// written.
@@ -294,7 +294,7 @@ pub enum Answer {
     /// request in its place.
     Waits {
         /// Who waits for whom, from the asker on, as far as is known here.
-        waits: Vec<(LockTxn, LockTxn)>,
+        waits: Vec<WaitReport>,
     },
     /// To [`Ask::Divide`].
     Divided(Vec<Bytes>),
@@ -343,6 +343,19 @@ pub struct Locked {
     pub stop: Option<LockStop>,
     /// Nanoseconds for which somebody else had to be waited for.
     pub waited_nanos: u64,
+}
+
+/// Whom a transaction waits for, as the range in which it waits has said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WaitReport {
+    /// Who waits.
+    pub txn: LockTxn,
+    /// By which of its steps.
+    pub step: u64,
+    /// For whom.
+    pub whom: Vec<LockTxn>,
+    /// Microseconds since that was so, as far as whoever passes it on knows.
+    pub age_micros: u64,
 }
 
 /// Why there are no more locks.

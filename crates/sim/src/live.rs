@@ -21,7 +21,7 @@ use braid_env::fs::MemFs;
 use braid_env::memory::Pool;
 use braid_env::random::Random;
 use braid_env::tasks::SeededTasks;
-use braid_kv::{Coordinator, CoordinatorOptions, PartDigest};
+use braid_kv::{Coordinator, CoordinatorOptions, PartDigest, TxnId as LockTxn};
 use braid_lsm::{CommitTs, KeySpan, Options, RowClassFn};
 use braid_range::{
     Answer, Ask, CommitAsk, FIRST_DATA_KEY, NodeEnv, NodeId, NodeOptions, RangeDescriptor, RangeId,
@@ -38,6 +38,9 @@ const SYNC_TICKS: u64 = 50;
 /// Every range costs time at every tick.
 const MOST_RANGES: usize = 24;
 const ANNOUNCE_MICROS: u64 = 100_000;
+/// Nobody waits longer for a lock, unless something is wrong: then the test says what it sees
+/// instead of standing still.
+const LONGEST_WAIT_MICROS: u64 = 90_000_000;
 
 /// What the nodes know of values.
 #[derive(Default)]
@@ -69,6 +72,8 @@ struct Inner {
     ticks: u64,
     ticked_at: u64,
     commits: u64,
+    /// Since when each of those who ask for locks has asked for the same.
+    lock_asked: BTreeMap<LockTxn, (u64, u64)>,
 }
 
 /// See the [module's page](self).
@@ -184,9 +189,7 @@ impl LiveCluster {
 
     /// What the nodes have, a line for each range of each.
     pub fn describe(&self) -> String {
-        let inner = self.inner.lock();
-        let lines: Vec<String> = inner.nodes.iter().map(|node| node.process.describe()).collect();
-        lines.join("\n")
+        self.inner.lock().describe()
     }
 
     /// Routers say who is running, if that is due.
@@ -253,6 +256,25 @@ impl Inner {
         self.asked
     }
 
+    /// Ends a test in which somebody waits for a lock for too long.
+    ///
+    /// # Panics
+    /// Then.
+    fn complain(&mut self, request: &Request, now: u64) {
+        let Ask::Lock(ask) = &request.ask else { return };
+        let asked = self.lock_asked.entry(ask.request.txn).or_insert((ask.step, now));
+        if asked.0 != ask.step {
+            *asked = (ask.step, now);
+        }
+        let waits = now - asked.1;
+        assert!(waits < LONGEST_WAIT_MICROS, "waits in {:?}:\n{}", request.range, self.describe());
+    }
+
+    fn describe(&self) -> String {
+        let lines: Vec<String> = self.nodes.iter().map(|node| node.process.describe()).collect();
+        lines.join("\n")
+    }
+
     /// Splits the range of a commit that comes, if that is due: nobody who asks knows of it.
     fn split_under(&mut self, request: &Request, every: u64) {
         let Ask::Commit(CommitAsk { writes, .. }) = &request.ask else { return };
@@ -294,6 +316,7 @@ impl Transport for LiveCluster {
         if let Some(every) = self.options.split_at_commits {
             inner.split_under(request, every);
         }
+        inner.complain(request, self.clock.now_micros());
         let number = inner.request(node, request.clone());
         self.changed.notify_all();
         let until = self.clock.now_micros() + patience.as_micros() as u64;
