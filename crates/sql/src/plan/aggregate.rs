@@ -138,6 +138,14 @@ impl Aggregate {
         s.accumulator.update(&s.row)
     }
 
+    /// As [`Aggregate::add`], of arguments that were computed before.
+    pub(super) fn add_values(&self, s: &mut State, values: &[Datum]) -> SqlResult<()> {
+        if let Some(held) = &mut s.held {
+            held.grow(row_memory(values)).map_err(|e| memory_error(&e))?;
+        }
+        s.accumulator.update(values)
+    }
+
     pub(super) fn finish(&self, s: &State, eval: &EvalContext) -> SqlResult<Datum> {
         s.accumulator.finish(eval)
     }

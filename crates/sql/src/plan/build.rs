@@ -18,8 +18,9 @@ use super::gather::Gather;
 use super::groups::{Groups, MANY_ROWS, Over, has_groups};
 use super::order::{Met, met};
 use super::select::{Locking, Output, Parts, SelectPlan, SortKey, Step};
-use super::semi::{Semi, divided};
-use super::value::{self, Value};
+use super::semi::{Condition, Semi, divided};
+use super::subqueries::{self, Lateral, Taken};
+use super::value::Value;
 use crate::dml::{returning, scope_of};
 use crate::general_query::ColumnInfo;
 use crate::session::Context;
@@ -34,13 +35,17 @@ pub(super) struct From {
     pub(super) left: bool,
     pub(super) semi: Option<Semi>,
     pub(super) value: Option<Arc<Value>>,
+    /// What its value needs of each of its rows.
+    pub(super) nested: Vec<From>,
     pub(super) on: Vec<Bound>,
 }
 
 impl From {
     /// How wide the joined row is with it.
     pub(super) fn end(&self) -> usize {
-        self.offset + self.layout.table.columns.len() + usize::from(self.value.is_some())
+        let own = self.offset + self.layout.table.columns.len();
+        let inner = self.nested.last().map_or(own, From::end);
+        inner + usize::from(self.value.is_some())
     }
 
     /// A table of FROM, not of a subquery.
@@ -102,21 +107,18 @@ pub(super) fn simple_select(q: &ast::Query) -> Option<&ast::Select> {
 
 fn plan(ctx: &Context, q: &ast::Query, params: &mut ParamTypes) -> SqlResult<Option<SelectPlan>> {
     let Some(select) = simple_select(q) else { return Ok(None) };
-    let without = value::taken_out(select);
-    let (select, values) = without.as_ref().map_or((select, &[][..]), |(s, v)| (s, v));
+    let without = subqueries::taken_out(select);
+    let (select, laterals, values) =
+        without.as_ref().map_or((select, &[][..], &[][..]), |(s, l, v)| (s, l, v));
     let Some((mut tables, mut scope)) = from(ctx, select, params)? else { return Ok(None) };
     let joined = tables.len();
     let (asked, plain) = select.selection.as_ref().map(divided).unwrap_or_default();
-    let asks = !asked.is_empty() || !values.is_empty();
+    let asks = !asked.is_empty() || !values.is_empty() || !laterals.is_empty();
     if asks && (joined == 0 || !q.locks.is_empty()) {
         return Ok(None);
     }
-    for condition in &asked {
-        let width = tables.last().map_or(0, From::end);
-        let Some(inner) = condition.bind(ctx, &scope, width, params)? else { return Ok(None) };
-        tables.push(inner);
-    }
-    if !value::bind(ctx, values, &mut tables, &mut scope, params)? {
+    let all = (laterals, asked.as_slice(), values);
+    if !add_subqueries(ctx, all, (&mut tables, &mut scope), params)? {
         return Ok(None);
     }
     let mut filter = Vec::new();
@@ -179,6 +181,9 @@ fn plan(ctx: &Context, q: &ast::Query, params: &mut ParamTypes) -> SqlResult<Opt
     }
     note_wanted(&mut steps, &output, &sort);
     let (passes, gather) = in_one_pass(ctx, &steps, reverse, locking.is_some());
+    if looks_up_deeply(&steps, gather.as_ref()) {
+        return Ok(None);
+    }
     let parts = Parts {
         steps,
         passes,
@@ -194,6 +199,30 @@ fn plan(ctx: &Context, q: &ast::Query, params: &mut ParamTypes) -> SqlResult<Opt
         columns,
     };
     Ok(Some(SelectPlan { parts: Arc::new(parts) }))
+}
+
+/// Adds what is asked of subqueries as more tables; `false` if one is none of ours.
+fn add_subqueries(
+    ctx: &Context,
+    (laterals, asked, values): (&[Lateral], &[Condition<'_>], &[Taken]),
+    (tables, scope): (&mut Vec<From>, &mut Scope),
+    params: &mut ParamTypes,
+) -> SqlResult<bool> {
+    if !subqueries::bind_laterals(ctx, laterals, tables, scope, params)? {
+        return Ok(false);
+    }
+    for condition in asked {
+        let width = tables.last().map_or(0, From::end);
+        let Some(inner) = condition.bind(ctx, scope, width, params)? else { return Ok(false) };
+        tables.push(inner);
+    }
+    subqueries::bind(ctx, values, tables, scope, params)
+}
+
+/// Whether values within values would be looked up row by row: those are many requests.
+fn looks_up_deeply(steps: &[Step], gather: Option<&Gather>) -> bool {
+    let gathered = gather.map_or(0, |gather| gather.last);
+    steps.iter().skip(gathered + 1).any(|step| !step.nested.is_empty())
 }
 
 /// Which steps are one pass: for each the last, and what the first one gathers.
@@ -336,7 +365,16 @@ pub(super) fn add_table(
         scope.push(c);
     }
     let layout = Arc::new(TableLayout::new(&ctx.catalog, &table)?);
-    tables.push(From { layout, alias, offset, left, semi: None, value: None, on: Vec::new() });
+    tables.push(From {
+        layout,
+        alias,
+        offset,
+        left,
+        semi: None,
+        value: None,
+        nested: Vec::new(),
+        on: Vec::new(),
+    });
     Ok(true)
 }
 
@@ -563,6 +601,7 @@ fn chain(
             // Looking up a row for each row of a whole table: a hash join does better.
             return None;
         }
+        let nested = t.nested.iter().map(|inner| nested_step(ctx, inner)).collect();
         steps.push(Step {
             layout: t.layout.clone(),
             offset: t.offset,
@@ -570,6 +609,7 @@ fn chain(
             left: t.left,
             semi: t.semi,
             value: t.value.clone(),
+            nested,
             after,
             wanted: None,
             family,
@@ -584,6 +624,23 @@ fn chain(
         return None;
     }
     Some((steps, constant, order))
+}
+
+/// A step within another one that gives a value.
+fn nested_step(ctx: &Context, t: &From) -> Step {
+    let all = Access::candidates(&t.layout, &t.on, t.offset);
+    Step {
+        layout: t.layout.clone(),
+        offset: t.offset,
+        access: choose_joined(ctx, t, all, false),
+        left: false,
+        semi: None,
+        value: t.value.clone(),
+        nested: t.nested.iter().map(|inner| nested_step(ctx, inner)).collect(),
+        after: Vec::new(),
+        wanted: None,
+        family: false,
+    }
 }
 
 fn take(list: &mut Vec<Bound>, wanted: impl Fn(&Bound) -> bool) -> Vec<Bound> {
@@ -609,6 +666,7 @@ fn choose_ordered(
             left: false,
             semi: None,
             value: None,
+            nested: Vec::new(),
             after: Vec::new(),
             wanted: None,
             family: false,
@@ -681,23 +739,39 @@ fn used_columns(
     tables: &[From],
 ) -> BTreeSet<usize> {
     let mut used = columns_out(output, sort);
-    let values = tables.iter().filter_map(|t| t.value.as_ref()).flat_map(|value| value.exprs());
-    let conditions = filter.iter().chain(tables.iter().flat_map(|t| &t.on)).chain(values);
-    conditions.for_each(|e| used.extend(e.columns()));
+    filter.iter().for_each(|e| used.extend(e.columns()));
+    used_by_tables(tables, &mut used);
     used
+}
+
+fn used_by_tables(tables: &[From], used: &mut BTreeSet<usize>) {
+    for t in tables {
+        t.on.iter().for_each(|e| used.extend(e.columns()));
+        t.value.iter().flat_map(|v| v.exprs()).for_each(|e| used.extend(e.columns()));
+        used_by_tables(&t.nested, used);
+    }
 }
 
 /// Tells each step which columns anybody looks at.
 fn note_wanted(steps: &mut [Step], output: &Output, sort: &[SortKey]) {
     let mut used = columns_out(output, sort);
-    for s in steps.iter() {
+    used_by_steps(steps, &mut used);
+    want(steps, &used);
+}
+
+fn used_by_steps(steps: &[Step], used: &mut BTreeSet<usize>) {
+    for s in steps {
         s.after.iter().chain(&s.access.rest).for_each(|e| used.extend(e.columns()));
         used.extend(s.access.columns());
-        let value = s.value.iter().flat_map(|value| value.exprs());
-        value.for_each(|e| used.extend(e.columns()));
+        s.value.iter().flat_map(|v| v.exprs()).for_each(|e| used.extend(e.columns()));
+        used_by_steps(&s.nested, used);
     }
-    for s in steps.iter_mut() {
+}
+
+fn want(steps: &mut [Step], used: &BTreeSet<usize>) {
+    for s in steps {
         let n = s.layout.table.columns.len();
         s.wanted = Some((0..n).map(|i| used.contains(&(s.offset + i))).collect());
+        want(&mut s.nested, used);
     }
 }

@@ -15,7 +15,7 @@
 //! would have it ([`super::joined`]); only the rows come from memory. A family of many bytes is not
 //! gathered: its rows are looked up.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use braid_catalog::{Catalog, kv_error};
@@ -48,8 +48,9 @@ pub(super) struct Gather {
     pub(super) last: usize,
     /// What is gathered, each table once.
     tables: Vec<Gathered>,
-    /// For each step behind the first: which of the tables, and in the row of which step it lies.
-    of: Vec<(usize, usize)>,
+    /// For each step behind the first and those within it, by its offset in the joined row: which
+    /// of the tables, and the offset of the step in whose row it lies.
+    of: BTreeMap<usize, (usize, usize)>,
 }
 
 struct Gathered {
@@ -64,24 +65,15 @@ impl Gather {
     /// look up; `passes` are those of chains, which need no memory.
     pub(super) fn plan(ctx: &Context, steps: &[Step], passes: &[usize]) -> Option<Gather> {
         let head = steps.first().filter(|head| head.access.index.is_none() && !head.left)?;
-        let mut out = Gather { last: 0, tables: Vec::new(), of: Vec::new() };
-        for (n, step) in steps.iter().enumerate().skip(1) {
-            let Some(anchor) = (0..n).find(|at| lies_in(&steps[*at], step, &ctx.catalog)) else {
+        let mut out = Gather { last: 0, tables: Vec::new(), of: BTreeMap::new() };
+        for n in 1..steps.len() {
+            let before: Vec<&Step> =
+                steps[..n].iter().filter(|s| s.semi.is_none() && s.value.is_none()).collect();
+            let mut found = Vec::new();
+            if !anchored(ctx, &steps[n], &before, &mut found) {
                 break;
-            };
-            let of = |known: &Gathered| known.layout.table.id == step.layout.table.id;
-            let table = out.tables.iter().position(of).unwrap_or_else(|| {
-                let layout = step.layout.clone();
-                let (wanted, filter) = (step.wanted.clone(), Vec::new());
-                out.tables.push(Gathered { layout, wanted, filter });
-                out.tables.len() - 1
-            });
-            let known = &mut out.tables[table].wanted;
-            *known = match (known.take(), &step.wanted) {
-                (Some(a), Some(b)) => Some(a.iter().zip(b).map(|(a, b)| a | b).collect()),
-                _ => None,
-            };
-            out.of.push((table, anchor));
+            }
+            found.iter().for_each(|(step, anchor)| out.add(step, *anchor));
             out.last = n;
         }
         out.note_filters(steps);
@@ -90,11 +82,28 @@ impl Gather {
         (more && out.is_cheap(ctx, steps)).then_some(out)
     }
 
+    fn add(&mut self, step: &Step, anchor: usize) {
+        let of = |known: &Gathered| known.layout.table.id == step.layout.table.id;
+        let table = self.tables.iter().position(of).unwrap_or_else(|| {
+            let (layout, wanted) = (step.layout.clone(), step.wanted.clone());
+            self.tables.push(Gathered { layout, wanted, filter: Vec::new() });
+            self.tables.len() - 1
+        });
+        let known = &mut self.tables[table].wanted;
+        *known = match (known.take(), &step.wanted) {
+            (Some(a), Some(b)) => Some(a.iter().zip(b).map(|(a, b)| a | b).collect()),
+            _ => None,
+        };
+        self.of.insert(step.offset, (table, anchor));
+    }
+
     /// Finds out what is asked of rows alone, of tables that one step reads.
     fn note_filters(&mut self, steps: &[Step]) {
+        let mut all = Vec::new();
+        steps.iter().for_each(|step| step.with_nested(&mut all));
         for (n, table) in self.tables.iter_mut().enumerate() {
-            let users = self.of.iter().zip(&steps[1..]).filter(|((of, _), _)| *of == n);
-            if let [(_, step)] = users.collect::<Vec<_>>().as_slice() {
+            let uses = |step: &&&Step| self.of.get(&step.offset).is_some_and(|(of, _)| *of == n);
+            if let [step] = all.iter().filter(uses).collect::<Vec<_>>().as_slice() {
                 table.filter = step.own_filter();
             }
         }
@@ -121,13 +130,19 @@ impl Gather {
                 passed += rows(&layout) * times as f64;
             }
         }
-        passed / heads <= PASSED * self.last as f64
+        passed / heads <= PASSED * self.of.len() as f64
     }
 }
 
 impl Step {
     fn id(&self) -> u32 {
         self.layout.table.id
+    }
+
+    /// It, and all that are within it.
+    fn with_nested<'s>(&'s self, out: &mut Vec<&'s Step>) {
+        out.push(self);
+        self.nested.iter().for_each(|inner| inner.with_nested(out));
     }
 
     /// The conditions on its columns alone that cannot fail, over a row of its table.
@@ -157,14 +172,28 @@ fn at_own_place(e: &Bound, offset: usize) -> Bound {
     }
 }
 
+/// Finds the step in whose row another one lies, and the same for those within it, with its offset;
+/// `false` if one lies in none. `before` are the steps whose rows are known then.
+fn anchored<'s>(
+    ctx: &Context,
+    step: &'s Step,
+    before: &[&'s Step],
+    found: &mut Vec<(&'s Step, usize)>,
+) -> bool {
+    let Some(anchor) = before.iter().find(|outer| lies_in(outer, step, &ctx.catalog)) else {
+        return false;
+    };
+    found.push((step, anchor.offset));
+    let inside = [before, &[step]].concat();
+    step.nested.iter().all(|inner| anchored(ctx, inner, &inside, found))
+}
+
 /// Whether a step wants exactly the rows that lie inside of a row of another one.
 fn lies_in(outer: &Step, inner: &Step, catalog: &Catalog) -> bool {
     let key = outer.layout.rows.columns();
     let found = (!outer.left).then_some(&outer.access);
     let below = |t: &Arc<braid_catalog::Table>| catalog.is_self_or_ancestor(outer.id(), t);
-    outer.semi.is_none()
-        && outer.value.is_none()
-        && outer.access.index.is_none()
+    outer.access.index.is_none()
         && inner.id() != outer.id()
         && below(&inner.layout.table)
         && inner.access.is_exactly(key.iter().map(|k| outer.offset + k.ordinal), found)
@@ -199,6 +228,59 @@ impl Head {
             self.lists.iter_mut().for_each(|list| *list = Vec::new());
         }
         Ok(())
+    }
+
+    /// Where the rows of a table lie in its list that are inside of a row.
+    fn inside(&self, table: usize, key: &[u8]) -> (usize, usize) {
+        let (list, end) = (&self.lists[table], family_end(key));
+        let from = list.partition_point(|(k, _)| k[..] <= *key);
+        let to = list.partition_point(|(k, _)| k[..] < end[..]);
+        (from, to.max(from))
+    }
+
+    /// A row of a step with the values of those within it. `places` are the rows that it lies in,
+    /// and its own: the step's offset and the key.
+    fn values(
+        &self,
+        (ctx, gather): (&Context, &Gather),
+        places: &mut Vec<(usize, Bytes)>,
+        step: &Step,
+        mut row: Row,
+    ) -> SqlResult<Row> {
+        for inner in &step.nested {
+            let Some(value) = &inner.value else { continue };
+            let mut computing = value.start(ctx);
+            let mut add = |places: &mut Vec<(usize, Bytes)>, key: &Bytes, found: Row| {
+                if !passes(&inner.access.rest, &found, ctx)? {
+                    return Ok(());
+                }
+                places.push((inner.offset, key.clone()));
+                let found = self.values((ctx, gather), places, inner, found)?;
+                places.pop();
+                value.add(&mut computing, &found, &ctx.eval)
+            };
+            if self.is_large {
+                let (layout, wanted) = (&inner.layout, inner.wanted.clone());
+                let mut rows = RowSource::lookup(ctx, layout, &inner.access, wanted, false, &row)?;
+                while let Some((key, own)) = rows.next_row(ctx)? {
+                    ctx.check_cancel()?;
+                    add(places, &key, joined(&row, own))?;
+                }
+            } else {
+                let (table, anchor) = gather.of[&inner.offset];
+                let (from, to) = match places.iter().find(|(offset, _)| *offset == anchor) {
+                    Some((_, key)) => self.inside(table, key),
+                    None if anchor == 0 => (0, self.lists[table].len()),
+                    None => (0, 0),
+                };
+                for (key, own) in &self.lists[table][from..to] {
+                    add(places, key, joined(&row, own.iter().cloned()))?;
+                }
+            }
+            row.extend(vec![Datum::Null; inner.inner_width()]);
+            row.push(value.finish(computing, &ctx.eval)?);
+        }
+        Ok(row)
     }
 }
 
@@ -383,29 +465,36 @@ impl GatherScan {
         let step = at + 1;
         let s = &self.parts.steps[step];
         let head = self.head.as_ref().expect("a family is handed out");
-        let (table, anchor) = gather.of[step - 1];
         let source = if head.is_large {
             let (layout, wanted) = (&s.layout, s.wanted.clone());
             let rows = RowSource::lookup(ctx, layout, &s.access, wanted, false, &row)?;
             Source::Lookup(Box::new(rows))
         } else {
-            let list = &head.lists[table];
-            match self.levels.iter().find(|level| level.step == anchor) {
-                None if anchor == 0 => Source::List(0, list.len()),
+            let (table, anchor) = gather.of[&s.offset];
+            let of = |level: &&Level| self.parts.steps[level.step].offset == anchor;
+            let (from, to) = match self.levels.iter().find(of) {
+                None if anchor == 0 => (0, head.lists[table].len()),
                 // A LEFT JOIN has found nothing there.
-                None => Source::List(0, 0),
-                Some(level) => {
-                    let end = family_end(&level.key);
-                    let from = list.partition_point(|(key, _)| key[..] <= level.key[..]);
-                    let to = list.partition_point(|(key, _)| key[..] < end[..]);
-                    Source::List(from, to.max(from))
-                }
-            }
+                None => (0, 0),
+                Some(level) => head.inside(table, &level.key),
+            };
+            Source::List(from, to)
         };
         let value = s.value.as_ref().map(|value| value.start(ctx));
         let key = Bytes::new();
         self.levels.push(Level { step, source, outer: row, key, matched: false, value });
         Ok(())
+    }
+
+    /// A row of the step that the last level is at, with the values that its value needs.
+    fn with_nested(&self, ctx: &Context, gather: &Gather, step: &Step, row: Row) -> SqlResult<Row> {
+        if step.nested.is_empty() {
+            return Ok(row);
+        }
+        let head = self.head.as_ref().expect("a family is handed out");
+        let place = |level: &Level| (self.parts.steps[level.step].offset, level.key.clone());
+        let mut places: Vec<(usize, Bytes)> = self.levels.iter().map(place).collect();
+        head.values((ctx, gather), &mut places, step, row)
     }
 
     /// The next row of the family.
@@ -422,7 +511,7 @@ impl GatherScan {
                 Source::List(from, to) if *from < *to => {
                     let lists = &self.head.as_ref().expect("a family is handed out").lists;
                     *from += 1;
-                    let (key, own) = &lists[gather.of[at - 1].0][*from - 1];
+                    let (key, own) = &lists[gather.of[&step.offset].0][*from - 1];
                     Some((key.clone(), joined(&level.outer, own.iter().cloned())))
                 }
                 Source::List(..) => None,
@@ -435,12 +524,16 @@ impl GatherScan {
                     if !passes(&step.access.rest, &row, ctx)? {
                         continue;
                     }
-                    if let (Some(value), Some(computing)) = (&step.value, &mut level.value) {
-                        value.add(computing, &row, &ctx.eval)?;
+                    level.key = key;
+                    if let Some(value) = &step.value {
+                        let row = self.with_nested(ctx, gather, step, row)?;
+                        let computing = self.levels.last_mut().and_then(|l| l.value.as_mut());
+                        if let Some(computing) = computing {
+                            value.add(computing, &row, &ctx.eval)?;
+                        }
                         continue;
                     }
                     level.matched = true;
-                    level.key = key;
                     match step.semi {
                         None if !passes(&step.after, &row, ctx)? => continue,
                         None => {}

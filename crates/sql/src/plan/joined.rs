@@ -154,7 +154,7 @@ pub(super) fn ended(
     let (mut row, step) = (outer, &steps[0]);
     match (&step.value, value) {
         (Some(value), Some(computing)) => {
-            row.extend(vec![Datum::Null; step.layout.table.columns.len()]);
+            row.extend(vec![Datum::Null; step.inner_width()]);
             row.push(value.finish(computing, &ctx.eval)?);
             Ok(passes(&step.after, &row, ctx)?.then_some(row))
         }

@@ -35,6 +35,8 @@ pub(super) struct Step {
     pub(super) semi: Option<Semi>,
     /// It gives one value for each row before it, behind its columns, which mean nothing then.
     pub(super) value: Option<Arc<Value>>,
+    /// What its value needs of each of its rows: steps that give values, one behind the other.
+    pub(super) nested: Vec<Step>,
     /// Conditions after the join (of a LEFT JOIN: those of WHERE).
     pub(super) after: Vec<Bound>,
     pub(super) wanted: Option<Vec<bool>>,
@@ -89,19 +91,26 @@ pub(super) struct Parts {
 impl Parts {
     /// The name of a column of the joined row; with its table's, if there are several.
     fn column_name(&self, at: usize) -> String {
-        let Some(step) = self.steps.iter().rev().find(|step| step.offset <= at) else {
-            return format!("column {at}");
-        };
-        let own = at - step.offset;
-        if let Some(value) = step.value.as_ref().filter(|_| own >= step.layout.table.columns.len())
-        {
-            return format!("({})", value.describe(&|at| self.column_name(at)));
+        match name_in(&self.steps, at) {
+            Some((_, Ok(value))) => format!("({})", value.describe(&|at| self.column_name(at))),
+            Some((step, Err(column))) if self.steps.len() > 1 => {
+                format!("{}.{column}", step.layout.table.name)
+            }
+            Some((_, Err(column))) => column,
+            None => format!("column {at}"),
         }
-        let column = step.layout.column_name(own);
-        match self.steps.len() {
-            1 => column,
-            _ => format!("{}.{column}", step.layout.table.name),
+    }
+}
+
+/// The step that a column of the joined row belongs to, and its name or the value that it is.
+fn name_in(steps: &[Step], at: usize) -> Option<(&Step, Result<&Value, String>)> {
+    let step = steps.iter().rev().find(|step| step.offset <= at)?;
+    match &step.value {
+        Some(value) if at == step.offset + step.inner_width() => Some((step, Ok(value))),
+        _ if at < step.offset + step.layout.table.columns.len() => {
+            Some((step, Err(step.layout.column_name(at - step.offset))))
         }
+        _ => name_in(&step.nested, at),
     }
 }
 
@@ -247,6 +256,7 @@ impl SelectPlan {
                 own[0].ran(ran.with_inputs(n));
             }
             lines.extend(own);
+            s.explain_nested(&format!("{indent}  "), &column, &mut lines);
             if !s.after.is_empty() {
                 let parts: Vec<_> = s.after.iter().map(|part| part.to_sql(&column)).collect();
                 lines.push(format!("{indent}  filter after join: {}", parts.join(" AND ")).into());
@@ -291,6 +301,28 @@ impl SelectPlan {
 }
 
 impl Step {
+    /// How many columns of the joined row are its own, but for its value.
+    pub(super) fn inner_width(&self) -> usize {
+        let nested = self.nested.iter().map(|inner| inner.inner_width() + 1);
+        self.layout.table.columns.len() + nested.sum::<usize>()
+    }
+
+    /// What is computed for each of its rows, for EXPLAIN: all of it in the same pass.
+    fn explain_nested(
+        &self,
+        indent: &str,
+        names: &dyn Fn(usize) -> String,
+        lines: &mut Vec<PlanLine>,
+    ) {
+        for inner in &self.nested {
+            let mut own = super::rows::describe(&inner.layout, &inner.access, indent, names);
+            own[0].text.push_str(&inner.purpose(names));
+            own[0].text.push_str(" (same pass)");
+            lines.extend(own);
+            inner.explain_nested(&format!("{indent}  "), names, lines);
+        }
+    }
+
     /// Whether it may give several rows for one before it.
     pub(super) fn multiplies(&self) -> bool {
         self.semi.is_none() && self.value.is_none()

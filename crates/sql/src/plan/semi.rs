@@ -129,16 +129,29 @@ impl Condition<'_> {
 ///
 /// # Errors
 /// What is wrong with its conditions.
-pub(super) fn subquery<'q>(
+fn subquery<'q>(
     ctx: &Context,
     query: &'q ast::Query,
     (scope, width): (&Scope, usize),
     params: &mut ParamTypes,
 ) -> SqlResult<Option<(From, Scope, &'q ast::Select)>> {
     let Some(select) = simple_select(query).filter(|s| !has_groups(s)) else { return Ok(None) };
+    if query.order_by.is_some() || query.limit_clause.is_some() || !query.locks.is_empty() {
+        return Ok(None);
+    }
+    let found = table_of(ctx, select, (scope, width), params)?;
+    Ok(found.map(|(inner, inside)| (inner, inside, select)))
+}
+
+/// The only table of a SELECT within another query, with its conditions; see [`subquery`].
+pub(super) fn table_of(
+    ctx: &Context,
+    select: &ast::Select,
+    (scope, width): (&Scope, usize),
+    params: &mut ParamTypes,
+) -> SqlResult<Option<(From, Scope)>> {
     let [table] = select.from.as_slice() else { return Ok(None) };
-    let bare = query.order_by.is_none() && query.limit_clause.is_none();
-    if !table.joins.is_empty() || !bare || !query.locks.is_empty() {
+    if !table.joins.is_empty() {
         return Ok(None);
     }
     let Some((mut inner, inside)) = inner_table(ctx, &table.relation, scope, width)? else {
@@ -147,7 +160,7 @@ pub(super) fn subquery<'q>(
     if let Some(condition) = &select.selection {
         inner.on = braid_scalar::bind_bool(condition, "WHERE", &inside, params)?.conjuncts();
     }
-    Ok(Some((inner, inside, select)))
+    Ok(Some((inner, inside)))
 }
 
 fn equal(needle: Bound, value: Bound, params: &mut ParamTypes) -> SqlResult<Bound> {

@@ -6,49 +6,63 @@
 //!     step 2   span read on orders          key id = c.id, value: count(*)
 //!   joined row   customers' columns | orders' columns, NULL | the value
 //! ```
-//! In the query around it a column of that place stands for the subquery. What it may contain is
-//! what EXISTS may: one table whose key its conditions bound with columns of the tables around it.
-//! It selects an aggregate, or an expression over at most one row.
+//! In the query around it a column of that place stands for the subquery. How subqueries become
+//! such steps: [`super::subqueries`]. A value may need values itself, of what lies in its rows:
+//! those are steps within the step, whose places lie between its columns and its value.
 
-use std::ops::ControlFlow;
-use std::sync::Arc;
-
-use braid_scalar::{Bound, EvalContext, ParamTypes, Scope, object_name_parts};
+use braid_catalog::memory_error;
+use braid_env::memory::Held;
+use braid_scalar::{Bound, EvalContext, array_of_values};
 use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType};
-use sqlparser::ast::{
-    self, BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, SelectItem,
-};
 
 use super::aggregate::{Aggregate, State};
-use super::build::From;
-use super::groups::has_groups;
-use super::semi;
+use super::select::SortKey;
+use super::stream::compare;
+use crate::general_query::{Row, row_memory};
 use crate::session::Context;
 
-/// The table of whose columns those are that stand for subqueries: nobody writes such a letter.
-const TABLE: &str = "\u{1}values";
-
 /// What is computed from the rows of a step.
-pub(super) enum Value {
-    Aggregate(Aggregate),
+pub(super) struct Value {
+    pub(super) what: What,
+    /// The order in which rows are taken in; none: that of the key.
+    pub(super) order: Vec<SortKey>,
+}
+
+/// See [`Value`].
+pub(super) enum What {
+    /// Aggregates of all rows, and an expression over what they give.
+    Aggregates(Vec<Aggregate>, Bound),
     /// Of the only row; NULL if there is none.
     Row(Bound),
+    /// Of each row, as an array with elements of this type.
+    Array(Bound, SqlType),
 }
 
 /// A value that is being computed.
-pub(super) enum Computing {
-    Aggregate(State),
+pub(super) struct Computing {
+    so_far: SoFar,
+    /// What is computed of rows that have to be ordered first, behind what orders them.
+    waiting: Vec<(Row, Row)>,
+    /// Memory of what is kept.
+    held: Held,
+}
+
+enum SoFar {
+    Aggregates(Vec<State>),
     Row(Option<Datum>),
+    Array(Vec<Datum>),
 }
 
 impl Value {
     pub(super) fn start(&self, ctx: &Context) -> Computing {
-        match self {
-            Value::Aggregate(aggregate) => {
-                Computing::Aggregate(aggregate.start_in(Some(&ctx.memory)))
+        let so_far = match &self.what {
+            What::Aggregates(all, _) => {
+                SoFar::Aggregates(all.iter().map(|a| a.start_in(Some(&ctx.memory))).collect())
             }
-            Value::Row(_) => Computing::Row(None),
-        }
+            What::Row(_) => SoFar::Row(None),
+            What::Array(..) => SoFar::Array(Vec::new()),
+        };
+        Computing { so_far, waiting: Vec::new(), held: ctx.memory.hold("the value of a subquery") }
     }
 
     /// Takes in a joined row.
@@ -61,12 +75,40 @@ impl Value {
         row: &[Datum],
         eval: &EvalContext,
     ) -> SqlResult<()> {
-        match (self, computing) {
-            (Value::Aggregate(aggregate), Computing::Aggregate(state)) => {
-                aggregate.add(state, row, eval)
+        let all = |exprs: &mut dyn Iterator<Item = &Bound>| -> SqlResult<Row> {
+            exprs.map(|e| e.eval(row, eval)).collect()
+        };
+        let wanted = all(&mut self.inputs())?;
+        if self.order.is_empty() {
+            return self.take(computing, wanted);
+        }
+        let kept = (all(&mut self.order.iter().map(|key| &key.expr))?, wanted);
+        let bytes = row_memory(&kept.0) + row_memory(&kept.1);
+        computing.held.grow(bytes).map_err(|e| memory_error(&e))?;
+        computing.waiting.push(kept);
+        Ok(())
+    }
+
+    /// Takes in what is computed of a row.
+    fn take(&self, computing: &mut Computing, wanted: Row) -> SqlResult<()> {
+        match (&self.what, &mut computing.so_far) {
+            (What::Aggregates(all, _), SoFar::Aggregates(states)) => {
+                let mut wanted = wanted.as_slice();
+                for (aggregate, state) in all.iter().zip(states) {
+                    let (own, others) = wanted.split_at(aggregate.args.len());
+                    aggregate.add_values(state, own)?;
+                    wanted = others;
+                }
+                Ok(())
             }
-            (Value::Row(expr), Computing::Row(known @ None)) => {
-                *known = Some(expr.eval(row, eval)?);
+            (What::Row(_), SoFar::Row(known @ None)) => {
+                *known = wanted.into_iter().next();
+                Ok(())
+            }
+            (What::Array(..), SoFar::Array(items)) => {
+                let bytes = row_memory(&wanted);
+                computing.held.grow(bytes).map_err(|e| memory_error(&e))?;
+                items.extend(wanted);
                 Ok(())
             }
             _ => Err(SqlError::new(
@@ -79,147 +121,51 @@ impl Value {
     /// The value, once all rows were taken in.
     ///
     /// # Errors
-    /// Of the aggregate.
-    pub(super) fn finish(&self, computing: Computing, eval: &EvalContext) -> SqlResult<Datum> {
-        match (self, computing) {
-            (Value::Aggregate(aggregate), Computing::Aggregate(state)) => {
-                aggregate.finish(&state, eval)
+    /// Of the aggregates.
+    pub(super) fn finish(&self, mut computing: Computing, eval: &EvalContext) -> SqlResult<Datum> {
+        let mut waiting = std::mem::take(&mut computing.waiting);
+        waiting.sort_by(|a, b| compare(&self.order, &a.0, &b.0));
+        for (_, wanted) in waiting {
+            self.take(&mut computing, wanted)?;
+        }
+        match (&self.what, computing.so_far) {
+            (What::Aggregates(all, expr), SoFar::Aggregates(states)) => {
+                let given = all.iter().zip(&states).map(|(a, state)| a.finish(state, eval));
+                expr.eval(&given.collect::<SqlResult<Row>>()?, eval)
             }
-            (_, Computing::Row(value)) => Ok(value.unwrap_or(Datum::Null)),
-            (Value::Row(_), Computing::Aggregate(_)) => Err(SqlError::internal("another value")),
+            (What::Array(_, element), SoFar::Array(items)) => array_of_values(element, items),
+            (What::Row(_), SoFar::Row(value)) => Ok(value.unwrap_or(Datum::Null)),
+            _ => Err(SqlError::internal("another value")),
         }
     }
 
     /// Expressions over the joined row.
-    pub(super) fn exprs(&self) -> &[Bound] {
-        match self {
-            Value::Aggregate(aggregate) => &aggregate.args,
-            Value::Row(expr) => std::slice::from_ref(expr),
-        }
+    pub(super) fn exprs(&self) -> impl Iterator<Item = &Bound> {
+        self.inputs().chain(self.order.iter().map(|key| &key.expr))
+    }
+
+    /// Those of them that are not for the order.
+    fn inputs(&self) -> impl Iterator<Item = &Bound> {
+        let (aggregates, own) = match &self.what {
+            What::Aggregates(all, _) => (all.as_slice(), None),
+            What::Row(expr) | What::Array(expr, _) => (&[][..], Some(expr)),
+        };
+        aggregates.iter().flat_map(|a| &a.args).chain(own)
     }
 
     pub(super) fn describe(&self, names: &dyn Fn(usize) -> String) -> String {
-        match self {
-            Value::Aggregate(aggregate) => aggregate.describe(names),
-            Value::Row(expr) => expr.to_sql(names),
-        }
-    }
-}
-
-/// A query with columns in the place of its subqueries, and those; `None` if there are none.
-pub(super) fn taken_out(select: &ast::Select) -> Option<(ast::Select, Vec<ast::Query>)> {
-    let is_subquery = |e: &Expr| match e {
-        Expr::Subquery(_) => ControlFlow::Break(()),
-        _ => ControlFlow::Continue(()),
-    };
-    if has_groups(select) || ast::visit_expressions(select, is_subquery).is_continue() {
-        return None;
-    }
-    let mut out = select.clone();
-    let mut found = Vec::new();
-    for item in &mut out.projection {
-        let SelectItem::UnnamedExpr(expr) = item else {
-            if let SelectItem::ExprWithAlias { expr, .. } = item {
-                take(expr, &mut found);
+        let mut text = match &self.what {
+            What::Aggregates(all, expr) => {
+                expr.to_sql(&|at| all.get(at).map_or_else(String::new, |a| a.describe(names)))
             }
-            continue;
+            What::Row(expr) => expr.to_sql(names),
+            What::Array(expr, _) => format!("ARRAY({})", expr.to_sql(names)),
         };
-        let before = found.len();
-        let name = braid_scalar::output_name(expr);
-        take(expr, &mut found);
-        if found.len() > before {
-            let (expr, alias) = (expr.clone(), Ident::with_quote('"', name));
-            *item = SelectItem::ExprWithAlias { expr, alias };
+        for (n, key) in self.order.iter().enumerate() {
+            text.push_str(if n == 0 { ", rows by " } else { ", " });
+            text.push_str(&key.expr.to_sql(names));
+            text.push_str(if key.desc { " desc" } else { "" });
         }
+        text
     }
-    if let Some(condition) = &mut out.selection {
-        take(condition, &mut found);
-    }
-    (!found.is_empty()).then_some((out, found))
-}
-
-/// Takes subqueries out of an expression, as far as their values are wanted whatever else it says.
-fn take(expr: &mut Expr, found: &mut Vec<ast::Query>) {
-    match expr {
-        Expr::Subquery(_) => {
-            let column = vec![Ident::with_quote('"', TABLE), Ident::new(found.len().to_string())];
-            let taken = std::mem::replace(expr, Expr::CompoundIdentifier(column));
-            if let Expr::Subquery(query) = taken {
-                found.push(*query);
-            }
-        }
-        Expr::Nested(inner)
-        | Expr::Cast { expr: inner, .. }
-        | Expr::UnaryOp { expr: inner, .. }
-        | Expr::IsNull(inner)
-        | Expr::IsNotNull(inner) => take(inner, found),
-        Expr::BinaryOp { op: BinaryOperator::Or, .. } => {}
-        Expr::BinaryOp { left, right, .. } => {
-            take(left, found);
-            take(right, found);
-        }
-        Expr::Function(call) => {
-            let FunctionArguments::List(list) = &mut call.args else { return };
-            if object_name_parts(&call.name) == ["coalesce"]
-                && let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(inner))) =
-                    list.args.first_mut()
-            {
-                take(inner, found);
-            }
-        }
-        _ => {}
-    }
-}
-
-/// Binds subqueries as more tables, and adds the columns that stand for their values to the scope;
-/// `false` if one is not as simple as that.
-///
-/// # Errors
-/// What is wrong with a subquery.
-pub(super) fn bind(
-    ctx: &Context,
-    queries: &[ast::Query],
-    tables: &mut Vec<From>,
-    scope: &mut Scope,
-    params: &mut ParamTypes,
-) -> SqlResult<bool> {
-    let around = scope.clone();
-    let mut width = tables.last().map_or(0, From::end);
-    for (n, query) in queries.iter().enumerate() {
-        let Some((mut inner, inside, select)) =
-            semi::subquery(ctx, query, (&around, width), params)?
-        else {
-            return Ok(false);
-        };
-        let expr = match select.projection.as_slice() {
-            [SelectItem::UnnamedExpr(e) | SelectItem::ExprWithAlias { expr: e, .. }] => e,
-            _ => return Ok(false),
-        };
-        let (value, ty) = match Aggregate::bind_any(expr, &inside, params)? {
-            Some(aggregate) => {
-                let ty = aggregate.ty.clone();
-                (Value::Aggregate(aggregate), ty)
-            }
-            None => {
-                let expr = braid_scalar::bind(expr, &inside, params)?;
-                let ty = expr.ty().clone();
-                (Value::Row(expr), ty)
-            }
-        };
-        // An aggregate over nothing but outer columns belongs to the query around.
-        let own = |e: &Bound| e.columns().is_empty() || e.columns().iter().any(|at| *at >= width);
-        if matches!(value, Value::Aggregate(_)) && !value.exprs().iter().all(own)
-            || ty == SqlType::Record
-        {
-            return Ok(false);
-        }
-        inner.value = Some(Arc::new(value));
-        width = inner.end();
-        tables.push(inner);
-        // Its table's columns, and those of tables before it, cannot be named.
-        scope.pad(width - 1);
-        let value = scope.push_table(TABLE, None, [(n.to_string(), ty, true)]);
-        scope.columns_mut()[value].hidden = true;
-    }
-    Ok(true)
 }
