@@ -67,6 +67,11 @@ fn expected_rows_are_about_those_that_come() {
         "SELECT * FROM tasks WHERE day = 7 AND state = 'done'",
         "SELECT * FROM tasks WHERE owner = 1 AND state = 'open'",
         "SELECT * FROM tasks WHERE (id = 3 OR id = 5 OR id > 19000)",
+        "SELECT * FROM tasks WHERE (id < 3000 OR id > 17000) AND state = 'open'",
+        "SELECT * FROM tasks WHERE (id < 3000 AND day < 40 OR id > 17000 AND day >= 360)
+         AND owner = 1",
+        "SELECT * FROM tasks WHERE (owner, state) IN ((1, 'open'), (2, 'open')) AND day < 100",
+        "SELECT * FROM orders WHERE id = 7 AND (o, total) IN ((1, 10), (2, 20), (4, 40))",
         "SELECT * FROM tasks WHERE owner IS NULL",
         "SELECT * FROM orders WHERE id = 7",
         "SELECT * FROM orders WHERE id IN (7, 8)",

@@ -141,7 +141,8 @@ pub struct Access {
     pub(super) tuples: Option<Tuples>,
     /// The index is partial, and the conditions imply its predicate.
     pub(super) partial: bool,
-    /// What the spans do not express; every part must hold.
+    /// What the spans do not express; every part must hold. (Of an alternative: what its own spans
+    /// do not express, which nobody but estimates asks for.)
     pub rest: Vec<Bound>,
 }
 
@@ -309,13 +310,14 @@ fn along(
             }
         }
     }
-    let rest = conjuncts
-        .iter()
-        .enumerate()
-        .filter(|(i, _)| !used.contains(i))
-        .map(|(_, c)| c.clone())
-        .collect();
+    let rest = without(conjuncts, &used);
     Access { index, eq, range, either: Vec::new(), tuples: None, partial: false, rest }
+}
+
+/// The conditions but for those at these positions.
+fn without(conjuncts: &[Bound], said: &[usize]) -> Vec<Bound> {
+    let left = conjuncts.iter().enumerate().filter(|(at, _)| !said.contains(at));
+    left.map(|(_, condition)| condition.clone()).collect()
 }
 
 /// A table's key, of the rows or of an index, and where conditions find the table's columns.
@@ -349,8 +351,9 @@ impl Key<'_> {
             let mut others = conjuncts.to_vec();
             others.remove(at);
             let all = match self.tuples(parts, conjuncts) {
-                Some(tuples) => {
-                    let rest = if tuples.say_all() { others } else { conjuncts.to_vec() };
+                Some((tuples, mut said)) => {
+                    said.extend(tuples.say_all().then_some(at));
+                    let rest = without(conjuncts, &said);
                     Access { tuples: Some(tuples), ..Access::nothing(self.index, rest) }
                 }
                 None => {
@@ -368,7 +371,8 @@ impl Key<'_> {
 
     /// One access for each alternative of an OR, together with the other conditions, if each bounds
     /// the key. If their spans together say what the OR says, then also those of the other
-    /// conditions that they do not say.
+    /// conditions that they do not say. What is left of an alternative stays with it for estimates;
+    /// a row is asked the whole.
     fn either(
         &self,
         parts: &[Bound],
@@ -380,11 +384,11 @@ impl Key<'_> {
         for part in parts {
             let mut with = others.to_vec();
             with.extend(part.conjuncts());
-            let mut access = self.best(&with, others.len(), depth + 1);
+            let access = self.best(&with, others.len(), depth + 1);
             if access.is_full() {
                 return None;
             }
-            for condition in access.rest.drain(..) {
+            for condition in &access.rest {
                 match others.iter().position(|other| condition.is_like(other, 0)) {
                     Some(at) => unsaid[at] = true,
                     None => exact = false,
@@ -400,14 +404,15 @@ impl Key<'_> {
     }
 
     /// The rows of values that the alternatives of an OR are, if they bound this key together with
-    /// the other conditions.
-    fn tuples(&self, parts: &[Bound], conjuncts: &[Bound]) -> Option<Tuples> {
-        let value = |c: Condition| match c.kind {
+    /// the other conditions, and which of these they say.
+    fn tuples(&self, parts: &[Bound], conjuncts: &[Bound]) -> Option<(Tuples, Vec<usize>)> {
+        let equality = |c: Condition| match c.kind {
             ConditionKind::Values(Values::List(list)) if list.len() == 1 => {
-                Some((c.ordinal, list.into_iter().next()?))
+                Some((c.ordinal, list.into_iter().next()?, c.at))
             }
             _ => None,
         };
+        let value = |c: Condition| equality(c).map(|(ordinal, value, _)| (ordinal, value));
         let mut ordinals: Vec<usize> = Vec::new();
         let mut rows = Vec::with_capacity(parts.len());
         for part in parts {
@@ -425,19 +430,23 @@ impl Key<'_> {
             }
             rows.push(row);
         }
-        let others: Vec<(usize, Bound)> =
-            conditions(conjuncts, &self.parts()).into_iter().filter_map(value).collect();
+        let others: Vec<(usize, Bound, usize)> =
+            conditions(conjuncts, &self.parts()).into_iter().filter_map(equality).collect();
+        let mut said = Vec::new();
         let field = |key: &KeyColumn| match ordinals.iter().position(|o| *o == key.ordinal) {
             Some(at) => Some(Field::OfRow(at)),
             None => {
-                let known = others.iter().find(|(ordinal, _)| *ordinal == key.ordinal);
-                known.map(|(_, value)| Field::Known(value.clone()))
+                let known = others.iter().find(|(ordinal, ..)| *ordinal == key.ordinal);
+                known.map(|(_, value, at)| {
+                    said.push(*at);
+                    Field::Known(value.clone())
+                })
             }
         };
         let fields: Vec<Field> =
             self.layout.columns()[..self.columns].iter().map_while(field).collect();
         let of_rows = fields.iter().any(|field| matches!(field, Field::OfRow(_)));
-        of_rows.then_some(Tuples { fields, rows, columns: ordinals.len() })
+        of_rows.then(|| (Tuples { fields, rows, columns: ordinals.len() }, said))
     }
 }
 
@@ -493,11 +502,17 @@ impl Access {
                 best.partial = true;
                 // Entries say it by being there.
                 let said = predicate.condition.conjuncts();
-                best.rest.retain(|c| !said.iter().any(|p| c.is_like(p, offset)));
+                best.leave_out(&|c| said.iter().any(|p| c.is_like(p, offset)));
             }
             Some(best)
         };
         keys.filter_map(best).collect()
+    }
+
+    /// Takes conditions out of what is left, which hold for other reasons.
+    fn leave_out(&mut self, holds: &impl Fn(&Bound) -> bool) {
+        self.rest.retain(|condition| !holds(condition));
+        self.either.iter_mut().for_each(|one| one.leave_out(holds));
     }
 
     pub(crate) fn score(&self, layout: &TableLayout) -> (u32, usize, bool, bool) {

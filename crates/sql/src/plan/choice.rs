@@ -13,7 +13,7 @@
 
 use std::sync::Arc;
 
-use braid_scalar::Bound;
+use braid_scalar::{Bound, Node};
 use braid_types::Datum;
 
 use super::access::{Access, Values};
@@ -126,10 +126,21 @@ impl Estimator<'_> {
     /// How many rows pass an access with its rest.
     pub(super) fn rows_passing(&self, access: &Access) -> f64 {
         let found = self.rows_found(access);
-        // Alternatives may have said what stands in their rest already.
-        let said = access.tuples.is_some() || !access.either.is_empty();
-        let share = if said { 1.0 } else { self.share(&access.rest) };
-        (found * share).max(1.0).min(found)
+        let passing = match (&access.tuples, access.either.as_slice()) {
+            // Its rest may be the whole condition, of which each alternative's spans say a part.
+            (None, [_, ..]) => access.either.iter().map(|one| self.rows_passing(one)).sum(),
+            (None, []) => found * self.share(&access.rest),
+            (Some(tuples), _) => {
+                // The rows of values themselves, where the key does not take all of them in.
+                let said = |c: &&Bound| match c.node() {
+                    Node::Or(parts) => parts.len() == tuples.rows.len(),
+                    _ => false,
+                };
+                let unsaid = access.rest.iter().filter(|c| !said(c)).cloned();
+                found * self.share(&unsaid.collect::<Vec<_>>())
+            }
+        };
+        passing.max(1.0).min(found)
     }
 
     /// The access of the rules, or one that costs markedly less. `gives` says which ones give the
