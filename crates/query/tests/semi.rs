@@ -97,6 +97,40 @@ fn own_writes_orders_and_limits() {
 }
 
 #[test]
+fn parameters_of_one_value_make_one_pass_and_others_do_not() {
+    let mut db = db();
+    let both = "o.placed from o where o.id = $1 and";
+    let shapes = [
+        format!("select no, {both} no in (select no from l where id = $2 and amount > 4)"),
+        format!("select no, {both} exists (select 1 from l where id = $2 and no = o.no)"),
+        format!(
+            "select no, {both} not exists (select 1 from l where id = $2 and no = o.no \
+            and amount > 7)"
+        ),
+        "select o.no, l.line from o left join l on l.id = $2 and l.no = o.no and l.amount > 2 \
+            where o.id = $1"
+            .into(),
+    ];
+    for (n, shape) in shapes.iter().enumerate() {
+        db.run(&format!("prepare q{n}(int, int) as {shape}"));
+        let mut found = 0;
+        for (a, b) in [("7", "8"), ("7", "7"), ("8", "7"), ("8", "8"), ("7", "null")] {
+            let values = format!("({a}, {b})");
+            let plan = db.run(&format!("explain execute q{n}{values}")).join("\n");
+            assert_eq!(plan.contains("same pass"), a == b, "{shape} {values}\n{plan}");
+            let literal = shape.replace("$1", a).replace("$2", b);
+            let mut general = db.run(&format!("select * from ({literal}) x"));
+            let mut own = db.run(&format!("execute q{n}{values}"));
+            own.sort();
+            general.sort();
+            assert_eq!(own, general, "{shape} {values}\n{plan}");
+            found += if a == b { own.len() } else { 0 };
+        }
+        assert!(found > 0, "{shape}");
+    }
+}
+
+#[test]
 fn what_is_more_than_that_is_general_and_errors_are_the_same() {
     let mut db = db();
     for sql in [

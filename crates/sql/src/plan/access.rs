@@ -17,6 +17,7 @@ use braid_kv::KeySpan;
 use braid_types::{Datum, SqlResult, SqlType};
 
 use super::implied::implies;
+use super::passes::Same;
 use crate::storage::layout::united;
 use crate::storage::{KeyColumn, Layout, TableLayout};
 use braid_scalar::{Bound, CmpOp, EvalContext, Node, QuantifiedOp, Volatility};
@@ -573,28 +574,31 @@ impl Access {
 
     /// Whether the leading column at this position has exactly one value.
     pub(crate) fn is_single(&self, n: usize) -> bool {
-        matches!(&self.eq[n], Values::List(l) if l.len() == 1)
+        self.single(n).is_some()
+    }
+
+    /// The value of the leading column at this position, if it has exactly one.
+    pub(super) fn single(&self, n: usize) -> Option<&Bound> {
+        match self.eq.get(n) {
+            Some(Values::List(list)) if list.len() == 1 => Some(&list[0]),
+            _ => None,
+        }
     }
 
     /// Whether it reads along the primary key, for rows whose leading key columns equal exactly
     /// these, and asks nothing more of the key. They are the key of a row that is there for sure,
     /// if `outer` says how it is found along its primary key; then what has one value there may be
-    /// written as that value here.
-    pub(crate) fn is_exactly(
+    /// written as that value here, or as one of which `same` says that it is the same.
+    pub(super) fn is_exactly(
         &self,
         mut columns: impl Iterator<Item = usize>,
         outer: Option<&Access>,
+        same: Same<'_>,
     ) -> bool {
-        let one = |access: &Access, n: usize| match access.eq.get(n) {
-            Some(Values::List(list)) if list.len() == 1 => Some(list[0].clone()),
-            _ => None,
-        };
         let same = |n: usize, column: usize| {
-            one(self, n).is_some_and(|own| {
-                own.as_column() == Some(column)
-                    || outer
-                        .and_then(|outer| one(outer, n))
-                        .is_some_and(|value| own.is_like(&value, 0))
+            self.single(n).is_some_and(|own| {
+                let value = outer.and_then(|outer| outer.single(n));
+                own.as_column() == Some(column) || value.is_some_and(|value| same(own, value))
             })
         };
         let each = (0..self.eq.len()).all(|n| columns.next().is_some_and(|at| same(n, at)));

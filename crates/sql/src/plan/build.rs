@@ -17,6 +17,7 @@ use super::choice::{self, Wanted};
 use super::gather::Gather;
 use super::groups::{Groups, MANY_ROWS, Over, has_groups};
 use super::order::{Met, met};
+use super::passes::AllPasses;
 use super::select::{Locking, Output, Parts, SelectPlan, SortKey, Step};
 use super::semi::{Condition, Semi, divided};
 use super::subqueries::{self, Lateral, Taken};
@@ -180,14 +181,13 @@ fn plan(ctx: &Context, q: &ast::Query, params: &mut ParamTypes) -> SqlResult<Opt
         sort.clear();
     }
     note_wanted(&mut steps, &output, &sort);
-    let (passes, gather) = in_one_pass(ctx, &steps, reverse, locking.is_some());
-    if looks_up_deeply(&steps, gather.as_ref()) {
+    let passes = AllPasses::plan(ctx, &steps, reverse, locking.is_some());
+    if looks_up_deeply(&steps, passes.of(false).gather.as_ref()) {
         return Ok(None);
     }
     let parts = Parts {
         steps,
         passes,
-        gather,
         constant,
         output,
         sort,
@@ -223,23 +223,6 @@ fn add_subqueries(
 fn looks_up_deeply(steps: &[Step], gather: Option<&Gather>) -> bool {
     let gathered = gather.map_or(0, |gather| gather.last);
     steps.iter().skip(gathered + 1).any(|step| !step.nested.is_empty())
-}
-
-/// Which steps are one pass: for each the last, and what the first one gathers.
-fn in_one_pass(
-    ctx: &Context,
-    steps: &[Step],
-    reverse: bool,
-    locks: bool,
-) -> (Vec<usize>, Option<Gather>) {
-    // A pass goes forward only.
-    if reverse || steps.is_empty() {
-        return ((0..steps.len()).collect(), None);
-    }
-    let mut passes = super::family::whole_passes(steps, &ctx.catalog);
-    let gather = if locks { None } else { Gather::plan(ctx, steps, &passes) };
-    passes[0] = gather.as_ref().map_or(passes[0], |gather| gather.last);
-    (passes, gather)
 }
 
 /// Two joined tables the other way round; the filter over them.

@@ -24,16 +24,17 @@ use braid_types::{Datum, SqlResult};
 use bytes::Bytes;
 
 use super::joined::{passes, without_match};
+use super::passes::Same;
 use super::select::{Parts, Step};
 use crate::general_query::Row;
 use crate::session::Context;
 use crate::storage::scan::Lookahead;
 
 /// For each step, the last step that one pass beginning there covers; itself if there is none.
-pub(super) fn whole_passes(steps: &[Step], catalog: &Catalog) -> Vec<usize> {
+pub(super) fn whole_passes(steps: &[Step], catalog: &Catalog, same: Same<'_>) -> Vec<usize> {
     let mut last: Vec<usize> = (0..steps.len()).collect();
     for n in (1..steps.len()).rev() {
-        let joins = follows(&steps[n - 1], &steps[n])
+        let joins = follows(&steps[n - 1], &steps[n], same)
             && catalog.is_only_child(steps[n - 1].layout.table.id, steps[n].layout.table.id);
         if joins {
             last[n - 1] = last[n];
@@ -43,12 +44,12 @@ pub(super) fn whole_passes(steps: &[Step], catalog: &Catalog) -> Vec<usize> {
 }
 
 /// Whether the inner step wants exactly the rows that lie inside of an outer row.
-fn follows(outer: &Step, inner: &Step) -> bool {
+fn follows(outer: &Step, inner: &Step, same: Same<'_>) -> bool {
     let key = outer.layout.rows.columns();
     let found = (!outer.left).then_some(&outer.access);
     inner.family
         && outer.access.index.is_none()
-        && inner.access.is_exactly(key.iter().map(|k| outer.offset + k.ordinal), found)
+        && inner.access.is_exactly(key.iter().map(|k| outer.offset + k.ordinal), found, same)
 }
 
 /// A row of the outer tables whose family is being read.
@@ -73,6 +74,8 @@ pub(super) struct FamilyScan {
     excess: Vec<(usize, Vec<Datum>)>,
     scan: Option<TxnScan>,
     open: Vec<OpenRow>,
+    /// The row that was decoded last: its place is used again.
+    own: Row,
     ready: VecDeque<Row>,
     /// Whether the first step has found a row.
     pub(super) matched: bool,
@@ -100,6 +103,7 @@ impl FamilyScan {
             excess,
             scan: None,
             open: Vec::new(),
+            own: Row::new(),
             ready: VecDeque::new(),
             matched: false,
         })
@@ -173,20 +177,25 @@ impl FamilyScan {
                 continue;
             };
             // The row's table: usually the one below the row before, or the same again.
-            let found = (0..=self.last - self.first).rev().find_map(|depth| {
+            let mut own = std::mem::take(&mut self.own);
+            let mut found = None;
+            for depth in (0..=self.last - self.first).rev() {
                 let step = &parts.steps[self.first + depth];
                 let all = depth == 0 && !self.excess.is_empty();
                 let wanted = if all { None } else { step.wanted.as_deref() };
-                match step.layout.decode(key, value, wanted) {
-                    Ok(None) => None,
-                    Ok(Some(row)) => Some(Ok((depth, row))),
-                    Err(error) => Some(Err(error)),
+                if step.layout.decode_into(key, value, wanted, &mut own)? {
+                    found = Some(depth);
+                    break;
                 }
-            });
-            let Some((depth, own)) = found.transpose()? else { continue };
+            }
+            let Some(depth) = found else {
+                self.own = own;
+                continue;
+            };
             place.clear();
             place.extend_from_slice(key);
-            let goes_on = self.take(ctx, &place, depth, own)?;
+            let goes_on = self.take(ctx, &place, depth, &mut own)?;
+            self.own = own;
             let step = &parts.steps[self.first + depth];
             let leaf = self.first + depth == self.last;
             // What nobody wants is jumped over: below a row that was refused, and below the last,
@@ -202,7 +211,7 @@ impl FamilyScan {
     }
 
     /// A row of the table at `depth` was met. Returns whether the rows inside of it matter.
-    fn take(&mut self, ctx: &Context, key: &[u8], depth: usize, own: Row) -> SqlResult<bool> {
+    fn take(&mut self, ctx: &Context, key: &[u8], depth: usize, own: &mut Row) -> SqlResult<bool> {
         let around = |open: &&OpenRow| is_inside(key, &open.key);
         let kept = self.open.iter().take(depth).take_while(around).count();
         self.close_to(ctx, kept)?;
@@ -210,7 +219,7 @@ impl FamilyScan {
         let step = &self.parts.steps[n];
         if depth == 0 && !self.excess.is_empty() {
             let (access, layout) = (&step.access, &step.layout);
-            if !access.admits(&self.excess, layout, &own, &self.outer, &ctx.eval)? {
+            if !access.admits(&self.excess, layout, own, &self.outer, &ctx.eval)? {
                 return Ok(false);
             }
         }
@@ -220,7 +229,7 @@ impl FamilyScan {
             _ if self.open.len() < depth => return Ok(false),
             _ => &self.open[depth - 1].row,
         };
-        let row = joined(outer, own);
+        let row = joined(outer, own.drain(..));
         if !passes(&step.access.rest, &row, ctx)? {
             return Ok(false);
         }

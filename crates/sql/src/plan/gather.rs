@@ -28,6 +28,7 @@ use bytes::Bytes;
 use super::facts::Facts;
 use super::family::{is_inside, joined};
 use super::joined::{ended, passes};
+use super::passes::Same;
 use super::rows::RowSource;
 use super::select::{Parts, Step};
 use super::semi::Semi;
@@ -58,19 +59,27 @@ struct Gathered {
     wanted: Option<Vec<bool>>,
     /// What is asked of its rows alone: others need not be gathered.
     filter: Vec<Bound>,
+    /// Nothing else is asked, and only whether the first table's row has one: the first one tells,
+    /// and nobody looks at it.
+    first_tells: bool,
 }
 
 impl Gather {
     /// Finds out whether the first steps can be one pass, and whether that is less work than to
     /// look up; `passes` are those of chains, which need no memory.
-    pub(super) fn plan(ctx: &Context, steps: &[Step], passes: &[usize]) -> Option<Gather> {
+    pub(super) fn plan(
+        ctx: &Context,
+        steps: &[Step],
+        passes: &[usize],
+        same: Same<'_>,
+    ) -> Option<Gather> {
         let head = steps.first().filter(|head| head.access.index.is_none() && !head.left)?;
         let mut out = Gather { last: 0, tables: Vec::new(), of: BTreeMap::new() };
         for n in 1..steps.len() {
             let before: Vec<&Step> =
                 steps[..n].iter().filter(|s| s.semi.is_none() && s.value.is_none()).collect();
             let mut found = Vec::new();
-            if !anchored(ctx, &steps[n], &before, &mut found) {
+            if !anchored(ctx, &steps[n], (&before, same), &mut found) {
                 break;
             }
             found.iter().for_each(|(step, anchor)| out.add(step, *anchor));
@@ -86,7 +95,7 @@ impl Gather {
         let of = |known: &Gathered| known.layout.table.id == step.layout.table.id;
         let table = self.tables.iter().position(of).unwrap_or_else(|| {
             let (layout, wanted) = (step.layout.clone(), step.wanted.clone());
-            self.tables.push(Gathered { layout, wanted, filter: Vec::new() });
+            self.tables.push(Gathered { layout, wanted, filter: Vec::new(), first_tells: false });
             self.tables.len() - 1
         });
         let known = &mut self.tables[table].wanted;
@@ -105,6 +114,9 @@ impl Gather {
             let uses = |step: &&&Step| self.of.get(&step.offset).is_some_and(|(of, _)| *of == n);
             if let [step] = all.iter().filter(uses).collect::<Vec<_>>().as_slice() {
                 table.filter = step.own_filter();
+                let says_all = table.filter.len() == step.access.rest.len();
+                let in_head = self.of[&step.offset].1 == 0;
+                table.first_tells = step.semi.is_some() && says_all && in_head;
             }
         }
     }
@@ -140,7 +152,7 @@ impl Step {
     }
 
     /// It, and all that are within it.
-    fn with_nested<'s>(&'s self, out: &mut Vec<&'s Step>) {
+    pub(super) fn with_nested<'s>(&'s self, out: &mut Vec<&'s Step>) {
         out.push(self);
         self.nested.iter().for_each(|inner| inner.with_nested(out));
     }
@@ -177,26 +189,26 @@ fn at_own_place(e: &Bound, offset: usize) -> Bound {
 fn anchored<'s>(
     ctx: &Context,
     step: &'s Step,
-    before: &[&'s Step],
+    (before, same): (&[&'s Step], Same<'_>),
     found: &mut Vec<(&'s Step, usize)>,
 ) -> bool {
-    let Some(anchor) = before.iter().find(|outer| lies_in(outer, step, &ctx.catalog)) else {
+    let Some(anchor) = before.iter().find(|outer| lies_in(outer, step, &ctx.catalog, same)) else {
         return false;
     };
     found.push((step, anchor.offset));
     let inside = [before, &[step]].concat();
-    step.nested.iter().all(|inner| anchored(ctx, inner, &inside, found))
+    step.nested.iter().all(|inner| anchored(ctx, inner, (&inside, same), found))
 }
 
 /// Whether a step wants exactly the rows that lie inside of a row of another one.
-fn lies_in(outer: &Step, inner: &Step, catalog: &Catalog) -> bool {
+fn lies_in(outer: &Step, inner: &Step, catalog: &Catalog, same: Same<'_>) -> bool {
     let key = outer.layout.rows.columns();
     let found = (!outer.left).then_some(&outer.access);
     let below = |t: &Arc<braid_catalog::Table>| catalog.is_self_or_ancestor(outer.id(), t);
     outer.access.index.is_none()
         && inner.id() != outer.id()
         && below(&inner.layout.table)
-        && inner.access.is_exactly(key.iter().map(|k| outer.offset + k.ordinal), found)
+        && inner.access.is_exactly(key.iter().map(|k| outer.offset + k.ordinal), found, same)
 }
 
 /// A row of the first table with what was gathered for it.
@@ -211,15 +223,28 @@ struct Head {
 }
 
 impl Head {
-    /// Takes in a row of the family.
-    fn take(&mut self, ctx: &Context, gather: &Gather, key: &[u8], value: &[u8]) -> SqlResult<()> {
+    /// Takes in a row of the family. `row`: where it may be decoded.
+    fn take(
+        &mut self,
+        ctx: &Context,
+        gather: &Gather,
+        (key, value): (&[u8], &[u8]),
+        row: &mut Row,
+    ) -> SqlResult<()> {
         for (list, table) in self.lists.iter_mut().zip(&gather.tables) {
-            let found = table.layout.decode(key, value, table.wanted.as_deref())?;
-            if let Some(row) = found {
-                if passes(&table.filter, &row, ctx)? {
-                    self.bytes += key.len() + row_memory(&row);
-                    list.push((Bytes::copy_from_slice(key), row));
+            if table.first_tells && !list.is_empty() {
+                continue;
+            }
+            if table.layout.decode_into(key, value, table.wanted.as_deref(), row)? {
+                if !passes(&table.filter, row, ctx)? {
+                    break;
                 }
+                if table.first_tells {
+                    list.push((Bytes::new(), Row::new()));
+                    break;
+                }
+                self.bytes += key.len() + row_memory(row);
+                list.push((Bytes::copy_from_slice(key), std::mem::take(row)));
                 break;
             }
         }
@@ -314,6 +339,8 @@ pub(super) struct GatherScan {
     /// Being handed out.
     head: Option<Head>,
     levels: Vec<Level>,
+    /// A row that was decoded and is not wanted: its place is used again.
+    own: Row,
     /// Whole already.
     ready: VecDeque<Row>,
     seen: u64,
@@ -333,6 +360,7 @@ impl GatherScan {
             next: None,
             head: None,
             levels: Vec::new(),
+            own: Row::new(),
             ready: VecDeque::new(),
             seen: 0,
         })
@@ -380,7 +408,7 @@ impl GatherScan {
                 continue;
             };
             if let Some(head) = self.next.as_mut().filter(|head| is_inside(key, &head.key)) {
-                head.take(ctx, gather, key, value)?;
+                head.take(ctx, gather, (key, value), &mut self.own)?;
                 if head.is_large {
                     let key = head.key.clone();
                     self.pass(&key)?;
@@ -465,12 +493,20 @@ impl GatherScan {
         let step = at + 1;
         let s = &self.parts.steps[step];
         let head = self.head.as_ref().expect("a family is handed out");
+        let table = gather.of[&s.offset].0;
+        if !head.is_large && gather.tables[table].first_tells {
+            let matched = !head.lists[table].is_empty();
+            return match told(s, row, matched, ctx)? {
+                Some(row) => self.descend(ctx, gather, step, row),
+                None => Ok(()),
+            };
+        }
         let source = if head.is_large {
             let (layout, wanted) = (&s.layout, s.wanted.clone());
             let rows = RowSource::lookup(ctx, layout, &s.access, wanted, false, &row)?;
             Source::Lookup(Box::new(rows))
         } else {
-            let (table, anchor) = gather.of[&s.offset];
+            let anchor = gather.of[&s.offset].1;
             let of = |level: &&Level| self.parts.steps[level.step].offset == anchor;
             let (from, to) = match self.levels.iter().find(of) {
                 None if anchor == 0 => (0, head.lists[table].len()),
@@ -561,4 +597,17 @@ impl GatherScan {
         }
         Ok(None)
     }
+}
+
+/// What becomes of a row of which it is known whether the step has a row for it.
+fn told(step: &Step, mut outer: Row, matched: bool, ctx: &Context) -> SqlResult<Option<Row>> {
+    if !matched {
+        return ended(std::slice::from_ref(step), outer, (None, false), ctx);
+    }
+    if step.semi != Some(Semi::Exists) {
+        return Ok(None);
+    }
+    // Its columns mean nothing afterwards.
+    outer.resize(outer.len() + step.layout.table.columns.len(), Datum::Null);
+    Ok(Some(outer))
 }

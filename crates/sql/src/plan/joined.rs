@@ -17,8 +17,9 @@ use braid_scalar::{Bound, Volatility};
 use braid_types::{Datum, SqlError, SqlResult};
 use bytes::Bytes;
 
-use super::family::FamilyScan;
+use super::family::{FamilyScan, joined};
 use super::gather::GatherScan;
+use super::passes::Passes;
 use super::rows::{self, RowSource};
 use super::select::{Parts, Step};
 use super::semi::Semi;
@@ -45,8 +46,8 @@ enum Source {
 
 impl Source {
     /// The next row of all steps of a pass.
-    fn next_of_pass(&mut self, ctx: &Context, parts: &Parts) -> SqlResult<Option<Row>> {
-        match (self, &parts.gather) {
+    fn next_of_pass(&mut self, ctx: &Context, passes: &Passes) -> SqlResult<Option<Row>> {
+        match (self, &passes.gather) {
             (Source::Family(scan), _) => scan.next_row(ctx),
             (Source::Gathered(scan), Some(gather)) => scan.next_row(ctx, gather),
             _ => Err(SqlError::internal("no pass over families")),
@@ -89,6 +90,8 @@ struct Stage {
 pub(super) struct Joined {
     ctx: Context,
     parts: Arc<Parts>,
+    /// Whether it is the passes for parameters that are alike.
+    alike: bool,
     stages: Vec<Stage>,
     /// For each step, where entries of its index may be dead.
     liveness: Vec<Liveness>,
@@ -166,9 +169,10 @@ pub(super) fn ended(
 impl Joined {
     pub(super) fn open(ctx: Context, parts: Arc<Parts>, first: Option<usize>) -> Joined {
         let mut stages = Vec::new();
+        let alike = parts.passes.are_alike(&ctx.eval);
         let mut n = 0;
         while n < parts.steps.len() {
-            let last = parts.passes[n];
+            let last = parts.passes.of(alike).ends[n];
             let (waiting, end) = match n {
                 0 => (VecDeque::from([Row::new()]), Some(Ok(()))),
                 _ => (VecDeque::new(), None),
@@ -181,7 +185,7 @@ impl Joined {
         let foresees = parts.steps.iter().all(conditions);
         let single = stages.is_empty();
         let liveness = parts.steps.iter().map(|_| Liveness::default()).collect();
-        Joined { ctx, parts, stages, liveness, single, seen: 0, first, given: 0, foresees }
+        Joined { ctx, parts, alike, stages, liveness, single, seen: 0, first, given: 0, foresees }
     }
 
     /// The next row, with the key of the table's row if there is one table.
@@ -207,7 +211,7 @@ impl Joined {
             }
             let (ctx, parts, stage) = (&self.ctx, &self.parts, &mut self.stages[at]);
             let Some(open) = &mut stage.open else { continue };
-            let step = &parts.steps[stage.first];
+            let (step, chosen) = (&parts.steps[stage.first], parts.passes.of(self.alike));
             let found = match &mut open.source {
                 Source::Table(rows) => {
                     let found = counted(ctx, stage.first, || rows.next_row(ctx))?;
@@ -215,7 +219,7 @@ impl Joined {
                         Some((key, own)) => {
                             let row = match open.outer.is_empty() {
                                 true => own,
-                                false => [open.outer.as_slice(), &own].concat(),
+                                false => joined(&open.outer, own),
                             };
                             if !passes(&step.access.rest, &row, ctx)? {
                                 continue;
@@ -232,7 +236,7 @@ impl Joined {
                     }
                 }
                 pass => {
-                    if let Some(row) = counted(ctx, stage.first, || pass.next_of_pass(ctx, parts))?
+                    if let Some(row) = counted(ctx, stage.first, || pass.next_of_pass(ctx, chosen))?
                     {
                         note(ctx, stage.first, 1, 0);
                         return Ok(Some((Bytes::new(), row)));
@@ -272,7 +276,7 @@ impl Joined {
         let Some(outer) = stage.waiting.pop_front() else {
             return stage.end.clone().unwrap_or(Ok(())).map(|()| false);
         };
-        let source = if stage.first == 0 && parts.gather.is_some() {
+        let source = if stage.first == 0 && parts.passes.of(self.alike).gather.is_some() {
             Source::Gathered(GatherScan::open(ctx, parts.clone())?)
         } else if stage.last > stage.first {
             let scan =

@@ -8,9 +8,9 @@
 //! A plan is a chain of steps, one per table. Each step finds its rows by a key, whose values are
 //! constants, parameters or columns of the steps before; some steps only ask whether there is a row
 //! ([`semi`]) or give one value ([`value`], [`subqueries`]). Steps whose tables lie inside each
-//! other are read in one pass ([`family`], [`gather`]). What a step is going to look up is asked
-//! for many rows at once ([`joined`]). Rows stream; nothing else is kept but groups ([`groups`]),
-//! and what an ORDER BY that the keys do not give needs.
+//! other are read in one pass ([`family`], [`gather`], [`passes`]). What a step is going to look up
+//! is asked for many rows at once ([`joined`]). Rows stream; nothing else is kept but groups
+//! ([`groups`]), and what an ORDER BY that the keys do not give needs.
 //!
 //! What does not fit ([`plan_query`] gives `None`) goes to [`crate::general_query`].
 
@@ -26,6 +26,7 @@ mod groups;
 pub(crate) mod implied;
 mod joined;
 mod order;
+mod passes;
 pub mod rows;
 mod select;
 mod semi;

@@ -9,9 +9,9 @@ use super::access::Access;
 use super::aggregate::Aggregate;
 use super::columnar::ColumnarRows;
 use super::facts::Facts;
-use super::gather::Gather;
 use super::groups::Groups;
 use super::joined::Joined;
+use super::passes::AllPasses;
 use super::semi::Semi;
 use super::share::Estimator;
 use super::stream::SelectStream;
@@ -70,10 +70,7 @@ pub(super) enum Output {
 
 pub(super) struct Parts {
     pub(super) steps: Vec<Step>,
-    /// For each step, the last step that one pass beginning there covers.
-    pub(super) passes: Vec<usize>,
-    /// The first of them is one over tables that are not one chain.
-    pub(super) gather: Option<Gather>,
+    pub(super) passes: AllPasses,
     /// Conditions without tables (`WHERE false`, `WHERE $1`).
     pub(super) constant: Vec<Bound>,
     pub(super) output: Output,
@@ -225,6 +222,7 @@ impl SelectPlan {
         }
         let mut pass_ends = None;
         let expected = self.rows_expected(ctx);
+        let passes = p.passes.of(p.passes.are_alike(&ctx.eval));
         for (n, s) in p.steps.iter().enumerate() {
             let indent = "  ".repeat(n);
             let mut own = super::rows::describe(&s.layout, &s.access, &indent, &column);
@@ -236,11 +234,11 @@ impl SelectPlan {
                 own[0].covers();
             }
             // What is said of a pass stands where it begins.
-            own[0].expect(expected[if in_pass { n } else { p.passes[n] }]);
+            own[0].expect(expected[if in_pass { n } else { passes.ends[n] }]);
             if !in_pass {
-                pass_ends = Some(p.passes[n]);
+                pass_ends = Some(passes.ends[n]);
             }
-            let gathered = p.gather.as_ref().is_some_and(|gather| n <= gather.last);
+            let gathered = passes.gather.as_ref().is_some_and(|gather| n <= gather.last);
             if in_pass && gathered && (s.semi.is_some() || s.value.is_some()) {
                 own[0].text.push_str(&s.purpose(&column));
                 own[0].text.push_str(" (same pass)");

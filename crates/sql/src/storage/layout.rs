@@ -600,19 +600,33 @@ impl TableLayout {
         value: &[u8],
         wanted: Option<&[bool]>,
     ) -> SqlResult<Option<Row>> {
+        let mut row = Row::new();
+        Ok(self.decode_into(key, value, wanted, &mut row)?.then_some(row))
+    }
+
+    /// As [`TableLayout::decode`], in place of what stands in `row`; `false`: the key is no row's
+    /// of this table.
+    pub(crate) fn decode_into(
+        &self,
+        key: &[u8],
+        value: &[u8],
+        wanted: Option<&[bool]>,
+        row: &mut Row,
+    ) -> SqlResult<bool> {
         let asked = |c: &&Computed| wanted.is_none_or(|w| w[c.ordinal]);
         let inputs = wanted.filter(|_| self.computed.iter().any(|c| asked(&c)));
         let inputs = inputs.map(|wanted| self.inputs(wanted));
         let decoded = inputs.as_deref().or(wanted);
-        let mut row = vec![Datum::Null; self.table.columns.len()];
-        if !self.rows.decode(key, &mut row, decoded)? {
-            return Ok(None);
+        row.clear();
+        row.resize(self.table.columns.len(), Datum::Null);
+        if !self.rows.decode(key, row, decoded)? {
+            return Ok(false);
         }
-        self.decode_value(value, &mut row, decoded)?;
+        self.decode_value(value, row, decoded)?;
         for computed in self.computed.iter().filter(asked) {
-            row[computed.ordinal] = computed.value(&row).unwrap_or(Datum::Null);
+            row[computed.ordinal] = computed.value(row).unwrap_or(Datum::Null);
         }
-        Ok(Some(row))
+        Ok(true)
     }
 
     /// Computes the expressions of an index of a row that is going to have an entry.
