@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use braid_sql::storage::{Column, Form, RowDecoder, TableScan, Values};
+use braid_sql::storage::{Column, Form, IndexScan, RowDecoder, TableLayout, TableScan, Values};
 use braid_types::{OrderedKind, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::arrow::array::{
     ArrayRef, ArrowPrimitiveType, BinaryArray, BooleanArray, BooleanBufferBuilder, Decimal128Array,
@@ -109,9 +109,38 @@ pub(super) fn record_batch(
     RecordBatch::try_new_with_options(schema.clone(), arrays, &options).map_err(internal)
 }
 
+/// Where rows in columns come from.
+pub(super) enum Stored {
+    /// Spans of the table.
+    Table(TableScan),
+    /// The rows behind the entries of an index.
+    Index(IndexScan),
+}
+
+impl Stored {
+    fn layout(&self) -> &Arc<TableLayout> {
+        match self {
+            Stored::Table(scan) => scan.layout(),
+            Stored::Index(scan) => scan.layout(),
+        }
+    }
+
+    fn read(
+        &mut self,
+        decoder: &mut RowDecoder,
+        most: usize,
+        filter: impl FnOnce(Vec<Column>, usize) -> SqlResult<Option<Vec<u32>>>,
+    ) -> SqlResult<bool> {
+        match self {
+            Stored::Table(scan) => scan.read_columns(decoder, most, filter),
+            Stored::Index(scan) => scan.read_columns(decoder, most, filter),
+        }
+    }
+}
+
 /// A scan of a table's rows in columns.
 pub(super) struct ColumnScan {
-    scan: TableScan,
+    scan: Stored,
     decoder: RowDecoder,
     schema: SchemaRef,
     filter: Option<ScanFilter>,
@@ -122,7 +151,7 @@ pub(super) struct ColumnScan {
 impl ColumnScan {
     /// The columns of the projection, of the rows of a scan that pass the filter.
     pub(super) fn new(
-        scan: TableScan,
+        scan: Stored,
         projection: &[usize],
         schema: SchemaRef,
         filter: Option<ScanFilter>,
@@ -158,7 +187,7 @@ impl ColumnScan {
                 Some(filter) => filter.choose(columns, rows),
                 None => Ok(None),
             };
-            if !self.scan.read_columns(&mut self.decoder, most, choose)? {
+            if !self.scan.read(&mut self.decoder, most, choose)? {
                 break;
             }
         }

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
 use braid_kv::Tally;
-use braid_sql::storage::{IndexScan, TableScan};
+use braid_sql::storage::{IndexScan, TableLayout, TableScan};
 use braid_types::{Datum, SqlError, SqlResult, SqlType};
 use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::SchemaRef;
@@ -14,7 +14,7 @@ use datafusion::common::Result;
 use datafusion::execution::RecordBatchStream;
 use futures::Stream;
 
-use super::columns::{ColumnScan, canceled};
+use super::columns::{ColumnScan, Stored, canceled};
 use super::execution::Execution;
 use super::materialized::Materialized;
 use super::pieces::Reading;
@@ -97,13 +97,16 @@ impl Rows {
 
     /// What can be read without a value in between is.
     pub(super) fn in_columns(self, spec: &Spec, filter: Option<ScanFilter>) -> Rows {
-        match self {
-            Rows::Table(scan) => {
-                let scan = ColumnScan::new(scan, &spec.projection, spec.schema.clone(), filter);
-                Rows::Columns(Box::new(scan))
+        let scan = match self {
+            Rows::Table(scan) => Stored::Table(scan),
+            // What expressions of indexes give is stored in no row.
+            Rows::Index(scan) if scan.reads_rows() && !computes(scan.layout(), spec, &filter) => {
+                Stored::Index(scan)
             }
-            other => other,
-        }
+            other => return other,
+        };
+        let scan = ColumnScan::new(scan, &spec.projection, spec.schema.clone(), filter);
+        Rows::Columns(Box::new(scan))
     }
 
     fn next(&mut self) -> SqlResult<Option<Vec<Datum>>> {
@@ -117,6 +120,13 @@ impl Rows {
             }
         })
     }
+}
+
+/// Whether columns are asked for that are computed.
+fn computes(layout: &TableLayout, spec: &Spec, filter: &Option<ScanFilter>) -> bool {
+    let probe = filter.iter().flat_map(|filter| &filter.columns);
+    let mut columns = spec.projection.iter().chain(probe);
+    columns.any(|at| layout.table.columns[*at].expression.is_some())
 }
 
 /// Batches of rows. Reading blocks: the stream is driven by the thread that wants them.

@@ -52,7 +52,7 @@ impl Scan {
     fn read(&mut self, decoder: &mut RowDecoder, most: usize) -> SqlResult<bool> {
         match self {
             Scan::Table(scan) => scan.read_columns(decoder, most, |_, _| Ok(None)),
-            Scan::Index(scan) => scan.read_columns(decoder, most),
+            Scan::Index(scan) => scan.read_columns(decoder, most, |_, _| Ok(None)),
         }
     }
 }

@@ -217,6 +217,9 @@ pub struct IndexScan {
     entries: VecDeque<Entry>,
 }
 
+/// What an entry tells of its row, if that is all that is wanted.
+type Told<'a, T> = &'a dyn Fn(&EntryWay, (&[u8], &[u8])) -> SqlResult<Option<T>>;
+
 /// An entry of an index.
 struct Entry {
     key: Bytes,
@@ -256,6 +259,16 @@ impl IndexScan {
         let layout = &self.spans.layout;
         self.way.covering((layout, &layout.indexes[self.index]));
         self
+    }
+
+    /// Whether [`IndexScan::read_columns`] gives columns of rows: entries do not tell them.
+    pub fn reads_rows(&self) -> bool {
+        !self.way.covers()
+    }
+
+    /// The table.
+    pub fn layout(&self) -> &Arc<TableLayout> {
+        &self.spans.layout
     }
 
     /// Sets which state the scan sees. Default: the transaction's, recorded.
@@ -308,51 +321,33 @@ impl IndexScan {
 
     /// Takes the next entries and asks for their rows; `false` at the end of the span.
     fn take_many(&mut self) -> SqlResult<bool> {
-        let Some(scan) = &mut self.open else { return Ok(false) };
-        let (txn, layout) = (&self.spans.txn, &self.spans.layout);
-        let table = (&**layout, &layout.indexes[self.index]);
-        let most = self.step.min(txn.batch_max()).max(1);
-        self.step = self.step.saturating_mul(4);
-        let Some(entries) = scan.next_batch(most).map_err(kv_error)? else { return Ok(false) };
+        let table = self.spans.layout.clone();
+        let table = (&*table, &table.indexes[self.index]);
         let covers = self.way.covers();
-        if covers && entries.len() >= WORTH_ASKING {
-            self.liveness.ask(txn, layout, self.spans.options.mode)?;
-        }
-        let alive = self.liveness.known().filter(|_| covers);
-        let (mut keys, mut of) = (Vec::with_capacity(entries.len()), Vec::new());
-        for at in 0..entries.len() {
-            let entry = (entries.key(at), entries.value(at));
-            let Some(key) = self.way.row_key(table, entry.0, entry.1)? else { continue };
-            if alive.is_some_and(|erased| !erased.may_hold(&key)) {
-                self.ready.extend(self.way.told(table, entry)?.map(|row| (key, row)));
-                continue;
-            }
-            // Rows stay in the order of their entries.
-            self.ready.push_back((key.clone(), Row::new()));
-            keys.push(key);
-            of.push((self.ready.len() - 1, entry.0));
-        }
-        if keys.is_empty() {
-            return Ok(true);
-        }
-        let values = txn.get_many(&keys, self.spans.options.mode).map_err(kv_error)?;
-        for ((key, value), (place, entry)) in keys.iter().zip(values).zip(of) {
-            let Some(value) = value else { continue };
-            if let Some(row) = self.way.row(table, entry, (key, &value))? {
-                self.ready[place].1 = row;
-            }
-        }
-        // A row has columns.
-        self.ready.retain(|(_, row)| !row.is_empty());
+        let mode = self.spans.options.mode;
+        let told = |way: &EntryWay, entry: (&[u8], &[u8])| way.told(table, entry);
+        let stored = |way: &mut EntryWay, entry: &[u8], row: (&Bytes, Bytes), _: bool| {
+            way.row(table, entry, (row.0, &row.1))
+        };
+        let told = covers.then_some(&told as Told<'_, Row>);
+        let ask = covers.then_some(mode);
+        let Some(rows) = self.take(usize::MAX, ask, told, stored)? else { return Ok(false) };
+        self.ready.extend(rows);
         Ok(true)
     }
 
     /// Reads the rows behind the next entries, `most` or fewer, into a decoder; `false` at the end.
+    /// `filter` is as for [`RowDecoder::push`].
     ///
     /// Of a state that locks do not move. Entries that lie in no erased span are not compared with
     /// their rows; that is looked up without a trace, since what was read of the rows is checked
     /// when the transaction commits.
-    pub fn read_columns(&mut self, decoder: &mut RowDecoder, most: usize) -> SqlResult<bool> {
+    pub fn read_columns(
+        &mut self,
+        decoder: &mut RowDecoder,
+        most: usize,
+        filter: impl FnOnce(Vec<Column>, usize) -> SqlResult<Option<Vec<u32>>>,
+    ) -> SqlResult<bool> {
         loop {
             if self.open.is_none() && !self.open_next()? {
                 return Ok(false);
@@ -360,7 +355,7 @@ impl IndexScan {
             match self.take_stored(most)? {
                 None => self.open = None,
                 Some(rows) => {
-                    decoder.push(&rows, |_, _| Ok(None))?;
+                    decoder.push(&rows, filter)?;
                     return Ok(true);
                 }
             }
@@ -370,35 +365,63 @@ impl IndexScan {
     /// Takes the next entries and reads their rows as they are stored; `None` at the end of the
     /// span.
     fn take_stored(&mut self, most: usize) -> SqlResult<Option<Vec<(Bytes, Bytes)>>> {
+        let table = self.spans.layout.clone();
+        let table = (&*table, &table.indexes[self.index]);
+        let stored = |way: &mut EntryWay, entry: &[u8], row: (&Bytes, Bytes), alive: bool| {
+            let found = alive || way.row(table, entry, (row.0, &row.1))?.is_some();
+            Ok(found.then_some(row.1))
+        };
+        self.take(most, Some(ReadMode::Unrecorded), None, stored)
+    }
+
+    /// Takes the next entries, `most` or fewer, and what they stand for: what `told` makes of an
+    /// entry that is alive, or what `stored` makes of an entry's key and the row behind it, which
+    /// is known to have the entry or not. Where entries are dead is asked in the mode `ask`. `None`
+    /// at the end of the span.
+    fn take<T>(
+        &mut self,
+        most: usize,
+        ask: Option<ReadMode>,
+        told: Option<Told<'_, T>>,
+        stored: impl Fn(&mut EntryWay, &[u8], (&Bytes, Bytes), bool) -> SqlResult<Option<T>>,
+    ) -> SqlResult<Option<Vec<(Bytes, T)>>> {
         let Some(scan) = &mut self.open else { return Ok(None) };
         let (txn, layout) = (&self.spans.txn, &self.spans.layout);
         let table = (&**layout, &layout.indexes[self.index]);
         let most = self.step.min(txn.batch_max()).min(most).max(1);
         self.step = self.step.saturating_mul(4);
         let Some(entries) = scan.next_batch(most).map_err(kv_error)? else { return Ok(None) };
-        if entries.len() >= WORTH_ASKING {
-            self.liveness.ask(txn, layout, ReadMode::Unrecorded)?;
+        if let Some(mode) = ask.filter(|_| entries.len() >= WORTH_ASKING) {
+            self.liveness.ask(txn, layout, mode)?;
         }
-        let (mut keys, mut of) = (Vec::with_capacity(entries.len()), Vec::new());
+        // Rows stay in the order of their entries.
+        let (mut out, mut keys) = (Vec::with_capacity(entries.len()), Vec::new());
+        let mut of = Vec::new();
+        let erased = self.liveness.known().filter(|_| told.is_some());
         for at in 0..entries.len() {
             let entry = (entries.key(at), entries.value(at));
-            if let Some(key) = self.way.row_key(table, entry.0, entry.1)? {
-                keys.push(key);
-                of.push(entry.0);
+            let Some(key) = self.way.row_key(table, entry.0, entry.1)? else { continue };
+            match told.filter(|_| erased.is_some_and(|erased| !erased.may_hold(&key))) {
+                Some(told) => out.push(told(&self.way, entry)?.map(|row| (key, row))),
+                None => {
+                    of.push((out.len(), entry.0));
+                    keys.push(key);
+                    out.push(None);
+                }
             }
         }
-        let values = txn.get_many(&keys, self.spans.options.mode).map_err(kv_error)?;
-        // What it erases itself while the rows are fetched was not told.
-        let told = self.liveness.known().filter(|_| txn.is_clean());
-        let mut out = Vec::with_capacity(keys.len());
-        for ((key, value), entry) in keys.into_iter().zip(values).zip(of) {
-            let Some(value) = value else { continue };
-            let alive = told.is_some_and(|erased| !erased.may_hold(&key));
-            if alive || self.way.row(table, entry, (&key, &value))?.is_some() {
-                out.push((key, value));
+        if !keys.is_empty() {
+            let values = txn.get_many(&keys, self.spans.options.mode).map_err(kv_error)?;
+            // What it erases itself while the rows are fetched was not told.
+            let erased = self.liveness.known().filter(|_| txn.is_clean());
+            for ((key, value), (place, entry)) in keys.into_iter().zip(values).zip(of) {
+                let Some(value) = value else { continue };
+                let alive = erased.is_some_and(|erased| !erased.may_hold(&key));
+                let found = stored(&mut self.way, entry, (&key, value), alive)?;
+                out[place] = found.map(|row| (key, row));
             }
         }
-        Ok(Some(out))
+        Ok(Some(out.into_iter().flatten().collect()))
     }
 
     /// Takes one entry and reads its row; `false` at the end of the span.
