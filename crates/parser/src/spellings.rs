@@ -47,6 +47,10 @@ pub(crate) fn rewrite(tokens: &mut Tokens) -> SqlResult<Vec<String>> {
                 "unnest" => in_unnest(tokens, at),
                 "then" => then_return(tokens, at),
                 "get_next_sequence_value" => next_value(tokens, at)?,
+                "pending_commit_timestamp" | "allow_commit_timestamp" | "commit_timestamp" => {
+                    commit_timestamps(tokens, at)?;
+                }
+                "bit_reversed_positive" => reversed_identity(tokens, at)?,
                 "sql" => security(tokens, at),
                 _ => typed_literal(tokens, at),
             }
@@ -225,6 +229,34 @@ fn first_of_set(tokens: &mut Tokens, at: usize) {
         tokens.remove(end);
         tokens.remove(at + 1);
     }
+}
+
+/// Commit timestamps: `PENDING_COMMIT_TIMESTAMP()`, `OPTIONS (allow_commit_timestamp = true)` and
+/// the type `SPANNER.COMMIT_TIMESTAMP`. A statement does not know when its transaction commits.
+fn commit_timestamps(tokens: &[TokenWithSpan], at: usize) -> SqlResult<()> {
+    let before = |n: usize, text: &str| at >= n && is(tokens, at - n, text);
+    let called = is(tokens, at, "pending_commit_timestamp");
+    let meant = called && is_token(tokens, at + 1, &Token::LParen)
+        || is(tokens, at, "allow_commit_timestamp") && before(2, "options")
+        || is(tokens, at, "commit_timestamp") && before(2, "spanner");
+    if !meant {
+        return Ok(());
+    }
+    Err(SqlError::unsupported("a timestamp of the commit").with_hint(
+        "Use a timestamptz with DEFAULT clock_timestamp(): the time of the row, a little before \
+         its commit.",
+    ))
+}
+
+/// `GENERATED .. AS IDENTITY (BIT_REVERSED_POSITIVE)`.
+fn reversed_identity(tokens: &[TokenWithSpan], at: usize) -> SqlResult<()> {
+    let open = tokens[..at].iter().rposition(|t| t.token == Token::LParen);
+    if !open.is_some_and(|open| open > 0 && is(tokens, open - 1, "identity")) {
+        return Ok(());
+    }
+    Err(SqlError::unsupported("an identity column of kind BIT_REVERSED_POSITIVE").with_hint(
+        "Use CREATE SEQUENCE s BIT_REVERSED_POSITIVE, and a column with DEFAULT nextval('s').",
+    ))
 }
 
 fn trailing_comma(tokens: &mut Tokens, at: &mut usize) {

@@ -1,5 +1,5 @@
-//! `information_schema`, with Spanner's columns about interleaving in `tables` and its table
-//! `indexes`.
+//! `information_schema`, with Spanner's columns in `tables` and `columns`, and its tables
+//! `indexes`, `index_columns` and `column_options`.
 
 use braid_catalog::{Deferral, IndexConstraint, InterleaveForm, RefAction, Refined};
 use braid_sql::session::row_deletion_policy;
@@ -36,7 +36,8 @@ pub fn table(name: &str) -> Option<SystemTable> {
              dtd_identifier name, is_self_referencing text, is_identity text, \
              identity_generation text, identity_start text, identity_increment text, \
              identity_maximum text, identity_minimum text, identity_cycle text, \
-             is_generated text, generation_expression text, is_updatable text",
+             is_generated text, generation_expression text, is_updatable text, \
+             spanner_type text, is_stored text, spanner_state text",
             columns,
         ),
         "key_column_usage" => t(
@@ -113,6 +114,10 @@ fn other_table(name: &str) -> Option<SystemTable> {
             "specific_catalog name, specific_schema name, specific_name name, \
              routine_catalog name, routine_schema name, routine_name name, routine_type text"
         }
+        "column_options" => {
+            "table_catalog name, table_schema name, table_name name, column_name name, \
+             option_name text, option_type text, option_value text"
+        }
         "triggers" => {
             "trigger_catalog name, trigger_schema name, trigger_name name, \
              event_manipulation text, event_object_schema name, event_object_table name"
@@ -179,7 +184,7 @@ fn column_row(
     at: i32,
     ty: &SqlType,
 ) -> Vec<Datum> {
-    let mut row = vec![Datum::Null; 44];
+    let mut row = vec![Datum::Null; 47];
     row[0] = text(v.database);
     row[1] = text(schema);
     row[2] = text(table);
@@ -237,6 +242,8 @@ fn column_row(
     row[40] = text("NO");
     row[41] = text("NEVER");
     row[43] = yes_no(true);
+    row[44] = text(ty.name());
+    row[46] = text("COMMITTED");
     row
 }
 
@@ -269,6 +276,7 @@ fn columns(v: &View<'_>) -> Made {
             if let Some(expr) = &c.generated {
                 row[41] = text("ALWAYS");
                 row[42] = text(expr.as_str());
+                row[45] = yes_no(true);
             }
             rows.push(row);
         }

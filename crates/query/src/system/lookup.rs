@@ -8,7 +8,7 @@ use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::Parser;
 
 use super::table::{SystemTable, View};
-use super::{activity, info_schema, pg_tables, roles, row_statistics, statistics};
+use super::{activity, families, info_schema, pg_tables, roles, row_statistics, statistics};
 
 /// Whether `pg_catalog` has a table of this name, which then means it unless a schema is named.
 pub(crate) fn is_pg_table(name: &str) -> bool {
@@ -21,7 +21,10 @@ pub fn table(schema: &str, name: &str) -> Option<SystemTable> {
         "pg_catalog" => {
             let live = || statistics::table(name).or_else(|| activity::table(name));
             let known = pg_tables::table(name).or_else(|| row_statistics::table(name));
-            known.or_else(live).map(|table| SystemTable { oid: oid_of_table(name), ..table })
+            known
+                .or_else(live)
+                .or_else(|| families::table(name))
+                .map(|table| SystemTable { oid: oid_of_table(name), ..table })
         }
         "information_schema" => info_schema::table(name).or_else(|| roles::information_table(name)),
         _ => None,

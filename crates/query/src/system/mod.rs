@@ -7,6 +7,7 @@ mod code;
 mod comments;
 mod definition;
 mod dependencies;
+mod families;
 mod info_schema;
 mod lookup;
 mod names;

@@ -9,6 +9,7 @@
 //! - [`sample`]: drawing rows from all over a table. [`estimate`]: from them to what is kept.
 //! - [`record`]: what is stored. [`cache`]: what is in memory, and how many rows there are.
 //! - [`changes`]: rows that were written since.
+//! - [`families`]: the largest of them, by stored bytes.
 //! - [`mod@analyze`]: the statement. [`auto`]: without one, in the background.
 
 mod analyze;
@@ -16,6 +17,7 @@ mod auto;
 mod cache;
 mod changes;
 mod estimate;
+mod families;
 mod position;
 mod record;
 mod sample;
@@ -27,4 +29,5 @@ pub(crate) use analyze::analyze;
 pub(crate) use cache::Statistics;
 pub use changes::TableActivity;
 pub(crate) use changes::{Delta, Tally};
+pub use families::LargeFamily;
 pub use table::{ColumnStatistics, FamilySize, TableStatistics};

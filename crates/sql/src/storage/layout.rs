@@ -111,6 +111,21 @@ impl Layout {
         Ok(rest.is_empty().then_some(cut))
     }
 
+    /// The key of the root row in whose family another key of the root table lies; `None` if that
+    /// is too short.
+    pub(crate) fn head_of(&self, key: &[u8]) -> SqlResult<Option<Vec<u8>>> {
+        let root = &self.elements[0];
+        let Some(mut rest) = key.strip_prefix(root.start.as_slice()) else { return Ok(None) };
+        for _ in 0..root.columns {
+            // A cut may lie between keys, where no column begins.
+            match skip_column(rest) {
+                Ok(column) => rest = &rest[column..],
+                Err(_) => return Ok(None),
+            }
+        }
+        Ok(Some(key[..key.len() - rest.len()].to_vec()))
+    }
+
     /// The root table in whose span all keys lie, or the global index.
     pub(crate) fn root(&self) -> u32 {
         self.elements[0].id
