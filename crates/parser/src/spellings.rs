@@ -51,6 +51,10 @@ pub(crate) fn rewrite(tokens: &mut Tokens) -> SqlResult<Vec<String>> {
                     commit_timestamps(tokens, at)?;
                 }
                 "bit_reversed_positive" => reversed_identity(tokens, at)?,
+                "safe_cast" | "try_cast" if is_token(tokens, at + 1, &Token::LParen) => {
+                    return Err(SqlError::unsupported("a cast that gives NULL where it fails")
+                        .with_hint("Use CAST, and CASE for values that do not fit."));
+                }
                 "sql" => security(tokens, at),
                 _ => typed_literal(tokens, at),
             }
