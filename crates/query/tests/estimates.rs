@@ -165,3 +165,29 @@ fn kept_plans_follow_statistics() {
     let (by_owner, by_day) = (entries(), entries());
     assert!(by_owner > 6_000 && by_day < 500, "{by_owner} by owner and state, {by_day} by day");
 }
+
+#[test]
+fn many_look_ups_are_a_general_plan() {
+    let mut db = db();
+    let joined = "FROM tasks a, tasks b, orders o, lines l WHERE b.day = a.day AND o.id = b.id
+        AND l.id = o.id AND l.o = o.o";
+    // A half of a range is much, whoever has counted.
+    let much = format!("SELECT a.id, l.l {joined} AND a.owner < 2");
+    let grouped = format!("SELECT a.owner, count(*) {joined} AND a.owner < 2 GROUP BY a.owner");
+    let few = format!("SELECT a.id, l.l {joined} AND a.id BETWEEN 1 AND 2");
+    // The first rows are found soon.
+    let first = format!("{much} LIMIT 3");
+    for analyzed in [false, true] {
+        for sql in [&much, &grouped] {
+            let shown = plan(&mut db, sql);
+            assert!(shown.starts_with("general plan"), "{analyzed}: {sql}\n{shown}");
+        }
+        for sql in [&few, &first] {
+            let shown = plan(&mut db, sql);
+            assert!(!shown.contains("general plan"), "{analyzed}: {sql}\n{shown}");
+        }
+        db.run("ANALYZE");
+    }
+    let few = db.run(&format!("{few} ORDER BY 1, 2"));
+    assert_eq!(few.len(), 2 * 20, "days 1 and 2 have one customer each: {few:?}");
+}

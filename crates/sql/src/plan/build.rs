@@ -182,7 +182,11 @@ fn plan(ctx: &Context, q: &ast::Query, params: &mut ParamTypes) -> SqlResult<Opt
     }
     note_wanted(&mut steps, &output, &sort);
     let passes = AllPasses::plan(ctx, &steps, reverse, locking.is_some());
-    if looks_up_deeply(&steps, passes.of(false).gather.as_ref()) {
+    let known = passes.of(false);
+    let all_wanted = (limit.is_none() || !sort.is_empty()) && locking.is_none() && !first_only;
+    if looks_up_deeply(&steps, known.gather.as_ref())
+        || all_wanted && choice::looks_up_too_much(ctx, &steps, &known.ends)
+    {
         return Ok(None);
     }
     let parts = Parts {

@@ -19,6 +19,7 @@ use braid_types::Datum;
 use super::access::{Access, Values};
 use super::facts::{Facts, LOOKUP, Range};
 use super::rows;
+use super::select::Step;
 use super::share::Estimator;
 use crate::explain::PlanLine;
 use crate::session::Context;
@@ -32,6 +33,11 @@ const COVERING_ENTRY: f64 = 1.5;
 const SPAN: f64 = 10.0;
 /// What a row costs that is sorted.
 const SORTED: f64 = 2.0;
+/// What a general plan costs before it reads anything, with a margin: own plans of this cost are
+/// still quick.
+const GENERAL: f64 = 20_000.0;
+/// So many times reading the tables whole may a chain of look-ups cost.
+const WHOLE_TABLES: f64 = 4.0;
 /// Another access than that of the rules costs less than this part of it.
 const MARKEDLY: f64 = 0.7;
 /// A table of fewer rows is not read whole if there is another way.
@@ -181,6 +187,33 @@ impl Estimator<'_> {
             _ => by_rules,
         }
     }
+}
+
+/// Whether a chain of look-ups costs so much that a general plan, which reads each table once, is
+/// better even where the estimates are wrong and others write there. `ends` are those of
+/// [`Passes`](super::passes::Passes): what one pass covers is not looked up.
+pub(super) fn looks_up_too_much(ctx: &Context, steps: &[Step], ends: &[usize]) -> bool {
+    if steps.len() < 2 || !ctx.db.general().reads_columns() {
+        return false;
+    }
+    let (mut cost, mut whole, mut outer, mut pass) = (0.0, 0.0, 1.0, 0);
+    for (n, step) in steps.iter().enumerate() {
+        let facts = Facts::new(ctx.db.clone(), step.layout.clone());
+        let estimator = Estimator { facts: &facts, eval: Some(&ctx.eval), offset: step.offset };
+        let found = estimator.rows_found(&step.access);
+        // The first row is enough to know.
+        let found = if step.semi.is_some() { found.min(1.0) } else { found };
+        let row = match step.access.index {
+            Some(_) if !step.is_covered() => 1.0 + ROW_BEHIND_ENTRY,
+            _ => 1.0,
+        };
+        let begins = n == 0 || n > pass;
+        cost += outer * (found * row + if begins && n > 0 { LOOKUP } else { 0.0 });
+        whole += facts.rows();
+        outer = step.rows_expected(ctx, outer);
+        pass = if begins { ends[n] } else { pass };
+    }
+    cost > GENERAL + whole * WHOLE_TABLES
 }
 
 /// Whether there is a choice at all: most statements name a whole key, or no part of any.

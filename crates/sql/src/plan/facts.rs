@@ -63,6 +63,22 @@ fn known(bound: &Bound<Option<Datum>>) -> Option<Bound<&Datum>> {
     })
 }
 
+/// How many whole numbers or days lie between bounds; `None` if they are none, or one is open.
+fn integers_between(low: Bound<&Datum>, high: Bound<&Datum>) -> Option<f64> {
+    let number = |value: &Datum| match value {
+        Datum::Int2(n) => Some(f64::from(*n)),
+        Datum::Int4(n) | Datum::Date(n) => Some(f64::from(*n)),
+        Datum::Int8(n) => Some(*n as f64),
+        _ => None,
+    };
+    let edge = |bound: Bound<&Datum>, inwards: f64| match bound {
+        Bound::Unbounded => None,
+        Bound::Included(value) => number(value),
+        Bound::Excluded(value) => Some(number(value)? + inwards),
+    };
+    Some((edge(high, -1.0)? - edge(low, 1.0)? + 1.0).max(0.0))
+}
+
 impl fmt::Debug for Facts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Facts of {}", self.layout.table.name)
@@ -142,6 +158,11 @@ impl Facts {
         let column = self.statistics().and_then(|s| s.column(ordinal));
         match (column, known(&range.low), known(&range.high)) {
             (Some(column), Some(low), Some(high)) => column.fraction_between(low, high),
+            (_, Some(low), Some(high)) => match integers_between(low, high) {
+                // So many values have so many rows at most.
+                Some(values) => unknown.min(values / self.distinct(ordinal)),
+                None => unknown,
+            },
             _ => unknown,
         }
     }
