@@ -206,10 +206,7 @@ fn bind_syntax(expr: &Expr, scope: &Scope, ctx: &mut dyn BindContext) -> SqlResu
         Expr::Position { expr, r#in } => {
             let needle = bind_unsettled(expr, scope, ctx)?;
             let text = bind_unsettled(r#in, scope, ctx)?;
-            if matches!(text.ty(), SqlType::Bit(_) | SqlType::Varbit(_)) {
-                return bind_named("position", vec![text, needle], false, ctx);
-            }
-            bind_named("strpos", vec![text, needle], false, ctx)
+            bind_named("position", vec![text, needle], false, ctx)
         }
         Expr::Substring { expr, substring_from, substring_for, shorthand, .. } => {
             let mut args = vec![bind_unsettled(expr, scope, ctx)?];

@@ -62,6 +62,10 @@ pub(crate) fn bind_function(
         return Err(SqlError::unsupported(format!("COLLATE in an argument of {name}"))
             .with_hint("Letters of all alphabets are changed here, under every collation."));
     }
+    if name == "position" && function.name.0.len() == 1 {
+        // Its arguments are written with IN; the function is found by its schema.
+        return Err(SqlError::syntax("syntax error at or near \",\""));
+    }
     if function.over.is_some() || !function.within_group.is_empty() {
         return Err(general_query_needed("a window function"));
     }
@@ -214,6 +218,9 @@ fn bind_nullif(left: Bound, right: Bound, ctx: &mut dyn BindContext) -> SqlResul
     let value = match &l {
         _ if own => left,
         l if padded => shown.unwrap_or_else(|| l.clone()),
+        l if *l.ty() == SqlType::Cidr => {
+            coerce(l.clone(), &SqlType::Inet, CastContext::Implicit, ctx)?
+        }
         l if matches!(l.ty(), SqlType::Varchar(_)) => l.clone().relabeled(SqlType::Text),
         l => l.clone(),
     };

@@ -611,7 +611,9 @@ impl Bound {
 fn zone_matters(from: &SqlType, to: &SqlType) -> bool {
     use SqlType as T;
     fn zoned(t: &T) -> bool {
+        let bounds = |t: &T| matches!(t, T::Range(kind) if zoned(&kind.element()));
         matches!(t, T::TimestampTz | T::TimeTz)
+            || bounds(t)
             || t.names_objects()
             || t.element().is_some_and(zoned)
     }
@@ -630,7 +632,9 @@ fn zone_matters(from: &SqlType, to: &SqlType) -> bool {
         own || t.element().is_some_and(styled)
     }
     fn ordered(t: &T) -> bool {
-        matches!(t, T::Date | T::Time | T::Timestamp | T::Interval | T::Range(_))
+        let bounds = |t: &T| matches!(t, T::Range(kind) if ordered(&kind.element()));
+        matches!(t, T::Date | T::Time | T::Timestamp | T::Interval)
+            || bounds(t)
             || t.element().is_some_and(ordered)
     }
     let text = |t: &T| t.is_text_like() || *t == T::Unknown;

@@ -231,7 +231,7 @@ fn refuse_malformed(cast: Bound) -> SqlResult<Bound> {
         ctx.style.order = order;
         match cast.eval(&[], &ctx) {
             Ok(_) => return Ok(cast),
-            Err(e) => failure = Some(e),
+            Err(e) => failure = failure.or(Some(e)),
         }
     }
     failure.map_or(Ok(cast), Err)
@@ -274,6 +274,12 @@ fn reads_alike(text: &str, ty: &SqlType) -> bool {
             let zoned = |time: &str| time.contains(['+', '-']) || time.ends_with('Z');
             let written = iso(text.as_bytes()) && text.get(10..).is_some_and(zoned);
             written || matches!(text, "infinity" | "-infinity")
+        }
+        SqlType::Range(kind) => {
+            let inside = text.strip_prefix(['[', '(']).and_then(|t| t.strip_suffix([']', ')']));
+            let alike = |bound: &str| bound.is_empty() || reads_alike(bound, &kind.element());
+            let plain = |t: &str| !t.contains(['"', '\\']) && t.split(',').all(alike);
+            text.eq_ignore_ascii_case("empty") || inside.is_some_and(plain)
         }
         SqlType::Array(element) => {
             let inside = text.strip_prefix('{').and_then(|t| t.strip_suffix('}'));
@@ -393,11 +399,15 @@ fn folded_there(expr: &Bound) -> bool {
 /// settings, of times only `now` is.
 fn reads_settings(from: &SqlType, to: &SqlType) -> bool {
     use SqlType as T;
-    let shown = |t: &T| matches!(t, T::Date | T::Timestamp | T::TimestampTz | T::Interval);
-    let read = |t: &T| shown(t) || *t == T::Time;
+    let shown = |t: &T| {
+        matches!(t, T::Date | T::Timestamp | T::TimestampTz | T::Interval | T::Money | T::Range(_))
+    };
+    let read = |t: &T| shown(t) || matches!(t, T::Time | T::TimeTz);
     let zoned = |t: &T| *t == T::TimestampTz;
     let array = |t: &T| matches!(t, T::Array(_));
     (shown(from) && to.is_text_like())
+        || (from.names_objects() != to.names_objects()
+            && (from.is_text_like() || to.is_text_like()))
         || (from.is_text_like() && (read(to) || array(to)))
         || (array(from) && to.is_text_like())
         || (zoned(from) != zoned(to) && read(from) && read(to))

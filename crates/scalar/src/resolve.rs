@@ -149,6 +149,11 @@ pub fn resolve(name: &str, given: &[SqlType], operator: bool) -> SqlResult<Choic
         if let Some(at) = all.iter().position(|c| c.args.iter().all(|t| t.same_base(known))) {
             return Ok(all.swap_remove(at));
         }
+        if let Some(element) = held_by_a_literal(name, a, b)
+            && element.element().is_none()
+        {
+            return Err(not_unique(name, given, operator));
+        }
     }
     if all.is_empty() {
         return Err(no_match(name, given, operator));
@@ -193,6 +198,16 @@ pub fn resolve(name: &str, given: &[SqlType], operator: bool) -> SqlResult<Choic
 const ALSO_OF_OTHER_TYPES: &[(&str, usize)] =
     &[("trunc", 1), ("age", 1), ("<@", 2), ("@>", 2), ("&&", 2), ("?|", 2)];
 
+/// The operand of a known type of `element <@ 'literal'` and `'literal' @> element`, where the
+/// literal may be a range or, in PostgreSQL, several.
+fn held_by_a_literal<'a>(name: &str, left: &'a SqlType, right: &'a SqlType) -> Option<&'a SqlType> {
+    match name {
+        "<@" if *right == SqlType::Unknown => Some(left),
+        "@>" if *left == SqlType::Unknown => Some(right),
+        _ => None,
+    }
+}
+
 fn not_unique(name: &str, given: &[SqlType], operator: bool) -> SqlError {
     SqlError::new(
         SqlState::AMBIGUOUS_FUNCTION,
@@ -202,7 +217,10 @@ fn not_unique(name: &str, given: &[SqlType], operator: bool) -> SqlError {
             format!("function {} is not unique", signature(name, given, false))
         },
     )
-    .with_hint("Could not choose a best candidate. You might need to add explicit type casts.")
+    .with_hint(format!(
+        "Could not choose a best candidate {}. You might need to add explicit type casts.",
+        if operator { "operator" } else { "function" }
+    ))
 }
 
 /// Refuses a call whose any-element type nothing tells: all its arguments of that type are literals

@@ -160,6 +160,8 @@ fn pieces(t: &mut Table) {
 
 fn overlay(bits: &[bool], part: &[bool], from: i64, count: i64) -> SqlResult<Datum> {
     let before = cut(bits, 1, Some(from - 1))?;
-    let after = cut(bits, from.saturating_add(count), None)?;
+    let end = i32::try_from(from.saturating_add(count))
+        .map_err(|_| SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "integer out of range"))?;
+    let after = cut(bits, end.into(), None)?;
     bit(&[before, part, after].concat())
 }

@@ -277,7 +277,7 @@ fn integers(t: &mut Table) {
                     true => (x - low) * n as f64 / (high - low),
                     false => (x / 2.0 - low / 2.0) / (high / 2.0 - low / 2.0) * n as f64,
                 };
-                share as i64 + 1
+                (share as i64).saturating_add(1)
             };
             i32::try_from(bucket).map(Datum::Int4).map_err(|_| {
                 SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "integer out of range")

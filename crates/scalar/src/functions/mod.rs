@@ -6,6 +6,7 @@ mod advisory;
 mod arguments;
 mod array;
 pub(crate) mod bit_strings;
+mod bytes;
 mod calendar;
 mod channels;
 mod date_format;
@@ -39,6 +40,7 @@ pub use json_text::plain_text;
 pub(crate) const SUBJECTS: &[fn(&mut Table)] = &[
     math::fill,
     text::fill,
+    bytes::fill,
     datetime::fill,
     zoned_time::fill,
     networks::fill,

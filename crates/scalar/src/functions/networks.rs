@@ -1,5 +1,7 @@
 //! Functions and operators over `inet`, `cidr`, `macaddr` and `macaddr8`.
 
+use std::net::IpAddr;
+
 use braid_types::ordered::inet::{Network, full_text, host_text, network_of};
 use braid_types::ordered::macaddr;
 use braid_types::{Datum, Ordered, OrderedKind, SqlError, SqlResult, SqlState};
@@ -59,15 +61,64 @@ fn parts(t: &mut Table) {
     });
 }
 
-/// Octets of zeros at the end are left out if the bits do not reach them.
+/// Octets, or words, of zeros at the end are left out if the bits do not reach them.
 fn abbreviated(network: &Network) -> String {
-    if !network.address.is_ipv4() {
-        return full_text(network);
-    }
+    let IpAddr::V4(_) = network.address else { return abbreviated_words(network) };
     let octets = usize::from(network.bits.div_ceil(8)).max(1);
     let all = host_text(network);
     let shown: Vec<&str> = all.split('.').take(octets).collect();
     format!("{}/{}", shown.join("."), network.bits)
+}
+
+/// Of IPv6 the words that the bits reach, at least two. The longest run of zeros among them is left
+/// out; the colons that stand for it are PostgreSQL's: `2001:db8/32`, `2001:db8::/48`.
+fn abbreviated_words(network: &Network) -> String {
+    let bits = network.bits;
+    let IpAddr::V6(address) = network.address else { return full_text(network) };
+    if bits == 0 {
+        return "::/0".to_string();
+    }
+    let words = &address.segments()[..usize::from(bits.div_ceil(16)).max(2)];
+    let zeros = longest_zeros(words);
+    let has_ipv4 = zeros.start == 0
+        && zeros.len() < words.len()
+        && match zeros.len() {
+            5 => words[5] == 0xffff,
+            6 => true,
+            7 => words[7] >> 8 != 0 && words[7] & 0xff != 1,
+            _ => false,
+        };
+    let mut out = String::new();
+    for (at, word) in words.iter().enumerate() {
+        if zeros.contains(&at) {
+            out.push_str(if at == zeros.start { ":" } else { "" });
+            out.push_str(if at + 1 == words.len() { ":" } else { "" });
+            continue;
+        }
+        if has_ipv4 && at > 5 {
+            let (dot, [high, low]) = (if at == 6 { ":" } else { "." }, word.to_be_bytes());
+            out.push_str(&format!("{dot}{high}"));
+            // Of the last octet, too, only what the bits reach.
+            out.push_str(&if at < 7 || bits > 120 { format!(".{low}") } else { String::new() });
+            continue;
+        }
+        out.push_str(if at > 0 { ":" } else { "" });
+        out.push_str(&format!("{word:x}"));
+    }
+    format!("{out}/{bits}")
+}
+
+fn longest_zeros(words: &[u16]) -> std::ops::Range<usize> {
+    let mut longest = 0..0;
+    let mut at = 0;
+    while at < words.len() {
+        let run = words[at..].iter().take_while(|word| **word == 0).count();
+        if run > longest.len() {
+            longest = at..at + run;
+        }
+        at += run.max(1);
+    }
+    longest
 }
 
 fn mask_length(value: &Datum, length: &Datum) -> SqlResult<u8> {

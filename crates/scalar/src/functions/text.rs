@@ -1,9 +1,9 @@
-//! Functions over text and bytes.
+//! Functions over text.
 
 use braid_types::{ArrayValue, Datum, SqlError, SqlResult, SqlState, SqlType};
 use std::sync::Arc;
 
-use super::{bytes_of, encoding, i64_of, text_of};
+use super::{i64_of, text_of};
 use crate::array_operators::array;
 use crate::registry::{Eval, Table};
 use crate::{EvalContext, pattern};
@@ -239,8 +239,6 @@ fn basic(t: &mut Table) {
     t.add("bit_length(text) int4 -- length in bits", |a, _| {
         Ok(Datum::Int4(text_of(&a[0]).len() as i32 * 8))
     });
-    t.add("length(bytea) int4", |a, _| Ok(Datum::Int4(bytes_of(&a[0]).len() as i32)));
-    t.add("octet_length(bytea) int4", |a, _| Ok(Datum::Int4(bytes_of(&a[0]).len() as i32)));
     t.add("lower(text) text -- in small letters", |a, _| text(text_of(&a[0]).to_lowercase()));
     t.add("upper(text) text -- in capital letters", |a, _| text(text_of(&a[0]).to_uppercase()));
     t.add("initcap(text) text -- each word with a capital letter", |a, _| {
@@ -265,19 +263,6 @@ fn basic(t: &mut Table) {
             },
         })
     });
-    let sub_bytes: Eval = |a, _| {
-        let bytes = bytes_of(&a[0]);
-        let from = i64_of(&a[1]);
-        if a.get(2).is_some_and(|n| i64_of(n) < 0) {
-            return Err(SqlError::new(SqlState("22011"), "negative substring length not allowed"));
-        }
-        let end = a.get(2).map_or(i64::MAX, |n| from.saturating_add(i64_of(n)));
-        let start = (from.max(1) - 1).min(bytes.len() as i64) as usize;
-        let end = (end.max(1) - 1).clamp(start as i64, bytes.len() as i64) as usize;
-        Ok(Datum::Bytea(bytes[start..end].into()))
-    };
-    t.add("substring(bytea, int4) bytea", sub_bytes);
-    t.add("substring(bytea, int4, int4) bytea", sub_bytes);
     t.add("left(text, int4) text -- the first characters; negative, all but the last", |a, _| {
         let (s, n) = (text_of(&a[0]), i64_of(&a[1]));
         let keep = if n >= 0 { n } else { (s.chars().count() as i64 + n).max(0) };
@@ -299,6 +284,7 @@ fn basic(t: &mut Table) {
         Ok(Datum::Int4(s.find(text_of(&a[1])).map_or(0, |at| s[..at].chars().count() as i32 + 1)))
     };
     t.add("strpos(text, text) int4 -- position of the other text, 0 if it is not there", find);
+    t.add("position(text, text) int4 -- as `strpos`; also `position(b IN a)`", find);
     let trim: Eval = |a, _| text(text_of(&a[0]).trim_matches(trim_set(a).as_slice()));
     let ltrim: Eval = |a, _| text(text_of(&a[0]).trim_start_matches(trim_set(a).as_slice()));
     let rtrim: Eval = |a, _| text(text_of(&a[0]).trim_end_matches(trim_set(a).as_slice()));
@@ -578,163 +564,10 @@ fn regexes(t: &mut Table) {
     t.add("regexp_split_to_array(text, text, text) text[]", split);
 }
 
-fn encode(bytes: &[u8], format: &str) -> SqlResult<String> {
-    let lowered = format.to_ascii_lowercase();
-    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    match lowered.as_str() {
-        "hex" => Ok(bytes.iter().map(|b| format!("{b:02x}")).collect()),
-        "base64" => {
-            let mut out = String::new();
-            for chunk in bytes.chunks(3) {
-                let word = chunk.iter().fold(0u32, |w, b| w << 8 | u32::from(*b))
-                    << (8 * (3 - chunk.len()));
-                for at in 0..4 {
-                    if at <= chunk.len() {
-                        let index = (word >> (18 - 6 * at)) & 63;
-                        out.push(char::from(ALPHABET[index as usize]));
-                    } else {
-                        out.push('=');
-                    }
-                }
-            }
-            let lines: Vec<&str> =
-                (0..out.len()).step_by(76).map(|at| &out[at..(at + 76).min(out.len())]).collect();
-            Ok(lines.join("\n"))
-        }
-        "escape" => Ok(bytes
-            .iter()
-            .map(|b| match b {
-                b'\\' => "\\\\".to_string(),
-                0 | 128.. => format!("\\{b:03o}"),
-                b => char::from(*b).to_string(),
-            })
-            .collect()),
-        other => Err(SqlError::new(
-            SqlState::INVALID_PARAMETER_VALUE,
-            format!("unrecognized encoding: \"{other}\""),
-        )),
-    }
-}
-
-fn decode(s: &str, format: &str) -> SqlResult<Vec<u8>> {
-    let lowered = format.to_ascii_lowercase();
-    let bad = |m: &str| SqlError::new(SqlState::INVALID_PARAMETER_VALUE, m.to_string());
-    match lowered.as_str() {
-        "hex" => {
-            match Datum::parse(&format!("\\x{s}"), &SqlType::Bytea, braid_types::TimeZone::utc())? {
-                Datum::Bytea(b) => Ok(b.to_vec()),
-                _ => Ok(Vec::new()),
-            }
-        }
-        // `\x` begins the hexadecimal form of `bytea`, but no escape.
-        "escape" if s.starts_with("\\x") => Err(SqlError::new(
-            SqlState::INVALID_TEXT_REPRESENTATION,
-            "invalid input syntax for type bytea",
-        )),
-        "escape" => match Datum::parse(s, &SqlType::Bytea, braid_types::TimeZone::utc())? {
-            Datum::Bytea(b) => Ok(b.to_vec()),
-            _ => Ok(Vec::new()),
-        },
-        "base64" => {
-            let symbols = s.bytes().filter(|b| !b.is_ascii_whitespace()).count();
-            if symbols % 4 != 0 {
-                return Err(bad("invalid base64 end sequence"));
-            }
-            let mut out = Vec::new();
-            let (mut word, mut bits) = (0u32, 0);
-            for c in s.bytes().filter(|b| !b.is_ascii_whitespace() && *b != b'=') {
-                let value = match c {
-                    b'A'..=b'Z' => c - b'A',
-                    b'a'..=b'z' => c - b'a' + 26,
-                    b'0'..=b'9' => c - b'0' + 52,
-                    b'+' => 62,
-                    b'/' => 63,
-                    _ => return Err(bad("invalid symbol found while decoding base64 sequence")),
-                };
-                word = word << 6 | u32::from(value);
-                bits += 6;
-                if bits >= 8 {
-                    bits -= 8;
-                    out.push((word >> bits) as u8);
-                }
-            }
-            Ok(out)
-        }
-        other => Err(bad(&format!("unrecognized encoding: \"{other}\""))),
-    }
-}
-
-/// MD5 by its definition (RFC 1321): for fingerprints that clients compare, not for secrets.
-fn md5(input: &[u8]) -> [u8; 16] {
-    let shifts: [u32; 16] = [7, 12, 17, 22, 5, 9, 14, 20, 4, 11, 16, 23, 6, 10, 15, 21];
-    let constant = |i: usize| ((i as f64 + 1.0).sin().abs() * 4_294_967_296.0) as u32;
-    let mut state: [u32; 4] = [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476];
-    let mut message = input.to_vec();
-    message.push(0x80);
-    while message.len() % 64 != 56 {
-        message.push(0);
-    }
-    message.extend((input.len() as u64 * 8).to_le_bytes());
-    for block in message.chunks(64) {
-        let word =
-            |i: usize| u32::from_le_bytes(block[i * 4..i * 4 + 4].try_into().expect("four bytes"));
-        let [mut a, mut b, mut c, mut d] = state;
-        for i in 0..64 {
-            let (mix, at) = match i / 16 {
-                0 => ((b & c) | (!b & d), i),
-                1 => ((d & b) | (!d & c), (5 * i + 1) % 16),
-                2 => (b ^ c ^ d, (3 * i + 5) % 16),
-                _ => (c ^ (b | !d), (7 * i) % 16),
-            };
-            let sum = a.wrapping_add(mix).wrapping_add(constant(i)).wrapping_add(word(at));
-            (a, d, c) = (d, c, b);
-            b = b.wrapping_add(sum.rotate_left(shifts[i / 16 * 4 + i % 4]));
-        }
-        for (slot, value) in state.iter_mut().zip([a, b, c, d]) {
-            *slot = slot.wrapping_add(value);
-        }
-    }
-    let mut out = [0; 16];
-    for (at, word) in state.iter().enumerate() {
-        out[at * 4..at * 4 + 4].copy_from_slice(&word.to_le_bytes());
-    }
-    out
-}
-
-fn bytes(t: &mut Table) {
-    t.add("encode(bytea, text) text -- bytes as hex, base64 or escape", |a, _| {
-        text(encode(bytes_of(&a[0]), text_of(&a[1]))?)
-    });
-    t.add("decode(text, text) bytea -- bytes written as hex, base64 or escape", |a, _| {
-        Ok(Datum::Bytea(decode(text_of(&a[0]), text_of(&a[1]))?.into()))
-    });
-    t.add("md5(text) text -- MD5 as hexadecimal digits", |a, _| {
-        text(encode(&md5(text_of(&a[0]).as_bytes()), "hex")?)
-    });
-    t.add("md5(bytea) text", |a, _| text(encode(&md5(bytes_of(&a[0])), "hex")?));
-    t.add("convert_from(bytea, name) text -- text out of bytes in an encoding", |a, _| {
-        text(encoding::decode(bytes_of(&a[0]), text_of(&a[1]))?)
-    });
-    t.add("convert_to(text, name) bytea -- bytes of the text in an encoding", |a, _| {
-        Ok(Datum::Bytea(encoding::encode(text_of(&a[0]), text_of(&a[1]))?.into()))
-    });
-    t.add("get_byte(bytea, int4) int4 -- one byte", |a, _| {
-        let at = i64_of(&a[1]);
-        match usize::try_from(at).ok().and_then(|at| bytes_of(&a[0]).get(at)) {
-            Some(b) => Ok(Datum::Int4(i32::from(*b))),
-            None => Err(SqlError::new(
-                SqlState("2202E"),
-                format!("index {at} out of valid range, 0..{}", bytes_of(&a[0]).len() as i64 - 1),
-            )),
-        }
-    });
-}
-
 /// Adds the functions of this file.
 pub(super) fn fill(t: &mut Table) {
     basic(t);
     changing(t);
     assembling(t);
     regexes(t);
-    bytes(t);
 }

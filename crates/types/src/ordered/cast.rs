@@ -31,7 +31,8 @@ pub(crate) fn convert(value: &Datum, to: &SqlType, style: &Style) -> Option<SqlR
         (OrderedKind::Inet, SqlType::Cidr) => {
             Ok(Datum::Ordered(network_of(ordered).network().value(OrderedKind::Cidr)))
         }
-        (OrderedKind::Inet, to) if to.is_text_like() => {
+        // As a name it is what is shown.
+        (OrderedKind::Inet, to) if to.is_text_like() && *to != SqlType::Name => {
             Ok(Datum::text(full_text(&network_of(ordered))))
         }
         (_, SqlType::Inet | SqlType::Varbit(_)) | (OrderedKind::Varbit, SqlType::Bit(_)) => {

@@ -163,7 +163,8 @@ fn of_class(first: u8) -> u8 {
 }
 
 fn decimal(text: &str, max: u8) -> Option<u8> {
-    let digits = !text.is_empty() && text.len() <= 3 && text.bytes().all(|b| b.is_ascii_digit());
+    // Zeros in front of a number count for nothing, however many they are.
+    let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     text.parse().ok().filter(|n| digits && *n <= max)
 }
 

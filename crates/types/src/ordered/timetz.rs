@@ -61,10 +61,6 @@ pub(super) fn parse(text: &str, style: &Style) -> SqlResult<Ordered> {
         )
     };
     let time = fields.time.ok_or_else(bad)?;
-    let by_name = matches!(fields.zone, Some(TimeZone::Named(zone)) if zone.name().contains('/'));
-    if by_name && fields.date.is_none() {
-        return Err(bad());
-    }
     let zone = fields.zone.unwrap_or(style.zone);
     // A zone with summer time has an offset on a day: the one that is named, or today.
     let day = match fields.date {

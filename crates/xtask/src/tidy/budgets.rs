@@ -38,7 +38,6 @@ const LONG: &[(&str, &str)] = &[
     ("crates/scalar/src/functions/number_format.rs", "read"),
     ("crates/scalar/src/functions/system.rs", "catalog"),
     ("crates/scalar/src/functions/system.rs", "session"),
-    ("crates/scalar/src/functions/text.rs", "basic"),
     ("crates/scalar/src/functions/text.rs", "changing"),
     ("crates/scalar/src/functions/text.rs", "format_text"),
     ("crates/scalar/src/operators.rs", "datetime_ops"),
@@ -46,7 +45,6 @@ const LONG: &[(&str, &str)] = &[
     ("crates/sql/src/dml/insert.rs", "run"),
     ("crates/sql/src/plan/build.rs", "plan"),
     ("crates/types/src/cast.rs", "convert"),
-    ("crates/types/src/datetime_in.rs", "parse_fields"),
 ];
 /// Structs of more fields than the aim.
 const WIDE: &[(&str, &str)] = &[

@@ -197,6 +197,9 @@ impl<'a> Generator<'a> {
             Form::Function if signature.name == "extract" => {
                 format!("extract({} FROM {})", args[0].trim_matches('\''), args[1])
             }
+            Form::Function if signature.name == "position" => {
+                format!("position({} IN {})", args[1], args[0])
+            }
             Form::Function => format!("{}({})", signature.name, args.join(", ")),
             Form::Prefix => format!("{} ({})", signature.name, args[0]),
             Form::Infix => format!("({}) {} ({})", args[0], signature.name, args[1]),

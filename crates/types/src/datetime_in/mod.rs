@@ -1,0 +1,15 @@
+//! Text to dates, times and timestamps.
+//!
+//! ```text
+//!   text ──► tokens: pieces by their characters ──► reader: what each piece means ──► Fields
+//!                                     words: months, zones' neighbours, `infinity`
+//! ```
+
+mod reader;
+mod tokens;
+mod values;
+mod words;
+
+pub(crate) use values::{
+    fraction_micros, parse_date, parse_fields, parse_time, parse_timestamp, without_punctuation,
+};
