@@ -260,6 +260,30 @@ fn rows_come_in_the_order_of_a_query_in_from() {
 }
 
 #[test]
+fn aggregates_of_general_plans_see_the_order_of_a_query_in_from() {
+    let mut db = filled(false);
+    db.run("create table t (id int primary key, g int, n int, name text)");
+    db.run("insert into t select i, i % 2, 10 - i, 'n' || i % 3 from generate_series(1, 6) i");
+    db.check(&[
+        ("select json_agg(d.id)::text from (select id, n from t order by n) d", "[6, 5, 4, 3, 2, 1]"),
+        ("select array_agg(id) from (select * from t order by t.g, n) d", "{6,4,2,5,3,1}"),
+        ("select array_agg(id) from (select * from t order by name desc, id) d", "{2,5,1,4,3,6}"),
+        ("select string_agg(d.x, ',') from (select name as x, id from t order by 2 desc) d",
+            "n0,n2,n1,n0,n2,n1"),
+        ("select array_agg(k) from (select n * 2 % 7 as k from t order by n * 2 % 7) d",
+            "{0,1,2,3,4,5}"),
+        ("select g, array_agg(id) from (select * from t order by n) d group by g order by g",
+            "0|{6,4,2}; 1|{5,3,1}"),
+        ("select array_agg(d.id order by d.id) from (select id from t order by id desc) d",
+            "{1,2,3,4,5,6}"),
+        ("select sum(d.n), array_agg(d.n) from (select n from t order by n desc nulls last limit 3) d",
+            "24|{9,8,7}"),
+        // What is ordered by is not selected: nobody knows it outside.
+        ("select count(*) from (select id from t order by n) d", "6"),
+    ]);
+}
+
+#[test]
 fn a_value_that_may_not_be_is_refused_as_by_general_plans() {
     let mut db = filled(false);
     for (sql, state) in [

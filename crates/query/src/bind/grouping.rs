@@ -119,7 +119,12 @@ impl Binder<'_> {
         let sorted = types.len() - within.len()..types.len();
         types[sorted].iter().try_for_each(|ty| ty.check_comparable("ordering"))?;
         let mut order = Vec::new();
-        for key in given.order {
+        let unordered = given.order.is_empty() && !given.distinct && within.is_empty();
+        let from = match unordered && code.by_order {
+            true => self.level().aggregating.from_order.clone(),
+            false => Vec::new(),
+        };
+        for key in given.order.iter().chain(&from) {
             let bound = self.settled(&key.expr)?;
             let desc = key.options.asc == Some(false);
             let nulls_first = key.options.nulls_first.unwrap_or(desc);
@@ -144,13 +149,13 @@ impl Binder<'_> {
         name: &str,
         function: &ast::Function,
     ) -> SqlResult<Bound> {
-        if self.level().inside_aggregate {
+        if self.level().aggregating.inside {
             return Err(SqlError::new(
                 SqlState::GROUPING_ERROR,
                 "aggregate function calls cannot be nested",
             ));
         }
-        if let Some(clause) = self.level().no_aggregates {
+        if let Some(clause) = self.level().aggregating.refused_in {
             return Err(aggregate_not_allowed(clause));
         }
         // Written once more, in HAVING or ORDER BY: it is computed once.
@@ -160,13 +165,13 @@ impl Binder<'_> {
             let ty = self.level().slots[slot].ty.clone();
             return Ok(Bound::column(slot, ty));
         }
-        self.level().inside_aggregate = true;
+        self.level().aggregating.inside = true;
         let chosen = self.choose_aggregate(name, function);
         let filter = match &function.filter {
             Some(filter) => self.condition(filter, "FILTER").map(Some),
             None => Ok(None),
         };
-        self.level().inside_aggregate = false;
+        self.level().aggregating.inside = false;
         let (chosen, filter) = (chosen?, filter?);
         let column = self.fresh("agg");
         let slot = self.add_column(&column, chosen.ret.clone());
@@ -198,7 +203,7 @@ impl Binder<'_> {
     /// The group that an expression is, if it is one.
     pub(super) fn grouped_expr(&mut self, expr: &ast::Expr) -> SqlResult<Option<Bound>> {
         let level = self.level();
-        if level.inside_aggregate || level.groups.is_empty() {
+        if level.aggregating.inside || level.groups.is_empty() {
             return Ok(None);
         }
         let found = level.groups.iter().find(|g| g.ast.as_ref() == Some(expr));
@@ -254,9 +259,9 @@ impl Binder<'_> {
         }
         let target = self.group_target(&expr, select)?;
         let scope = self.level().scope.clone();
-        self.level().no_aggregates = Some("GROUP BY");
+        self.level().aggregating.refused_in = Some("GROUP BY");
         let bound = braid_scalar::bind(&target, &scope, self);
-        self.level().no_aggregates = None;
+        self.level().aggregating.refused_in = None;
         let bound = bound?;
         bound.ty().check_comparable("equality")?;
         Ok((target, bound))

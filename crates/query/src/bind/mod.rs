@@ -15,6 +15,7 @@ mod call;
 mod cte;
 mod faults;
 mod from;
+mod from_order;
 mod function_table;
 mod grouping;
 mod grouping_sets;
@@ -115,13 +116,22 @@ struct Level {
     inputs: usize,
     /// For each input: (relation number, table oid, attnum, part of the primary key).
     origins: Vec<Option<Origin>>,
-    inside_aggregate: bool,
+    aggregating: Aggregating,
     /// Columns that WHERE makes equal to constants.
     fixed: Vec<(usize, Bound)>,
     /// Slots of numerics that have a bounded number of digits.
     short: HashSet<usize>,
+}
+
+/// What aggregates have to know of their place.
+#[derive(Default)]
+struct Aggregating {
+    /// It is in the arguments of one.
+    inside: bool,
     /// What may not hold aggregates, for the error.
-    no_aggregates: Option<&'static str>,
+    refused_in: Option<&'static str>,
+    /// The order of the query that is all of FROM.
+    from_order: Vec<ast::OrderByExpr>,
 }
 
 impl Level {
@@ -338,9 +348,9 @@ impl<'a> Binder<'a> {
 
     fn condition(&mut self, expr: &ast::Expr, clause: &'static str) -> SqlResult<Bound> {
         let scope = self.level().scope.clone();
-        let before = self.level().no_aggregates.replace(clause);
+        let before = self.level().aggregating.refused_in.replace(clause);
         let bound = braid_scalar::bind_bool(expr, clause, &scope, self);
-        self.level().no_aggregates = before;
+        self.level().aggregating.refused_in = before;
         bound.map(|b| faults::without_casts(&b))
     }
 
@@ -566,7 +576,7 @@ impl<'a> Binder<'a> {
     fn input_column(&mut self, at: usize) -> SqlResult<Bound> {
         let level = self.level();
         let ty = level.slots[at].ty.clone();
-        if !level.inside_aggregate
+        if !level.aggregating.inside
             && let Some(group) = level.groups.iter().find(|g| g.bound.as_column() == Some(at))
         {
             return Ok(Bound::column(group.slot, ty));

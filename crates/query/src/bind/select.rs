@@ -15,6 +15,7 @@ use datafusion::logical_expr::expr::Sort;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use sqlparser::ast;
 
+use super::from_order::from_order;
 use super::function_table::columns_of;
 use super::{Binder, Bounded, Cte, OutputColumn, column, faults};
 use crate::error::from_df;
@@ -155,6 +156,7 @@ impl Binder<'_> {
     fn select(&mut self, select: &ast::Select, order: &[ast::OrderByExpr]) -> SqlResult<Bounded> {
         refuse(select)?;
         let mut plan = self.bind_from(&select.from)?;
+        self.level().aggregating.from_order = from_order(&select.from, &self.level().scope);
         if let Some(condition) = &select.selection {
             let bound = self.condition(condition, "WHERE")?;
             plan = self.filtered(plan, &bound, true)?;

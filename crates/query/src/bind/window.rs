@@ -133,13 +133,13 @@ impl Binder<'_> {
 
     pub(super) fn window_call(&mut self, name: &str, function: &ast::Function) -> SqlResult<Bound> {
         self.risky |= !matches!(name, "row_number" | "rank" | "dense_rank" | "count");
-        if let Some(clause) = self.level().no_aggregates {
+        if let Some(clause) = self.level().aggregating.refused_in {
             return Err(SqlError::new(
                 SqlState("42P20"),
                 format!("window functions are not allowed in {clause}"),
             ));
         }
-        if self.level().inside_aggregate {
+        if self.level().aggregating.inside {
             return Err(aggregate_not_allowed("window functions' arguments"));
         }
         let over = function.over.as_ref().ok_or_else(|| SqlError::internal("no OVER"))?;
