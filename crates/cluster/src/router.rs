@@ -122,6 +122,11 @@ impl Router {
         self.routes.lock().all().cloned().collect()
     }
 
+    /// How many ranges are known.
+    pub fn range_count(&self) -> usize {
+        self.routes.lock().all().count()
+    }
+
     /// A span, cut at borders.
     pub(crate) fn pieces(&self, span: &KeySpan) -> KvResult<Vec<(Route, KeySpan)>> {
         let mut out = Vec::new();

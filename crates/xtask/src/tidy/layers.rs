@@ -11,7 +11,7 @@ const LAYERS: &[&[&str]] = &[
     &["braid-keys", "braid-kv", "braid-parser", "braid-scalar", "braid-import", "braid-consensus"],
     &["braid-catalog", "braid-range"],
     &["braid-sql", "braid-cluster"],
-    &["braid-query"],
+    &["braid-query", "braid-node"],
     &["braid-server", "braid-workload"],
     &["braid"],
 ];
@@ -26,6 +26,9 @@ const NEVER: &[(&str, &str)] = &[
     ("braid-range", "raft"),
     ("braid-cluster", "raft"),
     ("braid-cluster", "tokio"),
+    ("braid-node", "raft"),
+    ("braid-node", "tokio"),
+    ("braid-node", "braid-sql"),
     ("braid-catalog", "braid-parser"),
     ("braid-catalog", "braid-scalar"),
     ("braid-sql", "braid-lsm"),

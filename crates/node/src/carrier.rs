@@ -1,0 +1,163 @@
+//! Carries requests to nodes and answers back: [`Transport`] over threads and connections.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::SyncSender;
+use std::time::Duration;
+
+use braid_cluster::{Reply, Transport};
+use braid_env::clock::Clock;
+use braid_range::{NodeId, Request};
+use parking_lot::{Condvar, Mutex};
+
+use crate::driver::{Asker, Event};
+use crate::frame::Frame;
+use crate::peers::{Peers, Sink};
+
+/// A waiting thread looks so often whether it should stop.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// Who asks a node that is not there is told so after a moment, not to ask again and again.
+const ABSENT_PAUSE: Duration = Duration::from_millis(20);
+
+/// Where an answer is put.
+#[derive(Default)]
+pub(crate) struct Slot {
+    /// `Some(None)`: there will be none.
+    answer: Mutex<Option<Option<Reply>>>,
+    filled: Condvar,
+}
+
+impl Slot {
+    /// The first one counts.
+    pub(crate) fn fill(&self, reply: Option<Reply>) {
+        self.answer.lock().get_or_insert(reply);
+        self.filled.notify_all();
+    }
+
+    fn wait(&self, clock: &dyn Clock, patience: Duration, stop: &AtomicBool) -> Option<Reply> {
+        let until = clock.monotonic_nanos() + patience.as_nanos() as u64;
+        let mut answer = self.answer.lock();
+        loop {
+            if let Some(reply) = answer.take() {
+                return reply;
+            }
+            if stop.load(Ordering::Relaxed) || clock.monotonic_nanos() > until {
+                return None;
+            }
+            self.filled.wait_for(&mut answer, LOOK_EVERY);
+        }
+    }
+}
+
+/// Questions to other nodes that are not answered yet.
+#[derive(Default)]
+pub(crate) struct Questions {
+    open: Mutex<HashMap<u64, (NodeId, Arc<Slot>)>>,
+    last: AtomicU64,
+}
+
+impl Questions {
+    fn ask(&self, node: NodeId) -> (u64, Arc<Slot>) {
+        let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
+        let slot = Arc::new(Slot::default());
+        self.open.lock().insert(number, (node, slot.clone()));
+        (number, slot)
+    }
+
+    fn forget(&self, number: u64) {
+        self.open.lock().remove(&number);
+    }
+
+    fn answer(&self, from: NodeId, number: u64, reply: Reply) {
+        let mut open = self.open.lock();
+        if open.get(&number).is_some_and(|(node, _)| *node == from)
+            && let Some((_, slot)) = open.remove(&number)
+        {
+            slot.fill(Some(reply));
+        }
+    }
+
+    fn lose(&self, node: NodeId) {
+        let lost = |(_, asked): &(&u64, &(NodeId, Arc<Slot>))| asked.0 == node;
+        self.open.lock().iter().filter(lost).for_each(|(_, (_, slot))| slot.fill(None));
+    }
+}
+
+/// What comes from other nodes goes to the driver, or to whoever waits for it.
+pub(crate) struct Inbox {
+    pub(crate) events: SyncSender<Event>,
+    pub(crate) questions: Arc<Questions>,
+}
+
+impl Sink for Inbox {
+    fn take(&self, from: NodeId, frame: Frame) -> bool {
+        let event = match frame {
+            Frame::Raft(bytes) => Event::Raft(bytes),
+            Frame::Request { number: 0, request } => Event::Ask(Asker::Nobody, request),
+            Frame::Request { number, request } => Event::Ask(Asker::Node(from, number), request),
+            Frame::Answer { number, clock, answer } => {
+                self.questions.answer(from, number, Reply { clock, answer: *answer });
+                return true;
+            }
+            Frame::Alive => return true,
+        };
+        self.events.send(event).is_ok()
+    }
+
+    fn lost(&self, node: NodeId) {
+        self.questions.lose(node);
+    }
+}
+
+/// See the [module's page](self).
+pub(crate) struct Carrier {
+    pub(crate) home: NodeId,
+    pub(crate) events: SyncSender<Event>,
+    pub(crate) questions: Arc<Questions>,
+    pub(crate) peers: Arc<Peers>,
+    pub(crate) clock: Arc<dyn Clock>,
+}
+
+impl Transport for Carrier {
+    fn ask(
+        &self,
+        node: NodeId,
+        request: &Request,
+        patience: Duration,
+        stop: &AtomicBool,
+    ) -> Option<Reply> {
+        if node == self.home {
+            let slot = Arc::new(Slot::default());
+            let event = Event::Ask(Asker::Here(slot.clone()), Box::new(request.clone()));
+            if self.events.send(event).is_err() {
+                self.pause(ABSENT_PAUSE);
+                return None;
+            }
+            return slot.wait(&*self.clock, patience, stop);
+        }
+        let (number, slot) = self.questions.ask(node);
+        let frame = Frame::Request { number, request: Box::new(request.clone()) };
+        let sent = self.peers.send(node, &frame);
+        let reply = if sent { slot.wait(&*self.clock, patience, stop) } else { None };
+        self.questions.forget(number);
+        if reply.is_none() && !stop.load(Ordering::Relaxed) {
+            self.pause(ABSENT_PAUSE);
+        }
+        reply
+    }
+
+    fn tell(&self, node: NodeId, request: &Request) {
+        let request = Box::new(request.clone());
+        if node == self.home {
+            // Lost if this node is stopping, as it may be.
+            let _sent = self.events.send(Event::Ask(Asker::Nobody, request));
+        } else {
+            self.peers.send(node, &Frame::Request { number: 0, request });
+        }
+    }
+
+    fn pause(&self, time: Duration) {
+        self.clock.sleep(time);
+    }
+}

@@ -1,0 +1,193 @@
+//! The thread that owns a node's replicas: it takes what has come, lets time pass, syncs the raft
+//! log, and sends what is to be sent.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::time::Duration;
+
+use braid_cluster::Reply;
+use braid_consensus::Result;
+use braid_env::clock::Clock;
+use braid_env::tasks::spawn_thread;
+use braid_lsm::CommitTs;
+use braid_range::{NodeId, Replicas, Request, RequestNumber, StorePosition};
+use bytes::Bytes;
+
+use crate::carrier::Slot;
+use crate::frame::Frame;
+use crate::peers::Peers;
+
+/// From one tick to the next: elections begin after ten to twenty of them.
+pub(crate) const TICK: Duration = Duration::from_millis(100);
+/// Events that wait; who has more waits with them.
+pub(crate) const MAX_EVENTS: usize = 1024;
+/// Events that are taken before the raft log is synced for all of them.
+const MAX_TAKEN: usize = 256;
+/// The store is synced every so many ticks.
+const STORE_TICKS: u64 = 10;
+
+/// Who wants an answer.
+pub(crate) enum Asker {
+    /// A thread of this node.
+    Here(Arc<Slot>),
+    /// Another node, with its number for it.
+    Node(NodeId, u64),
+    Nobody,
+}
+
+/// What has happened.
+pub(crate) enum Event {
+    /// A message of another replica.
+    Raft(Bytes),
+    Ask(Asker, Box<Request>),
+    /// What the store held then is durable.
+    StoreSynced(StorePosition),
+    Stop,
+}
+
+/// See the [module's page](self).
+pub(crate) struct Driver {
+    pub(crate) replicas: Replicas,
+    pub(crate) peers: Arc<Peers>,
+    pub(crate) clock: Arc<dyn Clock>,
+    /// The node cannot go on: its disk has failed, or what was stored does not fit together.
+    pub(crate) failed: Arc<AtomicBool>,
+}
+
+impl Driver {
+    /// Runs until it is told to stop, or the node cannot go on.
+    pub(crate) fn run(mut self, own: &SyncSender<Event>, events: &Receiver<Event>) {
+        let mut askers = Askers::default();
+        if let Err(e) = self.go_on(own, events, &mut askers) {
+            tracing::error!(error = %e, "this node's replicas cannot go on; it serves nothing");
+            self.failed.store(true, Ordering::SeqCst);
+        }
+        askers.all.into_values().for_each(|asker| self.answer(asker, None));
+        if let Err(e) = self.replicas.store().close() {
+            tracing::error!(error = %e, "the store was not closed in order");
+        }
+    }
+
+    fn go_on(
+        &mut self,
+        own: &SyncSender<Event>,
+        events: &Receiver<Event>,
+        askers: &mut Askers,
+    ) -> Result<()> {
+        let (positions, to_sync) = sync_channel::<StorePosition>(1);
+        let synced = own.clone();
+        let failed = self.failed.clone();
+        // Ends with the last position, when this function is left.
+        spawn_thread("braid-store-sync", move || {
+            for position in to_sync {
+                if let Err(e) = position.wait_durable() {
+                    tracing::error!(error = %e, "the store cannot be synced");
+                    failed.store(true, Ordering::SeqCst);
+                    return;
+                }
+                if synced.send(Event::StoreSynced(position)).is_err() {
+                    return;
+                }
+            }
+        });
+        let mut ticks = 0u64;
+        let mut next = self.clock.monotonic_nanos();
+        loop {
+            let now = self.clock.monotonic_nanos();
+            if now >= next {
+                self.replicas.tick()?;
+                // Ticks that were missed are not made up for.
+                next = now + TICK.as_nanos() as u64;
+                ticks += 1;
+                if ticks.is_multiple_of(STORE_TICKS)
+                    && let Err(TrySendError::Disconnected(_)) =
+                        positions.try_send(self.replicas.store_position())
+                {
+                    return Err(braid_consensus::Error::Inconsistent("no sync".into()));
+                }
+                self.settle(askers)?;
+            }
+            let left = Duration::from_nanos(next.saturating_sub(self.clock.monotonic_nanos()));
+            let mut event = match events.recv_timeout(left) {
+                Ok(event) => Some(event),
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            };
+            for _ in 0..MAX_TAKEN {
+                match event.take() {
+                    None => break,
+                    Some(Event::Stop) => return Ok(()),
+                    Some(other) => self.take(other, askers)?,
+                }
+                event = events.try_recv().ok();
+            }
+            if let Some(left_over) = event {
+                if matches!(left_over, Event::Stop) {
+                    return Ok(());
+                }
+                self.take(left_over, askers)?;
+            }
+            self.settle(askers)?;
+        }
+    }
+
+    fn take(&mut self, event: Event, askers: &mut Askers) -> Result<()> {
+        match event {
+            Event::Raft(bytes) => self.replicas.receive(&bytes),
+            Event::Ask(asker, request) => {
+                let number = askers.add(asker);
+                self.replicas.request(number, *request)
+            }
+            Event::StoreSynced(position) => self.replicas.store_synced(&position),
+            Event::Stop => Ok(()),
+        }
+    }
+
+    /// Carries out what the replicas want until they want nothing.
+    fn settle(&mut self, askers: &mut Askers) -> Result<()> {
+        loop {
+            let effects = self.replicas.effects();
+            for (node, bytes) in effects.send {
+                // Lost if there is no connection: it is sent again.
+                self.peers.send(node, &Frame::Raft(bytes.into()));
+            }
+            for (number, answer) in effects.answers {
+                if let Some(asker) = askers.all.remove(&number) {
+                    let clock = CommitTs(self.replicas.hlc().now());
+                    self.answer(asker, Some(Reply { clock, answer }));
+                }
+            }
+            let Some(place) = effects.sync else { return Ok(()) };
+            self.replicas.sync_log(place)?;
+            self.replicas.log_synced(place)?;
+        }
+    }
+
+    fn answer(&self, asker: Asker, reply: Option<Reply>) {
+        match (asker, reply) {
+            (Asker::Here(slot), reply) => slot.fill(reply),
+            (Asker::Node(node, number), Some(Reply { clock, answer })) => {
+                let answer = Box::new(answer);
+                self.peers.send(node, &Frame::Answer { number, clock, answer });
+            }
+            (Asker::Node(..), None) | (Asker::Nobody, _) => {}
+        }
+    }
+}
+
+/// Who has asked what the replicas have not answered.
+#[derive(Default)]
+struct Askers {
+    all: HashMap<RequestNumber, Asker>,
+    last: RequestNumber,
+}
+
+impl Askers {
+    fn add(&mut self, asker: Asker) -> RequestNumber {
+        self.last += 1;
+        self.all.insert(self.last, asker);
+        self.last
+    }
+}

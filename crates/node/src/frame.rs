@@ -1,0 +1,266 @@
+//! Frames: what one connection carries, one after the other.
+//!
+//! ```text
+//!   length (4 bytes, little-endian)   crc32c of the payload (4 bytes)   payload
+//! ```
+//!
+//! The checksum is there since what is carried becomes durable on other nodes, and TCP's own lets
+//! one damaged packet in some ten thousand through.
+
+use std::fmt;
+use std::io::{self, Read, Write};
+
+use braid_consensus::codec::Reader;
+use braid_lsm::CommitTs;
+use braid_range::{Answer, NodeId, Request};
+use bytes::Bytes;
+
+use crate::codec::{Coded, decode, enums, structs};
+
+/// Bytes of a payload: a commit is at most 64 MiB, and some more.
+pub(crate) const MAX_PAYLOAD: usize = 96 << 20;
+/// Bytes of a payload of somebody who has not said who it is.
+pub(crate) const MAX_GREETING: usize = 4 << 10;
+/// First bytes of every greeting.
+pub(crate) const MAGIC: u64 = 0x4252_4149_444E_4F44;
+/// Of the format; both sides must have the same.
+pub const FORMAT_VERSION: u64 = 1;
+
+/// Why a connection to another node was given up.
+#[derive(Debug)]
+pub enum WireError {
+    /// The socket's.
+    Io(io::Error),
+    /// Whoever spoke is no node.
+    Foreign,
+    /// Another version of the format.
+    Version(u64),
+    /// Longer than may be.
+    TooLarge(usize),
+    /// Damaged on the way.
+    Checksum,
+    /// No message.
+    Malformed,
+    /// The other node has refused this one, and says why.
+    Refused(String),
+    /// This node has refused the other one.
+    Unwanted(String),
+}
+
+impl fmt::Display for WireError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            WireError::Io(e) => write!(f, "{e}"),
+            WireError::Foreign => write!(f, "whoever speaks there is no node of a cluster"),
+            WireError::Version(theirs) => {
+                write!(f, "the node speaks version {theirs}, this one version {FORMAT_VERSION}")
+            }
+            WireError::TooLarge(bytes) => write!(f, "a message of {bytes} bytes is too large"),
+            WireError::Checksum => write!(f, "a message was damaged on the way"),
+            WireError::Malformed => write!(f, "a message is malformed"),
+            WireError::Refused(why) => write!(f, "the other node refuses: {why}"),
+            WireError::Unwanted(why) => write!(f, "refused: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for WireError {}
+
+impl From<io::Error> for WireError {
+    fn from(e: io::Error) -> WireError {
+        WireError::Io(e)
+    }
+}
+
+/// The first frame of a connection, of who dials.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hello {
+    /// That it is one.
+    pub magic: u64,
+    /// Of what follows.
+    pub version: u64,
+    /// The cluster; 0: a new node that wants to know.
+    pub cluster: u128,
+    /// Who dials.
+    pub node: NodeId,
+    /// Its files.
+    pub store: u128,
+    /// All members' addresses, as it was told.
+    pub members: Vec<String>,
+}
+
+/// The answer to [`Hello`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reply {
+    /// Go on.
+    Welcome {
+        /// The cluster.
+        cluster: u128,
+        /// Who answers.
+        node: NodeId,
+        /// Its files.
+        store: u128,
+    },
+    /// Go away.
+    Refusal {
+        /// Why.
+        why: String,
+    },
+}
+
+/// What comes after that.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Frame {
+    /// For [`braid_range::Replicas::receive`].
+    Raft(Bytes),
+    /// Who asks wants an answer with the same number; 0: none.
+    Request {
+        number: u64,
+        request: Box<Request>,
+    },
+    Answer {
+        number: u64,
+        clock: CommitTs,
+        answer: Box<Answer>,
+    },
+    /// It is there.
+    Alive,
+}
+
+enums! {
+    Reply { 1 Welcome { cluster, node, store }, 2 Refusal { why }, }
+    Frame {
+        1 Raft(bytes),
+        2 Request { number, request },
+        3 Answer { number, clock, answer },
+        4 Alive,
+    }
+}
+
+structs! {
+    Hello { magic, version, cluster, node, store, members }
+}
+
+impl Frame {
+    /// As it is sent.
+    pub(crate) fn framed(&self) -> Vec<u8> {
+        framed(self)
+    }
+}
+
+/// A payload with what is in front of it.
+pub(crate) fn framed(payload: &impl Coded) -> Vec<u8> {
+    let mut out = vec![0; 8];
+    payload.put(&mut out);
+    let (len, crc) = ((out.len() - 8) as u32, crc32c::crc32c(&out[8..]));
+    out[..4].copy_from_slice(&len.to_le_bytes());
+    out[4..8].copy_from_slice(&crc.to_le_bytes());
+    out
+}
+
+/// Takes a payload of at most so many bytes. Blocks.
+///
+/// # Errors
+/// The socket's; [`WireError::TooLarge`] and [`WireError::Checksum`].
+pub(crate) fn read_payload(input: &mut impl Read, most: usize) -> Result<Vec<u8>, WireError> {
+    let mut head = [0; 8];
+    input.read_exact(&mut head)?;
+    let number =
+        |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+    let (len, crc) = (number(0) as usize, number(4));
+    if len > most {
+        return Err(WireError::TooLarge(len));
+    }
+    // Memory comes with the bytes: a length alone costs nothing.
+    let mut payload = Vec::new();
+    input.take(len as u64).read_to_end(&mut payload)?;
+    if payload.len() < len {
+        return Err(WireError::Io(io::ErrorKind::UnexpectedEof.into()));
+    }
+    match crc32c::crc32c(&payload) == crc {
+        true => Ok(payload),
+        false => Err(WireError::Checksum),
+    }
+}
+
+/// Takes a greeting. What is no greeting of this version is told from one that is damaged.
+///
+/// # Errors
+/// As [`read_payload`]; [`WireError::Foreign`], [`WireError::Version`], [`WireError::Malformed`].
+pub(crate) fn read_hello(input: &mut impl Read) -> Result<Hello, WireError> {
+    let payload = match read_payload(input, MAX_GREETING) {
+        Err(WireError::TooLarge(_) | WireError::Checksum) => return Err(WireError::Foreign),
+        other => other?,
+    };
+    let mut reader = Reader::new(&payload);
+    match (reader.number(), reader.number()) {
+        (Some(MAGIC), Some(FORMAT_VERSION)) => {}
+        (Some(MAGIC), Some(theirs)) => return Err(WireError::Version(theirs)),
+        _ => return Err(WireError::Foreign),
+    }
+    decode(&payload).ok_or(WireError::Malformed)
+}
+
+/// Says who dials, and takes the answer.
+///
+/// # Errors
+/// As [`read_payload`]; [`WireError::Refused`] and [`WireError::Malformed`].
+pub fn greet(
+    stream: &mut (impl Read + Write),
+    hello: &Hello,
+) -> Result<(u128, NodeId, u128), WireError> {
+    stream.write_all(&framed(hello))?;
+    match decode(&read_payload(stream, MAX_GREETING)?) {
+        Some(Reply::Welcome { cluster, node, store }) => Ok((cluster, node, store)),
+        Some(Reply::Refusal { why }) => Err(WireError::Refused(why)),
+        None => Err(WireError::Malformed),
+    }
+}
+
+/// Takes the next frame.
+///
+/// # Errors
+/// As [`read_payload`]; [`WireError::Malformed`].
+pub(crate) fn read_frame(input: &mut impl Read) -> Result<Frame, WireError> {
+    decode(&read_payload(input, MAX_PAYLOAD)?).ok_or(WireError::Malformed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_round_trip_and_damage_has_a_name() {
+        let frame = Frame::Raft(Bytes::from_static(b"a message"));
+        let bytes = frame.framed();
+        assert_eq!(read_frame(&mut &bytes[..]).expect("it is whole"), frame);
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 0x40;
+            assert!(read_frame(&mut &damaged[..]).is_err(), "byte {at}");
+            assert!(matches!(read_frame(&mut &bytes[..at]), Err(WireError::Io(_))), "cut at {at}");
+        }
+        let huge = [0xFF; 8];
+        assert!(matches!(read_frame(&mut &huge[..]), Err(WireError::TooLarge(_))));
+    }
+
+    #[test]
+    fn greetings_of_strangers_are_told_apart() {
+        let hello = Hello {
+            magic: MAGIC,
+            version: FORMAT_VERSION,
+            cluster: 7 << 80,
+            node: NodeId(2),
+            store: 9,
+            members: vec!["127.0.0.1:1".into()],
+        };
+        let good = framed(&hello);
+        assert_eq!(read_hello(&mut &good[..]).expect("it is one"), hello);
+        let other = framed(&Hello { version: 2, ..hello.clone() });
+        assert!(matches!(read_hello(&mut &other[..]), Err(WireError::Version(2))));
+        let foreign = framed(&Hello { magic: 1, ..hello });
+        assert!(matches!(read_hello(&mut &foreign[..]), Err(WireError::Foreign)));
+        let http = b"GET / HTTP/1.1\r\nHost: here\r\n\r\n";
+        assert!(matches!(read_hello(&mut &http[..]), Err(WireError::Foreign)));
+    }
+}

@@ -1,0 +1,416 @@
+//! A member of a cluster: its threads, its files, and the coordinator of its transactions.
+
+use std::fmt;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use braid_cluster::{Router, RouterOptions};
+use braid_consensus::{RaftLogOptions, ReplicaId};
+use braid_env::clock::Clock;
+use braid_env::fs::{DirLock, FileSystem};
+use braid_env::memory::Pool;
+use braid_env::random::Random;
+use braid_env::tasks::spawn_thread;
+use braid_kv::{Coordinator, CoordinatorOptions, KvError, PartDigest};
+use braid_lsm::{Db, KeySpan, Options};
+use braid_range::{
+    FIRST_DATA_KEY, NodeEnv, NodeId, NodeOptions, RangeDescriptor, RangeId, Replicas, SplitPoints,
+};
+use parking_lot::Mutex;
+
+use crate::carrier::{Carrier, Inbox, Questions};
+use crate::driver::{Driver, Event, MAX_EVENTS};
+use crate::identity::{Identity, MAX_MEMBERS};
+use crate::peers::{Peers, dial};
+
+/// Of a leaseholder that dies others take over after so long, and an election: within 6 s.
+const LEASE: Duration = Duration::from_secs(4);
+/// What is left to do by transactions over several ranges is done so often.
+const HOUSEKEEPING: Duration = Duration::from_secs(1);
+/// What coordinators of other nodes have left is looked for every so many times.
+const RECOVERY: u64 = 5;
+/// From one try to join to the next.
+const REJOIN: Duration = Duration::from_millis(300);
+/// Starts of a store count into the names of its transactions.
+const MAX_STARTS: u64 = 1 << 16;
+
+/// What a member stands on.
+pub struct MemberOptions {
+    /// Its files, below `dir`.
+    pub fs: Arc<dyn FileSystem>,
+    /// See `fs`.
+    pub dir: PathBuf,
+    /// Where it listens for the other members: one of these. `None`: as at its first start.
+    pub address: Option<SocketAddr>,
+    /// All members in an order that is the same for all of them. Empty: as at the first start.
+    pub members: Vec<SocketAddr>,
+    /// Its clock.
+    pub clock: Arc<dyn Clock>,
+    /// No two members' clocks differ by more. Default 250 ms.
+    pub max_clock_offset: Duration,
+    /// A new member looks for the others for so long. Default 5 minutes.
+    pub join_patience: Duration,
+    /// Of the store.
+    pub engine: Options,
+    /// What transactions and statements may hold together.
+    pub memory: Arc<Pool>,
+    /// As in [`braid_kv::StoreOptions`].
+    pub part_digest: Option<PartDigest>,
+    /// Where ranges may be split.
+    pub split_points: SplitPoints,
+    /// A range with more bytes in files is split. Default 256 MiB.
+    pub max_range_bytes: u64,
+}
+
+impl MemberOptions {
+    /// Options with defaults for a place and a clock; as at the first start.
+    pub fn new(fs: Arc<dyn FileSystem>, dir: impl Into<PathBuf>, clock: Arc<dyn Clock>) -> Self {
+        MemberOptions {
+            fs,
+            dir: dir.into(),
+            address: None,
+            members: Vec::new(),
+            clock,
+            max_clock_offset: Duration::from_millis(250),
+            join_patience: Duration::from_secs(300),
+            engine: Options::default(),
+            memory: Pool::unlimited(),
+            part_digest: None,
+            split_points: braid_range::anywhere,
+            max_range_bytes: 256 << 20,
+        }
+    }
+}
+
+/// Why a member did not start.
+#[derive(Debug)]
+pub enum MemberError {
+    /// The list of members cannot be one, or this one is not in it.
+    Members(String),
+    /// The cluster was founded with other members than are named now.
+    Changed(String),
+    /// Another process has the directory.
+    InUse(PathBuf),
+    /// It cannot listen there.
+    Listen(SocketAddr, io::Error),
+    /// No member has let it in for as long as it wanted to wait; the last reasons.
+    NotJoined(String),
+    /// The store that it had is not there any more.
+    StoreGone(PathBuf),
+    /// The disk has failed.
+    Disk(io::Error),
+    /// What was stored cannot be opened.
+    Stored(braid_consensus::Error),
+    /// The coordinator cannot begin.
+    Coordinator(KvError),
+}
+
+impl fmt::Display for MemberError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            MemberError::Members(why) => write!(f, "{why}"),
+            MemberError::Changed(why) => {
+                write!(f, "{why}: the members of a cluster cannot be changed yet")
+            }
+            MemberError::InUse(dir) => {
+                write!(f, "{} is in use by another process", dir.display())
+            }
+            MemberError::Listen(address, e) => write!(f, "cannot listen on {address}: {e}"),
+            MemberError::NotJoined(why) => write!(f, "no member has let this one in: {why}"),
+            MemberError::StoreGone(dir) => write!(
+                f,
+                "the store in {} is gone: what this member has promised is lost, and it must not \
+                 come back with another one",
+                dir.display()
+            ),
+            MemberError::Disk(e) => write!(f, "{e}"),
+            MemberError::Stored(e) => write!(f, "{e}"),
+            MemberError::Coordinator(e) => write!(f, "{e}"),
+        }
+    }
+}
+
+impl std::error::Error for MemberError {}
+
+impl From<io::Error> for MemberError {
+    fn from(e: io::Error) -> MemberError {
+        MemberError::Disk(e)
+    }
+}
+
+/// A member that runs. Dropping it stops it.
+pub struct Member {
+    identity: Arc<Identity>,
+    peers: Arc<Peers>,
+    events: SyncSender<Event>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    router: Arc<Router>,
+    coordinator: Arc<Coordinator>,
+    store: Db,
+    stopping: Arc<AtomicBool>,
+    failed: Arc<AtomicBool>,
+    _lock: Box<dyn DirLock>,
+}
+
+impl Member {
+    /// Whether a directory is that of a member of a cluster.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn lives_in(fs: &dyn FileSystem, dir: &Path) -> io::Result<bool> {
+        fs.exists(&dir.join("member"))
+    }
+
+    /// Starts a member, new or again. A new one waits until another one has let it in; then its
+    /// replicas live, whether others do or not. Blocks for as long.
+    ///
+    /// # Errors
+    /// See [`MemberError`].
+    pub fn start(options: MemberOptions) -> Result<Member, MemberError> {
+        options.fs.create_dir_all(&options.dir)?;
+        let lock = options.fs.lock(&options.dir.join("lock")).map_err(|e| match e.kind() {
+            io::ErrorKind::WouldBlock => MemberError::InUse(options.dir.clone()),
+            _ => MemberError::Disk(e),
+        })?;
+        let identity = Arc::new(identify(&options)?);
+        let address = identity.members()[identity.node().0 as usize - 1].1;
+        let listener = TcpListener::bind(address).map_err(|e| MemberError::Listen(address, e))?;
+        join(&identity, &options)?;
+        let replicas = open(&identity, &options)?;
+        let failed = Arc::new(AtomicBool::new(false));
+        let stopping = Arc::new(AtomicBool::new(false));
+        let (events, received) = sync_channel(MAX_EVENTS);
+        let questions = Arc::new(Questions::default());
+        let inbox = Inbox { events: events.clone(), questions: questions.clone() };
+        let peers = Arc::new(Peers::start(listener, identity.clone(), Arc::new(inbox))?);
+        let clock = options.clock.clone();
+        let home = identity.node();
+        let carrier = Carrier {
+            home,
+            events: events.clone(),
+            questions,
+            peers: peers.clone(),
+            clock: clock.clone(),
+        };
+        let router = Arc::new(Router::new(
+            Arc::new(carrier),
+            RouterOptions {
+                home: Some(home),
+                coordinator: home.0 << 16 | replicas.starts(),
+                hlc: replicas.hlc().clone(),
+                wall: clock.clone(),
+                max_clock_offset_micros: options.max_clock_offset.as_micros() as u64,
+                patience: Duration::from_secs(30),
+                fs: options.fs.clone(),
+                ranges: replicas.ranges().into_iter().map(|(range, _)| range).collect(),
+            },
+        ));
+        let store = replicas.store().clone();
+        let driver =
+            Driver { replicas, peers: peers.clone(), clock: clock.clone(), failed: failed.clone() };
+        let own = events.clone();
+        let drives = spawn_thread("braid-replicas", move || driver.run(&own, &received));
+        let (keeps, ending) = (router.clone(), stopping.clone());
+        let keeper = spawn_thread("braid-housekeep", move || housekeep(&keeps, &*clock, &ending));
+        let threads = Mutex::new(vec![drives, keeper]);
+        let own = CoordinatorOptions {
+            fs: options.fs,
+            dir: options.dir,
+            engine: options.engine,
+            memory: options.memory,
+            part_digest: options.part_digest,
+        };
+        let coordinator =
+            Coordinator::over(router.clone(), own).map_err(MemberError::Coordinator)?;
+        Ok(Member {
+            identity,
+            peers,
+            events,
+            threads,
+            router,
+            coordinator,
+            store,
+            stopping,
+            failed,
+            _lock: lock,
+        })
+    }
+
+    /// Begins transactions.
+    pub fn coordinator(&self) -> &Arc<Coordinator> {
+        &self.coordinator
+    }
+
+    /// Its store, to look at.
+    pub fn store(&self) -> &Db {
+        &self.store
+    }
+
+    /// Its number.
+    pub fn node(&self) -> NodeId {
+        self.identity.node()
+    }
+
+    /// All members, and whether this one can send to them.
+    pub fn members(&self) -> Vec<(NodeId, SocketAddr, bool)> {
+        let connected = self.peers.connected();
+        let own = self.node();
+        let members = self.identity.members().into_iter();
+        members.map(|(n, at)| (n, at, n == own || connected.contains(&n))).collect()
+    }
+
+    /// The disk has failed, or what was stored does not fit together: its replicas do nothing any
+    /// more. Its clients may still be served by others.
+    pub fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::SeqCst)
+    }
+
+    /// How many ranges are known.
+    pub fn range_count(&self) -> usize {
+        self.router.range_count()
+    }
+
+    /// Stops its threads and closes its store. What was acknowledged is durable already.
+    pub fn stop(&self) {
+        if self.stopping.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        // It may have ended by itself.
+        let _told = self.events.send(Event::Stop);
+        for thread in self.threads.lock().drain(..) {
+            if thread.join().is_err() {
+                tracing::error!("a thread of this member panicked");
+            }
+        }
+        self.peers.stop();
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Who this is: as it was at the first start, or as it is said now.
+fn identify(options: &MemberOptions) -> Result<Identity, MemberError> {
+    let (fs, dir, named) = (&options.fs, &options.dir, &options.members);
+    if let Some(identity) = Identity::load(fs.clone(), dir)? {
+        let known: Vec<SocketAddr> = identity.members().into_iter().map(|(_, at)| at).collect();
+        let own = known[identity.node().0 as usize - 1];
+        if !named.is_empty() && *named != known {
+            let text = known.iter().map(SocketAddr::to_string).collect::<Vec<_>>().join(",");
+            return Err(MemberError::Changed(format!("this member was started among {text}")));
+        }
+        if options.address.is_some_and(|address| address != own) {
+            return Err(MemberError::Changed(format!("this member listens on {own}")));
+        }
+        return Ok(identity);
+    }
+    let bad = |why: String| Err(MemberError::Members(why));
+    let Some(address) = options.address else {
+        return bad("a new member must be told where it listens".into());
+    };
+    let distinct = named.iter().collect::<std::collections::BTreeSet<_>>().len();
+    if distinct != named.len() || ![3, 5, 7, 9].contains(&named.len()) {
+        return bad(format!(
+            "a cluster has 3, 5, 7 or {MAX_MEMBERS} members at different addresses, not {}",
+            named.len()
+        ));
+    }
+    let Some(at) = named.iter().position(|member| *member == address) else {
+        return bad(format!("{address} is not one of the members"));
+    };
+    Ok(Identity::create(fs.clone(), dir, NodeId(at as u64 + 1), named.clone())?)
+}
+
+/// Waits until the cluster is known.
+fn join(identity: &Identity, options: &MemberOptions) -> Result<(), MemberError> {
+    let clock = &options.clock;
+    let until = clock.monotonic_nanos() + options.join_patience.as_nanos() as u64;
+    let mut reasons = String::new();
+    while identity.cluster().is_none() {
+        reasons.clear();
+        for (node, address) in identity.members() {
+            if node == identity.node() {
+                continue;
+            }
+            match dial(identity, node, address) {
+                Ok(_) => break,
+                Err(e) => reasons.push_str(&format!("{address}: {e}; ")),
+            }
+        }
+        if identity.cluster().is_some() {
+            break;
+        }
+        if clock.monotonic_nanos() > until {
+            return Err(MemberError::NotJoined(reasons));
+        }
+        tracing::info!(%reasons, "waiting for a member that lets this one in");
+        clock.sleep(REJOIN);
+    }
+    Ok(())
+}
+
+/// Opens what a member keeps.
+fn open(identity: &Identity, options: &MemberOptions) -> Result<Replicas, MemberError> {
+    let (fs, dir) = (&options.fs, &options.dir);
+    if identity.was_opened() && !(fs.exists(&dir.join("store"))? && fs.exists(&dir.join("raft"))?) {
+        return Err(MemberError::StoreGone(dir.clone()));
+    }
+    let env = NodeEnv {
+        fs: fs.clone(),
+        clock: options.clock.clone(),
+        random: Random::from_entropy(),
+        store: options.engine.clone(),
+        log: RaftLogOptions { clock: options.clock.clone(), ..RaftLogOptions::default() },
+        part_digest: options.part_digest,
+        split_points: options.split_points,
+    };
+    let own = NodeOptions {
+        lease_micros: LEASE.as_micros() as u64,
+        max_clock_offset_micros: options.max_clock_offset.as_micros() as u64,
+        max_range_bytes: options.max_range_bytes,
+        ..NodeOptions::new(identity.node())
+    };
+    let replicas = identity.members().into_iter().map(|(node, _)| (ReplicaId(node.0), node));
+    let first = RangeDescriptor {
+        id: RangeId(1),
+        span: KeySpan::new(FIRST_DATA_KEY, KeySpan::all().end),
+        generation: 1,
+        replicas: replicas.collect(),
+    };
+    let replicas = Replicas::open(env, dir, own, &[first]).map_err(MemberError::Stored)?;
+    if replicas.starts() >= MAX_STARTS {
+        let why = "it was started too often: names of transactions would be used twice";
+        return Err(MemberError::Stored(braid_consensus::Error::Inconsistent(why.into())));
+    }
+    identity.note_opened()?;
+    Ok(replicas)
+}
+
+/// Says who is running, and ends what transactions have left, until it is told to stop.
+fn housekeep(router: &Router, clock: &dyn Clock, ending: &AtomicBool) {
+    const STEP: Duration = Duration::from_millis(100);
+    let (mut rounds, mut waited) = (0u64, Duration::ZERO);
+    while !ending.load(Ordering::SeqCst) {
+        clock.sleep(STEP);
+        waited += STEP;
+        if waited < HOUSEKEEPING {
+            continue;
+        }
+        (waited, rounds) = (Duration::ZERO, rounds + 1);
+        router.housekeep();
+        if rounds.is_multiple_of(RECOVERY)
+            && let Err(e) = router.recover()
+        {
+            tracing::debug!(error = %e, "what others have left cannot be ended now");
+        }
+    }
+}
