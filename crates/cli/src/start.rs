@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use braid_server::{Server, ServerConfig};
+use braid_server::{ClusterConfig, Server, ServerConfig};
 use clap::Args;
 
 use crate::{CliResult, logs};
@@ -44,6 +44,20 @@ pub(crate) struct StartArguments {
     /// The folder that IMPORT reads files below; "import" in the store's directory unless given.
     #[arg(long, value_name = "DIR")]
     import_dir: Option<PathBuf>,
+    /// Makes the node a member of a cluster: where it listens for the other members. Loopback only:
+    /// there is no TLS yet. Later starts need not say it.
+    #[arg(long, value_name = "ADDRESS", requires = "join")]
+    listen_peers: Option<SocketAddr>,
+    /// The addresses of all members, this one included, in the same order for each: 3, 5, 7 or 9.
+    /// Later starts need not say it.
+    #[arg(long, value_name = "ADDRESS,..", value_delimiter = ',', requires = "listen_peers")]
+    join: Vec<SocketAddr>,
+    /// No two members' clocks may differ by more.
+    #[arg(long, value_name = "MILLIS", default_value_t = 250)]
+    max_clock_offset_millis: u64,
+    /// A range of the cluster with more MiB in files is split.
+    #[arg(long, value_name = "MIB", default_value_t = 256)]
+    max_range_mib: u64,
     /// A setting that sessions begin with, for instance log_min_duration_statement=100ms. May be
     /// given several times.
     #[arg(long = "set", value_name = "NAME=VALUE")]
@@ -64,6 +78,12 @@ pub(crate) fn run(arguments: StartArguments) -> CliResult {
     config.gc_window = Duration::from_secs(arguments.gc_window_seconds);
     config.memory_max = arguments.max_memory.map(|mib| mib << 20);
     config.import_dir = arguments.import_dir;
+    config.cluster = ClusterConfig {
+        listen: arguments.listen_peers,
+        members: arguments.join,
+        max_clock_offset: Duration::from_millis(arguments.max_clock_offset_millis),
+        max_range_bytes: arguments.max_range_mib << 20,
+    };
     config.trim = Some(crate::return_free_memory);
     config.resident = Some(braid_env::memory::resident);
     config.cache_bytes = arguments.cache_mib.map(|mib| mib << 20);
@@ -82,6 +102,13 @@ pub(crate) fn run(arguments: StartArguments) -> CliResult {
     if let Some(http) = server.http_address() {
         println!("  health   http://{http}/healthz");
         println!("  metrics  http://{http}/metrics");
+    }
+    if let Some(node) = server.node() {
+        let members = server.members();
+        let own = members.iter().find(|(number, ..)| *number == node);
+        if let Some((_, address, _)) = own {
+            println!("  peers    {address} (member {node} of {})", members.len());
+        }
     }
     println!("Listening on loopback only: passwords and TLS come later.");
     println!("Roles and privileges are kept and shown, but not enforced. Ctrl-C stops.");

@@ -127,6 +127,11 @@ impl Router {
         self.routes.lock().all().count()
     }
 
+    /// Transactions that have begun here and not ended.
+    pub fn active_transactions(&self) -> usize {
+        self.txns.lock().count()
+    }
+
     /// A span, cut at borders.
     pub(crate) fn pieces(&self, span: &KeySpan) -> KvResult<Vec<(Route, KeySpan)>> {
         let mut out = Vec::new();

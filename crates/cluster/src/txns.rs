@@ -52,6 +52,11 @@ impl Txns {
         running.sessions.into_keys().collect()
     }
 
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.running.len()
+    }
+
     pub(crate) fn all_younger_than(&self, txn: TxnId) -> bool {
         self.running.keys().next().is_none_or(|oldest| *oldest > txn)
     }

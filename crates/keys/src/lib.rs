@@ -38,4 +38,5 @@ pub mod system;
 pub use column::{Direction, decode_column, encode_column, skip_column};
 pub use path::{
     CHILD_MARKER, END_MARKER, KeyBuilder, MAX_KEY_BYTES, family_end, row_class, row_end,
+    row_lengths,
 };

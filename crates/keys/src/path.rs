@@ -192,6 +192,26 @@ pub fn elements(key: &[u8]) -> SqlResult<Vec<Element>> {
     }
 }
 
+/// Lengths of the beginnings of a data key that are rows, the outermost first: where a key space may
+/// be cut so that families stay whole as long as possible. None for other keys.
+///
+/// ```
+/// use braid_keys::{Direction, KeyBuilder, row_lengths};
+/// use braid_types::Datum;
+/// let mut k = KeyBuilder::root(100, 1);
+/// k.column(&Datum::Int4(7), Direction::ASC)?;
+/// let outer = k.as_bytes().len();
+/// k.child(101, 1);
+/// k.column(&Datum::Int4(3), Direction::ASC)?;
+/// let key = k.finish()?;
+/// assert_eq!(row_lengths(&key), [outer, key.len()]);
+/// assert_eq!(row_lengths(b"\x01system"), []);
+/// # Ok::<(), braid_types::SqlError>(())
+/// ```
+pub fn row_lengths(key: &[u8]) -> Vec<usize> {
+    elements(key).map_or_else(|_| Vec::new(), |path| path.iter().map(|row| row.end).collect())
+}
+
 /// Generations from here on have a class of their own; smaller ones have that of their table or
 /// index.
 pub const OWN_CLASS: u32 = 1 << 30;

@@ -271,6 +271,11 @@ impl Member {
         self.failed.load(Ordering::SeqCst)
     }
 
+    /// Transactions that have begun here and not ended.
+    pub fn active_transactions(&self) -> usize {
+        self.router.active_transactions()
+    }
+
     /// How many ranges are known.
     pub fn range_count(&self) -> usize {
         self.router.range_count()

@@ -132,7 +132,7 @@ impl Backends {
             secret,
             socket: Arc::new(socket),
             interrupt: Arc::default(),
-            memory: shared.store.memory().account(usize::MAX),
+            memory: shared.place.memory().account(usize::MAX),
             statement: Deadline::default(),
             transaction: Deadline::default(),
             idle: Deadline::default(),

@@ -32,6 +32,8 @@ pub struct ServerConfig {
     /// The folder that IMPORT reads files below. Default: `import` in the store's directory;
     /// CockroachDB calls it the external I/O directory.
     pub import_dir: Option<PathBuf>,
+    /// How the node takes part in a cluster, if it does.
+    pub cluster: ClusterConfig,
     /// Settings that sessions begin with, by name.
     pub settings: Vec<(String, String)>,
     /// Returns free memory to the system; called now and then. The allocator is the binary's
@@ -55,9 +57,34 @@ impl ServerConfig {
             cache_bytes: None,
             memory_max: None,
             import_dir: None,
+            cluster: ClusterConfig::default(),
             settings: Vec::new(),
             trim: None,
             resident: None,
+        }
+    }
+}
+
+/// How a node takes part in a cluster. It does if `listen` is given, or if it did before.
+#[derive(Clone, Debug)]
+pub struct ClusterConfig {
+    /// Where it listens for the other members. Loopback only. Default: as at its first start.
+    pub listen: Option<SocketAddr>,
+    /// All members in an order that is the same for all of them. Default: as at its first start.
+    pub members: Vec<SocketAddr>,
+    /// No two members' clocks differ by more. Default 250 ms.
+    pub max_clock_offset: Duration,
+    /// A range with more bytes is split. Default 256 MiB.
+    pub max_range_bytes: u64,
+}
+
+impl Default for ClusterConfig {
+    fn default() -> ClusterConfig {
+        ClusterConfig {
+            listen: None,
+            members: Vec::new(),
+            max_clock_offset: Duration::from_millis(250),
+            max_range_bytes: 256 << 20,
         }
     }
 }

@@ -40,10 +40,15 @@ async fn run(listener: TcpListener, shared: Arc<Shared>) -> std::io::Result<()> 
         .await
 }
 
-/// 200 while reads and writes work, 503 while writes are refused because the disk is full.
+/// 200 while reads and writes work, 503 while writes are refused because the disk is full, or while
+/// a member's replicas cannot go on.
 async fn healthz(State(shared): State<Arc<Shared>>) -> impl IntoResponse {
-    if shared.store.engine().metrics().disk_full {
+    if shared.place.engine().metrics().disk_full {
         return (StatusCode::SERVICE_UNAVAILABLE, "disk full: writes are refused\n");
+    }
+    if shared.place.member().is_some_and(braid_node::Member::has_failed) {
+        let text = "the replicas of this member have stopped: look at its log\n";
+        return (StatusCode::SERVICE_UNAVAILABLE, text);
     }
     (StatusCode::OK, "ok\n")
 }

@@ -23,8 +23,9 @@ mod http;
 mod listener;
 mod metrics;
 pub mod pgwire;
+mod place;
 mod watch;
 mod workers;
 
-pub use config::ServerConfig;
+pub use config::{ClusterConfig, ServerConfig};
 pub use listener::{Server, StartError};

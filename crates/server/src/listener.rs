@@ -3,16 +3,17 @@
 use std::fmt;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use braid_env::clock::WallClock;
 use braid_env::fs::{DiskFs, FileSystem};
 use braid_env::memory;
-use braid_kv::{KvError, Store, StoreOptions};
+use braid_kv::KvError;
+use braid_node::{Member, MemberError};
 use braid_query::SpillDirectory;
-use braid_sql::{Cause, Database};
+use braid_sql::{Cause, Database, GeneralQueries};
 use braid_types::{SqlError, SqlState};
 use pgwire::messages::Message;
 
@@ -23,6 +24,7 @@ use crate::metrics::Metrics;
 use crate::pgwire::connection::{Connection, Pause, tell_and_close};
 use crate::pgwire::errors::{Fatal, error_response};
 use crate::pgwire::startup::{Greeting, Opening};
+use crate::place::Place;
 use crate::watch::{self, Interest, Watch};
 use crate::workers::Workers;
 
@@ -46,6 +48,10 @@ pub enum StartError {
     Listen(SocketAddr, std::io::Error),
     /// The store cannot be opened.
     Store(KvError),
+    /// The node cannot be a member of a cluster.
+    Member(MemberError),
+    /// A cluster is not begun where a node alone has its store.
+    NotEmpty(PathBuf),
     /// The system catalog cannot be read or written.
     Catalog(SqlError),
     /// A setting that sessions cannot begin with.
@@ -65,6 +71,13 @@ impl fmt::Display for StartError {
             ),
             StartError::Listen(address, e) => write!(f, "cannot listen on {address}: {e}"),
             StartError::Store(e) => write!(f, "cannot open the store: {e}"),
+            StartError::Member(e) => write!(f, "cannot be a member of the cluster: {e}"),
+            StartError::NotEmpty(dir) => write!(
+                f,
+                "{} holds the store of a node that is alone, which cannot become a member of a \
+                 cluster yet: start with an empty directory, and take the rows over with pg_dump",
+                dir.display()
+            ),
             StartError::Catalog(e) => write!(f, "cannot open the catalog: {e}"),
             StartError::Setting(e) => write!(f, "{e}"),
             StartError::System(e) => write!(f, "{e}"),
@@ -84,7 +97,7 @@ pub struct Server {
 
 /// What all threads of a server use.
 pub(crate) struct Shared {
-    pub(crate) store: Arc<Store>,
+    pub(crate) place: Place,
     /// Bytes of the block cache and the memtables.
     pub(crate) memory_fixed: usize,
     pub(crate) database: Arc<Database>,
@@ -103,7 +116,9 @@ pub(crate) struct Shared {
 impl Server {
     /// Opens the store and starts to listen. Returns when clients can connect.
     pub fn start(config: ServerConfig) -> Result<Server, StartError> {
-        for address in [Some(config.listen), config.http].into_iter().flatten() {
+        let cluster = config.cluster.listen.iter().chain(&config.cluster.members);
+        let own = [Some(config.listen), config.http].into_iter().flatten();
+        for address in own.chain(cluster.copied()) {
             if !address.ip().is_loopback() {
                 return Err(StartError::NotLoopback(address));
             }
@@ -112,17 +127,11 @@ impl Server {
         let listener = listen(config.listen)?;
         let http_listener = config.http.map(listen).transpose()?;
 
-        let mut options =
-            StoreOptions::new(DiskFs::shared(), config.data_dir.clone(), Arc::new(WallClock));
-        options.gc_window = config.gc_window;
-        options.engine.row_class = braid_keys::row_class;
-        options.part_digest = Some(braid_sql::part_digest);
-        let memory_fixed = share_memory(&config, &mut options);
-        let store = Store::open(options).map_err(StartError::Store)?;
+        let (place, memory_fixed) = Place::open(&config)?;
         let spill = spill_directory(&config).map_err(StartError::System)?;
-        let general = braid_query::Engine::new(spill).map_err(StartError::Catalog)?;
-        let coordinator = store.coordinator();
-        let database = Database::open(coordinator, general).map_err(StartError::Catalog)?;
+        let general: Arc<dyn GeneralQueries> =
+            braid_query::Engine::new(spill).map_err(StartError::Catalog)?;
+        let database = place.database(&general)?;
         database.set_defaults(config.settings.clone()).map_err(StartError::Setting)?;
         let import_dir = config.import_dir.clone();
         database.set_import_folder(import_dir.unwrap_or_else(|| config.data_dir.join("import")));
@@ -130,7 +139,7 @@ impl Server {
         let address = listener.local_addr().map_err(StartError::System)?;
         let http_address = http_listener.as_ref().and_then(|l| l.local_addr().ok());
         let shared = Arc::new(Shared {
-            store,
+            place,
             memory_fixed,
             database,
             backends: Arc::default(),
@@ -158,7 +167,10 @@ impl Server {
             let http = Arc::clone(&shared);
             threads.push(spawn("http", move || http::serve(listener, http))?);
         }
-        shared.database.resume_jobs().map_err(StartError::Catalog)?;
+        // Those that a cluster shows may be running elsewhere.
+        if shared.place.member().is_none() {
+            shared.database.resume_jobs().map_err(StartError::Catalog)?;
+        }
         tracing::info!(%address, "listening for PostgreSQL clients (loopback only, no password)");
         Ok(Server { address, http_address, shared, threads })
     }
@@ -170,12 +182,23 @@ impl Server {
 
     /// What clients make the node hold, and how much that may be.
     pub fn memory(&self) -> &Arc<memory::Pool> {
-        self.shared.store.memory()
+        self.shared.place.memory()
     }
 
     /// Where `/healthz` and `/metrics` answer.
     pub fn http_address(&self) -> Option<SocketAddr> {
         self.http_address
+    }
+
+    /// This node among the members of its cluster: number, address, whether it is connected.
+    pub fn members(&self) -> Vec<(u64, SocketAddr, bool)> {
+        let members = self.shared.place.member().map(Member::members).unwrap_or_default();
+        members.into_iter().map(|(node, at, connected)| (node.0, at, connected)).collect()
+    }
+
+    /// The node's number in its cluster, if it is in one.
+    pub fn node(&self) -> Option<u64> {
+        self.shared.place.member().map(|member| member.node().0)
     }
 
     /// Stops accepting, cancels what runs, closes the store. Every acknowledged commit is durable
@@ -193,7 +216,7 @@ impl Server {
             }
             std::thread::sleep(Duration::from_millis(20));
         }
-        self.shared.store.engine().close().map_err(KvError::from)
+        self.shared.place.close()
     }
 
     fn shut_down(&mut self) {
@@ -218,35 +241,6 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.shut_down();
     }
-}
-
-/// This part of the node's memory is kept for what nobody counts: code, threads, plans, the
-/// allocator's spare pages.
-const UNCOUNTED_PART: usize = 6;
-
-/// Divides the node's memory: cache and memtables get theirs, a part is kept for what nobody
-/// counts, the rest is what clients can make the node hold. Returns all but that rest.
-fn share_memory(config: &ServerConfig, options: &mut StoreOptions) -> usize {
-    let max = config.memory_max.unwrap_or_else(|| memory::available() / 2);
-    let engine = &mut options.engine;
-    engine.block_cache_size =
-        config.cache_bytes.unwrap_or_else(|| engine.block_cache_size.min(max / 4));
-    let tables = 2 + engine.max_immutable_memtables;
-    engine.memtable_size = engine.memtable_size.min(max / 8 / tables).max(1 << 20);
-    let fixed = engine.block_cache_size + tables * engine.memtable_size + max / UNCOUNTED_PART;
-    // A cache that was asked for may be larger than all: clients get something nevertheless.
-    options.memory = memory::Pool::new(max.saturating_sub(fixed).max(max / 4));
-    if let Some(trim) = config.trim {
-        options.memory.trim_by(trim);
-    }
-    tracing::info!(
-        max,
-        cache = engine.block_cache_size,
-        memtable = engine.memtable_size,
-        clients = options.memory.limit(),
-        "memory"
-    );
-    fixed
 }
 
 /// An empty directory for what does not fit into memory. What is in it belongs to statements that
@@ -324,18 +318,18 @@ fn gc_loop(shared: &Shared) {
         waited += STEP;
         if waited >= interval {
             waited = Duration::ZERO;
-            if let Err(e) = shared.store.advance_gc() {
+            if let Err(e) = shared.place.advance_gc() {
                 tracing::warn!(error = %e, "cannot move the GC threshold");
             }
             if let Err(e) = shared.database.go_on_with_jobs() {
                 tracing::warn!(error = %e, "a job cannot go on");
             }
         }
-        if waited.as_millis().is_multiple_of(1_000) {
-            let readable = shared.store.oldest_readable();
-            if let Err(e) = shared.database.reclaim(readable, RECLAIM_BUDGET) {
-                tracing::warn!(error = %e, "cannot reclaim what nobody can reach");
-            }
+        if waited.as_millis().is_multiple_of(1_000)
+            && let Some(readable) = shared.place.oldest_readable()
+            && let Err(e) = shared.database.reclaim(readable, RECLAIM_BUDGET)
+        {
+            tracing::warn!(error = %e, "cannot reclaim what nobody can reach");
         }
     }
 }

@@ -64,9 +64,9 @@ pub(crate) fn render(shared: &Shared) -> String {
         "transactions_running",
         gauge,
         "Transactions that have begun and not ended.",
-        shared.store.active_transactions() as u64,
+        shared.place.active_transactions() as u64,
     );
-    let memory = shared.store.memory();
+    let memory = shared.place.memory();
     let held = "Bytes that statements, transactions and messages hold.";
     single(&mut out, "memory_held_bytes", gauge, held, memory.used() as u64);
     let peak = "Most bytes held at any time.";
@@ -82,12 +82,20 @@ pub(crate) fn render(shared: &Shared) -> String {
     single(&mut out, "reclaim_discarded_total", counter, help, done.discarded);
     let help = "Entries of global indexes taken away whose rows a range delete had erased.";
     single(&mut out, "reclaim_dead_entries_total", counter, help, done.dead_entries);
+    if let Some(member) = shared.place.member() {
+        let (members, ranges) = (member.members(), member.range_count() as u64);
+        let connected = members.iter().filter(|(_, _, connected)| *connected).count() as u64;
+        let help = "Members of the cluster that this one can send to, itself included.";
+        single(&mut out, "cluster_members_connected", gauge, help, connected);
+        single(&mut out, "cluster_members", gauge, "Members.", members.len() as u64);
+        single(&mut out, "cluster_ranges", gauge, "Ranges that this node knows.", ranges);
+    }
     engine(&mut out, shared);
     out
 }
 
 fn engine(out: &mut String, shared: &Shared) {
-    let m = shared.store.engine().metrics();
+    let m = shared.place.engine().metrics();
     let (gauge, counter) = ("gauge", "counter");
     let level = |f: fn(&braid_lsm::LevelMetrics) -> u64| -> Vec<(String, u64)> {
         m.levels.iter().enumerate().map(|(i, l)| (format!("{{level=\"{i}\"}}"), f(l))).collect()

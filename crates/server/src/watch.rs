@@ -113,7 +113,7 @@ pub(crate) fn watch(shared: &Arc<Shared>) {
             tracing::warn!(error = %e, "no more threads for connections that wait");
         }
         ticks += 1;
-        let pool = shared.store.memory();
+        let pool = shared.place.memory();
         if let Some(resident) = shared.config.resident {
             pool.note_resident(resident(), shared.memory_fixed);
         }

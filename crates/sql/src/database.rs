@@ -44,6 +44,9 @@ use crate::statistics::Statistics;
 /// Microseconds from 1970 to 2000, PostgreSQL's epoch.
 pub(crate) const EPOCH_MICROS: i64 = 946_684_800_000_000;
 
+/// How often the catalog is looked for as of a later time, if another node changes it.
+const CATALOG_TRIES: u32 = 20;
+
 /// Values of a sequence reserved at once when its CACHE is 1.
 const SEQUENCE_BLOCK: i128 = 64;
 
@@ -66,6 +69,8 @@ pub struct Database {
     /// Settings that sessions begin with.
     defaults: OnceLock<Vec<(String, String)>>,
     statistics: Statistics,
+    /// Other nodes work on the same tables.
+    shared: bool,
 }
 
 struct Cached {
@@ -112,13 +117,34 @@ impl Database {
         braid_catalog::bootstrap(&coordinator)?;
         crate::storage::bulk::erase_unfinished(&coordinator)?;
         crate::jobs::undo::all(&coordinator)?;
+        let database = Database::of(coordinator, general, false)?;
+        drop_leftovers(&database)?;
+        Ok(database)
+    }
+
+    /// The same on a node of a cluster. What looks left behind may belong to another node, so
+    /// nothing is taken away, and what could leave something is refused; each transaction looks
+    /// whether another node has changed the catalog.
+    pub fn open_shared(
+        coordinator: Arc<Coordinator>,
+        general: Arc<dyn GeneralQueries>,
+    ) -> SqlResult<Arc<Database>> {
+        braid_catalog::bootstrap(&coordinator)?;
+        Database::of(coordinator, general, true)
+    }
+
+    fn of(
+        coordinator: Arc<Coordinator>,
+        general: Arc<dyn GeneralQueries>,
+        shared: bool,
+    ) -> SqlResult<Arc<Database>> {
         let txn = coordinator.begin(read_only()).map_err(kv_error)?;
         let catalog = Arc::new(load_catalog(&txn)?);
         crate::jobs::reclaim::adopt(&coordinator, &catalog)?;
         let now = coordinator.wall_clock_us();
         let reclaim = Reclaim::for_catalog(&catalog, now);
         let runtime = Runtime::new(now as i64 - EPOCH_MICROS);
-        let database = Arc::new(Database {
+        Ok(Arc::new(Database {
             coordinator,
             general,
             cache: Mutex::new(Cached { catalog, stable_at: Some(0) }),
@@ -134,9 +160,19 @@ impl Database {
             runtime,
             defaults: OnceLock::new(),
             statistics: Statistics::default(),
-        });
-        drop_leftovers(&database)?;
-        Ok(database)
+            shared,
+        }))
+    }
+
+    /// Refuses what is known to one process only, or is ended by the next one in its place.
+    ///
+    /// # Errors
+    /// 0A000 on a node of a cluster.
+    pub(crate) fn only_alone(&self, what: &str, hint: &str) -> SqlResult<()> {
+        if !self.shared {
+            return Ok(());
+        }
+        Err(SqlError::unsupported(format!("{what} in a cluster of several nodes")).with_hint(hint))
     }
 
     /// Where transactions are begun.
@@ -281,15 +317,35 @@ impl Database {
     pub fn begin(&self, options: TxnOptions) -> SqlResult<(Arc<Txn>, Arc<Catalog>)> {
         let before = self.started.load(Ordering::SeqCst);
         let calm = self.finished.load(Ordering::SeqCst) == before && options.as_of.is_none();
+        let mut tries = 0;
         let txn = self.coordinator.begin(options).map_err(kv_error)?;
-        let calm = calm && self.started.load(Ordering::SeqCst) == before;
-        let catalog = self.catalog_for(&txn, calm.then_some(before))?;
-        Ok((txn, catalog))
+        let calm = calm && !self.shared && self.started.load(Ordering::SeqCst) == before;
+        loop {
+            match self.catalog_for(&txn, calm.then_some(before)) {
+                Ok(catalog) => return Ok((txn, catalog)),
+                // Another node has changed it about when this one began.
+                Err(e) if self.shared && is_conflict(&e) && tries < CATALOG_TRIES => {
+                    tries += 1;
+                    txn.restart().map_err(kv_error)?;
+                }
+                Err(e) => return Err(e),
+            }
+        }
     }
 
     /// The catalog for a transaction that has a new read timestamp.
     pub(crate) fn catalog_at(&self, txn: &Arc<Txn>) -> SqlResult<Arc<Catalog>> {
-        self.catalog_for(txn, None)
+        let may_move = self.shared && txn.isolation() == Isolation::ReadCommitted;
+        let mut tries = 0;
+        loop {
+            match self.catalog_for(txn, None) {
+                Err(e) if may_move && is_conflict(&e) && tries < CATALOG_TRIES => {
+                    tries += 1;
+                    txn.begin_statement().map_err(kv_error)?;
+                }
+                other => return other,
+            }
+        }
     }
 
     fn catalog_for(&self, txn: &Arc<Txn>, stable: Option<u64>) -> SqlResult<Arc<Catalog>> {
@@ -317,9 +373,12 @@ impl Database {
         Ok(loaded)
     }
 
-    /// Counts schema changes; `None` while one is being committed. Taken before a read timestamp is
+    /// Counts schema changes; `None` while one is being committed, or if others may. Taken before a read timestamp is
     /// chosen and equal later: no schema change was committed after that timestamp.
     pub(crate) fn schema_epoch(&self) -> Option<u64> {
+        if self.shared {
+            return None;
+        }
         let finished = self.finished.load(Ordering::SeqCst);
         let started = self.started.load(Ordering::SeqCst);
         (started == finished).then_some(started)
@@ -521,6 +580,11 @@ fn stored_position(txn: &Txn, key: &[u8]) -> SqlResult<Option<Position>> {
     Position::decode(&bytes).map(Some).ok_or_else(|| {
         SqlError::new(SqlState::DATA_CORRUPTED, "damaged system record: sequence value")
     })
+}
+
+/// Whether running it again may help.
+fn is_conflict(e: &SqlError) -> bool {
+    e.state() == SqlState::SERIALIZATION_FAILURE
 }
 
 fn read_only() -> TxnOptions {

@@ -23,9 +23,15 @@ impl Node {
 
     /// As [`Node::start`]; what the node logs goes there.
     pub fn start_with(data: &Path, log: Stdio) -> Node {
+        Node::start_as(data, log, &["--http", "off"])
+    }
+
+    /// As [`Node::start_with`], with more arguments.
+    pub fn start_as(data: &Path, log: Stdio, arguments: &[&str]) -> Node {
         let mut process = Command::new(env!("CARGO_BIN_EXE_braid"))
-            .args(["start", "--listen", "127.0.0.1:0", "--http", "off", "--data"])
+            .args(["start", "--listen", "127.0.0.1:0", "--data"])
             .arg(data)
+            .args(arguments)
             .stdout(Stdio::piped())
             .stderr(log)
             .spawn()

@@ -46,6 +46,10 @@ use crate::session::Context;
 use braid_parser::{CreateIndex, Kind, Name};
 use braid_scalar::ident_name;
 
+/// What can be done where there are no steps.
+pub(crate) const IN_A_BLOCK: &str =
+    "Between BEGIN and COMMIT it is done at once; whoever writes to the table waits meanwhile.";
+
 /// What a statement wants to add.
 enum Wish<'a> {
     Index(&'a CreateIndex),
@@ -146,6 +150,7 @@ pub(crate) fn run(ctx: &Context, statement: &braid_parser::Statement) -> SqlResu
         return Ok(None);
     }
     let Some(addition) = wish.declare(&change, &table)? else { return Ok(None) };
+    ctx.db.only_alone("a schema change in steps", IN_A_BLOCK)?;
     let affected = hold_changes(ctx, table.id, &addition)?;
     // What others were about to change is there now.
     let ctx = &at(ctx, ctx.txn.clone(), ctx.db.current_catalog()?);

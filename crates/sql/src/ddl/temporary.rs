@@ -18,6 +18,8 @@ use crate::session::{Context, is_temporary_schema};
 
 /// The schema of the session's temporary tables, made when it is not there.
 pub(super) fn schema(c: &mut Change) -> SqlResult<u32> {
+    let hint = "Create a table, and drop it when it is not needed any more.";
+    c.ctx.db.only_alone("a temporary table", hint)?;
     let name = c.ctx.session.temporary_schema();
     c.ctx.session.has_temporary();
     if let Some(schema) = c.catalog.schema(c.ctx.database, &name) {

@@ -149,6 +149,7 @@ pub(crate) fn import_dump(
     statement: &str,
 ) -> SqlResult<Outcome> {
     let options = Options::read(d)?;
+    db.only_alone("IMPORT PGDUMP", "Play a dump in plain text with psql.")?;
     let mut files = files_of(db.import_folder()?, &d.file)?;
     let (Some(file), true) = (files.pop(), files.is_empty()) else {
         let state = SqlState::INVALID_PARAMETER_VALUE;

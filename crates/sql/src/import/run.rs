@@ -58,6 +58,7 @@ pub(crate) fn import(ctx: &Context, i: &Import, statement: &str) -> SqlResult<Ou
         return Err(SqlError::new(state, "IMPORT cannot run inside a transaction block")
             .with_hint("COPY can."));
     }
+    ctx.db.only_alone("IMPORT", "COPY .. FROM STDIN takes rows from any client.")?;
     // A transaction of its own: what the job has on the disk goes when it is committed.
     let ctx = &own_context(ctx)?;
     let table = ctx.table(&i.table)?;

@@ -18,8 +18,12 @@ impl SessionState {
     /// Notes what is to be done at the end of the transaction.
     ///
     /// # Errors
-    /// 54000 if there is no room for it.
+    /// 54000 if there is no room for it; 0A000 on a node of a cluster.
     pub(super) fn ask(&self, one: Asked) -> SqlResult<()> {
+        if !matches!(one, Asked::Unlisten(_)) {
+            let hint = "Sessions of other nodes would not hear it. Keep messages in a table.";
+            self.db().only_alone("LISTEN or NOTIFY", hint)?;
+        }
         let mut asked = self.asked.lock();
         self.db().channels().check_room(self.place().0, &asked, &one)?;
         asked.push(one);

@@ -384,6 +384,10 @@ const NAP: Duration = Duration::from_millis(10);
 impl SessionFunctions for SessionState {
     fn advisory(&self, advisory: Advisory) -> SqlResult<bool> {
         let Advisory { call, key, shared, in_transaction } = advisory;
+        if call != AdvisoryCall::Unlock {
+            let hint = "SELECT .. FOR UPDATE locks a row for all nodes.";
+            self.db.only_alone("an advisory lock", hint)?;
+        }
         let catalog = self.catalog();
         let place = (catalog.database(&self.database).map_or(0, |d| d.id), key);
         let (locks, want) = (self.db.advisory(), Want { place, shared, in_transaction });
