@@ -10,7 +10,8 @@
 mod support;
 
 use std::collections::BTreeSet;
-use std::net::TcpListener;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -31,6 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 struct Cluster {
     folder: tempfile::TempDir,
     members: Vec<String>,
+    http: Vec<String>,
     nodes: Vec<Mutex<Option<Node>>>,
     arguments: &'static [&'static str],
 }
@@ -39,13 +41,14 @@ impl Cluster {
     /// Starts all three in empty directories.
     fn start(arguments: &'static [&'static str]) -> Cluster {
         let free = || TcpListener::bind("127.0.0.1:0").expect("a port is free");
-        let listeners: Vec<TcpListener> = (0..3).map(|_| free()).collect();
+        let listeners: Vec<TcpListener> = (0..6).map(|_| free()).collect();
         let address = |l: &TcpListener| l.local_addr().expect("it listens").to_string();
-        let members = listeners.iter().map(address).collect();
+        let mut members: Vec<String> = listeners.iter().map(address).collect();
+        let http = members.split_off(3);
         drop(listeners);
         let folder = tempfile::tempdir().expect("a folder");
         let nodes = (0..3).map(|_| Mutex::new(None)).collect();
-        let cluster = Cluster { folder, members, nodes, arguments };
+        let cluster = Cluster { folder, members, http, nodes, arguments };
         // None of them serves clients before there is a majority.
         let run = |n: usize| cluster.run(n);
         std::thread::scope(|scope| (0..3).for_each(|n| drop(scope.spawn(move || run(n)))));
@@ -60,7 +63,7 @@ impl Cluster {
     fn run(&self, n: usize) {
         let data = self.data(n);
         let join = self.members.join(",");
-        let mut arguments = self.arguments.to_vec();
+        let mut arguments = [self.arguments, &["--http", &self.http[n]]].concat();
         if !Path::new(&data).exists() {
             arguments.extend(["--listen-peers", &self.members[n], "--join", &join]);
         }
@@ -72,6 +75,17 @@ impl Cluster {
     fn kill(&self, n: usize) {
         let node = self.nodes[n].lock().take();
         node.expect("it runs").kill();
+    }
+
+    /// A number of a node's metrics.
+    fn metric(&self, n: usize, name: &str) -> u64 {
+        let mut stream = TcpStream::connect(&self.http[n]).expect("it listens");
+        let request = b"GET /metrics HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n";
+        stream.write_all(request).expect("it is sent");
+        let mut page = String::new();
+        stream.read_to_string(&mut page).expect("it answers");
+        let line = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("{name}:\n{page}"))
     }
 
     /// A client of a node that runs, this one if possible.
@@ -202,7 +216,7 @@ fn check(client: &mut Client, acknowledged: &BTreeSet<i64>) {
 #[test]
 fn nothing_acknowledged_is_lost_when_nodes_are_killed() {
     let kills = std::env::var("BRAID_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(3);
-    let cluster = Cluster::start(&["--http", "off"]);
+    let cluster = Cluster::start(&[]);
     let mut client = cluster.client(0);
     client
         .batch_execute(&format!(
@@ -236,4 +250,99 @@ fn nothing_acknowledged_is_lost_when_nodes_are_killed() {
     let acknowledged = seen.acknowledged.lock().clone();
     println!("{} transfers", acknowledged.len());
     (0..3).for_each(|n| check(&mut cluster.client(n), &acknowledged));
+}
+
+/// Runs statements until nobody is in the way.
+fn run(client: &mut Client, sql: &str) {
+    for _ in 0..200 {
+        let result = client.batch_execute(sql);
+        match ended(result, client) {
+            Ended::Done => return,
+            Ended::Not => {}
+            Ended::Unknown => panic!("{sql}: nobody knows what became of it"),
+        }
+    }
+    panic!("{sql}: never done");
+}
+
+#[test]
+fn families_lie_in_several_ranges_and_go_from_all_of_them() {
+    const FAMILIES: u64 = 1_500;
+    let cluster = Cluster::start(&["--max-range-mib", "1", "--max-memory", "48"]);
+    let mut clients: Vec<Client> = (0..3).map(|n| cluster.client(n)).collect();
+    run(
+        &mut clients[0],
+        "CREATE TABLE parent (id bigint PRIMARY KEY, note text);
+         CREATE TABLE child (id bigint, n bigint, note text, PRIMARY KEY (id, n))
+             INTERLEAVE IN PARENT parent ON DELETE CASCADE",
+    );
+    let mut random = Random::seeded(7);
+    for first in (0..FAMILIES).step_by(50) {
+        let mut note =
+            || (0..64).map(|_| format!("{:016x}", random.next_u64())).collect::<String>();
+        let ids = || first..first + 50;
+        let parents: Vec<String> = ids().map(|id| format!("({id}, '{}')", note())).collect();
+        let children: Vec<String> = ids().map(|id| format!("({id}, 1, '{}')", note())).collect();
+        let (parents, children) = (parents.join(","), children.join(","));
+        let sql =
+            format!("INSERT INTO parent VALUES {parents}; INSERT INTO child VALUES {children}");
+        run(&mut clients[1], &sql);
+    }
+    let wall = WallClock;
+    let until = wall.monotonic_nanos() + PATIENCE.as_nanos() as u64;
+    let all = "SELECT count(*), count(c.n) FROM parent p LEFT JOIN child c ON c.id = p.id";
+    loop {
+        assert_eq!(rows(&mut clients[2], all), [[FAMILIES as i64, FAMILIES as i64]]);
+        // It has learned of them by asking.
+        if cluster.metric(2, "braid_cluster_ranges") >= 3 {
+            break;
+        }
+        assert!(wall.monotonic_nanos() < until, "nothing is split");
+        wall.sleep(Duration::from_millis(200));
+    }
+    assert_eq!(cluster.metric(2, "braid_cluster_members_connected"), 3);
+    // One transaction in the first range and the last one.
+    let last = FAMILIES - 1;
+    let both = format!("UPDATE parent SET note = 'both' WHERE id IN (0, {last})");
+    run(&mut clients[0], &both);
+    let read = format!("SELECT count(*) FROM parent WHERE note = 'both' AND id IN (0, {last})");
+    assert_eq!(rows(&mut clients[1], &read), [[2]]);
+    run(&mut clients[1], "DELETE FROM parent WHERE id >= 10");
+    for client in &mut clients {
+        assert_eq!(rows(client, all), [[10, 10]]);
+        assert_eq!(rows(client, "SELECT count(*) FROM child"), [[10]]);
+    }
+}
+
+#[test]
+fn a_change_of_the_schema_is_known_everywhere_and_what_is_not_there_is_refused() {
+    let cluster = Cluster::start(&[]);
+    let mut clients: Vec<Client> = (0..3).map(|n| cluster.client(n)).collect();
+    run(&mut clients[0], "CREATE TABLE t (id serial PRIMARY KEY, c0 bigint)");
+    for n in 0..6 {
+        let (here, next) = (n % 3, (n + 1) % 3);
+        run(&mut clients[next], &format!("INSERT INTO t (c{n}) VALUES ({n})"));
+        let column = n + 1;
+        let sql = format!("BEGIN; ALTER TABLE t ADD COLUMN c{column} bigint; COMMIT");
+        run(&mut clients[here], &sql);
+        let sql = format!("SELECT count(*), count(c{column}) FROM t");
+        assert_eq!(rows(&mut clients[next], &sql), [[n as i64 + 1, 0]]);
+    }
+    let refused = |client: &mut Client, sql: &str| {
+        let error = client.batch_execute(sql).expect_err("it is not there");
+        let error = error.as_db_error().unwrap_or_else(|| panic!("{sql}: {error}"));
+        assert_eq!(error.code().code(), "0A000", "{sql}: {error}");
+        assert!(error.message().contains("in a cluster"), "{sql}: {error}");
+        assert!(error.hint().is_some(), "{sql}: {error}");
+    };
+    refused(&mut clients[1], "CREATE INDEX by_c1 ON t (c1)");
+    refused(&mut clients[1], "CREATE TEMP TABLE own (n int)");
+    refused(&mut clients[1], "LISTEN news");
+    refused(&mut clients[1], "SELECT pg_notify('news', 'none')");
+    refused(&mut clients[1], "SELECT pg_advisory_lock(1)");
+    refused(&mut clients[1], "ALTER TABLE t ADD CONSTRAINT small CHECK (c0 < 10)");
+    run(&mut clients[1], "BEGIN; CREATE UNIQUE INDEX by_c1 ON t (c1); COMMIT");
+    assert_eq!(rows(&mut clients[2], "SELECT count(*) FROM t WHERE c1 = 1"), [[1]]);
+    let twice = clients[0].batch_execute("INSERT INTO t (c1) VALUES (1)").expect_err("it is there");
+    assert_eq!(twice.code().map(|code| code.code()), Some("23505"), "{twice}");
 }

@@ -192,8 +192,8 @@ pub fn elements(key: &[u8]) -> SqlResult<Vec<Element>> {
     }
 }
 
-/// Lengths of the beginnings of a data key that are rows, the outermost first: where a key space may
-/// be cut so that families stay whole as long as possible. None for other keys.
+/// Lengths of the beginnings of a data key that are rows, the outermost first: where a key space
+/// may be cut so that families stay whole as long as possible. None for other keys.
 ///
 /// ```
 /// use braid_keys::{Direction, KeyBuilder, row_lengths};

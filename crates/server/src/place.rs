@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use braid_catalog::After;
 use braid_env::clock::WallClock;
 use braid_env::fs::{DiskFs, FileSystem};
 use braid_env::memory::{self, Pool};
@@ -152,12 +153,8 @@ impl Place {
 
 /// Whether it may be otherwise when more members are there, or when others have done the same.
 fn is_temporary(e: &SqlError) -> bool {
-    let states = [
-        SqlState::CANNOT_CONNECT_NOW,
-        SqlState::SERIALIZATION_FAILURE,
-        SqlState::STATEMENT_COMPLETION_UNKNOWN,
-    ];
-    states.contains(&e.state())
+    let absent = [SqlState::CANNOT_CONNECT_NOW, SqlState::STATEMENT_COMPLETION_UNKNOWN];
+    absent.contains(&e.state()) || After::error(e).is_again()
 }
 
 /// How the node takes part in a cluster; `None`: it is alone.

@@ -21,7 +21,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use braid_catalog::{Catalog, Sequence, kv_error, load_catalog, read_version, reserve_ids};
+use braid_catalog::{After, Catalog, Sequence, kv_error, load_catalog, read_version, reserve_ids};
 use braid_import::Folder;
 use braid_keys::system;
 use braid_kv::{CommitTs, Coordinator, Isolation, KvError, Txn, TxnOptions};
@@ -69,8 +69,6 @@ pub struct Database {
     /// Settings that sessions begin with.
     defaults: OnceLock<Vec<(String, String)>>,
     statistics: Statistics,
-    /// Other nodes work on the same tables.
-    shared: bool,
 }
 
 struct Cached {
@@ -143,7 +141,7 @@ impl Database {
         crate::jobs::reclaim::adopt(&coordinator, &catalog)?;
         let now = coordinator.wall_clock_us();
         let reclaim = Reclaim::for_catalog(&catalog, now);
-        let runtime = Runtime::new(now as i64 - EPOCH_MICROS);
+        let runtime = Runtime::new(now as i64 - EPOCH_MICROS, shared);
         Ok(Arc::new(Database {
             coordinator,
             general,
@@ -160,7 +158,6 @@ impl Database {
             runtime,
             defaults: OnceLock::new(),
             statistics: Statistics::default(),
-            shared,
         }))
     }
 
@@ -169,7 +166,7 @@ impl Database {
     /// # Errors
     /// 0A000 on a node of a cluster.
     pub(crate) fn only_alone(&self, what: &str, hint: &str) -> SqlResult<()> {
-        if !self.shared {
+        if !self.runtime.shared {
             return Ok(());
         }
         Err(SqlError::unsupported(format!("{what} in a cluster of several nodes")).with_hint(hint))
@@ -319,12 +316,16 @@ impl Database {
         let calm = self.finished.load(Ordering::SeqCst) == before && options.as_of.is_none();
         let mut tries = 0;
         let txn = self.coordinator.begin(options).map_err(kv_error)?;
-        let calm = calm && !self.shared && self.started.load(Ordering::SeqCst) == before;
+        let calm = calm && !self.runtime.shared && self.started.load(Ordering::SeqCst) == before;
         loop {
             match self.catalog_for(&txn, calm.then_some(before)) {
                 Ok(catalog) => return Ok((txn, catalog)),
                 // Another node has changed it about when this one began.
-                Err(e) if self.shared && is_conflict(&e) && tries < CATALOG_TRIES => {
+                Err(e)
+                    if self.runtime.shared
+                        && After::error(&e).is_again()
+                        && tries < CATALOG_TRIES =>
+                {
                     tries += 1;
                     txn.restart().map_err(kv_error)?;
                 }
@@ -335,11 +336,11 @@ impl Database {
 
     /// The catalog for a transaction that has a new read timestamp.
     pub(crate) fn catalog_at(&self, txn: &Arc<Txn>) -> SqlResult<Arc<Catalog>> {
-        let may_move = self.shared && txn.isolation() == Isolation::ReadCommitted;
+        let may_move = self.runtime.shared && txn.isolation() == Isolation::ReadCommitted;
         let mut tries = 0;
         loop {
             match self.catalog_for(txn, None) {
-                Err(e) if may_move && is_conflict(&e) && tries < CATALOG_TRIES => {
+                Err(e) if may_move && After::error(&e).is_again() && tries < CATALOG_TRIES => {
                     tries += 1;
                     txn.begin_statement().map_err(kv_error)?;
                 }
@@ -373,10 +374,11 @@ impl Database {
         Ok(loaded)
     }
 
-    /// Counts schema changes; `None` while one is being committed, or if others may. Taken before a read timestamp is
-    /// chosen and equal later: no schema change was committed after that timestamp.
+    /// Counts schema changes; `None` while one is being committed, or if other nodes may commit
+    /// one. Taken before a read timestamp is chosen and equal later: no schema change was committed
+    /// after that timestamp.
     pub(crate) fn schema_epoch(&self) -> Option<u64> {
-        if self.shared {
+        if self.runtime.shared {
             return None;
         }
         let finished = self.finished.load(Ordering::SeqCst);
@@ -580,11 +582,6 @@ fn stored_position(txn: &Txn, key: &[u8]) -> SqlResult<Option<Position>> {
     Position::decode(&bytes).map(Some).ok_or_else(|| {
         SqlError::new(SqlState::DATA_CORRUPTED, "damaged system record: sequence value")
     })
-}
-
-/// Whether running it again may help.
-fn is_conflict(e: &SqlError) -> bool {
-    e.state() == SqlState::SERIALIZATION_FAILURE
 }
 
 fn read_only() -> TxnOptions {

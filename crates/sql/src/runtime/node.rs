@@ -17,11 +17,13 @@ pub(crate) struct Runtime {
     pub(crate) channels: Channels,
     /// Where files for IMPORT are, once somebody has said it.
     pub(crate) import_folder: OnceLock<Folder>,
+    /// Other nodes work on the same tables.
+    pub(crate) shared: bool,
 }
 
 impl Runtime {
     /// Nothing yet.
-    pub(crate) fn new(now_micros: i64) -> Runtime {
+    pub(crate) fn new(now_micros: i64, shared: bool) -> Runtime {
         let statements = Statements::new(ENTRIES_MAX, now_micros);
         Runtime {
             statements,
@@ -29,6 +31,7 @@ impl Runtime {
             advisory: AdvisoryLocks::default(),
             channels: Channels::default(),
             import_folder: OnceLock::new(),
+            shared,
         }
     }
 }
