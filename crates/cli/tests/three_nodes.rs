@@ -138,6 +138,15 @@ struct Seen {
     stop: AtomicBool,
 }
 
+/// Writers end when the test does, also by a panic.
+struct StopsWriters<'a>(&'a Seen);
+
+impl Drop for StopsWriters<'_> {
+    fn drop(&mut self) {
+        self.0.stop.store(true, Ordering::SeqCst);
+    }
+}
+
 impl Seen {
     fn wait_for(&self, more: u64) {
         let (wall, from) = (WallClock, self.count.load(Ordering::SeqCst));
@@ -178,6 +187,7 @@ fn transfers(cluster: &Cluster, n: usize, seen: &Seen) {
 
 /// The rows of a query, asked again while nobody can answer.
 fn rows(client: &mut Client, sql: &str) -> Vec<Vec<i64>> {
+    let mut last = None;
     for _ in 0..200 {
         match client.query(sql, &[]) {
             Ok(rows) => {
@@ -187,10 +197,11 @@ fn rows(client: &mut Client, sql: &str) -> Vec<Vec<i64>> {
             Err(e) => {
                 let state = e.code().map(|code| code.code().to_string()).unwrap_or_default();
                 assert!(["40001", "57P03"].contains(&state.as_str()), "{sql}: {e}");
+                last = Some(e);
             }
         }
     }
-    panic!("{sql}: never answered");
+    panic!("{sql}: never answered, but {last:?}");
 }
 
 /// What must be true, as this node tells it.
@@ -231,6 +242,7 @@ fn nothing_acknowledged_is_lost_when_nodes_are_killed() {
     let wall = WallClock;
     std::thread::scope(|scope| {
         let (cluster, seen) = (&cluster, &seen);
+        let _stops = StopsWriters(seen);
         (0..3).for_each(|n| drop(scope.spawn(move || transfers(cluster, n, seen))));
         for kill in 0..kills {
             let n = kill % 3;
@@ -245,7 +257,6 @@ fn nothing_acknowledged_is_lost_when_nodes_are_killed() {
             let acknowledged = seen.acknowledged.lock().clone();
             check(&mut cluster.client(n), &acknowledged);
         }
-        seen.stop.store(true, Ordering::SeqCst);
     });
     let acknowledged = seen.acknowledged.lock().clone();
     println!("{} transfers", acknowledged.len());

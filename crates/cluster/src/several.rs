@@ -322,7 +322,7 @@ impl Router {
     }
 
     /// Tells those of what was decided who may not have heard of it.
-    pub(crate) fn finish_decided(&self) {
+    pub fn finish_decided(&self) {
         let decided = std::mem::take(&mut *self.decided.lock());
         for one in decided {
             if self.finish(&one).is_err() {

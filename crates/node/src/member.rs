@@ -31,8 +31,11 @@ use crate::peers::{Peers, dial};
 
 /// Of a leaseholder that dies others take over after so long, and an election: within 6 s.
 const LEASE: Duration = Duration::from_secs(4);
-/// What is left to do by transactions over several ranges is done so often.
+/// It is said so often which transactions run, and done what those over several ranges have left.
 const HOUSEKEEPING: Duration = Duration::from_secs(1);
+/// Locks of a node that has not said so for so long go: others wait for them no longer than for a
+/// lease.
+const COORDINATOR_PATIENCE: Duration = Duration::from_secs(4);
 /// What coordinators of other nodes have left is looked for every so many times.
 const RECOVERY: u64 = 5;
 /// From one try to join to the next.
@@ -198,27 +201,22 @@ impl Member {
             peers: peers.clone(),
             clock: clock.clone(),
         };
-        let router = Arc::new(Router::new(
-            Arc::new(carrier),
-            RouterOptions {
-                home: Some(home),
-                coordinator: home.0 << 16 | replicas.starts(),
-                hlc: replicas.hlc().clone(),
-                wall: clock.clone(),
-                max_clock_offset_micros: options.max_clock_offset.as_micros() as u64,
-                patience: Duration::from_secs(30),
-                fs: options.fs.clone(),
-                ranges: replicas.ranges().into_iter().map(|(range, _)| range).collect(),
-            },
-        ));
+        let router = Arc::new(router(carrier, &replicas, &options));
         let store = replicas.store().clone();
         let driver =
             Driver { replicas, peers: peers.clone(), clock: clock.clone(), failed: failed.clone() };
         let own = events.clone();
         let drives = spawn_thread("braid-replicas", move || driver.run(&own, &received));
+        let (says, timer, ending) = (router.clone(), clock.clone(), stopping.clone());
+        // On its own: locks would go while somebody waits for a range that is not served.
+        let announcer = spawn_thread("braid-announce", move || {
+            every_second(&*timer, &ending, |_| says.announce());
+        });
         let (keeps, ending) = (router.clone(), stopping.clone());
-        let keeper = spawn_thread("braid-housekeep", move || housekeep(&keeps, &*clock, &ending));
-        let threads = Mutex::new(vec![drives, keeper]);
+        let keeper = spawn_thread("braid-housekeep", move || {
+            every_second(&*clock, &ending, |round| housekeep(&keeps, round));
+        });
+        let threads = Mutex::new(vec![drives, announcer, keeper]);
         let own = CoordinatorOptions {
             fs: options.fs,
             dir: options.dir,
@@ -303,6 +301,23 @@ impl Drop for Member {
     }
 }
 
+/// Finds leaseholders for this node's transactions; it knows the ranges that the node has replicas
+/// of.
+fn router(carrier: Carrier, replicas: &Replicas, options: &MemberOptions) -> Router {
+    let home = carrier.home;
+    let own = RouterOptions {
+        home: Some(home),
+        coordinator: home.0 << 16 | replicas.starts(),
+        hlc: replicas.hlc().clone(),
+        wall: options.clock.clone(),
+        max_clock_offset_micros: options.max_clock_offset.as_micros() as u64,
+        patience: Duration::from_secs(30),
+        fs: options.fs.clone(),
+        ranges: replicas.ranges().into_iter().map(|(range, _)| range).collect(),
+    };
+    Router::new(Arc::new(carrier), own)
+}
+
 /// Who this is: as it was at the first start, or as it is said now.
 fn identify(options: &MemberOptions) -> Result<Identity, MemberError> {
     let (fs, dir, named) = (&options.fs, &options.dir, &options.members);
@@ -382,6 +397,7 @@ fn open(identity: &Identity, options: &MemberOptions) -> Result<Replicas, Member
         lease_micros: LEASE.as_micros() as u64,
         max_clock_offset_micros: options.max_clock_offset.as_micros() as u64,
         max_range_bytes: options.max_range_bytes,
+        coordinator_patience_micros: COORDINATOR_PATIENCE.as_micros() as u64,
         ..NodeOptions::new(identity.node())
     };
     let replicas = identity.members().into_iter().map(|(node, _)| (ReplicaId(node.0), node));
@@ -400,22 +416,26 @@ fn open(identity: &Identity, options: &MemberOptions) -> Result<Replicas, Member
     Ok(replicas)
 }
 
-/// Says who is running, and ends what transactions have left, until it is told to stop.
-fn housekeep(router: &Router, clock: &dyn Clock, ending: &AtomicBool) {
+/// Ends what transactions have left.
+fn housekeep(router: &Router, round: u64) {
+    router.finish_decided();
+    if round.is_multiple_of(RECOVERY)
+        && let Err(e) = router.recover()
+    {
+        tracing::debug!(error = %e, "what others have left cannot be ended now");
+    }
+}
+
+/// Does something every second until the member stops.
+fn every_second(clock: &dyn Clock, ending: &AtomicBool, mut work: impl FnMut(u64)) {
     const STEP: Duration = Duration::from_millis(100);
-    let (mut rounds, mut waited) = (0u64, Duration::ZERO);
+    let (mut round, mut waited) = (0u64, Duration::ZERO);
     while !ending.load(Ordering::SeqCst) {
         clock.sleep(STEP);
         waited += STEP;
-        if waited < HOUSEKEEPING {
-            continue;
-        }
-        (waited, rounds) = (Duration::ZERO, rounds + 1);
-        router.housekeep();
-        if rounds.is_multiple_of(RECOVERY)
-            && let Err(e) = router.recover()
-        {
-            tracing::debug!(error = %e, "what others have left cannot be ended now");
+        if waited >= HOUSEKEEPING {
+            (waited, round) = (Duration::ZERO, round + 1);
+            work(round);
         }
     }
 }

@@ -45,6 +45,7 @@ mod locking;
 mod machine;
 mod outcomes;
 mod prepared;
+mod recent;
 mod replica;
 mod replicas;
 mod request;

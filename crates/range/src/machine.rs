@@ -33,6 +33,7 @@ use crate::lease::Lease;
 use crate::local_keys;
 use crate::outcomes::{Outcome, Outcomes};
 use crate::prepared::{Decision, Prepared};
+use crate::recent::Recent;
 use crate::splitting::SplitPoints;
 use crate::state::RangeState;
 
@@ -73,6 +74,8 @@ pub(crate) struct Machine {
     pub(crate) stored: LogIndex,
     /// The last batch.
     pub(crate) pending: Option<Pending>,
+    /// What this process has written a moment ago.
+    pub(crate) recent: Recent,
 }
 
 impl Machine {
@@ -105,7 +108,9 @@ impl Machine {
         outcomes.load(stored);
         let stored = state.applied;
         let resolved = Vec::new();
-        Ok(Machine { forms, db, state, outcomes, prepared, resolved, stored, pending: None })
+        let recent = Recent::since(state.stamp.max(state.foreign));
+        let pending = None;
+        Ok(Machine { forms, db, state, outcomes, prepared, resolved, stored, pending, recent })
     }
 
     fn range(&self) -> RangeId {
@@ -187,6 +192,7 @@ impl Machine {
         match act {
             Act::Commit { txn, writes, anchor } => {
                 writes.iter().for_each(|write| put(batch, write));
+                self.recent.note(ts, writes.iter().map(Write::span));
                 let decision = Decision::Committed { at: ts, by: self.holder() };
                 self.remember(batch, txn, Outcome { decision, since: ts, anchor });
             }
@@ -195,6 +201,7 @@ impl Machine {
             Act::Ingest { txn, at, rows } => {
                 let mut data = Batch::at(at);
                 rows.iter().for_each(|(key, value)| data.put(key, value));
+                self.recent.note(at, rows.iter().map(|(key, _)| KeySpan::point(key)));
                 drop(self.db.apply_at_once(data)?);
                 let decision = Decision::Committed { at: ts, by: self.holder() };
                 self.remember(batch, txn, Outcome { decision, since: ts, anchor: None });
@@ -233,6 +240,7 @@ impl Machine {
         let range = self.range();
         let part = self.prepared.remove(&txn).expect("only what is prepared is resolved");
         if let Decision::Committed { at, by } = decision {
+            self.recent.note(at, part.writes.iter().map(Write::span));
             let done = local_keys::done(range, txn);
             if self.db.get(&done, newest())?.is_none() {
                 let mut data = Batch::at(at);

@@ -81,9 +81,13 @@ impl Replica {
         // Other clocks than this node's have chosen the timestamps of some of the data.
         let certain = when.observed.unwrap_or(now).max(self.tenure.since);
         let certain = certain.max(self.machine.state.foreign);
-        if when.limit.min(certain) > when.at {
+        let doubt = when.limit.min(certain);
+        if doubt > when.at {
             for span in spans {
-                if let Some(newest) = self.machine.newest_above(span, when.at)? {
+                let Some(newest) = self.machine.newest_above(span, when.at)? else { continue };
+                // What is later than the doubt is no reason for any.
+                let known = self.machine.recent.newest_between(span, when.at, doubt);
+                if let Some(newest) = known.unwrap_or(Some(newest)) {
                     return Ok(Some(Tried::Answer(Answer::Uncertain(newest))));
                 }
             }
