@@ -28,6 +28,31 @@ const EACH: u64 = 100;
 /// Whatever takes longer hangs.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// Ends the process if a test takes so long that it must hang: its threads may wait for answers of
+/// processes that do not come.
+struct Watchdog(Option<std::sync::mpsc::Sender<()>>);
+
+impl Watchdog {
+    fn after(limit: Duration) -> Watchdog {
+        let (ended, wait) = std::sync::mpsc::channel();
+        let watch = move || {
+            if wait.recv_timeout(limit) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+                eprintln!("the test hangs: no end after {limit:?}");
+                std::process::abort();
+            }
+        };
+        std::thread::Builder::new().spawn(watch).expect("a thread can be started");
+        Watchdog(Some(ended))
+    }
+}
+
+impl Drop for Watchdog {
+    fn drop(&mut self) {
+        // Nobody to tell any more: it does not wait.
+        self.0.take();
+    }
+}
+
 /// Three members, some of them running.
 struct Cluster {
     folder: tempfile::TempDir,
@@ -227,6 +252,7 @@ fn check(client: &mut Client, acknowledged: &BTreeSet<i64>) {
 #[test]
 fn nothing_acknowledged_is_lost_when_nodes_are_killed() {
     let kills = std::env::var("BRAID_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(3);
+    let _watchdog = Watchdog::after(3 * PATIENCE + kills as u32 * Duration::from_secs(30));
     let cluster = Cluster::start(&[]);
     let mut client = cluster.client(0);
     client
@@ -279,6 +305,7 @@ fn run(client: &mut Client, sql: &str) {
 #[test]
 fn families_lie_in_several_ranges_and_go_from_all_of_them() {
     const FAMILIES: u64 = 1_500;
+    let _watchdog = Watchdog::after(3 * PATIENCE);
     let cluster = Cluster::start(&["--max-range-mib", "1", "--max-memory", "48"]);
     let mut clients: Vec<Client> = (0..3).map(|n| cluster.client(n)).collect();
     run(
@@ -327,6 +354,7 @@ fn families_lie_in_several_ranges_and_go_from_all_of_them() {
 
 #[test]
 fn a_change_of_the_schema_is_known_everywhere_and_what_is_not_there_is_refused() {
+    let _watchdog = Watchdog::after(3 * PATIENCE);
     let cluster = Cluster::start(&[]);
     let mut clients: Vec<Client> = (0..3).map(|n| cluster.client(n)).collect();
     run(&mut clients[0], "CREATE TABLE t (id serial PRIMARY KEY, c0 bigint)");

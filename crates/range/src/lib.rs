@@ -31,8 +31,8 @@
 //! A transaction over several ranges is *prepared* in all of them but one, its *anchor*, where
 //! one entry commits it; then the others are told (`prepared`, `several`).
 //!
-//! What is not there yet: a place to look ranges up, replicas
-//! that move, snapshots. So the log of a range is kept, on disk, until all replicas have it.
+//! What is not there yet: a place to look ranges up, replicas that move, snapshots. So the log of a
+//! range is kept, on disk, until all replicas have it.
 //!
 //! What this crate does not know: SQL, transactions' buffers and locks, sockets, the raft crate.
 
