@@ -5,7 +5,7 @@ use sqlparser::ast::{
     AccessExpr, BinaryOperator, CaseWhen, DataType, Expr, Subscript, UnaryOperator, Value,
 };
 
-use crate::bind_call::{bind_function, bind_named};
+use crate::bind_call::{bind_function, bind_named, refuse_bytes_in_patterns};
 use crate::bind_compare::{
     bind_any_all, bind_in_list, bind_side, compare_bound, distinct_bound, without_symmetric,
 };
@@ -626,6 +626,9 @@ fn bind_binary(
         let (l, r) = (bind_side(left, scope, ctx)?, bind_side(right, scope, ctx)?);
         return compare_bound(op, l, r, ctx);
     }
+    if let Some(name) = operator_name(op) {
+        refuse_bytes_in_patterns(name, left, right)?;
+    }
     let l = bind_unsettled(left, scope, ctx)?;
     let r = bind_unsettled(right, scope, ctx)?;
     match operator_name(op) {
@@ -700,6 +703,7 @@ fn bind_like(
     scope: &Scope,
     ctx: &mut dyn BindContext,
 ) -> SqlResult<Bound> {
+    refuse_bytes_in_patterns(name, expr, pattern)?;
     let mut args = vec![bind_unsettled(expr, scope, ctx)?, bind_unsettled(pattern, scope, ctx)?];
     if let Some(escape) = escape {
         let escape = bind_value(&escape.value, ctx)?;

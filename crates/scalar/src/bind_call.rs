@@ -62,6 +62,11 @@ pub(crate) fn bind_function(
         return Err(SqlError::unsupported(format!("COLLATE in an argument of {name}"))
             .with_hint("Letters of all alphabets are changed here, under every collation."));
     }
+    if name.starts_with("regexp_") && function.args.visit(&mut BytesOnly).is_break() {
+        return Err(SqlError::unsupported(format!("COLLATE in an argument of {name}")).with_hint(
+            "Classes of characters are those of all alphabets, under every collation.",
+        ));
+    }
     if name == "position" && function.name.0.len() == 1 {
         // Its arguments are written with IN; the function is found by its schema.
         return Err(SqlError::syntax("syntax error at or near \",\""));
@@ -363,6 +368,36 @@ fn own_name(expr: &Expr) -> Option<String> {
             if dotted { named(expr) } else { own_name(root) }
         }
         other => named(other),
+    }
+}
+
+/// Refuses a pattern under a collation that knows letters of ASCII only, if that could matter: here
+/// letters and classes are those of all alphabets.
+///
+/// # Errors
+/// 0A000.
+pub(crate) fn refuse_bytes_in_patterns(name: &str, text: &Expr, pattern: &Expr) -> SqlResult<()> {
+    if !matches!(name, "~" | "~*" | "!~" | "!~*" | "~~*" | "!~~*") {
+        return Ok(());
+    }
+    let under_bytes = |e: &Expr| e.visit(&mut BytesOnly).is_break();
+    if !under_bytes(text) && !under_bytes(pattern) {
+        return Ok(());
+    }
+    let plain = |e: &Expr| match e {
+        Expr::Value(value) => value.value.clone().into_string().is_some_and(|literal| {
+            literal.is_ascii() && !literal.contains('\\') && !literal.contains("[:")
+        }),
+        _ => false,
+    };
+    let pattern = match pattern {
+        Expr::Collate { expr, .. } => expr,
+        other => other,
+    };
+    match plain(pattern) {
+        true => Ok(()),
+        false => Err(SqlError::unsupported(format!("COLLATE in an argument of {name}"))
+            .with_hint("Classes of characters are those of all alphabets, under every collation.")),
     }
 }
 

@@ -1,8 +1,8 @@
 //! Conversions inside expressions: casts that need the session, common types, unknown literals.
 
 use braid_types::{
-    CastContext, DateOrder, Datum, SqlError, SqlResult, SqlState, SqlType, TypeCategory, cast,
-    cast_exists,
+    CastContext, DateOrder, Datum, IntervalForm, SqlError, SqlResult, SqlState, SqlType, TimeZone,
+    TypeCategory, cast, cast_exists,
 };
 
 use crate::{BindContext, Bound, EvalContext, Node};
@@ -241,7 +241,24 @@ fn refuse_malformed(cast: Bound) -> SqlResult<Bound> {
 fn styleless(cast: &Bound) -> bool {
     let Node::Cast(inner, _) = cast.node() else { return false };
     let Some(Datum::Text(text)) = inner.as_const() else { return false };
-    reads_alike(text.trim(), cast.ty())
+    reads_alike(text.trim(), cast.ty()) || reads_alike_everywhere(cast)
+}
+
+/// Whether a literal means the same in sessions that have nothing in common.
+fn reads_alike_everywhere(cast: &Bound) -> bool {
+    const DAY: i64 = 86_400_000_000;
+    let read = |order, zone: &str, interval, days: i64| {
+        let mut ctx = EvalContext::constant();
+        (ctx.style.order, ctx.style.interval) = (order, interval);
+        ctx.style.zone = TimeZone::parse(zone)?;
+        ctx.style.now = days * DAY + days;
+        // Equal intervals may differ in their fields.
+        cast.eval(&[], &ctx).ok().map(|value| format!("{value:?}"))
+    };
+    let first = read(DateOrder::Mdy, "UTC", IntervalForm::Postgres, 0);
+    first.is_some()
+        && first == read(DateOrder::Dmy, "Asia/Kolkata", IntervalForm::Sql, 3_001)
+        && first == read(DateOrder::Ymd, "America/New_York", IntervalForm::Iso, 7_003)
 }
 
 /// Words that mean another date or time at each moment.

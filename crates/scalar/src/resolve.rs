@@ -140,6 +140,9 @@ fn arrays_are_meant(
 pub fn resolve(name: &str, given: &[SqlType], operator: bool) -> SqlResult<Choice> {
     let mut all: Vec<Choice> =
         overloads(name).iter().filter_map(|f| instantiate(f, given)).collect();
+    if let ("@>" | "<@", [a, b]) = (name, given) {
+        all.retain(|_| is_of_its_elements(a, b) && is_of_its_elements(b, a));
+    }
     if operator
         && let [a, b] = given
         && (*a == SqlType::Unknown) != (*b == SqlType::Unknown)
@@ -197,6 +200,16 @@ pub fn resolve(name: &str, given: &[SqlType], operator: bool) -> SqlResult<Choic
 /// literals alone do not tell which is meant.
 const ALSO_OF_OTHER_TYPES: &[(&str, usize)] =
     &[("trunc", 1), ("age", 1), ("<@", 2), ("@>", 2), ("&&", 2), ("?|", 2)];
+
+/// Whether an operand beside a range is a range too, or of the very type of the range's bounds: it
+/// is not converted.
+fn is_of_its_elements(range: &SqlType, other: &SqlType) -> bool {
+    match (range, other) {
+        (SqlType::Range(_), SqlType::Range(_) | SqlType::Unknown) => true,
+        (SqlType::Range(kind), other) => kind.element().same_base(other),
+        _ => true,
+    }
+}
 
 /// The operand of a known type of `element <@ 'literal'` and `'literal' @> element`, where the
 /// literal may be a range or, in PostgreSQL, several.

@@ -217,7 +217,7 @@ fn bitwise(a: &[Datum], name: &str, op: fn(u128, u128) -> u128) -> SqlResult<Dat
 fn arithmetic(t: &mut Table) {
     t.add("+(inet, int8) inet", |a, _| moved(&a[0], i64_of(&a[1]).into()));
     t.add("+(int8, inet) inet", |a, _| moved(&a[1], i64_of(&a[0]).into()));
-    t.add("-(inet, int8) inet", |a, _| moved(&a[0], -i128::from(i64_of(&a[1]))));
+    t.add("-(inet, int8) inet", |a, _| moved(&a[0], i64_of(&a[1]).wrapping_neg().into()));
     t.add("-(inet, inet) int8", |a, _| {
         let (x, y) = (net(&a[0]), net(&a[1]));
         if x.width() != y.width() {

@@ -207,11 +207,21 @@ fn format_text(a: &[Datum], ctx: &EvalContext) -> SqlResult<Datum> {
                 return Err(bad(&format!("unrecognized format() type specifier \"{other}\"")));
             }
         };
-        if let Some(width) = width_given {
-            left |= width < 0;
-            digits = width.unsigned_abs().to_string();
+        let width = match width_given {
+            Some(width) => {
+                left |= width < 0;
+                width.checked_abs()
+            }
+            None if digits.is_empty() => Some(0),
+            None => digits.parse().ok(),
+        };
+        let width = width.ok_or_else(|| {
+            SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "number is out of range")
+        })?;
+        let width = usize::try_from(width).unwrap_or(0);
+        if width.saturating_add(out.len()) > MAX_RESULT {
+            return Err(too_long());
         }
-        let width = digits.parse::<usize>().unwrap_or(0).min(10_000);
         let missing = width.saturating_sub(piece.chars().count());
         if left {
             out.push_str(&piece);

@@ -189,7 +189,9 @@ pub(crate) fn parse_interval(text: &str, style: &Style) -> SqlResult<Interval> {
             if pending.is_some() {
                 return Err(bad(text));
             }
-            pending = Some(word.parse::<f64>().map_err(|_| bad(text))?);
+            // A point alone is no digits behind it.
+            let number = if word == "." { Ok(0.0) } else { word.parse() };
+            pending = Some(number.map_err(|_| bad(text))?);
         }
     }
     if let Some(seconds) = pending {

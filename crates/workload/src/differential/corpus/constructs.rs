@@ -71,7 +71,7 @@ const TEXT: &[Construct] = &[
 ];
 
 const INT4: &[Construct] = &[
-    construct!("POSITION", [Of("text"), Of("text")], "position({} IN {})"),
+    construct!("POSITION", [Of("text"), Of("text")], "position(({}) IN ({}))"),
     construct!("EXTRACT", [Of("timestamp")], "extract(DAY FROM {})::int4"),
 ];
 

@@ -198,7 +198,7 @@ impl<'a> Generator<'a> {
                 format!("extract({} FROM {})", args[0].trim_matches('\''), args[1])
             }
             Form::Function if signature.name == "position" => {
-                format!("position({} IN {})", args[1], args[0])
+                format!("position(({}) IN ({}))", args[1], args[0])
             }
             Form::Function => format!("{}({})", signature.name, args.join(", ")),
             Form::Prefix => format!("{} ({})", signature.name, args[0]),
