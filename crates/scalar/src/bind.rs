@@ -155,7 +155,7 @@ pub fn bind_unsettled(expr: &Expr, scope: &Scope, ctx: &mut dyn BindContext) -> 
         Expr::AllOp { left, compare_op, right } => {
             bind_any_all(left, compare_op, right, true, scope, ctx)
         }
-        Expr::Cast { expr, data_type, .. } => bind_cast(expr, data_type, scope, ctx),
+        Expr::Cast { expr, data_type, format: None, .. } => bind_cast(expr, data_type, scope, ctx),
         Expr::Function(function) => bind_function(function, scope, ctx),
         Expr::Case { operand, conditions, else_result, .. } => {
             bind_case(operand.as_deref(), conditions, else_result.as_deref(), scope, ctx)
@@ -183,6 +183,8 @@ pub fn bind_unsettled(expr: &Expr, scope: &Scope, ctx: &mut dyn BindContext) -> 
 /// Functions with a syntax of their own: EXTRACT, SUBSTRING .. FROM, TRIM, AT TIME ZONE, COLLATE.
 fn bind_syntax(expr: &Expr, scope: &Scope, ctx: &mut dyn BindContext) -> SqlResult<Bound> {
     match expr {
+        Expr::Cast { .. } => Err(SqlError::unsupported("CAST with FORMAT")
+            .with_hint("Use to_char, to_date, to_timestamp or to_number.")),
         Expr::AtTimeZone { timestamp, time_zone } => {
             let value = bind_unsettled(timestamp, scope, ctx)?;
             let value = settle(value, &SqlType::TimestampTz, CastContext::Implicit, ctx)?;

@@ -89,7 +89,10 @@ pub(crate) fn bind_function(
     if name == "array" {
         return Err(general_query_needed("a subquery"));
     }
-    let stars = if name == "row" { with_stars(function, scope)? } else { None };
+    let stars = match name == "row" {
+        true => with_stars(function, scope)?,
+        false => with_rows(function, scope)?,
+    };
     let ordered = named_arguments::in_order(&name, function)?;
     let exprs = match stars.as_ref().or(ordered.as_ref()) {
         Some(exprs) => exprs.iter().collect(),
@@ -135,6 +138,32 @@ fn with_stars(function: &Function, scope: &Scope) -> SqlResult<Option<Vec<Expr>>
         );
     }
     Ok(Some(out))
+}
+
+/// `f(t.*)`: the whole row, under the table's name. `None` without a star.
+fn with_rows(function: &Function, scope: &Scope) -> SqlResult<Option<Vec<Expr>>> {
+    let FunctionArguments::List(list) = &function.args else { return Ok(None) };
+    let star = |arg: &FunctionArg| match arg {
+        FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(table)) => Some(table.clone()),
+        _ => None,
+    };
+    if !list.args.iter().any(|arg| star(arg).is_some()) {
+        return Ok(None);
+    }
+    let row = |arg: &FunctionArg| {
+        let table = match (arg, star(arg)) {
+            (_, Some(table)) => table,
+            (FunctionArg::Unnamed(FunctionArgExpr::Expr(e)), None) => return Ok(e.clone()),
+            _ => return Err(SqlError::unsupported("a named argument beside a whole row")),
+        };
+        let alias = object_name_parts(&table).pop().unwrap_or_default();
+        if scope.columns().iter().any(|column| !column.hidden && column.name == alias) {
+            return Err(SqlError::unsupported(format!("{alias}.* beside a column {alias}"))
+                .with_hint("Give the table another name."));
+        }
+        Ok(Expr::Identifier(sqlparser::ast::Ident::with_quote('"', alias)))
+    };
+    list.args.iter().map(row).collect::<SqlResult<_>>().map(Some)
 }
 
 /// Constructs with rules of their own, then the table.
