@@ -53,6 +53,13 @@ impl Drop for Watchdog {
     }
 }
 
+/// A port below those that the system gives to clients: none of them takes it while its node is
+/// away.
+fn free_port(random: &mut Random) -> TcpListener {
+    let mut any = || TcpListener::bind(("127.0.0.1", 10_000 + random.below(20_000) as u16)).ok();
+    (0..1_000).find_map(|_| any()).expect("a port is free")
+}
+
 /// Three members, some of them running.
 struct Cluster {
     folder: tempfile::TempDir,
@@ -65,8 +72,8 @@ struct Cluster {
 impl Cluster {
     /// Starts all three in empty directories.
     fn start(arguments: &'static [&'static str]) -> Cluster {
-        let free = || TcpListener::bind("127.0.0.1:0").expect("a port is free");
-        let listeners: Vec<TcpListener> = (0..6).map(|_| free()).collect();
+        let mut random = Random::seeded(WallClock.now_micros() ^ u64::from(std::process::id()));
+        let listeners: Vec<TcpListener> = (0..6).map(|_| free_port(&mut random)).collect();
         let address = |l: &TcpListener| l.local_addr().expect("it listens").to_string();
         let mut members: Vec<String> = listeners.iter().map(address).collect();
         let http = members.split_off(3);

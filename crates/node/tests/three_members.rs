@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
-use braid_env::clock::WallClock;
+use braid_env::clock::{Clock, WallClock};
 use braid_env::fs::{DiskFs, MemFs};
 use braid_env::random::Random;
 use braid_kv::{Coordinator, Isolation, KvError, TxnOptions};
@@ -19,6 +19,13 @@ use bytes::Bytes;
 const ACCOUNTS: u64 = 12;
 const EACH: u64 = 100;
 
+/// A port below those that the system gives to clients: none of them takes it while its node is
+/// away.
+fn free_port(random: &mut Random) -> TcpListener {
+    let mut any = || TcpListener::bind(("127.0.0.1", 10_000 + random.below(20_000) as u16)).ok();
+    (0..1_000).find_map(|_| any()).expect("a port is free")
+}
+
 struct Cluster {
     members: Vec<SocketAddr>,
     disks: Vec<Arc<MemFs>>,
@@ -27,8 +34,8 @@ struct Cluster {
 impl Cluster {
     fn new() -> Cluster {
         // Ports that were free a moment ago, all at the same time.
-        let free = || TcpListener::bind("127.0.0.1:0").expect("a port is free");
-        let listeners: Vec<TcpListener> = (0..3).map(|_| free()).collect();
+        let mut random = Random::seeded(WallClock.now_micros() ^ u64::from(std::process::id()));
+        let listeners: Vec<TcpListener> = (0..3).map(|_| free_port(&mut random)).collect();
         let members = listeners.iter().map(|l| l.local_addr().expect("it listens")).collect();
         Cluster { members, disks: (0..3).map(|_| Arc::new(MemFs::new())).collect() }
     }

@@ -41,8 +41,9 @@ struct Session {
     step: u64,
     /// What was answered to it.
     last: Option<Locked>,
-    /// All that it was ever granted.
-    held: Vec<Target>,
+    /// All that it has ever asked for. What it has of that goes when it ends: a lock may be granted
+    /// while its request ends, and others of a request were granted before it was answered.
+    asked: Vec<Target>,
     /// Its locks are there only because it is prepared: they were another table's.
     restored: bool,
 }
@@ -117,7 +118,7 @@ impl Locking {
     /// What a transaction holds.
     pub(crate) fn held_by(&self, txn: LockTxn) -> Vec<(Target, LockMode)> {
         let own = self.sessions.get(&txn);
-        own.map(|own| self.table.held_by(txn, &own.held)).unwrap_or_default()
+        own.map(|own| self.table.held_by(txn, &own.asked)).unwrap_or_default()
     }
 
     /// Takes up the locks of what is prepared, into a table that nobody has asked for a lock yet.
@@ -129,7 +130,7 @@ impl Locking {
                 // Those of parts that are prepared do not exclude each other.
                 let asked = self.table.ask(part.owner, target.clone(), *mode, Wait::NoWait);
                 debug_assert!(matches!(asked, Ok(Asked::Granted)), "{part:?}");
-                session.held.push(target.clone());
+                session.asked.push(target.clone());
             }
         }
     }
@@ -190,7 +191,7 @@ impl Locking {
             }
             self.elsewhere.forget(txn);
             if let Some(session) = self.sessions.remove(&txn) {
-                self.table.release(txn, session.held.iter(), true);
+                self.table.release(txn, session.asked.iter(), true);
             }
         }
         askers
@@ -221,6 +222,9 @@ impl Replica {
                 waiter.askers.push(number);
                 return Ok(Tried::Later);
             }
+        }
+        if ask.step != session.step {
+            session.asked.extend(ask.request.items.iter().map(|item| item.target.clone()));
         }
         (session.step, session.last) = (ask.step, None);
         let locked = Locked { session: self.locking.since, ..Locked::default() };
@@ -297,13 +301,10 @@ impl Replica {
     }
 
     pub(crate) fn answer_locked(&mut self, waiter: Waiter) {
-        if let Some(session) = self.locking.sessions.get_mut(&waiter.ask.request.txn) {
-            let granted = waiter.ask.request.items.iter().zip(&waiter.locked.grants);
-            let granted = granted.filter(|(_, grant)| **grant != Grant::Skipped);
-            session.held.extend(granted.map(|(item, _)| item.target.clone()));
-            if session.step == waiter.ask.step {
-                session.last = Some(waiter.locked.clone());
-            }
+        if let Some(session) = self.locking.sessions.get_mut(&waiter.ask.request.txn)
+            && session.step == waiter.ask.step
+        {
+            session.last = Some(waiter.locked.clone());
         }
         let answer = Answer::Locked(waiter.locked);
         self.answers.extend(waiter.askers.into_iter().map(|asker| (asker, answer.clone())));

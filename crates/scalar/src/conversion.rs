@@ -222,7 +222,8 @@ fn refuse_malformed(cast: Bound) -> SqlResult<Bound> {
         SqlType::TimestampTz,
         SqlType::Interval,
     ];
-    if !dated.contains(cast.ty().element().unwrap_or(cast.ty())) {
+    let of_values = cast.ty().element().unwrap_or(cast.ty());
+    if !dated.contains(of_values) && !matches!(of_values, SqlType::Range(_)) {
         return Ok(cast);
     }
     let mut failure = None;

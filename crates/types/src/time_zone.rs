@@ -141,10 +141,19 @@ fn posix(text: &str) -> Option<TimeZone> {
         rest.into()
     };
     // The digits are hours: +0330 would be 330 of them.
-    if signed.len() > 3 && !signed.contains(':') {
-        return None;
+    const MOST_HOURS: i32 = 7 * 24 - 1;
+    let (sign, digits) = match signed.split_at_checked(1)? {
+        ("+", digits) => (1, digits),
+        ("-", digits) => (-1, digits),
+        _ => return None,
+    };
+    let mut seconds = 0;
+    for (at, part) in digits.split(':').enumerate() {
+        let number = part.parse().ok().filter(|_| part.bytes().all(|b| b.is_ascii_digit()))?;
+        let (unit, most) = *[(3600, MOST_HOURS), (60, 59), (1, 59)].get(at)?;
+        seconds += unit * Some(number).filter(|number: &i32| *number <= most)?;
     }
-    parse_offset(&signed).map(|seconds| TimeZone::Fixed(-seconds))
+    Some(TimeZone::Fixed(-sign * seconds))
 }
 
 /// A time for looking up offsets. The rules of the last years that the database lists go on for

@@ -161,6 +161,19 @@ fn locks_that_no_coordinator_speaks_for_go() {
 }
 
 #[test]
+fn of_transactions_that_end_together_none_gets_what_another_one_had() {
+    let mut cluster = Cluster::new();
+    let now = cluster.now(1);
+    held(cluster.ask(1, lock(txn(1, 1), 1, None, &["a"], now)));
+    // They wait for each other, one of them with a lock of the same request.
+    assert_eq!(cluster.ask(1, lock(txn(1, 2), 1, None, &["b", "a"], now)), None);
+    assert_eq!(cluster.ask(1, lock(txn(1, 3), 1, None, &["a"], now)), None);
+    let says = Ask::Running { newest: txn(1, 3), running: Vec::new() };
+    assert_eq!(cluster.ask(1, says), Some(Answer::Fine));
+    held(cluster.ask(1, lock(txn(2, 1), 1, None, &["a", "b"], now)));
+}
+
+#[test]
 fn a_split_takes_the_locks_on_its_keys_along() {
     let mut cluster = Cluster::new();
     let now = cluster.now(1);

@@ -260,8 +260,8 @@ fn show(f: &Fields, name: &str, lower: bool, fill: bool) -> SqlResult<(String, b
         "US" => return Ok((format!("{:06}", f.micros), true)),
         "FF1" | "FF2" | "FF3" | "FF4" | "FF5" | "FF6" => {
             let digits = usize::from(name.as_bytes()[2] - b'0');
-            let all = format!("{:06}", f.micros.abs());
-            return Ok((all[..digits].to_string(), true));
+            let part = f.micros / 10i64.pow(6 - digits as u32);
+            return Ok((format!("{part:0digits$}"), true));
         }
         "SSSS" | "SSSSS" => {
             return Ok(((f.hour * 3600 + f.minute * 60 + f.second).to_string(), true));

@@ -38,7 +38,18 @@ pub(super) fn unknown_unit(unit: &str, ty: &str) -> SqlError {
         "timezone_hour",
         "timezone_minute",
     ];
-    if KNOWN.contains(&unit_name(unit)) {
+    // Words that mean a time, but no unit.
+    const TIMES: &[&str] = &[
+        "infinity",
+        "+infinity",
+        "-infinity",
+        "now",
+        "today",
+        "tomorrow",
+        "yesterday",
+        "allballs",
+    ];
+    if KNOWN.contains(&unit_name(unit)) || TIMES.contains(&unit) {
         return SqlError::new(
             SqlState::FEATURE_NOT_SUPPORTED,
             format!("unit \"{unit}\" not supported for type {ty}"),

@@ -43,6 +43,8 @@ const NOON: u16 = 256;
 const ERA: u16 = 512;
 const WEEKDAY: u16 = 1024;
 const SUMMER: u16 = 2048;
+/// A time by its name alone; whatever stands beside it does not count.
+const NAMED: u16 = 4096;
 
 /// Numbers as they were written.
 #[derive(Debug, Default)]
@@ -204,7 +206,9 @@ impl<'a> Reader<'a> {
             Some((whole, digits)) => (whole, Some(digits)),
             None => (text, None),
         };
-        let mut parts = whole.split(':').map(number);
+        // `12:` is noon.
+        let read = |part: &str| if part.is_empty() { Ok(0) } else { number(part) };
+        let mut parts = whole.split(':').map(read);
         let first = parts.next().unwrap_or(Err(Trouble::Syntax))?;
         let second = parts.next().unwrap_or(Err(Trouble::Syntax))?;
         (self.parts.hour, self.parts.minute, self.parts.second) = match (parts.next(), after) {
@@ -476,11 +480,11 @@ impl<'a> Reader<'a> {
             Meaning::Epoch | Meaning::Infinity(_) if self.of_day => return Err(Trouble::Syntax),
             Meaning::Epoch => {
                 self.out.epoch = true;
-                DATE | TIME | ZONE
+                NAMED
             }
             Meaning::Infinity(positive) => {
                 self.out.infinity = Some(positive);
-                DATE | TIME | ZONE
+                NAMED
             }
             Meaning::AllBalls => {
                 self.zone = Some(TimeZone::utc());
@@ -528,9 +532,6 @@ impl<'a> Reader<'a> {
 
     /// All was read: what it comes to.
     fn finish(mut self) -> Read<Fields> {
-        if self.out.epoch || self.out.infinity.is_some() {
-            return Ok(self.out);
-        }
         if self.have & YEAR != 0 && !self.julian {
             self.parts.year = match self.short_year && !self.backwards {
                 true if self.parts.year < 70 => self.parts.year + 2000,
@@ -559,6 +560,9 @@ impl<'a> Reader<'a> {
                 (true, hour) if hour != 12 => hour + 12,
                 (_, hour) => hour,
             };
+        }
+        if self.have & NAMED != 0 {
+            return Ok(self.out);
         }
         let timed = self.have & TIME == TIME;
         if self.of_day {

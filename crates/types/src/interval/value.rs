@@ -207,7 +207,9 @@ pub(crate) fn parse_interval(text: &str, style: &Style) -> SqlResult<Interval> {
 /// Splits `-10s` into `-10`, `s` and keeps `04:05:06` and `1-2` whole.
 fn words(text: &str) -> Vec<String> {
     let mut out = Vec::new();
-    for word in text.split_whitespace() {
+    // A divider in front of a number is none.
+    let words = text.split_whitespace().map(|word| word.trim_start_matches([':', '/']));
+    for word in words.filter(|word| !word.is_empty()) {
         if word.contains(':') {
             out.push(word.to_string());
             continue;
@@ -238,9 +240,14 @@ fn parse_hms(word: &str) -> Option<Interval> {
     let (sign, rest) = signed(word);
     let mut parts = rest.split(':');
     let digits = |s: &str| -> Option<i64> {
-        if s.is_empty() || !s.bytes().all(|b| b.is_ascii_digit()) { None } else { s.parse().ok() }
+        match s.bytes().all(|b| b.is_ascii_digit()) {
+            // `12:` is twelve hours.
+            true if s.is_empty() => Some(0),
+            true => s.parse().ok(),
+            false => None,
+        }
     };
-    let hours = digits(parts.next()?)?;
+    let hours = digits(parts.next().filter(|hours| !hours.is_empty())?)?;
     let minute_text = parts.next()?;
     let (minutes, seconds, micros) = match parts.next() {
         Some(s) => {

@@ -1,8 +1,8 @@
 //! `macaddr` and `macaddr8`: addresses of network cards, as six or eight bytes.
 
 use super::{Ordered, OrderedKind};
-use crate::SqlResult;
 use crate::text_in::bad_input;
+use crate::{SqlError, SqlResult, SqlState};
 
 /// The value that bytes are.
 pub fn of(bytes: &[u8]) -> Ordered {
@@ -10,34 +10,50 @@ pub fn of(bytes: &[u8]) -> Ordered {
     Ordered::new(kind, bytes)
 }
 
-/// Pairs of digits, in groups that one kind of separator divides.
-fn digits(text: &str) -> Option<Vec<u8>> {
-    const BYTES: usize = 6;
-    let text = text.trim();
-    let separator = text.chars().find(|c| !c.is_ascii_hexdigit());
-    let parts: Vec<&str> = match separator {
-        Some(c) if ":-.".contains(c) => text.split(c).collect(),
-        Some(_) => return None,
-        None => vec![text],
-    };
-    let hex: String = match parts.len() {
-        // Digits may be left out where each byte is on its own.
-        BYTES => {
-            let each = parts.iter().map(|p| (1..=2).contains(&p.len()).then(|| format!("{p:0>2}")));
-            each.collect::<Option<_>>()?
+/// Forms of an address: how many digits a byte has at most, how many bytes a group has, and what
+/// stands between groups.
+const FORMS: &[(usize, usize, char)] = &[
+    (usize::MAX, 1, ':'),
+    (usize::MAX, 1, '-'),
+    (2, 3, ':'),
+    (2, 3, '-'),
+    (2, 2, '.'),
+    (2, 2, '-'),
+    (2, 6, ' '),
+];
+
+/// Reads six hexadecimal numbers as C's `%x` does: blanks and a sign may stand in front of each.
+fn numbers(text: &str, (width, group, divider): (usize, usize, char)) -> Option<[i64; 6]> {
+    let mut rest = text;
+    let mut out = [0; 6];
+    for (at, number) in out.iter_mut().enumerate() {
+        if at > 0 && at % group == 0 {
+            rest = rest.strip_prefix(divider)?;
         }
-        1..=3 => {
-            let length = BYTES * 2 / parts.len();
-            parts.iter().all(|p| p.len() == length).then(|| parts.concat())?
-        }
-        _ => return None,
-    };
-    let pairs = hex.as_bytes().chunks(2);
-    pairs.map(|p| u8::from_str_radix(std::str::from_utf8(p).ok()?, 16).ok()).collect()
+        rest = rest.trim_start();
+        let sign = rest.starts_with(['+', '-']);
+        let digits = &rest[usize::from(sign)..];
+        let most = width.saturating_sub(usize::from(sign));
+        let len = digits.bytes().take(most).take_while(u8::is_ascii_hexdigit).count();
+        let value = i64::from_str_radix(&digits[..len], 16).ok()?;
+        *number = if rest.starts_with('-') { -value } else { value };
+        rest = &digits[len..];
+    }
+    rest.trim().is_empty().then_some(out)
 }
 
 pub(super) fn parse(text: &str) -> SqlResult<Ordered> {
-    let bytes = digits(text).ok_or_else(|| bad_input("macaddr", text))?;
+    let found = FORMS.iter().find_map(|form| numbers(text, *form));
+    let found = found.ok_or_else(|| bad_input("macaddr", text))?;
+    let mut bytes = [0; 6];
+    for (byte, number) in bytes.iter_mut().zip(found) {
+        *byte = u8::try_from(number).map_err(|_| {
+            SqlError::new(
+                SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+                format!("invalid octet value in \"macaddr\" value: \"{text}\""),
+            )
+        })?;
+    }
     Ok(of(&bytes))
 }
 
