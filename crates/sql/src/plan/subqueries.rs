@@ -534,7 +534,8 @@ fn name_rows(expr: &mut Expr, alias: &str, scope: &Scope) {
     let _walked: ControlFlow<()> = ast::visit_expressions_mut(expr, |e| {
         match e {
             Expr::Identifier(name) if is_row(&[ident_name(name)]) => *e = stand_in(ROW.into()),
-            Expr::Function(call) => {
+            // A star within ROW is the columns.
+            Expr::Function(call) if object_name_parts(&call.name) != ["row"] => {
                 if let FunctionArguments::List(list) = &mut call.args {
                     for arg in &mut list.args {
                         if let FunctionArg::Unnamed(whole) = arg
