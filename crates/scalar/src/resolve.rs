@@ -129,7 +129,8 @@ fn arrays_are_meant(
         .enumerate()
         .any(|(at, ty)| *param(function, at) == ArgType::AnyArray && ty.element().is_some());
     let operator = function.kind() == FunctionKind::Operator;
-    let some_type = given.iter().any(|ty| *ty != SqlType::Unknown);
+    let any = |at: usize| matches!(param(function, at), ArgType::AnyElement | ArgType::AnyArray);
+    let some_type = given.iter().enumerate().any(|(at, ty)| any(at) && *ty != SqlType::Unknown);
     array_given || !(operator || (no_elements && some_type))
 }
 

@@ -253,7 +253,8 @@ fn show(f: &Fields, name: &str, lower: bool, fill: bool) -> SqlResult<(String, b
     };
     let (value, width) = match name {
         "HH24" => (f.hour, 2),
-        "HH12" | "HH" => (hour12, 2),
+        // A sign has its place, also where the hour that is shown has none.
+        "HH12" | "HH" => (hour12, if f.hour < 0 && hour12 > 0 { 3 } else { 2 }),
         "MI" => (f.minute, 2),
         "SS" => (f.second, 2),
         "MS" => return Ok((format!("{:03}", f.micros / 1000), true)),
@@ -331,7 +332,8 @@ fn show_name(f: &Fields, name: &str, lower: bool, fill: bool) -> SqlResult<Optio
         }
         Ok(DAYS[weekday_monday(f.days) as usize])
     };
-    let afternoon = f.hour.rem_euclid(24) >= 12;
+    // Before midnight is before noon.
+    let afternoon = f.hour % 24 >= 12;
     Ok(Some(match name {
         "A.M." | "P.M." => cased(if afternoon { "P.M." } else { "A.M." }),
         "AM" | "PM" => cased(if afternoon { "PM" } else { "AM" }),

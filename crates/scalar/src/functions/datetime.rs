@@ -1,10 +1,12 @@
 //! Functions over dates, times, timestamps and intervals.
 
 use braid_types::{
-    CastContext, Datum, Interval, MICROS_PER_DAY, MICROS_PER_SECOND, SqlError, SqlResult, SqlState,
-    SqlType, TimeZone, UNIX_EPOCH_MICROS, cast, check_date, check_timestamp, civil_from_days,
-    days_from_civil, numeric,
+    CastContext, Datum, Interval, MICROS_PER_DAY, MICROS_PER_SECOND, OrderedKind, SqlError,
+    SqlResult, SqlState, SqlType, TimeZone, UNIX_EPOCH_MICROS, cast, check_date, check_timestamp,
+    civil_from_days, days_from_civil, numeric,
 };
+
+use braid_types::ordered::timetz;
 
 use super::calendar::{iso_week, weekday_monday};
 use super::number_format::{self, Value};
@@ -312,6 +314,13 @@ fn date_part(a: &[Datum], ctx: &EvalContext) -> SqlResult<Datum> {
     }
     if let ("epoch", Datum::Interval(i)) = (unit.as_str(), &value) {
         return Ok(Datum::Float8(interval_seconds(i)));
+    }
+    if let ("epoch", Datum::Ordered(time)) = (unit.as_str(), &value)
+        && time.kind() == OrderedKind::TimeTz
+    {
+        // The zone comes behind the division, as in PostgreSQL: digits differ otherwise.
+        let (micros, east) = timetz::parts(time);
+        return Ok(Datum::Float8(micros as f64 / 1e6 - f64::from(east)));
     }
     Ok(match any_field(&unit, &value, ctx)? {
         None => Datum::Null,
