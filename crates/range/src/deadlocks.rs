@@ -199,6 +199,9 @@ impl Replica {
         }
         let now = self.clocks.wall.now_micros();
         self.locking.elsewhere.forget_old(now);
+        if self.locking.waiters.is_empty() {
+            return Ok(());
+        }
         let mut waits = self.locking.known_waits(now);
         for mut waiter in std::mem::take(&mut self.locking.waiters) {
             let txn = waiter.ask.request.txn;

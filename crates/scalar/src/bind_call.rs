@@ -63,9 +63,7 @@ pub(crate) fn bind_function(
             .with_hint("Letters of all alphabets are changed here, under every collation."));
     }
     if name.starts_with("regexp_") && function.args.visit(&mut BytesOnly).is_break() {
-        return Err(SqlError::unsupported(format!("COLLATE in an argument of {name}")).with_hint(
-            "Classes of characters are those of all alphabets, under every collation.",
-        ));
+        return Err(classes_of_all_alphabets(&name));
     }
     if name == "position" && function.name.0.len() == 1 {
         // Its arguments are written with IN; the function is found by its schema.
@@ -103,13 +101,15 @@ pub(crate) fn bind_function(
     bind_special(&name, args, ctx)
 }
 
+/// `t.*`
+fn is_star(arg: &FunctionArg) -> bool {
+    matches!(arg, FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(_)))
+}
+
 /// The fields of `ROW(t.*, ..)`: each column of the table is one. `None` without a star.
 fn with_stars(function: &Function, scope: &Scope) -> SqlResult<Option<Vec<Expr>>> {
     let FunctionArguments::List(list) = &function.args else { return Ok(None) };
-    let star = |arg: &FunctionArg| {
-        matches!(arg, FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(_)))
-    };
-    if !list.args.iter().any(star) {
+    if !list.args.iter().any(is_star) {
         return Ok(None);
     }
     let mut out = Vec::new();
@@ -143,20 +143,16 @@ fn with_stars(function: &Function, scope: &Scope) -> SqlResult<Option<Vec<Expr>>
 /// `f(t.*)`: the whole row, under the table's name. `None` without a star.
 fn with_rows(function: &Function, scope: &Scope) -> SqlResult<Option<Vec<Expr>>> {
     let FunctionArguments::List(list) = &function.args else { return Ok(None) };
-    let star = |arg: &FunctionArg| match arg {
-        FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(table)) => Some(table.clone()),
-        _ => None,
-    };
-    if !list.args.iter().any(|arg| star(arg).is_some()) {
+    if !list.args.iter().any(is_star) {
         return Ok(None);
     }
     let row = |arg: &FunctionArg| {
-        let table = match (arg, star(arg)) {
-            (_, Some(table)) => table,
-            (FunctionArg::Unnamed(FunctionArgExpr::Expr(e)), None) => return Ok(e.clone()),
+        let table = match arg {
+            FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(table)) => table,
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(e)) => return Ok(e.clone()),
             _ => return Err(SqlError::unsupported("a named argument beside a whole row")),
         };
-        let alias = object_name_parts(&table).pop().unwrap_or_default();
+        let alias = object_name_parts(table).pop().unwrap_or_default();
         if scope.columns().iter().any(|column| !column.hidden && column.name == alias) {
             return Err(SqlError::unsupported(format!("{alias}.* beside a column {alias}"))
                 .with_hint("Give the table another name."));
@@ -425,9 +421,13 @@ pub(crate) fn refuse_bytes_in_patterns(name: &str, text: &Expr, pattern: &Expr) 
     };
     match plain(pattern) {
         true => Ok(()),
-        false => Err(SqlError::unsupported(format!("COLLATE in an argument of {name}"))
-            .with_hint("Classes of characters are those of all alphabets, under every collation.")),
+        false => Err(classes_of_all_alphabets(name)),
     }
+}
+
+fn classes_of_all_alphabets(name: &str) -> SqlError {
+    SqlError::unsupported(format!("COLLATE in an argument of {name}"))
+        .with_hint("Classes of characters are those of all alphabets, under every collation.")
 }
 
 /// Looks for a collation that knows letters of ASCII only.

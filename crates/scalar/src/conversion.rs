@@ -1,8 +1,8 @@
 //! Conversions inside expressions: casts that need the session, common types, unknown literals.
 
 use braid_types::{
-    CastContext, DateOrder, Datum, IntervalForm, SqlError, SqlResult, SqlState, SqlType, TimeZone,
-    TypeCategory, cast, cast_exists,
+    CastContext, DateOrder, Datum, IntervalForm, MICROS_PER_DAY, SqlError, SqlResult, SqlState,
+    SqlType, TimeZone, TypeCategory, cast, cast_exists,
 };
 
 use crate::{BindContext, Bound, EvalContext, Node};
@@ -247,12 +247,11 @@ fn styleless(cast: &Bound) -> bool {
 
 /// Whether a literal means the same in sessions that have nothing in common.
 fn reads_alike_everywhere(cast: &Bound) -> bool {
-    const DAY: i64 = 86_400_000_000;
     let read = |order, zone: &str, interval, days: i64| {
         let mut ctx = EvalContext::constant();
         (ctx.style.order, ctx.style.interval) = (order, interval);
         ctx.style.zone = TimeZone::parse(zone)?;
-        ctx.style.now = days * DAY + days;
+        ctx.style.now = days * MICROS_PER_DAY + days;
         // Equal intervals may differ in their fields.
         cast.eval(&[], &ctx).ok().map(|value| format!("{value:?}"))
     };
@@ -270,6 +269,7 @@ fn depends_on_now(text: &str) -> bool {
     words.any(|word| NOW_WORDS.iter().any(|now| word.eq_ignore_ascii_case(now)))
 }
 
+/// Whether that can be told from the text: of most literals, without reading them several times.
 fn reads_alike(text: &str, ty: &SqlType) -> bool {
     let iso = |b: &[u8]| {
         let digits = b.iter().take_while(|c| c.is_ascii_digit()).count();
@@ -278,10 +278,6 @@ fn reads_alike(text: &str, ty: &SqlType) -> bool {
     match ty {
         // `-1 day` has one sign and one field; of several the style says which are meant.
         SqlType::Time => !depends_on_now(text),
-        SqlType::TimeTz => {
-            let zoned = text.find(':').is_some_and(|at| text[at..].contains(['+', '-']));
-            zoned && !text.contains(|c: char| c.is_ascii_alphabetic())
-        }
         SqlType::Interval => !text.starts_with('-') || text.split(' ').count() <= 2,
         SqlType::Date | SqlType::Timestamp => {
             // `today` is another day tomorrow.
@@ -292,12 +288,6 @@ fn reads_alike(text: &str, ty: &SqlType) -> bool {
             let zoned = |time: &str| time.contains(['+', '-']) || time.ends_with('Z');
             let written = iso(text.as_bytes()) && text.get(10..).is_some_and(zoned);
             written || matches!(text, "infinity" | "-infinity")
-        }
-        SqlType::Range(kind) => {
-            let inside = text.strip_prefix(['[', '(']).and_then(|t| t.strip_suffix([']', ')']));
-            let alike = |bound: &str| bound.is_empty() || reads_alike(bound, &kind.element());
-            let plain = |t: &str| !t.contains(['"', '\\']) && t.split(',').all(alike);
-            text.eq_ignore_ascii_case("empty") || inside.is_some_and(plain)
         }
         SqlType::Array(element) => {
             let inside = text.strip_prefix('{').and_then(|t| t.strip_suffix('}'));

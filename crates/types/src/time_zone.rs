@@ -22,15 +22,6 @@ impl TimeZone {
         TimeZone::Named(Tz::UTC)
     }
 
-    /// Parses a zone inside a timestamp's text: `+02` is east of UTC there.
-    pub(crate) fn parse_input(name: &str) -> Option<TimeZone> {
-        let name = name.trim();
-        match parse_offset(name) {
-            Some(seconds) => Some(TimeZone::Fixed(seconds)),
-            None => TimeZone::parse(name),
-        }
-    }
-
     /// Parses a zone of AT TIME ZONE: as [`TimeZone::parse_setting`], and abbreviations.
     pub fn parse(name: &str) -> Option<TimeZone> {
         let name = name.trim();
@@ -193,39 +184,6 @@ fn abbreviation(name: &str) -> Option<i32> {
         _ => return None,
     };
     Some(hours * 3600)
-}
-
-/// Parses `+02`, `-0330`, `+05:45`, `+05:45:10`; the sign is required.
-pub(crate) fn parse_offset(text: &str) -> Option<i32> {
-    let (sign, rest) = match text.as_bytes().first()? {
-        b'+' => (1, &text[1..]),
-        b'-' => (-1, &text[1..]),
-        _ => return None,
-    };
-    let mut parts = rest.split(':');
-    let first = parts.next()?;
-    if first.is_empty() || !first.bytes().all(|b| b.is_ascii_digit()) {
-        return None;
-    }
-    let (hours, mut minutes): (i32, i32) = match first.len() {
-        1 | 2 => (first.parse().ok()?, 0),
-        3 | 4 => {
-            let split = first.len() - 2;
-            (first[..split].parse().ok()?, first[split..].parse().ok()?)
-        }
-        _ => return None,
-    };
-    let mut seconds = 0;
-    if let Some(part) = parts.next() {
-        minutes = part.parse().ok().filter(|_| part.len() == 2)?;
-    }
-    if let Some(part) = parts.next() {
-        seconds = part.parse().ok().filter(|_| part.len() == 2)?;
-    }
-    if parts.next().is_some() || hours > 15 || minutes > 59 || seconds > 59 {
-        return None;
-    }
-    Some(sign * (hours * 3600 + minutes * 60 + seconds))
 }
 
 /// `+02`, `-03:30`.

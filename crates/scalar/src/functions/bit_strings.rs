@@ -4,6 +4,7 @@ use braid_types::ordered::bits;
 use braid_types::{Datum, OrderedKind, SqlError, SqlResult, SqlState};
 
 use super::i64_of;
+use super::slices::{cut, new_bit, overlaid};
 use crate::registry::Table;
 
 fn bits_of(value: &Datum) -> Vec<bool> {
@@ -110,23 +111,6 @@ fn index(bits: &[bool], at: &Datum) -> SqlResult<usize> {
     })
 }
 
-/// The bits from a position on (the first is 1), so many of them.
-fn cut(bits: &[bool], from: i64, count: Option<i64>) -> SqlResult<&[bool]> {
-    let end = match count {
-        Some(count) if count < 0 => {
-            return Err(SqlError::new(
-                SqlState::SUBSTRING_ERROR,
-                "negative substring length not allowed",
-            ));
-        }
-        Some(count) => from.saturating_add(count),
-        None => i64::MAX,
-    };
-    let place = |at: i64| (at - 1).clamp(0, bits.len() as i64) as usize;
-    let (from, end) = (place(from), place(end));
-    Ok(&bits[from..end.max(from)])
-}
-
 fn pieces(t: &mut Table) {
     t.add("get_bit(bit, int4) int4 -- the bit at a place, the first is 0", |a, _| {
         let bits = bits_of(&a[0]);
@@ -135,14 +119,7 @@ fn pieces(t: &mut Table) {
     t.add("set_bit(bit, int4, int4) bit -- with another bit at a place", |a, _| {
         let mut bits = bits_of(&a[0]);
         let at = index(&bits, &a[1])?;
-        bits[at] = match i64_of(&a[2]) {
-            0 => false,
-            1 => true,
-            _ => {
-                let message = "new bit must be 0 or 1";
-                return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
-            }
-        };
+        bits[at] = new_bit(&a[2])?;
         bit(&bits)
     });
     t.add("substring(bit, int4) bit", |a, _| bit(cut(&bits_of(&a[0]), i64_of(&a[1]), None)?));
@@ -151,17 +128,9 @@ fn pieces(t: &mut Table) {
     });
     t.add("overlay(bit, bit, int4) bit", |a, _| {
         let part = bits_of(&a[1]);
-        overlay(&bits_of(&a[0]), &part, i64_of(&a[2]), part.len() as i64)
+        bit(&overlaid(&bits_of(&a[0]), &part, i64_of(&a[2]), part.len() as i64)?)
     });
     t.add("overlay(bit, bit, int4, int4) bit", |a, _| {
-        overlay(&bits_of(&a[0]), &bits_of(&a[1]), i64_of(&a[2]), i64_of(&a[3]))
+        bit(&overlaid(&bits_of(&a[0]), &bits_of(&a[1]), i64_of(&a[2]), i64_of(&a[3]))?)
     });
-}
-
-fn overlay(bits: &[bool], part: &[bool], from: i64, count: i64) -> SqlResult<Datum> {
-    let before = cut(bits, 1, Some(from - 1))?;
-    let end = i32::try_from(from.saturating_add(count))
-        .map_err(|_| SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "integer out of range"))?;
-    let after = cut(bits, end.into(), None)?;
-    bit(&[before, part, after].concat())
 }

@@ -3,6 +3,7 @@
 use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType};
 use sha2::Digest;
 
+use super::slices::{cut, new_bit, overlaid};
 use super::{bytes_of, encoding, i64_of, text_of};
 use crate::registry::{Eval, Table};
 
@@ -132,6 +133,7 @@ fn md5(input: &[u8]) -> [u8; 16] {
     }
     out
 }
+
 fn encodings(t: &mut Table) {
     t.add("encode(bytea, text) text -- bytes as hex, base64 or escape", |a, _| {
         Ok(Datum::text(encode(bytes_of(&a[0]), text_of(&a[1]))?))
@@ -171,24 +173,6 @@ fn digests(t: &mut Table) {
     });
 }
 
-/// Bytes from 1-based `from` on, `length` of them.
-fn cut(bytes: &[u8], from: i64, length: Option<i64>) -> SqlResult<&[u8]> {
-    if length.is_some_and(|n| n < 0) {
-        return Err(SqlError::new(SqlState("22011"), "negative substring length not allowed"));
-    }
-    let end = length.map_or(i64::MAX, |n| from.saturating_add(n));
-    let start = (from.max(1) - 1).min(bytes.len() as i64) as usize;
-    let end = (end.max(1) - 1).clamp(start as i64, bytes.len() as i64) as usize;
-    Ok(&bytes[start..end])
-}
-
-fn overlay(bytes: &[u8], part: &[u8], from: i64, count: i64) -> SqlResult<Datum> {
-    let before = cut(bytes, 1, Some(from - 1))?;
-    let end = i32::try_from(from.saturating_add(count))
-        .map_err(|_| SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "integer out of range"))?;
-    bytea([before, part, cut(bytes, end.into(), None)?].concat())
-}
-
 fn position(all: &[u8], part: &[u8]) -> usize {
     match part.is_empty() {
         true => 1,
@@ -210,10 +194,10 @@ fn parts(t: &mut Table) {
     });
     t.add("overlay(bytea, bytea, int4) bytea", |a, _| {
         let part = bytes_of(&a[1]);
-        overlay(bytes_of(&a[0]), part, i64_of(&a[2]), part.len() as i64)
+        bytea(overlaid(bytes_of(&a[0]), part, i64_of(&a[2]), part.len() as i64)?)
     });
     t.add("overlay(bytea, bytea, int4, int4) bytea", |a, _| {
-        overlay(bytes_of(&a[0]), bytes_of(&a[1]), i64_of(&a[2]), i64_of(&a[3]))
+        bytea(overlaid(bytes_of(&a[0]), bytes_of(&a[1]), i64_of(&a[2]), i64_of(&a[3]))?)
     });
     t.add("btrim(bytea, bytea) bytea", |a, _| trimmed(a, true, true));
     t.add("ltrim(bytea, bytea) bytea", |a, _| trimmed(a, true, false));
@@ -222,16 +206,12 @@ fn parts(t: &mut Table) {
 
 /// The first argument without bytes of the second one at its ends.
 fn trimmed(a: &[Datum], start: bool, end: bool) -> SqlResult<Datum> {
-    let (mut bytes, set) = (bytes_of(&a[0]), bytes_of(&a[1]));
-    while start && let Some((first, rest)) = bytes.split_first().filter(|(b, _)| set.contains(b)) {
-        let _ = first;
-        bytes = rest;
-    }
-    while end && let Some((last, rest)) = bytes.split_last().filter(|(b, _)| set.contains(b)) {
-        let _ = last;
-        bytes = rest;
-    }
-    bytea(bytes)
+    let (bytes, set) = (bytes_of(&a[0]), bytes_of(&a[1]));
+    let stays = |b: &u8| !set.contains(b);
+    let from = if start { bytes.iter().position(stays).unwrap_or(bytes.len()) } else { 0 };
+    let kept = &bytes[from..];
+    let len = if end { kept.iter().rposition(stays).map_or(0, |at| at + 1) } else { kept.len() };
+    bytea(&kept[..len])
 }
 
 /// A place in bytes, counted in units of which `len` are there.
@@ -239,7 +219,7 @@ fn place(at: i64, len: usize) -> SqlResult<usize> {
     let inside = usize::try_from(at).ok().filter(|at| *at < len);
     inside.ok_or_else(|| {
         SqlError::new(
-            SqlState("2202E"),
+            SqlState::ARRAY_SUBSCRIPT_ERROR,
             format!("index {at} out of valid range, 0..{}", len as i64 - 1),
         )
     })
@@ -264,13 +244,9 @@ fn bytes_and_bits(t: &mut Table) {
     t.add("set_bit(bytea, int8, int4) bytea -- with another bit at a place", |a, _| {
         let mut bytes = bytes_of(&a[0]).to_vec();
         let at = place(i64_of(&a[1]), bytes.len() * 8)?;
-        match i64_of(&a[2]) {
-            0 => bytes[at / 8] &= !(1 << (at % 8)),
-            1 => bytes[at / 8] |= 1 << (at % 8),
-            _ => {
-                let reason = "new bit must be 0 or 1";
-                return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, reason));
-            }
+        match new_bit(&a[2])? {
+            false => bytes[at / 8] &= !(1 << (at % 8)),
+            true => bytes[at / 8] |= 1 << (at % 8),
         }
         bytea(bytes)
     });

@@ -21,6 +21,7 @@ mod networks;
 mod number_format;
 pub(crate) mod numeric_special;
 mod ranges;
+mod slices;
 mod system;
 mod text;
 mod zoned_time;

@@ -63,12 +63,15 @@ pub(super) fn taken_out(select: &ast::Select) -> Option<(ast::Select, Vec<Latera
         }
         _ => ControlFlow::Continue(()),
     };
-    let mut out = select.clone();
-    let laterals = laterals(&mut out.from);
-    let any = !laterals.is_empty() || ast::visit_expressions(select, is_subquery).is_break();
+    let is_lateral = |t: &TableFactor| matches!(t, TableFactor::Derived { lateral: true, .. });
+    let joined = |from: &ast::TableWithJoins| from.joins.iter().any(|j| is_lateral(&j.relation));
+    let any = select.from.iter().any(|from| is_lateral(&from.relation) || joined(from))
+        || ast::visit_expressions(select, is_subquery).is_break();
     if has_groups(select) || !any {
         return None;
     }
+    let mut out = select.clone();
+    let laterals = laterals(&mut out.from);
     let mut found = Vec::new();
     for item in &mut out.projection {
         let SelectItem::UnnamedExpr(expr) = item else {

@@ -289,7 +289,7 @@ impl<'a> Reader<'a> {
     }
 
     fn named_zone(&mut self, name: &str) -> Read<u16> {
-        let zone = TimeZone::parse_input(name).ok_or(Trouble::Syntax)?;
+        let zone = TimeZone::parse(name).ok_or(Trouble::Syntax)?;
         self.wants_day = matches!(zone, TimeZone::Named(_)) && name.contains('/');
         self.zone = Some(zone);
         Ok(ZONE)
@@ -365,7 +365,6 @@ impl<'a> Reader<'a> {
 
     /// `yyyymmdd`, `yymmdd`, `hhmmss`, `hhmm`.
     fn run_together(&mut self, text: &str, have: u16) -> Read<u16> {
-        let two = |digits: &str| number(digits);
         let (digits, after) = match text.split_once('.') {
             Some((digits, after)) => (digits, Some(after)),
             None => (text, None),
@@ -374,8 +373,8 @@ impl<'a> Reader<'a> {
         if let Some(after) = after {
             self.parts.micros = fraction(after)?;
         } else if have & DATE != DATE && len >= 6 {
-            self.parts.day = two(&digits[len - 2..])?;
-            self.parts.month = two(&digits[len - 4..len - 2])?;
+            self.parts.day = number(&digits[len - 2..])?;
+            self.parts.month = number(&digits[len - 4..len - 2])?;
             self.parts.year = number(&digits[..len - 4])?;
             self.short_year |= len == 6;
             return Ok(DATE);
@@ -383,8 +382,8 @@ impl<'a> Reader<'a> {
         if have & TIME == TIME || !matches!(len, 4 | 6) {
             return Err(Trouble::Syntax);
         }
-        (self.parts.hour, self.parts.minute) = (two(&digits[..2])?, two(&digits[2..4])?);
-        self.parts.second = if len == 6 { two(&digits[4..])? } else { 0 };
+        (self.parts.hour, self.parts.minute) = (number(&digits[..2])?, number(&digits[2..4])?);
+        self.parts.second = if len == 6 { number(&digits[4..])? } else { 0 };
         Ok(TIME)
     }
 
