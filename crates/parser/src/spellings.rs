@@ -4,7 +4,7 @@
 //!   GoogleSQL, CockroachDB                    read as
 //!   `Singers`                                 "singers"
 //!   SELECT a, FROM t                          SELECT a FROM t
-//!   ARRAY(SELECT AS STRUCT c.* FROM c)        ARRAY(SELECT c FROM c)
+//!   ARRAY(SELECT AS STRUCT c.* FROM c)        ARRAY(SELECT coalesce(c.*) AS c FROM c)
 //!   STRUCT(1 AS a, 'x')                       ROW(1, 'x')
 //!   a IN UNNEST([1, 2])                       a = ANY([1, 2])
 //!   INSERT OR UPDATE t .., UPSERT INTO t ..   INSERT OR REPLACE INTO t ..
@@ -296,7 +296,13 @@ fn select_as_struct(tokens: &mut Tokens, at: usize) -> SqlResult<()> {
         && items[1].token == Token::Period
         && items[2].token == Token::Mul;
     let row = if whole {
-        vec![items[0].clone()]
+        // As an argument it is the row, whatever columns are called. The name alone would be the
+        // column of that name.
+        let name = items[0].clone();
+        let mut row = vec![word("coalesce"), wrap(Token::LParen)];
+        row.extend(items);
+        row.extend([wrap(Token::RParen), word("as"), name]);
+        row
     } else {
         let mut row = vec![word("row"), wrap(Token::LParen)];
         row.extend(without_names(items)?);
@@ -497,7 +503,7 @@ mod tests {
             ("select a, from t", "select a from t"),
             (
                 "select array(select as struct c.* from c), from t",
-                "select array ( select c from c ) from t",
+                "select array ( select coalesce ( c . * ) as c from c ) from t",
             ),
             (
                 "select as struct a as x, f(b, c) as y from t",

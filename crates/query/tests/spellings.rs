@@ -114,8 +114,25 @@ fn structs_are_rows() {
     ] {
         assert_eq!(rows(s, sql), want, "{sql}");
     }
+    // A column that is called like its table is not the row.
+    run(s, "create table same (same int primary key, v text); insert into same values (1, 'x')");
+    for (sql, want) in [
+        ("select array(select as struct same.* from same)", r#"{"(1,x)"}"#),
+        ("select as struct same.* from same", "(1,x)"),
+        ("select to_json(same.*) from same", r#"{"same":1,"v":"x"}"#),
+        ("select json_agg(same.*) from same", r#"[{"same":1,"v":"x"}]"#),
+        ("select to_json(same) from same", "1"),
+        (
+            "select p.id, (select to_json(same.*) from same where same.same = p.id) from p \
+                where id = 1",
+            r#"1|{"same":1,"v":"x"}"#,
+        ),
+    ] {
+        assert_eq!(rows(s, sql), [want], "{sql}");
+    }
     assert_eq!(state(s, "select array(select as struct * from c)"), "0A000");
     assert_eq!(state(s, "select row(x.*) from c"), "42P01");
+    assert_eq!(state(s, "select to_json(x.*) from c"), "42P01");
 }
 
 #[test]

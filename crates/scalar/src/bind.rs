@@ -2,7 +2,7 @@
 
 use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType, Style, numeric};
 use sqlparser::ast::{
-    AccessExpr, BinaryOperator, CaseWhen, DataType, Expr, Subscript, UnaryOperator, Value,
+    AccessExpr, BinaryOperator, CaseWhen, DataType, Expr, Ident, Subscript, UnaryOperator, Value,
 };
 
 use crate::bind_call::{bind_function, bind_named, refuse_bytes_in_patterns};
@@ -75,6 +75,10 @@ pub fn bind_bool(
     Ok(bound)
 }
 
+fn column_parts(parts: &[Ident]) -> Vec<String> {
+    parts.iter().map(ident_name).collect()
+}
+
 /// Binds and leaves literals, NULLs and parameters of unknown type unknown.
 ///
 /// # Errors
@@ -86,9 +90,8 @@ pub fn bind_unsettled(expr: &Expr, scope: &Scope, ctx: &mut dyn BindContext) -> 
     match expr {
         Expr::Nested(inner) => bind_unsettled(inner, scope, ctx),
         Expr::Identifier(ident) => bind_column(&[ident_name(ident)], scope),
-        Expr::CompoundIdentifier(parts) => {
-            bind_column(&parts.iter().map(ident_name).collect::<Vec<_>>(), scope)
-        }
+        Expr::CompoundIdentifier(parts) => bind_column(&column_parts(parts), scope),
+        Expr::QualifiedWildcard(..) => Err(general_query_needed("a whole row")),
         Expr::CompoundFieldAccess { root, access_chain } => {
             bind_access(root, access_chain, scope, ctx)
         }

@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 
 use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType, TypeCategory};
+use sqlparser::ast::helpers::attached_token::AttachedToken;
 use sqlparser::ast::{
     ArrayElemTypeDef, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
     ObjectName, Visit, Visitor,
@@ -13,7 +14,8 @@ use crate::bind_compare::match_sides;
 use crate::conversion::{coerce, fails_always, fold, unify};
 use crate::{
     ArgType, BindContext, Bound, CmpOp, Node, Scope, compare_bound, enums, ident_name,
-    is_aggregate, is_set_returning, named_arguments, object_name_parts, registry, resolve,
+    is_aggregate, is_set_returning, missing_table, named_arguments, object_name_parts, registry,
+    resolve,
 };
 
 /// Name of a called function without `pg_catalog`.
@@ -89,7 +91,7 @@ pub(crate) fn bind_function(
     }
     let stars = match name == "row" {
         true => with_stars(function, scope)?,
-        false => with_rows(function, scope)?,
+        false => with_rows(function)?,
     };
     let ordered = named_arguments::in_order(&name, function)?;
     let exprs = match stars.as_ref().or(ordered.as_ref()) {
@@ -127,10 +129,7 @@ fn with_stars(function: &Function, scope: &Scope) -> SqlResult<Option<Vec<Expr>>
         let mut columns = scope.columns().iter().filter(of_table).peekable();
         if columns.peek().is_none() {
             // It may be a table around this query.
-            return Err(SqlError::new(
-                SqlState::UNDEFINED_TABLE,
-                format!("missing FROM-clause entry for table \"{alias}\""),
-            ));
+            return Err(missing_table(&alias));
         }
         let quoted = |name: &str| sqlparser::ast::Ident::with_quote('"', name);
         out.extend(
@@ -140,24 +139,18 @@ fn with_stars(function: &Function, scope: &Scope) -> SqlResult<Option<Vec<Expr>>
     Ok(Some(out))
 }
 
-/// `f(t.*)`: the whole row, under the table's name. `None` without a star.
-fn with_rows(function: &Function, scope: &Scope) -> SqlResult<Option<Vec<Expr>>> {
+/// `f(t.*)`: the whole row. `None` without a star.
+fn with_rows(function: &Function) -> SqlResult<Option<Vec<Expr>>> {
     let FunctionArguments::List(list) = &function.args else { return Ok(None) };
     if !list.args.iter().any(is_star) {
         return Ok(None);
     }
-    let row = |arg: &FunctionArg| {
-        let table = match arg {
-            FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(table)) => table,
-            FunctionArg::Unnamed(FunctionArgExpr::Expr(e)) => return Ok(e.clone()),
-            _ => return Err(SqlError::unsupported("a named argument beside a whole row")),
-        };
-        let alias = object_name_parts(table).pop().unwrap_or_default();
-        if scope.columns().iter().any(|column| !column.hidden && column.name == alias) {
-            return Err(SqlError::unsupported(format!("{alias}.* beside a column {alias}"))
-                .with_hint("Give the table another name."));
+    let row = |arg: &FunctionArg| match arg {
+        FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(table)) => {
+            Ok(Expr::QualifiedWildcard(table.clone(), AttachedToken::empty()))
         }
-        Ok(Expr::Identifier(sqlparser::ast::Ident::with_quote('"', alias)))
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(e)) => Ok(e.clone()),
+        _ => Err(SqlError::unsupported("a named argument beside a whole row")),
     };
     list.args.iter().map(row).collect::<SqlResult<_>>().map(Some)
 }

@@ -62,7 +62,7 @@ pub use registry::{
     is_set_returning, is_volatile,
 };
 pub use resolve::{Choice, resolve};
-pub use scope::{Padding, Scope, ScopeColumn, ident_name, object_name_parts};
+pub use scope::{Padding, Scope, ScopeColumn, ident_name, missing_table, object_name_parts};
 pub use type_name::{refinement_of, sql_type_of};
 pub use windows::WindowCode;
 

@@ -197,10 +197,7 @@ impl Scope {
                         format!("column {table}.{name} does not exist"),
                     )
                 } else {
-                    SqlError::new(
-                        SqlState::UNDEFINED_TABLE,
-                        format!("missing FROM-clause entry for table \"{table}\""),
-                    )
+                    missing_table(table)
                 }
             }
             _ => SqlError::new(
@@ -218,10 +215,7 @@ impl Scope {
         if let Some(table) = table
             && !self.has_table(table)
         {
-            return Err(SqlError::new(
-                SqlState::UNDEFINED_TABLE,
-                format!("missing FROM-clause entry for table \"{table}\""),
-            ));
+            return Err(missing_table(table));
         }
         Ok(self
             .columns
@@ -234,6 +228,14 @@ impl Scope {
             .map(|(at, _)| at)
             .collect())
     }
+}
+
+/// 42P01 for a table that a query speaks of and does not read.
+pub fn missing_table(table: &str) -> SqlError {
+    SqlError::new(
+        SqlState::UNDEFINED_TABLE,
+        format!("missing FROM-clause entry for table \"{table}\""),
+    )
 }
 
 /// An identifier as the catalog knows it: unquoted names fold to lower case.

@@ -640,7 +640,7 @@ impl Binder<'_> {
             b.level().inputs = b.level().slots.len();
             b.level().scope = item.relation.scope.clone();
             b.level().origins = item.origins.clone();
-            f(b)
+            b.without_aggregates("FROM clause of their own query level", f)
         })
     }
 

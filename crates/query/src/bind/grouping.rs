@@ -76,6 +76,11 @@ fn resolve_aggregate(
     }
 }
 
+/// 42803 for an aggregate in the arguments of another.
+pub(super) fn nested_aggregate() -> SqlError {
+    SqlError::new(SqlState::GROUPING_ERROR, "aggregate function calls cannot be nested")
+}
+
 impl Binder<'_> {
     /// Binds an aggregate's arguments and picks its function.
     pub(super) fn choose_aggregate(
@@ -149,11 +154,13 @@ impl Binder<'_> {
         name: &str,
         function: &ast::Function,
     ) -> SqlResult<Bound> {
+        if self.queries_out(function) > 0 {
+            let found = self.one_level_out(|b| b.aggregate_call(name, function).map(Some))?;
+            let outer = found.ok_or_else(|| SqlError::internal("an aggregate of no query"))?;
+            return Ok(self.brought_in(outer));
+        }
         if self.level().aggregating.inside {
-            return Err(SqlError::new(
-                SqlState::GROUPING_ERROR,
-                "aggregate function calls cannot be nested",
-            ));
+            return Err(nested_aggregate());
         }
         if let Some(clause) = self.level().aggregating.refused_in {
             return Err(aggregate_not_allowed(clause));
@@ -259,10 +266,8 @@ impl Binder<'_> {
         }
         let target = self.group_target(&expr, select)?;
         let scope = self.level().scope.clone();
-        self.level().aggregating.refused_in = Some("GROUP BY");
-        let bound = braid_scalar::bind(&target, &scope, self);
-        self.level().aggregating.refused_in = None;
-        let bound = bound?;
+        let bound =
+            self.without_aggregates("GROUP BY", |b| braid_scalar::bind(&target, &scope, b))?;
         bound.ty().check_comparable("equality")?;
         Ok((target, bound))
     }

@@ -18,6 +18,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, lit};
 use sqlparser::ast;
 
 use super::function_table::columns_of;
+use super::grouping::nested_aggregate;
 use super::{Binder, column};
 use crate::error::from_df;
 
@@ -144,6 +145,9 @@ impl Binder<'_> {
 
     /// `GROUPING(a, b)`.
     pub(super) fn grouping_call(&mut self, function: &ast::Function) -> SqlResult<Bound> {
+        if self.level().aggregating.inside {
+            return Err(nested_aggregate());
+        }
         let given = Self::arguments(function)?;
         let strange = || {
             SqlError::new(

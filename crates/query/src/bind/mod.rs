@@ -11,6 +11,7 @@
 //! Every column that a plan node makes has a name used nowhere else, so DataFusion never has to
 //! resolve a name.
 
+mod aggregate_level;
 mod call;
 mod cte;
 mod faults;
@@ -31,7 +32,7 @@ use std::sync::atomic::AtomicBool;
 
 use braid_scalar::{
     BindContext, Bound, CaseBranch, EvalContext, Node, Padding, ParamTypes, Scope, Volatility,
-    bind_unsettled, ident_name,
+    bind_unsettled, ident_name, missing_table, object_name_parts,
 };
 use braid_sql::PlanContext;
 use braid_sql::session::types_in_reach;
@@ -348,10 +349,21 @@ impl<'a> Binder<'a> {
 
     fn condition(&mut self, expr: &ast::Expr, clause: &'static str) -> SqlResult<Bound> {
         let scope = self.level().scope.clone();
+        let bound =
+            self.without_aggregates(clause, |b| braid_scalar::bind_bool(expr, clause, &scope, b))?;
+        Ok(faults::without_casts(&bound))
+    }
+
+    /// Binds what may hold no aggregates of this level.
+    fn without_aggregates<T>(
+        &mut self,
+        clause: &'static str,
+        bind: impl FnOnce(&mut Self) -> SqlResult<T>,
+    ) -> SqlResult<T> {
         let before = self.level().aggregating.refused_in.replace(clause);
-        let bound = braid_scalar::bind_bool(expr, clause, &scope, self);
+        let bound = bind(self);
         self.level().aggregating.refused_in = before;
-        bound.map(|b| faults::without_casts(&b))
+        bound
     }
 
     /// Runs `f` with a level of its own at the same depth; the outer columns that it finds belong
@@ -543,18 +555,31 @@ impl<'a> Binder<'a> {
 
     /// A name that this level does not have: looked up in the levels around it.
     fn outer_column(&mut self, parts: &[String]) -> SqlResult<Option<Bound>> {
+        let found = self.one_level_out(|binder| binder.local_or_outer(parts))?;
+        Ok(found.map(|outer| self.brought_in(outer)))
+    }
+
+    /// Looks for something in the levels around this one.
+    fn one_level_out<T>(
+        &mut self,
+        look: impl FnOnce(&mut Self) -> SqlResult<Option<T>>,
+    ) -> SqlResult<Option<T>> {
         if self.levels.len() < 2 {
             return Ok(None);
         }
         let inner = self.levels.pop().expect("at least two levels");
-        let found = self.local_or_outer(parts);
+        let found = look(self);
         self.levels.push(inner);
-        let Some(outer) = found? else { return Ok(None) };
+        found
+    }
+
+    /// What the level around this one knows as `outer`, as this one knows it.
+    fn brought_in(&mut self, outer: Bound) -> Bound {
         let known = self.level().outer.iter().find(|(_, b, slot)| {
             *slot != ELSEWHERE && b.as_column().is_some() && b.as_column() == outer.as_column()
         });
         if let Some((_, _, slot)) = known {
-            return Ok(Some(Bound::column(*slot, outer.ty().clone())));
+            return Bound::column(*slot, outer.ty().clone());
         }
         let name = self.fresh(OUTER);
         let ty = outer.ty().clone();
@@ -562,7 +587,7 @@ impl<'a> Binder<'a> {
         let expr = Expr::Placeholder(Placeholder::new_with_field(name.clone(), Some(field)));
         let slot = self.add_slot(SlotKind::Plan(expr), ty.clone());
         self.level().outer.push((name, outer, slot));
-        Ok(Some(Bound::column(slot, ty)))
+        Bound::column(slot, ty)
     }
 
     fn local_or_outer(&mut self, parts: &[String]) -> SqlResult<Option<Bound>> {
@@ -598,47 +623,68 @@ impl<'a> Binder<'a> {
 
     /// A table's alias used as a value: all its columns as a row.
     pub(super) fn whole_row(&mut self, alias: &str) -> SqlResult<Option<Bound>> {
-        if !self.level().scope.has_table(alias) {
+        let Some(RowParts { fields, names, scalar, telling }) = self.row_parts(alias)? else {
             return Ok(None);
+        };
+        if let ([only], true) = (fields.as_slice(), scalar) {
+            // A function's alias means its value.
+            return Ok(Some(only.clone()));
         }
-        let ordinals = self.level().scope.expand_star(Some(alias))?;
-        let mut fields = Vec::with_capacity(ordinals.len());
-        let mut names: Vec<Arc<str>> = Vec::with_capacity(ordinals.len());
-        let mut scalar = true;
+        let row = Bound::new(Node::Row(fields, Some(names.into())), SqlType::Record);
+        if telling.is_empty() {
+            return Ok(Some(row));
+        }
+        let is_null = |b: Bound| Bound::new(Node::IsNull(b, false), SqlType::Bool);
+        let when = Bound::and(telling.into_iter().map(is_null).collect());
+        let then = Bound::constant(Datum::Null, SqlType::Record);
+        let branch = CaseBranch { when, then };
+        Ok(Some(Bound::new(Node::Case(vec![branch], Some(row)), SqlType::Record)))
+    }
+
+    /// The columns of a table of this level or one around it.
+    fn row_parts(&mut self, alias: &str) -> SqlResult<Option<RowParts>> {
+        if !self.level().scope.has_table(alias) {
+            let Some(mut row) = self.one_level_out(|binder| binder.row_parts(alias))? else {
+                return Ok(None);
+            };
+            for bound in row.fields.iter_mut().chain(&mut row.telling) {
+                *bound = self.brought_in(bound.clone());
+            }
+            return Ok(Some(row));
+        }
+        let mut row =
+            RowParts { fields: Vec::new(), names: Vec::new(), scalar: true, telling: Vec::new() };
         let (mut telling, mut mixed) = (None, false);
-        for at in ordinals {
+        for at in self.level().scope.expand_star(Some(alias))? {
             let column = &self.level().scope.columns()[at];
-            scalar &= column.scalar;
+            row.scalar &= column.scalar;
             mixed |= column.padding == Padding::Mixed;
             if column.padding == Padding::Telling {
                 telling = Some(at);
             }
             if !column.hidden || column.table.is_some() && self.level().is_merged(at) {
-                names.push(Arc::from(self.level().scope.columns()[at].name.as_str()));
-                fields.push(self.input_column(at)?);
+                row.names.push(Arc::from(self.level().scope.columns()[at].name.as_str()));
+                let field = self.input_column(at)?;
+                row.fields.push(field);
             }
         }
-        if let ([only], true) = (fields.as_slice(), scalar) {
-            // A function's alias means its value.
-            return Ok(Some(only.clone()));
+        match telling {
+            Some(at) => row.telling.push(self.input_column(at)?),
+            None if mixed => row.telling.clone_from(&row.fields),
+            None => {}
         }
-        // Where an outer join found no row, the row itself is NULL.
-        let is_null = |b: Bound| Bound::new(Node::IsNull(b, false), SqlType::Bool);
-        let absent = match telling {
-            Some(at) => Some(is_null(self.input_column(at)?)),
-            None if mixed => Some(Bound::and(fields.iter().cloned().map(is_null).collect())),
-            None => None,
-        };
-        let row = Bound::new(Node::Row(fields, Some(names.into())), SqlType::Record);
-        Ok(Some(match absent {
-            None => row,
-            Some(when) => {
-                let then = Bound::constant(Datum::Null, SqlType::Record);
-                let branch = CaseBranch { when, then };
-                Bound::new(Node::Case(vec![branch], Some(row)), SqlType::Record)
-            }
-        }))
+        Ok(Some(row))
     }
+}
+
+/// A row of a table as a value.
+struct RowParts {
+    fields: Vec<Bound>,
+    names: Vec<Arc<str>>,
+    /// It is a function's result, which has no fields.
+    scalar: bool,
+    /// All of these are NULL where an outer join found no row: the row itself is NULL there.
+    telling: Vec<Bound>,
 }
 
 /// The slot of an outer column that a part of this level with slots of its own uses.
@@ -692,6 +738,13 @@ impl BindContext for Binder<'_> {
             ast::Expr::CompoundIdentifier(parts) => {
                 let parts: Vec<String> = parts.iter().map(ident_name).collect();
                 self.column_by_name(&parts).map(Some)
+            }
+            ast::Expr::QualifiedWildcard(name, _) => {
+                let parts = object_name_parts(name);
+                match self.whole_row(parts.last().map_or("", String::as_str))? {
+                    Some(row) => Ok(Some(row)),
+                    None => Err(missing_table(&parts.join("."))),
+                }
             }
             ast::Expr::Subquery(_)
             | ast::Expr::Exists { .. }

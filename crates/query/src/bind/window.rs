@@ -6,6 +6,7 @@ use braid_scalar::{Bound, CaseBranch, Code, Node, WindowCode, coerce, ident_name
 use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
+use datafusion::common::tree_node::TreeNode;
 use datafusion::functions_window::cume_dist::cume_dist_udwf;
 use datafusion::functions_window::lead_lag::{lag_udwf, lead_udwf};
 use datafusion::functions_window::nth_value::{first_value_udwf, last_value_udwf, nth_value_udwf};
@@ -21,7 +22,7 @@ use sqlparser::ast;
 
 use super::call::Arguments;
 use super::grouping::Chosen;
-use super::{Binder, aggregate_not_allowed};
+use super::{Binder, aggregate_not_allowed, column};
 use crate::arrow_form;
 use crate::error::from_df;
 use crate::exec::scalar;
@@ -276,15 +277,22 @@ impl Binder<'_> {
         let mut plan = plan;
         for one in pending {
             self.check_cancel()?;
-            let args = one.args.iter().map(|a| self.plan_expr(a)).collect::<SqlResult<Vec<_>>>()?;
+            let mut args = Vec::with_capacity(one.args.len());
+            for arg in &one.args {
+                let expr = self.plan_expr(arg)?;
+                args.push(self.without_placeholders(&mut plan, expr)?);
+            }
             let mut partition = Vec::new();
             for bound in &one.partition {
                 let expr = self.plan_expr(bound)?;
+                let expr = self.without_placeholders(&mut plan, expr)?;
                 partition.push(scalar::sortable(expr, bound.ty()));
             }
             let mut order = Vec::new();
             for (bound, desc, nulls_first) in &one.order {
-                let expr = scalar::sortable(self.plan_expr(bound)?, bound.ty());
+                let expr = self.plan_expr(bound)?;
+                let expr = self.without_placeholders(&mut plan, expr)?;
+                let expr = scalar::sortable(expr, bound.ty());
                 order.push(Sort::new(expr, !desc, *nulls_first));
             }
             let frame = self.frame(&one)?;
@@ -293,13 +301,34 @@ impl Binder<'_> {
             call.params.order_by = order;
             call.params.window_frame = frame;
             call.params.filter = match &one.filter {
-                Some(f) => Some(Box::new(self.plan_expr(f)?)),
+                Some(f) => {
+                    let expr = self.plan_expr(f)?;
+                    Some(Box::new(self.without_placeholders(&mut plan, expr)?))
+                }
                 None => None,
             };
             let name = self.slot_name(one.slot);
             plan = window_column(plan, call, name, &arrow_form::data_type(&one.ret))?;
         }
         Ok(plan)
+    }
+
+    /// The expression, or a column below that holds its value if it is of an outer query or a
+    /// parameter: a window's column is named by its expressions as they are when it is planned, and
+    /// there these have become values.
+    fn without_placeholders(&mut self, plan: &mut LogicalPlan, expr: Expr) -> SqlResult<Expr> {
+        let is_placeholder = |e: &Expr| Ok(matches!(e, Expr::Placeholder(_)));
+        if !expr.exists(is_placeholder).map_err(from_df)? {
+            return Ok(expr);
+        }
+        let name = self.fresh("w");
+        let mut all = super::function_table::columns_of(plan);
+        all.push(expr.alias(name.clone()));
+        *plan = LogicalPlanBuilder::from(plan.clone())
+            .project(all)
+            .and_then(LogicalPlanBuilder::build)
+            .map_err(from_df)?;
+        Ok(column(&name))
     }
 
     fn frame(&mut self, one: &Pending) -> SqlResult<WindowFrame> {

@@ -531,22 +531,15 @@ fn scientific(value: &Value<'_>, f: &Format) -> String {
         Value::Nan | Value::Infinite(_) => return unwritable(f),
         Value::Float(v, _) if !v.is_finite() => return unwritable(f),
         Value::Float(v, _) => format!("{v:.*e}", f.after),
+        // An integer is a double to PostgreSQL here, and so rounds halves to even.
+        Value::Whole(v, "integer", _) => format!("{:.*e}", f.after, numeric::to_f64(v)),
         Value::Exact(v) | Value::Whole(v, ..) => {
             let (digits, scale) = numeric::normalized(v);
-            let text = digits.to_string();
-            let magnitude = text.trim_start_matches('-');
-            let mut exponent = magnitude.len() as i64 - 1 - scale;
-            if magnitude == "0" {
-                exponent = 0;
-            }
-            let one = BigDecimal::new(digits, magnitude.len() as i64 - 1);
-            let mut rounded = numeric::round(&one, f.after as i64);
-            if numeric::compare(&rounded.abs(), &numeric::from_i128(10)).is_ge() {
-                exponent += 1;
-                let (d, s) = numeric::parts(&rounded);
-                rounded = numeric::round(&BigDecimal::new(d, s + 1), f.after as i64);
-            }
-            format!("{}e{exponent}", numeric::text(&rounded))
+            let places = digits.magnitude().to_string().len() as i64 - 1;
+            let exponent = if digits.bits() == 0 { 0 } else { places - scale };
+            // Nines that round up are shown as 10.0, as PostgreSQL shows them.
+            let mantissa = numeric::round(&BigDecimal::new(digits, places), f.after as i64);
+            format!("{}e{exponent}", numeric::text(&mantissa))
         }
     };
     let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
