@@ -16,9 +16,9 @@
 //!   FAMILY f (a, b)                           nothing, with a notice
 //!   CREATE VIEW v SQL SECURITY INVOKER AS     CREATE VIEW v AS
 //! ```
-//! None of the left column means anything in PostgreSQL, so nobody loses by it. And two spellings
-//! of PostgreSQL's own: `inet '::1'` is read as `'::1'::inet`, and a set of queries loses the
-//! parentheses of its first one.
+//! None of the left column means anything in PostgreSQL, so nobody loses by it. And a few spellings
+//! of PostgreSQL's own: `inet '::1'` is read as `'::1'::inet`, `interval(2) '1.234'` alike, and a
+//! set of queries loses the parentheses of its first one.
 
 use braid_types::{SqlError, SqlResult, SqlType, quote_ident};
 use sqlparser::keywords::Keyword;
@@ -201,12 +201,26 @@ fn upserts(tokens: &mut Tokens) -> SqlResult<()> {
 fn typed_literal(tokens: &mut Tokens, at: usize) {
     let Token::Word(w) = &tokens[at].token else { return };
     let name = w.value.to_ascii_lowercase();
+    if name == "interval" && is_token(tokens, at + 1, &Token::LParen) {
+        rounded_interval(tokens, at);
+        return;
+    }
     let is_type = w.keyword == Keyword::NoKeyword && SqlType::from_name(&name).is_some();
     let before = at > 0 && is_token(tokens, at - 1, &Token::Period);
     let text = tokens.get(at + 1).map(|t| &t.token);
     if is_type && !before && matches!(text, Some(Token::SingleQuotedString(_))) {
         tokens.swap(at, at + 1);
         tokens.insert(at + 1, wrap(Token::DoubleColon));
+    }
+}
+
+/// `interval(2) '1.234'`, whose digits the parser loses: `'1.234'::interval(2)`.
+fn rounded_interval(tokens: &mut Tokens, at: usize) {
+    let Some(end) = closing(tokens, at + 1) else { return };
+    let text = tokens.get(end + 1).map(|t| &t.token);
+    if matches!(text, Some(Token::SingleQuotedString(_))) {
+        let text = tokens.remove(end + 1);
+        tokens.splice(at..at, [text, wrap(Token::DoubleColon)]);
     }
 }
 

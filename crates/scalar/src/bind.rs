@@ -10,6 +10,7 @@ use crate::bind_compare::{
     bind_any_all, bind_in_list, bind_side, compare_bound, distinct_bound, without_symmetric,
 };
 use crate::conversion::{coerce, fold, settle, unify};
+use crate::interval_literal::bind_interval;
 use crate::{
     BindContext, Bound, CaseBranch, CmpOp, Node, Scope, ident_name, refinement_of, sql_type_of,
 };
@@ -450,33 +451,6 @@ fn bit_string(digits: &str, kind: char) -> SqlResult<Bound> {
     let ty = SqlType::Bit(0);
     let value = Datum::parse(&format!("{kind}{digits}"), &ty, Style::utc())?;
     Ok(Bound::constant(value, ty))
-}
-
-fn bind_interval(
-    interval: &sqlparser::ast::Interval,
-    scope: &Scope,
-    ctx: &mut dyn BindContext,
-) -> SqlResult<Bound> {
-    if interval.last_field.is_some() {
-        return Err(SqlError::unsupported("an interval with a range of fields"));
-    }
-    let Expr::Value(value) = &*interval.value else {
-        let value = bind_unsettled(&interval.value, scope, ctx)?;
-        return coerce(value, &SqlType::Interval, CastContext::Explicit, ctx);
-    };
-    let mut text = match &value.value {
-        Value::Number(n, _) => n.to_string(),
-        other => other.clone().into_string().unwrap_or_default(),
-    };
-    if let Some(field) = &interval.leading_field {
-        text = format!("{text} {}", field.to_string().to_lowercase());
-    }
-    settle(
-        Bound::constant(Datum::text(text), SqlType::Unknown),
-        &SqlType::Interval,
-        CastContext::Explicit,
-        ctx,
-    )
 }
 
 fn bind_unary(

@@ -608,7 +608,7 @@ impl Bound {
 }
 
 /// Whether a cast looks at the session: its time zone, its styles or its catalog.
-fn zone_matters(from: &SqlType, to: &SqlType) -> bool {
+pub(crate) fn zone_matters(from: &SqlType, to: &SqlType) -> bool {
     use SqlType as T;
     fn zoned(t: &T) -> bool {
         let bounds = |t: &T| matches!(t, T::Range(kind) if zoned(&kind.element()));

@@ -242,23 +242,42 @@ fn refuse_malformed(cast: Bound) -> SqlResult<Bound> {
 fn styleless(cast: &Bound) -> bool {
     let Node::Cast(inner, _) = cast.node() else { return false };
     let Some(Datum::Text(text)) = inner.as_const() else { return false };
-    reads_alike(text.trim(), cast.ty()) || reads_alike_everywhere(cast)
+    reads_alike(text.trim(), cast.ty()) || alike_everywhere(cast).is_some()
 }
 
-/// Whether a literal means the same in sessions that have nothing in common.
-fn reads_alike_everywhere(cast: &Bound) -> bool {
-    let read = |order, zone: &str, interval, days: i64| {
+/// The value of an expression if it is the same in sessions that have nothing in common.
+fn alike_everywhere(expr: &Bound) -> Option<Datum> {
+    let read = |order, zone: &str, interval, (days, float_digits): (i64, i8)| {
         let mut ctx = EvalContext::constant();
         (ctx.style.order, ctx.style.interval) = (order, interval);
         ctx.style.zone = TimeZone::parse(zone)?;
         ctx.style.now = days * MICROS_PER_DAY + days;
-        // Equal intervals may differ in their fields.
-        cast.eval(&[], &ctx).ok().map(|value| format!("{value:?}"))
+        (ctx.style.float_digits, ctx.style.bytea_escape) = (float_digits, float_digits <= 0);
+        expr.eval(&[], &ctx).ok()
     };
-    let first = read(DateOrder::Mdy, "UTC", IntervalForm::Postgres, 0);
-    first.is_some()
-        && first == read(DateOrder::Dmy, "Asia/Kolkata", IntervalForm::Sql, 3_001)
-        && first == read(DateOrder::Ymd, "America/New_York", IntervalForm::Iso, 7_003)
+    // Equal intervals may differ in their fields.
+    let same =
+        |a: &Datum, b: Option<Datum>| b.is_some_and(|b| format!("{a:?}") == format!("{b:?}"));
+    let first = read(DateOrder::Mdy, "UTC", IntervalForm::Postgres, (0, 1))?;
+    let alike = same(&first, read(DateOrder::Dmy, "Asia/Kolkata", IntervalForm::Sql, (3_001, 0)))
+        && same(&first, read(DateOrder::Ymd, "America/New_York", IntervalForm::Iso, (7_003, -15)));
+    alike.then_some(first)
+}
+
+/// Whether nothing in a constant expression looks at the session but how floats and bytes are
+/// written. PostgreSQL computes such an expression when it plans.
+fn only_shown(expr: &Bound) -> bool {
+    let own = match expr.node() {
+        Node::Column(_) | Node::Param(_) | Node::Apply(..) => false,
+        Node::Call(function, _) => function.volatility == crate::Volatility::Immutable,
+        Node::Cast(inner, _) => {
+            let shown = [SqlType::Float4, SqlType::Float8, SqlType::Bytea];
+            !expr.ty().names_objects() && shown.contains(inner.ty())
+                || !crate::bound::zone_matters(inner.ty(), expr.ty())
+        }
+        _ => true,
+    };
+    own && expr.children().into_iter().all(only_shown)
 }
 
 /// Words that mean another date or time at each moment.
@@ -276,9 +295,9 @@ fn reads_alike(text: &str, ty: &SqlType) -> bool {
         (4..=7).contains(&digits) && b.get(digits) == Some(&b'-')
     };
     match ty {
-        // `-1 day` has one sign and one field; of several the style says which are meant.
         SqlType::Time => !depends_on_now(text),
-        SqlType::Interval => !text.starts_with('-') || text.split(' ').count() <= 2,
+        // The style may say for which fields a sign in front is meant.
+        SqlType::Interval => !text.starts_with('-'),
         SqlType::Date | SqlType::Timestamp => {
             // `today` is another day tomorrow.
             let lasting = !text.contains(|c: char| c.is_ascii_digit()) && !depends_on_now(text);
@@ -309,6 +328,12 @@ pub(crate) fn fold(expr: Bound) -> SqlResult<Bound> {
     }
     if null_anyway(&expr) {
         return Ok(Bound::constant(Datum::Null, expr.ty().clone()));
+    }
+    if expr.volatility() == crate::Volatility::Stable
+        && only_shown(&expr)
+        && let Some(value) = alike_everywhere(&expr)
+    {
+        return Ok(Bound::constant(value, expr.ty().clone()));
     }
     if !constant_parts
         || expr.as_const().is_some()

@@ -27,6 +27,7 @@ mod conversion;
 mod display;
 mod enums;
 mod functions;
+mod interval_literal;
 mod likeness;
 mod named_arguments;
 mod operators;

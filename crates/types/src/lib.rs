@@ -42,6 +42,7 @@ pub use datetime::{
 };
 pub use datum::{Datum, Interval, RecordValue};
 pub use error::{SqlError, SqlResult, SqlState};
+pub use interval::{IntervalField, IntervalFields};
 pub use order::GroupKey;
 pub use ordered::{Ordered, OrderedKind};
 pub use quote::quote_ident;

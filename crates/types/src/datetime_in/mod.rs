@@ -10,6 +10,5 @@ mod tokens;
 mod values;
 mod words;
 
-pub(crate) use values::{
-    fraction_micros, parse_date, parse_fields, parse_time, parse_timestamp, without_punctuation,
-};
+pub(crate) use tokens::{Kind, Piece, pieces};
+pub(crate) use values::{fraction_micros, parse_date, parse_fields, parse_time, parse_timestamp};

@@ -15,7 +15,7 @@ const MOST_PIECES: usize = 25;
 
 /// What a piece looks like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// Digits, with one point in between or in front.
     Number,
     /// Digits or letters with `-`, `/` or `.` between them. It may be a zone's name.
@@ -30,9 +30,9 @@ pub(super) enum Kind {
 
 /// A piece, in lower case.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Piece {
-    pub(super) kind: Kind,
-    pub(super) text: String,
+pub(crate) struct Piece {
+    pub(crate) kind: Kind,
+    pub(crate) text: String,
 }
 
 struct Cutter<'a> {
@@ -125,7 +125,7 @@ impl Cutter<'_> {
 }
 
 /// The pieces of a text; nothing if some character cannot stand in one.
-pub(super) fn pieces(text: &str) -> Option<Vec<Piece>> {
+pub(crate) fn pieces(text: &str) -> Option<Vec<Piece>> {
     let lowered = text.to_ascii_lowercase();
     let mut cutter = Cutter { rest: &lowered, text: String::new() };
     let mut pieces = Vec::new();

@@ -32,18 +32,6 @@ fn out_of_range(text: &str) -> SqlError {
     )
 }
 
-/// The text in lower case, with blanks in place of the punctuation that only divides.
-pub(crate) fn without_punctuation(text: &str) -> String {
-    let mut in_word = false;
-    let mut divided = |c: char| {
-        // Names of zones have underscores in them.
-        let means = "+-.:/".contains(c) || (c == '_' && in_word);
-        in_word = c.is_alphabetic() || (c == '_' && in_word);
-        if c.is_ascii_punctuation() && !means { ' ' } else { c }
-    };
-    text.to_lowercase().chars().map(&mut divided).collect()
-}
-
 /// Reads the text of a date or time: ISO, `Jan 5 2020`, `5 January 2020`, `1/5/2020` in the order
 /// of `DateStyle`, `20200105`, `2020-006`, `J2458854`, times with fraction and AM/PM, zones as
 /// offset or name, BC, infinity.
@@ -67,19 +55,14 @@ pub(crate) fn parse_fields(text: &str, type_name: &str, style: &Style) -> SqlRes
     })
 }
 
-/// Digits after the point to microseconds, rounded.
+/// Digits after the point to microseconds, rounded as PostgreSQL does: by way of a double, halves
+/// to even.
 pub(crate) fn fraction_micros(digits: &str) -> Option<i64> {
     if !digits.bytes().all(|b| b.is_ascii_digit()) {
         return None;
     }
-    let mut micros = 0;
-    for at in 0..6 {
-        micros = micros * 10 + digits.as_bytes().get(at).map_or(0, |b| i64::from(b - b'0'));
-    }
-    if digits.as_bytes().get(6).is_some_and(|b| *b >= b'5') {
-        micros += 1;
-    }
-    Some(micros)
+    let fraction: f64 = if digits.is_empty() { 0.0 } else { format!("0.{digits}").parse().ok()? };
+    Some((fraction * 1e6).round_ties_even() as i64)
 }
 
 /// Reads a `date`.

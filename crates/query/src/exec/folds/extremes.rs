@@ -38,15 +38,8 @@ pub(super) fn fold(
         DataType::Int32 => Box::new(of::<Int32Type>(greatest, Ord::cmp, carrier)),
         DataType::Int64 => Box::new(of::<Int64Type>(greatest, Ord::cmp, carrier)),
         DataType::UInt32 => Box::new(of::<UInt32Type>(greatest, Ord::cmp, carrier)),
-        DataType::Float32 => {
-            let order =
-                |a: &f32, b: &f32| float_order(f64::from(*a)).cmp(&float_order(f64::from(*b)));
-            Box::new(of::<Float32Type>(greatest, order, carrier))
-        }
-        DataType::Float64 => {
-            let order = |a: &f64, b: &f64| float_order(*a).cmp(&float_order(*b));
-            Box::new(of::<Float64Type>(greatest, order, carrier))
-        }
+        DataType::Float32 => Box::new(of::<Float32Type>(greatest, latest_float(greatest), carrier)),
+        DataType::Float64 => Box::new(of::<Float64Type>(greatest, latest_float(greatest), carrier)),
         DataType::Decimal128(_, scale) if shows_packed(ret) => Box::new(Packed {
             numbers: of::<Decimal128Type>(greatest, Ord::cmp, carrier),
             scale: *scale as u8,
@@ -57,6 +50,19 @@ pub(super) fn fold(
         }
         _ => return None,
     })
+}
+
+/// The order in which a float is better than an equal one before it: zeros have signs, and
+/// PostgreSQL keeps the last.
+fn latest_float<T: Copy + Into<f64>>(greatest: bool) -> fn(&T, &T) -> Ordering {
+    fn order<T: Copy + Into<f64>>(a: &T, b: &T) -> Ordering {
+        float_order((*a).into()).cmp(&float_order((*b).into()))
+    }
+    if greatest {
+        |a, b| order(a, b).then(Ordering::Greater)
+    } else {
+        |a, b| order(a, b).then(Ordering::Less)
+    }
 }
 
 /// The fold that keeps the first value of each group that is not NULL.
