@@ -26,6 +26,8 @@ pub struct Pool {
     limit: usize,
     used: AtomicUsize,
     peak: AtomicUsize,
+    /// Of what is used, what nobody has written to yet: the process does not have it.
+    unwritten: AtomicUsize,
     /// What the process has and nobody counted, as far as it was seen last.
     uncounted: AtomicUsize,
     /// Gives the calling thread's free memory back to the system.
@@ -40,7 +42,8 @@ impl Pool {
     pub fn new(limit: usize) -> Arc<Pool> {
         let zero = || AtomicUsize::new(0);
         let trim = OnceLock::new();
-        Arc::new(Pool { limit, used: zero(), peak: zero(), uncounted: zero(), trim })
+        let (used, peak) = (zero(), zero());
+        Arc::new(Pool { limit, used, peak, unwritten: zero(), uncounted: zero(), trim })
     }
 
     /// A pool that refuses nothing, for tools and tests.
@@ -66,7 +69,8 @@ impl Pool {
     /// Tells how much the process really has, of which `fixed` bytes are nobody's concern here:
     /// caches and the like with limits of their own.
     pub fn note_resident(&self, resident: usize, fixed: usize) {
-        let counted = self.used().saturating_add(fixed);
+        let written = self.used().saturating_sub(self.unwritten.load(Ordering::Relaxed));
+        let counted = written.saturating_add(fixed);
         self.uncounted.store(resident.saturating_sub(counted), Ordering::Relaxed);
     }
 
@@ -162,7 +166,7 @@ impl Account {
 
     /// Begins to hold memory, nothing at first. `what` is the name that an error will give.
     pub fn hold(self: &Arc<Self>, what: &'static str) -> Held {
-        Held { account: Arc::clone(self), what, bytes: 0 }
+        Held { account: Arc::clone(self), what, bytes: 0, unwritten: 0 }
     }
 
     /// Takes bytes.
@@ -215,9 +219,21 @@ pub struct Held {
     account: Arc<Account>,
     what: &'static str,
     bytes: usize,
+    unwritten: usize,
 }
 
 impl Held {
+    /// Tells how much of it nobody has written to yet. It is held, but what the process really has
+    /// does not show it.
+    pub fn note_unwritten(&mut self, bytes: usize) {
+        let pool = &self.account.pool;
+        match bytes.checked_sub(self.unwritten) {
+            Some(more) => pool.unwritten.fetch_add(more, Ordering::Relaxed),
+            None => pool.unwritten.fetch_sub(self.unwritten - bytes, Ordering::Relaxed),
+        };
+        self.unwritten = bytes;
+    }
+
     /// Takes more.
     ///
     /// # Errors
@@ -252,6 +268,7 @@ impl Held {
 
     /// Gives all of it back.
     pub fn release(&mut self) {
+        self.note_unwritten(0);
         self.account.give(std::mem::take(&mut self.bytes));
     }
 
@@ -263,7 +280,7 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.account.give(self.bytes);
+        self.release();
     }
 }
 
@@ -387,6 +404,24 @@ mod tests {
         assert_eq!(pool.room(), 25);
         pool.note_resident(0, 0);
         assert_eq!((pool.uncounted(), pool.room()), (0, 100));
+    }
+
+    #[test]
+    fn what_is_held_and_not_written_hides_nothing() {
+        let pool = Pool::new(100);
+        let mut message = pool.account(usize::MAX).hold("message");
+        message.grow(60).unwrap();
+        message.note_unwritten(50);
+        // Of 40 that the process has, 10 are the message's.
+        pool.note_resident(40, 0);
+        assert_eq!((pool.uncounted(), pool.room()), (30, 70));
+        message.note_unwritten(0);
+        pool.note_resident(90, 0);
+        assert_eq!((pool.uncounted(), pool.room()), (30, 70));
+        message.note_unwritten(60);
+        drop(message);
+        pool.note_resident(40, 0);
+        assert_eq!((pool.used(), pool.uncounted()), (0, 40));
     }
 
     #[test]

@@ -178,13 +178,12 @@ impl Wire {
             self.refused = Some((kind, whole, memory_error(&e)));
             return Ok(Err(Fill::Silence));
         } else {
+            self.message.note_unwritten(whole.saturating_sub(self.input.len()));
             // At once and not by doubling: what is held is what was asked for.
             self.input.reserve(whole.saturating_sub(self.input.len()) + READ_BYTES);
         }
-        Ok(match self.fill_to(whole)? {
-            Fill::Enough => Ok(whole),
-            less => Err(less),
-        })
+        let filled = self.fill_to(whole)?;
+        Ok(if filled == Fill::Enough { Ok(whole) } else { Err(filled) })
     }
 
     /// Reads a message that there is no memory for, and forgets it.
@@ -220,6 +219,9 @@ impl Wire {
             match self.fill()? {
                 Fill::Enough => {}
                 less => return Ok(less),
+            }
+            if self.message.bytes() > 0 {
+                self.message.note_unwritten(wanted.saturating_sub(self.input.len()));
             }
         }
         Ok(Fill::Enough)
