@@ -339,6 +339,7 @@ pub(crate) fn fold(expr: Bound) -> SqlResult<Bound> {
         || expr.as_const().is_some()
         || expr.volatility() != crate::Volatility::Immutable
         || matches!(expr.node(), Node::Column(_) | Node::Param(_))
+        || matches!(expr.node(), Node::Call(f, _) if UNFOLDED.contains(&f.name))
     {
         return Ok(expr);
     }
@@ -381,7 +382,8 @@ fn connective(expr: &Bound) -> Option<Bound> {
     None
 }
 
-/// Functions that PostgreSQL does not fold, although their value depends on no setting here.
+/// Functions that PostgreSQL does not fold, although their value depends on no setting here: what
+/// is NULL by them decides nothing before it is computed.
 const UNFOLDED: &[&str] = &[
     "array_to_json",
     "array_to_string",

@@ -24,6 +24,8 @@ const RETRY: Duration = Duration::from_millis(300);
 /// This part of the node's memory is kept for what nobody counts: code, threads, plans, the
 /// allocator's spare pages.
 const UNCOUNTED_PART: usize = 6;
+/// This part is nobody's: what grows before it is seen.
+const UNSEEN_PART: usize = 64;
 
 /// See the [module's page](self).
 pub(crate) enum Place {
@@ -185,8 +187,10 @@ fn share_memory(config: &ServerConfig, options: &mut StoreOptions) -> usize {
     let tables = 2 + engine.max_immutable_memtables;
     engine.memtable_size = engine.memtable_size.min(max / 8 / tables).max(1 << 20);
     let fixed = engine.block_cache_size + tables * engine.memtable_size + max / UNCOUNTED_PART;
+    // Between two looks at what the process has, others grow.
+    let clients = max.saturating_sub(fixed + max / UNSEEN_PART);
     // A cache that was asked for may be larger than all: clients get something nevertheless.
-    options.memory = memory::Pool::new(max.saturating_sub(fixed).max(max / 4));
+    options.memory = memory::Pool::new(clients.max(max / 4));
     if let Some(trim) = config.trim {
         options.memory.trim_by(trim);
     }

@@ -606,12 +606,19 @@ fn make_date(year: i64, month: i64, day: i64) -> SqlResult<i32> {
 }
 
 fn make_time(hour: i64, minute: i64, second: f64) -> SqlResult<i64> {
-    if !(0..=24).contains(&hour) || !(0..60).contains(&minute) || !(0.0..=60.0).contains(&second) {
+    // A second is rounded before it is looked at: the smallest negative ones are none.
+    let micros = (second * 1e6).round_ties_even();
+    let minutes = hour * 60 + minute;
+    let is_time = (0..=24).contains(&hour)
+        && (0..60).contains(&minute)
+        && (0.0..=60e6).contains(&micros)
+        && minutes * 60 * MICROS_PER_SECOND + micros as i64 <= MICROS_PER_DAY;
+    if !is_time {
         return Err(overflow(format!(
             "time field value out of range: {hour}:{minute:02}:{second:02}"
         )));
     }
-    Ok((hour * 3600 + minute * 60) * MICROS_PER_SECOND + (second * 1e6).round() as i64)
+    Ok(minutes * 60 * MICROS_PER_SECOND + micros as i64)
 }
 
 fn constructors(t: &mut Table) {
