@@ -79,7 +79,8 @@ fn floats_have_one_zero_and_one_nan() {
         ("SELECT a.id, b.id FROM a JOIN b ON a.f = b.f ORDER BY 1, 2", "1|1; 2|2; 3|1; 5|3"),
         ("SELECT a.id, b.id FROM a JOIN b ON a.f = b.r ORDER BY 1, 2", "1|1; 2|2; 3|1; 5|3"),
         ("SELECT id FROM a WHERE f = 0 AND n IS NOT NULL ORDER BY f, id DESC", "3; 1"),
-        ("SELECT count(DISTINCT f), min(f), max(f) FROM a WHERE n IS NOT NULL", "3|0|NaN"),
+        // Of equal values the last one, as PostgreSQL 15 does.
+        ("SELECT count(DISTINCT f), min(f), max(f) FROM a WHERE n IS NOT NULL", "3|-0|NaN"),
         ("SELECT id FROM a WHERE f > 'Infinity' AND id > 0 ORDER BY n", "2"),
     ]);
 }
