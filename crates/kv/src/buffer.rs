@@ -42,9 +42,19 @@ pub(crate) struct Buffer {
     undo: Vec<Undo>,
 }
 
+#[derive(Clone)]
 enum Undo {
     Point { key: Bytes, before: Option<Slot> },
-    Span { grown: KeySpan, replaced: Vec<KeySpan>, removed: Vec<(Bytes, Slot)> },
+    Span { span: KeySpan, grown: KeySpan, replaced: Vec<KeySpan>, removed: Vec<(Bytes, Slot)> },
+}
+
+/// The last changes of a buffer, cut off: what they made of each key, and the spans that were
+/// deleted before those points were written.
+#[derive(Default)]
+pub(crate) struct Part {
+    pub(crate) points: BTreeMap<Bytes, Slot>,
+    pub(crate) spans: SpanMap,
+    undo: Vec<Undo>,
 }
 
 /// What the buffer says about a key.
@@ -88,7 +98,7 @@ impl Buffer {
         let (grown, replaced) = self.spans.insert(span);
         let puts =
             removed.iter().filter_map(|(k, v)| Some((k.clone(), v.clone()?))).collect::<Vec<_>>();
-        self.undo.push(Undo::Span { grown, replaced, removed });
+        self.undo.push(Undo::Span { span: span.clone(), grown, replaced, removed });
         puts
     }
 
@@ -99,10 +109,14 @@ impl Buffer {
         ))
     }
 
-    /// Copies what a scan over `span` must lay over the engine's rows.
-    pub(crate) fn overlay(&self, span: &KeySpan) -> Overlay {
-        let points = self.points_in(span).map(|(k, v)| (k.clone(), v.clone())).collect();
-        Overlay { points, spans: self.spans.clone() }
+    /// The points in a span, copied.
+    pub(crate) fn copy_of(&self, span: &KeySpan) -> Vec<(Bytes, Slot)> {
+        self.points_in(span).map(|(k, v)| (k.clone(), v.clone())).collect()
+    }
+
+    /// The spans that are deleted in the store.
+    pub(crate) fn spans(&self) -> &SpanMap {
+        &self.spans
     }
 
     pub(crate) fn position(&self) -> usize {
@@ -113,23 +127,67 @@ impl Buffer {
     pub(crate) fn rollback_to(&mut self, position: usize) -> usize {
         let mut freed = 0;
         while self.undo.len() > position {
-            match self.undo.pop().expect("length was just checked") {
-                Undo::Point { key, before } => {
-                    let length = key.len();
-                    let gone = match before {
-                        Some(slot) => self.points.insert(key, slot),
-                        None => self.points.remove(&key),
-                    };
-                    let value = gone.flatten().map_or(0, |v| v.len());
-                    freed += length + value + WRITE_BYTES;
+            let last = self.undo.pop().expect("length was just checked");
+            freed += self.take_back(last);
+        }
+        freed
+    }
+
+    /// Takes back one change, the last one. Bytes that became free.
+    fn take_back(&mut self, change: Undo) -> usize {
+        match change {
+            Undo::Point { key, before } => {
+                let length = key.len();
+                let gone = match before {
+                    Some(slot) => self.points.insert(key, slot),
+                    None => self.points.remove(&key),
+                };
+                let value = gone.flatten().map_or(0, |v| v.len());
+                length + value + WRITE_BYTES
+            }
+            Undo::Span { grown, replaced, removed, .. } => {
+                self.spans.undo(&grown, &replaced);
+                self.points.extend(removed);
+                0
+            }
+        }
+    }
+
+    /// Cuts off everything after `position`.
+    pub(crate) fn split_off(&mut self, position: usize) -> Part {
+        let mut part = Part::default();
+        for change in &self.undo[position..] {
+            match change {
+                // If it is not there, a span removed it that is in this part, too.
+                Undo::Point { key, .. } => {
+                    if let Some(slot) = self.points.get(key) {
+                        part.points.insert(key.clone(), slot.clone());
+                    }
                 }
-                Undo::Span { grown, replaced, removed } => {
-                    self.spans.undo(&grown, &replaced);
-                    self.points.extend(removed);
+                Undo::Span { span, .. } => {
+                    part.spans.insert(span);
                 }
             }
         }
-        freed
+        part.undo = self.undo.split_off(position);
+        for change in part.undo.iter().rev() {
+            self.take_back(change.clone());
+        }
+        part
+    }
+
+    /// Takes in again what was cut off last.
+    pub(crate) fn rejoin(&mut self, part: Part) {
+        for change in &part.undo {
+            if let Undo::Span { span, removed, .. } = change {
+                removed.iter().for_each(|(key, _)| {
+                    self.points.remove(key);
+                });
+                self.spans.insert(span);
+            }
+        }
+        self.points.extend(part.points);
+        self.undo.extend(part.undo);
     }
 
     /// The one batch that makes this transaction happen, once it has its timestamp.
@@ -148,12 +206,6 @@ impl Buffer {
     }
 }
 
-/// A frozen copy of the buffer's content in one span.
-pub(crate) struct Overlay {
-    pub(crate) points: Vec<(Bytes, Slot)>,
-    pub(crate) spans: SpanMap,
-}
-
 #[cfg(test)]
 impl Buffer {
     /// The buffer as text: spans, points, and the log that savepoints are positions in.
@@ -169,7 +221,7 @@ impl Buffer {
         let log = self.undo.iter().map(|undo| match undo {
             Undo::Point { key, before: None } => format!("{} was not there", text(key)),
             Undo::Point { key, before: Some(slot) } => format!("was {}", point((key, slot))),
-            Undo::Span { grown, replaced, removed } => {
+            Undo::Span { grown, replaced, removed, .. } => {
                 let replaced = replaced.iter().map(span);
                 let removed = removed.iter().map(|(key, slot)| point((key, slot)));
                 let was: Vec<String> = replaced.chain(removed).collect();

@@ -16,7 +16,14 @@ use std::collections::BTreeMap;
 use braid_lsm::KeySpan;
 use bytes::Bytes;
 
-use crate::buffer::{Buffer, Lookup, Overlay};
+use crate::buffer::{Buffer, Lookup, Slot};
+use crate::span_map::SpanMap;
+
+/// What a scan lays over the engine's rows.
+struct Overlay {
+    points: Vec<(Bytes, Slot)>,
+    spans: SpanMap,
+}
 
 #[derive(Default)]
 struct Scene {
@@ -83,7 +90,8 @@ impl Scene {
             }
             ["open", scan, of] => {
                 let of = span(of).expect("a span");
-                self.scans.insert(scan.to_string(), self.buffer.overlay(&of));
+                let (points, spans) = (self.buffer.copy_of(&of), self.buffer.spans().clone());
+                self.scans.insert(scan.to_string(), Overlay { points, spans });
             }
             ["scan", scan] => return Some(format!("{scan}: {}", overlay(&self.scans[*scan]))),
             ["chunks"] => {

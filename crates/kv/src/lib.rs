@@ -44,6 +44,7 @@ mod error;
 mod local;
 mod locking;
 mod locks;
+mod own_writes;
 mod read_set;
 mod reading;
 mod scan;

@@ -150,6 +150,10 @@ impl Spans for Store {
         Ok(Committed { at: at?, participants: 1 })
     }
 
+    fn takes_files(&self) -> bool {
+        true
+    }
+
     fn ingest(&self, files: &[PathBuf], at: CommitTs) -> KvResult<()> {
         let options = IngestOptions { ts_override: Some(at), ..IngestOptions::default() };
         match self.engine().ingest(files, options) {

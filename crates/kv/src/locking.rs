@@ -9,7 +9,7 @@ use crate::error::{Conflict, KvError, KvResult};
 use crate::locks::{LockMode, Target, Wait};
 use crate::read_set::Reads;
 use crate::spans::{Grant, LockItem, LockMany, LockOne, LockedOne, Validate};
-use crate::txn::{Held, Isolation, Locked, State, Txn};
+use crate::txn::{Held, Isolation, Locked, RELEASED_AT_ONCE, State, Txn, WORTH_SPILLING};
 
 /// What a lock takes besides its key.
 const LOCK_BYTES: usize = 150;
@@ -57,6 +57,46 @@ impl Txn {
         }
         let target = Target::Span(span.clone());
         self.ask_lock(LockItem { target, mode, check: true }, wait)
+    }
+
+    /// Whether its locks take much memory: then [`Txn::lock_instead`] helps.
+    pub fn holds_many_locks(&self) -> bool {
+        self.state.lock().memory.locked.bytes() > self.spill_at
+    }
+
+    /// Locks a span exclusively, as [`Txn::lock_span`], and gives back the locks on single keys in
+    /// it, which nobody needs any more.
+    pub fn lock_instead(&self, span: &KeySpan) -> KvResult<()> {
+        self.lock_span(span, LockMode::Exclusive, Wait::Block)?;
+        let mut state = self.open_state()?;
+        let acquired = std::mem::take(&mut state.acquired);
+        let inside = |target: &Target| matches!(target, Target::Key(key) if span.contains(key));
+        // Going back to a savepoint keeps what was locked before: so the span takes the place of
+        // the first lock that it stands for.
+        let first = acquired.iter().position(inside);
+        let whole = acquired.iter().position(|t| matches!(t, Target::Span(own) if own == span));
+        let mut gone = Vec::new();
+        for (n, target) in acquired.into_iter().enumerate() {
+            if first == Some(n) && whole.is_some_and(|whole| whole > n) {
+                state.acquired.push(Target::Span(span.clone()));
+            }
+            if inside(&target) {
+                gone.push(target);
+            } else if whole != Some(n) || first.is_none_or(|first| first > n) {
+                state.acquired.push(target);
+            }
+        }
+        for target in &gone {
+            if let Target::Key(key) = target {
+                state.held.remove(key);
+            }
+            state.memory.locked.shrink(lock_memory(target));
+        }
+        drop(state);
+        for part in gone.chunks(RELEASED_AT_ONCE) {
+            self.spans().release(self.id(), part, false);
+        }
+        Ok(())
     }
 
     /// Takes the locks that a statement is going to ask for one by one, as far as they are free, in
@@ -120,12 +160,22 @@ impl Txn {
         Ok(())
     }
 
+    /// Takes memory for locks, if need be from what was written.
+    fn take_for_locks(&self, state: &mut State, bytes: usize) -> KvResult<()> {
+        match state.memory.locked.grow(bytes) {
+            Err(_) if state.memory.written.bytes() >= WORTH_SPILLING && self.spill(state)? => {
+                Ok(state.memory.locked.grow(bytes)?)
+            }
+            other => Ok(other?),
+        }
+    }
+
     /// As [`Txn::ask_locks`], for one.
     fn ask_lock(&self, item: LockItem, wait: Wait) -> KvResult<Locked> {
         let bytes = lock_memory(&item.target);
         let read_ts = {
             let mut state = self.open_state()?;
-            state.locked.grow(bytes)?;
+            self.take_for_locks(&mut state, bytes)?;
             state.read_ts
         };
         let _asking = self.count_request();
@@ -144,7 +194,7 @@ impl Txn {
         let held = matches!(grant, Some(Grant::Held | Grant::Newer));
         let checked = item.check && grant == Some(Grant::Held);
         if !held || !state.granted(item, checked) {
-            state.locked.shrink(bytes);
+            state.memory.locked.shrink(bytes);
         }
         state.ahead.lock_granted();
         match (error, grant) {
@@ -163,7 +213,7 @@ impl Txn {
         let bytes: usize = items.iter().map(|item| lock_memory(&item.target)).sum();
         let read_ts = {
             let mut state = self.open_state()?;
-            state.locked.grow(bytes)?;
+            self.take_for_locks(&mut state, bytes)?;
             state.read_ts
         };
         let request = self.lock_request(items.clone(), read_ts, wait);
@@ -180,7 +230,7 @@ impl Txn {
                 kept += if state.granted(item, checked) { bytes } else { 0 };
             }
         }
-        state.locked.shrink(bytes - kept);
+        state.memory.locked.shrink(bytes - kept);
         state.ahead.lock_granted();
         Ok((answer.grants, answer.error))
     }

@@ -32,7 +32,7 @@ impl Txn {
         self.counts.gets.fetch_add(1, Ordering::Relaxed);
         let at = {
             let mut state = self.open_state()?;
-            match state.buffer.get(key) {
+            match state.own.get(key)? {
                 Lookup::Put(value) => return Ok(Some(value)),
                 Lookup::Deleted => return Ok(None),
                 Lookup::Unknown => {}
@@ -61,7 +61,7 @@ impl Txn {
         let Some(digest) = digest else { return self.get_as(key, mode) };
         let is_ours = {
             let state = self.open_state()?;
-            state.is_own(key) || !matches!(state.buffer.get(key), Lookup::Unknown)
+            state.is_own(key) || !matches!(state.own.get(key)?, Lookup::Unknown)
         };
         if is_ours {
             return self.get_as(key, mode);
@@ -96,7 +96,7 @@ impl Txn {
             let at = state.read_at(mode);
             let records = mode == ReadMode::Recorded && self.records_reads();
             for (n, key) in keys.iter().enumerate() {
-                match state.buffer.get(key) {
+                match state.own.get(key)? {
                     Lookup::Put(value) => out[n] = Some(value),
                     Lookup::Deleted => {}
                     Lookup::Unknown => {
@@ -161,13 +161,13 @@ impl Txn {
             let state = self.open_state()?;
             let at = state.read_at(mode);
             let mut seen = HashSet::new();
-            let known = |key: &Bytes| {
-                state.ahead.point(key, at).is_some()
-                    || !matches!(state.buffer.get(key), Lookup::Unknown)
+            let known = |key: &Bytes| -> KvResult<bool> {
+                Ok(state.ahead.point(key, at).is_some()
+                    || !matches!(state.own.get(key)?, Lookup::Unknown))
             };
             let mut wanted: Vec<Bytes> = Vec::new();
             for key in keys {
-                if !known(&key) && seen.insert(key.clone()) {
+                if !known(&key)? && seen.insert(key.clone()) {
                     wanted.push(key);
                 }
             }
@@ -299,7 +299,7 @@ impl Txn {
                 true => None,
                 false => state.ahead.take_span(&span, options.classes, at),
             };
-            (id, at, state.buffer.overlay(&span), ahead)
+            (id, at, state.own.overlay(&span), ahead)
         };
         TxnScan::open(self.clone(), id, (span, at), overlay, ahead, options)
     }

@@ -13,8 +13,8 @@ use std::sync::Arc;
 use braid_lsm::{CommitTs, KeySpan, RowBatch};
 use bytes::Bytes;
 
-use crate::buffer::{Overlay, Slot};
 use crate::error::KvResult;
+use crate::own_writes::{Overlay, OwnRows};
 use crate::read_set::successor;
 use crate::span_map::SpanMap;
 use crate::spans::{ReadAt, SpanRows, SpanScan};
@@ -84,7 +84,7 @@ pub struct TxnScan {
     txn: Arc<Txn>,
     id: u64,
     stored: Stored,
-    overlay: std::vec::IntoIter<(Bytes, Slot)>,
+    overlay: OwnRows,
     deleted: SpanMap,
     /// Own rows of the run.
     own: RowBatch,
@@ -162,12 +162,12 @@ impl TxnScan {
         txn: Arc<Txn>,
         id: u64,
         (span, read_at): (KeySpan, ReadAt),
-        mut overlay: Overlay,
+        overlay: Overlay,
         ahead: Option<(SpanRows, CommitTs)>,
         options: ScanOptions,
     ) -> KvResult<TxnScan> {
         // The limit goes to the far side only if the overlay cannot hide any of its rows.
-        let hides = !overlay.points.is_empty() || !overlay.spans.is_empty();
+        let hides = !overlay.is_empty();
         let left = options.limit.filter(|_| !hides);
         let mut stored = Stored {
             batch: Arc::default(),
@@ -181,20 +181,16 @@ impl TxnScan {
         if let Some((part, seen_at)) = ahead {
             stored.take_in(part, seen_at);
         }
-        if options.classes != u32::MAX {
-            let class_of = txn.coordinator().row_class();
-            overlay.points.retain(|(key, _)| options.classes & (1 << class_of(key)) != 0);
-        }
-        if options.reverse {
-            overlay.points.reverse();
-        }
+        let deleted = overlay.spans.clone();
+        let classes = (options.classes, txn.coordinator().row_class());
+        let overlay = OwnRows::open(overlay, &span, classes, options.reverse)?;
         let records = options.mode == ReadMode::Recorded && txn.records_reads();
         Ok(TxnScan {
             txn,
             id,
             stored,
-            overlay: overlay.points.into_iter(),
-            deleted: overlay.spans,
+            overlay,
+            deleted,
             own: RowBatch::copying(),
             run: Run::default(),
             options,
@@ -279,16 +275,17 @@ impl TxnScan {
         if !run.is_own {
             self.stored.left = self.stored.left.map(|left| left + skipped);
         }
-        self.pass_own(key);
+        self.pass_own(key)?;
         self.skip_to(key);
         Ok(())
     }
 
     /// Own rows before `key` are not wanted.
-    fn pass_own(&mut self, key: &[u8]) {
-        while self.overlay.as_slice().first().is_some_and(|(own, _)| own.as_ref() < key) {
-            self.overlay.next();
+    fn pass_own(&mut self, key: &[u8]) -> KvResult<()> {
+        while self.overlay.head().is_some_and(|own| own.as_ref() < key) {
+            self.overlay.next()?;
         }
+        Ok(())
     }
 
     /// Stored rows before `key` are not wanted.
@@ -338,7 +335,7 @@ impl TxnScan {
         loop {
             if !self.past.is_empty() {
                 let past = std::mem::take(&mut self.past);
-                self.pass_own(&past);
+                self.pass_own(&past)?;
                 self.skip_to(&past);
             }
             if self.stored.at == self.stored.batch.len() && self.ask()? {
@@ -357,7 +354,7 @@ impl TxnScan {
                 }
                 continue;
             }
-            let own = self.overlay.as_slice().first().map(|(key, _)| key.as_ref() as &[u8]);
+            let own = self.overlay.head().map(|key| key.as_ref() as &[u8]);
             match (head, own) {
                 (None, None) => return Ok(false),
                 (Some(head), own) if own.is_none_or(|own| comes_before(head, own, reverse)) => {
@@ -377,7 +374,7 @@ impl TxnScan {
                     return Ok(true);
                 }
                 _ => {
-                    if self.own_run() {
+                    if self.own_run()? {
                         return Ok(true);
                     }
                 }
@@ -387,10 +384,10 @@ impl TxnScan {
 
     /// Makes the next own writes the run, those that are rows, up to the next stored row or in its
     /// place. `false` if there was none.
-    fn own_run(&mut self) -> bool {
+    fn own_run(&mut self) -> KvResult<bool> {
         self.own.clear();
         let stored = &mut self.stored;
-        while let Some((key, _)) = self.overlay.as_slice().first() {
+        while let Some(key) = self.overlay.head() {
             if stored.at < stored.batch.len() {
                 let head = stored.batch.key(stored.at);
                 if comes_before(head, key, self.options.reverse) {
@@ -398,7 +395,7 @@ impl TxnScan {
                 }
                 stored.at += usize::from(head == key.as_ref() as &[u8]);
             }
-            if let Some((key, Some(value))) = self.overlay.next() {
+            if let Some((key, Some(value))) = self.overlay.next()? {
                 self.own.push(&key, &value, CommitTs::ZERO);
             }
             // What lies inside of a row is not known to be wanted before that was handed out.
@@ -410,7 +407,7 @@ impl TxnScan {
             }
         }
         self.run = Run { is_own: true, start: 0, at: 0, end: self.own.len() };
-        !self.own.is_empty()
+        Ok(!self.own.is_empty())
     }
 
     /// Asks for the next rows; `false` at the end.

@@ -377,6 +377,11 @@ pub trait Spans: Send + Sync {
     /// Makes a transaction happen; it is visible, and maybe not durable, when this returns.
     fn commit(&self, request: Commit) -> KvResult<Committed>;
 
+    /// Whether it takes finished ssts: [`Writes::Files`] and [`Spans::ingest`].
+    fn takes_files(&self) -> bool {
+        false
+    }
+
     /// Takes ssts in at this timestamp, which lies in the past: for spans that nobody else knows.
     /// Durable when it returns.
     fn ingest(&self, files: &[PathBuf], at: CommitTs) -> KvResult<()>;

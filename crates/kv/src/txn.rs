@@ -11,19 +11,29 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 
 use crate::ahead::Ahead;
-use crate::buffer::{Buffer, write_memory};
+use crate::buffer::write_memory;
 use crate::bulk::{BulkFiles, BulkLoad};
 use crate::coordinator::Coordinator;
 use crate::error::{Conflict, KvError, KvResult};
 use crate::locking::lock_memory;
 use crate::locks::{LockMode, Target, TxnId, Wait};
+use crate::own_writes::OwnWrites;
 use crate::read_set::{ReadMark, ReadSet};
 use crate::shown::Shown;
 use crate::spans::{Begun, Commit, Committed, Spans, Validate, Work, Writes};
 use crate::tally::Tally;
 
 /// Locks that are released without letting others at the table.
-const RELEASED_AT_ONCE: usize = 256;
+pub(crate) const RELEASED_AT_ONCE: usize = 256;
+
+/// Writes of one transaction go to disk when they take this part of the node's memory,
+const SPILL_PART: usize = 16;
+/// but not fewer bytes than this
+const SPILL_LEAST: usize = 8 << 20;
+/// nor more than this.
+const SPILL_MOST: usize = 256 << 20;
+/// Where memory is refused, it helps to move so many bytes.
+pub(crate) const WORTH_SPILLING: usize = 1 << 20;
 
 /// Isolation levels of SQL, as PostgreSQL names them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,6 +66,9 @@ pub struct TxnOptions {
     pub shown: Option<Arc<Shown>>,
     /// Keys, rows or locks that one request asks for at most. 1: one by one, for tests.
     pub batch: usize,
+    /// Bytes of writes beyond which they go to disk, and of locks beyond which they are many, for
+    /// tests; `None`: by the node's memory.
+    pub spill: Option<usize>,
 }
 
 /// Default of [`TxnOptions::batch`].
@@ -72,6 +85,7 @@ impl Default for TxnOptions {
             async_commit: false,
             shown: None,
             batch: BATCH,
+            spill: None,
         }
     }
 }
@@ -132,6 +146,8 @@ pub struct Txn {
     id: TxnId,
     pub(crate) options: TxnOptions,
     cancel: Arc<AtomicBool>,
+    /// Bytes of writes that stay in memory; of locks, if a lock on a span can stand for them.
+    pub(crate) spill_at: usize,
     pub(crate) state: Mutex<State>,
     pub(crate) counts: Counts,
 }
@@ -193,7 +209,7 @@ impl Counts {
 /// the promise that what its read timestamp sees is kept.
 pub(crate) struct State {
     pub(crate) read_ts: CommitTs,
-    pub(crate) buffer: Buffer,
+    pub(crate) own: OwnWrites,
     pub(crate) reads: ReadSet,
     /// Keys that the commit depends on for the whole transaction.
     pub(crate) depends_on: HashSet<Bytes>,
@@ -211,11 +227,18 @@ pub(crate) struct State {
     pub(crate) open_scans: BTreeMap<u64, KeySpan>,
     pub(crate) next_scan: u64,
     ended: bool,
-    /// Memory of the buffer.
-    written: memory::Held,
-    /// Memory of the locks.
+    pub(crate) memory: Counted,
+}
+
+/// Memory of a transaction.
+pub(crate) struct Counted {
+    /// Of what was written, as far as it is not on disk.
+    pub(crate) written: memory::Held,
+    /// Of what must be known of writes on disk.
+    layered: memory::Held,
+    /// Of the locks.
     pub(crate) locked: memory::Held,
-    /// Memory of what was read, in steps.
+    /// Of what was read, in steps.
     noted: memory::Held,
 }
 
@@ -236,7 +259,7 @@ impl Txn {
         let account = coordinator.memory().account(usize::MAX);
         let state = State {
             read_ts: begun.read_ts,
-            buffer: Buffer::default(),
+            own: OwnWrites::default(),
             reads: ReadSet::default(),
             depends_on: HashSet::new(),
             ahead: Ahead::default(),
@@ -247,12 +270,17 @@ impl Txn {
             open_scans: BTreeMap::new(),
             next_scan: 0,
             ended: false,
-            written: account.hold("the transaction's writes"),
-            locked: account.hold("the transaction's locks"),
-            noted: account.hold("the transaction's reads"),
+            memory: Counted {
+                written: account.hold("the transaction's writes"),
+                layered: account.hold("the transaction's writes on disk"),
+                locked: account.hold("the transaction's locks"),
+                noted: account.hold("the transaction's reads"),
+            },
         };
         let (state, counts) = (Mutex::new(state), Counts::default());
-        Txn { coordinator, id: begun.txn, options, cancel, state, counts }
+        let share = coordinator.memory().limit() / SPILL_PART;
+        let spill_at = options.spill.unwrap_or_else(|| share.clamp(SPILL_LEAST, SPILL_MOST));
+        Txn { coordinator, id: begun.txn, options, cancel, spill_at, state, counts }
     }
 
     /// Identity within this process.
@@ -303,7 +331,7 @@ impl Txn {
 
     /// Whether nothing was written so far.
     pub fn is_clean(&self) -> bool {
-        self.state.lock().buffer.is_empty()
+        self.state.lock().own.is_empty()
     }
 
     /// Whether it holds no lock: nobody waits for it then.
@@ -326,10 +354,11 @@ impl Txn {
     /// the second try succeed.
     pub fn restart(&self) -> KvResult<()> {
         let mut state = self.open_state()?;
-        state.buffer = Buffer::default();
-        state.written.resize(0)?;
+        state.own = OwnWrites::default();
+        state.memory.written.release();
+        state.memory.layered.release();
         state.reads.clear();
-        state.noted.release();
+        state.memory.noted.release();
         state.depends_on.clear();
         self.refresh(&mut state);
         Ok(())
@@ -337,8 +366,8 @@ impl Txn {
 
     /// Remembers where a statement begins.
     pub fn begin_retryable(&self) -> StatementMark {
-        let state = self.state.lock();
-        StatementMark { writes: state.buffer.position(), reads: state.reads.mark() }
+        let mut state = self.state.lock();
+        StatementMark { writes: state.own.begin_statement(), reads: state.reads.mark() }
     }
 
     /// Makes a statement that failed with [`KvError::Retry`] ready to run again: takes back what
@@ -352,8 +381,7 @@ impl Txn {
     /// isolation level promises one view: then only the whole transaction can be run again.
     pub fn retry_statement(&self, mark: StatementMark) -> KvResult<()> {
         let mut state = self.open_state()?;
-        let freed = state.buffer.rollback_to(mark.writes);
-        state.written.shrink(freed);
+        state.take_back(mark.writes);
         state.reads.forget_since(mark.reads);
         let fixed =
             self.options.isolation == Isolation::RepeatableRead || self.options.as_of.is_some();
@@ -403,8 +431,8 @@ impl Txn {
         self.lock(&key, mode, Wait::Block)?;
         self.counts.writes.fetch_add(1, Ordering::Relaxed);
         let mut state = self.open_state()?;
-        state.written.grow(write_memory(&key, &slot))?;
-        state.buffer.set(key, slot);
+        self.take_for_write(&mut state, write_memory(&key, &slot))?;
+        state.own.set(key, slot);
         Ok(())
     }
 
@@ -419,7 +447,36 @@ impl Txn {
         }
         self.lock_span(span, LockMode::Exclusive, Wait::Block)?;
         self.counts.span_deletes.fetch_add(1, Ordering::Relaxed);
-        Ok(self.open_state()?.buffer.delete_span(span))
+        self.open_state()?.own.delete_span(span)
+    }
+
+    /// How many parts of what it has written lie on disk: there were too many for memory.
+    pub fn spilled(&self) -> usize {
+        self.state.lock().own.layers()
+    }
+
+    /// Takes memory for a write. If there is too much of it, what was written goes to disk.
+    fn take_for_write(&self, state: &mut State, bytes: usize) -> KvResult<()> {
+        if state.memory.written.bytes() + bytes > self.spill_at && self.spill(state)? {
+            return Ok(state.memory.written.grow(bytes)?);
+        }
+        match state.memory.written.grow(bytes) {
+            Err(_) if state.memory.written.bytes() >= WORTH_SPILLING && self.spill(state)? => {
+                Ok(state.memory.written.grow(bytes)?)
+            }
+            other => Ok(other?),
+        }
+    }
+
+    /// Moves what was written to disk, if it can lie there; what then is in memory is counted.
+    pub(crate) fn spill(&self, state: &mut State) -> KvResult<bool> {
+        let folder = self.coordinator.bulk_folder();
+        if !self.spans().takes_files() || !state.own.spill(folder, &self.cancel)? {
+            return Ok(false);
+        }
+        state.memory.written.release();
+        state.memory.layered.resize(state.own.layer_memory())?;
+        Ok(true)
     }
 
     /// How it was begun.
@@ -466,7 +523,7 @@ impl Txn {
     pub fn delete_at_commit(&self, key: Vec<u8>) -> KvResult<()> {
         self.check_writable()?;
         self.hold(&key, LockMode::Exclusive)?;
-        self.open_state()?.buffer.set(key.into(), None);
+        self.open_state()?.own.set(key.into(), None);
         Ok(())
     }
 
@@ -475,15 +532,21 @@ impl Txn {
     /// allows them.
     pub fn attach(&self, files: BulkFiles) -> KvResult<()> {
         let mut state = self.open_state()?;
-        debug_assert!(state.buffer.is_empty() && state.attached.is_none());
+        debug_assert!(state.own.is_empty() && state.attached.is_none());
         state.attached = Some(files).filter(|files| !files.is_empty());
         Ok(())
     }
 
     /// Marks a position.
     pub fn savepoint(&self) -> SavepointId {
-        let state = self.state.lock();
-        SavepointId { writes: state.buffer.position(), locks: state.acquired.len() }
+        let mut state = self.state.lock();
+        SavepointId { writes: state.own.savepoint(), locks: state.acquired.len() }
+    }
+
+    /// Of all savepoints so far, only these, in their order, may be rolled back to from now on.
+    pub fn keep_savepoints(&self, savepoints: impl IntoIterator<Item = SavepointId>) {
+        let positions: Vec<usize> = savepoints.into_iter().map(|s| s.writes).collect();
+        self.state.lock().own.keep_savepoints(&positions);
     }
 
     /// Takes back all writes since the savepoint and releases the locks taken since then.
@@ -493,13 +556,12 @@ impl Txn {
         if state.ended {
             return;
         }
-        let freed = state.buffer.rollback_to(savepoint.writes);
-        state.written.shrink(freed);
+        state.take_back(savepoint.writes);
         let kept = savepoint.locks.min(state.acquired.len());
         let released = state.acquired.split_off(kept);
         state.ahead.clear();
         for target in &released {
-            state.locked.shrink(lock_memory(target));
+            state.memory.locked.shrink(lock_memory(target));
             match target {
                 Target::Key(key) => {
                     let held = state.held.remove(key);
@@ -529,13 +591,16 @@ impl Txn {
     pub fn commit(&self) -> KvResult<CommitTs> {
         let (request, files) = {
             let mut state = self.open_state()?;
-            let files = state.attached.take();
-            assert!(files.is_none() || state.buffer.is_empty(), "a load is all that is written");
-            if files.is_none() && state.buffer.is_empty() {
+            let mut files = state.attached.take();
+            assert!(files.is_none() || state.own.is_empty(), "a load is all that is written");
+            if files.is_none() && state.own.is_empty() {
                 let read_ts = state.read_ts;
                 drop(state);
                 self.end();
                 return Ok(read_ts);
+            }
+            if state.own.has_layers() {
+                files = Some(state.own.to_files(self.coordinator.bulk_folder())?);
             }
             // A scan that is still open has told nobody yet what it read.
             let open = std::mem::take(&mut state.open_scans);
@@ -545,7 +610,7 @@ impl Txn {
             let reads = self.records_reads().then(|| state.reads.take());
             let writes = match &files {
                 Some(files) => Writes::Files(files.paths().to_vec()),
-                None => Writes::Batch(state.buffer.to_batch()),
+                None => Writes::Batch(state.own.to_batch()),
             };
             let waits = !self.options.async_commit && files.is_none();
             (Commit { txn: self.id, read_ts: state.read_ts, reads, writes, waits }, files)
@@ -577,11 +642,12 @@ impl Txn {
         state.ended = true;
         state.ahead.clear();
         state.attached = None;
-        state.buffer = Buffer::default();
+        state.own = OwnWrites::default();
         state.reads.clear();
-        state.noted.release();
-        state.written.release();
-        state.locked.release();
+        state.memory.noted.release();
+        state.memory.written.release();
+        state.memory.layered.release();
+        state.memory.locked.release();
         state.held = HashMap::new();
         state.held_spans.clear();
         let acquired = std::mem::take(&mut state.acquired);
@@ -642,11 +708,23 @@ impl Drop for Asking<'_> {
 }
 
 impl State {
+    /// Takes back what was written since a position.
+    fn take_back(&mut self, position: usize) {
+        match self.own.rollback_to(position) {
+            Some(freed) => self.memory.written.shrink(freed),
+            None => {
+                self.memory.written.release();
+                let more = self.memory.layered.bytes() - self.own.layer_memory();
+                self.memory.layered.shrink(more);
+            }
+        }
+    }
+
     /// Counts what was read. In steps: point reads are many and small.
     pub(crate) fn count_reads(&mut self) -> KvResult<()> {
         let bytes = self.reads.size_bytes();
-        if bytes.abs_diff(self.noted.bytes()) >= READS_STEP {
-            self.noted.resize(bytes)?;
+        if bytes.abs_diff(self.memory.noted.bytes()) >= READS_STEP {
+            self.memory.noted.resize(bytes)?;
         }
         Ok(())
     }

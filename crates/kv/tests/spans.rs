@@ -118,6 +118,10 @@ impl Spans for Carried {
     fn commit(&self, request: Commit) -> KvResult<Committed> {
         self.over(move |store| Spans::commit(store, request))
     }
+    fn takes_files(&self) -> bool {
+        self.store.takes_files()
+    }
+
     fn ingest(&self, files: &[PathBuf], at: CommitTs) -> KvResult<()> {
         self.store.ingest(files, at)
     }

@@ -18,12 +18,12 @@ pub struct BulkFiles {
 }
 
 impl BulkFiles {
-    pub(super) fn new(folder: &Arc<BulkFolder>) -> BulkFiles {
+    pub(crate) fn new(folder: &Arc<BulkFolder>) -> BulkFiles {
         BulkFiles { folder: folder.clone(), paths: Vec::new(), own: 0, before: Vec::new() }
     }
 
     /// Takes a path that is about to be written.
-    pub(super) fn add(&mut self, path: PathBuf) {
+    pub(crate) fn add(&mut self, path: PathBuf) {
         debug_assert!(self.before.is_empty(), "own files come first");
         self.paths.push(path);
         self.own = self.paths.len();

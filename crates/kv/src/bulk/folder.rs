@@ -49,6 +49,15 @@ impl BulkFolder {
         Ok(Arc::new(folder))
     }
 
+    pub(crate) fn fs(&self) -> &Arc<dyn FileSystem> {
+        &self.fs
+    }
+
+    /// How ssts of the store are written.
+    pub(crate) fn options(&self) -> &braid_lsm::Options {
+        &self.options
+    }
+
     fn names(&self) -> KvResult<Vec<String>> {
         let failed = |error| io_error(&self.path, &error);
         match self.fs.exists(&self.path).map_err(failed)? {
@@ -63,7 +72,7 @@ impl BulkFolder {
     }
 
     /// A path for a new file.
-    pub(super) fn new_path(&self, job: Option<u32>, ending: &str) -> KvResult<PathBuf> {
+    pub(crate) fn new_path(&self, job: Option<u32>, ending: &str) -> KvResult<PathBuf> {
         self.fs.create_dir_all(&self.path).map_err(|error| io_error(&self.path, &error))?;
         let number = self.next_file.fetch_add(1, Ordering::Relaxed);
         let owner = job.map_or_else(String::new, |job| format!("job-{job}-"));

@@ -14,7 +14,7 @@
 //!
 //! - [`load`]: what is put, and where it goes. [`finish`]: what becomes of it.
 //! - [`buffer`]: rows of one target in memory, and their order. [`order`]: what full ones become.
-//! - [`run`]: sorted runs on disk; their blocks carry checksums. [`sst`]: finished ssts.
+//! - [`run`]: sorted runs on disk, in [`frame`]s with checksums. [`sst`]: finished ssts.
 //! - [`scatter`]: rows by part of the key space.
 //! - [`merge`]: all of it as one ordered stream.
 //! - [`folder`], [`files`], [`saved`]: files, and how a load goes on in another process.
@@ -32,6 +32,7 @@ pub(crate) mod buffer;
 pub(crate) mod files;
 mod finish;
 pub(crate) mod folder;
+pub(crate) mod frame;
 pub(crate) mod load;
 pub(crate) mod merge;
 pub(crate) mod order;

@@ -16,14 +16,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use braid_env::fs::{File, FileSystem};
 
+use super::frame::{FRAME_HEAD, Frame, Place, row_at};
 use super::io_error;
 use super::merge::Part;
 use crate::error::KvResult;
 
 /// Payload at which a frame ends, unless memory is short.
 pub(super) const FRAME_BYTES: usize = 256 << 10;
-const FRAME_HEAD: usize = 8;
-const ROW_HEAD: usize = 8;
 
 /// A run being written. Rows that are only to be read again need not come in order.
 pub(crate) struct RunWriter {
@@ -191,6 +190,34 @@ impl Run {
     }
 }
 
+impl Run {
+    /// How many frames it has.
+    pub(crate) fn frame_count(&self) -> usize {
+        self.frames.len()
+    }
+
+    /// The frame in which a key would be, by number; `None`: in front of all.
+    pub(crate) fn frame_of(&self, key: &[u8]) -> Option<usize> {
+        self.frames.partition_point(|(first, _)| &first[..] <= key).checked_sub(1)
+    }
+
+    /// Reads a frame whole. Only of runs whose keys came in order.
+    pub(crate) fn frame(&self, number: usize) -> KvResult<Frame> {
+        let place = Place { file: &*self.file, path: &self.path, len: self.len };
+        Frame::read(&place, self.frames[number].1)
+    }
+
+    /// Bytes on disk.
+    pub(crate) fn byte_len(&self) -> u64 {
+        self.len
+    }
+
+    /// Bytes of memory for the places of its frames.
+    pub(crate) fn index_memory(&self) -> usize {
+        self.frames.iter().map(|(first, _)| first.len() + 40).sum()
+    }
+}
+
 impl Drop for Run {
     fn drop(&mut self) {
         if self.stays.load(Ordering::SeqCst) {
@@ -234,50 +261,31 @@ impl RunReader {
             }
             self.read_frame()?;
         }
-        let number = |at: usize| {
-            let bytes = self.frame.get(at..at + 4)?;
-            Some(u32::from_le_bytes(bytes.try_into().ok()?) as usize)
+        let Some((own, value)) = row_at(&self.frame, self.at) else {
+            return Err(self.place().damaged(self.frame_at, "a row is cut off"));
         };
-        let (Some(key), Some(value)) = (number(self.at), number(self.at + 4)) else {
-            return Err(self.damaged("a row is cut off"));
-        };
-        let start = self.at + ROW_HEAD;
-        if self.frame.len() - start < key + value {
-            return Err(self.damaged("a row is cut off"));
-        }
-        let own = start..start + key;
         if self.to.as_ref().is_some_and(|to| self.frame[own.clone()] >= to[..]) {
             (self.row, self.next, self.at) = (None, self.len, self.frame.len());
             return Ok(());
         }
         self.at_first = self.at == 0;
-        self.row = Some((own, start + key..start + key + value));
-        self.at = start + key + value;
+        self.at = value.end;
+        self.row = Some((own, value));
         Ok(())
     }
 
     fn read_frame(&mut self) -> KvResult<()> {
-        let failed = |error| io_error(&self.path, &error);
-        let mut head = [0; FRAME_HEAD];
-        self.file.read_exact_at(&mut head, self.next).map_err(failed)?;
-        let len = u32::from_le_bytes([head[0], head[1], head[2], head[3]]);
-        let crc = u32::from_le_bytes([head[4], head[5], head[6], head[7]]);
-        if u64::from(len) > self.len - self.next - FRAME_HEAD as u64 {
-            return Err(self.damaged("a frame is longer than the run"));
-        }
-        self.frame.resize(len as usize, 0);
-        self.file.read_exact_at(&mut self.frame, self.next + FRAME_HEAD as u64).map_err(failed)?;
-        if crc32c::crc32c(&self.frame) != crc {
-            return Err(self.damaged("checksum mismatch"));
-        }
+        let mut frame = std::mem::take(&mut self.frame);
+        let read = self.place().read_frame(self.next, &mut frame);
+        self.frame = frame;
+        read?;
         self.frame_at = self.next;
-        self.next += FRAME_HEAD as u64 + u64::from(len);
+        self.next += (FRAME_HEAD + self.frame.len()) as u64;
         self.at = 0;
         Ok(())
     }
 
-    fn damaged(&self, reason: &str) -> crate::KvError {
-        let (file, reason) = (self.path.clone(), reason.to_string());
-        braid_lsm::Error::Corruption { file, offset: self.next, reason }.into()
+    fn place(&self) -> Place<'_> {
+        Place { file: &*self.file, path: &self.path, len: self.len }
     }
 }

@@ -11,6 +11,7 @@ use sqlparser::ast;
 
 use super::Written;
 use super::family::span_delete::{self, Deleted};
+use super::in_parts::{Parts, stand_alone_deleted};
 use super::source::Source;
 use super::target::{Returning, Target, bind_returning, returned};
 use super::update::{key_items, key_query};
@@ -92,6 +93,9 @@ impl DeletePlan {
                     }
                 }
             }
+            How::Found { access, .. } if stand_alone_deleted(ctx, &self.info)? => {
+                return self.run_in_parts(ctx, w, access);
+            }
             How::Spans(access) | How::Found { access, .. } => collect_rows(ctx, layout, access)?,
             How::General(source) => {
                 let mut seen = HashSet::new();
@@ -116,6 +120,23 @@ impl DeletePlan {
         w.delete(&self.info, &found)?;
         let rows: Vec<Row> = found.into_iter().map(|(_, r)| r).collect();
         self.end(ctx, w, rows.len() as u64, &rows)
+    }
+
+    /// As [`DeletePlan::run`], where each row stands alone.
+    fn run_in_parts(&self, ctx: &Context, mut w: Writer, access: &Access) -> SqlResult<Written> {
+        let (mut count, mut returning) = (0, self.returning.as_ref().map(|_| Vec::new()));
+        let mut parts = Parts::open(ctx, &self.info, access)?;
+        while let Some(found) = parts.next()? {
+            count += found.len() as u64;
+            w.delete(&self.info, &found)?;
+            w.end_part()?;
+            if let Some(all) = &mut returning {
+                let rows: Vec<Row> = found.into_iter().map(|(_, row)| row).collect();
+                all.extend(returned(ctx, self.returning.as_ref(), &rows)?.unwrap_or_default());
+            }
+        }
+        w.finish()?;
+        Ok(Written { count, returning, work: w.work })
     }
 
     fn end(&self, ctx: &Context, mut w: Writer, count: u64, rows: &[Row]) -> SqlResult<Written> {

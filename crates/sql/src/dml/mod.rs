@@ -16,6 +16,7 @@ pub mod defaults;
 pub(crate) mod deferred;
 mod delete;
 mod family;
+mod in_parts;
 mod insert;
 pub(crate) mod keys;
 mod later;

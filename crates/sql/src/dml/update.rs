@@ -14,6 +14,7 @@ use sqlparser::ast::{self, UpdateTableFromKind};
 
 use super::Written;
 use super::family::fate::Fate;
+use super::in_parts::{Parts, stand_alone_updated};
 use super::insert::{bind_sets, set_list};
 use super::source::Source;
 use super::target::{Returning, Target, bind_returning, check_assignable, is_default, returned};
@@ -34,6 +35,9 @@ pub struct UpdatePlan {
     how: How,
     returning: Option<Returning>,
 }
+
+/// Columns and what they are set to; `None`: their default.
+type Sets = [(usize, Option<Bound>)];
 
 enum How {
     Own {
@@ -91,6 +95,11 @@ impl UpdatePlan {
     pub fn run(&self, ctx: &Context) -> SqlResult<Written> {
         let mut w = Writer::new(ctx);
         w.use_info(&self.info)?;
+        if let How::Own { access, sets } = &self.how
+            && stand_alone_updated(&self.info, sets.iter().map(|(at, _)| *at))
+        {
+            return self.run_in_parts(ctx, w, access, sets);
+        }
         let changes = self.changes(ctx)?;
         let count = changes.len() as u64;
         let rows = w.update(&self.info, changes)?;
@@ -99,22 +108,55 @@ impl UpdatePlan {
         Ok(Written { count, returning, work: w.work })
     }
 
+    /// As [`UpdatePlan::run`], where each row stands alone.
+    fn run_in_parts(
+        &self,
+        ctx: &Context,
+        mut w: Writer,
+        access: &Access,
+        sets: &Sets,
+    ) -> SqlResult<Written> {
+        let (mut count, mut returning) = (0, self.returning.as_ref().map(|_| Vec::new()));
+        let mut parts = Parts::open(ctx, &self.info, access)?;
+        while let Some(rows) = parts.next()? {
+            count += rows.len() as u64;
+            let rows = w.update(&self.info, self.own_changes(ctx, rows, sets)?)?;
+            w.end_part()?;
+            if let Some(all) = &mut returning {
+                all.extend(returned(ctx, self.returning.as_ref(), &rows)?.unwrap_or_default());
+            }
+        }
+        w.finish()?;
+        Ok(Written { count, returning, work: w.work })
+    }
+
+    /// Rows with what they become.
+    fn own_changes(
+        &self,
+        ctx: &Context,
+        rows: Vec<(Bytes, Row)>,
+        sets: &Sets,
+    ) -> SqlResult<Vec<(Bytes, Row, Row)>> {
+        let change = |(key, old): (Bytes, Row)| {
+            let mut new = old.clone();
+            for (at, e) in sets {
+                new[*at] = match e {
+                    Some(e) => e.eval(&old, &ctx.eval)?,
+                    None => self.info.filler.default(ctx, *at)?,
+                };
+            }
+            Ok((key, old, new))
+        };
+        rows.into_iter().map(change).collect()
+    }
+
     fn changes(&self, ctx: &Context) -> SqlResult<Vec<(Bytes, Row, Row)>> {
         let table = self.info.table();
         match &self.how {
-            How::Own { access, sets } => collect_rows(ctx, &self.info.layout, access)?
-                .into_iter()
-                .map(|(key, old)| {
-                    let mut new = old.clone();
-                    for (at, e) in sets {
-                        new[*at] = match e {
-                            Some(e) => e.eval(&old, &ctx.eval)?,
-                            None => self.info.filler.default(ctx, *at)?,
-                        };
-                    }
-                    Ok((key, old, new))
-                })
-                .collect(),
+            How::Own { access, sets } => {
+                let rows = collect_rows(ctx, &self.info.layout, access)?;
+                self.own_changes(ctx, rows, sets)
+            }
             How::General { source, sets } => {
                 let mut seen = HashSet::new();
                 let mut out = Vec::new();

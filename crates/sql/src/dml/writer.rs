@@ -285,6 +285,7 @@ impl Writer {
         rows: &mut Vec<(T, Row)>,
         upsert: bool,
     ) -> SqlResult<Option<(T, SqlError)>> {
+        self.lock_tables_instead()?;
         let mut bad = None;
         for (n, (_, row)) in rows.iter_mut().enumerate() {
             if let Err(e) = info.filler.complete(&self.ctx, row) {
@@ -849,7 +850,19 @@ impl Writer {
         if let Some(deferred) = self.ctx.deferred.clone() {
             deferred.take(&mut self.later)?;
         }
-        self.answer_all()
+        self.answer_all()?;
+        self.lock_tables_instead()
+    }
+
+    /// The tables that were written to.
+    pub(super) fn infos(&self) -> impl Iterator<Item = &Arc<TableInfo>> {
+        self.infos.values()
+    }
+
+    /// Rows that were deleted will not be met again.
+    pub(super) fn forget_deleted(&mut self) {
+        debug_assert!(self.actions.is_empty(), "nobody refers to them");
+        self.deleted.clear();
     }
 
     /// Answers all that was asked.

@@ -154,7 +154,7 @@ pub(super) fn surroundings(
     files: &[SourceFile],
     statement: &str,
 ) -> SqlResult<u64> {
-    let mut all = vec![as_json(info.table())?];
+    let mut all = vec![as_json(&**info.table())?];
     for parent in info.referenced() {
         all.push(as_json(&*parent.table)?);
     }

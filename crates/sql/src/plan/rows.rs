@@ -230,6 +230,19 @@ pub fn collect_rows(
 ) -> SqlResult<Vec<(Bytes, Row)>> {
     let mut source = RowSource::open(ctx, layout, access, None, false)?;
     let mut out = Vec::new();
+    while let Some((key, row)) = passing_row(ctx, access, &mut source)? {
+        ctx.keep_rows("rows to be written", [&row])?;
+        out.push((key, row));
+    }
+    Ok(out)
+}
+
+/// The next row of a source that passes what its access path does not express.
+pub(crate) fn passing_row(
+    ctx: &Context,
+    access: &Access,
+    source: &mut RowSource,
+) -> SqlResult<Option<(Bytes, Row)>> {
     let mut seen = 0u64;
     'rows: while let Some((key, row)) = source.next_row(ctx)? {
         seen += 1;
@@ -241,10 +254,9 @@ pub fn collect_rows(
                 continue 'rows;
             }
         }
-        ctx.keep_rows("rows to be written", [&row])?;
-        out.push((key, row));
+        return Ok(Some((key, row)));
     }
-    Ok(out)
+    Ok(None)
 }
 
 /// How an access reads, for EXPLAIN. `names` are those of the columns that it computes with.

@@ -64,7 +64,8 @@ impl Session {
             lock_timeout: d.lock_timeout,
             async_commit: d.async_commit,
             shown: Some(self.shown.clone()),
-            batch: d.request_batch,
+            batch: d.sizes.batch,
+            spill: d.sizes.memory,
         })
     }
 
@@ -299,6 +300,7 @@ impl Session {
         let at = open.savepoint(name)?;
         open.savepoints.truncate(at);
         open.savepoints_changed();
+        open.txn.keep_savepoints(open.savepoints.iter().map(|s| s.id));
         self.adopt_cursors(at);
         Ok(())
     }

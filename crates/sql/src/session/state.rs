@@ -81,9 +81,17 @@ pub(crate) struct Derived {
     pub(crate) logged: Logged,
     /// `log_min_duration_statement` in nanoseconds.
     pub(crate) slow: Option<u64>,
-    /// Keys, rows or locks that one request to the store asks for at most. Internal: tests compare
-    /// answers of different sizes.
-    pub(crate) request_batch: usize,
+    /// Internal: tests compare answers of different sizes.
+    pub(crate) sizes: Sizes,
+}
+
+/// How much a transaction asks and holds at once.
+pub(crate) struct Sizes {
+    /// Keys, rows or locks that one request to the store asks for at most.
+    pub(crate) batch: usize,
+    /// Bytes that writes may take before they go to disk, and locks before tables are locked
+    /// instead; `None`: by the node's memory.
+    pub(crate) memory: Option<usize>,
 }
 
 /// Whose executions are counted by fingerprint.
@@ -131,11 +139,14 @@ impl Derived {
             read_only: get("default_transaction_read_only") == "on",
             lock_timeout: limit("lock_timeout"),
             async_commit: get("synchronous_commit") == "off",
-            request_batch: get("braid.request_batch")
-                .parse()
-                .ok()
-                .filter(|rows| *rows > 0)
-                .unwrap_or_else(|| TxnOptions::default().batch),
+            sizes: Sizes {
+                batch: get("braid.request_batch")
+                    .parse()
+                    .ok()
+                    .filter(|rows| *rows > 0)
+                    .unwrap_or_else(|| TxnOptions::default().batch),
+                memory: memory_bytes(&get("braid.transaction_mem")),
+            },
             backfill_rate: get("backfill_rows_per_second").parse().unwrap_or(0),
             maintenance_workers: get("max_parallel_maintenance_workers").parse().unwrap_or(0),
             side_by_side: SideBySide {

@@ -50,14 +50,20 @@ fn on_files(files: MemFs, general: Arc<dyn GeneralQueries>) -> Arc<Database> {
     Database::open(Store::open(options).unwrap().coordinator(), general).unwrap()
 }
 
-/// A session of user root.
+/// A session of user root. `BRAID_TRANSACTION_MEM=1kB` in the environment makes the writes of all of them
+/// go to disk.
 pub fn session(db: &Arc<Database>) -> Session {
     let options = SessionOptions {
         user: "root".into(),
         database: "defaultdb".into(),
         ..SessionOptions::default()
     };
-    Session::new(db.clone(), options).unwrap()
+    let mut session = Session::new(db.clone(), options).unwrap();
+    // Any test with writes that go to disk, and tables locked in the place of rows: a campaign.
+    if let Ok(memory) = std::env::var("BRAID_TRANSACTION_MEM") {
+        run(&mut session, &format!("set braid.transaction_mem = '{memory}'"));
+    }
+    session
 }
 
 /// What a statement answered: rows as text, and the command tag.

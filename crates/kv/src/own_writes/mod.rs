@@ -1,0 +1,30 @@
+//! A transaction's own writes before its commit: in memory, and on disk once there are very many.
+//!
+//! ```text
+//!   put, delete, delete_span ─► buffer            in memory, with a log for savepoints
+//!                                 │ full
+//!                                 ▼
+//!                               layer n           sorted on disk; a filter in memory says which
+//!                               layer 1           keys are certainly not there
+//!
+//!   reads    the buffer, then layers from the newest; a span that was deleted hides what is older
+//!   commit   few: one batch     any layer: one merge ─► ssts that enter the store in one step
+//! ```
+//!
+//! - [`writes`]: the whole of it, and what a savepoint is a position in.
+//! - [`layer`], [`filter`]: what lies on disk.
+//! - [`rows`]: all of it as one ordered stream, for scans and for the commit.
+//! - [`files`]: the ssts of a commit.
+//!
+//! A layer ends where a savepoint may have to go back to, so that going back drops whole layers.
+//! Files lie with those of bulk loads and go with their transaction; what a crash leaves there is
+//! removed at the next open.
+
+mod files;
+mod filter;
+mod layer;
+mod rows;
+mod writes;
+
+pub(crate) use rows::OwnRows;
+pub(crate) use writes::{Overlay, OwnWrites};

@@ -1,0 +1,115 @@
+//! Statements over very many rows, a part of them at a time: memory does not grow with the rows.
+//!
+//! ```text
+//!   scan, opened before anything is written ─► 8,192 rows ─► written, asked about ─┐
+//!                                  ▲                                               │
+//!                                  └───────────────────────────────────────────────┘
+//! ```
+//! A statement means all its rows at once: `SET id = id + 1` may pass over keys that its own rows
+//! still have, and a row may go before those that refer to it. Where each row *stands alone*, that
+//! makes no difference: no key or unique value changes, and nobody refers to what goes or changes.
+//! Other statements hold all their rows.
+//!
+//! What a transaction has written then lies on disk, if it is much (`kv`), and when its locks on
+//! rows take much memory, one lock on each table stands for them ([`Writer::lock_tables_instead`]).
+
+use std::sync::Arc;
+
+use braid_catalog::{kv_error, memory_error};
+use braid_env::memory::Held;
+use braid_types::SqlResult;
+use bytes::Bytes;
+
+use super::writer::{TableInfo, Writer};
+use crate::general_query::{Row, row_memory};
+use crate::plan::access::Access;
+use crate::plan::rows::{RowSource, passing_row};
+use crate::session::Context;
+
+/// Rows of a part.
+const PART_ROWS: usize = 8_192;
+
+/// Whether rows of which these columns are set stand alone.
+pub(super) fn stand_alone_updated(
+    info: &TableInfo,
+    sets: impl Iterator<Item = usize> + Clone,
+) -> bool {
+    let (layout, table) = (&info.layout, info.table());
+    let changes = |at: usize| {
+        sets.clone().any(|set| set == at)
+            || table.columns.get(at).is_none_or(|column| column.generated.is_some())
+    };
+    let unique = || layout.kept_indexes().filter(|i| i.index.unique);
+    let kept = |ordinal: usize| !changes(ordinal);
+    let referred = |fk: &braid_catalog::ForeignKey| {
+        fk.parent_columns.iter().all(|c| table.ordinal(*c).is_some_and(kept))
+    };
+    layout.rows.columns().iter().all(|key| kept(key.ordinal))
+        && unique().all(|i| {
+            i.predicate.is_none() && i.layout.columns().iter().all(|key| kept(key.ordinal))
+        })
+        && info.referenced_by.iter().all(|(_, fk)| referred(fk))
+}
+
+/// Whether rows that are deleted stand alone.
+pub(super) fn stand_alone_deleted(ctx: &Context, info: &TableInfo) -> SqlResult<bool> {
+    let none = info.referenced_by.is_empty() && info.children.is_empty();
+    Ok(none && !info.fate(ctx)?.is_family())
+}
+
+/// The rows of an access path, part by part.
+pub(super) struct Parts<'a> {
+    ctx: &'a Context,
+    access: &'a Access,
+    source: RowSource,
+    held: Held,
+}
+
+impl<'a> Parts<'a> {
+    pub(super) fn open(
+        ctx: &'a Context,
+        info: &Arc<TableInfo>,
+        access: &'a Access,
+    ) -> SqlResult<Parts<'a>> {
+        let source = RowSource::open(ctx, &info.layout, access, None, false)?;
+        Ok(Parts { ctx, access, source, held: ctx.memory.hold("rows to be written") })
+    }
+
+    /// The next rows; `None` at the end. Those of the part before are forgotten.
+    pub(super) fn next(&mut self) -> SqlResult<Option<Vec<(Bytes, Row)>>> {
+        self.held.release();
+        let mut rows = Vec::new();
+        while rows.len() < PART_ROWS
+            && let Some((key, row)) = passing_row(self.ctx, self.access, &mut self.source)?
+        {
+            self.held.grow(row_memory(&row)).map_err(|e| memory_error(&e))?;
+            rows.push((key, row));
+        }
+        Ok(Some(rows).filter(|rows| !rows.is_empty()))
+    }
+}
+
+impl Writer {
+    /// Ends a part of rows that stand alone.
+    pub(super) fn end_part(&mut self) -> SqlResult<()> {
+        self.finish()?;
+        self.forget_deleted();
+        Ok(())
+    }
+
+    /// If the locks on rows take much memory, locks all that was written to in their place. Waits
+    /// for others who hold locks there.
+    pub(super) fn lock_tables_instead(&self) -> SqlResult<()> {
+        let txn = &self.ctx.txn;
+        if !txn.holds_many_locks() {
+            return Ok(());
+        }
+        for info in self.infos() {
+            let indexes = info.layout.kept_indexes().map(|i| i.layout.whole_span());
+            for span in indexes.chain([info.layout.rows.whole_span()]) {
+                txn.lock_instead(&span).map_err(kv_error)?;
+            }
+        }
+        Ok(())
+    }
+}
