@@ -191,12 +191,14 @@ fn encode_float(out: &mut Vec<u8>, v: f64) {
 
 fn encode_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.push(BYTES);
-    for &b in bytes {
-        out.push(b);
-        if b == 0 {
-            out.push(0xFF);
-        }
+    let mut rest = bytes;
+    while let Some(zero) = memchr::memchr(0, rest) {
+        let (front, behind) = rest.split_at(zero + 1);
+        out.extend_from_slice(front);
+        out.push(0xFF);
+        rest = behind;
     }
+    out.extend_from_slice(rest);
     out.extend_from_slice(&[0x00, 0x01]);
 }
 

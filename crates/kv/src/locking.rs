@@ -65,7 +65,8 @@ impl Txn {
     }
 
     /// Locks a span exclusively, as [`Txn::lock_span`], and gives back the locks on single keys in
-    /// it, which nobody needs any more.
+    /// it, which nobody needs any more. Locks that were taken later may then outlive going back to
+    /// a savepoint.
     pub fn lock_instead(&self, span: &KeySpan) -> KvResult<()> {
         self.lock_span(span, LockMode::Exclusive, Wait::Block)?;
         let mut state = self.open_state()?;

@@ -154,6 +154,39 @@ fn rolling_back_to_a_savepoint_releases_later_locks() {
 }
 
 #[test]
+fn a_lock_on_a_span_takes_the_place_of_those_on_its_keys() {
+    let store = store();
+    for isolation in LEVELS {
+        let (a, b) = (begin(&store, isolation), begin(&store, isolation));
+        a.put("other", "1").unwrap();
+        for key in ["k1", "k2", "k3"] {
+            a.put(key, "1").unwrap();
+        }
+        let savepoint = a.savepoint();
+        a.put("k4", "1").unwrap();
+        a.put("z", "1").unwrap();
+        let before = store.describe_locks().locks.len();
+        a.lock_instead(&span("k", "l")).unwrap();
+        a.lock_instead(&span("k", "l")).unwrap();
+        assert_eq!(store.describe_locks().locks.len(), before - 3, "one for four");
+        a.put("k5", "1").unwrap();
+        assert_eq!(store.describe_locks().locks.len(), before - 3, "it is locked already");
+        let taken = |key: &str| {
+            let locked = b.lock(key.as_bytes(), LockMode::Exclusive, Wait::SkipLocked).unwrap();
+            locked == Locked::Skipped
+        };
+        assert!(["k1", "k4", "k9", "other", "z"].into_iter().all(taken));
+        // What was locked before the savepoint stays so: with it, all of the span.
+        a.rollback_to(savepoint);
+        assert!(["k1", "k3", "k9", "other"].into_iter().all(taken));
+        a.commit().unwrap();
+        for key in ["k1", "k3", "k9", "other", "z"] {
+            b.hold(key.as_bytes(), LockMode::Exclusive).unwrap();
+        }
+    }
+}
+
+#[test]
 fn what_was_read_under_a_released_lock_is_validated() {
     let store = store();
     set(&store, "k", "1");

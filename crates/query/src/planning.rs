@@ -56,7 +56,9 @@ pub(crate) fn stopping_at<T>(cancel: &Arc<AtomicBool>, plan: impl FnOnce() -> T)
     result
 }
 
-fn check_stop() -> Result<()> {
+/// 57014 if what this thread plans shall stop. Rules may take long at one node, but all of them ask
+/// our tables, scans and functions again and again, which look here, too.
+pub(crate) fn check_stop() -> Result<()> {
     STOP.with_borrow(|stop| stop.as_ref().map_or(Ok(()), |cancel| check(cancel)))
 }
 

@@ -379,6 +379,7 @@ impl<'a> Binder<'a> {
 
     /// The plan expression of a bound expression of the current level.
     fn plan_expr(&mut self, bound: &Bound) -> SqlResult<Expr> {
+        self.check_cancel()?;
         if self.binding != Binding::Once
             && bound.volatility() == Volatility::Stable
             && bound.columns().is_empty()
@@ -730,6 +731,7 @@ impl BindContext for Binder<'_> {
     }
 
     fn intercept(&mut self, expr: &ast::Expr, _: &Scope) -> SqlResult<Option<Bound>> {
+        self.check_cancel()?;
         if let Some(found) = self.grouped_expr(expr)? {
             return Ok(Some(found));
         }

@@ -26,6 +26,7 @@ use super::execution::{Execution, Place};
 use super::vector::Program;
 use crate::arrow_form::{self, Reader};
 use crate::error::to_df;
+use crate::planning::check_stop;
 
 /// A number no other function of this process has: functions are equal only to themselves.
 pub fn next_id() -> u64 {
@@ -168,6 +169,7 @@ impl ScalarUDFImpl for RowUdf {
     }
 
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        check_stop()?;
         Ok(self.carrier.clone())
     }
 

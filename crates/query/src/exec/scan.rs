@@ -21,9 +21,9 @@ use braid_sql::plan::access::Access;
 use braid_sql::storage::{IndexScan, Liveness, TableLayout, TableScan};
 use braid_types::{SqlError, SqlResult, SqlType};
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{Result, Statistics};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::Expr;
 use datafusion::physical_expr::expressions::{CastExpr, Column, DynamicFilterPhysicalExpr};
@@ -34,7 +34,7 @@ use datafusion::physical_plan::filter_pushdown::{
     ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation, PushedDown,
 };
 use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties,
+    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties, StatisticsArgs,
 };
 use parking_lot::Mutex;
 
@@ -47,6 +47,7 @@ use super::scan_stream::{Rows, ScanStream, SharedStream};
 use super::table::Source;
 use crate::error::to_df;
 use crate::join_order::share_of_table;
+use crate::planning::check_stop;
 
 /// Longest text of spans in EXPLAIN.
 const KEY_TEXT_MAX: usize = 160;
@@ -391,10 +392,20 @@ impl ExecutionPlan for SqlScan {
         Ok(recursion)
     }
 
+    fn statistics_from_inputs(
+        &self,
+        _: &[Arc<Statistics>],
+        _: &StatisticsArgs,
+    ) -> Result<Arc<Statistics>> {
+        check_stop()?;
+        Ok(Arc::new(Statistics::new_unknown(&self.schema())))
+    }
+
     fn with_new_children(
         self: Arc<Self>,
         _: Vec<Arc<dyn ExecutionPlan>>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
+        check_stop()?;
         Ok(self)
     }
 

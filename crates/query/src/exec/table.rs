@@ -30,6 +30,7 @@ use super::scan::{Spec, SqlScan};
 use super::scan_filter::{ScanFilter, is_for_scan};
 use crate::arrow_form;
 use crate::error::to_df;
+use crate::planning::check_stop;
 
 /// Where a table's rows come from.
 #[derive(Clone)]
@@ -98,6 +99,7 @@ impl TableProvider for SqlTable {
         &self,
         filters: &[&Expr],
     ) -> Result<Vec<TableProviderFilterPushDown>> {
+        check_stop()?;
         let support = |filter: &&Expr| {
             if !matches!(self.source, Source::Stored(_)) {
                 TableProviderFilterPushDown::Unsupported
@@ -119,6 +121,7 @@ impl TableProvider for SqlTable {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
+        check_stop()?;
         let projection: Vec<usize> =
             projection.cloned().unwrap_or_else(|| (0..self.columns.len()).collect());
         if let Source::Stored(layout) = &self.source
