@@ -5,6 +5,7 @@
 //! - [`layers`]: arrows between crates point down only.
 //! - [`seam`]: nobody above `kv` names what is behind its interface.
 //! - [`conflicts`]: the SQLSTATE of a lost conflict is decided in one file.
+//! - [`planted`]: bugs that are planted to try the tests can still be planted.
 //! - [`promises`]: the tests exist that are named for what is promised.
 //! - [`unused`]: public items that no other crate names, dependencies that nobody uses.
 //! - [`docs`]: links in Markdown lead somewhere; nothing names this machine; CI's test command.
@@ -17,6 +18,7 @@ mod conflicts;
 mod docs;
 mod files;
 mod layers;
+mod planted;
 mod promises;
 mod seam;
 mod unused;
