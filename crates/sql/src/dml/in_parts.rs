@@ -26,8 +26,12 @@ use crate::plan::access::Access;
 use crate::plan::rows::{RowSource, passing_row};
 use crate::session::Context;
 
-/// Rows of a part.
+/// Rows of a part,
 const PART_ROWS: usize = 8_192;
+/// or so many bytes of them,
+const PART_BYTES: usize = 4 << 20;
+/// or this part of what the statement may hold.
+const PART_OF_LIMIT: usize = 8;
 
 /// Whether rows of which these columns are set stand alone.
 pub(super) fn stand_alone_updated(
@@ -78,8 +82,10 @@ impl<'a> Parts<'a> {
     /// The next rows; `None` at the end. Those of the part before are forgotten.
     pub(super) fn next(&mut self) -> SqlResult<Option<Vec<(Bytes, Row)>>> {
         self.held.release();
+        let most = PART_BYTES.min(self.ctx.memory.limit() / PART_OF_LIMIT);
         let mut rows = Vec::new();
         while rows.len() < PART_ROWS
+            && self.held.bytes() < most
             && let Some((key, row)) = passing_row(self.ctx, self.access, &mut self.source)?
         {
             self.held.grow(row_memory(&row)).map_err(|e| memory_error(&e))?;

@@ -243,12 +243,8 @@ pub(crate) fn passing_row(
     access: &Access,
     source: &mut RowSource,
 ) -> SqlResult<Option<(Bytes, Row)>> {
-    let mut seen = 0u64;
     'rows: while let Some((key, row)) = source.next_row(ctx)? {
-        seen += 1;
-        if seen.is_multiple_of(1024) {
-            ctx.check_cancel()?;
-        }
+        ctx.check_cancel()?;
         for part in &access.rest {
             if !part.eval_bool(&row, &ctx.eval)? {
                 continue 'rows;
