@@ -16,6 +16,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::sync::Arc;
 
 use braid_lsm::{Batch, CommitTs, KeySpan};
 use bytes::Bytes;
@@ -40,6 +41,15 @@ pub(crate) struct Buffer {
     /// What scans were opened over stays as it was then.
     spans: SpanMap,
     undo: Vec<Undo>,
+    /// What reads see instead, while they look back.
+    past: Option<Arc<Past>>,
+}
+
+/// The buffer as it was at an earlier position: what differs from now.
+pub(crate) struct Past {
+    /// What keys were that were written since; `None` is one of which the buffer said nothing.
+    points: BTreeMap<Bytes, Option<Slot>>,
+    spans: SpanMap,
 }
 
 enum Undo {
@@ -65,12 +75,51 @@ impl Buffer {
     }
 
     pub(crate) fn get(&self, key: &[u8]) -> Lookup {
-        match self.points.get(key) {
+        let earlier = self.past.as_ref().and_then(|past| past.points.get(key));
+        let point = match earlier {
+            Some(earlier) => earlier.as_ref(),
+            None => self.points.get(key),
+        };
+        match point {
             Some(Some(value)) => Lookup::Put(value.clone()),
             Some(None) => Lookup::Deleted,
-            None if self.spans.covering(key).is_some() => Lookup::Deleted,
+            None if self.seen_spans().covering(key).is_some() => Lookup::Deleted,
             None => Lookup::Unknown,
         }
+    }
+
+    /// The deleted spans that reads see.
+    fn seen_spans(&self) -> &SpanMap {
+        self.past.as_ref().map_or(&self.spans, |past| &past.spans)
+    }
+
+    /// Lets reads see what was there at `position`, or again all there is. Returns what they saw
+    /// until now, for [`Buffer::look_at`].
+    pub(crate) fn look_back(&mut self, position: usize) -> Option<Arc<Past>> {
+        let mut past = Past { points: BTreeMap::new(), spans: self.spans.clone() };
+        for undo in self.undo[position.min(self.undo.len())..].iter().rev() {
+            match undo {
+                Undo::Point { key, before } => {
+                    past.points.insert(key.clone(), before.clone());
+                }
+                Undo::Span { grown, replaced, removed } => {
+                    past.spans.undo(grown, replaced);
+                    let removed = removed.iter().map(|(k, slot)| (k.clone(), Some(slot.clone())));
+                    past.points.extend(removed);
+                }
+            }
+        }
+        self.look_at(Some(Arc::new(past)))
+    }
+
+    /// Sets what reads see: an earlier state, or all there is.
+    pub(crate) fn look_at(&mut self, past: Option<Arc<Past>>) -> Option<Arc<Past>> {
+        std::mem::replace(&mut self.past, past)
+    }
+
+    /// Whether reads see an earlier state.
+    pub(crate) fn looks_back(&self) -> bool {
+        self.past.is_some()
     }
 
     pub(crate) fn set(&mut self, key: Bytes, slot: Slot) {
@@ -101,8 +150,22 @@ impl Buffer {
 
     /// Copies what a scan over `span` must lay over the engine's rows.
     pub(crate) fn overlay(&self, span: &KeySpan) -> Overlay {
-        let points = self.points_in(span).map(|(k, v)| (k.clone(), v.clone())).collect();
-        Overlay { points, spans: self.spans.clone() }
+        let now = self.points_in(span).map(|(k, v)| (k.clone(), v.clone()));
+        let Some(past) = &self.past else {
+            return Overlay { points: now.collect(), spans: self.spans.clone() };
+        };
+        let mut points: BTreeMap<Bytes, Slot> = now.collect();
+        let within = (
+            Bound::Included(span.start.as_ref() as &[u8]),
+            Bound::Excluded(span.end.as_ref() as &[u8]),
+        );
+        for (key, earlier) in past.points.range::<[u8], _>(within) {
+            match earlier {
+                Some(slot) => points.insert(key.clone(), slot.clone()),
+                None => points.remove(key),
+            };
+        }
+        Overlay { points: points.into_iter().collect(), spans: past.spans.clone() }
     }
 
     pub(crate) fn position(&self) -> usize {

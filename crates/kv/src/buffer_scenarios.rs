@@ -5,6 +5,7 @@
 //!   fill N                                deletes N spans that do not touch, [000,000x) ..
 //!   get k                                 what the transaction reads of its own
 //!   savepoint S | rollback S
+//!   look back S | look now               reads see what was there at S, and all again
 //!   open SCAN [a,f)                       what a scan that is opened now lays over the engine's
 //!   scan SCAN                             rows, and still does after later writes
 //!   chunks                                how the map of spans is cut
@@ -49,6 +50,12 @@ impl Scene {
     fn line(&mut self, line: &str) -> Option<String> {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words.as_slice() {
+            ["look", "back", name] => {
+                self.buffer.look_back(self.savepoints[*name]);
+            }
+            ["look", "now"] => {
+                self.buffer.look_at(None);
+            }
             ["put", key, value] => self.buffer.set(bytes(key), Some(bytes(value))),
             ["delete", what] => match span(what) {
                 Some(span) => {

@@ -7,12 +7,12 @@ use std::sync::atomic::Ordering;
 use braid_lsm::{CommitTs, KeySpan, RowBatch};
 use bytes::Bytes;
 
-use crate::buffer::Lookup;
+use crate::buffer::{Lookup, Past};
 use crate::error::KvResult;
 use crate::read_set::ReadPart;
 use crate::scan::{ReadMode, ScanOptions, TxnScan};
 use crate::spans::{GetMany, Jump, ReadAt, ScanMany, ScannedMany, SpanScan};
-use crate::txn::{State, Txn};
+use crate::txn::{SavepointId, State, Txn};
 
 /// Bytes of one answer to a scan.
 const ANSWER_BYTES: usize = 1 << 20;
@@ -285,6 +285,17 @@ impl Txn {
         Ok(())
     }
 
+    /// Until what is returned is dropped, reads see nothing that this transaction has written since
+    /// the savepoint: a statement of several parts that write reads one state throughout. Nothing
+    /// may be written meanwhile.
+    ///
+    /// # Errors
+    /// When the transaction has ended.
+    pub fn look_back(self: &Arc<Self>, since: SavepointId) -> KvResult<LookBack> {
+        let before = self.open_state()?.buffer.look_back(since.writes);
+        Ok(LookBack { txn: self.clone(), before })
+    }
+
     /// Opens a scan. See [`TxnScan`].
     pub fn scan(self: &Arc<Self>, span: KeySpan, options: ScanOptions) -> KvResult<TxnScan> {
         let (id, at, overlay, ahead) = {
@@ -322,6 +333,19 @@ impl Txn {
         if let (Some(shown), Some(ts)) = (&self.options.shown, undurable) {
             shown.note(ts);
         }
+    }
+}
+
+/// See [`Txn::look_back`].
+#[must_use]
+pub struct LookBack {
+    txn: Arc<Txn>,
+    before: Option<Arc<Past>>,
+}
+
+impl Drop for LookBack {
+    fn drop(&mut self) {
+        self.txn.state.lock().buffer.look_at(self.before.take());
     }
 }
 

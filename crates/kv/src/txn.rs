@@ -79,7 +79,7 @@ impl Default for TxnOptions {
 /// A position to roll back to. Later savepoints die with the rollback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SavepointId {
-    writes: usize,
+    pub(crate) writes: usize,
     locks: usize,
 }
 
@@ -403,6 +403,7 @@ impl Txn {
         self.lock(&key, mode, Wait::Block)?;
         self.counts.writes.fetch_add(1, Ordering::Relaxed);
         let mut state = self.open_state()?;
+        debug_assert!(!state.buffer.looks_back(), "nobody writes while looking back");
         state.written.grow(write_memory(&key, &slot))?;
         state.buffer.set(key, slot);
         Ok(())
