@@ -246,6 +246,10 @@ fn parse_kind(tokens: Vec<TokenWithSpan>, text: &str) -> SqlResult<Kind> {
     let _ = text;
     Ok(match statement {
         ast::Statement::Insert(i) => Kind::Insert(Box::new(i), Box::new(clauses)),
+        _ if clauses.overriding.is_some() => {
+            return Err(SqlError::unsupported("OVERRIDING in an INSERT under WITH")
+                .with_hint("Write the INSERT without WITH in front; its source may have one."));
+        }
         s => Kind::Sql(Box::new(s)),
     })
 }

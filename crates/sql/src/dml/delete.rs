@@ -76,6 +76,9 @@ impl DeletePlan {
         let mut w = Writer::new(ctx);
         w.use_info(&self.info)?;
         let layout = &self.info.layout;
+        if ctx.as_one().is_some() {
+            return self.run_as_one(ctx, w);
+        }
         let found: Vec<(Bytes, Row)> = match &self.how {
             // Heads of families by their keys are read: those that are not there count for nothing.
             How::Spans(access) | How::Found { access, .. } if access.is_point(layout) => {
@@ -93,27 +96,48 @@ impl DeletePlan {
                 }
             }
             How::Spans(access) | How::Found { access, .. } => collect_rows(ctx, layout, access)?,
-            How::General(source) => {
-                let mut seen = HashSet::new();
-                let mut keys = Vec::new();
-                for values in source.rows(ctx)? {
-                    let key = self.info.layout.rows.prefix(&values)?;
-                    if seen.insert(key.clone()) {
-                        keys.push(Bytes::from(key));
-                    }
-                }
-                let mut out = Vec::new();
-                for part in keys.chunks(ctx.txn.batch_max()) {
-                    let ask = part.iter().cloned();
-                    ctx.txn.get_ahead(ask, ReadMode::Recorded).map_err(kv_error)?;
-                    for key in part {
-                        out.extend(get_row(&ctx.txn, &self.info.layout, key.clone())?);
-                    }
-                }
-                out
-            }
+            How::General(source) => self.named(ctx, source)?,
         };
         w.delete(&self.info, &found)?;
+        let rows: Vec<Row> = found.into_iter().map(|(_, r)| r).collect();
+        self.end(ctx, w, rows.len() as u64, &rows)
+    }
+
+    /// The rows whose keys a query yields.
+    fn named(&self, ctx: &Context, source: &Source) -> SqlResult<Vec<(Bytes, Row)>> {
+        let mut seen = HashSet::new();
+        let mut keys = Vec::new();
+        for values in source.rows(ctx)? {
+            let key = self.info.layout.rows.prefix(&values)?;
+            if seen.insert(key.clone()) {
+                keys.push(Bytes::from(key));
+            }
+        }
+        let mut out = Vec::new();
+        for part in keys.chunks(ctx.txn.batch_max()) {
+            let ask = part.iter().cloned();
+            ctx.txn.get_ahead(ask, ReadMode::Recorded).map_err(kv_error)?;
+            for key in part {
+                out.extend(get_row(&ctx.txn, &self.info.layout, key.clone())?);
+            }
+        }
+        Ok(out)
+    }
+
+    /// Runs it as a part of a statement: its rows are read as they were before the statement.
+    fn run_as_one(&self, ctx: &Context, mut w: Writer) -> SqlResult<Written> {
+        let past = ctx.look_back()?;
+        let mut found = match &self.how {
+            How::Spans(access) | How::Found { access, .. } => {
+                collect_rows(ctx, &self.info.layout, access)?
+            }
+            How::General(source) => self.named(ctx, source)?,
+        };
+        drop(past);
+        if let Some(one) = ctx.as_one() {
+            let going = one.deletes(ctx, &self.info, &mut found)?;
+            w.delete(&self.info, &going)?;
+        }
         let rows: Vec<Row> = found.into_iter().map(|(_, r)| r).collect();
         self.end(ctx, w, rows.len() as u64, &rows)
     }
@@ -217,7 +241,7 @@ fn named_rows(
     target: &Target,
     params: &mut ParamTypes,
 ) -> SqlResult<Source> {
-    let mut from = vec![one.to_string()];
+    let mut from = vec![target.in_from(ctx, one.to_string())];
     from.extend(delete.using.iter().flatten().map(ToString::to_string));
     let mut tail = String::new();
     if !delete.order_by.is_empty() {

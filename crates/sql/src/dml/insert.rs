@@ -354,13 +354,19 @@ impl InsertPlan {
         row: Row,
         touched: &mut HashSet<Vec<u8>>,
     ) -> SqlResult<Option<Row>> {
+        let one = ctx.as_one();
         let Some(conflict) = &self.conflict else {
-            return w.insert(&self.info, row).map(Some);
+            let row = w.insert(&self.info, row)?;
+            if let Some(one) = one {
+                one.wrote(&Bytes::from(self.info.layout.row_key(&row)?));
+            }
+            return Ok(Some(row));
         };
         for arbiter in &conflict.arbiters {
             let Some((key, old)) = w.find_conflict(&self.info, *arbiter, &row)? else { continue };
             let Some(update) = &conflict.update else { return Ok(None) };
-            if !touched.insert(key.to_vec()) {
+            let first = one.is_none_or(|one| one.wrote(&key));
+            if !touched.insert(key.to_vec()) || !first {
                 return Err(SqlError::new(
                     SqlState::CARDINALITY_VIOLATION,
                     "ON CONFLICT DO UPDATE command cannot affect row a second time",
@@ -377,6 +383,9 @@ impl InsertPlan {
         }
         let key = self.info.layout.row_key(&row)?;
         let row = w.insert(&self.info, row)?;
+        if let Some(one) = one {
+            one.wrote(&Bytes::from(key.clone()));
+        }
         touched.insert(key);
         Ok(Some(row))
     }

@@ -1,6 +1,7 @@
 //! INSERT, UPDATE, DELETE.
 //!
 //! - [`insert`], [`update`], [`delete`]: the statements: what to write.
+//! - [`with`]: several of them under one WITH. [`as_one`]: what those see of each other.
 //! - [`writer`]: writing a row with its index entries, constraints and referential actions.
 //! - [`ahead`]: what writing many rows will ask, asked in batches.
 //! - [`family`]: families go or move as a whole, by one tombstone each.
@@ -12,6 +13,7 @@
 
 mod ahead;
 mod arbiters;
+mod as_one;
 pub mod defaults;
 pub(crate) mod deferred;
 mod delete;
@@ -27,6 +29,7 @@ pub(crate) mod table_load;
 mod target;
 mod untyped;
 mod update;
+pub(crate) mod with;
 pub mod writer;
 
 pub(crate) use defaults::assign;
@@ -35,6 +38,7 @@ pub use insert::InsertPlan;
 pub(crate) use target::scope_of;
 pub use target::{Returning, returning};
 pub use update::UpdatePlan;
+pub(crate) use with::{With, WithPlan};
 
 use crate::general_query::Row;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use braid_catalog::{Relation, Table, oid_of};
-use braid_types::{CastContext, SqlError, SqlResult, SqlState, SqlType};
+use braid_types::{CastContext, SqlError, SqlResult, SqlState, SqlType, quote_ident};
 use sqlparser::ast::{self, SelectItem, SelectItemQualifiedWildcardKind, TableFactor};
 
 use crate::general_query::{ColumnInfo, Row};
@@ -57,6 +57,17 @@ impl Target {
             }
             _ => Err(SqlError::syntax("a table name is expected here")),
         }
+    }
+
+    /// The table in the FROM of a query; `text` is how the statement names it.
+    pub(super) fn in_from(&self, ctx: &Context, text: String) -> String {
+        if !ctx.with.as_ref().is_some_and(|with| with.names(&self.table.name)) {
+            return text;
+        }
+        // A query of WITH has its name, which is never what is written to.
+        let quoted = [&ctx.schema_name(self.table.schema), &self.table.name, &self.alias]
+            .map(|name| quote_ident(name));
+        format!("{}.{} AS {}", quoted[0], quoted[1], quoted[2])
     }
 
     pub(super) fn scope(&self) -> Scope {

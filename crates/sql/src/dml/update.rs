@@ -91,7 +91,10 @@ impl UpdatePlan {
     pub fn run(&self, ctx: &Context) -> SqlResult<Written> {
         let mut w = Writer::new(ctx);
         w.use_info(&self.info)?;
-        let changes = self.changes(ctx)?;
+        let mut changes = self.changes(ctx)?;
+        if let Some(one) = ctx.as_one() {
+            changes = one.updates(ctx, &self.info, changes)?;
+        }
         let count = changes.len() as u64;
         let rows = w.update(&self.info, changes)?;
         w.finish()?;
@@ -100,6 +103,7 @@ impl UpdatePlan {
     }
 
     fn changes(&self, ctx: &Context) -> SqlResult<Vec<(Bytes, Row, Row)>> {
+        let _past = ctx.look_back()?;
         let table = self.info.table();
         match &self.how {
             How::Own { access, sets } => collect_rows(ctx, &self.info.layout, access)?
@@ -225,7 +229,7 @@ fn bind_general(
         });
         sets.push((at, Some(ty.clone())));
     }
-    let mut from = vec![update.table.to_string()];
+    let mut from = vec![target.in_from(ctx, update.table.to_string())];
     if let Some(UpdateTableFromKind::AfterSet(list) | UpdateTableFromKind::BeforeSet(list)) =
         &update.from
     {
