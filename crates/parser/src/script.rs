@@ -241,14 +241,15 @@ fn parse_kind(tokens: Vec<TokenWithSpan>, text: &str) -> SqlResult<Kind> {
     if token_is(&tokens[0].token, "drop") && tokens.len() > 3 {
         tokens.retain(|t| !token_is(&t.token, "concurrently"));
     }
+    crate::merge::rewrite(&mut tokens)?;
     let clauses = insert::lift(&mut tokens)?;
     let statement = parse_all(tokens, |p| p.parse_statement())?;
     let _ = text;
     Ok(match statement {
         ast::Statement::Insert(i) => Kind::Insert(Box::new(i), Box::new(clauses)),
         _ if clauses.overriding.is_some() => {
-            return Err(SqlError::unsupported("OVERRIDING in an INSERT under WITH")
-                .with_hint("Write the INSERT without WITH in front; its source may have one."));
+            return Err(SqlError::unsupported("OVERRIDING under WITH and in MERGE")
+                .with_hint("Write an INSERT of its own; its source may have a WITH."));
         }
         s => Kind::Sql(Box::new(s)),
     })

@@ -18,6 +18,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 
 use super::later::Later;
+use super::merge::hit_twice;
 use super::writer::{TableInfo, Writer};
 use crate::general_query::Row;
 use crate::session::Context;
@@ -69,6 +70,7 @@ impl AsOne {
         let mut out = Vec::with_capacity(changes.len());
         for (key, old, new) in changes {
             if !self.wrote(&key) {
+                ctx.passed_by()?;
                 continue;
             }
             let Some((key, now)) = get_row(&ctx.txn, &info.layout, key)? else {
@@ -94,7 +96,11 @@ impl AsOne {
         found: &mut Vec<(Bytes, Row)>,
     ) -> SqlResult<Vec<(Bytes, Row)>> {
         let mut out = Vec::with_capacity(found.len());
+        let before = found.len();
         found.retain(|(key, _)| self.wrote(key));
+        if found.len() < before {
+            ctx.passed_by()?;
+        }
         for (key, _) in found.iter() {
             match get_row(&ctx.txn, &info.layout, key.clone())? {
                 Some(row) => out.push(row),
@@ -131,6 +137,17 @@ impl Context {
     pub(super) fn look_back(&self) -> SqlResult<Option<LookBack>> {
         let one = self.with.as_ref().and_then(|with| with.as_one.as_ref());
         one.map(|one| self.txn.look_back(one.since).map_err(kv_error)).transpose()
+    }
+
+    /// A row is left as it is, since it was written before, or is named twice.
+    ///
+    /// # Errors
+    /// 21000 in MERGE.
+    pub(super) fn passed_by(&self) -> SqlResult<()> {
+        match self.with.as_ref().is_some_and(|with| with.once) {
+            true => Err(hit_twice()),
+            false => Ok(()),
+        }
     }
 
     /// The statement that this one is a part of.

@@ -109,8 +109,9 @@ impl DeletePlan {
         let mut keys = Vec::new();
         for values in source.rows(ctx)? {
             let key = self.info.layout.rows.prefix(&values)?;
-            if seen.insert(key.clone()) {
-                keys.push(Bytes::from(key));
+            match seen.insert(key.clone()) {
+                true => keys.push(Bytes::from(key)),
+                false => ctx.passed_by()?,
             }
         }
         let mut out = Vec::new();

@@ -104,13 +104,14 @@ impl InsertPlan {
                 Rows::Defaults => false,
             };
             if given && c.generated.is_some() {
-                return Err(refuse_given(table, *at, "insert into"));
+                return Err(refuse_given(table, *at));
             }
             if c.identity.is_some() && overriding == Some(Overriding::User) {
                 ignored[n] = true;
             } else if given && c.identity == Some(Identity::Always) && overriding.is_none() {
-                return Err(refuse_given(table, *at, "insert into")
-                    .with_hint("Use OVERRIDING SYSTEM VALUE to override."));
+                return Err(
+                    refuse_given(table, *at).with_hint("Use OVERRIDING SYSTEM VALUE to override.")
+                );
             }
         }
         let info = Arc::new(TableInfo::new(ctx, table)?);

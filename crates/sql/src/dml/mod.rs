@@ -1,7 +1,8 @@
-//! INSERT, UPDATE, DELETE.
+//! INSERT, UPDATE, DELETE, MERGE.
 //!
 //! - [`insert`], [`update`], [`delete`]: the statements: what to write.
 //! - [`with`]: several of them under one WITH. [`as_one`]: what those see of each other.
+//! - [`merge`]: MERGE, made of the others.
 //! - [`writer`]: writing a row with its index entries, constraints and referential actions.
 //! - [`ahead`]: what writing many rows will ask, asked in batches.
 //! - [`family`]: families go or move as a whole, by one tombstone each.
@@ -22,6 +23,7 @@ mod insert;
 pub(crate) mod keys;
 mod later;
 pub(crate) mod load_ways;
+mod merge;
 pub(crate) mod query_load;
 pub(crate) mod references;
 pub mod source;
@@ -35,6 +37,7 @@ pub mod writer;
 pub(crate) use defaults::assign;
 pub use delete::DeletePlan;
 pub use insert::InsertPlan;
+pub use merge::MergePlan;
 pub(crate) use target::scope_of;
 pub use target::{Returning, returning};
 pub use update::UpdatePlan;

@@ -238,13 +238,10 @@ pub(super) fn is_default(e: &ast::Expr) -> bool {
 }
 
 /// 428C9: a column whose value is not the user's to give.
-pub(super) fn refuse_given(table: &Table, at: usize, verb: &str) -> SqlError {
+pub(super) fn refuse_given(table: &Table, at: usize) -> SqlError {
     let c = &table.columns[at];
-    let e = SqlError::new(
-        SqlState("428C9"),
-        format!("cannot {verb} column \"{}\" a non-DEFAULT value", c.name)
-            .replace("cannot insert into column", "cannot insert a non-DEFAULT value into column"),
-    );
+    let text = format!("cannot insert a non-DEFAULT value into column \"{}\"", c.name);
+    let e = SqlError::new(SqlState("428C9"), text);
     if c.generated.is_some() {
         e.with_detail(format!("Column \"{}\" is a generated column.", c.name))
     } else {

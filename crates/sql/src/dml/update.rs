@@ -126,8 +126,9 @@ impl UpdatePlan {
                 let mut named = Vec::new();
                 for values in source.rows(ctx)? {
                     let key = Bytes::from(self.info.layout.rows.prefix(&values[..keys])?);
-                    if seen.insert(key.clone()) {
-                        named.push((key, values));
+                    match seen.insert(key.clone()) {
+                        true => named.push((key, values)),
+                        false => ctx.passed_by()?,
                     }
                 }
                 let most = ctx.txn.batch_max();

@@ -5,7 +5,7 @@
 //!   step   x AS (DELETE .. RETURNING ..)      runs, to its end, in the order of the text
 //!   step   y AS (SELECT .. volatile ..)       runs once, if it is named
 //!   aside  z AS (SELECT ..)                   goes with each query that names it
-//!   main   SELECT | INSERT | UPDATE | DELETE
+//!   main   SELECT | INSERT | UPDATE | DELETE | MERGE
 //! ```
 //! Rows of a step are *given* to the queries of later ones: those are general queries, which find
 //! them by name before they look for tables. What the parts see of each other: [`super::as_one`].
@@ -19,7 +19,7 @@ use sqlparser::ast::{self, SetExpr, Statement, Visit, Visitor};
 
 use super::as_one::AsOne;
 use super::source::Source;
-use super::{DeletePlan, InsertPlan, UpdatePlan, Written};
+use super::{DeletePlan, InsertPlan, MergePlan, UpdatePlan, Written};
 use crate::explain::{Actual, Explained, PlanLine, Timed};
 use crate::general_query::{ColumnInfo, GivenRows, Row};
 use crate::session::Context;
@@ -31,9 +31,11 @@ pub(crate) struct With {
     /// Rows of earlier steps.
     pub(crate) given: Arc<Vec<GivenRows>>,
     /// Queries that go with those that name them.
-    aside: Option<ast::With>,
+    pub(super) aside: Option<ast::With>,
     /// While it runs, and more than one part writes.
     pub(crate) as_one: Option<Arc<AsOne>>,
+    /// MERGE: that a row is written twice is an error.
+    pub(super) once: bool,
 }
 
 /// A planned WITH.
@@ -49,11 +51,13 @@ struct Step {
     part: Part,
 }
 
-enum Part {
+/// One statement of a WITH.
+pub(super) enum Part {
     Query(Source),
     Insert(Box<InsertPlan>),
     Update(Box<UpdatePlan>),
     Delete(Box<DeletePlan>),
+    Merge(Box<MergePlan>),
 }
 
 /// Whether something in a query writes: itself, or what its WITH names.
@@ -103,7 +107,7 @@ impl WithPlan {
             }
             let recursive = all.is_some_and(|all| all.recursive);
             names.push(name.clone());
-            if !is_writing(&cte.query.body) && !is_volatile_query(&cte.query) {
+            if !is_writing(&cte.query.body) && !calls_volatile(&*cte.query) {
                 let token = || all.expect("there is a WITH").with_token.clone();
                 let aside = with.aside.get_or_insert_with(|| ast::With {
                     with_token: token(),
@@ -142,15 +146,19 @@ impl WithPlan {
     /// Runs all steps and then the main part.
     pub(crate) fn run(&self, ctx: &Context) -> SqlResult<Written> {
         let parts = || self.steps.iter().map(|step| &step.part).chain([&self.main]);
-        let moves = parts().any(|part| matches!(part, Part::Update(_)));
+        let moves = parts().any(|part| match part {
+            Part::Update(_) => true,
+            Part::Merge(merge) => merge.updates(),
+            _ => false,
+        });
         let writing = parts().filter(|part| !matches!(part, Part::Query(_))).count();
         // A query reads what the only part that writes has not written yet, or looks back.
-        let alone = writing == 1 && !matches!(self.main, Part::Query(_));
+        let alone = writing == 1 && !matches!(self.main, Part::Query(_) | Part::Merge(_));
         let one = (!alone).then(|| Arc::new(AsOne::begin(ctx, moves)));
         let mut given = self.names();
         let within = |given: &Vec<GivenRows>| {
             let given = Arc::new(given.clone());
-            let with = With { given, aside: None, as_one: one.clone() };
+            let with = With { given, as_one: one.clone(), ..With::default() };
             Context { with: Some(Arc::new(with)), ..ctx.clone() }
         };
         for (at, step) in self.steps.iter().enumerate() {
@@ -207,6 +215,7 @@ impl Part {
             Part::Insert(i) => i.columns(),
             Part::Update(u) => u.columns(),
             Part::Delete(d) => d.columns(),
+            Part::Merge(_) => None,
         }
     }
 
@@ -216,10 +225,11 @@ impl Part {
             Part::Insert(_) => "INSERT",
             Part::Update(_) => "UPDATE",
             Part::Delete(_) => "DELETE",
+            Part::Merge(_) => "MERGE",
         }
     }
 
-    fn run(&self, ctx: &Context) -> SqlResult<Written> {
+    pub(super) fn run(&self, ctx: &Context) -> SqlResult<Written> {
         match self {
             Part::Query(source) => {
                 let rows: Vec<Row> = source.rows(ctx)?;
@@ -229,15 +239,17 @@ impl Part {
             Part::Insert(i) => i.run(ctx),
             Part::Update(u) => u.run(ctx),
             Part::Delete(d) => d.run(ctx),
+            Part::Merge(m) => m.run(ctx),
         }
     }
 
-    fn explain(&self, ctx: &Context) -> SqlResult<Vec<PlanLine>> {
+    pub(super) fn explain(&self, ctx: &Context) -> SqlResult<Vec<PlanLine>> {
         Ok(match self {
             Part::Query(source) => source.explained(ctx)?.lines,
             Part::Insert(i) => i.explain(ctx, false)?.lines,
             Part::Update(u) => u.explain(ctx, false)?.lines,
             Part::Delete(d) => d.explain(ctx, false)?.lines,
+            Part::Merge(m) => m.explain(ctx, false)?.lines,
         })
     }
 }
@@ -266,7 +278,7 @@ fn step(
 }
 
 /// One statement of it.
-fn part(ctx: &Context, query: &ast::Query, params: &mut ParamTypes) -> SqlResult<Part> {
+pub(super) fn part(ctx: &Context, query: &ast::Query, params: &mut ParamTypes) -> SqlResult<Part> {
     if is_writing(&query.body)
         && query.with.as_ref().is_some_and(|with| !with.cte_tables.is_empty())
     {
@@ -284,7 +296,9 @@ fn part(ctx: &Context, query: &ast::Query, params: &mut ParamTypes) -> SqlResult
         SetExpr::Delete(Statement::Delete(delete)) => {
             Part::Delete(Box::new(DeletePlan::new(ctx, delete, params)?))
         }
-        body if is_writing(body) => return Err(SqlError::unsupported("MERGE")),
+        SetExpr::Merge(Statement::Merge(merge)) => {
+            Part::Merge(Box::new(MergePlan::new(ctx, merge, params)?))
+        }
         _ => Part::Query(Source::plan(ctx, query, params)?),
     })
 }
@@ -339,8 +353,8 @@ fn uses(node: &impl Visit, name: &str) -> usize {
     uses.count
 }
 
-/// Whether a query calls a volatile function.
-fn is_volatile_query(query: &ast::Query) -> bool {
+/// Whether a part of a statement calls a volatile function.
+pub(super) fn calls_volatile(node: &impl Visit) -> bool {
     struct Calls;
     impl Visitor for Calls {
         type Break = ();
@@ -355,7 +369,7 @@ fn is_volatile_query(query: &ast::Query) -> bool {
             }
         }
     }
-    query.visit(&mut Calls).is_break()
+    node.visit(&mut Calls).is_break()
 }
 
 impl With {
@@ -376,7 +390,7 @@ impl With {
         }
         let mut outer = braid_parser::parse_query("SELECT 1").ok()?;
         outer.with = Some(aside.clone());
-        outer.body = Box::new(SetExpr::Query(Box::new(query.clone())));
+        *outer.body = SetExpr::Query(Box::new(query.clone()));
         Some(*outer)
     }
 

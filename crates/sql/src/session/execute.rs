@@ -171,11 +171,11 @@ fn written(p: &Prepared) -> Sum {
     match (&p.plan, &*p.statement.kind) {
         (Plan::Insert(_), _) | (_, Kind::Import(_)) => Sum::Inserted,
         (_, Kind::Copy(copy)) if !copy.to => Sum::Inserted,
-        (Plan::Update(_), _) => Sum::Updated,
+        (Plan::Update(_) | Plan::Merge(_), _) => Sum::Updated,
         (Plan::Delete(_), _) => Sum::Deleted,
         (Plan::With(w), _) => match w.verb() {
             "INSERT" => Sum::Inserted,
-            "UPDATE" => Sum::Updated,
+            "UPDATE" | "MERGE" => Sum::Updated,
             "DELETE" => Sum::Deleted,
             _ => Sum::RowsGiven,
         },
@@ -229,6 +229,7 @@ fn run_plan(session: &mut Session, ctx: &Context, p: &Arc<Prepared>) -> SqlResul
         Plan::Insert(i) => wrote(i.run(ctx)?, "INSERT 0"),
         Plan::Update(u) => wrote(u.run(ctx)?, "UPDATE"),
         Plan::Delete(d) => wrote(d.run(ctx)?, "DELETE"),
+        Plan::Merge(m) => wrote(m.run(ctx)?, "MERGE"),
         Plan::With(w) => {
             let word = if w.verb() == "INSERT" { "INSERT 0" } else { w.verb() };
             wrote(w.run(ctx)?, word)

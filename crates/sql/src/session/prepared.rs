@@ -8,7 +8,7 @@ use braid_types::SqlType;
 use parking_lot::Mutex;
 
 use super::Context;
-use crate::dml::{DeletePlan, InsertPlan, UpdatePlan, WithPlan};
+use crate::dml::{DeletePlan, InsertPlan, MergePlan, UpdatePlan, WithPlan};
 use crate::general_query::{ColumnInfo, GeneralPlan};
 use crate::plan::SelectPlan;
 use crate::runtime::statements::Counted;
@@ -48,6 +48,8 @@ pub(crate) enum Plan {
     Update(Arc<UpdatePlan>),
     /// DELETE.
     Delete(Arc<DeletePlan>),
+    /// MERGE.
+    Merge(Arc<MergePlan>),
     /// WITH over what writes.
     With(Arc<WithPlan>),
     /// DECLARE CURSOR.

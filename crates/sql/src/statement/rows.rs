@@ -7,7 +7,7 @@ use sqlparser::ast::Statement as Sql;
 
 use super::entry::{Effect, Entry, work};
 use crate::copy::{self, CopyIn, CopyOut};
-use crate::dml::{DeletePlan, InsertPlan, UpdatePlan, WithPlan, with};
+use crate::dml::{DeletePlan, InsertPlan, MergePlan, UpdatePlan, WithPlan, with};
 use crate::import;
 use crate::session::Outcome;
 use crate::session::prepare::plan_query;
@@ -73,6 +73,15 @@ pub(super) static ENTRIES: &[Entry] = &[
             let plan = DeletePlan::new(p.ctx, d, p.params)?;
             let columns = plan.columns();
             Ok((Plan::Delete(Arc::new(plan)), columns))
+        }),
+    ),
+    Entry::plan(
+        "MERGE",
+        "merge into t using (select 1 as x) s on t.a = s.x when matched then delete",
+        "rows of a source update, delete or become rows of a table",
+        Effect::Writes,
+        work!(Sql Sql::Merge(m) => |p| {
+            Ok((Plan::Merge(Arc::new(MergePlan::new(p.ctx, m, p.params)?)), None))
         }),
     ),
     Entry::utility(
