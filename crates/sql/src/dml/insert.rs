@@ -13,6 +13,7 @@ use super::Written;
 use super::ahead;
 use super::arbiters;
 use super::query_load::{Taken, take_rows};
+use super::set_list::set_list;
 use super::source::Source;
 use super::target::{
     Returning, Target, bind_returning, check_assignable, column_ordinal, is_default, refuse_given,
@@ -576,6 +577,7 @@ pub(super) fn bind_sets(
 ) -> SqlResult<Vec<(usize, Option<Bound>)>> {
     let mut out = Vec::new();
     for (at, e) in set_list(table, assignments)? {
+        let e = &*e;
         let bound = if is_default(e) {
             None
         } else {
@@ -603,44 +605,4 @@ fn only_default(table: &braid_catalog::Table, at: usize) -> SqlError {
         "an identity column defined as GENERATED ALWAYS"
     };
     e.with_detail(format!("Column \"{}\" is {what}.", c.name))
-}
-
-/// The assigned columns with their expressions; `(a, b) = (x, y)` taken apart.
-pub(super) fn set_list<'a>(
-    table: &braid_catalog::Table,
-    assignments: &'a [ast::Assignment],
-) -> SqlResult<Vec<(usize, &'a ast::Expr)>> {
-    let mut out: Vec<(usize, &ast::Expr)> = Vec::new();
-    let mut add = |name: &ast::ObjectName, e: &'a ast::Expr| -> SqlResult<()> {
-        let at = column_ordinal(table, &object_name_parts(name).pop().unwrap_or_default())?;
-        if out.iter().any(|(o, _)| *o == at) {
-            return Err(SqlError::syntax(format!(
-                "multiple assignments to same column \"{}\"",
-                table.columns[at].name
-            )));
-        }
-        out.push((at, e));
-        Ok(())
-    };
-    for a in assignments {
-        match (&a.target, &a.value) {
-            (AssignmentTarget::ColumnName(n), e) => add(n, e)?,
-            (AssignmentTarget::Tuple(names), ast::Expr::Tuple(exprs))
-                if names.len() == exprs.len() =>
-            {
-                for (n, e) in names.iter().zip(exprs) {
-                    add(n, e)?;
-                }
-            }
-            (AssignmentTarget::Tuple(names), e) if names.len() == 1 => add(&names[0], e)?,
-            (AssignmentTarget::Tuple(_), ast::Expr::Tuple(_)) => {
-                return Err(SqlError::syntax("number of columns does not match number of values"));
-            }
-            _ => {
-                return Err(SqlError::unsupported("assigning a subquery to several columns")
-                    .with_hint("Assign each column on its own."));
-            }
-        }
-    }
-    Ok(out)
 }

@@ -10,6 +10,7 @@
 //! - [`table_load`]: very many rows at once. [`load_ways`]: how they are kept until the end.
 //! - [`source`]: rows from a query. [`query_load`]: where they go when they are many.
 //! - [`untyped`]: its literals that have no type.
+//! - [`set_list`]: which columns UPDATE assigns what.
 //! - [`target`]: names, scopes and RETURNING of the written table.
 
 mod ahead;
@@ -26,6 +27,7 @@ pub(crate) mod load_ways;
 mod merge;
 pub(crate) mod query_load;
 pub(crate) mod references;
+mod set_list;
 pub mod source;
 pub(crate) mod table_load;
 mod target;

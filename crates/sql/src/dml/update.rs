@@ -14,7 +14,8 @@ use sqlparser::ast::{self, UpdateTableFromKind};
 
 use super::Written;
 use super::family::fate::Fate;
-use super::insert::{bind_sets, set_list};
+use super::insert::bind_sets;
+use super::set_list::set_list;
 use super::source::Source;
 use super::target::{Returning, Target, bind_returning, check_assignable, is_default, returned};
 use super::writer::{TableInfo, Writer};
@@ -215,6 +216,7 @@ fn bind_general(
     let mut items = key_items(target);
     let mut sets = Vec::new();
     for (at, e) in set_list(table, &update.assignments)? {
+        let e = &*e;
         if is_default(e) {
             sets.push((at, None));
             continue;
