@@ -1,6 +1,6 @@
 //! DELETE: families by range tombstones, whatever names their rows; single rows one by one.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use braid_catalog::kv_error;
@@ -11,8 +11,9 @@ use sqlparser::ast;
 
 use super::Written;
 use super::family::span_delete::{self, Deleted};
+use super::joined_returning::{JoinedReturning, bind_joined};
 use super::source::Source;
-use super::target::{Returning, Target, bind_returning, returned};
+use super::target::{Returning, Target, bind_returning, returned, with_extras};
 use super::update::{key_items, key_query};
 use super::writer::{TableInfo, Writer};
 use crate::explain::{Explained, PlanLine, writing};
@@ -29,6 +30,8 @@ pub struct DeletePlan {
     info: Arc<TableInfo>,
     how: How,
     returning: Option<Returning>,
+    /// How many values behind the key are for RETURNING.
+    extras: usize,
 }
 
 enum How {
@@ -57,13 +60,22 @@ impl DeletePlan {
         }
         let target = Target::factor(ctx, &one.relation)?;
         let info = Arc::new(TableInfo::new(ctx, &target.table)?);
-        let returning =
-            bind_returning(delete.returning.as_deref(), &target, delete.using.is_some(), params)?;
+        let items = delete.returning.as_deref();
+        let JoinedReturning { list, extras } = match &delete.using {
+            Some(using) => {
+                let first = target.in_from(ctx, one.to_string());
+                bind_joined(ctx, items, &target, (&first, using), params)?
+            }
+            None => JoinedReturning {
+                list: bind_returning(items, &target, params)?,
+                ..JoinedReturning::default()
+            },
+        };
         let how = match own_filter(delete, &target, params)? {
             Some(filter) => own_access(ctx, &info, filter.as_ref())?,
-            None => How::General(named_rows(ctx, delete, one, &target, params)?),
+            None => How::General(named_rows(ctx, delete, one, &target, &extras, params)?),
         };
-        Ok(DeletePlan { info, how, returning })
+        Ok(DeletePlan { info, how, returning: list, extras: extras.len() })
     }
 
     /// RETURNING columns.
@@ -79,6 +91,7 @@ impl DeletePlan {
         if ctx.as_one().is_some() {
             return self.run_as_one(ctx, w);
         }
+        let mut extras = HashMap::new();
         let found: Vec<(Bytes, Row)> = match &self.how {
             // Heads of families by their keys are read: those that are not there count for nothing.
             How::Spans(access) | How::Found { access, .. } if access.is_point(layout) => {
@@ -96,21 +109,34 @@ impl DeletePlan {
                 }
             }
             How::Spans(access) | How::Found { access, .. } => collect_rows(ctx, layout, access)?,
-            How::General(source) => self.named(ctx, source)?,
+            How::General(source) => self.named(ctx, source, &mut extras)?,
         };
         w.delete(&self.info, &found)?;
-        let rows: Vec<Row> = found.into_iter().map(|(_, r)| r).collect();
+        let (keys, mut rows): (Vec<Bytes>, Vec<Row>) = found.into_iter().unzip();
+        with_extras(&mut rows, &keys, &extras)?;
         self.end(ctx, w, rows.len() as u64, &rows)
     }
 
-    /// The rows whose keys a query yields.
-    fn named(&self, ctx: &Context, source: &Source) -> SqlResult<Vec<(Bytes, Row)>> {
+    /// The rows whose keys a query yields; `extras` gets what RETURNING needs besides.
+    fn named(
+        &self,
+        ctx: &Context,
+        source: &Source,
+        extras: &mut HashMap<Bytes, Row>,
+    ) -> SqlResult<Vec<(Bytes, Row)>> {
         let mut seen = HashSet::new();
         let mut keys = Vec::new();
         for values in source.rows(ctx)? {
-            let key = self.info.layout.rows.prefix(&values)?;
+            let (values, more) = values.split_at(values.len() - self.extras);
+            let key = self.info.layout.rows.prefix(values)?;
             match seen.insert(key.clone()) {
-                true => keys.push(Bytes::from(key)),
+                true => {
+                    let key = Bytes::from(key);
+                    if !more.is_empty() {
+                        extras.insert(key.clone(), more.to_vec());
+                    }
+                    keys.push(key);
+                }
                 false => ctx.passed_by()?,
             }
         }
@@ -128,18 +154,20 @@ impl DeletePlan {
     /// Runs it as a part of a statement: its rows are read as they were before the statement.
     fn run_as_one(&self, ctx: &Context, mut w: Writer) -> SqlResult<Written> {
         let past = ctx.look_back()?;
+        let mut extras = HashMap::new();
         let mut found = match &self.how {
             How::Spans(access) | How::Found { access, .. } => {
                 collect_rows(ctx, &self.info.layout, access)?
             }
-            How::General(source) => self.named(ctx, source)?,
+            How::General(source) => self.named(ctx, source, &mut extras)?,
         };
         drop(past);
         if let Some(one) = ctx.as_one() {
             let going = one.deletes(ctx, &self.info, &mut found)?;
             w.delete(&self.info, &going)?;
         }
-        let rows: Vec<Row> = found.into_iter().map(|(_, r)| r).collect();
+        let (keys, mut rows): (Vec<Bytes>, Vec<Row>) = found.into_iter().unzip();
+        with_extras(&mut rows, &keys, &extras)?;
         self.end(ctx, w, rows.len() as u64, &rows)
     }
 
@@ -240,6 +268,7 @@ fn named_rows(
     delete: &ast::Delete,
     one: &ast::TableWithJoins,
     target: &Target,
+    extras: &[String],
     params: &mut ParamTypes,
 ) -> SqlResult<Source> {
     let mut from = vec![target.in_from(ctx, one.to_string())];
@@ -252,7 +281,9 @@ fn named_rows(
     if let Some(limit) = &delete.limit {
         tail.push_str(&format!(" LIMIT {limit}"));
     }
-    key_query(ctx, &key_items(target), &from, delete.selection.as_ref(), &tail, params)
+    let mut items = key_items(target);
+    items.extend_from_slice(extras);
+    key_query(ctx, &items, &from, delete.selection.as_ref(), &tail, params)
 }
 
 /// EXPLAIN lines of spans that go.

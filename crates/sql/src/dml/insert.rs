@@ -127,7 +127,7 @@ impl InsertPlan {
             }
             _ => return Err(SqlError::unsupported("ON DUPLICATE KEY UPDATE")),
         };
-        let returning = bind_returning(insert.returning.as_deref(), &target, false, params)?;
+        let returning = bind_returning(insert.returning.as_deref(), &target, params)?;
         Ok(InsertPlan { info, targets, ignored, source, conflict, returning })
     }
 

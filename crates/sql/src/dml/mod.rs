@@ -11,6 +11,7 @@
 //! - [`source`]: rows from a query. [`query_load`]: where they go when they are many.
 //! - [`untyped`]: its literals that have no type.
 //! - [`set_list`]: which columns UPDATE assigns what.
+//! - [`joined_returning`]: RETURNING with columns of joined tables.
 //! - [`target`]: names, scopes and RETURNING of the written table.
 
 mod ahead;
@@ -21,6 +22,7 @@ pub(crate) mod deferred;
 mod delete;
 mod family;
 mod insert;
+mod joined_returning;
 pub(crate) mod keys;
 mod later;
 pub(crate) mod load_ways;
