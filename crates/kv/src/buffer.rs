@@ -42,6 +42,13 @@ pub(crate) struct Buffer {
     undo: Vec<Undo>,
 }
 
+/// The buffer as it was at an earlier position: what differs from now.
+pub(crate) struct Past {
+    /// What keys were that were written since; `None` is one of which the buffer said nothing.
+    points: BTreeMap<Bytes, Option<Slot>>,
+    pub(crate) spans: SpanMap,
+}
+
 #[derive(Clone)]
 enum Undo {
     Point { key: Bytes, before: Option<Slot> },
@@ -75,12 +82,34 @@ impl Buffer {
     }
 
     pub(crate) fn get(&self, key: &[u8]) -> Lookup {
-        match self.points.get(key) {
-            Some(Some(value)) => Lookup::Put(value.clone()),
-            Some(None) => Lookup::Deleted,
-            None if self.spans.covering(key).is_some() => Lookup::Deleted,
-            None => Lookup::Unknown,
+        answer(self.points.get(key), &self.spans, key)
+    }
+
+    /// As [`Buffer::get`], of an earlier state.
+    pub(crate) fn get_at(&self, past: &Past, key: &[u8]) -> Lookup {
+        let point = match past.points.get(key) {
+            Some(earlier) => earlier.as_ref(),
+            None => self.points.get(key),
+        };
+        answer(point, &past.spans, key)
+    }
+
+    /// What there was at a position.
+    pub(crate) fn past(&self, position: usize) -> Past {
+        let mut past = Past { points: BTreeMap::new(), spans: self.spans.clone() };
+        for undo in self.undo[position.min(self.undo.len())..].iter().rev() {
+            match undo {
+                Undo::Point { key, before } => {
+                    past.points.insert(key.clone(), before.clone());
+                }
+                Undo::Span { grown, replaced, removed, .. } => {
+                    past.spans.undo(grown, replaced);
+                    let removed = removed.iter().map(|(k, slot)| (k.clone(), Some(slot.clone())));
+                    past.points.extend(removed);
+                }
+            }
         }
+        past
     }
 
     pub(crate) fn set(&mut self, key: Bytes, slot: Slot) {
@@ -112,6 +141,22 @@ impl Buffer {
     /// The points in a span, copied.
     pub(crate) fn copy_of(&self, span: &KeySpan) -> Vec<(Bytes, Slot)> {
         self.points_in(span).map(|(k, v)| (k.clone(), v.clone())).collect()
+    }
+
+    /// As [`Buffer::copy_of`], of an earlier state.
+    pub(crate) fn copy_at(&self, past: &Past, span: &KeySpan) -> Vec<(Bytes, Slot)> {
+        let mut points: BTreeMap<Bytes, Slot> = self.copy_of(span).into_iter().collect();
+        let within = (
+            Bound::Included(span.start.as_ref() as &[u8]),
+            Bound::Excluded(span.end.as_ref() as &[u8]),
+        );
+        for (key, earlier) in past.points.range::<[u8], _>(within) {
+            match earlier {
+                Some(slot) => points.insert(key.clone(), slot.clone()),
+                None => points.remove(key),
+            };
+        }
+        points.into_iter().collect()
     }
 
     /// The spans that are deleted in the store.
@@ -203,6 +248,15 @@ impl Buffer {
             }
         }
         batch
+    }
+}
+
+fn answer(point: Option<&Slot>, spans: &SpanMap, key: &[u8]) -> Lookup {
+    match point {
+        Some(Some(value)) => Lookup::Put(value.clone()),
+        Some(None) => Lookup::Deleted,
+        None if spans.covering(key).is_some() => Lookup::Deleted,
+        None => Lookup::Unknown,
     }
 }
 

@@ -5,6 +5,7 @@
 //!   fill N                                deletes N spans that do not touch, [000,000x) ..
 //!   get k                                 what the transaction reads of its own
 //!   savepoint S | rollback S
+//!   look back S | look now               reads see what was there at S, and all again
 //!   open SCAN [a,f)                       what a scan that is opened now lays over the engine's
 //!   scan SCAN                             rows, and still does after later writes
 //!   chunks                                how the map of spans is cut
@@ -16,7 +17,7 @@ use std::collections::BTreeMap;
 use braid_lsm::KeySpan;
 use bytes::Bytes;
 
-use crate::buffer::{Buffer, Lookup, Slot};
+use crate::buffer::{Buffer, Lookup, Past, Slot};
 use crate::span_map::SpanMap;
 
 /// What a scan lays over the engine's rows.
@@ -28,6 +29,8 @@ struct Overlay {
 #[derive(Default)]
 struct Scene {
     buffer: Buffer,
+    /// What is looked at instead.
+    past: Option<Past>,
     savepoints: BTreeMap<String, usize>,
     scans: BTreeMap<String, Overlay>,
 }
@@ -56,6 +59,12 @@ impl Scene {
     fn line(&mut self, line: &str) -> Option<String> {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words.as_slice() {
+            ["look", "back", name] => {
+                self.past = Some(self.buffer.past(self.savepoints[*name]));
+            }
+            ["look", "now"] => {
+                self.past = None;
+            }
             ["put", key, value] => self.buffer.set(bytes(key), Some(bytes(value))),
             ["delete", what] => match span(what) {
                 Some(span) => {
@@ -75,7 +84,11 @@ impl Scene {
                 }
             }
             ["get", key] => {
-                return Some(match self.buffer.get(key.as_bytes()) {
+                let found = match &self.past {
+                    Some(past) => self.buffer.get_at(past, key.as_bytes()),
+                    None => self.buffer.get(key.as_bytes()),
+                };
+                return Some(match found {
                     Lookup::Put(value) => format!("{key}: {}", value.escape_ascii()),
                     Lookup::Deleted => format!("{key}: deleted"),
                     Lookup::Unknown => format!("{key}: ask the engine"),
@@ -90,7 +103,10 @@ impl Scene {
             }
             ["open", scan, of] => {
                 let of = span(of).expect("a span");
-                let (points, spans) = (self.buffer.copy_of(&of), self.buffer.spans().clone());
+                let (points, spans) = match &self.past {
+                    Some(past) => (self.buffer.copy_at(past, &of), past.spans.clone()),
+                    None => (self.buffer.copy_of(&of), self.buffer.spans().clone()),
+                };
                 self.scans.insert(scan.to_string(), Overlay { points, spans });
             }
             ["scan", scan] => return Some(format!("{scan}: {}", overlay(&self.scans[*scan]))),

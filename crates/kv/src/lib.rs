@@ -63,6 +63,7 @@ pub use coordinator::{Coordinator, CoordinatorOptions, Watching};
 pub use error::{Conflict, KvError, KvResult};
 pub use locks::{Asked, LockMode, LockTable, LockWait, TXN_COUNTER_BITS, Target, TxnId, Wait};
 pub use read_set::{PartDigest, PointRead, ReadPart, Reads};
+pub use reading::LookBack;
 pub use scan::{ReadMode, Rows, ScanOptions, TxnScan};
 pub use shown::Shown;
 pub use spans::{

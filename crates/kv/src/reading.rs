@@ -9,10 +9,11 @@ use bytes::Bytes;
 
 use crate::buffer::Lookup;
 use crate::error::KvResult;
+use crate::own_writes::Earlier;
 use crate::read_set::ReadPart;
 use crate::scan::{ReadMode, ScanOptions, TxnScan};
 use crate::spans::{GetMany, Jump, ReadAt, ScanMany, ScannedMany, SpanScan};
-use crate::txn::{State, Txn};
+use crate::txn::{SavepointId, State, Txn};
 
 /// Bytes of one answer to a scan.
 const ANSWER_BYTES: usize = 1 << 20;
@@ -285,6 +286,17 @@ impl Txn {
         Ok(())
     }
 
+    /// Until what is returned is dropped, reads see nothing that this transaction has written since
+    /// the savepoint: a statement of several parts that write reads one state throughout. Nothing
+    /// may be written meanwhile.
+    ///
+    /// # Errors
+    /// When the transaction has ended.
+    pub fn look_back(self: &Arc<Self>, since: SavepointId) -> KvResult<LookBack> {
+        let before = self.open_state()?.own.look_back(since.writes);
+        Ok(LookBack { txn: self.clone(), before })
+    }
+
     /// Opens a scan. See [`TxnScan`].
     pub fn scan(self: &Arc<Self>, span: KeySpan, options: ScanOptions) -> KvResult<TxnScan> {
         let (id, at, overlay, ahead) = {
@@ -322,6 +334,19 @@ impl Txn {
         if let (Some(shown), Some(ts)) = (&self.options.shown, undurable) {
             shown.note(ts);
         }
+    }
+}
+
+/// See [`Txn::look_back`].
+#[must_use]
+pub struct LookBack {
+    txn: Arc<Txn>,
+    before: Option<Arc<Earlier>>,
+}
+
+impl Drop for LookBack {
+    fn drop(&mut self) {
+        self.txn.state.lock().own.look_at(self.before.take());
     }
 }
 

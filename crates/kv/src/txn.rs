@@ -93,7 +93,7 @@ impl Default for TxnOptions {
 /// A position to roll back to. Later savepoints die with the rollback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SavepointId {
-    writes: usize,
+    pub(crate) writes: usize,
     locks: usize,
 }
 
@@ -431,6 +431,7 @@ impl Txn {
         self.lock(&key, mode, Wait::Block)?;
         self.counts.writes.fetch_add(1, Ordering::Relaxed);
         let mut state = self.open_state()?;
+        debug_assert!(!state.own.looks_back(), "nobody writes while looking back");
         self.take_for_write(&mut state, write_memory(&key, &slot))?;
         state.own.set(key, slot);
         Ok(())

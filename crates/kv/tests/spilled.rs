@@ -95,7 +95,21 @@ impl Twin {
     }
 
     fn go_back(&mut self, random: &mut Random) {
-        match random.below(5) {
+        match random.below(6) {
+            5 => {
+                // A statement of several parts: all read what was there before the first.
+                let since = self.txn.savepoint();
+                let seen = self.seen.clone();
+                for n in 0..random.below(80) {
+                    self.write(random, n);
+                }
+                let now = std::mem::replace(&mut self.seen, seen);
+                let past = self.txn.look_back(since).expect("looks back");
+                self.look(random);
+                drop(past);
+                self.seen = now;
+                self.look(random);
+            }
             0 | 1 => {
                 let id = self.txn.savepoint();
                 self.savepoints.push((id, self.seen.clone(), self.own.clone()));

@@ -241,11 +241,16 @@ fn parse_kind(tokens: Vec<TokenWithSpan>, text: &str) -> SqlResult<Kind> {
     if token_is(&tokens[0].token, "drop") && tokens.len() > 3 {
         tokens.retain(|t| !token_is(&t.token, "concurrently"));
     }
+    crate::merge::rewrite(&mut tokens)?;
     let clauses = insert::lift(&mut tokens)?;
     let statement = parse_all(tokens, |p| p.parse_statement())?;
     let _ = text;
     Ok(match statement {
         ast::Statement::Insert(i) => Kind::Insert(Box::new(i), Box::new(clauses)),
+        _ if clauses.overriding.is_some() => {
+            return Err(SqlError::unsupported("OVERRIDING under WITH and in MERGE")
+                .with_hint("Write an INSERT of its own; its source may have a WITH."));
+        }
         s => Kind::Sql(Box::new(s)),
     })
 }

@@ -111,7 +111,6 @@ fn channel(c: &mut Cursor) -> SqlResult<Option<Kind>> {
 }
 
 fn no_op(c: &Cursor) -> Option<Kind> {
-    let refused = ["do", "merge"];
     for (word, tag) in
         [("checkpoint", "CHECKPOINT"), ("reindex", "REINDEX"), ("cluster", "CLUSTER")]
     {
@@ -119,7 +118,7 @@ fn no_op(c: &Cursor) -> Option<Kind> {
             return Some(Kind::NoOp(tag, vec![]));
         }
     }
-    refused.iter().find(|w| c.is_word(0, w)).map(|w| Kind::Refused(w.to_uppercase()))
+    c.is_word(0, "do").then(|| Kind::Refused("DO".into()))
 }
 
 fn prepare(c: &mut Cursor) -> SqlResult<Kind> {

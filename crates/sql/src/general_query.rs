@@ -57,6 +57,17 @@ pub trait RowStream: Send {
     }
 }
 
+/// Rows that an earlier part of the statement has made, under the name that WITH gives them.
+#[derive(Clone)]
+pub struct GivenRows {
+    /// What queries call them.
+    pub name: String,
+    /// Their columns; none if that part returns nothing.
+    pub columns: Option<Vec<(String, SqlType)>>,
+    /// They, once that part has run.
+    pub rows: Option<Arc<Vec<Row>>>,
+}
+
 /// What planning may look at.
 #[derive(Clone)]
 pub struct PlanContext {
@@ -74,6 +85,8 @@ pub struct PlanContext {
     pub eval: EvalContext,
     /// Raised when the client cancels: planning stops with 57014.
     pub cancel: Arc<AtomicBool>,
+    /// Rows that the query finds by name before it looks for tables.
+    pub given: Arc<Vec<GivenRows>>,
 }
 
 impl PlanContext {

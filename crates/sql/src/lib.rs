@@ -45,8 +45,8 @@ pub mod storage;
 pub use braid_catalog::{kv_error, memory_error};
 pub use database::Database;
 pub use general_query::{
-    ColumnInfo, GeneralPlan, GeneralQueries, NoGeneralQueries, PlanContext, Row, RowStream,
-    RunContext, SideBySide, row_memory,
+    ColumnInfo, GeneralPlan, GeneralQueries, GivenRows, NoGeneralQueries, PlanContext, Row,
+    RowStream, RunContext, SideBySide, row_memory,
 };
 pub use runtime::Notification;
 pub use session::{

@@ -53,6 +53,8 @@ fn every_example_runs_and_its_tag_begins_with_its_name() {
             "LOCK TABLE" => Err("25P01"),
             // These databases have no folder for it.
             "IMPORT" | "IMPORT PGDUMP" => Err("55000"),
+            // It is made of joins, and there is no engine for general queries here.
+            "MERGE" => Err("0A000"),
             "EMPTY STATEMENT" | "COPY TO" | "COPY FROM" => Ok(None),
             "SET TRANSACTION" | "SET SESSION CHARACTERISTICS" => Ok(Some("SET")),
             "ROLLBACK TO SAVEPOINT" => Ok(Some("ROLLBACK")),
@@ -84,7 +86,8 @@ fn every_example_runs_and_its_tag_begins_with_its_name() {
 fn a_read_only_transaction_takes_what_does_not_write() {
     for entry in entries() {
         let mut s = ready(entry);
-        if matches!(entry.effect, Effect::None) {
+        // MERGE has no plan here: braid-query's scripts ask it.
+        if matches!(entry.effect, Effect::None) || entry.name == "MERGE" {
             continue;
         }
         run(&mut s, "begin read only");

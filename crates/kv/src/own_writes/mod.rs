@@ -27,4 +27,4 @@ mod rows;
 mod writes;
 
 pub(crate) use rows::OwnRows;
-pub(crate) use writes::{Overlay, OwnWrites};
+pub(crate) use writes::{Earlier, Overlay, OwnWrites};

@@ -11,7 +11,7 @@ use super::files;
 use super::filter;
 use super::layer::{Layer, LayerWriter};
 use super::rows::{OwnRows, layers_over};
-use crate::buffer::{Buffer, Lookup, Slot};
+use crate::buffer::{Buffer, Lookup, Past, Slot};
 use crate::bulk::{BulkFiles, BulkFolder};
 use crate::error::{KvError, KvResult};
 use crate::span_map::SpanMap;
@@ -32,6 +32,16 @@ pub(crate) struct OwnWrites {
     savepoints: Vec<usize>,
     /// Where the statement began that may have to run again.
     statement: usize,
+    /// What reads see instead, while they look back.
+    past: Option<Arc<Earlier>>,
+}
+
+/// What there was at an earlier position.
+pub(crate) struct Earlier {
+    /// Layers that were there.
+    layers: usize,
+    /// Of what is in memory now; `None`: nothing of that was there.
+    buffer: Option<Past>,
 }
 
 /// A frozen copy of what was written in one span.
@@ -95,13 +105,41 @@ impl OwnWrites {
         self.statement
     }
 
+    /// Lets reads see what was there at `position`, a savepoint. Returns what they saw until now,
+    /// for [`OwnWrites::look_at`].
+    pub(crate) fn look_back(&mut self, position: usize) -> Option<Arc<Earlier>> {
+        let buffer = position.checked_sub(self.base()).map(|inside| self.buffer.past(inside));
+        let layers = self.layers.partition_point(|layer| layer.end <= position);
+        self.look_at(Some(Arc::new(Earlier { layers, buffer })))
+    }
+
+    /// Sets what reads see: an earlier state, or all there is.
+    pub(crate) fn look_at(&mut self, past: Option<Arc<Earlier>>) -> Option<Arc<Earlier>> {
+        std::mem::replace(&mut self.past, past)
+    }
+
+    /// Whether reads see an earlier state.
+    pub(crate) fn looks_back(&self) -> bool {
+        self.past.is_some()
+    }
+
+    /// The layers that reads see.
+    fn seen_layers(&self) -> &[Arc<Layer>] {
+        self.past.as_ref().map_or(&self.layers, |past| &self.layers[..past.layers])
+    }
+
     pub(crate) fn get(&self, key: &[u8]) -> KvResult<Lookup> {
-        let found = self.buffer.get(key);
-        if self.layers.is_empty() || !matches!(found, Lookup::Unknown) {
+        let found = match self.past.as_ref().map(|past| &past.buffer) {
+            None => self.buffer.get(key),
+            Some(Some(past)) => self.buffer.get_at(past, key),
+            Some(None) => Lookup::Unknown,
+        };
+        let layers = self.seen_layers();
+        if layers.is_empty() || !matches!(found, Lookup::Unknown) {
             return Ok(found);
         }
         let hash = filter::hash(key);
-        for layer in self.layers.iter().rev() {
+        for layer in layers.iter().rev() {
             match layer.get(key, hash)? {
                 Some(Some(value)) => return Ok(Lookup::Put(value)),
                 Some(None) => return Ok(Lookup::Deleted),
@@ -135,8 +173,13 @@ impl OwnWrites {
 
     /// Copies what a scan over `span` must lay over the engine's rows.
     pub(crate) fn overlay(&self, span: &KeySpan) -> Overlay {
-        let points = self.buffer.copy_of(span);
-        let (layers, spans) = layers_over(&self.layers, self.buffer.spans(), span);
+        let nothing = SpanMap::default();
+        let (points, deleted) = match self.past.as_ref().map(|past| &past.buffer) {
+            None => (self.buffer.copy_of(span), self.buffer.spans()),
+            Some(Some(past)) => (self.buffer.copy_at(past, span), &past.spans),
+            Some(None) => (Vec::new(), &nothing),
+        };
+        let (layers, spans) = layers_over(self.seen_layers(), deleted, span);
         Overlay { points, layers, spans }
     }
 
@@ -169,7 +212,8 @@ impl OwnWrites {
     pub(crate) fn spill(&mut self, folder: &BulkFolder, stop: &AtomicBool) -> KvResult<bool> {
         let (base, end) = (self.base(), self.position());
         let cuts = self.marks_between(base, end);
-        if cuts.len() > MARKS_MAX || base == end {
+        // An earlier state is one of the buffer as it is.
+        if cuts.len() > MARKS_MAX || base == end || self.looks_back() {
             return Ok(false);
         }
         let mut parts = Vec::with_capacity(cuts.len() + 1);

@@ -5,11 +5,14 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use braid_scalar::{is_volatile, object_name_parts};
+use braid_sql::GivenRows;
 use braid_types::{SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast::{self, Visit, Visitor};
 
+use super::from::Item;
 use super::{Binder, Bounded, Cte};
 use crate::exec::materialized::Materialized;
+use crate::exec::table::Source;
 
 /// What a query says about a name.
 #[derive(Default)]
@@ -91,6 +94,45 @@ impl Binder<'_> {
             self.state.clone(),
         )?;
         Ok(Some(Cte::Shared { name: name.clone(), columns: shown, rows: Arc::new(rows) }))
+    }
+}
+
+/// 0A000 if something in a query of WITH writes: only the WITH of a whole statement may have such,
+/// and that is taken apart before its queries come here.
+pub(super) fn check_only_reads(query: &ast::Query) -> SqlResult<()> {
+    struct Writing;
+    impl Visitor for Writing {
+        type Break = ();
+        fn pre_visit_query(&mut self, query: &ast::Query) -> ControlFlow<()> {
+            use ast::SetExpr::{Delete, Insert, Merge, Update};
+            match &*query.body {
+                Insert(_) | Update(_) | Delete(_) | Merge(_) => ControlFlow::Break(()),
+                _ => ControlFlow::Continue(()),
+            }
+        }
+    }
+    if query.visit(&mut Writing).is_break() {
+        return Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "WITH clause containing a data-modifying statement must be at the top level",
+        ));
+    }
+    Ok(())
+}
+
+impl Binder<'_> {
+    /// The rows of an earlier part of the statement.
+    pub(super) fn given_item(&mut self, given: GivenRows, shown: &str) -> SqlResult<Item> {
+        let GivenRows { name, columns, rows } = given;
+        let columns = columns.ok_or_else(|| {
+            SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                format!("WITH query \"{name}\" does not have a RETURNING clause"),
+            )
+        })?;
+        self.bind_anew();
+        let rows = Source::Rows(rows.unwrap_or_default());
+        self.scan_item(&name, shown, None, columns, rows)
     }
 }
 

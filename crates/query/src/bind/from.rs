@@ -320,7 +320,7 @@ impl Binder<'_> {
         Ok(item)
     }
 
-    fn scan_item(
+    pub(super) fn scan_item(
         &mut self,
         name: &str,
         shown: &str,
@@ -489,6 +489,10 @@ impl Binder<'_> {
             }
             Cte::Shared { name, columns, rows } => {
                 let item = self.scan_item(&name, shown, None, columns, Source::Shared(rows))?;
+                finish(item, alias)
+            }
+            Cte::Given(given) => {
+                let item = self.given_item(given, shown)?;
                 finish(item, alias)
             }
             Cte::Work { columns, table, name } => {

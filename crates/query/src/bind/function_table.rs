@@ -1,7 +1,7 @@
 //! Set-returning functions, in FROM and in the select list.
 
 use braid_scalar::{Bound, Code, Columns, coerce, output_name};
-use braid_types::{CastContext, SqlError, SqlResult, SqlState, SqlType};
+use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::common::Column;
 use datafusion::common::UnnestOptions;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
@@ -173,9 +173,6 @@ impl Binder<'_> {
         ordinality: bool,
         plan: LogicalPlan,
     ) -> SqlResult<FunctionRows> {
-        if ordinality {
-            return Err(SqlError::unsupported("WITH ORDINALITY of a scalar function"));
-        }
         let args = exprs
             .iter()
             .map(|e| ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr((*e).clone())))
@@ -198,11 +195,17 @@ impl Binder<'_> {
         let fresh = self.fresh("fn");
         let mut results = columns_of(&plan);
         results.push(self.plan_expr(&bound)?.alias(fresh.clone()));
+        let mut columns = vec![(output_name(&call), bound.ty().clone(), super::column(&fresh))];
+        if ordinality {
+            let fresh = self.fresh("fn");
+            let first = Bound::constant(Datum::Int8(1), SqlType::Int8);
+            results.push(self.plan_expr(&first)?.alias(fresh.clone()));
+            columns.push(("ordinality".to_string(), SqlType::Int8, super::column(&fresh)));
+        }
         let plan = LogicalPlanBuilder::from(plan)
             .project(results)
             .and_then(LogicalPlanBuilder::build)
             .map_err(from_df)?;
-        let columns = vec![(output_name(&call), bound.ty().clone(), super::column(&fresh))];
         Ok(FunctionRows { plan, columns })
     }
 }

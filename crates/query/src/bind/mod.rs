@@ -34,8 +34,8 @@ use braid_scalar::{
     BindContext, Bound, CaseBranch, EvalContext, Node, Padding, ParamTypes, Scope, Volatility,
     bind_unsettled, ident_name, missing_table, object_name_parts,
 };
-use braid_sql::PlanContext;
 use braid_sql::session::types_in_reach;
+use braid_sql::{GivenRows, PlanContext};
 use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::common::Column;
 use datafusion::execution::SessionState;
@@ -162,6 +162,8 @@ enum Cte {
     Query { name: String, columns: Vec<String>, query: Arc<ast::Query>, recursive: bool },
     /// Computed once and read by every use.
     Shared { name: String, columns: Vec<(String, SqlType)>, rows: Arc<Materialized> },
+    /// Rows of an earlier part of the statement; no columns if it returns none.
+    Given(GivenRows),
     /// The work table of a recursive one.
     Work { name: String, columns: Vec<(String, SqlType)>, table: String },
 }
@@ -170,6 +172,7 @@ impl Cte {
     fn name(&self) -> &str {
         match self {
             Cte::Query { name, .. } | Cte::Work { name, .. } | Cte::Shared { name, .. } => name,
+            Cte::Given(given) => &given.name,
         }
     }
 }

@@ -76,6 +76,7 @@ impl Binder<'_> {
     /// Binds a whole statement's query.
     pub fn statement(&mut self, query: &ast::Query) -> SqlResult<Bounded> {
         self.levels.push(super::Level::default());
+        self.ctes.extend(self.context.given.iter().cloned().map(Cte::Given));
         let bound = self.query(query);
         self.levels.pop();
         bound
@@ -140,6 +141,7 @@ impl Binder<'_> {
                     format!("WITH query name \"{name}\" specified more than once"),
                 ));
             }
+            super::cte::check_only_reads(&cte.query)?;
             let columns = cte.alias.columns.iter().map(|c| ident_name(&c.name)).collect();
             let entry = Cte::Query {
                 name: name.clone(),

@@ -278,7 +278,7 @@ impl DisplayAs for SqlScan {
         let columns: Vec<&str> = fields.iter().map(|field| field.name().as_str()).collect();
         match (&spec.source, &spec.access) {
             (Source::Rows(rows), _) => {
-                write!(f, "CatalogScan: {} ({} rows)", spec.name, rows.len())?;
+                write!(f, "RowsScan: {} ({} rows)", spec.name, rows.len())?;
             }
             (Source::Stored(layout), Some(access)) => self.fmt_access(layout, access, f)?,
             _ => write!(f, "CteScan: {}", spec.name)?,

@@ -394,7 +394,7 @@ impl CopyIn {
         }
         let ctx = self.loader.ctx.clone();
         let count = self.loader.finish()?;
-        if ctx.failure.is_none() {
+        if ctx.block.is_none() {
             ctx.txn.commit().map_err(kv_error)?;
         }
         if let Some(measure) = self.measure.take() {
@@ -405,7 +405,7 @@ impl CopyIn {
 
     /// The client gave up: nothing of it stays. Returns the error to report.
     pub fn abort(self: Box<Self>, message: &str) -> SqlError {
-        if self.loader.ctx.failure.is_none() {
+        if self.loader.ctx.block.is_none() {
             self.loader.ctx.txn.rollback();
         }
         SqlError::new(SqlState::QUERY_CANCELED, format!("COPY from stdin failed: {message}"))

@@ -31,7 +31,12 @@ pub struct CopyOut {
 impl CopyOut {
     pub(crate) fn start(ctx: &Context, c: &Copy) -> SqlResult<CopyOut> {
         let source = match (&c.query, &c.table) {
-            (Some(q), _) => Source::plan_query(ctx, q)?,
+            (Some(q), _) => {
+                let text = "COPY of statements that write is not supported";
+                let hint = "Run the statement by itself: it returns the same rows.";
+                crate::dml::with::refuse(q, text, Some(hint))?;
+                Source::plan_query(ctx, q)?
+            }
             (None, Some(name)) => {
                 let table = ctx.table(name)?;
                 let names: Vec<String> = if c.columns.is_empty() {

@@ -241,6 +241,9 @@ fn create_as(
     create: &CreateTable,
     query: &ast::Query,
 ) -> SqlResult<String> {
+    let text = "CREATE TABLE AS of statements that write is not supported";
+    let hint = "Create the table first; then INSERT into it, with the same WITH in front.";
+    crate::dml::with::refuse(query, text, Some(hint))?;
     let source = crate::dml::source::Source::plan_query(&c.ctx, query)?;
     let columns = source.columns().to_vec();
     if create.names.len() > columns.len() {

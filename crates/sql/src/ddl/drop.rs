@@ -462,7 +462,7 @@ fn drop_database(c: &mut Change, name: &Name, if_exists: bool) -> SqlResult<()> 
             "cannot drop the currently open database",
         ));
     }
-    if c.ctx.failure.is_some() {
+    if c.ctx.block.is_some() {
         return Err(SqlError::new(
             SqlState::ACTIVE_SQL_TRANSACTION,
             "DROP DATABASE cannot run inside a transaction block",

@@ -98,7 +98,7 @@ pub(crate) fn create_database(
             format!("database \"{name}\" already exists"),
         ));
     }
-    if c.ctx.failure.is_some() {
+    if c.ctx.block.is_some() {
         return Err(SqlError::new(
             SqlState::ACTIVE_SQL_TRANSACTION,
             "CREATE DATABASE cannot run inside a transaction block",

@@ -29,6 +29,8 @@ pub(crate) fn create_view(c: &mut Change, v: &ast::CreateView) -> SqlResult<Stri
         }
         Some(_) => return Err(exists(&name)),
     };
+    let text = "views must not contain data-modifying statements in WITH";
+    crate::dml::with::refuse(&v.query, text, None)?;
     let source = crate::dml::source::Source::plan_query(&c.ctx, &v.query)?;
     let mut columns: Vec<_> =
         source.columns().iter().map(|i| (i.name.clone(), i.ty.clone())).collect();

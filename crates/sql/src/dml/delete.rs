@@ -1,6 +1,6 @@
 //! DELETE: families by range tombstones, whatever names their rows; single rows one by one.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use braid_catalog::kv_error;
@@ -12,8 +12,9 @@ use sqlparser::ast;
 use super::Written;
 use super::family::span_delete::{self, Deleted};
 use super::in_parts::{Parts, stand_alone_deleted};
+use super::joined_returning::{JoinedReturning, bind_joined};
 use super::source::Source;
-use super::target::{Returning, Target, bind_returning, returned};
+use super::target::{Returning, Target, bind_returning, returned, with_extras};
 use super::update::{key_items, key_query};
 use super::writer::{TableInfo, Writer};
 use crate::explain::{Explained, PlanLine, writing};
@@ -30,6 +31,8 @@ pub struct DeletePlan {
     info: Arc<TableInfo>,
     how: How,
     returning: Option<Returning>,
+    /// How many values behind the key are for RETURNING.
+    extras: usize,
 }
 
 enum How {
@@ -58,13 +61,22 @@ impl DeletePlan {
         }
         let target = Target::factor(ctx, &one.relation)?;
         let info = Arc::new(TableInfo::new(ctx, &target.table)?);
-        let returning =
-            bind_returning(delete.returning.as_deref(), &target, delete.using.is_some(), params)?;
+        let items = delete.returning.as_deref();
+        let JoinedReturning { list, extras } = match &delete.using {
+            Some(using) => {
+                let first = target.in_from(ctx, one.to_string());
+                bind_joined(ctx, items, &target, (&first, using), params)?
+            }
+            None => JoinedReturning {
+                list: bind_returning(items, &target, params)?,
+                ..JoinedReturning::default()
+            },
+        };
         let how = match own_filter(delete, &target, params)? {
             Some(filter) => own_access(ctx, &info, filter.as_ref())?,
-            None => How::General(named_rows(ctx, delete, one, &target, params)?),
+            None => How::General(named_rows(ctx, delete, one, &target, &extras, params)?),
         };
-        Ok(DeletePlan { info, how, returning })
+        Ok(DeletePlan { info, how, returning: list, extras: extras.len() })
     }
 
     /// RETURNING columns.
@@ -77,6 +89,10 @@ impl DeletePlan {
         let mut w = Writer::new(ctx);
         w.use_info(&self.info)?;
         let layout = &self.info.layout;
+        if ctx.as_one().is_some() {
+            return self.run_as_one(ctx, w);
+        }
+        let mut extras = HashMap::new();
         let found: Vec<(Bytes, Row)> = match &self.how {
             // Heads of families by their keys are read: those that are not there count for nothing.
             How::Spans(access) | How::Found { access, .. } if access.is_point(layout) => {
@@ -97,28 +113,65 @@ impl DeletePlan {
                 return self.run_in_parts(ctx, w, access);
             }
             How::Spans(access) | How::Found { access, .. } => collect_rows(ctx, layout, access)?,
-            How::General(source) => {
-                let mut seen = HashSet::new();
-                let mut keys = Vec::new();
-                for values in source.rows(ctx)? {
-                    let key = self.info.layout.rows.prefix(&values)?;
-                    if seen.insert(key.clone()) {
-                        keys.push(Bytes::from(key));
-                    }
-                }
-                let mut out = Vec::new();
-                for part in keys.chunks(ctx.txn.batch_max()) {
-                    let ask = part.iter().cloned();
-                    ctx.txn.get_ahead(ask, ReadMode::Recorded).map_err(kv_error)?;
-                    for key in part {
-                        out.extend(get_row(&ctx.txn, &self.info.layout, key.clone())?);
-                    }
-                }
-                out
-            }
+            How::General(source) => self.named(ctx, source, &mut extras)?,
         };
         w.delete(&self.info, &found)?;
-        let rows: Vec<Row> = found.into_iter().map(|(_, r)| r).collect();
+        let (keys, mut rows): (Vec<Bytes>, Vec<Row>) = found.into_iter().unzip();
+        with_extras(&mut rows, &keys, &extras)?;
+        self.end(ctx, w, rows.len() as u64, &rows)
+    }
+
+    /// The rows whose keys a query yields; `extras` gets what RETURNING needs besides.
+    fn named(
+        &self,
+        ctx: &Context,
+        source: &Source,
+        extras: &mut HashMap<Bytes, Row>,
+    ) -> SqlResult<Vec<(Bytes, Row)>> {
+        let mut seen = HashSet::new();
+        let mut keys = Vec::new();
+        for values in source.rows(ctx)? {
+            let (values, more) = values.split_at(values.len() - self.extras);
+            let key = self.info.layout.rows.prefix(values)?;
+            match seen.insert(key.clone()) {
+                true => {
+                    let key = Bytes::from(key);
+                    if !more.is_empty() {
+                        extras.insert(key.clone(), more.to_vec());
+                    }
+                    keys.push(key);
+                }
+                false => ctx.passed_by()?,
+            }
+        }
+        let mut out = Vec::new();
+        for part in keys.chunks(ctx.txn.batch_max()) {
+            let ask = part.iter().cloned();
+            ctx.txn.get_ahead(ask, ReadMode::Recorded).map_err(kv_error)?;
+            for key in part {
+                out.extend(get_row(&ctx.txn, &self.info.layout, key.clone())?);
+            }
+        }
+        Ok(out)
+    }
+
+    /// Runs it as a part of a statement: its rows are read as they were before the statement.
+    fn run_as_one(&self, ctx: &Context, mut w: Writer) -> SqlResult<Written> {
+        let past = ctx.look_back()?;
+        let mut extras = HashMap::new();
+        let mut found = match &self.how {
+            How::Spans(access) | How::Found { access, .. } => {
+                collect_rows(ctx, &self.info.layout, access)?
+            }
+            How::General(source) => self.named(ctx, source, &mut extras)?,
+        };
+        drop(past);
+        if let Some(one) = ctx.as_one() {
+            let going = one.deletes(ctx, &self.info, &mut found)?;
+            w.delete(&self.info, &going)?;
+        }
+        let (keys, mut rows): (Vec<Bytes>, Vec<Row>) = found.into_iter().unzip();
+        with_extras(&mut rows, &keys, &extras)?;
         self.end(ctx, w, rows.len() as u64, &rows)
     }
 
@@ -236,9 +289,10 @@ fn named_rows(
     delete: &ast::Delete,
     one: &ast::TableWithJoins,
     target: &Target,
+    extras: &[String],
     params: &mut ParamTypes,
 ) -> SqlResult<Source> {
-    let mut from = vec![one.to_string()];
+    let mut from = vec![target.in_from(ctx, one.to_string())];
     from.extend(delete.using.iter().flatten().map(ToString::to_string));
     let mut tail = String::new();
     if !delete.order_by.is_empty() {
@@ -248,7 +302,9 @@ fn named_rows(
     if let Some(limit) = &delete.limit {
         tail.push_str(&format!(" LIMIT {limit}"));
     }
-    key_query(ctx, &key_items(target), &from, delete.selection.as_ref(), &tail, params)
+    let mut items = key_items(target);
+    items.extend_from_slice(extras);
+    key_query(ctx, &items, &from, delete.selection.as_ref(), &tail, params)
 }
 
 /// EXPLAIN lines of spans that go.

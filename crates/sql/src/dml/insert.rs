@@ -13,6 +13,7 @@ use super::Written;
 use super::ahead;
 use super::arbiters;
 use super::query_load::{Taken, take_rows};
+use super::set_list::set_list;
 use super::source::Source;
 use super::target::{
     Returning, Target, bind_returning, check_assignable, column_ordinal, is_default, refuse_given,
@@ -104,13 +105,14 @@ impl InsertPlan {
                 Rows::Defaults => false,
             };
             if given && c.generated.is_some() {
-                return Err(refuse_given(table, *at, "insert into"));
+                return Err(refuse_given(table, *at));
             }
             if c.identity.is_some() && overriding == Some(Overriding::User) {
                 ignored[n] = true;
             } else if given && c.identity == Some(Identity::Always) && overriding.is_none() {
-                return Err(refuse_given(table, *at, "insert into")
-                    .with_hint("Use OVERRIDING SYSTEM VALUE to override."));
+                return Err(
+                    refuse_given(table, *at).with_hint("Use OVERRIDING SYSTEM VALUE to override.")
+                );
             }
         }
         let info = Arc::new(TableInfo::new(ctx, table)?);
@@ -125,7 +127,7 @@ impl InsertPlan {
             }
             _ => return Err(SqlError::unsupported("ON DUPLICATE KEY UPDATE")),
         };
-        let returning = bind_returning(insert.returning.as_deref(), &target, false, params)?;
+        let returning = bind_returning(insert.returning.as_deref(), &target, params)?;
         Ok(InsertPlan { info, targets, ignored, source, conflict, returning })
     }
 
@@ -354,13 +356,19 @@ impl InsertPlan {
         row: Row,
         touched: &mut HashSet<Vec<u8>>,
     ) -> SqlResult<Option<Row>> {
+        let one = ctx.as_one();
         let Some(conflict) = &self.conflict else {
-            return w.insert(&self.info, row).map(Some);
+            let row = w.insert(&self.info, row)?;
+            if let Some(one) = one {
+                one.wrote(&Bytes::from(self.info.layout.row_key(&row)?));
+            }
+            return Ok(Some(row));
         };
         for arbiter in &conflict.arbiters {
             let Some((key, old)) = w.find_conflict(&self.info, *arbiter, &row)? else { continue };
             let Some(update) = &conflict.update else { return Ok(None) };
-            if !touched.insert(key.to_vec()) {
+            let first = one.is_none_or(|one| one.wrote(&key));
+            if !touched.insert(key.to_vec()) || !first {
                 return Err(SqlError::new(
                     SqlState::CARDINALITY_VIOLATION,
                     "ON CONFLICT DO UPDATE command cannot affect row a second time",
@@ -377,6 +385,9 @@ impl InsertPlan {
         }
         let key = self.info.layout.row_key(&row)?;
         let row = w.insert(&self.info, row)?;
+        if let Some(one) = one {
+            one.wrote(&Bytes::from(key.clone()));
+        }
         touched.insert(key);
         Ok(Some(row))
     }
@@ -566,6 +577,7 @@ pub(super) fn bind_sets(
 ) -> SqlResult<Vec<(usize, Option<Bound>)>> {
     let mut out = Vec::new();
     for (at, e) in set_list(table, assignments)? {
+        let e = &*e;
         let bound = if is_default(e) {
             None
         } else {
@@ -593,44 +605,4 @@ fn only_default(table: &braid_catalog::Table, at: usize) -> SqlError {
         "an identity column defined as GENERATED ALWAYS"
     };
     e.with_detail(format!("Column \"{}\" is {what}.", c.name))
-}
-
-/// The assigned columns with their expressions; `(a, b) = (x, y)` taken apart.
-pub(super) fn set_list<'a>(
-    table: &braid_catalog::Table,
-    assignments: &'a [ast::Assignment],
-) -> SqlResult<Vec<(usize, &'a ast::Expr)>> {
-    let mut out: Vec<(usize, &ast::Expr)> = Vec::new();
-    let mut add = |name: &ast::ObjectName, e: &'a ast::Expr| -> SqlResult<()> {
-        let at = column_ordinal(table, &object_name_parts(name).pop().unwrap_or_default())?;
-        if out.iter().any(|(o, _)| *o == at) {
-            return Err(SqlError::syntax(format!(
-                "multiple assignments to same column \"{}\"",
-                table.columns[at].name
-            )));
-        }
-        out.push((at, e));
-        Ok(())
-    };
-    for a in assignments {
-        match (&a.target, &a.value) {
-            (AssignmentTarget::ColumnName(n), e) => add(n, e)?,
-            (AssignmentTarget::Tuple(names), ast::Expr::Tuple(exprs))
-                if names.len() == exprs.len() =>
-            {
-                for (n, e) in names.iter().zip(exprs) {
-                    add(n, e)?;
-                }
-            }
-            (AssignmentTarget::Tuple(names), e) if names.len() == 1 => add(&names[0], e)?,
-            (AssignmentTarget::Tuple(_), ast::Expr::Tuple(_)) => {
-                return Err(SqlError::syntax("number of columns does not match number of values"));
-            }
-            _ => {
-                return Err(SqlError::unsupported("assigning a subquery to several columns")
-                    .with_hint("Assign each column on its own."));
-            }
-        }
-    }
-    Ok(out)
 }

@@ -1,6 +1,8 @@
-//! INSERT, UPDATE, DELETE.
+//! INSERT, UPDATE, DELETE, MERGE.
 //!
 //! - [`insert`], [`update`], [`delete`]: the statements: what to write.
+//! - [`with`]: several of them under one WITH. [`as_one`]: what those see of each other.
+//! - [`merge`]: MERGE, made of the others.
 //! - [`writer`]: writing a row with its index entries, constraints and referential actions.
 //! - [`ahead`]: what writing many rows will ask, asked in batches.
 //! - [`family`]: families go or move as a whole, by one tombstone each.
@@ -8,34 +10,43 @@
 //! - [`table_load`]: very many rows at once. [`load_ways`]: how they are kept until the end.
 //! - [`source`]: rows from a query. [`query_load`]: where they go when they are many.
 //! - [`untyped`]: its literals that have no type.
+//! - [`set_list`]: which columns UPDATE assigns what.
+//! - [`joined_returning`]: RETURNING with columns of joined tables.
 //! - [`target`]: names, scopes and RETURNING of the written table.
 
 mod ahead;
 mod arbiters;
+mod as_one;
 pub mod defaults;
 pub(crate) mod deferred;
 mod delete;
 mod family;
 mod in_parts;
 mod insert;
+mod joined_returning;
 pub(crate) mod keys;
 mod later;
 pub(crate) mod load_ways;
+mod merge;
 pub(crate) mod query_load;
 pub(crate) mod references;
+mod set_list;
 pub mod source;
 pub(crate) mod table_load;
 mod target;
 mod untyped;
 mod update;
+pub(crate) mod with;
 pub mod writer;
 
 pub(crate) use defaults::assign;
 pub use delete::DeletePlan;
 pub use insert::InsertPlan;
+pub use merge::MergePlan;
 pub(crate) use target::scope_of;
 pub use target::{Returning, returning};
 pub use update::UpdatePlan;
+pub(crate) use with::{With, WithPlan};
 
 use crate::general_query::Row;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use braid_types::{SqlResult, SqlType};
 use sqlparser::ast;
 
-use crate::explain::PlanLine;
+use crate::explain::{Explained, PlanLine};
 use crate::general_query::{ColumnInfo, GeneralPlan, Row, RowStream};
 use crate::plan::SelectPlan;
 use crate::session::Context;
@@ -27,8 +27,13 @@ impl Source {
 
     /// Plans a query; parameters are shared with the statement around it.
     pub fn plan(ctx: &Context, q: &ast::Query, params: &mut ParamTypes) -> SqlResult<Source> {
+        let with = ctx.with.as_ref();
+        let around = with.and_then(|with| with.around(q));
+        let q = around.as_ref().unwrap_or(q);
         let mut own = params.clone();
-        if let Some(p) = crate::plan::plan_query(ctx, q, &mut own)? {
+        if !with.is_some_and(|with| with.gives(q))
+            && let Some(p) = crate::plan::plan_query(ctx, q, &mut own)?
+        {
             *params = own;
             return Ok(Source::Own(Arc::new(p)));
         }
@@ -67,6 +72,7 @@ impl Source {
 
     /// All rows.
     pub fn rows(&self, ctx: &Context) -> SqlResult<Vec<Row>> {
+        let _past = ctx.look_back()?;
         let mut stream = self.stream(ctx)?;
         let mut out = Vec::new();
         while let Some(batch) = stream.next_batch()? {
@@ -78,10 +84,14 @@ impl Source {
 
     /// EXPLAIN lines.
     pub fn explain(&self, ctx: &Context) -> SqlResult<Vec<PlanLine>> {
-        let explained = match self {
-            Source::Own(p) => p.explain(ctx, false)?,
-            Source::General(g) => g.explain(&ctx.run_context(), false, false)?,
-        };
-        Ok(explained.lines.into_iter().map(PlanLine::indented).collect())
+        Ok(self.explained(ctx)?.lines.into_iter().map(PlanLine::indented).collect())
+    }
+
+    /// EXPLAIN of it alone.
+    pub(super) fn explained(&self, ctx: &Context) -> SqlResult<Explained> {
+        match self {
+            Source::Own(p) => p.explain(ctx, false),
+            Source::General(g) => g.explain(&ctx.run_context(), false, false),
+        }
     }
 }

@@ -18,12 +18,11 @@ use braid_types::{Datum, SqlError, SqlResult};
 use bytes::Bytes;
 
 use super::ahead;
-use super::deferred::Deferred;
 use super::keys::duplicate_key;
 use super::references::{find_by_key, missing_parent, missing_reference, reference_values};
 use super::writer::TableInfo;
 use crate::general_query::Row;
-use crate::session::Context;
+use crate::session::{Block, Context};
 use crate::statistics::Delta;
 use crate::storage::TableLayout;
 use crate::storage::bulk::{LoadError, ingest_private};
@@ -85,10 +84,11 @@ impl TableLoad {
         // Whether rows of the load refer to each other could be told only when all are there.
         let own = info.references.iter().any(|(fk, _)| fk.parent == table.id);
         // Those that wait ask when all is there.
-        let waits =
-            |deferred: &Arc<Deferred>| info.references.iter().any(|(fk, _)| deferred.waits(fk));
-        let waits = ctx.deferred.as_ref().is_some_and(waits);
-        Ok(!own && !waits && (ctx.failure.is_none() || ctx.is_private(table)?))
+        let waits = |block: &Block| info.references.iter().any(|(fk, _)| block.deferred.waits(fk));
+        let waits = ctx.block.as_ref().is_some_and(waits);
+        // A load is all that its transaction writes.
+        let alone = ctx.as_one().is_none();
+        Ok(alone && !own && !waits && (ctx.block.is_none() || ctx.is_private(table)?))
     }
 
     /// Begins. Waits for those who write to the table or to tables that it refers to, and keeps
@@ -134,7 +134,7 @@ impl TableLoad {
         let found = vec![None; info.references.len() + 1];
         // In a block it is, or no load is possible; outside, a table that the statement makes.
         let private =
-            ctx.failure.is_some() || ctx.db.current_catalog()?.table(info.table().id).is_none();
+            ctx.block.is_some() || ctx.db.current_catalog()?.table(info.table().id).is_none();
         let (ctx, info) = (ctx.clone(), info.clone());
         Ok(TableLoad { ctx, info, load, private, occupied, found, written: Written::default() })
     }

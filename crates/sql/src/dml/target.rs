@@ -1,9 +1,11 @@
 //! The written table: its name, the scope of its columns, RETURNING.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use braid_catalog::{Relation, Table, oid_of};
-use braid_types::{CastContext, SqlError, SqlResult, SqlState, SqlType};
+use braid_types::{CastContext, SqlError, SqlResult, SqlState, SqlType, quote_ident};
+use bytes::Bytes;
 use sqlparser::ast::{self, SelectItem, SelectItemQualifiedWildcardKind, TableFactor};
 
 use crate::general_query::{ColumnInfo, Row};
@@ -57,6 +59,17 @@ impl Target {
             }
             _ => Err(SqlError::syntax("a table name is expected here")),
         }
+    }
+
+    /// The table in the FROM of a query; `text` is how the statement names it.
+    pub(super) fn in_from(&self, ctx: &Context, text: String) -> String {
+        if !ctx.with.as_ref().is_some_and(|with| with.names(&self.table.name)) {
+            return text;
+        }
+        // A query of WITH has its name, which is never what is written to.
+        let quoted = [&ctx.schema_name(self.table.schema), &self.table.name, &self.alias]
+            .map(|name| quote_ident(name));
+        format!("{}.{} AS {}", quoted[0], quoted[1], quoted[2])
     }
 
     pub(super) fn scope(&self) -> Scope {
@@ -162,30 +175,40 @@ fn column_info(
     info
 }
 
-/// RETURNING of a statement that writes one table; `joined` if it names others too.
+/// RETURNING of a statement that names one table.
 pub(super) fn bind_returning(
     items: Option<&[SelectItem]>,
     target: &Target,
-    joined: bool,
     params: &mut ParamTypes,
 ) -> SqlResult<Option<Returning>> {
     let Some(items) = items else { return Ok(None) };
     let table = target.table.clone();
     let origin = move |at: usize| table.columns.get(at).map(|c| (table.id, c.id));
     match returning(items, &target.scope(), &origin, params) {
-        Err(e)
-            if joined
-                && matches!(e.state(), SqlState::UNDEFINED_TABLE | SqlState::UNDEFINED_COLUMN) =>
-        {
-            Err(SqlError::unsupported("RETURNING of a column of another table")
-                .with_detail(e.message())
-                .with_hint("Select it by a query of its own."))
-        }
         Err(e) if braid_scalar::needs_general_query(&e) => {
             Err(SqlError::unsupported("a subquery or aggregate in RETURNING"))
         }
         other => other.map(Some),
     }
+}
+
+/// Puts what a query selected besides behind the rows with these keys.
+pub(super) fn with_extras(
+    rows: &mut [Row],
+    keys: &[Bytes],
+    extras: &HashMap<Bytes, Row>,
+) -> SqlResult<()> {
+    if extras.is_empty() {
+        return Ok(());
+    }
+    if rows.len() != keys.len() {
+        return Err(SqlError::internal("rows and their keys differ"));
+    }
+    for (row, key) in rows.iter_mut().zip(keys) {
+        let more = extras.get(key).ok_or_else(|| SqlError::internal("a row has no extras"))?;
+        row.extend(more.iter().cloned());
+    }
+    Ok(())
 }
 
 /// Rows of RETURNING that are computed and counted at once.
@@ -227,13 +250,10 @@ pub(super) fn is_default(e: &ast::Expr) -> bool {
 }
 
 /// 428C9: a column whose value is not the user's to give.
-pub(super) fn refuse_given(table: &Table, at: usize, verb: &str) -> SqlError {
+pub(super) fn refuse_given(table: &Table, at: usize) -> SqlError {
     let c = &table.columns[at];
-    let e = SqlError::new(
-        SqlState("428C9"),
-        format!("cannot {verb} column \"{}\" a non-DEFAULT value", c.name)
-            .replace("cannot insert into column", "cannot insert a non-DEFAULT value into column"),
-    );
+    let text = format!("cannot insert a non-DEFAULT value into column \"{}\"", c.name);
+    let e = SqlError::new(SqlState("428C9"), text);
     if c.generated.is_some() {
         e.with_detail(format!("Column \"{}\" is a generated column.", c.name))
     } else {

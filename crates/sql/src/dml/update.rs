@@ -3,7 +3,7 @@
 //! Without FROM and subqueries: rows by our own access path. With them: a SELECT of the row's key
 //! and the new values runs as a general query, and its rows say what to write.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use braid_catalog::kv_error;
@@ -15,9 +15,13 @@ use sqlparser::ast::{self, UpdateTableFromKind};
 use super::Written;
 use super::family::fate::Fate;
 use super::in_parts::{Parts, stand_alone_updated};
-use super::insert::{bind_sets, set_list};
+use super::insert::bind_sets;
+use super::joined_returning::{JoinedReturning, bind_joined};
+use super::set_list::set_list;
 use super::source::Source;
-use super::target::{Returning, Target, bind_returning, check_assignable, is_default, returned};
+use super::target::{
+    Returning, Target, bind_returning, check_assignable, is_default, returned, with_extras,
+};
 use super::writer::{TableInfo, Writer};
 use crate::explain::{Explained, writing};
 use crate::general_query::{ColumnInfo, Row};
@@ -34,6 +38,8 @@ pub struct UpdatePlan {
     info: Arc<TableInfo>,
     how: How,
     returning: Option<Returning>,
+    /// How many values behind the new ones are for RETURNING.
+    extras: usize,
 }
 
 /// Columns and what they are set to; `None`: their default.
@@ -77,13 +83,22 @@ impl UpdatePlan {
         } else {
             None
         };
+        let items = update.returning.as_deref();
+        let JoinedReturning { list, extras } = match &update.from {
+            Some(UpdateTableFromKind::AfterSet(from) | UpdateTableFromKind::BeforeSet(from)) => {
+                let first = target.in_from(ctx, update.table.to_string());
+                bind_joined(ctx, items, &target, (&first, from), params)?
+            }
+            None => JoinedReturning {
+                list: bind_returning(items, &target, params)?,
+                ..JoinedReturning::default()
+            },
+        };
         let how = match own {
             Some(how) => how,
-            None => bind_general(ctx, &target, update, params)?,
+            None => bind_general(ctx, &target, update, &extras, params)?,
         };
-        let returning =
-            bind_returning(update.returning.as_deref(), &target, update.from.is_some(), params)?;
-        Ok(UpdatePlan { info, how, returning })
+        Ok(UpdatePlan { info, how, returning: list, extras: extras.len() })
     }
 
     /// RETURNING columns.
@@ -96,13 +111,23 @@ impl UpdatePlan {
         let mut w = Writer::new(ctx);
         w.use_info(&self.info)?;
         if let How::Own { access, sets } = &self.how
+            && ctx.as_one().is_none()
             && stand_alone_updated(&self.info, sets.iter().map(|(at, _)| *at))
         {
             return self.run_in_parts(ctx, w, access, sets);
         }
-        let changes = self.changes(ctx)?;
+        let mut extras = HashMap::new();
+        let mut changes = self.changes(ctx, &mut extras)?;
+        if let Some(one) = ctx.as_one() {
+            changes = one.updates(ctx, &self.info, changes)?;
+        }
         let count = changes.len() as u64;
-        let rows = w.update(&self.info, changes)?;
+        let keys: Vec<Bytes> = match extras.is_empty() {
+            true => Vec::new(),
+            false => changes.iter().map(|(key, ..)| key.clone()).collect(),
+        };
+        let mut rows = w.update(&self.info, changes)?;
+        with_extras(&mut rows, &keys, &extras)?;
         w.finish()?;
         let returning = returned(ctx, self.returning.as_ref(), &rows)?;
         Ok(Written { count, returning, work: w.work })
@@ -150,7 +175,13 @@ impl UpdatePlan {
         rows.into_iter().map(change).collect()
     }
 
-    fn changes(&self, ctx: &Context) -> SqlResult<Vec<(Bytes, Row, Row)>> {
+    /// What is to be written; `extras` gets what RETURNING needs besides.
+    fn changes(
+        &self,
+        ctx: &Context,
+        extras: &mut HashMap<Bytes, Row>,
+    ) -> SqlResult<Vec<(Bytes, Row, Row)>> {
+        let _past = ctx.look_back()?;
         let table = self.info.table();
         match &self.how {
             How::Own { access, sets } => {
@@ -164,8 +195,9 @@ impl UpdatePlan {
                 let mut named = Vec::new();
                 for values in source.rows(ctx)? {
                     let key = Bytes::from(self.info.layout.rows.prefix(&values[..keys])?);
-                    if seen.insert(key.clone()) {
-                        named.push((key, values));
+                    match seen.insert(key.clone()) {
+                        true => named.push((key, values)),
+                        false => ctx.passed_by()?,
                     }
                 }
                 let most = ctx.txn.batch_max();
@@ -179,7 +211,11 @@ impl UpdatePlan {
                         continue;
                     };
                     let mut new = old.clone();
-                    let mut given = values[keys..].iter();
+                    let (given, more) = values[keys..].split_at(values.len() - keys - self.extras);
+                    if !more.is_empty() {
+                        extras.insert(key.clone(), more.to_vec());
+                    }
+                    let mut given = given.iter();
                     for (at, from) in sets {
                         new[*at] = match from {
                             Some(from) => {
@@ -246,12 +282,14 @@ fn bind_general(
     ctx: &Context,
     target: &Target,
     update: &ast::Update,
+    extras: &[String],
     params: &mut ParamTypes,
 ) -> SqlResult<How> {
     let table = &target.table;
     let mut items = key_items(target);
     let mut sets = Vec::new();
     for (at, e) in set_list(table, &update.assignments)? {
+        let e = &*e;
         if is_default(e) {
             sets.push((at, None));
             continue;
@@ -267,12 +305,13 @@ fn bind_general(
         });
         sets.push((at, Some(ty.clone())));
     }
-    let mut from = vec![update.table.to_string()];
+    let mut from = vec![target.in_from(ctx, update.table.to_string())];
     if let Some(UpdateTableFromKind::AfterSet(list) | UpdateTableFromKind::BeforeSet(list)) =
         &update.from
     {
         from.extend(list.iter().map(ToString::to_string));
     }
+    items.extend_from_slice(extras);
     let source = key_query(ctx, &items, &from, update.selection.as_ref(), "", params)?;
     let mut given = source.columns()[table.primary.columns.len()..].iter();
     for (at, from) in sets.iter_mut() {

@@ -174,6 +174,11 @@ impl Writer {
         }
     }
 
+    /// A writer that has nothing left to do but answer what others left for the end.
+    pub(super) fn ending(ctx: &Context, later: Vec<Later>) -> Writer {
+        Writer { later, ..Writer::new(ctx) }
+    }
+
     /// Makes a table's prepared facts known, and keeps the table's shape.
     pub(crate) fn use_info(&mut self, info: &Arc<TableInfo>) -> SqlResult<()> {
         if !self.infos.contains_key(&info.table().id) {
@@ -847,8 +852,11 @@ impl Writer {
     /// Answers what was left for the end of the statement; what waits for that of the block is left
     /// to it.
     pub fn finish(&mut self) -> SqlResult<()> {
-        if let Some(deferred) = self.ctx.deferred.clone() {
-            deferred.take(&mut self.later)?;
+        if let Some(one) = self.ctx.as_one() {
+            one.leave(&mut self.later);
+        }
+        if let Some(block) = self.ctx.block.clone() {
+            block.deferred.take(&mut self.later)?;
         }
         self.answer_all()?;
         self.lock_tables_instead()

@@ -89,6 +89,8 @@ fn run(
         Plan::Insert(i) => i.explain(ctx, runs)?,
         Plan::Update(u) => u.explain(ctx, runs)?,
         Plan::Delete(d) => d.explain(ctx, runs)?,
+        Plan::With(w) => w.explain(ctx, runs)?,
+        Plan::Merge(m) => m.explain(ctx, runs)?,
         Plan::Utility | Plan::Declare(_) => {
             Explained { lines: vec![PlanLine::from("Utility statement")], rows: None }
         }

@@ -20,7 +20,7 @@ use crate::session::{Context, Outcome, Session, SessionOptions};
 
 /// IMPORT: runs it, or has it run.
 pub(crate) fn start(ctx: &Context, i: &Import, statement: &str) -> SqlResult<Outcome> {
-    if i.job.is_some() || ctx.failure.is_some() || !Options::read(i)?.detached {
+    if i.job.is_some() || ctx.block.is_some() || !Options::read(i)?.detached {
         return import(ctx, i, statement);
     }
     // What can be told at once is.

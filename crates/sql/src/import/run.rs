@@ -53,7 +53,7 @@ pub(super) struct Run {
 /// IMPORT INTO.
 pub(crate) fn import(ctx: &Context, i: &Import, statement: &str) -> SqlResult<Outcome> {
     let options = Options::read(i)?;
-    if ctx.failure.is_some() {
+    if ctx.block.is_some() {
         let state = SqlState::ACTIVE_SQL_TRANSACTION;
         return Err(SqlError::new(state, "IMPORT cannot run inside a transaction block")
             .with_hint("COPY can."));

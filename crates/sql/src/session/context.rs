@@ -15,6 +15,7 @@ use super::SessionState;
 use super::temporary::is_temporary_schema;
 use super::transaction::Failure;
 use crate::database::Database;
+use crate::dml::With;
 use crate::dml::deferred::Deferred;
 use crate::explain::Actual;
 use crate::general_query::{PlanContext, Row, RunContext, row_memory};
@@ -33,6 +34,15 @@ pub struct Notice {
     pub message: String,
     /// More of it, in lines.
     pub detail: Option<String>,
+}
+
+/// What a statement knows of its transaction block.
+#[derive(Clone)]
+pub(crate) struct Block {
+    /// What a late error raises.
+    pub(crate) failure: Arc<Failure>,
+    /// Checks that wait for its end.
+    pub(crate) deferred: Arc<Deferred>,
 }
 
 /// What a statement runs in.
@@ -62,12 +72,12 @@ pub struct Context {
     pub memory: Arc<Account>,
     /// Announced schema changes when the catalog was chosen.
     pub(crate) epoch: Option<u64>,
-    /// In a transaction block: the failure that a late error raises. Outside of one: nothing.
-    pub(crate) failure: Option<Arc<Failure>>,
-    /// In a transaction block: checks that wait for its end.
-    pub(crate) deferred: Option<Arc<Deferred>>,
+    /// The transaction block that it is in, if there is one.
+    pub(crate) block: Option<Block>,
     /// Messages for the client.
     pub(crate) notices: Arc<Mutex<Vec<Notice>>>,
+    /// What a WITH around the statement lets it name.
+    pub(crate) with: Option<Arc<With>>,
 }
 
 impl Context {
@@ -106,6 +116,7 @@ impl Context {
             db: self.db.clone(),
             eval: self.eval.clone(),
             cancel: self.cancel.clone(),
+            given: self.with.as_ref().map(|with| with.given.clone()).unwrap_or_default(),
         }
     }
 
@@ -286,7 +297,7 @@ impl Context {
     /// Whether nobody else can know this table's rows: the transaction has created or truncated it,
     /// and cannot return to before that without ending.
     pub(crate) fn is_private(&self, table: &Table) -> SqlResult<bool> {
-        let Some(failure) = &self.failure else { return Ok(false) };
+        let Some(Block { failure, .. }) = &self.block else { return Ok(false) };
         if failure.has_savepoint() {
             return Ok(false);
         }
@@ -299,11 +310,11 @@ impl Context {
     /// # Errors
     /// 40001 if a change in steps has come between; 55006 if one is running and would wait for us.
     pub(crate) fn lock_for_change(&self, table: u32) -> SqlResult<()> {
-        if let Some(deferred) = &self.deferred {
-            deferred.refuse_change(table)?;
+        if let Some(block) = &self.block {
+            block.deferred.refuse_change(table)?;
         }
         if let Some(job) = self.db.jobs().changing(table)
-            && self.failure.is_some()
+            && self.block.is_some()
             && self.db.current_catalog()?.version < self.catalog.version
         {
             // No step of the job can be published before this block ends.

@@ -225,7 +225,7 @@ impl Session {
                 format!("cursor \"{name}\" already exists"),
             ));
         }
-        let rows = match &ctx.failure {
+        let rows = match ctx.block.as_ref().map(|block| &block.failure) {
             Some(failure) => rows.failing(failure.clone()),
             None => rows,
         };

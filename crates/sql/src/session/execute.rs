@@ -161,7 +161,7 @@ impl Session {
 fn logged_by(p: &Prepared) -> Logged {
     match p.entry.runs {
         Runs::Change(_) => Logged::Ddl,
-        _ if p.entry.effect == Effect::Writes => Logged::Mod,
+        _ if p.entry.effect == Effect::Writes || matches!(p.plan, Plan::With(_)) => Logged::Mod,
         _ => Logged::All,
     }
 }
@@ -171,8 +171,14 @@ fn written(p: &Prepared) -> Sum {
     match (&p.plan, &*p.statement.kind) {
         (Plan::Insert(_), _) | (_, Kind::Import(_)) => Sum::Inserted,
         (_, Kind::Copy(copy)) if !copy.to => Sum::Inserted,
-        (Plan::Update(_), _) => Sum::Updated,
+        (Plan::Update(_) | Plan::Merge(_), _) => Sum::Updated,
         (Plan::Delete(_), _) => Sum::Deleted,
+        (Plan::With(w), _) => match w.verb() {
+            "INSERT" => Sum::Inserted,
+            "UPDATE" | "MERGE" => Sum::Updated,
+            "DELETE" => Sum::Deleted,
+            _ => Sum::RowsGiven,
+        },
         _ => Sum::RowsGiven,
     }
 }
@@ -223,6 +229,11 @@ fn run_plan(session: &mut Session, ctx: &Context, p: &Arc<Prepared>) -> SqlResul
         Plan::Insert(i) => wrote(i.run(ctx)?, "INSERT 0"),
         Plan::Update(u) => wrote(u.run(ctx)?, "UPDATE"),
         Plan::Delete(d) => wrote(d.run(ctx)?, "DELETE"),
+        Plan::Merge(m) => wrote(m.run(ctx)?, "MERGE"),
+        Plan::With(w) => {
+            let word = if w.verb() == "INSERT" { "INSERT 0" } else { w.verb() };
+            wrote(w.run(ctx)?, word)
+        }
         Plan::Utility => utility(session, ctx, p),
     }
 }

@@ -48,7 +48,7 @@ mod type_names;
 mod variables;
 
 pub use client::{Session, SessionOptions};
-pub(crate) use context::no_relation;
+pub(crate) use context::{Block, no_relation};
 pub use context::{Context, Notice, no_schema};
 pub use interrupt::{Backends, Cause, Interrupt};
 pub use outcome::{NoRows, Outcome, Rows, RowsTag, VecRows};

@@ -9,7 +9,7 @@ use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType};
 use parking_lot::Mutex;
 
 use super::client::Session;
-use super::context::Context;
+use super::context::{Block, Context};
 use super::prepared::{Plan, Prepared};
 use super::transaction::{OpenTxn, aborted};
 use crate::general_query::ColumnInfo;
@@ -118,9 +118,12 @@ impl Session {
             measured: None,
             memory: self.db.coordinator().memory().account(self.state.derived().statement_mem),
             epoch: self.open.as_ref().map_or_else(|| self.db.schema_epoch(), |o| o.epoch),
-            failure: self.open.as_ref().map(|o| o.failure.clone()),
-            deferred: self.open.as_ref().map(|o| o.deferred.clone()),
+            block: self
+                .open
+                .as_ref()
+                .map(|o| Block { failure: o.failure.clone(), deferred: o.deferred.clone() }),
             notices: self.notices.clone(),
+            with: None,
         }
     }
 

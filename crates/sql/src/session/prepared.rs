@@ -8,7 +8,7 @@ use braid_types::SqlType;
 use parking_lot::Mutex;
 
 use super::Context;
-use crate::dml::{DeletePlan, InsertPlan, UpdatePlan};
+use crate::dml::{DeletePlan, InsertPlan, MergePlan, UpdatePlan, WithPlan};
 use crate::general_query::{ColumnInfo, GeneralPlan};
 use crate::plan::SelectPlan;
 use crate::runtime::statements::Counted;
@@ -48,6 +48,10 @@ pub(crate) enum Plan {
     Update(Arc<UpdatePlan>),
     /// DELETE.
     Delete(Arc<DeletePlan>),
+    /// MERGE.
+    Merge(Arc<MergePlan>),
+    /// WITH over what writes.
+    With(Arc<WithPlan>),
     /// DECLARE CURSOR.
     Declare(Arc<DeclarePlan>),
     /// Run from the parsed statement.
@@ -102,6 +106,7 @@ impl Prepared {
     pub(super) fn name(&self) -> &'static str {
         match &self.plan {
             Plan::Select(s) if s.locks_rows() => "SELECT FOR UPDATE",
+            Plan::With(w) => w.verb(),
             _ => self.entry.name,
         }
     }

@@ -177,7 +177,7 @@ fn index(c: &Catalog, table: &Table, i: &Index) -> Row {
 fn variable(ctx: &Context, name: &str) -> SqlResult<String> {
     match name {
         "transaction_isolation" => Ok(isolation_name(ctx.txn.isolation()).into()),
-        "transaction_read_only" if ctx.failure.is_some() => {
+        "transaction_read_only" if ctx.block.is_some() => {
             Ok(if ctx.txn.read_only() { "on" } else { "off" }.into())
         }
         "transaction_read_only" => {

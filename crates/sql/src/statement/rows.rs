@@ -7,7 +7,7 @@ use sqlparser::ast::Statement as Sql;
 
 use super::entry::{Effect, Entry, work};
 use crate::copy::{self, CopyIn, CopyOut};
-use crate::dml::{DeletePlan, InsertPlan, UpdatePlan};
+use crate::dml::{DeletePlan, InsertPlan, MergePlan, UpdatePlan, WithPlan, with};
 use crate::import;
 use crate::session::Outcome;
 use crate::session::prepare::plan_query;
@@ -17,9 +17,14 @@ pub(super) static ENTRIES: &[Entry] = &[
     Entry::plan(
         "SELECT",
         "select a, b from t where a = 1",
-        "rows of a query; also WITH, VALUES and TABLE",
+        "rows of a query; also VALUES, TABLE; WITH, also over INSERT, UPDATE and DELETE",
         Effect::AsPlanned,
         work!(Sql Sql::Query(q) => |p| {
+            if with::writes(q) {
+                let plan = WithPlan::new(p.ctx, q, p.params)?;
+                let columns = plan.columns();
+                return Ok((Plan::With(Arc::new(plan)), columns));
+            }
             let (plan, columns) = plan_query(p.ctx, q, p.params, p.declared)?;
             Ok((plan, Some(columns)))
         }),
@@ -30,6 +35,8 @@ pub(super) static ENTRIES: &[Entry] = &[
         "a query whose rows are fetched bit by bit; SCROLL, WITH HOLD",
         Effect::Reads,
         work!(Kind::DeclareCursor(d) => |p| {
+            let text = "DECLARE CURSOR must not contain data-modifying statements in WITH";
+            with::refuse(&d.query, text, None)?;
             let (rows, columns) = plan_query(p.ctx, &d.query, p.params, p.declared)?;
             let plan = DeclarePlan { cursor: (**d).clone(), rows, columns };
             Ok((Plan::Declare(Arc::new(plan)), None))
@@ -66,6 +73,15 @@ pub(super) static ENTRIES: &[Entry] = &[
             let plan = DeletePlan::new(p.ctx, d, p.params)?;
             let columns = plan.columns();
             Ok((Plan::Delete(Arc::new(plan)), columns))
+        }),
+    ),
+    Entry::plan(
+        "MERGE",
+        "merge into t using (select 1 as x) s on t.a = s.x when matched then delete",
+        "rows of a source update, delete or become rows of a table",
+        Effect::Writes,
+        work!(Sql Sql::Merge(m) => |p| {
+            Ok((Plan::Merge(Arc::new(MergePlan::new(p.ctx, m, p.params)?)), None))
         }),
     ),
     Entry::utility(

@@ -347,7 +347,7 @@ fn lock_tables(
     keeps_writers_out: bool,
     nowait: bool,
 ) -> SqlResult<()> {
-    if ctx.failure.is_none() {
+    if ctx.block.is_none() {
         return Err(SqlError::new(
             SqlState::NO_ACTIVE_SQL_TRANSACTION,
             "LOCK TABLE can only be used in transaction blocks",

@@ -1,0 +1,139 @@
+//! SET of UPDATE: which columns are assigned what.
+//!
+//! ```text
+//!   SET (a, b) = (x, y)                  a = x                    b = y
+//!   SET (a, b) = (SELECT x, y FROM ..)   a = (SELECT x FROM ..)   b = (SELECT y FROM ..)
+//! ```
+//! A subquery is taken apart by its select list, so it is computed for each column: not if that
+//! could give something else.
+
+use std::borrow::Cow;
+
+use braid_catalog::Table;
+use braid_scalar::{ident_name, object_name_parts};
+use braid_types::{SqlError, SqlResult, SqlState};
+use sqlparser::ast::{self, AssignmentTarget, Expr, SelectItem};
+
+use super::target::column_ordinal;
+use super::with::calls_volatile;
+
+/// The assigned columns with their expressions.
+pub(super) fn set_list<'a>(
+    table: &Table,
+    assignments: &'a [ast::Assignment],
+) -> SqlResult<Vec<(usize, Cow<'a, Expr>)>> {
+    let mut out: Vec<(usize, Cow<'a, Expr>)> = Vec::new();
+    let mut add = |name: &ast::ObjectName, e: Cow<'a, Expr>| -> SqlResult<()> {
+        let at = column_ordinal(table, &object_name_parts(name).pop().unwrap_or_default())?;
+        if out.iter().any(|(o, _)| *o == at) {
+            return Err(SqlError::syntax(format!(
+                "multiple assignments to same column \"{}\"",
+                table.columns[at].name
+            )));
+        }
+        out.push((at, e));
+        Ok(())
+    };
+    for a in assignments {
+        match &a.target {
+            AssignmentTarget::ColumnName(name) => add(name, Cow::Borrowed(&a.value))?,
+            AssignmentTarget::Tuple(names) => {
+                for (name, e) in names.iter().zip(values(&a.value, names.len())?) {
+                    add(name, e)?;
+                }
+            }
+        }
+    }
+    Ok(out)
+}
+
+/// What so many columns are assigned.
+fn values(e: &Expr, count: usize) -> SqlResult<Vec<Cow<'_, Expr>>> {
+    let given: Vec<Cow<'_, Expr>> = match e {
+        Expr::Tuple(exprs) => exprs.iter().map(Cow::Borrowed).collect(),
+        Expr::Subquery(query) => parts(query, count)?.into_iter().map(Cow::Owned).collect(),
+        Expr::Nested(inner) if count > 1 => return values(inner, count),
+        Expr::Function(f) => match row(f) {
+            Some(exprs) => exprs.into_iter().map(Cow::Borrowed).collect(),
+            None => vec![Cow::Borrowed(e)],
+        },
+        _ if count == 1 => vec![Cow::Borrowed(e)],
+        _ => {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "source for a multiple-column UPDATE item must be a sub-SELECT or ROW() expression",
+            ));
+        }
+    };
+    if given.len() != count {
+        return Err(SqlError::syntax("number of columns does not match number of values"));
+    }
+    Ok(given)
+}
+
+/// The arguments of ROW(..).
+fn row(f: &ast::Function) -> Option<Vec<&Expr>> {
+    if *object_name_parts(&f.name) != ["row"] {
+        return None;
+    }
+    let ast::FunctionArguments::List(list) = &f.args else { return None };
+    let one = |arg: &'_ ast::FunctionArg| matches!(arg, ast::FunctionArg::Unnamed(_));
+    list.args.iter().all(one).then(|| {
+        let exprs = list.args.iter().filter_map(|arg| match arg {
+            ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e)) => Some(e),
+            _ => None,
+        });
+        exprs.collect()
+    })
+}
+
+/// A subquery for each of its columns.
+fn parts(query: &ast::Query, count: usize) -> SqlResult<Vec<Expr>> {
+    let ast::SetExpr::Select(select) = &*query.body else {
+        return Err(cannot_part("a set operation"));
+    };
+    if select.distinct.is_some() {
+        return Err(cannot_part("DISTINCT"));
+    }
+    if calls_volatile(query) {
+        return Err(cannot_part("a volatile function"));
+    }
+    let expr = |item: &SelectItem| match item {
+        SelectItem::UnnamedExpr(e) => Ok((e.clone(), None)),
+        SelectItem::ExprWithAlias { expr, alias } => Ok((expr.clone(), Some(ident_name(alias)))),
+        _ => Err(cannot_part("a list of columns that is not written out")),
+    };
+    let items: Vec<_> = select.projection.iter().map(expr).collect::<SqlResult<_>>()?;
+    if items.len() != count {
+        return Err(SqlError::syntax("number of columns does not match number of values"));
+    }
+    // What names an item, by its number or its alias, would be lost with the item.
+    let names_item = |e: &Expr| match e {
+        Expr::Value(v) => matches!(v.value, ast::Value::Number(..)),
+        Expr::Identifier(i) => items.iter().any(|(_, alias)| *alias == Some(ident_name(i))),
+        _ => false,
+    };
+    let ordered = query.order_by.iter().flat_map(|order| match &order.kind {
+        ast::OrderByKind::Expressions(exprs) => exprs.as_slice(),
+        ast::OrderByKind::All(_) => &[],
+    });
+    let grouped = match &select.group_by {
+        ast::GroupByExpr::Expressions(exprs, _) => exprs.as_slice(),
+        ast::GroupByExpr::All(_) => &[],
+    };
+    if ordered.map(|o| &o.expr).chain(grouped).any(names_item) {
+        return Err(cannot_part("ORDER BY or GROUP BY of an item of the list"));
+    }
+    let one = |item: &SelectItem| {
+        let select = ast::Select { projection: vec![item.clone()], ..(**select).clone() };
+        let mut query = query.clone();
+        *query.body = ast::SetExpr::Select(Box::new(select));
+        Expr::Subquery(Box::new(query))
+    };
+    Ok(select.projection.iter().map(one).collect())
+}
+
+fn cannot_part(what: &str) -> SqlError {
+    SqlError::unsupported(format!("assigning a subquery with {what} to several columns"))
+        .with_hint("Assign each column on its own, or use UPDATE .. FROM.")
+}
