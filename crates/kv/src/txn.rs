@@ -476,8 +476,10 @@ impl Txn {
             return Ok(false);
         }
         state.memory.written.release();
+        // Whatever comes of that, what was written is on disk.
+        let merged = state.own.merge_layers(folder, &self.cancel);
         state.memory.layered.resize(state.own.layer_memory())?;
-        Ok(true)
+        merged.map(|()| true)
     }
 
     /// How it was begun.

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use braid_env::clock::WallClock;
 use braid_env::fs::{CrashPolicy, FaultFs, FileSystem, MemFs};
@@ -281,6 +282,40 @@ fn a_full_disk_leaves_what_was_written_as_it_was() {
         assert_eq!(stored(&store), twin.seen, "{nth}");
         assert_eq!(files(&*disk), Vec::<String>::new());
     }
+}
+
+#[test]
+fn a_cancel_leaves_what_was_written_as_it_was() {
+    let store = open(Arc::new(MemFs::new()));
+    let stop = Arc::new(AtomicBool::new(false));
+    let (cancel, spill) = (Some(stop.clone()), Some(2_000));
+    let txn = store.begin(TxnOptions { cancel, spill, ..TxnOptions::default() }).expect("begins");
+    let mut twin = Twin { txn, seen: Model::new(), own: Model::new(), savepoints: Vec::new() };
+    let mut random = Random::seeded(8);
+    for n in 0..200 {
+        twin.write(&mut random, n);
+    }
+    stop.store(true, Ordering::SeqCst);
+    let mut refused = 0;
+    for n in 0..40 {
+        let key = format!("k{n:02}").into_bytes();
+        match twin.txn.put(key.clone(), "late") {
+            Ok(()) => {
+                twin.seen.insert(key.clone(), b"late".to_vec());
+                twin.own.insert(key, b"late".to_vec());
+            }
+            Err(KvError::Canceled) => refused += 1,
+            Err(e) => panic!("{e}"),
+        }
+    }
+    assert!(refused > 0, "nothing had to go to disk");
+    stop.store(false, Ordering::SeqCst);
+    for n in 0..200 {
+        twin.write(&mut random, n);
+        twin.look(&mut random);
+    }
+    twin.txn.commit().expect("commits");
+    assert_eq!(stored(&store), twin.seen);
 }
 
 #[test]

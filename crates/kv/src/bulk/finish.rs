@@ -20,7 +20,7 @@ use super::sst::Sst;
 use crate::error::{KvError, KvResult};
 
 /// Size at which an sst of a load ends, in bytes.
-const SST_BYTES: u64 = 64 << 20;
+pub(crate) const SST_BYTES: u64 = 64 << 20;
 /// Parts that are merged side by side have at least so many bytes.
 const PART_BYTES: u64 = 4 << 20;
 /// A buffer is looked at in so many places to find where to cut.

@@ -42,6 +42,7 @@ pub(crate) mod scatter;
 pub(crate) mod sst;
 
 pub use files::BulkFiles;
+pub(crate) use finish::SST_BYTES;
 pub(crate) use folder::BulkFolder;
 pub use load::{BulkLoad, Loaded, Spilled};
 pub use order::SpillAs;

@@ -15,12 +15,9 @@ use braid_lsm::{CommitTs, SstBuilder};
 use bytes::Bytes;
 
 use super::rows::OwnRows;
-use crate::bulk::{BulkFiles, BulkFolder};
+use crate::bulk::{BulkFiles, BulkFolder, SST_BYTES};
 use crate::error::{KvError, KvResult};
 use crate::span_map::SpanMap;
-
-/// Size at which an sst ends, in bytes.
-const SST_BYTES: u64 = 64 << 20;
 
 pub(super) fn write(
     folder: &Arc<BulkFolder>,

@@ -227,11 +227,7 @@ impl OwnWrites {
         match written {
             Ok(layers) => {
                 self.layers.extend(layers.into_iter().map(Arc::new));
-                match self.merge_layers(folder, stop) {
-                    // They are as good as one.
-                    Err(KvError::Engine(braid_lsm::Error::DiskFull)) => Ok(true),
-                    other => other.map(|()| true),
-                }
+                Ok(true)
             }
             Err(error) => {
                 parts.into_iter().rev().for_each(|part| self.buffer.rejoin(part));
@@ -242,8 +238,8 @@ impl OwnWrites {
 
     /// Makes one layer of many, so that reads look into few: as many of the newest ones as have
     /// more bytes behind them than they have themselves. Each byte is written again about as often
-    /// as the whole has doubled.
-    fn merge_layers(&mut self, folder: &BulkFolder, stop: &AtomicBool) -> KvResult<()> {
+    /// as the whole has doubled. `stop` cancels it; then they stay as they are.
+    pub(crate) fn merge_layers(&mut self, folder: &BulkFolder, stop: &AtomicBool) -> KvResult<()> {
         let mut to = self.layers.len();
         while to > LAYERS_MANY {
             // What lies between two marks.
@@ -263,8 +259,14 @@ impl OwnWrites {
                 }
                 // Of layers that grow smaller and smaller the last two.
                 let first = first.min(to - 2);
-                let merged = Arc::new(self.merged(first..to, folder, stop)?);
-                self.layers.splice(first..to, [merged]);
+                match self.merged(first..to, folder, stop) {
+                    Ok(merged) => {
+                        self.layers.splice(first..to, [Arc::new(merged)]);
+                    }
+                    // They are as good as one.
+                    Err(KvError::Engine(braid_lsm::Error::DiskFull)) => return Ok(()),
+                    Err(error) => return Err(error),
+                }
             }
             to = from;
         }

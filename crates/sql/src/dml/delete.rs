@@ -11,7 +11,7 @@ use sqlparser::ast;
 
 use super::Written;
 use super::family::span_delete::{self, Deleted};
-use super::in_parts::{Parts, stand_alone_deleted};
+use super::in_parts::{stand_alone_deleted, write_in_parts};
 use super::joined_returning::{JoinedReturning, bind_joined};
 use super::source::Source;
 use super::target::{Returning, Target, bind_returning, returned, with_extras};
@@ -110,7 +110,12 @@ impl DeletePlan {
                 }
             }
             How::Found { access, .. } if stand_alone_deleted(ctx, &self.info)? => {
-                return self.run_in_parts(ctx, w, access);
+                let write = |w: &mut Writer, found: Vec<(Bytes, Row)>| {
+                    w.delete(&self.info, &found)?;
+                    Ok(found.into_iter().map(|(_, row)| row).collect())
+                };
+                let returning = self.returning.as_ref();
+                return write_in_parts(ctx, (&self.info, access), w, returning, write);
             }
             How::Spans(access) | How::Found { access, .. } => collect_rows(ctx, layout, access)?,
             How::General(source) => self.named(ctx, source, &mut extras)?,
@@ -173,23 +178,6 @@ impl DeletePlan {
         let (keys, mut rows): (Vec<Bytes>, Vec<Row>) = found.into_iter().unzip();
         with_extras(&mut rows, &keys, &extras)?;
         self.end(ctx, w, rows.len() as u64, &rows)
-    }
-
-    /// As [`DeletePlan::run`], where each row stands alone.
-    fn run_in_parts(&self, ctx: &Context, mut w: Writer, access: &Access) -> SqlResult<Written> {
-        let (mut count, mut returning) = (0, self.returning.as_ref().map(|_| Vec::new()));
-        let mut parts = Parts::open(ctx, &self.info, access)?;
-        while let Some(found) = parts.next()? {
-            count += found.len() as u64;
-            w.delete(&self.info, &found)?;
-            w.end_part()?;
-            if let Some(all) = &mut returning {
-                let rows: Vec<Row> = found.into_iter().map(|(_, row)| row).collect();
-                all.extend(returned(ctx, self.returning.as_ref(), &rows)?.unwrap_or_default());
-            }
-        }
-        w.finish()?;
-        Ok(Written { count, returning, work: w.work })
     }
 
     fn end(&self, ctx: &Context, mut w: Writer, count: u64, rows: &[Row]) -> SqlResult<Written> {

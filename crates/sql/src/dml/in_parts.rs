@@ -20,6 +20,8 @@ use braid_env::memory::Held;
 use braid_types::SqlResult;
 use bytes::Bytes;
 
+use super::Written;
+use super::target::{Returning, returned};
 use super::writer::{TableInfo, Writer};
 use crate::general_query::{Row, row_memory};
 use crate::plan::access::Access;
@@ -61,8 +63,32 @@ pub(super) fn stand_alone_deleted(ctx: &Context, info: &TableInfo) -> SqlResult<
     Ok(none && !info.fate(ctx)?.is_family())
 }
 
+/// Writes the rows of an access path part by part: `write` takes those of one, and says what they
+/// are to RETURNING.
+pub(super) fn write_in_parts(
+    ctx: &Context,
+    (info, access): (&Arc<TableInfo>, &Access),
+    mut w: Writer,
+    returning: Option<&Returning>,
+    mut write: impl FnMut(&mut Writer, Vec<(Bytes, Row)>) -> SqlResult<Vec<Row>>,
+) -> SqlResult<Written> {
+    let (mut count, mut all) = (0, returning.map(|_| Vec::new()));
+    let mut parts = Parts::open(ctx, info, access)?;
+    while let Some(rows) = parts.next()? {
+        count += rows.len() as u64;
+        let rows = write(&mut w, rows)?;
+        w.finish()?;
+        w.forget_deleted();
+        if let Some(all) = &mut all {
+            all.extend(returned(ctx, returning, &rows)?.unwrap_or_default());
+        }
+    }
+    w.finish()?;
+    Ok(Written { count, returning: all, work: w.work })
+}
+
 /// The rows of an access path, part by part.
-pub(super) struct Parts<'a> {
+struct Parts<'a> {
     ctx: &'a Context,
     access: &'a Access,
     source: RowSource,
@@ -70,17 +96,13 @@ pub(super) struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    pub(super) fn open(
-        ctx: &'a Context,
-        info: &Arc<TableInfo>,
-        access: &'a Access,
-    ) -> SqlResult<Parts<'a>> {
+    fn open(ctx: &'a Context, info: &Arc<TableInfo>, access: &'a Access) -> SqlResult<Parts<'a>> {
         let source = RowSource::open(ctx, &info.layout, access, None, false)?;
         Ok(Parts { ctx, access, source, held: ctx.memory.hold("rows to be written") })
     }
 
     /// The next rows; `None` at the end. Those of the part before are forgotten.
-    pub(super) fn next(&mut self) -> SqlResult<Option<Vec<(Bytes, Row)>>> {
+    fn next(&mut self) -> SqlResult<Option<Vec<(Bytes, Row)>>> {
         self.held.release();
         let most = PART_BYTES.min(self.ctx.memory.limit() / PART_OF_LIMIT);
         let mut rows = Vec::new();
@@ -96,13 +118,6 @@ impl<'a> Parts<'a> {
 }
 
 impl Writer {
-    /// Ends a part of rows that stand alone.
-    pub(super) fn end_part(&mut self) -> SqlResult<()> {
-        self.finish()?;
-        self.forget_deleted();
-        Ok(())
-    }
-
     /// If the locks on rows take much memory, locks all that was written to in their place. Waits
     /// for others who hold locks there.
     pub(super) fn lock_tables_instead(&self) -> SqlResult<()> {

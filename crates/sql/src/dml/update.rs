@@ -14,7 +14,7 @@ use sqlparser::ast::{self, UpdateTableFromKind};
 
 use super::Written;
 use super::family::fate::Fate;
-use super::in_parts::{Parts, stand_alone_updated};
+use super::in_parts::{stand_alone_updated, write_in_parts};
 use super::insert::bind_sets;
 use super::joined_returning::{JoinedReturning, bind_joined};
 use super::set_list::set_list;
@@ -114,7 +114,10 @@ impl UpdatePlan {
             && ctx.as_one().is_none()
             && stand_alone_updated(&self.info, sets.iter().map(|(at, _)| *at))
         {
-            return self.run_in_parts(ctx, w, access, sets);
+            let write =
+                |w: &mut Writer, rows| w.update(&self.info, self.own_changes(ctx, rows, sets)?);
+            let returning = self.returning.as_ref();
+            return write_in_parts(ctx, (&self.info, access), w, returning, write);
         }
         let mut extras = HashMap::new();
         let mut changes = self.changes(ctx, &mut extras)?;
@@ -130,28 +133,6 @@ impl UpdatePlan {
         with_extras(&mut rows, &keys, &extras)?;
         w.finish()?;
         let returning = returned(ctx, self.returning.as_ref(), &rows)?;
-        Ok(Written { count, returning, work: w.work })
-    }
-
-    /// As [`UpdatePlan::run`], where each row stands alone.
-    fn run_in_parts(
-        &self,
-        ctx: &Context,
-        mut w: Writer,
-        access: &Access,
-        sets: &Sets,
-    ) -> SqlResult<Written> {
-        let (mut count, mut returning) = (0, self.returning.as_ref().map(|_| Vec::new()));
-        let mut parts = Parts::open(ctx, &self.info, access)?;
-        while let Some(rows) = parts.next()? {
-            count += rows.len() as u64;
-            let rows = w.update(&self.info, self.own_changes(ctx, rows, sets)?)?;
-            w.end_part()?;
-            if let Some(all) = &mut returning {
-                all.extend(returned(ctx, self.returning.as_ref(), &rows)?.unwrap_or_default());
-            }
-        }
-        w.finish()?;
         Ok(Written { count, returning, work: w.work })
     }
 
