@@ -201,6 +201,10 @@ impl Account {
 
     /// Gives bytes back.
     pub fn give(&self, bytes: usize) {
+        if bytes == 0 {
+            // All threads count in the pool: it is left alone where there is nothing to count.
+            return;
+        }
         self.used.fetch_sub(bytes, Ordering::Relaxed);
         self.pool.used.fetch_sub(bytes, Ordering::Relaxed);
     }
@@ -209,7 +213,8 @@ impl Account {
 /// What nobody gave back goes with the account: most of a statement's memory lives as long as it.
 impl Drop for Account {
     fn drop(&mut self) {
-        self.pool.used.fetch_sub(*self.used.get_mut(), Ordering::Relaxed);
+        let left = *self.used.get_mut();
+        self.give(left);
     }
 }
 
@@ -228,6 +233,7 @@ impl Held {
     pub fn note_unwritten(&mut self, bytes: usize) {
         let pool = &self.account.pool;
         match bytes.checked_sub(self.unwritten) {
+            Some(0) => return,
             Some(more) => pool.unwritten.fetch_add(more, Ordering::Relaxed),
             None => pool.unwritten.fetch_sub(self.unwritten - bytes, Ordering::Relaxed),
         };

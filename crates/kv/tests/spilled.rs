@@ -319,6 +319,50 @@ fn a_cancel_leaves_what_was_written_as_it_was() {
 }
 
 #[test]
+fn a_damaged_layer_is_a_named_error_and_never_a_wrong_answer() {
+    let fs = Arc::new(MemFs::new());
+    let store = open(fs.clone());
+    let key = |n: usize| format!("key {n:04}").into_bytes();
+    let value = |n: usize| format!("value {n}").into_bytes();
+    let mut named = 0;
+    for round in 0..40 {
+        let txn = begin(&store, 2_000);
+        (0..200).for_each(|n| txn.put(key(n), value(n)).expect("puts"));
+        let layers = files(&*fs);
+        let layer = Path::new("db/bulk").join(&layers[round % layers.len()]);
+        let length = fs.open(&layer).and_then(|f| f.len()).expect("has a length");
+        let offset = Random::seeded(round as u64).below(length);
+        fs.flip(&layer, offset, 1 << (round % 8)).expect("flips");
+        let mut check = |result: Result<(), KvError>| match result {
+            Err(KvError::Engine(braid_lsm::Error::Corruption { file, .. })) => {
+                assert_eq!(file, layer);
+                named += 1;
+            }
+            other => other.expect("fails by its name only"),
+        };
+        for n in 0..200 {
+            let got = txn.get(&key(n)).map(|got| assert_eq!(got, Some(value(n).into()), "{n}"));
+            check(got);
+        }
+        let committed = txn.commit();
+        let rows = stored(&store);
+        match &committed {
+            Ok(_) => assert_eq!(rows.len(), 200, "all of it"),
+            Err(_) => assert_eq!(rows.len(), 0, "nothing of it"),
+        }
+        check(committed.map(drop));
+        drop(txn);
+        assert_eq!(files(&*fs), Vec::<String>::new());
+        if !rows.is_empty() {
+            let txn = begin(&store, 2_000);
+            txn.delete_span(&KeySpan::new("key", "kez")).expect("deletes");
+            txn.commit().expect("commits");
+        }
+    }
+    assert!(named > 40, "{named}");
+}
+
+#[test]
 fn what_was_read_is_validated_and_others_are_waited_for() {
     for isolation in [Isolation::Serializable, Isolation::RepeatableRead] {
         let store = open(Arc::new(MemFs::new()));

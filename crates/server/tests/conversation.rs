@@ -357,6 +357,37 @@ fn prepared_statements_have_one_set_of_names() {
 }
 
 #[test]
+fn clients_are_told_when_a_setting_returns_to_what_it_was() {
+    let server = Running::new();
+    let mut talk = server.connect();
+    let mut says = |sql: &str, answer: &str| {
+        talk.query(sql);
+        assert_eq!(talk.answer(), answer, "{sql}");
+    };
+    // SET LOCAL ends with its block, however that ends.
+    for (end, idle) in [("commit", "Complete(COMMIT) I"), ("rollback", "Complete(ROLLBACK) I")] {
+        says("begin", "Complete(BEGIN) T");
+        says("set local timezone to 'Asia/Tokyo'", "ParameterStatus Complete(SET) T");
+        says(end, &format!("ParameterStatus {idle}"));
+        says("show timezone", "Columns Row(UTC) Complete(SHOW) I");
+    }
+    // SET is taken back by what takes back its block or a part of it.
+    says("begin", "Complete(BEGIN) T");
+    says("set datestyle to german", "ParameterStatus Complete(SET) T");
+    says("savepoint s", "Complete(SAVEPOINT) T");
+    says("set datestyle to sql", "ParameterStatus Complete(SET) T");
+    says("rollback to s", "ParameterStatus Complete(ROLLBACK) T");
+    says("show datestyle", "Columns Row(German, DMY) Complete(SHOW) T");
+    says("rollback", "ParameterStatus Complete(ROLLBACK) I");
+    says("show datestyle", "Columns Row(ISO, MDY) Complete(SHOW) I");
+    // Where nothing changed nothing is said.
+    says("begin", "Complete(BEGIN) T");
+    says("savepoint s", "Complete(SAVEPOINT) T");
+    says("rollback to s", "Complete(ROLLBACK) T");
+    says("rollback", "Complete(ROLLBACK) I");
+}
+
+#[test]
 fn a_changed_result_type_names_the_routine_that_drivers_look_for() {
     let server = Running::new();
     let mut talk = server.connect();

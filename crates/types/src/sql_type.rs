@@ -1,5 +1,6 @@
 //! SQL types with their modifiers.
 
+use std::mem::discriminant;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -284,7 +285,7 @@ impl SqlType {
         }
         NAMES
             .iter()
-            .find(|row| row.0.same_base(self))
+            .find(|row| discriminant(&row.0) == discriminant(self) && row.0.same_base(self))
             .expect("every built-in type that is not an array has a row in NAMES")
     }
 

@@ -27,7 +27,7 @@ pub(crate) fn ordered(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
 pub(super) fn in_order(plan: LogicalPlan) -> Result<LogicalPlan> {
     let ordered = plan.transform_down(|node| {
         let Some(graph) = Graph::of(&node)? else { return Ok(Transformed::no(node)) };
-        let ordered = search::best(&graph).plan(&graph)?;
+        let ordered = search::best(&graph)?.plan(&graph)?;
         let whole = graph::with_columns_of(ordered, &node)?;
         // Groups within the relations are in order already.
         Ok(Transformed::new(whole, true, TreeNodeRecursion::Jump))

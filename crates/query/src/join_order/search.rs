@@ -4,6 +4,7 @@
 //! gives. Reading a table costs its rows, unless the join looks up few of them by a key.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use datafusion::common::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan};
@@ -11,6 +12,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 use super::graph::{Graph, Set};
 
 use crate::exec::facts::{LOOKUPS_MAX, SOME};
+use crate::planning::check_stop;
 
 /// Relations of which all trees are looked at.
 const ALL_TREES: usize = 10;
@@ -23,7 +25,7 @@ const GIVEN: f64 = 0.5;
 #[derive(Clone, Debug)]
 enum Tree {
     Relation(usize),
-    Join(Box<Joined>, Box<Joined>),
+    Join(Arc<Joined>, Arc<Joined>),
 }
 
 /// A tree with what it costs.
@@ -49,15 +51,18 @@ impl Joined {
 }
 
 /// The best tree of all relations.
-pub(super) fn best(graph: &Graph) -> Joined {
+///
+/// # Errors
+/// 57014 when the statement shall stop.
+pub(super) fn best(graph: &Graph) -> Result<Joined> {
     let single: Vec<Joined> = (0..graph.relations.len()).map(|n| relation(graph, n)).collect();
     let trees = match single.len() <= ALL_TREES {
-        true => all_trees(graph, &single),
-        false => greedy(graph, single, true),
+        true => all_trees(graph, &single)?,
+        false => greedy(graph, single, true)?,
     };
     // What nothing connects is multiplied, the smallest first.
-    let mut whole = greedy(graph, trees, false);
-    whole.pop().unwrap_or_else(|| relation(graph, 0))
+    let mut whole = greedy(graph, trees, false)?;
+    Ok(whole.pop().unwrap_or_else(|| relation(graph, 0)))
 }
 
 fn relation(graph: &Graph, number: usize) -> Joined {
@@ -68,13 +73,14 @@ fn relation(graph: &Graph, number: usize) -> Joined {
 }
 
 /// The best tree of each connected part.
-fn all_trees(graph: &Graph, single: &[Joined]) -> Vec<Joined> {
+fn all_trees(graph: &Graph, single: &[Joined]) -> Result<Vec<Joined>> {
     let all: Set = (1 << single.len()) - 1;
     let mut best: HashMap<Set, Joined> = single.iter().map(|j| (j.set, j.clone())).collect();
     for set in 1..=all {
         if set.count_ones() < 2 {
             continue;
         }
+        check_stop()?;
         let mut cheapest: Option<Joined> = None;
         // Each way to cut the set in two, once: the lowest relation is on the left.
         let lowest = set & set.wrapping_neg();
@@ -104,28 +110,33 @@ fn all_trees(graph: &Graph, single: &[Joined]) -> Vec<Joined> {
             trees.extend(best.remove(&set));
         }
     }
-    trees
+    Ok(trees)
 }
 
 /// Joins the pair with the smallest result until there is none; only connected ones if so wished.
-fn greedy(graph: &Graph, mut trees: Vec<Joined>, connected: bool) -> Vec<Joined> {
+fn greedy(graph: &Graph, mut trees: Vec<Joined>, connected: bool) -> Result<Vec<Joined>> {
+    // Most pairs of a round were pairs of the round before.
+    let mut known: HashMap<(Set, Set), Option<Joined>> = HashMap::new();
     loop {
-        let mut smallest: Option<(usize, usize, Joined)> = None;
+        let mut smallest: Option<(usize, usize, f64)> = None;
         for a in 0..trees.len() {
+            check_stop()?;
             for b in a + 1..trees.len() {
-                let joined = match join(graph, &trees[a], &trees[b]) {
-                    Some(joined) => joined,
-                    None if connected => continue,
-                    None => multiplied(graph, &trees[a], &trees[b]),
-                };
-                if smallest.as_ref().is_none_or(|(_, _, known)| joined.rows < known.rows) {
-                    smallest = Some((a, b, joined));
+                let (left, right) = (&trees[a], &trees[b]);
+                let joined = known.entry((left.set, right.set)).or_insert_with(|| {
+                    let joined = join(graph, left, right);
+                    joined.or_else(|| (!connected).then(|| multiplied(graph, left, right)))
+                });
+                let Some(joined) = joined else { continue };
+                if smallest.is_none_or(|(_, _, rows)| joined.rows < rows) {
+                    smallest = Some((a, b, joined.rows));
                 }
             }
         }
-        let Some((a, b, joined)) = smallest else { return trees };
+        let Some((a, b, _)) = smallest else { return Ok(trees) };
+        let pair = (trees[a].set, trees[b].set);
         trees.remove(b);
-        trees[a] = joined;
+        trees[a] = known.remove(&pair).flatten().expect("the pair was found");
     }
 }
 
@@ -204,7 +215,7 @@ fn joined(
         true => (b, a, ba),
         false => (a, b, ab),
     };
-    let tree = Tree::Join(Box::new(left.clone()), Box::new(right.clone()));
+    let tree = Tree::Join(Arc::new(left.clone()), Arc::new(right.clone()));
     Joined { tree, set: a.set | b.set, rows, cost }
 }
 

@@ -204,8 +204,8 @@ impl Connection {
     /// Answers one message; `false` after a goodbye.
     fn answer(&mut self, frame: Frame) -> Result<bool, Fatal> {
         let kind = frame.kind;
-        match Message::decode(frame) {
-            Ok(Message::Query(text)) => self.simple_query(&text)?,
+        match Message::decode(&frame) {
+            Ok(Message::Query(text)) => self.simple_query(text)?,
             Ok(Message::Terminate) => return Ok(false),
             Ok(Message::Sync) => {
                 self.skip_to_sync = false;

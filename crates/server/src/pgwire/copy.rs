@@ -33,11 +33,11 @@ pub(crate) fn receive(
                 return Err(Fatal::Disconnected(gone).into());
             }
         };
-        match Message::decode(frame)? {
+        match Message::decode(&frame)? {
             // On an error what the client still sends is skipped by the connection's loop.
-            Message::CopyData(data) => copy.feed(&data)?,
+            Message::CopyData(data) => copy.feed(data)?,
             Message::CopyDone => return Ok(format!("COPY {}", copy.finish()?)),
-            Message::CopyFail(message) => return Err(copy.abort(&message).into()),
+            Message::CopyFail(message) => return Err(copy.abort(message).into()),
             // Allowed during COPY, without meaning.
             Message::Flush | Message::Sync => {}
             _ => return Err(Fatal::protocol("unexpected message during COPY from stdin").into()),

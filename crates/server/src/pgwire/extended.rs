@@ -8,8 +8,8 @@
 //!   Sync                        end of the implicit transaction, ReadyForQuery
 //! ```
 
-use std::collections::HashMap;
-use std::collections::VecDeque;
+use std::borrow::Cow;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use braid_sql::answer::Answer;
@@ -26,13 +26,44 @@ use super::copy;
 use super::errors::Failure;
 use super::message::{Bind, Message, Parse, Target};
 use super::rows::{self, Format, RowWriter};
+use super::wire::Wire;
 
 /// Portals of one connection, by name, and the statement without a name. Statements with a name
 /// are the session's, which knows them from PREPARE, too.
 #[derive(Default)]
 pub(crate) struct Extended {
     unnamed: Option<Arc<Prepared>>,
-    portals: HashMap<String, Portal>,
+    portals: Portals,
+}
+
+/// By name. Nearly always it is the one without a name, which needs no hash.
+#[derive(Default)]
+struct Portals {
+    unnamed: Option<Portal>,
+    named: HashMap<String, Portal>,
+}
+
+impl Portals {
+    fn get(&self, name: &str) -> Option<&Portal> {
+        if name.is_empty() { self.unnamed.as_ref() } else { self.named.get(name) }
+    }
+
+    fn take(&mut self, name: &str) -> Option<Portal> {
+        if name.is_empty() { self.unnamed.take() } else { self.named.remove(name) }
+    }
+
+    fn put(&mut self, name: &str, portal: Portal) {
+        if name.is_empty() {
+            self.unnamed = Some(portal);
+        } else {
+            self.named.insert(name.to_string(), portal);
+        }
+    }
+
+    fn clear(&mut self) {
+        self.unnamed = None;
+        self.named.clear();
+    }
 }
 
 struct Portal {
@@ -49,13 +80,13 @@ enum PortalState {
         rest: VecDeque<Row>,
     },
     /// Ran to its end; the tag is what another Execute answers.
-    Finished(String),
+    Finished(Cow<'static, str>),
 }
 
 impl Extended {
     pub(crate) fn drop_unnamed(&mut self) {
         self.unnamed = None;
-        self.portals.remove("");
+        self.portals.unnamed = None;
     }
 
     /// Portals live as long as their transaction.
@@ -66,12 +97,30 @@ impl Extended {
     }
 }
 
+/// What PostgreSQL answers when a portal that is at its end is executed once more.
+fn said_again(tag: &str) -> Cow<'static, str> {
+    if tag.starts_with("SELECT") { "SELECT 0".into() } else { tag.to_string().into() }
+}
+
+/// Says which columns come, if any.
+fn describe_columns(
+    wire: &mut Wire,
+    columns: Option<&[ColumnInfo]>,
+    formats: &[Format],
+) -> Result<(), Failure> {
+    match columns {
+        Some(columns) => rows::describe(wire, columns, formats)?,
+        None => wire.send(&NoData::new())?,
+    }
+    Ok(())
+}
+
 fn unknown_portal(name: &str) -> SqlError {
     SqlError::new(SqlState::INVALID_CURSOR_NAME, format!("portal \"{name}\" does not exist"))
 }
 
 impl Connection {
-    pub(crate) fn extended_message(&mut self, message: Message) -> Result<(), Failure> {
+    pub(crate) fn extended_message(&mut self, message: Message<'_>) -> Result<(), Failure> {
         match message {
             Message::Parse(parse) => self.parse(parse),
             Message::Bind(bind) => self.bind(bind),
@@ -82,7 +131,7 @@ impl Connection {
         }
     }
 
-    fn parse(&mut self, parse: Parse) -> Result<(), Failure> {
+    fn parse(&mut self, parse: Parse<'_>) -> Result<(), Failure> {
         self.begin_statement();
         if parse.name.is_empty() {
             // Gone even if the new one turns out to be wrong.
@@ -101,7 +150,7 @@ impl Connection {
                 }),
             })
             .collect::<Result<Vec<Option<SqlType>>, SqlError>>()?;
-        let mut statements = self.session.parse_script(&parse.query)?;
+        let mut statements = self.session.parse_script(parse.query)?;
         if statements.len() > 1 {
             return Err(SqlError::syntax(
                 "cannot insert multiple commands into a prepared statement",
@@ -112,16 +161,16 @@ impl Connection {
         if parse.name.is_empty() {
             self.extended.unnamed = Some(self.session.prepare(statement, &types)?);
         } else {
-            self.session.prepare_named(&parse.name, statement, &types)?;
+            self.session.prepare_named(parse.name, statement, &types)?;
         }
         self.wire.send(&ParseComplete::new())?;
         Ok(())
     }
 
-    fn bind(&mut self, bind: Bind) -> Result<(), Failure> {
+    fn bind(&mut self, bind: Bind<'_>) -> Result<(), Failure> {
         self.begin_statement();
         let statement = bind.statement;
-        let prepared = self.statement(&statement)?;
+        let prepared = self.statement(statement)?;
         let types = prepared.param_types();
         if bind.parameters.len() != types.len() {
             return Err(SqlError::new(
@@ -147,7 +196,7 @@ impl Connection {
         let mut parameters = Vec::with_capacity(types.len());
         for (i, (value, ty)) in bind.parameters.iter().zip(types).enumerate() {
             let format = rows::format_of(&formats, i);
-            parameters.push(match value.as_deref() {
+            parameters.push(match *value {
                 Some(name) if ty.names_objects() && format == Format::Text => {
                     self.session.object_named(checked_text(name)?, ty)?
                 }
@@ -160,14 +209,14 @@ impl Connection {
             formats: rows::formats(&bind.result_formats)?,
             state: PortalState::Fresh,
         };
-        if !bind.portal.is_empty() && self.extended.portals.contains_key(&bind.portal) {
+        if !bind.portal.is_empty() && self.extended.portals.get(bind.portal).is_some() {
             return Err(SqlError::new(
                 SqlState("42P03"),
                 format!("cursor \"{}\" already exists", bind.portal),
             )
             .into());
         }
-        self.extended.portals.insert(bind.portal, portal);
+        self.extended.portals.put(bind.portal, portal);
         self.wire.send(&BindComplete::new())?;
         Ok(())
     }
@@ -184,49 +233,43 @@ impl Connection {
         })
     }
 
-    fn describe(&mut self, target: Target) -> Result<(), Failure> {
-        let (columns, formats): (Option<Vec<ColumnInfo>>, Vec<Format>) = match target {
+    fn describe(&mut self, target: Target<'_>) -> Result<(), Failure> {
+        match target {
             Target::Statement(name) => {
-                let prepared = self.statement(&name)?;
+                let prepared = self.statement(name)?;
                 let oids = prepared.param_types().iter().map(SqlType::oid).collect();
                 self.wire.send(&ParameterDescription::new(oids))?;
-                (prepared.columns().map(<[_]>::to_vec), Vec::new())
+                describe_columns(&mut self.wire, prepared.columns(), &[])
             }
             Target::Portal(name) => {
-                match self.extended.portals.get(&name) {
-                    Some(p) => (p.prepared.columns().map(<[_]>::to_vec), p.formats.clone()),
+                match self.extended.portals.get(name) {
+                    Some(p) => describe_columns(&mut self.wire, p.prepared.columns(), &p.formats),
                     // Cursors of SQL are portals too.
-                    None => match self.session.cursor_columns(&name) {
-                        Ok(columns) => (Some(columns), Vec::new()),
-                        Err(_) => return Err(unknown_portal(&name).into()),
+                    None => match self.session.cursor_columns(name) {
+                        Ok(columns) => describe_columns(&mut self.wire, Some(&columns), &[]),
+                        Err(_) => Err(unknown_portal(name).into()),
                     },
                 }
             }
-        };
-        match columns {
-            Some(columns) => rows::describe(&mut self.wire, &columns, &formats)?,
-            None => self.wire.send(&NoData::new())?,
         }
-        Ok(())
     }
 
-    fn close(&mut self, target: Target) -> Result<(), Failure> {
+    fn close(&mut self, target: Target<'_>) -> Result<(), Failure> {
         match target {
-            Target::Statement(name) if name.is_empty() => self.extended.unnamed = None,
-            Target::Statement(name) => self.session.close_prepared(&name),
-            Target::Portal(name) => drop(self.extended.portals.remove(&name)),
+            Target::Statement("") => self.extended.unnamed = None,
+            Target::Statement(name) => self.session.close_prepared(name),
+            Target::Portal(name) => drop(self.extended.portals.take(name)),
         }
         self.wire.send(&CloseComplete::new())?;
         Ok(())
     }
 
-    fn execute(&mut self, name: String, max_rows: i32) -> Result<(), Failure> {
+    fn execute(&mut self, name: &str, max_rows: i32) -> Result<(), Failure> {
         self.begin_statement();
-        let mut portal =
-            self.extended.portals.remove(&name).ok_or_else(|| unknown_portal(&name))?;
+        let mut portal = self.extended.portals.take(name).ok_or_else(|| unknown_portal(name))?;
         let result = self.run_portal(&mut portal, max_rows.max(0) as usize);
         if result.is_ok() {
-            self.extended.portals.insert(name, portal);
+            self.extended.portals.put(name, portal);
         }
         result
     }
@@ -244,21 +287,21 @@ impl Connection {
                     portal.state = PortalState::Open { rows, rest: VecDeque::new() };
                 }
                 Outcome::Done(tag) => {
-                    portal.state = PortalState::Finished(tag.clone());
+                    portal.state = PortalState::Finished(said_again(&tag));
                     return Ok(self.complete(tag)?);
                 }
                 Outcome::CopyIn(copy_in) => {
                     let tag = copy::receive(self, copy_in)?;
-                    portal.state = PortalState::Finished(tag.clone());
+                    portal.state = PortalState::Finished(said_again(&tag));
                     return Ok(self.complete(tag)?);
                 }
                 Outcome::CopyOut(copy_out) => {
                     let tag = copy::send(self, *copy_out)?;
-                    portal.state = PortalState::Finished(tag.clone());
+                    portal.state = PortalState::Finished(said_again(&tag));
                     return Ok(self.complete(tag)?);
                 }
                 Outcome::Empty => {
-                    portal.state = PortalState::Finished(String::new());
+                    portal.state = PortalState::Finished("".into());
                     return Ok(self.wire.send(&EmptyQueryResponse::new())?);
                 }
             }
@@ -276,11 +319,7 @@ impl Connection {
         let mut sent = 0;
         let tag = match &mut portal.state {
             PortalState::Fresh => unreachable!("a fresh portal was executed above"),
-            // As PostgreSQL answers for a portal that is at its end.
-            PortalState::Finished(tag) => {
-                let tag = if tag.starts_with("SELECT") { "SELECT 0".into() } else { tag.clone() };
-                return Ok(self.complete(tag)?);
-            }
+            PortalState::Finished(tag) => return Ok(self.complete(tag.to_string())?),
             PortalState::Open { rows, rest } => loop {
                 while let Some(row) = rest.pop_front() {
                     writer.send(&mut self.wire, &row)?;
@@ -307,12 +346,12 @@ impl Connection {
                         sent += batch.rows();
                     }
                     // The tag counts the rows of this Execute, not those of earlier pieces.
-                    None if rows.tag().starts_with("SELECT ") => break format!("SELECT {sent}"),
+                    None if rows.is_select() => break format!("SELECT {sent}"),
                     None => break rows.tag(),
                 }
             },
         };
-        portal.state = PortalState::Finished(tag.clone());
+        portal.state = PortalState::Finished(said_again(&tag));
         Ok(self.complete(tag)?)
     }
 }

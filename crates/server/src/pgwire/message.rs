@@ -24,46 +24,46 @@ pub(crate) struct Frame {
     pub(crate) body: Bytes,
 }
 
-/// A message of a running session.
+/// A message of a running session, in the bytes of its frame.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Message {
-    Query(String),
-    Parse(Parse),
-    Bind(Bind),
-    Describe(Target),
-    Execute { portal: String, max_rows: i32 },
-    Close(Target),
+pub(crate) enum Message<'a> {
+    Query(&'a str),
+    Parse(Parse<'a>),
+    Bind(Bind<'a>),
+    Describe(Target<'a>),
+    Execute { portal: &'a str, max_rows: i32 },
+    Close(Target<'a>),
     Sync,
     Flush,
     Terminate,
-    CopyData(Bytes),
+    CopyData(&'a [u8]),
     CopyDone,
-    CopyFail(String),
+    CopyFail(&'a str),
     FunctionCall,
 }
 
 #[derive(Debug, PartialEq)]
-pub(crate) struct Parse {
-    pub(crate) name: String,
-    pub(crate) query: String,
+pub(crate) struct Parse<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) query: &'a str,
     pub(crate) type_oids: Vec<u32>,
 }
 
 #[derive(Debug, PartialEq)]
-pub(crate) struct Bind {
-    pub(crate) portal: String,
-    pub(crate) statement: String,
+pub(crate) struct Bind<'a> {
+    pub(crate) portal: &'a str,
+    pub(crate) statement: &'a str,
     pub(crate) parameter_formats: Vec<i16>,
     /// `None` is NULL.
-    pub(crate) parameters: Vec<Option<Bytes>>,
+    pub(crate) parameters: Vec<Option<&'a [u8]>>,
     pub(crate) result_formats: Vec<i16>,
 }
 
 /// What Describe and Close are about.
-#[derive(Debug, PartialEq)]
-pub(crate) enum Target {
-    Statement(String),
-    Portal(String),
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Target<'a> {
+    Statement(&'a str),
+    Portal(&'a str),
 }
 
 /// The first message of a connection, which has no type byte.
@@ -93,13 +93,13 @@ pub(crate) fn length_max(kind: u8) -> Option<usize> {
     }
 }
 
-impl Message {
+impl Message<'_> {
     /// Decodes a frame.
     ///
     /// # Errors
     /// 08P01, 22021; the conversation can go on.
-    pub(crate) fn decode(frame: Frame) -> SqlResult<Message> {
-        let mut body = Body { bytes: frame.body, at: 0 };
+    pub(crate) fn decode(frame: &Frame) -> SqlResult<Message<'_>> {
+        let mut body = Body { bytes: &frame.body, at: 0 };
         let message = match frame.kind {
             b'Q' => Message::Query(body.text()?),
             b'P' => Message::Parse(parse(&mut body)?),
@@ -130,7 +130,7 @@ impl First {
     /// # Errors
     /// 08P01; nothing is known of the client, so the connection ends.
     pub(crate) fn decode(bytes: Bytes) -> SqlResult<First> {
-        let mut body = Body { bytes, at: 0 };
+        let mut body = Body { bytes: &bytes, at: 0 };
         let (major, minor) = (body.u16()?, body.u16()?);
         match (major, minor) {
             (1234, 5678) => {
@@ -149,7 +149,7 @@ impl First {
                     if name.is_empty() {
                         break;
                     }
-                    parameters.insert(name, body.text()?);
+                    parameters.insert(name.to_string(), body.text()?.to_string());
                 }
                 body.end().map_err(|_| {
                     violation(
@@ -167,14 +167,14 @@ fn violation(message: String) -> SqlError {
     SqlError::new(SqlState::PROTOCOL_VIOLATION, message)
 }
 
-fn parse(body: &mut Body) -> SqlResult<Parse> {
+fn parse<'a>(body: &mut Body<'a>) -> SqlResult<Parse<'a>> {
     let (name, query) = (body.text()?, body.text()?);
     let count = body.count(4)?;
     let type_oids = (0..count).map(|_| body.i32().map(|v| v as u32)).collect::<SqlResult<_>>()?;
     Ok(Parse { name, query, type_oids })
 }
 
-fn bind(body: &mut Body) -> SqlResult<Bind> {
+fn bind<'a>(body: &mut Body<'a>) -> SqlResult<Bind<'a>> {
     let (portal, statement) = (body.text()?, body.text()?);
     let parameter_formats = body.formats()?;
     let count = body.count(4)?;
@@ -184,24 +184,23 @@ fn bind(body: &mut Body) -> SqlResult<Bind> {
 }
 
 /// A body that is read from its front.
-struct Body {
-    bytes: Bytes,
+struct Body<'a> {
+    bytes: &'a [u8],
     at: usize,
 }
 
-impl Body {
-    fn take(&mut self, n: usize) -> SqlResult<Bytes> {
+impl<'a> Body<'a> {
+    fn take(&mut self, n: usize) -> SqlResult<&'a [u8]> {
         if n > self.bytes.len() - self.at {
             return Err(violation("insufficient data left in message".into()));
         }
-        let taken = self.bytes.slice(self.at..self.at + n);
+        let taken = &self.bytes[self.at..self.at + n];
         self.at += n;
         Ok(taken)
     }
 
     fn fixed<const N: usize>(&mut self) -> SqlResult<[u8; N]> {
-        let bytes = self.take(N)?;
-        Ok(bytes[..].try_into().expect("as many were taken"))
+        Ok(self.take(N)?.try_into().expect("as many were taken"))
     }
 
     fn u16(&mut self) -> SqlResult<u16> {
@@ -227,7 +226,7 @@ impl Body {
         (0..count).map(|_| self.u16().map(|v| v as i16)).collect()
     }
 
-    fn value(&mut self) -> SqlResult<Option<Bytes>> {
+    fn value(&mut self) -> SqlResult<Option<&'a [u8]>> {
         match self.i32()? {
             -1 => Ok(None),
             n => match usize::try_from(n) {
@@ -237,17 +236,17 @@ impl Body {
         }
     }
 
-    fn text(&mut self) -> SqlResult<String> {
+    fn text(&mut self) -> SqlResult<&'a str> {
         let rest = &self.bytes[self.at..];
-        let Some(end) = rest.iter().position(|b| *b == 0) else {
+        let Some(end) = memchr::memchr(0, rest) else {
             return Err(violation("invalid string in message".into()));
         };
-        let text = checked_text(&rest[..end])?.to_string();
+        let text = checked_text(&rest[..end])?;
         self.at += end + 1;
         Ok(text)
     }
 
-    fn target(&mut self, word: &str) -> SqlResult<Target> {
+    fn target(&mut self, word: &str) -> SqlResult<Target<'a>> {
         let [kind] = self.fixed()?;
         let name = self.text()?;
         match kind {
@@ -270,14 +269,15 @@ impl Body {
 mod tests {
     use super::*;
 
-    fn decode(kind: u8, body: &[u8]) -> Result<Message, &'static str> {
+    /// What a message says, as text: it lives as long as its frame.
+    fn decode(kind: u8, body: &[u8]) -> Result<String, &'static str> {
         let frame = Frame { kind, body: Bytes::copy_from_slice(body) };
-        Message::decode(frame).map_err(|e| e.state().0)
+        Message::decode(&frame).map(|m| format!("{m:?}")).map_err(|e| e.state().0)
     }
 
     #[test]
     fn bodies_are_read_to_their_last_byte() {
-        assert_eq!(decode(b'Q', b"SELECT 1\0"), Ok(Message::Query("SELECT 1".into())));
+        assert_eq!(decode(b'Q', b"SELECT 1\0"), Ok("Query(\"SELECT 1\")".into()));
         assert_eq!(decode(b'Q', b"delete from t\0where id=4\0"), Err("08P01"));
         assert_eq!(decode(b'Q', b"SELECT 1"), Err("08P01"));
         assert_eq!(decode(b'Q', b"SELECT '\xff'\0"), Err("22021"));
@@ -285,8 +285,9 @@ mod tests {
         assert_eq!(decode(b'D', b"Xs\0"), Err("08P01"));
         assert_eq!(decode(b'P', b"\0SELECT 1\0\xff\xff"), Err("08P01"));
         let bind = b"p\0s\0\0\0\0\x02\0\0\0\x01x\xff\xff\xff\xff\0\x01\0\x01";
-        let Ok(Message::Bind(bind)) = decode(b'B', bind) else { panic!("a good Bind") };
-        assert_eq!(bind.parameters, [Some(Bytes::from_static(b"x")), None]);
+        let frame = Frame { kind: b'B', body: Bytes::from_static(bind) };
+        let Ok(Message::Bind(bind)) = Message::decode(&frame) else { panic!("a good Bind") };
+        assert_eq!(bind.parameters, [Some(&b"x"[..]), None]);
         assert_eq!(bind.result_formats, [1]);
         assert_eq!(decode(b'B', b"\0\0\0\0\0\x01\xff\xff\xff\xfe\0\0"), Err("08P01"));
     }

@@ -4,7 +4,6 @@ use braid_sql::answer::{Answer, Cell};
 use braid_sql::{ColumnInfo, Row};
 use braid_types::{Datum, SqlError, SqlState, SqlType, Style, checked_text};
 use bytes::{BufMut, BytesMut};
-use pgwire::messages::data::{FieldDescription, RowDescription};
 
 use super::errors::Fatal;
 use super::wire::Wire;
@@ -46,22 +45,20 @@ pub(crate) fn describe(
     columns: &[ColumnInfo],
     formats: &[Format],
 ) -> Result<(), Fatal> {
-    let fields = columns
-        .iter()
-        .enumerate()
-        .map(|(i, c)| {
-            FieldDescription::new(
-                c.name.clone(),
-                c.table_oid as i32,
-                c.attnum,
-                c.ty.oid(),
-                c.ty.type_len(),
-                c.ty.typmod(),
-                format_of(formats, i) as i16,
-            )
-        })
-        .collect();
-    wire.send(&RowDescription::new(fields))
+    wire.send_raw(b'T', |out| {
+        out.put_i16(columns.len() as i16);
+        for (i, column) in columns.iter().enumerate() {
+            out.put_slice(column.name.as_bytes());
+            out.put_u8(0);
+            out.put_u32(column.table_oid);
+            out.put_i16(column.attnum);
+            out.put_u32(column.ty.oid());
+            out.put_i16(column.ty.type_len());
+            out.put_i32(column.ty.typmod());
+            out.put_i16(format_of(formats, i) as i16);
+        }
+        Ok(())
+    })
 }
 
 /// Writes rows of one result.

@@ -55,6 +55,8 @@ pub(crate) struct Wire {
     backend: Arc<Backend>,
     pace: Pace,
     input: BytesMut,
+    /// What one read brings, before it goes to the input; empty while the client is silent.
+    heard: Vec<u8>,
     output: BytesMut,
     /// Says when what is queued may leave.
     gate: Option<Gate>,
@@ -84,6 +86,7 @@ impl Wire {
             backend,
             pace: Pace::new(eager_wait),
             input,
+            heard: Vec::new(),
             output,
             gate: None,
             message,
@@ -103,6 +106,7 @@ impl Wire {
                 *buffer = BytesMut::new();
             }
         }
+        self.heard = Vec::new();
     }
 
     /// Nothing has been received that is not answered, nothing waits to be sent.
@@ -173,7 +177,9 @@ impl Wire {
         let whole = 1 + length as usize;
         // Nothing of earlier messages is needed any more.
         if whole <= SMALL {
-            self.message.release();
+            if self.message.bytes() > 0 {
+                self.message.release();
+            }
         } else if let Err(e) = self.message.resize(whole) {
             self.refused = Some((kind, whole, memory_error(&e)));
             return Ok(Err(Fill::Silence));
@@ -233,9 +239,9 @@ impl Wire {
         if filled == 0 {
             self.pace.wait(&self.backend.socket);
         }
-        self.input.resize(filled + READ_BYTES, 0);
+        self.heard.resize(READ_BYTES, 0);
         let read = loop {
-            match (&*self.backend.socket).read(&mut self.input[filled..]) {
+            match (&*self.backend.socket).read(&mut self.heard) {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 other => break other,
             }
@@ -244,14 +250,13 @@ impl Wire {
             self.pace.heard();
         }
         match read {
+            Ok(0) => Ok(Fill::End),
             Ok(n) => {
-                self.input.truncate(filled + n);
-                Ok(if n > 0 { Fill::Enough } else { Fill::End })
+                self.input.extend_from_slice(&self.heard[..n]);
+                Ok(Fill::Enough)
             }
-            Err(e) => {
-                self.input.truncate(filled);
-                if is_time_out(&e) { Ok(Fill::Silence) } else { Err(Fatal::Disconnected(e)) }
-            }
+            Err(e) if is_time_out(&e) => Ok(Fill::Silence),
+            Err(e) => Err(Fatal::Disconnected(e)),
         }
     }
 

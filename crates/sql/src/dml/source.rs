@@ -57,7 +57,7 @@ impl Source {
     /// Runs it.
     pub fn stream(&self, ctx: &Context) -> SqlResult<Box<dyn RowStream>> {
         match self {
-            Source::Own(p) => p.run(ctx),
+            Source::Own(p) => p.run(&Arc::new(ctx.clone())),
             Source::General(g) => {
                 let mut run = ctx.run_context();
                 // A general plan gets as many parameters as it asked for.

@@ -38,6 +38,16 @@ pub(super) enum Values {
     Array(Bound),
 }
 
+impl Values {
+    /// The one value that there is, whatever the parameters.
+    fn only(&self) -> Option<&Bound> {
+        match self {
+            Values::List(list) if list.len() == 1 => list.first(),
+            _ => None,
+        }
+    }
+}
+
 /// Bounds of the key column after those with values.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RangeOn {
@@ -579,10 +589,7 @@ impl Access {
 
     /// The value of the leading column at this position, if it has exactly one.
     pub(super) fn single(&self, n: usize) -> Option<&Bound> {
-        match self.eq.get(n) {
-            Some(Values::List(list)) if list.len() == 1 => Some(&list[0]),
-            _ => None,
-        }
+        self.eq.get(n).and_then(Values::only)
     }
 
     /// Whether it reads along the primary key, for rows whose leading key columns equal exactly
@@ -732,6 +739,12 @@ impl Access {
         if let Some(tuples) = &self.tuples {
             return tuples.prefixes(outer, eval);
         }
+        // So it is nearly always.
+        if self.eq.iter().all(|values| values.only().is_some()) {
+            let values = self.eq.iter().filter_map(Values::only);
+            let one = values.map(|e| e.eval(outer, eval)).collect::<SqlResult<Vec<_>>>()?;
+            return Ok(if one.iter().any(Datum::is_null) { vec![] } else { vec![one] });
+        }
         let mut out: Vec<Vec<Datum>> = vec![Vec::new()];
         let mut values = self.values(outer, eval)?;
         values.truncate(Access::combined(&values));
@@ -758,8 +771,7 @@ impl Access {
         outer: &[Datum],
         eval: &EvalContext,
     ) -> SqlResult<Vec<(usize, Vec<Datum>)>> {
-        let multiple = |v: &Values| !matches!(v, Values::List(l) if l.len() == 1);
-        if self.eq.iter().filter(|v| multiple(v)).count() < 2 {
+        if self.eq.iter().filter(|values| values.only().is_none()).count() < 2 {
             return Ok(Vec::new());
         }
         let mut values = self.values(outer, eval)?;

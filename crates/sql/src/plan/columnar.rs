@@ -78,16 +78,6 @@ impl ColumnarRows {
         parts: &Parts,
         limit: Option<u64>,
     ) -> SqlResult<Option<ColumnarRows>> {
-        let columns: Option<Vec<usize>> = match &parts.output {
-            Output::Rows(exprs) => exprs.iter().map(|e| e.as_column()).collect(),
-            // Those that arguments are made of.
-            Output::Aggregates(aggregates) => {
-                let args = aggregates.iter().flat_map(|a| &a.args);
-                let columns: BTreeSet<usize> = args.flat_map(|arg| arg.columns()).collect();
-                Some(columns.into_iter().collect())
-            }
-            Output::Groups(_) => None,
-        };
         let [step] = parts.steps.as_slice() else { return Ok(None) };
         let layout = &step.layout;
         let plain = parts.sort.is_empty()
@@ -100,7 +90,20 @@ impl ColumnarRows {
             && step.semi.is_none()
             && step.value.is_none()
             && (step.access.index.is_some() || !layout.has_children || layout.jumps());
-        let Some(columns) = columns.filter(|_| plain) else { return Ok(None) };
+        if !plain {
+            return Ok(None);
+        }
+        let columns: Option<Vec<usize>> = match &parts.output {
+            Output::Rows(exprs) => exprs.iter().map(|e| e.as_column()).collect(),
+            // Those that arguments are made of.
+            Output::Aggregates(aggregates) => {
+                let args = aggregates.iter().flat_map(|a| &a.args);
+                let columns: BTreeSet<usize> = args.flat_map(|arg| arg.columns()).collect();
+                Some(columns.into_iter().collect())
+            }
+            Output::Groups(_) => None,
+        };
+        let Some(columns) = columns else { return Ok(None) };
         let table = &layout.table.columns;
         if columns.iter().any(|at| table[*at].expression.is_some()) {
             return Ok(None);

@@ -88,7 +88,7 @@ struct Stage {
 
 /// Joined rows, one at a time.
 pub(super) struct Joined {
-    ctx: Context,
+    ctx: Arc<Context>,
     parts: Arc<Parts>,
     /// Whether it is the passes for parameters that are alike.
     alike: bool,
@@ -167,7 +167,7 @@ pub(super) fn ended(
 }
 
 impl Joined {
-    pub(super) fn open(ctx: Context, parts: Arc<Parts>, first: Option<usize>) -> Joined {
+    pub(super) fn open(ctx: Arc<Context>, parts: Arc<Parts>, first: Option<usize>) -> Joined {
         let mut stages = Vec::new();
         let alike = parts.passes.are_alike(&ctx.eval);
         let mut n = 0;

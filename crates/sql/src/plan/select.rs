@@ -128,7 +128,7 @@ impl SelectPlan {
     }
 
     /// Runs it. Locking reads are done when this returns, so that they can be tried again.
-    pub fn run(&self, ctx: &Context) -> SqlResult<Box<dyn RowStream>> {
+    pub fn run(&self, ctx: &Arc<Context>) -> SqlResult<Box<dyn RowStream>> {
         let p = &self.parts;
         let limit = count(&p.limit, "LIMIT", ctx)?;
         let offset = count(&p.offset, "OFFSET", ctx)?.unwrap_or(0);
@@ -150,12 +150,12 @@ impl SelectPlan {
             let kept = rows.into_iter().skip(skip.unwrap_or(0)).take(most.unwrap_or(usize::MAX));
             return Ok(Box::new(VecRows::new(kept.collect())));
         }
-        let mut ctx = ctx.clone();
-        if p.locking.is_some_and(|l| l.wait == Wait::SkipLocked) {
+        let ctx = match p.locking.is_some_and(|l| l.wait == Wait::SkipLocked) {
             // What others work on is passed over: the answer promises nothing about other rows, so
             // the commit does not depend on them. The returned rows are locked.
-            ctx.reading = ReadMode::Unrecorded;
-        }
+            true => Arc::new(Context { reading: ReadMode::Unrecorded, ..Context::clone(ctx) }),
+            false => ctx.clone(),
+        };
         let mut stream = SelectStream::open(ctx, p.clone(), limit, offset)?;
         if p.locking.is_none() {
             return Ok(Box::new(stream));
@@ -167,7 +167,7 @@ impl SelectPlan {
         Ok(Box::new(VecRows::new(all)))
     }
 
-    fn aggregate(&self, ctx: &Context, aggregates: &[Aggregate], run: bool) -> SqlResult<Row> {
+    fn aggregate(&self, ctx: &Arc<Context>, aggregates: &[Aggregate], run: bool) -> SqlResult<Row> {
         let mut states: Vec<_> = aggregates.iter().map(Aggregate::start).collect();
         let mut add = |row: &[Datum]| {
             let mut each = aggregates.iter().zip(&mut states);
@@ -278,7 +278,7 @@ impl SelectPlan {
     /// Runs it for EXPLAIN ANALYZE: what it did, and what each step did.
     fn measure(&self, ctx: &Context) -> SqlResult<RanSelect> {
         let steps = Arc::new(Mutex::new(vec![Actual::default(); self.parts.steps.len()]));
-        let ctx = Context { measured: Some(steps.clone()), ..ctx.clone() };
+        let ctx = Arc::new(Context { measured: Some(steps.clone()), ..ctx.clone() });
         let before = ctx.txn.stats();
         let mut stream = self.run(&ctx)?;
         let mut rows = 0;

@@ -31,7 +31,7 @@ pub(super) struct SelectStream {
     joined: Option<Joined>,
     /// Sorted rows, when a sort was needed.
     sorted: Option<VecDeque<(Bytes, Row)>>,
-    ctx: Context,
+    ctx: Arc<Context>,
     parts: Arc<Parts>,
     left: Option<u64>,
     skip: u64,
@@ -54,7 +54,7 @@ enum Columns {
 
 impl SelectStream {
     pub(super) fn open(
-        ctx: Context,
+        ctx: Arc<Context>,
         parts: Arc<Parts>,
         limit: Option<u64>,
         offset: u64,

@@ -1,12 +1,13 @@
 //! Transaction blocks: BEGIN, COMMIT, ROLLBACK, savepoints, and blocks that nobody has said.
 
+use std::sync::Arc;
+
 use braid_catalog::kv_error;
 use braid_kv::TxnOptions;
 use braid_types::{SqlError, SqlResult, SqlState};
 
 use super::client::Session;
 use super::cursors::Cursor;
-use super::settings::Settings;
 use super::transaction::{
     Failure, OpenTxn, Savepoint, as_of_timestamp, isolation_at, isolation_name, level_of,
     no_transaction,
@@ -49,7 +50,7 @@ impl Session {
             Some(e) => {
                 let bound = braid_scalar::bind(e, &Scope::empty(), &mut ParamTypes::default())?;
                 let now = self.db.clock_micros();
-                let eval = self.state.eval_context(Vec::new(), now, now);
+                let eval = self.state.eval_context(Arc::default(), self.state.style(), now, now);
                 let value = bound.eval(&[], &eval)?;
                 let wall = self.db.coordinator().wall_clock_us();
                 Some(as_of_timestamp(&value, wall, &eval.style.zone)?)
@@ -79,7 +80,7 @@ impl Session {
         let as_of = options.as_of.is_some();
         let epoch = self.db.schema_epoch();
         let (txn, catalog) = self.db.begin(options)?;
-        self.state.set_catalog(catalog.clone());
+        self.state.set_catalog(&catalog);
         self.open = Some(OpenTxn {
             failure: Failure::new(&txn),
             deferred: Deferred::new(self.db.coordinator().memory().account(usize::MAX)),
@@ -91,7 +92,7 @@ impl Session {
             started_micros: self.db.clock_micros(),
             statements: 0,
             as_of,
-            settings: self.state.settings(|s| s.clone()),
+            settings: self.state.settings(),
             epoch,
         });
         Ok(())
@@ -192,7 +193,7 @@ impl Session {
             return Ok(());
         }
         let deferred = open.deferred.clone();
-        let ctx = self.context(open.txn.clone(), open.catalog.clone(), Vec::new());
+        let ctx = self.context(open.txn.clone(), open.catalog.clone(), Arc::default());
         deferred.answer(&ctx, true)
     }
 
@@ -210,7 +211,7 @@ impl Session {
             return Ok(());
         };
         let checks = open.deferred.clone();
-        let ctx = self.context(open.txn.clone(), open.catalog.clone(), Vec::new());
+        let ctx = self.context(open.txn.clone(), open.catalog.clone(), Arc::default());
         let ids = names.map(|names| constraint::deferrable(&ctx, names)).transpose()?;
         checks.set(ids.as_deref(), deferred);
         checks.answer(&ctx, false)
@@ -235,12 +236,12 @@ impl Session {
         }
         drop(order);
         if result.is_err() {
-            self.state.settings(|s| *s = open.settings);
+            self.state.restore_settings(open.settings);
             self.cursors.retain(|_, cursor| !cursor.is_new());
         }
         self.cursors.values_mut().for_each(Cursor::settle);
         self.state.end_transaction_locks();
-        self.state.settings(Settings::end_transaction);
+        self.state.end_local_settings();
         let ended = if result.is_ok() { Sum::Commits } else { Sum::Rollbacks };
         self.activity.add(ended, 1);
         result.map_err(kv_error)
@@ -253,15 +254,12 @@ impl Session {
         self.state.end_transaction_locks();
         open.txn.rollback();
         self.activity.add(Sum::Rollbacks, 1);
-        self.state.settings(|s| {
-            *s = open.settings;
-            s.end_transaction();
-        });
-        self.state.report_all();
+        self.state.restore_settings(open.settings);
+        self.state.end_local_settings();
     }
 
     pub(crate) fn savepoint(&mut self, name: &str) -> SqlResult<()> {
-        let settings = self.state.settings(|s| s.clone());
+        let settings = self.state.settings();
         let asked = self.state.asked_count();
         let open = self.block("SAVEPOINT")?;
         open.savepoints.push(Savepoint {
@@ -289,8 +287,8 @@ impl Session {
         open.failure.lower();
         let (catalog, settings, asked) = (s.catalog.clone(), s.settings.clone(), s.asked);
         self.state.forget_asked(asked);
-        self.state.set_catalog(catalog);
-        self.state.settings(|x| *x = settings);
+        self.state.set_catalog(&catalog);
+        self.state.restore_settings(settings);
         Ok(())
     }
 

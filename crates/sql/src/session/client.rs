@@ -127,9 +127,9 @@ impl Session {
     /// As of a cast: 42P01 and others if there is nothing of that name.
     pub fn object_named(&self, name: &str, ty: &SqlType) -> SqlResult<Datum> {
         let planning = self.planning_context(None)?;
-        self.state.set_catalog(planning.catalog.clone());
+        self.state.set_catalog(&planning.catalog);
         let now = self.db.clock_micros();
-        let ctx = self.state.eval_context(Vec::new(), now, now);
+        let ctx = self.state.eval_context(Arc::default(), self.state.style(), now, now);
         let (name, context) = (Datum::text(name), CastContext::Explicit);
         braid_scalar::convert_datum(&name, &SqlType::Text, ty, context, &ctx)
     }
@@ -195,7 +195,7 @@ impl Session {
 
     /// All settings that clients are told about at the start.
     pub fn parameters(&self) -> Vec<(String, String)> {
-        self.state.settings(|s| s.reported())
+        self.state.settings().reported()
     }
 
     pub(super) fn warn(&self, state: SqlState, message: &str) {

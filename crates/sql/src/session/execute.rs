@@ -123,8 +123,7 @@ impl Session {
         if let Some(counted) = known.as_ref().filter(|counted| !counted.is_gone()) {
             return counted.clone();
         }
-        let catalog = self.state.catalog();
-        let database = catalog.database(&self.state.database).map_or(0, |d| d.id);
+        let database = self.state.database_id();
         known.insert(self.db.statements().entry(database, &p.statement.text)).clone()
     }
 
@@ -145,6 +144,7 @@ impl Session {
         if let Runs::Session(of) = p.entry.runs {
             return of(&p.statement).expect("the entry claims it")(self);
         }
+        let params: Arc<[Datum]> = params.into();
         if self.open.is_some() {
             return self.run_in_block(p, params);
         }
@@ -196,7 +196,7 @@ pub(crate) fn check_writable(ctx: &Context, p: &Prepared) -> SqlResult<()> {
 }
 
 /// One try of a statement.
-pub(super) fn run(session: &mut Session, ctx: &Context, p: &Arc<Prepared>) -> SqlResult<Ran> {
+pub(super) fn run(session: &mut Session, ctx: &Arc<Context>, p: &Arc<Prepared>) -> SqlResult<Ran> {
     if let Some(measure) = &mut session.measuring {
         measure.begin_try(ctx);
     }
@@ -214,7 +214,7 @@ pub(super) fn run(session: &mut Session, ctx: &Context, p: &Arc<Prepared>) -> Sq
     })
 }
 
-fn run_plan(session: &mut Session, ctx: &Context, p: &Arc<Prepared>) -> SqlResult<Ran> {
+fn run_plan(session: &mut Session, ctx: &Arc<Context>, p: &Arc<Prepared>) -> SqlResult<Ran> {
     match &p.plan {
         Plan::Select(_) | Plan::General(_) => Ok(Outcome::Rows(rows_of(ctx, &p.plan)?).into()),
         Plan::Declare(d) => {
@@ -239,7 +239,7 @@ fn run_plan(session: &mut Session, ctx: &Context, p: &Arc<Prepared>) -> SqlResul
 }
 
 /// The rows of a query.
-fn rows_of(ctx: &Context, plan: &Plan) -> SqlResult<Rows> {
+fn rows_of(ctx: &Arc<Context>, plan: &Plan) -> SqlResult<Rows> {
     let stream = match plan {
         Plan::Select(s) => s.run(ctx)?,
         Plan::General(g) => g.execute(&ctx.run_context())?,

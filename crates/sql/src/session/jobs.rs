@@ -46,7 +46,7 @@ impl Session {
         let options = self.txn_options(&TxnModes::default(), None)?;
         let options = TxnOptions { isolation: Isolation::RepeatableRead, ..options };
         let (txn, catalog) = self.db.begin(options)?;
-        let ctx = self.context(txn, catalog, Vec::new());
+        let ctx = self.context(txn, catalog, Arc::default());
         let tag = match crate::ddl::online::run(&ctx, statement)? {
             None => crate::ddl::moves::run_in_steps(&ctx, statement, again)?,
             done => done,

@@ -58,7 +58,7 @@ impl Session {
         }
         let name = &v.name;
         if default_of(name).is_none() {
-            self.state.settings(|s| s.known(name))?;
+            self.state.settings().known(name)?;
             let known: Vec<&str> = NODE_SETTINGS.iter().map(|(name, _)| *name).collect();
             return Err(SqlError::unsupported(format!("ALTER SYSTEM SET {name}"))
                 .with_hint(format!("It sets: {}.", known.join(", "))));

@@ -145,6 +145,14 @@ impl Rows {
         self.memory = None;
     }
 
+    /// Whether its tag is `SELECT` and a number of rows.
+    pub fn is_select(&self) -> bool {
+        match &self.tag {
+            RowsTag::Counted(word) => *word == "SELECT",
+            RowsTag::Fixed(tag) => tag.starts_with("SELECT "),
+        }
+    }
+
     /// The command tag for the rows returned so far.
     pub fn tag(&self) -> String {
         match &self.tag {

@@ -78,7 +78,7 @@ impl Session {
         as_of: Option<&sqlparser::ast::Expr>,
     ) -> SqlResult<Context> {
         match &self.open {
-            Some(o) => Ok(self.context(o.txn.clone(), o.catalog.clone(), Vec::new())),
+            Some(o) => Ok(self.context(o.txn.clone(), o.catalog.clone(), Arc::default())),
             None => {
                 // A read of the past is planned with the tables of the past.
                 let options = match as_of {
@@ -90,7 +90,7 @@ impl Session {
                     },
                 };
                 let (txn, catalog) = self.db.begin(options)?;
-                Ok(self.context(txn, catalog, Vec::new()))
+                Ok(self.context(txn, catalog, Arc::default()))
             }
         }
     }
@@ -99,24 +99,24 @@ impl Session {
         &self,
         txn: Arc<Txn>,
         catalog: Arc<Catalog>,
-        params: Vec<Datum>,
+        params: Arc<[Datum]>,
     ) -> Context {
-        self.state.set_catalog(catalog.clone());
+        let (derived, database) = self.state.begin_with(&catalog);
         let now = self.db.clock_micros();
         let started = self.open.as_ref().map_or(now, |o| o.started_micros);
-        let eval: EvalContext = self.state.eval_context(params, started, now);
+        let eval: EvalContext = self.state.eval_context(params, derived.style, started, now);
         Context {
             db: self.db.clone(),
             txn,
-            database: catalog.database(&self.state.database).map_or(0, |d| d.id),
-            search_path: self.state.derived().search_path.clone(),
+            database,
+            search_path: derived.search_path.clone(),
             catalog,
             session: self.state.clone(),
             eval,
             cancel: self.cancel.clone(),
             reading: ReadMode::Recorded,
             measured: None,
-            memory: self.db.coordinator().memory().account(self.state.derived().statement_mem),
+            memory: self.db.coordinator().memory().account(derived.statement_mem),
             epoch: self.open.as_ref().map_or_else(|| self.db.schema_epoch(), |o| o.epoch),
             block: self
                 .open

@@ -27,7 +27,7 @@ impl Session {
     pub(super) fn run_in_block(
         &mut self,
         p: &Arc<Prepared>,
-        params: Vec<Datum>,
+        params: Arc<[Datum]>,
     ) -> SqlResult<Outcome> {
         if p.statement.as_of.is_some() {
             return Err(SqlError::unsupported("AS OF SYSTEM TIME inside of a transaction block")
@@ -59,16 +59,16 @@ impl Session {
             let (txn, catalog) = (open.txn.clone(), open.catalog.clone());
             let mark = txn.begin_retryable();
             let may_retry = !open.schema_changed || committed_each || first;
-            let ctx = self.context(txn.clone(), catalog, params.clone());
+            let ctx = Arc::new(self.context(txn.clone(), catalog, params.clone()));
             let p = self.replan(p, &ctx)?;
             match run(self, &ctx, &p) {
                 Ok(ran) => {
                     let open = self.open.as_mut().expect("a statement does not end its block");
                     open.statements += 1;
                     if let Some(catalog) = ran.catalog {
-                        open.catalog = catalog.clone();
                         open.schema_changed = true;
-                        self.state.set_catalog(catalog);
+                        self.state.set_catalog(&catalog);
+                        open.catalog = catalog;
                     }
                     return Ok(fail_late(ran.outcome, &open.failure));
                 }
@@ -91,7 +91,7 @@ impl Session {
     pub(super) fn run_alone(
         &mut self,
         p: &Arc<Prepared>,
-        params: Vec<Datum>,
+        params: Arc<[Datum]>,
     ) -> SqlResult<Outcome> {
         let options = self.txn_options(&TxnModes::default(), p.statement.as_of.as_deref())?;
         let options = TxnOptions { read_only: options.read_only || p.only_reads(), ..options };
@@ -113,6 +113,7 @@ impl Session {
             };
             let mut ctx = self.context(txn.clone(), catalog, params.clone());
             ctx.epoch = epoch;
+            let ctx = Arc::new(ctx);
             let p = self.replan(p, &ctx)?;
             let error = match run(self, &ctx, &p) {
                 Ok(Ran { outcome: Outcome::Rows(rows), catalog: None }) if p.only_reads() => {

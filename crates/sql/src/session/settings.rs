@@ -237,6 +237,11 @@ impl Settings {
         Ok(())
     }
 
+    /// Whether SET LOCAL has set any.
+    pub(crate) fn has_local(&self) -> bool {
+        !self.local.is_empty()
+    }
+
     /// Forgets SET LOCAL values: the transaction ended.
     pub(crate) fn end_transaction(&mut self) {
         self.local.clear();

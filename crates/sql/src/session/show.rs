@@ -111,7 +111,7 @@ fn policies(ctx: &Context) -> Vec<Row> {
 }
 
 fn settings(ctx: &Context) -> Vec<Row> {
-    let all = ctx.session.settings(|s| s.all()).into_iter();
+    let all = ctx.session.settings().all().into_iter();
     all.map(|(n, v)| {
         let v = variable(ctx, &n).unwrap_or(v);
         vec![t(n), t(v)]

@@ -37,6 +37,8 @@ pub struct SessionState {
     pid: i32,
     /// Its number among those who hold advisory locks.
     locker: u64,
+    /// Whether its transaction may hold some.
+    locks_in_transaction: AtomicBool,
     /// Whether it has made temporary tables.
     temporary: AtomicBool,
     cancel: Arc<AtomicBool>,
@@ -49,10 +51,13 @@ pub struct SessionState {
 }
 
 struct Shared {
-    settings: Settings,
+    /// Transaction blocks and savepoints keep those of their begin.
+    settings: Arc<Settings>,
     /// What statements need of the settings in every run; gone when a setting changes.
     derived: Option<Arc<Derived>>,
     catalog: Arc<Catalog>,
+    /// The session's database in it.
+    database: u32,
     current_values: HashMap<u32, i64>,
     last_sequence: Option<u32>,
     reports: Vec<(String, String)>,
@@ -165,6 +170,21 @@ impl Derived {
     }
 }
 
+impl Shared {
+    fn derive(&mut self, session: &SessionState) -> &Arc<Derived> {
+        let new = || Arc::new(Derived::new(&self.settings, &session.user, session.pid));
+        self.derived.get_or_insert_with(new)
+    }
+
+    /// Nearly always it is the one of the statement before.
+    fn look_at(&mut self, catalog: &Arc<Catalog>, database: &str) {
+        if !Arc::ptr_eq(&self.catalog, catalog) {
+            self.catalog = catalog.clone();
+            self.database = catalog.database(database).map_or(0, |d| d.id);
+        }
+    }
+}
+
 impl SessionState {
     pub(super) fn new(
         db: Arc<Database>,
@@ -178,8 +198,9 @@ impl SessionState {
         let locker = db.advisory().open();
         let pid = pid.unwrap_or_else(|| db.new_pid());
         let shared = Shared {
-            settings,
+            settings: Arc::new(settings),
             derived: None,
+            database: catalog.database(&database).map_or(0, |d| d.id),
             catalog,
             current_values: HashMap::new(),
             last_sequence: None,
@@ -192,6 +213,7 @@ impl SessionState {
             database,
             pid,
             locker,
+            locks_in_transaction: AtomicBool::new(false),
             temporary: AtomicBool::new(false),
             cancel,
             notices,
@@ -203,7 +225,9 @@ impl SessionState {
 
     /// Gives back the advisory locks of a transaction that has ended.
     pub(super) fn end_transaction_locks(&self) {
-        self.db.advisory().unlock_all(self.locker, true);
+        if self.locks_in_transaction.swap(false, Ordering::Relaxed) {
+            self.db.advisory().unlock_all(self.locker, true);
+        }
     }
 
     /// The schema of the session's temporary tables, whether there is one or not.
@@ -246,32 +270,65 @@ impl SessionState {
         self.shared.lock().catalog.clone()
     }
 
-    pub(super) fn set_catalog(&self, catalog: Arc<Catalog>) {
-        self.shared.lock().catalog = catalog;
+    /// The session's database in it.
+    pub(super) fn database_id(&self) -> u32 {
+        self.shared.lock().database
     }
 
-    /// Works on the settings.
-    pub(super) fn settings<T>(&self, f: impl FnOnce(&mut Settings) -> T) -> T {
+    pub(super) fn set_catalog(&self, catalog: &Arc<Catalog>) {
+        self.shared.lock().look_at(catalog, &self.database);
+    }
+
+    /// A statement begins with this catalog: the settings that it runs by, and the id of the
+    /// session's database.
+    pub(super) fn begin_with(&self, catalog: &Arc<Catalog>) -> (Arc<Derived>, u32) {
+        let mut s = self.shared.lock();
+        s.look_at(catalog, &self.database);
+        (s.derive(self).clone(), s.database)
+    }
+
+    /// The settings as they are now.
+    pub(super) fn settings(&self) -> Arc<Settings> {
+        self.shared.lock().settings.clone()
+    }
+
+    /// Changes settings.
+    pub(super) fn change_settings<T>(&self, f: impl FnOnce(&mut Settings) -> T) -> T {
         let mut s = self.shared.lock();
         s.derived = None;
-        f(&mut s.settings)
+        f(Arc::make_mut(&mut s.settings))
+    }
+
+    /// Takes back what was set since then, and notes it for the client.
+    pub(super) fn restore_settings(&self, before: Arc<Settings>) {
+        {
+            let mut s = self.shared.lock();
+            if Arc::ptr_eq(&s.settings, &before) {
+                return;
+            }
+            s.derived = None;
+            s.settings = before;
+        }
+        self.report_all();
+    }
+
+    /// Forgets what SET LOCAL has set, and notes it for the client: the transaction has ended.
+    pub(super) fn end_local_settings(&self) {
+        if self.settings().has_local() {
+            self.change_settings(Settings::end_transaction);
+            self.report_all();
+        }
     }
 
     pub(crate) fn derived(&self) -> Arc<Derived> {
-        let mut s = self.shared.lock();
-        if let Some(d) = &s.derived {
-            return d.clone();
-        }
-        let d = Arc::new(Derived::new(&s.settings, &self.user, self.pid));
-        s.derived = Some(d.clone());
-        d
+        self.shared.lock().derive(self).clone()
     }
 
     /// Sets a setting and notes the change for the client.
     pub(super) fn set(&self, name: &str, value: &str, local: bool) -> SqlResult<String> {
         let mut s = self.shared.lock();
         s.derived = None;
-        let (value, report) = s.settings.set(name, value, local)?;
+        let (value, report) = Arc::make_mut(&mut s.settings).set(name, value, local)?;
         if let Some(report) = report {
             s.reports.push((report.to_string(), value.clone()));
         }
@@ -306,17 +363,17 @@ impl SessionState {
 
     /// The limits of time as they are set now.
     pub fn timeouts(&self) -> Timeouts {
-        self.derived().timeouts
+        self.shared.lock().derive(self).timeouts
     }
 
     /// Settings that are not as when nobody had said anything.
     pub(crate) fn changed_settings(&self) -> Vec<(String, String)> {
-        self.settings(|s| s.changed())
+        self.settings().changed()
     }
 
     /// The session's time zone.
     pub fn style(&self) -> Style {
-        self.derived().style
+        self.shared.lock().derive(self).style
     }
 
     pub(super) fn forget_sequences(&self) {
@@ -367,15 +424,16 @@ impl SessionState {
     /// An evaluation context of this session.
     pub(crate) fn eval_context(
         self: &Arc<Self>,
-        params: Vec<Datum>,
+        params: Arc<[Datum]>,
+        style: Style,
         transaction_micros: i64,
         statement_micros: i64,
     ) -> EvalContext {
         EvalContext {
-            params: Arc::from(params),
+            params,
             statement_micros,
             transaction_micros,
-            style: Style { now: transaction_micros, ..self.style() },
+            style: Style { now: transaction_micros, ..style },
             session: self.clone(),
         }
     }
@@ -399,9 +457,11 @@ impl SessionFunctions for SessionState {
             let hint = "SELECT .. FOR UPDATE locks a row for all nodes.";
             self.db.only_alone("an advisory lock", hint)?;
         }
-        let catalog = self.catalog();
-        let place = (catalog.database(&self.database).map_or(0, |d| d.id), key);
+        let place = (self.shared.lock().database, key);
         let (locks, want) = (self.db.advisory(), Want { place, shared, in_transaction });
+        if in_transaction {
+            self.locks_in_transaction.store(true, Ordering::Relaxed);
+        }
         match call {
             AdvisoryCall::Lock => {
                 let limit = self.derived().lock_timeout;

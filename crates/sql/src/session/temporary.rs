@@ -31,7 +31,7 @@ impl Session {
         if !self.state.made_temporary() || open.txn.read_only() {
             return Ok(());
         }
-        let ctx = self.context(open.txn.clone(), open.catalog.clone(), Vec::new());
+        let ctx = self.context(open.txn.clone(), open.catalog.clone(), Arc::default());
         if !temporary::is_due(&ctx) {
             return Ok(());
         }

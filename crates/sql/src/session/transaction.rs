@@ -37,7 +37,7 @@ pub(crate) struct OpenTxn {
     /// It reads at a given time in the past.
     pub(crate) as_of: bool,
     /// Settings to return to when it rolls back.
-    pub(crate) settings: Settings,
+    pub(crate) settings: Arc<Settings>,
     pub(crate) epoch: Option<u64>,
 }
 
@@ -90,7 +90,7 @@ pub(crate) struct Savepoint {
     pub(crate) id: SavepointId,
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) schema_changed: bool,
-    pub(crate) settings: Settings,
+    pub(crate) settings: Arc<Settings>,
     /// What was asked of channels before it.
     pub(crate) asked: usize,
 }

@@ -31,7 +31,7 @@ impl Session {
         }
         match &v.values {
             None => {
-                self.state.settings(|s| s.reset(Some(&v.name)))?;
+                self.state.change_settings(|s| s.reset(Some(&v.name)))?;
                 self.state.report_all();
             }
             Some(values) => {
@@ -62,7 +62,7 @@ impl Session {
 
     /// RESET; `None`: all.
     pub(crate) fn reset(&mut self, name: Option<&str>) -> SqlResult<()> {
-        self.state.settings(|s| s.reset(name))?;
+        self.state.change_settings(|s| s.reset(name))?;
         self.state.report_all();
         Ok(())
     }
