@@ -28,7 +28,7 @@ use braid_env::clock::{Clock, Hlc};
 use braid_env::fs::FileSystem;
 use braid_env::random::Random;
 use braid_kv::PartDigest;
-use braid_lsm::{Batch, CommitTs, Db, Durability, Options, Pending, ScanOptions};
+use braid_lsm::{Batch, CommitTs, Db, Durability, KeySpan, Options, Pending, ScanOptions};
 
 use crate::command::Split;
 use crate::ids::{NodeId, RangeDescriptor, RangeId, TxnId};
@@ -180,7 +180,7 @@ impl Replicas {
         let db = Db::open(env.fs.clone(), &dir.join("store"), env.store)?;
         let (log, mut logged) = RaftLog::open(env.fs, &dir.join("raft"), env.log)?;
         let hlc = Arc::new(Hlc::new(env.clock.clone()));
-        hlc.update(db.last_commit_ts().0);
+        hlc.update(db.last_commit_ts().max(db.gc_threshold()).0);
         let clocks = Clocks { wall: env.clock, hlc };
         let starts = count_start(&db, options.node, ranges)?;
         let mut replicas = BTreeMap::new();
@@ -562,8 +562,7 @@ fn count_start(db: &Db, node: NodeId, ranges: &[RangeDescriptor]) -> Result<u64>
         starts = count;
     }
     starts += 1;
-    // The record has no other time than its own count.
-    let mut batch = Batch::at(CommitTs(starts));
+    let mut batch = Batch::at(start_stamp(db)?);
     let mut record = Vec::new();
     put_number(&mut record, node.0);
     put_number(&mut record, starts);
@@ -576,4 +575,12 @@ fn count_start(db: &Db, node: NodeId, ranges: &[RangeDescriptor]) -> Result<u64>
     }
     db.write(batch, Durability::Sync)?;
     Ok(starts)
+}
+
+/// A stamp for the node's record, which has no time of its own: above its last one (contract C1),
+/// and above the threshold (C2).
+fn start_stamp(db: &Db) -> Result<CommitTs> {
+    let last = db.newest_above(&KeySpan::point(local_keys::NODE), CommitTs::ZERO)?;
+    let last = last.unwrap_or(CommitTs::ZERO);
+    Ok(CommitTs(last.max(db.gc_threshold()).0 + 1))
 }

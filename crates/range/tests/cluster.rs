@@ -1,5 +1,7 @@
 //! Three replicas of one range, driven by hand: what is refused, what waits, what is answered again.
 
+#[path = "cluster/collecting.rs"]
+mod collecting;
 #[path = "cluster/locks.rs"]
 mod locks;
 #[path = "cluster/several.rs"]
@@ -101,6 +103,12 @@ impl Cluster {
 
     fn describe(&mut self, id: u64) -> String {
         self.process(id).describe()
+    }
+
+    /// The node that leads the first range.
+    fn leaseholder(&mut self) -> u64 {
+        let leads = |id: &u64| self.describe(*id).contains("leads");
+        (1..=3).find(leads).expect("somebody leads")
     }
 
     /// Time passes on all clocks, in ticks of 100 ms; these nodes notice.
