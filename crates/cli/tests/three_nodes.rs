@@ -309,6 +309,60 @@ fn run(client: &mut Client, sql: &str) {
     panic!("{sql}: never done");
 }
 
+/// The answer to SHOW RANGES, as text; NULL is empty.
+fn ranges(client: &mut Client, sql: &str) -> Vec<Vec<String>> {
+    let rows = client.query(sql, &[]).unwrap_or_else(|error| panic!("{sql}: {error}"));
+    let row = |row: &postgres::Row| {
+        let value = |i| row.get::<_, Option<String>>(i).unwrap_or_default();
+        (0..row.len()).map(value).collect()
+    };
+    rows.iter().map(row).collect()
+}
+
+/// Every node says the same of them, soon, and one of the members serves each.
+fn shows_the_ranges(cluster: &Cluster, clients: &mut [Client]) {
+    let wall = WallClock;
+    let until = wall.monotonic_nanos() + PATIENCE.as_nanos() as u64;
+    let known = loop {
+        let borders = |client: &mut Client| {
+            let shown = ranges(client, "SHOW RANGES").into_iter();
+            shown.map(|mut range| range.drain(..4).collect::<Vec<_>>()).collect::<Vec<_>>()
+        };
+        let all: Vec<_> = clients.iter_mut().map(borders).collect();
+        if all[0].len() >= 3 && all.iter().all(|shown| *shown == all[0]) {
+            break all[0].clone();
+        }
+        assert!(wall.monotonic_nanos() < until, "they differ: {all:?}");
+        wall.sleep(Duration::from_millis(200));
+    };
+    assert_eq!((known[0][1].as_str(), known[known.len() - 1][2].as_str()), ("/System", "/Max"));
+    for (left, right) in known.iter().zip(&known[1..]) {
+        assert_eq!(left[2], right[1], "nothing is between two ranges");
+        let family = left[2].strip_prefix("/parent/").unwrap_or_else(|| panic!("{left:?}"));
+        assert!(family.parse::<u64>().is_ok(), "between two families: {left:?}");
+    }
+    assert!(known.iter().all(|range| range[3] == "1,2,3"), "{known:?}");
+    for client in clients.iter_mut() {
+        for range in ranges(client, "SHOW RANGES") {
+            assert!(["1", "2", "3"].contains(&range[4].as_str()), "{range:?}");
+            assert!(range[5].parse::<u64>().is_ok(), "{range:?}");
+        }
+    }
+    let of_child = ranges(&mut clients[1], "SHOW RANGES FROM TABLE child");
+    assert_eq!(of_child.len(), known.len(), "children are where their parents are");
+    run(&mut clients[0], "CREATE TABLE other (id bigint PRIMARY KEY)");
+    assert_eq!(ranges(&mut clients[2], "SHOW RANGES FROM TABLE other").len(), 1);
+    let none = clients[0].query("SHOW RANGES FROM nothing", &[]).expect_err("it is not there");
+    assert_eq!(none.code().map(|code| code.code()), Some("42P01"), "{none}");
+    // Who may not read a table does not see its keys.
+    run(&mut clients[0], "CREATE ROLE stranger LOGIN");
+    let url = cluster.nodes[1].lock().as_ref().map(|node| node.url.clone()).expect("it runs");
+    let mut stranger = url.parse::<postgres::Config>().expect("an address");
+    let mut stranger = stranger.user("stranger").connect(NoTls).expect("it connects");
+    let shown = ranges(&mut stranger, "SHOW RANGES");
+    assert!(shown[1..].iter().all(|range| range[1] == "/parent/.."), "{shown:?}");
+}
+
 #[test]
 fn families_lie_in_several_ranges_and_go_from_all_of_them() {
     const FAMILIES: u64 = 1_500;
@@ -346,6 +400,7 @@ fn families_lie_in_several_ranges_and_go_from_all_of_them() {
         wall.sleep(Duration::from_millis(200));
     }
     assert_eq!(cluster.metric(2, "braid_cluster_members_connected"), 3);
+    shows_the_ranges(&cluster, &mut clients);
     // One transaction in the first range and the last one.
     let last = FAMILIES - 1;
     let both = format!("UPDATE parent SET note = 'both' WHERE id IN (0, {last})");

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use braid_env::clock::{Clock, Hlc};
 use braid_env::fs::FileSystem;
-use braid_kv::{KvError, KvResult, TXN_COUNTER_BITS, Tally, TxnId};
+use braid_kv::{KvError, KvResult, ShownRange, TXN_COUNTER_BITS, Tally, TxnId};
 use braid_lsm::{CommitTs, KeySpan};
 use braid_range::{Answer, Ask, NodeId, RangeDescriptor, RangeId, Request, WaitReport};
 use parking_lot::Mutex;
@@ -211,6 +211,20 @@ impl Router {
                 hops = 0;
                 self.transport.pause(PAUSE);
             }
+        }
+    }
+
+    /// All ranges, as the node has them that this router is on: it has a replica of each, and
+    /// answers also when nobody serves.
+    pub(crate) fn ranges_of_home(&self) -> KvResult<Vec<ShownRange>> {
+        let any = || self.routes().first().map(|route| route.nodes[0]);
+        let node = self.options.home.or_else(any);
+        let silent = || KvError::Unavailable("this node's replicas do not answer".into());
+        let request = Request::of_node(Ask::ShowRanges);
+        let ask = |node| self.transport.ask(node, &request, ASK_PATIENCE, &self.never);
+        match node.and_then(ask).ok_or_else(silent)?.answer {
+            Answer::Ranges(ranges) => Ok(ranges),
+            other => Err(unexpected(other)),
         }
     }
 

@@ -5,7 +5,8 @@ use std::sync::atomic::AtomicBool;
 
 use braid_kv::{
     Begun, Commit, Committed, GetMany, GotMany, KvError, KvResult, LockMany, LockReport,
-    LockedMany, ScanMany, ScannedMany, Spans, Target, TxnId, Validate, Watch, Watched, Writes,
+    LockedMany, ScanMany, ScannedMany, ShownRange, Spans, Target, TxnId, Validate, Watch, Watched,
+    Writes,
 };
 use braid_lsm::{BatchWrite, CommitTs, KeySpan, visit_sst};
 use braid_range::{Answer, Ask, TxnId as CommitName, Write};
@@ -199,6 +200,10 @@ impl Spans for Router {
     /// What was answered is durable on a majority of the nodes.
     fn await_durable(&self, _ts: CommitTs) -> KvResult<()> {
         Ok(())
+    }
+
+    fn describe_ranges(&self) -> KvResult<Option<Vec<ShownRange>>> {
+        self.ranges_of_home().map(Some)
     }
 
     fn describe_locks(&self) -> LockReport {

@@ -12,9 +12,18 @@ use crate::system::SYSTEM_PREFIX;
 /// The key as text; bytes that make no sense are printed in hex after `!`.
 pub fn key(bytes: &[u8]) -> String {
     match bytes.first() {
-        Some(&DATA_PREFIX) => data_key(bytes),
+        Some(&DATA_PREFIX) => data_key(bytes, &|_, _| None),
         Some(&SYSTEM_PREFIX) => system_key(bytes),
         _ => format!("!{}", hex(bytes)),
+    }
+}
+
+/// The key as text, with names for tables and indexes that have one, by id and generation:
+/// `/customers/7/#/orders/1`.
+pub fn named_key(bytes: &[u8], name: &dyn Fn(u32, u32) -> Option<String>) -> String {
+    match bytes.first() {
+        Some(&DATA_PREFIX) => data_key(bytes, name),
+        _ => key(bytes),
     }
 }
 
@@ -29,6 +38,7 @@ fn hex(bytes: &[u8]) -> String {
 
 fn system_key(bytes: &[u8]) -> String {
     let kind = match bytes.get(1) {
+        None => return "/System".into(),
         Some(b'a') => "Statistics",
         Some(b'c') => "CatalogVersion",
         Some(b'd') => "Descriptor",
@@ -59,17 +69,23 @@ fn system_key(bytes: &[u8]) -> String {
     out
 }
 
-fn data_key(bytes: &[u8]) -> String {
-    let mut out = String::from("/Table");
+fn data_key(bytes: &[u8], name: &dyn Fn(u32, u32) -> Option<String>) -> String {
+    let mut out = String::new();
     let mut at = 1;
     while let Some((id, n)) = read_number(&bytes[at..]) {
         at += n;
-        out.push_str(&format!("/{id}"));
-        let Some((generation, n)) = read_number(&bytes[at..]) else {
-            break;
-        };
+        let generation = read_number(&bytes[at..]);
+        let known = generation.and_then(|(generation, _)| {
+            name(u32::try_from(id).ok()?, u32::try_from(generation).ok()?)
+        });
+        let table = if at == 1 + n { "/Table" } else { "" };
+        match (known, generation) {
+            (Some(known), _) => out.push_str(&format!("/{known}")),
+            (None, Some((generation, _))) => out.push_str(&format!("{table}/{id}:{generation}")),
+            (None, None) => out.push_str(&format!("{table}/{id}")),
+        }
+        let Some((_, n)) = generation else { break };
         at += n;
-        out.push_str(&format!(":{generation}"));
         while at < bytes.len() && bytes[at] < CHILD_MARKER {
             let Ok(len) = skip_column(&bytes[at..]) else {
                 break;
@@ -83,6 +99,9 @@ fn data_key(bytes: &[u8]) -> String {
         } else {
             break;
         }
+    }
+    if out.is_empty() {
+        out.push_str("/Table");
     }
     match bytes.get(at..) {
         None | Some([]) => {}

@@ -221,4 +221,9 @@ fn keys_print() {
     assert_eq!(pretty::key(k.as_bytes()), "/Table/100:1/\"a\"/--5/#/300:2");
     assert_eq!(pretty::key(&braid_keys::system::descriptor(7)), "/System/Descriptor/7");
     assert_eq!(pretty::key(&family_end(&[2, 100, 1])), "/Table/100:1/Max");
+    assert_eq!(pretty::key(b"\x01"), "/System");
+    let named = |id, generation| ((id, generation) == (300, 2)).then(|| "s.child".to_string());
+    assert_eq!(pretty::named_key(k.as_bytes(), &named), "/Table/100:1/\"a\"/--5/#/s.child");
+    let outer = |id, _| (id == 100).then(|| "parent".to_string());
+    assert_eq!(pretty::named_key(k.as_bytes(), &outer), "/parent/\"a\"/--5/#/300:2");
 }

@@ -370,6 +370,8 @@ pub enum Show {
     Views,
     /// Schema changes and other long work.
     Jobs,
+    /// Ranges of a cluster: all, or those in which rows or index entries of a table may be.
+    Ranges(Option<Name>),
     /// Row deletion policies.
     Policies,
     /// Tables and indexes as they lie in each other: all, or those around a table.

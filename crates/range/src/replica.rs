@@ -455,6 +455,7 @@ impl Replica {
                 false => self.elsewhere().map_or(Tried::Wait, Tried::Answer),
             }),
             Ask::Split(split) => self.split(number, split),
+            Ask::ShowRanges => unreachable!("the node answers for all of its replicas"),
         }
     }
 
@@ -727,6 +728,7 @@ fn touched(ask: &Ask) -> (Vec<KeySpan>, usize) {
         | Ask::GiveUp { .. }
         | Ask::Running { .. }
         | Ask::ShowLocks
+        | Ask::ShowRanges
         | Ask::Split(_) => Vec::new(),
     };
     (spans, 0)

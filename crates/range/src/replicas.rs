@@ -27,7 +27,7 @@ use braid_consensus::{
 use braid_env::clock::{Clock, Hlc};
 use braid_env::fs::FileSystem;
 use braid_env::random::Random;
-use braid_kv::PartDigest;
+use braid_kv::{PartDigest, ShownRange};
 use braid_lsm::{Batch, CommitTs, Db, Durability, KeySpan, Options, Pending, ScanOptions};
 
 use crate::command::Split;
@@ -266,6 +266,10 @@ impl Replicas {
     /// A client asks. The answer has the same number.
     pub fn request(&mut self, number: RequestNumber, request: Request) -> Result<()> {
         let range = request.range;
+        if request.ask == Ask::ShowRanges {
+            self.effects.answers.push((number, Answer::Ranges(self.shown_ranges()?)));
+            return Ok(());
+        }
         let Some(replica) = self.replicas.get_mut(&range) else {
             self.effects.answers.push((number, Answer::NoReplica));
             return Ok(());
@@ -341,6 +345,25 @@ impl Replicas {
             (replica.machine.state.descriptor.clone(), replica.machine.state.applied)
         };
         self.replicas.values().map(state).collect()
+    }
+
+    /// The same, for people.
+    fn shown_ranges(&self) -> Result<Vec<ShownRange>> {
+        let (now, view) = (self.clocks.wall.now_micros(), self.db.view(newest())?);
+        let mut shown = Vec::new();
+        for replica in self.replicas.values() {
+            let RangeState { descriptor, lease, .. } = &replica.machine.state;
+            let holder = descriptor.node_of(lease.holder).filter(|_| !lease.is_over(now));
+            shown.push(ShownRange {
+                id: descriptor.id.0,
+                span: descriptor.span.clone(),
+                replicas: descriptor.replicas.iter().map(|(_, node)| node.0).collect(),
+                leaseholder: holder.map(|node| node.0),
+                bytes: view.stored_bytes(&descriptor.span)?,
+            });
+        }
+        shown.sort_by(|a, b| a.span.start.cmp(&b.span.start));
+        Ok(shown)
     }
 
     /// The node's clock, which every message and every answer lifts.

@@ -1,8 +1,8 @@
 //! What is asked of a range, and what it answers. All of it is data.
 
 use braid_kv::{
-    Conflict, GotMany, Grant, KvError, LockMany, LockReport, Reads, ScanMany, ScannedMany, Target,
-    TxnId as LockTxn,
+    Conflict, GotMany, Grant, KvError, LockMany, LockReport, Reads, ScanMany, ScannedMany,
+    ShownRange, Target, TxnId as LockTxn,
 };
 use braid_lsm::{CommitTs, KeySpan};
 use bytes::Bytes;
@@ -24,6 +24,13 @@ pub struct Request {
     pub range: RangeId,
     /// What.
     pub ask: Ask,
+}
+
+impl Request {
+    /// A question to a node, whatever ranges it has.
+    pub fn of_node(ask: Ask) -> Request {
+        Request { range: RangeId(0), ask }
+    }
 }
 
 /// Which state is read.
@@ -180,6 +187,8 @@ pub enum Ask {
     StoredBytes(KeySpan),
     /// The locks, to look at.
     ShowLocks,
+    /// All ranges that the node has replicas of, to look at: see [`Request::of_node`].
+    ShowRanges,
     /// Splits the range. Answered like a request for keys that it does not have, once it was.
     Split(Split),
 }
@@ -302,6 +311,8 @@ pub enum Answer {
     Stored(u64),
     /// To [`Ask::ShowLocks`].
     Locks(LockReport),
+    /// To [`Ask::ShowRanges`], in key order.
+    Ranges(Vec<ShownRange>),
     /// Nothing has happened here: another replica may serve.
     NotHolder {
         /// Which, as far as this one knows.

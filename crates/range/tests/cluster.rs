@@ -17,7 +17,7 @@ use braid_env::clock::{Clock, ManualClock};
 use braid_env::fs::{CrashPolicy, MemFs};
 use braid_env::random::Random;
 use braid_env::tasks::SeededTasks;
-use braid_kv::{Conflict, Reads};
+use braid_kv::{Conflict, Reads, ShownRange};
 use braid_lsm::{CommitTs, KeySpan, Options, ScanOptions};
 use braid_range::{
     Answer, Ask, CommitAsk, FIRST_DATA_KEY, NodeEnv, NodeId, NodeOptions, RangeDescriptor, RangeId,
@@ -347,6 +347,19 @@ fn a_range_is_split_in_the_middle_of_its_life() {
     let spans: Vec<_> = known.iter().map(|range| (range.id.0, range.span.clone())).collect();
     let (left, right) = (KeySpan::new("\x01", key("k")), KeySpan::new(key("k"), "\x01z"));
     assert_eq!(spans, [(1, left), (2, right)]);
+    // Whoever is asked shows what it has.
+    for id in 1..=3 {
+        cluster.pass(2, &[1, 2, 3]);
+        cluster.asked += 1;
+        let number = cluster.asked;
+        cluster.process(id).request(number, Request::of_node(Ask::ShowRanges)).expect("it runs");
+        cluster.settle();
+        let Some(Answer::Ranges(shown)) = cluster.answer(number) else { panic!("no ranges") };
+        let of = |range: &ShownRange| (range.id, range.span.end.clone(), range.leaseholder);
+        let ends = [(1, key("k"), Some(1)), (2, Bytes::from("\x01z"), Some(1))];
+        assert_eq!(shown.iter().map(of).collect::<Vec<_>>(), ends);
+        assert!(shown.iter().all(|range| range.replicas == [1, 2, 3]));
+    }
     // The same process goes on serving both. What has happened is known on both sides, also of keys
     // that are on both sides now, where nobody can write any more.
     assert_eq!(cluster.ask_range(1, 1, old.clone()), Some(first.clone()));

@@ -310,7 +310,7 @@ pub(super) static ENTRIES: &[Entry] = &[
         "SHOW",
         "show tables",
         "settings, and what lies in the database: SHOW CREATE, SHOW TABLES, SHOW JOBS, SHOW \
-         INTERLEAVE TREE, SHOW ROW DELETION POLICIES",
+         RANGES, SHOW INTERLEAVE TREE, SHOW ROW DELETION POLICIES",
         Effect::Reads,
         work!(Kind::Show(s) => |_, ctx| Ok(text_rows(show::rows(ctx, s)?, "SHOW"))),
     )
