@@ -1,7 +1,7 @@
 //! [`Spans`] as a whole, and bulk loads. Commits are in [`crate::several`].
 
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use braid_kv::{
     Begun, Commit, Committed, GetMany, GotMany, KvError, KvResult, LockMany, LockReport,
@@ -93,23 +93,26 @@ impl Router {
 
 impl Spans for Router {
     fn begin(&self, as_of: Option<CommitTs>) -> KvResult<Begun> {
-        let now = self.now();
-        if let Some(asked) = as_of.filter(|asked| *asked > now) {
-            return Err(KvError::TimestampOutOfWindow { asked, oldest: CommitTs(1), newest: now });
-        }
         let txn = self.new_txn();
+        // A time that is taken is protected before anybody says what is read.
         let mut txns = self.txns.lock();
-        txns.begin(txn);
+        let now = self.now();
+        let oldest = CommitTs(self.options.oldest_readable.load(Ordering::Acquire));
+        if let Some(asked) = as_of.filter(|asked| *asked > now || *asked < oldest) {
+            return Err(KvError::TimestampOutOfWindow { asked, oldest, newest: now });
+        }
+        txns.begin(txn, as_of);
         if as_of.is_none() {
             txns.read_from(now, self.options.home);
         }
         Ok(Begun { txn, read_ts: as_of.unwrap_or(now) })
     }
 
-    fn refresh(&self, _txn: TxnId, old: CommitTs) -> CommitTs {
-        let now = self.now();
+    fn refresh(&self, txn: TxnId, old: CommitTs) -> CommitTs {
         let mut txns = self.txns.lock();
+        let now = self.now();
         txns.read_no_more(old);
+        txns.reads_now(txn);
         txns.read_from(now, self.options.home);
         now
     }

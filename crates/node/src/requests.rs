@@ -86,6 +86,7 @@ enums! {
         6 Uncertain(ts),
         7 LocksLost,
         8 Abandoned,
+        9 Collected(oldest),
     }
     Decision { 1 Committed { at, by }, 2 Aborted, }
     Write { 1 Put(key, value), 2 Delete(key), 3 DeleteSpan(span), }
@@ -118,6 +119,7 @@ enums! {
         19 ShowLocks,
         20 Split(split),
         21 ShowRanges,
+        22 ReadsFrom { coordinator, oldest },
     }
     Answer {
         1 Rows { at, rows, rest },
@@ -269,6 +271,7 @@ mod tests {
             Ask::Divide(span, 3, 4),
             Ask::ShowLocks,
             Ask::ShowRanges,
+            Ask::ReadsFrom { coordinator: 1 << 20, oldest: CommitTs(1 << 60) },
             Ask::Split(Split { at: key("q"), right: RangeId(99) }),
         ];
         for ask in asks {
@@ -310,6 +313,7 @@ mod tests {
                 bytes: 9,
             }]),
             Answer::Conflict(Conflict::ReadSpan(KeySpan::new("a", "b"))),
+            Answer::Conflict(Conflict::Collected(CommitTs(1 << 60))),
             Answer::NotHolder { try_node: Some(NodeId(3)) },
             Answer::WrongRange { known },
             Answer::Blocked { txn, anchor: key("a") },

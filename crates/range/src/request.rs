@@ -187,6 +187,14 @@ pub enum Ask {
     StoredBytes(KeySpan),
     /// The locks, to look at.
     ShowLocks,
+    /// The transactions of a router read as of no earlier time, and none that begins will. Of a
+    /// node: see [`Request::of_node`].
+    ReadsFrom {
+        /// Tells the router from others.
+        coordinator: u64,
+        /// When.
+        oldest: CommitTs,
+    },
     /// All ranges that the node has replicas of, to look at: see [`Request::of_node`].
     ShowRanges,
     /// Splits the range. Answered like a request for keys that it does not have, once it was.

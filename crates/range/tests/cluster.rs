@@ -30,6 +30,7 @@ struct Node {
     clock: Arc<ManualClock>,
     tasks: Arc<SeededTasks>,
     process: Option<Replicas>,
+    gc_window_micros: Option<u64>,
 }
 
 struct Cluster {
@@ -76,7 +77,9 @@ fn start(id: u64, node: &mut Node) {
     let outcome_window_micros = 20_000_000;
     let max_range_bytes = 50_000;
     let own = NodeOptions::new(NodeId(id));
-    let options = NodeOptions { outcome_window_micros, group, max_range_bytes, ..own };
+    let gc_window_micros = node.gc_window_micros;
+    let options =
+        NodeOptions { outcome_window_micros, group, max_range_bytes, gc_window_micros, ..own };
     let opened = Replicas::open(env, Path::new("/node"), options, &[descriptor()]);
     node.process = Some(opened.unwrap_or_else(|error| panic!("n{id}: {error}")));
 }
@@ -84,9 +87,15 @@ fn start(id: u64, node: &mut Node) {
 impl Cluster {
     /// Three nodes; n1 leads and has the lease.
     fn new() -> Cluster {
+        Cluster::keeping(None)
+    }
+
+    /// The same, and versions are kept for so long.
+    fn keeping(gc_window_micros: Option<u64>) -> Cluster {
         let node = |_| {
             let clock = Arc::new(ManualClock::at_micros(1_000_000_000));
-            Node { fs: MemFs::new(), clock, tasks: Arc::new(SeededTasks::new(0)), process: None }
+            let tasks = Arc::new(SeededTasks::new(0));
+            Node { fs: MemFs::new(), clock, tasks, process: None, gc_window_micros }
         };
         let mut nodes: Vec<Node> = (1..=3).map(node).collect();
         nodes.iter_mut().enumerate().for_each(|(n, node)| start(n as u64 + 1, node));
