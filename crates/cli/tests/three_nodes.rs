@@ -367,7 +367,9 @@ fn shows_the_ranges(cluster: &Cluster, clients: &mut [Client]) {
 fn families_lie_in_several_ranges_and_go_from_all_of_them() {
     const FAMILIES: u64 = 1_500;
     let _watchdog = Watchdog::after(3 * PATIENCE);
-    let cluster = Cluster::start(&["--max-range-mib", "1", "--max-memory", "48"]);
+    const ARGUMENTS: [&str; 6] =
+        ["--max-range-mib", "1", "--max-memory", "48", "--gc-window-seconds", "2"];
+    let cluster = Cluster::start(&ARGUMENTS);
     let mut clients: Vec<Client> = (0..3).map(|n| cluster.client(n)).collect();
     run(
         &mut clients[0],
@@ -407,10 +409,52 @@ fn families_lie_in_several_ranges_and_go_from_all_of_them() {
     run(&mut clients[0], &both);
     let read = format!("SELECT count(*) FROM parent WHERE note = 'both' AND id IN (0, {last})");
     assert_eq!(rows(&mut clients[1], &read), [[2]]);
+    let then: String =
+        clients[0].query_one("SELECT now()::text", &[]).expect("it is answered").get(0);
+    let count = "SELECT count(*) FROM parent";
+    let mut reader = cluster.client(2);
+    reader.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ").expect("it begins");
+    assert_eq!(rows(&mut reader, count), [[FAMILIES as i64]]);
     run(&mut clients[1], "DELETE FROM parent WHERE id >= 10");
     for client in &mut clients {
         assert_eq!(rows(client, all), [[10, 10]]);
         assert_eq!(rows(client, "SELECT count(*) FROM child"), [[10]]);
+    }
+    // Somebody still sees them, for longer than versions are kept.
+    let before = stored(&mut clients[0]);
+    wall.sleep(Duration::from_secs(6));
+    assert_eq!(rows(&mut reader, count), [[FAMILIES as i64]]);
+    assert!(stored(&mut clients[0]) > before / 2);
+    reader.batch_execute("COMMIT").expect("it ends");
+    room_comes_back(&mut clients, before / 4);
+    let past = format!("SELECT count(*) FROM parent AS OF SYSTEM TIME '{then}'");
+    let begin = format!("BEGIN AS OF SYSTEM TIME '{then}'");
+    for client in &mut clients {
+        for sql in [&past, &begin] {
+            let refused = client.batch_execute(sql).expect_err("these versions are gone");
+            assert_eq!(refused.code().map(|code| code.code()), Some("55000"), "{sql}: {refused}");
+        }
+        assert_eq!(rows(client, all), [[10, 10]]);
+    }
+}
+
+/// Bytes of all ranges in the files of a node.
+fn stored(client: &mut Client) -> u64 {
+    let bytes = |range: Vec<String>| range[5].parse::<u64>().expect("a number");
+    ranges(client, "SHOW RANGES").into_iter().map(bytes).sum()
+}
+
+/// What was deleted leaves the files of all nodes.
+fn room_comes_back(clients: &mut [Client], most: u64) {
+    let wall = WallClock;
+    let until = wall.monotonic_nanos() + PATIENCE.as_nanos() as u64;
+    loop {
+        let all: Vec<u64> = clients.iter_mut().map(stored).collect();
+        if all.iter().all(|bytes| *bytes < most) {
+            return;
+        }
+        assert!(wall.monotonic_nanos() < until, "{all:?} bytes are there, not less than {most}");
+        wall.sleep(Duration::from_millis(200));
     }
 }
 

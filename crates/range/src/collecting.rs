@@ -34,7 +34,9 @@ use crate::request::NOBODY;
 
 /// Steps of a window.
 const STEPS: u64 = 16;
-/// A step is no longer, in microseconds.
+/// A step is no shorter, in microseconds: it is an entry of each range.
+const MIN_STEP_MICROS: u64 = 100_000;
+/// Nor longer.
 const MAX_STEP_MICROS: u64 = 600_000_000;
 
 /// What routers have said of the oldest times that their transactions read.
@@ -94,7 +96,7 @@ impl Replica {
     /// Where the threshold should be, if not where it is.
     fn next_threshold(&self, read: CommitTs) -> Option<CommitTs> {
         let window = self.options.gc_window_micros?;
-        let step = (window / STEPS).clamp(1, MAX_STEP_MICROS);
+        let step = (window / STEPS).clamp(MIN_STEP_MICROS, MAX_STEP_MICROS);
         let kept = self.clocks.wall.now_micros().saturating_sub(window);
         let below = self.machine.oldest_write().map_or(read, |write| write.min(read));
         let most = kept.min(micros(CommitTs(below.0.saturating_sub(1))));
