@@ -202,7 +202,9 @@ impl Router {
                     (node, false)
                 }
                 Answer::WrongRange { known } => {
-                    self.learn(known);
+                    if !self.learn(known) {
+                        self.learn_all(node);
+                    }
                     return Ok(Sent::Moved);
                 }
                 answer => {
@@ -231,7 +233,7 @@ impl Router {
         let request = Request::of_node(Ask::ShowRanges);
         let ask = |node| self.transport.ask(node, &request, ASK_PATIENCE, &self.never);
         match node.and_then(ask).ok_or_else(silent)?.answer {
-            Answer::Ranges(ranges) => Ok(ranges),
+            Answer::ShownRanges(ranges) => Ok(ranges),
             other => Err(unexpected(other)),
         }
     }
@@ -325,11 +327,27 @@ impl Router {
         self.finish_decided();
     }
 
-    /// Takes up what a node has said of ranges.
-    fn learn(&self, known: Vec<RangeDescriptor>) {
-        let came_from = self.routes.lock().learn(known);
+    /// Takes up what a node has said of ranges; whether anything of it is new.
+    fn learn(&self, known: Vec<RangeDescriptor>) -> bool {
+        let learned = self.routes.lock().learn(known);
         let mut txns = self.txns.lock();
-        came_from.iter().for_each(|(from, (to, span))| txns.moved(*from, (*to, span)));
+        learned.came_from.iter().for_each(|(from, (to, span))| txns.moved(*from, (*to, span)));
+        learned.any
+    }
+
+    /// Asks a node for all ranges that it knows. It has said that a range has other keys, and not
+    /// which one has them.
+    fn learn_all(&self, node: NodeId) {
+        let request = Request::of_node(Ask::Ranges);
+        self.count_call(node);
+        let reply = self.transport.ask(node, &request, ASK_PATIENCE, &self.never);
+        let learned = match reply.map(|reply| reply.answer) {
+            Some(Answer::Ranges(known)) => self.learn(known),
+            _ => false,
+        };
+        if !learned {
+            self.transport.pause(PAUSE);
+        }
     }
 
     /// Lifts the clock, unless the other one is out of bounds.

@@ -120,6 +120,7 @@ enums! {
         20 Split(split),
         21 ShowRanges,
         22 ReadsFrom { coordinator, oldest },
+        23 Ranges,
     }
     Answer {
         1 Rows { at, rows, rest },
@@ -146,7 +147,8 @@ enums! {
         22 Again,
         23 OutcomeUnknown,
         24 Refused(reason),
-        25 Ranges(shown),
+        25 ShownRanges(shown),
+        26 Ranges(known),
     }
 }
 
@@ -271,6 +273,7 @@ mod tests {
             Ask::Divide(span, 3, 4),
             Ask::ShowLocks,
             Ask::ShowRanges,
+            Ask::Ranges,
             Ask::ReadsFrom { coordinator: 1 << 20, oldest: CommitTs(1 << 60) },
             Ask::Split(Split { at: key("q"), right: RangeId(99) }),
         ];
@@ -305,7 +308,8 @@ mod tests {
             Answer::Scanned(ScannedMany { parts, at: CommitTs(9), undurable, work }),
             Answer::Locked(Locked { session: 4, grants, stop, waited_nanos: 5 }),
             Answer::Locks(LockReport { lines: "one\n".into(), waiting: 1, locks: vec![shown] }),
-            Answer::Ranges(vec![ShownRange {
+            Answer::Ranges(known.clone()),
+            Answer::ShownRanges(vec![ShownRange {
                 id: 7,
                 span: KeySpan::new("a", "b"),
                 replicas: vec![1, 2, 3],

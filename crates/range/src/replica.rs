@@ -458,7 +458,7 @@ impl Replica {
                 false => self.elsewhere().map_or(Tried::Wait, Tried::Answer),
             }),
             Ask::Split(split) => self.split(number, split),
-            Ask::ReadsFrom { .. } | Ask::ShowRanges => {
+            Ask::ReadsFrom { .. } | Ask::Ranges | Ask::ShowRanges => {
                 unreachable!("the node answers for all of its replicas")
             }
         }
@@ -744,6 +744,7 @@ fn touched(ask: &Ask) -> (Vec<KeySpan>, usize) {
         | Ask::Running { .. }
         | Ask::ShowLocks
         | Ask::ReadsFrom { .. }
+        | Ask::Ranges
         | Ask::ShowRanges
         | Ask::Split(_) => Vec::new(),
     };

@@ -288,7 +288,11 @@ impl Replicas {
     pub fn request(&mut self, number: RequestNumber, request: Request) -> Result<()> {
         let range = request.range;
         let of_node = match &request.ask {
-            Ask::ShowRanges => Some(Answer::Ranges(self.shown_ranges()?)),
+            Ask::ShowRanges => Some(Answer::ShownRanges(self.shown_ranges()?)),
+            Ask::Ranges => {
+                let all = self.ranges().into_iter().map(|(range, _)| range);
+                Some(Answer::Ranges(all.collect()))
+            }
             Ask::ReadsFrom { coordinator, oldest } => {
                 self.thresholds.readers.hear(*coordinator, *oldest, self.clocks.wall.now_micros());
                 Some(Answer::Fine)
@@ -509,7 +513,8 @@ impl Replicas {
         Ok(())
     }
 
-    /// An answer with what the node knows of other ranges.
+    /// An answer with what the node knows of other ranges: of some, since there may be very many.
+    /// Whoever learns nothing new by that asks for all.
     fn told(&self, answer: Answer) -> Answer {
         const MOST: usize = 64;
         match answer {

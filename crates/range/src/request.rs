@@ -197,6 +197,8 @@ pub enum Ask {
     },
     /// All ranges that the node has replicas of, to look at: see [`Request::of_node`].
     ShowRanges,
+    /// The same, for who looks for keys.
+    Ranges,
     /// Splits the range. Answered like a request for keys that it does not have, once it was.
     Split(Split),
 }
@@ -320,7 +322,9 @@ pub enum Answer {
     /// To [`Ask::ShowLocks`].
     Locks(LockReport),
     /// To [`Ask::ShowRanges`], in key order.
-    Ranges(Vec<ShownRange>),
+    ShownRanges(Vec<ShownRange>),
+    /// To [`Ask::Ranges`].
+    Ranges(Vec<RangeDescriptor>),
     /// Nothing has happened here: another replica may serve.
     NotHolder {
         /// Which, as far as this one knows.
@@ -329,7 +333,7 @@ pub enum Answer {
     /// Nothing has happened here: the range has other keys. It never had the request's, or gave
     /// them away.
     WrongRange {
-        /// What the range is now, and others of which the node has replicas.
+        /// What the range is now, and some others of which the node has replicas.
         known: Vec<RangeDescriptor>,
     },
     /// There is no such range on the node.

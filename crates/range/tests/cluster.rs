@@ -363,7 +363,7 @@ fn a_range_is_split_in_the_middle_of_its_life() {
         let number = cluster.asked;
         cluster.process(id).request(number, Request::of_node(Ask::ShowRanges)).expect("it runs");
         cluster.settle();
-        let Some(Answer::Ranges(shown)) = cluster.answer(number) else { panic!("no ranges") };
+        let Some(Answer::ShownRanges(shown)) = cluster.answer(number) else { panic!("no ranges") };
         let of = |range: &ShownRange| (range.id, range.span.end.clone(), range.leaseholder);
         let ends = [(1, key("k"), Some(1)), (2, Bytes::from("\x01z"), Some(1))];
         assert_eq!(shown.iter().map(of).collect::<Vec<_>>(), ends);

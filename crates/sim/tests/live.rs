@@ -316,6 +316,26 @@ fn participants_and_remote_calls_are_counted() {
     assert_eq!(count(&elsewhere, &[1, 101], &[]), (2, 7));
 }
 
+/// Who is asked for keys that it does not have tells of a few other ranges only.
+#[test]
+fn keys_are_found_behind_more_borders_than_an_answer_tells_of() {
+    let borders: Vec<Bytes> = (1..=150).map(|n| key(2 * n)).collect();
+    let cluster = LiveCluster::start(LiveOptions { borders, ..LiveOptions::default() });
+    let (writer, reader) = (cluster.coordinator(), cluster.coordinator_on(2));
+    let locks = begin(&writer, Isolation::ReadCommitted, 1024);
+    locks.lock(&key(299), LockMode::Exclusive, Wait::Block).expect("locks");
+    set(&writer, 297, "far");
+    let txn = begin(&reader, Isolation::Serializable, 1024);
+    assert_eq!(txn.get(&key(297)).expect("it is found").as_deref(), Some(b"far".as_slice()));
+    // More of them, in front of what is locked.
+    (0..80).for_each(|n| cluster.split(&Bytes::from(format!("k298{n:02}"))));
+    locks.put(key(299), "mine").expect("puts");
+    locks.commit().expect("its locks are there still");
+    let all = KeySpan::new(key(0), key(999));
+    let txn = begin(&reader, Isolation::Serializable, 1024);
+    assert_eq!(scan(&txn, all, ScanOptions::default()).len(), 2);
+}
+
 /// Versions are kept for a second.
 fn forgetful() -> (Arc<LiveCluster>, Arc<Coordinator>) {
     let gc_window_micros = Some(1_000_000);
