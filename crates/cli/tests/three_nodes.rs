@@ -491,3 +491,82 @@ fn a_change_of_the_schema_is_known_everywhere_and_what_is_not_there_is_refused()
     let twice = clients[0].batch_execute("INSERT INTO t (c1) VALUES (1)").expect_err("it is there");
     assert_eq!(twice.code().map(|code| code.code()), Some("23505"), "{twice}");
 }
+
+/// Where ranges begin, as this node shows them when it knows of so many.
+fn borders(client: &mut Client, table: &str, count: usize) -> Vec<String> {
+    let wall = WallClock;
+    let until = wall.monotonic_nanos() + PATIENCE.as_nanos() as u64;
+    loop {
+        let shown = ranges(client, &format!("SHOW RANGES FROM TABLE {table}"));
+        if shown.len() > count {
+            return shown[1..].iter().map(|range| range[1].clone()).collect();
+        }
+        assert!(wall.monotonic_nanos() < until, "{shown:?}");
+        wall.sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn a_table_is_parted_where_somebody_says() {
+    let _watchdog = Watchdog::after(3 * PATIENCE);
+    let cluster = Cluster::start(&[]);
+    let mut clients: Vec<Client> = (0..3).map(|n| cluster.client(n)).collect();
+    run(
+        &mut clients[0],
+        "CREATE TABLE parent (id bigint PRIMARY KEY, note text);
+         CREATE TABLE child (id bigint, n int, note text, PRIMARY KEY (id, n))
+             INTERLEAVE IN PARENT parent ON DELETE CASCADE;
+         CREATE TABLE down (name text, n int, PRIMARY KEY (name, n DESC))",
+    );
+    run(&mut clients[1], "ALTER TABLE parent SPLIT AT VALUES (100), (100 + 100)");
+    for client in &mut clients {
+        assert_eq!(borders(client, "parent", 2), ["/parent/100", "/parent/200"]);
+    }
+    // Once more, which is none; in front of a family, whichever of its tables names it; inside.
+    run(&mut clients[2], "ALTER TABLE parent SPLIT AT VALUES (200)");
+    run(&mut clients[2], "ALTER TABLE child SPLIT AT VALUES (150), (150, 7)");
+    let parts = ["/parent/100", "/parent/150", "/parent/150/#/child/7", "/parent/200"];
+    for client in &mut clients {
+        assert_eq!(borders(client, "child", 4), parts);
+    }
+    // It is no part of a transaction.
+    clients[0].batch_execute("BEGIN; INSERT INTO parent VALUES (1, 'gone')").expect("it begins");
+    clients[0].batch_execute("ALTER TABLE down SPLIT AT VALUES ('m', 5)").expect("it is split");
+    clients[0].batch_execute("ROLLBACK").expect("it ends");
+    assert_eq!(borders(&mut clients[1], "down", 1), ["/down/'m'/5"]);
+    run(&mut clients[1], "INSERT INTO down SELECT 'm', g FROM generate_series(1, 9) g");
+    let near = "SELECT n::bigint FROM down WHERE name = 'm' AND n BETWEEN 4 AND 6 ORDER BY n DESC";
+    assert_eq!(rows(&mut clients[2], near), [[6], [5], [4]]);
+    // More ranges than anybody is told of at once.
+    let many: Vec<String> = (1_000..1_100).map(|id| format!("({id})")).collect();
+    run(&mut clients[2], &format!("ALTER TABLE parent SPLIT AT VALUES {}", many.join(",")));
+    for (n, client) in clients.iter_mut().enumerate() {
+        let (first, last) = (1_000 * n, 1_000 * n + 999);
+        let all = format!("SELECT g, 'x' FROM generate_series({first}, {last}) g");
+        run(client, &format!("INSERT INTO parent {all}"));
+    }
+    run(&mut clients[0], "INSERT INTO child SELECT 150, g, 'y' FROM generate_series(1, 20) g");
+    for client in &mut clients {
+        assert_eq!(rows(client, "SELECT count(*) FROM parent"), [[3_000]]);
+        assert_eq!(rows(client, "SELECT count(*) FROM child WHERE id = 150"), [[20]]);
+    }
+    run(&mut clients[1], "DELETE FROM parent WHERE id BETWEEN 140 AND 1050");
+    for client in &mut clients {
+        assert_eq!(rows(client, "SELECT count(*) FROM parent"), [[2_089]]);
+        assert_eq!(rows(client, "SELECT count(*) FROM child"), [[0]]);
+    }
+    run(&mut clients[0], "CREATE TABLE heap (n int)");
+    for (sql, state) in [
+        ("ALTER TABLE parent SPLIT AT VALUES (1, 2)", "42601"),
+        ("ALTER TABLE parent SPLIT AT VALUES (NULL)", "23502"),
+        ("ALTER TABLE parent SPLIT AT VALUES ('one')", "22P02"),
+        ("ALTER TABLE parent SPLIT AT VALUES (id)", "42703"),
+        ("ALTER TABLE nothing SPLIT AT VALUES (1)", "42P01"),
+        ("ALTER TABLE heap SPLIT AT VALUES (1)", "0A000"),
+        ("BEGIN READ ONLY; ALTER TABLE parent SPLIT AT VALUES (5)", "25006"),
+    ] {
+        let refused = clients[0].batch_execute(sql).expect_err(sql);
+        assert_eq!(refused.code().map(|code| code.code()), Some(state), "{sql}: {refused}");
+        clients[0].batch_execute("ROLLBACK").expect("it ends");
+    }
+}

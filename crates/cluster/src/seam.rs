@@ -205,6 +205,20 @@ impl Spans for Router {
         Ok(())
     }
 
+    fn split_at(&self, key: &[u8]) -> KvResult<()> {
+        let key = Bytes::copy_from_slice(key);
+        loop {
+            let route = self.route(&key)?;
+            if route.span.start == key {
+                return Ok(());
+            }
+            // It has other keys when it is split.
+            if let Sent::Answer(other) = self.send(&route, &|_| Ask::SplitAt(key.clone()), None)? {
+                return Err(unexpected(other));
+            }
+        }
+    }
+
     fn describe_ranges(&self) -> KvResult<Option<Vec<ShownRange>>> {
         self.ranges_of_home().map(Some)
     }

@@ -3,7 +3,7 @@
 //! Types are guessed from the encoding: a date prints as its day number. DESC columns have a `-`
 //! in front of the slash's value, e.g. `/-7`.
 
-use braid_types::{Datum, SqlType};
+use braid_types::{Datum, SqlType, TimeZone};
 
 use crate::column::{Direction, decode_column, skip_column};
 use crate::path::{CHILD_MARKER, DATA_PREFIX, END_MARKER, read_number};
@@ -12,17 +12,21 @@ use crate::system::SYSTEM_PREFIX;
 /// The key as text; bytes that make no sense are printed in hex after `!`.
 pub fn key(bytes: &[u8]) -> String {
     match bytes.first() {
-        Some(&DATA_PREFIX) => data_key(bytes, &|_, _| None),
+        Some(&DATA_PREFIX) => data_key(bytes, &|_, _| None, &[]),
         Some(&SYSTEM_PREFIX) => system_key(bytes),
         _ => format!("!{}", hex(bytes)),
     }
 }
 
-/// The key as text, with names for tables and indexes that have one, by id and generation:
-/// `/customers/7/#/orders/1`.
-pub fn named_key(bytes: &[u8], name: &dyn Fn(u32, u32) -> Option<String>) -> String {
+/// The key as text, with names for tables and indexes that have one, by id and generation, and
+/// with its columns' types as far as they are known: `/customers/'7a'/#/orders/1`.
+pub fn named_key(
+    bytes: &[u8],
+    name: &dyn Fn(u32, u32) -> Option<String>,
+    columns: &[(SqlType, Direction)],
+) -> String {
     match bytes.first() {
-        Some(&DATA_PREFIX) => data_key(bytes, name),
+        Some(&DATA_PREFIX) => data_key(bytes, name, columns),
         _ => key(bytes),
     }
 }
@@ -69,7 +73,12 @@ fn system_key(bytes: &[u8]) -> String {
     out
 }
 
-fn data_key(bytes: &[u8], name: &dyn Fn(u32, u32) -> Option<String>) -> String {
+fn data_key(
+    bytes: &[u8],
+    name: &dyn Fn(u32, u32) -> Option<String>,
+    columns: &[(SqlType, Direction)],
+) -> String {
+    let mut columns = columns.iter();
     let mut out = String::new();
     let mut at = 1;
     while let Some((id, n)) = read_number(&bytes[at..]) {
@@ -90,7 +99,9 @@ fn data_key(bytes: &[u8], name: &dyn Fn(u32, u32) -> Option<String>) -> String {
             let Ok(len) = skip_column(&bytes[at..]) else {
                 break;
             };
-            out.push_str(&format!("/{}", column(&bytes[at..at + len])));
+            let bytes = &bytes[at..at + len];
+            let known = columns.next().and_then(|(ty, dir)| typed_column(bytes, ty, *dir));
+            out.push_str(&format!("/{}", known.unwrap_or_else(|| column(bytes))));
             at += len;
         }
         if bytes.get(at) == Some(&CHILD_MARKER) {
@@ -109,6 +120,26 @@ fn data_key(bytes: &[u8], name: &dyn Fn(u32, u32) -> Option<String>) -> String {
         Some(rest) => out.push_str(&format!("/!{}", hex(rest))),
     }
     out
+}
+
+/// A column of which the type is known; as a literal.
+fn typed_column(bytes: &[u8], ty: &SqlType, dir: Direction) -> Option<String> {
+    let (value, _) = decode_column(bytes, ty, dir).ok()?;
+    let text = value.to_text(TimeZone::utc());
+    Some(match (&value, text) {
+        (_, None) => "NULL".into(),
+        (
+            Datum::Bool(_)
+            | Datum::Int2(_)
+            | Datum::Int4(_)
+            | Datum::Int8(_)
+            | Datum::Float4(_)
+            | Datum::Float8(_)
+            | Datum::Numeric(_),
+            Some(text),
+        ) => text,
+        (_, Some(text)) => format!("'{}'", text.replace('\'', "''")),
+    })
 }
 
 fn column(bytes: &[u8]) -> String {

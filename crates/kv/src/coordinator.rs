@@ -125,6 +125,14 @@ impl Coordinator {
         self.spans.describe_locks()
     }
 
+    /// Makes a key the first one of a range, if it is not.
+    ///
+    /// # Errors
+    /// [`KvError::Unavailable`] if nobody serves its range, or there are no ranges.
+    pub fn split_at(&self, key: &[u8]) -> KvResult<()> {
+        self.spans.split_at(key)
+    }
+
     /// The ranges in key order; `None`: keys are in one store, and there are no ranges.
     pub fn describe_ranges(&self) -> KvResult<Option<Vec<ShownRange>>> {
         self.spans.describe_ranges()

@@ -402,6 +402,11 @@ pub trait Spans: Send + Sync {
     /// The locks, to look at.
     fn describe_locks(&self) -> LockReport;
 
+    /// Makes a key the first one of a range, if it is not; nothing but the ranges changes.
+    fn split_at(&self, _key: &[u8]) -> KvResult<()> {
+        Err(KvError::Unavailable("keys are in one store, and there are no ranges".into()))
+    }
+
     /// The ranges in key order, as this node has them; `None`: keys are in one store, and there are
     /// no ranges.
     fn describe_ranges(&self) -> KvResult<Option<Vec<ShownRange>>> {

@@ -121,6 +121,7 @@ enums! {
         21 ShowRanges,
         22 ReadsFrom { coordinator, oldest },
         23 Ranges,
+        24 SplitAt(at),
     }
     Answer {
         1 Rows { at, rows, rest },
@@ -274,6 +275,7 @@ mod tests {
             Ask::ShowLocks,
             Ask::ShowRanges,
             Ask::Ranges,
+            Ask::SplitAt(key("q")),
             Ask::ReadsFrom { coordinator: 1 << 20, oldest: CommitTs(1 << 60) },
             Ask::Split(Split { at: key("q"), right: RangeId(99) }),
         ];

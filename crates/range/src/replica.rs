@@ -458,6 +458,7 @@ impl Replica {
                 false => self.elsewhere().map_or(Tried::Wait, Tried::Answer),
             }),
             Ask::Split(split) => self.split(number, split),
+            Ask::SplitAt(_) => unreachable!("the node has given the new range its number"),
             Ask::ReadsFrom { .. } | Ask::Ranges | Ask::ShowRanges => {
                 unreachable!("the node answers for all of its replicas")
             }
@@ -746,7 +747,8 @@ fn touched(ask: &Ask) -> (Vec<KeySpan>, usize) {
         | Ask::ReadsFrom { .. }
         | Ask::Ranges
         | Ask::ShowRanges
-        | Ask::Split(_) => Vec::new(),
+        | Ask::Split(_)
+        | Ask::SplitAt(_) => Vec::new(),
     };
     (spans, 0)
 }

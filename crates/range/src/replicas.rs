@@ -174,8 +174,17 @@ struct Counts {
     starts: u64,
     /// Ticks of this process.
     ticks: u64,
-    /// Splits by size, of this process.
-    splits: u64,
+    /// Ranges that this process has given a number.
+    ranges: u64,
+}
+
+impl Counts {
+    /// A number that no range ever had: it is not used by any other node, nor by an earlier process
+    /// of this one.
+    fn new_range(&mut self, node: NodeId) -> RangeId {
+        self.ranges += 1;
+        RangeId(node.0 << 48 | self.starts << 24 | self.ranges)
+    }
 }
 
 /// Sizes are looked at every so many ticks.
@@ -252,10 +261,7 @@ impl Replicas {
     fn split_by_size(&mut self) -> Result<()> {
         for (range, replica) in &mut self.replicas {
             let Some(at) = replica.wanted_split()? else { continue };
-            self.counts.splits += 1;
-            // Not used by any other node, nor by an earlier process of this one.
-            let Counts { starts, splits, .. } = self.counts;
-            let right = RangeId(self.options.node.0 << 48 | starts << 24 | splits);
+            let right = self.counts.new_range(self.options.node);
             let ask = Ask::Split(Split { at, right });
             replica.request(NOBODY, Request { range: *range, ask })?;
         }
@@ -285,7 +291,7 @@ impl Replicas {
     }
 
     /// A client asks. The answer has the same number.
-    pub fn request(&mut self, number: RequestNumber, request: Request) -> Result<()> {
+    pub fn request(&mut self, number: RequestNumber, mut request: Request) -> Result<()> {
         let range = request.range;
         let of_node = match &request.ask {
             Ask::ShowRanges => Some(Answer::ShownRanges(self.shown_ranges()?)),
@@ -302,6 +308,10 @@ impl Replicas {
         if let Some(answer) = of_node {
             self.effects.answers.push((number, answer));
             return Ok(());
+        }
+        if let Ask::SplitAt(at) = request.ask {
+            let right = self.counts.new_range(self.options.node);
+            request.ask = Ask::Split(Split { at, right });
         }
         let Some(replica) = self.replicas.get_mut(&range) else {
             self.effects.answers.push((number, Answer::NoReplica));

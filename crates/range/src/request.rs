@@ -201,6 +201,8 @@ pub enum Ask {
     Ranges,
     /// Splits the range. Answered like a request for keys that it does not have, once it was.
     Split(Split),
+    /// The same in front of this key, into a range that the node gives a number.
+    SplitAt(Bytes),
 }
 
 /// Asks for a commit: see [`Ask::Commit`].

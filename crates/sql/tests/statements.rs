@@ -337,4 +337,10 @@ fn a_node_alone_has_no_ranges_to_show() {
     assert!(error(s, "show ranges").message().contains("alone"));
     assert_eq!(state(s, "show ranges from table"), "42601");
     assert_eq!(state(s, "show ranges of t"), "42601");
+    assert_eq!(state(s, "alter table t split at values (1)"), "0A000");
+    assert_eq!(state(s, "alter table u split at values (1)"), "42P01");
+    assert_eq!(tag(s, "alter table if exists u split at values (1)"), "ALTER TABLE");
+    assert_eq!(state(s, "alter table t split at (1)"), "42601");
+    assert_eq!(state(s, "alter table t split at values ()"), "42601");
+    assert_eq!(state(s, "alter table t split at values (1),"), "42601");
 }

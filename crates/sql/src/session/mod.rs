@@ -17,7 +17,7 @@
 //!   `interrupt`: who stops it.
 //! - `cursors`: DECLARE, FETCH, MOVE, CLOSE. `temporary`: tables that go with the session.
 //! - `jobs`: schema changes that run in steps, SHOW JOBS, CANCEL JOB.
-//! - [`show`]: SHOW statements.
+//! - [`show`]: SHOW statements. `split`: borders of ranges.
 //! - [`outcome`]: what execution gives back.
 //!
 //! Which statement types there are, and what each may do: [`crate::statement`].
@@ -39,6 +39,7 @@ mod retry;
 pub mod settings;
 mod shapes;
 pub(crate) mod show;
+pub(crate) mod split;
 pub mod state;
 mod temporary;
 pub mod transaction;

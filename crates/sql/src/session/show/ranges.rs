@@ -9,14 +9,16 @@
 //! It is what this node has applied, so it is told also when nobody serves. Keys are values of
 //! rows: who may not read a table sees only that a range begins inside of it.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use braid_catalog::{Index, Privileges, Securable, Table, kv_error};
+use braid_keys::Direction;
 use braid_keys::path::elements;
 use braid_keys::pretty::named_key;
 use braid_kv::{KeySpan, ShownRange};
-use braid_types::{Datum, SqlError, SqlResult};
+use braid_types::{Datum, SqlError, SqlResult, SqlType};
 
 use super::super::Context;
 use crate::general_query::Row;
@@ -61,6 +63,8 @@ struct Borders<'a> {
     /// Who asks; `None`: somebody who sees everything.
     role: Option<u32>,
     owners: HashMap<u32, (&'a Arc<Table>, Option<&'a Index>)>,
+    /// Columns of the keys that were shown, by the ids of their last elements.
+    columns: RefCell<HashMap<u32, Vec<(SqlType, Direction)>>>,
 }
 
 impl Borders<'_> {
@@ -73,7 +77,7 @@ impl Borders<'_> {
             owners.insert(table.id, (table, None));
             owners.extend(table.indexes.iter().map(|index| (index.id, (table, Some(index)))));
         }
-        Borders { ctx, role, owners }
+        Borders { ctx, role, owners, columns: RefCell::default() }
     }
 
     /// A border as text, as far as the user may see it.
@@ -84,9 +88,27 @@ impl Borders<'_> {
         let name = |id: u32, generation: u32| self.name(id, generation);
         let path = elements(key).unwrap_or_default();
         match path.iter().find(|element| !self.may_see(element.id)) {
-            Some(element) => format!("{}/..", named_key(&key[..element.columns], &name)),
-            None => named_key(key, &name),
+            Some(element) => format!("{}/..", named_key(&key[..element.columns], &name, &[])),
+            None => {
+                let columns = path.last().map(|last| self.columns_of(last.id));
+                named_key(key, &name, &columns.unwrap_or_default())
+            }
         }
+    }
+
+    /// The columns of all keys that end in that table or index; none if they are not known.
+    fn columns_of(&self, id: u32) -> Vec<(SqlType, Direction)> {
+        let find = || {
+            let (table, index) = self.owners.get(&id)?;
+            let layout = TableLayout::new(&self.ctx.catalog, table).ok()?;
+            let keys = match index {
+                None => &layout.rows,
+                Some(index) => &layout.indexes.iter().find(|i| i.index.id == index.id)?.layout,
+            };
+            Some(keys.columns().iter().map(|column| (column.ty.clone(), column.dir)).collect())
+        };
+        let mut known = self.columns.borrow_mut();
+        known.entry(id).or_insert_with(|| find().unwrap_or_default()).clone()
     }
 
     fn may_see(&self, id: u32) -> bool {
