@@ -120,7 +120,10 @@ impl Spans for Router {
     fn leave(&self, txn: TxnId, read_ts: CommitTs) {
         let ranges = {
             let mut txns = self.txns.lock();
-            txns.read_no_more(read_ts);
+            // The time of the past that it read may be another one's own.
+            if !txns.reads_past(txn) {
+                txns.read_no_more(read_ts);
+            }
             txns.end(txn)
         };
         ranges.into_iter().for_each(|range| self.end_in(txn, range));

@@ -154,6 +154,11 @@ impl Txns {
         }
     }
 
+    /// Whether a transaction reads a time of the past that it has asked for.
+    pub(crate) fn reads_past(&self, txn: TxnId) -> bool {
+        self.running.get(&txn).is_some_and(|running| running.as_of.is_some())
+    }
+
     /// The oldest time that is read.
     pub(crate) fn oldest_read(&self) -> Option<CommitTs> {
         let past = self.running.values().filter_map(|running| running.as_of);
