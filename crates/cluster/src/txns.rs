@@ -125,10 +125,11 @@ impl Txns {
             };
             if running.locked.iter().any(is_there) {
                 running.sessions.entry(to).or_insert(session);
-                self.requests += 1;
-                self.locked.insert(to, self.requests);
             }
         }
+        // Locks of transactions that have ended meanwhile may be there: nobody has said so there.
+        self.requests += 1;
+        self.locked.insert(to, self.requests);
     }
 
     /// What is to be said where: the newest transaction, those that are running, and the ranges.

@@ -316,6 +316,21 @@ fn participants_and_remote_calls_are_counted() {
     assert_eq!(count(&elsewhere, &[1, 101], &[]), (2, 7));
 }
 
+#[test]
+fn a_lock_that_went_along_with_a_split_goes_when_its_transaction_has_ended() {
+    let (cluster, at) = cluster();
+    let first = begin(&at, Isolation::ReadCommitted, 1024);
+    first.lock(&key(150), LockMode::Exclusive, Wait::Block).expect("locks");
+    // Its router does not know where the lock is when it ends.
+    cluster.split(&key(140));
+    first.rollback();
+    let lock_timeout = Some(Duration::from_secs(5));
+    let isolation = Isolation::ReadCommitted;
+    let options = TxnOptions { isolation, lock_timeout, ..TxnOptions::default() };
+    let second = at.begin(options).expect("begins");
+    second.lock(&key(150), LockMode::Exclusive, Wait::Block).expect("nobody has it");
+}
+
 /// Who is asked for keys that it does not have tells of a few other ranges only.
 #[test]
 fn keys_are_found_behind_more_borders_than_an_answer_tells_of() {
