@@ -339,6 +339,10 @@ impl Replica {
     fn look_after_lease(&mut self) -> Result<()> {
         // All entries of earlier terms are applied when the first one of this term is.
         let ready = self.group.is_leader() && self.applied_term == self.group.term();
+        if ready {
+            // So what was asked for in one of them is there, or lost.
+            self.asked = self.asked.filter(|asked| asked.1 == self.group.term());
+        }
         if !ready || self.asked.is_some() {
             return Ok(());
         }

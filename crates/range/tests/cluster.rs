@@ -342,6 +342,31 @@ fn nobody_serves_beyond_the_lease_and_nobody_before_it_is_over() {
     assert_eq!(shown(cluster.ask(holder, read("a", "b"))), "a=3");
 }
 
+/// Its place in the log was given to something else, and the log may never be that long again.
+#[test]
+fn a_lease_that_was_asked_for_and_lost_keeps_nobody_from_asking_again() {
+    let mut cluster = Cluster::new();
+    cluster.pass(45, &[1, 2, 3]);
+    cluster.cut_off = vec![1];
+    for number in 0..30 {
+        let txn = TxnId { began: cluster.now(1), number };
+        let writes = vec![put(&format!("a{number}"), "lost")];
+        assert_eq!(cluster.ask(1, commit(txn, writes)), None);
+    }
+    // More than half of the lease is over: it is to be renewed, behind all of that.
+    cluster.pass(3, &[1]);
+    cluster.pass(200, &[2, 3]);
+    let next = if cluster.describe(2).contains("leads") { 2 } else { 3 };
+    cluster.cut_off.clear();
+    cluster.pass(3, &[1, 2, 3]);
+    // Now that one is away, and the first one leads again.
+    cluster.cut_off = vec![next];
+    cluster.pass(10, &[5 - next]);
+    cluster.pass(200, &[1]);
+    assert!(cluster.describe(1).contains("leads"), "{}", cluster.describe(1));
+    assert_eq!(shown(cluster.ask(1, read("a", "b"))), "", "{}", cluster.describe(1));
+}
+
 #[test]
 fn a_range_is_split_in_the_middle_of_its_life() {
     let mut cluster = Cluster::new();
