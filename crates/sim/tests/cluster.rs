@@ -61,6 +61,15 @@ fn transactions_of_kv_are_serializable_and_live_whatever_breaks() {
     assert_ne!(counts["seconds collected"], 0);
 }
 
+/// A range is split in front of a family of which only a later row is there so far: the border is in
+/// front of all that it may have. Clients that look at a number whole cannot do so over a border.
+#[test]
+fn a_family_whose_first_rows_come_late_stays_whole() {
+    let plan = Plan::of_seed(1025);
+    let verdict = run(&plan);
+    assert!(verdict.is_good(), "{}", show(&plan, &verdict));
+}
+
 #[test]
 fn a_seed_gives_the_same_trace_again() {
     for seed in seeds(4).flat_map(|seed| [seed, seed + 1_000_000]) {
