@@ -309,11 +309,67 @@ fn run(client: &mut Client, sql: &str) {
     panic!("{sql}: never done");
 }
 
+/// The answer to SHOW RANGES, as text; NULL is empty.
+fn ranges(client: &mut Client, sql: &str) -> Vec<Vec<String>> {
+    let rows = client.query(sql, &[]).unwrap_or_else(|error| panic!("{sql}: {error}"));
+    let row = |row: &postgres::Row| {
+        let value = |i| row.get::<_, Option<String>>(i).unwrap_or_default();
+        (0..row.len()).map(value).collect()
+    };
+    rows.iter().map(row).collect()
+}
+
+/// Every node says the same of them, soon, and one of the members serves each.
+fn shows_the_ranges(cluster: &Cluster, clients: &mut [Client]) {
+    let wall = WallClock;
+    let until = wall.monotonic_nanos() + PATIENCE.as_nanos() as u64;
+    let known = loop {
+        let borders = |client: &mut Client| {
+            let shown = ranges(client, "SHOW RANGES").into_iter();
+            shown.map(|mut range| range.drain(..4).collect::<Vec<_>>()).collect::<Vec<_>>()
+        };
+        let all: Vec<_> = clients.iter_mut().map(borders).collect();
+        if all[0].len() >= 3 && all.iter().all(|shown| *shown == all[0]) {
+            break all[0].clone();
+        }
+        assert!(wall.monotonic_nanos() < until, "they differ: {all:?}");
+        wall.sleep(Duration::from_millis(200));
+    };
+    assert_eq!((known[0][1].as_str(), known[known.len() - 1][2].as_str()), ("/System", "/Max"));
+    for (left, right) in known.iter().zip(&known[1..]) {
+        assert_eq!(left[2], right[1], "nothing is between two ranges");
+        let family = left[2].strip_prefix("/parent/").unwrap_or_else(|| panic!("{left:?}"));
+        assert!(family.parse::<u64>().is_ok(), "between two families: {left:?}");
+    }
+    assert!(known.iter().all(|range| range[3] == "1,2,3"), "{known:?}");
+    for client in clients.iter_mut() {
+        for range in ranges(client, "SHOW RANGES") {
+            assert!(["1", "2", "3"].contains(&range[4].as_str()), "{range:?}");
+            assert!(range[5].parse::<u64>().is_ok(), "{range:?}");
+        }
+    }
+    let of_child = ranges(&mut clients[1], "SHOW RANGES FROM TABLE child");
+    assert_eq!(of_child.len(), known.len(), "children are where their parents are");
+    run(&mut clients[0], "CREATE TABLE other (id bigint PRIMARY KEY)");
+    assert_eq!(ranges(&mut clients[2], "SHOW RANGES FROM TABLE other").len(), 1);
+    let none = clients[0].query("SHOW RANGES FROM nothing", &[]).expect_err("it is not there");
+    assert_eq!(none.code().map(|code| code.code()), Some("42P01"), "{none}");
+    // Who may not read a table does not see its keys.
+    run(&mut clients[0], "CREATE ROLE stranger LOGIN");
+    let url = cluster.nodes[1].lock().as_ref().map(|node| node.url.clone()).expect("it runs");
+    let mut stranger = url.parse::<postgres::Config>().expect("an address");
+    let mut stranger = stranger.user("stranger").connect(NoTls).expect("it connects");
+    let shown = ranges(&mut stranger, "SHOW RANGES");
+    assert!(shown[1..].iter().all(|range| range[1] == "/parent/.."), "{shown:?}");
+}
+
 #[test]
 fn families_lie_in_several_ranges_and_go_from_all_of_them() {
     const FAMILIES: u64 = 1_500;
     let _watchdog = Watchdog::after(3 * PATIENCE);
-    let cluster = Cluster::start(&["--max-range-mib", "1", "--max-memory", "48"]);
+    const ARGUMENTS: [&str; 6] =
+        ["--max-range-mib", "1", "--max-memory", "48", "--gc-window-seconds", "2"];
+    let cluster = Cluster::start(&ARGUMENTS);
     let mut clients: Vec<Client> = (0..3).map(|n| cluster.client(n)).collect();
     run(
         &mut clients[0],
@@ -346,16 +402,59 @@ fn families_lie_in_several_ranges_and_go_from_all_of_them() {
         wall.sleep(Duration::from_millis(200));
     }
     assert_eq!(cluster.metric(2, "braid_cluster_members_connected"), 3);
+    shows_the_ranges(&cluster, &mut clients);
     // One transaction in the first range and the last one.
     let last = FAMILIES - 1;
     let both = format!("UPDATE parent SET note = 'both' WHERE id IN (0, {last})");
     run(&mut clients[0], &both);
     let read = format!("SELECT count(*) FROM parent WHERE note = 'both' AND id IN (0, {last})");
     assert_eq!(rows(&mut clients[1], &read), [[2]]);
+    let then: String =
+        clients[0].query_one("SELECT now()::text", &[]).expect("it is answered").get(0);
+    let count = "SELECT count(*) FROM parent";
+    let mut reader = cluster.client(2);
+    reader.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ").expect("it begins");
+    assert_eq!(rows(&mut reader, count), [[FAMILIES as i64]]);
     run(&mut clients[1], "DELETE FROM parent WHERE id >= 10");
     for client in &mut clients {
         assert_eq!(rows(client, all), [[10, 10]]);
         assert_eq!(rows(client, "SELECT count(*) FROM child"), [[10]]);
+    }
+    // Somebody still sees them, for longer than versions are kept.
+    let before = stored(&mut clients[0]);
+    wall.sleep(Duration::from_secs(6));
+    assert_eq!(rows(&mut reader, count), [[FAMILIES as i64]]);
+    assert!(stored(&mut clients[0]) > before / 2);
+    reader.batch_execute("COMMIT").expect("it ends");
+    room_comes_back(&mut clients, before / 4);
+    let past = format!("SELECT count(*) FROM parent AS OF SYSTEM TIME '{then}'");
+    let begin = format!("BEGIN AS OF SYSTEM TIME '{then}'");
+    for client in &mut clients {
+        for sql in [&past, &begin] {
+            let refused = client.batch_execute(sql).expect_err("these versions are gone");
+            assert_eq!(refused.code().map(|code| code.code()), Some("55000"), "{sql}: {refused}");
+        }
+        assert_eq!(rows(client, all), [[10, 10]]);
+    }
+}
+
+/// Bytes of all ranges in the files of a node.
+fn stored(client: &mut Client) -> u64 {
+    let bytes = |range: Vec<String>| range[5].parse::<u64>().expect("a number");
+    ranges(client, "SHOW RANGES").into_iter().map(bytes).sum()
+}
+
+/// What was deleted leaves the files of all nodes.
+fn room_comes_back(clients: &mut [Client], most: u64) {
+    let wall = WallClock;
+    let until = wall.monotonic_nanos() + PATIENCE.as_nanos() as u64;
+    loop {
+        let all: Vec<u64> = clients.iter_mut().map(stored).collect();
+        if all.iter().all(|bytes| *bytes < most) {
+            return;
+        }
+        assert!(wall.monotonic_nanos() < until, "{all:?} bytes are there, not less than {most}");
+        wall.sleep(Duration::from_millis(200));
     }
 }
 
@@ -391,4 +490,83 @@ fn a_change_of_the_schema_is_known_everywhere_and_what_is_not_there_is_refused()
     assert_eq!(rows(&mut clients[2], "SELECT count(*) FROM t WHERE c1 = 1"), [[1]]);
     let twice = clients[0].batch_execute("INSERT INTO t (c1) VALUES (1)").expect_err("it is there");
     assert_eq!(twice.code().map(|code| code.code()), Some("23505"), "{twice}");
+}
+
+/// Where ranges begin, as this node shows them when it knows of so many.
+fn borders(client: &mut Client, table: &str, count: usize) -> Vec<String> {
+    let wall = WallClock;
+    let until = wall.monotonic_nanos() + PATIENCE.as_nanos() as u64;
+    loop {
+        let shown = ranges(client, &format!("SHOW RANGES FROM TABLE {table}"));
+        if shown.len() > count {
+            return shown[1..].iter().map(|range| range[1].clone()).collect();
+        }
+        assert!(wall.monotonic_nanos() < until, "{shown:?}");
+        wall.sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn a_table_is_parted_where_somebody_says() {
+    let _watchdog = Watchdog::after(3 * PATIENCE);
+    let cluster = Cluster::start(&[]);
+    let mut clients: Vec<Client> = (0..3).map(|n| cluster.client(n)).collect();
+    run(
+        &mut clients[0],
+        "CREATE TABLE parent (id bigint PRIMARY KEY, note text);
+         CREATE TABLE child (id bigint, n int, note text, PRIMARY KEY (id, n))
+             INTERLEAVE IN PARENT parent ON DELETE CASCADE;
+         CREATE TABLE down (name text, n int, PRIMARY KEY (name, n DESC))",
+    );
+    run(&mut clients[1], "ALTER TABLE parent SPLIT AT VALUES (100), (100 + 100)");
+    for client in &mut clients {
+        assert_eq!(borders(client, "parent", 2), ["/parent/100", "/parent/200"]);
+    }
+    // Once more, which is none; in front of a family, whichever of its tables names it; inside.
+    run(&mut clients[2], "ALTER TABLE parent SPLIT AT VALUES (200)");
+    run(&mut clients[2], "ALTER TABLE child SPLIT AT VALUES (150), (150, 7)");
+    let parts = ["/parent/100", "/parent/150", "/parent/150/#/child/7", "/parent/200"];
+    for client in &mut clients {
+        assert_eq!(borders(client, "child", 4), parts);
+    }
+    // It is no part of a transaction.
+    clients[0].batch_execute("BEGIN; INSERT INTO parent VALUES (1, 'gone')").expect("it begins");
+    clients[0].batch_execute("ALTER TABLE down SPLIT AT VALUES ('m', 5)").expect("it is split");
+    clients[0].batch_execute("ROLLBACK").expect("it ends");
+    assert_eq!(borders(&mut clients[1], "down", 1), ["/down/'m'/5"]);
+    run(&mut clients[1], "INSERT INTO down SELECT 'm', g FROM generate_series(1, 9) g");
+    let near = "SELECT n::bigint FROM down WHERE name = 'm' AND n BETWEEN 4 AND 6 ORDER BY n DESC";
+    assert_eq!(rows(&mut clients[2], near), [[6], [5], [4]]);
+    // More ranges than anybody is told of at once.
+    let many: Vec<String> = (1_000..1_100).map(|id| format!("({id})")).collect();
+    run(&mut clients[2], &format!("ALTER TABLE parent SPLIT AT VALUES {}", many.join(",")));
+    for (n, client) in clients.iter_mut().enumerate() {
+        let (first, last) = (1_000 * n, 1_000 * n + 999);
+        let all = format!("SELECT g, 'x' FROM generate_series({first}, {last}) g");
+        run(client, &format!("INSERT INTO parent {all}"));
+    }
+    run(&mut clients[0], "INSERT INTO child SELECT 150, g, 'y' FROM generate_series(1, 20) g");
+    for client in &mut clients {
+        assert_eq!(rows(client, "SELECT count(*) FROM parent"), [[3_000]]);
+        assert_eq!(rows(client, "SELECT count(*) FROM child WHERE id = 150"), [[20]]);
+    }
+    run(&mut clients[1], "DELETE FROM parent WHERE id BETWEEN 140 AND 1050");
+    for client in &mut clients {
+        assert_eq!(rows(client, "SELECT count(*) FROM parent"), [[2_089]]);
+        assert_eq!(rows(client, "SELECT count(*) FROM child"), [[0]]);
+    }
+    run(&mut clients[0], "CREATE TABLE heap (n int)");
+    for (sql, state) in [
+        ("ALTER TABLE parent SPLIT AT VALUES (1, 2)", "42601"),
+        ("ALTER TABLE parent SPLIT AT VALUES (NULL)", "23502"),
+        ("ALTER TABLE parent SPLIT AT VALUES ('one')", "22P02"),
+        ("ALTER TABLE parent SPLIT AT VALUES (id)", "42703"),
+        ("ALTER TABLE nothing SPLIT AT VALUES (1)", "42P01"),
+        ("ALTER TABLE heap SPLIT AT VALUES (1)", "0A000"),
+        ("BEGIN READ ONLY; ALTER TABLE parent SPLIT AT VALUES (5)", "25006"),
+    ] {
+        let refused = clients[0].batch_execute(sql).expect_err(sql);
+        assert_eq!(refused.code().map(|code| code.code()), Some(state), "{sql}: {refused}");
+        clients[0].batch_execute("ROLLBACK").expect("it ends");
+    }
 }

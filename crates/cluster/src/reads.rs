@@ -22,13 +22,18 @@ impl Router {
         let ReadAt::Time(at) = at else {
             let mut newest = CommitTs::ZERO;
             for _ in 0..LATEST_TRIES {
-                let at = self.now().max(newest);
-                let home = self.options.home.filter(|_| at > newest);
-                self.txns.lock().read_from(at, home);
+                let at = {
+                    let mut txns = self.txns.lock();
+                    let at = self.now().max(newest);
+                    txns.read_from(at, self.options.home.filter(|_| at > newest));
+                    at
+                };
                 let answer = read(at);
                 self.txns.lock().read_no_more(at);
                 match answer {
-                    Err(KvError::Retry { conflict: Conflict::Uncertain(ts) }) => newest = ts,
+                    Err(KvError::Retry {
+                        conflict: Conflict::Uncertain(ts) | Conflict::Collected(ts),
+                    }) => newest = ts,
                     answer => return answer,
                 }
             }
@@ -62,10 +67,21 @@ impl Router {
                     here.iter().zip(got.values).for_each(|(n, value)| out.values[*n] = value);
                     left = elsewhere;
                 }
-                Sent::Answer(other) => return Err(unexpected(other)),
+                Sent::Answer(other) => return Err(self.not_read(at, other)),
             }
         }
         Ok(out)
+    }
+
+    /// Why nothing was read as of a time. Who has asked for one of the past hears what can be
+    /// asked for; others have not chosen it, and try again.
+    fn not_read(&self, at: CommitTs, answer: Answer) -> KvError {
+        match answer {
+            Answer::Conflict(Conflict::Collected(oldest)) if self.txns.lock().is_past(at) => {
+                KvError::TimestampOutOfWindow { asked: at, oldest, newest: self.now() }
+            }
+            other => unexpected(other),
+        }
     }
 
     pub(crate) fn scan_spans(&self, request: &ScanMany) -> KvResult<ScannedMany> {
@@ -107,7 +123,7 @@ impl Router {
             let scanned = match self.send(&route, &ask, None)? {
                 Sent::Moved => continue,
                 Sent::Answer(Answer::Scanned(scanned)) => scanned,
-                Sent::Answer(other) => return Err(unexpected(other)),
+                Sent::Answer(other) => return Err(self.not_read(at, other)),
             };
             work = work.plus(scanned.work);
             for ((n, scan), part) in group.into_iter().zip(scanned.parts) {

@@ -1,12 +1,13 @@
 //! Finds leaseholders, and asks until there is an answer.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use braid_env::clock::{Clock, Hlc};
 use braid_env::fs::FileSystem;
-use braid_kv::{KvError, KvResult, TXN_COUNTER_BITS, Tally, TxnId};
+use braid_kv::{KvError, KvResult, ShownRange, TXN_COUNTER_BITS, Tally, TxnId};
 use braid_lsm::{CommitTs, KeySpan};
 use braid_range::{Answer, Ask, NodeId, RangeDescriptor, RangeId, Request, WaitReport};
 use parking_lot::Mutex;
@@ -21,6 +22,8 @@ use crate::watches::Watches;
 const ASK_PATIENCE: Duration = Duration::from_secs(2);
 /// From one try to the next, where somebody has said that it cannot be now.
 const PAUSE: Duration = Duration::from_millis(20);
+/// It is said again what is read while ranges are asked one by one.
+const SAY_READS_MICROS: u64 = 1_000_000;
 
 /// What a router stands on.
 pub struct RouterOptions {
@@ -36,6 +39,8 @@ pub struct RouterOptions {
     pub max_clock_offset_micros: u64,
     /// After so long without an answer of use a request fails. Default 30 s.
     pub patience: Duration,
+    /// No transaction begins to read below: the newest threshold that the node knows of.
+    pub oldest_readable: Arc<AtomicU64>,
     /// Where files of bulk loads are.
     pub fs: Arc<dyn FileSystem>,
     /// The first ranges that are known; others are told of.
@@ -52,6 +57,8 @@ pub struct Router {
     /// Transactions that have happened in several ranges, or have not, and of which not all of them
     /// have said that they know it.
     pub(crate) decided: Mutex<Vec<Decided>>,
+    /// When it was said last what is read, in microseconds.
+    said_reads_at: AtomicU64,
     count: AtomicU64,
     last_number: AtomicU64,
     never: AtomicBool,
@@ -77,6 +84,7 @@ impl Router {
             txns: Mutex::default(),
             watches: Watches::default(),
             decided: Mutex::default(),
+            said_reads_at: AtomicU64::new(0),
             count: AtomicU64::new(0),
             last_number: AtomicU64::new(0),
             never: AtomicBool::new(false),
@@ -194,7 +202,9 @@ impl Router {
                     (node, false)
                 }
                 Answer::WrongRange { known } => {
-                    self.learn(known);
+                    if !self.learn(known) {
+                        self.learn_all(node);
+                    }
                     return Ok(Sent::Moved);
                 }
                 answer => {
@@ -211,6 +221,20 @@ impl Router {
                 hops = 0;
                 self.transport.pause(PAUSE);
             }
+        }
+    }
+
+    /// All ranges, as the node has them that this router is on: it has a replica of each, and
+    /// answers also when nobody serves.
+    pub(crate) fn ranges_of_home(&self) -> KvResult<Vec<ShownRange>> {
+        let any = || self.routes().first().map(|route| route.nodes[0]);
+        let node = self.options.home.or_else(any);
+        let silent = || KvError::Unavailable("this node's replicas do not answer".into());
+        let request = Request::of_node(Ask::ShowRanges);
+        let ask = |node| self.transport.ask(node, &request, ASK_PATIENCE, &self.never);
+        match node.and_then(ask).ok_or_else(silent)?.answer {
+            Answer::ShownRanges(ranges) => Ok(ranges),
+            other => Err(unexpected(other)),
         }
     }
 
@@ -258,16 +282,41 @@ impl Router {
         }
     }
 
-    /// Says in all ranges where transactions of this router have had locks which of them are still
-    /// running. To be called every second or two: without it their locks go.
+    /// Says to all nodes from when on transactions of this router read, and in all ranges where
+    /// they have had locks which of them are still running. To be called every second or two:
+    /// without it what they read goes, and so do their locks.
     pub fn announce(&self) {
+        self.say_what_is_read();
         let announcement = self.txns.lock().announcement();
         let Some(Announcement { newest, running, ranges }) = announcement else { return };
         for range in ranges {
+            // Ranges that are not served take their time.
+            if self.said_reads_at.load(Ordering::Relaxed) + SAY_READS_MICROS
+                < self.options.wall.now_micros()
+            {
+                self.say_what_is_read();
+            }
             // A range that has not heard it may keep locks of transactions that are over.
             if self.tell(range.0, Ask::Running { newest, running: running.clone() }) {
                 self.txns.lock().announced(range);
             }
+        }
+    }
+
+    fn say_what_is_read(&self) {
+        self.said_reads_at.store(self.options.wall.now_micros(), Ordering::Relaxed);
+        let oldest = {
+            let txns = self.txns.lock();
+            // Who begins later reads a later time.
+            let now = self.now();
+            txns.oldest_read().map_or(now, |oldest| oldest.min(now))
+        };
+        let nodes: BTreeSet<NodeId> =
+            self.routes().into_iter().flat_map(|route| route.nodes).collect();
+        let coordinator = self.options.coordinator;
+        for node in nodes {
+            let says = Request::of_node(Ask::ReadsFrom { coordinator, oldest });
+            self.transport.tell(node, &says);
         }
     }
 
@@ -278,11 +327,27 @@ impl Router {
         self.finish_decided();
     }
 
-    /// Takes up what a node has said of ranges.
-    fn learn(&self, known: Vec<RangeDescriptor>) {
-        let came_from = self.routes.lock().learn(known);
+    /// Takes up what a node has said of ranges; whether anything of it is new.
+    fn learn(&self, known: Vec<RangeDescriptor>) -> bool {
+        let learned = self.routes.lock().learn(known);
         let mut txns = self.txns.lock();
-        came_from.iter().for_each(|(from, (to, span))| txns.moved(*from, (*to, span)));
+        learned.came_from.iter().for_each(|(from, (to, span))| txns.moved(*from, (*to, span)));
+        learned.any
+    }
+
+    /// Asks a node for all ranges that it knows. It has said that a range has other keys, and not
+    /// which one has them.
+    fn learn_all(&self, node: NodeId) {
+        let request = Request::of_node(Ask::Ranges);
+        self.count_call(node);
+        let reply = self.transport.ask(node, &request, ASK_PATIENCE, &self.never);
+        let learned = match reply.map(|reply| reply.answer) {
+            Some(Answer::Ranges(known)) => self.learn(known),
+            _ => false,
+        };
+        if !learned {
+            self.transport.pause(PAUSE);
+        }
     }
 
     /// Lifts the clock, unless the other one is out of bounds.

@@ -27,6 +27,15 @@ pub(crate) struct Route {
     pub(crate) holder: Option<NodeId>,
 }
 
+/// What was new in what somebody has said.
+#[derive(Debug, Default)]
+pub(crate) struct Learned {
+    /// Something was.
+    pub(crate) any: bool,
+    /// Of which ranges which others have got keys, and what those are.
+    pub(crate) came_from: Vec<(RangeId, (RangeId, KeySpan))>,
+}
+
 /// See the [module's page](self).
 #[derive(Debug, Default)]
 pub(crate) struct Routes {
@@ -58,24 +67,21 @@ impl Routes {
         }
     }
 
-    /// Takes up what somebody has said. Returns of which ranges which others have got keys, and
-    /// what those are.
-    pub(crate) fn learn(
-        &mut self,
-        told: Vec<RangeDescriptor>,
-    ) -> Vec<(RangeId, (RangeId, KeySpan))> {
-        let mut came_from = Vec::new();
+    /// Takes up what somebody has said.
+    pub(crate) fn learn(&mut self, told: Vec<RangeDescriptor>) -> Learned {
+        let mut learned = Learned::default();
         for range in told {
             let overlapping: Vec<Route> =
                 self.by_start.values().filter(|r| r.span.overlaps(&range.span)).cloned().collect();
             if overlapping.iter().any(|known| known.generation >= range.generation) {
                 continue;
             }
+            learned.any = true;
             let mut holder = None;
             for known in overlapping {
                 self.by_start.remove(&known.span.start);
                 if known.range != range.id {
-                    came_from.push((known.range, (range.id, range.span.clone())));
+                    learned.came_from.push((known.range, (range.id, range.span.clone())));
                 }
                 holder = holder.or(known.holder);
                 let before = KeySpan::new(known.span.start.clone(), range.span.start.clone());
@@ -89,7 +95,7 @@ impl Routes {
             let route = Route { range: id, span: range.span, generation, nodes, holder };
             self.by_start.insert(route.span.start.clone(), route);
         }
-        came_from
+        learned
     }
 }
 
@@ -114,19 +120,24 @@ mod tests {
     #[test]
     fn what_is_told_takes_the_place_of_what_is_older() {
         let mut routes = Routes::default();
-        assert_eq!(routes.learn(vec![range(1, "a", "z", 1)]), []);
+        let learn = |routes: &mut Routes, told| {
+            let Learned { any, came_from } = routes.learn(told);
+            (any, came_from)
+        };
+        assert_eq!(learn(&mut routes, vec![range(1, "a", "z", 1)]), (true, vec![]));
         routes.set_holder(RangeId(1), Some(NodeId(7)));
         // The other half was not told of.
         assert_eq!(
-            routes.learn(vec![range(2, "m", "z", 2)]),
-            [(RangeId(1), (RangeId(2), KeySpan::new("m", "z")))]
+            learn(&mut routes, vec![range(2, "m", "z", 2)]),
+            (true, vec![(RangeId(1), (RangeId(2), KeySpan::new("m", "z")))])
         );
         assert_eq!(shown(&routes), "1[a,m) 2[m,z)");
         assert_eq!(routes.of(b"n").and_then(|route| route.holder), Some(NodeId(7)));
         // Old news.
-        assert_eq!(routes.learn(vec![range(1, "a", "z", 1)]), []);
+        assert_eq!(learn(&mut routes, vec![range(1, "a", "z", 1)]), (false, vec![]));
         let split = vec![range(1, "a", "d", 4), range(4, "g", "m", 4)];
-        assert_eq!(routes.learn(split), [(RangeId(1), (RangeId(4), KeySpan::new("g", "m")))]);
+        let from_first = vec![(RangeId(1), (RangeId(4), KeySpan::new("g", "m")))];
+        assert_eq!(learn(&mut routes, split), (true, from_first));
         assert_eq!(shown(&routes), "1[a,d) 1[d,g) 4[g,m) 2[m,z)");
         let of = |key: &str| routes.of(key.as_bytes()).map(|route| route.range.0);
         assert_eq!([of("a"), of("f"), of("g"), of("z")], [Some(1), Some(1), Some(4), None]);

@@ -1,11 +1,12 @@
 //! [`Spans`] as a whole, and bulk loads. Commits are in [`crate::several`].
 
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use braid_kv::{
     Begun, Commit, Committed, GetMany, GotMany, KvError, KvResult, LockMany, LockReport,
-    LockedMany, ScanMany, ScannedMany, Spans, Target, TxnId, Validate, Watch, Watched, Writes,
+    LockedMany, ScanMany, ScannedMany, ShownRange, Spans, Target, TxnId, Validate, Watch, Watched,
+    Writes,
 };
 use braid_lsm::{BatchWrite, CommitTs, KeySpan, visit_sst};
 use braid_range::{Answer, Ask, TxnId as CommitName, Write};
@@ -92,23 +93,26 @@ impl Router {
 
 impl Spans for Router {
     fn begin(&self, as_of: Option<CommitTs>) -> KvResult<Begun> {
-        let now = self.now();
-        if let Some(asked) = as_of.filter(|asked| *asked > now) {
-            return Err(KvError::TimestampOutOfWindow { asked, oldest: CommitTs(1), newest: now });
-        }
         let txn = self.new_txn();
+        // A time that is taken is protected before anybody says what is read.
         let mut txns = self.txns.lock();
-        txns.begin(txn);
+        let now = self.now();
+        let oldest = CommitTs(self.options.oldest_readable.load(Ordering::Acquire));
+        if let Some(asked) = as_of.filter(|asked| *asked > now || *asked < oldest) {
+            return Err(KvError::TimestampOutOfWindow { asked, oldest, newest: now });
+        }
+        txns.begin(txn, as_of);
         if as_of.is_none() {
             txns.read_from(now, self.options.home);
         }
         Ok(Begun { txn, read_ts: as_of.unwrap_or(now) })
     }
 
-    fn refresh(&self, _txn: TxnId, old: CommitTs) -> CommitTs {
-        let now = self.now();
+    fn refresh(&self, txn: TxnId, old: CommitTs) -> CommitTs {
         let mut txns = self.txns.lock();
+        let now = self.now();
         txns.read_no_more(old);
+        txns.reads_now(txn);
         txns.read_from(now, self.options.home);
         now
     }
@@ -116,7 +120,10 @@ impl Spans for Router {
     fn leave(&self, txn: TxnId, read_ts: CommitTs) {
         let ranges = {
             let mut txns = self.txns.lock();
-            txns.read_no_more(read_ts);
+            // The time of the past that it read may be another one's own.
+            if !txns.reads_past(txn) {
+                txns.read_no_more(read_ts);
+            }
             txns.end(txn)
         };
         ranges.into_iter().for_each(|range| self.end_in(txn, range));
@@ -199,6 +206,24 @@ impl Spans for Router {
     /// What was answered is durable on a majority of the nodes.
     fn await_durable(&self, _ts: CommitTs) -> KvResult<()> {
         Ok(())
+    }
+
+    fn split_at(&self, key: &[u8]) -> KvResult<()> {
+        let key = Bytes::copy_from_slice(key);
+        loop {
+            let route = self.route(&key)?;
+            if route.span.start == key {
+                return Ok(());
+            }
+            // It has other keys when it is split.
+            if let Sent::Answer(other) = self.send(&route, &|_| Ask::SplitAt(key.clone()), None)? {
+                return Err(unexpected(other));
+            }
+        }
+    }
+
+    fn describe_ranges(&self) -> KvResult<Option<Vec<ShownRange>>> {
+        self.ranges_of_home().map(Some)
     }
 
     fn describe_locks(&self) -> LockReport {

@@ -17,6 +17,8 @@ struct Running {
     locked: Vec<Target>,
     /// It was said whom it waits for.
     waits: bool,
+    /// The time of the past that it reads.
+    as_of: Option<CommitTs>,
 }
 
 /// What is said now and then.
@@ -41,8 +43,8 @@ pub(crate) struct Txns {
 }
 
 impl Txns {
-    pub(crate) fn begin(&mut self, txn: TxnId) {
-        self.running.insert(txn, Running::default());
+    pub(crate) fn begin(&mut self, txn: TxnId, as_of: Option<CommitTs>) {
+        self.running.insert(txn, Running { as_of, ..Running::default() });
         self.newest = self.newest.max(Some(txn));
     }
 
@@ -123,10 +125,11 @@ impl Txns {
             };
             if running.locked.iter().any(is_there) {
                 running.sessions.entry(to).or_insert(session);
-                self.requests += 1;
-                self.locked.insert(to, self.requests);
             }
         }
+        // Locks of transactions that have ended meanwhile may be there: nobody has said so there.
+        self.requests += 1;
+        self.locked.insert(to, self.requests);
     }
 
     /// What is to be said where: the newest transaction, those that are running, and the ranges.
@@ -143,6 +146,29 @@ impl Txns {
         if !has && self.locked.get(&range) == Some(&requests) {
             self.locked.remove(&range);
         }
+    }
+
+    /// A transaction reads no time of the past any more.
+    pub(crate) fn reads_now(&mut self, txn: TxnId) {
+        if let Some(running) = self.running.get_mut(&txn) {
+            running.as_of = None;
+        }
+    }
+
+    /// Whether a transaction reads a time of the past that it has asked for.
+    pub(crate) fn reads_past(&self, txn: TxnId) -> bool {
+        self.running.get(&txn).is_some_and(|running| running.as_of.is_some())
+    }
+
+    /// The oldest time that is read.
+    pub(crate) fn oldest_read(&self) -> Option<CommitTs> {
+        let past = self.running.values().filter_map(|running| running.as_of);
+        past.chain(self.observed.keys().copied()).min()
+    }
+
+    /// Whether this is a time of the past that was asked for.
+    pub(crate) fn is_past(&self, at: CommitTs) -> bool {
+        !self.observed.contains_key(&at)
     }
 
     /// A read timestamp is in use. Of the node that gave it, it is what its clock showed.

@@ -3,7 +3,7 @@
 //! Types are guessed from the encoding: a date prints as its day number. DESC columns have a `-`
 //! in front of the slash's value, e.g. `/-7`.
 
-use braid_types::{Datum, SqlType};
+use braid_types::{Datum, SqlType, TimeZone};
 
 use crate::column::{Direction, decode_column, skip_column};
 use crate::path::{CHILD_MARKER, DATA_PREFIX, END_MARKER, read_number};
@@ -12,9 +12,22 @@ use crate::system::SYSTEM_PREFIX;
 /// The key as text; bytes that make no sense are printed in hex after `!`.
 pub fn key(bytes: &[u8]) -> String {
     match bytes.first() {
-        Some(&DATA_PREFIX) => data_key(bytes),
+        Some(&DATA_PREFIX) => data_key(bytes, &|_, _| None, &[]),
         Some(&SYSTEM_PREFIX) => system_key(bytes),
         _ => format!("!{}", hex(bytes)),
+    }
+}
+
+/// The key as text, with names for tables and indexes that have one, by id and generation, and
+/// with its columns' types as far as they are known: `/customers/'7a'/#/orders/1`.
+pub fn named_key(
+    bytes: &[u8],
+    name: &dyn Fn(u32, u32) -> Option<String>,
+    columns: &[(SqlType, Direction)],
+) -> String {
+    match bytes.first() {
+        Some(&DATA_PREFIX) => data_key(bytes, name, columns),
+        _ => key(bytes),
     }
 }
 
@@ -29,6 +42,7 @@ fn hex(bytes: &[u8]) -> String {
 
 fn system_key(bytes: &[u8]) -> String {
     let kind = match bytes.get(1) {
+        None => return "/System".into(),
         Some(b'a') => "Statistics",
         Some(b'c') => "CatalogVersion",
         Some(b'd') => "Descriptor",
@@ -59,22 +73,35 @@ fn system_key(bytes: &[u8]) -> String {
     out
 }
 
-fn data_key(bytes: &[u8]) -> String {
-    let mut out = String::from("/Table");
+fn data_key(
+    bytes: &[u8],
+    name: &dyn Fn(u32, u32) -> Option<String>,
+    columns: &[(SqlType, Direction)],
+) -> String {
+    let mut columns = columns.iter();
+    let mut out = String::new();
     let mut at = 1;
     while let Some((id, n)) = read_number(&bytes[at..]) {
         at += n;
-        out.push_str(&format!("/{id}"));
-        let Some((generation, n)) = read_number(&bytes[at..]) else {
-            break;
-        };
+        let generation = read_number(&bytes[at..]);
+        let known = generation.and_then(|(generation, _)| {
+            name(u32::try_from(id).ok()?, u32::try_from(generation).ok()?)
+        });
+        let table = if at == 1 + n { "/Table" } else { "" };
+        match (known, generation) {
+            (Some(known), _) => out.push_str(&format!("/{known}")),
+            (None, Some((generation, _))) => out.push_str(&format!("{table}/{id}:{generation}")),
+            (None, None) => out.push_str(&format!("{table}/{id}")),
+        }
+        let Some((_, n)) = generation else { break };
         at += n;
-        out.push_str(&format!(":{generation}"));
         while at < bytes.len() && bytes[at] < CHILD_MARKER {
             let Ok(len) = skip_column(&bytes[at..]) else {
                 break;
             };
-            out.push_str(&format!("/{}", column(&bytes[at..at + len])));
+            let bytes = &bytes[at..at + len];
+            let known = columns.next().and_then(|(ty, dir)| typed_column(bytes, ty, *dir));
+            out.push_str(&format!("/{}", known.unwrap_or_else(|| column(bytes))));
             at += len;
         }
         if bytes.get(at) == Some(&CHILD_MARKER) {
@@ -84,12 +111,35 @@ fn data_key(bytes: &[u8]) -> String {
             break;
         }
     }
+    if out.is_empty() {
+        out.push_str("/Table");
+    }
     match bytes.get(at..) {
         None | Some([]) => {}
         Some([END_MARKER]) => out.push_str("/Max"),
         Some(rest) => out.push_str(&format!("/!{}", hex(rest))),
     }
     out
+}
+
+/// A column of which the type is known; as a literal.
+fn typed_column(bytes: &[u8], ty: &SqlType, dir: Direction) -> Option<String> {
+    let (value, _) = decode_column(bytes, ty, dir).ok()?;
+    let text = value.to_text(TimeZone::utc());
+    Some(match (&value, text) {
+        (_, None) => "NULL".into(),
+        (
+            Datum::Bool(_)
+            | Datum::Int2(_)
+            | Datum::Int4(_)
+            | Datum::Int8(_)
+            | Datum::Float4(_)
+            | Datum::Float8(_)
+            | Datum::Numeric(_),
+            Some(text),
+        ) => text,
+        (_, Some(text)) => format!("'{}'", text.replace('\'', "''")),
+    })
 }
 
 fn column(bytes: &[u8]) -> String {

@@ -221,4 +221,16 @@ fn keys_print() {
     assert_eq!(pretty::key(k.as_bytes()), "/Table/100:1/\"a\"/--5/#/300:2");
     assert_eq!(pretty::key(&braid_keys::system::descriptor(7)), "/System/Descriptor/7");
     assert_eq!(pretty::key(&family_end(&[2, 100, 1])), "/Table/100:1/Max");
+    assert_eq!(pretty::key(b"\x01"), "/System");
+    let named = |id, generation| ((id, generation) == (300, 2)).then(|| "s.child".to_string());
+    assert_eq!(pretty::named_key(k.as_bytes(), &named, &[]), "/Table/100:1/\"a\"/--5/#/s.child");
+    let outer = |id, _| (id == 100).then(|| "parent".to_string());
+    let columns = [(SqlType::Bytea, Direction::ASC), (SqlType::Int4, Direction::DESC)];
+    let typed = pretty::named_key(k.as_bytes(), &outer, &columns);
+    assert_eq!(typed, "/parent/'\\x61'/-5/#/300:2");
+    let mut text = KeyBuilder::root(7, 1);
+    text.column(&Datum::text("it's"), Direction::ASC).expect("fits");
+    let columns = [(SqlType::Text, Direction::ASC)];
+    assert_eq!(pretty::named_key(text.as_bytes(), &outer, &columns), "/Table/7:1/'it''s'");
+    assert_eq!(pretty::named_key(text.as_bytes(), &outer, &[]), "/Table/7:1/\"it's\"");
 }

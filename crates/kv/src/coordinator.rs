@@ -13,7 +13,7 @@ use crate::error::{KvError, KvResult};
 use crate::locks::TxnId;
 use crate::read_set::{PartDigest, Reads};
 use crate::shown::Shown;
-use crate::spans::{LockReport, Spans, Validate};
+use crate::spans::{LockReport, ShownRange, Spans, Validate};
 use crate::txn::{Txn, TxnOptions};
 use crate::watch::{Watch, Watched};
 
@@ -123,6 +123,19 @@ impl Coordinator {
     /// The locks, to look at.
     pub fn describe_locks(&self) -> LockReport {
         self.spans.describe_locks()
+    }
+
+    /// Makes a key the first one of a range, if it is not.
+    ///
+    /// # Errors
+    /// [`KvError::Unavailable`] if nobody serves its range, or there are no ranges.
+    pub fn split_at(&self, key: &[u8]) -> KvResult<()> {
+        self.spans.split_at(key)
+    }
+
+    /// The ranges in key order; `None`: keys are in one store, and there are no ranges.
+    pub fn describe_ranges(&self) -> KvResult<Option<Vec<ShownRange>>> {
+        self.spans.describe_ranges()
     }
 
     pub(crate) fn spans(&self) -> &dyn Spans {

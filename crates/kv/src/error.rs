@@ -70,6 +70,8 @@ pub enum Conflict {
     Uncertain(CommitTs),
     /// Its locks went when another node took their range over.
     LocksLost,
+    /// What it reads is as of a time before this one, of which not all versions are kept any more.
+    Collected(CommitTs),
     /// It was taken for abandoned in the middle of its commit, and those whom it kept from going on
     /// have ended it.
     Abandoned,
@@ -89,6 +91,11 @@ impl Conflict {
                 format!("a row was written at {}, about when this transaction began", ts.0)
             }
             Conflict::LocksLost => "its locks went with the lease of their range".into(),
+            Conflict::Collected(oldest) => format!(
+                "it took so long, or its node was silent for so long, that rows as it sees them \
+                 are not kept any more; they are from {} on",
+                oldest.0
+            ),
             Conflict::Abandoned => "its commit took too long and others have ended it".into(),
         }
     }

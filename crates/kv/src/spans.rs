@@ -401,6 +401,32 @@ pub trait Spans: Send + Sync {
 
     /// The locks, to look at.
     fn describe_locks(&self) -> LockReport;
+
+    /// Makes a key the first one of a range, if it is not; nothing but the ranges changes.
+    fn split_at(&self, _key: &[u8]) -> KvResult<()> {
+        Err(KvError::Unavailable("keys are in one store, and there are no ranges".into()))
+    }
+
+    /// The ranges in key order, as this node has them; `None`: keys are in one store, and there are
+    /// no ranges.
+    fn describe_ranges(&self) -> KvResult<Option<Vec<ShownRange>>> {
+        Ok(None)
+    }
+}
+
+/// A range, to look at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShownRange {
+    /// Its number.
+    pub id: u64,
+    /// The keys that it has.
+    pub span: KeySpan,
+    /// The nodes that have a replica.
+    pub replicas: Vec<u64>,
+    /// The node whose lease is not over.
+    pub leaseholder: Option<u64>,
+    /// About how many bytes it has in files.
+    pub bytes: u64,
 }
 
 /// Locks as text, and how many requests wait.

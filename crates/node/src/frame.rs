@@ -24,7 +24,7 @@ pub(crate) const MAX_GREETING: usize = 4 << 10;
 /// First bytes of every greeting.
 pub(crate) const MAGIC: u64 = 0x4252_4149_444E_4F44;
 /// Of the format; both sides must have the same.
-pub const FORMAT_VERSION: u64 = 1;
+pub const FORMAT_VERSION: u64 = 2;
 
 /// Why a connection to another node was given up.
 #[derive(Debug)]
@@ -256,8 +256,9 @@ mod tests {
         };
         let good = framed(&hello);
         assert_eq!(read_hello(&mut &good[..]).expect("it is one"), hello);
-        let other = framed(&Hello { version: 2, ..hello.clone() });
-        assert!(matches!(read_hello(&mut &other[..]), Err(WireError::Version(2))));
+        let other = framed(&Hello { version: FORMAT_VERSION + 1, ..hello.clone() });
+        let refused = read_hello(&mut &other[..]);
+        assert!(matches!(refused, Err(WireError::Version(v)) if v == FORMAT_VERSION + 1));
         let foreign = framed(&Hello { magic: 1, ..hello });
         assert!(matches!(read_hello(&mut &foreign[..]), Err(WireError::Foreign)));
         let http = b"GET / HTTP/1.1\r\nHost: here\r\n\r\n";

@@ -69,6 +69,8 @@ pub struct MemberOptions {
     pub split_points: SplitPoints,
     /// A range with more bytes in files is split. Default 256 MiB.
     pub max_range_bytes: u64,
+    /// For so long all versions are kept, the same for all members; `None`: for ever.
+    pub gc_window: Option<Duration>,
 }
 
 impl MemberOptions {
@@ -87,6 +89,7 @@ impl MemberOptions {
             part_digest: None,
             split_points: braid_range::anywhere,
             max_range_bytes: 256 << 20,
+            gc_window: None,
         }
     }
 }
@@ -312,6 +315,7 @@ fn router(carrier: Carrier, replicas: &Replicas, options: &MemberOptions) -> Rou
         wall: options.clock.clone(),
         max_clock_offset_micros: options.max_clock_offset.as_micros() as u64,
         patience: Duration::from_secs(30),
+        oldest_readable: replicas.newest_threshold(),
         fs: options.fs.clone(),
         ranges: replicas.ranges().into_iter().map(|(range, _)| range).collect(),
     };
@@ -397,6 +401,7 @@ fn open(identity: &Identity, options: &MemberOptions) -> Result<Replicas, Member
         lease_micros: LEASE.as_micros() as u64,
         max_clock_offset_micros: options.max_clock_offset.as_micros() as u64,
         max_range_bytes: options.max_range_bytes,
+        gc_window_micros: options.gc_window.map(|window| window.as_micros() as u64),
         coordinator_patience_micros: COORDINATOR_PATIENCE.as_micros() as u64,
         ..NodeOptions::new(identity.node())
     };

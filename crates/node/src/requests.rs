@@ -6,8 +6,8 @@ use braid_consensus::ReplicaId;
 use braid_consensus::codec::Reader;
 use braid_kv::{
     Conflict, GotMany, Grant, Jump, LockItem, LockMany, LockMode, LockReport, PointRead, ReadAt,
-    ReadPart, Reads, RowBatch, ScanMany, ScannedMany, ShownLock, SpanRows, SpanScan, Target,
-    TxnId as LockTxn, Wait, Work,
+    ReadPart, Reads, RowBatch, ScanMany, ScannedMany, ShownLock, ShownRange, SpanRows, SpanScan,
+    Target, TxnId as LockTxn, Wait, Work,
 };
 use braid_lsm::{CommitTs, KeySpan};
 use braid_range::{
@@ -55,6 +55,7 @@ structs! {
     LockMany { txn, items, read_ts, wait, timeout }
     ShownLock { txn, target, mode, granted }
     LockReport { lines, waiting, locks }
+    ShownRange { id, span, replicas, leaseholder, bytes }
     RangeDescriptor { id, span, generation, replicas }
     TxnId { began, number }
     Request { range, ask }
@@ -85,6 +86,7 @@ enums! {
         6 Uncertain(ts),
         7 LocksLost,
         8 Abandoned,
+        9 Collected(oldest),
     }
     Decision { 1 Committed { at, by }, 2 Aborted, }
     Write { 1 Put(key, value), 2 Delete(key), 3 DeleteSpan(span), }
@@ -116,6 +118,10 @@ enums! {
         18 StoredBytes(span),
         19 ShowLocks,
         20 Split(split),
+        21 ShowRanges,
+        22 ReadsFrom { coordinator, oldest },
+        23 Ranges,
+        24 SplitAt(at),
     }
     Answer {
         1 Rows { at, rows, rest },
@@ -142,6 +148,8 @@ enums! {
         22 Again,
         23 OutcomeUnknown,
         24 Refused(reason),
+        25 ShownRanges(shown),
+        26 Ranges(known),
     }
 }
 
@@ -265,6 +273,10 @@ mod tests {
             Ask::Ingest { txn, at: CommitTs(3), rows: vec![(key("r"), key("v"))] },
             Ask::Divide(span, 3, 4),
             Ask::ShowLocks,
+            Ask::ShowRanges,
+            Ask::Ranges,
+            Ask::SplitAt(key("q")),
+            Ask::ReadsFrom { coordinator: 1 << 20, oldest: CommitTs(1 << 60) },
             Ask::Split(Split { at: key("q"), right: RangeId(99) }),
         ];
         for ask in asks {
@@ -298,7 +310,16 @@ mod tests {
             Answer::Scanned(ScannedMany { parts, at: CommitTs(9), undurable, work }),
             Answer::Locked(Locked { session: 4, grants, stop, waited_nanos: 5 }),
             Answer::Locks(LockReport { lines: "one\n".into(), waiting: 1, locks: vec![shown] }),
+            Answer::Ranges(known.clone()),
+            Answer::ShownRanges(vec![ShownRange {
+                id: 7,
+                span: KeySpan::new("a", "b"),
+                replicas: vec![1, 2, 3],
+                leaseholder: Some(2),
+                bytes: 9,
+            }]),
             Answer::Conflict(Conflict::ReadSpan(KeySpan::new("a", "b"))),
+            Answer::Conflict(Conflict::Collected(CommitTs(1 << 60))),
             Answer::NotHolder { try_node: Some(NodeId(3)) },
             Answer::WrongRange { known },
             Answer::Blocked { txn, anchor: key("a") },

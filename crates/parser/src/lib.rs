@@ -132,6 +132,8 @@ pub enum Kind {
     CreateIndex(Box<CreateIndex>),
     /// ALTER TABLE in a form of ours.
     AlterTableOwn(Name, bool, AlterOwn),
+    /// ALTER TABLE .. SPLIT AT VALUES.
+    SplitTable(SplitTable),
     /// ALTER INDEX .. ADD or DROP STORED COLUMN.
     StoredColumn {
         /// The index.
@@ -223,6 +225,17 @@ pub enum Kind {
     ResumeJob(u32),
     /// Known and refused, with what it is called.
     Refused(String),
+}
+
+/// ALTER TABLE .. SPLIT AT VALUES.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SplitTable {
+    /// Which table.
+    pub table: Name,
+    /// If there is no such table, nothing happens.
+    pub if_exists: bool,
+    /// The first values of its primary key, for each border.
+    pub borders: Vec<Vec<ast::Expr>>,
 }
 
 /// ANALYZE, or VACUUM (ANALYZE).
@@ -370,6 +383,8 @@ pub enum Show {
     Views,
     /// Schema changes and other long work.
     Jobs,
+    /// Ranges of a cluster: all, or those in which rows or index entries of a table may be.
+    Ranges(Option<Name>),
     /// Row deletion policies.
     Policies,
     /// Tables and indexes as they lie in each other: all, or those around a table.

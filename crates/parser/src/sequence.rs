@@ -1,10 +1,11 @@
 //! Sequences, databases, and what ALTER TABLE and ALTER TYPE have that sqlparser does not know.
 
 use braid_types::{SqlError, SqlResult, SqlState};
+use sqlparser::ast;
 use sqlparser::tokenizer::Token;
 
 use crate::cursor::Cursor;
-use crate::{AlterOwn, Kind, SequenceChange, create};
+use crate::{AlterOwn, Kind, SequenceChange, SplitTable, create};
 
 pub(crate) fn sequence_or_alter(c: &mut Cursor) -> SqlResult<Option<Kind>> {
     if c.take(&["create", "sequence"]) || c.take(&["create", "temp", "sequence"]) {
@@ -39,6 +40,12 @@ pub(crate) fn sequence_or_alter(c: &mut Cursor) -> SqlResult<Option<Kind>> {
         let if_exists = probe.take(&["if", "exists"]);
         probe.take(&["only"]);
         let Ok(name) = probe.name() else { return Ok(None) };
+        if probe.take(&["split", "at"]) {
+            probe.expect(&["values"])?;
+            let borders = rows_of_values(&mut probe)?;
+            *c = probe;
+            return Ok(Some(Kind::SplitTable(SplitTable { table: name, if_exists, borders })));
+        }
         let own = if probe.take(&["set", "on", "delete"]) {
             AlterOwn::SetOnDelete(create::delete_action(&mut probe)?)
         } else if probe.looking_at(&["set", "interleave"]) {
@@ -66,6 +73,23 @@ pub(crate) fn sequence_or_alter(c: &mut Cursor) -> SqlResult<Option<Kind>> {
         return Ok(Some(Kind::AlterTableOwn(name, if_exists, own)));
     }
     Ok(None)
+}
+
+/// `(a, b), (c)`.
+fn rows_of_values(c: &mut Cursor) -> SqlResult<Vec<Vec<ast::Expr>>> {
+    let mut rows = Vec::new();
+    loop {
+        c.expect_token(&Token::LParen)?;
+        let mut row = vec![c.expr()?];
+        while c.take_token(&Token::Comma) {
+            row.push(c.expr()?);
+        }
+        c.expect_token(&Token::RParen)?;
+        rows.push(row);
+        if !c.take_token(&Token::Comma) {
+            return Ok(rows);
+        }
+    }
 }
 
 /// `ALTER INDEX i ADD | DROP STORED COLUMN c`, also `INCLUDE [COLUMN] c`; `None` if it is another

@@ -183,6 +183,10 @@ pub(crate) fn show(c: &mut Cursor) -> SqlResult<Show> {
         Show::Views
     } else if c.take(&["jobs"]) {
         Show::Jobs
+    } else if c.take(&["ranges"]) {
+        let of_table = from(c);
+        let _ = of_table && c.take(&["table"]);
+        Show::Ranges(if of_table { Some(c.name()?) } else { None })
     } else if c.take(&["row", "deletion", "policies"]) {
         Show::Policies
     } else if c.take(&["interleave", "tree"]) {

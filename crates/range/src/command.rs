@@ -52,6 +52,8 @@ pub(crate) enum Act {
     Lease(Lease),
     /// All replicas have the log up to here: it may be cut.
     Cut(LogIndex),
+    /// Nobody reads as of a time below any more.
+    Gc(CommitTs),
     /// The keys from `at` on become a range of their own.
     Split(Split),
     /// A part of a transaction over several ranges is ready to happen. Its bound is the entry's
@@ -121,6 +123,10 @@ impl Command {
                 out.push(3);
                 put_number(&mut out, index.0);
             }
+            Act::Gc(threshold) => {
+                out.push(10);
+                put_number(&mut out, threshold.0);
+            }
             Act::Split(split) => {
                 out.push(4);
                 put_bytes(&mut out, &split.at);
@@ -172,6 +178,7 @@ fn take_act(reader: &mut Reader<'_>) -> Option<Act> {
         9 => Act::Settle { txn: take_txn(reader)? },
         2 => Act::Lease(Lease::decode(reader)?),
         3 => Act::Cut(LogIndex(reader.number()?)),
+        10 => Act::Gc(CommitTs(reader.number()?)),
         4 => {
             let at = Bytes::copy_from_slice(reader.bytes()?);
             Act::Split(Split { at, right: RangeId(reader.number()?) })
@@ -244,6 +251,7 @@ mod tests {
             Act::Settle { txn },
             Act::Lease(Lease { sequence: 300, ..Lease::NONE }),
             Act::Cut(LogIndex(9)),
+            Act::Gc(CommitTs(1 << 50)),
             Act::Split(Split { at: Bytes::from_static(b"m"), right: RangeId(3) }),
             Act::Ingest {
                 txn,

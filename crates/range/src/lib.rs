@@ -31,11 +31,15 @@
 //! A transaction over several ranges is *prepared* in all of them but one, its *anchor*, where
 //! one entry commits it; then the others are told (`prepared`, `several`).
 //!
+//! Versions that nobody reads any more go: each range has a threshold that follows the clock, and
+//! stays below the oldest time that a transaction of any router reads (`collecting`).
+//!
 //! What is not there yet: a place to look ranges up, replicas that move, snapshots. So the log of a
 //! range is kept, on disk, until all replicas have it.
 //!
 //! What this crate does not know: SQL, transactions' buffers and locks, sockets, the raft crate.
 
+mod collecting;
 mod command;
 mod deadlocks;
 mod ids;

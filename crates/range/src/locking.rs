@@ -285,6 +285,11 @@ impl Replica {
                     waiter.on = Some(WaitsFor::Latch);
                     return Ok(false);
                 }
+                if let Some(collected) = self.collected(request.read_ts) {
+                    waiter.locked.grants.push(Grant::Newer);
+                    waiter.locked.stop = Some(LockStop::Newer(collected));
+                    return Ok(true);
+                }
                 match self.machine.keys().check_unwritten(&item.target, request.read_ts) {
                     Ok(()) => {}
                     Err(KvError::Retry { conflict }) => {

@@ -14,6 +14,10 @@
 //! in which it proposes, and a lease begins above the end of the one before it. The machine
 //! insists on it, since records without a time of their own are stamped with them.
 //!
+//! A *threshold* says that nobody reads as of a time below it. It moves by an entry, and never
+//! above what may still be written: rows of the past are taken in above it only, and while a
+//! prepared part may happen at or below it, it stays. A range that is split off inherits it.
+//!
 //! Data may have an older timestamp than its entry: rows that are taken in, and what was prepared
 //! and is resolved. Such data is a batch of its own, in front of the entry's. If a crash keeps only
 //! the first one, the entry is applied again: rows are put again as they are, and what is resolved
@@ -208,6 +212,7 @@ impl Machine {
             }
             Act::Lease(next) => self.state.lease.expiry = next.expiry,
             Act::Cut(index) => self.state.cut = index,
+            Act::Gc(threshold) => self.state.gc = threshold,
             Act::Prepare(part) => {
                 let part = Prepared { bound: ts, ..*part };
                 let mut record = Vec::new();
@@ -242,7 +247,8 @@ impl Machine {
         if let Decision::Committed { at, by } = decision {
             self.recent.note(at, part.writes.iter().map(Write::span));
             let done = local_keys::done(range, txn);
-            if self.db.get(&done, newest())?.is_none() {
+            // What only reads may be decided at a time below the threshold.
+            if !part.writes.is_empty() && self.db.get(&done, newest())?.is_none() {
                 let mut data = Batch::at(at);
                 part.writes.iter().for_each(|write| put(&mut data, write));
                 data.put(&done, &[]);
@@ -285,9 +291,15 @@ impl Machine {
             Act::Ingest { txn, at, rows } => {
                 let span = &self.state.descriptor.span;
                 let inside = rows.iter().all(|(key, _)| span.contains(key));
-                in_lease && inside && *at < ts && self.outcomes.of(*txn).is_none()
+                let in_time = self.state.gc < *at && *at < ts;
+                in_lease && inside && in_time && self.outcomes.of(*txn).is_none()
             }
             Act::Cut(index) => in_lease && *index > self.state.cut,
+            // What is prepared is written at its bound or later: above the threshold, too.
+            Act::Gc(threshold) => {
+                let moves = self.state.gc < *threshold && *threshold < ts;
+                in_lease && moves && self.oldest_write().is_none_or(|oldest| *threshold < oldest)
+            }
             Act::Split(split) => {
                 let span = &self.state.descriptor.span;
                 in_lease && span.start < split.at && split.at < span.end
@@ -329,8 +341,8 @@ impl Machine {
         right.span.start = split.at.clone();
         // No entry of the new range's log has granted it.
         let lease = Lease { term: Term(0), ..self.state.lease };
-        let foreign = self.state.foreign;
-        let right = RangeState { stamp: ts, lease, foreign, ..RangeState::new(right) };
+        let RangeState { foreign, gc, .. } = self.state;
+        let right = RangeState { stamp: ts, lease, foreign, gc, ..RangeState::new(right) };
         let id = right.descriptor.id;
         batch.put(&local_keys::state(id), &right.encode());
         let mut stripped = Vec::new();
@@ -372,6 +384,12 @@ impl Machine {
                 None => batch.delete(&local_keys::prepared(left, txn)),
             }
         }
+    }
+
+    /// The earliest time at which something that is prepared may be written.
+    pub(crate) fn oldest_write(&self) -> Option<CommitTs> {
+        let writes = self.prepared.values().filter(|part| !part.writes.is_empty());
+        writes.map(|part| part.bound).min()
     }
 
     /// Whose clock stamps entries.
@@ -496,5 +514,94 @@ mod tests {
         assert_eq!(value.as_deref(), Some(b"1".as_slice()));
         let next = Applied::Done { lease: 2, proposal: 1 };
         assert_eq!(apply(&mut machine, 2, 1, 50, commit(3)), next);
+    }
+
+    fn part(number: u64, writes: Vec<Write>) -> Act {
+        let (txn, key) = (TxnId { began: CommitTs(1), number }, Bytes::from_static(b"\x01k"));
+        let (owner, anchor, bound) = (LockTxn(number), key.clone(), CommitTs::ZERO);
+        let (reads, locks) = (vec![KeySpan::point(&key)], Vec::new());
+        Act::Prepare(Box::new(Prepared { txn, owner, anchor, bound, writes, reads, locks }))
+    }
+
+    fn resolve(number: u64, at: u64) -> Act {
+        let txn = TxnId { began: CommitTs(1), number };
+        Act::Resolve { txn, decision: Decision::Committed { at: CommitTs(at), by: NodeId(1) } }
+    }
+
+    /// Applies entries of one lease; whether each had an effect. The store's threshold follows, so
+    /// that it refuses what should have come to nothing.
+    fn effects(machine: &mut Machine, acts: Vec<(u64, Act)>) -> Vec<bool> {
+        if machine.state.lease.sequence == 0 {
+            apply(machine, 0, 1, 10, lease(1, 10, 100_000));
+        }
+        let from = machine.state.proposal;
+        let numbered = acts.into_iter().zip(from + 1..);
+        let mut out = Vec::new();
+        for ((ts, act), proposal) in numbered {
+            let applied = apply(machine, 1, proposal, ts, act);
+            out.push(!matches!(applied, Applied::Nothing { .. }));
+            machine.db.set_gc_threshold(machine.state.gc).expect("it is open");
+        }
+        out
+    }
+
+    #[test]
+    fn a_threshold_only_grows_and_stays_below_its_entry() {
+        let mut machine = machine();
+        let gc = |threshold| Act::Gc(CommitTs(threshold));
+        let acts =
+            vec![(100, gc(50)), (110, gc(50)), (120, gc(40)), (130, gc(130)), (140, gc(139))];
+        assert_eq!(effects(&mut machine, acts), [true, false, false, false, true]);
+        assert_eq!(machine.state.gc, CommitTs(139));
+        // It is stored with the entry that moved it.
+        let stored = machine.db.get(&local_keys::state(RangeId(1)), newest()).expect("it reads");
+        let stored = RangeState::decode(&stored.expect("it is there")).expect("it is whole");
+        assert_eq!((stored.gc, stored.applied), (CommitTs(139), machine.state.applied));
+    }
+
+    #[test]
+    fn rows_of_the_past_are_taken_in_above_the_threshold_only() {
+        let mut machine = machine();
+        let ingest = |number, at| {
+            let txn = TxnId { began: CommitTs(1), number };
+            let rows = vec![(Bytes::from(format!("\x01{number}")), Bytes::new())];
+            Act::Ingest { txn, at: CommitTs(at), rows }
+        };
+        let acts = vec![(100, Act::Gc(CommitTs(50))), (110, ingest(1, 50)), (120, ingest(2, 51))];
+        assert_eq!(effects(&mut machine, acts), [true, false, true]);
+    }
+
+    #[test]
+    fn a_threshold_waits_for_what_is_prepared_and_may_be_written_below_it() {
+        let mut machine = machine();
+        let write = vec![Write::Put("\x01k".into(), "1".into())];
+        let gc = |threshold| Act::Gc(CommitTs(threshold));
+        let acts = vec![
+            (100, part(1, write)),
+            (110, part(2, Vec::new())),
+            (200, gc(100)),
+            (210, gc(99)),
+            // Decided as early as it may be.
+            (220, resolve(1, 100)),
+            (230, gc(200)),
+            // What only reads may be decided below.
+            (240, resolve(2, 105)),
+        ];
+        assert_eq!(effects(&mut machine, acts), [true, true, false, true, true, true, true]);
+        assert!(machine.prepared.is_empty());
+        let value = machine.db.get(b"\x01k", CommitTs(200)).expect("it reads");
+        assert_eq!(value.as_deref(), Some(b"1".as_slice()));
+    }
+
+    #[test]
+    fn a_range_that_is_split_off_inherits_the_threshold() {
+        let mut machine = machine();
+        let split = Act::Split(Split { at: "\x01k".into(), right: RangeId(2) });
+        assert_eq!(effects(&mut machine, vec![(100, Act::Gc(CommitTs(50)))]), [true]);
+        let applied = apply(&mut machine, 1, 2, 110, split);
+        let Applied::Split { right, .. } = applied else { panic!("{applied:?}") };
+        assert_eq!(right.gc, CommitTs(50));
+        let stored = machine.db.get(&local_keys::state(RangeId(2)), newest()).expect("it reads");
+        assert_eq!(RangeState::decode(&stored.expect("it is there")), Some(*right));
     }
 }

@@ -77,6 +77,8 @@ pub(crate) enum Matter {
     Resolution(TxnId),
     /// The end of a transaction's record.
     Record(TxnId),
+    /// Up to where versions go.
+    Threshold,
 }
 
 /// What was proposed and is not applied yet.
@@ -134,7 +136,7 @@ pub(crate) struct Replica {
     /// The last entry of a term that was applied.
     applied_term: Term,
     /// Somebody wants the range to be served.
-    wanted: bool,
+    pub(crate) wanted: bool,
     unapplied: Unapplied,
     last_proposal: u64,
     /// By lease and proposal.
@@ -264,6 +266,7 @@ impl Replica {
         let Some(pending) = self.pending.remove(&(lease, proposal)) else { return };
         let answer = match pending.matter {
             Matter::Split => Answer::Again,
+            Matter::Threshold => Answer::Fine,
             Matter::End(txn) => self.decided(txn).unwrap_or(Answer::Again),
             Matter::Part(txn, _) => match self.machine.prepared.get(&txn) {
                 Some(part) => Answer::Prepared { bound: part.bound },
@@ -336,6 +339,10 @@ impl Replica {
     fn look_after_lease(&mut self) -> Result<()> {
         // All entries of earlier terms are applied when the first one of this term is.
         let ready = self.group.is_leader() && self.applied_term == self.group.term();
+        if ready {
+            // So what was asked for in one of them is there, or lost.
+            self.asked = self.asked.filter(|asked| asked.1 == self.group.term());
+        }
         if !ready || self.asked.is_some() {
             return Ok(());
         }
@@ -455,6 +462,10 @@ impl Replica {
                 false => self.elsewhere().map_or(Tried::Wait, Tried::Answer),
             }),
             Ask::Split(split) => self.split(number, split),
+            Ask::SplitAt(_) => unreachable!("the node has given the new range its number"),
+            Ask::ReadsFrom { .. } | Ask::Ranges | Ask::ShowRanges => {
+                unreachable!("the node answers for all of its replicas")
+            }
         }
     }
 
@@ -506,6 +517,9 @@ impl Replica {
         }
         if !self.serves(ts.max(now)) {
             return Ok(self.elsewhere().map_or(Tried::Wait, Tried::Answer));
+        }
+        if let Some(collected) = self.collected(ts) {
+            return Ok(Tried::Answer(Answer::Conflict(collected)));
         }
         self.clocks.hlc.update(ts.0);
         if self.is_latched(spans, ts) {
@@ -569,6 +583,9 @@ impl Replica {
         if let Some(lost) = self.lost_locks(locks) {
             return Ok(Some(lost));
         }
+        if let Some(collected) = self.collected_since(read_at, reads) {
+            return Ok(Some(Answer::Conflict(collected)));
+        }
         match self.machine.keys().check_reads(read_at, reads) {
             Ok(()) => Ok(None),
             Err(KvError::Retry { conflict }) => Ok(Some(Answer::Conflict(conflict))),
@@ -591,6 +608,10 @@ impl Replica {
         }
         if let Some(tried) = self.in_the_way_of_writes(None, &[], &spans) {
             return Ok(tried);
+        }
+        // Nothing is written at the threshold either.
+        if let Some(collected) = self.collected(CommitTs(at.0.saturating_sub(1))) {
+            return Ok(Tried::Answer(Answer::Conflict(collected)));
         }
         for (key, _) in rows {
             if self.machine.newest_above(&KeySpan::point(key), at)?.is_some() {
@@ -727,7 +748,11 @@ fn touched(ask: &Ask) -> (Vec<KeySpan>, usize) {
         | Ask::GiveUp { .. }
         | Ask::Running { .. }
         | Ask::ShowLocks
-        | Ask::Split(_) => Vec::new(),
+        | Ask::ReadsFrom { .. }
+        | Ask::Ranges
+        | Ask::ShowRanges
+        | Ask::Split(_)
+        | Ask::SplitAt(_) => Vec::new(),
     };
     (spans, 0)
 }

@@ -18,6 +18,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::mem::take;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use braid_consensus::codec::{Reader, put_bytes, put_number};
 use braid_consensus::{
@@ -27,9 +28,10 @@ use braid_consensus::{
 use braid_env::clock::{Clock, Hlc};
 use braid_env::fs::FileSystem;
 use braid_env::random::Random;
-use braid_kv::PartDigest;
-use braid_lsm::{Batch, CommitTs, Db, Durability, Options, Pending, ScanOptions};
+use braid_kv::{PartDigest, ShownRange};
+use braid_lsm::{Batch, CommitTs, Db, Durability, KeySpan, Options, Pending, ScanOptions};
 
+use crate::collecting::{Readers, Thresholds};
 use crate::command::Split;
 use crate::ids::{NodeId, RangeDescriptor, RangeId, TxnId};
 use crate::lease::micros;
@@ -65,6 +67,8 @@ pub struct NodeOptions {
     /// Every so many ticks circles of waiting are looked for that lead over several ranges.
     /// Default 10.
     pub deadlock_ticks: u64,
+    /// For so long all versions are kept, in microseconds; `None`: for ever, which is the default.
+    pub gc_window_micros: Option<u64>,
     /// A transaction over several ranges that is not at its end for so long is taken for abandoned,
     /// in microseconds. Default 3 s.
     pub abandoned_micros: u64,
@@ -84,6 +88,7 @@ impl NodeOptions {
             max_range_bytes: 256 << 20,
             coordinator_patience_micros: 10_000_000,
             deadlock_ticks: 10,
+            gc_window_micros: None,
             abandoned_micros: 3_000_000,
         }
     }
@@ -122,6 +127,8 @@ pub struct NodeEffects {
 pub struct StorePosition {
     last: Vec<Pending>,
     stored: Vec<(RangeId, LogIndex)>,
+    /// Nothing will be read below in any range, nor written at or below.
+    threshold: CommitTs,
 }
 
 impl StorePosition {
@@ -152,14 +159,32 @@ pub struct Replicas {
     unsynced: VecDeque<Unsynced>,
     synced: LogPlace,
     effects: NodeEffects,
-    starts: u64,
     /// What the raft log has of ranges that the store does not know: a split was lost with the end
     /// of the store's log, and will be applied again.
     unborn: BTreeMap<GroupId, LoggedGroup>,
     random: Random,
+    thresholds: Thresholds,
+    counts: Counts,
+}
+
+/// What a node counts.
+#[derive(Default)]
+struct Counts {
+    /// How often it was started.
+    starts: u64,
+    /// Ticks of this process.
     ticks: u64,
-    /// By size, of this process.
-    splits: u64,
+    /// Ranges that this process has given a number.
+    ranges: u64,
+}
+
+impl Counts {
+    /// A number that no range ever had: it is not used by any other node, nor by an earlier process
+    /// of this one.
+    fn new_range(&mut self, node: NodeId) -> RangeId {
+        self.ranges += 1;
+        RangeId(node.0 << 48 | self.starts << 24 | self.ranges)
+    }
 }
 
 /// Sizes are looked at every so many ticks.
@@ -180,7 +205,7 @@ impl Replicas {
         let db = Db::open(env.fs.clone(), &dir.join("store"), env.store)?;
         let (log, mut logged) = RaftLog::open(env.fs, &dir.join("raft"), env.log)?;
         let hlc = Arc::new(Hlc::new(env.clock.clone()));
-        hlc.update(db.last_commit_ts().0);
+        hlc.update(db.last_commit_ts().max(db.gc_threshold()).0);
         let clocks = Clocks { wall: env.clock, hlc };
         let starts = count_start(&db, options.node, ranges)?;
         let mut replicas = BTreeMap::new();
@@ -194,6 +219,7 @@ impl Replicas {
             replicas.insert(range, replica);
         }
         let touched = replicas.keys().copied().collect();
+        let readers = Readers::new(clocks.wall.now_micros());
         let mut node = Replicas {
             options,
             clocks,
@@ -205,11 +231,10 @@ impl Replicas {
             unsynced: VecDeque::new(),
             synced: LogPlace::default(),
             effects: NodeEffects::default(),
-            starts,
             unborn: logged,
             random: env.random,
-            ticks: 0,
-            splits: 0,
+            thresholds: Thresholds { readers, newest: Arc::default() },
+            counts: Counts { starts, ..Counts::default() },
         };
         node.pump()?;
         Ok(node)
@@ -217,12 +242,16 @@ impl Replicas {
 
     /// Time has passed: one tick.
     pub fn tick(&mut self) -> Result<()> {
+        let (now, patience) =
+            (self.clocks.wall.now_micros(), self.options.coordinator_patience_micros);
+        let oldest = self.thresholds.readers.oldest(now, patience);
         for (range, replica) in &mut self.replicas {
             replica.tick()?;
+            oldest.map_or(Ok(()), |oldest| replica.collect(oldest))?;
             self.touched.insert(*range);
         }
-        self.ticks += 1;
-        if self.ticks.is_multiple_of(SIZE_TICKS) {
+        self.counts.ticks += 1;
+        if self.counts.ticks.is_multiple_of(SIZE_TICKS) {
             self.split_by_size()?;
         }
         self.pump()
@@ -232,9 +261,7 @@ impl Replicas {
     fn split_by_size(&mut self) -> Result<()> {
         for (range, replica) in &mut self.replicas {
             let Some(at) = replica.wanted_split()? else { continue };
-            self.splits += 1;
-            // Not used by any other node, nor by an earlier process of this one.
-            let right = RangeId(self.options.node.0 << 48 | self.starts << 24 | self.splits);
+            let right = self.counts.new_range(self.options.node);
             let ask = Ask::Split(Split { at, right });
             replica.request(NOBODY, Request { range: *range, ask })?;
         }
@@ -264,8 +291,28 @@ impl Replicas {
     }
 
     /// A client asks. The answer has the same number.
-    pub fn request(&mut self, number: RequestNumber, request: Request) -> Result<()> {
+    pub fn request(&mut self, number: RequestNumber, mut request: Request) -> Result<()> {
         let range = request.range;
+        let of_node = match &request.ask {
+            Ask::ShowRanges => Some(Answer::ShownRanges(self.shown_ranges()?)),
+            Ask::Ranges => {
+                let all = self.ranges().into_iter().map(|(range, _)| range);
+                Some(Answer::Ranges(all.collect()))
+            }
+            Ask::ReadsFrom { coordinator, oldest } => {
+                self.thresholds.readers.hear(*coordinator, *oldest, self.clocks.wall.now_micros());
+                Some(Answer::Fine)
+            }
+            _ => None,
+        };
+        if let Some(answer) = of_node {
+            self.effects.answers.push((number, answer));
+            return Ok(());
+        }
+        if let Ask::SplitAt(at) = request.ask {
+            let right = self.counts.new_range(self.options.node);
+            request.ask = Ask::Split(Split { at, right });
+        }
         let Some(replica) = self.replicas.get_mut(&range) else {
             self.effects.answers.push((number, Answer::NoReplica));
             return Ok(());
@@ -290,15 +337,23 @@ impl Replicas {
     pub fn store_position(&self) -> StorePosition {
         let pending = |replica: &Replica| replica.machine.pending.clone();
         let stored = |(range, replica): (&RangeId, &Replica)| (*range, replica.machine.stored);
+        // A range that is born later has inherited one of these, or a later one.
+        let thresholds = self.replicas.values().map(|replica| replica.machine.state.gc);
         StorePosition {
             last: self.replicas.values().filter_map(pending).collect(),
             stored: self.replicas.iter().map(stored).collect(),
+            threshold: thresholds.min().unwrap_or(CommitTs::ZERO),
         }
     }
 
-    /// What the store held then is durable: logs may be cut. Blocks on the device if segments of
-    /// the raft log can go.
+    /// What the store held then is durable: logs may be cut, and versions may go. Blocks on the
+    /// device if segments of the raft log can go.
     pub fn store_synced(&mut self, position: &StorePosition) -> Result<()> {
+        // Not before the states that say so are durable: what is applied again after a crash is
+        // above the thresholds that the ranges had then, but not above later ones.
+        if position.threshold > self.db.gc_threshold() {
+            self.db.set_gc_threshold(position.threshold)?;
+        }
         let mut batch = LogBatch::default();
         for (range, stored) in &position.stored {
             let Some(replica) = self.replicas.get_mut(range) else { continue };
@@ -327,7 +382,13 @@ impl Replicas {
 
     /// How often this node was started.
     pub fn starts(&self) -> u64 {
-        self.starts
+        self.counts.starts
+    }
+
+    /// The newest threshold of a range that this node knows of: below it no transaction should
+    /// begin to read. Grows.
+    pub fn newest_threshold(&self) -> Arc<AtomicU64> {
+        self.thresholds.newest.clone()
     }
 
     /// The store, to look at.
@@ -341,6 +402,25 @@ impl Replicas {
             (replica.machine.state.descriptor.clone(), replica.machine.state.applied)
         };
         self.replicas.values().map(state).collect()
+    }
+
+    /// The same, for people.
+    fn shown_ranges(&self) -> Result<Vec<ShownRange>> {
+        let (now, view) = (self.clocks.wall.now_micros(), self.db.view(newest())?);
+        let mut shown = Vec::new();
+        for replica in self.replicas.values() {
+            let RangeState { descriptor, lease, .. } = &replica.machine.state;
+            let holder = descriptor.node_of(lease.holder).filter(|_| !lease.is_over(now));
+            shown.push(ShownRange {
+                id: descriptor.id.0,
+                span: descriptor.span.clone(),
+                replicas: descriptor.replicas.iter().map(|(_, node)| node.0).collect(),
+                leaseholder: holder.map(|node| node.0),
+                bytes: view.stored_bytes(&descriptor.span)?,
+            });
+        }
+        shown.sort_by(|a, b| a.span.start.cmp(&b.span.start));
+        Ok(shown)
     }
 
     /// The node's clock, which every message and every answer lifts.
@@ -403,6 +483,8 @@ impl Replicas {
                 }
                 replica.take_committed(effects.apply);
                 replica.apply()?;
+                let threshold = replica.machine.state.gc;
+                self.thresholds.newest.fetch_max(threshold.0, Ordering::AcqRel);
                 let (answers, born) = (take(&mut replica.answers), take(&mut replica.born));
                 for state in born {
                     self.bear(range, state)?;
@@ -441,7 +523,8 @@ impl Replicas {
         Ok(())
     }
 
-    /// An answer with what the node knows of other ranges.
+    /// An answer with what the node knows of other ranges: of some, since there may be very many.
+    /// Whoever learns nothing new by that asks for all.
     fn told(&self, answer: Answer) -> Answer {
         const MOST: usize = 64;
         match answer {
@@ -562,8 +645,7 @@ fn count_start(db: &Db, node: NodeId, ranges: &[RangeDescriptor]) -> Result<u64>
         starts = count;
     }
     starts += 1;
-    // The record has no other time than its own count.
-    let mut batch = Batch::at(CommitTs(starts));
+    let mut batch = Batch::at(start_stamp(db)?);
     let mut record = Vec::new();
     put_number(&mut record, node.0);
     put_number(&mut record, starts);
@@ -576,4 +658,12 @@ fn count_start(db: &Db, node: NodeId, ranges: &[RangeDescriptor]) -> Result<u64>
     }
     db.write(batch, Durability::Sync)?;
     Ok(starts)
+}
+
+/// A stamp for the node's record, which has no time of its own: above its last one (contract C1),
+/// and above the threshold (C2).
+fn start_stamp(db: &Db) -> Result<CommitTs> {
+    let last = db.newest_above(&KeySpan::point(local_keys::NODE), CommitTs::ZERO)?;
+    let last = last.unwrap_or(CommitTs::ZERO);
+    Ok(CommitTs(last.max(db.gc_threshold()).0 + 1))
 }

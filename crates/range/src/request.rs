@@ -1,8 +1,8 @@
 //! What is asked of a range, and what it answers. All of it is data.
 
 use braid_kv::{
-    Conflict, GotMany, Grant, KvError, LockMany, LockReport, Reads, ScanMany, ScannedMany, Target,
-    TxnId as LockTxn,
+    Conflict, GotMany, Grant, KvError, LockMany, LockReport, Reads, ScanMany, ScannedMany,
+    ShownRange, Target, TxnId as LockTxn,
 };
 use braid_lsm::{CommitTs, KeySpan};
 use bytes::Bytes;
@@ -24,6 +24,13 @@ pub struct Request {
     pub range: RangeId,
     /// What.
     pub ask: Ask,
+}
+
+impl Request {
+    /// A question to a node, whatever ranges it has.
+    pub fn of_node(ask: Ask) -> Request {
+        Request { range: RangeId(0), ask }
+    }
 }
 
 /// Which state is read.
@@ -180,8 +187,22 @@ pub enum Ask {
     StoredBytes(KeySpan),
     /// The locks, to look at.
     ShowLocks,
+    /// The transactions of a router read as of no earlier time, and none that begins will. Of a
+    /// node: see [`Request::of_node`].
+    ReadsFrom {
+        /// Tells the router from others.
+        coordinator: u64,
+        /// When.
+        oldest: CommitTs,
+    },
+    /// All ranges that the node has replicas of, to look at: see [`Request::of_node`].
+    ShowRanges,
+    /// The same, for who looks for keys.
+    Ranges,
     /// Splits the range. Answered like a request for keys that it does not have, once it was.
     Split(Split),
+    /// The same in front of this key, into a range that the node gives a number.
+    SplitAt(Bytes),
 }
 
 /// Asks for a commit: see [`Ask::Commit`].
@@ -302,6 +323,10 @@ pub enum Answer {
     Stored(u64),
     /// To [`Ask::ShowLocks`].
     Locks(LockReport),
+    /// To [`Ask::ShowRanges`], in key order.
+    ShownRanges(Vec<ShownRange>),
+    /// To [`Ask::Ranges`].
+    Ranges(Vec<RangeDescriptor>),
     /// Nothing has happened here: another replica may serve.
     NotHolder {
         /// Which, as far as this one knows.
@@ -310,7 +335,7 @@ pub enum Answer {
     /// Nothing has happened here: the range has other keys. It never had the request's, or gave
     /// them away.
     WrongRange {
-        /// What the range is now, and others of which the node has replicas.
+        /// What the range is now, and some others of which the node has replicas.
         known: Vec<RangeDescriptor>,
     },
     /// There is no such range on the node.

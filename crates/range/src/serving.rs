@@ -70,6 +70,9 @@ impl Replica {
         if let Some(tried) = self.not_serving(when.at, now) {
             return Ok(Some(tried));
         }
+        if let Some(collected) = self.collected(when.at) {
+            return Ok(Some(Tried::Answer(Answer::Conflict(collected))));
+        }
         self.clocks.hlc.update(when.at.0);
         if self.is_latched(spans, when.at) {
             return Ok(Some(Tried::Wait));
@@ -127,6 +130,9 @@ impl Replica {
         }
         if let Some(tried) = self.in_the_way_of_reads(&spans, newest()) {
             return Ok(tried);
+        }
+        if let Some(collected) = self.collected_since(floor, reads) {
+            return Ok(Tried::Answer(Answer::Conflict(collected)));
         }
         Ok(told(self.machine.keys().check_reads(floor, reads).map(|()| Answer::Fine)))
     }

@@ -45,7 +45,8 @@ impl Replica {
             return Ok(None);
         };
         let inside = |at: &Bytes| span.start < *at && *at < span.end;
-        for length in (self.machine.split_points())(&middle) {
+        let points = self.machine.split_points();
+        for (level, length) in points(&middle).into_iter().enumerate() {
             let family = KeySpan::prefix(&middle[..length.min(middle.len())]);
             if inside(&family.start) {
                 return Ok(Some(family.start));
@@ -54,7 +55,9 @@ impl Replica {
             let is_larger = view.stored_bytes(&family)? > most;
             let behind = KeySpan::new(family.end, span.end.clone());
             if let Some(next) = self.first_key(&behind)?.filter(|_| !is_larger) {
-                return Ok(Some(next).filter(inside));
+                // In front of its family, of which the first rows may be missing now.
+                let length = points(&next).get(level).map_or(next.len(), |at| *at.min(&next.len()));
+                return Ok(Some(next.slice(..length)).filter(inside));
             }
         }
         Ok(None)

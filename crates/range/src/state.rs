@@ -7,7 +7,8 @@ use braid_lsm::CommitTs;
 use crate::ids::RangeDescriptor;
 use crate::lease::Lease;
 
-const VERSION: u8 = 1;
+/// Version 1 had no threshold: nothing was collected.
+const VERSION: u8 = 2;
 
 /// The same on all replicas that have applied the same entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +25,9 @@ pub(crate) struct RangeState {
     pub(crate) proposal: u64,
     /// All replicas have the log up to here.
     pub(crate) cut: LogIndex,
+    /// Nobody reads as of a time below, and nothing is written at or below: versions that only such
+    /// readers would see may go.
+    pub(crate) gc: CommitTs,
     pub(crate) descriptor: RangeDescriptor,
 }
 
@@ -37,6 +41,7 @@ impl RangeState {
             lease: Lease::NONE,
             proposal: 0,
             cut: LogIndex(0),
+            gc: CommitTs::ZERO,
             descriptor,
         }
     }
@@ -55,13 +60,15 @@ impl RangeState {
         self.lease.encode(&mut out);
         put_number(&mut out, self.proposal);
         put_number(&mut out, self.cut.0);
+        put_number(&mut out, self.gc.0);
         self.descriptor.encode(&mut out);
         out
     }
 
     pub(crate) fn decode(bytes: &[u8]) -> Option<RangeState> {
         let mut reader = Reader::new(bytes);
-        if reader.byte()? != VERSION {
+        let version = reader.byte()?;
+        if ![1, VERSION].contains(&version) {
             return None;
         }
         let state = RangeState {
@@ -71,6 +78,7 @@ impl RangeState {
             lease: Lease::decode(&mut reader)?,
             proposal: reader.number()?,
             cut: LogIndex(reader.number()?),
+            gc: CommitTs(if version == 1 { 0 } else { reader.number()? }),
             descriptor: RangeDescriptor::decode(&mut reader)?,
         };
         reader.is_empty().then_some(state)
@@ -83,6 +91,12 @@ mod tests {
     use crate::ids::{NodeId, RangeId};
     use braid_lsm::KeySpan;
 
+    fn descriptor_len(state: &RangeState) -> usize {
+        let mut bytes = Vec::new();
+        state.descriptor.encode(&mut bytes);
+        bytes.len()
+    }
+
     #[test]
     fn states_round_trip_and_cuts_are_noticed() {
         let replicas = vec![(ReplicaId(4), NodeId(1)), (ReplicaId(5), NodeId(300))];
@@ -90,6 +104,12 @@ mod tests {
         let descriptor = RangeDescriptor { id: RangeId(9), span, generation: 2, replicas };
         let mut state = RangeState::new(descriptor);
         (state.applied, state.proposal) = (LogIndex(70_000), 12);
+        // As version 1 wrote it.
+        let mut first = state.encode();
+        assert_eq!(first.remove(first.len() - descriptor_len(&state) - 1), 0);
+        first[0] = 1;
+        assert_eq!(RangeState::decode(&first).as_ref(), Some(&state));
+        state.gc = CommitTs(1 << 40);
         let bytes = state.encode();
         assert_eq!(RangeState::decode(&bytes), Some(state));
         (0..bytes.len()).for_each(|len| assert_eq!(RangeState::decode(&bytes[..len]), None));

@@ -1,5 +1,7 @@
 //! Three replicas of one range, driven by hand: what is refused, what waits, what is answered again.
 
+#[path = "cluster/collecting.rs"]
+mod collecting;
 #[path = "cluster/locks.rs"]
 mod locks;
 #[path = "cluster/several.rs"]
@@ -15,7 +17,7 @@ use braid_env::clock::{Clock, ManualClock};
 use braid_env::fs::{CrashPolicy, MemFs};
 use braid_env::random::Random;
 use braid_env::tasks::SeededTasks;
-use braid_kv::{Conflict, Reads};
+use braid_kv::{Conflict, Reads, ShownRange};
 use braid_lsm::{CommitTs, KeySpan, Options, ScanOptions};
 use braid_range::{
     Answer, Ask, CommitAsk, FIRST_DATA_KEY, NodeEnv, NodeId, NodeOptions, RangeDescriptor, RangeId,
@@ -28,6 +30,7 @@ struct Node {
     clock: Arc<ManualClock>,
     tasks: Arc<SeededTasks>,
     process: Option<Replicas>,
+    gc_window_micros: Option<u64>,
 }
 
 struct Cluster {
@@ -74,7 +77,9 @@ fn start(id: u64, node: &mut Node) {
     let outcome_window_micros = 20_000_000;
     let max_range_bytes = 50_000;
     let own = NodeOptions::new(NodeId(id));
-    let options = NodeOptions { outcome_window_micros, group, max_range_bytes, ..own };
+    let gc_window_micros = node.gc_window_micros;
+    let options =
+        NodeOptions { outcome_window_micros, group, max_range_bytes, gc_window_micros, ..own };
     let opened = Replicas::open(env, Path::new("/node"), options, &[descriptor()]);
     node.process = Some(opened.unwrap_or_else(|error| panic!("n{id}: {error}")));
 }
@@ -82,9 +87,15 @@ fn start(id: u64, node: &mut Node) {
 impl Cluster {
     /// Three nodes; n1 leads and has the lease.
     fn new() -> Cluster {
+        Cluster::keeping(None)
+    }
+
+    /// The same, and versions are kept for so long.
+    fn keeping(gc_window_micros: Option<u64>) -> Cluster {
         let node = |_| {
             let clock = Arc::new(ManualClock::at_micros(1_000_000_000));
-            Node { fs: MemFs::new(), clock, tasks: Arc::new(SeededTasks::new(0)), process: None }
+            let tasks = Arc::new(SeededTasks::new(0));
+            Node { fs: MemFs::new(), clock, tasks, process: None, gc_window_micros }
         };
         let mut nodes: Vec<Node> = (1..=3).map(node).collect();
         nodes.iter_mut().enumerate().for_each(|(n, node)| start(n as u64 + 1, node));
@@ -101,6 +112,12 @@ impl Cluster {
 
     fn describe(&mut self, id: u64) -> String {
         self.process(id).describe()
+    }
+
+    /// The node that leads the first range.
+    fn leaseholder(&mut self) -> u64 {
+        let leads = |id: &u64| self.describe(*id).contains("leads");
+        (1..=3).find(leads).expect("somebody leads")
     }
 
     /// Time passes on all clocks, in ticks of 100 ms; these nodes notice.
@@ -325,6 +342,31 @@ fn nobody_serves_beyond_the_lease_and_nobody_before_it_is_over() {
     assert_eq!(shown(cluster.ask(holder, read("a", "b"))), "a=3");
 }
 
+/// Its place in the log was given to something else, and the log may never be that long again.
+#[test]
+fn a_lease_that_was_asked_for_and_lost_keeps_nobody_from_asking_again() {
+    let mut cluster = Cluster::new();
+    cluster.pass(45, &[1, 2, 3]);
+    cluster.cut_off = vec![1];
+    for number in 0..30 {
+        let txn = TxnId { began: cluster.now(1), number };
+        let writes = vec![put(&format!("a{number}"), "lost")];
+        assert_eq!(cluster.ask(1, commit(txn, writes)), None);
+    }
+    // More than half of the lease is over: it is to be renewed, behind all of that.
+    cluster.pass(3, &[1]);
+    cluster.pass(200, &[2, 3]);
+    let next = if cluster.describe(2).contains("leads") { 2 } else { 3 };
+    cluster.cut_off.clear();
+    cluster.pass(3, &[1, 2, 3]);
+    // Now that one is away, and the first one leads again.
+    cluster.cut_off = vec![next];
+    cluster.pass(10, &[5 - next]);
+    cluster.pass(200, &[1]);
+    assert!(cluster.describe(1).contains("leads"), "{}", cluster.describe(1));
+    assert_eq!(shown(cluster.ask(1, read("a", "b"))), "", "{}", cluster.describe(1));
+}
+
 #[test]
 fn a_range_is_split_in_the_middle_of_its_life() {
     let mut cluster = Cluster::new();
@@ -339,6 +381,19 @@ fn a_range_is_split_in_the_middle_of_its_life() {
     let spans: Vec<_> = known.iter().map(|range| (range.id.0, range.span.clone())).collect();
     let (left, right) = (KeySpan::new("\x01", key("k")), KeySpan::new(key("k"), "\x01z"));
     assert_eq!(spans, [(1, left), (2, right)]);
+    // Whoever is asked shows what it has.
+    for id in 1..=3 {
+        cluster.pass(2, &[1, 2, 3]);
+        cluster.asked += 1;
+        let number = cluster.asked;
+        cluster.process(id).request(number, Request::of_node(Ask::ShowRanges)).expect("it runs");
+        cluster.settle();
+        let Some(Answer::ShownRanges(shown)) = cluster.answer(number) else { panic!("no ranges") };
+        let of = |range: &ShownRange| (range.id, range.span.end.clone(), range.leaseholder);
+        let ends = [(1, key("k"), Some(1)), (2, Bytes::from("\x01z"), Some(1))];
+        assert_eq!(shown.iter().map(of).collect::<Vec<_>>(), ends);
+        assert!(shown.iter().all(|range| range.replicas == [1, 2, 3]));
+    }
     // The same process goes on serving both. What has happened is known on both sides, also of keys
     // that are on both sides now, where nobody can write any more.
     assert_eq!(cluster.ask_range(1, 1, old.clone()), Some(first.clone()));

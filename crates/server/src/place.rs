@@ -54,6 +54,7 @@ impl Place {
                     members: cluster.members,
                     max_clock_offset: cluster.max_clock_offset,
                     max_range_bytes: cluster.max_range_bytes,
+                    gc_window: Some(config.gc_window),
                     engine: options.engine,
                     memory: options.memory,
                     part_digest: options.part_digest,
@@ -117,7 +118,7 @@ impl Place {
         }
     }
 
-    /// Lets the GC threshold follow the clock. Members keep all versions so far.
+    /// Lets the GC threshold follow the clock. Members' ranges do it themselves.
     pub(crate) fn advance_gc(&self) -> Result<(), KvError> {
         match self {
             Place::Alone(store) => store.advance_gc().map(|_| ()),
@@ -125,7 +126,7 @@ impl Place {
         }
     }
 
-    /// The oldest time that can be read, if that changes.
+    /// The oldest time that can be read, where dead entries of indexes are looked for.
     pub(crate) fn oldest_readable(&self) -> Option<CommitTs> {
         match self {
             Place::Alone(store) => Some(store.oldest_readable()),

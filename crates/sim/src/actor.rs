@@ -307,6 +307,7 @@ fn work(
         max_clock_offset_micros: plan.offset_micros,
         // Nobody gives up: what becomes of a commit is always found out.
         patience: Duration::from_secs(3_600),
+        oldest_readable: Arc::default(),
         fs: fs.clone(),
         ranges: vec![range],
     };

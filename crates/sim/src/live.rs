@@ -54,6 +54,8 @@ pub struct LiveOptions {
     /// Ranges are split in the middle of every so many commits, in front of the last key that each
     /// of these writes.
     pub split_at_commits: Option<u64>,
+    /// Versions are kept for so long, in microseconds; `None`: for ever.
+    pub gc_window_micros: Option<u64>,
 }
 
 struct Node {
@@ -118,7 +120,17 @@ impl LiveCluster {
                 part_digest: options.part_digest,
                 split_points: anywhere,
             };
-            let own = NodeOptions::new(NodeId(id));
+            let gc_window_micros = options.gc_window_micros;
+            // Time is real: a silent router is not waited for as long as usual.
+            let coordinator_patience_micros = match gc_window_micros {
+                Some(_) => 1_000_000,
+                None => NodeOptions::new(NodeId(id)).coordinator_patience_micros,
+            };
+            let own = NodeOptions {
+                gc_window_micros,
+                coordinator_patience_micros,
+                ..NodeOptions::new(NodeId(id))
+            };
             let process = Replicas::open(env, Path::new("/node"), own, &[descriptor()]);
             inner.nodes.push(Node { process: process.expect("its disk is new"), tasks });
         }
@@ -144,13 +156,18 @@ impl LiveCluster {
     pub fn coordinator_on(self: &Arc<Self>, node: u64) -> Arc<Coordinator> {
         let mut routers = self.routers.lock();
         let fs = Arc::new(MemFs::new());
+        let (hlc, oldest_readable) = {
+            let process = &self.inner.lock().nodes[node as usize - 1].process;
+            (process.hlc().clone(), process.newest_threshold())
+        };
         let options = RouterOptions {
             home: Some(NodeId(node)),
             coordinator: 1 + routers.len() as u64,
-            hlc: self.inner.lock().nodes[node as usize - 1].process.hlc().clone(),
+            hlc,
             wall: self.clock.clone(),
             max_clock_offset_micros: 250_000,
             patience: Duration::from_secs(30),
+            oldest_readable,
             fs: fs.clone(),
             ranges: vec![descriptor()],
         };
@@ -174,6 +191,11 @@ impl LiveCluster {
         let ranges = inner.nodes[0].process.ranges();
         let newest = ranges.iter().map(|(range, _)| range.id.0).max().unwrap_or(0);
         inner.split(at, RangeId(newest + 1));
+    }
+
+    /// Nodes hear nothing of those any more who have begun transactions so far.
+    pub fn silence(&self) {
+        self.routers.lock().iter_mut().for_each(|router| *router = Weak::new());
     }
 
     /// What transactions over several ranges have left to do is done.
@@ -317,6 +339,10 @@ impl Transport for LiveCluster {
             inner.split_under(request, every);
         }
         inner.complain(request, self.clock.now_micros());
+        if self.options.gc_window_micros.is_some() {
+            // It passes also while nobody waits.
+            inner.pass(self.clock.now_micros());
+        }
         let number = inner.request(node, request.clone());
         self.changed.notify_all();
         let until = self.clock.now_micros() + patience.as_micros() as u64;

@@ -81,6 +81,7 @@ impl Node {
             outcome_window_micros: 600_000_000,
             cut_after_entries: plan.log.cut_after,
             max_range_bytes: plan.disk.max_range_bytes,
+            gc_window_micros: plan.gc_window_micros,
             ..NodeOptions::new(self.id)
         };
         let opened = Replicas::open(env, Path::new("/node"), options, std::slice::from_ref(range));

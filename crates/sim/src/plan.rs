@@ -27,6 +27,10 @@ pub enum Sabotage {
     UnguardedReads,
     /// A node answers for keys that it has given away.
     StaleDescriptor,
+    /// Stores drop what is not the newest version, whoever reads.
+    CollectEverything,
+    /// Nodes take what was read for newer than it is, and do not see what has changed since then.
+    FloorsRaised,
 }
 
 /// See the [module's page](self).
@@ -58,6 +62,8 @@ pub struct Plan {
     pub lease_micros: u64,
     /// How long entries of logs are kept.
     pub log: LogPlan,
+    /// For so long versions are kept, in microseconds; `None`: for ever.
+    pub gc_window_micros: Option<u64>,
     /// What is broken on purpose.
     pub sabotage: Option<Sabotage>,
 }
@@ -148,6 +154,8 @@ impl Plan {
             },
             splits: random.below(4),
             borders: false,
+            // About as long as clients are kept waiting by what breaks, or longer.
+            gc_window_micros: [None, Some(2_000_000), Some(8_000_000)][seed as usize % 3],
             sabotage: None,
         };
         plan.clients.deaths = if calm { 0 } else { random.below(4) };
@@ -166,6 +174,7 @@ impl Plan {
     /// The same with a broken promise. There is trouble enough for it to matter.
     pub fn sabotaged(mut self, sabotage: Sabotage) -> Plan {
         self.sabotage = Some(sabotage);
+        self.gc_window_micros = None;
         if sabotage == Sabotage::ClocksBeyondBound {
             // One clock is slow for long, and nothing else is wrong.
             self.trouble = [0, 0, 0, 0, 1, 0];
@@ -181,6 +190,7 @@ impl Plan {
                 | Sabotage::SkippedUncertainty
                 | Sabotage::UnguardedReads
                 | Sabotage::StaleDescriptor
+                | Sabotage::FloorsRaised
         ) {
             self = self.over_kv();
             (self.borders, self.clients.deaths) = (true, 2);

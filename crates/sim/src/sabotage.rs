@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use braid_kv::{ScannedMany, SpanRows, Work};
 use braid_lsm::CommitTs;
-use braid_range::{Answer, Ask, Decision, NodeId, PrepareAsk, Request};
+use braid_range::{Answer, Ask, CommitAsk, Decision, NodeId, PrepareAsk, Request};
 
 use crate::plan::Sabotage;
 
@@ -19,6 +19,17 @@ pub(crate) fn twist_request(
         (Sabotage::RecordForgotten, Ask::Decide { .. }) => Some(Answer::Aborted),
         (Sabotage::SkippedUncertainty, Ask::Get { when, .. } | Ask::Scan { when, .. }) => {
             when.limit = when.at;
+            None
+        }
+        (
+            Sabotage::FloorsRaised,
+            Ask::Prepare(PrepareAsk { read_at, .. }) | Ask::Commit(CommitAsk { read_at, .. }),
+        ) => {
+            *read_at = clock;
+            None
+        }
+        (Sabotage::FloorsRaised, Ask::Validate { floor, .. }) => {
+            *floor = clock;
             None
         }
         (Sabotage::UnguardedReads, Ask::Prepare(PrepareAsk { reads, writes, .. }))

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use braid_consensus::{LogPlace, ReplicaId, Result};
+use braid_env::clock::Hlc;
 use braid_env::random::Random;
 use braid_lsm::{CommitTs, KeySpan, ScanOptions};
 use braid_range::{
@@ -350,7 +351,7 @@ impl World {
             }
             Event::StoreSync { life, .. } => {
                 let again = Some((STORE_SYNC_MICROS, Event::StoreSync { node, life }));
-                let result = sync_store(process, lies == Some(Sabotage::CutTooEarly));
+                let result = sync_store(process, lies);
                 (format!("n{node} store synced"), again, result)
             }
             Event::LogSynced { place, .. } => {
@@ -765,6 +766,9 @@ impl World {
         let gapless = spans.iter().skip(1).map(|span| &span.start).eq(ends);
         let whole = spans[0].start.as_ref() == FIRST_DATA_KEY
             && spans[spans.len() - 1].end == KeySpan::all().end;
+        let threshold = process.newest_threshold().load(Ordering::Relaxed);
+        let moved = Hlc::micros_of(threshold).saturating_sub(BEGIN_MICROS) / 1_000_000;
+        *self.verdict.counts.entry("seconds collected").or_default() += moved;
         let splits = spans.len() as u64 - 1;
         *self.verdict.counts.entry("splits").or_default() += splits;
         if !gapless || !whole {
@@ -775,7 +779,8 @@ impl World {
 
 /// Of what kind a failure is, for counting.
 fn kind_of(why: &str) -> &'static str {
-    const KINDS: [&str; 8] = [
+    const KINDS: [&str; 9] = [
+        "not kept any more",
         "about when this transaction began",
         "took too long",
         "lease of their range",
@@ -793,9 +798,12 @@ fn describe(node: &Node) -> String {
     process.map_or_else(|| format!("{:?} is down", node.id), Replicas::describe)
 }
 
-fn sync_store(process: &mut Replicas, lie: bool) -> Result<()> {
+fn sync_store(process: &mut Replicas, lies: Option<Sabotage>) -> Result<()> {
+    if lies == Some(Sabotage::CollectEverything) {
+        process.store().set_gc_threshold(CommitTs(process.hlc().now()))?;
+    }
     let position = process.store_position();
-    if !lie {
+    if lies != Some(Sabotage::CutTooEarly) {
         position.wait_durable()?;
     }
     process.store_synced(&position)

@@ -4,6 +4,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use std::time::Duration;
+
+use braid_env::clock::{Clock, WallClock};
 use braid_env::random::Random;
 use braid_kv::{
     Conflict, Coordinator, Isolation, KeySpan, KvError, LockMode, ScanOptions, Txn, TxnOptions,
@@ -311,4 +314,148 @@ fn participants_and_remote_calls_are_counted() {
     // It learns of a border. Then: two locks; prepare, commit and resolve; both locks back.
     assert_eq!(count(&elsewhere, &[1, 101], &[]), (2, 8));
     assert_eq!(count(&elsewhere, &[1, 101], &[]), (2, 7));
+}
+
+#[test]
+fn a_lock_that_went_along_with_a_split_goes_when_its_transaction_has_ended() {
+    let (cluster, at) = cluster();
+    let first = begin(&at, Isolation::ReadCommitted, 1024);
+    first.lock(&key(150), LockMode::Exclusive, Wait::Block).expect("locks");
+    // Its router does not know where the lock is when it ends.
+    cluster.split(&key(140));
+    first.rollback();
+    let lock_timeout = Some(Duration::from_secs(5));
+    let isolation = Isolation::ReadCommitted;
+    let options = TxnOptions { isolation, lock_timeout, ..TxnOptions::default() };
+    let second = at.begin(options).expect("begins");
+    second.lock(&key(150), LockMode::Exclusive, Wait::Block).expect("nobody has it");
+}
+
+/// Who is asked for keys that it does not have tells of a few other ranges only.
+#[test]
+fn keys_are_found_behind_more_borders_than_an_answer_tells_of() {
+    let borders: Vec<Bytes> = (1..=150).map(|n| key(2 * n)).collect();
+    let cluster = LiveCluster::start(LiveOptions { borders, ..LiveOptions::default() });
+    let (writer, reader) = (cluster.coordinator(), cluster.coordinator_on(2));
+    let locks = begin(&writer, Isolation::ReadCommitted, 1024);
+    locks.lock(&key(299), LockMode::Exclusive, Wait::Block).expect("locks");
+    set(&writer, 297, "far");
+    let txn = begin(&reader, Isolation::Serializable, 1024);
+    assert_eq!(txn.get(&key(297)).expect("it is found").as_deref(), Some(b"far".as_slice()));
+    // More of them, in front of what is locked.
+    (0..80).for_each(|n| cluster.split(&Bytes::from(format!("k298{n:02}"))));
+    locks.put(key(299), "mine").expect("puts");
+    locks.commit().expect("its locks are there still");
+    let all = KeySpan::new(key(0), key(999));
+    let txn = begin(&reader, Isolation::Serializable, 1024);
+    assert_eq!(scan(&txn, all, ScanOptions::default()).len(), 2);
+}
+
+/// Versions are kept for a second.
+fn forgetful() -> (Arc<LiveCluster>, Arc<Coordinator>) {
+    let gc_window_micros = Some(1_000_000);
+    let borders = vec![key(100)];
+    let cluster =
+        LiveCluster::start(LiveOptions { borders, gc_window_micros, ..LiveOptions::default() });
+    let coordinator = cluster.coordinator();
+    (cluster, coordinator)
+}
+
+/// Others write for so long.
+fn go_on(at: &Arc<Coordinator>, time: Duration) {
+    let until = WallClock.monotonic_nanos() + time.as_nanos() as u64;
+    while WallClock.monotonic_nanos() < until {
+        set(at, 1, "new");
+        set(at, 101, "new");
+        WallClock.sleep(Duration::from_millis(20));
+    }
+}
+
+fn as_of(at: &Arc<Coordinator>, ts: braid_lsm::CommitTs) -> Result<Arc<Txn>, KvError> {
+    let options = TxnOptions { as_of: Some(ts), read_only: true, ..TxnOptions::default() };
+    at.begin(options)
+}
+
+fn get(txn: &Arc<Txn>, n: u64) -> Result<Option<Bytes>, KvError> {
+    txn.get(&key(n))
+}
+
+#[test]
+fn what_a_transaction_reads_stays_while_its_router_says_so() {
+    let (cluster, at) = forgetful();
+    let other = cluster.coordinator_on(2);
+    set(&at, 1, "old");
+    set(&at, 101, "old");
+    let old = Some(Bytes::from_static(b"old"));
+    let oldest = begin(&at, Isolation::RepeatableRead, 1024);
+    // Whoever has read the same time and ends takes it away from nobody.
+    drop(as_of(&at, oldest.read_ts()).expect("it is in the window"));
+    go_on(&other, Duration::from_millis(400));
+    let reader = begin(&at, Isolation::RepeatableRead, 1024);
+    let then = reader.read_ts();
+    let past = as_of(&other, then).expect("it is in the window");
+    go_on(&other, Duration::from_millis(3_500));
+    for n in [1, 101] {
+        assert!(get(&oldest, n).expect("it is protected").is_some());
+        assert!(get(&reader, n).expect("it is protected").is_some());
+        assert_eq!(get(&past, n).expect("it is protected"), get(&reader, n).expect("it reads"));
+    }
+    assert_eq!(get(&oldest, 1).expect("it is protected"), old);
+    oldest.rollback();
+    // While others protect it, whoever asks for that time gets it as well.
+    drop(as_of(&at, then).expect("it is still there"));
+    reader.rollback();
+    go_on(&at, Duration::from_millis(500));
+    assert!(get(&past, 101).expect("it is protected").is_some());
+    past.rollback();
+    go_on(&at, Duration::from_millis(2_500));
+    for coordinator in [&at, &other] {
+        let refused = as_of(coordinator, then);
+        let told =
+            matches!(refused, Err(KvError::TimestampOutOfWindow { oldest, .. }) if oldest > then);
+        assert!(told, "it begins as if that time could be read");
+    }
+    // What is newer than the window can be read everywhere.
+    let now = begin(&at, Isolation::RepeatableRead, 1024).read_ts();
+    set(&at, 1, "newer");
+    let recent = as_of(&other, now).expect("it is in the window");
+    assert_eq!(get(&recent, 1).expect("it reads").as_deref(), Some(b"new".as_slice()));
+}
+
+#[test]
+fn a_transaction_whose_router_was_silent_is_told_that_it_is_too_old() {
+    let (cluster, at) = forgetful();
+    set(&at, 1, "old");
+    set(&at, 101, "old");
+    let begun = || {
+        let reader = begin(&at, Isolation::Serializable, 1024);
+        assert!(get(&reader, 1).expect("it reads").is_some());
+        reader
+    };
+    let (reader, writer, locker) = (begun(), begun(), begun());
+    let statement = begin(&at, Isolation::ReadCommitted, 1024);
+    let then = braid_lsm::CommitTs(reader.read_ts().0 + 1);
+    let past = as_of(&at, then).expect("it is in the window");
+    cluster.silence();
+    let other = cluster.coordinator_on(3);
+    go_on(&other, Duration::from_millis(3_500));
+    let collected =
+        |error: &KvError| matches!(error, KvError::Retry { conflict: Conflict::Collected(_) });
+    let refused = get(&reader, 101).expect_err("rows of that time are gone");
+    assert!(collected(&refused), "{refused}");
+    let refused = get(&past, 101).expect_err("rows of that time are gone");
+    assert!(matches!(refused, KvError::TimestampOutOfWindow { .. }), "{refused}");
+    let refused = locker.lock(&key(105), LockMode::Exclusive, Wait::Block);
+    assert!(refused.as_ref().is_err_and(collected), "{refused:?}");
+    // What it writes over may have been deleted since then, without a trace.
+    let refused = writer.put(key(106), "1").expect_err("it cannot be checked any more");
+    assert!(collected(&refused), "{refused}");
+    // A statement that may see a newer state does.
+    statement.begin_statement().expect("it reads on");
+    assert_eq!(get(&statement, 101).expect("it reads").as_deref(), Some(b"new".as_slice()));
+    // Who reads the newest state in any case is not held up.
+    let after = begin(&at, Isolation::Serializable, 1024);
+    assert_eq!(get(&after, 101).expect("it reads").as_deref(), Some(b"new".as_slice()));
+    after.put(key(107), "1").expect("puts");
+    after.commit().expect("commits");
 }

@@ -326,3 +326,21 @@ fn a_pool_can_reset_its_connections() {
     assert_eq!(state(s, "close c"), "34000");
     assert_eq!(state(s, "move 5 from c"), "34000");
 }
+
+#[test]
+fn a_node_alone_has_no_ranges_to_show() {
+    let s = &mut session(&database());
+    run(s, "create table t (id int primary key)");
+    for sql in ["show ranges", "show ranges from table t", "SHOW RANGES IN t"] {
+        assert_eq!(state(s, sql), "0A000", "{sql}");
+    }
+    assert!(error(s, "show ranges").message().contains("alone"));
+    assert_eq!(state(s, "show ranges from table"), "42601");
+    assert_eq!(state(s, "show ranges of t"), "42601");
+    assert_eq!(state(s, "alter table t split at values (1)"), "0A000");
+    assert_eq!(state(s, "alter table u split at values (1)"), "42P01");
+    assert_eq!(tag(s, "alter table if exists u split at values (1)"), "ALTER TABLE");
+    assert_eq!(state(s, "alter table t split at (1)"), "42601");
+    assert_eq!(state(s, "alter table t split at values ()"), "42601");
+    assert_eq!(state(s, "alter table t split at values (1),"), "42601");
+}

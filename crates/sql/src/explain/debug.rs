@@ -8,7 +8,8 @@ use braid_types::SqlResult;
 
 use super::lines::PlanLine;
 use super::summary::Summary;
-use crate::session::{Context, show_create};
+use crate::session::Context;
+use crate::session::show::create;
 
 /// One text of several parts.
 pub(super) fn bundle(
@@ -28,7 +29,7 @@ pub(super) fn bundle(
     let tables = tables(ctx, lines);
     for id in &tables {
         if let Some(relation) = ctx.catalog.relation_by_id(*id) {
-            let created = show_create::create_statement(ctx, &relation)?;
+            let created = create::create_statement(ctx, &relation)?;
             out.extend(format!("{created};").lines().map(str::to_string));
         }
     }

@@ -17,7 +17,7 @@
 //!   `interrupt`: who stops it.
 //! - `cursors`: DECLARE, FETCH, MOVE, CLOSE. `temporary`: tables that go with the session.
 //! - `jobs`: schema changes that run in steps, SHOW JOBS, CANCEL JOB.
-//! - [`show`]: SHOW statements; `show_tree`: SHOW INTERLEAVE TREE.
+//! - [`show`]: SHOW statements. `split`: borders of ranges.
 //! - [`outcome`]: what execution gives back.
 //!
 //! Which statement types there are, and what each may do: [`crate::statement`].
@@ -39,8 +39,7 @@ mod retry;
 pub mod settings;
 mod shapes;
 pub(crate) mod show;
-pub(crate) mod show_create;
-mod show_tree;
+pub(crate) mod split;
 pub mod state;
 mod temporary;
 pub mod transaction;
@@ -53,8 +52,8 @@ pub use context::{Context, Notice, no_schema};
 pub use interrupt::{Backends, Cause, Interrupt};
 pub use outcome::{NoRows, Outcome, Rows, RowsTag, VecRows};
 pub use prepared::Prepared;
-pub(crate) use show_create::shown_expression;
-pub use show_create::{
+pub(crate) use show::create::shown_expression;
+pub use show::create::{
     checked_columns, column_names, foreign_key, index_column_name, index_definition, key_column,
     row_deletion_policy,
 };

@@ -229,6 +229,16 @@ pub(super) static ENTRIES: &[Entry] = &[
             Ok(Outcome::Done(a.tag.to_string()).into())
         }),
     ),
+    Entry::utility(
+        "ALTER TABLE SPLIT AT",
+        "alter table t split at values (1), (2)",
+        "in a cluster: ranges begin in front of these rows; is not rolled back",
+        Effect::Writes,
+        work!(Kind::SplitTable(s) => |_, ctx| {
+            crate::session::split::run(ctx, s)?;
+            Ok(Outcome::Done("ALTER TABLE".to_string()).into())
+        }),
+    ),
     Entry::session(
         "CHECKPOINT",
         "checkpoint",
@@ -310,7 +320,7 @@ pub(super) static ENTRIES: &[Entry] = &[
         "SHOW",
         "show tables",
         "settings, and what lies in the database: SHOW CREATE, SHOW TABLES, SHOW JOBS, SHOW \
-         INTERLEAVE TREE, SHOW ROW DELETION POLICIES",
+         RANGES, SHOW INTERLEAVE TREE, SHOW ROW DELETION POLICIES",
         Effect::Reads,
         work!(Kind::Show(s) => |_, ctx| Ok(text_rows(show::rows(ctx, s)?, "SHOW"))),
     )

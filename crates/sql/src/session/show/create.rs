@@ -9,7 +9,7 @@ use braid_catalog::{
 use braid_parser::parse_expr;
 use braid_types::{SqlError, SqlResult, SqlType};
 
-use super::Context;
+use super::super::Context;
 use crate::ddl::table_scope;
 use braid_types::quote_ident;
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use braid_catalog::{Catalog, Index, Table};
 use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType, TimeZone};
 
-use super::Context;
-use super::transaction::isolation_name;
+use super::super::Context;
+use super::super::transaction::isolation_name;
 use crate::database::EPOCH_MICROS;
 use crate::general_query::{ColumnInfo, Row};
 use braid_parser::Show;
@@ -16,7 +16,10 @@ use braid_scalar::SessionFunctions;
 pub(crate) fn columns(s: &Show) -> Vec<ColumnInfo> {
     let names: &[&str] = match s {
         Show::Variable(n) => {
-            return vec![ColumnInfo::computed(super::settings::shown_name(n), SqlType::Text)];
+            return vec![ColumnInfo::computed(
+                super::super::settings::shown_name(n),
+                SqlType::Text,
+            )];
         }
         Show::All => &["name", "setting"],
         Show::Tables(_) => &["schema_name", "table_name", "type", "parent_table"],
@@ -30,6 +33,7 @@ pub(crate) fn columns(s: &Show) -> Vec<ColumnInfo> {
         Show::Sequences => &["schema_name", "sequence_name"],
         Show::Views => &["schema_name", "view_name"],
         Show::Jobs => &["id", "kind", "statement", "state", "step", "fraction", "error"],
+        Show::Ranges(_) => super::ranges::COLUMNS,
         Show::Policies => &["table_name", "policy", "deleted_rows", "undeletable_rows", "last_run"],
         Show::InterleaveTree(_) => &["tree", "kind", "key", "on_delete", "rows"],
         Show::Create(_) => &["table_name", "create_statement"],
@@ -59,7 +63,7 @@ pub(crate) fn rows(ctx: &Context, s: &Show) -> SqlResult<Vec<Row>> {
         }
         Show::Constraints(n) => {
             let table = ctx.table(n)?;
-            super::show_create::constraints(c, &table)
+            super::create::constraints(c, &table)
                 .into_iter()
                 .map(|(name, kind, def)| vec![t(&table.name), t(name), t(kind), t(def)])
                 .collect()
@@ -74,15 +78,19 @@ pub(crate) fn rows(ctx: &Context, s: &Show) -> SqlResult<Vec<Row>> {
             .filter(|v| own(v.schema))
             .map(|v| vec![t(ctx.schema_name(v.schema)), t(&v.name)])
             .collect(),
-        Show::Jobs => super::jobs::rows(ctx)?,
+        Show::Jobs => super::super::jobs::rows(ctx)?,
+        Show::Ranges(of) => {
+            let of = of.as_ref().map(|name| ctx.table(name)).transpose()?;
+            super::ranges::rows(ctx, of.as_ref())?
+        }
         Show::Policies => policies(ctx),
         Show::InterleaveTree(n) => {
             let only = n.as_ref().map(|n| ctx.table(n)).transpose()?;
-            super::show_tree::rows(ctx, only.as_ref())
+            super::tree::rows(ctx, only.as_ref())
         }
         Show::Create(n) => {
             let r = ctx.relation(n)?;
-            vec![vec![t(n.join(".")), t(super::show_create::create_statement(ctx, &r)?)]]
+            vec![vec![t(n.join(".")), t(super::create::create_statement(ctx, &r)?)]]
         }
     })
 }
@@ -98,7 +106,7 @@ fn policies(ctx: &Context) -> Vec<Row> {
         .map(|table| {
             let done = ctx.db.expiry().of(table.id);
             let name = format!("{}.{}", ctx.schema_name(table.schema), table.name);
-            let policy = super::show_create::row_deletion_policy(table).unwrap_or_default();
+            let policy = super::create::row_deletion_policy(table).unwrap_or_default();
             let last = (done.last_us as i64) - EPOCH_MICROS;
             let last = match done.last_us {
                 0 => Datum::Null,

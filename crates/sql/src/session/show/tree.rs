@@ -14,7 +14,7 @@ use std::sync::Arc;
 use braid_catalog::{Index, Table};
 use braid_types::Datum;
 
-use super::Context;
+use super::super::Context;
 use crate::general_query::Row;
 
 /// The trees of the database, or the one that a table is in.

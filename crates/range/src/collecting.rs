@@ -1,0 +1,141 @@
+//! Which versions go: the leaseholder moves its range's threshold on with the clock.
+//!
+//! ```text
+//!                |-------------- window ---------------|
+//!   ----x--------x-------------o-----------o-----------now
+//!       threshold              read timestamps of those who run
+//!                next step
+//! ```
+//!
+//! 1. A threshold moves in *steps*, for which it takes one entry of the log each. All ranges move
+//!    at the same steps, also those that nobody asks anything: the store's threshold is the
+//!    smallest of its replicas' ones.
+//! 2. It stays below the oldest time that a transaction reads. Each router says now and then what
+//!    that is, to each node. Who begins later reads a later time, so what it has said stays true;
+//!    and who was silent for too long protects nobody any more.
+//! 3. A process that has not listened for that long yet does not know who is there, and moves no
+//!    threshold.
+//! 4. Whoever reads below the threshold, or relies on what he has read there, is refused: what was
+//!    deleted since then may be gone without a trace.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use braid_consensus::Result;
+use braid_env::clock::Hlc;
+use braid_kv::{Conflict, Reads};
+use braid_lsm::CommitTs;
+
+use crate::command::Act;
+use crate::lease::micros;
+use crate::replica::{Matter, Replica};
+use crate::request::NOBODY;
+
+/// Steps of a window.
+const STEPS: u64 = 16;
+/// A step is no shorter, in microseconds: it is an entry of each range.
+const MIN_STEP_MICROS: u64 = 100_000;
+/// Nor longer.
+const MAX_STEP_MICROS: u64 = 600_000_000;
+
+/// What routers have said of the oldest times that their transactions read.
+pub(crate) struct Readers {
+    /// When this process began to listen, in microseconds.
+    since: u64,
+    /// By coordinator: what it said, and when it was heard.
+    heard: BTreeMap<u64, (CommitTs, u64)>,
+}
+
+impl Readers {
+    pub(crate) fn new(now_micros: u64) -> Readers {
+        Readers { since: now_micros, heard: BTreeMap::new() }
+    }
+
+    pub(crate) fn hear(&mut self, coordinator: u64, oldest: CommitTs, now_micros: u64) {
+        self.heard.insert(coordinator, (oldest, now_micros));
+    }
+
+    /// Below this nobody reads; `None`: that is not known yet.
+    pub(crate) fn oldest(&mut self, now_micros: u64, patience_micros: u64) -> Option<CommitTs> {
+        let in_time = |at: u64| at.saturating_add(patience_micros) > now_micros;
+        self.heard.retain(|_, (_, at)| in_time(*at));
+        if in_time(self.since) {
+            return None;
+        }
+        let oldest = self.heard.values().map(|(oldest, _)| *oldest).min();
+        Some(oldest.unwrap_or(CommitTs(u64::MAX)))
+    }
+}
+
+/// What a node knows of the thresholds of its ranges, and of what keeps them from moving.
+pub(crate) struct Thresholds {
+    pub(crate) readers: Readers,
+    /// The newest one.
+    pub(crate) newest: Arc<AtomicU64>,
+}
+
+impl Replica {
+    /// Moves the threshold on, if that is due. Below `read` nobody reads.
+    pub(crate) fn collect(&mut self, read: CommitTs) -> Result<()> {
+        let Some(threshold) = self.next_threshold(read) else { return Ok(()) };
+        let is_proposed = self.pending.values().any(|pending| pending.matter == Matter::Threshold);
+        if is_proposed || !self.group.is_leader() {
+            return Ok(());
+        }
+        // The lease of a range that nobody asks anything is over.
+        self.wanted = true;
+        let ts = self.next_write();
+        if self.proposes() && self.serves(ts) {
+            let place = (ts, Vec::new(), Vec::new());
+            self.propose_for(NOBODY, Matter::Threshold, place, Act::Gc(threshold))?;
+        }
+        Ok(())
+    }
+
+    /// Where the threshold should be, if not where it is.
+    fn next_threshold(&self, read: CommitTs) -> Option<CommitTs> {
+        let window = self.options.gc_window_micros?;
+        let step = (window / STEPS).clamp(MIN_STEP_MICROS, MAX_STEP_MICROS);
+        let kept = self.clocks.wall.now_micros().saturating_sub(window);
+        let below = self.machine.oldest_write().map_or(read, |write| write.min(read));
+        let most = kept.min(micros(CommitTs(below.0.saturating_sub(1))));
+        let threshold = CommitTs(Hlc::from_micros(most / step * step));
+        (threshold > self.machine.state.gc).then_some(threshold)
+    }
+
+    /// Why a time cannot be read any more, if so.
+    pub(crate) fn collected(&self, at: CommitTs) -> Option<Conflict> {
+        let oldest = self.machine.state.gc;
+        (at < oldest).then_some(Conflict::Collected(oldest))
+    }
+
+    /// Why it cannot be told any more whether what was read then still holds, if so.
+    pub(crate) fn collected_since(&self, floor: CommitTs, reads: &Reads) -> Option<Conflict> {
+        let any = !reads.points.is_empty() || !reads.spans.is_empty();
+        self.collected(floor).filter(|_| any)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_silent_for_too_long_protects_nobody_and_who_listens_not_yet_knows_nobody() {
+        let mut readers = Readers::new(1_000);
+        let oldest = |readers: &mut Readers, now| readers.oldest(now, 100).map(|ts| ts.0);
+        readers.hear(1, CommitTs(50), 1_010);
+        assert_eq!(oldest(&mut readers, 1_099), None);
+        assert_eq!(oldest(&mut readers, 1_100), Some(50));
+        readers.hear(2, CommitTs(40), 1_105);
+        assert_eq!(oldest(&mut readers, 1_109), Some(40));
+        // The first one is not heard of any more.
+        readers.hear(2, CommitTs(60), 1_109);
+        assert_eq!(oldest(&mut readers, 1_110), Some(60));
+        assert_eq!(oldest(&mut readers, 1_300), Some(u64::MAX));
+        // A clock that is set back makes nobody forgotten.
+        readers.hear(3, CommitTs(70), 1_300);
+        assert_eq!(oldest(&mut readers, 900), None);
+    }
+}
