@@ -178,7 +178,11 @@ pub(crate) struct Wal {
     segment_size: u64,
     max_recycled: usize,
     queue: Mutex<Queue>,
-    turn: Condvar,
+    /// Wakes who waits for a write. Who waits for the sync behind it is let sleep: a group of
+    /// commits would be woken twice.
+    written: Condvar,
+    /// Wakes who waits for a sync.
+    synced: Condvar,
     /// Wakes a leader that gathers company.
     gather: Condvar,
     clock: Arc<dyn Clock>,
@@ -233,7 +237,8 @@ impl Wal {
                 last_group: 1,
                 last_sync_nanos: 0,
             }),
-            turn: Condvar::new(),
+            written: Condvar::new(),
+            synced: Condvar::new(),
             gather: Condvar::new(),
             clock,
             files: Mutex::new(Files { last, ..Files::default() }),
@@ -352,7 +357,8 @@ impl Wal {
             match sync {
                 true if !queue.syncing => self.lead_sync(queue),
                 false if !queue.writing => self.lead_write(queue),
-                _ => self.turn.wait(queue),
+                true => self.synced.wait(queue),
+                false => self.written.wait(queue),
             }
         }
     }
@@ -372,9 +378,12 @@ impl Wal {
                 queue.written = upto;
                 queue.written_end = end;
             }
-            Err(error) => queue.failed = Some(error),
+            Err(error) => {
+                queue.failed = Some(error);
+                self.synced.notify_all();
+            }
         }
-        self.turn.notify_all();
+        self.written.notify_all();
     }
 
     /// Writes what is queued and makes it durable. Nobody else may be syncing.
@@ -382,7 +391,7 @@ impl Wal {
         queue.syncing = true;
         self.gather_company(queue);
         while queue.writing {
-            self.turn.wait(queue);
+            self.written.wait(queue);
         }
         let group = queue.waiters;
         if queue.failed.is_none() && !queue.pieces.is_empty() {
@@ -407,11 +416,14 @@ impl Wal {
                         queue.segment_synced = queue.segment_synced.max(end.1);
                     }
                 }
-                Err(error) => queue.failed = Some(error),
+                Err(error) => {
+                    queue.failed = Some(error);
+                    self.written.notify_all();
+                }
             }
         }
         queue.syncing = false;
-        self.turn.notify_all();
+        self.synced.notify_all();
     }
 
     /// Writes pieces in order. Only one thread at a time runs this.
