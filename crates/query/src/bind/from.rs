@@ -294,6 +294,9 @@ impl Binder<'_> {
         shown: &str,
         alias: Option<&ast::TableAlias>,
     ) -> SqlResult<Item> {
+        if table.materialized().is_some_and(|view| !view.populated) {
+            self.unpopulated.get_or_insert_with(|| table.name.clone());
+        }
         let layout = Arc::new(TableLayout::new(&self.context.catalog, table)?);
         let schema = match alias {
             None => self.context.catalog.schema_by_id(table.schema).map(|s| s.name.clone()),
@@ -425,11 +428,11 @@ impl Binder<'_> {
                 "views are nested too deeply",
             ));
         }
-        let query = system::parse_query(&view.query)?;
+        let query = system::parse_query(&view.definition.query)?;
         // A view sees neither the CTEs nor the outer levels of the query that names it.
         let ctes = std::mem::take(&mut self.ctes);
         let levels = std::mem::take(&mut self.levels);
-        let path = std::mem::replace(&mut self.search_path, view.search_path.clone());
+        let path = std::mem::replace(&mut self.search_path, view.definition.search_path.clone());
         self.name_types();
         self.view_depth += 1;
         self.levels.push(Level::default());

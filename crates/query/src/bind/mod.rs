@@ -201,6 +201,8 @@ pub struct Binder<'a> {
     risky: bool,
     /// Whether something volatile was.
     volatile: bool,
+    /// A materialized view without data that it names.
+    unpopulated: Option<String>,
 }
 
 /// What a plan is bound for.
@@ -254,6 +256,7 @@ impl<'a> Binder<'a> {
             catalog_rows: HashMap::new(),
             risky: false,
             volatile: false,
+            unpopulated: None,
         }
     }
 
@@ -265,6 +268,11 @@ impl<'a> Binder<'a> {
     /// Whether what was bound can be executed many times.
     pub(crate) fn can_be_kept(&self) -> bool {
         self.binding == Binding::Kept
+    }
+
+    /// A materialized view without data that was named.
+    pub(crate) fn unpopulated(&self) -> Option<&str> {
+        self.unpopulated.as_deref()
     }
 
     /// Whether what was bound calls volatile functions.

@@ -28,6 +28,12 @@ impl Target {
     ) -> SqlResult<Target> {
         let name = object_name_parts(name);
         let table = match ctx.relation(&name)? {
+            Relation::Table(t) if t.materialized().is_some() => {
+                return Err(SqlError::new(
+                    SqlState::WRONG_OBJECT_TYPE,
+                    format!("cannot change materialized view \"{}\"", t.name),
+                ));
+            }
             Relation::Table(t) => t,
             Relation::View(v) => {
                 return Err(SqlError::new(
