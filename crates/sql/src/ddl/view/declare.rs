@@ -7,6 +7,7 @@ use braid_catalog::{Definition, Relation, View};
 use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::ast;
 
+use super::stars;
 use crate::ddl::{Change, bad_table, exists, parts, temporary};
 use braid_scalar::ident_name;
 
@@ -62,7 +63,7 @@ pub(crate) fn create_view(c: &mut Change, v: &ast::CreateView) -> SqlResult<Stri
         },
         schema,
         name,
-        definition: definition(c, &v.query),
+        definition: definition(c, &v.query)?,
         columns,
         comment: None,
     };
@@ -102,12 +103,12 @@ pub(super) fn shows_temporary(c: &Change, query: &ast::Query) -> bool {
 }
 
 /// A query as it is kept with a view.
-pub(super) fn definition(c: &Change, query: &ast::Query) -> Definition {
-    Definition {
-        query: query.to_string(),
+pub(super) fn definition(c: &Change, query: &ast::Query) -> SqlResult<Definition> {
+    Ok(Definition {
+        query: stars::written_out(c, query)?.to_string(),
         depends_on: relations_of(c, query),
         search_path: c.ctx.search_path.to_vec(),
-    }
+    })
 }
 
 fn bad_view(message: &str) -> SqlError {

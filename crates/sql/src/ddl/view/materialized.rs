@@ -50,7 +50,7 @@ pub(crate) fn create(c: &mut Change, create: &CreateMaterialized) -> SqlResult<S
     }
     let source = Source::plan_query(&c.ctx, query)?;
     let mut t = create_table::of_query(c, schema, name, &create.columns, source.columns())?;
-    let definition = definition(c, query);
+    let definition = definition(c, query)?;
     // What it is made of stays as it is until it is there.
     for table in definition.depends_on.iter().filter_map(|id| c.catalog.table(*id)) {
         c.ctx.lock_shape(table)?;
