@@ -15,6 +15,7 @@ mod aggregate_level;
 mod call;
 mod cte;
 mod faults;
+mod frames;
 mod from;
 mod from_order;
 mod function_table;
@@ -24,6 +25,7 @@ mod lateral;
 mod lift;
 mod select;
 mod set_op;
+mod ties;
 mod window;
 
 use std::collections::{HashMap, HashSet};
