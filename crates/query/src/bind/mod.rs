@@ -23,6 +23,7 @@ mod grouping;
 mod grouping_sets;
 mod lateral;
 mod lift;
+mod sample;
 mod select;
 mod set_op;
 mod ties;

@@ -60,6 +60,9 @@ impl Target {
 
     pub(super) fn factor(ctx: &Context, factor: &TableFactor) -> SqlResult<Target> {
         match factor {
+            TableFactor::Table { sample: Some(_), .. } => {
+                Err(SqlError::syntax("syntax error at or near \"tablesample\""))
+            }
             TableFactor::Table { name, alias, .. } => {
                 Target::named(ctx, name, alias.as_ref().map(|a| &a.name))
             }
