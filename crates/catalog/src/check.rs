@@ -33,10 +33,11 @@ impl Catalog {
                 bad.push(format!("type name {} is used twice in schema {}", ty.name, ty.schema));
             }
         }
-        for v in self.views() {
-            for id in &v.depends_on {
+        for (view, definition) in self.definitions() {
+            for id in &definition.depends_on {
                 if self.relation_by_id(*id).is_none() {
-                    bad.push(format!("view {} depends on missing relation {id}", v.name));
+                    let (_, name) = self.qualified_name(view).unwrap_or_default();
+                    bad.push(format!("view {name} depends on missing relation {id}"));
                 }
             }
         }

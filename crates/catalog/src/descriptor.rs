@@ -333,9 +333,41 @@ pub struct Table {
     /// What such a change is adding at the moment: writers keep it, readers do not know it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub building: Option<Building>,
+    /// What makes and deletes its rows besides those who write to it.
+    #[serde(flatten)]
+    pub upkeep: Upkeep,
+}
+
+/// What makes and deletes a table's rows besides those who write to it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Upkeep {
     /// Which rows are too old to be kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl: Option<Ttl>,
+    /// It is a materialized view: all its rows are those of a query, as of the last REFRESH.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub materialized: Option<Materialized>,
+}
+
+/// What makes a table a materialized view. Its visible columns are those of the query, in order.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Materialized {
+    /// Its query.
+    #[serde(flatten)]
+    pub definition: Definition,
+    /// Whether there are rows of the query; otherwise nobody may read.
+    pub populated: bool,
+}
+
+/// The query of a view, kept as text and bound when used.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Definition {
+    /// Query as SQL text.
+    pub query: String,
+    /// Ids of relations that the query names.
+    pub depends_on: Vec<u32>,
+    /// Search path at creation, by which the query's names are resolved.
+    pub search_path: Vec<String>,
 }
 
 /// A row deletion policy: rows go when a column is older than an interval.
@@ -388,6 +420,19 @@ pub enum Addition {
 pub const NOTES_GENERATION: u32 = 2;
 
 impl Table {
+    /// What makes it a materialized view; `None` for a table.
+    pub fn materialized(&self) -> Option<&Materialized> {
+        self.upkeep.materialized.as_ref()
+    }
+
+    /// `table` or `materialized view`, as messages say it.
+    pub fn kind(&self) -> &'static str {
+        match self.materialized() {
+            Some(_) => "materialized view",
+            None => "table",
+        }
+    }
+
     /// CHECK constraints that writers keep.
     pub fn kept_checks(&self) -> impl Iterator<Item = &Check> {
         let building = match &self.building {
@@ -439,7 +484,7 @@ impl Table {
                 comment: None,
                 step: 0,
                 building: None,
-                ttl: None,
+                upkeep: Upkeep { ttl: None, ..t.upkeep.clone() },
                 next_column: 0,
                 ..t.clone()
             }
@@ -525,7 +570,7 @@ impl Table {
     }
 }
 
-/// A view: its query, kept as text and bound when used.
+/// A view: a query with a name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct View {
     /// Object id.
@@ -534,14 +579,11 @@ pub struct View {
     pub schema: u32,
     /// Name.
     pub name: String,
-    /// Query as SQL text.
-    pub query: String,
+    /// Its query.
+    #[serde(flatten)]
+    pub definition: Definition,
     /// Names and types of the columns at creation.
     pub columns: Vec<(String, SqlType)>,
-    /// Ids of relations that the query names.
-    pub depends_on: Vec<u32>,
-    /// Search path at creation, by which the query's names are resolved.
-    pub search_path: Vec<String>,
     /// `COMMENT ON VIEW`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,

@@ -42,9 +42,10 @@ pub use access::{
 };
 pub use conflict::{After, Lost};
 pub use descriptor::{
-    Addition, Building, Check, Column, Database, Deferral, ForeignKey, Identity, Index,
-    IndexColumn, IndexConstraint, Interleave, InterleaveForm, MissingValue, NOTES_GENERATION,
-    OnCommit, RefAction, Refined, Reversed, Schema, Sequence, Table, Ttl, View,
+    Addition, Building, Check, Column, Database, Deferral, Definition, ForeignKey, Identity, Index,
+    IndexColumn, IndexConstraint, Interleave, InterleaveForm, Materialized, MissingValue,
+    NOTES_GENERATION, OnCommit, RefAction, Refined, Reversed, Schema, Sequence, Table, Ttl, Upkeep,
+    View,
 };
 pub use error::{kv_error, memory_error};
 pub use hierarchy::MAX_DEPTH;

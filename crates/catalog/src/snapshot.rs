@@ -9,13 +9,13 @@ use std::sync::Arc;
 use braid_types::EnumType;
 
 use crate::access::{DefaultAcl, Notes, Role};
-use crate::descriptor::{Database, Index, Schema, Sequence, Table, View};
+use crate::descriptor::{Database, Definition, Index, Schema, Sequence, Table, View};
 use crate::user_types::UserType;
 
 /// A relation found by name.
 #[derive(Clone, Debug)]
 pub enum Relation {
-    /// A table.
+    /// A table or a materialized view.
     Table(Arc<Table>),
     /// A view.
     View(Arc<View>),
@@ -36,10 +36,10 @@ impl Relation {
         }
     }
 
-    /// `table`, `view`, `sequence` or `index`, as messages say it.
+    /// `table`, `materialized view`, `view`, `sequence` or `index`, as messages say it.
     pub fn kind(&self) -> &'static str {
         match self {
-            Relation::Table(_) => "table",
+            Relation::Table(t) => t.kind(),
             Relation::View(_) => "view",
             Relation::Sequence(_) => "sequence",
             Relation::Index(..) => "index",
@@ -100,12 +100,12 @@ impl Catalog {
         self.schemas.values().filter(move |s| s.database == database)
     }
 
-    /// Table by id.
+    /// Table or materialized view by id.
     pub fn table(&self, id: u32) -> Option<&Arc<Table>> {
         self.tables.get(&id)
     }
 
-    /// All tables, of all databases.
+    /// All tables and materialized views, of all databases.
     pub fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
         self.tables.values()
     }
@@ -118,6 +118,13 @@ impl Catalog {
     /// All views.
     pub fn views(&self) -> impl Iterator<Item = &Arc<View>> {
         self.views.values()
+    }
+
+    /// Views of both kinds: their ids and their queries.
+    pub fn definitions(&self) -> impl Iterator<Item = (u32, &Definition)> {
+        let kept = self.tables.values();
+        let kept = kept.filter_map(|t| Some((t.id, &t.materialized()?.definition)));
+        self.views.values().map(|v| (v.id, &v.definition)).chain(kept)
     }
 
     /// Sequence by id.

@@ -2,7 +2,7 @@
 
 use braid_catalog::{
     Catalog, Column, Database, ForeignKey, Index, IndexColumn, IndexConstraint, Interleave,
-    InterleaveForm, MAX_DEPTH, RefAction, Schema, Table,
+    InterleaveForm, MAX_DEPTH, RefAction, Schema, Table, Upkeep,
 };
 use braid_types::SqlType;
 
@@ -41,7 +41,7 @@ fn table(id: u32, name: &str, key: &[u32]) -> Table {
         comment: None,
         step: 0,
         building: None,
-        ttl: None,
+        upkeep: Upkeep::default(),
     }
 }
 

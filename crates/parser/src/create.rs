@@ -116,10 +116,8 @@ pub(crate) fn select_into(tokens: &[TokenWithSpan]) -> Option<Vec<TokenWithSpan>
     Some(out)
 }
 
-/// Takes what sqlparser does not read of CREATE TABLE .. AS: names of columns, WITH NO DATA and
-/// TABLE as a query. The names, and whether the table stays empty.
-fn lift_as(tokens: &mut Vec<TokenWithSpan>) -> (Vec<String>, bool) {
-    let Some(at) = depth_zero(tokens, "as") else { return (Vec::new(), false) };
+/// Takes WITH DATA or WITH NO DATA from the end; true if it is the latter.
+pub(crate) fn take_data_clause(tokens: &mut Vec<TokenWithSpan>) -> bool {
     let ends = |tokens: &[TokenWithSpan], words: &[&str]| {
         tokens.len() > words.len()
             && words.iter().rev().zip(tokens.iter().rev()).all(|(w, t)| token_is(&t.token, w))
@@ -130,9 +128,22 @@ fn lift_as(tokens: &mut Vec<TokenWithSpan>) -> (Vec<String>, bool) {
     } else if ends(tokens, &["with", "data"]) {
         tokens.truncate(tokens.len() - 2);
     }
-    if tokens.get(at + 1).is_some_and(|t| token_is(&t.token, "table")) {
-        tokens.splice(at + 1..at + 2, [word("select"), wrap(Token::Mul), word("from")]);
+    no_data
+}
+
+/// `TABLE t`, if it stands there, as the query that it means.
+pub(crate) fn spell_out_table(tokens: &mut Vec<TokenWithSpan>, at: usize) {
+    if tokens.get(at).is_some_and(|t| token_is(&t.token, "table")) {
+        tokens.splice(at..=at, [word("select"), wrap(Token::Mul), word("from")]);
     }
+}
+
+/// Takes what sqlparser does not read of CREATE TABLE .. AS: names of columns, WITH NO DATA and
+/// TABLE as a query. The names, and whether the table stays empty.
+fn lift_as(tokens: &mut Vec<TokenWithSpan>) -> (Vec<String>, bool) {
+    let Some(at) = depth_zero(tokens, "as") else { return (Vec::new(), false) };
+    let no_data = take_data_clause(tokens);
+    spell_out_table(tokens, at + 1);
     let mut names = Vec::new();
     if let Some(open) = tokens[..at].iter().position(|t| t.token == Token::LParen)
         && let Some(close) = closing(tokens, open)

@@ -24,6 +24,7 @@ mod identity;
 mod insert;
 mod lexical;
 mod maintenance;
+mod materialized;
 mod merge;
 mod script;
 mod sequence;
@@ -46,6 +47,7 @@ pub use domain::{CreateDomain, DomainChange};
 pub use explain::{ExplainFormat, ExplainOptions};
 pub use fingerprint::Fingerprint;
 pub use insert::{Inference, InsertClauses, Overriding};
+pub use materialized::{CreateMaterialized, MaterializedChange, Refresh};
 pub use merge::MERGE_NOTHING;
 pub use script::{parse_expr, parse_query, parse_script};
 pub use shape::{Literal, LiteralKind, Shape};
@@ -128,6 +130,12 @@ pub enum Kind {
     Insert(Box<ast::Insert>, Box<InsertClauses>),
     /// CREATE TABLE.
     CreateTable(Box<CreateTable>),
+    /// CREATE MATERIALIZED VIEW.
+    CreateMaterialized(Box<CreateMaterialized>),
+    /// REFRESH MATERIALIZED VIEW.
+    Refresh(Refresh),
+    /// ALTER MATERIALIZED VIEW; the flag is IF EXISTS.
+    AlterMaterialized(Name, bool, MaterializedChange),
     /// CREATE INDEX.
     CreateIndex(Box<CreateIndex>),
     /// ALTER TABLE in a form of ours.

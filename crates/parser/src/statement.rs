@@ -12,6 +12,7 @@ use crate::cursor::Cursor;
 use crate::domain::domain;
 use crate::explain::explain;
 use crate::maintenance::maintenance;
+use crate::materialized::materialized;
 use crate::script::parse_nested;
 use crate::sequence::sequence_or_alter;
 use crate::sql_cursor::sql_cursor;
@@ -87,7 +88,17 @@ pub(crate) fn statement(c: &mut Cursor) -> SqlResult<Option<Kind>> {
 
 /// Statements that have files of their own.
 fn of_subject(c: &mut Cursor) -> SqlResult<Option<Kind>> {
-    for read in [access, comment, maintenance, sql_cursor, domain, sequence_or_alter, channel] {
+    let subjects = [
+        access,
+        comment,
+        maintenance,
+        materialized,
+        sql_cursor,
+        domain,
+        sequence_or_alter,
+        channel,
+    ];
+    for read in subjects {
         if let Some(kind) = read(c)? {
             return Ok(Some(kind));
         }

@@ -20,7 +20,7 @@ use braid_sql::answer::Answer;
 use braid_sql::explain::{Explained, PlanLine};
 use braid_sql::session::SessionState as SqlSession;
 use braid_sql::{ColumnInfo, GeneralPlan, GeneralQueries, PlanContext, Row, RowStream, RunContext};
-use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlType};
+use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_plan::ExecutionPlan;
@@ -87,6 +87,8 @@ struct Plan {
     kept: bool,
     /// Whether several threads could read for it.
     side_by_side: bool,
+    /// A materialized view without data that it would read.
+    unpopulated: Option<String>,
     /// Copies that no execution uses. A second one is made when a portal of the statement is still
     /// open as the next one begins.
     idle: Arc<Mutex<Vec<PlanCopy>>>,
@@ -227,6 +229,7 @@ impl GeneralQueries for Engine {
             handle: self.runtime.handle().clone(),
             kept,
             side_by_side,
+            unpopulated: binder.unpopulated().map(str::to_string),
             idle: Arc::new(Mutex::new(copies)),
         }))
     }
@@ -264,6 +267,16 @@ impl Plan {
         });
         let bound = binder.statement(&self.query)?;
         result_columns(bound, place)
+    }
+
+    /// 55000 if a materialized view that it reads has no data.
+    fn check_populated(&self) -> SqlResult<()> {
+        let Some(view) = &self.unpopulated else { return Ok(()) };
+        Err(SqlError::new(
+            SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+            format!("materialized view \"{view}\" has not been populated"),
+        )
+        .with_hint("Use the REFRESH MATERIALIZED VIEW command."))
     }
 
     fn bounds(&self, run: &RunContext) -> Bounds {
@@ -365,6 +378,7 @@ impl GeneralPlan for Plan {
     }
 
     fn execute(&self, run: &RunContext) -> SqlResult<Box<dyn RowStream>> {
+        self.check_populated()?;
         let admitted = self.admitted(run)?;
         let mut running = Running {
             rows: None,
@@ -381,6 +395,9 @@ impl GeneralPlan for Plan {
     }
 
     fn explain(&self, run: &RunContext, analyze: bool, as_kept: bool) -> SqlResult<Explained> {
+        if analyze {
+            self.check_populated()?;
+        }
         let admitted = analyze.then(|| self.admitted(run)).transpose()?;
         let copy = match as_kept {
             true => self.enter(run)?,

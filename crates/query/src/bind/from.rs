@@ -106,8 +106,8 @@ impl Binder<'_> {
             ast::TableFactor::Table {
                 name, alias, args, with_ordinality, version, sample, ..
             } => {
-                if version.is_some() || sample.is_some() {
-                    return Err(SqlError::unsupported("TABLESAMPLE or a table version"));
+                if version.is_some() {
+                    return Err(SqlError::unsupported("a table version"));
                 }
                 match args {
                     Some(args) => {
@@ -117,7 +117,10 @@ impl Binder<'_> {
                     }
                     None => {
                         let item = self.named_item(&object_name_parts(name), alias.as_ref())?;
-                        Ok((item, false))
+                        match sample {
+                            None => Ok((item, false)),
+                            Some(sample) => Ok((self.sampled(item, sample)?, false)),
+                        }
                     }
                 }
             }
@@ -269,7 +272,7 @@ impl Binder<'_> {
         };
         let item = match found {
             Some(CatalogRelation::Table(table)) => self.stored_item(&table, &shown, alias)?,
-            Some(CatalogRelation::View(view)) => self.view_item(&view, &shown)?,
+            Some(CatalogRelation::View(view)) => self.view_item(&view, &shown, alias)?,
             Some(CatalogRelation::Sequence(s)) => self.sequence_item(&s, &shown)?,
             Some(CatalogRelation::Index(..)) => {
                 return Err(SqlError::new(
@@ -288,17 +291,23 @@ impl Binder<'_> {
         finish(item, alias)
     }
 
+    /// The schema that a relation's columns can be named with: of one that has no alias.
+    fn shown_schema(&self, schema: u32, alias: Option<&ast::TableAlias>) -> Option<String> {
+        let schema = self.context.catalog.schema_by_id(schema).map(|s| s.name.clone());
+        schema.filter(|_| alias.is_none())
+    }
+
     fn stored_item(
         &mut self,
         table: &Arc<braid_catalog::Table>,
         shown: &str,
         alias: Option<&ast::TableAlias>,
     ) -> SqlResult<Item> {
+        if table.materialized().is_some_and(|view| !view.populated) {
+            self.unpopulated.get_or_insert_with(|| table.name.clone());
+        }
         let layout = Arc::new(TableLayout::new(&self.context.catalog, table)?);
-        let schema = match alias {
-            None => self.context.catalog.schema_by_id(table.schema).map(|s| s.name.clone()),
-            Some(_) => None,
-        };
+        let schema = self.shown_schema(table.schema, alias);
         let columns: Vec<(String, SqlType)> =
             table.columns.iter().map(|c| (c.name.clone(), c.ty.clone())).collect();
         let source = Source::Stored(layout);
@@ -418,18 +427,23 @@ impl Binder<'_> {
         self.scan_item(&s.name, shown, None, columns, Source::Rows(Arc::new(rows)))
     }
 
-    fn view_item(&mut self, view: &braid_catalog::View, shown: &str) -> SqlResult<Item> {
+    fn view_item(
+        &mut self,
+        view: &braid_catalog::View,
+        shown: &str,
+        alias: Option<&ast::TableAlias>,
+    ) -> SqlResult<Item> {
         if self.view_depth >= MAX_VIEW_DEPTH {
             return Err(SqlError::new(
                 SqlState::STATEMENT_TOO_COMPLEX,
                 "views are nested too deeply",
             ));
         }
-        let query = system::parse_query(&view.query)?;
+        let query = system::parse_query(&view.definition.query)?;
         // A view sees neither the CTEs nor the outer levels of the query that names it.
         let ctes = std::mem::take(&mut self.ctes);
         let levels = std::mem::take(&mut self.levels);
-        let path = std::mem::replace(&mut self.search_path, view.search_path.clone());
+        let path = std::mem::replace(&mut self.search_path, view.definition.search_path.clone());
         self.name_types();
         self.view_depth += 1;
         self.levels.push(Level::default());
@@ -442,10 +456,11 @@ impl Binder<'_> {
         let bound = bound?;
         let mut relation =
             Relation { plan: bound.plan, scope: Default::default(), columns: Vec::new() };
+        let schema = self.shown_schema(view.schema, alias);
         for (column, (name, _)) in bound.columns.into_iter().zip(&view.columns) {
             relation.scope.push(ScopeColumn {
                 table: Some(shown.to_string()),
-                schema: None,
+                schema: schema.clone(),
                 name: name.clone(),
                 ty: column.ty,
                 nullable: true,

@@ -15,6 +15,7 @@ mod aggregate_level;
 mod call;
 mod cte;
 mod faults;
+mod frames;
 mod from;
 mod from_order;
 mod function_table;
@@ -22,8 +23,10 @@ mod grouping;
 mod grouping_sets;
 mod lateral;
 mod lift;
+mod sample;
 mod select;
 mod set_op;
+mod ties;
 mod window;
 
 use std::collections::{HashMap, HashSet};
@@ -201,6 +204,8 @@ pub struct Binder<'a> {
     risky: bool,
     /// Whether something volatile was.
     volatile: bool,
+    /// A materialized view without data that it names.
+    unpopulated: Option<String>,
 }
 
 /// What a plan is bound for.
@@ -254,6 +259,7 @@ impl<'a> Binder<'a> {
             catalog_rows: HashMap::new(),
             risky: false,
             volatile: false,
+            unpopulated: None,
         }
     }
 
@@ -265,6 +271,11 @@ impl<'a> Binder<'a> {
     /// Whether what was bound can be executed many times.
     pub(crate) fn can_be_kept(&self) -> bool {
         self.binding == Binding::Kept
+    }
+
+    /// A materialized view without data that was named.
+    pub(crate) fn unpopulated(&self) -> Option<&str> {
+        self.unpopulated.as_deref()
     }
 
     /// Whether what was bound calls volatile functions.

@@ -595,8 +595,13 @@ impl Binder<'_> {
         }
         let one = ast::Expr::Value(ast::Value::Number("1".to_string(), false).into());
         if let Some(fetch) = &query.fetch {
-            if fetch.with_ties || fetch.percent {
-                return Err(SqlError::unsupported("FETCH with TIES or PERCENT"));
+            if fetch.percent {
+                return Err(SqlError::syntax("syntax error at or near \"percent\""));
+            }
+            if fetch.with_ties && query.order_by.is_none() {
+                return Err(SqlError::syntax(
+                    "WITH TIES cannot be specified without ORDER BY clause",
+                ));
             }
             limit = Some(fetch.quantity.as_ref().unwrap_or(&one));
         }
@@ -610,6 +615,12 @@ impl Binder<'_> {
         };
         if fetch.is_none() && skip == 0 {
             return Ok(bound);
+        }
+        if let Some(most @ 1..) = fetch
+            && query.fetch.as_ref().is_some_and(|fetch| fetch.with_ties)
+        {
+            let plan = self.with_ties(bound.plan, skip, most)?;
+            return Ok(Bounded { plan, columns: bound.columns });
         }
         let plan = LogicalPlanBuilder::from(bound.plan)
             .limit(skip, fetch)

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use braid_scalar::{Bound, CaseBranch, Code, Node, WindowCode, coerce, ident_name, resolve};
 use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::TreeNode;
 use datafusion::functions_window::cume_dist::cume_dist_udwf;
 use datafusion::functions_window::lead_lag::{lag_udwf, lead_udwf};
@@ -15,12 +14,12 @@ use datafusion::functions_window::rank::{dense_rank_udwf, percent_rank_udwf, ran
 use datafusion::functions_window::row_number::row_number_udwf;
 use datafusion::logical_expr::expr::{Sort, WindowFunction};
 use datafusion::logical_expr::{
-    Expr, LogicalPlan, LogicalPlanBuilder, Projection, WindowFrame, WindowFrameBound,
-    WindowFrameUnits, WindowFunctionDefinition, WindowUDF, cast,
+    Expr, LogicalPlan, LogicalPlanBuilder, Projection, WindowFunctionDefinition, WindowUDF, cast,
 };
 use sqlparser::ast;
 
 use super::call::Arguments;
+use super::frames::{Frame, OrderedBy};
 use super::grouping::Chosen;
 use super::{Binder, aggregate_not_allowed, column};
 use crate::arrow_form;
@@ -33,7 +32,7 @@ pub(super) struct Pending {
     function: WindowFunctionDefinition,
     args: Vec<Bound>,
     partition: Vec<Bound>,
-    order: Vec<(Bound, bool, bool)>,
+    order: Vec<OrderedBy>,
     frame: Option<ast::WindowFrame>,
     filter: Option<Bound>,
     slot: usize,
@@ -288,14 +287,20 @@ impl Binder<'_> {
                 let expr = self.without_placeholders(&mut plan, expr)?;
                 partition.push(scalar::sortable(expr, bound.ty()));
             }
+            let Frame { window: frame, key } = self.frame(&one.order, one.frame.as_ref())?;
             let mut order = Vec::new();
             for (bound, desc, nulls_first) in &one.order {
+                let bound = key.as_ref().map_or(bound, |(key, _)| key);
                 let expr = self.plan_expr(bound)?;
                 let expr = self.without_placeholders(&mut plan, expr)?;
-                let expr = scalar::sortable(expr, bound.ty());
+                let mut expr = scalar::sortable(expr, bound.ty());
+                if let Some((_, carrier)) = &key
+                    && arrow_form::data_type(bound.ty()) != *carrier
+                {
+                    expr = cast(expr, carrier.clone());
+                }
                 order.push(Sort::new(expr, !desc, *nulls_first));
             }
-            let frame = self.frame(&one)?;
             let mut call = WindowFunction::new(one.function.clone(), args);
             call.params.partition_by = partition;
             call.params.order_by = order;
@@ -330,105 +335,6 @@ impl Binder<'_> {
             .map_err(from_df)?;
         Ok(column(&name))
     }
-
-    fn frame(&mut self, one: &Pending) -> SqlResult<WindowFrame> {
-        // Without offsets, RANGE and GROUPS mean the same; DataFusion's RANGE does not know keys of
-        // bytes.
-        let range = if one.order.iter().any(|(b, _, _)| bytes(b.ty())) {
-            WindowFrameUnits::Groups
-        } else {
-            WindowFrameUnits::Range
-        };
-        let Some(frame) = &one.frame else {
-            if one.order.is_empty() {
-                return Ok(WindowFrame::new(None));
-            }
-            return Ok(WindowFrame::new_bounds(
-                range,
-                WindowFrameBound::Preceding(ScalarValue::UInt64(None)),
-                WindowFrameBound::CurrentRow,
-            ));
-        };
-        let units = match frame.units {
-            ast::WindowFrameUnits::Rows => WindowFrameUnits::Rows,
-            ast::WindowFrameUnits::Range => range,
-            ast::WindowFrameUnits::Groups => WindowFrameUnits::Groups,
-        };
-        let offset = |b: &ast::WindowFrameBound| {
-            matches!(
-                b,
-                ast::WindowFrameBound::Preceding(Some(_))
-                    | ast::WindowFrameBound::Following(Some(_))
-            )
-        };
-        if frame.units == ast::WindowFrameUnits::Range
-            && (offset(&frame.start_bound) || frame.end_bound.as_ref().is_some_and(offset))
-        {
-            return Err(
-                SqlError::unsupported("RANGE with an offset").with_hint("Use ROWS or GROUPS.")
-            );
-        }
-        let refused = match (&frame.start_bound, frame.end_bound.as_ref()) {
-            (ast::WindowFrameBound::Following(None), _) => {
-                Some("frame start cannot be UNBOUNDED FOLLOWING")
-            }
-            (_, Some(ast::WindowFrameBound::Preceding(None))) => {
-                Some("frame end cannot be UNBOUNDED PRECEDING")
-            }
-            (ast::WindowFrameBound::CurrentRow, Some(ast::WindowFrameBound::Preceding(_))) => {
-                Some("frame starting from current row cannot have preceding rows")
-            }
-            (
-                ast::WindowFrameBound::Following(_),
-                Some(ast::WindowFrameBound::Preceding(_) | ast::WindowFrameBound::CurrentRow)
-                | None,
-            ) => Some("frame starting from following row cannot have preceding rows"),
-            _ => None,
-        };
-        if let Some(message) = refused {
-            return Err(SqlError::new(SqlState("42P20"), message));
-        }
-        let start = self.frame_bound(&frame.start_bound)?;
-        let end = match &frame.end_bound {
-            Some(end) => self.frame_bound(end)?,
-            None => WindowFrameBound::CurrentRow,
-        };
-        Ok(WindowFrame::new_bounds(units, start, end))
-    }
-
-    fn frame_bound(&mut self, bound: &ast::WindowFrameBound) -> SqlResult<WindowFrameBound> {
-        let (offset, preceding) = match bound {
-            ast::WindowFrameBound::CurrentRow => return Ok(WindowFrameBound::CurrentRow),
-            ast::WindowFrameBound::Preceding(offset) => (offset, true),
-            ast::WindowFrameBound::Following(offset) => (offset, false),
-        };
-        let value = match offset {
-            None => ScalarValue::UInt64(None),
-            Some(expr) => {
-                let bound = self.expr(expr)?;
-                let bound = coerce(bound, &SqlType::Int8, CastContext::Assignment, self)?;
-                match self.value_now(&bound)?.unwrap_or(Datum::Int8(0)) {
-                    Datum::Int8(n) if n >= 0 => ScalarValue::UInt64(Some(n as u64)),
-                    _ => {
-                        return Err(SqlError::new(
-                            SqlState("22013"),
-                            "frame starting offset must not be negative",
-                        ));
-                    }
-                }
-            }
-        };
-        Ok(if preceding {
-            WindowFrameBound::Preceding(value)
-        } else {
-            WindowFrameBound::Following(value)
-        })
-    }
-}
-
-/// Whether values of this type are ordered by a key of bytes.
-fn bytes(ty: &SqlType) -> bool {
-    !arrow_form::is_native(ty) || arrow_form::data_type(ty) == DataType::Binary
 }
 
 /// Adds a window call's value as the last column, under a name and in a carrier of ours: ranks are

@@ -165,8 +165,8 @@ pub fn catalog_function(
         "pg_get_viewdef" => as_text(
             oid_arg(args, 0)
                 .and_then(id_of_oid)
-                .and_then(|id| catalog.view(id))
-                .map(|v| format!(" {};", qualified::view_query(session, &catalog, v))),
+                .and_then(|id| qualified::view_query(session, &catalog, id))
+                .map(|query| format!(" {query};")),
         ),
         "pg_tablespace_size" => Some(tablespace_size(args)?),
         "pg_get_serial_sequence" => as_text(serial_sequence(session, &catalog, args)),

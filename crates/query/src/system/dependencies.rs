@@ -1,7 +1,7 @@
 //! `pg_depend` and `pg_rewrite`: what needs what. Tools that dump a database order its objects by
 //! it, and look for the sequences that columns own.
 
-use braid_catalog::{Table, TypeKind, oid_of};
+use braid_catalog::{Definition, Relation, Table, TypeKind, oid_of};
 use braid_types::{Datum, SqlResult};
 
 use super::table::{SystemTable, View, default_oid, flag, rule_oid, text};
@@ -49,13 +49,13 @@ fn pg_depend(v: &View<'_>) -> Made {
         let how = if found.is_some_and(|c| c.identity.is_some()) { "i" } else { "a" };
         rows.push(row((CLASS, oid_of(s.id), 0), (CLASS, oid_of(table), column), how));
     }
-    for (_, t) in v.tables() {
+    for (_, t) in v.stored() {
         columns(t, &mut rows);
     }
-    for view in v.catalog.views().filter(|x| v.schema(x.schema).is_some()) {
-        let rule = (REWRITE, rule_oid(view.id), 0);
-        rows.push(row(rule, (CLASS, oid_of(view.id), 0), "i"));
-        for relation in &view.depends_on {
+    for (view, definition) in definitions(v) {
+        let rule = (REWRITE, rule_oid(view), 0);
+        rows.push(row(rule, (CLASS, oid_of(view), 0), "i"));
+        for relation in &definition.depends_on {
             rows.push(row(rule, (CLASS, oid_of(*relation), 0), "n"));
         }
     }
@@ -87,20 +87,32 @@ fn columns(t: &Table, rows: &mut Vec<Vec<Datum>>) {
     }
 }
 
+/// Views of both kinds of the session's database, and their queries.
+fn definitions<'a>(v: &View<'a>) -> impl Iterator<Item = (u32, &'a Definition)> {
+    let (catalog, database) = (v.catalog, v.database_id);
+    catalog.definitions().filter(move |(view, _)| {
+        let schema = match catalog.relation_by_id(*view) {
+            Some(Relation::Table(t)) => t.schema,
+            Some(Relation::View(view)) => view.schema,
+            _ => return false,
+        };
+        catalog.schema_by_id(schema).is_some_and(|s| s.database == database)
+    })
+}
+
 /// The rule that makes a view of a relation.
 fn pg_rewrite(v: &View<'_>) -> Made {
-    let views = v.catalog.views().filter(|x| v.schema(x.schema).is_some());
-    let rule = |view: &std::sync::Arc<braid_catalog::View>| {
+    let rule = |(view, definition): (u32, &Definition)| {
         vec![
-            Datum::Oid(rule_oid(view.id)),
+            Datum::Oid(rule_oid(view)),
             text("_RETURN"),
-            Datum::Oid(oid_of(view.id)),
+            Datum::Oid(oid_of(view)),
             text("1"),
             text("O"),
             flag(true),
             text("<>"),
-            text(view.query.as_str()),
+            text(definition.query.as_str()),
         ]
     };
-    Ok(views.map(rule).collect())
+    Ok(definitions(v).map(rule).collect())
 }

@@ -495,7 +495,7 @@ fn views(v: &View<'_>) -> Made {
                 text(v.database),
                 text(s.name.as_str()),
                 text(view.name.as_str()),
-                text(view.query.as_str()),
+                text(view.definition.query.as_str()),
                 text("NONE"),
                 text("NO"),
                 text("NO"),

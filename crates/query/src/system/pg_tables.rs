@@ -3,9 +3,11 @@
 //! Oids of user objects are their ids plus 16384; types have PostgreSQL's oids. Tables about things
 //! that are not here (triggers, rules, policies, publications) exist and are empty.
 
+use std::sync::Arc;
+
 use braid_catalog::{
-    Catalog, Column, Deferral, IndexColumn, IndexConstraint, RefAction, Refined, Table, id_of_oid,
-    oid_of,
+    Catalog, Column, Deferral, IndexColumn, IndexConstraint, RefAction, Refined, Schema, Table,
+    id_of_oid, oid_of,
 };
 use braid_sql::session::{SessionState, checked_columns};
 use braid_types::{Datum, SqlResult, SqlType};
@@ -125,21 +127,13 @@ fn lists(name: &str) -> Option<SystemTable> {
             pg_sequences,
         ),
         "pg_views" => {
-            made("schemaname name, viewname name, viewowner name, definition text", |v| {
-                Ok(v.catalog
-                    .views()
-                    .filter_map(|view| Some((v.schema(view.schema)?, view)))
-                    .map(|(s, view)| {
-                        vec![
-                            text(s.name.as_str()),
-                            text(view.name.as_str()),
-                            roles::owner_name(v, view.id),
-                            text(view.query.as_str()),
-                        ]
-                    })
-                    .collect())
-            })
+            made("schemaname name, viewname name, viewowner name, definition text", pg_views)
         }
+        "pg_matviews" => made(
+            "schemaname name, matviewname name, matviewowner name, tablespace name, \
+             hasindexes bool, ispopulated bool, definition text",
+            pg_matviews,
+        ),
         "pg_tables" => made(
             "schemaname name, tablename name, tableowner name, tablespace name, \
              hasindexes bool, hasrules bool, hastriggers bool, rowsecurity bool",
@@ -164,8 +158,7 @@ fn lists(name: &str) -> Option<SystemTable> {
         "pg_indexes" => made(
             "schemaname name, tablename name, indexname name, tablespace name, indexdef text",
             |v| {
-                Ok(v.tables()
-                    .into_iter()
+                Ok(v.stored()
                     .flat_map(|(s, t)| {
                         v.indexes(t).into_iter().map(move |i| {
                             vec![
@@ -182,6 +175,35 @@ fn lists(name: &str) -> Option<SystemTable> {
         ),
         _ => None,
     }
+}
+
+fn pg_views(v: &View<'_>) -> Made {
+    let views = v.catalog.views().filter_map(|view| Some((v.schema(view.schema)?, view)));
+    let row = |(s, view): (&Arc<Schema>, &Arc<braid_catalog::View>)| {
+        vec![
+            text(s.name.as_str()),
+            text(view.name.as_str()),
+            roles::owner_name(v, view.id),
+            text(view.definition.query.as_str()),
+        ]
+    };
+    Ok(views.map(row).collect())
+}
+
+fn pg_matviews(v: &View<'_>) -> Made {
+    let row = |(s, t): (&Arc<Schema>, &Arc<Table>)| {
+        let view = t.materialized()?;
+        Some(vec![
+            text(s.name.as_str()),
+            text(t.name.as_str()),
+            roles::owner_name(v, t.id),
+            Datum::Null,
+            flag(!v.indexes(t).is_empty()),
+            flag(view.populated),
+            text(view.definition.query.as_str()),
+        ])
+    };
+    Ok(v.stored().filter_map(row).collect())
 }
 
 /// Tables about the server as a whole.
@@ -278,7 +300,7 @@ fn class_row(
     has_index: bool,
 ) -> Vec<Datum> {
     let am = match kind {
-        "r" => 2,
+        "r" | "m" => 2,
         "i" => 403,
         _ => 0,
     };
@@ -302,13 +324,13 @@ fn class_row(
         text(kind),
         Datum::Int2(natts as i16),
         Datum::Int2(checks as i16),
-        flag(kind == "v"),
+        flag(matches!(kind, "v" | "m")),
         flag(false),
         flag(false),
         flag(false),
         flag(false),
         flag(true),
-        text(if kind == "r" { "d" } else { "n" }),
+        text(if matches!(kind, "r" | "m") { "d" } else { "n" }),
         flag(false),
         Datum::Oid(0),
         Datum::Oid(0),
@@ -320,6 +342,8 @@ fn class_row(
 const PAGES: usize = 9;
 const TUPLES: usize = 10;
 const TRIGGERS: usize = 20;
+/// Position of `relispopulated`.
+const POPULATED: usize = 24;
 /// Positions of `relnamespace`, `relowner`, `relpersistence` and `relacl`.
 const NAMESPACE: usize = 2;
 const OWNER: usize = 5;
@@ -328,11 +352,13 @@ const PERSISTENCE: usize = 15;
 
 fn pg_class(v: &View<'_>) -> Made {
     let mut rows = Vec::new();
-    for (_, t) in v.tables() {
+    for (_, t) in v.stored() {
         let indexes = v.indexes(t);
         let (oid, visible) = (oid_of(t.id), t.visible_columns().count());
         let indexed = !indexes.is_empty();
-        let mut row = class_row(oid, &t.name, t.schema, "r", visible, t.checks.len(), indexed);
+        let kind = if t.materialized().is_some() { "m" } else { "r" };
+        let mut row = class_row(oid, &t.name, t.schema, kind, visible, t.checks.len(), indexed);
+        row[POPULATED] = flag(t.materialized().is_none_or(|view| view.populated));
         // Foreign keys are triggers in PostgreSQL: clients look for them only where there are some.
         let references =
             !t.foreign_keys.is_empty() || v.catalog.referencing_tables(t.id).next().is_some();
@@ -453,7 +479,7 @@ fn attribute_row(a: &Attribute<'_>) -> Vec<Datum> {
 
 fn pg_attribute(v: &View<'_>) -> Made {
     let mut rows = Vec::new();
-    for (_, t) in v.tables() {
+    for (_, t) in v.stored() {
         for c in t.visible_columns() {
             rows.push(attribute_row(&Attribute {
                 relation: oid_of(t.id),
@@ -556,7 +582,7 @@ fn number(t: &Table, id: u32) -> u32 {
 
 fn pg_index(v: &View<'_>) -> Made {
     let mut rows = Vec::new();
-    for (_, t) in v.tables() {
+    for (_, t) in v.stored() {
         for i in v.indexes(t) {
             let keys = i.columns.len();
             let included = i.include.iter().copied();

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
-use braid_catalog::{Catalog, Relation, Table, View, id_of_oid};
+use braid_catalog::{Catalog, Definition, Relation, Table, id_of_oid};
 use braid_scalar::{SessionFunctions, ident_name, object_name_parts};
 use braid_sql::session::SessionState;
 use sqlparser::ast::{self, VisitMut, VisitorMut};
@@ -129,24 +129,41 @@ impl VisitorMut for Qualifier<'_> {
     }
 }
 
-/// The query of a view, with the names that its columns have.
-pub(super) fn view_query(session: &SessionState, catalog: &Catalog, view: &View) -> String {
-    let Ok(mut query) = parse_query(&view.query) else { return view.query.clone() };
+/// The query of a view of either kind, with the names that its columns have.
+pub(super) fn view_query(session: &SessionState, catalog: &Catalog, view: u32) -> Option<String> {
+    match catalog.relation_by_id(view)? {
+        Relation::View(v) => {
+            let names: Vec<&str> = v.columns.iter().map(|(name, _)| name.as_str()).collect();
+            Some(query_of(session, catalog, &v.definition, &names))
+        }
+        Relation::Table(t) => {
+            let names: Vec<&str> = t.visible_columns().map(|c| c.name.as_str()).collect();
+            Some(query_of(session, catalog, &t.materialized()?.definition, &names))
+        }
+        _ => None,
+    }
+}
+
+fn query_of(
+    session: &SessionState,
+    catalog: &Catalog,
+    definition: &Definition,
+    names: &[&str],
+) -> String {
+    let Ok(mut query) = parse_query(&definition.query) else { return definition.query.clone() };
     let mut qualifier = Qualifier {
         session,
         catalog,
         database: catalog.database(&session.database).map_or(0, |d| d.id),
-        path: view.search_path.clone(),
+        path: definition.search_path.clone(),
         own: HashSet::new(),
     };
     let _ = query.visit(&mut qualifier);
-    let named = name_columns(&mut query.body, view) || has_names(&query, catalog, view);
+    let named =
+        name_columns(&mut query.body, names) || has_names(&query, catalog, definition, names);
     if !named {
-        let names: Vec<String> = view
-            .columns
-            .iter()
-            .map(|(name, _)| braid_types::quote_ident(name).to_string())
-            .collect();
+        let names: Vec<String> =
+            names.iter().map(|name| braid_types::quote_ident(name).to_string()).collect();
         return format!("SELECT * FROM ({query}) AS q ({})", names.join(", "));
     }
     query.to_string()
@@ -154,20 +171,20 @@ pub(super) fn view_query(session: &SessionState, catalog: &Catalog, view: &View)
 
 /// Gives the items of a SELECT the names of the view's columns; false where it has a star or is
 /// none.
-fn name_columns(body: &mut ast::SetExpr, view: &View) -> bool {
+fn name_columns(body: &mut ast::SetExpr, names: &[&str]) -> bool {
     let select = match body {
         ast::SetExpr::Select(select) => select,
         // The first part names the columns.
-        ast::SetExpr::SetOperation { left, .. } => return name_columns(left, view),
+        ast::SetExpr::SetOperation { left, .. } => return name_columns(left, names),
         _ => return false,
     };
     let plain = |item: &ast::SelectItem| {
         matches!(item, ast::SelectItem::UnnamedExpr(_) | ast::SelectItem::ExprWithAlias { .. })
     };
-    if select.projection.len() != view.columns.len() || !select.projection.iter().all(plain) {
+    if select.projection.len() != names.len() || !select.projection.iter().all(plain) {
         return false;
     }
-    for (item, (name, _)) in select.projection.iter_mut().zip(&view.columns) {
+    for (item, name) in select.projection.iter_mut().zip(names) {
         let (expr, now) = match item {
             ast::SelectItem::UnnamedExpr(expr) => {
                 let now = braid_scalar::output_name(expr);
@@ -177,7 +194,7 @@ fn name_columns(body: &mut ast::SetExpr, view: &View) -> bool {
             _ => continue,
         };
         if now != *name {
-            let alias = ast::Ident::with_quote('"', name.as_str());
+            let alias = ast::Ident::with_quote('"', *name);
             *item = ast::SelectItem::ExprWithAlias { expr, alias };
         }
     }
@@ -185,7 +202,7 @@ fn name_columns(body: &mut ast::SetExpr, view: &View) -> bool {
 }
 
 /// Whether `SELECT *` of one relation has the names of the view's columns.
-fn has_names(query: &ast::Query, catalog: &Catalog, view: &View) -> bool {
+fn has_names(query: &ast::Query, catalog: &Catalog, definition: &Definition, own: &[&str]) -> bool {
     let ast::SetExpr::Select(select) = &*query.body else { return false };
     let ([ast::SelectItem::Wildcard(_)], [from]) = (&*select.projection, &*select.from) else {
         return false;
@@ -199,7 +216,8 @@ fn has_names(query: &ast::Query, catalog: &Catalog, view: &View) -> bool {
         }
         ast::TableFactor::Table { name, alias: None, .. } => {
             let bare = object_name_parts(name).pop().unwrap_or_default();
-            let relations = view.depends_on.iter().filter_map(|id| catalog.relation_by_id(*id));
+            let relations =
+                definition.depends_on.iter().filter_map(|id| catalog.relation_by_id(*id));
             let mut found = relations.filter_map(|relation| match relation {
                 Relation::Table(t) if t.name == bare => {
                     Some(t.visible_columns().map(|c| c.name.clone()).collect())
@@ -213,7 +231,7 @@ fn has_names(query: &ast::Query, catalog: &Catalog, view: &View) -> bool {
         }
         _ => return false,
     };
-    view.columns.iter().map(|(name, _)| name).eq(&names)
+    names == own
 }
 
 /// An expression that is kept with a table, or with what has this oid.

@@ -83,7 +83,7 @@ struct Analyzed<'a> {
 
 fn analyzed<'a>(v: &View<'a>) -> Vec<Analyzed<'a>> {
     let mut out = Vec::new();
-    for (schema, table) in v.tables() {
+    for (schema, table) in v.stored() {
         let Some(all) = v.database_object.statistics(table) else { continue };
         for (at, column) in table.columns.iter().enumerate().filter(|(_, c)| !c.hidden) {
             let Some(known) = all.column(at).cloned() else { continue };
@@ -176,7 +176,7 @@ fn numbers(numbers: impl Iterator<Item = f64>) -> Datum {
 
 fn pg_stat_tables(v: &View<'_>) -> Made {
     let mut rows = Vec::new();
-    for (schema, table) in v.tables() {
+    for (schema, table) in v.stored() {
         let db = v.database_object;
         let live = db.estimated_rows(&TableLayout::new(v.catalog, table)?);
         let seen: TableActivity = db.table_activity(table);

@@ -91,7 +91,12 @@ impl<'a> View<'a> {
 
     /// Tables of the session's database with their schemas.
     pub fn tables(&self) -> Vec<(&'a Arc<Schema>, &'a Arc<Table>)> {
-        self.catalog.tables().filter_map(|t| Some((self.schema(t.schema)?, t))).collect()
+        self.stored().filter(|(_, t)| t.materialized().is_none()).collect()
+    }
+
+    /// Its tables and materialized views.
+    pub fn stored(&self) -> impl Iterator<Item = (&'a Arc<Schema>, &'a Arc<Table>)> {
+        self.catalog.tables().filter_map(|t| Some((self.schema(t.schema)?, t)))
     }
 
     /// Indexes of a table that clients see.

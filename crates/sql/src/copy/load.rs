@@ -414,7 +414,16 @@ impl CopyIn {
 
 fn copied_table(ctx: &Context, c: &Copy) -> SqlResult<Arc<Table>> {
     match &c.table {
-        Some(name) => ctx.table(name),
+        Some(name) => {
+            let table = ctx.stored(name)?;
+            if table.materialized().is_some() {
+                return Err(SqlError::new(
+                    SqlState::WRONG_OBJECT_TYPE,
+                    format!("cannot copy to materialized view \"{}\"", table.name),
+                ));
+            }
+            Ok(table)
+        }
         None => Err(SqlError::syntax("COPY FROM needs a table")),
     }
 }

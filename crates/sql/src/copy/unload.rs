@@ -38,7 +38,14 @@ impl CopyOut {
                 Source::plan_query(ctx, q)?
             }
             (None, Some(name)) => {
-                let table = ctx.table(name)?;
+                let table = ctx.stored(name)?;
+                if table.materialized().is_some() {
+                    return Err(SqlError::new(
+                        SqlState::WRONG_OBJECT_TYPE,
+                        format!("cannot copy from materialized view \"{}\"", table.name),
+                    )
+                    .with_hint("Try the COPY (SELECT ...) TO variant."));
+                }
                 let names: Vec<String> = if c.columns.is_empty() {
                     table.visible_columns().map(|x| quote_ident(&x.name)).collect()
                 } else {

@@ -8,7 +8,7 @@ use sqlparser::ast::{self, AlterTableOperation as Op};
 
 use super::{
     Change, alter_column, backfill, bad_table, constraint, drop, exists, index, interleave, moves,
-    moves::Place, parts, schema, ttl,
+    moves::Place, parts, schema, ttl, view::materialized,
 };
 use braid_parser::{AlterOwn, Name};
 use braid_scalar::ident_name;
@@ -20,9 +20,10 @@ pub(crate) fn run(c: &mut Change, a: &ast::AlterTable) -> SqlResult<String> {
         c.ctx.notice(format!("relation \"{}\" does not exist, skipping", name.join(".")));
         return Ok(tag);
     }
-    let id = c.ctx.table(&name)?.id;
+    let id = c.ctx.stored(&name)?.id;
     for op in &a.operations {
         let t = c.catalog.table(id).expect("a table does not go while it is altered").clone();
+        materialized::check_operation(&t, op)?;
         c.lock_chain(&t)?;
         operation(c, &t, op)?;
         c.sync();
@@ -42,7 +43,12 @@ pub(crate) fn place(
         c.ctx.notice(format!("relation \"{}\" does not exist, skipping", name.join(".")));
         return Ok("ALTER TABLE".into());
     }
-    let table = c.ctx.table(name)?;
+    let table = c.ctx.stored(name)?;
+    if !matches!(op, AlterOwn::SetSchema(_) | AlterOwn::SetStatistics(..))
+        && table.materialized().is_some()
+    {
+        return Err(materialized::cannot_be_done(&table, "ALTER TABLE"));
+    }
     c.lock_chain(&table)?;
     match op {
         AlterOwn::SetOnDelete(action) => interleave::set_on_delete(c, &table, *action)?,
@@ -212,7 +218,7 @@ fn rename_constraint(c: &mut Change, t: &Arc<Table>, old: &str, new: String) -> 
     Ok(())
 }
 
-fn rename_table(c: &mut Change, t: &Arc<Table>, new: String) -> SqlResult<()> {
+pub(super) fn rename_table(c: &mut Change, t: &Arc<Table>, new: String) -> SqlResult<()> {
     if c.taken(t.schema, &new) {
         return Err(exists(&new));
     }
@@ -225,11 +231,17 @@ fn rename_table(c: &mut Change, t: &Arc<Table>, new: String) -> SqlResult<()> {
 
 /// Views keep their query as text, so names that they use must stay.
 pub(super) fn refuse_if_viewed(c: &Change, t: &Table, what: &str) -> SqlResult<()> {
-    match c.catalog.views().find(|v| v.depends_on.contains(&t.id)) {
+    let mut definitions = c.catalog.definitions();
+    let by = definitions.find(|(_, definition)| definition.depends_on.contains(&t.id));
+    match by.and_then(|(view, _)| c.catalog.relation_by_id(view)) {
         None => Ok(()),
-        Some(v) => Err(SqlError::new(
+        Some(view) => Err(SqlError::new(
             SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
-            format!("cannot {what} \"{}\" because view {} depends on it", t.name, v.name),
+            format!(
+                "cannot {what} \"{}\" because {} depends on it",
+                t.name,
+                drop::called(c, &view)
+            ),
         )
         .with_hint("Drop the view and create it again afterwards.")),
     }

@@ -156,12 +156,9 @@ pub(super) fn drop(
             unlink.push((r.id, fk.name.clone()));
         }
     }
-    let views = drops::dependent_views(c, &BTreeSet::from([t.id]));
-    for v in &views {
-        if let Some(v) = c.catalog.view(*v) {
-            lines.push(format!("view {} depends on table {}", v.name, t.name));
-        }
-    }
+    let of = BTreeSet::from([t.id]);
+    let views = drops::dependent_views(c, &of);
+    lines.extend(drops::view_lines(c, &of));
     if !lines.is_empty() && !cascade {
         return Err(SqlError::new(
             SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
@@ -173,9 +170,7 @@ pub(super) fn drop(
         .with_detail(lines.join("\n"))
         .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
     }
-    for v in views {
-        c.catalog.remove(v);
-    }
+    drops::remove_views(c, views)?;
     for (r, fk) in unlink {
         c.ctx.lock_for_change(r)?;
         let mut r = (**c.catalog.table(r).expect("listed above")).clone();
@@ -268,8 +263,13 @@ pub(super) fn set_statistics(
     Ok(())
 }
 
+/// 42703, as PostgreSQL says it of a column that is renamed.
+fn no_such(name: &str) -> SqlError {
+    SqlError::new(SqlState::UNDEFINED_COLUMN, format!("column \"{name}\" does not exist"))
+}
+
 pub(super) fn rename(c: &mut Change, t: &Arc<Table>, old: &str, new: String) -> SqlResult<()> {
-    let Some(col) = t.column_named(old) else { return Err(no_column(t, old)) };
+    let Some(col) = t.column_named(old) else { return Err(no_such(old)) };
     if t.column_named(&new).is_some() {
         return Err(SqlError::new(
             SqlState::DUPLICATE_COLUMN,

@@ -265,7 +265,17 @@ fn foreign_key(
     column: Option<&str>,
 ) -> SqlResult<ForeignKey> {
     let deferral = deferral(f.characteristics.as_ref())?;
-    let parent = c.ctx.table(&parts(&f.foreign_table))?;
+    let name = parts(&f.foreign_table);
+    let parent = c.ctx.table(&name).map_err(|e| match e.state() {
+        SqlState::WRONG_OBJECT_TYPE => SqlError::new(
+            SqlState::WRONG_OBJECT_TYPE,
+            format!(
+                "referenced relation \"{}\" is not a table",
+                name.last().map_or("", String::as_str)
+            ),
+        ),
+        _ => e,
+    })?;
     temporary::check_reference(c, t, &parent)?;
     let names: Vec<String> = match column {
         Some(n) => vec![n.to_string()],

@@ -1,7 +1,8 @@
 //! CREATE TABLE.
 
 use braid_catalog::{
-    Column, Index, IndexColumn, IndexConstraint, OnCommit, Table, choose_name, constraint_name,
+    Column, Index, IndexColumn, IndexConstraint, OnCommit, Table, Upkeep, choose_name,
+    constraint_name,
 };
 use braid_types::{SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast;
@@ -9,6 +10,7 @@ use sqlparser::ast;
 use super::column::{self, Declared};
 use super::constraint;
 use super::{Change, bad_table, exists, index, interleave, parts, temporary, ttl};
+use crate::general_query::ColumnInfo;
 use braid_parser::CreateTable;
 use braid_scalar::ident_name;
 
@@ -51,7 +53,7 @@ pub(crate) fn run(c: &mut Change, create: &CreateTable) -> SqlResult<String> {
         t.interleave = Some(place);
     }
     if let Some(clause) = &create.ttl {
-        t.ttl = Some(ttl::declare(c, &t, clause)?);
+        t.upkeep.ttl = Some(ttl::declare(c, &t, clause)?);
     }
     let mut t = (*c.put(t)).clone();
     column::finish(c, &mut t, &declared)?;
@@ -152,7 +154,7 @@ pub(super) fn empty(c: &Change, schema: u32, name: String) -> SqlResult<Table> {
         comment: None,
         step: 0,
         building: None,
-        ttl: None,
+        upkeep: Upkeep::default(),
     })
 }
 
@@ -245,15 +247,30 @@ fn create_as(
     let hint = "Create the table first; then INSERT into it, with the same WITH in front.";
     crate::dml::with::refuse(query, text, Some(hint))?;
     let source = crate::dml::source::Source::plan_query(&c.ctx, query)?;
-    let columns = source.columns().to_vec();
-    if create.names.len() > columns.len() {
+    let t = of_query(c, schema, name, &create.names, source.columns())?;
+    temporary::note(c, &t, on_commit(&create.base))?;
+    let t = c.put(t);
+    if create.no_data {
+        return Ok("CREATE TABLE AS".into());
+    }
+    let count = crate::dml::query_load::fill_table(&c.ctx, &t, &source)?;
+    Ok(format!("SELECT {count}"))
+}
+
+/// A table with the columns of a query, of which the first ones have the names that are given.
+pub(super) fn of_query(
+    c: &Change,
+    schema: u32,
+    name: String,
+    names: &[String],
+    columns: &[ColumnInfo],
+) -> SqlResult<Table> {
+    if names.len() > columns.len() {
         return Err(SqlError::syntax("too many column names were specified"));
     }
-    let base = &create.base;
     let mut t = empty(c, schema, name)?;
-    temporary::note(c, &t, on_commit(base))?;
     for (n, info) in columns.iter().enumerate() {
-        let name = create.names.get(n).unwrap_or(&info.name).clone();
+        let name = names.get(n).unwrap_or(&info.name).clone();
         if t.column_named(&name).is_some() {
             return Err(SqlError::new(
                 SqlState::DUPLICATE_COLUMN,
@@ -266,10 +283,5 @@ fn create_as(
         t.columns.push(Column::new(id, name, ty));
     }
     add_row_id(&mut t);
-    let t = c.put(t);
-    if create.no_data {
-        return Ok("CREATE TABLE AS".into());
-    }
-    let count = crate::dml::query_load::fill_table(&c.ctx, &t, &source)?;
-    Ok(format!("SELECT {count}"))
+    Ok(t)
 }

@@ -11,6 +11,7 @@ use braid_catalog::{IndexConstraint, Relation, Table};
 use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::ast::{self, ObjectType};
 
+use super::access::roles::wrong_kind;
 use super::{Change, backfill, parts, truncate, user_type};
 use braid_parser::Name;
 
@@ -22,7 +23,7 @@ pub(crate) fn run(
     cascade: bool,
 ) -> SqlResult<String> {
     let tag = format!("DROP {kind}");
-    if kind == ObjectType::Table {
+    if matches!(kind, ObjectType::Table | ObjectType::MaterializedView) {
         // All at once, so that what they are to each other is in nobody's way.
         let mut tables = Vec::new();
         for name in names {
@@ -55,9 +56,14 @@ fn word(kind: ObjectType) -> &'static str {
     match kind {
         ObjectType::Table => "table",
         ObjectType::View => "view",
+        ObjectType::MaterializedView => "materialized view",
         ObjectType::Index => "index",
         _ => "sequence",
     }
+}
+
+fn with_article(kind: &str) -> String {
+    format!("{} {kind}", if kind.starts_with('i') { "an" } else { "a" })
 }
 
 /// The relation of this kind and name; `None` if there is none and that is allowed.
@@ -81,14 +87,10 @@ fn named(
         return Err(SqlError::new(state, format!("{what} \"{}\" does not exist", name.join("."))));
     };
     if found.kind() != what {
-        return Err(SqlError::new(
-            SqlState::WRONG_OBJECT_TYPE,
-            format!("\"{}\" is not a {what}", name.join(".")),
-        )
-        .with_hint(format!(
-            "Use DROP {} to remove a {}.",
+        return Err(wrong_kind(name, what).with_hint(format!(
+            "Use DROP {} to remove {}.",
             found.kind().to_uppercase(),
-            found.kind()
+            with_article(found.kind())
         )));
     }
     Ok(Some(found))
@@ -105,16 +107,10 @@ fn drop_relation(
     match found {
         Relation::Table(t) => drop_tables(c, &[t], cascade),
         Relation::View(v) => {
-            let views = dependent_views(c, &BTreeSet::from([v.id]));
-            refuse_or_notice(
-                c,
-                cascade,
-                &format!("view {}", v.name),
-                &view_lines(c, &views, &v.name),
-            )?;
-            for id in views {
-                c.catalog.remove(id);
-            }
+            let of = BTreeSet::from([v.id]);
+            let what = format!("view {}", v.name);
+            refuse_or_notice(c, cascade, &what, &view_lines(c, &of))?;
+            remove_views(c, dependent_views(c, &of))?;
             c.catalog.remove(v.id);
             c.sync();
             Ok(())
@@ -174,28 +170,54 @@ pub(super) fn refuse_or_notice(
     .with_hint("Use DROP ... CASCADE to drop the dependent objects too."))
 }
 
-/// Views that use any of the relations, directly or through views.
-pub(super) fn dependent_views(c: &Change, of: &BTreeSet<u32>) -> BTreeSet<u32> {
-    let mut found = BTreeSet::new();
-    loop {
-        let before = found.len();
-        for v in c.catalog.views() {
-            if v.depends_on.iter().any(|d| of.contains(d) || found.contains(d)) {
-                found.insert(v.id);
-            }
-        }
-        if found.len() == before {
-            return found;
+/// Views of both kinds that use any of the relations, directly or through views, each with the
+/// first that it was found to use. In the order in which PostgreSQL names them.
+fn dependents(c: &Change, of: &BTreeSet<u32>) -> Vec<(u32, u32)> {
+    let mut found: Vec<(u32, u32)> = Vec::new();
+    let mut todo: Vec<(u32, u32)> = Vec::new();
+    let users = |on: u32| {
+        let using = c.catalog.definitions().filter(move |(_, d)| d.depends_on.contains(&on));
+        let mut using: Vec<(u32, u32)> = using.map(|(view, _)| (view, on)).collect();
+        using.sort_unstable_by(|a, b| b.cmp(a));
+        using
+    };
+    todo.extend(of.iter().rev().flat_map(|on| users(*on)));
+    while let Some((view, on)) = todo.pop() {
+        if !of.contains(&view) && !found.iter().any(|(known, _)| *known == view) {
+            found.push((view, on));
+            todo.extend(users(view));
         }
     }
+    found
 }
 
-fn view_lines(c: &Change, views: &BTreeSet<u32>, on: &str) -> Vec<String> {
-    views
-        .iter()
-        .filter_map(|id| c.catalog.view(*id))
-        .map(|v| format!("view {} depends on {on}", v.name))
-        .collect()
+/// Views of both kinds that use any of the relations, directly or through views.
+pub(super) fn dependent_views(c: &Change, of: &BTreeSet<u32>) -> BTreeSet<u32> {
+    dependents(c, of).into_iter().map(|(view, _)| view).collect()
+}
+
+/// The same in words, as details of an error.
+pub(super) fn view_lines(c: &Change, of: &BTreeSet<u32>) -> Vec<String> {
+    let name = |id: u32| c.catalog.relation_by_id(id).map_or(String::new(), |r| called(c, &r));
+    let line = |(view, on)| format!("{} depends on {}", name(view), name(on));
+    dependents(c, of).into_iter().map(line).collect()
+}
+
+/// A relation's kind and name.
+pub(super) fn called(c: &Change, relation: &Relation) -> String {
+    let (_, name) = c.catalog.qualified_name(relation.id()).unwrap_or_default();
+    format!("{} {name}", relation.kind())
+}
+
+/// Removes views of both kinds.
+pub(super) fn remove_views(c: &mut Change, views: impl IntoIterator<Item = u32>) -> SqlResult<()> {
+    for id in views {
+        match c.catalog.table(id).cloned() {
+            Some(kept) => remove_table(c, &kept)?,
+            None => c.catalog.remove(id),
+        }
+    }
+    Ok(())
 }
 
 /// Drops tables together: what depends on one of them and is not one of them is refused, or goes
@@ -225,10 +247,9 @@ pub(super) fn drop_tables(c: &mut Change, tables: &[Arc<Table>], cascade: bool) 
         }
     }
     let views = dependent_views(c, &ids);
-    let first = tables.first().map_or("", |t| t.name.as_str());
-    lines.extend(view_lines(c, &views, &format!("table {first}")));
+    lines.extend(view_lines(c, &ids));
     let what = match tables {
-        [one] => format!("table {}", one.name),
+        [one] => format!("{} {}", one.kind(), one.name),
         _ => "desired object(s)".into(),
     };
     refuse_or_notice(c, cascade, &what, &lines)?;
@@ -243,9 +264,7 @@ pub(super) fn drop_tables(c: &mut Change, tables: &[Arc<Table>], cascade: bool) 
             c.catalog.put_table(r);
         }
     }
-    for id in views {
-        c.catalog.remove(id);
-    }
+    remove_views(c, views)?;
     for t in &survivors {
         move_out(c, t.id)?;
     }
@@ -414,24 +433,28 @@ fn drop_schema(c: &mut Change, name: &Name, if_exists: bool, cascade: bool) -> S
         }
         return Err(crate::session::no_schema(&bare));
     };
-    let tables: Vec<_> = c.catalog.tables().filter(|t| t.schema == schema.id).cloned().collect();
+    let mut tables: Vec<_> =
+        c.catalog.tables().filter(|t| t.schema == schema.id).cloned().collect();
     let views: BTreeSet<u32> =
         c.catalog.views().filter(|v| v.schema == schema.id).map(|v| v.id).collect();
     let sequences: Vec<_> =
         c.catalog.sequences().filter(|s| s.schema == schema.id).map(|s| s.id).collect();
-    let mut lines: Vec<String> =
-        tables.iter().map(|t| format!("table {} depends on schema {bare}", t.name)).collect();
-    lines.extend(view_lines(c, &views, &format!("schema {bare}")));
+    let mut lines: Vec<String> = tables
+        .iter()
+        .map(|t| format!("{} {} depends on schema {bare}", t.kind(), t.name))
+        .collect();
+    let named = views.iter().filter_map(|id| c.catalog.view(*id));
+    lines.extend(named.map(|v| format!("view {} depends on schema {bare}", v.name)));
     if sequences.iter().any(|s| c.catalog.sequence(*s).is_some_and(|s| s.owned_by.is_none())) {
         lines.push(format!("sequence depends on schema {bare}"));
     }
     let types: Vec<_> = c.catalog.user_types().filter(|t| t.schema == schema.id).cloned().collect();
     lines.extend(types.iter().map(|t| format!("type {} depends on schema {bare}", t.name)));
     refuse_or_notice(c, cascade, &format!("schema {bare}"), &lines)?;
-    for v in dependent_views(c, &views).into_iter().chain(views) {
-        c.catalog.remove(v);
-    }
+    let dependents = dependent_views(c, &views);
+    remove_views(c, dependents.into_iter().chain(views))?;
     c.sync();
+    tables.retain(|t| c.catalog.table(t.id).is_some());
     drop_tables(c, &tables, true)?;
     for s in sequences {
         c.catalog.remove(s);

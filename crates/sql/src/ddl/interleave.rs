@@ -64,7 +64,7 @@ pub(super) fn declare(
 fn parent(c: &Change, t: &Table, clause: &InterleaveClause) -> SqlResult<Arc<Table>> {
     let name = clause.parent.join(".");
     let parent = match c.ctx.find_relation(&clause.parent)? {
-        Some(Relation::Table(p)) => p,
+        Some(Relation::Table(p)) if p.materialized().is_none() => p,
         Some(other) => {
             return Err(SqlError::new(
                 SqlState::WRONG_OBJECT_TYPE,

@@ -24,8 +24,8 @@
 //! - [`ttl`]: row deletion policies.
 //! - [`temporary`]: tables that go with their session.
 //! - [`access`]: roles, owners, privileges, which are kept and not enforced.
-//! - [`schema`], [`view`], [`sequence`], [`user_type`], [`domain`], [`comment`]: databases and
-//!   schemas, and what lies in them.
+//! - [`schema`], [`view`] (materialized ones too), [`sequence`], [`user_type`], [`domain`],
+//!   [`comment`]: databases and schemas, and what lies in them.
 
 pub(crate) mod access;
 pub(crate) mod alter;

@@ -145,6 +145,9 @@ pub(crate) fn run(ctx: &Context, statement: &braid_parser::Statement) -> SqlResu
     let Some(braid_catalog::Relation::Table(table)) = ctx.find_relation(&name)? else {
         return Ok(None);
     };
+    if table.materialized().is_some() && !matches!(wish, Wish::Index(_)) {
+        return Ok(None);
+    }
     let change = Change::new(ctx);
     if !backfill::has_rows(&change, &backfill::layout(&change, table.id)?)? {
         return Ok(None);

@@ -68,7 +68,7 @@ fn stopped(table: &str, child: &str, action: RefAction) -> SqlError {
 /// Refuses a child that would keep rows of a table above with a policy.
 pub(super) fn check_above(c: &Change, child: &str, i: &Interleave) -> SqlResult<()> {
     let Some(parent) = c.catalog.table(i.parent).filter(|_| stops(i)) else { return Ok(()) };
-    match c.catalog.chain(parent).iter().find(|above| above.ttl.is_some()) {
+    match c.catalog.chain(parent).iter().find(|above| above.upkeep.ttl.is_some()) {
         Some(above) => Err(stopped(&above.name, child, i.on_delete)),
         None => Ok(()),
     }
@@ -76,21 +76,21 @@ pub(super) fn check_above(c: &Change, child: &str, i: &Interleave) -> SqlResult<
 
 /// ALTER TABLE: another policy, or none.
 pub(super) fn set(c: &mut Change, t: &Arc<Table>, clause: Option<&TtlClause>) -> SqlResult<()> {
-    if clause.is_none() && t.ttl.is_none() {
+    if clause.is_none() && t.upkeep.ttl.is_none() {
         if t.column_named("ttl").is_some() {
             return alter_column::drop(c, t, "ttl", false, false);
         }
         return Err(bad_table(format!("table \"{}\" has no row deletion policy", t.name)));
     }
     let mut new = (**t).clone();
-    new.ttl = clause.map(|clause| declare(c, t, clause)).transpose()?;
+    new.upkeep.ttl = clause.map(|clause| declare(c, t, clause)).transpose()?;
     c.put(new);
     Ok(())
 }
 
 /// Refuses to change a column by which rows grow old.
 pub(super) fn refuse_used(t: &Table, column: u32) -> SqlResult<()> {
-    match t.ttl.as_ref().filter(|ttl| ttl.column == column) {
+    match t.upkeep.ttl.as_ref().filter(|ttl| ttl.column == column) {
         None => Ok(()),
         Some(_) => Err(SqlError::new(
             SqlState::DEPENDENT_OBJECTS_STILL_EXIST,

@@ -254,8 +254,14 @@ fn refuse_if_written(c: &Change, ty: &UserType, doing: &str) -> SqlResult<()> {
         }
     }
     for view in c.catalog.views() {
-        if names(&view.query) || view.columns.iter().any(|(_, ty)| uses_type(ty, oid)) {
+        if view.columns.iter().any(|(_, ty)| uses_type(ty, oid)) {
             return Err(written(ty, doing, "the query", &view.name));
+        }
+    }
+    for (view, definition) in c.catalog.definitions() {
+        if names(&definition.query) {
+            let (_, name) = c.catalog.qualified_name(view).unwrap_or_default();
+            return Err(written(ty, doing, "the query", &name));
         }
     }
     Ok(())
@@ -350,12 +356,22 @@ pub(crate) fn drop_types(
     Ok(())
 }
 
+/// Views of both kinds with columns of a type: they go with it as a whole.
+fn views_with(c: &Change, ty: &UserType) -> BTreeSet<u32> {
+    let oid = oid_of(ty.id);
+    let views = c.catalog.views();
+    let views = views.filter(|v| v.columns.iter().any(|(_, ty)| uses_type(ty, oid))).map(|v| v.id);
+    let kept = c.catalog.tables().filter(|t| t.materialized().is_some());
+    let kept = kept.filter(|t| t.columns.iter().any(|column| column.has_type(ty.id)));
+    views.chain(kept.map(|t| t.id)).collect()
+}
+
 pub(super) fn drop_type(c: &mut Change, ty: &UserType, cascade: bool) -> SqlResult<()> {
     let oid = oid_of(ty.id);
     let shown = c.catalog.type_name(oid).unwrap_or_default();
     let brackets = |ty: &SqlType| if ty.element().is_some() { "[]" } else { "" };
     let (mut columns, mut lines) = (Vec::new(), Vec::new());
-    for table in c.catalog.tables() {
+    for table in c.catalog.tables().filter(|t| t.materialized().is_none()) {
         // In PostgreSQL's order.
         for column in table.columns.iter().rev().filter(|column| column.has_type(ty.id)) {
             columns.push((table.id, column.name.clone()));
@@ -365,19 +381,13 @@ pub(super) fn drop_type(c: &mut Change, ty: &UserType, cascade: bool) -> SqlResu
             ));
         }
     }
-    let views: BTreeSet<u32> = c
-        .catalog
-        .views()
-        .filter(|view| view.columns.iter().any(|(_, ty)| uses_type(ty, oid)))
-        .map(|view| view.id)
-        .collect();
-    for view in views.iter().filter_map(|id| c.catalog.view(*id)) {
-        lines.push(format!("view {} depends on type {shown}", view.name));
+    let views = views_with(c, ty);
+    for view in views.iter().filter_map(|id| c.catalog.relation_by_id(*id)) {
+        lines.push(format!("{} depends on type {shown}", drop::called(c, &view)));
     }
     drop::refuse_or_notice(c, cascade, &format!("type {shown}"), &lines)?;
-    for view in drop::dependent_views(c, &views).into_iter().chain(views) {
-        c.catalog.remove(view);
-    }
+    let dependents = drop::dependent_views(c, &views);
+    drop::remove_views(c, dependents.into_iter().chain(views))?;
     c.sync();
     for (table, column) in columns {
         if let Some(table) = c.catalog.table(table).cloned() {

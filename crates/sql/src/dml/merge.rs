@@ -13,6 +13,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use braid_catalog::Relation;
 use braid_parser::{MERGE_NOTHING, parse_query};
 use braid_scalar::{ParamTypes, object_name_parts};
 use braid_types::{SqlError, SqlResult, SqlState, quote_ident};
@@ -52,10 +53,11 @@ impl MergePlan {
         params: &mut ParamTypes,
     ) -> SqlResult<MergePlan> {
         refuse(merge)?;
-        let target = Target::factor(ctx, &merge.table)?;
         let ast::TableFactor::Table { name, .. } = &merge.table else {
             return Err(SqlError::syntax("a table name is expected here"));
         };
+        refuse_materialized(ctx, name)?;
+        let target = Target::factor(ctx, &merge.table)?;
         let texts = Texts {
             table: merge.table.to_string(),
             target: target.in_from(ctx, merge.table.to_string()),
@@ -268,6 +270,18 @@ fn refuse(merge: &ast::Merge) -> SqlResult<()> {
 }
 
 /// PostgreSQL's words for a source that is called as the target.
+/// 0A000: the rows of a materialized view are nobody's to write.
+fn refuse_materialized(ctx: &Context, name: &ast::ObjectName) -> SqlResult<()> {
+    match ctx.find_relation(&object_name_parts(name))? {
+        Some(Relation::Table(t)) if t.materialized().is_some() => Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            format!("cannot execute MERGE on relation \"{}\"", t.name),
+        )
+        .with_detail("This operation is not supported for materialized views.")),
+        _ => Ok(()),
+    }
+}
+
 fn twice_named(e: SqlError, target: &Target) -> SqlError {
     if e.state() != SqlState::DUPLICATE_ALIAS || !e.message().contains(&target.alias) {
         return e;

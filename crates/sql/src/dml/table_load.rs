@@ -12,7 +12,7 @@
 
 use std::sync::Arc;
 
-use braid_catalog::kv_error;
+use braid_catalog::{Table, kv_error};
 use braid_kv::{BulkLoad, KeySpan, Loaded, ReadMode, ScanOptions};
 use braid_types::{Datum, SqlError, SqlResult};
 use bytes::Bytes;
@@ -132,9 +132,11 @@ impl TableLoad {
         let memory = memory / targets * (targets + 1);
         let load = ctx.txn.bulk_load(targets + 1, memory, &ctx.memory).map_err(kv_error)?;
         let found = vec![None; info.references.len() + 1];
-        // In a block it is, or no load is possible; outside, a table that the statement makes.
+        // In a block it is, or no load is possible; outside, a table or a generation that the
+        // statement makes.
+        let new = |t: &Arc<Table>| t.generation < info.table().generation;
         let private =
-            ctx.block.is_some() || ctx.db.current_catalog()?.table(info.table().id).is_none();
+            ctx.block.is_some() || ctx.db.current_catalog()?.table(info.table().id).is_none_or(new);
         let (ctx, info) = (ctx.clone(), info.clone());
         Ok(TableLoad { ctx, info, load, private, occupied, found, written: Written::default() })
     }

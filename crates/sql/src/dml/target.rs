@@ -28,6 +28,12 @@ impl Target {
     ) -> SqlResult<Target> {
         let name = object_name_parts(name);
         let table = match ctx.relation(&name)? {
+            Relation::Table(t) if t.materialized().is_some() => {
+                return Err(SqlError::new(
+                    SqlState::WRONG_OBJECT_TYPE,
+                    format!("cannot change materialized view \"{}\"", t.name),
+                ));
+            }
             Relation::Table(t) => t,
             Relation::View(v) => {
                 return Err(SqlError::new(
@@ -54,6 +60,9 @@ impl Target {
 
     pub(super) fn factor(ctx: &Context, factor: &TableFactor) -> SqlResult<Target> {
         match factor {
+            TableFactor::Table { sample: Some(_), .. } => {
+                Err(SqlError::syntax("syntax error at or near \"tablesample\""))
+            }
             TableFactor::Table { name, alias, .. } => {
                 Target::named(ctx, name, alias.as_ref().map(|a| &a.name))
             }

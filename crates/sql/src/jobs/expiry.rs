@@ -57,7 +57,7 @@ impl Database {
     pub fn expire_rows(self: &Arc<Self>, ending: &dyn Fn() -> bool) -> SqlResult<()> {
         let (_, catalog) = self.begin(TxnOptions { read_only: true, ..TxnOptions::default() })?;
         for t in catalog.tables() {
-            let Some(ttl) = &t.ttl else { continue };
+            let Some(ttl) = &t.upkeep.ttl else { continue };
             let Some(database) = catalog.schema_by_id(t.schema).map(|s| s.database) else {
                 continue;
             };

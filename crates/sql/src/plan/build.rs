@@ -145,7 +145,7 @@ fn plan(ctx: &Context, q: &ast::Query, params: &mut ParamTypes) -> SqlResult<Opt
     }
     let first_only = matches!(output, Output::Aggregates(_)) && !sort.is_empty();
     let (limit, offset) = limits(q, params)?;
-    let Some(locking) = locking(q, joined)? else { return Ok(None) };
+    let Some(locking) = locking(q, &tables[..joined])? else { return Ok(None) };
     let first = match first_only {
         true => Some(1.0),
         // All rows are wanted for the first group.
@@ -329,7 +329,8 @@ pub(super) fn add_table(
         return Ok(false);
     }
     let table = match ctx.find_relation(&parts) {
-        Ok(Some(Relation::Table(t))) => t,
+        // One that has no data is refused when it is read, which general plans know how to.
+        Ok(Some(Relation::Table(t))) if t.materialized().is_none_or(|view| view.populated) => t,
         _ => return Ok(false),
     };
     if alias.as_ref().is_some_and(|a| !a.columns.is_empty()) {
@@ -511,10 +512,13 @@ fn limits(q: &ast::Query, params: &mut ParamTypes) -> SqlResult<(Option<Bound>, 
 }
 
 /// FOR UPDATE and FOR SHARE; outer `None` if not ours.
-fn locking(q: &ast::Query, tables: usize) -> SqlResult<Option<Option<Locking>>> {
+fn locking(q: &ast::Query, tables: &[From]) -> SqlResult<Option<Option<Locking>>> {
     let Some(first) = q.locks.first() else { return Ok(Some(None)) };
-    if tables != 1 {
-        return Ok(None);
+    let [From { layout, .. }] = tables else { return Ok(None) };
+    if layout.table.materialized().is_some() {
+        let name = &layout.table.name;
+        let text = format!("cannot lock rows in materialized view \"{name}\"");
+        return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, text));
     }
     let wait = match first.nonblock {
         None => Wait::Block,

@@ -226,6 +226,20 @@ impl Context {
     /// 42P01; 42809 if it is not a table.
     pub fn table(&self, name: &Name) -> SqlResult<Arc<Table>> {
         match self.relation(name)? {
+            Relation::Table(t) if t.materialized().is_none() => Ok(t),
+            _ => Err(SqlError::new(
+                SqlState::WRONG_OBJECT_TYPE,
+                format!("\"{}\" is not a table", name.last().map_or("", |s| s)),
+            )),
+        }
+    }
+
+    /// A table or a materialized view by name.
+    ///
+    /// # Errors
+    /// As [`Context::table`].
+    pub(crate) fn stored(&self, name: &Name) -> SqlResult<Arc<Table>> {
+        match self.relation(name)? {
             Relation::Table(t) => Ok(t),
             _ => Err(SqlError::new(
                 SqlState::WRONG_OBJECT_TYPE,

@@ -7,7 +7,7 @@ use super::entry::{Entry, work};
 use crate::ddl::access::roles;
 use crate::ddl::{
     alter, comment, create_table, domain, drop, index, moves, online, schema, sequence, truncate,
-    user_type, view,
+    user_type, view, view::materialized,
 };
 
 /// DROP of one kind of object.
@@ -93,6 +93,26 @@ pub(super) static ENTRIES: &[Entry] = &[
         work!(Sql Sql::CreateView(v) => |c| view::create_view(c, v)),
     ),
     Entry::change(
+        "CREATE MATERIALIZED VIEW",
+        "create materialized view n as select a from t with no data",
+        "a query with a name, and its rows as of now; WITH NO DATA",
+        work!(Kind::CreateMaterialized(m) => |c| materialized::create(c, m)),
+    ),
+    Entry::change(
+        "REFRESH MATERIALIZED VIEW",
+        "refresh materialized view mv",
+        "the rows of its query as of now, all at once; CONCURRENTLY, WITH NO DATA",
+        work!(Kind::Refresh(r) => |c| materialized::refresh(c, r)),
+    ),
+    Entry::change(
+        "ALTER MATERIALIZED VIEW",
+        "alter materialized view mv rename to n",
+        "names and schema of a materialized view; SET STATISTICS",
+        work!(Kind::AlterMaterialized(name, if_exists, change) => |c| {
+            materialized::alter(c, name, *if_exists, change)
+        }),
+    ),
+    Entry::change(
         "CREATE TYPE",
         "create type n as enum ('one', 'two')",
         "a new enum type",
@@ -160,6 +180,12 @@ pub(super) static ENTRIES: &[Entry] = &[
     ),
     Entry::change("DROP INDEX", "drop index i", "indexes, also CONCURRENTLY", dropping!(Index)),
     Entry::change("DROP VIEW", "drop view v", "views", dropping!(View)),
+    Entry::change(
+        "DROP MATERIALIZED VIEW",
+        "drop materialized view mv",
+        "materialized views with their rows",
+        dropping!(MaterializedView),
+    ),
     Entry::change(
         "DROP TYPE",
         "drop type m",

@@ -365,11 +365,14 @@ fn lock_tables(
     }
     for name in tables {
         let table = match ctx.relation(name)? {
-            Relation::Table(table) => table,
+            Relation::Table(table) if table.materialized().is_none() => table,
             Relation::View(_) => continue,
             other => {
-                let sequence = matches!(other, Relation::Sequence(_));
-                let kind = if sequence { "sequences" } else { "indexes" };
+                let kind = match other {
+                    Relation::Table(_) => "materialized views",
+                    Relation::Sequence(_) => "sequences",
+                    _ => "indexes",
+                };
                 let relation = name.last().map_or("", String::as_str);
                 let text = format!("cannot lock relation \"{relation}\"");
                 return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, text)

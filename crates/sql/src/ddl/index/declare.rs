@@ -81,7 +81,7 @@ pub(crate) fn check_key_types(t: &Table, columns: &[IndexColumn]) -> SqlResult<(
 }
 
 pub(crate) fn run(c: &mut Change, create: &CreateIndex) -> SqlResult<String> {
-    let t = c.ctx.table(&parts(&create.base.table_name))?;
+    let t = c.ctx.stored(&parts(&create.base.table_name))?;
     if let Some(n) = &create.base.name
         && create.base.if_not_exists
     {

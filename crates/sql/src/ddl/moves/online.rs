@@ -72,6 +72,9 @@ pub(crate) fn run_in_steps(
 ) -> SqlResult<Option<String>> {
     let Some((name, place)) = place_of(&statement.kind) else { return Ok(None) };
     let Some(Relation::Table(table)) = ctx.find_relation(name)? else { return Ok(None) };
+    if table.materialized().is_some() {
+        return Ok(None);
+    }
     let mut change = Change::new(ctx);
     if let Place::Inside(clause) = place
         && !interleave::is_elsewhere(&change, &table, clause)?

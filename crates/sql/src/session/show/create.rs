@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use braid_catalog::{
     Catalog, Column, Deferral, ForeignKey, Identity, Index, IndexConstraint, InterleaveForm,
-    RefAction, Refined, Relation, Sequence, Table, choose_name, oid_of,
+    Materialized, RefAction, Refined, Relation, Sequence, Table, choose_name, oid_of,
 };
 use braid_parser::parse_expr;
 use braid_types::{SqlError, SqlResult, SqlType};
@@ -16,12 +16,15 @@ use braid_types::quote_ident;
 /// The statement that creates a relation.
 pub(crate) fn create_statement(ctx: &Context, r: &Relation) -> SqlResult<String> {
     Ok(match r {
-        Relation::Table(t) => create_table(&ctx.catalog, t),
+        Relation::Table(t) => match t.materialized() {
+            Some(view) => create_materialized(&ctx.catalog, t, view),
+            None => create_table(&ctx.catalog, t),
+        },
         Relation::View(v) => format!(
             "CREATE VIEW {} ({}) AS {}",
             qualified(&ctx.catalog, v.id),
             v.columns.iter().map(|c| quote_ident(&c.0)).collect::<Vec<_>>().join(", "),
-            v.query
+            v.definition.query
         ),
         Relation::Sequence(s) => create_sequence(&ctx.catalog, s),
         Relation::Index(t, id) => {
@@ -34,6 +37,21 @@ pub(crate) fn create_statement(ctx: &Context, r: &Relation) -> SqlResult<String>
 fn qualified(c: &Catalog, id: u32) -> String {
     let (schema, name) = c.qualified_name(id).unwrap_or_default();
     format!("{}.{}", quote_ident(&schema), quote_ident(&name))
+}
+
+/// With its indexes, as statements of their own.
+fn create_materialized(c: &Catalog, t: &Table, view: &Materialized) -> String {
+    let mut out = format!(
+        "CREATE MATERIALIZED VIEW {} ({}) AS {}{}",
+        qualified(c, t.id),
+        column_names(t, t.visible_columns().map(|c| c.id)),
+        view.definition.query,
+        if view.populated { "" } else { " WITH NO DATA" }
+    );
+    for index in &t.indexes {
+        out.push_str(&format!(";\n{}", create_index(c, t, index)));
+    }
+    out
 }
 
 fn create_sequence(c: &Catalog, s: &Sequence) -> String {
@@ -264,7 +282,7 @@ pub fn create_table(c: &Catalog, t: &Arc<Table>) -> String {
             }
         }
     }
-    if let Some(ttl) = &t.ttl {
+    if let Some(ttl) = &t.upkeep.ttl {
         let column = column_names(t, [ttl.column]);
         out.push_str(&format!(" TTL INTERVAL '{}' ON {column}", ttl.interval));
     }
@@ -273,7 +291,7 @@ pub fn create_table(c: &Catalog, t: &Arc<Table>) -> String {
 
 /// A row deletion policy as Spanner's `information_schema` shows it.
 pub fn row_deletion_policy(t: &Table) -> Option<String> {
-    let ttl = t.ttl.as_ref()?;
+    let ttl = t.upkeep.ttl.as_ref()?;
     Some(format!("OLDER_THAN({}, INTERVAL '{}')", column_names(t, [ttl.column]), ttl.interval))
 }
 

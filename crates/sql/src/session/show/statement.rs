@@ -55,9 +55,9 @@ pub(crate) fn rows(ctx: &Context, s: &Show) -> SqlResult<Vec<Row>> {
         Show::Tables(schema) => tables(ctx, schema.as_deref()),
         Show::Databases => c.databases().map(|d| vec![t(&d.name)]).collect(),
         Show::Schemas => c.schemas(ctx.database).map(|s| vec![t(&s.name)]).collect(),
-        Show::Columns(n) => columns_of(&*ctx.table(n)?),
+        Show::Columns(n) => columns_of(&*ctx.stored(n)?),
         Show::Indexes(n) => {
-            let table = ctx.table(n)?;
+            let table = ctx.stored(n)?;
             let shown = |i: &&Index| !(i.id == table.primary.id && table.has_row_id());
             table.all_indexes().filter(shown).map(|i| index(c, &table, i)).collect()
         }
@@ -99,7 +99,8 @@ pub(crate) fn rows(ctx: &Context, s: &Show) -> SqlResult<Vec<Row>> {
 fn policies(ctx: &Context) -> Vec<Row> {
     let c = &ctx.catalog;
     let own = |t: &&Arc<Table>| {
-        c.schema_by_id(t.schema).is_some_and(|s| s.database == ctx.database) && t.ttl.is_some()
+        c.schema_by_id(t.schema).is_some_and(|s| s.database == ctx.database)
+            && t.upkeep.ttl.is_some()
     };
     c.tables()
         .filter(own)
@@ -141,7 +142,7 @@ fn tables(ctx: &Context, schema: Option<&str>) -> Vec<Row> {
         .filter(|x| wanted(x.schema))
         .map(|x| {
             let p = parent(x.interleave.as_ref().map(|i| i.parent));
-            vec![t(ctx.schema_name(x.schema)), t(&x.name), t("table"), p]
+            vec![t(ctx.schema_name(x.schema)), t(&x.name), t(x.kind()), p]
         })
         .collect();
     out.extend(

@@ -1,18 +1,20 @@
-//! Views.
+//! CREATE VIEW, and a query as it is kept.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-use braid_catalog::{Relation, View};
+use braid_catalog::{Definition, Relation, View};
 use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::ast;
 
-use super::{Change, exists, parts, temporary};
+use super::stars;
+use crate::ddl::{Change, bad_table, exists, parts, temporary};
 use braid_scalar::ident_name;
 
 pub(crate) fn create_view(c: &mut Change, v: &ast::CreateView) -> SqlResult<String> {
     if v.materialized {
-        return Err(SqlError::unsupported("a materialized view"));
+        // What we read ourselves is all that there is of it.
+        return Err(SqlError::syntax("syntax error at or near \"MATERIALIZED\""));
     }
     let tag = "CREATE VIEW".to_string();
     let (schema, name) = place(c, v)?;
@@ -61,17 +63,15 @@ pub(crate) fn create_view(c: &mut Change, v: &ast::CreateView) -> SqlResult<Stri
         },
         schema,
         name,
-        query: v.query.to_string(),
+        definition: definition(c, &v.query)?,
         columns,
-        depends_on: relations_of(c, &v.query),
-        search_path: c.ctx.search_path.to_vec(),
         comment: None,
     };
-    if view.depends_on.contains(&view.id) {
+    if view.definition.depends_on.contains(&view.id) {
         return Err(bad_view("infinite recursion detected in a view"));
     }
     // The tables must not change under the view between planning and commit.
-    for id in &view.depends_on {
+    for id in &view.definition.depends_on {
         c.ctx.lock_for_change(*id)?;
     }
     c.catalog.put_view(view);
@@ -82,10 +82,7 @@ pub(crate) fn create_view(c: &mut Change, v: &ast::CreateView) -> SqlResult<Stri
 /// The schema and the name of the new view: what shows temporary tables is temporary.
 fn place(c: &mut Change, v: &ast::CreateView) -> SqlResult<(u32, String)> {
     let name = parts(&v.name);
-    let shows_temporary = relations_of(c, &v.query).into_iter().any(|id| {
-        let relation = c.catalog.relation_by_id(id);
-        relation.is_some_and(|r| temporary::holds_temporary(c, schema_of(&r)))
-    });
+    let shows_temporary = shows_temporary(c, &v.query);
     match name.as_slice() {
         [bare] if v.temporary || shows_temporary => {
             if !v.temporary {
@@ -97,8 +94,25 @@ fn place(c: &mut Change, v: &ast::CreateView) -> SqlResult<(u32, String)> {
     }
 }
 
+/// Whether a query names relations that go with their session.
+pub(super) fn shows_temporary(c: &Change, query: &ast::Query) -> bool {
+    relations_of(c, query).into_iter().any(|id| {
+        let relation = c.catalog.relation_by_id(id);
+        relation.is_some_and(|r| temporary::holds_temporary(c, schema_of(&r)))
+    })
+}
+
+/// A query as it is kept with a view.
+pub(super) fn definition(c: &Change, query: &ast::Query) -> SqlResult<Definition> {
+    Ok(Definition {
+        query: stars::written_out(c, query)?.to_string(),
+        depends_on: relations_of(c, query),
+        search_path: c.ctx.search_path.to_vec(),
+    })
+}
+
 fn bad_view(message: &str) -> SqlError {
-    super::bad_table(message)
+    bad_table(message)
 }
 
 fn schema_of(relation: &Relation) -> u32 {

@@ -1,0 +1,90 @@
+//! FETCH FIRST .. WITH TIES: rows that are equal to the last one by ORDER BY come along.
+//!
+//! ```text
+//!   offset 1 fetch 2      rows by their keys      10   20   20   20   30
+//!                         place of the row         1    2    3    4    5    > 1
+//!                         rank: of its first peer  1    2    2    2    5    <= 1 + 2
+//! ```
+
+use std::sync::Arc;
+
+use braid_types::{SqlError, SqlResult};
+use datafusion::arrow::datatypes::DataType;
+use datafusion::functions_window::rank::rank_udwf;
+use datafusion::functions_window::row_number::row_number_udwf;
+use datafusion::logical_expr::expr::{Sort, WindowFunction};
+use datafusion::logical_expr::{
+    Expr, LogicalPlan, LogicalPlanBuilder, Projection, WindowFrame, WindowFunctionDefinition,
+    WindowUDF, lit,
+};
+
+use super::function_table::columns_of;
+use super::window::window_column;
+use super::{Binder, column};
+use crate::error::from_df;
+
+impl Binder<'_> {
+    /// The rows of a sorted plan after the first `skip`: `most`, at least one, and those that are
+    /// equal to the last of them.
+    pub(super) fn with_ties(
+        &mut self,
+        plan: LogicalPlan,
+        skip: usize,
+        most: usize,
+    ) -> SqlResult<LogicalPlan> {
+        match plan {
+            LogicalPlan::Sort(sort) => {
+                let input = Arc::unwrap_or_clone(sort.input);
+                self.first_with_ties(input, sort.expr, skip, most)
+            }
+            LogicalPlan::Projection(above) => {
+                let input = Arc::unwrap_or_clone(above.input);
+                let input = Arc::new(self.with_ties(input, skip, most)?);
+                Projection::try_new(above.expr, input).map(LogicalPlan::Projection).map_err(from_df)
+            }
+            _ => Err(SqlError::unsupported("WITH TIES of this query")
+                .with_hint("Put the query into FROM, and order and fetch outside of it.")),
+        }
+    }
+
+    fn first_with_ties(
+        &mut self,
+        input: LogicalPlan,
+        order: Vec<Sort>,
+        skip: usize,
+        most: usize,
+    ) -> SqlResult<LogicalPlan> {
+        let own = columns_of(&input);
+        let (ranked, rank) = self.numbered(input, rank_udwf(), &order)?;
+        let last = i64::try_from(skip.saturating_add(most)).unwrap_or(i64::MAX);
+        let mut kept = column(&rank).lt_eq(lit(last));
+        let mut plan = ranked;
+        if skip > 0 {
+            let place;
+            (plan, place) = self.numbered(plan, row_number_udwf(), &order)?;
+            kept = kept.and(column(&place).gt(lit(i64::try_from(skip).unwrap_or(i64::MAX))));
+        }
+        LogicalPlanBuilder::from(plan)
+            .filter(kept)
+            .and_then(|builder| builder.sort(order))
+            .and_then(|builder| builder.project(own))
+            .and_then(LogicalPlanBuilder::build)
+            .map_err(from_df)
+    }
+
+    /// A column with the number of each row in an order.
+    fn numbered(
+        &mut self,
+        input: LogicalPlan,
+        function: Arc<WindowUDF>,
+        order: &[Sort],
+    ) -> SqlResult<(LogicalPlan, String)> {
+        let name = self.fresh("n");
+        let mut call =
+            WindowFunction::new(WindowFunctionDefinition::WindowUDF(function), Vec::<Expr>::new());
+        call.params.order_by = order.to_vec();
+        call.params.window_frame = WindowFrame::new(Some(false));
+        let plan = window_column(input, call, name.clone(), &DataType::Int64)?;
+        Ok((plan, name))
+    }
+}
