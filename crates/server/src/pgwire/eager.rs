@@ -12,7 +12,8 @@
 //! ```
 //! It costs processor time and must never take it from work: half of the processors at most look,
 //! each gives way to whoever is ready to run, and after one pause of the client nobody looks until
-//! it has been quick again. (*Competitive spinning*: Karlin, Li, Manasse, Owicki, 1991.)
+//! it has been quick again. Where more clients are busy than there are processors, there is always
+//! work, and nobody looks. (*Competitive spinning*: Karlin, Li, Manasse, Owicki, 1991.)
 
 use std::net::TcpStream;
 use std::sync::OnceLock;
@@ -25,11 +26,21 @@ use crate::backends::now;
 
 /// Threads that look at this moment, of the whole process: processors are the process's, too.
 static LOOKING: AtomicUsize = AtomicUsize::new(0);
+/// Clients that are busy.
+static BUSY: AtomicUsize = AtomicUsize::new(0);
 
-/// How many may.
+/// Whose last gap was up to so many times as long as a short one is busy. A crowd of quick clients
+/// makes each other's gaps longer than short ones.
+const BUSY_GAPS: u32 = 10;
+
+fn processors() -> usize {
+    static COUNT: OnceLock<usize> = OnceLock::new();
+    *COUNT.get_or_init(|| std::thread::available_parallelism().map_or(0, usize::from))
+}
+
+/// How many may look.
 fn looking_max() -> usize {
-    static MAX: OnceLock<usize> = OnceLock::new();
-    *MAX.get_or_init(|| std::thread::available_parallelism().map_or(0, |cores| cores.get() / 2))
+    processors() / 2
 }
 
 /// What is known of a client's pace.
@@ -39,36 +50,54 @@ pub(super) struct Pace {
     /// Since when its next message is waited for, by the monotonic clock.
     since: Option<u64>,
     quick: bool,
+    busy: bool,
 }
 
 impl Pace {
     pub(super) fn new(look_for: Duration) -> Pace {
-        Pace { look_for, since: None, quick: false }
+        Pace { look_for, since: None, quick: false, busy: false }
     }
 
     /// The wait begins. Returns when there is something to read, or when it is time to sleep.
     pub(super) fn wait(&mut self, socket: &TcpStream) {
         let since = *self.since.get_or_insert_with(now);
-        if !self.quick {
+        if !self.quick || BUSY.load(Ordering::Relaxed) > processors() {
             return;
         }
         let others = LOOKING.fetch_add(1, Ordering::Relaxed);
         if others < looking_max() {
-            while self.is_soon(since) && !is_readable(socket) {
+            while is_within(self.look_for, since) && !is_readable(socket) {
                 std::thread::yield_now();
             }
         }
         LOOKING.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Whether a wait that began then is short as yet.
-    fn is_soon(&self, since: u64) -> bool {
-        u128::from(now().saturating_sub(since)) < self.look_for.as_nanos()
-    }
-
     /// Bytes have come, or the wait is over.
     pub(super) fn heard(&mut self) {
-        self.quick = self.since.take().is_some_and(|since| self.is_soon(since));
+        let Some(since) = self.since.take() else { return };
+        self.quick = is_within(self.look_for, since);
+        self.set_busy(self.quick || is_within(self.look_for * BUSY_GAPS, since));
+    }
+
+    fn set_busy(&mut self, busy: bool) {
+        match (self.busy, busy) {
+            (false, true) => drop(BUSY.fetch_add(1, Ordering::Relaxed)),
+            (true, false) => drop(BUSY.fetch_sub(1, Ordering::Relaxed)),
+            _ => {}
+        }
+        self.busy = busy;
+    }
+}
+
+/// Whether a wait that began then is no longer than this as yet.
+fn is_within(limit: Duration, since: u64) -> bool {
+    u128::from(now().saturating_sub(since)) < limit.as_nanos()
+}
+
+impl Drop for Pace {
+    fn drop(&mut self) {
+        self.set_busy(false);
     }
 }
 
@@ -121,5 +150,21 @@ mod tests {
         never.wait(&server);
         never.heard();
         assert!(!never.quick);
+
+        // So many are busy that nobody looks: back at once.
+        drop(pace);
+        assert_eq!(BUSY.load(Ordering::Relaxed), 0);
+        let quick = |_| {
+            let mut pace = Pace::new(Duration::from_secs(60));
+            pace.wait(&server);
+            pace.heard();
+            pace
+        };
+        let mut crowd: Vec<Pace> = (0..=processors()).map(quick).collect();
+        assert!(crowd.iter().all(|pace| pace.quick));
+        crowd[0].wait(&server);
+        assert!(!is_readable(&server));
+        drop(crowd);
+        assert_eq!(BUSY.load(Ordering::Relaxed), 0);
     }
 }
