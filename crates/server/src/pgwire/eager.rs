@@ -138,6 +138,7 @@ mod tests {
         // One processor has none to spare for looking.
         assert!(is_readable(&server) || looking_max() == 0);
         drop(speaks.unwrap().join().unwrap());
+        drop(pace);
 
         let (_client, server) = pair();
         let mut pace = Pace { quick: true, ..Pace::new(Duration::from_millis(1)) };
