@@ -177,9 +177,7 @@ impl Wire {
         let whole = 1 + length as usize;
         // Nothing of earlier messages is needed any more.
         if whole <= SMALL {
-            if self.message.bytes() > 0 {
-                self.message.release();
-            }
+            self.message.release();
         } else if let Err(e) = self.message.resize(whole) {
             self.refused = Some((kind, whole, memory_error(&e)));
             return Ok(Err(Fill::Silence));

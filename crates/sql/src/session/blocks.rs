@@ -49,8 +49,7 @@ impl Session {
             None => None,
             Some(e) => {
                 let bound = braid_scalar::bind(e, &Scope::empty(), &mut ParamTypes::default())?;
-                let now = self.db.clock_micros();
-                let eval = self.state.eval_context(Arc::default(), self.state.style(), now, now);
+                let eval = self.state.eval_now();
                 let value = bound.eval(&[], &eval)?;
                 let wall = self.db.coordinator().wall_clock_us();
                 Some(as_of_timestamp(&value, wall, &eval.style.zone)?)

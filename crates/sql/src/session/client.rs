@@ -128,8 +128,7 @@ impl Session {
     pub fn object_named(&self, name: &str, ty: &SqlType) -> SqlResult<Datum> {
         let planning = self.planning_context(None)?;
         self.state.set_catalog(&planning.catalog);
-        let now = self.db.clock_micros();
-        let ctx = self.state.eval_context(Arc::default(), self.state.style(), now, now);
+        let ctx = self.state.eval_now();
         let (name, context) = (Datum::text(name), CastContext::Explicit);
         braid_scalar::convert_datum(&name, &SqlType::Text, ty, context, &ctx)
     }

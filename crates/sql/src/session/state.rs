@@ -270,7 +270,7 @@ impl SessionState {
         self.shared.lock().catalog.clone()
     }
 
-    /// The session's database in it.
+    /// The id of the session's database.
     pub(super) fn database_id(&self) -> u32 {
         self.shared.lock().database
     }
@@ -421,6 +421,12 @@ impl SessionState {
         parts
     }
 
+    /// An evaluation context for what no statement has begun.
+    pub(super) fn eval_now(self: &Arc<Self>) -> EvalContext {
+        let now = self.db.clock_micros();
+        self.eval_context(Arc::default(), self.style(), now, now)
+    }
+
     /// An evaluation context of this session.
     pub(crate) fn eval_context(
         self: &Arc<Self>,
@@ -457,7 +463,7 @@ impl SessionFunctions for SessionState {
             let hint = "SELECT .. FOR UPDATE locks a row for all nodes.";
             self.db.only_alone("an advisory lock", hint)?;
         }
-        let place = (self.shared.lock().database, key);
+        let place = (self.database_id(), key);
         let (locks, want) = (self.db.advisory(), Want { place, shared, in_transaction });
         if in_transaction {
             self.locks_in_transaction.store(true, Ordering::Relaxed);
@@ -528,7 +534,7 @@ impl SessionFunctions for SessionState {
 
     fn current_schemas(&self, implicit: bool) -> Vec<String> {
         let catalog = self.catalog();
-        let db = catalog.database(&self.database).map_or(0, |d| d.id);
+        let db = self.database_id();
         let mut path: Vec<String> = self
             .search_path()
             .into_iter()
@@ -622,7 +628,7 @@ impl SessionFunctions for SessionState {
 
     fn relation_oid(&self, name: &str) -> SqlResult<Option<u32>> {
         let catalog = self.catalog();
-        let db = catalog.database(&self.database).map_or(0, |d| d.id);
+        let db = self.database_id();
         let found = match SessionState::split_name(name).as_slice() {
             [name] => catalog.resolve(db, &self.search_path(), name),
             [schema, name] | [_, schema, name] => {
@@ -637,7 +643,7 @@ impl SessionFunctions for SessionState {
 
     fn type_oid(&self, name: &str) -> Option<u32> {
         let catalog = self.catalog();
-        let database = catalog.database(&self.database).map_or(0, |d| d.id);
+        let database = self.database_id();
         let (name, is_array) = match name.trim().strip_suffix("[]") {
             Some(element) => (element, true),
             None => (name, false),
@@ -655,7 +661,7 @@ impl SessionFunctions for SessionState {
         let catalog = self.catalog();
         let id = id_of_oid(oid)?;
         let (schema, name) = catalog.qualified_name(id)?;
-        let db = catalog.database(&self.database).map_or(0, |d| d.id);
+        let db = self.database_id();
         let visible = catalog.resolve(db, &self.search_path(), &name).map(|r| r.id());
         let name = quote_ident(&name);
         Some(if visible == Some(id) { name } else { format!("{}.{name}", quote_ident(&schema)) })
