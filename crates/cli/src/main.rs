@@ -2,6 +2,7 @@
 //!
 //! Every subcommand is a module of its own; this file only reads the command line.
 
+mod allocator;
 mod debug;
 mod demo;
 mod import;
@@ -13,44 +14,6 @@ mod workload;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
-/// Makes the allocator take memory page by page, and give it back soon. It would ask for huge pages
-/// else, of which every thread's heap touches many and fills few: 200 busy connections took 800 MiB
-/// more. And it would keep what is free for a second, in which others take what was given back to
-/// the node's pool: 160 MiB more.
-extern "C" fn use_little_memory() {
-    unsafe extern "C" {
-        fn mi_option_set(option: i32, value: std::ffi::c_long);
-    }
-    /// `mi_option_arena_eager_commit` of mimalloc 3.
-    const ARENA_EAGER_COMMIT: i32 = 4;
-    /// `mi_option_purge_delay`, in milliseconds.
-    const PURGE_DELAY: i32 = 15;
-    // SAFETY: mimalloc is linked as the global allocator; the function writes one number.
-    unsafe {
-        mi_option_set(ARENA_EAGER_COMMIT, 0);
-        mi_option_set(PURGE_DELAY, 10);
-    }
-}
-
-/// The first option counts only before the first allocation, which the runtime makes before `main`.
-#[used]
-#[cfg(target_os = "linux")]
-#[unsafe(link_section = ".init_array")]
-static BEFORE_MAIN: extern "C" fn() = use_little_memory;
-
-/// Returns memory that is free to the system, for this thread and for threads that have ended.
-pub(crate) fn return_free_memory() {
-    unsafe extern "C" {
-        fn mi_collect(force: bool);
-    }
-    // SAFETY: mimalloc is linked as the global allocator; the function takes no pointers and may be
-    // called by any thread at any time.
-    unsafe { mi_collect(true) }
-}
 
 /// PostgreSQL-compatible SQL database that stores child rows inside their parents.
 #[derive(Parser)]

@@ -84,7 +84,7 @@ pub(crate) fn run(arguments: StartArguments) -> CliResult {
         max_clock_offset: Duration::from_millis(arguments.max_clock_offset_millis),
         max_range_bytes: arguments.max_range_mib << 20,
     };
-    config.trim = Some(crate::return_free_memory);
+    config.trim = Some(crate::allocator::return_free_memory);
     config.resident = Some(braid_env::memory::resident);
     config.cache_bytes = arguments.cache_mib.map(|mib| mib << 20);
 
