@@ -472,7 +472,7 @@ impl Txn {
     /// Moves what was written to disk, if it can lie there; what then is in memory is counted.
     pub(crate) fn spill(&self, state: &mut State) -> KvResult<bool> {
         let folder = self.coordinator.bulk_folder();
-        if !self.spans().takes_files() || !state.own.spill(folder, &self.cancel)? {
+        if !self.spans().takes_files() || !state.own.spill(folder, self.spill_at, &self.cancel)? {
             return Ok(false);
         }
         state.memory.written.release();
@@ -717,8 +717,9 @@ impl State {
             Some(freed) => self.memory.written.shrink(freed),
             None => {
                 self.memory.written.release();
-                let more = self.memory.layered.bytes() - self.own.layer_memory();
-                self.memory.layered.shrink(more);
+                // Less was taken than there is where the pool had no more.
+                let left = self.own.layer_memory();
+                self.memory.layered.shrink(self.memory.layered.bytes().saturating_sub(left));
             }
         }
     }

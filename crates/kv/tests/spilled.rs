@@ -236,6 +236,39 @@ fn memory_does_not_grow_with_what_is_written() {
     assert_eq!(stored(&store).len(), keys.len());
 }
 
+/// What must be known of writes on disk is bounded, too: also where each key is long.
+#[test]
+fn memory_does_not_grow_with_what_lies_on_disk() {
+    const SPILL: usize = 1 << 20;
+    let store = open(Arc::new(MemFs::new()));
+    let txn = begin(&store, SPILL);
+    let all = KeySpan::new("row", "rox");
+    txn.lock_span(&all, braid_kv::LockMode::Exclusive, braid_kv::Wait::Block).expect("locks");
+    let tail = "k".repeat(600);
+    let key = |n: u32| format!("row {:08} {tail}", u64::from(n) * 48_271 % 200_003);
+    let mut random = Random::seeded(7);
+    for n in 0..120_000 {
+        txn.put(key(n), n.to_be_bytes().to_vec()).unwrap_or_else(|e| panic!("row {n}: {e}"));
+        if n % 1_000 == 999 {
+            let some = random.below(u64::from(n)) as u32;
+            let found = txn.get(key(some).as_bytes()).expect("reads");
+            assert_eq!(found.as_deref(), Some(&some.to_be_bytes()[..]), "{some} of {n}");
+            assert_eq!(txn.get(key(199_999 - some % 80_000).as_bytes()).expect("reads"), None);
+        }
+    }
+    assert!(txn.spilled() >= 3, "{} parts", txn.spilled());
+    // What is in memory, as much again for directories of what is on disk, and some keys.
+    let held = store.memory().used();
+    assert!(held < 2 * SPILL + SPILL / 2, "{held} bytes");
+    let mut scan = txn.scan(all, ScanOptions { reverse: true, ..ScanOptions::default() });
+    let scan = scan.as_mut().expect("opens");
+    let mut rows = 0;
+    while scan.next().expect("scans").is_some() {
+        rows += 1;
+    }
+    assert_eq!(rows, 120_000);
+}
+
 #[test]
 fn a_full_disk_leaves_what_was_written_as_it_was() {
     for nth in 1..6 {

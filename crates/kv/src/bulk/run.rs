@@ -1,23 +1,16 @@
 //! Sorted runs on disk: what did not fit into memory, until the load is merged.
 //!
-//! | bytes | meaning |
-//! |---|---|
-//! | u32 | length of the frame's payload |
-//! | u32 | crc32c of the payload |
-//! | .. | payload: for each row u32 key length, u32 value length, key, value |
-//!
-//! All numbers are little endian. A run lives as long as its load, or as its job, which begins from
-//! its first row if it is not what was noted: so it has no version; the checksum is there because
-//! disks lie.
+//! Frames of rows, one behind the other. A run lives as long as its load, or as its job, which
+//! begins from its first row if it is not what was noted: so it has no version; the checksum is
+//! there because disks lie.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use braid_env::fs::{File, FileSystem};
 
-use super::frame::{FRAME_HEAD, Frame, Place, row_at};
-use super::io_error;
+use super::frame::{FRAME_HEAD, FrameFile, Place, put_row, row_at};
 use super::merge::Part;
 use crate::error::KvResult;
 
@@ -34,13 +27,9 @@ pub(crate) struct RunWriter {
     first: Vec<u8>,
 }
 
-/// A finished run. Its file goes with it, unless it shall stay.
+/// A finished run.
 pub(crate) struct Run {
-    fs: Arc<dyn FileSystem>,
-    file: Arc<dyn File>,
-    stays: Arc<AtomicBool>,
-    pub(super) path: PathBuf,
-    pub(super) len: u64,
+    file: FrameFile,
     /// First keys of the frames, and where these begin.
     frames: Vec<(Vec<u8>, u64)>,
     /// Its last key.
@@ -53,10 +42,8 @@ impl RunWriter {
         stays: &Arc<AtomicBool>,
         path: PathBuf,
     ) -> KvResult<RunWriter> {
-        let file = fs.create(&path).map_err(|error| io_error(&path, &error))?;
-        let (fs, stays) = (fs.clone(), stays.clone());
-        let (len, frames, last) = (0, Vec::new(), Vec::new());
-        let run = Run { fs, file, stays, path, len, frames, last };
+        let file = FrameFile::create(fs, stays, path)?;
+        let run = Run { file, frames: Vec::new(), last: Vec::new() };
         let (frame, first) = (vec![0; FRAME_HEAD], Vec::new());
         Ok(RunWriter { run, frame_bytes: FRAME_BYTES, frame, first })
     }
@@ -72,10 +59,7 @@ impl RunWriter {
         if self.frame.len() == FRAME_HEAD {
             self.first = key.to_vec();
         }
-        self.frame.extend_from_slice(&(key.len() as u32).to_le_bytes());
-        self.frame.extend_from_slice(&(value.len() as u32).to_le_bytes());
-        self.frame.extend_from_slice(key);
-        self.frame.extend_from_slice(value);
+        put_row(&mut self.frame, key, (value, &[]));
         if self.frame.len() >= self.frame_bytes {
             self.end_frame()?;
         }
@@ -83,18 +67,11 @@ impl RunWriter {
     }
 
     fn end_frame(&mut self) -> KvResult<()> {
-        let payload = &self.frame[FRAME_HEAD..];
-        if payload.is_empty() {
-            return Ok(());
+        if self.frame.len() > FRAME_HEAD {
+            let at = self.run.file.append(&mut self.frame)?;
+            self.run.frames.push((std::mem::take(&mut self.first), at));
+            self.frame.truncate(FRAME_HEAD);
         }
-        let (len, crc) = (payload.len() as u32, crc32c::crc32c(payload));
-        self.frame[..4].copy_from_slice(&len.to_le_bytes());
-        self.frame[4..8].copy_from_slice(&crc.to_le_bytes());
-        let run = &mut self.run;
-        run.file.write_at(&self.frame, run.len).map_err(|error| io_error(&run.path, &error))?;
-        run.frames.push((std::mem::take(&mut self.first), run.len));
-        run.len += self.frame.len() as u64;
-        self.frame.truncate(FRAME_HEAD);
         Ok(())
     }
 
@@ -114,28 +91,19 @@ impl Run {
         path: PathBuf,
         (len, sorted): (u64, bool),
     ) -> KvResult<Run> {
-        let file = fs.open(&path).map_err(|error| io_error(&path, &error))?;
-        let (fs, stays) = (fs.clone(), stays.clone());
-        let (frames, last) = (Vec::new(), Vec::new());
-        let mut run = Run { fs, file, stays, path, len, frames, last };
-        let found = run.file.len().map_err(|error| io_error(&run.path, &error))?;
-        if found < len {
-            let reason = format!("it has {found} bytes instead of {len}");
-            let file = run.path.clone();
-            return Err(braid_lsm::Error::Corruption { file, offset: found, reason }.into());
-        }
+        let file = FrameFile::again(fs, stays, path, len)?;
+        let mut run = Run { file, frames: Vec::new(), last: Vec::new() };
         if !sorted {
             return Ok(run);
         }
         let mut reader = run.reader(Part::default())?;
         let mut frames = Vec::new();
-        while reader.row().is_some() {
+        while let Some((key, _)) = reader.row() {
             if reader.at_first {
-                let first = reader.row().expect("just seen").0.to_vec();
-                frames.push((first, reader.frame_at));
+                frames.push((key.to_vec(), reader.frame_at));
             }
             run.last.clear();
-            run.last.extend_from_slice(reader.row().expect("just seen").0);
+            run.last.extend_from_slice(key);
             reader.advance()?;
         }
         run.frames = frames;
@@ -144,18 +112,28 @@ impl Run {
 
     /// Makes its bytes durable.
     pub(crate) fn sync(&self) -> KvResult<()> {
-        self.file.sync_data().map_err(|error| io_error(&self.path, &error))
+        self.file.sync()
     }
 
     /// Whether a key of it may lie in `[start, end)`.
-    pub(crate) fn may_meet(&self, start: &[u8], end: &[u8]) -> bool {
+    pub(super) fn may_meet(&self, start: &[u8], end: &[u8]) -> bool {
         let first = self.frames.first().is_some_and(|(first, _)| &first[..] < end);
         first && &self.last[..] >= start
     }
 
+    /// Its file.
+    pub(super) fn path(&self) -> &Path {
+        self.file.path()
+    }
+
+    /// Bytes on disk.
+    pub(super) fn byte_len(&self) -> u64 {
+        self.file.byte_len()
+    }
+
     /// Reads the rows that lie in a part, the first of them at once.
     pub(crate) fn reader(&self, part: Part) -> KvResult<RunReader> {
-        let (file, path, len) = (self.file.clone(), self.path.clone(), self.len);
+        let (file, path, len) = (self.file.handle(), self.path().to_path_buf(), self.byte_len());
         // Equal keys may begin in one frame and go on in the next.
         let before = part.from.as_ref().map_or(0, |from| {
             self.frames.partition_point(|(first, _)| first < from).saturating_sub(1)
@@ -187,45 +165,6 @@ impl Run {
     /// Keys at about equal distances, and the bytes between them.
     pub(crate) fn marks(&self) -> impl Iterator<Item = (&[u8], u64)> {
         self.frames.iter().map(|(first, _)| (&first[..], FRAME_BYTES as u64))
-    }
-}
-
-impl Run {
-    /// How many frames it has.
-    pub(crate) fn frame_count(&self) -> usize {
-        self.frames.len()
-    }
-
-    /// The frame in which a key would be, by number; `None`: in front of all.
-    pub(crate) fn frame_of(&self, key: &[u8]) -> Option<usize> {
-        self.frames.partition_point(|(first, _)| &first[..] <= key).checked_sub(1)
-    }
-
-    /// Reads a frame whole. Only of runs whose keys came in order.
-    pub(crate) fn frame(&self, number: usize) -> KvResult<Frame> {
-        let place = Place { file: &*self.file, path: &self.path, len: self.len };
-        Frame::read(&place, self.frames[number].1)
-    }
-
-    /// Bytes on disk.
-    pub(crate) fn byte_len(&self) -> u64 {
-        self.len
-    }
-
-    /// Bytes of memory for the places of its frames.
-    pub(crate) fn index_memory(&self) -> usize {
-        self.frames.iter().map(|(first, _)| first.len() + 40).sum()
-    }
-}
-
-impl Drop for Run {
-    fn drop(&mut self) {
-        if self.stays.load(Ordering::SeqCst) {
-            return;
-        }
-        if let Err(error) = self.fs.remove(&self.path) {
-            tracing::warn!(path = %self.path.display(), %error, "cannot remove a run of a load");
-        }
     }
 }
 

@@ -124,7 +124,7 @@ impl BulkLoad {
             out.files.push(match piece {
                 Piece::Run(run) => {
                     run.sync()?;
-                    let (name, len) = (name(&run.path), run.len);
+                    let (name, len) = (name(run.path()), run.byte_len());
                     SavedFile { form: RUN, target, part, len, name, span: none() }
                 }
                 Piece::Sst(sst) => {
@@ -136,7 +136,7 @@ impl BulkLoad {
         }
         for (part, target, run) in self.scatters.iter().flat_map(|scatter| scatter.files()) {
             run.sync()?;
-            let (name, len, span) = (name(&run.path), run.len, none());
+            let (name, len, span) = (name(run.path()), run.byte_len(), none());
             let (target, part) = (*target as u32, *part as u32);
             out.files.push(SavedFile { form: PART, target, part, len, name, span });
         }

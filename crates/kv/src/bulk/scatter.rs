@@ -95,7 +95,7 @@ impl Scatter {
 
     /// Bytes of a part's files.
     pub(super) fn part_bytes(&self, part: usize) -> u64 {
-        self.done.iter().filter(|(p, ..)| *p == part).map(|(.., run)| run.len).sum()
+        self.done.iter().filter(|(p, ..)| *p == part).map(|(.., run)| run.byte_len()).sum()
     }
 
     /// Adds the rows of a part to a load.

@@ -1,5 +1,5 @@
-//! Which keys a layer certainly does not have: a bloom filter (Bloom, "Space/time trade-offs in
-//! hash coding with allowable errors", 1970).
+//! Which keys a partition of a layer certainly does not have: a bloom filter (Bloom, "Space/time
+//! trade-offs in hash coding with allowable errors", 1970).
 
 use std::hash::{DefaultHasher, Hasher};
 
@@ -35,6 +35,15 @@ impl Filter {
     /// Whether a key with this hash may be among them.
     pub(super) fn may_contain(&self, hash: u64) -> bool {
         self.bits(hash).all(|bit| self.words[bit / 64] & 1 << (bit % 64) != 0)
+    }
+
+    /// The filter with these words, if there are any.
+    pub(super) fn of_words(words: Vec<u64>) -> Option<Filter> {
+        (!words.is_empty()).then_some(Filter { words })
+    }
+
+    pub(super) fn words(&self) -> &[u64] {
+        &self.words
     }
 
     /// Bytes of memory.

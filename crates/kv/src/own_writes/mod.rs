@@ -4,15 +4,15 @@
 //!   put, delete, delete_span ─► buffer            in memory, with a log for savepoints
 //!                                 │ full
 //!                                 ▼
-//!                               layer n           sorted on disk; a filter in memory says which
-//!                               layer 1           keys are certainly not there
+//!                               layer n           sorted on disk, in partitions; directories say
+//!                               layer 1           where a key may be, and which are not there
 //!
 //!   reads    the buffer, then layers from the newest; a span that was deleted hides what is older
 //!   commit   few: one batch     any layer: one merge ─► ssts that enter the store in one step
 //! ```
 //!
 //! - [`writes`]: the whole of it, and what a savepoint is a position in.
-//! - [`layer`], [`filter`]: what lies on disk.
+//! - [`layer`], [`directory`], [`filter`]: what lies on disk, and what of it is kept in memory.
 //! - [`rows`]: all of it as one ordered stream, for scans and for the commit.
 //! - [`files`]: the ssts of a commit.
 //!
@@ -20,6 +20,7 @@
 //! Files lie with those of bulk loads and go with their transaction; what a crash leaves there is
 //! removed at the next open.
 
+mod directory;
 mod files;
 mod filter;
 mod layer;

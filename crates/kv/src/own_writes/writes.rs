@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 use braid_lsm::{Batch, KeySpan, RowClassFn};
 use bytes::Bytes;
 
+use super::directory::Directories;
 use super::files;
 use super::filter;
 use super::layer::{Layer, LayerWriter};
@@ -28,6 +29,8 @@ pub(crate) struct OwnWrites {
     buffer: Buffer,
     /// From the oldest.
     layers: Vec<Arc<Layer>>,
+    /// Made with the first layer.
+    directories: Option<Arc<Directories>>,
     /// Positions of savepoints that may be gone back to, ascending.
     savepoints: Vec<usize>,
     /// Where the statement began that may have to run again.
@@ -207,9 +210,15 @@ impl OwnWrites {
         marks
     }
 
-    /// Moves what is in memory to disk. `false` if it has to stay. `stop` cancels it; then it has
+    /// Moves what is in memory to disk. `false` if it has to stay. Of what there is about it, what
+    /// may be read again takes `room` bytes of memory at most. `stop` cancels it; then it has
     /// stayed.
-    pub(crate) fn spill(&mut self, folder: &BulkFolder, stop: &AtomicBool) -> KvResult<bool> {
+    pub(crate) fn spill(
+        &mut self,
+        folder: &BulkFolder,
+        room: usize,
+        stop: &AtomicBool,
+    ) -> KvResult<bool> {
         let (base, end) = (self.base(), self.position());
         let cuts = self.marks_between(base, end);
         // An earlier state is one of the buffer as it is.
@@ -222,8 +231,11 @@ impl OwnWrites {
         }
         let ends = cuts.into_iter().chain([end]);
         let written = parts.iter().rev().zip(ends);
+        let directories =
+            self.directories.get_or_insert_with(|| Arc::new(Directories::new(room))).clone();
+        let place = (folder, &directories);
         let written: KvResult<Vec<Layer>> =
-            written.map(|(part, end)| Layer::write(folder, part, end, stop)).collect();
+            written.map(|(part, end)| Layer::write(place, part, end, stop)).collect();
         match written {
             Ok(layers) => {
                 self.layers.extend(layers.into_iter().map(Arc::new));
@@ -281,10 +293,11 @@ impl OwnWrites {
         stop: &AtomicBool,
     ) -> KvResult<Layer> {
         let (all, layers) = (KeySpan::all(), &self.layers[layers]);
+        let directories = self.directories.as_ref().expect("there are layers");
         let (from_newest, spans) = layers_over(layers, &SpanMap::default(), &all);
         let overlay = Overlay { points: Vec::new(), layers: from_newest, spans: spans.clone() };
         let mut rows = OwnRows::open(overlay, &all, EVERY_CLASS, false)?;
-        let mut writer = LayerWriter::create(folder, stop)?;
+        let mut writer = LayerWriter::create(folder, directories, stop)?;
         while let Some((key, slot)) = rows.next()? {
             writer.put(&key, slot.as_deref())?;
         }
@@ -293,7 +306,10 @@ impl OwnWrites {
 
     /// Bytes that layers keep in memory.
     pub(crate) fn layer_memory(&self) -> usize {
-        self.layers.iter().map(|layer| layer.memory()).sum()
+        let room = self.directories.as_ref().map_or(0, |directories| directories.room());
+        let directories: usize = self.layers.iter().map(|layer| layer.directory_memory()).sum();
+        let layers: usize = self.layers.iter().map(|layer| layer.memory()).sum();
+        layers + directories.min(room)
     }
 
     /// The one batch that makes this transaction happen, once it has its timestamp: if nothing lies

@@ -18,7 +18,7 @@ use braid_catalog::{kv_error, memory_error};
 use braid_env::memory::Account;
 use braid_env::random::Random;
 use braid_kv::{KeySpan, ReadMode, ScanOptions, Txn};
-use braid_types::{Datum, SqlResult};
+use braid_types::{Datum, SqlResult, SqlState};
 
 use super::estimate::{Sampled, Values};
 use super::table::FamilySize;
@@ -28,6 +28,8 @@ use crate::storage::TableLayout;
 const WHOLE_BYTES: u64 = 32 << 20;
 /// A piece has at least so many bytes: about what is read anyway to find its first row.
 const PIECE_BYTES: u64 = 4 << 10;
+/// Where memory is short, so many rows are enough.
+const FEWEST_ROWS: usize = 300;
 /// Pieces that are read to their ends, to count.
 const COUNTED: usize = 256;
 /// Rows that are passed over at most between two of a piece that are kept.
@@ -120,8 +122,25 @@ struct Drawing<'a> {
     looked: u64,
 }
 
-/// Draws rows of a table.
+/// Draws rows of a table: fewer than are wanted where there is no memory for so many.
+///
+/// # Errors
+/// 53200 if there is none for a few either.
 pub(super) fn draw(source: &Source<'_>) -> SqlResult<Sample> {
+    let mut target = source.target;
+    loop {
+        let before = source.memory.used();
+        match draw_rows(&Source { target, ..*source }) {
+            Err(e) if e.state() == SqlState::OUT_OF_MEMORY && target > FEWEST_ROWS => {
+                source.memory.give(source.memory.used() - before);
+                target = (target / 4).max(FEWEST_ROWS);
+            }
+            drawn => return drawn,
+        }
+    }
+}
+
+fn draw_rows(source: &Source<'_>) -> SqlResult<Sample> {
     let columns = source.layout.table.columns.len();
     let parent = source.parent.map_or(0, |p| p.rows.columns().len());
     let compared = parent.max(1);
