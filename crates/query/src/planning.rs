@@ -29,6 +29,7 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use crate::bare_groups::BareGroups;
 use crate::exec::in_order::UnionsInOrder;
+use crate::exec::project_set::ProjectSets;
 use crate::exec::stoppable::check;
 use crate::sorted_joins::SortedJoins;
 
@@ -81,7 +82,7 @@ pub(crate) fn rules_after_ordering() -> Optimizer {
 ///
 /// `sorted_joins`: joins hold no whole input, see [`SortedJoins`]. `threads`: how many read.
 pub(crate) fn physical_rules(sorted_joins: bool, threads: usize) -> Vec<PhysicalRule> {
-    let mut rules: Vec<PhysicalRule> = Vec::new();
+    let mut rules: Vec<PhysicalRule> = vec![Arc::new(ProjectSets)];
     if threads == 1 {
         rules.push(Arc::new(UnionsInOrder));
     }

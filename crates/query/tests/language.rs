@@ -134,6 +134,51 @@ fn select_lists_are_computed_after_the_sort() {
     ]);
 }
 
+/// They give rows as they are asked for: no length of a series is too much.
+#[test]
+fn set_returning_functions_give_rows_as_they_are_asked_for() {
+    small().check(&[
+        ("SELECT g FROM generate_series(1, 9000000000000000) g LIMIT 3", "1; 2; 3"),
+        ("SELECT g FROM generate_series(1, 9e30, 1.5) g OFFSET 8191 LIMIT 2", "12287.5; 12289.0"),
+        (
+            "SELECT g::date FROM generate_series(timestamp '2026-02-28', '290000-01-01', '1 day') g \
+             LIMIT 2",
+            "2026-02-28; 2026-03-01",
+        ),
+        ("SELECT generate_series(1, 9000000000000000) LIMIT 2", "1; 2"),
+        (
+            "SELECT g, n FROM generate_series(5, 9000000000000000) WITH ORDINALITY AS x(g, n) \
+             OFFSET 10000 LIMIT 1",
+            "10005|10001",
+        ),
+        // In step, until all have ended; rows without any are not there.
+        (
+            "SELECT id, generate_series(1, a), generate_series(1, 2) FROM t WHERE id < 3 ORDER BY id",
+            "1||1; 1||2; 2|1|1; 2|2|2; 2|3|; 2|4|",
+        ),
+        ("SELECT id, generate_series(1, a) FROM t WHERE a = 0 OR a IS NULL", ""),
+        (
+            "SELECT id, g FROM t, generate_series(1, m * 2000) g WHERE g % 9973 = 0 ORDER BY id, g",
+            "1|9973; 2|9973; 3|9973; 4|9973",
+        ),
+        (
+            "SELECT id, g FROM t LEFT JOIN LATERAL (SELECT x * id AS g FROM generate_series(1, a) x \
+             WHERE x % 4 = 0) y ON true ORDER BY id, g",
+            "1|; 2|8; 3|12; 3|24; 4|",
+        ),
+        ("SELECT count(*), sum(g) FROM generate_series(1, 20000) g", "20000|200010000"),
+        ("SELECT count(*) FROM generate_series(3, 1) g", "0"),
+        ("SELECT g FROM generate_series(2147483645, 2147483647) g", "2147483645; 2147483646; 2147483647"),
+    ]);
+    fails(
+        &mut small(),
+        &[
+            ("SELECT * FROM generate_series(1, 5, 0)", "22023"),
+            ("SELECT 1 / (g - 9000) FROM generate_series(1, 9000000000000000) g", "22012"),
+        ],
+    );
+}
+
 #[test]
 fn rows_have_names() {
     small().check(&[

@@ -55,8 +55,43 @@ impl fmt::Display for ArgType {
 /// Code of a function of values.
 pub(crate) type Eval = fn(&[Datum], &EvalContext) -> SqlResult<Datum>;
 
-/// Rows of values.
-pub type Rows = Vec<Vec<Datum>>;
+/// Rows of values, in their order.
+pub enum Rows {
+    /// As many as an argument holds: they are there.
+    All(Vec<Vec<Datum>>),
+    /// Any number: each is made when it is asked for.
+    Each(Box<dyn Iterator<Item = SqlResult<Vec<Datum>>> + Send>),
+}
+
+impl Rows {
+    /// None.
+    pub(crate) fn none() -> Rows {
+        Rows::All(Vec::new())
+    }
+
+    /// Rows that are made one by one.
+    pub(crate) fn each(rows: impl Iterator<Item = SqlResult<Vec<Datum>>> + Send + 'static) -> Rows {
+        Rows::Each(Box::new(rows))
+    }
+}
+
+impl FromIterator<Vec<Datum>> for Rows {
+    fn from_iter<I: IntoIterator<Item = Vec<Datum>>>(rows: I) -> Rows {
+        Rows::All(rows.into_iter().collect())
+    }
+}
+
+impl IntoIterator for Rows {
+    type Item = SqlResult<Vec<Datum>>;
+    type IntoIter = Box<dyn Iterator<Item = Self::Item> + Send>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        match self {
+            Rows::All(rows) => Box::new(rows.into_iter().map(Ok)),
+            Rows::Each(rows) => rows,
+        }
+    }
+}
 
 /// Code of a function that gives rows.
 pub(crate) type RowsEval = fn(&[Datum], &EvalContext) -> SqlResult<Rows>;
@@ -77,7 +112,7 @@ pub enum Columns {
 pub enum Code {
     /// One value of a row of arguments.
     Value(Eval),
-    /// All rows of a row of arguments.
+    /// The rows of a row of arguments.
     Rows(RowsEval, Columns),
     /// One value of the rows of a group.
     Aggregate(AggregateCode),

@@ -31,6 +31,12 @@ const ENDLESS: &[(&str, &str)] = &[
         "series",
         "SELECT count(*) FROM generate_series(1, 100000) a, generate_series(1, 100000) b, k c",
     ),
+    ("one series", "SELECT count(*) FROM generate_series(1, 9000000000000000)"),
+    (
+        "lateral",
+        "SELECT count(*) FROM k a, LATERAL (SELECT b.a FROM k b, k c, k d WHERE b.a + c.a + d.a + \
+         a.a < 0) x",
+    ),
     ("subquery", "SELECT (SELECT count(*) FROM k b, k c, k d WHERE b.a <> a.a) FROM k a"),
     ("insert", "INSERT INTO sink SELECT a.a + b.a * 1000 + c.a * 1000000 FROM k a, k b, k c, k d"),
     ("update", "UPDATE k SET v = (SELECT count(*) FROM k b, k c, k d)::text"),

@@ -108,9 +108,7 @@ impl Binder<'_> {
         }
         let own = item_of(&inner, left.relation.plan.clone(), values, table, alias)?;
         self.check_aliases(left, &own)?;
-        lists.push(
-            subquery_expr(inner.prepared(Shape::Rows, self), outer, args).alias(list.clone()),
-        );
+        lists.push(subquery_expr(inner.prepared(Shape::Rows, self), args).alias(list.clone()));
         let options = UnnestOptions::new().with_preserve_nulls(outer);
         let plan = LogicalPlanBuilder::from(left.relation.plan.clone())
             .project(lists)

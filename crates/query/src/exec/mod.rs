@@ -9,6 +9,7 @@ pub(crate) mod in_order;
 pub(crate) mod key_conditions;
 pub mod materialized;
 pub(crate) mod pieces;
+pub(crate) mod project_set;
 pub mod scalar;
 mod scan;
 mod scan_filter;

@@ -1,15 +1,13 @@
-//! Set-returning functions and LATERAL subqueries: one row of arguments gives a list of records,
-//! which the plan unnests.
+//! Set-returning functions and LATERAL subqueries: one row of arguments gives records.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use braid_scalar::{Builtin, Code, Columns, Volatility, resolve};
+use braid_scalar::{Builtin, Code, Columns, Rows, Volatility, resolve};
 use braid_types::{Datum, SqlError, SqlResult, SqlType};
-use datafusion::arrow::array::{BinaryBuilder, ListBuilder};
 use datafusion::arrow::datatypes::{DataType, Field};
-use datafusion::common::Result;
+use datafusion::common::{Result, internal_err};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
 };
@@ -17,8 +15,6 @@ use datafusion::logical_expr::{
 use super::execution::Place;
 use super::scalar::{next_id, signature};
 use super::subquery::Subquery;
-use crate::arrow_form::{self, Reader};
-use crate::error::to_df;
 
 /// A set-returning function chosen for its argument types.
 #[derive(Clone)]
@@ -63,9 +59,9 @@ pub fn choose(name: &str, given: &[SqlType], place: &Arc<Place>) -> SqlResult<Se
 
 impl SetFunction {
     /// The rows for one row of arguments; a NULL argument of a strict function gives none.
-    fn rows(&self, args: &[Datum]) -> SqlResult<Vec<Vec<Datum>>> {
+    fn rows(&self, args: &[Datum]) -> SqlResult<Rows> {
         if self.function.strict && args.iter().any(Datum::is_null) {
-            return Ok(Vec::new());
+            return Ok(Vec::new().into_iter().collect());
         }
         match self.function.code {
             Code::Rows(code, _) => code(args, &self.place.execution()?.eval),
@@ -74,44 +70,87 @@ impl SetFunction {
     }
 }
 
+/// Records, one after the other.
+pub(super) type RecordRows = Box<dyn Iterator<Item = SqlResult<Datum>> + Send>;
+
 /// Where the records of a list come from.
-enum Records {
-    Function(SetFunction),
-    /// With the flag, a subquery without rows gives NULL instead of an empty list.
-    Subquery(Box<Subquery>, bool),
+pub(super) enum Records {
+    /// A function; with the flag each record ends with its number.
+    Function(SetFunction, bool),
+    Subquery(Box<Subquery>),
+}
+
+impl fmt::Debug for Records {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
 }
 
 impl Records {
-    fn name(&self) -> &str {
+    /// What a call that gives a list stands for.
+    pub(super) fn of(call: &ScalarUDF) -> Option<Arc<Records>> {
+        let list = call.inner().downcast_ref::<ListUdf>()?;
+        Some(list.records.clone())
+    }
+
+    pub(super) fn name(&self) -> &str {
         match self {
-            Records::Function(function) => function.function.name,
+            Records::Function(function, _) => function.function.name,
             Records::Subquery(..) => "lateral_subquery",
         }
     }
 
-    fn arg_types(&self) -> Vec<SqlType> {
+    pub(super) fn arg_types(&self) -> Vec<SqlType> {
         match self {
-            Records::Function(function) => function.args.clone(),
-            Records::Subquery(subquery, _) => {
+            Records::Function(function, _) => function.args.clone(),
+            Records::Subquery(subquery) => {
                 subquery.outer.iter().map(|(_, ty)| ty.clone()).collect()
             }
         }
     }
 
-    fn rows(&self, args: &[Datum]) -> SqlResult<Vec<Vec<Datum>>> {
-        match self {
-            Records::Function(function) => function.rows(args),
-            Records::Subquery(subquery, _) => Ok(subquery.rows(args)?.to_vec()),
+    /// Rows of arguments that are going to be asked for.
+    pub(super) fn expect(&self, given: &[Vec<Datum>]) {
+        if let Records::Subquery(subquery) = self {
+            subquery.expect(given);
         }
+    }
+
+    /// The records for one row of arguments.
+    pub(super) fn rows(&self, args: &[Datum]) -> SqlResult<RecordRows> {
+        Ok(match self {
+            Records::Function(function, ordinality) => {
+                let (rows, numbered) = (function.rows(args)?.into_iter(), *ordinality);
+                Box::new(rows.zip(1_i64..).map(move |(row, number)| {
+                    let mut row = row?;
+                    if numbered {
+                        row.push(Datum::Int8(number));
+                    }
+                    Ok(Datum::record(row))
+                }))
+            }
+            Records::Subquery(subquery) => {
+                let rows = subquery.rows(args)?;
+                Box::new((0..rows.len()).map(move |n| Ok(Datum::record(rows[n].clone()))))
+            }
+        })
     }
 }
 
-/// The function for DataFusion: gives a list of records.
+/// The function for DataFusion, which plans with lists of records. None of them is ever made: see
+/// [`super::project_set`].
 struct ListUdf {
     id: u64,
-    records: Records,
-    ordinality: bool,
+    records: Arc<Records>,
     signature: Signature,
+}
+
+impl ListUdf {
+    fn call(records: Records, args: Vec<Expr>) -> Expr {
+        let signature = signature(args.len(), Volatility::Volatile);
+        let udf = ListUdf { id: next_id(), records: Arc::new(records), signature };
+        ScalarUDF::new_from_impl(udf).call(args)
+    }
 }
 
 impl fmt::Debug for ListUdf {
@@ -136,18 +175,12 @@ impl Hash for ListUdf {
 
 /// A call that gives a list of records; with `ordinality` each ends with its number.
 pub(crate) fn list_expr(function: SetFunction, ordinality: bool, args: Vec<Expr>) -> Expr {
-    let signature = signature(args.len(), Volatility::Volatile);
-    let udf =
-        ListUdf { id: next_id(), records: Records::Function(function), ordinality, signature };
-    ScalarUDF::new_from_impl(udf).call(args)
+    ListUdf::call(Records::Function(function, ordinality), args)
 }
 
-/// A call that gives the rows of a subquery; with `outer` NULL where there are none.
-pub(crate) fn subquery_expr(subquery: Subquery, outer: bool, args: Vec<Expr>) -> Expr {
-    let signature = signature(args.len(), Volatility::Volatile);
-    let records = Records::Subquery(Box::new(subquery), outer);
-    let udf = ListUdf { id: next_id(), records, ordinality: false, signature };
-    ScalarUDF::new_from_impl(udf).call(args)
+/// A call that gives the rows of a subquery.
+pub(crate) fn subquery_expr(subquery: Subquery, args: Vec<Expr>) -> Expr {
+    ListUdf::call(Records::Subquery(Box::new(subquery)), args)
 }
 
 impl ScalarUDFImpl for ListUdf {
@@ -163,36 +196,7 @@ impl ScalarUDFImpl for ListUdf {
         Ok(DataType::List(Arc::new(Field::new_list_field(DataType::Binary, true))))
     }
 
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let columns =
-            args.args.iter().map(|a| a.to_array(args.number_rows)).collect::<Result<Vec<_>>>()?;
-        let readers: Vec<Reader<'_>> = columns.iter().map(|c| Reader::new(c)).collect();
-        let mut lists = ListBuilder::new(BinaryBuilder::new());
-        let mut bytes = Vec::new();
-        let types = self.records.arg_types();
-        let read = |at: usize| -> Vec<Datum> {
-            readers.iter().zip(&types).map(|(reader, ty)| reader.get(at, ty)).collect()
-        };
-        let given: Vec<Vec<Datum>> = (0..args.number_rows).map(read).collect();
-        if let Records::Subquery(subquery, _) = &self.records {
-            subquery.expect(&given);
-        }
-        for row in given {
-            let rows = self.records.rows(&row).map_err(to_df)?;
-            if rows.is_empty() && matches!(self.records, Records::Subquery(_, true)) {
-                lists.append(false);
-                continue;
-            }
-            for (number, mut record) in rows.into_iter().enumerate() {
-                if self.ordinality {
-                    record.push(Datum::Int8(number as i64 + 1));
-                }
-                bytes.clear();
-                arrow_form::pack(&Datum::record(record), &mut bytes);
-                lists.values().append_value(&bytes);
-            }
-            lists.append(true);
-        }
-        Ok(ColumnarValue::Array(Arc::new(lists.finish())))
+    fn invoke_with_args(&self, _: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        internal_err!("a list of {} is to be unnested", self.name())
     }
 }

@@ -3,9 +3,8 @@
 //! An operator that looks for a match, counts or sorts takes batches from its inputs in a loop and
 //! gives nothing back for hours; DataFusion leaves it to the runtime to stop it, and our threads
 //! have none. So between every operator and its inputs stands a [`Stoppable`], which looks at the
-//! cancel flag before each batch. Two operators can compute long within one batch of their input:
-//! the nested loop join gets a filter that looks, and unnesting, which makes one batch of all the
-//! lists in a batch, gets its input in pieces.
+//! cancel flag before each batch. The nested loop join can compute long within one batch of its
+//! inputs, and gets a filter that looks.
 //!
 //! ```text
 //!   Aggregate              Aggregate
@@ -24,18 +23,15 @@ use std::task::{Context, Poll};
 
 use braid_env::memory::Account;
 use braid_types::{SqlError, SqlState};
-use datafusion::arrow::array::{Array, ListArray, RecordBatch};
+use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef};
+use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Result, internal_err};
 use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::ColumnarValue;
 use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
 use datafusion::physical_plan::joins::NestedLoopJoinExec;
 use datafusion::physical_plan::joins::utils::JoinFilter;
-use datafusion::physical_plan::projection::ProjectionExec;
-use datafusion::physical_plan::unnest::UnnestExec;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::Stream;
 
@@ -81,23 +77,8 @@ pub(crate) fn stoppable(
             Some(join) => join,
             None => node,
         };
-        let node = if node.downcast_ref::<UnnestExec>().is_some() {
-            // What computes the lists gets few rows at once, what unnests them few elements.
-            let lists = match node.children().first() {
-                Some(input) if input.downcast_ref::<ProjectionExec>().is_some() => {
-                    let projection = input.children()[0].clone();
-                    in_pieces(&projection, Piece::Rows, cancel)?
-                }
-                Some(input) => (*input).clone(),
-                None => return internal_err!("unnesting without input"),
-            };
-            let checked = Stoppable { input: lists, cancel: cancel.clone(), piece: None };
-            in_pieces(&with_input(&node, Arc::new(checked))?, Piece::Elements, cancel)?
-        } else {
-            node
-        };
         let input: Arc<dyn ExecutionPlan> =
-            Arc::new(Stoppable { input: node, cancel: cancel.clone(), piece: None });
+            Arc::new(Stoppable { input: node, cancel: cancel.clone() });
         Ok(Transformed::yes(input))
     })?;
     Ok(wrapped.data)
@@ -106,25 +87,6 @@ pub(crate) fn stoppable(
 /// Whether this is a check and no operator.
 pub(crate) fn is_stoppable(plan: &Arc<dyn ExecutionPlan>) -> bool {
     plan.name() == STOPPABLE
-}
-
-/// An operator of one input, which now comes in pieces.
-fn in_pieces(
-    node: &Arc<dyn ExecutionPlan>,
-    piece: Piece,
-    cancel: &Arc<AtomicBool>,
-) -> Result<Arc<dyn ExecutionPlan>> {
-    let Some(input) = node.children().first().map(|input| (*input).clone()) else {
-        return Ok(node.clone());
-    };
-    with_input(node, Arc::new(Stoppable { input, cancel: cancel.clone(), piece: Some(piece) }))
-}
-
-fn with_input(
-    node: &Arc<dyn ExecutionPlan>,
-    input: Arc<dyn ExecutionPlan>,
-) -> Result<Arc<dyn ExecutionPlan>> {
-    replace_children_if_necessary(node.clone(), vec![input])
 }
 
 /// A nested loop join with a filter that looks at the flag.
@@ -147,20 +109,6 @@ fn checked_join(
     Ok(Some(Arc::new(join)))
 }
 
-/// What is counted in a piece of a batch.
-#[derive(Clone, Copy, Debug)]
-enum Piece {
-    /// At most [`ROWS`] rows.
-    Rows,
-    /// Rows whose longest lists hold at most [`ELEMENTS`] elements together, at least one row.
-    Elements,
-}
-
-/// Rows for which lists are computed at once: their lengths are not known before.
-const ROWS: usize = 16;
-/// List elements that are unnested at once.
-const ELEMENTS: usize = 8192;
-
 const STOPPABLE: &str = "Stoppable";
 
 /// See the [module documentation](self).
@@ -168,8 +116,6 @@ const STOPPABLE: &str = "Stoppable";
 struct Stoppable {
     input: Arc<dyn ExecutionPlan>,
     cancel: Arc<AtomicBool>,
-    /// How batches are cut.
-    piece: Option<Piece>,
 }
 
 impl DisplayAs for Stoppable {
@@ -211,8 +157,7 @@ impl ExecutionPlan for Stoppable {
         mut children: Vec<Arc<dyn ExecutionPlan>>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let input = children.pop().unwrap_or_else(|| self.input.clone());
-        let (cancel, piece) = (self.cancel.clone(), self.piece);
-        Ok(Arc::new(Stoppable { input, cancel, piece }))
+        Ok(Arc::new(Stoppable { input, cancel: self.cancel.clone() }))
     }
 
     fn execute(
@@ -222,49 +167,13 @@ impl ExecutionPlan for Stoppable {
     ) -> Result<SendableRecordBatchStream> {
         check(&self.cancel)?;
         let input = self.input.execute(partition, task)?;
-        let cancel = self.cancel.clone();
-        Ok(Box::pin(Checks { input, cancel, piece: self.piece, rest: None }))
+        Ok(Box::pin(Checks { input, cancel: self.cancel.clone() }))
     }
 }
 
 struct Checks {
     input: SendableRecordBatchStream,
     cancel: Arc<AtomicBool>,
-    piece: Option<Piece>,
-    /// What is left of a batch that is given in pieces.
-    rest: Option<RecordBatch>,
-}
-
-impl Checks {
-    /// Cuts the first piece off a batch.
-    fn cut(&mut self, batch: RecordBatch) -> RecordBatch {
-        let rows = match self.piece {
-            None => batch.num_rows(),
-            Some(Piece::Rows) => batch.num_rows().min(ROWS),
-            Some(Piece::Elements) => {
-                let mut elements = 0;
-                let fits = |row: &usize| {
-                    let fits = elements < ELEMENTS;
-                    elements += elements_in(&batch, *row);
-                    fits
-                };
-                (0..batch.num_rows()).take_while(fits).count()
-            }
-        };
-        if rows == batch.num_rows() {
-            return batch;
-        }
-        self.rest = Some(batch.slice(rows, batch.num_rows() - rows));
-        batch.slice(0, rows)
-    }
-}
-
-/// Elements of the longest list in a row.
-fn elements_in(batch: &RecordBatch, row: usize) -> usize {
-    let length = |column: &Arc<dyn Array>| {
-        column.as_any().downcast_ref::<ListArray>().map_or(0, |l| l.value_length(row))
-    };
-    batch.columns().iter().map(length).max().unwrap_or(0).max(1) as usize
 }
 
 impl Stream for Checks {
@@ -274,13 +183,7 @@ impl Stream for Checks {
         if let Err(e) = check(&self.cancel) {
             return Poll::Ready(Some(Err(e)));
         }
-        if let Some(rest) = self.rest.take() {
-            return Poll::Ready(Some(Ok(self.cut(rest))));
-        }
-        match self.input.as_mut().poll_next(cx) {
-            Poll::Ready(Some(Ok(batch))) => Poll::Ready(Some(Ok(self.cut(batch)))),
-            other => other,
-        }
+        self.input.as_mut().poll_next(cx)
     }
 }
 

@@ -20,12 +20,12 @@ fn unnest(a: &[Datum], _: &EvalContext) -> SqlResult<Rows> {
 }
 
 /// The subscripts of a dimension.
-fn subscripts(a: &[Datum]) -> Rows {
-    let Datum::Array(array) = &a[0] else { return Rows::new() };
+fn subscripts(a: &[Datum]) -> Vec<Vec<Datum>> {
+    let Datum::Array(array) = &a[0] else { return Vec::new() };
     let at = usize::try_from(i64_of(&a[1])).ok().and_then(|n| n.checked_sub(1));
     let dimensions = array.dimensions();
     let found = at.and_then(|at| dimensions.get(at));
-    found.map_or(Rows::new(), |d| (d.lower..=d.upper()).map(|i| vec![Datum::Int4(i)]).collect())
+    found.map_or(Vec::new(), |d| (d.lower..=d.upper()).map(|i| vec![Datum::Int4(i)]).collect())
 }
 
 /// Adds the functions of this file.
@@ -34,14 +34,14 @@ pub(super) fn fill(t: &mut Table) {
     // Several arrays in step, each of its own type; a NULL array is an empty one.
     t.rows("unnest(any, ...any) record", unnest).elements().lax();
     t.rows("generate_subscripts(anyarray, int4) int4 -- the subscripts of an array", |a, _| {
-        Ok(subscripts(a))
+        Ok(Rows::All(subscripts(a)))
     });
     t.rows("generate_subscripts(anyarray, int4, bool) int4", |a, _| {
         let mut rows = subscripts(a);
         if bool_of(&a[2]) {
             rows.reverse();
         }
-        Ok(rows)
+        Ok(Rows::All(rows))
     });
     t.rows("_pg_expandarray(anyarray) record -- elements with their subscripts", |a, _| {
         let numbered = items(&a[0]).iter().zip(1..);
@@ -50,7 +50,7 @@ pub(super) fn fill(t: &mut Table) {
     .columns(&[("x", "anyelement"), ("n", "int4")]);
     t.rows(
         "pg_partition_ancestors(regclass) regclass -- nothing: there are no partitions",
-        |_, _| Ok(Vec::new()),
+        |_, _| Ok(Rows::none()),
     )
     .columns(&[("relid", "regclass")]);
     t.rows("pg_options_to_table(text[]) record -- options written as name=value", |a, _| {

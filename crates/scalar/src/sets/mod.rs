@@ -1,7 +1,7 @@
 //! Functions that give rows, by subject.
 //!
-//! A call takes one row of arguments and gives all its rows at once, as lists of values; plans
-//! unnest them. A NULL argument gives no rows, unless the entry says `.lax()`.
+//! A call takes one row of arguments and gives rows as lists of values, which plans ask for one by
+//! one. A NULL argument gives no rows, unless the entry says `.lax()`.
 
 mod arrays;
 mod documents;

@@ -7,14 +7,6 @@ use crate::functions::{i64_of, interval_of};
 use crate::operators::{add_interval, add_interval_tz};
 use crate::registry::{Rows, Table};
 
-/// Rows that one call may give: they are in memory at once.
-const MAX_ROWS: usize = 20_000_000;
-
-fn too_many() -> SqlError {
-    SqlError::new(SqlState::OUT_OF_MEMORY, "a set-returning function gave too many rows")
-        .with_hint(format!("At most {MAX_ROWS} rows of one call are held in memory."))
-}
-
 fn zero_step() -> SqlError {
     SqlError::new(SqlState::INVALID_PARAMETER_VALUE, "step size cannot equal zero")
 }
@@ -28,18 +20,13 @@ fn integers(a: &[Datum], _: &EvalContext) -> SqlResult<Rows> {
         return Err(zero_step());
     }
     if (step > 0 && start > stop) || (step < 0 && start < stop) {
-        return Ok(Vec::new());
+        return Ok(Rows::none());
     }
-    let count = ((stop - start) / step + 1).max(0);
-    if count > MAX_ROWS as i128 {
-        return Err(too_many());
-    }
-    Ok((0..count)
-        .map(|i| {
-            let v = start + i * step;
-            vec![if wide { Datum::Int8(v as i64) } else { Datum::Int4(v as i32) }]
-        })
-        .collect())
+    let count = (stop - start) / step + 1;
+    Ok(Rows::each((0..count).map(move |i| {
+        let v = start + i * step;
+        Ok(vec![if wide { Datum::Int8(v as i64) } else { Datum::Int4(v as i32) }])
+    })))
 }
 
 fn numbers(a: &[Datum], _: &EvalContext) -> SqlResult<Rows> {
@@ -51,21 +38,19 @@ fn numbers(a: &[Datum], _: &EvalContext) -> SqlResult<Rows> {
             _ => return Err(not_finite(what, "NaN")),
         }
     }
-    let (mut at, stop) = (given[0].clone(), &given[1]);
+    let (mut at, stop) = (given[0].clone(), given[1].clone());
     let step = given.get(2).cloned().unwrap_or_else(|| numeric::from_i128(1));
     let direction = numeric::compare(&step, &numeric::from_i128(0));
     if direction.is_eq() {
         return Err(zero_step());
     }
-    let mut out = Vec::new();
-    while numeric::compare(&at, stop) != direction {
-        out.push(vec![numeric::datum(at.clone())?]);
-        at = numeric::add(&at, &step);
-        if out.len() > MAX_ROWS {
-            return Err(too_many());
+    Ok(Rows::each(std::iter::from_fn(move || {
+        if numeric::compare(&at, &stop) == direction {
+            return None;
         }
-    }
-    Ok(out)
+        let next = numeric::add(&at, &step);
+        Some(numeric::datum(std::mem::replace(&mut at, next)).map(|value| vec![value]))
+    })))
 }
 
 fn not_finite(what: &str, value: &str) -> SqlError {
@@ -83,20 +68,20 @@ fn times(a: &[Datum], ctx: &EvalContext) -> SqlResult<Rows> {
         return Err(zero_step());
     }
     let zoned = matches!(a[0], Datum::TimestampTz(_));
-    let (mut at, stop) = (micros(&a[0]), micros(&a[1]));
-    let mut out = Vec::new();
-    while (forward && at <= stop) || (!forward && at >= stop) {
-        out.push(vec![if zoned { Datum::TimestampTz(at) } else { Datum::Timestamp(at) }]);
+    let (first, stop) = (micros(&a[0]), micros(&a[1]));
+    let ctx = ctx.clone();
+    let mut next = Some(first);
+    Ok(Rows::each(std::iter::from_fn(move || {
+        let at = next.filter(|at| if forward { *at <= stop } else { *at >= stop })?;
         // Days have as many hours as the clocks of the session's zone give them.
-        at = match zoned {
-            true => add_interval_tz(at, &step, ctx)?,
-            false => add_interval(at, &step)?,
+        let after = match zoned {
+            true => add_interval_tz(at, &step, &ctx),
+            false => add_interval(at, &step),
         };
-        if out.len() > MAX_ROWS {
-            return Err(too_many());
-        }
-    }
-    Ok(out)
+        next = after.as_ref().ok().copied();
+        let value = if zoned { Datum::TimestampTz(at) } else { Datum::Timestamp(at) };
+        Some(after.map(|_| vec![value]))
+    })))
 }
 
 /// Adds the functions of this file.
