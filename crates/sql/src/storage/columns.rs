@@ -15,14 +15,14 @@
 
 use std::sync::Arc;
 
-use braid_keys::column::{decode_bytes, decode_column, decode_int};
+use braid_keys::column::{decode_bytes, decode_column, decode_int, is_composite};
 use braid_kv::Rows;
 use braid_types::{Datum, OrderedKind, SqlResult, SqlType};
 use bytes::Bytes;
 
-use super::TableLayout;
 use super::row_codec::{DecimalOf, decode_decimal, decode_integer, decode_payload};
 use super::row_value::{Finder, Stored, damaged};
+use super::{Layout, TableLayout};
 
 /// How the values of a column are carried.
 #[derive(Clone, Copy, Debug)]
@@ -171,9 +171,12 @@ impl StoredRows for Vec<(Bytes, Bytes)> {
     }
 }
 
-/// Turns batches of a table's rows into columns. See the [module's page](self).
+/// Turns batches of a table's rows, or of an index's entries that tell what is wanted of them, into
+/// columns. See the [module's page](self).
 pub struct RowDecoder {
     layout: Arc<TableLayout>,
+    /// Whose entries they are; `None`: rows.
+    index: Option<usize>,
     /// By position in the key: which of the wanted columns of keys it is.
     keys: Vec<Option<usize>>,
     key_count: usize,
@@ -192,15 +195,18 @@ struct Located<'a> {
 }
 
 impl RowDecoder {
-    /// Decodes these columns, by ordinal, and for filters those of `probe`.
-    pub fn new(
+    /// Decodes these columns, by ordinal, and for filters those of `probe`: of rows, or of entries
+    /// of the index at this position, which [cover](TableLayout::is_covered_by) them.
+    pub(super) fn new(
         layout: Arc<TableLayout>,
+        index: Option<usize>,
         out: &[(usize, Form)],
         probe: &[(usize, Form)],
     ) -> RowDecoder {
         let mut decoder = RowDecoder {
-            keys: vec![None; layout.rows.columns().len()],
+            keys: vec![None; layout.keys_of(index).columns().len()],
             layout,
+            index,
             key_count: 0,
             stored: Vec::new(),
             out: Vec::new(),
@@ -213,7 +219,11 @@ impl RowDecoder {
             wanted.filter_map(|(ordinal, _)| decoder.stored_id(*ordinal)).collect();
         ids.sort_unstable();
         ids.dedup();
-        decoder.stored = ids.into_iter().map(|id| decoder.layout.stored_column(id)).collect();
+        let stored = |id: u32| match index {
+            None => decoder.layout.stored_column(id),
+            Some(_) => Stored::new(id, &Datum::Null),
+        };
+        decoder.stored = ids.into_iter().map(stored).collect();
         decoder.out = out.iter().map(|(ordinal, form)| decoder.target(*ordinal, *form)).collect();
         decoder.probe =
             probe.iter().map(|(ordinal, form)| decoder.target(*ordinal, *form)).collect();
@@ -221,9 +231,17 @@ impl RowDecoder {
         decoder
     }
 
-    /// The id of a column that row values hold.
+    /// The id of a column that values hold.
     fn stored_id(&self, ordinal: usize) -> Option<u32> {
-        self.layout.stored_id(ordinal)
+        let Some(at) = self.index else { return self.layout.stored_id(ordinal) };
+        let column = &self.layout.table.columns[ordinal];
+        let in_key = self.layout.indexes[at].layout.columns().iter().any(|k| k.ordinal == ordinal);
+        (!in_key || is_composite(&column.ty)).then_some(column.id)
+    }
+
+    /// Where the columns of their keys lie.
+    fn keys(&self) -> &Layout {
+        self.layout.keys_of(self.index)
     }
 
     fn target(&mut self, ordinal: usize, form: Form) -> Target {
@@ -233,7 +251,7 @@ impl RowDecoder {
             let at = self.stored.partition_point(|stored| stored.id < id);
             return Target { place: Place::Value(at), ty, form, dir };
         }
-        let keys = self.layout.rows.columns();
+        let keys = self.keys().columns();
         let at = keys.iter().position(|key| key.ordinal == ordinal);
         let at = at.expect("a column is in the key or in the value");
         let dir = keys[at].dir;
@@ -264,7 +282,7 @@ impl RowDecoder {
         (std::mem::replace(&mut self.columns, fresh), std::mem::take(&mut self.rows))
     }
 
-    /// Decodes the rows of a batch that are the table's. `filter` is given the columns of `probe`
+    /// Decodes the rows of a batch that are the table's, or entries that are the index's. `filter` is given the columns of `probe`
     /// and the number of rows, and says which of them go on; `None` stands for all of them.
     ///
     /// # Errors
@@ -301,10 +319,11 @@ impl RowDecoder {
         let mut values = vec![None; self.stored.len() * count];
         let mut rows = 0;
         let mut finder = Finder::new(&self.stored);
+        let layout = self.keys();
         for i in 0..count {
             let wanted = |at: usize| self.keys[at].map(|column| column * count + rows);
             let key = batch.key(i);
-            let is_own = self.layout.rows.split(key, |at, column| {
+            let is_own = layout.split(key, |at, column| {
                 if let Some(at) = wanted(at) {
                     keys[at] = Some(column);
                 }

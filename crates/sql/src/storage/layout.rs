@@ -670,6 +670,11 @@ impl TableLayout {
         self.stored.iter().find(|(_, at, _)| *at == ordinal).map(|(id, ..)| *id)
     }
 
+    /// Keys of rows, or of the entries of the index at this position.
+    pub(super) fn keys_of(&self, index: Option<usize>) -> &Layout {
+        index.map_or(&self.rows, |at| &self.indexes[at].layout)
+    }
+
     /// Names the columns of a row value that are looked at by who wants these columns.
     pub(crate) fn part(&self, wanted: &[bool]) -> Bytes {
         let inputs = self.inputs(wanted);
