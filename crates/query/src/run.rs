@@ -110,7 +110,7 @@ fn new_planner(way: Way) -> Arc<SessionState> {
     options.optimizer.enable_aggregate_dynamic_filter_pushdown = false;
     // Keys of a join that are looked up one by one on its other side.
     options.optimizer.hash_join_inlist_pushdown_max_distinct_values = LOOKUPS_MAX;
-    options.optimizer.hash_join_inlist_pushdown_max_size = 64 << 10;
+    options.optimizer.hash_join_inlist_pushdown_max_size = 256 << 10;
     let state = SessionStateBuilder::new()
         .with_config(config)
         .with_optimizer_rules(rules())

@@ -244,3 +244,46 @@ fn a_limit_counts_rows_that_passed() {
         ),
     ]);
 }
+
+/// A scan that finds out that few rows pass looks for the other columns in these alone, and again
+/// in all rows where many pass; rows of other tables that have the same class lie between them.
+#[test]
+fn what_few_rows_need_is_looked_for_in_them() {
+    let db = &mut Db::new();
+    db.run(
+        "CREATE TABLE p (id int4 PRIMARY KEY, v int4, w text, x numeric(9,2));
+         CREATE TABLE c (id int4, n int4, v int4, w text, PRIMARY KEY (id, n))
+             INTERLEAVE IN PARENT p (id);",
+    );
+    // Classes are few: some of these share one.
+    let others: Vec<String> = (0..40)
+        .map(|n| {
+            format!(
+                "CREATE TABLE o{n} (id int4, n int4, PRIMARY KEY (id, n))
+                INTERLEAVE IN PARENT p (id); INSERT INTO o{n} SELECT i * 97 + 1, 1
+                FROM generate_series(0, 60) g(i)"
+            )
+        })
+        .collect();
+    db.run(
+        "INSERT INTO p SELECT n, n / 100 % 20, 'w' || n, n / 4.0 FROM generate_series(1, 6000) n(n);
+         INSERT INTO c SELECT n, m, (n + m) % 300, nullif('w' || n + m, 'w77')
+             FROM generate_series(1, 6000) n(n), generate_series(1, 2) m(m);
+         ALTER TABLE c ADD COLUMN late int4 DEFAULT 5",
+    );
+    db.run(&others.join(";"));
+    for table in ["p", "c"] {
+        for condition in ["{v} = 7", "{v} < 3", "{v} < 15", "{v} > 17 AND {v} <= 19", "{v} = 1000"]
+        {
+            for columns in ["*", "id, w", "v", "count(*)", "w, id, v"] {
+                let sql = |v: &str| {
+                    let condition = condition.replace("{v}", v);
+                    let from = format!("{table} CROSS JOIN (VALUES (1)) one (one)");
+                    format!("SELECT {columns} FROM {from} WHERE {condition} ORDER BY 1")
+                };
+                let (got, want) = (db.run(&sql("v")), db.run(&sql("(v + 0)")));
+                assert_eq!(got, want, "{}", sql("v"));
+            }
+        }
+    }
+}

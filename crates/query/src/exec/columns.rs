@@ -113,7 +113,7 @@ pub(super) fn record_batch(
 pub(super) enum Stored {
     /// Spans of the table.
     Table(TableScan),
-    /// The rows behind the entries of an index.
+    /// Entries of an index, or the rows behind them.
     Index(IndexScan),
 }
 
@@ -122,6 +122,13 @@ impl Stored {
         match self {
             Stored::Table(scan) => scan.layout(),
             Stored::Index(scan) => scan.layout(),
+        }
+    }
+
+    fn decoder(&self, out: &[(usize, Form)], probe: &[(usize, Form)]) -> RowDecoder {
+        match self {
+            Stored::Table(scan) => scan.decoder(out, probe),
+            Stored::Index(scan) => scan.decoder(out, probe),
         }
     }
 
@@ -156,13 +163,12 @@ impl ColumnScan {
         schema: SchemaRef,
         filter: Option<ScanFilter>,
     ) -> ColumnScan {
-        let layout = scan.layout().clone();
-        let table = layout.table.clone();
+        let table = scan.layout().table.clone();
         let forms = |columns: &[usize]| -> Vec<(usize, Form)> {
             columns.iter().map(|at| (*at, form(&table.columns[*at].ty))).collect()
         };
         let probe = filter.as_ref().map_or(&[][..], |filter| &filter.columns);
-        let decoder = RowDecoder::new(layout, &forms(projection), &forms(probe));
+        let decoder = scan.decoder(&forms(projection), &forms(probe));
         ColumnScan { scan, decoder, schema, filter, rows: FIRST_ROWS }
     }
 

@@ -27,10 +27,11 @@ use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 
 use super::constant;
 use super::execution::Place;
+use super::facts::LOOKUPS_MAX;
 use crate::arrow_form;
 
 /// Values of a list that are looked at one by one.
-const VALUES_MAX: usize = 2_048;
+const VALUES_MAX: usize = LOOKUPS_MAX;
 
 fn boolean(node: Node) -> Bound {
     Bound::new(node, SqlType::Bool)

@@ -235,14 +235,15 @@ impl SqlScan {
         let listed = known.iter().map(alternatives).max().unwrap_or(0);
         if listed > 0 {
             let all_rows = facts.rows_now();
-            let planned_cost =
-                facts.cost(planned, spans_of(planned, layout, execution).len(), all_rows);
+            let wanted = self.wanted(layout);
+            let planned_spans = spans_of(planned, layout, execution).len();
+            let planned_cost = facts.cost(planned, planned_spans, all_rows, &wanted);
             // The cheapest way to look them up: before the spans are worked out.
             if facts.look_up_cost(listed) < planned_cost
                 && let Some(access) = with(&known)
             {
                 let spans = spans_of(&access, layout, execution).len();
-                if facts.cost(&access, spans, all_rows) < planned_cost {
+                if facts.cost(&access, spans, all_rows, &wanted) < planned_cost {
                     self.looked_up.fetch_add(spans as u64, Ordering::Relaxed);
                     return Ok(Some(access));
                 }

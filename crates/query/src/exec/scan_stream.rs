@@ -100,7 +100,9 @@ impl Rows {
         let scan = match self {
             Rows::Table(scan) => Stored::Table(scan),
             // What expressions of indexes give is stored in no row.
-            Rows::Index(scan) if scan.reads_rows() && !computes(scan.layout(), spec, &filter) => {
+            Rows::Index(scan)
+                if scan.gives_columns() && !computes(scan.layout(), spec, &filter) =>
+            {
                 Stored::Index(scan)
             }
             other => return other,

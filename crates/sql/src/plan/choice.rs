@@ -17,7 +17,7 @@ use braid_scalar::{Bound, Node};
 use braid_types::Datum;
 
 use super::access::{Access, Values};
-use super::facts::{Facts, LOOKUP, Range};
+use super::facts::{BEHIND_ENTRY, COVERING_ENTRY, Facts, LOOKUP, Range};
 use super::rows;
 use super::select::Step;
 use super::share::Estimator;
@@ -27,8 +27,6 @@ use crate::storage::TableLayout;
 
 /// What the row behind an entry of an index costs in our own plans, counted in rows of a scan.
 const ROW_BEHIND_ENTRY: f64 = 12.0;
-/// What an entry costs that tells all that is wanted of its row.
-const COVERING_ENTRY: f64 = 1.5;
 /// What beginning to read a span costs.
 const SPAN: f64 = 10.0;
 /// What a row costs that is sorted.
@@ -264,7 +262,7 @@ pub fn for_scan(facts: &Facts, conditions: &[Bound], columns: &[bool]) -> Access
     if is_open(&all, &all[best], layout) && facts.statistics().is_some() {
         let estimator = Estimator { facts, eval: None, offset: 0 };
         let wanted = Wanted { columns: Some(columns), ..Wanted::default() };
-        best = estimator.choose(&all, best, LOOKUP, (wanted, &|_| false));
+        best = estimator.choose(&all, best, BEHIND_ENTRY, (wanted, &|_| false));
     }
     all.swap_remove(best)
 }

@@ -12,7 +12,7 @@ use super::rows::RowSource;
 use super::select::{Output, Parts};
 use crate::answer::{ColumnBatch, StoredColumns};
 use crate::session::Context;
-use crate::storage::{Form, IndexScan, RowDecoder, TableScan};
+use crate::storage::{Form, IndexScan, Liveness, RowDecoder, TableScan};
 
 /// Rows of the first batch.
 const FIRST_ROWS: usize = 256;
@@ -45,6 +45,13 @@ impl Scan {
         match self {
             Scan::Table(scan) => Scan::Table(scan.expecting(rows)),
             Scan::Index(scan) => Scan::Index(scan.expecting(rows)),
+        }
+    }
+
+    fn decoder(&self, out: &[(usize, Form)]) -> RowDecoder {
+        match self {
+            Scan::Table(scan) => scan.decoder(out, &[]),
+            Scan::Index(scan) => scan.decoder(out, &[]),
         }
     }
 
@@ -84,7 +91,6 @@ impl ColumnarRows {
             && parts.locking.is_none()
             && ctx.measured.is_none()
             && step.access.rest.is_empty()
-            && !step.is_covered()
             && !step.access.is_point(layout)
             && step.after.is_empty()
             && step.semi.is_none()
@@ -110,9 +116,11 @@ impl ColumnarRows {
         }
         let wanted = step.wanted.clone();
         let rows = RowSource::lookup(ctx, layout, &step.access, wanted, parts.reverse, &[])?;
-        let scan = match rows {
+        let scan = match rows.covering(Liveness::default()) {
             RowSource::Table(scan) => Scan::Table(scan),
-            RowSource::Index(scan) if ctx.reading != ReadMode::Latest => Scan::Index(scan),
+            RowSource::Index(scan) if ctx.reading != ReadMode::Latest && scan.gives_columns() => {
+                Scan::Index(scan)
+            }
             _ => return Ok(None),
         };
         let expected = limit.and_then(|rows| usize::try_from(rows).ok());
@@ -123,7 +131,7 @@ impl ColumnarRows {
         let out: Vec<(usize, Form)> =
             columns.iter().map(|at| (*at, form(&table[*at].ty))).collect();
         let types = columns.iter().map(|at| table[*at].ty.clone()).collect();
-        let decoder = RowDecoder::new(layout.clone(), &out, &[]);
+        let decoder = scan.decoder(&out);
         Ok(Some(ColumnarRows { scan, decoder, columns, types, rows: FIRST_ROWS, left: limit }))
     }
 

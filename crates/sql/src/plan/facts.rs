@@ -1,7 +1,8 @@
 //! What is known about a stored table: rows, statistics, and what reading it by a key costs.
 //!
-//! Costs are counted in rows of a scan: one costs 1, a look-up as much as dozens of them, and a row
-//! behind an entry of an index is a look-up of its own.
+//! Costs are counted in rows of a scan that gives columns: one costs 1, beginning a look-up as much
+//! as dozens of them, a row behind an entry of an index half of that, an entry that tells all that
+//! is wanted little more than a row.
 
 use std::fmt;
 use std::ops::Bound;
@@ -15,9 +16,13 @@ use crate::statistics::TableStatistics;
 use crate::storage::{IndexLayout, KeyColumn, Layout, TableLayout};
 
 /// Most different keys of a join that its other side is told one by one.
-pub const LOOKUPS_MAX: usize = 2_000;
-/// Rows that are read in the time of one look-up.
+pub const LOOKUPS_MAX: usize = 8_000;
+/// Rows that are read in the time that a look-up takes to begin.
 pub(super) const LOOKUP: f64 = 40.0;
+/// Rows that are read in the time of one behind an entry of an index.
+pub(super) const BEHIND_ENTRY: f64 = 20.0;
+/// The same of an entry that tells all that is wanted of its row.
+pub(super) const COVERING_ENTRY: f64 = 1.5;
 /// Share of a table that a range of a key has, when nothing else is known.
 const RANGE: f64 = 0.3;
 /// Share of rows that pass a condition about which nothing is known.
@@ -197,17 +202,21 @@ impl Facts {
         let rows = &self.layout.rows;
         let own = leading(rows, rows.columns().len());
         let indexes = self.layout.indexes.iter().filter(|i| i.predicate.is_none());
-        let indexes = indexes.map(|i| leading(&i.layout, i.declared));
-        let costs = std::iter::once((own, 1.0)).chain(indexes.map(|bound| (bound, LOOKUP)));
+        let indexes = indexes.map(|i| (leading(&i.layout, i.declared), BEHIND_ENTRY));
+        let costs = std::iter::once((own, 1.0)).chain(indexes);
         let costs = costs.filter(|(bound, _)| !bound.is_empty());
         let costs =
             costs.map(|(bound, row)| values * (LOOKUP + self.rows_for(&bound, self.rows()) * row));
         costs.reduce(f64::min)
     }
 
-    /// What it costs to read these spans of an access.
-    pub fn cost(&self, access: &Access, spans: usize, all_rows: f64) -> f64 {
-        let row = if access.index.is_some() { LOOKUP } else { 1.0 };
+    /// What it costs to read the wanted columns in these spans of an access.
+    pub fn cost(&self, access: &Access, spans: usize, all_rows: f64, wanted: &[bool]) -> f64 {
+        let row = match access.index.map(|at| &self.layout.indexes[at]) {
+            None => 1.0,
+            Some(index) if self.layout.is_covered_by(index, wanted) => COVERING_ENTRY,
+            Some(_) => BEHIND_ENTRY,
+        };
         if access.is_full() {
             return all_rows * row;
         }

@@ -93,9 +93,7 @@ pub(super) fn analyze_table(
     })?;
     let looked = Looked { sampled: sample.rows, rows: sample.total };
     let record = record(work, &layout, parent.as_ref(), sample, columns)?;
-    let now = record.at_us;
-    work.db.store_record(table, record)?;
-    written.analyzed(mark, work.automatic, now);
+    work.db.store_record(table, record, mark)?;
     Ok(looked)
 }
 

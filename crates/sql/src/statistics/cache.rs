@@ -12,7 +12,7 @@ use braid_types::{SqlResult, SqlType};
 use parking_lot::Mutex;
 
 use super::auto::Waiting;
-use super::changes::{Changes, TableActivity};
+use super::changes::{Changes, Mark, TableActivity};
 use super::record::Record;
 use super::table::TableStatistics;
 use crate::database::{Database, EPOCH_MICROS};
@@ -123,8 +123,13 @@ impl Database {
     }
 
     /// Stores what was found out about a table, in a transaction of its own: it is true whatever
-    /// becomes of the one that looked.
-    pub(super) fn store_record(&self, table: &Arc<Table>, record: Record) -> SqlResult<()> {
+    /// becomes of the one that looked. `mark` is where counting stood when it began to.
+    pub(super) fn store_record(
+        &self,
+        table: &Arc<Table>,
+        record: Record,
+        mark: Mark,
+    ) -> SqlResult<()> {
         let key = system::statistics(record.table);
         loop {
             let isolation = Isolation::RepeatableRead;
@@ -140,9 +145,12 @@ impl Database {
         let before = self.statistics(table);
         let after = Arc::new(record.shaped(table));
         let shaped = Some((table.clone(), after.clone()));
-        let known = Known { record: Some(Arc::new(record)), shaped };
         let state = self.statistics_state();
-        state.tables.lock().insert(table.id, known);
+        let mut tables = state.tables.lock();
+        // Who analyzes at the same time replaces both.
+        state.changes.of(table).analyzed(mark, record.automatic, record.at_us);
+        tables.insert(table.id, Known { record: Some(Arc::new(record)), shaped });
+        drop(tables);
         if before.is_none_or(|before| differ(&before, &after)) {
             state.version.fetch_add(1, Ordering::AcqRel);
         }

@@ -24,10 +24,10 @@ pub(crate) struct Written {
     inserted: AtomicU64,
     updated: AtomicU64,
     deleted: AtomicU64,
-    /// Of all three, and of rows more than before, since the last ANALYZE.
-    modified: AtomicI64,
-    grown: AtomicI64,
-    /// `modified` when the background looked last.
+    /// Where counting stood when the last ANALYZE began to read.
+    analyzed_modified: AtomicI64,
+    analyzed_grown: AtomicI64,
+    /// Rows written since the last ANALYZE when the background looked last.
     seen: AtomicI64,
     /// By somebody, and by the background.
     asked: Analyzes,
@@ -60,6 +60,15 @@ pub struct TableActivity {
     pub analyzes: u64,
     /// How many of the latter.
     pub auto_analyzes: u64,
+}
+
+/// Where the counts of a table stand since the process began.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Mark {
+    /// Rows that were written.
+    modified: i64,
+    /// Rows that came, less those that went.
+    grown: i64,
 }
 
 /// What a statement has written to a table.
@@ -129,13 +138,11 @@ impl Written {
         self.inserted.fetch_add(inserted, Ordering::Relaxed);
         self.updated.fetch_add(updated, Ordering::Relaxed);
         self.deleted.fetch_add(deleted, Ordering::Relaxed);
-        self.modified.fetch_add((inserted + updated + deleted) as i64, Ordering::Relaxed);
-        self.grown.fetch_add(inserted as i64 - deleted as i64, Ordering::Relaxed);
     }
 
     /// Rows that were written since the last ANALYZE.
     pub(super) fn modified(&self) -> i64 {
-        self.modified.load(Ordering::Relaxed)
+        self.mark().modified - self.analyzed_modified.load(Ordering::Relaxed)
     }
 
     /// Whether nothing was written since the background looked last, which is now.
@@ -169,26 +176,51 @@ impl Written {
 
     /// Rows that there are more than at the last ANALYZE.
     pub(super) fn grown_since_analyze(&self) -> f64 {
-        self.grown.load(Ordering::Relaxed) as f64
+        (self.mark().grown - self.analyzed_grown.load(Ordering::Relaxed)) as f64
     }
 
     /// Rows that there are more than at the start of the process.
     pub(super) fn grown(&self) -> f64 {
-        let count = |n: &AtomicU64| n.load(Ordering::Relaxed) as f64;
-        count(&self.inserted) - count(&self.deleted)
+        self.mark().grown as f64
     }
 
     /// Where counting stands when an ANALYZE begins to read.
-    pub(super) fn mark(&self) -> (i64, i64) {
-        (self.modified.load(Ordering::Relaxed), self.grown.load(Ordering::Relaxed))
+    pub(super) fn mark(&self) -> Mark {
+        let count = |n: &AtomicU64| n.load(Ordering::Relaxed) as i64;
+        let (inserted, deleted) = (count(&self.inserted), count(&self.deleted));
+        let modified = inserted + count(&self.updated) + deleted;
+        Mark { modified, grown: inserted - deleted }
     }
 
-    /// An ANALYZE that ends now has seen what was counted up to then.
-    pub(super) fn analyzed(&self, (modified, grown): (i64, i64), automatic: bool, now_us: u64) {
+    /// An ANALYZE that ends now has seen what was counted up to its mark, whatever others that ran
+    /// beside it have seen.
+    pub(super) fn analyzed(&self, mark: Mark, automatic: bool, now_us: u64) {
         let kind = if automatic { &self.automatic } else { &self.asked };
         kind.count.fetch_add(1, Ordering::Relaxed);
         kind.last_us.store(now_us, Ordering::Relaxed);
-        self.modified.fetch_sub(modified, Ordering::Relaxed);
-        self.grown.fetch_sub(grown, Ordering::Relaxed);
+        self.analyzed_modified.store(mark.modified, Ordering::Relaxed);
+        self.analyzed_grown.store(mark.grown, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn analyzes_beside_each_other_count_what_was_written_once() {
+        let written = Written::default();
+        written.add(Delta::inserted(1_000));
+        let asked = written.mark();
+        written.add(Delta::inserted(10));
+        let automatic = written.mark();
+        written.analyzed(automatic, true, 1);
+        assert_eq!((written.modified(), written.grown_since_analyze()), (0, 0.0));
+        // What it has stored holds ten rows less.
+        written.analyzed(asked, false, 2);
+        assert_eq!((written.modified(), written.grown_since_analyze()), (10, 10.0));
+        written.add(Delta { deleted: 4, updated: 1, ..Delta::default() });
+        assert_eq!((written.modified(), written.grown_since_analyze()), (15, 6.0));
+        assert_eq!(written.grown(), 1_006.0);
     }
 }

@@ -9,20 +9,21 @@
 //! A batch is read in two steps. First each row says where the wanted columns lie in its key and
 //! value; the others are skipped by their lengths, and what lies behind the last wanted one is not
 //! looked at. Then column after column is decoded, for all rows or only for some: columns that a
-//! filter needs come first, and the rest is decoded for the rows that it leaves.
+//! filter needs come first, and the rest is decoded for the rows that it leaves. Where it leaves
+//! few, the rest is not even looked for in the others.
 //!
 //! What no typed form carries is decoded to a [`Datum`] and packed by whoever wants the columns.
 
 use std::sync::Arc;
 
-use braid_keys::column::{decode_bytes, decode_column, decode_int};
+use braid_keys::column::{decode_bytes, decode_column, decode_int, is_composite};
 use braid_kv::Rows;
 use braid_types::{Datum, OrderedKind, SqlResult, SqlType};
 use bytes::Bytes;
 
-use super::TableLayout;
 use super::row_codec::{DecimalOf, decode_decimal, decode_integer, decode_payload};
 use super::row_value::{Finder, Stored, damaged};
+use super::{Layout, TableLayout};
 
 /// How the values of a column are carried.
 #[derive(Clone, Copy, Debug)]
@@ -171,75 +172,125 @@ impl StoredRows for Vec<(Bytes, Bytes)> {
     }
 }
 
-/// Turns batches of a table's rows into columns. See the [module's page](self).
+/// Turns batches of a table's rows, or of an index's entries that tell what is wanted of them, into
+/// columns. See the [module's page](self).
 pub struct RowDecoder {
     layout: Arc<TableLayout>,
-    /// By position in the key: which of the wanted columns of keys it is.
-    keys: Vec<Option<usize>>,
-    key_count: usize,
-    stored: Vec<Stored>,
+    /// Whose entries they are; `None`: rows.
+    index: Option<usize>,
+    all: Wanted,
     out: Vec<Target>,
     probe: Vec<Target>,
+    /// What is looked for first where a filter leaves few rows: columns of `probe` alone.
+    first: Wanted,
+    first_probe: Vec<Target>,
+    /// Whether it left few of the last batch.
+    few_pass: bool,
     columns: Vec<Column>,
     rows: usize,
 }
 
+/// Which columns are looked for in rows.
+#[derive(Default)]
+struct Wanted {
+    /// By position in the key: which of the wanted columns of keys it is.
+    keys: Vec<Option<usize>>,
+    key_count: usize,
+    stored: Vec<Stored>,
+}
+
+/// A filter leaves few rows if it is less than one of so many: then it is cheaper to look twice at
+/// these than at all columns of all rows.
+const FEW: usize = 4;
+/// Of fewer rows nothing is concluded.
+const CONCLUSIVE: usize = 64;
+
 /// Some rows of a batch, with where their wanted columns lie: column after column, `None` for NULL.
 struct Located<'a> {
     rows: usize,
+    /// Where they are in the batch; `None`: it has no others.
+    places: Option<Vec<u32>>,
     keys: Vec<Option<&'a [u8]>>,
     values: Vec<Option<&'a [u8]>>,
 }
 
 impl RowDecoder {
-    /// Decodes these columns, by ordinal, and for filters those of `probe`.
-    pub fn new(
+    /// Decodes these columns, by ordinal, and for filters those of `probe`: of rows, or of entries
+    /// of the index at this position, which [cover](TableLayout::is_covered_by) them.
+    pub(super) fn new(
         layout: Arc<TableLayout>,
+        index: Option<usize>,
         out: &[(usize, Form)],
         probe: &[(usize, Form)],
     ) -> RowDecoder {
         let mut decoder = RowDecoder {
-            keys: vec![None; layout.rows.columns().len()],
             layout,
-            key_count: 0,
-            stored: Vec::new(),
+            index,
+            all: Wanted::default(),
             out: Vec::new(),
             probe: Vec::new(),
+            first: Wanted::default(),
+            first_probe: Vec::new(),
+            few_pass: false,
             columns: Vec::new(),
             rows: 0,
         };
-        let wanted = out.iter().chain(probe);
-        let mut ids: Vec<u32> =
-            wanted.filter_map(|(ordinal, _)| decoder.stored_id(*ordinal)).collect();
-        ids.sort_unstable();
-        ids.dedup();
-        decoder.stored = ids.into_iter().map(|id| decoder.layout.stored_column(id)).collect();
-        decoder.out = out.iter().map(|(ordinal, form)| decoder.target(*ordinal, *form)).collect();
-        decoder.probe =
-            probe.iter().map(|(ordinal, form)| decoder.target(*ordinal, *form)).collect();
+        let mut all = decoder.wanted(out.iter().chain(probe));
+        decoder.out = decoder.targets(out, &mut all);
+        decoder.probe = decoder.targets(probe, &mut all);
+        decoder.all = all;
+        let mut first = decoder.wanted(probe.iter());
+        decoder.first_probe = decoder.targets(probe, &mut first);
+        decoder.first = first;
         decoder.columns = decoder.out.iter().map(|target| Column::new(target.form)).collect();
         decoder
     }
 
-    /// The id of a column that row values hold.
-    fn stored_id(&self, ordinal: usize) -> Option<u32> {
-        self.layout.stored_id(ordinal)
+    /// These columns, of which those of keys are noted when they become targets.
+    fn wanted<'a>(&self, columns: impl Iterator<Item = &'a (usize, Form)>) -> Wanted {
+        let mut ids: Vec<u32> =
+            columns.filter_map(|(ordinal, _)| self.stored_id(*ordinal)).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let stored = |id: u32| match self.index {
+            None => self.layout.stored_column(id),
+            Some(_) => Stored::new(id, &Datum::Null),
+        };
+        let keys = vec![None; self.keys().columns().len()];
+        Wanted { keys, key_count: 0, stored: ids.into_iter().map(stored).collect() }
     }
 
-    fn target(&mut self, ordinal: usize, form: Form) -> Target {
+    fn targets(&self, columns: &[(usize, Form)], wanted: &mut Wanted) -> Vec<Target> {
+        columns.iter().map(|(ordinal, form)| self.target(*ordinal, *form, wanted)).collect()
+    }
+
+    /// The id of a column that values hold.
+    fn stored_id(&self, ordinal: usize) -> Option<u32> {
+        let Some(at) = self.index else { return self.layout.stored_id(ordinal) };
+        let column = &self.layout.table.columns[ordinal];
+        let in_key = self.layout.indexes[at].layout.columns().iter().any(|k| k.ordinal == ordinal);
+        (!in_key || is_composite(&column.ty)).then_some(column.id)
+    }
+
+    /// Where the columns of their keys lie.
+    fn keys(&self) -> &Layout {
+        self.layout.keys_of(self.index)
+    }
+
+    fn target(&self, ordinal: usize, form: Form, wanted: &mut Wanted) -> Target {
         let ty = self.layout.table.columns[ordinal].ty.clone();
         let dir = braid_keys::Direction::ASC;
         if let Some(id) = self.stored_id(ordinal) {
-            let at = self.stored.partition_point(|stored| stored.id < id);
+            let at = wanted.stored.partition_point(|stored| stored.id < id);
             return Target { place: Place::Value(at), ty, form, dir };
         }
-        let keys = self.layout.rows.columns();
+        let keys = self.keys().columns();
         let at = keys.iter().position(|key| key.ordinal == ordinal);
         let at = at.expect("a column is in the key or in the value");
         let dir = keys[at].dir;
-        let next = self.key_count;
-        let place = *self.keys[at].get_or_insert(next);
-        self.key_count += usize::from(place == next);
+        let next = wanted.key_count;
+        let place = *wanted.keys[at].get_or_insert(next);
+        wanted.key_count += usize::from(place == next);
         Target { place: Place::Key(place), ty, form, dir }
     }
 
@@ -264,8 +315,9 @@ impl RowDecoder {
         (std::mem::replace(&mut self.columns, fresh), std::mem::take(&mut self.rows))
     }
 
-    /// Decodes the rows of a batch that are the table's. `filter` is given the columns of `probe`
-    /// and the number of rows, and says which of them go on; `None` stands for all of them.
+    /// Decodes the rows of a batch that are the table's, or entries that are the index's. `filter`
+    /// is given the columns of `probe` and the number of rows, and says which of them go on; `None`
+    /// stands for all of them.
     ///
     /// # Errors
     /// XX001 for damaged keys and values; of the filter.
@@ -275,44 +327,71 @@ impl RowDecoder {
         filter: impl FnOnce(Vec<Column>, usize) -> SqlResult<Option<Vec<u32>>>,
     ) -> SqlResult<()> {
         let mut columns = std::mem::take(&mut self.columns);
-        let located = self.locate(batch)?;
+        let (wanted, probe) = match self.few_pass {
+            true => (&self.first, &self.first_probe),
+            false => (&self.all, &self.probe),
+        };
+        let mut located = self.locate(batch, wanted, 0..batch.count())?;
+        let rows = located.rows;
         let mut chosen = None;
-        if located.rows > 0 {
-            let mut probed = Vec::with_capacity(self.probe.len());
-            for target in &self.probe {
+        if rows > 0 {
+            let mut probed = Vec::with_capacity(probe.len());
+            for target in probe {
                 let mut column = Column::new(target.form);
                 self.decode(target, &located, None, (&mut column, 0))?;
                 probed.push(column);
             }
-            chosen = filter(probed, located.rows)?;
+            chosen = filter(probed, rows)?;
+        }
+        let passed = chosen.as_ref().map_or(rows, Vec::len);
+        if self.few_pass {
+            let of = |row: u32| located.places.as_ref().map_or(row, |places| places[row as usize]);
+            let of: Vec<usize> = match chosen.take() {
+                Some(chosen) => chosen.into_iter().map(|row| of(row) as usize).collect(),
+                None => (0..rows as u32).map(|row| of(row) as usize).collect(),
+            };
+            located = self.locate(batch, &self.all, of.into_iter())?;
         }
         for (target, column) in self.out.iter().zip(&mut columns) {
             self.decode(target, &located, chosen.as_deref(), (column, self.rows))?;
         }
-        self.rows += chosen.map_or(located.rows, |chosen| chosen.len());
+        if rows >= CONCLUSIVE {
+            self.few_pass = !self.probe.is_empty() && passed < rows / FEW;
+        }
+        self.rows += passed;
         self.columns = columns;
         Ok(())
     }
 
-    /// Finds the wanted columns of the rows that are the table's.
-    fn locate<'a>(&'a self, batch: &'a impl StoredRows) -> SqlResult<Located<'a>> {
-        let count = batch.count();
-        let mut keys = vec![None; self.key_count * count];
-        let mut values = vec![None; self.stored.len() * count];
+    /// Finds the wanted columns of those of the rows in a batch that are the table's.
+    fn locate<'a>(
+        &'a self,
+        batch: &'a impl StoredRows,
+        wanted: &'a Wanted,
+        of: impl ExactSizeIterator<Item = usize>,
+    ) -> SqlResult<Located<'a>> {
+        let count = of.len();
+        let mut keys = vec![None; wanted.key_count * count];
+        let mut values = vec![None; wanted.stored.len() * count];
         let mut rows = 0;
-        let mut finder = Finder::new(&self.stored);
-        for i in 0..count {
-            let wanted = |at: usize| self.keys[at].map(|column| column * count + rows);
-            let key = batch.key(i);
-            let is_own = self.layout.rows.split(key, |at, column| {
-                if let Some(at) = wanted(at) {
-                    keys[at] = Some(column);
+        let mut places: Option<Vec<u32>> = None;
+        let mut finder = Finder::new(&wanted.stored);
+        let layout = self.keys();
+        for (nth, i) in of.enumerate() {
+            let is_own = layout.split(batch.key(i), |at, column| {
+                if let Some(at) = wanted.keys[at] {
+                    keys[at * count + rows] = Some(column);
                 }
             })?;
             if !is_own {
+                // All before it were its own, if it is the first that is not.
+                places.get_or_insert_with(|| (0..nth as u32).collect());
                 continue;
             }
-            if !self.stored.is_empty() {
+            if let Some(places) = &mut places {
+                places.push(nth as u32);
+            }
+            if !wanted.stored.is_empty() {
                 finder.find(batch.value(i), |at, payload| {
                     values[at * count + rows] = payload;
                 })?;
@@ -323,7 +402,7 @@ impl RowDecoder {
             close_up(&mut keys, count, rows);
             close_up(&mut values, count, rows);
         }
-        Ok(Located { rows, keys, values })
+        Ok(Located { rows, places, keys, values })
     }
 
     /// Adds the values of the chosen rows to a column that has `before` rows.

@@ -84,6 +84,11 @@ impl Erased {
         Ok((records <= RECORDS_MAX).then(|| Erased { spans: united(spans) }))
     }
 
+    /// Whether no row was erased.
+    pub(super) fn is_empty(&self) -> bool {
+        self.spans.is_empty()
+    }
+
     /// Whether a row may have been erased.
     pub(super) fn may_hold(&self, key: &[u8]) -> bool {
         let before = self.spans.partition_point(|span| span.start.as_ref() <= key);

@@ -245,7 +245,7 @@ impl Layout {
         let mut rest = key;
         let mut column = 0;
         for element in &self.elements {
-            match rest.strip_prefix(element.start.as_slice()) {
+            match behind(rest, &element.start) {
                 Some(behind) => rest = behind,
                 None => return Ok(false),
             }
@@ -302,6 +302,24 @@ impl Layout {
         }
         Ok(at == key.len())
     }
+}
+
+/// As `strip_prefix`, of a prefix that is mostly short: then nothing is called.
+#[inline]
+pub(super) fn behind<'a>(bytes: &'a [u8], prefix: &[u8]) -> Option<&'a [u8]> {
+    fn ends<const N: usize>(a: &[u8], b: &[u8]) -> bool {
+        a.first_chunk::<N>() == b.first_chunk::<N>() && a.last_chunk::<N>() == b.last_chunk::<N>()
+    }
+    let (head, rest) = bytes.split_at_checked(prefix.len())?;
+    let same = match prefix.len() {
+        0 => true,
+        1 => head[0] == prefix[0],
+        2..4 => ends::<2>(head, prefix),
+        4..8 => ends::<4>(head, prefix),
+        8..=16 => ends::<8>(head, prefix),
+        _ => head == prefix,
+    };
+    same.then_some(rest)
 }
 
 /// Spans in order, none of which touches the next.
@@ -670,6 +688,11 @@ impl TableLayout {
         self.stored.iter().find(|(_, at, _)| *at == ordinal).map(|(id, ..)| *id)
     }
 
+    /// Keys of rows, or of the entries of the index at this position.
+    pub(super) fn keys_of(&self, index: Option<usize>) -> &Layout {
+        index.map_or(&self.rows, |at| &self.indexes[at].layout)
+    }
+
     /// Names the columns of a row value that are looked at by who wants these columns.
     pub(crate) fn part(&self, wanted: &[bool]) -> Bytes {
         let inputs = self.inputs(wanted);
@@ -777,5 +800,25 @@ impl TableLayout {
     /// The row with everything interleaved in it.
     pub(crate) fn family_span(key: &[u8]) -> KeySpan {
         KeySpan::new(key.to_vec(), family_end(key))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::behind;
+
+    #[test]
+    fn behind_is_strip_prefix() {
+        let text = b"abcdefghijklmnopqrstuvwxyz";
+        for len in 0..=text.len() {
+            let prefix = &text[..len];
+            assert_eq!(behind(text, prefix), Some(&text[len..]), "{len}");
+            assert_eq!(behind(&text[..len.saturating_sub(1)], prefix).is_some(), len == 0);
+            for at in 0..len {
+                let mut other = prefix.to_vec();
+                other[at] ^= 1;
+                assert_eq!(behind(text, &other), None, "{len}, {at}");
+            }
+        }
     }
 }

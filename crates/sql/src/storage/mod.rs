@@ -2,6 +2,7 @@
 //!
 //! - [`bulk`]: tables and indexes as targets of bulk loads.
 //! - [`columns`]: rows to columns.
+//! - [`column_scan`]: scans that give columns.
 //! - [`computed`]: expressions of indexes, computed when they are wanted.
 //! - [`row_value`]: the value of a row: columns by id, each found at once.
 //! - [`row_codec`]: the payload of a column in it.
@@ -11,6 +12,7 @@
 //! - [`scan`]: rows of a table or through an index, over spans.
 
 pub mod bulk;
+mod column_scan;
 pub mod columns;
 pub mod computed;
 mod entry;

@@ -16,6 +16,7 @@ use braid_types::{Datum, SqlError, SqlResult, SqlState};
 use bytes::Bytes;
 use xxhash_rust::xxh3::Xxh3Default;
 
+use super::layout::behind;
 use super::row_codec::{encode_payload, push_varint, read_varint, short_varint};
 
 /// A list of columns; no longer written.
@@ -290,12 +291,13 @@ impl<'a> Finder<'a> {
         value: &'a [u8],
         found: impl FnMut(usize, Option<&'a [u8]>),
     ) -> SqlResult<()> {
-        if self.head.is_empty() || !value.starts_with(self.head) {
-            if value.first() == Some(&LISTED) {
-                return find_listed(value, self.wanted, found);
-            }
-            self.learn(value)?;
+        if let Some(rest) = behind(value, self.head).filter(|_| !self.head.is_empty()) {
+            return self.find_placed(rest, found);
         }
+        if value.first() == Some(&LISTED) {
+            return find_listed(value, self.wanted, found);
+        }
+        self.learn(value)?;
         self.find_placed(&value[self.head.len()..], found)
     }
 

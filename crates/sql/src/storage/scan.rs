@@ -19,7 +19,6 @@ use braid_types::SqlResult;
 use bytes::Bytes;
 
 use super::TableLayout;
-use super::columns::{Column, RowDecoder};
 use super::entry::EntryWay;
 use super::erased::Liveness;
 use super::layout::IndexLayout;
@@ -53,14 +52,14 @@ impl Lookahead {
 }
 
 /// Spans that are scanned one after the other.
-struct Spans {
-    txn: Arc<Txn>,
-    layout: Arc<TableLayout>,
+pub(super) struct Spans {
+    pub(super) txn: Arc<Txn>,
+    pub(super) layout: Arc<TableLayout>,
     spans: std::vec::IntoIter<KeySpan>,
-    options: ScanOptions,
+    pub(super) options: ScanOptions,
     ahead: Lookahead,
     /// Rows that were stored in spans asked for ahead.
-    found: Vec<Arc<RowBatch>>,
+    pub(super) found: Vec<Arc<RowBatch>>,
 }
 
 impl Spans {
@@ -78,7 +77,7 @@ impl Spans {
     }
 
     /// Opens the scan of the next span.
-    fn open(&mut self) -> SqlResult<Option<TxnScan>> {
+    pub(super) fn open(&mut self) -> SqlResult<Option<TxnScan>> {
         let waiting = self.spans.as_slice();
         let Some(span) = waiting.first().cloned() else { return Ok(None) };
         let ask = self.ahead.next(waiting.len(), self.txn.batch_max());
@@ -94,8 +93,8 @@ impl Spans {
 
 /// Rows of a table.
 pub struct TableScan {
-    spans: Spans,
-    open: Option<TxnScan>,
+    pub(super) spans: Spans,
+    pub(super) open: Option<TxnScan>,
     wanted: Option<Vec<bool>>,
     /// Rows given back so far.
     pub rows: u64,
@@ -163,62 +162,25 @@ impl TableScan {
     }
 }
 
-impl TableScan {
-    /// Reads the next rows, `most` or fewer, into a decoder; `false` at the end. `filter` is as
-    /// for [`RowDecoder::push`].
-    ///
-    /// Rows that the filter refuses count as read.
-    pub fn read_columns(
-        &mut self,
-        decoder: &mut RowDecoder,
-        most: usize,
-        filter: impl FnOnce(Vec<Column>, usize) -> SqlResult<Option<Vec<u32>>>,
-    ) -> SqlResult<bool> {
-        loop {
-            let scan = match &mut self.open {
-                Some(scan) => scan,
-                None => match self.spans.open()? {
-                    None => return Ok(false),
-                    Some(scan) => {
-                        self.spans.found.clear();
-                        self.open.insert(scan)
-                    }
-                },
-            };
-            match scan.next_batch(most).map_err(kv_error)? {
-                None => self.open = None,
-                Some(rows) => {
-                    self.rows += rows.len() as u64;
-                    decoder.push(&rows, filter)?;
-                    return Ok(true);
-                }
-            }
-        }
-    }
-}
-
 /// Rows of a table in the order of an index.
 ///
 /// Entries are taken many at a time, and their rows asked for in one request. Of the newest state,
 /// which the locks may move that are taken for one row after the other, they are only asked for
 /// ahead.
 pub struct IndexScan {
-    spans: Spans,
-    index: usize,
-    open: Option<TxnScan>,
-    way: EntryWay,
+    pub(super) spans: Spans,
+    pub(super) index: usize,
+    pub(super) open: Option<TxnScan>,
+    pub(super) way: EntryWay,
     /// Entries to take next.
     step: usize,
     /// Rows of the entries that were taken.
     ready: VecDeque<(Bytes, Row)>,
-    liveness: Liveness,
+    pub(super) liveness: Liveness,
     ahead: Lookahead,
     /// Entries that come next, as they are stored, with the keys of their rows.
     entries: VecDeque<Entry>,
 }
-
-/// What an entry tells of its row, if that is all that is wanted.
-type Told<'a, T> = &'a dyn Fn(&EntryWay, (&[u8], &[u8])) -> SqlResult<Option<T>>;
 
 /// An entry of an index.
 struct Entry {
@@ -259,11 +221,6 @@ impl IndexScan {
         let layout = &self.spans.layout;
         self.way.covering((layout, &layout.indexes[self.index]));
         self
-    }
-
-    /// Whether [`IndexScan::read_columns`] gives columns of rows: entries do not tell them.
-    pub fn reads_rows(&self) -> bool {
-        !self.way.covers()
     }
 
     /// The table.
@@ -319,109 +276,50 @@ impl IndexScan {
         Ok(self.open.is_some())
     }
 
-    /// Takes the next entries and asks for their rows; `false` at the end of the span.
-    fn take_many(&mut self) -> SqlResult<bool> {
-        let table = self.spans.layout.clone();
-        let table = (&*table, &table.indexes[self.index]);
-        let covers = self.way.covers();
-        let mode = self.spans.options.mode;
-        let told = |way: &EntryWay, entry: (&[u8], &[u8])| way.told(table, entry);
-        let stored = |way: &mut EntryWay, entry: &[u8], row: (&Bytes, Bytes), _: bool| {
-            way.row(table, entry, (row.0, &row.1))
-        };
-        let told = covers.then_some(&told as Told<'_, Row>);
-        let ask = covers.then_some(mode);
-        let Some(rows) = self.take(usize::MAX, ask, told, stored)? else { return Ok(false) };
-        self.ready.extend(rows);
-        Ok(true)
-    }
-
-    /// Reads the rows behind the next entries, `most` or fewer, into a decoder; `false` at the end.
-    /// `filter` is as for [`RowDecoder::push`].
-    ///
-    /// Of a state that locks do not move. Entries that lie in no erased span are not compared with
-    /// their rows; that is looked up without a trace, since what was read of the rows is checked
-    /// when the transaction commits.
-    pub fn read_columns(
-        &mut self,
-        decoder: &mut RowDecoder,
-        most: usize,
-        filter: impl FnOnce(Vec<Column>, usize) -> SqlResult<Option<Vec<u32>>>,
-    ) -> SqlResult<bool> {
-        loop {
-            if self.open.is_none() && !self.open_next()? {
-                return Ok(false);
-            }
-            match self.take_stored(most)? {
-                None => self.open = None,
-                Some(rows) => {
-                    decoder.push(&rows, filter)?;
-                    return Ok(true);
-                }
-            }
-        }
-    }
-
-    /// Takes the next entries and reads their rows as they are stored; `None` at the end of the
-    /// span.
-    fn take_stored(&mut self, most: usize) -> SqlResult<Option<Vec<(Bytes, Bytes)>>> {
-        let table = self.spans.layout.clone();
-        let table = (&*table, &table.indexes[self.index]);
-        let stored = |way: &mut EntryWay, entry: &[u8], row: (&Bytes, Bytes), alive: bool| {
-            let found = alive || way.row(table, entry, (row.0, &row.1))?.is_some();
-            Ok(found.then_some(row.1))
-        };
-        self.take(most, Some(ReadMode::Unrecorded), None, stored)
-    }
-
-    /// Takes the next entries, `most` or fewer, and what they stand for: what `told` makes of an
-    /// entry that is alive, or what `stored` makes of an entry's key and the row behind it, which
-    /// is known to have the entry or not. Where entries are dead is asked in the mode `ask`. `None`
-    /// at the end of the span.
-    fn take<T>(
-        &mut self,
-        most: usize,
-        ask: Option<ReadMode>,
-        told: Option<Told<'_, T>>,
-        stored: impl Fn(&mut EntryWay, &[u8], (&Bytes, Bytes), bool) -> SqlResult<Option<T>>,
-    ) -> SqlResult<Option<Vec<(Bytes, T)>>> {
-        let Some(scan) = &mut self.open else { return Ok(None) };
-        let (txn, layout) = (&self.spans.txn, &self.spans.layout);
-        let table = (&**layout, &layout.indexes[self.index]);
-        let most = self.step.min(txn.batch_max()).min(most).max(1);
+    /// How many entries to take now, of which `most` are wanted: few first.
+    pub(super) fn next_step(&mut self, most: usize) -> usize {
+        let step = self.step.min(self.spans.txn.batch_max()).min(most).max(1);
         self.step = self.step.saturating_mul(4);
-        let Some(entries) = scan.next_batch(most).map_err(kv_error)? else { return Ok(None) };
-        if let Some(mode) = ask.filter(|_| entries.len() >= WORTH_ASKING) {
+        step
+    }
+
+    /// Takes the next entries, and of those that do not tell all that is wanted asks for the rows;
+    /// `false` at the end of the span.
+    fn take_many(&mut self) -> SqlResult<bool> {
+        let most = self.next_step(usize::MAX);
+        let Some(scan) = &mut self.open else { return Ok(false) };
+        let (txn, layout, mode) = (&self.spans.txn, &self.spans.layout, self.spans.options.mode);
+        let table = (&**layout, &layout.indexes[self.index]);
+        let Some(entries) = scan.next_batch(most).map_err(kv_error)? else { return Ok(false) };
+        let covers = self.way.covers();
+        if covers && entries.len() >= WORTH_ASKING {
             self.liveness.ask(txn, layout, mode)?;
         }
         // Rows stay in the order of their entries.
         let (mut out, mut keys) = (Vec::with_capacity(entries.len()), Vec::new());
         let mut of = Vec::new();
-        let erased = self.liveness.known().filter(|_| told.is_some());
+        let erased = self.liveness.known().filter(|_| covers);
         for at in 0..entries.len() {
             let entry = (entries.key(at), entries.value(at));
             let Some(key) = self.way.row_key(table, entry.0, entry.1)? else { continue };
-            match told.filter(|_| erased.is_some_and(|erased| !erased.may_hold(&key))) {
-                Some(told) => out.push(told(&self.way, entry)?.map(|row| (key, row))),
-                None => {
-                    of.push((out.len(), entry.0));
-                    keys.push(key);
-                    out.push(None);
-                }
+            if erased.is_some_and(|erased| !erased.may_hold(&key)) {
+                out.push(self.way.told(table, entry)?.map(|row| (key, row)));
+            } else {
+                of.push((out.len(), entry.0));
+                keys.push(key);
+                out.push(None);
             }
         }
         if !keys.is_empty() {
-            let values = txn.get_many(&keys, self.spans.options.mode).map_err(kv_error)?;
-            // What it erases itself while the rows are fetched was not told.
-            let erased = self.liveness.known().filter(|_| txn.is_clean());
+            let values = txn.get_many(&keys, mode).map_err(kv_error)?;
             for ((key, value), (place, entry)) in keys.into_iter().zip(values).zip(of) {
                 let Some(value) = value else { continue };
-                let alive = erased.is_some_and(|erased| !erased.may_hold(&key));
-                let found = stored(&mut self.way, entry, (&key, value), alive)?;
-                out[place] = found.map(|row| (key, row));
+                let row = self.way.row(table, entry, (&key, &value))?;
+                out[place] = row.map(|row| (key, row));
             }
         }
-        Ok(Some(out.into_iter().flatten().collect()))
+        self.ready.extend(out.into_iter().flatten());
+        Ok(true)
     }
 
     /// Takes one entry and reads its row; `false` at the end of the span.
@@ -460,7 +358,7 @@ impl IndexScan {
 }
 
 /// Of fewer entries the rows are asked for at once, instead of asking first which ones are alive.
-const WORTH_ASKING: usize = 4;
+pub(super) const WORTH_ASKING: usize = 4;
 
 /// Asks ahead for the rows behind entries, and remembers which those are.
 fn ask_entries<'a>(
