@@ -179,6 +179,37 @@ fn set_returning_functions_give_rows_as_they_are_asked_for() {
     );
 }
 
+/// A call that makes much of little must not take the memory of the node.
+#[test]
+fn no_call_makes_a_value_without_bounds() {
+    let mut db = small();
+    fails(
+        &mut db,
+        &[
+            ("SELECT repeat('x', 100000000)", "54000"),
+            ("SELECT replace(repeat('x', 100000), 'x', repeat('y', 1000))", "54000"),
+            ("SELECT regexp_replace(repeat('x', 100000), 'x', repeat('y', 1000), 'g')", "54000"),
+            ("SELECT string_to_array(repeat('a,', 5000000), ',')", "54000"),
+            ("SELECT string_to_array(repeat('a', 5000000), NULL)", "54000"),
+            ("SELECT regexp_split_to_array(repeat('a,', 5000000), ',')", "54000"),
+            ("SELECT array_fill(1, array[5000000])", "54000"),
+            (
+                "SELECT array_to_string(array_fill(NULL::text, array[100000]), '', repeat('x', 1000))",
+                "54000",
+            ),
+            ("SELECT format('%s%s', repeat('x', 40000000), repeat('x', 40000000))", "54000"),
+            ("SELECT s || s FROM (SELECT repeat('x', 40000000) s) t", "54000"),
+            ("SELECT concat(s, s) FROM (SELECT repeat('x', 40000000) s) t", "54000"),
+        ],
+    );
+    db.check(&[
+        ("SELECT length(replace(repeat('x', 10), 'x', 'yy')), replace('aXbX', 'X', '')", "20|ab"),
+        ("SELECT string_to_array('a,,b', ',', ''), string_to_array('xyz', NULL, 'y')", "{a,NULL,b}|{x,NULL,z}"),
+        ("SELECT array_to_string(array[1, NULL, 3], '-', '*'), array_to_string(array[1, NULL, 3], '-')", "1-*-3|1-3"),
+        ("SELECT array_to_string('{}'::int[], '-', '*'), array_to_string(array[NULL, 2], ',')", "|2"),
+    ]);
+}
+
 #[test]
 fn rows_have_names() {
     small().check(&[

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use braid_types::{ArrayValue, CastContext, Datum, RecordValue, SqlResult, SqlType};
 
-use crate::EvalContext;
 use crate::conversion::convert;
 use crate::registry::Builtin;
+use crate::{EvalContext, limits};
 
 /// How often an expression's value may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -398,7 +398,7 @@ impl Bound {
         if function.strict && values.iter().any(Datum::is_null) {
             return Ok(Datum::Null);
         }
-        let value = function.eval(&values, ctx)?;
+        let value = limits::checked(function.eval(&values, ctx)?, &values)?;
         // An array made of NULLs alone does not know its type.
         match (&value, &self.ty) {
             (Datum::Array(array), SqlType::Array(element)) if array.element == SqlType::Unknown => {

@@ -29,6 +29,7 @@ mod enums;
 mod functions;
 mod interval_literal;
 mod likeness;
+mod limits;
 mod named_arguments;
 mod operators;
 mod pattern;

@@ -65,6 +65,10 @@ fn each_operator_over_its_limit_says_its_name_and_gives_all_back() {
         ("DELETE FROM k WHERE v > '' RETURNING *", "RETURNING"),
         ("INSERT INTO sink SELECT a, v FROM k", "rows to be written"),
         (
+            "SELECT max(length(s)) FROM (SELECT repeat('x', 40000 + g) s FROM generate_series(1, 4000) g) t",
+            "values of functions",
+        ),
+        (
             "SELECT a FROM k WHERE (v, a) IN (SELECT v, a FROM k) AND a + 0 = ANY (SELECT a FROM k x WHERE x.v <> k.v)",
             "",
         ),

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::sync::LazyLock;
 use std::sync::atomic::AtomicBool;
 
+use braid_env::memory::Account;
 use braid_kv::{Tally, Txn, Work};
 use braid_scalar::{Bound, EvalContext};
 use braid_types::{Datum, SqlError, SqlResult, SqlType};
@@ -23,6 +24,7 @@ use parking_lot::Mutex;
 
 use super::pieces::Readers;
 use super::scan::{Spec, SqlScan};
+use super::stoppable::Bounds;
 use super::table::Source;
 
 /// One execution of a plan.
@@ -33,6 +35,8 @@ pub struct Execution {
     pub txn: Option<Arc<Txn>>,
     /// Raised when it has to stop.
     pub cancel: Arc<AtomicBool>,
+    /// What it may hold.
+    pub memory: Arc<Account>,
     /// Values of the place's constants, as far as they were wanted.
     values: Mutex<Vec<Option<Datum>>>,
     /// What each scan has asked the store, by the address of what it was planned as.
@@ -43,9 +47,10 @@ pub struct Execution {
 
 impl Execution {
     /// An execution that has computed nothing yet.
-    pub fn new(eval: EvalContext, txn: Option<Arc<Txn>>, cancel: Arc<AtomicBool>) -> Execution {
+    pub fn new(eval: EvalContext, txn: Option<Arc<Txn>>, bounds: Bounds) -> Execution {
+        let Bounds { cancel, memory } = bounds;
         let (values, scanned, readers) = (Mutex::default(), Mutex::default(), Arc::default());
-        Execution { eval, txn, cancel, values, scanned, readers }
+        Execution { eval, txn, cancel, memory, values, scanned, readers }
     }
 
     /// A scan has read, and asked this.
@@ -108,7 +113,7 @@ impl Place {
     /// whose value depends on their arguments alone.
     pub(crate) fn execution_or_nothing(&self) -> Arc<Execution> {
         static NOTHING: LazyLock<Arc<Execution>> = LazyLock::new(|| {
-            Arc::new(Execution::new(EvalContext::constant(), None, Arc::default()))
+            Arc::new(Execution::new(EvalContext::constant(), None, Bounds::none()))
         });
         self.now.lock().clone().unwrap_or_else(|| NOTHING.clone())
     }

@@ -42,7 +42,7 @@ use crate::error::to_df;
 
 /// Rows of a batch,
 const BATCH_ROWS: usize = 8192;
-/// or so many bytes of records.
+/// or so many bytes.
 const BATCH_BYTES: usize = 1 << 20;
 /// Rows of arguments for which nothing was given, after which others have a look at the plan: each
 /// may have run a subquery.
@@ -215,6 +215,8 @@ struct Open {
     /// For each list, the arguments of each row.
     given: Vec<Vec<Vec<Datum>>>,
     rows: usize,
+    /// Bytes of a row of the plain columns, on average.
+    row_bytes: usize,
     /// The row whose records come, and what is left of them.
     row: usize,
     left: Option<Vec<RecordRows>>,
@@ -229,6 +231,12 @@ struct Filling {
 }
 
 impl Filling {
+    /// The row that was added stands beside the open one.
+    fn push(&mut self, open: &Open) {
+        self.of.push(open.row as u32);
+        self.bytes += open.row_bytes;
+    }
+
     fn is_full(&self) -> bool {
         self.of.len() >= BATCH_ROWS || self.bytes >= BATCH_BYTES
     }
@@ -272,7 +280,9 @@ impl Sets {
             records.expect(&all);
             given.push(all);
         }
-        self.open = Some(Open { plain, given, rows, row: 0, left: None });
+        let bytes = plain.iter().map(|column| column.to_data().get_slice_memory_size());
+        let row_bytes = bytes.sum::<std::result::Result<usize, _>>()? / rows;
+        self.open = Some(Open { plain, given, rows, row_bytes, row: 0, left: None });
         Ok(())
     }
 
@@ -297,13 +307,13 @@ impl Sets {
                     if !any {
                         filling.records.iter_mut().for_each(BinaryBuilder::append_null);
                     }
-                    filling.of.push(open.row as u32);
+                    filling.push(&open);
                 }
                 open.left = any.then_some(rows);
             } else if let Some(rows) = &mut open.left
                 && add_row(rows, &mut filling).map_err(to_df)?
             {
-                filling.of.push(open.row as u32);
+                filling.push(&open);
             } else {
                 open.left = None;
             }

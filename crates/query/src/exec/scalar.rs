@@ -10,8 +10,10 @@ use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use braid_catalog::memory_error;
+use braid_env::memory::{Account, Held};
 use braid_scalar::{Bound, EvalContext, Volatility};
-use braid_types::{Datum, SqlType};
+use braid_types::{Datum, SqlError, SqlState, SqlType};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, BinaryBuilder};
 use datafusion::arrow::datatypes::{DataType, Float32Type, Float64Type};
 use datafusion::common::{Result, ScalarValue};
@@ -147,6 +149,49 @@ impl RowUdf {
     }
 }
 
+/// What the values of a batch take while they are made: once as values, and once in the batch.
+struct Made {
+    held: Held,
+    /// Not taken yet.
+    bytes: usize,
+}
+
+/// They are counted in steps of so many bytes: less than that is what any batch may have.
+pub(super) const ANY_BATCH: usize = 8 << 20;
+/// A column of a batch has at most so many.
+const MOST: usize = 1 << 30;
+
+impl Made {
+    fn new(memory: &Arc<Account>) -> Made {
+        // The node has to have the room; what a statement may keep is another question.
+        let here = memory.pool().account(usize::MAX);
+        Made { held: here.hold("values of functions"), bytes: 0 }
+    }
+
+    fn count(&mut self, value: &Datum) -> braid_types::SqlResult<()> {
+        self.bytes += 2 * size_of_made(value);
+        if self.bytes < ANY_BATCH {
+            return Ok(());
+        }
+        let bytes = std::mem::take(&mut self.bytes);
+        if self.held.bytes() + bytes > 2 * MOST {
+            return Err(SqlError::new(
+                SqlState::OUT_OF_MEMORY,
+                format!("out of memory: values of functions of more than {MOST} bytes at once"),
+            ));
+        }
+        self.held.grow(bytes).map_err(|e| memory_error(&e))
+    }
+}
+
+/// Bytes of a value, if these may be many.
+pub(super) fn size_of_made(value: &Datum) -> usize {
+    match value {
+        Datum::Text(_) | Datum::Bytea(_) | Datum::Array(_) => value.memory(),
+        _ => 0,
+    }
+}
+
 impl RowUdf {
     /// A batch of arguments as rows.
     fn rows_of(&self, args: &[ColumnarValue], count: usize) -> Result<Vec<Vec<Datum>>> {
@@ -196,13 +241,16 @@ impl ScalarUDFImpl for RowUdf {
         let readers: Vec<(Reader<'_>, bool)> =
             columns.iter().map(|(array, varies)| (Reader::new(array), *varies)).collect();
         let mut out = Vec::with_capacity(rows);
+        let mut made = Made::new(&execution.memory);
         let mut row = Vec::with_capacity(readers.len());
         for at in 0..rows {
             row.clear();
             for ((reader, varies), ty) in readers.iter().zip(&self.arg_types) {
                 row.push(reader.get(if *varies { at } else { 0 }, ty));
             }
-            out.push(self.code.call(&row, &execution.eval).map_err(to_df)?);
+            let value = self.code.call(&row, &execution.eval).map_err(to_df)?;
+            made.count(&value).map_err(to_df)?;
+            out.push(value);
         }
         let array = arrow_form::build_carried(&self.carrier, &self.ret, out.iter());
         if once {

@@ -7,6 +7,7 @@ use braid_types::{ArrayValue, Datum, Dimension, SqlError, SqlResult, SqlState, S
 use super::i64_of;
 use crate::EvalContext;
 use crate::array_operators::array;
+use crate::limits::{MAX_ITEMS, too_many_items};
 use crate::registry::Table;
 
 fn items(value: &Datum) -> &[Datum] {
@@ -202,17 +203,10 @@ fn filled(a: &[Datum], _: &EvalContext) -> SqlResult<Datum> {
             .with_detail("Low bound array has different size than dimensions array."));
     }
     braid_types::check_dimensions(sizes.len())?;
-    const MOST: usize = 10_000_000;
-    let too_large = || {
-        SqlError::new(
-            SqlState::PROGRAM_LIMIT_EXCEEDED,
-            format!("array size exceeds the maximum allowed ({MOST})"),
-        )
-    };
     let (mut laid, mut count) = (Vec::new(), 1usize);
     for (at, size) in sizes.iter().enumerate() {
-        let length = usize::try_from(i64_of(size)).map_err(|_| too_large())?;
-        count = count.checked_mul(length).filter(|n| *n <= MOST).ok_or_else(too_large)?;
+        let length = usize::try_from(i64_of(size)).map_err(|_| too_many_items())?;
+        count = count.checked_mul(length).filter(|n| *n <= MAX_ITEMS).ok_or_else(too_many_items)?;
         let lower = lowers.map_or(1, |l| i64_of(&l[at]) as i32);
         laid.push(Dimension { lower, length });
     }

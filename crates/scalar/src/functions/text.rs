@@ -5,19 +5,13 @@ use std::sync::Arc;
 
 use super::{i64_of, text_of};
 use crate::array_operators::array;
+use crate::limits::{MAX_BYTES, MAX_ITEMS, check_bytes, items, too_many_items};
 use crate::registry::{Eval, Table};
 use crate::{EvalContext, pattern};
 use braid_types::quote_ident;
 
 fn text(s: impl Into<String>) -> SqlResult<Datum> {
     Ok(Datum::text(s.into()))
-}
-
-/// Bytes a result may have at most, so that one call cannot take the memory.
-const MAX_RESULT: usize = 64 << 20;
-
-fn too_long() -> SqlError {
-    SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "requested length too large")
 }
 
 /// Characters from 1-based `from` on, `length` of them.
@@ -50,9 +44,7 @@ fn overlay(s: &str, with: &str, from: i64, length: i64) -> SqlResult<String> {
 
 fn pad(s: &str, length: i64, fill: &str, left: bool) -> SqlResult<String> {
     let length = length.max(0) as usize;
-    if length > MAX_RESULT {
-        return Err(too_long());
-    }
+    check_bytes(length, 0)?;
     let have = s.chars().count();
     if have >= length {
         return Ok(s.chars().take(length).collect());
@@ -219,9 +211,7 @@ fn format_text(a: &[Datum], ctx: &EvalContext) -> SqlResult<Datum> {
             SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "number is out of range")
         })?;
         let width = usize::try_from(width).unwrap_or(0);
-        if width.saturating_add(out.len()) > MAX_RESULT {
-            return Err(too_long());
-        }
+        check_bytes(width.max(piece.len()).saturating_add(out.len()), 0)?;
         let missing = width.saturating_sub(piece.chars().count());
         if left {
             out.push_str(&piece);
@@ -321,9 +311,7 @@ fn changing(t: &mut Table) {
     });
     t.add("repeat(text, int4) text -- so many times one behind the other", |a, _| {
         let n = i64_of(&a[1]).max(0) as usize;
-        if n.saturating_mul(text_of(&a[0]).len()) > MAX_RESULT {
-            return Err(too_long());
-        }
+        check_bytes(n.saturating_mul(text_of(&a[0]).len()), text_of(&a[0]).len())?;
         text(text_of(&a[0]).repeat(n))
     });
     t.add("reverse(text) text -- from the end to the start", |a, _| {
@@ -331,7 +319,14 @@ fn changing(t: &mut Table) {
     });
     t.add("replace(text, text, text) text -- every occurrence replaced", |a, _| {
         let (s, from, to) = (text_of(&a[0]), text_of(&a[1]), text_of(&a[2]));
-        text(if from.is_empty() { s.to_string() } else { s.replace(from, to) })
+        if from.is_empty() {
+            return Ok(a[0].clone());
+        }
+        if to.len() > from.len() && s.len() / from.len() * to.len() > MAX_BYTES {
+            let found = s.matches(from).count();
+            check_bytes(s.len() + found.saturating_mul(to.len() - from.len()), s.len())?;
+        }
+        text(s.replace(from, to))
     });
     t.add("translate(text, text, text) text -- characters replaced one by one", |a, _| {
         let from: Vec<char> = text_of(&a[1]).chars().collect();
@@ -428,23 +423,25 @@ fn assembling(t: &mut Table) {
         let items: Vec<Datum> = match &a[1] {
             _ if s.is_empty() => Vec::new(),
             Datum::Text(d) if d.is_empty() => vec![a[0].clone()],
-            Datum::Text(d) => s.split(&**d).map(Datum::text).collect(),
-            _ => s.chars().map(|c| Datum::text(c.to_string())).collect(),
+            Datum::Text(d) => items(s.split(&**d).map(Datum::text))?,
+            _ => items(s.chars().map(|c| Datum::text(c.to_string())))?,
         };
         Ok(array(SqlType::Text, items))
     })
     .lax();
     t.add("string_to_array(text, text, text) text[]", |a, _| {
         let Datum::Text(s) = &a[0] else { return Ok(Datum::Null) };
-        let pieces: Vec<String> = match &a[1] {
-            _ if s.is_empty() => Vec::new(),
-            Datum::Text(d) if d.is_empty() => vec![s.to_string()],
-            Datum::Text(d) => s.split(&**d).map(str::to_string).collect(),
-            _ => s.chars().map(|c| c.to_string()).collect(),
+        let or_null = |piece: &str| match &a[2] {
+            Datum::Text(null) if **null == *piece => Datum::Null,
+            _ => Datum::text(piece),
         };
-        let null = |p: &str| matches!(&a[2], Datum::Text(n) if **n == *p);
-        let items = pieces.into_iter().map(|p| if null(&p) { Datum::Null } else { Datum::text(p) });
-        Ok(array(SqlType::Text, items.collect()))
+        let items = match &a[1] {
+            _ if s.is_empty() => Vec::new(),
+            Datum::Text(d) if d.is_empty() => vec![or_null(s)],
+            Datum::Text(d) => items(s.split(&**d).map(or_null))?,
+            _ => items(s.chars().map(|c| or_null(c.encode_utf8(&mut [0; 4]))))?,
+        };
+        Ok(array(SqlType::Text, items))
     })
     .lax();
     t.add(
@@ -465,17 +462,24 @@ fn assembling(t: &mut Table) {
 }
 
 fn join_array(a: &[Datum], null: Option<&str>, ctx: &EvalContext) -> SqlResult<Datum> {
-    let (Datum::Array(items), false) = (&a[0], a[1].is_null()) else { return Ok(Datum::Null) };
-    let parts: Vec<String> = items
-        .items
-        .iter()
-        .filter_map(|v| match (v, null) {
-            (Datum::Null, None) => None,
-            (Datum::Null, Some(n)) => Some(n.to_string()),
-            (v, _) => Some(any_text(v, ctx)),
-        })
-        .collect();
-    text(parts.join(text_of(&a[1])))
+    let (Datum::Array(array), false) = (&a[0], a[1].is_null()) else { return Ok(Datum::Null) };
+    let given = a[0].memory();
+    let mut out = String::new();
+    let mut any = false;
+    for item in &array.items {
+        let piece = match (item, null) {
+            (Datum::Null, None) => continue,
+            (Datum::Null, Some(null)) => null.into(),
+            (item, _) => any_text(item, ctx),
+        };
+        if any {
+            out.push_str(text_of(&a[1]));
+        }
+        any = true;
+        out.push_str(&piece);
+        check_bytes(out.len(), given)?;
+    }
+    text(out)
 }
 
 /// PostgreSQL's `\1` in a replacement as the regex crate's `${1}`.
@@ -502,10 +506,13 @@ fn replacement(s: &str) -> String {
 
 /// The pieces between matches; an empty match at the start, at the end or right behind a match does
 /// not count.
-fn split_by(s: &str, regex: &regex::Regex) -> Vec<Datum> {
+fn split_by(s: &str, regex: &regex::Regex) -> SqlResult<Vec<Datum>> {
     let mut out = Vec::new();
     let mut from = 0;
     for found in regex.find_iter(s) {
+        if out.len() == MAX_ITEMS {
+            return Err(too_many_items());
+        }
         let nothing = found.start() == found.end();
         if nothing && (found.start() == from || found.start() == s.len()) {
             continue;
@@ -514,7 +521,7 @@ fn split_by(s: &str, regex: &regex::Regex) -> Vec<Datum> {
         from = found.end();
     }
     out.push(Datum::text(&s[from..]));
-    out
+    Ok(out)
 }
 
 fn regexes(t: &mut Table) {
@@ -532,6 +539,7 @@ fn regexes(t: &mut Table) {
             let whole = found.get(0).map_or(0..0, |m| m.range());
             out.push_str(&source[from..whole.start]);
             found.expand(&to, &mut out);
+            check_bytes(out.len(), source.len())?;
             from = whole.end;
         }
         out.push_str(&source[from..]);
@@ -574,7 +582,7 @@ fn regexes(t: &mut Table) {
     let split: Eval = |a, _| {
         no_global(a, "regexp_split_to_array")?;
         let regex = pattern::regex(text_of(&a[1]), a.get(2).map_or("", text_of))?;
-        Ok(array(SqlType::Text, split_by(text_of(&a[0]), &regex)))
+        Ok(array(SqlType::Text, split_by(text_of(&a[0]), &regex)?))
     };
     t.add("regexp_split_to_array(text, text) text[] -- the pieces between matches", split);
     t.add("regexp_split_to_array(text, text, text) text[]", split);

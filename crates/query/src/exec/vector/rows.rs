@@ -7,6 +7,7 @@ use super::compile::{Compiled, Compiler};
 use super::decimals;
 use super::value::{Unfit, Vector};
 use crate::arrow_form::{self, Reader};
+use crate::exec::scalar::{ANY_BATCH, size_of_made};
 
 /// A node without a kernel.
 pub(super) fn node(compiler: &Compiler<'_>, bound: &Bound) -> Option<Compiled> {
@@ -46,13 +47,20 @@ pub(super) fn node(compiler: &Compiler<'_>, bound: &Bound) -> Option<Compiled> {
         let rows = if once { 1 } else { frame.rows() };
         let mut out: Vec<Datum> = Vec::with_capacity(rows);
         let mut row: Vec<Datum> = Vec::with_capacity(operands.len());
+        let mut bytes = 0;
         for at in 0..rows {
             row.clear();
             for ((reader, vector), (_, ty)) in readers.iter().zip(&vectors).zip(&operands) {
                 let place = if matches!(vector, Vector::Same(_)) { 0 } else { at };
                 row.push(reader.get(place, ty));
             }
-            out.push(shallow.eval(&row, ctx).map_err(|_| Unfit)?);
+            let value = shallow.eval(&row, ctx).map_err(|_| Unfit)?;
+            bytes += size_of_made(&value);
+            if bytes > ANY_BATCH {
+                // The row form counts what it makes.
+                return Err(Unfit);
+            }
+            out.push(value);
         }
         let array = arrow_form::build(&ret, out.iter());
         Ok(if once { Vector::Same(array) } else { Vector::Each(array) })
