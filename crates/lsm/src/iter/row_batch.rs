@@ -113,6 +113,14 @@ impl RowBatch {
         self.push_of(1, key, value, ts.0);
     }
 
+    /// Gives row `i` another value; panics if `i >= len()`.
+    pub fn set_value(&mut self, i: usize, value: &[u8]) {
+        let place = &mut self.rows[i];
+        self.value_bytes = self.value_bytes - place.len as usize + value.len();
+        (place.start, place.len, place.source) = (self.values.len(), value.len() as u32, 0);
+        self.values.extend_from_slice(value);
+    }
+
     /// Keeps the rows from row `from` on whose keys are wanted, and all before it.
     pub fn retain_keys(&mut self, from: usize, mut wanted: impl FnMut(&[u8]) -> bool) {
         let mut key_start = from.checked_sub(1).map_or(0, |before| self.rows[before].key_end);
