@@ -349,3 +349,37 @@ fn it_is_the_same_when_the_store_was_opened_again() {
     let s = &mut Db::on(files);
     assert_eq!(rows(s, "select id, at from t order by id"), before);
 }
+
+#[test]
+fn what_else_meets_a_pending_value_says_so_or_leaves_it_out() {
+    let s = &mut Db::new();
+    run(
+        s,
+        "create table t (id int primary key, v int check (v > 0), at spanner.commit_timestamp) ttl \
+             interval '0 days' on at;
+         insert into t values (7, 7, null)",
+    );
+    run(s, "begin; insert into t values (1, 1, pending_commit_timestamp()); savepoint a");
+    let refused = s.try_run("update t set v = 0 where id = 1").unwrap_err();
+    assert_eq!(refused.detail(), Some("Failing row contains (1, 0, pending)."));
+    run(s, "rollback to a; analyze t; commit");
+    let copied = "create table u as select id, at from t";
+    run(s, &format!("{copied}; drop table u"));
+    run(s, "begin; update t set at = pending_commit_timestamp() where id = 7; savepoint a");
+    for sql in [
+        copied,
+        "insert into t select id + 100, v, at from t",
+        "with x as (select at from t) select * from x",
+    ] {
+        assert_eq!(state(s, sql), "55000", "{sql}");
+        run(s, "rollback to a");
+    }
+    let upserts = "with x as (insert into t values (8, 8, pending_commit_timestamp()) returning id)
+         select * from x";
+    assert_eq!(rows(s, upserts), ["8"]);
+    run(s, "commit");
+    assert_eq!(rows(s, "select id from t where at is not null order by id"), ["1", "7", "8"]);
+    // What is older than its commit is too old.
+    s.session.state().db().clone().expire_rows(&|| false).unwrap();
+    assert_eq!(rows(s, "select count(*) from t"), ["0"]);
+}

@@ -247,6 +247,24 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_row_can_get_another_value() {
+        let mut batch = RowBatch::new();
+        let rows = [("a", "one"), ("b", "two"), ("c", "")];
+        for (key, value) in rows {
+            batch.push(key.as_bytes(), value.as_bytes(), CommitTs(7));
+        }
+        for (i, value) in [(1, "much longer"), (0, ""), (2, "new"), (1, "2")] {
+            batch.set_value(i, value.as_bytes());
+            assert_eq!((batch.value(i), batch.ts(i)), (value.as_bytes(), CommitTs(7)));
+        }
+        let mut expected = RowBatch::copying();
+        for (key, value) in [("a", ""), ("b", "2"), ("c", "new")] {
+            expected.push(key.as_bytes(), value.as_bytes(), CommitTs(7));
+        }
+        assert_eq!((&batch, batch.byte_len()), (&expected, expected.byte_len()));
+    }
+
+    #[test]
     fn rows_that_nobody_wants_can_be_taken_out() {
         for from in 0..4 {
             let mut batch = RowBatch::new();
