@@ -85,6 +85,9 @@ pub struct Column {
     /// `SET STATISTICS`: how much ANALYZE keeps of it, if not as much as the setting says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub statistics: Option<u32>,
+    /// `allow_commit_timestamp`: it can be given the time of the commit, and no time in the future.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub commit_time: bool,
 }
 
 impl Column {
@@ -105,6 +108,7 @@ impl Column {
             comment: None,
             refinement: None,
             statistics: None,
+            commit_time: false,
         }
     }
 

@@ -11,7 +11,8 @@ use braid_lsm::{CommitTs, KeySpan, RowClassFn};
 use crate::bulk::BulkFolder;
 use crate::error::{KvError, KvResult};
 use crate::locks::TxnId;
-use crate::read_set::{PartDigest, Reads};
+use crate::read_set::Reads;
+use crate::row_form::RowForm;
 use crate::shown::Shown;
 use crate::spans::{LockReport, ShownRange, Spans, Validate};
 use crate::txn::{Txn, TxnOptions};
@@ -35,15 +36,15 @@ pub struct CoordinatorOptions {
     pub engine: braid_lsm::Options,
     /// What transactions and statements may hold together.
     pub memory: Arc<Pool>,
-    /// Tells parts of values from each other: as where the keys are kept.
-    pub part_digest: Option<PartDigest>,
+    /// What is known of the values of rows: as where the keys are kept.
+    pub row_form: Option<RowForm>,
 }
 
 /// What is known of the keys and values that transactions write.
 #[derive(Clone, Copy)]
 pub(crate) struct ValueForms {
     pub(crate) row_class: RowClassFn,
-    pub(crate) part_digest: Option<PartDigest>,
+    pub(crate) row_form: Option<RowForm>,
 }
 
 impl Coordinator {
@@ -62,8 +63,8 @@ impl Coordinator {
     /// # Errors
     /// The disk's.
     pub fn over(spans: Arc<dyn Spans>, options: CoordinatorOptions) -> KvResult<Arc<Coordinator>> {
-        let CoordinatorOptions { fs, dir, engine, memory, part_digest } = options;
-        let forms = ValueForms { row_class: engine.row_class, part_digest };
+        let CoordinatorOptions { fs, dir, engine, memory, row_form } = options;
+        let forms = ValueForms { row_class: engine.row_class, row_form };
         let bulk = BulkFolder::open(fs, &dir, engine)?;
         Ok(Arc::new(Coordinator::new(spans, memory, bulk, forms)))
     }
@@ -182,8 +183,8 @@ impl Coordinator {
         self.forms.row_class
     }
 
-    pub(crate) fn part_digest(&self) -> Option<PartDigest> {
-        self.forms.part_digest
+    pub(crate) fn row_form(&self) -> Option<RowForm> {
+        self.forms.row_form
     }
 }
 

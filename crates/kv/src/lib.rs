@@ -47,6 +47,7 @@ mod locks;
 mod own_writes;
 mod read_set;
 mod reading;
+mod row_form;
 mod scan;
 mod shown;
 mod span_map;
@@ -62,8 +63,9 @@ pub use bulk::{BulkFiles, BulkLoad, Loaded, SavedLoad, SpillAs, Spilled};
 pub use coordinator::{Coordinator, CoordinatorOptions, Watching};
 pub use error::{Conflict, KvError, KvResult};
 pub use locks::{Asked, LockMode, LockTable, LockWait, TXN_COUNTER_BITS, Target, TxnId, Wait};
-pub use read_set::{PartDigest, PointRead, ReadPart, Reads};
+pub use read_set::{PointRead, ReadPart, Reads};
 pub use reading::LookBack;
+pub use row_form::{RowForm, Settle};
 pub use scan::{ReadMode, Rows, ScanOptions, TxnScan};
 pub use shown::Shown;
 pub use spans::{

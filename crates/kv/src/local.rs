@@ -204,6 +204,7 @@ impl Store {
             |value: &Option<Bytes>| value.as_ref().map_or(0, |v| key.len() + v.len()) as u64;
         if !noting {
             let (value, stats) = self.engine().get_with_stats(key, at)?;
+            let value = self.stored().settled(key, value, at)?;
             let work = Work { bytes: length(&value), ..work_of(stats) };
             return Ok(GotOne { value, undurable: None, work });
         }
@@ -218,7 +219,7 @@ impl Store {
                 self.undurable_in(&KeySpan::new(key.clone(), successor(&key)), at)?
             }
         };
-        let value = found.map(|(value, _)| value);
+        let value = self.stored().settled(key, found.map(|(value, _)| value), at)?;
         let (entries, bytes) = (u64::from(value.is_some()), length(&value));
         let work = Work { entries, blocks, blocks_from_disk, bytes, tombstones: 0 };
         Ok(GotOne { value, undurable: seen.map(|ts| ts.min(at)), work })

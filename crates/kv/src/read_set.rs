@@ -6,14 +6,10 @@ use bytes::Bytes;
 /// Above this many entries neighbouring reads are merged, which can only add false conflicts.
 const ENTRIES_MAX: usize = 16_384;
 
-/// Tells a part of a value from others: equal parts have equal digests. `None` for what is no
-/// value. It must be as good as unique: a transaction goes on when the digest has stayed.
-pub type PartDigest = fn(value: &[u8], what: &[u8]) -> Option<u128>;
-
 /// A part of a value, or that there was none.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ReadPart {
-    /// Which part: known to the [`PartDigest`] of the store.
+    /// Which part: known to the [`RowForm`](crate::RowForm) of the store.
     pub what: Bytes,
     /// Its digest; `None`: there was no value.
     pub digest: Option<u128>,

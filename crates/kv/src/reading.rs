@@ -56,10 +56,10 @@ impl Txn {
     }
 
     /// As [`Txn::get_as`], for who looks at nothing but a part of the value: the commit depends on
-    /// that part only. `what` names it to the store's [`PartDigest`](crate::PartDigest).
+    /// that part only. `what` names it to the store's [`RowForm`](crate::RowForm).
     pub fn get_part(&self, key: &[u8], mode: ReadMode, what: &Bytes) -> KvResult<Option<Bytes>> {
-        let digest = self.coordinator().part_digest().filter(|_| self.is_validated(mode));
-        let Some(digest) = digest else { return self.get_as(key, mode) };
+        let form = self.coordinator().row_form().filter(|_| self.is_validated(mode));
+        let Some(form) = form else { return self.get_as(key, mode) };
         let is_ours = {
             let state = self.open_state()?;
             state.is_own(key) || !matches!(state.own.get(key)?, Lookup::Unknown)
@@ -70,7 +70,7 @@ impl Txn {
         let value = self.get_as(key, ReadMode::Unrecorded)?;
         let part = match &value {
             None => Some(None),
-            Some(value) => digest(value, what).map(Some),
+            Some(value) => (form.part_digest)(value, what).map(Some),
         };
         let mut state = self.open_state()?;
         match part {

@@ -16,7 +16,7 @@ use crate::bulk::BulkFolder;
 use crate::coordinator::{Coordinator, ValueForms};
 use crate::error::{KvError, KvResult};
 use crate::locks::{LockTable, TxnId};
-use crate::read_set::PartDigest;
+use crate::row_form::RowForm;
 use crate::shown::Durable;
 use crate::spans::Spans;
 use crate::stored::{Cursors, StoredKeys};
@@ -37,9 +37,9 @@ pub struct StoreOptions {
     pub gc_window: Duration,
     /// What transactions and statements may hold together. Default: no limit.
     pub memory: Arc<Pool>,
-    /// Tells parts of values from each other, for reads that want no more than a part. Without it,
-    /// as by default, such a read depends on the whole value.
-    pub part_digest: Option<PartDigest>,
+    /// What is known of the values of rows. Without it, as by default, a read that wants no more
+    /// than a part of a value depends on the whole value.
+    pub row_form: Option<RowForm>,
 }
 
 impl StoreOptions {
@@ -52,7 +52,7 @@ impl StoreOptions {
             clock,
             gc_window: Duration::from_secs(4 * 3600),
             memory: Pool::unlimited(),
-            part_digest: None,
+            row_form: None,
         }
     }
 }
@@ -87,7 +87,7 @@ impl Store {
     /// # Errors
     /// [`KvError::Engine`] when the directory is in use, damaged, or of a newer format.
     pub fn open(options: StoreOptions) -> KvResult<Arc<Store>> {
-        let (row_class, part_digest) = (options.engine.row_class, options.part_digest);
+        let (row_class, row_form) = (options.engine.row_class, options.row_form);
         let db = Db::open(options.fs.clone(), &options.dir, options.engine.clone())?;
         // After the store was locked for this process.
         let bulk = BulkFolder::open(options.fs, &options.dir, options.engine)?;
@@ -103,7 +103,7 @@ impl Store {
             db,
             hlc,
             locks: LockTable::default(),
-            forms: ValueForms { row_class, part_digest },
+            forms: ValueForms { row_class, row_form },
             commit_order: Mutex::new(()),
             bulk,
             next_txn: AtomicU64::new(1),
@@ -234,9 +234,9 @@ impl Store {
 
     /// The engine, to be asked.
     pub(crate) fn stored(&self) -> StoredKeys<'_> {
-        let ValueForms { row_class, part_digest } = self.forms;
+        let ValueForms { row_class, row_form } = self.forms;
         let cursors = Some(&self.cursors);
-        StoredKeys { engine: &self.db, row_class, part_digest, cursors }
+        StoredKeys { engine: &self.db, row_class, row_form, cursors }
     }
 
     /// How far commits are durable.

@@ -16,7 +16,8 @@ use parking_lot::Mutex;
 
 use crate::error::{Conflict, KvError, KvResult};
 use crate::locks::Target;
-use crate::read_set::{PartDigest, PointRead, Reads, successor};
+use crate::read_set::{PointRead, Reads, successor};
+use crate::row_form::RowForm;
 use crate::spans::{GotMany, Jump, ScanMany, ScannedMany, SpanRows, SpanScan, Work};
 
 /// The keys of an engine, to be asked. See the [module's page](self).
@@ -24,25 +25,41 @@ use crate::spans::{GotMany, Jump, ScanMany, ScannedMany, SpanRows, SpanScan, Wor
 pub struct StoredKeys<'a> {
     pub(crate) engine: &'a Db,
     pub(crate) row_class: RowClassFn,
-    pub(crate) part_digest: Option<PartDigest>,
+    pub(crate) row_form: Option<RowForm>,
     pub(crate) cursors: Option<&'a Cursors>,
 }
 
 impl<'a> StoredKeys<'a> {
     /// Those of an engine, of whose values this is known. No cursors are kept.
-    pub fn new(engine: &'a Db, row_class: RowClassFn, part_digest: Option<PartDigest>) -> Self {
-        StoredKeys { engine, row_class, part_digest, cursors: None }
+    pub fn new(engine: &'a Db, row_class: RowClassFn, row_form: Option<RowForm>) -> Self {
+        StoredKeys { engine, row_class, row_form, cursors: None }
     }
 
     /// The values of keys.
     pub fn get_many(&self, keys: &[Bytes], at: CommitTs) -> KvResult<GotMany> {
-        let (values, stats) = self.engine.get_many(keys, at)?;
+        let (mut values, stats) = self.engine.get_many(keys, at)?;
+        for (key, value) in keys.iter().zip(&mut values) {
+            *value = self.settled(key, value.take(), at)?;
+        }
         let bytes = |(key, value): (&Bytes, &Option<Bytes>)| {
             value.as_ref().map_or(0, |value| key.len() + value.len()) as u64
         };
         let bytes = keys.iter().zip(&values).map(bytes).sum();
         let work = Work { bytes, ..work_of(stats) };
         Ok(GotMany { values, work, ..GotMany::default() })
+    }
+
+    /// What a key was found to be as of `at`, as readers see it.
+    pub(crate) fn settled(
+        &self,
+        key: &[u8],
+        found: Option<Bytes>,
+        at: CommitTs,
+    ) -> KvResult<Option<Bytes>> {
+        match (found, self.row_form) {
+            (Some(value), Some(form)) => form.settled(self.engine, (key, value), at).map(Some),
+            (found, _) => Ok(found),
+        }
     }
 
     /// Rows of spans, as of `at`, whatever the request says.
@@ -87,11 +104,14 @@ impl<'a> StoredKeys<'a> {
     /// Whether what mattered of a value that was written since it was read is as it was: then the
     /// read would give the same now.
     fn says_the_same(&self, read: &PointRead) -> KvResult<bool> {
-        let (Some(part), Some(digest)) = (&read.part, self.part_digest) else { return Ok(false) };
-        let now = self.engine.get(&read.key, self.engine.last_commit_ts())?;
+        let (Some(part), Some(form)) = (&read.part, self.row_form) else { return Ok(false) };
+        let at = self.engine.last_commit_ts();
+        let now = self.settled(&read.key, self.engine.get(&read.key, at)?, at)?;
         Ok(match now {
             None => part.digest.is_none(),
-            Some(value) => part.digest.is_some() && digest(&value, &part.what) == part.digest,
+            Some(value) => {
+                part.digest.is_some() && (form.part_digest)(&value, &part.what) == part.digest
+            }
         })
     }
 }
@@ -197,6 +217,9 @@ impl Scanning<'_> {
                 self.fill_jumping(&mut scan, &mut rows, (most, bytes), jump, past)?
             }
         };
+        if let Some(form) = self.stored.row_form {
+            form.settle_rows(&mut rows);
+        }
         self.rows += rows.len();
         self.bytes += rows.byte_len();
         self.work = self.work.plus(work_of(scan.stats()).since(before));

@@ -17,7 +17,7 @@ use braid_env::fs::{DirLock, FileSystem};
 use braid_env::memory::Pool;
 use braid_env::random::Random;
 use braid_env::tasks::spawn_thread;
-use braid_kv::{Coordinator, CoordinatorOptions, KvError, PartDigest};
+use braid_kv::{Coordinator, CoordinatorOptions, KvError, RowForm};
 use braid_lsm::{Db, KeySpan, Options};
 use braid_range::{
     FIRST_DATA_KEY, NodeEnv, NodeId, NodeOptions, RangeDescriptor, RangeId, Replicas, SplitPoints,
@@ -64,7 +64,7 @@ pub struct MemberOptions {
     /// What transactions and statements may hold together.
     pub memory: Arc<Pool>,
     /// As in [`braid_kv::StoreOptions`].
-    pub part_digest: Option<PartDigest>,
+    pub row_form: Option<RowForm>,
     /// Where ranges may be split.
     pub split_points: SplitPoints,
     /// A range with more bytes in files is split. Default 256 MiB.
@@ -86,7 +86,7 @@ impl MemberOptions {
             join_patience: Duration::from_secs(300),
             engine: Options::default(),
             memory: Pool::unlimited(),
-            part_digest: None,
+            row_form: None,
             split_points: braid_range::anywhere,
             max_range_bytes: 256 << 20,
             gc_window: None,
@@ -225,7 +225,7 @@ impl Member {
             dir: options.dir,
             engine: options.engine,
             memory: options.memory,
-            part_digest: options.part_digest,
+            row_form: options.row_form,
         };
         let coordinator =
             Coordinator::over(router.clone(), own).map_err(MemberError::Coordinator)?;
@@ -394,7 +394,7 @@ fn open(identity: &Identity, options: &MemberOptions) -> Result<Replicas, Member
         random: Random::from_entropy(),
         store: options.engine.clone(),
         log: RaftLogOptions { clock: options.clock.clone(), ..RaftLogOptions::default() },
-        part_digest: options.part_digest,
+        row_form: options.row_form,
         split_points: options.split_points,
     };
     let own = NodeOptions {

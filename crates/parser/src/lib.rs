@@ -14,6 +14,7 @@
 
 mod access;
 mod comment;
+mod commit_times;
 mod copy;
 mod create;
 mod cursor;
@@ -324,6 +325,8 @@ pub enum AlterOwn {
     SetSchema(String),
     /// ALTER COLUMN .. SET STATISTICS.
     SetStatistics(String, i64),
+    /// ALTER COLUMN .. SET OPTIONS (allow_commit_timestamp), or its TYPE: whether it is allowed.
+    SetCommitTime(String, bool),
 }
 
 /// Options of CREATE SEQUENCE and ALTER SEQUENCE; outer `None` = not named.

@@ -4,6 +4,7 @@ use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::ast;
 use sqlparser::tokenizer::Token;
 
+use crate::commit_times;
 use crate::cursor::Cursor;
 use crate::{AlterOwn, Kind, SequenceChange, SplitTable, create};
 
@@ -64,7 +65,7 @@ pub(crate) fn sequence_or_alter(c: &mut Cursor) -> SqlResult<Option<Kind>> {
             AlterOwn::PrimaryKey(columns, clause)
         } else if probe.take(&["set", "schema"]) {
             AlterOwn::SetSchema(probe.ident()?)
-        } else if let Some(own) = statistics_target(&mut probe) {
+        } else if let Some(own) = column_option(&mut probe) {
             own?
         } else {
             return Ok(None);
@@ -158,13 +159,23 @@ fn alter_type(c: &mut Cursor) -> SqlResult<Option<Kind>> {
     Ok(Some(Kind::AlterTypeSchema(name, schema)))
 }
 
-/// `ALTER [COLUMN] c SET STATISTICS n`; `None` if it is another change of a column.
-fn statistics_target(c: &mut Cursor) -> Option<SqlResult<AlterOwn>> {
+/// `ALTER [COLUMN] c SET STATISTICS n`, `SET OPTIONS (allow_commit_timestamp = ..)` and what means
+/// the same; `None` if it is another change of a column.
+fn column_option(c: &mut Cursor) -> Option<SqlResult<AlterOwn>> {
     if !c.take(&["alter"]) {
         return None;
     }
     c.take(&["column"]);
     let column = c.ident().ok()?;
+    let declared = c.take(&["type"]) || c.take(&["set", "data", "type"]);
+    if declared {
+        let name = c.name().is_ok_and(|name| name.iter().eq(["spanner", "commit_timestamp"]));
+        return (name && c.done()).then_some(Ok(AlterOwn::SetCommitTime(column, true)));
+    }
+    if c.take(&["set", "options"]) {
+        let allow = commit_times::option(c);
+        return Some(allow.map(|allow| AlterOwn::SetCommitTime(column, allow)));
+    }
     c.take(&["set", "statistics"])
         .then(|| c.integer().map(|target| AlterOwn::SetStatistics(column, target)))
 }

@@ -15,6 +15,7 @@
 //!   t@{FORCE_INDEX=i}, t@i, @{..} SELECT      nothing, with a notice
 //!   FAMILY f (a, b)                           nothing, with a notice
 //!   CREATE VIEW v SQL SECURITY INVOKER AS     CREATE VIEW v AS
+//!   commit timestamps                         `commit_times.rs`
 //! ```
 //! None of the left column means anything in PostgreSQL, so nobody loses by it. And a few spellings
 //! of PostgreSQL's own: `inet '::1'` is read as `'::1'::inet`, `interval(2) '1.234'` alike, and a
@@ -24,6 +25,7 @@ use braid_types::{SqlError, SqlResult, SqlType, quote_ident};
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
+use crate::commit_times;
 use crate::cursor::{Cursor, closing, token_is};
 use crate::script::{word, wrap};
 
@@ -47,8 +49,8 @@ pub(crate) fn rewrite(tokens: &mut Tokens) -> SqlResult<Vec<String>> {
                 "unnest" => in_unnest(tokens, at),
                 "then" => then_return(tokens, at),
                 "get_next_sequence_value" => next_value(tokens, at)?,
-                "pending_commit_timestamp" | "allow_commit_timestamp" | "commit_timestamp" => {
-                    commit_timestamps(tokens, at)?;
+                "pending_commit_timestamp" | "allow_commit_timestamp" => {
+                    commit_times::rewrite(tokens, at)?;
                 }
                 "bit_reversed_positive" => reversed_identity(tokens, at)?,
                 "safe_cast" | "try_cast" if is_token(tokens, at + 1, &Token::LParen) => {
@@ -247,23 +249,6 @@ fn first_of_set(tokens: &mut Tokens, at: usize) {
         tokens.remove(end);
         tokens.remove(at + 1);
     }
-}
-
-/// Commit timestamps: `PENDING_COMMIT_TIMESTAMP()`, `OPTIONS (allow_commit_timestamp = true)` and
-/// the type `SPANNER.COMMIT_TIMESTAMP`. A statement does not know when its transaction commits.
-fn commit_timestamps(tokens: &[TokenWithSpan], at: usize) -> SqlResult<()> {
-    let before = |n: usize, text: &str| at >= n && is(tokens, at - n, text);
-    let called = is(tokens, at, "pending_commit_timestamp");
-    let meant = called && is_token(tokens, at + 1, &Token::LParen)
-        || is(tokens, at, "allow_commit_timestamp") && before(2, "options")
-        || is(tokens, at, "commit_timestamp") && before(2, "spanner");
-    if !meant {
-        return Ok(());
-    }
-    Err(SqlError::unsupported("a timestamp of the commit").with_hint(
-        "Use a timestamptz with DEFAULT clock_timestamp(): the time of the row, a little before \
-         its commit.",
-    ))
 }
 
 /// `GENERATED .. AS IDENTITY (BIT_REVERSED_POSITIVE)`.

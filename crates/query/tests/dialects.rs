@@ -118,16 +118,29 @@ const LINES: &[Line] = &[
     Line(SPANNER, "CREATE TABLE One (a INT64) PRIMARY KEY ()", "0A000", "declare a key column"),
     Line(
         SPANNER,
-        "INSERT INTO Singers (SingerId, Born) VALUES (9, PENDING_COMMIT_TIMESTAMP())",
-        "0A000",
-        "the commit timestamp is not known to a statement; `DEFAULT clock_timestamp()`",
+        "CREATE TABLE Stamped (Id INT64, At TIMESTAMP OPTIONS (allow_commit_timestamp = true)) \
+         PRIMARY KEY (Id)",
+        "",
+        "also `At SPANNER.COMMIT_TIMESTAMP`; the column is a timestamptz; it cannot be in the future",
     ),
     Line(
         SPANNER,
-        "CREATE TABLE Stamped (Id INT64, At TIMESTAMP OPTIONS (allow_commit_timestamp = true)) \
-         PRIMARY KEY (Id)",
+        "INSERT INTO Stamped (Id, At) VALUES (9, PENDING_COMMIT_TIMESTAMP())",
+        "",
+        "also in UPDATE and INSERT OR UPDATE, and as `SPANNER.PENDING_COMMIT_TIMESTAMP()`; the \
+         transaction itself cannot read it",
+    ),
+    Line(
+        SPANNER,
+        "ALTER TABLE Stamped ALTER COLUMN At SET OPTIONS (allow_commit_timestamp = null)",
+        "",
+        "also `= true`: no row may be in the future",
+    ),
+    Line(
+        SPANNER,
+        "CREATE TABLE Log (At SPANNER.COMMIT_TIMESTAMP NOT NULL, PRIMARY KEY (At))",
         "0A000",
-        "the same; also `SPANNER.COMMIT_TIMESTAMP`",
+        "no keys of indexes either; INCLUDE and STORING take it",
     ),
     Line(
         SPANNER,

@@ -27,7 +27,7 @@ use std::collections::BTreeMap;
 
 use braid_consensus::codec::Reader;
 use braid_consensus::{Entry, EntryKind, Error, LogIndex, Result, Term};
-use braid_kv::{PartDigest, StoredKeys, TxnId as LockTxn};
+use braid_kv::{RowForm, StoredKeys, TxnId as LockTxn};
 use braid_lsm::{Batch, CommitTs, Db, KeySpan, Pending, RowClassFn, ScanOptions, View};
 use bytes::Bytes;
 
@@ -60,7 +60,7 @@ pub(crate) enum Applied {
 #[derive(Clone, Copy)]
 pub(crate) struct ValueForms {
     pub(crate) row_class: RowClassFn,
-    pub(crate) part_digest: Option<PartDigest>,
+    pub(crate) row_form: Option<RowForm>,
     pub(crate) split_points: SplitPoints,
 }
 
@@ -123,7 +123,7 @@ impl Machine {
 
     /// The data, to be asked.
     pub(crate) fn keys(&self) -> StoredKeys<'_> {
-        StoredKeys::new(&self.db, self.forms.row_class, self.forms.part_digest)
+        StoredKeys::new(&self.db, self.forms.row_class, self.forms.row_form)
     }
 
     /// Where keys may be parted.
@@ -471,7 +471,7 @@ mod tests {
         let descriptor = RangeDescriptor { id: RangeId(1), span, generation: 1, replicas };
         let row_class = Options::default().row_class;
         let split_points = crate::splitting::anywhere;
-        let forms = ValueForms { row_class, part_digest: None, split_points };
+        let forms = ValueForms { row_class, row_form: None, split_points };
         Machine::open(db, RangeState::new(descriptor), 1_000_000, forms).expect("it opens")
     }
 

@@ -28,7 +28,7 @@ use braid_consensus::{
 use braid_env::clock::{Clock, Hlc};
 use braid_env::fs::FileSystem;
 use braid_env::random::Random;
-use braid_kv::{PartDigest, ShownRange};
+use braid_kv::{RowForm, ShownRange};
 use braid_lsm::{Batch, CommitTs, Db, Durability, KeySpan, Options, Pending, ScanOptions};
 
 use crate::collecting::{Readers, Thresholds};
@@ -106,8 +106,8 @@ pub struct NodeEnv {
     pub store: Options,
     /// Of the raft log.
     pub log: RaftLogOptions,
-    /// Tells parts of values from each other, as in [`braid_kv::StoreOptions`].
-    pub part_digest: Option<PartDigest>,
+    /// What is known of the values of rows, as in [`braid_kv::StoreOptions`].
+    pub row_form: Option<RowForm>,
     /// Where ranges may be split.
     pub split_points: SplitPoints,
 }
@@ -200,8 +200,8 @@ impl Replicas {
         options: NodeOptions,
         ranges: &[RangeDescriptor],
     ) -> Result<Replicas> {
-        let NodeEnv { part_digest, split_points, .. } = env;
-        let forms = ValueForms { row_class: env.store.row_class, part_digest, split_points };
+        let NodeEnv { row_form, split_points, .. } = env;
+        let forms = ValueForms { row_class: env.store.row_class, row_form, split_points };
         let db = Db::open(env.fs.clone(), &dir.join("store"), env.store)?;
         let (log, mut logged) = RaftLog::open(env.fs, &dir.join("raft"), env.log)?;
         let hlc = Arc::new(Hlc::new(env.clock.clone()));

@@ -70,7 +70,7 @@ fn start(id: u64, node: &mut Node) {
         random: Random::seeded(id),
         store,
         log: RaftLogOptions { clock: node.clock.clone(), ..RaftLogOptions::default() },
-        part_digest: None,
+        row_form: None,
         split_points: points,
     };
     let group = GroupOptions { kept_bytes: 10_000, ..GroupOptions::default() };

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use braid_types::{ArrayValue, CastContext, Datum, RecordValue, SqlResult, SqlType};
+use braid_types::{
+    ArrayValue, CastContext, Datum, RecordValue, SqlResult, SqlType, commit_time_is_pending,
+};
 
 use crate::conversion::convert;
 use crate::registry::Builtin;
@@ -286,7 +288,7 @@ impl Bound {
     pub fn eval(&self, row: &[Datum], ctx: &EvalContext) -> SqlResult<Datum> {
         match self.node() {
             Node::Const(value) => Ok(value.clone()),
-            Node::Column(at) => Ok(row.get(*at).cloned().unwrap_or(Datum::Null)),
+            Node::Column(at) => column(row, *at),
             Node::Param(index) => ctx.param(*index),
             Node::And(parts) => eval_connective(parts, false, row, ctx),
             Node::Or(parts) => eval_connective(parts, true, row, ctx),
@@ -648,6 +650,16 @@ pub fn compare(op: CmpOp, left: &Datum, right: &Datum) -> Datum {
         return Datum::Null;
     }
     Datum::Bool(op.holds(left.cmp_sql(right)))
+}
+
+/// A column of a row, of which everything is known.
+#[inline]
+fn column(row: &[Datum], at: usize) -> SqlResult<Datum> {
+    match row.get(at) {
+        Some(value) if value.is_pending_commit_time() => Err(commit_time_is_pending()),
+        Some(value) => Ok(value.clone()),
+        None => Ok(Datum::Null),
+    }
 }
 
 fn eval_connective(

@@ -1,9 +1,9 @@
 //! How large the value of one call may become.
 //!
-//! Most functions give about as much as they get. Some make much of little: `repeat('x', 1000000000)`,
-//! a short text replaced by a long one again and again, a text split into its characters. Such a
-//! value is made in one piece, before anybody can count it; so its size is limited here.
-//! What is larger already (a parameter, a stored value) stays allowed to be as large as it is.
+//! Most functions give about as much as they get. Some make much of little: `repeat('x', 1000000000)`
+//! does, and a short text replaced by a long one again and again, and a text split into its
+//! characters. Such a value is made in one piece, before anybody can count it; so its size is
+//! limited here. What is larger already (a parameter, a stored value) may stay as large as it is.
 
 use braid_types::{Datum, SqlError, SqlResult, SqlState};
 

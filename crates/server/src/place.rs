@@ -43,7 +43,7 @@ impl Place {
             StoreOptions::new(DiskFs::shared(), config.data_dir.clone(), Arc::new(WallClock));
         options.gc_window = config.gc_window;
         options.engine.row_class = braid_keys::row_class;
-        options.part_digest = Some(braid_sql::part_digest);
+        options.row_form = Some(braid_sql::ROW_FORM);
         let memory_fixed = share_memory(config, &mut options);
         let place = match cluster_of(config)? {
             None => Place::Alone(Store::open(options).map_err(StartError::Store)?),
@@ -57,7 +57,7 @@ impl Place {
                     gc_window: Some(config.gc_window),
                     engine: options.engine,
                     memory: options.memory,
-                    part_digest: options.part_digest,
+                    row_form: options.row_form,
                     split_points: braid_keys::row_lengths,
                     ..MemberOptions::new(options.fs, dir, options.clock)
                 };

@@ -318,7 +318,7 @@ fn work(
         dir: Path::new("/").into(),
         engine: braid_lsm::Options::default(),
         memory: Pool::unlimited(),
-        part_digest: None,
+        row_form: None,
     };
     let coordinator = Coordinator::over(router.clone(), own).expect("its disk is new");
     let mut random = Random::seeded(seed);

@@ -21,7 +21,7 @@ use braid_env::fs::MemFs;
 use braid_env::memory::Pool;
 use braid_env::random::Random;
 use braid_env::tasks::SeededTasks;
-use braid_kv::{Coordinator, CoordinatorOptions, PartDigest, TxnId as LockTxn};
+use braid_kv::{Coordinator, CoordinatorOptions, RowForm, TxnId as LockTxn};
 use braid_lsm::{CommitTs, KeySpan, Options, RowClassFn};
 use braid_range::{
     Answer, Ask, CommitAsk, FIRST_DATA_KEY, NodeEnv, NodeId, NodeOptions, RangeDescriptor, RangeId,
@@ -48,7 +48,7 @@ pub struct LiveOptions {
     /// As in the engine's options.
     pub row_class: Option<RowClassFn>,
     /// As in the store's options.
-    pub part_digest: Option<PartDigest>,
+    pub row_form: Option<RowForm>,
     /// The range is split at these keys before anybody uses it.
     pub borders: Vec<Bytes>,
     /// Ranges are split in the middle of every so many commits, in front of the last key that each
@@ -117,7 +117,7 @@ impl LiveCluster {
                 random: Random::seeded(id),
                 store,
                 log: RaftLogOptions { clock: clock.clone(), ..RaftLogOptions::default() },
-                part_digest: options.part_digest,
+                row_form: options.row_form,
                 split_points: anywhere,
             };
             let gc_window_micros = options.gc_window_micros;
@@ -180,7 +180,7 @@ impl LiveCluster {
             dir: "/".into(),
             engine: Options { row_class, ..defaults },
             memory: Pool::unlimited(),
-            part_digest: self.options.part_digest,
+            row_form: self.options.row_form,
         };
         Coordinator::over(router, own).expect("its disk is new")
     }

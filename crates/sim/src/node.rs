@@ -71,7 +71,7 @@ impl Node {
             random: Random::seeded(self.random.next_u64()),
             store,
             log,
-            part_digest: None,
+            row_form: None,
             split_points: crate::data::split_points,
         };
         let options = NodeOptions {

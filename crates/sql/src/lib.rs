@@ -53,4 +53,4 @@ pub use session::{
     Backends, Cause, Interrupt, Notice, Outcome, Prepared, Rows, RowsTag, Session, SessionOptions,
     Timeouts,
 };
-pub use storage::part_digest;
+pub use storage::ROW_FORM;

@@ -109,6 +109,75 @@ fn a_delete_of_many_rows_takes_little_memory() {
 }
 
 #[test]
+fn a_family_of_many_rows_moves_with_little_memory() {
+    let db = database();
+    let mut s = session(&db);
+    run(
+        &mut s,
+        "create table kinds (k int primary key); insert into kinds values (1);
+         create table p (id int primary key, name text);
+         create table c (id int, no int, u int unique, v int check (v < 1000000), k int references kinds,
+            note text, primary key (id, no)) interleave in parent p on delete cascade;
+         create index c_by_v on c (v) include (note);
+         create index c_inside on c (id, v) interleave in p;
+         create table g (id int, no int, n int, w int, primary key (id, no, n))
+            interleave in parent c on delete cascade;
+         create index g_by_w on g (w);
+         create table stays (id int, n int, primary key (id, n)) interleave in p;
+         create table refers (r int primary key, id int, no int,
+            foreign key (id, no) references c on update cascade);
+         insert into p values (1, 'one'), (2, 'two'), (5, 'five');
+         insert into c values (2, 1, -1, 5, 1, 'other'); insert into g values (2, 1, 1, 7);
+         insert into stays values (1, 1), (2, 1)",
+    );
+    fill(&mut s, "c", ROWS, |n| format!("(1, {n}, {n}, {n}, 1, 'a note of some length {n}')"));
+    fill(&mut s, "g", ROWS, |n| format!("(1, {n}, 1, {n})"));
+    run(&mut s, "insert into refers values (1, 1, 17), (2, 2, 1)");
+    run(&mut s, &format!("set statement_mem = '{STATEMENT}'; set braid.transaction_mem = '256kB'"));
+    let at = |s: &mut Session, id: usize| {
+        let all = rows(s, &format!("select count(*), sum(u), sum(v) from c where id = {id}"));
+        let by_index = rows(s, "select count(*), sum(v) from c where v > -5");
+        let inside = rows(s, &format!("select count(*) from c where id = {id} and v > 0"));
+        let note = rows(s, "select note from c where v = 4711");
+        let below = rows(s, &format!("select count(*), sum(w) from g where id = {id}"));
+        let by_w = rows(s, "select count(*), sum(w) from g where w > 0");
+        let unique = rows(s, "select id, no from c where u = 4711");
+        (all, by_index, inside, note, below, by_w, unique)
+    };
+    let before = at(&mut s, 1);
+    let moved = |id: usize| {
+        let mut there = before.clone();
+        there.6 = vec![format!("{id}|4711")];
+        there
+    };
+    assert_eq!(before.0, [format!("{ROWS}|18003000|18003000")]);
+    for level in ["serializable", "repeatable read", "read committed"] {
+        run(&mut s, &format!("set default_transaction_isolation = '{level}'"));
+        assert_eq!(tag(&mut s, "update p set id = 9 where id = 1"), "UPDATE 1");
+        assert_eq!(at(&mut s, 9), moved(9), "{level}");
+        assert_eq!(rows(&mut s, "select r, id, no from refers order by r"), ["1|9|17", "2|2|1"]);
+        assert_eq!(rows(&mut s, "select count(*) from c where id = 1"), ["0"]);
+        // With others, past each other, and in a block.
+        assert_eq!(tag(&mut s, "begin; savepoint a; update p set id = 11 - id"), "UPDATE 3");
+        assert_eq!(rows(&mut s, "select count(*) from c where id = 2"), [ROWS.to_string()]);
+        assert_eq!(rows(&mut s, "select u, note from c where id = 9"), ["-1|other"]);
+        assert_eq!(rows(&mut s, "select count(*) from g where w > 0"), [(ROWS + 1).to_string()]);
+        run(&mut s, "rollback to a");
+        assert_eq!(at(&mut s, 9), moved(9), "{level}");
+        // What this block has written moves along.
+        run(&mut s, "update c set v = v + 1 where no <= 10; update p set id = 1 where id = 9");
+        assert_eq!(rows(&mut s, "select sum(v) from c where id = 1"), ["18003010"]);
+        run(&mut s, "update c set v = v - 1 where no <= 10; commit");
+        assert_eq!(at(&mut s, 1), before, "{level}");
+        assert_eq!(rows(&mut s, "select id, n from stays order by id"), ["1|1", "2|1"]);
+        // What fails leaves nothing.
+        assert_eq!(state(&mut s, "update p set id = 2 where id = 1"), "23505");
+        assert_eq!(at(&mut s, 1), before, "{level}");
+    }
+    assert!(db.coordinator().describe_locks().locks.is_empty());
+}
+
+#[test]
 fn a_block_of_many_statements_takes_little_memory() {
     let db = database();
     let mut s = session(&db);

@@ -7,6 +7,7 @@ use bigdecimal::num_bigint::BigInt;
 use bigdecimal::num_traits::{Signed, ToPrimitive, Zero};
 
 use crate::array::{check_bounds, check_dimensions};
+use crate::datetime::timestamp_in;
 use crate::{
     ArrayValue, CastContext, Datum, Dimension, EnumValue, Interval, Ordered, OrderedKind, Shape,
     SqlError, SqlResult, SqlState, SqlType, cast, json, jsonb, numeric, range,
@@ -65,8 +66,12 @@ impl Datum {
             SqlType::Bytea => Datum::Bytea(bytes.into()),
             SqlType::Date => Datum::Date(i32::from_be_bytes(exact(bytes, ty)?)),
             SqlType::Time => time_in(i64::from_be_bytes(exact(bytes, ty)?))?,
-            SqlType::Timestamp => Datum::Timestamp(i64::from_be_bytes(exact(bytes, ty)?)),
-            SqlType::TimestampTz => Datum::TimestampTz(i64::from_be_bytes(exact(bytes, ty)?)),
+            SqlType::Timestamp => {
+                Datum::Timestamp(timestamp_in(i64::from_be_bytes(exact(bytes, ty)?))?)
+            }
+            SqlType::TimestampTz => {
+                Datum::TimestampTz(timestamp_in(i64::from_be_bytes(exact(bytes, ty)?))?)
+            }
             SqlType::Interval => {
                 let all: [u8; 16] = exact(bytes, ty)?;
                 Datum::Interval(Interval {

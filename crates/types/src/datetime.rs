@@ -3,7 +3,7 @@
 //! The epoch is 2000-01-01, as on the PostgreSQL wire. Days are `i32`, times and timestamps are
 //! microseconds in `i64`. The two ends of each integer are the infinities.
 
-use crate::{SqlError, SqlResult, SqlState};
+use crate::{Datum, SqlError, SqlResult, SqlState};
 
 /// Microseconds in a second.
 pub const MICROS_PER_SECOND: i64 = 1_000_000;
@@ -22,6 +22,9 @@ const MIN_DAYS: i64 = -2_451_545;
 const END_DAYS: i64 = 2_145_031_949;
 /// First microsecond after those of `timestamp`: 294277-01-01.
 const END_MICROS: i64 = 9_223_371_331_200_000_000;
+/// A placeholder among timestamps: above all there are, below infinity. See
+/// [`Datum::PENDING_COMMIT_TIME`].
+const PENDING: i64 = i64::MAX - 1;
 
 /// Days since 2000-01-01 of a proleptic Gregorian date; year 0 is 1 BC.
 pub fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
@@ -95,4 +98,53 @@ pub(crate) fn time_text(micros: i64) -> String {
         text.push_str(digits.trim_end_matches('0'));
     }
     text
+}
+
+impl Datum {
+    /// Stands for the time of a commit that has not happened, in a column of type timestamptz. Only
+    /// the transaction that writes it ever meets it, and it must not look at it.
+    pub const PENDING_COMMIT_TIME: Datum = Datum::TimestampTz(PENDING);
+
+    /// Whether it stands for the time of a commit that has not happened.
+    #[inline]
+    pub fn is_pending_commit_time(&self) -> bool {
+        matches!(self, Datum::TimestampTz(PENDING))
+    }
+}
+
+/// 55000: somebody wants to know the time of a commit that has not happened.
+pub fn commit_time_is_pending() -> SqlError {
+    SqlError::new(
+        SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+        "a pending commit timestamp cannot be read in the transaction that writes it",
+    )
+    .with_hint("Read the column when the transaction has committed.")
+}
+
+/// 22008 for what is no timestamp, of clients that send its microseconds.
+pub(crate) fn timestamp_in(micros: i64) -> SqlResult<i64> {
+    match micros {
+        i64::MIN | i64::MAX => Ok(micros),
+        _ => check_timestamp(micros.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SqlType;
+
+    #[test]
+    fn nobody_can_send_the_placeholder() {
+        for ty in [SqlType::Timestamp, SqlType::TimestampTz] {
+            let read = |micros: i64| Datum::from_binary(&micros.to_be_bytes(), &ty);
+            for good in [i64::MIN, -211_813_488_000_000_000, 0, i64::MAX] {
+                assert!(!read(good).unwrap().is_pending_commit_time(), "{good}");
+            }
+            for bad in [PENDING, i64::MAX - 2, i64::MIN + 1] {
+                assert_eq!(read(bad).unwrap_err().state(), SqlState::DATETIME_FIELD_OVERFLOW);
+            }
+        }
+        assert!(Datum::PENDING_COMMIT_TIME.is_pending_commit_time());
+    }
 }

@@ -38,7 +38,7 @@ pub use binary::{checked_text, push_numeric, small_numeric};
 pub use cast::{CastContext, cast, cast_exists};
 pub use datetime::{
     MICROS_PER_DAY, MICROS_PER_SECOND, UNIX_EPOCH_MICROS, check_date, check_timestamp,
-    civil_from_days, days_from_civil,
+    civil_from_days, commit_time_is_pending, days_from_civil,
 };
 pub use datum::{Datum, Interval, RecordValue};
 pub use error::{SqlError, SqlResult, SqlState};

@@ -113,6 +113,14 @@ impl RowBatch {
         self.push_of(1, key, value, ts.0);
     }
 
+    /// Gives row `i` another value; panics if `i >= len()`.
+    pub fn set_value(&mut self, i: usize, value: &[u8]) {
+        let place = &mut self.rows[i];
+        self.value_bytes = self.value_bytes - place.len as usize + value.len();
+        (place.start, place.len, place.source) = (self.values.len(), value.len() as u32, 0);
+        self.values.extend_from_slice(value);
+    }
+
     /// Keeps the rows from row `from` on whose keys are wanted, and all before it.
     pub fn retain_keys(&mut self, from: usize, mut wanted: impl FnMut(&[u8]) -> bool) {
         let mut key_start = from.checked_sub(1).map_or(0, |before| self.rows[before].key_end);
@@ -237,6 +245,24 @@ impl std::fmt::Debug for RowBatch {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_row_can_get_another_value() {
+        let mut batch = RowBatch::new();
+        let rows = [("a", "one"), ("b", "two"), ("c", "")];
+        for (key, value) in rows {
+            batch.push(key.as_bytes(), value.as_bytes(), CommitTs(7));
+        }
+        for (i, value) in [(1, "much longer"), (0, ""), (2, "new"), (1, "2")] {
+            batch.set_value(i, value.as_bytes());
+            assert_eq!((batch.value(i), batch.ts(i)), (value.as_bytes(), CommitTs(7)));
+        }
+        let mut expected = RowBatch::copying();
+        for (key, value) in [("a", ""), ("b", "2"), ("c", "new")] {
+            expected.push(key.as_bytes(), value.as_bytes(), CommitTs(7));
+        }
+        assert_eq!((&batch, batch.byte_len()), (&expected, expected.byte_len()));
+    }
 
     #[test]
     fn rows_that_nobody_wants_can_be_taken_out() {

@@ -107,16 +107,18 @@ pub fn table(name: &str) -> Option<SystemTable> {
     }
 }
 
-/// Tables about things that are not here.
+/// Tables with little in them, and about things that are not here.
 fn other_table(name: &str) -> Option<SystemTable> {
+    let mut rows: Rows = super::table::empty;
     let layout = match name {
+        "column_options" => {
+            rows = column_options;
+            "table_catalog name, table_schema name, table_name name, column_name name, \
+             option_name text, option_type text, option_value text"
+        }
         "routines" => {
             "specific_catalog name, specific_schema name, specific_name name, \
              routine_catalog name, routine_schema name, routine_name name, routine_type text"
-        }
-        "column_options" => {
-            "table_catalog name, table_schema name, table_name name, column_name name, \
-             option_name text, option_type text, option_value text"
         }
         "triggers" => {
             "trigger_catalog name, trigger_schema name, trigger_name name, \
@@ -124,7 +126,7 @@ fn other_table(name: &str) -> Option<SystemTable> {
         }
         _ => return None,
     };
-    Some(SystemTable { layout, rows: super::table::empty, oid: 0 })
+    Some(SystemTable { layout, rows, oid: 0 })
 }
 
 fn yes_no(value: bool) -> Datum {
@@ -278,6 +280,9 @@ fn columns(v: &View<'_>) -> Made {
                 row[42] = text(expr.as_str());
                 row[45] = yes_no(true);
             }
+            if c.commit_time {
+                row[44] = text("spanner.commit_timestamp");
+            }
             rows.push(row);
         }
     }
@@ -287,6 +292,18 @@ fn columns(v: &View<'_>) -> Made {
             let mut row = column_row(v, &s.name, &view.name, name, at as i32 + 1, ty);
             row[43] = text("NO");
             rows.push(row);
+        }
+    }
+    Ok(rows)
+}
+
+fn column_options(v: &View<'_>) -> Made {
+    let mut rows = Vec::new();
+    for (s, t) in v.tables() {
+        for c in t.visible_columns().filter(|c| c.commit_time) {
+            let names = [v.database, &s.name, &t.name, &c.name];
+            let option = ["allow_commit_timestamp", "BOOL", "TRUE"];
+            rows.push(names.into_iter().chain(option).map(text).collect());
         }
     }
     Ok(rows)

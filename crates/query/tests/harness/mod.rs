@@ -6,6 +6,7 @@ use std::sync::Arc;
 use braid_env::fs::MemFs;
 use braid_kv::{Store, StoreOptions};
 use braid_query::{Engine, SpillDirectory};
+use braid_sim::{LiveCluster, LiveOptions};
 use braid_sql::{Database, Outcome, Session, SessionOptions};
 use braid_types::{SqlResult, TimeZone};
 
@@ -25,13 +26,29 @@ pub struct Db {
 }
 
 impl Db {
-    /// An empty database.
+    /// An empty database. In a test crate whose name says so, its keys are kept by three replicas of
+    /// several ranges that are split all the time.
     pub fn new() -> Db {
-        let fs = Arc::new(MemFs::new());
+        if !env!("CARGO_CRATE_NAME").ends_with("over_ranges") {
+            return Db::on(MemFs::new());
+        }
+        let options = LiveOptions {
+            row_class: Some(braid_keys::row_class),
+            row_form: Some(braid_sql::ROW_FORM),
+            split_at_commits: Some(3),
+            ..LiveOptions::default()
+        };
+        let engine = Engine::new(SpillDirectory::default()).expect("engine");
+        let coordinator = LiveCluster::start(options).coordinator();
+        Db { session: session(Database::open(coordinator, engine).expect("database")) }
+    }
+
+    /// The database in these files, which one before may have left.
+    pub fn on(files: MemFs) -> Db {
         let clock = Arc::new(braid_env::clock::WallClock);
-        let mut options = StoreOptions::new(fs, "/data", clock);
+        let mut options = StoreOptions::new(Arc::new(files), "/data", clock);
         options.engine.row_class = braid_keys::row_class;
-        options.part_digest = Some(braid_sql::part_digest);
+        options.row_form = Some(braid_sql::ROW_FORM);
         let store = Store::open(options).expect("store");
         let engine = Engine::new(SpillDirectory::default()).expect("engine");
         let db = Database::open(store.coordinator(), engine).expect("database");

@@ -544,6 +544,17 @@ fn clocks(t: &mut Table) {
         Ok(Datum::TimestampTz(c.session.clock_micros()))
     })
     .volatile();
+    t.add(
+        "pending_commit_timestamp() timestamptz -- when the row is committed: only as a value of \
+         INSERT and UPDATE",
+        |_, _| {
+            Err(SqlError::unsupported(
+                "PENDING_COMMIT_TIMESTAMP() in an expression, a query or a DEFAULT",
+            )
+            .with_hint("It can be a value of INSERT .. VALUES and of UPDATE .. SET."))
+        },
+    )
+    .volatile();
     t.add("timeofday() text -- the time now, as text", |_, c| {
         Ok(Datum::text(
             Datum::TimestampTz(c.session.clock_micros()).to_text(c.style).unwrap_or_default(),

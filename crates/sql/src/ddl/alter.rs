@@ -7,8 +7,8 @@ use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::ast::{self, AlterTableOperation as Op};
 
 use super::{
-    Change, alter_column, backfill, bad_table, constraint, drop, exists, index, interleave, moves,
-    moves::Place, parts, schema, ttl, view::materialized,
+    Change, alter_column, backfill, bad_table, commit_timestamp, constraint, drop, exists, index,
+    interleave, moves, moves::Place, parts, schema, ttl, view::materialized,
 };
 use braid_parser::{AlterOwn, Name};
 use braid_scalar::ident_name;
@@ -32,7 +32,7 @@ pub(crate) fn run(c: &mut Change, a: &ast::AlterTable) -> SqlResult<String> {
 }
 
 /// SET SCHEMA, SET INTERLEAVE IN, DROP INTERLEAVE, SET ON DELETE, ALTER PRIMARY KEY: where a table
-/// lies; SET STATISTICS.
+/// lies; SET OPTIONS and SET STATISTICS of a column.
 pub(crate) fn place(
     c: &mut Change,
     name: &Name,
@@ -59,6 +59,9 @@ pub(crate) fn place(
             moves::run(c, &table, Place::Key(columns, clause.as_ref()))?;
         }
         AlterOwn::SetSchema(schema) => schema::set_schema(c, &table, schema)?,
+        AlterOwn::SetCommitTime(column, allow) => {
+            commit_timestamp::set(c, &table, column, *allow)?;
+        }
         AlterOwn::SetStatistics(column, target) => {
             alter_column::set_statistics(c, &table, column, *target)?;
         }

@@ -22,7 +22,7 @@ use crate::storage::TableLayout;
 use braid_parser::{Name, parse_expr};
 use braid_scalar::{Scope, Volatility, ident_name};
 
-fn no_column(t: &Table, name: &str) -> SqlError {
+pub(super) fn no_column(t: &Table, name: &str) -> SqlError {
     SqlError::new(
         SqlState::UNDEFINED_COLUMN,
         format!("column \"{name}\" of relation \"{}\" does not exist", t.name),

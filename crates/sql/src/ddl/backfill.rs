@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use braid_catalog::{ForeignKey, Lost, Table, kv_error};
 use braid_kv::{BulkLoad, KeySpan, Loaded, LockMode, ReadMode, Wait};
-use braid_types::{SqlError, SqlResult, SqlState};
+use braid_types::{Datum, SqlError, SqlResult, SqlState, commit_time_is_pending};
 
 use super::Change;
 use super::index::entries::{Entries, finish_beside, put_each};
@@ -215,6 +215,10 @@ pub(super) fn load_rows(
         c.ctx.txn.bulk_load(1 + indexes.len(), LOAD_MEMORY, &c.ctx.memory).map_err(kv_error)?;
     let rows = each_row(c, old, |_, row| {
         let mut row = convert(row)?;
+        // The load is there before the commit.
+        if row.iter().any(Datum::is_pending_commit_time) {
+            return Err(commit_time_is_pending());
+        }
         load.put(0, &now.row_key(&row)?, &now.row_value(&row)).map_err(kv_error)?;
         for (n, i) in indexes.iter().enumerate() {
             now.compute(i, &mut row)?;

@@ -8,6 +8,7 @@ use braid_kv::ReadMode;
 use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::ast;
 
+use super::commit_timestamp;
 use crate::jobs::reclaim;
 use crate::session::Context;
 use braid_parser::Name;
@@ -127,6 +128,8 @@ pub(crate) fn run(
 ) -> SqlResult<(String, Catalog)> {
     let mut change = Change::new(ctx);
     let tag = work(&mut change)?;
+    let before = |t: &Arc<Table>| ctx.catalog.table(t.id).is_some_and(|old| Arc::ptr_eq(old, t));
+    change.catalog.tables().filter(|t| !before(t)).try_for_each(|t| commit_timestamp::check(t))?;
     super::access::roles::note_new_objects(&mut change, &ctx.catalog);
     Ok((tag, change.catalog))
 }

@@ -4,7 +4,7 @@ use braid_catalog::{Column, Identity, Refined, Table, choose_name, constraint_na
 use braid_types::{SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast;
 
-use super::{Change, bad_table, sequence};
+use super::{Change, bad_table, commit_timestamp, sequence};
 use braid_parser::SequenceChange;
 use braid_scalar::{Scope, ident_name};
 use braid_types::quote_ident;
@@ -51,8 +51,10 @@ pub(super) fn declare(c: &Change, t: &mut Table, def: &ast::ColumnDef) -> SqlRes
         ));
     }
     let serial = serial(&def.data_type);
+    let commit_time = commit_timestamp::is_declared(&def.data_type);
     let ty = match &serial {
         Some(ty) => ty.clone(),
+        None if commit_time => SqlType::TimestampTz,
         None => c.ctx.type_of(&def.data_type)?,
     };
     if matches!(ty, SqlType::Record | SqlType::Void | SqlType::Unknown | SqlType::CharByte) {
@@ -64,11 +66,12 @@ pub(super) fn declare(c: &Change, t: &mut Table, def: &ast::ColumnDef) -> SqlRes
         sequence: serial.is_some().then(SequenceChange::default),
     };
     let refinement = match &serial {
-        Some(_) => None,
-        None => refined(c, &def.data_type)?,
+        None if !commit_time => refined(c, &def.data_type)?,
+        _ => None,
     };
+    let nullable = serial.is_none();
     let mut col =
-        Column { nullable: serial.is_none(), refinement, ..Column::new(t.next_column, name, ty) };
+        Column { nullable, refinement, commit_time, ..Column::new(t.next_column, name, ty) };
     for o in &def.options {
         option(c, &mut col, &mut out, o)?;
     }

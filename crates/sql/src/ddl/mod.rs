@@ -21,7 +21,7 @@
 //! - [`online`]: the same for a table that has rows, in steps that do not keep writers out;
 //!   [`online_index`]: filling an index meanwhile.
 //! - [`moves`]: tables that move into, out of and between parents, or to another primary key.
-//! - [`ttl`]: row deletion policies.
+//! - [`time`]: row deletion policies, and columns that are told when a row is committed.
 //! - [`temporary`]: tables that go with their session.
 //! - [`access`]: roles, owners, privileges, which are kept and not enforced.
 //! - [`schema`], [`view`] (materialized ones too), [`sequence`], [`user_type`], [`domain`],
@@ -47,11 +47,12 @@ mod online_index;
 pub(crate) mod schema;
 pub(crate) mod sequence;
 pub(crate) mod temporary;
+mod time;
 pub(crate) mod truncate;
-mod ttl;
 pub(crate) mod user_type;
 pub(crate) mod view;
 
 pub(crate) use change::{Change, run};
 use change::{bad_table, exists, parts};
 pub(crate) use column::table_scope;
+use time::{commit_timestamp, ttl};

@@ -38,7 +38,7 @@ use braid_kv::{Isolation, LockMode, ReadMode, Txn, TxnOptions};
 use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::ast::{self, AlterTableOperation as Op};
 
-use super::{Change, backfill, constraint, index, online_index, parts};
+use super::{Change, backfill, commit_timestamp, constraint, index, online_index, parts};
 use crate::jobs::registry::Job;
 use crate::jobs::undo::Undo;
 use crate::jobs::{Record, State};
@@ -159,6 +159,7 @@ pub(crate) fn run(ctx: &Context, statement: &braid_parser::Statement) -> SqlResu
     let ctx = &at(ctx, ctx.txn.clone(), ctx.db.current_catalog()?);
     let Some(table) = ctx.catalog.table(table.id) else { return Ok(None) };
     let Some(addition) = wish.declare(&Change::new(ctx), table)? else { return Ok(None) };
+    commit_timestamp::check_with(table, &addition)?;
     let record = Record::new(ctx.db.new_ids(1)?, wish.kind(), &statement.text);
     let cancel = ctx.cancel.clone();
     let job = ctx.db.jobs().start(record, affected.clone(), cancel);

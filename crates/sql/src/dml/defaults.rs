@@ -6,6 +6,7 @@ use std::sync::Arc;
 use braid_catalog::{Column, Refined, Table, oid_of};
 use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
 
+use super::assigned::commit_time::check_past;
 use super::keys::failing_row;
 use crate::ddl::table_scope;
 use crate::session::Context;
@@ -31,6 +32,8 @@ pub struct Filler {
     /// What declared types ask of values.
     refined: Vec<(usize, Refinement)>,
     checks: Vec<(String, Bound)>,
+    /// Columns that may not be in the future.
+    commit_times: Vec<usize>,
     /// Expressions of indexes.
     computed: Vec<Computed>,
 }
@@ -80,7 +83,10 @@ impl Filler {
             })
             .collect::<SqlResult<_>>()?;
         let computed = Computed::of_table(table)?;
-        Ok(Filler { table: table.clone(), defaults, generated, refined, checks, computed })
+        let columns = table.columns.iter().enumerate();
+        let commit_times = columns.filter(|(_, c)| c.commit_time).map(|(at, _)| at).collect();
+        let table = table.clone();
+        Ok(Filler { table, defaults, generated, refined, checks, commit_times, computed })
     }
 
     /// The value of a column that was not given.
@@ -163,6 +169,9 @@ impl Filler {
                 .with_table(ctx.schema_name(t.schema), &t.name)
                 .with_column(&c.name));
             }
+        }
+        for at in &self.commit_times {
+            check_past(ctx, t, *at, &row[*at])?;
         }
         for (name, check) in &self.checks {
             if matches!(check.eval(row, &ctx.eval)?, Datum::Bool(false)) {

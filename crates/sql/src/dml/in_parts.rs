@@ -8,7 +8,7 @@
 //! A statement means all its rows at once: `SET id = id + 1` may pass over keys that its own rows
 //! still have, and a row may go before those that refer to it. Where each row *stands alone*, that
 //! makes no difference: no key or unique value changes, and nobody refers to what goes or changes.
-//! Other statements hold all their rows.
+//! Other statements hold all their rows, but not what lies inside of them (`family/moves.rs`).
 //!
 //! What a transaction has written then lies on disk, if it is much (`kv`), and when its locks on
 //! rows take much memory, one lock on each table stands for them ([`Writer::lock_tables_instead`]).
@@ -103,18 +103,28 @@ impl<'a> Parts<'a> {
 
     /// The next rows; `None` at the end. Those of the part before are forgotten.
     fn next(&mut self) -> SqlResult<Option<Vec<(Bytes, Row)>>> {
-        self.held.release();
-        let most = PART_BYTES.min(self.ctx.memory.limit() / PART_OF_LIMIT);
-        let mut rows = Vec::new();
-        while rows.len() < PART_ROWS
-            && self.held.bytes() < most
-            && let Some((key, row)) = passing_row(self.ctx, self.access, &mut self.source)?
-        {
-            self.held.grow(row_memory(&row)).map_err(|e| memory_error(&e))?;
-            rows.push((key, row));
-        }
-        Ok(Some(rows).filter(|rows| !rows.is_empty()))
+        let Parts { ctx, access, source, held } = self;
+        part(ctx, held, || passing_row(ctx, access, source))
     }
+}
+
+/// The next part of rows; `None` at the end. Those of the part before are forgotten.
+pub(super) fn part(
+    ctx: &Context,
+    held: &mut Held,
+    mut next: impl FnMut() -> SqlResult<Option<(Bytes, Row)>>,
+) -> SqlResult<Option<Vec<(Bytes, Row)>>> {
+    held.release();
+    let most = PART_BYTES.min(ctx.memory.limit() / PART_OF_LIMIT);
+    let mut rows = Vec::new();
+    while rows.len() < PART_ROWS
+        && held.bytes() < most
+        && let Some((key, row)) = next()?
+    {
+        held.grow(row_memory(&row)).map_err(|e| memory_error(&e))?;
+        rows.push((key, row));
+    }
+    Ok(Some(rows).filter(|rows| !rows.is_empty()))
 }
 
 impl Writer {

@@ -12,14 +12,15 @@ use sqlparser::ast::{self, AssignmentTarget};
 use super::Written;
 use super::ahead;
 use super::arbiters;
+use super::assigned::commit_time;
+use super::assigned::set_list::set_list;
+use super::assigned::untyped;
 use super::query_load::{Taken, take_rows};
-use super::set_list::set_list;
 use super::source::Source;
 use super::target::{
     Returning, Target, bind_returning, check_assignable, column_ordinal, is_default, refuse_given,
     returned,
 };
-use super::untyped;
 use super::writer::{TableInfo, Writer};
 use crate::explain::{Explained, PlanLine, writing};
 use crate::general_query::{ColumnInfo, Row};
@@ -339,8 +340,11 @@ impl InsertPlan {
             return Ok(None);
         }
         let mut new = old.clone();
+        let excluded = &both[old.len()..];
         for (at, e) in &update.sets {
+            let passed = e.as_ref().and_then(|e| commit_time::passed_on(e, *at, excluded));
             new[*at] = match e {
+                _ if let Some(value) = passed => value.clone(),
                 Some(e) => e.eval(both, &ctx.eval)?,
                 None => self.info.filler.default(ctx, *at)?,
             };
@@ -487,6 +491,9 @@ pub(super) fn bind_column(
     params: &mut ParamTypes,
 ) -> SqlResult<Bound> {
     let c = &table.columns[at];
+    if commit_time::is_pending(e) {
+        return commit_time::pending(table, at);
+    }
     braid_scalar::bind_to(e, &c.ty, scope, params).map_err(|err| {
         if err.state() == SqlState::DATATYPE_MISMATCH && !err.message().contains('"') {
             SqlError::new(err.state(), format!("column \"{}\" {}", c.name, err.message()))

@@ -7,7 +7,10 @@ use crate::session::{Context, shown_expression};
 
 /// A value as error details show it.
 pub(crate) fn show(d: &Datum) -> String {
-    d.to_text(TimeZone::utc()).unwrap_or_else(|| "null".into())
+    match d.is_pending_commit_time() {
+        true => "pending".into(),
+        false => d.to_text(TimeZone::utc()).unwrap_or_else(|| "null".into()),
+    }
 }
 
 /// What a column of a key is called; an expression as it stands in the index.

@@ -13,11 +13,12 @@ use bytes::Bytes;
 use sqlparser::ast::{self, UpdateTableFromKind};
 
 use super::Written;
+use super::assigned::commit_time::{is_pending, pending};
+use super::assigned::set_list::set_list;
 use super::family::fate::Fate;
 use super::in_parts::{stand_alone_updated, write_in_parts};
 use super::insert::bind_sets;
 use super::joined_returning::{JoinedReturning, bind_joined};
-use super::set_list::set_list;
 use super::source::Source;
 use super::target::{
     Returning, Target, bind_returning, check_assignable, is_default, returned, with_extras,
@@ -50,11 +51,21 @@ enum How {
         access: Access,
         sets: Vec<(usize, Option<Bound>)>,
     },
-    /// The source yields the key and then a value for each `Some` of the sets.
+    /// The source yields the key and then a value for each of the sets that is given one.
     General {
         source: Source,
-        sets: Vec<(usize, Option<SqlType>)>,
+        sets: Vec<(usize, Given)>,
     },
+}
+
+/// What a column is set to by a query.
+enum Given {
+    /// Its default.
+    Default,
+    /// The same for all rows.
+    Constant(Datum),
+    /// A value of this type.
+    Value(SqlType),
 }
 
 impl UpdatePlan {
@@ -199,12 +210,13 @@ impl UpdatePlan {
                     let mut given = given.iter();
                     for (at, from) in sets {
                         new[*at] = match from {
-                            Some(from) => {
+                            Given::Constant(value) => value.clone(),
+                            Given::Value(from) => {
                                 let v = given.next().cloned().unwrap_or(Datum::Null);
                                 let to = &table.columns[*at].ty;
                                 crate::dml::assign(&v, from, to, &ctx.eval)?
                             }
-                            None => self.info.filler.default(ctx, *at)?,
+                            Given::Default => self.info.filler.default(ctx, *at)?,
                         };
                     }
                     out.push((key, old, new));
@@ -272,7 +284,12 @@ fn bind_general(
     for (at, e) in set_list(table, &update.assignments)? {
         let e = &*e;
         if is_default(e) {
-            sets.push((at, None));
+            sets.push((at, Given::Default));
+            continue;
+        }
+        if is_pending(e) {
+            let value = pending(table, at)?.as_const().cloned().unwrap_or(Datum::Null);
+            sets.push((at, Given::Constant(value)));
             continue;
         }
         let ty = &table.columns[at].ty;
@@ -284,7 +301,7 @@ fn bind_general(
         } else {
             e.to_string()
         });
-        sets.push((at, Some(ty.clone())));
+        sets.push((at, Given::Value(ty.clone())));
     }
     let mut from = vec![target.in_from(ctx, update.table.to_string())];
     if let Some(UpdateTableFromKind::AfterSet(list) | UpdateTableFromKind::BeforeSet(list)) =
@@ -296,7 +313,7 @@ fn bind_general(
     let source = key_query(ctx, &items, &from, update.selection.as_ref(), "", params)?;
     let mut given = source.columns()[table.primary.columns.len()..].iter();
     for (at, from) in sets.iter_mut() {
-        if let Some(from) = from {
+        if let Given::Value(from) = from {
             let c = given.next().ok_or_else(|| SqlError::internal("a SET value is missing"))?;
             check_assignable(table, *at, &c.ty)?;
             *from = if c.ty == SqlType::Unknown { SqlType::Text } else { c.ty.clone() };

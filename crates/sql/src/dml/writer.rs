@@ -21,7 +21,7 @@ use bytes::Bytes;
 use super::ahead::{self, Ahead, Referring};
 use super::defaults::Filler;
 use super::family::fate::Fate;
-use super::family::moves::Moved;
+use super::family::moves::Moving;
 use super::keys::duplicate_key;
 use super::later::Later;
 use super::references::{
@@ -723,23 +723,29 @@ impl Writer {
         changes: Vec<(Bytes, Row, Row)>,
     ) -> SqlResult<Vec<Row>> {
         let mut ready = Vec::with_capacity(changes.len());
-        let mut moved = Moved::new();
+        let mut moving = Vec::new();
         let mut left = changes.into_iter();
         loop {
             let part = left.by_ref().take(self.ctx.txn.batch_max()).collect();
-            if !self.remove_changing(info, part, &mut ready, &mut moved)? {
+            if !self.remove_changing(info, part, &mut ready, &mut moving)? {
                 break;
             }
         }
         let many = ready.len() > self.ctx.txn.batch_max();
         let out = self.put_changed(info, ready, many)?;
         self.tally.add(info.table(), Delta::updated(out.len() as u64));
-        for (child, mut rows) in moved {
-            for (.., new) in &mut rows {
-                child.filler.complete(&self.ctx, new)?;
+        // All that lies in one table, before what lies below it.
+        moving.sort_by_key(|one| one.depth());
+        for mut one in moving {
+            let child = one.info.clone();
+            while let Some(mut rows) = one.next_part(&self.ctx)? {
+                for (.., new) in &mut rows {
+                    child.filler.complete(&self.ctx, new)?;
+                }
+                let count = self.put_changed(&child, rows, true)?.len();
+                self.tally.add(child.table(), Delta::updated(count as u64));
+                self.lock_tables_instead()?;
             }
-            let count = self.put_changed(&child, rows, true)?.len();
-            self.tally.add(child.table(), Delta::updated(count as u64));
         }
         Ok(out)
     }
@@ -804,7 +810,7 @@ impl Writer {
         info: &Arc<TableInfo>,
         mut changes: Vec<(Bytes, Row, Row)>,
         ready: &mut Vec<(Bytes, Row, Row)>,
-        moved: &mut Moved,
+        moving: &mut Vec<Moving>,
     ) -> SqlResult<bool> {
         let layout = &info.layout;
         let mut bad = None;
@@ -844,7 +850,7 @@ impl Writer {
             ready.push((key, old, new));
         }
         if !heads.is_empty() {
-            self.take_families(info, &heads, moved)?;
+            self.take_families(info, &heads, moving)?;
         }
         bad.map_or(Ok(some), Err)
     }

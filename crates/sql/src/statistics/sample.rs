@@ -344,7 +344,12 @@ impl Drawing<'_> {
         rows: &mut Vec<Kept>,
     ) -> SqlResult<()> {
         let Some(row) = self.source.layout.decode(key, value, None)? else { return Ok(()) };
-        let row: Vec<Sampled> = row.into_iter().map(Sampled::new).collect();
+        // Of rows of its own, it knows as little as anybody when they are committed.
+        let known = |value: Datum| match value.is_pending_commit_time() {
+            true => Datum::Null,
+            false => value,
+        };
+        let row: Vec<Sampled> = row.into_iter().map(known).map(Sampled::new).collect();
         let bytes = |row: &[Sampled]| row.iter().map(Sampled::memory).sum::<usize>();
         let memory = self.source.memory;
         memory.take("a sample of rows", bytes(&row)).map_err(|e| memory_error(&e))?;

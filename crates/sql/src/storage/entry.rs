@@ -12,12 +12,12 @@
 //! the entry is known to be live ([`super::erased`]).
 
 use braid_keys::column::{encode_column, is_composite};
-use braid_types::{Datum, SqlResult};
+use braid_types::{Datum, SqlResult, commit_time_is_pending};
 use bytes::Bytes;
 
 use super::layout::{IndexLayout, TableLayout};
 use super::row_codec::decode_payload;
-use super::row_value::RowReader;
+use super::row_value::{RowReader, split_pending};
 use crate::general_query::Row;
 
 /// Most columns of an entry whose places are kept.
@@ -47,6 +47,16 @@ impl TableLayout {
         if !index.layout.decode(key, &mut row, Some(wanted))? {
             return Ok(None);
         }
+        let value = match split_pending(value)? {
+            None => value,
+            Some((pending, rest)) => {
+                let ids = self.table.columns.iter().zip(wanted);
+                if ids.into_iter().any(|(column, wanted)| *wanted && pending.contains(&column.id)) {
+                    return Err(commit_time_is_pending());
+                }
+                rest
+            }
+        };
         let mut reader = RowReader::new(value)?;
         while let Some((id, payload)) = reader.next_column()? {
             let at = self.table.columns.iter().position(|column| column.id == id);

@@ -18,12 +18,12 @@ use braid_keys::column::{Direction, decode_column, encode_column, is_composite, 
 use braid_keys::{CHILD_MARKER, END_MARKER, KeyBuilder, family_end, path, system};
 use braid_kv::{KeySpan, ReadMode, ScanOptions, Txn};
 use braid_scalar::Bound;
-use braid_types::{Datum, SqlError, SqlResult, SqlType, TimeZone};
+use braid_types::{Datum, SqlError, SqlResult, SqlType, TimeZone, commit_time_is_pending};
 use bytes::Bytes;
 
 use super::computed::{Computed, Predicate};
 use super::row_codec::decode_payload;
-use super::row_value::{self, RowReader, RowWriter, Stored};
+use super::row_value::{self, RowReader, RowWriter, Stored, split_pending};
 use crate::general_query::Row;
 
 /// A key column.
@@ -715,6 +715,13 @@ impl TableLayout {
     }
 
     fn decode_value(&self, value: &[u8], row: &mut Row, wanted: Option<&[bool]>) -> SqlResult<()> {
+        let value = match split_pending(value)? {
+            None => value,
+            Some((pending, rest)) => {
+                self.decode_pending(&pending, row, wanted)?;
+                rest
+            }
+        };
         let mut r = RowReader::new(value)?;
         for (id, ordinal, _) in &self.stored {
             if *id > r.highest() {
@@ -731,6 +738,25 @@ impl TableLayout {
                 if wanted.is_none_or(|w| w[*ordinal]) {
                     row[*ordinal] = decode_payload(payload, ty)?;
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// Columns of a row of the transaction's own that wait for its commit: who takes the whole row,
+    /// in order to write it again, gets placeholders.
+    #[cold]
+    fn decode_pending(
+        &self,
+        pending: &[u32],
+        row: &mut Row,
+        wanted: Option<&[bool]>,
+    ) -> SqlResult<()> {
+        for (_, ordinal, _) in self.stored.iter().filter(|(id, ..)| pending.contains(id)) {
+            match wanted {
+                None => row[*ordinal] = Datum::PENDING_COMMIT_TIME,
+                Some(wanted) if wanted[*ordinal] => return Err(commit_time_is_pending()),
+                Some(_) => {}
             }
         }
         Ok(())
@@ -788,6 +814,7 @@ impl TableLayout {
         if !index.layout.decode(key, &mut row, None)? {
             return Ok(None);
         }
+        let value = split_pending(value)?.map_or(value, |(_, rest)| rest);
         let mut r = RowReader::new(value)?;
         while let Some((id, payload)) = r.next_column()? {
             if let Some(k) = self.rows.columns.iter().find(|k| k.column == id) {

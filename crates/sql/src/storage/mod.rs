@@ -25,5 +25,6 @@ pub mod scan;
 pub use columns::{Column, Form, RowDecoder, Values};
 pub use erased::Liveness;
 pub use layout::{IndexLayout, KeyColumn, Layout, TableLayout};
-pub use row_value::part_digest;
+pub use row_value::ROW_FORM;
+pub(crate) use row_value::commit_micros;
 pub use scan::{IndexScan, TableScan};

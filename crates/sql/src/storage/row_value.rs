@@ -12,7 +12,10 @@
 //! was dropped meanwhile is passed over. Rows of format 1, a list of ids, lengths and payloads, are
 //! read as well. Byte tables: `docs/formats/keys.md`.
 
-use braid_types::{Datum, SqlError, SqlResult, SqlState};
+use braid_kv::{CommitTs, Coordinator, RowForm};
+use braid_types::{
+    Datum, SqlError, SqlResult, SqlState, UNIX_EPOCH_MICROS, commit_time_is_pending,
+};
 use bytes::Bytes;
 use xxhash_rust::xxh3::Xxh3Default;
 
@@ -23,6 +26,8 @@ use super::row_codec::{encode_payload, push_varint, read_varint, short_varint};
 const LISTED: u8 = 1;
 /// First bytes of rows whose ends have 1, 2 and 4 bytes.
 const PLACED: [u8; 3] = [2, 3, 4];
+/// Ids of columns whose value is when the row is committed; behind them a row without them.
+const STAMPED: u8 = 5;
 
 /// XX001.
 pub(super) fn damaged(what: &str) -> SqlError {
@@ -36,13 +41,16 @@ pub struct RowWriter {
     map: Vec<u8>,
     ends: Vec<u32>,
     body: Vec<u8>,
+    /// Columns that get the time of the commit.
+    pending: Vec<u32>,
 }
 
 impl RowWriter {
     /// Starts a value; `highest` is the table's highest column id so far.
     pub fn new(highest: u32) -> RowWriter {
         let map = vec![0; map_bytes(highest)];
-        RowWriter { highest, last: 0, map, ends: Vec::new(), body: Vec::with_capacity(64) }
+        let (ends, body) = (Vec::new(), Vec::with_capacity(64));
+        RowWriter { highest, last: 0, map, ends, body, pending: Vec::new() }
     }
 
     /// Adds a column; NULL takes no space.
@@ -50,11 +58,18 @@ impl RowWriter {
         if value.is_null() {
             return;
         }
+        if value.is_pending_commit_time() {
+            return self.pending.push(id);
+        }
+        self.payload(id, |body| encode_payload(body, value));
+    }
+
+    fn payload(&mut self, id: u32, write: impl FnOnce(&mut Vec<u8>)) {
         debug_assert!(id > self.last && id <= self.highest, "columns come by ascending id");
         self.last = id;
         let bit = (id - 1) as usize;
         self.map[bit / 8] |= 1 << (bit % 8);
-        encode_payload(&mut self.body, value);
+        write(&mut self.body);
         self.ends.push(self.body.len() as u32);
     }
 
@@ -67,6 +82,11 @@ impl RowWriter {
         };
         let ends = self.ends.len() << wide;
         let mut out = Vec::with_capacity(6 + self.map.len() + ends + self.body.len());
+        if !self.pending.is_empty() {
+            out.push(STAMPED);
+            push_varint(&mut out, self.pending.len() as u64);
+            self.pending.iter().for_each(|id| push_varint(&mut out, u64::from(*id)));
+        }
         out.push(PLACED[wide]);
         push_varint(&mut out, u64::from(self.highest));
         out.extend_from_slice(&self.map);
@@ -146,6 +166,51 @@ fn read_highest(rest: &mut &[u8]) -> SqlResult<u32> {
     short_varint(rest)?.try_into().map_err(|_| damaged("column id"))
 }
 
+/// The ids of the columns that get the time of the commit, and the row without them; `None` for
+/// rows that have no such columns.
+pub(super) fn split_pending(value: &[u8]) -> SqlResult<Option<(Vec<u32>, &[u8])>> {
+    let Some((&STAMPED, mut rest)) = value.split_first() else { return Ok(None) };
+    let count = read_varint(&mut rest)?;
+    let id = |_| u32::try_from(read_varint(&mut rest)?).map_err(|_| damaged("column id"));
+    let ids = (0..count).map(id).collect::<SqlResult<Vec<u32>>>()?;
+    Ok(Some((ids, rest)))
+}
+
+/// A row as it is when committed at this time, if columns of it wait for that.
+fn settle(value: &[u8], micros: i64) -> SqlResult<Option<Vec<u8>>> {
+    let Some((pending, rest)) = split_pending(value)? else { return Ok(None) };
+    let mut reader = RowReader::new(rest)?;
+    let mut writer = RowWriter::new(reader.highest());
+    let mut pending = pending.into_iter().peekable();
+    loop {
+        let next = reader.next_column()?;
+        while let Some(id) = pending.next_if(|id| next.is_none_or(|(at, _)| *id < at)) {
+            writer.payload(id, |body| encode_payload(body, &Datum::TimestampTz(micros)));
+        }
+        match next {
+            Some((id, payload)) => writer.payload(id, |body| body.extend_from_slice(payload)),
+            None => return Ok(Some(writer.finish())),
+        }
+    }
+}
+
+/// What the store is told of row values.
+pub const ROW_FORM: RowForm = RowForm {
+    part_digest,
+    stamped: STAMPED,
+    settle: |key, value, at| {
+        let is_row = key.first() == Some(&braid_keys::path::DATA_PREFIX);
+        is_row.then(|| settle(value, commit_micros(at)).ok().flatten()).flatten()
+    },
+};
+
+/// A commit timestamp as it is in columns: rounded up, so that what AS OF SYSTEM TIME sees at some
+/// microsecond are the commits whose time is at or before it.
+pub(crate) fn commit_micros(at: CommitTs) -> i64 {
+    let micros = at.0.div_ceil(Coordinator::timestamp_at(1).0);
+    i64::try_from(micros).unwrap_or(i64::MAX).saturating_sub(UNIX_EPOCH_MICROS)
+}
+
 /// Reads a row value column by column.
 pub(crate) struct RowReader<'a> {
     highest: u32,
@@ -214,7 +279,7 @@ pub(super) fn part(mut ids: Vec<u32>) -> Bytes {
 
 /// Tells what some columns of a row are from what they are in another, whatever the others are and
 /// however the row is written. `None` for damaged rows.
-pub fn part_digest(value: &[u8], columns: &[u8]) -> Option<u128> {
+fn part_digest(value: &[u8], columns: &[u8]) -> Option<u128> {
     let mut reader = RowReader::new(value).ok()?;
     let mut next = reader.next_column().ok()?;
     let mut hash = Xxh3Default::new();
@@ -296,6 +361,12 @@ impl<'a> Finder<'a> {
         }
         if value.first() == Some(&LISTED) {
             return find_listed(value, self.wanted, found);
+        }
+        if let Some((pending, rest)) = split_pending(value)? {
+            if self.wanted.iter().any(|column| pending.contains(&column.id)) {
+                return Err(commit_time_is_pending());
+            }
+            return self.find(rest, found);
         }
         self.learn(value)?;
         self.find_placed(&value[self.head.len()..], found)
@@ -395,6 +466,40 @@ mod tests {
         let mut writer = RowWriter::new(highest);
         columns.iter().for_each(|(id, value)| writer.column(*id, value));
         writer.finish()
+    }
+
+    #[test]
+    fn a_row_that_waits_becomes_the_row_with_its_time() {
+        let at = CommitTs((7 << 12) + 1);
+        assert_eq!(commit_micros(CommitTs(7 << 12)), 7 - UNIX_EPOCH_MICROS);
+        let time = Datum::TimestampTz(8 - UNIX_EPOCH_MICROS);
+        // In front of all others, between them, behind them; several.
+        for pending in [vec![1], vec![4], vec![199], vec![1, 4, 5, 151, 199]] {
+            let row = |time: &Datum| {
+                let mut columns = some_columns(300);
+                columns.retain(|(id, _)| !pending.contains(id));
+                columns.extend(pending.iter().map(|id| (*id, time.clone())));
+                columns.sort_by_key(|(id, _)| *id);
+                placed(200, &columns)
+            };
+            let (waiting, settled) = (row(&Datum::PENDING_COMMIT_TIME), row(&time));
+            let settle = |key: &[u8], value: &[u8]| (ROW_FORM.settle)(key, value, at);
+            assert_eq!(waiting[0], ROW_FORM.stamped);
+            assert_eq!(settle(b"\x02key", &waiting), Some(settled.clone()));
+            assert_eq!(settle(b"\x02key", &settled), None);
+            assert_eq!(settle(b"\x01key", &waiting), None);
+            // What is not pending is found in it, and what is says so.
+            let stored = [Stored::new(2, &Datum::Null), Stored::new(7, &Datum::Null)];
+            let mut found = Vec::new();
+            Finder::new(&stored).find(&waiting, |_, payload| found.push(payload)).unwrap();
+            assert!(found.iter().all(Option::is_some));
+            let asked = [Stored::new(pending[0], &Datum::Null)];
+            let refused = Finder::new(&asked).find(&waiting, |_, _| {});
+            assert_eq!(refused.unwrap_err().state().0, "55000");
+            for cut in 0..waiting.len() {
+                assert_eq!(settle(b"\x02key", &waiting[..cut]), None, "cut at {cut}");
+            }
+        }
     }
 
     fn some_columns(text: usize) -> Vec<(u32, Datum)> {

@@ -56,6 +56,8 @@ pub(super) struct Spans {
     pub(super) txn: Arc<Txn>,
     pub(super) layout: Arc<TableLayout>,
     spans: std::vec::IntoIter<KeySpan>,
+    /// Scans of the spans before those, which were opened before they are needed.
+    opened: VecDeque<TxnScan>,
     pub(super) options: ScanOptions,
     ahead: Lookahead,
     /// Rows that were stored in spans asked for ahead.
@@ -73,11 +75,20 @@ impl Spans {
             spans.reverse();
         }
         let (spans, ahead) = (spans.into_iter(), Lookahead::new(1));
-        Spans { txn, layout, spans, options, ahead, found: Vec::new() }
+        let (opened, found) = (VecDeque::new(), Vec::new());
+        Spans { txn, layout, spans, opened, options, ahead, found }
     }
 
-    /// Opens the scan of the next span.
+    /// The scan of the next span.
     pub(super) fn open(&mut self) -> SqlResult<Option<TxnScan>> {
+        match self.opened.pop_front() {
+            Some(scan) => Ok(Some(scan)),
+            None => self.open_next(),
+        }
+    }
+
+    /// Opens the scan of the next span that has none.
+    fn open_next(&mut self) -> SqlResult<Option<TxnScan>> {
         let waiting = self.spans.as_slice();
         let Some(span) = waiting.first().cloned() else { return Ok(None) };
         let ask = self.ahead.next(waiting.len(), self.txn.batch_max());
@@ -128,6 +139,16 @@ impl TableScan {
     pub fn expecting(mut self, rows: usize) -> TableScan {
         self.spans.options.first = rows;
         self
+    }
+
+    /// Opens the scans of all spans now: whatever this transaction writes from now on, they see the
+    /// rows that are there at this moment.
+    pub(crate) fn open_all(&mut self) -> SqlResult<()> {
+        while let Some(scan) = self.spans.open_next()? {
+            self.spans.opened.push_back(scan);
+            self.spans.found.clear();
+        }
+        Ok(())
     }
 
     /// The next row with its key.

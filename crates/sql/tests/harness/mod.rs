@@ -28,11 +28,10 @@ pub fn database() -> Arc<Database> {
 pub fn database_with(general: Arc<dyn GeneralQueries>) -> Arc<Database> {
     let name = env!("CARGO_CRATE_NAME");
     if name.ends_with("over_a_range") || name.ends_with("over_ranges") {
-        let (row_class, part_digest) =
-            (Some(braid_keys::row_class as _), Some(braid_sql::part_digest as _));
+        let (row_class, row_form) = (Some(braid_keys::row_class as _), Some(braid_sql::ROW_FORM));
         let split_at_commits = name.ends_with("over_ranges").then_some(3);
         let options =
-            LiveOptions { row_class, part_digest, split_at_commits, ..LiveOptions::default() };
+            LiveOptions { row_class, row_form, split_at_commits, ..LiveOptions::default() };
         return Database::open(LiveCluster::start(options).coordinator(), general).unwrap();
     }
     on_files(MemFs::new(), general)
@@ -46,7 +45,7 @@ pub fn database_on(files: MemFs) -> Arc<Database> {
 fn on_files(files: MemFs, general: Arc<dyn GeneralQueries>) -> Arc<Database> {
     let mut options = StoreOptions::new(Arc::new(files), "db", Arc::new(WallClock));
     options.engine.row_class = braid_keys::row_class;
-    options.part_digest = Some(braid_sql::part_digest);
+    options.row_form = Some(braid_sql::ROW_FORM);
     Database::open(Store::open(options).unwrap().coordinator(), general).unwrap()
 }
 

@@ -2,39 +2,109 @@
 //!
 //! ```text
 //!   UPDATE customers SET id = 8 WHERE id = 7
-//!     1  rows below are read and get the new key columns            in memory
+//!     1  scans of the tables below are opened                       they see what there is now
 //!     2  [/customers/7, /customers/7 FF) goes                       one tombstone
-//!     3  the row, its children, theirs are put, with all that a row is asked that changes its key
+//!     3  the row is put, then its children, then theirs, a part     with all that a row is asked
+//!        at a time from the scans, with the new key columns         that changes its key
 //! ```
-//! What is interleaved for locality only has no part in it: it stays where it is, and foreign keys
-//! say what becomes of it.
+//! So however many rows a family has, few of them are in memory; what is written lies on disk when
+//! it is much. What is interleaved for locality only has no part in it: it stays where it is, and
+//! foreign keys say what becomes of it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use braid_catalog::{Index, kv_error};
-use braid_kv::ReadMode;
-use braid_types::SqlResult;
+use braid_catalog::{Index, kv_error, memory_error};
+use braid_env::memory::Held;
+use braid_kv::{KeySpan, ReadMode};
+use braid_types::{Datum, SqlResult};
 use bytes::Bytes;
 
 use super::doomed::without;
 use super::erase::lock_families;
 use super::fate::Fate;
+use crate::dml::in_parts::part;
 use crate::dml::writer::{TableInfo, Writer};
 use crate::general_query::Row;
 use crate::jobs::reclaim;
+use crate::session::Context;
 use crate::storage::{TableLayout, TableScan};
 
-/// Rows that move along: by table, parents first; key, old row, new row.
-pub(in crate::dml) type Moved = Vec<(Arc<TableInfo>, Vec<(Bytes, Row, Row)>)>;
+/// An open scan takes about so many bytes.
+const SCAN_BYTES: usize = 512;
+
+/// By its old key, the key columns of each row that moves with its family.
+type Heads = HashMap<Bytes, Vec<Datum>>;
+
+/// Rows that move along with those above them.
+pub(in crate::dml) struct Moving {
+    /// Their table.
+    pub(in crate::dml) info: Arc<TableInfo>,
+    above: Arc<TableInfo>,
+    heads: Arc<Heads>,
+    scan: TableScan,
+    /// The open scans.
+    _open: Held,
+    /// A part of the rows.
+    held: Held,
+}
+
+impl Moving {
+    /// Those of families in spans that are sorted.
+    fn open(
+        ctx: &Context,
+        (info, above): (Arc<TableInfo>, &Arc<TableInfo>),
+        heads: &Arc<Heads>,
+        spans: &[KeySpan],
+    ) -> SqlResult<Moving> {
+        let mut open = ctx.memory.hold("scans of rows that move");
+        open.grow(spans.len() * SCAN_BYTES).map_err(|e| memory_error(&e))?;
+        let (txn, layout) = (ctx.txn.clone(), info.layout.clone());
+        let mut scan =
+            TableScan::new(txn, layout, spans.to_vec(), None, false).reading(ReadMode::Latest);
+        scan.open_all()?;
+        let (above, heads) = (above.clone(), heads.clone());
+        let held = ctx.memory.hold("rows that move");
+        Ok(Moving { info, above, heads, scan, _open: open, held })
+    }
+
+    /// How many tables they lie in.
+    pub(in crate::dml) fn depth(&self) -> usize {
+        self.info.layout.rows.depth()
+    }
+
+    /// The next of them, with what they become; `None` at the end.
+    pub(in crate::dml) fn next_part(
+        &mut self,
+        ctx: &Context,
+    ) -> SqlResult<Option<Vec<(Bytes, Row, Row)>>> {
+        let Moving { info, above, heads, scan, held, .. } = self;
+        let Some(rows) = part(ctx, held, || scan.next_row())? else { return Ok(None) };
+        let key = above.layout.rows.columns().len();
+        let own = &info.layout.rows.columns()[..key];
+        let mut out = Vec::with_capacity(rows.len());
+        for (at, old) in rows {
+            ctx.check_cancel()?;
+            let head = info.layout.parent_key(&above.layout, &old)?;
+            let Some(new) = heads.get(head.as_slice()) else { continue };
+            let mut row = old.clone();
+            for (to, value) in own.iter().zip(new) {
+                row[to.ordinal] = value.clone();
+            }
+            out.push((at, old, row));
+        }
+        Ok(Some(out))
+    }
+}
 
 impl Writer {
-    /// Takes families out of their places. The rows given have other keys in their new form.
+    /// Takes families out of their places. The rows given have other keys in their new form. What
+    /// moves along is added to `moving`, parents first.
     pub(in crate::dml) fn take_families(
         &mut self,
         info: &Arc<TableInfo>,
         heads: &[(Bytes, Row, Row)],
-        moved: &mut Moved,
+        moving: &mut Vec<Moving>,
     ) -> SqlResult<()> {
         let ctx = self.ctx.clone();
         let fate = Fate::of_moved(&ctx.catalog, info.table())?;
@@ -43,30 +113,12 @@ impl Writer {
         spans.sort_by(|a, b| a.start.cmp(&b.start));
         lock_families(&ctx, &spans)?;
         let key = info.layout.rows.columns();
-        let by_key: HashMap<&[u8], &Row> =
-            heads.iter().map(|(key, _, new)| (key.as_ref() as &[u8], new)).collect();
+        let columns = |row: &Row| key.iter().map(|c| row[c.ordinal].clone()).collect();
+        let by_key: Heads = heads.iter().map(|(key, _, new)| (key.clone(), columns(new))).collect();
+        let by_key = Arc::new(by_key);
         for t in &fate.dying[1..] {
             let child = self.info(t.id)?;
-            let own = &child.layout.rows.columns()[..key.len()];
-            let mut rows = Vec::new();
-            let mut scan =
-                TableScan::new(ctx.txn.clone(), child.layout.clone(), spans.clone(), None, false)
-                    .reading(ReadMode::Latest);
-            while let Some((at, old)) = scan.next_row()? {
-                ctx.check_cancel()?;
-                let head = child.layout.parent_key(&info.layout, &old)?;
-                let Some(new) = by_key.get(head.as_slice()) else { continue };
-                let mut row = old.clone();
-                for (to, from) in own.iter().zip(key) {
-                    row[to.ordinal] = new[from.ordinal].clone();
-                }
-                ctx.keep_rows("rows that move", [&old, &row])?;
-                rows.push((at, old, row));
-            }
-            match moved.iter_mut().find(|(known, _)| known.table().id == t.id) {
-                Some((_, known)) => known.extend(rows),
-                None => moved.push((child, rows)),
-            }
+            moving.push(Moving::open(&ctx, (child, info), &by_key, &spans)?);
         }
         let mut kept = Vec::new();
         for table in &fate.kept {

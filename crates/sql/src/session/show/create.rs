@@ -213,6 +213,7 @@ pub fn constraints(c: &Catalog, t: &Arc<Table>) -> Vec<(String, &'static str, St
 /// A column's type as it was declared.
 fn declared_type(c: &Catalog, column: &Column) -> String {
     match (column.refinement, &column.ty) {
+        (None, SqlType::TimestampTz) if column.commit_time => "spanner.commit_timestamp".into(),
         (Some(Refined::Domain(id)), ty) => c.type_name(oid_of(id)).unwrap_or_else(|| ty.name()),
         (Some(Refined::Precision(digits)), ty) => {
             let name = ty.name();

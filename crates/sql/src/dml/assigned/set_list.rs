@@ -14,11 +14,11 @@ use braid_scalar::{ident_name, object_name_parts};
 use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::ast::{self, AssignmentTarget, Expr, SelectItem};
 
-use super::target::column_ordinal;
-use super::with::calls_volatile;
+use crate::dml::target::column_ordinal;
+use crate::dml::with::calls_volatile;
 
 /// The assigned columns with their expressions.
-pub(super) fn set_list<'a>(
+pub(in crate::dml) fn set_list<'a>(
     table: &Table,
     assignments: &'a [ast::Assignment],
 ) -> SqlResult<Vec<(usize, Cow<'a, Expr>)>> {

@@ -13,10 +13,10 @@ use braid_catalog::{Interleave, RefAction, Table, Ttl};
 use braid_parser::TtlClause;
 use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType, TimeZone};
 
-use super::{Change, alter_column, bad_table};
+use crate::ddl::{Change, alter_column, bad_table};
 
 /// Checks a policy of a table whose columns are known.
-pub(super) fn declare(c: &Change, t: &Table, clause: &TtlClause) -> SqlResult<Ttl> {
+pub(in crate::ddl) fn declare(c: &Change, t: &Table, clause: &TtlClause) -> SqlResult<Ttl> {
     let column = t.column_named(&clause.column).ok_or_else(|| {
         SqlError::new(
             SqlState::UNDEFINED_COLUMN,
@@ -66,7 +66,7 @@ fn stopped(table: &str, child: &str, action: RefAction) -> SqlError {
 }
 
 /// Refuses a child that would keep rows of a table above with a policy.
-pub(super) fn check_above(c: &Change, child: &str, i: &Interleave) -> SqlResult<()> {
+pub(in crate::ddl) fn check_above(c: &Change, child: &str, i: &Interleave) -> SqlResult<()> {
     let Some(parent) = c.catalog.table(i.parent).filter(|_| stops(i)) else { return Ok(()) };
     match c.catalog.chain(parent).iter().find(|above| above.upkeep.ttl.is_some()) {
         Some(above) => Err(stopped(&above.name, child, i.on_delete)),
@@ -75,7 +75,11 @@ pub(super) fn check_above(c: &Change, child: &str, i: &Interleave) -> SqlResult<
 }
 
 /// ALTER TABLE: another policy, or none.
-pub(super) fn set(c: &mut Change, t: &Arc<Table>, clause: Option<&TtlClause>) -> SqlResult<()> {
+pub(in crate::ddl) fn set(
+    c: &mut Change,
+    t: &Arc<Table>,
+    clause: Option<&TtlClause>,
+) -> SqlResult<()> {
     if clause.is_none() && t.upkeep.ttl.is_none() {
         if t.column_named("ttl").is_some() {
             return alter_column::drop(c, t, "ttl", false, false);
@@ -89,7 +93,7 @@ pub(super) fn set(c: &mut Change, t: &Arc<Table>, clause: Option<&TtlClause>) ->
 }
 
 /// Refuses to change a column by which rows grow old.
-pub(super) fn refuse_used(t: &Table, column: u32) -> SqlResult<()> {
+pub(in crate::ddl) fn refuse_used(t: &Table, column: u32) -> SqlResult<()> {
     match t.upkeep.ttl.as_ref().filter(|ttl| ttl.column == column) {
         None => Ok(()),
         Some(_) => Err(SqlError::new(

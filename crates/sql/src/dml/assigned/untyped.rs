@@ -12,7 +12,11 @@ use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::Parser;
 
 /// The query with casts around literals and parameters that have no type; `None`: it has none.
-pub(super) fn typed(query: &ast::Query, table: &Table, targets: &[usize]) -> Option<ast::Query> {
+pub(in crate::dml) fn typed(
+    query: &ast::Query,
+    table: &Table,
+    targets: &[usize],
+) -> Option<ast::Query> {
     let ast::SetExpr::Select(select) = &*query.body else { return None };
     if select.distinct.is_some() {
         return None;
