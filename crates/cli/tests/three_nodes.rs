@@ -438,6 +438,72 @@ fn families_lie_in_several_ranges_and_go_from_all_of_them() {
     }
 }
 
+/// A member is away while the others write past the bound of their logs, and split ranges. It is
+/// given the states of these when it comes back, loses its power in the midst of that, and is then
+/// one of the two that serve everything.
+#[test]
+fn a_member_that_was_away_for_long_is_given_the_state_of_all_ranges() {
+    let _watchdog = Watchdog::after(3 * PATIENCE);
+    const ARGUMENTS: [&str; 6] =
+        ["--max-range-mib", "1", "--max-raft-log-mib", "1", "--max-memory", "48"];
+    let cluster = Cluster::start(&ARGUMENTS);
+    let mut client = cluster.client(0);
+    run(
+        &mut client,
+        "CREATE TABLE parent (id bigint PRIMARY KEY, note text);
+         CREATE TABLE child (id bigint, n bigint, note text, PRIMARY KEY (id, n))
+             INTERLEAVE IN PARENT parent ON DELETE CASCADE;
+         INSERT INTO parent SELECT g, 'first' FROM generate_series(1, 100) g;
+         INSERT INTO child SELECT g, 1, 'first' FROM generate_series(1, 100) g",
+    );
+    cluster.kill(2);
+    let mut random = Random::seeded(11);
+    for first in (1..3_000).step_by(100) {
+        let mut note =
+            || (0..128).map(|_| format!("{:016x}", random.next_u64())).collect::<String>();
+        let values: Vec<String> =
+            (first..first + 100).map(|id| format!("({id}, 2, '{}')", note())).collect();
+        run(
+            &mut client,
+            &format!(
+            "INSERT INTO parent SELECT g, 'second' FROM generate_series({first}, {first} + 99) g
+                 ON CONFLICT (id) DO UPDATE SET note = 'second';
+             INSERT INTO child VALUES {}", values.join(",")
+        ),
+        );
+    }
+    run(&mut client, "DELETE FROM parent WHERE id BETWEEN 50 AND 549");
+    let all =
+        "SELECT count(*), sum(length(note))::bigint, sum(n)::bigint, max(id), min(id) FROM child";
+    let expected = rows(&mut client, all);
+    let wall = WallClock;
+    // Logs are cut when a tick and a sync of the store have passed.
+    wall.sleep(Duration::from_secs(5));
+    let mut states = 0;
+    let installed = |cluster: &Cluster| cluster.metric(2, "braid_cluster_states_installed_total");
+    for millis in [1_000, 2_300] {
+        cluster.run(2);
+        wall.sleep(Duration::from_millis(millis));
+        states += installed(&cluster);
+        cluster.kill(2);
+    }
+    cluster.run(2);
+    let until = wall.monotonic_nanos() + PATIENCE.as_nanos() as u64;
+    let shown = |client: &mut Client| ranges(client, "SHOW RANGES").len();
+    let split = shown(&mut client);
+    while shown(&mut cluster.client(2)) < split {
+        assert!(wall.monotonic_nanos() < until, "it does not get all {split} ranges");
+        wall.sleep(Duration::from_millis(100));
+    }
+    println!("{split} ranges, {states} states and then {}", installed(&cluster));
+    assert!(split > 1 && states + installed(&cluster) > 0);
+    cluster.kill(0);
+    let mut client = cluster.client(2);
+    assert_eq!(rows(&mut client, all), expected);
+    run(&mut client, "UPDATE child SET note = 'third' WHERE n = 1");
+    assert_eq!(rows(&mut client, "SELECT count(*) FROM child WHERE note = 'third'"), [[49]]);
+}
+
 /// Bytes of all ranges in the files of a node.
 fn stored(client: &mut Client) -> u64 {
     let bytes = |range: Vec<String>| range[5].parse::<u64>().expect("a number");

@@ -149,6 +149,9 @@ impl Driver {
     fn settle(&mut self, askers: &mut Askers) -> Result<()> {
         loop {
             let effects = self.replicas.effects();
+            for note in effects.notes {
+                tracing::info!("{note}");
+            }
             for (node, bytes) in effects.send {
                 // Lost if there is no connection: it is sent again.
                 self.peers.send(node, &Frame::Raft(bytes.into()));

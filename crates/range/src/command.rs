@@ -50,7 +50,7 @@ pub(crate) enum Act {
     Ingest { txn: TxnId, at: CommitTs, rows: Vec<(Bytes, Bytes)> },
     /// A replica gets the lease, or renews its own.
     Lease(Lease),
-    /// All replicas have the log up to here: it may be cut.
+    /// The log may be cut up to here. Who has less of it needs a state.
     Cut(LogIndex),
     /// Nobody reads as of a time below any more.
     Gc(CommitTs),

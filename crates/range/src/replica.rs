@@ -115,6 +115,16 @@ struct Unapplied {
     bytes: usize,
 }
 
+/// What the replica's log is needed for.
+#[derive(Default)]
+pub(crate) struct LogUse {
+    unapplied: Unapplied,
+    /// What lies behind this is needed for states that are on their way to others.
+    pub(crate) needed: Option<LogIndex>,
+    /// Its oldest entries keep files that could go.
+    pub(crate) is_old: bool,
+}
+
 /// What comes of trying to serve a request.
 pub(crate) enum Tried {
     Answer(Answer),
@@ -137,7 +147,7 @@ pub(crate) struct Replica {
     applied_term: Term,
     /// Somebody wants the range to be served.
     pub(crate) wanted: bool,
-    unapplied: Unapplied,
+    pub(crate) log: LogUse,
     last_proposal: u64,
     /// By lease and proposal.
     pub(crate) pending: BTreeMap<(u64, u64), Pending>,
@@ -164,7 +174,7 @@ impl Replica {
             asked: None,
             applied_term: Term(0),
             wanted: true,
-            unapplied: Unapplied::default(),
+            log: LogUse::default(),
             last_proposal: 0,
             pending: BTreeMap::new(),
             waiting: VecDeque::new(),
@@ -177,6 +187,8 @@ impl Replica {
     /// same process has served its keys, and has locked them.
     pub(crate) fn inherit(&mut self, left: &mut Replica) -> Result<()> {
         self.tenure = left.tenure;
+        // Who waited for something else when the split was applied may wait for a lock since then.
+        left.dismiss_lock_waiters();
         self.locking = left.locking.split_off(&self.machine.state.descriptor.span.start);
         match left.group.is_leader() {
             true => self.group.campaign(),
@@ -219,21 +231,21 @@ impl Replica {
 
     /// Takes committed entries, to be applied.
     pub(crate) fn take_committed(&mut self, entries: Vec<Entry>) {
-        self.unapplied.bytes += entries.iter().map(|entry| entry.data.len()).sum::<usize>();
-        self.unapplied.entries.extend(entries);
+        self.log.unapplied.bytes += entries.iter().map(|entry| entry.data.len()).sum::<usize>();
+        self.log.unapplied.entries.extend(entries);
     }
 
     /// Whether so much waits to be applied that no more should come.
     pub(crate) fn is_choked(&self) -> bool {
-        self.unapplied.bytes > MAX_UNAPPLIED_BYTES
+        self.log.unapplied.bytes > MAX_UNAPPLIED_BYTES
     }
 
     /// Applies what is committed, as far as the store has room.
     pub(crate) fn apply(&mut self) -> Result<()> {
         let mut last = None;
-        while !self.unapplied.entries.is_empty() && self.machine.has_room() {
-            let entry = self.unapplied.entries.pop_front().expect("there is one");
-            self.unapplied.bytes -= entry.data.len();
+        while !self.log.unapplied.entries.is_empty() && self.machine.has_room() {
+            let entry = self.log.unapplied.entries.pop_front().expect("there is one");
+            self.log.unapplied.bytes -= entry.data.len();
             let applied = self.machine.apply(&entry)?;
             self.applied_term = entry.term;
             match applied {
@@ -374,7 +386,20 @@ impl Replica {
         Ok(())
     }
 
-    /// Lets the log be cut where all replicas have it and this one has applied it.
+    /// Whoever waits for something is told to ask again: this replica goes.
+    pub(crate) fn dismiss_all(&mut self) -> Vec<(RequestNumber, Answer)> {
+        self.dismiss_lock_waiters();
+        let pending = std::mem::take(&mut self.pending);
+        let waiting = std::mem::take(&mut self.waiting);
+        let askers = pending.into_values().flat_map(|pending| pending.askers);
+        let askers = askers.chain(waiting.into_iter().map(|waiting| waiting.number));
+        let mut answers = std::mem::take(&mut self.answers);
+        answers.extend(askers.map(|asker| (asker, Answer::Again)));
+        answers
+    }
+
+    /// Lets the log be cut where all replicas have it and this one has applied it; or, if it is too
+    /// long, where this one has applied it.
     fn propose_cut(&mut self) -> Result<()> {
         let ts = self.clocks.now();
         if !self.proposes() || !self.serves(ts) {
@@ -384,6 +409,18 @@ impl Replica {
         let Some(matched) = self.group.matched_by_all() else { return Ok(()) };
         let index = matched.min(self.machine.stored);
         if index.0 >= state.cut.0 + self.options.cut_after_entries {
+            self.propose(Act::Cut(index), ts)?;
+            return Ok(());
+        }
+        // Not before what was decided has been done.
+        if self.group.cut_at() < state.cut {
+            return Ok(());
+        }
+        let excess = self.group.excess();
+        let in_files = self.log.is_old.then(|| self.group.in_files_up_to());
+        let Some(index) = excess.max(in_files) else { return Ok(()) };
+        let index = index.min(self.machine.stored).min(self.log.needed.unwrap_or(index));
+        if index > state.cut {
             self.propose(Act::Cut(index), ts)?;
         }
         Ok(())
@@ -702,7 +739,7 @@ impl Replica {
              {} prepared",
             self.group.describe(),
             state.lease,
-            self.unapplied.entries.len(),
+            self.log.unapplied.entries.len(),
             self.pending.len(),
             self.waiting.len(),
             self.locking.waiting(),

@@ -54,6 +54,7 @@ impl Place {
                     members: cluster.members,
                     max_clock_offset: cluster.max_clock_offset,
                     max_range_bytes: cluster.max_range_bytes,
+                    max_log_bytes: cluster.max_log_bytes,
                     gc_window: Some(config.gc_window),
                     engine: options.engine,
                     memory: options.memory,

@@ -75,7 +75,11 @@ impl Node {
             split_points: crate::data::split_points,
         };
         let options = NodeOptions {
-            group: GroupOptions { kept_bytes: plan.log.kept_bytes, ..GroupOptions::default() },
+            group: GroupOptions {
+                kept_bytes: plan.log.kept_bytes,
+                max_log_bytes: plan.log.max_bytes,
+                ..GroupOptions::default()
+            },
             lease_micros: plan.lease_micros,
             max_clock_offset_micros: plan.offset_micros,
             outcome_window_micros: 600_000_000,

@@ -31,6 +31,12 @@ pub enum Sabotage {
     CollectEverything,
     /// Nodes take what was read for newer than it is, and do not see what has changed since then.
     FloorsRaised,
+    /// States of ranges come without range tombstones.
+    StatesWithoutTombstones,
+    /// States of ranges come without what became of transactions.
+    StatesWithoutOutcomes,
+    /// States of ranges come without what is prepared.
+    StatesWithoutPrepared,
 }
 
 /// See the [module's page](self).
@@ -103,6 +109,8 @@ pub struct LogPlan {
     pub cut_after: u64,
     /// Bytes of entries that stay in memory though nobody near needs them.
     pub kept_bytes: u64,
+    /// Bytes of a log that may be cut though somebody needs it: then states are sent.
+    pub max_bytes: u64,
 }
 
 /// How disks work.
@@ -151,6 +159,7 @@ impl Plan {
             log: LogPlan {
                 cut_after: *random.pick(&[8, 100]),
                 kept_bytes: *random.pick(&[0, 1 << 10, 1 << 20]),
+                max_bytes: [1 << 10, 8 << 10, 64 << 20][(seed / 3) as usize % 3],
             },
             splits: random.below(4),
             borders: false,
@@ -181,6 +190,18 @@ impl Plan {
             (self.trouble_every, self.lease_micros) = (6_000_000, 1_000_000);
             (self.network.lost, self.clients.rest_micros) = (0, 500_000);
             return self;
+        }
+        if matches!(
+            sabotage,
+            Sabotage::StatesWithoutTombstones
+                | Sabotage::StatesWithoutOutcomes
+                | Sabotage::StatesWithoutPrepared
+        ) {
+            (self.log.max_bytes, self.log.kept_bytes) = (512, 0);
+            if sabotage == Sabotage::StatesWithoutPrepared {
+                self = self.over_kv();
+                (self.borders, self.clients.deaths) = (true, 2);
+            }
         }
         if matches!(
             sabotage,
