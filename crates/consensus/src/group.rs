@@ -34,7 +34,7 @@ use std::fmt::Write as _;
 use braid_env::random::Random;
 use protobuf::Message as _;
 use raft::eraftpb::{self, ConfChangeV2};
-use raft::{Config, RawNode, StateRole};
+use raft::{Config, ProgressState, RawNode, StateRole};
 
 use crate::entry::{Entry, EntryKind, HardState, ReplicaChange, ReplicaSet};
 use crate::error::{Error, Result};
@@ -394,6 +394,18 @@ impl Group {
         (raft.from, raft.to) = (self.id().0, leader.0);
         (raft.term, raft.index, raft.commit) = (self.node.raft.term, index.0, index.0);
         Message { raft }
+    }
+
+    /// On the leader: whether a follower was heard of lately and has nearly all of the log.
+    pub fn is_current(&self, follower: ReplicaId) -> bool {
+        const NEARLY: u64 = 1_000;
+        let last = self.node.raft.raft_log.last_index();
+        self.is_leader()
+            && self.node.raft.prs().get(follower.0).is_some_and(|progress| {
+                progress.recent_active
+                    && progress.state == ProgressState::Replicate
+                    && progress.matched + NEARLY > last
+            })
     }
 
     /// The place behind which entries are kept.

@@ -25,12 +25,14 @@ use braid_range::{
 use parking_lot::Mutex;
 
 use crate::carrier::{Carrier, Inbox, Questions};
-use crate::driver::{Driver, Event, MAX_EVENTS};
+use crate::driver::{Driver, Event, MAX_EVENTS, TICK};
 use crate::identity::{Identity, MAX_MEMBERS};
 use crate::peers::{Peers, dial};
 
 /// Of a leaseholder that dies others take over after so long, and an election: within 6 s.
 const LEASE: Duration = Duration::from_secs(4);
+/// It is looked so often who leads how many ranges.
+const SPREAD_TICKS: u64 = 7;
 /// It is said so often which transactions run, and done what those over several ranges have left.
 const HOUSEKEEPING: Duration = Duration::from_secs(1);
 /// Locks of a node that has not said so for so long go: others wait for them no longer than for a
@@ -162,8 +164,10 @@ pub struct Member {
     threads: Mutex<Vec<JoinHandle<()>>>,
     router: Arc<Router>,
     coordinator: Arc<Coordinator>,
+    clock: Arc<dyn Clock>,
     store: Db,
     states_installed: Arc<AtomicU64>,
+    led: Arc<AtomicU64>,
     stopping: Arc<AtomicBool>,
     failed: Arc<AtomicBool>,
     _lock: Box<dyn DirLock>,
@@ -211,7 +215,7 @@ impl Member {
         };
         let router = Arc::new(router(carrier, &replicas, &identity, &options));
         let store = replicas.store().clone();
-        let states_installed = replicas.states_installed();
+        let (states_installed, led) = (replicas.states_installed(), replicas.led());
         let driver =
             Driver { replicas, peers: peers.clone(), clock: clock.clone(), failed: failed.clone() };
         let own = events.clone();
@@ -242,8 +246,10 @@ impl Member {
             threads,
             router,
             coordinator,
+            clock: options.clock,
             store,
             states_installed,
+            led,
             stopping,
             failed,
             _lock: lock,
@@ -293,6 +299,29 @@ impl Member {
     /// while it was away.
     pub fn states_installed(&self) -> u64 {
         self.states_installed.load(Ordering::Relaxed)
+    }
+
+    /// How many ranges it leads, as of a moment ago: it serves them, or is about to.
+    pub fn led_ranges(&self) -> u64 {
+        self.led.load(Ordering::Relaxed)
+    }
+
+    /// Gives the leases that it has to other members, and ends what its transactions have left; to
+    /// be called before [`Member::stop`], so that nobody has to wait for either. Blocks until that
+    /// is done, or for so long; whether it is. Without a majority it cannot be.
+    pub fn drain(&self, patience: Duration) -> bool {
+        // A count of a moment ago is not enough: it may lead more now.
+        const STEP: Duration = Duration::from_millis(50);
+        if self.has_failed() || self.events.send(Event::Drain).is_err() {
+            return false;
+        }
+        let until = self.clock.monotonic_nanos() + patience.as_nanos() as u64;
+        self.clock.sleep(2 * TICK);
+        let is_done = || self.led_ranges() == 0 && self.router.unfinished() == 0;
+        while !is_done() && self.clock.monotonic_nanos() < until {
+            self.clock.sleep(STEP);
+        }
+        is_done()
     }
 
     /// Stops its threads and closes its store. What was acknowledged is durable already.
@@ -425,6 +454,7 @@ fn open(identity: &Identity, options: &MemberOptions) -> Result<Replicas, Member
         max_range_bytes: options.max_range_bytes,
         group: GroupOptions { max_log_bytes: options.max_log_bytes, ..GroupOptions::default() },
         gc_window_micros: options.gc_window.map(|window| window.as_micros() as u64),
+        spread_ticks: Some(SPREAD_TICKS),
         coordinator_patience_micros: COORDINATOR_PATIENCE.as_micros() as u64,
         ..NodeOptions::new(identity.node())
     };

@@ -50,6 +50,7 @@ mod lease;
 mod local_keys;
 mod locking;
 mod machine;
+mod moving;
 mod outcomes;
 mod prepared;
 mod raft_snapshot;

@@ -40,6 +40,7 @@ use crate::lease::{Lease, micros};
 use crate::local_keys::FIRST_DATA_KEY;
 use crate::locking::{Locking, span_of};
 use crate::machine::{Applied, Machine};
+use crate::moving::Giving;
 use crate::prepared::Decision;
 use crate::replicas::NodeOptions;
 use crate::request::{Answer, Ask, CommitAsk, HeldLocks, PrepareAsk, Request, RequestNumber};
@@ -102,10 +103,12 @@ struct Waiting {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Tenure {
     /// The lease that it may serve under: it has asked for it and applied it.
-    lease: Option<u64>,
+    pub(crate) lease: Option<u64>,
     /// When the first of its leases began that followed each other: since then this node's clock
     /// alone has stamped what is written.
     pub(crate) since: CommitTs,
+    /// It is being given to another replica.
+    pub(crate) giving: Option<Giving>,
 }
 
 /// Committed entries that wait for room in the store.
@@ -186,7 +189,7 @@ impl Replica {
     /// Begins its life by a split of another one. Where that one may serve, this one may, too: the
     /// same process has served its keys, and has locked them.
     pub(crate) fn inherit(&mut self, left: &mut Replica) -> Result<()> {
-        self.tenure = left.tenure;
+        self.tenure = Tenure { giving: None, ..left.tenure };
         // Who waited for something else when the split was applied may wait for a lock since then.
         left.dismiss_lock_waiters();
         self.locking = left.locking.split_off(&self.machine.state.descriptor.span.start);
@@ -199,6 +202,7 @@ impl Replica {
     /// Time has passed.
     pub(crate) fn tick(&mut self) -> Result<()> {
         self.group.tick();
+        self.tick_giving()?;
         self.look_after_lease()?;
         self.propose_cut()?;
         for waiting in &mut self.waiting {
@@ -266,6 +270,7 @@ impl Replica {
         }
         let Some(last) = last else { return Ok(()) };
         self.group.applied(last);
+        self.advance_giving()?;
         self.look_after_lease()?;
         // What is written here from now on is above what others have stamped.
         self.clocks.hlc.update(self.machine.state.foreign.0);
@@ -340,6 +345,11 @@ impl Replica {
             && lease.covers(ts, self.options.max_clock_offset_micros)
     }
 
+    /// Whether a lease was asked for, and nobody knows yet what becomes of that.
+    pub(crate) fn is_asking(&self) -> bool {
+        self.asked.is_some()
+    }
+
     /// Whether it leads in the term of its lease.
     pub(crate) fn proposes(&self) -> bool {
         let lease = &self.machine.state.lease;
@@ -355,7 +365,7 @@ impl Replica {
             // So what was asked for in one of them is there, or lost.
             self.asked = self.asked.filter(|asked| asked.1 == self.group.term());
         }
-        if !ready || self.asked.is_some() {
+        if !ready || self.asked.is_some() || self.tenure.giving.is_some() {
             return Ok(());
         }
         let lease = self.machine.state.lease;
@@ -428,7 +438,7 @@ impl Replica {
 
     /// Proposes; returns the proposal's number and the place of its entry, nothing if the group
     /// takes none now.
-    fn propose(&mut self, act: Act, ts: CommitTs) -> Result<Option<(u64, LogIndex)>> {
+    pub(crate) fn propose(&mut self, act: Act, ts: CommitTs) -> Result<Option<(u64, LogIndex)>> {
         // A lease is small, and to lose it would help nobody.
         if self.is_choked() && !matches!(act, Act::Lease(_)) {
             return Ok(None);

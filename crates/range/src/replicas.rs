@@ -38,6 +38,7 @@ use crate::ids::{NodeId, RangeDescriptor, RangeId, TxnId};
 use crate::lease::micros;
 use crate::local_keys;
 use crate::machine::{Machine, ValueForms, newest};
+use crate::moving::Moves;
 use crate::prepared::Decision;
 use crate::raft_snapshot::{Staging, Traffic, finish_installs};
 use crate::replica::{Clocks, Replica};
@@ -62,6 +63,9 @@ pub struct NodeOptions {
     pub patience_ticks: u64,
     /// Entries that all replicas have are dropped when there are so many.
     pub cut_after_entries: u64,
+    /// Every so many ticks it is looked whether other nodes lead much fewer ranges; `None`, which
+    /// is the default: leases stay where they are. Not to be a multiple of what elections take.
+    pub spread_ticks: Option<u64>,
     /// A range with more bytes in files is split. Default 256 MiB.
     pub max_range_bytes: u64,
     /// Locks of a coordinator that was not heard of for so long go, in microseconds. Default 10 s.
@@ -87,6 +91,7 @@ impl NodeOptions {
             outcome_window_micros: 10_000_000,
             patience_ticks: 20,
             cut_after_entries: 10_000,
+            spread_ticks: None,
             max_range_bytes: 256 << 20,
             coordinator_patience_micros: 10_000_000,
             deadlock_ticks: 10,
@@ -150,6 +155,13 @@ struct Unsynced {
     send: Vec<Message>,
 }
 
+/// What was appended to the raft log.
+#[derive(Default)]
+struct Appends {
+    unsynced: VecDeque<Unsynced>,
+    synced: LogPlace,
+}
+
 /// See the [module's page](self).
 pub struct Replicas {
     pub(crate) options: NodeOptions,
@@ -160,8 +172,7 @@ pub struct Replicas {
     pub(crate) replicas: BTreeMap<RangeId, Replica>,
     /// Those that something has happened to.
     touched: BTreeSet<RangeId>,
-    unsynced: VecDeque<Unsynced>,
-    synced: LogPlace,
+    appends: Appends,
     pub(crate) effects: NodeEffects,
     /// What the raft log has of ranges that the store does not know: a split was lost with the end
     /// of the store's log, and will be applied again.
@@ -170,6 +181,7 @@ pub struct Replicas {
     thresholds: Thresholds,
     pub(crate) counts: Counts,
     pub(crate) traffic: Traffic,
+    pub(crate) moves: Moves,
 }
 
 /// What a node counts.
@@ -238,14 +250,14 @@ impl Replicas {
             log,
             replicas,
             touched,
-            unsynced: VecDeque::new(),
-            synced: LogPlace::default(),
+            appends: Appends::default(),
             effects: NodeEffects::default(),
             unborn: logged,
             random: env.random,
             thresholds: Thresholds { readers, newest: Arc::default() },
             counts: Counts { starts, ..Counts::default() },
             traffic: Traffic::new(staging),
+            moves: Moves::default(),
         };
         node.pump()?;
         Ok(node)
@@ -266,6 +278,7 @@ impl Replicas {
             self.split_by_size()?;
         }
         self.tick_states()?;
+        self.move_leases()?;
         self.pump()
     }
 
@@ -352,7 +365,7 @@ impl Replicas {
 
     /// The raft log is durable up to there.
     pub fn log_synced(&mut self, upto: LogPlace) -> Result<()> {
-        self.synced = self.synced.max(upto);
+        self.appends.synced = self.appends.synced.max(upto);
         self.pump()
     }
 
@@ -532,11 +545,11 @@ impl Replicas {
             }
             let place = self.log.write(&batch)?;
             let unsynced = |(range, number, send)| Unsynced { place, range, number, send };
-            self.unsynced.extend(appended.into_iter().map(unsynced));
+            self.appends.unsynced.extend(appended.into_iter().map(unsynced));
             self.tell_synced();
         }
-        let awaited = self.unsynced.back().map(|unsynced| unsynced.place);
-        self.effects.sync = awaited.filter(|place| *place > self.synced);
+        let awaited = self.appends.unsynced.back().map(|unsynced| unsynced.place);
+        self.effects.sync = awaited.filter(|place| *place > self.appends.synced);
         Ok(())
     }
 
@@ -572,7 +585,7 @@ impl Replicas {
 
     /// What was appended for a replica that begins anew is not awaited.
     pub(crate) fn forget_unsynced(&mut self, range: RangeId) {
-        self.unsynced.retain(|unsynced| unsynced.range != range);
+        self.appends.unsynced.retain(|unsynced| unsynced.range != range);
     }
 
     /// Followers need what was cut of a range's log.
@@ -616,9 +629,9 @@ impl Replicas {
 
     /// Tells groups what is durable.
     fn tell_synced(&mut self) {
-        while let Some(unsynced) = self.unsynced.pop_front() {
-            if unsynced.place > self.synced {
-                self.unsynced.push_front(unsynced);
+        while let Some(unsynced) = self.appends.unsynced.pop_front() {
+            if unsynced.place > self.appends.synced {
+                self.appends.unsynced.push_front(unsynced);
                 return;
             }
             let Unsynced { range, number, send, .. } = unsynced;

@@ -4,6 +4,8 @@
 mod collecting;
 #[path = "cluster/locks.rs"]
 mod locks;
+#[path = "cluster/moving.rs"]
+mod moving;
 #[path = "cluster/several.rs"]
 mod several;
 #[path = "cluster/states.rs"]
@@ -34,6 +36,7 @@ struct Node {
     process: Option<Replicas>,
     gc_window_micros: Option<u64>,
     max_log_bytes: u64,
+    spread_ticks: Option<u64>,
 }
 
 struct Cluster {
@@ -82,8 +85,15 @@ fn start(id: u64, node: &mut Node) {
     let max_range_bytes = 50_000;
     let own = NodeOptions::new(NodeId(id));
     let gc_window_micros = node.gc_window_micros;
-    let options =
-        NodeOptions { outcome_window_micros, group, max_range_bytes, gc_window_micros, ..own };
+    let spread_ticks = node.spread_ticks;
+    let options = NodeOptions {
+        outcome_window_micros,
+        group,
+        max_range_bytes,
+        gc_window_micros,
+        spread_ticks,
+        ..own
+    };
     let opened = Replicas::open(env, Path::new("/node"), options, &[descriptor()]);
     node.process = Some(opened.unwrap_or_else(|error| panic!("n{id}: {error}")));
 }
@@ -100,7 +110,9 @@ impl Cluster {
             let clock = Arc::new(ManualClock::at_micros(1_000_000_000));
             let tasks = Arc::new(SeededTasks::new(0));
             let max_log_bytes = GroupOptions::default().max_log_bytes;
-            Node { fs: MemFs::new(), clock, tasks, process: None, gc_window_micros, max_log_bytes }
+            let (process, spread_ticks) = (None, None);
+            let fs = MemFs::new();
+            Node { fs, clock, tasks, process, gc_window_micros, max_log_bytes, spread_ticks }
         };
         let mut nodes: Vec<Node> = (1..=3).map(node).collect();
         nodes.iter_mut().enumerate().for_each(|(n, node)| start(n as u64 + 1, node));

@@ -64,8 +64,8 @@ pub struct Plan {
     pub trouble: [u64; 6],
     /// Two clocks differ by at most so much, and nodes know it.
     pub offset_micros: u64,
-    /// Length of leases.
-    pub lease_micros: u64,
+    /// How long they last, and where they go.
+    pub leases: LeasePlan,
     /// How long entries of logs are kept.
     pub log: LogPlan,
     /// For so long versions are kept, in microseconds; `None`: for ever.
@@ -100,6 +100,15 @@ pub struct NetworkPlan {
     pub slow: u64,
     /// Microseconds that the others take at most.
     pub delay_micros: u64,
+}
+
+/// What becomes of leases.
+#[derive(Debug, Clone)]
+pub struct LeasePlan {
+    /// Microseconds for which one lasts.
+    pub micros: u64,
+    /// Whether nodes give leases to others that have fewer.
+    pub spread: bool,
 }
 
 /// How long entries of logs are kept.
@@ -154,7 +163,10 @@ impl Plan {
             trouble_every: *random.pick(&[300_000, 1_000_000, 3_000_000]),
             trouble,
             offset_micros: *random.pick(&[10_000, 100_000, 250_000]),
-            lease_micros: *random.pick(&[1_000_000, 2_000_000, 4_000_000]),
+            leases: LeasePlan {
+                micros: *random.pick(&[1_000_000, 2_000_000, 4_000_000]),
+                spread: seed.is_multiple_of(2),
+            },
             keys: random.between(2, 6),
             log: LogPlan {
                 cut_after: *random.pick(&[8, 100]),
@@ -187,7 +199,7 @@ impl Plan {
         if sabotage == Sabotage::ClocksBeyondBound {
             // One clock is slow for long, and nothing else is wrong.
             self.trouble = [0, 0, 0, 0, 1, 0];
-            (self.trouble_every, self.lease_micros) = (6_000_000, 1_000_000);
+            (self.trouble_every, self.leases.micros) = (6_000_000, 1_000_000);
             (self.network.lost, self.clients.rest_micros) = (0, 500_000);
             return self;
         }

@@ -403,6 +403,9 @@ impl World {
             if note.contains("goes on with a state") {
                 self.count("states installed");
             }
+            if note.contains("the lease of") {
+                self.count("leases given away");
+            }
             self.note(format!("n{node}: {note}"));
         }
         for (to, bytes) in effects.send {
@@ -615,7 +618,7 @@ impl World {
                 let mut off = off_micros;
                 if self.plan.sabotage == Some(Sabotage::ClocksBeyondBound) {
                     self.nodes.iter().for_each(|node| node.clock.set_off(0));
-                    off = -10 * self.plan.lease_micros as i64;
+                    off = -10 * self.plan.leases.micros as i64;
                 }
                 self.nodes[node as usize - 1].clock.set_off(off);
             }

@@ -41,6 +41,7 @@ fn histories_are_serializable_and_live_whatever_breaks() {
     println!("{counts:?}");
     assert_ne!(counts["seconds collected"], 0);
     assert_ne!(counts["states installed"], 0);
+    assert_ne!(counts["leases given away"], 0);
 }
 
 #[test]
@@ -61,6 +62,7 @@ fn transactions_of_kv_are_serializable_and_live_whatever_breaks() {
     println!("{counts:?}");
     assert_ne!(counts["seconds collected"], 0);
     assert_ne!(counts["states installed"], 0);
+    assert_ne!(counts["leases given away"], 0);
 }
 
 /// A range is split in front of a family of which only a later row is there so far: the border is in

@@ -13,6 +13,7 @@ const BEGIN: u8 = 2;
 const PIECE: u8 = 3;
 const GOT: u8 = 4;
 const STOPPED: u8 = 5;
+const DRAINS: u8 = 6;
 
 /// What is about to come.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,7 +60,7 @@ pub(crate) struct Piece {
     pub(crate) items: Vec<Exported>,
 }
 
-/// What one node says to another one about the state of a range.
+/// What one node says to another one about the state of a range, or about itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Said {
     /// Others speak of the range, and there is no replica of it here.
@@ -76,6 +77,8 @@ pub(crate) enum Said {
         number: u64,
         why: String,
     },
+    /// The node gives its leases away, and wants none. About no range.
+    Drains,
 }
 
 impl Said {
@@ -83,6 +86,7 @@ impl Said {
         let mut out = Vec::new();
         match self {
             Said::Lacks => out.push(LACKS),
+            Said::Drains => out.push(DRAINS),
             Said::Begin(begin) => {
                 out.push(BEGIN);
                 begin.encode(&mut out);
@@ -112,6 +116,7 @@ impl Said {
         let reader = &mut Reader::new(bytes);
         let said = match reader.byte()? {
             LACKS => Said::Lacks,
+            DRAINS => Said::Drains,
             BEGIN => Said::Begin(Box::new(Begin::decode(reader)?)),
             PIECE => {
                 let (number, place) = (reader.number()?, reader.number()?);
@@ -197,6 +202,7 @@ mod tests {
         ];
         let said = [
             Said::Lacks,
+            Said::Drains,
             Said::Begin(Box::new(begin)),
             Said::Piece(Piece { number: 1, place: 0, is_last: true, items }),
             Said::Got { number: 1, upto: 2 },

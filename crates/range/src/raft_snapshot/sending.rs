@@ -177,7 +177,7 @@ fn size_of(item: &Exported) -> usize {
 
 impl Replicas {
     /// Sends something about a range's state.
-    pub(super) fn say(&mut self, range: RangeId, to: NodeId, said: &Said) {
+    pub(crate) fn say(&mut self, range: RangeId, to: NodeId, said: &Said) {
         let bytes = Envelope::of_state((range, self.options.node, self.clock()), said).seal();
         self.effects.send.push((to, bytes));
     }
@@ -193,6 +193,10 @@ impl Replicas {
                 if is_member {
                     self.traffic.want(range, from);
                 }
+                Ok(())
+            }
+            Said::Drains => {
+                self.note_draining(from);
                 Ok(())
             }
             Said::Begin(begin) => self.begin_receiving(range, from, *begin),
