@@ -44,6 +44,17 @@ pub(crate) struct StartArguments {
     /// The folder that IMPORT reads files below; "import" in the store's directory unless given.
     #[arg(long, value_name = "DIR")]
     import_dir: Option<PathBuf>,
+    #[command(flatten)]
+    cluster: ClusterArguments,
+    /// A setting that sessions begin with, for instance log_min_duration_statement=100ms. May be
+    /// given several times.
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    settings: Vec<String>,
+}
+
+/// How the node takes part in a cluster.
+#[derive(Args)]
+struct ClusterArguments {
     /// Makes the node a member of a cluster: where it listens for the other members. Loopback only:
     /// there is no TLS yet. Later starts need not say it.
     #[arg(long, value_name = "ADDRESS", requires = "join")]
@@ -58,10 +69,10 @@ pub(crate) struct StartArguments {
     /// A range of the cluster with more MiB in files is split.
     #[arg(long, value_name = "MIB", default_value_t = 256)]
     max_range_mib: u64,
-    /// A setting that sessions begin with, for instance log_min_duration_statement=100ms. May be
-    /// given several times.
-    #[arg(long = "set", value_name = "NAME=VALUE")]
-    settings: Vec<String>,
+    /// The log of a range with more MiB is cut though a member that is away needs it: when it comes
+    /// back it gets the state of the range instead.
+    #[arg(long, value_name = "MIB", default_value_t = 64)]
+    max_raft_log_mib: u64,
 }
 
 pub(crate) fn run(arguments: StartArguments) -> CliResult {
@@ -79,10 +90,11 @@ pub(crate) fn run(arguments: StartArguments) -> CliResult {
     config.memory_max = arguments.max_memory.map(|mib| mib << 20);
     config.import_dir = arguments.import_dir;
     config.cluster = ClusterConfig {
-        listen: arguments.listen_peers,
-        members: arguments.join,
-        max_clock_offset: Duration::from_millis(arguments.max_clock_offset_millis),
-        max_range_bytes: arguments.max_range_mib << 20,
+        listen: arguments.cluster.listen_peers,
+        members: arguments.cluster.join,
+        max_clock_offset: Duration::from_millis(arguments.cluster.max_clock_offset_millis),
+        max_range_bytes: arguments.cluster.max_range_mib << 20,
+        max_log_bytes: arguments.cluster.max_raft_log_mib << 20,
     };
     config.trim = Some(crate::allocator::return_free_memory);
     config.resident = Some(braid_env::memory::resident);

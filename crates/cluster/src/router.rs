@@ -203,7 +203,7 @@ impl Router {
                 }
                 Answer::WrongRange { known } => {
                     if !self.learn(known) {
-                        self.learn_all(node);
+                        self.learn_all(route, node);
                     }
                     return Ok(Sent::Moved);
                 }
@@ -335,19 +335,22 @@ impl Router {
         learned.any
     }
 
-    /// Asks a node for all ranges that it knows. It has said that a range has other keys, and not
-    /// which one has them.
-    fn learn_all(&self, node: NodeId) {
+    /// Asks a node for all ranges that it knows: it has said that a range has other keys, and not
+    /// which one has them. It may not know: a node that was away has no replica of ranges that
+    /// were split off meanwhile. Then the others are asked.
+    fn learn_all(&self, route: &Route, node: NodeId) {
         let request = Request::of_node(Ask::Ranges);
-        self.count_call(node);
-        let reply = self.transport.ask(node, &request, ASK_PATIENCE, &self.never);
-        let learned = match reply.map(|reply| reply.answer) {
-            Some(Answer::Ranges(known)) => self.learn(known),
-            _ => false,
-        };
-        if !learned {
-            self.transport.pause(PAUSE);
+        let others = route.nodes.iter().copied().filter(|other| *other != node);
+        for node in std::iter::once(node).chain(others) {
+            self.count_call(node);
+            let reply = self.transport.ask(node, &request, ASK_PATIENCE, &self.never);
+            if let Some(Answer::Ranges(known)) = reply.map(|reply| reply.answer)
+                && self.learn(known)
+            {
+                return;
+            }
         }
+        self.transport.pause(PAUSE);
     }
 
     /// Lifts the clock, unless the other one is out of bounds.

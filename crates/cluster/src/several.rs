@@ -323,12 +323,17 @@ impl Router {
 
     /// Tells those of what was decided who may not have heard of it.
     pub fn finish_decided(&self) {
-        let decided = std::mem::take(&mut *self.decided.lock());
+        let decided = self.decided.lock().clone();
         for one in decided {
-            if self.finish(&one).is_err() {
-                self.decided.lock().push(one);
+            if self.finish(&one).is_ok() {
+                self.decided.lock().retain(|other| other.txn != one.txn);
             }
         }
+    }
+
+    /// Of how many transactions somebody may not have heard what was decided.
+    pub fn unfinished(&self) -> usize {
+        self.decided.lock().len()
     }
 
     fn finish(&self, one: &Decided) -> KvResult<()> {

@@ -10,6 +10,7 @@
 //!                     then send what belongs to it
 //!     apply           committed entries, in order, each one once; then say so with applied(index)
 //!     fetch           entries to be read from the log's files; hand them over with fetched(..)
+//!     behind          followers that need entries that were cut: they must be given a state
 //! ```
 //!
 //! Invariants, which [`Group::open`] checks of what was stored:
@@ -33,7 +34,7 @@ use std::fmt::Write as _;
 use braid_env::random::Random;
 use protobuf::Message as _;
 use raft::eraftpb::{self, ConfChangeV2};
-use raft::{Config, RawNode, StateRole};
+use raft::{Config, ProgressState, RawNode, StateRole};
 
 use crate::entry::{Entry, EntryKind, HardState, ReplicaChange, ReplicaSet};
 use crate::error::{Error, Result};
@@ -53,6 +54,9 @@ pub struct GroupOptions {
     /// Bytes of entries that are kept in memory though they are applied and durable: followers that
     /// are further behind get theirs from the log's files. Default 1 MiB.
     pub kept_bytes: u64,
+    /// A log with more bytes may be cut though some follower needs what goes: it is given a state
+    /// then. Half of that stays. Default 64 MiB.
+    pub max_log_bytes: u64,
 }
 
 impl Default for GroupOptions {
@@ -62,9 +66,13 @@ impl Default for GroupOptions {
             heartbeat_ticks: 3,
             max_uncommitted_bytes: 64 << 20,
             kept_bytes: 1 << 20,
+            max_log_bytes: 64 << 20,
         }
     }
 }
+
+/// A log is cut in so many steps at least while it grows to its longest.
+const BLOCKS: u64 = 64;
 
 /// What was stored of a replica.
 #[derive(Debug, Clone, Default)]
@@ -80,6 +88,8 @@ pub struct GroupStart {
     /// What lies between the cut and the first of `entries` is in the log's files only: where each
     /// term begins there.
     pub older: Vec<(LogIndex, Term)>,
+    /// Bytes of those.
+    pub older_bytes: u64,
     /// The entries behind that: at least those that are not applied.
     pub entries: Vec<Entry>,
 }
@@ -110,6 +120,8 @@ pub struct Effects {
     pub apply: Vec<Entry>,
     /// To be read from the log's files. What is not is asked for again.
     pub fetch: Vec<Fetch>,
+    /// Followers that need entries that were cut. They are named again until they have a state.
+    pub behind: Vec<ReplicaId>,
 }
 
 /// Entries that a follower needs and that are not in memory.
@@ -156,7 +168,7 @@ impl Group {
         start: GroupStart,
         mut random: Random,
     ) -> Result<Group> {
-        let log = checked_log(&start)?;
+        let log = checked_log(&start, options.max_log_bytes)?;
         let config = Config {
             id: id.0,
             election_tick: options.election_ticks,
@@ -281,8 +293,8 @@ impl Group {
         self.settle();
     }
 
-    /// Drops entries up to `index`: they must be applied, their effect durable, and no replica may
-    /// need them any more. Returns place and term of the last one that is dropped.
+    /// Drops entries up to `index`: they must be applied, and their effect durable. Who needs them
+    /// is behind from then on. Returns place and term of the last one that is dropped.
     pub fn cut(&mut self, index: LogIndex) -> (LogIndex, Term) {
         let index = index.0.min(self.node.raft.raft_log.applied);
         self.node.mut_store().cut_to(index);
@@ -314,6 +326,7 @@ impl Group {
         }
         let missing = self.node.mut_store().take_missing();
         out.fetch = missing.into_iter().map(|missing| Fetch { missing }).collect();
+        out.behind = self.node.mut_store().take_behind().into_iter().map(ReplicaId).collect();
         out
     }
 
@@ -344,6 +357,55 @@ impl Group {
         }
         let matched = self.node.raft.prs().iter().map(|(_, progress)| progress.matched);
         matched.min().map(LogIndex)
+    }
+
+    /// If the log is longer than it should be: up to where it may be cut.
+    pub fn excess(&self) -> Option<LogIndex> {
+        let (log, most) = (self.node.store(), self.options.max_log_bytes);
+        (log.log_bytes() > most).then(|| LogIndex(log.end_of_all_but(most / 2)))
+    }
+
+    /// The last entry behind the cut that is in the log's files only; the cut if there is none.
+    pub fn in_files_up_to(&self) -> LogIndex {
+        let log = self.node.store();
+        LogIndex(log.cut().0 + log.counts().1)
+    }
+
+    /// The term of an entry, if it is in the log, or the last one that was cut.
+    pub fn term_of(&self, index: LogIndex) -> Option<Term> {
+        self.node.store().term_of(index.0).map(Term)
+    }
+
+    /// Whether the entry is in the log, and durable: then this replica has all before it, too.
+    pub fn has(&self, index: LogIndex, term: Term) -> bool {
+        self.term_of(index) == Some(term) && index.0 <= self.node.raft.raft_log.persisted
+    }
+
+    /// What it has promised, durable or not.
+    pub fn hard_state(&self) -> HardState {
+        HardState::of_raft(&self.node.raft.hard_state())
+    }
+
+    /// Tells the leader that this replica has the log up to an entry, or a state that makes it
+    /// unnecessary. Both must be durable.
+    pub fn say_has(&self, leader: ReplicaId, index: LogIndex) -> Message {
+        let mut raft = eraftpb::Message::default();
+        raft.set_msg_type(eraftpb::MessageType::MsgAppendResponse);
+        (raft.from, raft.to) = (self.id().0, leader.0);
+        (raft.term, raft.index, raft.commit) = (self.node.raft.term, index.0, index.0);
+        Message { raft }
+    }
+
+    /// On the leader: whether a follower was heard of lately and has nearly all of the log.
+    pub fn is_current(&self, follower: ReplicaId) -> bool {
+        const NEARLY: u64 = 1_000;
+        let last = self.node.raft.raft_log.last_index();
+        self.is_leader()
+            && self.node.raft.prs().get(follower.0).is_some_and(|progress| {
+                progress.recent_active
+                    && progress.state == ProgressState::Replicate
+                    && progress.matched + NEARLY > last
+            })
     }
 
     /// The place behind which entries are kept.
@@ -423,7 +485,7 @@ impl Group {
 }
 
 /// Checks the invariants of what was stored.
-fn checked_log(start: &GroupStart) -> Result<GroupLog> {
+fn checked_log(start: &GroupStart, max_log_bytes: u64) -> Result<GroupLog> {
     let bad = |reason: String| Err(Error::Inconsistent(reason));
     let (mut last, mut term) = start.cut;
     let kept = start.entries.first().map_or(last.next(), |entry| entry.index);
@@ -464,5 +526,7 @@ fn checked_log(start: &GroupStart) -> Result<GroupLog> {
     let entries = start.entries.iter().map(Entry::to_raft).collect();
     let older: VecDeque<_> = start.older.iter().map(|(first, term)| (first.0, term.0)).collect();
     let cut = (start.cut.0.0, start.cut.1.0);
-    Ok(GroupLog::new(hard_state, start.replicas.to_raft(), cut, older, entries))
+    let state = (hard_state, start.replicas.to_raft());
+    let older = (older, start.older_bytes);
+    Ok(GroupLog::new(state, cut, older, entries, max_log_bytes / BLOCKS))
 }

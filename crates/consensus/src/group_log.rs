@@ -10,11 +10,14 @@
 //! the terms are known. What is applied and durable may be let go of: only followers that are far
 //! behind need it, and then it is *fetched*: whoever drives the group reads it from the files.
 //!
+//! How long a log is, in bytes, is known by *blocks* of entries: it is cut between two of them when
+//! it is too long. A follower that needs what was cut is *behind*: it can only be given a state.
+//!
 //! The raft crate reads entries from here. An entry is put in when it is handed out to be made
 //! durable, which may be before it is.
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use raft::eraftpb::{ConfState, Entry, HardState, Snapshot};
 use raft::{Error, GetEntriesContext, RaftState, Storage, StorageError};
@@ -46,6 +49,12 @@ pub(crate) struct GroupLog {
     /// Entries that were fetched, for the moment.
     fetched: Vec<Entry>,
     missing: RefCell<Vec<Missing>>,
+    /// Followers that need what was cut.
+    behind: RefCell<BTreeSet<u64>>,
+    /// First entry and bytes of each block behind the cut.
+    blocks: VecDeque<(u64, u64)>,
+    /// A block is so long.
+    block_bytes: u64,
 }
 
 fn size(entry: &Entry) -> u64 {
@@ -53,16 +62,17 @@ fn size(entry: &Entry) -> u64 {
 }
 
 impl GroupLog {
-    /// A log that was cut; behind that lie entries of which only the terms are known, then those
-    /// that are given.
+    /// A log that was cut; behind that lie entries of which only the terms are known, and how many
+    /// bytes they have, then those that are given.
     pub(crate) fn new(
-        hard_state: HardState,
-        replicas: ConfState,
+        (hard_state, replicas): (HardState, ConfState),
         cut: (u64, u64),
-        older: VecDeque<(u64, u64)>,
+        (older, older_bytes): (VecDeque<(u64, u64)>, u64),
         entries: Vec<Entry>,
+        block_bytes: u64,
     ) -> GroupLog {
         let first = entries.first().map_or(cut.0 + 1, |entry| entry.index);
+        let blocks = older.front().map(|run| (run.0, older_bytes)).into_iter().collect();
         let mut log = GroupLog {
             hard_state,
             replicas,
@@ -73,6 +83,9 @@ impl GroupLog {
             bytes: 0,
             fetched: Vec::new(),
             missing: RefCell::default(),
+            behind: RefCell::default(),
+            blocks,
+            block_bytes,
         };
         log.append(entries);
         log
@@ -107,17 +120,48 @@ impl GroupLog {
             self.first
         );
         let gone = self.entries.drain((first - self.first) as usize..);
-        self.bytes -= gone.map(|entry| size(&entry)).sum::<u64>();
+        let gone = gone.map(|entry| size(&entry)).sum::<u64>();
+        self.bytes -= gone;
+        self.shorten_blocks(first, gone);
         while self.terms.back().is_some_and(|run| run.0 >= first) {
             self.terms.pop_back();
         }
         for entry in entries {
             self.bytes += size(&entry);
+            match self.blocks.back_mut().filter(|block| block.1 < self.block_bytes) {
+                Some(block) => block.1 += size(&entry),
+                None => self.blocks.push_back((entry.index, size(&entry))),
+            }
             if self.terms.back().is_none_or(|run| run.1 != entry.term) {
                 self.terms.push_back((entry.index, entry.term));
             }
             self.entries.push_back(entry);
         }
+    }
+
+    /// The entries from `first` on are gone, which have so many bytes.
+    fn shorten_blocks(&mut self, first: u64, mut bytes: u64) {
+        while let Some(block) = self.blocks.pop_back_if(|block| block.0 >= first) {
+            bytes = bytes.saturating_sub(block.1);
+        }
+        if let Some(block) = self.blocks.back_mut() {
+            block.1 = block.1.saturating_sub(bytes);
+        }
+    }
+
+    /// Bytes of all entries behind the cut, about.
+    pub(crate) fn log_bytes(&self) -> u64 {
+        self.blocks.iter().map(|block| block.1).sum()
+    }
+
+    /// Up to where it may be cut so that at least so many bytes stay, about.
+    pub(crate) fn end_of_all_but(&self, bytes: u64) -> u64 {
+        let mut kept = 0;
+        let enough = self.blocks.iter().rev().find(|block| {
+            kept += block.1;
+            kept >= bytes
+        });
+        enough.map_or(self.cut.0, |block| block.0 - 1)
     }
 
     /// Drops the entries up to `index`, which must be there.
@@ -134,6 +178,13 @@ impl GroupLog {
         }
         if self.last() == index {
             self.terms.clear();
+            self.blocks.clear();
+        }
+        while self.blocks.get(1).is_some_and(|block| block.0 <= index + 1) {
+            self.blocks.pop_front();
+        }
+        if let Some(block) = self.blocks.front_mut() {
+            block.0 = block.0.max(index + 1);
         }
     }
 
@@ -163,6 +214,11 @@ impl GroupLog {
     /// What was asked for since the last time and is not in memory.
     pub(crate) fn take_missing(&mut self) -> Vec<Missing> {
         std::mem::take(self.missing.get_mut())
+    }
+
+    /// Who was found to be behind since the last time.
+    pub(crate) fn take_behind(&mut self) -> BTreeSet<u64> {
+        std::mem::take(self.behind.get_mut())
     }
 
     /// Has entries at hand that are not kept.
@@ -245,8 +301,10 @@ impl Storage for GroupLog {
         Ok(self.last())
     }
 
-    /// There are none yet: whoever cuts a log looks that all replicas have what is cut.
-    fn snapshot(&self, _request_index: u64, _to: u64) -> raft::Result<Snapshot> {
+    /// States do not travel as messages of Raft: whoever drives the group is told who needs one.
+    /// When the follower has it, it says so as if it had got the entries.
+    fn snapshot(&self, _request_index: u64, to: u64) -> raft::Result<Snapshot> {
+        self.behind.borrow_mut().insert(to);
         Err(Error::Store(StorageError::SnapshotTemporarilyUnavailable))
     }
 }

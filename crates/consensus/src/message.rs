@@ -30,6 +30,11 @@ impl Message {
         !self.raft.get_entries().is_empty()
     }
 
+    /// Whether its sender leads, or has led.
+    pub fn is_of_leader(&self) -> bool {
+        matches!(self.raft.get_msg_type(), MessageType::MsgAppend | MessageType::MsgHeartbeat)
+    }
+
     /// The bytes that [`Message::decode`] reads.
     pub fn encode(&self) -> Vec<u8> {
         self.raft.write_to_bytes().expect("all fields of a message are optional")

@@ -42,7 +42,8 @@
 //!
 //! * C1: a write is not older than what it overlaps; a range tombstone is newer than the points
 //!   in its span that arrived before.
-//! * C2: nothing is written at or below the garbage collection threshold.
+//! * C2: nothing is written at or below the garbage collection threshold, but by an ingest where
+//!   it cuts out all that was there.
 //! * C5: nothing is read below it.
 //!
 //! What this crate does not know: SQL, transactions, ranges, async runtimes.
@@ -83,7 +84,7 @@ pub use inspect::{
     CheckReport, DropCounts, Event, EventKind, EventListener, EventSst, JobKind, JobOutcome,
     Problem, check_store, dump, lsm_page,
 };
-pub use iter::{Row, RowBatch, Scan, ScanOptions, ScanStats, even_cuts};
+pub use iter::{Export, Exported, Row, RowBatch, Scan, ScanOptions, ScanStats, even_cuts};
 pub use key::{CommitTs, KeySpan};
 pub use metrics::{LevelMetrics, Metrics, ReasonMetrics};
 pub use options::{Codec, MAX_KEY_LEN, Options, RowClassFn};

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 
 use crate::error::{Error, Result};
-use crate::iter::{MergeCursor, ReadPoint, ReadWork, Scan, ScanOptions, ScanPlan};
+use crate::iter::{Export, MergeCursor, ReadPoint, ReadWork, Scan, ScanOptions, ScanPlan};
 use crate::key::{CommitTs, KeySpan};
 use crate::options::RowClassFn;
 use crate::state::State;
@@ -109,6 +109,12 @@ impl View {
         let (limit, plan) = (plan.options.limit, Arc::new(plan));
         let cursor = MergeCursor::new(self.pinned.state.layers(&plan), plan);
         Ok(Scan::new(cursor, limit))
+    }
+
+    /// Every version in a span, deletions and range tombstones included: what another store needs
+    /// to answer as this one. May read from the device.
+    pub fn export(&self, span: &KeySpan) -> Result<Export> {
+        Export::new(self.clone(), span)
     }
 
     /// Blocks that point reads of this view looked at, and how many of them came from the device.

@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use braid_env::fs::{FileSystem, MemFs};
+use braid_env::random::Random;
 use braid_env::tasks::SeededTasks;
 use braid_lsm::{
-    Batch, CommitTs, Db, Durability, Error, IngestOptions, KeySpan, Options, ScanOptions,
+    Batch, CommitTs, Db, Durability, Error, Exported, IngestOptions, KeySpan, Options, ScanOptions,
     SstBuilder, check_store,
 };
 use support::options;
@@ -378,4 +379,110 @@ fn a_range_tombstone_in_the_memtable_shares_keys_with_every_file_under_it() {
     bench.ingest(&[file]).unwrap();
     assert_eq!(bench.db.metrics().immutable_memtables, 1);
     assert_eq!(bench.rows(5), ["a=f5", "z=f5"]);
+}
+
+/// Takes a span of a store over to another one: all versions, as if everything had been written there.
+fn carry(bench: &mut Bench, to: &mut Bench, span: &KeySpan) {
+    let mut export = bench.db.view(CommitTs(u64::MAX - 1)).unwrap().export(span).unwrap();
+    let mut builder = to.builder(1);
+    while let Some(item) = export.next_item().unwrap() {
+        match item {
+            Exported::Entry { key, ts, value: Some(value) } => {
+                builder.put_at(&key, ts, &value).unwrap();
+            }
+            Exported::Entry { key, ts, value: None } => builder.delete_at(&key, ts).unwrap(),
+            Exported::Tombstone { span, ts } => {
+                builder.delete_span_at(&span.start, &span.end, ts).unwrap();
+            }
+        }
+    }
+    let file = builder.finish().unwrap();
+    let excise = Some(span.clone());
+    to.db.ingest(&[file.path], IngestOptions { excise, ts_override: None }).unwrap();
+}
+
+#[test]
+fn an_export_has_all_versions_and_tombstones_of_all_layers_and_nothing_that_came_later() {
+    let mut bench = Bench::new();
+    let write = |bench: &Bench, ts, batch: &dyn Fn(&mut Batch)| {
+        let mut at = Batch::at(CommitTs(ts));
+        batch(&mut at);
+        bench.db.write(at, Durability::Sync).unwrap();
+    };
+    bench.put(1, &["a", "b", "c", "d", "e", "f"]);
+    bench.db.flush().unwrap();
+    bench.tasks.run_all();
+    write(&bench, 2, &|b| b.delete_span(b"b", b"e"));
+    bench.put(3, &["c"]);
+    bench.db.flush().unwrap();
+    bench.tasks.run_all();
+    write(&bench, 4, &|b| b.delete(b"c"));
+    // An excise that waits for a memtable, with an ingest on top of it.
+    bench.put(5, &["e"]);
+    let file = bench.file(6, &["e"]);
+    let excise = Some(KeySpan::new("e", "f"));
+    bench.db.ingest(&[file], IngestOptions { excise, ts_override: None }).unwrap();
+    bench.put(7, &["b", "c"]);
+    write(&bench, 8, &|b| b.delete_span(b"a", b"c"));
+    let span = KeySpan::new("b", "f");
+    let mut export = bench.db.view(CommitTs(u64::MAX - 1)).unwrap().export(&span).unwrap();
+    write(&bench, 9, &|b| b.delete_span(b"a", b"z"));
+    bench.put(10, &["b"]);
+    let mut items = Vec::new();
+    while let Some(item) = export.next_item().unwrap() {
+        items.push(match item {
+            Exported::Entry { key, ts, value } => {
+                let kind = if value.is_some() { "" } else { "-" };
+                format!("{kind}{}@{ts}", key.escape_ascii())
+            }
+            Exported::Tombstone { span, ts } => {
+                format!("[{},{})@{ts}", span.start.escape_ascii(), span.end.escape_ascii())
+            }
+        });
+    }
+    let expected = "[b,e)@2 [b,c)@8 b@7 b@1 c@7 -c@4 c@3 c@1 d@1 e@6";
+    assert_eq!(items.join(" "), expected);
+}
+
+#[test]
+fn what_is_carried_to_another_store_reads_the_same_at_all_times() {
+    for seed in 0..40 {
+        let mut random = Random::seeded(seed);
+        let (mut from, mut to) = (Bench::new(), Bench::new());
+        let key = |random: &mut Random| format!("{:02}", random.below(12));
+        for ts in 1..60 {
+            let mut batch = Batch::at(CommitTs(ts));
+            match random.below(5) {
+                0 => {
+                    let (a, b) = (key(&mut random), key(&mut random));
+                    batch.delete_span(a.as_bytes(), b.as_bytes());
+                }
+                1 => batch.delete(key(&mut random).as_bytes()),
+                _ => batch.put(key(&mut random).as_bytes(), ts.to_string().as_bytes()),
+            }
+            from.db.write(batch, Durability::Buffered).unwrap();
+            if random.chance(1, 6) {
+                from.db.flush().unwrap();
+            }
+            if random.chance(1, 4) {
+                from.tasks.run_one();
+            }
+        }
+        // What is there already is older, newer, and below the threshold.
+        to.put(70, &["03", "05", "99"]);
+        to.db.set_gc_threshold(CommitTs(40)).unwrap();
+        let span = KeySpan::new("02", "09");
+        carry(&mut from, &mut to, &span);
+        let rows = |bench: &Bench, ts: u64| {
+            let view = bench.db.view(CommitTs(ts)).unwrap();
+            collect(&mut view.scan(span.clone(), ScanOptions::default()).unwrap()).unwrap()
+        };
+        for compacted in [false, true] {
+            (40..65).for_each(|ts| assert_eq!(rows(&from, ts), rows(&to, ts), "{seed} {ts}"));
+            let newest = |bench: &Bench| bench.db.newest_above(&span, CommitTs(40)).unwrap();
+            assert_eq!(newest(&from), newest(&to), "seed {seed}, compacted: {compacted}");
+            to.db.compact_span(&KeySpan::all()).unwrap();
+        }
+        assert_eq!(to.rows(71).last().map(String::as_str), Some("99=v7"));
+    }
 }

@@ -44,6 +44,8 @@ pub(crate) enum Event {
     Ask(Asker, Box<Request>),
     /// What the store held then is durable.
     StoreSynced(StorePosition),
+    /// The node is about to end: others are to have its leases.
+    Drain,
     Stop,
 }
 
@@ -141,6 +143,10 @@ impl Driver {
                 self.replicas.request(number, *request)
             }
             Event::StoreSynced(position) => self.replicas.store_synced(&position),
+            Event::Drain => {
+                self.replicas.drain();
+                Ok(())
+            }
             Event::Stop => Ok(()),
         }
     }
@@ -149,6 +155,9 @@ impl Driver {
     fn settle(&mut self, askers: &mut Askers) -> Result<()> {
         loop {
             let effects = self.replicas.effects();
+            for note in effects.notes {
+                tracing::info!("{note}");
+            }
             for (node, bytes) in effects.send {
                 // Lost if there is no connection: it is sent again.
                 self.peers.send(node, &Frame::Raft(bytes.into()));

@@ -5,13 +5,13 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use braid_cluster::{Router, RouterOptions};
-use braid_consensus::{RaftLogOptions, ReplicaId};
+use braid_consensus::{GroupOptions, RaftLogOptions, ReplicaId};
 use braid_env::clock::Clock;
 use braid_env::fs::{DirLock, FileSystem};
 use braid_env::memory::Pool;
@@ -25,12 +25,14 @@ use braid_range::{
 use parking_lot::Mutex;
 
 use crate::carrier::{Carrier, Inbox, Questions};
-use crate::driver::{Driver, Event, MAX_EVENTS};
+use crate::driver::{Driver, Event, MAX_EVENTS, TICK};
 use crate::identity::{Identity, MAX_MEMBERS};
 use crate::peers::{Peers, dial};
 
 /// Of a leaseholder that dies others take over after so long, and an election: within 6 s.
 const LEASE: Duration = Duration::from_secs(4);
+/// It is looked so often who leads how many ranges.
+const SPREAD_TICKS: u64 = 7;
 /// It is said so often which transactions run, and done what those over several ranges have left.
 const HOUSEKEEPING: Duration = Duration::from_secs(1);
 /// Locks of a node that has not said so for so long go: others wait for them no longer than for a
@@ -69,6 +71,9 @@ pub struct MemberOptions {
     pub split_points: SplitPoints,
     /// A range with more bytes in files is split. Default 256 MiB.
     pub max_range_bytes: u64,
+    /// The log of a range with more bytes is cut though a member that is away needs it: it gets the
+    /// state of the range then. Default 64 MiB.
+    pub max_log_bytes: u64,
     /// For so long all versions are kept, the same for all members; `None`: for ever.
     pub gc_window: Option<Duration>,
 }
@@ -89,6 +94,7 @@ impl MemberOptions {
             row_form: None,
             split_points: braid_range::anywhere,
             max_range_bytes: 256 << 20,
+            max_log_bytes: 64 << 20,
             gc_window: None,
         }
     }
@@ -158,7 +164,10 @@ pub struct Member {
     threads: Mutex<Vec<JoinHandle<()>>>,
     router: Arc<Router>,
     coordinator: Arc<Coordinator>,
+    clock: Arc<dyn Clock>,
     store: Db,
+    states_installed: Arc<AtomicU64>,
+    led: Arc<AtomicU64>,
     stopping: Arc<AtomicBool>,
     failed: Arc<AtomicBool>,
     _lock: Box<dyn DirLock>,
@@ -204,8 +213,9 @@ impl Member {
             peers: peers.clone(),
             clock: clock.clone(),
         };
-        let router = Arc::new(router(carrier, &replicas, &options));
+        let router = Arc::new(router(carrier, &replicas, &identity, &options));
         let store = replicas.store().clone();
+        let (states_installed, led) = (replicas.states_installed(), replicas.led());
         let driver =
             Driver { replicas, peers: peers.clone(), clock: clock.clone(), failed: failed.clone() };
         let own = events.clone();
@@ -236,7 +246,10 @@ impl Member {
             threads,
             router,
             coordinator,
+            clock: options.clock,
             store,
+            states_installed,
+            led,
             stopping,
             failed,
             _lock: lock,
@@ -282,6 +295,35 @@ impl Member {
         self.router.range_count()
     }
 
+    /// How many states of ranges it has got, since it was started, instead of entries that were cut
+    /// while it was away.
+    pub fn states_installed(&self) -> u64 {
+        self.states_installed.load(Ordering::Relaxed)
+    }
+
+    /// How many ranges it leads, as of a moment ago: it serves them, or is about to.
+    pub fn led_ranges(&self) -> u64 {
+        self.led.load(Ordering::Relaxed)
+    }
+
+    /// Gives the leases that it has to other members, and ends what its transactions have left; to
+    /// be called before [`Member::stop`], so that nobody has to wait for either. Blocks until that
+    /// is done, or for so long; whether it is. Without a majority it cannot be.
+    pub fn drain(&self, patience: Duration) -> bool {
+        // A count of a moment ago is not enough: it may lead more now.
+        const STEP: Duration = Duration::from_millis(50);
+        if self.has_failed() || self.events.send(Event::Drain).is_err() {
+            return false;
+        }
+        let until = self.clock.monotonic_nanos() + patience.as_nanos() as u64;
+        self.clock.sleep(2 * TICK);
+        let is_done = || self.led_ranges() == 0 && self.router.unfinished() == 0;
+        while !is_done() && self.clock.monotonic_nanos() < until {
+            self.clock.sleep(STEP);
+        }
+        is_done()
+    }
+
     /// Stops its threads and closes its store. What was acknowledged is durable already.
     pub fn stop(&self) {
         if self.stopping.swap(true, Ordering::SeqCst) {
@@ -305,8 +347,17 @@ impl Drop for Member {
 }
 
 /// Finds leaseholders for this node's transactions; it knows the ranges that the node has replicas
-/// of.
-fn router(carrier: Carrier, replicas: &Replicas, options: &MemberOptions) -> Router {
+/// of. It may lack some that were split off while it was away: their keys are looked for where the
+/// cluster began.
+fn router(
+    carrier: Carrier,
+    replicas: &Replicas,
+    identity: &Identity,
+    options: &MemberOptions,
+) -> Router {
+    let guess = RangeDescriptor { generation: 0, ..first_range(identity) };
+    let own = replicas.ranges().into_iter().map(|(range, _)| range);
+    let ranges = std::iter::once(guess).chain(own).collect();
     let home = carrier.home;
     let own = RouterOptions {
         home: Some(home),
@@ -317,7 +368,7 @@ fn router(carrier: Carrier, replicas: &Replicas, options: &MemberOptions) -> Rou
         patience: Duration::from_secs(30),
         oldest_readable: replicas.newest_threshold(),
         fs: options.fs.clone(),
-        ranges: replicas.ranges().into_iter().map(|(range, _)| range).collect(),
+        ranges,
     };
     Router::new(Arc::new(carrier), own)
 }
@@ -401,17 +452,13 @@ fn open(identity: &Identity, options: &MemberOptions) -> Result<Replicas, Member
         lease_micros: LEASE.as_micros() as u64,
         max_clock_offset_micros: options.max_clock_offset.as_micros() as u64,
         max_range_bytes: options.max_range_bytes,
+        group: GroupOptions { max_log_bytes: options.max_log_bytes, ..GroupOptions::default() },
         gc_window_micros: options.gc_window.map(|window| window.as_micros() as u64),
+        spread_ticks: Some(SPREAD_TICKS),
         coordinator_patience_micros: COORDINATOR_PATIENCE.as_micros() as u64,
         ..NodeOptions::new(identity.node())
     };
-    let replicas = identity.members().into_iter().map(|(node, _)| (ReplicaId(node.0), node));
-    let first = RangeDescriptor {
-        id: RangeId(1),
-        span: KeySpan::new(FIRST_DATA_KEY, KeySpan::all().end),
-        generation: 1,
-        replicas: replicas.collect(),
-    };
+    let first = first_range(identity);
     let replicas = Replicas::open(env, dir, own, &[first]).map_err(MemberError::Stored)?;
     if replicas.starts() >= MAX_STARTS {
         let why = "it was started too often: names of transactions would be used twice";
@@ -419,6 +466,17 @@ fn open(identity: &Identity, options: &MemberOptions) -> Result<Replicas, Member
     }
     identity.note_opened()?;
     Ok(replicas)
+}
+
+/// The range that a cluster begins with.
+fn first_range(identity: &Identity) -> RangeDescriptor {
+    let replicas = identity.members().into_iter().map(|(node, _)| (ReplicaId(node.0), node));
+    RangeDescriptor {
+        id: RangeId(1),
+        span: KeySpan::new(FIRST_DATA_KEY, KeySpan::all().end),
+        generation: 1,
+        replicas: replicas.collect(),
+    }
 }
 
 /// Ends what transactions have left.

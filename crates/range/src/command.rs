@@ -50,7 +50,9 @@ pub(crate) enum Act {
     Ingest { txn: TxnId, at: CommitTs, rows: Vec<(Bytes, Bytes)> },
     /// A replica gets the lease, or renews its own.
     Lease(Lease),
-    /// All replicas have the log up to here: it may be cut.
+    /// The holder gives its lease up: no later timestamp belongs to it.
+    Release,
+    /// The log may be cut up to here. Who has less of it needs a state.
     Cut(LogIndex),
     /// Nobody reads as of a time below any more.
     Gc(CommitTs),
@@ -119,6 +121,7 @@ impl Command {
                 out.push(2);
                 lease.encode(&mut out);
             }
+            Act::Release => out.push(11),
             Act::Cut(index) => {
                 out.push(3);
                 put_number(&mut out, index.0);
@@ -177,6 +180,7 @@ fn take_act(reader: &mut Reader<'_>) -> Option<Act> {
         8 => Act::Abort { txn: take_txn(reader)? },
         9 => Act::Settle { txn: take_txn(reader)? },
         2 => Act::Lease(Lease::decode(reader)?),
+        11 => Act::Release,
         3 => Act::Cut(LogIndex(reader.number()?)),
         10 => Act::Gc(CommitTs(reader.number()?)),
         4 => {
@@ -252,6 +256,7 @@ mod tests {
             Act::Lease(Lease { sequence: 300, ..Lease::NONE }),
             Act::Cut(LogIndex(9)),
             Act::Gc(CommitTs(1 << 50)),
+            Act::Release,
             Act::Split(Split { at: Bytes::from_static(b"m"), right: RangeId(3) }),
             Act::Ingest {
                 txn,

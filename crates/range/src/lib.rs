@@ -34,21 +34,26 @@
 //! Versions that nobody reads any more go: each range has a threshold that follows the clock, and
 //! stays below the oldest time that a transaction of any router reads (`collecting`).
 //!
-//! What is not there yet: a place to look ranges up, replicas that move, snapshots. So the log of a
-//! range is kept, on disk, until all replicas have it.
+//! A replica that stays away is not waited for: the log of a range is cut when it is too long, and
+//! who needs what is gone is given the state of the range (`raft_snapshot`).
+//!
+//! What is not there yet: a place to look ranges up, replicas that move.
 //!
 //! What this crate does not know: SQL, transactions' buffers and locks, sockets, the raft crate.
 
 mod collecting;
 mod command;
 mod deadlocks;
+mod envelope;
 mod ids;
 mod lease;
 mod local_keys;
 mod locking;
 mod machine;
+mod moving;
 mod outcomes;
 mod prepared;
+mod raft_snapshot;
 mod recent;
 mod replica;
 mod replicas;
@@ -63,6 +68,7 @@ pub use ids::{NodeId, RangeDescriptor, RangeId, TxnId};
 pub use lease::Lease;
 pub use local_keys::FIRST_DATA_KEY;
 pub use prepared::{Anchor, Decision};
+pub use raft_snapshot::thin_out;
 pub use replicas::{NodeEffects, NodeEnv, NodeOptions, Replicas, StorePosition};
 pub use request::{
     Answer, Ask, CommitAsk, HeldLocks, LockAsk, LockSession, LockStop, Locked, PrepareAsk, Request,

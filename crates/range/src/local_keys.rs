@@ -31,6 +31,13 @@ fn of_range(range: RangeId, kind: u8) -> Vec<u8> {
     key
 }
 
+/// Keys of all records of a range.
+pub(crate) fn records(range: RangeId) -> KeySpan {
+    let mut prefix = of_range(range, 0);
+    prefix.pop();
+    KeySpan::prefix(&prefix)
+}
+
 /// Key of the state of a range's replica.
 pub(crate) fn state(range: RangeId) -> Vec<u8> {
     of_range(range, b's')

@@ -141,6 +141,11 @@ impl Locking {
         own.is_some_and(|own| own.restored || own.step == u64::MAX)
     }
 
+    /// Whether somebody has a lock, or waits for one.
+    pub(crate) fn is_in_use(&self) -> bool {
+        !self.sessions.is_empty() || !self.waiters.is_empty()
+    }
+
     /// Requests that wait.
     pub(crate) fn waiting(&self) -> usize {
         self.waiters.len()
@@ -208,6 +213,10 @@ impl Replica {
         self.locking.hear(txn, self.clocks.wall.now_micros());
         if ask.session.is_some_and(|session| !self.locking.has(txn, session)) {
             return Ok(Tried::Answer(Answer::Conflict(Conflict::LocksLost)));
+        }
+        // The lease is about to go: who has no lock here waits for the next one.
+        if self.is_closing() && !self.locking.sessions.contains_key(&txn) {
+            return Ok(Tried::Wait);
         }
         let session = self.locking.sessions.entry(txn).or_default();
         if ask.step < session.step {

@@ -211,6 +211,7 @@ impl Machine {
                 self.remember(batch, txn, Outcome { decision, since: ts, anchor: None });
             }
             Act::Lease(next) => self.state.lease.expiry = next.expiry,
+            Act::Release => self.state.lease.expiry = CommitTs(ts.0 + 1),
             Act::Cut(index) => self.state.cut = index,
             Act::Gc(threshold) => self.state.gc = threshold,
             Act::Prepare(part) => {
@@ -294,6 +295,7 @@ impl Machine {
                 let in_time = self.state.gc < *at && *at < ts;
                 in_lease && inside && in_time && self.outcomes.of(*txn).is_none()
             }
+            Act::Release => in_lease,
             Act::Cut(index) => in_lease && *index > self.state.cut,
             // What is prepared is written at its bound or later: above the threshold, too.
             Act::Gc(threshold) => {

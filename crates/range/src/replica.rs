@@ -40,6 +40,7 @@ use crate::lease::{Lease, micros};
 use crate::local_keys::FIRST_DATA_KEY;
 use crate::locking::{Locking, span_of};
 use crate::machine::{Applied, Machine};
+use crate::moving::Giving;
 use crate::prepared::Decision;
 use crate::replicas::NodeOptions;
 use crate::request::{Answer, Ask, CommitAsk, HeldLocks, PrepareAsk, Request, RequestNumber};
@@ -102,10 +103,12 @@ struct Waiting {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Tenure {
     /// The lease that it may serve under: it has asked for it and applied it.
-    lease: Option<u64>,
+    pub(crate) lease: Option<u64>,
     /// When the first of its leases began that followed each other: since then this node's clock
     /// alone has stamped what is written.
     pub(crate) since: CommitTs,
+    /// It is being given to another replica.
+    pub(crate) giving: Option<Giving>,
 }
 
 /// Committed entries that wait for room in the store.
@@ -113,6 +116,16 @@ pub(crate) struct Tenure {
 struct Unapplied {
     entries: VecDeque<Entry>,
     bytes: usize,
+}
+
+/// What the replica's log is needed for.
+#[derive(Default)]
+pub(crate) struct LogUse {
+    unapplied: Unapplied,
+    /// What lies behind this is needed for states that are on their way to others.
+    pub(crate) needed: Option<LogIndex>,
+    /// Its oldest entries keep files that could go.
+    pub(crate) is_old: bool,
 }
 
 /// What comes of trying to serve a request.
@@ -137,7 +150,7 @@ pub(crate) struct Replica {
     applied_term: Term,
     /// Somebody wants the range to be served.
     pub(crate) wanted: bool,
-    unapplied: Unapplied,
+    pub(crate) log: LogUse,
     last_proposal: u64,
     /// By lease and proposal.
     pub(crate) pending: BTreeMap<(u64, u64), Pending>,
@@ -164,7 +177,7 @@ impl Replica {
             asked: None,
             applied_term: Term(0),
             wanted: true,
-            unapplied: Unapplied::default(),
+            log: LogUse::default(),
             last_proposal: 0,
             pending: BTreeMap::new(),
             waiting: VecDeque::new(),
@@ -176,7 +189,9 @@ impl Replica {
     /// Begins its life by a split of another one. Where that one may serve, this one may, too: the
     /// same process has served its keys, and has locked them.
     pub(crate) fn inherit(&mut self, left: &mut Replica) -> Result<()> {
-        self.tenure = left.tenure;
+        self.tenure = Tenure { giving: None, ..left.tenure };
+        // Who waited for something else when the split was applied may wait for a lock since then.
+        left.dismiss_lock_waiters();
         self.locking = left.locking.split_off(&self.machine.state.descriptor.span.start);
         match left.group.is_leader() {
             true => self.group.campaign(),
@@ -187,6 +202,7 @@ impl Replica {
     /// Time has passed.
     pub(crate) fn tick(&mut self) -> Result<()> {
         self.group.tick();
+        self.tick_giving()?;
         self.look_after_lease()?;
         self.propose_cut()?;
         for waiting in &mut self.waiting {
@@ -219,21 +235,21 @@ impl Replica {
 
     /// Takes committed entries, to be applied.
     pub(crate) fn take_committed(&mut self, entries: Vec<Entry>) {
-        self.unapplied.bytes += entries.iter().map(|entry| entry.data.len()).sum::<usize>();
-        self.unapplied.entries.extend(entries);
+        self.log.unapplied.bytes += entries.iter().map(|entry| entry.data.len()).sum::<usize>();
+        self.log.unapplied.entries.extend(entries);
     }
 
     /// Whether so much waits to be applied that no more should come.
     pub(crate) fn is_choked(&self) -> bool {
-        self.unapplied.bytes > MAX_UNAPPLIED_BYTES
+        self.log.unapplied.bytes > MAX_UNAPPLIED_BYTES
     }
 
     /// Applies what is committed, as far as the store has room.
     pub(crate) fn apply(&mut self) -> Result<()> {
         let mut last = None;
-        while !self.unapplied.entries.is_empty() && self.machine.has_room() {
-            let entry = self.unapplied.entries.pop_front().expect("there is one");
-            self.unapplied.bytes -= entry.data.len();
+        while !self.log.unapplied.entries.is_empty() && self.machine.has_room() {
+            let entry = self.log.unapplied.entries.pop_front().expect("there is one");
+            self.log.unapplied.bytes -= entry.data.len();
             let applied = self.machine.apply(&entry)?;
             self.applied_term = entry.term;
             match applied {
@@ -254,6 +270,7 @@ impl Replica {
         }
         let Some(last) = last else { return Ok(()) };
         self.group.applied(last);
+        self.advance_giving()?;
         self.look_after_lease()?;
         // What is written here from now on is above what others have stamped.
         self.clocks.hlc.update(self.machine.state.foreign.0);
@@ -328,6 +345,11 @@ impl Replica {
             && lease.covers(ts, self.options.max_clock_offset_micros)
     }
 
+    /// Whether a lease was asked for, and nobody knows yet what becomes of that.
+    pub(crate) fn is_asking(&self) -> bool {
+        self.asked.is_some()
+    }
+
     /// Whether it leads in the term of its lease.
     pub(crate) fn proposes(&self) -> bool {
         let lease = &self.machine.state.lease;
@@ -343,7 +365,7 @@ impl Replica {
             // So what was asked for in one of them is there, or lost.
             self.asked = self.asked.filter(|asked| asked.1 == self.group.term());
         }
-        if !ready || self.asked.is_some() {
+        if !ready || self.asked.is_some() || self.tenure.giving.is_some() {
             return Ok(());
         }
         let lease = self.machine.state.lease;
@@ -374,7 +396,20 @@ impl Replica {
         Ok(())
     }
 
-    /// Lets the log be cut where all replicas have it and this one has applied it.
+    /// Whoever waits for something is told to ask again: this replica goes.
+    pub(crate) fn dismiss_all(&mut self) -> Vec<(RequestNumber, Answer)> {
+        self.dismiss_lock_waiters();
+        let pending = std::mem::take(&mut self.pending);
+        let waiting = std::mem::take(&mut self.waiting);
+        let askers = pending.into_values().flat_map(|pending| pending.askers);
+        let askers = askers.chain(waiting.into_iter().map(|waiting| waiting.number));
+        let mut answers = std::mem::take(&mut self.answers);
+        answers.extend(askers.map(|asker| (asker, Answer::Again)));
+        answers
+    }
+
+    /// Lets the log be cut where all replicas have it and this one has applied it; or, if it is too
+    /// long, where this one has applied it.
     fn propose_cut(&mut self) -> Result<()> {
         let ts = self.clocks.now();
         if !self.proposes() || !self.serves(ts) {
@@ -385,13 +420,25 @@ impl Replica {
         let index = matched.min(self.machine.stored);
         if index.0 >= state.cut.0 + self.options.cut_after_entries {
             self.propose(Act::Cut(index), ts)?;
+            return Ok(());
+        }
+        // Not before what was decided has been done.
+        if self.group.cut_at() < state.cut {
+            return Ok(());
+        }
+        let excess = self.group.excess();
+        let in_files = self.log.is_old.then(|| self.group.in_files_up_to());
+        let Some(index) = excess.max(in_files) else { return Ok(()) };
+        let index = index.min(self.machine.stored).min(self.log.needed.unwrap_or(index));
+        if index > state.cut {
+            self.propose(Act::Cut(index), ts)?;
         }
         Ok(())
     }
 
     /// Proposes; returns the proposal's number and the place of its entry, nothing if the group
     /// takes none now.
-    fn propose(&mut self, act: Act, ts: CommitTs) -> Result<Option<(u64, LogIndex)>> {
+    pub(crate) fn propose(&mut self, act: Act, ts: CommitTs) -> Result<Option<(u64, LogIndex)>> {
         // A lease is small, and to lose it would help nobody.
         if self.is_choked() && !matches!(act, Act::Lease(_)) {
             return Ok(None);
@@ -702,7 +749,7 @@ impl Replica {
              {} prepared",
             self.group.describe(),
             state.lease,
-            self.unapplied.entries.len(),
+            self.log.unapplied.entries.len(),
             self.pending.len(),
             self.waiting.len(),
             self.locking.waiting(),

@@ -20,10 +20,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use braid_consensus::codec::{Reader, put_bytes, put_number};
+use braid_consensus::codec::{Reader, put_number};
 use braid_consensus::{
     Error, Group, GroupId, GroupOptions, GroupStart, LogBatch, LogIndex, LogPlace, LoggedGroup,
-    Message, RaftLog, RaftLogOptions, Result,
+    Message, RaftLog, RaftLogOptions, ReplicaId, Result,
 };
 use braid_env::clock::{Clock, Hlc};
 use braid_env::fs::FileSystem;
@@ -33,11 +33,14 @@ use braid_lsm::{Batch, CommitTs, Db, Durability, KeySpan, Options, Pending, Scan
 
 use crate::collecting::{Readers, Thresholds};
 use crate::command::Split;
+use crate::envelope::Envelope;
 use crate::ids::{NodeId, RangeDescriptor, RangeId, TxnId};
 use crate::lease::micros;
 use crate::local_keys;
 use crate::machine::{Machine, ValueForms, newest};
+use crate::moving::Moves;
 use crate::prepared::Decision;
+use crate::raft_snapshot::{Staging, Traffic, finish_installs};
 use crate::replica::{Clocks, Replica};
 use crate::request::{Answer, Ask, NOBODY, Request, RequestNumber};
 use crate::splitting::SplitPoints;
@@ -60,6 +63,9 @@ pub struct NodeOptions {
     pub patience_ticks: u64,
     /// Entries that all replicas have are dropped when there are so many.
     pub cut_after_entries: u64,
+    /// Every so many ticks it is looked whether other nodes lead much fewer ranges; `None`, which
+    /// is the default: leases stay where they are. Not to be a multiple of what elections take.
+    pub spread_ticks: Option<u64>,
     /// A range with more bytes in files is split. Default 256 MiB.
     pub max_range_bytes: u64,
     /// Locks of a coordinator that was not heard of for so long go, in microseconds. Default 10 s.
@@ -85,6 +91,7 @@ impl NodeOptions {
             outcome_window_micros: 10_000_000,
             patience_ticks: 20,
             cut_after_entries: 10_000,
+            spread_ticks: None,
             max_range_bytes: 256 << 20,
             coordinator_patience_micros: 10_000_000,
             deadlock_ticks: 10,
@@ -121,6 +128,8 @@ pub struct NodeEffects {
     pub answers: Vec<(RequestNumber, Answer)>,
     /// Somebody waits for the raft log to be durable up to here.
     pub sync: Option<LogPlace>,
+    /// What people may want to know of what happens.
+    pub notes: Vec<String>,
 }
 
 /// What the store holds at a moment; see [`Replicas::store_position`].
@@ -146,34 +155,42 @@ struct Unsynced {
     send: Vec<Message>,
 }
 
-/// See the [module's page](self).
-pub struct Replicas {
-    options: NodeOptions,
-    clocks: Clocks,
-    forms: ValueForms,
-    db: Db,
-    log: RaftLog,
-    replicas: BTreeMap<RangeId, Replica>,
-    /// Those that something has happened to.
-    touched: BTreeSet<RangeId>,
+/// What was appended to the raft log.
+#[derive(Default)]
+struct Appends {
     unsynced: VecDeque<Unsynced>,
     synced: LogPlace,
-    effects: NodeEffects,
+}
+
+/// See the [module's page](self).
+pub struct Replicas {
+    pub(crate) options: NodeOptions,
+    pub(crate) clocks: Clocks,
+    forms: ValueForms,
+    pub(crate) db: Db,
+    pub(crate) log: RaftLog,
+    pub(crate) replicas: BTreeMap<RangeId, Replica>,
+    /// Those that something has happened to.
+    touched: BTreeSet<RangeId>,
+    appends: Appends,
+    pub(crate) effects: NodeEffects,
     /// What the raft log has of ranges that the store does not know: a split was lost with the end
     /// of the store's log, and will be applied again.
-    unborn: BTreeMap<GroupId, LoggedGroup>,
+    pub(crate) unborn: BTreeMap<GroupId, LoggedGroup>,
     random: Random,
     thresholds: Thresholds,
-    counts: Counts,
+    pub(crate) counts: Counts,
+    pub(crate) traffic: Traffic,
+    pub(crate) moves: Moves,
 }
 
 /// What a node counts.
 #[derive(Default)]
-struct Counts {
+pub(crate) struct Counts {
     /// How often it was started.
-    starts: u64,
+    pub(crate) starts: u64,
     /// Ticks of this process.
-    ticks: u64,
+    pub(crate) ticks: u64,
     /// Ranges that this process has given a number.
     ranges: u64,
 }
@@ -190,6 +207,9 @@ impl Counts {
 /// Sizes are looked at every so many ticks.
 const SIZE_TICKS: u64 = 10;
 
+/// Groups whose oldest entries lie so many segments behind keep too many files.
+const OLD_SEGMENTS: u64 = 8;
+
 impl Replicas {
     /// Opens a node's store and raft log, below a directory. A node that is new gets replicas of
     /// `ranges` as far as these name it. Fails if anything is damaged, or if store and log do not
@@ -202,8 +222,10 @@ impl Replicas {
     ) -> Result<Replicas> {
         let NodeEnv { row_form, split_points, .. } = env;
         let forms = ValueForms { row_class: env.store.row_class, row_form, split_points };
+        let staging = Staging::open(env.fs.clone(), dir, env.store.clone())?;
         let db = Db::open(env.fs.clone(), &dir.join("store"), env.store)?;
-        let (log, mut logged) = RaftLog::open(env.fs, &dir.join("raft"), env.log)?;
+        let (mut log, mut logged) = RaftLog::open(env.fs, &dir.join("raft"), env.log)?;
+        finish_installs(&staging, &db, &mut log, &mut logged)?;
         let hlc = Arc::new(Hlc::new(env.clock.clone()));
         hlc.update(db.last_commit_ts().max(db.gc_threshold()).0);
         let clocks = Clocks { wall: env.clock, hlc };
@@ -228,13 +250,14 @@ impl Replicas {
             log,
             replicas,
             touched,
-            unsynced: VecDeque::new(),
-            synced: LogPlace::default(),
+            appends: Appends::default(),
             effects: NodeEffects::default(),
             unborn: logged,
             random: env.random,
             thresholds: Thresholds { readers, newest: Arc::default() },
             counts: Counts { starts, ..Counts::default() },
+            traffic: Traffic::new(staging),
+            moves: Moves::default(),
         };
         node.pump()?;
         Ok(node)
@@ -254,6 +277,8 @@ impl Replicas {
         if self.counts.ticks.is_multiple_of(SIZE_TICKS) {
             self.split_by_size()?;
         }
+        self.tick_states()?;
+        self.move_leases()?;
         self.pump()
     }
 
@@ -271,14 +296,25 @@ impl Replicas {
     /// Bytes have come from another node. What is not a message, or not for this node, does
     /// nothing; an error means that the node cannot go on.
     pub fn receive(&mut self, bytes: &[u8]) -> Result<()> {
-        let Some((range, clock, message)) = open_envelope(bytes) else { return Ok(()) };
+        let Some(envelope) = Envelope::open(bytes) else { return Ok(()) };
         let bound = self.clocks.wall.now_micros() + self.options.max_clock_offset_micros;
-        if micros(clock) > bound {
+        if micros(envelope.clock) > bound {
             return Ok(());
         }
-        let Some(replica) = self.replicas.get_mut(&range) else { return Ok(()) };
-        let Ok(message) = Message::decode(message) else { return Ok(()) };
-        self.clocks.hlc.update(clock.0);
+        let (range, from) = (envelope.range, envelope.from);
+        if let Some(said) = envelope.said() {
+            self.clocks.hlc.update(envelope.clock.0);
+            self.heed(range, from, said)?;
+            return self.pump();
+        }
+        let Some(Ok(message)) = envelope.message().map(Message::decode) else { return Ok(()) };
+        let Some(replica) = self.replicas.get_mut(&range) else {
+            if message.is_of_leader() {
+                self.note_strange(range, from);
+            }
+            return Ok(());
+        };
+        self.clocks.hlc.update(envelope.clock.0);
         if message.brings_entries() && replica.is_choked() {
             return Ok(());
         }
@@ -329,7 +365,7 @@ impl Replicas {
 
     /// The raft log is durable up to there.
     pub fn log_synced(&mut self, upto: LogPlace) -> Result<()> {
-        self.synced = self.synced.max(upto);
+        self.appends.synced = self.appends.synced.max(upto);
         self.pump()
     }
 
@@ -351,8 +387,11 @@ impl Replicas {
     pub fn store_synced(&mut self, position: &StorePosition) -> Result<()> {
         // Not before the states that say so are durable: what is applied again after a crash is
         // above the thresholds that the ranges had then, but not above later ones.
-        if position.threshold > self.db.gc_threshold() {
-            self.db.set_gc_threshold(position.threshold)?;
+        // Nor above that of a range that has got its replica since then.
+        let own = self.replicas.values().map(|replica| replica.machine.state.gc).min();
+        let threshold = own.map_or(position.threshold, |own| own.min(position.threshold));
+        if threshold > self.db.gc_threshold() {
+            self.db.set_gc_threshold(threshold)?;
         }
         let mut batch = LogBatch::default();
         for (range, stored) in &position.stored {
@@ -362,9 +401,13 @@ impl Replicas {
                 batch.cut(range.group(), replica.group.cut(index));
             }
         }
+        let old = self.log.holding(OLD_SEGMENTS);
+        for (range, replica) in &mut self.replicas {
+            replica.log.is_old = old.contains(&range.group());
+        }
         for group in self.log.holding(2) {
             let Some(replica) = self.replicas.get(&RangeId(group.0)) else { continue };
-            // Those with many entries are not quiet: some replica is far behind.
+            // Those with many entries are not quiet.
             let all = replica.group.all_entries().unwrap_or_default();
             batch.entries(group, &all);
         }
@@ -389,6 +432,11 @@ impl Replicas {
     /// begin to read. Grows.
     pub fn newest_threshold(&self) -> Arc<AtomicU64> {
         self.thresholds.newest.clone()
+    }
+
+    /// How many states of ranges this process has got instead of entries of their logs.
+    pub fn states_installed(&self) -> Arc<AtomicU64> {
+        self.traffic.installed.clone()
     }
 
     /// The store, to look at.
@@ -471,6 +519,7 @@ impl Replicas {
                     && effects.apply.is_empty()
                     && effects.fetch.is_empty();
                 self.send(range, effects.send);
+                self.note_behind(range, &effects.behind);
                 for append in effects.appends {
                     batch.append(range.group(), &append);
                     appended.push((range, append.number, append.send));
@@ -489,38 +538,77 @@ impl Replicas {
                 for state in born {
                     self.bear(range, state)?;
                 }
-                let answers =
-                    answers.into_iter().map(|(number, answer)| (number, self.told(answer)));
-                let answers: Vec<_> = answers.filter(|(number, _)| *number != NOBODY).collect();
-                self.effects.answers.extend(answers);
+                self.answer(answers);
                 if !idle {
                     self.touched.insert(range);
                 }
             }
             let place = self.log.write(&batch)?;
             let unsynced = |(range, number, send)| Unsynced { place, range, number, send };
-            self.unsynced.extend(appended.into_iter().map(unsynced));
+            self.appends.unsynced.extend(appended.into_iter().map(unsynced));
             self.tell_synced();
         }
-        let awaited = self.unsynced.back().map(|unsynced| unsynced.place);
-        self.effects.sync = awaited.filter(|place| *place > self.synced);
+        let awaited = self.appends.unsynced.back().map(|unsynced| unsynced.place);
+        self.effects.sync = awaited.filter(|place| *place > self.appends.synced);
         Ok(())
     }
 
     /// Makes the replica of a range that another one was split into.
     fn bear(&mut self, left: RangeId, state: RangeState) -> Result<()> {
         let range = state.descriptor.id;
+        if self.replicas.contains_key(&range) {
+            let reason = format!("{range:?} is split off and has a replica already");
+            return Err(Error::Inconsistent(reason));
+        }
         let logged = self.unborn.remove(&range.group()).unwrap_or_default();
+        self.add_replica(state, logged)?;
+        let mut replica = self.replicas.remove(&range).expect("it was added");
+        let inherited = match self.replicas.get_mut(&left) {
+            Some(left) => replica.inherit(left),
+            None => Ok(()),
+        };
+        self.replicas.insert(range, replica);
+        inherited
+    }
+
+    /// Makes a replica of what store and log have.
+    pub(crate) fn add_replica(&mut self, state: RangeState, logged: LoggedGroup) -> Result<()> {
+        let range = state.descriptor.id;
         let logged = with_unapplied(&self.log, &state, logged)?;
         let random = Random::seeded(self.random.next_u64());
         let made = (self.options, self.clocks.clone(), self.forms);
-        let mut replica = open_replica(&self.db, state, logged, random, made)?;
-        if let Some(left) = self.replicas.get_mut(&left) {
-            replica.inherit(left)?;
-        }
+        let replica = open_replica(&self.db, state, logged, random, made)?;
         self.replicas.insert(range, replica);
         self.touched.insert(range);
         Ok(())
+    }
+
+    /// What was appended for a replica that begins anew is not awaited.
+    pub(crate) fn forget_unsynced(&mut self, range: RangeId) {
+        self.appends.unsynced.retain(|unsynced| unsynced.range != range);
+    }
+
+    /// Followers need what was cut of a range's log.
+    fn note_behind(&mut self, range: RangeId, behind: &[ReplicaId]) {
+        let Some(replica) = self.replicas.get(&range) else { return };
+        for follower in behind {
+            if let Some(node) = replica.machine.state.descriptor.node_of(*follower) {
+                self.traffic.want(range, node);
+            }
+        }
+    }
+
+    /// Answers to requests, with what the node knows of other ranges.
+    pub(crate) fn answer(&mut self, answers: Vec<(RequestNumber, Answer)>) {
+        let answers = answers.into_iter().map(|(number, answer)| (number, self.told(answer)));
+        let answers: Vec<_> = answers.filter(|(number, _)| *number != NOBODY).collect();
+        self.effects.answers.extend(answers);
+    }
+
+    /// What messages say of this node's clock.
+    pub(crate) fn clock(&self) -> CommitTs {
+        let wall = Hlc::from_micros(self.clocks.wall.now_micros());
+        CommitTs(self.clocks.hlc.peek().max(wall))
     }
 
     /// An answer with what the node knows of other ranges: of some, since there may be very many.
@@ -541,9 +629,9 @@ impl Replicas {
 
     /// Tells groups what is durable.
     fn tell_synced(&mut self) {
-        while let Some(unsynced) = self.unsynced.pop_front() {
-            if unsynced.place > self.synced {
-                self.unsynced.push_front(unsynced);
+        while let Some(unsynced) = self.appends.unsynced.pop_front() {
+            if unsynced.place > self.appends.synced {
+                self.appends.unsynced.push_front(unsynced);
                 return;
             }
             let Unsynced { range, number, send, .. } = unsynced;
@@ -555,27 +643,17 @@ impl Replicas {
         }
     }
 
-    fn send(&mut self, range: RangeId, messages: Vec<Message>) {
+    pub(crate) fn send(&mut self, range: RangeId, messages: Vec<Message>) {
         let Some(replica) = self.replicas.get(&range) else { return };
         let descriptor = &replica.machine.state.descriptor;
-        let clock = self.clocks.hlc.peek().max(Hlc::from_micros(self.clocks.wall.now_micros()));
+        let head = (range, self.options.node, self.clock());
         for message in messages {
             if let Some(node) = descriptor.node_of(message.to()) {
-                let mut bytes = Vec::new();
-                put_number(&mut bytes, range.0);
-                put_number(&mut bytes, clock);
-                put_bytes(&mut bytes, &message.encode());
+                let bytes = Envelope::of_group(head, message.encode()).seal();
                 self.effects.send.push((node, bytes));
             }
         }
     }
-}
-
-fn open_envelope(bytes: &[u8]) -> Option<(RangeId, CommitTs, &[u8])> {
-    let mut reader = Reader::new(bytes);
-    let (range, clock) = (RangeId(reader.number()?), CommitTs(reader.number()?));
-    let message = reader.bytes()?;
-    reader.is_empty().then_some((range, clock, message))
 }
 
 /// What the log has of a group, with all entries that are not applied.
@@ -607,6 +685,7 @@ fn open_replica(
         applied: state.applied,
         cut: logged.cut,
         older: logged.older,
+        older_bytes: logged.older_bytes,
         entries: logged.entries,
     };
     let group = Group::open(id, options.group, start, random)

@@ -23,7 +23,7 @@ pub(crate) struct RangeState {
     pub(crate) foreign: CommitTs,
     /// Last proposal under that lease that had an effect.
     pub(crate) proposal: u64,
-    /// All replicas have the log up to here.
+    /// The log may be cut up to here: all replicas have it, or it is too long.
     pub(crate) cut: LogIndex,
     /// Nobody reads as of a time below, and nothing is written at or below: versions that only such
     /// readers would see may go.

@@ -4,8 +4,12 @@
 mod collecting;
 #[path = "cluster/locks.rs"]
 mod locks;
+#[path = "cluster/moving.rs"]
+mod moving;
 #[path = "cluster/several.rs"]
 mod several;
+#[path = "cluster/states.rs"]
+mod states;
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -14,7 +18,7 @@ use std::time::Duration;
 
 use braid_consensus::{GroupOptions, RaftLogOptions, ReplicaId};
 use braid_env::clock::{Clock, ManualClock};
-use braid_env::fs::{CrashPolicy, MemFs};
+use braid_env::fs::{CrashPolicy, FileSystem, MemFs};
 use braid_env::random::Random;
 use braid_env::tasks::SeededTasks;
 use braid_kv::{Conflict, Reads, ShownRange};
@@ -31,6 +35,8 @@ struct Node {
     tasks: Arc<SeededTasks>,
     process: Option<Replicas>,
     gc_window_micros: Option<u64>,
+    max_log_bytes: u64,
+    spread_ticks: Option<u64>,
 }
 
 struct Cluster {
@@ -73,13 +79,21 @@ fn start(id: u64, node: &mut Node) {
         row_form: None,
         split_points: points,
     };
-    let group = GroupOptions { kept_bytes: 10_000, ..GroupOptions::default() };
+    let max_log_bytes = node.max_log_bytes;
+    let group = GroupOptions { kept_bytes: 10_000, max_log_bytes, ..GroupOptions::default() };
     let outcome_window_micros = 20_000_000;
     let max_range_bytes = 50_000;
     let own = NodeOptions::new(NodeId(id));
     let gc_window_micros = node.gc_window_micros;
-    let options =
-        NodeOptions { outcome_window_micros, group, max_range_bytes, gc_window_micros, ..own };
+    let spread_ticks = node.spread_ticks;
+    let options = NodeOptions {
+        outcome_window_micros,
+        group,
+        max_range_bytes,
+        gc_window_micros,
+        spread_ticks,
+        ..own
+    };
     let opened = Replicas::open(env, Path::new("/node"), options, &[descriptor()]);
     node.process = Some(opened.unwrap_or_else(|error| panic!("n{id}: {error}")));
 }
@@ -95,7 +109,10 @@ impl Cluster {
         let node = |_| {
             let clock = Arc::new(ManualClock::at_micros(1_000_000_000));
             let tasks = Arc::new(SeededTasks::new(0));
-            Node { fs: MemFs::new(), clock, tasks, process: None, gc_window_micros }
+            let max_log_bytes = GroupOptions::default().max_log_bytes;
+            let (process, spread_ticks) = (None, None);
+            let fs = MemFs::new();
+            Node { fs, clock, tasks, process, gc_window_micros, max_log_bytes, spread_ticks }
         };
         let mut nodes: Vec<Node> = (1..=3).map(node).collect();
         nodes.iter_mut().enumerate().for_each(|(n, node)| start(n as u64 + 1, node));
@@ -125,7 +142,9 @@ impl Cluster {
         for _ in 0..ticks {
             self.nodes.iter().for_each(|node| node.clock.advance(Duration::from_millis(100)));
             for id in who {
-                self.process(*id).tick().expect("nothing fails");
+                // It may have lost power since then.
+                let Some(process) = self.nodes[*id as usize - 1].process.as_mut() else { continue };
+                process.tick().expect("nothing fails");
             }
             self.settle();
         }
@@ -137,6 +156,12 @@ impl Cluster {
             let mut any = false;
             for id in 1..=3u64 {
                 let cut_off = self.cut_off.contains(&id);
+                let node = &mut self.nodes[id as usize - 1];
+                if let Some(after) = node.fs.take_crash() {
+                    // What it would have said then is never said.
+                    drop(node.process.take());
+                    node.fs = after;
+                }
                 let Some(process) = self.nodes[id as usize - 1].process.as_mut() else { continue };
                 let effects = process.effects();
                 any |= effects.sync.is_some();

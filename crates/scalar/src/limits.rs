@@ -1,7 +1,7 @@
 //! How large the value of one call may become.
 //!
-//! Most functions give about as much as they get. Some make much of little: `repeat('x', 1000000000)`
-//! does, and a short text replaced by a long one again and again, and a text split into its
+//! Most functions give about as much as they get. Some make much of little: `repeat` does, and
+//! a short text that is replaced by a long one again and again, and a text split into its
 //! characters. Such a value is made in one piece, before anybody can count it; so its size is
 //! limited here. What is larger already (a parameter, a stored value) may stay as large as it is.
 

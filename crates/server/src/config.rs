@@ -76,6 +76,9 @@ pub struct ClusterConfig {
     pub max_clock_offset: Duration,
     /// A range with more bytes is split. Default 256 MiB.
     pub max_range_bytes: u64,
+    /// The log of a range with more bytes is cut though somebody who is away needs it. Default
+    /// 64 MiB.
+    pub max_log_bytes: u64,
 }
 
 impl Default for ClusterConfig {
@@ -85,6 +88,7 @@ impl Default for ClusterConfig {
             members: Vec::new(),
             max_clock_offset: Duration::from_millis(250),
             max_range_bytes: 256 << 20,
+            max_log_bytes: 64 << 20,
         }
     }
 }

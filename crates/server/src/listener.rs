@@ -216,6 +216,7 @@ impl Server {
             }
             std::thread::sleep(Duration::from_millis(20));
         }
+        self.shared.place.drain();
         self.shared.place.close()
     }
 

@@ -89,6 +89,11 @@ pub(crate) fn render(shared: &Shared) -> String {
         single(&mut out, "cluster_members_connected", gauge, help, connected);
         single(&mut out, "cluster_members", gauge, "Members.", members.len() as u64);
         single(&mut out, "cluster_ranges", gauge, "Ranges that this node knows.", ranges);
+        let led = member.led_ranges();
+        single(&mut out, "cluster_ranges_led", gauge, "Ranges that this node leads.", led);
+        let about = "States of ranges that this node got instead of entries of their logs.";
+        let states = member.states_installed();
+        single(&mut out, "cluster_states_installed_total", "counter", about, states);
     }
     engine(&mut out, shared);
     out

@@ -19,6 +19,8 @@ use crate::listener::StartError;
 
 /// The folder of a member, in the node's directory.
 const CLUSTER: &str = "cluster";
+/// A member that ends tries for so long to give its leases away.
+const DRAIN: Duration = Duration::from_secs(5);
 /// A member without a majority tries again after so long.
 const RETRY: Duration = Duration::from_millis(300);
 /// This part of the node's memory is kept for what nobody counts: code, threads, plans, the
@@ -54,6 +56,7 @@ impl Place {
                     members: cluster.members,
                     max_clock_offset: cluster.max_clock_offset,
                     max_range_bytes: cluster.max_range_bytes,
+                    max_log_bytes: cluster.max_log_bytes,
                     gc_window: Some(config.gc_window),
                     engine: options.engine,
                     memory: options.memory,
@@ -139,6 +142,15 @@ impl Place {
         match self {
             Place::Alone(_) => None,
             Place::Member(member) => Some(member),
+        }
+    }
+
+    /// A member gives its leases away, so that nobody has to wait for their end when it has ended.
+    pub(crate) fn drain(&self) {
+        if let Place::Member(member) = self
+            && !member.drain(DRAIN)
+        {
+            tracing::warn!("this node ends with leases: nobody serves their ranges until they end");
         }
     }
 

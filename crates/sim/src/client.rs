@@ -106,6 +106,8 @@ pub(crate) struct Client {
     node: u64,
     /// The ranges that it knows of.
     known: Vec<RangeDescriptor>,
+    /// The one that was asked last.
+    asked: RangeId,
     gives_up: bool,
 }
 
@@ -125,6 +127,7 @@ impl Client {
             ask: None,
             node: 1 + id % plan.nodes,
             known: vec![range],
+            asked: RangeId(1),
             gives_up: false,
         }
     }
@@ -175,7 +178,8 @@ impl Client {
     fn send(&mut self) -> Wish {
         let ask = self.ask.clone().expect("a question is open");
         let patience_micros = self.random.between(200_000, 1_500_000);
-        let range = self.range().unwrap_or(RangeId(1));
+        let range = self.range().unwrap_or_else(|| self.first_range());
+        self.asked = range;
         let request = Request { range, ask };
         let (node, number) = (NodeId(self.node), self.number);
         Wish::Send { node, number, request, patience_micros }
@@ -197,6 +201,20 @@ impl Client {
         having.max_by_key(|range| range.generation).map(|range| range.id)
     }
 
+    /// The range that has the first key: what has become of a commit of keys that lie in several
+    /// ranges now, all of these know.
+    fn first_range(&self) -> RangeId {
+        let first = match &self.ask {
+            Some(Ask::Commit(CommitAsk { writes, .. })) => writes.first().map(Write::span),
+            _ => None,
+        };
+        let has = |range: &&RangeDescriptor| {
+            first.as_ref().is_some_and(|first| range.span.contains(&first.start))
+        };
+        let having = self.known.iter().filter(has).max_by_key(|range| range.generation);
+        having.map_or(RangeId(1), |range| range.id)
+    }
+
     /// Ranges are not what they were thought to be.
     fn learn(&mut self, now: u64, told: Vec<RangeDescriptor>) -> Option<Wish> {
         let before = self.range();
@@ -208,7 +226,9 @@ impl Client {
             }
         }
         match self.range() {
-            // It would have several participants, which nobody can do yet.
+            // Whoever was asked never had these keys together, perhaps.
+            None if self.first_range() != self.asked => Some(self.send()),
+            // It would have several participants, which these clients cannot do.
             None => Some(self.done(now, Outcome::Aborted)),
             after if after != before => Some(self.send()),
             _ => None,

@@ -35,6 +35,6 @@ mod verdict;
 mod world;
 
 pub use live::{LiveCluster, LiveOptions};
-pub use plan::{ClientPlan, DiskPlan, LogPlan, NetworkPlan, Plan, Sabotage};
+pub use plan::{ClientPlan, DiskPlan, LeasePlan, LogPlan, NetworkPlan, Plan, Sabotage};
 pub use verdict::Verdict;
 pub use world::run;

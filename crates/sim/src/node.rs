@@ -75,11 +75,16 @@ impl Node {
             split_points: crate::data::split_points,
         };
         let options = NodeOptions {
-            group: GroupOptions { kept_bytes: plan.log.kept_bytes, ..GroupOptions::default() },
-            lease_micros: plan.lease_micros,
+            group: GroupOptions {
+                kept_bytes: plan.log.kept_bytes,
+                max_log_bytes: plan.log.max_bytes,
+                ..GroupOptions::default()
+            },
+            lease_micros: plan.leases.micros,
             max_clock_offset_micros: plan.offset_micros,
             outcome_window_micros: 600_000_000,
             cut_after_entries: plan.log.cut_after,
+            spread_ticks: plan.leases.spread.then_some(7),
             max_range_bytes: plan.disk.max_range_bytes,
             gc_window_micros: plan.gc_window_micros,
             ..NodeOptions::new(self.id)

@@ -31,6 +31,12 @@ pub enum Sabotage {
     CollectEverything,
     /// Nodes take what was read for newer than it is, and do not see what has changed since then.
     FloorsRaised,
+    /// States of ranges come without range tombstones.
+    StatesWithoutTombstones,
+    /// States of ranges come without what became of transactions.
+    StatesWithoutOutcomes,
+    /// States of ranges come without what is prepared.
+    StatesWithoutPrepared,
 }
 
 /// See the [module's page](self).
@@ -58,8 +64,8 @@ pub struct Plan {
     pub trouble: [u64; 6],
     /// Two clocks differ by at most so much, and nodes know it.
     pub offset_micros: u64,
-    /// Length of leases.
-    pub lease_micros: u64,
+    /// How long they last, and where they go.
+    pub leases: LeasePlan,
     /// How long entries of logs are kept.
     pub log: LogPlan,
     /// For so long versions are kept, in microseconds; `None`: for ever.
@@ -96,6 +102,15 @@ pub struct NetworkPlan {
     pub delay_micros: u64,
 }
 
+/// What becomes of leases.
+#[derive(Debug, Clone)]
+pub struct LeasePlan {
+    /// Microseconds for which one lasts.
+    pub micros: u64,
+    /// Whether nodes give leases to others that have fewer.
+    pub spread: bool,
+}
+
 /// How long entries of logs are kept.
 #[derive(Debug, Clone)]
 pub struct LogPlan {
@@ -103,6 +118,8 @@ pub struct LogPlan {
     pub cut_after: u64,
     /// Bytes of entries that stay in memory though nobody near needs them.
     pub kept_bytes: u64,
+    /// Bytes of a log that may be cut though somebody needs it: then states are sent.
+    pub max_bytes: u64,
 }
 
 /// How disks work.
@@ -146,11 +163,15 @@ impl Plan {
             trouble_every: *random.pick(&[300_000, 1_000_000, 3_000_000]),
             trouble,
             offset_micros: *random.pick(&[10_000, 100_000, 250_000]),
-            lease_micros: *random.pick(&[1_000_000, 2_000_000, 4_000_000]),
+            leases: LeasePlan {
+                micros: *random.pick(&[1_000_000, 2_000_000, 4_000_000]),
+                spread: seed.is_multiple_of(2),
+            },
             keys: random.between(2, 6),
             log: LogPlan {
                 cut_after: *random.pick(&[8, 100]),
                 kept_bytes: *random.pick(&[0, 1 << 10, 1 << 20]),
+                max_bytes: [1 << 10, 8 << 10, 64 << 20][(seed / 3) as usize % 3],
             },
             splits: random.below(4),
             borders: false,
@@ -178,9 +199,21 @@ impl Plan {
         if sabotage == Sabotage::ClocksBeyondBound {
             // One clock is slow for long, and nothing else is wrong.
             self.trouble = [0, 0, 0, 0, 1, 0];
-            (self.trouble_every, self.lease_micros) = (6_000_000, 1_000_000);
+            (self.trouble_every, self.leases.micros) = (6_000_000, 1_000_000);
             (self.network.lost, self.clients.rest_micros) = (0, 500_000);
             return self;
+        }
+        if matches!(
+            sabotage,
+            Sabotage::StatesWithoutTombstones
+                | Sabotage::StatesWithoutOutcomes
+                | Sabotage::StatesWithoutPrepared
+        ) {
+            (self.log.max_bytes, self.log.kept_bytes) = (512, 0);
+            if sabotage == Sabotage::StatesWithoutPrepared {
+                self = self.over_kv();
+                (self.borders, self.clients.deaths) = (true, 2);
+            }
         }
         if matches!(
             sabotage,

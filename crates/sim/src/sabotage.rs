@@ -3,10 +3,25 @@
 use std::sync::Arc;
 
 use braid_kv::{ScannedMany, SpanRows, Work};
-use braid_lsm::CommitTs;
-use braid_range::{Answer, Ask, CommitAsk, Decision, NodeId, PrepareAsk, Request};
+use braid_lsm::{CommitTs, Exported};
+use braid_range::{Answer, Ask, CommitAsk, Decision, NodeId, PrepareAsk, Request, thin_out};
 
 use crate::plan::Sabotage;
+
+/// Changes what one node sends to another one.
+pub(crate) fn twist_message(sabotage: Sabotage, bytes: Vec<u8>) -> Vec<u8> {
+    // Kinds of a range's records: `docs/formats/range_entries.md`.
+    fn is_record(item: &Exported, kind: u8) -> bool {
+        matches!(item, Exported::Entry { key, .. } if key[0] == 0 && key[10] == kind)
+    }
+    let leaves_out: fn(&Exported) -> bool = match sabotage {
+        Sabotage::StatesWithoutTombstones => |item| matches!(item, Exported::Tombstone { .. }),
+        Sabotage::StatesWithoutOutcomes => |item| is_record(item, b'o'),
+        Sabotage::StatesWithoutPrepared => |item| is_record(item, b'p'),
+        _ => return bytes,
+    };
+    thin_out(&bytes, leaves_out).unwrap_or(bytes)
+}
 
 /// Changes what a node is asked, or says what it answers instead of doing it.
 pub(crate) fn twist_request(

@@ -31,7 +31,10 @@ pub(crate) fn draw(random: &mut Random, plan: &Plan, parties: &[Party]) -> Optio
         here
     })?;
     let node = random.between(1, plan.nodes);
-    let down_micros = random.between(10_000, 3_000_000);
+    // Where logs are short, others write past what is kept of them.
+    let away = plan.log.max_bytes < 1 << 20 && random.chance(1, 3);
+    let longest = if away { 20_000_000 } else { 3_000_000 };
+    let down_micros = random.between(10_000, longest);
     Some(match kind {
         0 => {
             let in_changes = random.chance(1, 2).then(|| random.below(60));

@@ -22,7 +22,7 @@ use crate::data;
 use crate::network::{Network, Party};
 use crate::node::Node;
 use crate::plan::{Plan, Sabotage};
-use crate::sabotage::{twist_answer, twist_request};
+use crate::sabotage::{twist_answer, twist_message, twist_request};
 use crate::trouble::{Trouble, draw};
 use crate::verdict::Verdict;
 
@@ -399,7 +399,20 @@ impl World {
         let Some(process) = here.process.as_mut() else { return };
         let clock = CommitTs(process.hlc().peek());
         let effects = process.effects();
+        for note in effects.notes {
+            if note.contains("goes on with a state") {
+                self.count("states installed");
+            }
+            if note.contains("the lease of") {
+                self.count("leases given away");
+            }
+            self.note(format!("n{node}: {note}"));
+        }
         for (to, bytes) in effects.send {
+            let bytes = match self.plan.sabotage {
+                Some(sabotage) => twist_message(sabotage, bytes),
+                None => bytes,
+            };
             for delay in self.network.arrivals(node, to.0) {
                 let bytes = bytes.clone();
                 self.after(delay, Event::Message { from: node, node: to.0, bytes });
@@ -605,7 +618,7 @@ impl World {
                 let mut off = off_micros;
                 if self.plan.sabotage == Some(Sabotage::ClocksBeyondBound) {
                     self.nodes.iter().for_each(|node| node.clock.set_off(0));
-                    off = -10 * self.plan.lease_micros as i64;
+                    off = -10 * self.plan.leases.micros as i64;
                 }
                 self.nodes[node as usize - 1].clock.set_off(off);
             }

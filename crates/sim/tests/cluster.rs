@@ -40,6 +40,8 @@ fn histories_are_serializable_and_live_whatever_breaks() {
     println!("seeds {all:?}: {seconds} simulated seconds, {events} events, {committed} commits");
     println!("{counts:?}");
     assert_ne!(counts["seconds collected"], 0);
+    assert_ne!(counts["states installed"], 0);
+    assert_ne!(counts["leases given away"], 0);
 }
 
 #[test]
@@ -59,6 +61,8 @@ fn transactions_of_kv_are_serializable_and_live_whatever_breaks() {
     println!("seeds {all:?}: {seconds} simulated seconds, {events} events, outcomes {outcomes:?}");
     println!("{counts:?}");
     assert_ne!(counts["seconds collected"], 0);
+    assert_ne!(counts["states installed"], 0);
+    assert_ne!(counts["leases given away"], 0);
 }
 
 /// A range is split in front of a family of which only a later row is there so far: the border is in
@@ -158,4 +162,19 @@ fn versions_that_are_dropped_while_somebody_reads_them_are_noticed() {
 #[test]
 fn conflicts_that_are_not_seen_because_of_raised_floors_are_noticed() {
     noticed(Sabotage::FloorsRaised, 30);
+}
+
+#[test]
+fn states_without_range_tombstones_are_noticed() {
+    noticed(Sabotage::StatesWithoutTombstones, 30);
+}
+
+#[test]
+fn states_without_outcomes_are_noticed() {
+    noticed(Sabotage::StatesWithoutOutcomes, 60);
+}
+
+#[test]
+fn states_without_prepared_parts_are_noticed() {
+    noticed(Sabotage::StatesWithoutPrepared, 60);
 }

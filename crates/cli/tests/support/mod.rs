@@ -61,6 +61,15 @@ impl Node {
         Client::connect(&self.url, NoTls).expect("the node accepts clients")
     }
 
+    /// Asks it to end, and waits until it has.
+    #[allow(dead_code, reason = "not every test ends nodes in order")]
+    pub fn terminate(&self) {
+        let pid = self.pid().to_string();
+        let told = Command::new("kill").args(["-TERM", &pid]).status();
+        assert!(told.expect("kill is there").success());
+        self.process.lock().wait().expect("the process ends");
+    }
+
     /// kill -9, and wait until the process is gone.
     pub fn kill(&self) {
         let mut process = self.process.lock();

@@ -97,6 +97,15 @@ impl LogBatch {
         self.noted.push(Noted::Cut { group, at });
     }
 
+    /// The replica begins anew behind an entry, with a state that was given to it: entries that it
+    /// has are not needed, nor are they those of the group. What it has promised stays.
+    pub fn begin_anew(&mut self, group: GroupId, promised: HardState, at: (LogIndex, Term)) {
+        self.remove(group);
+        self.hard_state(group, promised);
+        self.cut(group, at);
+        self.must_sync = true;
+    }
+
     /// The group has no replica on this node any more.
     pub fn remove(&mut self, group: GroupId) {
         self.begin(REMOVED, group);

@@ -20,6 +20,8 @@ pub struct LoggedGroup {
     /// What lies between the cut and the first of `entries` is in the log's files only: where each
     /// term begins there. Usually nothing does.
     pub older: Vec<(LogIndex, Term)>,
+    /// Bytes of those, about.
+    pub older_bytes: u64,
     /// The entries behind that.
     pub entries: Vec<Entry>,
 }
@@ -34,6 +36,7 @@ pub(super) struct Found {
     pub(super) cut: (LogIndex, Term),
     /// Where terms begin, of entries that were let go of.
     older: VecDeque<(LogIndex, Term)>,
+    older_bytes: u64,
     entries: VecDeque<Entry>,
     /// Bytes of them.
     bytes: usize,
@@ -66,6 +69,7 @@ impl Found {
         while self.bytes > KEPT && self.entries.len() > 1 {
             let gone = self.entries.pop_front().expect("there are two");
             self.bytes -= gone.data.len();
+            self.older_bytes += gone.data.len() as u64;
             if self.older.back().is_none_or(|run| run.1 != gone.term) {
                 self.older.push_back((gone.index, gone.term));
             }
@@ -95,6 +99,7 @@ impl Found {
         let first = self.entries.front().map(|entry| entry.index);
         if first.is_none_or(|first| first <= behind) {
             self.older.clear();
+            self.older_bytes = 0;
         }
         self.runs.cut(self.cut.0);
     }
@@ -108,7 +113,8 @@ impl Found {
         }
         let entries = self.entries.iter().cloned().collect();
         let older = self.older.iter().copied().collect();
-        Ok(LoggedGroup { hard_state: self.hard_state, cut, older, entries })
+        let (hard_state, older_bytes) = (self.hard_state, self.older_bytes);
+        Ok(LoggedGroup { hard_state, cut, older, older_bytes, entries })
     }
 }
 

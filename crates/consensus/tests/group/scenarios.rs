@@ -15,6 +15,7 @@
 //!   join r4                  a replica that has nothing yet
 //!   transfer r1 r2           r1 hands leadership to r2
 //!   forget r1 i3             r1 drops its log up to there
+//!   give r1 r3               r3 gets the state of r1, and begins anew behind it
 //!   state                    one line for each replica
 //! ```
 //! Printed is what is sent, appended, applied and refused.
@@ -89,6 +90,9 @@ impl Scene {
                     self.out.push(format!("{id} appends {:?}", append.entries));
                 }
                 self.peers.get_mut(&id).expect("listed").on_the_way.push_back(append);
+            }
+            for follower in effects.behind {
+                self.out.push(format!("{id} finds {follower} behind its log"));
             }
             for entry in effects.apply {
                 any = true;
@@ -172,6 +176,23 @@ impl Scene {
         self.messages.retain(|message| message.to() != id);
     }
 
+    fn give(&mut self, from: &str, to: &str) {
+        let (giver, leader) = (&self.peers[&replica(from)], replica(from));
+        let (applied, words) = (giver.applied, giver.words.clone());
+        let at = (applied, giver.group.term_of(applied).expect("it was applied"));
+        self.starts += 1;
+        let seed = self.starts;
+        let peer = self.peer(to);
+        let hard_state = peer.group.hard_state();
+        let replicas = peer.replicas.clone();
+        let start = GroupStart { hard_state, replicas, applied, cut: at, ..GroupStart::default() };
+        peer.group = open(replica(to), start.clone(), seed);
+        peer.on_the_way.clear();
+        (peer.durable, peer.applied, peer.words) = (start, applied, words);
+        let message = peer.group.say_has(leader, applied);
+        self.send(vec![message]);
+    }
+
     fn forget(&mut self, word: &str, index: &str) {
         let index = LogIndex(index.trim_start_matches('i').parse().expect("a place, like i3"));
         let peer = self.peer(word);
@@ -220,6 +241,7 @@ impl Scene {
             }
             ["heal"] => self.cut_off.clear(),
             ["crash", id] => self.crash(id),
+            ["give", from, to] => self.give(from, to),
             ["forget", id, index] => self.forget(id, index),
             ["state"] => {
                 let lines = self.peers.values().map(|peer| {

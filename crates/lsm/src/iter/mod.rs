@@ -1,8 +1,9 @@
 //! Cursors, bottom up: a [`Source`] walks one layer, [`MergeCursor`] merges layers slab by slab
 //! and parks what lies below a range tombstone, [`Scan`] is what callers hold. `divide`: parts
-//! of a span for callers that scan side by side.
+//! of a span for callers that scan side by side. `export`: all versions of a span.
 
 mod divide;
+mod export;
 mod layer;
 mod merging;
 mod row_batch;
@@ -12,6 +13,7 @@ mod source;
 mod stretch;
 
 pub use divide::even_cuts;
+pub use export::{Export, Exported};
 pub(crate) use layer::LayerCursor;
 pub(crate) use merging::{Layer, MergeCursor};
 pub use row_batch::RowBatch;

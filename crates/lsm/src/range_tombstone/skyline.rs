@@ -390,13 +390,19 @@ impl Skyline {
 
     /// All tombstones as they came, in that order.
     pub(crate) fn tombstones(&self) -> Vec<Tombstone> {
+        self.tombstones_up_to(u64::MAX)
+    }
+
+    /// Those of the batches up to a commit index.
+    pub(crate) fn tombstones_up_to(&self, visible: u64) -> Vec<Tombstone> {
         let writer = self.writer.lock();
         let tombstone = |fragment: &FragmentRef<'_>| Tombstone {
             start: Bytes::copy_from_slice(fragment.start()),
             end: Bytes::copy_from_slice(fragment.first_end()),
             ts: fragment.ts(),
         };
-        writer.arrived.iter().map(tombstone).collect()
+        let seen = writer.arrived.iter().filter(|fragment| fragment.idx() <= visible);
+        seen.map(tombstone).collect()
     }
 
     /// Largest timestamp of a tombstone that shares a key with `[start, end)`; 0 if none.

@@ -50,7 +50,8 @@ pub struct IngestOptions {
     /// hold one entry per key.
     pub ts_override: Option<CommitTs>,
     /// First cuts this span out of the store, in the same step: nothing that was there before is
-    /// seen any more, at any time. New entries may then be older than what was there.
+    /// seen any more, at any time. New entries may then be older than what was there, and in files
+    /// that lie in here whole as old as the GC threshold or older.
     pub excise: Option<KeySpan>,
 }
 
@@ -154,7 +155,7 @@ impl Store {
         self.make_room(files.iter().map(|file| file.size).sum())?;
         let (seen, state) = self.look();
         for file in &files {
-            self.check_times(file)?;
+            self.check_times(file, excised.as_ref())?;
             self.check_order(file, excised.as_ref(), &state)?;
         }
         drop(state);
@@ -269,7 +270,7 @@ impl Store {
             return Err((Error::Closed, false));
         }
         for file in files {
-            self.check_times(file).map_err(unwritten)?;
+            self.check_times(file, excised.as_ref()).map_err(unwritten)?;
             if self.may_have_changed(file, excised.as_ref(), seen, commit.last_idx) {
                 let state = self.state.load_full();
                 self.check_order(file, excised.as_ref(), &state).map_err(unwritten)?;
@@ -362,13 +363,17 @@ impl Store {
             .any(|part| since().any(|table| table.newest_above(part, oldest - 1, true) > 0))
     }
 
-    /// Contract C2 for one file.
-    fn check_times(&self, file: &Candidate) -> Result<()> {
+    /// Contract C2 for one file. Where everything is cut out nothing was dropped that the file's
+    /// entries could be taken for: all versions that there are come with it.
+    fn check_times(&self, file: &Candidate, excised: Option<&KeySpan>) -> Result<()> {
         let properties = file.reader.properties();
         let key = &properties.start;
         let (oldest, newest) = (properties.min_ts, properties.max_ts);
         if oldest == 0 || newest == u64::MAX {
             return broken(key, if oldest == 0 { 0 } else { newest }, newest);
+        }
+        if excised.is_some_and(|cut| cut.covers(&file.span())) {
+            return Ok(());
         }
         let threshold = self.gc_threshold.load(Ordering::Acquire);
         if oldest <= threshold {

@@ -101,6 +101,11 @@ impl SstBuilder {
         self.add(key, ts, Kind::Put, value)
     }
 
+    /// Adds a point tombstone as a version of its key; see [`SstBuilder::put_at`].
+    pub fn delete_at(&mut self, key: &[u8], ts: CommitTs) -> Result<()> {
+        self.add(key, ts, Kind::Delete, &[])
+    }
+
     /// Deletes everything older than the builder's timestamp in `[start, end)`: of the store that
     /// it is ingested into, and of this file.
     pub fn delete_span(&mut self, start: &[u8], end: &[u8]) -> Result<()> {

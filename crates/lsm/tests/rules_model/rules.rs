@@ -7,6 +7,8 @@ pub struct Rules {
     pub contract_monotone: bool,
     /// C2: nothing is written at or below the GC threshold.
     pub contract_fence: bool,
+    /// C2 again: an ingest may be older where it cuts out all that was there, and only there.
+    pub old_ingest_needs_excise: bool,
     /// A get stops at a layer only if that layer gave something *visible* at the read timestamp.
     pub stop_only_at_visible: bool,
     /// Tombstones hide only if they are visible at the read timestamp.
@@ -70,6 +72,7 @@ impl Default for Rules {
         Rules {
             contract_monotone: true,
             contract_fence: true,
+            old_ingest_needs_excise: true,
             stop_only_at_visible: true,
             hide_only_if_visible: true,
             point_wins_tie: true,
@@ -120,6 +123,7 @@ macro_rules! mutants {
 pub const MUTANTS: &[Mutant] = mutants! {
     contract_monotone: "a write older than what covers it is accepted (C1)",
     contract_fence: "a write at or below the GC threshold is accepted (C2)",
+    old_ingest_needs_excise: "an ingest at or below the threshold excises nothing (C2)",
     stop_only_at_visible: "a get stops at a layer whose entry is newer than the read",
     hide_only_if_visible: "a tombstone newer than the read hides",
     point_wins_tie: "the tombstone wins at equal timestamps",

@@ -29,8 +29,10 @@ impl World<'_> {
             self.oracle = before;
             return "nothing";
         }
-        // What was read at the threshold may be gone now.
-        self.fenced = None;
+        // What was read at the threshold may be gone now, or may be another one.
+        if excises {
+            self.fenced = None;
+        }
         // There is no wal here: a crash must not keep this one and lose one that came before.
         let mut waits = !self.undo.is_empty();
         waits |= self.store.memtables.iter().any(|m| {
@@ -60,12 +62,18 @@ impl World<'_> {
         "an operation at once"
     }
 
-    /// Some rows of one timestamp, newer than what is there.
+    /// Some rows of one timestamp, newer than what is there; where all was cut out at any time.
     fn fill(&mut self, op: &mut Layer) {
         let keys: Vec<u8> = (0..KEYS).filter(|_| self.random.chance(1, 4)).collect();
         let (first, last) = (keys.first().copied().unwrap_or(2), keys.last().copied().unwrap_or(2));
         let (points, tombstones) = self.oracle.newest(first, last + 1);
-        let ts = self.timestamp((points + 1).max(tombstones));
+        let newer = (points + 1).max(tombstones);
+        let cut_out = op.barrier.is_some_and(|(start, end)| start <= first && last < end);
+        let may_be_old = cut_out || !self.rules.old_ingest_needs_excise;
+        let ts = match may_be_old && self.random.chance(1, 2) {
+            true => newer + self.random.below(4),
+            false => self.timestamp(newer),
+        };
         for key in keys {
             self.next_value += 1;
             let value = self.random.chance(3, 4).then_some(self.next_value);

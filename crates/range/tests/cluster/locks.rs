@@ -249,3 +249,26 @@ fn what_was_promised_to_a_validator_is_kept_also_behind_a_split() {
     }
     assert!(matches!(cluster.ask(1, validate), Some(Answer::WrongRange { .. })));
 }
+
+/// A commit and a split are applied together. Who waited for the commit waits for a lock behind it
+/// when the split takes that lock away, and is told to ask again.
+#[test]
+fn who_begins_to_wait_for_a_lock_while_a_split_takes_it_away_is_told_to_ask_again() {
+    let mut cluster = Cluster::new();
+    let now = cluster.now(1);
+    held(cluster.ask(1, lock(txn(1, 1), 1, None, &["m"], now)));
+    let ask = |cluster: &mut Cluster, number, ask| {
+        let request = braid_range::Request { range: RangeId(1), ask };
+        cluster.process(1).request(number, request).expect("nothing fails");
+    };
+    let writes = commit_locked(&cluster, (txn(1, 1), 1), "m");
+    ask(&mut cluster, 901, writes);
+    ask(&mut cluster, 902, Ask::Split(Split { at: key("h"), right: RangeId(2) }));
+    ask(&mut cluster, 903, lock(txn(1, 2), 1, None, &["m"], now));
+    assert_eq!(cluster.answer(903), None);
+    cluster.settle();
+    assert!(matches!(cluster.answer(901), Some(Answer::Committed { .. })));
+    assert_eq!(cluster.answer(902), Some(Answer::Again));
+    let moved = cluster.answer(903);
+    assert!(matches!(moved, Some(Answer::Again | Answer::WrongRange { .. })), "{moved:?}");
+}

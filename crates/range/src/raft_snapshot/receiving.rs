@@ -1,0 +1,281 @@
+//! The other side: whether a state is wanted, and the files that it becomes.
+
+use braid_consensus::Result;
+use braid_lsm::{CommitTs, Exported, KeySpan, SstBuilder};
+use bytes::Bytes;
+
+use super::installing::{Arrived, Staging};
+use super::message::{Begin, Piece, Said};
+use super::sending::AT_THE_SAME_TIME;
+use crate::ids::{NodeId, RangeId};
+use crate::local_keys::FIRST_DATA_KEY;
+use crate::replicas::Replicas;
+
+/// A file is full with so many bytes.
+const FILE_BYTES: u64 = 16 << 20;
+/// What a range tombstone counts for in that.
+const TOMBSTONE_BYTES: u64 = 64;
+/// After so many ticks without a word what has come is thrown away.
+const SILENT_TICKS: u64 = 100;
+
+/// A file that is being written.
+struct Writer {
+    builder: SstBuilder,
+    is_local: bool,
+    /// The last key.
+    last: Bytes,
+    /// They may reach beyond the file: cut when it ends.
+    tombstones: Vec<(KeySpan, CommitTs)>,
+}
+
+/// A state that is arriving.
+pub(super) struct Receiving {
+    from: NodeId,
+    begin: Begin,
+    /// The place of the piece that is wanted.
+    next: u64,
+    writer: Option<Writer>,
+    /// Of the range's records, and of its keys.
+    local: Vec<String>,
+    data: Vec<String>,
+    /// All is there.
+    is_whole: bool,
+    silent_ticks: u64,
+}
+
+impl Receiving {
+    fn new(from: NodeId, begin: Begin) -> Receiving {
+        Receiving {
+            from,
+            begin,
+            next: 0,
+            writer: None,
+            local: Vec::new(),
+            data: Vec::new(),
+            is_whole: false,
+            silent_ticks: 0,
+        }
+    }
+
+    fn take(&mut self, staging: &Staging, items: Vec<Exported>) -> braid_lsm::Result<()> {
+        for item in items {
+            let (at, is_tombstone) = match &item {
+                Exported::Entry { key, .. } => (key, false),
+                Exported::Tombstone { span, .. } => (&span.start, true),
+            };
+            let is_local = at.as_ref() < FIRST_DATA_KEY;
+            let full = self.writer.as_ref().is_some_and(|writer| {
+                let tombstones = writer.tombstones.len() as u64 * TOMBSTONE_BYTES;
+                let is_large = writer.builder.size() + tombstones > FILE_BYTES;
+                // All versions of a key are in one file.
+                writer.is_local != is_local || is_large && *at > writer.last
+            });
+            let mut carried = Vec::new();
+            if full {
+                carried = self.finish_file(Some(at))?;
+            }
+            let writer = match &mut self.writer {
+                Some(writer) => writer,
+                empty => {
+                    let count = self.local.len() + self.data.len();
+                    let range = self.begin.state.descriptor.id;
+                    let (name, builder) = staging.new_file(range, count)?;
+                    let files = if is_local { &mut self.local } else { &mut self.data };
+                    files.push(name);
+                    let (last, tombstones) = (Bytes::new(), carried);
+                    empty.insert(Writer { builder, is_local, last, tombstones })
+                }
+            };
+            if !is_tombstone {
+                writer.last = at.clone();
+            }
+            match item {
+                Exported::Entry { key, ts, value: Some(value) } => {
+                    writer.builder.put_at(&key, ts, &value)?;
+                }
+                Exported::Entry { key, ts, value: None } => writer.builder.delete_at(&key, ts)?,
+                Exported::Tombstone { span, ts } => writer.tombstones.push((span, ts)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the file in front of a key; returns what is left of tombstones that reach beyond it.
+    fn finish_file(&mut self, end: Option<&Bytes>) -> braid_lsm::Result<Vec<(KeySpan, CommitTs)>> {
+        let Some(mut writer) = self.writer.take() else { return Ok(Vec::new()) };
+        let mut rest = Vec::new();
+        for (span, ts) in writer.tombstones {
+            let upto = end.map_or(&span.end, |end| end.min(&span.end));
+            writer.builder.delete_span_at(&span.start, upto, ts)?;
+            if *upto < span.end {
+                rest.push((KeySpan::new(upto.clone(), span.end), ts));
+            }
+        }
+        writer.builder.finish()?;
+        Ok(rest)
+    }
+}
+
+impl Replicas {
+    /// Another node wants to give this one the state of a range.
+    pub(super) fn begin_receiving(
+        &mut self,
+        range: RangeId,
+        from: NodeId,
+        begin: Begin,
+    ) -> Result<()> {
+        let number = begin.number;
+        if let Some(known) = self.traffic.receiving.get(&range) {
+            if known.from == from && known.begin.number == number {
+                let upto = known.next;
+                self.say(range, from, &Said::Got { number, upto });
+                return Ok(());
+            }
+            if begin.term < known.begin.term {
+                let why = "a state is arriving from a later leader".into();
+                self.say(range, from, &Said::Stopped { number, why });
+                return Ok(());
+            }
+            self.forget_arriving(range)?;
+        }
+        let no = match self.traffic.receiving.len() < AT_THE_SAME_TIME {
+            true => self.does_not_want(range, from, &begin),
+            false => Some("other states are arriving".into()),
+        };
+        if let Some(why) = no {
+            self.say(range, from, &Said::Stopped { number, why });
+            return Ok(());
+        }
+        self.traffic.staging.clear(range)?;
+        self.traffic.receiving.insert(range, Receiving::new(from, begin));
+        self.say(range, from, &Said::Got { number, upto: 0 });
+        Ok(())
+    }
+
+    /// Why a state cannot take the place of what is here, if it cannot. Who has it already is
+    /// told so as a leader is.
+    fn does_not_want(&mut self, range: RangeId, from: NodeId, begin: &Begin) -> Option<String> {
+        let (descriptor, at) = (&begin.state.descriptor, begin.at());
+        let leader = descriptor.replica_on(from);
+        let (Some(leader), Some(_)) = (leader, descriptor.replica_on(self.options.node)) else {
+            return Some("it is no range of both nodes".into());
+        };
+        if descriptor.id != range {
+            return Some("it is the state of another range".into());
+        }
+        let others = self.replicas.iter().filter(|(other, _)| **other != range);
+        let mut spans = others.map(|(_, replica)| &replica.machine.state.descriptor.span);
+        if spans.any(|span| span.overlaps(&descriptor.span)) {
+            return Some("another range has its keys here, and will be split".into());
+        }
+        if begin.state.gc < self.db.gc_threshold() {
+            return Some("its threshold is below that of the store".into());
+        }
+        let replica = self.replicas.get(&range)?;
+        let applied = replica.machine.state.applied;
+        if replica.group.is_leader() {
+            return Some("this replica leads".into());
+        }
+        if applied >= at.0 || replica.group.has(at.0, at.1) {
+            let message = replica.group.say_has(leader, applied.max(at.0));
+            self.send(range, vec![message]);
+            return Some("this replica has it".into());
+        }
+        let own = &replica.machine.state.descriptor.span;
+        (!own.covers(&descriptor.span)).then(|| "it has keys that the range had not".into())
+    }
+
+    /// A piece has arrived.
+    pub(super) fn receive_piece(
+        &mut self,
+        range: RangeId,
+        from: NodeId,
+        piece: Piece,
+    ) -> Result<()> {
+        let number = piece.number;
+        let known = self.traffic.receiving.get_mut(&range);
+        let known = known.filter(|known| known.from == from && known.begin.number == number);
+        let Some(known) = known else {
+            // Of one that has been installed, or was given up.
+            let why = "nothing is known of it".into();
+            self.say(range, from, &Said::Stopped { number, why });
+            return Ok(());
+        };
+        known.silent_ticks = 0;
+        if piece.place == known.next && !known.is_whole {
+            let mut taken = known.take(&self.traffic.staging, piece.items);
+            if piece.is_last {
+                taken = taken.and_then(|()| known.finish_file(None).map(drop));
+                known.is_whole = true;
+            } else {
+                known.next += 1;
+            }
+            if let Err(error) = taken {
+                let why = error.to_string();
+                self.say(range, from, &Said::Stopped { number, why });
+                return self.forget_arriving(range);
+            }
+        }
+        if known_is_whole(&self.traffic.receiving, range) {
+            return self.try_install(range);
+        }
+        let upto = self.traffic.receiving[&range].next;
+        self.say(range, from, &Said::Got { number, upto });
+        Ok(())
+    }
+
+    /// Installs a state that is there, if the store has room.
+    fn try_install(&mut self, range: RangeId) -> Result<()> {
+        if !self.db.has_room() {
+            return Ok(());
+        }
+        let Some(known) = self.traffic.receiving.remove(&range) else { return Ok(()) };
+        let Receiving { from, begin, local, data, next, .. } = known;
+        let number = begin.number;
+        // It may have caught up otherwise.
+        if let Some(why) = self.does_not_want(range, from, &begin) {
+            self.say(range, from, &Said::Stopped { number, why });
+            return self.traffic.staging.clear(range);
+        }
+        self.install(Arrived { begin, local, data })?;
+        self.say(range, from, &Said::Got { number, upto: next + 1 });
+        Ok(())
+    }
+
+    /// Throws away what has come of a state.
+    fn forget_arriving(&mut self, range: RangeId) -> Result<()> {
+        self.traffic.receiving.remove(&range);
+        self.traffic.staging.clear(range)
+    }
+
+    /// Whoever sends a state does not go on.
+    pub(super) fn stop_receiving(&mut self, range: RangeId, from: NodeId, number: u64) {
+        let known = self.traffic.receiving.get_mut(&range);
+        if let Some(known) = known.filter(|k| k.from == from && k.begin.number == number) {
+            // It goes with the next tick.
+            known.silent_ticks = SILENT_TICKS;
+        }
+    }
+
+    /// Time has passed for states that arrive.
+    pub(super) fn tick_receiving(&mut self) -> Result<()> {
+        let ranges: Vec<RangeId> = self.traffic.receiving.keys().copied().collect();
+        for range in ranges {
+            let known = self.traffic.receiving.get_mut(&range).expect("listed");
+            known.silent_ticks += 1;
+            match (known.is_whole, known.silent_ticks > SILENT_TICKS) {
+                (true, _) => self.try_install(range)?,
+                (false, true) => self.forget_arriving(range)?,
+                (false, false) => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+fn known_is_whole(
+    receiving: &std::collections::BTreeMap<RangeId, Receiving>,
+    range: RangeId,
+) -> bool {
+    receiving.get(&range).is_some_and(|known| known.is_whole)
+}

@@ -1,0 +1,301 @@
+//! Replicas that are behind their logs and get the state of the range: what was written while they
+//! were away, with all versions; crashes on both sides at any moment; ranges that were split off
+//! meanwhile.
+
+use std::sync::atomic::Ordering;
+
+use super::*;
+
+const SHORT_LOG: u64 = 20_000;
+
+/// Three nodes whose logs are short.
+fn short_logs(gc_window_micros: Option<u64>) -> Cluster {
+    let mut cluster = Cluster::keeping(gc_window_micros);
+    for id in 1..=3 {
+        cluster.nodes[id as usize - 1].max_log_bytes = SHORT_LOG;
+        cluster.crash(id, CrashPolicy::KeepAll);
+        cluster.restart(id);
+    }
+    cluster.pass(150, &[1, 2, 3]);
+    cluster
+}
+
+/// Nodes that run live on for some seconds, and their stores are synced.
+fn live(cluster: &mut Cluster, seconds: u64) {
+    for _ in 0..seconds {
+        let runs = |id: &u64| cluster.nodes[*id as usize - 1].process.is_some();
+        let who: Vec<u64> = (1..=3).filter(runs).collect();
+        cluster.pass(10, &who);
+        for id in who {
+            // It may have lost power meanwhile.
+            let Some(process) = cluster.nodes[id as usize - 1].process.as_mut() else { continue };
+            let position = process.store_position();
+            position.wait_durable().expect("the disk works");
+            process.store_synced(&position).expect("nothing fails");
+        }
+        cluster.settle();
+        cluster.work();
+    }
+}
+
+/// The node among those that run that leads a range.
+fn leads(cluster: &mut Cluster, at: &str) -> u64 {
+    let shown = Ask::Read { spans: vec![KeySpan::point(&key(at))], at: None, bytes: 1 };
+    for _ in 0..40 {
+        for id in 1..=3 {
+            if cluster.nodes[id as usize - 1].process.is_none() || cluster.cut_off.contains(&id) {
+                continue;
+            }
+            for (range, _) in cluster.process(id).ranges() {
+                let answer = cluster.ask_range(range.id.0, id, shown.clone());
+                if matches!(answer, Some(Answer::Rows { .. })) {
+                    return id;
+                }
+            }
+        }
+        live(cluster, 1);
+    }
+    let runs = |id: &u64| cluster.nodes[*id as usize - 1].process.is_some();
+    let running: Vec<u64> = (1..=3).filter(runs).collect();
+    let states: Vec<String> = running.into_iter().map(|id| cluster.describe(id)).collect();
+    panic!("nobody serves {at}:\n{}", states.join("\n"));
+}
+
+/// Commits writes into the range that has a key.
+fn write(cluster: &mut Cluster, number: &mut u64, at: &str, writes: Vec<Write>) -> CommitTs {
+    for _ in 0..40 {
+        let id = leads(cluster, at);
+        let ranges = cluster.process(id).ranges();
+        let range = ranges.iter().find(|(range, _)| range.span.contains(&key(at)));
+        let range = range.expect("all keys are in some range").0.id;
+        *number += 1;
+        let txn = TxnId { began: cluster.now(id), number: *number };
+        let done = cluster.ask_range(range.0, id, commit(txn, writes.clone()));
+        if let Some(Answer::Committed { at, .. }) = done {
+            return at;
+        }
+    }
+    panic!("nobody commits into {at}");
+}
+
+fn large(name: &str, letter: &str) -> Write {
+    Write::Put(key(name), letter.repeat(3_000).into())
+}
+
+type Rows = Vec<(Bytes, Bytes, CommitTs)>;
+
+/// What a node's own store has of data as of a time.
+fn rows(cluster: &mut Cluster, id: u64, at: CommitTs) -> Rows {
+    let view = cluster.process(id).store().view(at).expect("the store is open");
+    let span = KeySpan::new(FIRST_DATA_KEY, KeySpan::all().end);
+    let mut scan = view.scan(span, ScanOptions::default()).expect("the disk works");
+    let mut rows = Vec::new();
+    while let Some(row) = scan.next_row().expect("the disk works") {
+        rows.push((row.key.clone(), row.value.clone(), row.ts));
+    }
+    rows
+}
+
+/// How many states n3 has got since it was started.
+fn installed(cluster: &mut Cluster) -> u64 {
+    cluster.process(3).states_installed().load(Ordering::Relaxed)
+}
+
+const NEWEST: CommitTs = CommitTs(u64::MAX - 1);
+
+/// Until all nodes have applied the same.
+fn until_level(cluster: &mut Cluster) {
+    for _ in 0..60 {
+        live(cluster, 1);
+        let ranges: Vec<_> = (1..=3).map(|id| cluster.process(id).ranges()).collect();
+        if ranges.iter().all(|other| *other == ranges[0]) {
+            return;
+        }
+    }
+    let states: Vec<String> = (1..=3).map(|id| cluster.describe(id)).collect();
+    panic!("they do not become alike:\n{}", states.join("\n"));
+}
+
+/// n3 is away while the others write past the bound of their logs; returns times of some commits.
+fn write_while_n3_is_away(cluster: &mut Cluster) -> Vec<CommitTs> {
+    let (mut number, mut times) = (0, Vec::new());
+    let mut commit = |cluster: &mut Cluster, writes| {
+        times.push(write(cluster, &mut number, "a", writes));
+    };
+    commit(cluster, vec![put("a", "before"), put("gone", "before"), put("fam/1", "before")]);
+    live(cluster, 2);
+    cluster.crash(3, CrashPolicy::Random(50));
+    commit(cluster, vec![put("a", "1"), Write::Delete(key("gone"))]);
+    commit(cluster, vec![Write::DeleteSpan(KeySpan::new(key("fam"), key("fan")))]);
+    for n in 0..30 {
+        let letter = ["x", "y", "z"][n % 3];
+        commit(cluster, vec![large(&format!("k{:02}", n % 20), letter)]);
+        live(cluster, 1);
+    }
+    commit(cluster, vec![put("a", "2")]);
+    live(cluster, 2);
+    times
+}
+
+#[test]
+fn who_was_away_while_the_log_was_cut_is_given_all_versions_and_goes_on() {
+    let mut cluster = short_logs(None);
+    let times = write_while_n3_is_away(&mut cluster);
+    let leader = leads(&mut cluster, "a");
+    let state = cluster.describe(leader);
+    assert!(!state.contains("log (i0"), "the log is not kept for who is away: {state}");
+    cluster.restart(3);
+    until_level(&mut cluster);
+    assert_eq!(installed(&mut cluster), 1);
+    for at in times.into_iter().chain([NEWEST]) {
+        assert_eq!(rows(&mut cluster, 3, at), rows(&mut cluster, leader, at), "as of {at}");
+    }
+    // What it acknowledges counts: with one other it is a majority, and it can lead.
+    let mut number = 1_000;
+    cluster.crash(leader, CrashPolicy::LoseAll);
+    write(&mut cluster, &mut number, "a", vec![put("a", "3")]);
+    cluster.crash(3, CrashPolicy::LoseAll);
+    cluster.restart(3);
+    cluster.restart(leader);
+    until_level(&mut cluster);
+    assert_eq!(rows(&mut cluster, 3, NEWEST), rows(&mut cluster, leader, NEWEST));
+    assert_eq!(
+        shown(Some(Answer::Rows {
+            at: NEWEST,
+            rows: rows(&mut cluster, 3, NEWEST).into_iter().take(1).map(|r| (r.0, r.1)).collect(),
+            rest: Vec::new(),
+        })),
+        "a=3"
+    );
+}
+
+/// The receiver loses power in front of each change of its disk while it gets a state. It comes back
+/// with the old state or the new one, whole, and gets there in the end.
+#[test]
+fn a_crash_while_a_state_arrives_leaves_the_old_one_or_the_new_one() {
+    let (mut old, mut new) = (0, 0);
+    for changes in 0.. {
+        let mut cluster = short_logs(None);
+        write_while_n3_is_away(&mut cluster);
+        cluster.restart(3);
+        let before = rows(&mut cluster, 3, NEWEST);
+        let leader = leads(&mut cluster, "a");
+        let after = rows(&mut cluster, leader, NEWEST);
+        assert_ne!(before, after);
+        let policy = [CrashPolicy::LoseAll, CrashPolicy::KeepAll, CrashPolicy::Random(50)];
+        let random = Random::seeded(changes);
+        // What a start changes has no part in it.
+        cluster.nodes[2].fs.arm_crash(changes, random, policy[changes as usize % 3]);
+        for _ in 0..20 {
+            live(&mut cluster, 1);
+            if cluster.nodes[2].process.is_none() {
+                break;
+            }
+        }
+        cluster.nodes[2].fs.disarm_crash();
+        let has_crashed = cluster.nodes[2].process.is_none();
+        if has_crashed {
+            cluster.restart(3);
+            let found = rows(&mut cluster, 3, NEWEST);
+            assert!(found == before || found == after, "change {changes}");
+            match found == before {
+                true => old += 1,
+                false => new += 1,
+            }
+        }
+        until_level(&mut cluster);
+        assert_eq!(rows(&mut cluster, 3, NEWEST), after, "change {changes}");
+        if !has_crashed || changes > 400 {
+            break;
+        }
+    }
+    println!("{old} times the old state, {new} times the new one");
+    assert!(old > 5 && new > 5, "{old} {new}");
+}
+
+#[test]
+fn a_sender_that_is_gone_or_does_not_lead_any_more_leaves_nothing_behind() {
+    let mut cluster = short_logs(None);
+    write_while_n3_is_away(&mut cluster);
+    // More than is sent in a tick.
+    let mut number = 5_000;
+    for n in 0..7 {
+        let (name, value) = (format!("m{n:02}"), Bytes::from(vec![b'v'; 1_000_000]));
+        write(&mut cluster, &mut number, &name, vec![Write::Put(key(&name), value)]);
+        cluster.work();
+    }
+    let leader = leads(&mut cluster, "a");
+    cluster.restart(3);
+    let arriving = |cluster: &Cluster| {
+        cluster.nodes[2].fs.list(Path::new("/node/arriving")).expect("it is there").len()
+    };
+    for _ in 0..100 {
+        cluster.pass(1, &[1, 2, 3]);
+        // Whatever is on the way is lost.
+        cluster.messages.clear();
+        if arriving(&cluster) > 0 {
+            break;
+        }
+    }
+    assert_ne!(arriving(&cluster), 0);
+    assert_eq!(installed(&mut cluster), 0);
+    cluster.crash(leader, CrashPolicy::LoseAll);
+    live(&mut cluster, 20);
+    cluster.restart(leader);
+    until_level(&mut cluster);
+    live(&mut cluster, 15);
+    assert_eq!(arriving(&cluster), 0);
+    let leader = leads(&mut cluster, "a");
+    assert_eq!(rows(&mut cluster, 3, NEWEST), rows(&mut cluster, leader, NEWEST));
+}
+
+#[test]
+fn ranges_that_were_split_off_meanwhile_begin_with_a_state() {
+    let mut cluster = short_logs(None);
+    let mut number = 0;
+    write(&mut cluster, &mut number, "a", vec![put("a", "1"), put("m", "1"), put("t", "1")]);
+    live(&mut cluster, 2);
+    cluster.crash(3, CrashPolicy::LoseAll);
+    for (at, right) in [("m", 7), ("t", 8)] {
+        let leader = leads(&mut cluster, "a");
+        let range = if at == "m" { 1 } else { 7 };
+        let split = Ask::Split(Split { at: key(at), right: RangeId(right) });
+        assert_eq!(cluster.ask_range(range, leader, split), Some(Answer::Again));
+        live(&mut cluster, 12);
+    }
+    for n in 0..25 {
+        for at in ["a", "m", "t"] {
+            write(&mut cluster, &mut number, at, vec![large(at, ["x", "y"][n % 2])]);
+        }
+        live(&mut cluster, 1);
+    }
+    cluster.restart(3);
+    assert_eq!(cluster.process(3).ranges().len(), 1);
+    until_level(&mut cluster);
+    assert_eq!(cluster.process(3).ranges().len(), 3);
+    assert_eq!(installed(&mut cluster), 3);
+    let leader = leads(&mut cluster, "a");
+    assert_eq!(rows(&mut cluster, 3, NEWEST), rows(&mut cluster, leader, NEWEST));
+    // It opens again, and a majority that it belongs to serves all of them.
+    cluster.crash(3, CrashPolicy::LoseAll);
+    cluster.restart(3);
+    cluster.crash(if leader == 1 { 2 } else { 1 }, CrashPolicy::LoseAll);
+    for at in ["a", "m", "t"] {
+        write(&mut cluster, &mut number, at, vec![put(at, "2")]);
+    }
+}
+
+/// What is older than the threshold of the range comes along, and is below that of the store.
+#[test]
+fn a_state_is_taken_in_below_the_threshold_of_the_store() {
+    let mut cluster = short_logs(Some(8_000_000));
+    write_while_n3_is_away(&mut cluster);
+    cluster.restart(3);
+    until_level(&mut cluster);
+    assert!(installed(&mut cluster) > 0);
+    live(&mut cluster, 30);
+    let threshold = cluster.process(3).store().gc_threshold();
+    assert!(threshold > CommitTs::ZERO);
+    let leader = leads(&mut cluster, "a");
+    assert_eq!(rows(&mut cluster, 3, NEWEST), rows(&mut cluster, leader, NEWEST));
+}
