@@ -88,7 +88,11 @@ fn a_seed_gives_the_same_trace_again() {
 
 /// The first seed whose run notices the broken promise.
 fn noticed(sabotage: Sabotage, most: u64) {
-    for seed in seeds(most) {
+    noticed_among(sabotage, seeds(most));
+}
+
+fn noticed_among(sabotage: Sabotage, seeds: std::ops::Range<u64>) {
+    for seed in seeds.clone() {
         let plan = Plan::of_seed(seed).sabotaged(sabotage);
         let verdict = run(&plan);
         if !verdict.is_good() {
@@ -96,7 +100,7 @@ fn noticed(sabotage: Sabotage, most: u64) {
             return;
         }
     }
-    panic!("{most} seeds do not notice {sabotage:?}");
+    panic!("seeds {seeds:?} do not notice {sabotage:?}");
 }
 
 #[test]
@@ -176,5 +180,7 @@ fn states_without_outcomes_are_noticed() {
 
 #[test]
 fn states_without_prepared_parts_are_noticed() {
-    noticed(Sabotage::StatesWithoutPrepared, 60);
+    // About one seed in two hundred has a part that is prepared while a state is made, and a commit
+    // that nobody knows of afterwards: of the first 600 the first is 202.
+    noticed_among(Sabotage::StatesWithoutPrepared, 200..260);
 }
