@@ -9,8 +9,7 @@
 //! - [`references`]: foreign keys and interleave parents. [`defaults`]: values and checks of a row.
 //! - [`table_load`]: very many rows at once. [`load_ways`]: how they are kept until the end.
 //! - [`source`]: rows from a query. [`query_load`]: where they go when they are many.
-//! - [`untyped`]: its literals that have no type.
-//! - [`set_list`]: which columns UPDATE assigns what.
+//! - [`assigned`]: what columns are assigned, before it is a value.
 //! - [`joined_returning`]: RETURNING with columns of joined tables.
 //! - [`target`]: names, scopes and RETURNING of the written table.
 
