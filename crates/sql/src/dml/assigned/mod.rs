@@ -1,7 +1,7 @@
 //! What columns are assigned, before it is a value.
 //!
 //! - [`set_list`]: which columns UPDATE assigns what. [`untyped`]: literals that have no type.
-//! - [`commit_time`]: PENDING_COMMIT_TIMESTAMP().
+//! - [`commit_time`]: `PENDING_COMMIT_TIMESTAMP()`, and what must not read it.
 
 pub(crate) mod commit_time;
 pub(super) mod set_list;
