@@ -521,7 +521,11 @@ fn families_lie_in_several_ranges_and_go_from_all_of_them() {
         }
         // Where a lease has moved meanwhile the block may be told that it cannot be sure of what it
         // reads. It must never be told anything else.
-        Err(e) => assert_eq!(e.code().map(|code| code.code()), Some("40001"), "{e:?}"),
+        Err(e) => {
+            assert_eq!(e.code().map(|code| code.code()), Some("40001"), "{e:?}");
+            let detail = e.as_db_error().and_then(|e| e.detail()).unwrap_or_default();
+            assert!(detail.contains("about when this transaction began"), "{e:?}");
+        }
     }
     reader.batch_execute("ROLLBACK").expect("it ends");
     room_comes_back(&mut clients, before / 4);

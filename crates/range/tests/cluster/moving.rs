@@ -50,19 +50,24 @@ fn write_all(cluster: &mut Cluster, who: &[u64], number: &mut u64) -> u64 {
     waited
 }
 
-#[test]
-fn leases_of_a_range_that_was_split_are_spread_and_a_node_that_comes_back_gets_its_share() {
-    let mut cluster = six_ranges();
-    assert_eq!(leads(&mut cluster), [6, 0, 0]);
-    cluster.pass(100, &[1, 2, 3]);
-    assert_eq!(leads(&mut cluster), [6, 0, 0], "nobody has said that they should move");
+/// Starts all nodes again, and lets them spread the leases of six ranges from now on.
+fn spread(cluster: &mut Cluster) {
     for id in 1..=3 {
         cluster.nodes[id as usize - 1].spread_ticks = Some(7);
         cluster.crash(id, CrashPolicy::KeepAll);
         cluster.restart(id);
     }
     cluster.pass(200, &[1, 2, 3]);
-    assert_eq!(leads(&mut cluster), [2, 2, 2]);
+    assert_eq!(leads(cluster), [2, 2, 2]);
+}
+
+#[test]
+fn leases_of_a_range_that_was_split_are_spread_and_a_node_that_comes_back_gets_its_share() {
+    let mut cluster = six_ranges();
+    assert_eq!(leads(&mut cluster), [6, 0, 0]);
+    cluster.pass(100, &[1, 2, 3]);
+    assert_eq!(leads(&mut cluster), [6, 0, 0], "nobody has said that they should move");
+    spread(&mut cluster);
     let mut number = 0;
     assert!(write_all(&mut cluster, &[1, 2, 3], &mut number) < 60);
     // It is away: the others lead, and give two back.
@@ -103,13 +108,7 @@ fn a_node_that_drains_leads_nothing_soon_and_nobody_waits_for_its_leases() {
 #[test]
 fn a_node_that_drains_is_given_nothing_by_the_others() {
     let mut cluster = six_ranges();
-    for id in 1..=3 {
-        cluster.nodes[id as usize - 1].spread_ticks = Some(7);
-        cluster.crash(id, CrashPolicy::KeepAll);
-        cluster.restart(id);
-    }
-    cluster.pass(200, &[1, 2, 3]);
-    assert_eq!(leads(&mut cluster), [2, 2, 2]);
+    spread(&mut cluster);
     cluster.process(1).drain();
     cluster.pass(20, &[1, 2, 3]);
     for _ in 0..50 {
