@@ -57,7 +57,7 @@ pub(crate) type Eval = fn(&[Datum], &EvalContext) -> SqlResult<Datum>;
 
 /// Rows of values, in their order.
 pub enum Rows {
-    /// As many as an argument holds: they are there.
+    /// A few that are there.
     All(Vec<Vec<Datum>>),
     /// Any number: each is made when it is asked for.
     Each(Box<dyn Iterator<Item = SqlResult<Vec<Datum>>> + Send>),
@@ -72,6 +72,15 @@ impl Rows {
     /// Rows that are made one by one.
     pub(crate) fn each(rows: impl Iterator<Item = SqlResult<Vec<Datum>>> + Send + 'static) -> Rows {
         Rows::Each(Box::new(rows))
+    }
+
+    /// One for each number below `count`. Rows of a large value are many times its size: they are
+    /// made out of it one by one.
+    pub(crate) fn numbered(
+        count: usize,
+        row: impl Fn(usize) -> Vec<Datum> + Send + 'static,
+    ) -> Rows {
+        Rows::each((0..count).map(move |at| Ok(row(at))))
     }
 }
 

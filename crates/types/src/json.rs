@@ -3,6 +3,7 @@
 //! A value is checked once ([`check`]); everything else cuts slices out of checked text.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use crate::{SqlError, SqlResult, SqlState, jsonb};
 
@@ -74,6 +75,24 @@ pub fn entries(text: &str) -> Vec<(Cow<'_, str>, &str)> {
         }
     }
     out
+}
+
+/// Goes over a checked array or object that is kept: what `make` makes of each key, decoded, and
+/// value. Keys of an array are empty.
+pub fn each<T>(text: Arc<str>, make: impl Fn(Cow<'_, str>, &str) -> T) -> impl Iterator<Item = T> {
+    let keyed = shape(&text) == Shape::Object;
+    let mut at = Some(Scanner::inside(&text).at);
+    std::iter::from_fn(move || {
+        let mut scanner = Scanner { text: &text, at: at?, depth: 0 };
+        let mut key = Cow::Borrowed("");
+        if keyed {
+            key = string(scanner.value()?);
+            scanner.take(b':');
+        }
+        let made = make(key, scanner.value()?);
+        at = scanner.take(b',').then_some(scanner.at);
+        Some(made)
+    })
 }
 
 /// The text that a checked string stands for.

@@ -14,7 +14,7 @@ use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use sqlparser::ast;
 
-use super::lateral::Lateral;
+use super::lateral::{Lateral, is_true};
 use super::lift::has_subquery;
 use super::{Binder, Cte, Level, Origin, Relation, Slot, SlotKind};
 use crate::error::from_df;
@@ -550,10 +550,13 @@ impl Binder<'_> {
             }
         }
         let (right, includes_left) = self.table_item(&join.relation, Some(&left))?;
-        if includes_left {
-            return self.lateral_join(right, kind, constraint);
+        match (includes_left, kind, constraint) {
+            (false, ..) => self.constrained(left, right, kind, constraint),
+            (true, JoinType::Left, ast::JoinConstraint::On(on)) => {
+                self.outer_function(&join.relation, &left, on)
+            }
+            (true, ..) => self.lateral_join(right, kind, constraint),
         }
-        self.constrained(left, right, kind, constraint)
     }
 
     /// Two relations joined.
@@ -631,11 +634,9 @@ impl Binder<'_> {
         kind: JoinType,
         constraint: &ast::JoinConstraint,
     ) -> SqlResult<Item> {
-        let yes = ast::Value::Boolean(true);
-        let always = |e: &ast::Expr| matches!(e, ast::Expr::Value(v) if v.value == yes);
         match constraint {
             ast::JoinConstraint::None => Ok(item),
-            ast::JoinConstraint::On(e) if kind == JoinType::Inner && always(e) => Ok(item),
+            ast::JoinConstraint::On(e) if kind == JoinType::Inner && is_true(e) => Ok(item),
             ast::JoinConstraint::On(e) if kind == JoinType::Inner => {
                 let plan = item.relation.plan.clone();
                 let plan = self.over(&item, |b| {
@@ -644,7 +645,11 @@ impl Binder<'_> {
                 })?;
                 Ok(Item { relation: Relation { plan, ..item.relation }, origins: item.origins })
             }
-            _ => Err(SqlError::unsupported("an outer join with a function of the other side")),
+            _ => Err(SqlError::new(
+                SqlState::INVALID_COLUMN_REFERENCE,
+                "invalid reference to a FROM-clause entry of the other side",
+            )
+            .with_detail("The combining JOIN type must be INNER or LEFT for a LATERAL reference.")),
         }
     }
 

@@ -8,11 +8,11 @@
 
 use std::collections::HashMap;
 
-use braid_scalar::{Padding, ScopeColumn, ident_name};
+use braid_scalar::{Padding, ScopeColumn, ident_name, object_name_parts};
 use braid_types::{SqlError, SqlResult};
 use datafusion::common::{Column, JoinType, UnnestOptions};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
-use sqlparser::ast;
+use sqlparser::ast::{self, Ident};
 
 use super::call::Inner;
 use super::from::{Item, bare, combine, copy_of, rename_columns};
@@ -24,6 +24,28 @@ use crate::error::from_df;
 use crate::exec::scalar;
 use crate::exec::set_returning::subquery_expr;
 use crate::exec::subquery::Shape;
+use crate::system;
+
+pub(super) fn is_true(condition: &ast::Expr) -> bool {
+    let yes = ast::Value::Boolean(true);
+    matches!(condition, ast::Expr::Value(v) if v.value == yes)
+}
+
+/// An alias without names for columns.
+fn named(name: Ident) -> ast::TableAlias {
+    ast::TableAlias { explicit: true, name, columns: Vec::new(), at: None }
+}
+
+/// A subquery of the rows of a table that a condition holds for: an outer join `ON` it is one with
+/// this subquery `ON true`.
+fn satisfying(table: ast::TableFactor, condition: &ast::Expr) -> SqlResult<ast::Query> {
+    let mut query = system::parse_query("SELECT * FROM a WHERE true")?;
+    if let ast::SetExpr::Select(select) = &mut *query.body {
+        select.from[0].relation = table;
+        select.selection = Some(condition.clone());
+    }
+    Ok(query)
+}
 
 /// A bound LATERAL subquery.
 pub(super) enum Lateral {
@@ -74,15 +96,52 @@ impl Binder<'_> {
                 .map_err(from_df)?;
             return Ok(Lateral::Joined(both));
         }
-        let yes = ast::Value::Boolean(true);
-        let always = |e: &ast::Expr| matches!(e, ast::Expr::Value(v) if v.value == yes);
-        if !on.is_none_or(always) {
-            return Err(SqlError::unsupported("this outer join with a LATERAL subquery")
-                .with_hint("Put the condition into the subquery and join it ON true."));
+        if let Some(on) = on
+            && !is_true(on)
+        {
+            let table = ast::TableFactor::Derived {
+                lateral: false,
+                subquery: Box::new(query.clone()),
+                alias: alias.cloned(),
+                sample: None,
+            };
+            let query = satisfying(table, on)?;
+            let alias = alias.map(|a| named(a.name.clone()));
+            return self.lateral_item(&query, alias.as_ref(), left, (kind, None));
         }
         let args = outer.into_iter().map(|(_, expr)| expr).collect();
         let item = self.lateral_lists(inner, (table, alias), left, args, kind == JoinType::Left)?;
         Ok(Lateral::Joined(item))
+    }
+
+    /// `left LEFT JOIN f(left.x) ON ..`: the function in a subquery.
+    pub(super) fn outer_function(
+        &mut self,
+        function: &ast::TableFactor,
+        left: &Item,
+        on: &ast::Expr,
+    ) -> SqlResult<Item> {
+        let (name, alias) = match function {
+            ast::TableFactor::Table { name, alias, .. }
+            | ast::TableFactor::Function { name, alias, .. } => {
+                (object_name_parts(name).pop().unwrap_or_default(), alias)
+            }
+            ast::TableFactor::UNNEST { alias, .. } => ("unnest".to_string(), alias),
+            other => return Err(SqlError::unsupported(format!("an outer join with {other}"))),
+        };
+        let name = alias.as_ref().map_or_else(|| Ident::with_quote('"', name), |a| a.name.clone());
+        let query = satisfying(function.clone(), on)?;
+        match self.lateral_item(&query, Some(&named(name)), left, (JoinType::Left, None))? {
+            Lateral::Joined(mut item) => {
+                let own = &mut item.relation.scope.columns_mut()[left.relation.columns.len()..];
+                if let [column] = own {
+                    column.scalar = true;
+                }
+                Ok(item)
+            }
+            // It names nothing of `left`, and came here because it does.
+            Lateral::Plain(_) => Err(SqlError::internal("a function that needs no other side")),
+        }
     }
 
     /// The rows of a subquery as a list for each row of `left`, unnested; with `outer` a row

@@ -15,17 +15,26 @@ pub(super) fn items(value: &Datum) -> &[Datum] {
 
 fn unnest(a: &[Datum], _: &EvalContext) -> SqlResult<Rows> {
     let longest = a.iter().map(|v| items(v).len()).max().unwrap_or(0);
-    let at = |row: usize| a.iter().map(move |v| items(v).get(row).cloned().unwrap_or(Datum::Null));
-    Ok((0..longest).map(|row| at(row).collect()).collect())
+    let arrays = a.to_vec();
+    Ok(Rows::numbered(longest, move |row| {
+        arrays.iter().map(|v| items(v).get(row).cloned().unwrap_or(Datum::Null)).collect()
+    }))
+}
+
+/// One row for each element of an array.
+pub(super) fn elements(array: Datum) -> Rows {
+    Rows::numbered(items(&array).len(), move |at| vec![items(&array)[at].clone()])
 }
 
 /// The subscripts of a dimension.
-fn subscripts(a: &[Datum]) -> Vec<Vec<Datum>> {
-    let Datum::Array(array) = &a[0] else { return Vec::new() };
+fn subscripts(a: &[Datum], reverse: bool) -> Rows {
+    let Datum::Array(array) = &a[0] else { return Rows::none() };
     let at = usize::try_from(i64_of(&a[1])).ok().and_then(|n| n.checked_sub(1));
     let dimensions = array.dimensions();
-    let found = at.and_then(|at| dimensions.get(at));
-    found.map_or(Vec::new(), |d| (d.lower..=d.upper()).map(|i| vec![Datum::Int4(i)]).collect())
+    let Some(found) = at.and_then(|at| dimensions.get(at)) else { return Rows::none() };
+    let row = |at| Ok(vec![Datum::Int4(at)]);
+    let range = found.lower..=found.upper();
+    if reverse { Rows::each(range.rev().map(row)) } else { Rows::each(range.map(row)) }
 }
 
 /// Adds the functions of this file.
@@ -34,18 +43,16 @@ pub(super) fn fill(t: &mut Table) {
     // Several arrays in step, each of its own type; a NULL array is an empty one.
     t.rows("unnest(any, ...any) record", unnest).elements().lax();
     t.rows("generate_subscripts(anyarray, int4) int4 -- the subscripts of an array", |a, _| {
-        Ok(Rows::All(subscripts(a)))
+        Ok(subscripts(a, false))
     });
     t.rows("generate_subscripts(anyarray, int4, bool) int4", |a, _| {
-        let mut rows = subscripts(a);
-        if bool_of(&a[2]) {
-            rows.reverse();
-        }
-        Ok(Rows::All(rows))
+        Ok(subscripts(a, bool_of(&a[2])))
     });
     t.rows("_pg_expandarray(anyarray) record -- elements with their subscripts", |a, _| {
-        let numbered = items(&a[0]).iter().zip(1..);
-        Ok(numbered.map(|(v, at)| vec![v.clone(), Datum::Int4(at)]).collect())
+        let array = a[0].clone();
+        Ok(Rows::numbered(items(&a[0]).len(), move |at| {
+            vec![items(&array)[at].clone(), Datum::Int4(at as i32 + 1)]
+        }))
     })
     .columns(&[("x", "anyelement"), ("n", "int4")]);
     t.rows(

@@ -1,10 +1,12 @@
 //! Documents and texts as rows.
 
+use std::sync::Arc;
+
 use braid_types::json::{self, Shape};
 use braid_types::jsonb::serde_json::Value;
 use braid_types::{Datum, SqlError, SqlResult, SqlState, jsonb};
 
-use super::arrays::items;
+use super::arrays::elements;
 use crate::EvalContext;
 use crate::functions::{json_of, plain_text, text_of};
 use crate::registry::{Rows, Table};
@@ -13,13 +15,23 @@ fn invalid(message: String) -> SqlError {
     SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
 }
 
+/// The error of a function that wants an object and got something else.
 fn not_an_object(of: &str, what: &str) -> SqlError {
-    invalid(format!("cannot call {of} on {what}"))
+    invalid(match of {
+        "json_each" if what == "an array" => "cannot deconstruct an array as an object".into(),
+        "json_each" => "cannot deconstruct a scalar".into(),
+        "jsonb_each" | "jsonb_each_text" => format!("cannot call {of} on a non-object"),
+        _ => format!("cannot call {of} on {what}"),
+    })
 }
 
-fn binary_items(value: &Datum) -> SqlResult<&[Value]> {
+/// What a function makes of each element of an array.
+fn binary_items(value: &Datum, make: fn(&Value) -> Datum) -> SqlResult<Rows> {
     match json_of(value) {
-        Value::Array(items) => Ok(items),
+        Value::Array(items) => {
+            let (count, kept) = (items.len(), value.clone());
+            Ok(Rows::numbered(count, move |at| vec![make(&json_of(&kept)[at])]))
+        }
         Value::Object(_) => Err(invalid("cannot extract elements from an object".into())),
         _ => Err(invalid("cannot extract elements from a scalar".into())),
     }
@@ -44,21 +56,21 @@ fn binary_text(value: &Value) -> Datum {
     }
 }
 
-fn text_items(value: &Datum) -> SqlResult<Vec<&str>> {
-    let Datum::Json(text) = value else { return Ok(Vec::new()) };
+/// What a function makes of each element of an array.
+fn text_items(value: &Datum, of: &str, make: fn(&str) -> Datum) -> SqlResult<Rows> {
+    let Datum::Json(text) = value else { return Ok(Rows::none()) };
     match json::shape(text) {
-        Shape::Array => Ok(json::elements(text)),
-        Shape::Object => Err(invalid("cannot call json_array_elements on a non-array".into())),
-        _ => Err(invalid("cannot call json_array_elements on a scalar".into())),
+        Shape::Array => Ok(Rows::each(json::each(Arc::clone(text), move |_, v| Ok(vec![make(v)])))),
+        Shape::Object => Err(invalid(format!("cannot call {of} on a non-array"))),
+        _ => Err(invalid(format!("cannot call {of} on a scalar"))),
     }
 }
 
-fn text_fields<'a>(value: &'a Datum, of: &str) -> SqlResult<Vec<(String, &'a str)>> {
-    let Datum::Json(text) = value else { return Ok(Vec::new()) };
+/// What a function makes of each field of an object.
+fn text_fields(value: &Datum, of: &str, make: fn(&str, &str) -> Vec<Datum>) -> SqlResult<Rows> {
+    let Datum::Json(text) = value else { return Ok(Rows::none()) };
     match json::shape(text) {
-        Shape::Object => {
-            Ok(json::entries(text).into_iter().map(|(k, v)| (k.into_owned(), v)).collect())
-        }
+        Shape::Object => Ok(Rows::each(json::each(Arc::clone(text), move |k, v| Ok(make(&k, v))))),
         Shape::Array => Err(not_an_object(of, "an array")),
         _ => Err(not_an_object(of, "a scalar")),
     }
@@ -72,11 +84,11 @@ fn binary(t: &mut Table) {
     const VALUE: &[(&str, &str)] = &[("value", "jsonb")];
     const TEXT: &[(&str, &str)] = &[("value", "text")];
     t.rows("jsonb_array_elements(jsonb) jsonb -- the elements of an array", |a, _| {
-        Ok(binary_items(&a[0])?.iter().map(|v| vec![jsonb::datum(v.clone())]).collect())
+        binary_items(&a[0], |v| jsonb::datum(v.clone()))
     })
     .columns(VALUE);
     t.rows("jsonb_array_elements_text(jsonb) text -- the elements of an array, as text", |a, _| {
-        Ok(binary_items(&a[0])?.iter().map(|v| vec![binary_text(v)]).collect())
+        binary_items(&a[0], binary_text)
     })
     .columns(TEXT);
     t.rows("jsonb_object_keys(jsonb) text -- the keys of an object", |a, _| {
@@ -97,25 +109,22 @@ fn binary(t: &mut Table) {
 
 fn textual(t: &mut Table) {
     t.rows("json_array_elements(json) json -- the elements of an array", |a, _| {
-        Ok(text_items(&a[0])?.into_iter().map(|v| vec![kept(v)]).collect())
+        text_items(&a[0], "json_array_elements", kept)
     })
     .columns(&[("value", "json")]);
     t.rows("json_array_elements_text(json) text -- the elements of an array, as text", |a, _| {
-        Ok(text_items(&a[0])?.into_iter().map(|v| vec![plain_text(v)]).collect())
+        text_items(&a[0], "json_array_elements_text", plain_text)
     })
     .columns(&[("value", "text")]);
     t.rows("json_object_keys(json) text -- the keys of an object", |a, _| {
-        let fields = text_fields(&a[0], "json_object_keys")?;
-        Ok(fields.into_iter().map(|(k, _)| vec![Datum::text(k)]).collect())
+        text_fields(&a[0], "json_object_keys", |k, _| vec![Datum::text(k)])
     });
     t.rows("json_each(json) record -- the fields of an object", |a, _| {
-        let fields = text_fields(&a[0], "json_each")?.into_iter();
-        Ok(fields.map(|(k, v)| vec![Datum::text(k), kept(v)]).collect())
+        text_fields(&a[0], "json_each", |k, v| vec![Datum::text(k), kept(v)])
     })
     .columns(&[("key", "text"), ("value", "json")]);
     t.rows("json_each_text(json) record -- the fields of an object, as text", |a, _| {
-        let fields = text_fields(&a[0], "json_each_text")?.into_iter();
-        Ok(fields.map(|(k, v)| vec![Datum::text(k), plain_text(v)]).collect())
+        text_fields(&a[0], "json_each", |k, v| vec![Datum::text(k), plain_text(v)])
     })
     .columns(&[("key", "text"), ("value", "text")]);
 }
@@ -130,8 +139,7 @@ fn matches(a: &[Datum], _: &EvalContext) -> SqlResult<Rows> {
 
 /// The elements of what a function of the registry gives as an array.
 fn elements_of(function: &str, a: &[Datum]) -> SqlResult<Rows> {
-    let list = crate::call_text_function(function, a)?;
-    Ok(items(&list).iter().map(|i| vec![i.clone()]).collect())
+    Ok(elements(crate::call_text_function(function, a)?))
 }
 
 fn texts(t: &mut Table) {
