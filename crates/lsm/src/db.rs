@@ -8,6 +8,7 @@ use braid_env::fs::FileSystem;
 use bytes::Bytes;
 
 use crate::batch::Batch;
+use crate::cache::region_bytes;
 use crate::commit::{Durability, Pending};
 use crate::compaction::levels_targets;
 use crate::error::{Error, Result};
@@ -305,6 +306,8 @@ impl Db {
         let counters = &self.store.counters;
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let (cache_hits, cache_misses) = self.store.env.cache.counts();
+        let (cache_block_bytes, cache_pinned_bytes) = self.store.env.cache.bytes();
+        let (frame_region_bytes, frame_free_bytes) = region_bytes();
         let virtual_files =
             |level| state.version.level(level).iter().filter(|sst| sst.is_virtual()).count();
         let levels = (0..LEVELS)
@@ -336,6 +339,10 @@ impl Db {
             memtable_bytes: state.memtables().map(|memtable| memtable.bytes() as u64).sum(),
             immutable_memtables: state.immutable.len(),
             wal_bytes_synced: self.store.wal.synced(),
+            cache_block_bytes,
+            cache_pinned_bytes,
+            frame_region_bytes,
+            frame_free_bytes,
             cache_hits,
             cache_misses,
             blocks_read: cache_misses,

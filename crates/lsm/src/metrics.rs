@@ -65,6 +65,14 @@ pub struct Metrics {
     pub immutable_memtables: usize,
     /// Wal bytes made durable.
     pub wal_bytes_synced: u64,
+    /// Bytes of blocks in the cache.
+    pub cache_block_bytes: u64,
+    /// Bytes of indexes and filters of open ssts, which count towards the cache's size.
+    pub cache_pinned_bytes: u64,
+    /// Bytes of the regions that blocks, indexes and filters of all stores of the process lie in.
+    pub frame_region_bytes: u64,
+    /// Of these, what is free.
+    pub frame_free_bytes: u64,
     /// Blocks found in the cache.
     pub cache_hits: u64,
     /// Blocks that had to be read.

@@ -107,7 +107,7 @@ fn engine(out: &mut String, shared: &Shared) {
     };
     family(out, "lsm_files", gauge, "Live ssts.", &level(|l| l.files as u64));
     family(out, "lsm_bytes", gauge, "Bytes of live ssts.", &level(|l| l.bytes));
-    let numbers: [(&str, &str, &str, u64); 14] = [
+    let numbers: [(&str, &str, &str, u64); 18] = [
         ("lsm_memtable_bytes", gauge, "Bytes in memtables.", m.memtable_bytes),
         (
             "lsm_immutable_memtables",
@@ -116,6 +116,20 @@ fn engine(out: &mut String, shared: &Shared) {
             m.immutable_memtables as u64,
         ),
         ("lsm_wal_bytes_total", counter, "Bytes made durable in the wal.", m.wal_bytes_synced),
+        ("lsm_cache_block_bytes", gauge, "Bytes of blocks in the cache.", m.cache_block_bytes),
+        (
+            "lsm_cache_pinned_bytes",
+            gauge,
+            "Bytes of indexes and filters, which count towards the cache.",
+            m.cache_pinned_bytes,
+        ),
+        (
+            "lsm_frame_region_bytes",
+            gauge,
+            "Bytes of memory that both lie in.",
+            m.frame_region_bytes,
+        ),
+        ("lsm_frame_free_bytes", gauge, "Of these, what is free.", m.frame_free_bytes),
         ("lsm_cache_hits_total", counter, "Blocks found in the cache.", m.cache_hits),
         ("lsm_cache_misses_total", counter, "Blocks not found in the cache.", m.cache_misses),
         ("lsm_blocks_read_total", counter, "Blocks that reads looked at.", m.blocks_read),

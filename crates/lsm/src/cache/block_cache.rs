@@ -102,6 +102,7 @@ impl Drop for Frames {
             }
         }
         ring.used -= self.pinned;
+        ring.pinned -= self.pinned;
     }
 }
 
@@ -117,6 +118,8 @@ struct Ring {
     hand: usize,
     /// Bytes of all blocks in slots, and of what is pinned.
     used: u64,
+    /// Of these, what is pinned.
+    pinned: u64,
     /// Entries whose slots are gone.
     dead: usize,
 }
@@ -189,7 +192,10 @@ impl BlockCache {
 
     /// Slots for `n` blocks; `pinned`: bytes that stay in memory as long as they do.
     pub(crate) fn frames(self: &Arc<BlockCache>, n: usize, pinned: usize) -> Frames {
-        self.ring.lock().used += pinned as u64;
+        let mut ring = self.ring.lock();
+        ring.used += pinned as u64;
+        ring.pinned += pinned as u64;
+        drop(ring);
         let slots = (0..n).map(|_| Slot::default()).collect();
         Frames { slots, pinned: pinned as u64, cache: self.clone() }
     }
@@ -197,6 +203,12 @@ impl BlockCache {
     /// Counts a block that had to be read.
     pub(crate) fn count_miss(&self) {
         self.misses.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Bytes of blocks, and of what is pinned.
+    pub(crate) fn bytes(&self) -> (u64, u64) {
+        let ring = self.ring.lock();
+        (ring.used - ring.pinned, ring.pinned)
     }
 
     /// Hits and misses since open.

@@ -68,6 +68,14 @@ pub(super) unsafe fn free(start: NonNull<u8>, layout: Layout) {
     }
 }
 
+/// Bytes of all regions, and of what is free in them. They are the process's, for all stores.
+pub(crate) fn region_bytes() -> (u64, u64) {
+    let pool = POOL.lock();
+    let regions = || pool.regions.iter().flatten();
+    let free: usize = regions().map(|region| usize::from(region.free) * GRANULE).sum();
+    ((regions().count() * REGION) as u64, free as u64)
+}
+
 /// What is taken of a region. Its first granule holds its number.
 struct Region {
     start: NonNull<u8>,

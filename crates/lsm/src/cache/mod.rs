@@ -13,4 +13,5 @@ mod atomics {
 
 pub(crate) use block_cache::{BlockCache, COLD, Frames, WARM};
 pub(crate) use frame::Frame;
+pub(crate) use frame_pool::region_bytes;
 pub(crate) use prefetch::prefetch;
