@@ -8,7 +8,7 @@ use braid_env::fs::FileSystem;
 use bytes::Bytes;
 
 use crate::batch::Batch;
-use crate::cache::region_bytes;
+use crate::cache::{region_bytes, release_free};
 use crate::commit::{Durability, Pending};
 use crate::compaction::levels_targets;
 use crate::error::{Error, Result};
@@ -298,6 +298,12 @@ impl Db {
     /// does not count. Starts what is due.
     pub fn is_quiet(&self) -> bool {
         self.store.is_quiet()
+    }
+
+    /// Gives memory that caches had and do not need at the moment back to the system: for a process
+    /// that is short of it. It is that of all stores of the process. Takes milliseconds at most.
+    pub fn release_free_memory(&self) {
+        release_free();
     }
 
     /// Sizes and counters.

@@ -24,6 +24,30 @@ pub(crate) fn region() -> NonNull<u8> {
     start
 }
 
+/// Gives pages of a region back to the system. Their contents are lost; whoever touches them again
+/// gets zeroed ones, from then on small ones.
+///
+/// # Safety
+/// `start` is the beginning of a page in a region, the `bytes` are whole pages of it, and nobody
+/// uses what lies in them.
+pub(crate) unsafe fn release(start: NonNull<u8>, bytes: usize) {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::mm::{Advice, madvise};
+        let region = start.as_ptr().map_addr(|address| address & !(REGION - 1));
+        // Without this the system would make a large page again, of pages that nobody needs.
+        // SAFETY: the region is an allocation of our own, and this advice changes no contents.
+        let small = unsafe { madvise(region.cast(), REGION, Advice::LinuxNoHugepage) };
+        // SAFETY: the caller's promise.
+        let released = unsafe { madvise(start.as_ptr().cast(), bytes, Advice::LinuxDontNeed) };
+        if let Err(error) = small.and(released) {
+            tracing::debug!(%error, "memory is not given back");
+        }
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = (start, bytes);
+}
+
 /// A hint: without large pages everything works, slower.
 fn ask_for_large_pages(region: NonNull<u8>) {
     #[cfg(target_os = "linux")]

@@ -124,6 +124,9 @@ pub(crate) fn watch(shared: &Arc<Shared>) {
             && (much || rested())
         {
             trim();
+            if much {
+                shared.place.engine().release_free_memory();
+            }
         }
     }
 }

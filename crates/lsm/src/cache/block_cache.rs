@@ -46,9 +46,23 @@ impl Default for Slot {
 /// The slots of the blocks of one index partition.
 pub(crate) struct Frames {
     slots: Arc<[Slot]>,
-    /// Bytes that were pinned along with them.
-    pinned: u64,
+    /// What was pinned along with them.
+    _pinned: Pinned,
     cache: Arc<BlockCache>,
+}
+
+/// Bytes that count towards the budget and are not evicted, as long as this lives.
+pub(crate) struct Pinned {
+    bytes: u64,
+    cache: Arc<BlockCache>,
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        let mut ring = self.cache.ring.lock();
+        ring.used -= self.bytes;
+        ring.pinned -= self.bytes;
+    }
 }
 
 impl Frames {
@@ -101,8 +115,6 @@ impl Drop for Frames {
                 ring.dead += 1;
             }
         }
-        ring.used -= self.pinned;
-        ring.pinned -= self.pinned;
     }
 }
 
@@ -192,12 +204,17 @@ impl BlockCache {
 
     /// Slots for `n` blocks; `pinned`: bytes that stay in memory as long as they do.
     pub(crate) fn frames(self: &Arc<BlockCache>, n: usize, pinned: usize) -> Frames {
-        let mut ring = self.ring.lock();
-        ring.used += pinned as u64;
-        ring.pinned += pinned as u64;
-        drop(ring);
         let slots = (0..n).map(|_| Slot::default()).collect();
-        Frames { slots, pinned: pinned as u64, cache: self.clone() }
+        Frames { slots, _pinned: self.pin(pinned), cache: self.clone() }
+    }
+
+    /// Counts bytes that stay in memory until the result is dropped.
+    pub(crate) fn pin(self: &Arc<BlockCache>, bytes: usize) -> Pinned {
+        let bytes = bytes as u64;
+        let mut ring = self.ring.lock();
+        ring.used += bytes;
+        ring.pinned += bytes;
+        Pinned { bytes, cache: self.clone() }
     }
 
     /// Counts a block that had to be read.

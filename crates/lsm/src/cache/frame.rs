@@ -11,7 +11,7 @@
 use std::alloc::Layout;
 use std::ptr::NonNull;
 
-use super::frame_pool;
+use super::frame_pool::{self, Life};
 use super::owners::Owners;
 use super::prefetch::prefetch;
 
@@ -24,18 +24,29 @@ struct Inner<H> {
     header: H,
 }
 
+/// What a frame's image begins with.
+pub(crate) trait Header: Copy {
+    /// How long frames with such a header live.
+    const LIFE: Life;
+}
+
+/// Images without a header are filters and parts of an index.
+impl Header for () {
+    const LIFE: Life = Life::Staying;
+}
+
 /// A counted pointer to a header and the bytes behind it.
-pub(crate) struct Frame<H: Copy> {
+pub(crate) struct Frame<H: Header> {
     inner: NonNull<Inner<H>>,
 }
 
 // SAFETY: a frame gives out shared references only (except `header_mut` to a single owner), its
 // count is atomic, and H is as free to move and share as its bounds say.
-unsafe impl<H: Copy + Send + Sync> Send for Frame<H> {}
+unsafe impl<H: Header + Send + Sync> Send for Frame<H> {}
 // SAFETY: as above.
-unsafe impl<H: Copy + Send + Sync> Sync for Frame<H> {}
+unsafe impl<H: Header + Send + Sync> Sync for Frame<H> {}
 
-impl<H: Copy> Frame<H> {
+impl<H: Header> Frame<H> {
     fn layout(len: usize) -> Layout {
         let size = size_of::<Inner<H>>() + len;
         Layout::from_size_align(size, LINE).expect("blocks are smaller than half the memory")
@@ -44,7 +55,7 @@ impl<H: Copy> Frame<H> {
     /// A frame with a copy of `image`.
     pub(crate) fn new(header: H, image: &[u8]) -> Frame<H> {
         let layout = Frame::<H>::layout(image.len());
-        let inner = frame_pool::allocate(layout).cast::<Inner<H>>();
+        let inner = frame_pool::allocate(layout, H::LIFE).cast::<Inner<H>>();
         // SAFETY: the allocation is aligned for Inner and large enough for it and the image behind
         // it; nobody else has a pointer to it.
         unsafe {
@@ -95,7 +106,7 @@ impl<H: Copy> Frame<H> {
     }
 }
 
-impl<H: Copy> Clone for Frame<H> {
+impl<H: Header> Clone for Frame<H> {
     fn clone(&self) -> Frame<H> {
         // SAFETY: alive, as `self` is an owner.
         unsafe { &(*self.inner.as_ptr()).owners }.join();
@@ -103,7 +114,7 @@ impl<H: Copy> Clone for Frame<H> {
     }
 }
 
-impl<H: Copy> Drop for Frame<H> {
+impl<H: Header> Drop for Frame<H> {
     fn drop(&mut self) {
         // SAFETY: alive, as `self` is still an owner.
         let inner = unsafe { &*self.inner.as_ptr() };
@@ -113,13 +124,13 @@ impl<H: Copy> Drop for Frame<H> {
         let layout = Frame::<H>::layout(inner.len);
         // SAFETY: this was the last owner; the memory came from `allocate` with this layout. H is
         // Copy, so nothing in it wants to be dropped.
-        unsafe { frame_pool::free(self.inner.cast::<u8>(), layout) };
+        unsafe { frame_pool::free(self.inner.cast::<u8>(), layout, H::LIFE) };
     }
 }
 
 // SAFETY: the raw pointer is the frame's own; turning it back gives the same frame; the count is
 // not touched by either. Two frames have the same pointer only if they are the same.
-unsafe impl<H: Copy> arc_swap::RefCnt for Frame<H> {
+unsafe impl<H: Header> arc_swap::RefCnt for Frame<H> {
     type Base = u8;
 
     fn into_ptr(me: Frame<H>) -> *mut u8 {
@@ -141,6 +152,10 @@ unsafe impl<H: Copy> arc_swap::RefCnt for Frame<H> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Header for u64 {
+        const LIFE: Life = Life::Passing;
+    }
 
     #[test]
     fn owners_share_one_image_until_the_last_is_gone() {

@@ -12,27 +12,54 @@
 //!
 //! A bound on each region's longest free run, in an array of its own, says where to look. It is
 //! made exact when a look was in vain, and only then.
+//!
+//! What stays as long as its sst is open (filters, index partitions) has regions of its own: among
+//! blocks that come and go, one such piece would keep a region for hours. The pages of what is
+//! free in a region are still the process's; [`release_free`] gives them back when memory is short.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 
 use parking_lot::Mutex;
 
-use crate::large_pages::{REGION, region, region_layout};
+use crate::large_pages::{REGION, region, region_layout, release};
 
 /// Bytes per bit.
 const GRANULE: usize = 1 << 10;
 const GRANULES: usize = REGION / GRANULE;
 const WORDS: usize = GRANULES / 64;
+/// Granules of a page, and their bits.
+const PAGE: usize = 4;
+const PAGE_BITS: u64 = (1 << PAGE) - 1;
+const PAGES: usize = GRANULES / PAGE;
 /// Smaller frames come from the usual allocator, which packs them better; larger ones too, which
 /// would leave holes in regions.
 const SIZES: std::ops::RangeInclusive<usize> = 2 * GRANULE..=REGION / 2;
 /// Regions without frames that are kept for the next ones.
 const MOST_EMPTY: usize = 2;
+/// More than this part of all regions is worth being given back.
+const WORTH_PART: u64 = 16;
 /// Address sanitizers watch the borders of allocations: under a fuzzer, each frame is one.
 const IN_USE: bool = !cfg!(feature = "fuzzing");
 
-static POOL: Mutex<Pool> = Mutex::new(Pool::new());
+/// How long a frame lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Life {
+    /// As long as the cache wants it.
+    Passing,
+    /// As long as its sst is open.
+    Staying,
+}
+
+static PASSING: Mutex<Pool> = Mutex::new(Pool::new());
+static STAYING: Mutex<Pool> = Mutex::new(Pool::new());
+
+fn pool(life: Life) -> &'static Mutex<Pool> {
+    match life {
+        Life::Passing => &PASSING,
+        Life::Staying => &STAYING,
+    }
+}
 
 /// Whether the pool is in charge of this size.
 fn is_pooled(layout: Layout) -> bool {
@@ -45,9 +72,9 @@ pub(super) fn size_taken(layout: Layout) -> usize {
 }
 
 /// Uninitialised memory. The layout has a size above zero, and an alignment of at most a granule.
-pub(super) fn allocate(layout: Layout) -> NonNull<u8> {
+pub(super) fn allocate(layout: Layout, life: Life) -> NonNull<u8> {
     if is_pooled(layout) {
-        return POOL.lock().allocate(layout.size().div_ceil(GRANULE));
+        return pool(life).lock().allocate(layout.size().div_ceil(GRANULE));
     }
     // SAFETY: the caller's layout is not empty.
     let raw = unsafe { alloc(layout) };
@@ -57,29 +84,48 @@ pub(super) fn allocate(layout: Layout) -> NonNull<u8> {
 /// Gives memory back.
 ///
 /// # Safety
-/// It came from [`allocate`] with the same layout, and nobody uses it any more.
-pub(super) unsafe fn free(start: NonNull<u8>, layout: Layout) {
+/// It came from [`allocate`] with the same layout and life, and nobody uses it any more.
+pub(super) unsafe fn free(start: NonNull<u8>, layout: Layout, life: Life) {
     if is_pooled(layout) {
         // SAFETY: the caller's promise.
-        unsafe { POOL.lock().free(start, layout.size().div_ceil(GRANULE)) };
+        unsafe { pool(life).lock().free(start, layout.size().div_ceil(GRANULE)) };
     } else {
         // SAFETY: the caller's promise; this layout is the usual allocator's.
         unsafe { dealloc(start.as_ptr(), layout) };
     }
 }
 
-/// Bytes of all regions, and of what is free in them. They are the process's, for all stores.
+/// Bytes of all regions, and of what is free in them and not given back. They are the process's,
+/// for all stores.
 pub(crate) fn region_bytes() -> (u64, u64) {
-    let pool = POOL.lock();
-    let regions = || pool.regions.iter().flatten();
-    let free: usize = regions().map(|region| usize::from(region.free) * GRANULE).sum();
-    ((regions().count() * REGION) as u64, free as u64)
+    let bytes = |life| pool(life).lock().bytes();
+    let (passing, staying) = (bytes(Life::Passing), bytes(Life::Staying));
+    (passing.0 + staying.0, passing.1 + staying.1)
+}
+
+/// Gives the pages of free runs back to the system, if they are much. What is taken there next is
+/// slower, once: its pages come anew, and are small ones.
+pub(crate) fn release_free() {
+    for life in [Life::Passing, Life::Staying] {
+        let (all, free) = pool(life).lock().bytes();
+        if free <= all / WORTH_PART {
+            continue;
+        }
+        // Readers load blocks meanwhile: the lock is held for one region at a time.
+        let mut number = 0;
+        while let Some(region) = pool(life).lock().regions.get_mut(number) {
+            region.iter_mut().for_each(Region::release_free);
+            number += 1;
+        }
+    }
 }
 
 /// What is taken of a region. Its first granule holds its number.
 struct Region {
     start: NonNull<u8>,
     taken: [u64; WORDS],
+    /// What is free and was given back.
+    released: [u64; WORDS],
     free: u16,
 }
 
@@ -120,6 +166,37 @@ impl Region {
         Err(longest.max(run))
     }
 
+    /// Bytes that are free and not given back.
+    fn resident_free(&self) -> usize {
+        let released: u32 = self.released.iter().map(|word| word.count_ones()).sum();
+        (usize::from(self.free) - released as usize) * GRANULE
+    }
+
+    /// Gives back the pages that lie in free runs.
+    fn release_free(&mut self) {
+        if self.resident_free() == 0 {
+            return;
+        }
+        let mut page = 0;
+        while page < PAGES {
+            let run = (page..PAGES).take_while(|page| self.is_releasable(*page)).count();
+            if run > 0 {
+                // SAFETY: the pages lie in the region, and in no piece that anybody uses.
+                unsafe { release(self.start.add(page * PAGE * GRANULE), run * PAGE * GRANULE) };
+                (page..page + run).for_each(|page| {
+                    self.released[page * PAGE / 64] |= PAGE_BITS << (page * PAGE % 64);
+                });
+            }
+            page += run + 1;
+        }
+    }
+
+    /// Whether a page is free, some of it not given back.
+    fn is_releasable(&self, page: usize) -> bool {
+        let (word, mask) = (page * PAGE / 64, PAGE_BITS << (page * PAGE % 64));
+        self.taken[word] & mask == 0 && self.released[word] & mask != mask
+    }
+
     /// Turns the bits of a run over.
     fn flip(&mut self, first: usize, granules: usize) {
         for word in first / 64..=(first + granules - 1) / 64 {
@@ -127,10 +204,21 @@ impl Region {
             let to = (first + granules).min(word * 64 + 64) - word * 64;
             self.taken[word] ^= (u64::MAX >> (64 - (to - from))) << from;
         }
+        // Whoever touches a page has all of it.
+        for page in first / PAGE..(first + granules).div_ceil(PAGE) {
+            self.released[page * PAGE / 64] &= !(PAGE_BITS << (page * PAGE % 64));
+        }
     }
 }
 
 impl Pool {
+    /// Bytes of all regions, and of what is free and not given back.
+    fn bytes(&self) -> (u64, u64) {
+        let regions = || self.regions.iter().flatten();
+        let free: usize = regions().map(Region::resident_free).sum();
+        ((regions().count() * REGION) as u64, free as u64)
+    }
+
     const fn new() -> Pool {
         Pool { regions: Vec::new(), longest: Vec::new(), empty: 0 }
     }
@@ -184,7 +272,8 @@ impl Pool {
         let start = region();
         // SAFETY: the first granule is the region's own, and aligned for anything.
         unsafe { start.cast::<usize>().write(number) };
-        let mut region = Region { start, taken: [0; WORDS], free: GRANULES as u16 - 1 };
+        let mut region =
+            Region { start, taken: [0; WORDS], released: [0; WORDS], free: GRANULES as u16 - 1 };
         region.flip(0, 1);
         self.regions[number] = Some(region);
         self.longest[number] = GRANULES as u16 - 1;
@@ -284,5 +373,39 @@ mod tests {
             pool.allocate(31);
         }
         assert_eq!(pool.regions.len(), regions);
+    }
+
+    #[test]
+    fn what_is_free_is_given_back_and_can_be_taken_again() {
+        let mut pool = Pool::new();
+        let mut pieces: Vec<_> = (0..GRANULES / 33).map(|_| pool.allocate(33)).collect();
+        for (at, start) in pieces.iter().enumerate() {
+            sign(*start, 33, at as u64);
+        }
+        let kept: Vec<_> = pieces.iter().copied().enumerate().step_by(3).collect();
+        for (at, start) in pieces.drain(..).enumerate() {
+            if at % 3 != 0 {
+                // SAFETY: allocated above; this pointer is not used again.
+                unsafe { pool.free(start, 33) };
+            }
+        }
+        let (all, free) = pool.bytes();
+        assert!(free > all / 2, "{free} of {all}");
+        pool.regions.iter_mut().flatten().for_each(Region::release_free);
+        // Of each of the 21 holes, and of the rest, less than a page on either side stays.
+        let left = pool.bytes().1 as usize;
+        assert!(left <= 22 * 2 * PAGE * GRANULE, "{left}");
+        for (at, start) in &kept {
+            assert!(is_signed(*start, 33, *at as u64));
+        }
+        let again: Vec<_> = (0..40).map(|_| pool.allocate(33)).collect();
+        assert_eq!(pool.regions.len(), 1);
+        for start in &again {
+            sign(*start, 33, 1_000);
+        }
+        assert!(again.iter().all(|start| is_signed(*start, 33, 1_000)));
+        assert!(kept.iter().all(|(at, start)| is_signed(*start, 33, *at as u64)));
+        let free = usize::from(pool.regions[0].as_ref().unwrap().free) * GRANULE;
+        assert!(pool.bytes().1 as usize <= free);
     }
 }

@@ -11,7 +11,7 @@ mod atomics {
     pub(super) use std::sync::atomic::{AtomicUsize, Ordering, fence};
 }
 
-pub(crate) use block_cache::{BlockCache, COLD, Frames, WARM};
-pub(crate) use frame::Frame;
-pub(crate) use frame_pool::region_bytes;
+pub(crate) use block_cache::{BlockCache, COLD, Frames, Pinned, WARM};
+pub(crate) use frame::{Frame, Header};
+pub(crate) use frame_pool::{Life, region_bytes, release_free};
 pub(crate) use prefetch::prefetch;

@@ -18,7 +18,7 @@ use super::index_block::IndexBlock;
 use super::properties::Properties;
 use super::row_block::RowBlock;
 use super::tombstone_block::StoredSkyline;
-use crate::cache::{BlockCache, Frames, WARM};
+use crate::cache::{BlockCache, Frames, Pinned, WARM};
 use crate::error::{Error, Result};
 use crate::iter::ReadWork;
 use crate::key::{KeySpan, Kind};
@@ -56,6 +56,8 @@ pub(crate) struct SstReader {
     filter: Option<Filter>,
     skyline: StoredSkyline,
     properties: Properties,
+    /// What the top of the index and the filter take.
+    _pinned: Pinned,
     cache: Arc<BlockCache>,
 }
 
@@ -152,7 +154,20 @@ impl SstReader {
         }
         let path = path.to_path_buf();
         let parts = (0..top.len()).map(|_| OnceLock::new()).collect();
-        Ok(SstReader { file, path, identity, top, parts, filter, skyline, properties, cache })
+        let filter_bytes = filter.as_ref().map_or(0, Filter::memory);
+        let _pinned = cache.pin(top.memory() + filter_bytes);
+        Ok(SstReader {
+            file,
+            path,
+            identity,
+            top,
+            parts,
+            filter,
+            skyline,
+            properties,
+            _pinned,
+            cache,
+        })
     }
 
     /// Number that the file's checksums were made with.
@@ -220,11 +235,7 @@ impl SstReader {
         if self.identity.ts_override > 0 {
             index.override_ts(self.identity.ts_override);
         }
-        let filter = match &self.filter {
-            Some(filter) if number == 0 => filter.memory(),
-            _ => 0,
-        };
-        let frames = self.cache.frames(index.len(), index.memory() + filter);
+        let frames = self.cache.frames(index.len(), index.memory());
         Ok(self.parts[number].get_or_init(|| Partition { index, frames }))
     }
 

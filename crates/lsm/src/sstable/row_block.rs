@@ -27,7 +27,7 @@ use bytes::Bytes;
 
 use super::columns::{head_at, head_of, partition_point, slice_at, u8_at, u16_at, u32_at, u64_at};
 use super::format::{le_u16, le_u32, le_u64};
-use crate::cache::{Frame, prefetch};
+use crate::cache::{Frame, Header, Life, prefetch};
 use crate::key::Kind;
 
 pub(crate) const BUNDLE: usize = 16;
@@ -45,6 +45,10 @@ pub(super) const NO_FIXED_LEN: u16 = 0xFFFF;
 #[derive(Clone)]
 pub(crate) struct RowBlock {
     frame: Frame<Columns>,
+}
+
+impl Header for Columns {
+    const LIFE: Life = Life::Passing;
 }
 
 /// Where the columns of a block begin, and what its header says.
