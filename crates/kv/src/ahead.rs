@@ -15,12 +15,12 @@
 //!   transaction held when it asked. Any lock that is granted later makes all of them useless: its
 //!   holder must see what happened before.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use braid_env::memory::{Held, Pool};
 use braid_lsm::{CommitTs, KeySpan};
 use bytes::Bytes;
+use foldhash::HashMap;
 
 use crate::locks::LockMode;
 use crate::spans::{ReadAt, SpanRows};
@@ -104,7 +104,7 @@ impl Ahead {
         self.told.get_or_insert_with(|| {
             let memory = pool.account(usize::MAX).hold("answers asked for ahead");
             let (then, latest) = (Answers::default(), Answers::default());
-            let (read_ts, awaited) = (CommitTs::ZERO, HashMap::new());
+            let (read_ts, awaited) = (CommitTs::ZERO, HashMap::default());
             Box::new(Told { then, latest, read_ts, awaited, memory })
         })
     }

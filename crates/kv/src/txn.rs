@@ -1,6 +1,6 @@
 //! One transaction: reads, writes, locks, savepoints, end.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -8,6 +8,7 @@ use std::time::Duration;
 use braid_env::memory::{self, Account};
 use braid_lsm::{CommitTs, KeySpan};
 use bytes::Bytes;
+use foldhash::HashMap;
 use parking_lot::Mutex;
 
 use crate::ahead::Ahead;
@@ -264,7 +265,7 @@ impl Txn {
             depends_on: HashSet::new(),
             ahead: Ahead::default(),
             attached: None,
-            held: HashMap::new(),
+            held: HashMap::default(),
             held_spans: BTreeMap::new(),
             acquired: Vec::new(),
             open_scans: BTreeMap::new(),
@@ -651,7 +652,7 @@ impl Txn {
         state.memory.written.release();
         state.memory.layered.release();
         state.memory.locked.release();
-        state.held = HashMap::new();
+        state.held = HashMap::default();
         state.held_spans.clear();
         let acquired = std::mem::take(&mut state.acquired);
         let read_ts = state.read_ts;

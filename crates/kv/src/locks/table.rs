@@ -6,7 +6,7 @@
 //!    a lock or a request looks at those who may go on.
 //! 3. `blocking` holds at least every transaction that somebody waits for.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,6 +15,7 @@ use std::time::Duration;
 use braid_env::clock::{Clock, WallClock};
 use braid_lsm::KeySpan;
 use bytes::Bytes;
+use foldhash::HashMap;
 use parking_lot::{Condvar, Mutex};
 
 use super::LockMode;

@@ -513,9 +513,9 @@ impl Wal {
         for open in sealed.iter().chain(&current) {
             let SegmentFile { number, ahead } = open.name;
             is_new |= ahead || !open.listed;
-            let path = segment_path(&self.dir, number);
             if ahead {
                 // All before it is durable now.
+                let path = segment_path(&self.dir, number);
                 let renamed = self.fs.rename(&open.name.path(&self.dir), &path);
                 renamed.map_err(|error| self.io("renaming", number, &error))?;
             }

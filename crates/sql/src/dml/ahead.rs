@@ -13,13 +13,14 @@
 //! free, it waits in its turn. So this may be incomplete, and never wrong; `tests/batches.rs`
 //! counts the requests.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use braid_catalog::{ForeignKey, RefAction, kv_error};
 use braid_kv::{KeySpan, LockItem, LockMode, ReadMode, Target};
 use braid_types::{Datum, SqlResult};
 use bytes::Bytes;
+use foldhash::HashMap;
 
 use super::references::{Place, lookup_of, place_of, reference_values};
 use super::writer::{TableInfo, changed};

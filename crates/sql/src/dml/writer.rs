@@ -10,13 +10,14 @@
 //!   update   remove what changes ─ put anew ─ the same questions for changed keys only
 //! ```
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, OnceLock};
 
 use braid_catalog::{ForeignKey, RefAction, Table, kv_error};
 use braid_kv::{LockMode, ReadMode, Wait};
 use braid_types::{Datum, SqlError, SqlResult, SqlState};
 use bytes::Bytes;
+use foldhash::HashMap;
 
 use super::ahead::{self, Ahead, Referring};
 use super::defaults::Filler;
@@ -163,9 +164,9 @@ impl Writer {
     pub fn new(ctx: &Context) -> Writer {
         Writer {
             ctx: ctx.clone(),
-            infos: HashMap::new(),
+            infos: HashMap::default(),
             later: Vec::new(),
-            last_parent: HashMap::new(),
+            last_parent: HashMap::default(),
             deleted: HashSet::new(),
             actions: VecDeque::new(),
             stale: false,
@@ -791,7 +792,7 @@ impl Writer {
         part: &[(Bytes, Row, Row)],
         again: bool,
     ) -> SqlResult<()> {
-        let mut infos = HashMap::new();
+        let mut infos = HashMap::default();
         for (child, _) in &info.referenced_by {
             infos.insert(child.id, self.info(child.id)?);
         }
@@ -897,7 +898,7 @@ impl Writer {
 
     /// Asks ahead what questions for the end of the statement will ask.
     fn ask_laters(&mut self, laters: &[Later]) -> SqlResult<()> {
-        let mut infos = HashMap::new();
+        let mut infos = HashMap::default();
         for later in laters {
             if let Later::Referenced(_, _, id, _) = later {
                 infos.insert(*id, self.info(*id)?);

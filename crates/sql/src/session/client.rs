@@ -2,13 +2,13 @@
 //!
 //! Preparing is in [`super::prepare`], running in [`super::execute`].
 
-use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use braid_kv::Shown;
 use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
+use foldhash::HashMap;
 use parking_lot::Mutex;
 
 use super::context::Notice;
@@ -96,9 +96,9 @@ impl Session {
             open: None,
             notices,
             shown: Arc::default(),
-            named: HashMap::new(),
-            cache: HashMap::new(),
-            cursors: HashMap::new(),
+            named: HashMap::default(),
+            cache: HashMap::default(),
+            cursors: HashMap::default(),
             shapes: Shapes::default(),
             measuring: None,
             activity,
@@ -173,7 +173,7 @@ impl Session {
     /// Gives back memory that only saves time, because the client is silent: plans of statements
     /// that were not prepared by name are made again when they come again.
     pub fn rest(&mut self) {
-        self.cache = HashMap::new();
+        self.cache = HashMap::default();
         self.shapes = Shapes::default();
     }
 

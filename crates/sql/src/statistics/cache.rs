@@ -1,7 +1,6 @@
 //! Statistics as planners find them: in memory, read from the store when they are asked for first,
 //! replaced when an ANALYZE ends.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -9,6 +8,7 @@ use braid_catalog::{Table, kv_error};
 use braid_keys::system;
 use braid_kv::{Isolation, KvError, ReadMode, TxnOptions};
 use braid_types::{SqlResult, SqlType};
+use foldhash::HashMap;
 use parking_lot::Mutex;
 
 use super::auto::Waiting;
@@ -46,9 +46,11 @@ impl Database {
     /// before they came.
     pub fn statistics(&self, table: &Arc<Table>) -> Option<Arc<TableStatistics>> {
         let state = self.statistics_state();
-        let kept = state.tables.lock().get(&table.id).and_then(|known| known.shaped.clone());
-        if let Some((_, shaped)) = kept.filter(|(of, _)| Arc::ptr_eq(of, table)) {
-            return Some(shaped);
+        let looked = |known: &Known| (known.shaped.clone(), known.record.is_some());
+        match state.tables.lock().get(&table.id).map(looked) {
+            Some((Some((of, shaped)), _)) if Arc::ptr_eq(&of, table) => return Some(shaped),
+            Some((_, false)) => return None,
+            _ => {}
         }
         let record = self.record(table)?;
         let shaped = Arc::new(record.shaped(table));

@@ -3,11 +3,11 @@
 //! Counts are estimates: what was rolled back stays counted, a range delete counts the rows below
 //! its table by what a family holds on average, and a process begins at nothing.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use braid_catalog::Table;
+use foldhash::HashMap;
 use parking_lot::Mutex;
 
 use crate::database::EPOCH_MICROS;
