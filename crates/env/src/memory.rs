@@ -186,6 +186,24 @@ impl Account {
         Ok(())
     }
 
+    /// Counts what a list or a table takes that is copied into a larger one by `copy`: both are
+    /// there meanwhile.
+    ///
+    /// # Errors
+    /// There is no room for both; nothing was copied.
+    pub fn regrow(
+        &self,
+        what: &str,
+        old: usize,
+        new: usize,
+        copy: impl FnOnce(),
+    ) -> Result<(), Exceeded> {
+        self.take(what, new)?;
+        copy();
+        self.give(old);
+        Ok(())
+    }
+
     /// Takes bytes that are already in use: over the limits if need be.
     pub fn take_anyway(&self, bytes: usize) {
         self.note_peak(self.used.fetch_add(bytes, Ordering::Relaxed) + bytes);
@@ -394,6 +412,18 @@ mod tests {
         assert_eq!(pool.used(), 0, "what a statement held goes with it");
         assert!(available() > 0);
         assert!(resident() > 0);
+    }
+
+    #[test]
+    fn who_copies_into_a_larger_one_has_room_for_both() {
+        let pool = Pool::new(100);
+        let account = pool.account(100);
+        account.take("list", 30).unwrap();
+        account.regrow("list", 30, 60, || assert_eq!(pool.used(), 90)).unwrap();
+        assert_eq!((account.used(), account.peak()), (60, 90));
+        let copy = || panic!("there is no room for both");
+        assert_eq!(account.regrow("list", 60, 120, copy).unwrap_err().bytes, 120);
+        assert_eq!(pool.used(), 60);
     }
 
     #[test]

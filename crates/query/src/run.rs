@@ -14,6 +14,7 @@ use std::thread::Thread;
 use std::time::Duration;
 
 use braid_catalog::memory_error;
+use braid_env::memory::Account;
 use braid_sql::answer::{Answer, Cell, CellReader, ColumnBatch};
 use braid_sql::general_query::{Row, RowStream, row_memory};
 use braid_types::{SqlError, SqlResult, SqlState, SqlType};
@@ -229,6 +230,11 @@ fn bounds(state: &SessionState) -> Arc<Bounds> {
     state.config().get_extension().unwrap_or_else(|| Arc::new(Bounds::none()))
 }
 
+/// The account of a statement.
+pub(crate) fn memory_of(state: &SessionState) -> Arc<Account> {
+    bounds(state).memory.clone()
+}
+
 /// Starts a plan.
 fn start(
     task: Arc<TaskContext>,
@@ -252,14 +258,23 @@ pub fn collect_rows(
 ) -> SqlResult<Vec<Row>> {
     let physical = physical(state, &plan)?;
     let mut stream = start(state.task_ctx(), physical, &bounds(state).cancel)?;
-    let mut rows = Vec::new();
+    let memory = memory_of(state);
+    let mut rows: Vec<Row> = Vec::new();
     while rows.len() < limit {
         let Some(batch) = drive(stream.next()) else { break };
         let batch = batch.map_err(from_df)?;
-        let before = rows.len();
+        let (before, room) = (rows.len(), rows.capacity());
+        if room - before < batch.num_rows() {
+            let more = (2 * room).max(before + batch.num_rows());
+            let (old, new) = (room * size_of::<Row>(), more * size_of::<Row>());
+            memory
+                .regrow("subquery", old, new, || rows.reserve_exact(more - before))
+                .map_err(|e| memory_error(&e))?;
+        }
         push_rows(&batch, types, &mut rows);
-        let bytes = rows[before..].iter().map(|row| row_memory(row)).sum();
-        bounds(state).memory.take("subquery", bytes).map_err(|e| memory_error(&e))?;
+        let values = |row: &Row| row_memory(row) - size_of::<Row>();
+        let bytes = rows[before..].iter().map(values).sum();
+        memory.take("subquery", bytes).map_err(|e| memory_error(&e))?;
     }
     rows.truncate(limit);
     Ok(rows)

@@ -10,6 +10,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use braid_scalar::{Accumulator as State, AggregateCode, AggregateTypes};
+use braid_sql::general_query::row_memory;
 use braid_types::{Datum, GroupKey, SqlType};
 use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
@@ -220,7 +221,7 @@ impl Grouped {
         }
         let grows = self.spec.distinct || !self.spec.order.is_empty() || self.running.keeps_rows();
         if grows {
-            self.bytes += row.iter().map(weight).sum::<usize>();
+            self.bytes += row_memory(&row);
         }
         if sorts_distinct(&self.spec) {
             Ok(())
@@ -247,18 +248,6 @@ fn by_arguments(a: &[Datum], b: &[Datum]) -> std::cmp::Ordering {
         (x, y) => x.cmp(&y),
     });
     each.fold(std::cmp::Ordering::Equal, std::cmp::Ordering::then)
-}
-
-fn weight(value: &Datum) -> usize {
-    size_of::<Datum>()
-        + match value {
-            Datum::Text(s) => s.len(),
-            Datum::Bytea(b) => b.len(),
-            Datum::Numeric(_) => 32,
-            Datum::Array(a) => a.items.iter().map(weight).sum(),
-            Datum::Jsonb(_) => 128,
-            _ => 0,
-        }
 }
 
 fn sorted(spec: &Spec, kept: &[Vec<Datum>]) -> Vec<Vec<Datum>> {
@@ -317,7 +306,8 @@ impl Accumulator for Grouped {
     }
 
     fn size(&self) -> usize {
-        size_of::<Self>() + self.bytes
+        let tables = (self.seen.capacity() + self.kept.capacity()) * size_of::<GroupKey>();
+        size_of::<Self>() + self.bytes + tables
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
@@ -385,7 +375,7 @@ impl Accumulator for Sliding {
     }
 
     fn size(&self) -> usize {
-        size_of::<Self>() + self.rows.iter().flatten().map(weight).sum::<usize>()
+        size_of::<Self>() + self.rows.iter().map(|row| row_memory(row)).sum::<usize>()
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {

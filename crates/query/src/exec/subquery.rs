@@ -12,6 +12,8 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use braid_catalog::memory_error;
+use braid_env::memory::Account;
 use braid_scalar::{Bound, CmpOp, EvalContext, compare};
 use braid_types::{Datum, GroupKey, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -23,7 +25,7 @@ use super::scalar::RowFunction;
 use crate::arrow_form;
 use crate::decorrelate::keyed::Keyed;
 use crate::error::from_df;
-use crate::run::collect_rows;
+use crate::run::{collect_rows, memory_of};
 
 /// What the subquery's rows become.
 pub enum Shape {
@@ -47,6 +49,23 @@ struct Members {
     set: HashSet<GroupKey>,
     /// Rows with a NULL in them.
     partial: Vec<Vec<Datum>>,
+}
+
+impl Members {
+    /// Adds a row; what the set itself takes is counted before it grows.
+    fn insert(&mut self, row: GroupKey, memory: &Account) -> SqlResult<()> {
+        /// Of an element, with the part of a table that stays empty.
+        const SLOT: usize = size_of::<GroupKey>() + 6;
+        let (len, room) = (self.set.len(), self.set.capacity());
+        if len == room {
+            let more = (2 * room).max(64);
+            memory
+                .regrow("subquery", room * SLOT, more * SLOT, || self.set.reserve(more - len))
+                .map_err(|e| memory_error(&e))?;
+        }
+        self.set.insert(row);
+        Ok(())
+    }
 }
 
 /// What tells how a value compares with each value of a list.
@@ -246,6 +265,7 @@ impl Subquery {
                 Kept::Value(braid_scalar::array_of_values(element, items)?)
             }
             Shape::In(converters) => {
+                let memory = memory_of(&self.state);
                 let mut members = Members { set: HashSet::new(), partial: Vec::new() };
                 for row in rows {
                     let row: Vec<Datum> = converters
@@ -255,7 +275,7 @@ impl Subquery {
                     if row.iter().any(Datum::is_null) {
                         members.partial.push(row);
                     } else {
-                        members.set.insert(GroupKey(row));
+                        members.insert(GroupKey(row), &memory)?;
                     }
                 }
                 Kept::Members(Arc::new(members))
