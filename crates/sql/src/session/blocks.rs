@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use braid_catalog::kv_error;
+use braid_catalog::{kv_error, publish};
 use braid_kv::TxnOptions;
 use braid_types::{SqlError, SqlResult, SqlState};
 
@@ -87,7 +87,7 @@ impl Session {
             catalog,
             explicit,
             savepoints: Vec::new(),
-            schema_changed: false,
+            changed: None,
             started_micros: self.db.clock_micros(),
             statements: 0,
             as_of,
@@ -216,15 +216,24 @@ impl Session {
         checks.answer(&ctx, false)
     }
 
+    /// Tells others of the block's schema changes, when it commits.
+    fn publish_changes(&self) -> SqlResult<()> {
+        match self.open.as_ref().filter(|open| open.changed.is_some() && !open.is_failed()) {
+            Some(open) => publish(&open.txn, open.catalog.version).map(|_| ()),
+            None => Ok(()),
+        }
+    }
+
     pub(super) fn commit(&mut self) -> SqlResult<()> {
-        if let Err(e) = self.check_deferred().and_then(|()| self.clear_at_commit()) {
+        let checked = self.check_deferred().and_then(|()| self.clear_at_commit());
+        if let Err(e) = checked.and_then(|()| self.publish_changes()) {
             self.rollback();
             return Err(e);
         }
         let Some(open) = self.open.take() else { return Ok(()) };
         self.end_cursors(true);
         let order = (self.state.asked_count() > 0).then(|| self.db.channels().in_order());
-        let result = if open.schema_changed {
+        let result = if open.changed.is_some() {
             self.db.commit_schema_change(&open.txn)
         } else {
             open.txn.commit().map(|_| ())
@@ -265,7 +274,7 @@ impl Session {
             name: name.to_string(),
             id: open.txn.savepoint(),
             catalog: open.catalog.clone(),
-            schema_changed: open.schema_changed,
+            changed: open.changed,
             settings,
             asked,
         });
@@ -282,7 +291,7 @@ impl Session {
         let s = &open.savepoints[at];
         open.txn.rollback_to(s.id);
         open.catalog = s.catalog.clone();
-        open.schema_changed = s.schema_changed;
+        open.changed = s.changed;
         open.failure.lower();
         let (catalog, settings, asked) = (s.catalog.clone(), s.settings.clone(), s.asked);
         self.state.forget_asked(asked);

@@ -9,14 +9,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use braid_catalog::Catalog;
+use braid_catalog::{Catalog, SeenBy, kv_error, with_own_changes};
 use braid_kv::{CommitTs, Isolation, SavepointId, Txn};
 use braid_parser::IsolationLevel;
 use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType, TimeZone};
 use parking_lot::Mutex;
 
 use super::settings::Settings;
-use crate::database::EPOCH_MICROS;
+use crate::database::{Database, EPOCH_MICROS};
 use crate::dml::deferred::Deferred;
 
 /// An open transaction of a session.
@@ -30,8 +30,8 @@ pub(crate) struct OpenTxn {
     /// Checks that wait for the end.
     pub(crate) deferred: Arc<Deferred>,
     pub(crate) savepoints: Vec<Savepoint>,
-    /// The catalog was changed by this transaction.
-    pub(crate) schema_changed: bool,
+    /// Who sees what this transaction has changed of the catalog; none: it changed nothing.
+    pub(crate) changed: Option<SeenBy>,
     pub(crate) started_micros: i64,
     pub(crate) statements: u64,
     /// It reads at a given time in the past.
@@ -89,13 +89,70 @@ pub(crate) struct Savepoint {
     pub(crate) name: String,
     pub(crate) id: SavepointId,
     pub(crate) catalog: Arc<Catalog>,
-    pub(crate) schema_changed: bool,
+    pub(crate) changed: Option<SeenBy>,
     pub(crate) settings: Arc<Settings>,
     /// What was asked of channels before it.
     pub(crate) asked: usize,
 }
 
 impl OpenTxn {
+    /// Whether its view may still be moved: nobody was told anything that was read there. The view
+    /// of a block is that of its first statement, as in PostgreSQL.
+    pub(crate) fn is_untold(&self) -> bool {
+        !self.as_of && self.statements == 0
+    }
+
+    /// Whether a statement sees what others have committed since the one before it.
+    fn sees_others(&self) -> bool {
+        self.is_untold() || self.txn.isolation() == Isolation::ReadCommitted
+    }
+
+    /// A statement begins: the view moves, if it may, and the catalog with it. `moved`: the view
+    /// has moved for other reasons already. `epoch` was taken before that.
+    pub(crate) fn begin_statement(
+        &mut self,
+        db: &Database,
+        moved: bool,
+        epoch: Option<u64>,
+    ) -> SqlResult<()> {
+        if self.is_untold() { self.txn.restart() } else { self.txn.begin_statement() }
+            .map_err(kv_error)?;
+        match self.changed {
+            None if moved || self.sees_others() => {
+                let calm = epoch.is_some() && epoch == self.epoch;
+                if !calm || db.schema_epoch() != epoch {
+                    self.catalog = db.catalog_at(&self.txn)?;
+                }
+                self.epoch = epoch;
+            }
+            Some(SeenBy::Owner) if moved || self.sees_others() => {
+                self.catalog = with_own_changes(&self.txn, &self.catalog)?;
+            }
+            // Nobody else changes what all see, until this block ends.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// A statement is about to be planned: with the catalog that it is going to run with.
+    pub(crate) fn begin_planning(&mut self, db: &Database) -> SqlResult<()> {
+        let epoch = db.schema_epoch();
+        let known = epoch.is_some() && epoch == self.epoch && self.changed.is_none();
+        let fixed = self.changed == Some(SeenBy::All) || !self.sees_others();
+        match known || fixed || self.is_failed() {
+            true => Ok(()),
+            false => self.begin_statement(db, false, epoch),
+        }
+    }
+
+    /// The catalog was changed.
+    pub(crate) fn has_changed(&mut self, catalog: Arc<Catalog>, seen_by: SeenBy) {
+        self.catalog = catalog;
+        if self.changed != Some(SeenBy::All) {
+            self.changed = Some(seen_by);
+        }
+    }
+
     pub(crate) fn is_failed(&self) -> bool {
         self.failure.is_raised()
     }
