@@ -54,7 +54,7 @@ impl Session {
             match run(self, &ctx, &p) {
                 Ok(ran) => {
                     let open = self.open.as_mut().expect("a statement does not end its block");
-                    open.statements += 1;
+                    open.statements += u64::from(!p.shows_a_setting());
                     if let Some((catalog, seen_by)) = ran.catalog {
                         self.state.set_catalog(&catalog);
                         open.has_changed(catalog, seen_by);

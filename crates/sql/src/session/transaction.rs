@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use braid_catalog::{Catalog, SeenBy, kv_error, with_own_changes};
 use braid_kv::{CommitTs, Isolation, SavepointId, Txn};
-use braid_parser::IsolationLevel;
+use braid_parser::{IsolationLevel, TxnModes};
 use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType, TimeZone};
 use parking_lot::Mutex;
 
@@ -36,6 +36,7 @@ pub(crate) struct OpenTxn {
     pub(crate) statements: u64,
     /// It reads at a given time in the past.
     pub(crate) as_of: bool,
+    pub(crate) modes: Modes,
     /// Settings to return to when it rolls back.
     pub(crate) settings: Arc<Settings>,
     pub(crate) epoch: Option<u64>,
@@ -193,13 +194,65 @@ pub(crate) fn no_transaction(what: &str) -> SqlError {
     )
 }
 
-/// As SQL says it.
-pub(crate) fn isolation_name(i: Isolation) -> &'static str {
-    match i {
-        Isolation::Serializable => "serializable",
-        Isolation::RepeatableRead => "repeatable read",
-        Isolation::ReadCommitted => "read committed",
+/// What a transaction is begun with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Modes {
+    /// Its level by the name that was said.
+    pub(crate) level: IsolationLevel,
+    /// READ ONLY.
+    pub(crate) read_only: bool,
+    /// DEFERRABLE.
+    pub(crate) deferrable: bool,
+}
+
+impl Modes {
+    /// These, where others do not say otherwise.
+    pub(crate) fn with(self, other: &TxnModes) -> Modes {
+        Modes {
+            level: other.isolation.unwrap_or(self.level),
+            read_only: other.read_only.unwrap_or(self.read_only),
+            deferrable: other.deferrable.unwrap_or(self.deferrable),
+        }
     }
+
+    /// The setting of this name that shows one of them.
+    pub(crate) fn setting(self, name: &str) -> Option<&'static str> {
+        let flag = |on: bool| if on { "on" } else { "off" };
+        match name {
+            "transaction_isolation" => Some(level_name(self.level)),
+            "transaction_read_only" => Some(flag(self.read_only)),
+            "transaction_deferrable" => Some(flag(self.deferrable)),
+            _ => None,
+        }
+    }
+}
+
+impl From<Modes> for TxnModes {
+    fn from(modes: Modes) -> TxnModes {
+        TxnModes {
+            isolation: Some(modes.level),
+            read_only: Some(modes.read_only),
+            deferrable: Some(modes.deferrable),
+        }
+    }
+}
+
+/// Levels by their names.
+pub(crate) const LEVELS: [(IsolationLevel, &str); 4] = [
+    (IsolationLevel::Serializable, "serializable"),
+    (IsolationLevel::RepeatableRead, "repeatable read"),
+    (IsolationLevel::ReadCommitted, "read committed"),
+    (IsolationLevel::ReadUncommitted, "read uncommitted"),
+];
+
+/// As SQL says it.
+pub(crate) fn level_name(level: IsolationLevel) -> &'static str {
+    LEVELS.iter().find(|(own, _)| *own == level).map_or("", |(_, name)| name)
+}
+
+/// The level of a name, in any case.
+pub(crate) fn level_named(name: &str) -> Option<IsolationLevel> {
+    LEVELS.iter().find(|(_, own)| own.eq_ignore_ascii_case(name)).map(|(level, _)| *level)
 }
 
 /// What kv calls a level of the grammar.
@@ -207,25 +260,7 @@ pub(crate) fn isolation_at(level: IsolationLevel) -> Isolation {
     match level {
         IsolationLevel::Serializable => Isolation::Serializable,
         IsolationLevel::RepeatableRead => Isolation::RepeatableRead,
-        IsolationLevel::ReadCommitted => Isolation::ReadCommitted,
-    }
-}
-
-/// The other way round.
-pub(crate) fn level_of(isolation: Isolation) -> IsolationLevel {
-    match isolation {
-        Isolation::Serializable => IsolationLevel::Serializable,
-        Isolation::RepeatableRead => IsolationLevel::RepeatableRead,
-        Isolation::ReadCommitted => IsolationLevel::ReadCommitted,
-    }
-}
-
-/// From SQL; anything unknown is the default.
-pub(crate) fn isolation_of(name: &str) -> Isolation {
-    match name {
-        "repeatable read" => Isolation::RepeatableRead,
-        "read committed" | "read uncommitted" => Isolation::ReadCommitted,
-        _ => Isolation::Serializable,
+        IsolationLevel::ReadCommitted | IsolationLevel::ReadUncommitted => Isolation::ReadCommitted,
     }
 }
 
