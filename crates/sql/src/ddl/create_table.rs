@@ -132,6 +132,7 @@ pub(super) fn empty(c: &Change, schema: u32, name: String) -> SqlResult<Table> {
         generation: 1,
         name: constraint_name(&name, &[], "rowid"),
         unique: true,
+        deferral: None,
         nulls_not_distinct: false,
         columns: Vec::new(),
         include: Vec::new(),

@@ -175,7 +175,7 @@ fn index(c: &Catalog, table: &Table, i: &Index) -> Row {
     vec![
         t(&table.name),
         t(&i.name),
-        t(if i.unique { "t" } else { "f" }),
+        t(if i.is_unique() { "t" } else { "f" }),
         t(cols.join(", ")),
         t(storing.join(", ")),
         inside,
