@@ -82,8 +82,8 @@ pub(super) fn declare(c: &Change, t: &mut Table, def: &ast::ColumnDef) -> SqlRes
 
 /// What a declared type asks of values beyond their type.
 pub(super) fn refined(c: &Change, data_type: &ast::DataType) -> SqlResult<Option<Refined>> {
-    if let ast::DataType::Custom(name, _) = data_type
-        && let Some(user) = c.ctx.user_type(&super::parts(name))?
+    if let Some(name) = braid_scalar::user_type_name(data_type)
+        && let Some(user) = c.ctx.user_type(&name)?
         && c.catalog.domain(user.id).is_some()
     {
         return Ok(Some(Refined::Domain(user.id)));
