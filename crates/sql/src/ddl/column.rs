@@ -180,12 +180,23 @@ pub(super) fn check_default(c: &Change, e: &ast::Expr, ty: &SqlType) -> SqlResul
 }
 
 /// Creates the sequences of serial and identity columns, and checks generated columns.
-pub(super) fn finish(c: &mut Change, t: &mut Table, declared: &[Declared]) -> SqlResult<()> {
+///
+/// `verb` is that of the statement: CREATE or ALTER.
+pub(super) fn finish(
+    c: &mut Change,
+    t: &mut Table,
+    declared: &[Declared],
+    verb: &str,
+) -> SqlResult<()> {
     for d in declared {
         if let Some(options) = &d.sequence {
             let at = t.columns.iter().position(|x| x.name == d.name).expect("declared");
             let base = constraint_name(&t.name, &[&d.name], "seq");
             let name = choose_name(&base, |n| c.taken(t.schema, n));
+            c.ctx.debug(format!(
+                "{verb} TABLE will create implicit sequence \"{name}\" for serial column \"{}.{}\"",
+                t.name, d.name
+            ));
             let owner = (t.id, t.columns[at].id);
             let ty = t.columns[at].ty.clone();
             let id = sequence::new(c, t.schema, &name, ty, options, Some(owner))?;
@@ -243,5 +254,5 @@ pub(super) fn make_identity(
     }
     option(c, &mut col, &mut declared, o)?;
     t.columns[at] = col;
-    finish(c, t, &[declared])
+    finish(c, t, &[declared], "ALTER")
 }

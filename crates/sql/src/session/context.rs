@@ -99,6 +99,16 @@ impl Context {
         });
     }
 
+    /// Adds what only clients hear that asked for it.
+    pub(crate) fn debug(&self, message: impl Into<String>) {
+        self.notices.lock().push(Notice {
+            severity: "DEBUG",
+            state: SqlState::SUCCESSFUL_COMPLETION,
+            message: message.into(),
+            detail: None,
+        });
+    }
+
     /// Adds a WARNING.
     pub(crate) fn warn(&self, message: impl Into<String>) {
         self.notices.lock().push(Notice {

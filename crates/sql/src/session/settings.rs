@@ -344,6 +344,44 @@ fn encoding(value: &str) -> SqlResult<String> {
     }
 }
 
+/// Values of `client_min_messages`, each with the least important message that is sent.
+const LEAST_MESSAGES: [(&str, &str); 9] = [
+    ("debug5", "DEBUG"),
+    ("debug4", "DEBUG"),
+    ("debug3", "DEBUG"),
+    ("debug2", "DEBUG"),
+    ("debug1", "DEBUG"),
+    ("log", "LOG"),
+    ("notice", "NOTICE"),
+    ("warning", "WARNING"),
+    ("error", "ERROR"),
+];
+
+fn least_message(value: &str) -> SqlResult<String> {
+    match value.trim().to_lowercase().as_str() {
+        "debug" => Ok("debug2".into()),
+        "info" => Ok("info".into()),
+        other => one_of("client_min_messages", other, &LEAST_MESSAGES.map(|(name, _)| name)),
+    }
+}
+
+/// How important a message of a severity is; clients always hear an INFO, which somebody asked for.
+pub(super) fn importance(severity: &str) -> u8 {
+    match severity {
+        "DEBUG" => 0,
+        "LOG" => 1,
+        "NOTICE" => 2,
+        "WARNING" => 3,
+        _ => 4,
+    }
+}
+
+/// How important a message must be, by the value of `client_min_messages`.
+pub(super) fn least_notice(value: &str) -> u8 {
+    let found = LEAST_MESSAGES.iter().find(|(name, _)| *name == value);
+    importance(found.map_or("NOTICE", |(_, severity)| severity))
+}
+
 /// 22023 for what is no level of isolation.
 pub(super) fn no_level(name: &str, value: &str) -> SqlError {
     let names = LEVELS.map(|(_, name)| name).join(", ");
@@ -358,6 +396,7 @@ fn check(name: &str, value: &str) -> SqlResult<String> {
             None => Err(invalid("TimeZone", value)),
         },
         "client_encoding" => encoding(value),
+        "client_min_messages" => least_message(value),
         "standard_conforming_strings" => match boolean(value) {
             Some("on") => ok("on"),
             _ => Err(invalid(name, value).with_hint("Only \"on\" is supported.")),

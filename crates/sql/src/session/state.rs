@@ -16,7 +16,7 @@ use parking_lot::{Condvar, Mutex};
 
 use super::context::Notice;
 use super::interrupt::Cause;
-use super::settings::{Settings, duration_ms, memory_bytes};
+use super::settings::{Settings, duration_ms, least_notice, memory_bytes};
 use super::temporary::{is_temporary_schema, schema_of};
 use super::transaction::{Modes, level_named};
 use super::type_names::find_type;
@@ -86,6 +86,8 @@ pub(crate) struct Derived {
     pub(crate) counts: Counting,
     /// `log_statement`.
     pub(crate) logged: Logged,
+    /// How important a message must be for the client to hear it.
+    pub(crate) least_notice: u8,
     /// `log_min_duration_statement` in nanoseconds.
     pub(crate) slow: Option<u64>,
     /// Internal: tests compare answers of different sizes.
@@ -139,6 +141,7 @@ impl Derived {
                     && get("compute_query_id") != "off",
                 utilities: get("pg_stat_statements.track_utility") == "on",
             },
+            least_notice: least_notice(&get("client_min_messages")),
             logged: Logged::of(&get("log_statement")),
             slow: duration_ms(&get("log_min_duration_statement"))
                 .map(|ms| ms.saturating_mul(1_000_000)),
