@@ -6,7 +6,7 @@ use std::sync::Arc;
 use braid_types::SqlType;
 
 use crate::MAX_DEPTH;
-use crate::descriptor::Table;
+use crate::descriptor::{Refined, Table};
 use crate::snapshot::Catalog;
 
 impl Catalog {
@@ -94,6 +94,11 @@ impl Catalog {
                 && self.sql_type_by_oid(ty.oid).is_none()
             {
                 bad.push(format!("table {name}: column {} has a missing type", c.name));
+            }
+            if let Some(Refined::Domain(domain)) = c.refinement
+                && self.domain(domain).is_none()
+            {
+                bad.push(format!("table {name}: column {} has a missing domain", c.name));
             }
         }
         let building = t.building_index().map(|(index, _)| index);

@@ -164,8 +164,12 @@ pub struct Index {
     pub generation: u32,
     /// Name, unique in the table's schema.
     pub name: String,
-    /// No two rows with equal keys.
+    /// No two rows with equal keys, at any time: their entries would have the same key.
     pub unique: bool,
+    /// No two rows with equal keys, but only when it is looked at: a DEFERRABLE constraint. Its
+    /// entries are those of an index that is not unique.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deferral: Option<Deferral>,
     /// NULLs count as equal for `unique`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub nulls_not_distinct: bool,
@@ -183,6 +187,13 @@ pub struct Index {
     /// Set if a constraint owns the index.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub constraint: Option<IndexConstraint>,
+}
+
+impl Index {
+    /// Whether no two rows may have equal keys, now or in the end.
+    pub fn is_unique(&self) -> bool {
+        self.unique || self.deferral.is_some()
+    }
 }
 
 /// A CHECK constraint.

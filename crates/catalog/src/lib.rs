@@ -32,6 +32,7 @@ mod descriptor;
 mod error;
 mod hierarchy;
 mod names;
+mod publish;
 mod snapshot;
 mod store;
 mod user_types;
@@ -50,10 +51,10 @@ pub use descriptor::{
 pub use error::{kv_error, memory_error};
 pub use hierarchy::MAX_DEPTH;
 pub use names::{choose_name, constraint_name};
+pub use publish::{SeenBy, publish, stage, with_own_changes, write_changes};
 pub use snapshot::{Catalog, Relation};
 pub use store::{
     bootstrap, change_lock_key, load_catalog, read_version, reserve_ids, table_lock_key,
-    write_changes,
 };
 pub use user_types::{Domain, TypeKind, UserType, uses_type};
 

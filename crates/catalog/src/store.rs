@@ -1,8 +1,8 @@
 //! Descriptors in the store: reading all of them, writing a difference, handing out ids.
 //!
 //! Each descriptor is one JSON value under its system key. The version key is written by every
-//! schema change: two concurrent ones therefore conflict, and a cached catalog is current for a
-//! transaction exactly if it has the version that the transaction reads.
+//! schema change ([`crate::publish`]): a cached catalog is current for a transaction exactly if it
+//! has the version that the transaction reads.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::access::{DefaultAcl, Notes, Role};
 use crate::descriptor::{Database, Schema, Sequence, Table, View};
 use crate::error::kv_error;
+use crate::publish::write_changes;
 use crate::snapshot::Catalog;
 use crate::user_types::UserType;
 
@@ -42,9 +43,11 @@ enum Stored {
 /// The version of the catalog as the transaction reads it; `None` in an empty store. The
 /// transaction does not come to depend on it: it depends on the descriptors that it uses.
 pub fn read_version(txn: &Txn) -> SqlResult<Option<u64>> {
-    let Some(bytes) =
-        txn.get_as(&system::catalog_version(), ReadMode::Unrecorded).map_err(kv_error)?
-    else {
+    version_as(txn, ReadMode::Unrecorded)
+}
+
+pub(crate) fn version_as(txn: &Txn, mode: ReadMode) -> SqlResult<Option<u64>> {
+    let Some(bytes) = txn.get_as(&system::catalog_version(), mode).map_err(kv_error)? else {
         return Ok(None);
     };
     let bytes: [u8; 8] = bytes[..].try_into().map_err(|_| damaged("catalog version"))?;
@@ -57,10 +60,14 @@ fn damaged(what: impl std::fmt::Display) -> SqlError {
 
 /// Reads all descriptors. The transaction does not come to depend on them.
 pub fn load_catalog(txn: &Arc<Txn>) -> SqlResult<Catalog> {
+    load_as(txn, ReadMode::Unrecorded)
+}
+
+pub(crate) fn load_as(txn: &Arc<Txn>, mode: ReadMode) -> SqlResult<Catalog> {
     let mut catalog = Catalog::default();
-    catalog.version = read_version(txn)?.unwrap_or(0);
+    catalog.version = version_as(txn, mode)?.unwrap_or(0);
     let (start, end) = system::descriptors();
-    let options = ScanOptions { mode: ReadMode::Unrecorded, ..ScanOptions::default() };
+    let options = ScanOptions { mode, ..ScanOptions::default() };
     let mut scan = txn.scan(KeySpan::new(start, end), options).map_err(kv_error)?;
     while let Some((key, value)) = scan.next().map_err(kv_error)? {
         let stored: Stored = serde_json::from_slice(&value)
@@ -77,7 +84,7 @@ pub fn load_catalog(txn: &Arc<Txn>) -> SqlResult<Catalog> {
         }
     }
     let (start, end) = system::all_notes();
-    let options = ScanOptions { mode: ReadMode::Unrecorded, ..ScanOptions::default() };
+    let options = ScanOptions { mode, ..ScanOptions::default() };
     let mut scan = txn.scan(KeySpan::new(start, end), options).map_err(kv_error)?;
     while let Some((key, value)) = scan.next().map_err(kv_error)? {
         let notes: Notes = serde_json::from_slice(&value)
@@ -89,18 +96,15 @@ pub fn load_catalog(txn: &Arc<Txn>) -> SqlResult<Catalog> {
     Ok(catalog)
 }
 
-/// Writes what differs between two catalogs and raises the version of `new`.
+/// Writes what differs between two catalogs.
 ///
 /// # Errors
 /// XX000 naming the broken invariants if `new` does not pass [`Catalog::check`].
-pub fn write_changes(txn: &Txn, old: &Catalog, new: &mut Catalog) -> SqlResult<()> {
-    new.prune_notes();
+pub(crate) fn write_descriptors(txn: &Txn, old: &Catalog, new: &Catalog) -> SqlResult<()> {
     let broken = new.check();
     if !broken.is_empty() {
         return Err(SqlError::internal(format!("catalog invariant: {}", broken.join("; "))));
     }
-    new.version = old.version + 1;
-    txn.put(system::catalog_version(), new.version.to_be_bytes().to_vec()).map_err(kv_error)?;
     diff(txn, &old.databases, &new.databases, |d| Stored::Database(d.clone()))?;
     diff(txn, &old.schemas, &new.schemas, |s| Stored::Schema(s.clone()))?;
     diff(txn, &old.tables, &new.tables, |t| Stored::Table(Box::new(t.clone())))?;
@@ -109,7 +113,7 @@ pub fn write_changes(txn: &Txn, old: &Catalog, new: &mut Catalog) -> SqlResult<(
     }
     for (id, table) in &old.tables {
         if !new.tables.get(id).is_some_and(|n| Arc::ptr_eq(n, table) || n.reads_like(table)) {
-            let version = new.version.to_be_bytes().to_vec();
+            let version = (old.version + 1).to_be_bytes().to_vec();
             txn.put(system::shape(*id), version).map_err(kv_error)?;
         }
     }

@@ -113,6 +113,11 @@ impl Catalog {
         Some(if is_array { format!("{name}[]") } else { name })
     }
 
+    /// Such a type by its oid, or by that of its arrays.
+    pub fn user_type_by_oid(&self, oid: u32) -> Option<&UserType> {
+        self.by_oid(oid).map(|(user, _)| user)
+    }
+
     fn by_oid(&self, oid: u32) -> Option<(&UserType, bool)> {
         let found = |user: &&Arc<UserType>| oid_of(user.id) == oid || oid_of(user.array) == oid;
         let user = self.types.values().find(found)?;

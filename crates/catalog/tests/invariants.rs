@@ -16,6 +16,7 @@ fn index(id: u32, name: &str, columns: &[u32]) -> Index {
         generation: 1,
         name: name.into(),
         unique: true,
+        deferral: None,
         nulls_not_distinct: false,
         columns: columns.iter().map(|c| IndexColumn::asc(*c)).collect(),
         include: Vec::new(),

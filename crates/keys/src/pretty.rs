@@ -44,6 +44,7 @@ fn system_key(bytes: &[u8]) -> String {
     let kind = match bytes.get(1) {
         None => return "/System".into(),
         Some(b'a') => "Statistics",
+        Some(b'b') => "SharedChanges",
         Some(b'c') => "CatalogVersion",
         Some(b'd') => "Descriptor",
         Some(b'e') => "Erasure",

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   01 'a' id           what ANALYZE has found out about a table
+//!   01 'b'              written by every change of what all sessions see: they exclude each other
 //!   01 'c'              catalog version
 //!   01 'd' id           descriptor of an object
 //!   01 'e' id n         spans of a hierarchy in which rows were erased, and index entries were not
@@ -35,6 +36,11 @@ fn key(kind: u8, numbers: &[u32]) -> Vec<u8> {
 /// What ANALYZE has found out about a table.
 pub fn statistics(table: u32) -> Vec<u8> {
     key(b'a', &[table])
+}
+
+/// By this key changes of what all sessions see exclude each other.
+pub fn shared_changes() -> Vec<u8> {
+    key(b'b', &[])
 }
 
 /// Counts schema changes.

@@ -525,9 +525,20 @@ impl Txn {
     /// Deletes a key at commit whatever has happened to it: a record about this transaction that
     /// another one wrote for it.
     pub fn delete_at_commit(&self, key: Vec<u8>) -> KvResult<()> {
+        self.write_over(key, None)
+    }
+
+    /// Writes a value over whatever the key has, also if that is newer than the read timestamp: the
+    /// caller has read it ([`ReadMode::Latest`](crate::ReadMode::Latest)) after he has taken the
+    /// lock with [`Txn::hold`].
+    pub fn put_over(&self, key: Vec<u8>, value: impl Into<Bytes>) -> KvResult<()> {
+        self.write_over(key, Some(value.into()))
+    }
+
+    fn write_over(&self, key: Vec<u8>, slot: Option<Bytes>) -> KvResult<()> {
         self.check_writable()?;
         self.hold(&key, LockMode::Exclusive)?;
-        self.open_state()?.own.set(key.into(), None);
+        self.open_state()?.own.set(key.into(), slot);
         Ok(())
     }
 

@@ -76,7 +76,7 @@ pub enum DeleteAction {
     Restrict,
 }
 
-/// ISOLATION LEVEL. READ UNCOMMITTED is READ COMMITTED, as in PostgreSQL.
+/// ISOLATION LEVEL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IsolationLevel {
     /// Transactions behave as if run one after the other.
@@ -85,6 +85,8 @@ pub enum IsolationLevel {
     RepeatableRead,
     /// A new snapshot for each statement.
     ReadCommitted,
+    /// The same under another name, as in PostgreSQL.
+    ReadUncommitted,
 }
 
 /// One parsed statement.
@@ -411,6 +413,8 @@ pub struct TxnModes {
     pub isolation: Option<IsolationLevel>,
     /// READ ONLY / READ WRITE.
     pub read_only: Option<bool>,
+    /// DEFERRABLE: kept and shown. Nobody has to wait for a safe view here.
+    pub deferrable: Option<bool>,
 }
 
 /// Format of COPY data.

@@ -28,10 +28,11 @@ pub(crate) fn modes(c: &mut Cursor) -> SqlResult<TxnModes> {
             m.read_only = Some(true);
         } else if c.take(&["read", "write"]) {
             m.read_only = Some(false);
-        } else if !(c.take(&["not", "deferrable"])
-            || c.take(&["deferrable"])
-            || c.take_token(&Token::Comma))
-        {
+        } else if c.take(&["not", "deferrable"]) {
+            m.deferrable = Some(false);
+        } else if c.take(&["deferrable"]) {
+            m.deferrable = Some(true);
+        } else if !c.take_token(&Token::Comma) {
             return Err(c.unexpected());
         }
     }
@@ -43,8 +44,10 @@ fn isolation(c: &mut Cursor) -> SqlResult<IsolationLevel> {
         Ok(IsolationLevel::Serializable)
     } else if c.take(&["repeatable", "read"]) {
         Ok(IsolationLevel::RepeatableRead)
-    } else if c.take(&["read", "committed"]) || c.take(&["read", "uncommitted"]) {
+    } else if c.take(&["read", "committed"]) {
         Ok(IsolationLevel::ReadCommitted)
+    } else if c.take(&["read", "uncommitted"]) {
+        Ok(IsolationLevel::ReadUncommitted)
     } else {
         Err(c.unexpected())
     }

@@ -362,13 +362,12 @@ fn type_column(data_type: &DataType) -> Option<String> {
         Ok(other) => Some(other.internal_name()),
         // A type of a user; binding says whether there is one.
         Err(_) => match data_type {
-            DataType::Custom(name, _) => object_name_parts(name).pop(),
             DataType::Array(
                 ArrayElemTypeDef::SquareBracket(inner, _)
                 | ArrayElemTypeDef::AngleBracket(inner)
                 | ArrayElemTypeDef::Parenthesis(inner),
             ) => type_column(inner),
-            _ => None,
+            other => crate::user_type_name(other)?.pop(),
         },
     }
 }

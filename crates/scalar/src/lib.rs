@@ -65,7 +65,7 @@ pub use registry::{
 };
 pub use resolve::{Choice, resolve};
 pub use scope::{Padding, Scope, ScopeColumn, ident_name, missing_table, object_name_parts};
-pub use type_name::{refinement_of, sql_type_of};
+pub use type_name::{refinement_of, sql_type_of, user_type_name};
 pub use windows::WindowCode;
 
 use braid_types::{CastContext, SqlResult, SqlType};

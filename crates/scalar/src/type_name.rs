@@ -71,10 +71,6 @@ fn seconds_precision(data_type: &DataType) -> Option<u8> {
 /// Those of a domain's conditions; 0A000 for arrays of such types.
 pub fn refinement_of(data_type: &DataType, types: Option<&dyn TypeNames>) -> SqlResult<Refinement> {
     match data_type {
-        DataType::Custom(name, _) => match types {
-            Some(types) => Ok(types.domain(&object_name_parts(name))?.unwrap_or_default()),
-            None => Ok(Refinement::default()),
-        },
         DataType::Array(
             ArrayElemTypeDef::SquareBracket(inner, _)
             | ArrayElemTypeDef::AngleBracket(inner)
@@ -84,7 +80,10 @@ pub fn refinement_of(data_type: &DataType, types: Option<&dyn TypeNames>) -> Sql
             _ => Err(SqlError::unsupported(format!("an array of {inner}"))
                 .with_hint("Arrays keep microseconds, and hold values of no domain.")),
         },
-        other => Ok(Refinement { precision: seconds_precision(other), domain: None }),
+        other => match (types, user_type_name(other)) {
+            (Some(types), Some(name)) => Ok(types.domain(&name)?.unwrap_or_default()),
+            _ => Ok(Refinement { precision: seconds_precision(other), domain: None }),
+        },
     }
 }
 
@@ -161,13 +160,30 @@ pub fn sql_type_of(data_type: &DataType, types: Option<&dyn TypeNames>) -> SqlRe
             | ArrayElemTypeDef::Parenthesis(inner),
         ) => sql_type_of(inner, types)?.array_of(),
         DataType::Custom(name, args) => custom(&object_name_parts(name), name, args, types)?,
-        other => {
-            return Err(SqlError::new(
-                SqlState::UNDEFINED_OBJECT,
-                format!("type \"{}\" does not exist", other.to_string().to_lowercase()),
-            ));
-        }
+        other => word(other)
+            .and_then(|name| types?.user_type(&[name]))
+            .ok_or_else(|| no_type(&other.to_string().to_lowercase()))?,
     })
+}
+
+/// The name that a type of a user would have for this to mean it; `None` for what is built in.
+pub fn user_type_name(data_type: &DataType) -> Option<Vec<String>> {
+    match data_type {
+        DataType::Custom(name, _) => Some(object_name_parts(name)),
+        other if sql_type_of(other, None).is_ok() => None,
+        other => word(other).map(|name| vec![name]),
+    }
+}
+
+/// The name of a type that other databases have and PostgreSQL does not, which therefore may be one
+/// of a user: `uint64`, `datetime`, `tinyint`.
+fn word(data_type: &DataType) -> Option<String> {
+    let name = data_type.to_string().to_lowercase();
+    name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_').then_some(name)
+}
+
+fn no_type(name: &str) -> SqlError {
+    SqlError::new(SqlState::UNDEFINED_OBJECT, format!("type \"{name}\" does not exist"))
 }
 
 fn custom(
@@ -208,12 +224,9 @@ fn custom(
         "smallserial" | "serial2" => SqlType::Int2,
         _ => match SqlType::from_name(bare) {
             Some(ty) if !matches!(ty, SqlType::Unknown | SqlType::Void | SqlType::Record) => ty,
-            _ => types.and_then(|types| types.user_type(parts)).ok_or_else(|| {
-                SqlError::new(
-                    SqlState::UNDEFINED_OBJECT,
-                    format!("type \"{}\" does not exist", parts.join(".")),
-                )
-            })?,
+            _ => types
+                .and_then(|types| types.user_type(parts))
+                .ok_or_else(|| no_type(&parts.join(".")))?,
         },
     })
 }

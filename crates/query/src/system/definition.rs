@@ -4,7 +4,7 @@ use braid_catalog::{Catalog, ForeignKey, Index, Table, id_of_oid, oid_of};
 use braid_scalar::SessionFunctions;
 use braid_sql::session::{SessionState, column_names, foreign_key, index_definition, key_column};
 use braid_types::quote_ident;
-use braid_types::{Datum, SqlError, SqlResult, SqlState};
+use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType};
 
 use super::comments::comment;
 use super::{names, qualified};
@@ -111,6 +111,18 @@ fn visible(session: &SessionState, catalog: &Catalog, oid: u32) -> Option<bool> 
     Some(found.id() == id)
 }
 
+/// Whether the name of a type finds it without its schema; `None`: there is no such type.
+fn type_is_visible(session: &SessionState, catalog: &Catalog, oid: u32) -> Option<bool> {
+    if SqlType::from_oid(oid, -1).is_some() {
+        return Some(true);
+    }
+    let user = catalog.user_type_by_oid(oid)?;
+    let database = catalog.database(&session.database)?.id;
+    let found = catalog.resolve_type(database, &session.search_path(), &user.name);
+    // Types that are built in are found first.
+    Some(SqlType::from_name(&user.name).is_none() && found.is_some_and(|t| t.id == user.id))
+}
+
 /// The catalog that a comment is looked for in, by the name that the caller gives.
 fn class_arg(args: &[Datum]) -> Option<u32> {
     match args.get(1) {
@@ -177,6 +189,10 @@ pub fn catalog_function(
         "pg_table_is_visible" => Some(Datum::Bool(
             oid_arg(args, 0).is_some_and(|oid| visible(session, &catalog, oid).unwrap_or(false)),
         )),
+        "pg_type_is_visible" => oid_arg(args, 0)
+            .and_then(|oid| type_is_visible(session, &catalog, oid))
+            .map(Datum::Bool)
+            .or(Some(Datum::Null)),
         "obj_description" | "shobj_description" => as_text(
             oid_arg(args, 0).and_then(|oid| comment(&catalog, database, oid, class_arg(args), 0)),
         ),

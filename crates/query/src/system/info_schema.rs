@@ -317,6 +317,7 @@ struct Constraint<'a> {
     kind: &'static str,
     columns: Vec<u32>,
     foreign: Option<&'a braid_catalog::ForeignKey>,
+    deferral: Option<Deferral>,
 }
 
 fn constraints<'a>(v: &View<'a>) -> Vec<Constraint<'a>> {
@@ -338,6 +339,7 @@ fn constraints<'a>(v: &View<'a>) -> Vec<Constraint<'a>> {
                 kind,
                 columns,
                 foreign: None,
+                deferral: i.deferral,
             });
         }
         for fk in &t.foreign_keys {
@@ -348,6 +350,7 @@ fn constraints<'a>(v: &View<'a>) -> Vec<Constraint<'a>> {
                 kind: "FOREIGN KEY",
                 columns: fk.columns.clone(),
                 foreign: Some(fk),
+                deferral: fk.deferral,
             });
         }
         for c in &t.checks {
@@ -358,6 +361,7 @@ fn constraints<'a>(v: &View<'a>) -> Vec<Constraint<'a>> {
                 kind: "CHECK",
                 columns: Vec::new(),
                 foreign: None,
+                deferral: None,
             });
         }
     }
@@ -430,10 +434,6 @@ fn constraint_column_usage(v: &View<'_>) -> Made {
     Ok(rows)
 }
 
-fn deferral(c: &Constraint<'_>) -> Option<Deferral> {
-    c.foreign.and_then(|fk| fk.deferral)
-}
-
 fn table_constraints(v: &View<'_>) -> Made {
     Ok(constraints(v)
         .into_iter()
@@ -446,8 +446,8 @@ fn table_constraints(v: &View<'_>) -> Made {
                 text(c.schema),
                 text(c.table.name.as_str()),
                 text(c.kind),
-                yes_no(deferral(&c).is_some()),
-                yes_no(deferral(&c) == Some(Deferral::Deferred)),
+                yes_no(c.deferral.is_some()),
+                yes_no(c.deferral == Some(Deferral::Deferred)),
                 text("YES"),
                 if c.kind == "UNIQUE" { text("YES") } else { Datum::Null },
             ]
@@ -559,7 +559,7 @@ fn indexes(v: &View<'_>) -> Made {
                 text(if primary { "PRIMARY_KEY" } else { i.name.as_str() }),
                 text(if primary { "PRIMARY_KEY" } else { "INDEX" }),
                 i.interleave_in.map_or(Datum::Null, |p| table_name(v, p)),
-                yes_no(i.unique || primary),
+                yes_no(i.is_unique() || primary),
                 text("NO"),
                 text("READ_WRITE"),
                 text("NO"),

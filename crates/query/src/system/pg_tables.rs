@@ -21,6 +21,7 @@ use super::table::{
     empty, flag, int2_vector, object, oid_vector, shown_indexes, text,
 };
 use super::{comments, dependencies, qualified, roles, type_rows};
+use braid_sql::session::waiting;
 
 type Made = SqlResult<Vec<Vec<Datum>>>;
 
@@ -600,11 +601,11 @@ fn pg_index(v: &View<'_>) -> Made {
                 object(t.id),
                 Datum::Int2((keys + i.include.len()) as i16),
                 Datum::Int2(keys as i16),
-                flag(i.unique || i.id == t.primary.id),
+                flag(i.is_unique() || i.id == t.primary.id),
                 flag(i.nulls_not_distinct),
                 flag(i.id == t.primary.id),
                 flag(false),
-                flag(true),
+                flag(i.deferral.is_none()),
                 flag(false),
                 flag(true),
                 flag(false),
@@ -668,14 +669,11 @@ fn pg_constraint(v: &View<'_>) -> Made {
                 None => continue,
             };
             let keys = attnums(i.columns.iter().map(|c| c.column));
-            rows.push(made(
-                constraint_oid(t.id, at),
-                &i.name,
-                kind,
-                oid_of(i.id),
-                keys,
-                Datum::Null,
-            ));
+            let oid = constraint_oid(t.id, at);
+            let mut row = made(oid, &i.name, kind, oid_of(i.id), keys, Datum::Null);
+            row[4] = flag(i.deferral.is_some());
+            row[5] = flag(i.deferral == Some(Deferral::Deferred));
+            rows.push(row);
         }
         for (at, c) in t.checks.iter().enumerate() {
             let oid = constraint_oid(t.id, 200 + at);
@@ -832,8 +830,12 @@ pub(crate) fn constraint_text(
     for t in catalog.tables().filter(|t| here(t.schema)) {
         for (at, i) in shown_indexes(t).into_iter().enumerate() {
             if constraint_oid(t.id, at) == oid {
-                let kind = if i.id == t.primary.id { "PRIMARY KEY" } else { "UNIQUE" };
-                return Some(format!("{kind} ({})", key_text(t, i)));
+                let kind = match (i.id == t.primary.id, i.nulls_not_distinct) {
+                    (true, _) => "PRIMARY KEY",
+                    (false, false) => "UNIQUE",
+                    (false, true) => "UNIQUE NULLS NOT DISTINCT",
+                };
+                return Some(format!("{kind} ({}){}", key_text(t, i), waiting(i.deferral)));
             }
         }
         for (at, c) in t.checks.iter().enumerate() {

@@ -48,8 +48,8 @@ impl Qualifier<'_> {
                 | ast::ArrayElemTypeDef::AngleBracket(inner)
                 | ast::ArrayElemTypeDef::Parenthesis(inner),
             ) => self.data_type(inner),
-            ast::DataType::Custom(name, _) => {
-                let parts = object_name_parts(name);
+            other => {
+                let parts = braid_scalar::user_type_name(other).unwrap_or_default();
                 let [bare] = parts.as_slice() else { return };
                 let resolve = |path: &[String]| {
                     self.catalog.resolve_type(self.database, path, bare).map(|t| (t.id, t.schema))
@@ -58,10 +58,18 @@ impl Qualifier<'_> {
                 if let Some(found) = resolve(&self.path).filter(|found| visible != Some(*found))
                     && let Some(schema) = self.catalog.schema_by_id(found.1)
                 {
-                    put_schema(name, &schema.name);
+                    let mut name = ast::ObjectName::from(vec![ast::Ident::new(bare)]);
+                    let modifiers = match &mut *other {
+                        ast::DataType::Custom(own, modifiers) => {
+                            name = own.clone();
+                            std::mem::take(modifiers)
+                        }
+                        _ => Vec::new(),
+                    };
+                    put_schema(&mut name, &schema.name);
+                    *other = ast::DataType::Custom(name, modifiers);
                 }
             }
-            _ => {}
         }
     }
 

@@ -184,7 +184,12 @@ impl Decoder {
             return Ok(());
         }
         if self.format == CopyFormat::Binary {
-            return Err(bad("unexpected EOF in COPY data", self.line));
+            // Clients may leave out the trailer, as for PostgreSQL.
+            return match (self.begun, self.rest.is_empty()) {
+                (true, true) => Ok(()),
+                (true, false) => Err(bad("unexpected EOF in COPY data", self.line)),
+                (false, _) => Err(bad("COPY file signature not recognized", self.line)),
+            };
         }
         if !self.rest.is_empty() {
             let taken = self.text_row(0, true, rows)?;
@@ -515,9 +520,15 @@ mod tests {
         let mut input = SIGNATURE.to_vec();
         input.extend([0; 8]);
         input.extend([0, 2, 0, 0, 0, 1, b'x', 0xff, 0xff, 0xff, 0xff]);
-        assert!(decode(&o, 2, &input).unwrap_err().contains("unexpected EOF"));
+        let whole = r#"1:"x",NULL"#;
+        assert_eq!(decode(&o, 2, &input).unwrap(), whole, "without a trailer");
+        for cut in 1..11 {
+            let e = decode(&o, 2, &input[..input.len() - cut]).unwrap_err();
+            assert!(e.contains("unexpected EOF"), "{cut}: {e}");
+        }
+        assert!(decode(&o, 2, &input[..18]).unwrap_err().contains("signature"));
         input.extend([0xff, 0xff]);
-        assert_eq!(decode(&o, 2, &input).unwrap(), r#"1:"x",NULL"#);
+        assert_eq!(decode(&o, 2, &input).unwrap(), whole);
         assert!(decode(&o, 3, &input).unwrap_err().contains("expected 3"));
         assert!(decode(&o, 1, b"no signature at all here").unwrap_err().contains("signature"));
     }

@@ -57,7 +57,7 @@ pub(super) fn add(
             .with_hint("Add the column first, then ADD PRIMARY KEY."));
     }
     c.put(new.clone());
-    column::finish(c, &mut new, std::slice::from_ref(&declared))?;
+    column::finish(c, &mut new, std::slice::from_ref(&declared), "ALTER")?;
     let at = new.columns.len() - 1;
     let per_row = fill_default(c, &mut new, at, &old)?;
     let nullable = new.columns[at].nullable;

@@ -87,7 +87,32 @@ pub(super) fn build_index(c: &mut Change, table: u32, index: u32) -> SqlResult<(
     let spans = i.index.interleave_in.is_none().then(|| i.layout.whole_span());
     take_in(c, load, spans.into_iter().collect(), |row| {
         Err(duplicated(&layout, i, row.key, row.value)?)
-    })
+    })?;
+    match i.index.deferral {
+        Some(_) => prove_unique(c, &layout, i),
+        None => Ok(()),
+    }
+}
+
+/// Looks at the entries of an index whose key does not tell rows apart: no two rows have equal
+/// keys.
+///
+/// # Errors
+/// 23505.
+fn prove_unique(c: &Change, layout: &TableLayout, i: &IndexLayout) -> SqlResult<()> {
+    let options = i.scan_options(ReadMode::Latest, false);
+    let mut scan = c.ctx.txn.scan(i.layout.whole_span(), options).map_err(kv_error)?;
+    let mut last: Option<Vec<u8>> = None;
+    while let Some((key, value)) = scan.next().map_err(kv_error)? {
+        c.ctx.check_cancel()?;
+        let Some(row) = layout.row_of_entry(i, &key, &value)? else { continue };
+        let own = i.deferred_key(&row)?;
+        if own.is_some() && own == last {
+            return Err(duplicated(layout, i, &key, &value)?);
+        }
+        last = own;
+    }
+    Ok(())
 }
 
 /// 23505 of a unique index that is being built: two rows want this entry.
@@ -234,6 +259,9 @@ pub(super) fn load_rows(
     let global = indexes.iter().filter(|i| i.index.interleave_in.is_none());
     spans.extend(global.map(|i| i.layout.whole_span()));
     take_in(c, load, spans, |row| Err(twice(&c.ctx, now, indexes, row)?))?;
+    for i in indexes.iter().filter(|i| i.index.deferral.is_some()) {
+        prove_unique(c, now, i)?;
+    }
     Ok(rows)
 }
 

@@ -82,8 +82,8 @@ pub(super) fn declare(c: &Change, t: &mut Table, def: &ast::ColumnDef) -> SqlRes
 
 /// What a declared type asks of values beyond their type.
 pub(super) fn refined(c: &Change, data_type: &ast::DataType) -> SqlResult<Option<Refined>> {
-    if let ast::DataType::Custom(name, _) = data_type
-        && let Some(user) = c.ctx.user_type(&super::parts(name))?
+    if let Some(name) = braid_scalar::user_type_name(data_type)
+        && let Some(user) = c.ctx.user_type(&name)?
         && c.catalog.domain(user.id).is_some()
     {
         return Ok(Some(Refined::Domain(user.id)));
@@ -180,12 +180,23 @@ pub(super) fn check_default(c: &Change, e: &ast::Expr, ty: &SqlType) -> SqlResul
 }
 
 /// Creates the sequences of serial and identity columns, and checks generated columns.
-pub(super) fn finish(c: &mut Change, t: &mut Table, declared: &[Declared]) -> SqlResult<()> {
+///
+/// `verb` is that of the statement: CREATE or ALTER.
+pub(super) fn finish(
+    c: &mut Change,
+    t: &mut Table,
+    declared: &[Declared],
+    verb: &str,
+) -> SqlResult<()> {
     for d in declared {
         if let Some(options) = &d.sequence {
             let at = t.columns.iter().position(|x| x.name == d.name).expect("declared");
             let base = constraint_name(&t.name, &[&d.name], "seq");
             let name = choose_name(&base, |n| c.taken(t.schema, n));
+            c.ctx.debug(format!(
+                "{verb} TABLE will create implicit sequence \"{name}\" for serial column \"{}.{}\"",
+                t.name, d.name
+            ));
             let owner = (t.id, t.columns[at].id);
             let ty = t.columns[at].ty.clone();
             let id = sequence::new(c, t.schema, &name, ty, options, Some(owner))?;
@@ -243,5 +254,5 @@ pub(super) fn make_identity(
     }
     option(c, &mut col, &mut declared, o)?;
     t.columns[at] = col;
-    finish(c, t, &[declared])
+    finish(c, t, &[declared], "ALTER")
 }

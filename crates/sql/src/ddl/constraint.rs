@@ -15,12 +15,12 @@ use crate::session::Context;
 use braid_parser::{Name, parse_expr};
 use braid_scalar::ident_name;
 
-/// 0A000 for keys whose check is to be put off.
+/// 0A000 for a primary key whose check is to be put off: rows lie under it.
 pub(super) fn refuse_deferrable(c: Option<&ast::ConstraintCharacteristics>) -> SqlResult<()> {
     match deferral(c)? {
         None => Ok(()),
-        Some(_) => Err(SqlError::unsupported("a DEFERRABLE key")
-            .with_hint("Only foreign keys can be checked at the end of the transaction.")),
+        Some(_) => Err(SqlError::unsupported("a DEFERRABLE primary key")
+            .with_hint("Foreign keys and UNIQUE can be checked at the end of the transaction.")),
     }
 }
 
@@ -41,7 +41,7 @@ fn deferral(c: Option<&ast::ConstraintCharacteristics>) -> SqlResult<Option<Defe
     }
 }
 
-/// The ids of foreign keys by their names, for SET CONSTRAINTS.
+/// The ids of foreign keys and of indexes of unique keys by their names, for SET CONSTRAINTS.
 pub(crate) fn deferrable(ctx: &Context, names: &[Name]) -> SqlResult<Vec<u32>> {
     let mut out = Vec::new();
     for name in names {
@@ -57,7 +57,10 @@ pub(crate) fn deferrable(ctx: &Context, names: &[Name]) -> SqlResult<Vec<u32>> {
         let mut found = Vec::new();
         let mut fixed = false;
         for t in ctx.catalog.tables().filter(within) {
-            fixed |= t.all_indexes().any(|i| i.constraint.is_some() && i.name == bare);
+            for i in t.all_indexes().filter(|i| i.constraint.is_some() && i.name == bare) {
+                fixed |= i.deferral.is_none();
+                found.push(i.id);
+            }
             fixed |= t.checks.iter().any(|k| k.name == bare);
             for fk in t.foreign_keys.iter().filter(|fk| fk.name == bare) {
                 fixed |= fk.deferral.is_none();
@@ -176,7 +179,7 @@ fn unique(
     u: &ast::UniqueConstraint,
     column: Option<&str>,
 ) -> SqlResult<Index> {
-    refuse_deferrable(u.characteristics.as_ref())?;
+    let deferral = deferral(u.characteristics.as_ref())?;
     let columns = match column {
         Some(n) => vec![IndexColumn::asc(column_id(t, n)?)],
         None => index::key_columns(t, &u.columns)?,
@@ -196,7 +199,8 @@ fn unique(
         id: c.new_id()?,
         generation: 1,
         name,
-        unique: true,
+        unique: deferral.is_none(),
+        deferral,
         nulls_not_distinct: matches!(u.nulls_distinct, ast::NullsDistinctOption::NotDistinct),
         columns,
         include: Vec::new(),
@@ -299,15 +303,7 @@ fn foreign_key(
         return Err(constraint_exists(t, &name));
     }
     check_types(t, &parent, &name, &columns, &parent_columns)?;
-    if !is_key(&parent, &parent_columns) {
-        return Err(SqlError::new(
-            SqlState::INVALID_FOREIGN_KEY,
-            format!(
-                "there is no unique constraint matching given keys for referenced table \"{}\"",
-                parent.name
-            ),
-        ));
-    }
+    check_key(&parent, &parent_columns)?;
     let fk = ForeignKey {
         name,
         id: c.new_id()?,
@@ -338,12 +334,35 @@ fn referenced_columns(parent: &Table, f: &ast::ForeignKeyConstraint) -> SqlResul
     f.referred_columns.iter().map(|n| column_id(parent, &ident_name(n))).collect()
 }
 
-fn is_key(parent: &Table, columns: &[u32]) -> bool {
+/// That rows of a referenced table are told apart by these columns.
+///
+/// # Errors
+/// 42830; 55000 if it is made sure of too late.
+fn check_key(parent: &Table, columns: &[u32]) -> SqlResult<()> {
+    if is_key(parent, columns, |i| i.unique) {
+        return Ok(());
+    }
+    let name = &parent.name;
+    Err(match is_key(parent, columns, Index::is_unique) {
+        true => SqlError::new(
+            SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+            format!("cannot use a deferrable unique constraint for referenced table \"{name}\""),
+        ),
+        false => SqlError::new(
+            SqlState::INVALID_FOREIGN_KEY,
+            format!(
+                "there is no unique constraint matching given keys for referenced table \"{name}\""
+            ),
+        ),
+    })
+}
+
+fn is_key(parent: &Table, columns: &[u32], unique: impl Fn(&Index) -> bool) -> bool {
     let mut wanted = columns.to_vec();
     wanted.sort_unstable();
     parent
         .all_indexes()
-        .filter(|i| i.unique && i.predicate.is_none())
+        .filter(|i| unique(i) && i.predicate.is_none())
         .filter(|i| !(i.id == parent.primary.id && parent.has_row_id()))
         .any(|i| {
             let mut have: Vec<_> = i.columns.iter().map(|c| c.column).collect();

@@ -56,19 +56,24 @@ pub(crate) fn run(c: &mut Change, create: &CreateTable) -> SqlResult<String> {
         t.upkeep.ttl = Some(ttl::declare(c, &t, clause)?);
     }
     let mut t = (*c.put(t)).clone();
-    column::finish(c, &mut t, &declared)?;
+    column::finish(c, &mut t, &declared, "CREATE")?;
+    if !t.has_row_id() {
+        c.ctx.debug(implicit_index("PRIMARY KEY", &t.primary.name, &t.name));
+    }
     let t = c.put(t);
     let mut t = (*t).clone();
     for d in &declared {
         for k in &d.constraints {
             if !matches!(k, ast::TableConstraint::PrimaryKey(_)) {
                 constraint::add(c, &mut t, k, Some(&d.name))?;
+                tell_index(c, &t, k);
             }
         }
     }
     for k in &base.constraints {
         if !matches!(k, ast::TableConstraint::PrimaryKey(_)) {
             constraint::add(c, &mut t, k, None)?;
+            tell_index(c, &t, k);
         }
     }
     c.put(t.clone());
@@ -77,6 +82,17 @@ pub(crate) fn run(c: &mut Change, create: &CreateTable) -> SqlResult<String> {
         c.put(t.clone());
     }
     Ok("CREATE TABLE".into())
+}
+
+/// Tells of the index behind a unique key that was just added.
+fn tell_index(c: &Change, t: &Table, k: &ast::TableConstraint) {
+    if let (ast::TableConstraint::Unique(_), Some(index)) = (k, t.indexes.last()) {
+        c.ctx.debug(implicit_index("UNIQUE", &index.name, &t.name));
+    }
+}
+
+fn implicit_index(what: &str, index: &str, table: &str) -> String {
+    format!("CREATE TABLE / {what} will create implicit index \"{index}\" for table \"{table}\"")
 }
 
 /// The schema and the name of the new table.
@@ -132,6 +148,7 @@ pub(super) fn empty(c: &Change, schema: u32, name: String) -> SqlResult<Table> {
         generation: 1,
         name: constraint_name(&name, &[], "rowid"),
         unique: true,
+        deferral: None,
         nulls_not_distinct: false,
         columns: Vec::new(),
         include: Vec::new(),

@@ -110,6 +110,8 @@ impl<'a> Wish<'a> {
                 Some(Addition::Index { index, noting: true, expressions })
             }
             Wish::Constraint(k) => match constraint::declare(c, t, k, None)? {
+                // Its entries tell nobody that two rows have the same key.
+                Addition::Index { index, .. } if index.deferral.is_some() => None,
                 Addition::Index { index, expressions, .. } => {
                     Some(Addition::Index { index, noting: true, expressions })
                 }

@@ -34,6 +34,7 @@ pub(super) fn of(
                     "ON CONFLICT DO UPDATE requires inference specification or constraint name",
                 ));
             }
+            info.layout.indexes.iter().try_for_each(check_immediate)?;
             let indexes = info.layout.indexes.iter().enumerate();
             let unique = indexes.filter(|(_, i)| i.index.unique).map(|(n, _)| Some(n));
             Ok(std::iter::once(None).chain(unique).collect())
@@ -80,7 +81,8 @@ fn inferred(
     }
     for (n, i) in info.layout.indexes.iter().enumerate() {
         let implied = i.predicate.as_ref().is_none_or(|p| implies(&predicate, &p.condition, 0));
-        if i.index.unique && implied && is_key(info, i, &columns, &expressions) {
+        if i.index.is_unique() && implied && is_key(info, i, &columns, &expressions) {
+            check_immediate(i)?;
             found.push(Some(n));
         }
     }
@@ -121,6 +123,21 @@ fn is_key(info: &TableInfo, i: &IndexLayout, columns: &[u32], expressions: &[Bou
     plain == columns && own.iter().all(listed) && expressions.iter().all(kept)
 }
 
+/// A key that is looked at later cannot tell whether a row is there already.
+///
+/// # Errors
+/// 55000.
+fn check_immediate(i: &IndexLayout) -> SqlResult<()> {
+    match i.index.deferral {
+        None => Ok(()),
+        Some(_) => Err(SqlError::new(
+            SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+            "ON CONFLICT does not support deferrable unique constraints/exclusion constraints as \
+             arbiters",
+        )),
+    }
+}
+
 /// The key of a constraint.
 fn constraint(info: &TableInfo, name: String) -> SqlResult<Option<usize>> {
     let table = info.table();
@@ -129,6 +146,7 @@ fn constraint(info: &TableInfo, name: String) -> SqlResult<Option<usize>> {
     }
     let mut indexes = info.layout.indexes.iter();
     let at = indexes.position(|i| i.index.name == name && i.index.constraint.is_some());
+    at.map_or(Ok(()), |at| check_immediate(&info.layout.indexes[at]))?;
     at.map(Some).ok_or_else(|| {
         SqlError::new(
             SqlState::UNDEFINED_OBJECT,

@@ -1,4 +1,4 @@
-//! Checks of foreign keys that wait for the end of their transaction block.
+//! Checks of foreign keys and unique keys that wait for the end of their transaction block.
 //!
 //! ```text
 //!   BEGIN
@@ -8,13 +8,14 @@
 //! ```
 //! A check asks what the rows are when it is answered, not when it was put off: whatever became of
 //! them meanwhile, a rollback to a savepoint included, it is right. Outside of a block the end of
-//! the statement is the end of the transaction, and nothing waits. Only NO ACTION can wait, as in
-//! PostgreSQL: other actions are part of the statement.
+//! the statement is the end of the transaction, and nothing waits. Of foreign keys only NO ACTION
+//! can wait, as in PostgreSQL: other actions are part of the statement. A unique key that can wait
+//! is looked at when a statement ends at the earliest, so that rows may exchange their keys.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use braid_catalog::{Deferral, ForeignKey, memory_error};
+use braid_catalog::{Deferral, memory_error};
 use braid_env::memory::Account;
 use braid_types::{SqlError, SqlResult, SqlState};
 use parking_lot::Mutex;
@@ -36,7 +37,7 @@ pub(crate) struct Deferred {
 struct Modes {
     /// Of ALL.
     all: Option<bool>,
-    /// By id of the foreign key.
+    /// By id of the foreign key, or of the index of the unique key.
     named: HashMap<u32, bool>,
 }
 
@@ -47,11 +48,11 @@ impl Deferred {
         Arc::new(Deferred { waiting, modes, memory })
     }
 
-    /// Whether the checks of a foreign key wait now.
-    pub(super) fn waits(&self, fk: &ForeignKey) -> bool {
-        let Some(deferral) = fk.deferral else { return false };
+    /// Whether the checks of a constraint wait now.
+    pub(super) fn waits(&self, (id, deferral): (u32, Option<Deferral>)) -> bool {
+        let Some(deferral) = deferral else { return false };
         let modes = self.modes.lock();
-        let set = modes.named.get(&fk.id).copied().or(modes.all);
+        let set = modes.named.get(&id).copied().or(modes.all);
         set.unwrap_or(deferral == Deferral::Deferred)
     }
 
@@ -59,7 +60,7 @@ impl Deferred {
     pub(super) fn take(&self, laters: &mut Vec<Later>) -> SqlResult<()> {
         let (waiting, now) = std::mem::take(laters)
             .into_iter()
-            .partition(|l| l.foreign_key().is_some_and(|fk| self.waits(fk)));
+            .partition(|l| l.constraint().is_some_and(|k| self.waits(k)));
         *laters = now;
         let waiting: Vec<Later> = waiting;
         let bytes = waiting.iter().map(|l| row_memory(l.row())).sum();
@@ -86,7 +87,7 @@ impl Deferred {
         ))
     }
 
-    /// SET CONSTRAINTS: of some foreign keys, or of all that can wait.
+    /// SET CONSTRAINTS: of some constraints, or of all that can wait.
     pub(crate) fn set(&self, which: Option<&[u32]>, deferred: bool) {
         let mut modes = self.modes.lock();
         match which {
@@ -98,12 +99,12 @@ impl Deferred {
     /// Answers what waits and need not any more: all of it at the end of the block.
     ///
     /// # Errors
-    /// 23503.
+    /// 23503, 23505.
     pub(crate) fn answer(&self, ctx: &Context, all: bool) -> SqlResult<()> {
         let waiting = std::mem::take(&mut *self.waiting.lock());
         let (due, left): (Vec<Later>, Vec<Later>) = waiting
             .into_iter()
-            .partition(|l| all || !l.foreign_key().is_some_and(|fk| self.waits(fk)));
+            .partition(|l| all || !l.constraint().is_some_and(|k| self.waits(k)));
         *self.waiting.lock() = left;
         let mut writer = Writer::new(ctx);
         due.into_iter().for_each(|later| writer.ask_later(later));

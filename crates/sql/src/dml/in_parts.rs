@@ -45,7 +45,7 @@ pub(super) fn stand_alone_updated(
         sets.clone().any(|set| set == at)
             || table.columns.get(at).is_none_or(|column| column.generated.is_some())
     };
-    let unique = || layout.kept_indexes().filter(|i| i.index.unique);
+    let unique = || layout.kept_indexes().filter(|i| i.index.is_unique());
     let kept = |ordinal: usize| !changes(ordinal);
     let referred = |fk: &braid_catalog::ForeignKey| {
         fk.parent_columns.iter().all(|c| table.ordinal(*c).is_some_and(kept))

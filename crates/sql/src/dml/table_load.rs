@@ -84,11 +84,16 @@ impl TableLoad {
         // Whether rows of the load refer to each other could be told only when all are there.
         let own = info.references.iter().any(|(fk, _)| fk.parent == table.id);
         // Those that wait ask when all is there.
-        let waits = |block: &Block| info.references.iter().any(|(fk, _)| block.deferred.waits(fk));
+        let waits = |block: &Block| {
+            let mut all = info.references.iter().map(|(fk, _)| (fk.id, fk.deferral));
+            all.any(|constraint| block.deferred.waits(constraint))
+        };
         let waits = ctx.block.as_ref().is_some_and(waits);
+        // Entries of such a key do not collide.
+        let late = info.layout.kept_indexes().any(|i| i.index.deferral.is_some());
         // A load is all that its transaction writes.
         let alone = ctx.as_one().is_none();
-        Ok(alone && !own && !waits && (ctx.block.is_none() || ctx.is_private(table)?))
+        Ok(alone && !own && !waits && !late && (ctx.block.is_none() || ctx.is_private(table)?))
     }
 
     /// Begins. Waits for those who write to the table or to tables that it refers to, and keeps

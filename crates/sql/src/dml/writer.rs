@@ -19,21 +19,20 @@ use braid_types::{Datum, SqlError, SqlResult, SqlState};
 use bytes::Bytes;
 use foldhash::HashMap;
 
-use super::ahead::{self, Ahead, Referring};
+use super::ahead;
 use super::defaults::Filler;
 use super::family::fate::Fate;
 use super::family::moves::Moving;
 use super::keys::duplicate_key;
 use super::later::Later;
 use super::references::{
-    find_by_key, missing_reference, parent_exists, reference_exists, rows_with, still_has_children,
-    still_referenced,
+    parent_exists, reference_exists, rows_with, still_has_children, still_referenced,
 };
 use crate::general_query::Row;
 use crate::session::Context;
 use crate::statistics::{Delta, Tally};
 use crate::storage::layout::IndexLayout;
-use crate::storage::scan::{get_row, get_row_as, live_row};
+use crate::storage::scan::{get_row_as, live_row};
 use crate::storage::{TableLayout, TableScan};
 
 /// What writing a table needs to know, worked out once per plan.
@@ -126,7 +125,7 @@ impl TableInfo {
 pub struct Writer {
     pub(super) ctx: Context,
     infos: HashMap<u32, Arc<TableInfo>>,
-    later: Vec<Later>,
+    pub(super) later: Vec<Later>,
     /// Parent key that was found last, per table: children come in groups.
     last_parent: HashMap<u32, Vec<Datum>>,
     /// Rows that are or will be deleted in this statement: cascades may meet in a row.
@@ -137,7 +136,7 @@ pub struct Writer {
     /// Rows have changed or gone that may wait for an action in their older form.
     stale: bool,
     /// For statistics.
-    tally: Tally,
+    pub(super) tally: Tally,
     /// For EXPLAIN ANALYZE.
     pub(super) work: WriteWork,
 }
@@ -322,7 +321,7 @@ impl Writer {
 
     /// Puts a row and its entries, checking unique keys. `old` is the row it replaces, whose key
     /// and differing entries were removed before.
-    fn put_new(&mut self, info: &TableInfo, row: &Row, old: Option<&Row>) -> SqlResult<()> {
+    fn put_new(&mut self, info: &Arc<TableInfo>, row: &Row, old: Option<&Row>) -> SqlResult<()> {
         let layout = &info.layout;
         let txn = &self.ctx.txn;
         let key = layout.row_key(row)?;
@@ -341,6 +340,9 @@ impl Writer {
             };
             if !unchanged && self.find_in_index(layout, i, row)?.is_some() {
                 return Err(duplicate_key(&self.ctx, &layout.table, &i.index, row));
+            }
+            if !unchanged && i.index.deferral.is_some() {
+                self.later.push(Later::Unique(info.clone(), i.index.id, row.clone()));
             }
             let value = layout.entry_value(i, row);
             if !unchanged || old.is_some_and(|o| layout.entry_value(i, o) != value) {
@@ -610,7 +612,7 @@ impl Writer {
     }
 
     /// Rows of `child` inside the row of its parent.
-    fn child_rows(
+    pub(super) fn child_rows(
         &self,
         child: &TableInfo,
         parent: &TableInfo,
@@ -878,114 +880,6 @@ impl Writer {
     pub(super) fn forget_deleted(&mut self) {
         debug_assert!(self.actions.is_empty(), "nobody refers to them");
         self.deleted.clear();
-    }
-
-    /// Answers all that was asked.
-    pub(super) fn answer_all(&mut self) -> SqlResult<()> {
-        let mut laters = std::mem::take(&mut self.later).into_iter();
-        loop {
-            let part: Vec<Later> = laters.by_ref().take(self.ctx.txn.batch_max()).collect();
-            if part.is_empty() {
-                self.tally.tell(&self.ctx.db.statistics_state().changes);
-                return Ok(());
-            }
-            if part.len() > 1 {
-                self.ask_laters(&part)?;
-            }
-            self.answer(part)?;
-        }
-    }
-
-    /// Asks ahead what questions for the end of the statement will ask.
-    fn ask_laters(&mut self, laters: &[Later]) -> SqlResult<()> {
-        let mut infos = HashMap::default();
-        for later in laters {
-            if let Later::Referenced(_, _, id, _) = later {
-                infos.insert(*id, self.info(*id)?);
-            } else if let Later::Children(_, _, child) = later {
-                infos.insert(child.id, self.info(child.id)?);
-            }
-        }
-        let (mut ahead, mut referring) = (Ahead::new(&self.ctx), Referring::new(&self.ctx));
-        for later in laters {
-            match later {
-                Later::Reference(info, _, row) => ahead.references(info, row, None)?,
-                Later::Referenced(info, old, child, fk) => {
-                    if let Some(values) = ahead::key_values(info, fk, old) {
-                        ahead.find(&info.layout, fk, &values)?;
-                        referring.rows_with(&infos[child].layout, &fk.columns, &values)?;
-                    }
-                }
-                Later::Children(info, row, child) => {
-                    ahead.newest(info.layout.row_key(row)?);
-                    referring.children(&infos[&child.id].layout, &info.layout, row)?;
-                }
-            }
-        }
-        ahead.ask()?;
-        referring.ask()
-    }
-
-    fn answer(&mut self, laters: Vec<Later>) -> SqlResult<()> {
-        for later in laters {
-            match later {
-                Later::Reference(info, n, row) => {
-                    let (fk, parent) = &info.references[n];
-                    // The row itself may be gone or changed again meanwhile.
-                    let key = info.layout.row_key(&row)?;
-                    let Some((_, now)) = get_row(&self.ctx.txn, &info.layout, key)? else {
-                        continue;
-                    };
-                    if !reference_exists(&self.ctx, info.table(), fk, parent, &now)? {
-                        return Err(missing_reference(
-                            &self.ctx,
-                            info.table(),
-                            fk,
-                            &parent.table,
-                            &now,
-                        ));
-                    }
-                }
-                Later::Referenced(info, old, child, fk) => {
-                    let values: Vec<Datum> = fk
-                        .parent_columns
-                        .iter()
-                        .map(|c| info.table().ordinal(*c).map_or(Datum::Null, |o| old[o].clone()))
-                        .collect();
-                    if find_by_key(&self.ctx, &info.layout, &fk.parent_columns, &values)?.is_some()
-                    {
-                        continue;
-                    }
-                    let child = self.info(child)?;
-                    if !rows_with(&self.ctx, &child.layout, &fk.columns, &values, 1)?.is_empty() {
-                        return Err(still_referenced(
-                            &self.ctx,
-                            info.table(),
-                            &old,
-                            child.table(),
-                            &fk,
-                        ));
-                    }
-                }
-                Later::Children(info, row, child) => {
-                    let key = info.layout.row_key(&row)?;
-                    let latest = self.ctx.txn.get_as(&key, ReadMode::Latest);
-                    if latest.map_err(kv_error)?.is_some() {
-                        continue;
-                    }
-                    let c = self.info(child.id)?;
-                    if !self.child_rows(&c, &info, &row, 1)?.is_empty() {
-                        return Err(still_has_children(
-                            &self.ctx,
-                            info.table(),
-                            Some(&row),
-                            &child,
-                        ));
-                    }
-                }
-            }
-        }
-        Ok(())
     }
 }
 

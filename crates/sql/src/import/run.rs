@@ -194,9 +194,9 @@ impl Run {
         }
         if !TableLoad::is_possible(&self.ctx, &self.info)? {
             let name = &self.info.table().name;
-            let what = format!("IMPORT into \"{name}\", whose rows refer to each other,");
+            let what = format!("IMPORT into \"{name}\", whose rows depend on each other,");
             return Err(SqlError::unsupported(what).with_hint(
-                "WITH online or COPY can, or drop the foreign key and add it again afterwards.",
+                "WITH online or COPY can, or drop the constraint and add it again afterwards.",
             ));
         }
         let (load, written) = self.fill(&mut refused)?;

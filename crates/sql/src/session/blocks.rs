@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
-use braid_catalog::kv_error;
+use braid_catalog::{kv_error, publish};
 use braid_kv::TxnOptions;
 use braid_types::{SqlError, SqlResult, SqlState};
 
 use super::client::Session;
 use super::cursors::Cursor;
 use super::transaction::{
-    Failure, OpenTxn, Savepoint, as_of_timestamp, isolation_at, isolation_name, level_of,
-    no_transaction,
+    Failure, Modes, OpenTxn, Savepoint, as_of_timestamp, isolation_at, level_name, no_transaction,
 };
 use crate::ddl::constraint;
 use crate::dml::deferred::Deferred;
@@ -56,9 +55,10 @@ impl Session {
             }
         };
         let d = self.state.derived();
+        let own = d.modes.with(modes);
         Ok(TxnOptions {
-            isolation: modes.isolation.map_or(d.isolation, isolation_at),
-            read_only: modes.read_only.unwrap_or(d.read_only),
+            isolation: isolation_at(own.level),
+            read_only: own.read_only,
             as_of,
             cancel: Some(self.cancel.clone()),
             lock_timeout: d.lock_timeout,
@@ -80,6 +80,9 @@ impl Session {
         let epoch = self.db.schema_epoch();
         let (txn, catalog) = self.db.begin(options)?;
         self.state.set_catalog(&catalog);
+        let modes = self.state.derived().modes.with(modes);
+        let modes = Modes { read_only: txn.read_only(), ..modes };
+        self.state.set_modes(Some(modes));
         self.open = Some(OpenTxn {
             failure: Failure::new(&txn),
             deferred: Deferred::new(self.db.coordinator().memory().account(usize::MAX)),
@@ -87,10 +90,11 @@ impl Session {
             catalog,
             explicit,
             savepoints: Vec::new(),
-            schema_changed: false,
+            changed: None,
             started_micros: self.db.clock_micros(),
             statements: 0,
             as_of,
+            modes,
             settings: self.state.settings(),
             epoch,
         });
@@ -140,10 +144,8 @@ impl Session {
             return Ok(());
         };
         let (explicit, used) = (o.explicit, o.statements > 0);
-        let same = modes.isolation.is_none_or(|i| isolation_at(i) == o.txn.isolation())
-            && modes.read_only.is_none_or(|r| r == o.txn.read_only())
-            && as_of.is_none();
-        if same {
+        let new = o.modes.with(modes);
+        if new == o.modes && as_of.is_none() {
             return Ok(());
         }
         if used {
@@ -152,11 +154,7 @@ impl Session {
                 "SET TRANSACTION must be called before any query",
             ));
         }
-        let merged = TxnModes {
-            isolation: modes.isolation.or(Some(level_of(o.txn.isolation()))),
-            read_only: modes.read_only.or(Some(o.txn.read_only())),
-        };
-        self.open_txn(&merged, as_of, explicit)
+        self.open_txn(&new.into(), as_of, explicit)
     }
 
     pub(crate) fn commit_or_roll_back(&mut self) -> SqlResult<&'static str> {
@@ -216,15 +214,25 @@ impl Session {
         checks.answer(&ctx, false)
     }
 
+    /// Tells others of the block's schema changes, when it commits.
+    fn publish_changes(&self) -> SqlResult<()> {
+        match self.open.as_ref().filter(|open| open.changed.is_some() && !open.is_failed()) {
+            Some(open) => publish(&open.txn, open.catalog.version).map(|_| ()),
+            None => Ok(()),
+        }
+    }
+
     pub(super) fn commit(&mut self) -> SqlResult<()> {
-        if let Err(e) = self.check_deferred().and_then(|()| self.clear_at_commit()) {
+        let checked = self.check_deferred().and_then(|()| self.clear_at_commit());
+        if let Err(e) = checked.and_then(|()| self.publish_changes()) {
             self.rollback();
             return Err(e);
         }
         let Some(open) = self.open.take() else { return Ok(()) };
+        self.state.set_modes(None);
         self.end_cursors(true);
         let order = (self.state.asked_count() > 0).then(|| self.db.channels().in_order());
-        let result = if open.schema_changed {
+        let result = if open.changed.is_some() {
             self.db.commit_schema_change(&open.txn)
         } else {
             open.txn.commit().map(|_| ())
@@ -248,6 +256,7 @@ impl Session {
 
     pub(super) fn rollback(&mut self) {
         let Some(open) = self.open.take() else { return };
+        self.state.set_modes(None);
         self.end_cursors(false);
         self.state.forget_asked(0);
         self.state.end_transaction_locks();
@@ -265,7 +274,7 @@ impl Session {
             name: name.to_string(),
             id: open.txn.savepoint(),
             catalog: open.catalog.clone(),
-            schema_changed: open.schema_changed,
+            changed: open.changed,
             settings,
             asked,
         });
@@ -282,7 +291,7 @@ impl Session {
         let s = &open.savepoints[at];
         open.txn.rollback_to(s.id);
         open.catalog = s.catalog.clone();
-        open.schema_changed = s.schema_changed;
+        open.changed = s.changed;
         open.failure.lower();
         let (catalog, settings, asked) = (s.catalog.clone(), s.settings.clone(), s.asked);
         self.state.forget_asked(asked);
@@ -310,20 +319,32 @@ impl Session {
         self.rollback();
     }
 
-    /// AND CHAIN: the next block begins at once.
-    pub(crate) fn chain(&mut self, chain: bool) -> SqlResult<()> {
-        if chain { self.open_txn(&TxnModes::default(), None, true) } else { Ok(()) }
+    /// AND CHAIN: what the next block, which begins at once, takes from the one that ends.
+    pub(crate) fn chained(&mut self, what: &str, chain: bool) -> SqlResult<Option<TxnModes>> {
+        if !chain {
+            return Ok(None);
+        }
+        let open = self.block(&format!("{what} AND CHAIN"))?;
+        Ok(Some(open.modes.into()))
+    }
+
+    /// The next block begins, if there is to be one.
+    pub(crate) fn chain(&mut self, next: Option<TxnModes>) -> SqlResult<()> {
+        next.map_or(Ok(()), |modes| self.open_txn(&modes, None, true))
     }
 
     /// SET SESSION CHARACTERISTICS AS TRANSACTION.
     pub(crate) fn set_session_modes(&mut self, modes: &TxnModes) -> SqlResult<()> {
         if let Some(i) = modes.isolation {
-            let name = isolation_name(isolation_at(i));
-            self.state.set("default_transaction_isolation", name, false)?;
+            self.state.set("default_transaction_isolation", level_name(i), false)?;
         }
         if let Some(r) = modes.read_only {
             let value = if r { "on" } else { "off" };
             self.state.set("default_transaction_read_only", value, false)?;
+        }
+        if let Some(deferrable) = modes.deferrable {
+            let value = if deferrable { "on" } else { "off" };
+            self.state.set("default_transaction_deferrable", value, false)?;
         }
         Ok(())
     }

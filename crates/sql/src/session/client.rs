@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use super::context::Notice;
 use super::cursors::Cursor;
 use super::prepared::Prepared;
-use super::settings::Settings;
+use super::settings::{Settings, importance};
 use super::shapes::Shapes;
 use super::state::SessionState;
 use super::transaction::OpenTxn;
@@ -179,7 +179,12 @@ impl Session {
 
     /// Messages since the last call.
     pub fn take_notices(&mut self) -> Vec<Notice> {
-        std::mem::take(&mut self.notices.lock())
+        let mut all = std::mem::take(&mut *self.notices.lock());
+        if !all.is_empty() {
+            let least = self.state.derived().least_notice;
+            all.retain(|notice| importance(notice.severity) >= least);
+        }
+        all
     }
 
     /// Settings that are not as when nobody had said anything.

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use braid_catalog::{
-    Catalog, Lost, Relation, Table, change_lock_key, kv_error, memory_error, table_lock_key,
+    Catalog, Lost, Relation, Schema, SeenBy, Table, change_lock_key, kv_error, memory_error, stage,
+    table_lock_key,
 };
 use braid_env::memory::Account;
 use braid_kv::{LockMode, ReadMode, Txn};
@@ -43,6 +44,8 @@ pub(crate) struct Block {
     pub(crate) failure: Arc<Failure>,
     /// Checks that wait for its end.
     pub(crate) deferred: Arc<Deferred>,
+    /// Who sees what it has changed of the catalog.
+    pub(crate) changed: Option<SeenBy>,
 }
 
 /// What a statement runs in.
@@ -93,6 +96,16 @@ impl Context {
             state: SqlState::SUCCESSFUL_COMPLETION,
             message: message.into(),
             detail,
+        });
+    }
+
+    /// Adds what only clients hear that asked for it.
+    pub(crate) fn debug(&self, message: impl Into<String>) {
+        self.notices.lock().push(Notice {
+            severity: "DEBUG",
+            state: SqlState::SUCCESSFUL_COMPLETION,
+            message: message.into(),
+            detail: None,
         });
     }
 
@@ -298,14 +311,29 @@ impl Context {
         if self.epoch.is_some() && self.db.schema_epoch() == self.epoch {
             return Ok(());
         }
+        let schema = self.catalog.schema_by_id(table.schema);
+        let is_own = schema.is_some_and(|s| self.session.is_own_temporary(&s.name));
+        if self.excludes_changes() || is_own {
+            return Ok(());
+        }
         let now = self.db.current_catalog()?;
-        // A block that changed the schema itself is ahead of what is committed; others that commit
-        // in between conflict with it at the version key.
-        let own = now.version < self.catalog.version;
-        if own || same_surroundings(&self.catalog, &now, table) {
+        if same_surroundings(&self.catalog, &now, table) {
             return Ok(());
         }
         Err(changed_meanwhile(&table.name))
+    }
+
+    /// Whether its block has changed what all sessions see: nobody else can then, until it ends.
+    fn excludes_changes(&self) -> bool {
+        self.block.as_ref().is_some_and(|block| block.changed == Some(SeenBy::All))
+    }
+
+    /// Writes a schema change into the transaction: the new catalog, and who sees what is new.
+    pub(crate) fn stage(&self, mut new: Catalog) -> SqlResult<(Arc<Catalog>, SeenBy)> {
+        let is_own =
+            |s: &Schema| s.database == self.database && s.name == self.session.temporary_schema();
+        let seen_by = stage(&self.txn, &self.catalog, &mut new, is_own)?;
+        Ok((Arc::new(new), seen_by))
     }
 
     /// Whether nobody else can know this table's rows: the transaction has created or truncated it,
@@ -328,8 +356,7 @@ impl Context {
             block.deferred.refuse_change(table)?;
         }
         if let Some(job) = self.db.jobs().changing(table)
-            && self.block.is_some()
-            && self.db.current_catalog()?.version < self.catalog.version
+            && self.excludes_changes()
         {
             // No step of the job can be published before this block ends.
             return Err(SqlError::new(

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use braid_catalog::{Catalog, write_changes};
+use braid_catalog::{Catalog, SeenBy};
 use braid_types::{Datum, SqlError, SqlResult, SqlState};
 
 use super::client::Session;
@@ -23,8 +23,8 @@ use braid_parser::Kind;
 /// What one try of a statement did.
 pub(crate) struct Ran {
     pub(crate) outcome: Outcome,
-    /// The catalog it left behind.
-    pub(crate) catalog: Option<Arc<Catalog>>,
+    /// The catalog it left behind, and who sees what is new in it.
+    pub(crate) catalog: Option<(Arc<Catalog>, SeenBy)>,
 }
 
 impl From<Outcome> for Ran {
@@ -268,9 +268,8 @@ fn utility(session: &mut Session, ctx: &Context, p: &Arc<Prepared>) -> SqlResult
     match p.entry.runs {
         Runs::Utility(of) => of(&p.statement).expect(CLAIMED)(session, ctx),
         Runs::Change(of) => {
-            let (tag, mut new) = crate::ddl::run(ctx, of(&p.statement).expect(CLAIMED))?;
-            write_changes(&ctx.txn, &ctx.catalog, &mut new)?;
-            Ok(Ran { outcome: Outcome::Done(tag), catalog: Some(Arc::new(new)) })
+            let (tag, new) = crate::ddl::run(ctx, of(&p.statement).expect(CLAIMED))?;
+            Ok(Ran { outcome: Outcome::Done(tag), catalog: Some(ctx.stage(new)?) })
         }
         Runs::Session(_) | Runs::Plan(_) => unreachable!("these have run before"),
     }

@@ -40,7 +40,7 @@ impl Session {
         statement: &Statement,
         again: Option<u32>,
     ) -> SqlResult<Option<Outcome>> {
-        if self.state.derived().read_only {
+        if self.state.derived().modes.read_only {
             return Ok(None);
         }
         let options = self.txn_options(&TxnModes::default(), None)?;

@@ -55,7 +55,7 @@ pub use prepared::Prepared;
 pub(crate) use show::create::shown_expression;
 pub use show::create::{
     checked_columns, column_names, foreign_key, index_column_name, index_definition, key_column,
-    row_deletion_policy,
+    row_deletion_policy, waiting,
 };
 pub use state::{SessionState, Timeouts};
 pub(crate) use temporary::{drop_leftovers, is_temporary_schema};

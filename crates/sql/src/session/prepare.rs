@@ -51,6 +51,9 @@ impl Session {
         {
             return Err(aborted());
         }
+        if let Some(open) = &mut self.open {
+            open.begin_planning(&self.db)?;
+        }
         let ctx = self.planning_context(statement.as_of.as_deref())?;
         for notice in statement.notices.iter() {
             ctx.notice(notice.as_str());
@@ -118,10 +121,11 @@ impl Session {
             measured: None,
             memory: self.db.coordinator().memory().account(derived.statement_mem),
             epoch: self.open.as_ref().map_or_else(|| self.db.schema_epoch(), |o| o.epoch),
-            block: self
-                .open
-                .as_ref()
-                .map(|o| Block { failure: o.failure.clone(), deferred: o.deferred.clone() }),
+            block: self.open.as_ref().map(|o| Block {
+                failure: o.failure.clone(),
+                deferred: o.deferred.clone(),
+                changed: o.changed,
+            }),
             notices: self.notices.clone(),
             with: None,
         }

@@ -13,7 +13,7 @@ use crate::general_query::{ColumnInfo, GeneralPlan};
 use crate::plan::SelectPlan;
 use crate::runtime::statements::Counted;
 use crate::statement::{Effect, Entry};
-use braid_parser::{DeclareCursor, Statement};
+use braid_parser::{DeclareCursor, Kind, Show, Statement};
 
 /// A statement that was planned and can be executed.
 pub struct Prepared {
@@ -100,6 +100,11 @@ impl Prepared {
                 _ => false,
             },
         }
+    }
+
+    /// SHOW of a setting: it looks at nothing that a view of the data shows.
+    pub(super) fn shows_a_setting(&self) -> bool {
+        matches!(&*self.statement.kind, Kind::Show(Show::Variable(_)))
     }
 
     /// What error messages call it.

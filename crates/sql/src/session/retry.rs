@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use braid_catalog::{After, kv_error};
+use braid_catalog::{After, SeenBy, kv_error, publish};
 use braid_kv::{Isolation, Txn, TxnOptions};
 use braid_types::{Datum, SqlError, SqlResult};
 
@@ -40,35 +40,24 @@ impl Session {
             attempt += 1;
             let open = self.open.as_mut().expect("the caller checked");
             let committed_each = open.txn.isolation() == Isolation::ReadCommitted;
-            // The block's view is that of its first statement, as in PostgreSQL; nothing was told
-            // to the client before, so this statement may start over with a newer one.
-            let first = !open.as_of && open.statements == 0;
+            // Nothing was told to the client before the first statement has run, so that it may
+            // start over with a newer view.
+            let first = open.is_untold();
             let epoch = moved.unwrap_or_else(|| self.db.schema_epoch());
-            if first {
-                open.txn.restart().map_err(kv_error)?;
-            } else {
-                open.txn.begin_statement().map_err(kv_error)?;
-            }
-            if (first || committed_each || moved.is_some()) && !open.schema_changed {
-                let calm = epoch.is_some() && epoch == open.epoch;
-                if !calm || self.db.schema_epoch() != epoch {
-                    open.catalog = self.db.catalog_at(&open.txn)?;
-                }
-                open.epoch = epoch;
-            }
+            open.begin_statement(&self.db, moved.is_some(), epoch)?;
+            let is_alone = open.changed == Some(SeenBy::All);
             let (txn, catalog) = (open.txn.clone(), open.catalog.clone());
             let mark = txn.begin_retryable();
-            let may_retry = !open.schema_changed || committed_each || first;
+            let may_retry = !is_alone || committed_each || first;
             let ctx = Arc::new(self.context(txn.clone(), catalog, params.clone()));
             let p = self.replan(p, &ctx)?;
             match run(self, &ctx, &p) {
                 Ok(ran) => {
                     let open = self.open.as_mut().expect("a statement does not end its block");
-                    open.statements += 1;
-                    if let Some(catalog) = ran.catalog {
-                        open.schema_changed = true;
+                    open.statements += u64::from(!p.shows_a_setting());
+                    if let Some((catalog, seen_by)) = ran.catalog {
                         self.state.set_catalog(&catalog);
-                        open.catalog = catalog;
+                        open.has_changed(catalog, seen_by);
                     }
                     return Ok(fail_late(ran.outcome, &open.failure));
                 }
@@ -128,12 +117,16 @@ impl Session {
                         return Err(e);
                     }
                     let committed = match &ran.catalog {
-                        Some(_) => self.db.commit_schema_change(&txn),
-                        None => txn.commit().map(|_| ()),
+                        Some((catalog, _)) => publish(&txn, catalog.version)
+                            .and_then(|_| self.db.commit_schema_change(&txn).map_err(kv_error)),
+                        None => txn.commit().map(|_| ()).map_err(kv_error),
                     };
                     match committed {
                         Ok(()) => return Ok(ran.outcome),
-                        Err(e) => kv_error(e),
+                        Err(e) => {
+                            txn.rollback();
+                            e
+                        }
                     }
                 }
                 Err(e) => {

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
+use super::transaction::{LEVELS, level_name, level_named};
 use braid_types::{SqlError, SqlResult, SqlState, Style, TimeZone};
 
 /// Reported version: what clients switch their behaviour by, then our own name.
@@ -271,14 +272,14 @@ impl Settings {
     }
 }
 
-fn invalid(name: &str, value: &str) -> SqlError {
+pub(super) fn invalid(name: &str, value: &str) -> SqlError {
     SqlError::new(
         SqlState::INVALID_PARAMETER_VALUE,
         format!("invalid value for parameter \"{name}\": \"{value}\""),
     )
 }
 
-fn boolean(value: &str) -> Option<&'static str> {
+pub(super) fn boolean(value: &str) -> Option<&'static str> {
     match value.to_lowercase().as_str() {
         "on" | "true" | "yes" | "1" | "t" | "y" => Some("on"),
         "off" | "false" | "no" | "0" | "f" | "n" => Some("off"),
@@ -343,9 +344,49 @@ fn encoding(value: &str) -> SqlResult<String> {
     }
 }
 
-/// Levels of isolation by their names; the weakest is as the one before it.
-const ISOLATION_LEVELS: [&str; 4] =
-    ["serializable", "repeatable read", "read committed", "read uncommitted"];
+/// Values of `client_min_messages`, each with the least important message that is sent.
+const LEAST_MESSAGES: [(&str, &str); 9] = [
+    ("debug5", "DEBUG"),
+    ("debug4", "DEBUG"),
+    ("debug3", "DEBUG"),
+    ("debug2", "DEBUG"),
+    ("debug1", "DEBUG"),
+    ("log", "LOG"),
+    ("notice", "NOTICE"),
+    ("warning", "WARNING"),
+    ("error", "ERROR"),
+];
+
+fn least_message(value: &str) -> SqlResult<String> {
+    match value.trim().to_lowercase().as_str() {
+        "debug" => Ok("debug2".into()),
+        "info" => Ok("info".into()),
+        other => one_of("client_min_messages", other, &LEAST_MESSAGES.map(|(name, _)| name)),
+    }
+}
+
+/// How important a message of a severity is; clients always hear an INFO, which somebody asked for.
+pub(super) fn importance(severity: &str) -> u8 {
+    match severity {
+        "DEBUG" => 0,
+        "LOG" => 1,
+        "NOTICE" => 2,
+        "WARNING" => 3,
+        _ => 4,
+    }
+}
+
+/// How important a message must be, by the value of `client_min_messages`.
+pub(super) fn least_notice(value: &str) -> u8 {
+    let found = LEAST_MESSAGES.iter().find(|(name, _)| *name == value);
+    importance(found.map_or("NOTICE", |(_, severity)| severity))
+}
+
+/// 22023 for what is no level of isolation.
+pub(super) fn no_level(name: &str, value: &str) -> SqlError {
+    let names = LEVELS.map(|(_, name)| name).join(", ");
+    invalid(name, value).with_hint(format!("Available values: {names}."))
+}
 
 fn check(name: &str, value: &str) -> SqlResult<String> {
     let ok = |v: &str| Ok(v.to_string());
@@ -355,15 +396,14 @@ fn check(name: &str, value: &str) -> SqlResult<String> {
             None => Err(invalid("TimeZone", value)),
         },
         "client_encoding" => encoding(value),
+        "client_min_messages" => least_message(value),
         "standard_conforming_strings" => match boolean(value) {
             Some("on") => ok("on"),
             _ => Err(invalid(name, value).with_hint("Only \"on\" is supported.")),
         },
         "default_transaction_isolation" | "transaction_isolation" => {
-            match value.to_lowercase().as_str() {
-                v if ISOLATION_LEVELS.contains(&v) => ok(v),
-                _ => Err(invalid(name, value)),
-            }
+            let level = level_named(value).ok_or_else(|| no_level(name, value))?;
+            ok(level_name(level))
         }
         "default_transaction_read_only"
         | "transaction_read_only"

@@ -9,15 +9,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use braid_catalog::{Catalog, Relation, Sequence, id_of_oid, oid_of};
-use braid_kv::{Isolation, TxnOptions};
+use braid_kv::TxnOptions;
+use braid_parser::IsolationLevel;
 use braid_types::{Datum, SqlError, SqlResult, SqlState, Style};
 use parking_lot::{Condvar, Mutex};
 
 use super::context::Notice;
 use super::interrupt::Cause;
-use super::settings::{Settings, duration_ms, memory_bytes};
+use super::settings::{Settings, duration_ms, least_notice, memory_bytes};
 use super::temporary::{is_temporary_schema, schema_of};
-use super::transaction::isolation_of;
+use super::transaction::{Modes, level_named};
 use super::type_names::find_type;
 use crate::database::Database;
 use crate::general_query::SideBySide;
@@ -58,6 +59,8 @@ struct Shared {
     catalog: Arc<Catalog>,
     /// The session's database in it.
     database: u32,
+    /// Of the open block.
+    modes: Option<Modes>,
     current_values: HashMap<u32, i64>,
     last_sequence: Option<u32>,
     reports: Vec<(String, String)>,
@@ -67,8 +70,7 @@ struct Shared {
 pub(crate) struct Derived {
     pub(crate) style: Style,
     pub(crate) search_path: Arc<Vec<String>>,
-    pub(crate) isolation: Isolation,
-    pub(crate) read_only: bool,
+    pub(crate) modes: Modes,
     pub(crate) lock_timeout: Option<Duration>,
     pub(crate) async_commit: bool,
     pub(crate) timeouts: Timeouts,
@@ -84,6 +86,8 @@ pub(crate) struct Derived {
     pub(crate) counts: Counting,
     /// `log_statement`.
     pub(crate) logged: Logged,
+    /// How important a message must be for the client to hear it.
+    pub(crate) least_notice: u8,
     /// `log_min_duration_statement` in nanoseconds.
     pub(crate) slow: Option<u64>,
     /// Internal: tests compare answers of different sizes.
@@ -137,11 +141,16 @@ impl Derived {
                     && get("compute_query_id") != "off",
                 utilities: get("pg_stat_statements.track_utility") == "on",
             },
+            least_notice: least_notice(&get("client_min_messages")),
             logged: Logged::of(&get("log_statement")),
             slow: duration_ms(&get("log_min_duration_statement"))
                 .map(|ms| ms.saturating_mul(1_000_000)),
-            isolation: isolation_of(&get("default_transaction_isolation")),
-            read_only: get("default_transaction_read_only") == "on",
+            modes: Modes {
+                level: level_named(&get("default_transaction_isolation"))
+                    .unwrap_or(IsolationLevel::Serializable),
+                read_only: get("default_transaction_read_only") == "on",
+                deferrable: get("default_transaction_deferrable") == "on",
+            },
             lock_timeout: limit("lock_timeout"),
             async_commit: get("synchronous_commit") == "off",
             sizes: Sizes {
@@ -202,6 +211,7 @@ impl SessionState {
             derived: None,
             database: catalog.database(&database).map_or(0, |d| d.id),
             catalog,
+            modes: None,
             current_values: HashMap::new(),
             last_sequence: None,
             reports: Vec::new(),
@@ -273,6 +283,17 @@ impl SessionState {
     /// The id of the session's database.
     pub(super) fn database_id(&self) -> u32 {
         self.shared.lock().database
+    }
+
+    /// What the open block was begun with; without one, what a transaction would be.
+    fn modes(&self) -> Modes {
+        let own = self.shared.lock().modes;
+        own.unwrap_or_else(|| self.derived().modes)
+    }
+
+    /// A block begins with these modes, or ends.
+    pub(super) fn set_modes(&self, modes: Option<Modes>) {
+        self.shared.lock().modes = modes;
     }
 
     pub(super) fn set_catalog(&self, catalog: &Arc<Catalog>) {
@@ -668,6 +689,9 @@ impl SessionFunctions for SessionState {
     }
 
     fn setting(&self, name: &str) -> Option<String> {
+        if let Some(value) = self.modes().setting(name) {
+            return Some(value.into());
+        }
         match self.db.node_setting(name) {
             Ok(Some(value)) => Some(value),
             _ => self.settings_get(name),

@@ -35,11 +35,10 @@ impl Session {
         if !temporary::is_due(&ctx) {
             return Ok(());
         }
-        let (_, mut new) = crate::ddl::run(&ctx, Box::new(temporary::at_commit))?;
-        braid_catalog::write_changes(&ctx.txn, &ctx.catalog, &mut new)?;
+        let (_, new) = crate::ddl::run(&ctx, Box::new(temporary::at_commit))?;
+        let (new, seen_by) = ctx.stage(new)?;
         if let Some(open) = &mut self.open {
-            open.catalog = Arc::new(new);
-            open.schema_changed = true;
+            open.has_changed(new, seen_by);
         }
         Ok(())
     }
@@ -49,12 +48,11 @@ impl Session {
         if !self.state.made_temporary() || ctx.txn.read_only() {
             return Ok(());
         }
-        let catalog = ran.catalog.clone().unwrap_or_else(|| ctx.catalog.clone());
+        let catalog = ran.catalog.as_ref().map_or(&ctx.catalog, |(catalog, _)| catalog).clone();
         let ctx = Context { catalog, ..ctx.clone() };
         if temporary::is_due(&ctx) {
-            let (_, mut new) = crate::ddl::run(&ctx, Box::new(temporary::at_commit))?;
-            braid_catalog::write_changes(&ctx.txn, &ctx.catalog, &mut new)?;
-            ran.catalog = Some(Arc::new(new));
+            let (_, new) = crate::ddl::run(&ctx, Box::new(temporary::at_commit))?;
+            ran.catalog = Some(ctx.stage(new)?);
         }
         Ok(())
     }

@@ -9,14 +9,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use braid_catalog::Catalog;
+use braid_catalog::{Catalog, SeenBy, kv_error, with_own_changes};
 use braid_kv::{CommitTs, Isolation, SavepointId, Txn};
-use braid_parser::IsolationLevel;
+use braid_parser::{IsolationLevel, TxnModes};
 use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType, TimeZone};
 use parking_lot::Mutex;
 
 use super::settings::Settings;
-use crate::database::EPOCH_MICROS;
+use crate::database::{Database, EPOCH_MICROS};
 use crate::dml::deferred::Deferred;
 
 /// An open transaction of a session.
@@ -30,12 +30,13 @@ pub(crate) struct OpenTxn {
     /// Checks that wait for the end.
     pub(crate) deferred: Arc<Deferred>,
     pub(crate) savepoints: Vec<Savepoint>,
-    /// The catalog was changed by this transaction.
-    pub(crate) schema_changed: bool,
+    /// Who sees what this transaction has changed of the catalog; none: it changed nothing.
+    pub(crate) changed: Option<SeenBy>,
     pub(crate) started_micros: i64,
     pub(crate) statements: u64,
     /// It reads at a given time in the past.
     pub(crate) as_of: bool,
+    pub(crate) modes: Modes,
     /// Settings to return to when it rolls back.
     pub(crate) settings: Arc<Settings>,
     pub(crate) epoch: Option<u64>,
@@ -89,13 +90,70 @@ pub(crate) struct Savepoint {
     pub(crate) name: String,
     pub(crate) id: SavepointId,
     pub(crate) catalog: Arc<Catalog>,
-    pub(crate) schema_changed: bool,
+    pub(crate) changed: Option<SeenBy>,
     pub(crate) settings: Arc<Settings>,
     /// What was asked of channels before it.
     pub(crate) asked: usize,
 }
 
 impl OpenTxn {
+    /// Whether its view may still be moved: nobody was told anything that was read there. The view
+    /// of a block is that of its first statement, as in PostgreSQL.
+    pub(crate) fn is_untold(&self) -> bool {
+        !self.as_of && self.statements == 0
+    }
+
+    /// Whether a statement sees what others have committed since the one before it.
+    fn sees_others(&self) -> bool {
+        self.is_untold() || self.txn.isolation() == Isolation::ReadCommitted
+    }
+
+    /// A statement begins: the view moves, if it may, and the catalog with it. `moved`: the view
+    /// has moved for other reasons already. `epoch` was taken before that.
+    pub(crate) fn begin_statement(
+        &mut self,
+        db: &Database,
+        moved: bool,
+        epoch: Option<u64>,
+    ) -> SqlResult<()> {
+        if self.is_untold() { self.txn.restart() } else { self.txn.begin_statement() }
+            .map_err(kv_error)?;
+        match self.changed {
+            None if moved || self.sees_others() => {
+                let calm = epoch.is_some() && epoch == self.epoch;
+                if !calm || db.schema_epoch() != epoch {
+                    self.catalog = db.catalog_at(&self.txn)?;
+                }
+                self.epoch = epoch;
+            }
+            Some(SeenBy::Owner) if moved || self.sees_others() => {
+                self.catalog = with_own_changes(&self.txn, &self.catalog)?;
+            }
+            // Nobody else changes what all see, until this block ends.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// A statement is about to be planned: with the catalog that it is going to run with.
+    pub(crate) fn begin_planning(&mut self, db: &Database) -> SqlResult<()> {
+        let epoch = db.schema_epoch();
+        let known = epoch.is_some() && epoch == self.epoch && self.changed.is_none();
+        let fixed = self.changed == Some(SeenBy::All) || !self.sees_others();
+        match known || fixed || self.is_failed() {
+            true => Ok(()),
+            false => self.begin_statement(db, false, epoch),
+        }
+    }
+
+    /// The catalog was changed.
+    pub(crate) fn has_changed(&mut self, catalog: Arc<Catalog>, seen_by: SeenBy) {
+        self.catalog = catalog;
+        if self.changed != Some(SeenBy::All) {
+            self.changed = Some(seen_by);
+        }
+    }
+
     pub(crate) fn is_failed(&self) -> bool {
         self.failure.is_raised()
     }
@@ -136,13 +194,65 @@ pub(crate) fn no_transaction(what: &str) -> SqlError {
     )
 }
 
-/// As SQL says it.
-pub(crate) fn isolation_name(i: Isolation) -> &'static str {
-    match i {
-        Isolation::Serializable => "serializable",
-        Isolation::RepeatableRead => "repeatable read",
-        Isolation::ReadCommitted => "read committed",
+/// What a transaction is begun with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Modes {
+    /// Its level by the name that was said.
+    pub(crate) level: IsolationLevel,
+    /// READ ONLY.
+    pub(crate) read_only: bool,
+    /// DEFERRABLE.
+    pub(crate) deferrable: bool,
+}
+
+impl Modes {
+    /// These, where others do not say otherwise.
+    pub(crate) fn with(self, other: &TxnModes) -> Modes {
+        Modes {
+            level: other.isolation.unwrap_or(self.level),
+            read_only: other.read_only.unwrap_or(self.read_only),
+            deferrable: other.deferrable.unwrap_or(self.deferrable),
+        }
     }
+
+    /// The setting of this name that shows one of them.
+    pub(crate) fn setting(self, name: &str) -> Option<&'static str> {
+        let flag = |on: bool| if on { "on" } else { "off" };
+        match name {
+            "transaction_isolation" => Some(level_name(self.level)),
+            "transaction_read_only" => Some(flag(self.read_only)),
+            "transaction_deferrable" => Some(flag(self.deferrable)),
+            _ => None,
+        }
+    }
+}
+
+impl From<Modes> for TxnModes {
+    fn from(modes: Modes) -> TxnModes {
+        TxnModes {
+            isolation: Some(modes.level),
+            read_only: Some(modes.read_only),
+            deferrable: Some(modes.deferrable),
+        }
+    }
+}
+
+/// Levels by their names.
+pub(crate) const LEVELS: [(IsolationLevel, &str); 4] = [
+    (IsolationLevel::Serializable, "serializable"),
+    (IsolationLevel::RepeatableRead, "repeatable read"),
+    (IsolationLevel::ReadCommitted, "read committed"),
+    (IsolationLevel::ReadUncommitted, "read uncommitted"),
+];
+
+/// As SQL says it.
+pub(crate) fn level_name(level: IsolationLevel) -> &'static str {
+    LEVELS.iter().find(|(own, _)| *own == level).map_or("", |(_, name)| name)
+}
+
+/// The level of a name, in any case.
+pub(crate) fn level_named(name: &str) -> Option<IsolationLevel> {
+    LEVELS.iter().find(|(_, own)| own.eq_ignore_ascii_case(name)).map(|(level, _)| *level)
 }
 
 /// What kv calls a level of the grammar.
@@ -150,25 +260,7 @@ pub(crate) fn isolation_at(level: IsolationLevel) -> Isolation {
     match level {
         IsolationLevel::Serializable => Isolation::Serializable,
         IsolationLevel::RepeatableRead => Isolation::RepeatableRead,
-        IsolationLevel::ReadCommitted => Isolation::ReadCommitted,
-    }
-}
-
-/// The other way round.
-pub(crate) fn level_of(isolation: Isolation) -> IsolationLevel {
-    match isolation {
-        Isolation::Serializable => IsolationLevel::Serializable,
-        Isolation::RepeatableRead => IsolationLevel::RepeatableRead,
-        Isolation::ReadCommitted => IsolationLevel::ReadCommitted,
-    }
-}
-
-/// From SQL; anything unknown is the default.
-pub(crate) fn isolation_of(name: &str) -> Isolation {
-    match name {
-        "repeatable read" => Isolation::RepeatableRead,
-        "read committed" | "read uncommitted" => Isolation::ReadCommitted,
-        _ => Isolation::Serializable,
+        IsolationLevel::ReadCommitted | IsolationLevel::ReadUncommitted => Isolation::ReadCommitted,
     }
 }
 

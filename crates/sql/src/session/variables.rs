@@ -3,20 +3,36 @@
 use braid_types::{SqlError, SqlResult, SqlState};
 
 use super::client::Session;
-use super::transaction::{isolation_of, level_of};
+use super::settings::{boolean, invalid, no_level};
+use super::transaction::level_named;
 use braid_parser::{SetVar, TxnModes};
 use braid_scalar::SessionFunctions;
+
+/// What a setting says that is one of the transaction.
+fn modes_of(v: &SetVar) -> SqlResult<Option<TxnModes>> {
+    let mut modes = TxnModes::default();
+    let value = v.values.as_ref().and_then(|v| v.first());
+    match (&*v.name, value) {
+        ("transaction_isolation", Some(value)) => {
+            modes.isolation = Some(level_named(value).ok_or_else(|| no_level(&v.name, value))?);
+        }
+        ("transaction_read_only", Some(value)) => {
+            modes.read_only = Some(boolean(value).ok_or_else(|| invalid(&v.name, value))? == "on");
+        }
+        ("transaction_deferrable", Some(value)) => {
+            modes.deferrable = Some(boolean(value).ok_or_else(|| invalid(&v.name, value))? == "on");
+        }
+        // As the session has it: DEFAULT.
+        ("transaction_isolation" | "transaction_read_only" | "transaction_deferrable", None) => {}
+        _ => return Ok(None),
+    }
+    Ok(Some(modes))
+}
 
 impl Session {
     /// SET.
     pub(crate) fn set_variable(&mut self, v: &SetVar) -> SqlResult<()> {
-        if v.name == "transaction_isolation" || v.name == "transaction_read_only" {
-            let value = v.values.as_ref().and_then(|v| v.first()).cloned().unwrap_or_default();
-            let modes = if v.name == "transaction_isolation" {
-                TxnModes { isolation: Some(level_of(isolation_of(&value))), read_only: None }
-            } else {
-                TxnModes { isolation: None, read_only: Some(value == "on" || value == "true") }
-            };
+        if let Some(modes) = modes_of(v)? {
             return self.set_transaction(&modes, None);
         }
         if v.local && self.open.is_none() {

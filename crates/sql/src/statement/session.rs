@@ -28,8 +28,9 @@ pub(super) static ENTRIES: &[Entry] = &[
         "commit",
         "ends a block and keeps what it did, once it is durable; also END; AND CHAIN",
         work!(Kind::Commit(chain) => |session| {
+            let next = session.chained("COMMIT", *chain)?;
             let tag = session.commit_or_roll_back()?;
-            session.chain(*chain)?;
+            session.chain(next)?;
             done(tag)
         }),
     )
@@ -39,8 +40,9 @@ pub(super) static ENTRIES: &[Entry] = &[
         "rollback",
         "ends a block and takes back what it did; also ABORT; AND CHAIN",
         work!(Kind::Rollback(chain) => |session| {
+            let next = session.chained("ROLLBACK", *chain)?;
             session.roll_back_block();
-            session.chain(*chain)?;
+            session.chain(next)?;
             done("ROLLBACK")
         }),
     )

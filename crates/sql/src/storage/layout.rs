@@ -192,6 +192,12 @@ impl Layout {
         Ok(KeySpan::new(start, end))
     }
 
+    /// Span of all keys that start with this one.
+    pub(crate) fn span_behind(&self, key: Vec<u8>) -> KeySpan {
+        let end = family_end(&key);
+        KeySpan::new(key, end)
+    }
+
     /// Span of `prefix` and bounds on the next column. NULLs of that column are not inside when a
     /// bound is given, as in SQL.
     pub(crate) fn range_span(
@@ -351,12 +357,25 @@ pub struct IndexLayout {
 impl IndexLayout {
     /// Whether entries of this row have the short key that makes duplicates collide.
     fn short(&self, row: &[Datum]) -> bool {
-        self.index.unique
-            && (self.index.nulls_not_distinct
-                || self.index.columns.iter().all(|c| {
-                    let k = self.layout.columns.iter().find(|k| k.column == c.column);
-                    k.is_some_and(|k| !row[k.ordinal].is_null())
-                }))
+        self.index.unique && self.tells_apart(row)
+    }
+
+    /// Whether a unique key says anything about rows with these values.
+    fn tells_apart(&self, row: &[Datum]) -> bool {
+        self.index.nulls_not_distinct
+            || self.index.columns.iter().all(|c| {
+                let k = self.layout.columns.iter().find(|k| k.column == c.column);
+                k.is_some_and(|k| !row[k.ordinal].is_null())
+            })
+    }
+
+    /// What the keys of all entries begin with that a DEFERRABLE constraint would not let be there
+    /// beside this row's; `None` if it would let them all.
+    pub(crate) fn deferred_key(&self, row: &[Datum]) -> SqlResult<Option<Vec<u8>>> {
+        if self.index.deferral.is_none() || !self.tells_apart(row) || !self.takes(row)? {
+            return Ok(None);
+        }
+        self.layout.partial_key_of_row(row, self.declared).map(Some)
     }
 
     /// The key of the entry that a row has; `None` if a partial index leaves it out.

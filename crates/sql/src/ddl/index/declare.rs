@@ -149,6 +149,7 @@ pub(crate) fn declare(
         generation: 1,
         name,
         unique: base.unique,
+        deferral: None,
         nulls_not_distinct: base.nulls_distinct == Some(false),
         columns,
         include,

@@ -138,7 +138,7 @@ pub fn create_index(c: &Catalog, t: &Table, i: &Index) -> String {
 pub fn index_definition(c: &Catalog, t: &Table, i: &Index, method: &str) -> String {
     let mut out = format!(
         "CREATE {}INDEX {} ON {} {method}({})",
-        if i.unique || i.id == t.primary.id { "UNIQUE " } else { "" },
+        if i.is_unique() || i.id == t.primary.id { "UNIQUE " } else { "" },
         quote_ident(&i.name),
         qualified(c, t.id),
         key_list(t, i)
@@ -181,12 +181,17 @@ pub fn foreign_key(
     if fk.on_delete != RefAction::NoAction {
         out.push_str(&format!(" ON DELETE {}", fk.on_delete.sql()));
     }
-    match fk.deferral {
-        None => {}
-        Some(Deferral::Immediate) => out.push_str(" DEFERRABLE"),
-        Some(Deferral::Deferred) => out.push_str(" DEFERRABLE INITIALLY DEFERRED"),
-    }
+    out.push_str(waiting(fk.deferral));
     out
+}
+
+/// What a constraint says about when it is looked at.
+pub fn waiting(deferral: Option<Deferral>) -> &'static str {
+    match deferral {
+        None => "",
+        Some(Deferral::Immediate) => " DEFERRABLE",
+        Some(Deferral::Deferred) => " DEFERRABLE INITIALLY DEFERRED",
+    }
 }
 
 /// Constraints of a table: name, kind, definition.
@@ -199,7 +204,8 @@ pub fn constraints(c: &Catalog, t: &Arc<Table>) -> Vec<(String, &'static str, St
     for i in t.indexes.iter().filter(|i| i.constraint == Some(IndexConstraint::Unique)) {
         let nulls = if i.nulls_not_distinct { " NULLS NOT DISTINCT" } else { "" };
         let columns = column_names(t, i.columns.iter().map(|c| c.column));
-        out.push((i.name.clone(), "UNIQUE", format!("UNIQUE{nulls} ({columns})")));
+        let waits = waiting(i.deferral);
+        out.push((i.name.clone(), "UNIQUE", format!("UNIQUE{nulls} ({columns}){waits}")));
     }
     for k in &t.checks {
         out.push((k.name.clone(), "CHECK", format!("CHECK ({})", k.expr)));

@@ -6,7 +6,6 @@ use braid_catalog::{Catalog, Index, Table};
 use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType, TimeZone};
 
 use super::super::Context;
-use super::super::transaction::isolation_name;
 use crate::database::EPOCH_MICROS;
 use crate::general_query::{ColumnInfo, Row};
 use braid_parser::Show;
@@ -176,7 +175,7 @@ fn index(c: &Catalog, table: &Table, i: &Index) -> Row {
     vec![
         t(&table.name),
         t(&i.name),
-        t(if i.unique { "t" } else { "f" }),
+        t(if i.is_unique() { "t" } else { "f" }),
         t(cols.join(", ")),
         t(storing.join(", ")),
         inside,
@@ -185,13 +184,6 @@ fn index(c: &Catalog, table: &Table, i: &Index) -> Row {
 
 fn variable(ctx: &Context, name: &str) -> SqlResult<String> {
     match name {
-        "transaction_isolation" => Ok(isolation_name(ctx.txn.isolation()).into()),
-        "transaction_read_only" if ctx.block.is_some() => {
-            Ok(if ctx.txn.read_only() { "on" } else { "off" }.into())
-        }
-        "transaction_read_only" => {
-            Ok(ctx.session.setting("default_transaction_read_only").unwrap_or_default())
-        }
         "session_authorization" => Ok(ctx.session.session_user()),
         _ => ctx.session.setting(name).ok_or_else(|| {
             SqlError::new(
