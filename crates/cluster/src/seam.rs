@@ -93,9 +93,10 @@ impl Router {
 
 impl Spans for Router {
     fn begin(&self, as_of: Option<CommitTs>) -> KvResult<Begun> {
-        let txn = self.new_txn();
-        // A time that is taken is protected before anybody says what is read.
+        // A time that is taken is protected before anybody says what is read, and nobody says that
+        // all others up to this one are over before it is known to run.
         let mut txns = self.txns.lock();
+        let txn = self.new_txn();
         let now = self.now();
         let oldest = CommitTs(self.options.oldest_readable.load(Ordering::Acquire));
         if let Some(asked) = as_of.filter(|asked| *asked > now || *asked < oldest) {
