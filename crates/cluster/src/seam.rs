@@ -177,6 +177,10 @@ impl Spans for Router {
         self.release_all(txn, targets, ended);
     }
 
+    fn check_locks(&self, txn: TxnId) -> KvResult<()> {
+        self.has_all_locks(txn)
+    }
+
     fn validate(&self, request: &Validate) -> KvResult<()> {
         self.validate_reads(request)
     }

@@ -409,7 +409,14 @@ impl World {
         }
         for (to, bytes) in effects.send {
             let bytes = match self.plan.sabotage {
-                Some(sabotage) => twist_message(sabotage, bytes),
+                Some(sabotage) => {
+                    let whole = bytes.len();
+                    let bytes = twist_message(sabotage, bytes);
+                    if bytes.len() != whole {
+                        self.count("states with something left out");
+                    }
+                    bytes
+                }
                 None => bytes,
             };
             for delay in self.network.arrivals(node, to.0) {
