@@ -49,8 +49,28 @@ impl Router {
         Ok(rows)
     }
 
+    /// Takes the rows of files in, a part after the other: all of them may be more than memory has
+    /// room for.
     fn ingest_rows(&self, files: &[PathBuf], at: CommitTs) -> KvResult<()> {
-        let mut left = self.rows_of(files)?;
+        let (mut rows, mut bytes, mut done) = (Vec::new(), 0, Ok(()));
+        for file in files {
+            visit_sst(&*self.options.fs, file, &mut |key, value| {
+                if done.is_err() {
+                    return;
+                }
+                bytes += key.len() + value.len();
+                rows.push((Bytes::copy_from_slice(key), Bytes::copy_from_slice(value)));
+                if bytes >= INGEST_BYTES {
+                    bytes = 0;
+                    done = self.ingest_part(std::mem::take(&mut rows), at);
+                }
+            })?;
+            std::mem::replace(&mut done, Ok(()))?;
+        }
+        self.ingest_part(rows, at)
+    }
+
+    fn ingest_part(&self, mut left: Vec<(Bytes, Bytes)>, at: CommitTs) -> KvResult<()> {
         left.reverse();
         while let Some((key, _)) = left.last() {
             let route = self.route(key)?;
