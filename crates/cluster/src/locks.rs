@@ -116,6 +116,7 @@ impl Router {
         let txn = request.txn;
         let (step, session) = {
             let mut txns = self.txns.lock();
+            txns.asks_for_locks(txn, route.range);
             (txns.step(txn), txns.session(txn, route.range))
         };
         let ask = LockAsk { request: LockMany { items, ..request.clone() }, step, session };

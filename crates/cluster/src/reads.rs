@@ -58,7 +58,7 @@ impl Router {
             let bound = self.options.max_clock_offset_micros;
             let ask = |node| Ask::Get {
                 keys: asked.clone(),
-                when: self.txns.lock().when(at, node, bound),
+                when: self.txns.lock().when(at, (node, route.range), bound),
             };
             match self.send(&route, &ask, None)? {
                 Sent::Moved => {}
@@ -118,7 +118,7 @@ impl Router {
             let bound = self.options.max_clock_offset_micros;
             let ask = |node| Ask::Scan {
                 request: asked.clone(),
-                when: self.txns.lock().when(at, node, bound),
+                when: self.txns.lock().when(at, (node, route.range), bound),
             };
             let scanned = match self.send(&route, &ask, None)? {
                 Sent::Moved => continue,

@@ -182,7 +182,9 @@ impl Router {
             };
             self.hear(reply.clock);
             if let Ask::Get { when, .. } | Ask::Scan { when, .. } = &request.ask {
-                self.txns.lock().observe(when.at, node, reply.clock);
+                let has_read = matches!(reply.answer, Answer::Got(_) | Answer::Scanned(_));
+                let range = has_read.then_some(route.range);
+                self.txns.lock().observe(when.at, (node, range), reply.clock);
             }
             let (next, waits) = match reply.answer {
                 Answer::NotHolder { try_node: Some(next) } if next != node && hops < 3 => {

@@ -49,8 +49,28 @@ impl Router {
         Ok(rows)
     }
 
+    /// Takes the rows of files in, a part after the other: all of them may be more than memory has
+    /// room for.
     fn ingest_rows(&self, files: &[PathBuf], at: CommitTs) -> KvResult<()> {
-        let mut left = self.rows_of(files)?;
+        let (mut rows, mut bytes, mut done) = (Vec::new(), 0, Ok(()));
+        for file in files {
+            visit_sst(&*self.options.fs, file, &mut |key, value| {
+                if done.is_err() {
+                    return;
+                }
+                bytes += key.len() + value.len();
+                rows.push((Bytes::copy_from_slice(key), Bytes::copy_from_slice(value)));
+                if bytes >= INGEST_BYTES {
+                    bytes = 0;
+                    done = self.ingest_part(std::mem::take(&mut rows), at);
+                }
+            })?;
+            std::mem::replace(&mut done, Ok(()))?;
+        }
+        self.ingest_part(rows, at)
+    }
+
+    fn ingest_part(&self, mut left: Vec<(Bytes, Bytes)>, at: CommitTs) -> KvResult<()> {
         left.reverse();
         while let Some((key, _)) = left.last() {
             let route = self.route(key)?;
@@ -93,9 +113,10 @@ impl Router {
 
 impl Spans for Router {
     fn begin(&self, as_of: Option<CommitTs>) -> KvResult<Begun> {
-        let txn = self.new_txn();
-        // A time that is taken is protected before anybody says what is read.
+        // A time that is taken is protected before anybody says what is read, and nobody says that
+        // all others up to this one are over before it is known to run.
         let mut txns = self.txns.lock();
+        let txn = self.new_txn();
         let now = self.now();
         let oldest = CommitTs(self.options.oldest_readable.load(Ordering::Acquire));
         if let Some(asked) = as_of.filter(|asked| *asked > now || *asked < oldest) {
@@ -174,6 +195,10 @@ impl Spans for Router {
 
     fn release(&self, txn: TxnId, targets: &[Target], ended: bool) {
         self.release_all(txn, targets, ended);
+    }
+
+    fn check_locks(&self, txn: TxnId) -> KvResult<()> {
+        self.has_all_locks(txn)
     }
 
     fn validate(&self, request: &Validate) -> KvResult<()> {

@@ -20,7 +20,7 @@
 use std::collections::BTreeMap;
 
 use braid_env::clock::Hlc;
-use braid_kv::{Commit, Committed, Conflict, KvError, KvResult, Reads, Target};
+use braid_kv::{Commit, Committed, Conflict, KvError, KvResult, Reads, Target, TxnId};
 use braid_lsm::{CommitTs, KeySpan};
 use braid_range::{
     Anchor, Answer, Ask, CommitAsk, Decision, HeldLocks, NodeId, PrepareAsk, RangeId,
@@ -285,7 +285,13 @@ impl Router {
                 parts.of(route).reads.spans.push(piece);
             }
         }
-        let (locked, sessions) = self.txns.lock().locks(request.txn);
+        self.add_locks(request.txn, &mut parts)?;
+        Ok(parts.parts)
+    }
+
+    /// The locks of a transaction, where it has them.
+    fn add_locks(&self, owner: TxnId, parts: &mut Parts<'_>) -> KvResult<()> {
+        let (locked, sessions) = self.txns.lock().locks(owner);
         for target in &locked {
             let span = match target {
                 Target::Key(key) => KeySpan::point(key),
@@ -298,10 +304,29 @@ impl Router {
                     Some(locks) => joined(locks.span, piece),
                     None => piece,
                 };
-                part.locks = Some(HeldLocks { owner: request.txn, session, span });
+                part.locks = Some(HeldLocks { owner, session, span });
             }
         }
-        Ok(parts.parts)
+        Ok(())
+    }
+
+    /// Whether a transaction has all the locks that it was given. It had them when it got the last
+    /// one: each is there before that, and after it.
+    pub(crate) fn has_all_locks(&self, txn: TxnId) -> KvResult<()> {
+        let nothing = Reads::default();
+        'cut: for _ in 0..TRIES {
+            let mut parts = Parts { router: self, parts: Vec::new(), by_range: BTreeMap::new() };
+            self.add_locks(txn, &mut parts)?;
+            for part in parts.parts {
+                // Nothing was read, so nothing is promised.
+                let times = (self.now(), CommitTs::ZERO);
+                if !self.validate_in(&part.route, part.locks, times, &nothing)? {
+                    continue 'cut;
+                }
+            }
+            return Ok(());
+        }
+        Err(KvError::Unavailable("its ranges are split all the time".into()))
     }
 
     /// The fate of a transaction is known: whoever is prepared for it is told, now if that can be

@@ -1,6 +1,6 @@
 //! What a router keeps of transactions and of read timestamps.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use braid_kv::{Target, TxnId};
 use braid_lsm::{CommitTs, KeySpan};
@@ -13,6 +13,8 @@ struct Running {
     step: u64,
     /// Where it has locks.
     sessions: BTreeMap<RangeId, LockSession>,
+    /// Where it has asked for some: it may have got them though nobody was told.
+    asked: BTreeSet<RangeId>,
     /// What it has ever locked.
     locked: Vec<Target>,
     /// It was said whom it waits for.
@@ -21,20 +23,29 @@ struct Running {
     as_of: Option<CommitTs>,
 }
 
+/// What clocks showed after a read timestamp was taken.
+#[derive(Debug, Default)]
+struct Observed {
+    of_nodes: BTreeMap<NodeId, CommitTs>,
+    /// Those of whoever served these ranges, when it answered this reader.
+    of_ranges: BTreeMap<RangeId, CommitTs>,
+}
+
 /// What is said now and then.
 pub(crate) struct Announcement {
     pub(crate) newest: TxnId,
     pub(crate) running: Vec<TxnId>,
-    /// Where, and what [`Txns::announced`] wants to know.
-    pub(crate) ranges: Vec<(RangeId, u64)>,
+    /// Where; and if none of those that are running has asked for a lock there, up to which request
+    /// that is so.
+    pub(crate) ranges: Vec<(RangeId, Option<u64>)>,
 }
 
 /// See the [module's page](self).
 #[derive(Debug, Default)]
 pub(crate) struct Txns {
     running: BTreeMap<TxnId, Running>,
-    /// Of each read timestamp: what clocks of other nodes showed after it was taken.
-    observed: HashMap<CommitTs, BTreeMap<NodeId, CommitTs>>,
+    /// Read timestamps that are in use.
+    observed: HashMap<CommitTs, Observed>,
     /// Ranges that may think that somebody has locks there, and how many requests for locks there
     /// were in all when the last one was there.
     locked: BTreeMap<RangeId, u64>,
@@ -61,6 +72,13 @@ impl Txns {
 
     pub(crate) fn all_younger_than(&self, txn: TxnId) -> bool {
         self.running.keys().next().is_none_or(|oldest| *oldest > txn)
+    }
+
+    /// A transaction is about to ask for locks in a range.
+    pub(crate) fn asks_for_locks(&mut self, txn: TxnId, range: RangeId) {
+        self.running.entry(txn).or_default().asked.insert(range);
+        self.requests += 1;
+        self.locked.insert(range, self.requests);
     }
 
     /// The next step of a transaction.
@@ -104,8 +122,6 @@ impl Txns {
         // The first one counts: if the lease was lost since then, so were its locks.
         running.sessions.entry(range).or_insert(session);
         running.locked.extend(targets);
-        self.requests += 1;
-        self.locked.insert(range, self.requests);
     }
 
     /// Forgets where a transaction has locks; returns where.
@@ -125,6 +141,7 @@ impl Txns {
             };
             if running.locked.iter().any(is_there) {
                 running.sessions.entry(to).or_insert(session);
+                running.asked.insert(to);
             }
         }
         // Locks of transactions that have ended meanwhile may be there: nobody has said so there.
@@ -134,16 +151,22 @@ impl Txns {
 
     /// What is to be said where: the newest transaction, those that are running, and the ranges.
     pub(crate) fn announcement(&self) -> Option<Announcement> {
-        let ranges = self.locked.iter().map(|(range, requests)| (*range, *requests)).collect();
+        let in_use = |range: &RangeId| {
+            let has = |own: &Running| own.asked.contains(range) || own.sessions.contains_key(range);
+            self.running.values().any(has)
+        };
+        let quiet = |(range, requests): (&RangeId, &u64)| {
+            (*range, Some(*requests).filter(|_| !in_use(range)))
+        };
+        let ranges = self.locked.iter().map(quiet).collect();
         let running = self.running.keys().copied().collect();
         Some(Announcement { newest: self.newest?, running, ranges })
     }
 
-    /// A range has heard an announcement. If nobody has had locks there since then, and nobody has
-    /// any, it need not hear another one.
-    pub(crate) fn announced(&mut self, (range, requests): (RangeId, u64)) {
-        let has = self.running.values().any(|running| running.sessions.contains_key(&range));
-        if !has && self.locked.get(&range) == Some(&requests) {
+    /// A range has heard an announcement. If that named nobody who has locks there, and nobody has
+    /// asked for any since then, it need not hear another one.
+    pub(crate) fn announced(&mut self, (range, quiet): (RangeId, Option<u64>)) {
+        if quiet.is_some() && self.locked.get(&range).copied() == quiet {
             self.locked.remove(&range);
         }
     }
@@ -173,28 +196,38 @@ impl Txns {
 
     /// A read timestamp is in use. Of the node that gave it, it is what its clock showed.
     pub(crate) fn read_from(&mut self, at: CommitTs, home: Option<NodeId>) {
-        self.observed.insert(at, home.into_iter().map(|node| (node, at)).collect());
+        let of_nodes = home.into_iter().map(|node| (node, at)).collect();
+        self.observed.insert(at, Observed { of_nodes, ..Observed::default() });
     }
 
     pub(crate) fn read_no_more(&mut self, at: CommitTs) {
         self.observed.remove(&at);
     }
 
-    /// What a node must know to answer a read. A time of the past is read as it was.
-    pub(crate) fn when(&self, at: CommitTs, node: NodeId, bound: u64) -> When {
+    /// What a node must know to answer a read of a range. A time of the past is read as it was.
+    pub(crate) fn when(&self, at: CommitTs, from: (NodeId, RangeId), bound: u64) -> When {
         match self.observed.get(&at) {
             None => When::exactly(at),
             Some(seen) => {
                 let limit = CommitTs(at.0 + braid_env::clock::Hlc::from_micros(bound));
-                When { at, limit, observed: seen.get(&node).copied() }
+                let observed = seen.of_nodes.get(&from.0).copied();
+                When { at, limit, observed, served: seen.of_ranges.get(&from.1).copied() }
             }
         }
     }
 
-    /// A node's clock has shown this.
-    pub(crate) fn observe(&mut self, at: CommitTs, node: NodeId, clock: CommitTs) {
+    /// A node's clock has shown this when it answered; a range, if it has read there.
+    pub(crate) fn observe(
+        &mut self,
+        at: CommitTs,
+        (node, range): (NodeId, Option<RangeId>),
+        clock: CommitTs,
+    ) {
         if let Some(seen) = self.observed.get_mut(&at) {
-            seen.entry(node).or_insert(clock);
+            seen.of_nodes.entry(node).or_insert(clock);
+            if let Some(range) = range {
+                seen.of_ranges.entry(range).or_insert(clock);
+            }
         }
     }
 }

@@ -198,6 +198,7 @@ impl Txn {
             state.memory.locked.shrink(bytes);
         }
         state.ahead.lock_granted();
+        state.note_lost(error.as_ref());
         match (error, grant) {
             (Some(error), _) => Err(error),
             (None, Some(Grant::Skipped)) => Ok(Locked::Skipped),
@@ -233,7 +234,14 @@ impl Txn {
         }
         state.memory.locked.shrink(bytes - kept);
         state.ahead.lock_granted();
+        state.note_lost(answer.error.as_ref());
         Ok((answer.grants, answer.error))
+    }
+
+    /// Asks whether all its locks are there.
+    pub(crate) fn check_locks(&self) -> KvResult<()> {
+        let _asking = self.count_request();
+        self.spans().check_locks(self.id())
     }
 
     fn lock_request(
@@ -328,6 +336,20 @@ impl Txn {
 }
 
 impl State {
+    /// Remembers that locks are gone, if that was the error.
+    fn note_lost(&mut self, error: Option<&KvError>) {
+        let conflict = Conflict::LocksLost;
+        self.locks_lost |= matches!(error, Some(KvError::Retry { conflict: c }) if *c == conflict);
+    }
+
+    /// That nobody has said that locks are gone.
+    pub(crate) fn check_locks(&self) -> KvResult<()> {
+        match self.locks_lost {
+            true => Err(KvError::Retry { conflict: Conflict::LocksLost }),
+            false => Ok(()),
+        }
+    }
+
     /// Notes a lock as held; whether it was not before.
     fn granted(&mut self, item: LockItem, checked: bool) -> bool {
         let LockItem { target, mode, .. } = item;

@@ -371,6 +371,15 @@ pub trait Spans: Send + Sync {
     /// Gives locks back. `ended`: the transaction holds and wants nothing else.
     fn release(&self, txn: TxnId, targets: &[Target], ended: bool);
 
+    /// Whether all locks are there that a transaction has been given: for one that ends without
+    /// having written anything. Whoever writes hears of that with the commit.
+    ///
+    /// # Errors
+    /// [`KvError::Retry`] with [`Conflict::LocksLost`](crate::Conflict::LocksLost).
+    fn check_locks(&self, _txn: TxnId) -> KvResult<()> {
+        Ok(())
+    }
+
     /// Whether reads are still true.
     fn validate(&self, request: &Validate) -> KvResult<()>;
 

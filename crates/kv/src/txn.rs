@@ -228,6 +228,8 @@ pub(crate) struct State {
     pub(crate) open_scans: BTreeMap<u64, KeySpan>,
     pub(crate) next_scan: u64,
     ended: bool,
+    /// Locks that it had are gone: only another transaction can do what it wanted to.
+    pub(crate) locks_lost: bool,
     pub(crate) memory: Counted,
 }
 
@@ -271,6 +273,7 @@ impl Txn {
             open_scans: BTreeMap::new(),
             next_scan: 0,
             ended: false,
+            locks_lost: false,
             memory: Counted {
                 written: account.hold("the transaction's writes"),
                 layered: account.hold("the transaction's writes on disk"),
@@ -353,8 +356,12 @@ impl Txn {
     /// Forgets all writes and reads, keeps the locks, and moves the read timestamp to now: for
     /// running a whole transaction again after [`KvError::Retry`]. Keeping the locks is what makes
     /// the second try succeed.
+    ///
+    /// # Errors
+    /// [`KvError::Retry`] when locks are lost: then another transaction must try it.
     pub fn restart(&self) -> KvResult<()> {
         let mut state = self.open_state()?;
+        state.check_locks()?;
         state.own = OwnWrites::default();
         state.memory.written.release();
         state.memory.layered.release();
@@ -378,10 +385,12 @@ impl Txn {
     /// found unchanged: it might as well have begun now. (CockroachDB calls this a read refresh.)
     ///
     /// # Errors
-    /// [`KvError::Retry`] when something read before has changed, a scan is still open, or the
-    /// isolation level promises one view: then only the whole transaction can be run again.
+    /// [`KvError::Retry`] when something read before has changed, a scan is still open, locks are
+    /// lost, or the isolation level promises one view: then only the whole transaction can be run
+    /// again.
     pub fn retry_statement(&self, mark: StatementMark) -> KvResult<()> {
         let mut state = self.open_state()?;
+        state.check_locks()?;
         state.take_back(mark.writes);
         state.reads.forget_since(mark.reads);
         let fixed =
@@ -609,10 +618,14 @@ impl Txn {
             let mut files = state.attached.take();
             assert!(files.is_none() || state.own.is_empty(), "a load is all that is written");
             if files.is_none() && state.own.is_empty() {
-                let read_ts = state.read_ts;
+                let (read_ts, is_locked) = (state.read_ts, !state.acquired.is_empty());
                 drop(state);
+                let checked = match is_locked {
+                    true => self.check_locks(),
+                    false => Ok(()),
+                };
                 self.end();
-                return Ok(read_ts);
+                return checked.map(|()| read_ts);
             }
             if state.own.has_layers() {
                 files = Some(state.own.to_files(self.coordinator.bulk_folder())?);

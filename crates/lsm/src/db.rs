@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::inspect::Event;
 use crate::inspect::{explain_get, explain_scan};
 use crate::iter::{ReadWork, ScanStats};
-use crate::key::{CommitTs, KeySpan};
+use crate::key::{Between, CommitTs, KeySpan};
 use crate::metrics::{LevelMetrics, Metrics};
 use crate::open;
 use crate::options::Options;
@@ -196,6 +196,23 @@ impl Db {
     pub fn newest_above(&self, span: &KeySpan, floor: CommitTs) -> Result<Option<CommitTs>> {
         let store = &self.store;
         let newest = store.state.load_full().newest_above(&store.env, span, floor.0, true)?;
+        Ok((newest > floor.0).then_some(CommitTs(newest)))
+    }
+
+    /// Newest timestamp above `floor` and not above `upto` of an entry or tombstone in a span,
+    /// whatever is newer; `None` if there is nothing in between. The cost is that of
+    /// [`Db::newest_above`].
+    ///
+    /// `floor` is not below the threshold: of what lies further back something may be missing.
+    pub fn newest_between(
+        &self,
+        span: &KeySpan,
+        floor: CommitTs,
+        upto: CommitTs,
+    ) -> Result<Option<CommitTs>> {
+        let store = &self.store;
+        let times = Between { floor: floor.0, upto: upto.0 };
+        let newest = store.state.load_full().newest_between(&store.env, span, times, true)?;
         Ok((newest > floor.0).then_some(CommitTs(newest)))
     }
 

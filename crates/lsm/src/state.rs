@@ -7,8 +7,8 @@ use bytes::Bytes;
 
 use crate::error::Result;
 use crate::iter::{Layer, LayerCursor, ReadPoint, ReadWork, RunCursor, ScanPlan};
-use crate::key::{CommitTs, KeySpan, Kind};
-use crate::memtable::{Memtable, MemtableCursor};
+use crate::key::{Between, CommitTs, KeySpan, Kind};
+use crate::memtable::{Memtable, MemtableCursor, newest_tombstone};
 use crate::sstable::{SstReader, key_hash};
 use crate::structure::{BarrierCursor, Queued, Structural, without};
 use crate::versions::{Run, RunFile, SstEnv, SstMeta, Version};
@@ -30,28 +30,31 @@ pub(crate) struct State {
 /// So many runs are looked at together: their cache misses overlap.
 const RUNS_AHEAD: usize = 8;
 
-/// Newest timestamp above `floor` of anything in the span in a run; `floor` if there is none.
+/// Newest timestamp of those of anything in the span in a run; their floor if there is none.
 fn newest_in_run(
     env: &SstEnv,
     run: &[Arc<SstMeta>],
     span: &KeySpan,
-    floor: u64,
+    mut times: Between,
     tombstones: bool,
 ) -> Result<u64> {
-    let mut newest = floor;
     let first = run.partition_point(|sst| sst.bounds().end <= span.start);
     for sst in run[first..].iter().take_while(|sst| sst.bounds().start < span.end) {
-        if sst.max_ts <= newest {
+        if !times.meets(sst.min_ts, sst.max_ts) {
             continue;
         }
         let reader = sst.reader(env)?;
         let span = span.intersect(sst.bounds());
         if tombstones {
-            newest = newest.max(reader.skyline().max_ts_in(&span.start, &span.end));
+            let newest = reader.skyline().max_ts_in(&span.start, &span.end);
+            times.floor = match newest <= times.upto {
+                true => times.raised(newest),
+                false => newest_tombstone(&reader.skyline().tombstones(), &span, times),
+            };
         }
-        newest = newest.max(reader.newest_point_above(&span, newest)?);
+        times.floor = reader.newest_point(&span, times)?;
     }
-    Ok(newest)
+    Ok(times.floor)
 }
 
 impl State {
@@ -265,20 +268,31 @@ impl State {
         floor: u64,
         tombstones: bool,
     ) -> Result<u64> {
+        self.newest_between(env, span, Between::above(floor), tombstones)
+    }
+
+    /// Newest of some timestamps of anything in the span, 0 if there is none of them.
+    pub(crate) fn newest_between(
+        &self,
+        env: &SstEnv,
+        span: &KeySpan,
+        times: Between,
+        tombstones: bool,
+    ) -> Result<u64> {
         if span.is_empty() {
             return Ok(0);
         }
-        let mut newest = floor;
+        let mut newest = times.floor;
         // What an excise cut out is not looked for below it.
         let mut spans = vec![span.clone()];
         for layer in self.queue() {
             for span in &spans {
                 newest = match layer {
                     Queued::Memtable(memtable) => {
-                        newest.max(memtable.newest_above(span, newest, tombstones))
+                        newest.max(memtable.newest_between(span, times.over(newest), tombstones))
                     }
                     Queued::Structural(op) => {
-                        newest_in_run(env, op.run.ssts(), span, newest, tombstones)?
+                        newest_in_run(env, op.run.ssts(), span, times.over(newest), tombstones)?
                     }
                 };
             }
@@ -290,10 +304,10 @@ impl State {
         }
         for run in self.version.runs() {
             for span in &spans {
-                newest = newest_in_run(env, run, span, newest, tombstones)?;
+                newest = newest_in_run(env, run, span, times.over(newest), tombstones)?;
             }
         }
-        Ok(if newest > floor { newest } else { 0 })
+        Ok(if newest > times.floor { newest } else { 0 })
     }
 
     /// Newest timestamp of an entry of `key` or a tombstone over it; 0 if none. Layers of which

@@ -11,8 +11,7 @@ use braid_cluster::Reply;
 use braid_consensus::Result;
 use braid_env::clock::Clock;
 use braid_env::tasks::spawn_thread;
-use braid_lsm::CommitTs;
-use braid_range::{NodeId, Replicas, Request, RequestNumber, StorePosition};
+use braid_range::{Answered, NodeId, Replicas, Request, RequestNumber, StorePosition};
 use bytes::Bytes;
 
 use crate::carrier::Slot;
@@ -162,9 +161,8 @@ impl Driver {
                 // Lost if there is no connection: it is sent again.
                 self.peers.send(node, &Frame::Raft(bytes.into()));
             }
-            for (number, answer) in effects.answers {
+            for Answered { number, clock, answer } in effects.answers {
                 if let Some(asker) = askers.all.remove(&number) {
-                    let clock = CommitTs(self.replicas.hlc().now());
                     self.answer(asker, Some(Reply { clock, answer }));
                 }
             }

@@ -24,7 +24,7 @@ pub(crate) const MAX_GREETING: usize = 4 << 10;
 /// First bytes of every greeting.
 pub(crate) const MAGIC: u64 = 0x4252_4149_444E_4F44;
 /// Of the format; both sides must have the same.
-pub const FORMAT_VERSION: u64 = 3;
+pub const FORMAT_VERSION: u64 = 4;
 
 /// Why a connection to another node was given up.
 #[derive(Debug)]

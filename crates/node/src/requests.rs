@@ -59,7 +59,7 @@ structs! {
     RangeDescriptor { id, span, generation, replicas }
     TxnId { began, number }
     Request { range, ask }
-    When { at, limit, observed }
+    When { at, limit, observed, served }
     HeldLocks { owner, session, span }
     CommitAsk { txn, read_at, reads, locks, not_after, not_before, writes, anchor }
     PrepareAsk { txn, owner, locks, anchor, read_at, reads, writes }
@@ -255,7 +255,8 @@ mod tests {
     #[test]
     fn requests_round_trip_and_cuts_are_noticed() {
         let (span, txn, owner) = (KeySpan::new("k", "m"), TXN, LockTxn(77));
-        let when = When { at: CommitTs(5), limit: CommitTs(9), observed: Some(CommitTs(6)) };
+        let (limit, served) = (CommitTs(9), Some(CommitTs(7)));
+        let when = When { at: CommitTs(5), limit, observed: Some(CommitTs(6)), served };
         let decision = Decision::Committed { at: CommitTs(9), by: NodeId(2) };
         let report = WaitReport { txn: owner, step: 2, whom: vec![LockTxn(4)], age_micros: 9 };
         let (floor, through) = (CommitTs(1), CommitTs(2));

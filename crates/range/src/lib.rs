@@ -41,10 +41,12 @@
 //!
 //! What this crate does not know: SQL, transactions' buffers and locks, sockets, the raft crate.
 
+mod answers;
 mod collecting;
 mod command;
 mod deadlocks;
 mod envelope;
+mod foreign;
 mod ids;
 mod lease;
 mod local_keys;
@@ -54,7 +56,6 @@ mod moving;
 mod outcomes;
 mod prepared;
 mod raft_snapshot;
-mod recent;
 mod replica;
 mod replicas;
 mod request;
@@ -63,6 +64,7 @@ mod several;
 mod splitting;
 mod state;
 
+pub use answers::Answered;
 pub use command::{Split, Write};
 pub use ids::{NodeId, RangeDescriptor, RangeId, TxnId};
 pub use lease::Lease;

@@ -14,7 +14,9 @@
 //!
 //! Requests come late and twice. Those of a transaction are numbered by *steps*: an older step than
 //! the last one does nothing, the last one is answered again. A session that no coordinator speaks
-//! for ends: when its coordinator names those that are running, or is not heard of for long.
+//! for ends: when its coordinator names those that are running, or is not heard of for long. What
+//! it has said is remembered: a copy of a request that comes when its transaction is over would
+//! get a lock that nobody ever gives back.
 //!
 //! The locks of a transaction that is prepared here stay until it is resolved, whoever has the
 //! lease: a new table begins with them.
@@ -89,7 +91,22 @@ pub(crate) struct Locking {
     pub(crate) elsewhere: KnownWaits,
     /// When each coordinator was heard of last, in microseconds.
     heard: BTreeMap<u64, u64>,
+    /// What each has said of its transactions. Whoever has the lease: what is over stays over.
+    said: BTreeMap<u64, Said>,
 }
+
+/// What a coordinator has said of its transactions.
+#[derive(Clone)]
+struct Said {
+    newest: LockTxn,
+    /// Of those up to the newest.
+    running: Vec<LockTxn>,
+    /// When, in microseconds.
+    at: u64,
+}
+
+/// Copies of requests do not come so much later.
+const SAID_MICROS: u64 = 60_000_000;
 
 /// Who leads a transaction: its number's upper bits.
 fn coordinator_of(txn: LockTxn) -> u64 {
@@ -105,8 +122,8 @@ pub(crate) fn span_of(target: &Target) -> KeySpan {
 
 impl Locking {
     /// Nothing is locked when a lease begins that somebody else may have had before.
-    pub(crate) fn of_lease(sequence: u64) -> Locking {
-        Locking { since: sequence, ..Locking::default() }
+    pub(crate) fn of_lease(sequence: u64, before: Locking) -> Locking {
+        Locking { since: sequence, said: before.said, ..Locking::default() }
     }
 
     /// Whether the transaction still has the locks that it got in a session.
@@ -173,8 +190,14 @@ impl Locking {
         let (table, sessions) = (self.table.split_off(at), self.sessions.clone());
         let (since, promised, heard) = (self.since, self.promised, self.heard.clone());
         let (waiters, elsewhere) = (Vec::new(), self.elsewhere.clone());
-        let ticks = self.ticks;
-        Locking { since, promised, table, sessions, waiters, ticks, elsewhere, heard }
+        let (ticks, said) = (self.ticks, self.said.clone());
+        Locking { since, promised, table, sessions, waiters, ticks, elsewhere, heard, said }
+    }
+
+    /// Whether its coordinator has said that a transaction has ended.
+    fn has_ended(&self, txn: LockTxn) -> bool {
+        let said = self.said.get(&coordinator_of(txn));
+        said.is_some_and(|said| txn <= said.newest && !said.running.contains(&txn))
     }
 
     fn hear(&mut self, txn: LockTxn, now_micros: u64) {
@@ -211,7 +234,8 @@ impl Replica {
         }
         let txn = ask.request.txn;
         self.locking.hear(txn, self.clocks.wall.now_micros());
-        if ask.session.is_some_and(|session| !self.locking.has(txn, session)) {
+        let lost = ask.session.is_some_and(|session| !self.locking.has(txn, session));
+        if lost || self.locking.has_ended(txn) {
             return Ok(Tried::Answer(Answer::Conflict(Conflict::LocksLost)));
         }
         // The lease is about to go: who has no lock here waits for the next one.
@@ -361,6 +385,9 @@ impl Replica {
             self.advance_locks()?;
             return Ok(Tried::Answer(answer));
         }
+        if self.locking.has_ended(txn) {
+            return Ok(Tried::Answer(Answer::Conflict(Conflict::LocksLost)));
+        }
         let since = self.locking.since;
         let session = self.locking.sessions.entry(txn).or_default();
         if step > session.step {
@@ -402,8 +429,17 @@ impl Replica {
         if !self.serves(self.clocks.now()) {
             return Ok(self.elsewhere().map_or(Tried::Wait, Tried::Answer));
         }
-        self.locking.hear(newest, self.clocks.wall.now_micros());
+        let at = self.clocks.wall.now_micros();
+        self.locking.hear(newest, at);
         let coordinator = coordinator_of(newest);
+        let said = self.locking.said.get(&coordinator);
+        // They come in any order; of those up to the same one ever fewer are running.
+        let is_later =
+            |said: &Said| (said.newest, running.len()) < (newest, said.running.len() + 1);
+        if said.is_none_or(is_later) {
+            let running = running.to_vec();
+            self.locking.said.insert(coordinator, Said { newest, running, at });
+        }
         self.end_sessions(|txn| {
             coordinator_of(txn) == coordinator && txn <= newest && !running.contains(&txn)
         })?;
@@ -412,10 +448,11 @@ impl Replica {
 
     /// Ends the sessions of coordinators that were not heard of for long.
     pub(crate) fn end_silent_sessions(&mut self) -> Result<()> {
+        let now = self.clocks.wall.now_micros();
+        self.locking.said.retain(|_, said| said.at.saturating_add(SAID_MICROS) > now);
         if self.locking.sessions.is_empty() {
             return Ok(());
         }
-        let now = self.clocks.wall.now_micros();
         let patience = self.options.coordinator_patience_micros;
         self.locking.heard.retain(|_, at| at.saturating_add(patience) > now);
         let heard: Vec<u64> = self.locking.heard.keys().copied().collect();

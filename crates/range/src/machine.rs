@@ -32,12 +32,12 @@ use braid_lsm::{Batch, CommitTs, Db, KeySpan, Pending, RowClassFn, ScanOptions, 
 use bytes::Bytes;
 
 use crate::command::{Act, Command, Split, Write};
+use crate::foreign::Foreign;
 use crate::ids::{NodeId, RangeId, TxnId};
 use crate::lease::Lease;
 use crate::local_keys;
 use crate::outcomes::{Outcome, Outcomes};
 use crate::prepared::{Decision, Prepared};
-use crate::recent::Recent;
 use crate::splitting::SplitPoints;
 use crate::state::RangeState;
 
@@ -78,8 +78,8 @@ pub(crate) struct Machine {
     pub(crate) stored: LogIndex,
     /// The last batch.
     pub(crate) pending: Option<Pending>,
-    /// What this process has written a moment ago.
-    pub(crate) recent: Recent,
+    /// What other clocks than the holder's have stamped a moment ago.
+    pub(crate) foreign: Foreign,
 }
 
 impl Machine {
@@ -112,9 +112,9 @@ impl Machine {
         outcomes.load(stored);
         let stored = state.applied;
         let resolved = Vec::new();
-        let recent = Recent::since(state.stamp.max(state.foreign));
+        let foreign = Foreign::since(state.foreign);
         let pending = None;
-        Ok(Machine { forms, db, state, outcomes, prepared, resolved, stored, pending, recent })
+        Ok(Machine { forms, db, state, outcomes, prepared, resolved, stored, pending, foreign })
     }
 
     fn range(&self) -> RangeId {
@@ -196,7 +196,6 @@ impl Machine {
         match act {
             Act::Commit { txn, writes, anchor } => {
                 writes.iter().for_each(|write| put(batch, write));
-                self.recent.note(ts, writes.iter().map(Write::span));
                 let decision = Decision::Committed { at: ts, by: self.holder() };
                 self.remember(batch, txn, Outcome { decision, since: ts, anchor });
             }
@@ -205,7 +204,6 @@ impl Machine {
             Act::Ingest { txn, at, rows } => {
                 let mut data = Batch::at(at);
                 rows.iter().for_each(|(key, value)| data.put(key, value));
-                self.recent.note(at, rows.iter().map(|(key, _)| KeySpan::point(key)));
                 drop(self.db.apply_at_once(data)?);
                 let decision = Decision::Committed { at: ts, by: self.holder() };
                 self.remember(batch, txn, Outcome { decision, since: ts, anchor: None });
@@ -246,7 +244,6 @@ impl Machine {
         let range = self.range();
         let part = self.prepared.remove(&txn).expect("only what is prepared is resolved");
         if let Decision::Committed { at, by } = decision {
-            self.recent.note(at, part.writes.iter().map(Write::span));
             let done = local_keys::done(range, txn);
             // What only reads may be decided at a time below the threshold.
             if !part.writes.is_empty() && self.db.get(&done, newest())?.is_none() {
@@ -258,6 +255,7 @@ impl Machine {
             batch.delete(&done);
             if by != self.holder() {
                 self.state.foreign = self.state.foreign.max(at);
+                self.foreign.note(at);
             }
         }
         batch.delete(&local_keys::prepared(range, txn));
@@ -417,6 +415,15 @@ impl Machine {
     /// Newest change of a span above `floor`.
     pub(crate) fn newest_above(&self, span: &KeySpan, floor: CommitTs) -> Result<Option<CommitTs>> {
         Ok(self.db.newest_above(span, floor)?)
+    }
+
+    /// Newest change of a span above `floor` and not above `upto`.
+    pub(crate) fn newest_between(
+        &self,
+        span: &KeySpan,
+        (floor, upto): (CommitTs, CommitTs),
+    ) -> Result<Option<CommitTs>> {
+        Ok(self.db.newest_between(span, floor, upto)?)
     }
 
     /// Rows of a span, at most so many bytes but at least one; and what is left of it.

@@ -34,6 +34,7 @@ use braid_kv::{KvError, Reads, TxnId as LockTxn};
 use braid_lsm::{CommitTs, KeySpan, MAX_KEY_LEN};
 use bytes::Bytes;
 
+use crate::answers::{Answered, Answers};
 use crate::command::{Act, Command, Split, Write};
 use crate::ids::{NodeId, TxnId};
 use crate::lease::{Lease, micros};
@@ -155,7 +156,7 @@ pub(crate) struct Replica {
     /// By lease and proposal.
     pub(crate) pending: BTreeMap<(u64, u64), Pending>,
     waiting: VecDeque<Waiting>,
-    pub(crate) answers: Vec<(RequestNumber, Answer)>,
+    pub(crate) answers: Answers,
     /// Ranges that this one was split into, of which there is no replica yet.
     pub(crate) born: Vec<RangeState>,
 }
@@ -167,6 +168,7 @@ impl Replica {
         options: NodeOptions,
         clocks: Clocks,
     ) -> Replica {
+        let answers = Answers::new(clocks.hlc.clone());
         Replica {
             group,
             machine,
@@ -181,7 +183,7 @@ impl Replica {
             last_proposal: 0,
             pending: BTreeMap::new(),
             waiting: VecDeque::new(),
-            answers: Vec::new(),
+            answers,
             born: Vec::new(),
         }
     }
@@ -190,6 +192,7 @@ impl Replica {
     /// same process has served its keys, and has locked them.
     pub(crate) fn inherit(&mut self, left: &mut Replica) -> Result<()> {
         self.tenure = Tenure { giving: None, ..left.tenure };
+        self.machine.foreign = left.machine.foreign.clone();
         // Who waited for something else when the split was applied may wait for a lock since then.
         left.dismiss_lock_waiters();
         self.locking = left.locking.split_off(&self.machine.state.descriptor.span.start);
@@ -222,7 +225,7 @@ impl Replica {
     /// A request has come; it is answered now or later.
     pub(crate) fn request(&mut self, number: RequestNumber, request: Request) -> Result<()> {
         match self.attempt(number, &request.ask)? {
-            Tried::Answer(answer) => self.answers.push((number, answer)),
+            Tried::Answer(answer) => self.answer(number, answer),
             Tried::Later => {}
             Tried::Wait => {
                 let ticks_left = self.options.patience_ticks.max(1);
@@ -231,6 +234,14 @@ impl Replica {
             }
         }
         Ok(())
+    }
+
+    fn answer(&mut self, number: RequestNumber, answer: Answer) {
+        // Those of a lease are in the order of their times.
+        match self.pending.values().next() {
+            Some(oldest) => self.answers.push_below(oldest.ts, (number, answer)),
+            None => self.answers.push((number, answer)),
+        }
     }
 
     /// Takes committed entries, to be applied.
@@ -322,7 +333,8 @@ impl Replica {
         if !goes_on {
             self.tenure.since = lease.start;
             self.dismiss_lock_waiters();
-            self.locking = Locking::of_lease(lease.sequence);
+            let before = std::mem::take(&mut self.locking);
+            self.locking = Locking::of_lease(lease.sequence, before);
             if self.tenure.lease.is_some() {
                 self.locking.restore(self.machine.prepared.values());
             }
@@ -397,15 +409,14 @@ impl Replica {
     }
 
     /// Whoever waits for something is told to ask again: this replica goes.
-    pub(crate) fn dismiss_all(&mut self) -> Vec<(RequestNumber, Answer)> {
+    pub(crate) fn dismiss_all(&mut self) -> Vec<Answered> {
         self.dismiss_lock_waiters();
         let pending = std::mem::take(&mut self.pending);
         let waiting = std::mem::take(&mut self.waiting);
         let askers = pending.into_values().flat_map(|pending| pending.askers);
         let askers = askers.chain(waiting.into_iter().map(|waiting| waiting.number));
-        let mut answers = std::mem::take(&mut self.answers);
-        answers.extend(askers.map(|asker| (asker, Answer::Again)));
-        answers
+        self.answers.extend(askers.map(|asker| (asker, Answer::Again)));
+        self.answers.take()
     }
 
     /// Lets the log be cut where all replicas have it and this one has applied it; or, if it is too
@@ -459,7 +470,7 @@ impl Replica {
     fn try_waiting(&mut self) -> Result<()> {
         for waiting in std::mem::take(&mut self.waiting) {
             match self.attempt(waiting.number, &waiting.ask)? {
-                Tried::Answer(answer) => self.answers.push((waiting.number, answer)),
+                Tried::Answer(answer) => self.answer(waiting.number, answer),
                 Tried::Later => {}
                 Tried::Wait => self.waiting.push_back(waiting),
             }

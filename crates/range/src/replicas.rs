@@ -31,6 +31,7 @@ use braid_env::random::Random;
 use braid_kv::{RowForm, ShownRange};
 use braid_lsm::{Batch, CommitTs, Db, Durability, KeySpan, Options, Pending, ScanOptions};
 
+use crate::answers::Answered;
 use crate::collecting::{Readers, Thresholds};
 use crate::command::Split;
 use crate::envelope::Envelope;
@@ -125,7 +126,7 @@ pub struct NodeEffects {
     /// Bytes for other nodes' [`Replicas::receive`].
     pub send: Vec<(NodeId, Vec<u8>)>,
     /// Answers to requests.
-    pub answers: Vec<(RequestNumber, Answer)>,
+    pub answers: Vec<Answered>,
     /// Somebody waits for the raft log to be durable up to here.
     pub sync: Option<LogPlace>,
     /// What people may want to know of what happens.
@@ -342,7 +343,7 @@ impl Replicas {
             _ => None,
         };
         if let Some(answer) = of_node {
-            self.effects.answers.push((number, answer));
+            self.answer_at_once(number, answer);
             return Ok(());
         }
         if let Ask::SplitAt(at) = request.ask {
@@ -350,7 +351,7 @@ impl Replicas {
             request.ask = Ask::Split(Split { at, right });
         }
         let Some(replica) = self.replicas.get_mut(&range) else {
-            self.effects.answers.push((number, Answer::NoReplica));
+            self.answer_at_once(number, Answer::NoReplica);
             return Ok(());
         };
         replica.request(number, request)?;
@@ -534,7 +535,7 @@ impl Replicas {
                 replica.apply()?;
                 let threshold = replica.machine.state.gc;
                 self.thresholds.newest.fetch_max(threshold.0, Ordering::AcqRel);
-                let (answers, born) = (take(&mut replica.answers), take(&mut replica.born));
+                let (answers, born) = (replica.answers.take(), take(&mut replica.born));
                 for state in born {
                     self.bear(range, state)?;
                 }
@@ -599,10 +600,17 @@ impl Replicas {
     }
 
     /// Answers to requests, with what the node knows of other ranges.
-    pub(crate) fn answer(&mut self, answers: Vec<(RequestNumber, Answer)>) {
-        let answers = answers.into_iter().map(|(number, answer)| (number, self.told(answer)));
-        let answers: Vec<_> = answers.filter(|(number, _)| *number != NOBODY).collect();
+    pub(crate) fn answer(&mut self, answers: Vec<Answered>) {
+        let answers = answers.into_iter().filter(|answered| answered.number != NOBODY);
+        let told = |answered: Answered| Answered { answer: self.told(answered.answer), ..answered };
+        let answers: Vec<Answered> = answers.map(told).collect();
         self.effects.answers.extend(answers);
+    }
+
+    /// Answers a request that no replica has to look at.
+    fn answer_at_once(&mut self, number: RequestNumber, answer: Answer) {
+        let clock = CommitTs(self.clocks.hlc.now());
+        self.effects.answers.push(Answered { number, clock, answer });
     }
 
     /// What messages say of this node's clock.

@@ -12,9 +12,17 @@
 //! wrote under its leases and above a time that its clock showed after the reader began, was not.
 //! In between nobody knows: then the reader is told to read at a later time, where nothing is in
 //! doubt.
+//!
+//! What a range's holders write under their own clocks is in the order of its log, whoever has the
+//! lease. So what a reader has once been answered from a range bounds its doubts there for good.
+//! Only what other clocks have stamped, of transactions over several ranges, stays in doubt up to
+//! the limit.
+//!
+//! There is doubt only about what is really there: the store knows all changes between two times,
+//! and of a scan only what it has come to is asked for.
 
 use braid_consensus::{Error, Result};
-use braid_kv::{KvError, KvResult, Reads, ScanMany};
+use braid_kv::{KvError, KvResult, Reads, ScanMany, ScannedMany};
 use braid_lsm::{CommitTs, KeySpan};
 use bytes::Bytes;
 
@@ -27,6 +35,17 @@ use crate::request::{Answer, HeldLocks, When};
 pub(crate) fn spans_of(reads: &Reads) -> Vec<KeySpan> {
     let points = reads.points.iter().map(|read| KeySpan::point(&read.key));
     points.chain(reads.spans.iter().cloned()).collect()
+}
+
+/// What the answer to a scan is about: of each span the part in front of what is left.
+fn come_to(request: &ScanMany, scanned: &ScannedMany) -> Vec<KeySpan> {
+    let part = |(asked, rest): (&KeySpan, Option<&KeySpan>)| match (rest, request.reverse) {
+        (None, _) => asked.clone(),
+        (Some(rest), false) => KeySpan::new(asked.start.clone(), rest.start.clone()),
+        (Some(rest), true) => KeySpan::new(rest.end.clone(), asked.end.clone()),
+    };
+    let asked = request.scans.iter().map(|scan| &scan.span);
+    asked.zip(scanned.parts.iter().map(|part| part.rest.as_ref())).map(part).collect()
 }
 
 /// The store has failed under a request.
@@ -52,6 +71,9 @@ impl Replica {
         if let Some(not) = self.not_readable(&spans, when)? {
             return Ok(not);
         }
+        if let Some(newest) = self.in_doubt(&spans, when)? {
+            return Ok(Tried::Answer(Answer::Uncertain(newest)));
+        }
         Ok(told(self.machine.keys().get_many(keys, when.at).map(Answer::Got)))
     }
 
@@ -60,7 +82,13 @@ impl Replica {
         if let Some(not) = self.not_readable(&spans, when)? {
             return Ok(not);
         }
-        Ok(told(self.machine.keys().scan_many(request, when.at).map(Answer::Scanned)))
+        let scanned = self.machine.keys().scan_many(request, when.at);
+        if let Ok(scanned) = &scanned
+            && let Some(newest) = self.in_doubt(&come_to(request, scanned), when)?
+        {
+            return Ok(Tried::Answer(Answer::Uncertain(newest)));
+        }
+        Ok(told(scanned.map(Answer::Scanned)))
     }
 
     /// Why spans cannot be read as of that time, if they cannot. If they can, nothing will be
@@ -81,17 +109,29 @@ impl Replica {
         if let Some(tried) = self.in_the_way_of_reads(spans, when.limit.max(when.at)) {
             return Ok(Some(tried));
         }
-        // Other clocks than this node's have chosen the timestamps of some of the data.
-        let certain = when.observed.unwrap_or(now).max(self.tenure.since);
-        let certain = certain.max(self.machine.state.foreign);
-        let doubt = when.limit.min(certain);
-        if doubt > when.at {
-            for span in spans {
-                let Some(newest) = self.machine.newest_above(span, when.at)? else { continue };
-                // What is later than the doubt is no reason for any.
-                let known = self.machine.recent.newest_between(span, when.at, doubt);
-                if let Some(newest) = known.unwrap_or(Some(newest)) {
-                    return Ok(Some(Tried::Answer(Answer::Uncertain(newest))));
+        Ok(None)
+    }
+
+    /// When something was written there that may be older than the reader, and that it does not
+    /// see.
+    fn in_doubt(&self, spans: &[KeySpan], when: &When) -> Result<Option<CommitTs>> {
+        let When { at, limit, observed, served } = *when;
+        // Under earlier leases other clocks than this node's have written.
+        let seen = observed.unwrap_or(self.clocks.now()).max(self.tenure.since);
+        let certain = limit.min(served.unwrap_or(limit)).min(seen).max(at);
+        let mut doubts: Vec<(CommitTs, CommitTs)> =
+            self.machine.foreign.within(certain, limit).collect();
+        doubts.extend(Some((at, certain)).filter(|(at, certain)| at < certain));
+        if doubts.is_empty() {
+            return Ok(None);
+        }
+        for span in spans {
+            if self.machine.newest_between(span, (at, limit))?.is_none() {
+                continue;
+            }
+            for doubt in &doubts {
+                if let Some(newest) = self.machine.newest_between(span, *doubt)? {
+                    return Ok(Some(newest));
                 }
             }
         }

@@ -2,6 +2,8 @@
 
 #[path = "cluster/collecting.rs"]
 mod collecting;
+#[path = "cluster/doubts.rs"]
+mod doubts;
 #[path = "cluster/locks.rs"]
 mod locks;
 #[path = "cluster/moving.rs"]
@@ -11,7 +13,7 @@ mod several;
 #[path = "cluster/states.rs"]
 mod states;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,8 +26,8 @@ use braid_env::tasks::SeededTasks;
 use braid_kv::{Conflict, Reads, ShownRange};
 use braid_lsm::{CommitTs, KeySpan, Options, ScanOptions};
 use braid_range::{
-    Answer, Ask, CommitAsk, FIRST_DATA_KEY, NodeEnv, NodeId, NodeOptions, RangeDescriptor, RangeId,
-    Replicas, Request, Split, TxnId, Write,
+    Answer, Answered, Ask, CommitAsk, FIRST_DATA_KEY, NodeEnv, NodeId, NodeOptions,
+    RangeDescriptor, RangeId, Replicas, Request, Split, TxnId, Write,
 };
 use bytes::Bytes;
 
@@ -43,6 +45,8 @@ struct Cluster {
     nodes: Vec<Node>,
     messages: VecDeque<(NodeId, Vec<u8>)>,
     answers: Vec<(u64, Answer)>,
+    /// What clocks showed when answers were made.
+    clocks: BTreeMap<u64, CommitTs>,
     cut_off: Vec<u64>,
     asked: u64,
 }
@@ -116,8 +120,9 @@ impl Cluster {
         };
         let mut nodes: Vec<Node> = (1..=3).map(node).collect();
         nodes.iter_mut().enumerate().for_each(|(n, node)| start(n as u64 + 1, node));
-        let (messages, answers) = (VecDeque::new(), Vec::new());
-        let mut cluster = Cluster { nodes, messages, answers, cut_off: Vec::new(), asked: 0 };
+        let (messages, answers, clocks) = (VecDeque::new(), Vec::new(), BTreeMap::new());
+        let cut_off = Vec::new();
+        let mut cluster = Cluster { nodes, messages, answers, clocks, cut_off, asked: 0 };
         cluster.pass(40, &[1]);
         assert!(cluster.describe(1).contains("lease 1 of r1"), "{}", cluster.describe(1));
         cluster
@@ -169,7 +174,10 @@ impl Cluster {
                     process.sync_log(place).expect("the disk works");
                     process.log_synced(place).expect("nothing fails");
                 }
-                self.answers.extend(effects.answers);
+                for Answered { number, clock, answer } in effects.answers {
+                    self.answers.push((number, answer));
+                    self.clocks.insert(number, clock);
+                }
                 if !cut_off {
                     self.messages.extend(effects.send);
                 }

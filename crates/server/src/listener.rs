@@ -326,7 +326,11 @@ fn gc_loop(shared: &Shared) {
                 tracing::warn!(error = %e, "a job cannot go on");
             }
         }
-        if waited.as_millis().is_multiple_of(1_000)
+        let second = waited.as_millis().is_multiple_of(1_000);
+        if second && let Err(e) = shared.database.take_back_orphans() {
+            tracing::warn!(error = %e, "cannot take back what another node has left");
+        }
+        if second
             && let Some(readable) = shared.place.oldest_readable()
             && let Err(e) = shared.database.reclaim(readable, RECLAIM_BUDGET)
         {

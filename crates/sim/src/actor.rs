@@ -21,7 +21,10 @@ use braid_env::fs::MemFs;
 use braid_env::memory::Pool;
 use braid_env::random::Random;
 use braid_env::tasks::spawn_thread;
-use braid_kv::{Coordinator, CoordinatorOptions, KvError, KvResult, ScanOptions, Txn, TxnOptions};
+use braid_kv::{
+    Conflict, Coordinator, CoordinatorOptions, Isolation, KvError, KvResult, LockMode, ScanOptions,
+    Txn, TxnOptions, Wait,
+};
 use braid_range::{Answer, Ask, CommitAsk, NodeId, RangeDescriptor, Request, TxnId, Write};
 use braid_workload::history::record::{Key, Op, Outcome, Transaction};
 use bytes::Bytes;
@@ -401,7 +404,21 @@ fn write(txn: &Arc<Txn>, writes: Vec<Write>) -> KvResult<()> {
     Ok(())
 }
 
+/// Locks all that there is of something, and sees its newest state from then on.
+fn lock(txn: &Arc<Txn>, key: Key) -> KvResult<()> {
+    loop {
+        txn.begin_statement()?;
+        match txn.lock_span(&data::span(key), LockMode::Exclusive, Wait::Block) {
+            Err(KvError::Retry { conflict: Conflict::Written(_) | Conflict::WrittenSpan(_) }) => {}
+            other => return other.map(drop),
+        }
+    }
+}
+
 /// One transaction, up to its commit. What fails is rolled back when it is dropped.
+///
+/// Some read and write without looking back: they lock all that they touch first, and only their
+/// locks make them serializable.
 fn transaction(
     coordinator: &Arc<Coordinator>,
     plan: &Plan,
@@ -411,8 +428,10 @@ fn transaction(
 ) -> KvResult<()> {
     let most = random.between(200, 3_000);
     let lock_timeout = random.chance(1, 2).then(|| Duration::from_millis(most));
-    let options =
-        TxnOptions { lock_timeout, batch: random.between(1, 8) as usize, ..TxnOptions::default() };
+    let batch = random.between(1, 8) as usize;
+    let locks = random.chance(1, 3);
+    let isolation = if locks { Isolation::ReadCommitted } else { Isolation::Serializable };
+    let options = TxnOptions { lock_timeout, batch, isolation, ..TxnOptions::default() };
     let txn = coordinator.begin(options)?;
     let mut count = 0;
     let mut fresh = || {
@@ -422,6 +441,9 @@ fn transaction(
     let mut writes = false;
     for step in steps(random, plan) {
         let mut seen: Vec<(Bytes, Bytes)> = Vec::new();
+        if locks {
+            step.touches().into_iter().try_for_each(|key| lock(&txn, key))?;
+        }
         for key in step.reads() {
             seen.extend(rows(&txn, key)?);
         }
@@ -449,7 +471,7 @@ fn transaction(
             }
         }
     }
-    if !writes && random.chance(1, 2) {
+    if !writes && !locks && random.chance(1, 2) {
         txn.rollback();
         return Ok(());
     }

@@ -37,6 +37,14 @@ impl Step {
             Step::Overwrite(_, false) => Vec::new(),
         }
     }
+
+    /// All that it reads or writes.
+    pub(crate) fn touches(self) -> Vec<Key> {
+        match self {
+            Step::Overwrite(key, false) => vec![key],
+            other => other.reads(),
+        }
+    }
 }
 
 /// Where a transaction is.

@@ -22,10 +22,10 @@ use braid_env::memory::Pool;
 use braid_env::random::Random;
 use braid_env::tasks::SeededTasks;
 use braid_kv::{Coordinator, CoordinatorOptions, RowForm, TxnId as LockTxn};
-use braid_lsm::{CommitTs, KeySpan, Options, RowClassFn};
+use braid_lsm::{KeySpan, Options, RowClassFn};
 use braid_range::{
-    Answer, Ask, CommitAsk, FIRST_DATA_KEY, NodeEnv, NodeId, NodeOptions, RangeDescriptor, RangeId,
-    Replicas, Request, Split, anywhere,
+    Answered, Ask, CommitAsk, FIRST_DATA_KEY, NodeEnv, NodeId, NodeOptions, RangeDescriptor,
+    RangeId, Replicas, Request, Split, anywhere,
 };
 use bytes::Bytes;
 use parking_lot::{Condvar, Mutex};
@@ -67,7 +67,7 @@ struct Node {
 struct Inner {
     nodes: Vec<Node>,
     messages: VecDeque<(NodeId, Vec<u8>)>,
-    answers: BTreeMap<u64, Answer>,
+    answers: BTreeMap<u64, Answered>,
     /// Whose answers nobody waits for.
     abandoned: BTreeSet<u64>,
     asked: u64,
@@ -238,9 +238,9 @@ impl Inner {
                     node.process.sync_log(place).expect("the disk works");
                     node.process.log_synced(place).expect("nothing fails");
                 }
-                for (number, answer) in effects.answers {
-                    if !self.abandoned.remove(&number) {
-                        self.answers.insert(number, answer);
+                for answered in effects.answers {
+                    if !self.abandoned.remove(&answered.number) {
+                        self.answers.insert(answered.number, answered);
                     }
                 }
                 self.messages.extend(effects.send);
@@ -347,8 +347,7 @@ impl Transport for LiveCluster {
         self.changed.notify_all();
         let until = self.clock.now_micros() + patience.as_micros() as u64;
         loop {
-            if let Some(answer) = inner.answers.remove(&number) {
-                let clock = CommitTs(inner.nodes[node.0 as usize - 1].process.hlc().now());
+            if let Some(Answered { clock, answer, .. }) = inner.answers.remove(&number) {
                 return Some(Reply { clock, answer });
             }
             let now = self.clock.now_micros();

@@ -31,6 +31,8 @@ pub enum Sabotage {
     CollectEverything,
     /// Nodes take what was read for newer than it is, and do not see what has changed since then.
     FloorsRaised,
+    /// Locks that went with their lease are taken for held.
+    LocksTakenForHeld,
     /// States of ranges come without range tombstones.
     StatesWithoutTombstones,
     /// States of ranges come without what became of transactions.
@@ -211,8 +213,13 @@ impl Plan {
         ) {
             (self.log.max_bytes, self.log.kept_bytes) = (512, 0);
             if sabotage == Sabotage::StatesWithoutPrepared {
+                // Clients die with prepared parts, again and again, while nodes are away and the
+                // logs that they need are cut.
                 self = self.over_kv();
-                (self.borders, self.clients.deaths) = (true, 2);
+                (self.borders, self.clients.deaths) = (true, 8);
+                (self.clients.count, self.clients.rest_micros) = (8, 1);
+                self.log.cut_after = 8;
+                self.trouble[0] += 20;
             }
         }
         if matches!(
@@ -224,6 +231,7 @@ impl Plan {
                 | Sabotage::UnguardedReads
                 | Sabotage::StaleDescriptor
                 | Sabotage::FloorsRaised
+                | Sabotage::LocksTakenForHeld
         ) {
             self = self.over_kv();
             (self.borders, self.clients.deaths) = (true, 2);

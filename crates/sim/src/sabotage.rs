@@ -43,6 +43,19 @@ pub(crate) fn twist_request(
             *read_at = clock;
             None
         }
+        (
+            Sabotage::LocksTakenForHeld,
+            Ask::Prepare(PrepareAsk { locks, .. })
+            | Ask::Commit(CommitAsk { locks, .. })
+            | Ask::Validate { locks, .. },
+        ) => {
+            *locks = None;
+            None
+        }
+        (Sabotage::LocksTakenForHeld, Ask::Lock(ask)) => {
+            ask.session = None;
+            None
+        }
         (Sabotage::FloorsRaised, Ask::Validate { floor, .. }) => {
             *floor = clock;
             None

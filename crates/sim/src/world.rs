@@ -10,8 +10,8 @@ use braid_env::clock::Hlc;
 use braid_env::random::Random;
 use braid_lsm::{CommitTs, KeySpan, ScanOptions};
 use braid_range::{
-    Answer, Ask, Decision, FIRST_DATA_KEY, NodeId, RangeDescriptor, RangeId, Replicas, Request,
-    Split, TxnId,
+    Answer, Answered, Ask, Decision, FIRST_DATA_KEY, NodeId, RangeDescriptor, RangeId, Replicas,
+    Request, Split, TxnId,
 };
 use braid_workload::history::{History, Outcome, Transaction};
 
@@ -397,7 +397,6 @@ impl World {
         }
         let life = here.life;
         let Some(process) = here.process.as_mut() else { return };
-        let clock = CommitTs(process.hlc().peek());
         let effects = process.effects();
         for note in effects.notes {
             if note.contains("goes on with a state") {
@@ -410,7 +409,14 @@ impl World {
         }
         for (to, bytes) in effects.send {
             let bytes = match self.plan.sabotage {
-                Some(sabotage) => twist_message(sabotage, bytes),
+                Some(sabotage) => {
+                    let whole = bytes.len();
+                    let bytes = twist_message(sabotage, bytes);
+                    if bytes.len() != whole {
+                        self.count("states with something left out");
+                    }
+                    bytes
+                }
                 None => bytes,
             };
             for delay in self.network.arrivals(node, to.0) {
@@ -418,7 +424,7 @@ impl World {
                 self.after(delay, Event::Message { from: node, node: to.0, bytes });
             }
         }
-        for (number, mut answer) in effects.answers {
+        for Answered { number, clock, mut answer } in effects.answers {
             let client = number >> 32;
             if client < FIRST_CLIENT {
                 continue;

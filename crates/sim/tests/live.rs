@@ -422,6 +422,45 @@ fn what_a_transaction_reads_stays_while_its_router_says_so() {
     assert_eq!(get(&recent, 1).expect("it reads").as_deref(), Some(b"new".as_slice()));
 }
 
+/// Whoever reads under locks relies on them as much as one who writes.
+#[test]
+fn who_has_lost_its_locks_is_told_so_at_its_commit_also_if_it_writes_nothing() {
+    let (cluster, at) = forgetful();
+    let locks = |keys: &[u64]| {
+        let txn = begin(&at, Isolation::ReadCommitted, 1024);
+        for n in keys {
+            txn.lock(&key(*n), LockMode::Exclusive, Wait::Block).expect("locks");
+        }
+        txn
+    };
+    locks(&[1, 101]).commit().expect("it has its locks");
+    let (reader, writer, goes_on) = (locks(&[2, 102]), locks(&[3]), locks(&[4]));
+    let savepoint = begin(&at, Isolation::ReadCommitted, 1024);
+    let before = savepoint.savepoint();
+    savepoint.lock(&key(5), LockMode::Exclusive, Wait::Block).expect("locks");
+    savepoint.rollback_to(before);
+    writer.put(key(3), "mine").expect("puts");
+    cluster.silence();
+    go_on(&cluster.coordinator_on(3), Duration::from_millis(3_500));
+    let lost = |result: Result<(), KvError>| {
+        assert!(
+            matches!(result, Err(KvError::Retry { conflict: Conflict::LocksLost })),
+            "{result:?}"
+        );
+    };
+    lost(reader.commit().map(drop));
+    lost(writer.commit().map(drop));
+    // A statement that is told so cannot be helped by trying it again: only by another transaction.
+    let mark = goes_on.begin_retryable();
+    goes_on.begin_statement().expect("it reads on");
+    lost(goes_on.lock(&key(6), LockMode::Exclusive, Wait::Block).map(drop));
+    lost(goes_on.retry_statement(mark));
+    lost(goes_on.restart());
+    goes_on.rollback();
+    // What it has locked no more matters no more.
+    savepoint.commit().expect("it relies on nothing");
+}
+
 #[test]
 fn a_transaction_whose_router_was_silent_is_told_that_it_is_too_old() {
     let (cluster, at) = forgetful();

@@ -161,12 +161,17 @@ impl Database {
         }))
     }
 
+    /// Whether other nodes have the same tables.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.runtime.shared
+    }
+
     /// Refuses what is known to one process only, or is ended by the next one in its place.
     ///
     /// # Errors
     /// 0A000 on a node of a cluster.
     pub(crate) fn only_alone(&self, what: &str, hint: &str) -> SqlResult<()> {
-        if !self.runtime.shared {
+        if !self.is_shared() {
             return Ok(());
         }
         Err(SqlError::unsupported(format!("{what} in a cluster of several nodes")).with_hint(hint))

@@ -11,7 +11,7 @@
 //! writer in a hundred thousand pay for all.
 
 use super::skiplist::NodeRef;
-use crate::key::KeySpan;
+use crate::key::{Between, KeySpan};
 
 /// A list that only grows, and never moves what it holds.
 struct Paged<T> {
@@ -80,21 +80,20 @@ impl ArrivalLog {
         self.points.push(node);
     }
 
-    /// Newest timestamp above `floor` of a point in the span; `floor` if there is none.
-    pub(super) fn newest_above(&self, span: &KeySpan, floor: u64) -> u64 {
-        let mut newest = floor;
+    /// Newest of some timestamps of a point in the span; their floor if there is none.
+    pub(super) fn newest_of(&self, span: &KeySpan, mut times: Between) -> u64 {
         let mut end = self.points.len();
         for batch in (0..self.batches.len()).rev().map(|at| self.batches.get(at)) {
-            if batch.newest_so_far <= newest {
+            if batch.newest_so_far <= times.floor {
                 break;
             }
             let mut points = (batch.first..end).map(|at| self.points.get(at));
-            if batch.ts > newest && points.any(|point| span.contains(point.key())) {
-                newest = batch.ts;
+            if times.meets(batch.ts, batch.ts) && points.any(|point| span.contains(point.key())) {
+                times.floor = batch.ts;
             }
             end = batch.first;
         }
-        newest
+        times.floor
     }
 }
 

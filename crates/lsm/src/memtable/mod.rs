@@ -23,4 +23,4 @@ pub(crate) use head::key_head;
 pub(crate) use key_filter::KeyFilter;
 pub(crate) use link::Link;
 pub(crate) use skiplist::NodeRef;
-pub(crate) use table::{Memtable, Tombstone};
+pub(crate) use table::{Memtable, Tombstone, newest_tombstone};

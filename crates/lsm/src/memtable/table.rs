@@ -9,7 +9,7 @@ use super::arrival_log::ArrivalLog;
 use super::key_filter::KeyFilter;
 use super::skiplist::{NodeRef, SkipList};
 use crate::iter::ReadPoint;
-use crate::key::{KeySpan, Kind};
+use crate::key::{Between, KeySpan, Kind};
 use crate::range_tombstone::Skyline;
 use crate::sstable::key_hash;
 
@@ -19,6 +19,13 @@ pub(crate) struct Tombstone {
     pub(crate) start: Bytes,
     pub(crate) end: Bytes,
     pub(crate) ts: u64,
+}
+
+/// Newest of some timestamps of tombstones that share a key with a span; their floor if there is
+/// none.
+pub(crate) fn newest_tombstone(all: &[Tombstone], span: &KeySpan, times: Between) -> u64 {
+    let inside = all.iter().filter(|t| t.start < span.end && span.start < t.end);
+    inside.fold(times.floor, |newest, t| times.over(newest).raised(t.ts))
 }
 
 /// A sorted buffer of writes.
@@ -210,31 +217,40 @@ impl Memtable {
     /// Newest timestamp above `floor` in the span, 0 if there is none above.
     /// `tombstones`: whether range tombstones count.
     pub(crate) fn newest_above(&self, span: &KeySpan, floor: u64, tombstones: bool) -> u64 {
-        if self.max_ts() <= floor || span.is_empty() {
-            return 0;
-        }
-        let mut newest = floor;
-        if tombstones {
-            newest = newest.max(self.skyline.max_ts_in(&span.start, &span.end));
-        }
-        newest = newest.max(self.newest_point_above(span, newest));
-        if newest > floor { newest } else { 0 }
+        self.newest_between(span, Between::above(floor), tombstones)
     }
 
-    /// Either the span is short, or little arrived since `floor`: whichever ends first answers.
-    fn newest_point_above(&self, span: &KeySpan, floor: u64) -> u64 {
+    /// Newest of some timestamps in the span, 0 if there is none of them.
+    pub(crate) fn newest_between(&self, span: &KeySpan, times: Between, tombstones: bool) -> u64 {
+        if !times.meets(self.min_ts(), self.max_ts()) || span.is_empty() {
+            return 0;
+        }
+        let mut newest = times.floor;
+        if tombstones {
+            let over = self.skyline.max_ts_in(&span.start, &span.end);
+            newest = match over <= times.upto {
+                true => times.raised(over),
+                false => newest_tombstone(&self.skyline.tombstones(), span, times),
+            };
+        }
+        newest = self.newest_point(span, times.over(newest));
+        if newest > times.floor { newest } else { 0 }
+    }
+
+    /// Either the span is short, or little arrived since the floor: whichever ends first answers.
+    fn newest_point(&self, span: &KeySpan, times: Between) -> u64 {
         const SHORT: usize = 128;
-        let mut newest = floor;
+        let mut newest = times;
         let mut at = self.points.seek(&span.start, u64::MAX);
         for _ in 0..SHORT {
             match at {
                 Some(node) if node.key() < span.end.as_ref() => {
-                    newest = newest.max(node.ts());
+                    newest.floor = newest.raised(node.ts());
                     at = node.next();
                 }
-                _ => return newest,
+                _ => return newest.floor,
             }
         }
-        self.log.lock().newest_above(span, newest)
+        self.log.lock().newest_of(span, newest)
     }
 }

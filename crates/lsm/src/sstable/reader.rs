@@ -21,7 +21,7 @@ use super::tombstone_block::StoredSkyline;
 use crate::cache::{BlockCache, Frames, Pinned, WARM};
 use crate::error::{Error, Result};
 use crate::iter::ReadWork;
-use crate::key::{KeySpan, Kind};
+use crate::key::{Between, KeySpan, Kind};
 
 /// Which file this is, and how to read it.
 #[derive(Debug, Clone, Copy)]
@@ -387,13 +387,13 @@ impl SstReader {
         })
     }
 
-    /// Newest timestamp of a point above `floor` in the span; `floor` if there is none.
+    /// Newest of some timestamps of a point in the span; their floor if there is none.
     ///
-    /// The index answers for blocks that are wholly inside; only blocks at the edges are read.
-    pub(crate) fn newest_point_above(&self, span: &KeySpan, floor: u64) -> Result<u64> {
-        let mut newest = floor;
-        if self.properties.max_point_ts <= floor {
-            return Ok(newest);
+    /// The index answers for blocks that are wholly inside; only blocks at the edges are read, and
+    /// those with newer points, too.
+    pub(crate) fn newest_point(&self, span: &KeySpan, mut times: Between) -> Result<u64> {
+        if self.properties.max_point_ts <= times.floor {
+            return Ok(times.floor);
         }
         let mut walker = BlockWalker::new(true);
         walker.seek(self, &span.start)?;
@@ -403,9 +403,9 @@ impl SstReader {
         while let Some(entry) = walker.entry(self) {
             let separator = entry.separator();
             let ends_inside = separator < span.end.as_ref();
-            if entry.max_ts() > newest {
-                if inside && ends_inside {
-                    newest = entry.max_ts();
+            if times.meets(entry.min_ts(), entry.max_ts()) {
+                if inside && ends_inside && entry.max_ts() <= times.upto {
+                    times.floor = entry.max_ts();
                 } else {
                     let block = walker.load(self)?;
                     for row in block.lower_bound(&span.start)..block.len() {
@@ -413,7 +413,7 @@ impl SstReader {
                         if key.as_slice() >= span.end.as_ref() {
                             break;
                         }
-                        newest = newest.max(block.ts(row));
+                        times.floor = times.raised(block.ts(row));
                     }
                 }
             }
@@ -421,9 +421,9 @@ impl SstReader {
                 break;
             }
             inside = true;
-            walker.next_where(self, |index, i| index.max_ts(i) > newest)?;
+            walker.next_where(self, |index, i| times.meets(index.min_ts(i), index.max_ts(i)))?;
         }
-        Ok(newest)
+        Ok(times.floor)
     }
 }
 

@@ -233,8 +233,8 @@ impl Oracle {
         point.max(self.tombstone(key, u64::MAX, batches))
     }
 
-    /// Newest timestamp of anything in `[start, end)`.
-    pub fn max_ts_in_span(&self, start: &[u8], end: &[u8]) -> u64 {
+    /// Newest timestamp of anything in `[start, end)` that is not above `upto`.
+    pub fn max_ts_in_span(&self, start: &[u8], end: &[u8], upto: u64) -> u64 {
         if start >= end {
             return 0;
         }
@@ -243,6 +243,7 @@ impl Oracle {
             .flat_map(|(_, entries)| entries)
             .filter(|e| e.until == usize::MAX)
             .map(|e| e.ts)
+            .filter(|ts| *ts <= upto)
             .max()
             .unwrap_or(0);
         let over = self
@@ -251,6 +252,7 @@ impl Oracle {
             .filter(|t| t.until == usize::MAX)
             .filter(|t| t.start.as_slice() < end && start < t.end.as_slice())
             .map(|t| t.ts)
+            .filter(|ts| *ts <= upto)
             .max();
         point.max(over.unwrap_or(0))
     }

@@ -72,11 +72,17 @@ impl Subject {
         }
         let paths = self.build(&net, ts)?;
         let mut allowed = self.oracle.clone();
+        // Where everything is cut out it may be older than the threshold.
+        let inside = excise.as_ref().is_some_and(|(start, end)| {
+            net.0.keys().all(|key| start <= key && key < end)
+                && net.1.iter().all(|(from, to)| start <= from && to <= end)
+        });
+        let gc = if inside { 0 } else { self.gc };
         if let Some((start, end)) = &excise {
             written.calls.insert(0, Call::Excise(start.clone(), end.clone()));
             allowed.cut(start, end);
         }
-        let allowed = allowed.allows(&written, self.gc);
+        let allowed = allowed.allows(&written, gc);
         let options = IngestOptions {
             ts_override: overrides.then_some(CommitTs(written.ts)),
             excise: excise.map(|(start, end)| KeySpan::new(start, end)),

@@ -215,7 +215,7 @@ fn what_was_written_about_when_a_reader_began_is_in_doubt() {
     };
     let limit = CommitTs(at.0 + (250_000 << 12));
     let get = |name: &str, when| Ask::Get { keys: vec![key(name)], when };
-    let in_doubt = When { at, limit, observed: None };
+    let in_doubt = When { at, limit, observed: None, served: None };
     assert_eq!(cluster.ask(1, get("a", in_doubt)), Some(Answer::Uncertain(ts)));
     let got = |value: Option<&'static str>| value.map(|v| Bytes::from_static(v.as_bytes()));
     let mut values = |name: &str, when: When| match cluster.ask(1, get(name, when)) {
@@ -229,6 +229,39 @@ fn what_was_written_about_when_a_reader_began_is_in_doubt() {
     assert_eq!(values("a", When { observed: Some(at), ..in_doubt }), None);
     assert_eq!(values("a", When { limit: CommitTs(ts.0 - (300_000 << 12)), ..in_doubt }), None);
     assert_eq!(values("a", When::exactly(at)), None);
+}
+
+/// The network may keep a copy of a request for long. What its transaction would get nobody would
+/// ever give back: a coordinator that has said that nobody is left there says no more.
+#[test]
+fn a_copy_of_a_request_that_comes_when_its_transaction_is_over_gets_no_lock() {
+    let mut cluster = Cluster::new();
+    let now = cluster.now(1);
+    let late = lock(txn(1, 1), 1, None, &["a"], now);
+    held(cluster.ask(1, late.clone()));
+    let end = Ask::Release { txn: txn(1, 1), step: u64::MAX, targets: Vec::new(), ended: true };
+    assert_eq!(cluster.ask(1, end), Some(Answer::Fine));
+    // Others of the same coordinator are running, older ones and a newer one.
+    let running = |newest, running: Vec<LockTxn>| Ask::Running { newest, running };
+    let said = running(txn(1, 3), vec![txn(1, 3)]);
+    assert_eq!(cluster.ask(1, said), Some(Answer::Fine));
+    assert_eq!(cluster.ask(1, late.clone()), Some(LOST));
+    let give_up = Ask::GiveUp { txn: txn(1, 1), step: 9 };
+    assert_eq!(cluster.ask(1, give_up), Some(LOST));
+    // What was said before comes later, and tells nothing new.
+    let earlier = running(txn(1, 2), vec![txn(1, 1), txn(1, 2)]);
+    assert_eq!(cluster.ask(1, earlier), Some(Answer::Fine));
+    let earlier = running(txn(1, 3), vec![txn(1, 1), txn(1, 3)]);
+    assert_eq!(cluster.ask(1, earlier), Some(Answer::Fine));
+    assert_eq!(cluster.ask(1, late.clone()), Some(LOST));
+    held(cluster.ask(1, lock(txn(1, 3), 1, None, &["a"], now)));
+    held(cluster.ask(1, lock(txn(1, 4), 1, None, &["b"], now)));
+    held(cluster.ask(1, lock(txn(2, 1), 1, None, &["c"], now)));
+    // A range that is split off remembers it, too.
+    let split = Ask::Split(Split { at: key("h"), right: RangeId(2) });
+    assert_eq!(cluster.ask(1, split), Some(Answer::Again));
+    cluster.pass(3, &[1, 2, 3]);
+    assert_eq!(cluster.ask_range(2, 1, lock(txn(1, 1), 1, None, &["m"], now)), Some(LOST));
 }
 
 #[test]

@@ -303,7 +303,7 @@ fn a_reader_that_began_before_a_commit_was_stamped_elsewhere_is_in_doubt() {
     let limit = CommitTs(began.0 + (250_000 << 12));
     let get = |observed| Ask::Get {
         keys: vec![key("m")],
-        when: When { at: began, limit, observed: Some(observed) },
+        when: When { at: began, limit, observed: Some(observed), served: None },
     };
     assert_eq!(cluster.ask_range(2, 1, get(observed)), None);
     assert_eq!(cluster.ask_range(2, 1, resolve(txn, elsewhere)), Some(Answer::Fine));

@@ -7,7 +7,7 @@ use super::encode::Encoder;
 use crate::dml::source::Source;
 use crate::general_query::{ColumnInfo, Row, RowStream};
 use crate::runtime::measure::Measure;
-use crate::session::Context;
+use crate::session::{Context, begun};
 use braid_parser::{Copy, CopyFormat, parse_query};
 use braid_types::quote_ident;
 
@@ -60,7 +60,7 @@ impl CopyOut {
         let columns = source.columns().to_vec();
         let named = columns.iter().map(|c| (c.name.clone(), c.ty.clone())).collect();
         let encoder = Encoder::new(&c.options, named, ctx.eval.style)?;
-        let stream = source.stream(ctx)?;
+        let stream = begun(ctx, source.stream(ctx)?)?;
         Ok(CopyOut {
             columns,
             format: c.options.format,

@@ -27,6 +27,11 @@
 //! block's transaction, and locks writers out; a table without rows is changed at once, too.
 //!
 //! A change that fails, is canceled, or whose node stops is undone ([`crate::jobs::undo`]).
+//!
+//! **In a cluster** all of this is as it is on one node, since steps, locks and notes are keys.
+//! Reads at the fixed timestamps may be in doubt because of clocks: such a part is done again. A
+//! change whose node is silent for so long that its locks go is taken back by another one; it
+//! notices when it publishes its next step.
 
 use std::sync::Arc;
 
@@ -49,6 +54,9 @@ use braid_scalar::ident_name;
 /// What can be done where there are no steps.
 pub(crate) const IN_A_BLOCK: &str =
     "Between BEGIN and COMMIT it is done at once; whoever writes to the table waits meanwhile.";
+
+/// So often work is done again whose timestamp is in doubt.
+const UNCERTAIN_TRIES: usize = 50;
 
 /// What a statement wants to add.
 enum Wish<'a> {
@@ -155,7 +163,6 @@ pub(crate) fn run(ctx: &Context, statement: &braid_parser::Statement) -> SqlResu
         return Ok(None);
     }
     let Some(addition) = wish.declare(&change, &table)? else { return Ok(None) };
-    ctx.db.only_alone("a schema change in steps", IN_A_BLOCK)?;
     let affected = hold_changes(ctx, table.id, &addition)?;
     // What others were about to change is there now.
     let ctx = &at(ctx, ctx.txn.clone(), ctx.db.current_catalog()?);
@@ -188,6 +195,13 @@ pub(super) fn at(ctx: &Context, txn: Arc<Txn>, catalog: Arc<Catalog>) -> Context
     Context { txn, catalog, ..ctx.clone() }
 }
 
+/// What a change is told that another node has taken back.
+fn taken_back() -> SqlError {
+    let state = SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE;
+    SqlError::new(state, "the change was taken back, since its node was silent for too long")
+        .with_hint("Run it again.")
+}
+
 /// Keeps other changes away from all tables that are affected.
 fn hold_changes(ctx: &Context, table: u32, addition: &Addition) -> SqlResult<Vec<u32>> {
     let mut held: Vec<u32> = Vec::new();
@@ -203,7 +217,16 @@ fn hold_changes(ctx: &Context, table: u32, addition: &Addition) -> SqlResult<Vec
         affected.dedup();
         let new: Vec<u32> = affected.iter().copied().filter(|id| !held.contains(id)).collect();
         if new.is_empty() {
-            return Ok(affected);
+            if !ctx.db.is_shared() {
+                return Ok(affected);
+            }
+            // Whoever builds something there would hold the lock that is ours now.
+            let left = affected.iter().filter_map(|id| catalog.table(*id)?.building.as_ref());
+            let Some(job) = left.map(|building| building.job).next() else {
+                return Ok(affected);
+            };
+            ctx.db.take_back_orphan(job)?;
+            ctx.check_cancel()?;
         }
         for id in new {
             let key = change_lock_key(id);
@@ -240,16 +263,29 @@ impl Online {
             self.publish(Some(&kept), true)?;
             self.job.step("wait for noting users");
             self.wait_for_users()?;
-            online_index::merge_notes(self)?;
+            self.until_certain(|| online_index::merge_notes(self))?;
         } else {
-            let mut c = Change::new(&self.now()?);
-            c.reading = ReadMode::Unrecorded;
             self.job.step("validate");
-            let table = self.table_of(&c.ctx)?;
-            constraint::prove(&c, &table, &addition)?;
+            self.until_certain(|| {
+                let mut c = Change::new(&self.now()?);
+                c.reading = ReadMode::Unrecorded;
+                let table = self.table_of(&c.ctx)?;
+                constraint::prove(&c, &table, &addition)
+            })?;
         }
         self.job.step("complete");
         self.publish(None, false)
+    }
+
+    /// Does something that reads at a timestamp of its own again while that is in doubt.
+    pub(super) fn until_certain(&self, work: impl Fn() -> SqlResult<()>) -> SqlResult<()> {
+        for _ in 0..UNCERTAIN_TRIES {
+            match work() {
+                Err(e) if After::error(&e).is_again() => self.ctx.check_cancel()?,
+                other => return other,
+            }
+        }
+        work()
     }
 
     pub(super) fn job(&self) -> &Job {
@@ -295,8 +331,13 @@ impl Online {
         let mut table = (*self.table_of(ctx)?).clone();
         let job = self.job.id();
         let mut record = self.job.record();
+        let found = table.building.as_ref().map(|building| building.job);
         match building {
             Some(addition) => {
+                let begun = matches!(addition, Addition::Index { noting: false, .. });
+                if begun && found != Some(job) {
+                    return Err(taken_back());
+                }
                 if let Addition::Index { expressions, .. } = addition {
                     table.adopt(expressions);
                 }
@@ -306,7 +347,7 @@ impl Online {
                 record.state = State::Succeeded;
                 record.fraction = 1.0;
                 let built = table.building.take().filter(|b| b.job == job);
-                let built = built.ok_or_else(|| SqlError::internal("a change was lost"))?;
+                let built = built.ok_or_else(taken_back)?;
                 online_index::erase_notes(ctx, &built.addition)?;
                 constraint::settle(&mut table, built.addition);
             }

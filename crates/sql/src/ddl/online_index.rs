@@ -15,11 +15,12 @@
 //! A row that breaks the uniqueness of the index is found by the backfill (two rows as of T), by a
 //! note (two rows now), or refused by the writers that keep the entries already.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use braid_catalog::{Addition, After, NOTES_GENERATION, kv_error};
 use braid_keys::path::generations_upto;
-use braid_kv::{KeySpan, KvError, Loaded, LockMode, ReadMode, ScanOptions};
+use braid_kv::{Conflict, KeySpan, KvError, Loaded, LockMode, ReadMode, ScanOptions};
 use braid_types::{SqlError, SqlResult};
 use bytes::Bytes;
 
@@ -52,15 +53,28 @@ fn layouts(online: &Online, ctx: &Context) -> SqlResult<(Arc<TableLayout>, Build
 /// Writes the entries of all rows as of one timestamp.
 pub(super) fn fill(online: &Online) -> SqlResult<()> {
     for _ in 0..BACKFILLS {
-        let ctx = online.now()?;
-        match backfill(online, &ctx) {
-            // Entries inside of a family that was deleted meanwhile: they would be newer than the
-            // tombstone in arrival and older in time.
-            Err(LoadError::Kv(KvError::Retry { .. })) => {}
-            other => return other.map_err(SqlError::from),
+        let met = Cell::new(false);
+        online.until_certain(|| {
+            let ctx = online.now()?;
+            match backfill(online, &ctx) {
+                // What it reads was in doubt.
+                Err(LoadError::Kv(e @ KvError::Retry { conflict: Conflict::Uncertain(_) })) => {
+                    Err(kv_error(e))
+                }
+                // Entries inside of a family that was deleted meanwhile: they would be newer than
+                // the tombstone in arrival and older in time.
+                Err(LoadError::Kv(KvError::Retry { .. })) => {
+                    met.set(true);
+                    Ok(())
+                }
+                other => other.map_err(SqlError::from),
+            }
+        })?;
+        if !met.get() {
+            return Ok(());
         }
     }
-    note_all_rows(online)
+    online.until_certain(|| note_all_rows(online))
 }
 
 fn backfill(online: &Online, ctx: &Context) -> Result<(), LoadError> {

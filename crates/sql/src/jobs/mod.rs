@@ -11,6 +11,7 @@
 //! - [`record`]: what is stored about a job; SHOW JOBS prints it.
 //! - [`registry`]: jobs that run in this process: progress, CANCEL JOB, who changes which table.
 //! - [`undo`]: takes back what an unfinished schema change has published and written.
+//! - `orphans`: schema changes whose node has gone, in a cluster.
 //! - [`expiry`]: rows that their table's row deletion policy finds too old.
 //! - [`reclaim`]: taking away what nobody can reach any more, in the background.
 //!
@@ -19,6 +20,7 @@
 //! evaluate expressions.
 
 pub(crate) mod expiry;
+mod orphans;
 pub(crate) mod reclaim;
 pub(crate) mod record;
 pub(crate) mod registry;

@@ -6,6 +6,9 @@
 //!   erase entries and notes; the record says how it ended
 //! ```
 //! When the store is opened there are no transactions, and all of it is one commit.
+//!
+//! In a cluster the transactions of other nodes are not asked: while they write there, erasing is
+//! put off. Another one may take the same change back: whatever is done twice does no harm.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,9 +49,16 @@ impl Undo {
             return Ok(false);
         }
         let txn = db.coordinator().begin(patient()).map_err(kv_error)?;
-        erase(&txn, &self.record, db.coordinator().wall_clock_us())?;
-        Record { state: self.ends, copies: Vec::new(), ..self.record.clone() }.put(&txn)?;
-        Record::forget_old(&txn)?;
+        let ended = Record { state: self.ends, copies: Vec::new(), ..self.record.clone() };
+        let done = erase(&txn, &self.record, db.coordinator().wall_clock_us())
+            .and_then(|()| ended.put(&txn))
+            .and_then(|()| Record::forget_old(&txn));
+        match done {
+            // Transactions of other nodes, which nobody here knows of, write there still; or one
+            // of them takes it back as well.
+            Err(e) if After::error(&e) != After::Never => return Ok(false),
+            done => done?,
+        }
         match txn.commit() {
             Ok(_) => Ok(true),
             Err(KvError::Retry { .. }) => Ok(false),

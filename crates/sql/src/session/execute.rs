@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use braid_catalog::{Catalog, SeenBy};
 use braid_types::{Datum, SqlError, SqlResult, SqlState};
 
+use super::begun::begun;
 use super::client::Session;
 use super::context::Context;
 use super::cursors::Declared;
@@ -245,7 +246,7 @@ fn rows_of(ctx: &Arc<Context>, plan: &Plan) -> SqlResult<Rows> {
         Plan::General(g) => g.execute(&ctx.run_context())?,
         _ => return Err(SqlError::internal("a plan that is no query's")),
     };
-    Ok(Rows::new(stream, RowsTag::Counted("SELECT")))
+    Ok(Rows::new(begun(ctx, stream)?, RowsTag::Counted("SELECT")))
 }
 
 fn wrote(w: crate::dml::Written, word: &str) -> SqlResult<Ran> {

@@ -22,6 +22,7 @@
 //!
 //! Which statement types there are, and what each may do: [`crate::statement`].
 
+mod begun;
 mod blocks;
 mod channels;
 mod client;
@@ -46,6 +47,7 @@ pub mod transaction;
 mod type_names;
 mod variables;
 
+pub(crate) use begun::begun;
 pub use client::{Session, SessionOptions};
 pub(crate) use context::{Block, no_relation};
 pub use context::{Context, Notice, no_schema};
