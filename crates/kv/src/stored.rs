@@ -170,6 +170,8 @@ pub(crate) struct Scanning<'a> {
     all: Option<KeySpan>,
     /// That scan, between two spans.
     scan: Option<Scan>,
+    /// The last rows that were found.
+    last: Arc<RowBatch>,
     rows: usize,
     pub(crate) bytes: usize,
     pub(crate) work: Work,
@@ -211,8 +213,9 @@ const FIRST_LEAPS: usize = 3;
 
 impl<'a> Scanning<'a> {
     pub(crate) fn new(stored: StoredKeys<'a>, request: &'a ScanMany, at: CommitTs) -> Self {
-        let (view, scan, all, work) = (None, None, all_in_order(request), Work::default());
-        Scanning { stored, request, at, view, all, scan, rows: 0, bytes: 0, work }
+        let (view, scan, last) = (None, None, Arc::default());
+        let (all, work) = (all_in_order(request), Work::default());
+        Scanning { stored, request, at, view, all, scan, last, rows: 0, bytes: 0, work }
     }
 
     pub(crate) fn part(&mut self, asked: &SpanScan) -> KvResult<SpanRows> {
@@ -229,7 +232,11 @@ impl<'a> Scanning<'a> {
         let before = work_of(scan.stats());
         // Blocks are kept by whoever reads on and on, not by many small answers.
         let keeps = request.scans.len() == 1 && asked.more;
-        let mut rows = if keeps { RowBatch::new() } else { RowBatch::copying() };
+        let mut rows = match (keeps, &self.all) {
+            (true, _) => RowBatch::new(),
+            (false, Some(_)) => RowBatch::copying_like(&self.last),
+            (false, None) => RowBatch::copying(),
+        };
         let bytes = request.bytes - self.bytes;
         let mut from = None;
         let is_full = match &request.jump {
@@ -269,7 +276,11 @@ impl<'a> Scanning<'a> {
                 None
             }
         };
-        Ok(SpanRows { rows: Arc::new(rows), rest, cursor })
+        let rows = Arc::new(rows);
+        if !rows.is_empty() {
+            self.last = rows.clone();
+        }
+        Ok(SpanRows { rows, rest, cursor })
     }
 
     /// Rows up to `most` or `bytes` without what lies inside of those that are jumped over; `past`

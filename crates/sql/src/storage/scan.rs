@@ -73,7 +73,7 @@ pub(super) struct Spans {
 }
 
 /// Rows of a span for which it is scanned by itself.
-const LONG: usize = 512;
+const LONG: usize = 256;
 
 impl Spans {
     fn new(
